@@ -23,9 +23,9 @@ import zstandard
 
 from toolkit.contract.answers import answer_type
 from toolkit.contract.fields import AnnotationParts, split_annotation
-from toolkit.contract.kinds import field_note
 from toolkit.contract.operations import OPERATIONS, Operation
 from toolkit.contract.records import AccountValueRow, Record
+from toolkit.contract.value_kinds import field_note
 from toolkit.service import Access, Application, Key, build_store
 from toolkit.simulation import World, simulate
 

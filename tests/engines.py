@@ -8,7 +8,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 
-from toolkit.analysis.common.engines import spark_frame
+from toolkit.analysis.common.memory_frames import spark_frame
 
 ENGINES = ("pandas", "polars", "polars lazy", "duckdb")
 

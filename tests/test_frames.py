@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import toolkit as tk
 from toolkit.contract.columns import record_columns, table_columns
-from toolkit.contract.deviations import forget_deviations
+from toolkit.contract.field_deviations import forget_deviations
 from toolkit.contract.operations import OPERATIONS
 from toolkit.contract.records import Fill, FundingRow, OrderStatus, Record, TwapRow
 from toolkit.errors import AnswerInvalid, MissingField, UnknownField

@@ -4,7 +4,7 @@ from toolkit.analysis.builders.activity import activity
 from toolkit.analysis.builders.approvals import approval_spans
 from toolkit.analysis.builders.cohorts import LifetimeValue, cohorts, lifetime_value
 from toolkit.analysis.builders.revenue import attach_rate, revenue, routing
-from toolkit.public_path import publish_names
+from toolkit.public_names import publish_names
 
 __all__ = [
     "LifetimeValue",

@@ -2,7 +2,7 @@
 
 from toolkit.analysis.market.depth import consistency, imbalance, profile
 from toolkit.analysis.market.resilience import Resilience, resilience
-from toolkit.public_path import publish_names
+from toolkit.public_names import publish_names
 
 __all__ = ["Resilience", "consistency", "imbalance", "profile", "resilience"]
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from toolkit.client import Session, current_session
-from toolkit.contract.sources import WorldFacts
+from toolkit.contract.source_tables import WorldFacts
 from toolkit.errors import NotConnected
 
 __all__ = ["stories"]

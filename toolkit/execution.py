@@ -8,7 +8,7 @@ from toolkit.analysis.execution.markout import Markout, markout
 from toolkit.analysis.execution.shortfall import Shortfall, shortfall
 from toolkit.analysis.execution.spreads import Spreads, spreads
 from toolkit.analysis.execution.tape import quotes
-from toolkit.public_path import publish_names
+from toolkit.public_names import publish_names
 
 __all__ = [
     "Impact",

@@ -5,7 +5,7 @@ from toolkit.analysis.funding.carry import carry
 from toolkit.analysis.funding.oracle import implied_oracle, oracle_check
 from toolkit.analysis.funding.payments import accrual, sums
 from toolkit.analysis.funding.rates import annualised
-from toolkit.public_path import publish_names
+from toolkit.public_names import publish_names
 
 __all__ = [
     "PerpBasis",

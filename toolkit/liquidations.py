@@ -1,9 +1,9 @@
 """Liquidations: price levels, margin buffers of accounts, cascades, and liquidation fills."""
 
-from toolkit.analysis.accounts.buffers import buffers
 from toolkit.analysis.accounts.cascade import Cascade, cascade
 from toolkit.analysis.accounts.liquidations import fills, levels
-from toolkit.public_path import publish_names
+from toolkit.analysis.accounts.margin_buffers import buffers
+from toolkit.public_names import publish_names
 
 __all__ = ["Cascade", "buffers", "cascade", "fills", "levels"]
 

@@ -17,8 +17,8 @@ import numpy as np
 from toolkit.client import Recipe, Session, connect, find_cache_folder
 from toolkit.contract.dexes import canonical_dex
 from toolkit.contract.seeds import check_seed
-from toolkit.contract.sources import Sources
-from toolkit.public_path import publish_as
+from toolkit.contract.source_tables import Sources
+from toolkit.public_names import publish_as
 from toolkit.service import (
     Access,
     Application,

@@ -5,7 +5,7 @@ from toolkit.analysis.performance.returns import returns
 from toolkit.analysis.performance.sheet import sheet
 from toolkit.analysis.performance.skill import Skill, skill
 from toolkit.analysis.performance.trip_statistics import trip_sheet
-from toolkit.public_path import publish_names
+from toolkit.public_names import publish_names
 
 __all__ = [
     "Skill",

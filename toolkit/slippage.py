@@ -3,7 +3,7 @@
 from toolkit.analysis.market.slippage import asymmetry, curve, heatmap
 from toolkit.analysis.market.slippage_cost import capacity, cost
 from toolkit.analysis.market.slippage_fit import SlippageFit, fit
-from toolkit.public_path import publish_names
+from toolkit.public_names import publish_names
 
 __all__ = ["SlippageFit", "asymmetry", "capacity", "cost", "curve", "fit", "heatmap"]
 

@@ -2,7 +2,7 @@
 
 from toolkit.analysis.execution.twap_quality import quality
 from toolkit.analysis.execution.twaps import adherence, linked, pressure
-from toolkit.public_path import publish_names
+from toolkit.public_names import publish_names
 
 __all__ = ["adherence", "linked", "pressure", "quality"]
 

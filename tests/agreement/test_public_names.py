@@ -76,7 +76,7 @@ def test_module_is_public_path(name: str) -> None:
     path = f"toolkit.{name}".rpartition(".")[0]
     is_error = "." not in name and inspect.isclass(PUBLIC[name]) and name in tk.errors.__all__
     assert PUBLIC[name].__module__ == ("toolkit.errors" if is_error else path), (
-        "use publish_as or publish_names of toolkit/public_path.py"
+        "use publish_as or publish_names of toolkit/public_names.py"
     )
 
 

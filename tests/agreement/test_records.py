@@ -9,7 +9,7 @@ import pytest
 
 from toolkit.contract import records as r
 from toolkit.contract.fields import split_annotation
-from toolkit.contract.kinds import field_note
+from toolkit.contract.value_kinds import field_note
 
 WIRE_TYPES: dict[str, set[type]] = {
     "string": {str},

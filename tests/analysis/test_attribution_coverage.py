@@ -6,7 +6,7 @@ import narwhals as nw
 import pandas as pd
 import pytest
 
-from toolkit.analysis.common.columns import normalise_frame, open_frame
+from toolkit.analysis.common.frame_access import normalise_frame, open_frame
 from toolkit.analysis.pnl.attribution_coverage import mark_uncovered, mark_unknown, source_state
 
 from .examples import ME, OTHER, as_numbers

@@ -9,7 +9,7 @@ from hypothesis import given
 
 import toolkit as tk
 from toolkit import auctions
-from toolkit.contract.sources import Auction
+from toolkit.contract.source_tables import Auction
 from toolkit.errors import MissingColumns, RepeatedRows
 from toolkit.frames import frame
 from toolkit.service.answers.auctions import auction_status

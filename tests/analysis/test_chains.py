@@ -5,7 +5,7 @@ import random
 import hypothesis.strategies as st
 from hypothesis import given
 
-from toolkit.analysis.pnl.fill_order import Edge, order_tie
+from toolkit.analysis.pnl.execution_sequence import Edge, order_tie
 
 steps = st.lists(st.integers(-3, 3).filter(bool), min_size=1, max_size=12)
 

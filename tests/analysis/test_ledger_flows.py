@@ -6,7 +6,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from toolkit.analysis.common.columns import open_frame
+from toolkit.analysis.common.frame_access import open_frame
 from toolkit.analysis.pnl.perp_flows import add_flows
 from toolkit.analysis.pnl.wallet_flows import add_wallet
 

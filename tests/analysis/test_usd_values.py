@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from tests.engines import ENGINES, Engine
-from toolkit.analysis.common import columns, usd_values
+from toolkit.analysis.common import frame_access, usd_values
 from toolkit.errors import MissingAmounts, MissingColumns, MissingFees, MissingTokens, UnusedPrices
 
 from .examples import EXACT, as_numbers
@@ -32,7 +32,9 @@ NAMES = ["coin", "side", "px", "fee", "builder_fee", "deployer_fee", "fee_token"
 
 def fills(kind: str = "float") -> Any:
     frame = as_numbers(pd.DataFrame(ROWS, columns=NAMES), kind)
-    return columns.open_frame(frame.assign(fee_token=frame["fee_token"].astype("str")), "fills")
+    return frame_access.open_frame(
+        frame.assign(fee_token=frame["fee_token"].astype("str")), "fills"
+    )
 
 
 def values(frame: Any, *expressions: nw.Expr) -> list[list[Any]]:
@@ -82,7 +84,7 @@ def test_products_keep_eighteen_decimals(engine: str) -> None:
         {"coin": "@107", "side": "B", "fee_token": "HYPE", "fee": [fee, Decimal(7)],
          "px": [px, Decimal("0.00000001")]}
     ).astype({"fee": EXACT, "px": EXACT})  # fmt: skip
-    frame = columns.open_frame(Engine(engine).give(rows), "fills")
+    frame = frame_access.open_frame(Engine(engine).give(rows), "fills")
     cost = usd_values.fees_in_usd(list(rows.columns), "exact")["_fee"]
     prices = {"PURR": Decimal(3), "HYPE": Decimal("654321.87654321")}
     worth = usd_values.apply_prices(nw.col("fee"), nw.col("fee_token"), prices, "exact")
@@ -143,12 +145,12 @@ def test_collateral_from_fills_by_hand() -> None:
         {"coin": ["flx:A", "flx:B", "flx:A", "pre:X", "BTC", "@107", "usd:Y"],
          "fee_token": ["USDH", "USDH", "USDC", "USDE", "HYPE", "HYPE", "USDC"]}
     )  # fmt: skip
-    opened = columns.open_frame(rows, "fills")
+    opened = frame_access.open_frame(rows, "fills")
     assert usd_values.dex_tokens_in_fills(opened) == {"flx": "USDH", "pre": "USDE"}
-    assert usd_values.dex_tokens_in_fills(columns.open_frame(rows[["coin"]], "fills")) == {}
+    assert usd_values.dex_tokens_in_fills(frame_access.open_frame(rows[["coin"]], "fills")) == {}
     two = rows.assign(fee_token=["USDH", "USDT0", "USDC", "USDE", "HYPE", "HYPE", "USDC"])
     with pytest.raises(MissingColumns, match=r"^fills: dex flx has fees in USD.* and in USD.*meta"):
-        usd_values.dex_tokens_in_fills(columns.open_frame(two, "fills"))
+        usd_values.dex_tokens_in_fills(frame_access.open_frame(two, "fills"))
 
 
 def test_tokens_at_par_by_hand() -> None:
@@ -167,7 +169,7 @@ def test_prices_without_effect_are_named() -> None:
         usd_values.warn_unused_prices(prices, fills(), {"tet": "usdt0"})
     usd_values.warn_unused_prices({"HYPE": Decimal(1)}, fills(), {})
     usd_values.warn_unused_prices({}, fills(), {})
-    bare = columns.open_frame(pd.DataFrame({"coin": ["BTC"]}), "fills")
+    bare = frame_access.open_frame(pd.DataFrame({"coin": ["BTC"]}), "fills")
     with pytest.warns(UnusedPrices, match="token HYPE. They use no token that has a name"):
         usd_values.warn_unused_prices({"HYPE": Decimal(1)}, bare, {})
 
@@ -179,7 +181,7 @@ def test_missing_amounts_are_counted_by_column() -> None:
          "fee": [1.0] * 3, "builder_fee": [0.5] * 3}
     )  # fmt: skip
     with pytest.warns(MissingAmounts) as caught:
-        usd_values.warn_missing_amounts(columns.open_frame(frame, "fills"), "fills")
+        usd_values.warn_missing_amounts(frame_access.open_frame(frame, "fills"), "fills")
     text = str(caught[0].message)
     assert text.startswith(
         "fills: of 3 rows, px is missing in 2 and closed_pnl is missing in 1. Sums leave these "
@@ -187,12 +189,12 @@ def test_missing_amounts_are_counted_by_column() -> None:
     assert "its parts" not in text
     gone = frame.assign(fee=[NAN] * 3, deployer_fee=1.0)
     with pytest.warns(MissingAmounts, match="its parts builder_fee and deployer_fee do"):
-        usd_values.warn_missing_amounts(columns.open_frame(gone, "fills"), "fills")
+        usd_values.warn_missing_amounts(frame_access.open_frame(gone, "fills"), "fills")
     bare = gone.drop(columns=["builder_fee", "deployer_fee"])
     with pytest.warns(MissingAmounts) as caught:
-        usd_values.warn_missing_amounts(columns.open_frame(bare, "fills"), "fills")
+        usd_values.warn_missing_amounts(frame_access.open_frame(bare, "fills"), "fills")
     assert "its parts" not in str(caught[0].message)
-    usd_values.warn_missing_amounts(columns.open_frame(frame.fillna(1.0), "fills"), "fills")
+    usd_values.warn_missing_amounts(frame_access.open_frame(frame.fillna(1.0), "fills"), "fills")
 
 
 @pytest.mark.filterwarnings("error")
@@ -207,14 +209,14 @@ def test_spot_buys_without_token_are_counted(count: int) -> None:
     )
     word = "1 spot buy with" if count == 1 else "2 spot buys with"
     with pytest.warns(MissingTokens, match=f"^rows: {word} a fee but without fee_token"):
-        usd_values.warn_missing_tokens(columns.open_frame(frame, "rows"), "rows")
-    usd_values.warn_missing_tokens(columns.open_frame(frame[count:], "rows"), "rows")
+        usd_values.warn_missing_tokens(frame_access.open_frame(frame, "rows"), "rows")
+    usd_values.warn_missing_tokens(frame_access.open_frame(frame[count:], "rows"), "rows")
     for name in ("fee", "fee_token"):
-        bare = columns.open_frame(frame.drop(columns=name), "rows")
+        bare = frame_access.open_frame(frame.drop(columns=name), "rows")
         usd_values.warn_missing_tokens(bare, "rows")
     with pytest.warns(MissingFees, match="^rows: column builder_fee is missing on ever"):
         usd_values.warn_missing_builder_fees(
-            columns.open_frame(frame.assign(builder_fee=NAN), "rows"), "rows"
+            frame_access.open_frame(frame.assign(builder_fee=NAN), "rows"), "rows"
         )
     known = frame.assign(builder_fee=[0.0] + [NAN] * (len(frame) - 1))
-    usd_values.warn_missing_builder_fees(columns.open_frame(known, "rows"), "rows")
+    usd_values.warn_missing_builder_fees(frame_access.open_frame(known, "rows"), "rows")

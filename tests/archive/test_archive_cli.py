@@ -13,7 +13,7 @@ import toolkit as tk
 from tests.archive.world import CANARY, USER, archived_rows, make_fills
 from toolkit.archive import open as open_archive
 from toolkit.cli.archive import archive_app
-from toolkit.contract.sources import Sources
+from toolkit.contract.source_tables import Sources
 from toolkit.local_service import application_of, simulated_store
 from toolkit.service import Access, Key, build_store
 from toolkit.service.http import run_server

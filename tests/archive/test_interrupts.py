@@ -11,8 +11,8 @@ import pytest
 
 import toolkit as tk
 from tests.archive.world import START, USER, archived_rows, fill_session, make_fills
+from toolkit.archive import history_pull, refresh
 from toolkit.archive import open as open_archive
-from toolkit.archive import refresh, runs
 
 FILLS = make_fills(120)
 
@@ -51,7 +51,7 @@ class InterruptAtLine:
         self.left = line
 
     def __call__(self, frame: FrameType, event: str, _: Any) -> Any:
-        if frame.f_code.co_filename not in (refresh.__file__, runs.__file__):
+        if frame.f_code.co_filename not in (refresh.__file__, history_pull.__file__):
             return None
         if event == "line":
             self.left -= 1

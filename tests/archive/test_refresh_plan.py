@@ -18,7 +18,7 @@ from toolkit.archive import open as open_archive
 from toolkit.cli.archive import archive_app
 from toolkit.client import Session, connect
 from toolkit.contract.records import Fill
-from toolkit.contract.sources import AccountSnapshot, Sources
+from toolkit.contract.source_tables import AccountSnapshot, Sources
 from toolkit.local_service import InProcess, application_of
 from toolkit.service import Access, Key, build_store
 from toolkit.simulation import simulate

@@ -17,7 +17,7 @@ from tests.archive.world import START, USER, fill_session, make_fills
 from toolkit.archive import open as open_archive
 from toolkit.cli.archive import archive_app
 from toolkit.client import connect
-from toolkit.contract.sources import Sources
+from toolkit.contract.source_tables import Sources
 from toolkit.errors import HistoryWarning
 from toolkit.local_service import application_of
 from toolkit.service import Access, Key, build_store

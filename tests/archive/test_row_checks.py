@@ -11,7 +11,7 @@ import toolkit as tk
 from tests.archive.world import START, USER, fill_session, make_fills
 from toolkit.archive import Archive
 from toolkit.archive import open as open_archive
-from toolkit.archive.runs import checked_columns
+from toolkit.archive.history_pull import checked_columns
 from toolkit.archive.schemas import CHECKED_COLUMNS
 from toolkit.completeness.row_checks import HistoryChecks
 from toolkit.contract.operations import OPERATIONS

@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 import toolkit as tk
-from toolkit.contract.deviations import forget_deviations
+from toolkit.contract.field_deviations import forget_deviations
 
 NOW = 1_700_000_100_000
 BUILDER = "0x" + "b1" * 20

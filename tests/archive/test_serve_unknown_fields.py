@@ -23,7 +23,7 @@ from toolkit.contract.records import (
     OrderStatus,
     SlippageSample,
 )
-from toolkit.contract.sources import Approval, Sources
+from toolkit.contract.source_tables import Approval, Sources
 from toolkit.local_service import InProcess, application_of
 from toolkit.service import Access, Key, build_store
 

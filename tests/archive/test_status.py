@@ -21,7 +21,7 @@ from toolkit.archive.storage import ArchiveTables
 from toolkit.cli.archive import archive_app
 from toolkit.client import Session
 from toolkit.contract.records import FundingDelta, FundingRow, SlippageSample
-from toolkit.contract.sources import Approval, Sources
+from toolkit.contract.source_tables import Approval, Sources
 from toolkit.errors import ArchiveError, IncompleteWarning
 from toolkit.times import HOUR, MINUTE
 

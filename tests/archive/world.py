@@ -11,7 +11,7 @@ import pyarrow as pa
 from toolkit.archive import Archive
 from toolkit.client import Session, connect
 from toolkit.contract.records import Fill
-from toolkit.contract.sources import Sources
+from toolkit.contract.source_tables import Sources
 from toolkit.local_service import InProcess, application_of
 from toolkit.service import Access, Key, Store, build_store
 

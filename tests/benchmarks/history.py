@@ -14,7 +14,7 @@ import toolkit as tk
 from tests.load import Server
 from toolkit.client import Session
 from toolkit.contract.records import Fill
-from toolkit.contract.sources import Sources
+from toolkit.contract.source_tables import Sources
 from toolkit.local_service import InProcess
 from toolkit.service import Access, Application, Key, Store, build_store, open_store
 from toolkit.service.http import HttpServer, bind_socket

@@ -52,9 +52,9 @@ import pytest
 
 from tests.benchmarks.side_by_side import Ratio, side_by_side
 from toolkit.contract.answers import decode
-from toolkit.contract.deviations import KNOWN_DEVIATIONS, Deviations, forget_deviations
-from toolkit.contract.kinds import Numbers
+from toolkit.contract.field_deviations import KNOWN_DEVIATIONS, Deviations, forget_deviations
 from toolkit.contract.operations import OPERATIONS
+from toolkit.contract.value_kinds import Numbers
 from toolkit.frames import Collector, Extra
 
 Way = tuple[str, Callable[[], object]]

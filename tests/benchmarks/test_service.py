@@ -21,7 +21,7 @@ import pytest
 
 from tests.benchmarks.side_by_side import Ratio
 from toolkit.contract.records import Fill
-from toolkit.contract.sources import Sources
+from toolkit.contract.source_tables import Sources
 from toolkit.service import Access, Application, Key, Store, build_store
 
 ROWS, ACCOUNTS, PAGE = 500_000, 40, 2_000

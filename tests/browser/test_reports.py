@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, Page, Route
 import toolkit as tk
 from toolkit.reports.build import write_reports
 from toolkit.reports.pdf import print_pdf
-from toolkit.reports.source import session_source
+from toolkit.reports.source_expressions import session_source
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 

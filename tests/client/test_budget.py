@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 import toolkit as tk
 from toolkit.client import connect
 from toolkit.client.budget import LEASE, Budget, Counts
-from toolkit.client.spending import SpendingWindow
+from toolkit.client.quota_window import SpendingWindow
 from toolkit.client.wire import budget_file
 from toolkit.contract.operations import OPERATIONS
 from toolkit.errors import LimitWarning

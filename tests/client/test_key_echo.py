@@ -24,7 +24,7 @@ from typer.testing import CliRunner
 import toolkit as tk
 from toolkit.cli import app
 from toolkit.client import connect
-from toolkit.contract.deviations import forget_deviations
+from toolkit.contract.field_deviations import forget_deviations
 from toolkit.errors import KeyExposed
 
 KEY = 'canary"7f3a/secret<key>'

@@ -8,8 +8,8 @@ import httpx
 import pytest
 
 import toolkit as tk
+from toolkit.archive.history_pull import HistoryPull
 from toolkit.archive.refresh import prepare_refresh
-from toolkit.archive.runs import HistoryPull
 from toolkit.client import connect
 from toolkit.client.session import DataSource
 

@@ -18,8 +18,8 @@ from tests.worlds import world_of
 from toolkit.completeness.row_checks import HistoryChecks, RowBreak, row_proof
 from toolkit.contract.answers import answer_rows, decode, encode
 from toolkit.contract.columns import table_columns
-from toolkit.contract.kinds import Numbers
 from toolkit.contract.operations import OPERATIONS, Operation
+from toolkit.contract.value_kinds import Numbers
 from toolkit.frames.collect import FrameBuilder
 from toolkit.times import HOUR, MINUTE
 

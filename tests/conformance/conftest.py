@@ -37,7 +37,7 @@ import pytest
 
 from tests.conformance import mini
 from tests.conformance.rows import Row, cursor
-from toolkit.contract.sources import Sources
+from toolkit.contract.source_tables import Sources
 from toolkit.local_service import application_of
 from toolkit.service import Access, Application, Store, build_store, read_keys
 from toolkit.service.http import run_server

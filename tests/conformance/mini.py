@@ -25,7 +25,7 @@ from toolkit.contract.records import (
     SlippageSample,
     TwapRow,
 )
-from toolkit.contract.sources import (
+from toolkit.contract.source_tables import (
     AccountSnapshot,
     Approval,
     Auction,

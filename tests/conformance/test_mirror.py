@@ -12,7 +12,7 @@ import pytest
 
 from tests.conformance import mini
 from tests.conformance.conftest import GOOD, Caller, application, read_error
-from toolkit.contract.sources import Sources
+from toolkit.contract.source_tables import Sources
 from toolkit.service import Store, build_store
 from toolkit.service.http import run_server
 from toolkit.service.mirror import Upstream

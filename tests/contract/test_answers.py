@@ -25,12 +25,17 @@ from toolkit.contract.answers import (
     encode_lines,
 )
 from toolkit.contract.columns import table_columns
-from toolkit.contract.deviations import KNOWN_DEVIATIONS, LIBERAL, NO_DEVIATIONS, forget_deviations
 from toolkit.contract.dexes import ALL_DEXES
 from toolkit.contract.extra_operations import EXTRA_OPERATIONS
+from toolkit.contract.field_deviations import (
+    KNOWN_DEVIATIONS,
+    LIBERAL,
+    NO_DEVIATIONS,
+    forget_deviations,
+)
 from toolkit.contract.fields import split_annotation
-from toolkit.contract.kinds import field_note
 from toolkit.contract.operations import OPERATIONS, Operation
+from toolkit.contract.value_kinds import field_note
 from toolkit.errors import (
     AnswerInvalid,
     BadRequest,

@@ -3,9 +3,9 @@
 import pytest
 
 from toolkit.contract.columns import record_columns, table_columns
-from toolkit.contract.kinds import EXACT_PRECISION, EXACT_SCALE, field_note
 from toolkit.contract.operations import OPERATIONS
 from toolkit.contract.records import Fill, FundingRow, LedgerUpdate, MetaRow, PositionRow
+from toolkit.contract.value_kinds import EXACT_PRECISION, EXACT_SCALE, field_note
 
 
 @pytest.mark.parametrize("operation", OPERATIONS.values(), ids=list(OPERATIONS))

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolkit.contract.columns import record_columns
-from toolkit.contract.deviations import forget_deviations
+from toolkit.contract.field_deviations import forget_deviations
 from toolkit.contract.operations import OPERATIONS
 from toolkit.contract.snapshots import (
     WireAccountSnapshot,

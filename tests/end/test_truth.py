@@ -16,7 +16,7 @@ from pandas.testing import assert_frame_equal
 import toolkit as tk
 from toolkit.client import Session
 from toolkit.contract.records import Fill, OrderStatus
-from toolkit.contract.sources import Approval, Sources
+from toolkit.contract.source_tables import Approval, Sources
 from toolkit.simulation import simulate
 from toolkit.times import DAY
 

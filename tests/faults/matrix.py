@@ -19,7 +19,7 @@ import pandas as pd
 
 import toolkit as tk
 from toolkit.archive import Archive
-from toolkit.contract.deviations import forget_deviations
+from toolkit.contract.field_deviations import forget_deviations
 from toolkit.times import DAY
 
 DOCS: Final = Path(__file__).resolve().parents[2] / "docs" / "faults.md"

@@ -10,7 +10,7 @@ import pytest
 
 import toolkit as tk
 from toolkit.client import connect
-from toolkit.contract.deviations import forget_deviations
+from toolkit.contract.field_deviations import forget_deviations
 from toolkit.contract.operations import OPERATIONS
 
 TRIES = 25

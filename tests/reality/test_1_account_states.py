@@ -11,7 +11,7 @@ from msgspec import UNSET, structs
 import toolkit as tk
 from tests.worlds import world_of
 from toolkit.contract.records import Fill, Position
-from toolkit.contract.sources import Sources
+from toolkit.contract.source_tables import Sources
 from toolkit.local_service import InProcess, application_of
 from toolkit.service import Access, Key, build_store
 from toolkit.simulation import World

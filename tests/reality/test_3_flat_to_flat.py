@@ -10,9 +10,9 @@ import pytest
 from tests.analysis.simulated import Everybody, everybody
 from tests.worlds import world_of
 from toolkit import pnl
-from toolkit.analysis.pnl import fill_order
+from toolkit.analysis.pnl import execution_sequence
 from toolkit.analysis.pnl.positions import order_by_chain, read_fills
-from toolkit.analysis.pnl.spot_basis import find_swaps, walk_spot_fills
+from toolkit.analysis.pnl.spot_cost_basis import find_swaps, walk_spot_fills
 from toolkit.rules.spot_cost import SWAPS
 
 
@@ -36,7 +36,7 @@ def remaining_at_cost(
 ) -> tuple[dict[tuple[str, str], Decimal], set[tuple[str, str]]]:
     """Return the cost of each account's last tokens, and which of them had a gap."""
     frame, _ = read_fills(spot)
-    read = fill_order.integer_fills(frame, {})
+    read = execution_sequence.integer_fills(frame, {})
     order = order_by_chain(spot, frame, read)
     walk = walk_spot_fills(read, order, find_swaps(frame, read))
     names = list(zip(frame["user"].to_list(), frame["coin"].to_list(), strict=True))

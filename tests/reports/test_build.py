@@ -7,8 +7,8 @@ import toolkit as tk
 from tests.reports.page_content import PageContent
 from toolkit.local_service import application_of, simulated_store
 from toolkit.reports.build import NAMES, build, page_digest, template, write_page, write_reports
-from toolkit.reports.kernel import read_notebook, read_parameters
-from toolkit.reports.source import session_source
+from toolkit.reports.notebook_runner import read_notebook, read_parameters
+from toolkit.reports.source_expressions import session_source
 from toolkit.service import Access, Key
 from toolkit.service.http import run_server
 

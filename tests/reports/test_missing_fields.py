@@ -8,7 +8,7 @@ import pytest
 
 import toolkit as tk
 from toolkit import plots
-from toolkit.contract.deviations import forget_deviations
+from toolkit.contract.field_deviations import forget_deviations
 from toolkit.plots.pnl import STEP_NAMES
 from toolkit.reports import builder_report, wallet_report, wallet_text
 from toolkit.reports.wallet_report import WalletResults

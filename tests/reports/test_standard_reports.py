@@ -7,7 +7,7 @@ from tests.reports.page_content import PageContent
 from toolkit.reports import builder_report, market_positions, market_report, quality_report
 from toolkit.reports.build import build
 from toolkit.reports.market_positions import MarketPositions
-from toolkit.reports.source import session_source
+from toolkit.reports.source_expressions import session_source
 from toolkit.rules.directions import CONVERSIONS
 
 

@@ -15,7 +15,7 @@ from tests.reports.page_content import PageContent
 from toolkit.plots import formats
 from toolkit.reports import blocks, tables, wallet_reasons, wallet_report, wallet_text
 from toolkit.reports.build import build
-from toolkit.reports.source import session_source
+from toolkit.reports.source_expressions import session_source
 from toolkit.reports.wallet_frames import fetch_wallet
 from toolkit.reports.wallet_report import WalletResults
 from toolkit.reports.wallet_tables import make_tables

@@ -16,13 +16,15 @@ import toolkit
 from tests.analysis.examples import ME, as_numbers
 from tests.engines import ENGINES, Engine
 from tests.scale.case import BY_ACCOUNT, Case, cases, topics
-from toolkit.analysis.common import by_account, columns
+from toolkit.analysis.common import account_batches, frame_access
 from toolkit.errors import MissingColumns, RepeatedRows
 
 CASES = cases()
 EVERY = pytest.mark.parametrize("case", CASES, ids=str)
 ADDRESSED = [
-    case for case in CASES if any(set(f) & {*columns.ADDRESSES} for f in case.frames(1).values())
+    case
+    for case in CASES
+    if any(set(f) & {*frame_access.ADDRESSES} for f in case.frames(1).values())
 ]
 KINDS = [(case, kind) for case in CASES for kind in case.numbers]
 ON_KINDS = pytest.mark.parametrize(("case", "kind"), KINDS, ids=str)
@@ -216,7 +218,7 @@ def checksummed(value: Any) -> Any:
 def as_checksummed(frame: pd.DataFrame) -> pd.DataFrame:
     """Return the frame with a checksum in every other address."""
     result = frame.copy()
-    for name in columns.ADDRESSES:
+    for name in frame_access.ADDRESSES:
         if name in result:
             result[name] = [checksummed(v) if n % 2 else v for n, v in enumerate(result[name])]
             result[name] = result[name].astype(frame[name].dtype)
@@ -315,7 +317,7 @@ def test_collected_rows_match_documents(helper: str, monkeypatch: pytest.MonkeyP
 
 @pytest.mark.parametrize("helper", sorted(BY_ACCOUNT))
 def test_one_account_is_collected_at_once(helper: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(by_account, "ROWS_AT_ONCE", 1)
+    monkeypatch.setattr(account_batches, "ROWS_AT_ONCE", 1)
     case = next(case for case in CASES if case.helper == helper)
     frames = {
         name: pd.concat([frame, frame.replace({ME: ME[:-1] + "f"})], ignore_index=True)

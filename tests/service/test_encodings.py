@@ -5,7 +5,7 @@ import gzip
 import pytest
 
 from toolkit.service.encodings import choose_encoding, compress_response
-from toolkit.service.messages import Response, json_response
+from toolkit.service.handler_messages import Response, json_response
 
 LONG = b"[" + b"1," * 2_000 + b"1]"
 SHORT = b"[1]"

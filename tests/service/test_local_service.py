@@ -23,7 +23,7 @@ from typer.testing import CliRunner
 
 import toolkit as tk
 from toolkit.cli import app
-from toolkit.contract.sources import Sources
+from toolkit.contract.source_tables import Sources
 from toolkit.local_service import local, simulated_store, tiled_store
 from toolkit.service import Store, StoreDamaged, build_store, open_store
 from toolkit.service.cache import cached_store

@@ -21,7 +21,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolkit.contract.sources import Sources
+from toolkit.contract.source_tables import Sources
 from toolkit.service import Access, Application, Key, ServiceLimits, Store, build_store
 from toolkit.service.http import HttpServer, RefusalSchedule, bind_socket, run_server
 from toolkit.service.request_queue import RequestQueue

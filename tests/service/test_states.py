@@ -12,10 +12,10 @@ import pytest
 from tests.service.conftest import Asker
 from toolkit.contract.operations import OPERATIONS
 from toolkit.contract.snapshots import decode
-from toolkit.contract.sources import Auction, DailyReward, Sources
+from toolkit.contract.source_tables import Auction, DailyReward, Sources
 from toolkit.service import Access, Key, build_store
+from toolkit.service.answer_documents import weekly_aprs
 from toolkit.service.answers.auctions import auction_status
-from toolkit.service.documents import weekly_aprs
 from toolkit.simulation import World
 from toolkit.times import DAY, to_ms
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.service.conftest import Asker
-from toolkit.contract.sources import Approval, Sources
+from toolkit.contract.source_tables import Approval, Sources
 from toolkit.service import Access, Key, StoreDamaged, build_store, open_store
 from toolkit.service.tables import approval_intervals
 from toolkit.simulation import World

@@ -13,7 +13,7 @@ import toolkit as tk
 from tests.service.conftest import Asker
 from toolkit.contract import records as r
 from toolkit.contract.extra_operations import EXTRA_OPERATIONS
-from toolkit.contract.sources import Sources
+from toolkit.contract.source_tables import Sources
 from toolkit.local_service import simulated_store
 from toolkit.service import Access, Key, Upstream, build_store
 

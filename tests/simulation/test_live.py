@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from toolkit.contract.records import TwapRow
-from toolkit.contract.sources import Auction, Sources, TwapSnapshot
+from toolkit.contract.source_tables import Auction, Sources, TwapSnapshot
 from toolkit.simulation import World, simulate
 from toolkit.simulation.markets import PERPS
 from toolkit.simulation.output.live_state import (

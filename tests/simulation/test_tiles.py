@@ -15,7 +15,7 @@ import pytest
 from tests.service.conftest import Asker
 from toolkit.contract.operations import OPERATIONS
 from toolkit.contract.snapshots import decode
-from toolkit.contract.sources import Sources
+from toolkit.contract.source_tables import Sources
 from toolkit.rules.directions import NOT_TRADED
 from toolkit.service import Access, Key, Store, build_store
 from toolkit.simulation import TiledExchange, World, draw_tiles, simulate

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from narwhals.typing import IntoFrame
 
-from toolkit.analysis.common import columns, timestamps
+from toolkit.analysis.common import frame_access, timestamps
 from toolkit.analysis.common.provenance import result_provenance
 from toolkit.analysis.common.repeated_rows import drop_repeated_rows
 from toolkit.rules.auctions import elapsed_at, floor_price, price_at
@@ -153,7 +153,7 @@ def _with_points(result: pd.DataFrame, rows: pd.DataFrame, points: int) -> pd.Da
 def _read_auctions(status: IntoFrame, at: Time | None, floor: float | None) -> pd.DataFrame:
     """Return times in milliseconds and prices as floats, sorted by start."""
     status = drop_repeated_rows(status, "auctions", "status")
-    rows = columns.pandas_columns(status, "status", NEEDED, ["asked_at"], GAS)
+    rows = frame_access.pandas_columns(status, "status", NEEDED, ["asked_at"], GAS)
     start = timestamps.ms_from_times(rows["start_time_seconds"], SECOND)
     duration = rows["duration_seconds"].astype("float64") * SECOND
     if at is None and "asked_at" in rows:

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from narwhals.typing import IntoFrame
 
-from toolkit.analysis.common import columns, timestamps
+from toolkit.analysis.common import frame_access, timestamps
 from toolkit.analysis.common.estimate import Estimate, check_level
 from toolkit.analysis.common.provenance import result_provenance
 from toolkit.analysis.common.repeated_rows import drop_repeated_rows
@@ -336,7 +336,7 @@ def _jackknife(
 def _read_weeks(history: IntoFrame, now: Time | None) -> pd.DataFrame:
     """Return one row for each validator and week, with what it earned and the fee it implies."""
     once = drop_repeated_rows(history, "history")
-    rows = columns.pandas_columns(once, "history", NEEDED, ["validator"], NEEDED[1:])
+    rows = frame_access.pandas_columns(once, "history", NEEDED, ["validator"], NEEDED[1:])
     if "validator" not in rows:
         rows["validator"] = pd.Series("", index=rows.index, dtype="str")
     rows = rows.assign(monday=timestamps.ms_from_times(rows["week"]))

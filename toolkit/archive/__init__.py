@@ -4,8 +4,8 @@ The layers, from the top:
 
 - ``archive``: the class `Archive` and `open`; ``serve``: an archive as the sources of a service;
 - ``refresh``, ``ingest``: append rows; ``verify``: find faults; ``read``: frames and scans;
-- ``runs``: which rows of a history are missing, and their pull; ``coverage``: what was pulled,
-  according to the refresh log, and which accounts need a refresh;
+- ``history_pull``: which rows of a history are missing, and their pull; ``coverage``: what was
+  pulled, according to the refresh log, and which accounts need a refresh;
 - ``compaction``; ``storage``: the Delta tables and their freezes; ``schemas``: series of rows, and
   the columns of each table; ``errors``.
 """
@@ -16,7 +16,7 @@ from toolkit.archive.ingest import Ingested
 from toolkit.archive.refresh_plan import RefreshPlan
 from toolkit.archive.serve import world_of
 from toolkit.archive.verify import Finding
-from toolkit.public_path import publish_names
+from toolkit.public_names import publish_names
 
 __all__ = ["Archive", "Finding", "Ingested", "RefreshPlan", "Refreshed", "open", "world_of"]
 

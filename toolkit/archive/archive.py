@@ -31,8 +31,8 @@ from toolkit.archive.storage import (
 )
 from toolkit.archive.verify import Finding, verify_tables
 from toolkit.client import Session, current_session
-from toolkit.contract.kinds import Numbers
 from toolkit.contract.records import Record
+from toolkit.contract.value_kinds import Numbers
 from toolkit.display import count_text
 from toolkit.errors import ArchiveError, CommitConflict, Incomplete, ToolkitError
 from toolkit.fetch.snapshots import account_value_snapshots

@@ -5,7 +5,7 @@ ranges in which rows contradict each other, its runs, and how many rows there we
 Pulled ranges without contradictions are the complete ranges: they are the coverage. Fewer rows than
 the refresh log counts mean that rows were lost.
 
-The rows of a run follow each other without a gap. `toolkit.archive.runs` continues them.
+The rows of a run follow each other without a gap. `toolkit.archive.history_pull` continues them.
 """
 
 import contextlib

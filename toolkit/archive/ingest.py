@@ -39,8 +39,8 @@ from toolkit.archive.coverage import (
     read_log,
     read_series_log,
 )
+from toolkit.archive.history_pull import RunOverlap, checked_columns, count_run_rows, read_runs
 from toolkit.archive.refresh import ArchivedAnswer, append_answers
-from toolkit.archive.runs import RunOverlap, checked_columns, count_run_rows, read_runs
 from toolkit.archive.schemas import (
     RowOrigin,
     Series,

@@ -43,8 +43,8 @@ from toolkit.completeness.certificate import coverage_remarks
 from toolkit.completeness.covered_ranges import TimeRange, find_covered_range, make_coverage
 from toolkit.contract.answers import answer_rows, decode
 from toolkit.contract.columns import record_columns, table_columns
-from toolkit.contract.kinds import Numbers
 from toolkit.contract.operations import OPERATIONS, Operation
+from toolkit.contract.value_kinds import Numbers
 from toolkit.errors import ArchiveError
 from toolkit.fetch.pull import announce
 from toolkit.frames import Collector, Extra
@@ -325,7 +325,7 @@ def _read_with_spark(
     times: tuple[int | None, int | None],
 ) -> Any:
     """Return the rows of Parquet files that Spark itself reads."""
-    from toolkit.analysis.common.engines import spark_frame
+    from toolkit.analysis.common.memory_frames import spark_frame
 
     empty = spark_frame(session, schema.empty_table())
     if not files:
@@ -363,8 +363,8 @@ class NumberDecoder:
 
     def scan(self, dataset: Any, engine: str) -> Any:
         """Return the rows of a dataset on an engine of this machine."""
-        from toolkit.analysis.common.by_account import scan_tables
-        from toolkit.analysis.common.columns import decimal_dtype
+        from toolkit.analysis.common.account_batches import scan_tables
+        from toolkit.analysis.common.frame_access import decimal_dtype
 
         tables = self._read_tables(dataset)
         if engine == "pandas":
@@ -373,7 +373,7 @@ class NumberDecoder:
 
     def on_spark(self, session: Any, rows: Any) -> Any:
         """Return a Spark frame whose numbers the executors decode."""
-        from toolkit.analysis.common.engines import spark_frame
+        from toolkit.analysis.common.memory_frames import spark_frame
 
         rows = rows.select(*self._needed)
         schema = spark_frame(session, self._decode(rows.limit(0).toArrow())).schema

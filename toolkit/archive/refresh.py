@@ -1,10 +1,10 @@
 """Refresh: pull what is missing of histories and append it, so that a kill loses nothing.
 
 `refresh_all` refreshes one or many series of an operation. The steps for a history are: the
-request, the runs that are not complete, the rows of each run in portions (`runs`), the check that
-they follow the archived rows, the commit, and the entry in the refresh log. The first call is made
-in this thread, the others by workers. The portions of many histories share a commit, and so do
-their entries in the refresh log.
+request, the runs that are not complete, the rows of each run in portions (`history_pull`), the
+check that they follow the archived rows, the commit, and the entry in the refresh log. The first
+call is made in this thread, the others by workers. The portions of many histories share a commit,
+and so do their entries in the refresh log.
 
 If no end is requested, the range begins where the archived rows before it end, so that no gap is
 left.
@@ -32,7 +32,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from toolkit.archive.coverage import Refreshed, log_entry, log_refreshes, read_log, read_series_log
-from toolkit.archive.runs import (
+from toolkit.archive.history_pull import (
     HistoryPull,
     PulledRows,
     RefreshRequest,

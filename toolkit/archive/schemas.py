@@ -33,10 +33,10 @@ import pyarrow.dataset as ds
 from toolkit.contract import records as r
 from toolkit.contract.answers import answer_rows, decode
 from toolkit.contract.columns import Column, record_columns, table_columns
-from toolkit.contract.kinds import Numbers
 from toolkit.contract.operations import OPERATIONS, Operation
 from toolkit.contract.records import Record
 from toolkit.contract.requests import request_body, wire_value
+from toolkit.contract.value_kinds import Numbers
 from toolkit.display import count_text
 from toolkit.errors import ArchiveError
 from toolkit.fetch.registry import operation_of

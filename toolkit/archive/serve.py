@@ -32,14 +32,14 @@ from toolkit.archive.read import read_texts
 from toolkit.archive.schemas import ANSWERS, RECORDS, Series
 from toolkit.archive.storage import present_ms
 from toolkit.completeness.covered_ranges import TimeRange, make_coverage
-from toolkit.completeness.subjects import evidence_names
+from toolkit.completeness.evidence_names import evidence_names
 from toolkit.contract import records as r
 from toolkit.contract.dexes import ALL_DEXES, canonical_dex, coin_dex, strip_native_dex
 from toolkit.contract.operations import OPERATIONS, Operation
 from toolkit.contract.paging import key_getter
 from toolkit.contract.recorded_rows import join_records, read_record
 from toolkit.contract.requests import check_request
-from toolkit.contract.sources import Approval, Evidence, HistoryCoverage, Sources, WorldFacts
+from toolkit.contract.source_tables import Approval, Evidence, HistoryCoverage, Sources, WorldFacts
 from toolkit.errors import ArchiveError
 
 __all__ = ["ANSWER_READERS", "HISTORY_READERS", "world_of"]
@@ -149,7 +149,7 @@ class ArchiveContent:
     dexes: set[str] = field(default_factory=set)  # of all requests
     not_served: set[str] = field(default_factory=set)
     origins: set[tuple[str, bool]] = field(default_factory=set)  # source, whether it is simulated
-    # What is known of answers, by the names of `toolkit.completeness.subjects`.
+    # What is known of answers, by the names of `toolkit.completeness.evidence_names`.
     answered: set[str] = field(default_factory=set)
     latest: dict[str, LatestRows] = field(default_factory=dict)
     has_state: dict[str, bool] = field(default_factory=dict)
@@ -228,7 +228,7 @@ def _summarize_content(content: ArchiveContent, sources: Sources) -> WorldFacts:
 def _history_coverage(
     ranges: Mapping[tuple[str, str], Sequence[TimeRange]], spans: Mapping[tuple[str, str], RowSpan]
 ) -> dict[str, HistoryCoverage]:
-    """Return the coverage of each history, by the names of `toolkit.completeness.subjects`."""
+    """Return the coverage of each history by its name (`toolkit.completeness.evidence_names`)."""
     coverage = {}
     for type, subject in sorted({*ranges, *spans}):
         span = spans.get((type, subject))

@@ -33,7 +33,7 @@ from toolkit.archive.coverage import (
     select_table_log,
 )
 from toolkit.archive.errors import error_text
-from toolkit.archive.runs import is_run_complete
+from toolkit.archive.history_pull import is_run_complete
 from toolkit.archive.schemas import (
     ANSWERS,
     CHECKED_COLUMNS,

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from toolkit.archive.archive import Archive
+    from toolkit.archive.history_pull import RefreshRequest
     from toolkit.archive.ingest import Ingested
-    from toolkit.archive.runs import RefreshRequest
     from toolkit.client import Session
     from toolkit.contract.operations import Operation
 

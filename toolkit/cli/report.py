@@ -241,17 +241,17 @@ def _source_code(
     seed: int, size: SizeChoice, recordings: Path | None, archive: str | None, live: bool
 ) -> str:
     """Return the code of the notebook cell that connects to the source."""
-    from toolkit.reports import source
+    from toolkit.reports import source_expressions
 
     if live:
-        return source.live_source()
+        return source_expressions.live_source()
     if archive is not None:
-        return source.archive_source(archive)
+        return source_expressions.archive_source(archive)
     if recordings is not None:
         if not recordings.is_dir():
             fail(f"there is no folder {recordings}", code=2)
-        return source.recording_source(recordings)
-    return source.simulated_source(seed, size.value)
+        return source_expressions.recording_source(recordings)
+    return source_expressions.simulated_source(seed, size.value)
 
 
 def _write_report(

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from toolkit.client.spending import SpendingWindow
+from toolkit.client.quota_window import SpendingWindow
 from toolkit.contract.operations import Operation
 from toolkit.display import count_text
 from toolkit.errors import BudgetSpent, LimitWarning

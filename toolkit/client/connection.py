@@ -16,10 +16,10 @@ from toolkit.client.retry import Retry
 from toolkit.client.session import DataSource, ProgressBar, Session, use
 from toolkit.client.session_recipe import Recipe
 from toolkit.client.wire import PATIENCE, ApiKey, bound_streams, budget_file
-from toolkit.contract.sources import WorldFacts
+from toolkit.contract.source_tables import WorldFacts
 from toolkit.errors import MissingExtra, NotConnected
 from toolkit.frames.notebook_view import register_view
-from toolkit.public_path import publish_as
+from toolkit.public_names import publish_as
 
 __all__ = ["connect", "find_cache_folder"]
 

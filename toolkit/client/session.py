@@ -27,10 +27,10 @@ from toolkit.completeness.headers import Completeness, read_completeness, read_s
 from toolkit.contract.operations import Operation
 from toolkit.contract.requests import DEXES_AT_MOST, request_points
 from toolkit.contract.response_errors import response_error
-from toolkit.contract.sources import WorldFacts
+from toolkit.contract.source_tables import WorldFacts
 from toolkit.display import count_text, facts_table
 from toolkit.errors import InvalidKey, NotConnected, ServiceError, Unreachable
-from toolkit.public_path import publish_as
+from toolkit.public_names import publish_as
 
 __all__ = ["DataSource", "RawAnswer", "Session", "current_session", "forget", "use"]
 

@@ -7,7 +7,7 @@ serves an archive decide by the same functions whether a request is covered.
 from collections.abc import Iterable, Sequence
 
 from toolkit.contract.operations import Operation
-from toolkit.contract.sources import HistoryCoverage
+from toolkit.contract.source_tables import HistoryCoverage
 from toolkit.times import to_ms
 
 __all__ = [

@@ -23,7 +23,8 @@ import msgspec
 
 from toolkit.contract import snapshots
 from toolkit.contract.columns import table_columns
-from toolkit.contract.deviations import (
+from toolkit.contract.dexes import ALL_DEXES
+from toolkit.contract.field_deviations import (
     KNOWN_DEVIATIONS,
     LIBERAL,
     NO_DEVIATIONS,
@@ -31,14 +32,13 @@ from toolkit.contract.deviations import (
     find_deviations,
     learn_deviations,
 )
-from toolkit.contract.dexes import ALL_DEXES
 from toolkit.contract.fields import RecordField, is_record, record_fields
-from toolkit.contract.kinds import Numbers
 from toolkit.contract.operations import Operation
 from toolkit.contract.records import Record
 from toolkit.contract.requests import make_cursor, parse_cursor
 from toolkit.contract.response_errors import check_no_web_page, response_error
 from toolkit.contract.rows import ROW_FUNCTIONS, Rows
+from toolkit.contract.value_kinds import Numbers
 from toolkit.errors import AnswerInvalid
 from toolkit.times import to_iso
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from toolkit.contract.fields import is_record, record_fields
-from toolkit.contract.kinds import Kind
 from toolkit.contract.operations import Table
 from toolkit.contract.records import Record
+from toolkit.contract.value_kinds import Kind
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,8 @@ from typing import Annotated, Any, get_args, get_origin
 import msgspec
 from msgspec import UNSET
 
-from toolkit.contract.kinds import Note, field_note
 from toolkit.contract.records import Record
+from toolkit.contract.value_kinds import Note, field_note
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ def record_fields(record: type[Record]) -> tuple[RecordField, ...]:
         if note is None:
             raise TypeError(
                 f"{record.__name__}.{field.name} has no kind: annotate it with one of "
-                "toolkit.contract.kinds"
+                "toolkit.contract.value_kinds"
             )
         has_own_default = not field.required and field.default is not UNSET
         metas = (meta for meta in annotation.__metadata__ if isinstance(meta, msgspec.Meta))

@@ -14,8 +14,8 @@ import msgspec
 from msgspec import UNSET
 
 from toolkit.contract.fields import is_record, record_fields, split_annotation
-from toolkit.contract.kinds import NESTED
 from toolkit.contract.records import Record
+from toolkit.contract.value_kinds import NESTED
 
 R = TypeVar("R", bound=Record)
 

@@ -20,7 +20,7 @@ from toolkit.descriptions.column_descriptions import (
 )
 from toolkit.fetch.registry import operation_of
 from toolkit.frames import column_dtype, provenance
-from toolkit.public_path import publish_as
+from toolkit.public_names import publish_as
 
 __all__ = ["Description", "describe"]
 

@@ -14,11 +14,11 @@ from toolkit.completeness.merge import (
 from toolkit.completeness.overlaps import RowRange, common_range, find_overlaps, parts_of
 from toolkit.contract.columns import table_columns
 from toolkit.contract.extra_operations import known_operation
-from toolkit.contract.kinds import Numbers
 from toolkit.contract.operations import Operation
+from toolkit.contract.value_kinds import Numbers
 from toolkit.display import type_text
 from toolkit.frames import Collector, provenance
-from toolkit.public_path import publish_as
+from toolkit.public_names import publish_as
 
 __all__ = ["concat", "concat_subjects", "subjects_of"]
 

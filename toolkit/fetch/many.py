@@ -16,7 +16,7 @@ from toolkit.fetch.concat import concat_subjects, subjects_of
 from toolkit.fetch.pull import pop_held_warning, prepare_request
 from toolkit.fetch.registry import operation_of
 from toolkit.fetch.workers import FATAL_ERRORS, ClusterClient, Workers, executor_error
-from toolkit.public_path import publish_as
+from toolkit.public_names import publish_as
 from toolkit.times import to_ms
 
 __all__ = ["OnError", "many"]

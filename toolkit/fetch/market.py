@@ -8,7 +8,7 @@ from toolkit.client import Session
 from toolkit.display import frames_html
 from toolkit.fetch.pull import Extra, Numbers, OnIncomplete, fetch_frame, fetch_frames
 from toolkit.fetch.registry import fetches
-from toolkit.public_path import publish_as
+from toolkit.public_names import publish_as
 from toolkit.times import Time
 
 __all__ = [

@@ -15,7 +15,7 @@ from toolkit.fetch.pull import (
     request_remarks,
 )
 from toolkit.frames import Collector
-from toolkit.public_path import publish_as
+from toolkit.public_names import publish_as
 
 __all__ = ["pages"]
 

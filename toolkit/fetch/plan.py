@@ -17,7 +17,7 @@ from toolkit.fetch.pull import (
     read_pages,
     request_of,
 )
-from toolkit.public_path import publish_as
+from toolkit.public_names import publish_as
 
 __all__ = ["Plan", "plan"]
 

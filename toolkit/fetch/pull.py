@@ -32,11 +32,11 @@ from toolkit.completeness.certificate import (
 from toolkit.completeness.headers import Completeness
 from toolkit.contract.answers import answer_rows, decode
 from toolkit.contract.dexes import ALL_DEXES
-from toolkit.contract.kinds import Numbers
 from toolkit.contract.operations import DEX, OPERATIONS, VIEWS, Operation
 from toolkit.contract.paging import PageDecision, PageReader, page_reader
 from toolkit.contract.records import Fill
 from toolkit.contract.requests import check_request, request_body
+from toolkit.contract.value_kinds import Numbers
 from toolkit.display import count_text
 from toolkit.errors import (
     BudgetSpent,

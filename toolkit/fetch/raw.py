@@ -15,7 +15,7 @@ from toolkit.contract.requests import check_request, request_body
 from toolkit.contract.response_errors import check_no_web_page
 from toolkit.errors import AnswerInvalid, BadRequest
 from toolkit.fetch.pull import request_of, warn_incomplete
-from toolkit.public_path import publish_as
+from toolkit.public_names import publish_as
 
 __all__ = ["info", "raw"]
 

@@ -11,12 +11,12 @@ from toolkit.contract.columns import table_columns
 from toolkit.contract.dexes import ALL_DEXES
 from toolkit.contract.extra_operations import find_operation
 from toolkit.contract.fields import is_record
-from toolkit.contract.kinds import Numbers
 from toolkit.contract.operations import VIEWS, Operation, Table
 from toolkit.contract.records import ClearinghouseState, Record
+from toolkit.contract.value_kinds import Numbers
 from toolkit.display import type_text
 from toolkit.frames.collect import Collector, Extra
-from toolkit.public_path import publish_as
+from toolkit.public_names import publish_as
 
 __all__ = ["frame"]
 

@@ -13,9 +13,9 @@ import pyarrow.compute as pc
 
 from toolkit.contract.answers import AnswerTables
 from toolkit.contract.columns import Column, table_columns
-from toolkit.contract.deviations import report_unknown, report_unreadable
-from toolkit.contract.kinds import Family, Numbers
+from toolkit.contract.field_deviations import report_unknown, report_unreadable
 from toolkit.contract.operations import Operation, Table
+from toolkit.contract.value_kinds import Family, Numbers
 from toolkit.errors import AnswerInvalid
 from toolkit.frames.nested_values import EXACT, STR, TEXT, cell_type, cell_value, field_type
 from toolkit.frames.unknown_columns import (

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from toolkit.contract.columns import Column, record_columns
 from toolkit.contract.fields import is_record
-from toolkit.contract.kinds import EXACT_PRECISION, EXACT_SCALE, Numbers
+from toolkit.contract.value_kinds import EXACT_PRECISION, EXACT_SCALE, Numbers
 
 __all__ = ["EXACT", "STR", "TEXT", "cell_type", "cell_value", "field_type"]
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 import pandas as pd
 
 from toolkit.display import count_text, facts_table, type_text
-from toolkit.public_path import publish_as
+from toolkit.public_names import publish_as
 
 __all__ = ["provenance"]
 

@@ -9,7 +9,7 @@ notebook shows the plot if a cell ends in it. In a script, ``ax.figure.savefig(.
 """
 
 from toolkit.installation import explain_missing
-from toolkit.public_path import publish_names
+from toolkit.public_names import publish_names
 
 with explain_missing("plots"):
     from toolkit.plots.accounts import lorenz_curve, migration_map

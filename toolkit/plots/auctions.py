@@ -7,7 +7,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from toolkit.plots import axes, formats, style, themes
-from toolkit.plots.inputs import draws_result
+from toolkit.plots.result_checks import draws_result
 from toolkit.plots.themes import Theme, ThemeName
 
 

@@ -9,7 +9,7 @@ from matplotlib.ticker import MaxNLocator
 
 from toolkit.builders import LifetimeValue
 from toolkit.plots import axes, formats, matrix, style, themes
-from toolkit.plots.inputs import draws_result
+from toolkit.plots.result_checks import draws_result
 from toolkit.plots.themes import Theme, ThemeName
 
 _ROUTES: Final = (

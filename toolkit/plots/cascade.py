@@ -11,7 +11,7 @@ from matplotlib.ticker import FuncFormatter
 from toolkit.arrays import Floats
 from toolkit.liquidations import Cascade
 from toolkit.plots import axes, formats, style, themes
-from toolkit.plots.inputs import draws_result
+from toolkit.plots.result_checks import draws_result
 from toolkit.plots.themes import Theme, ThemeName
 
 _OPACITIES: Final = (1.0, 0.62, 0.36, 0.16)

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from toolkit.errors import MissingColumns
 from toolkit.plots import axes, formats, notebook, style, themes
-from toolkit.plots.inputs import draws_result
+from toolkit.plots.result_checks import draws_result
 from toolkit.plots.themes import Theme, ThemeName
 
 _MAX_COINS: Final = 12

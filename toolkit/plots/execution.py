@@ -10,7 +10,7 @@ from matplotlib.ticker import FuncFormatter
 
 from toolkit.execution import Markout, Spreads
 from toolkit.plots import axes, formats, style, themes
-from toolkit.plots.inputs import draws_result
+from toolkit.plots.result_checks import draws_result
 from toolkit.plots.themes import Theme, ThemeName
 
 _NOT_KEYS = {"seconds", "name", "estimate", "low", "high", "usd", "n", "missing", "clusters",

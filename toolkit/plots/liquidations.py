@@ -6,7 +6,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter
 
 from toolkit.plots import axes, formats, style, themes
-from toolkit.plots.inputs import draws_result
+from toolkit.plots.result_checks import draws_result
 from toolkit.plots.themes import Theme, ThemeName
 
 _HATCHES = {"long": "", "short": "////"}

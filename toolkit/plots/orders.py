@@ -11,7 +11,7 @@ from matplotlib.ticker import FuncFormatter, NullLocator, PercentFormatter
 from toolkit.contract.order_states import order_state_group
 from toolkit.orders import FillTimes
 from toolkit.plots import axes, formats, matrix, style, themes
-from toolkit.plots.inputs import draws_result
+from toolkit.plots.result_checks import draws_result
 from toolkit.plots.themes import Theme, ThemeName
 
 _FIRST, _LAST = "(placed)", "(last)"

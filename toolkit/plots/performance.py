@@ -11,7 +11,7 @@ from matplotlib.ticker import FuncFormatter
 from toolkit.performance import Skill
 from toolkit.plots import axes, ranking_rows, style, themes
 from toolkit.plots.formats import MINUS, WEEKDAYS
-from toolkit.plots.inputs import draws_result
+from toolkit.plots.result_checks import draws_result
 from toolkit.plots.themes import Theme, ThemeName
 
 _MAX_LABELLED_WEEKS: Final = 9

@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 
 from toolkit.arrays import Floats
 from toolkit.plots import axes, formats, style, themes
-from toolkit.plots.inputs import draws_result
+from toolkit.plots.result_checks import draws_result
 from toolkit.plots.themes import Theme, ThemeName
 
 STEP_NAMES: Final = {

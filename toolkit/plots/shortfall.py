@@ -8,7 +8,7 @@ from matplotlib.ticker import FuncFormatter
 
 from toolkit.execution import Shortfall
 from toolkit.plots import axes, formats, style, themes
-from toolkit.plots.inputs import draws_result
+from toolkit.plots.result_checks import draws_result
 from toolkit.plots.themes import ThemeName
 
 _PARTS: Final = ("delay", "trading", "opportunity", "fees", "total")

@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from toolkit.plots import axes, formats, notebook, style, themes
-from toolkit.plots.inputs import draws_result
+from toolkit.plots.result_checks import draws_result
 from toolkit.plots.themes import Theme, ThemeName
 
 _MAX_COINS = 4  # more panels side by side are too narrow

@@ -12,7 +12,7 @@ from toolkit.analysis.market.slippage_fit import LARGE_MISFIT, misfit_words
 from toolkit.display import count_text
 from toolkit.plots import axes, formats, notebook, style, themes
 from toolkit.plots.formats import WEEKDAYS
-from toolkit.plots.inputs import draws_result
+from toolkit.plots.result_checks import draws_result
 from toolkit.plots.themes import Theme, ThemeName
 from toolkit.slippage import SlippageFit
 

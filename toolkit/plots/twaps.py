@@ -9,7 +9,7 @@ from matplotlib.collections import LineCollection
 from matplotlib.ticker import PercentFormatter
 
 from toolkit.plots import axes, formats, style, themes
-from toolkit.plots.inputs import draws_result
+from toolkit.plots.result_checks import draws_result
 from toolkit.plots.themes import Theme, ThemeName
 
 _MAX_BARS = 16

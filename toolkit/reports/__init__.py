@@ -1,7 +1,7 @@
 """Reports: self-contained HTML files; the same data gives the same bytes."""
 
 from toolkit.installation import explain_missing
-from toolkit.public_path import publish_names
+from toolkit.public_names import publish_names
 
 with explain_missing("reports"):
     from toolkit.reports import blocks

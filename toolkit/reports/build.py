@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from toolkit.errors import ReportFailed
-from toolkit.reports.kernel import read_notebook, run_notebook
+from toolkit.reports.notebook_runner import read_notebook, run_notebook
 from toolkit.reports.page import ReportPage, make_page
 from toolkit.reports.pdf import print_pdf
 
@@ -46,8 +46,9 @@ def build(
         One of `NAMES`, or your own notebook: ``.py``, ``.md`` or ``.ipynb``. Its cell with the tag
         ``parameters`` defines the parameters, its cell with the tag ``source`` makes ``session``.
     source : str, optional
-        An expression that makes the session, such as those of `toolkit.reports.source`. It replaces
-        the cell with the tag ``source``; None keeps this cell.
+        An expression that makes the session, such as those of
+        `toolkit.reports.source_expressions`. It replaces the cell with the tag ``source``; None
+        keeps this cell.
     parameters : mapping, optional
         Values of the parameters.
     code : bool, default False

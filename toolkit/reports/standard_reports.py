@@ -8,7 +8,7 @@ from typing import Any
 from toolkit.client import Session, current_session
 from toolkit.errors import ReportFailed
 from toolkit.reports.build import build, write_page
-from toolkit.reports.source import session_source
+from toolkit.reports.source_expressions import session_source
 from toolkit.times import Time
 
 

@@ -1,15 +1,15 @@
 """The query service: a request arrives as bytes, and a response leaves as bytes.
 
 The stages of a request, each a function of the stage before: `application` (path, key, points),
-`messages` (the checked request), `answers` (rows from the store, then a page of them),
+`handler_messages` (the checked request), `answers` (rows from the store, then a page of them),
 `encodings` (compression).
 """
 
 from toolkit.service.api_keys import Access, Key, KeysUnreadable, read_keys
 from toolkit.service.application import Application
+from toolkit.service.handler_messages import Response
 from toolkit.service.limits import ServiceLimits
 from toolkit.service.live_documents import LiveDocuments, read_present
-from toolkit.service.messages import Response
 from toolkit.service.mirror import Upstream
 from toolkit.service.store import Store, StoreDamaged, build_store, open_store
 

@@ -15,13 +15,11 @@ from toolkit.contract.extra_operations import find_operation
 from toolkit.contract.operations import Operation
 from toolkit.contract.requests import check_request, request_points
 from toolkit.errors import BadRequest, NotPermitted, NotReady, ServiceDown, ServiceError
+from toolkit.service.answer_completeness import state_completeness
 from toolkit.service.answers import HANDLERS
 from toolkit.service.api_keys import Access, Key
 from toolkit.service.encodings import choose_encoding, compress_response
-from toolkit.service.evidence import state_completeness
-from toolkit.service.limits import DEFAULT_LIMITS, ServiceLimits
-from toolkit.service.live_documents import LiveDocuments
-from toolkit.service.messages import (
+from toolkit.service.handler_messages import (
     CheckedRequest,
     Response,
     check_lists,
@@ -29,9 +27,11 @@ from toolkit.service.messages import (
     json_response,
     parse_body,
 )
+from toolkit.service.limits import DEFAULT_LIMITS, ServiceLimits
+from toolkit.service.live_documents import LiveDocuments
 from toolkit.service.mirror import Upstream, is_mirrored
+from toolkit.service.row_blocks import PageEncoding
 from toolkit.service.store import Store
-from toolkit.service.text_blocks import PageEncoding
 
 __all__ = ["Application"]
 

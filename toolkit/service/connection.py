@@ -19,8 +19,8 @@ import httptools
 from toolkit.errors import BadRequest, ServiceError
 from toolkit.service.api_keys import Key
 from toolkit.service.application import Application
+from toolkit.service.handler_messages import Response, error_response
 from toolkit.service.hosts import check_host, split_target
-from toolkit.service.messages import Response, error_response
 
 if TYPE_CHECKING:
     from toolkit.service.http import HttpServer

@@ -12,8 +12,8 @@ from typing import Final
 import zstandard
 from isal import igzip
 
-from toolkit.service.messages import Response
-from toolkit.service.text_blocks import PageEncoding
+from toolkit.service.handler_messages import Response
+from toolkit.service.row_blocks import PageEncoding
 
 __all__ = ["choose_encoding", "compress_response"]
 

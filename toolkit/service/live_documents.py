@@ -19,8 +19,8 @@ from toolkit.contract.records import (
     SnapshotMetadata,
     TwapRow,
 )
-from toolkit.contract.sources import AccountSnapshot, Auction, Live, Sources, TwapSnapshot
-from toolkit.service.documents import (
+from toolkit.contract.source_tables import AccountSnapshot, Auction, Live, Sources, TwapSnapshot
+from toolkit.service.answer_documents import (
     Document,
     account_value_documents,
     auction_documents,

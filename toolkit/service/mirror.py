@@ -10,7 +10,7 @@ import httpx
 
 from toolkit.contract.answers import encode_error
 from toolkit.contract.operations import Operation
-from toolkit.service.messages import Response, json_response
+from toolkit.service.handler_messages import Response, json_response
 
 __all__ = ["Upstream", "is_mirrored"]
 

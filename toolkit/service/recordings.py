@@ -25,7 +25,7 @@ from toolkit.contract.records import (
     OrderStatus,
     Record,
 )
-from toolkit.contract.sources import Approval, Sources
+from toolkit.contract.source_tables import Approval, Sources
 
 __all__ = ["RECORDED_BUILDER", "NoRecordings", "Recordings", "read_recordings"]
 

@@ -21,14 +21,14 @@ import msgspec
 import zstandard
 
 from toolkit.contract.fields import drop_beyond_fields
-from toolkit.contract.sources import Sources
+from toolkit.contract.source_tables import Sources
+from toolkit.service.row_blocks import PageEncoding, block_bounds, read_page, read_texts
 from toolkit.service.tables import (
     create_tables,
     fill_tables,
     has_current_tables,
     index_tables,
 )
-from toolkit.service.text_blocks import PageEncoding, block_bounds, read_page, read_texts
 
 __all__ = ["Store", "StoreDamaged", "build_store", "json_array", "open_store"]
 

@@ -4,7 +4,7 @@ A table has the key columns of its record and a row number. The row number leads
 JSON text of the row. Rows of an account are neighbours in the order of execution, so a page is one
 range of rows.
 
-Texts are kept in compressed blocks of neighbours; see `toolkit.service.text_blocks`.
+Texts are kept in compressed blocks of neighbours; see `toolkit.service.row_blocks`.
 
 `Sources` may come in parts, so that only one part is in memory. All rows of an account are in one
 part. If several parts have the same document, the last one counts.
@@ -24,10 +24,10 @@ import zstandard
 
 from toolkit.contract.dexes import coin_dex
 from toolkit.contract.records import Fill, FundingRow, LedgerUpdate, OrderStatus, SlippageSample
-from toolkit.contract.sources import Approval, Sources
-from toolkit.service.documents import extra_documents, usual_documents
+from toolkit.contract.source_tables import Approval, Sources
+from toolkit.service.answer_documents import extra_documents, usual_documents
 from toolkit.service.open_orders import OpenOrders
-from toolkit.service.text_blocks import SEPARATOR, TextWriter
+from toolkit.service.row_blocks import SEPARATOR, TextWriter
 from toolkit.service.trades import TradeTotals
 
 __all__ = [

@@ -13,7 +13,7 @@ import msgspec
 
 from toolkit.contract.records import AccountValueRow, AssetContext, Meta, TwapRow
 from toolkit.contract.seeds import check_seed
-from toolkit.contract.sources import AccountSnapshot, Sources, TwapSnapshot
+from toolkit.contract.source_tables import AccountSnapshot, Sources, TwapSnapshot
 from toolkit.simulation.engine.exchange import IdSequence
 from toolkit.simulation.markets import PERPS
 from toolkit.simulation.output.contexts import add_spot_contexts

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from toolkit.contract.seeds import check_seed
-from toolkit.contract.sources import Sources
+from toolkit.contract.source_tables import Sources
 from toolkit.simulation.engine.exchange import ALL_IDS, IdSequence
 from toolkit.simulation.engine.state import SimulationState
 from toolkit.simulation.history import SIZES, run_history

@@ -7,7 +7,7 @@ shown.
 """
 
 from toolkit.installation import explain_missing
-from toolkit.public_path import publish_names
+from toolkit.public_names import publish_names
 
 with explain_missing("plots"):
     from toolkit.widgets.live_monitor import LiveMonitor, live_monitor

@@ -8,10 +8,10 @@ import numpy as np
 import pandas as pd
 from narwhals.typing import IntoFrame
 
-from toolkit.analysis.accounts.buffers import buffers
 from toolkit.analysis.accounts.impact_laws import ImpactLaws, read_laws
 from toolkit.analysis.accounts.margin import Leverages, Tiers, read_positions, read_tiers
-from toolkit.analysis.common import engines
+from toolkit.analysis.accounts.margin_buffers import buffers
+from toolkit.analysis.common import memory_frames
 from toolkit.analysis.common.bootstrap import bootstrap_interval
 from toolkit.analysis.common.estimate import Estimate, check_level
 from toolkit.analysis.common.provenance import result_provenance
@@ -250,8 +250,8 @@ def cascade(
     if wrong := [shock for shock in shocks if not shock or shock <= -1]:
         raise ValueError(f"each shock must be above -1 and different from 0; one is {wrong[0]!r}")
     inputs = {"positions": positions, "accounts": accounts}
-    rows = engines.to_pandas(drop_repeated_rows(positions, "positions"))
-    owners = engines.to_pandas(drop_repeated_rows(accounts, "accounts"))
+    rows = memory_frames.to_pandas(drop_repeated_rows(positions, "positions"))
+    owners = memory_frames.to_pandas(drop_repeated_rows(accounts, "accounts"))
     held = read_positions(rows, ("margin_used",), ("leverage_type",))
     tiers = read_tiers(held, max_leverage, margin_tables)
     table = buffers(owners, rows, max_leverage, margin_tables=margin_tables)

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 from narwhals.typing import IntoFrame
 
-from toolkit.analysis.common import columns, timestamps
+from toolkit.analysis.common import frame_access, timestamps
 from toolkit.analysis.common.bootstrap import resample_sums
 from toolkit.analysis.common.repeated_rows import drop_repeated_rows
 from toolkit.analysis.market.slippage_fit import SlippageFit
@@ -73,7 +73,7 @@ def _fitted_laws(fitted: SlippageFit, coins: list[str], draws: int) -> ImpactLaw
 
 def _depth_laws(depth: IntoFrame, coins: list[str], draws: int, seed: int) -> ImpactLaws:
     """Return laws fitted to the depth within each distance, by a regression of logarithms."""
-    rows = columns.pandas_columns(
+    rows = frame_access.pandas_columns(
         drop_repeated_rows(depth, "depth", "impact"), "impact",
         ("coin", "timestamp_ms", "bps", *_DEPTHS), ("dex",), ("bps", *_DEPTHS),
     )  # fmt: skip

@@ -10,7 +10,7 @@ from narwhals.typing import IntoFrame, IntoFrameT
 
 from toolkit.analysis.accounts.margin import Leverages, read_accounts, read_positions, read_tiers
 from toolkit.analysis.accounts.values import to_engine
-from toolkit.analysis.common import columns, engines, fill_kinds
+from toolkit.analysis.common import fill_kinds, frame_access, memory_frames
 from toolkit.analysis.common.repeated_rows import drop_repeated_rows
 from toolkit.rules.margin import liquidation_price, maintenance
 
@@ -216,10 +216,10 @@ def _sum_sides(
 def _open_interest(contexts: IntoFrame | None) -> dict[str, float]:
     if contexts is None:
         return {}
-    frame = engines.to_pandas(contexts)
-    opened = columns.open_frame(frame, "contexts")
-    columns.require_columns(opened, ("name", "open_interest"), "contexts")
-    columns.number_kind(opened, ["open_interest"], "contexts")
+    frame = memory_frames.to_pandas(contexts)
+    opened = frame_access.open_frame(frame, "contexts")
+    frame_access.require_columns(opened, ("name", "open_interest"), "contexts")
+    frame_access.number_kind(opened, ["open_interest"], "contexts")
     return dict(zip(frame["name"], frame["open_interest"].astype("float64"), strict=True))
 
 
@@ -281,15 +281,15 @@ def fills(
     if wrong := [name for name in wanted if name not in _SIDES]:
         raise ValueError(f"unknown side {wrong[0]!r}; choose one of {', '.join(_SIDES)}")
     once = drop_repeated_rows(fills, "fills")
-    frame: columns.Frame = nw.from_native(columns.normalise_frame(once))
+    frame: frame_access.Frame = nw.from_native(frame_access.normalise_frame(once))
     have = frame.collect_schema().names()
     if not {"dir", "liquidated_user", "liquidation_method"} & set(have):
-        columns.require_columns(
+        frame_access.require_columns(
             frame, ["liquidated_user"], "fills", "Or add dir, which names backstop liquidations"
         )
     markers = [n for n in ("dir", "liquidated_user", "liquidation_method") if n in have]
-    if "dir" in markers and all(columns.is_empty_column(frame, name) for name in markers):
-        columns.require_some_values(frame, "dir", "fills", "says which fills are liquidations")
+    if "dir" in markers and all(frame_access.is_empty_column(frame, name) for name in markers):
+        frame_access.require_some_values(frame, "dir", "fills", "says which fills are liquidations")
     frame = frame.with_columns(
         liquidation_side=nw.when(fill_kinds.is_liquidation(have, account))
         .then(nw.lit("liquidated"))
@@ -300,6 +300,6 @@ def fills(
         .otherwise(nw.lit(""))
     )
     result = frame.filter(nw.col("liquidation_side").is_in(wanted or ["nothing"]))
-    return columns.result_from_frame(
+    return frame_access.result_from_frame(
         result, {"fills": once}, helper="liquidations.fills", side=wanted
     )

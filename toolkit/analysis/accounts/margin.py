@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from narwhals.typing import IntoFrame
 
-from toolkit.analysis.common import columns, engines
+from toolkit.analysis.common import frame_access, memory_frames
 from toolkit.analysis.common.markets import NATIVE_DEX
 from toolkit.arrays import Floats
 from toolkit.contract.dexes import NATIVE_ALIASES
@@ -55,13 +55,13 @@ def read_positions(
 ) -> pd.DataFrame:
     """Return open positions, each once, with side, unsigned size and notional, and mark price."""
     names = (*POSITION, *numbers, *texts)
-    frame = engines.to_pandas(native, (*names, "dex", "time", "max_leverage"))
-    opened = columns.open_frame(engines.to_pandas(native), "positions")
-    columns.require_columns(opened, names, "positions")
+    frame = memory_frames.to_pandas(native, (*names, "dex", "time", "max_leverage"))
+    opened = frame_access.open_frame(memory_frames.to_pandas(native), "positions")
+    frame_access.require_columns(opened, names, "positions")
     amounts = ("szi", "position_value", *numbers)
     for name in amounts:
         if not frame[name].isna().all():
-            columns.number_kind(opened, [name], "positions")
+            frame_access.number_kind(opened, [name], "positions")
     frame = frame.astype(dict.fromkeys(amounts, "float64"))
     # A group without a name stays a group: pandas leaves missing keys out.
     for name in {"user", "dex"} & set(frame.columns):
@@ -79,10 +79,10 @@ def read_positions(
 
 def read_accounts(accounts: IntoFrame) -> pd.DataFrame:
     """Return accounts, one row each."""
-    owners = engines.to_pandas(accounts)
-    opened = columns.open_frame(owners, "accounts")
-    columns.require_columns(opened, ("user", "cross_account_value"), "accounts")
-    columns.number_kind(opened, ["cross_account_value"], "accounts")
+    owners = memory_frames.to_pandas(accounts)
+    opened = frame_access.open_frame(owners, "accounts")
+    frame_access.require_columns(opened, ("user", "cross_account_value"), "accounts")
+    frame_access.number_kind(opened, ["cross_account_value"], "accounts")
     owners = owners.assign(user=owners["user"].astype("str"))
     keys = ["user", *(["dex"] if "dex" in owners else [])]
     if "dex" in owners:
@@ -198,9 +198,9 @@ def _read_assets(leverages: Leverages | None) -> dict[str, _Asset] | None:
         return None
     if isinstance(leverages, Mapping):
         return {str(coin): _Asset(float(most), None) for coin, most in leverages.items()}
-    frame = engines.to_pandas(leverages)
-    columns.require_columns(
-        columns.open_frame(frame, "max_leverage"), ("name", "max_leverage"), "max_leverage"
+    frame = memory_frames.to_pandas(leverages)
+    frame_access.require_columns(
+        frame_access.open_frame(frame, "max_leverage"), ("name", "max_leverage"), "max_leverage"
     )
     if "margin_table_id" in frame:
         ids = [None if pd.isna(table) else int(table) for table in frame["margin_table_id"]]
@@ -221,9 +221,9 @@ def _read_tables(margin_tables: IntoFrame | None) -> dict[tuple[str, int], Table
     """
     if margin_tables is None:
         return {}
-    frame = engines.to_pandas(margin_tables)
-    columns.require_columns(
-        columns.open_frame(frame, "margin_tables"), _TABLE_COLUMNS, "margin_tables"
+    frame = memory_frames.to_pandas(margin_tables)
+    frame_access.require_columns(
+        frame_access.open_frame(frame, "margin_tables"), _TABLE_COLUMNS, "margin_tables"
     )
     frame = frame.astype({"lower_bound": "float64", "max_leverage": "float64"})
     if "dex" not in frame:

@@ -7,9 +7,9 @@ import numpy as np
 import pandas as pd
 from narwhals.typing import IntoFrame, IntoFrameT
 
-from toolkit.analysis.accounts.migration import class_names
+from toolkit.analysis.accounts.value_transitions import class_names
 from toolkit.analysis.accounts.values import to_engine
-from toolkit.analysis.common import columns
+from toolkit.analysis.common import frame_access
 from toolkit.analysis.common.estimate import check_level
 from toolkit.analysis.common.repeated_rows import drop_repeated_rows
 from toolkit.installation import explain_missing
@@ -106,7 +106,7 @@ def positioning(
         raise ValueError(f"edges must be numbers in ascending order, each once, not {list(edges)}")
     keys = [by] if isinstance(by, str) else list(by)
     amounts = ("szi", "position_value", "entry_px")
-    rows = columns.pandas_columns(
+    rows = frame_access.pandas_columns(
         drop_repeated_rows(positions, "positions"), "positions", ("user", "coin", *keys, *amounts),
         ("time",), amounts,
     )  # fmt: skip
@@ -135,7 +135,7 @@ def _account_sizes(rows: pd.DataFrame, accounts: IntoFrame | None, moment: list[
         notional = rows.assign(_size=rows["_value"].abs()).groupby(keys, dropna=False)["_size"]
         return notional.transform("sum")
     optional = [name for name in ("time", "dex") if name != "time" or moment]
-    owners = columns.pandas_columns(
+    owners = frame_access.pandas_columns(
         drop_repeated_rows(accounts, "accounts"), "accounts", ("user", "account_value"), optional,
         ("account_value",),
     )  # fmt: skip

@@ -8,7 +8,7 @@ import pandas as pd
 import pyarrow as pa
 from narwhals.typing import IntoFrame, IntoFrameT
 
-from toolkit.analysis.common import columns, engines, grouping
+from toolkit.analysis.common import frame_access, grouping, memory_frames
 from toolkit.analysis.common.account_values import MODES, distinct_rows
 from toolkit.analysis.common.repeated_rows import drop_repeated_rows
 
@@ -171,16 +171,16 @@ def read_values(
     Messages name the snapshot as ``what``.
     """
     snapshot = drop_repeated_rows(snapshot, "snapshot", what)
-    frame = engines.to_pandas(snapshot)
-    opened = columns.open_frame(frame, what)
+    frame = memory_frames.to_pandas(snapshot)
+    opened = frame_access.open_frame(frame, what)
     if {"user", "value", "mode", *split} <= set(frame.columns):
         return frame
     needed = ["user", "account_value"]
     needed += ["account_mode"] * ("mode" in wanted) + list(_NOTIONALS) * ("notional" in wanted)
     needed += ["collateral_token"] * ("token" in split)
     needed += ["collateral_token"] * ("dex" in split and "dex" not in frame.columns)
-    columns.require_columns(opened, dict.fromkeys(needed), what)
-    columns.number_kind(opened, ("account_value", *_NOTIONALS), what)
+    frame_access.require_columns(opened, dict.fromkeys(needed), what)
+    frame_access.number_kind(opened, ("account_value", *_NOTIONALS), what)
     if "snapshot_id" in frame.columns and frame["snapshot_id"].nunique() > 1:
         raise ValueError(
             f"{what}: the frame contains several snapshots. Pass one snapshot at a time"
@@ -238,4 +238,4 @@ def split_groups(frame: pd.DataFrame, keys: Sequence[str]) -> Iterable[tuple[Any
 def to_engine(result: pd.DataFrame, inputs: dict[str, Any], helper: str, **facts: Any) -> Any:
     """Return a result in the engine of its first input, with `facts` in its provenance."""
     table = pa.Table.from_pandas(result, preserve_index=False)
-    return engines.result_from_table(table, inputs, helper=helper, **facts)
+    return memory_frames.result_from_table(table, inputs, helper=helper, **facts)

@@ -4,7 +4,7 @@ import narwhals as nw
 import pandas as pd
 from narwhals.typing import IntoFrame
 
-from toolkit.analysis.common import columns, timestamps
+from toolkit.analysis.common import frame_access, timestamps
 from toolkit.analysis.common.provenance import result_provenance
 from toolkit.analysis.common.repeated_rows import drop_repeated_rows
 
@@ -91,11 +91,11 @@ def approval_spans(
 
 
 def _read_rows(native: IntoFrame, what: str, needed: list[str]) -> pd.DataFrame:
-    rows = columns.pandas_columns(
+    rows = frame_access.pandas_columns(
         native, what, needed, [n for n in FILL_KEYS if n not in needed], ["sz"]
     )
     frame = nw.from_native(rows, eager_only=True)
-    columns.require_some_values(frame, "user", what, "says whose each row is")
+    frame_access.require_some_values(frame, "user", what, "says whose each row is")
     rows = rows.assign(user=rows["user"].astype("str"), ms=timestamps.ms_from_times(rows["time"]))
     return rows.drop_duplicates([n for n in FILL_KEYS if n in rows], ignore_index=True)
 

@@ -9,7 +9,7 @@ import pandas as pd
 from narwhals.typing import IntoFrame
 
 from toolkit.analysis.builders.revenue import NUMBERS, earning_columns, has_builder
-from toolkit.analysis.common import columns, fill_kinds, grouping, timestamps, usd_values
+from toolkit.analysis.common import fill_kinds, frame_access, grouping, timestamps, usd_values
 from toolkit.analysis.common.estimate import Estimate, check_level
 from toolkit.analysis.common.provenance import result_provenance
 from toolkit.analysis.common.repeated_rows import drop_repeated_rows
@@ -279,25 +279,25 @@ def read_builder_fills(
     The rows have `user`, `builder`, `ms`, `volume` and `usd`.
     """
     fills = drop_repeated_rows(fills, "fills")
-    frame = columns.open_as_floats(fills, "fills", ["px", "sz", "fee", "builder_fee"])
-    columns.require_columns(frame, NEEDED, "fills")
-    columns.number_kind(frame, NUMBERS, "fills")
-    columns.require_some_values(frame, "user", "fills", "says whose each fill is")
+    frame = frame_access.open_as_floats(fills, "fills", ["px", "sz", "fee", "builder_fee"])
+    frame_access.require_columns(frame, NEEDED, "fills")
+    frame_access.number_kind(frame, NUMBERS, "fills")
+    frame_access.require_some_values(frame, "user", "fills", "says whose each fill is")
     fill_kinds.warn_missing_directions(frame, "fills", outcomes_alone=True)
     frame = grouping.add_ms(frame)
     ends = frame.select(_first=nw.col("_ms").min(), _last=nw.col("_ms").max())
-    found = columns.pandas_columns(nw.to_native(ends), "fills", ["_first", "_last"])
+    found = frame_access.pandas_columns(nw.to_native(ends), "fills", ["_first", "_last"])
     begin = float(to_ms(since)) if since is not None else float(found["_first"].iloc[0])
     end = float(to_ms(until)) if until is not None else float(found["_last"].iloc[0]) + 1
     conversion = fill_kinds.is_conversion(frame.collect_schema().names())
     frame = frame.filter(has_builder(builder) & ~conversion)
-    columns.require_values(frame, ("user", "px", "sz"), "fills")
+    frame_access.require_values(frame, ("user", "px", "sz"), "fills")
     usd_values.warn_missing_builder_fees(frame, "fills")
     usd_values.warn_missing_tokens(frame, "fills")
     frame = frame.with_columns(**earning_columns(frame.collect_schema().names(), "float"))
     kept = frame.select(
         "user", "builder", ms=nw.col("_ms"), volume=nw.col("volume"), usd=nw.col("_revenue")
     )
-    rows = columns.pandas_columns(nw.to_native(kept), "fills", kept.collect_schema().names())
+    rows = frame_access.pandas_columns(nw.to_native(kept), "fills", kept.collect_schema().names())
     rows["ms"] = rows["ms"].astype("float64")
     return rows[rows["ms"] < end].reset_index(drop=True), begin, end

@@ -15,12 +15,12 @@ import numpy as np
 import pandas as pd
 from narwhals.typing import IntoFrame, IntoFrameT
 
-from toolkit.analysis.common import columns, fill_kinds, grouping, usd_values
-from toolkit.analysis.common.columns import Frame, Numbers
+from toolkit.analysis.common import fill_kinds, frame_access, grouping, usd_values
 from toolkit.analysis.common.estimate import check_level
-from toolkit.analysis.common.owners import lower_address
+from toolkit.analysis.common.frame_access import Frame, Numbers
 from toolkit.analysis.common.provenance import result_provenance
 from toolkit.analysis.common.repeated_rows import drop_repeated_rows
+from toolkit.analysis.common.row_owners import lower_address
 from toolkit.installation import explain_missing
 
 NUMBERS = ("px", "sz", "fee", "builder_fee")
@@ -85,21 +85,23 @@ def revenue(
     """
     fills = drop_repeated_rows(fills, "fills")
     keys = grouping.list_keys(by, _REVENUE_NAMES)
-    frame = columns.open_frame(fills, "fills")
+    frame = frame_access.open_frame(fills, "fills")
     needed = ("coin", "px", "sz", "side", "time", "fee", "builder", "builder_fee")
-    columns.require_columns(frame, (*needed, *grouping.own_columns(keys)), "fills")
-    kind = columns.number_kind(frame, NUMBERS, "fills")
+    frame_access.require_columns(frame, (*needed, *grouping.own_columns(keys)), "fills")
+    kind = frame_access.number_kind(frame, NUMBERS, "fills")
     conversion = fill_kinds.is_conversion(frame.collect_schema().names())
     fill_kinds.warn_missing_directions(frame, "fills", outcomes_alone=True)
     frame = frame.filter(has_builder(builder) & ~conversion)
-    columns.require_values(frame, ("px", "sz"), "fills")
+    frame_access.require_values(frame, ("px", "sz"), "fills")
     usd_values.warn_missing_builder_fees(frame, "fills")
     usd_values.warn_missing_tokens(frame, "fills")
     have = frame.collect_schema().names()
     frame = grouping.add_groups(frame.with_columns(**earning_columns(have, kind)), keys)
     result = _sum_earnings(frame, keys, kind)
     result = result.sort(*keys, nulls_last=True) if keys else result
-    return columns.result_from_frame(result, {"fills": fills}, helper="builders.revenue", by=keys)
+    return frame_access.result_from_frame(
+        result, {"fills": fills}, helper="builders.revenue", by=keys
+    )
 
 
 def has_builder(builder: str | None) -> nw.Expr:
@@ -122,7 +124,7 @@ def _sum_earnings(frame: Frame, keys: Sequence[str], kind: Numbers) -> Frame:
     frame = frame.with_columns(fills=nw.lit(1))
     sums = [nw.col(n).sum() for n in ("fills", "volume", "_revenue", "_known", "unpriced")]
     grouped = frame.group_by(*keys).agg(*sums) if keys else frame.select(*sums)
-    whole = nw.col("_revenue").fill_null(0).cast(columns.number_type(kind))
+    whole = nw.col("_revenue").fill_null(0).cast(frame_access.number_type(kind))
     grouped = grouped.with_columns(revenue=whole, _float=whole.cast(nw.Float64()))
     rate = nw.when(nw.col("_known") > 0).then(nw.col("_float") / nw.col("_known") * 1e4)
     return grouped.select(
@@ -193,7 +195,9 @@ def routing(fills: IntoFrameT, builder: str, by: str | Iterable[str] | None = No
         *(nw.col(name).fill_null(0.0) for name in money),
     )
     result = result.sort(*keys, nulls_last=True) if keys else result
-    return columns.result_from_frame(result, {"fills": fills}, helper="builders.routing", by=keys)
+    return frame_access.result_from_frame(
+        result, {"fills": fills}, helper="builders.routing", by=keys
+    )
 
 
 def attach_rate(
@@ -261,7 +265,7 @@ def attach_rate(
     sums = [nw.col(name).sum() for name in dict.fromkeys(("_routable", above, below))]
     users = frame.group_by(*dict.fromkeys((*keys, "user"))).agg(*sums)
     names = users.collect_schema().names()
-    rows = columns.pandas_columns(
+    rows = frame_access.pandas_columns(
         nw.to_native(users), "fills", names, [], ["_routable", above, below]
     )
     rows = rows[rows["_routable"] > 0].sort_values([*dict.fromkeys((*keys, "user"))])
@@ -308,7 +312,7 @@ def _attach_rates(
 def _classify_fills(fills: IntoFrame, builder: str, keys: Sequence[str]) -> Frame:
     """Return the fills with each route as 0 or 1, and with the volume of each route."""
     fills = drop_repeated_rows(fills, "fills")
-    frame = columns.open_as_floats(fills, "fills", ["px", "sz"])
+    frame = frame_access.open_as_floats(fills, "fills", ["px", "sz"])
     needed = (
         "px",
         "sz",
@@ -318,10 +322,10 @@ def _classify_fills(fills: IntoFrame, builder: str, keys: Sequence[str]) -> Fram
     )
     if set(keys) & set(grouping.CALENDAR):
         needed = (*needed, "time")
-    columns.require_columns(frame, needed, "fills")
-    columns.require_values(frame, ("px", "sz"), "fills")
+    frame_access.require_columns(frame, needed, "fills")
+    frame_access.require_values(frame, ("px", "sz"), "fills")
     if "user" in keys:
-        columns.require_some_values(frame, "user", "fills", "says whose each fill is")
+        frame_access.require_some_values(frame, "user", "fills", "says whose each fill is")
     fill_kinds.warn_missing_directions(frame, "fills")
     have = frame.collect_schema().names()
     is_unrouted = nw.col("builder").is_null()

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from toolkit.analysis.common import columns, engines
-from toolkit.analysis.common.columns import Numbers
+from toolkit.analysis.common import frame_access, memory_frames
+from toolkit.analysis.common.frame_access import Numbers
 from toolkit.analysis.common.repeated_rows import drop_repeated_rows
 from toolkit.analysis.common.timestamps import aware_ms
 from toolkit.display import count_text
@@ -59,10 +59,10 @@ def read_values(given: Any, what: str, at: Any = None) -> AccountValues:
     values, positions = (given[0], given[1]) if isinstance(given, tuple) else (given, None)
     values = drop_repeated_rows(values, "snapshot", what)
     positions = drop_repeated_rows(positions, "positions", f"{what}[1]")
-    frame = engines.to_pandas(values)
-    opened = columns.open_frame(frame, what)
-    columns.require_columns(opened, ("user", "account_value"), what)
-    kind = columns.number_kind(opened, ["account_value"], what)
+    frame = memory_frames.to_pandas(values)
+    opened = frame_access.open_frame(frame, what)
+    frame_access.require_columns(opened, ("user", "account_value"), what)
+    kind = frame_access.number_kind(opened, ["account_value"], what)
     moment = None if at is None else at if isinstance(at, int) else aware_ms(at)
     held = None if positions is None else _read_positions(positions, what)
     return AccountValues(_sum_values(frame, moment, what), held, kind)
@@ -190,9 +190,11 @@ def _latest_time(each: Sequence[AccountValue]) -> int | None:
 
 
 def _read_positions(native: Any, what: str) -> dict[tuple[str, str], OpenPosition]:
-    frame = engines.to_pandas(native, ("user", "coin", "szi", "unrealized_pnl", "time", "dex"))
-    columns.require_columns(
-        columns.open_frame(frame, what), ("user", "coin", "unrealized_pnl"), what
+    frame = memory_frames.to_pandas(
+        native, ("user", "coin", "szi", "unrealized_pnl", "time", "dex")
+    )
+    frame_access.require_columns(
+        frame_access.open_frame(frame, what), ("user", "coin", "unrealized_pnl"), what
     )
     frame = distinct_rows(frame, ("user", "coin"), f"{what}[1]")
     pairs = zip(frame["user"], frame["coin"], strict=True)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import narwhals as nw
 
-from toolkit.analysis.common import columns
+from toolkit.analysis.common import frame_access
 from toolkit.analysis.common.markets import is_outcome
 from toolkit.errors import MissingDirections, warn_caller
 from toolkit.rules.directions import (
@@ -73,7 +73,7 @@ def is_forced_close(have: Sequence[str], account: str | None = None) -> nw.Expr:
 
 
 def warn_missing_directions(
-    frame: columns.Frame, what: str, *, outcomes_alone: bool = False
+    frame: frame_access.Frame, what: str, *, outcomes_alone: bool = False
 ) -> None:
     """Warn if ``dir`` is missing in every row, so that other events look like trades.
 
@@ -82,10 +82,10 @@ def warn_missing_directions(
     - ``outcomes_alone``: warn only if there are fills of outcome tokens, for helpers that exclude
       only conversions
     """
-    if "dir" in frame.collect_schema().names() and columns.is_empty_column(frame, "dir"):
+    if "dir" in frame.collect_schema().names() and frame_access.is_empty_column(frame, "dir"):
         if outcomes_alone:
             outcomes = frame.filter(is_outcome(nw.col("coin")))
-            if not columns.is_empty_column(outcomes, "dir"):  # there are none
+            if not frame_access.is_empty_column(outcomes, "dir"):  # there are none
                 return
         message = (
             f"{what}: column dir is missing in every row, so conversions, settlements and backstop "

@@ -10,7 +10,7 @@ from typing import Any
 
 import narwhals as nw
 
-from toolkit.analysis.common.columns import Frame
+from toolkit.analysis.common.frame_access import Frame
 from toolkit.analysis.common.markets import dex_of
 from toolkit.times import DAY, FIRST_MONDAY, HOUR, WEEK
 

@@ -27,7 +27,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from toolkit.analysis.common import columns
+from toolkit.analysis.common import frame_access
 from toolkit.arrays import Flags, Ints
 from toolkit.errors import RepeatedRows, warn_caller
 from toolkit.rules.funding import ZERO_HASH
@@ -154,7 +154,7 @@ def drop_repeated_rows(native: Native, record: str, what: str = "") -> Native:
     return distinct
 
 
-def _identity_columns(identity: RowIdentity, frame: columns.Frame) -> list[str]:
+def _identity_columns(identity: RowIdentity, frame: frame_access.Frame) -> list[str]:
     """Return the columns that identify rows of a frame; none if rows have no identity."""
     schema = frame.collect_schema()
     have = schema.names()
@@ -177,7 +177,7 @@ def _pandas_distinct(
     if not len(repeated):
         return native
     suspect = np.isin(keys, repeated) if known is None else np.isin(keys, repeated) & known
-    rows = columns.normalise_frame(native.loc[suspect, names])
+    rows = frame_access.normalise_frame(native.loc[suspect, names])
     repeats = rows.duplicated().to_numpy()
     if owner := _owner_column(identity, names):
         is_unnamed = rows[owner].isna().to_numpy()
@@ -301,7 +301,7 @@ def _polars_distinct(native: Any, identity: RowIdentity, names: list[str], what:
     found = lazy.filter(known).select(_key=_polars_hash(numbers)).collect(engine="streaming")
     if not len(_repeated_keys(found["_key"].to_numpy())):
         return native
-    lazy = columns.normalise_frame(lazy)
+    lazy = frame_access.normalise_frame(lazy)
     rows = _drop_unnamed_copies(lazy.with_row_index("_row").filter(known), identity, names)
     exact = rows.select(_key=_polars_hash(names)).collect(engine="streaming")
     count = len(found) - exact["_key"].n_unique()
@@ -337,7 +337,7 @@ def _duckdb_distinct(native: Any, identity: RowIdentity, names: list[str], what:
     first = _duckdb_hashes(native.filter(known), numbers)
     if not len(_repeated_keys(first)):
         return native
-    plain = columns.normalise_frame(native)
+    plain = frame_access.normalise_frame(native)
     rows = _drop_unnamed_copies(plain.filter(known), identity, names)
     count = len(first) - len(np.unique(_duckdb_hashes(rows, names)))
     if not count:
@@ -361,7 +361,7 @@ def _spark_distinct(native: Any, identity: RowIdentity, names: list[str], what: 
         known = f"coalesce(`{identity.number}` <> 0, false)"
     elif identity.text:
         known = f"coalesce(`{identity.text}` <> '{ZERO_HASH}', false)"
-    plain = columns.normalise_frame(native)
+    plain = frame_access.normalise_frame(native)
     rows = plain.selectExpr("*", f"{known} AS _known")
     owner = _owner_column(identity, names)
     is_named = f"if(`{owner}` IS NULL, 0, 1)" if owner else "1"

@@ -19,8 +19,8 @@ from typing import Any
 import narwhals as nw
 import pandas as pd
 
-from toolkit.analysis.common import columns, markets
-from toolkit.analysis.common.columns import Frame, Numbers
+from toolkit.analysis.common import frame_access, markets
+from toolkit.analysis.common.frame_access import Frame, Numbers
 from toolkit.contract.dexes import COLLATERAL_TOKENS
 from toolkit.display import count_text
 from toolkit.errors import (
@@ -41,7 +41,7 @@ Prices = Mapping[str, float | Decimal | str]
 
 def warn_missing_amounts(frame: Frame, what: str) -> None:
     """Warn if prices, sizes, closed PnL or fees are missing: no sum contains them."""
-    missing, rows = columns.count_missing(frame, ("px", "sz", "closed_pnl", "fee"))
+    missing, rows = frame_access.count_missing(frame, ("px", "sz", "closed_pnl", "fee"))
     found = [f"{name} is missing in {count:,}" for name, count in missing.items() if count]
     if found:
         parts = {"builder_fee", "deployer_fee"} & set(frame.collect_schema().names())
@@ -83,7 +83,7 @@ def fees_in_usd(have: Sequence[str], kind: Numbers) -> dict[str, nw.Expr]:
     Collateral and quote tokens count at par.
     """
     names = ("fee", "builder_fee", "deployer_fee")
-    fees = {f"_{name}": columns.column_or_zero(name, have, kind) for name in names}
+    fees = {f"_{name}": frame_access.column_or_zero(name, have, kind) for name in names}
     if "fee_token" not in have:
         return fees
     bought = is_in_bought_token()
@@ -93,7 +93,7 @@ def fees_in_usd(have: Sequence[str], kind: Numbers) -> dict[str, nw.Expr]:
         .then(fee)
         .when(bought)
         .then(at_fill_price(fee, bought, kind))
-        .otherwise(columns.zero_literal(kind))
+        .otherwise(frame_access.zero_literal(kind))
         for name, fee in fees.items()
     }
 
@@ -121,7 +121,7 @@ def _multiply_exactly(amount: nw.Expr, price: nw.Expr, digits: int) -> nw.Expr:
     for left in (digits + 4, digits):
         tiny = nw.lit(Decimal("0.0001")).cast(nw.Decimal(4, 4))
         part = (part * tiny).cast(nw.Decimal(left, 18))
-    return (part * units.cast(nw.Decimal(36 - digits, 0))).cast(columns.EXACT)
+    return (part * units.cast(nw.Decimal(36 - digits, 0))).cast(frame_access.EXACT)
 
 
 def is_cash() -> nw.Expr:
@@ -149,7 +149,7 @@ def _has_own_token() -> nw.Expr:
 
 def warn_missing_builder_fees(frame: Frame, what: str) -> None:
     """Warn if builder_fee is missing on all fills; pass only fills with a builder."""
-    if columns.is_empty_column(frame, "builder_fee"):
+    if frame_access.is_empty_column(frame, "builder_fee"):
         warn_caller(
             f"{what}: column builder_fee is missing on every fill with the builder, and counts "
             "as 0 here. Fetch the rows again, unless the builder has no fee.",
@@ -162,7 +162,7 @@ def without_price(have: Sequence[str], kind: Numbers, name: str = "fee") -> nw.E
     if "fee_token" not in have:
         return nw.lit(0)
     lost = ~(is_cash() | is_in_bought_token() | is_at_par()) & (
-        columns.column_or_zero(name, have, kind) != 0
+        frame_access.column_or_zero(name, have, kind) != 0
     )
     return nw.when(lost).then(nw.lit(1)).otherwise(nw.lit(0))
 
@@ -237,8 +237,8 @@ def dex_tokens(meta: Any) -> dict[str, str]:
         return {}
     if isinstance(meta, Mapping):
         return dict(meta)
-    frame = columns.open_frame(meta, "meta")
-    columns.require_columns(frame, ("name", "collateral_token"), "meta")
+    frame = frame_access.open_frame(meta, "meta")
+    frame_access.require_columns(frame, ("name", "collateral_token"), "meta")
     rows = frame.select("name", "collateral_token").lazy().collect("pyarrow")
     found: dict[str, str] = {}
     for name, index in zip(rows["name"].to_list(), rows["collateral_token"].to_list(), strict=True):

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pandas as pd
 from narwhals.typing import IntoFrame
 
-from toolkit.analysis.common import columns, grouping, markets, timestamps
+from toolkit.analysis.common import frame_access, grouping, markets, timestamps
 from toolkit.analysis.common.estimate import Estimate, check_level
 from toolkit.analysis.common.provenance import result_provenance
 from toolkit.analysis.execution.orders import events_in_order
@@ -187,9 +187,11 @@ def _read_orders(orders: IntoFrame, keys: list[str]) -> pd.DataFrame:
     optional = ("user", "order_type", "tif", "is_trigger")
     rows = events_in_order(orders, ("timestamp", *own), optional, amounts)
     frame = nw.from_native(rows, eager_only=True)
-    columns.require_some_values(frame, "timestamp", "orders", "says when each order was placed")
+    frame_access.require_some_values(
+        frame, "timestamp", "orders", "says when each order was placed"
+    )
     markers = [name for name in ("order_type", "tif") if name in rows]
-    if markers and all(columns.is_empty_column(frame, name) for name in markers):
+    if markers and all(frame_access.is_empty_column(frame, name) for name in markers):
         warn_caller(
             f"orders: {' and '.join(markers)} {'are' if len(markers) > 1 else 'is'} missing in "
             "every row, so market orders count as resting orders. Fetch the rows again.",

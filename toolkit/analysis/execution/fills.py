@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from narwhals.typing import IntoFrame
 
-from toolkit.analysis.common import columns, fill_kinds, grouping, markets, timestamps
+from toolkit.analysis.common import fill_kinds, frame_access, grouping, markets, timestamps
 from toolkit.analysis.common.provenance import result_provenance
 from toolkit.analysis.common.repeated_rows import drop_repeated_rows
 from toolkit.analysis.execution.prices import PriceHistory, read_prices, span_ms
@@ -139,7 +139,7 @@ def read_fills(fills: IntoFrame, keys: Iterable[str]) -> pd.DataFrame:
     fills = drop_repeated_rows(fills, "fills")
     sources = {LIQUIDITY: "crossed", "dex": "coin", **dict.fromkeys(grouping.CALENDAR, "time")}
     needed = [*NEEDED, *(sources.get(key, key) for key in keys)]
-    rows = columns.pandas_columns(fills, "fills", needed, ("dir",), ("px", "sz"))
+    rows = frame_access.pandas_columns(fills, "fills", needed, ("dir",), ("px", "sz"))
     frame = nw.from_native(rows, eager_only=True)
     fill_kinds.warn_missing_directions(frame, "fills")
     rows = (

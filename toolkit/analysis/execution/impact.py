@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from narwhals.typing import IntoFrame
 
-from toolkit.analysis.common import columns, fill_kinds, timestamps
+from toolkit.analysis.common import fill_kinds, frame_access, timestamps
 from toolkit.analysis.common.bootstrap import (
     DRAWS,
     bootstrap_interval,
@@ -243,7 +243,7 @@ def _read_taker_fills(fills: IntoFrame) -> pd.DataFrame:
     """Return the trades of takers among the fills, with the id of their order or TWAP."""
     needed = ("oid", "coin", "px", "sz", "side", "time", "crossed")
     optional = ("user", "twap_id", "dir")
-    rows = columns.pandas_columns(
+    rows = frame_access.pandas_columns(
         drop_repeated_rows(fills, "fills"), "fills", needed, optional, ("px", "sz")
     )
     frame = nw.from_native(rows, eager_only=True)

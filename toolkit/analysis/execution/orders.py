@@ -13,9 +13,9 @@ import narwhals as nw
 import pandas as pd
 from narwhals.typing import IntoFrame, IntoFrameT
 
-from toolkit.analysis.common import columns, grouping, timestamps
-from toolkit.analysis.common.columns import Frame
+from toolkit.analysis.common import frame_access, grouping, timestamps
 from toolkit.analysis.common.estimate import check_level, wilson_interval
+from toolkit.analysis.common.frame_access import Frame
 from toolkit.analysis.common.repeated_rows import drop_repeated_rows
 from toolkit.contract.order_states import STATES
 
@@ -83,7 +83,7 @@ def transitions(orders: IntoFrameT, by: str | Iterable[str] | None = None) -> In
     entered = first.select(*keys, before=nw.lit(PLACED), after=nw.col("status"))
     left = moved.select(*keys, before=nw.col("status"), after=nw.col("_after").fill_null(LAST))
     text = [nw.col(name).cast(nw.String()) for name in ("before", "after")]
-    rows = columns.stack_frames([part.select(*keys, *text) for part in (entered, left)])
+    rows = frame_access.stack_frames([part.select(*keys, *text) for part in (entered, left)])
     steps = [*keys, "before", "after"]
     counted = rows.with_columns(_one=nw.lit(1)).group_by(*steps)
     result = counted.agg(nw.col("_one").sum().alias("orders"))
@@ -91,7 +91,7 @@ def transitions(orders: IntoFrameT, by: str | Iterable[str] | None = None) -> In
     whole = nw.col("orders").sum().over(*keys, "before")
     result = result.with_columns(share=(nw.col("orders") / whole).cast(nw.Float64()))
     result = result.sort(*steps, nulls_last=True)
-    return columns.result_from_frame(
+    return frame_access.result_from_frame(
         result, {"orders": orders}, helper="orders.transitions", by=keys
     )
 
@@ -165,7 +165,7 @@ def mix(
         high=high,
     )
     result = result.sort(*keys, "group", "status", nulls_last=True)
-    return columns.result_from_frame(
+    return frame_access.result_from_frame(
         result, {"orders": orders}, helper="orders.mix", by=keys, level=level
     )
 
@@ -229,7 +229,7 @@ def fill_ratio(orders: IntoFrameT, by: str | Iterable[str] | None = None) -> Int
     amounts = ("sz", "orig_sz", "limit_px")
     events_read = read_events(orders, _group_columns(keys), amounts)
     for name, meaning in zip(amounts, _AMOUNTS, strict=True):
-        columns.require_some_values(events_read, name, "orders", meaning)
+        frame_access.require_some_values(events_read, name, "orders", meaning)
     events = _last_events(events_read)
     rows = _with_sizes(grouping.add_groups(events, keys, time="status_timestamp"))
     counts = ("orders", *GROUPS, "partly", "unsized")
@@ -246,7 +246,7 @@ def fill_ratio(orders: IntoFrameT, by: str | Iterable[str] | None = None) -> Int
     order = ("orders", *GROUPS, "partly", *money, "ratio", "unsized")
     result = result.select(*keys, *order)
     result = result.sort(*keys, nulls_last=True) if keys else result
-    return columns.result_from_frame(
+    return frame_access.result_from_frame(
         result, {"orders": orders}, helper="orders.fill_ratio", by=keys
     )
 
@@ -263,9 +263,9 @@ def _with_sizes(rows: Frame) -> Frame:
     part = (nw.col("_filled") > 0) & (nw.col("_filled") < original)
     return rows.with_columns(
         orders=nw.lit(1),
-        **{name: columns.flag(nw.col("_group") == name) for name in GROUPS},
-        partly=columns.flag(part),
-        unsized=columns.flag(unsized),
+        **{name: frame_access.flag(nw.col("_group") == name) for name in GROUPS},
+        partly=frame_access.flag(part),
+        unsized=frame_access.flag(unsized),
         asked_usd=nw.when(counts).then(original * nw.col("limit_px")).otherwise(zero),
         filled_usd=nw.when(counts).then(nw.col("_filled") * nw.col("limit_px")).otherwise(zero),
     )
@@ -287,10 +287,10 @@ def read_events(
     wanted = (*EVENT, *needed)
     # Select only the needed columns: exact numbers and nested children would be slow.
     if amounts:
-        frame = columns.open_as_floats(orders, "orders", list(amounts))
+        frame = frame_access.open_as_floats(orders, "orders", list(amounts))
     else:
-        frame = nw.from_native(columns.normalise_frame(orders))
-    columns.require_columns(frame, wanted, "orders")
+        frame = nw.from_native(frame_access.normalise_frame(orders))
+    frame_access.require_columns(frame, wanted, "orders")
     have = frame.collect_schema().names()
     extra = [name for name in ("tx_index", *optional) if name in have]
     frame = frame.select(*dict.fromkeys((*wanted, *amounts, *extra)))
@@ -318,7 +318,7 @@ def events_in_order(
     names = tuple(
         dict.fromkeys((*EVENT, *needed, *amounts, *kept, "_ms", "_tx", "_stage", "_group"))
     )
-    rows = columns.pandas_columns(nw.to_native(frame), "orders", names)
+    rows = frame_access.pandas_columns(nw.to_native(frame), "orders", names)
     rows = rows.assign(
         ms=rows["_ms"].astype("float64"), placed=timestamps.ms_from_times(rows["timestamp"])
     )

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 from narwhals.typing import IntoFrame
 
-from toolkit.analysis.common import columns, timestamps
+from toolkit.analysis.common import frame_access, timestamps
 from toolkit.arrays import Floats
 from toolkit.errors import MissingColumns
 from toolkit.times import SECOND, to_ms
@@ -66,7 +66,7 @@ def read_prices(prices: IntoFrame, price: str | None = None, what: str = "prices
             "each batch: "
             'frame.assign(time=pd.Timestamp(tk.provenance(frame)["asked_at"]))'
         )
-    rows = columns.pandas_columns(prices, what, (coin, time, source), ("sz",), (source, "sz"))
+    rows = frame_access.pandas_columns(prices, what, (coin, time, source), ("sz",), (source, "sz"))
     weight = rows["sz"] if "sz" in rows else pd.Series(1.0, index=rows.index)
     table = pd.DataFrame(
         {

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from narwhals.typing import IntoFrame
 
-from toolkit.analysis.common import columns, grouping, timestamps
+from toolkit.analysis.common import frame_access, grouping, timestamps
 from toolkit.analysis.execution.prices import PriceHistory
 from toolkit.analysis.execution.tape import PARTS, estimate_parts, price_changes
 from toolkit.arrays import Floats, Ints
@@ -122,7 +122,7 @@ def read_quote_errors(prices: IntoFrame | None, max_age_ms: float) -> QuoteError
     """
     if prices is None or not set(_SIDES) <= set(nw.from_native(prices).collect_schema().names()):
         return None
-    rows = columns.pandas_columns(prices, "prices", ("coin", "time", *_SIDES), (), _SIDES)
+    rows = frame_access.pandas_columns(prices, "prices", ("coin", "time", *_SIDES), (), _SIDES)
     bought, sold = rows["buy_age_seconds"] == 0, rows["sell_age_seconds"] == 0
     trades = pd.DataFrame(
         {

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from narwhals.typing import IntoFrame
 
-from toolkit.analysis.common import columns, timestamps, usd_values
+from toolkit.analysis.common import frame_access, timestamps, usd_values
 from toolkit.analysis.common.bootstrap import DRAWS, bootstrap_interval, bootstrap_ratios
 from toolkit.analysis.common.estimate import Estimate, check_level
 from toolkit.analysis.common.provenance import result_provenance
@@ -231,14 +231,14 @@ def _read_executions(fills: IntoFrame) -> pd.DataFrame:
     """Return the fills with their fee in USD, and the id of their order or TWAP."""
     fills = drop_repeated_rows(fills, "fills")
     amounts = ("px", "sz", "fee")
-    frame = columns.open_as_floats(fills, "fills", amounts)
-    columns.require_columns(frame, ("oid", "coin", "side", "time", "crossed"), "fills")
+    frame = frame_access.open_as_floats(fills, "fills", amounts)
+    frame_access.require_columns(frame, ("oid", "coin", "side", "time", "crossed"), "fills")
     have = frame.collect_schema().names()
     usd_values.warn_missing_tokens(frame, "fills")
     paid = usd_values.fees_in_usd(have, "float")["_fee"]
     frame = frame.with_columns(_paid=nw.when(~nw.col("fee").is_null()).then(paid))
     kept = ("oid", "coin", "px", "sz", "side", "time", "crossed", "_paid")
-    rows = columns.pandas_columns(nw.to_native(frame), "fills", kept, ("twap_id",))
+    rows = frame_access.pandas_columns(nw.to_native(frame), "fills", kept, ("twap_id",))
     rows["_ms"] = timestamps.ms_from_times(rows["time"]).astype("float64")
     twap = rows["twap_id"] if "twap_id" in rows else pd.Series(pd.NA, rows.index)
     is_twap = twap.notna()

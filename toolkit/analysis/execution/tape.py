@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 from narwhals.typing import IntoFrame
 
-from toolkit.analysis.common import columns, fill_kinds, grouping, markets, timestamps
+from toolkit.analysis.common import fill_kinds, frame_access, grouping, markets, timestamps
 from toolkit.analysis.common.provenance import result_provenance
 from toolkit.analysis.common.repeated_rows import drop_repeated_rows
 from toolkit.analysis.execution.prices import PriceHistory, span_ms
@@ -85,10 +85,10 @@ def read_trades(fills: IntoFrame, what: str) -> pd.DataFrame:
     trade has a fill of that side.
     """
     fills = drop_repeated_rows(fills, "fills", what)
-    rows = columns.pandas_columns(fills, what, NEEDED, _OPTIONAL, ("px", "sz"))
+    rows = frame_access.pandas_columns(fills, what, NEEDED, _OPTIONAL, ("px", "sz"))
     frame = nw.from_native(rows, eager_only=True)
     have = frame.columns
-    columns.require_some_values(frame, "crossed", what, "says which side was the taker")
+    frame_access.require_some_values(frame, "crossed", what, "says which side was the taker")
     fill_kinds.warn_missing_directions(frame, what)
     rows = frame.filter(fill_kinds.is_market_trade(have) & ~_is_off_book(have)).to_native()
     taker = rows["crossed"].astype("boolean")

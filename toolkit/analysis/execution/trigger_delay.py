@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from narwhals.typing import IntoFrame
 
-from toolkit.analysis.common import columns, grouping
+from toolkit.analysis.common import frame_access, grouping
 from toolkit.analysis.common.estimate import check_level
 from toolkit.analysis.common.provenance import result_provenance
 from toolkit.analysis.execution.orders import events_in_order
@@ -70,7 +70,9 @@ def trigger_delay(
     keys = grouping.list_keys(by, ("oid", "status", "status_timestamp", "timestamp", "is_trigger"))
     rows = events_in_order(orders, ("timestamp", "is_trigger", *keys))
     frame = nw.from_native(rows, eager_only=True)
-    columns.require_some_values(frame, "is_trigger", "orders", "says which orders wait for a price")
+    frame_access.require_some_values(
+        frame, "is_trigger", "orders", "says which orders wait for a price"
+    )
     rows = rows[rows["is_trigger"].astype("boolean").fillna(value=False).astype(bool)]
     fired = rows[rows["status"] == "triggered"].groupby("oid")["ms"].min()
     done = rows[rows["status"] == "filled"].groupby("oid")["ms"].min()

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 from narwhals.typing import IntoFrame
 
-from toolkit.analysis.common import columns, fill_kinds, timestamps
+from toolkit.analysis.common import fill_kinds, frame_access, timestamps
 from toolkit.analysis.common.provenance import result_provenance
 from toolkit.analysis.common.repeated_rows import drop_repeated_rows
 from toolkit.arrays import Floats
@@ -116,7 +116,7 @@ class _CoinTape(NamedTuple):
 
 def _read_orders(fills: IntoFrame) -> pd.DataFrame:
     needed = ("coin", "px", "sz", "side", "time", "twap_id")
-    rows = columns.pandas_columns(fills, "fills", needed, ["user", "tid"], ["px", "sz"])
+    rows = frame_access.pandas_columns(fills, "fills", needed, ["user", "tid"], ["px", "sz"])
     if "user" in rows:
         rows["user"] = rows["user"].astype("str")
     rows = rows[~rows["twap_id"].isna()]
@@ -152,7 +152,7 @@ def _drop_repeated_trades(rows: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
 
 def _read_tapes(tape: IntoFrame) -> dict[str, _CoinTape]:
     needed, optional = ("coin", "px", "sz", "time"), ("tid", "dir")
-    rows = columns.pandas_columns(tape, "tape", needed, optional, ("px", "sz"))
+    rows = frame_access.pandas_columns(tape, "tape", needed, optional, ("px", "sz"))
     frame = nw.from_native(rows, eager_only=True)
     fill_kinds.warn_missing_directions(frame, "tape", outcomes_alone=True)
     rows = frame.filter(fill_kinds.is_market_trade(frame.columns)).to_native()

@@ -9,10 +9,10 @@ from collections.abc import Iterable
 import narwhals as nw
 from narwhals.typing import IntoFrame, IntoFrameT
 
-from toolkit.analysis.common import columns, grouping, markets, timestamps
-from toolkit.analysis.common.columns import Frame
-from toolkit.analysis.common.owners import account_names, lower_address
+from toolkit.analysis.common import frame_access, grouping, markets, timestamps
+from toolkit.analysis.common.frame_access import Frame
 from toolkit.analysis.common.repeated_rows import drop_repeated_rows
+from toolkit.analysis.common.row_owners import account_names, lower_address
 from toolkit.rules.twaps import SLICE_MS
 from toolkit.times import SECOND, Time
 
@@ -106,7 +106,7 @@ def adherence(twaps: IntoFrameT, *, at: Time | None = None) -> IntoFrameT:
         .then(nw.col("executed_ntl") / nw.col("executed_sz"))
         .alias("avg_px"),
     )
-    return columns.result_from_frame(
+    return frame_access.result_from_frame(
         result.sort(*ORDER), {"twaps": twaps}, helper="twaps.adherence"
     )
 
@@ -186,7 +186,7 @@ def pressure(
     result = _sum_outstanding(frame, keys)
     result = result.sort(*keys, nulls_last=True) if keys else result
     inputs = {"twaps": twaps, "prices": prices}
-    return columns.result_from_frame(result, inputs, helper="twaps.pressure", by=keys)
+    return frame_access.result_from_frame(result, inputs, helper="twaps.pressure", by=keys)
 
 
 def linked(
@@ -255,7 +255,7 @@ def linked(
     found = _fills_by_order(frame, fills, account)
     keys = ["_who", "_coin", "_twap"]
     frame = frame.with_columns(_coin=nw.col("market").cast(nw.String()), _twap=nw.col("twap_id"))
-    both = columns.join_frames(frame, found, keys)
+    both = frame_access.join_frames(frame, found, keys)
     filled = {name: nw.col(name).fill_null(0.0) for name in ("filled_sz", "filled_ntl")}
     both = both.with_columns(**filled, fills=nw.col("fills").fill_null(0).cast(nw.Int64()))
     both = both.with_columns(
@@ -273,7 +273,7 @@ def linked(
         (nw.col("missing_sz").abs() <= 1e-9 * nw.col("executed_sz")).alias("whole"),
     )
     inputs = {"twaps": twaps, "fills": fills}
-    return columns.result_from_frame(result.sort(*ORDER), inputs, helper="twaps.linked")
+    return frame_access.result_from_frame(result.sort(*ORDER), inputs, helper="twaps.linked")
 
 
 def _read_snapshot(
@@ -282,8 +282,8 @@ def _read_snapshot(
     """Return a snapshot with the time passed (`_passed`) and planned (`_lasts`) in milliseconds."""
     twaps = drop_repeated_rows(twaps, "twaps")
     amounts = list(amounts)
-    frame = columns.open_as_floats(twaps, "twaps", amounts)
-    columns.require_columns(frame, needed, "twaps")
+    frame = frame_access.open_as_floats(twaps, "twaps", amounts)
+    frame_access.require_columns(frame, needed, "twaps")
     if at is None and "asked_at" in frame.collect_schema().names():
         frame = grouping.add_ms(frame, "asked_at").rename({"_ms": "_at"})
     else:
@@ -299,12 +299,12 @@ def _read_snapshot(
 
 def _fills_by_order(twaps: Frame, fills: IntoFrame, account: str | None) -> Frame:
     """Sum the fills of each TWAP order up to the time of its snapshot."""
-    frame = columns.open_as_floats(fills, "fills", ["px", "sz"])
-    columns.require_columns(frame, ("coin", "time", "twap_id"), "fills")
+    frame = frame_access.open_as_floats(fills, "fills", ["px", "sz"])
+    frame_access.require_columns(frame, ("coin", "time", "twap_id"), "fills")
     if "user" not in frame.collect_schema().names():
         whose = account_names(fills, account)
         if len(whose) != 1:
-            columns.require_columns(frame, ["user"], "fills", "Or name the account (account=)")
+            frame_access.require_columns(frame, ["user"], "fills", "Or name the account (account=)")
         frame = frame.with_columns(user=nw.lit(whose[0]))
     frame = grouping.add_ms(frame).filter(~nw.col("twap_id").is_null())
     frame = frame.select(
@@ -323,7 +323,7 @@ def _fills_by_order(twaps: Frame, fills: IntoFrame, account: str | None) -> Fram
     )
     keys = ["_who", "_coin", "_twap"]
     orders = orders.group_by(*keys).agg(nw.col("_at").max())
-    both = columns.join_frames(frame, orders, keys, keep_left=False)
+    both = frame_access.join_frames(frame, orders, keys, keep_left=False)
     both = both.filter(nw.col("_time") <= nw.col("_at"))
     return both.group_by(*keys).agg(
         nw.col("_sz").count().alias("fills"),
@@ -337,15 +337,15 @@ def _with_prices(frame: Frame, prices: IntoFrame | None) -> Frame:
     unknown_price = nw.lit(None).cast(nw.Float64())
     if prices is None:
         return frame.with_columns(_px=unknown_price)
-    marks = columns.open_as_floats(prices, "prices", ["mark_px"])
-    columns.require_columns(marks, ["name"], "prices")
+    marks = frame_access.open_as_floats(prices, "prices", ["mark_px"])
+    frame_access.require_columns(marks, ["name"], "prices")
     # A market that is listed twice must not double its orders.
     prices_by_market = marks.group_by("name").agg(nw.col("mark_px").max().alias("_px"))
     prices_by_market = prices_by_market.select(
         _name=nw.col("name").cast(nw.String()), _px=nw.col("_px")
     )
     frame = frame.with_columns(_name=nw.col("market").cast(nw.String()))
-    return columns.join_frames(frame, prices_by_market, ["_name"])
+    return frame_access.join_frames(frame, prices_by_market, ["_name"])
 
 
 def _sum_outstanding(frame: Frame, keys: list[str]) -> Frame:

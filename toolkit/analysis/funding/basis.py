@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 from narwhals.typing import IntoFrame
 
-from toolkit.analysis.common import columns, timestamps
+from toolkit.analysis.common import frame_access, timestamps
 from toolkit.analysis.common.bootstrap import DRAWS, bootstrap_interval, bootstrap_ratio
 from toolkit.analysis.common.estimate import Estimate, check_level
 from toolkit.analysis.common.provenance import frame_provenance, result_provenance
@@ -166,7 +166,7 @@ def basis(
 def _read_hours(contexts: IntoFrame) -> pd.DataFrame:
     """Return the last row of each coin and hour, with basis and open interest in USD."""
     amounts = ("mark_px", "oracle_px", "funding", "open_interest")
-    rows = columns.pandas_columns(
+    rows = frame_access.pandas_columns(
         contexts, "contexts", ("name", *amounts), ("time", "dex"), amounts
     )
     if "dex" not in rows:

@@ -5,10 +5,10 @@ import numpy as np
 import pandas as pd
 from narwhals.typing import IntoFrame, IntoFrameT
 
-from toolkit.analysis.common import columns, fill_kinds, grouping, markets, timestamps
+from toolkit.analysis.common import fill_kinds, frame_access, grouping, markets, timestamps
 from toolkit.analysis.common.provenance import result_provenance
 from toolkit.analysis.common.repeated_rows import drop_repeated_rows
-from toolkit.analysis.funding.samples import SAMPLES, sample_count
+from toolkit.analysis.funding.payment_counts import SAMPLES, sample_count
 from toolkit.arrays import Floats
 from toolkit.rules.funding import LAST_DIGIT, implied_range
 from toolkit.times import HOUR
@@ -74,8 +74,8 @@ def implied_oracle(funding: IntoFrameT) -> IntoFrameT:
     0      100.5  100.5  100.5   True  2
     """
     funding = drop_repeated_rows(funding, "funding")
-    frame = columns.open_as_floats(funding, "funding", ("usdc", "szi", "funding_rate"))
-    columns.require_columns(frame, ("coin", "time"), "funding")
+    frame = frame_access.open_as_floats(funding, "funding", ("usdc", "szi", "funding_rate"))
+    frame_access.require_columns(frame, ("coin", "time"), "funding")
     frame = grouping.add_calendar(frame, ["hour"])
     samples = sample_count(frame.collect_schema().names())
     due = nw.col("szi") * nw.col("funding_rate")
@@ -107,7 +107,9 @@ def implied_oracle(funding: IntoFrameT) -> IntoFrameT:
         agree.alias("agree"),
         nw.col("n").cast(nw.Int64()),
     ).sort("coin", "hour")
-    return columns.result_from_frame(result, {"funding": funding}, helper="funding.implied_oracle")
+    return frame_access.result_from_frame(
+        result, {"funding": funding}, helper="funding.implied_oracle"
+    )
 
 
 def oracle_check(
@@ -182,11 +184,11 @@ def oracle_check(
         if not number > 0:
             raise ValueError(f"{name} must be above 0, not {number!r}")
     fills = drop_repeated_rows(fills, "fills")
-    prices = columns.pandas_columns(
+    prices = frame_access.pandas_columns(
         implied_oracle(funding), "funding", ("coin", "hour", "oracle_px")
     )
     needed = ("coin", "px", "sz", "time")
-    rows = columns.pandas_columns(fills, "fills", needed, ("dir",), ("px", "sz"))
+    rows = frame_access.pandas_columns(fills, "fills", needed, ("dir",), ("px", "sz"))
     frame = nw.from_native(rows, eager_only=True)
     traded = fill_kinds.is_market_trade(frame.columns) & markets.is_perp(nw.col("coin"))
     rows = frame.filter(traded).to_native().dropna(subset=["px", "sz", "time"])
@@ -212,7 +214,7 @@ def oracle_check(
 
 def _longest_rows(funding: IntoFrame, checks: pd.DataFrame) -> Floats:
     """Return how many payments the longest row of each coin and hour sums."""
-    rows = columns.pandas_columns(funding, "funding", ("coin", "time"), (SAMPLES,), (SAMPLES,))
+    rows = frame_access.pandas_columns(funding, "funding", ("coin", "time"), (SAMPLES,), (SAMPLES,))
     if SAMPLES not in rows:
         return np.ones(len(checks))
     places = [

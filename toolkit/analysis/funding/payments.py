@@ -10,7 +10,7 @@ import narwhals as nw
 import pyarrow as pa
 from narwhals.typing import IntoFrameT
 
-from toolkit.analysis.common import columns, engines, fixed_point, grouping
+from toolkit.analysis.common import fixed_point, frame_access, grouping, memory_frames
 from toolkit.analysis.common.repeated_rows import drop_repeated_rows
 
 NEEDED = ("coin", "time", "usdc")
@@ -61,18 +61,22 @@ def sums(funding: IntoFrameT, by: str | Iterable[str] | None = ("coin",)) -> Int
     """
     funding = drop_repeated_rows(funding, "funding")
     keys = grouping.list_keys(by, ("time", *RESULT))
-    frame = columns.open_frame(funding, "funding")
-    columns.require_columns(frame, [*NEEDED, *grouping.own_columns(keys)], "funding")
-    kind = columns.number_kind(frame, ["usdc"], "funding")
+    frame = frame_access.open_frame(funding, "funding")
+    frame_access.require_columns(frame, [*NEEDED, *grouping.own_columns(keys)], "funding")
+    kind = frame_access.number_kind(frame, ["usdc"], "funding")
     frame = grouping.add_groups(frame, keys)
     result = _sum_payments(_split_payments(frame, keys, kind), keys, kind)
     if keys:
         result = result.sort(*keys, nulls_last=True)
-    return columns.result_from_frame(result, {"funding": funding}, helper="funding.sums", by=keys)
+    return frame_access.result_from_frame(
+        result, {"funding": funding}, helper="funding.sums", by=keys
+    )
 
 
-def _split_payments(frame: columns.Frame, keys: list[str], kind: columns.Numbers) -> columns.Frame:
-    usdc, zero = nw.col("usdc"), columns.zero_literal(kind)
+def _split_payments(
+    frame: frame_access.Frame, keys: list[str], kind: frame_access.Numbers
+) -> frame_access.Frame:
+    usdc, zero = nw.col("usdc"), frame_access.zero_literal(kind)
     counted = ~usdc.is_null() if kind == "exact" else ~(usdc.is_null() | usdc.is_nan())
     rows = frame.filter(counted)
     return rows.select(
@@ -84,7 +88,9 @@ def _split_payments(frame: columns.Frame, keys: list[str], kind: columns.Numbers
     )
 
 
-def _sum_payments(frame: columns.Frame, keys: list[str], kind: columns.Numbers) -> columns.Frame:
+def _sum_payments(
+    frame: frame_access.Frame, keys: list[str], kind: frame_access.Numbers
+) -> frame_access.Frame:
     sums_ = [
         *(nw.col(name).sum() for name in MONEY),
         nw.col("time").count().alias("payments"),
@@ -92,7 +98,7 @@ def _sum_payments(frame: columns.Frame, keys: list[str], kind: columns.Numbers) 
         nw.col("time").max().alias("last"),
     ]
     grouped = frame.group_by(*keys).agg(*sums_) if keys else frame.select(*sums_)
-    number = columns.number_type(kind)
+    number = frame_access.number_type(kind)
     return grouped.select(
         *keys,
         *(nw.col(name).fill_null(0).cast(number) for name in MONEY),
@@ -153,8 +159,8 @@ def accrual(
     if step not in STEPS:
         raise ValueError(f"unknown step {step!r}; choose one of {', '.join(STEPS)}")
     keys = grouping.list_keys(by, ("time", "usdc", "total", "payments", *STEPS))
-    rows = engines.collect_frame(sums(funding, [*keys, step]), "funding")
-    kind = columns.number_kind(rows, ["net"], "funding")
+    rows = memory_frames.collect_frame(sums(funding, [*keys, step]), "funding")
+    kind = frame_access.number_kind(rows, ["net"], "funding")
     whole, decimals = fixed_point.to_integers(rows["net"], what="funding")
     names = list(zip(*(rows[key].to_list() for key in keys), strict=True)) or [()] * len(whole)
     totals: list[int] = []
@@ -163,11 +169,11 @@ def accrual(
     table = rows.select(*keys).to_arrow() if keys else pa.table({})
     table_columns = {
         **{name: table[name] for name in table.column_names},
-        "time": engines.time_column(engines.series_ms(rows[step])),
-        "usdc": engines.number_column(whole, decimals, kind),
+        "time": memory_frames.time_column(memory_frames.series_ms(rows[step])),
+        "usdc": memory_frames.number_column(whole, decimals, kind),
         "payments": pa.array(rows["payments"].to_list(), type=pa.int64()),
-        "total": engines.number_column(totals, decimals, kind),
+        "total": memory_frames.number_column(totals, decimals, kind),
     }
-    return engines.result_from_table(
+    return memory_frames.result_from_table(
         pa.table(table_columns), {"funding": funding}, helper="funding.accrual", by=keys, step=step
     )

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 from narwhals.typing import IntoFrame
 
-from toolkit.analysis.common import columns, timestamps
+from toolkit.analysis.common import frame_access, timestamps
 from toolkit.analysis.common.bootstrap import (
     DRAWS,
     block_count,
@@ -17,7 +17,7 @@ from toolkit.analysis.common.bootstrap import (
 from toolkit.analysis.common.estimate import check_level
 from toolkit.analysis.common.provenance import result_provenance
 from toolkit.analysis.common.repeated_rows import drop_repeated_rows
-from toolkit.analysis.funding.samples import SAMPLES, spread_hours
+from toolkit.analysis.funding.payment_counts import SAMPLES, spread_hours
 from toolkit.arrays import Floats, Ints
 from toolkit.times import HOUR
 
@@ -132,7 +132,7 @@ def hourly_rates(
     funding = drop_repeated_rows(funding, "funding")
     needed = ("coin", "time", "funding_rate")
     amounts = ("funding_rate", SAMPLES)
-    rows = columns.pandas_columns(funding, "funding", needed, (SAMPLES,), amounts)
+    rows = frame_access.pandas_columns(funding, "funding", needed, (SAMPLES,), amounts)
     rows = rows[rows["funding_rate"].notna()].reset_index(drop=True)
     samples = rows[SAMPLES] if SAMPLES in rows else pd.Series(1.0, index=rows.index)
     table = pd.DataFrame(

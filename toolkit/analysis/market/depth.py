@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from narwhals.typing import IntoFrame, IntoFrameT
 
-from toolkit.analysis.common import columns, grouping, ranks, timestamps
+from toolkit.analysis.common import frame_access, grouping, rank_quantiles, timestamps
 from toolkit.analysis.common.provenance import result_provenance
 from toolkit.analysis.common.repeated_rows import drop_repeated_rows
 from toolkit.arrays import Floats, Ints
@@ -89,22 +89,22 @@ def profile(
     3  bid   25  1    3000.0  3000.0
     """
     depth = drop_repeated_rows(depth, "depth")
-    names = ranks.name_quantiles(list(quantiles))
+    names = rank_quantiles.name_quantiles(list(quantiles))
     keys = grouping.list_keys(by, ("bps", *SIDES.values()))
-    frame = columns.open_as_floats(depth, "depth", tuple(SIDES.values()))
-    columns.require_columns(
+    frame = frame_access.open_as_floats(depth, "depth", tuple(SIDES.values()))
+    frame_access.require_columns(
         frame, ["bps", *(k for k in keys if k not in grouping.CALENDAR)], "depth"
     )
     if any(key in grouping.CALENDAR for key in keys):
-        columns.require_columns(frame, [TIME], "depth")
+        frame_access.require_columns(frame, [TIME], "depth")
         frame = grouping.add_calendar(frame, keys, time=TIME)
     groups = [*keys, "side", "bps"]
-    rows = columns.stack_frames([_depth_of_side(frame, keys, side) for side in SIDES])
+    rows = frame_access.stack_frames([_depth_of_side(frame, keys, side) for side in SIDES])
     result = _depth_quantiles(rows, groups, names).sort(*groups)
-    return columns.result_from_frame(result, {"depth": depth}, helper="depth.profile", by=keys)
+    return frame_access.result_from_frame(result, {"depth": depth}, helper="depth.profile", by=keys)
 
 
-def _depth_of_side(frame: columns.Frame, keys: list[str], side: str) -> columns.Frame:
+def _depth_of_side(frame: frame_access.Frame, keys: list[str], side: str) -> frame_access.Frame:
     usd = nw.col(SIDES[side])
     is_missing = usd.is_null() | usd.is_nan()
     return frame.select(
@@ -118,12 +118,15 @@ def _depth_of_side(frame: columns.Frame, keys: list[str], side: str) -> columns.
 
 
 def _depth_quantiles(
-    rows: columns.Frame, groups: list[str], names: dict[str, float]
-) -> columns.Frame:
+    rows: frame_access.Frame, groups: list[str], names: dict[str, float]
+) -> frame_access.Frame:
     rows = rows.with_columns(
-        _n=nw.col("known").sum().over(*groups), _rank=ranks.rank_in_group("usd", groups)
+        _n=nw.col("known").sum().over(*groups), _rank=rank_quantiles.rank_in_group("usd", groups)
     )
-    picks = [ranks.value_at_rank("usd", "_rank", "_n", q).alias(name) for name, q in names.items()]
+    picks = [
+        rank_quantiles.value_at_rank("usd", "_rank", "_n", q).alias(name)
+        for name, q in names.items()
+    ]
     grouped = (
         rows.select(*groups, "known", "amount", *picks)
         .group_by(*groups)
@@ -139,7 +142,7 @@ def _depth_quantiles(
         *groups,
         known.cast(nw.Int64()).alias("n"),
         nw.when(known > 0).then(nw.col("amount") / known).alias("mean_usd"),
-        *(ranks.finite_value(name).alias(name) for name in names),
+        *(rank_quantiles.finite_value(name).alias(name) for name in names),
         (nw.col("_rows") - known).cast(nw.Int64()).alias("missing"),
     )
 
@@ -183,9 +186,9 @@ def imbalance(depth: IntoFrameT) -> IntoFrameT:
     1   25     6000.0        0.0
     """
     depth = drop_repeated_rows(depth, "depth")
-    frame = columns.open_as_floats(depth, "depth", tuple(SIDES.values()))
+    frame = frame_access.open_as_floats(depth, "depth", tuple(SIDES.values()))
     place = [TIME, *MARKET, "bps"]
-    columns.require_columns(frame, place, "depth")
+    frame_access.require_columns(frame, place, "depth")
     bid, ask = (nw.col(name) for name in SIDES.values())
     is_missing = bid.is_null() | bid.is_nan() | ask.is_null() | ask.is_nan()
     frame = frame.select(*place, total_usd=nw.when(~is_missing).then(bid + ask), _gap=bid - ask)
@@ -193,7 +196,7 @@ def imbalance(depth: IntoFrameT) -> IntoFrameT:
     result = frame.select(
         *place, "total_usd", imbalance=nw.when(total > 0).then(nw.col("_gap") / total)
     ).sort(*place, "imbalance")
-    return columns.result_from_frame(result, {"depth": depth}, helper="depth.imbalance")
+    return frame_access.result_from_frame(result, {"depth": depth}, helper="depth.imbalance")
 
 
 def consistency(
@@ -269,8 +272,8 @@ def consistency(
     if not 0 <= slack < 1:
         raise ValueError(f"slack must be 0 or more and below 1, not {slack!r}")
     needed = ("timestamp", "coin", *_SAMPLE)
-    rows = columns.pandas_columns(samples, "samples", needed, amounts=_SAMPLE)
-    books = columns.pandas_columns(depth, "depth", _DEPTH, amounts=_DEPTH[-2:])
+    rows = frame_access.pandas_columns(samples, "samples", needed, amounts=_SAMPLE)
+    books = frame_access.pandas_columns(depth, "depth", _DEPTH, amounts=_DEPTH[-2:])
     books["_ms"] = timestamps.ms_from_times(books["timestamp_ms"])
     books = books.merge(_market_names(books), on=["dex", "coin"], how="left")
     rows["_market"] = rows["coin"].astype("str")

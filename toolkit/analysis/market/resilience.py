@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 from narwhals.typing import IntoFrame
 
-from toolkit.analysis.common import columns, timestamps
+from toolkit.analysis.common import frame_access, timestamps
 from toolkit.analysis.common.bootstrap import (
     DRAWS,
     bootstrap_interval,
@@ -162,7 +162,7 @@ def resilience(
     if not window > 0:
         raise ValueError(f"window must be a positive number of seconds, not {window!r}")
     needed = ("timestamp_ms", "dex", "coin", "bps", *_SIDES.values())
-    rows = columns.pandas_columns(depth, "depth", needed, amounts=tuple(_SIDES.values()))
+    rows = frame_access.pandas_columns(depth, "depth", needed, amounts=tuple(_SIDES.values()))
     found = _find_recoveries(rows[rows["bps"] == bps], drop, window)
     params, losses = _estimate_half_life(found, level, draws, seed, window)
     facts = {**result_provenance({"depth": depth}), "helper": "depth.resilience", "bps": bps}

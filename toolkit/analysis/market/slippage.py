@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from narwhals.typing import IntoFrame, IntoFrameT
 
-from toolkit.analysis.common import columns, grouping, ranks, timestamps
+from toolkit.analysis.common import frame_access, grouping, rank_quantiles, timestamps
 from toolkit.analysis.common.bootstrap import DRAWS, bootstrap_interval, bootstrap_ratio
 from toolkit.analysis.common.estimate import check_count, check_level
 from toolkit.analysis.common.provenance import result_provenance
@@ -80,15 +80,17 @@ def curve(
     1  sell  4        0  3.0  5.0
     """
     samples = drop_repeated_rows(samples, "samples")
-    names = ranks.name_quantiles(list(quantiles))
+    names = rank_quantiles.name_quantiles(list(quantiles))
     keys = grouping.list_keys(by)
-    frame = columns.open_as_floats(samples, "samples", NUMBERS)
-    columns.require_columns(frame, [k for k in keys if k not in grouping.CALENDAR], "samples")
+    frame = frame_access.open_as_floats(samples, "samples", NUMBERS)
+    frame_access.require_columns(frame, [k for k in keys if k not in grouping.CALENDAR], "samples")
     frame = grouping.add_calendar(frame, keys, time="timestamp")
     groups = [*keys, "side"]
-    rows = columns.stack_frames([_select_side(frame, keys, side) for side in SIDES])
+    rows = frame_access.stack_frames([_select_side(frame, keys, side) for side in SIDES])
     result = _quantiles_by_rank(rows, groups, names).sort(*groups)
-    return columns.result_from_frame(result, {"samples": samples}, helper="slippage.curve", by=keys)
+    return frame_access.result_from_frame(
+        result, {"samples": samples}, helper="slippage.curve", by=keys
+    )
 
 
 def heatmap(
@@ -150,14 +152,14 @@ def heatmap(
     if not 0 <= quantile <= 1:
         raise ValueError(f"the quantile must be between 0 and 1: {quantile}")
     keys = grouping.list_keys(by)
-    frame = columns.open_as_floats(samples, "samples", NUMBERS)
-    columns.require_columns(frame, ["timestamp", *keys], "samples")
+    frame = frame_access.open_as_floats(samples, "samples", NUMBERS)
+    frame_access.require_columns(frame, ["timestamp", *keys], "samples")
     frame = grouping.add_ms(frame, "timestamp")
     # Do not use the engines' weekdays: they count from different days.
     hour = (nw.col("_ms") + (WEEK - FIRST_MONDAY)) % WEEK // HOUR
     frame = frame.with_columns(hour_of_week=hour.cast(nw.Int64()))
     groups = [*keys, "hour_of_week", "side"]
-    rows = columns.stack_frames([_select_side(frame, groups[:-1], side) for side in SIDES])
+    rows = frame_access.stack_frames([_select_side(frame, groups[:-1], side) for side in SIDES])
     quantiles = _quantiles_by_rank(rows, groups, {"bps": quantile}).sort(*groups)
     place = nw.col("hour_of_week")
     result = quantiles.select(
@@ -172,12 +174,12 @@ def heatmap(
         "half_spread_bps",
         "bps",
     )
-    return columns.result_from_frame(
+    return frame_access.result_from_frame(
         result, {"samples": samples}, helper="slippage.heatmap", by=keys, quantile=quantile
     )
 
 
-def _select_side(frame: columns.Frame, keys: list[str], side: str) -> columns.Frame:
+def _select_side(frame: frame_access.Frame, keys: list[str], side: str) -> frame_access.Frame:
     """Return one side's samples; missing ones are +infinity, which sorts last and counts."""
     bps = nw.col(SIDES[side])
     lacking = bps.is_null() | bps.is_nan()
@@ -192,21 +194,22 @@ def _select_side(frame: columns.Frame, keys: list[str], side: str) -> columns.Fr
 
 
 def _quantiles_by_rank(
-    rows: columns.Frame, groups: list[str], quantiles: dict[str, float]
-) -> columns.Frame:
+    rows: frame_access.Frame, groups: list[str], quantiles: dict[str, float]
+) -> frame_access.Frame:
     """Return the counts and quantiles of each group.
 
     Quantiles are picked by rank, because engines interpolate group quantiles differently.
     """
     rows = rows.with_columns(
         _n=nw.col("lacking").count().over(*groups).cast(nw.Float64()),
-        _rank=ranks.rank_in_group("bps", groups),
-        _spread_rank=ranks.rank_in_group("spread", groups),
+        _rank=rank_quantiles.rank_in_group("bps", groups),
+        _spread_rank=rank_quantiles.rank_in_group("spread", groups),
     )
     picks = [
-        ranks.value_at_rank("bps", "_rank", "_n", q).alias(name) for name, q in quantiles.items()
+        rank_quantiles.value_at_rank("bps", "_rank", "_n", q).alias(name)
+        for name, q in quantiles.items()
     ]
-    picks.append(ranks.value_at_rank("spread", "_spread_rank", "_n", 0.5).alias("_half"))
+    picks.append(rank_quantiles.value_at_rank("spread", "_spread_rank", "_n", 0.5).alias("_half"))
     rows = rows.select(*groups, "lacking", *picks)
     grouped = rows.group_by(*groups).agg(
         nw.col("lacking").count().alias("n"),
@@ -218,8 +221,8 @@ def _quantiles_by_rank(
         nw.col("n").cast(nw.Int64()),
         nw.col("missing").cast(nw.Int64()),
         (nw.col("missing") / nw.col("n")).alias("missing_share"),
-        *(ranks.finite_value(name).alias(name) for name in quantiles),
-        ranks.finite_value("_half").alias("half_spread_bps"),
+        *(rank_quantiles.finite_value(name).alias(name) for name in quantiles),
+        rank_quantiles.finite_value("_half").alias("half_spread_bps"),
     )
 
 
@@ -292,7 +295,7 @@ def asymmetry(
     check_count(block_days, "block_days")
     keys = grouping.list_keys(by)
     needed = ("timestamp", "coin", *NUMBERS, *keys)
-    rows = columns.pandas_columns(samples, "samples", needed, amounts=NUMBERS)
+    rows = frame_access.pandas_columns(samples, "samples", needed, amounts=NUMBERS)
     order = [*needed]
     rows = rows.sort_values(order, kind="stable").drop_duplicates(
         ["timestamp", "coin", "amount_usd"], ignore_index=True

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from narwhals.typing import IntoFrame
 
-from toolkit.analysis.common import columns, timestamps
+from toolkit.analysis.common import frame_access, timestamps
 from toolkit.analysis.common.bootstrap import (
     DRAWS,
     block_count,
@@ -206,7 +206,7 @@ def fit(
     check_level(level)
     check_count(block_days, "block_days")
     needed = ("timestamp", "coin", *NUMBERS)
-    rows = columns.pandas_columns(samples, "samples", needed, amounts=NUMBERS)
+    rows = frame_access.pandas_columns(samples, "samples", needed, amounts=NUMBERS)
     results = _FitResults(level, block_days, draws, seed)
     for side in SIDES:
         side_rows = _read_side(rows, side)

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 from narwhals.typing import IntoFrameT
 
-from toolkit.analysis.common import columns, engines
+from toolkit.analysis.common import frame_access, memory_frames
 from toolkit.analysis.common.repeated_rows import drop_repeated_rows
 
 _BRIEF = (
@@ -76,7 +76,7 @@ def leaderboard(
     figures = drop_repeated_rows(figures, "figures")
     numbers = ("value", "low", "high")
     needed = ("user", "figure", *numbers, "n")
-    rows = columns.pandas_columns(figures, "figures", needed, amounts=numbers)
+    rows = frame_access.pandas_columns(figures, "figures", needed, amounts=numbers)
     best = rows[rows["figure"] == by]
     if best.empty and len(rows):
         names = ", ".join(sorted(rows["figure"].unique()))
@@ -96,8 +96,8 @@ def leaderboard(
     overlap = (low[:, None] <= high) & (low <= high[:, None])
     made: dict[str, object] = {
         "rank": np.arange(1, len(ranked) + 1),
-        "user": engines.text_column(ranked["user"].tolist()),
-        "figure": engines.text_column([by] * len(ranked)),
+        "user": memory_frames.text_column(ranked["user"].tolist()),
+        "figure": memory_frames.text_column([by] * len(ranked)),
         "value": pa.array(ranked["value"], from_pandas=True, type=pa.float64()),
         "low": pa.array(low, from_pandas=True, type=pa.float64()),
         "high": pa.array(high, from_pandas=True, type=pa.float64()),
@@ -108,7 +108,7 @@ def leaderboard(
         if name in wide.columns and name != by:
             values = wide[name].reindex(ranked["user"])
             made[name] = pa.array(values, from_pandas=True, type=pa.float64())
-    result: IntoFrameT = engines.result_from_table(
+    result: IntoFrameT = memory_frames.result_from_table(
         pa.table(made), {"figures": figures}, helper="performance.leaderboard", by=by
     )
     return result

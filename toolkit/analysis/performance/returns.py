@@ -8,7 +8,7 @@ import pandas as pd
 import pyarrow as pa
 from narwhals.typing import IntoFrameT
 
-from toolkit.analysis.common import columns, engines
+from toolkit.analysis.common import frame_access, memory_frames
 from toolkit.analysis.common.account_values import row_times, row_users
 from toolkit.analysis.common.grouping import CALENDAR
 from toolkit.analysis.common.repeated_rows import drop_repeated_rows
@@ -107,7 +107,7 @@ def returns(
         raise ValueError(f"value must be 'equity' or 'realised', not {value!r}")
     curve = drop_repeated_rows(curve, "curve")
     needed = ("time", "flows", value)
-    frame = columns.pandas_columns(
+    frame = frame_access.pandas_columns(
         curve, "curve", needed, ("user", *_LEVERAGE, "equity"), (value, "flows", *_LEVERAGE)
     )
     if frame["flows"].isna().any():
@@ -121,7 +121,7 @@ def returns(
         str(user): _account_returns(_read_points(rows, str(user), value, start, by), by)
         for user, rows in frame.groupby("_user", sort=True)
     }
-    result: IntoFrameT = engines.result_from_table(
+    result: IntoFrameT = memory_frames.result_from_table(
         _result_table(parts, "user" in frame.columns),
         {"curve": curve},
         helper="performance.returns",
@@ -259,7 +259,7 @@ def _result_table(parts: Mapping[str, Sequence[_Period]], named: bool) -> pa.Tab
         top = max(top, value)
         growth.append(value)
         fall.append(value / top - 1)
-    users = {"user": engines.text_column([user for user, _ in rows])} if named else {}
+    users = {"user": memory_frames.text_column([user for user, _ in rows])} if named else {}
     numbers: dict[str, list[Any]] = {
         "start": [p.start for _, p in rows],
         "end": [p.end for _, p in rows],
@@ -276,7 +276,7 @@ def _result_table(parts: Mapping[str, Sequence[_Period]], named: bool) -> pa.Tab
     return pa.table(
         {
             **users,
-            "time": engines.time_column([p.ms for _, p in rows]),
+            "time": memory_frames.time_column([p.ms for _, p in rows]),
             **{name: pa.array(each, type=pa.float64()) for name, each in numbers.items()},
         }
     )

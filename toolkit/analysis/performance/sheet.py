@@ -7,16 +7,9 @@ import numpy as np
 import pandas as pd
 from narwhals.typing import IntoFrame, IntoFrameT
 
-from toolkit.analysis.common import columns, engines
+from toolkit.analysis.common import frame_access, memory_frames
 from toolkit.analysis.common.estimate import check_count, check_level
 from toolkit.analysis.common.repeated_rows import drop_repeated_rows
-from toolkit.analysis.performance.figure_tables import (
-    add_month,
-    complete_trips,
-    figure_table,
-    iterate_groups,
-    periods_per_year,
-)
 from toolkit.analysis.performance.ratios import (
     NAN,
     Figure,
@@ -33,6 +26,13 @@ from toolkit.analysis.performance.ratios import (
     sortino_figure,
     value_at_risk_figure,
     volatility_figure,
+)
+from toolkit.analysis.performance.sheet_tables import (
+    add_month,
+    complete_trips,
+    figure_table,
+    iterate_groups,
+    periods_per_year,
 )
 from toolkit.analysis.performance.trip_statistics import trip_figures
 from toolkit.installation import explain_missing
@@ -165,7 +165,7 @@ def sheet(
         raise ValueError(f"by must be 'month' or None, not {by!r}")
     returns = drop_repeated_rows(returns, "returns")
     optional = ("user", "start", "flows", "capital", "leverage", "leverage_hours")
-    rows = columns.pandas_columns(
+    rows = frame_access.pandas_columns(
         returns, "returns", ("time", "return_"), optional, ("return_", *optional[1:])
     )
     periods = periods_per_year(rows)
@@ -184,7 +184,7 @@ def sheet(
             figures += [("costs", item) for item in _cost_figures(_select(paid, named), part)]
         made += [(group, basis, figure) for basis, figure in figures]
     table = figure_table(made, keys)
-    result: IntoFrameT = engines.result_from_table(
+    result: IntoFrameT = memory_frames.result_from_table(
         table, {"returns": returns}, helper="performance.sheet", by=by, level=level
     )
     return result
@@ -193,7 +193,7 @@ def sheet(
 def _read_costs(costs: IntoFrame) -> pd.DataFrame:
     fees = ("volume", *_COSTS)
     costs = drop_repeated_rows(costs, "costs")
-    rows = columns.pandas_columns(
+    rows = frame_access.pandas_columns(
         costs, "costs", ("day", *fees), ("user", "funding"), (*fees, "funding")
     )
     return rows.assign(fees=-rows[list(_COSTS)].sum(axis=1))

@@ -8,13 +8,13 @@ import numpy as np
 import pandas as pd
 from narwhals.typing import IntoFrame
 
-from toolkit.analysis.common import columns
+from toolkit.analysis.common import frame_access
 from toolkit.analysis.common.estimate import Estimate, check_level
 from toolkit.analysis.common.provenance import result_provenance
 from toolkit.analysis.common.repeated_rows import drop_repeated_rows
 from toolkit.analysis.common.shrinkage import shrink_estimates
-from toolkit.analysis.performance.figure_tables import periods_per_year
 from toolkit.analysis.performance.ratios import sharpe_error, sharpe_ratio
+from toolkit.analysis.performance.sheet_tables import periods_per_year
 from toolkit.arrays import Floats
 from toolkit.installation import explain_missing
 
@@ -146,7 +146,7 @@ def skill(
     if min_periods < 3:
         raise ValueError(f"min_periods must be at least 3, not {min_periods!r}")
     returns = drop_repeated_rows(returns, "returns")
-    rows = columns.pandas_columns(
+    rows = frame_access.pandas_columns(
         returns, "returns", ("user", "time", "return_"), amounts=("return_",)
     )
     rows = rows.sort_values(["user", "time", "return_"], kind="stable", ignore_index=True)

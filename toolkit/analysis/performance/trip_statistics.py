@@ -6,14 +6,8 @@ import numpy as np
 import pandas as pd
 from narwhals.typing import IntoFrameT
 
-from toolkit.analysis.common import engines
+from toolkit.analysis.common import memory_frames
 from toolkit.analysis.common.estimate import check_count, check_level
-from toolkit.analysis.performance.figure_tables import (
-    add_month,
-    complete_trips,
-    figure_table,
-    iterate_groups,
-)
 from toolkit.analysis.performance.ratios import (
     NAN,
     Figure,
@@ -23,6 +17,12 @@ from toolkit.analysis.performance.ratios import (
     median_figure,
     resample_figure,
     share_figure,
+)
+from toolkit.analysis.performance.sheet_tables import (
+    add_month,
+    complete_trips,
+    figure_table,
+    iterate_groups,
 )
 from toolkit.arrays import Floats
 
@@ -121,7 +121,7 @@ def trip_sheet(
         for group, part in iterate_groups(rows, keys)
         for figure in trip_figures(part, how)
     ]
-    result: IntoFrameT = engines.result_from_table(
+    result: IntoFrameT = memory_frames.result_from_table(
         figure_table(made, keys), {"trips": trips}, helper="performance.trip_sheet", level=level
     )
     return result

@@ -12,10 +12,10 @@ import narwhals as nw
 import pandas as pd
 from narwhals.typing import IntoFrame, IntoFrameT
 
-from toolkit.analysis.common import columns, fill_kinds, grouping, owners, usd_values
-from toolkit.analysis.common.columns import Frame
-from toolkit.analysis.common.owners import Accounts
+from toolkit.analysis.common import fill_kinds, frame_access, grouping, row_owners, usd_values
+from toolkit.analysis.common.frame_access import Frame
 from toolkit.analysis.common.repeated_rows import drop_repeated_rows
+from toolkit.analysis.common.row_owners import Accounts
 from toolkit.analysis.common.usd_values import Prices
 from toolkit.analysis.pnl import attribution_sources as sources
 from toolkit.analysis.pnl.attribution_coverage import mark_uncovered, mark_unknown, source_state
@@ -26,8 +26,8 @@ from toolkit.analysis.pnl.attribution_sources import (
     TokenRates,
     sum_groups,
 )
+from toolkit.analysis.pnl.fill_coverage import Period, covered_period, mark_inside, rows_inside
 from toolkit.analysis.pnl.funding_hours import position_hours
-from toolkit.analysis.pnl.periods import Period, covered_period, mark_inside, rows_inside
 from toolkit.times import Time
 
 RESULT = ("fills", "volume", *MONEY, *GAPS, "covers")
@@ -231,15 +231,15 @@ def compute_attribution(
     `warns` it warns of missing values in the fills.
     """
     keys = grouping.list_keys(by, ("time", *FILL_NUMBERS, *RESULT))
-    opened = columns.open_table(fills, "fills")
+    opened = frame_access.open_table(fills, "fills")
     rates = _token_rates(opened, funding, prices, meta)
     rows, kind = sources.measure_fills(opened, keys, rates)
     if warns:
         usd_values.warn_missing_amounts(opened, "fills")
         usd_values.warn_missing_tokens(opened, "fills")
         fill_kinds.warn_missing_directions(opened, "fills", outcomes_alone=True)
-    traders = opened if owned_by is None else columns.open_table(owned_by, "fills")
-    whose = owners.Accounts(traders, owners.account_names(fills, account))
+    traders = opened if owned_by is None else frame_access.open_table(owned_by, "fills")
+    whose = row_owners.Accounts(traders, row_owners.account_names(fills, account))
     parts = [sum_groups(rows, keys, kind)]
     covers = {"fills": "fills"}
     if funding is not None:
@@ -250,9 +250,9 @@ def compute_attribution(
         covers["unrealised"] = source_state("unrealised", keys, POSITION_KEYS)
     hours = None
     if covers.get("funding") == "funding":
-        payment_rows = nw.from_native(columns.normalise_frame(funding))
-        columns.require_columns(payment_rows, ("coin", "time", "usdc"), "funding")
-        owners.check_owner(payment_rows, traders, "funding")
+        payment_rows = nw.from_native(frame_access.normalise_frame(funding))
+        frame_access.require_columns(payment_rows, ("coin", "time", "usdc"), "funding")
+        row_owners.check_owner(payment_rows, traders, "funding")
         marked = mark_inside(funding, fills, time)
         payments = sources.measure_funding(marked, keys, kind, whose, rates)
         hours = position_hours(fills, rows_inside(marked), keys, whose.names)
@@ -267,7 +267,7 @@ def compute_attribution(
             sum_groups(rows, keys, kind)
             for rows in sources.measure_positions(positions, keys, kind, whose)
         ]
-    whole = sum_groups(columns.stack_frames(parts), keys, kind) if len(parts) > 1 else parts[0]
+    whole = sum_groups(frame_access.stack_frames(parts), keys, kind) if len(parts) > 1 else parts[0]
     whole = whole.with_columns(_rows=nw.col("fills"), fills=nw.col("fills") - nw.col("conversions"))
     result = mark_uncovered(whole, keys, kind, covers, hours)
     if warns:
@@ -277,7 +277,7 @@ def compute_attribution(
         result = result.sort(*keys, nulls_last=True)
     facts = {"helper": "pnl.attribution", "by": keys, "covers": ", ".join(covers.values())}
     inputs = {"fills": fills, "funding": funding, "ledger": ledger}
-    made = columns.result_from_frame(result, inputs, **facts)
+    made = frame_access.result_from_frame(result, inputs, **facts)
     if isinstance(made, pd.DataFrame):
         made = _restore_nullable_keys(made, result, fills, keys)
     if isinstance(made, pd.DataFrame) and made["at_par"].any():
@@ -310,7 +310,7 @@ def _token_rates(opened: Frame, funding: Any, prices: Prices | None, meta: Any) 
 
 def _ledger_owner(ledger: Any, whose: Accounts) -> str | None:
     """Return the address that the ledger was fetched for, from its provenance."""
-    names = owners.account_names(ledger)
+    names = row_owners.account_names(ledger)
     if len(names) != 1:
         return None
     if len(whose.names) == 1 and list(whose.names) != names:

@@ -6,8 +6,8 @@ from typing import Any
 import narwhals as nw
 import pyarrow as pa
 
-from toolkit.analysis.common import columns, grouping
-from toolkit.analysis.common.columns import Frame, Numbers
+from toolkit.analysis.common import frame_access, grouping
+from toolkit.analysis.common.frame_access import Frame, Numbers
 from toolkit.analysis.pnl.attribution_sources import FEES
 from toolkit.analysis.pnl.funding_hours import KEYS
 
@@ -27,8 +27,8 @@ def mark_uncovered(
 
     `hours` is the result of `funding_hours.position_hours`.
     """
-    number = columns.number_type(kind)
-    missing = columns.missing_literal(kind)
+    number = frame_access.number_type(kind)
+    missing = frame_access.missing_literal(kind)
     whole = whole.with_columns(covers=nw.lit(", ".join(covers.values())))
     if covers.get("unrealised") != "unrealised":
         whole = whole.with_columns(unrealised=missing)

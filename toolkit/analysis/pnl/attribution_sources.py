@@ -11,17 +11,17 @@ from typing import Any, NamedTuple
 import narwhals as nw
 
 from toolkit.analysis.common import (
-    columns,
-    engines,
     fill_kinds,
+    frame_access,
     grouping,
     markets,
-    owners,
+    memory_frames,
+    row_owners,
     usd_values,
 )
 from toolkit.analysis.common.account_values import refuse_batches
-from toolkit.analysis.common.columns import Frame, Numbers
-from toolkit.analysis.common.owners import Accounts
+from toolkit.analysis.common.frame_access import Frame, Numbers
+from toolkit.analysis.common.row_owners import Accounts
 from toolkit.analysis.pnl.perp_flows import AMOUNTS, add_flows
 from toolkit.errors import MissingColumns
 
@@ -65,26 +65,26 @@ def measure_fills(frame: Frame, keys: Sequence[str], rates: TokenRates) -> tuple
 
     The trading fee is the fee without the parts of builder and deployer. Below 0 it is a rebate.
     """
-    columns.require_columns(frame, NEEDED, "fills")
-    columns.require_columns(
+    frame_access.require_columns(frame, NEEDED, "fills")
+    frame_access.require_columns(
         frame,
         grouping.own_columns(keys),
         "fills",
         f"by= can be columns of the fills, or {', '.join(grouping.DERIVED_GROUPS)}",
     )
-    kind = columns.number_kind(frame, FILL_NUMBERS, "fills")
+    kind = frame_access.number_kind(frame, FILL_NUMBERS, "fills")
     have = frame.collect_schema().names()
     frame = _add_keys(frame, keys).with_columns(_perp=markets.is_perp(nw.col("coin")))
     frame = _add_token_values(frame, have, rates)
     frame = frame.with_columns(
         **_fill_fees(have, kind),
-        _closed=columns.column_or_zero("closed_pnl", have, kind),
+        _closed=frame_access.column_or_zero("closed_pnl", have, kind),
         _lacking=nw.when(_misses_amount(kind)).then(nw.lit(1)).otherwise(nw.lit(0)),
     )
     if "fee_token" in have or rates.dexes:
         frame = _apply_token_prices(frame, rates.prices, kind)
     trading = nw.col("_fee") - nw.col("_builder_fee") - nw.col("_deployer_fee")
-    frame = frame.with_columns(_trading_fee=trading.cast(columns.number_type(kind)))
+    frame = frame.with_columns(_trading_fee=trading.cast(frame_access.number_type(kind)))
     return _select_measures(frame, keys, kind, _fill_measures(have, rates, kind)), kind
 
 
@@ -94,8 +94,8 @@ def _fill_fees(have: Sequence[str], kind: Numbers) -> dict[str, nw.Expr]:
     If the fee is missing, its parts count as 0, too. Otherwise fee minus parts would be negative
     and would look like a rebate.
     """
-    found = {f"_{fee}": columns.column_or_zero(fee, have, kind) for fee in FILL_FEES}
-    unknown, zero = _is_missing("fee", kind), columns.zero_literal(kind)
+    found = {f"_{fee}": frame_access.column_or_zero(fee, have, kind) for fee in FILL_FEES}
+    unknown, zero = _is_missing("fee", kind), frame_access.zero_literal(kind)
     parts = ("_builder_fee", "_deployer_fee")
     return found | {part: nw.when(unknown).then(zero).otherwise(found[part]) for part in parts}
 
@@ -145,7 +145,7 @@ def _apply_token_prices(frame: Frame, prices: Mapping[str, Decimal], kind: Numbe
     names = [f"_{fee}" for fee in FILL_FEES]
     worth = {name: usd_values.apply_prices(nw.col(name), token, prices, kind) for name in names}
     gone = lost | nw.col("_bought")
-    zero = columns.zero_literal(kind)
+    zero = frame_access.zero_literal(kind)
     unpriced = nw.when(lost & (nw.col("_fee") != 0)).then(nw.lit(1)).otherwise(nw.lit(0))
     frame = frame.with_columns(
         _in_cost=nw.when(nw.col("_bought")).then(in_cost).otherwise(zero),
@@ -158,8 +158,8 @@ def _apply_token_prices(frame: Frame, prices: Mapping[str, Decimal], kind: Numbe
 
 
 def _fill_measures(have: Sequence[str], rates: TokenRates, kind: Numbers) -> dict[str, nw.Expr]:
-    zero, trading = columns.zero_literal(kind), nw.col("_trading_fee")
-    net = (nw.col("_closed") - nw.col("_fee")).cast(columns.number_type(kind))
+    zero, trading = frame_access.zero_literal(kind), nw.col("_trading_fee")
+    net = (nw.col("_closed") - nw.col("_fee")).cast(frame_access.number_type(kind))
     perp = nw.col("_perp")
     volume = nw.col("px").cast(nw.Float64()) * nw.col("sz").cast(nw.Float64())
     unknown = volume.is_null() | volume.is_nan()
@@ -168,21 +168,23 @@ def _fill_measures(have: Sequence[str], rates: TokenRates, kind: Numbers) -> dic
         "volume": nw.when(unknown).then(nw.lit(0.0)).otherwise(volume),
         "closed_pnl": nw.col("_closed"),
         "trading_fee": nw.when(trading > 0).then(-trading).otherwise(zero),
-        "builder_fee": columns.flip_sign(nw.col("_builder_fee"), kind),
-        "deployer_fee": columns.flip_sign(nw.col("_deployer_fee"), kind),
+        "builder_fee": frame_access.flip_sign(nw.col("_builder_fee"), kind),
+        "deployer_fee": frame_access.flip_sign(nw.col("_deployer_fee"), kind),
         "rebate": nw.when(trading < 0).then(-trading).otherwise(zero),
         "net": net,
         "_perp_net": nw.when(perp).then(net).otherwise(zero),
         "_perps": nw.when(perp).then(nw.lit(1)).otherwise(nw.lit(0)),
-        "priority_gas": columns.flip_sign(columns.column_or_zero("priority_gas", have, kind), kind),
+        "priority_gas": frame_access.flip_sign(
+            frame_access.column_or_zero("priority_gas", have, kind), kind
+        ),
         "missing_amounts": nw.col("_lacking"),
-        "_no_closed_pnl": columns.flag(_is_missing("closed_pnl", kind)),
-        "_no_fee": columns.flag(_is_missing("fee", kind)),
+        "_no_closed_pnl": frame_access.flag(_is_missing("closed_pnl", kind)),
+        "_no_fee": frame_access.flag(_is_missing("fee", kind)),
     }
     if "fee_token" in have or rates.dexes:
         measures["unpriced_fees"] = nw.col("_unpriced")
         measures["at_par"] = nw.col("_at_par")
-        measures["fees_in_cost"] = columns.flip_sign(nw.col("_in_cost"), kind)
+        measures["fees_in_cost"] = frame_access.flip_sign(nw.col("_in_cost"), kind)
     if "dir" in have:  # conversions are not trades (docs/live_service.md, section 7)
         # Only outcome tokens can be converted.
         converts = markets.is_outcome(nw.col("coin")) & fill_kinds.is_conversion(have)
@@ -211,18 +213,20 @@ def measure_funding(
 
     Payments outside the time range of the fills (not `_inside`) count in separate columns.
     """
-    frame = columns.open_table(native, "funding")
-    columns.require_columns(frame, ["coin", "time", "usdc", *grouping.own_columns(keys)], "funding")
-    _check_same_kind(kind, columns.number_kind(frame, ["usdc"], "funding", kind), "funding")
+    frame = frame_access.open_table(native, "funding")
+    frame_access.require_columns(
+        frame, ["coin", "time", "usdc", *grouping.own_columns(keys)], "funding"
+    )
+    _check_same_kind(kind, frame_access.number_kind(frame, ["usdc"], "funding", kind), "funding")
     if "user" not in keys:
-        frame = owners.keep_own_rows(frame, "user", whose, "funding")
+        frame = row_owners.keep_own_rows(frame, "user", whose, "funding")
     usdc = nw.col("usdc")
     is_known = ~usdc.is_null() if kind == "exact" else ~(usdc.is_null() | usdc.is_nan())
-    payment = columns.column_or_zero("usdc", frame.collect_schema().names(), kind)
+    payment = frame_access.column_or_zero("usdc", frame.collect_schema().names(), kind)
     if rates.prices and rates.dexes:
         frame = frame.with_columns(_usdc=payment, _token=_token_of_dex(rates.dexes))
         payment = usd_values.apply_prices(nw.col("_usdc"), nw.col("_token"), rates.prices, kind)
-    zero = columns.zero_literal(kind)
+    zero = frame_access.zero_literal(kind)
     inside = nw.col("_inside")
     frame = frame.with_columns(_payment=payment)
     counted = nw.when(inside).then(nw.col("_payment")).otherwise(zero)
@@ -250,17 +254,17 @@ def measure_ledger(
     native: Any, keys: Sequence[str], kind: Numbers, owner: str | None, whose: Accounts
 ) -> Frame:
     """Return the keys and measures of each ledger row of the accounts."""
-    frame = columns.open_table(native, "ledger")
-    columns.require_columns(frame, ["time", "type"], "ledger")
-    _check_same_kind(kind, columns.number_kind(frame, AMOUNTS, "ledger", kind), "ledger")
+    frame = frame_access.open_table(native, "ledger")
+    frame_access.require_columns(frame, ["time", "type"], "ledger")
+    _check_same_kind(kind, frame_access.number_kind(frame, AMOUNTS, "ledger", kind), "ledger")
     if "user" not in keys:
-        frame = owners.keep_own_rows(frame, "account", whose, "ledger")
+        frame = row_owners.keep_own_rows(frame, "account", whose, "ledger")
     elif owner is None:
-        columns.require_columns(frame, ["account"], "ledger", "Or pass account=")
+        frame_access.require_columns(frame, ["account"], "ledger", "Or pass account=")
     frame = add_flows(frame, kind, owner)
     if "user" in keys:
         user = nw.lit(owner) if owner is not None else nw.col("account")
-        frame = frame.with_columns(user=user).with_columns(user=owners.lower_address("user"))
+        frame = frame.with_columns(user=user).with_columns(user=row_owners.lower_address("user"))
     frame = grouping.add_calendar(frame, keys)
     measures = {"ledger": nw.col("flow"), "unknown_flows": nw.col("unknown")}
     return _select_measures(frame, keys, kind, measures)
@@ -274,20 +278,22 @@ def measure_positions(
     for native, ends in zip(positions, (False, True), strict=True):
         if native is None:
             continue
-        frame = columns.open_table(native, "positions")
+        frame = frame_access.open_table(native, "positions")
         wanted = ["user"] if "user" in keys else []
-        columns.require_columns(frame, ["coin", "unrealized_pnl", *wanted], "positions")
+        frame_access.require_columns(frame, ["coin", "unrealized_pnl", *wanted], "positions")
         _check_same_kind(
-            kind, columns.number_kind(frame, ["unrealized_pnl"], "positions", kind), "positions"
+            kind,
+            frame_access.number_kind(frame, ["unrealized_pnl"], "positions", kind),
+            "positions",
         )
         if "user" not in keys:
-            frame = owners.keep_own_rows(frame, "user", whose, "positions")
-        rows = engines.to_pandas(nw.to_native(frame), _POSITION)
+            frame = row_owners.keep_own_rows(frame, "user", whose, "positions")
+        rows = memory_frames.to_pandas(nw.to_native(frame), _POSITION)
         refuse_batches(rows, ("user", "coin"), "positions")
         have = frame.collect_schema().names()
-        gain = columns.column_or_zero("unrealized_pnl", have, kind)
-        gain = gain if ends else columns.flip_sign(gain, kind)
-        measures = {"unrealised": gain.cast(columns.number_type(kind))}
+        gain = frame_access.column_or_zero("unrealized_pnl", have, kind)
+        gain = gain if ends else frame_access.flip_sign(gain, kind)
+        measures = {"unrealised": gain.cast(frame_access.number_type(kind))}
         made.append(_select_measures(_add_keys(frame, keys), keys, kind, measures, "coin"))
     return made
 
@@ -314,7 +320,7 @@ def _select_measures(
     anchor: str = "time",
 ) -> Frame:
     """Return the keys and the measures of a source."""
-    number = columns.number_type(kind)
+    number = frame_access.number_type(kind)
     whole = {n: measures[n].cast(nw.Int64()) for n in COUNTS if n in measures}
     money = {n: measures[n].cast(number) for n in SUMMED if n in measures}
     volume = {n: measures[n].cast(nw.Float64()) for n in measures if n == "volume"}
@@ -333,9 +339,11 @@ def sum_groups(frame: Frame, keys: Sequence[str], kind: Numbers) -> Frame:
     names = [name for name in (*COUNTS, "volume", *SUMMED) if name in have]
     sums = [nw.col(name).sum() for name in names]
     frame = frame.group_by(*keys).agg(*sums) if keys else frame.select(*sums)
-    number = columns.number_type(kind)
+    number = frame_access.number_type(kind)
     whole = {n: nw.col(n).fill_null(0) if n in have else nw.lit(0) for n in COUNTS}
-    money = {n: nw.col(n).fill_null(0) if n in have else columns.zero_literal(kind) for n in SUMMED}
+    money = {
+        n: nw.col(n).fill_null(0) if n in have else frame_access.zero_literal(kind) for n in SUMMED
+    }
     volume = nw.col("volume").fill_null(0.0) if "volume" in have else nw.lit(0.0)
     return (
         frame.select(*keys, *names)

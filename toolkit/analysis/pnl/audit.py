@@ -10,13 +10,13 @@ import pandas as pd
 import pyarrow as pa
 from narwhals.typing import IntoFrameT
 
-from toolkit.analysis.common import columns, engines, fill_kinds, fixed_point, usd_values
-from toolkit.analysis.common.by_account import run_by_account
-from toolkit.analysis.common.owners import refuse_several_accounts
+from toolkit.analysis.common import fill_kinds, fixed_point, frame_access, memory_frames, usd_values
+from toolkit.analysis.common.account_batches import run_by_account
 from toolkit.analysis.common.repeated_rows import drop_repeated_rows
-from toolkit.analysis.pnl import fill_order
+from toolkit.analysis.common.row_owners import refuse_several_accounts
+from toolkit.analysis.pnl import execution_sequence
 from toolkit.analysis.pnl.positions import PerpRule, add_spot, walk_positions
-from toolkit.analysis.pnl.single_account import check_one_account
+from toolkit.analysis.pnl.single_account_check import check_one_account
 from toolkit.rules.closed_pnl import apply_perp_fill, apply_perp_fill_2023
 
 Rule = Literal["current", "2023"]
@@ -24,7 +24,7 @@ RULES: dict[Rule, PerpRule] = {"current": apply_perp_fill, "2023": apply_perp_fi
 
 
 def audit(
-    fills: IntoFrameT, sz_decimals: fill_order.SizeDecimals, *, rule: Rule = "current"
+    fills: IntoFrameT, sz_decimals: execution_sequence.SizeDecimals, *, rule: Rule = "current"
 ) -> IntoFrameT:
     """Recompute the closed PnL of every fill by the exchange's rules for perps and for spot.
 
@@ -87,24 +87,24 @@ def audit(
     refuse_several_accounts(fills, "fills")
     if rule not in RULES:
         raise ValueError(f"unknown rule {rule!r}; choose one of {', '.join(RULES)}")
-    sizes = fill_order.size_decimals(sz_decimals)
+    sizes = execution_sequence.size_decimals(sz_decimals)
     run = partial(audit, sz_decimals=sizes, rule=rule)
     made: Any = run_by_account(run, {"fills": fills})
     opened: Any = nw.from_native(fills)
     if made is None and isinstance(opened, nw.LazyFrame):
         table = run(nw.to_native(opened.collect("pyarrow")))
-        made = engines.result_from_table(table, {"fills": fills})
+        made = memory_frames.result_from_table(table, {"fills": fills})
     if made is not None:
         result: IntoFrameT = made
         return result
-    native: Any = columns.normalise_frame(fills)
+    native: Any = frame_access.normalise_frame(fills)
     frame = nw.from_native(native, eager_only=True)
-    columns.require_columns(frame, fill_order.NEEDED, "fills")
-    kind = columns.number_kind(frame, fill_order.NUMBERS, "fills")
+    frame_access.require_columns(frame, execution_sequence.NEEDED, "fills")
+    kind = frame_access.number_kind(frame, execution_sequence.NUMBERS, "fills")
     usd_values.warn_missing_tokens(frame, "fills")
     fill_kinds.warn_missing_directions(frame, "fills", outcomes_alone=True)
-    read = fill_order.integer_fills(frame, sizes)
-    order = fill_order.execution_order(frame, read)
+    read = execution_sequence.integer_fills(frame, sizes)
+    order = execution_sequence.execution_order(frame, read)
     check_one_account(fills, frame, read, order)
     walk = walk_positions(read, order, RULES[rule])
     add_spot(frame, read, order, walk)
@@ -122,7 +122,7 @@ def audit(
     return result
 
 
-def _number_column(values: Sequence[int | None], decimals: int, kind: columns.Numbers) -> Any:
+def _number_column(values: Sequence[int | None], decimals: int, kind: frame_access.Numbers) -> Any:
     return (fixed_point.to_decimal if kind == "exact" else fixed_point.to_float)(values, decimals)
 
 

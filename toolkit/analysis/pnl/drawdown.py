@@ -7,7 +7,7 @@ from operator import itemgetter
 import pyarrow as pa
 from narwhals.typing import IntoFrameT
 
-from toolkit.analysis.common import columns, engines
+from toolkit.analysis.common import frame_access, memory_frames
 from toolkit.analysis.common.account_values import (
     Amount,
     column_list,
@@ -15,7 +15,7 @@ from toolkit.analysis.common.account_values import (
     row_users,
     zero_amount,
 )
-from toolkit.analysis.common.columns import Numbers
+from toolkit.analysis.common.frame_access import Numbers
 from toolkit.analysis.common.repeated_rows import drop_repeated_rows
 from toolkit.times import HOUR
 
@@ -60,15 +60,15 @@ def drawdown(curve: IntoFrameT, of: str = "pnl") -> IntoFrameT:
     [[1.0, 0.0, 0.0], [3.0, 0.0, 0.0], [3.0, -1.0, 1.0], [3.0, -2.5, 2.0]]
     """
     curve = drop_repeated_rows(curve, "curve")
-    frame = engines.to_pandas(curve)
-    opened = columns.open_frame(frame, "curve")
-    columns.require_columns(opened, ("time", of), "curve")
-    kind = columns.number_kind(opened, [of], "curve")
+    frame = memory_frames.to_pandas(curve)
+    opened = frame_access.open_frame(frame, "curve")
+    frame_access.require_columns(opened, ("time", of), "curve")
+    kind = frame_access.number_kind(opened, [of], "curve")
     if "user" in frame.columns:
         frame = frame.assign(user=frame["user"].astype("str"))
     keys = [key for key in ("user", "time") if key in frame.columns]
     frame = frame.sort_values(keys, kind="stable")
-    number = engines.arrow_type(kind)
+    number = memory_frames.arrow_type(kind)
     ms = [time or 0 for time in row_times(frame, "curve")]
     high, fall, under = _drawdown_columns(row_users(frame), ms, column_list(frame, of), kind)
     made = {
@@ -79,7 +79,7 @@ def drawdown(curve: IntoFrameT, of: str = "pnl") -> IntoFrameT:
     table = pa.Table.from_pandas(frame.drop(columns=made, errors="ignore"), preserve_index=False)
     for name, column in made.items():
         table = table.append_column(name, column)
-    return engines.result_from_table(table, {"curve": curve}, helper="pnl.drawdown", of=of)
+    return memory_frames.result_from_table(table, {"curve": curve}, helper="pnl.drawdown", of=of)
 
 
 def _drawdown_columns(

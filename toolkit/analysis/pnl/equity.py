@@ -11,7 +11,8 @@ import pandas as pd
 import pyarrow as pa
 from narwhals.typing import IntoFrame, IntoFrameT
 
-from toolkit.analysis.common import columns, engines, usd_values
+from toolkit.analysis.common import frame_access, memory_frames, usd_values
+from toolkit.analysis.common.account_batches import run_by_account
 from toolkit.analysis.common.account_values import (
     Amount,
     column_list,
@@ -19,18 +20,17 @@ from toolkit.analysis.common.account_values import (
     row_users,
     zero_amount,
 )
-from toolkit.analysis.common.by_account import run_by_account
-from toolkit.analysis.common.columns import Numbers
+from toolkit.analysis.common.frame_access import Numbers
 from toolkit.analysis.common.grouping import CALENDAR
-from toolkit.analysis.common.owners import account_names, refuse_several_accounts
 from toolkit.analysis.common.repeated_rows import drop_repeated_rows
+from toolkit.analysis.common.row_owners import account_names, refuse_several_accounts
 from toolkit.analysis.common.usd_values import Prices
-from toolkit.analysis.pnl import fill_order
+from toolkit.analysis.pnl import execution_sequence
 from toolkit.analysis.pnl.attribution import compute_attribution
-from toolkit.analysis.pnl.fill_order import SizeDecimals, size_decimals
-from toolkit.analysis.pnl.periods import Period, covered_period, mark_inside, rows_inside
+from toolkit.analysis.pnl.execution_sequence import SizeDecimals, size_decimals
+from toolkit.analysis.pnl.fill_coverage import Period, covered_period, mark_inside, rows_inside
 from toolkit.analysis.pnl.positions import positions
-from toolkit.analysis.pnl.single_account import check_one_account
+from toolkit.analysis.pnl.single_account_check import check_one_account
 from toolkit.contract.dexes import NOT_PERP, coin_dex
 from toolkit.errors import MissingColumns
 
@@ -127,7 +127,7 @@ def equity(
     run = partial(
         _trace_equity,
         by=by,
-        marks=None if marks is None else engines.to_pandas(marks),
+        marks=None if marks is None else memory_frames.to_pandas(marks),
         sz_decimals=None if sz_decimals is None else size_decimals(sz_decimals),
         money={
             "account": account,
@@ -149,7 +149,7 @@ def _collateral(fills: Any, prices: Prices | None, meta: Any) -> dict[str, str]:
     dexes = usd_values.dex_tokens(meta)
     if not usd_values.parse_prices(prices):
         return dexes
-    return {**usd_values.dex_tokens_in_fills(columns.open_frame(fills, "fills")), **dexes}
+    return {**usd_values.dex_tokens_in_fills(frame_access.open_frame(fills, "fills")), **dexes}
 
 
 def _trace_equity(
@@ -168,9 +168,9 @@ def _trace_equity(
     - ``money``: further arguments of `compute_attribution`
     - ``time``: the time of the fills of all accounts
     """
-    frame = engines.to_pandas(fills)
-    columns.require_columns(columns.open_frame(frame, "fills"), ("coin", "time"), "fills")
-    kind = columns.number_kind(columns.open_frame(frame, "fills"), ("px", "fee"), "fills")
+    frame = memory_frames.to_pandas(fills)
+    frame_access.require_columns(frame_access.open_frame(frame, "fills"), ("coin", "time"), "fills")
+    kind = frame_access.number_kind(frame_access.open_frame(frame, "fills"), ("px", "fee"), "fills")
     row_times(frame, "fills")  # raises if a time is missing: it has no place on a curve
     if "user" in frame.columns:
         frame = frame.assign(user=frame["user"].astype("str"))
@@ -179,16 +179,16 @@ def _trace_equity(
     frame, other = (frame[rows].reset_index(drop=True) for rows in (~is_other, is_other))
     # A curve cannot state for each point which amounts are missing, so it requires all of them.
     amounts = [name for name in ("px", "sz", "closed_pnl", "fee") if name in frame.columns]
-    columns.require_values(columns.open_frame(frame, "fills"), amounts, "fills")
-    columns.require_values(columns.open_frame(other, "fills"), amounts, "fills")
+    frame_access.require_values(frame_access.open_frame(frame, "fills"), amounts, "fills")
+    frame_access.require_values(frame_access.open_frame(other, "fills"), amounts, "fills")
     _check_one_account(fills, every, money["account"])
     if "side" in other.columns:
-        usd_values.warn_missing_tokens(columns.open_frame(other, "fills"), "fills")
+        usd_values.warn_missing_tokens(frame_access.open_frame(other, "fills"), "fills")
     names = account_names(fills, money["account"])
     own = money["account"] or (names[0] if len(names) == 1 else None)
     keys = ["user"] if "user" in frame.columns else []
-    paid = None if funding is None else engines.to_pandas(funding)
-    moved = None if ledger is None else engines.to_pandas(ledger)
+    paid = None if funding is None else memory_frames.to_pandas(funding)
+    moved = None if ledger is None else memory_frames.to_pandas(ledger)
     money = money | {"account": own, "owned_by": every}
     whole = compute_attribution(frame, paid, moved, keys or None, time, **money)
     if paid is not None:
@@ -201,7 +201,7 @@ def _trace_equity(
     covers = dict(zip(row_users(whole), whole["covers"], strict=True))
     inputs: dict[str, Any] = {"fills": fills, "funding": funding, "ledger": ledger, "marks": marks}
     table = _result_table(rows, spot, covers, bool(keys), kind, ledger is not None)
-    result: IntoFrameT = engines.result_from_table(table, inputs, helper="pnl.equity", by=by)
+    result: IntoFrameT = memory_frames.result_from_table(table, inputs, helper="pnl.equity", by=by)
     return result
 
 
@@ -210,13 +210,17 @@ def _check_one_account(fills: Any, frame: pd.DataFrame, account: str | None) -> 
 
     Fills with a column ``user``, or without start positions, are not checked.
     """
-    needed = [name for name in fill_order.NEEDED if name in frame.columns]
-    has_positions = len(needed) == len(fill_order.NEEDED) and frame[needed].notna().all(axis=None)
+    needed = [name for name in execution_sequence.NEEDED if name in frame.columns]
+    has_positions = len(needed) == len(execution_sequence.NEEDED) and frame[needed].notna().all(
+        axis=None
+    )
     if "user" in frame.columns or not has_positions:
         return
     opened = nw.from_native(frame, eager_only=True)
-    read = fill_order.integer_fills(opened, {})
-    check_one_account(fills, opened, read, fill_order.execution_order(opened, read), account)
+    read = execution_sequence.integer_fills(opened, {})
+    check_one_account(
+        fills, opened, read, execution_sequence.execution_order(opened, read), account
+    )
 
 
 def _spot_net(
@@ -348,17 +352,17 @@ def _position_runs(
 
 
 def _price_series(marks: Any, kind: Numbers) -> dict[str, tuple[list[int], list[Amount]]]:
-    frame = engines.to_pandas(marks)
+    frame = memory_frames.to_pandas(marks)
     if "oracle_px" in frame.columns:  # as `tk.funding.implied_oracle` returns them
         names = {"coin": "name", "hour": "time", "oracle_px": "mark_px"}
         frame = frame[list(names)].rename(columns=names)
         if kind == "exact":  # implied prices are floats; eight decimals are below any tick size
             exact = [Decimal(f"{px:.8f}") for px in frame["mark_px"]]
-            values = pa.array(exact, type=engines.arrow_type(kind))
+            values = pa.array(exact, type=memory_frames.arrow_type(kind))
             frame["mark_px"] = pd.Series(pd.arrays.ArrowExtensionArray(values), index=frame.index)
-    opened = columns.open_frame(frame, "marks")
-    columns.require_columns(opened, ("time", "name", "mark_px"), "marks")
-    if columns.number_kind(opened, ["mark_px"], "marks") != kind and kind == "exact":
+    opened = frame_access.open_frame(frame, "marks")
+    frame_access.require_columns(opened, ("time", "name", "mark_px"), "marks")
+    if frame_access.number_kind(opened, ["mark_px"], "marks") != kind and kind == "exact":
         raise MissingColumns(
             "marks: the numbers are float, but the fills are exact. Fetch both with the same "
             "numbers="
@@ -383,7 +387,7 @@ def _result_table(
     flowing: bool,
 ) -> pa.Table:
     points = [(user, *point) for user, each in rows.items() for point in each]
-    number = engines.arrow_type(kind)
+    number = memory_frames.arrow_type(kind)
     money: dict[str, list[Amount]] = {name: [] for name in MONEY}
     for _, _, realised, unrealised, flows, long, short in points:
         pnl = None if unrealised is None else realised + unrealised
@@ -400,13 +404,13 @@ def _result_table(
         times, sums = spot.get(user, ([], []))
         place = bisect_right(times, end)
         spot_realised.append(sums[place - 1] if place else zero_amount(kind))
-    users = {"user": engines.text_column([point[0] for point in points])} if split else {}
+    users = {"user": memory_frames.text_column([point[0] for point in points])} if split else {}
     return pa.table(
         {
             **users,
-            "time": engines.time_column([point[1] for point in points]),
+            "time": memory_frames.time_column([point[1] for point in points]),
             **{name: pa.array(values, type=number) for name, values in money.items()},
             "spot_realised": pa.array(spot_realised, type=number),
-            "covers": engines.text_column([covers.get(point[0], "") for point in points]),
+            "covers": memory_frames.text_column([covers.get(point[0], "") for point in points]),
         }
     )

@@ -13,11 +13,11 @@ from typing import Any
 
 import narwhals as nw
 
-from toolkit.analysis.common import columns, grouping, markets
-from toolkit.analysis.common.columns import Frame
-from toolkit.analysis.common.owners import Accounts, keep_own_rows, lower_address
+from toolkit.analysis.common import frame_access, grouping, markets
+from toolkit.analysis.common.frame_access import Frame
 from toolkit.analysis.common.provenance import frame_provenance
-from toolkit.analysis.funding.samples import SAMPLES, span_hours
+from toolkit.analysis.common.row_owners import Accounts, keep_own_rows, lower_address
+from toolkit.analysis.funding.payment_counts import SAMPLES, span_hours
 from toolkit.times import HOUR, to_ms
 
 NEEDED = ("coin", "time", "side", "sz", "start_position")
@@ -44,19 +44,19 @@ def position_hours(
     do not state positions.
     """
     have = nw.from_native(fills).collect_schema().names()
-    payments: Frame = nw.from_native(columns.normalise_frame(funding))
+    payments: Frame = nw.from_native(frame_access.normalise_frame(funding))
     split = "user" in have
     if any(name not in have for name in NEEDED) or (
         split and "user" not in payments.collect_schema().names()
     ):
         return None
-    few = columns.keep_columns(fills, (*NEEDED, "user"))
-    trades = columns.open_as_floats(few, "fills", ("sz", "start_position"))
+    few = frame_access.keep_columns(fills, (*NEEDED, "user"))
+    trades = frame_access.open_as_floats(few, "fills", ("sz", "start_position"))
     if "user" not in keys:
         payments = keep_own_rows(payments, "user", Accounts(trades, names), "funding")
     user = lower_address("user") if split else nw.lit("")
     changes = _position_changes(_open_after(_perp_sizes(trades, user)))
-    turns = columns.stack_frames([changes, _payment_turns(payments, user)])
+    turns = frame_access.stack_frames([changes, _payment_turns(payments, user)])
     return _sum_hours(_count_hours(turns, _common_end(fills, funding)), keys)
 
 
@@ -81,7 +81,7 @@ def _open_after(fills: Frame) -> Frame:
     which no other fill starts. If there is none, the fills returned to their first position.
     """
     place = [*_PAIR, "_ms"]
-    edges = columns.stack_frames(
+    edges = frame_access.stack_frames(
         [
             fills.select(*place, _at=nw.col("_after"), _net=nw.lit(1).cast(nw.Int64())),
             fills.select(*place, _at=nw.col("_start"), _net=nw.lit(-1).cast(nw.Int64())),
@@ -139,7 +139,7 @@ def _repeat_by_hour(rows: Frame) -> Frame:
         rows.filter(nw.col("_span") > k).with_columns(_ms=nw.col("_ms") - k * HOUR)
         for k in range(1, longest)
     ]
-    return columns.stack_frames([rows, *back])
+    return frame_access.stack_frames([rows, *back])
 
 
 def _integer_columns(**expressions: nw.Expr) -> list[nw.Expr]:

@@ -6,8 +6,8 @@ from typing import Any
 import narwhals as nw
 from narwhals.typing import IntoFrameT
 
-from toolkit.analysis.common import columns, grouping, owners
-from toolkit.analysis.common.columns import Frame, Numbers
+from toolkit.analysis.common import frame_access, grouping, row_owners
+from toolkit.analysis.common.frame_access import Frame, Numbers
 from toolkit.analysis.common.repeated_rows import drop_repeated_rows
 from toolkit.analysis.common.usd_values import CASH
 from toolkit.analysis.pnl.perp_flows import AMOUNTS, RULES, add_flows
@@ -73,7 +73,9 @@ def flows(ledger: IntoFrameT, account: str | None = None) -> IntoFrameT:
     3                   new    NaN   NaN    NaN  False
     """
     rows, _ = _ledger_movements(ledger, account)
-    return columns.result_from_frame(rows.select(*FLOWS), {"ledger": ledger}, helper="ledger.flows")
+    return frame_access.result_from_frame(
+        rows.select(*FLOWS), {"ledger": ledger}, helper="ledger.flows"
+    )
 
 
 def sums(
@@ -126,7 +128,9 @@ def sums(
     """
     keys = grouping.list_keys(by, ("time", "perp", "spot", "usd", "known", *SUMS))
     rows, kind = _ledger_movements(ledger, account)
-    columns.require_columns(rows, [key for key in keys if key not in grouping.CALENDAR], "ledger")
+    frame_access.require_columns(
+        rows, [key for key in keys if key not in grouping.CALENDAR], "ledger"
+    )
     rows = grouping.add_calendar(rows, keys)
     usd, lost = nw.col("usd"), ~nw.col("known")
     amounts = {
@@ -140,13 +144,13 @@ def sums(
         *keys,
         "time",
         **amounts,
-        unpriced=columns.flag(~lost & usd.is_null()),
-        unknown=columns.flag(lost),
+        unpriced=frame_access.flag(~lost & usd.is_null()),
+        unknown=frame_access.flag(lost),
     )
     result = _sum_movements(rows, keys, kind)
     if keys:
         result = result.sort(*keys, nulls_last=True)
-    return columns.result_from_frame(result, {"ledger": ledger}, helper="ledger.sums", by=keys)
+    return frame_access.result_from_frame(result, {"ledger": ledger}, helper="ledger.sums", by=keys)
 
 
 def unknown(ledger: IntoFrameT, account: str | None = None) -> IntoFrameT:
@@ -199,20 +203,20 @@ def unknown(ledger: IntoFrameT, account: str | None = None) -> IntoFrameT:
     result = grouped.select(
         "type", "reason", nw.col("updates").cast(nw.Int64()), "first", "last"
     ).sort("type", "reason")
-    return columns.result_from_frame(result, {"ledger": ledger}, helper="ledger.unknown")
+    return frame_access.result_from_frame(result, {"ledger": ledger}, helper="ledger.unknown")
 
 
 def _ledger_movements(ledger: Any, account: str | None) -> tuple[Frame, Numbers]:
     """Return the updates with their movements of perp account and spot wallet."""
     ledger = drop_repeated_rows(ledger, "ledger")
-    frame = columns.open_frame(ledger, "ledger")
-    columns.require_columns(frame, NEEDED, "ledger")
-    kind = columns.number_kind(frame, AMOUNTS, "ledger")
-    whose = owners.account_names(ledger, account)
+    frame = frame_access.open_frame(ledger, "ledger")
+    frame_access.require_columns(frame, NEEDED, "ledger")
+    kind = frame_access.number_kind(frame, AMOUNTS, "ledger")
+    whose = row_owners.account_names(ledger, account)
     has_account = "account" in frame.collect_schema().names()
     owner = whose[0] if len(whose) == 1 and (account is not None or not has_account) else None
     if owner is not None and has_account:
-        frame = frame.filter(owners.lower_address("account") == owner)
+        frame = frame.filter(row_owners.lower_address("account") == owner)
     rows = add_wallet(add_flows(frame, kind, owner), kind)
     if owner is not None:
         name = nw.lit(owner)
@@ -222,7 +226,7 @@ def _ledger_movements(ledger: Any, account: str | None) -> tuple[Frame, Numbers]
         name = nw.lit(None).cast(nw.String())
     known = ~(nw.col("flow").is_null() | nw.col("spot").is_null())
     rows = rows.with_columns(account=name, known=known, _priced=_wallet_usd(kind))
-    number = columns.number_type(kind)
+    number = frame_access.number_type(kind)
     rows = rows.with_columns(
         perp=nw.when(known).then(nw.col("flow")).cast(number),
         spot=nw.when(known).then(nw.col("spot")).cast(number),
@@ -236,7 +240,7 @@ def _wallet_usd(kind: Numbers) -> nw.Expr:
     value = nw.col("usdc_value")
     return (
         nw.when(nw.col("spot") == 0)
-        .then(columns.zero_literal(kind))
+        .then(frame_access.zero_literal(kind))
         .when(nw.col("token").is_in(CASH))
         .then(nw.col("spot"))
         .when(nw.col("spot") > 0)
@@ -252,7 +256,7 @@ def _sum_movements(rows: Frame, keys: list[str], kind: Numbers) -> Frame:
         *(nw.col(name).sum() for name in (*MONEY, "unpriced", "unknown")),
     ]
     made = rows.group_by(*keys).agg(*every) if keys else rows.select(*every)
-    number = columns.number_type(kind)
+    number = frame_access.number_type(kind)
     return made.select(
         *keys,
         nw.col("updates").cast(nw.Int64()),

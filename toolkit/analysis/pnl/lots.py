@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 from narwhals.typing import IntoFrameT
 
-from toolkit.analysis.common import columns, engines, fill_kinds, usd_values
-from toolkit.analysis.common.by_account import run_by_account
+from toolkit.analysis.common import fill_kinds, frame_access, memory_frames, usd_values
+from toolkit.analysis.common.account_batches import run_by_account
 from toolkit.analysis.common.repeated_rows import drop_repeated_rows
-from toolkit.analysis.pnl import fill_order
+from toolkit.analysis.pnl import execution_sequence
 from toolkit.analysis.pnl.lot_book import METHODS, LotBook, Match, Method
 from toolkit.analysis.pnl.positions import (
     MarkPrices,
@@ -20,7 +20,7 @@ from toolkit.analysis.pnl.positions import (
     read_fills,
     take_rows,
 )
-from toolkit.analysis.pnl.spot_basis import Swaps, find_swaps, spot_rows, take_legs
+from toolkit.analysis.pnl.spot_cost_basis import Swaps, find_swaps, spot_rows, take_legs
 from toolkit.rules.closed_pnl import GUARD_BITS
 
 _DECIMALS = 18  # of prices and gains: a split of costs has no exact decimal
@@ -130,17 +130,19 @@ def lots(
     fills = drop_repeated_rows(fills, "fills")
     if method not in METHODS:
         raise ValueError(f"unknown method {method!r}; choose one of {', '.join(METHODS)}")
-    known = marks if marks is None or isinstance(marks, Mapping) else engines.to_pandas(marks)
+    known = marks if marks is None or isinstance(marks, Mapping) else memory_frames.to_pandas(marks)
     run = partial(lots, method=method, marks=known)
     if (divided := run_by_account(run, {"fills": fills})) is not None:
         all_accounts: IntoFrameT = divided
         return all_accounts
-    frame, kind = read_fills(fills, [name for name in fill_order.NEEDED if name != "closed_pnl"])
+    frame, kind = read_fills(
+        fills, [name for name in execution_sequence.NEEDED if name != "closed_pnl"]
+    )
     if "closed_pnl" not in frame.columns:
         frame = frame.with_columns(closed_pnl=frame["px"] - frame["px"])
     usd_values.warn_missing_tokens(frame, "fills")
     fill_kinds.warn_missing_directions(frame, "fills", outcomes_alone=True)
-    read = fill_order.integer_fills(frame, {})
+    read = execution_sequence.integer_fills(frame, {})
     rows = order_by_chain(fills, frame, read)
     parts = _match_perps(read, rows, method)
     _match_spot(parts, read, rows, method, find_swaps(frame, read))
@@ -153,10 +155,12 @@ def lots(
     ]
     made = _identity_columns(frame, parts) | _amount_columns(parts, read, mark, decimals, kind)
     facts = {"helper": "pnl.lots", "method": method}
-    return engines.result_from_table(pa.table(made), {"fills": fills}, **facts)
+    return memory_frames.result_from_table(pa.table(made), {"fills": fills}, **facts)
 
 
-def _match_perps(read: fill_order.IntegerFills, rows: Sequence[int], method: Method) -> _LotParts:
+def _match_perps(
+    read: execution_sequence.IntegerFills, rows: Sequence[int], method: Method
+) -> _LotParts:
     """Return the closed parts of perps, each chain followed by its open parts."""
     parts = _LotParts([], [], [], [], [], [], [], [])
     book, chains = LotBook(method), read.chain.tolist()
@@ -181,7 +185,7 @@ def _match_perps(read: fill_order.IntegerFills, rows: Sequence[int], method: Met
 
 def _match_spot(
     parts: _LotParts,
-    read: fill_order.IntegerFills,
+    read: execution_sequence.IntegerFills,
     rows: Sequence[int],
     method: Method,
     swaps: Swaps,
@@ -230,7 +234,10 @@ def _match_spot(
 
 
 def _swap_cost(
-    parts: _LotParts, read: fill_order.IntegerFills, legs: Sequence[int], books: Sequence[LotBook]
+    parts: _LotParts,
+    read: execution_sequence.IntegerFills,
+    legs: Sequence[int],
+    books: Sequence[LotBook],
 ) -> None:
     """Move the cost of the tokens that leave to the tokens that come in.
 
@@ -257,7 +264,9 @@ def _swap_cost(
             book.add_tokens(size, share, row)
 
 
-def _sort_parts(parts: _LotParts, read: fill_order.IntegerFills, rows: Sequence[int]) -> _LotParts:
+def _sort_parts(
+    parts: _LotParts, read: execution_sequence.IntegerFills, rows: Sequence[int]
+) -> _LotParts:
     """Return the parts of perps and spot, by chain and in the order of closing."""
     if not any(read.spot):
         return parts
@@ -282,25 +291,29 @@ def _add_open(parts: _LotParts, book: LotBook, row: int) -> None:
 
 
 def _identity_columns(frame: Any, parts: _LotParts) -> dict[str, Any]:
-    ms = engines.series_ms(frame["time"])
+    ms = memory_frames.series_ms(frame["time"])
     kept = {
-        name: engines.text_column(take_rows(frame[name].to_list(), parts.row))
+        name: memory_frames.text_column(take_rows(frame[name].to_list(), parts.row))
         for name in ("user", "coin")
         if name in frame.columns
     }
     return kept | {
-        "side": engines.text_column(["long" if sign > 0 else "short" for sign in parts.sign]),
-        "opened": engines.time_column([None if row is None else ms[row] for row in parts.opened]),
-        "closed": engines.time_column([None if row is None else ms[row] for row in parts.closed]),
+        "side": memory_frames.text_column(["long" if sign > 0 else "short" for sign in parts.sign]),
+        "opened": memory_frames.time_column(
+            [None if row is None else ms[row] for row in parts.opened]
+        ),
+        "closed": memory_frames.time_column(
+            [None if row is None else ms[row] for row in parts.closed]
+        ),
     }
 
 
 def _amount_columns(
     parts: _LotParts,
-    read: fill_order.IntegerFills,
+    read: execution_sequence.IntegerFills,
     mark: Sequence[int | None],
     decimals: int,
-    kind: columns.Numbers,
+    kind: frame_access.Numbers,
 ) -> dict[str, Any]:
     whole = read.px_decimals + read.size_decimals
     entry = _divide_rounded(parts.cost, _DECIMALS - read.px_decimals, parts.size)
@@ -308,11 +321,11 @@ def _amount_columns(
     gains = _open_gains(parts, mark, decimals, read.px_decimals)
     unrealised = _divide_rounded(gains, _DECIMALS - whole - decimals)
     return {
-        "size": engines.number_column(parts.size, read.size_decimals, kind),
-        "entry_px": engines.number_column(entry, _DECIMALS, kind),
-        "exit_px": engines.number_column(parts.exit, read.px_decimals, kind),
-        "realised": engines.number_column(realised, _DECIMALS, kind),
-        "unrealised": engines.number_column(unrealised, _DECIMALS, kind),
+        "size": memory_frames.number_column(parts.size, read.size_decimals, kind),
+        "entry_px": memory_frames.number_column(entry, _DECIMALS, kind),
+        "exit_px": memory_frames.number_column(parts.exit, read.px_decimals, kind),
+        "realised": memory_frames.number_column(realised, _DECIMALS, kind),
+        "unrealised": memory_frames.number_column(unrealised, _DECIMALS, kind),
     }
 
 

@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 
 import narwhals as nw
 
-from toolkit.analysis.common.columns import (
+from toolkit.analysis.common.frame_access import (
     Frame,
     Numbers,
     column_or_zero,

@@ -12,14 +12,14 @@ import pandas as pd
 import pyarrow as pa
 from narwhals.typing import IntoFrame, IntoFrameT
 
-from toolkit.analysis.common import columns, engines, fill_kinds, fixed_point, usd_values
-from toolkit.analysis.common.by_account import run_by_account
-from toolkit.analysis.common.owners import lower_address, refuse_several_accounts
+from toolkit.analysis.common import fill_kinds, fixed_point, frame_access, memory_frames, usd_values
+from toolkit.analysis.common.account_batches import run_by_account
 from toolkit.analysis.common.repeated_rows import drop_repeated_rows
+from toolkit.analysis.common.row_owners import lower_address, refuse_several_accounts
 from toolkit.analysis.common.timestamps import aware_ms
-from toolkit.analysis.pnl import fill_order
-from toolkit.analysis.pnl.single_account import check_one_account
-from toolkit.analysis.pnl.spot_basis import find_swaps, walk_spot_fills
+from toolkit.analysis.pnl import execution_sequence
+from toolkit.analysis.pnl.single_account_check import check_one_account
+from toolkit.analysis.pnl.spot_cost_basis import find_swaps, walk_spot_fills
 from toolkit.errors import MissingColumns
 from toolkit.rules.closed_pnl import apply_perp_fill, entry_price
 from toolkit.times import Time
@@ -43,7 +43,7 @@ MarkPrices = Mapping[str, float | Decimal] | IntoFrame
 """Coin -> mark price, or a frame with ``name`` and ``mark_px``."""
 
 
-def positions(fills: IntoFrameT, sz_decimals: fill_order.SizeDecimals) -> IntoFrameT:
+def positions(fills: IntoFrameT, sz_decimals: execution_sequence.SizeDecimals) -> IntoFrameT:
     """Return the position after every fill: its size, its average entry price, its closed PnL.
 
     Parameters
@@ -108,7 +108,7 @@ def positions(fills: IntoFrameT, sz_decimals: fill_order.SizeDecimals) -> IntoFr
     2       1.0     100.3                 19.4
     """
     fills = drop_repeated_rows(fills, "fills")
-    sizes = fill_order.size_decimals(sz_decimals)
+    sizes = execution_sequence.size_decimals(sz_decimals)
     run = partial(positions, sz_decimals=sizes)
     if (divided := run_by_account(run, {"fills": fills})) is not None:
         all_accounts: IntoFrameT = divided
@@ -116,34 +116,40 @@ def positions(fills: IntoFrameT, sz_decimals: fill_order.SizeDecimals) -> IntoFr
     frame, kind = read_fills(fills)
     usd_values.warn_missing_tokens(frame, "fills")
     fill_kinds.warn_missing_directions(frame, "fills", outcomes_alone=True)
-    read = fill_order.integer_fills(frame, sizes)
+    read = execution_sequence.integer_fills(frame, sizes)
     order = order_by_chain(fills, frame, read)
     walk = walk_positions(read, order)
     entry, finer = add_spot(frame, read, order, walk)
     made = {
         **identity_columns(frame, order),
-        "start_position": engines.number_column(
+        "start_position": memory_frames.number_column(
             take_rows(read.start, order), read.size_decimals, kind
         ),
-        "change": engines.number_column(
+        "change": memory_frames.number_column(
             [read.end[row] - read.start[row] for row in order], read.size_decimals, kind
         ),
-        "position": engines.number_column(take_rows(read.end, order), read.size_decimals, kind),
-        "entry_px": engines.number_column(take_rows(entry, order), read.px_decimals + finer, kind),
-        "px": engines.number_column(take_rows(read.px, order), read.px_decimals, kind),
-        "closed_pnl": engines.number_column(take_rows(read.closed, order), read.decimals, kind),
-        "expected_closed_pnl": engines.number_column(
+        "position": memory_frames.number_column(
+            take_rows(read.end, order), read.size_decimals, kind
+        ),
+        "entry_px": memory_frames.number_column(
+            take_rows(entry, order), read.px_decimals + finer, kind
+        ),
+        "px": memory_frames.number_column(take_rows(read.px, order), read.px_decimals, kind),
+        "closed_pnl": memory_frames.number_column(
+            take_rows(read.closed, order), read.decimals, kind
+        ),
+        "expected_closed_pnl": memory_frames.number_column(
             take_rows(walk.expected, order), read.decimals, kind
         ),
         "chain_break": pa.array(take_rows(walk.broken, order), type=pa.bool_()),
-        "gap": engines.number_column(take_rows(walk.gap, order), read.size_decimals, kind),
+        "gap": memory_frames.number_column(take_rows(walk.gap, order), read.size_decimals, kind),
     }
-    return engines.result_from_table(pa.table(made), {"fills": fills}, helper="pnl.positions")
+    return memory_frames.result_from_table(pa.table(made), {"fills": fills}, helper="pnl.positions")
 
 
 def add_spot(
     frame: nw.DataFrame[Any],
-    read: fill_order.IntegerFills,
+    read: execution_sequence.IntegerFills,
     order: Sequence[int],
     walk: PositionWalk,
 ) -> tuple[list[int | None], int]:
@@ -166,7 +172,7 @@ def add_spot(
 def unrealised(
     fills: IntoFrameT,
     marks: MarkPrices,
-    sz_decimals: fill_order.SizeDecimals,
+    sz_decimals: execution_sequence.SizeDecimals,
     at: Time | None = None,
 ) -> IntoFrameT:
     """Return the open positions and their unrealised PnL at given mark prices.
@@ -217,8 +223,8 @@ def unrealised(
     0  BTC -2.0            20.0
     """
     fills = drop_repeated_rows(fills, "fills")
-    sizes = fill_order.size_decimals(sz_decimals)
-    prices = marks if isinstance(marks, Mapping) else engines.to_pandas(marks)
+    sizes = execution_sequence.size_decimals(sz_decimals)
+    prices = marks if isinstance(marks, Mapping) else memory_frames.to_pandas(marks)
     run = partial(unrealised, marks=prices, sz_decimals=sizes, at=at)
     if (divided := run_by_account(run, {"fills": fills})) is not None:
         all_accounts: IntoFrameT = divided
@@ -226,8 +232,8 @@ def unrealised(
     frame, kind = read_fills(fills)
     if at is not None:
         ms = at if isinstance(at, int) else aware_ms(at)
-        frame = frame.filter([time <= ms for time in engines.series_ms(frame["time"])])
-    read = fill_order.integer_fills(frame, sizes)
+        frame = frame.filter([time <= ms for time in memory_frames.series_ms(frame["time"])])
+    read = execution_sequence.integer_fills(frame, sizes)
     order = order_by_chain(fills, frame, read)
     walk = walk_positions(read, order)
     rows = _open_rows(read, order)
@@ -247,16 +253,18 @@ def unrealised(
         for key, column in identity_columns(frame, rows).items()
         if key in ("user", "coin")
     } | {
-        "szi": engines.number_column(size, read.size_decimals, kind),
-        "entry_px": engines.number_column(entry, decimals, kind),
-        "mark_px": engines.number_column(mark, decimals, kind),
-        "position_value": engines.number_column(value, whole, kind),
-        "unrealized_pnl": engines.number_column(gain, whole, kind),
+        "szi": memory_frames.number_column(size, read.size_decimals, kind),
+        "entry_px": memory_frames.number_column(entry, decimals, kind),
+        "mark_px": memory_frames.number_column(mark, decimals, kind),
+        "position_value": memory_frames.number_column(value, whole, kind),
+        "unrealized_pnl": memory_frames.number_column(gain, whole, kind),
     }
-    return engines.result_from_table(pa.table(made), {"fills": fills}, helper="pnl.unrealised")
+    return memory_frames.result_from_table(
+        pa.table(made), {"fills": fills}, helper="pnl.unrealised"
+    )
 
 
-def _open_rows(read: fill_order.IntegerFills, order: Sequence[int]) -> list[int]:
+def _open_rows(read: execution_sequence.IntegerFills, order: Sequence[int]) -> list[int]:
     """Return the last fill of each position chain of perps that ends with an open position."""
     chains = read.chain.tolist()
     followers = [*(chains[row] for row in order[1:]), None]
@@ -268,21 +276,21 @@ def _open_rows(read: fill_order.IntegerFills, order: Sequence[int]) -> list[int]
 
 
 def read_fills(
-    fills: Any, needed: Sequence[str] = fill_order.NEEDED
-) -> tuple[nw.DataFrame[Any], columns.Numbers]:
+    fills: Any, needed: Sequence[str] = execution_sequence.NEEDED
+) -> tuple[nw.DataFrame[Any], frame_access.Numbers]:
     """Return fills in memory, with users in lower case, and their kind of numbers."""
     refuse_several_accounts(fills, "fills")
-    frame = engines.collect_frame(fills, "fills")
-    columns.require_columns(frame, needed, "fills")
+    frame = memory_frames.collect_frame(fills, "fills")
+    frame_access.require_columns(frame, needed, "fills")
     if "user" in frame.columns:
         frame = frame.with_columns(user=lower_address("user"))
-    return frame, columns.number_kind(frame, fill_order.NUMBERS, "fills")
+    return frame, frame_access.number_kind(frame, execution_sequence.NUMBERS, "fills")
 
 
 def order_by_chain(
     fills: Any,
     frame: nw.DataFrame[Any],
-    read: fill_order.IntegerFills,
+    read: execution_sequence.IntegerFills,
     account: str | None = None,
 ) -> list[int]:
     """Return the rows in the order of execution, with the chains sorted by user and coin.
@@ -290,7 +298,7 @@ def order_by_chain(
     - ``fills``: the fills as the caller passed them
     - ``account``: their account, if the caller named it
     """
-    order = np.array(fill_order.execution_order(frame, read), dtype=np.int64)
+    order = np.array(execution_sequence.execution_order(frame, read), dtype=np.int64)
     check_one_account(fills, frame, read, order.tolist(), account)
     starts = np.flatnonzero(np.diff(read.chain[order], prepend=-1))
     chains = np.split(order, starts[1:])
@@ -303,12 +311,12 @@ def order_by_chain(
 def identity_columns(frame: nw.DataFrame[Any], rows: Sequence[int]) -> dict[str, Any]:
     """Return user (if known), coin and time of rows."""
     kept = {
-        name: engines.text_column(take_rows(frame[name].to_list(), rows))
+        name: memory_frames.text_column(take_rows(frame[name].to_list(), rows))
         for name in ("user", "coin")
         if name in frame.columns
     }
-    ms = engines.series_ms(frame["time"])
-    return kept | {"time": engines.time_column(take_rows(ms, rows))}
+    ms = memory_frames.series_ms(frame["time"])
+    return kept | {"time": memory_frames.time_column(take_rows(ms, rows))}
 
 
 def take_rows(values: Sequence[Any], rows: Sequence[int]) -> list[Any]:
@@ -317,7 +325,7 @@ def take_rows(values: Sequence[Any], rows: Sequence[int]) -> list[Any]:
 
 
 def walk_positions(
-    read: fill_order.IntegerFills, order: Sequence[int], apply: PerpRule = apply_perp_fill
+    read: execution_sequence.IntegerFills, order: Sequence[int], apply: PerpRule = apply_perp_fill
 ) -> PositionWalk:
     """Return the state after each fill of every chain; unknown prices and PnL are None.
 
@@ -355,9 +363,9 @@ def mark_prices(marks: Any, least: int) -> tuple[dict[str, int], int]:
         marks = pd.DataFrame(
             {"name": pd.Series(list(marks), dtype="str"), "mark_px": list(marks.values())}
         ).astype({"mark_px": "float64"})
-    frame = engines.collect_frame(marks, "marks")
-    columns.require_columns(frame, ("name", "mark_px"), "marks")
-    columns.number_kind(frame, ["mark_px"], "marks")
+    frame = memory_frames.collect_frame(marks, "marks")
+    frame_access.require_columns(frame, ("name", "mark_px"), "marks")
+    frame_access.number_kind(frame, ["mark_px"], "marks")
     frame = frame.filter(~nw.col("mark_px").is_null() & (nw.col("mark_px") > 0))
     values, decimals = fixed_point.to_integers(frame["mark_px"], least, "marks")
     found = dict(zip(frame["name"].to_list(), values, strict=True))

@@ -8,7 +8,8 @@ import pandas as pd
 import pyarrow as pa
 from narwhals.typing import IntoFrame, IntoFrameT
 
-from toolkit.analysis.common import columns, engines
+from toolkit.analysis.common import frame_access, memory_frames
+from toolkit.analysis.common.account_batches import divide_by_account
 from toolkit.analysis.common.account_values import (
     UNIFIED,
     AccountValue,
@@ -19,8 +20,7 @@ from toolkit.analysis.common.account_values import (
     read_values,
     zero_amount,
 )
-from toolkit.analysis.common.by_account import divide_by_account
-from toolkit.analysis.common.columns import Numbers
+from toolkit.analysis.common.frame_access import Numbers
 from toolkit.analysis.common.repeated_rows import drop_repeated_rows
 from toolkit.analysis.common.usd_values import CASH, is_cash
 from toolkit.analysis.funding.payments import sums as funding_sums
@@ -170,7 +170,7 @@ def reconcile(
     first = end[0] if isinstance(end, tuple) else end
     inputs: dict[str, Any] = {"end": first, "fills": fills, "funding": funding, "ledger": ledger}
     table = _result_table(rows, after.kind)
-    result: IntoFrameT = engines.result_from_table(
+    result: IntoFrameT = memory_frames.result_from_table(
         table, inputs, nullable=["account_mode"], helper="pnl.reconcile"
     )
     return result
@@ -246,14 +246,14 @@ def _subtract(one: Amount, other: Amount) -> Amount:
 
 
 def _result_table(rows: Sequence[Mapping[str, Any]], kind: Numbers) -> pa.Table:
-    number = engines.arrow_type(kind)
+    number = memory_frames.arrow_type(kind)
     money = ("start_value", "end_value", "change", *PARTS, "residual", *CAUSES)
     return pa.table(
         {
-            "user": engines.text_column([row["user"] for row in rows]),
+            "user": memory_frames.text_column([row["user"] for row in rows]),
             "account_mode": pa.array([row["account_mode"] for row in rows], type=pa.int64()),
             **{name: pa.array([row[name] for row in rows], type=number) for name in money},
-            "causes": engines.text_column([row["causes"] for row in rows]),
+            "causes": memory_frames.text_column([row["causes"] for row in rows]),
         }
     )
 
@@ -336,7 +336,7 @@ def _spot_cash(spots: pd.DataFrame, other_quotes: set[str]) -> dict[str, Amount]
 
 def _other_quote_coins(fills: Any) -> set[str]:
     """Return the coins with another quote token than USDC: the fee of a sell is in this token."""
-    frame = columns.open_frame(fills, "fills")
+    frame = frame_access.open_frame(fills, "fills")
     if not {"fee_token", "side", "coin"} <= set(frame.collect_schema().names()):
         return set()
     sells = frame.filter((nw.col("side") == "A") & ~is_cash())

@@ -5,7 +5,7 @@ from decimal import Decimal
 
 import pandas as pd
 
-from toolkit.analysis.common import engines
+from toolkit.analysis.common import memory_frames
 from toolkit.analysis.common.account_values import (
     UNIFIED,
     AccountValues,
@@ -13,12 +13,14 @@ from toolkit.analysis.common.account_values import (
     column_list,
     row_times,
 )
-from toolkit.analysis.pnl import fill_order
+from toolkit.analysis.pnl import execution_sequence
 from toolkit.analysis.pnl.positions import order_by_chain
 from toolkit.analysis.pnl.reconcile_tables import AccountTables
 from toolkit.display import count_text
 
-_OF_POSITIONS = tuple(name for name in fill_order.NEEDED if name not in ("px", "closed_pnl"))
+_OF_POSITIONS = tuple(
+    name for name in execution_sequence.NEEDED if name not in ("px", "closed_pnl")
+)
 """The columns that determine how a fill changes a position."""
 
 
@@ -66,10 +68,10 @@ def _broken_coins(
     # Positions do not depend on prices, so fills without a price are used, too.
     rows = perps.loc[~silent, kept]
     rows = rows.assign(px=rows["sz"], closed_pnl=rows["sz"])
-    frame = engines.collect_frame(rows, "fills")
-    read = fill_order.integer_fills(frame, {})
+    frame = memory_frames.collect_frame(rows, "fills")
+    read = execution_sequence.integer_fills(frame, {})
     users, coins = frame["user"].to_list(), frame["coin"].to_list()
-    ms = engines.series_ms(frame["time"])
+    ms = memory_frames.series_ms(frame["time"])
     gaps = _fill_times(perps[silent])
     position = {} if before is None else _position_sizes(before, read.size_decimals)
     has_start = before is None or before.held is not None

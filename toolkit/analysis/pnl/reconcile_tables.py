@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from toolkit.analysis.common import columns, engines
+from toolkit.analysis.common import frame_access, memory_frames
 from toolkit.analysis.common.account_values import AccountValues, row_times
-from toolkit.analysis.common.owners import account_names
+from toolkit.analysis.common.row_owners import account_names
 from toolkit.contract.dexes import NOT_PERP
 
 _LATER = 2**62
@@ -78,9 +78,9 @@ def _rows_between(
     bounds: Mapping[str, tuple[int, int]], native: Any, owner: str, what: str, account: str | None
 ) -> pd.DataFrame:
     """Return the accounts' rows between the two times."""
-    frame = engines.to_pandas(native)
+    frame = memory_frames.to_pandas(native)
     needed = ("coin", "time") if owner == "user" else ("time",)
-    columns.require_columns(columns.open_frame(frame, what), needed, what)
+    frame_access.require_columns(frame_access.open_frame(frame, what), needed, what)
     if owner not in frame.columns:
         names = account_names(native, account) or list(bounds)
         if len(names) != 1:

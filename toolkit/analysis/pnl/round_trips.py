@@ -9,16 +9,16 @@ import narwhals as nw
 import pyarrow as pa
 from narwhals.typing import IntoFrame, IntoFrameT
 
-from toolkit.analysis.common import columns, engines, fill_kinds, fixed_point, usd_values
-from toolkit.analysis.common.by_account import run_by_account
-from toolkit.analysis.common.columns import Numbers
-from toolkit.analysis.common.owners import Accounts, account_names, keep_own_rows, lower_address
+from toolkit.analysis.common import fill_kinds, fixed_point, frame_access, memory_frames, usd_values
+from toolkit.analysis.common.account_batches import run_by_account
+from toolkit.analysis.common.frame_access import Numbers
 from toolkit.analysis.common.repeated_rows import drop_repeated_rows
+from toolkit.analysis.common.row_owners import Accounts, account_names, keep_own_rows, lower_address
 from toolkit.analysis.common.usd_values import CASH, Prices
-from toolkit.analysis.pnl import fill_order
-from toolkit.analysis.pnl.periods import Period, covered_period, mark_inside, rows_inside
+from toolkit.analysis.pnl import execution_sequence
+from toolkit.analysis.pnl.fill_coverage import Period, covered_period, mark_inside, rows_inside
 from toolkit.analysis.pnl.positions import order_by_chain, read_fills, take_rows
-from toolkit.analysis.pnl.trip_splits import (
+from toolkit.analysis.pnl.trip_assembly import (
     Conversions,
     FundingPayments,
     TokenPrices,
@@ -136,7 +136,7 @@ def round_trips(
     funding = drop_repeated_rows(funding, "funding")
     dexes = collateral = usd_values.dex_tokens(meta)
     if known := usd_values.parse_prices(prices):
-        opened = columns.open_frame(fills, "fills")
+        opened = frame_access.open_frame(fills, "fills")
         usd_values.warn_unused_prices(known, opened, dexes)
         if funding is not None:
             collateral = {**usd_values.dex_tokens_in_fills(opened), **dexes}
@@ -165,7 +165,7 @@ def _find_trips(
     - ``collateral``: the same for funding, completed from the fills of all accounts
     - ``time``: the time of the fills of all accounts
     """
-    frame, kind = read_fills(fills, (*fill_order.NEEDED, "fee"))
+    frame, kind = read_fills(fills, (*execution_sequence.NEEDED, "fee"))
     usd_values.warn_missing_tokens(frame, "fills")
     fill_kinds.warn_missing_directions(frame, "fills")
     names = account_names(fills, account)
@@ -173,18 +173,18 @@ def _find_trips(
     worth = _token_prices(frame, known, dexes)
     facts: dict[str, Any] = {}
     if funding is not None:
-        columns.require_columns(nw.from_native(funding), ("coin", "time", "usdc"), "funding")
+        frame_access.require_columns(nw.from_native(funding), ("coin", "time", "usdc"), "funding")
         funding = mark_inside(funding, fills, time)
         facts = {"funding_outside": _count_outside(funding, whose)}
         funding = rows_inside(funding)
     payments = _read_payments(funding, kind, whose, frame)
     if payments and known:
         payments = _payments_in_usd(payments, known, collateral)
-    read = fill_order.integer_fills(frame, {})
+    read = execution_sequence.integer_fills(frame, {})
     least = max(0, payments.decimals - worth.decimals) if payments else 0
     cash = TripCash(frame, read, least, worth)
     order = order_by_chain(fills, frame, read, account)
-    ms = engines.series_ms(frame["time"])
+    ms = memory_frames.series_ms(frame["time"])
     found = cut_trips(read, order, cash, ms, _find_conversions(frame, read))
     users = _lower_users(frame) if "user" in frame.columns else [""] * len(frame)
     if payments:
@@ -198,13 +198,17 @@ def _find_trips(
     made = _identity_columns(frame, found) | _amount_columns(found, read, cash, kind, covered)
     inputs: dict[str, Any] = {"fills": fills, "funding": funding}
     table = pa.table(made)
-    result: IntoFrameT = engines.result_from_table(table, inputs, helper="pnl.round_trips", **facts)
+    result: IntoFrameT = memory_frames.result_from_table(
+        table, inputs, helper="pnl.round_trips", **facts
+    )
     return result
 
 
 def _count_outside(marked: Any, whose: Accounts) -> int:
     """Return the number of funding rows outside the time of the fills, and warn of them."""
-    mine: Any = keep_own_rows(engines.collect_frame(marked, "funding"), "user", whose, "funding")
+    mine: Any = keep_own_rows(
+        memory_frames.collect_frame(marked, "funding"), "user", whose, "funding"
+    )
     rows = mine.filter(~nw.col("_inside"))
     if len(rows):
         lying = count_text(len(rows), "row lies", "rows lie")
@@ -250,7 +254,9 @@ def _token_prices(
     return TokenPrices(of_closed, of_fee, decimals if of_closed else 0, frozenset(at_par))
 
 
-def _find_conversions(frame: nw.DataFrame[Any], read: fill_order.IntegerFills) -> Conversions:
+def _find_conversions(
+    frame: nw.DataFrame[Any], read: execution_sequence.IntegerFills
+) -> Conversions:
     """Return the rows that convert outcome tokens."""
     if "dir" not in frame.columns or not any(read.spot):
         return Conversions(frozenset(), frozenset())
@@ -284,10 +290,12 @@ def _read_payments(
 ) -> FundingPayments | None:
     if native is None:
         return None
-    rows = engines.collect_frame(native, "funding")
+    rows = memory_frames.collect_frame(native, "funding")
     users = "user" in frame.columns
-    columns.require_columns(rows, ("coin", "time", "usdc", *(["user"] if users else [])), "funding")
-    columns.number_kind(rows, ["usdc"], "funding", kind)
+    frame_access.require_columns(
+        rows, ("coin", "time", "usdc", *(["user"] if users else [])), "funding"
+    )
+    frame_access.number_kind(rows, ["usdc"], "funding", kind)
     mine: Any = keep_own_rows(rows, "user", whose, "funding")
     mine = mine.filter(~nw.col("usdc").is_null())
     if not isinstance(mine["usdc"].dtype, nw.Decimal):
@@ -296,7 +304,7 @@ def _read_payments(
     return FundingPayments(
         _lower_users(mine) if users else [""] * len(mine),
         mine["coin"].to_list(),
-        engines.series_ms(mine["time"]),
+        memory_frames.series_ms(mine["time"]),
         usdc,
         decimals,
     )
@@ -310,7 +318,7 @@ def _lower_users(frame: nw.DataFrame[Any]) -> list[str]:
 def _identity_columns(frame: nw.DataFrame[Any], found: Sequence[Trip]) -> dict[str, Any]:
     rows = [trip.row for trip in found]
     kept = {
-        name: engines.text_column(take_rows(frame[name].to_list(), rows))
+        name: memory_frames.text_column(take_rows(frame[name].to_list(), rows))
         for name in ("user", "coin")
         if name in frame.columns
     }
@@ -319,20 +327,20 @@ def _identity_columns(frame: nw.DataFrame[Any], found: Sequence[Trip]) -> dict[s
         for trip in found
     ]
     return kept | {
-        "side": engines.text_column(["long" if trip.sign > 0 else "short" for trip in found]),
-        "opened": engines.time_column([trip.opened for trip in found]),
-        "closed": engines.time_column([trip.closed for trip in found]),
+        "side": memory_frames.text_column(["long" if trip.sign > 0 else "short" for trip in found]),
+        "opened": memory_frames.time_column([trip.opened for trip in found]),
+        "closed": memory_frames.time_column([trip.closed for trip in found]),
         "duration_hours": pa.array(
             [None if h is None else h / HOUR for h in hours], type=pa.float64()
         ),
-        "status": engines.text_column([trip.status for trip in found]),
+        "status": memory_frames.text_column([trip.status for trip in found]),
         "fills": pa.array([trip.fills for trip in found], type=pa.int64()),
     }
 
 
 def _amount_columns(
     found: Sequence[Trip],
-    read: fill_order.IntegerFills,
+    read: execution_sequence.IntegerFills,
     cash: TripCash,
     kind: Numbers,
     covered: Sequence[bool],
@@ -341,7 +349,9 @@ def _amount_columns(
     paid = [trip.funding if has else None for trip, has in zip(found, covered, strict=True)]
     net = [trip.gross + trip.fees + (f or 0) for trip, f in zip(found, paid, strict=True)]
     return {
-        "size": engines.number_column([trip.peak for trip in found], read.size_decimals, kind),
+        "size": memory_frames.number_column(
+            [trip.peak for trip in found], read.size_decimals, kind
+        ),
         "entry_px": _float_column(
             [
                 _ratio(t.opened_notional, t.opened_size * unit) if _has_full_entry(t) else None
@@ -351,10 +361,10 @@ def _amount_columns(
         "exit_px": _float_column(
             [_ratio(t.closed_notional, t.closed_size * unit) if t.whole else None for t in found]
         ),
-        "gross": engines.number_column([trip.gross for trip in found], cash.decimals, kind),
-        "fees": engines.number_column([trip.fees for trip in found], cash.decimals, kind),
-        "funding": engines.number_column(paid, cash.decimals, kind),
-        "net": engines.number_column(net, cash.decimals, kind),
+        "gross": memory_frames.number_column([trip.gross for trip in found], cash.decimals, kind),
+        "fees": memory_frames.number_column([trip.fees for trip in found], cash.decimals, kind),
+        "funding": memory_frames.number_column(paid, cash.decimals, kind),
+        "net": memory_frames.number_column(net, cash.decimals, kind),
         "return_": _float_column(
             [
                 _ratio(n, cash.notional(t)) if _has_full_entry(t) and t.whole else None

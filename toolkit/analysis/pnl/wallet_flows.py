@@ -9,7 +9,7 @@ from typing import Literal
 
 import narwhals as nw
 
-from toolkit.analysis.common.columns import (
+from toolkit.analysis.common.frame_access import (
     Frame,
     Numbers,
     column_or_zero,

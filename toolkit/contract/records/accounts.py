@@ -9,7 +9,9 @@ from typing import Annotated
 
 from msgspec import UNSET, UnsetType
 
-from toolkit.contract.kinds import (
+from toolkit.contract.records.record import Record, Text, Whole
+from toolkit.contract.records.spot import SpotState
+from toolkit.contract.value_kinds import (
     ADDRESS,
     AMOUNT,
     COIN,
@@ -25,8 +27,6 @@ from toolkit.contract.kinds import (
     USD,
     WORD,
 )
-from toolkit.contract.records.record import Record, Text, Whole
-from toolkit.contract.records.spot import SpotState
 
 _OLD = "recordings of 2023 lack it"
 

@@ -4,7 +4,8 @@ from typing import Annotated
 
 from msgspec import UNSET, UnsetType
 
-from toolkit.contract.kinds import (
+from toolkit.contract.records.record import Record, Text
+from toolkit.contract.value_kinds import (
     ADDRESS,
     AMOUNT,
     COIN,
@@ -19,7 +20,6 @@ from toolkit.contract.kinds import (
     USD,
     WORD,
 )
-from toolkit.contract.records.record import Record, Text
 
 _OLD = "recordings of 2023 and the mirrored API lack it"
 

@@ -8,7 +8,8 @@ from typing import Annotated, Final
 
 from msgspec import UNSET, UnsetType
 
-from toolkit.contract.kinds import (
+from toolkit.contract.records.record import Record, Text
+from toolkit.contract.value_kinds import (
     ADDRESS,
     AMOUNT,
     COIN,
@@ -22,7 +23,6 @@ from toolkit.contract.kinds import (
     USD,
     WORD,
 )
-from toolkit.contract.records.record import Record, Text
 
 
 class FundingDelta(Record, kw_only=True):

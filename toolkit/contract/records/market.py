@@ -10,7 +10,8 @@ from typing import Annotated
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from toolkit.contract.kinds import (
+from toolkit.contract.records.record import Record, Text, Whole
+from toolkit.contract.value_kinds import (
     ADDRESS,
     AMOUNT,
     BPS,
@@ -30,7 +31,6 @@ from toolkit.contract.kinds import (
     USD,
     WORD,
 )
-from toolkit.contract.records.record import Record, Text, Whole
 
 
 class DepthLevel(Record, kw_only=True):

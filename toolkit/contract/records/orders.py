@@ -7,7 +7,8 @@ from typing import Annotated
 
 from msgspec import UNSET, UnsetType
 
-from toolkit.contract.kinds import (
+from toolkit.contract.records.record import Record, Text
+from toolkit.contract.value_kinds import (
     ADDRESS,
     BPS,
     COIN,
@@ -21,7 +22,6 @@ from toolkit.contract.kinds import (
     TIME,
     WORD,
 )
-from toolkit.contract.records.record import Record, Text
 
 
 class Order(Record, kw_only=True):

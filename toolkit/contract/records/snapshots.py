@@ -6,7 +6,8 @@ tuples on the wire.
 
 from typing import Annotated, Any
 
-from toolkit.contract.kinds import (
+from toolkit.contract.records.record import Record
+from toolkit.contract.value_kinds import (
     ADDRESS,
     COIN,
     COUNT,
@@ -22,7 +23,6 @@ from toolkit.contract.kinds import (
     TIME,
     USD,
 )
-from toolkit.contract.records.record import Record
 
 _PM = "portfolio-margin users only"
 _NEW = "older snapshots lack it"

@@ -7,7 +7,8 @@ from typing import Annotated
 
 from msgspec import UNSET, UnsetType
 
-from toolkit.contract.kinds import (
+from toolkit.contract.records.record import Record, Text
+from toolkit.contract.value_kinds import (
     AMOUNT,
     COIN,
     COUNT,
@@ -20,7 +21,6 @@ from toolkit.contract.kinds import (
     TEXT,
     USD,
 )
-from toolkit.contract.records.record import Record, Text
 
 
 class SpotToken(Record, kw_only=True):

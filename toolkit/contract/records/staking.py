@@ -5,8 +5,8 @@ Stakes and rewards of a user: docs/live_service.md, section 9.
 
 from typing import Annotated
 
-from toolkit.contract.kinds import ADDRESS, AMOUNT, COUNT, NESTED, RATE, TEXT, TIME, WORD
 from toolkit.contract.records.record import Record
+from toolkit.contract.value_kinds import ADDRESS, AMOUNT, COUNT, NESTED, RATE, TEXT, TIME, WORD
 
 
 class Delegation(Record, kw_only=True):

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from toolkit.arrays import Ints
-from toolkit.contract.deviations import report_unknown
+from toolkit.contract.field_deviations import report_unknown
 from toolkit.contract.snapshots.account_scan import EntrySpan, scan_accounts
 from toolkit.contract.snapshots.arrays import (
     PAIRS,

@@ -13,7 +13,12 @@ from typing import Annotated, Any, Final, get_args
 
 import msgspec
 
-from toolkit.contract.deviations import MOST_UNKNOWN, UNSUITABLE, report_missing, report_unknown
+from toolkit.contract.field_deviations import (
+    MOST_UNKNOWN,
+    UNSUITABLE,
+    report_missing,
+    report_unknown,
+)
 from toolkit.contract.snapshots.messagepack import LONGEST_NAME, SnapshotHead
 from toolkit.contract.snapshots.unknown_values import value_text
 from toolkit.errors import AnswerInvalid

@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 
 from toolkit.arrays import Bytes, Ints
-from toolkit.contract.deviations import MOST_UNKNOWN, UNSUITABLE
+from toolkit.contract.field_deviations import MOST_UNKNOWN, UNSUITABLE
 from toolkit.contract.snapshots.messagepack import MessagePackWalk
 from toolkit.errors import AnswerInvalid
 

@@ -6,7 +6,7 @@ from typing import Final
 
 import msgpack
 
-from toolkit.contract.deviations import MOST_UNKNOWN
+from toolkit.contract.field_deviations import MOST_UNKNOWN
 from toolkit.display import count_text
 from toolkit.errors import AnswerInvalid
 

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from toolkit.arrays import Bytes, Ints
-from toolkit.contract.deviations import MOST_UNKNOWN, report_unknown
+from toolkit.contract.field_deviations import MOST_UNKNOWN, report_unknown
 from toolkit.contract.snapshots.entry_reader import (
     ADDRESS,
     SLACK,

@@ -17,7 +17,7 @@ from toolkit.service.answers import (
     snapshots,
     staking,
 )
-from toolkit.service.messages import CheckedRequest, Response
+from toolkit.service.handler_messages import CheckedRequest, Response
 from toolkit.service.store import Store
 
 __all__ = ["HANDLERS"]

@@ -7,8 +7,8 @@ from toolkit.contract.answers import encode
 from toolkit.contract.dexes import ALL_DEXES, canonical_dex, dex_name_in
 from toolkit.contract.records import ClearinghouseState, MarginSummary
 from toolkit.errors import ServiceDown
-from toolkit.service.documents import state_key
-from toolkit.service.messages import CheckedRequest, Response, json_response
+from toolkit.service.answer_documents import state_key
+from toolkit.service.handler_messages import CheckedRequest, Response, json_response
 from toolkit.service.store import Store
 
 __all__ = [

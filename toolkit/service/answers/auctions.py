@@ -7,11 +7,11 @@ import msgspec
 
 from toolkit.contract.answers import encode
 from toolkit.contract.records import AuctionStatus
-from toolkit.contract.sources import Auction
+from toolkit.contract.source_tables import Auction
 from toolkit.errors import ServiceDown
 from toolkit.rules.auctions import GAS_DECIMALS, auction_price
 from toolkit.service.decimals import format_decimal
-from toolkit.service.messages import CheckedRequest, Response, json_response
+from toolkit.service.handler_messages import CheckedRequest, Response, json_response
 from toolkit.service.store import Store
 
 __all__ = [

@@ -11,7 +11,7 @@ from toolkit.contract.dexes import canonical_dex
 from toolkit.contract.recorded_rows import read_record
 from toolkit.contract.records import Fill
 from toolkit.service.aggregation import StoredFill, aggregate_fills
-from toolkit.service.messages import CheckedRequest, Response, json_response
+from toolkit.service.handler_messages import CheckedRequest, Response, json_response
 from toolkit.service.store import Store, json_array
 
 __all__ = [

@@ -1,6 +1,6 @@
 """Answers about funding. Specification, "builderApprovedFundingByTime"."""
 
-from toolkit.service.messages import CheckedRequest, Response, json_response
+from toolkit.service.handler_messages import CheckedRequest, Response, json_response
 from toolkit.service.store import Store, json_array
 
 __all__ = ["builder_approved_funding_by_time", "user_funding"]

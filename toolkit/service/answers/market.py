@@ -12,7 +12,7 @@ from toolkit.contract.dexes import canonical_dex, strip_native_dex
 from toolkit.contract.records import BookLevel, FundingRate, L2Book
 from toolkit.errors import BadRequest, ServiceDown
 from toolkit.service.decimals import format_decimal
-from toolkit.service.messages import CheckedRequest, Response, json_response
+from toolkit.service.handler_messages import CheckedRequest, Response, json_response
 from toolkit.service.store import Store
 from toolkit.service.trades import MinuteCandle, make_candles
 from toolkit.times import SECOND

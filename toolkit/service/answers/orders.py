@@ -9,7 +9,7 @@ from toolkit.contract.answers import encode
 from toolkit.contract.dexes import canonical_dex, coin_dex
 from toolkit.contract.recorded_rows import read_record
 from toolkit.contract.records import OpenOrder, Order, OrderStatus
-from toolkit.service.messages import CheckedRequest, Response, json_response
+from toolkit.service.handler_messages import CheckedRequest, Response, json_response
 from toolkit.service.store import Store, json_array
 
 __all__ = [

@@ -19,7 +19,7 @@ from toolkit.contract.records import (
 )
 from toolkit.service.answers.accounts import state_of
 from toolkit.service.decimals import format_decimal
-from toolkit.service.messages import CheckedRequest, Response, json_response
+from toolkit.service.handler_messages import CheckedRequest, Response, json_response
 from toolkit.service.store import Store
 from toolkit.times import DAY, to_iso
 

@@ -6,7 +6,7 @@ from typing import Final
 from toolkit.contract.dexes import ALL_DEXES, canonical_dex, coin_dex, join_coin
 from toolkit.contract.snapshots import assemble
 from toolkit.errors import NotReady
-from toolkit.service.messages import CheckedRequest, Response, json_response
+from toolkit.service.handler_messages import CheckedRequest, Response, json_response
 from toolkit.service.store import Store
 
 __all__ = [

@@ -4,7 +4,7 @@ import msgspec
 
 from toolkit.contract.answers import encode
 from toolkit.contract.records import ValidatorWeek
-from toolkit.service.messages import CheckedRequest, Response, json_response
+from toolkit.service.handler_messages import CheckedRequest, Response, json_response
 from toolkit.service.store import Store
 
 __all__ = [

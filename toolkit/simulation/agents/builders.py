@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from operator import attrgetter
 
-from toolkit.contract.sources import Approval
+from toolkit.contract.source_tables import Approval
 from toolkit.simulation.engine.accounts import Account
 from toolkit.simulation.engine.state import SimulationState
 from toolkit.simulation.random_draws import party_address, random_stream

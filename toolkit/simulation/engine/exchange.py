@@ -13,7 +13,7 @@ from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from toolkit.contract.records import Fill, FundingRow, LedgerDelta, LedgerUpdate, Liquidation
-from toolkit.contract.sources import Approval
+from toolkit.contract.source_tables import Approval
 from toolkit.rules.closed_pnl import apply_perp_fill, entry_price
 from toolkit.rules.spot_cost import WEI
 from toolkit.simulation.engine.accounts import Account, FundingTotals, PerpTotals, TokenBalance

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from toolkit.contract.sources import AccountSnapshot, TwapSnapshot, Valuation
+from toolkit.contract.source_tables import AccountSnapshot, TwapSnapshot, Valuation
 from toolkit.simulation.engine.accounts import SPOT_MAKER, Account
 from toolkit.simulation.engine.books import Books
 from toolkit.simulation.engine.exchange import Exchange

@@ -9,7 +9,7 @@ from typing import Final
 
 import msgspec
 
-from toolkit.contract.sources import Sources
+from toolkit.contract.source_tables import Sources
 from toolkit.rules.spot_cost import WEI
 from toolkit.simulation.engine.accounts import TokenBalance
 from toolkit.simulation.engine.exchange import Exchange

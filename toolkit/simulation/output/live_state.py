@@ -9,7 +9,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from toolkit.contract.records import AccountValueRow, Depth, DepthLevel, MarketDepth, TwapRow
-from toolkit.contract.sources import AccountSnapshot, Auction, Sources, TwapSnapshot
+from toolkit.contract.source_tables import AccountSnapshot, Auction, Sources, TwapSnapshot
 from toolkit.rules.twaps import SLICE_MS
 from toolkit.simulation.markets import PERPS
 from toolkit.simulation.output.metadata import count_new_rounds, next_rounds

@@ -22,7 +22,7 @@ from toolkit.contract.records import (
     SpotPair,
     SpotToken,
 )
-from toolkit.contract.sources import Auction
+from toolkit.contract.source_tables import Auction
 from toolkit.rules.auctions import GAS_DECIMALS, auction_price
 from toolkit.rules.spot_cost import WEI
 from toolkit.simulation.markets import (

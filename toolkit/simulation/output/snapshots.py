@@ -7,7 +7,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 
 from toolkit.contract.records import AccountValueRow, BranchMargin, TwapRow
-from toolkit.contract.sources import AccountSnapshot, TwapSnapshot, Valuation
+from toolkit.contract.source_tables import AccountSnapshot, TwapSnapshot, Valuation
 from toolkit.rules.closed_pnl import entry_price
 from toolkit.rules.spot_cost import WEI
 from toolkit.simulation.engine.exchange import DEX_INDEX, Exchange

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from toolkit.contract.records import Delegation, DelegatorEvent, DelegatorReward, DelegatorSummary
-from toolkit.contract.sources import DailyReward
+from toolkit.contract.source_tables import DailyReward
 from toolkit.rules.spot_cost import WEI
 from toolkit.simulation.engine.exchange import Exchange
 from toolkit.simulation.markets import NATIVE_TOKEN

@@ -164,7 +164,7 @@ class HistoryCoverage(msgspec.Struct, frozen=True):
 class Evidence:
     """Which requests a partial source answers in full.
 
-    `toolkit.completeness.subjects` makes the names.
+    `toolkit.completeness.evidence_names` makes the names.
 
     - ``histories``: name -> what is known of the history
     - ``answers``: name -> how many of the latest rows are known; None if the complete answer is

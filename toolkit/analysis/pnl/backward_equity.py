@@ -10,7 +10,7 @@ import pandas as pd
 import pyarrow as pa
 from narwhals.typing import IntoFrame, IntoFrameT
 
-from toolkit.analysis.common import columns, engines
+from toolkit.analysis.common import frame_access, memory_frames
 from toolkit.analysis.common.account_values import (
     AccountValues,
     Amount,
@@ -20,10 +20,10 @@ from toolkit.analysis.common.account_values import (
     row_times,
     zero_amount,
 )
-from toolkit.analysis.common.columns import Numbers
+from toolkit.analysis.common.frame_access import Numbers
 from toolkit.analysis.common.repeated_rows import drop_repeated_rows
 from toolkit.analysis.pnl.attribution import compute_attribution
-from toolkit.analysis.pnl.periods import covered_period, mark_inside, rows_inside
+from toolkit.analysis.pnl.fill_coverage import covered_period, mark_inside, rows_inside
 from toolkit.analysis.pnl.reconcile_tables import AccountTables, select_tables
 from toolkit.errors import MissingColumns
 from toolkit.times import HOUR, Time, to_iso, to_ms
@@ -127,7 +127,9 @@ def carried_back(
     ledger = drop_repeated_rows(ledger, "ledger")
     after = read_values(accounts, "accounts")
     user, begin = _pick_account(after, account), _optional_ms(start_time)
-    columns.require_values(columns.open_frame(accounts, "accounts"), ("account_value",), "accounts")
+    frame_access.require_values(
+        frame_access.open_frame(accounts, "accounts"), ("account_value",), "accounts"
+    )
     held = _stated_positions(positions, user, after.kind)
     end = 0 if user is None else _state_time(after.worth[user].ms, _optional_ms(end_time), begin)
     bounds = {} if user is None else {user: (_LONG_AGO if begin is None else begin - 1, end)}
@@ -154,7 +156,7 @@ def carried_back(
         "funding": funding,
         "ledger": ledger,
     }
-    result: IntoFrameT = engines.result_from_table(table, inputs, helper="pnl.carried_back")
+    result: IntoFrameT = memory_frames.result_from_table(table, inputs, helper="pnl.carried_back")
     return result
 
 
@@ -230,15 +232,15 @@ def _pick_account(after: AccountValues, account: str | None) -> str | None:
 
 
 def _stated_positions(native: Any, user: str | None, kind: Numbers) -> dict[str, _CoinState]:
-    opened = columns.open_frame(native, "positions")
-    columns.require_columns(opened, ("user", "coin", *STATED), "positions")
-    if columns.number_kind(opened, STATED, "positions") != kind:
+    opened = frame_access.open_frame(native, "positions")
+    frame_access.require_columns(opened, ("user", "coin", *STATED), "positions")
+    if frame_access.number_kind(opened, STATED, "positions") != kind:
         raise MissingColumns(
             "accounts and positions have different kinds of numbers. Fetch both with the same "
             "numbers="
         )
-    columns.require_values(opened, STATED, "positions")
-    frame = distinct_rows(engines.to_pandas(native), ("user", "coin"), "positions")
+    frame_access.require_values(opened, STATED, "positions")
+    frame = distinct_rows(memory_frames.to_pandas(native), ("user", "coin"), "positions")
     frame = frame[frame["user"] == user]
     rows = zip(frame["coin"], *(column_list(frame, name) for name in STATED), strict=True)
     held = {}
@@ -250,9 +252,9 @@ def _stated_positions(native: Any, user: str | None, kind: Numbers) -> dict[str,
 
 def _signed_fills(perps: pd.DataFrame, kind: Numbers) -> list[_SignedFill]:
     """Return the fills in the order of time."""
-    opened = columns.open_frame(perps, "fills")
-    columns.require_values(opened, _AMOUNTS, "fills")
-    if columns.number_kind(opened, _AMOUNTS, "fills") != kind:
+    opened = frame_access.open_frame(perps, "fills")
+    frame_access.require_values(opened, _AMOUNTS, "fills")
+    if frame_access.number_kind(opened, _AMOUNTS, "fills") != kind:
         raise MissingColumns(
             "accounts and fills have different kinds of numbers. Fetch both with the same numbers="
         )
@@ -334,11 +336,11 @@ def _coverage_text(whole: pd.DataFrame) -> str:
 
 
 def _result_table(rows: Sequence[Mapping[str, Amount]], covers: str, kind: Numbers) -> pa.Table:
-    number = engines.arrow_type(kind)
+    number = memory_frames.arrow_type(kind)
     return pa.table(
         {
-            "time": engines.time_column([row["time"] for row in rows]),
+            "time": memory_frames.time_column([row["time"] for row in rows]),
             **{name: pa.array([row[name] for row in rows], type=number) for name in MONEY},
-            "covers": engines.text_column([covers] * len(rows)),
+            "covers": memory_frames.text_column([covers] * len(rows)),
         }
     )

@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 import narwhals as nw
 import pandas as pd
 
-from toolkit.analysis.common.columns import Frame
+from toolkit.analysis.common.frame_access import Frame
 from toolkit.analysis.common.provenance import frame_provenance
 from toolkit.errors import MissingColumns
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import narwhals as nw
 
 from toolkit.analysis.common import fill_kinds, fixed_point
-from toolkit.analysis.pnl import fill_order
+from toolkit.analysis.pnl import execution_sequence
 
 
 @dataclass(slots=True)
@@ -62,7 +62,7 @@ class TripCash:
     def __init__(
         self,
         frame: nw.DataFrame[Any],
-        read: fill_order.IntegerFills,
+        read: execution_sequence.IntegerFills,
         least: int,
         worth: TokenPrices,
     ) -> None:
@@ -108,7 +108,7 @@ class FundingPayments(NamedTuple):
 
 
 def cut_trips(
-    read: fill_order.IntegerFills,
+    read: execution_sequence.IntegerFills,
     order: Sequence[int],
     cash: TripCash,
     ms: Sequence[int],
@@ -139,7 +139,11 @@ def cut_trips(
 
 
 def _spot_change(
-    found: list[Trip], trip: Trip | None, row: int, before: int, read: fill_order.IntegerFills
+    found: list[Trip],
+    trip: Trip | None,
+    row: int,
+    before: int,
+    read: execution_sequence.IntegerFills,
 ) -> Trip | None:
     """Return the trip after a gap in a spot balance: tokens came or left without a fill."""
     start = read.start[row]
@@ -160,7 +164,7 @@ def _apply_fill(
     found: list[Trip],
     trip: Trip | None,
     row: int,
-    read: fill_order.IntegerFills,
+    read: execution_sequence.IntegerFills,
     cash: TripCash,
     ms: Sequence[int],
     marks: Conversions,

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 import toolkit as tk
-from toolkit.reports.kernel import _error_text, report_provenance
+from toolkit.reports.notebook_runner import _error_text, report_provenance
 
 
 def test_provenance_lists_fetched_frames(session, user):

@@ -8,7 +8,7 @@ import pandas as pd
 import pyarrow as pa
 from narwhals.typing import IntoFrame
 
-from toolkit.analysis.common import columns, engines
+from toolkit.analysis.common import frame_access, memory_frames
 from toolkit.analysis.common.repeated_rows import drop_repeated_rows
 from toolkit.analysis.performance.ratios import Figure
 from toolkit.display import count_text
@@ -24,7 +24,7 @@ def complete_trips(trips: IntoFrame, more: Sequence[str] = ()) -> pd.DataFrame:
     """Return the complete trips, and warn of the others; `more` names further columns."""
     needed = ("status", "net", "duration_hours", "closed", *more)
     trips = drop_repeated_rows(trips, "trips")
-    rows = columns.pandas_columns(trips, "trips", needed, ("user",), ("net", "duration_hours"))
+    rows = frame_access.pandas_columns(trips, "trips", needed, ("user",), ("net", "duration_hours"))
     complete = rows["status"].isin(_COMPLETE) & rows["net"].notna()
     if missing := int((~complete).sum()):
         warn_caller(
@@ -81,9 +81,9 @@ def figure_table(
         )
         for name in ("value", "low", "high")
     }
-    basis = engines.text_column([basis for _, basis, _ in made])
+    basis = memory_frames.text_column([basis for _, basis, _ in made])
     texts = {
-        name: engines.text_column([getattr(figure, attribute) for figure in figures])
+        name: memory_frames.text_column([getattr(figure, attribute) for figure in figures])
         for name, attribute in (("figure", "name"), ("unit", "unit"), ("method", "method"))
     }
     count = pa.array([figure.n for figure in figures], type=pa.int64())
@@ -95,7 +95,7 @@ def _key_column(key: str, values: Sequence[object]) -> pa.Array:
     """Return the column of a key, which has the same type if it is empty."""
     if key == "month":
         stamps = [cast("pd.Timestamp", value) for value in values]
-        return engines.time_column([int(stamp.timestamp() * 1000) for stamp in stamps])
+        return memory_frames.time_column([int(stamp.timestamp() * 1000) for stamp in stamps])
     if key in ("hour", "forced"):
         return pa.array(values, type=pa.int64() if key == "hour" else pa.bool_())
-    return engines.text_column([str(value) for value in values])
+    return memory_frames.text_column([str(value) for value in values])

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 import narwhals as nw
 
-from toolkit.analysis.common import engines
-from toolkit.analysis.pnl.fill_order import IntegerFills
+from toolkit.analysis.common import memory_frames
+from toolkit.analysis.pnl.execution_sequence import IntegerFills
 from toolkit.rules.spot_cost import FLAT, SWAPS, Basis, adjust_balance, apply_spot_fill, swap_tokens
 
 
@@ -48,7 +48,7 @@ def find_swaps(frame: nw.DataFrame[Any], read: IntegerFills) -> Swaps:
     rows = [row for row, word in enumerate(words) if word in SWAPS and read.spot[row]]
     if not rows:
         return Swaps({}, [])
-    ms = engines.series_ms(frame["time"])
+    ms = memory_frames.series_ms(frame["time"])
     hashes = frame["hash"].to_list() if "hash" in frame.columns else [None] * len(ms)
     together: dict[tuple[int, int, Any], list[int]] = {}
     for row in rows:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from toolkit.completeness.subjects import alternative_names, evidence_names
+from toolkit.completeness.evidence_names import alternative_names, evidence_names
 from toolkit.contract.operations import OPERATIONS, Operation
 
 USER = "0x" + "1" * 40

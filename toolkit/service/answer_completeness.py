@@ -9,11 +9,11 @@ from typing import Final
 import msgspec
 
 from toolkit.completeness.covered_ranges import find_covered_range, make_coverage
+from toolkit.completeness.evidence_names import alternative_names, evidence_names
 from toolkit.completeness.headers import Completeness
-from toolkit.completeness.subjects import alternative_names, evidence_names
-from toolkit.contract.sources import HistoryCoverage
+from toolkit.contract.source_tables import HistoryCoverage
 from toolkit.display import count_text
-from toolkit.service.messages import CheckedRequest
+from toolkit.service.handler_messages import CheckedRequest
 from toolkit.service.store import Store
 from toolkit.times import to_iso
 

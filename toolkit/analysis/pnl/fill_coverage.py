@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 import narwhals as nw
 import pandas as pd
 
-from toolkit.analysis.common import columns, grouping
-from toolkit.analysis.common.columns import Frame
-from toolkit.analysis.common.owners import lower_address
+from toolkit.analysis.common import frame_access, grouping
+from toolkit.analysis.common.frame_access import Frame
 from toolkit.analysis.common.provenance import frame_provenance
+from toolkit.analysis.common.row_owners import lower_address
 from toolkit.display import count_text
 from toolkit.errors import MissingColumns
 from toolkit.times import HOUR, Time, to_ms
@@ -69,7 +69,7 @@ def covered_period(
 
 def mark_inside(funding: Any, fills: Any, period: Period | None) -> Any:
     """Add `_inside` to funding rows: whether they are inside the time of the fills."""
-    frame: Frame = nw.from_native(columns.normalise_frame(funding))
+    frame: Frame = nw.from_native(frame_access.normalise_frame(funding))
     if period is None or period[:2] == (None, None):
         made = frame.with_columns(_inside=~nw.col("time").is_null())
         return _restore_provenance(made, funding)
@@ -117,7 +117,7 @@ def _add_shown(frame: Frame, fills: Any) -> Frame:
         _user=lower_address("user") if split else nw.col("coin").cast(nw.String()),
     )
     keys = ["_user", "_coin"]
-    joined = columns.join_frames(frame, ends, keys)
+    joined = frame_access.join_frames(frame, ends, keys)
     before = nw.col("_ms") <= nw.col("_first")
     at = nw.when(before).then(nw.col("_start")).otherwise(nw.col("_end"))
     same = at != 0
@@ -134,8 +134,8 @@ def _end_positions(fills: Any, *, split: bool) -> Frame:
     The order of fills in one millisecond is not known. The last position is the end from which no
     other fill starts; the first one is the start at which no other fill ends.
     """
-    few = columns.keep_columns(fills, (*NEEDED, "time", "user"))
-    frame = columns.open_as_floats(few, "fills", ("sz", "start_position"))
+    few = frame_access.keep_columns(fills, (*NEEDED, "time", "user"))
+    frame = frame_access.open_as_floats(few, "fills", ("sz", "start_position"))
     coin = nw.col("coin").cast(nw.String())
     sign = nw.when(nw.col("side") == "B").then(nw.lit(1.0)).otherwise(nw.lit(-1.0))
     rows = grouping.add_ms(frame).select(
@@ -154,13 +154,13 @@ def _end_positions(fills: Any, *, split: bool) -> Frame:
     end = rows.filter(nw.col("_ms") == nw.col("_last"))
     first = _chain_end(start, keys, "_start", "_end", "_first")
     last = _chain_end(end, keys, "_end", "_start", "_last")
-    return columns.join_frames(first, last, keys, keep_left=False)
+    return frame_access.join_frames(first, last, keys, keep_left=False)
 
 
 def _chain_end(rows: Frame, keys: list[str], wanted: str, other: str, time: str) -> Frame:
     """Return the position that is in `wanted` and not in `other`; if there is none, any."""
     plus, minus = nw.lit(1).cast(nw.Int64()), nw.lit(-1).cast(nw.Int64())
-    edges = columns.stack_frames(
+    edges = frame_access.stack_frames(
         [
             rows.select(*keys, time, _at=nw.col(wanted), _net=plus),
             rows.select(*keys, time, _at=nw.col(other), _net=minus),
@@ -197,9 +197,9 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 def _observed_period(fills: Any) -> Period | None:
     """Return the time from the first fill to the full hour after the last fill."""
-    columns.require_columns(nw.from_native(fills), ("time",), "fills")
-    few = columns.keep_columns(fills, ("time",))
-    frame: Frame = nw.from_native(columns.normalise_frame(few))
+    frame_access.require_columns(nw.from_native(fills), ("time",), "fills")
+    few = frame_access.keep_columns(fills, ("time",))
+    frame: Frame = nw.from_native(frame_access.normalise_frame(few))
     gone = frame.select(gone=nw.col("time").is_null().cast(nw.Int64()).sum())
     missing = gone.lazy().collect("pyarrow").to_arrow().to_pylist()[0]["gone"]
     if missing:

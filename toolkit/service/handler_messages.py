@@ -15,8 +15,8 @@ from toolkit.contract.operations import Operation
 from toolkit.contract.requests import parse_cursor
 from toolkit.errors import BadRequest, RateLimited, ServiceError
 from toolkit.service.live_documents import LiveDocuments
+from toolkit.service.row_blocks import PageEncoding
 from toolkit.service.store import Store
-from toolkit.service.text_blocks import PageEncoding
 
 __all__ = [
     "CheckedRequest",

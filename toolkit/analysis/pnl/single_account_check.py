@@ -21,8 +21,8 @@ from typing import Any, NamedTuple
 import narwhals as nw
 import numpy as np
 
-from toolkit.analysis.common.owners import SEVERAL_ACCOUNTS, account_names
-from toolkit.analysis.pnl.fill_order import IntegerFills
+from toolkit.analysis.common.row_owners import SEVERAL_ACCOUNTS, account_names
+from toolkit.analysis.pnl.execution_sequence import IntegerFills
 from toolkit.display import count_text
 from toolkit.errors import UnnamedAccount, warn_caller
 

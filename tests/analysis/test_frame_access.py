@@ -7,10 +7,10 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from toolkit.analysis.common import columns
+from toolkit.analysis.common import frame_access
 from toolkit.contract.columns import table_columns
-from toolkit.contract.kinds import ADDRESS
 from toolkit.contract.operations import OPERATIONS
+from toolkit.contract.value_kinds import ADDRESS
 from toolkit.errors import MissingColumns
 
 from .examples import as_numbers, exact, fills
@@ -19,34 +19,36 @@ from .examples import as_numbers, exact, fills
 def test_nested_column_of_exact_frame_is_dropped() -> None:
     frame = exact(fills())
     frame["legs"] = pd.array([[1]] * len(frame), dtype=pd.ArrowDtype(pa.list_(pa.int64())))
-    opened = columns.open_frame(frame, "fills")
+    opened = frame_access.open_frame(frame, "fills")
     assert "legs" not in opened.columns
     assert opened.implementation.is_pyarrow()
 
 
 def test_frame_without_columns_is_refused() -> None:
     with pytest.raises(MissingColumns, match="fills: the frame has no columns"):
-        columns.open_frame(pd.DataFrame(), "fills")
+        frame_access.open_frame(pd.DataFrame(), "fills")
 
 
 def test_mixed_numbers_are_refused() -> None:
     mixed = nw.from_native(exact(fills()).assign(px=1.0))
     with pytest.raises(MissingColumns, match="exact and float numbers are mixed"):
-        columns.number_kind(mixed, ["px", "sz"], "fills")
+        frame_access.number_kind(mixed, ["px", "sz"], "fills")
 
 
 @pytest.mark.parametrize("kind", ["float", "exact"])
 def test_pandas_columns_equal_on_each_engine(engine, kind: str) -> None:
     frame = as_numbers(fills(), kind)
     names = ["coin", "px", "time", "crossed"]
-    result = columns.pandas_columns(engine.give(frame), "fills", names, ["dir", "nonsense"], ["px"])
+    result = frame_access.pandas_columns(
+        engine.give(frame), "fills", names, ["dir", "nonsense"], ["px"]
+    )
     plain = fills()[[*names, "dir"]]
     pd.testing.assert_frame_equal(result, plain, check_dtype=False)
     assert (result["px"].dtype, result["time"].dtype) == (plain["px"].dtype, plain["time"].dtype)
     with pytest.raises(MissingColumns, match="fills: the frame lacks the column nonsense"):
-        columns.pandas_columns(engine.give(frame), "fills", [*names, "nonsense"])
+        frame_access.pandas_columns(engine.give(frame), "fills", [*names, "nonsense"])
     with pytest.raises(MissingColumns, match="coin is String"):
-        columns.pandas_columns(engine.give(frame), "fills", names, amounts=["coin"])
+        frame_access.pandas_columns(engine.give(frame), "fills", names, amounts=["coin"])
 
 
 def test_nan_is_missing(engine) -> None:
@@ -55,7 +57,7 @@ def test_nan_is_missing(engine) -> None:
     odd = nw.from_native(frame).with_columns(
         sz=nw.when(nw.col("sz") > 1).then(float("nan")).otherwise(nw.col("sz"))
     )
-    opened = columns.open_as_floats(nw.to_native(odd), "frame", ["sz"])
+    opened = frame_access.open_as_floats(nw.to_native(odd), "frame", ["sz"])
     assert engine.take(nw.to_native(opened.select(nw.col("sz").sum()))) == [{"sz": 1.0}]
 
 
@@ -68,18 +70,18 @@ def test_contract_addresses_are_known() -> None:
         if column.kind is ADDRESS
     }
     assert found
-    assert found <= set(columns.ADDRESSES)
+    assert found <= set(frame_access.ADDRESSES)
 
 
 def test_addresses_ignore_case(engine) -> None:
     """Other texts keep their case; a column of no text, or of nothing, is left alone."""
     frame = pd.DataFrame({"user": ["0xAb", None], "coin": ["kPEPE", "@1"], "account": [1, 2]})
-    rows = engine.take(columns.normalise_frame(engine.give(frame)))
+    rows = engine.take(frame_access.normalise_frame(engine.give(frame)))
     assert [row["user"] for row in rows] == ["0xab", None]
     assert [row["coin"] for row in rows] == ["kPEPE", "@1"]
     assert [row["account"] for row in rows] == [1, 2]
     nobody = pd.DataFrame({"builder": [None, None]}, index=[3, 4])
-    assert columns.normalise_frame(nobody)["builder"].isna().all()
+    assert frame_access.normalise_frame(nobody)["builder"].isna().all()
 
 
 CATEGORIES = {
@@ -100,7 +102,7 @@ ARROW_CATEGORY = pd.ArrowDtype(pa.dictionary(pa.int32(), pa.string()))
 @pytest.mark.parametrize("kind", CATEGORIES)
 def test_categories_of_addresses_ignore_case(kind: str) -> None:
     """Two categories may be one address, in frames that are not pandas', too."""
-    native = columns.normalise_frame(CATEGORIES[kind](["0xAb", "0xab"]))
+    native = frame_access.normalise_frame(CATEGORIES[kind](["0xAb", "0xab"]))
     table = nw.from_native(native).lazy().collect("pyarrow")
     assert table["user"].to_list() == ["0xab", "0xab"]
     assert table.schema["user"] == nw.String()

@@ -2,7 +2,7 @@
 
 A history is known by its operation and its subject. Any other answer is known by its request,
 without the parameters that only filter the answer. Each history and each such request has a name,
-such as ``"meta flx"``, under which `toolkit.contract.sources.Evidence` lists it.
+such as ``"meta flx"``, under which `toolkit.contract.source_tables.Evidence` lists it.
 """
 
 import itertools

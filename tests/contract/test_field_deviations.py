@@ -23,12 +23,12 @@ import toolkit as tk
 from toolkit.contract import records as r
 from toolkit.contract.answers import answer_rows, answer_type, decode
 from toolkit.contract.columns import record_columns, table_columns
-from toolkit.contract.deviations import forget_deviations
 from toolkit.contract.dexes import ALL_DEXES
 from toolkit.contract.extra_operations import EXTRA_OPERATIONS
+from toolkit.contract.field_deviations import forget_deviations
 from toolkit.contract.fields import split_annotation
-from toolkit.contract.kinds import field_note
 from toolkit.contract.operations import OPERATIONS, VIEWS, Operation
+from toolkit.contract.value_kinds import field_note
 from toolkit.errors import AnswerInvalid, MissingField, UnknownField
 from toolkit.frames import Collector
 

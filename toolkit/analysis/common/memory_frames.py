@@ -13,7 +13,7 @@ import pandas as pd
 import pyarrow as pa
 from narwhals.typing import IntoFrameT
 
-from toolkit.analysis.common import columns, fixed_point
+from toolkit.analysis.common import fixed_point, frame_access
 from toolkit.analysis.common.provenance import result_provenance
 from toolkit.arrays import Floats
 from toolkit.errors import MissingColumns
@@ -23,7 +23,7 @@ TIME = pa.timestamp("ms", "UTC")
 
 def collect_frame(native: Any, what: str) -> nw.DataFrame[Any]:
     """Return a frame in narwhals and in memory: a lazy frame is collected."""
-    frame: Any = nw.from_native(columns.normalise_frame(native))
+    frame: Any = nw.from_native(frame_access.normalise_frame(native))
     if isinstance(frame, nw.LazyFrame):
         frame = frame.collect("polars" if frame.implementation.is_polars() else "pyarrow")
     if not frame.columns:
@@ -39,7 +39,7 @@ def to_pandas(native: Any, names: Iterable[str] | None = None) -> pd.DataFrame:
     """
     if isinstance(native, pd.DataFrame):
         kept = native.columns if names is None else [n for n in names if n in native.columns]
-        plain: pd.DataFrame = columns.normalise_frame(native[list(kept)])
+        plain: pd.DataFrame = frame_access.normalise_frame(native[list(kept)])
         return plain
     frame = collect_frame(native, "frame")
     kept = frame.columns if names is None else [n for n in names if n in frame.columns]
@@ -47,7 +47,7 @@ def to_pandas(native: Any, names: Iterable[str] | None = None) -> pd.DataFrame:
     for place, field in enumerate(table.schema):
         if pa.types.is_timestamp(field.type):  # units and zones differ between engines
             table = table.set_column(place, field.name, table[place].cast(TIME))
-    made: pd.DataFrame = table.to_pandas(types_mapper=columns.decimal_dtype)
+    made: pd.DataFrame = table.to_pandas(types_mapper=frame_access.decimal_dtype)
     # A column of None has no type any more, and Arrow cannot join it.
     flags = [field.name for field in table.schema if pa.types.is_boolean(field.type)]
     return made.astype(dict.fromkeys((n for n in flags if table[n].null_count), "boolean"))
@@ -78,7 +78,7 @@ def _native_result(
     like: Any = nw.from_native(next(iter(inputs.values())))
     engine = like.implementation
     if engine.is_pandas():
-        made: pd.DataFrame = table.to_pandas(types_mapper=columns.decimal_dtype)
+        made: pd.DataFrame = table.to_pandas(types_mapper=frame_access.decimal_dtype)
         made = made.astype(dict.fromkeys(nullable, "Int64"))
         made.attrs["toolkit"] = {**result_provenance(inputs), **facts}
         return made
@@ -106,7 +106,7 @@ def spark_frame(session: Any, table: pa.Table) -> Any:
 
 
 def number_column(
-    values: Sequence[int | None], decimals: int, kind: columns.Numbers
+    values: Sequence[int | None], decimals: int, kind: frame_access.Numbers
 ) -> pa.Array | Floats:
     """Return integers in units of 10**-decimals as a column; None is missing."""
     if kind == "exact":
@@ -114,7 +114,7 @@ def number_column(
     return pa.array(fixed_point.to_float(values, decimals), type=pa.float64())
 
 
-def arrow_type(kind: columns.Numbers) -> pa.DataType:
+def arrow_type(kind: frame_access.Numbers) -> pa.DataType:
     """Return the Arrow type of a kind of numbers."""
     return pa.decimal128(36, 18) if kind == "exact" else pa.float64()
 

@@ -10,7 +10,7 @@ import pytest
 
 import toolkit as tk
 from tests.engines import Engine
-from toolkit.analysis.common import by_account
+from toolkit.analysis.common import account_batches
 
 LAZY = ("polars lazy", "duckdb")
 
@@ -67,7 +67,7 @@ def test_divided_run_equals_whole_run(
     engine = Engine(name)
     whole = rows_of(Engine("pandas"), CALLS[helper](frames))
     largest = int(frames["fills"]["user"].str.lower().value_counts().max())
-    monkeypatch.setattr(by_account, "ROWS_AT_ONCE", largest)
+    monkeypatch.setattr(account_batches, "ROWS_AT_ONCE", largest)
     given = {key: engine.give(frame) for key, frame in frames.items()}
     found = rows_of(engine, CALLS[helper](given))
     assert len(found) == len(whole) > 0
@@ -81,7 +81,7 @@ def test_divided_run_equals_whole_run(
 
 
 def test_divided_result_is_lazy(frames, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(by_account, "ROWS_AT_ONCE", 1)
+    monkeypatch.setattr(account_batches, "ROWS_AT_ONCE", 1)
     fills = Engine("polars lazy").give(frames["fills"])
     result = tk.pnl.positions(fills, SIZES)
     assert isinstance(result, pl.LazyFrame)

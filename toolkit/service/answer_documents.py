@@ -24,8 +24,8 @@ from toolkit.contract.records import (
     ValidatorWeek,
 )
 from toolkit.contract.snapshots import WireAccountSnapshot, WireTwapSnapshot, pack
-from toolkit.contract.sources import AccountSnapshot, Auction, DailyReward, Sources
-from toolkit.contract.sources import TwapSnapshot as SourceTwaps
+from toolkit.contract.source_tables import AccountSnapshot, Auction, DailyReward, Sources
+from toolkit.contract.source_tables import TwapSnapshot as SourceTwaps
 from toolkit.rules.staking import apr
 from toolkit.service.decimals import format_decimal
 from toolkit.service.open_orders import OpenOrders

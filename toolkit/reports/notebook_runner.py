@@ -23,7 +23,7 @@ from toolkit.reports.blocks import ProvenanceBlock, provenance, words
 _KERNEL: Final = {"name": "python3", "display_name": "Python 3", "language": "python"}
 _START_TIMEOUT: Final = 180  # seconds; a busy machine is slow
 _TRANSPORT: Final = "tcp" if sys.platform == "win32" else "ipc"  # a socket of this user alone
-_FIRST_CELL: Final = "import toolkit.reports.kernel as _report\n\n_report.show_warnings()"
+_FIRST_CELL: Final = "import toolkit.reports.notebook_runner as _report\n\n_report.show_warnings()"
 _LAST_CELL: Final = "_report.report_provenance(globals(), {names!r})"
 _OWN_ERRORS: Final = frozenset(
     {"ArchiveError", "BadRequest", "Incomplete", "ReportFailed", "ValueError"}

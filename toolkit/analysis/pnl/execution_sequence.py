@@ -20,8 +20,8 @@ import numpy as np
 import pandas as pd
 from narwhals.typing import IntoFrame
 
-from toolkit.analysis.common import columns, fixed_point
-from toolkit.analysis.common.owners import lower_address
+from toolkit.analysis.common import fixed_point, frame_access
+from toolkit.analysis.common.row_owners import lower_address
 from toolkit.analysis.common.usd_values import is_in_bought_token
 from toolkit.arrays import Flags, Ints
 from toolkit.contract.dexes import is_perp_coin
@@ -67,8 +67,8 @@ def size_decimals(sz_decimals: SizeDecimals) -> dict[str, int]:
     """Return size decimals by coin, from a mapping or a frame of `tk.meta`."""
     if isinstance(sz_decimals, Mapping):
         return {str(coin): int(decimals) for coin, decimals in sz_decimals.items()}
-    meta = columns.open_frame(sz_decimals, "sz_decimals")
-    columns.require_columns(meta, ("name", "sz_decimals"), "sz_decimals")
+    meta = frame_access.open_frame(sz_decimals, "sz_decimals")
+    frame_access.require_columns(meta, ("name", "sz_decimals"), "sz_decimals")
     rows = meta.select("name", "sz_decimals").lazy().collect("pyarrow")
     pairs = zip(rows["name"].to_list(), rows["sz_decimals"].to_list(), strict=True)
     # A coin with a missing value is left out: its size decimals are not known.

@@ -20,9 +20,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from toolkit.analysis.common.columns import Frame
-from toolkit.analysis.common.engines import spark_frame
-from toolkit.analysis.common.owners import lower_address
+from toolkit.analysis.common.frame_access import Frame
+from toolkit.analysis.common.memory_frames import spark_frame
+from toolkit.analysis.common.row_owners import lower_address
 
 ROWS_AT_ONCE = 200_000
 """Rows of the first frame that are in memory at once; more if one account has more."""

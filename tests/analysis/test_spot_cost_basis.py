@@ -6,8 +6,8 @@ import narwhals as nw
 import numpy as np
 import pandas as pd
 
-from toolkit.analysis.pnl.fill_order import IntegerFills
-from toolkit.analysis.pnl.spot_basis import (
+from toolkit.analysis.pnl.execution_sequence import IntegerFills
+from toolkit.analysis.pnl.spot_cost_basis import (
     SpotWalk,
     Swaps,
     find_swaps,
