@@ -20,9 +20,9 @@ from toolkit.contract.seeds import check_seed
 from toolkit.contract.source_tables import Sources
 from toolkit.public_names import publish_as
 from toolkit.service import (
+    AcceptedKey,
     Access,
     Application,
-    Key,
     LiveDocuments,
     Store,
     Upstream,
@@ -132,7 +132,7 @@ def local(
         store = recorded_store(Path(recordings), strict=strict)
     else:
         store = simulated_store(seed, size, strict=strict)
-    access = Access([Key("local", key or _KEY)])
+    access = Access([AcceptedKey("local", key or _KEY)])
     application = application_of(store, access, inclusive=cursors == "inclusive", clock=clock)
     session = connect(
         "http://local",

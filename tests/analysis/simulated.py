@@ -10,7 +10,7 @@ import pyarrow as pa
 
 import toolkit as tk
 from toolkit.local_service import InProcess, application_of
-from toolkit.service import Access, Key, build_store
+from toolkit.service import AcceptedKey, Access, build_store
 from toolkit.simulation import World
 
 EXACT = pd.ArrowDtype(pa.decimal128(36, 18))
@@ -59,7 +59,7 @@ def served(world: World, users: list[str] | None = None) -> tk.Session:
         fills = [pair for pair in sources.fills if pair[0] in mine]
         sources = replace(sources, fills=fills, funding=[])
     store = build_store(sources, None, world=world.session_facts())
-    application = application_of(store, Access([Key("local", "key")]))
+    application = application_of(store, Access([AcceptedKey("local", "key")]))
     return tk.connect(
         "http://local",
         "key",

@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-from toolkit.analysis.common.account_values import AccountValue, AccountValues
+from toolkit.analysis.common.account_values import AccountValue, ValuesAndPositions
 from toolkit.analysis.pnl.reconcile_tables import AccountTables, account_bounds, select_tables
 from toolkit.errors import MissingColumns
 
@@ -35,10 +35,10 @@ def make_fills() -> pd.DataFrame:
     return frame.assign(number=range(len(frame)))
 
 
-def make_values(**ms: int | None) -> AccountValues:
+def make_values(**ms: int | None) -> ValuesAndPositions:
     names = {"me": ME, "other": OTHER.lower(), "third": THIRD}
     worth = {names[name]: AccountValue(1.0, None, time) for name, time in ms.items()}
-    return AccountValues(worth, None, "float")
+    return ValuesAndPositions(worth, None, "float")
 
 
 def test_bounds_of_accounts_by_hand() -> None:

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from toolkit.archive import open as open_archive
-from toolkit.archive.refresh import ArchivedAnswer, append_answers
+from toolkit.archive.refresh import FetchedAnswer, append_answers
 from toolkit.archive.schemas import ANSWERS, SCHEMAS, RowOrigin, make_series
 from toolkit.archive.storage import ArchiveTables
 from toolkit.contract.operations import OPERATIONS
@@ -28,7 +28,7 @@ class ConcurrentWriter(ArchiveTables):
 
 
 def append_meta(tables: ArchiveTables, body: bytes) -> tuple[int, int]:
-    (done,) = append_answers(tables, [ArchivedAnswer(META, body, {}, ORIGIN)])
+    (done,) = append_answers(tables, [FetchedAnswer(META, body, {}, ORIGIN)])
     return done.rows, done.total
 
 

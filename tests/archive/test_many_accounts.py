@@ -5,7 +5,7 @@ from pathlib import Path
 import toolkit as tk
 from tests.archive.world import START, fill_session, make_fills
 from toolkit.archive import open as open_archive
-from toolkit.archive.coverage import Refreshed, log_entry, log_refreshes
+from toolkit.archive.coverage import RefreshResult, log_entry, log_refreshes
 from toolkit.archive.schemas import PULLS, RowOrigin, Series
 from toolkit.contract.operations import OPERATIONS
 
@@ -38,7 +38,7 @@ def test_log_entry_survives_concurrent_change(tmp_path: Path) -> None:
     tables = archive.tables
     log = tables.open_table(PULLS)
     tables.open_table(PULLS).alter.set_table_properties({"delta.checkpointInterval": "25"})
-    done = Refreshed("userFillsByTime", USERS[1], 0, 0, START, START + 1)
+    done = RefreshResult("userFillsByTime", USERS[1], 0, 0, START, START + 1)
     log_refreshes(tables, [log_entry(done, RowOrigin("test", True, 0))], log)
     assert archive.status()["subject"].tolist() == USERS[:2]
 

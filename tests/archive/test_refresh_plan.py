@@ -20,7 +20,7 @@ from toolkit.client import Session, connect
 from toolkit.contract.records import Fill
 from toolkit.contract.source_tables import AccountSnapshot, Sources
 from toolkit.local_service import InProcess, application_of
-from toolkit.service import Access, Key, build_store
+from toolkit.service import AcceptedKey, Access, build_store
 from toolkit.simulation import simulate
 from toolkit.times import MINUTE
 
@@ -76,7 +76,7 @@ class Exchange:
             fills=[(user, fill) for user, fill in self.fills if fill.time <= time],
             account_snapshots=[self._add_resting(snapshot) for snapshot in snapshots],
         )
-        application = application_of(build_store(sources), Access([Key("k", "key")]))
+        application = application_of(build_store(sources), Access([AcceptedKey("k", "key")]))
         transport = CountsRequests(InProcess(application))
         session = connect(
             "http://local",

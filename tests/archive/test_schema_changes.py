@@ -14,7 +14,7 @@ import toolkit as tk
 from tests.archive.world import START, USER, ChangedAnswers, archived_rows, fill_session, make_fills
 from toolkit.archive import Archive
 from toolkit.archive import open as open_archive
-from toolkit.archive.coverage import Refreshed, log_entry, log_refreshes
+from toolkit.archive.coverage import RefreshResult, log_entry, log_refreshes
 from toolkit.archive.read import read_texts
 from toolkit.archive.schemas import SCHEMAS, RowOrigin, Series, arrow_rows
 from toolkit.archive.storage import ArchiveTables
@@ -51,7 +51,8 @@ def older_archive(path: Path, texts: list[bytes]) -> Archive:
     tables.append_rows(tables.open_table("fills"), rows, counts=counts)
     last, count = json.loads(texts[-1])["time"], len(texts)
     log_refreshes(
-        tables, [log_entry(Refreshed("userFillsByTime", USER, count, count, START, last), ORIGIN)]
+        tables,
+        [log_entry(RefreshResult("userFillsByTime", USER, count, count, START, last), ORIGIN)],
     )
     return open_archive(path)
 

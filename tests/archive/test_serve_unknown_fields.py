@@ -25,7 +25,7 @@ from toolkit.contract.records import (
 )
 from toolkit.contract.source_tables import Approval, Sources
 from toolkit.local_service import InProcess, application_of
-from toolkit.service import Access, Key, build_store
+from toolkit.service import AcceptedKey, Access, build_store
 
 USER, BUILDER = "0x" + "a" * 40, "0x" + "b" * 40
 TIME = 1_756_684_800_000
@@ -67,7 +67,9 @@ META = {
 
 
 def sources_session(sources: Sources) -> Session:
-    application = application_of(build_store(sources), Access([Key("k", "k", add_ons="all")]))
+    application = application_of(
+        build_store(sources), Access([AcceptedKey("k", "k", add_ons="all")])
+    )
     return connect(
         "http://local",
         "k",

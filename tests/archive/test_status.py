@@ -15,7 +15,7 @@ import toolkit as tk
 from tests.archive.world import CANARY, START, USER, fill_session, make_fills
 from toolkit.archive import Archive
 from toolkit.archive import open as open_archive
-from toolkit.archive.coverage import Refreshed, log_entry, log_refreshes
+from toolkit.archive.coverage import RefreshResult, log_entry, log_refreshes
 from toolkit.archive.schemas import RowOrigin
 from toolkit.archive.storage import ArchiveTables
 from toolkit.cli.archive import archive_app
@@ -69,7 +69,7 @@ def test_status_counts_gaps(tmp_path: Path) -> None:
         at = FILLS[-1].time + hour * HOUR
         log_refreshes(
             archive.tables,
-            [log_entry(Refreshed("userFillsByTime", USER, 0, 300, at, at + 1), origin)],
+            [log_entry(RefreshResult("userFillsByTime", USER, 0, 300, at, at + 1), origin)],
         )
     assert archive.status()["gaps"].tolist() == [2]
     assert tk.provenance(archive.frame(tk.user_fills_by_time, USER))["complete"] == "no"
@@ -114,7 +114,7 @@ def market_session(hours: list[int], quarters: list[int], sums: int = 1) -> Sess
     """
     from toolkit.client import connect
     from toolkit.local_service import InProcess, application_of
-    from toolkit.service import Access, Key, build_store
+    from toolkit.service import AcceptedKey, Access, build_store
 
     funding = [
         FundingRow(
@@ -153,7 +153,7 @@ def market_session(hours: list[int], quarters: list[int], sums: int = 1) -> Sess
         slippage=slippage,
         approvals=[Approval(USER, OTHER, START - 1, 0, True)],
     )
-    application = application_of(build_store(sources), Access([Key("k", CANARY)]))
+    application = application_of(build_store(sources), Access([AcceptedKey("k", CANARY)]))
     return connect(
         "http://local",
         CANARY,

@@ -13,7 +13,7 @@ from toolkit.client import Session, connect
 from toolkit.contract.records import Fill
 from toolkit.contract.source_tables import Sources
 from toolkit.local_service import InProcess, application_of
-from toolkit.service import Access, Key, Store, build_store
+from toolkit.service import AcceptedKey, Access, Store, build_store
 
 USER = "0x" + "a" * 40
 START = 1_756_684_800_000
@@ -96,7 +96,7 @@ def fill_session(
 ) -> Session:
     """Return a session of a service with these fills for each of the users."""
     application = application_of(
-        fill_store(fills, users=users), Access([Key("k", key)]), inclusive=inclusive
+        fill_store(fills, users=users), Access([AcceptedKey("k", key)]), inclusive=inclusive
     )
     transport: httpx.BaseTransport = InProcess(application)
     session = connect(

@@ -16,7 +16,7 @@ from toolkit.client import Session
 from toolkit.contract.records import Fill
 from toolkit.contract.source_tables import Sources
 from toolkit.local_service import InProcess
-from toolkit.service import Access, Application, Key, Store, build_store, open_store
+from toolkit.service import AcceptedKey, Access, Application, Store, build_store, open_store
 from toolkit.service.http import HttpServer, bind_socket
 
 START = 1_756_684_800_000
@@ -73,7 +73,9 @@ def history_end(rows: int) -> int:
 def history_application(store: Store) -> Application:
     """Return the service of a store; its key is s3cret."""
     now = int(store.about["now_ms"])
-    return Application(store, Access([Key("all", "s3cret")]), now_ms=lambda: now, at_ms=lambda: 0)
+    return Application(
+        store, Access([AcceptedKey("all", "s3cret")]), now_ms=lambda: now, at_ms=lambda: 0
+    )
 
 
 def history_session(store: Store) -> Session:

@@ -28,7 +28,7 @@ from tests.archive.world import USER as FILLS_USER
 from tests.benchmarks.side_by_side import side_by_side
 from tests.benchmarks.test_frames import as_users_write_it, page_of_fills
 from toolkit import archive
-from toolkit.archive.coverage import Refreshed, log_entry, log_refreshes
+from toolkit.archive.coverage import RefreshResult, log_entry, log_refreshes
 from toolkit.archive.schemas import RowOrigin, Series, arrow_rows
 from toolkit.contract.operations import OPERATIONS
 from toolkit.contract.requests import request_body
@@ -125,7 +125,7 @@ def _million(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[bytes
         tables.append_rows(handle, arrow_rows(SERIES, texts, 0, done, ORIGIN), counts=counts)
         done += len(texts)
     log_refreshes(
-        tables, [log_entry(Refreshed("userFillsByTime", USER, done, done, 0, 2**41), ORIGIN)]
+        tables, [log_entry(RefreshResult("userFillsByTime", USER, done, done, 0, 2**41), ORIGIN)]
     )
     return path, pages
 
@@ -180,7 +180,7 @@ def test_one_account_of_many(
         parts = [rows.set_column(place, "_subject", pa.array([user] * each)) for user in some]
         counts = {f"userFillsByTime {user} from 0": each for user in some}
         tables.append_rows(handle, pa.concat_tables(parts), counts=counts)
-    entries = (Refreshed("userFillsByTime", user, each, each, 0, 2**41) for user in users[:30])
+    entries = (RefreshResult("userFillsByTime", user, each, each, 0, 2**41) for user in users[:30])
     log_refreshes(tables, [log_entry(entry, ORIGIN) for entry in entries])
     columns = ", ".join(name for name in rows.column_names if not name.startswith("_"))
     for state in ("as refreshed", "compacted"):

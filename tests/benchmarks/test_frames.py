@@ -52,7 +52,11 @@ import pytest
 
 from tests.benchmarks.side_by_side import Ratio, side_by_side
 from toolkit.contract.answers import decode
-from toolkit.contract.field_deviations import KNOWN_DEVIATIONS, Deviations, forget_deviations
+from toolkit.contract.field_deviations import (
+    KNOWN_DEVIATIONS,
+    AcceptedDeviations,
+    forget_deviations,
+)
 from toolkit.contract.operations import OPERATIONS
 from toolkit.contract.value_kinds import Numbers
 from toolkit.frames import Collector, Extra
@@ -230,7 +234,7 @@ def test_rows_with_unknown_fields(
     names = list(MORE)[: 3 if operation is FILLS else 1]  # a fill has three times as many fields
     strange = with_unknown(plain, names)
 
-    def read(page: bytes, known: dict[object, Deviations]) -> pd.DataFrame:
+    def read(page: bytes, known: dict[object, AcceptedDeviations]) -> pd.DataFrame:
         # Each page is read by the decoder that its own fields have made.
         KNOWN_DEVIATIONS.clear()
         KNOWN_DEVIATIONS.update(known)

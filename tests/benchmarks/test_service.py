@@ -22,7 +22,7 @@ import pytest
 from tests.benchmarks.side_by_side import Ratio
 from toolkit.contract.records import Fill
 from toolkit.contract.source_tables import Sources
-from toolkit.service import Access, Application, Key, Store, build_store
+from toolkit.service import AcceptedKey, Access, Application, Store, build_store
 
 ROWS, ACCOUNTS, PAGE = 500_000, 40, 2_000
 START = 1_756_684_800_000
@@ -127,7 +127,10 @@ def test_page_by_cursor_beside_sqlite(
     store: Store, columns: sqlite3.Connection, report: Callable[[Ratio], None]
 ) -> None:
     application = Application(
-        store, Access([Key("all", "s3cret")]), now_ms=lambda: START + 10**10, at_ms=lambda: 0
+        store,
+        Access([AcceptedKey("all", "s3cret")]),
+        now_ms=lambda: START + 10**10,
+        at_ms=lambda: 0,
     )
 
     def ours(user: str, time: int, tx: int) -> bytes:

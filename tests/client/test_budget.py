@@ -28,7 +28,7 @@ from toolkit.client.quota_window import SpendingWindow
 from toolkit.client.wire import budget_file
 from toolkit.contract.operations import OPERATIONS
 from toolkit.errors import LimitWarning
-from toolkit.service import Access, Application, Key, build_store
+from toolkit.service import AcceptedKey, Access, Application, build_store
 from toolkit.service.http import run_server
 from toolkit.simulation import simulate
 
@@ -379,7 +379,7 @@ print(json.dumps(tk.provenance(frame)))
 def test_processes_share_quota(tmp_path) -> None:
     """32 requests of 10 points need at least four minutes at 100 points a minute."""
     store = build_store(simulate(seed=7, size="tiny").sources)
-    access = Access([Key("one", CANARY, points_per_minute=QUOTA)])
+    access = Access([AcceptedKey("one", CANARY, points_per_minute=QUOTA)])
     at_ms = lambda: int(time.time() * 60_000)  # noqa: E731 - the clock, beside its comment above
     application = Application(store, access, now_ms=lambda: store.about["now_ms"], at_ms=at_ms)
     with run_server(application) as address:

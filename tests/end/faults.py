@@ -13,7 +13,7 @@ import httpx
 
 from toolkit.client import Session, connect
 from toolkit.local_service import InProcess, application_of
-from toolkit.service import Access, Application, Key, Store
+from toolkit.service import AcceptedKey, Access, Application, Store
 
 SECRET = "a-secret"
 
@@ -82,7 +82,7 @@ class Failing(httpx.BaseTransport):
 
 def served(store: Store, inclusive: bool) -> Application:
     """Return the service of a store."""
-    return application_of(store, Access([Key("test", SECRET)]), inclusive=inclusive)
+    return application_of(store, Access([AcceptedKey("test", SECRET)]), inclusive=inclusive)
 
 
 def failing(application: Application, share: float) -> tuple[Session, Failing]:

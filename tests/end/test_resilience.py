@@ -9,7 +9,7 @@ import pytest
 import toolkit as tk
 from toolkit.client import connect
 from toolkit.local_service import InProcess, application_of, simulated_store
-from toolkit.service.api_keys import Access, Key
+from toolkit.service.api_keys import AcceptedKey, Access
 from toolkit.simulation.output.live_state import DEPTH_HALF_LIFE_SECONDS
 
 
@@ -21,7 +21,7 @@ def test_archived_batches_have_known_half_life(tmp_path: Path) -> None:
     store = simulated_store(7, "tiny")
     moments = [store.about["now_ms"]]
     application = application_of(
-        store, Access([Key("t", "k")]), clock="live", now_ms=lambda: moments[0]
+        store, Access([AcceptedKey("t", "k")]), clock="live", now_ms=lambda: moments[0]
     )
     session = connect(
         "http://local",

@@ -13,7 +13,7 @@ from tests.worlds import world_of
 from toolkit.contract.records import Fill, Position
 from toolkit.contract.source_tables import Sources
 from toolkit.local_service import InProcess, application_of
-from toolkit.service import Access, Key, build_store
+from toolkit.service import AcceptedKey, Access, build_store
 from toolkit.simulation import World
 from toolkit.simulation.markets import PERPS
 
@@ -142,7 +142,7 @@ def test_states_without_trade_sizes_keep_others() -> None:
     whole, lacking = (
         tk.connect("http://local", "secret", transport=InProcess(application), default=False)
         for application in (
-            application_of(build_store(sources), Access([Key("k", "secret")]))
+            application_of(build_store(sources), Access([AcceptedKey("k", "secret")]))
             for sources in (world.sources, drop_trade_sizes(world.sources))
         )
     )

@@ -19,7 +19,7 @@ from toolkit.contract.dexes import NATIVE_ALIASES
 from toolkit.contract.operations import OPERATIONS
 from toolkit.contract.requests import request_points
 from toolkit.local_service import InProcess, application_of, simulated_store
-from toolkit.service import Access, Key
+from toolkit.service import AcceptedKey, Access
 
 ALIASES = sorted(NATIVE_ALIASES)
 BY_ALIAS = pytest.mark.parametrize("alias", ALIASES)
@@ -180,7 +180,7 @@ def test_service_charges_known_costs(strict: bool, costs: dict[int, int]) -> Non
     store = simulated_store(7, "tiny", strict=strict)
     for users, cost in costs.items():
         for quota, refused in ((cost - 1, True), (cost, False)):
-            access = Access([Key("desk", "secret", points_per_minute=quota)])
+            access = Access([AcceptedKey("desk", "secret", points_per_minute=quota)])
             result = connect(
                 "http://local",
                 "secret",
@@ -214,7 +214,7 @@ def test_local_snapshots_are_unlimited(session: tk.Session) -> None:
 
 
 def test_service_limits_snapshots() -> None:
-    access = Access([Key("desk", "secret", points_per_minute=5_000)])
+    access = Access([AcceptedKey("desk", "secret", points_per_minute=5_000)])
     application = application_of(simulated_store(7, "tiny"), access)
     headers = {"authorization": "Bearer secret"}
     body = json.dumps({"type": "perpTwapSnapshots", "market_names": ["ALL"]}).encode()
@@ -300,7 +300,7 @@ def test_sixth_snapshot_waits() -> None:
         "secret",
         points_per_minute=5_000,
         transport=InProcess(
-            application_of(simulated_store(7, "tiny"), Access([Key("k", "secret")]))
+            application_of(simulated_store(7, "tiny"), Access([AcceptedKey("k", "secret")]))
         ),
         clock=clock,
         sleep=clock.sleep,

@@ -6,7 +6,7 @@ import pytest
 
 from toolkit.contract.operations import OPERATIONS
 from toolkit.errors import InvalidKey, RateLimited
-from toolkit.service import Access, Key, KeysUnreadable, read_keys
+from toolkit.service import AcceptedKey, Access, KeysUnreadable, read_keys
 
 HASH = hashlib.sha256(b"hush").hexdigest()
 GOOD = """
@@ -27,8 +27,8 @@ def test_keys_file_becomes_keys(tmp_path: Path) -> None:
     file = tmp_path / "keys.toml"
     file.write_text(GOOD)
     assert read_keys(file) == [
-        Key("all", "one", "all", None),
-        Key("some", "two", frozenset({"currentDepth"}), 5000),
+        AcceptedKey("all", "one", "all", None),
+        AcceptedKey("some", "two", frozenset({"currentDepth"}), 5000),
     ]
 
 
@@ -78,7 +78,7 @@ def test_unreadable_keys_file_is_refused(tmp_path: Path) -> None:
         read_keys(tmp_path / "bytes.toml")
 
 
-def refusal_of(access: Access, key: Key, type: str, at_ms: int) -> float | None:
+def refusal_of(access: Access, key: AcceptedKey, type: str, at_ms: int) -> float | None:
     """Return the seconds to wait if a request is refused, else None."""
     try:
         access.charge(key, 2, at_ms=at_ms, operation=OPERATIONS[type])
@@ -89,7 +89,7 @@ def refusal_of(access: Access, key: Key, type: str, at_ms: int) -> float | None:
 
 def test_snapshots_have_own_limit() -> None:
     """Five calls in ten minutes for each operation; docs/live_service.md, section 8."""
-    key = Key("desk", "secret", points_per_minute=5_000)
+    key = AcceptedKey("desk", "secret", points_per_minute=5_000)
     access = Access([key])
     times = [0, 1_000, 2_000, 3_000, 300_000]
     assert [refusal_of(access, key, "perpTwapSnapshots", at) for at in times] == [None] * 5
@@ -106,7 +106,7 @@ def test_snapshots_have_own_limit() -> None:
 
 
 def test_refused_snapshot_costs_nothing() -> None:
-    key = Key("desk", "secret", points_per_minute=12)
+    key = AcceptedKey("desk", "secret", points_per_minute=12)
     access = Access([key])
     for _ in range(5):
         access.charge(key, 2, at_ms=0, operation=OPERATIONS["perpTwapSnapshots"])
@@ -115,7 +115,7 @@ def test_refused_snapshot_costs_nothing() -> None:
 
 
 def test_key_without_quota_has_no_limit() -> None:
-    key = Key("mine", "secret")
+    key = AcceptedKey("mine", "secret")
     access = Access([key])
     assert [refusal_of(access, key, "perpTwapSnapshots", 0) for _ in range(20)] == [None] * 20
 
@@ -135,7 +135,10 @@ def basic(text: str) -> str:
 )
 def test_basic_password_is_a_key(headers: dict[str, str]) -> None:
     """Clients that set no header send the password of an address (section 9)."""
-    assert Access([Key("first", "one"), Key("second", "two")]).find_key(headers).name == "first"
+    assert (
+        Access([AcceptedKey("first", "one"), AcceptedKey("second", "two")]).find_key(headers).name
+        == "first"
+    )
 
 
 @pytest.mark.parametrize(
@@ -143,4 +146,4 @@ def test_basic_password_is_a_key(headers: dict[str, str]) -> None:
 )
 def test_basic_without_key_is_refused(header: str) -> None:
     with pytest.raises(InvalidKey):
-        Access([Key("first", "one")]).find_key({"authorization": header})
+        Access([AcceptedKey("first", "one")]).find_key({"authorization": header})

@@ -13,7 +13,15 @@ import zstandard
 import toolkit as tk
 from toolkit.contract.compression import decompress
 from toolkit.local_service import InProcess, application_of
-from toolkit.service import Access, Application, Key, Response, ServiceLimits, Store, build_store
+from toolkit.service import (
+    AcceptedKey,
+    Access,
+    Application,
+    Response,
+    ServiceLimits,
+    Store,
+    build_store,
+)
 from toolkit.simulation import World
 from toolkit.times import SECOND
 
@@ -23,7 +31,7 @@ KEY = {"authorization": "Bearer s3cret"}
 @pytest.fixture
 def application(store: Store) -> Application:
     return Application(
-        store, Access([Key("all", "s3cret")]), now_ms=lambda: 10**13, at_ms=lambda: 0
+        store, Access([AcceptedKey("all", "s3cret")]), now_ms=lambda: 10**13, at_ms=lambda: 0
     )
 
 
@@ -178,7 +186,9 @@ class Running(NamedTuple):
 
 def run_on(store: Store, clock: Literal["fixed", "live"] = "live") -> Running:
     hand = Hand(store.about["now_ms"])
-    application = application_of(store, Access([Key("all", "s3cret")]), clock=clock, now_ms=hand)
+    application = application_of(
+        store, Access([AcceptedKey("all", "s3cret")]), clock=clock, now_ms=hand
+    )
     session = tk.connect(
         "http://local",
         "s3cret",

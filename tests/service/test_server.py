@@ -22,7 +22,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolkit.contract.source_tables import Sources
-from toolkit.service import Access, Application, Key, ServiceLimits, Store, build_store
+from toolkit.service import AcceptedKey, Access, Application, ServiceLimits, Store, build_store
 from toolkit.service.http import HttpServer, RefusalSchedule, bind_socket, run_server
 from toolkit.service.request_queue import RequestQueue
 
@@ -108,7 +108,7 @@ def serve(empty: Store) -> Serve:
 def make_application(store: Store, access: Access | None = None, **limits: Any) -> Application:
     return Application(
         store,
-        access or Access([Key("all", "s3cret")]),
+        access or Access([AcceptedKey("all", "s3cret")]),
         now_ms=lambda: 10**12,
         at_ms=lambda: 0,
         limits=replace(ServiceLimits(), **limits),
@@ -622,10 +622,10 @@ class SlowAccess(Access):
     """Access whose charges wait for the test."""
 
     def __init__(self) -> None:
-        super().__init__([Key("all", "s3cret")])
+        super().__init__([AcceptedKey("all", "s3cret")])
         self.arrived, self.go_on = threading.Semaphore(0), threading.Event()
 
-    def charge(self, key: Key, points: int, **facts: Any) -> None:
+    def charge(self, key: AcceptedKey, points: int, **facts: Any) -> None:
         if points:
             self.arrived.release()
             assert self.go_on.wait(10)

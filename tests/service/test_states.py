@@ -13,7 +13,7 @@ from tests.service.conftest import Asker
 from toolkit.contract.operations import OPERATIONS
 from toolkit.contract.snapshots import decode
 from toolkit.contract.source_tables import Auction, DailyReward, Sources
-from toolkit.service import Access, Key, build_store
+from toolkit.service import AcceptedKey, Access, build_store
 from toolkit.service.answer_documents import weekly_aprs
 from toolkit.service.answers.auctions import auction_status
 from toolkit.simulation import World
@@ -24,7 +24,7 @@ MONDAY = to_ms("2025-09-29")
 
 
 def asker_over(sources: Sources) -> Asker:
-    return Asker(build_store(sources), Access([Key("all", "s3cret")]), sources.now_ms)
+    return Asker(build_store(sources), Access([AcceptedKey("all", "s3cret")]), sources.now_ms)
 
 
 def empty(**tables: Any) -> Asker:

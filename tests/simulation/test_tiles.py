@@ -17,7 +17,7 @@ from toolkit.contract.operations import OPERATIONS
 from toolkit.contract.snapshots import decode
 from toolkit.contract.source_tables import Sources
 from toolkit.rules.directions import NOT_TRADED
-from toolkit.service import Access, Key, Store, build_store
+from toolkit.service import AcceptedKey, Access, Store, build_store
 from toolkit.simulation import TiledExchange, World, draw_tiles, simulate
 
 COUNT = 2
@@ -68,7 +68,7 @@ def tile_askers(worlds: list[World]) -> list[Asker]:
 
 
 def _asker(store: Store) -> Asker:
-    return Asker(store, Access([Key("all", "s3cret")]), store.about["now_ms"])
+    return Asker(store, Access([AcceptedKey("all", "s3cret")]), store.about["now_ms"])
 
 
 def assert_same_bytes(tiled_asker: Asker, tile_asker: Asker, type: str, **fields: Any) -> bytes:

@@ -31,8 +31,8 @@ def results(session: tk.Session, archive: tk.archive.Archive, frame: pd.DataFram
     # What a call returns has a public name, so that users can annotate it.
     assert_type(tk.plan(tk.user_fills, USER), tk.Plan)
     assert_type(tk.provenance(frame), tk.Provenance)
-    assert_type(archive.ingest(frame), tk.archive.Ingested)
-    assert_type(archive.refresh(tk.user_fills_by_time, USER, start="7d"), tk.archive.Refreshed)
+    assert_type(archive.ingest(frame), tk.archive.IngestResult)
+    assert_type(archive.refresh(tk.user_fills_by_time, USER, start="7d"), tk.archive.RefreshResult)
     assert_type(tk.raw(tk.meta, dex="flx"), object)
     if session.world is not None:
         assert_type(session.world["users"], list[str])

@@ -11,13 +11,13 @@ The layers, from the top:
 """
 
 from toolkit.archive.archive import Archive, open
-from toolkit.archive.coverage import Refreshed
-from toolkit.archive.ingest import Ingested
+from toolkit.archive.coverage import RefreshResult
+from toolkit.archive.ingest import IngestResult
 from toolkit.archive.refresh_plan import RefreshPlan
 from toolkit.archive.serve import world_of
 from toolkit.archive.verify import Finding
 from toolkit.public_names import publish_names
 
-__all__ = ["Archive", "Finding", "Ingested", "RefreshPlan", "Refreshed", "open", "world_of"]
+__all__ = ["Archive", "Finding", "IngestResult", "RefreshPlan", "RefreshResult", "open", "world_of"]
 
 publish_names(__name__)

@@ -13,11 +13,11 @@ import pandas as pd
 
 from toolkit.archive.compaction import compact_table
 from toolkit.archive.coverage import (
-    Refreshed,
+    RefreshResult,
     summarize_series,
     summarize_tables,
 )
-from toolkit.archive.ingest import Ingested, ingest_bulk, ingest_frame, ingest_recordings
+from toolkit.archive.ingest import IngestResult, ingest_bulk, ingest_frame, ingest_recordings
 from toolkit.archive.read import Engine, read_frames, scan_table
 from toolkit.archive.refresh import ROWS_PER_COMMIT, is_fatal, prepare_refresh, refresh_all
 from toolkit.archive.refresh_plan import ALL_TOKENS, RefreshPlan, make_refresh_plan
@@ -50,12 +50,12 @@ if TYPE_CHECKING:
 
 __all__ = ["Archive", "open", "open_existing"]
 
-Frames = TypeVar("Frames", pd.DataFrame, tuple[pd.DataFrame, ...])
+FrameResult = TypeVar("FrameResult", pd.DataFrame, tuple[pd.DataFrame, ...])
 
 _FROZEN_PATH: Final = re.compile(r"(?P<location>.+)@(?P<id>f[0-9a-f]{16})")
 
 
-class _Rows(TypedDict, total=False):
+class _ScanArguments(TypedDict, total=False):
     """The arguments of `Archive.scan` that select rows and columns."""
 
     operation: str | Callable[..., object] | None
@@ -98,7 +98,7 @@ class Archive:
         session: Session | None = None,
         rows_per_commit: int = ROWS_PER_COMMIT,
         **named: object,
-    ) -> Refreshed:
+    ) -> RefreshResult:
         """Fetch what is missing, and append it.
 
         For a history (fills, funding, orders, ledger, slippage) only the missing part of the range
@@ -121,7 +121,7 @@ class Archive:
 
         Returns
         -------
-        Refreshed
+        RefreshResult
             The number of new rows; ``history`` has remarks about data that the service lacks for
             the range, or may lack. A remark that the caller may not expect is also a
             `HistoryWarning`, as in fetching.
@@ -151,7 +151,7 @@ class Archive:
         executor: Executor | ClusterClient | None = None,
         rows_per_commit: int = ROWS_PER_COMMIT,
         **named: object,
-    ) -> list[Refreshed]:
+    ) -> list[RefreshResult]:
         """Refresh one operation for many accounts, builders, validators, coins or dexes.
 
         The rows of many subjects share a commit, so thousands of subjects make few files. The state
@@ -175,7 +175,7 @@ class Archive:
 
         Returns
         -------
-        list of Refreshed
+        list of RefreshResult
             In the order of the subjects.
 
         Raises
@@ -204,7 +204,7 @@ class Archive:
             for subject, request in requests.items()
         }
         failed = {name: error for name, error in every.items() if isinstance(error, ToolkitError)}
-        done = [outcome for outcome in every.values() if isinstance(outcome, Refreshed)]
+        done = [outcome for outcome in every.values() if isinstance(outcome, RefreshResult)]
         if failed:
             first, others = next(iter(failed)), len(done)
             rest = f"; the other {others:,} {'is' if others == 1 else 'are'} archived"
@@ -269,7 +269,7 @@ class Archive:
         every = None if users is None else list(users)
         return make_refresh_plan(self.tables, operation, every, start_ms)
 
-    def ingest(self, what: str | Path | pd.DataFrame) -> Ingested:
+    def ingest(self, what: str | Path | pd.DataFrame) -> IngestResult:
         """Append rows that were fetched before: recorded answers, or the frame of a history.
 
         Parameters
@@ -284,7 +284,7 @@ class Archive:
 
         Returns
         -------
-        Ingested
+        IngestResult
             ``kept``: new rows by file or series; ``left``: why a file was left out, for example
             because rows may be missing between it and the archived rows.
 
@@ -314,7 +314,7 @@ class Archive:
         columns: Mapping[str, str] | None = None,
         source: str | None = None,
         progress: Callable[[int], object] | None = None,
-    ) -> Ingested:
+    ) -> IngestResult:
         """Append the rows of many accounts from Parquet files, such as a published bulk history.
 
         The files must have all rows of every account between `start` and `end`. The accounts may be
@@ -341,7 +341,7 @@ class Archive:
 
         Returns
         -------
-        Ingested
+        IngestResult
             ``kept``: new rows by series; ``left``: why the rows of a subject were left out.
 
         Raises
@@ -360,14 +360,14 @@ class Archive:
     @overload
     def frame(
         self,
-        what: Callable[..., Frames],
+        what: Callable[..., FrameResult],
         *arguments: object,
         start: Time | None = None,
         end: Time | None = None,
         numbers: Numbers = "float",
         extra: Extra = "drop",
         **named: object,
-    ) -> Frames: ...
+    ) -> FrameResult: ...
 
     @overload
     def frame(
@@ -430,17 +430,25 @@ class Archive:
         record: str | type[Record],
         *,
         engine: Literal["duckdb"] = "duckdb",
-        **rows: Unpack[_Rows],
+        **rows: Unpack[_ScanArguments],
     ) -> "DuckDBPyRelation": ...
 
     @overload
     def scan(
-        self, record: str | type[Record], *, engine: Literal["polars"], **rows: Unpack[_Rows]
+        self,
+        record: str | type[Record],
+        *,
+        engine: Literal["polars"],
+        **rows: Unpack[_ScanArguments],
     ) -> "LazyFrame": ...
 
     @overload
     def scan(
-        self, record: str | type[Record], *, engine: Literal["pandas"], **rows: Unpack[_Rows]
+        self,
+        record: str | type[Record],
+        *,
+        engine: Literal["pandas"],
+        **rows: Unpack[_ScanArguments],
     ) -> pd.DataFrame: ...
 
     @overload
@@ -450,7 +458,7 @@ class Archive:
         *,
         engine: Literal["spark"],
         session: "SparkSession",
-        **rows: Unpack[_Rows],
+        **rows: Unpack[_ScanArguments],
     ) -> "SparkFrame": ...
 
     def scan(

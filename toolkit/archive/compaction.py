@@ -59,7 +59,7 @@ __all__ = [
 Action = Mapping[str, Any]
 """A file of a table, with its statistics, from the table's log."""
 
-Key = tuple[Any, ...]
+SortKey = tuple[Any, ...]
 
 _SORTED_PREFIX: Final = "sorted-"  # of the names of files that compaction wrote
 _COUNTER: Final = "compaction"
@@ -349,7 +349,7 @@ class KeySample:
     def __init__(self, part_rows: int) -> None:
         self.part_rows = part_rows
         self._step = max(1, part_rows // _SAMPLES_IN_PART)
-        self._keys: list[Key] = []
+        self._keys: list[SortKey] = []
         self._per_part = max(1, part_rows // self._step)
         self._seen = 0
 
@@ -359,7 +359,7 @@ class KeySample:
         self._seen += keys.num_rows
         self._keys += zip(*taken.to_pydict().values(), strict=True)
 
-    def split_keys(self) -> list[Key]:
+    def split_keys(self) -> list[SortKey]:
         """Return the first key of each part but the first."""
         return list(dict.fromkeys(sorted(self._keys)[self._per_part :: self._per_part]))
 
@@ -419,7 +419,7 @@ class ExternalSort:
         rows = self._sort(self._take_pending())
         columns = [rows[name] for name in self._key[: len(self._splits[0])]]
 
-        def key_at(position: int) -> Key:
+        def key_at(position: int) -> SortKey:
             return tuple(column[position].as_py() for column in columns)
 
         # The parts ascend like the rows, so each has a slice of the rows.

@@ -41,7 +41,7 @@ from toolkit.times import to_ms
 
 __all__ = [
     "LogEntries",
-    "Refreshed",
+    "RefreshResult",
     "RowSpan",
     "Run",
     "complete_ranges",
@@ -141,7 +141,7 @@ def _note_runs(runs: Sequence[Run]) -> str | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Refreshed:
+class RefreshResult:
     """The result of a refresh.
 
     Attributes
@@ -169,7 +169,7 @@ class Refreshed:
 
 
 def log_entry(
-    done: Refreshed, origin: RowOrigin, breaks: BreakLog | None = None, runs: Sequence[Run] = ()
+    done: RefreshResult, origin: RowOrigin, breaks: BreakLog | None = None, runs: Sequence[Run] = ()
 ) -> dict[str, Any]:
     """Return the entry of a refresh for the refresh log: range, rows, and where rows are missing.
 

@@ -20,7 +20,7 @@ import pyarrow.dataset as ds
 
 from toolkit.archive.coverage import (
     LogEntries,
-    Refreshed,
+    RefreshResult,
     Run,
     contradictory_ranges,
     count_logged_rows,
@@ -430,11 +430,11 @@ class HistoryPull:
             self.breaks.add(portion.breaks)
         return sum(portion.rows.num_rows for portion in portions)
 
-    def refreshed(self) -> Refreshed:
+    def refreshed(self) -> RefreshResult:
         """Return the result, after all portions are committed."""
         series, total = self.request.series, sum(self.lengths.values())
         times = (self.start_ms, self.until_ms)
-        return Refreshed(series.operation.type, series.subject, self.new_rows, total, *times)
+        return RefreshResult(series.operation.type, series.subject, self.new_rows, total, *times)
 
     @property
     def runs(self) -> list[Run]:

@@ -31,7 +31,7 @@ import pyarrow.parquet as pq
 
 from toolkit.archive.compaction import ExternalSort, KeySample
 from toolkit.archive.coverage import (
-    Refreshed,
+    RefreshResult,
     Run,
     log_entry,
     log_refreshes,
@@ -40,7 +40,7 @@ from toolkit.archive.coverage import (
     read_series_log,
 )
 from toolkit.archive.history_pull import RunOverlap, checked_columns, count_run_rows, read_runs
-from toolkit.archive.refresh import ArchivedAnswer, append_answers
+from toolkit.archive.refresh import FetchedAnswer, append_answers
 from toolkit.archive.schemas import (
     RowOrigin,
     Series,
@@ -56,7 +56,7 @@ from toolkit.archive.schemas import (
 )
 from toolkit.archive.storage import ArchiveTables, retry_append
 from toolkit.completeness.row_checks import BreakLog, HistoryChecks
-from toolkit.contract.answers import decode
+from toolkit.contract.answers import RowKey, decode
 from toolkit.contract.columns import Column, table_columns
 from toolkit.contract.operations import OPERATIONS, Operation
 from toolkit.contract.paging import PageReader, key_getter
@@ -66,13 +66,11 @@ from toolkit.errors import ArchiveError, CommitConflict, HistoryMismatch, Incomp
 from toolkit.frames import provenance
 from toolkit.times import to_iso, to_ms
 
-__all__ = ["BulkWriter", "Ingested", "ingest_bulk", "ingest_frame", "ingest_recordings"]
+__all__ = ["BulkWriter", "IngestResult", "ingest_bulk", "ingest_frame", "ingest_recordings"]
 
 _INGESTED: Final = (".json", ".parquet")
 _ROWS_AT_ONCE: Final = 50_000
 _PART_NAMES: Final = frozenset({"start", "end", "cursor", "page_size"})
-
-Key = tuple[Any, ...]
 
 _PLACE: Final = "_place"  # of a row in the files
 _TIME: Final = pa.timestamp("ms", "UTC")
@@ -88,8 +86,8 @@ class RowBlock:
 
     series: Series
     texts: Sequence[bytes]  # the JSON text of each row
-    keys: Sequence[Key]  # the key of each row, ascending
-    after: Key | None  # the cursor after which they come; None if they begin at a time
+    keys: Sequence[RowKey]  # the key of each row, ascending
+    after: RowKey | None  # the cursor after which they come; None if they begin at a time
     start: int
     until: int
     rows: pa.Table | None = None  # the same rows from `table_rows`, if they were made from columns
@@ -169,7 +167,7 @@ class RowBlock:
             overlap.check_matched()
         return new
 
-    def _contains_group(self, key: Key) -> bool:
+    def _contains_group(self, key: RowKey) -> bool:
         """Return whether the block has every row of this key and of later keys, up to its end.
 
         A service may repeat the rows of the cursor, or begin after them. If the first row of the
@@ -181,7 +179,7 @@ class RowBlock:
 
 
 def _make_block(
-    series: Series, texts: Sequence[bytes], keys: Sequence[Key], parameters: Mapping[str, Any]
+    series: Series, texts: Sequence[bytes], keys: Sequence[RowKey], parameters: Mapping[str, Any]
 ) -> RowBlock:
     if any(later < earlier for earlier, later in itertools.pairwise(keys)):
         raise ArchiveError(f"{series.name}: the rows do not ascend in time. Sort them by time")
@@ -204,7 +202,7 @@ def _page_limit(operation: Operation, parameters: Mapping[str, Any]) -> int | No
     return requested if page.most is None else min(requested, page.most)
 
 
-class Ingested(TypedDict):
+class IngestResult(TypedDict):
     """What was ingested: a dict.
 
     Attributes
@@ -219,7 +217,7 @@ class Ingested(TypedDict):
     left: dict[str, str]
 
 
-class _Recording(msgspec.Struct):
+class _RecordedAnswer(msgspec.Struct):
     """A recorded answer: a request, and what the service answered."""
 
     request: dict[str, Any]
@@ -228,7 +226,7 @@ class _Recording(msgspec.Struct):
     left_out: int = 0
 
 
-def ingest_recordings(tables: ArchiveTables, path: Path) -> Ingested:
+def ingest_recordings(tables: ArchiveTables, path: Path) -> IngestResult:
     """Append the recorded answers and frames in a file or folder; see `Archive.ingest`."""
     files = [path]
     if path.is_dir():
@@ -255,7 +253,7 @@ def ingest_recordings(tables: ArchiveTables, path: Path) -> Ingested:
 def _ingest_file(tables: ArchiveTables, file: Path) -> int:
     """Append one recorded answer, and return the number of new rows."""
     try:
-        recording = msgspec.json.decode(file.read_bytes(), type=_Recording)
+        recording = msgspec.json.decode(file.read_bytes(), type=_RecordedAnswer)
     except msgspec.MsgspecError as error:
         raise ArchiveError(
             "the file is not a recorded answer, which is a JSON object with request and response: "
@@ -296,7 +294,7 @@ def _ingest_file(tables: ArchiveTables, file: Path) -> int:
             f"{series.name}: the recorded page has the maximum of {limit} rows, so earlier rows "
             "may be missing. Refresh the archive instead of ingesting the page"
         )
-    (done,) = append_answers(tables, [ArchivedAnswer(series, body, {}, origin)])
+    (done,) = append_answers(tables, [FetchedAnswer(series, body, {}, origin)])
     return done.rows
 
 
@@ -332,7 +330,7 @@ class _FetchedFrame:
             yield pa.table({name: pa.Array.from_pandas(part[name]) for name in columns})
 
 
-def ingest_frame(tables: ArchiveTables, source: pd.DataFrame | Path) -> Refreshed:
+def ingest_frame(tables: ArchiveTables, source: pd.DataFrame | Path) -> RefreshResult:
     """Append a fetched history, or the Parquet file of one; see `Archive.ingest`.
 
     The rows are committed in portions, and their range is logged at the end. If the process is
@@ -378,7 +376,7 @@ def ingest_frame(tables: ArchiveTables, source: pd.DataFrame | Path) -> Refreshe
 
 def _append_block(
     tables: ArchiveTables, block: RowBlock, origin: RowOrigin, *, is_last: bool = True
-) -> Refreshed | None:
+) -> RefreshResult | None:
     """Append the rows of a block that are not archived to the last run, or as the first run.
 
     Return None if the block comes before the archived rows, and others follow. Raise an
@@ -404,7 +402,9 @@ def _append_block(
     counts = replace(run, rows=run.rows + len(new)).counters(series)
     tables.append_rows(handle, rows, counts=counts, notes={"series": series.name})
     total = sum(known.rows for known in runs) + len(new)
-    return Refreshed(series.operation.type, series.subject, len(new), total, run.start, block.until)
+    return RefreshResult(
+        series.operation.type, series.subject, len(new), total, run.start, block.until
+    )
 
 
 def ingest_bulk(
@@ -415,7 +415,7 @@ def ingest_bulk(
     times: tuple[int, int],
     origin: RowOrigin,
     progress: Callable[[int], object] | None = None,
-) -> Ingested:
+) -> IngestResult:
     """Append the rows of many accounts; see `Archive.ingest_bulk`."""
     files = _BulkFiles(path, operation, columns, times, origin)
     sample = KeySample(_ROWS_AT_ONCE)
@@ -636,7 +636,7 @@ class BulkWriter:
             if self._lengths is None or self._lengths.get(name, {}) != ours:
                 raise CommitConflict(name)
 
-    def log_ranges(self) -> Ingested:
+    def log_ranges(self) -> IngestResult:
         """Log the range of each subject; return ``kept`` and ``left``, as `Archive.ingest`."""
         entries, kept = [], {}
         for subject, runs in self._runs.items():
@@ -646,7 +646,7 @@ class BulkWriter:
             if subject in self._left:
                 continue
             total, new = sum(run.rows for run in runs), self._new_rows[subject]
-            done = Refreshed(self._operation.type, subject, new, total, *self._times)
+            done = RefreshResult(self._operation.type, subject, new, total, *self._times)
             entries.append(log_entry(done, self._origin, self._breaks.get(subject), runs))
             kept[f"{self._operation.type} {subject}"] = new
         if entries:

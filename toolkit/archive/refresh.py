@@ -31,7 +31,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from toolkit.archive.coverage import Refreshed, log_entry, log_refreshes, read_log, read_series_log
+from toolkit.archive.coverage import (
+    RefreshResult,
+    log_entry,
+    log_refreshes,
+    read_log,
+    read_series_log,
+)
 from toolkit.archive.history_pull import (
     HistoryPull,
     PulledRows,
@@ -75,7 +81,7 @@ from toolkit.times import to_ms
 
 __all__ = [
     "ROWS_PER_COMMIT",
-    "ArchivedAnswer",
+    "FetchedAnswer",
     "append_answers",
     "is_fatal",
     "prepare_refresh",
@@ -92,7 +98,7 @@ _BYTES_PER_COMMIT: Final = 32 * 2**20  # of answers
 _SECONDS_TO_STOP: Final = 5
 _ANSWER_HEADERS: Final = ("content-type", "content-encoding", "x-payload-format", "x-compression")
 
-Outcome = tuple[RefreshRequest, Refreshed | ToolkitError]
+RefreshOutcome = tuple[RefreshRequest, RefreshResult | ToolkitError]
 """A request, and its result or why it failed."""
 NextCall = tuple[Callable[..., Any], Mapping[str, Any]]
 """A function and its arguments."""
@@ -135,7 +141,7 @@ def refresh_all(
     session: Session,
     rows_per_commit: int = ROWS_PER_COMMIT,
     executor: Executor | ClusterClient | None = None,
-) -> Iterator[Outcome]:
+) -> Iterator[RefreshOutcome]:
     """Refresh series of one operation, and yield the outcome of each when it is archived.
 
     After an error that every other series would have, too, no further series is refreshed. An
@@ -200,7 +206,7 @@ class _Refresh:
         self.new_rows = 0
         self.held_warnings: dict[str, None] = {}  # of all series, for one warning at the end
 
-    def run(self, executor: Executor | ClusterClient | None) -> Iterator[Outcome]:
+    def run(self, executor: Executor | ClusterClient | None) -> Iterator[RefreshOutcome]:
         """Yield the outcome of each series."""
         with self.session.show_progress(f"archive {self.operation.type}") as count_rows:
             try:
@@ -229,7 +235,7 @@ class _Refresh:
         """Return whether the results are enough for a commit."""
         raise NotImplementedError
 
-    def commit_results(self) -> Iterator[Outcome]:
+    def commit_results(self) -> Iterator[RefreshOutcome]:
         """Commit all results, and yield the outcomes of the finished series."""
         raise NotImplementedError
 
@@ -250,8 +256,8 @@ class _Refresh:
         return sorted(finished, key=lambda state: self._places[state.request.series.name])
 
     def announce_remarks(
-        self, done: Refreshed, request: Request, remarks: Sequence[Remark], frame: pd.DataFrame
-    ) -> Refreshed:
+        self, done: RefreshResult, request: Request, remarks: Sequence[Remark], frame: pd.DataFrame
+    ) -> RefreshResult:
         """Warn as fetching does, and return the result with the remarks."""
         every = [*remarks, *answer_remarks(request, [frame])]
         if self.is_single:
@@ -266,7 +272,7 @@ class _Refresh:
 
     def _use_workers(
         self, workers: Workers, count_rows: Callable[[int], object]
-    ) -> Iterator[Outcome]:
+    ) -> Iterator[RefreshOutcome]:
         try:
             yield from self._make_calls(workers, _CALLS_AT_ONCE, count_rows)
         except KeyboardInterrupt:
@@ -281,7 +287,7 @@ class _Refresh:
 
     def _make_calls(
         self, workers: Workers | _CallsHere, at_once: int, count_rows: Callable[[int], object] = int
-    ) -> Iterator[Outcome]:
+    ) -> Iterator[RefreshOutcome]:
         while self.waiting or self.running or self.finished:
             while self.waiting and len(self.running) < at_once:
                 self._begin_call(workers)
@@ -384,7 +390,7 @@ class _HistoryRefresh(_Refresh):
         is_large = sum(portion.rows.num_rows for portion in pending) >= self.rows_per_commit
         return is_large or len(self.finished) >= _SERIES_PER_COMMIT
 
-    def commit_results(self) -> Iterator[Outcome]:
+    def commit_results(self) -> Iterator[RefreshOutcome]:
         """Commit the portions, then the entries of the finished histories in the refresh log."""
         self.keep_results()
         finished = self.take_finished()
@@ -485,7 +491,7 @@ class _HistoryRefresh(_Refresh):
                 f"{self._tries} tries. Refresh again when they are done"
             )
 
-    def _announce(self, history: HistoryPull) -> Refreshed:
+    def _announce(self, history: HistoryPull) -> RefreshResult:
         """Return the result of a history with remarks about what the service does not have."""
         request, done, series = history.request, history.refreshed(), history.request.series
         has_start = request.start_ms is not None
@@ -517,7 +523,7 @@ def _archived_rows(tables: ArchiveTables, series: Series, total: int) -> pd.Data
 
 
 @dataclass(frozen=True, slots=True)
-class ArchivedAnswer:
+class FetchedAnswer:
     """An answer to archive, and what was asked."""
 
     series: Series
@@ -543,7 +549,7 @@ class _AnswerPull:
     def __init__(self, request: RefreshRequest, session: Session) -> None:
         self.request = request
         self.origin = RowOrigin(session.label, session.simulated, session.now_ms())
-        self.answer: ArchivedAnswer | None = None
+        self.answer: FetchedAnswer | None = None
         self.error: ToolkitError | None = None
 
 
@@ -562,7 +568,7 @@ class _AnswerRefresh(_Refresh):
     def take_result(self, state: _AnswerPull, result: object) -> int:
         """Check that an answer is the one that was asked, and keep it."""
         series = state.request.series
-        if not isinstance(result, ArchivedAnswer):
+        if not isinstance(result, FetchedAnswer):
             raise TypeError(
                 f"{series.name}: the executor returned {type_text(result)}, not the answer of this "
                 "call"
@@ -580,7 +586,7 @@ class _AnswerRefresh(_Refresh):
         size = sum(len(state.answer.body) for state in self.finished if state.answer)
         return size >= _BYTES_PER_COMMIT or len(self.finished) >= _SERIES_PER_COMMIT
 
-    def commit_results(self) -> Iterator[Outcome]:
+    def commit_results(self) -> Iterator[RefreshOutcome]:
         """Commit the answers, and yield what came of each."""
         finished = self.take_finished()
         answers = [state.answer for state in finished if state.answer]
@@ -598,7 +604,7 @@ class _AnswerRefresh(_Refresh):
         for _ in self.commit_results():
             pass
 
-    def _announce(self, answer: ArchivedAnswer, done: Refreshed) -> Refreshed:
+    def _announce(self, answer: FetchedAnswer, done: RefreshResult) -> RefreshResult:
         series = answer.series
         if self.operation.binary:
             return done
@@ -615,7 +621,7 @@ class _AnswerRefresh(_Refresh):
 
 def fetch_answer(
     series: Series, origin: RowOrigin, session: Session, count_rows: Callable[[int], object] = int
-) -> ArchivedAnswer:
+) -> FetchedAnswer:
     """Return an answer. Pages are joined: their rows, unchanged, in one array."""
     operation = series.operation
     if operation.paging != "none":
@@ -631,18 +637,18 @@ def fetch_answer(
         body = answer.content
         headers = {name: answer.headers[name] for name in _ANSWER_HEADERS if name in answer.headers}
     count_rows(1)
-    return ArchivedAnswer(series, body, headers, origin)
+    return FetchedAnswer(series, body, headers, origin)
 
 
-def append_answers(tables: ArchiveTables, answers: Sequence[ArchivedAnswer]) -> list[Refreshed]:
+def append_answers(tables: ArchiveTables, answers: Sequence[FetchedAnswer]) -> list[RefreshResult]:
     """Append the answers that are not archived yet in one commit, and return their results."""
     names = ", ".join(dict.fromkeys(answer.series.name for answer in answers[:3]))
     return retry_append(names, _append_new_answers, tables, answers)
 
 
 def _append_new_answers(
-    tables: ArchiveTables, answers: Sequence[ArchivedAnswer]
-) -> list[Refreshed]:
+    tables: ArchiveTables, answers: Sequence[FetchedAnswer]
+) -> list[RefreshResult]:
     times = ds.field("_fetched").isin([answer.origin.fetched_ms for answer in answers])
     handle = tables.open_for_append(ANSWERS)
     same = tables.read_rows(handle, ["_operation", "_subject", "_body"], times)
@@ -665,7 +671,7 @@ def _append_new_answers(
             new.append(answer.row)
             # The counter makes Delta refuse a second writer of the same series.
             counts[series.name] = before + 1
-        done.append(Refreshed(*identity[:2], int(is_new), before + is_new, moment, moment))
+        done.append(RefreshResult(*identity[:2], int(is_new), before + is_new, moment, moment))
     if new:
         rows = pa.Table.from_pylist(new, schema=SCHEMAS[ANSWERS])
         tables.append_rows(handle, rows, counts=counts)

@@ -426,7 +426,7 @@ def _row_user(series: Series, row: Any) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _ArchivedAnswer:
+class _StoredAnswer:
     """A row of the table of whole answers, with its request decoded."""
 
     operation: Operation
@@ -448,7 +448,7 @@ def add_answer(content: ArchiveContent, row: Mapping[str, Any]) -> None:
     """Add an archived answer. A later answer replaces an earlier one."""
     operation = OPERATIONS[row["_operation"]]
     parameters = check_request(operation, msgspec.json.decode(row["_subject"]))
-    answer = _ArchivedAnswer(operation, parameters, row["_body"])
+    answer = _StoredAnswer(operation, parameters, row["_body"])
     content.dexes.add(answer.dex)
     reader = ANSWER_READERS.get(operation.type)
     names = None if reader is None else reader(content, answer)
@@ -462,7 +462,7 @@ def add_answer(content: ArchiveContent, row: Mapping[str, Any]) -> None:
 # answer from the content.
 
 
-def _add_meta(content: ArchiveContent, answer: _ArchivedAnswer) -> list[str]:
+def _add_meta(content: ArchiveContent, answer: _StoredAnswer) -> list[str]:
     meta, dex = _decode_record(r.Meta, answer.body), answer.dex
     if content.metas.get(dex) != meta:
         # The archived states of the markets belong to the perps of an earlier time.
@@ -473,7 +473,7 @@ def _add_meta(content: ArchiveContent, answer: _ArchivedAnswer) -> list[str]:
     return answer.names
 
 
-def _add_meta_and_contexts(content: ArchiveContent, answer: _ArchivedAnswer) -> list[str]:
+def _add_meta_and_contexts(content: ArchiveContent, answer: _StoredAnswer) -> list[str]:
     pair = tuple[msgspec.Raw, list[msgspec.Raw]]
     meta, contexts = msgspec.json.decode(answer.body, type=pair)
     content.metas[answer.dex] = _decode_record(r.Meta, bytes(meta))
@@ -483,20 +483,20 @@ def _add_meta_and_contexts(content: ArchiveContent, answer: _ArchivedAnswer) -> 
     return answer.names
 
 
-def _add_limits(content: ArchiveContent, answer: _ArchivedAnswer) -> list[str]:
+def _add_limits(content: ArchiveContent, answer: _StoredAnswer) -> list[str]:
     is_null = answer.body.strip() == b"null"
     content.limits[answer.dex] = None if is_null else _decode_record(r.PerpDexLimits, answer.body)
     return answer.names
 
 
-def _add_depth(content: ArchiveContent, answer: _ArchivedAnswer) -> list[str] | None:
+def _add_depth(content: ArchiveContent, answer: _StoredAnswer) -> list[str] | None:
     if answer.parameters["dex"] is not None:  # the markets of one dex only
         return None
     content.depth = _decode_record(r.Depth, answer.body)
     return answer.names
 
 
-def _add_states(content: ArchiveContent, answer: _ArchivedAnswer) -> list[str]:
+def _add_states(content: ArchiveContent, answer: _StoredAnswer) -> list[str]:
     """Add the states of users; a user whose state failed has no state on any dex."""
     dex = answer.parameters["dex"]
     states: list[tuple[str, Mapping[str, r.ClearinghouseState]]]
@@ -520,12 +520,12 @@ def _add_states(content: ArchiveContent, answer: _ArchivedAnswer) -> list[str]:
     return []  # `has_state` proves them
 
 
-def _add_borrow_lend(content: ArchiveContent, answer: _ArchivedAnswer) -> list[str]:
+def _add_borrow_lend(content: ArchiveContent, answer: _StoredAnswer) -> list[str]:
     content.borrow_lend[answer.parameters["user"]] = _decode_record(r.BorrowLend, answer.body)
     return answer.names
 
 
-def _add_delegations(content: ArchiveContent, answer: _ArchivedAnswer) -> list[str]:
+def _add_delegations(content: ArchiveContent, answer: _StoredAnswer) -> list[str]:
     rows = msgspec.json.decode(answer.body, type=list[msgspec.Raw])
     delegations = [_decode_record(r.Delegation, bytes(row)) for row in rows]
     content.delegations[answer.parameters["user"]] = delegations
@@ -533,7 +533,7 @@ def _add_delegations(content: ArchiveContent, answer: _ArchivedAnswer) -> list[s
 
 
 def _add_latest_rows(
-    add_rows: HistoryReader, content: ArchiveContent, answer: _ArchivedAnswer
+    add_rows: HistoryReader, content: ArchiveContent, answer: _StoredAnswer
 ) -> list[str] | None:
     operation, parameters = answer.operation, answer.parameters
     if parameters.get("aggregate_by_time"):  # merged rows do not show the single fills

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from toolkit.archive.archive import Archive
     from toolkit.archive.history_pull import RefreshRequest
-    from toolkit.archive.ingest import Ingested
+    from toolkit.archive.ingest import IngestResult
     from toolkit.client import Session
     from toolkit.contract.operations import Operation
 
@@ -50,7 +50,7 @@ ArchivePath = Annotated[
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-Call = tuple[Any, ...]
+CallArguments = tuple[Any, ...]
 """The positional arguments of a fetch function."""
 
 _LONGEST_SUBJECT: Final = 60  # characters on a terminal
@@ -214,7 +214,7 @@ def _ingest_bulk(
     times: tuple[str | None, str | None],
     columns: Sequence[str],
     source: str | None,
-) -> "Ingested":
+) -> "IngestResult":
     """Ingest bulk files, and show the number of rows. After an interrupt, say how to continue."""
     from toolkit.archive.schemas import find_operation
 
@@ -424,7 +424,7 @@ def _refresh_all(
     from toolkit.errors import ArchiveError, ToolkitError
 
     fetch = fetch_function(operation)
-    calls: list[Call] = [(subject,) for subject in subjects] or [()]
+    calls: list[CallArguments] = [(subject,) for subject in subjects] or [()]
     if subjects and operation.parameters and not is_repeatable(operation):
         calls = [(list(subjects),)]  # one request takes all of them
     # The arguments are checked first with the local time: `session.now_ms` may send a request.
@@ -473,7 +473,10 @@ def _unknown_names(request: "RefreshRequest", listed: Mapping[str, Any]) -> list
 
 
 def _check_calls(
-    fetch: Callable[..., Any], calls: Sequence[Call], arguments: Mapping[str, Any], now_ms: int
+    fetch: Callable[..., Any],
+    calls: Sequence[CallArguments],
+    arguments: Mapping[str, Any],
+    now_ms: int,
 ) -> list["RefreshRequest"]:
     """Return the requests of the calls; wrong arguments end the command."""
     from toolkit.archive.refresh import prepare_refresh

@@ -22,7 +22,7 @@ from toolkit.cli.options import (
 from toolkit.display import count_text
 
 if TYPE_CHECKING:
-    from toolkit.service import Key, Upstream
+    from toolkit.service import AcceptedKey, Upstream
 
 __all__ = ["lab", "notebooks", "serve", "world"]
 
@@ -182,9 +182,9 @@ def world(
     typer.echo("toolkit world --json lists all of them", err=True)
 
 
-def _accepted_keys(path: Path | None) -> "tuple[list[Key], str]":
+def _accepted_keys(path: Path | None) -> "tuple[list[AcceptedKey], str]":
     """Return the keys to accept, and the new one if there was none, else an empty text."""
-    from toolkit.service import Key, KeysUnreadable, read_keys
+    from toolkit.service import AcceptedKey, KeysUnreadable, read_keys
 
     if path is not None:
         try:
@@ -196,7 +196,7 @@ def _accepted_keys(path: Path | None) -> "tuple[list[Key], str]":
         return keys, ""
     environment = os.environ.get("TOOLKIT_API_KEY")
     secret = environment or secrets.token_urlsafe(24)
-    return [Key("TOOLKIT_API_KEY", secret)], "" if environment else secret
+    return [AcceptedKey("TOOLKIT_API_KEY", secret)], "" if environment else secret
 
 
 def _check_exposure(host: str, address: str, *, has_new_secret: bool) -> None:

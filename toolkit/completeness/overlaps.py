@@ -142,7 +142,7 @@ def find_overlaps(
             reasons[content] = f"{content}: requested more than once, so rows may be repeated"
         if len(group) > 1 and has_range:
             _check_complete(content, group)
-            if reason := _join_ranges(group, kept):
+            if reason := _choose_rows(group, kept):
                 reasons[content] = f"{content}: {reason}"
     states: dict[str, str] = {}
     for part in parts:
@@ -188,7 +188,7 @@ def _check_complete(content: str, group: Sequence[FramePart]) -> None:
         reach = max(reach, part.end)
 
 
-def _join_ranges(group: Sequence[FramePart], kept: dict[int, list[RowRange]]) -> str:
+def _choose_rows(group: Sequence[FramePart], kept: dict[int, list[RowRange]]) -> str:
     """Add the rows to keep of each part of one history; return why rows are missing, or no text."""
     meeting: list[list[FramePart]] = []
     reach = -1

@@ -212,11 +212,11 @@ def _follow_ties(
     return breaks, np.nan if position is None else position * unit
 
 
-Edge = tuple[int, int, int]
+PositionEdge = tuple[int, int, int]
 """Row, and the position before and after the fill in units."""
 
 
-def _edge(fills: PositionColumns, row: int, unit: float) -> Edge:
+def _edge(fills: PositionColumns, row: int, unit: float) -> PositionEdge:
     start = float(fills.start[row])
     return row, round(start / unit), round((start + float(fills.change[row])) / unit)
 
@@ -239,7 +239,7 @@ def _without_own_trades(fills: PositionColumns, tie: Sequence[int]) -> list[int]
 
 
 def _match_edges(
-    edges: Sequence[Edge], before: int | None
+    edges: Sequence[PositionEdge], before: int | None
 ) -> tuple[list[tuple[int, int]], int | None]:
     """Match the starts of the fills of a tie with their ends.
 
@@ -272,7 +272,7 @@ def _match_edges(
 
 
 def _explain_starts(
-    edges: Sequence[Edge], starts: Sequence[int], before: int
+    edges: Sequence[PositionEdge], starts: Sequence[int], before: int
 ) -> Iterator[tuple[int, int]]:
     """Yield a row for each start without an end, with the position of the fill before it."""
     waiting = Counter(starts)

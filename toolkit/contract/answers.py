@@ -7,7 +7,7 @@ Readers are liberal where writers are strict. The decoder of an operation accept
 of the specification, which is fast. If it refuses an answer, the deviations of the answer are found
 once, and from then on the operation has a decoder that accepts them.
 
-`check_order` and `check_range` check the keys of the rows of a page.
+`check_row_sequence` and `check_range` check the keys of the rows of a page.
 """
 
 import functools
@@ -28,7 +28,7 @@ from toolkit.contract.field_deviations import (
     KNOWN_DEVIATIONS,
     LIBERAL,
     NO_DEVIATIONS,
-    Deviations,
+    AcceptedDeviations,
     find_deviations,
     learn_deviations,
 )
@@ -42,7 +42,7 @@ from toolkit.contract.value_kinds import Numbers
 from toolkit.errors import AnswerInvalid
 from toolkit.times import to_iso
 
-Key = tuple[Any, ...]
+RowKey = tuple[Any, ...]
 """The values that order a row and make up its cursor."""
 
 _PLACE = re.compile(r" - at `\$(?P<path>.*)`$")
@@ -169,7 +169,7 @@ def answer_rows(operation: Operation, answer: Any, parameters: Mapping[str, Any]
     return (answer if isinstance(answer, list) else [answer],)
 
 
-def check_order(operation: Operation, keys: list[Key]) -> None:
+def check_row_sequence(operation: Operation, keys: list[RowKey]) -> None:
     """Raise AnswerInvalid if the keys of rows are not in the order of the operation."""
     is_backward = operation.paging == "backward"
     if keys == sorted(keys, reverse=is_backward):
@@ -186,7 +186,7 @@ def check_order(operation: Operation, keys: list[Key]) -> None:
             )
 
 
-def check_range(operation: Operation, parameters: Mapping[str, Any], keys: list[Key]) -> None:
+def check_range(operation: Operation, parameters: Mapping[str, Any], keys: list[RowKey]) -> None:
     """Raise AnswerInvalid if a row is outside of the requested range; `keys` are in order.
 
     The rows of the cursor itself may come again.
@@ -195,7 +195,7 @@ def check_range(operation: Operation, parameters: Mapping[str, Any], keys: list[
         return
     first, last = (-1, 0) if operation.paging == "backward" else (0, -1)
     start, end = parameters.get("start"), parameters.get("end")
-    limit: Key = () if start is None else (start,)
+    limit: RowKey = () if start is None else (start,)
     if cursor := parameters.get("cursor"):
         limit = parse_cursor(operation, cursor)[: len(keys[0])]
     if limit and keys[first] < limit:
@@ -250,7 +250,7 @@ def _is_readable_text(content: bytes) -> bool:
 
 @functools.cache
 def _decoder(
-    wanted: Any, numbers: Numbers, deviations: Deviations, omits: tuple[str, ...]
+    wanted: Any, numbers: Numbers, deviations: AcceptedDeviations, omits: tuple[str, ...]
 ) -> "msgspec.json.Decoder[Any]":
     # With strict=False decimal text becomes floats directly, and 1.0 a whole number.
     return msgspec.json.Decoder(
@@ -261,7 +261,7 @@ def _decoder(
 
 
 def decoder_type(
-    annotation: Any, numbers: Numbers, deviations: Deviations, omits: tuple[str, ...] = ()
+    annotation: Any, numbers: Numbers, deviations: AcceptedDeviations, omits: tuple[str, ...] = ()
 ) -> Any:
     """Return the type that a decoder uses for an answer.
 
@@ -287,7 +287,7 @@ def decoder_type(
 
 @functools.cache
 def _decoder_struct(
-    record: type[Record], numbers: Numbers, deviations: Deviations, omits: tuple[str, ...]
+    record: type[Record], numbers: Numbers, deviations: AcceptedDeviations, omits: tuple[str, ...]
 ) -> type[msgspec.Struct]:
     fields = [field for field in record_fields(record) if field.name not in omits]
     extras = deviations.unknown_fields(record)
@@ -306,7 +306,7 @@ def _decoder_struct(
 
 
 def _struct_field(
-    record: type[Record], field: RecordField, numbers: Numbers, deviations: Deviations
+    record: type[Record], field: RecordField, numbers: Numbers, deviations: AcceptedDeviations
 ) -> tuple[str, Any] | tuple[str, Any, Any]:
     value_type = _value_type(field, numbers, deviations)
     if field.may_be_odd and deviations.allows_unreadable(record, field.wire):
@@ -320,7 +320,7 @@ def _struct_field(
     return (field.name, value_type | None) if field.null else (field.name, value_type)
 
 
-def _value_type(field: RecordField, numbers: Numbers, deviations: Deviations) -> Any:
+def _value_type(field: RecordField, numbers: Numbers, deviations: AcceptedDeviations) -> Any:
     if field.note.kind.family == "number":
         return _NUMBER_TYPES[numbers].get(field.type, field.type)
     if field.has_records:

@@ -48,7 +48,7 @@ class Deviation:
 
 
 @dataclass(frozen=True, slots=True)
-class Deviations:
+class AcceptedDeviations:
     """The deviations that a decoder accepts.
 
     - ``missing``: fields that may be missing: record and name on the wire
@@ -82,7 +82,7 @@ class Deviations:
             if owner is record
         }
 
-    def extend(self, found: list[Deviation]) -> "Deviations":
+    def extend(self, found: list[Deviation]) -> "AcceptedDeviations":
         """Return these deviations and the found ones, at most `MOST_UNKNOWN` unknown fields."""
         missing, unreadable = (
             {(field.record, field.wire) for field in found if field.kind == kind}
@@ -106,12 +106,12 @@ class Deviations:
         )
 
 
-LIBERAL: Final = Deviations(is_open=True, is_lax=True)
+LIBERAL: Final = AcceptedDeviations(is_open=True, is_lax=True)
 """Every deviation that still can be decoded."""
 
-NO_DEVIATIONS: Final = Deviations()
+NO_DEVIATIONS: Final = AcceptedDeviations()
 
-KNOWN_DEVIATIONS: Final[dict[Any, Deviations]] = {}
+KNOWN_DEVIATIONS: Final[dict[Any, AcceptedDeviations]] = {}
 """Key of an operation's answers -> the deviations of these answers that are known so far."""
 
 _lock: Final = threading.Lock()
@@ -119,7 +119,7 @@ _lock: Final = threading.Lock()
 _reported: Final[set[tuple[str, str]]] = set()
 
 
-def learn_deviations(place: Any, operation: str, found: list[Deviation]) -> Deviations:
+def learn_deviations(place: Any, operation: str, found: list[Deviation]) -> AcceptedDeviations:
     """Remember and report deviations of an operation's answers, and return all known ones."""
     with _lock:
         before = KNOWN_DEVIATIONS.get(place, NO_DEVIATIONS)

@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from toolkit.contract.answers import Key, check_order, check_range
+from toolkit.contract.answers import RowKey, check_range, check_row_sequence
 from toolkit.contract.operations import Operation
 from toolkit.contract.requests import make_cursor, parse_cursor
 from toolkit.contract.tie_proof import TieProof
@@ -76,20 +76,20 @@ class PageReader:
     parameters: dict[str, Any]
     size: int | None
     most: int | None
-    last_kept_key: Key | None = None
+    last_kept_key: RowKey | None = None
     ties: int = 0
     by_time: bool = False
     confirm_until: int | None = None
     confirm_pages: int = 2
-    _after: Key | None = None
+    _after: RowKey | None = None
     _earliest: int = 0
-    _last_tie: tuple[Key, int] | None = None
+    _last_tie: tuple[RowKey, int] | None = None
     _is_confirming: bool = False
     _is_tie_again: bool = False
     _longest: int = 0
-    _only_tie: tuple[Key, int] | None = None
+    _only_tie: tuple[RowKey, int] | None = None
     _proof: TieProof | None = None
-    _proved: tuple[Key, int] | None = None
+    _proved: tuple[RowKey, int] | None = None
     _sent: set[frozenset[tuple[str, Any]]] = field(default_factory=set)
 
     def read(self, rows: Sequence[Any]) -> PageDecision:
@@ -124,8 +124,8 @@ class PageReader:
     def _is_sent(self, after: Mapping[str, Any]) -> bool:
         return frozenset(self._change(after).items()) in self._sent
 
-    def _decide(self, keys: list[Key]) -> PageDecision:
-        check_order(self.operation, keys)
+    def _decide(self, keys: list[RowKey]) -> PageDecision:
+        check_row_sequence(self.operation, keys)
         check_range(self.operation, self.parameters, keys)
         proved, self._proved = self._proved, None
         if self._proof is not None:
@@ -159,14 +159,14 @@ class PageReader:
         self.ties += 1
         return PageDecision(first_row, tie_row, self._drop_last_tie(keys, tie_row))
 
-    def _drop_last_tie(self, keys: list[Key], tie_row: int) -> dict[str, Any]:
+    def _drop_last_tie(self, keys: list[RowKey], tie_row: int) -> dict[str, Any]:
         """Return the change that requests the last tie of a page again."""
         self.last_kept_key = keys[tie_row - 1]
         self._last_tie = (keys[-1], len(keys) - tie_row)
         return self._request_again(keys[tie_row - 1], keys[-1])
 
     def _decide_end(
-        self, keys: list[Key], first_row: int, tie_row: int, *, is_unchanged: bool
+        self, keys: list[RowKey], first_row: int, tie_row: int, *, is_unchanged: bool
     ) -> PageDecision:
         """Decide on a page after which there should be no rows."""
         after: dict[str, Any] | None = None
@@ -200,7 +200,7 @@ class PageReader:
             return PageDecision(first_row, len(keys), None, is_confirmed=is_confirmed)
         return PageDecision(first_row, len(keys), after, certain_end_row=certain_end_row)
 
-    def _keys(self, rows: Sequence[Any]) -> list[Key]:
+    def _keys(self, rows: Sequence[Any]) -> list[RowKey]:
         """Return the keys of rows; only their times if a part of a key is missing."""
         parts = [list(map(operator.attrgetter(path), rows)) for path in self.operation.key]
         keys = list(zip(*parts, strict=True))
@@ -223,7 +223,9 @@ class PageReader:
     def _has_cursors(self) -> bool:
         return self.operation.paging in ("cursor", "open cursor") and not self.by_time
 
-    def _request_single_tie_again(self, keys: list[Key], first_row: int) -> dict[str, Any] | None:
+    def _request_single_tie_again(
+        self, keys: list[RowKey], first_row: int
+    ) -> dict[str, Any] | None:
         """Return the change that requests the only new tie of a page again: another page size."""
         page, size = self.operation.page, self.size or 0
         if page is None or self.confirm_pages > 1 or len(keys) >= size - 1:
@@ -251,7 +253,7 @@ class PageReader:
         self._earliest = first  # the range begins earlier, and its first rows are dropped
         return {"start": abs(first - 1)}
 
-    def _is_new(self, key: Key) -> bool:
+    def _is_new(self, key: RowKey) -> bool:
         if key[0] < self._earliest:
             return False
         if self.last_kept_key is None:
@@ -263,7 +265,7 @@ class PageReader:
             else key > self.last_kept_key
         )
 
-    def _is_last(self, keys: list[Key], first_row: int, *, is_unchanged: bool) -> bool:
+    def _is_last(self, keys: list[RowKey], first_row: int, *, is_unchanged: bool) -> bool:
         if self.operation.paging == "cursor":
             return self.size is not None and len(keys) < self.size
         if first_row < len(keys):
@@ -272,7 +274,7 @@ class PageReader:
         return len(keys) < _SILENT_CUT or not self._has_cursors
 
     def _decide_single_tie(
-        self, keys: list[Key], first_row: int, *, is_complete: bool
+        self, keys: list[RowKey], first_row: int, *, is_complete: bool
     ) -> PageDecision:
         """Decide on a page whose new rows all have the same key."""
         if is_complete or len(keys) < (_SILENT_CUT if self.size is None else self.size):
@@ -300,14 +302,14 @@ class PageReader:
             else make_cursor(self.last_kept_key),
         )
 
-    def _keep_only_tie(self, keys: list[Key], first_row: int) -> int:
+    def _keep_only_tie(self, keys: list[RowKey], first_row: int) -> int:
         """Keep the only new tie of a page, and return the end of the page."""
         self.last_kept_key = keys[-1]
         self._only_tie = keys[-1], len(keys) - first_row
         return len(keys)
 
     def _request_proof(
-        self, keys: list[Key], first_row: int, tie_row: int
+        self, keys: list[RowKey], first_row: int, tie_row: int
     ) -> dict[str, Any] | None:
         """Return the change that requests a proof that a tie is complete; None if none is needed.
 
@@ -346,7 +348,7 @@ class PageReader:
             time -= 1
         return after | {"start": time}
 
-    def _check_proof(self, proof: TieProof, keys: list[Key]) -> dict[str, Any] | None:
+    def _check_proof(self, proof: TieProof, keys: list[RowKey]) -> dict[str, Any] | None:
         """Return the change that requests rows that the proof does not have; None if it has them.
 
         Raise Incomplete if the page shows that the service cut a tie.
@@ -385,7 +387,7 @@ class PageReader:
                     return again
         return None
 
-    def _request_again(self, complete: Key, last: Key) -> dict[str, Any]:
+    def _request_again(self, complete: RowKey, last: RowKey) -> dict[str, Any]:
         """Return the change that requests an incomplete tie again: by cursor, or by its time."""
         if not self._has_cursors:
             return self._request_from(last[0])
@@ -396,7 +398,7 @@ class PageReader:
             cursor = make_cursor(last)
         return {"cursor": cursor}
 
-    def _request_past(self, key: Key) -> dict[str, Any] | None:
+    def _request_past(self, key: RowKey) -> dict[str, Any] | None:
         """Return the change that requests the rows after a key without its own rows.
 
         Cursors are inclusive here. The cursor of the next possible key leaves out no row of the
@@ -409,7 +411,7 @@ class PageReader:
             None if key[0] == self.parameters.get("end") else {"start": key[0] + 1, "cursor": None}
         )
 
-    def _request_after(self, key: Key) -> dict[str, Any] | None:
+    def _request_after(self, key: RowKey) -> dict[str, Any] | None:
         """Return the change that requests the rows after a complete tie."""
         if self._has_cursors:
             return {"cursor": make_cursor(key)}
@@ -426,7 +428,7 @@ class PageReader:
     def _edge(self) -> str:
         return "end" if self.operation.paging == "backward" else "start"
 
-    def _check_last_tie(self, keys: list[Key]) -> None:
+    def _check_last_tie(self, keys: list[RowKey]) -> None:
         """Raise AnswerInvalid if the tie that was requested again did not come completely.
 
         Without this check, an empty page in the place of the next one would lose its rows.
@@ -468,7 +470,7 @@ def page_reader(
     )
 
 
-def key_getter(operation: Operation) -> Callable[[Any], Key]:
+def key_getter(operation: Operation) -> Callable[[Any], RowKey]:
     """Return a function that returns the key of a row; without an order the key is empty."""
     if not operation.key:
         return lambda row: ()

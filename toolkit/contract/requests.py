@@ -348,7 +348,7 @@ def _check_interval(operation: Operation, parameter: Parameter, value: Any) -> s
     return str(value)
 
 
-def _check_order(operation: Operation, parameter: Parameter, value: Any) -> int | str:
+def _check_order_id(operation: Operation, parameter: Parameter, value: Any) -> int | str:
     if isinstance(value, str) and _CLOID.fullmatch(value):
         return value.lower()
     if isinstance(value, str):
@@ -369,7 +369,7 @@ _CHECKS_BY_KIND: Final[dict[str, Callable[[Operation, Parameter, Any], Any]]] = 
     "cursor": _check_cursor,
     "venue": _check_venue,
     "interval": _check_interval,
-    "order": _check_order,
+    "order": _check_order_id,
 }
 
 

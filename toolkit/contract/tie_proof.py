@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from toolkit.contract.answers import Key
+from toolkit.contract.answers import RowKey
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,12 +21,12 @@ class TieProof:
       proof, because a full page ends before them
     """
 
-    key: Key
+    key: RowKey
     count: int
     next_time: int | None
     request: Mapping[str, Any]
 
-    def check(self, keys: list[Key], limit: int) -> Literal["complete", "cut", "unknown"]:
+    def check(self, keys: list[RowKey], limit: int) -> Literal["complete", "cut", "unknown"]:
         """Return whether the page with these keys shows that the tie is ``complete`` or ``cut``.
 
         Return ``unknown`` if the page is full and ends before the rows that would show it. `limit`

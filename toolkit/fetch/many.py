@@ -107,7 +107,7 @@ def many(
     before, call = _resumed_call(operation, arguments_by_name, session, resume)
     done = [] if before is None else subjects_of(operation, _first_frame(before))
     _check_arguments(operation, subjects, call, session)
-    calls = _SubjectCalls(operation, fetch, call, session)
+    calls = _ManyCalls(operation, fetch, call, session)
     numbers = call.get("numbers", "float")
     try:
         calls.run([subject for subject in subjects if subject not in set(done)], executor)
@@ -123,7 +123,7 @@ def many(
     return cast("Answer", joined)
 
 
-class _SubjectCalls:
+class _ManyCalls:
     """The calls for the subjects, with the answer or the error of each."""
 
     def __init__(

@@ -75,7 +75,7 @@ __all__ = [
     "warn_incomplete",
 ]
 
-Frames = tuple[pd.DataFrame, ...]
+AnswerFrames = tuple[pd.DataFrame, ...]
 
 OnIncomplete = Literal["raise", "warn"]
 """What to do if rows are missing."""
@@ -90,7 +90,7 @@ def fetch_frame(operation: str, **arguments: Any) -> pd.DataFrame:
     return frame
 
 
-def fetch_frames(operation: str, **arguments: Any) -> Frames:
+def fetch_frames(operation: str, **arguments: Any) -> AnswerFrames:
     """Return the frames of a call, one per kind of record, with certificate and remarks."""
     request = prepare_request(operation, **arguments)
     remarks = request_remarks(request)
@@ -260,7 +260,7 @@ def _check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
         raise ValueError(f"{name} must be {' or '.join(map(repr, choices))}, not {value!r}")
 
 
-def _pull_frames(request: Request) -> Frames:
+def _pull_frames(request: Request) -> AnswerFrames:
     """Read every page of a request into frames."""
     collector = Collector(request.operation, request.numbers, request.extra)
     certificate = Certificate(request.operation, request.parameters)
@@ -308,7 +308,7 @@ def _incomplete_frames(
     certificate: Certificate,
     counts: Counts,
     error: ToolkitError,
-) -> Frames:
+) -> AnswerFrames:
     """Return the rows so far with a warning, or raise Incomplete with these rows."""
     why = error.args[0] if isinstance(error, ServiceError) else str(error)
     facts = _provenance(request, certificate, counts) | {"complete": "no", "why": why}
@@ -326,7 +326,7 @@ def _incomplete_frames(
     ) from error
 
 
-def _attach_rows(interrupt: KeyboardInterrupt, frames: Frames) -> None:
+def _attach_rows(interrupt: KeyboardInterrupt, frames: AnswerFrames) -> None:
     vars(interrupt)["rows"] = frames[0] if len(frames) == 1 else frames
     interrupt.add_note(f"error.rows has the {count_text(len(frames[0]), 'row')} that came before")
 
@@ -543,14 +543,14 @@ def pop_held_warning(frame: pd.DataFrame) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _SubjectCall:
+class _ThreadRole:
     """What a thread that works for `tk.many` shares with the others: `subject_call`."""
 
     stop: threading.Event
     turn: "threading.Lock | None"
 
 
-_subject_call: ContextVar[_SubjectCall | None] = ContextVar("subject_call", default=None)
+_subject_call: ContextVar[_ThreadRole | None] = ContextVar("subject_call", default=None)
 
 
 @contextmanager
@@ -562,7 +562,7 @@ def subject_call(stop: threading.Event, turn: "threading.Lock | None" = None) ->
     once, but only its holder works on an answer. Threads that compete for Python's lock need 1.3 to
     1.6 times the processor time.
     """
-    token = _subject_call.set(_SubjectCall(stop, turn))
+    token = _subject_call.set(_ThreadRole(stop, turn))
     try:
         with turn or nullcontext():
             yield

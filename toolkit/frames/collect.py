@@ -19,7 +19,7 @@ from toolkit.contract.value_kinds import Family, Numbers
 from toolkit.errors import AnswerInvalid
 from toolkit.frames.nested_values import EXACT, STR, TEXT, cell_type, cell_value, field_type
 from toolkit.frames.unknown_columns import (
-    Extras,
+    ExtraValues,
     extra_columns,
     gather_cell_extras,
     gather_extras,
@@ -98,7 +98,7 @@ class Collector:
         self._builders = [
             FrameBuilder(table, operation.type, numbers) for table in operation.tables
         ]
-        self._pages: list[_Page] = []
+        self._pages: list[_PageChunks] = []
         self._unplaced: dict[str, list[str]] = {}
 
     @property
@@ -119,9 +119,9 @@ class Collector:
         ]
         if self.extra == "keep" and isinstance(tables, AnswerTables):
             self._unplaced |= gather_unplaced_fields(tables.answer, tables)
-        self._pages.append(_Page(self.rows + len(chunks[0][0]), chunks, extras))
+        self._pages.append(_PageChunks(self.rows + len(chunks[0][0]), chunks, extras))
 
-    def _extras(self, builder: "FrameBuilder", rows: Any) -> Extras:
+    def _extras(self, builder: "FrameBuilder", rows: Any) -> ExtraValues:
         """Return the unknown fields of a page if they are kept, and report those inside cells."""
         if isinstance(rows, Mapping):  # columns of a snapshot, or of an archive
             known = {column.name for column in builder.columns} if self.extra == "keep" else rows
@@ -154,12 +154,12 @@ class Collector:
         return frames
 
 
-class _Page(NamedTuple):
+class _PageChunks(NamedTuple):
     """One page: the rows up to its end, and the columns and extras of each table."""
 
     rows: int
     chunks: list[list[Any]]
-    extras: list[tuple[int, Extras]]
+    extras: list[tuple[int, ExtraValues]]
 
 
 class FrameBuilder:
@@ -186,7 +186,7 @@ class FrameBuilder:
                 arrays.append(_typed_array(column, self._readable(column, values), self.numbers))
         return arrays
 
-    def cell_extras(self, rows: Any) -> Extras:
+    def cell_extras(self, rows: Any) -> ExtraValues:
         """Return the unknown fields of the records in cells."""
         cells = [column for column in self.columns if column.kind.family == "nested"]
         by_path = _values_by_path([column.path for column in cells], rows) if cells else {}
@@ -214,7 +214,7 @@ class FrameBuilder:
         return [_column_values(column, by_path) for column in self.columns]
 
     def frame(
-        self, pages: Sequence[list[Any]], extras: Sequence[tuple[int, Extras]]
+        self, pages: Sequence[list[Any]], extras: Sequence[tuple[int, ExtraValues]]
     ) -> pd.DataFrame:
         """Return the frame of all pages; this frees the columns of the pages column by column."""
         for at, column in enumerate(self.columns):

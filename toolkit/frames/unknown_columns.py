@@ -15,7 +15,7 @@ from toolkit.display import snake_case
 from toolkit.frames.nested_values import STR, TEXT
 
 __all__ = [
-    "Extras",
+    "ExtraValues",
     "Path",
     "extra_columns",
     "gather_cell_extras",
@@ -26,11 +26,11 @@ __all__ = [
 Path = tuple[str, ...]
 """The place of a field in a row: its names on the wire."""
 
-Extras = dict[Path, pa.Array]
+ExtraValues = dict[Path, pa.Array]
 """The unknown fields of one page: place -> values as text."""
 
 
-def gather_extras(rows: Sequence[Any]) -> Extras:
+def gather_extras(rows: Sequence[Any]) -> ExtraValues:
     """Return the unknown fields of a page of rows.
 
     Parameters
@@ -55,7 +55,7 @@ def gather_extras(rows: Sequence[Any]) -> Extras:
     return {path: pa.array(values, TEXT) for path, values in found.items()}
 
 
-def gather_cell_extras(column: Column, cells: Sequence[Any]) -> Extras:
+def gather_cell_extras(column: Column, cells: Sequence[Any]) -> ExtraValues:
     """Return the unknown fields of the records in the cells of a column.
 
     Parameters
@@ -140,7 +140,7 @@ def _values_text(cell: Any, name: str) -> str | None:
 
 
 def extra_columns(
-    pages: Sequence[tuple[int, Extras]], known: Collection[str]
+    pages: Sequence[tuple[int, ExtraValues]], known: Collection[str]
 ) -> Iterator[tuple[str, Any]]:
     """Yield the columns of the unknown fields of all pages: name and array.
 

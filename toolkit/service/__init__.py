@@ -5,7 +5,7 @@ The stages of a request, each a function of the stage before: `application` (pat
 `encodings` (compression).
 """
 
-from toolkit.service.api_keys import Access, Key, KeysUnreadable, read_keys
+from toolkit.service.api_keys import AcceptedKey, Access, KeysUnreadable, read_keys
 from toolkit.service.application import Application
 from toolkit.service.handler_messages import Response
 from toolkit.service.limits import ServiceLimits
@@ -14,9 +14,9 @@ from toolkit.service.mirror import Upstream
 from toolkit.service.store import Store, StoreDamaged, build_store, open_store
 
 __all__ = [
+    "AcceptedKey",
     "Access",
     "Application",
-    "Key",
     "KeysUnreadable",
     "LiveDocuments",
     "Response",

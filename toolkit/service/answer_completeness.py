@@ -34,7 +34,7 @@ def state_completeness(store: Store, request: CheckedRequest) -> Completeness:
         return _history_completeness(store, request)
     if operation.latest:
         return _latest_completeness(store, request)
-    return _state_completeness(store, request)
+    return _snapshot_completeness(store, request)
 
 
 def _extra_completeness(store: Store, request: CheckedRequest) -> Completeness:
@@ -107,7 +107,7 @@ def _latest_completeness(store: Store, request: CheckedRequest) -> Completeness:
     )
 
 
-def _state_completeness(store: Store, request: CheckedRequest) -> Completeness:
+def _snapshot_completeness(store: Store, request: CheckedRequest) -> Completeness:
     operation = request.operation
     if not operation.from_archive:
         return Completeness(

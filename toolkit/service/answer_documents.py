@@ -28,7 +28,7 @@ from toolkit.contract.source_tables import AccountSnapshot, Auction, DailyReward
 from toolkit.contract.source_tables import TwapSnapshot as SourceTwaps
 from toolkit.rules.staking import apr
 from toolkit.service.decimals import format_decimal
-from toolkit.service.open_orders import OpenOrders
+from toolkit.service.open_orders import OrderTracker
 from toolkit.service.trades import TradeTotals
 from toolkit.times import DAY, week_begin
 
@@ -94,7 +94,7 @@ def usual_documents(sources: Sources) -> Iterator[Document]:
 
 
 def extra_documents(
-    sources: Sources, totals: TradeTotals, open_orders: OpenOrders
+    sources: Sources, totals: TradeTotals, open_orders: OrderTracker
 ) -> Iterator[Document]:
     """Yield the documents of the operations beyond the specification.
 
@@ -102,7 +102,7 @@ def extra_documents(
     ----------
     sources : Sources
         The tables.
-    totals, open_orders : TradeTotals, OpenOrders
+    totals, open_orders : TradeTotals, OrderTracker
         Counted while fills and status events were written into the store.
     """
     if sources.spot_meta is not None:

@@ -17,7 +17,7 @@ from typing import Final, Literal
 from toolkit.contract.operations import OPERATIONS, CallLimit, Operation
 from toolkit.errors import InvalidKey, RateLimited
 
-__all__ = ["Access", "Key", "KeysUnreadable", "read_keys"]
+__all__ = ["AcceptedKey", "Access", "KeysUnreadable", "read_keys"]
 
 _MINUTE = 60_000
 _SETTINGS: Final = ("name", "secret", "secret_sha256", "add_ons", "points_per_minute")
@@ -29,7 +29,7 @@ class KeysUnreadable(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Key:
+class AcceptedKey:
     """An API key.
 
     Parameters
@@ -78,7 +78,7 @@ class Access:
 
     Examples
     --------
-    >>> access = Access([Key("mine", "s3cret", points_per_minute=10)])
+    >>> access = Access([AcceptedKey("mine", "s3cret", points_per_minute=10)])
     >>> key = access.find_key({"authorization": "Bearer s3cret"})
     >>> access.charge(key, 10, at_ms=0)
     >>> access.charge(key, 10, at_ms=59_000)
@@ -86,13 +86,13 @@ class Access:
     toolkit.errors.RateLimited: Rate limit exceeded (status 429). Wait, or give the session ...
     """
 
-    def __init__(self, keys: Iterable[Key]) -> None:
+    def __init__(self, keys: Iterable[AcceptedKey]) -> None:
         keys = tuple(keys)
         self._keys = {key.digest: key for key in keys}
         self._usage = {key.name: _Usage() for key in keys}
         self._lock = threading.Lock()
 
-    def find_key(self, headers: Mapping[str, str]) -> Key:
+    def find_key(self, headers: Mapping[str, str]) -> AcceptedKey:
         """Return the key that a request sends; names in `headers` are in lower case.
 
         Raises
@@ -108,13 +108,13 @@ class Access:
         return key
 
     def charge(
-        self, key: Key, points: int, *, at_ms: int, operation: Operation | None = None
+        self, key: AcceptedKey, points: int, *, at_ms: int, operation: Operation | None = None
     ) -> None:
         """Charge a request to a key; with 0 points, only check that points remain.
 
         Parameters
         ----------
-        key : Key
+        key : AcceptedKey
             The key of the request. A key without a quota is never refused.
         points : int
             The points of the request.
@@ -156,7 +156,7 @@ def _count_call(times: list[int], limit: CallLimit, at_ms: int) -> None:
     times.append(at_ms)
 
 
-def read_keys(path: Path) -> list[Key]:
+def read_keys(path: Path) -> list[AcceptedKey]:
     """Read a keys file: TOML, ``[[key]]`` with name, secret, add_ons, points_per_minute.
 
     ``secret_sha256`` replaces secret, so that the file does not contain the key itself.
@@ -186,7 +186,7 @@ def read_keys(path: Path) -> list[Key]:
     return keys
 
 
-def _parse_key(path: Path, number: int, entry: object) -> Key:
+def _parse_key(path: Path, number: int, entry: object) -> AcceptedKey:
     """Return the key of one entry; every message names the file and the number of the entry."""
 
     def key_error(reason: str) -> KeysUnreadable:
@@ -212,11 +212,11 @@ def _parse_key(path: Path, number: int, entry: object) -> Key:
         raise key_error("points_per_minute must be a whole number from 1")
     add_ons = entry.get("add_ons", [])
     if add_ons == "all":
-        return Key(name, secret, "all", points, digest)
+        return AcceptedKey(name, secret, "all", points, digest)
     known = [operation.type for operation in OPERATIONS.values() if operation.add_on]
     if not isinstance(add_ons, list) or not all(add_on in known for add_on in add_ons):
         raise key_error(f'add_ons must be "all" or a list of {", ".join(known)}')
-    return Key(name, secret, frozenset(add_ons), points, digest)
+    return AcceptedKey(name, secret, frozenset(add_ons), points, digest)
 
 
 def _hash_secret(secret: str) -> bytes:

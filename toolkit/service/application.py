@@ -17,7 +17,7 @@ from toolkit.contract.requests import check_request, request_points
 from toolkit.errors import BadRequest, NotPermitted, NotReady, ServiceDown, ServiceError
 from toolkit.service.answer_completeness import state_completeness
 from toolkit.service.answers import HANDLERS
-from toolkit.service.api_keys import Access, Key
+from toolkit.service.api_keys import AcceptedKey, Access
 from toolkit.service.encodings import choose_encoding, compress_response
 from toolkit.service.handler_messages import (
     CheckedRequest,
@@ -85,7 +85,7 @@ class Application:
             return self.add_source_headers(admitted, self.now_ms())
         return self.answer(admitted, headers, content)
 
-    def admit(self, method: str, path: str, headers: Mapping[str, str]) -> Key | Response:
+    def admit(self, method: str, path: str, headers: Mapping[str, str]) -> AcceptedKey | Response:
         """Return the key of a request for ``/info``, or the response that needs no body.
 
         This is fast, and the server calls it before it reads the body. The checks run in this
@@ -108,12 +108,12 @@ class Application:
             return error_response(error)
         return key
 
-    def answer(self, key: Key, headers: Mapping[str, str], content: bytes) -> Response:
+    def answer(self, key: AcceptedKey, headers: Mapping[str, str], content: bytes) -> Response:
         """Return the answer to a request for ``/info``, ready to be sent.
 
         Parameters
         ----------
-        key : Key
+        key : AcceptedKey
             The key of the request.
         headers : mapping
             The headers; names are in lower case.
@@ -137,7 +137,7 @@ class Application:
         return self.add_source_headers(response, now_ms)
 
     def _answer_body(
-        self, key: Key, content: bytes, now_ms: int, encoding: PageEncoding
+        self, key: AcceptedKey, content: bytes, now_ms: int, encoding: PageEncoding
     ) -> Response:
         """Return the answer to a request body.
 
@@ -166,14 +166,18 @@ class Application:
         )
         return _answer_from_store(self.store, request)
 
-    def _forward_unknown(self, key: Key, body: Mapping[str, Any], content: bytes) -> Response:
+    def _forward_unknown(
+        self, key: AcceptedKey, body: Mapping[str, Any], content: bytes
+    ) -> Response:
         """Forward a request of unknown type, or refuse it if there is no upstream."""
         if self.upstream is None or self.store.about["strict"]:
             raise BadRequest(f"Unknown type: {body['type'][:80]}")
         self.access.charge(key, _UNKNOWN_POINTS, at_ms=self.at_ms())
         return self.upstream.forward(content)
 
-    def _charge_points(self, key: Key, operation: Operation, body: Mapping[str, Any]) -> None:
+    def _charge_points(
+        self, key: AcceptedKey, operation: Operation, body: Mapping[str, Any]
+    ) -> None:
         at_ms = self.at_ms()
         if self.store.about["strict"]:  # the specification has fixed points and no call limits
             self.access.charge(key, operation.points, at_ms=at_ms)

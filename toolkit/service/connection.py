@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, cast
 import httptools
 
 from toolkit.errors import BadRequest, ServiceError
-from toolkit.service.api_keys import Key
+from toolkit.service.api_keys import AcceptedKey
 from toolkit.service.application import Application
 from toolkit.service.handler_messages import Response, error_response
 from toolkit.service.hosts import check_host, split_target
@@ -48,7 +48,7 @@ class ArrivingRequest:
     """Bytes of the pieces in which the headers arrive, before they are complete."""
     body: bytearray = field(default_factory=bytearray)
     body_bytes: int = 0
-    key: Key | None = None
+    key: AcceptedKey | None = None
     response: Response | None = None
     """The response, if the headers alone decide it. The body is then not kept."""
     is_last: bool = False
@@ -352,7 +352,7 @@ class Connection(asyncio.Protocol):
         else:
             self._send(request, response)
 
-    def _compute(self, key: Key, request: ArrivingRequest) -> Response | None:
+    def _compute(self, key: AcceptedKey, request: ArrivingRequest) -> Response | None:
         """Return the response to a request, on a worker thread; None if the client has gone."""
         if self._transport.is_closing():
             return None

@@ -27,7 +27,7 @@ __all__ = [
     "parse_body",
 ]
 
-_Row = TypeVar("_Row")
+_Item = TypeVar("_Item")
 _READ_AT_ONCE: Final = 2_000  # rows
 _MESSAGE_LETTERS: Final = 500
 """Letters of an error message; a request can contain longer values."""
@@ -83,7 +83,7 @@ class CheckedRequest:
     encoding: PageEncoding = "identity"
     answer_seconds: float = math.inf
 
-    def read_batches(self, rows: Iterator[_Row]) -> Iterator[list[_Row]]:
+    def read_batches(self, rows: Iterator[_Item]) -> Iterator[list[_Item]]:
         """Yield rows by the thousands.
 
         Raises

@@ -10,13 +10,13 @@ import msgspec
 from toolkit.contract.records import Fill, Order, OrderStatus
 from toolkit.service.decimals import format_decimal
 
-__all__ = ["OPEN_STATES", "OpenOrders"]
+__all__ = ["OPEN_STATES", "OrderTracker"]
 
 OPEN_STATES: Final = frozenset({"open", "triggered"})
 """The last states of orders that rest on a book, or wait for their trigger."""
 
 
-class OpenOrders:
+class OrderTracker:
     """The open orders, tracked through status events first and fills afterwards.
 
     Attributes

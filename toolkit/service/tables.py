@@ -26,7 +26,7 @@ from toolkit.contract.dexes import coin_dex
 from toolkit.contract.records import Fill, FundingRow, LedgerUpdate, OrderStatus, SlippageSample
 from toolkit.contract.source_tables import Approval, Sources
 from toolkit.service.answer_documents import extra_documents, usual_documents
-from toolkit.service.open_orders import OpenOrders
+from toolkit.service.open_orders import OrderTracker
 from toolkit.service.row_blocks import SEPARATOR, TextWriter
 from toolkit.service.trades import TradeTotals
 
@@ -99,8 +99,8 @@ def fill_tables(connection: sqlite3.Connection, sources: Sources, *, strict: boo
         If an account has rows in an earlier part, too, or fills are not in the order of
         execution.
     """
-    accounts, approvals = _AccountNumbers(connection), Approvals(sources.approvals)
-    totals, open_orders = TradeTotals(), OpenOrders()
+    accounts, approvals = _AccountNumbers(connection), ApprovalIntervals(sources.approvals)
+    totals, open_orders = TradeTotals(), OrderTracker()
     events, fills = sources.orders, sources.fills
     if not strict:
         events = open_orders.track_events(events)
@@ -132,7 +132,7 @@ Interval = tuple[str, int, int | None]
 """Builder, first millisecond, first millisecond after the approval (None: it has no end)."""
 
 
-class Approvals:
+class ApprovalIntervals:
     """The approvals of all users."""
 
     def __init__(self, approvals: Iterable[Approval]) -> None:
@@ -217,7 +217,7 @@ def _insert_fills(
     connection: sqlite3.Connection,
     fills: Iterable[tuple[str, Fill]],
     accounts: _AccountNumbers,
-    approvals: Approvals,
+    approvals: ApprovalIntervals,
 ) -> None:
     approved: list[tuple[Any, ...]] = []
 
@@ -244,7 +244,7 @@ def _field_value(value: str | msgspec.UnsetType | None) -> str | None:
 
 
 def _insert_funding(
-    connection: sqlite3.Connection, funding: Iterable[FundingRow], approvals: Approvals
+    connection: sqlite3.Connection, funding: Iterable[FundingRow], approvals: ApprovalIntervals
 ) -> list[tuple[str, int, int]]:
     """Insert funding rows, and return user, time and row number of each."""
     approved: list[tuple[Any, ...]] = []

@@ -21,7 +21,7 @@ from toolkit.simulation.agents.tokens import draw_token_gifts, draw_token_transf
 from toolkit.simulation.agents.transfers import draw_dollar_transfers
 from toolkit.simulation.agents.twaps import draw_twaps
 from toolkit.simulation.agents.vaults import draw_vault_events
-from toolkit.simulation.engine.books import Books
+from toolkit.simulation.engine.books import OrderBooks
 from toolkit.simulation.engine.exchange import ALL_IDS, Exchange, IdSequence
 from toolkit.simulation.engine.funding import HourlyFunding
 from toolkit.simulation.engine.liquidation import Delisting, FarOrders, MarginCheck
@@ -88,7 +88,7 @@ def run_history(
     assign_roles(accounts, size.makers)
     gambles = draw_gambles(start_ms, accounts, prices)  # this also funds the gamblers
     exchange = Exchange(seed, start_ms, accounts, prices, ids)
-    state = SimulationState(exchange, Books(exchange), builder_addresses(seed, size.builders))
+    state = SimulationState(exchange, OrderBooks(exchange), builder_addresses(seed, size.builders))
     # At the same time, the events of an earlier line come first.
     drawn: Iterator[Event] = heapq.merge(
         draw_dollar_transfers(seed, start_ms, size.days, accounts),

@@ -5,19 +5,18 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from toolkit.widgets.fetcher import error_text
 from toolkit.widgets.panel import PanelWidget
-from toolkit.widgets.threads import NewestRequestWorker
+from toolkit.widgets.threads import NewestRequestWorker, WidgetRequest
 
 
-class _View(Protocol):
+class _ViewWithCode(Protocol):
     @property
     def code(self) -> str: ...
 
 
-Request = TypeVar("Request")
-View = TypeVar("View", bound=_View)
+WidgetView = TypeVar("WidgetView", bound=_ViewWithCode)
 
 
-class Explorer(PanelWidget, Generic[Request, View]):
+class Explorer(PanelWidget, Generic[WidgetRequest, WidgetView]):
     """A panel that shows the view of its last request.
 
     - ``controls``: controls above the view
@@ -25,13 +24,13 @@ class Explorer(PanelWidget, Generic[Request, View]):
     """
 
     def __init__(
-        self, controls: Sequence[Any], compute: Callable[[Request], tuple[View, str]]
+        self, controls: Sequence[Any], compute: Callable[[WidgetRequest], tuple[WidgetView, str]]
     ) -> None:
         super().__init__(controls)
-        self.view: View | None = None
+        self.view: WidgetView | None = None
         self.error: Exception | None = None
         self._compute = compute
-        self._requests: NewestRequestWorker[Request] = NewestRequestWorker(self._show_view)
+        self._requests: NewestRequestWorker[WidgetRequest] = NewestRequestWorker(self._show_view)
 
     @property
     def code(self) -> str:
@@ -47,12 +46,12 @@ class Explorer(PanelWidget, Generic[Request, View]):
         self._requests.drop()
         super().close()
 
-    def _ask(self, request: Request) -> None:
+    def _ask(self, request: WidgetRequest) -> None:
         with self._panel.lock:
             self._panel.show_status("loading ...")
             self._requests.ask(request)
 
-    def _show_view(self, request: Request, is_newest: Callable[[], bool]) -> None:
+    def _show_view(self, request: WidgetRequest, is_newest: Callable[[], bool]) -> None:
         try:
             view, html = self._compute(request)
         except Exception as error:  # show every error: the traceback of a thread is not visible
@@ -66,7 +65,7 @@ class Explorer(PanelWidget, Generic[Request, View]):
                 self._panel.show(html, view.code)
                 self._panel.show_status("")
 
-    def _update_controls(self, view: View) -> None:
+    def _update_controls(self, view: WidgetView) -> None:
         """Update controls whose options depend on the view; by default none."""
 
     def _show_error(self, error: Exception, is_newest: Callable[[], bool]) -> None:

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Generic, TypeVar
 
-Request = TypeVar("Request")
+WidgetRequest = TypeVar("WidgetRequest")
 
 
-class NewestRequestWorker(Generic[Request]):
+class NewestRequestWorker(Generic[WidgetRequest]):
     """Answers requests one after the other, on a thread that ends when there are none.
 
     A request that comes while another one is answered replaces the waiting one. Requests may come
@@ -19,14 +19,14 @@ class NewestRequestWorker(Generic[Request]):
       newest; an older one must not be shown. It must not raise.
     """
 
-    def __init__(self, answer: Callable[[Request, Callable[[], bool]], None]) -> None:
+    def __init__(self, answer: Callable[[WidgetRequest, Callable[[], bool]], None]) -> None:
         self._answer = answer
         self._changed = threading.Condition()
-        self._waiting: tuple[int, Request] | None = None
+        self._waiting: tuple[int, WidgetRequest] | None = None
         self._number = 0
         self._is_working = False
 
-    def ask(self, request: Request) -> None:
+    def ask(self, request: WidgetRequest) -> None:
         """Answer a request on the thread, and return at once."""
         with self._changed:
             self._number += 1
@@ -55,7 +55,7 @@ class NewestRequestWorker(Generic[Request]):
     def _is_newest(self, number: int) -> bool:
         return number == self._number
 
-    def _take_request(self) -> tuple[int, Request] | None:
+    def _take_request(self) -> tuple[int, WidgetRequest] | None:
         with self._changed:
             taken, self._waiting = self._waiting, None
             if taken is None:

@@ -22,8 +22,8 @@ from toolkit.widgets.panel import dropdown_list, option_list, push_button, text_
 from toolkit.widgets.wallet_html import coin_options, day_options, wallet_html
 from toolkit.widgets.wallet_view import PERIODS, AccountData, WalletRequest, WalletView, wallet_view
 
-Request = WalletRequest | ComparisonRequest
-View = WalletView | ComparisonView
+ExplorerRequest = WalletRequest | ComparisonRequest
+ExplorerView = WalletView | ComparisonView
 
 ALL_ACCOUNTS: Final = "all"
 """What `WalletExplorer.set` takes as `user` to compare all accounts."""
@@ -38,7 +38,7 @@ class _Loaded:
     compared: ComparedAccounts | None = None
 
 
-class WalletExplorer(Explorer[tuple[Request, int], View]):
+class WalletExplorer(Explorer[tuple[ExplorerRequest, int], ExplorerView]):
     """A widget that shows the PnL of accounts; returned by `wallet_explorer`.
 
     Attributes
@@ -94,7 +94,7 @@ class WalletExplorer(Explorer[tuple[Request, int], View]):
         self.settle()
 
     @property
-    def request(self) -> Request:
+    def request(self) -> ExplorerRequest:
         """The request of the controls."""
         several = len(self._users) > 1
         if several and self._account.value is None:
@@ -177,7 +177,7 @@ class WalletExplorer(Explorer[tuple[Request, int], View]):
                     _set_options(change.owner, list(change.owner.options), change.new)
             self._ask((self.request, self._load_number))
 
-    def _compute_view(self, load: tuple[Request, int]) -> tuple[View, str]:
+    def _compute_view(self, load: tuple[ExplorerRequest, int]) -> tuple[ExplorerView, str]:
         request, number = load
         if number != self._loaded.number:
             self._loaded = _Loaded(number)
@@ -191,7 +191,7 @@ class WalletExplorer(Explorer[tuple[Request, int], View]):
         loaded.accounts[request.user] = one.account
         return one, wallet_html(one)
 
-    def _update_controls(self, view: View) -> None:
+    def _update_controls(self, view: ExplorerView) -> None:
         with self._set_lists():
             is_one = isinstance(view, WalletView)
             for control in (self._coin, self._day):

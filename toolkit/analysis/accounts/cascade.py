@@ -9,7 +9,7 @@ import pandas as pd
 from narwhals.typing import IntoFrame
 
 from toolkit.analysis.accounts.impact_laws import ImpactLaws, read_laws
-from toolkit.analysis.accounts.margin import Leverages, Tiers, read_positions, read_tiers
+from toolkit.analysis.accounts.margin import LeverageLimits, Tiers, read_positions, read_tiers
 from toolkit.analysis.accounts.margin_buffers import buffers
 from toolkit.analysis.common import memory_frames
 from toolkit.analysis.common.bootstrap import bootstrap_interval
@@ -20,7 +20,7 @@ from toolkit.analysis.market.slippage_fit import SlippageFit
 from toolkit.arrays import Flags, Floats, Ints
 from toolkit.rules.margin import maintenance
 
-_Rows = list[tuple[Any, ...]]
+_TableRows = list[tuple[Any, ...]]
 SHOCKS: Final = (-0.3, -0.2, -0.15, -0.1, -0.05, -0.02, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3)
 _BACKSTOP_SHARE: Final = 2 / 3
 """Below this share of the maintenance margin, the exchange takes over the positions at once."""
@@ -105,7 +105,7 @@ class Cascade(Estimate):
     picture: ClassVar[str] = "cascade"
 
 
-class _Accounts(NamedTuple):
+class _RankedAccounts(NamedTuple):
     """Accounts in the order of their distance from liquidation, and their positions likewise.
 
     - ``distance``, ``equity`` (array of float, (accounts,))
@@ -139,7 +139,7 @@ class _Round(NamedTuple):
     move: float
 
 
-class _Rules(NamedTuple):
+class _ShockRules(NamedTuple):
     """What holds for all shocks: the place of the coin, and how forced trades move prices."""
 
     place: int
@@ -155,7 +155,7 @@ def cascade(
     shocks: Sequence[float] = SHOCKS,
     *,
     betas: float | Mapping[str, float] = 0.0,
-    max_leverage: Leverages | None = None,
+    max_leverage: LeverageLimits | None = None,
     margin_tables: IntoFrame | None = None,
     lasting: float = 1.0,
     backstop_trades: bool = True,
@@ -263,7 +263,7 @@ def cascade(
         raise ValueError(
             f"positions: no position is in {coin!r}. Choose one of {_name_some(held['coin'])}"
         )
-    rules = _Rules(coins.index(coin), lasting, backstop_trades)
+    rules = _ShockRules(coins.index(coin), lasting, backstop_trades)
     sums, rounds, gone = [], [], []
     for shock in shocks:
         first = np.array([_shock_of(name, coin, shock, betas) for name in coins])
@@ -306,7 +306,7 @@ def _shock_of(name: str, coin: str, shock: float, betas: float | Mapping[str, fl
 
 def _rank_accounts(
     table: pd.DataFrame, held: pd.DataFrame, tiers: Tiers, coins: list[str]
-) -> _Accounts:
+) -> _RankedAccounts:
     """Return the accounts of `buffers` by distance; those of unknown distance are last."""
     keys = ["user", *(["dex"] if "dex" in table else []), "margin", "coin"]
     is_isolated = held["leverage_type"] == "isolated"
@@ -327,7 +327,7 @@ def _rank_accounts(
         table["maintenance"].to_numpy(np.float64) - computed
     )
     known = int(table["distance"].notna().sum())
-    return _Accounts(
+    return _RankedAccounts(
         distance=table["distance"].to_numpy(np.float64)[:known],
         equity=equity,
         starts=np.searchsorted(owner, np.arange(len(table) + 1)).astype(np.int64),
@@ -344,7 +344,7 @@ def _sum_by(place: Ints, values: Floats, count: int) -> Floats:
 
 
 def _run_rounds(
-    ranked: _Accounts, shock: Floats, laws: ImpactLaws, draw: int, rules: _Rules
+    ranked: _RankedAccounts, shock: Floats, laws: ImpactLaws, draw: int, rules: _ShockRules
 ) -> list[_Round]:
     """Return the rounds of liquidations that follow from the shocks of all coins."""
     gone = np.zeros(len(ranked.equity), bool)
@@ -414,7 +414,7 @@ def _money(found: _Round) -> tuple[float, float, float]:
     )
 
 
-def _list_rounds(shock: float, rounds: list[_Round], rules: _Rules) -> _Rows:
+def _list_rounds(shock: float, rounds: list[_Round], rules: _ShockRules) -> _TableRows:
     rows = []
     for number, found in enumerate(rounds, 1):
         forced, backstop, deficit = _money(found)
@@ -424,7 +424,7 @@ def _list_rounds(shock: float, rounds: list[_Round], rules: _Rules) -> _Rows:
     return rows
 
 
-def _list_liquidated(shock: float, rounds: list[_Round], ranked: _Accounts) -> _Rows:
+def _list_liquidated(shock: float, rounds: list[_Round], ranked: _RankedAccounts) -> _TableRows:
     rows = []
     for number, found in enumerate(rounds, 1):
         names = ranked.names.iloc[found.accounts]

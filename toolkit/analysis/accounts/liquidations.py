@@ -8,7 +8,12 @@ import numpy as np
 import pandas as pd
 from narwhals.typing import IntoFrame, IntoFrameT
 
-from toolkit.analysis.accounts.margin import Leverages, read_accounts, read_positions, read_tiers
+from toolkit.analysis.accounts.margin import (
+    LeverageLimits,
+    read_accounts,
+    read_positions,
+    read_tiers,
+)
 from toolkit.analysis.accounts.values import to_engine
 from toolkit.analysis.common import fill_kinds, frame_access, memory_frames
 from toolkit.analysis.common.repeated_rows import drop_repeated_rows
@@ -28,7 +33,7 @@ def levels(
     width: float = 0.01,
     reach: float = 0.5,
     accounts: IntoFrame | None = None,
-    max_leverage: Leverages | None = None,
+    max_leverage: LeverageLimits | None = None,
     margin_tables: IntoFrame | None = None,
 ) -> IntoFrameT:
     """Compute the notional that is liquidated, by how far the price must move.
@@ -139,7 +144,7 @@ def levels(
 def _fill_liquidation_prices(
     frame: pd.DataFrame,
     accounts: IntoFrame,
-    max_leverage: Leverages | None,
+    max_leverage: LeverageLimits | None,
     margin_tables: IntoFrame | None,
 ) -> pd.Series:
     """Return liquidation prices: as stated, or else in the tier that applies at the price."""

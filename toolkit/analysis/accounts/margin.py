@@ -18,9 +18,9 @@ from toolkit.contract.dexes import NATIVE_ALIASES
 from toolkit.errors import warn_caller
 from toolkit.rules.margin import pad_tiers
 
-Table = list[tuple[float, float]]
+TierTable = list[tuple[float, float]]
 
-Leverages = Mapping[str, float] | IntoFrame
+LeverageLimits = Mapping[str, float] | IntoFrame
 """Largest leverages by coin: a mapping, or a frame of `tk.meta`."""
 POSITION = ("user", "coin", "szi", "position_value")
 STATED = "cross_maintenance_margin_used"
@@ -131,7 +131,7 @@ def dex_names(coin: pd.Series) -> pd.Series:
 
 
 def read_tiers(
-    positions: pd.DataFrame, max_leverage: Leverages | None, margin_tables: IntoFrame | None
+    positions: pd.DataFrame, max_leverage: LeverageLimits | None, margin_tables: IntoFrame | None
 ) -> Tiers:
     """Return the tiers of each position.
 
@@ -166,7 +166,7 @@ def read_tiers(
     kinds = pd.DataFrame({"coin": positions["coin"], "leverage": stated.astype("float64")})
     place = kinds.groupby(["coin", "leverage"], sort=False, dropna=False).ngroup().to_numpy()
     kinds = kinds.drop_duplicates()
-    found: list[Table] = []
+    found: list[TierTable] = []
     single: set[str] = set()
     for coin, dex, stated_leverage in zip(
         kinds["coin"], dex_names(kinds["coin"]), kinds["leverage"], strict=True
@@ -193,7 +193,7 @@ def read_tiers(
     return Tiers(most[place], low[place], source)
 
 
-def _read_assets(leverages: Leverages | None) -> dict[str, _Asset] | None:
+def _read_assets(leverages: LeverageLimits | None) -> dict[str, _Asset] | None:
     if leverages is None:
         return None
     if isinstance(leverages, Mapping):
@@ -213,7 +213,7 @@ def _read_assets(leverages: Leverages | None) -> dict[str, _Asset] | None:
     }
 
 
-def _read_tables(margin_tables: IntoFrame | None) -> dict[tuple[str, int], Table]:
+def _read_tables(margin_tables: IntoFrame | None) -> dict[tuple[str, int], TierTable]:
     """Return the tiers by dex and table id, from the lowest notional up.
 
     A table that lacks a number has no tiers, because it is not known which leverage applies from
@@ -236,7 +236,7 @@ def _read_tables(margin_tables: IntoFrame | None) -> dict[tuple[str, int], Table
     )
     frame = frame[~is_incomplete]
     rows = frame.drop_duplicates(["dex", *_TABLE_COLUMNS]).sort_values("lower_bound")
-    found: dict[tuple[str, int], Table] = {}
+    found: dict[tuple[str, int], TierTable] = {}
     for name, table, low, most in zip(
         *(rows[column] for column in ("dex", *_TABLE_COLUMNS)), strict=True
     ):

@@ -6,7 +6,7 @@ from narwhals.typing import IntoFrame, IntoFrameT
 
 from toolkit.analysis.accounts.margin import (
     STATED,
-    Leverages,
+    LeverageLimits,
     Tiers,
     read_accounts,
     read_positions,
@@ -21,7 +21,7 @@ from toolkit.rules.margin import maintenance, tiered_adverse_move
 def buffers(
     accounts: IntoFrameT,
     positions: IntoFrame,
-    max_leverage: Leverages | None = None,
+    max_leverage: LeverageLimits | None = None,
     *,
     margin_tables: IntoFrame | None = None,
 ) -> IntoFrameT:

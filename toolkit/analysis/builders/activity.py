@@ -14,7 +14,7 @@ from toolkit.analysis.common.timestamps import timestamps_from_ms
 from toolkit.installation import explain_missing
 from toolkit.times import Time
 
-Period = Literal["day", "week", "month"]
+PeriodName = Literal["day", "week", "month"]
 _PERIODS: Final = ("day", "week", "month")
 _COLUMNS: Final = {
     "builder": "str", "time": "datetime64[ms, UTC]", "active": "int64", "new": "int64",
@@ -27,7 +27,7 @@ _COLUMNS: Final = {
 
 def activity(
     fills: IntoFrame,
-    by: Period = "week",
+    by: PeriodName = "week",
     *,
     builder: str | None = None,
     since: Time | None = None,
@@ -125,7 +125,7 @@ def activity(
     return table
 
 
-def _period_codes(ms: pd.Series, by: Period) -> pd.Series:
+def _period_codes(ms: pd.Series, by: PeriodName) -> pd.Series:
     """Return the number of each time's period."""
     if by != "month":
         length, into = CALENDAR[by]
@@ -134,7 +134,7 @@ def _period_codes(ms: pd.Series, by: Period) -> pd.Series:
     return pd.Series(months.astype("int64"), index=ms.index)
 
 
-def _period_start(codes: pd.Series, by: Period) -> pd.Series:
+def _period_start(codes: pd.Series, by: PeriodName) -> pd.Series:
     """Return the start of each period, in milliseconds."""
     if by != "month":
         length, into = CALENDAR[by]

@@ -17,7 +17,7 @@ from narwhals.typing import IntoFrame, IntoFrameT
 
 from toolkit.analysis.common import fill_kinds, frame_access, grouping, usd_values
 from toolkit.analysis.common.estimate import check_level
-from toolkit.analysis.common.frame_access import Frame, Numbers
+from toolkit.analysis.common.frame_access import Frame, NumberKind
 from toolkit.analysis.common.provenance import result_provenance
 from toolkit.analysis.common.repeated_rows import drop_repeated_rows
 from toolkit.analysis.common.row_owners import lower_address
@@ -111,7 +111,7 @@ def has_builder(builder: str | None) -> nw.Expr:
     return (lower_address("builder") == builder.lower()).fill_null(False)
 
 
-def earning_columns(have: Sequence[str], kind: Numbers) -> dict[str, nw.Expr]:
+def earning_columns(have: Sequence[str], kind: NumberKind) -> dict[str, nw.Expr]:
     """Return what a builder earns on a fill (`_revenue`), and on which volume (`_known`)."""
     value = usd_values.fees_in_usd(have, kind)["_builder_fee"]
     lost = usd_values.without_price(have, kind, "builder_fee")
@@ -120,7 +120,7 @@ def earning_columns(have: Sequence[str], kind: Numbers) -> dict[str, nw.Expr]:
     return {"_revenue": value, "unpriced": lost, "volume": volume, "_known": known}
 
 
-def _sum_earnings(frame: Frame, keys: Sequence[str], kind: Numbers) -> Frame:
+def _sum_earnings(frame: Frame, keys: Sequence[str], kind: NumberKind) -> Frame:
     frame = frame.with_columns(fills=nw.lit(1))
     sums = [nw.col(n).sum() for n in ("fills", "volume", "_revenue", "_known", "unpriced")]
     grouped = frame.group_by(*keys).agg(*sums) if keys else frame.select(*sums)

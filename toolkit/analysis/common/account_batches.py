@@ -29,10 +29,10 @@ ROWS_AT_ONCE = 200_000
 
 _AFTER_ALL = "\U0010ffff"  # after each account
 
-Run = Callable[..., Any]
+AccountHelper = Callable[..., Any]
 
 
-def run_by_account(run: Run, frames: Mapping[str, Any]) -> Any:
+def run_by_account(run: AccountHelper, frames: Mapping[str, Any]) -> Any:
     """Return the result of a helper that ran for a few accounts at a time.
 
     - ``run``: the helper; its parameters are the names of `frames`
@@ -164,7 +164,7 @@ def scan_tables(tables: Iterator[pa.Table], engine: str) -> Any:
     return duckdb.read_parquet(path)
 
 
-def _run_on_spark(run: Run, given: Mapping[str, Any]) -> Any:
+def _run_on_spark(run: AccountHelper, given: Mapping[str, Any]) -> Any:
     """Return the result of a helper that runs in Spark's executors, sorted by account."""
     session = next(iter(given.values())).sparkSession
     schemas, fixed, marked = {}, {}, []

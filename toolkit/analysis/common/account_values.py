@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from toolkit.analysis.common import frame_access, memory_frames
-from toolkit.analysis.common.frame_access import Numbers
+from toolkit.analysis.common.frame_access import NumberKind
 from toolkit.analysis.common.repeated_rows import drop_repeated_rows
 from toolkit.analysis.common.timestamps import aware_ms
 from toolkit.display import count_text
@@ -46,15 +46,15 @@ class OpenPosition(NamedTuple):
     unrealised: Amount
 
 
-class AccountValues(NamedTuple):
+class ValuesAndPositions(NamedTuple):
     """Account values and open positions at one time; no positions (None) if they are not known."""
 
     worth: Mapping[str, AccountValue]
     held: Mapping[tuple[str, str], OpenPosition] | None
-    kind: Numbers
+    kind: NumberKind
 
 
-def read_values(given: Any, what: str, at: Any = None) -> AccountValues:
+def read_values(given: Any, what: str, at: Any = None) -> ValuesAndPositions:
     """Return account values from a frame, or from a tuple of values and positions."""
     values, positions = (given[0], given[1]) if isinstance(given, tuple) else (given, None)
     values = drop_repeated_rows(values, "snapshot", what)
@@ -65,7 +65,7 @@ def read_values(given: Any, what: str, at: Any = None) -> AccountValues:
     kind = frame_access.number_kind(opened, ["account_value"], what)
     moment = None if at is None else at if isinstance(at, int) else aware_ms(at)
     held = None if positions is None else _read_positions(positions, what)
-    return AccountValues(_sum_values(frame, moment, what), held, kind)
+    return ValuesAndPositions(_sum_values(frame, moment, what), held, kind)
 
 
 def distinct_rows(frame: pd.DataFrame, keys: Sequence[str], what: str = "rows") -> pd.DataFrame:
@@ -141,7 +141,7 @@ def row_times(frame: pd.DataFrame, what: str = "rows") -> list[int | None]:
     return [int(ms) for ms in whole]
 
 
-def zero_amount(kind: Numbers) -> Amount:
+def zero_amount(kind: NumberKind) -> Amount:
     """Return 0 as an amount of a kind of numbers."""
     return Decimal(0) if kind == "exact" else 0.0
 

@@ -20,7 +20,7 @@ from toolkit.display import type_text
 from toolkit.errors import MissingColumns
 
 Frame = nw.DataFrame[Any] | nw.LazyFrame[Any]
-Numbers = Literal["float", "exact"]
+NumberKind = Literal["float", "exact"]
 
 EXACT = nw.Decimal(36, 18)
 """The dtype of exact numbers, in frames and in results."""
@@ -118,7 +118,7 @@ def keep_columns(native: Any, names: Sequence[str]) -> Any:
     return nw.to_native(frame.select(name for name in names if name in have))
 
 
-def open_frame(native: Any, what: str, kind: Numbers | None = None) -> Frame:
+def open_frame(native: Any, what: str, kind: NumberKind | None = None) -> Frame:
     """Return a native frame in narwhals; pandas with exact numbers becomes Arrow.
 
     With ``kind="exact"`` each pandas frame becomes Arrow, so that it can be stacked with others.
@@ -262,7 +262,7 @@ def join_frames(left: Frame, right: Frame, on: Sequence[str], *, keep_left: bool
     return joined
 
 
-def flip_sign(amount: nw.Expr, kind: Numbers) -> nw.Expr:
+def flip_sign(amount: nw.Expr, kind: NumberKind) -> nw.Expr:
     """Return the amount with the opposite sign; 0.0 does not become -0.0."""
     return -amount if kind == "exact" else nw.lit(0.0) - amount
 
@@ -294,14 +294,14 @@ def require_columns(frame: Frame, names: Iterable[str], what: str, hint: str = "
 
 
 def number_kind(
-    frame: Frame, names: Iterable[str], what: str, otherwise: Numbers = "float"
-) -> Numbers:
+    frame: Frame, names: Iterable[str], what: str, otherwise: NumberKind = "float"
+) -> NumberKind:
     """Return whether the number columns are float or exact; `otherwise` if there are none.
 
     Raise MissingColumns if a column is text, or if float and exact columns are mixed.
     """
     schema = frame.collect_schema()
-    kinds: set[Numbers] = set()
+    kinds: set[NumberKind] = set()
     for name in names:
         dtype = schema.get(name)
         if dtype is None:
@@ -378,22 +378,22 @@ def require_some_values(frame: Frame, name: str, what: str, use: str) -> None:
         )
 
 
-def number_type(kind: Numbers) -> Any:
+def number_type(kind: NumberKind) -> Any:
     """Return the narwhals dtype of a kind of numbers."""
     return EXACT if kind == "exact" else nw.Float64()
 
 
-def zero_literal(kind: Numbers) -> nw.Expr:
+def zero_literal(kind: NumberKind) -> nw.Expr:
     """Return 0 as a literal of a kind of numbers."""
     return nw.lit(0.0).cast(number_type(kind))
 
 
-def missing_literal(kind: Numbers) -> nw.Expr:
+def missing_literal(kind: NumberKind) -> nw.Expr:
     """Return the missing value as a literal of a kind of numbers."""
     return nw.lit(None).cast(number_type(kind))
 
 
-def column_or_zero(name: str, have: Sequence[str], kind: Numbers) -> nw.Expr:
+def column_or_zero(name: str, have: Sequence[str], kind: NumberKind) -> nw.Expr:
     """Return a number column with 0 for null and NaN; 0 if the frame has no such column."""
     if name not in have:
         return zero_literal(kind)

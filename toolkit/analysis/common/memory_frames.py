@@ -106,7 +106,7 @@ def spark_frame(session: Any, table: pa.Table) -> Any:
 
 
 def number_column(
-    values: Sequence[int | None], decimals: int, kind: frame_access.Numbers
+    values: Sequence[int | None], decimals: int, kind: frame_access.NumberKind
 ) -> pa.Array | Floats:
     """Return integers in units of 10**-decimals as a column; None is missing."""
     if kind == "exact":
@@ -114,7 +114,7 @@ def number_column(
     return pa.array(fixed_point.to_float(values, decimals), type=pa.float64())
 
 
-def arrow_type(kind: frame_access.Numbers) -> pa.DataType:
+def arrow_type(kind: frame_access.NumberKind) -> pa.DataType:
     """Return the Arrow type of a kind of numbers."""
     return pa.decimal128(36, 18) if kind == "exact" else pa.float64()
 

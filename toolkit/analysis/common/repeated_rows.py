@@ -35,7 +35,7 @@ from toolkit.rules.funding import ZERO_HASH
 Native = TypeVar("Native")
 """A frame of any engine, or None."""
 
-Keys = npt.NDArray[np.uint64]
+RowHashes = npt.NDArray[np.uint64]
 
 ACCOUNT: Final = ("account", "user")
 """Columns that name the account; the `user` beside an `account` may be a sender."""
@@ -235,7 +235,7 @@ def _has_identity(native: pd.DataFrame, identity: RowIdentity) -> Flags | None:
     return None
 
 
-def _column_bits(column: pd.Series) -> Keys | None:
+def _column_bits(column: pd.Series) -> RowHashes | None:
     """Return an integer for each value, equal for equal values; None for texts."""
     dtype = column.dtype
     if isinstance(dtype, pd.DatetimeTZDtype):
@@ -250,7 +250,7 @@ def _column_bits(column: pd.Series) -> Keys | None:
     return None
 
 
-def _number_bits(values: npt.NDArray[Any]) -> Keys | None:
+def _number_bits(values: npt.NDArray[Any]) -> RowHashes | None:
     if values.dtype.kind in "iuM" and values.dtype.itemsize == 8:
         return np.ascontiguousarray(values).view(np.uint64)
     if values.dtype.kind == "f":
@@ -262,7 +262,7 @@ def _number_bits(values: npt.NDArray[Any]) -> Keys | None:
     return None
 
 
-def _decimal_bits(column: Any) -> Keys:
+def _decimal_bits(column: Any) -> RowHashes:
     """Return the low words of exact numbers; 0 for null, since its words are undefined."""
     chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
     words = [np.zeros(0, dtype=np.uint64)]
@@ -273,15 +273,15 @@ def _decimal_bits(column: Any) -> Keys:
     return np.concatenate(words)
 
 
-def _fold_bits(keys: Keys, bits: Keys) -> Keys:
+def _fold_bits(keys: RowHashes, bits: RowHashes) -> RowHashes:
     mixed = (keys ^ bits) * _FOLD
     return mixed ^ (mixed >> _MIX)
 
 
-def _repeated_keys(keys: Keys) -> Keys:
+def _repeated_keys(keys: RowHashes) -> RowHashes:
     """Return the keys that occur more than once."""
     ordered = np.sort(keys)
-    found: Keys = np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
+    found: RowHashes = np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
     return found
 
 
@@ -349,9 +349,9 @@ def _duckdb_distinct(native: Any, identity: RowIdentity, names: list[str], what:
     return once.filter("_again = 1").project(every).union(plain.filter(f"NOT ({known})"))
 
 
-def _duckdb_hashes(native: Any, names: Sequence[str]) -> Keys:
+def _duckdb_hashes(native: Any, names: Sequence[str]) -> RowHashes:
     place = ", ".join(f'"{name}"' for name in names)
-    found: Keys = native.project(f"hash({place}) AS _key").fetchnumpy()["_key"]
+    found: RowHashes = native.project(f"hash({place}) AS _key").fetchnumpy()["_key"]
     return np.asarray(found, dtype=np.uint64)
 
 

@@ -20,7 +20,7 @@ SEVERAL_ACCOUNTS = (
 )
 
 
-class Accounts(NamedTuple):
+class FillOwners(NamedTuple):
     """The accounts of fills.
 
     - ``fills``: the fills. If they are of several accounts, they have a column `user`.
@@ -77,7 +77,7 @@ def refuse_several_accounts(native: Any, what: str) -> None:
 
 
 def keep_own_rows(
-    rows: Frame, column: Literal["user", "account"], of: Accounts, what: str
+    rows: Frame, column: Literal["user", "account"], of: FillOwners, what: str
 ) -> Frame:
     """Return the rows of the fills' accounts: the named ones, and those in the user column.
 

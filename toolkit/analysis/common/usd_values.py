@@ -20,7 +20,7 @@ import narwhals as nw
 import pandas as pd
 
 from toolkit.analysis.common import frame_access, markets
-from toolkit.analysis.common.frame_access import Frame, Numbers
+from toolkit.analysis.common.frame_access import Frame, NumberKind
 from toolkit.contract.dexes import COLLATERAL_TOKENS
 from toolkit.display import count_text
 from toolkit.errors import (
@@ -35,7 +35,7 @@ from toolkit.errors import (
 CASH = ("USDC", "")
 """Tokens that count as USD. Transfers of USDC have an empty token."""
 
-Prices = Mapping[str, float | Decimal | str]
+PricesByToken = Mapping[str, float | Decimal | str]
 """Token -> USD."""
 
 
@@ -77,7 +77,7 @@ def warn_missing_tokens(frame: Frame, what: str) -> None:
         )
 
 
-def fees_in_usd(have: Sequence[str], kind: Numbers) -> dict[str, nw.Expr]:
+def fees_in_usd(have: Sequence[str], kind: NumberKind) -> dict[str, nw.Expr]:
     """Return fee, builder fee and deployer fee in USD; 0 if the token has no price here.
 
     Collateral and quote tokens count at par.
@@ -98,7 +98,7 @@ def fees_in_usd(have: Sequence[str], kind: Numbers) -> dict[str, nw.Expr]:
     }
 
 
-def at_fill_price(fee: nw.Expr, bought: nw.Expr, kind: Numbers) -> nw.Expr:
+def at_fill_price(fee: nw.Expr, bought: nw.Expr, kind: NumberKind) -> nw.Expr:
     """Return the value of a fee in the bought token, in USD; missing if `bought` is not true."""
     if kind == "float":
         return nw.when(bought).then(fee * nw.col("px").cast(nw.Float64()))
@@ -157,7 +157,7 @@ def warn_missing_builder_fees(frame: Frame, what: str) -> None:
         )
 
 
-def without_price(have: Sequence[str], kind: Numbers, name: str = "fee") -> nw.Expr:
+def without_price(have: Sequence[str], kind: NumberKind, name: str = "fee") -> nw.Expr:
     """Return 1 if the fee `name` is in a token that has no price here, else 0."""
     if "fee_token" not in have:
         return nw.lit(0)
@@ -167,7 +167,7 @@ def without_price(have: Sequence[str], kind: Numbers, name: str = "fee") -> nw.E
     return nw.when(lost).then(nw.lit(1)).otherwise(nw.lit(0))
 
 
-def parse_prices(prices: Prices | None) -> dict[str, Decimal]:
+def parse_prices(prices: PricesByToken | None) -> dict[str, Decimal]:
     """Return prices of tokens as decimals, with the names of the tokens in upper case.
 
     Raise ValueError if a price is not a positive number, if a token has two prices, or if USDC has
@@ -211,7 +211,7 @@ def warn_unused_prices(
 
 
 def apply_prices(
-    amount: nw.Expr, tokens: nw.Expr, prices: Mapping[str, Decimal], kind: Numbers
+    amount: nw.Expr, tokens: nw.Expr, prices: Mapping[str, Decimal], kind: NumberKind
 ) -> nw.Expr:
     """Return amounts in USD: multiplied by the price of the token, or unchanged without a price."""
     made = amount

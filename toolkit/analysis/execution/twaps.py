@@ -302,10 +302,10 @@ def _fills_by_order(twaps: Frame, fills: IntoFrame, account: str | None) -> Fram
     frame = frame_access.open_as_floats(fills, "fills", ["px", "sz"])
     frame_access.require_columns(frame, ("coin", "time", "twap_id"), "fills")
     if "user" not in frame.collect_schema().names():
-        whose = account_names(fills, account)
-        if len(whose) != 1:
+        accounts = account_names(fills, account)
+        if len(accounts) != 1:
             frame_access.require_columns(frame, ["user"], "fills", "Or name the account (account=)")
-        frame = frame.with_columns(user=nw.lit(whose[0]))
+        frame = frame.with_columns(user=nw.lit(accounts[0]))
     frame = grouping.add_ms(frame).filter(~nw.col("twap_id").is_null())
     frame = frame.select(
         _who=lower_address("user"),

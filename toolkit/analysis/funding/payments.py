@@ -74,7 +74,7 @@ def sums(funding: IntoFrameT, by: str | Iterable[str] | None = ("coin",)) -> Int
 
 
 def _split_payments(
-    frame: frame_access.Frame, keys: list[str], kind: frame_access.Numbers
+    frame: frame_access.Frame, keys: list[str], kind: frame_access.NumberKind
 ) -> frame_access.Frame:
     usdc, zero = nw.col("usdc"), frame_access.zero_literal(kind)
     counted = ~usdc.is_null() if kind == "exact" else ~(usdc.is_null() | usdc.is_nan())
@@ -89,7 +89,7 @@ def _split_payments(
 
 
 def _sum_payments(
-    frame: frame_access.Frame, keys: list[str], kind: frame_access.Numbers
+    frame: frame_access.Frame, keys: list[str], kind: frame_access.NumberKind
 ) -> frame_access.Frame:
     sums_ = [
         *(nw.col(name).sum() for name in MONEY),

@@ -145,7 +145,7 @@ class _Points(NamedTuple):
     """Hours since the point before; 0 for the first one."""
 
 
-class _Period(NamedTuple):
+class _ReturnPeriod(NamedTuple):
     """One row of the result, without the columns that are chained."""
 
     ms: int
@@ -190,7 +190,7 @@ def _leverage_of(rows: pd.DataFrame, values: Floats) -> tuple[Floats, Floats]:
     return (long + short) / kept, (long - short) / kept
 
 
-def _account_returns(points: _Points, by: str) -> list[_Period]:
+def _account_returns(points: _Points, by: str) -> list[_ReturnPeriod]:
     """Return the periods of one account, from the first to the last known value."""
     length, into = CALENDAR[by]
     # A point states what happened before it, so a point at midnight belongs to the day before.
@@ -203,7 +203,7 @@ def _account_returns(points: _Points, by: str) -> list[_Period]:
     for code in range(min(lasts), max(lasts) + 1):
         ms = code * length - into
         if code not in lasts:
-            periods.append(_Period(ms, None, None, None, None, None, None, None))
+            periods.append(_ReturnPeriod(ms, None, None, None, None, None, None, None))
             continue
         last = lasts[code]
         periods.append(_period_of(points, before, last, ms))
@@ -211,7 +211,7 @@ def _account_returns(points: _Points, by: str) -> list[_Period]:
     return periods
 
 
-def _period_of(points: _Points, before: int, last: int, ms: int) -> _Period:
+def _period_of(points: _Points, before: int, last: int, ms: int) -> _ReturnPeriod:
     """Return the period between two points."""
     inside = slice(before + 1, last + 1)
     flows = points.flows[inside]
@@ -226,7 +226,7 @@ def _period_of(points: _Points, before: int, last: int, ms: int) -> _Period:
     hours = np.minimum(points.hours[inside], (points.ms[inside] - ms) / _HOUR)
     gross, net = points.gross[inside], points.net[inside]
     known = hours[~np.isnan(gross)].sum()
-    return _Period(
+    return _ReturnPeriod(
         ms, start, float(points.values[last]), float(flows.sum()), capital,
         _weighted_mean(gross, hours), _weighted_mean(net, hours), float(known) or None,
     )  # fmt: skip
@@ -239,7 +239,7 @@ def _weighted_mean(values: Floats, weights: Floats) -> float | None:
     return float(values[is_known] @ weights[is_known] / total) if total else None
 
 
-def _result_table(parts: Mapping[str, Sequence[_Period]], named: bool) -> pa.Table:
+def _result_table(parts: Mapping[str, Sequence[_ReturnPeriod]], named: bool) -> pa.Table:
     rows = [(user, period) for user, periods in parts.items() for period in periods]
     gains = [
         None if p.end is None or p.start is None or p.flows is None else p.end - p.start - p.flows

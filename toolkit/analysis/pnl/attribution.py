@@ -15,8 +15,8 @@ from narwhals.typing import IntoFrame, IntoFrameT
 from toolkit.analysis.common import fill_kinds, frame_access, grouping, row_owners, usd_values
 from toolkit.analysis.common.frame_access import Frame
 from toolkit.analysis.common.repeated_rows import drop_repeated_rows
-from toolkit.analysis.common.row_owners import Accounts
-from toolkit.analysis.common.usd_values import Prices
+from toolkit.analysis.common.row_owners import FillOwners
+from toolkit.analysis.common.usd_values import PricesByToken
 from toolkit.analysis.pnl import attribution_sources as sources
 from toolkit.analysis.pnl.attribution_coverage import mark_uncovered, mark_unknown, source_state
 from toolkit.analysis.pnl.attribution_sources import (
@@ -26,7 +26,12 @@ from toolkit.analysis.pnl.attribution_sources import (
     TokenRates,
     sum_groups,
 )
-from toolkit.analysis.pnl.fill_coverage import Period, covered_period, mark_inside, rows_inside
+from toolkit.analysis.pnl.fill_coverage import (
+    CoveredPeriod,
+    covered_period,
+    mark_inside,
+    rows_inside,
+)
 from toolkit.analysis.pnl.funding_hours import position_hours
 from toolkit.times import Time
 
@@ -45,7 +50,7 @@ def attribution(
     *,
     positions: tuple[IntoFrame | None, IntoFrame | None] | None = None,
     account: str | None = None,
-    prices: Prices | None = None,
+    prices: PricesByToken | None = None,
     meta: IntoFrame | None = None,
     start_time: Time | None = None,
     end_time: Time | None = None,
@@ -216,10 +221,10 @@ def compute_attribution(
     funding: Any,
     ledger: Any,
     by: str | Iterable[str] | None = None,
-    time: Period | None = None,
+    time: CoveredPeriod | None = None,
     positions: tuple[Any, Any] | None = None,
     account: str | None = None,
-    prices: Prices | None = None,
+    prices: PricesByToken | None = None,
     meta: Any = None,
     *,
     owned_by: Any = None,
@@ -239,7 +244,7 @@ def compute_attribution(
         usd_values.warn_missing_tokens(opened, "fills")
         fill_kinds.warn_missing_directions(opened, "fills", outcomes_alone=True)
     traders = opened if owned_by is None else frame_access.open_table(owned_by, "fills")
-    whose = row_owners.Accounts(traders, row_owners.account_names(fills, account))
+    owners = row_owners.FillOwners(traders, row_owners.account_names(fills, account))
     parts = [sum_groups(rows, keys, kind)]
     covers = {"fills": "fills"}
     if funding is not None:
@@ -254,18 +259,18 @@ def compute_attribution(
         frame_access.require_columns(payment_rows, ("coin", "time", "usdc"), "funding")
         row_owners.check_owner(payment_rows, traders, "funding")
         marked = mark_inside(funding, fills, time)
-        payments = sources.measure_funding(marked, keys, kind, whose, rates)
-        hours = position_hours(fills, rows_inside(marked), keys, whose.names)
+        payments = sources.measure_funding(marked, keys, kind, owners, rates)
+        hours = position_hours(fills, rows_inside(marked), keys, owners.names)
         parts.append(sum_groups(payments, keys, kind))
     if covers.get("ledger") == "ledger":
-        fetched_for = _ledger_owner(ledger, whose) if account is None else account
+        fetched_for = _ledger_owner(ledger, owners) if account is None else account
         parts.append(
-            sum_groups(sources.measure_ledger(ledger, keys, kind, fetched_for, whose), keys, kind)
+            sum_groups(sources.measure_ledger(ledger, keys, kind, fetched_for, owners), keys, kind)
         )
     if positions is not None and covers["unrealised"] == "unrealised":
         parts += [
             sum_groups(rows, keys, kind)
-            for rows in sources.measure_positions(positions, keys, kind, whose)
+            for rows in sources.measure_positions(positions, keys, kind, owners)
         ]
     whole = sum_groups(frame_access.stack_frames(parts), keys, kind) if len(parts) > 1 else parts[0]
     whole = whole.with_columns(_rows=nw.col("fills"), fills=nw.col("fills") - nw.col("conversions"))
@@ -298,7 +303,9 @@ def _restore_nullable_keys(
     return made
 
 
-def _token_rates(opened: Frame, funding: Any, prices: Prices | None, meta: Any) -> TokenRates:
+def _token_rates(
+    opened: Frame, funding: Any, prices: PricesByToken | None, meta: Any
+) -> TokenRates:
     """Return the prices of tokens and the collateral of dexes."""
     known = usd_values.parse_prices(prices)
     dexes = usd_values.dex_tokens(meta)
@@ -308,14 +315,14 @@ def _token_rates(opened: Frame, funding: Any, prices: Prices | None, meta: Any) 
     return TokenRates(known, dexes)
 
 
-def _ledger_owner(ledger: Any, whose: Accounts) -> str | None:
+def _ledger_owner(ledger: Any, owners: FillOwners) -> str | None:
     """Return the address that the ledger was fetched for, from its provenance."""
     names = row_owners.account_names(ledger)
     if len(names) != 1:
         return None
-    if len(whose.names) == 1 and list(whose.names) != names:
+    if len(owners.names) == 1 and list(owners.names) != names:
         raise ValueError(
-            f"the ledger was fetched for {names[0]}, but the fills for {whose.names[0]}. "
+            f"the ledger was fetched for {names[0]}, but the fills for {owners.names[0]}. "
             "Fetch both for one account, or pass account="
         )
     return names[0]

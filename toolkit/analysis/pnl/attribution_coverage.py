@@ -7,7 +7,7 @@ import narwhals as nw
 import pyarrow as pa
 
 from toolkit.analysis.common import frame_access, grouping
-from toolkit.analysis.common.frame_access import Frame, Numbers
+from toolkit.analysis.common.frame_access import Frame, NumberKind
 from toolkit.analysis.pnl.attribution_sources import FEES
 from toolkit.analysis.pnl.funding_hours import KEYS
 
@@ -21,7 +21,11 @@ def source_state(name: str, keys: Sequence[str], possible: Sequence[str]) -> str
 
 
 def mark_uncovered(
-    whole: Frame, keys: Sequence[str], kind: Numbers, covers: Mapping[str, str], hours: Frame | None
+    whole: Frame,
+    keys: Sequence[str],
+    kind: NumberKind,
+    covers: Mapping[str, str],
+    hours: Frame | None,
 ) -> Frame:
     """Return the sums with missing values for what is not covered, and with `covers`.
 

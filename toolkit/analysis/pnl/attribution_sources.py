@@ -20,8 +20,8 @@ from toolkit.analysis.common import (
     usd_values,
 )
 from toolkit.analysis.common.account_values import refuse_batches
-from toolkit.analysis.common.frame_access import Frame, Numbers
-from toolkit.analysis.common.row_owners import Accounts
+from toolkit.analysis.common.frame_access import Frame, NumberKind
+from toolkit.analysis.common.row_owners import FillOwners
 from toolkit.analysis.pnl.perp_flows import AMOUNTS, add_flows
 from toolkit.errors import MissingColumns
 
@@ -60,7 +60,7 @@ class TokenRates(NamedTuple):
     dexes: Mapping[str, str]
 
 
-def measure_fills(frame: Frame, keys: Sequence[str], rates: TokenRates) -> tuple[Frame, Numbers]:
+def measure_fills(frame: Frame, keys: Sequence[str], rates: TokenRates) -> tuple[Frame, NumberKind]:
     """Return the keys and measures of each fill, and the kind of numbers.
 
     The trading fee is the fee without the parts of builder and deployer. Below 0 it is a rebate.
@@ -88,7 +88,7 @@ def measure_fills(frame: Frame, keys: Sequence[str], rates: TokenRates) -> tuple
     return _select_measures(frame, keys, kind, _fill_measures(have, rates, kind)), kind
 
 
-def _fill_fees(have: Sequence[str], kind: Numbers) -> dict[str, nw.Expr]:
+def _fill_fees(have: Sequence[str], kind: NumberKind) -> dict[str, nw.Expr]:
     """Return the fee and its parts; 0 if they are missing.
 
     If the fee is missing, its parts count as 0, too. Otherwise fee minus parts would be negative
@@ -123,7 +123,7 @@ def _add_token_values(frame: Frame, have: Sequence[str], rates: TokenRates) -> F
     return frame.with_columns(_other=~nw.col("_cash") & ~nw.col("_bought") & is_not_native_perp)
 
 
-def _apply_token_prices(frame: Frame, prices: Mapping[str, Decimal], kind: Numbers) -> Frame:
+def _apply_token_prices(frame: Frame, prices: Mapping[str, Decimal], kind: NumberKind) -> Frame:
     """Convert closed PnL and fees to USD.
 
     Without a price, the fee of a native perp becomes 0, and other amounts count at par. The fills
@@ -157,7 +157,7 @@ def _apply_token_prices(frame: Frame, prices: Mapping[str, Decimal], kind: Numbe
     )
 
 
-def _fill_measures(have: Sequence[str], rates: TokenRates, kind: Numbers) -> dict[str, nw.Expr]:
+def _fill_measures(have: Sequence[str], rates: TokenRates, kind: NumberKind) -> dict[str, nw.Expr]:
     zero, trading = frame_access.zero_literal(kind), nw.col("_trading_fee")
     net = (nw.col("_closed") - nw.col("_fee")).cast(frame_access.number_type(kind))
     perp = nw.col("_perp")
@@ -193,7 +193,7 @@ def _fill_measures(have: Sequence[str], rates: TokenRates, kind: Numbers) -> dic
     return measures
 
 
-def _misses_amount(kind: Numbers) -> nw.Expr:
+def _misses_amount(kind: NumberKind) -> nw.Expr:
     """Return whether price, size, closed PnL or fee of a fill is missing."""
     lacks = nw.lit(False)
     for name in ("px", "sz", "closed_pnl", "fee"):
@@ -201,13 +201,13 @@ def _misses_amount(kind: Numbers) -> nw.Expr:
     return lacks
 
 
-def _is_missing(name: str, kind: Numbers) -> nw.Expr:
+def _is_missing(name: str, kind: NumberKind) -> nw.Expr:
     null = nw.col(name).is_null()
     return null | nw.col(name).is_nan() if kind == "float" else null
 
 
 def measure_funding(
-    native: Any, keys: Sequence[str], kind: Numbers, whose: Accounts, rates: TokenRates
+    native: Any, keys: Sequence[str], kind: NumberKind, owners: FillOwners, rates: TokenRates
 ) -> Frame:
     """Return the keys and measures of each payment.
 
@@ -219,7 +219,7 @@ def measure_funding(
     )
     _check_same_kind(kind, frame_access.number_kind(frame, ["usdc"], "funding", kind), "funding")
     if "user" not in keys:
-        frame = row_owners.keep_own_rows(frame, "user", whose, "funding")
+        frame = row_owners.keep_own_rows(frame, "user", owners, "funding")
     usdc = nw.col("usdc")
     is_known = ~usdc.is_null() if kind == "exact" else ~(usdc.is_null() | usdc.is_nan())
     payment = frame_access.column_or_zero("usdc", frame.collect_schema().names(), kind)
@@ -251,14 +251,14 @@ def _token_of_dex(dexes: Mapping[str, str]) -> nw.Expr:
 
 
 def measure_ledger(
-    native: Any, keys: Sequence[str], kind: Numbers, owner: str | None, whose: Accounts
+    native: Any, keys: Sequence[str], kind: NumberKind, owner: str | None, owners: FillOwners
 ) -> Frame:
     """Return the keys and measures of each ledger row of the accounts."""
     frame = frame_access.open_table(native, "ledger")
     frame_access.require_columns(frame, ["time", "type"], "ledger")
     _check_same_kind(kind, frame_access.number_kind(frame, AMOUNTS, "ledger", kind), "ledger")
     if "user" not in keys:
-        frame = row_owners.keep_own_rows(frame, "account", whose, "ledger")
+        frame = row_owners.keep_own_rows(frame, "account", owners, "ledger")
     elif owner is None:
         frame_access.require_columns(frame, ["account"], "ledger", "Or pass account=")
     frame = add_flows(frame, kind, owner)
@@ -271,7 +271,7 @@ def measure_ledger(
 
 
 def measure_positions(
-    positions: tuple[Any, Any], keys: Sequence[str], kind: Numbers, whose: Accounts
+    positions: tuple[Any, Any], keys: Sequence[str], kind: NumberKind, owners: FillOwners
 ) -> list[Frame]:
     """Return the unrealised PnL of the last positions, and that of the first positions times -1."""
     made = []
@@ -287,7 +287,7 @@ def measure_positions(
             "positions",
         )
         if "user" not in keys:
-            frame = row_owners.keep_own_rows(frame, "user", whose, "positions")
+            frame = row_owners.keep_own_rows(frame, "user", owners, "positions")
         rows = memory_frames.to_pandas(nw.to_native(frame), _POSITION)
         refuse_batches(rows, ("user", "coin"), "positions")
         have = frame.collect_schema().names()
@@ -298,7 +298,7 @@ def measure_positions(
     return made
 
 
-def _check_same_kind(fills: Numbers, other: Numbers, what: str) -> None:
+def _check_same_kind(fills: NumberKind, other: NumberKind, what: str) -> None:
     if fills != other:
         raise MissingColumns(
             f"{what}: its numbers are {other}, but those of the fills are {fills}. "
@@ -315,7 +315,7 @@ def _add_keys(frame: Frame, keys: Sequence[str]) -> Frame:
 def _select_measures(
     frame: Frame,
     keys: Sequence[str],
-    kind: Numbers,
+    kind: NumberKind,
     measures: Mapping[str, nw.Expr],
     anchor: str = "time",
 ) -> Frame:
@@ -330,7 +330,7 @@ def _select_measures(
     return made.select(*keys, *whole, *volume, *money)
 
 
-def sum_groups(frame: Frame, keys: Sequence[str], kind: Numbers) -> Frame:
+def sum_groups(frame: Frame, keys: Sequence[str], kind: NumberKind) -> Frame:
     """Return the sums of all measures by group; 0 for measures that the source does not have.
 
     `fills` includes conversions here.

@@ -122,7 +122,9 @@ def audit(
     return result
 
 
-def _number_column(values: Sequence[int | None], decimals: int, kind: frame_access.Numbers) -> Any:
+def _number_column(
+    values: Sequence[int | None], decimals: int, kind: frame_access.NumberKind
+) -> Any:
     return (fixed_point.to_decimal if kind == "exact" else fixed_point.to_float)(values, decimals)
 
 

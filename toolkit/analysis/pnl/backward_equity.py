@@ -12,15 +12,15 @@ from narwhals.typing import IntoFrame, IntoFrameT
 
 from toolkit.analysis.common import frame_access, memory_frames
 from toolkit.analysis.common.account_values import (
-    AccountValues,
     Amount,
+    ValuesAndPositions,
     column_list,
     distinct_rows,
     read_values,
     row_times,
     zero_amount,
 )
-from toolkit.analysis.common.frame_access import Numbers
+from toolkit.analysis.common.frame_access import NumberKind
 from toolkit.analysis.common.repeated_rows import drop_repeated_rows
 from toolkit.analysis.pnl.attribution import compute_attribution
 from toolkit.analysis.pnl.fill_coverage import covered_period, mark_inside, rows_inside
@@ -223,7 +223,7 @@ def _state_time(stated: int | None, given: int | None, start: int | None) -> int
     return end or 0
 
 
-def _pick_account(after: AccountValues, account: str | None) -> str | None:
+def _pick_account(after: ValuesAndPositions, account: str | None) -> str | None:
     """Return the account; None if the state does not have it."""
     if account is None and len(after.worth) > 1:
         raise ValueError(f"accounts: the frame has {len(after.worth)} accounts. Pass account=")
@@ -231,7 +231,7 @@ def _pick_account(after: AccountValues, account: str | None) -> str | None:
     return next((name for name in names if name in after.worth), None)
 
 
-def _stated_positions(native: Any, user: str | None, kind: Numbers) -> dict[str, _CoinState]:
+def _stated_positions(native: Any, user: str | None, kind: NumberKind) -> dict[str, _CoinState]:
     opened = frame_access.open_frame(native, "positions")
     frame_access.require_columns(opened, ("user", "coin", *STATED), "positions")
     if frame_access.number_kind(opened, STATED, "positions") != kind:
@@ -250,7 +250,7 @@ def _stated_positions(native: Any, user: str | None, kind: Numbers) -> dict[str,
     return held
 
 
-def _signed_fills(perps: pd.DataFrame, kind: Numbers) -> list[_SignedFill]:
+def _signed_fills(perps: pd.DataFrame, kind: NumberKind) -> list[_SignedFill]:
     """Return the fills in the order of time."""
     opened = frame_access.open_frame(perps, "fills")
     frame_access.require_values(opened, _AMOUNTS, "fills")
@@ -335,7 +335,7 @@ def _coverage_text(whole: pd.DataFrame) -> str:
     return ", ".join([row["covers"], *gaps])
 
 
-def _result_table(rows: Sequence[Mapping[str, Amount]], covers: str, kind: Numbers) -> pa.Table:
+def _result_table(rows: Sequence[Mapping[str, Amount]], covers: str, kind: NumberKind) -> pa.Table:
     number = memory_frames.arrow_type(kind)
     return pa.table(
         {

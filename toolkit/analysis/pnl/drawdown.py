@@ -15,7 +15,7 @@ from toolkit.analysis.common.account_values import (
     row_users,
     zero_amount,
 )
-from toolkit.analysis.common.frame_access import Numbers
+from toolkit.analysis.common.frame_access import NumberKind
 from toolkit.analysis.common.repeated_rows import drop_repeated_rows
 from toolkit.times import HOUR
 
@@ -83,7 +83,7 @@ def drawdown(curve: IntoFrameT, of: str = "pnl") -> IntoFrameT:
 
 
 def _drawdown_columns(
-    users: Sequence[str], ms: Sequence[int], values: Sequence[Amount], kind: Numbers
+    users: Sequence[str], ms: Sequence[int], values: Sequence[Amount], kind: NumberKind
 ) -> tuple[list[Amount], list[Amount], list[float | None]]:
     """Return high, drawdown and hours below the high, of points sorted by user and time."""
     high: list[Amount] = []

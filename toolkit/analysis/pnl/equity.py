@@ -20,15 +20,20 @@ from toolkit.analysis.common.account_values import (
     row_users,
     zero_amount,
 )
-from toolkit.analysis.common.frame_access import Numbers
+from toolkit.analysis.common.frame_access import NumberKind
 from toolkit.analysis.common.grouping import CALENDAR
 from toolkit.analysis.common.repeated_rows import drop_repeated_rows
 from toolkit.analysis.common.row_owners import account_names, refuse_several_accounts
-from toolkit.analysis.common.usd_values import Prices
+from toolkit.analysis.common.usd_values import PricesByToken
 from toolkit.analysis.pnl import execution_sequence
 from toolkit.analysis.pnl.attribution import compute_attribution
 from toolkit.analysis.pnl.execution_sequence import SizeDecimals, size_decimals
-from toolkit.analysis.pnl.fill_coverage import Period, covered_period, mark_inside, rows_inside
+from toolkit.analysis.pnl.fill_coverage import (
+    CoveredPeriod,
+    covered_period,
+    mark_inside,
+    rows_inside,
+)
 from toolkit.analysis.pnl.positions import positions
 from toolkit.analysis.pnl.single_account_check import check_one_account
 from toolkit.contract.dexes import NOT_PERP, coin_dex
@@ -46,7 +51,7 @@ def equity(
     marks: IntoFrame | None = None,
     sz_decimals: SizeDecimals | None = None,
     account: str | None = None,
-    prices: Prices | None = None,
+    prices: PricesByToken | None = None,
     meta: IntoFrame | None = None,
 ) -> IntoFrameT:
     """Return the perp account's equity over time: realised and unrealised PnL, and flows.
@@ -141,7 +146,7 @@ def equity(
     return made
 
 
-def _collateral(fills: Any, prices: Prices | None, meta: Any) -> dict[str, str]:
+def _collateral(fills: Any, prices: PricesByToken | None, meta: Any) -> dict[str, str]:
     """Return the collateral of dexes by `meta`, and with `prices` also by the fee tokens of fills.
 
     `fills` are those of all accounts.
@@ -161,7 +166,7 @@ def _trace_equity(
     marks: pd.DataFrame | None,
     sz_decimals: Mapping[str, int] | None,
     money: dict[str, Any],
-    time: Period | None,
+    time: CoveredPeriod | None,
 ) -> IntoFrameT:
     """Return the equity of accounts without repeated rows; see `equity`.
 
@@ -181,7 +186,7 @@ def _trace_equity(
     amounts = [name for name in ("px", "sz", "closed_pnl", "fee") if name in frame.columns]
     frame_access.require_values(frame_access.open_frame(frame, "fills"), amounts, "fills")
     frame_access.require_values(frame_access.open_frame(other, "fills"), amounts, "fills")
-    _check_one_account(fills, every, money["account"])
+    _check_if_positions_known(fills, every, money["account"])
     if "side" in other.columns:
         usd_values.warn_missing_tokens(frame_access.open_frame(other, "fills"), "fills")
     names = account_names(fills, money["account"])
@@ -205,7 +210,7 @@ def _trace_equity(
     return result
 
 
-def _check_one_account(fills: Any, frame: pd.DataFrame, account: str | None) -> None:
+def _check_if_positions_known(fills: Any, frame: pd.DataFrame, account: str | None) -> None:
     """Raise or warn if the start positions of the fills show several accounts.
 
     Fills with a column ``user``, or without start positions, are not checked.
@@ -224,7 +229,7 @@ def _check_one_account(fills: Any, frame: pd.DataFrame, account: str | None) -> 
 
 
 def _spot_net(
-    fills: pd.DataFrame, keys: list[str], by: str, kind: Numbers, money: Mapping[str, Any]
+    fills: pd.DataFrame, keys: list[str], by: str, kind: NumberKind, money: Mapping[str, Any]
 ) -> dict[str, tuple[list[int], list[Amount]]]:
     """Return for each account the times and the cumulated net of its spot and outcome fills."""
     if fills.empty:
@@ -240,7 +245,10 @@ def _spot_net(
 
 
 def _account_curves(
-    made: pd.DataFrame, spot: Mapping[str, tuple[list[int], list[Amount]]], by: str, kind: Numbers
+    made: pd.DataFrame,
+    spot: Mapping[str, tuple[list[int], list[Amount]]],
+    by: str,
+    kind: NumberKind,
 ) -> dict[str, list[list[Any]]]:
     """Return each account's points: end of the step and the columns of `_result_table`.
 
@@ -259,7 +267,7 @@ def _account_curves(
 
 
 def _curve_points(
-    changes: Mapping[int, tuple[Amount | None, Amount | None]], step: int, kind: Numbers
+    changes: Mapping[int, tuple[Amount | None, Amount | None]], step: int, kind: NumberKind
 ) -> list[list[Any]]:
     realised = flows = zero_amount(kind)
     points = []
@@ -271,7 +279,7 @@ def _curve_points(
     return points
 
 
-def _collateral_prices(money: Mapping[str, Any], kind: Numbers) -> dict[str, Amount]:
+def _collateral_prices(money: Mapping[str, Any], kind: NumberKind) -> dict[str, Amount]:
     """Return dex -> price of its collateral in USD; a dex without a price counts at par."""
     prices = usd_values.parse_prices(money["prices"])
     pairs = [(dex, prices.get(token.upper())) for dex, token in money["meta"].items()]
@@ -286,7 +294,7 @@ def _add_unrealised(
     sz_decimals: Any,
     worth: Mapping[str, Amount],
     step: int,
-    kind: Numbers,
+    kind: NumberKind,
 ) -> None:
     """Set the unrealised PnL and the notionals at the end of each step, in USD."""
     if marks is None:
@@ -307,7 +315,7 @@ def _value_before(
     worth: Mapping[str, Amount],
     end: int,
     step: int,
-    kind: Numbers,
+    kind: NumberKind,
 ) -> tuple[Amount, Amount, Amount] | None:
     """Return unrealised PnL, long and short notional before a time; None if a price is missing."""
     gain = long = short = zero_amount(kind)
@@ -351,7 +359,7 @@ def _position_runs(
     return runs
 
 
-def _price_series(marks: Any, kind: Numbers) -> dict[str, tuple[list[int], list[Amount]]]:
+def _price_series(marks: Any, kind: NumberKind) -> dict[str, tuple[list[int], list[Amount]]]:
     frame = memory_frames.to_pandas(marks)
     if "oracle_px" in frame.columns:  # as `tk.funding.implied_oracle` returns them
         names = {"coin": "name", "hour": "time", "oracle_px": "mark_px"}
@@ -383,7 +391,7 @@ def _result_table(
     spot: Mapping[str, tuple[list[int], list[Amount]]],
     covers: Mapping[str, str],
     split: bool,
-    kind: Numbers,
+    kind: NumberKind,
     flowing: bool,
 ) -> pa.Table:
     points = [(user, *point) for user, each in rows.items() for point in each]

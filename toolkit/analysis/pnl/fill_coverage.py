@@ -22,7 +22,7 @@ NEEDED = ("coin", "side", "sz", "start_position")
 _UNIT = 1e6  # sizes of perps have at most six decimals
 
 
-class Period(NamedTuple):
+class CoveredPeriod(NamedTuple):
     """A time range in milliseconds, both ends included; None is unbounded.
 
     - ``start``, ``end``: the range
@@ -42,7 +42,7 @@ class Period(NamedTuple):
 
 def covered_period(
     fills: Any, start_time: Time | None = None, end_time: Time | None = None
-) -> Period | None:
+) -> CoveredPeriod | None:
     """Return the time range that fills cover.
 
     - ``fills``: fills with a column ``time``
@@ -54,11 +54,11 @@ def covered_period(
     """
     start, end = _optional_ms(start_time), _optional_ms(end_time)
     if start is not None and end is not None:
-        return Period(start, end)
+        return CoveredPeriod(start, end)
     known = _requested_period(fills) or _observed_period(fills)
     if known is None:
-        return None if start is None and end is None else Period(start, end)
-    return Period(
+        return None if start is None and end is None else CoveredPeriod(start, end)
+    return CoveredPeriod(
         known.start if start is None else start,
         known.end if end is None else end,
         known.is_observed,
@@ -67,7 +67,7 @@ def covered_period(
     )
 
 
-def mark_inside(funding: Any, fills: Any, period: Period | None) -> Any:
+def mark_inside(funding: Any, fills: Any, period: CoveredPeriod | None) -> Any:
     """Add `_inside` to funding rows: whether they are inside the time of the fills."""
     frame: Frame = nw.from_native(frame_access.normalise_frame(funding))
     if period is None or period[:2] == (None, None):
@@ -177,7 +177,7 @@ def _integer_size(size: nw.Expr) -> nw.Expr:
     return (nw.when(known).then(size) * _UNIT).round(0).cast(nw.Int64())
 
 
-def _requested_period(fills: Any) -> Period | None:
+def _requested_period(fills: Any) -> CoveredPeriod | None:
     """Return the requested time range, if the frame is complete and unchanged."""
     facts = frame_provenance(fills)
     if facts.get("complete") != "yes":
@@ -189,13 +189,15 @@ def _requested_period(fills: Any) -> Period | None:
         return None
     start, end = parameters.get("start"), parameters.get("end")
     now = (datetime.fromisoformat(asked_at) - _EPOCH) // timedelta(milliseconds=1)
-    return Period(start if isinstance(start, int) else None, end if isinstance(end, int) else now)
+    return CoveredPeriod(
+        start if isinstance(start, int) else None, end if isinstance(end, int) else now
+    )
 
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def _observed_period(fills: Any) -> Period | None:
+def _observed_period(fills: Any) -> CoveredPeriod | None:
     """Return the time from the first fill to the full hour after the last fill."""
     frame_access.require_columns(nw.from_native(fills), ("time",), "fills")
     few = frame_access.keep_columns(fills, ("time",))
@@ -215,7 +217,7 @@ def _observed_period(fills: Any) -> Period | None:
     # The payment at the full hour after the last fill is for the position after this fill. Its time
     # is some milliseconds after the full hour.
     last = int(row["last"]) // HOUR
-    return Period(int(row["first"]), (last + 2) * HOUR - 1, is_observed=True)
+    return CoveredPeriod(int(row["first"]), (last + 2) * HOUR - 1, is_observed=True)
 
 
 def _optional_ms(time: Time | None) -> int | None:

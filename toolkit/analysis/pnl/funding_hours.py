@@ -16,7 +16,7 @@ import narwhals as nw
 from toolkit.analysis.common import frame_access, grouping, markets
 from toolkit.analysis.common.frame_access import Frame
 from toolkit.analysis.common.provenance import frame_provenance
-from toolkit.analysis.common.row_owners import Accounts, keep_own_rows, lower_address
+from toolkit.analysis.common.row_owners import FillOwners, keep_own_rows, lower_address
 from toolkit.analysis.funding.payment_counts import SAMPLES, span_hours
 from toolkit.times import HOUR, to_ms
 
@@ -53,7 +53,7 @@ def position_hours(
     few = frame_access.keep_columns(fills, (*NEEDED, "user"))
     trades = frame_access.open_as_floats(few, "fills", ("sz", "start_position"))
     if "user" not in keys:
-        payments = keep_own_rows(payments, "user", Accounts(trades, names), "funding")
+        payments = keep_own_rows(payments, "user", FillOwners(trades, names), "funding")
     user = lower_address("user") if split else nw.lit("")
     changes = _position_changes(_open_after(_perp_sizes(trades, user)))
     turns = frame_access.stack_frames([changes, _payment_turns(payments, user)])

@@ -7,7 +7,7 @@ import narwhals as nw
 from narwhals.typing import IntoFrameT
 
 from toolkit.analysis.common import frame_access, grouping, row_owners
-from toolkit.analysis.common.frame_access import Frame, Numbers
+from toolkit.analysis.common.frame_access import Frame, NumberKind
 from toolkit.analysis.common.repeated_rows import drop_repeated_rows
 from toolkit.analysis.common.usd_values import CASH
 from toolkit.analysis.pnl.perp_flows import AMOUNTS, RULES, add_flows
@@ -206,15 +206,15 @@ def unknown(ledger: IntoFrameT, account: str | None = None) -> IntoFrameT:
     return frame_access.result_from_frame(result, {"ledger": ledger}, helper="ledger.unknown")
 
 
-def _ledger_movements(ledger: Any, account: str | None) -> tuple[Frame, Numbers]:
+def _ledger_movements(ledger: Any, account: str | None) -> tuple[Frame, NumberKind]:
     """Return the updates with their movements of perp account and spot wallet."""
     ledger = drop_repeated_rows(ledger, "ledger")
     frame = frame_access.open_frame(ledger, "ledger")
     frame_access.require_columns(frame, NEEDED, "ledger")
     kind = frame_access.number_kind(frame, AMOUNTS, "ledger")
-    whose = row_owners.account_names(ledger, account)
+    accounts = row_owners.account_names(ledger, account)
     has_account = "account" in frame.collect_schema().names()
-    owner = whose[0] if len(whose) == 1 and (account is not None or not has_account) else None
+    owner = accounts[0] if len(accounts) == 1 and (account is not None or not has_account) else None
     if owner is not None and has_account:
         frame = frame.filter(row_owners.lower_address("account") == owner)
     rows = add_wallet(add_flows(frame, kind, owner), kind)
@@ -235,7 +235,7 @@ def _ledger_movements(ledger: Any, account: str | None) -> tuple[Frame, Numbers]
     return rows.with_columns(usd=whole.cast(number)), kind
 
 
-def _wallet_usd(kind: Numbers) -> nw.Expr:
+def _wallet_usd(kind: NumberKind) -> nw.Expr:
     """Return the wallet's movement in USD: USDC at par, other tokens at the row's own value."""
     value = nw.col("usdc_value")
     return (
@@ -250,7 +250,7 @@ def _wallet_usd(kind: Numbers) -> nw.Expr:
     )
 
 
-def _sum_movements(rows: Frame, keys: list[str], kind: Numbers) -> Frame:
+def _sum_movements(rows: Frame, keys: list[str], kind: NumberKind) -> Frame:
     every = [
         nw.col("time").count().alias("updates"),
         *(nw.col(name).sum() for name in (*MONEY, "unpriced", "unknown")),

@@ -313,7 +313,7 @@ def _amount_columns(
     read: execution_sequence.IntegerFills,
     mark: Sequence[int | None],
     decimals: int,
-    kind: frame_access.Numbers,
+    kind: frame_access.NumberKind,
 ) -> dict[str, Any]:
     whole = read.px_decimals + read.size_decimals
     entry = _divide_rounded(parts.cost, _DECIMALS - read.px_decimals, parts.size)

@@ -13,7 +13,7 @@ import narwhals as nw
 
 from toolkit.analysis.common.frame_access import (
     Frame,
-    Numbers,
+    NumberKind,
     column_or_zero,
     flag,
     missing_literal,
@@ -23,13 +23,13 @@ from toolkit.analysis.common.frame_access import (
 from toolkit.analysis.common.usd_values import CASH
 from toolkit.contract.records import DELTA_FIELDS
 
-Way = Literal["in", "out", "joins", "leaves", "class", "party", "send", "none"]
+PerpDirection = Literal["in", "out", "joins", "leaves", "class", "party", "send", "none"]
 
 
 class FlowRule(NamedTuple):
     """How rows of one type count: their direction, and the column of their amount."""
 
-    way: Way
+    way: PerpDirection
     amount: str = "usdc"
 
 
@@ -70,7 +70,7 @@ SPOT = "spot"
 _NOBODY = "?"
 
 
-def add_flows(ledger: Frame, kind: Numbers, account: str | None) -> Frame:
+def add_flows(ledger: Frame, kind: NumberKind, account: str | None) -> Frame:
     """Add `flow` (null if it is not known) and `unknown` (0 or 1) to each ledger row."""
     rows = _add_columns(ledger, kind, account)
     rows = rows.with_columns(_out=_cash_leaves(), _in=_cash_arrives(), _usd=_usd_amount(kind))
@@ -80,7 +80,7 @@ def add_flows(ledger: Frame, kind: Numbers, account: str | None) -> Frame:
     return rows.with_columns(unknown=flag(nw.col("flow").is_null()))
 
 
-def _add_columns(ledger: Frame, kind: Numbers, account: str | None) -> Frame:
+def _add_columns(ledger: Frame, kind: NumberKind, account: str | None) -> Frame:
     """Return the ledger with all columns of the rules, texts and directions without nulls."""
     have = ledger.collect_schema().names()
     texts = {n: nw.col(n).fill_null("") if n in have else nw.lit("") for n in _TEXTS}
@@ -103,14 +103,14 @@ def _direction(have: Sequence[str]) -> nw.Expr:
     return nw.when(into).then(nw.lit(1)).when(out_of).then(nw.lit(-1)).otherwise(nw.lit(0))
 
 
-def _nullable(name: str, kind: Numbers) -> nw.Expr:
+def _nullable(name: str, kind: NumberKind) -> nw.Expr:
     if kind == "exact":
         return nw.col(name)
     column = nw.col(name).cast(nw.Float64())
     return nw.when(~column.is_nan()).then(column)
 
 
-def _stated_fee(name: str, have: Sequence[str], kind: Numbers) -> nw.Expr:
+def _stated_fee(name: str, have: Sequence[str], kind: NumberKind) -> nw.Expr:
     """Return a fee: 0 for types without it, and null if a type has it and the row does not."""
     if name not in have:
         return zero_literal(kind)
@@ -120,7 +120,7 @@ def _stated_fee(name: str, have: Sequence[str], kind: Numbers) -> nw.Expr:
     return nw.when(~is_lost).then(zero).otherwise(missing_literal(kind))
 
 
-def _has_way(*ways: Way) -> nw.Expr:
+def _has_way(*ways: PerpDirection) -> nw.Expr:
     return nw.col("type").is_in([name for name, rule in RULES.items() if rule.way in ways])
 
 
@@ -160,7 +160,7 @@ def _is_known() -> nw.Expr:
     )
 
 
-def _usd_amount(kind: Numbers) -> nw.Expr:
+def _usd_amount(kind: NumberKind) -> nw.Expr:
     """Return the amount of a row in USD: USDC at par, other tokens by `usdc_value`."""
     withdrawn = nw.col("type").is_in(_types_by_amount("net_withdrawn_usd"))
     in_token = nw.col("type").is_in(_types_by_amount("amount"))
@@ -180,7 +180,7 @@ def _types_by_amount(column: str) -> list[str]:
     return [name for name, rule in RULES.items() if rule.amount == column]
 
 
-def _fee_paid(kind: Numbers) -> nw.Expr:
+def _fee_paid(kind: NumberKind) -> nw.Expr:
     paid = (nw.col("_out") == 1) & ~is_owner("vault") & nw.col("fee_token").is_in(CASH)
     shared = _has_way("leaves") & is_owner("vault")
     return (
@@ -192,7 +192,7 @@ def _fee_paid(kind: Numbers) -> nw.Expr:
     )
 
 
-def _movement(kind: Numbers) -> nw.Expr:
+def _movement(kind: NumberKind) -> nw.Expr:
     is_known = _is_known()
     return (
         nw.when(is_known & (nw.col("_net") == 1))

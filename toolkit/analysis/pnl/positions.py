@@ -277,7 +277,7 @@ def _open_rows(read: execution_sequence.IntegerFills, order: Sequence[int]) -> l
 
 def read_fills(
     fills: Any, needed: Sequence[str] = execution_sequence.NEEDED
-) -> tuple[nw.DataFrame[Any], frame_access.Numbers]:
+) -> tuple[nw.DataFrame[Any], frame_access.NumberKind]:
     """Return fills in memory, with users in lower case, and their kind of numbers."""
     refuse_several_accounts(fills, "fills")
     frame = memory_frames.collect_frame(fills, "fills")

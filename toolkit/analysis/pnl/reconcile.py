@@ -13,14 +13,14 @@ from toolkit.analysis.common.account_batches import divide_by_account
 from toolkit.analysis.common.account_values import (
     UNIFIED,
     AccountValue,
-    AccountValues,
     Amount,
+    ValuesAndPositions,
     add_amounts,
     column_list,
     read_values,
     zero_amount,
 )
-from toolkit.analysis.common.frame_access import Numbers
+from toolkit.analysis.common.frame_access import NumberKind
 from toolkit.analysis.common.repeated_rows import drop_repeated_rows
 from toolkit.analysis.common.usd_values import CASH, is_cash
 from toolkit.analysis.funding.payments import sums as funding_sums
@@ -176,9 +176,11 @@ def reconcile(
     return result
 
 
-def _select_accounts(values: AccountValues, is_inside: Callable[[str], bool]) -> AccountValues:
+def _select_accounts(
+    values: ValuesAndPositions, is_inside: Callable[[str], bool]
+) -> ValuesAndPositions:
     held = values.held
-    return AccountValues(
+    return ValuesAndPositions(
         {user: worth for user, worth in values.worth.items() if is_inside(user)},
         None if held is None else {key: each for key, each in held.items() if is_inside(key[0])},
         values.kind,
@@ -187,8 +189,8 @@ def _select_accounts(values: AccountValues, is_inside: Callable[[str], bool]) ->
 
 def _account_rows(
     tables: AccountTables,
-    before: AccountValues | None,
-    after: AccountValues,
+    before: ValuesAndPositions | None,
+    after: ValuesAndPositions,
     has_fills: bool,
     other_quotes: set[str],
     limit: float,
@@ -208,8 +210,8 @@ def _account_rows(
 
 def _account_row(
     user: str,
-    before: AccountValues | None,
-    after: AccountValues,
+    before: ValuesAndPositions | None,
+    after: ValuesAndPositions,
     parts: Mapping[str, Amount],
     reasons: Mapping[str, str],
     limit: float,
@@ -245,7 +247,7 @@ def _subtract(one: Amount, other: Amount) -> Amount:
     return None if one is None or other is None else one - other
 
 
-def _result_table(rows: Sequence[Mapping[str, Any]], kind: Numbers) -> pa.Table:
+def _result_table(rows: Sequence[Mapping[str, Any]], kind: NumberKind) -> pa.Table:
     number = memory_frames.arrow_type(kind)
     money = ("start_value", "end_value", "change", *PARTS, "residual", *CAUSES)
     return pa.table(
@@ -262,8 +264,8 @@ def _change_parts(
     tables: AccountTables,
     traded: pd.DataFrame | None,
     moved: pd.DataFrame | None,
-    before: AccountValues | None,
-    after: AccountValues,
+    before: ValuesAndPositions | None,
+    after: ValuesAndPositions,
     other_quotes: set[str],
 ) -> dict[str, dict[str, Amount]]:
     """Return all parts of each account's change; None if a part is not known.
@@ -305,7 +307,7 @@ def _value_of(values: Mapping[str, Amount] | None, user: str, zero: Amount) -> A
     return None if values is None else values.get(user, zero)
 
 
-def _unrealised_sums(values: AccountValues | None, zero: Amount) -> dict[str, Amount] | None:
+def _unrealised_sums(values: ValuesAndPositions | None, zero: Amount) -> dict[str, Amount] | None:
     """Return the unrealised PnL by account; None without positions."""
     if values is None or values.held is None:
         return None

@@ -8,8 +8,8 @@ import pandas as pd
 from toolkit.analysis.common import memory_frames
 from toolkit.analysis.common.account_values import (
     UNIFIED,
-    AccountValues,
     Amount,
+    ValuesAndPositions,
     column_list,
     row_times,
 )
@@ -28,8 +28,8 @@ def find_causes(
     tables: AccountTables,
     traded: pd.DataFrame,
     moved: pd.DataFrame | None,
-    before: AccountValues | None,
-    after: AccountValues,
+    before: ValuesAndPositions | None,
+    after: ValuesAndPositions,
 ) -> dict[str, dict[str, str]]:
     """Return the possible causes of a residual by account and column, the first one first."""
     found: dict[str, dict[str, str]] = {}
@@ -58,7 +58,7 @@ def find_causes(
 
 
 def _broken_coins(
-    perps: pd.DataFrame, before: AccountValues | None, after: AccountValues
+    perps: pd.DataFrame, before: ValuesAndPositions | None, after: ValuesAndPositions
 ) -> dict[str, set[str]]:
     """Return the coins whose fills do not connect the first positions with the last ones."""
     if any(name not in perps.columns for name in _OF_POSITIONS):
@@ -110,7 +110,9 @@ def _fill_times(silent: pd.DataFrame) -> dict[tuple[str, str], list[int]]:
     return found
 
 
-def _position_sizes(values: AccountValues, decimals: int) -> dict[tuple[str, str], Decimal | int]:
+def _position_sizes(
+    values: ValuesAndPositions, decimals: int
+) -> dict[tuple[str, str], Decimal | int]:
     """Return signed sizes by user and coin, if they are known, also finer ones than `decimals`."""
     return {
         pair: Decimal(str(held.size)).scaleb(decimals)

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from toolkit.analysis.common import frame_access, memory_frames
-from toolkit.analysis.common.account_values import AccountValues, row_times
+from toolkit.analysis.common.account_values import ValuesAndPositions, row_times
 from toolkit.analysis.common.row_owners import account_names
 from toolkit.contract.dexes import NOT_PERP
 
@@ -28,7 +28,7 @@ class AccountTables(NamedTuple):
 
 
 def account_bounds(
-    before: AccountValues | None, after: AccountValues
+    before: ValuesAndPositions | None, after: ValuesAndPositions
 ) -> dict[str, tuple[int, int]]:
     """Return the two times of each account's values."""
     return {
@@ -67,7 +67,7 @@ def _funding_rows(
     )
 
 
-def _start_of(before: AccountValues | None, user: str) -> int:
+def _start_of(before: ValuesAndPositions | None, user: str) -> int:
     if before is None:
         return -_LATER
     worth = before.worth.get(user)
@@ -89,11 +89,11 @@ def _rows_between(
                 "accounts. Pass account="
             )
         frame = frame.assign(**{owner: names[0]})
-    whose = frame[owner].astype("str")
-    codes, users = pd.factorize(whose)
+    accounts = frame[owner].astype("str")
+    codes, users = pd.factorize(accounts)
     ends = np.array([bounds.get(user, _NOWHERE) for user in users] + [_NOWHERE], np.int64)
     first, last = ends[codes].T  # a missing account has the code -1, which selects the last pair
     ms = np.array(row_times(frame, what), dtype=np.int64)
     inside = (ms > first) & (ms <= last)
-    kept: pd.DataFrame = frame.assign(**{owner: whose})[inside].reset_index(drop=True)
+    kept: pd.DataFrame = frame.assign(**{owner: accounts})[inside].reset_index(drop=True)
     return kept

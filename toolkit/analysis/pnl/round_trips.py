@@ -11,12 +11,22 @@ from narwhals.typing import IntoFrame, IntoFrameT
 
 from toolkit.analysis.common import fill_kinds, fixed_point, frame_access, memory_frames, usd_values
 from toolkit.analysis.common.account_batches import run_by_account
-from toolkit.analysis.common.frame_access import Numbers
+from toolkit.analysis.common.frame_access import NumberKind
 from toolkit.analysis.common.repeated_rows import drop_repeated_rows
-from toolkit.analysis.common.row_owners import Accounts, account_names, keep_own_rows, lower_address
-from toolkit.analysis.common.usd_values import CASH, Prices
+from toolkit.analysis.common.row_owners import (
+    FillOwners,
+    account_names,
+    keep_own_rows,
+    lower_address,
+)
+from toolkit.analysis.common.usd_values import CASH, PricesByToken
 from toolkit.analysis.pnl import execution_sequence
-from toolkit.analysis.pnl.fill_coverage import Period, covered_period, mark_inside, rows_inside
+from toolkit.analysis.pnl.fill_coverage import (
+    CoveredPeriod,
+    covered_period,
+    mark_inside,
+    rows_inside,
+)
 from toolkit.analysis.pnl.positions import order_by_chain, read_fills, take_rows
 from toolkit.analysis.pnl.trip_assembly import (
     Conversions,
@@ -41,7 +51,7 @@ def round_trips(
     funding: IntoFrame | None = None,
     *,
     account: str | None = None,
-    prices: Prices | None = None,
+    prices: PricesByToken | None = None,
     meta: IntoFrame | None = None,
 ) -> IntoFrameT:
     """Split fills into trips from flat to flat, each with its gain, fees and funding.
@@ -156,7 +166,7 @@ def _find_trips(
     known: Mapping[str, Decimal],
     dexes: Mapping[str, str],
     collateral: Mapping[str, str],
-    time: Period | None,
+    time: CoveredPeriod | None,
 ) -> IntoFrameT:
     """Return the trips of fills without repeated rows; see `round_trips`.
 
@@ -169,15 +179,15 @@ def _find_trips(
     usd_values.warn_missing_tokens(frame, "fills")
     fill_kinds.warn_missing_directions(frame, "fills")
     names = account_names(fills, account)
-    whose = Accounts(frame, names)
+    owners = FillOwners(frame, names)
     worth = _token_prices(frame, known, dexes)
     facts: dict[str, Any] = {}
     if funding is not None:
         frame_access.require_columns(nw.from_native(funding), ("coin", "time", "usdc"), "funding")
         funding = mark_inside(funding, fills, time)
-        facts = {"funding_outside": _count_outside(funding, whose)}
+        facts = {"funding_outside": _count_outside(funding, owners)}
         funding = rows_inside(funding)
-    payments = _read_payments(funding, kind, whose, frame)
+    payments = _read_payments(funding, kind, owners, frame)
     if payments and known:
         payments = _payments_in_usd(payments, known, collateral)
     read = execution_sequence.integer_fills(frame, {})
@@ -204,10 +214,10 @@ def _find_trips(
     return result
 
 
-def _count_outside(marked: Any, whose: Accounts) -> int:
+def _count_outside(marked: Any, owners: FillOwners) -> int:
     """Return the number of funding rows outside the time of the fills, and warn of them."""
     mine: Any = keep_own_rows(
-        memory_frames.collect_frame(marked, "funding"), "user", whose, "funding"
+        memory_frames.collect_frame(marked, "funding"), "user", owners, "funding"
     )
     rows = mine.filter(~nw.col("_inside"))
     if len(rows):
@@ -286,7 +296,7 @@ def _payments_in_usd(
 
 
 def _read_payments(
-    native: Any, kind: Numbers, whose: Accounts, frame: nw.DataFrame[Any]
+    native: Any, kind: NumberKind, owners: FillOwners, frame: nw.DataFrame[Any]
 ) -> FundingPayments | None:
     if native is None:
         return None
@@ -296,7 +306,7 @@ def _read_payments(
         rows, ("coin", "time", "usdc", *(["user"] if users else [])), "funding"
     )
     frame_access.number_kind(rows, ["usdc"], "funding", kind)
-    mine: Any = keep_own_rows(rows, "user", whose, "funding")
+    mine: Any = keep_own_rows(rows, "user", owners, "funding")
     mine = mine.filter(~nw.col("usdc").is_null())
     if not isinstance(mine["usdc"].dtype, nw.Decimal):
         mine = mine.filter(~nw.col("usdc").is_nan())
@@ -342,7 +352,7 @@ def _amount_columns(
     found: Sequence[Trip],
     read: execution_sequence.IntegerFills,
     cash: TripCash,
-    kind: Numbers,
+    kind: NumberKind,
     covered: Sequence[bool],
 ) -> dict[str, Any]:
     unit = 10**read.px_decimals

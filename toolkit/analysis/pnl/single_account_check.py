@@ -27,7 +27,7 @@ from toolkit.display import count_text
 from toolkit.errors import UnnamedAccount, warn_caller
 
 
-class ChainBreaks(NamedTuple):
+class BreakCounts(NamedTuple):
     """How often a fill does not start from the position after the fill before it.
 
     - ``resumed``: fills that continue from the end of an earlier break
@@ -84,7 +84,7 @@ def check_one_account(
         )
 
 
-def count_breaks(read: IntegerFills, order: Sequence[int]) -> ChainBreaks:
+def count_breaks(read: IntegerFills, order: Sequence[int]) -> BreakCounts:
     """Return how the positions of perps and the balances of spot tokens break."""
     chains = read.chain.tolist()
     ends = Counter((chains[row], read.end[row]) for row in order)
@@ -110,7 +110,7 @@ def count_breaks(read: IntegerFills, order: Sequence[int]) -> ChainBreaks:
                 begun, flat = begun + (start != 0), flat + (start == 0)
         position = read.end[row]
     is_spot_proved = spot >= _SPOT_RESUMED and spot > 2 * moved
-    return ChainBreaks(resumed, proved, begun, flat, spot if is_spot_proved else 0)
+    return BreakCounts(resumed, proved, begun, flat, spot if is_spot_proved else 0)
 
 
 def _count_two_sided_trades(frame: nw.DataFrame[Any], read: IntegerFills) -> int:

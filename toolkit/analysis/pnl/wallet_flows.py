@@ -11,7 +11,7 @@ import narwhals as nw
 
 from toolkit.analysis.common.frame_access import (
     Frame,
-    Numbers,
+    NumberKind,
     column_or_zero,
     missing_literal,
     number_type,
@@ -20,12 +20,12 @@ from toolkit.analysis.common.frame_access import (
 from toolkit.analysis.common.usd_values import CASH
 from toolkit.analysis.pnl import perp_flows
 
-Way = Literal["in", "out", "class", "party", "send", "stakes", "lends"]
+WalletDirection = Literal["in", "out", "class", "party", "send", "stakes", "lends"]
 
 # ASSUMED: The sender of a spot transfer pays the fee in the fee token of the row. The amount does
 # not include the fee.
 # ASSUMED: For a lending withdrawal and for a repayment, the amount does not include the interest.
-RULES: Mapping[str, Way] = {
+RULES: Mapping[str, WalletDirection] = {
     "accountClassTransfer": "class",
     "perpDexClassTransfer": "class",
     "spotTransfer": "party",
@@ -40,7 +40,7 @@ RULES: Mapping[str, Way] = {
 _INTO = {"withdraw": 1, "borrow": 1, "supply": -1, "repay": -1}
 
 
-def add_wallet(rows: Frame, kind: Numbers) -> Frame:
+def add_wallet(rows: Frame, kind: NumberKind) -> Frame:
     """Add `spot` (amount of `token`; null if it is not known) to rows of `add_flows`."""
     have = rows.collect_schema().names()
     interest = column_or_zero("interest_amount", have, kind)
@@ -66,11 +66,11 @@ def add_wallet(rows: Frame, kind: Numbers) -> Frame:
     )
 
 
-def _has_way(*ways: Way) -> nw.Expr:
+def _has_way(*ways: WalletDirection) -> nw.Expr:
     return nw.col("type").is_in([name for name, way in RULES.items() if way in ways])
 
 
-def _stated_amount(kind: Numbers) -> nw.Expr:
+def _stated_amount(kind: NumberKind) -> nw.Expr:
     """Return the amount of tokens of a row; `usdc` of a class transfer."""
     return (
         nw.when(nw.col("type") == "accountClassTransfer")
@@ -132,7 +132,7 @@ def _is_known(have: Sequence[str]) -> nw.Expr:
     return known & nw.col("type").is_in(list(perp_flows.RULES))
 
 
-def _wallet_fee(kind: Numbers) -> nw.Expr:
+def _wallet_fee(kind: NumberKind) -> nw.Expr:
     same = nw.col("fee_token") == nw.col("token")
     cash = nw.col("fee_token").is_in(CASH) & (nw.col("token") == "USDC")
     return nw.when(_is_sender() & (same | cash)).then(nw.col("fee")).otherwise(zero_literal(kind))

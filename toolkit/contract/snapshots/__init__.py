@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "LIMIT",
-    "Columns",
+    "SnapshotColumns",
     "WireAccountSnapshot",
     "WireTwapSnapshot",
     "assemble",
@@ -46,7 +46,7 @@ __all__ = [
 LIMIT: Final = 1 << 30
 """The default limit of the bytes that the snapshots of one answer may have, decompressed."""
 
-Columns = Mapping[str, Any]
+SnapshotColumns = Mapping[str, Any]
 """Column name -> its values, with the types of the table above."""
 
 
@@ -101,7 +101,7 @@ _WIRE_TYPES: Final[dict[str, type[WireAccountSnapshot | WireTwapSnapshot]]] = {
 
 def decode(
     operation: "Operation", headers: Mapping[str, str], content: bytes, *, limit: int = LIMIT
-) -> Columns:
+) -> SnapshotColumns:
     """Return the columns of the snapshots of an answer.
 
     Parameters

@@ -31,7 +31,7 @@ _OPERATION: Final = "accountValueSnapshots"
 _ROWS: Final = 8_192
 _BYTES: Final = 4 << 20
 # More branches than there can be collateral tokens; it limits the memory for hostile bytes.
-_Pairs = Annotated[list[tuple[str, float | None]], msgspec.Meta(max_length=65_536)]
+_BranchPairs = Annotated[list[tuple[str, float | None]], msgspec.Meta(max_length=65_536)]
 _TYPES: Final[tuple[tuple[Any, ...], ...]] = (
     (float,),
     (float,),
@@ -39,7 +39,7 @@ _TYPES: Final[tuple[tuple[Any, ...], ...]] = (
     (bool,),
     (int,),
     (float | None, None),
-    (_Pairs | None, None),
+    (_BranchPairs | None, None),
     (float | None, None),
 )
 _FIELDS: Final[tuple[tuple[Any, ...], ...]] = tuple(
@@ -203,7 +203,7 @@ _MAKERS_BY_TYPE: Final[dict[Any, Callable[..., Any]]] = {
     float | None: number_array,
     bool: nullable_flag_array,
     int: nullable_integer_array,
-    _Pairs | None: _pair_array,
+    _BranchPairs | None: _pair_array,
 }
 _MAKERS: Final = {name: _MAKERS_BY_TYPE[kind] for name, _, kind, *_ in _FIELDS}
 

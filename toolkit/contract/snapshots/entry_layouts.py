@@ -70,7 +70,7 @@ class EntryLayout:
         return [field.column for field in self.fields if not field.is_known]
 
 
-class EntryLayouts:
+class KnownLayouts:
     """The layouts of the entries of one snapshot: those of the specification, and learned ones.
 
     - ``payload``: MessagePack of the snapshot

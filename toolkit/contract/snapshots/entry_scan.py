@@ -6,7 +6,7 @@ from typing import Any, Final
 import numpy as np
 
 from toolkit.arrays import Bytes, Flags, Ints
-from toolkit.contract.snapshots.entry_layouts import EntryLayout, EntryLayouts
+from toolkit.contract.snapshots.entry_layouts import EntryLayout, KnownLayouts
 from toolkit.contract.snapshots.entry_reader import ADDRESS, SLACK, EntryReader
 from toolkit.contract.snapshots.margin_branches import Branches, branch_column, read_branches
 from toolkit.contract.snapshots.unknown_values import RawValues, Spans
@@ -65,7 +65,7 @@ def scan_entries(payload: memoryview, starts: Ints, *, keyed: bool) -> EntryScan
     }
     data = np.frombuffer(payload, np.uint8)
     found = EntryScan(starts, np.zeros(rows, np.int64), np.zeros(rows, np.bool_), columns)
-    layouts = EntryLayouts(payload, keyed=keyed)
+    layouts = KnownLayouts(payload, keyed=keyed)
     readable = int(np.searchsorted(starts, len(data) - SLACK, side="right"))
     for first in range(0, readable, _BLOCK_ROWS):
         _scan_block(data, found, slice(first, min(first + _BLOCK_ROWS, readable)), layouts)
@@ -75,7 +75,7 @@ def scan_entries(payload: memoryview, starts: Ints, *, keyed: bool) -> EntryScan
     return found
 
 
-def _scan_block(data: Bytes, found: EntryScan, block: slice, layouts: EntryLayouts) -> None:
+def _scan_block(data: Bytes, found: EntryScan, block: slice, layouts: KnownLayouts) -> None:
     """Read the entries of a block with one layout after the other, the learned layouts last."""
     at = found.starts[block] + KEYED
     first_bytes = data[at]

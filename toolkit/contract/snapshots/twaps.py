@@ -47,7 +47,7 @@ _FIELDS: Final[tuple[tuple[Any, ...], ...]] = (
     ("trigger_above", "trigger_above", bool | None, None),
     ("waiting", "waiting", bool | None, False),
 )
-_Run = tuple[str, str, int, dict[str, str | None]]
+_SnapshotRun = tuple[str, str, int, dict[str, str | None]]
 """Id, market, number of rows and unknown values of a snapshot."""
 _TUPLES: Final = EntryDecoder(_OPERATION, _FIELDS, array_like=True, keys=("address", "twap_id"))
 
@@ -62,7 +62,7 @@ def twap_columns(payloads: Iterator[memoryview], limit: int) -> dict[str, Any]:
         if found is None:
             parts += read_singly(batch, rows, limit)
         else:
-            runs: list[_Run] = [(*run, {}) for run in found.runs]
+            runs: list[_SnapshotRun] = [(*run, {}) for run in found.runs]
             parts.append(_snapshot_columns(runs, limit) | found.columns)
         rows = sum(len(part["twap_id"]) for part in parts)
     return join_columns(parts, _batch_columns([], [], 0, limit))
@@ -86,7 +86,7 @@ def read_singly(
     payloads: Sequence[memoryview], first_row: int, limit: int
 ) -> Iterator[dict[str, Any]]:
     """Yield columns of TWAPs that are read one by one."""
-    runs: list[_Run] = []
+    runs: list[_SnapshotRun] = []
     rows: list[Any] = []
     done = first_row
     for payload in payloads:
@@ -132,12 +132,14 @@ def _split_entries(payload: memoryview, head: SnapshotHead) -> Iterator[tuple[by
     yield bytes(payload[start : head.finish]), count
 
 
-def _batch_columns(runs: list[_Run], rows: list[Any], first_row: int, limit: int) -> dict[str, Any]:
+def _batch_columns(
+    runs: list[_SnapshotRun], rows: list[Any], first_row: int, limit: int
+) -> dict[str, Any]:
     columns = _snapshot_columns(runs, limit)
     return columns | build_columns(_MAKERS, rows, first_row) | unknown_columns(rows)
 
 
-def _snapshot_columns(runs: list[_Run], limit: int) -> dict[str, Any]:
+def _snapshot_columns(runs: list[_SnapshotRun], limit: int) -> dict[str, Any]:
     """Return the columns of what each snapshot states once for all of its TWAPs."""
     texts: dict[str, list[tuple[str | None, int]]] = {
         "snapshot_id": [(snapshot_id, count) for snapshot_id, _, count, _ in runs],

@@ -50,7 +50,7 @@ def batch_clearinghouse_states(store: Store, request: CheckedRequest) -> Respons
     dexes = (
         json.loads(store.document("dexes") or b'[""]') if has_all_dexes else [canonical_dex(dex)]
     )
-    states = _AccountStates(store, dexes, users, request.now_ms)
+    states = _StateReader(store, dexes, users, request.now_ms)
     pairs = [
         b'["%b",%b]'
         % (user.encode(), states.by_dex(user) if has_all_dexes else states.state_of(user))
@@ -73,10 +73,10 @@ def clearinghouse_state(store: Store, request: CheckedRequest) -> Response:
 
 def state_of(store: Store, user: str, dex: str, now_ms: int) -> bytes:
     """Return the text of an account's state on a dex; an empty state if it has none there."""
-    return _AccountStates(store, [dex], [user], now_ms).state_of(user)
+    return _StateReader(store, [dex], [user], now_ms).state_of(user)
 
 
-class _AccountStates:
+class _StateReader:
     """The states of accounts on dexes; an account without a state has an empty one."""
 
     def __init__(

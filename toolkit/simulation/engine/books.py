@@ -18,7 +18,7 @@ _SAME_MAKER_SHARE = 0.6
 """How often the next quote is from the same market maker."""
 
 
-class Books:
+class OrderBooks:
     """The books of all perps: for each, the resting sells and buys, best first."""
 
     def __init__(self, exchange: Exchange) -> None:

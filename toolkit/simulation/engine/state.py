@@ -8,7 +8,7 @@ from typing import Protocol
 
 from toolkit.contract.source_tables import AccountSnapshot, TwapSnapshot, Valuation
 from toolkit.simulation.engine.accounts import SPOT_MAKER, Account
-from toolkit.simulation.engine.books import Books
+from toolkit.simulation.engine.books import OrderBooks
 from toolkit.simulation.engine.exchange import Exchange
 from toolkit.simulation.engine.orders import Twap
 
@@ -42,7 +42,7 @@ class SimulationState:
     """
 
     exchange: Exchange
-    books: Books
+    books: OrderBooks
     builders: list[str]
     twaps: list[Twap] = field(default_factory=list)
     account_snapshots: list[AccountSnapshot] = field(default_factory=list)
