@@ -26,7 +26,7 @@ from toolkit.contract.fields import AnnotationParts, split_annotation
 from toolkit.contract.operations import OPERATIONS, Operation
 from toolkit.contract.records import AccountValueRow, Record
 from toolkit.contract.value_kinds import field_note
-from toolkit.service import AcceptedKey, Access, Application, build_store
+from toolkit.service import AcceptedKey, Application, KeyQuotas, build_store
 from toolkit.simulation import World, simulate
 
 ROOT: Final = Path(__file__).resolve().parents[1]
@@ -133,7 +133,7 @@ class Exchanger:
     def __init__(self) -> None:
         self.world: World = simulate(seed=7, size="tiny")
         self._store = build_store(self.world.sources)
-        self._access = Access([AcceptedKey("samples", "samples")])
+        self._access = KeyQuotas([AcceptedKey("samples", "samples")])
 
     def ask(self, request: Json) -> tuple[int, Json]:
         """Return status and answer; snapshots are in array form."""

@@ -21,13 +21,13 @@ from toolkit.contract.source_tables import Sources
 from toolkit.public_names import publish_as
 from toolkit.service import (
     AcceptedKey,
-    Access,
     Application,
+    KeyQuotas,
     LiveDocuments,
     Store,
     Upstream,
     build_store,
-    read_present,
+    read_last_state,
 )
 from toolkit.service.cache import cached_store
 from toolkit.service.recordings import read_recordings
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from toolkit.simulation import World
 
 __all__ = [
-    "InProcess",
+    "InProcessTransport",
     "application_of",
     "archived_store",
     "local",
@@ -132,12 +132,12 @@ def local(
         store = recorded_store(Path(recordings), strict=strict)
     else:
         store = simulated_store(seed, size, strict=strict)
-    access = Access([AcceptedKey("local", key or _KEY)])
+    access = KeyQuotas([AcceptedKey("local", key or _KEY)])
     application = application_of(store, access, inclusive=cursors == "inclusive", clock=clock)
     session = connect(
         "http://local",
         key or _KEY,
-        transport=InProcess(application),
+        transport=InProcessTransport(application),
         label=store.about["label"],
         simulated=store.about["simulated"],
         world=store.about["world"],
@@ -155,7 +155,7 @@ def local(
     return session
 
 
-class InProcess(httpx.BaseTransport):
+class InProcessTransport(httpx.BaseTransport):
     """A transport to an `Application` in this process; the bytes are the same as on a socket."""
 
     def __init__(self, application: Application) -> None:
@@ -181,7 +181,7 @@ class InProcess(httpx.BaseTransport):
 
 def application_of(
     store: Store,
-    access: Access,
+    access: KeyQuotas,
     *,
     inclusive: bool = False,
     clock: Literal["fixed", "live"] = "fixed",
@@ -194,7 +194,7 @@ def application_of(
     ----------
     store : Store
         The store from which requests are answered.
-    access : Access
+    access : KeyQuotas
         The API keys and their points.
     inclusive : bool, default False
         Whether a page begins with the rows at its cursor, or after them.
@@ -376,7 +376,7 @@ def _live_documents(store: Store) -> LiveDocuments:
         )
     from toolkit.simulation.output.live_state import LiveExchange
 
-    return LiveDocuments(LiveExchange(seed, read_present(store)))
+    return LiveDocuments(LiveExchange(seed, read_last_state(store)))
 
 
 def _live_clock(start_ms: int) -> Callable[[], int]:

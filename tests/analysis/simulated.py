@@ -9,8 +9,8 @@ import pandas as pd
 import pyarrow as pa
 
 import toolkit as tk
-from toolkit.local_service import InProcess, application_of
-from toolkit.service import AcceptedKey, Access, build_store
+from toolkit.local_service import InProcessTransport, application_of
+from toolkit.service import AcceptedKey, KeyQuotas, build_store
 from toolkit.simulation import World
 
 EXACT = pd.ArrowDtype(pa.decimal128(36, 18))
@@ -59,11 +59,11 @@ def served(world: World, users: list[str] | None = None) -> tk.Session:
         fills = [pair for pair in sources.fills if pair[0] in mine]
         sources = replace(sources, fills=fills, funding=[])
     store = build_store(sources, None, world=world.session_facts())
-    application = application_of(store, Access([AcceptedKey("local", "key")]))
+    application = application_of(store, KeyQuotas([AcceptedKey("local", "key")]))
     return tk.connect(
         "http://local",
         "key",
-        transport=InProcess(application),
+        transport=InProcessTransport(application),
         label=store.about["label"],
         simulated=True,
         world=store.about["world"],

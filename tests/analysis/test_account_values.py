@@ -163,7 +163,7 @@ def test_times_and_users_of_rows() -> None:
     assert account_values.row_users(rows[["time"]]) == ["", ""]
     assert account_values.column_list(rows, "absent") == [None, None]
     assert account_values.column_list(rows.assign(x=[NAN, 2.0]), "x") == [None, 2.0]
-    assert account_values.add_amounts([1.5, -4.0, 0.25]) == -2.25
-    assert account_values.add_amounts([Decimal(1), None]) is None
+    assert account_values.sum_amounts([1.5, -4.0, 0.25]) == -2.25
+    assert account_values.sum_amounts([Decimal(1), None]) is None
     zeros = [account_values.zero_amount(kind) for kind in ("exact", "float")]
     assert [(type(zero), zero) for zero in zeros] == [(Decimal, 0), (float, 0)]

@@ -5,7 +5,7 @@ import random
 import hypothesis.strategies as st
 from hypothesis import given
 
-from toolkit.analysis.pnl.execution_sequence import Edge, order_tie
+from toolkit.analysis.pnl.execution_sequence import Edge, sort_tie
 
 steps = st.lists(st.integers(-3, 3).filter(bool), min_size=1, max_size=12)
 
@@ -29,7 +29,7 @@ def test_shuffled_chain_is_restored(start: int, changes: list[int], luck: random
     edges = edges_of(start, changes)
     luck.shuffle(edges)
     for before in (start, None):
-        order = order_tie(edges, before, set())
+        order = sort_tie(edges, before, set())
         assert sorted(order) == list(range(len(edges)))
         assert breaks(edges, order, before) == 0
 
@@ -42,24 +42,24 @@ def test_missing_fill_breaks_once(
     del edges[hole % len(edges)]
     if edges:
         luck.shuffle(edges)
-        assert breaks(edges, order_tie(edges, None, set())) <= 1
+        assert breaks(edges, sort_tie(edges, None, set())) <= 1
 
 
 @given(st.integers(-5, 5), steps)
 def test_sorted_chains_stay_unchanged(start: int, changes: list[int]) -> None:
     edges = edges_of(start, changes)
-    assert order_tie(edges, start, set()) == list(range(len(edges)))
-    assert breaks(edges[::-1], order_tie(edges[::-1], start, set()), start) == 0
+    assert sort_tie(edges, start, set()) == list(range(len(edges)))
+    assert breaks(edges[::-1], sort_tie(edges[::-1], start, set()), start) == 0
 
 
 def test_broken_tie_keeps_first_and_last() -> None:
     """One fill is missing: what continues the past comes first, what the future needs last."""
     edges = [(7, 9), (0, 1), (4, 5), (1, 2)]
-    assert order_tie(edges, 0, {9}) == [1, 3, 2, 0]
-    assert order_tie(edges, 0, {5})[-1] == 2
+    assert sort_tie(edges, 0, {9}) == [1, 3, 2, 0]
+    assert sort_tie(edges, 0, {5})[-1] == 2
 
 
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=1, max_size=9))
 def test_arbitrary_rows_occur_once(edges: list[Edge]) -> None:
-    order = order_tie(edges, None, set())
+    order = sort_tie(edges, None, set())
     assert sorted(order) == list(range(len(edges)))

@@ -5,7 +5,7 @@ from decimal import Decimal
 import pandas as pd
 import pytest
 
-from toolkit.analysis.pnl.funding_hours import position_hours
+from toolkit.analysis.pnl.funding_hours import count_position_hours
 from toolkit.errors import MissingColumns, RepeatedRows
 from toolkit.pnl import attribution
 from toolkit.reports.funding_coverage import compare_funding
@@ -206,7 +206,7 @@ def test_positions_count_until_earlier_request() -> None:
 def test_sizes_as_text_are_refused() -> None:
     for name in ("sz", "start_position"):
         with pytest.raises(MissingColumns, match=rf"^fills: .*{name}"):
-            position_hours(fills().assign(**{name: "1"}), funding(**HELD), [], [])
+            count_position_hours(fills().assign(**{name: "1"}), funding(**HELD), [], [])
 
 
 def test_fills_without_start_positions_state_no_hours() -> None:

@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 from toolkit.analysis.common.frame_access import open_frame
-from toolkit.analysis.pnl.perp_flows import add_flows
-from toolkit.analysis.pnl.wallet_flows import add_wallet
+from toolkit.analysis.pnl.perp_flows import add_perp_flows
+from toolkit.analysis.pnl.wallet_flows import add_wallet_flows
 
 from .examples import ME, OTHER, as_numbers
 
@@ -109,7 +109,7 @@ def all_rows() -> pd.DataFrame:
 def find_flows(frame: pd.DataFrame, kind: Any, account: str | None) -> dict[str, list[Any]]:
     """Return the perp flows, the marks of unknown ones, and the tokens and spot flows."""
     rows = open_frame(as_numbers(frame, kind), "ledger", kind)
-    made: Any = add_wallet(add_flows(rows, kind, account), kind)
+    made: Any = add_wallet_flows(add_perp_flows(rows, kind, account), kind)
     return {name: made[name].to_list() for name in ("flow", "unknown", "token", "spot")}
 
 

@@ -94,9 +94,9 @@ def test_long_run_error_by_hand() -> None:
     assert ratios.long_run_error(many) == pytest.approx(error_of(many.tolist(), 5))
     turns = [1.0, -1.0] * 6
     assert ratios.long_run_error(np.array(turns)) == pytest.approx(error_of(turns, 2))
-    assert ratios.reach_of(0.5, N, LEVEL) == pytest.approx(T / 2)
-    assert ratios.reach_of(0.5, 2, LEVEL) == pytest.approx(stats.t.ppf(0.95, 1) / 2)
-    assert np.isnan([ratios.reach_of(0.5, n, LEVEL) for n in (0, 1)]).all()
+    assert ratios.interval_half_width(0.5, N, LEVEL) == pytest.approx(T / 2)
+    assert ratios.interval_half_width(0.5, 2, LEVEL) == pytest.approx(stats.t.ppf(0.95, 1) / 2)
+    assert np.isnan([ratios.interval_half_width(0.5, n, LEVEL) for n in (0, 1)]).all()
 
 
 def test_annual_return_and_volatility_by_hand() -> None:
@@ -154,7 +154,7 @@ def test_value_at_risk_is_between_ranks() -> None:
 
 
 def test_expected_shortfall_by_hand() -> None:
-    how = ratios.Sampling(LEVEL, 200, 3)
+    how = ratios.IntervalSettings(LEVEL, 200, 3)
     few = ratios.expected_shortfall_figure(R, how, 2)
     assert checked(few, "expected_shortfall", "share", "bootstrap") == missing(-0.04)
     assert ratios.expected_shortfall_figure(R, how, 2, 0.25).value == pytest.approx(-0.07 / 3)
@@ -172,7 +172,7 @@ def test_expected_shortfall_by_hand() -> None:
 
 
 def test_resampled_interval_equals_bootstrap() -> None:
-    how = ratios.Sampling(LEVEL, 400, 3)
+    how = ratios.IntervalSettings(LEVEL, 400, 3)
 
     def largest(values: np.ndarray) -> np.ndarray:
         return values.max(axis=-1)
@@ -218,4 +218,4 @@ def test_share_median_and_mean_by_hand() -> None:
     assert checked(ratios.mean_figure("m", NONE, "h", LEVEL), "m", "h", "Student", 0) == missing()
     pair = ratios.mean_figure("mean", R[:2], "USD", LEVEL)
     assert pair.high - pair.value == pytest.approx(stats.t.ppf(0.95, 1) * 0.03 / sqrt(2) / sqrt(2))
-    assert checked(ratios.fact("f", 3, 4, "USD"), "f", "USD", "fact", 4) == missing(3.0)
+    assert checked(ratios.plain_figure("f", 3, 4, "USD"), "f", "USD", "fact", 4) == missing(3.0)

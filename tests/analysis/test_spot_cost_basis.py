@@ -8,14 +8,14 @@ import pandas as pd
 
 from toolkit.analysis.pnl.execution_sequence import IntegerFills
 from toolkit.analysis.pnl.spot_cost_basis import (
-    SpotWalk,
+    SpotResults,
     Swaps,
     find_swaps,
     spot_rows,
     take_legs,
     walk_spot_fills,
 )
-from toolkit.rules.spot_cost import FLAT, Basis
+from toolkit.rules.spot_cost import FLAT, CostBasis
 
 from .examples import times
 
@@ -23,28 +23,28 @@ SWAP = "Negate Outcome"
 A, B, C, SPOT, PERP, COINS = 0, 1, 2, 3, 4, 5
 #  user coin start change px fee ms dir   hash  basis after       closed gap
 ROWS: list[tuple[Any, ...]] = [
-    (0, SPOT, 0, 10, 3, 1, 1, "Buy", "s", Basis(9, 30, 0), 0, None),
-    (0, SPOT, 9, -3, 5, 0, 2, "Sell", "s", Basis(6, 20, 0), 15 - 10, None),
+    (0, SPOT, 0, 10, 3, 1, 1, "Buy", "s", CostBasis(9, 30, 0), 0, None),
+    (0, SPOT, 9, -3, 5, 0, 2, "Sell", "s", CostBasis(6, 20, 0), 15 - 10, None),
     # 4 tokens of unknown cost came: 2 of the 5 that are sold.
-    (0, SPOT, 10, -5, 4, 0, 5, "Sell", "s", Basis(5, 10, 2), None, 4),
+    (0, SPOT, 10, -5, 4, 0, 5, "Sell", "s", CostBasis(5, 10, 2), None, 4),
     # One is within the tolerance.
-    (0, SPOT, 4, 1, 7, 0, 6, "Buy", "s", Basis(5, 17, 2), 0, None),
+    (0, SPOT, 4, 1, 7, 0, 6, "Buy", "s", CostBasis(5, 17, 2), 0, None),
     # 3 left, with the share 3 / 5 of the cost, rounded half up: 10.
-    (0, SPOT, 2, 1, 9, 0, 7, "Buy", "s", Basis(3, 16, 0), 0, -3),
-    (1, SPOT, 0, 6, 2, 0, 2, "Buy", "s", Basis(6, 12, 0), 0, None),
+    (0, SPOT, 2, 1, 9, 0, 7, "Buy", "s", CostBasis(3, 16, 0), 0, -3),
+    (1, SPOT, 0, 6, 2, 0, 2, "Buy", "s", CostBasis(6, 12, 0), 0, None),
     (1, SPOT, 6, -6, 3, 0, 3, "Sell", "s", FLAT, 18 - 12, None),
     # 4 of A become 1 of B and 3 of C: the prices have no meaning.
-    (0, A, 0, 10, 4, 0, 1, "Buy", "s", Basis(10, 40, 0), 0, None),
-    (0, A, 10, -4, 99, 0, 3, SWAP, "a", Basis(6, 24, 0), 0, None),
-    (0, B, 0, 1, 77, 0, 3, SWAP, "a", Basis(1, 4, 0), 0, None),
-    (0, C, 0, 3, 88, 0, 3, SWAP, "a", Basis(3, 12, 0), 0, None),
+    (0, A, 0, 10, 4, 0, 1, "Buy", "s", CostBasis(10, 40, 0), 0, None),
+    (0, A, 10, -4, 99, 0, 3, SWAP, "a", CostBasis(6, 24, 0), 0, None),
+    (0, B, 0, 1, 77, 0, 3, SWAP, "a", CostBasis(1, 4, 0), 0, None),
+    (0, C, 0, 3, 88, 0, 3, SWAP, "a", CostBasis(3, 12, 0), 0, None),
     (0, B, 1, -1, 6, 0, 4, "Sell", "s", FLAT, 6 - 4, None),
     # The other account swaps twice in the same millisecond; its 3 of B are of unknown cost.
-    (1, A, 0, 8, 5, 0, 1, "Buy", "s", Basis(8, 40, 0), 0, None),
-    (1, A, 8, -2, 99, 0, 3, SWAP, "b", Basis(6, 30, 0), 0, None),
-    (1, B, 3, 2, 99, 0, 3, SWAP, "b", Basis(5, 10, 3), 0, None),
-    (1, A, 6, -1, 99, 0, 3, SWAP, "c", Basis(5, 25, 0), 0, None),
-    (1, B, 5, 1, 99, 0, 3, SWAP, "c", Basis(6, 15, 3), 0, None),
+    (1, A, 0, 8, 5, 0, 1, "Buy", "s", CostBasis(8, 40, 0), 0, None),
+    (1, A, 8, -2, 99, 0, 3, SWAP, "b", CostBasis(6, 30, 0), 0, None),
+    (1, B, 3, 2, 99, 0, 3, SWAP, "b", CostBasis(5, 10, 3), 0, None),
+    (1, A, 6, -1, 99, 0, 3, SWAP, "c", CostBasis(5, 25, 0), 0, None),
+    (1, B, 5, 1, 99, 0, 3, SWAP, "c", CostBasis(6, 15, 3), 0, None),
     (1, B, 6, -6, 3, 0, 4, "Sell", "s", FLAT, None, None),
     (0, PERP, 0, 5, 3, 0, 1, SWAP, "a", None, None, None),
 ]
@@ -117,7 +117,7 @@ def test_order_of_spot_rows() -> None:
         7, 0, 12, 1, 5, 9, 8, 10, 14, 16, 13, 15, 6, 11, 17, 2, 3, 4,
     ]  # fmt: skip
     only = integer_rows(ROWS[-1:])
-    assert walk_spot_fills(only, [0], Swaps({}, [])) == SpotWalk()
+    assert walk_spot_fills(only, [0], Swaps({}, [])) == SpotResults()
 
 
 def test_cost_is_rounded_to_money_unit() -> None:
@@ -133,8 +133,8 @@ def test_cost_is_rounded_to_money_unit() -> None:
     ]
     read = integer_rows(rows, decimals=5)
     walk = walk_spot_fills(read, range(len(rows)), find_swaps(frame_of(rows), read))
-    assert walk.basis[1] == Basis(2, 11, 0)
+    assert walk.basis[1] == CostBasis(2, 11, 0)
     assert walk.expected[1] == 9 - 10
-    assert walk.basis[3] == Basis(2, 21 - 10 + 5, 0)
-    assert (walk.basis[5], walk.basis[6]) == (Basis(2, 11, 0), Basis(1, 10, 0))
+    assert walk.basis[3] == CostBasis(2, 21 - 10 + 5, 0)
+    assert (walk.basis[5], walk.basis[6]) == (CostBasis(2, 11, 0), CostBasis(1, 10, 0))
     assert walk.gap == {3: -2}

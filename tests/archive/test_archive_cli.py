@@ -15,7 +15,7 @@ from toolkit.archive import open as open_archive
 from toolkit.cli.archive import archive_app
 from toolkit.contract.source_tables import Sources
 from toolkit.local_service import application_of, simulated_store
-from toolkit.service import AcceptedKey, Access, build_store
+from toolkit.service import AcceptedKey, KeyQuotas, build_store
 from toolkit.service.http import run_server
 
 FILLS = make_fills(300)
@@ -28,7 +28,7 @@ def _service(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     fills = [(user, fill) for user in (USER, "0x" + "b" * 40) for fill in FILLS]
     sources = Sources(start_ms=0, now_ms=now, label="test", simulated=True, fills=fills)
     store = build_store(sources)
-    with run_server(application_of(store, Access([AcceptedKey("k", CANARY)]))) as address:
+    with run_server(application_of(store, KeyQuotas([AcceptedKey("k", CANARY)]))) as address:
         monkeypatch.setenv("TOOLKIT_BASE_URL", address)
         monkeypatch.setenv("TOOLKIT_API_KEY", CANARY)
         yield
@@ -128,7 +128,7 @@ def test_refresh_fails_for_unlisted_coin(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setenv("TOOLKIT_API_KEY", CANARY)
     with (
         contextlib.closing(simulated_store(7, "tiny")) as store,
-        run_server(application_of(store, Access([AcceptedKey("k", CANARY)]))) as address,
+        run_server(application_of(store, KeyQuotas([AcceptedKey("k", CANARY)]))) as address,
     ):
         monkeypatch.setenv("TOOLKIT_BASE_URL", address)
         place = ("refresh", tmp_path, "slippageHistory")

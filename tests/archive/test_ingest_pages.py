@@ -14,8 +14,8 @@ from tests.archive.world import START, USER, archived_rows, fill_session, make_f
 from toolkit.archive import Archive
 from toolkit.archive import open as open_archive
 from toolkit.client import Session, connect
-from toolkit.local_service import InProcess, application_of, simulated_store
-from toolkit.service import AcceptedKey, Access
+from toolkit.local_service import InProcessTransport, application_of, simulated_store
+from toolkit.service import AcceptedKey, KeyQuotas
 
 FILLS = make_fills(400)
 # The length of a page that ends between two rows of one time.
@@ -157,8 +157,8 @@ def test_consecutive_pages_join_without_gap(
     tmp_path: Path, fetch: Any, subjects: str, more: Any, size: int | None, inclusive: bool
 ) -> None:
     store = simulated_store(7, "tiny")
-    application = application_of(store, Access([AcceptedKey("k", "key")]), inclusive=inclusive)
-    through = Recording(InProcess(application), tmp_path / "pages")
+    application = application_of(store, KeyQuotas([AcceptedKey("k", "key")]), inclusive=inclusive)
+    through = Recording(InProcessTransport(application), tmp_path / "pages")
     session = connect(
         "http://local",
         "key",

@@ -30,7 +30,7 @@ from toolkit.archive import open as open_archive
 from toolkit.cli.archive import archive_app
 from toolkit.contract.operations import OPERATIONS
 from toolkit.local_service import application_of
-from toolkit.service import AcceptedKey, Access
+from toolkit.service import AcceptedKey, KeyQuotas
 from toolkit.service.http import run_server
 
 OTHER = "0x" + "b" * 40
@@ -49,7 +49,7 @@ def serve_fills(
 ) -> Iterator[None]:
     """Serve fills of two accounts on the port of TOOLKIT_BASE_URL."""
     with closing(fill_store(make_fills(fills), users=(USER, OTHER))) as store:
-        application = application_of(store, Access([AcceptedKey("k", CANARY)]))
+        application = application_of(store, KeyQuotas([AcceptedKey("k", CANARY)]))
 
         def now_ms() -> int:
             if on_request:

@@ -19,8 +19,8 @@ from toolkit.cli.archive import archive_app
 from toolkit.client import Session, connect
 from toolkit.contract.records import Fill
 from toolkit.contract.source_tables import AccountSnapshot, Sources
-from toolkit.local_service import InProcess, application_of
-from toolkit.service import AcceptedKey, Access, build_store
+from toolkit.local_service import InProcessTransport, application_of
+from toolkit.service import AcceptedKey, KeyQuotas, build_store
 from toolkit.simulation import simulate
 from toolkit.times import MINUTE
 
@@ -76,8 +76,8 @@ class Exchange:
             fills=[(user, fill) for user, fill in self.fills if fill.time <= time],
             account_snapshots=[self._add_resting(snapshot) for snapshot in snapshots],
         )
-        application = application_of(build_store(sources), Access([AcceptedKey("k", "key")]))
-        transport = CountsRequests(InProcess(application))
+        application = application_of(build_store(sources), KeyQuotas([AcceptedKey("k", "key")]))
+        transport = CountsRequests(InProcessTransport(application))
         session = connect(
             "http://local",
             "key",

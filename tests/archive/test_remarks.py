@@ -20,7 +20,7 @@ from toolkit.client import connect
 from toolkit.contract.source_tables import Sources
 from toolkit.errors import HistoryWarning
 from toolkit.local_service import application_of
-from toolkit.service import AcceptedKey, Access, build_store
+from toolkit.service import AcceptedKey, KeyQuotas, build_store
 from toolkit.service.http import run_server
 from toolkit.times import to_ms
 
@@ -128,7 +128,7 @@ def test_command_warns_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     )
     store = build_store(sources)
     monkeypatch.setenv("TOOLKIT_API_KEY", "canary")
-    with run_server(application_of(store, Access([AcceptedKey("k", "canary")]))) as address:
+    with run_server(application_of(store, KeyQuotas([AcceptedKey("k", "canary")]))) as address:
         arguments = ["refresh", str(tmp_path), "userFillsByTime", *users, "--base-url", address]
         early = ["--start", "2025-07-01"]
         result = CliRunner().invoke(archive_app, [*arguments, *early])

@@ -25,7 +25,7 @@ from toolkit.archive import open as open_archive
 from toolkit.client import connect
 from toolkit.errors import IncompleteWarning
 from toolkit.local_service import application_of, archived_store
-from toolkit.service import AcceptedKey, Access
+from toolkit.service import AcceptedKey, KeyQuotas
 from toolkit.service.http import run_server
 
 RANGES = [(A, B), (A - 1, B), (A, None), (B + 1, C - 1), (C, None), (C, FAR), (NOW, NOW)]
@@ -45,7 +45,7 @@ def test_port_and_process_serve_equal_rows(tmp_path: Path) -> None:
         (tk.perp_twap_snapshots, (["ALL"],)),
         (tk.batch_clearinghouse_states, ([USER, OTHER],)),
     ]
-    application = application_of(store, Access([AcceptedKey("k", "some-key")]))
+    application = application_of(store, KeyQuotas([AcceptedKey("k", "some-key")]))
     with run_server(application) as address, connect(address, "some-key", default=False) as there:
         for fetch, arguments in questions:
             here_facts, there_facts = (

@@ -24,8 +24,8 @@ from toolkit.contract.records import (
     SlippageSample,
 )
 from toolkit.contract.source_tables import Approval, Sources
-from toolkit.local_service import InProcess, application_of
-from toolkit.service import AcceptedKey, Access, build_store
+from toolkit.local_service import InProcessTransport, application_of
+from toolkit.service import AcceptedKey, KeyQuotas, build_store
 
 USER, BUILDER = "0x" + "a" * 40, "0x" + "b" * 40
 TIME = 1_756_684_800_000
@@ -68,12 +68,12 @@ META = {
 
 def sources_session(sources: Sources) -> Session:
     application = application_of(
-        build_store(sources), Access([AcceptedKey("k", "k", add_ons="all")])
+        build_store(sources), KeyQuotas([AcceptedKey("k", "k", add_ons="all")])
     )
     return connect(
         "http://local",
         "k",
-        transport=InProcess(application),
+        transport=InProcessTransport(application),
         label="test",
         simulated=True,
         now_ms=application.now_ms,

@@ -113,8 +113,8 @@ def market_session(hours: list[int], quarters: list[int], sums: int = 1) -> Sess
         The number of payments that the last row of funding sums up.
     """
     from toolkit.client import connect
-    from toolkit.local_service import InProcess, application_of
-    from toolkit.service import AcceptedKey, Access, build_store
+    from toolkit.local_service import InProcessTransport, application_of
+    from toolkit.service import AcceptedKey, KeyQuotas, build_store
 
     funding = [
         FundingRow(
@@ -153,11 +153,11 @@ def market_session(hours: list[int], quarters: list[int], sums: int = 1) -> Sess
         slippage=slippage,
         approvals=[Approval(USER, OTHER, START - 1, 0, True)],
     )
-    application = application_of(build_store(sources), Access([AcceptedKey("k", CANARY)]))
+    application = application_of(build_store(sources), KeyQuotas([AcceptedKey("k", CANARY)]))
     return connect(
         "http://local",
         CANARY,
-        transport=InProcess(application),
+        transport=InProcessTransport(application),
         now_ms=application.now_ms,
         default=False,
     )

@@ -12,8 +12,8 @@ from toolkit.archive import Archive
 from toolkit.client import Session, connect
 from toolkit.contract.records import Fill
 from toolkit.contract.source_tables import Sources
-from toolkit.local_service import InProcess, application_of
-from toolkit.service import AcceptedKey, Access, Store, build_store
+from toolkit.local_service import InProcessTransport, application_of
+from toolkit.service import AcceptedKey, KeyQuotas, Store, build_store
 
 USER = "0x" + "a" * 40
 START = 1_756_684_800_000
@@ -96,9 +96,9 @@ def fill_session(
 ) -> Session:
     """Return a session of a service with these fills for each of the users."""
     application = application_of(
-        fill_store(fills, users=users), Access([AcceptedKey("k", key)]), inclusive=inclusive
+        fill_store(fills, users=users), KeyQuotas([AcceptedKey("k", key)]), inclusive=inclusive
     )
-    transport: httpx.BaseTransport = InProcess(application)
+    transport: httpx.BaseTransport = InProcessTransport(application)
     session = connect(
         "http://local",
         key,

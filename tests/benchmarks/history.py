@@ -15,8 +15,8 @@ from tests.load import Server
 from toolkit.client import Session
 from toolkit.contract.records import Fill
 from toolkit.contract.source_tables import Sources
-from toolkit.local_service import InProcess
-from toolkit.service import AcceptedKey, Access, Application, Store, build_store, open_store
+from toolkit.local_service import InProcessTransport
+from toolkit.service import AcceptedKey, Application, KeyQuotas, Store, build_store, open_store
 from toolkit.service.http import HttpServer, bind_socket
 
 START = 1_756_684_800_000
@@ -74,7 +74,7 @@ def history_application(store: Store) -> Application:
     """Return the service of a store; its key is s3cret."""
     now = int(store.about["now_ms"])
     return Application(
-        store, Access([AcceptedKey("all", "s3cret")]), now_ms=lambda: now, at_ms=lambda: 0
+        store, KeyQuotas([AcceptedKey("all", "s3cret")]), now_ms=lambda: now, at_ms=lambda: 0
     )
 
 
@@ -84,7 +84,7 @@ def history_session(store: Store) -> Session:
     return tk.connect(
         "http://local",
         "s3cret",
-        transport=InProcess(application),
+        transport=InProcessTransport(application),
         now_ms=application.now_ms,
         default=False,
     )

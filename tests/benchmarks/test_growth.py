@@ -29,7 +29,7 @@ from tests.benchmarks.history import (
 )
 from tests.benchmarks.test_frames import as_the_toolkit_does, page_of_fills
 from toolkit.client import Session
-from toolkit.service import AcceptedKey, Access, Application
+from toolkit.service import AcceptedKey, Application, KeyQuotas
 
 Report = Callable[[object], None]
 FETCH = tk.user_fills_by_time
@@ -83,7 +83,10 @@ def test_growth_of_service_page(tmp_path: Path, sizes: list[int], report: Report
     def prepare(rows: int) -> Callable[[], object]:
         store = history_store(tmp_path / f"{rows}.db", rows)
         application = Application(
-            store, Access([AcceptedKey("all", "s3cret")]), now_ms=lambda: 2 * START, at_ms=lambda: 0
+            store,
+            KeyQuotas([AcceptedKey("all", "s3cret")]),
+            now_ms=lambda: 2 * START,
+            at_ms=lambda: 0,
         )
         body = {"type": "userFillsByTime", "user": USER, "cursor": f"{history_end(rows // 2)}_0"}
         headers = {"authorization": "Bearer s3cret"}

@@ -22,7 +22,7 @@ import pytest
 from tests.benchmarks.side_by_side import Ratio
 from toolkit.contract.records import Fill
 from toolkit.contract.source_tables import Sources
-from toolkit.service import AcceptedKey, Access, Application, Store, build_store
+from toolkit.service import AcceptedKey, Application, KeyQuotas, Store, build_store
 
 ROWS, ACCOUNTS, PAGE = 500_000, 40, 2_000
 START = 1_756_684_800_000
@@ -128,7 +128,7 @@ def test_page_by_cursor_beside_sqlite(
 ) -> None:
     application = Application(
         store,
-        Access([AcceptedKey("all", "s3cret")]),
+        KeyQuotas([AcceptedKey("all", "s3cret")]),
         now_ms=lambda: START + 10**10,
         at_ms=lambda: 0,
     )

@@ -3,7 +3,7 @@
 import threading
 
 from toolkit.local_service import application_of
-from toolkit.service import AcceptedKey, Access, Store
+from toolkit.service import AcceptedKey, KeyQuotas, Store
 from toolkit.service.http import HttpServer, bind_socket
 
 CANARY = "canary-3f1c96d2-must-never-be-seen"
@@ -16,7 +16,7 @@ class Service:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._application = application_of(
-            store, Access([AcceptedKey("lab", CANARY)]), clock="live"
+            store, KeyQuotas([AcceptedKey("lab", CANARY)]), clock="live"
         )
         self._port = 0
 

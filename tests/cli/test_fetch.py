@@ -24,7 +24,7 @@ from toolkit.cli import app
 from toolkit.cli.files import write_frame
 from toolkit.contract.operations import OPERATIONS
 from toolkit.local_service import application_of
-from toolkit.service import AcceptedKey, Access, build_store
+from toolkit.service import AcceptedKey, KeyQuotas, build_store
 from toolkit.service.http import run_server
 from toolkit.simulation import simulate
 
@@ -76,7 +76,7 @@ def test_unknown_coin_of_service_on_port_fails(tmp_path, monkeypatch) -> None:
     """Such a service lists no names: the command asks it for its coins."""
     monkeypatch.setenv("TOOLKIT_API_KEY", CANARY)
     store = build_store(simulate(seed=7, size="tiny").sources)
-    with run_server(application_of(store, Access([AcceptedKey("k", CANARY)]))) as address:
+    with run_server(application_of(store, KeyQuotas([AcceptedKey("k", CANARY)]))) as address:
         words = ("slippageHistory", "--amount", "1000", "--start", "1d", "--base-url", address)
         failed = call("fetch", *words, "--coin", "NOPE", code=2)
         assert "there is no coin 'NOPE'; choose one of 'BTC'" in failed.output
@@ -93,7 +93,7 @@ def test_unknown_dex_of_service_on_port_fails(strict, monkeypatch) -> None:
     commands = [["meta"], ["perpDexLimits"], ["metaAndAssetCtxs"], ["currentDepth"]]
     commands += [["userFills", "--user", nobody], ["batchClearinghouseStates", "--users", nobody]]
     says = "there is no dex 'nosuch'; choose one of ''" + ("" if strict else ", 'eqx', 'pre'")
-    with run_server(application_of(store, Access([AcceptedKey("k", CANARY)]))) as address:
+    with run_server(application_of(store, KeyQuotas([AcceptedKey("k", CANARY)]))) as address:
         for words in commands:
             options = ("--base-url", address, "--dex")
             assert says in call("fetch", *words, *options, "nosuch", code=2).output
@@ -224,7 +224,7 @@ def test_plan_prints_estimate(session) -> None:
 @pytest.fixture(scope="module")
 def address() -> Iterator[str]:
     store = build_store(simulate(seed=7, size="tiny").sources)
-    with run_server(application_of(store, Access([AcceptedKey("one", CANARY)]))) as found:
+    with run_server(application_of(store, KeyQuotas([AcceptedKey("one", CANARY)]))) as found:
         yield found
     store.close()
 

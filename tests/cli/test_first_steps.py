@@ -17,7 +17,7 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from toolkit.cli import FIRST_STEPS, app
-from toolkit.service import AcceptedKey, Access
+from toolkit.service import AcceptedKey, KeyQuotas
 from toolkit.service.http import run_server
 
 
@@ -92,7 +92,9 @@ def test_doctor_asks_address_for_its_clock(monkeypatch: pytest.MonkeyPatch) -> N
 
     monkeypatch.setenv("TOOLKIT_API_KEY", "a-secret-key")
     store = simulated_store(7, "tiny")
-    with run_server(application_of(store, Access([AcceptedKey("k", "a-secret-key")]))) as address:
+    with run_server(
+        application_of(store, KeyQuotas([AcceptedKey("k", "a-secret-key")]))
+    ) as address:
         monkeypatch.setenv("TOOLKIT_BASE_URL", address)
         found = call("doctor", "--json")
     store.close()

@@ -23,12 +23,12 @@ from hypothesis import strategies as st
 
 import toolkit as tk
 from toolkit.client import connect
-from toolkit.client.budget import LEASE, Budget, Counts
-from toolkit.client.quota_window import SpendingWindow
+from toolkit.client.budget import LEASE, Budget, RequestCounts
+from toolkit.client.quota_window import QuotaWindow
 from toolkit.client.wire import budget_file
 from toolkit.contract.operations import OPERATIONS
 from toolkit.errors import LimitWarning
-from toolkit.service import AcceptedKey, Access, Application, build_store
+from toolkit.service import AcceptedKey, Application, KeyQuotas, build_store
 from toolkit.service.http import run_server
 from toolkit.simulation import simulate
 
@@ -93,8 +93,8 @@ class _Numbered:
         self.spending.__exit__()  # type: ignore[attr-defined]
 
 
-def window_at(world: World, path: Path | None, quota: int = QUOTA) -> SpendingWindow:
-    return SpendingWindow(quota, world.clock, path, LEASE)
+def window_at(world: World, path: Path | None, quota: int = QUOTA) -> QuotaWindow:
+    return QuotaWindow(quota, world.clock, path, LEASE)
 
 
 @pytest.mark.parametrize("name", ["points.db", None])
@@ -103,14 +103,14 @@ def test_points_free_minute_after_answer(name, tmp_path) -> None:
     world = World()
     window = window_at(world, name and tmp_path / name, 10)
     world.now = 59.9
-    pause, taken = window.take(10)
+    pause, taken = window.reserve(10)
     assert pause == 0
     world.now = 60.3
-    window.settle(taken)
+    window.record_answer(taken)
     world.now = 119.95
-    assert window.take(10)[0] == pytest.approx(0.35, abs=0.002)
+    assert window.reserve(10)[0] == pytest.approx(0.35, abs=0.002)
     world.now = 120.302
-    assert window.take(10)[0] == 0
+    assert window.reserve(10)[0] == 0
     window.close()
 
 
@@ -119,12 +119,12 @@ def test_pending_request_counts_until_settled(name, tmp_path) -> None:
     """It counts up to the lease, longer than the window; other requests look again later."""
     world = World()
     window = window_at(world, name and tmp_path / name, 10)
-    _, taken = window.take(10)
+    _, taken = window.reserve(10)
     world.now += 100.0
-    assert window.take(10)[0] == 60.0
-    window.settle(taken)
+    assert window.reserve(10)[0] == 60.0
+    window.record_answer(taken)
     world.now += 59.0
-    assert window.take(10)[0] == pytest.approx(1.0, abs=0.002)
+    assert window.reserve(10)[0] == pytest.approx(1.0, abs=0.002)
     window.close()
 
 
@@ -150,13 +150,13 @@ def test_points_of_killed_process_expire(tmp_path) -> None:
     """The request is never settled: it counts for the lease of 120 s and a minute."""
     world = World()
     first = window_at(world, tmp_path / "points.db")
-    first.take(QUOTA)
+    first.reserve(QUOTA)
     first.close()
     other = window_at(world, tmp_path / "points.db")
     world.now += 179.0
-    assert other.take(10)[0] > 0
+    assert other.reserve(10)[0] > 0
     world.now += 1.002
-    assert other.take(10)[0] == 0
+    assert other.reserve(10)[0] == 0
     other.close()
 
 
@@ -164,24 +164,24 @@ def test_clock_set_back_frees_points(tmp_path) -> None:
     world = World()
     window = window_at(world, tmp_path / "points.db")
     world.now = 1e9
-    window.settle(window.take(QUOTA)[1])
+    window.record_answer(window.reserve(QUOTA)[1])
     window.block(50)
     world.now -= 86_400
-    assert window.take(QUOTA)[0] == 0
+    assert window.reserve(QUOTA)[0] == 0
     window.close()
 
 
 def test_longer_lease_keeps_points(tmp_path) -> None:
     """Two sessions with different leases keep each other's reservations and blocks."""
     world = World()
-    patient = SpendingWindow(10, world.clock, tmp_path / "points.db", 2_400.0)
+    patient = QuotaWindow(10, world.clock, tmp_path / "points.db", 2_400.0)
     other = window_at(world, tmp_path / "points.db", 10)
-    _, taken = patient.take(10)
-    assert other.take(10)[0] == 60.0
-    patient.settle(taken)
+    _, taken = patient.reserve(10)
+    assert other.reserve(10)[0] == 60.0
+    patient.record_answer(taken)
     patient.block(600.0)
     world.now += 61.0
-    assert other.take(10)[0] == pytest.approx(539.0)
+    assert other.reserve(10)[0] == pytest.approx(539.0)
     for item in (patient, other):
         item.close()
 
@@ -200,8 +200,8 @@ def test_fork_during_transaction_counts_points(tmp_path) -> None:
             may_end.wait(10)
         return 1_000.0
 
-    window = SpendingWindow(QUOTA, clock, tmp_path / "points.db", LEASE)
-    writer = threading.Thread(target=window.take, args=(10,))
+    window = QuotaWindow(QUOTA, clock, tmp_path / "points.db", LEASE)
+    writer = threading.Thread(target=window.reserve, args=(10,))
     writer.start()
     assert inside.wait(10)
     timer = threading.Timer(0.1, may_end.set)  # by then, the fork waits
@@ -209,12 +209,12 @@ def test_fork_during_transaction_counts_points(tmp_path) -> None:
     begun = time.monotonic()
     child = os.fork()
     if child == 0:
-        is_counted = window.take(QUOTA)[0] > 0 and window.take(QUOTA - 10)[0] == 0
+        is_counted = window.reserve(QUOTA)[0] > 0 and window.reserve(QUOTA - 10)[0] == 0
         os._exit(0 if is_counted and time.monotonic() - begun < 5 else 1)
     assert os.waitpid(child, 0)[1] == 0
     writer.join()
     timer.join()
-    assert window.take(10)[0] > 0  # the child took the rest of the quota
+    assert window.reserve(10)[0] > 0  # the child took the rest of the quota
     window.close()
 
 
@@ -222,7 +222,7 @@ def test_interrupted_wait_frees_file(tmp_path) -> None:
     """The interrupt comes while another process has the file, and takes effect when it is free."""
     world = World()
     window = window_at(world, tmp_path / "points.db")
-    window.take(10)
+    window.reserve(10)
     holder = sqlite3.connect(tmp_path / "points.db", isolation_level=None, check_same_thread=False)
     holder.execute("BEGIN IMMEDIATE")
 
@@ -233,12 +233,12 @@ def test_interrupted_wait_frees_file(tmp_path) -> None:
     timer = threading.Timer(0.2, interrupt)  # by then, the main thread waits for the file
     timer.start()
     with pytest.raises(KeyboardInterrupt):
-        window.take(10)
+        window.reserve(10)
     timer.join()
     holder.execute("BEGIN IMMEDIATE")  # nobody else has the file
     holder.close()
-    assert window.take(80)[0] == 0
-    assert window.take(30)[0] > 0
+    assert window.reserve(80)[0] == 0
+    assert window.reserve(30)[0] > 0
     window.close()
 
 
@@ -247,12 +247,12 @@ def test_damaged_points_file_warns(tmp_path) -> None:
     (tmp_path / "points.db").write_bytes(b"no database" * 1_000)
     window = window_at(world, tmp_path / "points.db")
     with pytest.warns(UserWarning, match=r"points\.db cannot be used .* in this session only"):
-        pause, taken = window.take(QUOTA)
+        pause, taken = window.reserve(QUOTA)
     assert pause == 0
     world.now += 1.0
-    window.settle(taken)
+    window.record_answer(taken)
     world.now += 1.0
-    assert window.take(10)[0] == pytest.approx(59, abs=0.002)
+    assert window.reserve(10)[0] == pytest.approx(59, abs=0.002)
     window.close()
 
 
@@ -379,7 +379,7 @@ print(json.dumps(tk.provenance(frame)))
 def test_processes_share_quota(tmp_path) -> None:
     """32 requests of 10 points need at least four minutes at 100 points a minute."""
     store = build_store(simulate(seed=7, size="tiny").sources)
-    access = Access([AcceptedKey("one", CANARY, points_per_minute=QUOTA)])
+    access = KeyQuotas([AcceptedKey("one", CANARY, points_per_minute=QUOTA)])
     at_ms = lambda: int(time.time() * 60_000)  # noqa: E731 - the clock, beside its comment above
     application = Application(store, access, now_ms=lambda: store.about["now_ms"], at_ms=at_ms)
     with run_server(application) as address:
@@ -509,8 +509,8 @@ def test_cost_of_all_dexes_follows_answers(tmp_path) -> None:
 
 
 def test_pull_counts_are_added_to_session() -> None:
-    session = Counts()
-    pull = Counts(session=session)
+    session = RequestCounts()
+    pull = RequestCounts(session=session)
     pull.add_request(10, 0.0)
     pull.add_request(5, 2.5)
     pull.add_retry("500", 1.25)
@@ -537,7 +537,7 @@ def test_smallest_limits_are_usable() -> None:
 def test_refused_request_spends_nothing() -> None:
     """7 of 10 points are spent: 3 more fit, 4 do not, and 9 exceed the minute."""
     budget = Budget(8, 10, clock=lambda: 0.0, sleep=lambda seconds: None)
-    budget.spend(7).settle()
+    budget.spend(7).record_answer()
     with pytest.raises(tk.BudgetSpent, match="costs 4 points, and 3 of the session's 10 are left"):
         budget.spend(4)
     assert budget.spent == 7
@@ -548,8 +548,8 @@ def test_refused_request_spends_nothing() -> None:
 def test_budget_can_be_spent_exactly() -> None:
     world = World()
     budget = Budget(10, 10, clock=world.clock, sleep=world.sleep)
-    budget.spend(7).settle()
-    budget.spend(3).settle()
+    budget.spend(7).record_answer()
+    budget.spend(3).record_answer()
     assert (budget.spent, world.now) == (10, 1_000.0)
 
 
@@ -590,7 +590,7 @@ def test_short_wait_for_snapshot_has_no_warning() -> None:
         snapshots = OPERATIONS["accountValueSnapshots"]
         assert snapshots.limit is not None
         for _ in range(snapshots.limit.calls):
-            budget.spend(2, snapshots).settle()
+            budget.spend(2, snapshots).record_answer()
         world.now += snapshots.limit.seconds - early
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
@@ -603,7 +603,7 @@ def test_short_wait_for_snapshot_has_no_warning() -> None:
     ("begin", "pause", "waited"),
     [
         (lambda budget: budget.block(5.0), 5.0, 0.0),  # at the very end of a block
-        (lambda budget: budget.spend(10).settle(), 59.6, 0.4),
+        (lambda budget: budget.spend(10).record_answer(), 59.6, 0.4),
     ],
     ids=["end of block", "short wait"],
 )
@@ -622,7 +622,7 @@ def test_points_count_from_end_of_wait(
 def test_snapshot_that_waits_for_points_has_no_warning() -> None:
     world = World()
     budget = Budget(2, None, clock=world.clock, sleep=world.sleep)
-    budget.spend(2).settle()
+    budget.spend(2).record_answer()
     assert budget.spend(2, TWAPS).waited == pytest.approx(60.0, abs=0.01)
 
 

@@ -12,7 +12,7 @@ import pytest
 import toolkit as tk
 from toolkit.client import connect
 from toolkit.local_service import application_of
-from toolkit.service import AcceptedKey, Access, Application, build_store
+from toolkit.service import AcceptedKey, Application, KeyQuotas, build_store
 from toolkit.service.http import run_server
 from toolkit.simulation import simulate
 
@@ -72,7 +72,7 @@ class Slow:
 def test_interrupt_leaves_session_usable() -> None:
     """Interrupt more pulls than there are connections: no connection is lost."""
     store = build_store(simulate(seed=7, size="tiny").sources)
-    application = application_of(store, Access([AcceptedKey("one", "s3cret")]))
+    application = application_of(store, KeyQuotas([AcceptedKey("one", "s3cret")]))
     slow = Slow(application)
     with run_server(slow) as address, connect(address, "s3cret", default=False) as session:  # type: ignore[arg-type]
         slow.hangs.set()

@@ -47,27 +47,27 @@ def _slow_down(seconds: float | None) -> RateLimited:
     ],
 )
 def test_only_temporary_failures_are_retried(error: Exception, is_retried: bool) -> None:
-    assert RULES.pause_after(error, 0.0) is is_retried
+    assert RULES.retry_decision(error, 0.0) is is_retried
 
 
 @pytest.mark.parametrize(("elapsed", "is_retried"), [(99.9, True), (100.0, True), (100.1, False)])
 def test_no_retry_after_timeout(elapsed: float, is_retried: bool) -> None:
-    assert RULES.pause_after(ServiceDown("500"), elapsed) is is_retried
+    assert RULES.retry_decision(ServiceDown("500"), elapsed) is is_retried
 
 
 @pytest.mark.parametrize(("elapsed", "is_retried"), [(0.0, True), (2.0, True), (2.1, False)])
 def test_missing_local_service_is_retried_two_seconds(elapsed: float, is_retried: bool) -> None:
     error = Unreachable("nothing listens")
     error.has_no_service = True
-    assert RULES.pause_after(error, elapsed) is is_retried
+    assert RULES.retry_decision(error, elapsed) is is_retried
 
 
 @pytest.mark.parametrize(("seconds", "pause"), [(7.0, 0.0), (100.0, 0.0), (100.5, False)])
 def test_requested_wait_adds_no_retry_pause(seconds: float, pause: float | bool) -> None:
     """The budget waits, so the retry itself has no pause; a wait beyond the timeout ends it."""
-    found = RULES.pause_after(_slow_down(seconds), 3.0)
+    found = RULES.retry_decision(_slow_down(seconds), 3.0)
     assert (found, type(found)) == (pause, type(pause))
-    assert RULES.pause_after(_slow_down(seconds), 101.0) is False
+    assert RULES.retry_decision(_slow_down(seconds), 101.0) is False
 
 
 @pytest.mark.usefixtures("_waiting")

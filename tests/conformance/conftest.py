@@ -39,7 +39,7 @@ from tests.conformance import mini
 from tests.conformance.rows import Row, cursor
 from toolkit.contract.source_tables import Sources
 from toolkit.local_service import application_of
-from toolkit.service import Access, Application, Store, build_store, read_keys
+from toolkit.service import Application, KeyQuotas, Store, build_store, read_keys
 from toolkit.service.http import run_server
 from toolkit.simulation import World, simulate
 
@@ -194,7 +194,7 @@ def application(
 ) -> Application:
     """Return a service whose clocks do not move."""
     return Application(
-        store, Access(read_keys(keys)), now_ms=lambda: now_ms, at_ms=lambda: at_ms, **how
+        store, KeyQuotas(read_keys(keys)), now_ms=lambda: now_ms, at_ms=lambda: at_ms, **how
     )
 
 
@@ -230,7 +230,7 @@ def tiny_store(world: World, strict: bool) -> Iterator[Store]:
 @pytest.fixture(scope="session")
 def tiny(tiny_store: Store, keys: Path, client: httpx.Client) -> Iterator[Caller]:
     """The service of the tiny simulated exchange, built as for users."""
-    with run_server(application_of(tiny_store, Access(read_keys(keys)))) as address:
+    with run_server(application_of(tiny_store, KeyQuotas(read_keys(keys)))) as address:
         yield Caller(client, address)
 
 

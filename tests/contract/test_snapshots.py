@@ -1,4 +1,4 @@
-"""Binary snapshots: `decode` inverts `encode` in every form, and refuses invalid bytes."""
+"""Binary snapshots: `decode_snapshots` inverts `encode` in every form; it refuses invalid bytes."""
 
 import struct
 import tracemalloc
@@ -19,7 +19,7 @@ from toolkit.contract.operations import OPERATIONS
 from toolkit.contract.snapshots import (
     WireAccountSnapshot,
     WireTwapSnapshot,
-    decode,
+    decode_snapshots,
     encode,
 )
 from toolkit.contract.snapshots.account_scan import scan_accounts
@@ -60,7 +60,7 @@ def type_name(values: Any) -> str:
 def read_rows(operation: Any, *snapshots: Any) -> list[dict[str, Any]]:
     """Return the rows of snapshots from a plain MessagePack encoder."""
     blobs = [zstandard.compress(msgpack.packb(snapshot)) for snapshot in snapshots]
-    return rows(decode(operation, {}, join_blobs(blobs)))
+    return rows(decode_snapshots(operation, {}, join_blobs(blobs)))
 
 
 def join_blobs(blobs: list[bytes]) -> bytes:
@@ -125,14 +125,14 @@ def account_tuple(values: tuple[Any, ...]) -> tuple[Any, ...]:
 @given(st.lists(account_snapshots, min_size=1, max_size=4))
 def test_account_values_round_trip(snapshots: list[WireAccountSnapshot]) -> None:
     headers, content = encode(ACCOUNTS, snapshots)
-    assert rows(decode(ACCOUNTS, headers, content)) == account_rows(snapshots)
+    assert rows(decode_snapshots(ACCOUNTS, headers, content)) == account_rows(snapshots)
 
 
 @given(st.lists(twap_snapshots, min_size=1, max_size=4))
 def test_twaps_round_trip(snapshots: list[WireTwapSnapshot]) -> None:
     headers, content = encode(TWAPS, snapshots)
     names = [column.name for column in record_columns(TWAPS.tables[0].record)]
-    assert rows(decode(TWAPS, headers, content)) == [
+    assert rows(decode_snapshots(TWAPS, headers, content)) == [
         dict(zip(names, (snapshot.snapshot_id, snapshot.market_name, *twap), strict=True))
         for snapshot in snapshots
         for twap in snapshot.twaps
@@ -166,9 +166,9 @@ def test_encode_refuses_invalid_entries() -> None:
 @pytest.mark.parametrize("operation", [ACCOUNTS, TWAPS], ids=lambda one: one.type)
 def test_empty_snapshots_have_same_column_types(operation: Any) -> None:
     some = {"accountValueSnapshots": {USER: MARGIN}, "perpTwapSnapshots": [TWAP]}[operation.type]
-    full = decode(operation, {}, msgpack.packb(["s", "n", some]))
-    empty = decode(operation, {}, msgpack.packb(["s", "n", type(some)()]))
-    none = decode(operation, {"x-payload-format": "multi-zstd"}, join_blobs([]))
+    full = decode_snapshots(operation, {}, msgpack.packb(["s", "n", some]))
+    empty = decode_snapshots(operation, {}, msgpack.packb(["s", "n", type(some)()]))
+    none = decode_snapshots(operation, {"x-payload-format": "multi-zstd"}, join_blobs([]))
     names = [column.name for column in record_columns(operation.tables[0].record)]
     assert list(full) == list(empty) == list(none) == names
     kinds = [[type_name(values) for values in item.values()] for item in (full, empty, none)]
@@ -185,22 +185,24 @@ def test_empty_snapshots_have_same_column_types(operation: Any) -> None:
 def test_uncompressed_snapshots_are_read(headers: Any, decoded: bool) -> None:
     raw = msgpack.packb(["s", "USDC", {USER: PLAIN}])
     content = raw if decoded else zstandard.compress(raw)
-    assert rows(decode(ACCOUNTS, headers, content))[0]["account_value"] == 150.5
+    assert rows(decode_snapshots(ACCOUNTS, headers, content))[0]["account_value"] == 150.5
 
 
 @pytest.mark.parametrize("headers", [{}, {"x-payload-format": "multi-zstd"}])
 def test_several_snapshots_are_detected(headers: Any) -> None:
     blobs = [zstandard.compress(msgpack.packb([f"s{i}", "USDC", {USER: PLAIN}])) for i in range(3)]
-    assert [row["snapshot_id"] for row in rows(decode(ACCOUNTS, headers, join_blobs(blobs)))] == [
-        *("s0", "s1", "s2")
-    ]
+    assert [
+        row["snapshot_id"] for row in rows(decode_snapshots(ACCOUNTS, headers, join_blobs(blobs)))
+    ] == [*("s0", "s1", "s2")]
 
 
 def test_concatenated_zstd_frames_are_read() -> None:
     raw = msgpack.packb(["s", "USDC", {USER: PLAIN}])
     writer = zstandard.ZstdCompressor(write_content_size=False, write_checksum=True)
     content = writer.compress(raw[:30]) + writer.compress(raw[30:])
-    assert rows(decode(ACCOUNTS, {}, content)) == read_rows(ACCOUNTS, ["s", "USDC", {USER: PLAIN}])
+    assert rows(decode_snapshots(ACCOUNTS, {}, content)) == read_rows(
+        ACCOUNTS, ["s", "USDC", {USER: PLAIN}]
+    )
 
 
 SKIPPABLE = struct.pack("<II", 0x184D2A53, 5) + b"notes"
@@ -213,15 +215,15 @@ def test_skippable_frames_are_read(skippable: bytes, headers: Any) -> None:
     """Skippable frames before, between and behind; the first can look like a list of snapshots."""
     first, second = (zstandard.compress(part) for part in (GOOD[:30], GOOD[30:]))
     whole = zstandard.compress(GOOD)
-    expected = rows(decode(ACCOUNTS, headers, GOOD))
+    expected = rows(decode_snapshots(ACCOUNTS, headers, GOOD))
     for parts in (
         [skippable, whole],
         [whole, skippable],
         [skippable, first, skippable, skippable, second, skippable],
     ):
-        assert rows(decode(ACCOUNTS, headers, b"".join(parts))) == expected
+        assert rows(decode_snapshots(ACCOUNTS, headers, b"".join(parts))) == expected
     several = join_blobs([skippable + whole, whole + skippable])
-    assert rows(decode(ACCOUNTS, {}, several)) == expected * 2
+    assert rows(decode_snapshots(ACCOUNTS, {}, several)) == expected * 2
 
 
 @pytest.mark.parametrize("declares", [False, True])
@@ -234,7 +236,7 @@ def test_every_cut_of_zstd_raises(declares: bool, followed: bytes) -> None:
     for length in range(4, len(content)):
         if length != len(frame):
             with pytest.raises(AnswerDamaged):
-                decode(ACCOUNTS, {}, content[:length])
+                decode_snapshots(ACCOUNTS, {}, content[:length])
 
 
 def test_object_form_has_same_rows() -> None:
@@ -252,7 +254,7 @@ def test_object_form_has_same_rows() -> None:
 def test_numbers_of_every_form_are_read(value: Any) -> None:
     for single in (False, True):
         raw = msgpack.packb(["s", "USDC", {USER: (value, *PLAIN[1:])}], use_single_float=single)
-        assert decode(ACCOUNTS, {}, raw)["account_value"][0] == float(value)
+        assert decode_snapshots(ACCOUNTS, {}, raw)["account_value"][0] == float(value)
     twap = (*TWAP[:4], value, *TWAP[5:])
     assert read_rows(TWAPS, ["s", "BTC", [twap]])[0]["total_sz"] == float(value)
 
@@ -511,7 +513,7 @@ def test_scan_equals_reading_one_by_one(
         singly = LazyColumns(
             join_columns(list(read_one_by_one(payload, head, entry_spans(payload, head), 0)), {})
         )
-        at_once = decode(ACCOUNTS, {}, bytes(payload))
+        at_once = decode_snapshots(ACCOUNTS, {}, bytes(payload))
     assert len(at_once["user"]) == len(users)
     assert singly.keys() == at_once.keys() - {"snapshot_id", "collateral_token"}
     assert is_same(singly, at_once)
@@ -635,9 +637,9 @@ def test_null_account_values_are_missing(keyed: bool, others: int, at: int, name
     values = [msgpack.packb(None if place == at else item) for place, item in enumerate(PLAIN)]
     payload = snapshot([packed_values()] * others + [values, packed_values()], keyed=keyed)
     with pytest.warns(MissingField, match=f"accountValueSnapshots: .* {name},") as warned:
-        got = rows(decode(ACCOUNTS, {}, payload))
+        got = rows(decode_snapshots(ACCOUNTS, {}, payload))
     assert len(warned) == 1
-    assert rows(decode(ACCOUNTS, {}, payload)) == got  # would fail if it warned again
+    assert rows(decode_snapshots(ACCOUNTS, {}, payload)) == got  # would fail if it warned again
     assert [row[name] for row in got] == [PLAIN[at]] * others + [None, PLAIN[at]]
     assert {row["total_long_notional" if at == 0 else "account_value"] for row in got} == {
         100.0 if at == 0 else 150.5
@@ -653,7 +655,7 @@ def test_absent_keys_of_accounts_are_missing(others: int, at: int, name: str) ->
     users[USER] = {key: value for key, value in whole.items() if key != names[at]}
     content = msgpack.packb({"i": "s", "t": "USDC", "u": users})
     with pytest.warns(MissingField, match=name):
-        got = rows(decode(ACCOUNTS, {}, content))
+        got = rows(decode_snapshots(ACCOUNTS, {}, content))
     assert [row[name] for row in got] == [PLAIN[at]] * others + [None]
 
 
@@ -708,7 +710,7 @@ def raised_error(
     operation: Any, content: bytes, headers: Any = None, **limits: int
 ) -> AnswerInvalid:
     with pytest.raises(AnswerInvalid) as caught:
-        decode(operation, headers or {}, content, **limits)
+        decode_snapshots(operation, headers or {}, content, **limits)
     assert caught.value.operation == operation.type
     return caught.value
 
@@ -795,7 +797,7 @@ def test_damaged_bytes_are_refused(junk: bytes, at: int, cut: int, whole: bool) 
     for operation in (ACCOUNTS, TWAPS):
         with warnings.catch_warnings(action="ignore", category=UnknownField):
             try:
-                read_columns = decode(operation, {}, content, limit=1 << 20)
+                read_columns = decode_snapshots(operation, {}, content, limit=1 << 20)
             except AnswerInvalid:
                 continue
         assert len({len(values) for values in read_columns.values()}) == 1
@@ -828,7 +830,7 @@ def test_decompression_bomb_is_refused(declares: bool) -> None:
 
 def test_limit_counts_all_snapshots() -> None:
     content = join_blobs([BLOB] * 3)
-    assert decode(ACCOUNTS, {}, content, limit=3 * len(GOOD))
+    assert decode_snapshots(ACCOUNTS, {}, content, limit=3 * len(GOOD))
     raised_error(ACCOUNTS, content, limit=3 * len(GOOD) - 1)
     raised_error(ACCOUNTS, GOOD, limit=len(GOOD) - 1)
 

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 import httpx
 
 from toolkit.client import Session, connect
-from toolkit.local_service import InProcess, application_of
-from toolkit.service import AcceptedKey, Access, Application, Store
+from toolkit.local_service import InProcessTransport, application_of
+from toolkit.service import AcceptedKey, Application, KeyQuotas, Store
 
 SECRET = "a-secret"
 
@@ -82,12 +82,12 @@ class Failing(httpx.BaseTransport):
 
 def served(store: Store, inclusive: bool) -> Application:
     """Return the service of a store."""
-    return application_of(store, Access([AcceptedKey("test", SECRET)]), inclusive=inclusive)
+    return application_of(store, KeyQuotas([AcceptedKey("test", SECRET)]), inclusive=inclusive)
 
 
 def failing(application: Application, share: float) -> tuple[Session, Failing]:
     """Return a session on a service in this process, through a failing network."""
-    network = Failing(InProcess(application), seed=3, share=share)
+    network = Failing(InProcessTransport(application), seed=3, share=share)
     session = connect(
         "http://service.test",
         SECRET,

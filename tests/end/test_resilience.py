@@ -8,8 +8,8 @@ import pytest
 
 import toolkit as tk
 from toolkit.client import connect
-from toolkit.local_service import InProcess, application_of, simulated_store
-from toolkit.service.api_keys import AcceptedKey, Access
+from toolkit.local_service import InProcessTransport, application_of, simulated_store
+from toolkit.service.api_keys import AcceptedKey, KeyQuotas
 from toolkit.simulation.output.live_state import DEPTH_HALF_LIFE_SECONDS
 
 
@@ -21,12 +21,12 @@ def test_archived_batches_have_known_half_life(tmp_path: Path) -> None:
     store = simulated_store(7, "tiny")
     moments = [store.about["now_ms"]]
     application = application_of(
-        store, Access([AcceptedKey("t", "k")]), clock="live", now_ms=lambda: moments[0]
+        store, KeyQuotas([AcceptedKey("t", "k")]), clock="live", now_ms=lambda: moments[0]
     )
     session = connect(
         "http://local",
         "k",
-        transport=InProcess(application),
+        transport=InProcessTransport(application),
         simulated=True,
         now_ms=application.now_ms,
         default=False,

@@ -12,7 +12,7 @@ from hyperliquid.info import Info
 
 import toolkit as tk
 from toolkit.local_service import application_of
-from toolkit.service import AcceptedKey, Access, build_store
+from toolkit.service import AcceptedKey, KeyQuotas, build_store
 from toolkit.service.http import bind_socket, run_server
 from toolkit.simulation import World, simulate
 from toolkit.times import DAY, to_iso
@@ -26,7 +26,7 @@ def world() -> World:
 @pytest.fixture(scope="module")
 def address(world: World) -> Iterator[str]:
     store = build_store(world.sources)
-    with run_server(application_of(store, Access([AcceptedKey("all", "s3cret")]))) as address:
+    with run_server(application_of(store, KeyQuotas([AcceptedKey("all", "s3cret")]))) as address:
         yield address
     store.close()
 

@@ -29,7 +29,7 @@ from toolkit.client import connect
 from toolkit.errors import IncompleteWarning
 from toolkit.fetch.workers import Workers
 from toolkit.local_service import application_of
-from toolkit.service import AcceptedKey, Access, build_store
+from toolkit.service import AcceptedKey, KeyQuotas, build_store
 from toolkit.service.http import run_server
 from toolkit.simulation import simulate
 
@@ -166,7 +166,7 @@ def test_processes_refuse_own_transport(processes) -> None:
 @pytest.fixture(scope="module")
 def address() -> Iterator[str]:
     store = build_store(simulate(seed=7, size="tiny").sources)
-    with run_server(application_of(store, Access([AcceptedKey("one", CANARY)]))) as found:
+    with run_server(application_of(store, KeyQuotas([AcceptedKey("one", CANARY)]))) as found:
         yield found
     store.close()
 

@@ -9,7 +9,7 @@ from typing import NoReturn
 import pytest
 
 from toolkit.local_service import application_of, simulated_store
-from toolkit.service import AcceptedKey, Access
+from toolkit.service import AcceptedKey, KeyQuotas
 from toolkit.service.http import run_server
 from toolkit.simulation import World, simulate
 
@@ -26,7 +26,7 @@ def world() -> World:
 @pytest.fixture(scope="session")
 def address() -> Iterator[str]:
     store = simulated_store(7, "tiny")
-    with run_server(application_of(store, Access([AcceptedKey("clients", KEY)]))) as address:
+    with run_server(application_of(store, KeyQuotas([AcceptedKey("clients", KEY)]))) as address:
         yield address
     store.close()
 

@@ -7,7 +7,14 @@ from decimal import Decimal
 from typing import Any
 
 from toolkit.contract.records import Fill
-from toolkit.rules.spot_cost import FLAT, SWAPS, Basis, adjust_balance, apply_spot_fill, swap_tokens
+from toolkit.rules.spot_cost import (
+    FLAT,
+    SWAPS,
+    CostBasis,
+    adjust_balance,
+    apply_spot_fill,
+    swap_tokens,
+)
 
 TOKEN = 10**8
 """Units of a size; a balance has at most eight decimals."""
@@ -31,8 +38,8 @@ class Row:
     gap: int = 0
     disposed: int = 0
     closed: int | None = 0
-    before: Basis = FLAT
-    after: Basis = FLAT
+    before: CostBasis = FLAT
+    after: CostBasis = FLAT
 
     @property
     def cash(self) -> int:
@@ -67,7 +74,7 @@ def read(fill: Fill) -> Row:
 def chains(fills: Iterable[tuple[str, Fill]]) -> dict[tuple[str, str], list[Row]]:
     """Return the rows of each account and spot or outcome coin, with the results of the rule."""
     kept: dict[tuple[str, str], list[Row]] = defaultdict(list)
-    held: dict[tuple[str, str], Basis] = defaultdict(lambda: FLAT)
+    held: dict[tuple[str, str], CostBasis] = defaultdict(lambda: FLAT)
     swaps: list[tuple[str, Row]] = []
     for user, fill in fills:
         if not set(fill.coin) & set("/@#"):
@@ -90,7 +97,7 @@ def chains(fills: Iterable[tuple[str, Fill]]) -> dict[tuple[str, str], list[Row]
     return kept
 
 
-def swap(legs: list[tuple[str, Row]], held: dict[tuple[str, str], Basis]) -> None:
+def swap(legs: list[tuple[str, Row]], held: dict[tuple[str, str], CostBasis]) -> None:
     """Move the cost of the legs that leave to the legs that come in."""
     out = [(user, row) for user, row in legs if row.change < 0]
     into = [(user, row) for user, row in legs if row.change > 0]

@@ -12,8 +12,8 @@ import toolkit as tk
 from tests.worlds import world_of
 from toolkit.contract.records import Fill, Position
 from toolkit.contract.source_tables import Sources
-from toolkit.local_service import InProcess, application_of
-from toolkit.service import AcceptedKey, Access, build_store
+from toolkit.local_service import InProcessTransport, application_of
+from toolkit.service import AcceptedKey, KeyQuotas, build_store
 from toolkit.simulation import World
 from toolkit.simulation.markets import PERPS
 
@@ -140,9 +140,11 @@ def test_states_without_trade_sizes_keep_others() -> None:
     world = world_of("tiny", 7)
     users = list(world.sources.states[""])[:30]
     whole, lacking = (
-        tk.connect("http://local", "secret", transport=InProcess(application), default=False)
+        tk.connect(
+            "http://local", "secret", transport=InProcessTransport(application), default=False
+        )
         for application in (
-            application_of(build_store(sources), Access([AcceptedKey("k", "secret")]))
+            application_of(build_store(sources), KeyQuotas([AcceptedKey("k", "secret")]))
             for sources in (world.sources, drop_trade_sizes(world.sources))
         )
     )

@@ -11,7 +11,7 @@ from tests.analysis.simulated import Everybody, everybody
 from tests.worlds import world_of
 from toolkit import pnl
 from toolkit.analysis.pnl import execution_sequence
-from toolkit.analysis.pnl.positions import order_by_chain, read_fills
+from toolkit.analysis.pnl.positions import read_position_fills, sort_by_chain
 from toolkit.analysis.pnl.spot_cost_basis import find_swaps, walk_spot_fills
 from toolkit.rules.spot_cost import SWAPS
 
@@ -35,9 +35,9 @@ def remaining_at_cost(
     spot: pd.DataFrame,
 ) -> tuple[dict[tuple[str, str], Decimal], set[tuple[str, str]]]:
     """Return the cost of each account's last tokens, and which of them had a gap."""
-    frame, _ = read_fills(spot)
+    frame, _ = read_position_fills(spot)
     read = execution_sequence.integer_fills(frame, {})
-    order = order_by_chain(spot, frame, read)
+    order = sort_by_chain(spot, frame, read)
     walk = walk_spot_fills(read, order, find_swaps(frame, read))
     names = list(zip(frame["user"].to_list(), frame["coin"].to_list(), strict=True))
     unit = Decimal(1).scaleb(-read.px_decimals - read.size_decimals)

@@ -11,7 +11,7 @@ import pytest
 import toolkit as tk
 from tests.analysis.examples import HOUR, ME, MONDAY, as_numbers, times
 from tests.engines import Engine
-from toolkit.analysis.pnl.funding_hours import position_hours
+from toolkit.analysis.pnl.funding_hours import count_position_hours
 
 RECORDING = Path(__file__).parents[3] / "shared" / "recordings" / "userFunding.json"
 ENGINES = ("pandas", "polars", "polars lazy", "duckdb")
@@ -219,7 +219,7 @@ def test_position_hours_count_samples(name: str) -> None:
         }
     )
     rows = hourly_payments([1e-5, 1e-5], [3, None], [3, 5])
-    found = position_hours(engine.give(fills), engine.give(rows), [], [])
+    found = count_position_hours(engine.give(fills), engine.give(rows), [], [])
     assert found is not None
     assert engine.take(found.to_native()) == [{"_held": 6, "_paid_hours": 4}]
 

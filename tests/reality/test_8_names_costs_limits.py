@@ -18,8 +18,8 @@ from toolkit.client import connect
 from toolkit.contract.dexes import NATIVE_ALIASES
 from toolkit.contract.operations import OPERATIONS
 from toolkit.contract.requests import request_points
-from toolkit.local_service import InProcess, application_of, simulated_store
-from toolkit.service import AcceptedKey, Access
+from toolkit.local_service import InProcessTransport, application_of, simulated_store
+from toolkit.service import AcceptedKey, KeyQuotas
 
 ALIASES = sorted(NATIVE_ALIASES)
 BY_ALIAS = pytest.mark.parametrize("alias", ALIASES)
@@ -180,11 +180,11 @@ def test_service_charges_known_costs(strict: bool, costs: dict[int, int]) -> Non
     store = simulated_store(7, "tiny", strict=strict)
     for users, cost in costs.items():
         for quota, refused in ((cost - 1, True), (cost, False)):
-            access = Access([AcceptedKey("desk", "secret", points_per_minute=quota)])
+            access = KeyQuotas([AcceptedKey("desk", "secret", points_per_minute=quota)])
             result = connect(
                 "http://local",
                 "secret",
-                transport=InProcess(application_of(store, access)),
+                transport=InProcessTransport(application_of(store, access)),
                 attempts=1,
                 default=False,
             )
@@ -214,7 +214,7 @@ def test_local_snapshots_are_unlimited(session: tk.Session) -> None:
 
 
 def test_service_limits_snapshots() -> None:
-    access = Access([AcceptedKey("desk", "secret", points_per_minute=5_000)])
+    access = KeyQuotas([AcceptedKey("desk", "secret", points_per_minute=5_000)])
     application = application_of(simulated_store(7, "tiny"), access)
     headers = {"authorization": "Bearer secret"}
     body = json.dumps({"type": "perpTwapSnapshots", "market_names": ["ALL"]}).encode()
@@ -299,8 +299,8 @@ def test_sixth_snapshot_waits() -> None:
         "http://local",
         "secret",
         points_per_minute=5_000,
-        transport=InProcess(
-            application_of(simulated_store(7, "tiny"), Access([AcceptedKey("k", "secret")]))
+        transport=InProcessTransport(
+            application_of(simulated_store(7, "tiny"), KeyQuotas([AcceptedKey("k", "secret")]))
         ),
         clock=clock,
         sleep=clock.sleep,

@@ -46,7 +46,7 @@ def test_wallet_report_names_missing_data(kept: archive.Archive, live: Session) 
     result = results.frames
     assert (result.states, result.funding, len(result.slippage)) == (None, None, 0)
     assert set(result.missing_reasons) >= {"account value", f"funding by {builder}"}
-    said = wallet_text.summarise_wallet(results)
+    said = wallet_text.summarize_wallet(results)
     assert (
         "The source does not have these data, and the report leaves them out: funding by 0x" in said
     )
@@ -58,7 +58,7 @@ def test_wallet_report_names_missing_data(kept: archive.Archive, live: Session) 
     )
     assert "the source does not have it" in wallet_text.describe_coverage(results)
     whole = wallet_report.fetch_results(live, user, builders=[builder])
-    assert "leaves them out" not in wallet_text.summarise_wallet(whole)
+    assert "leaves them out" not in wallet_text.summarize_wallet(whole)
 
 
 def test_report_without_frames_is_refused(kept: archive.Archive, live: Session) -> None:

@@ -9,7 +9,7 @@ from toolkit.local_service import application_of, simulated_store
 from toolkit.reports.build import NAMES, build, page_digest, template, write_page, write_reports
 from toolkit.reports.notebook_runner import read_notebook, read_parameters
 from toolkit.reports.source_expressions import session_source
-from toolkit.service import AcceptedKey, Access
+from toolkit.service import AcceptedKey, KeyQuotas
 from toolkit.service.http import run_server
 
 CANARY = "canary-7f3a9c-never-shown"
@@ -194,7 +194,7 @@ def test_kernel_ends_after_last_cell(own, session, user):
 
 def test_report_does_not_contain_key(own, monkeypatch, capfd):
     store = simulated_store(7, "tiny")
-    with run_server(application_of(store, Access([AcceptedKey("me", CANARY)]))) as address:
+    with run_server(application_of(store, KeyQuotas([AcceptedKey("me", CANARY)]))) as address:
         monkeypatch.setenv("TOOLKIT_API_KEY", CANARY)
         with tk.connect(address, default=False) as session:
             assert CANARY not in session_source(session)

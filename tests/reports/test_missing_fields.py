@@ -68,7 +68,7 @@ def test_headlines_without_fields_are_unknown(session, user, field) -> None:
     unknown = {headline.label: headline.note for headline in said if headline.value == "not known"}
     assert set(unknown) == UNKNOWN[field]
     assert all(str(missing) in note and str(rows) in note for note in unknown.values())
-    summary, funding = wallet_text.summarise_wallet(results), wallet_text.describe_coverage(results)
+    summary, funding = wallet_text.summarize_wallet(results), wallet_text.describe_coverage(results)
     remark = funding if field == "startPosition" else summary
     assert f"{missing} " in remark
     assert "not state" in remark

@@ -202,7 +202,7 @@ def test_report_without_fills_says_so(session, user):
 
 
 def test_summary_names_liquidations(results):
-    assert "liquidated" not in wallet_text.summarise_wallet(results)
+    assert "liquidated" not in wallet_text.summarize_wallet(results)
     fills = results.frames.fills.copy()
     closing = fills.index[fills["dir"].str.startswith("Close ")][:2]
     lost = sum(fills.loc[closing, "closed_pnl"])
@@ -211,18 +211,18 @@ def test_summary_names_liquidations(results):
     forced = WalletResults(replace(results.frames, fills=fills))
     assert fills.loc[closing, "oid"].nunique() == 2
     words = f"2 liquidations, in {coins} {'coin' if coins == 1 else 'coins'}, "
-    assert f"{words}brought {tables.signed_usd(lost)} USD" in wallet_text.summarise_wallet(forced)
+    assert f"{words}brought {tables.signed_usd(lost)} USD" in wallet_text.summarize_wallet(forced)
 
 
 def told_of(frames):
-    return [part.name for part in wallet_text.summarise_wallet(WalletResults(frames)).sentences]
+    return [part.name for part in wallet_text.summarize_wallet(WalletResults(frames)).sentences]
 
 
 def test_summary_explains_liquidation(session):
     """The entry was 20 times the capital, and a move of 4.5 % took 20 times 4.5 % of it."""
     account = session.world["examples"]["LIQUIDATED"]
     results = wallet_report.fetch_results(session, account, builders=[])
-    parts = {part.name: part for part in wallet_text.summarise_wallet(results).sentences}
+    parts = {part.name: part for part in wallet_text.summarize_wallet(results).sentences}
     assert list(parts)[:6] == [
         "forced", "forced_backstop", "forced_most", "forced_leverage", "forced_margin",
         "forced_loss",
@@ -247,7 +247,7 @@ def test_summary_of_two_liquidations_by_hand(session):
         liquidation_method=["market", "backstop", "backstop"],
     ).astype(dict(forced.dtypes))  # fmt: skip
     results = WalletResults(replace(frames, fills=fills))
-    parts = {part.name: part for part in wallet_text.summarise_wallet(results).sentences}
+    parts = {part.name: part for part in wallet_text.summarize_wallet(results).sentences}
     assert parts["forced_both"].values["share"] == pytest.approx(1_200 / 2_200)
     assert parts["forced_largest"].values["moments"] == 2
     assert "happened at 2 times" in parts["forced_largest"].text
@@ -269,7 +269,7 @@ def test_fills_of_one_order_are_one_liquidation(session):
     account = session.world["examples"]["TRIMMED"]
     results = wallet_report.fetch_results(session, account, builders=[])
     assert (results.frames.fills["liquidated_user"] == account).sum() > 1
-    assert "1 liquidation, in 1 coin" in wallet_text.summarise_wallet(results)
+    assert "1 liquidation, in 1 coin" in wallet_text.summarize_wallet(results)
 
 
 @pytest.mark.parametrize(
@@ -307,7 +307,7 @@ def test_summary_names_deleveraging(session):
     account = session.world["examples"]["DELEVERAGED"]
     forced = wallet_report.fetch_results(session, account)
     rows = forced.frames.fills.query("dir == 'Auto-Deleveraging'")
-    said = wallet_text.summarise_wallet(forced)
+    said = wallet_text.summarize_wallet(forced)
     assert len(rows) > 1
     assert "liquidated" not in said
     closed = tables.signed_usd(sum(rows["closed_pnl"]))

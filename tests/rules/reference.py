@@ -10,7 +10,7 @@ from toolkit.arrays import Floats
 from toolkit.rules.closed_pnl import apply_perp_fill
 from toolkit.rules.depth import Book, mid_price
 from toolkit.rules.funding import USDC_DECIMALS, implied_range
-from toolkit.rules.spot_cost import FLAT, Basis, adjust_balance, apply_spot_fill
+from toolkit.rules.spot_cost import FLAT, CostBasis, adjust_balance, apply_spot_fill
 
 _BPS_DECIMALS = 2
 
@@ -37,7 +37,7 @@ def replay_spot_fills(
     return closed
 
 
-def average_cost(basis: Basis) -> tuple[int, int] | None:
+def average_cost(basis: CostBasis) -> tuple[int, int] | None:
     """Return the average cost of a token as numerator and denominator, or None without a buy."""
     known = basis.size - basis.unknown
     return (basis.cost, known) if known else None

@@ -8,7 +8,7 @@ from hypothesis import given
 from tests.rules.reference import average_cost, replay_spot_fills
 from toolkit.rules.spot_cost import (
     FLAT,
-    Basis,
+    CostBasis,
     adjust_balance,
     apply_spot_fill,
     swap_tokens,
@@ -59,7 +59,7 @@ def make_rows(
 def test_recorded_example_by_hand() -> None:
     """99.93 * (11 - 1000 / 99.93) = 99.23, and cash -1000 + 1099.23 is the same."""
     closed, basis = apply_spot_fill(FLAT, 10_000, 100, fee=7)
-    assert (closed, basis) == (0, Basis(9_993, 1_000_000, 0))
+    assert (closed, basis) == (0, CostBasis(9_993, 1_000_000, 0))
     assert apply_spot_fill(basis, -9_993, 110) == (99_230, FLAT)
 
 
@@ -68,73 +68,76 @@ def test_partial_sell_keeps_average() -> None:
     basis = FLAT
     for change, px in ((1, 10), (1, 12), (1, 13), (4, 9)):
         _, basis = apply_spot_fill(basis, change, px)
-    assert apply_spot_fill(basis, -3, 11) == (33 - 30, Basis(4, 41, 0))
-    assert apply_spot_fill(basis, -3, 11, unit=20) == (33 - 40, Basis(4, 31, 0))
+    assert apply_spot_fill(basis, -3, 11) == (33 - 30, CostBasis(4, 41, 0))
+    assert apply_spot_fill(basis, -3, 11, unit=20) == (33 - 40, CostBasis(4, 31, 0))
 
 
 def test_only_token_fee_reduces_size() -> None:
     """Without a token fee the size stays ten; the fee in USDC is no part of the cost."""
-    assert apply_spot_fill(FLAT, 10, 3) == (0, Basis(10, 30, 0))
-    assert apply_spot_fill(FLAT, 10, 3, fee=1) == (0, Basis(9, 30, 0))
+    assert apply_spot_fill(FLAT, 10, 3) == (0, CostBasis(10, 30, 0))
+    assert apply_spot_fill(FLAT, 10, 3, fee=1) == (0, CostBasis(9, 30, 0))
 
 
 def test_leaving_tokens_take_share_of_cost() -> None:
     """A quarter of the tokens leaves with a quarter of the cost, without proceeds."""
-    assert adjust_balance(Basis(40, 100, 8), 30) == (25, Basis(30, 75, 6))
+    assert adjust_balance(CostBasis(40, 100, 8), 30) == (25, CostBasis(30, 75, 6))
 
 
 def test_unknown_tokens_are_rounded_down() -> None:
     """Of three tokens, two of unknown cost, one leaves: 4 / 3 of the rest are unknown."""
-    assert adjust_balance(Basis(3, 30, 2), 1, tolerance=0) == (20, Basis(1, 10, 0))
-    assert adjust_balance(Basis(3, 30, 2), 2, tolerance=0) == (10, Basis(2, 20, 1))
+    assert adjust_balance(CostBasis(3, 30, 2), 1, tolerance=0) == (20, CostBasis(1, 10, 0))
+    assert adjust_balance(CostBasis(3, 30, 2), 2, tolerance=0) == (10, CostBasis(2, 20, 1))
 
 
 def test_gap_in_has_unknown_cost() -> None:
-    disposed, basis = adjust_balance(Basis(40, 100, 0), 50)
-    assert (disposed, basis) == (0, Basis(50, 100, 10))
+    disposed, basis = adjust_balance(CostBasis(40, 100, 0), 50)
+    assert (disposed, basis) == (0, CostBasis(50, 100, 10))
     assert not basis.is_known
     assert average_cost(basis) == (100, 40)
 
 
 def test_sell_of_partly_unknown_tokens_by_hand() -> None:
     """Average of the bought is 2.5; 25 of 50 sold at 4 close 25 * 1.5, half rounds up."""
-    assert apply_spot_fill(Basis(50, 100, 10), -25, 4) == (37, Basis(25, 50, 5))
+    assert apply_spot_fill(CostBasis(50, 100, 10), -25, 4) == (37, CostBasis(25, 50, 5))
 
 
 def test_sell_of_unknown_tokens_has_no_pnl() -> None:
-    assert apply_spot_fill(Basis(50, 0, 50), -20, 4) == (None, Basis(30, 0, 30))
+    assert apply_spot_fill(CostBasis(50, 0, 50), -20, 4) == (None, CostBasis(30, 0, 30))
 
 
 def test_sell_beyond_balance_adds_unknown() -> None:
     """Ten tokens cost 20, twelve are sold at 3: the other two are priced like the ten."""
-    assert apply_spot_fill(Basis(10, 20, 0), -12, 3) == (12, FLAT)
+    assert apply_spot_fill(CostBasis(10, 20, 0), -12, 3) == (12, FLAT)
 
 
 def test_rounding_gap_keeps_cost() -> None:
-    assert adjust_balance(Basis(40, 100, 0), 39) == (0, Basis(39, 100, 0))
-    assert adjust_balance(Basis(40, 100, 0), 41) == (0, Basis(41, 100, 0))
-    assert adjust_balance(Basis(40, 100, 0), 38)[0] == 5
-    assert adjust_balance(Basis(40, 100, 0), 36, tolerance=4)[0] == 0
-    assert adjust_balance(Basis(1, 3, 0), 0) == (3, FLAT)
+    assert adjust_balance(CostBasis(40, 100, 0), 39) == (0, CostBasis(39, 100, 0))
+    assert adjust_balance(CostBasis(40, 100, 0), 41) == (0, CostBasis(41, 100, 0))
+    assert adjust_balance(CostBasis(40, 100, 0), 38)[0] == 5
+    assert adjust_balance(CostBasis(40, 100, 0), 36, tolerance=4)[0] == 0
+    assert adjust_balance(CostBasis(1, 3, 0), 0) == (3, FLAT)
 
 
 def test_first_balance_is_unknown() -> None:
     """The cost of a balance before the first fill is unknown, even of one unit."""
-    assert adjust_balance(FLAT, 1) == (0, Basis(1, 0, 1))
+    assert adjust_balance(FLAT, 1) == (0, CostBasis(1, 0, 1))
 
 
 def test_negation_moves_cost() -> None:
     """Half of the No tokens leave with half of their cost; three legs share 31 as 11, 10, 10."""
     left, came = swap_tokens(
-        [(Basis(20, 62, 4), 10)], [(FLAT, 10), (Basis(5, 2, 1), 10), (FLAT, 10)]
+        [(CostBasis(20, 62, 4), 10)], [(FLAT, 10), (CostBasis(5, 2, 1), 10), (FLAT, 10)]
     )
-    assert left == [Basis(10, 31, 2)]
-    assert came == [Basis(10, 10, 2), Basis(15, 13, 3), Basis(10, 10, 2)]
+    assert left == [CostBasis(10, 31, 2)]
+    assert came == [CostBasis(10, 10, 2), CostBasis(15, 13, 3), CostBasis(10, 10, 2)]
 
 
 def test_negation_beyond_balance_is_partly_unknown() -> None:
     """The cost of four of ten is known: six tenths of the new tokens are of unknown cost."""
-    assert swap_tokens([(Basis(4, 12, 0), 10)], [(FLAT, 10)]) == ([FLAT], [Basis(10, 12, 6)])
+    assert swap_tokens([(CostBasis(4, 12, 0), 10)], [(FLAT, 10)]) == (
+        [FLAT],
+        [CostBasis(10, 12, 6)],
+    )
 
 
 def test_merge_closes_difference_of_leg_prices() -> None:
@@ -183,48 +186,50 @@ def test_cost_basis_is_never_negative(drawn: list[tuple[str, int, int]]) -> None
 
 @given(st.lists(st.tuples(sizes, st.integers(0, 10**12)), min_size=1, max_size=4), sizes)
 def test_negation_keeps_cost(legs: list[tuple[int, int]], size: int) -> None:
-    sources = [(Basis(held, cost, held // 3), 1 + size % held) for held, cost in legs]
-    left, came = swap_tokens(sources, [(FLAT, size), (Basis(7, 5, 1), size + 3)])
+    sources = [(CostBasis(held, cost, held // 3), 1 + size % held) for held, cost in legs]
+    left, came = swap_tokens(sources, [(FLAT, size), (CostBasis(7, 5, 1), size + 3)])
     before = sum(cost for _, cost in legs) + 5
     assert sum(basis.cost for basis in left + came) == before
 
 
 def test_rounding_is_limited_to_cost() -> None:
     """Two thirds of 8 round to 10 in tens: only 8 can leave."""
-    assert apply_spot_fill(Basis(3, 8, 0), -2, 7, unit=10) == (14 - 8, Basis(1, 0, 0))
+    assert apply_spot_fill(CostBasis(3, 8, 0), -2, 7, unit=10) == (14 - 8, CostBasis(1, 0, 0))
 
 
 def test_swap_sums_sources() -> None:
     """30 tokens leave with a cost of 70; 5 of them are of unknown cost."""
-    left, came = swap_tokens([(Basis(10, 30, 5), 10), (Basis(20, 40, 0), 20)], [(FLAT, 30)])
+    left, came = swap_tokens([(CostBasis(10, 30, 5), 10), (CostBasis(20, 40, 0), 20)], [(FLAT, 30)])
     assert left == [FLAT, FLAT]
-    assert came == [Basis(30, 70, 5)]
+    assert came == [CostBasis(30, 70, 5)]
 
 
 def test_swap_rounds_unknown_down() -> None:
     """One of three tokens that leave is of unknown cost: 3 of 10 that come in, not 3.33."""
-    (came,) = swap_tokens([(Basis(3, 6, 1), 3)], [(FLAT, 10)])[1]
-    assert came == Basis(10, 6, 3)
+    (came,) = swap_tokens([(CostBasis(3, 6, 1), 3)], [(FLAT, 10)])[1]
+    assert came == CostBasis(10, 6, 3)
     assert isinstance(came.unknown, int)
 
 
 def test_swap_of_more_than_balance_adds_unknown() -> None:
-    left, came = swap_tokens([(Basis(9, 27, 0), 10)], [(FLAT, 10)])
-    assert (left, came) == ([FLAT], [Basis(10, 27, 1)])
+    left, came = swap_tokens([(CostBasis(9, 27, 0), 10)], [(FLAT, 10)])
+    assert (left, came) == ([FLAT], [CostBasis(10, 27, 1)])
 
 
 def test_swap_without_sources_is_unknown() -> None:
-    assert swap_tokens([], [(Basis(2, 8, 0), 5)]) == ([], [Basis(7, 8, 5)])
+    assert swap_tokens([], [(CostBasis(2, 8, 0), 5)]) == ([], [CostBasis(7, 8, 5)])
 
 
 def test_last_target_gets_rest_of_cost() -> None:
     """A cost of 7 in units of 5 is not rounded if one token gets all of it."""
-    assert swap_tokens([(Basis(10, 7, 0), 10)], [(FLAT, 10)], unit=5)[1] == [Basis(10, 7, 0)]
-    came = swap_tokens([(Basis(10, 17, 0), 10)], [(FLAT, 4), (FLAT, 6)], unit=5)[1]
-    assert came == [Basis(4, 5, 0), Basis(6, 12, 0)]  # 6.8 rounds to 5
+    assert swap_tokens([(CostBasis(10, 7, 0), 10)], [(FLAT, 10)], unit=5)[1] == [
+        CostBasis(10, 7, 0)
+    ]
+    came = swap_tokens([(CostBasis(10, 17, 0), 10)], [(FLAT, 4), (FLAT, 6)], unit=5)[1]
+    assert came == [CostBasis(4, 5, 0), CostBasis(6, 12, 0)]  # 6.8 rounds to 5
 
 
 def test_one_token_beyond_balance_is_unknown() -> None:
     """Four cost 40, and a fifth came from elsewhere: it counts at their average of 10."""
-    assert apply_spot_fill(Basis(4, 40, 0), -5, 12) == (60 - 50, FLAT)
-    assert swap_tokens([(Basis(4, 40, 0), 5)], [(FLAT, 10)]) == ([FLAT], [Basis(10, 40, 2)])
+    assert apply_spot_fill(CostBasis(4, 40, 0), -5, 12) == (60 - 50, FLAT)
+    assert swap_tokens([(CostBasis(4, 40, 0), 5)], [(FLAT, 10)]) == ([FLAT], [CostBasis(10, 40, 2)])

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from toolkit.contract.operations import OPERATIONS
-from toolkit.service import AcceptedKey, Access, Application, Response, Store, build_store
+from toolkit.service import AcceptedKey, Application, KeyQuotas, Response, Store, build_store
 from toolkit.simulation import World, simulate
 
 BEARER = {"authorization": "Bearer s3cret"}
@@ -19,7 +19,7 @@ class Asker:
     """A client that sends request bodies to a store's service."""
 
     store: Store
-    access: Access
+    access: KeyQuotas
     now_ms: int
 
     def send(
@@ -80,10 +80,10 @@ def store(world: World) -> Iterator[Store]:
 
 @pytest.fixture
 def asker(store: Store, world: World) -> Asker:
-    return Asker(store, Access([AcceptedKey("all", "s3cret")]), world.sources.now_ms)
+    return Asker(store, KeyQuotas([AcceptedKey("all", "s3cret")]), world.sources.now_ms)
 
 
 @pytest.fixture(scope="session")
 def asker_once(store: Store, world: World) -> Asker:
     """The same client for tests with many generated examples."""
-    return Asker(store, Access([AcceptedKey("all", "s3cret")]), world.sources.now_ms)
+    return Asker(store, KeyQuotas([AcceptedKey("all", "s3cret")]), world.sources.now_ms)

@@ -6,7 +6,7 @@ import pytest
 
 from toolkit.contract.operations import OPERATIONS
 from toolkit.errors import InvalidKey, RateLimited
-from toolkit.service import AcceptedKey, Access, KeysUnreadable, read_keys
+from toolkit.service import AcceptedKey, KeyQuotas, KeysUnreadable, read_keys
 
 HASH = hashlib.sha256(b"hush").hexdigest()
 GOOD = """
@@ -63,7 +63,7 @@ def test_invalid_keys_file_is_refused(tmp_path: Path, text: str, message: str) -
 def test_hashed_key_accepts_its_secret(tmp_path: Path, digest: str) -> None:
     file = tmp_path / "keys.toml"
     file.write_text(f'[[key]]\nname = "mine"\nsecret_sha256 = "{digest}"')
-    access = Access(read_keys(file))
+    access = KeyQuotas(read_keys(file))
     assert access.find_key({"authorization": "Bearer hush"}).name == "mine"
     for wrong in (digest, "", "other"):
         with pytest.raises(InvalidKey):
@@ -78,7 +78,7 @@ def test_unreadable_keys_file_is_refused(tmp_path: Path) -> None:
         read_keys(tmp_path / "bytes.toml")
 
 
-def refusal_of(access: Access, key: AcceptedKey, type: str, at_ms: int) -> float | None:
+def refusal_of(access: KeyQuotas, key: AcceptedKey, type: str, at_ms: int) -> float | None:
     """Return the seconds to wait if a request is refused, else None."""
     try:
         access.charge(key, 2, at_ms=at_ms, operation=OPERATIONS[type])
@@ -90,7 +90,7 @@ def refusal_of(access: Access, key: AcceptedKey, type: str, at_ms: int) -> float
 def test_snapshots_have_own_limit() -> None:
     """Five calls in ten minutes for each operation; docs/live_service.md, section 8."""
     key = AcceptedKey("desk", "secret", points_per_minute=5_000)
-    access = Access([key])
+    access = KeyQuotas([key])
     times = [0, 1_000, 2_000, 3_000, 300_000]
     assert [refusal_of(access, key, "perpTwapSnapshots", at) for at in times] == [None] * 5
     assert refusal_of(access, key, "perpTwapSnapshots", 300_500) == 300
@@ -107,7 +107,7 @@ def test_snapshots_have_own_limit() -> None:
 
 def test_refused_snapshot_costs_nothing() -> None:
     key = AcceptedKey("desk", "secret", points_per_minute=12)
-    access = Access([key])
+    access = KeyQuotas([key])
     for _ in range(5):
         access.charge(key, 2, at_ms=0, operation=OPERATIONS["perpTwapSnapshots"])
     assert refusal_of(access, key, "perpTwapSnapshots", 1) == 600
@@ -116,7 +116,7 @@ def test_refused_snapshot_costs_nothing() -> None:
 
 def test_key_without_quota_has_no_limit() -> None:
     key = AcceptedKey("mine", "secret")
-    access = Access([key])
+    access = KeyQuotas([key])
     assert [refusal_of(access, key, "perpTwapSnapshots", 0) for _ in range(20)] == [None] * 20
 
 
@@ -136,7 +136,9 @@ def basic(text: str) -> str:
 def test_basic_password_is_a_key(headers: dict[str, str]) -> None:
     """Clients that set no header send the password of an address (section 9)."""
     assert (
-        Access([AcceptedKey("first", "one"), AcceptedKey("second", "two")]).find_key(headers).name
+        KeyQuotas([AcceptedKey("first", "one"), AcceptedKey("second", "two")])
+        .find_key(headers)
+        .name
         == "first"
     )
 
@@ -146,4 +148,4 @@ def test_basic_password_is_a_key(headers: dict[str, str]) -> None:
 )
 def test_basic_without_key_is_refused(header: str) -> None:
     with pytest.raises(InvalidKey):
-        Access([AcceptedKey("first", "one")]).find_key({"authorization": header})
+        KeyQuotas([AcceptedKey("first", "one")]).find_key({"authorization": header})

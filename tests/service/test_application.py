@@ -12,11 +12,11 @@ import zstandard
 
 import toolkit as tk
 from toolkit.contract.compression import decompress
-from toolkit.local_service import InProcess, application_of
+from toolkit.local_service import InProcessTransport, application_of
 from toolkit.service import (
     AcceptedKey,
-    Access,
     Application,
+    KeyQuotas,
     Response,
     ServiceLimits,
     Store,
@@ -31,7 +31,7 @@ KEY = {"authorization": "Bearer s3cret"}
 @pytest.fixture
 def application(store: Store) -> Application:
     return Application(
-        store, Access([AcceptedKey("all", "s3cret")]), now_ms=lambda: 10**13, at_ms=lambda: 0
+        store, KeyQuotas([AcceptedKey("all", "s3cret")]), now_ms=lambda: 10**13, at_ms=lambda: 0
     )
 
 
@@ -187,12 +187,12 @@ class Running(NamedTuple):
 def run_on(store: Store, clock: Literal["fixed", "live"] = "live") -> Running:
     hand = Hand(store.about["now_ms"])
     application = application_of(
-        store, Access([AcceptedKey("all", "s3cret")]), clock=clock, now_ms=hand
+        store, KeyQuotas([AcceptedKey("all", "s3cret")]), clock=clock, now_ms=hand
     )
     session = tk.connect(
         "http://local",
         "s3cret",
-        transport=InProcess(application),
+        transport=InProcessTransport(application),
         now_ms=application.now_ms,
         default=False,
     )

@@ -9,7 +9,7 @@ import pytest
 
 import toolkit as tk
 from tests.service.conftest import Asker
-from toolkit.service import AcceptedKey, Access, build_store
+from toolkit.service import AcceptedKey, KeyQuotas, build_store
 from toolkit.service.recordings import RECORDED_BUILDER, NoRecordings, read_recordings
 
 RECORDED = Path(__file__).parents[3] / "shared" / "recordings"
@@ -24,7 +24,7 @@ def record(folder: Path, name: str, request: dict[str, Any], response: Any) -> N
 def asker_of(folder: Path) -> tuple[Asker, Any]:
     found = read_recordings(folder)
     store = build_store(found.sources, world=found.world)
-    return Asker(store, Access([AcceptedKey("all", "s3cret")]), found.sources.now_ms), found
+    return Asker(store, KeyQuotas([AcceptedKey("all", "s3cret")]), found.sources.now_ms), found
 
 
 OLD_FILL = {
@@ -356,7 +356,7 @@ def test_unknown_fields_of_orders_are_served(tmp_path: Path, strict: bool) -> No
     record(tmp_path, "historicalOrders", asked, [row])
     found = read_recordings(tmp_path)
     store = build_store(found.sources, world=found.world, strict=strict)
-    (served,) = Asker(store, Access([AcceptedKey("all", "s3cret")]), 3).ask(
+    (served,) = Asker(store, KeyQuotas([AcceptedKey("all", "s3cret")]), 3).ask(
         "historicalOrders", user=USER
     )
     store.close()

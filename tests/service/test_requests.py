@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.service.conftest import BEARER, Asker
-from toolkit.service import AcceptedKey, Access, Store
+from toolkit.service import AcceptedKey, KeyQuotas, Store
 
 USER = "0x" + "ab" * 20
 STATUSES = {200, 400, 401, 403, 404, 413, 429, 500, 501}
@@ -132,7 +132,9 @@ def test_bad_parameter_is_named(asker: Asker, fields: dict[str, Any], message: s
 
 
 def test_add_on_needs_permission(store: Store, asker: Asker) -> None:
-    access = Access([AcceptedKey("plain", "s3cret", add_ons=frozenset({"accountValueSnapshots"}))])
+    access = KeyQuotas(
+        [AcceptedKey("plain", "s3cret", add_ons=frozenset({"accountValueSnapshots"}))]
+    )
     plain = Asker(store, access, asker.now_ms)
     assert plain.refuse("currentDepth") == (403, "Permission denied")
     assert plain.refuse("accountValueSnapshotTimestamp") == (403, "Permission denied")
@@ -144,7 +146,7 @@ def test_add_on_needs_permission(store: Store, asker: Asker) -> None:
 
 
 def test_points_renew_every_minute(store: Store, asker: Asker) -> None:
-    access = Access(
+    access = KeyQuotas(
         [AcceptedKey("poor", "s3cret", points_per_minute=25), AcceptedKey("other", "two")]
     )
     poor = Asker(store, access, asker.now_ms)
@@ -160,7 +162,7 @@ def test_points_renew_every_minute(store: Store, asker: Asker) -> None:
 
 
 def test_points_are_checked_before_body(store: Store, asker: Asker) -> None:
-    poor = Asker(store, Access([AcceptedKey("p", "s3cret", points_per_minute=2)]), asker.now_ms)
+    poor = Asker(store, KeyQuotas([AcceptedKey("p", "s3cret", points_per_minute=2)]), asker.now_ms)
     assert poor.send(b'{"type":"meta"}').status == 200
     assert poor.send(b"no json").status == 429
 
@@ -177,7 +179,7 @@ def test_internal_fault_is_500(asker: Asker, world: Any, caplog: pytest.LogCaptu
 
 def test_repr_hides_secrets() -> None:
     assert "s3cret" not in repr(AcceptedKey("mine", "s3cret"))
-    assert "s3cret" not in repr(Access([AcceptedKey("mine", "s3cret")]))
+    assert "s3cret" not in repr(KeyQuotas([AcceptedKey("mine", "s3cret")]))
 
 
 @given(body=st.binary(max_size=200))

@@ -22,7 +22,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolkit.contract.source_tables import Sources
-from toolkit.service import AcceptedKey, Access, Application, ServiceLimits, Store, build_store
+from toolkit.service import AcceptedKey, Application, KeyQuotas, ServiceLimits, Store, build_store
 from toolkit.service.http import HttpServer, RefusalSchedule, bind_socket, run_server
 from toolkit.service.request_queue import RequestQueue
 
@@ -105,10 +105,10 @@ def serve(empty: Store) -> Serve:
     return run
 
 
-def make_application(store: Store, access: Access | None = None, **limits: Any) -> Application:
+def make_application(store: Store, access: KeyQuotas | None = None, **limits: Any) -> Application:
     return Application(
         store,
-        access or Access([AcceptedKey("all", "s3cret")]),
+        access or KeyQuotas([AcceptedKey("all", "s3cret")]),
         now_ms=lambda: 10**12,
         at_ms=lambda: 0,
         limits=replace(ServiceLimits(), **limits),
@@ -618,7 +618,7 @@ def test_disconnects_log_nothing(serve: Serve, caplog: pytest.LogCaptureFixture)
 # --- the end ---
 
 
-class SlowAccess(Access):
+class SlowAccess(KeyQuotas):
     """Access whose charges wait for the test."""
 
     def __init__(self) -> None:

@@ -11,9 +11,9 @@ import pytest
 
 from tests.service.conftest import Asker
 from toolkit.contract.operations import OPERATIONS
-from toolkit.contract.snapshots import decode
+from toolkit.contract.snapshots import decode_snapshots
 from toolkit.contract.source_tables import Auction, DailyReward, Sources
-from toolkit.service import AcceptedKey, Access, build_store
+from toolkit.service import AcceptedKey, KeyQuotas, build_store
 from toolkit.service.answer_documents import weekly_aprs
 from toolkit.service.answers.auctions import auction_status
 from toolkit.simulation import World
@@ -24,7 +24,7 @@ MONDAY = to_ms("2025-09-29")
 
 
 def asker_over(sources: Sources) -> Asker:
-    return Asker(build_store(sources), Access([AcceptedKey("all", "s3cret")]), sources.now_ms)
+    return Asker(build_store(sources), KeyQuotas([AcceptedKey("all", "s3cret")]), sources.now_ms)
 
 
 def empty(**tables: Any) -> Asker:
@@ -287,7 +287,7 @@ def binary(asker: Asker, type: str, names: list[str]) -> tuple[dict[str, str], A
     field = "collateral_tokens" if type == "accountValueSnapshots" else "market_names"
     got = asker.send(json.dumps({"type": type, field: names}).encode())
     assert got.status == 200, got.content
-    columns = decode(OPERATIONS[type], got.headers, got.content)
+    columns = decode_snapshots(OPERATIONS[type], got.headers, got.content)
     return dict(got.headers), columns
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from tests.service.conftest import Asker
 from toolkit.contract.source_tables import Approval, Sources
-from toolkit.service import AcceptedKey, Access, StoreDamaged, build_store, open_store
+from toolkit.service import AcceptedKey, KeyQuotas, StoreDamaged, build_store, open_store
 from toolkit.service.tables import approval_intervals
 from toolkit.simulation import World
 
@@ -109,7 +109,7 @@ def test_world_is_computed_after_all_parts() -> None:
 
 
 def test_empty_store_has_empty_answers(asker: Asker) -> None:
-    nothing = Asker(build_store(EMPTY), Access([AcceptedKey("all", "s3cret")]), 0)
+    nothing = Asker(build_store(EMPTY), KeyQuotas([AcceptedKey("all", "s3cret")]), 0)
     user = "0x" + "ab" * 20
     for type in ("userFills", "userNonFundingLedgerUpdates"):
         assert nothing.ask(type, user=user) == []

@@ -15,7 +15,7 @@ from toolkit.contract import records as r
 from toolkit.contract.extra_operations import EXTRA_OPERATIONS
 from toolkit.contract.source_tables import Sources
 from toolkit.local_service import simulated_store
-from toolkit.service import AcceptedKey, Access, Upstream, build_store
+from toolkit.service import AcceptedKey, KeyQuotas, Upstream, build_store
 
 USER = "0x" + "0a" * 20
 FILL = r.Fill(
@@ -58,7 +58,7 @@ SOURCES = Sources(
 @pytest.fixture(params=[True, False], ids=["strict", "as live"])
 def both(request: pytest.FixtureRequest) -> Iterator[tuple[bool, Asker]]:
     store = build_store(SOURCES, strict=request.param)
-    yield request.param, Asker(store, Access([AcceptedKey("all", "s3cret")]), SOURCES.now_ms)
+    yield request.param, Asker(store, KeyQuotas([AcceptedKey("all", "s3cret")]), SOURCES.now_ms)
     store.close()
 
 
@@ -109,7 +109,7 @@ def test_upstream_gets_unknown_types(both: tuple[bool, Asker], body: dict[str, A
 
 def test_upstream_requests_cost_points() -> None:
     store = build_store(SOURCES)
-    access = Access([AcceptedKey("poor", "s3cret", points_per_minute=5)])
+    access = KeyQuotas([AcceptedKey("poor", "s3cret", points_per_minute=5)])
     asker = Asker(store, access, SOURCES.now_ms)
     body = b'{"type":"l4Book"}'
     statuses = [asker.send(body, upstream=upstream()).status for _ in range(3)]
@@ -140,7 +140,7 @@ def test_strict_service_keeps_specified_fields() -> None:
     texts = []
     for strict in (True, False):
         store = build_store(bare, strict=strict)
-        asker = Asker(store, Access([AcceptedKey("all", "s3cret")]), 9_000)
+        asker = Asker(store, KeyQuotas([AcceptedKey("all", "s3cret")]), 9_000)
         texts.append(asker.ask("userFills", user=USER))
         store.close()
     assert texts[0] == texts[1]

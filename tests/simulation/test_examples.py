@@ -11,8 +11,8 @@ import pytest
 import toolkit as tk
 from tests.worlds import ON_DEMO
 from toolkit.client import current_session, forget, use
-from toolkit.local_service import InProcess, application_of
-from toolkit.service import AcceptedKey, Access, build_store
+from toolkit.local_service import InProcessTransport, application_of
+from toolkit.service import AcceptedKey, KeyQuotas, build_store
 from toolkit.simulation import simulate
 from toolkit.simulation.output.examples import STORY_TEXTS
 
@@ -232,7 +232,7 @@ def test_example_without_session_raises() -> None:
 @pytest.mark.usefixtures("no_default_session")
 def test_example_needs_simulated_session() -> None:
     store = build_store(simulate(7, "tiny").sources)
-    transport = InProcess(application_of(store, Access([AcceptedKey("all", "s3cret")])))
+    transport = InProcessTransport(application_of(store, KeyQuotas([AcceptedKey("all", "s3cret")])))
     tk.connect("http://local", "s3cret", transport=transport, label="the desk's recordings")
     with pytest.raises(
         tk.NotConnected, match=r"needs a session of tk\.local\(\).*\(the desk's recordings\)"

@@ -14,10 +14,10 @@ import pytest
 
 from tests.service.conftest import Asker
 from toolkit.contract.operations import OPERATIONS
-from toolkit.contract.snapshots import decode
+from toolkit.contract.snapshots import decode_snapshots
 from toolkit.contract.source_tables import Sources
 from toolkit.rules.directions import NOT_TRADED
-from toolkit.service import AcceptedKey, Access, Store, build_store
+from toolkit.service import AcceptedKey, KeyQuotas, Store, build_store
 from toolkit.simulation import TiledExchange, World, draw_tiles, simulate
 
 COUNT = 2
@@ -68,7 +68,7 @@ def tile_askers(worlds: list[World]) -> list[Asker]:
 
 
 def _asker(store: Store) -> Asker:
-    return Asker(store, Access([AcceptedKey("all", "s3cret")]), store.about["now_ms"])
+    return Asker(store, KeyQuotas([AcceptedKey("all", "s3cret")]), store.about["now_ms"])
 
 
 def assert_same_bytes(tiled_asker: Asker, tile_asker: Asker, type: str, **fields: Any) -> bytes:
@@ -189,7 +189,7 @@ def test_snapshots_join_all_tiles(tiled_asker: Asker, tile_askers: list[Asker], 
     def rows(asker: Asker) -> list[str]:
         got = asker.send(json.dumps({"type": type, field: ALL[field]}).encode())
         assert got.status == 200, got.content
-        columns = decode(OPERATIONS[type], got.headers, got.content)
+        columns = decode_snapshots(OPERATIONS[type], got.headers, got.content)
         lists = [list(column) for column in columns.values()]
         return sorted(map(repr, zip(*lists, strict=True)))
 

@@ -21,7 +21,7 @@ from toolkit.archive.ingest import IngestResult, ingest_bulk, ingest_frame, inge
 from toolkit.archive.read import Engine, read_frames, scan_table
 from toolkit.archive.refresh import ROWS_PER_COMMIT, is_fatal, prepare_refresh, refresh_all
 from toolkit.archive.refresh_plan import ALL_TOKENS, RefreshPlan, make_refresh_plan
-from toolkit.archive.schemas import RowOrigin, find_operation, find_table, make_series
+from toolkit.archive.schemas import RowOrigin, find_table, make_series, resolve_operation
 from toolkit.archive.storage import (
     ArchiveTables,
     check_location,
@@ -263,7 +263,7 @@ class Archive:
             If `fetch` is not the history of an account, or the archive cannot be written.
         """
         session = current_session(session)
-        operation = find_operation(fetch)
+        operation = resolve_operation(fetch)
         start_ms = None if start is None else to_ms(start, now_ms=session.now_ms())
         self.refresh(account_value_snapshots, list(ALL_TOKENS), session=session)
         every = None if users is None else list(users)
@@ -354,7 +354,7 @@ class Archive:
         file = Path(path)
         modified_ms = file.stat().st_mtime_ns // 1_000_000
         origin = RowOrigin(source or f"bulk {file.name}", False, modified_ms)
-        operation = find_operation(fetch)
+        operation = resolve_operation(fetch)
         return ingest_bulk(self.tables, file, operation, columns or {}, times, origin, progress)
 
     @overload
@@ -420,7 +420,7 @@ class Archive:
         ArchiveError
             If nothing is archived for the request.
         """
-        series = make_series(find_operation(what), arguments, named)
+        series = make_series(resolve_operation(what), arguments, named)
         frames = read_frames(self.tables, series, start, end, numbers, extra)
         return frames if len(frames) > 1 else frames[0]
 
@@ -516,7 +516,7 @@ class Archive:
         if isinstance(columns, str):
             raise TypeError(f"columns is a list of names: [{columns!r}]")
         if operation is not None:
-            values["_operation"] = find_operation(operation).type
+            values["_operation"] = resolve_operation(operation).type
         if subject is not None:
             if not isinstance(subject, str):
                 raise TypeError(f"subject is a text, not {subject!r}")

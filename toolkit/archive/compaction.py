@@ -34,7 +34,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from toolkit.archive.errors import hide_panics, load_deltalake
-from toolkit.archive.schemas import RECORDS, time_column
+from toolkit.archive.schemas import RECORDS, time_column_name
 from toolkit.archive.storage import (
     ROWS_IN_GROUP,
     ArchiveTables,
@@ -132,7 +132,7 @@ def _select_unsorted(name: str, actions: Sequence[Action]) -> list[Action]:
     loose = [action for action in actions if not _is_sorted(action)]
     if not loose or name not in RECORDS:
         return list(actions) if loose else []
-    moment = time_column(name)
+    moment = time_column_name(name)
     months = set[int]().union(*(_file_months(action, moment) for action in loose))
     return [
         action
@@ -156,7 +156,7 @@ def _rewrite_files(
     delta, paths = load_deltalake(), {action["path"] for action in actions}
     part_rows, dataset = _rows_in_part(actions), keep_files(tables.open_dataset(handle), paths)
     key = [column for column in _SORT_KEY if column in dataset.schema.names]
-    moment = time_column(name) if name in RECORDS else None
+    moment = time_column_name(name) if name in RECORDS else None
     if moment:
         key = [*key[:2], moment, *key[2:]]
     with tables.translate_errors(handle.table_uri), use_system_memory():

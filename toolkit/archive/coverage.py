@@ -29,7 +29,7 @@ from toolkit.archive.schemas import (
     RowOrigin,
     Series,
     operation_table,
-    time_column,
+    time_column_name,
     use_milliseconds,
 )
 from toolkit.archive.storage import ArchiveTables, file_actions, retry_append
@@ -313,7 +313,7 @@ def missing_rows_message(found: int, expected: int) -> str:
 
 def row_spans(tables: ArchiveTables, name: str) -> dict[tuple[str, str], RowSpan]:
     """Return the span of each series of a table: operation and subject -> span."""
-    time = "_fetched" if name == ANSWERS else time_column(name)
+    time = "_fetched" if name == ANSWERS else time_column_name(name)
     rows = use_milliseconds(tables.read_rows(name, ["_operation", "_subject", time]))
     groups = rows.group_by(["_operation", "_subject"]).aggregate(
         [(time, "count"), (time, "min"), (time, "max")]

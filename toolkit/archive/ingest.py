@@ -46,10 +46,10 @@ from toolkit.archive.schemas import (
     Series,
     arrow_rows,
     decode_texts,
-    find_operation,
     make_series,
     nan_to_null,
     place_rows,
+    resolve_operation,
     table_rows,
     to_milliseconds,
     use_milliseconds,
@@ -259,7 +259,7 @@ def _ingest_file(tables: ArchiveTables, file: Path) -> int:
             "the file is not a recorded answer, which is a JSON object with request and response: "
             f"{error}"
         ) from None
-    operation = find_operation(str(recording.request.get("type")))
+    operation = resolve_operation(str(recording.request.get("type")))
     if recording.status != 200 or operation.binary:
         raise ArchiveError(
             f"the recorded status is {recording.status}; only answers with 200 can be ingested"

@@ -35,10 +35,10 @@ from toolkit.archive.schemas import (
     collect_texts,
     column_set_id,
     decode_texts,
-    time_column,
+    time_column_name,
     to_milliseconds,
 )
-from toolkit.archive.storage import ArchiveTables, present_ms
+from toolkit.archive.storage import ArchiveTables, archive_present_ms
 from toolkit.completeness.certificate import coverage_remarks
 from toolkit.completeness.covered_ranges import TimeRange, find_covered_range, make_coverage
 from toolkit.contract.answers import answer_rows, decode
@@ -46,7 +46,7 @@ from toolkit.contract.columns import record_columns, table_columns
 from toolkit.contract.operations import OPERATIONS, Operation
 from toolkit.contract.value_kinds import Numbers
 from toolkit.errors import ArchiveError
-from toolkit.fetch.pull import announce
+from toolkit.fetch.pull import publish_remarks
 from toolkit.frames import Collector, Extra
 from toolkit.frames.collect import FrameBuilder
 from toolkit.frames.nested_values import TEXT, field_type
@@ -143,7 +143,7 @@ def _history_frames(
     frames = collector.frames(_make_provenance(tables, series, numbers, newest, times, ranges))
     moments = frames[0][series.keys[0]]
     frame_times = [to_ms(moments.min()), to_ms(moments.max())] if len(moments) else []
-    coverage, present = make_coverage(ranges, frame_times), present_ms(tables, log_handle)
+    coverage, present = make_coverage(ranges, frame_times), archive_present_ms(tables, log_handle)
     proved = find_covered_range(coverage, operation, first, last, present)
     is_whole = first is None and last is None
     found = collector.rows if is_whole else tables.count_rows(series, handle)
@@ -155,7 +155,7 @@ def _history_frames(
     if message := missing_rows_message(found, count_logged_rows(log)):
         facts = {"complete": "no", "why": f"{message}; toolkit archive verify shows where"}
     elif proved:
-        announce(operation, coverage_remarks(proved[1], last, present), frames)
+        publish_remarks(operation, coverage_remarks(proved[1], last, present), frames)
     frames[0].attrs["toolkit"] |= facts
     return frames
 
@@ -294,13 +294,13 @@ def scan_table(
             f"{name} has no column {', '.join(sorted(unknown))}: it has {', '.join(known)}"
         )
     limits = [ds.field(column) == value for column, value in values.items()]
-    limits += _time_limits(time_column(name), *times) if name in RECORDS else []
+    limits += _time_limits(time_column_name(name), *times) if name in RECORDS else []
     filtered = dataset.filter(functools.reduce(operator.and_, limits)) if limits else dataset
     coded = NumberDecoder(name, shown, numbers) if numbers != "float" else None
     with tables.translate_errors(tables.table_uri(name)), explain_missing_library():
         if engine == "spark":
             files = [] if handle is None else handle.file_uris()
-            time = time_column(name) if name in RECORDS else ""
+            time = time_column_name(name) if name in RECORDS else ""
             rows = _read_with_spark(session, files, dataset.schema, values, time, times)
             return coded.on_spark(session, rows) if coded else rows.select(*shown)
         if coded:

@@ -66,14 +66,14 @@ from toolkit.errors import (
 )
 from toolkit.fetch.pull import (
     Request,
-    announce,
     answer_remarks,
     ask,
-    pop_held_warning,
+    pop_deferred_warning,
     prepare_request,
+    publish_remarks,
     read_pages,
     request_remarks,
-    subject_call,
+    worker_role,
 )
 from toolkit.fetch.registry import operation_of
 from toolkit.fetch.workers import FATAL_ERRORS, ClusterClient, Workers, executor_error
@@ -154,8 +154,8 @@ def refresh_all(
     try:
         yield from refresh.run(executor)
     finally:
-        if refresh.held_warnings:
-            words = "; ".join(refresh.held_warnings)
+        if refresh.deferred_warnings:
+            words = "; ".join(refresh.deferred_warnings)
             warn_caller(f"{refresh.operation.function}: {words}", HistoryWarning)
 
 
@@ -204,7 +204,7 @@ class _Refresh:
         self.finished: list[Any] = []
         self._places = {request.series.name: place for place, request in enumerate(self.requests)}
         self.new_rows = 0
-        self.held_warnings: dict[str, None] = {}  # of all series, for one warning at the end
+        self.deferred_warnings: dict[str, None] = {}  # of all series, for one warning at the end
 
     def run(self, executor: Executor | ClusterClient | None) -> Iterator[RefreshOutcome]:
         """Yield the outcome of each series."""
@@ -261,13 +261,13 @@ class _Refresh:
         """Warn as fetching does, and return the result with the remarks."""
         every = [*remarks, *answer_remarks(request, [frame])]
         if self.is_single:
-            return replace(done, history=announce(self.operation, every))
+            return replace(done, history=publish_remarks(self.operation, every))
         noted = pd.DataFrame()
         noted.attrs["toolkit"] = {}
-        with subject_call(threading.Event()):  # one warning is issued for all series
-            text = announce(self.operation, every, [noted])
-        if words := pop_held_warning(noted):
-            self.held_warnings[words] = None
+        with worker_role(threading.Event()):  # one warning is issued for all series
+            text = publish_remarks(self.operation, every, [noted])
+        if words := pop_deferred_warning(noted):
+            self.deferred_warnings[words] = None
         return replace(done, history=text)
 
     def _use_workers(

@@ -56,14 +56,14 @@ __all__ = [
     "collect_texts",
     "column_set_id",
     "decode_texts",
-    "find_operation",
     "find_table",
     "make_series",
     "nan_to_null",
     "operation_table",
     "place_rows",
+    "resolve_operation",
     "table_rows",
-    "time_column",
+    "time_column_name",
     "to_milliseconds",
     "use_milliseconds",
 ]
@@ -203,7 +203,7 @@ class Series:
         return f"{self.run_counter(start)}{COMPLETE}"
 
 
-def find_operation(name: str | Callable[..., Any]) -> Operation:
+def resolve_operation(name: str | Callable[..., Any]) -> Operation:
     """Return an operation by its type, by its fetch function, or by the name of that function."""
     if callable(name):
         return operation_of(name)
@@ -306,7 +306,7 @@ def operation_table(operation: Operation) -> str:
     )
 
 
-def time_column(name: str) -> str:
+def time_column_name(name: str) -> str:
     """Return the column of a record's table by which its histories are ordered."""
     column: str = next(c.name for c in SCHEMAS[name] if pa.types.is_timestamp(c.type))
     return column
@@ -321,7 +321,7 @@ def find_table(name: str | type[Record]) -> str:
         return str(name)
     if isinstance(name, str):
         with contextlib.suppress(ArchiveError):
-            return operation_table(find_operation(name))
+            return operation_table(resolve_operation(name))
     shown = repr(name) if isinstance(name, str) else getattr(name, "__name__", repr(name))
     known = ", ".join((*RECORDS, ANSWERS, PULLS))
     raise ArchiveError(f"unknown table {shown}; choose one of {known}, or an operation")

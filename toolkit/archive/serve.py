@@ -30,7 +30,7 @@ from toolkit.archive.coverage import (
 )
 from toolkit.archive.read import read_texts
 from toolkit.archive.schemas import ANSWERS, RECORDS, Series
-from toolkit.archive.storage import present_ms
+from toolkit.archive.storage import archive_present_ms
 from toolkit.completeness.covered_ranges import TimeRange, make_coverage
 from toolkit.completeness.evidence_names import evidence_names
 from toolkit.contract import records as r
@@ -106,7 +106,7 @@ def world_of(path: str | Path) -> tuple[Sources, WorldFacts]:
             place = f"{tables.location}: {' '.join(pair)}"
             raise ArchiveError(f"{place}: {message}; toolkit archive verify shows where")
     evidence = Evidence(_history_coverage(ranges, spans), _proved_answers(content))
-    sources = _make_sources(content, evidence, present_ms(tables), repr(archive))
+    sources = _make_sources(content, evidence, archive_present_ms(tables), repr(archive))
     return sources, _summarize_content(content, sources)
 
 

@@ -34,6 +34,7 @@ __all__ = [
     "MAX_TRIES",
     "ROWS_IN_GROUP",
     "ArchiveTables",
+    "archive_present_ms",
     "check_location",
     "digest_rows",
     "file_actions",
@@ -43,7 +44,6 @@ __all__ = [
     "keep_files",
     "make_freeze",
     "noted_freezes",
-    "present_ms",
     "read_manifest",
     "retry_append",
     "table_digest",
@@ -532,7 +532,7 @@ def make_freeze(tables: ArchiveTables, progress: Callable[[int], object] | None 
     The id is a hash of the manifest, so freezing the same version twice gives the same id. An
     archive without rows cannot be frozen.
     """
-    made_ms, pinned = present_ms(tables), tables.pin_versions()
+    made_ms, pinned = archive_present_ms(tables), tables.pin_versions()
     if not pinned.versions:
         raise ArchiveError(
             f"{tables.location} is empty, so it cannot be frozen. Refresh the archive first"
@@ -645,7 +645,7 @@ def frozen_versions(tables: ArchiveTables) -> dict[str, list[int]]:
     return versions
 
 
-def present_ms(tables: ArchiveTables, log: Any = None) -> int:
+def archive_present_ms(tables: ArchiveTables, log: Any = None) -> int:
     """Return the archive's present: the latest time up to which anything was refreshed.
 
     Pass the handle of the refresh log if it is open.

@@ -45,7 +45,7 @@ from toolkit.archive.schemas import (
     arrow_rows,
     column_set_id,
     operation_table,
-    time_column,
+    time_column_name,
     use_milliseconds,
 )
 from toolkit.archive.storage import (
@@ -241,7 +241,9 @@ def _sample_keys(tables: ArchiveTables, handle: Any, name: str) -> KeySample:
             file = ds.FileSystemDataset(
                 [fragment], dataset.schema, dataset.format, dataset.filesystem
             )
-            for batch in tables.scan_batches(file, ["_operation", "_subject", time_column(name)]):
+            for batch in tables.scan_batches(
+                file, ["_operation", "_subject", time_column_name(name)]
+            ):
                 sample.add_keys(use_milliseconds(pa.Table.from_batches([batch])))
     return sample
 

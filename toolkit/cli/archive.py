@@ -117,10 +117,10 @@ def refresh(
     some refreshes failed, and the others are archived; 2: the command line is wrong, and no
     request was sent.
     """
-    from toolkit.archive.schemas import find_operation
+    from toolkit.archive.schemas import resolve_operation
 
     with _archive_errors():
-        found, target = find_operation(operation), _open_archive(path)
+        found, target = resolve_operation(operation), _open_archive(path)
     named = {"user": user, "builder": builder, "coin": coin, "validator": validator}
     subjects = [*(subject or []), *_named_subjects(found, named)]
     usd = None if amount is None else parse_usd("amount", amount)
@@ -216,7 +216,7 @@ def _ingest_bulk(
     source: str | None,
 ) -> "IngestResult":
     """Ingest bulk files, and show the number of rows. After an interrupt, say how to continue."""
-    from toolkit.archive.schemas import find_operation
+    from toolkit.archive.schemas import resolve_operation
 
     start, end = times
     if start is None or end is None:
@@ -225,7 +225,7 @@ def _ingest_bulk(
     if wrong := [text for text, (_, sign, _) in zip(columns, pairs, strict=True) if not sign]:
         fail(f"--column is OURS=THEIRS, for example px=price, not {wrong[0]}", code=2)
     names = {ours.strip(): theirs.strip() for ours, _, theirs in pairs}
-    fetch = fetch_function(find_operation(type))
+    fetch = fetch_function(resolve_operation(type))
     count = 0
     with row_counter("archive") as show_rows:
 

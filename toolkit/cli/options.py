@@ -23,8 +23,8 @@ __all__ = [
     "SizeChoice",
     "SizeOption",
     "keyword_option",
+    "open_chosen_store",
     "open_session",
-    "open_store",
     "set_options",
 ]
 
@@ -99,7 +99,7 @@ SOURCE_OPTIONS: Final = (
 """The options that select a service or a local source. Only TOOLKIT_API_KEY contains the key."""
 
 
-def open_store(
+def open_chosen_store(
     seed: int,
     size: SizeChoice,
     recordings: Path | None = None,

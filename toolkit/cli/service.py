@@ -17,7 +17,7 @@ from toolkit.cli.options import (
     SeedOption,
     SizeChoice,
     SizeOption,
-    open_store,
+    open_chosen_store,
 )
 from toolkit.display import count_text
 
@@ -80,7 +80,7 @@ def serve(
     from toolkit.errors import MissingExtra
     from toolkit.installation import explain_missing
     from toolkit.local_service import application_of
-    from toolkit.service import Access
+    from toolkit.service import KeyQuotas
 
     try:
         with explain_missing("serve"):
@@ -96,10 +96,10 @@ def serve(
         fail(f"cannot listen on {host}:{port}: {reason}; --port 0 selects a free port")
     with bound:
         _check_exposure(host, bound.getsockname()[0], has_new_secret=bool(new_secret))
-        store = open_store(seed, size, recordings, archive, strict=strict)
+        store = open_chosen_store(seed, size, recordings, archive, strict=strict)
         try:
             application = application_of(
-                store, Access(accepted), clock=clock, upstream=upstream_server
+                store, KeyQuotas(accepted), clock=clock, upstream=upstream_server
             )
         except ValueError as error:
             fail(str(error), code=2)
@@ -135,7 +135,7 @@ def lab(
     if (shadow := find_shadow(folder)) is not None:
         warn(f"notebooks in {folder} import {shadow} instead of this package: rename it")
     try:
-        code = run_lab(open_store(seed, size), folder, port=port, browser=browser)
+        code = run_lab(open_chosen_store(seed, size), folder, port=port, browser=browser)
     except MissingExtra as error:
         fail(str(error))
     raise typer.Exit(code)
@@ -166,7 +166,7 @@ def world(
 ) -> None:
     """Print a summary of a simulated exchange."""
     with print_warnings():
-        store = open_store(seed, size)
+        store = open_chosen_store(seed, size)
     hidden = {"examples", "stories"}
     summary = {name: value for name, value in store.about["world"].items() if name not in hidden}
     store.close()

@@ -1,16 +1,16 @@
 """The client of the service: sessions, retries, the points budget."""
 
-from toolkit.client.budget import Counts
+from toolkit.client.budget import RequestCounts
 from toolkit.client.connection import connect, find_cache_folder
 from toolkit.client.session import RawAnswer, Session, current_session, forget, use
 from toolkit.client.session_recipe import Recipe
 from toolkit.errors import LimitWarning
 
 __all__ = [
-    "Counts",
     "LimitWarning",
     "RawAnswer",
     "Recipe",
+    "RequestCounts",
     "Session",
     "connect",
     "current_session",

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from toolkit.client.quota_window import SpendingWindow
+from toolkit.client.quota_window import QuotaWindow
 from toolkit.contract.operations import Operation
 from toolkit.display import count_text
 from toolkit.errors import BudgetSpent, LimitWarning
 
-__all__ = ["LEASE", "Budget", "Counts", "Spending"]
+__all__ = ["LEASE", "Budget", "PointReservation", "RequestCounts"]
 
 LEASE: Final = 120.0
 """Seconds that a request may be on its way without an answer."""
@@ -22,7 +22,7 @@ _SHORT: Final = 5.0  # seconds; a shorter wait needs no warning
 
 
 @dataclass(eq=False, slots=True)
-class Counts:
+class RequestCounts:
     """Requests, points, retries by cause, and waits; safe to use from many threads.
 
     Attributes
@@ -35,7 +35,7 @@ class Counts:
         How often a request was delayed, by the budget or before a retry.
     waited : float
         Seconds of these delays.
-    session : Counts, optional
+    session : RequestCounts, optional
         The counts of the session: they also count what these count.
     """
 
@@ -44,7 +44,7 @@ class Counts:
     causes: Counter[str] = field(default_factory=Counter)
     waits: int = 0
     waited: float = 0.0
-    session: "Counts | None" = field(default=None, repr=False)
+    session: "RequestCounts | None" = field(default=None, repr=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     @property
@@ -122,14 +122,12 @@ class Budget:
         self._sleep = sleep
         self._path = path
         self._lease = lease
-        self._points = (
-            None if per_minute is None else SpendingWindow(per_minute, clock, path, lease)
-        )
-        self._calls: dict[str, SpendingWindow] = {}  # by operation that has a limit of its own
+        self._points = None if per_minute is None else QuotaWindow(per_minute, clock, path, lease)
+        self._calls: dict[str, QuotaWindow] = {}  # by operation that has a limit of its own
         self._blocked_until = float("-inf")  # seconds; for this session
         self._lock = threading.Lock()
 
-    def spend(self, points: int, operation: Operation | None = None) -> "Spending":
+    def spend(self, points: int, operation: Operation | None = None) -> "PointReservation":
         """Spend points for one request; wait until the minute has room.
 
         A session with a quota also waits for an operation's own limit.
@@ -143,7 +141,7 @@ class Budget:
 
         Returns
         -------
-        Spending
+        PointReservation
             A context around the request.
 
         Raises
@@ -156,18 +154,18 @@ class Budget:
         calls = self._calls_window(operation)
         needed = [(calls, 1)] if calls is not None else []
         needed += [(self._points, points)] if self._points is not None else []
-        taken: list[tuple[SpendingWindow, str]] = []
+        taken: list[tuple[QuotaWindow, str]] = []
         try:
             while True:
                 pause = self._blocked_until - self._clock()
                 while pause <= 0 and needed:
                     window, amount = needed[0]
-                    pause, name = window.take(amount)
+                    pause, name = window.reserve(amount)
                     if pause <= 0:
                         taken.append((window, name))
                         needed.pop(0)
                 if pause <= 0:
-                    return Spending(taken, waited)
+                    return PointReservation(taken, waited)
                 if needed and needed[0][0] is calls and operation is not None:
                     _warn_of_wait(operation, pause)
                 self._sleep(pause)
@@ -209,7 +207,7 @@ class Budget:
                 )
             self.spent += points
 
-    def _calls_window(self, operation: Operation | None) -> SpendingWindow | None:
+    def _calls_window(self, operation: Operation | None) -> QuotaWindow | None:
         """Return the window of calls of an operation that has a limit of its own."""
         if self.per_minute is None or operation is None or operation.limit is None:
             return None
@@ -218,13 +216,13 @@ class Budget:
                 path, limit = self._path, operation.limit
                 if path is not None:
                     path = path.with_name(f"{path.stem}.{operation.type}{path.suffix}")
-                self._calls[operation.type] = SpendingWindow(
+                self._calls[operation.type] = QuotaWindow(
                     limit.calls, self._clock, path, self._lease, limit.seconds
                 )
             return self._calls[operation.type]
 
 
-class Spending:
+class PointReservation:
     """The points of one request; a context from before it is sent until it is answered.
 
     Attributes
@@ -233,21 +231,21 @@ class Spending:
         Seconds that the request waited for them.
     """
 
-    def __init__(self, taken: Sequence[tuple[SpendingWindow, str]], waited: float) -> None:
+    def __init__(self, taken: Sequence[tuple[QuotaWindow, str]], waited: float) -> None:
         self.waited = waited
         self._taken = tuple(taken)
 
-    def __enter__(self) -> "Spending":
+    def __enter__(self) -> "PointReservation":
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.settle()
+        self.record_answer()
 
-    def settle(self) -> None:
+    def record_answer(self) -> None:
         """Record that the answer begins, good or bad: from now on the minute of the points runs."""
         taken, self._taken = self._taken, ()
         for window, name in taken:
-            window.settle(name)
+            window.record_answer(name)
 
 
 def _warn_of_wait(operation: Operation, pause: float) -> None:

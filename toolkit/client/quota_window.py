@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Final, TypeVar
 from weakref import WeakSet
 
-__all__ = ["WINDOW", "SpendingWindow"]
+__all__ = ["WINDOW", "QuotaWindow"]
 
 T = TypeVar("T")
 
@@ -41,7 +41,7 @@ CREATE TABLE IF NOT EXISTS blocked (until INTEGER NOT NULL);
 """
 
 
-class SpendingWindow:
+class QuotaWindow:
     """Counts the points of a key, for every thread and process that opens the same file.
 
     If the file cannot be used (for example, because it is damaged), a warning is issued and points
@@ -80,7 +80,7 @@ class SpendingWindow:
         self._is_held = False
         _windows.add(self)
 
-    def take(self, points: int) -> tuple[float, str]:
+    def reserve(self, points: int) -> tuple[float, str]:
         """Reserve points for a request.
 
         Returns
@@ -88,9 +88,9 @@ class SpendingWindow:
         tuple of (float, str)
             0 and a name for the request; or the seconds until there may be room, and no name.
         """
-        return self._transaction(lambda connection: self._take(connection, points))
+        return self._transaction(lambda connection: self._reserve(connection, points))
 
-    def settle(self, name: str) -> None:
+    def record_answer(self, name: str) -> None:
         """Record that a request was answered, well or badly: its window begins now."""
         update = "UPDATE requests SET stamp = ? WHERE name = ?"
         self._transaction(lambda file: file.execute(update, (self._now_ms(math.ceil), name)))
@@ -122,7 +122,7 @@ class SpendingWindow:
             self._lock = threading.Lock()  # the thread that had the lock does not exist here
         self._is_held = False
 
-    def _take(self, connection: sqlite3.Connection, points: int) -> tuple[float, str]:
+    def _reserve(self, connection: sqlite3.Connection, points: int) -> tuple[float, str]:
         now = self._now_ms(math.floor)  # inside the transaction: the wait for it has passed
         farthest = now + math.ceil(_FARTHEST * 1_000)
         # Rows from beyond the farthest time were written before the clock was set back.
@@ -202,7 +202,7 @@ def _connect(path: Path | None) -> sqlite3.Connection:
     return connection
 
 
-_windows: WeakSet[SpendingWindow] = WeakSet()
+_windows: WeakSet[QuotaWindow] = WeakSet()
 _inherited: Final[list[sqlite3.Connection]] = []
 
 

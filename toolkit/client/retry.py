@@ -40,7 +40,7 @@ class Retry:
     timeout: float = 180.0
     clock: Callable[[], float] = time.monotonic
 
-    def pause_after(self, error: Exception, elapsed: float) -> bool | float:
+    def retry_decision(self, error: Exception, elapsed: float) -> bool | float:
         """Return whether to try again `elapsed` seconds after the first attempt; or when, if known.
 
         If the service named a wait, the budget does the waiting. If that wait is longer than

@@ -18,11 +18,11 @@ from typing import Final, Protocol
 import httpx
 import stamina
 
-from toolkit.client.budget import Budget, Counts, Spending
+from toolkit.client.budget import Budget, PointReservation, RequestCounts
 from toolkit.client.proxies import is_this_machine
 from toolkit.client.retry import Retry, retry_cause
 from toolkit.client.session_recipe import Recipe
-from toolkit.client.wire import PATIENCE, ApiKey, bound_answer, read_body
+from toolkit.client.wire import PATIENCE, ApiKey, limit_answer_time, read_body
 from toolkit.completeness.headers import Completeness, read_completeness, read_source
 from toolkit.contract.operations import Operation
 from toolkit.contract.requests import DEXES_AT_MOST, request_points
@@ -171,7 +171,7 @@ class Session:
         How another process makes a session like it; None if no other process can.
     dexes : int
         How many dexes there are at most: the cost of a request for all dexes depends on it.
-    counts : Counts
+    counts : RequestCounts
         Requests, points, retries and seconds waited so far.
     confirm_end : bool or None
         Whether the end of a history is confirmed, as `toolkit.connect` takes it.
@@ -189,7 +189,7 @@ class Session:
     client: httpx.Client = field(repr=False)
     recipe: Recipe | None = field(default=None, repr=False)
     dexes: int = field(default=DEXES_AT_MOST, repr=False)
-    counts: Counts = field(default_factory=Counts)
+    counts: RequestCounts = field(default_factory=RequestCounts)
     confirm_end: bool | None = field(default=None, repr=False)
     patience: float = field(default=PATIENCE, repr=False)
 
@@ -213,7 +213,7 @@ class Session:
         return self.source.now_ms(self._look_at_health)
 
     def ask(
-        self, operation: Operation, body: Mapping[str, object], counts: Counts | None = None
+        self, operation: Operation, body: Mapping[str, object], counts: RequestCounts | None = None
     ) -> RawAnswer:
         """Send the body of one request, with retries, and return the answer.
 
@@ -223,7 +223,7 @@ class Session:
             The operation.
         body : mapping
             The JSON object, with ``type`` and wire names.
-        counts : Counts, optional
+        counts : RequestCounts, optional
             Counts of a pull, of `new_counts`; else the request counts for the session only.
 
         Raises
@@ -242,11 +242,11 @@ class Session:
         failed_at = begun = clock()
         queued = 0.0  # seconds that the attempts waited for the budget
 
-        def pause_after(error: Exception) -> bool | float:
-            return self.retry.pause_after(error, clock() - begun - queued)
+        def decide_retry(error: Exception) -> bool | float:
+            return self.retry.retry_decision(error, clock() - begun - queued)
 
         for attempt in stamina.retry_context(
-            on=pause_after,
+            on=decide_retry,
             attempts=self.retry.attempts,
             timeout=None,
             wait_initial=0.25,
@@ -259,19 +259,19 @@ class Session:
                     counts.add_retry(retry_cause(failure), paused if paused >= _SHORTEST else 0.0)
                 try:
                     points = request_points(operation, body, self.dexes)
-                    with self.budget.spend(points, operation) as spending:
-                        queued += spending.waited
-                        counts.add_request(points, spending.waited)
-                        return self._send(operation, body, spending)
+                    with self.budget.spend(points, operation) as reservation:
+                        queued += reservation.waited
+                        counts.add_request(points, reservation.waited)
+                        return self._send(operation, body, reservation)
                 except Exception as error:
                     failure, failed_at = error, clock()
                     raise
         # The loop cannot end: the last attempt returns or raises, which mypy cannot see.
         raise AssertionError("a retry context always tries at least once")  # pragma: no cover
 
-    def new_counts(self) -> Counts:
+    def new_counts(self) -> RequestCounts:
         """Return counts for a pull; what they count, the session counts too."""
-        return Counts(session=self.counts)
+        return RequestCounts(session=self.counts)
 
     @contextmanager
     def show_progress(
@@ -341,15 +341,15 @@ class Session:
         return facts_table("Session", facts)
 
     def _send(
-        self, operation: Operation, body: Mapping[str, object], spending: Spending
+        self, operation: Operation, body: Mapping[str, object], reservation: PointReservation
     ) -> RawAnswer:
         """Send a request once."""
         try:
             with (
-                bound_answer(self.patience),
+                limit_answer_time(self.patience),
                 self.client.stream("POST", "/info", json=dict(body)) as response,
             ):
-                spending.settle()
+                reservation.record_answer()
                 content = read_body(operation, response, self.key)
                 headers = self._clean_headers(response)
         except httpx.HTTPError as error:
@@ -386,7 +386,7 @@ class Session:
             return
         try:
             with (
-                bound_answer(_GLANCE),
+                limit_answer_time(_GLANCE),
                 self.client.stream("GET", "/healthz", auth=None, timeout=_GLANCE) as response,
             ):
                 self.source.update_from_headers(self._clean_headers(response))

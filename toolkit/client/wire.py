@@ -38,10 +38,10 @@ __all__ = [
     "LARGEST_SNAPSHOTS",
     "PATIENCE",
     "ApiKey",
-    "bound_answer",
-    "bound_streams",
     "budget_file",
     "is_binary",
+    "limit_answer_time",
+    "limit_stream_time",
     "read_body",
 ]
 
@@ -279,7 +279,7 @@ _deadline: Final = _Deadline()
 
 
 @contextmanager
-def bound_answer(seconds: float) -> Iterator[None]:
+def limit_answer_time(seconds: float) -> Iterator[None]:
     """Let everything that this thread sends and reads end within some seconds."""
     _deadline.at = time.monotonic() + seconds
     try:
@@ -288,7 +288,7 @@ def bound_answer(seconds: float) -> Iterator[None]:
         _deadline.at = float("inf")
 
 
-def bound_streams(client: httpx.Client) -> None:
+def limit_stream_time(client: httpx.Client) -> None:
     """Let the streams of a client keep to the deadline of the thread that reads them."""
     # httpx has no public way to its connections, so pyproject.toml bounds its version. With another
     # one this raises an error; `tests/client/test_slow_services.py` tests the deadline.

@@ -258,11 +258,11 @@ class RowArrays:
             return self.integers(self._time_column)
         return np.zeros(len(next(iter(self._columns.values()))), dtype=np.int64)
 
-    def lacks(self, name: str) -> bool:
+    def has_no_column(self, name: str) -> bool:
         """Return whether there is no such column."""
         return name not in self._columns
 
-    def lacking(self, name: str) -> Flags:
+    def is_missing(self, name: str) -> Flags:
         """Return which values are missing."""
         values = self._arrow(name)
         if values is None:
@@ -295,7 +295,7 @@ class RowArrays:
         whole = pc.fill_null(values, 0) if values.null_count else values
         return np.asarray(whole.to_numpy(zero_copy_only=False)).astype(np.int64, copy=False)
 
-    def numbers(self, name: str) -> Ints:
+    def value_codes(self, name: str) -> Ints:
         """Return a number for each value: equal values have equal numbers on this page."""
         values = self._values(name)
         if values is None:
@@ -319,7 +319,7 @@ class RowArrays:
                 self._codes[name] = numbers, encoded.dictionary.to_pylist()
         return self._codes[name]
 
-    def equal(self, name: str, text: str) -> Flags:
+    def is_text_equal(self, name: str, text: str) -> Flags:
         """Return which values are a text."""
         numbers, texts = self.codes(name)
         return np.equal(numbers, texts.index(text) if text in texts else -1)
@@ -367,7 +367,7 @@ def find_repeats(rows: RowArrays, identity: Sequence[str], compared: Sequence[st
     """Return the rows that repeat an earlier row in some columns, or if None, in all of them."""
     mixed = np.zeros(len(rows.time), dtype=np.int64)
     for name in identity:
-        mixed = mixed * _MIX + rows.numbers(name)
+        mixed = mixed * _MIX + rows.value_codes(name)
     ascending = np.sort(mixed)
     if not identity or not np.any(ascending[1:] == ascending[:-1]):
         return np.empty(0, dtype=np.int64)
@@ -452,7 +452,7 @@ class HistoryChecks:
     def _series_of(self, rows: RowArrays) -> Ints:
         """Return a number for the account and coin of each row, the same on every page."""
         coins, coin_names = rows.codes("coin")
-        if rows.lacks("user"):
+        if rows.has_no_column("user"):
             numbers = [self._number_of("", coin) for coin in coin_names]
             return np.array(numbers, dtype=np.int64)[coins]
         users, user_names = rows.codes("user")
@@ -467,12 +467,12 @@ class HistoryChecks:
         return self._series.setdefault((user, coin), len(self._series))
 
     def _chain_breaks(self, rows: RowArrays) -> Iterator[RowBreak]:
-        if rows.lacks("start_position") or rows.lacks("sz") or not len(rows.time):
+        if rows.has_no_column("start_position") or rows.has_no_column("sz") or not len(rows.time):
             return
         coins, coin_names = rows.codes("coin")
         token_coins = np.array([re.search(NOT_PERP, coin) is not None for coin in coin_names])
         is_token = token_coins[coins]
-        is_buy = rows.equal("side", "B")
+        is_buy = rows.is_text_equal("side", "B")
         size = rows.floats("sz")
         change = np.where(is_buy, size, -size)
         if token_coins.any():
@@ -571,6 +571,8 @@ def _has_pause(rows: RowArrays, fills: PositionColumns, row: int) -> bool:
 
 def _token_fees(rows: RowArrays, is_token_buy: Flags) -> Floats:
     """Return the fees in the bought token; a buy without a fee token breaks the chain."""
-    is_cash = rows.equal("fee_token", _DOLLAR_FEES[0]) | rows.equal("fee_token", _DOLLAR_FEES[1])
+    is_cash = rows.is_text_equal("fee_token", _DOLLAR_FEES[0]) | rows.is_text_equal(
+        "fee_token", _DOLLAR_FEES[1]
+    )
     fees = np.where(is_token_buy & ~is_cash, rows.floats("fee"), 0.0)
-    return np.where(is_token_buy & rows.lacking("fee_token"), np.nan, fees)
+    return np.where(is_token_buy & rows.is_missing("fee_token"), np.nan, fees)

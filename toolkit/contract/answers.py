@@ -106,7 +106,7 @@ def decode(
         raise response_error(operation, status, headers, content)
     if operation.binary:
         check_no_web_page(operation, headers, content)
-        return snapshots.decode(operation, headers, content)
+        return snapshots.decode_snapshots(operation, headers, content)
     wanted = answer_type(operation, parameters or {})
     omits = operation.tables[0].omits if operation.tables else ()
     place = operation.type, wanted, omits
@@ -309,7 +309,7 @@ def _struct_field(
     record: type[Record], field: RecordField, numbers: Numbers, deviations: AcceptedDeviations
 ) -> tuple[str, Any] | tuple[str, Any, Any]:
     value_type = _value_type(field, numbers, deviations)
-    if field.may_be_odd and deviations.allows_unreadable(record, field.wire):
+    if field.may_be_unreadable and deviations.allows_unreadable(record, field.wire):
         value_type = _readable_type(value_type)
     if field.note.key:
         return field.name, value_type

@@ -244,7 +244,7 @@ def _deviations_in_record(
             yield Deviation(record, name, f"{path}{name}", "unknown")
         elif item is None:
             continue
-        elif fields[name].may_be_odd and not is_readable(fields[name], item):
+        elif fields[name].may_be_unreadable and not is_readable(fields[name], item):
             yield Deviation(record, name, f"{path}{name}", "unreadable", value=item)
         elif fields[name].has_records:
             yield from _deviations_in(fields[name].type, item, f"{path}{name}.", is_readable)

@@ -76,7 +76,7 @@ class RecordField:
         return not (self.note.key or self.has_default or self.may_be_absent)
 
     @property
-    def may_be_odd(self) -> bool:
+    def may_be_unreadable(self) -> bool:
         """Whether a value that cannot be read is missing, because the field is beyond."""
         return bool(self.note.beyond) and not self.note.key
 

@@ -289,7 +289,7 @@ class Sources:
     history: str = ""
 
 
-class Live(Protocol):
+class LiveTables(Protocol):
     """The data that changes after the end of the history, while the clock runs.
 
     Every result depends only on the present. Until it changes, it is the same object.

@@ -13,7 +13,7 @@ from toolkit.contract.operations import Operation
 from toolkit.display import type_text
 from toolkit.errors import HistoryWarning, Incomplete, IncompleteWarning, ToolkitError, warn_caller
 from toolkit.fetch.concat import concat_subjects, subjects_of
-from toolkit.fetch.pull import pop_held_warning, prepare_request
+from toolkit.fetch.pull import pop_deferred_warning, prepare_request
 from toolkit.fetch.registry import operation_of
 from toolkit.fetch.workers import FATAL_ERRORS, ClusterClient, Workers, executor_error
 from toolkit.public_names import publish_as
@@ -324,7 +324,7 @@ def _first_frame(joined: Any) -> pd.DataFrame:
 
 def _warn_once(operation: Operation, answers: Iterable[Any]) -> None:
     """Issue one warning for the warnings of all calls."""
-    warnings = dict.fromkeys(pop_held_warning(_first_frame(answer)) for answer in answers)
+    warnings = dict.fromkeys(pop_deferred_warning(_first_frame(answer)) for answer in answers)
     if words := "; ".join(filter(None, warnings)):
         warn_caller(f"{operation.function}: {words}", HistoryWarning)
 

@@ -7,8 +7,8 @@ import pandas as pd
 from toolkit.completeness.certificate import Certificate, gap_remarks
 from toolkit.errors import Incomplete, IncompleteWarning, warn_caller
 from toolkit.fetch.pull import (
-    announce,
     check_one_frame,
+    publish_remarks,
     read_pages,
     request_facts,
     request_of,
@@ -63,7 +63,7 @@ def pages(
     """
     request = request_of(fetch, arguments, named)
     check_one_frame(request.operation)
-    announce(request.operation, request_remarks(request))
+    publish_remarks(request.operation, request_remarks(request))
     certificate = Certificate(request.operation, request.parameters)
     counts = request.session.new_counts()
     is_warned = False
@@ -90,5 +90,5 @@ def pages(
                 warn_caller(f"incomplete: {request.operation.type}: {reason}", IncompleteWarning)
             is_warned = True
         if page.is_last:
-            announce(request.operation, gap_remarks(facts.get("gaps", ())), [frame])
+            publish_remarks(request.operation, gap_remarks(facts.get("gaps", ())), [frame])
         yield frame

@@ -18,7 +18,7 @@ from typing import Any, Final, Literal
 import msgspec
 import pandas as pd
 
-from toolkit.client import Counts, RawAnswer, Session, current_session
+from toolkit.client import RawAnswer, RequestCounts, Session, current_session
 from toolkit.completeness.certificate import (
     Certificate,
     Remark,
@@ -57,7 +57,6 @@ __all__ = [
     "OnIncomplete",
     "Page",
     "Request",
-    "announce",
     "answer_remarks",
     "ask",
     "check_one_frame",
@@ -65,14 +64,15 @@ __all__ = [
     "fetch_frame",
     "fetch_frames",
     "pages_before_confirmation",
-    "pop_held_warning",
+    "pop_deferred_warning",
     "prepare_request",
+    "publish_remarks",
     "read_pages",
     "request_facts",
     "request_of",
     "request_remarks",
-    "subject_call",
     "warn_incomplete",
+    "worker_role",
 ]
 
 AnswerFrames = tuple[pd.DataFrame, ...]
@@ -80,7 +80,7 @@ AnswerFrames = tuple[pd.DataFrame, ...]
 OnIncomplete = Literal["raise", "warn"]
 """What to do if rows are missing."""
 
-_HELD_WARNING: Final = "not warned of"
+_DEFERRED_WARNING: Final = "not warned of"
 """Key in provenance, between a quiet call and the call that it works for."""
 
 
@@ -96,7 +96,7 @@ def fetch_frames(operation: str, **arguments: Any) -> AnswerFrames:
     remarks = request_remarks(request)
     frames = _pull_frames(request)
     try:
-        announce(request.operation, [*remarks, *answer_remarks(request, frames)], frames)
+        publish_remarks(request.operation, [*remarks, *answer_remarks(request, frames)], frames)
     except KeyboardInterrupt as interrupt:
         _attach_rows(interrupt, frames)
         raise
@@ -291,7 +291,9 @@ def _pull_frames(request: Request) -> AnswerFrames:
         raise
 
 
-def _provenance(request: Request, certificate: Certificate, counts: Counts) -> dict[str, Any]:
+def _provenance(
+    request: Request, certificate: Certificate, counts: RequestCounts
+) -> dict[str, Any]:
     """Return where the rows of a request come from, and whether they are complete."""
     if request.operation.latest:
         complete = "latest"
@@ -306,7 +308,7 @@ def _incomplete_frames(
     request: Request,
     collector: Collector,
     certificate: Certificate,
-    counts: Counts,
+    counts: RequestCounts,
     error: ToolkitError,
 ) -> AnswerFrames:
     """Return the rows so far with a warning, or raise Incomplete with these rows."""
@@ -370,14 +372,14 @@ class Page:
         return [bytes(row) for row in rows[self.first : self.first + len(self.tables[0])]]
 
 
-def read_pages(request: Request, counts: Counts | None = None) -> Iterator[Page]:
+def read_pages(request: Request, counts: RequestCounts | None = None) -> Iterator[Page]:
     """Send a request page by page until the answer is complete, or has `max_rows` rows.
 
     Parameters
     ----------
     request : Request
         The request.
-    counts : Counts, optional
+    counts : RequestCounts, optional
         Counts of this pull, as `Session.ask` takes them.
 
     Yields
@@ -415,7 +417,7 @@ def read_pages(request: Request, counts: Counts | None = None) -> Iterator[Page]
                 return
             yield certain
             seeming_end = None
-        if (call := _subject_call.get()) is not None and call.stop.is_set():
+        if (call := _worker_role.get()) is not None and call.stop.is_set():
             raise Incomplete(f"{request.operation.type}: the call was interrupted")
         completeness = completeness or answer.completeness
         is_end = decision.after is None or decision.certain_end_row is not None
@@ -453,7 +455,7 @@ def pages_before_confirmation(request: Request) -> int:
 
 
 def _ask_page(
-    request: Request, reader: PageReader, counts: Counts | None
+    request: Request, reader: PageReader, counts: RequestCounts | None
 ) -> tuple[RawAnswer, tuple[Any, ...], PageDecision]:
     """Ask for the next page; return its answer, its tables, and which rows to keep."""
     operation, parameters = request.operation, dict(reader.parameters)
@@ -513,7 +515,7 @@ def _most_rows_of_account(frame: pd.DataFrame) -> int:
     return max(frame["user"].value_counts().tolist(), default=0)
 
 
-def announce(
+def publish_remarks(
     operation: Operation, remarks: Sequence[Remark], frames: Sequence[pd.DataFrame] = ()
 ) -> str:
     """Write remarks into the provenance of frames, and issue one warning for those that warn.
@@ -530,31 +532,31 @@ def announce(
     warning = "; ".join(remark.words for remark in remarks if remark.warns)
     if warning and _is_quiet():
         for frame in frames:
-            frame.attrs["toolkit"][_HELD_WARNING] = warning
+            frame.attrs["toolkit"][_DEFERRED_WARNING] = warning
     elif warning:
         warn_caller(f"{operation.function}: {warning}", HistoryWarning)
     return noted
 
 
-def pop_held_warning(frame: pd.DataFrame) -> str:
+def pop_deferred_warning(frame: pd.DataFrame) -> str:
     """Remove from a frame the warning that a quiet call did not issue, and return it."""
-    warning: str = frame.attrs["toolkit"].pop(_HELD_WARNING, "")
+    warning: str = frame.attrs["toolkit"].pop(_DEFERRED_WARNING, "")
     return warning
 
 
 @dataclass(frozen=True, slots=True)
-class _ThreadRole:
-    """What a thread that works for `tk.many` shares with the others: `subject_call`."""
+class _WorkerRole:
+    """What a thread that works for `tk.many` shares with the others: `worker_role`."""
 
     stop: threading.Event
     turn: "threading.Lock | None"
 
 
-_subject_call: ContextVar[_ThreadRole | None] = ContextVar("subject_call", default=None)
+_worker_role: ContextVar[_WorkerRole | None] = ContextVar("worker_role", default=None)
 
 
 @contextmanager
-def subject_call(stop: threading.Event, turn: "threading.Lock | None" = None) -> Iterator[None]:
+def worker_role(stop: threading.Event, turn: "threading.Lock | None" = None) -> Iterator[None]:
     """Let the calls of this thread work for `tk.many`.
 
     They issue no warning and show no bar: `tk.many` does it for all. Once `stop` is set, they stop
@@ -562,26 +564,26 @@ def subject_call(stop: threading.Event, turn: "threading.Lock | None" = None) ->
     once, but only its holder works on an answer. Threads that compete for Python's lock need 1.3 to
     1.6 times the processor time.
     """
-    token = _subject_call.set(_ThreadRole(stop, turn))
+    token = _worker_role.set(_WorkerRole(stop, turn))
     try:
         with turn or nullcontext():
             yield
     finally:
-        _subject_call.reset(token)
+        _worker_role.reset(token)
 
 
 def ask(
     session: Session,
     operation: Operation,
     parameters: Mapping[str, Any],
-    counts: Counts | None = None,
+    counts: RequestCounts | None = None,
 ) -> RawAnswer:
     """Send one request and return its answer, as `Session.ask` does.
 
     A thread that works for `tk.many` lets another one work while it waits. A service in this
     process needs the processor itself, so the thread keeps its turn.
     """
-    body, call = request_body(operation, parameters), _subject_call.get()
+    body, call = request_body(operation, parameters), _worker_role.get()
     if call is None or call.turn is None or session.source.in_process:
         return session.ask(operation, body, counts)
     call.turn.release()
@@ -593,7 +595,7 @@ def ask(
 
 def _is_quiet() -> bool:
     """Return whether this thread works for another call, which issues the warnings."""
-    return _subject_call.get() is not None
+    return _worker_role.get() is not None
 
 
 def warn_incomplete(operation: Operation, completeness: Completeness) -> None:

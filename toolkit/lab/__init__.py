@@ -13,7 +13,7 @@ from typing import Final, NoReturn
 from toolkit.installation import explain_missing
 from toolkit.lab.workspace import make_note, save_workspace
 from toolkit.local_service import application_of
-from toolkit.service import AcceptedKey, Access, Store
+from toolkit.service import AcceptedKey, KeyQuotas, Store
 from toolkit.service.http import run_server
 from toolkit.times import to_iso
 
@@ -46,7 +46,7 @@ def run_lab(
         import jupyterlab  # noqa: F401 - it runs as a program of its own
     key = secrets.token_urlsafe(24)
     with (
-        run_server(application_of(store, Access([AcceptedKey("lab", key)]))) as address,
+        run_server(application_of(store, KeyQuotas([AcceptedKey("lab", key)]))) as address,
         TemporaryDirectory(prefix="toolkit-lab-") as private,
     ):
         command = [sys.executable, "-m", "jupyterlab", *_server_options(folder, port, browser)]

@@ -61,7 +61,7 @@ def auction_line(
 
 
 def _draw_auctions(ax: Axes, theme: Theme, decay: pd.DataFrame) -> None:
-    axes.check_count(len(decay), axes.MAX_LINES, "auctions")
+    axes.check_drawable(len(decay), axes.MAX_LINES, "auctions")
     rows: Any = decay.itertuples()
     for number, row in enumerate(rows):
         line = axes.line_style(theme, number)

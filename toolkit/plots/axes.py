@@ -52,7 +52,7 @@ def group_name(keys: object) -> str:
     return ", ".join(map(str, keys)) if isinstance(keys, tuple) else str(keys)
 
 
-def check_count(count: int, most: int, what: str) -> None:
+def check_drawable(count: int, most: int, what: str) -> None:
     """Raise ValueError if a figure would show too many coins or groups."""
     if count > most:
         raise ValueError(f"at most {most} {what} can be drawn, not {count}. Select fewer")

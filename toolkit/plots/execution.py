@@ -74,7 +74,7 @@ def _split_groups(params: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
     keys = [name for name in params.columns if name not in _NOT_KEYS]
     split = params.groupby(keys, sort=True) if keys else [((), params)]
     groups = [(axes.group_name(key), rows) for key, rows in split]
-    axes.check_count(len(groups), axes.MAX_LINES, "groups")
+    axes.check_drawable(len(groups), axes.MAX_LINES, "groups")
     return groups
 
 

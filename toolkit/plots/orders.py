@@ -314,7 +314,7 @@ def _time_lines(
             if len(own := curves[curves["cause"] == cause.name])
         ]
     groups = curves.groupby(keys, sort=True, dropna=False)
-    axes.check_count(groups.ngroups, axes.MAX_LINES, "groups")
+    axes.check_drawable(groups.ngroups, axes.MAX_LINES, "groups")
     return [
         (axes.line_style(theme, number), axes.group_name(key), _extend_line(own, group, last))
         for number, (key, group) in enumerate(groups)

@@ -93,7 +93,7 @@ def positioning(
     if has_values:
         name = axes.group_name(tuple(rows[group].iloc[0] for group in groups)) or "all coins"
         sizes = [size for size in dict.fromkeys(rows["size"]) if size != _ALL] or [_ALL]
-        axes.check_count(len(sizes), axes.MAX_LINES, "size classes")
+        axes.check_drawable(len(sizes), axes.MAX_LINES, "size classes")
         is_series = "time" in rows and rows["time"].nunique() > 1
         draw = _draw_series if is_series else _draw_moment
         draw(panels, colours, rows, sizes)

@@ -89,7 +89,7 @@ def slippage_curve(
     colours = themes.get_theme(theme)
     coins = list(dict.fromkeys(curve["coin"])) if len(curve) else []
     limit = 1 if ax is not None else _MAX_COINS
-    axes.check_count(len(coins), limit, "coins")
+    axes.check_drawable(len(coins), limit, "coins")
     if ax is None and coins:
         return _draw_panels(curve, coins, colours, transparent)
     drawn = style.new_axes(colours, ax=ax, transparent=transparent)

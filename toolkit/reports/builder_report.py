@@ -51,7 +51,7 @@ _USERS: Final = (
     TextColumn("user", "user", formats.short_address, number=False),
     TextColumn("fills", "fills", formats.whole_number),
     TextColumn("volume", "volume, USD", formats.whole_dollars),
-    TextColumn("revenue", "revenue, USD", tables.usd_cents),
+    TextColumn("revenue", "revenue, USD", tables.usd_text),
     TextColumn("fee_bps", "fee, bps", formats.basis_points),
 )
 _COINS: Final = (TextColumn("coin", "coin", tables.plain_text, number=False), *_USERS[1:])
@@ -69,13 +69,13 @@ _COHORTS: Final = (
     TextColumn("age", "weeks later", formats.whole_number),
     TextColumn("active", "still trading", formats.whole_number),
     TextColumn("retention", "share", formats.percent_share),
-    TextColumn("revenue", "revenue, USD", tables.usd_cents),
+    TextColumn("revenue", "revenue, USD", tables.usd_text),
 )
 _VALUES: Final = (
     TextColumn("name", "", tables.plain_text, number=False),
-    TextColumn("estimate", "USD a user", tables.usd_cents),
-    TextColumn("low", "from", tables.usd_cents),
-    TextColumn("high", "to", tables.usd_cents),
+    TextColumn("estimate", "USD a user", tables.usd_text),
+    TextColumn("low", "from", tables.usd_text),
+    TextColumn("high", "to", tables.usd_text),
 )
 
 

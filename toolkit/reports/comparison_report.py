@@ -244,7 +244,7 @@ def list_summary(comparison: Comparison) -> list[Sentence]:
     return sentences
 
 
-def summarise_comparison(comparison: Comparison) -> Paragraph:
+def summarize_comparison(comparison: Comparison) -> Paragraph:
     """Return a few sentences about what the accounts did."""
     return Paragraph(list_summary(comparison))
 

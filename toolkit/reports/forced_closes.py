@@ -13,7 +13,7 @@ from toolkit.reports.wallet_frames import WalletFrames
 from toolkit.rules.directions import LIQUIDATED
 
 __all__ = [
-    "add_amounts",
+    "add_notionals",
     "describe_largest_close",
     "describe_leverage",
     "describe_loss",
@@ -56,7 +56,7 @@ def describe_largest_close(rows: pd.DataFrame) -> dict[str, Any]:
 
     Its entry price follows from its closed PnL. Return nothing without rows.
 
-    - ``rows``: fills with amounts, as `add_amounts` returns them
+    - ``rows``: fills with amounts, as `add_notionals` returns them
     """
     if rows.empty:
         return {}
@@ -78,7 +78,7 @@ def describe_largest_close(rows: pd.DataFrame) -> dict[str, Any]:
     }
 
 
-def add_amounts(rows: pd.DataFrame) -> pd.DataFrame:
+def add_notionals(rows: pd.DataFrame) -> pd.DataFrame:
     """Return fills with their notional ``usd`` and its value at the entry price, ``entry_usd``.
 
     No fill is returned if one of them does not state its amounts.
@@ -94,7 +94,7 @@ def add_amounts(rows: pd.DataFrame) -> pd.DataFrame:
 def select_largest_liquidation(rows: pd.DataFrame) -> pd.DataFrame:
     """Return the fills of the moment at which liquidations closed the largest notional.
 
-    - ``rows``: fills with amounts, as `add_amounts` returns them
+    - ``rows``: fills with amounts, as `add_notionals` returns them
     """
     if rows.empty:
         return rows
@@ -159,7 +159,7 @@ def describe_margin(frames: WalletFrames, rows: pd.DataFrame) -> dict[str, Any]:
 def share_by_vault(rows: pd.DataFrame) -> float | None:
     """Return the share of the notional that the liquidator vault took; None if not known.
 
-    - ``rows``: fills with amounts, as `add_amounts` returns them
+    - ``rows``: fills with amounts, as `add_notionals` returns them
     """
     method, words = rows["liquidation_method"], rows["dir"].astype("str")
     # These words mark liquidations by the backstop (docs/live_service.md, section 2).

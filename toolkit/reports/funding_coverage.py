@@ -51,7 +51,7 @@ def compare_funding(fills: pd.DataFrame, funding: pd.DataFrame, end_ms: int) -> 
     A position is known from the first fill of its coin on, not before. A row that sums n payments
     covers n hours (docs/live_service.md, section 5); its size is that of the last hour.
     """
-    held = position_hours(fills, end_ms)
+    held = list_position_hours(fills, end_ms)
     paid = _paid_hours(funding)
     both = held.merge(paid, on=["coin", "hour"], how="outer", indicator=True)
     matched = both[both["_merge"] == "both"]
@@ -83,7 +83,7 @@ def _paid_hours(funding: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def position_hours(fills: pd.DataFrame, end_ms: int) -> pd.DataFrame:
+def list_position_hours(fills: pd.DataFrame, end_ms: int) -> pd.DataFrame:
     """Return the full hours with an open position: ``coin``, ``hour`` (of Unix time), ``szi``.
 
     - ``fills``: fills of one account in order of execution, exact numbers

@@ -75,7 +75,7 @@ _COSTS: Final = (
     TextColumn("cost_bps", "expected, bps", formats.basis_points),
     TextColumn("low", "from", formats.basis_points),
     TextColumn("high", "to", formats.basis_points),
-    TextColumn("cost_usd", "expected, USD", tables.usd_cents),
+    TextColumn("cost_usd", "expected, USD", tables.usd_text),
     TextColumn("missing_share", "book too thin", formats.percent_share),
 )
 _TWAPS: Final = (

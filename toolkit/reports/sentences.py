@@ -29,7 +29,7 @@ WRITERS: Final[Mapping[str, Callable[[Any], str]]] = {
     "": str,
     "bps": formats.basis_points,
     "capacity": formats.order_capacity,
-    "cents": tables.usd_cents,
+    "cents": tables.usd_text,
     "count": formats.whole_number,
     "dollars": formats.whole_dollars,
     "exact": tables.exact_usd,

@@ -71,17 +71,17 @@ def plain_text(value: Any) -> str:
     return str(value)
 
 
-def usd_cents(value: Any) -> str:
-    """Return an amount in cents without a plus sign, such as a cost.
+def usd_text(value: Any) -> str:
+    """Return an amount of USD with two decimals and without a plus sign, such as a cost.
 
-    >>> usd_cents(Decimal("12345.678")), usd_cents(0)
+    >>> usd_text(Decimal("12345.678")), usd_text(0)
     ('12,345.68', '0.00')
     """
     return formats.true_minus(f"{value:,.2f}")
 
 
 def signed_usd(value: Any) -> str:
-    """Return an amount in cents with its sign.
+    """Return an amount of USD with two decimals and its sign.
 
     >>> signed_usd(Decimal("12345.678")), signed_usd(-0.001)
     ('+12,345.68', '0.00')

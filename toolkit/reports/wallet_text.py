@@ -5,7 +5,7 @@ from typing import Any, Final
 import pandas as pd
 
 from toolkit.reports.forced_closes import (
-    add_amounts,
+    add_notionals,
     describe_largest_close,
     describe_leverage,
     describe_loss,
@@ -181,7 +181,7 @@ CHECKS: Final = {
 
 def list_sentences(results: WalletResults) -> list[Sentence | Headline]:
     """Return every text with numbers in this report, outside of tables and figures."""
-    paragraphs = (summarise_wallet(results), describe_coverage(results), describe_value(results))
+    paragraphs = (summarize_wallet(results), describe_coverage(results), describe_value(results))
     return [
         *list_headlines(results),
         *(part for paragraph in paragraphs for part in paragraph.sentences),
@@ -251,7 +251,7 @@ def _funding_headline(results: WalletResults) -> Headline:
     return headline(HEADLINES, name, **values)
 
 
-def summarise_wallet(results: WalletResults) -> Paragraph:
+def summarize_wallet(results: WalletResults) -> Paragraph:
     """Return the results in a few sentences."""
     return Paragraph(part for text in list_summaries(results) for part in text.sentences)
 
@@ -322,7 +322,7 @@ def _forced_close_sentences(results: WalletResults) -> list[Sentence]:
 
 def _liquidation_sentences(results: WalletResults, rows: pd.DataFrame) -> list[Sentence]:
     """Return who took the liquidated positions; then leverage and loss of the largest moment."""
-    frames, known = results.frames, add_amounts(rows)
+    frames, known = results.frames, add_notionals(rows)
     largest = select_largest_liquidation(known)
     sentences = []
     if (share := share_by_vault(known)) is not None:

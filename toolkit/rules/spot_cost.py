@@ -43,9 +43,9 @@ and hash.
 >>> basis = FLAT
 >>> closed, basis = apply_spot_fill(basis, 10_000, 10, fee=7)  # pay 0.07 of the token
 >>> basis
-Basis(size=9993, cost=100000, unknown=0)
+CostBasis(size=9993, cost=100000, unknown=0)
 >>> apply_spot_fill(basis, -9_993, 11)
-(9923, Basis(size=0, cost=0, unknown=0))
+(9923, CostBasis(size=0, cost=0, unknown=0))
 """
 
 from collections.abc import Sequence
@@ -58,7 +58,7 @@ SWAPS = ("Negate Outcome",)
 """The `dir` words of conversions without cash, for `swap_tokens`."""
 
 
-class Basis(NamedTuple):
+class CostBasis(NamedTuple):
     """An account's balance of a token, and its cost.
 
     Parameters
@@ -81,18 +81,18 @@ class Basis(NamedTuple):
         return not self.unknown
 
 
-FLAT = Basis(0, 0, 0)
+FLAT = CostBasis(0, 0, 0)
 """An empty balance."""
 
 
 def apply_spot_fill(
-    basis: Basis, change: int, px: int, fee: int = 0, unit: int = 1
-) -> tuple[int | None, Basis]:
+    basis: CostBasis, change: int, px: int, fee: int = 0, unit: int = 1
+) -> tuple[int | None, CostBasis]:
     """Apply one fill to a balance.
 
     Parameters
     ----------
-    basis : Basis
+    basis : CostBasis
         The balance before the fill.
     change : int
         Signed size of the fill: positive for a buy (side ``B``), negative for a sell (``A``).
@@ -109,23 +109,23 @@ def apply_spot_fill(
     closed_pnl : int or None
         In price units times size units; positive is a gain. 0 for a buy; None for a sell of
         tokens that were never bought.
-    basis : Basis
+    basis : CostBasis
         The balance after the fill.
 
     Examples
     --------
     Three bought at 10 and 13, one sold at 12: it cost (20 + 13) / 3 = 11.
 
-    >>> apply_spot_fill(Basis(3, 33, 0), -1, 12)
-    (1, Basis(size=2, cost=22, unknown=0))
+    >>> apply_spot_fill(CostBasis(3, 33, 0), -1, 12)
+    (1, CostBasis(size=2, cost=22, unknown=0))
 
     One of four tokens came in at unknown cost; all four count at the average of the others:
 
-    >>> apply_spot_fill(Basis(4, 33, 1), -4, 12)
-    (4, Basis(size=0, cost=0, unknown=0))
+    >>> apply_spot_fill(CostBasis(4, 33, 1), -4, 12)
+    (4, CostBasis(size=0, cost=0, unknown=0))
     """
     if change >= 0:
-        return 0, Basis(basis.size + change - fee, basis.cost + change * px, basis.unknown)
+        return 0, CostBasis(basis.size + change - fee, basis.cost + change * px, basis.unknown)
     sold = -change
     if sold > basis.size:
         _, basis = adjust_balance(basis, sold, tolerance=0)
@@ -140,12 +140,14 @@ def apply_spot_fill(
     return sold * px - cost, left
 
 
-def adjust_balance(basis: Basis, size: int, tolerance: int = 1, unit: int = 1) -> tuple[int, Basis]:
+def adjust_balance(
+    basis: CostBasis, size: int, tolerance: int = 1, unit: int = 1
+) -> tuple[int, CostBasis]:
     """Make a balance equal the recorded size: remove or add tokens that moved without a trade.
 
     Parameters
     ----------
-    basis : Basis
+    basis : CostBasis
         The balance after the fills so far.
     size : int
         The recorded balance (`startPosition` of the next fill), in size units.
@@ -160,54 +162,57 @@ def adjust_balance(basis: Basis, size: int, tolerance: int = 1, unit: int = 1) -
     disposed : int
         The cost of the tokens that left without proceeds, at the average price; 0 if tokens came
         in.
-    basis : Basis
+    basis : CostBasis
         With the recorded size. Tokens that came in are of unknown cost.
 
     Examples
     --------
-    >>> adjust_balance(Basis(100, 500, 0), 80)
-    (100, Basis(size=80, cost=400, unknown=0))
-    >>> adjust_balance(Basis(100, 500, 0), 130)
-    (0, Basis(size=130, cost=500, unknown=30))
-    >>> adjust_balance(Basis(100, 500, 0), 99)
-    (0, Basis(size=99, cost=500, unknown=0))
+    >>> adjust_balance(CostBasis(100, 500, 0), 80)
+    (100, CostBasis(size=80, cost=400, unknown=0))
+    >>> adjust_balance(CostBasis(100, 500, 0), 130)
+    (0, CostBasis(size=130, cost=500, unknown=30))
+    >>> adjust_balance(CostBasis(100, 500, 0), 99)
+    (0, CostBasis(size=99, cost=500, unknown=0))
     """
     gap = size - basis.size
     if not size:
         return basis.cost, FLAT
     if abs(gap) <= tolerance and basis.size:
-        return 0, Basis(size, basis.cost, min(basis.unknown, size))
+        return 0, CostBasis(size, basis.cost, min(basis.unknown, size))
     if gap >= 0:
-        return 0, Basis(size, basis.cost, basis.unknown + gap)
+        return 0, CostBasis(size, basis.cost, basis.unknown + gap)
     return _remove_tokens(basis, -gap, unit)
 
 
 def swap_tokens(
-    sources: Sequence[tuple[Basis, int]], targets: Sequence[tuple[Basis, int]], unit: int = 1
-) -> tuple[list[Basis], list[Basis]]:
+    sources: Sequence[tuple[CostBasis, int]],
+    targets: Sequence[tuple[CostBasis, int]],
+    unit: int = 1,
+) -> tuple[list[CostBasis], list[CostBasis]]:
     """Swap tokens for others without cash, as `Negate Outcome` does; the cost moves along.
 
     Parameters
     ----------
-    sources : sequence of (Basis, int)
+    sources : sequence of (CostBasis, int)
         The balance of each token that leaves, and the size that leaves.
-    targets : sequence of (Basis, int)
+    targets : sequence of (CostBasis, int)
         The balance of each token that comes in, and the size that comes in.
     unit : int, default 1
         As in `apply_spot_fill`.
 
     Returns
     -------
-    sources, targets : list of Basis
+    sources, targets : list of CostBasis
         The balances after the swap, in the same order. The tokens that came in share the cost of
         those that left, in proportion to their sizes. If tokens of unknown cost left, the same
         share of the tokens that came in is of unknown cost.
 
     Examples
     --------
-    >>> swap_tokens([(Basis(20, 60, 0), 10)], [(FLAT, 10), (Basis(5, 2, 0), 10), (FLAT, 10)])[1]
-    [Basis(size=10, cost=10, unknown=0), Basis(size=15, cost=12, unknown=0), \
-Basis(size=10, cost=10, unknown=0)]
+    >>> targets = [(FLAT, 10), (CostBasis(5, 2, 0), 10), (FLAT, 10)]
+    >>> swap_tokens([(CostBasis(20, 60, 0), 10)], targets)[1]
+    [CostBasis(size=10, cost=10, unknown=0), CostBasis(size=15, cost=12, unknown=0), \
+CostBasis(size=10, cost=10, unknown=0)]
     """
     # ASSUMED: A swap of outcome tokens has no closed PnL. The received tokens get the cost of the
     # tokens that they replace, in proportion to their sizes.
@@ -225,11 +230,11 @@ Basis(size=10, cost=10, unknown=0)]
         cost = _cost_share(moved, size, coming, unit) if coming != size else moved
         moved, coming = moved - cost, coming - size
         unknown = size * gone_unknown // gone if gone else size
-        came.append(Basis(basis.size + size, basis.cost + cost, basis.unknown + unknown))
+        came.append(CostBasis(basis.size + size, basis.cost + cost, basis.unknown + unknown))
     return left, came
 
 
-def _remove_tokens(basis: Basis, size: int, unit: int) -> tuple[int, Basis]:
+def _remove_tokens(basis: CostBasis, size: int, unit: int) -> tuple[int, CostBasis]:
     """Remove tokens at average cost; return their cost and the remaining balance."""
     left = basis.size - size
     if not left:
@@ -237,7 +242,7 @@ def _remove_tokens(basis: Basis, size: int, unit: int) -> tuple[int, Basis]:
     cost = min(_cost_share(basis.cost, size, basis.size, unit), basis.cost)
     # Rounded down, so that some of the remaining tokens stay of known cost.
     unknown = basis.unknown * left // basis.size
-    return cost, Basis(left, basis.cost - cost, unknown)
+    return cost, CostBasis(left, basis.cost - cost, unknown)
 
 
 def _cost_share(amount: int, part: int, total: int, unit: int) -> int:

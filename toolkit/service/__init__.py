@@ -5,18 +5,18 @@ The stages of a request, each a function of the stage before: `application` (pat
 `encodings` (compression).
 """
 
-from toolkit.service.api_keys import AcceptedKey, Access, KeysUnreadable, read_keys
+from toolkit.service.api_keys import AcceptedKey, KeyQuotas, KeysUnreadable, read_keys
 from toolkit.service.application import Application
 from toolkit.service.handler_messages import Response
 from toolkit.service.limits import ServiceLimits
-from toolkit.service.live_documents import LiveDocuments, read_present
+from toolkit.service.live_documents import LiveDocuments, read_last_state
 from toolkit.service.mirror import Upstream
 from toolkit.service.store import Store, StoreDamaged, build_store, open_store
 
 __all__ = [
     "AcceptedKey",
-    "Access",
     "Application",
+    "KeyQuotas",
     "KeysUnreadable",
     "LiveDocuments",
     "Response",
@@ -27,5 +27,5 @@ __all__ = [
     "build_store",
     "open_store",
     "read_keys",
-    "read_present",
+    "read_last_state",
 ]

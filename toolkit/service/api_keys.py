@@ -17,7 +17,7 @@ from typing import Final, Literal
 from toolkit.contract.operations import OPERATIONS, CallLimit, Operation
 from toolkit.errors import InvalidKey, RateLimited
 
-__all__ = ["AcceptedKey", "Access", "KeysUnreadable", "read_keys"]
+__all__ = ["AcceptedKey", "KeyQuotas", "KeysUnreadable", "read_keys"]
 
 _MINUTE = 60_000
 _SETTINGS: Final = ("name", "secret", "secret_sha256", "add_ons", "points_per_minute")
@@ -73,12 +73,12 @@ class _Usage:
     """Type of an operation with a call limit -> times of its calls, in milliseconds."""
 
 
-class Access:
+class KeyQuotas:
     """The keys of a service, and the points that they spend in the current minute.
 
     Examples
     --------
-    >>> access = Access([AcceptedKey("mine", "s3cret", points_per_minute=10)])
+    >>> access = KeyQuotas([AcceptedKey("mine", "s3cret", points_per_minute=10)])
     >>> key = access.find_key({"authorization": "Bearer s3cret"})
     >>> access.charge(key, 10, at_ms=0)
     >>> access.charge(key, 10, at_ms=59_000)

@@ -1,7 +1,7 @@
 """The service as a whole: from a request in bytes to a response in bytes.
 
 A socket (`toolkit.service.http`) and a transport in the same process
-(`toolkit.local_service.InProcess`) use the same `Application`. Clocks are arguments.
+(`toolkit.local_service.InProcessTransport`) use the same `Application`. Clocks are arguments.
 """
 
 import json
@@ -17,7 +17,7 @@ from toolkit.contract.requests import check_request, request_points
 from toolkit.errors import BadRequest, NotPermitted, NotReady, ServiceDown, ServiceError
 from toolkit.service.answer_completeness import state_completeness
 from toolkit.service.answers import HANDLERS
-from toolkit.service.api_keys import AcceptedKey, Access
+from toolkit.service.api_keys import AcceptedKey, KeyQuotas
 from toolkit.service.encodings import choose_encoding, compress_response
 from toolkit.service.handler_messages import (
     CheckedRequest,
@@ -51,7 +51,7 @@ class Application:
     ----------
     store : Store
         The store from which requests are answered.
-    access : Access
+    access : KeyQuotas
         The API keys and their points.
     now_ms : callable
         Returns the present of the exchange, in Unix milliseconds.
@@ -68,7 +68,7 @@ class Application:
     """
 
     store: Store
-    access: Access
+    access: KeyQuotas
     now_ms: Callable[[], int]
     at_ms: Callable[[], int]
     inclusive: bool = False

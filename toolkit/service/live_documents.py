@@ -1,6 +1,6 @@
 """The running clock: documents that change after the end of the history.
 
-A simulated exchange goes on from the last state in the store (`read_present`). The documents of
+A simulated exchange goes on from the last state in the store (`read_last_state`). The documents of
 its new states (`LiveDocuments`) replace those of the store.
 """
 
@@ -19,7 +19,13 @@ from toolkit.contract.records import (
     SnapshotMetadata,
     TwapRow,
 )
-from toolkit.contract.source_tables import AccountSnapshot, Auction, Live, Sources, TwapSnapshot
+from toolkit.contract.source_tables import (
+    AccountSnapshot,
+    Auction,
+    LiveTables,
+    Sources,
+    TwapSnapshot,
+)
 from toolkit.service.answer_documents import (
     Document,
     account_value_documents,
@@ -29,7 +35,7 @@ from toolkit.service.answer_documents import (
 )
 from toolkit.service.store import Store
 
-__all__ = ["LiveDocuments", "read_present"]
+__all__ = ["LiveDocuments", "read_last_state"]
 
 
 class LiveDocuments:
@@ -37,11 +43,11 @@ class LiveDocuments:
 
     Parameters
     ----------
-    live : Live
+    live : LiveTables
         Returns the state of the exchange at a time.
     """
 
-    def __init__(self, live: Live) -> None:
+    def __init__(self, live: LiveTables) -> None:
         depth = _Feed(live.depth, depth_documents)
         values = _Feed(live.account_values, account_value_documents)
         twaps = _Feed(live.twaps, twap_documents)
@@ -82,7 +88,7 @@ class _Feed:
         return last[1]
 
 
-def read_present(store: Store) -> Sources:
+def read_last_state(store: Store) -> Sources:
     """Return the depth, the snapshots and the auctions of a store, and no other table.
 
     Raises

@@ -30,7 +30,7 @@ ALL_ACCOUNTS: Final = "all"
 
 
 @dataclass
-class _Loaded:
+class _LoadedFrames:
     """The frames that were fetched for one load of a period."""
 
     number: int
@@ -82,7 +82,7 @@ class WalletExplorer(Explorer[tuple[ExplorerRequest, int], ExplorerView]):
         account = self._account if len(self._users) > 1 else self._user
         controls = [account, self._period, self._refresh, self._coin, self._day]
         super().__init__(controls, self._compute_view)
-        self._loaded = _Loaded(0)
+        self._loaded = _LoadedFrames(0)
         self._load_number = 0  # each account is fetched once for each number
         for control in (self._user, self._period):
             control.observe(self._load_account, "value")
@@ -180,7 +180,7 @@ class WalletExplorer(Explorer[tuple[ExplorerRequest, int], ExplorerView]):
     def _compute_view(self, load: tuple[ExplorerRequest, int]) -> tuple[ExplorerView, str]:
         request, number = load
         if number != self._loaded.number:
-            self._loaded = _Loaded(number)
+            self._loaded = _LoadedFrames(number)
         loaded, now = self._loaded, self._clock()
         if isinstance(request, ComparisonRequest):
             view = comparison_view(request, self._fetch, now, loaded.compared)

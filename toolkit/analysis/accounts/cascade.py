@@ -399,13 +399,13 @@ def _sum_rounds(
     low, high = min(low, final), max(high, final)
     ends = sorted((low / shock, high / shock))
     totals = [
-        (len(found.accounts), *_money(found), found.unpriced) for found in rounds
+        (len(found.accounts), *_round_amounts(found), found.unpriced) for found in rounds
     ] or [(0, 0.0, 0.0, 0.0, 0.0)]  # fmt: skip
     return (shock, final, low, high, final / shock, *ends, len(rounds),
             *(sum(part) for part in zip(*totals, strict=True)))  # fmt: skip
 
 
-def _money(found: _Round) -> tuple[float, float, float]:
+def _round_amounts(found: _Round) -> tuple[float, float, float]:
     """Return the forced notional, the part of the backstop, and the loss beyond the equity."""
     return (
         float(found.notional.sum()),
@@ -417,7 +417,7 @@ def _money(found: _Round) -> tuple[float, float, float]:
 def _list_rounds(shock: float, rounds: list[_Round], rules: _ShockRules) -> _TableRows:
     rows = []
     for number, found in enumerate(rounds, 1):
-        forced, backstop, deficit = _money(found)
+        forced, backstop, deficit = _round_amounts(found)
         flow = float(found.flow[rules.place]) + 0.0
         counts = (len(found.accounts), found.positions)
         rows.append((shock, number, *counts, forced, flow, backstop, deficit, found.move))

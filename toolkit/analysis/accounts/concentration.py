@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 from narwhals.typing import IntoFrameT
 
-from toolkit.analysis.accounts.values import read_values, split_groups, to_engine
+from toolkit.analysis.accounts.values import split_groups, to_engine, values_table
 from toolkit.analysis.common import grouping
 
 SHARES = (0.01, 0.1)
@@ -67,7 +67,7 @@ def concentration(
     if not all(0 < share <= 1 for share in shares):
         raise ValueError(f"shares must be above 0 and at most 1: {list(shares)}")
     keys = grouping.list_keys(by)
-    frame = read_values(snapshot, [key for key in keys if key != "mode"], keys)
+    frame = values_table(snapshot, [key for key in keys if key != "mode"], keys)
     names = {f"top_{100 * share:g}": share for share in shares}
     figures = [
         (*label, *_concentration_figures(group["value"], names))
@@ -122,7 +122,7 @@ def lorenz(snapshot: IntoFrameT, points: int = 101) -> IntoFrameT:
     """
     if points < 2:
         raise ValueError(f"points must be at least 2, not {points}")
-    value = np.sort(read_values(snapshot, [])["value"].to_numpy())
+    value = np.sort(values_table(snapshot, [])["value"].to_numpy())
     value = value[value > 0]
     at = np.linspace(0, 1, points if len(value) else 0)
     cumulative = np.concatenate([[0.0], np.cumsum(value)])

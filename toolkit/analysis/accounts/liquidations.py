@@ -287,20 +287,20 @@ def fills(
         raise ValueError(f"unknown side {wrong[0]!r}; choose one of {', '.join(_SIDES)}")
     once = drop_repeated_rows(fills, "fills")
     frame: frame_access.Frame = nw.from_native(frame_access.normalise_frame(once))
-    have = frame.collect_schema().names()
-    if not {"dir", "liquidated_user", "liquidation_method"} & set(have):
+    column_names = frame.collect_schema().names()
+    if not {"dir", "liquidated_user", "liquidation_method"} & set(column_names):
         frame_access.require_columns(
             frame, ["liquidated_user"], "fills", "Or add dir, which names backstop liquidations"
         )
-    markers = [n for n in ("dir", "liquidated_user", "liquidation_method") if n in have]
+    markers = [n for n in ("dir", "liquidated_user", "liquidation_method") if n in column_names]
     if "dir" in markers and all(frame_access.is_empty_column(frame, name) for name in markers):
         frame_access.require_some_values(frame, "dir", "fills", "says which fills are liquidations")
     frame = frame.with_columns(
-        liquidation_side=nw.when(fill_kinds.is_liquidation(have, account))
+        liquidation_side=nw.when(fill_kinds.is_liquidation(column_names, account))
         .then(nw.lit("liquidated"))
-        .when(fill_kinds.is_auto_deleveraging(have))
+        .when(fill_kinds.is_auto_deleveraging(column_names))
         .then(nw.lit("deleveraged"))
-        .when(fill_kinds.is_liquidation_counterparty(have, account))
+        .when(fill_kinds.is_liquidation_counterparty(column_names, account))
         .then(nw.lit("counterparty"))
         .otherwise(nw.lit(""))
     )

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 from narwhals.typing import IntoFrame, IntoFrameT
 
-from toolkit.analysis.accounts.values import read_values, to_engine
+from toolkit.analysis.accounts.values import to_engine, values_table
 from toolkit.arrays import Ints
 
 EDGES = (0.0, 1e3, 1e4, 1e5, 1e6)
@@ -59,7 +59,7 @@ def migration(start: IntoFrameT, end: IntoFrame, edges: Sequence[float] = EDGES)
         raise ValueError(f"edges must be numbers in ascending order, each once, not {list(edges)}")
     names = [*class_names(edges), "absent", "unknown"]
     before, after = (
-        read_values(snapshot, [], what=what)[["user", "value"]]
+        values_table(snapshot, [], what=what)[["user", "value"]]
         for what, snapshot in (("start", start), ("end", end))
     )
     both = before.merge(after, on="user", how="outer", suffixes=("_from", "_to"), indicator=True)

@@ -73,7 +73,7 @@ def values(snapshot: IntoFrameT, by: str | Iterable[str] | None = None) -> IntoF
     keys = grouping.list_keys(by)
     if wrong := [key for key in keys if key not in ("token", "dex")]:
         raise ValueError(f"by must be token or dex, not {wrong[0]!r}")
-    result = read_values(snapshot, keys)
+    result = values_table(snapshot, keys)
     native: IntoFrameT = to_engine(result, {"snapshot": snapshot}, "accounts.values")
     return native
 
@@ -129,7 +129,7 @@ def leverage(snapshot: IntoFrameT, by: str | Iterable[str] | None = ("mode",)) -
     0  standard        2  2.666667  0.5              2.5
     """
     keys = grouping.list_keys(by)
-    frame = read_values(
+    frame = values_table(
         snapshot, [key for key in keys if key in ("token", "dex")], (*keys, "notional")
     )
     figures = [(*label, *_leverage_figures(group)) for label, group in split_groups(frame, keys)]
@@ -163,7 +163,7 @@ def _leverage_figures(group: pd.DataFrame) -> tuple[Any, ...]:
     )
 
 
-def read_values(
+def values_table(
     snapshot: IntoFrame, split: Sequence[str], wanted: Iterable[str] = (), what: str = "snapshot"
 ) -> pd.DataFrame:
     """Return values as pandas, one row for each account and each of `split`.

@@ -95,8 +95,8 @@ def revenue(
     frame_access.require_values(frame, ("px", "sz"), "fills")
     usd_values.warn_missing_builder_fees(frame, "fills")
     usd_values.warn_missing_tokens(frame, "fills")
-    have = frame.collect_schema().names()
-    frame = grouping.add_groups(frame.with_columns(**earning_columns(have, kind)), keys)
+    column_names = frame.collect_schema().names()
+    frame = grouping.add_groups(frame.with_columns(**earning_columns(column_names, kind)), keys)
     result = _sum_earnings(frame, keys, kind)
     result = result.sort(*keys, nulls_last=True) if keys else result
     return frame_access.result_from_frame(
@@ -111,10 +111,10 @@ def has_builder(builder: str | None) -> nw.Expr:
     return (lower_address("builder") == builder.lower()).fill_null(False)
 
 
-def earning_columns(have: Sequence[str], kind: NumberKind) -> dict[str, nw.Expr]:
+def earning_columns(column_names: Sequence[str], kind: NumberKind) -> dict[str, nw.Expr]:
     """Return what a builder earns on a fill (`_revenue`), and on which volume (`_known`)."""
-    value = usd_values.fees_in_usd(have, kind)["_builder_fee"]
-    lost = usd_values.without_price(have, kind, "builder_fee")
+    value = usd_values.fees_in_usd(column_names, kind)["_builder_fee"]
+    lost = usd_values.without_price(column_names, kind, "builder_fee")
     volume = nw.col("px").cast(nw.Float64()) * nw.col("sz").cast(nw.Float64())
     known = nw.when(lost == 0).then(volume).otherwise(nw.lit(0.0))
     return {"_revenue": value, "unpriced": lost, "volume": volume, "_known": known}
@@ -327,12 +327,12 @@ def _classify_fills(fills: IntoFrame, builder: str, keys: Sequence[str]) -> Fram
     if "user" in keys:
         frame_access.require_some_values(frame, "user", "fills", "says whose each fill is")
     fill_kinds.warn_missing_directions(frame, "fills")
-    have = frame.collect_schema().names()
+    column_names = frame.collect_schema().names()
     is_unrouted = nw.col("builder").is_null()
     is_builder = (lower_address("builder") == builder.lower()).fill_null(False)
-    frame = frame.filter(~fill_kinds.is_conversion(have))
-    forced = fill_kinds.is_forced_close(have) | ~fill_kinds.is_market_trade(have)
-    if "twap_id" in have:
+    frame = frame.filter(~fill_kinds.is_conversion(column_names))
+    forced = fill_kinds.is_forced_close(column_names) | ~fill_kinds.is_market_trade(column_names)
+    if "twap_id" in column_names:
         forced = forced | ~nw.col("twap_id").is_null()
     routes = {
         "routed": is_builder,

@@ -76,10 +76,10 @@ def distinct_rows(frame: pd.DataFrame, keys: Sequence[str], what: str = "rows") 
     ValueError
         As `refuse_batches`.
     """
-    have = [key for key in keys if key in frame.columns]
+    column_names = [key for key in keys if key in frame.columns]
     frame = frame.assign(user=frame["user"].astype("str"))
-    refuse_batches(frame, have, what)
-    return frame.drop_duplicates(have, ignore_index=True)
+    refuse_batches(frame, column_names, what)
+    return frame.drop_duplicates(column_names, ignore_index=True)
 
 
 def refuse_batches(frame: pd.DataFrame, keys: Sequence[str], what: str) -> None:
@@ -151,7 +151,7 @@ def row_users(frame: pd.DataFrame) -> list[str]:
     return frame["user"].tolist() if "user" in frame.columns else [""] * len(frame)
 
 
-def add_amounts(values: Sequence[Amount]) -> Amount:
+def sum_amounts(values: Sequence[Amount]) -> Amount:
     """Return the sum of amounts; None if one of them is None."""
     return None if any(value is None for value in values) else sum(values[1:], values[0])
 
@@ -169,7 +169,7 @@ def _sum_values(frame: pd.DataFrame, moment: int | None, what: str) -> dict[str,
         parts.setdefault(user, []).append(AccountValue(value, mode, ms))
     return {
         user: AccountValue(
-            add_amounts([part.value for part in each]),
+            sum_amounts([part.value for part in each]),
             each[0].mode if each[0].mode is None else int(each[0].mode),
             moment if moment is not None else _latest_time(each),
         )

@@ -82,7 +82,7 @@ def bootstrap_interval(
         return float("nan"), float("nan")
     low, high = np.quantile(kept, [tail, 1 - tail])
     if clusters < _FEW_CLUSTERS:
-        under, over = _student(kept, wide, positive)
+        under, over = _student_interval(kept, wide, positive)
         low, high = min(low, under), max(high, over)
     return float(low), float(high)
 
@@ -97,7 +97,7 @@ def _expanded_tail(clusters: int, level: float) -> tuple[float, float]:
     return float(wide), float(stats.norm.cdf(-wide))
 
 
-def _student(values: Floats, deviations: float, positive: bool) -> tuple[float, float]:
+def _student_interval(values: Floats, deviations: float, positive: bool) -> tuple[float, float]:
     """Return the median minus and plus so many standard deviations; positive stays positive."""
     if not positive or (values <= 0).any():
         middle, reach = float(np.median(values)), deviations * float(values.std())

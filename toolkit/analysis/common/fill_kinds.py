@@ -22,12 +22,12 @@ from toolkit.rules.directions import (
 )
 
 
-def is_conversion(have: Sequence[str]) -> nw.Expr:
+def is_conversion(column_names: Sequence[str]) -> nw.Expr:
     """Return whether a fill converts outcome tokens. Its price is a convention, not a trade."""
-    return _direction().is_in(CONVERSIONS) if "dir" in have else _never(have)
+    return _direction().is_in(CONVERSIONS) if "dir" in column_names else _never(column_names)
 
 
-def is_market_trade(have: Sequence[str]) -> nw.Expr:
+def is_market_trade(column_names: Sequence[str]) -> nw.Expr:
     """Return whether a fill is a trade on the market.
 
     Conversions of outcome tokens, settlements, conversions of dust and the netting of vaults are
@@ -35,41 +35,41 @@ def is_market_trade(have: Sequence[str]) -> nw.Expr:
     Execution quality uses market trades only. Volume and fees (`attribution`, `builders`) exclude
     only conversions, because the others have a real price.
     """
-    return ~(_direction().is_in(NOT_TRADED) if "dir" in have else _never(have))
+    return ~(_direction().is_in(NOT_TRADED) if "dir" in column_names else _never(column_names))
 
 
-def is_auto_deleveraging(have: Sequence[str]) -> nw.Expr:
+def is_auto_deleveraging(column_names: Sequence[str]) -> nw.Expr:
     """Return whether the exchange closed a position against a bankrupt account."""
-    return _direction() == AUTO_DELEVERAGING if "dir" in have else _never(have)
+    return _direction() == AUTO_DELEVERAGING if "dir" in column_names else _never(column_names)
 
 
-def is_liquidation(have: Sequence[str], account: str | None = None) -> nw.Expr:
+def is_liquidation(column_names: Sequence[str], account: str | None = None) -> nw.Expr:
     """Return whether a fill liquidates its own account.
 
-    - ``have``: the columns of the frame
+    - ``column_names``: the columns of the frame
     - ``account``: the account of the fills; by default the column ``user``. Without both, the
       taker of a market liquidation counts as the liquidated account.
 
     Returns: true if ``liquidated_user`` is the account, or if ``dir`` begins with `Liquidated`.
     """
-    own = _is_own_liquidation(have, account)
-    return own | _direction().str.starts_with(LIQUIDATED) if "dir" in have else own
+    own = _is_own_liquidation(column_names, account)
+    return own | _direction().str.starts_with(LIQUIDATED) if "dir" in column_names else own
 
 
-def is_liquidation_counterparty(have: Sequence[str], account: str | None = None) -> nw.Expr:
+def is_liquidation_counterparty(column_names: Sequence[str], account: str | None = None) -> nw.Expr:
     """Return whether a fill is the counterparty of the liquidation of another account.
 
-    - ``have``, ``account``: as `is_liquidation` takes them
+    - ``column_names``, ``account``: as `is_liquidation` takes them
     """
-    return _has_liquidation(have) & ~is_liquidation(have, account)
+    return _has_liquidation(column_names) & ~is_liquidation(column_names, account)
 
 
-def is_forced_close(have: Sequence[str], account: str | None = None) -> nw.Expr:
+def is_forced_close(column_names: Sequence[str], account: str | None = None) -> nw.Expr:
     """Return whether the exchange closed the position: a liquidation, or auto-deleveraging.
 
-    - ``have``, ``account``: as `is_liquidation` takes them
+    - ``column_names``, ``account``: as `is_liquidation` takes them
     """
-    return is_liquidation(have, account) | is_auto_deleveraging(have)
+    return is_liquidation(column_names, account) | is_auto_deleveraging(column_names)
 
 
 def warn_missing_directions(
@@ -98,9 +98,9 @@ def _direction() -> nw.Expr:
     return _text_of("dir")
 
 
-def _never(have: Sequence[str]) -> nw.Expr:
+def _never(column_names: Sequence[str]) -> nw.Expr:
     """Return false for every row; a constant without a column would have only one row."""
-    return nw.col(have[0]).is_null() & nw.lit(False)
+    return nw.col(column_names[0]).is_null() & nw.lit(False)
 
 
 def _text_of(name: str) -> nw.Expr:
@@ -108,11 +108,11 @@ def _text_of(name: str) -> nw.Expr:
     return nw.col(name).cast(nw.String()).fill_null("")
 
 
-def _has_liquidation(have: Sequence[str]) -> nw.Expr:
+def _has_liquidation(column_names: Sequence[str]) -> nw.Expr:
     """Return whether a fill has a liquidation object, with or without the address."""
-    there = _never(have)
+    there = _never(column_names)
     for name in ("liquidated_user", "liquidation_method"):
-        if name in have:
+        if name in column_names:
             there = there | (_text_of(name) != "")
     return there
 
@@ -120,18 +120,20 @@ def _has_liquidation(have: Sequence[str]) -> nw.Expr:
 # ASSUMED: If the `liquidation` object of a fill does not name the liquidated account, or if the
 # account of the fills is not known, the taker of a liquidation by market order counts as the
 # liquidated account.
-def _is_own_liquidation(have: Sequence[str], account: str | None) -> nw.Expr:
-    taker = _never(have)
-    if "crossed" in have:
-        taker = _has_liquidation(have) & nw.col("crossed").cast(nw.Boolean()).fill_null(False)
-        if "liquidation_method" in have:
+def _is_own_liquidation(column_names: Sequence[str], account: str | None) -> nw.Expr:
+    taker = _never(column_names)
+    if "crossed" in column_names:
+        taker = _has_liquidation(column_names) & nw.col("crossed").cast(nw.Boolean()).fill_null(
+            False
+        )
+        if "liquidation_method" in column_names:
             taker = taker & (_text_of("liquidation_method") != "backstop")
-    if "liquidated_user" not in have:
+    if "liquidated_user" not in column_names:
         return taker
     named = _text_of("liquidated_user").str.to_lowercase()
     if account is not None:
         mine = named == account.lower()
-    elif "user" in have:
+    elif "user" in column_names:
         mine = named == _text_of("user").str.to_lowercase()
     else:
         return taker

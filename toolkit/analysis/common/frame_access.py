@@ -114,8 +114,8 @@ def _normalise_pandas(native: pd.DataFrame) -> pd.DataFrame:
 def keep_columns(native: Any, names: Sequence[str]) -> Any:
     """Return a frame with those of the columns that it has."""
     frame: Frame = nw.from_native(native)
-    have = set(frame.collect_schema().names())
-    return nw.to_native(frame.select(name for name in names if name in have))
+    column_names = set(frame.collect_schema().names())
+    return nw.to_native(frame.select(name for name in names if name in column_names))
 
 
 def open_frame(native: Any, what: str, kind: NumberKind | None = None) -> Frame:
@@ -187,8 +187,8 @@ def pandas_columns(
     native = normalise_frame(native)
     frame: Frame = nw.from_native(native)
     require_columns(frame, needed, what)
-    have = frame.collect_schema().names()
-    kept = [name for name in dict.fromkeys((*needed, *optional)) if name in have]
+    column_names = frame.collect_schema().names()
+    kept = [name for name in dict.fromkeys((*needed, *optional)) if name in column_names]
     present = [name for name in dict.fromkeys(amounts) if name in kept]
     if isinstance(native, pd.DataFrame):
         # A column that is entirely None has the dtype object.
@@ -279,17 +279,18 @@ def flag(condition: nw.Expr) -> nw.Expr:
 
 def require_columns(frame: Frame, names: Iterable[str], what: str, hint: str = "") -> None:
     """Raise `MissingColumns` if the frame lacks one of the columns; the message names them all."""
-    have, names = frame.collect_schema().names(), list(names)
-    missing = [name for name in names if name not in have]
+    column_names, names = frame.collect_schema().names(), list(names)
+    missing = [name for name in names if name not in column_names]
     if missing:
         is_other_frame = len(missing) > 1 and len(missing) > len(names) / 2
         if is_other_frame and what in _FETCH_FUNCTIONS and not hint:
             hint = f"Fetch {what} with {_FETCH_FUNCTIONS[what]}"
         tail = f". {hint}" if hint else ""
-        have = [name for name in have if not name.startswith("_")]  # helpers add such columns
+        # Names that begin with an underscore are columns that helpers add.
+        shown = [name for name in column_names if not name.startswith("_")]
         raise MissingColumns(
             f"{what}: the frame lacks the column{'s' * (len(missing) > 1)} {', '.join(missing)}. "
-            f"It has {', '.join(have) or 'no columns'}{tail}"
+            f"It has {', '.join(shown) or 'no columns'}{tail}"
         )
 
 
@@ -393,9 +394,9 @@ def missing_literal(kind: NumberKind) -> nw.Expr:
     return nw.lit(None).cast(number_type(kind))
 
 
-def column_or_zero(name: str, have: Sequence[str], kind: NumberKind) -> nw.Expr:
+def column_or_zero(name: str, column_names: Sequence[str], kind: NumberKind) -> nw.Expr:
     """Return a number column with 0 for null and NaN; 0 if the frame has no such column."""
-    if name not in have:
+    if name not in column_names:
         return zero_literal(kind)
     column = nw.col(name)
     if kind == "exact":

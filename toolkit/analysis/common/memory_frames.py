@@ -126,7 +126,7 @@ def series_ms(time: nw.Series[Any]) -> list[int]:
     return made
 
 
-def time_column(ms: Sequence[int | None]) -> pa.Array:
+def utc_times(ms: Sequence[int | None]) -> pa.Array:
     """Return milliseconds as a column of UTC times; None is missing."""
     return pa.array(ms, type=pa.int64()).cast(TIME)
 

@@ -157,12 +157,16 @@ def drop_repeated_rows(native: Native, record: str, what: str = "") -> Native:
 def _identity_columns(identity: RowIdentity, frame: frame_access.Frame) -> list[str]:
     """Return the columns that identify rows of a frame; none if rows have no identity."""
     schema = frame.collect_schema()
-    have = schema.names()
-    if any(name not in have for name in identity.needed):
+    column_names = schema.names()
+    if any(name not in column_names for name in identity.needed):
         return []
     if not identity.in_full:
-        return [*identity.needed, *(name for name in identity.also if name in have)]
-    return [name for name in have if not schema[name].is_nested() and schema[name] != nw.Object()]
+        return [*identity.needed, *(name for name in identity.also if name in column_names)]
+    return [
+        name
+        for name in column_names
+        if not schema[name].is_nested() and schema[name] != nw.Object()
+    ]
 
 
 def _pandas_distinct(

@@ -77,14 +77,14 @@ def warn_missing_tokens(frame: Frame, what: str) -> None:
         )
 
 
-def fees_in_usd(have: Sequence[str], kind: NumberKind) -> dict[str, nw.Expr]:
+def fees_in_usd(column_names: Sequence[str], kind: NumberKind) -> dict[str, nw.Expr]:
     """Return fee, builder fee and deployer fee in USD; 0 if the token has no price here.
 
     Collateral and quote tokens count at par.
     """
     names = ("fee", "builder_fee", "deployer_fee")
-    fees = {f"_{name}": frame_access.column_or_zero(name, have, kind) for name in names}
-    if "fee_token" not in have:
+    fees = {f"_{name}": frame_access.column_or_zero(name, column_names, kind) for name in names}
+    if "fee_token" not in column_names:
         return fees
     bought = is_in_bought_token()
     counted = is_cash() | is_at_par()
@@ -157,12 +157,12 @@ def warn_missing_builder_fees(frame: Frame, what: str) -> None:
         )
 
 
-def without_price(have: Sequence[str], kind: NumberKind, name: str = "fee") -> nw.Expr:
+def without_price(column_names: Sequence[str], kind: NumberKind, name: str = "fee") -> nw.Expr:
     """Return 1 if the fee `name` is in a token that has no price here, else 0."""
-    if "fee_token" not in have:
+    if "fee_token" not in column_names:
         return nw.lit(0)
     lost = ~(is_cash() | is_in_bought_token() | is_at_par()) & (
-        frame_access.column_or_zero(name, have, kind) != 0
+        frame_access.column_or_zero(name, column_names, kind) != 0
     )
     return nw.when(lost).then(nw.lit(1)).otherwise(nw.lit(0))
 

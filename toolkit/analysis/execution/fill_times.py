@@ -14,7 +14,7 @@ from narwhals.typing import IntoFrame
 from toolkit.analysis.common import frame_access, grouping, markets, timestamps
 from toolkit.analysis.common.estimate import Estimate, check_level
 from toolkit.analysis.common.provenance import result_provenance
-from toolkit.analysis.execution.orders import events_in_order
+from toolkit.analysis.execution.orders import sort_events
 from toolkit.arrays import Floats
 from toolkit.errors import MissingDirections, warn_caller
 from toolkit.installation import explain_missing
@@ -185,7 +185,7 @@ def _read_orders(orders: IntoFrame, keys: list[str]) -> pd.DataFrame:
     own += ["coin"] if "dex" in keys else []
     amounts = ("limit_px", "orig_sz") if "size" in keys else ()
     optional = ("user", "order_type", "tif", "is_trigger")
-    rows = events_in_order(orders, ("timestamp", *own), optional, amounts)
+    rows = sort_events(orders, ("timestamp", *own), optional, amounts)
     frame = nw.from_native(rows, eager_only=True)
     frame_access.require_some_values(
         frame, "timestamp", "orders", "says when each order was placed"

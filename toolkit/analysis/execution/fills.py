@@ -102,7 +102,7 @@ def fill_quality(
     0     taker             -2.0           -100.0      1.0
     """
     keys = grouping.list_keys(by, _QUALITY)
-    rows = read_fills(fills, keys)
+    rows = read_market_trades(fills, keys)
     marks = read_marks(fills, prices, price, rows, max_age)
     age_ms = span_ms(max_age, "max_age")
     rows["_px"], rows["_age"] = prices_before(rows, marks, age_ms)
@@ -131,7 +131,7 @@ def _quality_figures(rows: pd.DataFrame) -> tuple[Any, ...]:
     )
 
 
-def read_fills(fills: IntoFrame, keys: Iterable[str]) -> pd.DataFrame:
+def read_market_trades(fills: IntoFrame, keys: Iterable[str]) -> pd.DataFrame:
     """Return the fills that are trades, with the columns to group by, `_ms`, `_sign`, `_usd`.
 
     The notes of `fill_quality` list the fills that are not trades.

@@ -16,7 +16,7 @@ from toolkit.analysis.execution.fills import (
     group_fills,
     key_types,
     prices_after,
-    read_fills,
+    read_market_trades,
     read_marks,
 )
 from toolkit.analysis.execution.prices import list_spans, span_ms
@@ -180,8 +180,8 @@ def markout(
 
 
 def read_clusters(fills: IntoFrame, keys: list[str], cluster: str) -> pd.DataFrame:
-    """Return the fills as `read_fills` does, with the number of each fill's cluster."""
-    rows = read_fills(fills, list(dict.fromkeys([*keys, cluster])))
+    """Return the fills as `read_market_trades` does, with the number of each fill's cluster."""
+    rows = read_market_trades(fills, list(dict.fromkeys([*keys, cluster])))
     names = rows[cluster]
     return rows.assign(_cluster=pd.factorize(names, sort=True)[0].astype("int64"))
 

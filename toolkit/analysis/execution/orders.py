@@ -291,18 +291,18 @@ def read_events(
     else:
         frame = nw.from_native(frame_access.normalise_frame(orders))
     frame_access.require_columns(frame, wanted, "orders")
-    have = frame.collect_schema().names()
-    extra = [name for name in ("tx_index", *optional) if name in have]
+    column_names = frame.collect_schema().names()
+    extra = [name for name in ("tx_index", *optional) if name in column_names]
     frame = frame.select(*dict.fromkeys((*wanted, *amounts, *extra)))
     frame = grouping.add_ms(frame, "status_timestamp")
     tx = nw.col("tx_index").fill_null(0) if "tx_index" in extra else nw.lit(0)
     frame = frame.with_columns(_tx=tx.cast(nw.Int64()), _group=_status_group())
-    frame = frame.with_columns(_stage=_stage())
+    frame = frame.with_columns(_stage=_order_stage())
     unique: Frame = frame.unique(["oid", "status", "_ms", "_tx"], keep="any")
     return unique
 
 
-def events_in_order(
+def sort_events(
     orders: IntoFrame,
     needed: Sequence[str],
     optional: Iterable[str] = (),
@@ -313,8 +313,8 @@ def events_in_order(
     The columns of `needed` and `amounts` must exist; those of `optional` are kept if they exist.
     """
     frame = read_events(orders, needed, amounts, optional)
-    have = frame.collect_schema().names()
-    kept = (name for name in optional if name in have)
+    column_names = frame.collect_schema().names()
+    kept = (name for name in optional if name in column_names)
     names = tuple(
         dict.fromkeys((*EVENT, *needed, *amounts, *kept, "_ms", "_tx", "_stage", "_group"))
     )
@@ -351,7 +351,7 @@ def _states_of(name: str) -> list[str]:
     return [state for state, its in STATES.items() if its == name]
 
 
-def _stage() -> nw.Expr:
+def _order_stage() -> nw.Expr:
     """Return the stage of an order's life: 0 placed, 1 in progress, 2 ended."""
     fresh = nw.col("status") == "open"
     on_the_way = nw.col("_group").is_in(["active", "unknown"])

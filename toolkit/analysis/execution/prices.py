@@ -56,14 +56,14 @@ def read_prices(prices: IntoFrame, price: str | None = None, what: str = "prices
     """
     import narwhals as nw
 
-    have = nw.from_native(prices).collect_schema().names()
-    source = price or next((name for name in SOURCES if name in have), SOURCES[0])
-    coin = next((name for name in _COINS if name in have), _COINS[0])
-    time = next((name for name in _TIMES if name in have), _TIMES[0])
-    if time not in have:
+    column_names = nw.from_native(prices).collect_schema().names()
+    source = price or next((name for name in SOURCES if name in column_names), SOURCES[0])
+    coin = next((name for name in _COINS if name in column_names), _COINS[0])
+    time = next((name for name in _TIMES if name in column_names), _TIMES[0])
+    if time not in column_names:
         raise MissingColumns(
-            f"{what}: the column time is missing. The frame has {', '.join(have)}. Add the time of "
-            "each batch: "
+            f"{what}: the column time is missing. The frame has {', '.join(column_names)}. "
+            "Add the time of each batch: "
             'frame.assign(time=pd.Timestamp(tk.provenance(frame)["asked_at"]))'
         )
     rows = frame_access.pandas_columns(prices, what, (coin, time, source), ("sz",), (source, "sz"))

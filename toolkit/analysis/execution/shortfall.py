@@ -13,7 +13,7 @@ from toolkit.analysis.common.bootstrap import DRAWS, bootstrap_interval, bootstr
 from toolkit.analysis.common.estimate import Estimate, check_level
 from toolkit.analysis.common.provenance import result_provenance
 from toolkit.analysis.common.repeated_rows import drop_repeated_rows
-from toolkit.analysis.execution.orders import events_in_order
+from toolkit.analysis.execution.orders import sort_events
 from toolkit.analysis.execution.prices import PriceHistory, read_prices, span_ms
 from toolkit.analysis.execution.tape import check_prices
 from toolkit.arrays import Floats
@@ -207,7 +207,7 @@ def _read_parents(orders: IntoFrame) -> tuple[pd.DataFrame, float]:
     """Return one row per order that reached the market, and the time of the last event."""
     needed = ("coin", "side", "timestamp", "orig_sz")
     optional = ("order_type", "is_trigger", "sz")
-    events = events_in_order(orders, needed, optional, ("orig_sz",))
+    events = sort_events(orders, needed, optional, ("orig_sz",))
     fired = events["ms"].where(events["status"] == "triggered").groupby(events["oid"]).min()
     first, last = (events.groupby("oid").nth(place).set_index("oid") for place in (0, -1))
     trigger = first.get("is_trigger", pd.Series(False, first.index)).astype("boolean").fillna(False)
@@ -233,9 +233,9 @@ def _read_executions(fills: IntoFrame) -> pd.DataFrame:
     amounts = ("px", "sz", "fee")
     frame = frame_access.open_as_floats(fills, "fills", amounts)
     frame_access.require_columns(frame, ("oid", "coin", "side", "time", "crossed"), "fills")
-    have = frame.collect_schema().names()
+    column_names = frame.collect_schema().names()
     usd_values.warn_missing_tokens(frame, "fills")
-    paid = usd_values.fees_in_usd(have, "float")["_fee"]
+    paid = usd_values.fees_in_usd(column_names, "float")["_fee"]
     frame = frame.with_columns(_paid=nw.when(~nw.col("fee").is_null()).then(paid))
     kept = ("oid", "coin", "px", "sz", "side", "time", "crossed", "_paid")
     rows = frame_access.pandas_columns(nw.to_native(frame), "fills", kept, ("twap_id",))

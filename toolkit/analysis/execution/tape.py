@@ -87,10 +87,12 @@ def read_trades(fills: IntoFrame, what: str) -> pd.DataFrame:
     fills = drop_repeated_rows(fills, "fills", what)
     rows = frame_access.pandas_columns(fills, what, NEEDED, _OPTIONAL, ("px", "sz"))
     frame = nw.from_native(rows, eager_only=True)
-    have = frame.columns
+    column_names = frame.columns
     frame_access.require_some_values(frame, "crossed", what, "says which side was the taker")
     fill_kinds.warn_missing_directions(frame, what)
-    rows = frame.filter(fill_kinds.is_market_trade(have) & ~_is_off_book(have)).to_native()
+    rows = frame.filter(
+        fill_kinds.is_market_trade(column_names) & ~_is_off_book(column_names)
+    ).to_native()
     taker = rows["crossed"].astype("boolean")
     rows = rows.assign(ms=timestamps.ms_from_times(rows["time"]), usd=rows["px"] * rows["sz"])
     rows = rows[taker.notna() & rows["usd"].notna() & rows["ms"].notna() & (rows["px"] > 0)]
@@ -114,13 +116,13 @@ def read_trades(fills: IntoFrame, what: str) -> pd.DataFrame:
     return trades.drop(columns=["low", "high", "taken"])
 
 
-def _is_off_book(have: Sequence[str]) -> nw.Expr:
+def _is_off_book(column_names: Sequence[str]) -> nw.Expr:
     """Return whether the exchange set the price: a backstop liquidation, auto-deleveraging."""
-    off = nw.col(have[0]).is_null() & nw.lit(False)
-    if "dir" in have:
+    off = nw.col(column_names[0]).is_null() & nw.lit(False)
+    if "dir" in column_names:
         word = nw.col("dir").cast(nw.String()).fill_null("")
         off = off | word.str.starts_with(LIQUIDATED) | (word == AUTO_DELEVERAGING)
-    if "liquidation_method" in have:
+    if "liquidation_method" in column_names:
         method = nw.col("liquidation_method").cast(nw.String()).fill_null("")
         off = off | (method == "backstop")
     return off

@@ -11,7 +11,7 @@ from narwhals.typing import IntoFrame
 from toolkit.analysis.common import frame_access, grouping
 from toolkit.analysis.common.estimate import check_level
 from toolkit.analysis.common.provenance import result_provenance
-from toolkit.analysis.execution.orders import events_in_order
+from toolkit.analysis.execution.orders import sort_events
 from toolkit.arrays import Floats
 from toolkit.installation import explain_missing
 from toolkit.times import SECOND
@@ -68,7 +68,7 @@ def trigger_delay(
     """
     check_level(level)
     keys = grouping.list_keys(by, ("oid", "status", "status_timestamp", "timestamp", "is_trigger"))
-    rows = events_in_order(orders, ("timestamp", "is_trigger", *keys))
+    rows = sort_events(orders, ("timestamp", "is_trigger", *keys))
     frame = nw.from_native(rows, eager_only=True)
     frame_access.require_some_values(
         frame, "is_trigger", "orders", "says which orders wait for a price"

@@ -23,19 +23,19 @@ EIGHT_HOURS: Final = 8
 _HOURLY_FROM: Final = int(datetime(2024, 1, 1, tzinfo=UTC).timestamp() * 1000)
 
 
-def sample_count(have: Sequence[str]) -> nw.Expr:
+def sample_count(column_names: Sequence[str]) -> nw.Expr:
     """Return how many payments each row sums, as a float: 1 if the row has no count."""
-    if SAMPLES not in have:
-        return nw.col(have[0]).is_null().cast(nw.Float64()) * 0.0 + 1.0
+    if SAMPLES not in column_names:
+        return nw.col(column_names[0]).is_null().cast(nw.Float64()) * 0.0 + 1.0
     count = nw.col(SAMPLES).cast(nw.Float64())
     return nw.when(count >= 1).then(count).otherwise(nw.lit(1.0))
 
 
 # ASSUMED: If a funding row from before 2024 sums several payments, each payment is for eight hours,
 # the same as in the recorded rows of 2023.
-def span_hours(have: Sequence[str]) -> nw.Expr:
+def span_hours(column_names: Sequence[str]) -> nw.Expr:
     """Return how many hours each row is for; the frame has its time in milliseconds as `_ms`."""
-    count = sample_count(have)
+    count = sample_count(column_names)
     is_old = (nw.col("_ms") < _HOURLY_FROM) & (count > 1)
     return nw.when(is_old).then(count * EIGHT_HOURS).otherwise(count)
 

@@ -169,7 +169,7 @@ def accrual(
     table = rows.select(*keys).to_arrow() if keys else pa.table({})
     table_columns = {
         **{name: table[name] for name in table.column_names},
-        "time": memory_frames.time_column(memory_frames.series_ms(rows[step])),
+        "time": memory_frames.utc_times(memory_frames.series_ms(rows[step])),
         "usdc": memory_frames.number_column(whole, decimals, kind),
         "payments": pa.array(rows["payments"].to_list(), type=pa.int64()),
         "total": memory_frames.number_column(totals, decimals, kind),

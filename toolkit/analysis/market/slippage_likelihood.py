@@ -39,7 +39,7 @@ class BoundedCosts:
 
 def maximise_likelihood(rows: BoundedCosts) -> Floats | None:
     """Return (log a, k, log sigma) of the highest likelihood; None if the search finds none."""
-    theta = _search(_start(rows), rows, free=3)
+    theta = _search(_start_values(rows), rows, free=3)
     if theta is None or theta[2] > _FLATTEST:
         return theta
     # Rows that all lie on the curve push sigma to the end of its range. Search a and k there.
@@ -119,7 +119,7 @@ def _clip_to_range(theta: Floats) -> Floats:
     return np.asarray(np.clip(theta, low, high))
 
 
-def _start(rows: BoundedCosts) -> Floats:
+def _start_values(rows: BoundedCosts) -> Floats:
     """Return a start value: a line through the logarithms of the cost above the spread."""
     known = np.isfinite(rows.low) & np.isfinite(rows.high)
     middle = np.exp((rows.low[known] + rows.high[known]) / 2)

@@ -32,7 +32,7 @@ class Figure(NamedTuple):
     """How the interval is computed; "fact" if the figure is no estimate."""
 
 
-class Sampling(NamedTuple):
+class IntervalSettings(NamedTuple):
     """How intervals are computed."""
 
     level: float
@@ -40,7 +40,7 @@ class Sampling(NamedTuple):
     seed: int
 
 
-def fact(name: str, value: float, n: int, unit: str) -> Figure:
+def plain_figure(name: str, value: float, n: int, unit: str) -> Figure:
     """Return a figure that describes what happened, without an interval."""
     return Figure(name, float(value), NAN, NAN, n, unit, "fact")
 
@@ -123,7 +123,7 @@ def long_run_error(influence: Floats) -> float:
     return sqrt(max(variance, 0.0) / n / (n - 1))
 
 
-def reach_of(error: float, n: int, level: float) -> float:
+def interval_half_width(error: float, n: int, level: float) -> float:
     """Return half the length of Student's interval with a standard error; NaN for n below 2."""
     with explain_missing("analysis"):
         from scipy import stats
@@ -141,7 +141,7 @@ def annual_return_figure(returns: Floats, periods: float, level: float) -> Figur
     low = high = NAN
     if (returns > -1).all():
         logs = np.log1p(returns)
-        reach = reach_of(long_run_error(logs), n, level)
+        reach = interval_half_width(long_run_error(logs), n, level)
         low, high = (_exp(periods * (float(logs.mean()) + side * reach)) - 1 for side in (-1, 1))
     return Figure("annual_return", value, low, high, n, "share", "Newey-West")
 
@@ -153,7 +153,7 @@ def volatility_figure(returns: Floats, periods: float, level: float) -> Figure:
     if not value > 0:
         return Figure("volatility", value, NAN, NAN, n, "share", "Newey-West")
     squares = np.square(returns - returns.mean())
-    factor = _exp(reach_of(long_run_error(squares / squares.mean() / 2), n, level))
+    factor = _exp(interval_half_width(long_run_error(squares / squares.mean() / 2), n, level))
     return Figure("volatility", value, value / factor, value * factor, n, "share", "Newey-West")
 
 
@@ -163,7 +163,7 @@ def sharpe_figure(returns: Floats, periods: float, level: float) -> Figure:
     ratio = float(sharpe_ratio(returns)) if n > 1 else NAN
     with np.errstate(divide="ignore", invalid="ignore"):
         z = (returns - returns.mean()) / returns.std()
-        reach = reach_of(long_run_error(z - ratio / 2 * (z**2 - 1)), n, level)
+        reach = interval_half_width(long_run_error(z - ratio / 2 * (z**2 - 1)), n, level)
     return _scaled("sharpe", ratio, reach, sqrt(periods), n)
 
 
@@ -176,7 +176,7 @@ def sortino_figure(returns: Floats, periods: float, level: float) -> Figure:
         return Figure("sortino", NAN, NAN, NAN, n, "ratio", "Newey-West")
     ratio = float(returns.mean()) / down
     influence = returns / down - ratio / 2 * (squares / down**2 - 1)
-    reach = reach_of(long_run_error(influence), n, level)
+    reach = interval_half_width(long_run_error(influence), n, level)
     return _scaled("sortino", ratio, reach, sqrt(periods), n)
 
 
@@ -207,7 +207,7 @@ def value_at_risk_figure(returns: Floats, level: float, share: float = 0.05) -> 
 
 
 def expected_shortfall_figure(
-    returns: Floats, how: Sampling, block: int, share: float = 0.05
+    returns: Floats, how: IntervalSettings, block: int, share: float = 0.05
 ) -> Figure:
     """Return the mean of the worst returns, the ``floor((n - 1) * share) + 1`` lowest ones.
 
@@ -227,7 +227,7 @@ def expected_shortfall_figure(
 
 
 def resample_figure(
-    name: str, unit: str, values: Floats, figure: Callable[[Floats], Floats], how: Sampling,
+    name: str, unit: str, values: Floats, figure: Callable[[Floats], Floats], how: IntervalSettings,
     *, block: int = 1, positive: bool = False,
 ) -> Figure:  # fmt: skip
     """Return a figure of a series with its bootstrap interval.

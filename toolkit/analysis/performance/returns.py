@@ -276,7 +276,7 @@ def _result_table(parts: Mapping[str, Sequence[_ReturnPeriod]], named: bool) -> 
     return pa.table(
         {
             **users,
-            "time": memory_frames.time_column([p.ms for _, p in rows]),
+            "time": memory_frames.utc_times([p.ms for _, p in rows]),
             **{name: pa.array(each, type=pa.float64()) for name, each in numbers.items()},
         }
     )

@@ -13,12 +13,12 @@ from toolkit.analysis.common.repeated_rows import drop_repeated_rows
 from toolkit.analysis.performance.ratios import (
     NAN,
     Figure,
-    Sampling,
+    IntervalSettings,
     annual_return_figure,
     chain_returns,
     deepest_drawdown,
     expected_shortfall_figure,
-    fact,
+    plain_figure,
     probabilistic_sharpe,
     share_figure,
     sharpe_error,
@@ -160,7 +160,7 @@ def sheet(
     >>> figures.loc[["total_return", "max_drawdown", "sharpe"], "value"].round(4).tolist()
     [0.0401, -0.01, 10.4642]
     """
-    how = Sampling(check_level(level), check_count(draws, "draws"), seed)
+    how = IntervalSettings(check_level(level), check_count(draws, "draws"), seed)
     if by not in (None, "month"):
         raise ValueError(f"by must be 'month' or None, not {by!r}")
     returns = drop_repeated_rows(returns, "returns")
@@ -207,41 +207,41 @@ def _select(rows: pd.DataFrame, named: dict[str, object]) -> pd.DataFrame:
 
 
 def _return_figures(
-    rows: pd.DataFrame, periods: float, risk_free: float, how: Sampling
+    rows: pd.DataFrame, periods: float, risk_free: float, how: IntervalSettings
 ) -> list[Figure]:
     known = rows.sort_values("time")
     known = known[known["return_"].notna()]
     values = known["return_"].to_numpy(np.float64)
     n = len(values)
     if not n:
-        return [fact("total_return", NAN, 0, "share")]
+        return [plain_figure("total_return", NAN, 0, "share")]
     above = values - risk_free / periods
     block = max(1, round(n ** (1 / 3)))
     fall, longest = deepest_drawdown(values)
     yearly = annual_return_figure(values, periods, how.level)
     figures = [
-        fact("total_return", chain_returns(values)[-1] - 1, n, "share"),
-        fact("money_weighted_return", _money_weighted(known), n, "share"),
+        plain_figure("total_return", chain_returns(values)[-1] - 1, n, "share"),
+        plain_figure("money_weighted_return", _money_weighted(known), n, "share"),
         yearly,
         volatility_figure(values, periods, how.level),
         sharpe_figure(above, periods, how.level),
-        fact("sharpe_error", sharpe_error(above) * sqrt(periods), n, "ratio"),
-        fact("probabilistic_sharpe", probabilistic_sharpe(above), n, "share"),
+        plain_figure("sharpe_error", sharpe_error(above) * sqrt(periods), n, "ratio"),
+        plain_figure("probabilistic_sharpe", probabilistic_sharpe(above), n, "share"),
         sortino_figure(above, periods, how.level),
-        fact("max_drawdown", fall, n, "share"),
-        fact("drawdown_periods", longest, n, "periods"),
-        fact("calmar", yearly.value / -fall if fall else NAN, n, "ratio"),
+        plain_figure("max_drawdown", fall, n, "share"),
+        plain_figure("drawdown_periods", longest, n, "periods"),
+        plain_figure("calmar", yearly.value / -fall if fall else NAN, n, "ratio"),
         value_at_risk_figure(values, how.level),
         expected_shortfall_figure(values, how, block),
-        fact("best", values.max(), n, "share"),
-        fact("worst", values.min(), n, "share"),
+        plain_figure("best", values.max(), n, "share"),
+        plain_figure("worst", values.min(), n, "share"),
         share_figure("positive", int((values > 0).sum()), n, how.level),
     ]
     if "leverage" in rows.columns and rows["leverage"].notna().any():
         used = rows["leverage"].dropna()
         figures += [
-            fact("leverage", _mean_leverage(rows.loc[used.index]), len(used), "ratio"),
-            fact("max_leverage", used.max(), len(used), "ratio"),
+            plain_figure("leverage", _mean_leverage(rows.loc[used.index]), len(used), "ratio"),
+            plain_figure("max_leverage", used.max(), len(used), "ratio"),
         ]
     return figures
 
@@ -288,8 +288,8 @@ def _money_weighted(rows: pd.DataFrame) -> float:
 def _cost_figures(costs: pd.DataFrame, returns: pd.DataFrame) -> list[Figure]:
     n, volume, fees = len(costs), float(costs["volume"].sum()), float(costs["fees"].sum())
     figures = [
-        fact("volume", volume, n, "USD"),
-        fact("fee_bps", 1e4 * fees / volume if volume else NAN, n, "bps"),
+        plain_figure("volume", volume, n, "USD"),
+        plain_figure("fee_bps", 1e4 * fees / volume if volume else NAN, n, "bps"),
     ]
     if "capital" not in returns.columns or returns["capital"].isna().all():
         return figures
@@ -297,10 +297,10 @@ def _cost_figures(costs: pd.DataFrame, returns: pd.DataFrame) -> list[Figure]:
     capital = float(returns["capital"].mean())
     yearly = 1 / (capital * years) if capital > 0 else NAN
     figures += [
-        fact("turnover", volume * yearly, n, "per year"),
-        fact("fee_drag", 1e4 * fees * yearly, n, "bps"),
+        plain_figure("turnover", volume * yearly, n, "per year"),
+        plain_figure("fee_drag", 1e4 * fees * yearly, n, "bps"),
     ]
     if "funding" in costs.columns and costs["funding"].notna().any():
         paid = -float(costs["funding"].sum())
-        figures.append(fact("funding_drag", 1e4 * paid * yearly, n, "bps"))
+        figures.append(plain_figure("funding_drag", 1e4 * paid * yearly, n, "bps"))
     return figures

@@ -95,7 +95,7 @@ def _key_column(key: str, values: Sequence[object]) -> pa.Array:
     """Return the column of a key, which has the same type if it is empty."""
     if key == "month":
         stamps = [cast("pd.Timestamp", value) for value in values]
-        return memory_frames.time_column([int(stamp.timestamp() * 1000) for stamp in stamps])
+        return memory_frames.utc_times([int(stamp.timestamp() * 1000) for stamp in stamps])
     if key in ("hour", "forced"):
         return pa.array(values, type=pa.int64() if key == "hour" else pa.bool_())
     return memory_frames.text_column([str(value) for value in values])

@@ -11,10 +11,10 @@ from toolkit.analysis.common.estimate import check_count, check_level
 from toolkit.analysis.performance.ratios import (
     NAN,
     Figure,
-    Sampling,
-    fact,
+    IntervalSettings,
     mean_figure,
     median_figure,
+    plain_figure,
     resample_figure,
     share_figure,
 )
@@ -106,7 +106,7 @@ def trip_sheet(
     >>> figures[["win_rate", "payoff_ratio", "profit_factor", "expectancy"]].round(2).tolist()
     [0.5, 2.33, 2.33, 1.0]
     """
-    how = Sampling(check_level(level), check_count(draws, "draws"), seed)
+    how = IntervalSettings(check_level(level), check_count(draws, "draws"), seed)
     wanted = [] if by is None else [by] if isinstance(by, str) else list(by)
     if wrong := [name for name in wanted if name not in _TRIP_GROUPS]:
         raise ValueError(f"by must be among {', '.join(_TRIP_GROUPS)}, not {wrong[0]!r}")
@@ -127,12 +127,15 @@ def trip_sheet(
     return result
 
 
-def trip_figures(trips: pd.DataFrame, how: Sampling) -> list[Figure]:
+def trip_figures(trips: pd.DataFrame, how: IntervalSettings) -> list[Figure]:
     """Return the figures of the complete trips of one group."""
     net = trips["net"].to_numpy(np.float64)
     wins, losses = net[net > 0], net[net < 0]
     n = len(net)
-    figures = [fact("trips", n, n, "count"), share_figure("win_rate", len(wins), n, how.level)]
+    figures = [
+        plain_figure("trips", n, n, "count"),
+        share_figure("win_rate", len(wins), n, how.level),
+    ]
     both = len(wins) and len(losses)
     payoff = _payoff if both else lambda each: np.full(each.shape[:-1], NAN)
     factor = _profit_factor if both else payoff
@@ -144,8 +147,8 @@ def trip_figures(trips: pd.DataFrame, how: Sampling) -> list[Figure]:
             "median_hours", trips["duration_hours"].dropna().to_numpy(np.float64), "hours",
             how.level,
         ),
-        fact("best_trip", net.max() if n else NAN, n, "USD"),
-        fact("worst_trip", net.min() if n else NAN, n, "USD"),
+        plain_figure("best_trip", net.max() if n else NAN, n, "USD"),
+        plain_figure("worst_trip", net.min() if n else NAN, n, "USD"),
     ]  # fmt: skip
     return figures
 

@@ -32,7 +32,7 @@ from toolkit.analysis.pnl.fill_coverage import (
     mark_inside,
     rows_inside,
 )
-from toolkit.analysis.pnl.funding_hours import position_hours
+from toolkit.analysis.pnl.funding_hours import count_position_hours
 from toolkit.times import Time
 
 RESULT = ("fills", "volume", *MONEY, *GAPS, "covers")
@@ -260,7 +260,7 @@ def compute_attribution(
         row_owners.check_owner(payment_rows, traders, "funding")
         marked = mark_inside(funding, fills, time)
         payments = sources.measure_funding(marked, keys, kind, owners, rates)
-        hours = position_hours(fills, rows_inside(marked), keys, owners.names)
+        hours = count_position_hours(fills, rows_inside(marked), keys, owners.names)
         parts.append(sum_groups(payments, keys, kind))
     if covers.get("ledger") == "ledger":
         fetched_for = _ledger_owner(ledger, owners) if account is None else account

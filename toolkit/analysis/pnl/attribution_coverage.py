@@ -29,7 +29,7 @@ def mark_uncovered(
 ) -> Frame:
     """Return the sums with missing values for what is not covered, and with `covers`.
 
-    `hours` is the result of `funding_hours.position_hours`.
+    `hours` is the result of `funding_hours.count_position_hours`.
     """
     number = frame_access.number_type(kind)
     missing = frame_access.missing_literal(kind)

@@ -22,7 +22,7 @@ from toolkit.analysis.common import (
 from toolkit.analysis.common.account_values import refuse_batches
 from toolkit.analysis.common.frame_access import Frame, NumberKind
 from toolkit.analysis.common.row_owners import FillOwners
-from toolkit.analysis.pnl.perp_flows import AMOUNTS, add_flows
+from toolkit.analysis.pnl.perp_flows import AMOUNTS, add_perp_flows
 from toolkit.errors import MissingColumns
 
 FILL_NUMBERS = ("px", "sz", "closed_pnl", "fee", "builder_fee", "deployer_fee", "priority_gas")
@@ -73,43 +73,43 @@ def measure_fills(frame: Frame, keys: Sequence[str], rates: TokenRates) -> tuple
         f"by= can be columns of the fills, or {', '.join(grouping.DERIVED_GROUPS)}",
     )
     kind = frame_access.number_kind(frame, FILL_NUMBERS, "fills")
-    have = frame.collect_schema().names()
+    column_names = frame.collect_schema().names()
     frame = _add_keys(frame, keys).with_columns(_perp=markets.is_perp(nw.col("coin")))
-    frame = _add_token_values(frame, have, rates)
+    frame = _add_token_values(frame, column_names, rates)
     frame = frame.with_columns(
-        **_fill_fees(have, kind),
-        _closed=frame_access.column_or_zero("closed_pnl", have, kind),
+        **_fill_fees(column_names, kind),
+        _closed=frame_access.column_or_zero("closed_pnl", column_names, kind),
         _lacking=nw.when(_misses_amount(kind)).then(nw.lit(1)).otherwise(nw.lit(0)),
     )
-    if "fee_token" in have or rates.dexes:
+    if "fee_token" in column_names or rates.dexes:
         frame = _apply_token_prices(frame, rates.prices, kind)
     trading = nw.col("_fee") - nw.col("_builder_fee") - nw.col("_deployer_fee")
     frame = frame.with_columns(_trading_fee=trading.cast(frame_access.number_type(kind)))
-    return _select_measures(frame, keys, kind, _fill_measures(have, rates, kind)), kind
+    return _select_measures(frame, keys, kind, _fill_measures(column_names, rates, kind)), kind
 
 
-def _fill_fees(have: Sequence[str], kind: NumberKind) -> dict[str, nw.Expr]:
+def _fill_fees(column_names: Sequence[str], kind: NumberKind) -> dict[str, nw.Expr]:
     """Return the fee and its parts; 0 if they are missing.
 
     If the fee is missing, its parts count as 0, too. Otherwise fee minus parts would be negative
     and would look like a rebate.
     """
-    found = {f"_{fee}": frame_access.column_or_zero(fee, have, kind) for fee in FILL_FEES}
+    found = {f"_{fee}": frame_access.column_or_zero(fee, column_names, kind) for fee in FILL_FEES}
     unknown, zero = _is_missing("fee", kind), frame_access.zero_literal(kind)
     parts = ("_builder_fee", "_deployer_fee")
     return found | {part: nw.when(unknown).then(zero).otherwise(found[part]) for part in parts}
 
 
-def _add_token_values(frame: Frame, have: Sequence[str], rates: TokenRates) -> Frame:
+def _add_token_values(frame: Frame, column_names: Sequence[str], rates: TokenRates) -> Frame:
     """Add `_token`, the token of a fill's fee, and flags for what it is.
 
     - ``_cash``: it is USDC
     - ``_bought``: it is the bought token of a spot fill
     - ``_other``: it is another token, and the fill is not one of a native perp
     """
-    if "fee_token" not in have and not rates.dexes:
+    if "fee_token" not in column_names and not rates.dexes:
         return frame
-    token = nw.col("fee_token") if "fee_token" in have else nw.lit(None).cast(nw.String())
+    token = nw.col("fee_token") if "fee_token" in column_names else nw.lit(None).cast(nw.String())
     for dex, collateral in rates.dexes.items():
         lacks = token.is_null() & nw.col("coin").str.starts_with(f"{dex}:")
         token = nw.when(lacks).then(nw.lit(collateral)).otherwise(token)
@@ -157,7 +157,9 @@ def _apply_token_prices(frame: Frame, prices: Mapping[str, Decimal], kind: Numbe
     )
 
 
-def _fill_measures(have: Sequence[str], rates: TokenRates, kind: NumberKind) -> dict[str, nw.Expr]:
+def _fill_measures(
+    column_names: Sequence[str], rates: TokenRates, kind: NumberKind
+) -> dict[str, nw.Expr]:
     zero, trading = frame_access.zero_literal(kind), nw.col("_trading_fee")
     net = (nw.col("_closed") - nw.col("_fee")).cast(frame_access.number_type(kind))
     perp = nw.col("_perp")
@@ -175,19 +177,19 @@ def _fill_measures(have: Sequence[str], rates: TokenRates, kind: NumberKind) -> 
         "_perp_net": nw.when(perp).then(net).otherwise(zero),
         "_perps": nw.when(perp).then(nw.lit(1)).otherwise(nw.lit(0)),
         "priority_gas": frame_access.flip_sign(
-            frame_access.column_or_zero("priority_gas", have, kind), kind
+            frame_access.column_or_zero("priority_gas", column_names, kind), kind
         ),
         "missing_amounts": nw.col("_lacking"),
         "_no_closed_pnl": frame_access.flag(_is_missing("closed_pnl", kind)),
         "_no_fee": frame_access.flag(_is_missing("fee", kind)),
     }
-    if "fee_token" in have or rates.dexes:
+    if "fee_token" in column_names or rates.dexes:
         measures["unpriced_fees"] = nw.col("_unpriced")
         measures["at_par"] = nw.col("_at_par")
         measures["fees_in_cost"] = frame_access.flip_sign(nw.col("_in_cost"), kind)
-    if "dir" in have:  # conversions are not trades (docs/live_service.md, section 7)
+    if "dir" in column_names:  # conversions are not trades (docs/live_service.md, section 7)
         # Only outcome tokens can be converted.
-        converts = markets.is_outcome(nw.col("coin")) & fill_kinds.is_conversion(have)
+        converts = markets.is_outcome(nw.col("coin")) & fill_kinds.is_conversion(column_names)
         measures["conversions"] = nw.when(converts).then(nw.lit(1)).otherwise(nw.lit(0))
         measures["volume"] = nw.when(unknown | converts).then(nw.lit(0.0)).otherwise(volume)
     return measures
@@ -261,7 +263,7 @@ def measure_ledger(
         frame = row_owners.keep_own_rows(frame, "account", owners, "ledger")
     elif owner is None:
         frame_access.require_columns(frame, ["account"], "ledger", "Or pass account=")
-    frame = add_flows(frame, kind, owner)
+    frame = add_perp_flows(frame, kind, owner)
     if "user" in keys:
         user = nw.lit(owner) if owner is not None else nw.col("account")
         frame = frame.with_columns(user=user).with_columns(user=row_owners.lower_address("user"))
@@ -290,8 +292,8 @@ def measure_positions(
             frame = row_owners.keep_own_rows(frame, "user", owners, "positions")
         rows = memory_frames.to_pandas(nw.to_native(frame), _POSITION)
         refuse_batches(rows, ("user", "coin"), "positions")
-        have = frame.collect_schema().names()
-        gain = frame_access.column_or_zero("unrealized_pnl", have, kind)
+        column_names = frame.collect_schema().names()
+        gain = frame_access.column_or_zero("unrealized_pnl", column_names, kind)
         gain = gain if ends else frame_access.flip_sign(gain, kind)
         measures = {"unrealised": gain.cast(frame_access.number_type(kind))}
         made.append(_select_measures(_add_keys(frame, keys), keys, kind, measures, "coin"))
@@ -335,16 +337,17 @@ def sum_groups(frame: Frame, keys: Sequence[str], kind: NumberKind) -> Frame:
 
     `fills` includes conversions here.
     """
-    have = frame.collect_schema().names()
-    names = [name for name in (*COUNTS, "volume", *SUMMED) if name in have]
+    column_names = frame.collect_schema().names()
+    names = [name for name in (*COUNTS, "volume", *SUMMED) if name in column_names]
     sums = [nw.col(name).sum() for name in names]
     frame = frame.group_by(*keys).agg(*sums) if keys else frame.select(*sums)
     number = frame_access.number_type(kind)
-    whole = {n: nw.col(n).fill_null(0) if n in have else nw.lit(0) for n in COUNTS}
+    whole = {n: nw.col(n).fill_null(0) if n in column_names else nw.lit(0) for n in COUNTS}
     money = {
-        n: nw.col(n).fill_null(0) if n in have else frame_access.zero_literal(kind) for n in SUMMED
+        n: nw.col(n).fill_null(0) if n in column_names else frame_access.zero_literal(kind)
+        for n in SUMMED
     }
-    volume = nw.col("volume").fill_null(0.0) if "volume" in have else nw.lit(0.0)
+    volume = nw.col("volume").fill_null(0.0) if "volume" in column_names else nw.lit(0.0)
     return (
         frame.select(*keys, *names)
         .with_columns(

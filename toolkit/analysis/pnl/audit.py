@@ -15,7 +15,7 @@ from toolkit.analysis.common.account_batches import run_by_account
 from toolkit.analysis.common.repeated_rows import drop_repeated_rows
 from toolkit.analysis.common.row_owners import refuse_several_accounts
 from toolkit.analysis.pnl import execution_sequence
-from toolkit.analysis.pnl.positions import PerpRule, add_spot, walk_positions
+from toolkit.analysis.pnl.positions import PerpRule, add_spot_states, walk_positions
 from toolkit.analysis.pnl.single_account_check import check_one_account
 from toolkit.rules.closed_pnl import apply_perp_fill, apply_perp_fill_2023
 
@@ -103,19 +103,19 @@ def audit(
     kind = frame_access.number_kind(frame, execution_sequence.NUMBERS, "fills")
     usd_values.warn_missing_tokens(frame, "fills")
     fill_kinds.warn_missing_directions(frame, "fills", outcomes_alone=True)
-    read = execution_sequence.integer_fills(frame, sizes)
-    order = execution_sequence.execution_order(frame, read)
-    check_one_account(fills, frame, read, order)
-    walk = walk_positions(read, order, RULES[rule])
-    add_spot(frame, read, order, walk)
+    integers = execution_sequence.integer_fills(frame, sizes)
+    order = execution_sequence.execution_order(frame, integers)
+    check_one_account(fills, frame, integers, order)
+    walk = walk_positions(integers, order, RULES[rule])
+    add_spot_states(frame, integers, order, walk)
     difference = [
-        None if e is None else c - e for c, e in zip(read.closed, walk.expected, strict=True)
+        None if e is None else c - e for c, e in zip(integers.closed, walk.expected, strict=True)
     ]
     result = _add_columns(
         fills,
         {
-            "expected_closed_pnl": _number_column(walk.expected, read.decimals, kind),
-            "difference": _number_column(difference, read.decimals, kind),
+            "expected_closed_pnl": _number_column(walk.expected, integers.decimals, kind),
+            "difference": _number_column(difference, integers.decimals, kind),
             "chain_break": np.array(walk.broken, dtype=bool),
         },
     )

@@ -339,7 +339,7 @@ def _result_table(rows: Sequence[Mapping[str, Amount]], covers: str, kind: Numbe
     number = memory_frames.arrow_type(kind)
     return pa.table(
         {
-            "time": memory_frames.time_column([row["time"] for row in rows]),
+            "time": memory_frames.utc_times([row["time"] for row in rows]),
             **{name: pa.array([row[name] for row in rows], type=number) for name in MONEY},
             "covers": memory_frames.text_column([covers] * len(rows)),
         }

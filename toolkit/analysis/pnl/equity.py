@@ -222,9 +222,9 @@ def _check_if_positions_known(fills: Any, frame: pd.DataFrame, account: str | No
     if "user" in frame.columns or not has_positions:
         return
     opened = nw.from_native(frame, eager_only=True)
-    read = execution_sequence.integer_fills(opened, {})
+    integers = execution_sequence.integer_fills(opened, {})
     check_one_account(
-        fills, opened, read, execution_sequence.execution_order(opened, read), account
+        fills, opened, integers, execution_sequence.execution_order(opened, integers), account
     )
 
 
@@ -416,7 +416,7 @@ def _result_table(
     return pa.table(
         {
             **users,
-            "time": memory_frames.time_column([point[1] for point in points]),
+            "time": memory_frames.utc_times([point[1] for point in points]),
             **{name: pa.array(values, type=number) for name, values in money.items()},
             "spot_realised": pa.array(spot_realised, type=number),
             "covers": memory_frames.text_column([covers.get(point[0], "") for point in points]),

@@ -155,12 +155,12 @@ def _category_codes(column: nw.Series[Any]) -> tuple[list[str], Ints]:
 
 def _read_sizes(frame: nw.DataFrame[Any]) -> tuple[list[fixed_point.Integers], int]:
     """Return sizes, start positions and fees in the bought token, in one unit."""
-    read = [
+    integers = [
         fixed_point.to_integers(c)
         for c in (frame["sz"], frame["start_position"], _token_fee(frame))
     ]
-    finest = max(decimals for _, decimals in read)
-    return [fixed_point.rescale(*column, finest) for column in read], finest
+    finest = max(decimals for _, decimals in integers)
+    return [fixed_point.rescale(*column, finest) for column in integers], finest
 
 
 def _token_fee(frame: nw.DataFrame[Any]) -> nw.Series[Any]:
@@ -191,24 +191,24 @@ def _price_unit(coin: str, sizes: Mapping[str, int], px_decimals: int) -> int:
     return int(10 ** (px_decimals - price_decimals(sizes[coin])))
 
 
-def execution_order(frame: nw.DataFrame[Any], read: IntegerFills) -> list[int]:
+def execution_order(frame: nw.DataFrame[Any], integers: IntegerFills) -> list[int]:
     """Return the rows in the order of execution, chain by chain."""
     time = frame["time"]
     ms = (time if time.dtype.is_integer() else time.dt.timestamp("ms")).to_numpy()
     tx = np.zeros(len(ms), dtype=np.int64)
     if "tx_index" in frame.columns and not frame["tx_index"].is_null().any():
         tx = frame["tx_index"].cast(nw.Int64()).to_numpy()
-    order = np.lexsort((tx, ms, read.chain))
+    order = np.lexsort((tx, ms, integers.chain))
     changed = np.zeros(len(order), dtype=bool)
-    for key in (read.chain, ms, tx):
+    for key in (integers.chain, ms, tx):
         changed[1:] |= key[order][1:] != key[order][:-1]
     bounds = [*np.flatnonzero(changed).tolist(), len(order)] if len(order) else []
-    return _order_ties(order.tolist(), [0, *bounds], read)
+    return _order_ties(order.tolist(), [0, *bounds], integers)
 
 
-def _order_ties(order: list[int], bounds: Sequence[int], read: IntegerFills) -> list[int]:
+def _order_ties(order: list[int], bounds: Sequence[int], integers: IntegerFills) -> list[int]:
     """Return the order with the rows of each tie sorted by their chain of positions."""
-    chain = read.chain.tolist()
+    chain = integers.chain.tolist()
     for number in range(len(bounds) - 1):
         low, high = bounds[number], bounds[number + 1]
         if high - low == 1:
@@ -216,10 +216,10 @@ def _order_ties(order: list[int], bounds: Sequence[int], read: IntegerFills) -> 
         tie = order[low:high]
         same = low > 0 and chain[order[low - 1]] == chain[tie[0]]
         following = order[high : bounds[number + 2]] if number + 2 < len(bounds) else []
-        steps = order_tie(
-            [(read.start[row], read.end[row]) for row in tie],
-            read.end[order[low - 1]] if same else None,
-            {read.start[row] for row in following if chain[row] == chain[tie[0]]},
+        steps = sort_tie(
+            [(integers.start[row], integers.end[row]) for row in tie],
+            integers.end[order[low - 1]] if same else None,
+            {integers.start[row] for row in following if chain[row] == chain[tie[0]]},
         )
         order[low:high] = [tie[index] for index in steps]
     return order
@@ -228,7 +228,7 @@ def _order_ties(order: list[int], bounds: Sequence[int], read: IntegerFills) -> 
 Edge = tuple[int, int]
 
 
-def order_tie(edges: Sequence[Edge], before: int | None, after: set[int]) -> list[int]:
+def sort_tie(edges: Sequence[Edge], before: int | None, after: set[int]) -> list[int]:
     """Return the order of the fills of one tie.
 
     - ``edges``: position before and after each fill, in any order
@@ -240,7 +240,7 @@ def order_tie(edges: Sequence[Edge], before: int | None, after: set[int]) -> lis
     is the reverse order, if this is such a chain; otherwise any order that is a chain. If there is
     no chain of all fills, the result joins as few chains as possible.
 
-    >>> order_tie([(4480, 731), (4623, 4480), (731, 0)], 4623, set())
+    >>> sort_tie([(4480, 731), (4623, 4480), (731, 0)], 4623, set())
     [1, 0, 2]
     """
     forward = list(range(len(edges)))

@@ -74,8 +74,8 @@ def mark_inside(funding: Any, fills: Any, period: CoveredPeriod | None) -> Any:
         made = frame.with_columns(_inside=~nw.col("time").is_null())
         return _restore_provenance(made, funding)
     within = _is_between(period.start, period.end)
-    have = nw.from_native(fills).collect_schema().names()
-    if period.is_observed and all(name in have for name in NEEDED):
+    column_names = nw.from_native(fills).collect_schema().names()
+    if period.is_observed and all(name in column_names for name in NEEDED):
         frame = _add_shown(frame, fills)
         bounds = _is_between(period.earliest, period.latest)
         made = frame.with_columns(_inside=within | (nw.col("_shown") & bounds))

@@ -29,7 +29,7 @@ _COIN = nw.col("coin").cast(nw.String())
 _NEVER = -1
 
 
-def position_hours(
+def count_position_hours(
     fills: Any, funding: Any, keys: Sequence[str], names: Sequence[str]
 ) -> Frame | None:
     """Return the number of hours with an open position, and of those with a funding row.
@@ -43,10 +43,10 @@ def position_hours(
     end at the last fill or payment of the account, or at the time of the request. None if the fills
     do not state positions.
     """
-    have = nw.from_native(fills).collect_schema().names()
+    column_names = nw.from_native(fills).collect_schema().names()
     payments: Frame = nw.from_native(frame_access.normalise_frame(funding))
-    split = "user" in have
-    if any(name not in have for name in NEEDED) or (
+    split = "user" in column_names
+    if any(name not in column_names for name in NEEDED) or (
         split and "user" not in payments.collect_schema().names()
     ):
         return None
@@ -110,10 +110,10 @@ def _position_changes(ends: Frame) -> Frame:
 
 def _payment_turns(funding: Frame, user: nw.Expr) -> Frame:
     payments = grouping.add_ms(funding)
-    have = payments.collect_schema().names()
-    span = span_hours(have).cast(nw.Int64())
+    column_names = payments.collect_schema().names()
+    span = span_hours(column_names).cast(nw.Int64())
     rows = payments.select(coin=_COIN, _user=user, _ms=_start_of_hour(nw.col("_ms")), _span=span)
-    if SAMPLES in have:
+    if SAMPLES in column_names:
         rows = _repeat_by_hour(rows)
     rows = rows.select(*_PAIR, "_ms").unique([*_PAIR, "_ms"])
     zero = nw.lit(0)

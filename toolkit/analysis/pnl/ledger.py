@@ -10,8 +10,8 @@ from toolkit.analysis.common import frame_access, grouping, row_owners
 from toolkit.analysis.common.frame_access import Frame, NumberKind
 from toolkit.analysis.common.repeated_rows import drop_repeated_rows
 from toolkit.analysis.common.usd_values import CASH
-from toolkit.analysis.pnl.perp_flows import AMOUNTS, RULES, add_flows
-from toolkit.analysis.pnl.wallet_flows import add_wallet
+from toolkit.analysis.pnl.perp_flows import AMOUNTS, RULES, add_perp_flows
+from toolkit.analysis.pnl.wallet_flows import add_wallet_flows
 
 NEEDED = ("time", "type")
 FLOWS = ("account", "time", "type", "token", "perp", "spot", "usd", "known")
@@ -217,7 +217,7 @@ def _ledger_movements(ledger: Any, account: str | None) -> tuple[Frame, NumberKi
     owner = accounts[0] if len(accounts) == 1 and (account is not None or not has_account) else None
     if owner is not None and has_account:
         frame = frame.filter(row_owners.lower_address("account") == owner)
-    rows = add_wallet(add_flows(frame, kind, owner), kind)
+    rows = add_wallet_flows(add_perp_flows(frame, kind, owner), kind)
     if owner is not None:
         name = nw.lit(owner)
     elif has_account:

@@ -16,8 +16,8 @@ from toolkit.analysis.pnl.lot_book import METHODS, LotBook, Match, Method
 from toolkit.analysis.pnl.positions import (
     MarkPrices,
     mark_prices,
-    order_by_chain,
-    read_fills,
+    read_position_fills,
+    sort_by_chain,
     take_rows,
 )
 from toolkit.analysis.pnl.spot_cost_basis import Swaps, find_swaps, spot_rows, take_legs
@@ -135,36 +135,36 @@ def lots(
     if (divided := run_by_account(run, {"fills": fills})) is not None:
         all_accounts: IntoFrameT = divided
         return all_accounts
-    frame, kind = read_fills(
+    frame, kind = read_position_fills(
         fills, [name for name in execution_sequence.NEEDED if name != "closed_pnl"]
     )
     if "closed_pnl" not in frame.columns:
         frame = frame.with_columns(closed_pnl=frame["px"] - frame["px"])
     usd_values.warn_missing_tokens(frame, "fills")
     fill_kinds.warn_missing_directions(frame, "fills", outcomes_alone=True)
-    read = execution_sequence.integer_fills(frame, {})
-    rows = order_by_chain(fills, frame, read)
-    parts = _match_perps(read, rows, method)
-    _match_spot(parts, read, rows, method, find_swaps(frame, read))
-    parts = _sort_parts(parts, read, rows)
+    integers = execution_sequence.integer_fills(frame, {})
+    rows = sort_by_chain(fills, frame, integers)
+    parts = _match_perps(integers, rows, method)
+    _match_spot(parts, integers, rows, method, find_swaps(frame, integers))
+    parts = _sort_parts(parts, integers, rows)
     prices, decimals = ({}, 0) if known is None else mark_prices(known, 0)
     coins = take_rows(frame["coin"].to_list(), parts.row)
     mark = [
         prices.get(coin) if closed is None else None
         for coin, closed in zip(coins, parts.closed, strict=True)
     ]
-    made = _identity_columns(frame, parts) | _amount_columns(parts, read, mark, decimals, kind)
+    made = _identity_columns(frame, parts) | _amount_columns(parts, integers, mark, decimals, kind)
     facts = {"helper": "pnl.lots", "method": method}
     return memory_frames.result_from_table(pa.table(made), {"fills": fills}, **facts)
 
 
 def _match_perps(
-    read: execution_sequence.IntegerFills, rows: Sequence[int], method: Method
+    integers: execution_sequence.IntegerFills, rows: Sequence[int], method: Method
 ) -> _LotParts:
     """Return the closed parts of perps, each chain followed by its open parts."""
     parts = _LotParts([], [], [], [], [], [], [], [])
-    book, chains = LotBook(method), read.chain.tolist()
-    starts, ends, prices, spot = read.start, read.end, read.px, read.spot
+    book, chains = LotBook(method), integers.chain.tolist()
+    starts, ends, prices, spot = integers.start, integers.end, integers.px, integers.spot
     last, position, before = -1, 0, -1
     for row in rows:
         if spot[row]:
@@ -185,28 +185,28 @@ def _match_perps(
 
 def _match_spot(
     parts: _LotParts,
-    read: execution_sequence.IntegerFills,
+    integers: execution_sequence.IntegerFills,
     rows: Sequence[int],
     method: Method,
     swaps: Swaps,
 ) -> None:
     """Add the parts of spot and outcome tokens."""
-    if not any(read.spot):
+    if not any(integers.spot):
         return
     books: dict[int, LotBook] = {}
     last: dict[int, int] = {}
-    chains, done = read.chain.tolist(), set[int]()
+    chains, done = integers.chain.tolist(), set[int]()
 
     def arrive(row: int) -> LotBook:
         """Return the book of a fill's position chain, adjusted to the balance before the fill."""
-        chain, start = chains[row], read.start[row]
+        chain, start = chains[row], integers.start[row]
         if chain not in books:
             books[chain] = LotBook(method)
             books[chain].set_position(start, -1)
         else:
             before = last[chain]
             gap = start - sum(lot.size for lot in books[chain].lots)
-            if gap and abs(gap) <= read.tolerance[before] and start:
+            if gap and abs(gap) <= integers.tolerance[before] and start:
                 books[chain].correct_size(gap)
             elif gap > 0:
                 books[chain].add_tokens(gap)
@@ -216,16 +216,16 @@ def _match_spot(
         last[chain] = row
         return books[chain]
 
-    for row in spot_rows(read, rows, swaps):
+    for row in spot_rows(integers, rows, swaps):
         if row in done:
             continue
         if row in swaps.groups:
             legs = list(take_legs(row, swaps, done))
-            _swap_cost(parts, read, legs, [arrive(leg) for leg in legs])
+            _swap_cost(parts, integers, legs, [arrive(leg) for leg in legs])
             continue
-        book, change, px = arrive(row), read.change[row], read.px[row]
+        book, change, px = arrive(row), integers.change[row], integers.px[row]
         if change > 0:
-            book.buy_tokens(change - read.token_fee[row], change * px, row)
+            book.buy_tokens(change - integers.token_fee[row], change * px, row)
         else:
             for match in book.sell_tokens(-change, px):
                 parts.add(row, row, match, px)
@@ -235,7 +235,7 @@ def _match_spot(
 
 def _swap_cost(
     parts: _LotParts,
-    read: execution_sequence.IntegerFills,
+    integers: execution_sequence.IntegerFills,
     legs: Sequence[int],
     books: Sequence[LotBook],
 ) -> None:
@@ -245,7 +245,7 @@ def _swap_cost(
     """
     costs: list[int | None] = []
     for row, book in zip(legs, books, strict=True):
-        missing = max(0, -read.change[row])
+        missing = max(0, -integers.change[row])
         for part in book.remove_tokens(missing):
             parts.add(row, row, part)
             costs.append(part.cost)
@@ -254,9 +254,9 @@ def _swap_cost(
             costs.append(None)
     known = [cost for cost in costs if cost is not None]
     cost = sum(known) if known and len(known) == len(costs) else None
-    coming = sum(max(0, read.change[row]) for row in legs)
+    coming = sum(max(0, integers.change[row]) for row in legs)
     for row, book in zip(legs, books, strict=True):
-        size = read.change[row]
+        size = integers.change[row]
         if size > 0:
             share = None if cost is None else cost * size // coming
             cost = None if cost is None or share is None else cost - share
@@ -265,12 +265,12 @@ def _swap_cost(
 
 
 def _sort_parts(
-    parts: _LotParts, read: execution_sequence.IntegerFills, rows: Sequence[int]
+    parts: _LotParts, integers: execution_sequence.IntegerFills, rows: Sequence[int]
 ) -> _LotParts:
     """Return the parts of perps and spot, by chain and in the order of closing."""
-    if not any(read.spot):
+    if not any(integers.spot):
         return parts
-    chains = read.chain.tolist()
+    chains = integers.chain.tolist()
     place = {row: number for number, row in enumerate(rows)}
     first: dict[int, int] = {}
     for row in rows:
@@ -299,10 +299,10 @@ def _identity_columns(frame: Any, parts: _LotParts) -> dict[str, Any]:
     }
     return kept | {
         "side": memory_frames.text_column(["long" if sign > 0 else "short" for sign in parts.sign]),
-        "opened": memory_frames.time_column(
+        "opened": memory_frames.utc_times(
             [None if row is None else ms[row] for row in parts.opened]
         ),
-        "closed": memory_frames.time_column(
+        "closed": memory_frames.utc_times(
             [None if row is None else ms[row] for row in parts.closed]
         ),
     }
@@ -310,20 +310,20 @@ def _identity_columns(frame: Any, parts: _LotParts) -> dict[str, Any]:
 
 def _amount_columns(
     parts: _LotParts,
-    read: execution_sequence.IntegerFills,
+    integers: execution_sequence.IntegerFills,
     mark: Sequence[int | None],
     decimals: int,
     kind: frame_access.NumberKind,
 ) -> dict[str, Any]:
-    whole = read.px_decimals + read.size_decimals
-    entry = _divide_rounded(parts.cost, _DECIMALS - read.px_decimals, parts.size)
+    whole = integers.px_decimals + integers.size_decimals
+    entry = _divide_rounded(parts.cost, _DECIMALS - integers.px_decimals, parts.size)
     realised = _divide_rounded(parts.gain, _DECIMALS - whole)
-    gains = _open_gains(parts, mark, decimals, read.px_decimals)
+    gains = _open_gains(parts, mark, decimals, integers.px_decimals)
     unrealised = _divide_rounded(gains, _DECIMALS - whole - decimals)
     return {
-        "size": memory_frames.number_column(parts.size, read.size_decimals, kind),
+        "size": memory_frames.number_column(parts.size, integers.size_decimals, kind),
         "entry_px": memory_frames.number_column(entry, _DECIMALS, kind),
-        "exit_px": memory_frames.number_column(parts.exit, read.px_decimals, kind),
+        "exit_px": memory_frames.number_column(parts.exit, integers.px_decimals, kind),
         "realised": memory_frames.number_column(realised, _DECIMALS, kind),
         "unrealised": memory_frames.number_column(unrealised, _DECIMALS, kind),
     }

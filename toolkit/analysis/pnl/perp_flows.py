@@ -70,7 +70,7 @@ SPOT = "spot"
 _NOBODY = "?"
 
 
-def add_flows(ledger: Frame, kind: NumberKind, account: str | None) -> Frame:
+def add_perp_flows(ledger: Frame, kind: NumberKind, account: str | None) -> Frame:
     """Add `flow` (null if it is not known) and `unknown` (0 or 1) to each ledger row."""
     rows = _add_columns(ledger, kind, account)
     rows = rows.with_columns(_out=_cash_leaves(), _in=_cash_arrives(), _usd=_usd_amount(kind))
@@ -82,21 +82,23 @@ def add_flows(ledger: Frame, kind: NumberKind, account: str | None) -> Frame:
 
 def _add_columns(ledger: Frame, kind: NumberKind, account: str | None) -> Frame:
     """Return the ledger with all columns of the rules, texts and directions without nulls."""
-    have = ledger.collect_schema().names()
-    texts = {n: nw.col(n).fill_null("") if n in have else nw.lit("") for n in _TEXTS}
-    amounts = {n: _nullable(n, kind) if n in have else missing_literal(kind) for n in AMOUNTS}
-    amounts |= {name: _stated_fee(name, have, kind) for name in ("fee", "commission")}
+    column_names = ledger.collect_schema().names()
+    texts = {n: nw.col(n).fill_null("") if n in column_names else nw.lit("") for n in _TEXTS}
+    amounts = {
+        n: _nullable(n, kind) if n in column_names else missing_literal(kind) for n in AMOUNTS
+    }
+    amounts |= {name: _stated_fee(name, column_names, kind) for name in ("fee", "commission")}
     owner = nw.lit(_NOBODY)
     if account is not None:
         owner = nw.lit(account.lower())
-    elif "account" in have:
+    elif "account" in column_names:
         owner = nw.col("account").fill_null(_NOBODY).str.to_lowercase()
-    return ledger.with_columns(**texts, **amounts, _to=_direction(have), _owner=owner)
+    return ledger.with_columns(**texts, **amounts, _to=_direction(column_names), _owner=owner)
 
 
-def _direction(have: Sequence[str]) -> nw.Expr:
+def _direction(column_names: Sequence[str]) -> nw.Expr:
     """Return 1 into the perp account, -1 out of it, 0 if `to_perp` is missing."""
-    if "to_perp" not in have:
+    if "to_perp" not in column_names:
         return nw.lit(0)
     into = (nw.col("to_perp") == nw.lit(True)).fill_null(False)
     out_of = (nw.col("to_perp") == nw.lit(False)).fill_null(False)
@@ -110,18 +112,18 @@ def _nullable(name: str, kind: NumberKind) -> nw.Expr:
     return nw.when(~column.is_nan()).then(column)
 
 
-def _stated_fee(name: str, have: Sequence[str], kind: NumberKind) -> nw.Expr:
+def _stated_fee(name: str, column_names: Sequence[str], kind: NumberKind) -> nw.Expr:
     """Return a fee: 0 for types without it, and null if a type has it and the row does not."""
-    if name not in have:
+    if name not in column_names:
         return zero_literal(kind)
     types = [type for type, fields in DELTA_FIELDS.items() if name in fields]
     is_lost = _nullable(name, kind).is_null() & nw.col("type").is_in(types)
-    zero = column_or_zero(name, have, kind)
+    zero = column_or_zero(name, column_names, kind)
     return nw.when(~is_lost).then(zero).otherwise(missing_literal(kind))
 
 
-def _has_way(*ways: PerpDirection) -> nw.Expr:
-    return nw.col("type").is_in([name for name, rule in RULES.items() if rule.way in ways])
+def _has_direction(*directions: PerpDirection) -> nw.Expr:
+    return nw.col("type").is_in([name for name, rule in RULES.items() if rule.way in directions])
 
 
 def is_owner(party: str) -> nw.Expr:
@@ -132,31 +134,35 @@ def is_owner(party: str) -> nw.Expr:
 def _cash_leaves() -> nw.Expr:
     """Return 1 if cash leaves the perp account, else 0."""
     sent = is_owner("user") & (
-        _has_way("party") | (_has_way("send") & (nw.col("source_dex") != SPOT))
+        _has_direction("party") | (_has_direction("send") & (nw.col("source_dex") != SPOT))
     )
     vault = is_owner("vault")
-    pooled = (_has_way("joins") & ~vault) | (_has_way("leaves") & vault)
-    return flag(_has_way("out") | pooled | (_has_way("class") & (nw.col("_to") == -1)) | sent)
+    pooled = (_has_direction("joins") & ~vault) | (_has_direction("leaves") & vault)
+    return flag(
+        _has_direction("out") | pooled | (_has_direction("class") & (nw.col("_to") == -1)) | sent
+    )
 
 
 def _cash_arrives() -> nw.Expr:
     """Return 1 if cash comes into the perp account, else 0."""
     got = is_owner("destination") & (
-        _has_way("party") | (_has_way("send") & (nw.col("destination_dex") != SPOT))
+        _has_direction("party") | (_has_direction("send") & (nw.col("destination_dex") != SPOT))
     )
     # A vault's own ledger has the rows of its followers, and the vault receives their deposits.
     vault = is_owner("vault")
-    pooled = (_has_way("joins") & vault) | (_has_way("leaves") & ~vault)
-    return flag(_has_way("in") | pooled | (_has_way("class") & (nw.col("_to") == 1)) | got)
+    pooled = (_has_direction("joins") & vault) | (_has_direction("leaves") & ~vault)
+    return flag(
+        _has_direction("in") | pooled | (_has_direction("class") & (nw.col("_to") == 1)) | got
+    )
 
 
 def _is_known() -> nw.Expr:
     """Return whether the direction of a row is known."""
     named = is_owner("user") | is_owner("destination")
     return (
-        _has_way("in", "out", "joins", "leaves", "none")
-        | (_has_way("class") & (nw.col("_to") != 0))
-        | (_has_way("party", "send") & named)
+        _has_direction("in", "out", "joins", "leaves", "none")
+        | (_has_direction("class") & (nw.col("_to") != 0))
+        | (_has_direction("party", "send") & named)
     )
 
 
@@ -182,7 +188,7 @@ def _types_by_amount(column: str) -> list[str]:
 
 def _fee_paid(kind: NumberKind) -> nw.Expr:
     paid = (nw.col("_out") == 1) & ~is_owner("vault") & nw.col("fee_token").is_in(CASH)
-    shared = _has_way("leaves") & is_owner("vault")
+    shared = _has_direction("leaves") & is_owner("vault")
     return (
         nw.when(shared)
         .then(nw.col("commission"))

@@ -25,7 +25,7 @@ from toolkit.rules.closed_pnl import apply_perp_fill, entry_price
 from toolkit.times import Time
 
 
-class PositionWalk(NamedTuple):
+class PositionStates(NamedTuple):
     """The state after each fill, by row; None if it is not known."""
 
     entry: list[int | None]
@@ -113,55 +113,59 @@ def positions(fills: IntoFrameT, sz_decimals: execution_sequence.SizeDecimals) -
     if (divided := run_by_account(run, {"fills": fills})) is not None:
         all_accounts: IntoFrameT = divided
         return all_accounts
-    frame, kind = read_fills(fills)
+    frame, kind = read_position_fills(fills)
     usd_values.warn_missing_tokens(frame, "fills")
     fill_kinds.warn_missing_directions(frame, "fills", outcomes_alone=True)
-    read = execution_sequence.integer_fills(frame, sizes)
-    order = order_by_chain(fills, frame, read)
-    walk = walk_positions(read, order)
-    entry, finer = add_spot(frame, read, order, walk)
+    integers = execution_sequence.integer_fills(frame, sizes)
+    order = sort_by_chain(fills, frame, integers)
+    walk = walk_positions(integers, order)
+    entry, finer = add_spot_states(frame, integers, order, walk)
     made = {
         **identity_columns(frame, order),
         "start_position": memory_frames.number_column(
-            take_rows(read.start, order), read.size_decimals, kind
+            take_rows(integers.start, order), integers.size_decimals, kind
         ),
         "change": memory_frames.number_column(
-            [read.end[row] - read.start[row] for row in order], read.size_decimals, kind
+            [integers.end[row] - integers.start[row] for row in order], integers.size_decimals, kind
         ),
         "position": memory_frames.number_column(
-            take_rows(read.end, order), read.size_decimals, kind
+            take_rows(integers.end, order), integers.size_decimals, kind
         ),
         "entry_px": memory_frames.number_column(
-            take_rows(entry, order), read.px_decimals + finer, kind
+            take_rows(entry, order), integers.px_decimals + finer, kind
         ),
-        "px": memory_frames.number_column(take_rows(read.px, order), read.px_decimals, kind),
+        "px": memory_frames.number_column(
+            take_rows(integers.px, order), integers.px_decimals, kind
+        ),
         "closed_pnl": memory_frames.number_column(
-            take_rows(read.closed, order), read.decimals, kind
+            take_rows(integers.closed, order), integers.decimals, kind
         ),
         "expected_closed_pnl": memory_frames.number_column(
-            take_rows(walk.expected, order), read.decimals, kind
+            take_rows(walk.expected, order), integers.decimals, kind
         ),
         "chain_break": pa.array(take_rows(walk.broken, order), type=pa.bool_()),
-        "gap": memory_frames.number_column(take_rows(walk.gap, order), read.size_decimals, kind),
+        "gap": memory_frames.number_column(
+            take_rows(walk.gap, order), integers.size_decimals, kind
+        ),
     }
     return memory_frames.result_from_table(pa.table(made), {"fills": fills}, helper="pnl.positions")
 
 
-def add_spot(
+def add_spot_states(
     frame: nw.DataFrame[Any],
-    read: execution_sequence.IntegerFills,
+    integers: execution_sequence.IntegerFills,
     order: Sequence[int],
-    walk: PositionWalk,
+    walk: PositionStates,
 ) -> tuple[list[int | None], int]:
     """Add spot and outcome tokens to a walk; return entry prices and their extra decimals."""
-    spot = walk_spot_fills(read, order, find_swaps(frame, read))
+    spot = walk_spot_fills(integers, order, find_swaps(frame, integers))
     if not spot.basis:
         return walk.entry, 0
     unit = 10**_FINER
     entry = [None if px is None else px * unit for px in walk.entry]
     for row, basis in spot.basis.items():
         closed = spot.expected[row]
-        walk.expected[row] = None if closed is None else closed * read.unit
+        walk.expected[row] = None if closed is None else closed * integers.unit
         if basis.size and basis.is_known:
             entry[row] = (2 * basis.cost * unit + basis.size) // (2 * basis.size)
     for row, size in spot.gap.items():
@@ -229,31 +233,31 @@ def unrealised(
     if (divided := run_by_account(run, {"fills": fills})) is not None:
         all_accounts: IntoFrameT = divided
         return all_accounts
-    frame, kind = read_fills(fills)
+    frame, kind = read_position_fills(fills)
     if at is not None:
         ms = at if isinstance(at, int) else aware_ms(at)
         frame = frame.filter([time <= ms for time in memory_frames.series_ms(frame["time"])])
-    read = execution_sequence.integer_fills(frame, sizes)
-    order = order_by_chain(fills, frame, read)
-    walk = walk_positions(read, order)
-    rows = _open_rows(read, order)
-    known, decimals = mark_prices(prices, read.px_decimals)
+    integers = execution_sequence.integer_fills(frame, sizes)
+    order = sort_by_chain(fills, frame, integers)
+    walk = walk_positions(integers, order)
+    rows = _open_rows(integers, order)
+    known, decimals = mark_prices(prices, integers.px_decimals)
     mark = [known.get(coin) for coin in take_rows(frame["coin"].to_list(), rows)]
-    finer = 10 ** (decimals - read.px_decimals)
+    finer = 10 ** (decimals - integers.px_decimals)
     entry = [None if e is None else e * finer for e in take_rows(walk.entry, rows)]
-    size = take_rows(read.end, rows)
+    size = take_rows(integers.end, rows)
     value = [None if m is None else abs(s) * m for s, m in zip(size, mark, strict=True)]
     gain = [
         None if m is None or e is None else s * (m - e)
         for s, m, e in zip(size, mark, entry, strict=True)
     ]
-    whole = decimals + read.size_decimals
+    whole = decimals + integers.size_decimals
     made = {
         key: column
         for key, column in identity_columns(frame, rows).items()
         if key in ("user", "coin")
     } | {
-        "szi": memory_frames.number_column(size, read.size_decimals, kind),
+        "szi": memory_frames.number_column(size, integers.size_decimals, kind),
         "entry_px": memory_frames.number_column(entry, decimals, kind),
         "mark_px": memory_frames.number_column(mark, decimals, kind),
         "position_value": memory_frames.number_column(value, whole, kind),
@@ -264,18 +268,18 @@ def unrealised(
     )
 
 
-def _open_rows(read: execution_sequence.IntegerFills, order: Sequence[int]) -> list[int]:
+def _open_rows(integers: execution_sequence.IntegerFills, order: Sequence[int]) -> list[int]:
     """Return the last fill of each position chain of perps that ends with an open position."""
-    chains = read.chain.tolist()
+    chains = integers.chain.tolist()
     followers = [*(chains[row] for row in order[1:]), None]
     return [
         row
         for row, follower in zip(order, followers, strict=False)
-        if follower != chains[row] and read.tick[row] and read.end[row]
+        if follower != chains[row] and integers.tick[row] and integers.end[row]
     ]
 
 
-def read_fills(
+def read_position_fills(
     fills: Any, needed: Sequence[str] = execution_sequence.NEEDED
 ) -> tuple[nw.DataFrame[Any], frame_access.NumberKind]:
     """Return fills in memory, with users in lower case, and their kind of numbers."""
@@ -287,10 +291,10 @@ def read_fills(
     return frame, frame_access.number_kind(frame, execution_sequence.NUMBERS, "fills")
 
 
-def order_by_chain(
+def sort_by_chain(
     fills: Any,
     frame: nw.DataFrame[Any],
-    read: execution_sequence.IntegerFills,
+    integers: execution_sequence.IntegerFills,
     account: str | None = None,
 ) -> list[int]:
     """Return the rows in the order of execution, with the chains sorted by user and coin.
@@ -298,9 +302,9 @@ def order_by_chain(
     - ``fills``: the fills as the caller passed them
     - ``account``: their account, if the caller named it
     """
-    order = np.array(execution_sequence.execution_order(frame, read), dtype=np.int64)
-    check_one_account(fills, frame, read, order.tolist(), account)
-    starts = np.flatnonzero(np.diff(read.chain[order], prepend=-1))
+    order = np.array(execution_sequence.execution_order(frame, integers), dtype=np.int64)
+    check_one_account(fills, frame, integers, order.tolist(), account)
+    starts = np.flatnonzero(np.diff(integers.chain[order], prepend=-1))
     chains = np.split(order, starts[1:])
     owners = [name for name in ("user", "coin") if name in frame.columns]
     names = frame.select(owners)[order[starts]].rows()
@@ -316,7 +320,7 @@ def identity_columns(frame: nw.DataFrame[Any], rows: Sequence[int]) -> dict[str,
         if name in frame.columns
     }
     ms = memory_frames.series_ms(frame["time"])
-    return kept | {"time": memory_frames.time_column(take_rows(ms, rows))}
+    return kept | {"time": memory_frames.utc_times(take_rows(ms, rows))}
 
 
 def take_rows(values: Sequence[Any], rows: Sequence[int]) -> list[Any]:
@@ -325,33 +329,35 @@ def take_rows(values: Sequence[Any], rows: Sequence[int]) -> list[Any]:
 
 
 def walk_positions(
-    read: execution_sequence.IntegerFills, order: Sequence[int], apply: PerpRule = apply_perp_fill
-) -> PositionWalk:
+    integers: execution_sequence.IntegerFills,
+    order: Sequence[int],
+    apply: PerpRule = apply_perp_fill,
+) -> PositionStates:
     """Return the state after each fill of every chain; unknown prices and PnL are None.
 
     Entry prices are those of the current rule.
     """
     count = len(order)
-    walk = PositionWalk([None] * count, [None] * count, [False] * count, [0] * count)
-    chains = read.chain.tolist()
+    walk = PositionStates([None] * count, [None] * count, [False] * count, [0] * count)
+    chains = integers.chain.tolist()
     last, position, known, entry = -1, 0, False, 0
     for row in order:
-        if read.spot[row]:
+        if integers.spot[row]:
             continue
-        start, tick = read.start[row], read.tick[row]
+        start, tick = integers.start[row], integers.tick[row]
         if chains[row] != last or start != position:
             walk.broken[row] = chains[row] == last
             walk.gap[row] = start - position if chains[row] == last else 0
             last, known, entry = chains[row], start == 0, 0
-        position = read.end[row]
+        position = integers.end[row]
         if not tick:
             continue
         if known:
-            gain, _, entry = apply(start, entry, read.change[row], read.px[row], tick)
-            walk.expected[row] = gain * read.unit
+            gain, _, entry = apply(start, entry, integers.change[row], integers.px[row], tick)
+            walk.expected[row] = gain * integers.unit
         elif position == 0 or (position > 0) != (start > 0):
             # The position is flat or changed its side, so this fill opened all of it.
-            known, (_, _, entry) = True, apply(0, 0, position, read.px[row], tick)
+            known, (_, _, entry) = True, apply(0, 0, position, integers.px[row], tick)
         if known and position:
             walk.entry[row] = entry_price(position, entry, tick)
     return walk

@@ -15,9 +15,9 @@ from toolkit.analysis.common.account_values import (
     AccountValue,
     Amount,
     ValuesAndPositions,
-    add_amounts,
     column_list,
     read_values,
+    sum_amounts,
     zero_amount,
 )
 from toolkit.analysis.common.frame_access import NumberKind
@@ -222,7 +222,7 @@ def _account_row(
     begun = AccountValue(zero, None, None) if before is None else before.worth.get(user)
     start_value = None if begun is None else begun.value
     change = _subtract(worth.value, start_value)
-    left = _subtract(change, add_amounts([parts[name] for name in PARTS]))
+    left = _subtract(change, sum_amounts([parts[name] for name in PARTS]))
     row = {
         "user": user,
         "account_mode": worth.mode,
@@ -291,7 +291,7 @@ def _change_parts(
         cash: Amount = zero
         if (worth.mode or 0) >= UNIFIED:
             known = None if traded is None else spent
-            cash = add_amounts([_value_of(wallet, user, zero), _value_of(known, user, zero)])
+            cash = sum_amounts([_value_of(wallet, user, zero), _value_of(known, user, zero)])
         begun = zero if before is None else _value_of(opened, user, zero)
         parts[user] = {
             **{name: _value_of(values, user, zero) for name, values in trades.items()},
@@ -314,7 +314,7 @@ def _unrealised_sums(values: ValuesAndPositions | None, zero: Amount) -> dict[st
     gains: dict[str, list[Amount]] = {}
     for (user, _), held in values.held.items():
         gains.setdefault(user, [zero]).append(held.unrealised)
-    return {user: add_amounts(each) for user, each in gains.items()}
+    return {user: sum_amounts(each) for user, each in gains.items()}
 
 
 def _spot_cash(spots: pd.DataFrame, other_quotes: set[str]) -> dict[str, Amount]:
@@ -332,7 +332,7 @@ def _spot_cash(spots: pd.DataFrame, other_quotes: set[str]) -> dict[str, Amount]
     names = ("user", "side", "px", "sz", "fee", "fee_token", "tid")
     for user, *fill in zip(*(column_list(spots, name) for name in names), strict=True):
         got = _cash_of_fill(*fill)
-        cash[user] = add_amounts([cash[user], got]) if user in cash else got
+        cash[user] = sum_amounts([cash[user], got]) if user in cash else got
     return cash
 
 

@@ -14,7 +14,7 @@ from toolkit.analysis.common.account_values import (
     row_times,
 )
 from toolkit.analysis.pnl import execution_sequence
-from toolkit.analysis.pnl.positions import order_by_chain
+from toolkit.analysis.pnl.positions import sort_by_chain
 from toolkit.analysis.pnl.reconcile_tables import AccountTables
 from toolkit.display import count_text
 
@@ -69,24 +69,24 @@ def _broken_coins(
     rows = perps.loc[~silent, kept]
     rows = rows.assign(px=rows["sz"], closed_pnl=rows["sz"])
     frame = memory_frames.collect_frame(rows, "fills")
-    read = execution_sequence.integer_fills(frame, {})
+    integers = execution_sequence.integer_fills(frame, {})
     users, coins = frame["user"].to_list(), frame["coin"].to_list()
     ms = memory_frames.series_ms(frame["time"])
     gaps = _fill_times(perps[silent])
-    position = {} if before is None else _position_sizes(before, read.size_decimals)
+    position = {} if before is None else _position_sizes(before, integers.size_decimals)
     has_start = before is None or before.held is not None
     found: set[tuple[str, str]] = set()
     last: dict[tuple[str, str], int] = {}
-    for row in order_by_chain(rows, frame, read):
+    for row in sort_by_chain(rows, frame, integers):
         pair = users[row], coins[row]
         known = position.get(pair, 0 if has_start else None)
         if any(last.get(pair, 0) <= gap <= ms[row] for gap in gaps.get(pair, ())):
             known = None
-        if known is not None and known != read.start[row]:
+        if known is not None and known != integers.start[row]:
             found.add(pair)
-        position[pair], last[pair] = read.end[row], ms[row]
+        position[pair], last[pair] = integers.end[row], ms[row]
     if after.held is not None and has_start:
-        ends = _position_sizes(after, read.size_decimals)
+        ends = _position_sizes(after, integers.size_decimals)
         found |= {
             pair
             for pair in position.keys() | ends.keys()

@@ -27,7 +27,7 @@ from toolkit.analysis.pnl.fill_coverage import (
     mark_inside,
     rows_inside,
 )
-from toolkit.analysis.pnl.positions import order_by_chain, read_fills, take_rows
+from toolkit.analysis.pnl.positions import read_position_fills, sort_by_chain, take_rows
 from toolkit.analysis.pnl.trip_assembly import (
     Conversions,
     FundingPayments,
@@ -175,7 +175,7 @@ def _find_trips(
     - ``collateral``: the same for funding, completed from the fills of all accounts
     - ``time``: the time of the fills of all accounts
     """
-    frame, kind = read_fills(fills, (*execution_sequence.NEEDED, "fee"))
+    frame, kind = read_position_fills(fills, (*execution_sequence.NEEDED, "fee"))
     usd_values.warn_missing_tokens(frame, "fills")
     fill_kinds.warn_missing_directions(frame, "fills")
     names = account_names(fills, account)
@@ -190,12 +190,12 @@ def _find_trips(
     payments = _read_payments(funding, kind, owners, frame)
     if payments and known:
         payments = _payments_in_usd(payments, known, collateral)
-    read = execution_sequence.integer_fills(frame, {})
+    integers = execution_sequence.integer_fills(frame, {})
     least = max(0, payments.decimals - worth.decimals) if payments else 0
-    cash = TripCash(frame, read, least, worth)
-    order = order_by_chain(fills, frame, read, account)
+    cash = TripCash(frame, integers, least, worth)
+    order = sort_by_chain(fills, frame, integers, account)
     ms = memory_frames.series_ms(frame["time"])
-    found = cut_trips(read, order, cash, ms, _find_conversions(frame, read))
+    found = cut_trips(integers, order, cash, ms, _find_conversions(frame, integers))
     users = _lower_users(frame) if "user" in frame.columns else [""] * len(frame)
     if payments:
         coins = frame["coin"].to_list()
@@ -205,7 +205,7 @@ def _find_trips(
     mark_liquidations(found, frame, names[0] if len(names) == 1 else None)
     paid = set(payments.users) if payments else set()
     covered = [users[trip.row] in paid for trip in found]
-    made = _identity_columns(frame, found) | _amount_columns(found, read, cash, kind, covered)
+    made = _identity_columns(frame, found) | _amount_columns(found, integers, cash, kind, covered)
     inputs: dict[str, Any] = {"fills": fills, "funding": funding}
     table = pa.table(made)
     result: IntoFrameT = memory_frames.result_from_table(
@@ -265,10 +265,10 @@ def _token_prices(
 
 
 def _find_conversions(
-    frame: nw.DataFrame[Any], read: execution_sequence.IntegerFills
+    frame: nw.DataFrame[Any], integers: execution_sequence.IntegerFills
 ) -> Conversions:
     """Return the rows that convert outcome tokens."""
-    if "dir" not in frame.columns or not any(read.spot):
+    if "dir" not in frame.columns or not any(integers.spot):
         return Conversions(frozenset(), frozenset())
     words = frame["dir"].to_list()
     return Conversions(
@@ -338,8 +338,8 @@ def _identity_columns(frame: nw.DataFrame[Any], found: Sequence[Trip]) -> dict[s
     ]
     return kept | {
         "side": memory_frames.text_column(["long" if trip.sign > 0 else "short" for trip in found]),
-        "opened": memory_frames.time_column([trip.opened for trip in found]),
-        "closed": memory_frames.time_column([trip.closed for trip in found]),
+        "opened": memory_frames.utc_times([trip.opened for trip in found]),
+        "closed": memory_frames.utc_times([trip.closed for trip in found]),
         "duration_hours": pa.array(
             [None if h is None else h / HOUR for h in hours], type=pa.float64()
         ),
@@ -350,17 +350,17 @@ def _identity_columns(frame: nw.DataFrame[Any], found: Sequence[Trip]) -> dict[s
 
 def _amount_columns(
     found: Sequence[Trip],
-    read: execution_sequence.IntegerFills,
+    integers: execution_sequence.IntegerFills,
     cash: TripCash,
     kind: NumberKind,
     covered: Sequence[bool],
 ) -> dict[str, Any]:
-    unit = 10**read.px_decimals
+    unit = 10**integers.px_decimals
     paid = [trip.funding if has else None for trip, has in zip(found, covered, strict=True)]
     net = [trip.gross + trip.fees + (f or 0) for trip, f in zip(found, paid, strict=True)]
     return {
         "size": memory_frames.number_column(
-            [trip.peak for trip in found], read.size_decimals, kind
+            [trip.peak for trip in found], integers.size_decimals, kind
         ),
         "entry_px": _float_column(
             [

@@ -50,14 +50,14 @@ _SPOT_RESUMED = 3  # tokens also come back to a balance by transfers
 def check_one_account(
     native: Any,
     frame: nw.DataFrame[Any],
-    read: IntegerFills,
+    integers: IntegerFills,
     order: Sequence[int],
     account: str | None = None,
 ) -> None:
     """Raise or warn if fills without a column user seem to be of several accounts.
 
     - ``native``: the fills as the caller passed them, with their provenance
-    - ``frame``, ``read``: the same fills
+    - ``frame``, ``integers``: the same fills
     - ``order``: the rows in the order of execution, chain by chain
     - ``account``: the account, if the caller named it
 
@@ -65,10 +65,10 @@ def check_one_account(
     """
     if "user" in frame.columns or account is not None:
         return
-    if trades := _count_two_sided_trades(frame, read):
+    if trades := _count_two_sided_trades(frame, integers):
         how = f"trade ids with a buy and a sell: {trades:,}"
         raise ValueError(SEVERAL_ACCOUNTS.format(what="fills", how=how))
-    breaks = count_breaks(read, order)
+    breaks = count_breaks(integers, order)
     if breaks.spot or (breaks.proved and breaks.resumed > breaks.begun):
         how = (
             f"fills that continue from the end of an earlier fill: {breaks.resumed + breaks.spot:,}"
@@ -84,21 +84,21 @@ def check_one_account(
         )
 
 
-def count_breaks(read: IntegerFills, order: Sequence[int]) -> BreakCounts:
+def count_breaks(integers: IntegerFills, order: Sequence[int]) -> BreakCounts:
     """Return how the positions of perps and the balances of spot tokens break."""
-    chains = read.chain.tolist()
-    ends = Counter((chains[row], read.end[row]) for row in order)
-    starts = Counter((chains[row], read.start[row]) for row in order)
+    chains = integers.chain.tolist()
+    ends = Counter((chains[row], integers.end[row]) for row in order)
+    starts = Counter((chains[row], integers.start[row]) for row in order)
     resumed = proved = begun = flat = spot = moved = 0
     last, position = -1, 0
     left: Counter[int] = Counter()
     for row in order:
-        start = read.start[row]
+        start = integers.start[row]
         if chains[row] != last:
             last, left = chains[row], Counter()
         elif start != position:
             left[position] += 1
-            if read.spot[row]:  # tokens leave and enter a balance in other ways, too
+            if integers.spot[row]:  # tokens leave and enter a balance in other ways, too
                 is_back = bool(start) and left[start] > 0
                 left[start] -= is_back
                 spot, moved = spot + is_back, moved + (start != 0 and not is_back)
@@ -108,18 +108,18 @@ def count_breaks(read: IntegerFills, order: Sequence[int]) -> BreakCounts:
                 proved += ends[last, start] == starts[last, start] == 1
             else:
                 begun, flat = begun + (start != 0), flat + (start == 0)
-        position = read.end[row]
+        position = integers.end[row]
     is_spot_proved = spot >= _SPOT_RESUMED and spot > 2 * moved
     return BreakCounts(resumed, proved, begun, flat, spot if is_spot_proved else 0)
 
 
-def _count_two_sided_trades(frame: nw.DataFrame[Any], read: IntegerFills) -> int:
+def _count_two_sided_trades(frame: nw.DataFrame[Any], integers: IntegerFills) -> int:
     """Return the number of trade ids that have a buy and a sell of one coin."""
     if "tid" not in frame.columns:
         return 0
     tid = frame["tid"].fill_null(0).cast(nw.Int64()).to_numpy()
-    is_buy = np.array([change > 0 for change in read.change], dtype=bool)
-    order = np.lexsort((is_buy, read.chain, tid))
-    tid, chain, is_buy = tid[order], read.chain[order], is_buy[order]
+    is_buy = np.array([change > 0 for change in integers.change], dtype=bool)
+    order = np.lexsort((is_buy, integers.chain, tid))
+    tid, chain, is_buy = tid[order], integers.chain[order], is_buy[order]
     same = (tid[1:] == tid[:-1]) & (chain[1:] == chain[:-1]) & (tid[1:] != 0)
     return int((same & (is_buy[1:] != is_buy[:-1])).sum())

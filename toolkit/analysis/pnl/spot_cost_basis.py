@@ -11,11 +11,18 @@ import narwhals as nw
 
 from toolkit.analysis.common import memory_frames
 from toolkit.analysis.pnl.execution_sequence import IntegerFills
-from toolkit.rules.spot_cost import FLAT, SWAPS, Basis, adjust_balance, apply_spot_fill, swap_tokens
+from toolkit.rules.spot_cost import (
+    FLAT,
+    SWAPS,
+    CostBasis,
+    adjust_balance,
+    apply_spot_fill,
+    swap_tokens,
+)
 
 
 @dataclass(slots=True)
-class SpotWalk:
+class SpotResults:
     """The result of each spot fill, by row.
 
     - ``expected``: closed PnL by the rule, in units of px * change; None if a cost is not known
@@ -25,7 +32,7 @@ class SpotWalk:
     """
 
     expected: dict[int, int | None] = field(default_factory=dict)
-    basis: dict[int, Basis] = field(default_factory=dict)
+    basis: dict[int, CostBasis] = field(default_factory=dict)
     gap: dict[int, int] = field(default_factory=dict)
 
 
@@ -40,29 +47,29 @@ class Swaps(NamedTuple):
     ms: list[int]
 
 
-def find_swaps(frame: nw.DataFrame[Any], read: IntegerFills) -> Swaps:
+def find_swaps(frame: nw.DataFrame[Any], integers: IntegerFills) -> Swaps:
     """Return the legs of each `Negate Outcome`, grouped by account, time and transaction."""
-    if "dir" not in frame.columns or not any(read.spot):
+    if "dir" not in frame.columns or not any(integers.spot):
         return Swaps({}, [])
     words = frame["dir"].to_list()
-    rows = [row for row, word in enumerate(words) if word in SWAPS and read.spot[row]]
+    rows = [row for row, word in enumerate(words) if word in SWAPS and integers.spot[row]]
     if not rows:
         return Swaps({}, [])
     ms = memory_frames.series_ms(frame["time"])
     hashes = frame["hash"].to_list() if "hash" in frame.columns else [None] * len(ms)
     together: dict[tuple[int, int, Any], list[int]] = {}
     for row in rows:
-        user = int(read.chain[row]) // read.coins
+        user = int(integers.chain[row]) // integers.coins
         together.setdefault((user, ms[row], hashes[row]), []).append(row)
     return Swaps({row: legs for legs in together.values() for row in legs}, ms)
 
 
-def spot_rows(read: IntegerFills, order: Sequence[int], swaps: Swaps) -> list[int]:
+def spot_rows(integers: IntegerFills, order: Sequence[int], swaps: Swaps) -> list[int]:
     """Return the rows of spot chains in the order in which they are processed.
 
     Rows of a chain keep their order. If a conversion connects chains, all rows are sorted by time.
     """
-    rows = [row for row in order if read.spot[row]]
+    rows = [row for row in order if integers.spot[row]]
     if not swaps.groups:
         return rows
     rank = {row: place for place, row in enumerate(rows)}
@@ -77,19 +84,19 @@ def take_legs(row: int, swaps: Swaps, done: set[int]) -> Iterator[int]:
             yield leg
 
 
-def walk_spot_fills(read: IntegerFills, order: Sequence[int], swaps: Swaps) -> SpotWalk:
+def walk_spot_fills(integers: IntegerFills, order: Sequence[int], swaps: Swaps) -> SpotResults:
     """Return closed PnL, cost basis and gaps of spot and outcome tokens."""
-    walk = SpotWalk()
-    if not any(read.spot):
+    walk = SpotResults()
+    if not any(integers.spot):
         return walk
-    chains, unit = read.chain.tolist(), read.money_unit
-    held: dict[int, Basis] = {}
+    chains, unit = integers.chain.tolist(), integers.money_unit
+    held: dict[int, CostBasis] = {}
     tolerance: dict[int, int] = {}
     done: set[int] = set()
 
-    def arrive(row: int) -> Basis:
+    def arrive(row: int) -> CostBasis:
         """Return the balance before a fill, after any gap."""
-        chain, start = chains[row], read.start[row]
+        chain, start = chains[row], integers.start[row]
         before = held.get(chain)
         if before is None:
             return adjust_balance(FLAT, start, 0, unit)[1]
@@ -98,24 +105,24 @@ def walk_spot_fills(read: IntegerFills, order: Sequence[int], swaps: Swaps) -> S
             walk.gap[row] = gap
         return adjust_balance(before, start, tolerance[chain], unit)[1]
 
-    def leave(row: int, closed: int | None, basis: Basis) -> None:
+    def leave(row: int, closed: int | None, basis: CostBasis) -> None:
         walk.expected[row], walk.basis[row] = closed, basis
-        held[chains[row]], tolerance[chains[row]] = basis, read.tolerance[row]
+        held[chains[row]], tolerance[chains[row]] = basis, integers.tolerance[row]
 
-    for row in spot_rows(read, order, swaps):
+    for row in spot_rows(integers, order, swaps):
         if row not in swaps.groups:
             basis = arrive(row)
             closed, after = apply_spot_fill(
-                basis, read.change[row], read.px[row], read.token_fee[row], unit
+                basis, integers.change[row], integers.px[row], integers.token_fee[row], unit
             )
-            unknown = read.change[row] < 0 and basis.unknown
+            unknown = integers.change[row] < 0 and basis.unknown
             leave(row, None if unknown else closed, after)
         elif row not in done:
             legs = list(take_legs(row, swaps, done))
-            out = [leg for leg in legs if read.change[leg] < 0]
-            into = [leg for leg in legs if read.change[leg] >= 0]
-            sources = [(arrive(leg), -read.change[leg]) for leg in out]
-            targets = [(arrive(leg), read.change[leg]) for leg in into]
+            out = [leg for leg in legs if integers.change[leg] < 0]
+            into = [leg for leg in legs if integers.change[leg] >= 0]
+            sources = [(arrive(leg), -integers.change[leg]) for leg in out]
+            targets = [(arrive(leg), integers.change[leg]) for leg in into]
             left, came = swap_tokens(sources, targets, unit)
             for leg, basis in zip([*out, *into], [*left, *came], strict=True):
                 leave(leg, 0, basis)

@@ -62,18 +62,18 @@ class TripCash:
     def __init__(
         self,
         frame: nw.DataFrame[Any],
-        read: execution_sequence.IntegerFills,
+        integers: execution_sequence.IntegerFills,
         least: int,
         worth: TokenPrices,
     ) -> None:
         fee, decimals = fixed_point.to_integers(frame["fee"])
-        self.decimals = max(read.decimals, decimals, least)
+        self.decimals = max(integers.decimals, decimals, least)
         self.fee = fixed_point.rescale(fee, decimals, self.decimals)
-        self.closed = fixed_point.rescale(read.closed, read.decimals, self.decimals)
-        self.unit = read.unit * 10 ** (self.decimals - read.decimals)
+        self.closed = fixed_point.rescale(integers.closed, integers.decimals, self.decimals)
+        self.unit = integers.unit * 10 ** (self.decimals - integers.decimals)
         self.worth = worth
-        if any(read.token_fee):  # cost and closed PnL contain a fee in the bought token
-            taken = zip(self.fee, read.token_fee, strict=True)
+        if any(integers.token_fee):  # cost and closed PnL contain a fee in the bought token
+            taken = zip(self.fee, integers.token_fee, strict=True)
             self.fee = [0 if token else paid for paid, token in taken]
         if worth.of_closed:
             one = 10**worth.decimals
@@ -108,7 +108,7 @@ class FundingPayments(NamedTuple):
 
 
 def cut_trips(
-    read: execution_sequence.IntegerFills,
+    integers: execution_sequence.IntegerFills,
     order: Sequence[int],
     cash: TripCash,
     ms: Sequence[int],
@@ -116,13 +116,13 @@ def cut_trips(
 ) -> list[Trip]:
     """Return the trips of all chains: a trip ends if the position is flat or changes its side."""
     found: list[Trip] = []
-    chains, last, position = read.chain.tolist(), -1, 0
+    chains, last, position = integers.chain.tolist(), -1, 0
     trip: Trip | None = None
     before = -1
     for row in order:
-        start, end = read.start[row], read.end[row]
-        if chains[row] == last and start != position and read.spot[row]:
-            trip = _spot_change(found, trip, row, before, read)
+        start, end = integers.start[row], integers.end[row]
+        if chains[row] == last and start != position and integers.spot[row]:
+            trip = _spot_change(found, trip, row, before, integers)
         elif chains[row] != last or start != position:
             broken = chains[row] == last
             if broken and trip is not None:
@@ -134,7 +134,7 @@ def cut_trips(
                 )
                 found.append(trip)
         last, position, before = chains[row], end, row
-        trip = _apply_fill(found, trip, row, read, cash, ms, marks)
+        trip = _apply_fill(found, trip, row, integers, cash, ms, marks)
     return found
 
 
@@ -143,14 +143,14 @@ def _spot_change(
     trip: Trip | None,
     row: int,
     before: int,
-    read: execution_sequence.IntegerFills,
+    integers: execution_sequence.IntegerFills,
 ) -> Trip | None:
     """Return the trip after a gap in a spot balance: tokens came or left without a fill."""
-    start = read.start[row]
-    gap = start - read.end[before]
+    start = integers.start[row]
+    gap = start - integers.end[before]
     if trip is None and not start:
         return None
-    if abs(gap) <= read.tolerance[before] and start:
+    if abs(gap) <= integers.tolerance[before] and start:
         return trip
     if trip is None:
         trip = Trip(row, 1, None, "moved", basis=False)
@@ -164,18 +164,18 @@ def _apply_fill(
     found: list[Trip],
     trip: Trip | None,
     row: int,
-    read: execution_sequence.IntegerFills,
+    integers: execution_sequence.IntegerFills,
     cash: TripCash,
     ms: Sequence[int],
     marks: Conversions,
 ) -> Trip | None:
     """Apply a fill, which closes, opens or does both; return the trip that is open after it."""
-    start, change, end = read.start[row], read.change[row], read.end[row]
+    start, change, end = integers.start[row], integers.change[row], integers.end[row]
     closing = (
         min(abs(start), abs(change)) if start and _size_sign(start) != _size_sign(change) else 0
     )
     opening = abs(change) - closing
-    if read.spot[row] and closing and opening <= read.tolerance[row]:
+    if integers.spot[row] and closing and opening <= integers.tolerance[row]:
         # A spot balance is never negative: a sell of one unit more is rounding and opens nothing.
         opening, end = 0, max(0, end)
     fee = cash.fee[row] * closing // abs(change) if opening and closing else 0
@@ -187,7 +187,7 @@ def _apply_fill(
         trip.whole = trip.whole and row not in marks.swaps
         trip.peak = max(trip.peak, abs(start))
         trip.closed_size += closing
-        trip.closed_notional += closing * read.px[row]
+        trip.closed_notional += closing * integers.px[row]
         trip.gross += cash.closed[row]
         trip.fees -= fee
         if end == 0 or opening:
@@ -201,8 +201,8 @@ def _apply_fill(
         trip.fills += counted
         trip.basis = trip.basis and row not in marks.swaps
         trip.peak = max(trip.peak, abs(end))
-        trip.opened_size += opening - read.token_fee[row]
-        trip.opened_notional += opening * read.px[row]
+        trip.opened_size += opening - integers.token_fee[row]
+        trip.opened_notional += opening * integers.px[row]
         trip.gross += 0 if closing else cash.closed[row]
         trip.fees -= cash.fee[row] - (fee if closing else 0)
     for changed in (begun, trip):
@@ -219,12 +219,12 @@ def _size_sign(size: int) -> int:
 
 def mark_liquidations(found: Sequence[Trip], frame: nw.DataFrame[Any], account: str | None) -> None:
     """Mark the trips that the exchange closed."""
-    have = frame.columns
-    if not {"dir", "liquidated_user", "liquidation_method"} & set(have):
+    column_names = frame.columns
+    if not {"dir", "liquidated_user", "liquidation_method"} & set(column_names):
         return
     closes = frame.select(
-        forced=fill_kinds.is_forced_close(have, account),
-        liquidated=fill_kinds.is_liquidation(have, account),
+        forced=fill_kinds.is_forced_close(column_names, account),
+        liquidated=fill_kinds.is_liquidation(column_names, account),
     )
     forced, liquidated = closes["forced"].to_list(), closes["liquidated"].to_list()
     for trip in found:

@@ -40,17 +40,17 @@ RULES: Mapping[str, WalletDirection] = {
 _INTO = {"withdraw": 1, "borrow": 1, "supply": -1, "repay": -1}
 
 
-def add_wallet(rows: Frame, kind: NumberKind) -> Frame:
-    """Add `spot` (amount of `token`; null if it is not known) to rows of `add_flows`."""
-    have = rows.collect_schema().names()
-    interest = column_or_zero("interest_amount", have, kind)
+def add_wallet_flows(rows: Frame, kind: NumberKind) -> Frame:
+    """Add `spot` (amount of `token`; null if it is not known) to rows of `add_perp_flows`."""
+    column_names = rows.collect_schema().names()
+    interest = column_or_zero("interest_amount", column_names, kind)
     rows = rows.with_columns(
         token=nw.when(nw.col("token") == "").then(nw.lit("USDC")).otherwise(nw.col("token")),
-        _sign=_wallet_sign(have),
-        _told=_is_known(have),
+        _sign=_wallet_sign(column_names),
+        _told=_is_known(column_names),
         _plain=_stated_amount(kind),
     )
-    lent = nw.when(_has_way("lends")).then(interest).otherwise(zero_literal(kind))
+    lent = nw.when(_has_direction("lends")).then(interest).otherwise(zero_literal(kind))
     rows = rows.with_columns(_whole=(nw.col("_plain") + lent).cast(number_type(kind)))
     moved = (
         nw.when(nw.col("_sign") == 1)
@@ -66,8 +66,8 @@ def add_wallet(rows: Frame, kind: NumberKind) -> Frame:
     )
 
 
-def _has_way(*ways: WalletDirection) -> nw.Expr:
-    return nw.col("type").is_in([name for name, way in RULES.items() if way in ways])
+def _has_direction(*directions: WalletDirection) -> nw.Expr:
+    return nw.col("type").is_in([name for name, way in RULES.items() if way in directions])
 
 
 def _stated_amount(kind: NumberKind) -> nw.Expr:
@@ -83,35 +83,40 @@ def _stated_amount(kind: NumberKind) -> nw.Expr:
 def _is_sender() -> nw.Expr:
     own = perp_flows.is_owner("user")
     return own & (
-        _has_way("party") | (_has_way("send") & (nw.col("source_dex") == perp_flows.SPOT))
+        _has_direction("party")
+        | (_has_direction("send") & (nw.col("source_dex") == perp_flows.SPOT))
     )
 
 
 def _is_receiver() -> nw.Expr:
     own = perp_flows.is_owner("destination")
     return own & (
-        _has_way("party") | (_has_way("send") & (nw.col("destination_dex") == perp_flows.SPOT))
+        _has_direction("party")
+        | (_has_direction("send") & (nw.col("destination_dex") == perp_flows.SPOT))
     )
 
 
-def _wallet_sign(have: Sequence[str]) -> nw.Expr:
+def _wallet_sign(column_names: Sequence[str]) -> nw.Expr:
     gets = (
-        _has_way("in")
-        | (_has_way("class") & (nw.col("_to") == -1))
+        _has_direction("in")
+        | (_has_direction("class") & (nw.col("_to") == -1))
         | (_is_receiver() & ~_is_sender())
     )
     gives = (
-        _has_way("out")
-        | (_has_way("class") & (nw.col("_to") == 1))
+        _has_direction("out")
+        | (_has_direction("class") & (nw.col("_to") == 1))
         | (_is_sender() & ~_is_receiver())
     )
-    if "is_deposit" in have:
+    if "is_deposit" in column_names:
         staked = (nw.col("is_deposit") == nw.lit(True)).fill_null(False)
         freed = (nw.col("is_deposit") == nw.lit(False)).fill_null(False)
-        gets, gives = gets | (_has_way("stakes") & freed), gives | (_has_way("stakes") & staked)
-    if "operation" in have:
-        gets = gets | (_has_way("lends") & _is_operation(1))
-        gives = gives | (_has_way("lends") & _is_operation(-1))
+        gets, gives = (
+            gets | (_has_direction("stakes") & freed),
+            gives | (_has_direction("stakes") & staked),
+        )
+    if "operation" in column_names:
+        gets = gets | (_has_direction("lends") & _is_operation(1))
+        gives = gives | (_has_direction("lends") & _is_operation(-1))
     return nw.when(gets).then(nw.lit(1)).when(gives).then(nw.lit(-1)).otherwise(nw.lit(0))
 
 
@@ -120,15 +125,21 @@ def _is_operation(sign: int) -> nw.Expr:
     return nw.col("operation").fill_null("").is_in(names)
 
 
-def _is_known(have: Sequence[str]) -> nw.Expr:
+def _is_known(column_names: Sequence[str]) -> nw.Expr:
     """Return whether the direction of a row is known; types without a rule move no tokens."""
     named = perp_flows.is_owner("user") | perp_flows.is_owner("destination")
-    known = ~_has_way("class", "party", "send", "stakes", "lends")
-    known = known | (_has_way("class") & (nw.col("_to") != 0)) | (_has_way("party", "send") & named)
-    if "is_deposit" in have:
-        known = known | (_has_way("stakes") & ~nw.col("is_deposit").is_null())
-    if "operation" in have:
-        known = known | (_has_way("lends") & nw.col("operation").fill_null("").is_in(list(_INTO)))
+    known = ~_has_direction("class", "party", "send", "stakes", "lends")
+    known = (
+        known
+        | (_has_direction("class") & (nw.col("_to") != 0))
+        | (_has_direction("party", "send") & named)
+    )
+    if "is_deposit" in column_names:
+        known = known | (_has_direction("stakes") & ~nw.col("is_deposit").is_null())
+    if "operation" in column_names:
+        known = known | (
+            _has_direction("lends") & nw.col("operation").fill_null("").is_in(list(_INTO))
+        )
     return known & nw.col("type").is_in(list(perp_flows.RULES))
 
 

@@ -1,8 +1,8 @@
 """The binary snapshots. Specification, "Snapshot endpoints (compressed binary)".
 
-`decode` returns columns by name instead of records, because half a million records would cost more
-time than everything else. The columns are those of the operation's record. They have one row for
-each account or TWAP of every snapshot in the answer, in its order:
+`decode_snapshots` returns columns by name instead of records, because half a million records would
+cost more time than everything else. The columns are those of the operation's record. They have one
+row for each account or TWAP of every snapshot in the answer, in its order:
 
 ===========  ==================================================================
 family       type of the column
@@ -38,7 +38,7 @@ __all__ = [
     "WireAccountSnapshot",
     "WireTwapSnapshot",
     "assemble",
-    "decode",
+    "decode_snapshots",
     "encode",
     "pack",
 ]
@@ -99,7 +99,7 @@ _WIRE_TYPES: Final[dict[str, type[WireAccountSnapshot | WireTwapSnapshot]]] = {
 """Type of operation -> its snapshots on the wire."""
 
 
-def decode(
+def decode_snapshots(
     operation: "Operation", headers: Mapping[str, str], content: bytes, *, limit: int = LIMIT
 ) -> SnapshotColumns:
     """Return the columns of the snapshots of an answer.
@@ -139,7 +139,7 @@ def decode(
     >>> accounts = OPERATIONS["accountValueSnapshots"]
     >>> users = {"0x" + "a" * 40: (150.5, 100.0, 0.0, False, 0)}
     >>> headers, body = encode(accounts, [WireAccountSnapshot("s1", "USDC", users)])
-    >>> decode(accounts, headers, body)["account_value"]
+    >>> decode_snapshots(accounts, headers, body)["account_value"]
     array([150.5])
     """
     # pyarrow and msgpack are imported only if there is a snapshot to read.

@@ -15,7 +15,7 @@ from toolkit.arrays import Bytes, Flags, Ints
 from toolkit.contract.snapshots.entry_layouts import BEGIN_ENTRIES
 from toolkit.contract.snapshots.entry_reader import ADDRESS, copy_addresses, find_addresses
 from toolkit.contract.snapshots.entry_scan import KEYED, EntryScan, scan_entries
-from toolkit.contract.snapshots.messagepack import MessagePackWalk, SnapshotHead
+from toolkit.contract.snapshots.messagepack import MessagePackReader, SnapshotHead
 from toolkit.contract.snapshots.unknown_values import RawValues
 from toolkit.errors import AnswerInvalid
 
@@ -109,7 +109,7 @@ def _follow_entries(
         at = int(ends[last])
         if not fits[last]:
             begin = int(starts[last])
-            walk = MessagePackWalk(payload, begin + KEYED, read_size=4096)
+            walk = MessagePackReader(payload, begin + KEYED, read_size=4096)
             walk.skip()
             at = walk.at
             odd.append((begin, begin + KEYED, at))

@@ -22,7 +22,7 @@ from toolkit.contract.snapshots.arrays import (
 )
 from toolkit.contract.snapshots.entries import EntryDecoder, decode_addresses, read_snapshot_values
 from toolkit.contract.snapshots.entry_layouts import KEYS, count_known_values
-from toolkit.contract.snapshots.messagepack import MessagePackWalk, SnapshotHead, read_head
+from toolkit.contract.snapshots.messagepack import MessagePackReader, SnapshotHead, read_head
 from toolkit.contract.snapshots.unknown_values import TEXT, unknown_columns
 from toolkit.display import count_text
 from toolkit.errors import AnswerInvalid
@@ -132,7 +132,7 @@ def _batches(spans: Iterator[EntrySpan]) -> Iterator[list[EntrySpan]]:
 
 def entry_spans(payload: memoryview, head: SnapshotHead) -> Iterator[EntrySpan]:
     """Yield the positions of the entries of a snapshot."""
-    walk = MessagePackWalk(payload, head.start)
+    walk = MessagePackReader(payload, head.start)
     for _ in range(head.count):
         start = walk.at
         walk.skip()

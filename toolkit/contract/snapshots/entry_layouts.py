@@ -11,7 +11,7 @@ import numpy as np
 
 from toolkit.arrays import Bytes, Ints
 from toolkit.contract.field_deviations import MOST_UNKNOWN, UNSUITABLE
-from toolkit.contract.snapshots.messagepack import MessagePackWalk
+from toolkit.contract.snapshots.messagepack import MessagePackReader
 from toolkit.errors import AnswerInvalid
 
 KEYS: Final = {
@@ -141,7 +141,7 @@ def _learn_layout(payload: memoryview, at: int, *, keyed: bool) -> EntryLayout |
 
     An entry without a known value has none, and one with too many unknown values.
     """
-    walk = MessagePackWalk(payload, at, read_size=4096)
+    walk = MessagePackReader(payload, at, read_size=4096)
     try:
         layout = _read_object_layout(payload, walk) if keyed else _read_tuple_layout(payload, walk)
     except AnswerInvalid:
@@ -149,7 +149,7 @@ def _learn_layout(payload: memoryview, at: int, *, keyed: bool) -> EntryLayout |
     return layout if layout and len(layout.unknown) <= MOST_UNKNOWN else None
 
 
-def _read_tuple_layout(payload: memoryview, walk: MessagePackWalk) -> EntryLayout | None:
+def _read_tuple_layout(payload: memoryview, walk: MessagePackReader) -> EntryLayout | None:
     start = walk.at
     length = walk.array("entry")
     header = bytes(payload[start : walk.at])
@@ -158,7 +158,7 @@ def _read_tuple_layout(payload: memoryview, walk: MessagePackWalk) -> EntryLayou
     )
 
 
-def _read_object_layout(payload: memoryview, walk: MessagePackWalk) -> EntryLayout | None:
+def _read_object_layout(payload: memoryview, walk: MessagePackReader) -> EntryLayout | None:
     start = walk.at
     count = walk.map("entry")
     header = bytes(payload[start : walk.at])

@@ -14,7 +14,7 @@ LONGEST_NAME: Final = 4096
 """The most characters of the id, token or market of a snapshot."""
 
 
-class MessagePackWalk:
+class MessagePackReader:
     """A position in MessagePack that moves from value to value.
 
     - ``buffer``: the MessagePack
@@ -50,9 +50,9 @@ class MessagePackWalk:
         """The length of the buffer."""
         return len(self._buffer)
 
-    def copy(self) -> "MessagePackWalk":
+    def copy(self) -> "MessagePackReader":
         """Return another walk from this position."""
-        return MessagePackWalk(self._buffer, self.at)
+        return MessagePackReader(self._buffer, self.at)
 
     def skip(self) -> None:
         """Skip one value, of any depth."""
@@ -132,7 +132,7 @@ def read_head(buffer: memoryview, name: str, entries: str) -> SnapshotHead:
     - ``name``: the meaning of the second value, for messages
     - ``entries`` ({"map", "array"}): the type of the entries' container
     """
-    walk = MessagePackWalk(buffer)
+    walk = MessagePackReader(buffer)
     is_object = entries == "map" and (0x80 <= walk.marker <= 0x8F or walk.marker in (0xDE, 0xDF))
     head = _read_object_head(walk, name) if is_object else _read_array_head(walk, name, entries)
     if head.finish > len(buffer) or (head.finish < len(buffer) and walk.at != len(buffer)):
@@ -141,7 +141,7 @@ def read_head(buffer: memoryview, name: str, entries: str) -> SnapshotHead:
     return head
 
 
-def _read_array_head(walk: MessagePackWalk, name: str, entries: str) -> SnapshotHead:
+def _read_array_head(walk: MessagePackReader, name: str, entries: str) -> SnapshotHead:
     length = walk.array("snapshot")
     if length < 3:
         raise AnswerInvalid(f"a snapshot must have 3 values (id, {name}, entries), not {length}")
@@ -156,7 +156,7 @@ def _read_array_head(walk: MessagePackWalk, name: str, entries: str) -> Snapshot
     return SnapshotHead(snapshot_id, text, count, start, finish, tuple(unknown))
 
 
-def _read_object_head(walk: MessagePackWalk, name: str) -> SnapshotHead:
+def _read_object_head(walk: MessagePackReader, name: str) -> SnapshotHead:
     texts: dict[str, str] = {}
     found: tuple[int, int, int] | None = None
     unknown: list[tuple[str, int, int]] = []
@@ -180,7 +180,7 @@ def _read_object_head(walk: MessagePackWalk, name: str) -> SnapshotHead:
     return SnapshotHead(texts["i"], texts["t"], *found, tuple(unknown), keyed=True)
 
 
-def _measure_entries(walk: MessagePackWalk, entries: str, is_last: bool) -> tuple[int, int, int]:
+def _measure_entries(walk: MessagePackReader, entries: str, is_last: bool) -> tuple[int, int, int]:
     """Return number, start and end of the entries, and skip them if more values follow."""
     inside = walk.copy()
     count = inside.map("users") if entries == "map" else inside.array("TWAPs")

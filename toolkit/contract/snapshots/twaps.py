@@ -17,7 +17,7 @@ from toolkit.contract.snapshots.arrays import (
     time_array,
 )
 from toolkit.contract.snapshots.entries import EntryDecoder, read_snapshot_values
-from toolkit.contract.snapshots.messagepack import MessagePackWalk, SnapshotHead, read_head
+from toolkit.contract.snapshots.messagepack import MessagePackReader, SnapshotHead, read_head
 from toolkit.contract.snapshots.twap_scan import scan_twaps
 from toolkit.contract.snapshots.unknown_values import TEXT, unknown_columns
 
@@ -122,7 +122,7 @@ def _split_entries(payload: memoryview, head: SnapshotHead) -> Iterator[tuple[by
     if head.finish - head.start <= _BYTES:
         yield bytes(payload[head.start : head.finish]), head.count
         return
-    walk, start, count = MessagePackWalk(payload, head.start), head.start, 0
+    walk, start, count = MessagePackReader(payload, head.start), head.start, 0
     for _ in range(head.count):
         walk.skip()
         count += 1

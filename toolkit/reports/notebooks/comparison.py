@@ -37,7 +37,7 @@ comparison_report.make_title(results)
 # wallet report of an account has both.
 
 # %%
-blocks.words(comparison_report.summarise_comparison(results), lead=True)
+blocks.words(comparison_report.summarize_comparison(results), lead=True)
 
 # %%
 blocks.tiles(comparison_report.list_headlines(results))

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 
 from toolkit.rules.directions import CONVERSIONS
-from toolkit.rules.spot_cost import SWAPS, Basis, swap_tokens
+from toolkit.rules.spot_cost import SWAPS, CostBasis, swap_tokens
 from toolkit.simulation.agents.spot_traders import OPENING_MS, spot_trader_numbers
 from toolkit.simulation.engine.accounts import SPOT_MAKER, Account
 from toolkit.simulation.engine.exchange import Exchange, Transaction
@@ -143,8 +143,8 @@ def _swap_legs(exchange: Exchange, tx: Transaction, tickets: list[Ticket], direc
     wallet = exchange.wallets[tickets[0].account.number]
     balances = [wallet[_MARKETS[ticket.market.coin].base] for ticket in tickets]
     unit = cost_unit(_MARKETS[tickets[0].market.coin])
-    leaving: list[tuple[Basis, int]] = []
-    coming: list[tuple[Basis, int]] = []
+    leaving: list[tuple[CostBasis, int]] = []
+    coming: list[tuple[CostBasis, int]] = []
     for ticket, balance in zip(tickets, balances, strict=True):
         size = ticket.size * ONE_TOKEN
         write_spot_fill(exchange, tx, ticket, balance.balance, size, 0, 0, direction)

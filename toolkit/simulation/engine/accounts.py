@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from toolkit.rules.spot_cost import FLAT, Basis, adjust_balance
+from toolkit.rules.spot_cost import FLAT, CostBasis, adjust_balance
 from toolkit.simulation.markets import DEXES, PERPS
 
 SPOT_MAKER = "spot maker"
@@ -121,14 +121,14 @@ class TokenBalance:
     fees: int = 0
     gas: int = 0
     staked: int = 0
-    basis: Basis = FLAT
+    basis: CostBasis = FLAT
 
     @property
     def balance(self) -> int:
         """The amount in the wallet, without staked tokens."""
         return self.ledger + self.traded - self.fees - self.gas
 
-    def current_basis(self, unit: int) -> Basis:
+    def current_basis(self, unit: int) -> CostBasis:
         """Return the cost basis of the present balance.
 
         - ``unit``: 1e-8 USD, in the units of costs

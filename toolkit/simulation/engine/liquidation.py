@@ -33,7 +33,7 @@ _REFILL_STRATEGIES = ("maker", HEDGER)
 
 
 @dataclass(slots=True)
-class _Cushion:
+class _MarginBuffer:
     """The equity behind some positions, and the maintenance margin that they require."""
 
     equity: int
@@ -60,17 +60,17 @@ class MarginCheck:
         """Liquidate isolated positions, and cross positions together, that lack margin."""
         exchange = state.exchange
         cross, isolated = _find_cushions(exchange, self.time)
-        for (number, coin), cushion in isolated.items():
+        for (number, coin), buffer in isolated.items():
             account = exchange.accounts[number]
             if account.strategy in _REFILL_STRATEGIES:
-                cushion = _refill_margin(exchange, account, coin, cushion, self.time)
-            if cushion.is_too_small and account.strategy != "maker":
-                _liquidate_positions(state, account, [coin], cushion, self.time)
-        for (number, dex), cushion in cross.items():
+                buffer = _refill_margin(exchange, account, coin, buffer, self.time)
+            if buffer.is_too_small and account.strategy != "maker":
+                _liquidate_positions(state, account, [coin], buffer, self.time)
+        for (number, dex), buffer in cross.items():
             account = exchange.accounts[number]
-            if cushion.is_too_small and account.strategy != "maker":
+            if buffer.is_too_small and account.strategy != "maker":
                 coins = _cross_coins(exchange, account, dex)
-                _liquidate_positions(state, account, coins, cushion, self.time)
+                _liquidate_positions(state, account, coins, buffer, self.time)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,12 +87,12 @@ class CooldownEnd:
         account, dex = exchange.accounts[self.account], DEX_INDEX[self.coin]
         cross, isolated = _find_cushions(exchange, self.time, only=self.account)
         if is_isolated(account, self.coin):
-            cushion, coins = isolated.get((self.account, self.coin)), [self.coin]
+            buffer, coins = isolated.get((self.account, self.coin)), [self.coin]
         else:
-            cushion = cross.get((self.account, dex))
+            buffer = cross.get((self.account, dex))
             coins = _cross_coins(exchange, account, dex)
-        if cushion is not None and cushion.is_too_small:
-            _liquidate_positions(state, account, coins, cushion, self.time, in_full=True)
+        if buffer is not None and buffer.is_too_small:
+            _liquidate_positions(state, account, coins, buffer, self.time, in_full=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,13 +131,13 @@ class Delisting:
 
 def _find_cushions(
     exchange: Exchange, time: int, only: int | None = None
-) -> tuple[dict[tuple[int, int], _Cushion], dict[tuple[int, int], _Cushion]]:
+) -> tuple[dict[tuple[int, int], _MarginBuffer], dict[tuple[int, int], _MarginBuffer]]:
     """Return the cushions of cross positions and of isolated positions.
 
     The keys are (account, dex) and (account, perp). `only` restricts the result to one account.
     """
-    cross: dict[tuple[int, int], _Cushion] = {}
-    isolated: dict[tuple[int, int], _Cushion] = {}
+    cross: dict[tuple[int, int], _MarginBuffer] = {}
+    isolated: dict[tuple[int, int], _MarginBuffer] = {}
     for coin, positions in enumerate(exchange.positions):
         mark, dex = exchange.mark_price(coin, time), DEX_INDEX[coin]
         margins, tiers = exchange.margins[coin], PERPS[coin].tiers
@@ -145,13 +145,13 @@ def _find_cushions(
             if only not in (None, account):
                 continue
             if (account, dex) not in cross:
-                cross[account, dex] = _Cushion(exchange.balances[account][dex])
-            cushion = cross[account, dex]
+                cross[account, dex] = _MarginBuffer(exchange.balances[account][dex])
+            buffer = cross[account, dex]
             if account in margins:
-                cushion.equity -= margins[account]
-                cushion = isolated[account, coin] = _Cushion(margins[account])
-            cushion.equity += size * (mark - entry_price(size, entry))
-            cushion.required += exact_maintenance(abs(size) * mark, tiers)
+                buffer.equity -= margins[account]
+                buffer = isolated[account, coin] = _MarginBuffer(margins[account])
+            buffer.equity += size * (mark - entry_price(size, entry))
+            buffer.required += exact_maintenance(abs(size) * mark, tiers)
     return cross, isolated
 
 
@@ -161,26 +161,26 @@ def _cross_coins(exchange: Exchange, account: Account, dex: int) -> list[int]:
 
 
 def _refill_margin(
-    exchange: Exchange, account: Account, coin: int, cushion: _Cushion, time: int
-) -> _Cushion:
+    exchange: Exchange, account: Account, coin: int, buffer: _MarginBuffer, time: int
+) -> _MarginBuffer:
     """Fill up a margin that is too small to what opening requires, as far as money allows."""
     # ASSUMED: If an account adds margin to an isolated position, the ledger has no row of it.
     number = account.number
     # The position may have been closed by an earlier liquidation.
-    if not cushion.is_too_small or number not in exchange.margins[coin]:
-        return cushion
+    if not buffer.is_too_small or number not in exchange.margins[coin]:
+        return buffer
     notional = abs(exchange.position_size(coin, number)) * exchange.mark_price(coin, time)
-    missing = initial_margin(notional, account_leverage(account, coin)) - cushion.equity
+    missing = initial_margin(notional, account_leverage(account, coin)) - buffer.equity
     added = max(0, min(missing, exchange.free_collateral(number, DEX_INDEX[coin], time)))
     exchange.margins[coin][number] += added
-    return _Cushion(cushion.equity + added, cushion.required)
+    return _MarginBuffer(buffer.equity + added, buffer.required)
 
 
 def _liquidate_positions(
     state: SimulationState,
     account: Account,
     coins: list[int],
-    cushion: _Cushion,
+    buffer: _MarginBuffer,
     time: int,
     *,
     in_full: bool = False,
@@ -206,13 +206,13 @@ def _liquidate_positions(
     only = PERPS[coins[0]].coin if isolated else ""
     state.books.cancel_orders(tx, "liquidatedCanceled", account=account, coin=only)
     mode = "Isolated" if isolated else "Cross"
-    method = account.liquidated_by or cushion.method
-    _write_liquidation(exchange, tx, account, cushion.equity, mode, sizes)
+    method = account.liquidated_by or buffer.method
+    _write_liquidation(exchange, tx, account, buffer.equity, mode, sizes)
     for coin, size in sizes:
         perp = PERPS[coin]
         px = exchange.mark_price(coin, time)
         notional = abs(size) * px
-        deleveraged = cushion.equity < 0 or notional > perp.depth_usd * 1e6 * _LARGEST_SALE
+        deleveraged = buffer.equity < 0 or notional > perp.depth_usd * 1e6 * _LARGEST_SALE
         is_large = notional > _PARTIAL_FROM and not deleveraged
         is_partial = method == MARKET and is_large and not in_full
         closed = rounded_share(size, 1, _FIRST_SHARE) if is_partial else size

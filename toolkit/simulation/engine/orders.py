@@ -15,7 +15,7 @@ DUST = "Spot Dust Conversion"
 """The type of orders of conversions; they have no time in force."""
 
 
-class Listed(Protocol):
+class ListedMarket(Protocol):
     """The properties of a market that an order needs: its name and its decimals."""
 
     @property
@@ -55,7 +55,7 @@ class Ticket:
     """
 
     account: Account
-    market: Listed
+    market: ListedMarket
     oid: int
     is_buy: bool
     px: int
