@@ -4,12 +4,15 @@ import ast
 import re
 import statistics
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 OPENINGS = re.compile(r"(Gives?|Says?|Tells?|Holds?|Puts?)\b")
+TYPE_NAME = re.compile(r"_*[A-Z]\w*[a-z]")
 RETIRED = re.compile(
     r"\b(?:is|are|was|were|be) told\b|\bdone without\b|\bof which it is\b|\bgives? back\b", re.I
 )
@@ -137,13 +140,43 @@ def test_half_of_functions_have_two_words() -> None:
     assert len(short) <= 0.5 * len(names), Counter(short).most_common(20)
 
 
-def test_class_names_are_unique() -> None:
+def type_names(tree: ast.Module) -> Iterator[str]:
+    """Yield the names of the classes and of the type aliases of a module.
+
+    A constant, such as ``MOST_ROWS``, is no type alias, and neither is a type variable ``T``.
+    """
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ClassDef):
+            yield node.name
+    for node in tree.body:
+        targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+        for target in targets:
+            if isinstance(target, ast.Name) and TYPE_NAME.match(target.id):
+                yield target.id
+
+
+def repeated_names(modules: Mapping[str, ast.Module]) -> dict[str, list[str]]:
+    """Return the type names that differ at most by underscores around them or by a plural s."""
     places = defaultdict(list)
-    for path, tree in trees().items():
-        for node in ast.walk(tree):
-            if isinstance(node, ast.ClassDef):
-                places[node.name].append(str(path.relative_to(ROOT)))
-    assert {name: found for name, found in places.items() if len(found) > 1} == {}
+    for place, tree in modules.items():
+        for name in type_names(tree):
+            places[name.strip("_").removesuffix("s")].append(f"{place}: {name}")
+    return {name: found for name, found in places.items() if len(found) > 1}
+
+
+def test_type_names_are_unique() -> None:
+    modules = {str(path.relative_to(ROOT)): tree for path, tree in trees().items()}
+    assert repeated_names(modules) == {}, "give each class and type alias a name of its own"
+
+
+@pytest.mark.parametrize(
+    "code",
+    ["class Rows: ...", "class _Row: ...", "Rows = list[int]", "_Row: TypeAlias = list[int]"],
+)
+def test_similar_type_names_are_found(code: str) -> None:
+    modules = {"a.py": ast.parse("class Row: ..."), "b.py": ast.parse(code)}
+    assert list(repeated_names(modules)) == ["Row"]
+    assert repeated_names({"a.py": ast.parse("class Row: ...\nROWS = 3\nrows = [1]")}) == {}
 
 
 def test_modules_serve_several_importers() -> None:
