@@ -150,7 +150,7 @@ class TestByHand:
 
     @pytest.mark.parametrize("shock", [0.0, -1.0])
     def test_impossible_shock_is_refused(self, shock: float) -> None:
-        with pytest.raises(ValueError, match="shock must be above -1 and not 0"):
+        with pytest.raises(ValueError, match="shock must be above -1 and different from 0"):
             run(self.rows, owners(a=1.0, b=1.0), self.depth, [shock])
 
     def test_negative_share_is_refused(self) -> None:

@@ -91,7 +91,7 @@ def test_present_without_health_is_wall_clock(health: int) -> None:
 def test_age_from_wrong_present_warns() -> None:
     service = Service(TOLD)
     session = session_of(service, "https://service.test")
-    with pytest.warns(tk.HistoryWarning, match=r"the present of the service is 2025-10-01"):
+    with pytest.warns(tk.HistoryWarning, match=r"the service's present is 2025-10-01"):
         fills = tk.user_fills_by_time(USER, "7d", session=session)
     assert "2025-10-01" in tk.provenance(fills)["history"]
     tk.user_fills_by_time(USER, "7d", session=session)  # counted from there: no warning
@@ -99,7 +99,7 @@ def test_age_from_wrong_present_warns() -> None:
 
 def test_many_warns_of_wrong_present() -> None:
     session = session_of(Service(TOLD), "https://service.test")
-    with pytest.warns(tk.HistoryWarning, match="the present of the service is"):
+    with pytest.warns(tk.HistoryWarning, match="the service's present is"):
         tk.many(tk.user_fills_by_time, [USER], "7d", session=session)
 
 

@@ -380,8 +380,8 @@ def clock_remarks(
     return [
         Remark(
             f"no rows came. The range was counted from {to_iso(asked_ms)}, but the service's "
-            f"present is {to_iso(service_ms)}. Pass dates before it, or an age again: it counts "
-            "from the service's present unless the session has another now_ms",
+            f"present is {to_iso(service_ms)}. Pass dates before it. Or repeat the call: an age "
+            "then counts from the service's present (unless now_ms of the session is set)",
             True,
         )
     ]

@@ -206,8 +206,8 @@ def _observed_period(fills: Any) -> CoveredPeriod | None:
     missing = gone.lazy().collect("pyarrow").to_arrow().to_pylist()[0]["gone"]
     if missing:
         raise MissingColumns(
-            f"fills: {count_text(missing, 'time is', 'times are')} missing, so it is not known "
-            "which funding belongs to the fills. Fill in the time, or remove these rows"
+            f"fills: column time has {count_text(missing, 'missing value')}, so it is not known "
+            "which funding belongs to the fills. Fill the times in, or remove these rows"
         )
     times = grouping.add_ms(frame.select("time"))
     ends = times.select(first=nw.col("_ms").min(), last=nw.col("_ms").max())
