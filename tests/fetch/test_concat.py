@@ -344,6 +344,37 @@ def test_fill_in_two_answers_counts_once(session: tk.Session) -> None:
         pd.testing.assert_frame_equal(weeks, tk.builders.activity(once, "week"))
 
 
+def test_saved_frames_with_old_subject_column_are_joined(session: tk.Session) -> None:
+    """Version 0.2.0 named the requested builder `account`."""
+    builders = session.world["builders"]
+
+    def old(*some: str) -> pd.DataFrame:
+        frame = tk.many(tk.builder_approved_fills_by_time, some, 0, session=session)
+        facts = dict(frame.attrs)
+        frame = frame.rename(columns={"requested_builder": "account"})
+        frame.attrs = facts
+        return frame
+
+    new = tk.many(tk.builder_approved_fills_by_time, builders, 0, session=session)
+    resumed = tk.many(
+        tk.builder_approved_fills_by_time, builders, 0, session=session, resume=old(builders[0])
+    )
+    pd.testing.assert_frame_equal(resumed, new)
+    joined = tk.concat([old(builders[0]), old(*builders[1:]), old(builders[0])])
+    pd.testing.assert_frame_equal(joined, new)
+
+
+def test_requested_builder_is_described_and_no_group(session: tk.Session) -> None:
+    rows = tk.many(tk.builder_approved_fills_by_time, session.world["builders"], 0, session=session)
+    words = tk.describe(rows).set_index("column")
+    assert words.loc["requested_builder", "meaning"] == "builder of the request"
+    each = rows[rows["requested_builder"] == session.world["builders"][1]]
+    with pytest.raises(ValueError, match="cannot group by 'requested_builder'"):
+        tk.builders.revenue(each, by="requested_builder")
+    alone = tk.builder_approved_fills_by_time(session.world["builders"][1], 0, session=session)
+    assert tk.builders.revenue(each)["revenue"].sum() == tk.builders.revenue(alone)["revenue"].sum()
+
+
 def test_overlapping_answers_of_builders_are_joined_once(session: tk.Session) -> None:
     builders = session.world["builders"][:2]
     start, end = session.world["start_ms"], session.now_ms() - 1

@@ -404,6 +404,7 @@ class PageReader:
         Cursors are inclusive here. The cursor of the next possible key leaves out no row of the
         same time; a key that ends in a text has no such cursor.
         """
+        # ASSUMED: A service with inclusive cursors also accepts a cursor that is no row's key.
         *parts, last = key
         if parts and isinstance(last, int):
             return {"cursor": make_cursor((*parts, last + 1))}

@@ -224,6 +224,10 @@ def _known_words(facts: Mapping[str, Any], frame: pd.DataFrame) -> Mapping[str, 
     operation = VIEWS.get(facts.get("view", "")) or known_operation(facts["operation"])
     added = (returned_columns(helper) for helper in _ADDING_HELPERS)
     words = {name: words for columns in added for name, words in columns.items()}
+    for subject in operation.parameters[:1]:  # a frame of tk.many or tk.concat names it
+        meaning = f"{subject.meaning} of the request"
+        columns = ("account", f"requested_{subject.python}", subject.python)
+        words |= {name: ColumnWords("", meaning) for name in columns}
     return words | _table_words(operation, frame)
 
 

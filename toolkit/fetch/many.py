@@ -12,7 +12,7 @@ from toolkit.client import Session, current_session
 from toolkit.contract.operations import Operation
 from toolkit.display import type_text
 from toolkit.errors import HistoryWarning, Incomplete, IncompleteWarning, ToolkitError, warn_caller
-from toolkit.fetch.concat import concat_subjects, subjects_of
+from toolkit.fetch.concat import concat_subjects, rename_old_subject, subjects_of
 from toolkit.fetch.pull import pop_deferred_warning, prepare_request
 from toolkit.fetch.registry import operation_of
 from toolkit.fetch.workers import FATAL_ERRORS, ClusterClient, Workers, executor_error
@@ -280,6 +280,8 @@ def _resumed_call(
     done = subjects_of(operation, _first_frame(before))
     if not done:
         return None, fixed
+    if isinstance(before, pd.DataFrame):
+        before = rename_old_subject(name, before)
     earlier = facts["parameters"]
     # An age gives another time now than at the present 0; a date does not.
     aged = {k for k, v in _fix_times(operation, call, 0).items() if v != fixed[k]}

@@ -69,15 +69,22 @@ def several_parts_error(plot: str, part: str, name: str, parts: pd.DataFrame) ->
     >>> parts = pd.DataFrame({"coin": ["BTC", "ETH"]})
     >>> print(several_parts_error("plot", "coin", "rows", parts))
     plot draws one coin, and the result has 2. Select one, for example rows[rows['coin'] == 'BTC']
+    >>> parts["amount_usd"] = [1_000.0, 5_000.0]
+    >>> print(several_parts_error("plot", "size", "rows", parts).args[0].partition("example ")[2])
+    rows[(rows['coin'] == 'BTC') & (rows['amount_usd'] == 1000.0)]
     """
     varying = [column for column in parts.columns if parts[column].nunique() > 1]
-    count = len(parts) if len(parts.columns) else "several"
-    words = f"{plot} draws one {part}, and the result has {count}"
-    if not varying:
+    words = f"{plot} draws one {part}, and the result has {len(parts) or 'several'}"
+    examples = parts[varying].dropna().head(1).to_dict("list")
+    values = {column: value for column, (value,) in examples.items() if varying and len(parts)}
+    if not values:
         return ValueError(f"{words}. Select one")
-    value = parts[varying[0]].dropna().iloc[0]
-    place = f"{name}[{name}[{varying[0]!r}] == {value!r}]"
-    return ValueError(f"{words}. Select one, for example {place}")
+    conditions = [
+        f"{name}[{column!r}] == {str(value) if isinstance(value, pd.Timestamp) else value!r}"
+        for column, value in values.items()
+    ]
+    condition = conditions[0] if len(conditions) == 1 else f"({') & ('.join(conditions)})"
+    return ValueError(f"{words}. Select one, for example {name}[{condition}]")
 
 
 def quantile_columns(frame: pd.DataFrame) -> tuple[str, str, str] | None:

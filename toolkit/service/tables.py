@@ -177,6 +177,7 @@ class _AccountNumbers(dict[str, int]):
         super().__init__()
         highest = connection.execute("SELECT coalesce(max(id), 0) FROM account").fetchone()
         self._last: int = highest[0]
+        self._earlier: int = highest[0]  # the number of the accounts of earlier parts
 
     def __missing__(self, address: str) -> int:
         self._last += 1
@@ -190,8 +191,9 @@ class _AccountNumbers(dict[str, int]):
             connection.executemany("INSERT INTO account VALUES (?,?)", accounts)
         except sqlite3.IntegrityError:
             # The rows of such an account would not be neighbours, so no page would be one range.
-            written = {address for (address,) in connection.execute("SELECT address FROM account")}
-            repeated = min(written & self.keys())
+            select = "SELECT address FROM account WHERE id <= ?"
+            earlier = {address for (address,) in connection.execute(select, (self._earlier,))}
+            repeated = min(earlier & self.keys())
             raise ValueError(
                 f"account {repeated} has rows in two parts of the sources; it may be in one only"
             ) from None

@@ -113,7 +113,7 @@ def levels(
     """
     positions = drop_repeated_rows(positions, "positions")
     for name, number in (("width", width), ("reach", reach)):
-        if number <= 0:
+        if not number > 0:
             raise ValueError(f"{name} must be above 0, not {number!r}")
     margin = () if accounts is None else ("margin_used",)
     frame = read_positions(positions, ("liquidation_px", *margin), ("leverage_type",))
@@ -290,7 +290,10 @@ def fills(
     column_names = frame.collect_schema().names()
     if not {"dir", "liquidated_user", "liquidation_method"} & set(column_names):
         frame_access.require_columns(
-            frame, ["liquidated_user"], "fills", "Or add dir, which names backstop liquidations"
+            frame,
+            ["liquidated_user"],
+            "fills",
+            "Add it, or add dir, which names backstop liquidations",
         )
     markers = [n for n in ("dir", "liquidated_user", "liquidation_method") if n in column_names]
     if "dir" in markers and all(frame_access.is_empty_column(frame, name) for name in markers):

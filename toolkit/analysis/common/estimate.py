@@ -38,7 +38,7 @@ class Estimate:
         """Return the estimate of a figure by its name."""
         found = self.params.loc[self.params["name"] == name, "estimate"]
         if found.empty:
-            known = ", ".join(map(repr, self.params["name"]))
+            known = ", ".join(map(repr, dict.fromkeys(self.params["name"])))
             raise KeyError(f"unknown figure {name!r}; choose one of {known}")
         return float(found.iloc[0])
 

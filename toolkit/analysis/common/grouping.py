@@ -27,12 +27,19 @@ DERIVED_GROUPS = ("dex", *CALENDAR)
 def list_keys(by: str | Iterable[str] | None, taken: Iterable[str] = ()) -> list[str]:
     """Return `by` as a list without repeats.
 
-    Raise ValueError if `by` names a column of `taken`: these are aggregated. Raise TypeError if it
-    is neither text nor a list of texts.
+    Raise ValueError if `by` names a column of `taken`: these are aggregated. Also raise it for
+    ``requested_builder``: a fill of several answers counts once, in only one of these groups. Raise
+    TypeError if `by` is neither text nor a list of texts.
     """
     if by is not None and not isinstance(by, Iterable):
         raise TypeError(f"by is a column, a list of columns or None, not {by!r}")
     keys = [] if by is None else [by] if isinstance(by, str) else list(dict.fromkeys(by))
+    if "requested_builder" in keys:
+        raise ValueError(
+            "cannot group by 'requested_builder': a fill can be in the answers of several "
+            "builders, and counts once. Call the helper for each builder, with "
+            "fills[fills['requested_builder'] == builder]"
+        )
     if wrong := [key for key in keys if key in set(taken)]:
         raise ValueError(
             f"Cannot group by {wrong[0]!r}: it is an aggregated column. Use 'hour', 'day' or "

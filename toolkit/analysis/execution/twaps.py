@@ -304,7 +304,7 @@ def _fills_by_order(twaps: Frame, fills: IntoFrame, account: str | None) -> Fram
     if "user" not in frame.collect_schema().names():
         accounts = account_names(fills, account)
         if len(accounts) != 1:
-            frame_access.require_columns(frame, ["user"], "fills", "Or name the account (account=)")
+            frame_access.require_columns(frame, ["user"], "fills", "Add it, or pass account=")
         frame = frame.with_columns(user=nw.lit(accounts[0]))
     frame = grouping.add_ms(frame).filter(~nw.col("twap_id").is_null())
     frame = frame.select(

@@ -267,7 +267,7 @@ def consistency(
     """
     samples = drop_repeated_rows(samples, "samples")
     depth = drop_repeated_rows(depth, "depth")
-    if max_age < 0:
+    if not max_age >= 0:
         raise ValueError(f"max_age must be 0 or more, not {max_age!r}")
     if not 0 <= slack < 1:
         raise ValueError(f"slack must be 0 or more and below 1, not {slack!r}")

@@ -262,7 +262,7 @@ def measure_ledger(
     if "user" not in keys:
         frame = row_owners.keep_own_rows(frame, "account", owners, "ledger")
     elif owner is None:
-        frame_access.require_columns(frame, ["account"], "ledger", "Or pass account=")
+        frame_access.require_columns(frame, ["account"], "ledger", "Add it, or pass account=")
     frame = add_perp_flows(frame, kind, owner)
     if "user" in keys:
         user = nw.lit(owner) if owner is not None else nw.col("account")
