@@ -45,7 +45,7 @@ def test_describe_names_frame_of_each_column(session, users) -> None:
     columns = [name for state in states for name in state.columns]
     assert words["column"].tolist() == columns
     assert words["meaning"].ne("").all()
-    with pytest.raises(TypeError, match="does not name its frames. Pass one frame"):
+    with pytest.raises(TypeError, match=r"does not name its frames\. Pass one frame"):
         tk.describe(tuple(states))
 
 
