@@ -62,7 +62,7 @@ _BREAKS: Final = {
     "stall": httpx.ReadTimeout,
 }
 _PAIR: Final = 2
-_SHORTEST: Final = 3  # bytes of an answer in which a fault has a place
+_SHORTEST: Final = 3  # shortest answer, in bytes, that a fault can damage
 _MOVES: Final = ("cursor", "startTime", "endTime")  # what changes from page to page
 _TIMES: Final = ("time", "timestamp", "statusTimestamp")
 

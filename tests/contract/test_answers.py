@@ -312,8 +312,8 @@ def test_each_operation_has_its_own_warning() -> None:
         with pytest.warns(UnknownField, match=f"{name}:"):
             (fill,) = decode(OPERATIONS[name], 200, {}, strange)
         assert fill.px == FILL["px"]
-    places = [(name, wanted) for name, wanted, _ in KNOWN_DEVIATIONS]
-    assert places == [(name, OPERATIONS[name].answer) for name in ("userFills", "userFillsByTime")]
+    answers = [(name, wanted) for name, wanted, _ in KNOWN_DEVIATIONS]
+    assert answers == [(name, OPERATIONS[name].answer) for name in ("userFills", "userFillsByTime")]
 
 
 def test_answer_type_depends_on_dex() -> None:

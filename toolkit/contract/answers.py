@@ -109,8 +109,8 @@ def decode(
         return snapshots.decode_snapshots(operation, headers, content)
     wanted = answer_type(operation, parameters or {})
     omits = operation.tables[0].omits if operation.tables else ()
-    place = operation.type, wanted, omits
-    known = KNOWN_DEVIATIONS.get(place, NO_DEVIATIONS)
+    answer_key = operation.type, wanted, omits
+    known = KNOWN_DEVIATIONS.get(answer_key, NO_DEVIATIONS)
     if not known.unknown or _is_readable_text(content):
         try:
             return _decoder(wanted, numbers, known, omits).decode(content)
@@ -125,7 +125,7 @@ def decode(
         )
     except (*_UNREADABLE, ValueError) as error:
         raise _invalid_answer(operation, error, content) from None
-    known = learn_deviations(place, operation.type, found)
+    known = learn_deviations(answer_key, operation.type, found)
     try:
         return _decoder(wanted, numbers, known, omits).decode(content)
     except _UNREADABLE:

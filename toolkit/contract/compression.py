@@ -52,7 +52,7 @@ def decompress(
 
 
 def is_zstd(blob: bytes | memoryview) -> bool:
-    """Return whether data begins with a zstd frame, also with a skippable one.
+    """Return whether data begins with a zstd frame, skippable or not.
 
     Examples
     --------
@@ -103,7 +103,8 @@ def _decompress_zstd(
 def _zstd_frames(blob: memoryview) -> Iterator[memoryview]:
     """Yield the frames that have content, without skippable frames (RFC 8878, section 3.1).
 
-    The library returns the content of a frame whose checksum is cut, so each end is found here.
+    zstandard accepts a frame with a truncated checksum. Therefore the end of each frame is computed
+    here.
     """
     at = 0
     while at < len(blob):
@@ -133,7 +134,8 @@ def _frame_end(blob: memoryview, start: int) -> int:
     at = start + zstandard.frame_header_size(head)
     while at + 3 <= len(blob):
         block = int.from_bytes(blob[at : at + 3], "little")
-        # A block of type 1 repeats one byte; of the others the size is that in the data.
+        # A block of type 1 stores one byte, whatever its size field says. Every other block stores
+        # as many bytes as its size field says.
         at += 3 + (1 if block >> 1 & 3 == 1 else block >> 3)
         if block & 1:
             return at + 4 * zstandard.get_frame_parameters(head).has_checksum
@@ -141,7 +143,7 @@ def _frame_end(blob: memoryview, start: int) -> int:
 
 
 def _plausible_size(blob: memoryview, limit: int) -> int:
-    """Return the memory to allocate first; 20 bytes can declare a size of 2 GiB."""
+    """Return a cap for the first allocation, since a header of 20 bytes may declare 2 GiB."""
     return min(limit, 100 * len(blob) + _FIRST)
 
 

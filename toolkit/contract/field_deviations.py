@@ -21,7 +21,7 @@ from toolkit.contract.records import Record
 from toolkit.errors import MissingField, UnknownField
 
 MOST_UNKNOWN: Final = 64
-"""The most unknown fields of one operation that are remembered, to bound the memory."""
+"""Largest number of unknown fields that are remembered per operation, to bound the memory."""
 
 UNSUITABLE = re.compile(r'[\x00-\x1f"\\\ud800-\udfff]')
 """Characters that the name of a struct's field cannot have."""
@@ -112,18 +112,21 @@ LIBERAL: Final = AcceptedDeviations(is_open=True, is_lax=True)
 NO_DEVIATIONS: Final = AcceptedDeviations()
 
 KNOWN_DEVIATIONS: Final[dict[Any, AcceptedDeviations]] = {}
-"""Key of an operation's answers -> the deviations of these answers that are known so far."""
+"""Operation type, type of its answer, omitted fields -> the deviations that are known so far."""
 
 _lock: Final = threading.Lock()
 # Fields of which this process has warned. Otherwise every page would warn of the same field again.
 _reported: Final[set[tuple[str, str]]] = set()
 
 
-def learn_deviations(place: Any, operation: str, found: list[Deviation]) -> AcceptedDeviations:
-    """Remember and report deviations of an operation's answers, and return all known ones."""
+def learn_deviations(answer_key: Any, operation: str, found: list[Deviation]) -> AcceptedDeviations:
+    """Remember and report deviations of an operation's answers, and return all known ones.
+
+    `answer_key` is the key of these answers in `KNOWN_DEVIATIONS`.
+    """
     with _lock:
-        before = KNOWN_DEVIATIONS.get(place, NO_DEVIATIONS)
-        known = KNOWN_DEVIATIONS[place] = before.extend(found)
+        before = KNOWN_DEVIATIONS.get(answer_key, NO_DEVIATIONS)
+        known = KNOWN_DEVIATIONS[answer_key] = before.extend(found)
     for field in sorted(found, key=lambda field: field.path):
         if field.kind == "missing":
             report_missing(operation, field.path, beyond=field.beyond)
@@ -200,7 +203,7 @@ _IsReadable = Callable[[RecordField, Any], bool]
 def find_deviations(
     annotation: Any, value: Any, is_readable: _IsReadable, omits: tuple[str, ...] = ()
 ) -> list[Deviation]:
-    """Return the deviations of a decoded JSON answer from its annotation, each one once.
+    """Compare a decoded JSON answer with its annotated type, and return each deviation once.
 
     - ``is_readable``: returns whether a field beyond the specification can have a value
     - ``omits``: fields of the outermost record that the operation does not have

@@ -34,9 +34,14 @@ def frame(
     Parameters
     ----------
     kind : str, mapping or Record
-        The ``type`` of an operation, also of one that only `tk.info` can send, such as
-        ``userFunding``; the request of the answer, as `tk.info` sends it, for frames whose rows
-        name its ``user`` or ``dex``; ``marginTables``; or a record of `toolkit.contract.records`.
+        One of:
+
+        - the ``type`` of an operation, also of one that only `tk.info` can send, such as
+          ``userFunding``
+        - the request of the answer, as `tk.info` sends it, for frames whose rows name its ``user``
+          or ``dex``
+        - ``"marginTables"``
+        - a record class of `toolkit.contract.records`
     rows : list or dict
         Rows as on the wire, or the complete answer of an operation.
     numbers : {"float", "exact", "text"}, default "float"
@@ -113,7 +118,8 @@ def _operation_of(kind: Any) -> Operation:
 def _parameters_of(operation: Operation, request: Mapping[str, Any], answer: Any) -> dict[str, Any]:
     """Return what is known of the request of an answer, with Python names.
 
-    An answer by dex belongs to a request for ALL_DEXES, and shows it without the request, too.
+    States keyed by dex can only come from a request for ALL_DEXES, so `dex` is known even without
+    the request.
     """
     named = operation.by_wire.items()
     parameters = {parameter.python: request[wire] for wire, parameter in named if wire in request}

@@ -65,7 +65,7 @@ def _argument_text(arguments: Mapping[str, Any]) -> str:
 
 
 def _literal(name: str, value: Any) -> Any:
-    """Return a value with a literal; folders as absolute paths, for any working directory."""
+    """Return a value whose repr is valid code; folders become absolute paths."""
     if name not in _FOLDERS or "://" in str(value):
         return str(value) if isinstance(value, Path) else value
     return os.path.abspath(value)

@@ -156,7 +156,7 @@ class HttpServer:
                 await asyncio.sleep(_ACCEPT_PAUSE)
                 continue
             while len(self.connections) >= self._most and not self._close_least_needed():
-                self.is_full = True  # and every connection has a request that is answered
+                self.is_full = True  # every connection is busy and has sent a valid key
                 await asyncio.sleep(_ACCEPT_PAUSE)
             self.is_full = False
             await self.loop.connect_accepted_socket(lambda: Connection(self), client)
@@ -215,8 +215,8 @@ _MOST_ADDRESSES: Final = 10_000
 class RefusalSchedule:
     """The times at which refusals are sent; a few come at once, further ones at a constant rate.
 
-    Requests with a valid key are never delayed, so it does no harm if a flood has the address of
-    others, for example behind a proxy.
+    Requests with a valid key are never delayed, so clients that share an address with a flood, for
+    example behind a proxy, are not harmed.
 
     Parameters
     ----------
@@ -243,7 +243,8 @@ class RefusalSchedule:
     def plan_refusal(self, address: str) -> float | None:
         """Return the seconds until the next refusal for an address, or None if they are too many.
 
-        With None the refusal is not sent, and it delays no other.
+        They are too many if the refusal would wait longer than `refusal_wait_seconds`. Then it is
+        dropped, and it does not delay later refusals.
         """
         group, now = _address_group(address), self._now()
         due = max(self._due.get(group, now), now)
@@ -258,7 +259,10 @@ class RefusalSchedule:
 
 
 def _address_group(address: str) -> str:
-    """Return what one client can change at will: of IPv6 the first 64 bits."""
+    """Return the part of an address that a client cannot change at will.
+
+    Of an IPv6 address this is the network: its first 64 bits.
+    """
     if ":" not in address:
         return address
     ip = ipaddress.IPv6Address(address.partition("%")[0])

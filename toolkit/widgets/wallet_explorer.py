@@ -83,7 +83,7 @@ class WalletExplorer(Explorer[tuple[ExplorerRequest, int], ExplorerView]):
         controls = [account, self._period, self._refresh, self._coin, self._day]
         super().__init__(controls, self._compute_view)
         self._loaded = _LoadedFrames(0)
-        self._load_number = 0  # each account is fetched once for each number
+        self._load_number = 0  # increases with every reload; older frames are discarded
         for control in (self._user, self._period):
             control.observe(self._load_account, "value")
         self._account.observe(self._choose_account, "value")
@@ -251,8 +251,8 @@ def wallet_explorer(
     period : str, default "30d"
         Length of the period up to now, such as ``"36h"`` or ``"30d"``.
     coin, day : str, optional
-        Show one coin, or one day (``"2025-09-28"``, UTC). With several accounts, it shows the
-        first one.
+        Show one coin, or one day (``"2025-09-28"``, UTC). If several accounts are passed with
+        coin or day, the widget starts with the first account.
     builders : sequence of str, optional
         Builders that the account had approved: the service has funding rows only through them. By
         default those through which its latest fills were routed, or all builders of a local

@@ -33,14 +33,14 @@ AccountHelper = Callable[..., Any]
 
 
 def run_by_account(run: AccountHelper, frames: Mapping[str, Any]) -> Any:
-    """Return the result of a helper that ran for a few accounts at a time.
+    """Run a helper for a few accounts at a time, and return the joined result.
 
     - ``run``: the helper; its parameters are the names of `frames`
     - ``frames``: the frames by parameter; the first one states the accounts in a column ``user``.
       A frame without a column of accounts is passed to each run
 
-    Returns: None if the helper need not be divided: the rows fit into memory at once, the first
-    frame is in memory already, or it has no column of accounts.
+    Returns: None if the caller should run the helper once on all rows: they fit into memory at
+    once, the first frame is in memory already, or it has no column of accounts.
     """
     given = {name: native for name, native in frames.items() if native is not None}
     name, native = next(iter(given.items()))
@@ -60,7 +60,7 @@ def run_by_account(run: AccountHelper, frames: Mapping[str, Any]) -> Any:
 def divide_by_account(
     frames: Mapping[str, Any],
 ) -> Iterator[tuple[Callable[[str], bool], dict[str, Any]]]:
-    """Yield the rows of a few accounts at a time, with a function that recognises these accounts.
+    """Yield (is_inside, frames): a predicate for an address, and the rows of those accounts.
 
     - ``frames``: frames by name. The accounts of the first lazy frame that has a column of accounts
       are divided into groups of few rows.
@@ -128,9 +128,10 @@ def _read_ranges(
 
 
 def _range_field(name: str, frame: Frame) -> nw.Expr | None:
-    """Return the account of each row; the column itself if it is in lower case.
+    """Return the account of each row in lower case.
 
-    Readers skip files by the column itself.
+    If all addresses are in lower case already, return the plain column, so that readers can skip
+    files by its statistics.
     """
     column = _account_column(name, frame)
     if column is None:

@@ -9,7 +9,8 @@ Source: docs/live_service.md, section 3 (spot) and section 6 (collateral and fee
 - A perp of a builder-deployed dex pays its fee in the collateral of the dex. A spot sell or an
   outcome market pays in its quote token. Closed PnL, fees and funding are then all in this token.
   They count at par (one token is one USD), or all at the price that the caller passes.
-- A perp of the native dex has USDC as collateral. Its fee in another token has no price here.
+- A perp of the native dex has USDC as collateral. If its fee is in another token, this module
+  cannot value it and counts 0 (`without_price` flags it).
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -41,7 +41,8 @@ def returns(
         accounts (pandas, Polars, DuckDB, PySpark; exact numbers are read as floats).
         With hourly points, the time of each flow is known to an hour.
     by : {"hour", "day", "week"}
-        The length of a period (UTC, weeks from Monday), at least the distance of the points.
+        The length of a period (UTC, weeks from Monday), not shorter than the distance between
+        points.
     value : {"equity", "realised"}
         ``"realised"`` uses ``flows + realised``: equity without unrealised PnL, for curves without
         mark prices.
@@ -82,12 +83,12 @@ def returns(
     -----
     Modified Dietz: Dietz (1968); GIPS standards, "Calculation methodology". A point without a value
     is left out: its gain counts in the period of the next known value, and a period without any
-    known value has no return. A first period that begins without capital begins with its first
-    flow. Repeated points count once.
+    known value has no return. If equity is 0 at the start of a period, the period starts with its
+    first flow. Repeated points count once.
 
     Mean leverage is ``sum(leverage * hours) / sum(hours)`` over the points of a period. The hours
     of a point are those since the point before it, but not those before the period. The first
-    point stands for the usual distance of the points.
+    point counts for the median distance between points.
 
     Examples
     --------
