@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 
-from toolkit.analysis.execution.fills import read_market_trades, read_marks
+from toolkit.analysis.execution.fills import read_market_trades, read_reference_prices
 from toolkit.errors import MissingColumns, MissingDirections
 from toolkit.execution import fill_quality, markout, quotes, spreads
 
@@ -311,13 +311,14 @@ def test_marks_keep_their_quotes() -> None:
     tape = fills([(n * 1.0, "B" if s > 0 else "A", 100 + s / 99, 2, True)
                   for n, s in enumerate(signs)])  # fmt: skip
     rows = read_market_trades(tape, [])
-    own = read_marks(tape, None, None, rows, 1.5)
+    own = read_reference_prices(tape, None, None, rows, 1.5)
     assert own.source == "quotes"
     pd.testing.assert_frame_equal(own.quotes, quotes(tape, max_age=1.5))
     assert fill_quality(tape, max_age=1.5)["priced"].sum() == 6
     assert fill_quality(tape, max_age=0.5)["priced"].sum() == 0
     prices = mids([(0, 100.0)])
-    assert read_marks(tape, prices, None, rows, "60s").quotes is prices
-    assert read_marks(tape, prices.assign(mark_px=1.0), "mark_px", rows, "60s").quotes is None
+    assert read_reference_prices(tape, prices, None, rows, "60s").quotes is prices
+    marked = read_reference_prices(tape, prices.assign(mark_px=1.0), "mark_px", rows, "60s")
+    assert marked.quotes is None
     with pytest.warns(MissingDirections, match=r"^fills: column dir is missing in every row"):
         read_market_trades(tape.assign(dir=pd.array([None] * len(tape), dtype="str")), [])

@@ -67,9 +67,9 @@ def test_kinds_of_tokens_by_hand(kind: Any) -> None:
     assert places == [[0, 7, 8], [2, 3], [4, 5, 6]]
     lost, built, no_part = values(
         fills(kind),
-        usd_values.without_price(NAMES, kind),
-        usd_values.without_price(NAMES, kind, "builder_fee"),
-        usd_values.without_price([name for name in NAMES if name != "fee_token"], kind),
+        usd_values.is_unpriced_fee(NAMES, kind),
+        usd_values.is_unpriced_fee(NAMES, kind, "builder_fee"),
+        usd_values.is_unpriced_fee([name for name in NAMES if name != "fee_token"], kind),
     )
     assert lost == [0, 1, 0, 0, 0, 0, 0, 0, 0]
     assert built == [0] * 9

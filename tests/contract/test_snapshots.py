@@ -28,7 +28,7 @@ from toolkit.contract.snapshots.arrays import join_columns
 from toolkit.contract.snapshots.entry_reader import SLACK
 from toolkit.contract.snapshots.messagepack import read_head
 from toolkit.contract.snapshots.twap_scan import scan_twaps
-from toolkit.contract.snapshots.twaps import read_singly, twap_columns
+from toolkit.contract.snapshots.twaps import read_twaps_one_by_one, twap_columns
 from toolkit.contract.snapshots.unknown_values import LazyColumns, value_text
 from toolkit.errors import AnswerDamaged, AnswerInvalid, MissingField, UnknownField
 
@@ -290,7 +290,7 @@ def test_twap_scan_equals_reading_singly(snapshots: list[list[Any]], further: li
     ]
     columns, words = read_with_warnings(lambda: twap_columns(iter(payloads), 1 << 20))
     singly, singly_words = read_with_warnings(
-        lambda: join_columns(list(read_singly(payloads, 0, 1 << 20)), {})
+        lambda: join_columns(list(read_twaps_one_by_one(payloads, 0, 1 << 20)), {})
     )
     assert words == singly_words
     assert list(columns) == list(singly)

@@ -73,7 +73,7 @@ from toolkit.fetch.pull import (
     publish_remarks,
     read_pages,
     request_remarks,
-    worker_role,
+    work_for_many,
 )
 from toolkit.fetch.registry import operation_of
 from toolkit.fetch.workers import FATAL_ERRORS, ClusterClient, Workers, executor_error
@@ -264,7 +264,7 @@ class _Refresh:
             return replace(done, history=publish_remarks(self.operation, every))
         noted = pd.DataFrame()
         noted.attrs["toolkit"] = {}
-        with worker_role(threading.Event()):  # one warning is issued for all series
+        with work_for_many(threading.Event()):  # one warning is issued for all series
             text = publish_remarks(self.operation, every, [noted])
         if words := pop_deferred_warning(noted):
             self.deferred_warnings[words] = None

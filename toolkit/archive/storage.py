@@ -477,7 +477,7 @@ def digest_rows(rows: pa.Table | pa.RecordBatch) -> int:
     The sum does not depend on the order of the rows or on their files, and sums of parts can be
     added. Missing values do not count: a column that was added later is missing in older rows.
     """
-    columns = [rows.column(name) for name in identity_columns(rows.schema.names)]
+    columns = [rows.column(name) for name in digest_columns(rows.schema.names)]
     if all(pa.types.is_string(column.type) and not column.null_count for column in columns):
         joined = pc.binary_join_element_wise(*columns, "\0")  # as _row_text, but faster
         texts: Iterable[bytes] = joined.cast(pa.binary()).to_pylist()
@@ -500,7 +500,7 @@ def _row_text(cells: Iterable[Any]) -> str:
     return "\0".join(cell.hex() if isinstance(cell, bytes) else str(cell) for cell in values)
 
 
-def identity_columns(columns: Sequence[str]) -> Sequence[str]:
+def digest_columns(columns: Sequence[str]) -> Sequence[str]:
     """Return the columns that count in a digest: all, or the text of the wire and its series.
 
     Their order is that of this version. In a table of an older version, newer columns come last.
@@ -517,7 +517,7 @@ def table_digest(
 ) -> str:
     """Return the digest of a table's rows. It does not depend on their order or their files."""
     handle = tables.open_table(name)
-    columns = identity_columns([field.name for field in handle.schema().fields])
+    columns = digest_columns([field.name for field in handle.schema().fields])
     total = 0
     for batch in tables.read_batches(handle, list(columns)):
         total += digest_rows(batch)

@@ -13,11 +13,11 @@ from toolkit.contract.operations import Operation
 from toolkit.contract.requests import parse_cursor
 from toolkit.times import to_iso, to_ms
 
-__all__ = ["FramePart", "RowRange", "common_range", "find_overlaps", "parts_of"]
+__all__ = ["FramePart", "SubjectRange", "common_range", "find_overlaps", "parts_of"]
 
 _NOT_CONTENT: Final = ("start", "end", "cursor", "page_size", "max_rows")
 
-RowRange = tuple[str, int, int | None]
+SubjectRange = tuple[str, int, int | None]
 """Subject, and the time after which and up to which rows are kept; None for no end."""
 
 
@@ -114,7 +114,7 @@ def parts_of(frame: int, facts: Facts) -> Iterator[FramePart]:
 
 def find_overlaps(
     operation: Operation, parts: Sequence[FramePart]
-) -> tuple[dict[int, list[RowRange]], dict[str, str], dict[str, str]]:
+) -> tuple[dict[int, list[SubjectRange]], dict[str, str], dict[str, str]]:
     """Return the rows to keep of each frame, and how complete they are together.
 
     Returns
@@ -132,7 +132,7 @@ def find_overlaps(
     grouped: dict[str, list[FramePart]] = defaultdict(list)
     for part in parts:
         grouped[part.content].append(part)
-    kept: dict[int, list[RowRange]] = defaultdict(list)
+    kept: dict[int, list[SubjectRange]] = defaultdict(list)
     reasons: dict[str, str] = {}
     has_range = any(parameter.python == "start" for parameter in operation.parameters)
     if has_range or operation.latest:
@@ -188,7 +188,7 @@ def _check_complete(content: str, group: Sequence[FramePart]) -> None:
         reach = max(reach, part.end)
 
 
-def _choose_rows(group: Sequence[FramePart], kept: dict[int, list[RowRange]]) -> str:
+def _choose_rows(group: Sequence[FramePart], kept: dict[int, list[SubjectRange]]) -> str:
     """Add the rows to keep of each part of one history; return why rows are missing, or no text."""
     meeting: list[list[FramePart]] = []
     reach = -1
@@ -216,7 +216,7 @@ def _choose_rows(group: Sequence[FramePart], kept: dict[int, list[RowRange]]) ->
 
 
 def _keep_once(
-    parts: Sequence[FramePart], after: int, begin: int | None, kept: dict[int, list[RowRange]]
+    parts: Sequence[FramePart], after: int, begin: int | None, kept: dict[int, list[SubjectRange]]
 ) -> FramePart:
     """Add the rows to keep of parts that meet or overlap; return the part that has the last rows.
 

@@ -11,7 +11,7 @@ from toolkit.completeness.merge import (
     merge_provenance,
     subject_states,
 )
-from toolkit.completeness.overlaps import RowRange, common_range, find_overlaps, parts_of
+from toolkit.completeness.overlaps import SubjectRange, common_range, find_overlaps, parts_of
 from toolkit.contract.columns import table_columns
 from toolkit.contract.extra_operations import known_operation
 from toolkit.contract.operations import Operation
@@ -171,7 +171,7 @@ def _known_columns(operation: Operation, frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _keep_rows(
-    operation: Operation, frame: pd.DataFrame, ranges: Sequence[RowRange]
+    operation: Operation, frame: pd.DataFrame, ranges: Sequence[SubjectRange]
 ) -> pd.DataFrame:
     """Return a frame without provenance and without the rows that other frames have."""
     kept = frame.copy(deep=False)

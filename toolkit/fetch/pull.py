@@ -72,7 +72,7 @@ __all__ = [
     "request_of",
     "request_remarks",
     "warn_incomplete",
-    "worker_role",
+    "work_for_many",
 ]
 
 AnswerFrames = tuple[pd.DataFrame, ...]
@@ -546,7 +546,7 @@ def pop_deferred_warning(frame: pd.DataFrame) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _WorkerRole:
-    """What a thread that works for `tk.many` shares with the others: `worker_role`."""
+    """What a thread that works for `tk.many` shares with the others: `work_for_many`."""
 
     stop: threading.Event
     turn: "threading.Lock | None"
@@ -556,7 +556,7 @@ _worker_role: ContextVar[_WorkerRole | None] = ContextVar("worker_role", default
 
 
 @contextmanager
-def worker_role(stop: threading.Event, turn: "threading.Lock | None" = None) -> Iterator[None]:
+def work_for_many(stop: threading.Event, turn: "threading.Lock | None" = None) -> Iterator[None]:
     """Let the calls of this thread work for `tk.many`.
 
     They issue no warning and show no bar: `tk.many` does it for all. Once `stop` is set, they stop

@@ -15,7 +15,7 @@ from toolkit.errors import (
     NotPermitted,
     ToolkitError,
 )
-from toolkit.fetch.pull import worker_role
+from toolkit.fetch.pull import work_for_many
 
 __all__ = ["FATAL_ERRORS", "THREADS", "ClusterClient", "Workers", "executor_error"]
 
@@ -96,7 +96,7 @@ class Workers:
         if self.fatal_error is not None:
             raise CancelledError
         try:
-            with worker_role(self.stop, self._turn):
+            with work_for_many(self.stop, self._turn):
                 return function(**call, session=self._session)
         except FATAL_ERRORS as error:
             self.fatal_error = error  # set here, so that this thread begins no further call
@@ -122,7 +122,7 @@ def executor_error(error: BaseException) -> Incomplete:
 
 def _call_in_process(function: Callable[..., Any], call: Mapping[str, Any], recipe: Recipe) -> Any:
     """Call a function in another process, with a session that is made there."""
-    with worker_role(threading.Event()):
+    with work_for_many(threading.Event()):
         return function(**call, session=recipe.get_session())
 
 

@@ -128,7 +128,7 @@ def index_tables(connection: sqlite3.Connection) -> None:
     connection.execute("ANALYZE")
 
 
-Interval = tuple[str, int, int | None]
+BuilderInterval = tuple[str, int, int | None]
 """Builder, first millisecond, first millisecond after the approval (None: it has no end)."""
 
 
@@ -145,7 +145,7 @@ class ApprovalIntervals:
                 yield builder
 
 
-def approval_intervals(approvals: Iterable[Approval]) -> dict[str, list[Interval]]:
+def approval_intervals(approvals: Iterable[Approval]) -> dict[str, list[BuilderInterval]]:
     """Return the approvals of each user as intervals.
 
     An approval is valid from its own block on, and ends before the block of its revocation. A
@@ -158,7 +158,7 @@ def approval_intervals(approvals: Iterable[Approval]) -> dict[str, list[Interval
     {'0xuser': [('0xbuilder', 5, 9)]}
     """
     since: dict[tuple[str, str], int] = {}
-    intervals: dict[str, list[Interval]] = defaultdict(list)
+    intervals: dict[str, list[BuilderInterval]] = defaultdict(list)
     for approval in sorted(approvals, key=operator.attrgetter("time", "tx_index")):
         pair = (approval.user, approval.builder)
         if approval.approved:

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from narwhals.typing import IntoFrame
 
-from toolkit.analysis.accounts.impact_laws import ImpactLaws, read_laws
+from toolkit.analysis.accounts.impact_laws import ImpactLaws, estimate_laws
 from toolkit.analysis.accounts.margin import LeverageLimits, Tiers, read_positions, read_tiers
 from toolkit.analysis.accounts.margin_buffers import buffers
 from toolkit.analysis.common import memory_frames
@@ -257,7 +257,7 @@ def cascade(
     table = buffers(owners, rows, max_leverage, margin_tables=margin_tables)
     coins = sorted({*held["coin"], coin})
     ranked = _rank_accounts(table, held, tiers, coins)
-    laws = read_laws(impact, coins, draws, seed)
+    laws = estimate_laws(impact, coins, draws, seed)
     is_held = held.empty or coin in set(held["coin"])
     if not is_held and np.isnan(laws.a[0][coins.index(coin)]).all():
         raise ValueError(

@@ -43,7 +43,7 @@ class ImpactLaws(NamedTuple):
         return np.where(usd == 0, 0.0, np.sign(usd) * size)
 
 
-def read_laws(
+def estimate_laws(
     impact: IntoFrame | SlippageFit, coins: list[str], draws: int, seed: int
 ) -> ImpactLaws:
     """Return the laws of coins, from depth or from a fit of slippage.

@@ -114,7 +114,7 @@ def has_builder(builder: str | None) -> nw.Expr:
 def earning_columns(column_names: Sequence[str], kind: NumberKind) -> dict[str, nw.Expr]:
     """Return what a builder earns on a fill (`_revenue`), and on which volume (`_known`)."""
     value = usd_values.fees_in_usd(column_names, kind)["_builder_fee"]
-    lost = usd_values.without_price(column_names, kind, "builder_fee")
+    lost = usd_values.is_unpriced_fee(column_names, kind, "builder_fee")
     volume = nw.col("px").cast(nw.Float64()) * nw.col("sz").cast(nw.Float64())
     known = nw.when(lost == 0).then(volume).otherwise(nw.lit(0.0))
     return {"_revenue": value, "unpriced": lost, "volume": volume, "_known": known}

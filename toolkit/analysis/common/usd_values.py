@@ -10,7 +10,7 @@ Source: docs/live_service.md, section 3 (spot) and section 6 (collateral and fee
   outcome market pays in its quote token. Closed PnL, fees and funding are then all in this token.
   They count at par (one token is one USD), or all at the price that the caller passes.
 - A perp of the native dex has USDC as collateral. If its fee is in another token, this module
-  cannot value it and counts 0 (`without_price` flags it).
+  cannot value it and counts 0 (`is_unpriced_fee` flags it).
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -93,13 +93,13 @@ def fees_in_usd(column_names: Sequence[str], kind: NumberKind) -> dict[str, nw.E
         name: nw.when(counted)
         .then(fee)
         .when(bought)
-        .then(at_fill_price(fee, bought, kind))
+        .then(bought_fee_in_usd(fee, bought, kind))
         .otherwise(frame_access.zero_literal(kind))
         for name, fee in fees.items()
     }
 
 
-def at_fill_price(fee: nw.Expr, bought: nw.Expr, kind: NumberKind) -> nw.Expr:
+def bought_fee_in_usd(fee: nw.Expr, bought: nw.Expr, kind: NumberKind) -> nw.Expr:
     """Return the value of a fee in the bought token, in USD; missing if `bought` is not true."""
     if kind == "float":
         return nw.when(bought).then(fee * nw.col("px").cast(nw.Float64()))
@@ -158,7 +158,7 @@ def warn_missing_builder_fees(frame: Frame, what: str) -> None:
         )
 
 
-def without_price(column_names: Sequence[str], kind: NumberKind, name: str = "fee") -> nw.Expr:
+def is_unpriced_fee(column_names: Sequence[str], kind: NumberKind, name: str = "fee") -> nw.Expr:
     """Return 1 if the fee `name` is in a token that has no price here, else 0."""
     if "fee_token" not in column_names:
         return nw.lit(0)

@@ -9,7 +9,12 @@ from narwhals.typing import IntoFrame
 from toolkit.analysis.common import grouping
 from toolkit.analysis.common.bootstrap import DRAWS, bootstrap_interval, bootstrap_ratio
 from toolkit.analysis.common.estimate import check_level
-from toolkit.analysis.execution.fills import group_fills, key_types, prices_after, read_marks
+from toolkit.analysis.execution.fills import (
+    group_fills,
+    key_types,
+    prices_after,
+    read_reference_prices,
+)
 from toolkit.analysis.execution.markout import read_clusters, result_facts
 from toolkit.analysis.execution.prices import list_spans, span_ms
 
@@ -106,7 +111,7 @@ def copy_trading(
     check_level(level)
     keys = grouping.list_keys(by, ("delay", *_FIGURES))
     rows = read_clusters(fills, keys, cluster)
-    marks = read_marks(fills, prices, price, rows, max_age)
+    marks = read_reference_prices(fills, prices, price, rows, max_age)
     age_ms = span_ms(max_age, "max_age")
     paid = _slippage_of(rows, slippage_bps) / 1e4
     sign, sz = rows["_sign"].to_numpy(np.float64), rows["sz"].to_numpy(np.float64)

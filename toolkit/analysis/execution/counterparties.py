@@ -10,7 +10,7 @@ from narwhals.typing import IntoFrame
 from toolkit.analysis.common.bootstrap import DRAWS
 from toolkit.analysis.common.estimate import check_count, check_level
 from toolkit.analysis.common.shrinkage import shrink_estimates
-from toolkit.analysis.execution.fills import prices_after, read_marks
+from toolkit.analysis.execution.fills import prices_after, read_reference_prices
 from toolkit.analysis.execution.markout import estimate_gains, read_clusters, result_facts
 from toolkit.analysis.execution.prices import span_ms
 
@@ -107,7 +107,7 @@ def counterparties(
     column = by if isinstance(by, str) else "user"
     keys = list(dict.fromkeys((column, "tid", "crossed")))
     rows = read_clusters(fills, keys, cluster)
-    marks = read_marks(fills, prices, price, rows, max_age)
+    marks = read_reference_prices(fills, prices, price, rows, max_age)
     trades = _join_sides(rows, _side_names(rows, by))
     px, age = prices_after(trades, marks, span, age_ms)
     gain = trades["_sign"].to_numpy() * (px - trades["px"].to_numpy()) * trades["sz"].to_numpy()
@@ -211,7 +211,7 @@ def toxicity(
     age_ms, span = span_ms(max_age, "max_age"), span_ms(horizon, "horizon")
     column = by if isinstance(by, str) else "user"
     rows = read_clusters(fills, list(dict.fromkeys((column, "crossed"))), cluster)
-    marks = read_marks(fills, prices, price, rows, max_age)
+    marks = read_reference_prices(fills, prices, price, rows, max_age)
     crossed = rows["crossed"].astype("boolean")
     is_side = (crossed if liquidity == "taker" else ~crossed).fillna(False).to_numpy(bool)
     rows = rows.assign(_name=_side_names(rows, by))[is_side].reset_index(drop=True)

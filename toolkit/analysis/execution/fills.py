@@ -13,7 +13,7 @@ from toolkit.analysis.common import fill_kinds, frame_access, grouping, markets,
 from toolkit.analysis.common.provenance import result_provenance
 from toolkit.analysis.common.repeated_rows import drop_repeated_rows
 from toolkit.analysis.execution.prices import PriceHistory, read_prices, span_ms
-from toolkit.analysis.execution.tape import check_prices, quotes
+from toolkit.analysis.execution.tape import quotes, refuse_trade_prices
 from toolkit.arrays import Floats
 
 NEEDED = ("coin", "px", "sz", "side", "time")
@@ -103,7 +103,7 @@ def fill_quality(
     """
     keys = grouping.list_keys(by, _QUALITY)
     rows = read_market_trades(fills, keys)
-    marks = read_marks(fills, prices, price, rows, max_age)
+    marks = read_reference_prices(fills, prices, price, rows, max_age)
     age_ms = span_ms(max_age, "max_age")
     rows["_px"], rows["_age"] = prices_before(rows, marks, age_ms)
     figures = [(*key, *_quality_figures(group)) for key, group in group_fills(rows, keys)]
@@ -164,7 +164,7 @@ def read_market_trades(fills: IntoFrame, keys: Iterable[str]) -> pd.DataFrame:
     return rows.sort_values(["_ms", "coin", "px", "sz", "_sign"], kind="stable", ignore_index=True)
 
 
-def read_marks(
+def read_reference_prices(
     fills: IntoFrame,
     prices: IntoFrame | None,
     price: str | None,
@@ -179,7 +179,7 @@ def read_marks(
         own = quotes(fills, max_age=max_age)
         return replace(read_prices(own, "mid_px"), source="quotes", quotes=own)
     marks = read_prices(prices, price)
-    check_prices(rows, marks)
+    refuse_trade_prices(rows, marks)
     return replace(marks, quotes=prices if marks.source == "mid_px" else None)
 
 

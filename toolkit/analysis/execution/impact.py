@@ -20,7 +20,7 @@ from toolkit.analysis.common.estimate import Estimate, check_count, check_level
 from toolkit.analysis.common.provenance import result_provenance
 from toolkit.analysis.common.repeated_rows import drop_repeated_rows
 from toolkit.analysis.execution.prices import PriceHistory, read_prices, span_ms
-from toolkit.analysis.execution.tape import check_prices
+from toolkit.analysis.execution.tape import refuse_trade_prices
 from toolkit.arrays import Floats, Ints
 from toolkit.installation import explain_missing
 from toolkit.times import DAY
@@ -207,7 +207,7 @@ def impact(
     span, age_ms = span_ms(horizon, "horizon"), span_ms(max_age, "max_age")
     marks = read_prices(prices, price)
     rows = _read_taker_fills(fills)
-    check_prices(rows, marks)
+    refuse_trade_prices(rows, marks)
     parents = _price_parents(_join_parents(rows, volume), marks, span, age_ms)
     known = parents[parents["impact_bps"].notna() & (parents["share"] > 0)]
     day = (timestamps.ms_from_times(known["start"]) // DAY).to_numpy(np.int64)

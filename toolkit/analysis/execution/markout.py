@@ -17,10 +17,10 @@ from toolkit.analysis.execution.fills import (
     key_types,
     prices_after,
     read_market_trades,
-    read_marks,
+    read_reference_prices,
 )
 from toolkit.analysis.execution.prices import list_spans, span_ms
-from toolkit.analysis.execution.quote_error import QuoteErrors, read_quote_errors
+from toolkit.analysis.execution.quote_error import QuoteErrors, estimate_quote_errors
 
 FIGURES = {
     "estimate": "float64", "low": "float64", "high": "float64", "usd": "float64", "n": "int64",
@@ -148,8 +148,8 @@ def markout(
     keys = grouping.list_keys(by, RESULT_NAMES)
     rows = read_clusters(fills, keys, cluster)
     age_ms = span_ms(max_age, "max_age")
-    marks = read_marks(fills, prices, price, rows, max_age)
-    errors = read_quote_errors(marks.quotes, age_ms)
+    marks = read_reference_prices(fills, prices, price, rows, max_age)
+    errors = estimate_quote_errors(marks.quotes, age_ms)
     errors = errors and errors.with_clusters(rows, cluster)
     spans = list_spans(horizons, "horizons")
     made = []

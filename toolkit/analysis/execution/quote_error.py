@@ -114,7 +114,7 @@ class QuoteErrors:
         return float(quotes @ fills) / size if size else 0.0
 
 
-def read_quote_errors(prices: IntoFrame | None, max_age_ms: float) -> QuoteErrors | None:
+def estimate_quote_errors(prices: IntoFrame | None, max_age_ms: float) -> QuoteErrors | None:
     """Return the errors of `quotes`, estimated from the trades that they show.
 
     - ``prices``: quotes; None, or a frame without their columns, has no such errors

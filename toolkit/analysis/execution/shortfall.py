@@ -15,7 +15,7 @@ from toolkit.analysis.common.provenance import result_provenance
 from toolkit.analysis.common.repeated_rows import drop_repeated_rows
 from toolkit.analysis.execution.orders import sort_events
 from toolkit.analysis.execution.prices import PriceHistory, read_prices, span_ms
-from toolkit.analysis.execution.tape import check_prices
+from toolkit.analysis.execution.tape import refuse_trade_prices
 from toolkit.arrays import Floats
 from toolkit.display import count_text
 from toolkit.errors import HistoryWarning, warn_caller
@@ -186,7 +186,7 @@ def shortfall(
     marks = read_prices(prices, price)
     parents, late = _read_parents(orders)
     rows = _read_executions(fills)
-    check_prices(rows, marks)
+    refuse_trade_prices(rows, marks)
     table = _price_parents(_add_executions(parents, rows), marks, age_ms, late)
     params = _sum_parts(table, level, draws, seed)
     facts = result_provenance({"orders": orders, "fills": fills, "prices": prices})

@@ -18,7 +18,7 @@ from toolkit.analysis.execution.fills import (
     key_types,
     prices_after,
     prices_before,
-    read_marks,
+    read_reference_prices,
 )
 from toolkit.analysis.execution.markout import (
     FIGURES,
@@ -28,7 +28,7 @@ from toolkit.analysis.execution.markout import (
     result_facts,
 )
 from toolkit.analysis.execution.prices import span_ms
-from toolkit.analysis.execution.quote_error import read_quote_errors
+from toolkit.analysis.execution.quote_error import estimate_quote_errors
 from toolkit.analysis.execution.tape import (
     PARTS,
     combine_parts,
@@ -205,7 +205,10 @@ def spreads(
     if prices is None:
         return _spreads_of_tape(fills, keys, max_age, level)
     rows = read_clusters(fills, keys, cluster)
-    marks, age_ms = (read_marks(fills, prices, price, rows, max_age), span_ms(max_age, "max_age"))
+    marks, age_ms = (
+        read_reference_prices(fills, prices, price, rows, max_age),
+        span_ms(max_age, "max_age"),
+    )
     span = span_ms(horizon, "the horizon")
     start, _ = prices_before(rows, marks, age_ms)
     end, age = prices_after(rows, marks, span, age_ms)
@@ -220,7 +223,7 @@ def spreads(
         _base=start * sz,
         _age=age,
     )
-    errors = read_quote_errors(marks.quotes, age_ms)
+    errors = estimate_quote_errors(marks.quotes, age_ms)
     if errors:
         errors = errors.with_clusters(rows, cluster)
         first = sign * prices_before(rows, errors.signs, age_ms)[0]

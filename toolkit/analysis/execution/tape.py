@@ -352,7 +352,7 @@ def quotes(tape: IntoFrame, *, max_age: str | float = "60s") -> pd.DataFrame:
     return result
 
 
-def check_prices(rows: pd.DataFrame, marks: PriceHistory) -> None:
+def refuse_trade_prices(rows: pd.DataFrame, marks: PriceHistory) -> None:
     """Raise ValueError if prices are those of trades, which are bids and asks and not mids.
 
     Raise ValueError if the prices come from a column ``px``, or equal the fills' own prices.

@@ -129,7 +129,7 @@ def _apply_token_prices(frame: Frame, prices: Mapping[str, Decimal], kind: Numbe
     Without a price, the fee of a native perp becomes 0, and other amounts count at par. The fills
     of both kinds are counted (`_unpriced`, `_at_par`).
     """
-    in_cost = usd_values.at_fill_price(nw.col("_fee"), nw.col("_bought"), kind)
+    in_cost = usd_values.bought_fee_in_usd(nw.col("_fee"), nw.col("_bought"), kind)
     token, other = nw.col("_token"), nw.col("_other")
     lost = ~(nw.col("_cash") | nw.col("_bought") | other)
     at_par = other

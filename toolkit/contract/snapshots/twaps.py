@@ -60,7 +60,7 @@ def twap_columns(payloads: Iterator[memoryview], limit: int) -> dict[str, Any]:
         # A long snapshot comes in pieces, which need less memory.
         found = scan_twaps(_OPERATION, batch) if len(batch[0]) <= _BYTES else None
         if found is None:
-            parts += read_singly(batch, rows, limit)
+            parts += read_twaps_one_by_one(batch, rows, limit)
         else:
             runs: list[_SnapshotRun] = [(*run, {}) for run in found.runs]
             parts.append(_snapshot_columns(runs, limit) | found.columns)
@@ -82,7 +82,7 @@ def _split_batches(payloads: Iterator[memoryview]) -> Iterator[list[memoryview]]
         yield batch
 
 
-def read_singly(
+def read_twaps_one_by_one(
     payloads: Sequence[memoryview], first_row: int, limit: int
 ) -> Iterator[dict[str, Any]]:
     """Yield columns of TWAPs that are read one by one."""
