@@ -2,12 +2,12 @@
 
 from toolkit.analysis.execution.copy_trading import copy_trading
 from toolkit.analysis.execution.counterparties import counterparties, toxicity
-from toolkit.analysis.execution.fills import fill_quality
+from toolkit.analysis.execution.fill_quality import fill_quality
 from toolkit.analysis.execution.impact import Impact, impact
 from toolkit.analysis.execution.markout import Markout, markout
+from toolkit.analysis.execution.quotes import quotes
 from toolkit.analysis.execution.shortfall import Shortfall, shortfall
 from toolkit.analysis.execution.spreads import Spreads, spreads
-from toolkit.analysis.execution.tape import quotes
 from toolkit.public_names import publish_names
 
 __all__ = [

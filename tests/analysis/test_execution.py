@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 
-from toolkit.analysis.execution.fills import read_market_trades, read_reference_prices
+from toolkit.analysis.execution.fill_quality import read_market_trades, read_reference_prices
 from toolkit.errors import MissingColumns, MissingDirections
 from toolkit.execution import fill_quality, markout, quotes, spreads
 

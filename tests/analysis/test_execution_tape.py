@@ -9,7 +9,7 @@ import pytest
 from scipy import signal, stats
 
 import toolkit as tk
-from toolkit.analysis.execution.tape import (
+from toolkit.analysis.execution.quotes import (
     SpreadParts,
     estimate_parts,
     price_changes,

@@ -11,8 +11,8 @@ import pytest
 
 from tests.worlds import ON_DEMO
 from toolkit.simulation import World, simulate
-from toolkit.simulation.output.checks import compute_digest
 from toolkit.simulation.output.examples import STORY_TEXTS
+from toolkit.simulation.output.totals import compute_digest
 from toolkit.times import DAY
 
 GOLDEN = "5aa88a57e0abf3d74764b7a62c1ddf9b032e69c200771b62d176e5ee9cd7884e"

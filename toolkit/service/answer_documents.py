@@ -29,7 +29,7 @@ from toolkit.contract.source_tables import TwapSnapshot as SourceTwaps
 from toolkit.rules.staking import apr
 from toolkit.service.decimals import format_decimal
 from toolkit.service.open_orders import OrderTracker
-from toolkit.service.trades import TradeTotals
+from toolkit.service.trade_totals import TradeTotals
 from toolkit.times import DAY, week_begin
 
 __all__ = [

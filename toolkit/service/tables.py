@@ -28,7 +28,7 @@ from toolkit.contract.source_tables import Approval, Sources
 from toolkit.service.answer_documents import extra_documents, usual_documents
 from toolkit.service.open_orders import OrderTracker
 from toolkit.service.row_blocks import SEPARATOR, TextWriter
-from toolkit.service.trades import TradeTotals
+from toolkit.service.trade_totals import TradeTotals
 
 __all__ = [
     "create_tables",

@@ -16,7 +16,7 @@ of activity, write a module of such events in `agents` and add one line to `hist
 """
 
 from toolkit.simulation.large_exchange import TILES, TiledExchange, draw_tiles
-from toolkit.simulation.output.checks import ExpectedTokens, ExpectedTotals
+from toolkit.simulation.output.totals import ExpectedTokens, ExpectedTotals
 from toolkit.simulation.world import World, simulate
 
 __all__ = [

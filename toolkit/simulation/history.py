@@ -7,6 +7,7 @@ from operator import attrgetter
 
 from toolkit.simulation.agents.builders import builder_addresses, draw_approvals
 from toolkit.simulation.agents.conversions import draw_conversions
+from toolkit.simulation.agents.gamblers import draw_gambles
 from toolkit.simulation.agents.population import assign_roles, draw_accounts
 from toolkit.simulation.agents.rejections import draw_unfilled_orders
 from toolkit.simulation.agents.spot_traders import (
@@ -15,7 +16,6 @@ from toolkit.simulation.agents.spot_traders import (
     draw_hedges,
     draw_spot_intents,
 )
-from toolkit.simulation.agents.stories import draw_gambles
 from toolkit.simulation.agents.takers import draw_perp_intents
 from toolkit.simulation.agents.tokens import draw_token_gifts, draw_token_transfers
 from toolkit.simulation.agents.transfers import draw_dollar_transfers

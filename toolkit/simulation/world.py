@@ -12,7 +12,6 @@ from toolkit.simulation.engine.exchange import ALL_IDS, IdSequence
 from toolkit.simulation.engine.state import SimulationState
 from toolkit.simulation.history import SIZES, run_history
 from toolkit.simulation.markets import COLLATERAL, DEXES, PAIRS, PERPS, VENUES
-from toolkit.simulation.output.checks import ExpectedTotals, compute_digest, expected_totals
 from toolkit.simulation.output.contexts import asset_contexts, funding_rates, spot_contexts
 from toolkit.simulation.output.depth import final_books, final_depth, slippage_samples
 from toolkit.simulation.output.examples import STORY_TEXTS, find_examples
@@ -35,6 +34,7 @@ from toolkit.simulation.output.staking import (
     validator_addresses,
 )
 from toolkit.simulation.output.states import borrow_lend_states, clearinghouse_states, spot_states
+from toolkit.simulation.output.totals import ExpectedTotals, compute_digest, expected_totals
 from toolkit.simulation.random_draws import party_address
 
 

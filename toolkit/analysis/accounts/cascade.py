@@ -9,8 +9,13 @@ import pandas as pd
 from narwhals.typing import IntoFrame
 
 from toolkit.analysis.accounts.impact_laws import ImpactLaws, estimate_laws
-from toolkit.analysis.accounts.margin import LeverageLimits, Tiers, read_positions, read_tiers
 from toolkit.analysis.accounts.margin_buffers import buffers
+from toolkit.analysis.accounts.margin_inputs import (
+    LeverageLimits,
+    Tiers,
+    read_positions,
+    read_tiers,
+)
 from toolkit.analysis.common import memory_frames
 from toolkit.analysis.common.bootstrap import bootstrap_interval
 from toolkit.analysis.common.estimate import Estimate, check_level

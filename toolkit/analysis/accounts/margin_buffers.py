@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 from narwhals.typing import IntoFrame, IntoFrameT
 
-from toolkit.analysis.accounts.margin import (
+from toolkit.analysis.accounts.margin_inputs import (
     STATED,
     LeverageLimits,
     Tiers,

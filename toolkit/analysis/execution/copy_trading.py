@@ -9,7 +9,7 @@ from narwhals.typing import IntoFrame
 from toolkit.analysis.common import grouping
 from toolkit.analysis.common.bootstrap import DRAWS, bootstrap_interval, bootstrap_ratio
 from toolkit.analysis.common.estimate import check_level
-from toolkit.analysis.execution.fills import (
+from toolkit.analysis.execution.fill_quality import (
     group_fills,
     key_types,
     prices_after,

@@ -10,7 +10,7 @@ from narwhals.typing import IntoFrame
 from toolkit.analysis.common.bootstrap import DRAWS
 from toolkit.analysis.common.estimate import check_count, check_level
 from toolkit.analysis.common.shrinkage import shrink_estimates
-from toolkit.analysis.execution.fills import prices_after, read_reference_prices
+from toolkit.analysis.execution.fill_quality import prices_after, read_reference_prices
 from toolkit.analysis.execution.markout import estimate_gains, read_clusters, result_facts
 from toolkit.analysis.execution.prices import span_ms
 

@@ -20,7 +20,7 @@ from toolkit.analysis.common.estimate import Estimate, check_count, check_level
 from toolkit.analysis.common.provenance import result_provenance
 from toolkit.analysis.common.repeated_rows import drop_repeated_rows
 from toolkit.analysis.execution.prices import PriceHistory, read_prices, span_ms
-from toolkit.analysis.execution.tape import refuse_trade_prices
+from toolkit.analysis.execution.quotes import refuse_trade_prices
 from toolkit.arrays import Floats, Ints
 from toolkit.installation import explain_missing
 from toolkit.times import DAY

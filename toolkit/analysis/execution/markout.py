@@ -12,7 +12,7 @@ from toolkit.analysis.common import grouping
 from toolkit.analysis.common.bootstrap import DRAWS, bootstrap_interval, bootstrap_ratios
 from toolkit.analysis.common.estimate import Estimate, check_level
 from toolkit.analysis.common.provenance import result_provenance
-from toolkit.analysis.execution.fills import (
+from toolkit.analysis.execution.fill_quality import (
     group_fills,
     key_types,
     prices_after,

@@ -15,7 +15,7 @@ from narwhals.typing import IntoFrame
 
 from toolkit.analysis.common import frame_access, grouping, timestamps
 from toolkit.analysis.execution.prices import PriceHistory
-from toolkit.analysis.execution.tape import PARTS, estimate_parts, price_changes
+from toolkit.analysis.execution.quotes import PARTS, estimate_parts, price_changes
 from toolkit.arrays import Floats, Ints
 from toolkit.installation import explain_missing
 

@@ -15,7 +15,7 @@ from toolkit.analysis.common.provenance import result_provenance
 from toolkit.analysis.common.repeated_rows import drop_repeated_rows
 from toolkit.analysis.execution.orders import sort_events
 from toolkit.analysis.execution.prices import PriceHistory, read_prices, span_ms
-from toolkit.analysis.execution.tape import refuse_trade_prices
+from toolkit.analysis.execution.quotes import refuse_trade_prices
 from toolkit.arrays import Floats
 from toolkit.display import count_text
 from toolkit.errors import HistoryWarning, warn_caller

@@ -12,7 +12,7 @@ from toolkit.analysis.common import grouping
 from toolkit.analysis.common.bootstrap import DRAWS
 from toolkit.analysis.common.estimate import Estimate, check_level
 from toolkit.analysis.common.provenance import result_provenance
-from toolkit.analysis.execution.fills import (
+from toolkit.analysis.execution.fill_quality import (
     LIQUIDITY,
     group_fills,
     key_types,
@@ -29,7 +29,7 @@ from toolkit.analysis.execution.markout import (
 )
 from toolkit.analysis.execution.prices import span_ms
 from toolkit.analysis.execution.quote_error import estimate_quote_errors
-from toolkit.analysis.execution.tape import (
+from toolkit.analysis.execution.quotes import (
     PARTS,
     combine_parts,
     estimate_parts,

@@ -14,7 +14,7 @@ from toolkit.errors import BadRequest, ServiceDown
 from toolkit.service.decimals import format_decimal
 from toolkit.service.handler_messages import CheckedRequest, Response, json_response
 from toolkit.service.store import Store
-from toolkit.service.trades import MinuteCandle, make_candles
+from toolkit.service.trade_totals import MinuteCandle, make_candles
 from toolkit.times import SECOND
 
 __all__ = [

@@ -46,7 +46,7 @@ class Account:
     - ``uses_native``: whether it holds native tokens: to stake, to lend and to pay gas
     - ``uses_isolated``: whether each of its positions has its own margin, on every market
     - ``is_vault``: whether its money belongs to others
-    - ``has_story``: whether it follows only its story; see `toolkit.simulation.agents.stories`
+    - ``has_story``: whether it follows only its story; see `toolkit.simulation.agents.gamblers`
     - ``liquidated_by``: ``market`` or ``backstop`` if the story says how it is liquidated, else
       empty
     - ``has_fee_trial``: whether a part of its taker fees is held in escrow

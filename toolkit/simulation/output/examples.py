@@ -2,7 +2,7 @@
 
 from operator import attrgetter
 
-from toolkit.simulation.agents.stories import STORIES
+from toolkit.simulation.agents.gamblers import STORIES
 from toolkit.simulation.engine.accounts import Account
 from toolkit.simulation.engine.orders import Twap
 from toolkit.simulation.engine.state import SimulationState

@@ -5,7 +5,7 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from toolkit.analysis.accounts.margin import read_accounts, read_positions, read_tiers
+from toolkit.analysis.accounts.margin_inputs import read_accounts, read_positions, read_tiers
 from toolkit.errors import MissingColumns
 
 from .examples import MONDAY, times

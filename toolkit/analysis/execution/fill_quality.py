@@ -13,7 +13,7 @@ from toolkit.analysis.common import fill_kinds, frame_access, grouping, markets,
 from toolkit.analysis.common.provenance import result_provenance
 from toolkit.analysis.common.repeated_rows import drop_repeated_rows
 from toolkit.analysis.execution.prices import PriceHistory, read_prices, span_ms
-from toolkit.analysis.execution.tape import quotes, refuse_trade_prices
+from toolkit.analysis.execution.quotes import quotes, refuse_trade_prices
 from toolkit.arrays import Floats
 
 NEEDED = ("coin", "px", "sz", "side", "time")

@@ -1,4 +1,4 @@
-"""Checks of a world's tables: the totals that they must add up to, and one hash of them all."""
+"""Totals that the tables of a world must add up to, and one hash of all tables."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
