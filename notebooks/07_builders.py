@@ -48,7 +48,8 @@ earned.assign(share=earned["revenue"] / earned["revenue"].sum()).round(2)
 
 # %%
 builder = earned["revenue"].idxmax()
-mine = {one: shown[shown["requested_builder"] == one] for one in builders}  # the rows that each builder sees
+# the rows that each builder sees
+mine = {one: shown[shown["requested_builder"] == one] for one in builders}
 fills = mine[builder]
 users = tk.builders.revenue(fills, builder, by="user").sort_values("revenue", ascending=False)
 users[["user", "fills", "volume", "revenue", "fee_bps"]].head(5).round(2)

@@ -276,7 +276,8 @@ def simulated_store(
         message = f"cannot save the simulated exchange{f' in {folder}' if folder else ''}: {error}"
         if size == "large":  # it does not fit into memory either
             raise OSError(f"{message}; free 3 GB, or choose size='demo'") from error
-        warnings.warn(f"{message}. It is simulated again the next time", stacklevel=3)
+        advice = "It will be simulated again. Set XDG_CACHE_HOME to a writable folder"
+        warnings.warn(f"{message}. {advice}", stacklevel=3)
         return build(None)
 
 

@@ -151,7 +151,7 @@ def test_lost_ingest_after_two_ranges_is_found(tmp_path: Path) -> None:
 
 def test_ingest_refuses_missing_columns(tmp_path: Path) -> None:
     fills = tk.user_fills_by_time(USER, START, session=fill_session(FILLS))
-    with pytest.raises(ArchiveError, match="lacks px, fee: ingest it as it was fetched"):
+    with pytest.raises(ArchiveError, match=r"lacks px, fee\. Pass the fetched frame"):
         open_archive(tmp_path).ingest(fills.drop(columns=["px", "fee"]))
 
 

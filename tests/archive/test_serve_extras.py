@@ -57,6 +57,6 @@ def test_serve_refuses_uncomputable_answers(tiny: Session, archive: Path, type_:
     }
     with (
         tk.local(archive=archive, default=False) as session,
-        pytest.raises(tk.BadRequest, match="does not contain the data"),
+        pytest.raises(tk.BadRequest, match="the data from which it is computed are not in"),
     ):
         tk.info(request, session=session)

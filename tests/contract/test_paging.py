@@ -703,6 +703,17 @@ def test_first_tie_hides_no_row(rows_per_page: int) -> None:
         read_all_pages(operation, rows, {"start": 0}, cut=rows_per_page, inclusive=True)
 
 
+@pytest.mark.parametrize(("end", "last"), [(9, {"start": 2, "cursor": None}), (1, None)])
+def test_service_that_reads_time_of_cursor_ends(end: int, last: dict[str, Any] | None) -> None:
+    """It sends the rows of the key again, so that the next request begins 1 ms after them."""
+    tie = [(1, 7)] * 3
+    decisions = read_keys(page_reader(OPERATIONS[ORDERS], {"start": 0, "end": end}), *[tie] * 3)
+    assert decisions[1:] == [
+        PageDecision(3, 3, {"cursor": "1_8"}),
+        PageDecision(3, 3, last, is_confirmed=decisions[-1].is_confirmed),
+    ]
+
+
 def test_tie_that_began_page_requests_next_key() -> None:
     """Its cursor was requested before, so that the next request begins after it."""
     page = [(1, 1), (1, 1), (2, 7)]

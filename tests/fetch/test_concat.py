@@ -450,7 +450,7 @@ def test_concat_of_concat_is_refused(session: tk.Session) -> None:
     assert len(tk.concat([one, two, three])) == len(one) + len(two) + len(three)
     users = session.world["users"][:2]
     many = tk.many(tk.user_fills_by_time, users[:1], 0, session=session)
-    with pytest.raises(ValueError, match="resume is no result"):
+    with pytest.raises(ValueError, match="resume must be the frame or the error"):
         tk.many(tk.user_fills_by_time, users, 0, session=session, resume=tk.concat([many]))
 
 

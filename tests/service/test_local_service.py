@@ -332,7 +332,7 @@ def test_unwritable_home_warns(tmp_path: Path) -> None:
     file.touch()
     world, *_, files = _run_without_home(tmp_path, HOME=str(file))
     assert world.startswith(f"cannot save the simulated exchange in {file}/.cache/")
-    assert world.endswith(". It is simulated again the next time")
+    assert world.endswith(". It will be simulated again. Set XDG_CACHE_HOME to a writable folder")
     assert files == "['file']"
 
 

@@ -128,8 +128,8 @@ def test_operations_without_data_are_refused(tmp_path: Path) -> None:
     status, words = asker.refuse("userFees", user=USER)
     assert (status, words) == (
         400,
-        f"userFees cannot be answered: {found.sources.label} does not contain the data from which "
-        "it is computed",
+        "userFees cannot be answered: the data from which it is computed are not in "
+        f"{found.sources.label}",
     )
     req = {"coin": "BTC", "interval": "1h", "startTime": 0}
     assert asker.refuse("candleSnapshot", req=req)[0] == 400

@@ -352,7 +352,8 @@ def ingest_frame(tables: ArchiveTables, source: pd.DataFrame | Path) -> RefreshR
     columns = [column.name for column in table_columns(operation.tables[0])]
     if missing := [name for name in columns if name not in frame.names]:
         raise ArchiveError(
-            f"{operation.type}: the frame lacks {', '.join(missing)}: ingest it as it was fetched"
+            f"{operation.type}: the frame lacks {', '.join(missing)}. Pass the fetched frame with "
+            "all of its columns"
         )
     subject = {name: value for name, value in parameters.items() if name not in _PART_NAMES}
     series = make_series(operation, (), subject)

@@ -104,7 +104,8 @@ def world_of(path: str | Path) -> tuple[Sources, WorldFacts]:
     for pair, entries in log.items():
         if message := missing_rows_message(counts[pair], count_logged_rows(entries)):
             place = f"{tables.location}: {' '.join(pair)}"
-            raise ArchiveError(f"{place}: {message}; toolkit archive verify shows where")
+            details = f"Details: toolkit archive verify {tables.location}"
+            raise ArchiveError(f"{place}: {message}. {details}")
     evidence = Evidence(_history_coverage(ranges, spans), _proved_answers(content))
     sources = _make_sources(content, evidence, archive_present_ms(tables), repr(archive))
     return sources, _summarize_content(content, sources)

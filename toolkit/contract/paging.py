@@ -90,6 +90,7 @@ class PageReader:
     _only_tie: tuple[RowKey, int] | None = None
     _proof: TieProof | None = None
     _proved: tuple[RowKey, int] | None = None
+    _past: RowKey | None = None
     _sent: set[frozenset[tuple[str, Any]]] = field(default_factory=set)
 
     def read(self, rows: Sequence[Any]) -> PageDecision:
@@ -126,7 +127,10 @@ class PageReader:
 
     def _decide(self, keys: list[RowKey]) -> PageDecision:
         check_row_sequence(self.operation, keys)
-        check_range(self.operation, self.parameters, keys)
+        past, self._past = self._past, None
+        # The rows of this key may come again, although the cursor is the next possible key.
+        cursor = {} if past is None else {"cursor": make_cursor(past)}
+        check_range(self.operation, self.parameters | cursor, keys)
         proved, self._proved = self._proved, None
         if self._proof is not None:
             proved = self._proof.key, self._proof.count
@@ -402,12 +406,16 @@ class PageReader:
         """Return the change that requests the rows after a key without its own rows.
 
         Cursors are inclusive here. The cursor of the next possible key leaves out no row of the
-        same time; a key that ends in a text has no such cursor.
+        same time. A key that ends in a text has no such cursor, and a service may read only the
+        time of a cursor: then the next request begins 1 ms after the key.
         """
         # ASSUMED: A service with inclusive cursors also accepts a cursor that is no row's key.
         *parts, last = key
         if parts and isinstance(last, int):
-            return {"cursor": make_cursor((*parts, last + 1))}
+            after = {"cursor": make_cursor((*parts, last + 1))}
+            if not self._is_sent(after):
+                self._past = key
+                return after
         return (
             None if key[0] == self.parameters.get("end") else {"start": key[0] + 1, "cursor": None}
         )

@@ -276,7 +276,10 @@ def _resumed_call(
     name = operation.parameters[0].python
     is_of_many = f"{name}s" in facts.get("parameters", {}) and "parts" not in facts  # of tk.concat
     if facts.get("operation") != operation.type or not is_of_many:
-        raise ValueError(f"resume is no result of tk.many with {operation.function}")
+        raise ValueError(
+            f"resume must be the frame or the error of an earlier tk.many({operation.function}, "
+            "...), and not a result of tk.concat"
+        )
     done = subjects_of(operation, _first_frame(before))
     if not done:
         return None, fixed

@@ -312,7 +312,7 @@ def _float_array(values: Any) -> np.ndarray:
     if not np.isfinite(array).all():
         for i in np.flatnonzero(~np.isfinite(array)):
             if values[i] is not None:
-                raise ValueError(f"{values[i]} is not a number")
+                raise ValueError(f"{values[i]} is not a finite number")
     return array
 
 

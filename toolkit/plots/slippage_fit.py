@@ -82,8 +82,9 @@ def slippage_fit(
     coins = list(dict.fromkeys(fit.groups["coin"]))
     limit = 1 if ax is not None else _MAX_COINS
     if len(coins) > limit:
+        place = "" if ax is None else "with ax=, "
         raise ValueError(
-            f"slippage_fit draws at most {count_text(limit, 'coin')} here, and the result has "
+            f"{place}slippage_fit draws at most {count_text(limit, 'coin')}, and the result has "
             f"{len(coins)}. Fit fewer, for example tk.slippage.fit(samples[samples['coin'] == "
             f"{coins[0]!r}])"
         )

@@ -53,5 +53,18 @@ def print_pdf(page: str | os.PathLike[str], out: str | os.PathLike[str] | None =
             )
             shutil.copyfile(printed, path)
         except (subprocess.SubprocessError, FileNotFoundError) as error:
-            raise ReportFailed(f"{browser} did not print {source.name}: {error}") from None
+            raise ReportFailed(
+                f"{browser} could not print {source.name} as PDF ({_failure_text(error)}). Open "
+                "the page in a browser, and print it there"
+            ) from None
     return path
+
+
+def _failure_text(error: Exception) -> str:
+    """Return why a browser printed nothing, in a few words."""
+    if isinstance(error, subprocess.TimeoutExpired):
+        return f"it took more than {_TIMEOUT} s"
+    if isinstance(error, subprocess.CalledProcessError):
+        lines = error.stderr.decode(errors="replace").strip().splitlines()
+        return f"exit code {error.returncode}{f': {lines[-1]}' if lines else ''}"
+    return "it wrote no file"

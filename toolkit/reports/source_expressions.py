@@ -43,13 +43,13 @@ def session_source(session: Session) -> str:
     recipe = session.recipe
     if recipe is None:
         raise ReportFailed(
-            f"A report runs in a process of its own, which cannot open {session.label} again. "
-            "Make the session with tk.connect or tk.local."
+            f"a report runs in a process of its own, which cannot open {session.label} again. "
+            "Make the session with tk.local, or with tk.connect without transport="
         )
     if recipe.needs_key and not os.environ.get("TOOLKIT_API_KEY"):
         raise ReportFailed(
-            "A report runs in a process of its own, and the key is not sent to it: set "
-            "TOOLKIT_API_KEY in the environment."
+            "a report runs in a process of its own, and the key is not sent to it. Set "
+            "TOOLKIT_API_KEY in the environment"
         )
     return f"tk.{recipe.make.__name__}({_argument_text(recipe.arguments)})"
 

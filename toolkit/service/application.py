@@ -209,15 +209,15 @@ def _answer_from_store(store: Store, request: CheckedRequest) -> Response:
         raise ServiceError(f"not implemented: {operation.type}", status=501)
     if operation.extra and not operation.from_archive and not store.about["whole"]:
         raise BadRequest(
-            f"{operation.type} cannot be answered: {store.about['label']} does not contain "
-            "the data from which it is computed"
+            f"{operation.type} cannot be answered: the data from which it is computed are not in "
+            f"{store.about['label']}"
         )
     try:
         response = handler(store, request)
     except (NotReady, ServiceDown) as error:
         if not store.about["whole"] and not store.about["partial"]:  # recordings never change
             raise BadRequest(
-                f"{operation.type} cannot be answered: {store.about['label']} has no such data"
+                f"{operation.type} cannot be answered: no such data in {store.about['label']}"
             ) from None
         response = error_response(error)
     completeness = write_completeness(state_completeness(store, request))

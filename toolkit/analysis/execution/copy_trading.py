@@ -138,8 +138,11 @@ def copy_trading(
 def _slippage_of(rows: pd.DataFrame, slippage_bps: float | Mapping[str, float]) -> pd.Series:
     if not isinstance(slippage_bps, Mapping):
         slippage_bps = dict.fromkeys(rows["coin"].unique(), float(slippage_bps))
-    if any(not value >= 0 for value in slippage_bps.values()):
-        raise ValueError("slippage_bps must be 0 or more: it is what the copier pays")
+    for coin, value in slippage_bps.items():
+        if not value >= 0:
+            raise ValueError(
+                f"slippage_bps of {coin} must be 0 or more, not {value!r}: the copier pays it"
+            )
     if missing := sorted(set(rows["coin"]) - set(slippage_bps)):
         raise ValueError(
             f"slippage_bps has no value for {', '.join(missing)}. Add them to the mapping"

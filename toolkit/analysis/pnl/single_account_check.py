@@ -71,7 +71,8 @@ def check_one_account(
     breaks = count_breaks(integers, order)
     if breaks.spot or (breaks.proved and breaks.resumed > breaks.begun):
         how = (
-            f"fills that continue from the end of an earlier fill: {breaks.resumed + breaks.spot:,}"
+            "fills that return to a position at which an earlier chain of fills broke off: "
+            f"{breaks.resumed + breaks.spot:,}"
         )
         raise ValueError(SEVERAL_ACCOUNTS.format(what="fills", how=how))
     count = breaks.resumed + breaks.begun + breaks.flat
