@@ -108,7 +108,9 @@ def test_missing_amounts_are_counted(engine) -> None:
         gone = fills()
         gone.loc[1, "closed_pnl"] = np.nan
         gone.loc[6, "fee"] = np.nan
-        with pytest.warns(MissingAmounts, match="closed_pnl in 1, fee in 1") as warned:
+        with pytest.warns(
+            MissingAmounts, match="closed_pnl is missing in 1 and fee is missing in 1"
+        ) as warned:
             row = engine.take(attribution(engine.give(as_numbers(gone, kind))))[0]
         assert len(warned) == 1
         assert row["covers"] == "fills (6 of 7 closed PnLs, 6 of 7 fees known)"
@@ -123,7 +125,7 @@ def test_parts_of_unknown_fee(engine, kind: str) -> None:
     """BTC's buy and TSLA lack their fee: their 0.01 and 0.05 are no rebates of 0.06."""
     gone = fills()
     gone.loc[[0, 2], "fee"] = np.nan
-    words = "fee in 2.*If fee is missing, its parts builder_fee and deployer_fee do not count"
+    words = "fee is missing in 2.*If fee is missing, its parts builder_fee and deployer_fee do not count"
     with pytest.warns(MissingAmounts, match=words):
         result = attribution(engine.give(as_numbers(gone, kind)), by="coin")
     rows = {row["coin"]: row for row in engine.take(result)}
@@ -143,7 +145,7 @@ def test_warning_names_no_absent_fee_parts() -> None:
     """Frames without builder and deployer fees are told nothing of them."""
     gone = fills().drop(columns=["builder_fee", "deployer_fee"])
     gone.loc[0, "fee"] = np.nan
-    with pytest.warns(MissingAmounts, match="fee in 1") as warned:
+    with pytest.warns(MissingAmounts, match="fee is missing in 1") as warned:
         row = attribution(gone).iloc[0]
     assert "parts" not in str(warned[0].message)
     assert (row["rebate"], row["builder_fee"]) == (pytest.approx(0.3), 0)

@@ -207,7 +207,7 @@ def test_state_of_several_accounts_needs_account() -> None:
     both = {name: tables()[name] for name in ("accounts", "positions")}
     both = {name: pd.concat([item, item.assign(user=OTHER)]) for name, item in both.items()}
     assert made(**both, account=ME.upper().replace("X", "x"))["equity"].iloc[-1] == 110.8
-    with pytest.raises(ValueError, match=r"it has 2 accounts\. Pass account="):
+    with pytest.raises(ValueError, match=r"the frame has 2 accounts\. Pass account="):
         made(**both)
 
 

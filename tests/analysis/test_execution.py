@@ -263,7 +263,7 @@ def test_price_column_can_be_chosen() -> None:
     contexts = mids([(0, 101.0)]).rename(columns={"coin": "name"}).assign(mark_px=102.0)
     assert fill_quality(trade, contexts)["improvement_usd"].iloc[0] == 1
     assert fill_quality(trade, contexts, price="mark_px")["improvement_usd"].iloc[0] == 2
-    with pytest.raises(MissingColumns, match=r"time missing.*asked_at"):
+    with pytest.raises(MissingColumns, match=r"the column time is missing.*asked_at"):
         fill_quality(trade, contexts.drop(columns="time"))
     with pytest.raises(MissingColumns, match="oracle_px"):
         fill_quality(trade, contexts, price="oracle_px")

@@ -181,7 +181,9 @@ def test_fill_times_without_placing_are_refused() -> None:
 
 def test_fill_times_without_kinds_warn() -> None:
     assert tk.orders.time_to_fill(ORDERS).n == 4
-    with pytest.warns(MissingDirections, match="order_type and tif missing in every row") as warned:
+    with pytest.warns(
+        MissingDirections, match="order_type and tif are missing in every row"
+    ) as warned:
         tk.orders.time_to_fill(ORDERS.assign(tif=NO_TEXT))
     assert len(warned) == 1
 

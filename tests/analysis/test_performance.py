@@ -387,7 +387,7 @@ class TestLeaderboard:
         assert result["user"].tolist() == ["0xa", "0xb", "0xc"]
 
     def test_unknown_figure_names_known(self) -> None:
-        with pytest.raises(ValueError, match="Use one of: sharpe, volatility"):
+        with pytest.raises(ValueError, match="choose one of sharpe, volatility"):
             tk.performance.leaderboard(self.ranked(), by="alpha")
 
     def test_two_groups_of_account_raise(self) -> None:

@@ -146,7 +146,9 @@ class TestShortfall:
         assert found["opportunity"].tolist() == [0.0]
 
     def test_missing_fills_warn(self) -> None:
-        with pytest.warns(HistoryWarning, match="fills of 1 of 1 orders do not add up"):
+        with pytest.warns(
+            HistoryWarning, match="for 1 of 1 order, the sizes of the fills do not add up"
+        ):
             tk.execution.shortfall(SALE, SOLD.iloc[:1], MIDS)
 
     @pytest.mark.parametrize("column", ["px", "sz", "fee"])

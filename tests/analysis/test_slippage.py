@@ -98,7 +98,9 @@ def test_curve_ignores_row_order() -> None:
 
 
 def test_errors_of_curve() -> None:
-    with pytest.raises(MissingColumns, match="samples: columns half_spread_bps, buy_slip"):
+    with pytest.raises(
+        MissingColumns, match="samples: the frame lacks the columns half_spread_bps, buy_slip"
+    ):
         curve(samples().drop(columns=["half_spread_bps", "buy_slippage_bps"]))
     with pytest.raises(MissingColumns, match="sell_slippage_bps is String"):
         curve(samples().assign(sell_slippage_bps="1.0"))

@@ -115,7 +115,7 @@ def test_user_choice_overrides_service(address: str, world: World) -> None:
     with tk.connect(
         address, "s3cret", label="mine", now_ms=lambda: later, default=False
     ) as session:
-        with pytest.warns(tk.HistoryWarning, match="the present of the service is"):
+        with pytest.warns(tk.HistoryWarning, match="the service's present is"):
             fills = tk.user_fills_by_time(world.examples["WHALE"], "7d", session=session)
         assert len(fills) == 0
         assert (session.label, session.now_ms(), session.simulated) == ("mine", later, True)

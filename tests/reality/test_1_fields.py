@@ -396,6 +396,6 @@ def test_attribution_counts_missing_amounts(examples: dict[str, Any]) -> None:
     rows[1]["closedPnl"] = None
     with pytest.warns(MissingField, match="closedPnl"):
         fills = tk.frame("userFills", rows)
-    with pytest.warns(MissingAmounts, match="closed_pnl in 1"):
+    with pytest.warns(MissingAmounts, match="closed_pnl is missing in 1"):
         attribution = tk.pnl.attribution(fills)
     assert attribution["missing_amounts"].tolist() == [1]

@@ -371,5 +371,7 @@ def test_missing_recordings_are_refused(tmp_path: Path, type_: str) -> None:
     """The status is 400: a 500 or 404 would mean that the data comes later."""
     record(tmp_path, "userFills", {"type": "userFills", "user": USER}, [OLD_FILL])
     session = tk.local(recordings=tmp_path, default=False)
-    with pytest.raises(tk.BadRequest, match=f"{type_} cannot be answered: recordings"):
+    with pytest.raises(
+        tk.BadRequest, match=f"{type_} cannot be answered: no such data in recordings"
+    ):
         tk.info({"type": type_}, session=session)

@@ -311,7 +311,7 @@ def test_failed_account_is_named(exchange: tk.Session, accounts: list[str]):
     with wallet_explorer(users, period="7d", builders=(), session=exchange) as explorer:
         assert explorer.view.earned["user"].tolist() == users[:1]
         assert "0x&lt;b&gt; is missing: " in explorer._panel.html
-        with pytest.raises(ValueError, match="one of the accounts or 'all'"):
+        with pytest.raises(ValueError, match="one of the accounts, or 'all'"):
             explorer.set(user=accounts[1])
         with pytest.raises(ValueError, match="choose one account"):
             explorer.set(user="all", coin="BTC")
