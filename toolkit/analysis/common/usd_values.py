@@ -50,8 +50,8 @@ def warn_missing_amounts(frame: Frame, what: str) -> None:
         warn_caller(
             f"{what}: of {count_text(rows, 'row')}, {' and '.join(found)}. Sums leave these values "
             "out. If a value is missing in all rows of a group, its sum is missing. The column "
-            f"covers states how many are known.{lost * bool(missing['fee'] and parts)} Fetch the rows again, or "
-            "remove them.",
+            f"covers states how many are known.{lost * bool(missing['fee'] and parts)} Fetch the "
+            "rows again, or remove them",
             MissingAmounts,
         )
 
