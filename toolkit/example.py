@@ -86,7 +86,7 @@ def _simulated_world(session: Session | None = None) -> WorldFacts:
     except NotConnected:
         raise _NoExample(
             "tk.example has the accounts of a simulated exchange, but there is no session. "
-            "Call tk.local() first."
+            "Call tk.local() first"
         ) from None
     world = session.world
     if not isinstance(world, dict) or "examples" not in world:
@@ -94,7 +94,7 @@ def _simulated_world(session: Session | None = None) -> WorldFacts:
         raise _NoExample(
             f"tk.example needs a session of tk.local(), but this session uses the service at "
             f"{session.base_url}{label}. If it serves a simulated exchange of the same seed and "
-            "size, the addresses of tk.local() are also valid there."
+            "size, the addresses of tk.local() are also valid there"
         )
     return world
 

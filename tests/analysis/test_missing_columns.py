@@ -112,7 +112,7 @@ EXACT = pd.ArrowDtype(pa.decimal128(36, 18))
 @pytest.mark.parametrize("name", HELPERS)
 def test_spot_buy_without_token_warns(name: str, dtype: Any) -> None:
     fills = chain("@7").astype(dict.fromkeys(NUMBERS, dtype))
-    with pytest.warns(MissingTokens, match="1 spot buy with a fee but without fee_token") as warned:
+    with pytest.warns(MissingTokens, match="1 spot buy has a fee but no fee_token") as warned:
         HELPERS[name](fills)
     assert len(warned) == 1
     assert warned[0].filename == __file__

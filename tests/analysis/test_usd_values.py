@@ -163,14 +163,14 @@ def test_tokens_at_par_by_hand() -> None:
 @pytest.mark.filterwarnings("error")
 def test_prices_without_effect_are_named() -> None:
     prices = {"ZZZ": Decimal(1), "HYPE": Decimal(1), "USDT0": Decimal(1), "AAA": Decimal(2)}
-    text = "^prices: no fill and no dex uses the tokens AAA, ZZZ. "
-    text += "They use HYPE, PURR, USDC, USDE, USDH, USDT0."
+    text = "^prices: no fill or dex uses AAA, ZZZ. "
+    text += "The tokens in use are HYPE, PURR, USDC, USDE, USDH, USDT0."
     with pytest.warns(UnusedPrices, match=text):
         usd_values.warn_unused_prices(prices, fills(), {"tet": "usdt0"})
     usd_values.warn_unused_prices({"HYPE": Decimal(1)}, fills(), {})
     usd_values.warn_unused_prices({}, fills(), {})
     bare = frame_access.open_frame(pd.DataFrame({"coin": ["BTC"]}), "fills")
-    with pytest.warns(UnusedPrices, match="token HYPE. They use no token that has a name"):
+    with pytest.warns(UnusedPrices, match="uses HYPE. No token in use has a name"):
         usd_values.warn_unused_prices({"HYPE": Decimal(1)}, bare, {})
 
 
@@ -207,8 +207,8 @@ def test_spot_buys_without_token_are_counted(count: int) -> None:
         + [("@9", "B", 1.0, ""), ("@9", "B", 1.0, "HYPE")],
         columns=["coin", "side", "fee", "fee_token"],
     )
-    word = "1 spot buy with" if count == 1 else "2 spot buys with"
-    with pytest.warns(MissingTokens, match=f"^rows: {word} a fee but without fee_token"):
+    word = "1 spot buy has" if count == 1 else "2 spot buys have"
+    with pytest.warns(MissingTokens, match=f"^rows: {word} a fee but no fee_token"):
         usd_values.warn_missing_tokens(frame_access.open_frame(frame, "rows"), "rows")
     usd_values.warn_missing_tokens(frame_access.open_frame(frame[count:], "rows"), "rows")
     for name in ("fee", "fee_token"):

@@ -360,13 +360,13 @@ def test_closed_session_is_not_default() -> None:
     ) as session:
         assert tk.meta()["name"].tolist() == ["BTC"]
     with pytest.raises(
-        tk.NotConnected, match="The session was closed, and the environment names no address"
+        tk.NotConnected, match="the session was closed, and the environment names no address"
     ):
         tk.meta()
-    with pytest.raises(tk.NotConnected, match="This session is closed"):
+    with pytest.raises(tk.NotConnected, match="this session is closed"):
         tk.meta(session=session)
     forget()
-    with pytest.raises(tk.NotConnected, match=r"^There is no address. Call tk.connect"):
+    with pytest.raises(tk.NotConnected, match=r"^there is no address. Call tk.connect"):
         tk.meta()
 
 

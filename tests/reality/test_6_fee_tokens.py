@@ -116,7 +116,7 @@ def test_price_applies_to_lower_case_token(examples: dict[str, Any]) -> None:
 
 def test_price_of_unused_token_warns(examples: dict[str, Any], engine: Engine) -> None:
     fills = engine.give(fills_of(examples["6_fee_token"]))
-    words = "prices: no fill and no dex uses the token USDDH. They use USDH"
+    words = "prices: no fill or dex uses USDDH. The tokens in use are USDH"
     with pytest.warns(UnusedPrices, match=words) as warned:
         row = engine.take(attribution(fills, prices={"USDDH": 0.75}))[0]
     assert (len(warned), row["closed_pnl"], row["at_par"]) == (1, -4.0, 2)

@@ -114,7 +114,7 @@ def test_unprinted_page_is_kept(run, session, browser, tmp_path):
     assert "2 of 2 reports failed" in result.output
     for user in users:
         page = tmp_path / "many" / f"{user}.html"
-        assert f"{user}: {page}, No browser on this machine prints PDF" in result.output
+        assert f"{user}: {page}, no browser on this machine prints PDF" in result.output
         assert "<summary>code</summary>" not in page.read_text()
 
 

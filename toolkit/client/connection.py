@@ -139,7 +139,7 @@ def connect(
     base_url = base_url or os.environ.get("TOOLKIT_BASE_URL")
     if not base_url:
         raise NotConnected(
-            "There is no address. Call tk.connect(base_url, api_key), set TOOLKIT_BASE_URL, or "
+            "there is no address. Call tk.connect(base_url, api_key), set TOOLKIT_BASE_URL, or "
             "work offline with tk.local()"
         )
     if problem := address_problem(base_url):
@@ -227,13 +227,13 @@ def _http_client(
         )
     except ImportError:
         raise MissingExtra(
-            "The environment names a SOCKS proxy (ALL_PROXY, HTTPS_PROXY or HTTP_PROXY), and the "
+            "the environment names a SOCKS proxy (ALL_PROXY, HTTPS_PROXY or HTTP_PROXY), and the "
             "library for it is not installed. Run: pip install socksio. Or unset the variable, if "
             "the service can be reached without the proxy"
         ) from None
     except (ValueError, httpx.InvalidURL) as error:
         raise NotConnected(
-            "The environment names a proxy (ALL_PROXY, HTTPS_PROXY or HTTP_PROXY) that is not "
+            "the environment names a proxy (ALL_PROXY, HTTPS_PROXY or HTTP_PROXY) that is not "
             f"valid ({type(error).__name__}). Use an address such as http://host:8080, or unset "
             "the variable"
         ) from None

@@ -236,7 +236,7 @@ class Session:
             If the service has no answer because its source, such as an archive, does not have it.
         """
         if self.client.is_closed:
-            raise NotConnected("This session is closed. Call tk.connect or tk.local again")
+            raise NotConnected("this session is closed. Call tk.connect or tk.local again")
         counts, clock = counts or self.counts, self.retry.clock
         failure: Exception | None = None
         failed_at = begun = clock()
@@ -465,7 +465,7 @@ def current_session(session: Session | None = None) -> Session:
         return _current
     if _current is not None and not os.environ.get("TOOLKIT_BASE_URL"):
         raise NotConnected(
-            "The session was closed, and the environment names no address. Call tk.connect or "
+            "the session was closed, and the environment names no address. Call tk.connect or "
             "tk.local again"
         )
     from toolkit.client.connection import connect  # it makes sessions, and so imports this module

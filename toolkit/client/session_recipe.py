@@ -57,7 +57,7 @@ class Recipe:
         if self._process_token() not in _made:
             if self.needs_key and not os.environ.get("TOOLKIT_API_KEY"):
                 raise NotConnected(
-                    "The key is not sent to other processes. Set TOOLKIT_API_KEY in the "
+                    "the key is not sent to other processes. Set TOOLKIT_API_KEY in the "
                     "environment of the workers, or use threads"
                 )
             _made[self._process_token()] = self.make(**self.arguments, default=False)

@@ -192,7 +192,9 @@ def _parent_object(
         return request
     parent = request.get(parameter.within)
     if parent is not None and not isinstance(parent, Mapping):
-        raise _bad_request(operation, f"{parameter.within} must be an object")
+        raise _bad_request(
+            operation, f"{parameter.within} must be an object, not {_shorten(parent)}"
+        )
     return parent or {}
 
 
@@ -344,7 +346,8 @@ def _check_venue(operation: Operation, parameter: Parameter, value: Any) -> str:
 
 def _check_interval(operation: Operation, parameter: Parameter, value: Any) -> str:
     if value not in INTERVALS:
-        raise _bad_request(operation, f"{parameter.name} must be one of {', '.join(INTERVALS)}")
+        words = f"{parameter.name} must be one of {', '.join(INTERVALS)}, not {_shorten(value)}"
+        raise _bad_request(operation, words)
     return str(value)
 
 
@@ -375,7 +378,9 @@ _CHECKS_BY_KIND: Final[dict[str, Callable[[Operation, Parameter, Any], Any]]] = 
 
 def _check_batch(operation: Operation, checked: Mapping[str, Any]) -> None:
     if checked["dex"] == ALL_DEXES and len(checked["users"]) > 100:
-        raise _bad_request(operation, f"users must have at most 100 entries with {ALL_DEXES}")
+        count = len(checked["users"])
+        words = f"users must have at most 100 entries with {ALL_DEXES}, not {count}"
+        raise _bad_request(operation, words)
 
 
 def _check_book(operation: Operation, checked: Mapping[str, Any]) -> None:

@@ -130,14 +130,14 @@ def _common_operation(
         raise ValueError("there is no frame to concat. Pass at least one")
     if any("parts" in facts for facts in each):
         raise ValueError(
-            "A frame was made by tk.concat, so the ranges of its parts are not known. Call "
+            "a frame was made by tk.concat, so the ranges of its parts are not known. Call "
             "tk.concat once with all parts"
         )
     operations = [known_operation(facts["operation"]) for facts in each]
     first = operations[0]
     if not all("complete" in facts for facts in each):
         raise ValueError(
-            "Frames of tk.frame have no certificate, which tk.concat merges. Use pandas.concat; if "
+            "frames of tk.frame have no certificate, which tk.concat merges. Use pandas.concat; if "
             "rows do not name their user, pandas.concat([a.assign(user=...), b.assign(user=...)])"
         )
     keeps_extra = all(facts.get("extra") == "keep" for facts in each)
@@ -145,14 +145,14 @@ def _common_operation(
     for operation, frame in zip(operations, compared, strict=True):
         if _records(operation).isdisjoint(_records(first)):
             raise ValueError(
-                f"Frames of {first.type} and {operation.type} have different kinds of rows. Concat "
+                f"frames of {first.type} and {operation.type} have different kinds of rows. Concat "
                 "them separately"
             )
         if not frame.dtypes.equals(compared[0].dtypes):
             differing = frame.dtypes.to_frame().join(compared[0].dtypes.to_frame("b"), how="outer")
             names = differing.index[differing[0].astype(str) != differing["b"].astype(str)]
             raise ValueError(
-                f"Frames of {first.type} and {operation.type} differ in their columns "
+                f"frames of {first.type} and {operation.type} differ in their columns "
                 f"({', '.join(map(str, names)) or 'the order'}). Fetch them with the same options, "
                 "or choose the columns that both have"
             )

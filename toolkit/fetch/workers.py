@@ -129,7 +129,7 @@ def _call_in_process(function: Callable[..., Any], call: Mapping[str, Any], reci
 def _recipe_of(session: Session) -> Recipe:
     if session.recipe is None:
         raise TypeError(
-            "This session has a transport of its own, which other processes cannot use. Use "
+            "this session has a transport of its own, which other processes cannot use. Use "
             "threads, or a session of tk.local or of tk.connect with an address"
         )
     return session.recipe

@@ -230,8 +230,13 @@ class FrameBuilder:
 
     def _invalid(self, column: Column, values: Any, error: Exception) -> AnswerInvalid:
         row, value = _first_invalid(column, values, self.numbers)
+        reason = (
+            "a value is missing, and this column needs one in every row"
+            if row is not None and value is None
+            else f"not a legal {column.kind.name}: {error}"
+        )
         return AnswerInvalid(
-            f"not a legal {column.kind.name}: {error}",
+            reason,
             operation=self.operation,
             column=column.name,
             row=row,

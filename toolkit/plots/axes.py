@@ -195,7 +195,10 @@ def period_column(frame: pd.DataFrame) -> str:
     for name in PERIOD_LENGTHS:
         if name in frame.columns:
             return name
-    raise ValueError('a figure over time needs a result by="hour", by="day" or by="week"')
+    raise ValueError(
+        "the frame has no column hour, day or week. Call the helper with "
+        'by="hour", by="day" or by="week"'
+    )
 
 
 def set_time_axis(ax: Axes, first: pd.Timestamp, last: pd.Timestamp) -> None:

@@ -54,7 +54,7 @@ def example_account(session: Session | None = None) -> str:
     session = current_session(session)
     world: Any = session.world or {}
     if not world.get("users"):
-        raise ValueError("This source does not name its accounts: pass user=")
+        raise ValueError("this source does not name its accounts: pass user=")
     now, known = session.now_ms(), _found.get(session)
     if known is None or known[0] != now:
         known = _found[session] = (now, _choose_account(session, world))

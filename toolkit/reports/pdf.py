@@ -39,7 +39,7 @@ def print_pdf(page: str | os.PathLike[str], out: str | os.PathLike[str] | None =
     browser = find_browser()
     if browser is None:
         raise ReportFailed(
-            "No browser on this machine prints PDF. Install Chromium, or print the HTML file."
+            "no browser on this machine prints PDF. Install Chromium, or print the HTML file"
         )
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="print-", ignore_cleanup_errors=True) as folder:

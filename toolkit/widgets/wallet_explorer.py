@@ -292,7 +292,7 @@ def wallet_explorer(
     world: Any = session.world or {}
     if address is None:
         if not world.get("users"):
-            raise ValueError("This source does not name its accounts: pass an address")
+            raise ValueError("this source does not name its accounts: pass an address")
         address = str(world["users"][0])
     users = [address] if isinstance(address, str) else [str(name) for name in address]
     if not users:

@@ -89,7 +89,7 @@ def warn_missing_directions(
                 return
         message = (
             f"{what}: column dir is missing in every row, so conversions, settlements and backstop "
-            "liquidations count as trades here. Fetch the rows again, or remove such rows."
+            "liquidations count as trades here. Fetch the rows again, or remove such rows"
         )
         warn_caller(message, MissingDirections)
 

@@ -194,7 +194,7 @@ def _read_orders(orders: IntoFrame, keys: list[str]) -> pd.DataFrame:
     if markers and all(frame_access.is_empty_column(frame, name) for name in markers):
         warn_caller(
             f"orders: {' and '.join(markers)} {'are' if len(markers) > 1 else 'is'} missing in "
-            "every row, so market orders count as resting orders. Fetch the rows again.",
+            "every row, so market orders count as resting orders. Fetch the rows again",
             MissingDirections,
         )
     for key in keys:

@@ -286,15 +286,15 @@ def _add_executions(parents: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
         lack = "does not count: its order is" if others == 1 else "do not count: their orders are"
         warn_caller(
             f"fills: {others:,} of {count_text(len(rows), 'fill')} {lack} not in orders. Fetch the "
-            "orders of the whole time of the fills",
+            "orders for the full time range of the fills",
             HistoryWarning,
         )
     wrong = (singles["size"] - singles["_open"] - singles["filled"]).abs() > 1e-9 * singles["size"]
     if wrong.any():
         warn_caller(
             f"fills: for {int(wrong.sum()):,} of {count_text(len(singles), 'order')}, the sizes of "
-            "the fills do not add up to the filled size in orders. Fetch the fills of the whole "
-            "time of the orders",
+            "the fills do not add up to the filled size in orders. Fetch the fills for the full "
+            "time range of the orders",
             HistoryWarning,
         )
     both = pd.concat([singles, twaps], ignore_index=True) if len(twaps) else singles

@@ -288,9 +288,8 @@ def _spreads_of_tape(
         params = params.sort_values(keys, kind="stable", ignore_index=True)
     if len(trades) > 1 and params["estimate"].isna().all():
         warn_caller(
-            f"fills: these {len(trades):,} trades show no spread. Either pass the tape of all "
-            "accounts, where buyers and sellers take turns. Or pass prices= with the fills of one "
-            "account",
+            f"fills: these {len(trades):,} trades show no spread. Pass the tape of all accounts, "
+            "in which buyers and sellers alternate; or, for the fills of one account, pass prices=",
             UserWarning,
         )
     facts = {"helper": "execution.spreads", "by": keys, "price_source": "trades"}
