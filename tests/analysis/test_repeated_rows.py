@@ -272,7 +272,7 @@ def test_one_interleaved_pair_is_refused() -> None:
         time=times([MONDAY + number for number in range(4)]),
         tid=[1, 2, 3, 4],
     )
-    with pytest.raises(ValueError, match="where an earlier chain broke off: 2"):
+    with pytest.raises(ValueError, match="an earlier chain of fills broke off: 2"):
         tk.pnl.round_trips(rows)
 
 

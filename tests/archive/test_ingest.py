@@ -100,7 +100,7 @@ def test_ingest_joins_parquet_files(tmp_path: Path) -> None:
         assert sum(found["kept"].values()) == new
         assert list(found["kept"]) == ["1.parquet", "2.parquet"]
     assert list(found["left"]) == ["3.parquet", "4.parquet", "5.parquet"]
-    assert "has no column px" in found["left"]["3.parquet"]
+    assert "lacks px" in found["left"]["3.parquet"]
     assert "no provenance" in found["left"]["4.parquet"]
     fetched = tk.user_fills_by_time(USER, START, session=session)
     pd.testing.assert_frame_equal(archive.frame(tk.user_fills_by_time, USER), fetched)
