@@ -50,7 +50,7 @@ def warn_missing_amounts(frame: Frame, what: str) -> None:
         warn_caller(
             f"{what}: of {count_text(rows, 'row')}, {' and '.join(found)}. Sums leave these values "
             "out. If a value is missing in all rows of a group, its sum is missing. The column "
-            f"covers states how many are known.{lost * bool(missing['fee'] and parts)} Fetch the "
+            f"'covers' says how many are known.{lost * bool(missing['fee'] and parts)} Fetch the "
             "rows again, or remove them",
             MissingAmounts,
         )
@@ -71,9 +71,9 @@ def warn_missing_tokens(frame: Frame, what: str) -> None:
     buys = counted.lazy().collect("pyarrow").to_arrow().to_pylist()[0]["_buys"]
     if buys:
         warn_caller(
-            f"{what}: {count_text(buys, 'spot buy')} with a fee but without fee_token. The fee "
-            "counts as USDC here. Usually such a fee is paid in the bought token, is part of its "
-            "cost, and is not deducted. Fetch the rows again, or fill in fee_token.",
+            f"{what}: {count_text(buys, 'spot buy has', 'spot buys have')} a fee but no fee_token. "
+            "The fee counts as USDC here. Usually such a fee is paid in the bought token, is part "
+            "of its cost, and is not deducted. Fetch the rows again, or fill in fee_token",
             MissingTokens,
         )
 
@@ -153,7 +153,7 @@ def warn_missing_builder_fees(frame: Frame, what: str) -> None:
     if frame_access.is_empty_column(frame, "builder_fee"):
         warn_caller(
             f"{what}: column builder_fee is missing on every fill with the builder, and counts "
-            "as 0 here. Fetch the rows again, unless the builder has no fee.",
+            "as 0 here. Fetch the rows again, unless the builder has no fee",
             MissingFees,
         )
 
@@ -203,10 +203,10 @@ def warn_unused_prices(
         tokens |= {token.upper() for token in rows["fee_token"].to_list() if token}
     unused = sorted(set(prices) - tokens)
     if unused:
+        names = ", ".join(sorted(tokens - {""}))
+        in_use = f"The tokens in use are {names}" if names else "No token in use has a name"
         warn_caller(
-            f"prices: no fill and no dex uses the token{'s' * (len(unused) > 1)} "
-            f"{', '.join(unused)}. They use "
-            f"{', '.join(sorted(tokens - {''})) or 'no token that has a name'}. Check the names.",
+            f"prices: no fill or dex uses {', '.join(unused)}. {in_use}. Check the names",
             UnusedPrices,
         )
 
