@@ -113,7 +113,7 @@ class Archive:
             `end`, the range between the last archived row and `start` is fetched as well, so that
             a late refresh leaves no gap. With both, only that range is fetched. Without a `start`
             the range begins with the first archived row, so that gaps are filled; if nothing is
-            archived, it begins with the first day of the service.
+            archived, it begins with the first day of the operation, or at time 0.
         session : Session, optional
             The session to use; the default session if not given.
         rows_per_commit : int

@@ -153,8 +153,10 @@ class RefreshResult:
     total : int
         Rows that the archive has now.
     start_ms, until_ms : int
-        The range that is complete now. It contains the requested range. If no end was requested,
-        it also contains the time between the last archived row and the requested start.
+        The range that is pulled now. It ends at the requested end, or earlier if the service has
+        no rows up to it. Times at which rows contradict each other are not complete. If no end was
+        requested, the range also contains the time between the last archived row and the requested
+        start.
     history : str
         Which data the service does not have for the range, or may not have.
     """

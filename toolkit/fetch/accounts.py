@@ -94,7 +94,7 @@ def user_non_funding_ledger_updates(
     BadRequest
         If the address is malformed.
     Incomplete
-        If the updates of one millisecond fill an answer.
+        If not all rows come, for example because the updates of one millisecond fill an answer.
 
     Notes
     -----
@@ -222,8 +222,9 @@ def borrow_lend_user_state(
 
     Notes
     -----
-    Amounts are in units of the token and never negative; ``value`` is ``basis`` with
-    interest. `health_factor` is missing for a user without a position.
+    Amounts are in units of the token and never negative. ``borrow_value`` is ``borrow_basis`` with
+    interest, and ``supply_value`` is ``supply_basis`` with interest. `health_factor` is missing for
+    a user without a position.
 
     Examples
     --------

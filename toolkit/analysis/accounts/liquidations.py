@@ -65,9 +65,9 @@ def levels(
 
         - ``coin``: coin of the positions.
         - ``side``: ``"long"`` or ``"short"``.
-        - ``distance``: share of the mark price between it and the nearer edge of the bin, negative
-          below: -0.05 with a width of 0.01 is 5 to 6 % below. A coin and side with only unplaced
-          positions has one row without a bin.
+        - ``distance``: from the mark price to the nearer edge of the bin, as a share of the mark
+          price, negative below it: -0.05 with a width of 0.01 is 5 to 6 % below. A coin and side
+          with only unplaced positions has one row without a bin.
         - ``low``: lower edge of the bin in USD, at the coin's mark price.
         - ``high``: upper edge of the bin in USD, at the coin's mark price.
         - ``positions``: number of positions that are liquidated in the bin.

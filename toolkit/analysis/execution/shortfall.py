@@ -156,11 +156,13 @@ def shortfall(
     - fees = -sum(fee)
 
     Their sum is ``s * sum(sz * (e - px)) + fees - s * S * (e - d)``. The decision is the time of
-    placing, or of triggering for trigger orders. If the order is filled in the same millisecond,
-    its price is from before: quotes of the tape would contain the fill itself. Rejected orders and
+    placing, or of triggering for trigger orders. If the order is filled in the millisecond
+    of the decision, the decision price is the last one before this millisecond: quotes of the tape
+    would contain the fill itself. Rejected orders and
     triggers that never fired are left out. The slices of a TWAP are one order of kind ``twap``: its
-    size is what was filled, so its opportunity cost is 0. Fees in tokens without a price count as
-    0. Intervals: bootstrap by the day of the decision.
+    size is what was filled, so its opportunity cost is 0. A fee in the bought token counts at the
+    price of the fill. A fee in another token counts at par (one token is one USD), but as 0 on a
+    perp of the native dex. Intervals: bootstrap by the day of the decision.
 
     Examples
     --------

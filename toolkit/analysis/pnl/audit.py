@@ -32,7 +32,7 @@ def audit(
     ----------
     fills : DataFrame
         Fills of one or several accounts in any order, as `tk.user_fills_by_time` returns them
-        (pandas, Polars, DuckDB, PySpark relation, PySpark; numbers float or exact). Columns
+        (pandas, Polars, DuckDB, PySpark; numbers float or exact). Columns
         ``coin, px, sz, side, time, start_position, closed_pnl``; ``user`` if there are several
         accounts; ``tx_index`` if there are ties; ``fee`` and ``fee_token`` for spot.
     sz_decimals : mapping of coin to int, or DataFrame

@@ -29,8 +29,8 @@ def drawdown(curve: IntoFrameT, of: str = "pnl") -> IntoFrameT:
         As `equity` returns it: ``time``, the column `of`, and ``user`` if there are several
         accounts (pandas, Polars, DuckDB, PySpark).
     of : str, default "pnl"
-        The column: ``"pnl"``, ``"realised"``, or another one. In ``equity`` a withdrawal looks like
-        a loss, because flows are not gains.
+        The column: ``"pnl"``, ``"realised"``, or another one. A withdrawal lowers ``equity``
+        without a loss, so a drawdown of ``equity`` is too large.
 
     Returns
     -------
@@ -49,7 +49,7 @@ def drawdown(curve: IntoFrameT, of: str = "pnl") -> IntoFrameT:
 
     Notes
     -----
-    The deepest drawdown is the minimum of the column. Repeated points change nothing.
+    The deepest drawdown is the minimum of the column ``drawdown``. Repeated points change nothing.
 
     Examples
     --------

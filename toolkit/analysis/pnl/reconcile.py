@@ -53,8 +53,8 @@ def reconcile(
     """Explain the change of account values between two times by fills, funding and ledger.
 
     ``end_value - start_value = closed_pnl + fees + funding + unrealised + ledger + spot_cash +
-    residual``. A residual above `tolerance` is repeated in the
-    column of the first cause that applies.
+    residual``. ``fees`` are trading fee, builder fee, deployer fee and rebate. A residual above
+    `tolerance` is repeated in the column of the first cause that applies.
 
     Parameters
     ----------
@@ -100,8 +100,9 @@ def reconcile(
         - ``ledger``: cash into the perp account less cash out of it, in USD
         - ``spot_cash``: USDC into the spot wallet by ledger and spot fills, in USD, for unified and
           portfolio-margin accounts, whose value includes the wallet; 0 for other accounts. It is
-          missing if price, size or side of a fill is missing. If a market's sells pay fees in
-          another token, that token is its quote token, and its fills move no USDC. Other markets
+          missing if price, size or side of a fill is missing. If sells of a market pay their fees
+          in a token other than USDC, this token is the quote token of the market. Fills of such a
+          market move no USDC. Other markets
           are quoted in USDC
         - ``residual``: the unexplained rest, in USD; missing if a part is missing
         - ``history_late``: the residual in USD if fills are missing, else 0
