@@ -147,3 +147,16 @@ def test_plan_with_max_rows_is_exact(session, users) -> None:
         session=session,
     )
     assert (plan.rows, plan.requests, plan.sure) == (50, 1, "exact")
+
+
+def test_plan_counts_confirmation_of_round_page(session, users) -> None:
+    """A first page of 100 rows may be cut, so that its end is requested once more."""
+    whole = tk.user_fills_by_time(users[0], 0, session=session)
+    places = whole["time"].drop_duplicates(keep="last").index + 1
+    count = next(place for place in places if place % 100 == 0)
+    end = whole["time"].iloc[count - 1]
+    plan = tk.plan(tk.user_fills_by_time, users[0], 0, end, probe=True, session=session)
+    before = session.counts.requests
+    assert len(tk.user_fills_by_time(users[0], 0, end, session=session)) == count
+    assert plan.sure == "exact"
+    assert plan.requests == session.counts.requests - before == 2

@@ -133,11 +133,13 @@ def _plan_by_probe(request: Request) -> Plan:
     """Estimate from the first page, and from the density of rows in the middle of the rest."""
     clock, operation = request.session.retry.clock, request.operation
     begun = clock()
-    page = next(read_pages(request))
-    seconds = clock() - begun
+    counts = request.session.new_counts()
+    page = next(read_pages(request, counts))
+    sent = max(counts.requests - counts.causes.total(), 1)  # with the confirmation of an end
+    seconds = (clock() - begun) / sent
     rows, missing_reason = len(page.tables[0]), page.completeness.missing_reason
     if page.is_last and not missing_reason:
-        requests = _count_requests(request, rows)
+        requests = max(sent, _count_requests(request, rows))
         return _make_plan(request, rows, requests, "exact", "the first page has all rows", seconds)
     if request.max_rows is not None and rows >= request.max_rows:
         return _make_plan(request, rows, 1, "exact", "the first page has max_rows", seconds)
