@@ -216,7 +216,7 @@ def test_source_without_cell_is_warned(session, tmp_path):
 def test_missing_key_is_named():
     with (
         tk.connect("http://127.0.0.1:1", CANARY, default=False) as session,
-        pytest.raises(tk.ReportFailed, match="set TOOLKIT_API_KEY") as failed,
+        pytest.raises(tk.ReportFailed, match="Set TOOLKIT_API_KEY") as failed,
     ):
         session_source(session)
     assert CANARY not in str(failed.value)
