@@ -382,7 +382,7 @@ def test_resume_keeps_range(session, users) -> None:
 
 def test_resume_refuses_other_results(session, users) -> None:
     first = tk.many(tk.user_fills_by_time, users[:2], "1d", session=session)
-    with pytest.raises(ValueError, match=r"no result of tk.many with historical_orders"):
+    with pytest.raises(ValueError, match=r"earlier tk.many\(historical_orders"):
         tk.many(tk.historical_orders, users, resume=first, session=session)
     with pytest.raises(ValueError, match="numbers='float'"):
         tk.many(tk.user_fills_by_time, users, "1d", numbers="text", resume=first, session=session)
