@@ -75,13 +75,12 @@ def several_parts_error(plot: str, part: str, name: str, parts: pd.DataFrame) ->
     """
     varying = [column for column in parts.columns if parts[column].nunique() > 1]
     words = f"{plot} draws one {part}, and the result has {len(parts) or 'several'}"
-    examples = parts[varying].dropna().head(1).to_dict("list")
-    values = {column: value for column, (value,) in examples.items() if varying and len(parts)}
-    if not values:
+    examples = parts[varying].dropna().head(1).to_dict("records")
+    if not varying or not examples:
         return ValueError(f"{words}. Select one")
     conditions = [
         f"{name}[{column!r}] == {str(value) if isinstance(value, pd.Timestamp) else value!r}"
-        for column, value in values.items()
+        for column, value in examples[0].items()
     ]
     condition = conditions[0] if len(conditions) == 1 else f"({') & ('.join(conditions)})"
     return ValueError(f"{words}. Select one, for example {name}[{condition}]")
