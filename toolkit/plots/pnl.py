@@ -75,7 +75,8 @@ def waterfall(
     colours = themes.get_theme(theme)
     ax = style.new_axes(colours, ax=ax, transparent=transparent)
     if len(attribution) > 1 and "net" in attribution:
-        groups = attribution.loc[:, : next(iter(STEP_NAMES))].iloc[:, :-1]
+        texts = attribution.select_dtypes(include=["str", "category", "datetimetz"])
+        groups = texts.drop(columns="covers", errors="ignore")
         raise axes.several_parts_error("waterfall", "row", "attribution", groups)
     bars = _waterfall_bars(attribution.iloc[0]) if len(attribution) else []
     _draw_waterfall(ax, colours, bars) if bars else style.draw_no_data(ax, colours)
