@@ -20,13 +20,13 @@ _HEAD: Final = """\
 `make bench` measures these figures and writes this document. `make bench ARGS="-k growth"` measures
 one section again. `ARGS="--most-rows 10000000"` adds larger sizes to the tables of growth.
 
-A comparison runs both ways on the same data, in turn. Times are processor time, because other
-programs disturb it less. Only rows with "wall time" show wall-clock time. A line such as "6.05 s
-(9.18 s of processor)" shows the wall-clock time first, and the processor time of all threads in
-parentheses. Only ratios are meaningful. The column "promised" has the ratio that this project
-promises on an idle machine. If a measured ratio is below it, the cell says "not reached". `make
-bench` fails only if a ratio is below half of the promised one, because measurements are noisy. Some
-sections also name a target, which is higher than the promise.
+A comparison runs the two programs in turn, on the same data. Times are processor time, because
+other programs disturb it less. Only rows with "wall time" show wall-clock time. A line such as
+"6.05 s (9.18 s of processor)" shows the wall-clock time first, and the processor time of all
+threads in parentheses. Only ratios are meaningful. The column "promised" has the ratio that this
+project promises on an idle machine. If a measured ratio is below it, the cell says "not reached".
+`make bench` fails only if a ratio is below half of the promised one, because measurements are
+noisy. Some sections also name a target, which is higher than the promise.
 
 Each section states the load of its machine. If the load is above the number of processors, other
 programs disturbed the measurement. Then measure again on an idle machine before you rely on a

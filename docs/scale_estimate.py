@@ -155,8 +155,8 @@ def _storage_lines(bytes_a_row: float) -> list[str]:
                 ("bytes of the archive", _bytes(total)),
                 (f"files of {FILE_MB} MB", f"{total / FILE_MB / 1e6:,.0f}"),
                 (
-                    f"commits of a refresh of all accounts, {ACCOUNTS_PER_COMMIT} accounts each",
-                    f"{ACCOUNTS // ACCOUNTS_PER_COMMIT:,}",
+                    f"commits of a refresh of all accounts: two for {ACCOUNTS_PER_COMMIT} accounts",
+                    f"{2 * ACCOUNTS // ACCOUNTS_PER_COMMIT:,}",
                 ),
                 ("size of each of 12 partitions by month", _bytes(total / 12)),
                 (f"size of each of {YEAR_DAYS} partitions by day", _bytes(total / YEAR_DAYS)),
@@ -191,8 +191,8 @@ def _fetch_lines(rates: Mapping[str, Rate]) -> list[str]:
         f"brings {PAGE - 1:,} new rows, because the last tie of a page is requested again (counted "
         "as one row). Each account needs one additional page, its last. The year takes "
         f"{requests:,.0f} requests. An account of two pages or more needs one more request, which "
-        "confirms the end of its history, unless `confirm_end=False`. These are at most "
-        f"{ACCOUNTS:,} more requests. The last row of the table contains "
+        "confirms the end of its history, unless `confirm_end=False`. The table does not "
+        f"contain these requests, at most {ACCOUNTS:,}. The last row of the table contains "
         f"{SNAPSHOT_POINTS * SNAPSHOTS_A_DAY:,} points for snapshots of all accounts, which show "
         f"the accounts that changed. The service allows {SNAPSHOTS_A_DAY} snapshots a day, and "
         "this estimate requests all of them.",

@@ -142,14 +142,15 @@ pd.DataFrame(shares).round(2)
 # to see in a list of fills. Funding can be positive or negative. The next notebook checks every
 # number of this account.
 #
-# The amounts are facts of the simulation. Their parts, and how the parts add up, are the same on a
-# live service.
+# The amounts come from the simulation, and say nothing about the real exchange. Their parts, and
+# how the parts add up, are the same on a live service.
 #
 # ## With your own key
 #
 # Change three lines: `session = tk.connect(...)` in the first cell, `user` and `START`. Then run
 # all cells again. The account must have traded through a builder. A page of a builder's rows costs
-# 100 points, so a late `START` saves points. `tk.plan` shows what a call costs before you send it.
+# 100 points, so a late `START` saves points. `tk.plan` with `probe=True` estimates what a call
+# costs; the probe requests one or two pages.
 
 # %%
 assert tk.provenance(fills)["complete"] == "yes"

@@ -85,9 +85,9 @@ days = tk.pnl.attribution(fills, funding, ledger, by="day")
 # ## Check 2: is the exchange's closed PnL right, and is no fill missing?
 #
 # `tk.pnl.audit` processes the fills in the order of time, from the first one on. It computes the
-# position and its entry price by the exchange's own rule: the average cost, rounded down to the
-# tick of the coin. From these it recomputes every closed PnL. If a fill does not start from the
-# position that the previous fill left, there is a break: a fill between them is missing.
+# position and its entry price by the exchange's own rule: the average cost, truncated to
+# `6 - szDecimals` decimals. From these it recomputes every closed PnL. If a fill does not start
+# from the position that the previous fill left, there is a break: a fill between them is missing.
 
 # %%
 perps = tk.many(tk.meta, dexes)
@@ -198,8 +198,8 @@ durations = {how: (rows["closed"] - rows["opened"]).median() for how, rows in lo
 methods.assign(median_duration=durations)
 
 # %% [markdown]
-# The exchange uses the average, and truncates each entry price to the tick. Its closed PnL
-# therefore differs slightly from the realised gain at exact cost:
+# The exchange uses the average, and truncates each entry price to `6 - szDecimals` decimals. Its
+# closed PnL therefore differs slightly from the realised gain at exact cost:
 
 # %%
 truncated = whole["closed_pnl"].item() - methods.loc["average", "realised"]
@@ -253,13 +253,14 @@ print(f"the totals of the lot methods differ by {spread:.0e} USD")
 # `tk.pnl.attribution(fills, None, ledger)` still splits the rest, and its `covers` does not list
 # funding. (`tk.info({"type": "userFunding", ...})` is beyond the specification.)
 #
-# A page of a builder's rows costs 100 points, and has the rows of all its clients. `tk.plan` shows
-# what a call costs before you send it.
+# A page of a builder's rows costs 100 points, and has the rows of all its clients. `tk.plan` with
+# `probe=True` estimates what a call costs; the probe requests one or two pages.
 #
-# The trades and prices of the account are facts of the simulation. The differences are 0 by
-# construction, because the simulated exchange uses the rule that the audit checks. On the live
-# service, the same checks measure whether your history is complete. An account that is older than
-# the first day of the data (2025-07-28) does not pass checks 2 and 4, nor the asserts about them.
+# The trades and prices of the account come from the simulation, and say nothing about the real
+# exchange. The differences are 0 by construction, because the simulated exchange uses the rule that
+# the audit checks. On the live service, the same checks measure whether your history is complete.
+# An account that is older than the first day of the data (2025-07-28) does not pass checks 2 and 4,
+# nor the asserts about them.
 
 # %%
 assert residual == 0

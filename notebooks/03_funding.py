@@ -174,8 +174,8 @@ large = rates.index.isin(interest.nlargest(5).index)
 usual, other = rates[large].median(), rates[~large].median()
 print(f"longs pay in {usual['longs_pay']:.0%} of the hours of the five largest markets,")
 print(f"in {other['longs_pay']:.0%} of the others (medians)")
-print(f"the 95 % interval of the mean rate excludes 0 on {len(not_zero)} of {len(rates)} coins,")
-print(f"that of the gain after the costs of a week on {(gains['low'] > 0).sum()}")
+print(f"the 95 % interval of the mean rate excludes 0 on {len(not_zero)} of {len(rates)} coins")
+print(f"the gain of a week after costs is above 0 (whole interval) on {(gains['low'] > 0).sum()}")
 print(f"the ten largest accounts have {share[9]:.0%} of the sum of paid and received funding")
 
 # %% [markdown]
@@ -191,8 +191,8 @@ print(f"the ten largest accounts have {share[9]:.0%} of the sum of paid and rece
 # ## With your own key
 #
 # Change two lines: `session = tk.connect(...)` in the first cell, and `builders` to the addresses
-# of builders. The key needs no add-on. A page of a builder's rows costs 100 points; `tk.plan` shows
-# what a call costs before you send it.
+# of builders. The key needs no add-on. A page of a builder's rows costs 100 points; `tk.plan` with
+# `probe=True` estimates what a call costs; the probe requests one or two pages.
 #
 # In the simulation, large markets pay in one direction and thin markets in both, because the
 # simulation gives each market its own premium. On the live service, the same cells measure the

@@ -50,8 +50,8 @@ samples[["buy_slippage_bps", "sell_slippage_bps"]].isna().groupby(samples["coin"
 # ## The curve
 #
 # A missing cost counts as infinite. The median is then the cost that half of all samples do not
-# exceed. If a quantile falls on a missing cost, it has no value: in these samples this size could
-# not be traded.
+# exceed. If a quantile falls on a missing cost, the quantile is missing: in too many samples, the
+# book was too thin for this size.
 
 # %%
 curve = tk.slippage.curve(samples)
@@ -139,7 +139,10 @@ refill.plot()
 life = refill.params.set_index("name").loc["half_life"]
 wait = np.log2(10) * life["estimate"]  # until a tenth of the missing depth is still missing
 print(f"half-life {life['estimate']:.0f} s ({life['low']:.0f} to {life['high']:.0f} s)")
-print(f"nine tenths are back after {wait / 60:.1f} minutes, so nine waits take {9 * wait / 60:.0f}")
+minutes = wait / 60
+print(
+    f"nine tenths are back after {minutes:.1f} minutes; nine waits take {9 * minutes:.0f} minutes"
+)
 
 # %% [markdown]
 # ## Is buying as expensive as selling?
@@ -155,14 +158,14 @@ pairs.set_index(["coin", "amount_usd"]).loc[COINS, columns].round(3)
 # %% [markdown]
 # ## The result without the missing samples
 #
-# The 90 % quantile of the cost of buying a million USD: `q90` is that of all samples, `dropped` is
-# without the samples whose cost is missing.
+# The table has the 90 % quantile of the cost of buying a million USD. `q90` uses all samples.
+# `dropped` leaves out the samples with a missing cost.
 
 # %%
 million = samples[samples["amount_usd"] == 1e6]
 dropped = million.groupby("coin")["buy_slippage_bps"].quantile(0.9)
-honest = curve[(curve["side"] == "buy") & (curve["amount_usd"] == 1e6)].set_index("coin")
-both = honest[["q90", "missing_share"]].assign(dropped=dropped)
+all_samples = curve[(curve["side"] == "buy") & (curve["amount_usd"] == 1e6)].set_index("coin")
+both = all_samples[["q90", "missing_share"]].assign(dropped=dropped)
 both.loc[COINS]
 
 # %% [markdown]
@@ -184,7 +187,9 @@ ratio = median.loc[thin, 1e5] / median.loc[deep, 1e5]
 sure = pairs[(pairs["low"] > 0) | (pairs["high"] < 0)]
 print(f"100,000 USD of {thin} cost {ratio:.0f} times as much as of {deep}")
 print(f"largest error of the fit: {misfit[deep]:.0%} for {deep}, {misfit[thin]:.0%} for {thin}")
-print(f"samples that could not fill a million of {thin}: {honest.loc[thin, 'missing_share']:.1%}")
+print(
+    f"samples that could not fill a million of {thin}: {all_samples.loc[thin, 'missing_share']:.1%}"
+)
 most = capacity.loc[[deep, thin]].apply("{0[capacity_usd]:,.0f} ({0[range]})".format, axis=1)
 print(f"USD for 10 bps: {most[deep]} of {deep}, {most[thin]} of {thin}")
 print(f"buying and selling differ clearly in {len(sure)} of {len(pairs)} groups")
@@ -206,13 +211,13 @@ print(f"buying and selling differ clearly in {len(sure)} of {len(pairs)} groups"
 # the deepest first and the thinnest last. The samples do not belong to an account, so you need no
 # address. `tk.current_depth` needs an add-on.
 #
-# The depth of the three books, and that they prefer no side, are facts of the simulation. The
-# notebook itself adds the shocks. On the live service the same cells measure the cost of your
-# sizes, and `misfit` shows whether a power law describes them. The asserts about single coins may
-# fail there.
+# The depth of the three books, and that they prefer no side, come from the simulation, and say
+# nothing about the real exchange. The notebook itself adds the shocks. On the live service the same
+# cells measure the cost of your sizes, and `misfit` shows whether a power law describes them. The
+# asserts about single coins may fail there.
 
 # %%
-assert abs(median.loc["BTC", 1e4] - honest.loc["BTC", "half_spread_bps"]) < 0.05
+assert abs(median.loc["BTC", 1e4] - all_samples.loc["BTC", "half_spread_bps"]) < 0.05
 assert named.xs("k", level="name")["estimate"].between(0.3, 1.5).all()
 assert capacity.loc["BTC", "capacity_usd"] > 100 * capacity.loc["FARTCOIN", "capacity_usd"]
 assert capacity.loc["BTC", "range"] == "above"
@@ -223,8 +228,8 @@ bought = samples[samples["amount_usd"] == 1e5].groupby("coin")["buy_slippage_bps
 assert (abs(cost.xs(1e5, level="amount_usd")["cost_bps"] / bought.mean() - 1) < 1e-9).all()
 assert (dollars["in ten parts"] < dollars["at once"]).all()
 assert median.loc["FARTCOIN", 1e5] > 50 * median.loc["BTC", 1e5]
-assert 0.1 < honest.loc["FARTCOIN", "missing_share"] < 0.2
-assert pd.isna(honest.loc["FARTCOIN", "q90"])
+assert 0.1 < all_samples.loc["FARTCOIN", "missing_share"] < 0.2
+assert pd.isna(all_samples.loc["FARTCOIN", "q90"])
 assert pd.notna(dropped["FARTCOIN"])
 assert abs(life["estimate"] / HALF_LIFE - 1) < 0.1
 assert refill.n == 11

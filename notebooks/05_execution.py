@@ -199,9 +199,10 @@ orders = tk.twaps.quality(tape, tape)
 orders[["coin", "side", "fills", "px", "vwap", "arrival_px", "share", "vs_vwap_bps"]].head()
 
 # %% [markdown]
-# `share` is a warning: an order with half of the volume of its market is mostly compared with
-# itself. The notebook uses the orders with less than half. With many orders, three standard errors
-# on each side give a level of 99.7 %. Here there are few orders, so the level is about 99 %.
+# `share` is a warning: if an order has half of the volume of its market, half of its benchmark is
+# the order itself. The notebook uses the orders with less than half. With many orders, three
+# standard errors on each side give a level of 99.7 %. Here there are few orders, so the level is
+# about 99 %.
 
 # %%
 small = orders[orders["share"] < 0.5]
@@ -271,9 +272,9 @@ print(f"fill by fill the interval is {width:.1f} times as wide as that of the re
 # %%
 takers = after.params[after.params["liquidity"] == "taker"].set_index("seconds")
 spans = (takers["high"] - takers["low"]).astype(float)
-lossy = ", ".join(f"{seconds:.0f}" for seconds in takers.index[takers["high"] < 0])
+loss_times = ", ".join(f"{seconds:.0f}" for seconds in takers.index[takers["high"] < 0])
 five, thirty = (spans / spans[60]).loc[[300, 1800]]
-print(f"takers lose (99 % interval below 0) at these seconds after the trade: {lossy}")
+print(f"takers lose (99 % interval below 0) at these seconds after the trade: {loss_times}")
 print(f"after 5 minutes the interval is {five:.1f} times as wide as after one minute,", end=" ")
 print(f"after 30 minutes {thirty:.1f} times")
 print(f"largest gain of a taker {ranked['gain_bps'].max():.1f} bps,", end=" ")
@@ -297,7 +298,7 @@ print(f"the tape has all fills of the running orders: {bool(linked['whole'].all(
 #   markout mostly measures luck, not execution.
 # - The older the benchmark of a TWAP order, the more the difference contains moves of the market.
 #   So its interval is wider.
-# - The best of many pairs has its gain partly by luck. Compare gains after shrinkage.
+# - The best of many pairs owes its gain partly to luck. Compare gains after shrinkage.
 # - If the interval of the exponent contains all plausible values, it says nothing about the law.
 #   The impact of the orders is then too small compared with the moves of the market.
 #

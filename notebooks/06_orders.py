@@ -63,7 +63,7 @@ tk.plots.order_transitions(ways)
 #
 # These are limit orders only (`Gtc`: good until cancelled), including those that were rejected at
 # once. On the simulated exchange all reasons for a rejection are about equally frequent, so that
-# each is visible; on a real exchange they are not.
+# each is visible; on a real exchange, some reasons are much more frequent than others.
 
 # %%
 limits = orders[(orders["tif"] == "Gtc") & ~orders["is_trigger"]]
@@ -157,7 +157,8 @@ lost.plot()
 # %%
 cost = lost.params.set_index("name")
 clear = cost[(cost["low"] > 0) | (cost["high"] < 0)].index.tolist()
-f"{cost.loc['total', 'n']:,} orders: {cost.loc['total', 'estimate']:.1f} bps; not 0: {clear}"
+total = cost.loc["total"]
+f"{total['n']:,} orders: {total['estimate']:.1f} bps; interval without 0: {clear}"
 
 # %% [markdown]
 # ## Conclusions
@@ -189,9 +190,9 @@ print(f"from trigger to fill at most {delays['delay_q90_secs'].max():.2f} s in n
 # intervals are then wider. The section about the cost of waiting needs the fills of many accounts,
 # because its mid prices come from them.
 #
-# The mix of reasons, the delay after a trigger and the speed of fills are facts of the simulation.
-# On the live service the same cells measure how your orders end. The asserts about these figures
-# may fail there.
+# The mix of reasons, the delay after a trigger and the speed of fills come from the simulation, and
+# say nothing about the real exchange. On the live service the same cells measure how your orders
+# end. The asserts about these figures may fail there.
 
 # %%
 arrived = ways[ways["after"] != "(last)"].groupby("after")["orders"].sum()

@@ -139,8 +139,8 @@ tk.plots.builder_cohorts(cohorts)
 # What would the result be if the unfinished week counted as a full one?
 
 # %%
-hasty = tk.builders.cohorts(fills, builder, since=START, until=NEXT_MONDAY)
-hasty.iloc[-1][["age", "users", "active", "retention", "revenue"]].to_frame("running week")
+unfinished = tk.builders.cohorts(fills, builder, since=START, until=NEXT_MONDAY)
+unfinished.iloc[-1][["age", "users", "active", "retention", "revenue"]].to_frame("running week")
 
 # %% [markdown]
 # ## What is a new user worth?
@@ -171,11 +171,11 @@ print(f"{seen - (users['revenue'] > 0).sum()} of {seen} users never routed a fil
 print(f"{len(ended)} approvals ended, each at a time that is known to within {hours:.0f} hours")
 
 # %%
-last, hasty_last = hasty["revenue"].iloc[-2], hasty["revenue"].iloc[-1]
+last, unfinished_last = unfinished["revenue"].iloc[-2], unfinished["revenue"].iloc[-1]
 worth = value.curve.iloc[2]
 print(f"a user pays {worth['value']:.0f} USD within {worth['weeks']:.0f} weeks", end=" ")
 print(f"({worth['low']:.0f} to {worth['high']:.0f})")
-print(f"counted as a full week, the unfinished one has {hasty_last / last - 1:+.0%} revenue")
+print(f"counted as a full week, the unfinished one has {unfinished_last / last - 1:+.0%} revenue")
 
 # %% [markdown]
 # - A few users may pay most of the revenue. Then a sum says little about the next month.
@@ -184,21 +184,22 @@ print(f"counted as a full week, the unfinished one has {hasty_last / last - 1:+.
 # - A fill that a builder does not see was made without an approval. Such fills show when an
 #   approval began or ended, without a list of approvals.
 # - A week that is not over must not count as a full one.
-# - If few users were observed for a week of their life, the interval of that week is wide.
+# - If few users were observed for a week of age, the interval of that week is wide.
 #
 # ## With your own key
 #
 # Change four lines: `session = tk.connect(...)` in the first cell, `builders` to a list with your
 # own address first, and the dates. `START` is a Monday, `END` is today, and `NEXT_MONDAY` is the
-# first Monday after `END`. With one builder the market share is 1, because the service shows a
-# builder only the fills of its own users.
+# first Monday after `END`. With one builder, the market share is its share of the routed volume of
+# its own users. It is 1 only if they use no other builder. The last assert may then fail.
 #
 # A page of a builder's fills costs 100 points, and the section about approvals also fetches the
-# fills of each user. `tk.plan` shows what a call costs before you send it.
+# fills of each user. `tk.plan` with `probe=True` estimates what a call costs; the probe requests
+# one or two pages.
 #
-# Fees, users and the ends of approvals are facts of the simulation. On the live service the same
-# cells measure them, and compute their intervals in the same way. The asserts about these figures
-# may fail there.
+# Fees, users and the ends of approvals come from the simulation, and say nothing about the real
+# exchange. On the live service the same cells measure them, and compute their intervals in the same
+# way. The asserts about these figures may fail there.
 
 # %%
 charged = earned["revenue"] / earned["volume"] * 1e4
@@ -213,7 +214,7 @@ assert ((ended["before"] - ended["last"]) < pd.Timedelta("13h")).all()
 # %%
 assert cohorts.groupby("cohort")["users"].nunique().eq(1).all()  # a fixed denominator
 assert cohorts.loc[~cohorts["complete"], "retention"].isna().all()
-assert hasty["revenue"].iloc[-1] < 0.5 * hasty["revenue"].iloc[-2]
+assert unfinished["revenue"].iloc[-1] < 0.5 * unfinished["revenue"].iloc[-2]
 spread = value.curve["high"] / value.curve["low"]
 assert spread.iloc[3] > 1.5 * spread.iloc[2]
 assert (own["new"] + own["returning"] == own["active"]).all()

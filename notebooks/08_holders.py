@@ -34,7 +34,7 @@ tokens = session.world["collateral_tokens"]  # on a live service: your own list 
 # ## The snapshot
 #
 # There is one row for each account, dex and token. The value of an account is the sum of its rows.
-# For unified and portfolio-margin accounts this includes the spot wallet.
+# The value of a unified or portfolio-margin account includes its spot wallet.
 
 # %%
 snapshot = tk.account_value_snapshots(tokens)
@@ -158,9 +158,9 @@ print(f"value that perp equity does not show: {hides}")
 # Change two lines: `session = tk.connect(...)` in the first cell, and `tokens` to `["ALL"]` (or
 # your own list). The snapshot needs its add-on, and can be requested 5 times in 10 minutes.
 #
-# The number of market makers, and how much they own, are facts of the simulation. On the live
-# service the same cells measure the concentration of the whole exchange. The asserts about these
-# figures may fail there.
+# The number of market makers, and how much they own, come from the simulation, and say nothing
+# about the real exchange. On the live service the same cells measure the concentration of the whole
+# exchange. The asserts about these figures may fail there.
 
 # %%
 assert values["value"].notna().all()

@@ -238,7 +238,8 @@ print(f"and {thin_times - 1:.0%} in {THIN}")
 # %% [markdown]
 # - A map answers the question only if it covers the market. A map without its coverage may look
 #   complete.
-# - A list of accounts may have much of the open interest of a market, but little of its map.
+# - A list of accounts may cover much of the open interest of a market, but little of its
+#   liquidation map.
 # - The map treats each position alone. For an account with several cross positions, the map
 #   overestimates the distance to liquidation, because all of its prices may move together.
 # - A state of a portfolio-margin account may show only a part of its collateral. The account mode

@@ -59,7 +59,7 @@ yields.sort_values("apy", ascending=False).round(5)
 # ## The validator's fee
 #
 # The fee is the share of the rewards that the validator keeps: 1 - net rate / gross rate.
-# `behind_best` is the share of the best validator's net rate that a validator lacks, in the median
+# `behind_best` is the distance to the best net rate, as a share of the best net rate, in the median
 # week.
 
 # %%
@@ -133,7 +133,9 @@ best, whole = yields["apy"].max(), weeks.groupby("week")["whole"].all()
 low = gross.params.set_index("name").loc["concordance", "low"]
 print(f"best validator: {best:.1%} a year; fees {fees['fee'].min():.0%} to {fees['fee'].max():.0%}")
 print(f"concordance of the ranks: {net['concordance']:.2f} net,", end=" ")
-print(f"{gross['concordance']:.2f} gross (from {low:.2f}); chance is about {1 / gross.n:.2f}")
+print(
+    f"{gross['concordance']:.2f} gross (from {low:.2f}); random ranks give about {1 / gross.n:.2f}"
+)
 print(f"{(~whole).sum()} of {len(whole)} weeks are not complete, and in no result above")
 
 # %%
@@ -151,7 +153,7 @@ print(f"two hours more would have saved {2 * fall / deal['gas']:.0%}, if nobody 
 #
 # Change two lines: `session = tk.connect(...)` in the first cell, and `validators` to the addresses
 # of the validators. The auctions need no address. The cells need one auction that runs, here
-# `spot`, and one that is over, here `perp`. If the states differ, exchange the names, or leave out
+# `spot`, and one that is over, here `perp`. If the states differ, swap the two names, or leave out
 # these cells. Choose `prices` between the current and the lowest price.
 #
 # In the simulation, validators differ only by their fee and by luck. On the live service, the

@@ -155,8 +155,8 @@ print(offline[columns].equals(online[columns]))
 # run the notebook again. A page of a builder's rows costs 100 points, so a late `START` saves
 # points. Run the cells with `refresh` again each week: they fetch only the missing rows.
 #
-# The rows are facts of the simulation. With rows of the live service, a freeze also repeats a
-# result, and `verify` also finds damage.
+# The rows come from the simulation. Freezes and `verify` work in the same way with rows of the live
+# service.
 
 # %%
 assert first.rows + second.rows == second.total == len(fetched)

@@ -18,7 +18,7 @@
 # Fills of one account fit into memory. Fills of thousands of accounts over a year do not: pandas
 # needs memory for several copies of the table. `tk.pnl.attribution` is written once, and runs on
 # the engine of its input. (The page "Analysis" of the documentation shows which helpers do so, and
-# which compute in memory.) So this analysis moves to DuckDB or Polars by changing one word. This
+# which compute in memory.) So one changed word moves this analysis to DuckDB or Polars. This
 # notebook checks that the results are the same.
 
 # %% tags=["source"]
@@ -54,10 +54,10 @@ status[["table", "subject", "rows", "first", "last"]]
 # What did each account earn in each coin? `scan` returns a table of the engine, and the helper
 # returns its result on the same engine. DuckDB and Polars read nothing before a result is needed.
 #
-# There is one trap. An account may have approved two builders at the same time. Each of them sees
-# its fills, and the archive stores both copies. A plain count would count some trades twice.
-# Helpers count a repeated row once, and warn. Here we remove repeated rows ourselves, with
-# narwhals, which supports all three engines.
+# There is one trap. An account may have approved two builders at the same time. Each builder sees
+# the fills of this account, and the archive stores both copies. A plain count would count some
+# trades twice. Helpers count a repeated row once, and warn. Here we remove repeated rows ourselves,
+# with narwhals, which supports all three engines.
 
 # %%
 named = ["user", "coin", "time", "px", "sz", "closed_pnl", "fee"]
@@ -96,11 +96,11 @@ frames = {
 
 # %%
 plain = frames["pandas"]
-apart = {
+differences = {
     engine: float((frame[money] - plain[money]).abs().to_numpy().max())
     for engine, frame in frames.items()
 }
-apart
+differences
 
 # %% [markdown]
 # ## With a memory limit
@@ -115,9 +115,9 @@ apart
 import duckdb
 
 duckdb.execute("SET memory_limit = '100MB'")
-leashed = tk.pnl.attribution(scan("duckdb"), by="user").df()
+limited = tk.pnl.attribution(scan("duckdb"), by="user").df()
 duckdb.execute("RESET memory_limit")
-leashed[["user", "fills", "closed_pnl", "net"]].nlargest(5, "net").round(2)
+limited[["user", "fills", "closed_pnl", "net"]].nlargest(5, "net").round(2)
 
 # %% [markdown]
 # ## Other questions in SQL
@@ -142,7 +142,7 @@ import pandas as pd
 every = [kept.frame(tk.builder_approved_fills_by_time, one, numbers="exact") for one in builders]
 exact = pd.concat([frame.assign() for frame in every]).drop_duplicates(key, ignore_index=True)
 truth = tk.pnl.attribution(exact, by="user").set_index("user")["net"].astype("float64")
-difference = float((leashed.set_index("user")["net"] - truth).abs().max())
+difference = float((limited.set_index("user")["net"] - truth).abs().max())
 difference
 
 # %% [markdown]
@@ -150,7 +150,7 @@ difference
 
 # %%
 stored = sum(one.total for one in done)
-print(f"largest difference of an amount between engines: {max(apart.values()):.0e} USD")
+print(f"largest difference of an amount between engines: {max(differences.values()):.0e} USD")
 print(f"largest difference from exact decimals: {difference:.0e} USD")
 print(f"stored twice, because two builders saw them: {1 - len(exact) / stored:.1%} of the rows")
 
@@ -176,15 +176,15 @@ print(f"stored twice, because two builders saw them: {1 - len(exact) / stored:.1
 # %%
 import warnings
 
-stands = kept.scan("fills", columns=named, engine="duckdb")
-with warnings.catch_warnings(record=True) as told:
+with_repeats = kept.scan("fills", columns=named, engine="duckdb")
+with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
-    once = tk.pnl.attribution(stands, by="user").df()
-summed = stands.aggregate("sum(fee) AS fee").df()["fee"].item()
+    once = tk.pnl.attribution(with_repeats, by="user").df()
+summed = with_repeats.aggregate("sum(fee) AS fee").df()["fee"].item()
 
 # %%
-assert any(issubclass(one.category, tk.RepeatedRows) for one in told)
-assert abs(once["fills"].sum() / leashed["fills"].sum() - 1) < 0.01  # id 0 names no trade
+assert any(issubclass(one.category, tk.RepeatedRows) for one in caught)
+assert abs(once["fills"].sum() / limited["fills"].sum() - 1) < 0.01  # fills with id 0 may repeat
 assert summed > 1.01 * exact["fee"].astype("float64").sum()
 
 # %%
@@ -192,7 +192,7 @@ assert all(len(frame) == len(plain) for frame in frames.values())
 assert all(
     (frame["fills"].to_numpy() == plain["fills"].to_numpy()).all() for frame in frames.values()
 )
-assert max(apart.values()) < 1e-8 * plain["volume"].sum()
-assert leashed["fills"].sum() == plain["fills"].sum() == len(exact)
+assert max(differences.values()) < 1e-8 * plain["volume"].sum()
+assert limited["fills"].sum() == plain["fills"].sum() == len(exact)
 assert 0.05 < 1 - len(exact) / sum(one.total for one in done) < 0.15
 assert difference < 1e-6

@@ -130,7 +130,7 @@ tk.plots.leaderboard(ranking)
 # %% [markdown]
 # ## Skill or luck?
 #
-# The best of ten accounts has its rank partly by luck. `tk.performance.skill` moves each Sharpe
+# The best of ten accounts owes its rank partly to luck. `tk.performance.skill` moves each Sharpe
 # ratio towards the mean of all accounts, and states the false discovery rate `q`. It also compares
 # the first half of the time with the second half.
 
@@ -186,9 +186,10 @@ print(f"{len(differing)} of {len(copied)}")
 # Change two lines: `session = tk.connect(...)` in the first cell, and `user` in the second, to the
 # address of an account. The account must have traded through a builder: `builder` comes from its
 # latest 2,000 fills. A page of a builder's rows costs 100 points, and the notebook fetches the
-# funding and the fills of all clients; `tk.plan` shows what a call costs before you send it. Prices
-# and funding come only from the clients of this builder, so a coin in which none of them had a
-# position has no price. The asserts about ranks and fees may fail with other accounts.
+# funding and the fills of all clients; `tk.plan` with `probe=True` estimates what a call costs; the
+# probe requests one or two pages. Prices and funding come only from the clients of this builder, so
+# a coin in which none of them had a position has no price. The asserts about ranks and fees may
+# fail with other accounts.
 
 # %%
 gain = returns["gain"].sum()

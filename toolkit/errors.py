@@ -31,11 +31,11 @@ The warnings are subclasses of UserWarning::
     HistoryWarning              rows may be missing: the service or another frame lacks them
     IncompleteWarning           requested rows are missing from a frame
     RepeatedRows                rows that were in a frame twice were counted once
-    KeyExposed                  others than the service may read the API key
+    KeyExposed                  somebody other than the service may read the API key
     LimitWarning                a request waits, because its operation has a limit on calls
     UnknownField                an answer has a field that the contract does not know
-    MissingField                an answer lacks a field that always exists
-    MissingAmounts              fills have no price, size, closed PnL or fee
+    MissingField                an answer lacks an expected field, or has an unreadable value
+    MissingAmounts              some fills lack a price, size, closed PnL or fee
     MissingFees                 no fill with a builder has a builder fee
     MissingTokens               spot buys do not name the token of their fee
     MissingDirections           rows do not state the kind of their event or order
@@ -166,7 +166,7 @@ class NotReady(ServiceError):
 
 
 class RateLimited(ServiceError):
-    """429: the requests cost more points than the key has.
+    """429: the points of the key, or the limit of an operation or a gateway, are used up.
 
     Parameters
     ----------
@@ -277,7 +277,7 @@ class Incomplete(ToolkitError):
     rows : object, optional
         The rows that were read, as a frame if possible.
     cursor : str, optional
-        The last cursor that is known to be valid.
+        The cursor from which you can continue; None if there is none.
     failed : dict, optional
         Subject -> error, if the request was for many subjects.
     """
@@ -340,11 +340,11 @@ class HistoryWarning(UserWarning):
 
 
 class RepeatedRows(UserWarning):
-    """Rows are in a frame twice; a helper counted each of them once."""
+    """A frame contains repeated rows; a helper counted each of them once."""
 
 
 class KeyExposed(UserWarning):
-    """Others than the service may read the API key on its way."""
+    """Somebody other than the service may read the API key on its way."""
 
 
 class LimitWarning(UserWarning):
@@ -368,7 +368,7 @@ class IncompleteWarning(UserWarning):
 
 
 class MissingAmounts(UserWarning):
-    """Fills have no price, size, closed PnL or fee."""
+    """Some fills lack a price, size, closed PnL or fee."""
 
 
 class MissingFees(UserWarning):

@@ -338,7 +338,7 @@ class TestCopyTrading:
         with pytest.raises(ValueError, match=r"^max_age must"):
             tk.execution.copy_trading(TRADES, MIDS, max_age=0)
         for name in ("delay", "cost_bps"):
-            with pytest.raises(ValueError, match=f"Cannot group by '{name}'"):
+            with pytest.raises(ValueError, match=f"cannot group by '{name}'"):
                 tk.execution.copy_trading(TRADES.assign(**{name: 1}), MIDS, by=name)
         with pytest.raises(ValueError, match="level"):
             tk.execution.copy_trading(TRADES, MIDS, level=95)

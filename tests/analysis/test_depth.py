@@ -53,7 +53,7 @@ def test_errors_of_profile() -> None:
     rows = depth([batch(0, 1, 1)])
     with pytest.raises(ValueError, match="between 0 and 1"):
         profile(rows, (50,))
-    with pytest.raises(ValueError, match="Cannot group by"):
+    with pytest.raises(ValueError, match="cannot group by"):
         profile(rows, by="bps")
 
 

@@ -203,7 +203,7 @@ def test_markout_and_spreads_of_mixed_fills() -> None:
     for helper in (markout, spreads):
         with pytest.raises(ValueError, match=r"^max_age"):
             helper(rows, prices, max_age=0)
-        with pytest.raises(ValueError, match="Cannot group by 'age_seconds'"):
+        with pytest.raises(ValueError, match="cannot group by 'age_seconds'"):
             helper(rows, prices, by="age_seconds")
     with pytest.raises(ValueError, match=r"^the horizon"):
         spreads(rows, prices, "soon")
@@ -289,7 +289,7 @@ def test_fills_are_grouped_by_dex_and_day() -> None:
     result = fill_quality(rows, prices, by=["dex", "day"])
     assert result["dex"].tolist() == ["flx", "hyperliquid"]
     assert list(result["day"]) == list(times([MONDAY, MONDAY]))
-    with pytest.raises(ValueError, match="Cannot group by"):
+    with pytest.raises(ValueError, match="cannot group by"):
         fill_quality(rows, prices, by="fills")
 
 

@@ -55,13 +55,13 @@ def test_states_that_differ_are_named() -> None:
 def test_states_of_two_moments_are_named() -> None:
     rows = states(("0xa", "X", 1.0, 5.0), ("0xb", "Y", 1.0, 5.0), ("0xb", "X", 2.0, 5.0))
     rows["time"] = times([MONDAY, MONDAY, MONDAY + 1])
-    text = "^positions: rows of 0xb are of 2 moments. Keep one .* positions.time.max"
+    text = "^positions: rows of 0xb have 2 different times. Keep one .* positions.time.max"
     with pytest.raises(ValueError, match=text):
         read_positions(rows, (), ())
     two_dexes = rows.assign(coin=["X", "Y", "pre:X"])  # each dex is asked for itself
     assert len(read_positions(two_dexes, (), ())) == 3
     accounts = rows.assign(cross_account_value=1.0)
-    with pytest.raises(ValueError, match=r"^accounts: rows of 0xb are of 2 moments"):
+    with pytest.raises(ValueError, match=r"^accounts: rows of 0xb have 2 different times"):
         read_accounts(accounts)
 
 

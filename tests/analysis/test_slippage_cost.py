@@ -118,9 +118,9 @@ def test_columns_of_cost_and_capacity() -> None:
     none = capacity(samples({1e4: [NAN, NAN]}), 4.0)
     assert none["range"].tolist() == ["never filled"] * 2
     assert none[["smallest_usd", "largest_usd", "capacity_usd"]].isna().all(axis=None)
-    with pytest.raises(ValueError, match=r"^a size is a positive number of USD: 0"):
+    with pytest.raises(ValueError, match=r"^usd: each size must be above 0 USD, not 0"):
         cost(KINKED, 0)
-    with pytest.raises(ValueError, match=r"^a bound is a positive number of basis points: -1"):
+    with pytest.raises(ValueError, match=r"^bps: each bound must be above 0 basis points, not -1"):
         capacity(KINKED, -1)
     with pytest.raises(ValueError, match=r"^no side 'both' is .* Choose one of buy, sell"):
         cost(KINKED, 1e4, side="both")

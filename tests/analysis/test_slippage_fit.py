@@ -238,7 +238,7 @@ def test_errors_of_fit() -> None:
         fit(books().drop(columns="timestamp"))
     with pytest.raises(ValueError, match="level"):
         fit(books(), level=95)
-    with pytest.raises(ValueError, match=r"no coin 'ABC' is among the samples\. Choose one of XYZ"):
+    with pytest.raises(ValueError, match=r"the samples have no coin 'ABC'\. Choose one of XYZ"):
         cost(FITTED, 1e4, coin="ABC")
     with pytest.raises(ValueError, match="no side 'both'"):
         capacity(FITTED, 1.0, side="both")

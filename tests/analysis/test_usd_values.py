@@ -170,7 +170,9 @@ def test_prices_without_effect_are_named() -> None:
     usd_values.warn_unused_prices({"HYPE": Decimal(1)}, fills(), {})
     usd_values.warn_unused_prices({}, fills(), {})
     bare = frame_access.open_frame(pd.DataFrame({"coin": ["BTC"]}), "fills")
-    with pytest.warns(UnusedPrices, match="uses HYPE. No token in use has a name"):
+    with pytest.warns(
+        UnusedPrices, match="uses HYPE. The fills do not name the tokens of their fees"
+    ):
         usd_values.warn_unused_prices({"HYPE": Decimal(1)}, bare, {})
 
 

@@ -102,7 +102,7 @@ def test_active_account_warns_over_two_refreshes(tmp_path: Path) -> None:
         messages, _ = call_with_warnings(
             archive.refresh, tk.user_fills_by_time, USER, START, session=live_session(rows)
         )
-    assert "100,000 fills of one account came" in messages[0]
+    assert "one account has 100,000 fills here" in messages[0]
 
 
 def test_active_builder_does_not_warn(tmp_path: Path) -> None:

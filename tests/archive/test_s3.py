@@ -81,7 +81,7 @@ def test_store_works_like_folder(tmp_path: Path) -> None:
         assert rows(archive.scan("fills", subject=USERS[3], engine=engine)) == len(FILLS)
     result = CliRunner().invoke(archive_app, ["verify", f"{place}@{name}"])
     assert result.exit_code == 0
-    assert re.fullmatch(r"whole: [\d,]+ rows checked, with the log\n", result.output)
+    assert re.fullmatch(r"no errors: [\d,]+ rows and the refresh log were checked\n", result.output)
 
 
 def test_store_refuses_second_writer(store: dict[str, str]) -> None:

@@ -44,11 +44,11 @@ def run_command(archive: Archive, command: str, *arguments: object, code: int = 
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        ({"record": "fills", "columns": "px"}, TypeError, r"a list of names: \['px'\]"),
+        ({"record": "fills", "columns": "px"}, TypeError, r"a list of names: pass \['px'\]"),
         ({"record": "fills", "columns": ["pz"]}, tk.ArchiveError, "no column pz: it has .*px"),
         ({"record": "nonsense"}, tk.ArchiveError, "'nonsense'; choose one of fills, funding"),
         ({"record": 5}, tk.ArchiveError, "unknown table 5; choose one of fills, funding"),
-        ({"record": "fills", "subject": 5}, TypeError, "subject is a text, not 5"),
+        ({"record": "fills", "subject": 5}, TypeError, "subject must be text, not 5"),
     ],
 )
 def test_scan_refuses_invalid_arguments(

@@ -76,7 +76,7 @@ def test_serve_archived_states(tmp_path: Path, tiny: Session) -> None:
         for served, expected in zip(as_frames(rows), as_frames(there), strict=True):
             pd.testing.assert_frame_equal(served, expected)
     for fetch, arguments, named in unproved:
-        with pytest.raises(tk.Incomplete, match="refresh it into the archive"):
+        with pytest.raises(tk.Incomplete, match="refresh the archive with this operation"):
             fetch(*arguments, **named, session=session)
         with pytest.raises(ArchiveError):
             archive.frame(fetch, *arguments, **named)
@@ -172,7 +172,7 @@ def test_range_does_not_prove_latest_fills(tmp_path: Path, tiny: Session) -> Non
         fetch_served(tk.user_fills, USER, session=offline_session(tmp_path / "other"))[0] == "yes"
     )
     other.refresh(tk.user_fills_by_time, USER, START, session=fill_session(FILLS))
-    with pytest.raises(tk.Incomplete, match="other operations have later rows"):
+    with pytest.raises(tk.Incomplete, match="later rows of other operations"):
         tk.user_fills(USER, session=offline_session(tmp_path / "other"))
 
 

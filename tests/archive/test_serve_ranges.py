@@ -85,7 +85,7 @@ def test_incomplete_error_states_archived_range(tmp_path: Path) -> None:
     message = str(caught.value)
     assert f"userFillsByTime {USER} from 2025-09-01T00:00:01.000Z to" in message
     assert "the archive has 2025-09-01T00:00:01.000Z to" in message
-    assert "refresh it into the archive" in message
+    assert "refresh the archive with this operation" in message
     # The error has the available rows, and no cursor to continue from.
     assert len(caught.value.rows) == sum(A <= fill.time <= B or fill.time == C for fill in FILLS)
     assert caught.value.cursor is None

@@ -69,7 +69,7 @@ def test_many_names_incomplete_subject(tmp_path: Path) -> None:
     ) as caught:
         tk.many(tk.user_fills_by_time, [USER, OTHER], START, C, session=session)
     assert set(caught.value.rows["user"]) == {USER}
-    assert "refresh it into the archive" in str(caught.value.failed[OTHER])
+    assert "refresh the archive with this operation" in str(caught.value.failed[OTHER])
     # A combined frame is proved as far as each of its parts.
     both = tk.many(tk.user_fills_by_time, [USER, OTHER], START, session=session)
     facts = tk.provenance(both)

@@ -4,10 +4,10 @@ Each way runs in its own process, so that its peak memory and its imports count.
 times the speed of plain pandas, with less than a quarter of its memory. The memory target is
 reached, the speed target is not: DuckDB reaches about 4 times.
 
-The run on DuckDB takes 1.6 s: imports 0.5 s (pandas alone 0.35 s), the expressions 0.15 s, and the
-query 0.9 s. Seven sums in plain SQL would take 0.45 s of this. The rest of the query counts missing
-amounts, separates spot from perps, and converts fees in other tokens. The next step would be to sum
-by side, token and coin first, and to apply these rules to the sums.
+The run on DuckDB takes about 1.5 s: imports 0.5 s (pandas alone 0.35 s), the expressions 0.15 s,
+and the query 0.9 s. Seven sums in plain SQL would take 0.45 s of this. The rest of the query counts
+missing amounts, separates spot from perps, and converts fees in other tokens. The next step would
+be to sum by side, token and coin first, and to apply these rules to the sums.
 
 An earlier version also used regular expressions, and converted addresses to lower case twice. This
 took a third of the query.

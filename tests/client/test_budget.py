@@ -525,7 +525,7 @@ def test_pull_counts_are_added_to_session() -> None:
 @pytest.mark.parametrize("name", ["points_per_minute", "most_points"])
 def test_invalid_limits_are_refused(name: str, value: object) -> None:
     limits = {"points_per_minute": (value, None), "most_points": (None, value)}[name]
-    with pytest.raises(ValueError, match=f"^{name} must be a whole number from 1"):
+    with pytest.raises(ValueError, match=f"^{name} must be a whole number of at least 1"):
         Budget(*limits, clock=lambda: 0.0, sleep=lambda seconds: None)  # type: ignore[arg-type]
 
 

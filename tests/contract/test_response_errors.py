@@ -34,7 +34,7 @@ def test_code_1010_is_not_permitted(content: bytes) -> None:
     assert type(error) is NotPermitted
     assert error.message.startswith("the gateway (cloudflare, cf-ray 8f1c22-FRA) refused")
     assert "error code 1010" in error.message
-    assert "no missing add-on" in error.hint
+    assert "not a missing add-on" in error.hint
     assert "user_agent" in error.hint
     assert "<" not in str(error)
 
@@ -74,7 +74,7 @@ def test_web_page_text_is_hidden(status: int) -> None:
 def test_403_web_page_is_refused_client() -> None:
     error = raised_error(403, PAGE)
     assert type(error) is NotPermitted
-    assert "no missing add-on" in error.hint
+    assert "not a missing add-on" in error.hint
 
 
 @pytest.mark.parametrize("type_", ["userFills", "perpTwapSnapshots"])

@@ -16,7 +16,7 @@ MISTAKES: dict[str, Callable[[], object]] = {
         "BTC",
         "1d",  # type: ignore[arg-type]
     ),
-    r"session is what tk\.connect or tk\.local returns, not 'tiny'": lambda: tk.user_fills(
+    r"session must be a result of tk\.connect or tk\.local, not 'tiny'": lambda: tk.user_fills(
         USER,
         session="tiny",  # type: ignore[arg-type]
     ),
@@ -43,7 +43,7 @@ MISTAKES: dict[str, Callable[[], object]] = {
     r"concat takes fetched pandas frames, but frames\[0\] is an int": lambda: tk.concat([5]),  # type: ignore[list-item]
     r"api_key must be text": lambda: tk.connect("https://x.test", 5),  # type: ignore[arg-type]
     r"not a str\. To join frames: tk\.concat": lambda: tk.pnl.attribution(USER),
-    r"by is a column, a list of columns or None, not 5": lambda: tk.pnl.attribution(
+    r"by must be a column, a list of columns or None, not 5": lambda: tk.pnl.attribution(
         tk.frame("userFills", []),
         by=5,  # type: ignore[arg-type]
     ),

@@ -119,7 +119,7 @@ def test_very_active_account_warns() -> None:
         now_ms=lambda: NOW,
         default=False,
     )
-    with pytest.warns(HistoryWarning, match="100,000 fills of one account came"):
+    with pytest.warns(HistoryWarning, match="one account has 100,000 fills here"):
         tk.user_fills_by_time(USER, "2025-09-01", max_rows=100_000, session=session)
 
 

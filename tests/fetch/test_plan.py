@@ -40,7 +40,7 @@ def test_probed_plan_is_close(session, users) -> None:
     plan = tk.plan(tk.user_fills_by_time, users[0], 0, page_size=500, probe=True, session=session)
     rows = len(tk.user_fills_by_time(users[0], 0, session=session))
     assert plan.sure == "likely"
-    assert "as dense as the probed" in plan.why
+    assert "per time as the probed" in plan.why
     assert rows / 2 < plan.rows < rows * 2
 
 

@@ -131,7 +131,7 @@ def test_short_page_that_cuts_a_tie_is_incomplete() -> None:
 
 
 def test_vanished_rows_raise_incomplete() -> None:
-    with pytest.raises(tk.Incomplete, match="2 rows with the key 1000_1 ended the page before"):
+    with pytest.raises(tk.Incomplete, match="2 rows with the key 1000_1 ended the previous page"):
         tk.user_fills_by_time(USER, 0, page_size=5, session=ShortPages(1).session())
 
 

@@ -21,7 +21,9 @@ def test_info_sends_request_unchanged(session) -> None:
     assert answer["universe"][0]["name"] == "BTC"
     sent = session.counts.requests
     for wrong in ({}, {"type": ""}, {"type": ["meta"]}, "meta", None):
-        with pytest.raises(tk.BadRequest, match="a request is a mapping with a type") as caught:
+        with pytest.raises(
+            tk.BadRequest, match="a request must be a mapping with a type"
+        ) as caught:
             tk.info(wrong, session=session)
         assert caught.value.status is None
     for odd in (float("nan"), object(), {1, 2}):

@@ -52,7 +52,7 @@ def test_wallet_report_names_missing_data(kept: archive.Archive, live: Session) 
     )
     assert f"the archive has no answer to batchClearinghouseStates ALL_DEXES {user}" in said
     assert "slippage of " in said
-    assert said.count("refresh it into the archive") >= 3
+    assert said.count("refresh the archive with this operation") >= 3
     assert wallet_text.describe_value(results).startswith(
         "The value of the account is not known. The source"
     )

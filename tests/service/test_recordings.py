@@ -323,7 +323,7 @@ def test_recorded_frame_has_history_note(tmp_path: Path) -> None:
     session = tk.local(recordings=tmp_path, default=False)
     rows = tk.user_fills_by_time(USER, 0, 10, session=session)
     assert len(rows) == 1
-    assert "what was not recorded is missing" in tk.provenance(rows)["history"]
+    assert "so other rows are missing" in tk.provenance(rows)["history"]
 
 
 @pytest.mark.parametrize("strict", [False, True])

@@ -117,7 +117,7 @@ class Archive:
         session : Session, optional
             The session to use; the default session if not given.
         rows_per_commit : int
-            The least number of rows that are appended at once.
+            The number of rows from which a commit is made; the last commit may have fewer.
 
         Returns
         -------
@@ -171,7 +171,7 @@ class Archive:
             Where the requests are sent and the rows decoded, as in `tk.many`. By default eight
             threads. The archive itself is written by this process alone.
         rows_per_commit : int
-            The least number of rows that are appended at once.
+            The number of rows from which a commit is made; the last commit may have fewer.
 
         Returns
         -------
@@ -474,7 +474,7 @@ class Archive:
         session: "SparkSession | None" = None,
         numbers: Numbers = "float",
     ) -> "Scanned":
-        """Read all rows of one kind of record on an engine, also more than fit into memory.
+        """Read all rows of one kind of record on an engine, even if they do not fit into memory.
 
         Parameters
         ----------
@@ -514,12 +514,12 @@ class Archive:
         name = find_table(record)
         values = {}
         if isinstance(columns, str):
-            raise TypeError(f"columns is a list of names: [{columns!r}]")
+            raise TypeError(f"columns must be a list of names: pass [{columns!r}]")
         if operation is not None:
             values["_operation"] = resolve_operation(operation).type
         if subject is not None:
             if not isinstance(subject, str):
-                raise TypeError(f"subject is a text, not {subject!r}")
+                raise TypeError(f"subject must be text, not {subject!r}")
             values["_subject"] = subject.lower() if subject.startswith("0x") else subject
         first, last = (None if time is None else to_ms(time) for time in (start, end))
         rows: Scanned = scan_table(
@@ -587,7 +587,7 @@ class Archive:
         Returns
         -------
         int
-            By how many the number of files fell.
+            The number of files that compaction saved.
         """
         frozen, fewer = frozen_versions(self.tables), 0
         for name in self.tables.table_names():
@@ -661,7 +661,7 @@ def open(
     True
     """
     if not isinstance(path, str | Path):
-        raise TypeError(f"an archive's path is a str or a Path, not {path!r}")
+        raise TypeError(f"the path of an archive must be a str or a Path, not {path!r}")
     location = str(path)
     if frozen is None and (parts := _FROZEN_PATH.fullmatch(location)):
         location, frozen = parts["location"], parts["id"]

@@ -308,8 +308,8 @@ def missing_rows_message(found: int, expected: int) -> str:
         return ""
     return (
         f"rows were lost: the archive has {found} of {expected} archived rows. A refresh does not "
-        "bring them back, it only continues after the last row: restore the files from a copy, or "
-        "start a new archive"
+        "bring them back, because it continues after the last row: restore the files from a copy, "
+        "or start a new archive"
     )
 
 

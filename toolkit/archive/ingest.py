@@ -233,7 +233,7 @@ def ingest_recordings(tables: ArchiveTables, path: Path) -> IngestResult:
         files = sorted(file for suffix in _INGESTED for file in path.glob(f"*{suffix}"))
     new_rows: dict[str, int] = {}
     left = {
-        file.name: f"the name of a file to ingest ends in {' or '.join(_INGESTED)}"
+        file.name: f"the name of a file to ingest must end in {' or '.join(_INGESTED)}"
         for file in sorted(path.glob("[!.]*"))
         if file.is_file() and file not in files
     }
@@ -465,8 +465,8 @@ class _BulkFiles:
         wanted = {subject[0], *(column.name for column in self._columns)}
         if unknown := sorted((set(columns) - wanted) | (set(columns.values()) - known)):
             raise ArchiveError(
-                f"columns={{…: …}}: unknown name {', '.join(unknown)}. Left: our columns "
-                f"({', '.join(sorted(wanted))}). Right: columns of the files "
+                f"columns: unknown name {', '.join(unknown)}. Each key must be one of our columns "
+                f"({', '.join(sorted(wanted))}). Each value must be a column of the files "
                 f"({', '.join(sorted(known))})"
             )
         self._subject = columns.get(subject[0], subject[0])
@@ -716,4 +716,4 @@ class BulkWriter:
         is_within = any(first <= start <= last + 1 for first, last in pulled)
         if runs[-1].start == start or (runs[-1].start < start and is_within):
             return ""
-        return "rows after the beginning of the files are archived: refresh instead"
+        return "the archive has rows after the beginning of the files: refresh instead of ingesting"

@@ -150,7 +150,7 @@ def _history_frames(
     facts = {"complete": "yes"}
     if not proved:  # the refresh log has the breaks that refreshes found
         why = dict.fromkeys(reason for entry in log if (reason := entry.get("why")))
-        unproved = "the archive is not proved complete there: see covered"
+        unproved = "the archive does not prove that this range is complete: see covered"
         facts = {"complete": "no", "why": "; ".join([unproved, *why])}
     if message := missing_rows_message(found, count_logged_rows(log)):
         facts = {"complete": "no", "why": f"{message}; toolkit archive verify shows where"}
@@ -278,7 +278,7 @@ def scan_table(
     """
     _check_numbers(numbers)
     if engine not in get_args(Engine):
-        raise ValueError(f"engine is {', '.join(get_args(Engine))}, not {engine!r}")
+        raise ValueError(f"engine must be one of {', '.join(get_args(Engine))}, not {engine!r}")
     if (engine == "spark") != (session is not None):
         raise ValueError('session= and engine="spark" belong together: pass both, or none')
     if name not in RECORDS and times != (None, None):

@@ -566,7 +566,7 @@ def _match_schema(
 ) -> pa.Table:
     """Return rows with the columns of the table; older versions knew fewer columns."""
     if missing := {name for name in _ALWAYS_THERE if name in schema.names} - {*rows.column_names}:
-        report(f"{path}: has no column {', '.join(sorted(missing))}")
+        report(f"{path} has no column {', '.join(sorted(missing))}")
     columns = [
         rows[field.name].cast(field.type)
         if field.name in rows.column_names

@@ -251,7 +251,7 @@ def status(path: ArchivePath, as_json: JsonOption = False) -> None:
     if as_json:
         typer.echo(table.to_json(orient="records", date_format="iso"))
     elif table.empty:
-        typer.echo(f"there is nothing in {path}")
+        typer.echo(f"{path} has no rows yet: toolkit archive refresh adds some")
     else:
         table = table.drop(columns=["covered_from", "bytes"])
         subjects, longest = table["subject"], _LONGEST_SUBJECT
@@ -336,7 +336,7 @@ def verify(path: ArchivePath, as_json: JsonOption = False) -> None:
         typer.echo(
             count_text(len(errors), "error")
             if errors
-            else f"whole: {checked} checked, with the log"
+            else f"no errors: {checked} and the refresh log were checked"
         )
     raise typer.Exit(1 if errors else 0)
 

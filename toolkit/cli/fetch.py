@@ -47,7 +47,7 @@ fetch_app = typer.Typer(
 
 plan_app = typer.Typer(
     cls=OperationGroup,
-    help="Estimate the rows, requests, points and minutes of a fetch, and how sure they are.",
+    help="Estimate the rows, requests, points and minutes of a fetch, and how certain they are.",
     no_args_is_help=True,
 )
 

@@ -22,7 +22,7 @@ def check_path(path: Path) -> None:
     if path.suffix not in WRITERS:
         fail(f"cannot write {path}: the file name must end in {', '.join(WRITERS)}", code=2)
     if not path.parent.is_dir():
-        fail(f"there is no folder {path.parent}", code=2)
+        fail(f"there is no folder {path.parent}: create it first", code=2)
     if path.suffix == ".xlsx":
         try:
             with explain_missing("plots"):

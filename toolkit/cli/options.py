@@ -122,7 +122,7 @@ def open_chosen_store(
         except (ValueError, OSError) as error:
             fail(str(error))
     if not recordings.is_dir():
-        fail(f"there is no folder {recordings}", code=2)
+        fail(f"there is no folder {recordings}: check --recordings", code=2)
     try:
         return recorded_store(recordings, strict=strict)
     except ValueError as error:

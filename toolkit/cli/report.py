@@ -249,7 +249,7 @@ def _source_code(
         return source_expressions.archive_source(archive)
     if recordings is not None:
         if not recordings.is_dir():
-            fail(f"there is no folder {recordings}", code=2)
+            fail(f"there is no folder {recordings}: check --recordings", code=2)
         return source_expressions.recording_source(recordings)
     return source_expressions.simulated_source(seed, size.value)
 

@@ -114,7 +114,9 @@ class Budget:
     ) -> None:
         for name, value in (("points_per_minute", per_minute), ("most_points", most)):
             if value is not None and (type(value) is not int or value < 1):
-                raise ValueError(f"{name} must be a whole number from 1, or None, not {value!r}")
+                raise ValueError(
+                    f"{name} must be a whole number of at least 1, or None, not {value!r}"
+                )
         self.per_minute = per_minute
         self.most = most
         self.spent = 0

@@ -71,10 +71,11 @@ def connect(
         Seconds to wait for the next bytes of an answer. A complete answer may take 600 seconds
         (`Session.patience`).
     confirm_end : bool, optional
-        Whether the end of a history is confirmed by one more request: a page shorter than requested
-        is the end only if nothing follows it. By default only if the history has several pages, or
-        one page with a multiple of 100 rows. True also confirms every other history of one page,
-        and an empty one.
+        Whether one or two more requests confirm the end of a history: a page shorter than requested
+        is the end only if nothing follows it. By default only after several pages, after one page
+        that has a multiple of 100 rows or is more than 90 % full, and after an empty answer of
+        slippage or APR samples. True also confirms every other history of one page, and an empty
+        one.
     user_agent : str, optional
         Name of this client; some gateways refuse the default names of HTTP libraries.
     progress : bool or callable, optional
@@ -84,21 +85,21 @@ def connect(
         Name of the source in provenance. By default the name that the service states, as
         ``toolkit serve`` does, or its address.
     simulated : bool, default False
-        Whether the data is simulated; figures of it say so. A service that states it is simulated
-        in either case.
+        Whether the data is simulated; figures of it say so. The argument has no effect if the
+        service itself states that its data is simulated.
     world : dict, optional
         What is in the source, for `Session.world`.
     transport : httpx.BaseTransport, optional
-        How bytes travel; by default over the network.
+        The transport of httpx; by default the network.
     now_ms : callable, optional
         Returns the present in Unix milliseconds; ages such as ``"7d"`` count back from it. By
         default the present that the service states (`Session.now_ms`), else the wall clock's.
     budget_folder : path or False, optional
         Folder in which processes count the points of a key together; by default the user's cache
-        folder. False counts for this session only, as does a `transport`.
+        folder. With False, or with a `transport`, each session counts only its own points.
     clock, sleep : callable, optional
-        The present in seconds, the same for all who share a budget, and a function that waits.
-        By default those of the machine.
+        `clock` returns the present in seconds; all processes that share a budget must use the same
+        clock. `sleep` waits. By default those of the machine.
     default : bool, default True
         Whether the session becomes the default.
 

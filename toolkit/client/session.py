@@ -224,7 +224,8 @@ class Session:
         body : mapping
             The JSON object, with ``type`` and wire names.
         counts : RequestCounts, optional
-            Counts of a pull, of `new_counts`; else the request counts for the session only.
+            The counts of a pull, from `new_counts`. By default, only the session counts the
+            request.
 
         Raises
         ------
@@ -458,7 +459,7 @@ def current_session(session: Session | None = None) -> Session:
     if session is not None:
         if not isinstance(session, Session):
             raise TypeError(
-                f"session is what tk.connect or tk.local returns, not {reprlib.repr(session)}"
+                f"session must be a result of tk.connect or tk.local, not {reprlib.repr(session)}"
             )
         return session
     if _current is not None and not _current.client.is_closed:

@@ -287,7 +287,7 @@ def active_account_remark(most_fills: int) -> Remark:
     words = "some fills may be missing: the fills of some very active accounts are not complete"
     if most_fills < _VERY_ACTIVE:
         return Remark(words, False)
-    return Remark(f"{words}; {most_fills:,} fills of one account came", True)
+    return Remark(f"{words}; one account has {most_fills:,} fills here", True)
 
 
 def coverage_remarks(until_ms: int, end_ms: int | None, now_ms: int) -> list[Remark]:
@@ -329,8 +329,8 @@ def name_remarks(
         What a local service contains; empty for any other service. Only a simulated world, which
         has a seed, lists every name: recordings and archives have rows of further names.
     is_empty : bool
-        Whether no row came. A state of an account is no evidence that a dex exists: for a dex that
-        does not exist, every amount of the state is 0.
+        Whether no row came. True also for the state of an account: it is no evidence that a dex
+        exists, because for a dex that does not exist, every amount of the state is 0.
     lists_markets : bool, default False
         Whether the answer lists the markets of a dex, so that it has rows if the dex exists.
     """

@@ -217,7 +217,7 @@ def _time_text(ms: int) -> str:
 
 def _refuse_row(operation: Operation, row: int, place: str) -> NoReturn:
     raise AnswerInvalid(
-        f"the row is {place}: the service, or a cache in between, did not answer this request. "
+        f"the row is {place}: the service, or a cache in between, answered another request. "
         "Repeat the call",
         operation=operation.type,
         column=operation.key[0],

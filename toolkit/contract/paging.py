@@ -406,8 +406,8 @@ class PageReader:
         """Return the change that requests the rows after a key without its own rows.
 
         Cursors are inclusive here. The cursor of the next possible key leaves out no row of the
-        same time. A key that ends in a text has no such cursor, and a service may read only the
-        time of a cursor: then the next request begins 1 ms after the key.
+        same time. If the key ends in text, or if this cursor was already sent (a service may read
+        only the time of a cursor), the next request begins 1 ms after the key.
         """
         # ASSUMED: A service with inclusive cursors also accepts a cursor that is no row's key.
         *parts, last = key
@@ -448,9 +448,9 @@ class PageReader:
         is_cut = bool(keys) and keys[-1] == key
         if keys.count(key) < count and not (is_cut and self.size == len(keys)):
             raise AnswerInvalid(
-                f"{count} rows with the key {make_cursor(key)} ended the page before, and "
-                f"{keys.count(key)} of them came again: the service, or a cache in between, did "
-                "not answer this request",
+                f"{count} rows with the key {make_cursor(key)} ended the previous page, and the "
+                f"next page has {keys.count(key)} of them: the service, or a cache in between, "
+                "answered another request. Repeat the call",
                 operation=self.operation.type,
                 column=self.operation.key[0],
             )

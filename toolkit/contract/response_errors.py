@@ -45,12 +45,13 @@ _HEADER_LETTERS: Final = 60  # letters of a header that a message shows
 
 _WRONG_URL: Final = "Check the base URL: it has no /info endpoint"
 _CLIENT_REFUSED: Final = (
-    "This is no missing add-on: the gateway refuses your program or your network. Set user_agent "
-    "in tk.connect to one that the gateway accepts, such as that of curl, or use another network"
+    "The cause is not a missing add-on: the gateway refuses your program or your network. Set "
+    "user_agent in tk.connect to one that the gateway accepts, such as that of curl, or use "
+    "another network"
 )
 _NETWORK_REFUSED: Final = (
-    "This is no missing add-on: the gateway refuses your network. Use another network, or ask the "
-    "provider of the service to allow yours"
+    "The cause is not a missing add-on: the gateway refuses your network. Use another network, or "
+    "ask the provider of the service to allow yours"
 )
 _HINTS: Final[dict[int, str]] = {
     1006: _NETWORK_REFUSED,

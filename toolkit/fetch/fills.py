@@ -161,7 +161,8 @@ def user_fills_by_time(
     BadRequest
         If both `start` and `cursor` are missing, or a value is malformed.
     Incomplete
-        If one transaction fills a whole page; use a larger `page_size`.
+        If the service does not send all rows, for example because one transaction fills the largest
+        page (2,000 rows).
 
     Notes
     -----
@@ -253,7 +254,8 @@ def builder_approved_fills_by_time(
     BadRequest
         If both `start` and `cursor` are missing, or a value is malformed.
     Incomplete
-        If one transaction fills a whole page; use a larger `page_size`.
+        If the service does not send all rows, for example because one transaction fills the largest
+        page (2,000 rows).
 
     Notes
     -----

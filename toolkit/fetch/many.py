@@ -38,7 +38,7 @@ def many(
     resume: Answer | BaseException | None = None,
     **named: object,
 ) -> Answer:
-    """Fetch the same for many accounts, builders, validators, coins or dexes.
+    """Fetch the same operation for many accounts, builders, validators, coins or dexes.
 
     Parameters
     ----------

@@ -43,7 +43,7 @@ def pages(
     Raises
     ------
     Incomplete
-        With the first page, if the service states that rows are missing, for example because it
+        At the first page, if the service states that rows are missing, for example because it
         serves an archive. With ``on_incomplete="warn"`` all pages say ``no`` instead.
 
     Warns

@@ -165,7 +165,7 @@ def _plan_by_probe(request: Request) -> Plan:
     if request.max_rows is not None:
         expected = min(expected, request.max_rows)
     requests = _count_requests(request, expected)
-    why = f"if all is as dense as the probed {100 * share:.0f} % of the range"
+    why = f"if the rest has as many rows per time as the probed {100 * share:.0f} % of the range"
     return _make_plan(request, expected, requests, "likely", why, seconds)
 
 

@@ -178,7 +178,9 @@ def prepare_request(
     if max_rows is not None and (
         type(max_rows) is bool or int(max_rows) != max_rows or max_rows < 1
     ):
-        raise ValueError(f"max_rows must be a whole number from 1, or None, not {max_rows!r}")
+        raise ValueError(
+            f"max_rows must be a whole number of at least 1, or None, not {max_rows!r}"
+        )
     session = current_session(session)
     time_names = [item.python for item in operation.parameters if item.kind == "time"]
     asked_ms = session.now_ms() if time_names else 0

@@ -96,7 +96,7 @@ def info(request: Mapping[str, object], *, session: Session | None = None) -> ob
     is_mapping = isinstance(request, Mapping)  # callers need not check types
     type = request.get("type") if is_mapping else None
     if not isinstance(type, str) or not type:
-        words = 'a request is a mapping with a type, such as {"type": "meta"}'
+        words = 'a request must be a mapping with a type, such as {"type": "meta"}'
         raise _refuse_unsent(f"{words}, not {reprlib.repr(request)}")
     try:
         json.dumps(dict(request), allow_nan=False)

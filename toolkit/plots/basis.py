@@ -46,7 +46,7 @@ def basis(
     ax : Axes, optional
         Axes to draw the half-lives on, without the other panels.
     theme : {"auto", "light", "dark"}, default "auto"
-        Theme of the figure. "auto" takes the theme of `use`.
+        Theme of the figure. "auto" takes the theme of `tk.plots.use`.
     transparent : bool, default False
         Whether a new figure has no background.
 

@@ -39,15 +39,15 @@ def builder_routing(
     ax : Axes, optional
         Axes to draw on. By default, a new figure.
     theme : {"auto", "light", "dark"}, default "auto"
-        Theme of the figure. "auto" takes the theme of `use`.
+        Theme of the figure. "auto" takes the theme of `tk.plots.use`.
     transparent : bool, default False
         Whether a new figure has no background.
 
     Returns
     -------
     Axes
-        A stacked bar in USD for each row, at most 20. Times are in their order; other rows are
-        sorted by volume, and the largest are drawn.
+        A stacked bar in USD for each row, at most 20. Periods are in the order of time. Other
+        groups are sorted by volume, and the largest are drawn.
 
     Examples
     --------
@@ -82,7 +82,7 @@ def builder_activity(
     ax : Axes, optional
         Axes to draw on. By default, a new figure.
     theme : {"auto", "light", "dark"}, default "auto"
-        Theme of the figure. "auto" takes the theme of `use`.
+        Theme of the figure. "auto" takes the theme of `tk.plots.use`.
     transparent : bool, default False
         Whether a new figure has no background.
 
@@ -90,8 +90,8 @@ def builder_activity(
     -------
     Axes
         A bar for each period: users who came back, and new users above them. The number above is
-        the share of the users of the period before that came back; more than 20 periods have no
-        numbers. Periods that are not complete are hatched.
+        the share of the users of the period before that came back; with more than 20 periods, there
+        are no numbers. Periods that are not complete are hatched.
 
     Raises
     ------
@@ -215,7 +215,7 @@ def builder_cohorts(
     ax : Axes, optional
         Axes to draw on. By default, a new figure.
     theme : {"auto", "light", "dark"}, default "auto"
-        Theme of the figure. "auto" takes the theme of `use`.
+        Theme of the figure. "auto" takes the theme of `tk.plots.use`.
     transparent : bool, default False
         Whether a new figure has no background.
 
@@ -300,7 +300,7 @@ def lifetime_value(
     ax : Axes, optional
         Axes to draw on. By default, a new figure.
     theme : {"auto", "light", "dark"}, default "auto"
-        Theme of the figure. "auto" takes the theme of `use`.
+        Theme of the figure. "auto" takes the theme of `tk.plots.use`.
     transparent : bool, default False
         Whether a new figure has no background.
 

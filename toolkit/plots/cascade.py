@@ -47,7 +47,7 @@ def cascade(
     ax : Axes, optional
         Axes to draw the price changes on, without the panel below.
     theme : {"auto", "light", "dark"}, default "auto"
-        Theme of the figure. "auto" takes the theme of `use`.
+        Theme of the figure. "auto" takes the theme of `tk.plots.use`.
     transparent : bool, default False
         Whether a new figure has no background.
 

@@ -33,7 +33,7 @@ def depth_profile(
     ax : Axes, optional
         Axes to draw on. By default, a new figure.
     theme : {"auto", "light", "dark"}, default "auto"
-        Theme of the figure. "auto" takes the theme of `use`.
+        Theme of the figure. "auto" takes the theme of `tk.plots.use`.
     transparent : bool, default False
         Whether a new figure has no background.
 
@@ -132,7 +132,7 @@ def resilience(
     ax : Axes, optional
         Axes to draw on. By default, a new figure.
     theme : {"auto", "light", "dark"}, default "auto"
-        Theme of the figure. "auto" takes the theme of `use`.
+        Theme of the figure. "auto" takes the theme of `tk.plots.use`.
     transparent : bool, default False
         Whether a new figure has no background.
 

@@ -29,7 +29,7 @@ def funding_by_coin(
     ax : Axes, optional
         Axes to draw on. By default, a new figure.
     theme : {"auto", "light", "dark"}, default "auto"
-        Theme of the figure. "auto" takes the theme of `use`.
+        Theme of the figure. "auto" takes the theme of `tk.plots.use`.
     transparent : bool, default False
         Whether a new figure has no background.
 
@@ -111,7 +111,7 @@ def funding_over_time(
     ax : Axes, optional
         Axes to draw on. By default, a new figure.
     theme : {"auto", "light", "dark"}, default "auto"
-        Theme of the figure. "auto" takes the theme of `use`.
+        Theme of the figure. "auto" takes the theme of `tk.plots.use`.
     transparent : bool, default False
         Whether a new figure has no background.
 
@@ -184,7 +184,7 @@ def funding_accrual(
     ax : Axes, optional
         Axes to draw on. By default, a new figure.
     theme : {"auto", "light", "dark"}, default "auto"
-        Theme of the figure. "auto" takes the theme of `use`.
+        Theme of the figure. "auto" takes the theme of `tk.plots.use`.
     transparent : bool, default False
         Whether a new figure has no background.
 

@@ -55,7 +55,7 @@ def order_transitions(
     ax : Axes, optional
         Axes to draw on. By default, a new figure.
     theme : {"auto", "light", "dark"}, default "auto"
-        Theme of the figure. "auto" takes the theme of `use`.
+        Theme of the figure. "auto" takes the theme of `tk.plots.use`.
     transparent : bool, default False
         Whether a new figure has no background.
 
@@ -179,7 +179,7 @@ def order_mix(
     ax : Axes, optional
         Axes to draw on. By default, a new figure.
     theme : {"auto", "light", "dark"}, default "auto"
-        Theme of the figure. "auto" takes the theme of `use`.
+        Theme of the figure. "auto" takes the theme of `tk.plots.use`.
     transparent : bool, default False
         Whether a new figure has no background.
 
@@ -262,7 +262,7 @@ def fill_times(
     ax : Axes, optional
         Axes to draw on. By default, a new figure.
     theme : {"auto", "light", "dark"}, default "auto"
-        Theme of the figure. "auto" takes the theme of `use`.
+        Theme of the figure. "auto" takes the theme of `tk.plots.use`.
     transparent : bool, default False
         Whether a new figure has no background.
 

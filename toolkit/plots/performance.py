@@ -43,7 +43,7 @@ def growth_curve(
     theme: ThemeName = "auto",
     transparent: bool = False,
 ) -> Figure | Axes:
-    """Draw the chained return of accounts over time, and the drawdown in a panel below.
+    """Draw the compounded return of accounts over time, and the drawdown in a panel below.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ def growth_curve(
     ax : Axes, optional
         Axes to draw the return on, without the panel below.
     theme : {"auto", "light", "dark"}, default "auto"
-        Theme of the figure. "auto" takes the theme of `use`.
+        Theme of the figure. "auto" takes the theme of `tk.plots.use`.
     transparent : bool, default False
         Whether a new figure has no background.
 
@@ -115,7 +115,7 @@ def return_calendar(
     ax : Axes, optional
         Axes to draw on. By default, a new figure.
     theme : {"auto", "light", "dark"}, default "auto"
-        Theme of the figure. "auto" takes the theme of `use`.
+        Theme of the figure. "auto" takes the theme of `tk.plots.use`.
     transparent : bool, default False
         Whether a new figure has no background.
 
@@ -173,7 +173,7 @@ def leaderboard(
     ax : Axes, optional
         Axes to draw on. By default, a new figure.
     theme : {"auto", "light", "dark"}, default "auto"
-        Theme of the figure. "auto" takes the theme of `use`.
+        Theme of the figure. "auto" takes the theme of `tk.plots.use`.
     transparent : bool, default False
         Whether a new figure has no background.
 
@@ -232,7 +232,7 @@ def skill(
     ax : Axes, optional
         Axes to draw on. By default, a new figure.
     theme : {"auto", "light", "dark"}, default "auto"
-        Theme of the figure. "auto" takes the theme of `use`.
+        Theme of the figure. "auto" takes the theme of `tk.plots.use`.
     transparent : bool, default False
         Whether a new figure has no background.
 

@@ -59,7 +59,7 @@ def slippage_curve(
     ax : Axes, optional
         Axes to draw one coin on, without the panel below.
     theme : {"auto", "light", "dark"}, default "auto"
-        Theme of the figure. "auto" takes the theme of `use`.
+        Theme of the figure. "auto" takes the theme of `tk.plots.use`.
     transparent : bool, default False
         Whether a new figure has no background.
 

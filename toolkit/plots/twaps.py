@@ -34,7 +34,7 @@ def twap_pressure(
     ax : Axes, optional
         Axes to draw on. By default, a new figure.
     theme : {"auto", "light", "dark"}, default "auto"
-        Theme of the figure. "auto" takes the theme of `use`.
+        Theme of the figure. "auto" takes the theme of `tk.plots.use`.
     transparent : bool, default False
         Whether a new figure has no background.
 
@@ -112,7 +112,7 @@ def twap_adherence(
     ax : Axes, optional
         Axes to draw on. By default, a new figure.
     theme : {"auto", "light", "dark"}, default "auto"
-        Theme of the figure. "auto" takes the theme of `use`.
+        Theme of the figure. "auto" takes the theme of `tk.plots.use`.
     transparent : bool, default False
         Whether a new figure has no background.
 
@@ -231,7 +231,7 @@ def twap_quality(
     ax : Axes, optional
         Axes to draw on. By default, a new figure.
     theme : {"auto", "light", "dark"}, default "auto"
-        Theme of the figure. "auto" takes the theme of `use`.
+        Theme of the figure. "auto" takes the theme of `tk.plots.use`.
     transparent : bool, default False
         Whether a new figure has no background.
 

@@ -44,7 +44,7 @@ def read_notebook(path: Path) -> Any:
     import jupytext
 
     if not path.is_file():
-        raise ReportFailed(f"there is no notebook {path}")
+        raise ReportFailed(f"there is no notebook {path}: check the path")
     try:
         return jupytext.read(path)
     except Exception as error:  # each format has its own errors

@@ -43,8 +43,8 @@ SENTENCES: Final = {
     "positions of {usd:dollars} USD: a leverage of {times:times}.",
     "forced_loss": "With its fees, the liquidation lost {loss:dollars} USD: {share:share} of this "
     "capital.",
-    "forced_backstop": "The backstop took over all that was liquidated: the liquidator vault, "
-    "not the book.",
+    "forced_backstop": "The backstop (liquidator vault) took over all that was liquidated; orders "
+    "in the book closed nothing.",
     "forced_market": "Orders in the book closed all that was liquidated; the backstop (liquidator "
     "vault) took nothing.",
     "forced_both": "The backstop (liquidator vault) took {share:share} of what was liquidated, and "
@@ -53,10 +53,10 @@ SENTENCES: Final = {
     "in {coins:count coin}, brought {closed:signed} USD of its closed PnL.",
     "traded": "The account traded a volume of {volume:dollars} USD.",
     "closed_unknown": "Of its {fills:count} fills {missing:count} do not state their closed PnL. "
-    "The sum of closed PnL and net PnL are therefore not known.",
-    "fees_unknown": "Of its {fills:count} fills {missing:count} do not state their fee. The sum of "
+    "Total closed PnL and net PnL are therefore not known.",
+    "fees_unknown": "Of its {fills:count} fills {missing:count} do not state their fee. Total "
     "fees and net PnL are therefore not known.",
-    "fees_in_cost": "Spot buys paid fees of another {value:signed} USD in the bought tokens. "
+    "fees_in_cost": "Spot buys also paid fees of {value:signed} USD in the bought tokens. "
     "Closed PnL contains these fees.",
     "at_par": "Fees of {fills:count fill} are in {tokens}, which counts at par with USD.",
     "left_out": "The source does not have these data, and the report leaves them out: {what}.",

@@ -76,8 +76,8 @@ def slippage_bounds(
 ) -> tuple[Floats, Floats]:
     """Return the least and the most that orders can cost in books of known depth.
 
-    The depth that a band adds to the next narrower one lies between the two widths: not nearer
-    than the narrower one or the best price, and not further than the wider one.
+    The depth that a band adds to the next narrower band lies between the two widths, and not
+    nearer to the mid price than the best price.
 
     Parameters
     ----------

@@ -20,7 +20,7 @@ from toolkit.times import to_iso
 __all__ = ["state_completeness"]
 
 _MOST_RANGES: Final = 3  # of an archive, in a message
-_REFRESH: Final = "refresh it into the archive"
+_REFRESH: Final = "refresh the archive with this operation"
 
 
 def state_completeness(store: Store, request: CheckedRequest) -> Completeness:
@@ -101,8 +101,9 @@ def _latest_completeness(store: Store, request: CheckedRequest) -> Completeness:
         if text and (most_rows is None or (is_same and request["max_rows"] <= most_rows)):
             return Completeness()
     return Completeness(
-        f"{request.operation.type} of {request['user']}: the archive has no answer that shows that "
-        f"these are the latest {request['max_rows']} rows, or other operations have later rows; "
+        f"{request.operation.type} of {request['user']}: no archived answer shows that these are "
+        f"the latest {request['max_rows']} rows, or the archive has later rows of other "
+        f"operations; "
         f"{_REFRESH}"
     )
 

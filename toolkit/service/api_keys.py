@@ -135,8 +135,8 @@ class KeyQuotas:
             usage = self._usage[key.name]
             if usage.minute != minute:
                 usage.minute, usage.points = minute, 0
-            # ASSUMED: The quota is for minutes of the clock, from second 0 to second 60. A refused
-            # request costs no points.
+            # ASSUMED: The quota is for minutes of the clock, from second 0 to second 60. A request
+            # that is refused with 429 costs no points.
             if usage.points + max(points, 1) > key.points_per_minute:
                 wait = (_MINUTE - at_ms % _MINUTE + 999) // 1000
                 raise RateLimited("Rate limit exceeded", retry_after=wait)
@@ -209,7 +209,7 @@ def _parse_key(path: Path, number: int, entry: object) -> AcceptedKey:
         raise key_error("secret must be ASCII text that is not empty")
     points = entry.get("points_per_minute")
     if points is not None and (not isinstance(points, int) or points < 1):
-        raise key_error("points_per_minute must be a whole number from 1")
+        raise key_error("points_per_minute must be a whole number of at least 1")
     add_ons = entry.get("add_ons", [])
     if add_ons == "all":
         return AcceptedKey(name, secret, "all", points, digest)

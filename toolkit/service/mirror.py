@@ -45,7 +45,7 @@ def is_mirrored(operation: Operation) -> bool:
     >>> is_mirrored(OPERATIONS["userFills"]), is_mirrored(OPERATIONS["currentDepth"])
     (True, False)
     """
-    # Only what the service publishes itself can be unpublished.
+    # Only the service's own operations have a status for data that is not published yet.
     return not (operation.own or operation.add_on or operation.unpublished)
 
 

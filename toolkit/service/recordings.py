@@ -37,8 +37,8 @@ RECORDED_BUILDER: Final = "0x" + "0" * 39 + "1"
 
 
 _NOT_ALL: Final = (
-    "these are recorded answers: what was not recorded is missing; an archive that ingests them "
-    "says what they prove"
+    "this source has only recorded answers, so other rows are missing; an archive that ingests "
+    "them shows which ranges are complete"
 )
 
 
@@ -116,7 +116,7 @@ def read_recordings(folder: Path) -> Recordings:
     if len(not_served) + len(damaged) == len(paths):
         reasons = [
             *damaged,
-            *(f"{name}: no operation of the service shows it" for name in not_served),
+            *(f"{name}: no operation of the service returns these rows" for name in not_served),
         ]
         why = f": {'; '.join(reasons)}" if reasons else ": no file name ends in .json"
         raise NoRecordings(f"There is no recording to serve in {folder}{why}")

@@ -4,7 +4,7 @@ A table has the key columns of its record and a row number. The row number leads
 JSON text of the row. Rows of an account are neighbours in the order of execution, so a page is one
 range of rows.
 
-Texts are kept in compressed blocks of neighbours; see `toolkit.service.row_blocks`.
+Neighbouring texts share a compressed block; see `toolkit.service.row_blocks`.
 
 `Sources` may come in parts, so that only one part is in memory. All rows of an account are in one
 part. If several parts have the same document, the last one counts.

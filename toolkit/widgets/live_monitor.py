@@ -165,8 +165,9 @@ def live_monitor(
     Returns
     -------
     LiveMonitor
-        A cell that ends in it shows it. Its button starts and stops it, as do its methods
-        ``start()``, which returns at once, and ``stop()``. The end of a ``with`` block closes it.
+        To show it, write it as the last line of a cell. Its button starts and stops it, as do its
+        methods ``start()``, which returns at once, and ``stop()``. The end of a ``with`` block
+        closes it.
 
     Raises
     ------

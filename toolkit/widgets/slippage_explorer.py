@@ -127,7 +127,7 @@ def slippage_explorer(
     coins: str | Sequence[str] | None = None,
     session: Session | None = None,
 ) -> SlippageExplorer:
-    """Explore the cost of trading a size at once: curve, table, fitted parameters.
+    """Explore the cost of trading a size in one order: curve, table, fitted parameters.
 
     It costs 10 points for each of nine sizes and each page of 2,000 samples (20 days), once for
     each coin and period, and 2 points for the list of coins.
@@ -135,7 +135,8 @@ def slippage_explorer(
     Parameters
     ----------
     coin : str, default "BTC"
-        The market: plain on the native dex, ``<dex>:<symbol>`` on a builder-deployed one.
+        The market: without a prefix on the native dex, ``<dex>:<symbol>`` on a builder-deployed
+        one.
     amount : float, default 10_000
         Notional in USD: 1e3, 5e3, 1e4, 3e4, 5e4, 1e5, 2.5e5, 5e5 or 1e6.
     side : {"both", "buy", "sell"}, default "both"
@@ -151,8 +152,9 @@ def slippage_explorer(
     Returns
     -------
     SlippageExplorer
-        A cell that ends in it shows it. ``explorer.view.curve`` and ``explorer.view.params`` are
-        the frames of the view, ``explorer.code`` is the code for them without a widget.
+        To show it, write it as the last line of a cell. ``explorer.view.curve`` and
+        ``explorer.view.params`` are the frames of the view, ``explorer.code`` is the code for them
+        without a widget.
 
     Raises
     ------

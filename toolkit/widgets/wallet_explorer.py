@@ -240,8 +240,9 @@ def wallet_explorer(
     Several accounts are compared: in one table, and in one figure of their PnL over time. Then each
     of them can be chosen.
 
-    Each account and period is fetched once: 10 points for each page of fills and of the ledger, 100
-    for the positions, 100 for each page of each builder's funding rows. Choosing an account, a coin
+    Each account and period is fetched once: 10 points for each page of fills and of the ledger, 10
+    for the latest fills, 2 for the positions on each dex, 100 for each page of each builder's
+    funding rows. Choosing an account, a coin
     or a day then costs no points.
 
     Parameters
@@ -263,8 +264,8 @@ def wallet_explorer(
     Returns
     -------
     WalletExplorer
-        A cell that ends in it shows it. ``explorer.view`` has the frames of the view,
-        ``explorer.code`` is the code for them without a widget.
+        To show it, write it as the last line of a cell. ``explorer.view`` has the frames of the
+        view, ``explorer.code`` is the code for them without a widget.
 
     Raises
     ------

@@ -190,7 +190,7 @@ def cascade(
     max_leverage, margin_tables
         As for `buffers`.
     lasting : float, default 1
-        Share of the impact that stays in the mark price. With 0 liquidations move no price.
+        Share of the impact that stays in the mark price. If it is 0, liquidations move no price.
     backstop_trades : bool, default True
         Whether positions that the backstop takes over are traded in the book, too.
     level : float, default 0.95

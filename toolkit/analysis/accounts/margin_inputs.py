@@ -101,8 +101,8 @@ def _check_one_moment(frame: pd.DataFrame, keys: list[Any], what: str) -> None:
         several = moments[moments > 1].index[0]
         name = several[0] if isinstance(several, tuple) else several
         raise ValueError(
-            f"{what}: rows of {name} are of {moments.max()} moments. Keep one batch of states, for "
-            f"example {what}[{what}.time == {what}.time.max()]"
+            f"{what}: rows of {name} have {moments.max()} different times. Keep one batch of "
+            f"states, for example {what}[{what}.time == {what}.time.max()]"
         )
 
 

@@ -57,7 +57,7 @@ def values(snapshot: IntoFrameT, by: str | Iterable[str] | None = None) -> IntoF
     Unified and portfolio-margin accounts keep their equity in the spot wallet. A snapshot's
     ``account_value`` includes it, a clearinghouse state does not. ``pm_total_account_value``
     repeats the total on every row of an account, so it is never summed. Tokens other than USDC
-    count at par. Repeated rows are the same money, and count once.
+    count at par. Repeated rows count once.
 
     Examples
     --------

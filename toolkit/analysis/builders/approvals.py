@@ -35,8 +35,8 @@ def approval_spans(
     Returns
     -------
     DataFrame
-        pandas, one row for each span, sorted by user and time. Two spans without a row between them
-        are one.
+        pandas, one row for each span, sorted by user and time. Spans are merged if no row lies
+        between them.
 
         - ``user``: account that approved the builder.
         - ``span``: number of the span; 1 is the first of the user.

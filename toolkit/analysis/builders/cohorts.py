@@ -168,7 +168,7 @@ def lifetime_value(
     weeks : int, default 12
         Number of weeks, from each user's own first routed fill.
     until : time, optional
-        End of the fills (before it). Without it, the last fill of any user in the frame.
+        End of the fills, exclusive. Without it, the last fill of any user in the frame.
     level : float, default 0.95
         Level of the intervals.
 
@@ -190,11 +190,12 @@ def lifetime_value(
     -----
     The estimate is the sum over the weeks of age of the mean over the users observed through that
     week. So recent users count for their observed weeks only (the partitioned estimator of Lin,
-    Feuer, Etzioni and Wax, 1997, if only the end of the data censors). The intervals come from each
-    user's influence, so that a user's weeks stay together, on the logarithmic scale (as for
-    cumulative hazards: Bie, Borgan and Liestøl, 1987): revenue cannot be negative and is skewed,
-    and for few users such intervals contain the mean more often than plain ones. Users with a first
-    fill before the data begins look younger than they are.
+    Feuer, Etzioni and Wax, 1997, if only the end of the data censors). The standard error comes
+    from the influence of each user, so that a user's weeks stay together. The interval is computed
+    on the logarithmic scale (as for cumulative hazards: Bie, Borgan and Liestøl, 1987), because
+    revenue is skewed and cannot be negative. For few users, such intervals contain the mean more
+    often than plain ones. Users with a first fill before the data begins look younger than they
+    are.
 
     Examples
     --------

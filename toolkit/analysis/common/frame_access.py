@@ -130,7 +130,7 @@ def open_frame(native: Any, what: str, kind: NumberKind | None = None) -> Frame:
         wrapped: Frame = nw.from_native(table)
         return wrapped
     if not frame.collect_schema().names():
-        raise MissingColumns(f"{what}: the frame has no columns")
+        raise MissingColumns(f"{what}: the frame has no columns. Pass a frame of a fetch function")
     return frame
 
 
@@ -149,7 +149,7 @@ def open_table(native: Any, what: str) -> Frame:
         ]
         table = pa.Table.from_pandas(plain.drop(columns=mixed), preserve_index=False)
     if not table.num_columns:
-        raise MissingColumns(f"{what}: the frame has no columns")
+        raise MissingColumns(f"{what}: the frame has no columns. Pass a frame of a fetch function")
     frame: Frame = nw.from_native(table)
     return frame
 

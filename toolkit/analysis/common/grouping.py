@@ -32,7 +32,7 @@ def list_keys(by: str | Iterable[str] | None, taken: Iterable[str] = ()) -> list
     TypeError if `by` is neither text nor a list of texts.
     """
     if by is not None and not isinstance(by, Iterable):
-        raise TypeError(f"by is a column, a list of columns or None, not {by!r}")
+        raise TypeError(f"by must be a column, a list of columns or None, not {by!r}")
     keys = [] if by is None else [by] if isinstance(by, str) else list(dict.fromkeys(by))
     if "requested_builder" in keys:
         raise ValueError(
@@ -42,7 +42,7 @@ def list_keys(by: str | Iterable[str] | None, taken: Iterable[str] = ()) -> list
         )
     if wrong := [key for key in keys if key in set(taken)]:
         raise ValueError(
-            f"Cannot group by {wrong[0]!r}: it is an aggregated column. Use 'hour', 'day' or "
+            f"cannot group by {wrong[0]!r}: it is an aggregated column. Use 'hour', 'day' or "
             "'week' for time"
         )
     return keys

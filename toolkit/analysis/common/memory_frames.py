@@ -27,7 +27,7 @@ def collect_frame(native: Any, what: str) -> nw.DataFrame[Any]:
     if isinstance(frame, nw.LazyFrame):
         frame = frame.collect("polars" if frame.implementation.is_polars() else "pyarrow")
     if not frame.columns:
-        raise MissingColumns(f"{what}: the frame has no columns")
+        raise MissingColumns(f"{what}: the frame has no columns. Pass a frame of a fetch function")
     made: nw.DataFrame[Any] = frame
     return made
 

@@ -152,8 +152,8 @@ def warn_missing_builder_fees(frame: Frame, what: str) -> None:
     """Warn if builder_fee is missing on all fills; pass only fills with a builder."""
     if frame_access.is_empty_column(frame, "builder_fee"):
         warn_caller(
-            f"{what}: column builder_fee is missing on every fill with the builder, and counts "
-            "as 0 here. Fetch the rows again, unless the builder has no fee",
+            f"{what}: column builder_fee is missing on every fill that has a builder, and "
+            "counts as 0 here. Fetch the rows again, unless the builders charge no fee",
             MissingFees,
         )
 
@@ -204,7 +204,11 @@ def warn_unused_prices(
     unused = sorted(set(prices) - tokens)
     if unused:
         names = ", ".join(sorted(tokens - {""}))
-        in_use = f"The tokens in use are {names}" if names else "No token in use has a name"
+        in_use = (
+            f"The tokens in use are {names}"
+            if names
+            else "The fills do not name the tokens of their fees"
+        )
         warn_caller(
             f"prices: no fill or dex uses {', '.join(unused)}. {in_use}. Check the names",
             UnusedPrices,

@@ -165,7 +165,8 @@ def toxicity(
         pandas, the most toxic first:
 
         - ``rank``: 1 for the highest ``shrunk_bps``; names without one are last.
-        - ``name``: the account or builder; fills without a name are one missing name.
+        - ``name``: the account or builder; all fills without a name form one row with a missing
+          name.
         - ``fills``: number of fills on that side.
         - ``volume_usd``: volume of the fills on that side, in USD.
         - ``priced``: number of fills with a fresh price at the horizon.

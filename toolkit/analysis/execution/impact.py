@@ -153,7 +153,7 @@ def impact(
     horizon : str or float, default "10s"
         Time after the last fill at which impact is measured.
     max_age : str or float, default "60s"
-        Largest age of a price. An order without a price before and a price after has no impact.
+        Largest age of a price. An order that lacks one of the two prices is left out.
     lags : int, default 20
         Number of lags of the response.
     level, draws, seed

@@ -1,9 +1,9 @@
 """Status events of orders: their order in time, transitions, outcomes, and how much was filled.
 
 An order id names one order of the whole exchange. The rows are status events, so an order may have
-one row for each status. Pages and latest-rows answers repeat events, so repeated events are one
-event. Events that share a millisecond and a transaction are sorted in the order of an order's life:
-placed, triggered, ended.
+one row for each status. Several answers may contain the same event, which then counts once. Events
+that share a millisecond and a transaction are sorted in the order of an order's life: placed,
+triggered, ended.
 """
 
 from collections.abc import Iterable, Sequence

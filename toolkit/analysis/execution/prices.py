@@ -90,7 +90,7 @@ def read_prices(prices: IntoFrame, price: str | None = None, what: str = "prices
 def list_spans(spans: Sequence[str | float], name: str) -> list[int]:
     """Return spans of time in milliseconds, ascending and each once."""
     if isinstance(spans, str | int | float):
-        raise TypeError(f"{name} is a list of spans of time, such as [{spans!r}], not {spans!r}")
+        raise TypeError(f"{name} must be a list of time spans, such as [{spans!r}], not {spans!r}")
     return sorted({span_ms(span, f"each of {name}") for span in spans})
 
 

@@ -66,7 +66,7 @@ class QuoteErrors:
     ) -> tuple[float, float]:
         """Return the interval of a figure with the error of the quotes.
 
-        Zou and Donner (2008) describe how to join the errors of two estimates. Both errors are
+        Zou and Donner (2008) describe how to join the errors of two estimates. The two errors are
         correlated, because the same tape changes the figure of the fills and the estimated spread.
         The correlation is that of the amounts that each cluster adds to both.
 

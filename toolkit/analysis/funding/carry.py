@@ -100,11 +100,10 @@ def carry(
 
     Notes
     -----
-    The expectation assumes that rates continue as in the sample. Resamples of
-    blocks of hours give the interval of the rates, and resamples of days that of the costs. Both
-    are drawn independently. In
-    simulated series (40 days of rates with an autocorrelation of 0.8, 20 days of costs) intervals
-    of 95 % held a planted net in 95 % of cases.
+    The expectation assumes that rates continue as in the sample. The interval of the rates comes
+    from resampled blocks of hours, and that of the costs from resampled days. Both are drawn
+    independently. In simulated series (40 days of rates with an autocorrelation of 0.8, 20 days of
+    costs), intervals of 95 % contained the true value in 95 % of cases.
 
     Examples
     --------

@@ -276,7 +276,7 @@ def asymmetry(
     Notes
     -----
     In simulated samples of 30 days, with gaps that scatter by day and by book, intervals of 95 %
-    held a planted difference in 94 % of cases. Neighbouring days that are alike need
+    contained the true difference in 94 % of cases. If neighbouring days are similar, set
     `block_days`.
 
     Examples

@@ -112,7 +112,7 @@ def cost(
     1    400000.0      21.0  between
     2   4000000.0      64.0    above
     """
-    sizes = _positive_numbers(usd, "a size is a positive number of USD")
+    sizes = _positive_numbers(usd, "usd: each size must be above 0 USD")
     fitted = _as_fit(samples, level, seed)
     rows = []
     for group, means in _choose_groups(fitted, coin, side):
@@ -201,7 +201,7 @@ def capacity(
     1      100000.0  sampled
     2      390000.0  between
     """
-    bounds = _positive_numbers(bps, "a bound is a positive number of basis points")
+    bounds = _positive_numbers(bps, "bps: each bound must be above 0 basis points")
     fitted = _as_fit(samples, level, seed)
     rows = []
     for group, means in _choose_groups(fitted, coin, side):
@@ -236,7 +236,7 @@ def _positive_numbers(numbers: float | Sequence[float], rule: str) -> list[float
     """Return one number or several as a list. Raise ValueError if one is not above 0."""
     values: list[float] = np.atleast_1d(np.asarray(numbers, dtype=np.float64)).tolist()
     if not all(value > 0 for value in values):
-        raise ValueError(f"{rule}: {numbers!r}")
+        raise ValueError(f"{rule}, not {numbers!r}")
     return values
 
 
@@ -254,7 +254,7 @@ def _choose_groups(
         have = sorted(groups[name].unique())
         if wanted not in have:
             advice = f"Choose one of {', '.join(have)}" if have else "There are no samples"
-            raise ValueError(f"no {name} {wanted!r} is among the samples. {advice}")
+            raise ValueError(f"the samples have no {name} {wanted!r}. {advice}")
         groups = groups[groups[name] == wanted]
     rows: list[Any] = list(groups.itertuples(index=False))
     return [(group, fitted.means[group.coin, group.side]) for group in rows]

@@ -87,8 +87,8 @@ def returns(
     first flow. Repeated points count once.
 
     Mean leverage is ``sum(leverage * hours) / sum(hours)`` over the points of a period. The hours
-    of a point are those since the point before it, but not those before the period. The first
-    point counts for the median distance between points.
+    of a point count from the previous point, or from the start of the period if it is later. The
+    first point counts for the median distance between points.
 
     Examples
     --------

@@ -124,7 +124,7 @@ def skill(
     than five accounts there is no shrinkage and no persistence.
 
     Accounts that trade the same market on the same side win and lose together. Then fewer accounts
-    are independent than there are rows, and the intervals of ``params`` are too short.
+    are independent than there are rows, and the intervals of ``params`` are too narrow.
 
     Examples
     --------

@@ -103,11 +103,11 @@ def attribution(
         transfers have two parties. By default the ledger's ``account`` column, or the address that
         fills and ledger were fetched for.
     prices : mapping of str to number, optional
-        Token -> USD, for example ``{"USDH": 0.998}``, for amounts in other tokens than USDC: closed
+        Token -> USD, for example ``{"USDH": 0.998}``, for amounts in tokens other than USDC: closed
         PnL, fees and funding of a dex with this collateral, and spot sells and outcome markets with
-        this quote token. Upper and lower case of the name are the same. A warning lists names that
-        no fill uses. Without a price such amounts count at par (one token is one USD), and
-        ``at_par`` counts the fills. ``volume`` is always px * sz.
+        this quote token. Upper and lower case do not matter. A warning lists names that no fill
+        uses. Without a price such amounts count at par (one token is one USD), and ``at_par``
+        counts the fills. ``volume`` is always px * sz.
     meta : DataFrame, optional
         As `tk.meta` returns it, with ``name`` and ``collateral_token``: the collateral of each dex,
         for funding of a dex without fills, and for fills without a fee token.
@@ -125,8 +125,8 @@ def attribution(
 
         - ``fills`` int64: number of fills, without conversions
         - ``volume`` float64: sum of px * sz, in USD, without conversions. Settlements, dust
-          conversions and netted vaults count here and in ``fills``, because they have a real price
-          (docs/live_service.md, section 7). `tk.execution` excludes them: no order was filled
+          conversions and netted vaults count here and in ``fills``, because they have a real price.
+          `tk.execution` excludes them: no order was filled
         - ``closed_pnl``: closed PnL before fees and funding, in USD
         - ``trading_fee``: fees paid to the exchange, in USD, negative: what remains of a fill's fee
           after its builder and deployer fees, if it is above 0
@@ -155,7 +155,7 @@ def attribution(
         - ``unknown_flows`` int64: ledger rows whose amount is not known; no sum contains them
         - ``conversions`` int64: fills that convert outcome tokens (`Split Outcome`, ...). They are
           no trades and have no volume; ``closed_pnl`` contains what they close
-        - ``at_par`` int64: fills in another token than USDC that count at par
+        - ``at_par`` int64: fills in a token other than USDC that count at par
         - ``covers`` text: the sources that the row covers, for example ``"fills, funding"``. If
           funding rows are missing for some full hours with an open position, it states the share:
           ``"fills, funding (5 of 712 position hours)"``. Groups by hour, day or week state the
@@ -183,7 +183,7 @@ def attribution(
     Notes
     -----
     Spot, collateral and conversions: docs/live_service.md, sections 3, 6 and 7. The token of a dex
-    is the ``fee_token`` of its fills. A fee of a native perp in another token than USDC has no
+    is the ``fee_token`` of its fills. A fee of a native perp in a token other than USDC has no
     price unless `prices` has one.
 
     Position hours are computed from ``start_position``, up to the last fill or payment, or up to

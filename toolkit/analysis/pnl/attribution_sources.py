@@ -70,7 +70,7 @@ def measure_fills(frame: Frame, keys: Sequence[str], rates: TokenRates) -> tuple
         frame,
         grouping.own_columns(keys),
         "fills",
-        f"by= can be columns of the fills, or {', '.join(grouping.DERIVED_GROUPS)}",
+        f"by= takes columns of the fills, or {', '.join(grouping.DERIVED_GROUPS)}",
     )
     kind = frame_access.number_kind(frame, FILL_NUMBERS, "fills")
     column_names = frame.collect_schema().names()

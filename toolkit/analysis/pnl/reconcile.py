@@ -66,9 +66,9 @@ def reconcile(
         Without positions the unrealised PnL is missing. If `start` is None, the accounts were
         empty.
     fills, funding, ledger : DataFrame or None
-        Tables of the accounts for at least this time, see `tk.pnl.attribution`. If they are of
-        several accounts, fills and funding have a column ``user``, and the ledger ``account``. If
-        one is None, the residual is missing.
+        Tables of the accounts that cover at least this time range, see `tk.pnl.attribution`. If
+        they are of several accounts, fills and funding have a column ``user``, and the ledger
+        ``account``. If one is None, the residual is missing.
     start_time, end_time : int or datetime, optional
         The times of the values, in milliseconds or with a time zone; by default their column
         ``time``. Rows after `start_time` up to and including `end_time` count. If a state has no

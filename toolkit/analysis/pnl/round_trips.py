@@ -63,14 +63,14 @@ def round_trips(
         (pandas, Polars, DuckDB, PySpark; numbers float or exact). Columns ``coin, px,
         sz, side, time, start_position, closed_pnl, fee``; ``user`` if there are several accounts;
         ``tx_index`` if there are ties; ``dir`` and ``liquidated_user`` for liquidations;
-        ``fee_token`` for spot and for dexes with another collateral than USDC.
+        ``fee_token`` for spot and for dexes with a collateral other than USDC.
     funding : DataFrame, optional
         Funding rows of the same time: ``coin, time, usdc`` (and ``user``), as
         `tk.builder_approved_funding_by_time` returns them. Rows of other accounts do not count.
     account : str, optional
         The account of the fills, if the frame does not state it.
     prices, meta : optional
-        Prices of other tokens than USDC, see `tk.pnl.attribution`. Without a price they count at
+        Prices of tokens other than USDC, see `tk.pnl.attribution`. Without a price they count at
         par.
 
     Returns
@@ -101,7 +101,7 @@ def round_trips(
         - ``return_`` float64: ``net`` as a share of the opened notional; missing if the trip began
           before the fills, or if fills, entry prices or proceeds are missing
         - ``forced`` bool: whether the exchange closed it, by liquidation or auto-deleveraging
-        - ``at_par`` bool: whether its amounts are in another token than USDC and count at par
+        - ``at_par`` bool: whether its amounts are in a token other than USDC and count at par
 
     Raises
     ------
@@ -122,7 +122,7 @@ def round_trips(
     open at the time of the payment, before any fill in the same millisecond. Funding outside the
     time of the fills does not count (`tk.pnl.attribution`); a warning and ``funding_outside`` in
     the provenance state the number of rows. Sums over the trips equal the sums over the fills. If
-    the fee of a native perp is in another token than USDC, `prices` must have the token. A lazy
+    the fee of a native perp is in a token other than USDC, `prices` must have the token. A lazy
     frame is read a few accounts at a time. Repeated rows count once.
 
     Liquidations, spot and collateral: docs/live_service.md, sections 2, 3 and 6. The entry price

@@ -78,9 +78,9 @@ def check_one_account(
     count = breaks.resumed + breaks.begun + breaks.flat
     if count and len(account_names(native)) != 1:
         warn_caller(
-            f"fills: {count_text(count, 'fill does', 'fills do')} not begin at the position after "
-            "the fill before. Fills are missing, or the frame mixes several accounts. Name the "
-            "account of each fill: fills.assign(user=address)",
+            f"fills: {count_text(count, 'fill does', 'fills do')} not start from the position that "
+            "the previous fill left. Fills are missing, or the frame mixes several accounts. Name "
+            "the account of each fill: fills.assign(user=address)",
             UnnamedAccount,
         )
 

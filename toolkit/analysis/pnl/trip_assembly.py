@@ -47,7 +47,7 @@ class TokenPrices(NamedTuple):
 
     - ``of_closed``, ``of_fee``: row -> price of the token of closed PnL, or of the fee
     - ``decimals``: decimals of the prices
-    - ``at_par``: rows in another token than USDC that count at par
+    - ``at_par``: rows in a token other than USDC that count at par
     """
 
     of_closed: dict[int, int]

@@ -1,4 +1,4 @@
-"""Accounts with a story: gamblers who are sure to lose at a known time.
+"""Accounts with a story: gamblers whose bets lose at a known time, and large positions.
 
 Prices are drawn before anybody trades. A story can therefore look ahead for a price move that is
 large enough. The account opens at the largest leverage just before this move.
