@@ -7,6 +7,7 @@ import polars as pl
 import pytest
 from hypothesis import given
 
+from tests.engines import Engine
 from toolkit.accounts import concentration, leverage, lorenz, migration, values
 from toolkit.errors import MissingColumns, RepeatedRows
 from toolkit.liquidations import buffers, levels
@@ -191,6 +192,52 @@ def test_values_of_states_by_dex() -> None:
     helpers = ["values", "leverage", "concentration", "lorenz"]
     assert [each["helper"] for each in facts] == [f"accounts.{name}" for name in helpers]
     assert all(list(each["inputs"]) == ["snapshot"] for each in facts)
+
+
+def test_split_values_count_each_account_once(engine: Engine) -> None:
+    """0xa has 70 USDC and 30 USDH, 0xb has 300 USDC: values of 100 and 300.
+
+    Gini (300 - 100) / (2 * 400), HHI 0.0625 + 0.5625; the poorer half has a quarter. 0xa has
+    leverage (80 + 40) / 100.
+    """
+    rows = [
+        ("0xb", "hyperliquid:USDC", 300.0, 0.0, 0.0, 2),
+        ("0xa", "hyperliquid:USDC", 70.0, 80.0, 0.0, 0),
+        ("0xa", "eqx:USDH", 30.0, 0.0, 40.0, 0),
+    ]
+    names = ["user", "collateral_token", "account_value", *LONG_SHORT, "account_mode"]
+    frame = engine.give(pd.DataFrame(rows, columns=names))
+    for by in ("token", ["token", "dex"], "dex"):
+        split = values(frame, by)
+        assert len(engine.take(split)) == 3
+        whole = engine.take(concentration(split))[0]
+        assert (whole["accounts"], whole["value"]) == (2, 400)
+        assert (whole["gini"], whole["hhi"]) == pytest.approx((0.25, 0.625))
+        assert [row["value"] for row in engine.take(lorenz(split, 3))] == pytest.approx([0, 0.25, 1])
+        modes = engine.take(leverage(split))
+        assert [row["accounts"] for row in modes] == [1, 1]
+        assert [row["exposed"] for row in modes] == [1, 0]
+        assert modes[0]["median_leverage"] == pytest.approx(1.2)
+        moved = [row for row in engine.take(migration(split, frame, [0, 100])) if row["accounts"]]
+        assert [row["accounts"] for row in moved] == [2]
+        assert moved[0]["to_class"] == "100 and more"
+        assert engine.take(values(split)) == engine.take(values(frame))
+    both = engine.take(concentration(values(frame, ["token", "dex"]), by="token"))
+    assert [(row["token"], row["accounts"], row["value"]) for row in both] == [
+        ("USDC", 2, 370), ("USDH", 1, 30),
+    ]  # fmt: skip
+
+
+def test_split_values_keep_missing_part_and_own_columns() -> None:
+    """Without the value of its USDH, 0xa has no known value; two days stay apart."""
+    split = values(snapshot(), by="token")
+    split.loc[split["token"] == "USDH", "value"] = [np.nan, 100.0]
+    row = concentration(split).iloc[0]
+    assert (row["accounts"], row["not_positive"], row["missing"]) == (2, 1, 1)
+    days = pd.concat([split.assign(day="1"), split[split["user"] == "0xc"].assign(day="2")])
+    spread = concentration(days, by="day").set_index("day")
+    assert spread["accounts"].tolist() == [2, 1]
+    assert spread["value"].tolist() == [900, 600]
 
 
 def test_missing_columns_are_named() -> None:

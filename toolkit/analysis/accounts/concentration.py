@@ -21,7 +21,7 @@ def concentration(
     Parameters
     ----------
     snapshot : DataFrame
-        As for `values`, or a result of `values`.
+        As for `values`, or a result of `values`, also by token or dex: each account counts once.
     by : {"token", "dex", "mode"} or list of them, optional
         One row for each group. Without it, one row.
     shares : sequence of float, default (0.01, 0.1)
@@ -90,7 +90,7 @@ def lorenz(snapshot: IntoFrameT, points: int = 101) -> IntoFrameT:
     Parameters
     ----------
     snapshot : DataFrame
-        As for `values`, or a result of `values`.
+        As for `values`, or a result of `values`, also by token or dex: each account counts once.
     points : int, default 101
         Number of points. Shares between accounts are interpolated.
 

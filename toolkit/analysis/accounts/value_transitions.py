@@ -19,7 +19,8 @@ def migration(start: IntoFrameT, end: IntoFrame, edges: Sequence[float] = EDGES)
     Parameters
     ----------
     start, end : DataFrame
-        Two snapshots, as for `values`, or results of `values`.
+        Two snapshots, as for `values`, or results of `values`, also by token or dex: each account
+        counts once.
     edges : sequence of float, default (0, 1e3, 1e4, 1e5, 1e6)
         Lower edges of the classes in USD, rising. A value on an edge belongs to the class above it.
 

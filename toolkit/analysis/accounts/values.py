@@ -23,7 +23,8 @@ def values(snapshot: IntoFrameT, by: str | Iterable[str] | None = None) -> IntoF
     snapshot : DataFrame
         Account values from `tk.account_value_snapshots`: ``user, collateral_token, account_value,
         account_mode`` and optionally ``total_long_notional, total_short_notional``; or the accounts
-        of `tk.batch_clearinghouse_states` (``user, dex, account_value``), which have no mode.
+        of `tk.batch_clearinghouse_states` (``user, dex, account_value``), which have no mode; or a
+        result of `values`. A result by token or dex is summed to the rows that `by` asks for.
         pandas, Polars, DuckDB, PySpark; float or exact.
     by : {"token", "dex"} or list of them, optional
         ``"token"``: one row for each account and collateral token; ``"dex"``: one row for each
@@ -84,7 +85,8 @@ def leverage(snapshot: IntoFrameT, by: str | Iterable[str] | None = ("mode",)) -
     Parameters
     ----------
     snapshot : DataFrame
-        As for `values`, with ``total_long_notional, total_short_notional``.
+        As for `values`, with ``total_long_notional, total_short_notional``; or a result of
+        `values`, also by token or dex: each account counts once.
     by : {"mode", "token", "dex", "user"} or list of them, default ("mode",)
         One row for each group. None: one row.
 
@@ -168,13 +170,15 @@ def values_table(
 ) -> pd.DataFrame:
     """Return values as pandas, one row for each account and each of `split`.
 
-    Messages name the snapshot as ``what``.
+    A result of `values` may be split by more than `split`: its rows are then summed. A result with
+    further columns of the user, such as a time, keeps those that are in ``wanted``. Messages name
+    the snapshot as ``what``.
     """
     snapshot = drop_repeated_rows(snapshot, "snapshot", what)
     frame = memory_frames.to_pandas(snapshot)
     opened = frame_access.open_frame(frame, what)
     if {"user", "value", "mode", *split} <= set(frame.columns):
-        return frame
+        return _join_parts(frame, [*split, *(key for key in wanted if key in frame.columns)])
     needed = ["user", "account_value"]
     needed += ["account_mode"] * ("mode" in wanted) + list(_NOTIONALS) * ("notional" in wanted)
     needed += ["collateral_token"] * ("token" in split)
@@ -197,15 +201,31 @@ def values_table(
     return _sum_accounts(accounts, ["user", *split])
 
 
-def _sum_accounts(accounts: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
+def _join_parts(frame: pd.DataFrame, split: Sequence[str]) -> pd.DataFrame:
+    """Sum a result of `values` by token or dex, so that each account has one row for `split`."""
+    if not {"token", "dex"} & (set(frame.columns) - set(split)):
+        return frame
+    keys = [key for key in dict.fromkeys(["user", *split]) if key != "mode"]
+    return _sum_accounts(frame, keys, dropna=False)
+
+
+def _sum_accounts(
+    accounts: pd.DataFrame, keys: Sequence[str], *, dropna: bool = True
+) -> pd.DataFrame:
     """Sum the rows of each account; a missing part makes the sum missing."""
-    grouped = accounts.groupby(list(keys), sort=True, as_index=False)
-    money = ["value", "long", "short"]
-    is_missing = accounts[money].isna().groupby([accounts[key] for key in keys], sort=True).any()
+    grouped = accounts.groupby(list(keys), sort=True, as_index=False, dropna=dropna)
+    money = [name for name in ("value", "long", "short") if name in accounts.columns]
+    is_missing = (
+        accounts[money]
+        .isna()
+        .groupby([accounts[key] for key in keys], sort=True, dropna=dropna)
+        .any()
+    )
     sums = grouped.agg({"mode": "first", **dict.fromkeys(money, "sum")})
     for name in money:
         sums[name] = sums[name].astype("float64").mask(is_missing[name].to_numpy())
-    return sums.astype({**dict.fromkeys(keys, "str"), "mode": "str"})
+    texts = [key for key in keys if key in ("user", "token", "dex")]
+    return sums.astype({**dict.fromkeys(texts, "str"), "mode": "str"})
 
 
 def _split_token(frame: pd.DataFrame, name: str) -> pd.Series:
