@@ -7,7 +7,9 @@ import pandas as pd
 import pytest
 
 import toolkit as tk
+from tests.analysis.examples import HOUR, MONDAY, times
 from tests.analysis.interval_coverage import hold_share
+from tests.engines import Engine
 
 ROWS = pd.DataFrame(
     {"user": ["a", "a", "b", "c"], "coin": ["X", "Y", "X", "X"], "szi": [2.0, -5.0, -1.0, 1.0],
@@ -73,6 +75,79 @@ def test_snapshots_are_measured_apart() -> None:
     alone = tk.accounts.positioning(ROWS.iloc[:2])
     later = made[made["time"] == last].drop(columns="time").reset_index(drop=True)
     pd.testing.assert_frame_equal(later, alone, check_names=False)
+
+
+@pytest.mark.parametrize("has_dex", [True, False])
+def test_states_of_one_batch_count_together(engine: Engine, has_dex: bool) -> None:
+    """Three batches: the second begins 20 s after the first, with the new account c.
+
+    In the first, a has 100 + 200 long and 5,000 + 2e6 USD on two dexes, and b is 400 short. In the
+    second, c is 50 long, and b is 150 short. After an hour only d has a position: 70 long.
+    """
+    second = 20_000
+    rows = [
+        ("a", "native", "BTC", 1.0, 100.0, 0),
+        ("a", "flx", "flx:X", 2.0, 200.0, 3),
+        ("b", "native", "BTC", -4.0, 400.0, 5),
+        ("c", "native", "BTC", 0.5, 50.0, second),
+        ("a", "flx", "flx:X", 2.0, 200.0, second + 2),
+        ("b", "native", "BTC", -1.5, 150.0, second + 4),
+        ("d", "native", "BTC", 0.7, 70.0, HOUR),
+    ]
+    names = ["user", "dex", "coin", "szi", "position_value", "time"]
+    positions = pd.DataFrame(rows, columns=names).assign(entry_px=100.0)
+    values = [
+        ("a", "", 5e3, 0), ("a", "flx", 2e6, 3), ("b", "", 5e3, 5), ("c", "", 1e3, second),
+        ("a", "", 4e3, second + 1), ("a", "flx", 9e3, second + 2), ("b", "", 7e6, second + 4),
+        ("b", "flx", 8.0, second + 6), ("d", "", 8e6, HOUR),
+    ]  # fmt: skip
+    accounts = pd.DataFrame(values, columns=["user", "dex", "account_value", "time"])
+    for frame in (positions, accounts):
+        frame["time"] = times(MONDAY + frame["time"])
+    if not has_dex:
+        positions = positions.drop(columns="dex")
+    made = engine.take(
+        tk.accounts.positioning(
+            engine.give(positions), engine.give(accounts), edges=[1e4, 1e6], by=[]
+        )
+    )
+    figures = ["size", "accounts", "positions", "long_usd", "short_usd"]
+    assert [[row[name] for name in figures] for row in made] == [
+        ["all", 2, 3, 300, 400],
+        ["below 10k", 1, 1, 0, 400],
+        ["1M and more", 1, 2, 300, 0],
+        ["all", 3, 3, 250, 150],
+        ["below 10k", 1, 1, 50, 0],
+        ["10k to 1M", 1, 1, 200, 0],
+        ["1M and more", 1, 1, 0, 150],
+        ["all", 1, 1, 70, 0],
+        ["1M and more", 1, 1, 70, 0],
+    ]
+    moments = [(row["time"].timestamp() * 1000 - MONDAY) for row in made]
+    assert moments == [5] * 3 + [second + 4] * 4 + [HOUR] * 2
+
+
+def test_states_a_minute_apart_are_two_batches() -> None:
+    """a and b have one state each, 60.001 s apart; without a dex of b, 60 s are one batch."""
+    rows = ROWS.iloc[[0, 2]].reset_index(drop=True)
+    for gap, count in ((60_000, 1), (60_001, 2)):
+        both = rows.assign(time=times([MONDAY, MONDAY + gap]), dex=["flx", None])
+        made = tk.accounts.positioning(both, edges=[1e6])
+        assert made["time"].nunique() == count
+        assert made["long_usd"].iloc[0] == 220
+    unknown = tk.accounts.positioning(rows.assign(time=None), edges=[1e6], by=[])
+    assert unknown["accounts"].tolist() == [2, 2]
+
+
+def test_partly_missing_value_has_unknown_size(engine: Engine) -> None:
+    """a has 5,000 USD on one dex and a missing value on the other; b has 70 USD."""
+    owners = pd.DataFrame(
+        {"user": ["a", "a", "b"], "dex": ["x", "y", "x"], "account_value": [5e3, np.nan, 70.0]}
+    )
+    given = engine.give(ROWS), engine.give(owners)
+    made = engine.take(tk.accounts.positioning(*given, edges=[100], by=[]))
+    sizes = {row["size"]: (row["accounts"], row["long_usd"]) for row in made}
+    assert sizes == {"all": (3, 330), "below 100": (1, 0), "unknown": (2, 330)}
 
 
 def test_classes_add_up() -> None:

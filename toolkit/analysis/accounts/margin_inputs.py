@@ -130,6 +130,11 @@ def dex_names(coin: pd.Series) -> pd.Series:
     return pd.Series(known[codes], coin.index, dtype="str", name=coin.name)
 
 
+def unify_dexes(dex: pd.Series) -> pd.Series:
+    """Return names of dexes; each name of the native dex becomes `NATIVE_DEX`."""
+    return dex.where(~dex.isin(sorted(NATIVE_ALIASES)), NATIVE_DEX)
+
+
 def read_tiers(
     positions: pd.DataFrame, max_leverage: LeverageLimits | None, margin_tables: IntoFrame | None
 ) -> Tiers:
@@ -229,7 +234,7 @@ def _read_tables(margin_tables: IntoFrame | None) -> dict[tuple[str, int], TierT
     if "dex" not in frame:
         frame = frame.assign(dex=_fetched_dex(margin_tables))
     dex = frame["dex"].fillna("").astype("str")
-    frame = frame.assign(dex=dex.where(~dex.isin(sorted(NATIVE_ALIASES)), NATIVE_DEX))
+    frame = frame.assign(dex=unify_dexes(dex))
     is_incomplete = frame[list(_TABLE_COLUMNS)].isna().any(axis="columns")
     unknown = set(
         frame.loc[is_incomplete, ["dex", "margin_table_id"]].itertuples(index=False, name=None)

@@ -7,14 +7,20 @@ import numpy as np
 import pandas as pd
 from narwhals.typing import IntoFrame, IntoFrameT
 
+from toolkit.analysis.accounts.margin_inputs import dex_names, unify_dexes
 from toolkit.analysis.accounts.value_transitions import class_names
 from toolkit.analysis.accounts.values import to_engine
 from toolkit.analysis.common import frame_access
 from toolkit.analysis.common.estimate import check_level
 from toolkit.analysis.common.repeated_rows import drop_repeated_rows
+from toolkit.analysis.common.timestamps import ms_from_times
+from toolkit.arrays import Ints
 from toolkit.installation import explain_missing
 
 EDGES: Final = (1e4, 1e5, 1e6)
+BATCH_GAP_MS: Final = 60_000
+"""Largest distance in milliseconds between two states of one batch that follow each other."""
+
 _UNKNOWN: Final = "unknown"
 _FIGURES: Final = {
     "accounts": "int64", "positions": "int64", "missing": "int64", "long_usd": "float64",
@@ -38,11 +44,12 @@ def positioning(
     ----------
     positions : DataFrame
         Open positions of many accounts from `tk.batch_clearinghouse_states`: ``user, coin, szi,
-        position_value, entry_px``, and ``time`` if there are several batches (pandas, Polars,
-        DuckDB, PySpark). Repeated rows count once.
+        position_value, entry_px``, and ``time`` if there are several batches, and optionally
+        ``dex`` (pandas, Polars, DuckDB, PySpark). Repeated rows count once.
     accounts : DataFrame, optional
-        Accounts of the same states (``user, account_value``, and ``time``). The size of an account
-        is then its value over all dexes; without it, the notional of all its positions.
+        Accounts of the same states (``user, account_value``, and ``dex, time``). The size of an
+        account is then its value over all dexes, which is unknown if one of them is missing;
+        without it, the notional of all its positions.
     edges : sequence of float, default (1e4, 1e5, 1e6)
         Edges of the size classes in USD, rising. A size on an edge belongs to the class above it.
     by : str or list of str, default "coin"
@@ -55,9 +62,11 @@ def positioning(
     DataFrame
         The engine of `positions`, sorted, with the columns of `by`, and
 
-        - ``time``: time of the snapshot, UTC. Only if the positions have it.
+        - ``time``: time of the batch, UTC: the latest time of its positions. Only if the positions
+          have it.
         - ``size``: class of the account's size, for example ``"10k to 100k"``; ``"all"`` for all
-          classes together, and ``"unknown"`` for accounts without a value.
+          classes together, and ``"unknown"`` for accounts without a value, or with a missing value
+          on one dex.
         - ``accounts``: number of accounts with a position.
         - ``positions``: number of positions.
         - ``missing``: number of positions without a value, which do not count.
@@ -83,6 +92,11 @@ def positioning(
 
     Notes
     -----
+    The states of one batch have slightly different times. States belong to one batch if at most a
+    minute lies between each state and the next one, and no account has two states on a dex at
+    different times. If an account has two, its batches are separated at the longest time without a
+    state between them.
+
     The interval treats the accounts as drawn from many like them: the jackknife of a ratio (Miller,
     1974), with Student's distribution for the effective number of accounts less one. For 120
     accounts of very different sizes, intervals of 95 % hold the truth in 93 % of samples. For the
@@ -108,13 +122,16 @@ def positioning(
     amounts = ("szi", "position_value", "entry_px")
     rows = frame_access.pandas_columns(
         drop_repeated_rows(positions, "positions"), "positions", ("user", "coin", *keys, *amounts),
-        ("time",), amounts,
+        ("time", "dex"), amounts,
     )  # fmt: skip
     moment = ["time"] if "time" in rows else []
     rows = rows[(rows["szi"] != 0)].reset_index(drop=True)
     rows["user"] = rows["user"].astype("str").fillna("")
     rows["_value"] = np.sign(rows["szi"]) * rows["position_value"].abs()
-    sizes = _account_sizes(rows, accounts, moment).to_numpy(np.float64)
+    owners = None if accounts is None else _read_owners(accounts, moment)
+    if moment:
+        _join_batches(rows, owners)
+    sizes = _account_sizes(rows, owners).to_numpy(np.float64)
     names = [*class_names(edges), _UNKNOWN]
     place = np.searchsorted(np.asarray(edges), sizes, side="right")
     rows["size"] = np.where(np.isnan(sizes), len(names) - 1, place)
@@ -128,22 +145,75 @@ def positioning(
     return native
 
 
-def _account_sizes(rows: pd.DataFrame, accounts: IntoFrame | None, moment: list[str]) -> pd.Series:
-    """Return the size of the account of each position; NaN if it is not known."""
-    keys = [*moment, "user"]
-    if accounts is None:
-        notional = rows.assign(_size=rows["_value"].abs()).groupby(keys, dropna=False)["_size"]
-        return notional.transform("sum")
-    optional = [name for name in ("time", "dex") if name != "time" or moment]
+def _read_owners(accounts: IntoFrame, moment: list[str]) -> pd.DataFrame:
     owners = frame_access.pandas_columns(
-        drop_repeated_rows(accounts, "accounts"), "accounts", ("user", "account_value"), optional,
-        ("account_value",),
+        drop_repeated_rows(accounts, "accounts"), "accounts", ("user", "account_value"),
+        (*moment, "dex"), ("account_value",),
     )  # fmt: skip
     owners["user"] = owners["user"].astype("str")
+    return owners
+
+
+def _join_batches(rows: pd.DataFrame, owners: pd.DataFrame | None) -> None:
+    """Add the batch of each state as a column, and set the times of positions to their batch's."""
+    own = dex_names(rows["coin"])
+    parts = [(rows, rows["dex"].astype("str").fillna(own) if "dex" in rows else own)]
+    if owners is not None and "time" in owners:
+        # Without a column dex, several states of an account may be of one batch.
+        unknown = pd.Series(None, owners.index, dtype="str")
+        parts.append((owners, owners["dex"].astype("str") if "dex" in owners else unknown))
+    states = pd.concat(
+        [
+            pd.DataFrame({"user": frame["user"], "dex": dex, "ms": _milliseconds(frame["time"])})
+            for frame, dex in parts
+        ],
+        ignore_index=True,
+    )
+    states["dex"] = unify_dexes(states["dex"])
+    numbers = np.split(_batch_numbers(states), [len(rows)])
+    for (frame, _), batch in zip(parts, numbers, strict=False):
+        frame["_batch"] = batch
+    rows["time"] = rows.groupby("_batch")["time"].transform("max")
+
+
+def _milliseconds(times: pd.Series) -> pd.Series:
+    """Return times in milliseconds; old states have none."""
+    return ms_from_times(times) if times.notna().any() else pd.Series(np.nan, times.index)
+
+
+def _batch_numbers(states: pd.DataFrame) -> Ints:
+    """Return the number of the batch of each state, counted by time; -1 without a time."""
+    known = states["ms"].notna().to_numpy()
+    moments, place = np.unique(states["ms"].to_numpy()[known], return_inverse=True)
+    gaps = np.diff(moments)
+    begins = np.concatenate([[True], gaps > BATCH_GAP_MS])[: len(moments)]
+    latest = np.maximum.accumulate(np.where(begins, np.arange(len(moments)), 0))
+    own = states.loc[known, ["user", "dex"]].assign(after=place).dropna().drop_duplicates()
+    own = own.sort_values(["user", "dex", "after"])
+    own["before"] = own.groupby(["user", "dex"])["after"].shift()
+    twice = own.loc[own["before"] >= latest[own["after"]], ["after", "before"]].drop_duplicates()
+    cut = 0
+    for after, before in twice.astype("int64").sort_values(["after", "before"]).to_numpy():
+        if cut <= before:
+            cut = int(before) + 1 + int(gaps[before:after].argmax())
+            begins[cut] = True
+    numbers = np.full(len(states), -1, dtype=np.int64)
+    numbers[known] = np.cumsum(begins)[place] - 1
+    return numbers
+
+
+def _account_sizes(rows: pd.DataFrame, owners: pd.DataFrame | None) -> pd.Series:
+    """Return the size of the account of each position; NaN if it is not known."""
+    keys = [name for name in ("_batch", "user") if name in rows]
+    if owners is None:
+        notional = rows.assign(_size=rows["_value"].abs()).groupby(keys, dropna=False)["_size"]
+        return notional.transform("sum")
     on = [name for name in keys if name in owners]
-    values = owners.groupby(on)["account_value"].sum(min_count=1).rename("_size").reset_index()
-    found: pd.Series = rows[on].merge(values, on=on, how="left")["_size"]
-    return found
+    parts = owners.assign(_missing=owners["account_value"].isna()).groupby(on)
+    values = parts.agg(_size=("account_value", "sum"), _missing=("_missing", "any")).reset_index()
+    found = rows[on].merge(values, on=on, how="left")
+    size: pd.Series = found["_size"].mask(found["_missing"].astype("boolean").fillna(True))
+    return size
 
 
 def _sum_groups(rows: pd.DataFrame, keys: list[str], level: float) -> pd.DataFrame:
