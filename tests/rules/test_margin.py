@@ -122,6 +122,30 @@ def test_adverse_move_crosses_tier() -> None:
     assert prices == pytest.approx([100 * (1 - result[0]), 100 * (1 + result[1])])
 
 
+def test_longs_lose_no_more_than_their_value() -> None:
+    """Six accounts with positions at 10x, or at 10x and 5x from a notional of 300 on.
+
+    - 300 behind 100 long and 100 short: 200 - 100 d = 5 (1 + d), so d = 195 / 105.
+    - 200 behind 100 long: never.
+    - 100 behind 100 long: at a price of 0 nothing is missing, so never.
+    - 99 behind 100 long: 99 - 100 d = 5 (1 - d), so d = 94 / 95.
+    - 500 behind 50 long and 200 short, which reaches the second tier at d = 0.5:
+      450 - 200 d = 20 (1 + d) - 15, so d = 445 / 220.
+    - 220 behind 200 short without a long: 220 - 200 d = 20 (1 + d) - 15, so d = 215 / 220.
+    """
+    owner = [0, 0, 1, 2, 3, 4, 4, 5]
+    notional = [100.0, -100.0, 100.0, 100.0, 100.0, 50.0, -200.0, -200.0]
+    two = [(0, 10), (300, 5)]
+    most, low = pad_tiers([[(0, 10)]] * 5 + [two] * 3)
+    equity = [300.0, 200.0, 100.0, 99.0, 500.0, 220.0]
+    result = tiered_adverse_move(equity, owner, notional, most, low)
+    wanted = [195 / 105, np.nan, np.nan, 94 / 95, 445 / 220, 215 / 220]
+    assert result == pytest.approx(wanted, rel=1e-12, nan_ok=True)
+    unknown, _ = pad_tiers([[], [(0, 10)]])
+    moves = tiered_adverse_move([900.0], [0, 0], notional[:2], unknown, low[:2, :1])
+    assert np.isnan(moves[0])
+
+
 def test_adverse_moves_agree_on_one_tier() -> None:
     """Two accounts: one long and short of different leverage, one below its margin."""
     owner, notional = [0, 1, 0], [400.0, 90.0, -150.0]

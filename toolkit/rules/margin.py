@@ -21,7 +21,7 @@ from math import floor
 import numpy as np
 import numpy.typing as npt
 
-from toolkit.arrays import Floats
+from toolkit.arrays import Floats, Ints
 
 ExactTiers = Sequence[tuple[int, int]]
 """Lower bound and largest leverage of each tier; the first lower bound is 0."""
@@ -131,7 +131,8 @@ def tiered_adverse_move(
     result is the largest d with
     ``equity - d * sum(|notional|) >= sum(maintenance(notional moved by d))``. Both sides are
     piecewise linear in d and their difference falls, so there is only one such d. A position may
-    change its tier on the way.
+    change its tier on the way. No price falls below 0: from d = 1 on, a long loses its notional and
+    needs no margin, and only shorts continue to lose.
 
     Parameters
     ----------
@@ -147,8 +148,8 @@ def tiered_adverse_move(
     Returns
     -------
     array of float, (accounts,)
-        As a fraction; negative below maintenance; NaN without positions, or if a value of the
-        account is unknown.
+        As a fraction; negative below maintenance; NaN without positions, if a value of the account
+        is unknown, or if no d liquidates it: its longs are paid in full, and it has no shorts.
 
     Examples
     --------
@@ -157,10 +158,40 @@ def tiered_adverse_move(
 
     >>> tiered_adverse_move([1.85e6], [0], [10e6], [[10, 5]], [[0, 3e6]]).round(4).tolist()
     [0.1111]
+
+    With an equity of 300, a long and a short of 100 at 10x: at d = 1 the long is worth 0, and the
+    equity is 100. The short can lose 85.71 more, because its margin is then 14.29:
+
+    >>> tiered_adverse_move([300.0], [0, 0], [100, -100], [[10]] * 2, [[0]] * 2).round(4).tolist()
+    [1.8571]
     """
     equity, notional = np.asarray(equity, np.float64), np.asarray(notional, np.float64)
     owner = np.asarray(owner, np.int64)
     most, low = _tier_arrays(max_leverage, lower_bound)
+    move = _uncapped_move(equity, owner, notional, most, low)
+    # At d = 1 all longs are worthless. An account that survives this can lose only with its shorts.
+    count, short = len(equity), np.maximum(-notional, 0.0)
+    long = np.bincount(owner, np.maximum(notional, 0.0), count)
+    needed = np.bincount(owner, short + maintenance(2 * short, most, low), count)
+    survives = (long > 0) & (equity - long - needed >= 0)
+    if not survives.any():
+        return move
+    most, low = (np.broadcast_to(table, (len(notional), table.shape[-1])) for table in (most, low))
+    is_short = (short > 0) & survives[owner]
+    beyond = _uncapped_move(
+        equity - long,
+        owner[is_short],
+        notional[is_short],
+        most[is_short],
+        low[is_short],
+    )
+    return np.where(survives, beyond, move)
+
+
+def _uncapped_move(
+    equity: Floats, owner: Ints, notional: Floats, most: Floats, low: Floats
+) -> Floats:
+    """Return the move of `tiered_adverse_move` if prices could fall below 0."""
     size, sign = np.abs(notional), np.sign(notional)
     count = len(equity)
     gross = np.bincount(owner, size, count)
