@@ -486,6 +486,62 @@ def test_buffers_of_two_dexes_by_hand() -> None:
     assert nobody["equity"].fillna(-1).tolist() == [-1, 60, 45]
 
 
+def test_dex_of_positions_is_that_of_their_coin(engine: Engine) -> None:
+    """Cross: 100 - 1000 d = 25 - 25 d on the native dex, 40 - 80 d = 8 - 8 d on flx.
+
+    X falls from 100 to 92.3, Z from 40 to 22.2. For 0xb, 7 - 90 d = 4.5 - 4.5 d.
+    """
+    rows = [
+        ("0xb", "Y", 3.0, 90.0, 9.0), ("0xa", "flx:Z", 2.0, 80.0, 16.0),
+        ("0xa", "X", 10.0, 1000.0, 50.0),
+    ]  # fmt: skip
+    positions = pd.DataFrame(rows, columns=["user", "coin", "szi", "position_value", "margin_used"])
+    positions = positions.assign(leverage_type="cross", liquidation_px=np.nan)
+    accounts = pd.DataFrame(
+        {"user": ["0xa", "0xb", "0xa"], "dex": ["flx", "hyperliquid", "native"],
+         "cross_account_value": [40.0, 7.0, 100.0]}
+    )  # fmt: skip
+    limits = {"X": 20, "Y": 10, "flx:Z": 5}
+    given = engine.give(positions), engine.give(accounts)
+    made = engine.take(buffers(given[1], given[0], limits))
+    assert [(row["user"], row["dex"]) for row in made] == [
+        ("0xa", "flx"), ("0xa", "hyperliquid"), ("0xb", "hyperliquid"),
+    ]  # fmt: skip
+    assert [row["equity"] for row in made] == [40, 100, 7]
+    assert [row["distance"] for row in made] == pytest.approx([32 / 72, 75 / 975, 2.5 / 85.5])
+    placed = engine.take(levels(given[0], accounts=given[1], max_leverage=limits))
+    assert [(row["coin"], row["distance"], row["notional"]) for row in placed] == [
+        ("X", -0.07, 1000), ("Y", -0.02, 90), ("flx:Z", -0.44, 80),
+    ]  # fmt: skip
+
+
+def test_accounts_paid_in_full_have_no_distance(engine: Engine) -> None:
+    """0xa has 300 for 100 long and 100 short: 200 - 100 d = 5 (1 + d). 0xb has 200 for 100 long.
+
+    For the long of 0xc, 0.99 - d = 0.05 (1 - d). 0xd has 150 behind an isolated long of 100. `levels`
+    places the short of 0xa, whose other margin is 5, at 295 - 100 d = 5 (1 + d), and the long of
+    0xc. No price liquidates the other longs.
+    """
+    accounts = pd.DataFrame({"user": ["0xa", "0xb", "0xc"], "cross_account_value": [300, 200, 99.0]})
+    rows = [
+        ("0xa", "X", 1.0, "cross", 10.0), ("0xa", "Y", -1.0, "cross", 10.0),
+        ("0xb", "X", 1.0, "cross", 10.0), ("0xc", "X", 1.0, "cross", 10.0),
+        ("0xd", "X", 1.0, "isolated", 150.0),
+    ]  # fmt: skip
+    names = ["user", "coin", "szi", "leverage_type", "margin_used"]
+    positions = pd.DataFrame(rows, columns=names)
+    positions = positions.assign(position_value=100.0, liquidation_px=np.nan)
+    limits = {"X": 10, "Y": 10}
+    given = engine.give(accounts), engine.give(positions)
+    made = engine.take(buffers(*given, limits))
+    wanted = [195 / 105, None, 94 / 95, None]
+    assert [row["distance"] for row in made] == pytest.approx(wanted)
+    placed = engine.take(levels(given[1], accounts=given[0], max_leverage=limits, reach=3))
+    assert [(row["side"], row["distance"], row["unplaced"]) for row in placed] == [
+        ("long", -0.98, 300), ("short", 2.76, 0),
+    ]  # fmt: skip
+
+
 def test_buffers_by_hand() -> None:
     """0xa has two cross positions: 100 - 1000 / 40 - 500 / 20 = 50, over 1500 - 25 + 25."""
     rows = held().iloc[[0, 3, 4]].assign(user="0xa", coin=["X", "Y", "Z"])

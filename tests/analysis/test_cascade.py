@@ -57,6 +57,13 @@ class TestByHand:
         made = run(rows, accounts, self.depth, [-0.1])
         assert made.liquidated["user"].tolist() == ["a", "b"]
 
+    def test_positions_without_dex_join_accounts_of_dexes(self) -> None:
+        """a has 12,000 on the native dex, and 90,000 on flx."""
+        accounts = owners(a=12e3, b=15.5e3).assign(dex="native")
+        rich = accounts[:1].assign(dex="flx", cross_account_value=90e3)
+        made = run(self.rows, pd.concat([rich, accounts]), self.depth, [-0.1])
+        assert made.liquidated[["user", "dex"]].to_numpy().tolist() == [["a", "hyperliquid"]]
+
     def test_account_without_name_is_unknown(self) -> None:
         rows = self.rows.assign(user=["a", None])
         made = run(rows, owners(a=12e3), self.depth, [-0.1])

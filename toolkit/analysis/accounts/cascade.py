@@ -13,6 +13,8 @@ from toolkit.analysis.accounts.margin_buffers import buffers
 from toolkit.analysis.accounts.margin_inputs import (
     LeverageLimits,
     Tiers,
+    join_keys,
+    read_accounts,
     read_positions,
     read_tiers,
 )
@@ -260,6 +262,7 @@ def cascade(
     held = read_positions(rows, ("margin_used",), ("leverage_type",))
     tiers = read_tiers(held, max_leverage, margin_tables)
     table = buffers(owners, rows, max_leverage, margin_tables=margin_tables)
+    join_keys(read_accounts(owners), held)  # adds the column dex if `buffers` does
     coins = sorted({*held["coin"], coin})
     ranked = _rank_accounts(table, held, tiers, coins)
     laws = estimate_laws(impact, coins, draws, seed)
@@ -312,7 +315,10 @@ def _shock_of(name: str, coin: str, shock: float, betas: float | Mapping[str, fl
 def _rank_accounts(
     table: pd.DataFrame, held: pd.DataFrame, tiers: Tiers, coins: list[str]
 ) -> _RankedAccounts:
-    """Return the accounts of `buffers` by distance; those of unknown distance are last."""
+    """Return the accounts of `buffers` by distance; those without a distance are last.
+
+    No price falls below 0, so an account that no move liquidates is never liquidated here.
+    """
     keys = ["user", *(["dex"] if "dex" in table else []), "margin", "coin"]
     is_isolated = held["leverage_type"] == "isolated"
     own = held.assign(

@@ -10,6 +10,7 @@ from narwhals.typing import IntoFrame, IntoFrameT
 
 from toolkit.analysis.accounts.margin_inputs import (
     LeverageLimits,
+    join_keys,
     read_accounts,
     read_positions,
     read_tiers,
@@ -149,7 +150,7 @@ def _fill_liquidation_prices(
 ) -> pd.Series:
     """Return liquidation prices: as stated, or else in the tier that applies at the price."""
     owners = read_accounts(drop_repeated_rows(accounts, "accounts"))
-    keys = ["user", *(["dex"] if {"dex"} <= set(owners.columns) & set(frame.columns) else [])]
+    keys = join_keys(owners, frame)
     tiers = read_tiers(frame, max_leverage, margin_tables)
     margin = pd.Series(
         maintenance(frame["notional"], tiers.max_leverage, tiers.lower_bound), index=frame.index

@@ -8,6 +8,7 @@ from toolkit.analysis.accounts.margin_inputs import (
     STATED,
     LeverageLimits,
     Tiers,
+    join_keys,
     read_accounts,
     read_positions,
     read_tiers,
@@ -32,7 +33,9 @@ def buffers(
     accounts, positions : DataFrame
         From `tk.batch_clearinghouse_states`: ``user, cross_account_value`` (and ``dex``,
         ``cross_maintenance_margin_used``); ``user, coin, szi, position_value, leverage_type,
-        margin_used`` (and ``dex``, ``max_leverage``). Repeated rows count once.
+        margin_used`` (and ``dex``, ``max_leverage``). Repeated rows count once. If accounts have
+        several dexes and positions have no ``dex``, it is that of the coin, such as ``flx`` of
+        ``flx:TSLA``.
     max_leverage : mapping of coin to number, or DataFrame, optional
         The largest leverage of each asset: a dict, or a frame of `tk.meta` (``name, max_leverage``,
         and ``margin_table_id``). Without it the positions' own ``max_leverage``.
@@ -49,7 +52,7 @@ def buffers(
         an account on a dex together, and one for each isolated position:
 
         - ``user``: address of the account.
-        - ``dex``: dex of the account, if the frames have it.
+        - ``dex``: dex of the account, if both frames have it, or if accounts have several dexes.
         - ``margin``: ``"cross"`` or ``"isolated"``.
         - ``coin``: coin of an isolated position; missing for cross positions.
         - ``positions``: number of positions.
@@ -59,7 +62,9 @@ def buffers(
           (``cross_maintenance_margin_used``) if the state has it, else computed.
         - ``buffer``: ``equity - maintenance``, in USD.
         - ``distance``: share by which all prices must move against the account at once until it is
-          liquidated; smaller is nearer; missing if the largest leverage of a coin is not known.
+          liquidated; smaller is nearer. Above 1, only shorts continue to lose, because no price
+          falls below 0. Missing if no move liquidates the account (its longs are paid in full, and
+          it has no shorts), or if the largest leverage of a coin is not known.
 
     Raises
     ------
@@ -95,7 +100,7 @@ def buffers(
     positions = drop_repeated_rows(positions, "positions")
     rows = read_positions(positions, ("margin_used",), ("leverage_type",))
     owners = read_accounts(accounts)
-    keys = ["user", *(["dex"] if {"dex"} <= set(owners.columns) & set(rows.columns) else [])]
+    keys = join_keys(owners, rows)
     tiers = read_tiers(rows, max_leverage, margin_tables)
     rows["_margin"] = maintenance(rows["notional"], tiers.max_leverage, tiers.lower_bound)
     is_isolated = (rows["leverage_type"] == "isolated").to_numpy()

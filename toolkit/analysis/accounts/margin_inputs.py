@@ -92,6 +92,17 @@ def read_accounts(accounts: IntoFrame) -> pd.DataFrame:
     return _drop_repeated_states(owners, keys, values, "accounts")
 
 
+def join_keys(owners: pd.DataFrame, positions: pd.DataFrame) -> list[str]:
+    """Return the columns that join positions with their accounts: user, and dex if both have it.
+
+    If accounts have several dexes and positions have no column dex, this adds it, from the names of
+    the coins.
+    """
+    if "dex" in owners and "dex" not in positions and owners["user"].duplicated().any():
+        positions["dex"] = dex_names(positions["coin"])
+    return ["user", *(["dex"] if {"dex"} <= set(owners.columns) & set(positions.columns) else [])]
+
+
 def _check_one_moment(frame: pd.DataFrame, keys: list[Any], what: str) -> None:
     """Raise ValueError if states are of several moments: closed positions would still count."""
     if "time" not in frame:
@@ -128,11 +139,6 @@ def dex_names(coin: pd.Series) -> pd.Series:
     dexes = [NATIVE_DEX if dex in NATIVE_ALIASES else dex for dex in stated]
     known = np.array([*dexes, NATIVE_DEX], dtype=object)  # a missing coin has the code -1: the last
     return pd.Series(known[codes], coin.index, dtype="str", name=coin.name)
-
-
-def unify_dexes(dex: pd.Series) -> pd.Series:
-    """Return names of dexes; each name of the native dex becomes `NATIVE_DEX`."""
-    return dex.where(~dex.isin(sorted(NATIVE_ALIASES)), NATIVE_DEX)
 
 
 def read_tiers(
@@ -234,7 +240,7 @@ def _read_tables(margin_tables: IntoFrame | None) -> dict[tuple[str, int], TierT
     if "dex" not in frame:
         frame = frame.assign(dex=_fetched_dex(margin_tables))
     dex = frame["dex"].fillna("").astype("str")
-    frame = frame.assign(dex=unify_dexes(dex))
+    frame = frame.assign(dex=dex.where(~dex.isin(sorted(NATIVE_ALIASES)), NATIVE_DEX))
     is_incomplete = frame[list(_TABLE_COLUMNS)].isna().any(axis="columns")
     unknown = set(
         frame.loc[is_incomplete, ["dex", "margin_table_id"]].itertuples(index=False, name=None)

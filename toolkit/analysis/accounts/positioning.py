@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 from narwhals.typing import IntoFrame, IntoFrameT
 
-from toolkit.analysis.accounts.margin_inputs import dex_names, unify_dexes
+from toolkit.analysis.accounts.margin_inputs import dex_names
 from toolkit.analysis.accounts.value_transitions import class_names
 from toolkit.analysis.accounts.values import to_engine
 from toolkit.analysis.common import frame_access
@@ -169,7 +169,6 @@ def _join_batches(rows: pd.DataFrame, owners: pd.DataFrame | None) -> None:
         ],
         ignore_index=True,
     )
-    states["dex"] = unify_dexes(states["dex"])
     numbers = np.split(_batch_numbers(states), [len(rows)])
     for (frame, _), batch in zip(parts, numbers, strict=False):
         frame["_batch"] = batch
