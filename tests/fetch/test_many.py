@@ -491,6 +491,50 @@ def test_many_accepts_dexes_and_coins(session) -> None:
     assert samples["coin"].unique().tolist() == ["BTC", "ETH"]
 
 
+def upper_case(user: str) -> str:
+    """Return an address in another spelling."""
+    return "0x" + user[2:].upper()
+
+
+def test_many_counts_spellings_once(session, users) -> None:
+    mixed = [upper_case(users[0]), users[0], users[1], upper_case(users[1])]
+    fills = tk.many(tk.user_fills_by_time, mixed, "2d", session=session)
+    once = tk.many(tk.user_fills_by_time, users[:2], "2d", session=session)
+    pd.testing.assert_frame_equal(fills, once)
+    assert tk.provenance(fills)["parameters"]["users"] == users[:2]
+    coins = ["BTC", "main:BTC", "hyperliquid:BTC"]
+    samples = tk.many(tk.slippage_history, coins, 1_000, "1d", session=session)
+    assert len(samples) == len(tk.slippage_history("BTC", 1_000, "1d", session=session))
+    markets = tk.many(tk.meta, ["", "main", "native"], session=session)
+    assert len(markets) == len(tk.meta(session=session))
+
+
+def test_failed_accepts_own_spelling(session, users) -> None:
+    flaky, service = flaky_session(session, {users[1]})
+    mixed = [upper_case(user) for user in users[:2]]
+    with pytest.raises(tk.Incomplete, match=f"First error: {users[1]}") as caught:
+        tk.many(tk.user_fills_by_time, mixed, "2d", session=flaky)
+    for failed in (caught.value.failed, pickle.loads(pickle.dumps(caught.value.failed))):
+        assert list(failed) == [users[1]]
+        assert isinstance(failed[mixed[1]], tk.ServiceError)
+        with pytest.raises(KeyError):
+            failed[mixed[0]]
+    service.failing.clear()
+    service.asked.clear()
+    whole = tk.many(tk.user_fills_by_time, mixed, "2d", resume=caught.value, session=flaky)
+    assert set(service.asked) == {users[1]}
+    assert set(whole["user"]) == set(users[:2])
+
+
+def test_resume_accepts_older_spelling(session, users) -> None:
+    older = tk.many(tk.user_fills_by_time, users[:1], "2d", session=session)
+    older["user"] = upper_case(users[0])
+    older.attrs["toolkit"]["parameters"]["users"] = [upper_case(users[0])]
+    flaky, service = flaky_session(session, set())
+    tk.many(tk.user_fills_by_time, users[:2], "2d", resume=older, session=flaky)
+    assert set(service.asked) == {users[1]}
+
+
 def test_many_refuses_other_functions(session, users) -> None:
     with pytest.raises(TypeError, match="takes all subjects at once"):
         tk.many(tk.batch_clearinghouse_states, users, session=session)

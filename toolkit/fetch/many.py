@@ -9,7 +9,8 @@ from typing import Any, Literal, TypeVar, cast
 import pandas as pd
 
 from toolkit.client import Session, current_session
-from toolkit.contract.operations import Operation
+from toolkit.contract.operations import Operation, Parameter
+from toolkit.contract.requests import wire_value
 from toolkit.display import type_text
 from toolkit.errors import HistoryWarning, Incomplete, IncompleteWarning, ToolkitError, warn_caller
 from toolkit.fetch.concat import concat_subjects, rename_old_subject, subjects_of
@@ -46,7 +47,8 @@ def many(
         A fetch function.
     subjects : str or iterable of str
         Values of its first parameter: addresses, coins or dexes. One text counts as a list of one
-        subject.
+        subject. Two spellings of one subject, such as an address in two cases or ``"BTC"`` and
+        ``"main:BTC"``, count once.
     *arguments, **named
         The other arguments of the fetch function.
     executor : Executor or Dask Client, optional
@@ -69,13 +71,15 @@ def many(
         `resume` the rows of the earlier call come first. A first column names the subject: `user`,
         `builder`, `validator`, `coin` or `dex`, as in the fetch function. If the rows already have
         another address in a column of that name, the first column is `account` (of a builder:
-        `requested_builder`). The certificates are summed in provenance.
+        `requested_builder`). It has the spelling of the request: addresses are lower case, and
+        names of the native dex are replaced. The certificates are summed in provenance.
 
     Raises
     ------
     Incomplete
         If a subject failed. ``error.rows`` has the rows of the others, ``error.failed`` the errors
-        by subject; ``resume=error`` fetches the failed subjects again.
+        by subject, in the spelling of the request; ``error.failed[subject]`` also accepts your
+        spelling. ``resume=error`` fetches the failed subjects again.
     KeyboardInterrupt
         If the call is interrupted: ``error.rows`` has the rows so far, and ``resume=error``
         continues. In a notebook ``sys.last_value`` is that error.
@@ -105,12 +109,12 @@ def many(
     session = current_session(cast("Session | None", named.pop("session", None)))
     arguments_by_name = _bind_arguments(fetch, operation, arguments, named)
     before, call = _resumed_call(operation, arguments_by_name, session, resume)
-    done = [] if before is None else subjects_of(operation, _first_frame(before))
+    done = set() if before is None else _done_subjects(operation, before)
     _check_arguments(operation, subjects, call, session)
     calls = _ManyCalls(operation, fetch, call, session)
     numbers = call.get("numbers", "float")
     try:
-        calls.run([subject for subject in subjects if subject not in set(done)], executor)
+        calls.run([subject for subject in subjects if subject not in done], executor)
         _warn_once(operation, calls.answers.values())
         joined = concat_subjects(operation, calls.answers, calls.failed, numbers, before)
     except KeyboardInterrupt as interrupt:
@@ -119,8 +123,23 @@ def many(
         interrupt.add_note("error.rows has the rows so far; resume=error continues")
         raise
     if calls.failed:
-        _report_failures(calls.failed, len(subjects), joined, on_error)
+        failed = SubjectErrors(operation.parameters[0], calls.failed)
+        _report_failures(failed, len(subjects), joined, on_error)
     return cast("Answer", joined)
+
+
+class SubjectErrors(dict[str, ToolkitError]):
+    """Errors by subject. ``errors[subject]`` accepts each spelling of a subject."""
+
+    def __init__(self, parameter: Parameter, errors: Mapping[str, ToolkitError]) -> None:
+        super().__init__(errors)
+        self.parameter = parameter
+
+    def __missing__(self, subject: str) -> ToolkitError:
+        name = wire_value(self.parameter, subject)
+        if name == subject:
+            raise KeyError(subject)
+        return self[name]
 
 
 class _ManyCalls:
@@ -214,6 +233,7 @@ class _ManyCalls:
 
 
 def _unique_subjects(operation: Operation, subjects: str | Iterable[str]) -> list[str]:
+    """Return each subject once, as it is on the wire."""
     if isinstance(subjects, str):
         subjects = [subjects]
     if subjects is None:
@@ -225,7 +245,16 @@ def _unique_subjects(operation: Operation, subjects: str | Iterable[str]) -> lis
         )
     if not operation.parameters or operation.parameters[0].kind in ("addresses", "texts"):
         raise TypeError(f"{operation.function} takes all subjects at once: call it directly")
-    return list(dict.fromkeys(subjects))
+    return list(dict.fromkeys(wire_value(operation.parameters[0], item) for item in subjects))
+
+
+def _done_subjects(operation: Operation, before: Any) -> set[str]:
+    """Return the subjects of an earlier call as they are on the wire.
+
+    Version 0.2.0 kept the spelling of the caller. Such frames may be saved.
+    """
+    known = subjects_of(operation, _first_frame(before))
+    return {wire_value(operation.parameters[0], subject) for subject in known}
 
 
 def _bind_arguments(
