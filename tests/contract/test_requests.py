@@ -43,9 +43,9 @@ def parameter_values(row: Operation, parameter: Parameter) -> st.SearchStrategy[
     most = parameter.most or 2**53 - 1
     return {
         "address": addresses,
-        "addresses": st.lists(addresses, max_size=5),
+        "addresses": st.lists(addresses, max_size=5, unique=True),
         "text": st.text(min_size=1, max_size=8),
-        "texts": st.lists(st.text(min_size=1, max_size=8), min_size=1, max_size=5),
+        "texts": st.lists(st.text(min_size=1, max_size=8), min_size=1, max_size=5, unique=True),
         "whole": st.integers(parameter.least or 0, most),
         "time": times,
         "usd": st.sampled_from(AMOUNTS).map(float),
@@ -531,6 +531,18 @@ def test_points_of_other_operations_ignore_users() -> None:
 
 def test_addresses_in_lists_become_lower_case() -> None:
     assert request_body(BATCH, {"users": ["0x" + "AB" * 20]})["users"] == [USER]
+
+
+def test_repeated_list_values_are_sent_once() -> None:
+    other = "0x" + "0" * 40
+    body = request_body(BATCH, {"users": [USER, other, "0x" + "AB" * 20, USER]})
+    assert body["users"] == [USER, other]
+    assert request_points(BATCH, body) == 4
+    tokens = request_body(
+        OPERATIONS["accountValueSnapshots"],
+        {"collateral_tokens": ["native:USDC", "USDC", "main:USDC"]},
+    )
+    assert tokens["collateral_tokens"] == ["hyperliquid:USDC", "USDC"]
 
 
 def test_argument_of_same_name_needs_no_hint() -> None:

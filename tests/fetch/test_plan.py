@@ -86,6 +86,18 @@ def test_plan_of_tied_fills_is_lower_bound(session, users) -> None:
     assert (plan.rows, plan.sure) == (None, "at least")
 
 
+def test_repeated_users_cost_and_count_once(session, users) -> None:
+    repeated = [users[0], "0x" + users[0][2:].upper(), users[0]]
+    plan = tk.plan(tk.batch_clearinghouse_states, repeated, session=session)
+    states = tk.batch_clearinghouse_states(repeated, session=session)
+    facts = tk.provenance(states.accounts)
+    assert (plan.points, facts["points"]) == (2, 2)
+    assert states.accounts["user"].tolist() == facts["parameters"]["users"] == users[:1]
+    assert states.positions.equals(
+        tk.batch_clearinghouse_states(users[0], session=session).positions
+    )
+
+
 def test_plan_counts_waits_of_quota(session) -> None:
     """The minutes of the plan are the waits of the budget."""
     now = [0.0]

@@ -1,8 +1,8 @@
 """Requests, for both sides: the client writes them with `request_body`, `check_request` reads them.
 
 For every operation ``check_request(operation, request_body(operation, p)) == p``, where `p` has the
-Python names and all defaults. The client's budget, `tk.plan` and the local service count what a
-request costs with `request_points` (docs/live_service.md, section 8).
+Python names and all defaults, and no list has a value twice. The client's budget, `tk.plan` and the
+local service count what a request costs with `request_points` (docs/live_service.md, section 8).
 """
 
 import re
@@ -201,19 +201,23 @@ def _parent_object(
 def wire_value(parameter: Parameter, value: Any) -> Any:
     """Return the value of a parameter on the wire, so that equal requests have equal bodies.
 
-    A single value becomes a list if the parameter is a list, addresses become lower case, and the
-    native dex gets its name for this parameter.
+    A single value becomes a list if the parameter is a list, and repeated values of a list count
+    once: the service may answer them twice. Addresses become lower case, and the native dex gets
+    its name for this parameter.
 
     >>> from toolkit.contract.operations import OPERATIONS
-    >>> wire_value(OPERATIONS["perpTwapSnapshots"].by_wire["market_names"], "main:BTC")
-    ['BTC']
+    >>> market_names = OPERATIONS["perpTwapSnapshots"].by_wire["market_names"]
+    >>> wire_value(market_names, "main:BTC"), wire_value(market_names, ["ETH", "main:ETH"])
+    (['BTC'], ['ETH'])
     """
     if parameter.kind in ("addresses", "texts"):
         if isinstance(value, str):
             value = [value]
         if not isinstance(value, Iterable) or isinstance(value, Mapping):
             return value  # not a list: `check_request` refuses it
-        return [_wire_item(parameter, item) for item in value]
+        items = [_wire_item(parameter, item) for item in value]
+        is_text = all(isinstance(item, str) for item in items)
+        return list(dict.fromkeys(items)) if is_text else items  # `check_request` refuses others
     return _wire_item(parameter, value)
 
 

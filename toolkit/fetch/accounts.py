@@ -144,7 +144,7 @@ def batch_clearinghouse_states(
     Parameters
     ----------
     users : str or sequence of str
-        Addresses of the accounts, or one address.
+        Addresses of the accounts, or one address. An address that comes twice is sent once.
     dex : str
         The dex; by default the native one. ``ALL_DEXES`` for all of them.
     numbers : {"float", "exact", "text"}
