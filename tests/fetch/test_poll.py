@@ -4,7 +4,9 @@ import functools
 import json
 
 import httpx
+import msgpack
 import pytest
+import zstandard
 
 import toolkit as tk
 from toolkit.client import connect
@@ -32,6 +34,51 @@ def test_poll_fetches_only_after_change(session) -> None:
     assert waits == [30.0, 30.0, 30.0]
     with pytest.raises(ValueError, match="longer than 0"):
         next(tk.poll(tk.meta, tk.meta, every=0))
+
+
+def polled_ids(stamps: list[str], snapshots: list[str]) -> tuple[list[str], int]:
+    """Poll a service; return the ids of the snapshots, and how many were fetched.
+
+    ``stamps`` has the id that each poll returns, ``snapshots`` the id that each fetch returns.
+    """
+    polls, fetches = iter(stamps), iter(snapshots)
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        if json.loads(request.content)["type"] == "accountValueSnapshotTimestamp":
+            return httpx.Response(200, json={"snapshot_id": next(polls), "timestamp": 0})
+        content = msgpack.packb(
+            [next(fetches), "USDC", {"0x" + "a" * 40: [1.0, 0.0, 0.0, False, 0]}]
+        )
+        headers = {"x-payload-format": "msgpack"}
+        return httpx.Response(200, content=zstandard.compress(content), headers=headers)
+
+    session = connect(
+        "https://service.test",
+        "key",
+        transport=httpx.MockTransport(answer),
+        simulated=True,
+        default=False,
+    )
+    frames = tk.poll(
+        tk.account_value_snapshot_timestamp,
+        tk.account_value_snapshots,
+        "USDC",
+        rounds=len(stamps),
+        wait=float,
+        session=session,
+    )
+    ids = [str(frame["snapshot_id"].iloc[0]) for frame in frames]
+    return ids, session.counts.requests - len(stamps)
+
+
+def test_snapshot_after_poll_comes_once() -> None:
+    """Snapshot c appears after the second poll, and before the fetch that follows it."""
+    assert polled_ids(["a", "b", "c", "c", "c"], ["a", "c"]) == (["a", "c"], 2)
+
+
+def test_late_snapshot_is_fetched_again() -> None:
+    """The first fetch after the change still returns the snapshot before."""
+    assert polled_ids(["a", "b", "b", "b"], ["a", "a", "b"]) == (["a", "b"], 3)
 
 
 def poll_snapshots(

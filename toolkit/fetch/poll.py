@@ -47,7 +47,8 @@ def poll(
     Yields
     ------
     DataFrame
-        The frame of `fetch`, once per snapshot.
+        The frame of `fetch`, once per snapshot. If a newer snapshot appears between the poll and
+        the fetch, the frame has the newer one, and the next poll knows it.
 
     Notes
     -----
@@ -73,6 +74,7 @@ def poll(
     session = cast("Session | None", named.get("session"))
     limiter = _CallLimiter(fetch, session)
     last_stamp: pd.DataFrame | None = None
+    last_ids: set[str] = set()
     polls = 0
     while rounds is None or polls < rounds:
         if polls:
@@ -84,6 +86,7 @@ def poll(
         except NotReady:
             continue
         is_known = last_stamp is not None and stamp.equals(last_stamp)
+        is_known = is_known or (bool(last_ids) and _snapshot_ids(stamp) == last_ids)
         if is_known or not limiter.has_room():
             continue
         try:
@@ -95,8 +98,19 @@ def poll(
                 raise
             continue
         limiter.add_call()
-        last_stamp = stamp
+        ids = _snapshot_ids(snapshot)
+        if ids and ids == last_ids:
+            continue  # the service still answers with the snapshot before
+        # The snapshot can be newer than the stamp: another one may appear between the two requests.
+        last_stamp, last_ids = stamp, ids
         yield snapshot
+
+
+def _snapshot_ids(answer: object) -> set[str]:
+    """Return the ids of the snapshots in a frame; an empty set if no row has one."""
+    if not isinstance(answer, pd.DataFrame) or "snapshot_id" not in answer.columns:
+        return set()
+    return set(answer["snapshot_id"].unique())
 
 
 class _CallLimiter:
