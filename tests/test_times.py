@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolkit.times import DAY, HOUR, MINUTE, SECOND, to_iso, to_ms
+from toolkit.times import DAY, FIRST_MS, HOUR, LAST_MS, MINUTE, SECOND, to_iso, to_ms
 
 NOON = 1_756_728_000_000  # 2025-09-01 12:00 UTC
 milliseconds = st.integers(-2_000_000_000_000, 32_000_000_000_000)
@@ -25,6 +25,7 @@ milliseconds = st.integers(-2_000_000_000_000, 32_000_000_000_000)
         float(NOON),
         np.int64(NOON),
         np.uint64(NOON),
+        np.float64(NOON),
         "2025-09-01T12:00",
         "2025-09-01 12:00",
         "2025-09-01T12:00:00Z",
@@ -107,6 +108,8 @@ def test_age_without_present_is_refused() -> None:
         pd.NaT,
         np.float64(1.5),
         np.bool_(True),
+        np.timedelta64(7, "D"),
+        np.array([NOON, NOON]),
         [],
         {},
         b"2025-09-01",
@@ -141,7 +144,38 @@ def test_time_types_are_equal(time_ms: int) -> None:
         assert to_ms(time_ms) == time_ms
 
 
-def test_seconds_are_refused() -> None:
-    with pytest.raises(ValueError, match=r"looks like seconds, .* Use 1756684800000"):
-        to_ms(1_756_684_800)
-    assert to_ms(0) == 0
+@pytest.mark.parametrize("number", [int, str, float, np.int64, np.float64])
+@pytest.mark.parametrize(
+    ("time", "unit"),
+    [
+        (1_756_684_800, "seconds"),
+        (1_756_684_800_000_000, "microseconds"),
+        (1_756_684_800_000_000_000, "nanoseconds"),
+    ],
+)
+def test_other_units_are_refused(number: Any, time: int, unit: str) -> None:
+    with pytest.raises(ValueError, match=f"looks like {unit}, .* Use 1756684800000 or '2025-09-01"):
+        to_ms(number(time))
+    assert to_ms(number(0)) == 0
+
+
+@pytest.mark.parametrize(
+    "time",
+    [
+        FIRST_MS - 1,
+        LAST_MS + 1,
+        1e300,
+        "99999999d",
+        np.datetime64("20000-01-01"),
+        dt.datetime(9999, 12, 31, 23, tzinfo=dt.timezone(dt.timedelta(hours=-2))),
+    ],
+    ids=repr,
+)
+def test_times_without_a_date_are_refused(time: Any) -> None:
+    with pytest.raises(ValueError, match=r"is outside the years 1 to 9999\. Use a shorter age"):
+        to_ms(time, now_ms=NOON)
+
+
+def test_first_and_last_time_have_dates() -> None:
+    assert to_ms(dt.date(1, 1, 1)) == FIRST_MS
+    assert to_ms(to_iso(LAST_MS)) == to_ms(LAST_MS) == LAST_MS

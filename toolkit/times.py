@@ -6,12 +6,16 @@ seconds cannot represent every millisecond.
 
 import datetime as dt
 import re
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
+
+from toolkit.whole_numbers import whole_number
 
 __all__ = [
     "DAY",
     "FIRST_MONDAY",
+    "FIRST_MS",
     "HOUR",
+    "LAST_MS",
     "MINUTE",
     "SECOND",
     "WEEK",
@@ -33,7 +37,7 @@ FIRST_MONDAY = 4 * DAY
 
 
 class NumpyTime(Protocol):
-    """A numpy scalar: a datetime64, or an integer of milliseconds."""
+    """A numpy scalar: a datetime64, or a whole number of milliseconds."""
 
     @property
     def dtype(self) -> Any:
@@ -46,10 +50,16 @@ class NumpyTime(Protocol):
 Time = int | str | dt.date | NumpyTime
 """A time as users type it: see `to_ms`. A datetime and a pandas Timestamp are dates, too."""
 
+FIRST_MS: Final = -62_135_596_800_000
+"""The first millisecond that a date has: 0001-01-01."""
+
+LAST_MS: Final = 253_402_300_799_999
+"""The last millisecond that a date has: 9999-12-31."""
+
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _UNITS = {"s": SECOND, "m": MINUTE, "h": HOUR, "d": DAY, "w": WEEK}
-_AGO = re.compile(r"\s*(\d+)\s*([smhdw])\s*")
-_DIGITS = re.compile(r"\s*-?\d+\s*")
+_AGO = re.compile(r"\s*(\d{1,20})\s*([smhdw])\s*")
+_DIGITS = re.compile(r"\s*-?\d{1,20}\s*")
 _FINE = re.compile(r"(\.\d{3})\d+")
 
 
@@ -59,10 +69,10 @@ def to_ms(time: Time, *, now_ms: int | None = None) -> int:
     Parameters
     ----------
     time : int, str, date, datetime, pandas.Timestamp or numpy.datetime64
-        Whole milliseconds since 1970 (as text of 13 digits or more, or ``"0"``); ISO text
-        (``"2025-09-01"``, ``"2025-09-01T12:30:00+02:00"``); an age such as ``"90s"``, ``"15m"``,
-        ``"4h"``, ``"7d"``, ``"2w"``, which is subtracted from `now_ms`. A time without a zone is
-        UTC.
+        Whole milliseconds since 1970 (as a number, also of numpy, or as text of 13 digits or more,
+        or ``"0"``); ISO text (``"2025-09-01"``, ``"2025-09-01T12:30:00+02:00"``); an age such as
+        ``"90s"``, ``"15m"``, ``"4h"``, ``"7d"``, ``"2w"``, which is subtracted from `now_ms`. A
+        time without a zone is UTC.
     now_ms : int, optional
         The present. It is required for ages.
 
@@ -74,7 +84,8 @@ def to_ms(time: Time, *, now_ms: int | None = None) -> int:
     Raises
     ------
     ValueError
-        If the value is not a time.
+        If the value is not a time, if it looks like seconds, microseconds or nanoseconds, or if it
+        is outside the years 1 to 9999.
 
     Examples
     --------
@@ -83,18 +94,13 @@ def to_ms(time: Time, *, now_ms: int | None = None) -> int:
     >>> to_ms("7d", now_ms=1756684800000)
     1756080000000
     """
-    if isinstance(time, bool) or time is None:
-        raise ValueError(_not_a_time_message(time))
-    if isinstance(time, str):
-        return _text_to_ms(time, now_ms)
-    if isinstance(time, dt.date):
-        return _date_to_ms(time)
-    if hasattr(time, "astype"):  # numpy.datetime64 and numpy integers, without importing numpy
-        return _scalar_to_ms(time)
-    number: object = time
-    if isinstance(number, int) or (isinstance(number, float) and number.is_integer()):
-        return _check_not_seconds(int(number))
-    raise ValueError(_not_a_time_message(time))
+    ms = _read_time(time, now_ms)
+    if not FIRST_MS <= ms <= LAST_MS:
+        raise ValueError(
+            f"{time!r} is outside the years 1 to 9999. Use a shorter age, a date such as "
+            "'2025-09-01', or whole milliseconds"
+        )
+    return ms
 
 
 def to_iso(time_ms: int) -> str:
@@ -109,6 +115,18 @@ def to_iso(time_ms: int) -> str:
     return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{time_ms % SECOND:03d}Z"
 
 
+def _read_time(time: Any, now_ms: int | None) -> int:
+    if isinstance(time, str):
+        return _text_to_ms(time, now_ms)
+    if isinstance(time, dt.date):
+        return _date_to_ms(time)
+    if (number := whole_number(time)) is not None:
+        return _check_unit(number)
+    if getattr(time, "ndim", None) == 0:  # numpy.datetime64, without importing numpy
+        return _scalar_to_ms(time)
+    raise ValueError(_not_a_time_message(time))
+
+
 def _text_to_ms(text: str, now_ms: int | None) -> int:
     if age := _AGO.fullmatch(text):
         if now_ms is None:
@@ -117,7 +135,7 @@ def _text_to_ms(text: str, now_ms: int | None) -> int:
             )
         return now_ms - int(age[1]) * _UNITS[age[2]]
     if _DIGITS.fullmatch(text):
-        number = _check_not_seconds(int(text))
+        number = _check_unit(int(text))
         if number == 0 or len(text.strip()) >= len("1000000000000"):
             return number
     try:
@@ -143,18 +161,17 @@ def _scalar_to_ms(scalar: Any) -> int:
         if ms == -(2**63):
             raise ValueError(_not_a_time_message(scalar))
         return ms
-    if scalar.dtype.kind in "iu":
-        return int(scalar)
     raise ValueError(_not_a_time_message(scalar))
 
 
-def _check_not_seconds(time: int) -> int:
-    """Raise if the number looks like seconds: in milliseconds it would be January 1970."""
-    if 10**9 <= time < 10**10:
-        raise ValueError(
-            f"{time} looks like seconds, but times are milliseconds. Use {time * SECOND} or "
-            f"{to_iso(time * SECOND)!r}"
-        )
+def _check_unit(time: int) -> int:
+    """Raise if the number looks like another unit: as milliseconds it would be another date."""
+    units = {"seconds": time * SECOND, "microseconds": time // 10**3, "nanoseconds": time // 10**6}
+    for unit, ms in units.items():
+        if 10**12 <= ms < 10**13:  # from 2001 to 2286
+            raise ValueError(
+                f"{time} looks like {unit}, but times are milliseconds. Use {ms} or {to_iso(ms)!r}"
+            )
     return time
 
 

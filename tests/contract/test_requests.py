@@ -328,6 +328,13 @@ def test_malformed_cursors_are_refused(row: Operation, cursor: Any) -> None:
         check_request(row, smallest_request(row) | {"cursor": cursor})
 
 
+def test_cursor_after_year_9999_is_refused() -> None:
+    row = OPERATIONS["userFillsByTime"]
+    assert parse_cursor(row, "253402300799999_3") == (253_402_300_799_999, 3)
+    with pytest.raises(BadRequest, match=r"1757000000000000 ms is after the year 9999\. A cursor"):
+        parse_cursor(row, "1757000000000000_3")
+
+
 def test_funding_cursor_has_user_and_coin() -> None:
     row = OPERATIONS["builderApprovedFundingByTime"]
     assert parse_cursor(row, f"1_{USER}_flx:A_B") == (1, USER, "flx:A_B")

@@ -3,14 +3,29 @@
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import toolkit as tk
+from toolkit.times import DAY
 
 USER = "0x" + "1" * 40
 
 MISTAKES: dict[str, Callable[[], object]] = {
     r"start: 'by month' is not a time\. Use": lambda: tk.user_fills_by_time(USER, "by month"),
+    r"start: 1757000000000000 looks like microseconds": lambda: tk.user_fills_by_time(
+        USER, 1_757_000_000_000_000
+    ),
+    r"end: 1757000000 looks like seconds": lambda: tk.user_fills_by_time(
+        USER, 0, np.int64(1_757_000_000)
+    ),
+    r"start: '99999999d' is outside the years": lambda: tk.user_fills_by_time(USER, "99999999d"),
+    r"^1757000000000000 looks like microseconds": lambda: tk.many(
+        tk.user_fills_by_time, [USER], 1_757_000_000_000_000
+    ),
+    r"9999999999999999 ms is after the year 9999": lambda: tk.user_fills_by_time(
+        USER, cursor="9999999999999999_3"
+    ),
     r"coin must be a string\. It is text, not 10000": lambda: tk.slippage_history(
         10000,
         "BTC",
@@ -55,6 +70,17 @@ def test_mistake_has_clear_message(message: str) -> None:
     tk.local(seed=7, size="tiny")
     with pytest.raises((tk.ToolkitError, TypeError, ValueError), match=message):
         MISTAKES[message]()
+
+
+@pytest.mark.filterwarnings("ignore:.*precedes the first available day")
+def test_age_of_2000_years_is_read() -> None:
+    session = tk.local(seed=7, size="tiny", default=False)
+    for rows in (
+        tk.user_fills_by_time(USER, "735000d", session=session),
+        tk.many(tk.user_fills_by_time, [USER], "735000d", session=session),
+    ):
+        start = session.now_ms() - 735_000 * DAY
+        assert tk.provenance(rows)["parameters"]["start"] == start
 
 
 def test_negative_start_warns() -> None:

@@ -12,6 +12,7 @@ from typing import Any, Final
 from toolkit.contract.dexes import ALL_DEXES, native_form
 from toolkit.contract.operations import Operation, Parameter
 from toolkit.errors import BadRequest
+from toolkit.times import LAST_MS
 
 INTERVALS: Final = (
     *("1m", "3m", "5m", "15m", "30m"),
@@ -169,9 +170,9 @@ def parse_cursor(operation: Operation, cursor: str) -> tuple[int | str, ...]:
         and (whole == 2 or is_address(parts[1]))
     )
     if not is_valid:
-        raise _bad_request(
-            operation, f"Invalid cursor: {_shorten(cursor)}", _cursor_hint(operation)
-        )
+        raise _invalid_cursor(operation, cursor)
+    if int(parts[0]) > LAST_MS:
+        raise _invalid_cursor(operation, cursor, f"{parts[0]} ms is after the year 9999. ")
     return tuple(int(part) if i < whole else part for i, part in enumerate(parts))
 
 
@@ -246,10 +247,14 @@ def _bad_request(operation: Operation, message: str, hint: str = "") -> BadReque
     return error
 
 
-def _cursor_hint(operation: Operation) -> str:
+def _invalid_cursor(operation: Operation, cursor: Any, reason: str = "") -> BadRequest:
     others = (part.rpartition(".")[2] for part in operation.key[1:])
     form = "_".join(f"<{name}>" for name in ("milliseconds", *others))
-    return f"A cursor has the form {form}. Use the cursor of an incomplete answer, or none"
+    return _bad_request(
+        operation,
+        f"Invalid cursor: {_shorten(cursor)}",
+        f"{reason}A cursor has the form {form}. Use the cursor of an incomplete answer, or none",
+    )
 
 
 def _argument_hint(parameter: Parameter) -> str:
@@ -337,7 +342,7 @@ def _check_flag(operation: Operation, parameter: Parameter, value: Any) -> bool:
 
 def _check_cursor(operation: Operation, _: Parameter, value: Any) -> str:
     if not isinstance(value, str):
-        raise _bad_request(operation, f"Invalid cursor: {_shorten(value)}", _cursor_hint(operation))
+        raise _invalid_cursor(operation, value)
     parse_cursor(operation, value)
     return value
 

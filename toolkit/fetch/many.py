@@ -295,7 +295,8 @@ def _resumed_call(
     operation: Operation, call: Mapping[str, Any], session: Session, resume: Any
 ) -> tuple[Any, dict[str, Any]]:
     """Return the rows of the earlier call, and the call with the time range of these rows."""
-    fixed = _fix_times(operation, call, session.now_ms())
+    now_ms = session.now_ms()
+    fixed = _fix_times(operation, call, now_ms)
     if resume is None:
         return None, fixed
     before = getattr(resume, "rows", None) if isinstance(resume, BaseException) else resume
@@ -315,8 +316,8 @@ def _resumed_call(
     if isinstance(before, pd.DataFrame):
         before = rename_old_subject(name, before)
     earlier = facts["parameters"]
-    # An age gives another time now than at the present 0; a date does not.
-    aged = {k for k, v in _fix_times(operation, call, 0).items() if v != fixed[k]}
+    # An age gives another time for another present; a date does not.
+    aged = {k for k, v in _fix_times(operation, call, now_ms + 1).items() if v != fixed[k]}
     fixed |= {key: earlier[key] for key in aged if key in earlier}
     _check_same_request(operation, {name: done[0], **fixed}, facts, session)
     return before, fixed

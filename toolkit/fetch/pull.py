@@ -191,7 +191,7 @@ def prepare_request(
         except ValueError as error:
             raise ValueError(f"{name}: {error}") from None
     # An age gives another moment for another present; a date does not.
-    is_aged = any(to_ms(time, now_ms=0) != to_ms(time, now_ms=1) for time in times.values())
+    is_aged = any(parameters[name] != to_ms(times[name], now_ms=asked_ms + 1) for name in times)
     checked = check_request(operation, request_body(operation, parameters))
     return Request(
         operation, checked, max_rows, on_incomplete, numbers, session, asked_ms, is_aged, extra
