@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -159,6 +160,29 @@ def test_invalid_whole_numbers_are_refused(
         check_request(row, smallest_request(row) | {parameter.name: value})
     assert caught.value.status is None  # the service's answer has one: 400
     assert caught.value.operation == row.type
+
+
+@pytest.mark.parametrize("number", [int, float, np.int64, np.uint16, np.float64, np.float32])
+def test_numbers_are_sent_as_int(number: Any) -> None:
+    fills = {"user": USER, "start": number(0), "page_size": number(100)}
+    samples = {"coin": "BTC", "amount": number(5_000), "start": number(0)}
+    order = {"user": USER, "oid": number(100)}
+    bodies = [
+        request_body(OPERATIONS["userFillsByTime"], fills),
+        request_body(OPERATIONS["slippageHistory"], samples),
+        request_body(EXTRA_OPERATIONS["orderStatus"], order),
+    ]
+    assert [bodies[0]["limit"], bodies[1]["amount"], bodies[2]["oid"]] == [100, 5_000, 100]
+    for body in bodies:
+        assert json.loads(json.dumps(body)) == body
+        assert {type(value) for value in body.values()} <= {int, str}
+
+
+@pytest.mark.parametrize("value", [np.float64(2.5), np.bool_(True), np.timedelta64(2), "2"])
+def test_other_values_are_no_numbers(value: Any) -> None:
+    parameters = {"user": USER, "start": 0, "page_size": value}
+    with pytest.raises(BadRequest, match="limit must be a whole number"):
+        request_body(OPERATIONS["userFillsByTime"], parameters)
 
 
 LIMITED = [row for row in OPERATIONS.values() if row.page is not None]

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import httpx
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -379,7 +380,16 @@ def test_max_rows_limits_total(row: Operation) -> None:
 
 
 @pytest.mark.parametrize("row", PAGED, ids=[row.type for row in PAGED])
-@pytest.mark.parametrize("bad", [0, -1, 1.5, "10"])
+@pytest.mark.parametrize("one", [1.0, np.int64(1), np.float64(1)], ids=repr)
+def test_max_rows_is_read_in_any_form(row: Operation, one: Any) -> None:
+    (first,) = ANSWERS[row.type]
+    _, frame = call(row, {row.type: [first, make_row_after(row, first)]}, max_rows=one)
+    assert len(frame) == 1
+    assert provenance(frame)["complete"] == "first 1 row"
+
+
+@pytest.mark.parametrize("row", PAGED, ids=[row.type for row in PAGED])
+@pytest.mark.parametrize("bad", [0, -1, 1.5, "10", True, float("nan"), float("inf")])
 def test_invalid_max_rows_is_refused(row: Operation, bad: Any) -> None:
     with pytest.raises(ValueError, match="max_rows"):
         call(row, ANSWERS, max_rows=bad)

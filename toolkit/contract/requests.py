@@ -13,6 +13,7 @@ from toolkit.contract.dexes import ALL_DEXES, native_form
 from toolkit.contract.operations import Operation, Parameter
 from toolkit.errors import BadRequest
 from toolkit.times import LAST_MS
+from toolkit.whole_numbers import whole_number
 
 INTERVALS: Final = (
     *("1m", "3m", "5m", "15m", "30m"),
@@ -32,6 +33,7 @@ _ADDRESS = re.compile(r"0x[0-9a-fA-F]{40}")
 _CLOID = re.compile(r"0x[0-9a-fA-F]{32}")
 _VENUE = re.compile(r"[A-Za-z]{2,4}")
 _WHOLE_LIMIT = 2**53
+_NUMBER_KINDS = ("whole", "time", "usd", "order")
 
 
 def request_body(operation: Operation, parameters: Mapping[str, Any]) -> dict[str, Any]:
@@ -204,7 +206,8 @@ def wire_value(parameter: Parameter, value: Any) -> Any:
 
     A single value becomes a list if the parameter is a list, and repeated values of a list count
     once: the service may answer them twice. Addresses become lower case, and the native dex gets
-    its name for this parameter.
+    its name for this parameter. A whole number becomes an int, whether it is a float or a number of
+    numpy.
 
     >>> from toolkit.contract.operations import OPERATIONS
     >>> market_names = OPERATIONS["perpTwapSnapshots"].by_wire["market_names"]
@@ -224,7 +227,8 @@ def wire_value(parameter: Parameter, value: Any) -> Any:
 
 def _wire_item(parameter: Parameter, value: Any) -> Any:
     if not isinstance(value, str):
-        return value
+        number = whole_number(value) if parameter.kind in _NUMBER_KINDS else None
+        return value if number is None else number
     if parameter.kind in ("address", "addresses"):
         return value.lower()
     return native_form(parameter.dex_form, value) if parameter.dex_form else value
@@ -308,17 +312,18 @@ def _check_length(operation: Operation, parameter: Parameter, value: Any) -> Non
 
 
 def _check_whole(operation: Operation, parameter: Parameter, value: Any) -> int:
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not number or not abs(value) < _WHOLE_LIMIT or value != int(value):
+    number = whole_number(value)
+    if number is None or not abs(number) < _WHOLE_LIMIT:
         what = (
             "a whole number of Unix milliseconds" if parameter.kind == "time" else "a whole number"
         )
-        raise _bad_request(operation, f"{parameter.name} must be {what}")
-    low = parameter.least is not None and value < parameter.least
-    if low or (parameter.most is not None and value > parameter.most):
+        words = f"{parameter.name} must be {what}"
+        raise _bad_request(operation, words, _argument_hint(parameter))
+    low = parameter.least is not None and number < parameter.least
+    if low or (parameter.most is not None and number > parameter.most):
         words = f"{parameter.name} must be from {parameter.least} to {parameter.most}"
         raise _bad_request(operation, words, _argument_hint(parameter))
-    return int(value)
+    return number
 
 
 def _check_usd(operation: Operation, parameter: Parameter, value: Any) -> float:

@@ -50,6 +50,7 @@ from toolkit.errors import (
 from toolkit.fetch.registry import operation_of
 from toolkit.frames import Collector, Extra
 from toolkit.times import to_iso, to_ms
+from toolkit.whole_numbers import whole_number
 
 __all__ = [
     "Extra",
@@ -175,12 +176,7 @@ def prepare_request(
     _check_choice("numbers", numbers, ("float", "exact", "text"))
     _check_choice("extra", extra, ("drop", "keep"))
     _check_choice("on_incomplete", on_incomplete, ("raise", "warn"))
-    if max_rows is not None and (
-        type(max_rows) is bool or int(max_rows) != max_rows or max_rows < 1
-    ):
-        raise ValueError(
-            f"max_rows must be a whole number of at least 1, or None, not {max_rows!r}"
-        )
+    max_rows = _check_max_rows(max_rows)
     session = current_session(session)
     time_names = [item.python for item in operation.parameters if item.kind == "time"]
     asked_ms = session.now_ms() if time_names else 0
@@ -260,6 +256,17 @@ def check_one_frame(operation: Operation) -> None:
 def _check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
     if value not in choices:
         raise ValueError(f"{name} must be {' or '.join(map(repr, choices))}, not {value!r}")
+
+
+def _check_max_rows(max_rows: object) -> int | None:
+    if max_rows is None:
+        return None
+    number = whole_number(max_rows)
+    if number is None or number < 1:
+        raise ValueError(
+            f"max_rows must be a whole number of at least 1, or None, not {max_rows!r}"
+        )
+    return number
 
 
 def _pull_frames(request: Request) -> AnswerFrames:
