@@ -1,6 +1,8 @@
 """The checks of rows: no break in whole histories, and every gap that a history can show."""
 
+import itertools
 import json
+import operator
 import random
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,8 +21,10 @@ from toolkit.completeness.row_checks import HistoryChecks, RowBreak, row_proof
 from toolkit.contract.answers import answer_rows, decode, encode
 from toolkit.contract.columns import table_columns
 from toolkit.contract.operations import OPERATIONS, Operation
+from toolkit.contract.records import Fill
 from toolkit.contract.value_kinds import Numbers
 from toolkit.frames.collect import FrameBuilder
+from toolkit.service.aggregation import aggregate_fills
 from toolkit.times import HOUR, MINUTE
 
 RECORDINGS = Path(__file__).parents[3] / "shared" / "recordings"
@@ -34,10 +38,14 @@ NOW = 1_756_684_800_000
 
 
 def breaks_of(
-    operation: Operation, rows: Sequence[Any], numbers: Numbers = "float", pages: int = 1
+    operation: Operation,
+    rows: Sequence[Any],
+    numbers: Numbers = "float",
+    pages: int = 1,
+    **parameters: Any,
 ) -> list[RowBreak]:
     """Return the breaks of wire rows that come in some pages."""
-    checks = HistoryChecks(operation, {})
+    checks = HistoryChecks(operation, parameters)
     builder = FrameBuilder(operation.tables[0], operation.type, numbers)
     names = [column.name for column in table_columns(operation.tables[0])]
     found = []
@@ -201,6 +209,42 @@ def test_filtered_fills_are_no_chain() -> None:
     assert HistoryChecks(FILLS, {"builder": "0x0"}).add_page(columns) == []
     assert len(HistoryChecks(FILLS, {"user": "0x0"}).add_page(columns)) == 1
     assert len(HistoryChecks(OF_BUILDER, {"builder": "0x0"}).add_page(columns)) == 1
+
+
+def test_merged_fills_are_no_chain() -> None:
+    """An order that trades with an order of the same account is merged around its other fills."""
+    first = make_fill(1, 0.0, "A", 129.1)
+    sides = [(2, "B", 92.2, 158), (2, "A", 92.2, 135), (3, "B", 148.6, 158)]
+    tie = [make_fill(tid, -129.1, side, sz, oid=oid, time=NOW + 2) for tid, side, sz, oid in sides]
+    assert breaks_of(FILLS, [first, *tie]) == []
+    merged = [first, tie[0] | {"sz": "240.8"}, tie[1]]
+    for operation in (FILLS, LATEST):
+        rows = merged if operation is FILLS else merged[::-1]
+        assert breaks_of(operation, rows, aggregate_by_time=True) == []
+        assert row_proof(operation, {"aggregate_by_time": True}).proved == "no fill came twice"
+    assert len(breaks_of(FILLS, [*merged, merged[-1]], aggregate_by_time=True)) == 1  # came twice
+
+
+def test_dex_and_venue_keep_chains() -> None:
+    """Every fill of a coin is of the same dex and venue, so the filters leave out none of them."""
+    rows = [make_fill(1, 0.0), make_fill(7, 3.0)]
+    for filters in ({"dex": "main_dex"}, {"venue": "abc"}):
+        (found,) = breaks_of(FILLS, rows, **filters)
+        assert found.is_certain
+        assert row_proof(FILLS, filters) == row_proof(FILLS, {})
+
+
+@pytest.mark.skipif(not RECORDINGS.exists(), reason="the recordings are not here")
+def test_merged_recording_has_no_breaks() -> None:
+    recorded = json.loads((RECORDINGS / "userFills.json").read_bytes())["response"]
+    kept = {"tid": 0, "feeToken": "USDC", "twapId": None, "txIndex": 0}
+    content = json.dumps([kept | row for row in reversed(recorded)])
+    fills = msgspec.json.decode(content, type=list[Fill])
+    by_time = itertools.groupby(fills, operator.attrgetter("time"))
+    merged = [fill for _, tie in by_time for fill in aggregate_fills(list(tie))]
+    assert len(merged) < len(fills)
+    rows = json.loads(encode(merged))
+    assert breaks_of(FILLS, rows, aggregate_by_time=True) == []
 
 
 def test_spot_fee_is_part_of_chain() -> None:

@@ -127,14 +127,17 @@ def row_proof(operation: Operation, parameters: Mapping[str, Any]) -> RowProof:
 
 
 def _has_position_chains(operation: Operation, parameters: Mapping[str, Any] | None = None) -> bool:
-    """Return whether the fills of a request are all fills of one account.
+    """Return whether the fills of a request are all single fills of each coin of one account.
 
     A builder's history has only the fills between approval and revocation, and the filter
-    `builder` leaves out fills, so that a gap there is no proof.
+    `builder` leaves out fills, so that a gap there is no proof. With `aggregate_by_time`, a row is
+    the sum of several fills, and another order may have fills between them. The filters `dex` and
+    `venue` leave out no fill of a coin that has one.
     """
     if operation.tables[0].record is not Fill or "user" not in operation.subject:
         return False
-    return not (parameters or {}).get("builder")
+    chosen = parameters or {}
+    return not (chosen.get("builder") or chosen.get("aggregate_by_time"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,7 +39,7 @@ def user_fills(
         Merge the partial fills of one crossing order (same `oid`, `coin`, `side` and `time`)
         into one row. Fills of a resting order merge only within one transaction. `sz`, the fees
         and `closed_pnl` are summed exactly, and `px` is the mean weighted by size. All other
-        columns are those of the first fill.
+        columns are those of the first fill. Merged rows cannot show that a fill is missing.
     dex : str, optional
         Only fills of this dex; every name of the native dex is accepted.
     max_rows : int
@@ -131,7 +131,7 @@ def user_fills_by_time(
         Merge the partial fills of one crossing order (same `oid`, `coin`, `side` and `time`)
         into one row. Fills of a resting order merge only within one transaction. `sz`, the fees
         and `closed_pnl` are summed exactly, and `px` is the mean weighted by size. All other
-        columns are those of the first fill.
+        columns are those of the first fill. Merged rows cannot show that a fill is missing.
     dex : str, optional
         Only fills of this dex; every name of the native dex is accepted.
     venue : str, optional

@@ -34,7 +34,9 @@ def audit(
         Fills of one or several accounts in any order, as `tk.user_fills_by_time` returns them
         (pandas, Polars, DuckDB, PySpark; numbers float or exact). Columns
         ``coin, px, sz, side, time, start_position, closed_pnl``; ``user`` if there are several
-        accounts; ``tx_index`` if there are ties; ``fee`` and ``fee_token`` for spot.
+        accounts; ``tx_index`` if there are ties; ``fee`` and ``fee_token`` for spot. Do not fetch
+        them with ``aggregate_by_time=True``: merged fills do not show the position before each
+        fill, so ``chain_break`` would be True although no fill is missing.
     sz_decimals : mapping of coin to int, or DataFrame
         Size decimals of the perps: a dict, or a frame of `tk.meta` (``name``, ``sz_decimals``).
     rule : {"current", "2023"}
