@@ -823,6 +823,22 @@ def test_only_page_needs_no_confirmation() -> None:
     assert read_keys(where, [(1, 1), (2, 1)]) == [PageDecision(0, 2, None)]
 
 
+@pytest.mark.parametrize("chosen", [{"dex": "flx"}, {"aggregate_by_time": True}])
+def test_only_page_with_filter_is_confirmed(chosen: dict[str, Any]) -> None:
+    """A service may apply a filter after its limit; an empty page shows no row to continue from."""
+    asked = {"page_size": 9, "start": 0, **chosen}
+    where = page_reader(OPERATIONS[FILLS], asked, 10)
+    assert read_keys(where, [(1, 1), (2, 1)], [(2, 1)]) == [
+        PageDecision(0, 2, {"cursor": "1_1"}, certain_end_row=1),
+        PageDecision(0, 1, None, is_confirmed=True),
+    ]
+    assert page_reader(OPERATIONS[FILLS], asked, 10).read([]) == PageDecision(0, 0, None)
+    assert (
+        page_reader(OPERATIONS[FILLS], asked).read(make_rows(OPERATIONS[FILLS], [(1, 1)])).after
+        is None
+    )
+
+
 def test_rows_without_index_need_no_confirmation() -> None:
     operation = OPERATIONS["userFillsByTime"]
     rows = _without_index(make_rows(operation, [(1, 1), (2, 1)]), 1)
@@ -891,7 +907,7 @@ def test_rows_at_bounds_of_request_are_kept(
 )
 def test_lost_rows_of_cut_tie_are_refused(again: list[tuple[int, ...]], count: int) -> None:
     where = page_reader(OPERATIONS[ORDERS], {})
-    with pytest.raises(AnswerInvalid, match=f"2 rows .* 2_1 .* and {count} of them came again"):
+    with pytest.raises(AnswerInvalid, match=f"2 rows .* 2_1 .* has {count} of them"):
         read_keys(where, [(1, 1), (2, 1), (2, 1)], again)
 
 

@@ -140,6 +140,46 @@ def test_single_page_needs_no_confirmation() -> None:
     assert (facts["complete"], facts["requests"]) == ("yes", 1)
 
 
+class LateFilter(Service):
+    """A service that applies its limit before the filters of a request."""
+
+    def __call__(self, request: httpx.Request) -> httpx.Response:
+        asked = json.loads(request.content)
+        rows = [fill(1_000 + n, 0, n) for n in range(40)]
+        after = tuple(map(int, asked.get("cursor", "-1_0").split("_")))
+        page = [row for row in rows if (row["time"], row["txIndex"]) > after]
+        page = page[: asked.get("limit", 2_000)]
+        is_filtered = asked.keys() & {"builder", "dex", "venue"} or asked.get("aggregateByTime")
+        return httpx.Response(200, json=[row for row in page if not is_filtered or row["tid"] % 3])
+
+
+@pytest.mark.parametrize(
+    "filters",
+    [{"builder": USER}, {"dex": "flx"}, {"venue": "ab"}, {"aggregate_by_time": True}],
+    ids=lambda filters: next(iter(filters)),
+)
+def test_filtered_first_page_is_not_the_end(filters: dict[str, object]) -> None:
+    """A page that a filter made short is requested once more, unless nothing came."""
+    session = LateFilter().session()
+    frame = tk.user_fills_by_time(USER, 0, page_size=20, session=session, **filters)  # type: ignore[arg-type]
+    assert frame["tid"].tolist() == [n for n in range(40) if n % 3]
+    assert tk.provenance(frame)["complete"] == "yes"
+    session = LateFilter().session(confirm_end=False)
+    frame = tk.user_fills_by_time(USER, 0, page_size=20, session=session, **filters)  # type: ignore[arg-type]
+    assert tk.provenance(frame)["requests"] == 1
+
+
+@pytest.mark.parametrize(
+    ("filters", "requests"), [({"aggregate_by_time": False}, 1), ({"dex": "flx"}, 2)]
+)
+def test_filter_decides_number_of_requests(filters: dict[str, object], requests: int) -> None:
+    session = LateFilter().session()
+    frame = tk.user_fills_by_time(USER, 0, session=session, **filters)  # type: ignore[arg-type]
+    assert tk.provenance(frame)["requests"] == requests
+    plan = tk.plan(tk.user_fills_by_time, USER, 0, probe=True, session=session, **filters)
+    assert (plan.requests, plan.sure) == (requests, "exact")
+
+
 @pytest.mark.parametrize(("confirm_end", "requests"), [(False, 3), (None, 4), (True, 5)])
 def test_confirm_end_decides_number_of_requests(confirm_end: bool | None, requests: int) -> None:
     session = Service().session(confirm_end=confirm_end)

@@ -229,19 +229,16 @@ def make_series(operation: Operation, arguments: Sequence[Any], named: Mapping[s
         }
         text = json.dumps(request_body(operation, chosen), sort_keys=True, separators=(",", ":"))
         return Series(operation, text, chosen)
-    choosing = [parameter for parameter in operation.parameters if not parameter.selects_part]
     chosen = {
         parameter.python: parameters[parameter.python]
-        for parameter in choosing
-        if parameter.required
+        for parameter in operation.parameters
+        if parameter.required and not parameter.selects_part
     }
-    for parameter in choosing:
-        value = parameters.get(parameter.python)
-        if not parameter.required and value not in (None, parameter.default):
-            raise ArchiveError(
-                f"{operation.type}: leave out {parameter.python}. An archive stores every row; "
-                "filter when you read it"
-            )
+    for name in operation.filters_of(parameters):
+        raise ArchiveError(
+            f"{operation.type}: leave out {name}. An archive stores every row; filter when you "
+            "read it"
+        )
     # Building the request checks the values as fetching does.
     request_body(operation, chosen | ({"start": 0} if "startTime" in operation.by_wire else {}))
     return Series(operation, operation.subject_of(chosen), chosen)

@@ -73,9 +73,9 @@ def connect(
     confirm_end : bool, optional
         Whether one or two more requests confirm the end of a history: a page shorter than requested
         is the end only if nothing follows it. By default only after several pages, after one page
-        that has a multiple of 100 rows or is more than 90 % full, and after an empty answer of
-        slippage or APR samples. True also confirms every other history of one page, and an empty
-        one.
+        that has a multiple of 100 rows, is more than 90 % full or was requested with a filter
+        (`builder`, `dex`, `venue` or `aggregate_by_time`), and after an empty answer of slippage
+        or APR samples. True also confirms every other history of one page, and an empty one.
     user_agent : str, optional
         Name of this client; some gateways refuse the default names of HTTP libraries.
     progress : bool or callable, optional

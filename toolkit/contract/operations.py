@@ -222,6 +222,22 @@ class Operation:
         """
         return " ".join(subject_text(parameters[name]) for name in self.subject)
 
+    def filters_of(self, parameters: Mapping[str, Any]) -> list[str]:
+        """Return the names of the optional parameters that change which rows an answer has.
+
+        Examples
+        --------
+        >>> OPERATIONS["userFillsByTime"].filters_of({"user": "0x0", "dex": "flx", "start": 0})
+        ['dex']
+        """
+        return [
+            item.python
+            for item in self.parameters
+            if not item.required
+            and not item.selects_part
+            and parameters.get(item.python) not in (None, item.default)
+        ]
+
 
 def subject_text(value: Any) -> str:
     """Return the text of a parameter in a subject."""

@@ -69,7 +69,8 @@ class PageReader:
       not yet the end: the rows after it are requested once more. Later rows arrived during the
       pull. None: no end is confirmed.
     - ``confirm_pages``: after how many pages an end is confirmed; with 1 also that of a history of
-      one page, and an empty one
+      one page, and an empty one. The end of a page with a filter is always confirmed, because a
+      service may apply the filter after its limit.
     """
 
     operation: Operation
@@ -180,8 +181,13 @@ class PageReader:
         certain_end_row = tie_row
         until = -1 if self.confirm_until is None else self.confirm_until
         is_early = bool(keys) and keys[-1][0] <= until
-        # The service may send fewer rows than requested, or only complete transactions.
-        is_cut = len(keys) % _ROUND == 0 or len(keys) > _NEARLY_FULL * (self.size or math.inf)
+        # The service may send fewer rows than requested, only complete transactions, or only those
+        # rows of a full page that a filter leaves.
+        is_cut = (
+            len(keys) % _ROUND == 0
+            or len(keys) > _NEARLY_FULL * (self.size or math.inf)
+            or bool(self.operation.filters_of(self.parameters))
+        )
         if is_confirmed or (len(self._sent) < self.confirm_pages and not (keys and is_cut)):
             pass
         elif not keys and is_only_page:

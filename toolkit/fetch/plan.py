@@ -207,10 +207,10 @@ def _count_requests(request: Request, rows: int) -> int:
     size: int = request.parameters[page.python]
     if request.operation.paging == "cursor":
         pages = max(math.ceil((rows + 1) / max(size - 1, 1)), 1)
-        is_confirmed = confirmation_limit(
-            request
-        ) is not None and pages >= pages_before_confirmation(request)
-        return pages + is_confirmed
+        is_confirmed = pages >= pages_before_confirmation(request) or bool(
+            request.operation.filters_of(request.parameters)
+        )
+        return pages + (confirmation_limit(request) is not None and is_confirmed)
     return math.ceil(rows / max(size - 1, 1)) + (1 if rows else 0) or 1
 
 

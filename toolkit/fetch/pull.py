@@ -457,7 +457,8 @@ def pages_before_confirmation(request: Request) -> int:
     """Return after how many pages a seeming end is confirmed.
 
     The confirmation of two pages costs half of their points, and that of more pages less. It would
-    double the cost of one page.
+    double the cost of one page. The reader confirms some single pages nevertheless, such as those
+    with a filter.
     """
     # Of samples with fixed times only an empty page needs to be confirmed, and it is rare.
     return 1 if request.session.confirm_end or request.operation.grid is not None else 2
