@@ -255,6 +255,21 @@ def test_spot_fee_is_part_of_chain() -> None:
     assert len(breaks_of(FILLS, [buy, make_fill(2, 9.8, "A", coin="@107")])) == 1
 
 
+@pytest.mark.parametrize("text", ["", "?", "1.0.0", "0x1"])
+def test_unreadable_text_is_missing(text: str) -> None:
+    """With numbers='text' nothing reads the numbers before the checks."""
+    buy = make_fill(1, 0.0, coin="@107", sz=10.0, fee=text, feeToken="HYPE")
+    rows = [
+        buy,
+        make_fill(2, 9.9, "A", coin="@107"),
+        make_fill(3, 0.0),
+        make_fill(4, 1.0, fee=text),
+    ]
+    assert breaks_of(FILLS, rows, "text") == []
+    (found,) = breaks_of(FILLS, [*rows, make_fill(5, 7.0)], "text")
+    assert found.id == 5
+
+
 def test_repeated_fill_is_found() -> None:
     rows = [make_fill(1, 0.0), make_fill(2, 1.0), make_fill(2, 1.0), make_fill(3, 2.0)]
     (found,) = breaks_of(FILLS, rows)

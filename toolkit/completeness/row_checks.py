@@ -14,6 +14,7 @@ from functools import cached_property
 from typing import Any, Final, Literal, NamedTuple
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -273,13 +274,18 @@ class RowArrays:
         return np.asarray(values.is_null().to_numpy(zero_copy_only=False))
 
     def floats(self, name: str) -> Floats:
-        """Return numbers; a missing value is NaN."""
+        """Return numbers; a missing value, and a text that is no number, is NaN."""
         values = self._values(name)
         if isinstance(values, np.ndarray):
             return np.asarray(values, dtype=np.float64)
         if values is None:
             return np.full(len(self.time), np.nan)
-        return np.asarray(pc.cast(values, pa.float64(), safe=False).to_numpy(zero_copy_only=False))
+        try:
+            numbers = pc.cast(values, pa.float64(), safe=False)
+        except pa.ArrowInvalid:
+            texts = values.to_pandas()
+            return np.asarray(pd.to_numeric(texts, errors="coerce"), dtype=np.float64)
+        return np.asarray(numbers.to_numpy(zero_copy_only=False))
 
     def integers(self, name: str) -> Ints:
         """Return whole numbers; a missing value is 0."""

@@ -294,9 +294,11 @@ def _pull_frames(request: Request) -> AnswerFrames:
         if certificate.pages == 0 and not isinstance(error, Incomplete):
             raise
         return _incomplete_frames(request, collector, certificate, counts, error)
-    except KeyboardInterrupt as interrupt:
+    except (KeyboardInterrupt, Exception) as error:
         facts = _provenance(request, certificate, counts)
-        _attach_rows(interrupt, collector.frames(facts | {"complete": "no", "why": "interrupted"}))
+        is_interrupt = isinstance(error, KeyboardInterrupt)
+        why = "interrupted" if is_interrupt else f"{type(error).__name__}: {error}"
+        _attach_rows(error, collector.frames(facts | {"complete": "no", "why": why}))
         raise
 
 
@@ -337,9 +339,9 @@ def _incomplete_frames(
     ) from error
 
 
-def _attach_rows(interrupt: KeyboardInterrupt, frames: AnswerFrames) -> None:
-    vars(interrupt)["rows"] = frames[0] if len(frames) == 1 else frames
-    interrupt.add_note(f"error.rows has the {count_text(len(frames[0]), 'row')} that came before")
+def _attach_rows(error: BaseException, frames: AnswerFrames) -> None:
+    vars(error)["rows"] = frames[0] if len(frames) == 1 else frames
+    error.add_note(f"error.rows has the {count_text(len(frames[0]), 'row')} that came before")
 
 
 @dataclass(frozen=True, slots=True)
