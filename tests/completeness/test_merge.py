@@ -34,6 +34,14 @@ def part(**facts: object) -> dict[str, object]:
     }
 
 
+def test_missing_fields_are_summed() -> None:
+    parts = [part(), part(missing_fields={"fee": 2}), part(missing_fields={"fee": 1, "oid": 3})]
+    merged = merge_provenance(parts, parameters={}, states={}, failed={})
+    assert merged["missing_fields"] == {"fee": 3, "oid": 3}
+    result = merge_inputs({"fills": merged})
+    assert result["inputs"]["fills"]["missing_fields"] == {"fee": 3, "oid": 3}
+
+
 def test_counts_are_summed() -> None:
     merged = merge_provenance([part(), part(pages=3)], parameters={}, states={}, failed={})
     assert (merged["pages"], merged["requests"], merged["retries"]) == (4, 4, {"429": 2})

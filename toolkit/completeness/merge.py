@@ -2,6 +2,7 @@
 
 import itertools
 import operator
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
@@ -102,6 +103,13 @@ def _join_fields(parts: Iterable[Mapping[str, list[str]]]) -> dict[str, list[str
     return joined
 
 
+def _sum_rows(parts: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    summed: Counter[str] = Counter()
+    for rows in parts:
+        summed.update(rows)
+    return dict(summed)
+
+
 def _join_lists(lists: Iterable[list[str]]) -> list[str]:
     return list(itertools.chain.from_iterable(lists))
 
@@ -113,6 +121,7 @@ _MERGES: Final[dict[str, Callable[[list[Any]], Any]]] = {
     "simulated": any,
     "asked_at": min,
     "unknown_fields": _join_fields,
+    "missing_fields": _sum_rows,
     **dict.fromkeys(("breaks", "gaps", "unproved"), _join_lists),
 }
 

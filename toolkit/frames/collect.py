@@ -146,11 +146,14 @@ class Collector:
             )
             for at, builder in enumerate(self._builders)
         )
-        for frame in frames:
+        for builder, frame in zip(self._builders, frames, strict=True):
             version = package_version()
-            frame.attrs["toolkit"] = {**provenance, "rows": len(frame), "toolkit_version": version}
+            facts = {**provenance, "rows": len(frame), "toolkit_version": version}
+            if missing := builder.count_missing(frame):
+                facts["missing_fields"] = missing
             if self._unplaced:
-                frame.attrs["toolkit"]["unknown_fields"] = self._unplaced
+                facts["unknown_fields"] = self._unplaced
+            frame.attrs["toolkit"] = facts
         return frames
 
 
@@ -227,6 +230,12 @@ class FrameBuilder:
         has_extras = any(fields for _, fields in extras)
         further = dict(extra_columns(extras, self._joined)) if has_extras else {}
         return pd.DataFrame(self._joined | further, copy=False)
+
+    def count_missing(self, frame: pd.DataFrame) -> dict[str, int]:
+        """Return in how many rows a value is missing that the specification has in every row."""
+        expected = [column.name for column in self.columns if column.expected and column.missing]
+        counts = {name: int(frame[name].isna().sum()) for name in expected}
+        return {name: count for name, count in counts.items() if count}
 
     def _invalid(self, column: Column, values: Any, error: Exception) -> AnswerInvalid:
         row, value = _first_invalid(column, values, self.numbers)
