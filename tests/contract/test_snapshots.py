@@ -1,5 +1,7 @@
 """Binary snapshots: `decode_snapshots` inverts `encode` in every form; it refuses invalid bytes."""
 
+import gzip
+import random
 import struct
 import tracemalloc
 import warnings
@@ -14,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolkit.contract.columns import record_columns
+from toolkit.contract.compression import decompress
 from toolkit.contract.field_deviations import forget_deviations
 from toolkit.contract.operations import OPERATIONS
 from toolkit.contract.snapshots import (
@@ -826,6 +829,28 @@ def test_decompression_bomb_is_refused(declares: bool) -> None:
     assert peak_memory(ACCOUNTS, bomb, 1 << 22) < 1 << 24
     several = join_blobs([zstandard.compress(GOOD), bomb])
     assert peak_memory(ACCOUNTS, several, 1 << 22) < 1 << 24
+
+
+def test_gzip_members_are_limited() -> None:
+    """The end of each member costs time, so that a short body of empty members could take hours."""
+    member = gzip.compress(b"")
+    assert bytes(decompress(member * 9_999 + gzip.compress(b"[]"), 10)) == b"[]"
+    with pytest.raises(AnswerInvalid, match="more than 10,000 members"):
+        decompress(member * 10_001, 10)
+
+
+@pytest.mark.parametrize("size", [0, 1, 16_383, 16_384, 100_000])
+def test_gzip_members_are_joined(size: int) -> None:
+    """A member may begin and end anywhere in the chunks that are read."""
+    parts = [random.Random(size + n).randbytes(size) for n in range(3)]
+    content, whole = b"".join(map(gzip.compress, parts)), b"".join(parts)
+    assert bytes(decompress(content, len(whole) or 1)) == whole
+    if size:
+        with pytest.raises(AnswerInvalid, match="longer than the limit"):
+            decompress(content, len(whole) - 1)
+    for cut in (1, 9):
+        with pytest.raises(AnswerDamaged, match="ends too early"):
+            decompress(content[:-cut], len(whole) or 1)
 
 
 def test_limit_counts_all_snapshots() -> None:

@@ -19,7 +19,8 @@ _GZIP: Final = bytes.fromhex("1f8b")
 _WINDOW: Final = 1 << 27
 _FIRST: Final = 1 << 20
 _SKIPPABLE: Final = bytes.fromhex("2a4d18")  # the last three bytes of the magic number
-_MOST_FRAMES: Final = 10_000  # each needs a buffer
+_MOST_FRAMES: Final = 10_000  # also of gzip members; each needs a buffer
+_CHUNK: Final = 1 << 14  # gzip data is read in chunks, since the end of each member copies the rest
 _LONGEST_HEAD: Final = 18  # bytes of the header of a frame
 
 
@@ -69,20 +70,25 @@ def bounded_decompressor() -> zstandard.ZstdDecompressor:
 
 
 def _decompress_gzip(blob: memoryview, limit: int) -> memoryview:
-    parts, rest, left = [], bytes(blob), limit + 1
+    parts: list[bytes] = []
+    at, left = 0, limit + 1
     try:
-        while rest:
+        for _ in range(_MOST_FRAMES):
             stream = zlib.decompressobj(wbits=31)
-            parts.append(stream.decompress(rest, left))
-            left -= len(parts[-1])
-            if left <= 0:
-                raise _limit_error()
-            if not stream.eof:
-                raise AnswerDamaged("the gzip data ends too early. Request it again")
-            rest = stream.unused_data
+            while not stream.eof:
+                chunk = blob[at : at + _CHUNK]
+                if not chunk:
+                    raise AnswerDamaged("the gzip data ends too early. Request it again")
+                parts.append(stream.decompress(chunk, left))
+                left -= len(parts[-1])
+                if left <= 0:
+                    raise _limit_error()
+                at += len(chunk) - len(stream.unused_data)
+            if at == len(blob):
+                return memoryview(b"".join(parts))
     except zlib.error as error:
         raise AnswerDamaged(f"the gzip data is damaged: {error}. Request it again") from None
-    return memoryview(b"".join(parts))
+    raise AnswerInvalid(f"the gzip data has more than {_MOST_FRAMES:,} members")
 
 
 def _decompress_zstd(
