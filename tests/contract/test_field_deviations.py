@@ -6,6 +6,7 @@ docs/live_service.md, section 1.
 import copy
 import itertools
 import json
+import reprlib
 import typing
 import warnings
 from collections.abc import Iterator
@@ -249,6 +250,38 @@ def test_invalid_unspecified_value_warns_once() -> None:
     meta["universe"][1]["marginTableId"] = 7
     (result,) = decoded_frames(OPERATIONS["meta"], {}, meta, "exact")
     assert result["margin_table_id"].fillna(-1).tolist() == [-1, 7]
+
+
+@pytest.mark.parametrize(
+    "pair", [[None, {}], ["x", {}], [51], "x", None, {}, [51, {}, 1], [51, 3], []], ids=str
+)
+@pytest.mark.parametrize("form", FORMS)
+def test_unreadable_pair_loses_no_other(pair: Any, form: str) -> None:
+    """One invalid pair of margin tables does not hide the other tables."""
+    view = VIEWS["marginTables"]
+    table = {"description": "", "marginTiers": [{"lowerBound": "0.0", "maxLeverage": 50}]}
+    meta: dict[str, Any] = {"universe": [], "marginTables": [[50, table], [56, table]]}
+    forget_deviations()
+    (usual,) = decoded_frames(view, {}, meta, form)
+    meta["marginTables"].insert(1, pair)
+    table["new"] = 1
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        for _ in range(2):
+            (result,) = decoded_frames(view, {}, meta, form)
+            pd.testing.assert_frame_equal(result, usual)
+    texts = [str(warning.message) for warning in warned if warning.category is MissingField]
+    assert [f"not a legal value: {reprlib.repr(pair)}." in text for text in texts] == [True]
+
+
+def test_tiers_of_table_belong_together() -> None:
+    """A table without one of its tiers would have wrong margins, so it has none."""
+    tiers = [{"lowerBound": "0.0", "maxLeverage": 50}, 5]
+    meta = {"universe": [], "marginTables": [[50, {"description": "", "marginTiers": tiers}]]}
+    forget_deviations()
+    with pytest.warns(MissingField, match="marginTables.marginTiers .* not a legal"):
+        (result,) = decoded_frames(VIEWS["marginTables"], {}, meta, "float")
+    assert result.empty
 
 
 def test_unspecified_field_accepts_json_number() -> None:

@@ -121,7 +121,7 @@ def decode(
         answer = _decoder(wanted, numbers, LIBERAL, omits).decode(content)
         # This also checks the unknown fields, so that others can decode what was accepted here.
         found = find_deviations(
-            wanted, json.loads(content), functools.partial(_is_readable, numbers), omits
+            wanted, json.loads(content), functools.partial(_find_unreadable, numbers), omits
         )
     except (*_UNREADABLE, ValueError) as error:
         raise _invalid_answer(operation, error, content) from None
@@ -225,10 +225,12 @@ def _refuse_row(operation: Operation, row: int, place: str) -> NoReturn:
     )
 
 
-def _is_readable(numbers: Numbers, field: RecordField, value: Any) -> bool:
-    """Return whether a field beyond the specification can have this value."""
+def _find_unreadable(numbers: Numbers, field: RecordField, value: Any) -> list[Any]:
+    """Return what a field beyond the specification cannot have: pairs of a list, or the value."""
     reader: Any = _readable_type(_value_type(field, numbers, LIBERAL))
-    return _convert_if_readable(reader, value) is not None
+    if (pair := _pair_type(reader.wanted)) is not None and isinstance(value, list):
+        return [item for item in value if _convert_if_readable(_readable_type(pair), item) is None]
+    return [] if _convert_if_readable(reader, value) is not None else [value]
 
 
 def _is_readable_text(content: bytes) -> bool:
@@ -343,13 +345,28 @@ def _readable_type(wanted: Any) -> type:
     return _AnyValue("ReadableValue", (), {"wanted": wanted})
 
 
+def _pair_type(wanted: Any) -> Any:
+    """Return the type of the pairs of a list; None if the type is no list of pairs."""
+    parts = get_args(wanted) if get_origin(wanted) is list else ()
+    return parts[0] if parts and get_origin(parts[0]) is tuple else None
+
+
 def _convert_if_readable(reader: Any, value: Any) -> Any:
-    """Return a decoded value as the type of its field, or None if it cannot be read."""
+    """Return a decoded value as the type of its field, or None if it cannot be read.
+
+    Of a list of pairs, return those that can be read: each belongs to its own key.
+    """
     if reader.wanted is str and type(value) in (int, float):
         return str(value)  # decimal text in another form
+    if (pair := _pair_type(reader.wanted)) is not None and isinstance(value, list):
+        pairs = (_convert_if_readable(_readable_type(pair), item) for item in value)
+        return [item for item in pairs if item is not None]
     try:
-        return msgspec.convert(value, reader.wanted, strict=False, dec_hook=_convert_if_readable)
-    except (msgspec.ValidationError, RecursionError):
+        # Unknown fields are kept as JSON text, which `msgspec.convert` cannot make.
+        return msgspec.json.decode(
+            encode(value), type=reader.wanted, strict=False, dec_hook=_convert_if_readable
+        )
+    except (msgspec.DecodeError, OverflowError, RecursionError):
         return None
 
 

@@ -197,25 +197,30 @@ def _report(operation: str, field: str, message: str, category: type[Warning]) -
     warnings.warn(message, category, stacklevel=3)
 
 
-_IsReadable = Callable[[RecordField, Any], bool]
+_FindUnreadable = Callable[[RecordField, Any], list[Any]]
 
 
 def find_deviations(
-    annotation: Any, value: Any, is_readable: _IsReadable, omits: tuple[str, ...] = ()
+    annotation: Any, value: Any, find_unreadable: _FindUnreadable, omits: tuple[str, ...] = ()
 ) -> list[Deviation]:
     """Compare a decoded JSON answer with its annotated type, and return each deviation once.
 
-    - ``is_readable``: returns whether a field beyond the specification can have a value
+    - ``find_unreadable``: returns the values that a field beyond the specification cannot have: of
+      a list of pairs these pairs, or else the value itself
     - ``omits``: fields of the outermost record that the operation does not have
     """
-    return list(dict.fromkeys(_deviations_in(annotation, value, "", is_readable, omits)))
+    return list(dict.fromkeys(_deviations_in(annotation, value, "", find_unreadable, omits)))
 
 
 def _deviations_in(
-    annotation: Any, value: Any, path: str, is_readable: _IsReadable, omits: tuple[str, ...] = ()
+    annotation: Any,
+    value: Any,
+    path: str,
+    find_unreadable: _FindUnreadable,
+    omits: tuple[str, ...] = (),
 ) -> Iterator[Deviation]:
     if is_record(annotation) and isinstance(value, dict):
-        yield from _deviations_in_record(annotation, value, path, is_readable, omits)
+        yield from _deviations_in_record(annotation, value, path, find_unreadable, omits)
     elif isinstance(value, list) and get_origin(annotation) in (list, tuple):
         parts = get_args(annotation)
         if get_origin(annotation) is not tuple:
@@ -223,34 +228,38 @@ def _deviations_in(
         elif None in value[1:]:
             yield Deviation(None, "", path.rstrip("."), "missing")
         for part, item in zip(parts, value, strict=False):
-            yield from _deviations_in(part, item, path, is_readable, omits)
+            yield from _deviations_in(part, item, path, find_unreadable, omits)
     elif get_origin(annotation) is dict and isinstance(value, dict):
         if None in value.values():
             yield Deviation(None, "", path.rstrip("."), "missing")
         for item in value.values():
-            yield from _deviations_in(get_args(annotation)[1], item, path, is_readable, omits)
+            yield from _deviations_in(get_args(annotation)[1], item, path, find_unreadable, omits)
     else:
         for part in get_args(annotation):
-            yield from _deviations_in(part, value, path, is_readable, omits)
+            yield from _deviations_in(part, value, path, find_unreadable, omits)
 
 
 def _deviations_in_record(
     record: type[Record],
     value: dict[str, Any],
     path: str,
-    is_readable: _IsReadable,
+    find_unreadable: _FindUnreadable,
     omits: tuple[str, ...],
 ) -> Iterator[Deviation]:
     fields = _fields_by_wire(record, omits)
     for name, item in value.items():
         if name not in fields:
             yield Deviation(record, name, f"{path}{name}", "unknown")
-        elif item is None:
             continue
-        elif fields[name].may_be_unreadable and not is_readable(fields[name], item):
-            yield Deviation(record, name, f"{path}{name}", "unreadable", value=item)
-        elif fields[name].has_records:
-            yield from _deviations_in(fields[name].type, item, f"{path}{name}.", is_readable)
+        if item is None:
+            continue
+        unreadable = find_unreadable(fields[name], item) if fields[name].may_be_unreadable else []
+        if unreadable:
+            yield Deviation(record, name, f"{path}{name}", "unreadable", value=unreadable[0])
+        left_out = set(map(id, unreadable))
+        if fields[name].has_records and id(item) not in left_out:
+            kept = [part for part in item if id(part) not in left_out] if left_out else item
+            yield from _deviations_in(fields[name].type, kept, f"{path}{name}.", find_unreadable)
     for name, field in fields.items():
         if field.is_expected and (name not in value or (value[name] is None and not field.null)):
             beyond = bool(field.note.beyond)
