@@ -3,12 +3,12 @@
 ::
 
     ToolkitError
-    ├── ServiceError            the service answered with an error status
+    ├── ServiceError            the service answered with an error; carries retry_after, in seconds
     │   ├── BadRequest          400: the request is not valid for the operation
     │   ├── InvalidKey          401
     │   ├── NotPermitted        403: no permission for this operation, or a gateway refused
     │   ├── NotReady            404: no snapshot has been published yet
-    │   ├── RateLimited         429: carries retry_after, in seconds
+    │   ├── RateLimited         429
     │   └── ServiceDown         500, 502 to 504, 520 to 530
     ├── Unreachable             no answer: connection, DNS, time-out
     ├── AnswerInvalid           an answer that breaks the contract
@@ -32,7 +32,7 @@ The warnings are subclasses of UserWarning::
     IncompleteWarning           requested rows are missing from a frame
     RepeatedRows                rows that were in a frame twice were counted once
     KeyExposed                  somebody other than the service may read the API key
-    LimitWarning                a request waits, because its operation has a limit on calls
+    LimitWarning                a request waits, because the service limits requests
     UnknownField                an answer has a field that the contract does not know
     MissingField                an answer lacks an expected field, or has an unreadable value
     MissingAmounts              some fills lack a price, size, closed PnL or fee
@@ -102,6 +102,8 @@ class ServiceError(ToolkitError):
         The operation's ``type``.
     hint : str, optional
         What to do about it.
+    retry_after : float, optional
+        Seconds to wait, if the service stated them.
     """
 
     status: int | None = 500
@@ -114,11 +116,13 @@ class ServiceError(ToolkitError):
         status: int | None = None,
         operation: str = "",
         hint: str | None = None,
+        retry_after: float | None = None,
     ) -> None:
         self.message = message
         self.status = self.status if status is None else status
         self.operation = operation
         self.hint = self.hint if hint is None else hint
+        self.retry_after = retry_after
         super().__init__(message)
 
     def __str__(self) -> str:
@@ -166,30 +170,10 @@ class NotReady(ServiceError):
 
 
 class RateLimited(ServiceError):
-    """429: the points of the key, or the limit of an operation or a gateway, are used up.
-
-    Parameters
-    ----------
-    retry_after : float, optional
-        Seconds to wait, if the service named them.
-    status, operation, hint
-        As in `ServiceError`.
-    """
+    """429: the points of the key, or the limit of an operation or a gateway, are used up."""
 
     status: int | None = 429
     hint = "Wait, or give the session a points_per_minute that matches the key"
-
-    def __init__(
-        self,
-        message: str,
-        *,
-        retry_after: float | None = None,
-        status: int | None = None,
-        operation: str = "",
-        hint: str | None = None,
-    ) -> None:
-        super().__init__(message, status=status, operation=operation, hint=hint)
-        self.retry_after = retry_after
 
 
 class ServiceDown(ServiceError):
@@ -348,7 +332,11 @@ class KeyExposed(UserWarning):
 
 
 class LimitWarning(UserWarning):
-    """A request waits because its operation has a limit on the number of calls."""
+    """A request waits for more than 5 s, because the service limits requests.
+
+    Either its operation has a limit on the number of calls, or the service refused the request for
+    some time. The waits of `points_per_minute` have no warning.
+    """
 
 
 class MissingField(UserWarning):

@@ -284,10 +284,11 @@ def test_retry_after_blocks_all_sessions(tmp_path) -> None:
 
     one, other = sessions(world, tmp_path, handler)
     begun = world.now
-    facts = tk.provenance(tk.user_fills(USER, session=one))
+    with pytest.warns(LimitWarning, match="slow .* The request waits 7 s, and is then sent again"):
+        facts = tk.provenance(tk.user_fills(USER, session=one))
     assert world.now == begun + 7
     assert facts["retries"] == {"429": 1}
-    assert facts["waited_seconds"] == pytest.approx(7.0, abs=2.0)  # plus the time of the machine
+    assert facts["waited_seconds"] == 7.0
     refused.append(True)
     one.retry = replace(one.retry, attempts=1)
     with pytest.raises(tk.RateLimited):
@@ -296,6 +297,76 @@ def test_retry_after_blocks_all_sessions(tmp_path) -> None:
     assert (facts["retries"], facts["waited_seconds"]) == ({}, 7.0)
     one.close()
     other.close()
+
+
+def refused_session(
+    world: World, headers: dict[str, str], seconds: float, status: int = 429
+) -> tuple[tk.Session, list[float]]:
+    """Return a session of a service that refuses requests for some seconds, and their times."""
+    begun, sent = world.now, []
+
+    def handler(request: httpx.Request) -> httpx.Response:
+        sent.append(world.now - begun)
+        if sent[-1] < seconds:
+            return httpx.Response(status, json={"error": "slow"}, headers=headers)
+        return httpx.Response(200, json=[])
+
+    session = connect(
+        "http://service.test",
+        transport=httpx.MockTransport(handler),
+        clock=world.clock,
+        sleep=world.sleep,
+        default=False,
+    )
+    session.retry = replace(session.retry, draw=lambda: 0.0)
+    return session, sent
+
+
+DATES = {
+    "Date": "Wed, 21 Oct 2026 07:27:40 GMT",
+    "Retry-After": "Wed, 21 Oct 2026 07:28:00 GMT",
+}
+
+
+@pytest.mark.parametrize(
+    ("status", "headers", "seconds", "times"),
+    [
+        (429, {}, 60.0, [0, 10, 30, 90]),
+        (429, {"Retry-After": "0"}, 60.0, [0, 10, 30, 90]),
+        (429, DATES, 20.0, [0, 20]),
+        (429, {"Retry-After": "170"}, 170.0, [0, 170]),
+        (503, {"Retry-After": "20"}, 20.0, [0, 20]),
+    ],
+    ids=["not stated", "zero", "date", "long", "503"],
+)
+def test_refused_request_is_sent_again(status, headers, seconds, times) -> None:
+    session, sent = refused_session(World(), headers, seconds, status)
+    with pytest.warns(LimitWarning, match=rf"slow \(status {status}\)") as found:
+        tk.user_fills(USER, session=session)
+    assert sent == times
+    assert f"waits {times[1]} s" in str(found[0].message)
+    assert [warning.filename for warning in found] == [__file__] * (len(times) - 1)
+    assert session.counts.waited == times[-1]
+
+
+def test_refused_request_ends_after_three_minutes() -> None:
+    session, sent = refused_session(World(), {}, 1_000.0)
+    with pytest.warns(LimitWarning), pytest.raises(tk.RateLimited):
+        tk.user_fills(USER, session=session)
+    assert sent == [0, 10, 30, 90, 150, 180]
+
+
+def test_requests_that_wait_together_warn_once() -> None:
+    world = World()
+    budget = Budget(None, None, clock=world.clock, sleep=world.sleep)
+    counts = []
+    for later, seconds in ((0.0, 60.0), (1.0, 70.0), (59.0, 5.0), (0.0, 60.0)):
+        world.now += later
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            budget.announce_wait(seconds, "slow")
+        counts.append(len(caught))
+    assert counts == [1, 0, 0, 1]
 
 
 def test_waits_for_points_do_not_end_retries(tmp_path) -> None:

@@ -12,10 +12,11 @@ from toolkit.errors import (
     BadRequest,
     RateLimited,
     ServiceDown,
+    ServiceError,
     Unreachable,
 )
 
-RULES = Retry(timeout=100.0)
+RULES = Retry(timeout=100.0, draw=lambda: 0.0)
 
 
 @pytest.fixture
@@ -42,32 +43,58 @@ def _slow_down(seconds: float | None) -> RateLimited:
         (AnswerDamaged("cut short"), True),
         (_slow_down(None), True),
         (BadRequest("400"), False),
+        (BadRequest("400", retry_after=5.0), False),
         (AnswerInvalid("wrong type"), False),
         (ValueError("ours"), False),
     ],
 )
 def test_only_temporary_failures_are_retried(error: Exception, is_retried: bool) -> None:
-    assert RULES.retry_decision(error, 0.0) is is_retried
+    assert (RULES.next_wait(error, 1, 0.0) is not None) is is_retried
 
 
-@pytest.mark.parametrize(("elapsed", "is_retried"), [(99.9, True), (100.0, True), (100.1, False)])
-def test_no_retry_after_timeout(elapsed: float, is_retried: bool) -> None:
-    assert RULES.retry_decision(ServiceDown("500"), elapsed) is is_retried
+@pytest.mark.usefixtures("_waiting")
+@pytest.mark.parametrize(("elapsed", "wait"), [(0.0, 0.25), (99.9, 0.1), (100.0, None)])
+def test_no_attempt_begins_after_timeout(elapsed: float, wait: float | None) -> None:
+    assert RULES.next_wait(ServiceDown("500"), 1, elapsed) == (wait and pytest.approx(wait))
 
 
-@pytest.mark.parametrize(("elapsed", "is_retried"), [(0.0, True), (2.0, True), (2.1, False)])
+@pytest.mark.parametrize(("elapsed", "is_retried"), [(0.0, True), (1.9, True), (2.0, False)])
 def test_missing_local_service_is_retried_two_seconds(elapsed: float, is_retried: bool) -> None:
     error = Unreachable("nothing listens")
     error.has_no_service = True
-    assert RULES.retry_decision(error, elapsed) is is_retried
+    assert (RULES.next_wait(error, 1, elapsed) is not None) is is_retried
 
 
-@pytest.mark.parametrize(("seconds", "pause"), [(7.0, 0.0), (100.0, 0.0), (100.5, False)])
-def test_requested_wait_adds_no_retry_pause(seconds: float, pause: float | bool) -> None:
-    """The budget waits, so the retry itself has no pause; a wait beyond the timeout ends it."""
-    found = RULES.retry_decision(_slow_down(seconds), 3.0)
-    assert (found, type(found)) == (pause, type(pause))
-    assert RULES.retry_decision(_slow_down(seconds), 101.0) is False
+@pytest.mark.usefixtures("_waiting")
+@pytest.mark.parametrize(
+    ("error", "waits"),
+    [
+        (ServiceDown("500"), [0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 20.0]),
+        (_slow_down(None), [10.0, 20.0, 60.0, 60.0]),
+        (_slow_down(0.0), [10.0, 20.0, 60.0, 60.0]),
+        (_slow_down(1.0), [0.0, 0.0, 0.0, 2.0, 4.0]),  # the longer of the two; the budget waits 1 s
+        (ServiceDown("503", retry_after=20.0), [0.0] * 8),
+    ],
+)
+def test_waits_grow_with_failures(error: Exception, waits: list[float]) -> None:
+    found = [RULES.next_wait(error, number, 0.0) for number in range(1, len(waits) + 1)]
+    assert found == waits
+
+
+@pytest.mark.usefixtures("_waiting")
+def test_waits_have_jitter() -> None:
+    late = Retry(draw=lambda: 1.0)
+    assert late.next_wait(ServiceDown("500"), 2, 0.0) == 1.5
+    assert late.next_wait(_slow_down(None), 3, 0.0) == 75.0
+
+
+@pytest.mark.parametrize("kind", [RateLimited, ServiceDown])
+@pytest.mark.parametrize(("seconds", "wait"), [(7.0, 0.0), (100.0, 0.0), (100.5, None)])
+def test_long_requested_wait_ends_retries(
+    kind: type[ServiceError], seconds: float, wait: float | None
+) -> None:
+    assert RULES.next_wait(kind("later", retry_after=seconds), 1, 3.0) == wait
+    assert RULES.next_wait(kind("later", retry_after=seconds), 1, 101.0) is None
 
 
 @pytest.mark.usefixtures("_waiting")
@@ -77,9 +104,11 @@ def test_requested_wait_adds_no_retry_pause(seconds: float, pause: float | bool)
         (100.0, _slow_down(7.0), 7.0),
         (100.0, _slow_down(100.0), 100.0),
         (100.0, _slow_down(100.5), 0.0),
-        (180.0, _slow_down(150.0), 120.0),
+        (180.0, _slow_down(170.0), 170.0),
         (100.0, _slow_down(None), 0.0),
         (100.0, ServiceDown("500"), 0.0),
+        (100.0, ServiceDown("503", retry_after=20.0), 20.0),
+        (100.0, BadRequest("400", retry_after=20.0), 0.0),
     ],
 )
 def test_requested_wait_is_limited(timeout: float, error: Exception, wait: float) -> None:
@@ -94,6 +123,7 @@ def test_requested_wait_is_zero_without_stamina_waits() -> None:
     stamina.set_active(True)
     with stamina.set_testing(True):
         assert RULES.requested_wait(error) == 0.0
+        assert RULES.next_wait(ServiceDown("500"), 8, 0.0) == 0.0
 
 
 def test_retry_causes_are_named() -> None:

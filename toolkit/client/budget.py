@@ -11,14 +11,14 @@ from typing import Any, Final
 from toolkit.client.quota_window import QuotaWindow
 from toolkit.contract.operations import Operation
 from toolkit.display import count_text
-from toolkit.errors import BudgetSpent, LimitWarning
+from toolkit.errors import BudgetSpent, LimitWarning, warn_caller
 
 __all__ = ["LEASE", "Budget", "PointReservation", "RequestCounts"]
 
 LEASE: Final = 120.0
 """Seconds that a request may be on its way without an answer."""
 
-_SHORT: Final = 5.0  # seconds; a shorter wait needs no warning
+_SHORT: Final = 5.0  # seconds; a shorter wait has no warning
 
 
 @dataclass(eq=False, slots=True)
@@ -127,6 +127,7 @@ class Budget:
         self._points = None if per_minute is None else QuotaWindow(per_minute, clock, path, lease)
         self._calls: dict[str, QuotaWindow] = {}  # by operation that has a limit of its own
         self._blocked_until = float("-inf")  # seconds; for this session
+        self._announced_until = float("-inf")  # seconds; the end of the wait that a warning named
         self._lock = threading.Lock()
 
     def spend(self, points: int, operation: Operation | None = None) -> "PointReservation":
@@ -170,7 +171,7 @@ class Budget:
                     return PointReservation(taken, waited)
                 if needed and needed[0][0] is calls and operation is not None:
                     _warn_of_wait(operation, pause)
-                self._sleep(pause)
+                self.wait(pause)
                 waited += pause
         except BaseException:  # interrupted while it waited: nothing was sent
             with self._lock:
@@ -185,6 +186,22 @@ class Budget:
             self._blocked_until = max(self._blocked_until, self._clock() + seconds)
         if self._points is not None:
             self._points.block(seconds)
+
+    def wait(self, seconds: float) -> None:
+        """Wait for some seconds."""
+        if seconds > 0:
+            self._sleep(seconds)
+
+    def announce_wait(self, seconds: float, reason: str) -> None:
+        """Warn of a long wait. If several requests wait at the same time, only the first warns."""
+        with self._lock:
+            now = self._clock()
+            is_announced = seconds <= _SHORT or now < self._announced_until
+            if not is_announced:
+                self._announced_until = now + seconds
+        if not is_announced:
+            words = f"{reason}. The request waits {seconds:.0f} s, and is then sent again"
+            warn_caller(words, LimitWarning)
 
     def close(self) -> None:
         """Close the files."""

@@ -1,6 +1,7 @@
 """Retries: after which failures a request is sent again, and when."""
 
 import logging
+import random
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,7 +16,9 @@ __all__ = ["Retry", "retry_cause"]
 # An application that configures logging sees the retries; otherwise they are not logged.
 logging.getLogger("stamina").addHandler(logging.NullHandler())
 
-_LONGEST: Final = 120.0  # seconds; a quota is counted by the minute
+_QUOTA_WAITS: Final = (10.0, 20.0, 60.0)  # seconds; a quota is counted by the minute
+_FIRST: Final = 0.25  # seconds; the wait after any other failure doubles from here
+_LONGEST: Final = 20.0  # seconds
 _LOCAL_START: Final = 2.0  # seconds in which a service on this machine may begin to listen
 
 
@@ -23,7 +26,9 @@ _LOCAL_START: Final = 2.0  # seconds in which a service on this machine may begi
 class Retry:
     """Rules for retries after failures that may pass.
 
-    Waits grow exponentially, with jitter. Attempts and total time are limited.
+    Waits grow from one failure to the next, with jitter. After status 429 without a stated wait
+    they last more than a minute in all, because a quota is counted by the minute. Attempts and
+    total time are limited.
 
     Parameters
     ----------
@@ -34,41 +39,54 @@ class Retry:
         is no failure.
     clock : callable
         The present in seconds.
+    draw : callable
+        Returns a random number from 0 to 1, for the jitter.
     """
 
     attempts: int = 6
     timeout: float = 180.0
     clock: Callable[[], float] = time.monotonic
+    draw: Callable[[], float] = random.random
 
-    def retry_decision(self, error: Exception, elapsed: float) -> bool | float:
-        """Return whether to try again `elapsed` seconds after the first attempt; or when, if known.
+    def next_wait(self, error: Exception, failures: int, elapsed: float) -> float | None:
+        """Return the seconds to wait before the next attempt; None if there is none.
 
-        If the service named a wait, the budget does the waiting. If that wait is longer than
-        `timeout`, there is no retry.
+        If the service stated a longer wait, the budget waits instead, and the result is 0. If the
+        stated wait is longer than `timeout`, there is no further attempt.
+
+        - ``error``: the last failure
+        - ``failures``: the number of failures so far
+        - ``elapsed``: seconds since the first attempt
         """
-        limit = (
-            _LOCAL_START
-            if isinstance(error, Unreachable) and error.has_no_service
-            else self.timeout
-        )
-        if elapsed > limit:
-            return False
-        if isinstance(error, RateLimited) and error.retry_after is not None:
-            return 0.0 if error.retry_after <= self.timeout else False
-        return isinstance(error, ServiceDown | RateLimited | Unreachable | AnswerDamaged)
+        is_temporary = isinstance(error, ServiceDown | RateLimited | Unreachable | AnswerDamaged)
+        is_starting = isinstance(error, Unreachable) and error.has_no_service
+        left = (_LOCAL_START if is_starting else self.timeout) - elapsed
+        stated = _stated_wait(error)
+        if not is_temporary or left <= 0 or stated > self.timeout:
+            return None
+        wait = self._growing_wait(error, failures)
+        return 0.0 if not _is_waiting() or stated >= wait else min(wait, left)
 
     def requested_wait(self, error: Exception) -> float:
-        """Return the seconds for which the service asked to wait; 0 if it did not ask.
+        """Return the seconds for which the service asked to wait; 0 if it did not ask."""
+        stated = _stated_wait(error)
+        # A longer wait is that of one operation: other requests need not wait.
+        return stated if stated <= self.timeout and _is_waiting() else 0.0
 
-        Tests that switch off the waits of stamina switch off this wait too.
-        """
-        if not isinstance(error, RateLimited) or error.retry_after is None:
-            return 0.0
-        if error.retry_after > self.timeout:  # of one operation: other requests need not wait
-            return 0.0
-        if stamina.is_testing() or not stamina.is_active():
-            return 0.0
-        return min(error.retry_after, self.timeout, _LONGEST)
+    def _growing_wait(self, error: Exception, failures: int) -> float:
+        if isinstance(error, RateLimited) and not error.retry_after:
+            return _QUOTA_WAITS[min(failures, len(_QUOTA_WAITS)) - 1] * (1 + self.draw() / 4)
+        return min(_LONGEST, _FIRST * 2.0 ** (failures - 1)) + self.draw()
+
+
+def _stated_wait(error: Exception) -> float:
+    """Return the seconds to wait that the service stated, 0 if it stated none."""
+    return (error.retry_after or 0.0) if isinstance(error, RateLimited | ServiceDown) else 0.0
+
+
+def _is_waiting() -> bool:
+    """Return whether there are waits; tests that switch off those of stamina switch off all."""
+    return stamina.is_active() and not stamina.is_testing()
 
 
 def retry_cause(error: Exception) -> str:

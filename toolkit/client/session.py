@@ -242,20 +242,20 @@ class Session:
         failure: Exception | None = None
         failed_at = begun = clock()
         queued = 0.0  # seconds that the attempts waited for the budget
+        failures, wait = 0, 0.0
 
         def decide_retry(error: Exception) -> bool | float:
-            return self.retry.retry_decision(error, clock() - begun - queued)
+            nonlocal wait
+            next_wait = self.retry.next_wait(error, failures, clock() - begun - queued)
+            wait = next_wait or 0.0
+            return False if next_wait is None else 0.0  # stamina itself does not wait
 
         for attempt in stamina.retry_context(
-            on=decide_retry,
-            attempts=self.retry.attempts,
-            timeout=None,
-            wait_initial=0.25,
-            wait_max=20.0,
-            wait_jitter=1.0,
+            on=decide_retry, attempts=self.retry.attempts, timeout=None
         ):
             with attempt:
                 if failure is not None:
+                    self._wait_after(failure, wait)
                     paused = clock() - failed_at
                     counts.add_retry(retry_cause(failure), paused if paused >= _SHORTEST else 0.0)
                 try:
@@ -265,7 +265,7 @@ class Session:
                         counts.add_request(points, reservation.waited)
                         return self._send(operation, body, reservation)
                 except Exception as error:
-                    failure, failed_at = error, clock()
+                    failure, failed_at, failures = error, clock(), failures + 1
                     raise
         # The loop cannot end: the last attempt returns or raises, which mypy cannot see.
         raise AssertionError("a retry context always tries at least once")  # pragma: no cover
@@ -359,6 +359,14 @@ class Session:
             return self._check_response(operation, response.status_code, headers, content)
         # Raised here, not above: httpx's error has the request, and the request has the key.
         raise failure
+
+    def _wait_after(self, failure: Exception, seconds: float) -> None:
+        """Wait before the next attempt; the budget waits as long as the service stated."""
+        if isinstance(failure, ServiceError):
+            self.budget.announce_wait(
+                max(seconds, self.retry.requested_wait(failure)), str(failure)
+            )
+        self.budget.wait(seconds)
 
     def _clean_headers(self, response: httpx.Response) -> Mapping[str, str]:
         """Return the headers of an answer without the key."""

@@ -10,6 +10,8 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from typing import Any, Final
 
 from toolkit.contract.operations import Operation
@@ -114,8 +116,7 @@ def response_error(
         )  # the 404 is not of a missing snapshot
     elif status == 404 and operation.unpublished != 404:
         error_type, facts["hint"] = ServiceError, _WRONG_URL
-    if error_type is RateLimited:
-        facts["retry_after"] = _parse_seconds(headers.get("retry-after", ""))
+    facts["retry_after"] = _stated_wait(headers)
     return error_type(_error_message(content) if gateway is None else gateway.message, **facts)
 
 
@@ -182,10 +183,23 @@ def _error_message(content: bytes) -> str:
     return message if isinstance(message, str) else json.dumps(message)
 
 
-def _parse_seconds(text: str) -> float | None:
-    """Return the seconds of a Retry-After header; None for a date or another text."""
+def _stated_wait(headers: Mapping[str, str]) -> float | None:
+    """Return the seconds of a Retry-After header; None if there are none.
+
+    A date counts from the date of the answer, so that the clock of this machine does not matter.
+    """
+    text = headers.get("retry-after", "")
     try:
         seconds = float(text)
     except ValueError:
-        return None
+        until, sent = (_parse_date(date) for date in (text, headers.get("date", "")))
+        seconds = math.nan if until is None or sent is None else (until - sent).total_seconds()
     return max(0.0, seconds) if math.isfinite(seconds) else None
+
+
+def _parse_date(text: str) -> datetime | None:
+    """Return the time of an HTTP date; None for another text."""
+    try:
+        return parsedate_to_datetime(text).replace(tzinfo=UTC)  # HTTP dates are always UTC
+    except (ValueError, OverflowError):
+        return None
