@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from tests.engines import ENGINES, Engine
-from toolkit.analysis.common import frame_access, usd_values
+from toolkit.analysis.common import exact_products, frame_access, usd_values
 from toolkit.errors import MissingAmounts, MissingColumns, MissingFees, MissingTokens, UnusedPrices
 
 from .examples import EXACT, as_numbers
@@ -46,16 +46,16 @@ def values(frame: Any, *expressions: nw.Expr) -> list[list[Any]]:
 @pytest.mark.parametrize("kind", ["float", "exact"])
 def test_fees_of_each_token_by_hand(kind: Any) -> None:
     """A fee in the bought token is worth the price of its fill; a perp's HYPE is worth nothing."""
-    fees = usd_values.fees_in_usd(NAMES, kind)
-    assert list(fees) == ["_fee", "_builder_fee", "_deployer_fee"]
-    whole, built, deployed = values(fills(kind), *fees.values())
+    made = usd_values.add_fees_in_usd(fills(kind), kind)
+    assert made.columns == [*NAMES, "_fee", "_builder_fee", "_deployer_fee"]
+    whole, built, deployed = values(made, *map(nw.col, made.columns[-3:]))
     assert whole == [0.5, 0, 1.5, -8, 0.75, 7, 0.375, 0.0625, 0.03125]
     assert built == [0.125, 0, 0.5, 2, 0.25, 2, 0, 0, 0]
     assert deployed == [0, 0, 0, 0, 0, 1.5, 0, 0, 0]
     assert {type(value) for value in whole} == {float if kind == "float" else Decimal}
     plain = [name for name in NAMES if name not in ("fee_token", "deployer_fee")]
-    raw = usd_values.fees_in_usd(plain, kind)
-    assert values(fills(kind), *raw.values())[0] == [row[3] for row in ROWS]
+    raw = usd_values.add_fees_in_usd(fills(kind).select(plain), kind)
+    assert values(raw, nw.col("_fee"))[0] == [row[3] for row in ROWS]
 
 
 @pytest.mark.parametrize("kind", ["float", "exact"])
@@ -85,13 +85,46 @@ def test_products_keep_eighteen_decimals(engine: str) -> None:
          "px": [px, Decimal("0.00000001")]}
     ).astype({"fee": EXACT, "px": EXACT})  # fmt: skip
     frame = frame_access.open_frame(Engine(engine).give(rows), "fills")
-    cost = usd_values.fees_in_usd(list(rows.columns), "exact")["_fee"]
     prices = {"PURR": Decimal(3), "HYPE": Decimal("654321.87654321")}
-    worth = usd_values.apply_prices(nw.col("fee"), nw.col("fee_token"), prices, "exact")
-    made, changed = values(frame, cost, worth)
+    frame = usd_values.add_fees_in_usd(frame, "exact")
+    frame = usd_values.apply_prices(frame, ["fee"], nw.col("fee_token"), prices, "exact")
+    made, changed = values(frame, nw.col("_fee"), nw.col("fee"))
     with localcontext(prec=60):
         assert made == [fee * px, Decimal("0.00000007")]
         assert changed == [fee * prices["HYPE"], 7 * prices["HYPE"]]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_products_are_rounded_half_up(engine: str) -> None:
+    """A product of two numbers with 18 decimals has 36: only the last step rounds."""
+    fees = ["100", "-7.5", "2.000000000000000003", "-2.000000000000000003", "0.5", "-0.5"]
+    pxs = ["0.998512345678", "0.333333333333333333", "1.5", "1.5", "1E-18", "1E-18"]
+    rows = pd.DataFrame({"fee": [*map(Decimal, fees)], "px": [*map(Decimal, pxs)]}).astype(EXACT)
+    frame = frame_access.open_frame(Engine(engine).give(rows), "fills")
+    made = exact_products.add_product(frame, "usd", nw.col("fee"), nw.col("px"), "exact")
+    assert values(made, nw.col("usd"))[0] == [
+        Decimal("99.8512345678"),
+        Decimal("-2.499999999999999997"),  # -2.4999999999999999975
+        Decimal("3.000000000000000005"),  # 3.0000000000000000045
+        Decimal("-3.000000000000000004"),  # -3.0000000000000000045
+        Decimal("1E-18"),
+        0,
+    ]
+
+
+def test_product_with_too_many_digits_is_refused() -> None:
+    rows = pd.DataFrame({"fee": [Decimal(10**15)], "px": [Decimal(10**4)]}).astype(EXACT)
+    frame = frame_access.open_frame(rows, "fills")
+    with pytest.raises(ValueError, match=r"^an exact number has at most 18 digits before"):
+        exact_products.add_product(frame, "usd", nw.col("fee"), nw.col("px"), "exact")
+
+
+def test_price_with_nineteen_decimals_is_refused() -> None:
+    prices = {"HYPE": Decimal("0.0000000000000000125")}
+    frame = usd_values.apply_prices(fills(), ["fee"], nw.col("fee_token"), prices, "float")
+    assert values(frame, nw.col("fee"))[0][1] == 0.25 * 1.25e-17
+    with pytest.raises(ValueError, match=r"^prices: the price of 'HYPE', 1.25E-17, has more than"):
+        usd_values.apply_prices(fills("exact"), ["fee"], nw.col("fee_token"), prices, "exact")
 
 
 @pytest.mark.parametrize("kind", ["float", "exact"])
@@ -99,8 +132,8 @@ def test_prices_of_tokens_by_hand(kind: Any) -> None:
     """USDH is worth 0.75 and HYPE 30; a price of 1 changes nothing."""
     prices = usd_values.parse_prices({"Usde": 1.0, "usdh": "0.75", "HYPE": 30, "USDC": 1, "": 1})
     assert prices == {"USDH": Decimal("0.75"), "HYPE": 30, "USDE": 1}
-    made = usd_values.apply_prices(nw.col("fee"), nw.col("fee_token"), prices, kind)
-    assert values(fills(kind), made)[0] == [
+    made = usd_values.apply_prices(fills(kind), ["fee"], nw.col("fee_token"), prices, kind)
+    assert values(made, nw.col("fee"))[0] == [
         0.5, 7.5, 3, -60, 0.5625, 5.25, 0.375, 0.0625, 0.03125,
     ]  # fmt: skip
 

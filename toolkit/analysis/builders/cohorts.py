@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from narwhals.typing import IntoFrame
 
-from toolkit.analysis.builders.revenue import NUMBERS, earning_columns, has_builder
+from toolkit.analysis.builders.revenue import NUMBERS, add_earnings, has_builder
 from toolkit.analysis.common import fill_kinds, frame_access, grouping, timestamps, usd_values
 from toolkit.analysis.common.estimate import Estimate, check_level
 from toolkit.analysis.common.provenance import result_provenance
@@ -295,7 +295,7 @@ def read_builder_fills(
     frame_access.require_values(frame, ("user", "px", "sz"), "fills")
     usd_values.warn_missing_builder_fees(frame, "fills")
     usd_values.warn_missing_tokens(frame, "fills")
-    frame = frame.with_columns(**earning_columns(frame.collect_schema().names(), "float"))
+    frame = add_earnings(frame, "float")
     kept = frame.select(
         "user", "builder", ms=nw.col("_ms"), volume=nw.col("volume"), usd=nw.col("_revenue")
     )

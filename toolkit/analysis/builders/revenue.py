@@ -95,8 +95,7 @@ def revenue(
     frame_access.require_values(frame, ("px", "sz"), "fills")
     usd_values.warn_missing_builder_fees(frame, "fills")
     usd_values.warn_missing_tokens(frame, "fills")
-    column_names = frame.collect_schema().names()
-    frame = grouping.add_groups(frame.with_columns(**earning_columns(column_names, kind)), keys)
+    frame = grouping.add_groups(add_earnings(frame, kind), keys)
     result = _sum_earnings(frame, keys, kind)
     result = result.sort(*keys, nulls_last=True) if keys else result
     return frame_access.result_from_frame(
@@ -111,13 +110,15 @@ def has_builder(builder: str | None) -> nw.Expr:
     return (lower_address("builder") == builder.lower()).fill_null(False)
 
 
-def earning_columns(column_names: Sequence[str], kind: NumberKind) -> dict[str, nw.Expr]:
-    """Return what a builder earns on a fill (`_revenue`), and on which volume (`_known`)."""
-    value = usd_values.fees_in_usd(column_names, kind)["_builder_fee"]
-    lost = usd_values.is_unpriced_fee(column_names, kind, "builder_fee")
+def add_earnings(frame: Frame, kind: NumberKind) -> Frame:
+    """Add what a builder earns on a fill (`_revenue`), and on which volume (`_known`)."""
+    lost = usd_values.is_unpriced_fee(frame.collect_schema().names(), kind, "builder_fee")
     volume = nw.col("px").cast(nw.Float64()) * nw.col("sz").cast(nw.Float64())
     known = nw.when(lost == 0).then(volume).otherwise(nw.lit(0.0))
-    return {"_revenue": value, "unpriced": lost, "volume": volume, "_known": known}
+    frame = usd_values.add_fees_in_usd(frame, kind)
+    return frame.with_columns(
+        _revenue=nw.col("_builder_fee"), unpriced=lost, volume=volume, _known=known
+    )
 
 
 def _sum_earnings(frame: Frame, keys: Sequence[str], kind: NumberKind) -> Frame:

@@ -7,7 +7,7 @@ values.
 """
 
 from collections.abc import Sequence
-from decimal import Context, Decimal
+from decimal import ROUND_FLOOR, Context, Decimal
 from typing import Any, NoReturn
 
 import narwhals as nw
@@ -18,8 +18,11 @@ from toolkit.arrays import Flags, Floats
 from toolkit.errors import MissingColumns
 
 _WHOLE_FLOATS = 2.0**53
-_SCALE = 18
+SCALE = 18
 _DIGITS = Context(prec=40)
+PRODUCTS = Context(prec=80)
+"""Digits for sums of products of two exact numbers, which have up to 72 digits."""
+_LAST_DIGIT = Decimal(1).scaleb(-SCALE)
 _USUAL = 10  # the most decimals that are tried with numpy; `Decimal` scales the other values
 
 Integers = list[int]
@@ -110,10 +113,11 @@ def _decimals_needed(values: Floats, least: int) -> int:
             left, needed = left[~hit], decimals
         if not len(left):
             return needed
-    return max(needed, *(_count_decimals(Decimal(repr(value))) for value in left.tolist()))
+    return max(needed, *(count_decimals(Decimal(repr(value))) for value in left.tolist()))
 
 
-def _count_decimals(number: Decimal) -> int:
+def count_decimals(number: Decimal) -> int:
+    """Return the decimals of a number, without zeros at the end."""
     exponent = number.normalize().as_tuple().exponent
     return max(0, -exponent) if isinstance(exponent, int) else 0
 
@@ -121,13 +125,13 @@ def _count_decimals(number: Decimal) -> int:
 def _integers_of_decimals(column: nw.Series[Any], least: int, what: str) -> tuple[Integers, int]:
     chunks = column.to_arrow()
     array = chunks.combine_chunks() if isinstance(chunks, pa.ChunkedArray) else chunks
-    for decimals in (least, *range(least + 1, _SCALE + 1)):
+    for decimals in (least, *range(least + 1, SCALE + 1)):
         try:
             narrow = array.cast(pa.decimal128(38, decimals))
         except pa.ArrowInvalid:
             continue
         return _read_words(narrow), decimals
-    raise MissingColumns(f"{what}: column {column.name} has more than {_SCALE} decimals. Round it")
+    raise MissingColumns(f"{what}: column {column.name} has more than {SCALE} decimals. Round it")
 
 
 def _read_words(array: pa.Array) -> Integers:
@@ -155,15 +159,21 @@ def to_decimal(values: Sequence[int | None], decimals: int) -> pa.Array:
 
     The column has 18 decimals. Numbers with more decimals are rounded.
     """
-    exact = pa.decimal128(36, _SCALE)
-    if decimals <= _SCALE:
+    exact = pa.decimal128(36, SCALE)
+    if decimals <= SCALE:
         try:
             return _decimals_of_words(values, pa.decimal128(38, decimals)).cast(exact)
         except OverflowError:
             pass  # some numbers have more than 64 bits: convert one by one
-    finer, coarser = 10 ** max(0, _SCALE - decimals), 10 ** max(0, decimals - _SCALE)
+    finer, coarser = 10 ** max(0, SCALE - decimals), 10 ** max(0, decimals - SCALE)
     whole_ = (None if v is None else (2 * v * finer + coarser) // (2 * coarser) for v in values)
-    return pa.array([v if v is None else _DIGITS.scaleb(v, -_SCALE) for v in whole_], type=exact)
+    return pa.array([v if v is None else _DIGITS.scaleb(v, -SCALE) for v in whole_], type=exact)
+
+
+def round_exact(value: Decimal) -> Decimal:
+    """Return an exact number with at most 18 decimals, rounded as in `to_decimal`."""
+    half = PRODUCTS.divide(_LAST_DIGIT, Decimal(2))
+    return PRODUCTS.add(value, half).quantize(_LAST_DIGIT, ROUND_FLOOR, PRODUCTS)
 
 
 def _decimals_of_words(values: Sequence[int | None], dtype: pa.DataType) -> pa.Array:

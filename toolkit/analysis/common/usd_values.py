@@ -20,7 +20,7 @@ from typing import Any
 import narwhals as nw
 import pandas as pd
 
-from toolkit.analysis.common import frame_access, markets
+from toolkit.analysis.common import exact_products, fixed_point, frame_access, markets
 from toolkit.analysis.common.frame_access import Frame, NumberKind
 from toolkit.contract.dexes import COLLATERAL_TOKENS
 from toolkit.display import count_text
@@ -32,6 +32,9 @@ from toolkit.errors import (
     UnusedPrices,
     warn_caller,
 )
+
+FEES = ("fee", "builder_fee", "deployer_fee")
+"""The fee of a fill, and the parts of it."""
 
 CASH = ("USDC", "")
 """Tokens that count as USD. Transfers of USDC have an empty token."""
@@ -78,51 +81,36 @@ def warn_missing_tokens(frame: Frame, what: str) -> None:
         )
 
 
-def fees_in_usd(column_names: Sequence[str], kind: NumberKind) -> dict[str, nw.Expr]:
-    """Return fee, builder fee and deployer fee in USD; 0 if the token has no price here.
+def add_fees_in_usd(frame: Frame, kind: NumberKind) -> Frame:
+    """Add `_fee`, `_builder_fee` and `_deployer_fee` in USD; 0 if the token has no price here.
 
     Collateral and quote tokens count at par.
     """
-    names = ("fee", "builder_fee", "deployer_fee")
-    fees = {f"_{name}": frame_access.column_or_zero(name, column_names, kind) for name in names}
+    column_names = frame.collect_schema().names()
+    fees = {f"_{n}": frame_access.column_or_zero(n, column_names, kind) for n in FEES}
     if "fee_token" not in column_names:
-        return fees
+        return frame.with_columns(**fees)
     bought = is_in_bought_token()
-    counted = is_cash() | is_at_par()
-    return {
-        name: nw.when(counted)
-        .then(fee)
-        .when(bought)
-        .then(bought_fee_in_usd(fee, bought, kind))
-        .otherwise(frame_access.zero_literal(kind))
-        for name, fee in fees.items()
-    }
+    frame = frame.with_columns(**fees, _counted=is_cash() | is_at_par(), _bought=bought)
+    for name in fees:
+        frame = add_bought_fee(frame, "_worth", nw.col(name), nw.col("_bought"), kind)
+        value = (
+            nw.when(nw.col("_counted"))
+            .then(nw.col(name))
+            .when(nw.col("_bought"))
+            .then(nw.col("_worth"))
+            .otherwise(frame_access.zero_literal(kind))
+        )
+        frame = frame.with_columns(value.alias(name)).drop("_worth")
+    return frame.drop("_counted", "_bought")
 
 
-def bought_fee_in_usd(fee: nw.Expr, bought: nw.Expr, kind: NumberKind) -> nw.Expr:
-    """Return the value of a fee in the bought token, in USD; missing if `bought` is not true."""
-    if kind == "float":
-        return nw.when(bought).then(fee * nw.col("px").cast(nw.Float64()))
-    # Only the rows with such a fee are cast to fewer digits.
-    return _multiply_exactly(nw.when(bought).then(fee), nw.when(bought).then(nw.col("px")), 20)
-
-
-def _multiply_exactly(amount: nw.Expr, price: nw.Expr, digits: int) -> nw.Expr:
-    """Multiply an amount (10 decimals) by a price (8 decimals) without rounding.
-
-    `digits` is the precision of the amount. The price has at most 36 - `digits` digits.
-
-    A product in Polars has only as many decimals as the factor with more decimals. A product in
-    Arrow has the decimals of both factors, but at most 38 digits. Therefore the price becomes a
-    whole number of 1e-8, and the amount is divided by 1e8. The division has two steps because of
-    the limit of digits.
-    """
-    units = price.cast(nw.Decimal(25, 8)) * nw.lit(Decimal(10**8)).cast(nw.Decimal(9, 0))
-    part = amount.cast(nw.Decimal(digits, 10)).cast(nw.Decimal(digits + 8, 18))
-    for left in (digits + 4, digits):
-        tiny = nw.lit(Decimal("0.0001")).cast(nw.Decimal(4, 4))
-        part = (part * tiny).cast(nw.Decimal(left, 18))
-    return (part * units.cast(nw.Decimal(36 - digits, 0))).cast(frame_access.EXACT)
+def add_bought_fee(
+    frame: Frame, name: str, fee: nw.Expr, bought: nw.Expr, kind: NumberKind
+) -> Frame:
+    """Add the value of a fee in the bought token, in USD; missing if `bought` is not true."""
+    paid, px = (nw.when(bought).then(each) for each in (fee, nw.col("px")))
+    return exact_products.add_product(frame, name, paid, px, kind)
 
 
 def is_cash() -> nw.Expr:
@@ -216,20 +204,42 @@ def warn_unused_prices(
 
 
 def apply_prices(
-    amount: nw.Expr, tokens: nw.Expr, prices: Mapping[str, Decimal], kind: NumberKind
-) -> nw.Expr:
-    """Return amounts in USD: multiplied by the price of the token, or unchanged without a price."""
-    made = amount
-    for token, price in prices.items():
-        if price == 1:
-            continue
-        mine = tokens == token
-        if kind == "float":
-            value = amount * float(price)
-        else:
-            value = _multiply_exactly(nw.when(mine).then(amount), nw.lit(price), 22)
-        made = nw.when(mine).then(value).otherwise(made)
-    return made
+    frame: Frame,
+    names: Iterable[str],
+    tokens: nw.Expr,
+    prices: Mapping[str, Decimal],
+    kind: NumberKind,
+) -> Frame:
+    """Return the frame with the amounts `names` in USD.
+
+    They are multiplied by the price of the token, or unchanged without a price. Raise ValueError if
+    the amounts are exact and a price has more than 18 decimals.
+    """
+    price = frame_access.missing_literal(kind)
+    for token, value in prices.items():
+        if value != 1:
+            price = (
+                nw.when(tokens == token).then(_price_literal(token, value, kind)).otherwise(price)
+            )
+    frame = frame.with_columns(_price=price)
+    for name in names:
+        frame = exact_products.add_product(frame, "_priced", nw.col(name), nw.col("_price"), kind)
+        unpriced = nw.col("_price").is_null()
+        value_in_usd = nw.when(unpriced).then(nw.col(name)).otherwise(nw.col("_priced"))
+        frame = frame.with_columns(value_in_usd.alias(name)).drop("_priced")
+    return frame.drop("_price")
+
+
+def _price_literal(token: str, price: Decimal, kind: NumberKind) -> nw.Expr:
+    if kind == "float":
+        return nw.lit(float(price))
+    if fixed_point.count_decimals(price) > fixed_point.SCALE or price >= 10**fixed_point.SCALE:
+        raise ValueError(
+            f"prices: the price of {token!r}, {price}, has more than {fixed_point.SCALE} digits "
+            "before or after the decimal point. Exact amounts have at most so many. Round the "
+            'price, or fetch the fills with numbers="float"'
+        )
+    return exact_products.exact_literal(price)
 
 
 def dex_tokens(meta: Any) -> dict[str, str]:

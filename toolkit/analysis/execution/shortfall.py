@@ -235,10 +235,9 @@ def _read_executions(fills: IntoFrame) -> pd.DataFrame:
     amounts = ("px", "sz", "fee")
     frame = frame_access.open_as_floats(fills, "fills", amounts)
     frame_access.require_columns(frame, ("oid", "coin", "side", "time", "crossed"), "fills")
-    column_names = frame.collect_schema().names()
     usd_values.warn_missing_tokens(frame, "fills")
-    paid = usd_values.fees_in_usd(column_names, "float")["_fee"]
-    frame = frame.with_columns(_paid=nw.when(~nw.col("fee").is_null()).then(paid))
+    frame = usd_values.add_fees_in_usd(frame, "float")
+    frame = frame.with_columns(_paid=nw.when(~nw.col("fee").is_null()).then(nw.col("_fee")))
     kept = ("oid", "coin", "px", "sz", "side", "time", "crossed", "_paid")
     rows = frame_access.pandas_columns(nw.to_native(frame), "fills", kept, ("twap_id",))
     rows["_ms"] = timestamps.ms_from_times(rows["time"]).astype("float64")

@@ -178,13 +178,14 @@ def attribution(
     ValueError
         If funding or ledger are of several accounts and the account of the fills is not known; if
         fills and ledger were fetched for different accounts; if a price is not positive, a token
-        has two prices, or USDC has a price other than 1.
+        has two prices, or USDC has a price other than 1; if fills are exact and a price has more
+        than 18 decimals.
 
     Notes
     -----
     Spot, collateral and conversions: docs/live_service.md, sections 3, 6 and 7. The token of a dex
     is the ``fee_token`` of its fills. A fee of a native perp in a token other than USDC has no
-    price unless `prices` has one.
+    price unless `prices` has one. An exact amount times a price is rounded to 18 decimals.
 
     Position hours are computed from ``start_position``, up to the last fill or payment, or up to
     the end of the request if fills and funding are complete. Without ``start_position`` no share is

@@ -26,7 +26,6 @@ from toolkit.analysis.pnl.perp_flows import AMOUNTS, add_perp_flows
 from toolkit.errors import MissingColumns
 
 FILL_NUMBERS = ("px", "sz", "closed_pnl", "fee", "builder_fee", "deployer_fee", "priority_gas")
-FILL_FEES = ("fee", "builder_fee", "deployer_fee")
 NEEDED = ("coin", "px", "sz", "side", "time", "closed_pnl", "fee")
 FEES = ("trading_fee", "builder_fee", "deployer_fee", "rebate")
 MONEY = (
@@ -94,7 +93,9 @@ def _fill_fees(column_names: Sequence[str], kind: NumberKind) -> dict[str, nw.Ex
     If the fee is missing, its parts count as 0, too. Otherwise fee minus parts would be negative
     and would look like a rebate.
     """
-    found = {f"_{fee}": frame_access.column_or_zero(fee, column_names, kind) for fee in FILL_FEES}
+    found = {
+        f"_{fee}": frame_access.column_or_zero(fee, column_names, kind) for fee in usd_values.FEES
+    }
     unknown, zero = _is_missing("fee", kind), frame_access.zero_literal(kind)
     parts = ("_builder_fee", "_deployer_fee")
     return found | {part: nw.when(unknown).then(zero).otherwise(found[part]) for part in parts}
@@ -129,31 +130,30 @@ def _apply_token_prices(frame: Frame, prices: Mapping[str, Decimal], kind: Numbe
     Without a price, the fee of a native perp becomes 0, and other amounts count at par. The fills
     of both kinds are counted (`_unpriced`, `_at_par`).
     """
-    in_cost = usd_values.bought_fee_in_usd(nw.col("_fee"), nw.col("_bought"), kind)
+    frame = usd_values.add_bought_fee(frame, "_in_cost", nw.col("_fee"), nw.col("_bought"), kind)
     token, other = nw.col("_token"), nw.col("_other")
     lost = ~(nw.col("_cash") | nw.col("_bought") | other)
     at_par = other
+    names = [f"_{fee}" for fee in usd_values.FEES]
     if prices:
         token = token.str.to_uppercase()
         named = token.is_in(list(prices)) & ~nw.col("_cash")
         lost, at_par = lost & ~named, other & ~named
         # Closed PnL of a native perp is in USDC, even if its fee is in another token.
-        closed = usd_values.apply_prices(
-            nw.col("_closed"), nw.when(other).then(token), prices, kind
+        frame = usd_values.apply_prices(
+            frame, ["_closed"], nw.when(other).then(token), prices, kind
         )
-        frame = frame.with_columns(_closed=closed)
-    names = [f"_{fee}" for fee in FILL_FEES]
-    worth = {name: usd_values.apply_prices(nw.col(name), token, prices, kind) for name in names}
+        frame = usd_values.apply_prices(frame, names, token, prices, kind)
     gone = lost | nw.col("_bought")
     zero = frame_access.zero_literal(kind)
     unpriced = nw.when(lost & (nw.col("_fee") != 0)).then(nw.lit(1)).otherwise(nw.lit(0))
     frame = frame.with_columns(
-        _in_cost=nw.when(nw.col("_bought")).then(in_cost).otherwise(zero),
+        _in_cost=nw.when(nw.col("_bought")).then(nw.col("_in_cost")).otherwise(zero),
         _unpriced=unpriced,
         _at_par=nw.when(at_par).then(nw.lit(1)).otherwise(nw.lit(0)),
     )
     return frame.with_columns(
-        **{name: nw.when(gone).then(zero).otherwise(value) for name, value in worth.items()}
+        **{name: nw.when(gone).then(zero).otherwise(nw.col(name)) for name in names}
     )
 
 
@@ -226,11 +226,12 @@ def measure_funding(
     is_known = ~usdc.is_null() if kind == "exact" else ~(usdc.is_null() | usdc.is_nan())
     payment = frame_access.column_or_zero("usdc", frame.collect_schema().names(), kind)
     if rates.prices and rates.dexes:
-        frame = frame.with_columns(_usdc=payment, _token=_token_of_dex(rates.dexes))
-        payment = usd_values.apply_prices(nw.col("_usdc"), nw.col("_token"), rates.prices, kind)
+        frame = frame.with_columns(_payment=payment, _token=_token_of_dex(rates.dexes))
+        frame = usd_values.apply_prices(frame, ["_payment"], nw.col("_token"), rates.prices, kind)
+    else:
+        frame = frame.with_columns(_payment=payment)
     zero = frame_access.zero_literal(kind)
     inside = nw.col("_inside")
-    frame = frame.with_columns(_payment=payment)
     counted = nw.when(inside).then(nw.col("_payment")).otherwise(zero)
     measures = {
         "funding": counted,

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
+from decimal import Decimal, localcontext
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -10,7 +11,7 @@ import pandas as pd
 import pyarrow as pa
 from narwhals.typing import IntoFrame, IntoFrameT
 
-from toolkit.analysis.common import frame_access, memory_frames
+from toolkit.analysis.common import fixed_point, frame_access, memory_frames
 from toolkit.analysis.common.account_values import (
     Amount,
     ValuesAndPositions,
@@ -144,9 +145,10 @@ def carried_back(
     rows: list[dict[str, Amount]] = []
     if user is not None:
         first = min(_event_times(tables), default=end) if begin is None else begin
-        rows = _curve_points(
-            held, traded, _hourly_changes(hours), (first, end), zero_amount(after.kind)
-        )
+        with localcontext(fixed_point.PRODUCTS):
+            rows = _curve_points(
+                held, traded, _hourly_changes(hours), (first, end), zero_amount(after.kind)
+            )
         _anchor_curve(rows, after.worth[user].value, [state.stated for state in held.values()])
     table = _result_table(rows, _coverage_text(whole), after.kind)
     inputs: dict[str, Any] = {
@@ -312,6 +314,7 @@ def _curve_point(
 ) -> dict[str, Amount]:
     # If a position is closed, `paid` may have a small remainder: the exchange rounds closed PnL.
     gain = sum((state.worth - state.paid for state in held.values() if state.size), zero)
+    gain = fixed_point.round_exact(gain) if isinstance(gain, Decimal) else gain
     return {"time": ms, "realised": realised, "unrealised": gain, "flows": flows}
 
 

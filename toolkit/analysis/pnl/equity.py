@@ -1,8 +1,8 @@
 """Equity over time, from an empty account on."""
 
 from bisect import bisect_right
-from collections.abc import Mapping
-from decimal import Decimal
+from collections.abc import Mapping, Sequence
+from decimal import Decimal, localcontext
 from functools import partial
 from typing import Any
 
@@ -11,7 +11,7 @@ import pandas as pd
 import pyarrow as pa
 from narwhals.typing import IntoFrame, IntoFrameT
 
-from toolkit.analysis.common import frame_access, memory_frames, usd_values
+from toolkit.analysis.common import fixed_point, frame_access, memory_frames, usd_values
 from toolkit.analysis.common.account_batches import run_by_account
 from toolkit.analysis.common.account_values import (
     Amount,
@@ -303,10 +303,11 @@ def _add_unrealised(
     named = fills if "user" in fills.columns else fills.assign(user="")
     held = _position_runs(positions(named, sz_decimals))
     prices = _price_series(marks, kind)
-    for user, points in rows.items():
-        for point in points:
-            values = _value_before(held.get(user, {}), prices, worth, point[0], step, kind)
-            point[2], point[4], point[5] = values or (None, None, None)
+    with localcontext(fixed_point.PRODUCTS):
+        for user, points in rows.items():
+            for point in points:
+                values = _value_before(held.get(user, {}), prices, worth, point[0], step, kind)
+                point[2], point[4], point[5] = values or (None, None, None)
 
 
 def _value_before(
@@ -316,7 +317,7 @@ def _value_before(
     end: int,
     step: int,
     kind: NumberKind,
-) -> tuple[Amount, Amount, Amount] | None:
+) -> Sequence[Amount] | None:
     """Return unrealised PnL, long and short notional before a time; None if a price is missing."""
     gain = long = short = zero_amount(kind)
     for coin, (times, sizes, entries) in held.items():
@@ -331,14 +332,20 @@ def _value_before(
         gain += _in_usd(size * (mark - entries[place]), price)
         long += _in_usd(max(size, 0) * mark, price)
         short -= _in_usd(min(size, 0) * mark, price)
-    return gain, long, short
+    return _round_amounts((gain, long, short))
 
 
 def _in_usd(amount: Amount, price: Amount | None) -> Amount:
-    """Return an amount of collateral in USD; exact amounts keep ten decimals, as in attribution."""
-    if price is None:
-        return amount
-    return (round(amount, 10) if isinstance(amount, Decimal) else amount) * price
+    """Return an amount of collateral in USD."""
+    return amount if price is None else amount * price
+
+
+def _round_amounts(amounts: Sequence[Amount]) -> list[Amount]:
+    """Return the amounts with at most 18 decimals."""
+    return [
+        fixed_point.round_exact(amount) if isinstance(amount, Decimal) else amount
+        for amount in amounts
+    ]
 
 
 def _position_runs(
