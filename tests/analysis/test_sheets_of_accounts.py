@@ -6,6 +6,7 @@ import polars as pl
 import pytest
 
 import toolkit as tk
+from tests.engines import Engine
 from toolkit.analysis.performance.ratios import probabilistic_sharpe
 from toolkit.errors import MissingColumns
 
@@ -143,6 +144,130 @@ def test_money_weighted_return_by_hand() -> None:
     for name in ("start", "flows", "capital"):
         unknown = tk.performance.sheet(rows.drop(columns=name)).set_index("figure")
         assert np.isnan(unknown.loc["money_weighted_return", "value"])
+
+
+def money_weighted(rows: pd.DataFrame) -> tuple[float, int]:
+    found = tk.performance.sheet(rows).set_index("figure").loc["money_weighted_return"]
+    return found["value"], found["n"]
+
+
+def test_money_weighted_return_after_period_without_capital(engine: Engine) -> None:
+    """100 earn 10 % on a day and 100 on the next; 200 leave in its first hours, so capital is -77.5.
+
+    With g = 1 + r: 100 g - 200 + r (100 g - 187.5) = 10, so 100 g**2 - 187.5 g - 22.5 = 0. Then 10
+    earn 10 % on the third day: (100 g**2 - 187.5 g - 12.5) g = 11.
+    """
+    days = pd.DataFrame(
+        {"time": pd.date_range(START, periods=3), "return_": [0.1, np.nan, 0.1],
+         "start": [100.0, 110.0, 10.0], "flows": [0.0, -200.0, 0.0],
+         "capital": [100.0, -77.5, 10.0], "gain": [10.0, 100.0, 1.0]}
+    )  # fmt: skip
+    sheet = engine.take(tk.performance.sheet(engine.give(days)))
+    found = next(row for row in sheet if row["figure"] == "money_weighted_return")
+    assert found["n"] == 3
+    growth = np.cbrt(1 + found["value"])
+    assert growth == pytest.approx(1.96698, abs=1e-5)
+    assert (100 * growth**2 - 187.5 * growth - 12.5) * growth == pytest.approx(11)
+    two = (187.5 + np.sqrt(187.5**2 + 4 * 100 * 22.5)) / 200
+    assert money_weighted(days[:2]) == (pytest.approx(two**2 - 1), 2)
+    nothing = days.assign(time=days["time"] - pd.Timedelta(days=3), return_=np.nan)
+    nothing[["start", "flows", "capital", "gain"]] = 0.0
+    assert money_weighted(pd.concat([nothing, days])) == (pytest.approx(found["value"]), 3)
+    assert np.isnan(money_weighted(days[:2].drop(columns="gain"))[0])
+    for name in ("start", "capital"):
+        unknown = days.copy()
+        unknown.loc[1, name] = np.nan
+        assert np.isnan(money_weighted(unknown)[0])
+
+
+def test_money_weighted_return_of_several_solutions_is_missing() -> None:
+    """(100 g**2 - 230 g + 132) g = 2 holds near 0.02, 1.07 and 1.22."""
+    days = pd.DataFrame(
+        {"time": pd.date_range(START, periods=3), "return_": [0.2, np.nan, -0.9],
+         "start": [100.0, 120.0, -112.0], "flows": [0.0, -230.0, 132.0],
+         "capital": [100.0, -110.0, 20.0], "gain": [20.0, -2.0, -18.0]}
+    )  # fmt: skip
+    assert np.isnan(money_weighted(days)[0])
+
+
+def cost_days(count: int) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return days without returns and with a capital of 1,000, and costs of the first four."""
+    times = pd.date_range(START, periods=count)
+    returns = pd.DataFrame({"time": times, "return_": [0.01, -0.01] * (count // 2)})
+    none = np.nan
+    costs = pd.DataFrame(
+        {"day": times[:4], "volume": [1000.0, 3000.0, 2000.0, 500.0],
+         "trading_fee": [-1.0, none, none, -2.0], "builder_fee": [-0.5, none, none, none],
+         "deployer_fee": [0.0, none, none, none], "rebate": [0.25, none, none, 0.0],
+         "funding": [-2.0, none, none, none]}
+    )  # fmt: skip
+    return returns.assign(capital=1000.0), costs
+
+
+def test_missing_costs_are_not_zero(engine: Engine) -> None:
+    """Fees of the first day are 1.25, of the fourth 2; funding is known on the first day.
+
+    So the fees are 3.25 of 1,500. Of 4 days, fees are known on 2 and funding on 1.
+    """
+    returns, costs = cost_days(4)
+    sheet = engine.take(tk.performance.sheet(engine.give(returns), costs=engine.give(costs)))
+    found = {row["figure"]: (row["value"], row["n"]) for row in sheet if row["basis"] == "costs"}
+    wanted = {
+        "volume": (6500, 4),
+        "fee_bps": (1e4 * 3.25 / 1500, 2),
+        "turnover": (6.5 * 365 / 4, 4),
+        "fee_drag": (1e4 * 3.25e-3 * 365 / 2, 2),
+        "funding_drag": (1e4 * 2e-3 * 365, 1),
+    }
+    for name, (value, n) in wanted.items():
+        assert found[name] == (pytest.approx(value), n)
+
+
+def test_missing_costs_leave_out_their_days_only() -> None:
+    """Six more days have no row, so no costs. Only the capital of known days counts."""
+    returns, costs = cost_days(10)
+    returns["capital"] = [500.0, 9e9, 9e9, 1500.0, *[1250.0] * 6]
+    rows = tk.performance.sheet(returns, costs=costs).set_index("figure")
+    assert rows.loc["fee_drag", "value"] == pytest.approx(1e4 * 3.25 / (9500 / 8) * 365 / 8)
+    unknown = costs[1:3]
+    rows = tk.performance.sheet(returns, costs=unknown).set_index("figure")
+    assert rows.loc[["fee_bps", "fee_drag"], "value"].isna().all()
+    assert rows.loc[["fee_bps", "fee_drag", "volume"], "n"].tolist() == [0, 0, 2]
+
+
+def test_missing_costs_of_other_periods() -> None:
+    """Of two weeks the first has an unknown day; of four days in hours, two are unknown."""
+    returns, costs = cost_days(10)
+    weeks = returns[:2].assign(time=[START, START + pd.Timedelta(days=7)], capital=[800.0, 200.0])
+    later = costs[:1].assign(day=START + pd.Timedelta(days=8), trading_fee=-4.0)
+    given = pd.concat([costs, later])
+    rows = tk.performance.sheet(weeks, costs=given).set_index("figure")
+    assert rows.loc["fee_drag", ["value", "n"]].tolist() == [
+        pytest.approx(1e4 * 4.25 / 200 * 365 / 7), 1,
+    ]  # fmt: skip
+    assert rows.loc["fee_bps", "n"] == 3
+    hours = pd.DataFrame({"time": pd.date_range(START, periods=96, freq="h"), "return_": 0.0})
+    hours["capital"] = np.repeat([500.0, 9e9, 9e9, 1500.0], 24)
+    rows = tk.performance.sheet(hours, costs=costs).set_index("figure")
+    assert rows.loc["fee_drag", ["value", "n"]].tolist() == [
+        pytest.approx(1e4 * 3.25 / 1000 * 365 / 2), 2,
+    ]  # fmt: skip
+
+
+def test_month_with_one_week_has_yearly_figures_of_weeks(engine: Engine) -> None:
+    """Volume of 0.7 and 1.4 times the capital in a week, of which September has one."""
+    weeks = pd.date_range("2025-09-29", periods=5, freq="7D", tz="UTC")
+    returns = pd.DataFrame({"time": weeks, "return_": 0.01, "capital": 1000.0})
+    costs = pd.DataFrame({"day": weeks, "volume": [700.0, *[1400.0] * 4]})
+    costs = costs.assign(
+        trading_fee=-costs["volume"] / 1000, builder_fee=0.0, deployer_fee=0.0, rebate=0.0
+    )
+    given = engine.give(returns), engine.give(costs)
+    sheet = engine.take(tk.performance.sheet(given[0], costs=given[1], by="month"))
+    found = {name: [row["value"] for row in sheet if row["figure"] == name]
+             for name in ("turnover", "fee_drag")}  # fmt: skip
+    assert found["turnover"] == pytest.approx([0.7 * 365 / 7, 1.4 * 365 / 7])
+    assert found["fee_drag"] == pytest.approx([365, 730])
 
 
 def test_leaderboard_of_overlaps_by_hand() -> None:

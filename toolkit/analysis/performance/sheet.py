@@ -1,7 +1,7 @@
 """The performance sheet: figures of returns, trips and costs, with their intervals."""
 
 from math import sqrt
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -10,6 +10,7 @@ from narwhals.typing import IntoFrame, IntoFrameT
 from toolkit.analysis.common import frame_access, memory_frames
 from toolkit.analysis.common.estimate import check_count, check_level
 from toolkit.analysis.common.repeated_rows import drop_repeated_rows
+from toolkit.analysis.common.timestamps import ms_from_times
 from toolkit.analysis.performance.ratios import (
     NAN,
     Figure,
@@ -28,6 +29,7 @@ from toolkit.analysis.performance.ratios import (
     volatility_figure,
 )
 from toolkit.analysis.performance.sheet_tables import (
+    YEAR,
     add_month,
     complete_trips,
     figure_table,
@@ -35,7 +37,9 @@ from toolkit.analysis.performance.sheet_tables import (
     periods_per_year,
 )
 from toolkit.analysis.performance.trip_statistics import trip_figures
+from toolkit.arrays import Flags, Floats
 from toolkit.installation import explain_missing
+from toolkit.times import DAY
 
 _COSTS = ("trading_fee", "builder_fee", "deployer_fee", "rebate")
 
@@ -58,8 +62,8 @@ def sheet(
     Parameters
     ----------
     returns : DataFrame
-        As `tk.performance.returns` returns it: ``time, return_``; with ``start, flows, capital``
-        for the money-weighted return, with ``leverage, leverage_hours`` for leverage, and with
+        As `tk.performance.returns` returns it: ``time, return_``; with ``start, flows, capital,
+        gain`` for the money-weighted return, with ``leverage, leverage_hours`` for leverage, and with
         ``user`` for several accounts (pandas, Polars, DuckDB, PySpark). Without
         ``leverage_hours``, each period has the same weight.
     trips : DataFrame, optional
@@ -99,7 +103,10 @@ def sheet(
 
         - ``total_return``: time-weighted return, product of 1 + return, less 1
         - ``money_weighted_return``: the constant return per period that leads from the first to the
-          last equity with the same flows, chained over all periods
+          last equity with the same flows, chained over all periods. A period whose capital is not
+          positive has no return, but its flows count: this needs ``gain`` if it is the last one.
+          Missing if a flow is in a period without a known capital, or if several returns from
+          -99 to 100 % lead to the last equity
         - ``annual_return``: (1 + total return) ** (periods per year / n) - 1
         - ``volatility``: standard deviation, times the root of periods per year
         - ``sharpe``: mean / standard deviation, times the root of periods per year
@@ -123,9 +130,16 @@ def sheet(
 
         - ``volume``: traded notional, in USD
         - ``turnover``: volume / mean capital, per year
-        - ``fee_bps``: fees less rebates, of volume; positive is a cost
+        - ``fee_bps``: fees less rebates, of the volume of the days with known fees; positive is a
+          cost
         - ``fee_drag``: fees less rebates, of mean capital, in bps per year
         - ``funding_drag``: funding paid, of mean capital, in bps per year; negative if received
+
+        Days whose fees are missing are not part of ``fee_bps`` and ``fee_drag``: neither their
+        fees, nor their volume, capital and time. Likewise, ``funding_drag`` is of the days with
+        known funding. ``n`` states how many rows of `costs` remain. If none remains, the figure is
+        missing. A day without a row has no costs. With returns by week, a week counts only if all
+        of its days are known.
 
     Raises
     ------
@@ -164,7 +178,7 @@ def sheet(
     if by not in (None, "month"):
         raise ValueError(f"by must be 'month' or None, not {by!r}")
     returns = drop_repeated_rows(returns, "returns")
-    optional = ("user", "start", "flows", "capital", "leverage", "leverage_hours")
+    optional = ("user", "start", "flows", "capital", "gain", "leverage", "leverage_hours")
     rows = frame_access.pandas_columns(
         returns, "returns", ("time", "return_"), optional, ("return_", *optional[1:])
     )
@@ -181,7 +195,8 @@ def sheet(
             own = _select(closed, named)
             figures += [("trips", item) for item in trip_figures(own, how)]
         if paid is not None:
-            figures += [("costs", item) for item in _cost_figures(_select(paid, named), part)]
+            own = _select(paid, named)
+            figures += [("costs", item) for item in _cost_figures(own, part, periods)]
         made += [(group, basis, figure) for basis, figure in figures]
     table = figure_table(made, keys)
     result: IntoFrameT = memory_frames.result_from_table(
@@ -196,7 +211,10 @@ def _read_costs(costs: IntoFrame) -> pd.DataFrame:
     rows = frame_access.pandas_columns(
         costs, "costs", ("day", *fees), ("user", "funding"), (*fees, "funding")
     )
-    return rows.assign(fees=-rows[list(_COSTS)].sum(axis=1))
+    # Without a fee of the exchange or a rebate, the fees are not known. Most fills have no builder
+    # fee and no deployer fee: a missing one counts as 0.
+    is_known = rows[["trading_fee", "rebate"]].notna().all(axis=1)
+    return rows.assign(fees=-rows[list(_COSTS)].sum(axis=1).where(is_known))
 
 
 def _select(rows: pd.DataFrame, named: dict[str, object]) -> pd.DataFrame:
@@ -209,8 +227,8 @@ def _select(rows: pd.DataFrame, named: dict[str, object]) -> pd.DataFrame:
 def _return_figures(
     rows: pd.DataFrame, periods: float, risk_free: float, how: IntervalSettings
 ) -> list[Figure]:
-    known = rows.sort_values("time")
-    known = known[known["return_"].notna()]
+    ordered = rows.sort_values("time")
+    known = ordered[ordered["return_"].notna()]
     values = known["return_"].to_numpy(np.float64)
     n = len(values)
     if not n:
@@ -221,7 +239,7 @@ def _return_figures(
     yearly = annual_return_figure(values, periods, how.level)
     figures = [
         plain_figure("total_return", chain_returns(values)[-1] - 1, n, "share"),
-        plain_figure("money_weighted_return", _money_weighted(known), n, "share"),
+        plain_figure("money_weighted_return", *_money_weighted(ordered), "share"),
         yearly,
         volatility_figure(values, periods, how.level),
         sharpe_figure(above, periods, how.level),
@@ -255,52 +273,111 @@ def _mean_leverage(rows: pd.DataFrame) -> float:
     return float((rows["leverage"] * hours).sum()) / total if total > 0 else NAN
 
 
-def _money_weighted(rows: pd.DataFrame) -> float:
-    """Return the money-weighted return of all periods; NaN if it is not defined.
+def _money_weighted(rows: pd.DataFrame) -> tuple[float, int]:
+    """Return the money-weighted return, NaN if it is not defined, and the number of its periods.
 
     It is the constant return per period with which the first equity and the flows become the last
-    equity: ``end = start + flows + return * capital`` for each period.
+    equity: ``end = start + flows + return * capital`` for each period. A period whose capital is
+    not positive has no return, but its flows count. A period without money does not count.
     """
     with explain_missing("analysis"):
         from scipy import optimize
 
-    needed = ("start", "flows", "capital")
-    if not set(needed) <= set(rows.columns) or rows[list(needed)].isna().to_numpy().any():
-        return NAN
+    needed = ["start", "flows", "capital"]
+    has_return = rows["return_"].notna()
+    n = int(has_return.sum())
+    if not set(needed) <= set(rows.columns):
+        return NAN, n
+    is_stated = rows[needed].notna().all(axis="columns")
+    has_flow = rows["flows"].fillna(0.0) != 0
+    if (~is_stated & (has_return | has_flow)).any():
+        return NAN, n
+    # A period without a known equity is left out: the next period begins with its first equity.
+    rows = rows[is_stated & (has_return | (rows[needed] != 0).any(axis="columns"))]
+    n = len(rows)
+    last = _last_equity(rows)
     start, flows, capital = (rows[name].to_numpy(np.float64) for name in needed)
-    gain = rows["return_"].to_numpy(np.float64) * capital
-    last = start[-1] + flows[-1] + gain[-1]
     weighted = capital - start  # the flows times the shares of the period after them
 
-    def miss(rate: float) -> float:
+    def miss(rate: Floats | float) -> Any:
         value = start[0]
         for flow, weight in zip(flows, weighted, strict=True):
             value = value + flow + rate * (value + weight)
-        return float(value - last)
+        return value - last
 
     low, high = -0.99, 1.0
     if not miss(low) < 0 < miss(high):
-        return NAN
+        return NAN, n
+    # Without capital in a period, more than one return may lead to the last equity.
+    if (capital <= 0).any() and _sign_changes(miss(np.linspace(low, high, 2_000))) > 1:
+        return NAN, n
     rate = float(optimize.brentq(miss, low, high, xtol=1e-14))
-    return float((1 + rate) ** len(rows) - 1)
+    return float((1 + rate) ** n - 1), n
 
 
-def _cost_figures(costs: pd.DataFrame, returns: pd.DataFrame) -> list[Figure]:
-    n, volume, fees = len(costs), float(costs["volume"].sum()), float(costs["fees"].sum())
+def _last_equity(rows: pd.DataFrame) -> float:
+    """Return the equity at the end of the last period; NaN if it is not known."""
+    last = rows.iloc[-1]
+    if pd.isna(last["return_"]):
+        gain = last["gain"] if "gain" in rows.columns else NAN
+    else:
+        gain = last["return_"] * last["capital"]
+    return float(last["start"] + last["flows"] + gain)
+
+
+def _sign_changes(values: Floats) -> int:
+    return int(np.diff(values > 0).sum())
+
+
+def _cost_figures(
+    costs: pd.DataFrame, returns: pd.DataFrame, periods: float
+) -> list[Figure]:
+    volume, fees = costs["volume"].dropna(), costs.dropna(subset=["volume", "fees"])
+    known = float(fees["volume"].sum())
+    bps = 1e4 * float(fees["fees"].sum()) / known if known else NAN
     figures = [
-        plain_figure("volume", volume, n, "USD"),
-        plain_figure("fee_bps", 1e4 * fees / volume if volume else NAN, n, "bps"),
+        plain_figure("volume", _known_sum(costs, volume), len(volume), "USD"),
+        plain_figure("fee_bps", bps, len(fees), "bps"),
     ]
     if "capital" not in returns.columns or returns["capital"].isna().all():
         return figures
-    years = len(returns["capital"].dropna()) / periods_per_year(returns)
-    capital = float(returns["capital"].mean())
-    yearly = 1 / (capital * years) if capital > 0 else NAN
-    figures += [
-        plain_figure("turnover", volume * yearly, n, "per year"),
-        plain_figure("fee_drag", 1e4 * fees * yearly, n, "bps"),
-    ]
+    shares = [("turnover", "volume", 1.0, "per year"), ("fee_drag", "fees", 1e4, "bps")]
     if "funding" in costs.columns and costs["funding"].notna().any():
-        paid = -float(costs["funding"].sum())
-        figures.append(plain_figure("funding_drag", 1e4 * paid * yearly, n, "bps"))
+        shares.append(("funding_drag", "funding", -1e4, "bps"))
+    for figure, name, scale, unit in shares:
+        amount, yearly, n = _yearly_share(costs, name, returns, periods)
+        figures.append(plain_figure(figure, scale * amount * yearly, n, unit))
     return figures
+
+
+def _yearly_share(
+    costs: pd.DataFrame, name: str, returns: pd.DataFrame, periods: float
+) -> tuple[float, float, int]:
+    """Return an amount, the factor that makes it a share of capital per year, and its days.
+
+    Periods with a day whose amount is missing are left out, with all of their days and capital. A
+    day without a row has no costs.
+    """
+    day, begin = (ms_from_times(each).to_numpy() for each in (costs["day"], returns["time"]))
+    is_missing = costs[name].isna().to_numpy()
+    length = round(YEAR / periods)
+    left_out = _overlap(begin, length, day[is_missing], DAY)
+    kept = costs[~is_missing & ~_overlap(day, DAY, begin[left_out], length)]
+    capital = returns.loc[~left_out, "capital"].dropna()
+    mean, years = float(capital.mean()), len(capital) / periods
+    yearly = 1 / (mean * years) if mean > 0 else NAN
+    return _known_sum(costs, kept[name]), yearly, len(kept)
+
+
+def _known_sum(costs: pd.DataFrame, known: pd.Series) -> float:
+    """Return the sum of known amounts; NaN if there are costs, but none is known."""
+    return float(known.sum()) if len(known) or costs.empty else NAN
+
+
+def _overlap(begin: Floats, length: float, other: Floats, other_length: float) -> Flags:
+    """Return which time ranges overlap one of the others; each range of a kind is as long."""
+    other = np.sort(other)
+    # The first of the others that ends after the range begins.
+    place = np.searchsorted(other, begin - other_length, side="right")
+    following = np.append(other, np.inf)[place]
+    return np.asarray(following < begin + length)

@@ -15,7 +15,9 @@ from toolkit.display import count_text
 from toolkit.errors import HistoryWarning, warn_caller
 from toolkit.times import DAY
 
-_YEAR = 365 * DAY
+YEAR = 365 * DAY
+"""Milliseconds of a year, for figures per year."""
+
 _COMPLETE = ("closed", "liquidated")
 _COLUMNS = ("figure", "value", "low", "high", "n", "unit", "basis", "method")
 
@@ -52,8 +54,8 @@ def periods_per_year(rows: pd.DataFrame) -> float:
     keys = ["user"] if "user" in rows.columns else [np.zeros(len(rows))]
     gaps = rows.sort_values("time").groupby(keys)["time"].diff().dropna()
     if gaps.empty:
-        return _YEAR / DAY
-    return _YEAR / float(gaps.min() / pd.Timedelta(milliseconds=1))
+        return YEAR / DAY
+    return YEAR / float(gaps.min() / pd.Timedelta(milliseconds=1))
 
 
 def iterate_groups(
