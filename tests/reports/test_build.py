@@ -1,5 +1,6 @@
 """Reports of notebooks: parameters, prose, outputs, errors, and self-contained pages."""
 
+import nbformat.v4 as nb
 import psutil
 import pytest
 
@@ -8,6 +9,7 @@ from tests.reports.page_content import PageContent
 from toolkit.local_service import application_of, simulated_store
 from toolkit.reports.build import NAMES, build, page_digest, template, write_page, write_reports
 from toolkit.reports.notebook_runner import read_notebook, read_parameters
+from toolkit.reports.page import make_page
 from toolkit.reports.source_expressions import session_source
 from toolkit.service import AcceptedKey, KeyQuotas
 from toolkit.service.http import run_server
@@ -114,6 +116,18 @@ def test_page_states_source_of_frame(made):
     assert source["operation"] == "userFillsByTime"
     assert source["rows"] == 3
     assert source["digest"] in made.html
+
+
+def test_progress_bars_leave_no_trace():
+    """A bar appears only if a fetch takes long, and the same data gives the same page."""
+    text = nb.new_output("display_data", {"text/plain": "4 fills"})
+    bar = nb.new_output("display_data", {"application/vnd.jupyter.widget-view+json": {}})
+    pages = [
+        make_page(nb.new_notebook(cells=[nb.new_code_cell("fetch()", outputs=outputs)])).html
+        for outputs in ([text], [bar, bar, text, bar])
+    ]
+    assert pages[0] == pages[1]
+    assert "4 fills" in pages[0]
 
 
 def test_unknown_parameter_is_refused(own, session):

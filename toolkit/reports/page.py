@@ -71,7 +71,7 @@ def make_page(notebook: Any, *, code: bool = False) -> ReportPage:
             for html, is_head in _cell_outputs(cell):
                 if is_head:
                     head = html
-                else:
+                elif html:  # a progress bar is a widget, and appears only if a fetch takes long
                     sections[-1].parts.append(html)
     html = render_part(
         "page.html",
