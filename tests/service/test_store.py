@@ -1,11 +1,14 @@
 import sqlite3
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from tests.service.conftest import Asker
+from toolkit.contract.records.ledger import FundingDelta, FundingRow
 from toolkit.contract.source_tables import Approval, Sources
 from toolkit.service import AcceptedKey, KeyQuotas, StoreDamaged, build_store, open_store
 from toolkit.service.tables import approval_intervals
@@ -45,6 +48,31 @@ def test_threads_read_concurrently(tmp_path: Path, world: World, asker: Asker) -
             thread.join()
         assert found == [True] * 8
         store.close()
+
+
+def test_funding_page_reads_few_blocks(tmp_path: Path) -> None:
+    """One of 64 accounts approved the builder; its 200 hourly rows are in 4 or 5 blocks."""
+    users = [f"0x{number:040x}" for number in range(64)]
+    rows = [
+        FundingRow(
+            user=user,
+            time=hour,
+            hash="0x0",
+            delta=FundingDelta(type="funding", coin="BTC", usdc="1", szi="1", funding_rate="1"),
+        )
+        for hour in range(200)
+        for user in users
+    ]
+    approval = Approval(users[9], "0xbuilder", 0, 0, True)
+    store = build_store(replace(EMPTY, funding=rows, approvals=[approval]), tmp_path / "world.db")
+    read: list[tuple[object, ...]] = []
+    select_value = store.select_value
+    store.select_value = lambda sql, *values: read.append(values) or select_value(sql, *values)
+    sql = "SELECT row FROM approved_funding WHERE builder = ? ORDER BY time"
+    found = msgspec.json.decode(store.select_texts("funding", sql, "0xbuilder"))
+    assert [(row["user"], row["time"]) for row in found] == [(users[9], n) for n in range(200)]
+    assert len(read) <= 5
+    store.close()
 
 
 @pytest.mark.parametrize("damage", ["cut", "text", "empty", "missing", "unfinished", "version"])

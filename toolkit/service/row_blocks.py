@@ -88,21 +88,17 @@ def read_texts(read_block: Callable[[int], bytes], rows: Sequence[int]) -> list[
     read_block : callable
         Returns the data of a block by its number.
     rows : sequence of int
-        Row numbers in any order. Neighbours are read together.
+        Row numbers in any order. Each block is read once.
     """
     decompress = zstandard.ZstdDecompressor().decompress
     blocks: dict[int, list[bytes]] = {}
     result: list[bytes] = []
-    while (done := len(result)) < len(rows):
-        number, place = divmod(rows[done], _BLOCK_ROWS)
+    for row in rows:
+        number, place = divmod(row, _BLOCK_ROWS)
         texts = blocks.get(number)
         if texts is None:
             texts = blocks[number] = decompress(read_block(number)).split(SEPARATOR)
-        candidates = list(rows[done : done + _BLOCK_ROWS - place])
-        # Usually a page continues to the end of the block, so the block is copied at once.
-        is_range = candidates == list(range(candidates[0], candidates[0] + len(candidates)))
-        count = len(candidates) if is_range else 1
-        result += texts[place : place + count]
+        result.append(texts[place])
     return result
 
 
