@@ -1,6 +1,6 @@
 """The example account of a simulated exchange: an account with complete data."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 from weakref import WeakKeyDictionary
@@ -12,10 +12,11 @@ from toolkit.analysis.common import fill_kinds
 from toolkit.client import Session, current_session
 from toolkit.fetch import builder_approved_funding_by_time, user_fills_by_time
 from toolkit.reports.funding_coverage import compare_funding
-from toolkit.reports.report_frames import account_payments, fetch_optional, find_builders
+from toolkit.reports.report_frames import fetch_optional, find_builders
 
 _MAX_ACCOUNTS: Final = 40
 _MIN_FILLS: Final = 50  # a report of fewer fills shows little
+_PAYMENT: Final = ("user", "coin", "time", "usdc", "szi", "n_samples")
 # Session -> time and account of the last search, which reads all payments and takes seconds.
 _found: WeakKeyDictionary[Session, tuple[int, str]] = WeakKeyDictionary()
 
@@ -62,15 +63,12 @@ def example_account(session: Session | None = None) -> str:
 
 
 def _choose_account(session: Session, world: Mapping[str, Any]) -> str:
-    fetch = partial(builder_approved_funding_by_time, numbers="exact", session=session)
-    answers = {
-        builder: fetch_optional({}, "", fetch, builder, 0) for builder in world.get("builders", ())
-    }
-    payments = {builder: rows for builder, rows in answers.items() if rows is not None}
+    payments = _fetch_payments(session, world.get("builders", ()))
+    rows_of = payments.groupby("user").indices
     ranked = _rank_by_funding(payments)
     best, largest = (ranked or [str(world["users"][0])])[0], 0.0
     for user in ranked[:_MAX_ACCOUNTS]:
-        share = _covered_share(session, user, payments)
+        share = _covered_share(session, user, payments.iloc[rows_of[user]], largest)
         if share > largest:
             best, largest = user, share
         if share == 1.0:
@@ -78,34 +76,50 @@ def _choose_account(session: Session, world: Mapping[str, Any]) -> str:
     return best
 
 
-def _rank_by_funding(payments: Mapping[str, pd.DataFrame]) -> list[str]:
+def _fetch_payments(session: Session, builders: Sequence[str]) -> pd.DataFrame:
+    """Return the funding rows of all builders, with the column ``builder``.
+
+    Numbers are text, which is fastest to read: only the payments are used as numbers.
+    """
+    fetch = partial(builder_approved_funding_by_time, numbers="text", session=session)
+    answers = {builder: fetch_optional({}, "", fetch, builder, 0) for builder in builders}
+    parts = [pd.DataFrame(columns=[*_PAYMENT, "builder"], dtype=object)]
+    for builder, rows in answers.items():
+        if rows is not None and len(rows):
+            rows.attrs = {}  # pandas compares attrs at great length
+            parts.append(rows[[*_PAYMENT]].assign(builder=builder))
+    return pd.concat(parts[1:] or parts, ignore_index=True)
+
+
+def _rank_by_funding(payments: pd.DataFrame) -> list[str]:
     """Return the clients of builders, those with most funding first."""
-    if not payments:
-        return []
-    rows = pd.concat([frame[["user", "coin", "time", "usdc"]] for frame in payments.values()])
-    rows = rows.drop_duplicates(["user", "coin", "time"])
+    rows = payments.drop_duplicates(["user", "coin", "time"])
     sums = rows["usdc"].astype("float64").abs().groupby(rows["user"]).sum()
     return [str(user) for user in sums.sort_values(ascending=False, kind="stable").index]
 
 
-def _covered_share(session: Session, user: str, payments: Mapping[str, pd.DataFrame]) -> float:
+def _covered_share(session: Session, user: str, payments: pd.DataFrame, above: float) -> float:
     """Return the share of position hours with a funding row.
 
     It is 0 for an account with few fills, and for one that closed no position itself: a report of
-    it shows little. It is less than 1 if there is a row without a position.
+    it shows little. It is less than 1 if there is a row without a position. It is also 0 if it is
+    not greater than `above`.
     """
-    builders = find_builders(session, user)
-    own = {builder: payments[builder] for builder in builders if builder in payments}
-    if not own:
-        return 0.0
     now = session.now_ms()
     fills = fetch_optional(
         {}, "", user_fills_by_time, user, 0, now, numbers="exact", session=session
     )
-    if fills is None or len(fills) < _MIN_FILLS or not _has_closed(fills, user):
+    if fills is None or len(fills) < _MIN_FILLS:
         return 0.0
-    found = compare_funding(fills, account_payments(user, own), now)
-    return found.covered / (found.held + found.beyond) if found.covered else 0.0
+    fills.attrs = {}  # pandas copies attrs at every step
+    # Few accounts pass this first comparison. The others need none of the slower checks.
+    most = compare_funding(fills, payments.drop_duplicates(["time", "coin"]), now)
+    if not most.covered or most.covered / most.held <= above:
+        return 0.0
+    own = payments[payments["builder"].isin(find_builders(session, user))]
+    found = compare_funding(fills, own.drop_duplicates(["time", "coin"]), now)
+    share = found.covered / (found.held + found.beyond) if found.covered else 0.0
+    return share if share > above and _has_closed(fills, user) else 0.0
 
 
 def _has_closed(fills: pd.DataFrame, user: str) -> bool:
