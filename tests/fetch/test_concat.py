@@ -1,16 +1,22 @@
 """Concatenated frames keep provenance, and claim no more than each part."""
 
+import json
 from pathlib import Path
 
+import httpx
 import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import toolkit as tk
+from tests.fetch.wire import fill
 from toolkit import archive
+from toolkit.client import connect
 from toolkit.errors import ArchiveError
 from toolkit.times import DAY, HOUR, to_iso
+
+USER = "0x" + "a" * 40
 
 
 @pytest.fixture(scope="module", name="session")
@@ -83,6 +89,39 @@ def test_cursor_range_repeats_no_row(session: tk.Session, user: str) -> None:
     apart = tk.concat([early, two])
     assert tk.provenance(apart)["complete"] == "no"
     assert len(apart) == len(early) + len(two)
+
+
+def test_earliest_cursor_keeps_its_rows() -> None:
+    """Several parts begin in one millisecond: the first row that any of them has is kept."""
+    first = 1_757_000_000_000
+    rows = [fill(first, tx, tx) for tx in range(5)] + [fill(first + 5, 0, 9)]
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        body = json.loads(request.content)
+        after = tuple(map(int, body.get("cursor", "0_-1").split("_")))
+        end = body.get("endTime", first + DAY)
+        chosen = [r for r in rows if (r["time"], r["txIndex"]) > after and r["time"] <= end]
+        return httpx.Response(
+            200, json=[r for r in chosen if r["time"] >= body.get("startTime", 0)]
+        )
+
+    session = connect(
+        "http://service.test",
+        "key",
+        transport=httpx.MockTransport(answer),
+        now_ms=lambda: first + DAY,
+        default=False,
+    )
+    early, late = (
+        tk.user_fills_by_time(USER, cursor=f"{first}_{tx}", end=first + end, session=session)
+        for tx, end in ((1, 10), (2, 22))
+    )
+    after = tk.user_fills_by_time(USER, first + 1, first + 30, session=session)
+    assert (early["tid"].tolist(), late["tid"].tolist()) == ([2, 3, 4, 9], [3, 4, 9])
+    for parts in ([early, late], [late, early], [after, late, early]):
+        joined = tk.concat(parts)
+        assert sorted(joined["tid"]) == [2, 3, 4, 9]
+        assert tk.provenance(joined)["complete"] == "yes"
 
 
 def test_gap_between_parts_is_incomplete(session: tk.Session, user: str, middle: int) -> None:

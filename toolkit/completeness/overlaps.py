@@ -45,6 +45,9 @@ class FramePart:
         Whether the frame can have rows after ``end``, such as those of the present.
     is_cut : bool
         Whether `max_rows` ended the pull. Then some rows after ``end`` came, but not all.
+    cursor : tuple
+        The key after which the rows begin; empty without a cursor. Rows with its time can follow
+        it, although this time is before ``start``.
     """
 
     frame: int
@@ -57,6 +60,12 @@ class FramePart:
     state: str
     has_later: bool
     is_cut: bool = False
+    cursor: tuple[int | str, ...] = ()
+
+    @property
+    def order(self) -> tuple[Any, ...]:
+        """The key that sorts parts by their first row; of equal ones, the longest is first."""
+        return self.start, not self.cursor, self.cursor, -self.end, self.frame
 
     @property
     def content(self) -> str:
@@ -95,7 +104,14 @@ def parts_of(frame: int, facts: Facts) -> Iterator[FramePart]:
             (filters if is_filter else content)[other] = value
     has_later = end < facts["parameters"].get("end", end + 1)
     requested_end = end + has_later
-    make_part = partial(FramePart, frame, filters=filters, start=start, requested_end=requested_end)
+    make_part = partial(
+        FramePart,
+        frame,
+        filters=filters,
+        start=start,
+        requested_end=requested_end,
+        cursor=_cursor_key(facts),
+    )
     if subjects is None:
         cut_time = _cut_time(operation, facts)
         yield make_part(
@@ -192,7 +208,7 @@ def _choose_rows(group: Sequence[FramePart], kept: dict[int, list[SubjectRange]]
     """Add the rows to keep of each part of one history; return why rows are missing, or no text."""
     meeting: list[list[FramePart]] = []
     reach = -1
-    for part in sorted(group, key=lambda part: (part.start, -part.end, part.frame)):
+    for part in sorted(group, key=lambda part: part.order):
         if not meeting or part.start > reach + 1:
             meeting.append([])
         meeting[-1].append(part)
@@ -249,12 +265,18 @@ def common_range(each: Sequence[Facts]) -> dict[str, int]:
 def _proved_start(facts: Facts) -> int | None:
     """Return the time from which a frame has every row; None for the beginning."""
     parameters = facts["parameters"]
-    if parameters.get("cursor"):  # of the cursor's own millisecond only a part follows
-        return int(parse_cursor(known_operation(facts["operation"]), parameters["cursor"])[0]) + 1
+    if key := _cursor_key(facts):  # of the cursor's own millisecond only a part follows
+        return int(key[0]) + 1
     if parameters.get("start") is None and facts.get("covered"):  # a frame of an archive
         return to_ms(facts["covered"][0][0])
     start: int | None = parameters.get("start")
     return start
+
+
+def _cursor_key(facts: Facts) -> tuple[int | str, ...]:
+    """Return the key of the cursor of a request; an empty key if it has none."""
+    cursor = facts["parameters"].get("cursor")
+    return parse_cursor(known_operation(facts["operation"]), cursor) if cursor else ()
 
 
 def _proved_end(facts: Facts) -> int:
