@@ -491,6 +491,18 @@ def test_many_accepts_dexes_and_coins(session) -> None:
     assert samples["coin"].unique().tolist() == ["BTC", "ETH"]
 
 
+def test_columns_share_list_of_subjects(session, users) -> None:
+    """pandas copies the provenance for each column, but not the long values in it."""
+    fills = tk.many(tk.user_fills_by_time, users, 0, max_rows=5, session=session)
+    cut = tk.many(tk.user_fills_by_time, [NOBODY, *users], 0, max_rows=5, session=session)
+    states = tk.batch_clearinghouse_states(users, session=session).accounts
+    for frame in (fills, cut, states):
+        subjects = tk.provenance(frame)["parameters"]["users"]
+        assert tk.provenance(frame["user"])["parameters"]["users"] is subjects
+        assert set(users) <= set(subjects)
+    assert tk.provenance(cut["user"])["states"] is tk.provenance(cut)["states"]
+
+
 def upper_case(user: str) -> str:
     """Return an address in another spelling."""
     return "0x" + user[2:].upper()

@@ -30,6 +30,7 @@ from toolkit.completeness.certificate import (
     range_remarks,
 )
 from toolkit.completeness.headers import Completeness
+from toolkit.completeness.shared_values import share_value
 from toolkit.contract.answers import answer_rows, decode
 from toolkit.contract.dexes import ALL_DEXES
 from toolkit.contract.operations import DEX, OPERATIONS, VIEWS, Operation
@@ -234,7 +235,7 @@ def request_facts(request: Request) -> dict[str, Any]:
     return {
         "operation": operation.type,
         **({"view": operation.view} if operation.view else {}),
-        "parameters": {k: v for k, v in request.parameters.items() if v is not None},
+        "parameters": {k: share_value(v) for k, v in request.parameters.items() if v is not None},
         "numbers": request.numbers,
         **({"extra": request.extra} if request.extra != "drop" else {}),
         "source": session.label,
