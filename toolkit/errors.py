@@ -356,7 +356,7 @@ class IncompleteWarning(UserWarning):
 
 
 class MissingAmounts(UserWarning):
-    """Some fills lack a price, size, closed PnL or fee."""
+    """Some fills lack a price, size, closed PnL or fee, or a curve lacks amounts."""
 
 
 class MissingFees(UserWarning):

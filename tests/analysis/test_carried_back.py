@@ -197,6 +197,9 @@ def test_floats_equal_exact_numbers() -> None:
 def test_excluded_amounts_are_counted() -> None:
     fills = tables()["fills"].assign(fee_token=["USDC", "HYPE"])
     assert made(fills=fills)["covers"].iloc[0].endswith("without 1 fees in other tokens")
+    paid = tables()["funding"].assign(usdc=float("nan"))
+    words = "without 1 funding rows of unknown amount"
+    assert made(funding=paid)["covers"].iloc[0].endswith(words)
 
 
 def test_absent_funding_is_not_covered() -> None:

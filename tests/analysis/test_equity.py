@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 from hypothesis import given
 
+from tests.engines import ENGINES, Engine
 from toolkit.errors import MissingColumns
 from toolkit.pnl import attribution, drawdown, equity
 from toolkit.simulation import World
@@ -14,6 +15,7 @@ from .examples import HOUR, ME, MONDAY, as_numbers, fills, funding, ledger, time
 from .simulated import everybody
 
 KINDS = ("float", "exact")
+NAN = float("nan")
 
 
 def listed(column: pd.Series) -> list[float | None]:
@@ -76,6 +78,38 @@ def test_last_point_equals_attribution(by: str) -> None:
     whole = attribution(*given, account=ME).iloc[0]
     assert last["realised"] == whole["net"]
     assert last["flows"] == whole["ledger"]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("kind", KINDS)
+def test_unknown_amounts_are_counted_by_hand(kind: str, engine: str) -> None:
+    """Each count begins with the hour of its row; no sum contains the row."""
+    frame = pd.DataFrame(
+        {"coin": "BTC", "px": 100.0, "sz": [2.0, 1.0], "side": ["B", "A"],
+         "start_position": [0.0, 2.0], "closed_pnl": [0.0, 4.0], "fee": [0.25, 0.5],
+         "fee_token": ["USDC", "HYPE"], "time": times([MONDAY + 1, MONDAY + 2 * HOUR + 1])}
+    )  # fmt: skip
+    paid = pd.DataFrame({"coin": "BTC", "usdc": [-0.125, NAN]})
+    paid["time"] = times([MONDAY + HOUR, MONDAY + 2 * HOUR])
+    kinds = ["deposit", "withdraw", "somethingNew", "deposit"]
+    moved = pd.DataFrame({"type": kinds, "usdc": [50.0, NAN, 7000.0, 3.0]})
+    moved["time"] = times(MONDAY + hour * HOUR for hour in (0, 1, 3, 3))
+    native = Engine(engine)
+    given = (native.give(as_numbers(item, kind)) for item in (frame, paid, moved))
+    rows = native.take(equity(*given))
+    wanted = {
+        "realised": [-0.25, -0.375, 3.625, 3.625],
+        "flows": [50, 50, 50, 53],
+        "unpriced_fees": [0, 0, 1, 1],
+        "unknown_flows": [0, 1, 1, 2],
+        "missing_amounts": [0, 0, 1, 1],
+    }
+    for name, values in wanted.items():
+        assert [float(row[name]) for row in rows] == values, name
+    assert {row["covers"] for row in rows} == {
+        "fills, funding, ledger, without 1 fees in other tokens, without 2 flows of unknown "
+        "amount, without 1 funding rows of unknown amount"
+    }
 
 
 def test_invalid_arguments_are_refused() -> None:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import toolkit as tk
-from toolkit.errors import HistoryWarning, MissingColumns
+from toolkit.errors import HistoryWarning, MissingAmounts, MissingColumns
 
 START = pd.Timestamp("2025-09-01", tz="UTC")
 
@@ -137,6 +137,25 @@ class TestReturns:
         curve = curve_of([1.0, 2.0], [0.0, 0.0]).assign(flows=[0.0, np.nan])
         with pytest.raises(MissingColumns, match="a deposit would count as a gain"):
             tk.performance.returns(curve)
+
+    def test_no_returns_after_unknown_flow(self) -> None:
+        """A deposit of unknown amount on the third day: a has two returns, and b has all three."""
+        curve = curve_of([110.0, 99.0, 500.0], [0.0] * 3).assign(user="a", unknown_flows=[0, 0, 2])
+        known = curve.assign(user="b", unknown_flows=0)
+        with pytest.warns(MissingAmounts, match=r"^curve: 2 ledger flows have no known amount"):
+            returns = tk.performance.returns(pd.concat([curve, known]), start=100.0)
+        assert returns["user"].tolist() == ["a", "a", "b", "b", "b"]
+        wanted = [0.1, -0.1, 0.1, -0.1, 401 / 99]
+        assert returns["return_"].tolist() == pytest.approx(wanted)
+
+    def test_missing_gains_are_stated(self) -> None:
+        curve = curve_of([110.0, 99.0], [0.0] * 2).assign(
+            unpriced_fees=[0, 1], missing_amounts=[2, 3]
+        )
+        words = "1 fee in a token without a price and 3 funding rows without an amount"
+        with pytest.warns(MissingAmounts, match=f"^curve: the gains do not contain {words}"):
+            returns = tk.performance.returns(curve, start=100.0)
+        assert returns["return_"].tolist() == pytest.approx([0.1, -0.1])
 
     def test_unknown_step_raises(self) -> None:
         with pytest.raises(ValueError, match="hour, day, week"):

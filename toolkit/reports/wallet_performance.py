@@ -18,7 +18,7 @@ from toolkit.reports.wallet_report import WalletResults
 
 SENTENCES: Final = {
     "returns_unknown": "Returns are not known: the rows of the report do not begin with the "
-    "account, or the account had no capital.",
+    "account, the account had no capital, or amounts of its ledger are not known.",
     "amounts_unknown": "Returns are not known: some fills do not state their closed PnL, their fee "
     "or the position before them.",
     "total_return": "The return over {n:count day} is {value:rate}, without the effect of "
@@ -119,9 +119,12 @@ class WalletPerformance:
         """The returns by day; empty if they are not known."""
         if self.curve.empty:
             return pd.DataFrame()
-        rows: pd.DataFrame = performance.returns(
-            self.curve, value="equity" if self.is_marked else "realised"
-        )
+        with warnings.catch_warnings():
+            # The report states how many amounts are left out.
+            warnings.simplefilter("ignore", MissingAmounts)
+            rows: pd.DataFrame = performance.returns(
+                self.curve, value="equity" if self.is_marked else "realised"
+            )
         return rows if rows["return_"].notna().any() else pd.DataFrame()
 
     @cached_property

@@ -13,11 +13,17 @@ from toolkit.analysis.common.account_values import row_times, row_users
 from toolkit.analysis.common.grouping import CALENDAR
 from toolkit.analysis.common.repeated_rows import drop_repeated_rows
 from toolkit.arrays import Floats, Ints
-from toolkit.errors import MissingColumns
+from toolkit.display import count_text
+from toolkit.errors import MissingAmounts, MissingColumns, warn_caller
 
 _LEVERAGE = ("long", "short")
 _HOUR = 3_600_000
 """Milliseconds of an hour."""
+_GAPS = {
+    "unpriced_fees": ("fee in a token without a price", "fees in tokens without a price"),
+    "missing_amounts": ("funding row without an amount", "funding rows without an amount"),
+}
+"""Column of a curve that counts what its gains do not contain -> what it counts."""
 
 
 def returns(
@@ -79,6 +85,13 @@ def returns(
     ValueError
         If `by` or `value` is not one of the choices.
 
+    Warns
+    -----
+    MissingAmounts
+        If the curve leaves out amounts that are not known: ``unknown_flows``, ``unpriced_fees`` or
+        ``missing_amounts`` of `tk.pnl.equity` are above 0. From the first flow of unknown amount
+        on, the value of the account is not known, and it has no returns.
+
     Notes
     -----
     Modified Dietz: Dietz (1968); GIPS standards, "Calculation methodology". A point without a value
@@ -108,8 +121,9 @@ def returns(
         raise ValueError(f"value must be 'equity' or 'realised', not {value!r}")
     curve = drop_repeated_rows(curve, "curve")
     needed = ("time", "flows", value)
+    optional = ("user", *_LEVERAGE, "equity", "unknown_flows", *_GAPS)
     frame = frame_access.pandas_columns(
-        curve, "curve", needed, ("user", *_LEVERAGE, "equity"), (value, "flows", *_LEVERAGE)
+        curve, "curve", needed, optional, (value, "flows", *_LEVERAGE)
     )
     if frame["flows"].isna().any():
         raise MissingColumns(
@@ -118,6 +132,8 @@ def returns(
         )
     frame = frame.assign(_ms=np.array(row_times(frame, "curve")), _user=row_users(frame))
     frame = frame.sort_values(["_user", "_ms"], kind="stable", ignore_index=True)
+    frame = _mask_unknown_flows(frame, value)
+    _warn_gaps(frame)
     parts = {
         str(user): _account_returns(_read_points(rows, str(user), value, start, by), by)
         for user, rows in frame.groupby("_user", sort=True)
@@ -130,6 +146,35 @@ def returns(
         value=value,
     )
     return result
+
+
+def _mask_unknown_flows(frame: pd.DataFrame, value: str) -> pd.DataFrame:
+    """Return the points without a value from the first flow of unknown amount on, and warn."""
+    if "unknown_flows" not in frame.columns or not frame["unknown_flows"].any():
+        return frame
+    is_unknown = frame["unknown_flows"] > 0
+    count = int(frame.groupby("_user")["unknown_flows"].max().sum())
+    warn_caller(
+        f"curve: {count_text(count, 'ledger flow has', 'ledger flows have')} no known amount. The "
+        "value of an account is not known from the first of its flows without an amount on, so it "
+        "has no returns after them. Remove these rows from the ledger, or fill in their amount, "
+        "and compute the curve again",
+        MissingAmounts,
+    )
+    return frame.assign(**{value: frame[value].mask(is_unknown)})
+
+
+def _warn_gaps(frame: pd.DataFrame) -> None:
+    """Warn if gains do not contain some fees or funding rows."""
+    names = [name for name in _GAPS if name in frame.columns]
+    counts = {name: int(frame.groupby("_user")[name].max().sum()) for name in names}
+    left_out = [count_text(count, *_GAPS[name]) for name, count in counts.items() if count]
+    if left_out:
+        warn_caller(
+            f"curve: the gains do not contain {' and '.join(left_out)}. Pass prices= to "
+            "tk.pnl.equity, or fetch the funding again",
+            MissingAmounts,
+        )
 
 
 class _Points(NamedTuple):

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import narwhals as nw
+import pandas as pd
 import pyarrow as pa
 
 from toolkit.analysis.common import frame_access, grouping
@@ -12,12 +13,24 @@ from toolkit.analysis.pnl.attribution_sources import FEES
 from toolkit.analysis.pnl.funding_hours import KEYS
 
 NO_ROWS = "not funding (no rows)"
+CURVE_GAPS = {
+    "unpriced_fees": "fees in other tokens",
+    "unknown_flows": "flows of unknown amount",
+    "missing_amounts": "funding rows of unknown amount",
+}
+"""Counts of what the sums of a curve leave out. All of its fills have their amounts."""
 
 
 def source_state(name: str, keys: Sequence[str], possible: Sequence[str]) -> str:
     """Return the name of a source, or why it cannot be grouped by these keys."""
     missing = [key for key in keys if key not in possible]
     return f"not {name} (it has no {', '.join(missing)})" if missing else name
+
+
+def curve_coverage(row: pd.Series) -> str:
+    """Return the sources that a curve covers, and the number of rows without a known amount."""
+    gaps = [f"without {row[name]} {words}" for name, words in CURVE_GAPS.items() if row[name]]
+    return ", ".join([row["covers"], *gaps])
 
 
 def mark_uncovered(

@@ -24,6 +24,7 @@ from toolkit.analysis.common.account_values import (
 from toolkit.analysis.common.frame_access import NumberKind
 from toolkit.analysis.common.repeated_rows import drop_repeated_rows
 from toolkit.analysis.pnl.attribution import compute_attribution
+from toolkit.analysis.pnl.attribution_coverage import curve_coverage
 from toolkit.analysis.pnl.fill_coverage import covered_period, mark_inside, rows_inside
 from toolkit.analysis.pnl.reconcile_tables import AccountTables, select_tables
 from toolkit.errors import MissingColumns
@@ -32,7 +33,6 @@ from toolkit.times import HOUR, Time, to_iso, to_ms
 MONEY = ("realised", "unrealised", "pnl", "flows", "equity")
 STATED = ("szi", "position_value", "unrealized_pnl")
 _AMOUNTS = ("px", "sz", "closed_pnl", "fee")
-_GAPS = {"unpriced_fees": "fees in other tokens", "unknown_flows": "flows of unknown amount"}
 _LONG_AGO = -(2**62)
 
 
@@ -85,7 +85,8 @@ def carried_back(
         - ``flows``: ledger flows into the perp account since the start, in USD
         - ``equity``: equity of the perp account, in USD; the last value is the stated one
         - ``covers`` text: the sources that are covered, see `tk.pnl.attribution`. It also states
-          the number of fees in other tokens and of flows of unknown amount, which are not removed
+          the number of fees in other tokens, and of flows and funding rows of unknown amount,
+          which are not removed
 
     Raises
     ------
@@ -330,12 +331,7 @@ def _anchor_curve(rows: list[dict[str, Amount]], value: Amount, gains: Sequence[
 
 
 def _coverage_text(whole: pd.DataFrame) -> str:
-    """Return the covered sources, and the number of rows without a known amount."""
-    if not len(whole):
-        return ""
-    row = whole.iloc[0]
-    gaps = [f"without {row[name]} {words}" for name, words in _GAPS.items() if row[name]]
-    return ", ".join([row["covers"], *gaps])
+    return curve_coverage(whole.iloc[0]) if len(whole) else ""
 
 
 def _result_table(rows: Sequence[Mapping[str, Amount]], covers: str, kind: NumberKind) -> pa.Table:

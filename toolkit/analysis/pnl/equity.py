@@ -4,7 +4,7 @@ from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from decimal import Decimal, localcontext
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import narwhals as nw
 import pandas as pd
@@ -27,6 +27,7 @@ from toolkit.analysis.common.row_owners import account_names, refuse_several_acc
 from toolkit.analysis.common.usd_values import PricesByToken
 from toolkit.analysis.pnl import execution_sequence
 from toolkit.analysis.pnl.attribution import compute_attribution
+from toolkit.analysis.pnl.attribution_coverage import CURVE_GAPS, curve_coverage
 from toolkit.analysis.pnl.execution_sequence import SizeDecimals, size_decimals
 from toolkit.analysis.pnl.fill_coverage import (
     CoveredPeriod,
@@ -40,6 +41,26 @@ from toolkit.contract.dexes import NOT_PERP, coin_dex
 from toolkit.errors import MissingColumns
 
 MONEY = ("realised", "unrealised", "pnl", "flows", "equity", "long", "short")
+
+
+class _StepChange(NamedTuple):
+    """The change of an account in one step; None for an amount that is not known."""
+
+    net: Amount | None = None
+    flow: Amount | None = None
+    gaps: tuple[int, ...] = (0,) * len(CURVE_GAPS)
+    """Number of rows without a known amount, as in `CURVE_GAPS`."""
+
+
+class _CurvePoint(NamedTuple):
+    """The end of a step."""
+
+    ms: int
+    realised: Amount
+    flows: Amount
+    gaps: tuple[int, ...]
+    values: Sequence[Amount | None] = (None, None, None)
+    """Unrealised PnL, long and short notional."""
 
 
 def equity(
@@ -94,7 +115,15 @@ def equity(
           missing if a mark price is missing
         - ``spot_realised``: closed PnL less fees of spot and outcome fills so far, in USD; not a
           part of ``pnl`` and ``equity``, which describe the perp account
-        - ``covers`` text: the sources that are covered, see `tk.pnl.attribution`
+        - ``unpriced_fees`` int64: fees so far in tokens without a known price; ``realised``,
+          ``pnl`` and ``equity`` do not contain them
+        - ``unknown_flows`` int64: ledger rows so far whose amount is not known; ``flows`` and
+          ``equity`` do not contain them
+        - ``missing_amounts`` int64: funding rows so far without an amount; ``realised``, ``pnl``
+          and ``equity`` do not contain them
+        - ``covers`` text: the sources that are covered, see `tk.pnl.attribution`. It also states
+          the number of fees in other tokens, and of flows and funding rows of unknown amount, which
+          the entire curve leaves out
 
     Raises
     ------
@@ -202,8 +231,9 @@ def _trace_equity(
     spot = _spot_net(other, keys, by, kind, money)
     rows = _account_curves(made, spot, by, kind)
     worth = _collateral_prices(money, kind)
-    _add_unrealised(rows, frame, marks, sz_decimals, worth, CALENDAR[by][0], kind)
-    covers = dict(zip(row_users(whole), whole["covers"], strict=True))
+    rows = _add_unrealised(rows, frame, marks, sz_decimals, worth, CALENDAR[by][0], kind)
+    covered = (curve_coverage(row) for _, row in whole.iterrows())
+    covers = dict(zip(row_users(whole), covered, strict=True))
     inputs: dict[str, Any] = {"fills": fills, "funding": funding, "ledger": ledger, "marks": marks}
     table = _result_table(rows, spot, covers, bool(keys), kind, ledger is not None)
     result: IntoFrameT = memory_frames.result_from_table(table, inputs, helper="pnl.equity", by=by)
@@ -249,33 +279,35 @@ def _account_curves(
     spot: Mapping[str, tuple[list[int], list[Amount]]],
     by: str,
     kind: NumberKind,
-) -> dict[str, list[list[Any]]]:
-    """Return each account's points: end of the step and the columns of `_result_table`.
+) -> dict[str, list[_CurvePoint]]:
+    """Return each account's points.
 
     A curve reaches to the last fill of perps, spot and outcome markets.
     """
     step = CALENDAR[by][0]
-    changes: dict[str, dict[int, tuple[Amount | None, Amount | None]]] = {
-        user: {end - step: (None, None) for end in ends} for user, (ends, _) in spot.items()
+    changes: dict[str, dict[int, _StepChange]] = {
+        user: {end - step: _StepChange() for end in ends} for user, (ends, _) in spot.items()
     }
     times = row_times(made.rename(columns={by: "time"}))
-    for user, ms, net, flow in zip(
-        row_users(made), times, column_list(made, "net"), column_list(made, "ledger"), strict=True
-    ):
-        changes.setdefault(user, {})[ms or 0] = (net, flow)
+    gaps = zip(*(column_list(made, name) for name in CURVE_GAPS), strict=True)
+    amounts = (column_list(made, name) for name in ("net", "ledger"))
+    for user, ms, *change in zip(row_users(made), times, *amounts, gaps, strict=True):
+        changes.setdefault(user, {})[ms or 0] = _StepChange(*change)
     return {user: _curve_points(each, step, kind) for user, each in sorted(changes.items())}
 
 
 def _curve_points(
-    changes: Mapping[int, tuple[Amount | None, Amount | None]], step: int, kind: NumberKind
-) -> list[list[Any]]:
+    changes: Mapping[int, _StepChange], step: int, kind: NumberKind
+) -> list[_CurvePoint]:
     realised = flows = zero_amount(kind)
+    gaps = _StepChange().gaps
     points = []
     for ms in range(min(changes), max(changes) + 1, step):
-        net, flow = changes.get(ms, (None, None))
-        realised = realised if net is None else realised + net
-        flows = flows if flow is None else flows + flow
-        points.append([ms + step, realised, None, flows, None, None])
+        change = changes.get(ms, _StepChange())
+        realised = realised if change.net is None else realised + change.net
+        flows = flows if change.flow is None else flows + change.flow
+        gaps = tuple(map(sum, zip(gaps, change.gaps, strict=True)))
+        points.append(_CurvePoint(ms + step, realised, flows, gaps))
     return points
 
 
@@ -288,26 +320,31 @@ def _collateral_prices(money: Mapping[str, Any], kind: NumberKind) -> dict[str, 
 
 
 def _add_unrealised(
-    rows: Mapping[str, list[list[Any]]],
+    rows: dict[str, list[_CurvePoint]],
     fills: pd.DataFrame,
     marks: Any,
     sz_decimals: Any,
     worth: Mapping[str, Amount],
     step: int,
     kind: NumberKind,
-) -> None:
-    """Set the unrealised PnL and the notionals at the end of each step, in USD."""
+) -> dict[str, list[_CurvePoint]]:
+    """Return the points with unrealised PnL and notionals at the end of each step, in USD."""
     if marks is None:
-        return
+        return rows
     # `positions` does not know the account, and need not check it again.
     named = fills if "user" in fills.columns else fills.assign(user="")
     held = _position_runs(positions(named, sz_decimals))
     prices = _price_series(marks, kind)
     with localcontext(fixed_point.PRODUCTS):
-        for user, points in rows.items():
-            for point in points:
-                values = _value_before(held.get(user, {}), prices, worth, point[0], step, kind)
-                point[2], point[4], point[5] = values or (None, None, None)
+        return {
+            user: [
+                point._replace(
+                    values=_value_before(held.get(user, {}), prices, worth, point.ms, step, kind)
+                )
+                for point in points
+            ]
+            for user, points in rows.items()
+        }
 
 
 def _value_before(
@@ -317,7 +354,7 @@ def _value_before(
     end: int,
     step: int,
     kind: NumberKind,
-) -> Sequence[Amount] | None:
+) -> Sequence[Amount | None]:
     """Return unrealised PnL, long and short notional before a time; None if a price is missing."""
     gain = long = short = zero_amount(kind)
     for coin, (times, sizes, entries) in held.items():
@@ -327,7 +364,7 @@ def _value_before(
         stamps, marks = prices.get(coin, ([], []))
         latest = bisect_right(stamps, end) - 1
         if latest < 0 or stamps[latest] <= end - step or entries[place] is None:
-            return None
+            return None, None, None
         size, mark, price = sizes[place], marks[latest], worth.get(coin_dex(coin))
         gain += _in_usd(size * (mark - entries[place]), price)
         long += _in_usd(max(size, 0) * mark, price)
@@ -394,20 +431,21 @@ def _price_series(marks: Any, kind: NumberKind) -> dict[str, tuple[list[int], li
 
 
 def _result_table(
-    rows: Mapping[str, list[list[Any]]],
+    rows: Mapping[str, Sequence[_CurvePoint]],
     spot: Mapping[str, tuple[list[int], list[Amount]]],
     covers: Mapping[str, str],
     split: bool,
     kind: NumberKind,
     flowing: bool,
 ) -> pa.Table:
-    points = [(user, *point) for user, each in rows.items() for point in each]
+    points = [(user, point) for user, each in rows.items() for point in each]
     number = memory_frames.arrow_type(kind)
     money: dict[str, list[Amount]] = {name: [] for name in MONEY}
-    for _, _, realised, unrealised, flows, long, short in points:
-        pnl = None if unrealised is None else realised + unrealised
-        flowed = flows if flowing else None
-        money["realised"].append(realised)
+    for _, point in points:
+        unrealised, long, short = point.values
+        pnl = None if unrealised is None else point.realised + unrealised
+        flowed = point.flows if flowing else None
+        money["realised"].append(point.realised)
         money["unrealised"].append(unrealised)
         money["pnl"].append(pnl)
         money["flows"].append(flowed)
@@ -415,17 +453,21 @@ def _result_table(
         money["long"].append(long)
         money["short"].append(short)
     spot_realised: list[Amount] = []
-    for user, end, *_ in points:
+    for user, point in points:
         times, sums = spot.get(user, ([], []))
-        place = bisect_right(times, end)
+        place = bisect_right(times, point.ms)
         spot_realised.append(sums[place - 1] if place else zero_amount(kind))
-    users = {"user": memory_frames.text_column([point[0] for point in points])} if split else {}
+    users = {"user": memory_frames.text_column([user for user, _ in points])} if split else {}
     return pa.table(
         {
             **users,
-            "time": memory_frames.utc_times([point[1] for point in points]),
+            "time": memory_frames.utc_times([point.ms for _, point in points]),
             **{name: pa.array(values, type=number) for name, values in money.items()},
             "spot_realised": pa.array(spot_realised, type=number),
-            "covers": memory_frames.text_column([covers.get(point[0], "") for point in points]),
+            **{
+                name: pa.array([point.gaps[place] for _, point in points], type=pa.int64())
+                for place, name in enumerate(CURVE_GAPS)
+            },
+            "covers": memory_frames.text_column([covers.get(user, "") for user, _ in points]),
         }
     )
