@@ -174,6 +174,27 @@ def test_unrealised_is_change_between_positions(engine) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
+def test_missing_unrealised_is_not_zero(engine, kind: str) -> None:
+    """BTC has no value after, and ETH none before: only the change of flx:TSLA is known."""
+    rows = {"user": ME, "coin": ["BTC", "flx:TSLA", "ETH"]}
+    ends = (
+        pd.DataFrame({**rows, "unrealized_pnl": [-5.0, 1.0, np.nan]}),
+        pd.DataFrame({**rows, "unrealized_pnl": [np.nan, 4.0, 2.0]}),
+    )
+    given = [engine.give(as_numbers(frame, kind)) for frame in (fills(), *ends)]
+    rows = engine.take(attribution(given[0], by="coin", positions=(given[1], given[2])))
+    coins = {row["coin"]: row for row in rows}
+    assert float(coins["flx:TSLA"]["unrealised"]) == 3.0
+    assert (coins["flx:TSLA"]["missing_amounts"], coins["PURR/USDC"]["unrealised"]) == (0, 0)
+    whole = engine.take(attribution(given[0], positions=(given[1], given[2])))[0]
+    for row, count in ((coins["BTC"], 1), (coins["ETH"], 1), (whole, 2)):
+        assert row["unrealised"] is None or np.isnan(row["unrealised"])
+        noun = "position" if count == 1 else "positions"
+        words = f"fills, unrealised, without the unrealised PnL of {count} {noun}"
+        assert (row["missing_amounts"], row["covers"]) == (count, words)
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_funding_without_rows_is_not_covered(engine, kind: str) -> None:
     """Nor is one account among others; an account that did not trade has no funding to miss."""
     rows = [as_numbers(frame, kind) for frame in (fills(), funding().iloc[:0])]

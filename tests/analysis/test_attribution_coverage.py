@@ -38,7 +38,7 @@ NAMES = ["user", "coin", "_payments", "_perps", "_outside", "_perp_net", "ledger
 def make_sums(kind: str) -> Any:
     frame = pd.DataFrame([row[:7] for row in SUMS], columns=NAMES)
     frame["funding"] = [float(n) for n in range(len(frame))]
-    return open_frame(as_numbers(frame.assign(unrealised=6.0), kind), "sums")
+    return open_frame(as_numbers(frame.assign(unrealised=6.0, _no_unrealised=0), kind), "sums")
 
 
 def make_hours(keys: list[str]) -> Any:

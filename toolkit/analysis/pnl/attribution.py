@@ -138,19 +138,20 @@ def attribution(
         - ``net``: closed PnL plus funding less fees, in USD, positive for a gain
         - ``ledger``: cash into the perp account less cash out of it, in USD
         - ``equity_change``: ``net`` of perps plus ``ledger``, in USD
-        - ``unrealised``: change of unrealised PnL, in USD; missing without `positions`. Together
-          with ``equity_change`` it is the total change of the perp account's equity
+        - ``unrealised``: change of unrealised PnL, in USD; missing without `positions`, and if
+          the unrealised PnL of one of the positions is missing. Together with ``equity_change`` it
+          is the total change of the perp account's equity
         - ``priority_gas``: gas paid for priority, in the chain's native token, negative; not a part
           of ``net``
         - ``fees_in_cost``: fees that spot buys paid in the bought token, in USD at the price of the
           fill, negative; not a part of ``net``, because the cost and so ``closed_pnl`` contain them
         - ``funding_outside``: funding outside the time range of the fills, in USD; not a part of
           ``net``
-        - ``missing_amounts`` int64: fills without px, sz, closed PnL or fee, and funding rows
-          without an amount. No sum contains the missing values. If the fee of a fill is missing,
-          its builder and deployer fee do not count either. If closed PnL is missing in all fills of
-          a row, ``closed_pnl`` is missing; if the fee is missing in all, all fee columns are.
-          ``net`` and ``equity_change`` are missing in both cases
+        - ``missing_amounts`` int64: fills without px, sz, closed PnL or fee, funding rows without
+          an amount, and positions without an unrealised PnL. No sum contains the missing values. If
+          the fee of a fill is missing, its builder and deployer fee do not count either. If closed
+          PnL is missing in all fills of a row, ``closed_pnl`` is missing; if the fee is missing in
+          all, all fee columns are. ``net`` and ``equity_change`` are missing in both cases
         - ``unpriced_fees`` int64: fees in tokens without a known price; no sum contains them
         - ``unknown_flows`` int64: ledger rows whose amount is not known; no sum contains them
         - ``conversions`` int64: fills that convert outcome tokens (`Split Outcome`, ...). They are
@@ -160,7 +161,8 @@ def attribution(
           funding rows are missing for some full hours with an open position, it states the share:
           ``"fills, funding (5 of 712 position hours)"``. Groups by hour, day or week state the
           share of the entire time, with the words ``"position hours in all"``. It also states how
-          many funding rows are outside the time range of the fills, and how many amounts are known:
+          many funding rows are outside the time range of the fills, how many positions have no
+          unrealised PnL, and how many amounts are known:
           ``"fills (13 of 13 closed PnLs, 0 of 13 fees known)"``
 
     Warns

@@ -47,21 +47,28 @@ def mark_uncovered(
     number = frame_access.number_type(kind)
     missing = frame_access.missing_literal(kind)
     whole = whole.with_columns(covers=nw.lit(", ".join(covers.values())))
-    if covers.get("unrealised") != "unrealised":
+    if covers.get("unrealised") == "unrealised":
+        # A change between two times is unknown if one of its two values is.
+        known = nw.when(nw.col("_no_unrealised") == 0).then(nw.col("unrealised"))
+        whole = whole.with_columns(unrealised=known)
+    else:
         whole = whole.with_columns(unrealised=missing)
     if covers.get("ledger") != "ledger":
         whole = whole.with_columns(ledger=missing)
     if covers.get("funding") != "funding":
-        return whole.with_columns(funding=missing, equity_change=missing)
+        whole = whole.with_columns(funding=missing, equity_change=missing)
+        return whole.with_columns(covers=_add_unknown_count(nw.col("covers")))
     whole = _add_hours(whole.with_columns(_one=nw.lit(1)), keys, hours)
     whole = whole.with_columns(_unpaid=_misses_payments(keys, has_hours=hours is not None))
     change = (nw.col("_perp_net") + nw.col("ledger")).cast(number)
     return whole.with_columns(
         funding=nw.when(~nw.col("_unpaid")).then(nw.col("funding")),
         equity_change=nw.when(~nw.col("_unpaid")).then(change),
-        covers=_add_outside_count(
-            _coverage_text(
-                covers, "in all" if any(key in grouping.CALENDAR for key in keys) else ""
+        covers=_add_unknown_count(
+            _add_outside_count(
+                _coverage_text(
+                    covers, "in all" if any(key in grouping.CALENDAR for key in keys) else ""
+                )
             )
         ),
     )
@@ -106,6 +113,14 @@ def _add_outside_count(words: nw.Expr) -> nw.Expr:
         .then(nw.concat_str(words, *parts, nw.lit(" outside the time of the fills")))
         .otherwise(words)
     )
+
+
+def _add_unknown_count(words: nw.Expr) -> nw.Expr:
+    """Return the text with the number of positions without an unrealised PnL."""
+    unknown = nw.col("_no_unrealised")
+    noun = nw.when(unknown == 1).then(nw.lit(" position")).otherwise(nw.lit(" positions"))
+    parts = (nw.lit(", without the unrealised PnL of "), unknown.cast(nw.String()), noun)
+    return nw.when(unknown > 0).then(nw.concat_str(words, *parts)).otherwise(words)
 
 
 def _coverage_text(covers: Mapping[str, str], of_what: str) -> nw.Expr:

@@ -42,7 +42,7 @@ MONEY = (
 )
 GAPS = ("missing_amounts", "unpriced_fees", "unknown_flows", "conversions", "at_par")
 _POSITION = ("user", "dex", "coin", "time", "szi", "unrealized_pnl")
-UNKNOWN = ("_no_closed_pnl", "_no_fee")
+UNKNOWN = ("_no_closed_pnl", "_no_fee", "_no_unrealised")
 COUNTS = ("fills", *GAPS, "_payments", "_perps", "_outside", *UNKNOWN)
 # Spot and outcome fills are paid from the spot balance, so the perp net is summed separately.
 SUMMED = (*(name for name in MONEY if name != "equity_change"), "_perp_net")
@@ -296,7 +296,12 @@ def measure_positions(
         column_names = frame.collect_schema().names()
         gain = frame_access.column_or_zero("unrealized_pnl", column_names, kind)
         gain = gain if ends else frame_access.flip_sign(gain, kind)
-        measures = {"unrealised": gain.cast(frame_access.number_type(kind))}
+        unknown = frame_access.flag(_is_missing("unrealized_pnl", kind))
+        measures = {
+            "unrealised": gain.cast(frame_access.number_type(kind)),
+            "missing_amounts": unknown,
+            "_no_unrealised": unknown,
+        }
         made.append(_select_measures(_add_keys(frame, keys), keys, kind, measures, "coin"))
     return made
 
