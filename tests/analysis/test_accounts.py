@@ -213,7 +213,9 @@ def test_split_values_count_each_account_once(engine: Engine) -> None:
         whole = engine.take(concentration(split))[0]
         assert (whole["accounts"], whole["value"]) == (2, 400)
         assert (whole["gini"], whole["hhi"]) == pytest.approx((0.25, 0.625))
-        assert [row["value"] for row in engine.take(lorenz(split, 3))] == pytest.approx([0, 0.25, 1])
+        assert [row["value"] for row in engine.take(lorenz(split, 3))] == pytest.approx(
+            [0, 0.25, 1]
+        )
         modes = engine.take(leverage(split))
         assert [row["accounts"] for row in modes] == [1, 1]
         assert [row["exposed"] for row in modes] == [1, 0]
@@ -518,11 +520,13 @@ def test_dex_of_positions_is_that_of_their_coin(engine: Engine) -> None:
 def test_accounts_paid_in_full_have_no_distance(engine: Engine) -> None:
     """0xa has 300 for 100 long and 100 short: 200 - 100 d = 5 (1 + d). 0xb has 200 for 100 long.
 
-    For the long of 0xc, 0.99 - d = 0.05 (1 - d). 0xd has 150 behind an isolated long of 100. `levels`
-    places the short of 0xa, whose other margin is 5, at 295 - 100 d = 5 (1 + d), and the long of
-    0xc. No price liquidates the other longs.
+    For the long of 0xc, 0.99 - d = 0.05 (1 - d). 0xd has 150 behind an isolated long of 100.
+    `levels` places the long of 0xc, and the short of 0xa: its other margin is 5, so
+    295 - 100 d = 5 (1 + d). No price liquidates the other longs.
     """
-    accounts = pd.DataFrame({"user": ["0xa", "0xb", "0xc"], "cross_account_value": [300, 200, 99.0]})
+    accounts = pd.DataFrame(
+        {"user": ["0xa", "0xb", "0xc"], "cross_account_value": [300, 200, 99.0]}
+    )
     rows = [
         ("0xa", "X", 1.0, "cross", 10.0), ("0xa", "Y", -1.0, "cross", 10.0),
         ("0xb", "X", 1.0, "cross", 10.0), ("0xc", "X", 1.0, "cross", 10.0),

@@ -152,10 +152,11 @@ def money_weighted(rows: pd.DataFrame) -> tuple[float, int]:
 
 
 def test_money_weighted_return_after_period_without_capital(engine: Engine) -> None:
-    """100 earn 10 % on a day and 100 on the next; 200 leave in its first hours, so capital is -77.5.
+    """100 earn 10 USD on the first day; on the second, 200 leave early, so its capital is -77.5.
 
-    With g = 1 + r: 100 g - 200 + r (100 g - 187.5) = 10, so 100 g**2 - 187.5 g - 22.5 = 0. Then 10
-    earn 10 % on the third day: (100 g**2 - 187.5 g - 12.5) g = 11.
+    Then 110 earn 100 USD, so 10 remain. With g = 1 + r: 100 g - 200 + r (100 g - 187.5) = 10, so
+    100 g**2 - 187.5 g - 22.5 = 0. With the third day, on which 10 earn 10 %:
+    (100 g**2 - 187.5 g - 12.5) g = 11.
     """
     days = pd.DataFrame(
         {"time": pd.date_range(START, periods=3), "return_": [0.1, np.nan, 0.1],

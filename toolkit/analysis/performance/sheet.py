@@ -63,8 +63,8 @@ def sheet(
     ----------
     returns : DataFrame
         As `tk.performance.returns` returns it: ``time, return_``; with ``start, flows, capital,
-        gain`` for the money-weighted return, with ``leverage, leverage_hours`` for leverage, and with
-        ``user`` for several accounts (pandas, Polars, DuckDB, PySpark). Without
+        gain`` for the money-weighted return, with ``leverage, leverage_hours`` for leverage, and
+        with ``user`` for several accounts (pandas, Polars, DuckDB, PySpark). Without
         ``leverage_hours``, each period has the same weight.
     trips : DataFrame, optional
         As `tk.pnl.round_trips` returns them: ``status, net, return_, duration_hours, closed`` (and
@@ -329,9 +329,7 @@ def _sign_changes(values: Floats) -> int:
     return int(np.diff(values > 0).sum())
 
 
-def _cost_figures(
-    costs: pd.DataFrame, returns: pd.DataFrame, periods: float
-) -> list[Figure]:
+def _cost_figures(costs: pd.DataFrame, returns: pd.DataFrame, periods: float) -> list[Figure]:
     volume, fees = costs["volume"].dropna(), costs.dropna(subset=["volume", "fees"])
     known = float(fees["volume"].sum())
     bps = 1e4 * float(fees["fees"].sum()) / known if known else NAN
