@@ -653,6 +653,36 @@ def test_interrupted_wait_returns_points() -> None:
     assert budget.spent == 7
 
 
+@pytest.mark.parametrize("name", ["points.db", None])
+def test_interrupted_wait_returns_calls(name, tmp_path) -> None:
+    """Five calls are interrupted while they wait for points, so a sixth need not wait for them."""
+    world, interrupts = World(), [KeyboardInterrupt] * 5
+
+    def sleep(seconds: float) -> None:
+        if interrupts:
+            raise interrupts.pop()
+        world.sleep(seconds)
+
+    path = name and tmp_path / name
+    budget = Budget(10, None, clock=world.clock, sleep=sleep, path=path)
+    budget.spend(10).record_answer()
+    for _ in range(5):
+        with pytest.raises(KeyboardInterrupt):
+            budget.spend(2, TWAPS)
+    assert budget.spend(2, TWAPS).waited == pytest.approx(60.0, abs=0.01)
+    budget.close()
+
+
+def test_stopped_call_spends_nothing() -> None:
+    world, stop = World(), threading.Event()
+    budget = Budget(10, None, clock=world.clock, sleep=lambda seconds: stop.set())
+    budget.spend(10, None, stop).record_answer()
+    for _ in range(2):  # the first wait is stopped; the second call finds that it is stopped
+        with pytest.raises(tk.Incomplete, match="the call was interrupted"):
+            budget.spend(2, TWAPS, stop)
+    assert budget.spent == 10
+
+
 def test_short_wait_for_snapshot_has_no_warning() -> None:
     """The sixth call waits for the first one to leave the window, up to 5 s in silence."""
     for early, warned in ((4.9, 0), (5.1, 1)):

@@ -435,6 +435,40 @@ def test_signal_interrupt_has_rows(session, users) -> None:
     assert sorted(tk.provenance(whole)["parameters"]["users"]) == sorted(users)
 
 
+@pytest.mark.parametrize(
+    ("status", "headers", "quota", "requests"),
+    [(429, {}, None, 8), (429, {"Retry-After": "100"}, None, 8), (200, {}, 70, 7)],
+    ids=["before a retry", "as long as stated", "for the quota"],
+)
+@pytest.mark.filterwarnings("ignore::toolkit.errors.LimitWarning")
+def test_interrupt_ends_waits(status, headers, quota, requests) -> None:
+    """After an interrupt, all waits of the other threads end, and they send no further request."""
+    before = set(threading.enumerate())
+    sent: list[httpx.Request] = []
+    gate = threading.Barrier(requests)
+
+    def handler(request: httpx.Request) -> httpx.Response:
+        sent.append(request)
+        if gate.wait(20) == 0:
+            raise KeyboardInterrupt
+        return httpx.Response(status, json=[], headers=headers)
+
+    session = connect(
+        "http://service.test",
+        points_per_minute=quota,
+        transport=httpx.MockTransport(handler),
+        default=False,
+    )
+    many = [f"0x{number:040x}" for number in range(8)]  # one for each thread
+    with stamina.set_testing(False), pytest.raises(KeyboardInterrupt):
+        tk.many(tk.user_fills, many, session=session)
+    threads = set(threading.enumerate()) - before
+    for thread in threads:
+        thread.join(5)
+    assert not [thread for thread in threads if thread.is_alive()]
+    assert len(sent) == requests
+
+
 def test_many_accepts_one_text(session, users) -> None:
     one = tk.many(tk.user_fills_by_time, users[0], "2d", session=session)
     pd.testing.assert_frame_equal(

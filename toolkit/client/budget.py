@@ -1,6 +1,7 @@
 """The points of a session: how fast it may spend them, how many altogether, and what it spent."""
 
 import threading
+import time
 import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -11,7 +12,7 @@ from typing import Any, Final
 from toolkit.client.quota_window import QuotaWindow
 from toolkit.contract.operations import Operation
 from toolkit.display import count_text
-from toolkit.errors import BudgetSpent, LimitWarning, warn_caller
+from toolkit.errors import BudgetSpent, Incomplete, LimitWarning, warn_caller
 
 __all__ = ["LEASE", "Budget", "PointReservation", "RequestCounts"]
 
@@ -94,8 +95,10 @@ class Budget:
         Points that may be spent in any minute; requests wait for their turn.
     most : int, optional
         Points that may be spent altogether; a request beyond them is refused.
-    clock, sleep : callable
-        The present in seconds, the same for all who share the file, and a function that waits.
+    clock : callable
+        The present in seconds, the same for all who share the file.
+    sleep : callable, optional
+        A function that waits. By default that of the machine, which ends if the call is stopped.
     path : Path, optional
         The file in which all who use the key count; without it each session counts separately.
     lease : float, optional
@@ -108,7 +111,7 @@ class Budget:
         most: int | None,
         *,
         clock: Callable[[], float],
-        sleep: Callable[[float], None],
+        sleep: Callable[[float], None] | None = None,
         path: Path | None = None,
         lease: float = LEASE,
     ) -> None:
@@ -130,7 +133,12 @@ class Budget:
         self._announced_until = float("-inf")  # seconds; the end of the wait that a warning named
         self._lock = threading.Lock()
 
-    def spend(self, points: int, operation: Operation | None = None) -> "PointReservation":
+    def spend(
+        self,
+        points: int,
+        operation: Operation | None = None,
+        stop: threading.Event | None = None,
+    ) -> "PointReservation":
         """Spend points for one request; wait until the minute has room.
 
         A session with a quota also waits for an operation's own limit.
@@ -141,6 +149,8 @@ class Budget:
             The cost of the request.
         operation : Operation, optional
             The operation of the request.
+        stop : threading.Event, optional
+            Once it is set, the wait ends and nothing is spent.
 
         Returns
         -------
@@ -151,6 +161,8 @@ class Budget:
         ------
         BudgetSpent
             If the points are more than are left, or more than a whole minute allows.
+        Incomplete
+            If `stop` is set: the request must not be sent.
         """
         self._reserve_points(points, operation)
         waited = 0.0
@@ -160,6 +172,9 @@ class Budget:
         taken: list[tuple[QuotaWindow, str]] = []
         try:
             while True:
+                if stop is not None and stop.is_set():
+                    name = "the request" if operation is None else operation.type
+                    raise Incomplete(f"{name}: the call was interrupted")
                 pause = self._blocked_until - self._clock()
                 while pause <= 0 and needed:
                     window, amount = needed[0]
@@ -171,11 +186,13 @@ class Budget:
                     return PointReservation(taken, waited)
                 if needed and needed[0][0] is calls and operation is not None:
                     _warn_of_wait(operation, pause)
-                self.wait(pause)
+                self.wait(pause, stop)
                 waited += pause
         except BaseException:  # interrupted while it waited: nothing was sent
             with self._lock:
                 self.spent -= points
+            for window, name in taken:
+                window.release(name)
             raise
 
     def block(self, seconds: float) -> None:
@@ -187,10 +204,16 @@ class Budget:
         if self._points is not None:
             self._points.block(seconds)
 
-    def wait(self, seconds: float) -> None:
-        """Wait for some seconds."""
-        if seconds > 0:
+    def wait(self, seconds: float, stop: threading.Event | None = None) -> None:
+        """Wait for some seconds, or until `stop` is set."""
+        if seconds <= 0:
+            return
+        if self._sleep is not None:
             self._sleep(seconds)
+        elif stop is not None:
+            stop.wait(seconds)
+        else:
+            time.sleep(seconds)
 
     def announce_wait(self, seconds: float, reason: str) -> None:
         """Warn of a long wait. If several requests wait at the same time, only the first warns."""

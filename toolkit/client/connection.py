@@ -46,7 +46,7 @@ def connect(
     now_ms: Callable[[], int] | None = None,
     budget_folder: str | Path | Literal[False] | None = None,
     clock: Callable[[], float] | None = None,
-    sleep: Callable[[float], None] = time.sleep,
+    sleep: Callable[[float], None] | None = None,
     default: bool = True,
 ) -> Session:
     """Connect to a query service.
@@ -99,7 +99,8 @@ def connect(
         folder. With False, or with a `transport`, each session counts only its own points.
     clock, sleep : callable, optional
         `clock` returns the present in seconds; all processes that share a budget must use the same
-        clock. `sleep` waits. By default those of the machine.
+        clock. `sleep` waits. By default those of the machine: if you interrupt `toolkit.many`, all
+        its waits end at once.
     default : bool, default True
         Whether the session becomes the default.
 

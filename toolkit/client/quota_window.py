@@ -90,6 +90,11 @@ class QuotaWindow:
         """
         return self._transaction(lambda connection: self._reserve(connection, points))
 
+    def release(self, name: str) -> None:
+        """Remove the reservation of a request that is not sent."""
+        delete = "DELETE FROM requests WHERE name = ?"
+        self._transaction(lambda file: file.execute(delete, (name,)))
+
     def record_answer(self, name: str) -> None:
         """Record that a request was answered, well or badly: its window begins now."""
         update = "UPDATE requests SET stamp = ? WHERE name = ?"

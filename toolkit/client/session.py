@@ -213,7 +213,11 @@ class Session:
         return self.source.now_ms(self._look_at_health)
 
     def ask(
-        self, operation: Operation, body: Mapping[str, object], counts: RequestCounts | None = None
+        self,
+        operation: Operation,
+        body: Mapping[str, object],
+        counts: RequestCounts | None = None,
+        stop: threading.Event | None = None,
     ) -> RawAnswer:
         """Send the body of one request, with retries, and return the answer.
 
@@ -226,6 +230,8 @@ class Session:
         counts : RequestCounts, optional
             The counts of a pull, from `new_counts`. By default, only the session counts the
             request.
+        stop : threading.Event, optional
+            Once it is set, every wait ends, and no further attempt is sent.
 
         Raises
         ------
@@ -235,6 +241,7 @@ class Session:
             If the points of the session do not allow the request.
         Incomplete
             If the service has no answer because its source, such as an archive, does not have it.
+            Or if `stop` is set.
         """
         if self.client.is_closed:
             raise NotConnected("this session is closed. Call tk.connect or tk.local again")
@@ -255,12 +262,12 @@ class Session:
         ):
             with attempt:
                 if failure is not None:
-                    self._wait_after(failure, wait)
+                    self._wait_after(failure, wait, stop)
                     paused = clock() - failed_at
                     counts.add_retry(retry_cause(failure), paused if paused >= _SHORTEST else 0.0)
                 try:
                     points = request_points(operation, body, self.dexes)
-                    with self.budget.spend(points, operation) as reservation:
+                    with self.budget.spend(points, operation, stop) as reservation:
                         queued += reservation.waited
                         counts.add_request(points, reservation.waited)
                         return self._send(operation, body, reservation)
@@ -360,13 +367,13 @@ class Session:
         # Raised here, not above: httpx's error has the request, and the request has the key.
         raise failure
 
-    def _wait_after(self, failure: Exception, seconds: float) -> None:
+    def _wait_after(self, failure: Exception, seconds: float, stop: threading.Event | None) -> None:
         """Wait before the next attempt; the budget waits as long as the service stated."""
         if isinstance(failure, ServiceError):
             self.budget.announce_wait(
                 max(seconds, self.retry.requested_wait(failure)), str(failure)
             )
-        self.budget.wait(seconds)
+        self.budget.wait(seconds, stop)
 
     def _clean_headers(self, response: httpx.Response) -> Mapping[str, str]:
         """Return the headers of an answer without the key."""

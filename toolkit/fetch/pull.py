@@ -429,8 +429,6 @@ def read_pages(request: Request, counts: RequestCounts | None = None) -> Iterato
                 return
             yield certain
             seeming_end = None
-        if (call := _worker_role.get()) is not None and call.stop.is_set():
-            raise Incomplete(f"{request.operation.type}: the call was interrupted")
         completeness = completeness or answer.completeness
         is_end = decision.after is None or decision.certain_end_row is not None
         page = Page(tables, reader, is_end, completeness, answer.content)
@@ -572,8 +570,8 @@ _worker_role: ContextVar[_WorkerRole | None] = ContextVar("worker_role", default
 def work_for_many(stop: threading.Event, turn: "threading.Lock | None" = None) -> Iterator[None]:
     """Let the calls of this thread work for `tk.many`.
 
-    They issue no warning and show no bar: `tk.many` does it for all. Once `stop` is set, they stop
-    after their current page. `turn` is a lock of all threads: many of them wait for answers at
+    They issue no warning and show no bar: `tk.many` does it for all. Once `stop` is set, they send
+    no further request. `turn` is a lock of all threads: many of them wait for answers at
     once, but only its holder works on an answer. Threads that compete for Python's lock need 1.3 to
     1.6 times the processor time.
     """
@@ -597,11 +595,13 @@ def ask(
     process needs the processor itself, so the thread keeps its turn.
     """
     body, call = request_body(operation, parameters), _worker_role.get()
-    if call is None or call.turn is None or session.source.in_process:
+    if call is None:
         return session.ask(operation, body, counts)
+    if call.turn is None or session.source.in_process:
+        return session.ask(operation, body, counts, call.stop)
     call.turn.release()
     try:
-        return session.ask(operation, body, counts)
+        return session.ask(operation, body, counts, call.stop)
     finally:
         call.turn.acquire()
 

@@ -36,7 +36,7 @@ class Workers:
     """Run functions on an executor. Each call gets the session as the argument `session`.
 
     Threads share the session. Other processes make a session like it, without the key. After the
-    `with` block, threads that still run stop after their current page.
+    `with` block, threads that still run end their waits and send no further request.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ class Workers:
     Attributes
     ----------
     stop : threading.Event
-        Once it is set, calls in threads stop after their current page.
+        Once it is set, calls in threads end their waits and send no further request.
     fatal_error : ToolkitError or None
         An error of a call in a thread that every other call would have, too. No further call
         begins.
