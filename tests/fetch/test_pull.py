@@ -99,7 +99,9 @@ def test_retries_are_counted_by_cause() -> None:
     assert facts["rows"] == 7
 
 
-@pytest.mark.parametrize("content", [b"", b"[", b'[{"coin":"BTC"', b'[{"coin":"BTC"}'])
+@pytest.mark.parametrize(
+    "content", [b"", b"[", b'[{"coin":"BTC"', b'[{"coin":"BTC"}', b'[{"a":[]', b'[{"a":[{}]']
+)
 def test_cut_answer_is_retried(content) -> None:
     session = Service(httpx.Response(200, content=content)).session()
     facts = tk.provenance(tk.user_fills_by_time(USER, 0, session=session))
