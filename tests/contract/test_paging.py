@@ -476,6 +476,72 @@ def test_wrong_pages_are_never_silently_complete(
     assert got == list(range(len(rows))) or is_one_page or is_one_time
 
 
+def serve_whole_ties(
+    row: Operation, rows: Rows, asked: dict[str, Any], cap: int, inclusive: bool
+) -> Rows:
+    """Return one page of a service that splits no tie that fits into a page."""
+    page = serve_page(row, rows, asked, cap, inclusive)
+    more = serve_page(row, rows, {**asked, "page_size": len(page) + 1}, len(page) + 1, inclusive)
+    end = len(page)
+    # Without a cursor, rows of one time belong together.
+    parts = len(row.key) if row.paging.endswith("cursor") else 1
+    keys = [row_key(row, item)[:parts] for item in more]
+    while 0 < end < len(more) and keys[end - 1] == keys[end]:
+        end -= 1
+    return page[: end or len(page)]
+
+
+@pytest.mark.parametrize("type_", [FILLS, "builderApprovedFillsByTime", ORDERS, LEDGER])
+@READINGS
+@given(data=st.data(), size=st.integers(2, 12), cap=st.integers(2, 12))
+def test_transaction_that_does_not_fit_is_not_lost(
+    type_: str, inclusive: bool, data: st.DataObject, size: int, cap: int
+) -> None:
+    """With confirm_end=True: the rows after the last tie are requested without the tie."""
+    row = OPERATIONS[type_]
+    rows = make_rows(row, data.draw(tied_keys(len(row.key))))
+    asked = {"start": 0} if row.page is None else {"start": 0, "page_size": size}
+    where, got = page_reader(row, dict(asked), 9, confirm_pages=1), []
+    try:
+        while True:
+            page = serve_whole_ties(row, rows, where.parameters, cap, inclusive)
+            kept = where.read(page)
+            stop = kept.end_row if kept.certain_end_row is None else kept.certain_end_row
+            got += [item.number for item in page[kept.first_row : stop]]
+            if kept.after is None:
+                break
+    except (AnswerInvalid, Incomplete):
+        return
+    is_one_time = len({row_key(row, item)[0] for item in rows}) == 1
+    assert got == list(range(len(rows))) or is_one_time
+
+
+@pytest.mark.parametrize(
+    ("counts", "confirm_pages", "requests"),
+    [
+        ((3, 6, 5), 1, 5), ((3, 6, 5), 2, 1),
+        # The last tie has few of the rows of the page: by default one request confirms it.
+        ((95, 5), 1, 3), ((95, 5), 2, 2), ((85, 15), 2, 3), ((85, 15, 95), 2, 4),
+    ],
+)  # fmt: skip
+def test_end_before_large_transaction(
+    counts: tuple[int, ...], confirm_pages: int, requests: int
+) -> None:
+    """A page of whole transactions ends before one that does not fit."""
+    row, cap = OPERATIONS[FILLS], 10 if sum(counts) < 50 else 100
+    rows = make_rows(row, [(at, 0) for at, count in enumerate(counts) for _ in range(count)])
+    where, got = page_reader(row, {"start": 0}, 9, confirm_pages=confirm_pages), []
+    sent, is_at_end = 0, False
+    while not is_at_end:
+        page = serve_whole_ties(row, rows, where.parameters, cap, inclusive=False)
+        kept, sent = where.read(page), sent + 1
+        stop = kept.end_row if kept.certain_end_row is None else kept.certain_end_row
+        got += [item.number for item in page[kept.first_row : stop]]
+        is_at_end = kept.after is None
+    assert sent == requests
+    assert (got == list(range(len(rows)))) == (requests > 1)
+
+
 def read_with_arrivals(
     row: Operation,
     keys: list[tuple[int, ...]],
@@ -624,13 +690,19 @@ def test_end_of_single_tie_is_confirmed() -> None:
 def test_end_of_two_ties_is_confirmed() -> None:
     """The last tie of the short page came again with the same rows."""
     where = page_reader(OPERATIONS["userFillsByTime"], {"page_size": 5, "end": 99}, 10)
-    pages = [[(1, 1), (1, 1), (1, 2), (1, 3), (2, 1)], [(2, 1), (3, 1), (3, 1)], [(3, 1), (3, 1)]]
+    pages = [
+        [(1, 1), (1, 1), (1, 2), (1, 3), (2, 1)],
+        [(2, 1), (3, 1), (3, 1)],
+        [(3, 1), (3, 1)],
+        [],
+    ]
     assert read_keys(where, *pages) == [
         PageDecision(0, 4, {"cursor": "1_3"}),
         PageDecision(0, 3, {"cursor": "2_1"}, certain_end_row=1),
-        PageDecision(0, 2, None, is_confirmed=True),
+        PageDecision(0, 2, {"cursor": "3_1"}, certain_end_row=2),
+        PageDecision(0, 0, None, is_confirmed=True),
     ]
-    assert where.last_kept_key == (2, 1)
+    assert where.last_kept_key == (3, 1)
 
 
 def test_new_rows_lead_to_another_confirmation() -> None:
@@ -981,9 +1053,10 @@ def test_end_at_present_is_confirmed() -> None:
 
 def test_first_page_is_confirmed_on_demand() -> None:
     where = page_reader(OPERATIONS[FILLS], {"start": 5}, 10, confirm_pages=1)
-    assert read_keys(where, [(6, 1), (7, 1)], [(7, 1)]) == [
+    assert read_keys(where, [(6, 1), (7, 1)], [(7, 1)], []) == [
         PageDecision(0, 2, {"cursor": "6_1"}, certain_end_row=1),
-        PageDecision(0, 1, None, is_confirmed=True),
+        PageDecision(0, 1, {"cursor": "7_1"}, certain_end_row=1),
+        PageDecision(0, 0, None, is_confirmed=True),
     ]
     assert read_keys(page_reader(OPERATIONS[FILLS], {"start": 5}, 10), []) == [
         PageDecision(0, 0, None)

@@ -71,11 +71,12 @@ def connect(
         Seconds to wait for the next bytes of an answer. A complete answer may take 600 seconds
         (`Session.patience`).
     confirm_end : bool, optional
-        Whether one or two more requests confirm the end of a history: a page shorter than requested
-        is the end only if nothing follows it. By default only after several pages, after one page
-        that has a multiple of 100 rows, is more than 90 % full or was requested with a filter
-        (`builder`, `dex`, `venue` or `aggregate_by_time`), and after an empty answer of slippage
-        or APR samples. True also confirms every other history of one page, and an empty one.
+        Whether one to three more requests confirm the end of a history: a page shorter than
+        requested is the end only if nothing follows it. By default only after several pages, after
+        one page that has a multiple of 100 rows, is more than 90 % full or was requested with a
+        filter (`builder`, `dex`, `venue` or `aggregate_by_time`), and after an empty answer of
+        slippage or APR samples. True also confirms every other history of one page, and an empty
+        one, and always asks for the rows after the last tie, without the tie.
     user_agent : str, optional
         Name of this client; some gateways refuse the default names of HTTP libraries.
     progress : bool or callable, optional

@@ -68,8 +68,9 @@ class PageReader:
     - ``confirm_until``: a page that is shorter than its limit and does not end after this time is
       not yet the end: the rows after it are requested once more. Later rows arrived during the
       pull. None: no end is confirmed.
-    - ``confirm_pages``: after how many pages an end is confirmed; with 1 also that of a history of
-      one page, and an empty one. The end of a page with a filter is always confirmed, because a
+    - ``confirm_pages``: after how many pages an end is confirmed. With 1, that of a history of one
+      page and an empty one is confirmed, too, and every confirmation ends with a request for only
+      the rows after the last tie. The end of a page with a filter is always confirmed, because a
       service may apply the filter after its limit.
     """
 
@@ -85,6 +86,7 @@ class PageReader:
     _after: RowKey | None = None
     _earliest: int = 0
     _last_tie: tuple[RowKey, int] | None = None
+    _last_tie_row: int = 0
     _is_confirming: bool = False
     _is_tie_again: bool = False
     _longest: int = 0
@@ -168,6 +170,7 @@ class PageReader:
         """Return the change that requests the last tie of a page again."""
         self.last_kept_key = keys[tie_row - 1]
         self._last_tie = (keys[-1], len(keys) - tie_row)
+        self._last_tie_row = tie_row
         return self._request_again(keys[tie_row - 1], keys[-1])
 
     def _decide_end(
@@ -181,13 +184,13 @@ class PageReader:
         certain_end_row = tie_row
         until = -1 if self.confirm_until is None else self.confirm_until
         is_early = bool(keys) and keys[-1][0] <= until
+        if is_early and is_unchanged and not is_tie_again and self._may_hide_rows(keys):
+            after = self._request_following(keys, first_row)
+            if after is not None:
+                return self._keep_unchanged(keys, first_row, after)
         # The service may send fewer rows than requested, only complete transactions, or only those
         # rows of a full page that a filter leaves.
-        is_cut = (
-            len(keys) % _ROUND == 0
-            or len(keys) > _NEARLY_FULL * (self.size or math.inf)
-            or bool(self.operation.filters_of(self.parameters))
-        )
+        is_cut = self._is_limit(len(keys)) or bool(self.operation.filters_of(self.parameters))
         if is_confirmed or (len(self._sent) < self.confirm_pages and not (keys and is_cut)):
             pass
         elif not keys and is_only_page:
@@ -209,6 +212,45 @@ class PageReader:
         if after is None:
             return PageDecision(first_row, len(keys), None, is_confirmed=is_confirmed)
         return PageDecision(first_row, len(keys), after, certain_end_row=certain_end_row)
+
+    def _is_limit(self, count: int) -> bool:
+        """Return whether a limit of the service may have ended a page of so many rows."""
+        return count % _ROUND == 0 or count > _NEARLY_FULL * (self.size or math.inf)
+
+    def _may_hide_rows(self, keys: list[RowKey]) -> bool:
+        """Return whether rows may follow an unchanged page, because they did not fit into it.
+
+        Some services never split a transaction. If the page has few of the rows of the longest
+        page, only a transaction that nearly fills a page does not fit. By default, the reader
+        believes that there is none.
+        """
+        is_at_end = self._is_confirming or self.operation.paging != "cursor"
+        if not (keys and is_at_end) or self.operation.grid is not None:
+            return False
+        if self.confirm_pages == 1:
+            return True
+        is_limited = len(self._sent) > 2 or self._is_limit(self._longest)
+        return is_limited and len(keys) > (1 - _NEARLY_FULL) * self._longest
+
+    def _request_following(self, keys: list[RowKey], first_row: int) -> dict[str, Any] | None:
+        """Return the change that requests only the rows after a page; None if it was sent."""
+        after = (
+            None if first_row and self.parameters.get("cursor") else self._request_after(keys[-1])
+        )
+        if after is None or self._is_sent(after):
+            after = self._request_past(keys[-1])  # cursors are inclusive here
+        return None if after is None or self._is_sent(after) else after
+
+    def _keep_unchanged(
+        self, keys: list[RowKey], first_row: int, after: dict[str, Any]
+    ) -> PageDecision:
+        """Keep the last tie of a page that came again, and request only what follows it."""
+        if first_row < len(keys):
+            self._keep_only_tie(keys, first_row)
+            if first_row != self._last_tie_row:
+                # A limit would have cut the tie elsewhere, because it begins at another place now.
+                self._only_tie = None
+        return PageDecision(first_row, len(keys), after, certain_end_row=len(keys))
 
     def _keys(self, rows: Sequence[Any]) -> list[RowKey]:
         """Return the keys of rows; only their times if a part of a key is missing."""
@@ -291,7 +333,10 @@ class PageReader:
             self._keep_only_tie(keys, first_row)
             after = self._request_after(keys[-1])
             if after is not None and self._is_sent(after):
-                after = None  # an inclusive service sent the rows of the cursor, and nothing else
+                # An inclusive service sent the rows of the cursor, and nothing else.
+                after = self._request_past(keys[-1])
+            if after is not None and self._is_sent(after):
+                after = None
             return PageDecision(first_row, len(keys), after)
         self._last_tie = (keys[-1], len(keys) - first_row)
         if 0 < first_row < len(keys) and self._has_cursors and self.parameters.get("cursor"):

@@ -210,7 +210,9 @@ def _count_requests(request: Request, rows: int) -> int:
         is_confirmed = pages >= pages_before_confirmation(request) or bool(
             request.operation.filters_of(request.parameters)
         )
-        return pages + (confirmation_limit(request) is not None and is_confirmed)
+        if confirmation_limit(request) is None or not is_confirmed:
+            return pages
+        return pages + (2 if request.session.confirm_end else 1)
     return math.ceil(rows / max(size - 1, 1)) + (1 if rows else 0) or 1
 
 
