@@ -196,18 +196,20 @@ def test_missing_unrealised_is_not_zero(engine, kind: str) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_funding_without_rows_is_not_covered(engine, kind: str) -> None:
-    """Nor is one account among others; an account that did not trade has no funding to miss."""
+    """Nor is one account among others; rows of an account without fills do not count."""
     rows = [as_numbers(frame, kind) for frame in (fills(), funding().iloc[:0])]
     seen = engine.take(attribution(*map(engine.give, rows)))
     assert [row["covers"] for row in seen] == ["fills, not funding (no rows)"]
     assert seen[0]["funding"] is None
     rows[1] = as_numbers(funding().assign(user="0xother"), kind)
-    seen = engine.take(attribution(*map(engine.give, rows), by=["user"]))
-    assert [(row["user"], row["covers"]) for row in seen] == [
-        (ME, "fills, not funding (no rows)"),
-        ("0xother", "fills, funding"),
-    ]
-    assert [row["funding"] is None for row in seen] == [True, False]
+    for account in (None, ME):
+        seen = engine.take(attribution(*map(engine.give, rows), by=["user"], account=account))
+        assert [(row["user"], row["covers"]) for row in seen] == [
+            (ME, "fills, not funding (no rows)")
+        ]
+        assert seen[0]["funding"] is None
+    seen = engine.take(attribution(*map(engine.give, rows), by=["user"], account="0xOther"))
+    assert [row["covers"] for row in seen] == ["fills, not funding (no rows)", "fills, funding"]
     idle = [as_numbers(frame.iloc[:0], kind) for frame in (fills(), funding())]
     assert engine.take(attribution(*map(engine.give, idle)))[0]["funding"] == 0
 
@@ -359,9 +361,12 @@ def test_transfers_need_known_account() -> None:
 
 def test_ledger_is_split_by_user() -> None:
     rows = pd.concat([ledger().assign(account=ME), ledger().assign(account="0xother")])
-    frame = attribution(fills(), None, rows, by="user").set_index("user")
+    both = pd.concat([fills(), fills().tail(1).assign(user="0xother")])
+    frame = attribution(both, None, rows, by="user").set_index("user")
     assert frame.loc[ME, "ledger"] == 930
-    assert frame.loc["0xother", ["fills", "ledger", "unknown_flows"]].tolist() == [0, 944, 3]
+    assert frame.loc["0xother", ["fills", "ledger", "unknown_flows"]].tolist() == [1, 944, 3]
+    alone = attribution(fills(), None, rows, by="user")
+    assert (alone["user"].tolist(), alone["ledger"].tolist()) == ([ME], [930])
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -77,11 +77,17 @@ def given(kind: str) -> tuple[list[pd.DataFrame], tuple[pd.DataFrame, ...]]:
 
 @pytest.mark.parametrize("kind", ["float", "exact"])
 def test_attribution_of_each_account(kind: str) -> None:
-    """The third account has no fills: it counts by user, and not in the total."""
+    """The third account has no fills: it does not count, unless the fills were fetched for it."""
     frames, ends = given(kind)
     rows = attribution(*frames, by="user", positions=ends, prices=PRICES)
-    assert rows["user"].tolist() == [ME, OTHER.lower(), THIRD]
-    for row, wanted in zip(listed_rows(rows[NAMES]), (MINE, THEIR, ELSE), strict=True):
+    assert rows["user"].tolist() == [ME, OTHER.lower()]
+    for row, wanted in zip(listed_rows(rows[NAMES]), (MINE, THEIR), strict=True):
+        assert row == pytest.approx(wanted, abs=1e-9)
+    fetched = frames[0].copy()
+    fetched.attrs["toolkit"] = {"parameters": {"users": [ME, OTHER, THIRD]}, "rows": len(fetched)}
+    every = attribution(fetched, *frames[1:], by="user", positions=ends, prices=PRICES)
+    assert every["user"].tolist() == [ME, OTHER.lower(), THIRD]
+    for row, wanted in zip(listed_rows(every[NAMES]), (MINE, THEIR, ELSE), strict=True):
         assert row == pytest.approx(wanted, abs=1e-9)
     total = attribution(*frames, positions=ends, prices=PRICES)
     both = [mine + their for mine, their in zip(MINE, THEIR, strict=True)]
@@ -91,7 +97,7 @@ def test_attribution_of_each_account(kind: str) -> None:
         "without 2 funding rows outside the time of the fills"
     )
     mine = attribution(*frames, positions=ends, prices=PRICES, by="user", account=OTHER)
-    assert mine["ledger"].tolist()[1] == 100 + 30 - 7 + 4
+    assert mine["ledger"].tolist()[1] == 100 + 30 - 7
 
 
 @pytest.mark.parametrize("kind", ["float", "exact"])

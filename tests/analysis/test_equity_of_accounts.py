@@ -6,12 +6,13 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from toolkit.analysis.pnl.attribution_coverage import CURVE_GAPS
 from toolkit.analysis.pnl.equity import MONEY
 from toolkit.errors import MissingColumns, UnnamedAccount
 from toolkit.pnl import equity
 
 from .examples import EXACT, HOUR, ME, MONDAY, OTHER, as_numbers, times
-from .test_attribution_of_accounts import two_fills, two_ledgers, two_payments
+from .test_attribution_of_accounts import THIRD, two_fills, two_ledgers, two_payments
 from .test_round_trips import NO, listed_rows
 
 SIZES = {"BTC": 5, "ETH": 4, "flx:TSLA": 2}
@@ -55,7 +56,12 @@ def marks() -> pd.DataFrame:
 
 
 def curve(kind: str, by: str) -> pd.DataFrame:
+    """Return the curves of fills that were fetched for three accounts; one of them has none."""
     frames = [as_numbers(f, kind) for f in (two_fills(), two_payments(), two_ledgers(), marks())]
+    frames[0].attrs["toolkit"] = {
+        "parameters": {"users": [ME, OTHER, THIRD]},
+        "rows": len(frames[0]),
+    }
     result: pd.DataFrame = equity(*frames[:3], by=by, marks=frames[3], sz_decimals=SIZES)
     return result
 
@@ -73,27 +79,38 @@ def test_equity_of_each_account_by_hand(kind: str) -> None:
     dtype = str(EXACT) if kind == "exact" else "float64"
     assert {str(result[name].dtype) for name in (*MONEY, "spot_realised")} == {dtype}
     covers = result.pop("covers")
+    gaps = pd.DataFrame({name: result.pop(name) for name in CURVE_GAPS})
+    assert gaps.groupby(result["user"]).last().to_numpy().tolist() == [
+        [0, 1, 1], [2, 0, 0], [0, 0, 0]
+    ]  # fmt: skip
     for letter, points in POINTS.items():
         rows = [row[1:] for row in listed_rows(result) if str(row[0])[2] == letter]
         assert rows == [pytest.approx(point, abs=1e-9) for point in points]
     assert covers.iloc[0].startswith("fills, funding (6 of 9 position hours), ledger, without 2 f")
     assert set(covers[result["user"] == OTHER.lower()]) == {
-        "fills, funding (1 of 2 position hours), ledger"
+        "fills, funding (1 of 2 position hours), ledger, without 2 fees in other tokens"
     }
 
 
 def test_last_mark_of_day_counts() -> None:
     """Of a day's marks the last one counts, and fills of spot alone make no curve of perps."""
-    rows = curve("float", "day").drop(columns="covers")
+    rows = curve("float", "day").drop(columns=["covers", *CURVE_GAPS])
     assert [row[2:] for row in listed_rows(rows)] == [
         pytest.approx((77.225, -15, 62.225, 97, 159.225, 555, 0, 7.625)),
         pytest.approx((375.375, 0, 375.375, 23, 398.375, 0, 0, 3.75)),
         (1000, 0, 1000, 4, 1004, 0, 0, 0),
     ]
     alone = equity(two_fills().query("coin == '@107'"), by="day")
-    assert listed_rows(alone.drop(columns=["user", "time"])) == [
+    assert listed_rows(alone.drop(columns=["user", "time", *CURVE_GAPS])) == [
         (0, NO, NO, NO, NO, NO, NO, 5.625, "")
     ]
+
+
+def test_accounts_without_fills_have_no_curve() -> None:
+    """The funding of a builder has rows of others; these fills were fetched for nobody."""
+    rows = equity(two_fills(), two_payments(), two_ledgers(), by="day")
+    assert rows["user"].tolist() == [ME, OTHER.lower()]
+    assert rows["flows"].tolist() == [97, 23]
 
 
 @pytest.mark.parametrize("kind", ["float", "exact"])

@@ -85,14 +85,16 @@ def attribution(
         the fills were fetched for.
     ledger : DataFrame, optional
         Ledger updates of the same account and time, as `tk.user_non_funding_ledger_updates`
-        returns them (for several accounts by `tk.many`, with a column ``account``). Cash into the
-        perp account, on any dex, is positive. Movements of the spot balance and liquidation rows
-        do not change the perp account's cash.
+        returns them (for several accounts by `tk.many`, with a column ``account``). As in funding
+        and `positions`, only the rows of the fills' accounts count. Cash into the perp account, on
+        any dex, is positive. Movements of the spot balance and liquidation rows do not change the
+        perp account's cash.
     by : str or list of str, optional
         One row per group: ``user``, ``coin``, ``dex``, ``hour``, ``day``, ``week`` (from Monday,
         UTC), ``side``, ``dir``, ``crossed``, ``builder``, or any other column of the fills. By
-        default one row in total. With ``user``, each row of a source counts for the user that it
-        names, in lower case.
+        default one row in total. With ``user``, each row of the fills' accounts counts for the user
+        that it names, in lower case. An account without fills has a row only if the fills were
+        fetched for it, or if it is `account`.
     positions : (before, after), optional
         The open positions before the first fill and after the last fill, for the change of
         unrealised PnL: frames of ``coin, unrealized_pnl`` (and ``user``), as
@@ -230,12 +232,12 @@ def compute_attribution(
     prices: PricesByToken | None = None,
     meta: Any = None,
     *,
-    owned_by: Any = None,
+    owners: FillOwners | None = None,
     warns: bool = False,
 ) -> Any:
     """Return the attribution of rows without repeats; without a `time` all funding counts.
 
-    Funding and ledger count for the accounts of the frame `owned_by`, by default the fills. With
+    Funding and ledger count for the accounts of `owners`, by default those of the fills. With
     `warns` it warns of missing values in the fills.
     """
     keys = grouping.list_keys(by, ("time", *FILL_NUMBERS, *RESULT))
@@ -246,8 +248,7 @@ def compute_attribution(
         usd_values.warn_missing_amounts(opened, "fills")
         usd_values.warn_missing_tokens(opened, "fills")
         fill_kinds.warn_missing_directions(opened, "fills", outcomes_alone=True)
-    traders = opened if owned_by is None else frame_access.open_table(owned_by, "fills")
-    owners = row_owners.FillOwners(traders, row_owners.account_names(fills, account))
+    owners = owners or row_owners.FillOwners(opened, row_owners.account_names(fills, account))
     parts = [sum_groups(rows, keys, kind)]
     covers = {"fills": "fills"}
     if funding is not None:
@@ -260,7 +261,7 @@ def compute_attribution(
     if covers.get("funding") == "funding":
         payment_rows = nw.from_native(frame_access.normalise_frame(funding))
         frame_access.require_columns(payment_rows, ("coin", "time", "usdc"), "funding")
-        row_owners.check_owner(payment_rows, traders, "funding")
+        row_owners.check_owner(payment_rows, owners.fills, "funding")
         marked = mark_inside(funding, fills, time)
         payments = sources.measure_funding(marked, keys, kind, owners, rates)
         hours = count_position_hours(fills, rows_inside(marked), keys, owners.names)

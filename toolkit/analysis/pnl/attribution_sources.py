@@ -220,8 +220,7 @@ def measure_funding(
         frame, ["coin", "time", "usdc", *grouping.own_columns(keys)], "funding"
     )
     _check_same_kind(kind, frame_access.number_kind(frame, ["usdc"], "funding", kind), "funding")
-    if "user" not in keys:
-        frame = row_owners.keep_own_rows(frame, "user", owners, "funding")
+    frame = row_owners.keep_own_rows(frame, "user", owners, "funding")
     usdc = nw.col("usdc")
     is_known = ~usdc.is_null() if kind == "exact" else ~(usdc.is_null() | usdc.is_nan())
     payment = frame_access.column_or_zero("usdc", frame.collect_schema().names(), kind)
@@ -260,10 +259,9 @@ def measure_ledger(
     frame = frame_access.open_table(native, "ledger")
     frame_access.require_columns(frame, ["time", "type"], "ledger")
     _check_same_kind(kind, frame_access.number_kind(frame, AMOUNTS, "ledger", kind), "ledger")
-    if "user" not in keys:
-        frame = row_owners.keep_own_rows(frame, "account", owners, "ledger")
-    elif owner is None:
+    if "user" in keys and owner is None:
         frame_access.require_columns(frame, ["account"], "ledger", "Add it, or pass account=")
+    frame = row_owners.keep_own_rows(frame, "account", owners, "ledger")
     frame = add_perp_flows(frame, kind, owner)
     if "user" in keys:
         user = nw.lit(owner) if owner is not None else nw.col("account")
@@ -289,8 +287,7 @@ def measure_positions(
             frame_access.number_kind(frame, ["unrealized_pnl"], "positions", kind),
             "positions",
         )
-        if "user" not in keys:
-            frame = row_owners.keep_own_rows(frame, "user", owners, "positions")
+        frame = row_owners.keep_own_rows(frame, "user", owners, "positions")
         rows = memory_frames.to_pandas(nw.to_native(frame), _POSITION)
         refuse_batches(rows, ("user", "coin"), "positions")
         column_names = frame.collect_schema().names()

@@ -23,7 +23,11 @@ from toolkit.analysis.common.account_values import (
 from toolkit.analysis.common.frame_access import NumberKind
 from toolkit.analysis.common.grouping import CALENDAR
 from toolkit.analysis.common.repeated_rows import drop_repeated_rows
-from toolkit.analysis.common.row_owners import account_names, refuse_several_accounts
+from toolkit.analysis.common.row_owners import (
+    FillOwners,
+    account_names,
+    refuse_several_accounts,
+)
 from toolkit.analysis.common.usd_values import PricesByToken
 from toolkit.analysis.pnl import execution_sequence
 from toolkit.analysis.pnl.attribution import compute_attribution
@@ -223,7 +227,8 @@ def _trace_equity(
     keys = ["user"] if "user" in frame.columns else []
     paid = None if funding is None else memory_frames.to_pandas(funding)
     moved = None if ledger is None else memory_frames.to_pandas(ledger)
-    money = money | {"account": own, "owned_by": every}
+    owners = FillOwners(frame_access.open_table(every, "fills"), names)
+    money = money | {"account": own, "owners": owners}
     whole = compute_attribution(frame, paid, moved, keys or None, time, **money)
     if paid is not None:
         paid = rows_inside(mark_inside(paid, frame, time))

@@ -52,8 +52,7 @@ def count_position_hours(
         return None
     few = frame_access.keep_columns(fills, (*NEEDED, "user"))
     trades = frame_access.open_as_floats(few, "fills", ("sz", "start_position"))
-    if "user" not in keys:
-        payments = keep_own_rows(payments, "user", FillOwners(trades, names), "funding")
+    payments = keep_own_rows(payments, "user", FillOwners(trades, names), "funding")
     user = lower_address("user") if split else nw.lit("")
     changes = _position_changes(_open_after(_perp_sizes(trades, user)))
     turns = frame_access.stack_frames([changes, _payment_turns(payments, user)])
