@@ -151,6 +151,7 @@ def test_unrealised_of_mixed_fills_by_hand(kind: str) -> None:
 
     assert found(unrealised(rows, marks, SIZES)) == [
         ("a", "ETH", 3, None, 5.125, 15.375, None),
+        ("a", "NEW", 1, None, None, None, None),
         ("b", "BTC", -4, 99, 97.25, 389, 7),
         ("b", "ETH", -2, 7, 5.125, 10.25, 3.75),
     ]
@@ -160,7 +161,8 @@ def test_unrealised_of_mixed_fills_by_hand(kind: str) -> None:
     facts = last.attrs["toolkit"]
     assert (facts["helper"], list(facts["inputs"])) == ("pnl.unrealised", ["fills"])
     early = pd.Timestamp(MONDAY, unit="ms", tz="UTC")
-    wanted = [("a", "ETH", 3, None, None, None, None), ("b", "BTC", 2, 100, 97.5, 195, -5)]
+    unknown = [("a", coin, size, *[None] * 4) for coin, size in (("ETH", 3), ("NEW", 1))]
+    wanted = [*unknown, ("b", "BTC", 2, 100, 97.5, 195, -5)]
     for at in (early, MONDAY):
         some = unrealised(rows, {"BTC": 97.5}, SIZES, at=at)
         assert found(some) == [*wanted, ("b", "ETH", -3, 7, None, None, None)]
@@ -168,6 +170,20 @@ def test_unrealised_of_mixed_fills_by_hand(kind: str) -> None:
         unrealised(rows, marks.assign(mark_px="1"), SIZES)
     with pytest.raises(MissingColumns, match=r"^marks: the frame lacks the column mark_px"):
         unrealised(rows, marks[["name"]], SIZES)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_position_without_size_decimals_is_kept(engine, kind: str) -> None:
+    """3 flx:TSLA short are worth 720, at an entry price that is not known; spot has no row."""
+    rows = pd.concat(
+        [fills([("B", 2, 100.0)]), fills([("A", 3, 250.0)]).assign(coin="flx:TSLA"),
+         fills([("B", 5, 10.0)]).assign(coin="@107")], ignore_index=True,
+    )  # fmt: skip
+    marks = {"BTC": 110.0, "flx:TSLA": 240.0, "@107": 11.0}
+    made = engine.take(unrealised(engine.give(as_numbers(rows, kind)), marks, SIZES))
+    names = ["szi", "entry_px", "mark_px", "position_value", "unrealized_pnl"]
+    found = {row["coin"]: [listed_value(row[name]) for name in names] for row in made}
+    assert found == {"BTC": [2, 100, 110, 220, 20], "flx:TSLA": [-3, None, 240, 720, None]}
 
 
 def test_several_mark_prices_are_refused() -> None:

@@ -55,6 +55,7 @@ def positions(fills: IntoFrameT, sz_decimals: execution_sequence.SizeDecimals) -
         ``tx_index`` if there are ties; ``fee`` and ``fee_token`` for spot.
     sz_decimals : mapping of coin to int, or DataFrame
         Size decimals of the perps: a dict, or a frame of `tk.meta` (``name``, ``sz_decimals``).
+        The entry price of a coin that it does not have is missing.
 
     Returns
     -------
@@ -200,9 +201,11 @@ def unrealised(
         - ``user``: the account, if the fills have this column
         - ``coin``: the coin
         - ``szi``: size of the position in units of the coin, positive for long
-        - ``entry_px``: average entry price, in USD
+        - ``entry_px``: average entry price, in USD; missing if `sz_decimals` does not have the
+          coin, or if the history does not determine it
         - ``mark_px``: mark price, in USD; missing if `marks` does not have it
-        - ``position_value``: size times mark price, in USD, never negative
+        - ``position_value``: size times mark price, in USD, never negative; missing if the mark
+          price is
         - ``unrealized_pnl``: ``szi * (mark_px - entry_px)``, in USD; missing if one of the prices
           is
 
@@ -275,7 +278,7 @@ def _open_rows(integers: execution_sequence.IntegerFills, order: Sequence[int]) 
     return [
         row
         for row, follower in zip(order, followers, strict=False)
-        if follower != chains[row] and integers.tick[row] and integers.end[row]
+        if follower != chains[row] and not integers.spot[row] and integers.end[row]
     ]
 
 
