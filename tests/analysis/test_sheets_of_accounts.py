@@ -255,7 +255,7 @@ def test_missing_costs_of_other_periods() -> None:
     ]  # fmt: skip
 
 
-def test_month_with_one_week_has_yearly_figures_of_weeks(engine: Engine) -> None:
+def test_month_with_one_week_by_hand(engine: Engine) -> None:
     """Volume of 0.7 and 1.4 times the capital in a week, of which September has one."""
     weeks = pd.date_range("2025-09-29", periods=5, freq="7D", tz="UTC")
     returns = pd.DataFrame({"time": weeks, "return_": 0.01, "capital": 1000.0})
