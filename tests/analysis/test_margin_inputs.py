@@ -127,7 +127,7 @@ def test_missing_user_or_dex_is_empty_text() -> None:
     assert held["max_leverage"].tolist() == [7, 3]
     assert "index" not in held
     accounts = pd.DataFrame({"user": ["0xa"] * 2, "dex": [None] * 2, "cross_account_value": 1.0})
-    with pytest.raises(ValueError, match=r"^accounts: rows of 0xa are of 2 moments"):
+    with pytest.raises(ValueError, match=r"^accounts: rows of 0xa have 2 different times"):
         read_accounts(accounts.assign(time=times([MONDAY, MONDAY + 1])))
     with pytest.raises(MissingColumns, match=r"^accounts: .*cross_account_value is String"):
         read_accounts(accounts.astype({"cross_account_value": "str"}))

@@ -209,13 +209,13 @@ def test_two_batches_are_refused(meta, tables) -> None:
     early = whale().assign(time=times([MONDAY]))
     late = whale(-1.0).assign(time=times([MONDAY + 1]))
     for rows in (pd.concat([early, late]), pd.concat([late, early])):
-        with pytest.raises(ValueError, match="positions: rows of 0xa are of 2 moments"):
+        with pytest.raises(ValueError, match="positions: rows of 0xa have 2 different times"):
             tk.liquidations.levels(rows)
         with pytest.raises(ValueError, match="Keep one batch"):
             tk.liquidations.buffers(accounts(), rows, meta, margin_tables=tables)
     owners = pd.concat([accounts(), accounts(1.0)], ignore_index=True)
     owners["time"] = times([MONDAY, MONDAY + 1])
-    with pytest.raises(ValueError, match="accounts: rows of 0xa are of 2 moments"):
+    with pytest.raises(ValueError, match="accounts: rows of 0xa have 2 different times"):
         tk.liquidations.buffers(owners, whale(), meta, margin_tables=tables)
     other = late.assign(user="0xb")
     assert len(tk.liquidations.levels(pd.concat([early, other]))) == 2
