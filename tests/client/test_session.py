@@ -207,10 +207,36 @@ def test_invalid_address_or_key_is_refused() -> None:
             connect(wrong, default=False)
     with pytest.raises(ValueError, match="Pass the key as api_key"):
         connect(f"https://user:{CANARY}@service.example", default=False)
-    with pytest.raises(ValueError, match="printable ASCII") as caught:
-        connect("https://service.example", f"{CANARY}\n", default=False)
-    assert CANARY not in str(caught.value)
+    for wrong in (f"{CANARY}\n", f" {CANARY} ", f"Bearer {CANARY}"):
+        with pytest.raises(ValueError, match="printable ASCII text without spaces") as caught:
+            connect("https://service.example", wrong, default=False)
+        assert CANARY not in str(caught.value)
+    for port in ("99999", "0", "x", "-1"):
+        with pytest.raises(ValueError, match="its port cannot be used"):
+            connect(f"https://service.example:{port}", default=False)
+    for wrong in ("https://service. example", "https://service.example/\x00", "http://[::1"):
+        with pytest.raises(ValueError, match="The address"):
+            connect(wrong, default=False)
+    for agent in ("é", "curl\n", 5):
+        with pytest.raises(ValueError, match="user_agent must be printable"):
+            connect("https://service.example", user_agent=agent, default=False)  # type: ignore[arg-type]
     assert connect("https://service.example/info/", default=False).base_url.endswith("example")
+
+
+def test_spaces_around_address_are_removed() -> None:
+    asked: list[str] = []
+
+    def handler(request: httpx.Request) -> httpx.Response:
+        asked.append(str(request.url))
+        return httpx.Response(200, json=UNIVERSE)
+
+    session = connect(
+        " http://service.example:8787/ \n",
+        transport=httpx.MockTransport(handler),
+        default=False,
+    )
+    tk.meta(session=session)
+    assert asked == ["http://service.example:8787/info"]
 
 
 def test_call_without_address_has_advice() -> None:

@@ -15,7 +15,7 @@ from toolkit.client.proxies import address_problem, is_this_machine, warn_of_exp
 from toolkit.client.retry import Retry
 from toolkit.client.session import DataSource, ProgressBar, Session, use
 from toolkit.client.session_recipe import Recipe
-from toolkit.client.wire import PATIENCE, ApiKey, budget_file, limit_stream_time
+from toolkit.client.wire import PATIENCE, ApiKey, budget_file, is_header_text, limit_stream_time
 from toolkit.contract.source_tables import WorldFacts
 from toolkit.errors import MissingExtra, NotConnected
 from toolkit.frames.notebook_view import register_view
@@ -116,7 +116,8 @@ def connect(
     MissingExtra
         If the environment names a SOCKS proxy, and the library for it is not installed.
     ValueError
-        If the address or a number is not allowed.
+        If the address, the key, `user_agent` or a number is not allowed. The message never shows
+        the key.
     TypeError
         If the key is not text.
 
@@ -138,8 +139,11 @@ def connect(
     if not is_text:
         raise TypeError(f"api_key must be text, not {kind}")
     if key is not None and not key.is_sendable:
-        raise ValueError("the API key must be printable ASCII text")
-    base_url = base_url or os.environ.get("TOOLKIT_BASE_URL")
+        raise ValueError(
+            "the API key must be printable ASCII text without spaces. Pass the key alone, without "
+            "the word Bearer"
+        )
+    base_url = (base_url or os.environ.get("TOOLKIT_BASE_URL") or "").strip()
     if not base_url:
         raise NotConnected(
             "there is no address. Call tk.connect(base_url, api_key), set TOOLKIT_BASE_URL, or "
@@ -152,6 +156,8 @@ def connect(
     if key is not None and transport is None:
         warn_of_exposure(base_url)
     _check_numbers(attempts, timeout)
+    if user_agent is not None and not is_header_text(user_agent):
+        raise ValueError("user_agent must be printable ASCII text")
     if budget_folder is None and transport is None and points_per_minute is not None:
         budget_folder = _find_budget_folder()
     shared = _shared_file(budget_folder, base_url, key) if budget_folder else None

@@ -10,9 +10,20 @@ from toolkit.errors import KeyExposed
 
 def address_problem(base_url: str) -> str:
     """Return what is wrong with an address, without its text, which may be a key."""
-    parts = urlsplit(base_url)
+    try:
+        parts = urlsplit(base_url)
+        has_port = parts.port != 0
+    except ValueError:  # of a port, or of the brackets of an IPv6 address
+        has_port = False
+    if not has_port:
+        return (
+            "The address is not valid: its host or its port cannot be used. A port is a number "
+            "from 1 to 65535"
+        )
     if "@" in base_url or parts.query or parts.fragment:
         return "The address contains a key or a query. Pass the key as api_key"
+    if " " in base_url or not base_url.isprintable():
+        return "The address contains a space or a control character. Remove it"
     if parts.scheme not in ("http", "https") or not parts.hostname:
         return (
             "The text passed as the address is not an address: it does not begin with http:// or "

@@ -41,6 +41,7 @@ __all__ = [
     "ApiKey",
     "budget_file",
     "is_binary",
+    "is_header_text",
     "limit_answer_time",
     "limit_stream_time",
     "read_body",
@@ -77,7 +78,7 @@ class ApiKey(httpx.Auth):
     @property
     def is_sendable(self) -> bool:
         """Whether the key can be in a header."""
-        return self._secret.isascii() and self._secret.isprintable()
+        return is_header_text(self._secret) and " " not in self._secret
 
     def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
         """Add the key to a request."""
@@ -132,6 +133,11 @@ class ApiKey(httpx.Auth):
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("an API key cannot be pickled. Set TOOLKIT_API_KEY in the other process")
+
+
+def is_header_text(text: object) -> bool:
+    """Return whether something can be the value of a header."""
+    return isinstance(text, str) and text.isascii() and text.isprintable()
 
 
 def _written_forms(secret: str) -> list[bytes]:
