@@ -102,3 +102,50 @@ def test_unprintable_headers_are_hidden() -> None:
     error = raised_error(403, b"error code: 1010", {"server": "a\nb", "cf-ray": "x" * 500})
     assert "a\nb" not in error.message
     assert len(error.message) < 200
+
+
+@pytest.mark.parametrize(
+    ("status", "content", "message"),
+    [
+        (400, b"Failed to read the JSON body", "Failed to read the JSON body"),
+        (400, b'{"message": "user is missing"}', "user is missing"),
+        (422, b'{"detail": [{"loc": ["user"]}]}', '[{"loc": ["user"]}]'),
+        (400, b'{"code": 7}', 'the answer has no error message: {"code": 7}'),
+        (500, b'{"error": null}', 'the answer has no error message: {"error": null}'),
+        (400, b'{"error": "bad\\u001b[31m\\nvalue"}', "bad [31m value"),
+        (400, b"one\x00\r\n two\x7f", "one two"),
+        (400, b'{"message": "no <html><body>page</body>"}', "no"),
+        (400, b'{"error": "<html>page</html>"}', "the answer has no error message"),
+        (400, b"\xff\xfe\x00", "the answer has no error message"),
+        (400, b"x" * 5_000, "x" * 199 + "…"),
+        (400, b'{"error": "%s"}' % (b"x" * 5_000), "x" * 999 + "…"),
+    ],
+)
+def test_error_quotes_body(status: int, content: bytes, message: str) -> None:
+    assert raised_error(status, content, {}).message == message
+
+
+@pytest.mark.parametrize("content", [b"", PAGE])
+@pytest.mark.parametrize("status", [301, 302, 308])
+def test_redirect_names_target(status: int, content: bytes) -> None:
+    headers = {"location": "https://service.test/info/?token=secret#part"}
+    error = raised_error(status, content, headers)
+    assert error.message == "the service redirects to https://service.test/info/"
+    assert error.hint.startswith("Check the base URL. The client does not follow redirects")
+
+
+@pytest.mark.parametrize(
+    ("content", "is_address_wrong"),
+    [
+        (b'{"error":"User not found"}', False),
+        (b'{"message":"no such coin"}', False),
+        (b'{"detail":"Not Found"}', True),  # the answer of a framework for an unknown path
+        (b"404 page not found", True),
+        (b"{}", True),
+        (b"", True),
+    ],
+)
+def test_404_with_message_is_no_wrong_address(content: bytes, is_address_wrong: bool) -> None:
+    error = raised_error(404, content, {})
+    assert type(error) is ServiceError
+    assert ("Check the base URL" in error.hint) is is_address_wrong

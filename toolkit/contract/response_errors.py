@@ -44,8 +44,16 @@ _CODE: Final = re.compile(
 )
 _CODE_BYTES: Final = 20_000  # bytes of a page that may contain the code
 _HEADER_LETTERS: Final = 60  # letters of a header that a message shows
+_ERROR_LETTERS: Final = 1_000  # letters of the field that the specification has for messages
+_BODY_LETTERS: Final = 200  # letters of any other text
+_PAGE_PART: Final = re.compile(r"</|<(?:!doctype|html|head|body|script)\b", re.IGNORECASE)
+_NO_MESSAGE: Final = "the answer has no error message"
 
 _WRONG_URL: Final = "Check the base URL: it has no /info endpoint"
+_REDIRECTED: Final = (
+    "Check the base URL. The client does not follow redirects, so that the key is sent to no other "
+    "address"
+)
 _CLIENT_REFUSED: Final = (
     "The cause is not a missing add-on: the gateway refuses your program or your network. Set "
     "user_agent in tk.connect to one that the gateway accepts, such as that of curl, or use "
@@ -100,7 +108,8 @@ def response_error(
     """
     facts: dict[str, Any] = {"status": status, "operation": operation.type}
     error_type = _ERRORS.get(status, ServiceError)
-    gateway = gateway_error(headers, content, status)
+    gateway = _redirect_error(status, headers) or gateway_error(headers, content, status)
+    message = _error_message(content) if gateway is None else gateway.message
     if gateway is not None and gateway.is_rate_limit:
         error_type = RateLimited
     if error_type is RateLimited and operation.limit is not None:
@@ -115,9 +124,10 @@ def response_error(
             ServiceError if status == 404 else error_type
         )  # the 404 is not of a missing snapshot
     elif status == 404 and operation.unpublished != 404:
-        error_type, facts["hint"] = ServiceError, _WRONG_URL
+        error_type = ServiceError
+        facts["hint"] = "" if _is_message_of_service(content, message) else _WRONG_URL
     facts["retry_after"] = _stated_wait(headers)
-    return error_type(_error_message(content) if gateway is None else gateway.message, **facts)
+    return error_type(message, **facts)
 
 
 def check_no_web_page(operation: Operation, headers: Mapping[str, str], content: bytes) -> None:
@@ -175,12 +185,56 @@ def _sender_name(headers: Mapping[str, str]) -> str:
     return ", ".join(filter(None, (server, ray and f"cf-ray {ray}")))
 
 
+def _redirect_error(status: int, headers: Mapping[str, str]) -> GatewayError | None:
+    """Return the error of a redirect. It names the target without its query."""
+    target = re.split("[?#]", headers.get("location", ""))[0]
+    if not 300 <= status < 400 or not target:
+        return None
+    return GatewayError(f"the service redirects to {_clean_text(target)}", _REDIRECTED)
+
+
 def _error_message(content: bytes) -> str:
+    """Return what the body of an error says.
+
+    The specification has the field ``error``. Other servers send ``message`` or ``detail``, or a
+    text that is not JSON.
+
+    >>> _error_message(b'{"detail": "user is missing"}')
+    'user is missing'
+    """
     try:
-        message = json.loads(content)["error"]
-    except (ValueError, LookupError, TypeError, RecursionError):
-        return "the answer has no error message"
-    return message if isinstance(message, str) else json.dumps(message)
+        answer = json.loads(content)
+    except (ValueError, RecursionError):
+        return _body_text(content) or _NO_MESSAGE
+    fields = answer if isinstance(answer, dict) else {}
+    for name in ("error", "message", "detail"):
+        if value := fields.get(name):
+            most = _ERROR_LETTERS if name == "error" else _BODY_LETTERS
+            text = _clean_text(value if isinstance(value, str) else json.dumps(value), most)
+            return text or _NO_MESSAGE
+    return f"{_NO_MESSAGE}: {_body_text(content)}"
+
+
+def _body_text(content: bytes) -> str:
+    """Return the beginning of a body as text; an empty text if the body is not UTF-8."""
+    try:
+        return _clean_text(content.decode())
+    except UnicodeDecodeError:
+        return ""
+
+
+def _clean_text(text: str, most: int = _BODY_LETTERS) -> str:
+    """Return a text on one line, without control characters and without a web page in it."""
+    page = _PAGE_PART.search(text)
+    shown = text[: page.start() if page else None][: 10 * most]
+    words = " ".join("".join(c if c.isprintable() else " " for c in shown).split())
+    return words if len(words) <= most else f"{words[: most - 1]}…"
+
+
+def _is_message_of_service(content: bytes, message: str) -> bool:
+    """Return whether an answer says more than that there is nothing at its address."""
+    is_json = content.lstrip()[:1] == b"{"
+    return is_json and not message.startswith(_NO_MESSAGE) and message.lower() != "not found"
 
 
 def _stated_wait(headers: Mapping[str, str]) -> float | None:
