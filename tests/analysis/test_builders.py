@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from scipy import stats
 
 import toolkit as tk
+from tests.engines import ENGINES, Engine
 from toolkit import builders
 from toolkit.analysis.common.fill_kinds import MissingDirections
 from toolkit.errors import MissingColumns
@@ -411,6 +412,19 @@ def test_spans_by_hand() -> None:
     alone = builders.approval_spans(rows.iloc[[1, 2, 4]])
     assert (len(alone), alone["seen"].item()) == (1, 3)
     assert alone[["after", "before"]].isna().all(axis=None)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_spans_count_each_coins_payment(engine: str) -> None:
+    """One fill, and payments of BTC at hours 1 and 2 and of ETH at hour 1; one row is repeated."""
+    ms = [MONDAY + HOUR, MONDAY + HOUR, MONDAY + 2 * HOUR, MONDAY + HOUR]
+    paid = pd.DataFrame({"user": "a", "coin": ["BTC", "ETH", "BTC", "ETH"], "time": times(ms)})
+    fill = pd.DataFrame({"user": "a", "time": times([MONDAY + HOUR]), "oid": [5]})
+    give = Engine(engine).give
+    result = builders.approval_spans(give(fill), funding=give(paid))
+    assert result["seen"].tolist() == [4]
+    unnamed = paid.drop(columns="coin")[:3]
+    assert builders.approval_spans(fill, funding=unnamed)["seen"].tolist() == [4]
 
 
 @pytest.fixture(scope="module")

@@ -11,6 +11,9 @@ from toolkit.analysis.common.repeated_rows import drop_repeated_rows
 FILL_KEYS = ("user", "time", "oid", "tid", "sz")
 """What a fill of one frame has in common with the same fill in another."""
 
+PAYMENT_KEYS = ("user", "time", "coin")
+"""Columns that distinguish funding payments."""
+
 
 def approval_spans(
     approved: IntoFrame, fills: IntoFrame | None = None, funding: IntoFrame | None = None
@@ -30,7 +33,8 @@ def approval_spans(
         All fills of these users, from `tk.many` with `tk.user_fills_by_time`; ``tid`` and ``sz``
         distinguish fills of one millisecond. Without it no gap is found.
     funding : DataFrame, optional
-        `tk.builder_approved_funding_by_time` of the builder: ``user, time``.
+        `tk.builder_approved_funding_by_time` of the builder: ``user, time``; ``coin`` distinguishes
+        payments of one hour. Repeated rows count once; without ``coin`` every row counts.
 
     Returns
     -------
@@ -46,7 +50,7 @@ def approval_spans(
         - ``last``: last known moment with the approval, UTC.
         - ``before``: first known moment without the approval after the span, UTC; missing if there
           is none. The user revoked it after ``last``, and before this moment or at it.
-        - ``seen``: number of fills and payments in the span.
+        - ``seen``: number of fills and payments in the span; each coin has its own payment.
 
     Raises
     ------
@@ -73,14 +77,14 @@ def approval_spans(
     fills = drop_repeated_rows(fills, "fills")
     funding = drop_repeated_rows(funding, "funding")
     needed = ["user", "time", "oid"]
-    approved_rows = _read_rows(approved, "approved", needed)
+    approved_rows = _read_rows(approved, "approved", needed, FILL_KEYS)
     seen = [approved_rows[["user", "ms"]].assign(held=True)]
     if funding is not None:
-        seen.append(
-            _read_rows(funding, "funding", ["user", "time"])[["user", "ms"]].assign(held=True)
-        )
+        paid = _read_rows(funding, "funding", ["user", "time"], PAYMENT_KEYS)
+        seen.append(paid[["user", "ms"]].assign(held=True))
     if fills is not None:
-        seen.append(_fills_without_approval(_read_rows(fills, "fills", needed), approved_rows))
+        every = _read_rows(fills, "fills", needed, FILL_KEYS)
+        seen.append(_fills_without_approval(every, approved_rows))
     rows = pd.concat(seen, ignore_index=True)
     # A block is one millisecond. Within a block, all or none of a user's fills have the approval.
     rows = rows.sort_values(["user", "ms", "held"], kind="stable", ignore_index=True)
@@ -90,14 +94,18 @@ def approval_spans(
     return result
 
 
-def _read_rows(native: IntoFrame, what: str, needed: list[str]) -> pd.DataFrame:
-    rows = frame_access.pandas_columns(
-        native, what, needed, [n for n in FILL_KEYS if n not in needed], ["sz"]
-    )
+def _read_rows(
+    native: IntoFrame, what: str, needed: list[str], keys: tuple[str, ...]
+) -> pd.DataFrame:
+    """Return the rows with ``ms``; those that are equal in `keys` are one row."""
+    optional = [name for name in keys if name not in needed]
+    rows = frame_access.pandas_columns(native, what, needed, optional, ["sz"])
     frame = nw.from_native(rows, eager_only=True)
     frame_access.require_some_values(frame, "user", what, "says whose each row is")
     rows = rows.assign(user=rows["user"].astype("str"), ms=timestamps.ms_from_times(rows["time"]))
-    return rows.drop_duplicates([n for n in FILL_KEYS if n in rows], ignore_index=True)
+    if what == "funding" and "coin" not in rows:
+        return rows  # payments of several coins would look equal
+    return rows.drop_duplicates([name for name in keys if name in rows], ignore_index=True)
 
 
 def _fills_without_approval(fills: pd.DataFrame, approved: pd.DataFrame) -> pd.DataFrame:
