@@ -427,6 +427,28 @@ def test_spans_count_each_coins_payment(engine: str) -> None:
     assert builders.approval_spans(fill, funding=unnamed)["seen"].tolist() == [4]
 
 
+@pytest.mark.parametrize("engine", ENGINES)
+def test_cohorts_leave_out_older_users(engine: str) -> None:
+    """User a routes before `since`; b and d begin in its first week, c in the next one."""
+    rows = fills(
+        ("a", B, 1.0, 0.1, 0),
+        ("a", B, 2.0, 0.2, WEEK + DAY),
+        ("b", B, 3.0, 0.3, WEEK + 2 * DAY),
+        ("c", B, 4.0, 0.4, 2 * WEEK),
+        ("d", B, 6.0, 0.6, WEEK + DAY),
+        ("b", B, 5.0, 0.5, 2 * WEEK + DAY),
+    ).assign(tid=range(1, 7))
+    given, since, until = Engine(engine).give(rows), MONDAY + WEEK, MONDAY + 3 * WEEK
+    result = builders.cohorts(given, B, since=since, until=until)
+    assert result["cohort"].tolist() == list(times(MONDAY + n * WEEK for n in (1, 1, 2)))
+    assert result["users"].tolist() == [2, 2, 1]
+    assert result["active"].tolist() == [2, 1, 1]
+    assert result["volume"].tolist() == [900.0, 500.0, 400.0]
+    assert result["earlier"].tolist() == [True, True, False]
+    new = builders.activity(given, builder=B, since=since, until=until)["new"]
+    assert result.drop_duplicates("cohort")["users"].tolist() == new.tolist() == [2, 1]
+
+
 @pytest.fixture(scope="module")
 def session():
     return tk.local(seed=7, size="tiny", default=False)

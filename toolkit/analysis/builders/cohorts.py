@@ -32,8 +32,9 @@ def cohorts(
     builder : str
         Address of the builder.
     since, until : time, optional
-        Begin and end of the fills (before `until`). Without them, the first and the last fill of
-        any user in the frame.
+        First time (inclusive) and end time (exclusive) of the fills. Without them, the first and
+        the last fill of any user in the frame. Fills before `since` are not counted, but they show
+        which users are older: these users are in no cohort, as they are not ``new`` in `activity`.
 
     Returns
     -------
@@ -51,8 +52,8 @@ def cohorts(
         - ``revenue``: builder fees of the cohort's routed fills in the week, in USD; missing if the
           week is not over.
         - ``complete``: whether the week is over.
-        - ``earlier``: whether the cohort is that of the first week of the fills; its users may have
-          traded before.
+        - ``earlier``: whether the cohort is that of the first week of the fills, or of the week of
+          `since`; its users may have traded before.
 
     Raises
     ------
@@ -72,6 +73,7 @@ def cohorts(
     1    1      2     1.0        0.5
     """
     rows, begin, end = read_builder_fills(fills, builder, since, until)
+    rows = rows[rows["ms"].groupby(rows["user"]).transform("min") >= begin]
     week = (rows["ms"] - FIRST_MONDAY) // WEEK
     first = week.groupby(rows["user"]).transform("min")
     rows = rows.assign(cohort=first, age=week - first)
@@ -277,7 +279,8 @@ def read_builder_fills(
 ) -> tuple[pd.DataFrame, float, float]:
     """Return the fills of a builder, or of all (None), and when all fills begin and end.
 
-    The rows have `user`, `builder`, `ms`, `volume` and `usd`.
+    The rows have `user`, `builder`, `ms`, `volume` and `usd`. Rows before `since` are included,
+    because they show which users are not new.
     """
     fills = drop_repeated_rows(fills, "fills")
     frame = frame_access.open_as_floats(fills, "fills", ["px", "sz", "fee", "builder_fee"])
