@@ -67,8 +67,8 @@ def copy_trading(
         - ``delay``: time from the fill of the account to that of the copier, in seconds.
         - ``fills``: number of fills.
         - ``volume_usd``: volume of all fills, in USD.
-        - ``priced``: number of fills with a price at the copy's time and a last price; the gains
-          are of these fills.
+        - ``priced``: number of fills with a side, a price at the copy's time and a last price; the
+          gains are of these fills.
         - ``own_usd``: gain of the account from its fills to the last price of each coin, without
           fees, in USD.
         - ``delay_usd``: gain that the delay adds, in USD; negative if prices run ahead of the
@@ -116,10 +116,11 @@ def copy_trading(
     paid = _slippage_of(rows, slippage_bps) / 1e4
     sign, sz = rows["_sign"].to_numpy(np.float64), rows["sz"].to_numpy(np.float64)
     end, _ = marks.last_at(rows["coin"], np.full(len(rows), np.inf))
+    is_whole = rows[["px", "_sign"]].notna().all(axis=1).to_numpy()
     made = []
     for span in list_spans(delays, "delays"):
         copy, _ = prices_after(rows, marks, span, age_ms)
-        known = ~np.isnan(copy * end * sz) & rows["px"].notna().to_numpy()
+        known = ~np.isnan(copy * end * sz) & is_whole
         table = rows.assign(
             _known=known,
             _own=sign * (end - rows["px"].to_numpy()) * sz,

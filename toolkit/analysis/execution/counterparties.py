@@ -66,7 +66,7 @@ def counterparties(
         - ``maker``: account of the maker; missing as for ``taker``.
         - ``trades``: number of trades.
         - ``volume_usd``: volume of the trades, each counted once, in USD.
-        - ``priced``: number of trades with a fresh price at the horizon.
+        - ``priced``: number of trades with a fresh price at the horizon, and a side.
         - ``gain_usd``: gain of the taker from the trade to the horizon, without fees, in USD.
           Positive is good for the taker; the maker's gain is the opposite.
         - ``gain_bps``: the gain in basis points of the priced volume.
@@ -169,7 +169,7 @@ def toxicity(
           name.
         - ``fills``: number of fills on that side.
         - ``volume_usd``: volume of the fills on that side, in USD.
-        - ``priced``: number of fills with a fresh price at the horizon.
+        - ``priced``: number of fills with a fresh price at the horizon, and a side.
         - ``gain_usd``: gain from the fill to the horizon, without fees, in USD. Positive is good
           for the named side, and bad for the other side.
         - ``gain_bps``: the gain in basis points of the priced volume.

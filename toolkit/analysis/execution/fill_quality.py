@@ -13,7 +13,7 @@ from toolkit.analysis.common import fill_kinds, frame_access, grouping, markets,
 from toolkit.analysis.common.provenance import result_provenance
 from toolkit.analysis.common.repeated_rows import drop_repeated_rows
 from toolkit.analysis.execution.prices import PriceHistory, read_prices, span_ms
-from toolkit.analysis.execution.quotes import quotes, refuse_trade_prices
+from toolkit.analysis.execution.quotes import quotes, refuse_trade_prices, side_signs
 from toolkit.arrays import Floats
 
 NEEDED = ("coin", "px", "sz", "side", "time")
@@ -63,8 +63,8 @@ def fill_quality(
 
         - ``fills``: number of fills.
         - ``volume_usd``: volume of all fills, in USD.
-        - ``priced``: number of fills that have a price and a size, and for which `prices` has a
-          price before the fill.
+        - ``priced``: number of fills that have a price, a size and a side, and for which `prices`
+          has a price before the fill.
         - ``covered``: volume of the priced fills, as a share of the volume of all fills.
         - ``improvement_usd``: gain of the priced fills against the price before the fill, in USD;
           positive is good for the account: sum of (price - px) * sz for buys, (px - price) * sz for
@@ -115,7 +115,7 @@ def fill_quality(
 
 
 def _quality_figures(rows: pd.DataFrame) -> tuple[Any, ...]:
-    priced = rows[rows["_px"].notna() & rows["_usd"].notna()]
+    priced = rows[rows[["_px", "_usd", "_sign"]].notna().all(axis=1)]
     gain = float((priced["_sign"] * (priced["_px"] - priced["px"]) * priced["sz"]).sum())
     value, volume = float((priced["_px"] * priced["sz"]).sum()), float(rows["_usd"].sum())
     is_unpriced = not len(priced)
@@ -134,7 +134,8 @@ def _quality_figures(rows: pd.DataFrame) -> tuple[Any, ...]:
 def read_market_trades(fills: IntoFrame, keys: Iterable[str]) -> pd.DataFrame:
     """Return the fills that are trades, with the columns to group by, `_ms`, `_sign`, `_usd`.
 
-    The notes of `fill_quality` list the fills that are not trades.
+    The notes of `fill_quality` list the fills that are not trades. `_sign` is missing for a fill
+    without a side.
     """
     fills = drop_repeated_rows(fills, "fills")
     sources = {LIQUIDITY: "crossed", "dex": "coin", **dict.fromkeys(grouping.CALENDAR, "time")}
@@ -147,7 +148,7 @@ def read_market_trades(fills: IntoFrame, keys: Iterable[str]) -> pd.DataFrame:
     )
     rows["_ms"] = timestamps.ms_from_times(rows["time"])
     rows["coin"] = rows["coin"].astype("str")
-    rows["_sign"] = np.where(rows["side"] == "B", 1.0, -1.0)
+    rows["_sign"] = side_signs(rows["side"])
     rows["_usd"] = rows["px"] * rows["sz"]
     for key in keys:
         if key == LIQUIDITY:

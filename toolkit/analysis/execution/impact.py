@@ -20,7 +20,7 @@ from toolkit.analysis.common.estimate import Estimate, check_count, check_level
 from toolkit.analysis.common.provenance import result_provenance
 from toolkit.analysis.common.repeated_rows import drop_repeated_rows
 from toolkit.analysis.execution.prices import PriceHistory, read_prices, span_ms
-from toolkit.analysis.execution.quotes import refuse_trade_prices
+from toolkit.analysis.execution.quotes import refuse_trade_prices, side_signs
 from toolkit.arrays import Floats, Ints
 from toolkit.installation import explain_missing
 from toolkit.times import DAY
@@ -77,7 +77,7 @@ class Impact(Estimate):
         - ``parent``: id of the order or of the TWAP
         - ``user``: account of the order
         - ``coin``: coin of the order
-        - ``side``: B for a buy, A for a sell
+        - ``side``: B for a buy, A for a sell; an order without a side has no impact
         - ``start``: time of the first fill, UTC
         - ``end``: time of the last fill, UTC
         - ``fills``: number of fills
@@ -223,7 +223,8 @@ def impact(
         figures.append((name, values[0], low, high, *counts))
     facts = result_provenance({"fills": fills, "prices": prices})
     facts |= {"helper": "execution.impact", "price_source": marks.source}
-    events = rows.drop_duplicates(["coin", "_ms", "oid", "side"]).reset_index(drop=True)
+    events = rows[rows["_sign"].notna()].drop_duplicates(["coin", "_ms", "oid", "side"])
+    events = events.reset_index(drop=True)
     before = events["_ms"].to_numpy(np.float64) - 1
     events = events.assign(_mid=_last_price(events["coin"], marks, before, age_ms))
     response = measure_response(events, lags, level, draws, seed)
@@ -258,7 +259,7 @@ def _read_taker_fills(fills: IntoFrame) -> pd.DataFrame:
     rows["user"] = rows["user"].astype("str").fillna("") if "user" in rows else ""
     rows["coin"] = rows["coin"].astype("str")
     rows["side"] = rows["side"].astype("str")
-    rows["_sign"] = np.where(rows["side"] == "B", 1.0, -1.0)
+    rows["_sign"] = side_signs(rows["side"])
     rows["_ms"] = timestamps.ms_from_times(rows["time"]).astype("float64")
     rows["_usd"] = rows["px"] * rows["sz"]
     return rows.sort_values(["coin", "_ms", "kind", "parent"], kind="stable", ignore_index=True)
@@ -267,7 +268,7 @@ def _read_taker_fills(fills: IntoFrame) -> pd.DataFrame:
 def _join_parents(rows: pd.DataFrame, volume: Mapping[str, float] | None) -> pd.DataFrame:
     """Return one row per parent order, with its share of a day's volume."""
     keys = ["kind", "parent", "user", "coin", "side"]
-    parents = rows.groupby(keys, sort=False, as_index=False).agg(
+    parents = rows.groupby(keys, sort=False, as_index=False, dropna=False).agg(
         fills=("_ms", "size"), usd=("_usd", "sum"), _start=("_ms", "min"), _end=("_ms", "max"),
         _sign=("_sign", "first"),
     )  # fmt: skip

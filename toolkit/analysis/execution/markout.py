@@ -45,7 +45,7 @@ class Markout(Estimate):
         - ``high``: upper end of the interval of the estimate
         - ``usd``: gain of all priced fills together, in USD
         - ``n``: number of fills with a fresh price
-        - ``missing``: number of fills without a fresh price
+        - ``missing``: number of fills without a fresh price, or without a price, size or side
         - ``clusters``: number of clusters that the interval resamples
         - ``age_seconds``: mean age of the prices
 
@@ -100,7 +100,7 @@ def markout(
         exists.
     max_age : str or float, default "60s"
         How old the last price may be at the horizon. The price must be later than the fill. Fills
-        without such a price count as ``missing``, not as 0.
+        without such a price, or without a side, count as ``missing``, not as 0.
     by : str, list of str or None, default ("liquidity",)
         Groups, as for `fill_quality`.
     cluster : str, default "day"

@@ -30,6 +30,7 @@ from toolkit.rules.directions import AUTO_DELEVERAGING, LIQUIDATED
 from toolkit.times import SECOND
 
 NEEDED: Final = ("coin", "px", "sz", "side", "time", "crossed")
+SIGNS: Final = {"B": 1.0, "A": -1.0}
 PARTS: Final = ("half_spread", "transitory", "permanent")
 _OPTIONAL: Final = ("tx_index", "dir", "liquidation_method")
 _FEWEST_TURNS: Final = 2  # changes of the taker's side, which alone show the spread
@@ -72,13 +73,18 @@ class SpreadParts:
 _UNKNOWN: Final = SpreadParts(np.full(3, np.nan), np.full(3, np.nan), np.full(3, np.nan))
 
 
+def side_signs(side: pd.Series) -> pd.Series:
+    """Return 1 for a buy (``B``), -1 for a sell (``A``); missing if the side is not known."""
+    return side.map(SIGNS).astype("float64")
+
+
 def read_trades(fills: IntoFrame, what: str) -> pd.DataFrame:
     """Return the trades of a tape in order, one row for each taker's order and moment.
 
     Fills of one coin, moment, transaction and taker's side are one trade. Its price is the best
     one, which was the quote; the other prices were deeper in the book. Fills that met no quote are
-    left out: conversions, settlements, backstop liquidations, auto-deleveraging. Messages name
-    the rows as ``what``.
+    left out: conversions, settlements, backstop liquidations, auto-deleveraging. So are fills
+    without ``side``. Messages name the rows as ``what``.
 
     Returns: ``coin, ms, tx, sign`` (1: the taker bought), ``px``, ``usd``; ``sure``: whether
     the order of this trade among those of its moment is known; ``taker``, ``maker``: whether the
@@ -93,10 +99,11 @@ def read_trades(fills: IntoFrame, what: str) -> pd.DataFrame:
     rows = frame.filter(
         fill_kinds.is_market_trade(column_names) & ~_is_off_book(column_names)
     ).to_native()
-    taker = rows["crossed"].astype("boolean")
+    taker, sign = rows["crossed"].astype("boolean"), side_signs(rows["side"])
     rows = rows.assign(ms=timestamps.ms_from_times(rows["time"]), usd=rows["px"] * rows["sz"])
-    rows = rows[taker.notna() & rows["usd"].notna() & rows["ms"].notna() & (rows["px"] > 0)]
-    bought = (rows["side"] == "B") == taker[rows.index].astype("bool")
+    known = taker.notna() & sign.notna() & rows["usd"].notna() & rows["ms"].notna()
+    rows = rows[known & (rows["px"] > 0)]
+    bought = (sign[rows.index] > 0) == taker[rows.index].astype("bool")
     rows = rows.assign(
         coin=rows["coin"].astype("str"),
         tx=rows["tx_index"].astype("Int64").fillna(0).astype("int64") if "tx_index" in rows else 0,
@@ -271,6 +278,7 @@ def quotes(tape: IntoFrame, *, max_age: str | float = "60s") -> pd.DataFrame:
     tape : DataFrame
         Fills of all accounts, or of the takers: ``coin, px, sz, side, time, crossed``, and
         ``tx_index, dir, liquidation_method`` if they exist (any engine). Repeated rows count once.
+        Fills without ``crossed`` or ``side`` are left out, because their taker's side is not known.
     max_age : str or float, default "60s"
         Trades with more time between them do not show how the price changes from one to the next.
 

@@ -15,7 +15,7 @@ from toolkit.analysis.common.provenance import result_provenance
 from toolkit.analysis.common.repeated_rows import drop_repeated_rows
 from toolkit.analysis.execution.orders import sort_events
 from toolkit.analysis.execution.prices import PriceHistory, read_prices, span_ms
-from toolkit.analysis.execution.quotes import refuse_trade_prices
+from toolkit.analysis.execution.quotes import refuse_trade_prices, side_signs
 from toolkit.arrays import Floats
 from toolkit.display import count_text
 from toolkit.errors import HistoryWarning, warn_caller
@@ -66,7 +66,7 @@ class Shortfall(Estimate):
         - ``kind``: ``order`` or ``twap``
         - ``parent``: the order id, or the TWAP id
         - ``coin``: coin of the order
-        - ``side``: B for a buy, A for a sell
+        - ``side``: B for a buy, A for a sell; an order without a side has no figures
         - ``placed``: time of the decision, UTC
         - ``ended``: time of the end, UTC; missing for an order that is still open
         - ``size``: decided size, in units of the coin
@@ -318,7 +318,7 @@ def _price_parents(
     decision = price_at(table["_placed"] - (table["_first"] == table["_placed"]))
     first = price_at(table["_first"] - 1)
     end = price_at(table["_ended"].fillna(late))
-    sign = np.where(table["side"] == "B", 1.0, -1.0)
+    sign = side_signs(table["side"]).to_numpy()
     size, filled = (table[name].to_numpy(np.float64) for name in ("size", "filled"))
     rest = np.where(is_twap, 0.0, np.maximum(size - filled, 0.0))
     with np.errstate(invalid="ignore", divide="ignore"):

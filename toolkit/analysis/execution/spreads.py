@@ -62,7 +62,7 @@ class Spreads(Estimate):
         - ``high``: upper end of the interval of the estimate
         - ``usd``: sum over the fills, in USD; missing on the tape
         - ``n``: number of fills with both prices; on the tape, of trades shortly after another one
-        - ``missing``: number of fills without a fresh price
+        - ``missing``: number of fills without a fresh price, or without a price, size or side
         - ``clusters``: number of clusters that the interval resamples; 0 on the tape
         - ``age_seconds``: mean age of the prices; on the tape, mean time between the two trades
 
@@ -126,8 +126,8 @@ def spreads(
         Time after the fill. It has no meaning on the tape.
     max_age : str or float, default "60s"
         Largest age of the prices, at the fill and at `horizon` after it. A fill without one of
-        them, or without a price or size of its own, is ``missing`` from all three figures. On the
-        tape: largest age of the trade before.
+        them, or without a price, size or side of its own, is ``missing`` from all three figures. On
+        the tape: largest age of the trade before.
 
     Returns
     -------

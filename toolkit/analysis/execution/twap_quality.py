@@ -10,10 +10,10 @@ from narwhals.typing import IntoFrame
 from toolkit.analysis.common import fill_kinds, frame_access, timestamps
 from toolkit.analysis.common.provenance import result_provenance
 from toolkit.analysis.common.repeated_rows import drop_repeated_rows
+from toolkit.analysis.execution.quotes import side_signs
 from toolkit.arrays import Floats
 from toolkit.times import SECOND
 
-SIGNS = {"B": 1.0, "A": -1.0}
 BENCHMARKS = ("vwap", "twap", "arrival")
 
 
@@ -210,7 +210,7 @@ def _compare_orders(orders: pd.DataFrame, found: pd.DataFrame) -> pd.DataFrame:
         arrival_age_secs=found["arrival_age"],
         share=orders["sz"] / found["volume"],
     )
-    sign = orders["side"].map(SIGNS).astype("float64")
+    sign = side_signs(orders["side"])
     marks = {name: result["arrival_px" if name == "arrival" else name] for name in BENCHMARKS}
     bps = {f"vs_{name}_bps": sign * (mark - px) / mark * 1e4 for name, mark in marks.items()}
     usd = {f"vs_{name}_usd": sign * (mark - px) * orders["sz"] for name, mark in marks.items()}
