@@ -365,11 +365,17 @@ def test_unknown_fields_of_orders_are_served(tmp_path: Path, strict: bool) -> No
 
 @pytest.mark.parametrize(
     "type_",
-    ["currentDepth", "perpDeployAuctionStatus", "accountValueSnapshotTimestamp"],
+    [
+        "currentDepth",
+        "metaAndAssetCtxs",
+        "perpDeployAuctionStatus",
+        "accountValueSnapshotTimestamp",
+    ],
 )
 def test_missing_recordings_are_refused(tmp_path: Path, type_: str) -> None:
     """The status is 400: a 500 or 404 would mean that the data comes later."""
     record(tmp_path, "userFills", {"type": "userFills", "user": USER}, [OLD_FILL])
+    record(tmp_path, "meta", {"type": "meta"}, {"universe": [{"name": "BTC", "szDecimals": 5}]})
     session = tk.local(recordings=tmp_path, default=False)
     with pytest.raises(
         tk.BadRequest, match=f"{type_} cannot be answered: no such data in recordings"

@@ -65,10 +65,14 @@ def meta(store: Store, request: CheckedRequest) -> Response:
 
 
 def meta_and_asset_ctxs(store: Store, request: CheckedRequest) -> Response:
-    """Return the perps of a dex with the states of their markets."""
-    return json_response(
-        store.document("contexts", canonical_dex(request["dex"])) or b'[{"universe":[]},[]]'
-    )
+    """Return the perps of a dex with the states of their markets; an unknown dex has none."""
+    text = store.document("contexts", canonical_dex(request["dex"]))
+    if text is None and not store.about["whole"] and not store.about["partial"]:
+        # Recordings have the perps, but not the states of their markets.
+        raise BadRequest(
+            f"metaAndAssetCtxs cannot be answered: no such data in {store.about['label']}"
+        )
+    return json_response(text or b'[{"universe":[]},[]]')
 
 
 def perp_dex_limits(store: Store, request: CheckedRequest) -> Response:
