@@ -16,6 +16,7 @@ from toolkit.archive import open as open_archive
 from toolkit.client import Session, connect
 from toolkit.local_service import InProcessTransport, application_of, simulated_store
 from toolkit.service import AcceptedKey, KeyQuotas
+from toolkit.times import HOUR
 
 FILLS = make_fills(400)
 # The length of a page that ends between two rows of one time.
@@ -197,3 +198,28 @@ def test_ingest_refuses_full_latest_page(tmp_path: Path) -> None:
         left = ingest(archive, tmp_path / "pages", recorded)["left"]
         assert why in left.get("0.json", "")
         assert bool(left) is bool(why)
+
+
+def test_pages_of_payments_may_have_any_order_of_texts(tmp_path: Path) -> None:
+    """The specification names no collation for the coins of one hour."""
+    builder, hour = "0x" + "b" * 40, START - START % HOUR + HOUR
+    rows = [
+        {
+            "user": USER,
+            "time": hour + n // 4 * HOUR,
+            "hash": "0x0",
+            "delta": {"type": "funding", "coin": coin, "usdc": "1", "szi": "1", "fundingRate": "0"},
+        }
+        for n, coin in enumerate(["kPEPE", "XRP", "kBONK", "BTC"] * 2)
+    ]
+    asked = {"type": "builderApprovedFundingByTime", "builder": builder}
+    first = asked | {"startTime": hour, "limit": 6}
+    then = asked | {"cursor": f"{hour + HOUR}_{USER}_kPEPE", "limit": 6}
+    pages = [(first, rows[:6]), (then, rows[5:])]
+    archive = open_archive(tmp_path / "kept")
+    sources = [{"request": request, "status": 200, "response": page} for request, page in pages]
+    kept = ingest(archive, tmp_path / "pages", *sources)
+    assert kept["kept"] == {"0.json": 6, "1.json": 2}
+    assert [f for f in archive.verify() if f.severity == "error"] == []
+    frame = archive.frame(tk.builder_approved_funding_by_time, builder)
+    assert sorted(frame["coin"]) == sorted(row["delta"]["coin"] for row in rows)

@@ -17,6 +17,7 @@ from toolkit.errors import AnswerInvalid, Incomplete
 
 FILLS = "userFillsByTime"
 CURSORS = [FILLS, "builderApprovedFillsByTime", "builderApprovedFundingByTime"]
+PAYMENTS = OPERATIONS["builderApprovedFundingByTime"]
 Rows = list[Any]
 READINGS = pytest.mark.parametrize("inclusive", [False, True], ids=["exclusive", "inclusive"])
 
@@ -474,6 +475,99 @@ def test_wrong_pages_are_never_silently_complete(
     is_one_page = pages == 2 and row.page is not None and first_page < size
     is_one_time = len({row_key(row, item)[0] for item in rows}) == 1
     assert got == list(range(len(rows))) or is_one_page or is_one_time
+
+
+class OtherCollation:
+    """A service of payments that sorts the texts of a key in its own order.
+
+    `serve` returns at most `cap` rows after the cursor, or from its row on.
+    """
+
+    def __init__(self, rows: Rows, seed: int, *, inclusive: bool, cap: int) -> None:
+        places = {row_key(PAYMENTS, item)[1:] for item in rows}
+        ranks = random.Random(seed).sample(range(len(places)), len(places))
+        rank = dict(zip(sorted(places), ranks, strict=True))
+        self.rows = sorted(rows, key=lambda item: (item.time, rank[row_key(PAYMENTS, item)[1:]]))
+        self.inclusive, self.cap = inclusive, cap
+
+    def serve(self, asked: dict[str, Any]) -> Rows:
+        if cursor := asked.get("cursor"):
+            keys = [make_cursor(row_key(PAYMENTS, item)) for item in self.rows]
+            found = self.rows[keys.index(cursor) + (not self.inclusive) :]
+        else:
+            found = [item for item in self.rows if item.time >= asked["start"]]
+        return found[: min(asked["page_size"], self.cap)]
+
+
+def read_payments(service: OtherCollation, asked: dict[str, Any], confirm_pages: int) -> list[int]:
+    """Return the numbers of the rows that a reader keeps."""
+    where, got = page_reader(PAYMENTS, dict(asked), 9, confirm_pages=confirm_pages), []
+    for _ in range(4 * len(service.rows) + 10):
+        page = service.serve(where.parameters)
+        kept = where.read(page)
+        stop = kept.end_row if kept.certain_end_row is None else kept.certain_end_row
+        got += [item.number for item in page[kept.first_row : stop]]
+        if kept.after is None:
+            return got
+    raise AssertionError("reading does not come to an end")
+
+
+PAYMENT_KEYS = st.lists(st.tuples(*[st.integers(1, 4)] * 3), max_size=40, unique=True)
+
+
+@READINGS
+@given(
+    keys=PAYMENT_KEYS,
+    seed=st.integers(0, 99),
+    size=st.integers(2, 9),
+    cap=st.one_of(st.integers(2, 9), st.just(2000)),
+    confirm_pages=st.sampled_from([1, 2]),
+)
+def test_texts_of_one_time_have_any_order(
+    inclusive: bool, keys: list[tuple[int, ...]], seed: int, size: int, cap: int, confirm_pages: int
+) -> None:
+    rows = make_rows(PAYMENTS, keys)
+    service = OtherCollation(rows, seed, inclusive=inclusive, cap=cap)
+    asked = {"start": 0, "page_size": size}
+    try:
+        got = read_payments(service, asked, confirm_pages)
+    except (AnswerInvalid, Incomplete):
+        assert cap < size, "this service answers correctly"
+        return
+    is_one_page = confirm_pages == 2 and cap < size
+    assert got == [item.number for item in service.rows] or is_one_page
+
+
+@READINGS
+@given(
+    keys=PAYMENT_KEYS.filter(bool), seed=st.integers(0, 99), size=st.integers(2, 9), data=st.data()
+)
+def test_cursor_continues_in_order_of_service(
+    inclusive: bool, keys: list[tuple[int, ...]], seed: int, size: int, data: st.DataObject
+) -> None:
+    """A cursor names a place in the order of the service, also in the middle of an hour."""
+    rows = make_rows(PAYMENTS, keys)
+    service = OtherCollation(rows, seed, inclusive=inclusive, cap=2000)
+    place = data.draw(st.integers(0, len(rows) - 1))
+    cursor = make_cursor(row_key(PAYMENTS, service.rows[place]))
+    asked = {"cursor": cursor, "page_size": size}
+    got = read_payments(service, asked, data.draw(st.sampled_from([1, 2])))
+    assert got == [item.number for item in service.rows[place + 1 :]]
+
+
+def test_changed_order_of_texts_is_refused() -> None:
+    """A row that comes again after new rows shows that the service has no fixed order."""
+    where = page_reader(PAYMENTS, {"start": 0, "page_size": 3})
+    first = [(1, 1, 3), (1, 1, 2), (1, 1, 4)]
+    where.read([row for key in first for row in make_rows(PAYMENTS, [key])])
+    with pytest.raises(AnswerInvalid, match="comes again, after rows that are new"):
+        where.read([*make_rows(PAYMENTS, [(1, 1, 4)]), *make_rows(PAYMENTS, [(1, 1, 3)])])
+
+
+def test_times_of_payments_stay_in_order() -> None:
+    pages = make_rows(PAYMENTS, [(2, 1, 1)]), make_rows(PAYMENTS, [(1, 1, 2)])
+    with pytest.raises(AnswerInvalid, match="not in the order of time: 1_0x"):
+        page_reader(PAYMENTS, {"start": 0}).read([*pages[0], *pages[1]])
 
 
 def serve_whole_ties(

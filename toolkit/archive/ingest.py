@@ -56,7 +56,7 @@ from toolkit.archive.schemas import (
 )
 from toolkit.archive.storage import ArchiveTables, retry_append
 from toolkit.completeness.row_checks import BreakLog, HistoryChecks
-from toolkit.contract.answers import RowKey, decode
+from toolkit.contract.answers import RowKey, decode, ordered_parts
 from toolkit.contract.columns import Column, table_columns
 from toolkit.contract.operations import OPERATIONS, Operation
 from toolkit.contract.paging import PageReader, key_getter
@@ -175,13 +175,17 @@ class RowBlock:
         """
         if self.after is None:
             return bool(key[0] >= self.start)
+        parts = ordered_parts(key)
+        if parts < len(key) and key[:parts] == self.after[:parts]:  # texts have no known order
+            return key in self.keys
         return key > self.after or (key == self.after and key in self.keys[:1])
 
 
 def _make_block(
     series: Series, texts: Sequence[bytes], keys: Sequence[RowKey], parameters: Mapping[str, Any]
 ) -> RowBlock:
-    if any(later < earlier for earlier, later in itertools.pairwise(keys)):
+    parts = ordered_parts(keys[0]) if keys else 0
+    if any(later[:parts] < earlier[:parts] for earlier, later in itertools.pairwise(keys)):
         raise ArchiveError(f"{series.name}: the rows do not ascend in time. Sort them by time")
     after, start = None, parameters.get("start")
     if parameters.get("cursor"):

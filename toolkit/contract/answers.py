@@ -169,17 +169,32 @@ def answer_rows(operation: Operation, answer: Any, parameters: Mapping[str, Any]
     return (answer if isinstance(answer, list) else [answer],)
 
 
+def ordered_parts(key: RowKey) -> int:
+    """Return how many parts of a key come in a known order: those before the first text.
+
+    The specification names no collation: a service may sort ``kPEPE`` before or after ``XRP``.
+
+    >>> ordered_parts((1756684800000, "0xabc", "BTC")), ordered_parts((1756684800000, 3))
+    (1, 2)
+    """
+    return next((at for at, part in enumerate(key) if isinstance(part, str)), len(key))
+
+
 def check_row_sequence(operation: Operation, keys: list[RowKey]) -> None:
     """Raise AnswerInvalid if the keys of rows are not in the order of the operation."""
+    if not keys:
+        return
     is_backward = operation.paging == "backward"
-    if keys == sorted(keys, reverse=is_backward):
+    parts = ordered_parts(keys[0])
+    known = keys if parts == len(keys[0]) else [key[:parts] for key in keys]
+    if known == sorted(known, reverse=is_backward):
         return
     ordered = operator.ge if is_backward else operator.le
-    for row, (key, next_key) in enumerate(itertools.pairwise(keys)):
+    for row, (key, next_key) in enumerate(itertools.pairwise(known)):
         if not ordered(key, next_key):
             raise AnswerInvalid(
-                f"rows are not in the order of {', '.join(operation.key)}: "
-                f"{make_cursor(next_key)} follows {make_cursor(key)}",
+                f"rows are not in the order of {', '.join(operation.key[:parts])}: "
+                f"{make_cursor(keys[row + 1])} follows {make_cursor(keys[row])}",
                 operation=operation.type,
                 column=operation.key[0],
                 row=row + 1,
@@ -197,8 +212,8 @@ def check_range(operation: Operation, parameters: Mapping[str, Any], keys: list[
     start, end = parameters.get("start"), parameters.get("end")
     limit: RowKey = () if start is None else (start,)
     if cursor := parameters.get("cursor"):
-        limit = parse_cursor(operation, cursor)[: len(keys[0])]
-    if limit and keys[first] < limit:
+        limit = parse_cursor(operation, cursor)[: ordered_parts(keys[0])]
+    if limit and keys[first][: len(limit)] < limit:
         name = "cursor" if cursor else "start"
         time = _time_text(limit[0])
         place = f"before the requested {name} {f'{cursor} ({time})' if cursor else time}"

@@ -7,6 +7,9 @@ the rows of a page up to its last complete tie. It continues from the key of tha
 cursor: from the time of the cut tie), and drops rows with keys that it already has. Paging works
 whether the service treats a cursor as inclusive or exclusive.
 
+The specification names no collation. Therefore rows of one time can have any order if their keys
+have texts, as those of funding do.
+
 A service that ignores the cursor, or sends one page in the place of another, sends rows outside of
 the requested range. The reader refuses them. It never makes the same request twice. This module
 does no input or output.
@@ -18,7 +21,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from toolkit.contract.answers import RowKey, check_range, check_row_sequence
+from toolkit.contract.answers import RowKey, check_range, check_row_sequence, ordered_parts
 from toolkit.contract.operations import Operation
 from toolkit.contract.requests import make_cursor, parse_cursor
 from toolkit.contract.tie_proof import TieProof
@@ -94,6 +97,7 @@ class PageReader:
     _proof: TieProof | None = None
     _proved: tuple[RowKey, int] | None = None
     _past: RowKey | None = None
+    _known: set[RowKey] = field(default_factory=set)
     _sent: set[frozenset[tuple[str, Any]]] = field(default_factory=set)
 
     def read(self, rows: Sequence[Any]) -> PageDecision:
@@ -106,7 +110,9 @@ class PageReader:
         if self.operation.paging == "none":
             return PageDecision(0, len(rows), None)
         self._sent.add(frozenset(self.parameters.items()))
-        decision = self._decide(self._keys(rows))
+        keys = self._keys(rows)
+        decision = self._decide(keys)
+        self._note_kept(keys, decision)
         self._is_confirming = decision.certain_end_row is not None
         if decision.after is not None:
             is_sent = self._is_sent(decision.after)
@@ -140,9 +146,7 @@ class PageReader:
             again = self._check_proof(self._proof, keys)
             if again is not None:
                 return PageDecision(0, 0, again)
-        first_row = 0
-        while first_row < len(keys) and not self._is_new(keys[first_row]):
-            first_row += 1
+        first_row = self._first_new_row(keys)
         tie_row = len(keys)
         while tie_row > first_row and keys[tie_row - 1] == keys[-1]:
             tie_row -= 1
@@ -305,16 +309,60 @@ class PageReader:
         self._earliest = first  # the range begins earlier, and its first rows are dropped
         return {"start": abs(first - 1)}
 
-    def _is_new(self, key: RowKey) -> bool:
+    def _first_new_row(self, keys: list[RowKey]) -> int:
+        """Return the position of the first row that the reader does not have.
+
+        Raise AnswerInvalid if a row that it has follows: the service changed the order of rows.
+        """
+        passed = keys.index(self._after) if self._after and self._after in keys else -1
+        first_row = 0
+        while first_row < len(keys) and not self._is_new(keys[first_row], first_row, passed):
+            first_row += 1
+        for row in range(first_row, len(keys) if self._known else 0):
+            if keys[row] in self._known:
+                raise AnswerInvalid(
+                    f"the row with the key {make_cursor(keys[row])} comes again, after rows that "
+                    "are new: the service changed the order of its rows. Repeat the call",
+                    operation=self.operation.type,
+                    column=self.operation.key[0],
+                    row=row,
+                )
+        return first_row
+
+    def _is_new(self, key: RowKey, row: int, passed: int) -> bool:
+        """Return whether a row is new; `passed` is the position of the row of the user's cursor."""
         if key[0] < self._earliest:
             return False
-        if self.last_kept_key is None:
-            # An inclusive service sends the rows of the user's cursor again.
-            return self._after is None or self.by_time or key > self._after
-        return (
-            key < self.last_kept_key
-            if self.operation.paging == "backward"
-            else key > self.last_kept_key
+        last = self._after if self.last_kept_key is None else self.last_kept_key
+        if last is None or (self.last_kept_key is None and self.by_time):
+            return True
+        parts = ordered_parts(key)
+        if parts < len(key) and key[:parts] == last[:parts]:
+            is_known = key == last or key in self._known
+            return not is_known and self._is_after_cursor(key, row, passed)
+        return key < last if self.operation.paging == "backward" else key > last
+
+    def _is_after_cursor(self, key: RowKey, row: int, passed: int) -> bool:
+        """Return whether a row comes after the user's cursor in the order of the service.
+
+        Rows of one time have no known order if their keys have texts. The service sends the row of
+        the cursor before the rows after it, or not at all.
+        """
+        if self._after is None or key[0] != self._after[0]:
+            return True
+        if passed >= 0:
+            return row > passed
+        return bool(self.parameters.get("cursor")) or key > self._after
+
+    def _note_kept(self, keys: list[RowKey], decision: PageDecision) -> None:
+        """Note which rows of the last time were kept, if keys have texts."""
+        last = self.last_kept_key
+        if last is None or ordered_parts(last) == len(last):
+            return
+        end = decision.end_row if decision.certain_end_row is None else decision.certain_end_row
+        known = {key for key in self._known if key[0] == last[0]}
+        self._known = known.union(
+            key for key in keys[decision.first_row : end] if key[0] == last[0]
         )
 
     def _is_last(self, keys: list[RowKey], first_row: int, *, is_unchanged: bool) -> bool:
