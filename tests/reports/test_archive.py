@@ -64,7 +64,7 @@ def test_wallet_report_names_missing_data(kept: archive.Archive, live: Session) 
 def test_report_without_frames_is_refused(kept: archive.Archive, live: Session) -> None:
     with pytest.raises(tk.Incomplete, match=r"userFillsByTime 0x.* the archive has no rows of it"):
         wallet_report.fetch_results(offline(kept), live.world["users"][1])
-    with pytest.raises(tk.Incomplete, match="metaAndAssetCtxs hyperliquid: refresh it"):
+    with pytest.raises(tk.Incomplete, match="metaAndAssetCtxs hyperliquid: refresh the archive"):
         market_report.fetch_report(offline(kept), "BTC")
     with pytest.raises(tk.Incomplete, match=r"builderApprovedFillsByTime 0x.* no rows of it"):
         builder_report.fetch_report(offline(kept), live.world["builders"][0])
