@@ -91,6 +91,8 @@ class ToolkitError(Exception):
 class ServiceError(ToolkitError):
     """The service answered with an error status, or it would do so.
 
+    It may also answer with status 200 and an object that has only an error message.
+
     Parameters
     ----------
     message : str

@@ -131,4 +131,5 @@ def test_retry_causes_are_named() -> None:
     lost.cause = "time-out"
     causes = [retry_cause(error) for error in (_slow_down(1), ServiceDown("x"), lost)]
     assert causes == ["429", "500", "time-out"]
+    assert retry_cause(RateLimited("in an answer", status=200)) == "rate limit"
     assert retry_cause(AnswerDamaged("cut")) == "answer cut short"

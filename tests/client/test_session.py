@@ -107,6 +107,31 @@ def test_temporary_failures_are_retried(failure) -> None:
 
 
 @pytest.mark.parametrize(
+    "operation_name", ["borrowLendUserState", "userFills", "perpTwapSnapshots"]
+)
+def test_error_with_status_200_is_raised(operation_name) -> None:
+    session = session_of(answers_in_turn((200, {"error": "No\x07 such\nuser"})))
+    operation = OPERATIONS[operation_name]
+    with pytest.raises(tk.ServiceError, match="No such user") as caught:
+        session.ask(operation, {"type": operation.type})
+    assert (type(caught.value), caught.value.status) == (tk.ServiceError, 200)
+    assert session.counts.requests == 1
+
+
+@pytest.mark.parametrize("words", ["Rate limit exceeded", "Too many requests", "rate-limited"])
+def test_rate_limit_with_status_200_is_retried(words) -> None:
+    session = session_of(answers_in_turn((200, {"error": words}), (200, UNIVERSE)))
+    facts = tk.provenance(tk.meta(session=session))
+    assert facts["retries"] == {"rate limit": 1}
+
+
+@pytest.mark.parametrize("answer", [{"error": "x", "name": "y"}, {"error": None}, [], {}, "error"])
+def test_answer_with_other_content_is_no_error(answer) -> None:
+    session = session_of(answers_in_turn((200, answer)))
+    assert tk.info({"type": "newOperation"}, session=session) == answer
+
+
+@pytest.mark.parametrize(
     ("failure", "error"),
     [
         ((500, {"error": "An internal error occurred"}), tk.ServiceDown),

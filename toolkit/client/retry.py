@@ -92,5 +92,5 @@ def _is_waiting() -> bool:
 def retry_cause(error: Exception) -> str:
     """Return in a word or two why a request has to be sent again."""
     if isinstance(error, ServiceError):
-        return str(error.status)
+        return "rate limit" if error.status == 200 else str(error.status)
     return error.cause if isinstance(error, Unreachable) else "answer cut short"

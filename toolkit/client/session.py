@@ -26,7 +26,7 @@ from toolkit.client.wire import PATIENCE, ApiKey, limit_answer_time, read_body
 from toolkit.completeness.headers import Completeness, read_completeness, read_source
 from toolkit.contract.operations import Operation
 from toolkit.contract.requests import DEXES_AT_MOST, request_points
-from toolkit.contract.response_errors import response_error
+from toolkit.contract.response_errors import error_in_answer, response_error
 from toolkit.contract.source_tables import WorldFacts
 from toolkit.display import count_text, facts_table
 from toolkit.errors import InvalidKey, NotConnected, ServiceError, Unreachable
@@ -390,9 +390,12 @@ class Session:
         self.source.update_from_headers(headers)
         completeness = read_completeness(headers)
         if status == 200:
-            return RawAnswer(headers, content, completeness)
-        completeness.check_complete()
-        error = self._error_of(operation, status, headers, content)
+            error = error_in_answer(operation, headers, content)
+            if error is None:
+                return RawAnswer(headers, content, completeness)
+        else:
+            completeness.check_complete()
+            error = self._error_of(operation, status, headers, content)
         self.budget.block(self.retry.requested_wait(error))
         raise error
 

@@ -46,6 +46,8 @@ _CODE_BYTES: Final = 20_000  # bytes of a page that may contain the code
 _HEADER_LETTERS: Final = 60  # letters of a header that a message shows
 _ERROR_LETTERS: Final = 1_000  # letters of the field that the specification has for messages
 _BODY_LETTERS: Final = 200  # letters of any other text
+_LONGEST_ERROR: Final = 10_000  # bytes of an answer with status 200 that may be only an error
+_RATE_LIMIT: Final = re.compile(r"rate.?limit|too many requests", re.IGNORECASE)
 _PAGE_PART: Final = re.compile(r"</|<(?:!doctype|html|head|body|script)\b", re.IGNORECASE)
 _NO_MESSAGE: Final = "the answer has no error message"
 
@@ -128,6 +130,31 @@ def response_error(
         facts["hint"] = "" if _is_message_of_service(content, message) else _WRONG_URL
     facts["retry_after"] = _stated_wait(headers)
     return error_type(message, **facts)
+
+
+def error_in_answer(
+    operation: Operation, headers: Mapping[str, str], content: bytes
+) -> ServiceError | None:
+    """Return the error of an answer with status 200 that has only an error message, else None.
+
+    No record has a field ``error``, so such an object would become a row of missing values.
+
+    >>> from toolkit.contract.operations import OPERATIONS
+    >>> error_in_answer(OPERATIONS["meta"], {}, b'{"error": "Rate limit exceeded"}')
+    RateLimited('Rate limit exceeded')
+    """
+    if len(content) > _LONGEST_ERROR or content.lstrip()[:1] != b"{":
+        return None
+    try:
+        answer = json.loads(content)
+    except (ValueError, RecursionError):
+        return None
+    if list(answer) != ["error"] or not isinstance(answer["error"], str):
+        return None
+    message = _error_message(content)
+    error_type = RateLimited if _RATE_LIMIT.search(message) else ServiceError
+    retry_after = _stated_wait(headers)
+    return error_type(message, status=200, operation=operation.type, retry_after=retry_after)
 
 
 def check_no_web_page(operation: Operation, headers: Mapping[str, str], content: bytes) -> None:
