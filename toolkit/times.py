@@ -1,14 +1,14 @@
-"""Times: the forms that users type, to Unix milliseconds and back.
+"""Times and whole numbers: the forms that users type, to Unix milliseconds and back.
 
-The wire carries whole milliseconds. This module uses integer arithmetic only, because a float of
-seconds cannot represent every millisecond.
+The wire carries whole milliseconds. Times use integer arithmetic only, because a float of seconds
+cannot represent every millisecond.
 """
 
 import datetime as dt
+import operator
 import re
-from typing import Any, Final, Protocol
-
-from toolkit.whole_numbers import whole_number
+from numbers import Integral, Real
+from typing import Any, Final, Protocol, SupportsIndex
 
 __all__ = [
     "DAY",
@@ -24,6 +24,7 @@ __all__ = [
     "to_iso",
     "to_ms",
     "week_begin",
+    "whole_number",
 ]
 
 SECOND = 1_000
@@ -113,6 +114,26 @@ def to_iso(time_ms: int) -> str:
     """
     moment = _EPOCH + dt.timedelta(milliseconds=time_ms)
     return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{time_ms % SECOND:03d}Z"
+
+
+def whole_number(value: object) -> int | None:
+    """Return a whole number as an int; None for any other value.
+
+    A number of numpy counts as the Python number that it equals. A float counts if it has no
+    fraction. True and False do not count.
+
+    >>> whole_number(2), whole_number(2.0), whole_number(2.5), whole_number(True)
+    (2, 2, None, None)
+    """
+    if isinstance(value, SupportsIndex) and not isinstance(value, bool):
+        try:
+            return operator.index(value)
+        except TypeError:  # such as an array
+            return None
+    # True and numpy.timedelta64 are instances of Integral, too.
+    if isinstance(value, Real) and not isinstance(value, Integral) and float(value).is_integer():
+        return int(float(value))
+    return None
 
 
 def _read_time(time: Any, now_ms: int | None) -> int:

@@ -12,8 +12,7 @@ from typing import Any, Final
 from toolkit.contract.dexes import ALL_DEXES, native_form
 from toolkit.contract.operations import Operation, Parameter
 from toolkit.errors import BadRequest
-from toolkit.times import LAST_MS
-from toolkit.whole_numbers import whole_number
+from toolkit.times import LAST_MS, whole_number
 
 INTERVALS: Final = (
     *("1m", "3m", "5m", "15m", "30m"),

@@ -30,7 +30,7 @@ from toolkit.completeness.certificate import (
     range_remarks,
 )
 from toolkit.completeness.headers import Completeness
-from toolkit.completeness.shared_values import share_value
+from toolkit.completeness.shared_values import SharedList
 from toolkit.contract.answers import answer_rows, decode
 from toolkit.contract.dexes import ALL_DEXES
 from toolkit.contract.operations import DEX, OPERATIONS, VIEWS, Operation
@@ -50,8 +50,7 @@ from toolkit.errors import (
 )
 from toolkit.fetch.registry import operation_of
 from toolkit.frames import Collector, Extra
-from toolkit.times import to_iso, to_ms
-from toolkit.whole_numbers import whole_number
+from toolkit.times import to_iso, to_ms, whole_number
 
 __all__ = [
     "Extra",
@@ -235,7 +234,11 @@ def request_facts(request: Request) -> dict[str, Any]:
     return {
         "operation": operation.type,
         **({"view": operation.view} if operation.view else {}),
-        "parameters": {k: share_value(v) for k, v in request.parameters.items() if v is not None},
+        "parameters": {
+            name: SharedList(value) if isinstance(value, list) else value
+            for name, value in request.parameters.items()
+            if value is not None
+        },
         "numbers": request.numbers,
         **({"extra": request.extra} if request.extra != "drop" else {}),
         "source": session.label,
