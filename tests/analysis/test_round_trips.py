@@ -150,6 +150,31 @@ def test_funding_of_others_is_excluded() -> None:
     assert result.attrs["toolkit"]["funding_outside"] == 0
 
 
+@pytest.mark.parametrize("kind", ["float", "exact"])
+def test_trip_without_rows_has_no_funding(engine, kind: str) -> None:
+    """Each trip by hand: with its hours, rows and funding."""
+    hour, minute = HOUR, HOUR // 60
+    trades = [
+        ("BTC", "B", 2.0, 0.0, minute), ("BTC", "A", 2.0, 2.0, hour + minute),  # paid
+        ("BTC", "A", 3.0, 0.0, 2 * hour), ("BTC", "B", 3.0, -3.0, 3 * hour - 1),  # no full hour
+        ("BTC", "A", 1.0, 0.0, 3 * hour - 1), ("BTC", "B", 1.0, -1.0, 3 * hour),  # one, unpaid
+        ("ETH", "B", 4.0, 0.0, 4 * hour + 1),  # no full hour until the last event
+        ("SOL", "A", 5.0, 0.0, 3 * hour + 1),  # 4:00, unpaid
+        ("SUI", "B", 1.0, 0.0, minute), ("SUI", "A", 1.0, 1.0, hour + minute),  # of no amount
+        ("@107", "B", 6.0, 0.0, minute), ("@107", "A", 6.0, 6.0, 4 * hour),  # spot
+    ]  # fmt: skip
+    rows = pd.DataFrame(trades, columns=["coin", "side", "sz", "start_position", "time"])
+    rows = rows.assign(px=10.0, closed_pnl=0.0, fee=0.25, dir="", time=times(MONDAY + rows["time"]))
+    paid = pd.DataFrame({"coin": ["BTC", "SUI"], "usdc": [-0.5, float("nan")]})
+    paid["time"] = times([MONDAY + hour] * 2)
+    given = (engine.give(as_numbers(frame, kind)) for frame in (rows, paid))
+    trips = [(row["coin"], cell(row["funding"])) for row in engine.take(round_trips(*given))]
+    assert trips == [
+        ("@107", 0), ("BTC", -0.5), ("BTC", 0), ("BTC", None), ("ETH", 0), ("SOL", None),
+        ("SUI", None),
+    ]  # fmt: skip
+
+
 def test_errors_of_round_trips() -> None:
     """Each names its frame."""
     rows = mixed_fills().iloc[:5]

@@ -56,7 +56,7 @@ def count_position_hours(
     user = lower_address("user") if split else nw.lit("")
     changes = _position_changes(_open_after(_perp_sizes(trades, user)))
     turns = frame_access.stack_frames([changes, _payment_turns(payments, user)])
-    return _sum_hours(_count_hours(turns, _common_end(fills, funding)), keys)
+    return _sum_hours(_count_hours(turns, common_end(fills, funding)), keys)
 
 
 def _perp_sizes(fills: Frame, user: nw.Expr) -> Frame:
@@ -175,7 +175,7 @@ def _sum_hours(hours: Frame, keys: Sequence[str]) -> Frame:
     )
 
 
-def _common_end(fills: Any, funding: Any) -> int:
+def common_end(fills: Any, funding: Any) -> int:
     """Return the end (ms) of the time that both frames were requested for; 0 if not known."""
     of_fills, of_funding = frame_provenance(fills), frame_provenance(funding)
     # If the user removed fills, the end of the remaining ones is not known.

@@ -27,6 +27,7 @@ from toolkit.analysis.pnl.fill_coverage import (
     mark_inside,
     rows_inside,
 )
+from toolkit.analysis.pnl.funding_hours import common_end
 from toolkit.analysis.pnl.positions import read_position_fills, sort_by_chain, take_rows
 from toolkit.analysis.pnl.trip_assembly import (
     Conversions,
@@ -36,6 +37,7 @@ from toolkit.analysis.pnl.trip_assembly import (
     TripCash,
     assign_funding,
     cut_trips,
+    find_unpaid,
     mark_liquidations,
 )
 from toolkit.contract.dexes import is_perp_coin
@@ -96,7 +98,7 @@ def round_trips(
         - ``gross``: closed PnL that the exchange states, in USD
         - ``fees``: fees in USD, negative
         - ``funding``: funding in USD, positive if received; missing if the account has no funding
-          rows
+          rows, or if the trip was open at a full hour and has none
         - ``net``: ``gross + fees + funding``, in USD; without funding if that is missing
         - ``return_`` float64: ``net`` as a share of the opened notional; missing if the trip began
           before the fills, or if fills, entry prices or proceeds are missing
@@ -197,14 +199,16 @@ def _find_trips(
     ms = memory_frames.series_ms(frame["time"])
     found = cut_trips(integers, order, cash, ms, _find_conversions(frame, integers))
     users = _lower_users(frame) if "user" in frame.columns else [""] * len(frame)
+    covered = [False] * len(found)
     if payments:
         coins = frame["coin"].to_list()
-        assign_funding(
-            found, [(users[t.row], coins[t.row]) for t in found], payments, ms, cash.decimals
-        )
+        pairs = [(users[trip.row], coins[trip.row]) for trip in found]
+        assign_funding(found, pairs, payments, ms, cash.decimals)
+        last = _last_times(users, ms, payments, common_end(fills, funding))
+        unpaid = find_unpaid(found, pairs, last, ms)
+        paid = set(payments.users)
+        covered = [user in paid and not no for (user, _), no in zip(pairs, unpaid, strict=True)]
     mark_liquidations(found, frame, names[0] if len(names) == 1 else None)
-    paid = set(payments.users) if payments else set()
-    covered = [users[trip.row] in paid for trip in found]
     made = _identity_columns(frame, found) | _amount_columns(found, integers, cash, kind, covered)
     inputs: dict[str, Any] = {"fills": fills, "funding": funding}
     table = pa.table(made)
@@ -212,6 +216,19 @@ def _find_trips(
         table, inputs, helper="pnl.round_trips", **facts
     )
     return result
+
+
+def _last_times(
+    users: Sequence[str], ms: Sequence[int], payments: FundingPayments, until: int
+) -> dict[str, int]:
+    """Return for each user the time of the last fill or payment, or `until` if it is later."""
+    last: dict[str, int] = {}
+    for user, time in (
+        *zip(users, ms, strict=True),
+        *zip(payments.users, payments.ms, strict=True),
+    ):
+        last[user] = max(last.get(user, until), time)
+    return last
 
 
 def _count_outside(marked: Any, owners: FillOwners) -> int:

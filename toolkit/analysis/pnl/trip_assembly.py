@@ -2,7 +2,7 @@
 
 import math
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -10,6 +10,8 @@ import narwhals as nw
 
 from toolkit.analysis.common import fill_kinds, fixed_point
 from toolkit.analysis.pnl import execution_sequence
+from toolkit.contract.dexes import is_perp_coin
+from toolkit.times import HOUR
 
 
 @dataclass(slots=True)
@@ -32,6 +34,8 @@ class Trip:
     gross: int = 0
     fees: int = 0
     funding: int = 0
+    payments: int = 0
+    """Number of funding rows."""
     basis: bool = True
     """Whether all opening prices are known."""
     whole: bool = True
@@ -242,9 +246,7 @@ def assign_funding(
     decimals: int,
 ) -> None:
     """Add every payment to the trip that was open at its time."""
-    trips: dict[tuple[str, str], list[Trip]] = {}
-    for trip, name in zip(found, names, strict=True):
-        trips.setdefault(name, []).append(trip)
+    trips = _by_name(found, names)
     ends = {name: _trip_ends(row, ms) for name, row in trips.items()}
     usdc = fixed_point.rescale(payments.usdc, payments.decimals, decimals)
     for name, time, amount in zip(
@@ -256,6 +258,36 @@ def assign_funding(
         trip = trips[name][place]
         if trip.opened is None or trip.opened < time:
             trip.funding += amount
+            trip.payments += 1
+
+
+def find_unpaid(
+    found: Sequence[Trip],
+    names: Sequence[tuple[str, str]],
+    last: Mapping[str, int],
+    ms: Sequence[int],
+) -> list[bool]:
+    """Return for each trip of a perp whether it has full hours, but no funding row.
+
+    - ``names``: user and coin of each trip
+    - ``last``: user -> the last time at which a position is known; an open trip ends there
+    """
+    ends = {name: iter(_trip_ends(trips, ms)) for name, trips in _by_name(found, names).items()}
+    unpaid = []
+    for trip, (user, coin) in zip(found, names, strict=True):
+        end = int(min(next(ends[user, coin]), last[user]))
+        hours = end // HOUR - ms[trip.row] // HOUR
+        unpaid.append(is_perp_coin(coin) and hours > 0 and not trip.payments)
+    return unpaid
+
+
+def _by_name(
+    found: Sequence[Trip], names: Sequence[tuple[str, str]]
+) -> dict[tuple[str, str], list[Trip]]:
+    trips: dict[tuple[str, str], list[Trip]] = {}
+    for trip, name in zip(found, names, strict=True):
+        trips.setdefault(name, []).append(trip)
+    return trips
 
 
 def _trip_ends(trips: Sequence[Trip], ms: Sequence[int]) -> list[float]:
