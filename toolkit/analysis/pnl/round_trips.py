@@ -73,7 +73,7 @@ def round_trips(
         The account of the fills, if the frame does not state it.
     prices, meta : optional
         Prices of tokens other than USDC, see `tk.pnl.attribution`. Without a price they count at
-        par.
+        par. They convert amounts, and not the prices at which a trip opened and closed.
 
     Returns
     -------
@@ -92,9 +92,10 @@ def round_trips(
           tokens came or left without a fill. Only closed and liquidated trips are complete
         - ``fills`` int64: number of fills, without conversions
         - ``size``: the largest position, in units of the coin, positive
-        - ``entry_px`` float64: size-weighted average of the opening prices, in USD; missing if one
-          of them is not known
-        - ``exit_px`` float64: size-weighted average of the closing prices, in USD
+        - ``entry_px`` float64: size-weighted average of the opening prices, in the collateral or
+          quote token, also with `prices`; missing if one of them is not known
+        - ``exit_px`` float64: size-weighted average of the closing prices, in the collateral or
+          quote token, also with `prices`
         - ``gross``: closed PnL that the exchange states, in USD
         - ``fees``: fees in USD, negative
         - ``funding``: funding in USD, positive if received; missing if the account has no funding
