@@ -46,7 +46,8 @@ SENTENCES: Final = {
     "{high:bps}).",
     "spiral": "The spiral is largest after {shock:rate}: the price moves {times:ratio} times as "
     "far, in {rounds:count round}.",
-    "no_spiral": "The book absorbs the forced trades: they add less than a hundredth to each change.",
+    "no_spiral": "The book absorbs the forced trades: they add less than a hundredth to each "
+    "change.",
     "no_law": "How far forced trades would move the price is not known: no curve fits the samples.",
     "together": "If all prices of the dex change alike, a fall by {shock:share} liquidates "
     "{fall:dollars} USD of positions in all coins, and an equal rise liquidates {rise:dollars} "
