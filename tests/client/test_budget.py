@@ -573,9 +573,11 @@ def test_cost_of_all_dexes_follows_answers(tmp_path) -> None:
     assert session.counts.points == 40
     ask()
     assert session.counts.points == 46
-    plan = tk.plan(tk.batch_clearinghouse_states, [USER] * 60, dex="ALL_DEXES", session=session)
+    users = [f"0x{number:040x}" for number in range(60)]
+    plan = tk.plan(tk.batch_clearinghouse_states, users, dex="ALL_DEXES", session=session)
     assert plan.points == 300
-    assert tk.plan(tk.batch_clearinghouse_states, [USER] * 3, session=session).points == 6
+    plan = tk.plan(tk.batch_clearinghouse_states, [*users[:3], users[0]], session=session)
+    assert plan.points == 6  # the repeated user is not sent
     session.close()
 
 
