@@ -140,9 +140,7 @@ life = refill.params.set_index("name").loc["half_life"]
 wait = np.log2(10) * life["estimate"]  # until a tenth of the missing depth is still missing
 print(f"half-life {life['estimate']:.0f} s ({life['low']:.0f} to {life['high']:.0f} s)")
 minutes = wait / 60
-print(
-    f"nine tenths are back after {minutes:.1f} minutes; nine waits take {9 * minutes:.0f} minutes"
-)
+print(f"nine tenths are back after {minutes:.1f} minutes; nine waits take {9 * minutes:.0f}")
 
 # %% [markdown]
 # ## Is buying as expensive as selling?
@@ -187,9 +185,8 @@ ratio = median.loc[thin, 1e5] / median.loc[deep, 1e5]
 sure = pairs[(pairs["low"] > 0) | (pairs["high"] < 0)]
 print(f"100,000 USD of {thin} cost {ratio:.0f} times as much as of {deep}")
 print(f"largest error of the fit: {misfit[deep]:.0%} for {deep}, {misfit[thin]:.0%} for {thin}")
-print(
-    f"samples that could not fill a million of {thin}: {all_samples.loc[thin, 'missing_share']:.1%}"
-)
+missing = all_samples.loc[thin, "missing_share"]
+print(f"samples that could not fill a million of {thin}: {missing:.1%}")
 most = capacity.loc[[deep, thin]].apply("{0[capacity_usd]:,.0f} ({0[range]})".format, axis=1)
 print(f"USD for 10 bps: {most[deep]} of {deep}, {most[thin]} of {thin}")
 print(f"buying and selling differ clearly in {len(sure)} of {len(pairs)} groups")
