@@ -140,7 +140,7 @@ def test_only_unnamed_broken_fills_warn() -> None:
     more: dict[str, Any] = {"marks": marks(), "sz_decimals": SIZES}
     for given in ({}, more):
         assert equity(fills, account=ME, **given)["realised"].iloc[-1] == -11.125
-        with pytest.warns(UnnamedAccount, match="1 fill does not begin"):
+        with pytest.warns(UnnamedAccount, match="1 fill does not start"):
             equity(fills, **given)
     assert equity(fills.drop(columns="start_position"))["realised"].iloc[-1] == -11.125
 

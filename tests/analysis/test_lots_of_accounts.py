@@ -103,7 +103,7 @@ def test_perps_without_dir_do_not_warn() -> None:
 def test_only_unnamed_broken_fills_warn() -> None:
     """Fills are missing, so positions break: this warns only if nothing names the account."""
     fills = two_accounts().query("coin == 'BTC'").drop(columns="user")
-    with pytest.warns(UnnamedAccount, match="1 fill does not begin"):
+    with pytest.warns(UnnamedAccount, match="1 fill does not start"):
         lots(fills)
     fills.attrs["toolkit"] = {"parameters": {"user": ME}}
     assert lots(fills)["size"].tolist() == [1, 2, 5]

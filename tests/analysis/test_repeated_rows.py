@@ -244,7 +244,7 @@ def test_fill_that_begins_flat_warns() -> None:
     """The close is missing, or the second buy is of another account."""
     rows = pd.concat([fills().head(1)] * 2, ignore_index=True)
     rows = rows.assign(time=times([MONDAY, MONDAY + 1]), tid=[1, 2])
-    with pytest.warns(UnnamedAccount, match="1 fill does not begin.*missing, or .* several"):
+    with pytest.warns(UnnamedAccount, match="1 fill does not start.*missing, or .* several"):
         tk.pnl.round_trips(rows)
     tk.pnl.round_trips(rows, account=ME)
     tk.pnl.lots(rows.assign(user=ME))
