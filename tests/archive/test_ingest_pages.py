@@ -200,7 +200,7 @@ def test_ingest_refuses_full_latest_page(tmp_path: Path) -> None:
         assert bool(left) is bool(why)
 
 
-def test_pages_of_payments_may_have_any_order_of_texts(tmp_path: Path) -> None:
+def test_payments_come_in_any_text_order(tmp_path: Path) -> None:
     """The specification names no collation for the coins of one hour."""
     builder, hour = "0x" + "b" * 40, START - START % HOUR + HOUR
     rows = [

@@ -262,7 +262,7 @@ def open_store(path: Path) -> Store:
         if _compute_checksum(path) != _read_checksum(path):
             raise StoreDamaged(f"{path} is damaged: its checksum does not match")
         store = Store(path)
-    except (sqlite3.Error, OSError, msgspec.DecodeError) as error:
+    except (sqlite3.Error, OSError, UnicodeDecodeError, msgspec.DecodeError) as error:
         raise StoreDamaged(f"{path} is not a store: {error}") from error
     if not store.about:
         store.close()

@@ -91,6 +91,9 @@ def keep_own_rows(
     is_empty = isinstance(of.fills, nw.DataFrame) and of.fills.is_empty()
     if "user" in of.fills.collect_schema().names() and not is_empty:
         users: Any = of.fills.select(_whose=lower_address("user")).unique(["_whose"])
+        if isinstance(users, nw.DataFrame):  # Arrow cannot join a table with a column of nulls
+            known = users["_whose"].drop_nulls().to_list()
+            return rows.filter(mine | nw.col("_whose").is_in([*known, "nobody"]))
         joined: Frame = rows.join(users.with_columns(_known=nw.lit(1)), on="_whose", how="left")
         return joined.filter(mine | ~nw.col("_known").is_null())
     if of.names:
