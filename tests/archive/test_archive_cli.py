@@ -58,7 +58,7 @@ def test_commands_refresh_freeze_and_verify(tmp_path: Path) -> None:
     frozen = json.loads(run_command("freeze", path, "--json"))
     assert json.loads(run_command("compact", path, "--json"))["files_fewer"] >= 1
     assert json.loads(run_command("verify", path, "--json")) == {"ok": True, "findings": []}
-    assert re.search(r"whole: [\d,]+ rows checked", run_command("verify", frozen["archive"]))
+    assert re.search(r"no errors: [\d,]+ rows and the refresh log", run_command("verify", frozen["archive"]))
     for file in (path / "fills").glob("*.parquet"):  # also those that compaction replaced
         file.write_bytes(b"torn")
     assert "damage" in run_command("verify", path, "--json", code=1)
@@ -69,7 +69,7 @@ def test_commands_refuse_missing_archive(tmp_path: Path) -> None:
     (tmp_path / "meta.json").write_text(json.dumps(recorded))
     assert "meta.json: 1 row" in run_command("ingest", tmp_path / "kept", tmp_path)
     assert archived_rows(open_archive(tmp_path / "kept")) == []
-    assert "nothing" in run_command("status", tmp_path / "none")
+    assert "has no rows yet" in run_command("status", tmp_path / "none")
     assert "is empty, so it cannot be frozen" in run_command("freeze", tmp_path / "none", code=2)
     assert "there is no file or folder" in run_command(
         "ingest", tmp_path / "kept", tmp_path / "gone", code=2
