@@ -58,7 +58,9 @@ def test_commands_refresh_freeze_and_verify(tmp_path: Path) -> None:
     frozen = json.loads(run_command("freeze", path, "--json"))
     assert json.loads(run_command("compact", path, "--json"))["files_fewer"] >= 1
     assert json.loads(run_command("verify", path, "--json")) == {"ok": True, "findings": []}
-    assert re.search(r"no errors: [\d,]+ rows and the refresh log", run_command("verify", frozen["archive"]))
+    assert re.search(
+        r"no errors: [\d,]+ rows and the refresh log", run_command("verify", frozen["archive"])
+    )
     for file in (path / "fills").glob("*.parquet"):  # also those that compaction replaced
         file.write_bytes(b"torn")
     assert "damage" in run_command("verify", path, "--json", code=1)

@@ -390,7 +390,8 @@ class Session:
         self.source.update_from_headers(headers)
         completeness = read_completeness(headers)
         if status == 200:
-            error = error_in_answer(operation, headers, content)
+            is_object = content[:64].lstrip()[:1] == b"{"  # only an object can be an error
+            error = error_in_answer(operation, headers, content) if is_object else None
             if error is None:
                 return RawAnswer(headers, content, completeness)
         else:
