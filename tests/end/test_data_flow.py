@@ -16,7 +16,7 @@ from toolkit.archive.archive import Archive
 
 PACKAGE = Path(tk.__file__).parent
 SERVICE = ("service/", "local_service.py")
-MOST_MODULES = 16
+MOST_MODULES = 15
 MOST_MORE_MODULES = 10  # of a refresh, in addition to those of a call
 LAYERS = {"archive": 5, "service": 5, "fetch": 4, "client": 3, "frames": 3, "completeness": 2}
 CONTRACT = 1

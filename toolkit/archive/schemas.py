@@ -35,7 +35,7 @@ from toolkit.contract.answers import answer_rows, decode
 from toolkit.contract.columns import Column, record_columns, table_columns
 from toolkit.contract.operations import OPERATIONS, Operation
 from toolkit.contract.records import Record
-from toolkit.contract.requests import request_body, wire_value
+from toolkit.contract.requests import filters_of, request_body, wire_value
 from toolkit.contract.value_kinds import Numbers
 from toolkit.display import count_text
 from toolkit.errors import ArchiveError
@@ -234,7 +234,7 @@ def make_series(operation: Operation, arguments: Sequence[Any], named: Mapping[s
         for parameter in operation.parameters
         if parameter.required and not parameter.selects_part
     }
-    for name in operation.filters_of(parameters):
+    for name in filters_of(operation, parameters):
         raise ArchiveError(
             f"{operation.type}: leave out {name}. An archive stores every row; filter when you "
             "read it"

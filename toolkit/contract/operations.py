@@ -161,6 +161,7 @@ class Operation:
       computed from
     - ``by_wire``: the parameters by their names on the wire
     - ``page``: the parameter of the page size, if there is one
+    - ``filters``: the optional parameters that change which rows an answer has
     - ``is_history``: whether the answer is a history, which only grows at its end
     """
 
@@ -191,17 +192,17 @@ class Operation:
     from_archive: bool = False
     by_wire: dict[str, Parameter] = field(init=False, repr=False, compare=False)
     page: Parameter | None = field(init=False, repr=False, compare=False)
+    filters: tuple[Parameter, ...] = field(init=False, repr=False, compare=False)
     is_history: bool = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         by_wire = {parameter.name: parameter for parameter in self.parameters}
-        required = (
-            parameter.python
-            for parameter in self.parameters
-            if parameter.required and not parameter.selects_part
-        )
+        choosing = [parameter for parameter in self.parameters if not parameter.selects_part]
+        required = (parameter.python for parameter in choosing if parameter.required)
+        filters = tuple(parameter for parameter in choosing if not parameter.required)
         object.__setattr__(self, "by_wire", by_wire)
         object.__setattr__(self, "page", by_wire.get("limit"))
+        object.__setattr__(self, "filters", filters)
         object.__setattr__(self, "subject", self.subject or tuple(required))
         is_history = self.paging in ("cursor", "open cursor", "forward")
         object.__setattr__(self, "is_history", is_history)
@@ -221,22 +222,6 @@ class Operation:
         'BTC 1000'
         """
         return " ".join(subject_text(parameters[name]) for name in self.subject)
-
-    def filters_of(self, parameters: Mapping[str, Any]) -> list[str]:
-        """Return the names of the optional parameters that change which rows an answer has.
-
-        Examples
-        --------
-        >>> OPERATIONS["userFillsByTime"].filters_of({"user": "0x0", "dex": "flx", "start": 0})
-        ['dex']
-        """
-        return [
-            item.python
-            for item in self.parameters
-            if not item.required
-            and not item.selects_part
-            and parameters.get(item.python) not in (None, item.default)
-        ]
 
 
 def subject_text(value: Any) -> str:

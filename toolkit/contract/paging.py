@@ -23,7 +23,7 @@ from typing import Any, Final
 
 from toolkit.contract.answers import RowKey, check_range, check_row_sequence, ordered_parts
 from toolkit.contract.operations import Operation
-from toolkit.contract.requests import make_cursor, parse_cursor
+from toolkit.contract.requests import filters_of, make_cursor, parse_cursor
 from toolkit.contract.tie_proof import TieProof
 from toolkit.errors import AnswerInvalid, Incomplete
 
@@ -194,7 +194,7 @@ class PageReader:
                 return self._keep_unchanged(keys, first_row, after)
         # The service may send fewer rows than requested, only complete transactions, or only those
         # rows of a full page that a filter leaves.
-        is_cut = self._is_limit(len(keys)) or bool(self.operation.filters_of(self.parameters))
+        is_cut = self._is_limit(len(keys)) or bool(filters_of(self.operation, self.parameters))
         if is_confirmed or (len(self._sent) < self.confirm_pages and not (keys and is_cut)):
             pass
         elif not keys and is_only_page:

@@ -92,6 +92,20 @@ def request_points(
     return points * dexes if request.get(scale.dex) == ALL_DEXES else points
 
 
+def filters_of(operation: Operation, parameters: Mapping[str, Any]) -> list[str]:
+    """Return the names of the optional parameters that change which rows an answer has.
+
+    >>> from toolkit.contract.operations import OPERATIONS
+    >>> filters_of(OPERATIONS["userFillsByTime"], {"user": "0x0", "dex": "flx", "start": 0})
+    ['dex']
+    """
+    return [
+        item.python
+        for item in operation.filters
+        if parameters.get(item.python) not in (None, item.default)
+    ]
+
+
 def describe_cost(operation: Operation) -> str:
     """Return one or two sentences about the cost and the limit of an operation.
 

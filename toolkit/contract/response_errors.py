@@ -135,7 +135,7 @@ def response_error(
 def error_in_answer(
     operation: Operation, headers: Mapping[str, str], content: bytes
 ) -> ServiceError | None:
-    """Return the error of an answer with status 200 that has only an error message, else None.
+    """Return the error of an object with status 200 that has only an error message, else None.
 
     No record has a field ``error``, so such an object would become a row of missing values.
 
@@ -143,7 +143,7 @@ def error_in_answer(
     >>> error_in_answer(OPERATIONS["meta"], {}, b'{"error": "Rate limit exceeded"}')
     RateLimited('Rate limit exceeded')
     """
-    if len(content) > _LONGEST_ERROR or content.lstrip()[:1] != b"{":
+    if len(content) > _LONGEST_ERROR:
         return None
     try:
         answer = json.loads(content)

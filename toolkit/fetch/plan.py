@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from toolkit.contract.dexes import ALL_DEXES
 from toolkit.contract.operations import Grid, Operation
-from toolkit.contract.requests import request_body, request_points
+from toolkit.contract.requests import filters_of, request_body, request_points
 from toolkit.display import count_text
 from toolkit.fetch.pull import (
     Request,
@@ -208,7 +208,7 @@ def _count_requests(request: Request, rows: int) -> int:
     if request.operation.paging == "cursor":
         pages = max(math.ceil((rows + 1) / max(size - 1, 1)), 1)
         is_confirmed = pages >= pages_before_confirmation(request) or bool(
-            request.operation.filters_of(request.parameters)
+            filters_of(request.operation, request.parameters)
         )
         if confirmation_limit(request) is None or not is_confirmed:
             return pages
