@@ -86,8 +86,3 @@ def _product(amount: nw.Expr, price: nw.Expr) -> nw.Expr:
     for one, other in pairs:
         made = (made + (one * other).cast(EXACT)).cast(EXACT)
     return made
-
-
-def exact_literal(value: Decimal) -> nw.Expr:
-    """Return an exact number as a literal."""
-    return nw.lit(value).cast(EXACT)

@@ -85,9 +85,8 @@ def warn_missing_directions(
     if "dir" in frame.collect_schema().names() and frame_access.is_empty_column(frame, "dir"):
         if outcomes_alone:
             outcomes = frame.filter(is_outcome(nw.col("coin")))
-            if not frame_access.is_empty_column(
-                outcomes, "dir"
-            ):  # False also without outcome fills
+            # `is_empty_column` is also False if there are no fills of outcome markets.
+            if not frame_access.is_empty_column(outcomes, "dir"):
                 return
         message = (
             f"{what}: column dir is missing in every row, so conversions, settlements and backstop "

@@ -239,7 +239,7 @@ def _price_literal(token: str, price: Decimal, kind: NumberKind) -> nw.Expr:
             "before or after the decimal point. Exact amounts have at most so many. Round the "
             'price, or fetch the fills with numbers="float"'
         )
-    return exact_products.exact_literal(price)
+    return nw.lit(price).cast(frame_access.EXACT)
 
 
 def dex_tokens(meta: Any) -> dict[str, str]:
