@@ -14,7 +14,6 @@ from functools import cached_property
 from typing import Any, Final, Literal, NamedTuple
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -48,6 +47,7 @@ PageColumns = Mapping[str, Any]
 """Column name -> its values in a page: a numpy or an Arrow array; times in milliseconds."""
 
 _MIX: Final = 1_000_003
+_NUMBER: Final = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
 BreakKind = Literal["chain", "repeat", "hours", "grid", "order", "subject", "total"]
 _MOST_SHOWN: Final = 20
 
@@ -283,8 +283,9 @@ class RowArrays:
         try:
             numbers = pc.cast(values, pa.float64(), safe=False)
         except pa.ArrowInvalid:
-            texts = values.to_pandas()
-            return np.asarray(pd.to_numeric(texts, errors="coerce"), dtype=np.float64)
+            texts = values.cast(pa.string())
+            is_number = pc.match_substring_regex(texts, _NUMBER)
+            numbers = pc.cast(pc.if_else(is_number, texts, None), pa.float64())
         return np.asarray(numbers.to_numpy(zero_copy_only=False))
 
     def integers(self, name: str) -> Ints:
