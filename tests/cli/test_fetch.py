@@ -1,6 +1,7 @@
 """``toolkit fetch``, ``plan`` and ``info``: content of files, exit codes, error messages."""
 
 import csv
+import dataclasses
 import json
 import os
 import pty
@@ -267,6 +268,29 @@ def test_incomplete_rows_exit_with_3(address, user, tmp_path) -> None:
     assert partial.returncode == 3
     assert facts["complete"] == "no"
     assert len(out.read_text().splitlines()) == facts["rows"] > 0
+
+
+def test_contradicting_rows_exit_with_3(user, tmp_path, monkeypatch) -> None:
+    sources = simulate(seed=7, size="tiny").sources
+    fills = list(sources.fills)
+    own = [row for row, (account, _) in enumerate(fills) if account == user]
+    del fills[own[len(own) // 2]]
+    store = build_store(dataclasses.replace(sources, fills=fills))
+    out = tmp_path / "fills.parquet"
+    asked = ("fetch", "userFillsByTime", "--user", user, "--start", "0", "-o", str(out))
+    with run_server(application_of(store, KeyQuotas([AcceptedKey("one", CANARY)]))) as found:
+        monkeypatch.setenv("TOOLKIT_BASE_URL", found)
+        monkeypatch.setenv("TOOLKIT_API_KEY", CANARY)
+        plain = call(*asked, code=3)
+        is_written = out.exists()
+        call(*asked, "--partial", code=3)
+    store.close()
+    assert "contradict each other" in plain.stderr
+    assert "nothing was written; --partial" in plain.stderr
+    assert not is_written
+    frame = pd.read_parquet(out)
+    assert len(frame) == len(own) - 1
+    assert tk.provenance(frame)["complete"] == "no"
 
 
 def test_closed_pipe_is_silent(address, user) -> None:

@@ -35,12 +35,13 @@ if TYPE_CHECKING:
 __all__ = ["INCOMPLETE", "fetch_app", "info", "listed_names", "plan_app"]
 
 INCOMPLETE: Final = 3
-"""Exit code if rows are missing."""
+"""Exit code if rows are missing, or contradict each other."""
 
 fetch_app = typer.Typer(
     cls=OperationGroup,
     help="Fetch an operation into a Parquet, CSV, Excel or JSON lines file.\n\nExit code 0: "
-    "complete; 3: rows are missing; 1: failed; 2: the command line is wrong.",
+    "complete; 3: rows are missing or contradict each other; 1: failed; 2: the command line is "
+    "wrong.",
     short_help="Fetch an operation into a Parquet, CSV, Excel or JSON lines file.",
     no_args_is_help=True,
 )
@@ -130,7 +131,14 @@ def _fetch_frames(
             return _name_frames(operation, error.rows), False
         frames = _name_frames(operation, result)
         _check_names(operation, fetch_arguments(operation, options), frames, session)
-    return frames, True
+    return frames, not any(_lacks_rows(frame) for frame in frames.values())
+
+
+def _lacks_rows(frame: "pd.DataFrame") -> bool:
+    """Return whether the provenance says that rows are missing, or contradict each other."""
+    from toolkit.frames.provenance import provenance
+
+    return str(provenance(frame)["complete"]).startswith("no")
 
 
 def _check_names(
