@@ -163,7 +163,7 @@ def live_service_page() -> str:
     """Return the page of facts about the live service, from docs/live_service.toml."""
     known = tomllib.loads((ROOT / "docs/live_service.toml").read_text())
     sure = [f"| {word} | {meaning} |" for word, meaning in known["sure"].items()]
-    parts = [LIVE_SERVICE.strip(), "\n".join(["| evidence | meaning |", "| --- | --- |", *sure])]
+    parts = [LIVE_SERVICE.strip(), "\n".join(["| known from | meaning |", "| --- | --- |", *sure])]
     for section in known["section"]:
         parts += [f"## {section['number']}. {section['title']}", _one_line(section["about"])]
         parts.append("\n".join(_facts_table(section)))
@@ -171,7 +171,7 @@ def live_service_page() -> str:
 
 
 def _facts_table(section: dict[str, Any]) -> Iterator[str]:
-    yield "| fact | evidence | what this project does | tested by |"
+    yield "| fact | known from | what this project does | tested by |"
     yield "| --- | --- | --- | --- |"
     for fact in section["fact"]:
         tests = ", ".join(f"`{test}`" for test in fact.get("tests", section.get("tests", [])))
@@ -216,8 +216,8 @@ def _in_docstrings(source: str) -> Iterator[tuple[int, str]]:
 LIVE_SERVICE = """
 # The live service
 
-This document lists facts about the live service that the specification does not contain, and the
-evidence for each fact. Nobody sent a request to the live service to find them. The specification is
+This document lists facts about the live service that the specification does not contain, and where
+each is known from. Nobody sent a request to the live service to find them. The specification is
 binding, and the local service implements all of it. By default, the local service also has the
 fields and operations of this document, so that it behaves like the live service. `toolkit serve
 --strict` and `tk.local(strict=True)` leave them out. The fetch functions read all of these fields

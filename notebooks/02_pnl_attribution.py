@@ -139,7 +139,7 @@ both = pd.merge_asof(funding, last, on="time", by="coin", allow_exact_matches=Fa
 #
 # The account began empty. The sum of deposits and withdrawals, closed PnL, fees and rebates,
 # funding, and unrealised PnL must equal the account value that the exchange states now, on all
-# dexes together. No row of the history was computed from that value.
+# dexes together. The rows do not depend on that value, so it is an independent check.
 
 # %%
 states = [tk.batch_clearinghouse_states([user], dex=dex, numbers="exact") for dex in dexes]

@@ -16,7 +16,7 @@
 # # 07 Builder economics: what does a builder earn, and what does it miss?
 #
 # A builder earns a fee on every fill that users route through it after their approval. The service
-# shows it all fills of these users, also those without a fee for this builder. So a builder can see
+# shows the builder all fills of these users, also fills that pay it no fee. So a builder can see
 # what it earned, what it could have earned, whether its users stay, and what a new user is worth. A
 # month is short for such questions, and the intervals show it.
 

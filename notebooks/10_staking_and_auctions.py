@@ -34,8 +34,8 @@ validators = session.world["validators"]  # on a live service: your own list of 
 # ## Weeks
 #
 # The service has a yearly rate for each week, before and after the validator's fee. (This fee is
-# also called commission.) A week is not whole if it is not over, or if the rewards of the service
-# begin in the middle of it. Such a week is left out of all results.
+# also called commission.) A week is complete if it is over, and if the service has rewards for all
+# of its days. Other weeks are left out of all results.
 
 # %%
 history = tk.many(tk.validator_apr_history, validators)

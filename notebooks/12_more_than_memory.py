@@ -37,8 +37,8 @@ kept = tk.archive.open(tempfile.mkdtemp())
 # %% [markdown]
 # ## An archive of many accounts
 #
-# These are the fills of all users of each builder, one builder after the other. Pages are written
-# to disk as they come, so only one batch is in memory at a time.
+# These are the fills of all users of each builder, one builder after the other. Several pages (a
+# portion) are written to disk together, so only one portion is in memory at a time.
 
 # %%
 done = [kept.refresh(tk.builder_approved_fills_by_time, one, START) for one in builders]
@@ -107,7 +107,7 @@ differences
 #
 # DuckDB processes the files in pieces within its memory limit, here 100 MB. The limit holds for the
 # sums. It does not hold for the entire process: Python and its libraries need about 150 MB, the
-# reader of the archive holds several batches, and the check for repeated rows needs 8 bytes for
+# reader of the archive holds several parts, and the check for repeated rows needs 8 bytes for
 # each row. `unique` in `scan` has to remember every key, so with ten million rows it needs a larger
 # limit. A helper on a plain scan does not need `unique`, because it counts a repeated row once.
 

@@ -291,7 +291,7 @@ class NotConnected(ToolkitError):
 
 
 class MissingColumns(ToolkitError, ValueError):
-    """A helper got a frame without a column that it needs."""
+    """A helper got a frame without a column, or with a column whose values it cannot use."""
 
 
 class MissingExtra(ToolkitError, ModuleNotFoundError):

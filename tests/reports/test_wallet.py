@@ -231,10 +231,7 @@ def test_summary_explains_liquidation(session):
     moved = leverage["times"] * parts["forced_most"].values["distance"]
     assert leverage["times"] == pytest.approx(20, abs=0.5)
     assert loss["share"] == pytest.approx(moved, abs=0.02)  # fees are the rest
-    assert (
-        "The backstop (liquidator vault) took over all that was liquidated"
-        in parts["forced_backstop"].text
-    )
+    assert "The backstop took over all that was liquidated" in parts["forced_backstop"].text
 
 
 def test_summary_of_two_liquidations_by_hand(session):

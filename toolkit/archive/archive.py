@@ -278,9 +278,9 @@ class Archive:
             A JSON file with ``request``, ``status`` and ``response``, or a folder of such files in
             the order of their names; they are archived unchanged. If a page may be cut, the range
             before its last time counts as complete, and the next refresh fetches the rest. It can
-            also be a frame that a fetch function returned, or a Parquet file of such a frame. The
-            texts of the frame's numbers are written anew, so ``numbers="text"`` is best. A folder
-            may have both kinds of files.
+            also be a frame that a fetch function returned, or a Parquet file of such a frame. For
+            a frame the archive writes new JSON; only with ``numbers="text"`` has it exactly the
+            numbers that the service sent. A folder may have both kinds of files.
 
         Returns
         -------
@@ -479,8 +479,8 @@ class Archive:
         Parameters
         ----------
         record : str or Record
-            A table (``fills``, ``funding``, ``ledger``, ``orders``, ``slippage``), its record, or
-            ``answers`` or ``pulls``.
+            A table (``fills``, ``funding``, ``ledger``, ``orders``, ``slippage``), its record, an
+            operation of the table, or ``answers`` or ``pulls``.
         operation : str or callable, optional
             Only rows of this operation. If two operations returned the same fill, the table has it
             twice.
@@ -510,6 +510,11 @@ class Archive:
         ------
         ArchiveError
             If there is no such table or column, or the engine is not installed.
+        ValueError
+            If `engine`, `numbers` or a time has another value than these, or `session` is passed
+            with another engine than ``"spark"``.
+        TypeError
+            If `columns` is one text, or `subject` is not text.
         """
         name = find_table(record)
         values = {}

@@ -160,7 +160,7 @@ def _rewrite_files(
     if moment:
         key = [*key[:2], moment, *key[2:]]
     with tables.translate_errors(handle.table_uri), use_system_memory():
-        # Readers take a missing bound for a column without values, if other files have bounds.
+        # If other files have bounds, a missing bound tells readers that the column has no values.
         bounded = [column[4:] for column in actions[0] if column.startswith("min.")]
         writer = _SortedFiles(dataset, bounded, is_sorted=is_sorted)
         try:
@@ -194,7 +194,8 @@ def _rewrite_files(
         except BaseException:  # also Ctrl-C: no commit names these files, so they must go
             writer.remove_files()
             raise
-        # From here on the files may be the table, also if an error or an interrupt arrives.
+        # From here on the commit may have succeeded, even if an error or an interrupt follows. The
+        # files must stay.
         with hide_panics():
             try:
                 handle.create_write_transaction(

@@ -196,7 +196,8 @@ def log_refreshes(
 ) -> None:
     """Append entries to the refresh log. Pass its handle if it is open.
 
-    Call it after the rows are committed. A kill in between then claims too little, never too much.
+    Call it after the rows are committed: if the process is killed in between, the log states less
+    than the archive has, and never more.
     """
     rows = pa.Table.from_pylist(entries, schema=SCHEMAS[PULLS])
     handle = handle or tables.open_for_append(PULLS)

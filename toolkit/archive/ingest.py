@@ -1,9 +1,9 @@
 """Ingest: append rows that were fetched without the archive, or that somebody else wrote.
 
-A recorded page may end inside a group of rows with one key. It proves what a reader would keep of
-it (`toolkit.contract.paging`): everything before the last group, or the whole page if it is known
-to be the last one. The rows of the last group are archived as well, but no range that is logged as
-complete contains them.
+A recorded page may end inside a tie: rows with one key. It proves what a reader would keep of it
+(`toolkit.contract.paging`): everything before the last tie, or the whole page if it is known to be
+the last one. The rows of the last tie are archived as well, but no range that is logged as complete
+contains them.
 
 In bulk files a table of columns says where the values are. The rows of many accounts are sorted by
 account and time in temporary files, so that the memory does not grow with the files. They are
@@ -149,7 +149,7 @@ class RowBlock:
                 f"rows begin at {to_iso(run.start)}, so rows between may be missing. Ingest the "
                 "pages in the order of their times, or refresh with an earlier start"
             )
-        if not self._contains_group(archived[-1]) and self.start > proved_until + 1:
+        if not self._contains_tie(archived[-1]) and self.start > proved_until + 1:
             begin = make_cursor(self.after) if self.after else self.start
             raise ArchiveError(
                 f"{self.series.name}: the rows begin at {begin}, but the archive is complete only "
@@ -158,7 +158,7 @@ class RowBlock:
         expected = [
             text
             for text, key in zip(run.last_texts, archived, strict=True)
-            if self._contains_group(key)
+            if self._contains_tie(key)
         ]
         overlap = RunOverlap(self.series, replace(run, last_texts=tuple(expected)))
         new = list(overlap.new_texts(self.texts_since(archived[-1][0])))
@@ -167,7 +167,7 @@ class RowBlock:
             overlap.check_matched()
         return new
 
-    def _contains_group(self, key: RowKey) -> bool:
+    def _contains_tie(self, key: RowKey) -> bool:
         """Return whether the block has every row of this key and of later keys, up to its end.
 
         A service may repeat the rows of the cursor, or begin after them. If the first row of the
@@ -272,8 +272,8 @@ def _ingest_file(tables: ArchiveTables, file: Path) -> int:
         )
     if recording.left_out:
         raise ArchiveError(
-            f"the recording leaves out {count_text(recording.left_out, 'row')} (left_out: "
-            f"{recording.left_out}). The rows between its first and its last row are not complete"
+            f"the recording lacks {count_text(recording.left_out, 'row')} between its first and "
+            "its last row (left_out). Record the complete answer, or refresh instead"
         )
     parameters = {
         operation.by_wire[name].python: value

@@ -150,7 +150,10 @@ def _history_frames(
     facts = {"complete": "yes"}
     if not proved:  # the refresh log has the breaks that refreshes found
         why = dict.fromkeys(reason for entry in log if (reason := entry.get("why")))
-        unproved = "the archive does not prove that this range is complete: see covered"
+        unproved = (
+            "the archive does not prove that this range is complete. covered has the ranges that "
+            "are; refresh the archive for the others"
+        )
         facts = {"complete": "no", "why": "; ".join([unproved, *why])}
     if message := missing_rows_message(found, count_logged_rows(log)):
         facts = {"complete": "no", "why": f"{message}; toolkit archive verify shows where"}

@@ -502,7 +502,7 @@ class _HistoryRefresh(_Refresh):
         archived = _archived_rows(self.tables, series, done.total)
         archived.attrs["toolkit"] = history.breaks.facts()
         done = self.announce_remarks(done, whole, remarks, archived)
-        # Gaps of a source that has not all rows, such as recordings, are noted and no fault.
+        # Some sources, such as recordings, lack rows: their gaps are noted, but no fault.
         if (reason := history.breaks.reason) and not self.session.source.history:
             warn_caller(f"incomplete: {series.name}: {reason}", IncompleteWarning)
             done = replace(done, history="; ".join(filter(None, (done.history, reason))))

@@ -70,6 +70,7 @@ _ROWS_IN_PART: Final = 80_000  # of the checked columns
 _ROWS_AT_ONCE: Final = 4_000  # whose texts are decoded
 
 _TIMES_SHOWN: Final = 3
+_RESTORE: Final = ". Restore the table from a copy"
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,10 +214,15 @@ def _check_digests(
     if digests and all(digests):
         total = sum(int(commit_digest, 16) for commit_digest in digests)
         if format_digest(total) != digest:
-            what = "the rows are not the rows that were appended"
+            what = f"the rows are not the rows that were appended{_RESTORE}"
             yield error_finding(name, "", "digest", what)
     if frozen and frozen["digest"] != digest:
-        yield error_finding(name, "", "digest", "the rows are not the rows that were frozen")
+        yield error_finding(
+            name,
+            "",
+            "digest",
+            f"the rows are not the rows that were frozen{_RESTORE}",
+        )
 
 
 def _sort_key(name: str) -> list[str]:
@@ -338,13 +344,13 @@ class SeriesCheck:
             what = f"the run from {to_iso(start)}"
             logged = self._tables.counter(self._handle, self.series.run_counter(start))
             if not run.is_whole:
-                yield error_finding(*self._place, "run", f"{what} lacks or repeats rows")
+                yield error_finding(*self._place, "run", f"{what} lacks or repeats rows{_RESTORE}")
             elif logged != run.count:
                 rows = count_text(run.count, "row")
-                what = f"{what} has {rows}, but its counter states {logged}"
+                what = f"{what} has {rows}, but its counter states {logged}{_RESTORE}"
                 yield error_finding(*self._place, "run", what)
             if not run.is_ordered:
-                what = f"the run from {to_iso(start)} is not in time order"
+                what = f"the run from {to_iso(start)} is not in time order{_RESTORE}"
                 yield error_finding(*self._place, "order", what)
 
     def _break_findings(self, found: RowBreak, rows: pa.Table) -> Iterator[Finding]:
@@ -534,7 +540,7 @@ def _read_file(
         report(f"{fragment.path}: {found} in the file, {logged['num_records']:,} in Delta's log")
     for name, span in file_spans.items():
         statistics = tuple(logged.get(f"{key}.{name}") for key in ("min", "max", "null_count"))
-        # If Delta's log has bounds of the column, readers take a null bound for: no values.
+        # If Delta's log has bounds, a null bound tells readers that the column has no values.
         has_null_bound = span[0] is not None and f"min.{name}" in logged and None in statistics[:2]
         if has_null_bound or not _is_within(span, statistics):
             report(_statistics_message(fragment.path, name, "Delta's log"))

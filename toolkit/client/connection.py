@@ -72,11 +72,15 @@ def connect(
         (`Session.patience`).
     confirm_end : bool, optional
         Whether one to three more requests confirm the end of a history: a page shorter than
-        requested is the end only if nothing follows it. By default only after several pages, after
-        one page that has a multiple of 100 rows, is more than 90 % full or was requested with a
-        filter (`builder`, `dex`, `venue` or `aggregate_by_time`), and after an empty answer of
-        slippage or APR samples. True also confirms every other history of one page, and an empty
-        one, and always asks for the rows after the last tie, without the tie.
+        requested is the end only if nothing follows it. By default an end is confirmed
+
+        - after two or more pages,
+        - after one page that has a multiple of 100 rows, is more than 90 % full, or was requested
+          with a filter (`builder`, `dex`, `venue` or `aggregate_by_time`),
+        - after an empty answer of slippage or APR samples.
+
+        True confirms every end, and always with a request for only the rows after the last tie.
+        False confirms none.
     user_agent : str, optional
         Name of this client; some gateways refuse the default names of HTTP libraries.
     progress : bool or callable, optional
@@ -100,8 +104,8 @@ def connect(
         folder. With False, or with a `transport`, each session counts only its own points.
     clock, sleep : callable, optional
         `clock` returns the present in seconds; all processes that share a budget must use the same
-        clock. `sleep` waits. By default those of the machine: if you interrupt `toolkit.many`, all
-        its waits end at once.
+        clock. `sleep` waits for a number of seconds. By default the clock of the machine, and waits
+        that end at once if you interrupt `toolkit.many`.
     default : bool, default True
         Whether the session becomes the default.
 

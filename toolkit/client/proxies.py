@@ -1,4 +1,4 @@
-"""The way of a request to the service: which machines between may read the key."""
+"""Proxies: which machines between the client and the service can read the key."""
 
 import warnings
 from ipaddress import ip_address

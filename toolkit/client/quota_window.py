@@ -4,10 +4,11 @@ All threads and processes of this machine that use one key at one address share 
 file they are in memory, for one session. The file is named by a hash of address and key; it
 does not contain the key.
 
-A service counts a request at some time between its sending and its answer. If we counted
-it from its sending, a request that was sent at the end of one minute and counted in the next could
-push that next minute over the quota. So a request has two stamps: first the latest time at which
-its answer can come, then the time at which it came. It counts until a window after its stamp.
+A service counts a request at some time between its sending and its answer. If we counted it from
+its sending, a request that was sent at the end of one minute and counted in the next could push
+that next minute over the quota. So the stamp of a request is first the latest time at which its
+answer can come, and later the time at which it came. A request counts for one window after its
+stamp.
 """
 
 import functools
@@ -56,8 +57,8 @@ class QuotaWindow:
     path : Path or None
         The file; it is created if it does not exist. None counts in memory.
     lease : float
-        Seconds that a request may be on its way. A request that is never settled counts for the
-        lease and a window.
+        Seconds that a request may be on its way. A request whose answer is never recorded counts
+        for `lease` plus `window` seconds.
     window : float, default 60
         Seconds over which the quota is counted.
     """

@@ -70,7 +70,7 @@ class Retry:
     def requested_wait(self, error: Exception) -> float:
         """Return the seconds for which the service asked to wait; 0 if it did not ask."""
         stated = _stated_wait(error)
-        # A longer wait is that of one operation: other requests need not wait.
+        # A longer wait belongs to the limit of one operation: other requests need not wait.
         return stated if stated <= self.timeout and _is_waiting() else 0.0
 
     def _growing_wait(self, error: Exception, failures: int) -> float:
@@ -85,7 +85,7 @@ def _stated_wait(error: Exception) -> float:
 
 
 def _is_waiting() -> bool:
-    """Return whether there are waits; tests that switch off those of stamina switch off all."""
+    """Return whether to wait. If a test switches off the waits of stamina, there are none."""
     return stamina.is_active() and not stamina.is_testing()
 
 

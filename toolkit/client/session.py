@@ -64,7 +64,7 @@ class DataSource:
     has_answered : bool
         Whether an answer has come from it. A local service that has answered may be restarting.
     history : str
-        What the service says that may be missing, for provenance.
+        What may be missing, according to the service; for provenance.
     """
 
     label: str

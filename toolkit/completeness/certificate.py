@@ -243,7 +243,7 @@ def range_remarks(
     else:
         start = parameters.get("start") or 0
     remarks = list(_bounds_remarks(operation, start, end, now_ms, has_start=has_start))
-    return remarks if simulated else remarks + _gap_remarks(operation, start, end, has_start)
+    return remarks if simulated else remarks + _known_gap_remarks(operation, start, end, has_start)
 
 
 def _bounds_remarks(
@@ -267,7 +267,7 @@ def _bounds_remarks(
         )
 
 
-def _gap_remarks(operation: Operation, start: int, end: int, has_start: bool) -> list[Remark]:
+def _known_gap_remarks(operation: Operation, start: int, end: int, has_start: bool) -> list[Remark]:
     """Return remarks about known gaps; only a caller who chose a start is warned of them."""
     return [
         Remark(gap.words, has_start and start > 0)

@@ -1,4 +1,4 @@
-"""The one merge of provenance: what holds for every part of a frame or of a result."""
+"""Merged provenance: what holds for every part of a frame or of a result. All merges are here."""
 
 import itertools
 import operator

@@ -262,9 +262,9 @@ class RowArrays:
             return self.integers(self._time_column)
         return np.zeros(len(next(iter(self._columns.values()))), dtype=np.int64)
 
-    def has_no_column(self, name: str) -> bool:
-        """Return whether there is no such column."""
-        return name not in self._columns
+    def has_column(self, name: str) -> bool:
+        """Return whether there is such a column."""
+        return name in self._columns
 
     def is_missing(self, name: str) -> Flags:
         """Return which values are missing."""
@@ -462,7 +462,7 @@ class HistoryChecks:
     def _series_of(self, rows: RowArrays) -> Ints:
         """Return a number for the account and coin of each row, the same on every page."""
         coins, coin_names = rows.codes("coin")
-        if rows.has_no_column("user"):
+        if not rows.has_column("user"):
             numbers = [self._number_of("", coin) for coin in coin_names]
             return np.array(numbers, dtype=np.int64)[coins]
         users, user_names = rows.codes("user")
@@ -477,7 +477,7 @@ class HistoryChecks:
         return self._series.setdefault((user, coin), len(self._series))
 
     def _chain_breaks(self, rows: RowArrays) -> Iterator[RowBreak]:
-        if rows.has_no_column("start_position") or rows.has_no_column("sz") or not len(rows.time):
+        if not (rows.has_column("start_position") and rows.has_column("sz") and len(rows.time)):
             return
         coins, coin_names = rows.codes("coin")
         token_coins = np.array([re.search(NOT_PERP, coin) is not None for coin in coin_names])

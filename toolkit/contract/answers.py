@@ -241,7 +241,7 @@ def _refuse_row(operation: Operation, row: int, place: str) -> NoReturn:
 
 
 def _find_unreadable(numbers: Numbers, field: RecordField, value: Any) -> list[Any]:
-    """Return what a field beyond the specification cannot have: pairs of a list, or the value."""
+    """Return the unreadable values of a field beyond the specification; of pairs, only those."""
     reader: Any = _readable_type(_value_type(field, numbers, LIBERAL))
     if (pair := _pair_type(reader.wanted)) is not None and isinstance(value, list):
         return [item for item in value if _convert_if_readable(_readable_type(pair), item) is None]
@@ -346,7 +346,7 @@ def _value_type(field: RecordField, numbers: Numbers, deviations: AcceptedDeviat
 
 
 class _AnyValue(type):
-    """The type of classes that msgspec takes for the type of any value."""
+    """Metaclass with which every value is an instance, so that msgspec passes any value on."""
 
     wanted: Any
 

@@ -205,8 +205,8 @@ def find_deviations(
 ) -> list[Deviation]:
     """Compare a decoded JSON answer with its annotated type, and return each deviation once.
 
-    - ``find_unreadable``: returns the values that a field beyond the specification cannot have: of
-      a list of pairs these pairs, or else the value itself
+    - ``find_unreadable``: returns the values of a field beyond the specification that cannot be
+      read: of a list of pairs only the bad pairs, otherwise the value itself
     - ``omits``: fields of the outermost record that the operation does not have
     """
     return list(dict.fromkeys(_deviations_in(annotation, value, "", find_unreadable, omits)))

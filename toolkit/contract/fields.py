@@ -77,7 +77,7 @@ class RecordField:
 
     @property
     def may_be_unreadable(self) -> bool:
-        """Whether a value that cannot be read is missing, because the field is beyond."""
+        """Whether an unreadable value counts as missing: the field is beyond the specification."""
         return bool(self.note.beyond) and not self.note.key
 
     @property

@@ -308,7 +308,11 @@ def _check_text(operation: Operation, parameter: Parameter, value: Any) -> str:
 def _check_texts(operation: Operation, parameter: Parameter, value: Any) -> list[str]:
     _check_length(operation, parameter, value)
     if not all(isinstance(item, str) and item for item in value):
-        raise _bad_request(operation, f"{parameter.name} must hold strings that are not empty")
+        index = next(i for i, item in enumerate(value) if not (isinstance(item, str) and item))
+        hint = f"Entry {index + 1} is {_shorten(value[index])}"
+        raise _bad_request(
+            operation, f"{parameter.name} must hold strings that are not empty", hint
+        )
     return list(value)
 
 
@@ -319,8 +323,9 @@ def _check_length(operation: Operation, parameter: Parameter, value: Any) -> Non
     if len(value) < (parameter.least or 0):
         raise _bad_request(operation, f"{parameter.name} must not be empty")
     if parameter.most is not None and len(value) > parameter.most:
+        hint = f"It has {len(value):,}: send several requests"
         raise _bad_request(
-            operation, f"{parameter.name} must have at most {parameter.most} entries"
+            operation, f"{parameter.name} must have at most {parameter.most:,} entries", hint
         )
 
 

@@ -44,20 +44,20 @@ def concat(frames: Iterable[pd.DataFrame]) -> pd.DataFrame:
         `tk.many`; frames that have this column already may be among them. In the provenance,
         certificates are summed as in `tk.many`, ``parts`` is the number of frames, and parameters
         that differ are listed under their plural. It is ``complete`` only if each frame is, and if
-        the ranges of each subject meet or overlap. The range of a frame ends at the latest before
-        it was requested, after a cursor it begins with the next millisecond. If `max_rows` ended
-        a pull, the range of its frame ends before the time of its last row: other frames must
-        have the rows from this time to the end of the pull. A result of `tk.many` with `max_rows`
-        cannot be continued.
+        the ranges of each subject meet or overlap. The range of a frame ends before the time of its
+        request. If the request had a cursor, the range begins one millisecond after it. If
+        `max_rows` ended a pull, the range of its frame ends before the time of its last row: other
+        frames must have the rows from this time to the end of the pull. A result of `tk.many` with
+        `max_rows` cannot be continued.
 
     Raises
     ------
     ValueError
         If there is no frame, if a frame has no provenance or was made by this function, if the
         frames have different records, or if two frames may have the same rows because one of them
-        is not complete or their filters differ.
+        is not complete, their filters differ, or the time column is missing.
     TypeError
-        If `frames` is one frame.
+        If `frames` is one frame, or has a part that is not a pandas frame.
 
     Examples
     --------

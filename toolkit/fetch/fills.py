@@ -63,9 +63,11 @@ def user_fills(
 
     Notes
     -----
-    `closed_pnl` is positive for a gain and excludes fees and funding. `fee` is positive when
-    paid and negative for a rebate, in units of `fee_token`. It contains `builder_fee` and
-    `deployer_fee`. Neither `tid` nor `oid` identifies a row.
+    `closed_pnl` is positive for a gain. It contains no funding and no fees, except for spot: there
+    it contains the fees of buys that were paid in the bought token. `fee` is all that the account
+    paid, in units of `fee_token`; it is negative if the account received more than it paid. It
+    contains `builder_fee` and `deployer_fee`; the rest is the fee or the rebate of the exchange.
+    Neither `tid` nor `oid` identifies a row.
 
     Examples
     --------
@@ -166,9 +168,11 @@ def user_fills_by_time(
 
     Notes
     -----
-    `closed_pnl` is positive for a gain and excludes fees and funding. `fee` is positive when
-    paid and negative for a rebate, in units of `fee_token`. It contains `builder_fee` and
-    `deployer_fee`. Neither `tid` nor `oid` identifies a row.
+    `closed_pnl` is positive for a gain. It contains no funding and no fees, except for spot: there
+    it contains the fees of buys that were paid in the bought token. `fee` is all that the account
+    paid, in units of `fee_token`; it is negative if the account received more than it paid. It
+    contains `builder_fee` and `deployer_fee`; the rest is the fee or the rebate of the exchange.
+    Neither `tid` nor `oid` identifies a row.
 
     Examples
     --------

@@ -71,8 +71,9 @@ def many(
         `resume` the rows of the earlier call come first. A first column names the subject: `user`,
         `builder`, `validator`, `coin` or `dex`, as in the fetch function. If the rows already have
         another address in a column of that name, the first column is `account` (of a builder:
-        `requested_builder`). It has the spelling of the request: addresses are lower case, and
-        names of the native dex are replaced. The certificates are summed in provenance.
+        `requested_builder`). It has the values that were sent: addresses in lower case, and the
+        name of the native dex as the operation writes it. The certificates are summed in
+        provenance.
 
     Raises
     ------
@@ -84,9 +85,10 @@ def many(
         If the call is interrupted: ``error.rows`` has the rows so far, and ``resume=error``
         continues. In a notebook ``sys.last_value`` is that error.
     TypeError
-        If the function takes many subjects itself.
+        If the function takes many subjects itself, if `subjects` is None or a frame, or if an
+        argument of the function is missing or unknown.
     ValueError
-        If `resume` is the result of another request.
+        If `resume` is the result of another request, or `on_error` has another value than these.
 
     Notes
     -----

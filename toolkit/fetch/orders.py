@@ -28,8 +28,8 @@ def builder_orders_by_time(
     All pages are read. The service chooses their size, so reading continues until a page has no
     new row.
 
-    Costs 5 points a request. Data since 2025-08-07; users with more than 100,000 orders
-    between 2025-08-07 and 2025-11-04 keep only their last 100,000 of that time.
+    Costs 5 points a request. Data since 2025-08-07. Of a user with more than 100,000 orders
+    between 2025-08-07 and 2025-11-04 the service has only the last 100,000 of that time.
 
     Parameters
     ----------

@@ -44,13 +44,13 @@ def pages(
     ------
     Incomplete
         At the first page, if the service states that rows are missing, for example because it
-        serves an archive. With ``on_incomplete="warn"`` all pages say ``no`` instead.
+        serves an archive. At any page, if more rows have one key than a page can hold.
 
     Warns
     -----
     IncompleteWarning
-        With the first page whose rows contradict each other or those before them. This page and
-        all later ones say ``no``.
+        With the first page whose rows contradict each other or those before them. With
+        ``on_incomplete="warn"`` also instead of the error. This page and all later ones say ``no``.
 
     Examples
     --------

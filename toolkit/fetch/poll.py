@@ -48,14 +48,14 @@ def poll(
     ------
     DataFrame
         The frame of `fetch`, once per snapshot. If a newer snapshot appears between the poll and
-        the fetch, the frame has the newer one, and the next poll knows it.
+        the fetch, the frame has the newer one, and it is not fetched again.
 
     Notes
     -----
     While there is no snapshot at all (404), polling continues.
 
-    The two snapshots can be requested 5 times in 10 minutes. If this limit is reached, or if the
-    service refuses a snapshot (429), polling continues, and fetches the newest snapshot later.
+    Each kind of snapshot can be requested 5 times in 10 minutes. If this limit is reached, or if
+    the service refuses a snapshot (429), polling continues, and fetches the newest snapshot later.
     `tk.local` and services of simulated data have no limit, unless the session has
     ``points_per_minute``.
 

@@ -289,7 +289,7 @@ def _pull_frames(request: Request) -> AnswerFrames:
         # Only now: all rows that there are have come.
         certificate.check_complete()
         facts = _provenance(request, certificate, counts)
-        # Gaps of a source that has not all rows, such as recordings, are noted and no fault.
+        # Some sources, such as recordings, lack rows: their gaps are noted, but no fault.
         if (reason := certificate.breaks.reason) and not request.session.source.history:
             facts |= {"complete": "no", "why": reason}
             warn_caller(f"incomplete: {request.operation.type}: {reason}", IncompleteWarning)
@@ -502,7 +502,7 @@ def answer_remarks(request: Request, frames: Sequence[pd.DataFrame]) -> list[Rem
     """Return remarks about data that is, or may be, missing from an answer."""
     session, parameters = request.session, request.parameters
     facts = frames[0].attrs.get("toolkit", {})
-    # Gaps of a source that has not all rows, such as recordings, are noted and no fault.
+    # Some sources, such as recordings, lack rows: their gaps are noted, but no fault.
     remarks = [] if session.source.history else gap_remarks(facts.get("gaps", ()))
     if request.operation.tables[0].record is Fill and not session.simulated:
         remarks.append(active_account_remark(_most_rows_of_account(frames[0])))

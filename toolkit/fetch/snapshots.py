@@ -198,8 +198,8 @@ def perp_twap_snapshots(
 
     Notes
     -----
-    `twap_id` is unique per user only. In snapshots older than trigger TWAPs, `stop_px`,
-    `trigger_px` and `trigger_above` are missing, and `waiting` is False.
+    `twap_id` is unique per user only. In snapshots from before trigger TWAPs existed,
+    `stop_px`, `trigger_px` and `trigger_above` are missing, and `waiting` is False.
 
     Examples
     --------

@@ -83,12 +83,13 @@ class Workers:
                 future: object = self._pool.submit(self._call_in_thread, function, call)
             else:
                 future = self._pool.submit(_call_in_process, function, call, self._recipe)
-            if not isinstance(future, Future) or future in self._futures:
-                raise TypeError(
-                    f"the executor's submit() returned {future!r}; it must return a new Future"
-                )
         except Exception as error:  # such as a cluster that is closed
             raise executor_error(error) from error
+        if not isinstance(future, Future) or future in self._futures:
+            raise Incomplete(
+                f"the executor's submit() returned {future!r}. It must return a new Future for "
+                "each call: pass another executor"
+            )
         self._futures.add(future)
         return future
 

@@ -57,7 +57,8 @@ def basis(
         hours. Middle: mean basis in basis points. Both show up to 14 coins, those with the largest
         open interest. Right: annualised funding in percent, weighted by open interest, for all
         assets of each dex and for assets on several dexes. Lines are intervals. If
-        no half-life is known, as of a single snapshot, the left panel says so.
+        no half-life is known, for example because the contexts have one time only, the left panel
+        says so.
 
     Examples
     --------

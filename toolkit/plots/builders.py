@@ -343,7 +343,7 @@ def _draw_value(ax: Axes, theme: Theme, curve: pd.DataFrame) -> None:
     # The band of two or three users is very wide: it is cut off, or the curve would look flat.
     ax.set_ylim(0, min(ax.get_ylim()[1], _AXIS_HEIGHT * value.max()) if value.max() > 0 else None)
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
-    ax.set_xlabel("weeks since the first routed fill; figures: users watched so long")
+    ax.set_xlabel("weeks since the first routed fill; numbers: users with that many weeks")
     ax.set_ylabel("revenue a user, USD")
 
 

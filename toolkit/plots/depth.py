@@ -181,7 +181,7 @@ def _draw_path(ax: Axes, theme: Theme, resilience: Resilience) -> None:
     ax.set_xlim(0, seconds[-1])
     ax.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
     ax.set_xlabel("seconds since the shock")
-    ax.set_ylabel(f"of the lost depth within\n{resilience.bps} bps of mid that is back")
+    ax.set_ylabel(f"returned share of the depth\nlost within {resilience.bps} bps of mid")
     axes.add_legend(ax, theme, ncols=3)
 
 

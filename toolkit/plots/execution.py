@@ -59,7 +59,7 @@ def markout(
     >>> mids = pd.DataFrame({"coin": "XYZ", "mid_px": [100.5],
     ...     "time": pd.to_datetime([9000], unit="ms", utc=True)})
     >>> markout(execution.markout(fills, mids, ["10s", "1m"])).get_xlabel()
-    'time since the fill; figures: number of fills'
+    'time since the fill; numbers: fills'
     """
     colours = themes.get_theme(theme)
     groups = _split_groups(markout.params)
@@ -112,7 +112,7 @@ def _draw_markout(
     ax.yaxis.set_major_formatter(FuncFormatter(formats.signed_number))
     ax.margins(x=0.06)
     ax.set_ylabel("gain of the account, bps (below 0: a loss)")
-    ax.set_xlabel("time since the fill; figures: number of fills")
+    ax.set_xlabel("time since the fill; numbers: fills")
     axes.add_legend(ax, theme, ncols=min(3, len(groups)))
 
 

@@ -168,7 +168,7 @@ def _draw_adherence(ax: Axes, theme: Theme, running: pd.DataFrame, waiting: int)
     ax.set_xlim(0, 1)
     ax.set_ylim(0, 1)
     ax.set_aspect("equal")
-    ax.set_xlabel(f"time over; {waiting} more wait for a trigger" if waiting else "time over")
+    ax.set_xlabel(f"elapsed time; {waiting} more wait for a trigger" if waiting else "elapsed time")
     ax.set_ylabel("size done")
     axes.add_legend(ax, theme, ncols=3)
 

@@ -24,9 +24,10 @@ _found: WeakKeyDictionary[Session, tuple[int, str]] = WeakKeyDictionary()
 def example_account(session: Session | None = None) -> str:
     """Return the account of a report for which no account was chosen.
 
-    It is the client of the exchange's builders with most funding paid and received, of those that
-    have at least 50 fills, closed a position themselves, and have funding rows for every position
-    hour. A session searches once, as long as its time does not change.
+    The users of the exchange's builders are searched, those with the largest funding payments
+    first. The first account is taken that has at least 50 fills, closed a position itself, and has
+    funding rows for every position hour. A session searches once, as long as its time does not
+    change.
 
     Parameters
     ----------
@@ -37,8 +38,8 @@ def example_account(session: Session | None = None) -> str:
     Returns
     -------
     str
-        Its address. If no account has all funding rows, the account with most of them; without any
-        funding, the first account.
+        Its address. If none of the first 40 accounts has all funding rows, the one with the largest
+        share of them. Without any funding, the first account of the source.
 
     Raises
     ------
@@ -92,7 +93,7 @@ def _fetch_payments(session: Session, builders: Sequence[str]) -> pd.DataFrame:
 
 
 def _rank_by_funding(payments: pd.DataFrame) -> list[str]:
-    """Return the clients of builders, those with most funding first."""
+    """Return the users of builders, those with the largest funding first."""
     rows = payments.drop_duplicates(["user", "coin", "time"])
     sums = rows["usdc"].astype("float64").abs().groupby(rows["user"]).sum()
     return [str(user) for user in sums.sort_values(ascending=False, kind="stable").index]
@@ -102,8 +103,8 @@ def _covered_share(session: Session, user: str, payments: pd.DataFrame, above: f
     """Return the share of position hours with a funding row.
 
     It is 0 for an account with few fills, and for one that closed no position itself: a report of
-    it shows little. It is less than 1 if there is a row without a position. It is also 0 if it is
-    not greater than `above`.
+    it shows little. It is less than 1 if there is a row without a position. A share that is not
+    greater than `above` is returned as 0.
     """
     now = session.now_ms()
     fills = fetch_optional(

@@ -21,7 +21,7 @@ __all__ = [
     "find_forced_closes",
     "is_mostly_forced",
     "select_largest_liquidation",
-    "share_by_vault",
+    "share_by_backstop",
 ]
 
 BACKSTOP, MARKET = "backstop", "market"
@@ -156,17 +156,17 @@ def describe_margin(frames: WalletFrames, rows: pd.DataFrame) -> dict[str, Any]:
     return {"mode": mode, "value": value, "usd": usd, "times": usd / value}
 
 
-def share_by_vault(rows: pd.DataFrame) -> float | None:
-    """Return the share of the notional that the liquidator vault took; None if not known.
+def share_by_backstop(rows: pd.DataFrame) -> float | None:
+    """Return the share of the notional that the backstop took; None if it is not known.
 
     - ``rows``: fills with amounts, as `add_notionals` returns them
     """
     method, words = rows["liquidation_method"], rows["dir"].astype("str")
     # These words mark liquidations by the backstop (docs/live_service.md, section 2).
-    is_vault = method.isin([BACKSTOP]) | (method.isna() & words.str.startswith(LIQUIDATED))
-    if rows.empty or not (is_vault | method.isin([MARKET])).all():
+    is_backstop = method.isin([BACKSTOP]) | (method.isna() & words.str.startswith(LIQUIDATED))
+    if rows.empty or not (is_backstop | method.isin([MARKET])).all():
         return None
-    return float(rows["usd"][is_vault].sum() / rows["usd"].sum())
+    return float(rows["usd"][is_backstop].sum() / rows["usd"].sum())
 
 
 def _capital_before(frames: WalletFrames, rows: pd.DataFrame) -> float | None:

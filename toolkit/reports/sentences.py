@@ -1,9 +1,10 @@
-"""Sentences and headline numbers of reports: texts with places, and the values in them.
+"""Sentences and headline numbers of reports: texts with placeholders, and their values.
 
-A report has its sentences in tables: name -> text. ``{volume:dollars}`` is a place for the value
-`volume`, which `formats.whole_dollars` writes. ``{fills:count fill}`` is a count with its noun, and
-``{orders:count order runs|orders run}`` one with a noun and a verb. The text has no other numbers,
-so the values of a sentence are data, and a test recomputes each of them from the report's frames.
+A report has its sentences in tables: name -> text. ``{volume:dollars}`` is a placeholder for the
+value `volume`, which `formats.whole_dollars` writes. ``{fills:count fill}`` is a count with its
+noun, and ``{orders:count order runs|orders run}`` one with a noun and a verb. The text has no other
+numbers, so the values of a sentence are data, and a test recomputes each of them from the report's
+frames.
 """
 
 from collections.abc import Callable, Iterable, Mapping

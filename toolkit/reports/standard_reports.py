@@ -38,7 +38,7 @@ def wallet(
         Builders that the account had approved: the service has funding rows only through them.
         By default those through which its latest fills were routed, or all builders of a local
         source. With an empty list no funding is fetched, which saves many points for a builder
-        with many clients.
+        with many users.
     out : path, default "build/report/wallet.html"
         File to write; missing folders are created.
     session : Session, optional

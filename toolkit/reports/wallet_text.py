@@ -13,7 +13,7 @@ from toolkit.reports.forced_closes import (
     find_forced_closes,
     is_mostly_forced,
     select_largest_liquidation,
-    share_by_vault,
+    share_by_backstop,
 )
 from toolkit.reports.report_frames import join_reasons
 from toolkit.reports.sentences import Headline, Paragraph, Sentence, headline, sentence
@@ -43,11 +43,11 @@ SENTENCES: Final = {
     "positions of {usd:dollars} USD: a leverage of {times:times}.",
     "forced_loss": "With its fees, the liquidation lost {loss:dollars} USD: {share:share} of this "
     "capital.",
-    "forced_backstop": "The backstop (liquidator vault) took over all that was liquidated; orders "
+    "forced_backstop": "The backstop took over all that was liquidated; orders "
     "in the book closed nothing.",
-    "forced_market": "Orders in the book closed all that was liquidated; the backstop (liquidator "
-    "vault) took nothing.",
-    "forced_both": "The backstop (liquidator vault) took {share:share} of what was liquidated, and "
+    "forced_market": "Orders in the book closed all that was liquidated; the backstop took "
+    "nothing.",
+    "forced_both": "The backstop took {share:share} of what was liquidated, and "
     "orders in the book closed the rest.",
     "deleveraged": "Auto-deleveraging closed positions of the account: {orders:count order}, "
     "in {coins:count coin}, brought {closed:signed} USD of its closed PnL.",
@@ -325,7 +325,7 @@ def _liquidation_sentences(results: WalletResults, rows: pd.DataFrame) -> list[S
     frames, known = results.frames, add_notionals(rows)
     largest = select_largest_liquidation(known)
     sentences = []
-    if (share := share_by_vault(known)) is not None:
+    if (share := share_by_backstop(known)) is not None:
         name = "forced_both" if 0 < share < 1 else "forced_backstop" if share else "forced_market"
         sentences.append(sentence(SENTENCES, name, **({"share": share} if 0 < share < 1 else {})))
     if (moments := known["time"].nunique()) > 1:

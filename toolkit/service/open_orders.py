@@ -22,7 +22,7 @@ class OrderTracker:
     Attributes
     ----------
     requests : dict of str to int
-        Account -> number of orders that it has placed, and canceled itself.
+        Account -> number of orders that it has placed, and cancelled itself.
     """
 
     def __init__(self) -> None:

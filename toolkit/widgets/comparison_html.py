@@ -14,7 +14,13 @@ from toolkit.widgets.view_html import HtmlColumn, signed_usd
 from toolkit.widgets.wallet_html import MONEY_COLUMNS
 
 _ACCOUNTS: Final = (
-    HtmlColumn("user", "account", formats.short_address, "CSV and Excel have it whole", False),
+    HtmlColumn(
+        "user",
+        "account",
+        formats.short_address,
+        "the CSV and Excel files have the full address",
+        False,
+    ),
     *MONEY_COLUMNS,
     HtmlColumn("account_value", "equity now", formats.whole_dollars, "perp account values, USD"),
     HtmlColumn("positions", "positions", formats.whole_number, "open perp positions now"),

@@ -46,9 +46,9 @@ def draw_svg(draw: Callable[..., Axes | Figure], *arguments: Any) -> str:
     - ``draw``: a function of `toolkit.plots`
     - ``*arguments``: arguments of `draw`
 
-    Returns: the colours are variables of `STYLE`, so the figure is readable on a light and on a
-    dark background inside an element of class ``tk-view``. The pointer shows the values. The
-    same plot gives the same text.
+    The colours are variables of `STYLE`, so the figure is readable on a light and on a dark
+    background inside an element of class ``tk-view``. The pointer shows the values. The same plot
+    gives the same text.
     """
     with _DRAWING:
         drawn = draw(*arguments, theme="light", transparent=True)

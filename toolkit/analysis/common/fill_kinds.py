@@ -3,8 +3,8 @@
 Sources: docs/live_service.md, section 2 (liquidations) and section 7 (conversions).
 
 Each function returns a narwhals expression that is true or false on every engine, never missing.
-`have` are the columns of the frame. Old rows have no liquidation columns, and frames from other
-sources may have no `dir`.
+`column_names` are the columns of the frame. Old rows have no liquidation columns, and frames from
+other sources may have no `dir`.
 """
 
 from collections.abc import Sequence

@@ -99,7 +99,7 @@ def time_to_fill(
     level: float = 0.95,
     by: str | Iterable[str] | None = None,
 ) -> FillTimes:
-    """Estimate the time until orders are filled, canceled or rejected, as competing risks.
+    """Estimate the time until orders are filled, cancelled or rejected, as competing risks.
 
     Parameters
     ----------
@@ -142,12 +142,12 @@ def time_to_fill(
 
     Notes
     -----
-    Estimator of Aalen and Johansen (1978), with ties; intervals on the scale of log(-log(1 - F))
-    (Kalbfleisch and Prentice, 2002). If the estimate is 0 or 1 that scale has no width; the
-    interval is then that of Clopper and Pearson (1934) for as many orders as were observed for so
-    long or ended before. One minus Kaplan and Meier's estimator would treat a canceled order as one
-    that may still be filled, and overestimate. Orders of one account are not independent: intervals
-    are too narrow if few accounts place most orders.
+    Estimator of Aalen and Johansen (1978), with ties; intervals on the scale of
+    log(-log(1 - F)) (Kalbfleisch and Prentice, 2002). If the estimate is 0 or 1 that scale has no
+    width; the interval is then that of Clopper and Pearson (1934) for as many orders as were
+    observed for so long or ended before. One minus Kaplan and Meier's estimator would treat a
+    cancelled order as one that may still be filled, and overestimate. Orders of one account are not
+    independent: intervals are too narrow if few accounts place most orders.
 
     Examples
     --------

@@ -167,7 +167,7 @@ def shortfall(
     Examples
     --------
     A buy of 4 is decided at 100. Before its first fill the mid is 101; 3 are filled at 102 for a
-    fee of 1; then it is canceled, with the mid at 105.
+    fee of 1; then it is cancelled, with the mid at 105.
 
     >>> import pandas as pd
     >>> ms = lambda *at: pd.to_datetime(at, unit="ms", utc=True)

@@ -204,8 +204,9 @@ def consistency(
 ) -> pd.DataFrame:
     """Check slippage samples against the bounds that the depth of the same time sets.
 
-    A size that rests within 10 bps costs at most 10 bps; a larger size costs at least as much. A
-    size that fits into the widest band cannot be missing because of a thin book.
+    If the book has the size within 10 bps, an order costs at most 10 bps, and an order of a larger
+    size costs at least as much. A size that fits into the widest band cannot be missing because of
+    a thin book.
 
     Parameters
     ----------

@@ -73,9 +73,9 @@ def cost(
           the curve is extrapolated. If the cost is missing, the reason: ``one size`` (only one size
           was filled, and you asked for another one), ``never filled`` (no size was filled), or
           ``no law`` (the fit failed).
-        - ``too_thin``: share of the samples of the next requested size (this one or larger, also if
-          it was never filled) that the book could not fill; missing above the largest. If it is not
-          0, `cost_bps` is a lower bound, because such orders count with their smallest possible
+        - ``too_thin``: share of samples that the book could not fill, at the smallest sampled size
+          that is not below `usd`, even if it was never filled; missing above the largest. If it is
+          not 0, `cost_bps` is a lower bound, because such orders count with their smallest possible
           cost.
         - ``n``: number of samples behind the curve.
 

@@ -61,7 +61,7 @@ class Depth(Record, kw_only=True):
 class DepthRow(Record, kw_only=True):
     """One distance of one market, as a row."""
 
-    timestamp_ms: Annotated[int, TIME("when the snapshot was computed", key=True)]
+    timestamp_ms: Annotated[int, TIME("when the depth was computed", key=True)]
     coin: Annotated[str, COIN("base coin of the market", key=True)]
     dex: Annotated[str, WORD("dex name")]
     bps: Annotated[

@@ -67,7 +67,7 @@ def _split_blobs(content: bytes) -> Iterator[memoryview]:
         if at + length > len(content):
             raise AnswerInvalid(
                 f"snapshot {index + 1} of {count} should have {length} bytes, but "
-                f"only {len(content) - at} are left"
+                f"only {len(content) - at} are left. Request it again"
             )
         yield view[at : at + length]
         at += length

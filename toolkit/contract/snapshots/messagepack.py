@@ -51,7 +51,7 @@ class MessagePackReader:
         return len(self._buffer)
 
     def copy(self) -> "MessagePackReader":
-        """Return another walk from this position."""
+        """Return another reader at this position."""
         return MessagePackReader(self._buffer, self.at)
 
     def skip(self) -> None:

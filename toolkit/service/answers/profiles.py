@@ -106,7 +106,7 @@ def user_fees(store: Store, request: CheckedRequest) -> Response:
 
 def user_rate_limit(store: Store, request: CheckedRequest) -> Response:
     """Return how many requests a user has sent to the exchange, and how many are allowed."""
-    # ASSUMED: Placing an order is one request, and canceling it is another. A user may send 10,000
+    # ASSUMED: Placing an order is one request, and cancelling it is another. A user may send 10,000
     # requests, and one more for each dollar of volume.
     volume = _total_volume(store, request["user"])
     requests = store.document("requests", request["user"])
