@@ -242,9 +242,9 @@ def test_errors_of_fit() -> None:
         cost(FITTED, 1e4, coin="ABC")
     with pytest.raises(ValueError, match="no side 'both'"):
         capacity(FITTED, 1.0, side="both")
-    with pytest.raises(ValueError, match="positive"):
+    with pytest.raises(ValueError, match="must be above 0 USD"):
         cost(FITTED, [1e4, 0])
-    with pytest.raises(ValueError, match="positive"):
+    with pytest.raises(ValueError, match="must be above 0 basis points"):
         capacity(FITTED, -1)
     with pytest.raises(ValueError, match="quantile"):
         heatmap(books(), 50)

@@ -235,7 +235,7 @@ def request_facts(request: Request) -> dict[str, Any]:
         "operation": operation.type,
         **({"view": operation.view} if operation.view else {}),
         "parameters": {
-            name: share_value(value)
+            name: share_value(value) if isinstance(value, list) else value
             for name, value in request.parameters.items()
             if value is not None
         },
