@@ -148,6 +148,12 @@ class TestReturns:
         wanted = [0.1, -0.1, 0.1, -0.1, 401 / 99]
         assert returns["return_"].tolist() == pytest.approx(wanted)
 
+    def test_missing_count_is_no_unknown_flow(self) -> None:
+        curve = curve_of([110.0, 99.0], [0.0] * 2)
+        counts = pd.array([None, 0], dtype="Int64")
+        returns = tk.performance.returns(curve.assign(unknown_flows=counts), start=100.0)
+        assert returns["return_"].tolist() == pytest.approx([0.1, -0.1])
+
     def test_missing_gains_are_stated(self) -> None:
         curve = curve_of([110.0, 99.0], [0.0] * 2).assign(
             unpriced_fees=[0, 1], missing_amounts=[2, 3]
@@ -315,6 +321,20 @@ class TestSheet:
         assert found["funding_drag"] == pytest.approx(20.0)
         assert found["fee_drag"] == pytest.approx(4.0)
         assert found["turnover"] == pytest.approx(0.5)
+
+    def test_costs_without_capital_are_left_out(self) -> None:
+        """After ten days the capital is unknown, or returns end: later costs do not count."""
+        capital = np.where(np.arange(20) < 10, 1000.0, np.nan)
+        returns = days_of([0.0] * 20).assign(capital=capital)
+        costs = returns[["time"]].rename(columns={"time": "day"})
+        costs = costs.assign(volume=100.0, funding=-1.0, trading_fee=-2.0, builder_fee=0.0)
+        costs = costs.assign(deployer_fee=0.0, rebate=0.0)
+        for known in (returns, returns.head(10)):
+            sheet = tk.performance.sheet(known, costs=costs).set_index("figure")
+            shares = sheet.loc[["turnover", "fee_drag", "funding_drag"]]
+            assert shares["value"].tolist() == pytest.approx([36.5, 7300.0, 3650.0])
+            assert shares["n"].tolist() == [10, 10, 10]
+            assert sheet.loc["volume", "value"] == 2000.0
 
     def test_no_returns_give_one_row(self) -> None:
         sheet = tk.performance.sheet(days_of([np.nan, np.nan]))

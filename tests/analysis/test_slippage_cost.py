@@ -122,7 +122,9 @@ def test_columns_of_cost_and_capacity() -> None:
         cost(KINKED, 0)
     with pytest.raises(ValueError, match=r"^bps: each bound must be above 0 basis points, not -1"):
         capacity(KINKED, -1)
-    with pytest.raises(ValueError, match=r"^the samples have no side 'both'\. Choose one of buy, sell"):
+    with pytest.raises(
+        ValueError, match=r"^the samples have no side 'both'\. Choose one of buy, sell"
+    ):
         cost(KINKED, 1e4, side="both")
 
 

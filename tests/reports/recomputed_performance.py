@@ -36,6 +36,7 @@ def _returns(wallet: WalletPerformance) -> list[float]:
     """Walk the hours of the curve; each day is its gain by its average capital."""
     curve = _curve(wallet)
     is_marked = curve["equity"].notna().mean() >= 0.9
+    curve = curve[curve["unknown_flows"] == 0]
     values = curve["equity"] if is_marked else curve["realised"] + curve["flows"]
     ends = list(curve["time"])
     found = []
@@ -92,6 +93,12 @@ def sentence_amounts_unknown(wallet: WalletPerformance) -> Values:
 def sentence_total_return(wallet: WalletPerformance) -> Values:
     returns = _returns(wallet)
     return {"value": float(np.prod([1 + each for each in returns])) - 1, "n": len(returns)}
+
+
+def sentence_unknown_flows(wallet: WalletPerformance) -> Values:
+    ledger = wallet.results.frames.ledger
+    is_vault = ledger["type"] == "vaultWithdraw"
+    return {"flows": int((is_vault & ledger["net_withdrawn_usd"].isna()).sum())}
 
 
 def sentence_drawdown(wallet: WalletPerformance) -> Values:

@@ -208,6 +208,7 @@ def wallets(session, user) -> Iterator[WalletResults]:
         {"fills": result.fills.iloc[:0], "funding": result.funding.iloc[:0], "states": None},
         {"states": None, "end_ms": result.end_ms - 1},
         {"fills": result.fills.assign(coin="flx:" + result.fills["coin"], fee_token="USDH")},
+        {"ledger": with_unknown_amount(result.ledger, half)},
         {"fills": without(result.fills, "fee")},
         {"fills": without(result.fills, "closed_pnl")},
         {"fills": without(result.fills, "start_position")},
@@ -229,6 +230,14 @@ def wallets(session, user) -> Iterator[WalletResults]:
     method = sold.fills["liquidation_method"].copy()
     method[method.last_valid_index()] = "backstop"
     yield WalletResults(replace(sold, fills=sold.fills.assign(liquidation_method=method)))
+
+
+def with_unknown_amount(ledger: pd.DataFrame, time: pd.Timestamp) -> pd.DataFrame:
+    """Return a ledger with one more row, a withdrawal from a vault without an amount."""
+    row = ledger.iloc[[-1]].assign(time=time, type="vaultWithdraw", usdc=None)
+    longer = pd.concat([ledger, row.astype(ledger.dtypes.to_dict())], ignore_index=True)
+    longer.attrs = ledger.attrs
+    return longer
 
 
 def said_by(name: str, made: Any) -> list[Sentence | Headline]:

@@ -23,6 +23,8 @@ SENTENCES: Final = {
     "or the position before them.",
     "total_return": "The return over {n:count day} is {value:rate}, without the effect of "
     "deposits and withdrawals.",
+    "unknown_flows": "{flows:count ledger row has|ledger rows have} no known amount. Returns end "
+    "at the first such row.",
     "drawdown": "The deepest fall below an earlier high was {value:rate}.",
     "sharpe": "The Sharpe ratio per year is {value:ratio}; an interval of 95 % reaches from "
     "{low:ratio} to {high:ratio}.",
@@ -120,7 +122,7 @@ class WalletPerformance:
         if self.curve.empty:
             return pd.DataFrame()
         with warnings.catch_warnings():
-            # The report states how many amounts are left out.
+            # A sentence states how many amounts are unknown.
             warnings.simplefilter("ignore", MissingAmounts)
             rows: pd.DataFrame = performance.returns(
                 self.curve, value="equity" if self.is_marked else "realised"
@@ -174,6 +176,8 @@ def list_sentences(wallet: WalletPerformance) -> list[Sentence]:
     else:
         total = wallet.figure("total_return")
         add("total_return", value=total["value"], n=total["n"])
+        if flows := int(wallet.curve["unknown_flows"].max()):
+            add("unknown_flows", flows=flows)
         add("drawdown", value=wallet.figure("max_drawdown")["value"])
         ratio = wallet.figure("sharpe")
         if pd.notna(ratio["low"]):

@@ -152,7 +152,7 @@ def _mask_unknown_flows(frame: pd.DataFrame, value: str) -> pd.DataFrame:
     """Return the points without a value from the first flow of unknown amount on, and warn."""
     if "unknown_flows" not in frame.columns or not frame["unknown_flows"].any():
         return frame
-    is_unknown = frame["unknown_flows"] > 0
+    is_unknown = frame["unknown_flows"].fillna(0) > 0
     count = int(frame.groupby("_user")["unknown_flows"].max().sum())
     warn_caller(
         f"curve: {count_text(count, 'ledger flow has', 'ledger flows have')} no known amount. The "

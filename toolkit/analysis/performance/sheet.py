@@ -137,9 +137,10 @@ def sheet(
 
         Days whose fees are missing are not part of ``fee_bps`` and ``fee_drag``: neither their
         fees, nor their volume, capital and time. Likewise, ``funding_drag`` is of the days with
-        known funding. ``n`` states how many rows of `costs` remain. If none remains, the figure is
-        missing. A day without a row has no costs. With returns by week, a week counts only if all
-        of its days are known.
+        known funding. ``turnover`` and the drags leave out days without known capital, such as days
+        after a flow of unknown amount. ``n`` states how many rows of `costs` remain. If none
+        remains, the figure is missing. A day without a row has no costs. With returns by week, a
+        week counts only if all of its days are known.
 
     Raises
     ------
@@ -353,15 +354,16 @@ def _yearly_share(
 ) -> tuple[float, float, int]:
     """Return an amount, the factor that makes it a share of capital per year, and its days.
 
-    Periods with a day whose amount is missing are left out, with all of their days and capital. A
-    day without a row has no costs.
+    Periods with a day whose amount is missing, and periods without capital, are left out, with all
+    of their days. Days outside the periods are left out, too. A day without a row has no costs.
     """
     day, begin = (ms_from_times(each).to_numpy() for each in (costs["day"], returns["time"]))
     is_missing = costs[name].isna().to_numpy()
     length = round(YEAR / periods)
-    left_out = _overlap(begin, length, day[is_missing], DAY)
-    kept = costs[~is_missing & ~_overlap(day, DAY, begin[left_out], length)]
-    capital = returns.loc[~left_out, "capital"].dropna()
+    left_out = _overlap(begin, length, day[is_missing], DAY) | returns["capital"].isna().to_numpy()
+    is_inside = _overlap(day, DAY, begin[~left_out], length)
+    kept = costs[~is_missing & is_inside & ~_overlap(day, DAY, begin[left_out], length)]
+    capital = returns.loc[~left_out, "capital"]
     mean, years = float(capital.mean()), len(capital) / periods
     yearly = 1 / (mean * years) if mean > 0 else NAN
     return _known_sum(costs, kept[name]), yearly, len(kept)
