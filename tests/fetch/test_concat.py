@@ -14,7 +14,7 @@ from tests.fetch.wire import fill
 from toolkit import archive
 from toolkit.client import connect
 from toolkit.errors import ArchiveError
-from toolkit.times import DAY, HOUR, to_iso
+from toolkit.times import DAY, HOUR, to_iso, to_ms
 
 USER = "0x" + "a" * 40
 
@@ -89,6 +89,22 @@ def test_cursor_range_repeats_no_row(session: tk.Session, user: str) -> None:
     apart = tk.concat([early, two])
     assert tk.provenance(apart)["complete"] == "no"
     assert len(apart) == len(early) + len(two)
+
+
+@pytest.mark.parametrize("is_cursor_first", [True, False])
+def test_cursor_at_present_repeats_no_row(is_cursor_first, session: tk.Session) -> None:
+    """The last funding rows have the time of the present."""
+    builder = session.world["builders"][0]
+    whole = tk.builder_approved_funding_by_time(builder, 0, session=session)
+    row = whole.iloc[-7]
+    moment = to_ms(row["time"])
+    assert moment == session.now_ms() == to_ms(whole["time"].iloc[-1])
+    cursor = f"{moment}_{row['user']}_{row['coin']}"
+    rest = tk.builder_approved_funding_by_time(builder, cursor=cursor, session=session)
+    joined = tk.concat([rest, whole] if is_cursor_first else [whole, rest])
+    assert len(rest) == 6
+    pd.testing.assert_frame_equal(joined, whole)
+    assert tk.provenance(joined)["complete"] == "yes"
 
 
 def test_earliest_cursor_keeps_its_rows() -> None:

@@ -91,6 +91,9 @@ def parts_of(frame: int, facts: Facts) -> Iterator[FramePart]:
     """
     operation, parameters = known_operation(facts["operation"]), dict(facts["parameters"])
     start, end = _proved_start(facts) or 0, _proved_end(facts)
+    cursor = _cursor_key(facts)
+    if cursor and int(cursor[0]) > end:  # such as a cursor in the millisecond of the present
+        start = int(cursor[0])
     name = operation.parameters[0].python if operation.parameters else ""
     subjects = parameters.pop(f"{name}s", None)
     content: dict[str, Any] = {"type": operation.type}
@@ -110,7 +113,7 @@ def parts_of(frame: int, facts: Facts) -> Iterator[FramePart]:
         filters=filters,
         start=start,
         requested_end=requested_end,
-        cursor=_cursor_key(facts),
+        cursor=cursor,
     )
     if subjects is None:
         cut_time = _cut_time(operation, facts)
@@ -242,7 +245,7 @@ def _keep_once(
     reach = max(part.end for part in parts)
     last = min(
         (part for part in parts if part.end == reach),
-        key=lambda part: (not part.has_later, part.is_cut, part.frame),
+        key=lambda part: (not part.has_later, part.is_cut, part.cursor, part.frame),
     )
     until = None if begin is None else begin - 1
     for part in parts:
