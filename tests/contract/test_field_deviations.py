@@ -274,6 +274,20 @@ def test_unreadable_pair_loses_no_other(pair: Any, form: str) -> None:
     assert [f"not a legal value: {reprlib.repr(pair)}." in text for text in texts] == [True]
 
 
+def test_new_field_after_unreadable_pair_is_kept() -> None:
+    """Known unreadable pairs do not hide a later table that has a new field."""
+    view = VIEWS["marginTables"]
+    table = {"description": "", "marginTiers": [{"lowerBound": "0.0", "maxLeverage": 50}]}
+    first = {"universe": [], "marginTables": [[50, table], ["x"]]}
+    second = {"universe": [], "marginTables": [[50, table], [56, table | {"new": 1}]]}
+    forget_deviations()
+    with pytest.warns(MissingField, match="not a legal"):
+        decoded_frames(view, {}, first, "float")
+    with pytest.warns(UnknownField, match=r"marginTables\.new"):
+        (result,) = decoded_frames(view, {}, second, "float")
+    assert result["margin_table_id"].tolist() == [50, 56]
+
+
 def test_tiers_of_table_belong_together() -> None:
     """A table without one of its tiers would have wrong margins, so it has none."""
     tiers = [{"lowerBound": "0.0", "maxLeverage": 50}, 5]

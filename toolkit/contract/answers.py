@@ -16,6 +16,7 @@ import json
 import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any, Final, NoReturn, get_args, get_origin
 
@@ -113,7 +114,7 @@ def decode(
     known = KNOWN_DEVIATIONS.get(answer_key, NO_DEVIATIONS)
     if not known.unknown or _is_readable_text(content):
         try:
-            return _decoder(wanted, numbers, known, omits).decode(content)
+            return _decoder(wanted, numbers, _without_pairs(known), omits).decode(content)
         except _UNREADABLE:
             pass  # the answer has further deviations, or it is invalid
     check_no_web_page(operation, headers, content)
@@ -364,6 +365,23 @@ def _pair_type(wanted: Any) -> Any:
     """Return the type of the pairs of a list; None if the type is no list of pairs."""
     parts = get_args(wanted) if get_origin(wanted) is list else ()
     return parts[0] if parts and get_origin(parts[0]) is tuple else None
+
+
+@functools.cache
+def _without_pairs(known: AcceptedDeviations) -> AcceptedDeviations:
+    """Return known deviations that do not hide others.
+
+    Each answer that has unreadable pairs is searched again: a pair may be unreadable only because
+    of a new field, which then becomes known.
+    """
+    pairs = {
+        (record, field.wire)
+        for record, wire in known.unreadable
+        if record is not None
+        for field in record_fields(record)
+        if field.wire == wire and _pair_type(_value_type(field, "text", LIBERAL)) is not None
+    }
+    return replace(known, unreadable=known.unreadable - pairs) if pairs else known
 
 
 def _convert_if_readable(reader: Any, value: Any) -> Any:
