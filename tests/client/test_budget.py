@@ -356,6 +356,17 @@ def test_refused_request_ends_after_three_minutes() -> None:
     assert sent == [0, 10, 30, 90, 150, 180]
 
 
+@pytest.mark.parametrize(
+    ("status", "times"), [(503, [0, 80, 160]), (429, [0, 80, 160, 240, 320, 400])]
+)
+def test_stated_waits_of_503_end_after_three_minutes(status, times) -> None:
+    """A quota is no failure: only the number of attempts limits the waits that a 429 states."""
+    session, sent = refused_session(World(), {"Retry-After": "80"}, 1_000.0, status)
+    with pytest.warns(LimitWarning), pytest.raises(tk.ServiceError):
+        tk.user_fills(USER, session=session)
+    assert sent == times
+
+
 def test_requests_that_wait_together_warn_once() -> None:
     world = World()
     budget = Budget(None, None, clock=world.clock, sleep=world.sleep)

@@ -88,8 +88,16 @@ def test_waits_have_jitter() -> None:
     assert late.next_wait(_slow_down(None), 3, 0.0) == 75.0
 
 
-@pytest.mark.parametrize("kind", [RateLimited, ServiceDown])
-@pytest.mark.parametrize(("seconds", "wait"), [(7.0, 0.0), (100.0, 0.0), (100.5, None)])
+@pytest.mark.parametrize(
+    ("kind", "seconds", "wait"),
+    [
+        (RateLimited, 7.0, 0.0),
+        (RateLimited, 100.0, 0.0),
+        (RateLimited, 100.5, None),
+        (ServiceDown, 97.0, 0.0),
+        (ServiceDown, 97.5, None),  # 3 s of 100 have passed
+    ],
+)
 def test_long_requested_wait_ends_retries(
     kind: type[ServiceError], seconds: float, wait: float | None
 ) -> None:

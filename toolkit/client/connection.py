@@ -80,7 +80,8 @@ def connect(
         - after an empty answer of slippage or APR samples.
 
         True confirms every end, and always with a request for only the rows after the last tie.
-        False confirms none.
+        False confirms none. If a service applies a filter after its limit and the first page is
+        empty, no confirmation detects it.
     user_agent : str, optional
         Name of this client; some gateways refuse the default names of HTTP libraries.
     progress : bool or callable, optional

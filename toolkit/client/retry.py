@@ -11,7 +11,7 @@ import stamina
 
 from toolkit.errors import AnswerDamaged, RateLimited, ServiceDown, ServiceError, Unreachable
 
-__all__ = ["Retry", "retry_cause"]
+__all__ = ["Retry", "counts_as_failed_time", "retry_cause"]
 
 # An application that configures logging sees the retries; otherwise they are not logged.
 logging.getLogger("stamina").addHandler(logging.NullHandler())
@@ -35,8 +35,8 @@ class Retry:
     attempts : int
         The most attempts, with the first one.
     timeout : float
-        Seconds after which no further attempt begins. Waits for the budget do not count: a queue
-        is no failure.
+        Seconds after which no further attempt begins. Waits for the budget, and those that a 429
+        states, do not count: a queue is no failure.
     clock : callable
         The present in seconds.
     draw : callable
@@ -56,13 +56,14 @@ class Retry:
 
         - ``error``: the last failure
         - ``failures``: the number of failures so far
-        - ``elapsed``: seconds since the first attempt
+        - ``elapsed``: seconds since the first attempt, without waits for the budget or a quota
         """
         is_temporary = isinstance(error, ServiceDown | RateLimited | Unreachable | AnswerDamaged)
         is_starting = isinstance(error, Unreachable) and error.has_no_service
         left = (_LOCAL_START if is_starting else self.timeout) - elapsed
         stated = _stated_wait(error)
-        if not is_temporary or left <= 0 or stated > self.timeout:
+        longest = left if counts_as_failed_time(error) else self.timeout
+        if not is_temporary or left <= 0 or stated > longest:
             return None
         wait = self._growing_wait(error, failures)
         return 0.0 if not _is_waiting() or stated >= wait else min(wait, left)
@@ -82,6 +83,11 @@ class Retry:
 def _stated_wait(error: Exception) -> float:
     """Return the seconds to wait that the service stated, 0 if it stated none."""
     return (error.retry_after or 0.0) if isinstance(error, RateLimited | ServiceDown) else 0.0
+
+
+def counts_as_failed_time(error: Exception | None) -> bool:
+    """Return whether the wait after a failure is part of the time limit: the service is down."""
+    return isinstance(error, ServiceDown) and bool(error.retry_after)
 
 
 def _is_waiting() -> bool:

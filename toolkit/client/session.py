@@ -20,7 +20,7 @@ import stamina
 
 from toolkit.client.budget import Budget, PointReservation, RequestCounts
 from toolkit.client.proxies import is_this_machine
-from toolkit.client.retry import Retry, retry_cause
+from toolkit.client.retry import Retry, counts_as_failed_time, retry_cause
 from toolkit.client.session_recipe import Recipe
 from toolkit.client.wire import PATIENCE, ApiKey, limit_answer_time, read_body
 from toolkit.completeness.headers import Completeness, read_completeness, read_source
@@ -268,7 +268,8 @@ class Session:
                 try:
                     points = request_points(operation, body, self.dexes)
                     with self.budget.spend(points, operation, stop) as reservation:
-                        queued += reservation.waited
+                        if not counts_as_failed_time(failure):
+                            queued += reservation.waited
                         counts.add_request(points, reservation.waited)
                         return self._send(operation, body, reservation)
                 except Exception as error:

@@ -74,7 +74,7 @@ class PageReader:
     - ``confirm_pages``: after how many pages an end is confirmed. With 1, every end is confirmed,
       also that of one page or of an empty history, and the last request is always for only the rows
       after the last tie. The end of a page with a filter is always confirmed, because a service may
-      apply the filter after its limit.
+      apply the filter after its limit. An empty page does not show whether it did.
     """
 
     operation: Operation

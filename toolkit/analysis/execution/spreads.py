@@ -62,7 +62,8 @@ class Spreads(Estimate):
         - ``high``: upper end of the interval of the estimate
         - ``usd``: sum over the fills, in USD; missing on the tape
         - ``n``: number of fills with both prices; on the tape, of trades shortly after another one
-        - ``missing``: number of fills without a fresh price, or without a price, size or side
+        - ``missing``: number of fills without a fresh price, or without a price, size or side; on
+          the tape, without those that lack a side
         - ``clusters``: number of clusters that the interval resamples; 0 on the tape
         - ``age_seconds``: mean age of the prices; on the tape, mean time between the two trades
 
