@@ -161,7 +161,7 @@ def test_ingest_leaves_out_shortened_file(tmp_path: Path) -> None:
     archive = open_archive(tmp_path / "kept")
     found = archive.ingest(samples / "userFillsByTime.json")
     assert found["kept"] == {}
-    assert "the recording leaves out" in found["left"]["userFillsByTime.json"]
+    assert "the recording lacks" in found["left"]["userFillsByTime.json"]
     assert archive.ingest(samples / "meta.json")["left"] == {}
 
 
