@@ -288,7 +288,7 @@ def fills(
         raise ValueError(f"unknown side {wrong[0]!r}; choose one of {', '.join(_SIDES)}")
     once = drop_repeated_rows(fills, "fills")
     frame: frame_access.Frame = nw.from_native(frame_access.normalise_frame(once))
-    column_names = frame.collect_schema().names()
+    column_names = frame.columns
     if not {"dir", "liquidated_user", "liquidation_method"} & set(column_names):
         frame_access.require_columns(
             frame,

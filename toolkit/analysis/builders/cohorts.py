@@ -293,7 +293,7 @@ def read_builder_fills(
     found = frame_access.pandas_columns(nw.to_native(ends), "fills", ["_first", "_last"])
     begin = float(to_ms(since)) if since is not None else float(found["_first"].iloc[0])
     end = float(to_ms(until)) if until is not None else float(found["_last"].iloc[0]) + 1
-    conversion = fill_kinds.is_conversion(frame.collect_schema().names())
+    conversion = fill_kinds.is_conversion(frame.columns)
     frame = frame.filter(has_builder(builder) & ~conversion)
     frame_access.require_values(frame, ("user", "px", "sz"), "fills")
     usd_values.warn_missing_builder_fees(frame, "fills")
@@ -302,6 +302,6 @@ def read_builder_fills(
     kept = frame.select(
         "user", "builder", ms=nw.col("_ms"), volume=nw.col("volume"), usd=nw.col("_revenue")
     )
-    rows = frame_access.pandas_columns(nw.to_native(kept), "fills", kept.collect_schema().names())
+    rows = frame_access.pandas_columns(nw.to_native(kept), "fills", kept.columns)
     rows["ms"] = rows["ms"].astype("float64")
     return rows[rows["ms"] < end].reset_index(drop=True), begin, end

@@ -89,7 +89,7 @@ def revenue(
     needed = ("coin", "px", "sz", "side", "time", "fee", "builder", "builder_fee")
     frame_access.require_columns(frame, (*needed, *grouping.own_columns(keys)), "fills")
     kind = frame_access.number_kind(frame, NUMBERS, "fills")
-    conversion = fill_kinds.is_conversion(frame.collect_schema().names())
+    conversion = fill_kinds.is_conversion(frame.columns)
     fill_kinds.warn_missing_directions(frame, "fills", outcomes_alone=True)
     frame = frame.filter(has_builder(builder) & ~conversion)
     frame_access.require_values(frame, ("px", "sz"), "fills")
@@ -112,7 +112,7 @@ def has_builder(builder: str | None) -> nw.Expr:
 
 def add_earnings(frame: Frame, kind: NumberKind) -> Frame:
     """Add what a builder earns on a fill (`_revenue`), and on which volume (`_known`)."""
-    lost = usd_values.is_unpriced_fee(frame.collect_schema().names(), kind, "builder_fee")
+    lost = usd_values.is_unpriced_fee(frame.columns, kind, "builder_fee")
     volume = nw.col("px").cast(nw.Float64()) * nw.col("sz").cast(nw.Float64())
     known = nw.when(lost == 0).then(volume).otherwise(nw.lit(0.0))
     frame = usd_values.add_fees_in_usd(frame, kind)
@@ -265,7 +265,7 @@ def attach_rate(
     above, below = ("routed", "_routable") if weight == "fills" else ("routed_usd", "_routable_usd")
     sums = [nw.col(name).sum() for name in dict.fromkeys(("_routable", above, below))]
     users = frame.group_by(*dict.fromkeys((*keys, "user"))).agg(*sums)
-    names = users.collect_schema().names()
+    names = users.columns
     rows = frame_access.pandas_columns(
         nw.to_native(users), "fills", names, [], ["_routable", above, below]
     )
@@ -328,7 +328,7 @@ def _classify_fills(fills: IntoFrame, builder: str, keys: Sequence[str]) -> Fram
     if "user" in keys:
         frame_access.require_some_values(frame, "user", "fills", "says whose each fill is")
     fill_kinds.warn_missing_directions(frame, "fills")
-    column_names = frame.collect_schema().names()
+    column_names = frame.columns
     is_unrouted = nw.col("builder").is_null()
     is_builder = (lower_address("builder") == builder.lower()).fill_null(False)
     frame = frame.filter(~fill_kinds.is_conversion(column_names))

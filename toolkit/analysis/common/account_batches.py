@@ -87,7 +87,7 @@ def _is_inside(bounds: tuple[str, str], account: str) -> bool:
 def _account_column(name: str, frame: Frame) -> str | None:
     """Return the column of the account; in a ledger `user` is the sender of a transfer."""
     column = "account" if name == "ledger" else "user"
-    return column if column in frame.collect_schema().names() else None
+    return column if column in frame.columns else None
 
 
 def _account_ranges(frame: nw.LazyFrame[Any], column: str) -> list[tuple[str, str]]:

@@ -82,7 +82,7 @@ def warn_missing_directions(
     - ``outcomes_alone``: warn only if there are fills of outcome tokens, for helpers that exclude
       only conversions
     """
-    if "dir" in frame.collect_schema().names() and frame_access.is_empty_column(frame, "dir"):
+    if "dir" in frame.columns and frame_access.is_empty_column(frame, "dir"):
         if outcomes_alone:
             outcomes = frame.filter(is_outcome(nw.col("coin")))
             # `is_empty_column` is also False if there are no fills of outcome markets.

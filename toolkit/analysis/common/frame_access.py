@@ -79,7 +79,7 @@ def normalise_frame(native: IntoFrameT) -> IntoFrameT:
             f"a helper takes a frame of pandas, Polars, DuckDB or PySpark, not "
             f"{type_text(made)}. {advice}"
         ) from None
-    schema = frame.collect_schema()
+    schema = column_dtypes(frame)
     # Polars, DuckDB and Arrow have categories, too. Two categories may be one address.
     texts = {
         name: nw.col(name) if isinstance(dtype, nw.String) else nw.col(name).cast(nw.String())
@@ -111,10 +111,30 @@ def _normalise_pandas(native: pd.DataFrame) -> pd.DataFrame:
     return made
 
 
+def column_dtypes(frame: Frame) -> Mapping[str, nw.dtypes.DType]:
+    """Return the dtype of each column by its name; on DuckDB, times with a zone are in UTC.
+
+    No helper depends on the zone. To state it, narwhals would run a query for each schema.
+    """
+    if not frame.implementation.is_duckdb():
+        return frame.collect_schema()
+    native: Any = nw.to_native(frame)
+    zoned = {
+        name
+        for name, dtype in zip(native.columns, native.types, strict=True)
+        if dtype.id == "timestamp with time zone"
+    }
+    if not zoned:
+        return frame.collect_schema()
+    plain = [name for name in frame.columns if name not in zoned]
+    known = frame.select(plain).collect_schema() if plain else {}
+    return {name: known.get(name, nw.Datetime("us", "UTC")) for name in frame.columns}
+
+
 def keep_columns(native: Any, names: Sequence[str]) -> Any:
     """Return a frame with those of the columns that it has."""
     frame: Frame = nw.from_native(native)
-    column_names = set(frame.collect_schema().names())
+    column_names = set(frame.columns)
     return nw.to_native(frame.select(name for name in names if name in column_names))
 
 
@@ -129,7 +149,7 @@ def open_frame(native: Any, what: str, kind: NumberKind | None = None) -> Frame:
         table = pa.Table.from_pandas(_without_nested(native), preserve_index=False)
         wrapped: Frame = nw.from_native(table)
         return wrapped
-    if not frame.collect_schema().names():
+    if not frame.columns:
         raise MissingColumns(f"{what}: the frame has no columns. Pass a frame of a fetch function")
     return frame
 
@@ -187,7 +207,7 @@ def pandas_columns(
     native = normalise_frame(native)
     frame: Frame = nw.from_native(native)
     require_columns(frame, needed, what)
-    column_names = frame.collect_schema().names()
+    column_names = frame.columns
     kept = [name for name in dict.fromkeys((*needed, *optional)) if name in column_names]
     present = [name for name in dict.fromkeys(amounts) if name in kept]
     if isinstance(native, pd.DataFrame):
@@ -212,7 +232,7 @@ def pandas_columns(
 
 
 def _has_decimals(frame: Frame) -> bool:
-    return any(isinstance(dtype, nw.Decimal) for dtype in frame.collect_schema().values())
+    return any(isinstance(dtype, nw.Decimal) for dtype in column_dtypes(frame).values())
 
 
 def _without_nested(native: pd.DataFrame) -> pd.DataFrame:
@@ -279,7 +299,7 @@ def flag(condition: nw.Expr) -> nw.Expr:
 
 def require_columns(frame: Frame, names: Iterable[str], what: str, hint: str = "") -> None:
     """Raise `MissingColumns` if the frame lacks one of the columns; the message names them all."""
-    column_names, names = frame.collect_schema().names(), list(names)
+    column_names, names = frame.columns, list(names)
     missing = [name for name in names if name not in column_names]
     if missing:
         is_other_frame = len(missing) > 1 and len(missing) > len(names) / 2
@@ -301,7 +321,7 @@ def number_kind(
 
     Raise MissingColumns if a column is text, or if float and exact columns are mixed.
     """
-    schema = frame.collect_schema()
+    schema = column_dtypes(frame)
     kinds: set[NumberKind] = set()
     for name in names:
         dtype = schema.get(name)
@@ -340,7 +360,7 @@ def count_missing(frame: Frame, names: Iterable[str]) -> tuple[dict[str, int], i
 
     Of a lazy frame only these columns are read.
     """
-    schema = frame.collect_schema()
+    schema = column_dtypes(frame)
     gone = {n: nw.col(n).is_null() for n in names}
     gone |= {n: lacks | nw.col(n).is_nan() for n, lacks in gone.items() if schema[n].is_float()}
     one, zero = nw.lit(1), nw.lit(0)

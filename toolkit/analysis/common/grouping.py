@@ -10,7 +10,7 @@ from typing import Any
 
 import narwhals as nw
 
-from toolkit.analysis.common.frame_access import Frame
+from toolkit.analysis.common.frame_access import Frame, column_dtypes
 from toolkit.analysis.common.markets import dex_of
 from toolkit.times import DAY, FIRST_MONDAY, HOUR, WEEK
 
@@ -66,7 +66,7 @@ def add_calendar(frame: Frame, names: Iterable[str], time: str = "time") -> Fram
     wanted = {name: CALENDAR[name] for name in names if name in CALENDAR}
     if not wanted:
         return frame
-    is_integer = frame.collect_schema()[time].is_integer()
+    is_integer = column_dtypes(frame)[time].is_integer()
     if frame.implementation.is_duckdb():
         ms = f'"{time}"' if is_integer else f'epoch_ms("{time}")'
         return _add_sql(frame, _sql_periods(ms, wanted, "make_timestamptz(({}) * 1000)"))
@@ -84,7 +84,7 @@ def add_calendar(frame: Frame, names: Iterable[str], time: str = "time") -> Fram
 
 def add_ms(frame: Frame, time: str = "time", name: str = "_ms") -> Frame:
     """Add each row's time in integer milliseconds, by default as `_ms`."""
-    if frame.collect_schema()[time].is_integer():
+    if column_dtypes(frame)[time].is_integer():
         return frame.with_columns(nw.col(time).cast(nw.Int64()).alias(name))
     if frame.implementation.is_duckdb():
         return _add_sql(frame, {name: f'epoch_ms("{time}")'})

@@ -156,8 +156,8 @@ def drop_repeated_rows(native: Native, record: str, what: str = "") -> Native:
 
 def _identity_columns(identity: RowIdentity, frame: frame_access.Frame) -> list[str]:
     """Return the columns that identify rows of a frame; none if rows have no identity."""
-    schema = frame.collect_schema()
-    column_names = schema.names()
+    schema = frame_access.column_dtypes(frame)
+    column_names = list(schema)
     if any(name not in column_names for name in identity.needed):
         return []
     if not identity.in_full:
@@ -336,7 +336,7 @@ def _duckdb_distinct(native: Any, identity: RowIdentity, names: list[str], what:
         known = f'coalesce("{identity.number}" <> 0, false)'
     elif identity.text:
         known = f"coalesce(\"{identity.text}\" <> '{ZERO_HASH}', false)"
-    schema = frame.collect_schema()
+    schema = frame_access.column_dtypes(frame)
     numbers = [n for n in names if schema[n].is_numeric() or schema[n].is_temporal()] or names
     first = _duckdb_hashes(native.filter(known), numbers)
     if not len(_repeated_keys(first)):
@@ -349,7 +349,7 @@ def _duckdb_distinct(native: Any, identity: RowIdentity, names: list[str], what:
     _warn_repeats(what, count, int(plain.count("*").fetchall()[0][0]), names)
     place = ", ".join(f'"{name}"' for name in names)
     once = rows.project(f"*, row_number() OVER (PARTITION BY {place}) AS _again")
-    every = ", ".join(f'"{name}"' for name in schema.names())
+    every = ", ".join(f'"{name}"' for name in schema)
     return once.filter("_again = 1").project(every).union(plain.filter(f"NOT ({known})"))
 
 

@@ -83,13 +83,13 @@ def keep_own_rows(
 
     Raise ValueError if the rows are of several accounts and the account of the fills is not known.
     """
-    if column not in rows.collect_schema().names():
+    if column not in rows.columns:
         return rows
     rows = rows.with_columns(_whose=lower_address(column))
     mine = nw.col("_whose").is_in([*of.names, "nobody"])  # Arrow has no empty list of texts
     # A lazy frame is not read here; it counts as not empty.
     is_empty = isinstance(of.fills, nw.DataFrame) and of.fills.is_empty()
-    if "user" in of.fills.collect_schema().names() and not is_empty:
+    if "user" in of.fills.columns and not is_empty:
         users: Any = of.fills.select(_whose=lower_address("user")).unique(["_whose"])
         if isinstance(users, nw.DataFrame):  # Arrow cannot join a table with a column of nulls
             known = users["_whose"].drop_nulls().to_list()
@@ -109,7 +109,7 @@ def keep_own_rows(
 
 def check_owner(rows: Frame, fills: Frame, what: str) -> None:
     """Raise `MissingColumns` if fills are of several accounts and the rows have no user."""
-    if "user" in rows.collect_schema().names() or "user" not in fills.collect_schema().names():
+    if "user" in rows.columns or "user" not in fills.columns:
         return
     count = _count_accounts(fills.select(_whose=lower_address("user")))
     if count > 1:

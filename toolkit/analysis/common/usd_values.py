@@ -48,7 +48,7 @@ def warn_missing_amounts(frame: Frame, what: str) -> None:
     missing, rows = frame_access.count_missing(frame, ("px", "sz", "closed_pnl", "fee"))
     found = [f"{name} is missing in {count:,}" for name, count in missing.items() if count]
     if found:
-        parts = {"builder_fee", "deployer_fee"} & set(frame.collect_schema().names())
+        parts = {"builder_fee", "deployer_fee"} & set(frame.columns)
         lost = f" If fee is missing, its parts {' and '.join(sorted(parts))} do not count either."
         warn_caller(
             f"{what}: of {count_text(rows, 'row')}, {' and '.join(found)}. Sums leave these values "
@@ -64,7 +64,7 @@ def warn_missing_tokens(frame: Frame, what: str) -> None:
 
     If the frame is lazy, only a few columns are read.
     """
-    if not {"fee", "fee_token"} <= set(frame.collect_schema().names()):
+    if not {"fee", "fee_token"} <= set(frame.columns):
         return
     silent = frame.select("coin", "side", "fee", "fee_token")
     silent = silent.filter(nw.col("fee_token").is_null() & (nw.col("side") == "B"))
@@ -86,7 +86,7 @@ def add_fees_in_usd(frame: Frame, kind: NumberKind) -> Frame:
 
     Collateral and quote tokens count at par.
     """
-    column_names = frame.collect_schema().names()
+    column_names = frame.columns
     fees = {f"_{n}": frame_access.column_or_zero(n, column_names, kind) for n in FEES}
     if "fee_token" not in column_names:
         return frame.with_columns(**fees)
@@ -186,7 +186,7 @@ def warn_unused_prices(
     If the frame is lazy, only one column is read.
     """
     tokens = {token.upper() for token in dexes.values()}
-    if prices and "fee_token" in fills.collect_schema().names():
+    if prices and "fee_token" in fills.columns:
         rows = fills.select("fee_token").unique(["fee_token"]).lazy().collect("pyarrow")
         tokens |= {token.upper() for token in rows["fee_token"].to_list() if token}
     unused = sorted(set(prices) - tokens)
@@ -274,7 +274,7 @@ def dex_tokens_in_fills(fills: Frame) -> dict[str, str]:
 
     Raise MissingColumns if the fills of one dex have several tokens other than USDC.
     """
-    if "fee_token" not in fills.collect_schema().names():
+    if "fee_token" not in fills.columns:
         return {}
     mine = nw.col("coin").str.contains(":", literal=True) & ~is_cash()
     pairs = fills.filter(mine).select(dex=markets.dex_of(nw.col("coin")), token=nw.col("fee_token"))

@@ -291,7 +291,7 @@ def read_events(
     else:
         frame = nw.from_native(frame_access.normalise_frame(orders))
     frame_access.require_columns(frame, wanted, "orders")
-    column_names = frame.collect_schema().names()
+    column_names = frame.columns
     extra = [name for name in ("tx_index", *optional) if name in column_names]
     frame = frame.select(*dict.fromkeys((*wanted, *amounts, *extra)))
     frame = grouping.add_ms(frame, "status_timestamp")
@@ -313,7 +313,7 @@ def sort_events(
     The columns of `needed` and `amounts` must exist; those of `optional` are kept if they exist.
     """
     frame = read_events(orders, needed, amounts, optional)
-    column_names = frame.collect_schema().names()
+    column_names = frame.columns
     kept = (name for name in optional if name in column_names)
     names = tuple(
         dict.fromkeys((*EVENT, *needed, *amounts, *kept, "_ms", "_tx", "_stage", "_group"))

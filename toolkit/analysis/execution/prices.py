@@ -56,7 +56,7 @@ def read_prices(prices: IntoFrame, price: str | None = None, what: str = "prices
     """
     import narwhals as nw
 
-    column_names = nw.from_native(prices).collect_schema().names()
+    column_names = nw.from_native(prices).columns
     source = price or next((name for name in SOURCES if name in column_names), SOURCES[0])
     coin = next((name for name in _COINS if name in column_names), _COINS[0])
     time = next((name for name in _TIMES if name in column_names), _TIMES[0])

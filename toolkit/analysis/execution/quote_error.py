@@ -120,7 +120,7 @@ def estimate_quote_errors(prices: IntoFrame | None, max_age_ms: float) -> QuoteE
     - ``prices``: quotes; None, or a frame without their columns, has no such errors
     - ``max_age_ms``: the longest time between two trades that show how the price changes
     """
-    if prices is None or not set(_SIDES) <= set(nw.from_native(prices).collect_schema().names()):
+    if prices is None or not set(_SIDES) <= set(nw.from_native(prices).columns):
         return None
     rows = frame_access.pandas_columns(prices, "prices", ("coin", "time", *_SIDES), (), _SIDES)
     bought, sold = rows["buy_age_seconds"] == 0, rows["sell_age_seconds"] == 0

@@ -284,7 +284,7 @@ def _read_snapshot(
     amounts = list(amounts)
     frame = frame_access.open_as_floats(twaps, "twaps", amounts)
     frame_access.require_columns(frame, needed, "twaps")
-    if at is None and "asked_at" in frame.collect_schema().names():
+    if at is None and "asked_at" in frame.columns:
         frame = grouping.add_ms(frame, "asked_at").rename({"_ms": "_at"})
     else:
         frame = frame.with_columns(_at=nw.lit(timestamps.present_ms(twaps, at, "twaps")))
@@ -301,7 +301,7 @@ def _fills_by_order(twaps: Frame, fills: IntoFrame, account: str | None) -> Fram
     """Sum the fills of each TWAP order up to the time of its snapshot."""
     frame = frame_access.open_as_floats(fills, "fills", ["px", "sz"])
     frame_access.require_columns(frame, ("coin", "time", "twap_id"), "fills")
-    if "user" not in frame.collect_schema().names():
+    if "user" not in frame.columns:
         accounts = account_names(fills, account)
         if len(accounts) != 1:
             frame_access.require_columns(frame, ["user"], "fills", "Add it, or pass account=")

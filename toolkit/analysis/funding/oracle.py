@@ -77,7 +77,7 @@ def implied_oracle(funding: IntoFrameT) -> IntoFrameT:
     frame = frame_access.open_as_floats(funding, "funding", ("usdc", "szi", "funding_rate"))
     frame_access.require_columns(frame, ("coin", "time"), "funding")
     frame = grouping.add_calendar(frame, ["hour"])
-    samples = sample_count(frame.collect_schema().names())
+    samples = sample_count(frame.columns)
     due = nw.col("szi") * nw.col("funding_rate")
     # A payment with the wrong sign, against what was due, implies a price below 0.
     paid = nw.when(due > 0).then(-nw.col("usdc")).otherwise(nw.col("usdc"))

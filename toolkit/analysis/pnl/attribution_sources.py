@@ -72,7 +72,7 @@ def measure_fills(frame: Frame, keys: Sequence[str], rates: TokenRates) -> tuple
         f"by= takes columns of the fills, or {', '.join(grouping.DERIVED_GROUPS)}",
     )
     kind = frame_access.number_kind(frame, FILL_NUMBERS, "fills")
-    column_names = frame.collect_schema().names()
+    column_names = frame.columns
     frame = _add_keys(frame, keys).with_columns(_perp=markets.is_perp(nw.col("coin")))
     frame = _add_token_values(frame, column_names, rates)
     frame = frame.with_columns(
@@ -223,7 +223,7 @@ def measure_funding(
     frame = row_owners.keep_own_rows(frame, "user", owners, "funding")
     usdc = nw.col("usdc")
     is_known = ~usdc.is_null() if kind == "exact" else ~(usdc.is_null() | usdc.is_nan())
-    payment = frame_access.column_or_zero("usdc", frame.collect_schema().names(), kind)
+    payment = frame_access.column_or_zero("usdc", frame.columns, kind)
     if rates.prices and rates.dexes:
         frame = frame.with_columns(_payment=payment, _token=_token_of_dex(rates.dexes))
         frame = usd_values.apply_prices(frame, ["_payment"], nw.col("_token"), rates.prices, kind)
@@ -290,7 +290,7 @@ def measure_positions(
         frame = row_owners.keep_own_rows(frame, "user", owners, "positions")
         rows = memory_frames.to_pandas(nw.to_native(frame), _POSITION)
         refuse_batches(rows, ("user", "coin"), "positions")
-        column_names = frame.collect_schema().names()
+        column_names = frame.columns
         gain = frame_access.column_or_zero("unrealized_pnl", column_names, kind)
         gain = gain if ends else frame_access.flip_sign(gain, kind)
         unknown = frame_access.flag(_is_missing("unrealized_pnl", kind))
@@ -340,7 +340,7 @@ def sum_groups(frame: Frame, keys: Sequence[str], kind: NumberKind) -> Frame:
 
     `fills` includes conversions here.
     """
-    column_names = frame.collect_schema().names()
+    column_names = frame.columns
     names = [name for name in (*COUNTS, "volume", *SUMMED) if name in column_names]
     sums = [nw.col(name).sum() for name in names]
     frame = frame.group_by(*keys).agg(*sums) if keys else frame.select(*sums)

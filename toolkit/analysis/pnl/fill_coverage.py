@@ -74,7 +74,7 @@ def mark_inside(funding: Any, fills: Any, period: CoveredPeriod | None) -> Any:
         made = frame.with_columns(_inside=~nw.col("time").is_null())
         return _restore_provenance(made, funding)
     within = _is_between(period.start, period.end)
-    column_names = nw.from_native(fills).collect_schema().names()
+    column_names = nw.from_native(fills).columns
     if period.is_observed and all(name in column_names for name in NEEDED):
         frame = _add_shown(frame, fills)
         bounds = _is_between(period.earliest, period.latest)
@@ -106,8 +106,8 @@ def _is_between(start: int | None, end: int | None) -> nw.Expr:
 
 def _add_shown(frame: Frame, fills: Any) -> Frame:
     """Add `_ms`, and `_shown`: whether the first or last fill of a coin shows the position."""
-    names = frame.collect_schema().names()
-    split = "user" in names and "user" in nw.from_native(fills).collect_schema().names()
+    names = frame.columns
+    split = "user" in names and "user" in nw.from_native(fills).columns
     ends = _end_positions(fills, split=split)
     sized = "szi" in names
     size = _integer_size(nw.col("szi").cast(nw.Float64())) if sized else nw.lit(0)

@@ -43,11 +43,11 @@ def count_position_hours(
     end at the last fill or payment of the account, or at the time of the request. None if the fills
     do not state positions.
     """
-    column_names = nw.from_native(fills).collect_schema().names()
+    column_names = nw.from_native(fills).columns
     payments: Frame = nw.from_native(frame_access.normalise_frame(funding))
     split = "user" in column_names
     if any(name not in column_names for name in NEEDED) or (
-        split and "user" not in payments.collect_schema().names()
+        split and "user" not in payments.columns
     ):
         return None
     few = frame_access.keep_columns(fills, (*NEEDED, "user"))
@@ -109,7 +109,7 @@ def _position_changes(ends: Frame) -> Frame:
 
 def _payment_turns(funding: Frame, user: nw.Expr) -> Frame:
     payments = grouping.add_ms(funding)
-    column_names = payments.collect_schema().names()
+    column_names = payments.columns
     span = span_hours(column_names).cast(nw.Int64())
     rows = payments.select(coin=_COIN, _user=user, _ms=_start_of_hour(nw.col("_ms")), _span=span)
     if SAMPLES in column_names:

@@ -213,7 +213,7 @@ def _ledger_movements(ledger: Any, account: str | None) -> tuple[Frame, NumberKi
     frame_access.require_columns(frame, NEEDED, "ledger")
     kind = frame_access.number_kind(frame, AMOUNTS, "ledger")
     accounts = row_owners.account_names(ledger, account)
-    has_account = "account" in frame.collect_schema().names()
+    has_account = "account" in frame.columns
     owner = accounts[0] if len(accounts) == 1 and (account is not None or not has_account) else None
     if owner is not None and has_account:
         frame = frame.filter(row_owners.lower_address("account") == owner)

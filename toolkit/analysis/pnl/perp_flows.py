@@ -82,7 +82,7 @@ def add_perp_flows(ledger: Frame, kind: NumberKind, account: str | None) -> Fram
 
 def _add_columns(ledger: Frame, kind: NumberKind, account: str | None) -> Frame:
     """Return the ledger with all columns of the rules, texts and directions without nulls."""
-    column_names = ledger.collect_schema().names()
+    column_names = ledger.columns
     texts = {n: nw.col(n).fill_null("") if n in column_names else nw.lit("") for n in _TEXTS}
     amounts = {
         n: _nullable(n, kind) if n in column_names else missing_literal(kind) for n in AMOUNTS

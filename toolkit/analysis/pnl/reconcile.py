@@ -340,7 +340,7 @@ def _spot_cash(spots: pd.DataFrame, other_quotes: set[str]) -> dict[str, Amount]
 def _other_quote_coins(fills: Any) -> set[str]:
     """Return the coins with another quote token than USDC: the fee of a sell is in this token."""
     frame = frame_access.open_frame(fills, "fills")
-    if not {"fee_token", "side", "coin"} <= set(frame.collect_schema().names()):
+    if not {"fee_token", "side", "coin"} <= set(frame.columns):
         return set()
     sells = frame.filter((nw.col("side") == "A") & ~is_cash())
     return set(sells.select("coin").unique(["coin"]).lazy().collect("pyarrow")["coin"].to_list())

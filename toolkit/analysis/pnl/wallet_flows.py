@@ -42,7 +42,7 @@ _INTO = {"withdraw": 1, "borrow": 1, "supply": -1, "repay": -1}
 
 def add_wallet_flows(rows: Frame, kind: NumberKind) -> Frame:
     """Add `spot` (amount of `token`; null if it is not known) to rows of `add_perp_flows`."""
-    column_names = rows.collect_schema().names()
+    column_names = rows.columns
     interest = column_or_zero("interest_amount", column_names, kind)
     rows = rows.with_columns(
         token=nw.when(nw.col("token") == "").then(nw.lit("USDC")).otherwise(nw.col("token")),
