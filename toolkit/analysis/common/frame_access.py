@@ -79,6 +79,13 @@ def normalise_frame(native: IntoFrameT) -> IntoFrameT:
             f"a helper takes a frame of pandas, Polars, DuckDB or PySpark, not "
             f"{type_text(made)}. {advice}"
         ) from None
+    result: Any = _unify_pandas(made) if isinstance(made, pd.DataFrame) else _unify_texts(frame)
+    typed: IntoFrameT = result
+    return typed
+
+
+def _unify_texts(frame: Frame) -> Any:
+    """Return the native frame with one spelling of addresses and dexes."""
     schema = column_dtypes(frame)
     # Polars, DuckDB and Arrow have categories, too. Two categories may be one address.
     texts = {
@@ -88,15 +95,23 @@ def normalise_frame(native: IntoFrameT) -> IntoFrameT:
     }
     changed = {name: texts[name].str.to_lowercase() for name in ADDRESSES if name in texts}
     changed |= {name: rename(texts[name]) for name, rename in _NATIVE.items() if name in texts}
-    result: Any = made
-    if changed and isinstance(made, pd.DataFrame):
-        few: Any = nw.from_native(made[list(changed)]).with_columns(**changed)
-        for name in changed:  # narwhals would rebuild all other columns, too
-            made[name] = nw.to_native(few[name])
-    elif changed:
-        result = nw.to_native(frame.with_columns(**changed))
-    typed: IntoFrameT = result
-    return typed
+    return nw.to_native(frame.with_columns(**changed) if changed else frame)
+
+
+def _unify_pandas(made: pd.DataFrame) -> pd.DataFrame:
+    """Change addresses and dexes to one spelling, column by column: that is fastest in pandas."""
+    for name in {*ADDRESSES, *_NATIVE} & {*made.columns}:
+        column: nw.Series[Any] = nw.from_native(made[name], series_only=True)
+        if not isinstance(column.dtype, nw.String | nw.Categorical | nw.Enum):
+            continue
+        if not isinstance(column.dtype, nw.String):
+            column = column.cast(nw.String())
+        if name in ADDRESSES:
+            column = column.str.to_lowercase()
+        else:
+            column = column.to_frame().with_columns(_NATIVE[name](nw.col(name)).alias(name))[name]
+        made[name] = nw.to_native(column)
+    return made
 
 
 def _normalise_pandas(native: pd.DataFrame) -> pd.DataFrame:
