@@ -216,8 +216,8 @@ def _in_docstrings(source: str) -> Iterator[tuple[int, str]]:
 LIVE_SERVICE = """
 # The live service
 
-This document lists facts about the live service that the specification does not contain, and where
-each is known from. Nobody sent a request to the live service to find them. The specification is
+This document lists facts about the live service that the specification does not contain, and states
+how each fact is known. Nobody sent a request to the live service to find them. The specification is
 binding, and the local service implements all of it. By default, the local service also has the
 fields and operations of this document, so that it behaves like the live service. `toolkit serve
 --strict` and `tk.local(strict=True)` leave them out. The fetch functions read all of these fields

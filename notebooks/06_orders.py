@@ -104,8 +104,8 @@ table.filter(regex="filled|canceled", axis=0).round(3)
 #
 # A stop may wait for days. Many are cancelled before that, some by the account and some by the
 # exchange. A stop and a target often belong together: if one of them is filled, the exchange
-# cancels the other. The usual curve (Kaplan and Meier) assumes that a cancelled order
-# could still be filled after the observation of it ended. How far is this curve too high?
+# cancels the other. The usual curve (Kaplan and Meier) assumes that a cancelled
+# order could still be filled later, when nobody observes it. How far is this curve too high?
 
 # %%
 triggers = orders[orders["is_trigger"]]

@@ -107,7 +107,7 @@ differences
 #
 # DuckDB processes the files in pieces within its memory limit, here 100 MB. The limit holds for the
 # sums. It does not hold for the entire process: Python and its libraries need about 150 MB, the
-# reader of the archive holds several parts, and the check for repeated rows needs 8 bytes for
+# reader of the archive holds some rows, and the check for repeated rows needs 8 bytes for
 # each row. `unique` in `scan` has to remember every key, so with ten million rows it needs a larger
 # limit. A helper on a plain scan does not need `unique`, because it counts a repeated row once.
 

@@ -291,7 +291,7 @@ class NotConnected(ToolkitError):
 
 
 class MissingColumns(ToolkitError, ValueError):
-    """A helper got a frame without a column, or with a column whose values it cannot use."""
+    """A helper got a frame that lacks a needed column, or whose values there cannot be used."""
 
 
 class MissingExtra(ToolkitError, ModuleNotFoundError):

@@ -278,9 +278,10 @@ class Archive:
             A JSON file with ``request``, ``status`` and ``response``, or a folder of such files in
             the order of their names; they are archived unchanged. If a page may be cut, the range
             before its last time counts as complete, and the next refresh fetches the rest. It can
-            also be a frame that a fetch function returned, or a Parquet file of such a frame. For
-            a frame the archive writes new JSON; only with ``numbers="text"`` has it exactly the
-            numbers that the service sent. A folder may have both kinds of files.
+            also be a frame that a fetch function returned, or a Parquet file of such a frame. The
+            archive writes new JSON for the rows of a frame. This JSON has exactly the numbers that
+            the service sent only if the frame has ``numbers="text"``. A folder may have both kinds
+            of files.
 
         Returns
         -------
@@ -511,8 +512,8 @@ class Archive:
         ArchiveError
             If there is no such table or column, or the engine is not installed.
         ValueError
-            If `engine`, `numbers` or a time has another value than these, or `session` is passed
-            with another engine than ``"spark"``.
+            If `engine` or `numbers` is none of the values above, a time is not valid, or only one
+            of `session` and ``engine="spark"`` is passed.
         TypeError
             If `columns` is one text, or `subject` is not text.
         """

@@ -151,8 +151,8 @@ def _history_frames(
     if not proved:  # the refresh log has the breaks that refreshes found
         why = dict.fromkeys(reason for entry in log if (reason := entry.get("why")))
         unproved = (
-            "the archive does not prove that this range is complete. covered has the ranges that "
-            "are; refresh the archive for the others"
+            "the archive does not prove that this range is complete. The entry covered lists the "
+            "complete ranges. A refresh requests what was never pulled"
         )
         facts = {"complete": "no", "why": "; ".join([unproved, *why])}
     if message := missing_rows_message(found, count_logged_rows(log)):

@@ -77,11 +77,12 @@ def connect(
         - after two or more pages,
         - after one page that has a multiple of 100 rows, is more than 90 % full, or was requested
           with a filter (`builder`, `dex`, `venue` or `aggregate_by_time`),
-        - after an empty answer of slippage or APR samples.
+        - after an empty answer of slippage samples, or of APR samples up to the present.
 
-        True confirms every end, and always with a request for only the rows after the last tie.
-        False confirms none. If a service applies a filter after its limit and the first page is
-        empty, no confirmation detects it.
+        True confirms the end of every history with cursors, also of one page, and every empty
+        history except APR samples up to an `end` in the past. It always sends a request for only
+        the rows after the last tie. False confirms none. If a service applies a filter after its
+        limit and the first page is empty, no confirmation detects the missing rows.
     user_agent : str, optional
         Name of this client; some gateways refuse the default names of HTTP libraries.
     progress : bool or callable, optional
@@ -105,8 +106,8 @@ def connect(
         folder. With False, or with a `transport`, each session counts only its own points.
     clock, sleep : callable, optional
         `clock` returns the present in seconds; all processes that share a budget must use the same
-        clock. `sleep` waits for a number of seconds. By default the clock of the machine, and waits
-        that end at once if you interrupt `toolkit.many`.
+        clock. `sleep` waits for a number of seconds. By default, `clock` is that of the
+        machine, and a wait ends at once if you interrupt `toolkit.many`.
     default : bool, default True
         Whether the session becomes the default.
 

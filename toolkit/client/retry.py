@@ -52,7 +52,8 @@ class Retry:
         """Return the seconds to wait before the next attempt; None if there is none.
 
         If the service stated a longer wait, the budget waits instead, and the result is 0. If the
-        stated wait is longer than `timeout`, there is no further attempt.
+        stated wait is longer than `timeout` (or, if the service is down, than what is left of it),
+        there is no further attempt.
 
         - ``error``: the last failure
         - ``failures``: the number of failures so far
@@ -86,7 +87,7 @@ def _stated_wait(error: Exception) -> float:
 
 
 def counts_as_failed_time(error: Exception | None) -> bool:
-    """Return whether the wait after a failure is part of the time limit: the service is down."""
+    """Return whether the time limit includes the wait that a failure states: service is down."""
     return isinstance(error, ServiceDown) and bool(error.retry_after)
 
 

@@ -242,7 +242,7 @@ def _refuse_row(operation: Operation, row: int, place: str) -> NoReturn:
 
 
 def _find_unreadable(numbers: Numbers, field: RecordField, value: Any) -> list[Any]:
-    """Return the unreadable values of a field beyond the specification; of pairs, only those."""
+    """Return what cannot be read of a field: of a list of pairs the bad pairs, else the value."""
     reader: Any = _readable_type(_value_type(field, numbers, LIBERAL))
     if (pair := _pair_type(reader.wanted)) is not None and isinstance(value, list):
         return [item for item in value if _convert_if_readable(_readable_type(pair), item) is None]
@@ -347,7 +347,7 @@ def _value_type(field: RecordField, numbers: Numbers, deviations: AcceptedDeviat
 
 
 class _AnyValue(type):
-    """Metaclass with which every value is an instance, so that msgspec passes any value on."""
+    """Metaclass: every value is an instance of its classes, so msgspec passes any value on."""
 
     wanted: Any
 
@@ -369,7 +369,7 @@ def _pair_type(wanted: Any) -> Any:
 
 @functools.cache
 def _without_pairs(known: AcceptedDeviations) -> AcceptedDeviations:
-    """Return known deviations that do not hide others.
+    """Return known deviations without unreadable lists of pairs, which may hide new fields.
 
     Each answer that has unreadable pairs is searched again: a pair may be unreadable only because
     of a new field, which then becomes known.

@@ -71,10 +71,11 @@ class PageReader:
     - ``confirm_until``: a page that is shorter than its limit and does not end after this time is
       not yet the end: the rows after it are requested once more. Later rows arrived during the
       pull. None: no end is confirmed.
-    - ``confirm_pages``: after how many pages an end is confirmed. With 1, every end is confirmed,
-      also that of one page or of an empty history, and the last request is always for only the rows
-      after the last tie. The end of a page with a filter is always confirmed, because a service may
-      apply the filter after its limit. An empty page does not show whether it did.
+    - ``confirm_pages``: after how many pages an end is confirmed. With 1, also the end of one page
+      or of an empty history is confirmed, if the operation allows it, and (except for samples with
+      fixed times) the last request is for only the rows after the last tie. The end of a page with
+      a filter is always confirmed, because a service may apply the filter after its limit. An
+      empty page does not show whether the service did so.
     """
 
     operation: Operation

@@ -2,8 +2,8 @@
 
 The simulated exchange, an archive and recorded answers all make a `Sources`. Every record is
 complete: it has each field that any operation shows. The service leaves out the fields that an
-operation does not show: `builder` in userFillsByTime and builderOrdersByTime, `venue` in the other
-operations of fills, and `user` outside the builder operations.
+operation does not show: `builder` in userFillsByTime and builderOrdersByTime, `venue` in userFills
+and builderApprovedFillsByTime, and `user` outside the builder operations.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -45,10 +45,10 @@ def concat(frames: Iterable[pd.DataFrame]) -> pd.DataFrame:
         certificates are summed as in `tk.many`, ``parts`` is the number of frames, and parameters
         that differ are listed under their plural. It is ``complete`` only if each frame is, and if
         the ranges of each subject meet or overlap. The range of a frame ends before the time of its
-        request. If the request had a cursor, the range begins one millisecond after it. If
-        `max_rows` ended a pull, the range of its frame ends before the time of its last row: other
-        frames must have the rows from this time to the end of the pull. A result of `tk.many` with
-        `max_rows` cannot be continued.
+        request, even if `end` is later. If the request had a cursor, the range begins one
+        millisecond after the time of the cursor. If `max_rows` ended a pull, the range of its frame
+        ends before the time of its last row: other frames must have the rows from this time to the
+        end of the pull. A result of `tk.many` with `max_rows` cannot be continued.
 
     Raises
     ------

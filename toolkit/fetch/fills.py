@@ -64,10 +64,10 @@ def user_fills(
     Notes
     -----
     `closed_pnl` is positive for a gain. It contains no funding and no fees, except for spot: there
-    it contains the fees of buys that were paid in the bought token. `fee` is all that the account
-    paid, in units of `fee_token`; it is negative if the account received more than it paid. It
-    contains `builder_fee` and `deployer_fee`; the rest is the fee or the rebate of the exchange.
-    Neither `tid` nor `oid` identifies a row.
+    it contains the fees of buys that were paid in the bought token. `fee` is the sum of all fees
+    and rebates of the fill, in units of `fee_token`; it is negative if the account received more
+    than it paid. It contains `builder_fee` and `deployer_fee`; the rest is the fee or the rebate of
+    the exchange. Neither `tid` nor `oid` identifies a row.
 
     Examples
     --------
@@ -169,10 +169,10 @@ def user_fills_by_time(
     Notes
     -----
     `closed_pnl` is positive for a gain. It contains no funding and no fees, except for spot: there
-    it contains the fees of buys that were paid in the bought token. `fee` is all that the account
-    paid, in units of `fee_token`; it is negative if the account received more than it paid. It
-    contains `builder_fee` and `deployer_fee`; the rest is the fee or the rebate of the exchange.
-    Neither `tid` nor `oid` identifies a row.
+    it contains the fees of buys that were paid in the bought token. `fee` is the sum of all fees
+    and rebates of the fill, in units of `fee_token`; it is negative if the account received more
+    than it paid. It contains `builder_fee` and `deployer_fee`; the rest is the fee or the rebate of
+    the exchange. Neither `tid` nor `oid` identifies a row.
 
     Examples
     --------

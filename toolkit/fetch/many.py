@@ -69,11 +69,11 @@ def many(
     DataFrame, or named tuple of DataFrame
         What `fetch` returns, with the rows of all subjects in the order of `subjects`; after
         `resume` the rows of the earlier call come first. A first column names the subject: `user`,
-        `builder`, `validator`, `coin` or `dex`, as in the fetch function. If the rows already have
-        another address in a column of that name, the first column is `account` (of a builder:
-        `requested_builder`). It has the values that were sent: addresses in lower case, and the
-        name of the native dex as the operation writes it. The certificates are summed in
-        provenance.
+        `builder`, `validator`, `coin` or `dex`, as in the fetch function. It is not added if the
+        rows already have their `coin` or `dex`. If the rows already have another address in a
+        column of that name, it is called `account` (of a builder: `requested_builder`). An added
+        column has the values that were sent: addresses in lower case, and the name of the native
+        dex as the operation writes it. The certificates are summed in provenance.
 
     Raises
     ------
@@ -88,7 +88,7 @@ def many(
         If the function takes many subjects itself, if `subjects` is None or a frame, or if an
         argument of the function is missing or unknown.
     ValueError
-        If `resume` is the result of another request, or `on_error` has another value than these.
+        If `resume` is the result of another request, or `on_error` is not ``raise`` or ``warn``.
 
     Notes
     -----

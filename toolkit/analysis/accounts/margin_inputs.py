@@ -146,7 +146,7 @@ def read_tiers(
 ) -> Tiers:
     """Return the tiers of each position.
 
-    - ``positions``: in pandas: ``coin``, and ``max_leverage`` if the state has it
+    - ``positions``: a pandas frame with ``coin``, and ``max_leverage`` if the state has it
     - ``max_leverage``: largest leverages by coin, or a frame of `tk.meta`
     - ``margin_tables``: `tk.margin_tables` of one dex, or of several with a column ``dex``
 

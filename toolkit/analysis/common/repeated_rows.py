@@ -202,7 +202,7 @@ def _pandas_distinct(
 
 
 def _owner_column(identity: RowIdentity, names: Sequence[str]) -> str:
-    """Return the column of the account: a row without a value in it may be a copy. Else empty."""
+    """Return the column of the account, or "". A row without a value in it may be a copy."""
     owners = ACCOUNT if identity.of_one_account else ()
     return next((name for name in owners if name in names), "")
 

@@ -63,7 +63,7 @@ class Spreads(Estimate):
         - ``usd``: sum over the fills, in USD; missing on the tape
         - ``n``: number of fills with both prices; on the tape, of trades shortly after another one
         - ``missing``: number of fills without a fresh price, or without a price, size or side; on
-          the tape, without those that lack a side
+          the tape, number of trades that do not shortly follow another one, or of unknown order
         - ``clusters``: number of clusters that the interval resamples; 0 on the tape
         - ``age_seconds``: mean age of the prices; on the tape, mean time between the two trades
 

@@ -204,9 +204,9 @@ def consistency(
 ) -> pd.DataFrame:
     """Check slippage samples against the bounds that the depth of the same time sets.
 
-    If the book has the size within 10 bps, an order costs at most 10 bps, and an order of a larger
-    size costs at least as much. A size that fits into the widest band cannot be missing because of
-    a thin book.
+    If the book has the size within 10 bps, an order costs at most 10 bps. Of a larger order, the
+    part beyond this depth costs at least 10 bps. A size that fits into the widest band cannot be
+    missing because of a thin book.
 
     Parameters
     ----------

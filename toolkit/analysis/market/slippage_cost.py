@@ -73,10 +73,10 @@ def cost(
           the curve is extrapolated. If the cost is missing, the reason: ``one size`` (only one size
           was filled, and you asked for another one), ``never filled`` (no size was filled), or
           ``no law`` (the fit failed).
-        - ``too_thin``: share of samples that the book could not fill, at the smallest sampled size
-          that is not below `usd`, even if it was never filled; missing above the largest. If it is
-          not 0, `cost_bps` is a lower bound, because such orders count with their smallest possible
-          cost.
+        - ``too_thin``: share of samples that the book could not fill, at the smallest size in the
+          samples that is not below `usd` (this size may never have been filled); missing if `usd`
+          is above all sizes in the samples. If it is not 0, `cost_bps` is a lower bound, because
+          such orders count with their smallest possible cost.
         - ``n``: number of samples behind the curve.
 
     Raises

@@ -116,9 +116,9 @@ def attribution(
     start_time, end_time : int, datetime or text, optional
         The time range of the fills. By default the requested range, if the frame is complete and
         has its provenance. Otherwise it is the time from the first fill to the full hour after the
-        last fill. It also has earlier hours whose funding rows have the position before the first
-        fill, and later hours with the position after the last one. Funding outside this range is
-        not part of ``funding`` and ``net``.
+        last fill. This range is extended by earlier hours whose funding rows state the position
+        before the first fill, and by later hours whose rows state the position after the last
+        fill. Funding outside this range is not part of ``funding`` and ``net``.
 
     Returns
     -------

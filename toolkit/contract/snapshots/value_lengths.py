@@ -1,8 +1,8 @@
 """Where unknown values of many entries end: values of any MessagePack type, without an object each.
 
 A first byte implies how long a value is, or how many values it contains. Most often the values of
-one place have one shape, such as ``{"a": [1.5]}`` with any number. A value that has the same bytes
-as the first one, in all places except those of numbers, also has its length.
+one place have one shape, such as ``{"a": [1.5]}`` with any number. If a value has the same bytes as
+the first one in all places except those of numbers, the two are equally long.
 """
 
 from typing import Final
@@ -15,7 +15,7 @@ from toolkit.contract.snapshots.entry_reader import SLACK, EntryReader, unaligne
 
 _SHAPES: Final = 4
 _FEW: Final = 8
-"""The search for shapes ends if fewer than one of this many values has the last one found."""
+"""The search for shapes ends if fewer than one in this many values has the last shape found."""
 
 _LONGEST_SHAPE: Final = 256
 _MOST_VALUES: Final = 64

@@ -18,7 +18,7 @@ session = tk.local(seed=7, size="demo")
 coin = "BTC"  # <dex>:<symbol> on a builder-deployed dex
 start = "30d"
 end = None
-accounts = None  # addresses; None: the largest positions of the latest snapshot, else all
+accounts = None  # None: the accounts with the largest positions, or all that the source names
 
 # %%
 from toolkit import plots

@@ -18,7 +18,7 @@ session = tk.local(seed=7, size="demo")
 user = None  # address; None: the example account of a simulated exchange
 start = 0
 end = None
-builders = None  # builders of the funding rows; None: of the latest fills, else all
+builders = None  # None: the builders of the latest fills, or all that the source names
 
 # %%
 from toolkit import plots
