@@ -354,7 +354,7 @@ UNDETECTED: Final = (
     Undetected(
         "rows swapped",
         ("metaAndAssetCtxs",),
-        "a state does not name its market: it belongs to the market at the same position",
+        "a state does not name its market: it belongs to the market at the same place of the list",
     ),
     Undetected("page empty", _ONE_ANSWER, _ONE_ANSWER_WHY),
     Undetected("page cut", _ONE_ANSWER, _ONE_ANSWER_WHY),

@@ -86,7 +86,7 @@ def _stated_wait(error: Exception) -> float:
     return (error.retry_after or 0.0) if isinstance(error, RateLimited | ServiceDown) else 0.0
 
 
-def counts_as_failed_time(error: Exception | None) -> bool:
+def counts_as_failed_time(error: Exception) -> bool:
     """Return whether the time limit includes the wait that a failure states: service is down."""
     return isinstance(error, ServiceDown) and bool(error.retry_after)
 

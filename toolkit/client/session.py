@@ -268,7 +268,7 @@ class Session:
                 try:
                     points = request_points(operation, body, self.dexes)
                     with self.budget.spend(points, operation, stop) as reservation:
-                        if not counts_as_failed_time(failure):
+                        if failure is None or not counts_as_failed_time(failure):
                             queued += reservation.waited
                         counts.add_request(points, reservation.waited)
                         return self._send(operation, body, reservation)

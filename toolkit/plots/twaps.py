@@ -129,7 +129,7 @@ def twap_adherence(
     >>> rows = pd.DataFrame({"market": ["BTC"], "is_buy": [True], "elapsed": [0.5],
     ...                      "progress": [0.4]})
     >>> twap_adherence(rows).get_xlabel()
-    'time over'
+    'elapsed time'
     """
     colours = themes.get_theme(theme)
     ax = style.new_axes(colours, ax=ax, size=(5.2, 4.6), transparent=transparent)
