@@ -217,12 +217,8 @@ def _check_digests(
             what = f"the rows are not the rows that were appended{_RESTORE}"
             yield error_finding(name, "", "digest", what)
     if frozen and frozen["digest"] != digest:
-        yield error_finding(
-            name,
-            "",
-            "digest",
-            f"the rows are not the rows that were frozen{_RESTORE}",
-        )
+        what = f"the rows are not the rows that were frozen{_RESTORE}"
+        yield error_finding(name, "", "digest", what)
 
 
 def _sort_key(name: str) -> list[str]:

@@ -30,7 +30,7 @@ from toolkit.completeness.certificate import (
     range_remarks,
 )
 from toolkit.completeness.headers import Completeness
-from toolkit.completeness.shared_values import share_value
+from toolkit.completeness.shared_values import SharedList
 from toolkit.contract.answers import answer_rows, decode
 from toolkit.contract.dexes import ALL_DEXES
 from toolkit.contract.operations import DEX, OPERATIONS, VIEWS, Operation
@@ -235,7 +235,7 @@ def request_facts(request: Request) -> dict[str, Any]:
         "operation": operation.type,
         **({"view": operation.view} if operation.view else {}),
         "parameters": {
-            name: share_value(value) if isinstance(value, list) else value
+            name: SharedList(value) if isinstance(value, list) else value
             for name, value in request.parameters.items()
             if value is not None
         },

@@ -43,12 +43,12 @@ SENTENCES: Final = {
     "positions of {usd:dollars} USD: a leverage of {times:times}.",
     "forced_loss": "With its fees, the liquidation lost {loss:dollars} USD: {share:share} of this "
     "capital.",
-    "forced_backstop": "The backstop took over all that was liquidated; orders "
-    "in the book closed nothing.",
+    "forced_backstop": "The backstop took over all that was liquidated; orders in the book "
+    "closed nothing.",
     "forced_market": "Orders in the book closed all that was liquidated; the backstop took "
     "nothing.",
-    "forced_both": "The backstop took {share:share} of what was liquidated, and "
-    "orders in the book closed the rest.",
+    "forced_both": "The backstop took {share:share} of what was liquidated, and orders in the "
+    "book closed the rest.",
     "deleveraged": "Auto-deleveraging closed positions of the account: {orders:count order}, "
     "in {coins:count coin}, brought {closed:signed} USD of its closed PnL.",
     "traded": "The account traded a volume of {volume:dollars} USD.",
