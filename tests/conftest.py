@@ -6,8 +6,6 @@ import os
 import signal
 import sys
 from collections import Counter
-from collections.abc import Generator
-from typing import Any
 
 import hypothesis
 import pytest
@@ -25,14 +23,14 @@ hypothesis.settings.register_profile(
 hypothesis.settings.load_profile("repeatable")
 
 
-def _is_here(host: str) -> bool:
+def _is_here(host):
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host in {"", "localhost"}
 
 
-def _refuse_network(event: str, args: tuple[Any, ...]) -> None:
+def _refuse_network(event, args):
     """Refuse connections that leave this machine; local ports and sockets work."""
     if event == "socket.connect" and isinstance(args[1], tuple) and not _is_here(args[1][0]):
         raise AssertionError(f"a test tried to reach {args[1][0]}: tests are offline")
@@ -42,7 +40,7 @@ sys.addaudithook(_refuse_network)
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_collection() -> Generator[None, object, object]:
+def pytest_collection():
     """Exclude modules and tests from garbage collection, because they exist until the end."""
     gc.disable()
     try:
@@ -55,18 +53,18 @@ def pytest_collection() -> Generator[None, object, object]:
 LONGEST = ("tests/browser/", "tests/scale/", "tests/notebooks/", "tests/reports/")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(items):
     """Start the longest tests first, so that they do not remain alone at the end."""
     items.sort(key=lambda item: not item.nodeid.startswith(LONGEST))
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+def pytest_xdist_make_scheduler(config, log):
     """Run the tests of a file in one process, where they share fixtures; keep groups."""
     from xdist.scheduler import LoadGroupScheduling
 
     class ByFileOrGroup(LoadGroupScheduling):
-        def _split_scope(self, nodeid: str) -> str:
+        def _split_scope(self, nodeid):
             return super()._split_scope(nodeid).partition("::")[0]
 
     return ByFileOrGroup(config, log) if config.getvalue("dist") == "loadgroup" else None
@@ -77,7 +75,7 @@ NEVER_TESTED = (
 )
 
 
-def pytest_unconfigure(config: pytest.Config) -> None:
+def pytest_unconfigure(config):
     """Print as the last line what was not tested, and how to test it: skips are overlooked."""
     reporter = config.pluginmanager.get_plugin("terminalreporter")
     if reporter is None or hasattr(config, "workerinput") or config.option.collectonly:
@@ -85,7 +83,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     reporter.write_line(untested_line(reporter.stats.get("skipped", [])), yellow=True)
 
 
-def untested_line(skipped: list[pytest.TestReport]) -> str:
+def untested_line(skipped):
     """Return one line with the number of skipped tests by reason, and what is never tested."""
     reasons = Counter(str(report.longrepr[2]) for report in skipped if report.longrepr)
     parts = [

@@ -1,7 +1,6 @@
 """The data frame engines of the helpers: conversion of frames, and of results to rows."""
 
 from functools import cached_property
-from typing import Any
 
 import duckdb
 import pandas as pd
@@ -16,17 +15,17 @@ ENGINES = ("pandas", "polars", "polars lazy", "duckdb")
 class Engine:
     """An engine: conversion from pandas, and of its results to rows."""
 
-    def __init__(self, name: str, session: Any = None) -> None:
+    def __init__(self, name, session=None):
         self.name, self.session = name, session
 
     @cached_property
-    def connection(self) -> duckdb.DuckDBPyConnection:
+    def connection(self):
         """A connection of its own. Days are those of UTC, independent of the session's zone."""
         connection = duckdb.connect()
         connection.execute("SET TimeZone = 'America/New_York'")
         return connection
 
-    def give(self, frame: pd.DataFrame) -> Any:
+    def give(self, frame):
         table = pa.Table.from_pandas(frame, preserve_index=False)
         match self.name:
             case "pandas":
@@ -40,7 +39,7 @@ class Engine:
             case _:
                 return self.connection.from_arrow(table)
 
-    def take(self, result: Any) -> list[dict[str, Any]]:
+    def take(self, result):
         """Return rows with missing values as None and times as UTC milliseconds."""
         table = as_table(result)
         for place, field in enumerate(table.schema):
@@ -49,7 +48,7 @@ class Engine:
                 table = table.set_column(place, field.name, plain)
         return table.to_pylist()
 
-    def owns(self, result: Any) -> bool:
+    def owns(self, result):
         """Return whether a frame belongs to this engine."""
         if self.session is not None:
             return hasattr(result, "toArrow")
@@ -57,7 +56,7 @@ class Engine:
         return isinstance(result, kinds.get(self.name, duckdb.DuckDBPyRelation))
 
 
-def as_table(result: Any) -> pa.Table:
+def as_table(result):
     if isinstance(result, pl.LazyFrame):
         result = result.collect()
     if isinstance(result, pd.DataFrame):

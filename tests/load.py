@@ -19,7 +19,6 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
@@ -30,7 +29,6 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "docs"))
 from reference_pages import replace_block
 
 from toolkit.local_service import simulated_store
-from toolkit.service import Store
 
 PAGE: Final = Path(__file__).resolve().parents[1] / "docs/robustness.md"
 KEYS: Final = "".join(f'[[key]]\nname = "{name}"\nsecret = "{name}"\n' for name in ("one", "two"))
@@ -48,22 +46,22 @@ class Server:
     log: Path
 
     @property
-    def cpu_seconds(self) -> float:
+    def cpu_seconds(self):
         """The processor time that the server has used."""
         values = self._stat("stat").rsplit(")", 1)[1].split()
         return (int(values[11]) + int(values[12])) / os.sysconf("SC_CLK_TCK")
 
     @property
-    def memory_mb(self) -> float:
+    def memory_mb(self):
         """The resident memory."""
         return int(self._stat("statm").split()[1]) * resource.getpagesize() / 1e6
 
-    def _stat(self, name: str) -> str:
+    def _stat(self, name):
         return Path(f"/proc/{self.process.pid}/{name}").read_text()
 
 
 @contextlib.contextmanager
-def run_service(size: str, files: int | None = None) -> Iterator[Server]:
+def run_service(size, files=None):
     """Run the command, with at most so many open files."""
     with tempfile.TemporaryDirectory() as folder:
         keys, log = Path(folder) / "keys.toml", Path(folder) / "log"
@@ -89,22 +87,22 @@ def run_service(size: str, files: int | None = None) -> Iterator[Server]:
 class Client(asyncio.Protocol):
     """A connection that sends one request after the other, round and round, and measures each."""
 
-    def __init__(self, requests: Sequence[bytes], tally: "Tally") -> None:
+    def __init__(self, requests, tally):
         self.requests, self.tally = itertools.cycle(requests), tally
         self.is_ending = False
         self._missing = 0
         self._head = b""
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+    def connection_made(self, transport):
         self._transport = cast(asyncio.Transport, transport)
         self.send()
 
-    def send(self) -> None:
+    def send(self):
         self.began = time.perf_counter()
         self.is_waiting = True
         self._transport.write(next(self.requests))
 
-    def data_received(self, data: bytes) -> None:
+    def data_received(self, data):
         if not self._missing:
             self._head += data
             head, end, body = self._head.partition(b"\r\n\r\n")
@@ -123,7 +121,7 @@ class Client(asyncio.Protocol):
             if not self.is_ending:
                 self.send()
 
-    def connection_lost(self, error: Exception | None) -> None:
+    def connection_lost(self, error):
         if self.is_waiting:
             self.tally.cut += 1
 
@@ -139,15 +137,13 @@ class Tally:
     tasks: set[asyncio.Task[object]] = field(default_factory=set)
     """Connections that are opened again."""
 
-    def percentile(self, share: float) -> float:
+    def percentile(self, share):
         """Return a quantile of the durations, in milliseconds."""
         ordered = sorted(self.seconds)
         return ordered[min(int(len(ordered) * share), len(ordered) - 1)] * 1_000
 
 
-async def open_clients(
-    port: int, count: int, requests: Sequence[bytes], tally: Tally
-) -> list[Client]:
+async def open_clients(port, count, requests, tally):
     loop = asyncio.get_running_loop()
     clients = []
     for _ in range(count):
@@ -156,7 +152,7 @@ async def open_clients(
     return clients
 
 
-async def probe_health(server: Server, until: float) -> list[float]:
+async def probe_health(server, until):
     """Return how long ``/healthz`` took, ten times a second, each on a new connection."""
     seconds = []
     while time.monotonic() < until:
@@ -171,7 +167,7 @@ async def probe_health(server: Server, until: float) -> list[float]:
     return seconds
 
 
-async def open_strangers(server: Server, count: int) -> list[asyncio.StreamWriter]:
+async def open_strangers(server, count):
     """Open connections that send nothing or half of the headers."""
     writers = []
     for number in range(count):
@@ -181,7 +177,7 @@ async def open_strangers(server: Server, count: int) -> list[asyncio.StreamWrite
     return writers
 
 
-def page_request(user: str, key: str, encoding: str, cursor: str | None = None) -> bytes:
+def page_request(user, key, encoding, cursor=None):
     """Return the request of a page of 2,000 fills."""
     start = {"startTime": 0} if cursor is None else {"cursor": cursor}
     body = json.dumps({"type": "userFillsByTime", "user": user, **start}).encode()
@@ -192,7 +188,7 @@ def page_request(user: str, key: str, encoding: str, cursor: str | None = None) 
     return head.encode() + body
 
 
-def whole_pages(store: Store, key: str, encoding: str) -> list[bytes]:
+def whole_pages(store, key, encoding):
     """Return a request for every whole page of 2,000 fills: more than the service keeps ready."""
     sql = (
         "SELECT address, time, tx FROM (SELECT account, time, tx, row_number() OVER "
@@ -204,7 +200,7 @@ def whole_pages(store: Store, key: str, encoding: str) -> list[bytes]:
     return [page_request(user, key, encoding, f"{time}_{tx}") for user, time, tx in rows]
 
 
-async def measure_load(server: Server, count: int, request: bytes, seconds: float) -> list[str]:
+async def measure_load(server, count, request, seconds):
     """Return the row of a load beside strangers, ended by SIGTERM."""
     tally = Tally()
     until = time.monotonic() + seconds
@@ -240,9 +236,7 @@ async def measure_load(server: Server, count: int, request: bytes, seconds: floa
     ]
 
 
-async def measure_pages(
-    server: Server, requests: Sequence[bytes], seconds: float
-) -> tuple[float, Tally]:
+async def measure_pages(server, requests, seconds):
     """Return pages per processor second of the server, asked by one client."""
     tally = Tally()
     (client,) = await open_clients(server.port, 1, requests, tally)
@@ -256,9 +250,7 @@ async def measure_pages(
     return rate, tally
 
 
-async def measure_turns(
-    server: Server, user: str, greedy: bytes, seconds: float
-) -> tuple[float, float]:
+async def measure_turns(server, user, greedy, seconds):
     """Return p99 of a modest key alone, and beside 60 connections that repeat a request."""
     modest = page_request(user, "one", "zstd")
     _, quiet = await measure_pages(server, [modest], seconds)
@@ -275,7 +267,7 @@ async def measure_turns(
 class GreedyClient(Client):
     """A client that connects again when the service closes its connection."""
 
-    def connection_lost(self, error: Exception | None) -> None:
+    def connection_lost(self, error):
         port = self._transport.get_extra_info("peername")[1]
         request = next(self.requests)
         loop = asyncio.get_running_loop()
@@ -286,10 +278,10 @@ class GreedyClient(Client):
         task.add_done_callback(self.tally.tasks.discard)
 
 
-def run_greedy(port: int, request: bytes) -> None:
+def run_greedy(port, request):
     """Run 60 clients without end."""
 
-    async def run() -> None:
+    async def run():
         loop, tally = asyncio.get_running_loop(), Tally()
         for _ in range(60):
             await loop.create_connection(lambda: GreedyClient([request], tally), "127.0.0.1", port)
@@ -298,7 +290,7 @@ def run_greedy(port: int, request: bytes) -> None:
     asyncio.run(run())
 
 
-async def measure_half_open(server: Server, seconds: float) -> tuple[float, int]:
+async def measure_half_open(server, seconds):
     """Return the slowest ``/healthz`` beside 350 half-open connections, and the size of the log."""
     writers = await open_strangers(server, 350)
     health = await probe_health(server, time.monotonic() + seconds)
@@ -307,7 +299,7 @@ async def measure_half_open(server: Server, seconds: float) -> tuple[float, int]
     return max(health), server.log.stat().st_size
 
 
-async def measure_refusal(server: Server, data: bytes) -> tuple[float, int]:
+async def measure_refusal(server, data):
     """Return the processor time of a request that is refused, and its status."""
     began = server.cpu_seconds
     for _ in range(20):
@@ -318,13 +310,13 @@ async def measure_refusal(server: Server, data: bytes) -> tuple[float, int]:
     return (server.cpu_seconds - began) / 20, int(answer[9:12])
 
 
-def many_headers() -> bytes:
+def many_headers():
     return (
         HALF_OPEN + b"".join(b"%d: 1\r\nx-" % number for number in range(12_000)) + b"y: 1\r\n\r\n"
     )
 
 
-def many_patterns() -> bytes:
+def many_patterns():
     names = [f"{number:x}" for number in range(110_000)]
     request = {"type": "perpTwapSnapshots", "market_names": names}
     body = json.dumps(request, separators=(",", ":")).encode()
@@ -332,7 +324,7 @@ def many_patterns() -> bytes:
     return f"{head}Connection: close\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
 
 
-def measure_all(size: str, seconds: float, print_line: Callable[[str], None]) -> None:
+def measure_all(size, seconds, print_line):
     """Measure everything, and print Markdown."""
     store = simulated_store(7, size)
     sql = "SELECT address FROM fill JOIN account ON id = account GROUP BY account"
@@ -403,7 +395,7 @@ def measure_all(size: str, seconds: float, print_line: Callable[[str], None]) ->
         )
 
 
-def main() -> None:
+def main():
     """Run the command."""
     parser = argparse.ArgumentParser(description="Measure the service under load")
     parser.add_argument("--seconds", type=float, default=30.0)
@@ -416,7 +408,7 @@ def main() -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(files, 4_096), files))
     lines: list[str] = []
 
-    def print_line(line: str) -> None:
+    def print_line(line):
         lines.append(line)
         print(line, flush=True)
 

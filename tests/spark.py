@@ -6,12 +6,10 @@ The first session runs on threads and also serves Spark Connect; the second one 
 import os
 import shutil
 import sys
-from typing import Any
 
 import pytest
 
 from tests.engines import Engine
-from tests.scale.case import Case
 from tests.scale.test_cases import close, given, pandas_rows, rows_of
 
 SETTINGS = {
@@ -38,7 +36,7 @@ SETTINGS = {
 }
 
 
-def open_session(master: str) -> Any:
+def open_session(master):
     """Return a session of threads (`local[2]`) or of two executors.
 
     Without Java the test is skipped; in CI it fails.
@@ -58,7 +56,7 @@ def open_session(master: str) -> Any:
     return builder.getOrCreate()
 
 
-def connect_session(session: Any) -> Any:
+def connect_session(session):
     """Return a session over Spark Connect to the process of another session."""
     from pyspark.sql.connect.session import SparkSession
 
@@ -69,7 +67,7 @@ def connect_session(session: Any) -> Any:
     return remote
 
 
-def close_gateway() -> None:
+def close_gateway():
     """End the Java process of the sessions, and wait until it has ended."""
     from pyspark import SparkContext
 
@@ -80,7 +78,7 @@ def close_gateway() -> None:
     SparkContext._gateway = SparkContext._jvm = None
 
 
-def check_equal(case: Case, kind: str, session: Any) -> None:
+def check_equal(case, kind, session):
     pandas, spark = Engine("pandas"), Engine("spark", session)
     result = case.run({name: spark.give(frame) for name, frame in given(case, kind).items()})
     assert (spark if case.gives == "same" else pandas).owns(result)

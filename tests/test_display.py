@@ -36,7 +36,7 @@ def test_times_are_readable():
     assert "1,756,684,800,000" in shown
 
 
-def test_notebook_shows_short_frames(fills: pd.DataFrame):
+def test_notebook_shows_short_frames(fills):
     formatter = HTMLFormatter()
     register_view(formatter)
     shown = formatter(fills.assign(mine=NASTY))
@@ -89,13 +89,13 @@ def test_named_frames_show_each_table():
 
 
 @pytest.fixture(scope="module")
-def fills() -> pd.DataFrame:
+def fills():
     with tk.local(seed=7, size="tiny", default=False) as session:
         user = session.world["users"][0]
         return tk.user_fills_by_time(user, 0, numbers="exact", session=session)
 
 
-def test_describe_explains_frame_columns(fills: pd.DataFrame):
+def test_describe_explains_frame_columns(fills):
     described = tk.describe(fills.assign(mine=1))
     assert list(described) == ["column", "dtype", "unit", "meaning"]
     assert described["column"].tolist() == [*fills.columns, "mine"]
@@ -108,7 +108,7 @@ def test_describe_explains_frame_columns(fills: pd.DataFrame):
 @pytest.mark.parametrize(
     ("helper", "by"), [("pnl.attribution", ["coin", "day"]), ("funding.sums", ["coin"])]
 )
-def test_describe_explains_result_columns(fills: pd.DataFrame, helper: str, by: list[str]):
+def test_describe_explains_result_columns(fills, helper, by):
     rows = fills.assign(usdc=fills["fee"]).drop_duplicates(["coin", "time", "usdc"])
     result = tk.pnl.attribution(rows, by=by) if helper[0] == "p" else tk.funding.sums(rows, by=by)
     described = tk.describe(result).set_index("column")
@@ -117,7 +117,7 @@ def test_describe_explains_result_columns(fills: pd.DataFrame, helper: str, by: 
     assert described.loc["coin", "meaning"] == "coin of the group"
 
 
-def test_meanings_are_not_cut(fills: pd.DataFrame):
+def test_meanings_are_not_cut(fills):
     described = tk.describe(fills)
     longest = max(described["meaning"], key=len)
     assert len(longest) > 50

@@ -15,7 +15,7 @@ from toolkit.downloads import downloads, write_excel
 UTC = dt.UTC
 
 
-def read_sheet(frame: pd.DataFrame) -> list[tuple[object, ...]]:
+def read_sheet(frame):
     file = io.BytesIO()
     write_excel(frame, file)
     return list(openpyxl.load_workbook(file).worksheets[0].iter_rows(values_only=True))
@@ -51,13 +51,13 @@ def test_excel_has_all_values():
     ],
     ids=["short decimals", "long decimals", "long integers", "negative", "15 digits"],
 )
-def test_long_numbers_are_text(values: object, expected: list[object]):
+def test_long_numbers_are_text(values, expected):
     frame = pd.DataFrame({"value": values, "row": 1})
     assert read_sheet(frame)[1:] == [(value, 1) for value in expected]
 
 
 @pytest.mark.parametrize("numbers", ["float", "exact", "text"])
-def test_fetched_fills_survive_excel(numbers: str):
+def test_fetched_fills_survive_excel(numbers):
     with tk.local(seed=7, size="tiny", default=False) as session:
         user = session.world["users"][0]
         fills = tk.user_fills_by_time(user, 0, numbers=numbers, session=session).head(300)

@@ -70,7 +70,7 @@ INTERNAL = {
 EACH = pytest.mark.parametrize("error", EXAMPLES, ids=[type(item).__name__ for item in EXAMPLES])
 
 
-def test_error_tree_is_complete() -> None:
+def test_error_tree_is_complete():
     classes = {
         name
         for name, value in vars(errors).items()
@@ -83,7 +83,7 @@ def test_error_tree_is_complete() -> None:
     assert all(issubclass(getattr(errors, name), UserWarning) for name in WARNINGS)
 
 
-def test_errors_and_warnings_have_one_home() -> None:
+def test_errors_and_warnings_have_one_home():
     """Users catch and filter them by tk.errors: no module that they meet defines another one."""
     folder = Path(errors.__file__).parent
     elsewhere = {
@@ -98,14 +98,14 @@ def test_errors_and_warnings_have_one_home() -> None:
 
 
 @EACH
-def test_every_error_is_a_toolkit_error(error: ToolkitError) -> None:
+def test_every_error_is_a_toolkit_error(error):
     assert isinstance(error, ToolkitError)
     assert str(error)
 
 
 @EACH
 @pytest.mark.parametrize("clone", [copy.copy, lambda one: pickle.loads(pickle.dumps(one))])
-def test_errors_survive_pickling(error: ToolkitError, clone: object) -> None:
+def test_errors_survive_pickling(error, clone):
     again = clone(error)  # type: ignore[operator]
     assert type(again) is type(error)
     assert str(again) == str(error)
@@ -124,12 +124,12 @@ def test_errors_survive_pickling(error: ToolkitError, clone: object) -> None:
         (ServiceDown, 500),
     ],
 )
-def test_each_error_has_default_status(kind: type[ServiceError], status: int) -> None:
+def test_each_error_has_default_status(kind, status):
     assert kind("why").status == status
     assert issubclass(kind, ServiceError)
 
 
-def test_service_error_states_status_and_hint() -> None:
+def test_service_error_states_status_and_hint():
     error = InvalidKey("Invalid API key", operation="userFills")
     assert str(error) == (
         "userFills: Invalid API key (status 401). Check TOOLKIT_API_KEY or the api_key of "
@@ -138,7 +138,7 @@ def test_service_error_states_status_and_hint() -> None:
     assert str(ServiceDown("Timeout error", status=502, hint="")) == "Timeout error (status 502)"
 
 
-def test_answer_invalid_states_column_and_row() -> None:
+def test_answer_invalid_states_column_and_row():
     error = AnswerInvalid(
         "not a legal time", operation="userFills", column="time", row=0, value="x"
     )
@@ -146,18 +146,18 @@ def test_answer_invalid_states_column_and_row() -> None:
     assert str(AnswerInvalid("cut off")) == "answer: cut off"
 
 
-def test_long_value_is_shortened() -> None:
+def test_long_value_is_shortened():
     shown = str(AnswerInvalid("too long", value="x" * 1_000_000))
     assert len(shown) < 200
     assert shown.endswith("…")
 
 
-def test_incomplete_carries_rows() -> None:
+def test_incomplete_carries_rows():
     error = Incomplete("why", rows="frame", cursor="1_2")
     assert (error.rows, error.cursor) == ("frame", "1_2")
 
 
-def test_missing_columns_is_value_error() -> None:
+def test_missing_columns_is_value_error():
     with pytest.raises(ValueError, match="closed_pnl"):
         raise MissingColumns("closed_pnl")
 
@@ -185,7 +185,7 @@ def test_missing_columns_is_value_error() -> None:
         (lambda tk, fills: tk.slippage_history("BTC", "10k", 0), "such as 10000, not '10k'"),
     ],
 )
-def test_common_mistake_has_clear_message(mistake, message: str) -> None:
+def test_common_mistake_has_clear_message(mistake, message):
     import toolkit as tk
 
     with tk.local(seed=7, size="tiny") as session:

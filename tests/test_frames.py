@@ -1,6 +1,5 @@
 """Frames: constant columns and dtypes, no lost values, errors that name invalid values."""
 
-from collections.abc import Iterator
 from decimal import Decimal
 
 import pandas as pd
@@ -12,7 +11,7 @@ import toolkit as tk
 from toolkit.contract.columns import record_columns, table_columns
 from toolkit.contract.field_deviations import forget_deviations
 from toolkit.contract.operations import OPERATIONS
-from toolkit.contract.records import Fill, FundingRow, OrderStatus, Record, TwapRow
+from toolkit.contract.records import Fill, FundingRow, OrderStatus, TwapRow
 from toolkit.errors import AnswerInvalid, MissingField, UnknownField
 from toolkit.frames import Collector, column_dtype, frame, provenance
 
@@ -70,7 +69,7 @@ TABLES = [
 
 @pytest.mark.parametrize("numbers", NUMBERS)
 @pytest.mark.parametrize("rows", [[], [FILL], [BARE], [FILL, BARE], [BARE, BARE]])
-def test_frame_dtypes_never_change(numbers, rows) -> None:
+def test_frame_dtypes_never_change(numbers, rows):
     fills = frame("userFills", rows, numbers=numbers)
     table = OPERATIONS["userFills"].tables[0]
     assert list(fills.columns) == [column.name for column in table_columns(table)]
@@ -80,7 +79,7 @@ def test_frame_dtypes_never_change(numbers, rows) -> None:
 
 @pytest.mark.parametrize("numbers", NUMBERS)
 @pytest.mark.parametrize("record", TABLES)
-def test_empty_frame_of_every_record(record: type[Record], numbers) -> None:
+def test_empty_frame_of_every_record(record, numbers):
     empty = frame(record, [], numbers=numbers)
     assert isinstance(empty, pd.DataFrame)
     assert {
@@ -89,12 +88,12 @@ def test_empty_frame_of_every_record(record: type[Record], numbers) -> None:
 
 
 @pytest.mark.parametrize("record", TABLES)
-def test_column_names_are_unique(record: type[Record]) -> None:
+def test_column_names_are_unique(record):
     names = [column.name for column in record_columns(record)]
     assert len(names) == len(set(names))
 
 
-def test_fill_columns_have_default_dtypes() -> None:
+def test_fill_columns_have_default_dtypes():
     kinds = {name: str(kind) for name, kind in frame("userFills", [FILL]).dtypes.items()}
     assert kinds["time"] == "datetime64[ms, UTC]"
     assert kinds["px"] == "float64"
@@ -104,7 +103,7 @@ def test_fill_columns_have_default_dtypes() -> None:
     assert kinds["coin"] == kinds["builder"] == "str"
 
 
-def test_fill_values_are_unchanged() -> None:
+def test_fill_values_are_unchanged():
     fill = frame("userFills", [FILL]).iloc[0]
     assert fill["px"] == 64000.5
     assert fill["time"] == pd.Timestamp("2025-09-01T00:00:00.123Z")
@@ -113,7 +112,7 @@ def test_fill_values_are_unchanged() -> None:
     assert bool(fill["crossed"]) is True
 
 
-def test_exact_and_text_numbers_keep_digits() -> None:
+def test_exact_and_text_numbers_keep_digits():
     exact = frame("userFills", [FILL, BARE], numbers="exact")
     assert exact["fee"][0] == Decimal("0.0000001")
     assert exact["fee"].sum() == Decimal("0.0000002")
@@ -124,19 +123,19 @@ def test_exact_and_text_numbers_keep_digits() -> None:
 
 
 @given(st.floats(0, 1e15, allow_subnormal=False))
-def test_exact_json_numbers_are_rounded(number: float) -> None:
+def test_exact_json_numbers_are_rounded(number):
     week = {"week": 0, "netApr": number, "grossApr": 1 / 3, "totalDelegatorRewards": "1"}
     exact = frame("validatorAprHistory", [week], numbers="exact")
     assert abs(exact["net_apr"][0] - Decimal(repr(number))) <= Decimal("5e-19")
     assert exact["gross_apr"][0] == Decimal("0.3333333333333333")
 
 
-def test_exact_frames_can_be_added() -> None:
+def test_exact_frames_can_be_added():
     exact = frame("userFills", [FILL], numbers="exact")
     assert (exact["closed_pnl"] + exact["fee"])[0] == Decimal("-1.0000009")
 
 
-def test_json_numbers_are_exact_too() -> None:
+def test_json_numbers_are_exact_too():
     sample = {
         "timestamp": 1756684800000,
         "dex": "main",
@@ -167,7 +166,7 @@ def test_json_numbers_are_exact_too() -> None:
         ({"coin": 7}, "coin", "7"),
     ],
 )
-def test_invalid_value_error_states_place(change, column, value) -> None:
+def test_invalid_value_error_states_place(change, column, value):
     with pytest.raises(AnswerInvalid) as caught:
         frame("userFills", [FILL, FILL | change])
     error = caught.value
@@ -176,13 +175,13 @@ def test_invalid_value_error_states_place(change, column, value) -> None:
     assert value in str(error)
 
 
-def test_missing_required_field_raises() -> None:
+def test_missing_required_field_raises():
     short = {name: value for name, value in FILL.items() if name != "px"}
     with pytest.raises(AnswerInvalid, match=r"column px, row 1"):
         frame("userFills", [FILL, short])
 
 
-def test_missing_field_warns_once_per_operation() -> None:
+def test_missing_field_warns_once_per_operation():
     forget_deviations()
     short = {name: value for name, value in FILL.items() if name != "closedPnl"}
     with pytest.warns(MissingField, match="userFills: the answer lacks closedPnl") as caught:
@@ -195,13 +194,13 @@ def test_missing_field_warns_once_per_operation() -> None:
 
 
 @pytest.mark.parametrize("bad", ["0.1234567890123456789", "1e30", "", "0x1", "nan"])
-def test_exact_numbers_refuse_too_large(bad) -> None:
+def test_exact_numbers_refuse_too_large(bad):
     with pytest.raises(AnswerInvalid) as caught:
         frame("userFills", [FILL | {"fee": bad}], numbers="exact")
     assert (caught.value.column, caught.value.row, caught.value.value) == ("fee", 0, bad)
 
 
-def test_unknown_operation_is_refused() -> None:
+def test_unknown_operation_is_refused():
     for kind in (None, 5, dict):
         with pytest.raises(TypeError, match="kind must be the type of an operation"):
             frame(kind, [])
@@ -209,7 +208,7 @@ def test_unknown_operation_is_refused() -> None:
         frame("fills", [])
 
 
-def test_unknown_field_is_dropped_with_warning() -> None:
+def test_unknown_field_is_dropped_with_warning():
     row = {"user": "0x" + "3" * 40, "time": 1, "hash": "0x0"}
     delta = {"type": "funding", "coin": "BTC", "usdc": "1", "szi": "2", "fundingRate": "0.1"}
     with pytest.warns(UnknownField, match=r"FundingRow: .* delta\.novelty"):
@@ -218,7 +217,7 @@ def test_unknown_field_is_dropped_with_warning() -> None:
     frame(FundingRow, [row | {"delta": delta | {"novelty": 1}}])  # not again: warnings are errors
 
 
-def test_nested_records_become_columns() -> None:
+def test_nested_records_become_columns():
     assert [column.name for column in record_columns(OrderStatus)][:6] == [
         "user",
         "builder",
@@ -234,7 +233,7 @@ def test_nested_records_become_columns() -> None:
 
 
 @pytest.mark.parametrize("numbers", NUMBERS)
-def test_nested_cells_have_arrow_type(numbers) -> None:
+def test_nested_cells_have_arrow_type(numbers):
     child = ORDER | {"oid": 8, "children": [ORDER], "triggerPx": "60000"}
     status = {"status": "open", "statusTimestamp": 1, "txIndex": 0}
     orders = frame(
@@ -255,7 +254,7 @@ def test_nested_cells_have_arrow_type(numbers) -> None:
     "text",
     ["2025-09-01T00:00:30", "2025-09-01 02:00:30+02:00", "20250901T000030Z", "2025-W36-1T00:00:30"],
 )
-def test_other_iso_forms_become_times(text: str) -> None:
+def test_other_iso_forms_become_times(text):
     market = {"name": "BTC", "szDecimals": 5, "maxLeverage": 40, "marginTableId": 1}
     usual, other = "2025-09-01T00:00:30.123456Z", {"lastGrowthModeChangeTime": text}
     rows = [market | {"lastGrowthModeChangeTime": usual}, market | other, market]
@@ -267,7 +266,7 @@ def test_other_iso_forms_become_times(text: str) -> None:
     assert times.isna().tolist() == [False, False, True]
 
 
-def test_seconds_and_iso_text_become_times() -> None:
+def test_seconds_and_iso_text_become_times():
     stamp = frame(
         "perpTwapSnapshotTimestamp",
         [{"snapshot_id": "20240915_state_123456789", "timestamp": 1694764800}],
@@ -293,7 +292,7 @@ def test_seconds_and_iso_text_become_times() -> None:
     assert rows["next_slice_time"].isna().tolist() == [False, True]
 
 
-def test_joined_pages_keep_dtypes() -> None:
+def test_joined_pages_keep_dtypes():
     operation = OPERATIONS["userFills"]
     collector = Collector(operation, "float")
     from toolkit.contract.answers import decode, encode
@@ -310,10 +309,10 @@ def test_joined_pages_keep_dtypes() -> None:
 class Interrupted:
     """A record that raises KeyboardInterrupt when its n-th field is read."""
 
-    def __init__(self, record: object, at: int) -> None:
+    def __init__(self, record, at):
         self._record, self._left = record, at
 
-    def __getattr__(self, name: str) -> object:
+    def __getattr__(self, name):
         self._left -= 1
         if self._left < 0:
             raise KeyboardInterrupt
@@ -321,7 +320,7 @@ class Interrupted:
 
 
 @pytest.mark.parametrize("at", [0, 1, 11, 20])
-def test_interrupted_page_keeps_earlier_pages(at: int) -> None:
+def test_interrupted_page_keeps_earlier_pages(at):
     operation = OPERATIONS["userFills"]
     from toolkit.contract.answers import decode, encode
 
@@ -335,14 +334,14 @@ def test_interrupted_page_keeps_earlier_pages(at: int) -> None:
     assert result.equals(frame("userFills", [FILL, BARE]))
 
 
-def test_interrupted_table_leaves_no_page() -> None:
+def test_interrupted_table_leaves_no_page():
     operation = OPERATIONS["perpDexLimits"]
     first, second = operation.tables
     empty = {column.name: [] for column in table_columns(first)}
     collector = Collector(operation, "float")
 
     class Stops(dict[str, list[object]]):
-        def __getitem__(self, name: str) -> list[object]:
+        def __getitem__(self, name):
             raise KeyboardInterrupt
 
     collector.add((empty, {column.name: [] for column in table_columns(second)}))
@@ -352,7 +351,7 @@ def test_interrupted_table_leaves_no_page() -> None:
     assert len(collector._pages) == 1
 
 
-def test_interrupted_frames_can_repeat() -> None:
+def test_interrupted_frames_can_repeat():
     operation = OPERATIONS["userFills"]
     from toolkit.contract.answers import decode, encode
 
@@ -360,7 +359,7 @@ def test_interrupted_frames_can_repeat() -> None:
     collector.add((decode(operation, 200, {}, encode([FILL, BARE]), numbers="float"),))
 
     class Stops:
-        def keys(self) -> object:
+        def keys(self):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -369,20 +368,20 @@ def test_interrupted_frames_can_repeat() -> None:
     assert result.equals(frame("userFills", [FILL, BARE]))
 
 
-def test_provenance_survives_selection() -> None:
+def test_provenance_survives_selection():
     fills = frame("userFills", [FILL, BARE])
     assert provenance(fills[fills["oid"] > 0])["operation"] == "userFills"
     with pytest.raises(ValueError, match="has no provenance"):
         provenance(pd.DataFrame())
 
 
-def test_fill_has_every_field() -> None:
+def test_fill_has_every_field():
     assert [column.wire for column in record_columns(Fill)][:3] == ["coin", "px", "sz"]
     assert len([column for column in record_columns(Fill) if not column.beyond]) == 23
 
 
 @pytest.mark.parametrize(("numbers", "available"), [("float", 12.1), ("exact", Decimal("12.1"))])
-def test_snapshot_decodes_margin_fields(numbers, available) -> None:
+def test_snapshot_decodes_margin_fields(numbers, available):
     from toolkit.contract.answers import decode
     from toolkit.contract.snapshots import WireAccountSnapshot, encode
 
@@ -403,12 +402,12 @@ def test_snapshot_decodes_margin_fields(numbers, available) -> None:
 
 
 @pytest.fixture(scope="module")
-def service() -> Iterator[tk.Session]:
+def service():
     with tk.local(seed=7, size="tiny", default=False) as session:
         yield session
 
 
-def test_frame_of_answer_has_every_dex(service: tk.Session) -> None:
+def test_frame_of_answer_has_every_dex(service):
     users = service.world["users"][:3]
     request = {"type": "batchClearinghouseStates", "users": users, "dex": "ALL_DEXES"}
     answer = tk.info(request, session=service)
@@ -421,7 +420,7 @@ def test_frame_of_answer_has_every_dex(service: tk.Session) -> None:
     assert set(accounts["dex"]) == {"native", "eqx", "pre"}
 
 
-def test_request_names_user_and_dex(service: tk.Session) -> None:
+def test_request_names_user_and_dex(service):
     user = service.world["examples"]["MARKET_MAKER"]
     request = {"type": "clearinghouseState", "user": user, "dex": "eqx"}
     answer = tk.info(request, session=service)
@@ -434,7 +433,7 @@ def test_request_names_user_and_dex(service: tk.Session) -> None:
     assert set(positions["dex"]) == {"eqx"}
 
 
-def test_sub_accounts_do_not_warn(service: tk.Session) -> None:
+def test_sub_accounts_do_not_warn(service):
     answers = (
         tk.info({"type": "subAccounts", "user": user}, session=service)
         for user in service.world["users"]
@@ -444,7 +443,7 @@ def test_sub_accounts_do_not_warn(service: tk.Session) -> None:
     assert frame("subAccounts", None).empty
 
 
-def test_null_market_state_is_missing() -> None:
+def test_null_market_state_is_missing():
     """The states are joined by position, so a null one has a place."""
     names = [{"name": name, "szDecimals": 5, "maxLeverage": 40} for name in ("BTC", "ETH")]
     state = dict.fromkeys(("funding", "openInterest", "prevDayPx", "dayNtlVlm"), "1.5")

@@ -38,7 +38,7 @@ USES = {
 
 
 @pytest.mark.parametrize("extra", USES)
-def test_core_works_without_extra(extra: str, tmp_path: Path) -> None:
+def test_core_works_without_extra(extra, tmp_path):
     blocked, use = USES[extra]
     code = WITHOUT.format(blocked=blocked, use=use)
     done = subprocess.run(
@@ -57,18 +57,18 @@ def test_core_works_without_extra(extra: str, tmp_path: Path) -> None:
     assert install_command(extra) in message
 
 
-def test_command_installs_the_clone() -> None:
+def test_command_installs_the_clone():
     assert clone_folder() == Path(tk.__file__).parents[1]
     for extra in EXTRAS:
         assert f"{clone_folder()}[{extra}]" in install_command(extra)
 
 
-def test_other_import_error_is_not_changed() -> None:
+def test_other_import_error_is_not_changed():
     with pytest.raises(ModuleNotFoundError, match="nothing"), explain_missing("lab"):
         import toolkit.nothing  # type: ignore[import-not-found]  # noqa: F401
 
 
-def test_shadow_is_found(tmp_path: Path) -> None:
+def test_shadow_is_found(tmp_path):
     assert find_shadow(tmp_path) is None
     (tmp_path / "toolkit.py").touch()
     assert find_shadow(tmp_path) == tmp_path / "toolkit.py"
@@ -79,11 +79,11 @@ def test_shadow_is_found(tmp_path: Path) -> None:
     assert find_shadow(tmp_path) == tmp_path / "toolkit"
 
 
-def test_clone_does_not_shadow_itself() -> None:
+def test_clone_does_not_shadow_itself():
     folder = clone_folder()
     assert folder is not None
     assert find_shadow(folder) is None
 
 
-def test_notebook_folder_has_notebooks() -> None:
+def test_notebook_folder_has_notebooks():
     assert len(list(notebook_folder().glob("*.ipynb"))) >= 13

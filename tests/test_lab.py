@@ -10,10 +10,8 @@ import sys
 import threading
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote
 
 import nbformat.v4 as nb
@@ -32,7 +30,7 @@ ABOUT = {"label": "simulated, seed 7, size tiny", "now_ms": 1_759_276_800_000, "
 
 
 @pytest.fixture(scope="module", autouse=True)
-def world() -> None:
+def world():
     """Simulate the exchange before the command runs, so that the command starts fast."""
     simulated_store(7, "tiny").close()
 
@@ -40,7 +38,7 @@ def world() -> None:
 class Command:
     """The running command, and the address of JupyterLab."""
 
-    def __init__(self, folder: Path, private: Path) -> None:
+    def __init__(self, folder, private):
         heading = nb.new_markdown_cell("# First of all\n\nProse.")
         (folder / "10 first?.ipynb").write_text(nb.writes(nb.new_notebook(cells=[heading])))
         (folder / "20_second.ipynb").write_text(nb.writes(nb.new_notebook()))
@@ -61,7 +59,7 @@ class Command:
         self.reader = threading.Thread(target=self._read, daemon=True)
         self.reader.start()
 
-    def _read(self) -> None:
+    def _read(self):
         assert self.process.stdout is not None
         with self.process.stdout as lines:
             for line in lines:
@@ -71,17 +69,17 @@ class Command:
         self.ready.set()
 
     @property
-    def service(self) -> str:
+    def service(self):
         """The address in the environment of the kernels."""
         line = next(line for line in self.lines if line.startswith("Ready in every kernel"))
         return line.rpartition(" at ")[2].strip().rstrip(".")
 
     @property
-    def address(self) -> str:
+    def address(self):
         line = next(line for line in self.lines if HERE in line and "token" in line)
         return line[line.index(HERE) :].split("/lab")[0]
 
-    def ask(self, path: str, method: str | None = None, **body: str) -> Any:
+    def ask(self, path, method=None, **body):
         request = urllib.request.Request(
             f"{self.address}/{path}",
             method=method,
@@ -102,7 +100,7 @@ class Command:
 
 
 @pytest.fixture
-def lab(tmp_path: Path) -> Iterator[Command]:
+def lab(tmp_path):
     folder = tmp_path / "notebooks"
     folder.mkdir()
     command = Command(folder, tmp_path / "private")
@@ -113,7 +111,7 @@ def lab(tmp_path: Path) -> Iterator[Command]:
     command.reader.join(MINUTE)
 
 
-def alive_with(word: str) -> list[str]:
+def alive_with(word):
     """Return the processes whose environment contains a word."""
     found = []
     for entry in Path("/proc").glob("[0-9]*"):
@@ -126,7 +124,7 @@ def alive_with(word: str) -> list[str]:
 
 
 @pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="needs /proc to find orphans")
-def test_interrupt_ends_all_processes(lab: Command):
+def test_interrupt_ends_all_processes(lab):
     assert lab.ready.wait(MINUTE)
     assert lab.process.poll() is None, "".join(lab.lines)
     lab.ask("api/kernels", name="python3")
@@ -142,7 +140,7 @@ def test_interrupt_ends_all_processes(lab: Command):
     assert "toolkit/lab.py" not in said  # no traceback of ours; an interrupted kernel may print one
 
 
-def test_lab_opens_notebooks_and_note(lab: Command, tmp_path: Path):
+def test_lab_opens_notebooks_and_note(lab, tmp_path):
     assert lab.ready.wait(MINUTE)
     opened = lab.ask("lab/api/workspaces/default")["data"]
     assert opened["layout-restorer:data"]["main"]["current"] == "notebook:10 first?.ipynb"
@@ -167,7 +165,7 @@ def test_lab_opens_notebooks_and_note(lab: Command, tmp_path: Path):
     assert written == []
 
 
-def test_note_lists_notebooks(tmp_path: Path):
+def test_note_lists_notebooks(tmp_path):
     untitled = tmp_path / "a b.ipynb"
     untitled.write_text("not a notebook")
     titled = tmp_path / "two.ipynb"
@@ -181,7 +179,7 @@ def test_note_lists_notebooks(tmp_path: Path):
     assert "There is none" in make_note(ABOUT, "http://127.0.0.1:1234", [])
 
 
-def test_lab_returns_exit_code(tmp_path: Path):
+def test_lab_returns_exit_code(tmp_path):
     """JupyterLab refuses to start on a folder that does not exist."""
     messages: list[str] = []
     before = signal.getsignal(signal.SIGTERM)
@@ -195,13 +193,13 @@ def test_lab_returns_exit_code(tmp_path: Path):
     assert "Its history ends on 2025-10-01." in message
 
 
-def test_note_is_read_only(tmp_path: Path):
+def test_note_is_read_only(tmp_path):
     note, folder = tmp_path / "note.md", tmp_path / "folder"
     note.write_text("About it")
     folder.mkdir()
     contents = FolderAndNote(root_dir=str(folder), note=str(note))
 
-    async def use_note() -> None:
+    async def use_note():
         assert await contents.file_exists(f"/{NOTE}")
         assert not await contents.file_exists("other.md")
         model = await contents.get(NOTE)

@@ -3,7 +3,6 @@
 import datetime as dt
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -45,7 +44,7 @@ milliseconds = st.integers(-2_000_000_000_000, 32_000_000_000_000)
     ],
     ids=repr,
 )
-def test_time_forms_are_equal(time: Any) -> None:
+def test_time_forms_are_equal(time):
     assert to_ms(time) == NOON
     assert type(to_ms(time)) is int
 
@@ -63,7 +62,7 @@ def test_time_forms_are_equal(time: Any) -> None:
         (dt.datetime(1969, 12, 31, 23, 59, 59, 999_999), -1),
     ],
 )
-def test_times_become_milliseconds(time: Any, expected: int) -> None:
+def test_times_become_milliseconds(time, expected):
     assert to_ms(time) == expected
 
 
@@ -79,11 +78,11 @@ def test_times_become_milliseconds(time: Any, expected: int) -> None:
         ("0s", 0),
     ],
 )
-def test_ages_count_back(age: str, gap: int) -> None:
+def test_ages_count_back(age, gap):
     assert to_ms(age, now_ms=NOON) == NOON - gap
 
 
-def test_age_without_present_is_refused() -> None:
+def test_age_without_present_is_refused():
     with pytest.raises(ValueError, match="'7d' is an age"):
         to_ms("7d")
 
@@ -116,18 +115,18 @@ def test_age_without_present_is_refused() -> None:
     ],
     ids=repr,
 )
-def test_invalid_time_is_refused(time: Any) -> None:
+def test_invalid_time_is_refused(time):
     with pytest.raises(ValueError, match=r"is not a time\. Use whole milliseconds, ISO text"):
         to_ms(time, now_ms=NOON)
 
 
 @given(milliseconds)
-def test_iso_text_round_trip(time_ms: int) -> None:
+def test_iso_text_round_trip(time_ms):
     assert to_ms(to_iso(time_ms)) == time_ms
 
 
 @given(milliseconds, st.integers(0, 999))
-def test_finer_digits_are_cut(time_ms: int, microseconds: int) -> None:
+def test_finer_digits_are_cut(time_ms, microseconds):
     text = to_iso(time_ms).removesuffix("Z") + f"{microseconds:03d}Z"
     assert to_ms(text) == time_ms
     assert to_ms(pd.Timestamp(text)) == time_ms
@@ -135,7 +134,7 @@ def test_finer_digits_are_cut(time_ms: int, microseconds: int) -> None:
 
 
 @given(milliseconds)
-def test_time_types_are_equal(time_ms: int) -> None:
+def test_time_types_are_equal(time_ms):
     stamp = pd.Timestamp(time_ms, unit="ms", tz="UTC")
     assert to_ms(stamp) == time_ms
     assert to_ms(stamp.tz_convert("Asia/Kolkata")) == time_ms
@@ -153,7 +152,7 @@ def test_time_types_are_equal(time_ms: int) -> None:
         (1_756_684_800_000_000_000, "nanoseconds"),
     ],
 )
-def test_other_units_are_refused(number: Any, time: int, unit: str) -> None:
+def test_other_units_are_refused(number, time, unit):
     with pytest.raises(ValueError, match=f"looks like {unit}, .* Use 1756684800000 or '2025-09-01"):
         to_ms(number(time))
     assert to_ms(number(0)) == 0
@@ -171,11 +170,11 @@ def test_other_units_are_refused(number: Any, time: int, unit: str) -> None:
     ],
     ids=repr,
 )
-def test_times_without_a_date_are_refused(time: Any) -> None:
+def test_times_without_a_date_are_refused(time):
     with pytest.raises(ValueError, match=r"is outside the years 1 to 9999\. Use a shorter age"):
         to_ms(time, now_ms=NOON)
 
 
-def test_first_and_last_time_have_dates() -> None:
+def test_first_and_last_time_have_dates():
     assert to_ms(dt.date(1, 1, 1)) == FIRST_MS
     assert to_ms(to_iso(LAST_MS)) == to_ms(LAST_MS) == LAST_MS

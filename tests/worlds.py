@@ -4,7 +4,7 @@ from functools import lru_cache
 
 import pytest
 
-from toolkit.simulation import World, simulate
+from toolkit.simulation import simulate
 
 __all__ = ["ON_DEMO", "SLIPPAGE_EXPONENT", "world_of"]
 
@@ -15,11 +15,11 @@ SLIPPAGE_EXPONENT = 2.0 / 3.0
 """In simulated books, the cost beyond the half spread grows like size to this power."""
 
 
-def world_of(size: str, seed: int = 7) -> World:
+def world_of(size, seed=7):
     """Return the world of a size and a seed."""
     return _made(size, seed)
 
 
 @lru_cache
-def _made(size: str, seed: int) -> World:
+def _made(size, seed):
     return simulate(seed=seed, size=size)

@@ -16,7 +16,7 @@ class Specification:
 
     text: str
 
-    def section(self, heading: str) -> str:
+    def section(self, heading):
         """Return the text below a heading (its first words) up to the next heading of its level."""
         found = re.search(
             rf"^(#+) {re.escape(heading)}[^\n]*\n(.*?)(?=^#{{1,3}} |\Z)",
@@ -26,7 +26,7 @@ class Specification:
         assert found, f"the specification has no section {heading!r}"
         return found[2]
 
-    def chapter(self, heading: str) -> str:
+    def chapter(self, heading):
         """Return the text below a heading of the second level, with its sections."""
         found = re.search(
             rf"^## {re.escape(heading)}\n(.*?)(?=^## |\Z)", self.text, re.DOTALL | re.MULTILINE
@@ -34,7 +34,7 @@ class Specification:
         assert found, f"the specification has no chapter {heading!r}"
         return found[1]
 
-    def tables(self, text: str) -> list[list[list[str]]]:
+    def tables(self, text):
         """Return the tables of a text as lists of rows, without the heads."""
         blocks = re.findall(r"(?:^\|.*\|\n?)+", text, re.MULTILINE)
         return [
@@ -45,7 +45,7 @@ class Specification:
             for block in blocks
         ]
 
-    def endpoint(self, operation: str) -> str:
+    def endpoint(self, operation):
         """Return the text about one operation in the chapter on endpoints."""
         found = re.search(
             rf"^\*\*{operation}\*\*(.*?)(?=^\*\*\w+\*\*|^### |\Z)",
@@ -57,7 +57,7 @@ class Specification:
 
 
 @pytest.fixture(scope="session")
-def specification() -> Specification:
+def specification():
     if not PLACE.exists():
         pytest.skip(f"NOT CHECKED: the specification is not at {PLACE}")
     return Specification(PLACE.read_text())

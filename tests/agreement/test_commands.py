@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[2]
 PAGES = ["README.md", "CONTRIBUTING.md", "Makefile", *(ROOT / "docs").glob("*.md")]
 
 
-def told(text: str) -> list[str]:
+def told(text):
     """Return the commands of a page: full lines, and code spans in its prose."""
     lines = re.findall(r"^(?:\t@\.venv/bin/)?(toolkit .*)", text, re.MULTILINE)
     spans = re.findall(r"`(toolkit [^`]+)`", re.sub(r"^```.*?^```", "", text, flags=re.S | re.M))
@@ -24,7 +24,7 @@ LINES = sorted({line for page in PAGES for line in told((ROOT / page).read_text(
 
 
 @pytest.mark.parametrize("line", LINES)
-def test_command_and_options_exist(line: str) -> None:
+def test_command_and_options_exist(line):
     _, *words = shlex.split(line, comments=True)
     command = typer.main.get_command(app)
     while words and hasattr(command, "commands") and not words[0].startswith("-"):
@@ -34,5 +34,5 @@ def test_command_and_options_exist(line: str) -> None:
     assert {word for word in words if re.match("--?[a-z]", word)} <= options | {"--help"}
 
 
-def test_documents_have_commands() -> None:
+def test_documents_have_commands():
     assert len(LINES) > 20

@@ -23,11 +23,11 @@ FILLS = "tk.user_fills('0x')"
         ("tk.local()", "toolkit.client.session.Session"),
     ],
 )
-def test_jedi_infers_result(code: str, name: str) -> None:
+def test_jedi_infers_result(code, name):
     script = jedi.Script(f"import toolkit as tk\nresult = {code}\nresult")
     assert name in {found.full_name for found in script.infer(3, 0)}
 
 
-def test_jedi_completes_public_names() -> None:
+def test_jedi_completes_public_names():
     completed = {found.name for found in jedi.Script("import toolkit as tk\ntk.").complete(2, 3)}
     assert set(tk.__all__) <= completed

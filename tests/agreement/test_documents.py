@@ -8,7 +8,6 @@ import re
 import runpy
 from importlib.metadata import version
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -29,18 +28,18 @@ PAGES += sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rg
 
 
 @pytest.fixture(scope="module")
-def documents() -> dict[str, str]:
+def documents():
     texts: dict[str, str] = GENERATE["documents"]()
     return texts
 
 
-def test_reference_pages_doctests_pass() -> None:
+def test_reference_pages_doctests_pass():
     result = doctest.testmod(REFERENCE_PAGES)
     assert result.attempted
     assert not result.failed
 
 
-def test_documents_are_fresh(documents: dict[str, str]) -> None:
+def test_documents_are_fresh(documents):
     stale = [
         path
         for path, text in documents.items()
@@ -49,18 +48,18 @@ def test_documents_are_fresh(documents: dict[str, str]) -> None:
     assert stale == [], "run: python docs/generate.py"
 
 
-def test_reference_folder_has_only_generated_pages(documents: dict[str, str]) -> None:
+def test_reference_folder_has_only_generated_pages(documents):
     files = {f"docs/reference/{path.name}" for path in (ROOT / "docs/reference").iterdir()}
     assert files == {path for path in documents if path.startswith("docs/reference/")}
 
 
-def test_index_has_operations_table(documents: dict[str, str]) -> None:
+def test_index_has_operations_table(documents):
     for operation in OPERATIONS.values():
         link = f"({operation.topic}.md#{operation.function})"
         assert link in documents["docs/reference/index.md"]
 
 
-def test_reference_lists_every_operation(documents: dict[str, str]) -> None:
+def test_reference_lists_every_operation(documents):
     for operation in OPERATIONS.values():
         page = documents[f"docs/reference/{operation.topic}.md"]
         assert page.count(f"\n## {operation.function}\n") == 1
@@ -68,14 +67,14 @@ def test_reference_lists_every_operation(documents: dict[str, str]) -> None:
             assert f"| `{parameter.python}` | `{parameter.name}` |" in page
 
 
-def test_topic_links_have_targets(documents: dict[str, str]) -> None:
+def test_topic_links_have_targets(documents):
     assert "docs/assumptions.md" in documents
     assert "(../assumptions.md)" in documents["docs/reference/index.md"]
     for topic in REFERENCE_PAGES.topic_names():
         assert f"docs/reference/{topic}.md" in documents
 
 
-def test_engine_table_lists_every_helper(documents: dict[str, str]) -> None:
+def test_engine_table_lists_every_helper(documents):
     page = documents["docs/analysis.md"]
     for topic in cases.topics():
         module = getattr(toolkit, topic)
@@ -85,7 +84,7 @@ def test_engine_table_lists_every_helper(documents: dict[str, str]) -> None:
                 assert f"\n| `{name}` |" in page
 
 
-def test_documents_state_number_of_helpers() -> None:
+def test_documents_state_number_of_helpers():
     modules = [getattr(toolkit, topic) for topic in cases.topics()]
     helpers = [
         name
@@ -100,7 +99,7 @@ def test_documents_state_number_of_helpers() -> None:
     assert f"**{len(helpers)} helpers**" in (ROOT / "docs/comparison.md").read_text("utf-8")
 
 
-def test_assumptions_are_found_in_comments_and_docstrings() -> None:
+def test_assumptions_are_found_in_comments_and_docstrings():
     source = '''
 def f():
     """Do it.
@@ -121,19 +120,19 @@ def f():
     ]
 
 
-def test_assumptions_page_is_complete(documents: dict[str, str]) -> None:
+def test_assumptions_page_is_complete(documents):
     listed = documents["docs/assumptions.md"].count("\n- ")
     marked = sum(path.read_text().count("ASSUMED:") for path in (ROOT / "toolkit").rglob("*.py"))
     assert listed == marked
 
 
-def test_block_without_markers_is_refused() -> None:
+def test_block_without_markers_is_refused():
     with pytest.raises(ValueError, match="operations:begin"):
         REFERENCE_PAGES.replace_block("no markers", "operations", "table")
 
 
 @pytest.mark.parametrize("name", MODULES)
-def test_public_names_have_docstrings(name: str) -> None:
+def test_public_names_have_docstrings(name):
     module = importlib.import_module(name)
     assert (module.__doc__ or "").strip(), f"{name} has no docstring"
     exported = getattr(module, "__all__", None) or _own_names(module)
@@ -144,18 +143,18 @@ def test_public_names_have_docstrings(name: str) -> None:
             assert (inspect.getdoc(value) or "").strip(), f"{name}.{public_name} has no docstring"
 
 
-def _own_names(module: ModuleType) -> list[str]:
+def _own_names(module):
     own = {key: value for key, value in vars(module).items() if key[:1] != "_"}
     return [
         key for key, value in own.items() if getattr(value, "__module__", "") == module.__name__
     ]
 
 
-def _is_alias(value: Any) -> bool:
+def _is_alias(value):
     return not str(getattr(value, "__module__", "")).startswith("toolkit")
 
 
-def test_dir_of_toolkit_lists_public_names() -> None:
+def test_dir_of_toolkit_lists_public_names():
     assert dir(toolkit) == toolkit.__all__
     for name in toolkit.__all__:
         assert getattr(toolkit, name) is not None
@@ -163,7 +162,7 @@ def test_dir_of_toolkit_lists_public_names() -> None:
 
 
 @pytest.mark.parametrize("path", PAGES)
-def test_links_between_files_exist(path: str) -> None:
+def test_links_between_files_exist(path):
     text = (ROOT / path).read_text()
     links = re.findall(r"\]\((?!https?:)([^)#]*)(?:#([^)]+))?\)", text)
     for file, heading in links:
@@ -172,7 +171,7 @@ def test_links_between_files_exist(path: str) -> None:
         assert not heading or heading in _anchors(page.read_text())
 
 
-def _anchors(text: str) -> set[str]:
+def _anchors(text):
     """Return the anchors that GitHub makes of a page's headings."""
     prose = re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE)
     headings = re.findall(r"^#+ (.*)$", prose, re.MULTILINE)
@@ -180,7 +179,7 @@ def _anchors(text: str) -> set[str]:
 
 
 @pytest.mark.parametrize("path", PAGES)
-def test_named_files_exist(path: str) -> None:
+def test_named_files_exist(path):
     paths = re.findall(
         r"`((?:toolkit|tests|docs|notebooks|data)/[\w./-]+)`", (ROOT / path).read_text()
     )
@@ -189,13 +188,13 @@ def test_named_files_exist(path: str) -> None:
 
 
 @pytest.mark.parametrize("path", PAGES)
-def test_table_rows_match_their_head(path: str) -> None:
+def test_table_rows_match_their_head(path):
     prose = re.sub(r"^```.*?^```", "", (ROOT / path).read_text(), flags=re.DOTALL | re.MULTILINE)
     for table in re.findall(r"(?:^\|.*\n)+", prose, re.MULTILINE):
         assert len({len(re.findall(r"(?<!\\)\|", row)) for row in table.splitlines()}) == 1
 
 
-def test_analysis_example_runs(documents: dict[str, str]) -> None:
+def test_analysis_example_runs(documents):
     blocks = re.findall(r"^```python\n(.*?)^```", documents["docs/analysis.md"], re.M | re.S)
     assert len(blocks) == 1
     names: dict[str, Any] = {}
@@ -207,7 +206,7 @@ def test_analysis_example_runs(documents: dict[str, str]) -> None:
     assert names["returns"]["gain"].sum() == pytest.approx(closed)
 
 
-def test_sample_example_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sample_example_runs(monkeypatch):
     monkeypatch.chdir(ROOT)
     (block,) = re.findall(
         r"^```python\n(.*?)^```", (ROOT / "data/README.md").read_text(), re.M | re.S

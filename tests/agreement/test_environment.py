@@ -48,7 +48,7 @@ BOUNDED = {
 """Libraries with an upper bound -> what of them this project depends on and may change."""
 
 
-def requirement_names(*extras: str) -> list[Requirement]:
+def requirement_names(*extras):
     """Return the requirements of the core and of extras, with those of the extras in them."""
     items = [Requirement(text) for text in PROJECT["dependencies"]]
     for extra in extras:
@@ -58,12 +58,12 @@ def requirement_names(*extras: str) -> list[Requirement]:
     return list(dict.fromkeys(items))
 
 
-def locked_versions() -> dict[str, str]:
+def locked_versions():
     pins = re.findall(r"^([A-Za-z0-9_.-]+)==([^ ;\\]+)", LOCK, flags=re.MULTILINE)
     return {canonicalize_name(name): version for name, version in pins}
 
 
-def imported_names() -> set[str]:
+def imported_names():
     """Return the top-level modules that toolkit/ imports anywhere in a file."""
     names = set()
     for path in (ROOT / "toolkit").rglob("*.py"):
@@ -86,7 +86,7 @@ def test_conda_environment_repeats_dependencies():
 
 
 @pytest.mark.parametrize("item", requirement_names("all", "spark", "docs", "dev"), ids=str)
-def test_lock_is_within_bounds(item: Requirement):
+def test_lock_is_within_bounds(item):
     assert locked_versions()[canonicalize_name(item.name)] in item.specifier
 
 

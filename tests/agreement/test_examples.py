@@ -26,20 +26,20 @@ CLASSES = [
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
-def test_names_are_found() -> None:
+def test_names_are_found():
     assert {"user_fills", "meta", "margin_tables", "delegations", "concat"} <= set(FUNCTIONS)
     assert {"Plan", "Session", "AccountStates"} <= set(CLASSES)
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_example_runs(name: str) -> None:
+def test_example_runs(name):
     (example,) = doctest.DocTestFinder(recurse=False).find(getattr(tk, name), name, module=False)
     assert example.examples, f"{name} has no example"
     assert run_examples([example]) == []
 
 
 @pytest.mark.parametrize("name", CLASSES)
-def test_examples_of_class_run(name: str) -> None:
+def test_examples_of_class_run(name):
     kind = getattr(tk, name)
     own = [kind, *(value for value in vars(kind).values() if inspect.isfunction(value))]
     finder = doctest.DocTestFinder(recurse=False)
@@ -47,7 +47,7 @@ def test_examples_of_class_run(name: str) -> None:
     assert run_examples(examples) == []
 
 
-def run_examples(examples: list[doctest.DocTest]) -> list[str]:
+def run_examples(examples):
     """Return what doctest reports about examples that fail."""
     report: list[str] = []
     for example in examples:

@@ -12,7 +12,7 @@ import pytest
 
 import toolkit as tk
 from toolkit import fetch
-from toolkit.contract.operations import OPERATIONS, VIEWS, Operation
+from toolkit.contract.operations import OPERATIONS, VIEWS
 from toolkit.contract.requests import describe_cost
 
 EVERY = pytest.mark.parametrize(
@@ -27,12 +27,12 @@ TAIL = {
 }
 
 
-def fetch_function(operation: Operation) -> Callable[..., Any]:
+def fetch_function(operation):
     function: Callable[..., Any] = getattr(fetch, operation.function)
     return function
 
 
-def expected_parameters(operation: Operation) -> dict[str, tuple[Any, Any]]:
+def expected_parameters(operation):
     """Return name -> (kind, default) of every parameter in the order of the table."""
     positional = [
         parameter
@@ -53,20 +53,20 @@ def expected_parameters(operation: Operation) -> dict[str, tuple[Any, Any]]:
     return signature
 
 
-def parameters_in(docstring: str) -> list[str]:
+def parameters_in(docstring):
     section = re.search(r"\nParameters\n-+\n(.*?)\n\n[A-Z]\w+\n-+\n", docstring, re.DOTALL)
     assert section, "no Parameters section"
     return re.findall(r"^(\w+) : \S", section[1], re.MULTILINE)
 
 
-def test_every_operation_has_a_function() -> None:
+def test_every_operation_has_a_function():
     assert len(OPERATIONS) == 22
     named = {name for name, value in vars(fetch).items() if inspect.isfunction(value)}
     assert named == {operation.function for operation in (*OPERATIONS.values(), *VIEWS.values())}
 
 
 @EVERY
-def test_function_matches_operation_and_topic(operation: Operation) -> None:
+def test_function_matches_operation_and_topic(operation):
     function = fetch_function(operation)
     assert inspect.isfunction(function)
     assert vars(function)["__operation__"] == (operation.view or operation.type)
@@ -77,7 +77,7 @@ def test_function_matches_operation_and_topic(operation: Operation) -> None:
 
 
 @EVERY
-def test_signature_matches_table(operation: Operation) -> None:
+def test_signature_matches_table(operation):
     signature = inspect.signature(fetch_function(operation))
     found = {
         name: (parameter.kind, parameter.default)
@@ -92,7 +92,7 @@ def test_signature_matches_table(operation: Operation) -> None:
 
 
 @EVERY
-def test_signature_has_annotations(operation: Operation) -> None:
+def test_signature_has_annotations(operation):
     signature = inspect.signature(fetch_function(operation))
     assert signature.return_annotation is not inspect.Signature.empty
     for parameter in signature.parameters.values():
@@ -100,7 +100,7 @@ def test_signature_has_annotations(operation: Operation) -> None:
 
 
 @EVERY
-def test_body_is_one_return(operation: Operation) -> None:
+def test_body_is_one_return(operation):
     function = fetch_function(operation)
     tree = ast.parse(textwrap.dedent(inspect.getsource(function))).body[0]
     assert isinstance(tree, ast.FunctionDef)
@@ -120,7 +120,7 @@ def test_body_is_one_return(operation: Operation) -> None:
 
 
 @EVERY
-def test_docstring_documents_every_parameter(operation: Operation) -> None:
+def test_docstring_documents_every_parameter(operation):
     function = fetch_function(operation)
     assert parameters_in(inspect.getdoc(function) or "") == list(
         inspect.signature(function).parameters
@@ -128,7 +128,7 @@ def test_docstring_documents_every_parameter(operation: Operation) -> None:
 
 
 @EVERY
-def test_docstring_has_sections(operation: Operation) -> None:
+def test_docstring_has_sections(operation):
     docstring = inspect.getdoc(fetch_function(operation)) or ""
     summary = docstring.splitlines()[0]
     assert summary.startswith("Fetch ")
@@ -139,7 +139,7 @@ def test_docstring_has_sections(operation: Operation) -> None:
 
 
 @EVERY
-def test_docstring_names_cost_and_limits(operation: Operation) -> None:
+def test_docstring_names_cost_and_limits(operation):
     docstring = inspect.getdoc(fetch_function(operation)) or ""
     assert describe_cost(operation) in " ".join(docstring.split())
     assert ("add-on" in docstring) == operation.add_on
@@ -148,7 +148,7 @@ def test_docstring_names_cost_and_limits(operation: Operation) -> None:
 
 
 @EVERY
-def test_docstring_names_page_sizes(operation: Operation) -> None:
+def test_docstring_names_page_sizes(operation):
     if operation.page is None:
         return
     docstring = inspect.getdoc(fetch_function(operation)) or ""
@@ -157,7 +157,7 @@ def test_docstring_names_page_sizes(operation: Operation) -> None:
 
 
 @EVERY
-def test_docstring_names_every_column(operation: Operation) -> None:
+def test_docstring_names_every_column(operation):
     from toolkit.contract.columns import table_columns
 
     docstring = inspect.getdoc(fetch_function(operation)) or ""
@@ -167,14 +167,14 @@ def test_docstring_names_every_column(operation: Operation) -> None:
 
 
 @EVERY
-def test_function_is_public(operation: Operation) -> None:
+def test_function_is_public(operation):
     assert getattr(tk, operation.function) is fetch_function(operation)
     assert operation.function in tk.__all__
     assert operation.function in dir(tk)
 
 
 @pytest.mark.parametrize("name", ["AccountStates", "DexLimits", "BorrowLendState"])
-def test_named_tuples_match_tables(name: str) -> None:
+def test_named_tuples_match_tables(name):
     tuple_of_frames = getattr(fetch, name)
     by_tables = {
         tuple(table.name for table in operation.tables): operation
@@ -185,13 +185,13 @@ def test_named_tuples_match_tables(name: str) -> None:
 
 
 @EVERY
-def test_several_tables_return_named_tuple(operation: Operation) -> None:
+def test_several_tables_return_named_tuple(operation):
     returned = inspect.signature(fetch_function(operation)).return_annotation
     names = tuple(table.name for table in operation.tables)
     assert (getattr(returned, "_fields", ("",))) == names
 
 
-def public_functions() -> dict[str, Callable[..., object]]:
+def public_functions():
     """Return every public function by the name that users write."""
     topics = {name: getattr(tk, name) for name in tk.__all__}
     modules = {name: topic for name, topic in topics.items() if inspect.ismodule(topic)}
@@ -204,7 +204,7 @@ def public_functions() -> dict[str, Callable[..., object]]:
 
 
 @pytest.mark.parametrize("name", sorted(public_functions()))
-def test_public_docstring_has_sections(name: str) -> None:
+def test_public_docstring_has_sections(name):
     function = public_functions()[name]
     docstring = inspect.getdoc(function) or ""
     if inspect.signature(function).parameters:

@@ -4,7 +4,6 @@ import ast
 import re
 import statistics
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
@@ -71,13 +70,13 @@ NOUNS = frozenset(
 
 
 @cache
-def trees() -> dict[Path, ast.Module]:
+def trees():
     """Return the syntax tree of each module of the package."""
     paths = sorted((ROOT / "toolkit").rglob("*.py"))
     return {path: ast.parse(path.read_text()) for path in paths if "notebooks" not in path.parts}
 
 
-def functions() -> list[str]:
+def functions():
     """Return the names of all functions and methods, without those that Python calls."""
     return [
         node.name.strip("_")
@@ -88,7 +87,7 @@ def functions() -> list[str]:
     ]
 
 
-def docstrings() -> Iterator[tuple[str, str]]:
+def docstrings():
     """Yield the place and the text of each docstring."""
     kinds = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
     for path, tree in trees().items():
@@ -98,13 +97,13 @@ def docstrings() -> Iterator[tuple[str, str]]:
                 yield f"{path.relative_to(ROOT)}: {name}", text
 
 
-def is_participle(name: str) -> bool:
+def is_participle(name):
     """Return whether a name is one word that ends like a participle."""
     regular = len(name) > 4 and name.endswith(("ed", "ing"))
     return "_" not in name and name not in NOUNS and (name in IRREGULAR or regular)
 
 
-def imported_modules(tree: ast.Module, modules: set[str]) -> set[str]:
+def imported_modules(tree, modules):
     """Return the modules of the package that a module imports."""
     found = set()
     for node in ast.walk(tree):
@@ -116,31 +115,31 @@ def imported_modules(tree: ast.Module, modules: set[str]) -> set[str]:
     return found & modules
 
 
-def test_docstrings_open_with_result() -> None:
+def test_docstrings_open_with_result():
     wrong = [f"{place}: {text.splitlines()[0]}" for place, text in docstrings()
              if OPENINGS.match(text)]  # fmt: skip
     assert wrong == [], "open a docstring with 'Return', 'Compute', ... or with a noun"
 
 
-def test_docstrings_avoid_retired_phrases() -> None:
+def test_docstrings_avoid_retired_phrases():
     wrong = [f"{place}: {found[0]}" for place, text in docstrings()
              if (found := RETIRED.search(text))]  # fmt: skip
     assert wrong == [], "write who does what, in the present tense"
 
 
-def test_few_functions_are_participles() -> None:
+def test_few_functions_are_participles():
     names = functions()
     wrong = [name for name in names if is_participle(name)]
     assert len(wrong) <= 0.05 * len(names), f"use a verb and a noun: {sorted(set(wrong))}"
 
 
-def test_half_of_functions_have_two_words() -> None:
+def test_half_of_functions_have_two_words():
     names = functions()
     short = [name for name in names if "_" not in name]
     assert len(short) <= 0.5 * len(names), Counter(short).most_common(20)
 
 
-def type_names(tree: ast.Module) -> Iterator[str]:
+def type_names(tree):
     """Yield the names of the classes and of the type aliases of a module.
 
     A constant, such as ``MOST_ROWS``, is no type alias, and neither is a type variable ``T``.
@@ -155,7 +154,7 @@ def type_names(tree: ast.Module) -> Iterator[str]:
                 yield target.id
 
 
-def repeated_names(modules: Mapping[str, ast.Module]) -> dict[str, list[str]]:
+def repeated_names(modules):
     """Return the type names that differ at most by underscores around them or by a plural s."""
     places = defaultdict(list)
     for place, tree in modules.items():
@@ -164,7 +163,7 @@ def repeated_names(modules: Mapping[str, ast.Module]) -> dict[str, list[str]]:
     return {name: found for name, found in places.items() if len(found) > 1}
 
 
-def test_type_names_are_unique() -> None:
+def test_type_names_are_unique():
     modules = {str(path.relative_to(ROOT)): tree for path, tree in trees().items()}
     assert repeated_names(modules) == {}, "give each class and type alias a name of its own"
 
@@ -173,13 +172,13 @@ def test_type_names_are_unique() -> None:
     "code",
     ["class Rows: ...", "class _Row: ...", "Rows = list[int]", "_Row: TypeAlias = list[int]"],
 )
-def test_similar_type_names_are_found(code: str) -> None:
+def test_similar_type_names_are_found(code):
     modules = {"a.py": ast.parse("class Row: ..."), "b.py": ast.parse(code)}
     assert list(repeated_names(modules)) == ["Row"]
     assert repeated_names({"a.py": ast.parse("class Row: ...\nROWS = 3\nrows = [1]")}) == {}
 
 
-def test_modules_serve_several_importers() -> None:
+def test_modules_serve_several_importers():
     names = {
         ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
         for path in trees()
@@ -192,7 +191,7 @@ def test_modules_serve_several_importers() -> None:
     assert len(single) <= 0.45 * len(modules), f"merge into the only importer: {single}"
 
 
-def test_test_names_are_short() -> None:
+def test_test_names_are_short():
     names = [
         node.name.removeprefix("test_")
         for path in sorted((ROOT / "tests").rglob("*.py"))

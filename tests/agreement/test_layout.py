@@ -52,7 +52,7 @@ PROJECT_FILES = [
 SOMEONES_MACHINE = re.compile(r"(?<![\w.}])/(?:root|home|Users|work|tmp)/\w")
 
 
-def tracked_files(*patterns: str) -> list[Path]:
+def tracked_files(*patterns):
     """Return the files of the checkout; a copy without git has none."""
     listing = subprocess.run(
         ["git", "ls-files", "-z", "--", *patterns], cwd=ROOT, capture_output=True, check=False

@@ -19,13 +19,13 @@ REGISTRIES = ("pypi" + ".org", "pythonhosted" + ".org", "conda" + ".anaconda", "
 class FakePackage(Distribution):
     """A package with some lines of metadata."""
 
-    def __init__(self, *lines: str) -> None:
+    def __init__(self, *lines):
         self.lines = "\n".join(("Metadata-Version: 2.4", "Name: fake", *lines))
 
-    def read_text(self, filename: str) -> str | None:
+    def read_text(self, filename):
         return self.lines if filename == "METADATA" else None
 
-    def locate_file(self, path: object) -> Path:
+    def locate_file(self, path):
         raise NotImplementedError
 
 
@@ -53,7 +53,7 @@ def test_licence_tables_name_only_locked_packages():
         ([], ["not named"]),
     ],
 )
-def test_licences_are_read_from_metadata(lines: list[str], licences: list[str]):
+def test_licences_are_read_from_metadata(lines, licences):
     assert licences_of(FakePackage(*lines)) == licences
 
 

@@ -22,14 +22,14 @@ EVERY = pytest.mark.parametrize(
 )
 
 
-def section_text(number: int) -> str:
+def section_text(number):
     """Return the statements of a section."""
     return " ".join(
         " ".join((fact["statement"], fact["does"])) for fact in SECTIONS[number]["fact"]
     )
 
 
-def test_page_has_every_fact() -> None:
+def test_page_has_every_fact():
     result = runpy.run_path(str(ROOT / "docs/generate.py"), run_name="generate")[
         "live_service_page"
     ]()
@@ -38,19 +38,19 @@ def test_page_has_every_fact() -> None:
         assert " ".join(fact["statement"].split()) in result
 
 
-def test_sections_keep_their_numbers() -> None:
+def test_sections_keep_their_numbers():
     assert list(SECTIONS) == list(range(1, 10))
 
 
 @EVERY
-def test_fact_has_certainty(number: int, fact: dict[str, Any]) -> None:
+def test_fact_has_certainty(number, fact):
     assert fact["sure"] in KNOWN["sure"]
     assert fact["does"]
     assert set(fact) <= {"statement", "sure", "does", "tests"}
 
 
 @EVERY
-def test_fact_names_real_tests(number: int, fact: dict[str, Any]) -> None:
+def test_fact_names_real_tests(number, fact):
     named = fact.get("tests", SECTIONS[number].get("tests", []))
     assert named
     for name in named:
@@ -70,7 +70,7 @@ BEYOND = sorted(
 
 
 @pytest.mark.parametrize(("section", "field"), BEYOND)
-def test_beyond_field_is_named_in_section(section: int, field: str) -> None:
+def test_beyond_field_is_named_in_section(section, field):
     named = set(re.findall(r"\w+", " ".join(re.findall(r"`([^`]+)`", section_text(section)))))
     first, *rest = field.split("_")
     wire = first + "".join(part.capitalize() for part in rest)
@@ -78,12 +78,12 @@ def test_beyond_field_is_named_in_section(section: int, field: str) -> None:
 
 
 @pytest.mark.parametrize("type_", EXTRA_OPERATIONS)
-def test_extra_operation_is_in_section_nine(type_: str) -> None:
+def test_extra_operation_is_in_section_nine(type_):
     assert f"`{type_}`" in section_text(9)
 
 
 @pytest.mark.parametrize(("section", "field"), BEYOND)
-def test_reference_marks_field_beyond(section: int, field: str) -> None:
+def test_reference_marks_field_beyond(section, field):
     pages = "\n".join(page.read_text() for page in (ROOT / "docs/reference").glob("*.md"))
     first, *rest = field.split("_")
     wire = first + "".join(part.capitalize() for part in rest)

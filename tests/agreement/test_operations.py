@@ -2,13 +2,12 @@
 
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 import toolkit.fetch  # noqa: F401 - fills FUNCTIONS
 from toolkit.contract import dexes, order_states
-from toolkit.contract.operations import OPERATIONS, Operation
+from toolkit.contract.operations import OPERATIONS
 from toolkit.contract.requests import AMOUNTS
 from toolkit.fetch.registry import FUNCTIONS
 from toolkit.service.answers import HANDLERS
@@ -35,16 +34,16 @@ SAME_FIELDS = {"builderApprovedFundingByTime": "builderApprovedFillsByTime"}
 CLARIFIED = {"metaAndAssetCtxs": {"dex"}}
 
 
-def operation_names(text: str) -> list[str]:
+def operation_names(text):
     return re.findall(r"`([^`]+)`", text)
 
 
-def page_limits(specification: Any) -> dict[tuple[str, str], str]:
+def page_limits(specification):
     (table,) = specification.tables(specification.chapter("Limits"))
     return {(what, name): value for what, to, value in table for name in operation_names(to)}
 
 
-def test_operations_follow_specification(specification: Any) -> None:
+def test_operations_follow_specification(specification):
     chapter = specification.chapter("Endpoints")
     auctions = [operation_names(cells[0])[0] for cells in specification.tables(chapter)[0]]
     others = re.findall(r"^\*\*(\w+)\*\*", chapter, re.MULTILINE)
@@ -52,12 +51,12 @@ def test_operations_follow_specification(specification: Any) -> None:
 
 
 @EVERY
-def test_function_name_is_snake_case(operation: Operation) -> None:
+def test_function_name_is_snake_case(operation):
     spelled = operation.function.split("_")
     assert spelled[0] + "".join(word.capitalize() for word in spelled[1:]) == operation.type
 
 
-def test_add_ons_follow_specification(specification: Any) -> None:
+def test_add_ons_follow_specification(specification):
     sentence = re.search(r"^6\. Add-on endpoints.*$", specification.text, re.MULTILINE)
     assert sentence
     assert {operation.type for operation in OPERATIONS.values() if operation.add_on} == set(
@@ -67,7 +66,7 @@ def test_add_ons_follow_specification(specification: Any) -> None:
     assert set(operation_names(sentence[0])) == set(marked)
 
 
-def test_own_operations_follow_specification(specification: Any) -> None:
+def test_own_operations_follow_specification(specification):
     sentence = re.search(r"^7\. Endpoints that exist only.*$", specification.text, re.MULTILINE)
     assert sentence
     assert {operation.type for operation in OPERATIONS.values() if operation.own} == set(
@@ -76,7 +75,7 @@ def test_own_operations_follow_specification(specification: Any) -> None:
 
 
 @EVERY
-def test_points_follow_limits_table(operation: Operation, specification: Any) -> None:
+def test_points_follow_limits_table(operation, specification):
     table = page_limits(specification)
     stated = table.get(("points per request", operation.type))
     weight = table.get(("request weight", operation.type))
@@ -88,7 +87,7 @@ def test_points_follow_limits_table(operation: Operation, specification: Any) ->
         assert operation.points == POINTS_KNOWN.get(operation.type, 2)
 
 
-def test_points_follow_endpoint_sections(specification: Any) -> None:
+def test_points_follow_endpoint_sections(specification):
     beside = re.findall(r"^\*\*(\w+)\*\* \((?:add-on, )?(\d+) points\)", specification.text, re.M)
     assert beside
     assert {name: OPERATIONS[name].points for name, _ in beside} == {
@@ -97,7 +96,7 @@ def test_points_follow_endpoint_sections(specification: Any) -> None:
 
 
 @EVERY
-def test_page_sizes_follow_specification(operation: Operation, specification: Any) -> None:
+def test_page_sizes_follow_specification(operation, specification):
     text = page_limits(specification).get(("page size", operation.type))
     page = operation.page
     assert (page is None) == (text is None)
@@ -113,7 +112,7 @@ def test_page_sizes_follow_specification(operation: Operation, specification: An
     assert page.least == 1
 
 
-def test_most_users_follow_specification(specification: Any) -> None:
+def test_most_users_follow_specification(specification):
     text = page_limits(specification)["max users per request", "batchClearinghouseStates"]
     assert text == "1000; 100 when `dex` is `ALL_DEXES`"
     users = OPERATIONS["batchClearinghouseStates"].by_wire["users"]
@@ -122,7 +121,7 @@ def test_most_users_follow_specification(specification: Any) -> None:
 
 
 @EVERY
-def test_request_fields_follow_specification(operation: Operation, specification: Any) -> None:
+def test_request_fields_follow_specification(operation, specification):
     ours = set(operation.by_wire)
     if operation.type in AUCTIONS:
         assert ours == set()
@@ -142,7 +141,7 @@ def test_request_fields_follow_specification(operation: Operation, specification
 
 
 @pytest.mark.parametrize("type_", ["currentDepth", "slippageHistory"])
-def test_request_fields_follow_tables_in_order(type_: str, specification: Any) -> None:
+def test_request_fields_follow_tables_in_order(type_, specification):
     (table,) = specification.tables(specification.endpoint(type_))
     operation = OPERATIONS[type_]
     rows = [cells for cells in table if cells[0] != "type"]
@@ -172,13 +171,13 @@ REQUIRED = {
 
 
 @EVERY
-def test_required_fields_equal_expected(operation: Operation) -> None:
+def test_required_fields_equal_expected(operation):
     required = {parameter.name for parameter in operation.parameters if parameter.required}
     assert required == REQUIRED.get(operation.type, set())
 
 
 @EVERY
-def test_cursor_replaces_start(operation: Operation) -> None:
+def test_cursor_replaces_start(operation):
     instead = {
         parameter.name: parameter.unless for parameter in operation.parameters if parameter.unless
     }
@@ -188,7 +187,7 @@ def test_cursor_replaces_start(operation: Operation) -> None:
 
 
 @EVERY
-def test_cursor_forms_follow_specification(operation: Operation, specification: Any) -> None:
+def test_cursor_forms_follow_specification(operation, specification):
     text = "" if operation.type in AUCTIONS else specification.endpoint(operation.type)
     forms = re.findall(r"`(<\w+>_[^`]+)`", text)
     if operation.paging not in ("cursor", "open cursor"):
@@ -205,7 +204,7 @@ def test_cursor_forms_follow_specification(operation: Operation, specification: 
 
 
 @EVERY
-def test_dex_default_is_native_or_none(operation: Operation) -> None:
+def test_dex_default_is_native_or_none(operation):
     dex = operation.by_wire.get("dex")
     if dex is None:
         return
@@ -213,7 +212,7 @@ def test_dex_default_is_native_or_none(operation: Operation) -> None:
     assert dex.default == ("" if of_one_dex else None)
 
 
-def test_first_days_follow_specification(specification: Any) -> None:
+def test_first_days_follow_specification(specification):
     chapter = specification.chapter("Limits")
     fills = re.search(r"Fills: complete from (\d\d)-(\d\d)-(\d{4})", chapter)
     assert fills
@@ -236,7 +235,7 @@ def test_first_days_follow_specification(specification: Any) -> None:
     }
 
 
-def test_latest_operations_follow_specification(specification: Any) -> None:
+def test_latest_operations_follow_specification(specification):
     latest = {
         operation
         for operation in OPERATIONS
@@ -245,14 +244,14 @@ def test_latest_operations_follow_specification(specification: Any) -> None:
     assert {operation.type for operation in OPERATIONS.values() if operation.latest} == latest
 
 
-def test_binary_operations_follow_specification(specification: Any) -> None:
+def test_binary_operations_follow_specification(specification):
     chapter = specification.section("Snapshot endpoints (compressed binary)")
     binary = {operation.type for operation in OPERATIONS.values() if operation.binary}
     assert binary == {"accountValueSnapshots", "perpTwapSnapshots"}
     assert all(name in chapter for name in binary)
 
 
-def test_omitted_fields_follow_specification(specification: Any) -> None:
+def test_omitted_fields_follow_specification(specification):
     fills = {
         operation.type: set(operation.tables[0].omits)
         for operation in OPERATIONS.values()
@@ -280,13 +279,13 @@ def test_omitted_fields_follow_specification(specification: Any) -> None:
         assert sentence in text
 
 
-def test_order_states_follow_specification(specification: Any) -> None:
+def test_order_states_follow_specification(specification):
     (table,) = specification.tables(specification.chapter("States and transitions"))
     stated = {group.lower(): tuple(operation_names(values)) for group, values in table}
     assert stated == order_states.GROUPS
 
 
-def test_slippage_amounts_follow_specification(specification: Any) -> None:
+def test_slippage_amounts_follow_specification(specification):
     text = specification.endpoint("slippageHistory")
     sizes = re.search(r"supported sizes ([^|]+?) \|", text)
     assert sizes
@@ -294,7 +293,7 @@ def test_slippage_amounts_follow_specification(specification: Any) -> None:
     assert tuple(int(part[:-1]) * factor[part[-1]] for part in sizes[1].split(", ")) == AMOUNTS
 
 
-def test_native_dex_names_follow_specification(specification: Any) -> None:
+def test_native_dex_names_follow_specification(specification):
     assert f"(native dex key `{dexes.NATIVE_NAMES['states']}`)" in specification.text
     assert f"or `{dexes.NATIVE_NAMES['fills']}`" in specification.text
     assert "empty string selects the native perp dex" in specification.text
@@ -302,7 +301,7 @@ def test_native_dex_names_follow_specification(specification: Any) -> None:
 
 
 @pytest.mark.parametrize("type", OPERATIONS)
-def test_every_operation_is_complete(type: str) -> None:
+def test_every_operation_is_complete(type):
     """Every operation has a record, a function, a handler, a sample and a page (CONTRIBUTING)."""
     operation = OPERATIONS[type]
     assert operation.tables

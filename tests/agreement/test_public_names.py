@@ -13,7 +13,6 @@ import runpy
 import subprocess
 import sys
 import typing
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +24,7 @@ ROOT = Path(__file__).parents[2]
 API = runpy.run_path(str(ROOT / "docs" / "generate.py"), run_name="generate")["api_pages"]
 
 
-def functions_and_classes() -> dict[str, Any]:
+def functions_and_classes():
     """Return every public function and class by the name that users write."""
     names = API.public_names()
     blocks = names["reports.blocks"]
@@ -50,7 +49,7 @@ EACH_FUNCTION = pytest.mark.parametrize(
 )
 
 
-def classes_in(annotation: object) -> Iterator[type]:
+def classes_in(annotation):
     """Yield the classes of an annotation, also those inside unions and containers."""
     if inspect.isclass(annotation):
         yield annotation
@@ -58,7 +57,7 @@ def classes_in(annotation: object) -> Iterator[type]:
         yield from classes_in(part)
 
 
-def test_stub_lists_each_name_once() -> None:
+def test_stub_lists_each_name_once():
     tree = ast.parse((ROOT / "toolkit" / "__init__.pyi").read_text())
     imported = [
         alias.name
@@ -72,7 +71,7 @@ def test_stub_lists_each_name_once() -> None:
 
 
 @EACH
-def test_module_is_public_path(name: str) -> None:
+def test_module_is_public_path(name):
     path = f"toolkit.{name}".rpartition(".")[0]
     is_error = "." not in name and inspect.isclass(PUBLIC[name]) and name in tk.errors.__all__
     assert PUBLIC[name].__module__ == ("toolkit.errors" if is_error else path), (
@@ -81,17 +80,17 @@ def test_module_is_public_path(name: str) -> None:
 
 
 @EACH
-def test_pickle_round_trip(name: str) -> None:
+def test_pickle_round_trip(name):
     assert pickle.loads(pickle.dumps(PUBLIC[name])) is PUBLIC[name]
 
 
 @EACH_FUNCTION
-def test_source_of_function(name: str) -> None:
+def test_source_of_function(name):
     assert f"def {PUBLIC[name].__name__}(" in inspect.getsource(PUBLIC[name])
 
 
 @EACH_FUNCTION
-def test_returned_classes_are_public(name: str) -> None:
+def test_returned_classes_are_public(name):
     returned = typing.get_type_hints(PUBLIC[name]).get("return")
     hidden = [
         kind.__qualname__
@@ -101,7 +100,7 @@ def test_returned_classes_are_public(name: str) -> None:
     assert set(hidden) <= NO_PUBLIC_CLASS, "a user cannot annotate them: export them"
 
 
-def signatures(name: str) -> Iterator[tuple[str, inspect.Signature]]:
+def signatures(name):
     """Yield the signatures of a function, or of the public methods of a class."""
     value = PUBLIC[name]
     if inspect.isfunction(value):
@@ -117,7 +116,7 @@ def signatures(name: str) -> Iterator[tuple[str, inspect.Signature]]:
             yield f"{name}.{key}", inspect.signature(function)
 
 
-def annotations(name: str) -> Iterator[tuple[str, object]]:
+def annotations(name):
     """Yield the annotations of a function, or of the public methods and fields of a class."""
     for place, signature in signatures(name):
         yield f"{place} ->", signature.return_annotation
@@ -130,7 +129,7 @@ def annotations(name: str) -> Iterator[tuple[str, object]]:
                 yield from ((f"{name}.{key}", fields[key]) for key in fields if key[0] != "_")
 
 
-def has_any(annotation: object) -> bool:
+def has_any(annotation):
     text = annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
     return bool(re.search(r"\bAny\b", text.replace(SHAPE_OF_NUMPY, "numpy.ndarray[")))
 
@@ -139,12 +138,12 @@ SHAPE_OF_NUMPY = "numpy.ndarray[tuple[typing.Any, ...], "  # numpy.typing.NDArra
 
 
 @EACH
-def test_no_any_in_signature(name: str) -> None:
+def test_no_any_in_signature(name):
     found = [place for place, annotation in annotations(name) if has_any(annotation)]
     assert found == [], "write object, a Protocol, a TypedDict or the class of the result"
 
 
-def test_any_is_found() -> None:
+def test_any_is_found():
     assert has_any("Callable[..., Any]")
     assert has_any(dict[str, Any])
     assert not has_any("AnyColumn")
@@ -153,11 +152,11 @@ def test_any_is_found() -> None:
 
 
 @EACH_FUNCTION
-def test_type_hints_resolve(name: str) -> None:
+def test_type_hints_resolve(name):
     assert "return" in typing.get_type_hints(PUBLIC[name])
 
 
-def test_private_import_shows_public_path() -> None:
+def test_private_import_shows_public_path():
     """A result names its public class, also if nobody has used the public name before."""
     code = (
         "from toolkit.client.session import Session\n"
@@ -171,7 +170,7 @@ def test_private_import_shows_public_path() -> None:
     assert result.stdout == "toolkit {'rows': 1}\n"
 
 
-def test_results_survive_pickling() -> None:
+def test_results_survive_pickling():
     with tk.local(seed=7, size="tiny") as session:
         fills = tk.user_fills(session.world["users"][0], session=session)
         plan = tk.plan(tk.user_fills, session.world["users"][0], session=session)

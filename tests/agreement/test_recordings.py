@@ -6,7 +6,6 @@ They lie beside the project, not in it.
 import json
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -17,26 +16,26 @@ from toolkit.frames import frame
 FOLDER = Path(__file__).parents[2].parent / "shared" / "recordings"
 
 
-def recorded_rows(type_: str) -> Any:
+def recorded_rows(type_):
     path = FOLDER / f"{type_}.json"
     if not path.exists():
         pytest.skip(f"NOT CHECKED: no recording at {path}")
     return json.loads(path.read_text())
 
 
-def read_frame(kind: Any, rows: Any, **options: Any) -> Any:
+def read_frame(kind, rows, **options):
     """Return a frame of recorded rows; unknown or missing fields are errors."""
     return frame(kind, rows, **options)
 
 
 @pytest.mark.parametrize("type_", ["userFills", "historicalOrders", "userNonFundingLedgerUpdates"])
 @pytest.mark.parametrize("numbers", ["float", "exact", "text"])
-def test_every_row_is_kept(type_: str, numbers: Any) -> None:
+def test_every_row_is_kept(type_, numbers):
     rows = recorded_rows(type_)["response"]
     assert len(read_frame(type_, rows, numbers=numbers)) == len(rows) > 0
 
 
-def test_fills_keep_every_digit() -> None:
+def test_fills_keep_every_digit():
     rows = recorded_rows("userFills")["response"]
     result = read_frame("userFills", rows, numbers="text")
     for wire, column in [("px", "px"), ("startPosition", "start_position"), ("fee", "fee")]:
@@ -45,12 +44,12 @@ def test_fills_keep_every_digit() -> None:
     assert exact["closed_pnl"].sum() == sum(Decimal(row["closedPnl"]) for row in rows)
 
 
-def test_fills_are_newest_first() -> None:
+def test_fills_are_newest_first():
     result = read_frame("userFills", recorded_rows("userFills")["response"])
     assert result["time"].is_monotonic_decreasing
 
 
-def test_recorded_funding_has_missing_user() -> None:
+def test_recorded_funding_has_missing_user():
     rows = recorded_rows("userFunding")["response"]
     result = read_frame(FundingRow, rows)
     assert len(result) == len(rows)
@@ -58,25 +57,25 @@ def test_recorded_funding_has_missing_user() -> None:
     assert (result["type"] == "funding").all()
 
 
-def test_order_states_are_known() -> None:
+def test_order_states_are_known():
     result = read_frame("historicalOrders", recorded_rows("historicalOrders")["response"])
     assert set(result["status"]) <= set(order_states.STATES)
 
 
-def test_ledger_types_have_fields() -> None:
+def test_ledger_types_have_fields():
     for row in recorded_rows("userNonFundingLedgerUpdates")["response"]:
         delta = row["delta"]
         assert set(delta) - {"type"} == set(DELTA_FIELDS[delta["type"]])
 
 
-def test_meta_lists_every_asset() -> None:
+def test_meta_lists_every_asset():
     answer = recorded_rows("meta")["response"]
     result = read_frame("meta", answer)
     assert result["name"].tolist() == [asset["name"] for asset in answer["universe"]]
     assert result["only_isolated"].dtype == bool
 
 
-def test_recorded_state_adds_up_to_equity() -> None:
+def test_recorded_state_adds_up_to_equity():
     state = recorded_rows("clearinghouseState")["response"]
     user = "0x" + "0" * 40
     answer = {"successful_states": [[user, state]], "failed_wallets": []}

@@ -2,7 +2,7 @@
 
 import typing
 from dataclasses import dataclass
-from typing import Any, get_args
+from typing import get_args
 
 import msgspec
 import pytest
@@ -79,7 +79,7 @@ class Field:
     beyond: int = 0
 
 
-def contract_fields(record: type[r.Record], prefix: str = "") -> list[Field]:
+def contract_fields(record, prefix=""):
     hints = typing.get_type_hints(record, include_extras=True)
     fields = []
     for field in msgspec.structs.fields(record):
@@ -97,7 +97,7 @@ def contract_fields(record: type[r.Record], prefix: str = "") -> list[Field]:
     return fields
 
 
-def specification_fields(rows: list[list[str]]) -> list[Field]:
+def specification_fields(rows):
     fields = []
     for path, type_, notes in rows:
         word = type_.replace(",", " ").replace("/", " ").split()[0]
@@ -113,7 +113,7 @@ def specification_fields(rows: list[list[str]]) -> list[Field]:
     return fields
 
 
-def comparable_fields(record: type[r.Record], named: set[str]) -> list[Field]:
+def comparable_fields(record, named):
     """Return the contract's fields, without containers that the specification does not list."""
     listed_whole = {path.rsplit(".", 1)[0] for path in named if "." in path} - named
     return [
@@ -126,7 +126,7 @@ def comparable_fields(record: type[r.Record], named: set[str]) -> list[Field]:
 
 
 @pytest.fixture
-def field_pairs(request: pytest.FixtureRequest, specification: Any) -> tuple[Any, list[Field], Any]:
+def field_pairs(request, specification):
     heading = request.param
     which, record = RECORDS[heading]
     table = specification.tables(specification.section(heading.split(",")[0]))[which]
@@ -138,13 +138,13 @@ EACH = pytest.mark.parametrize("field_pairs", list(RECORDS), indirect=True)
 
 
 @EACH
-def test_fields_follow_specification(field_pairs: Any) -> None:
+def test_fields_follow_specification(field_pairs):
     _, spec, contract = field_pairs
     assert [field.path for field in contract] == [field.path for field in spec]
 
 
 @EACH
-def test_types_follow_specification(field_pairs: Any) -> None:
+def test_types_follow_specification(field_pairs):
     _, spec, contract = field_pairs
     wrong = {
         theirs.path: (set(ours.types), set(theirs.types))
@@ -155,7 +155,7 @@ def test_types_follow_specification(field_pairs: Any) -> None:
 
 
 @EACH
-def test_null_follows_specification(field_pairs: Any) -> None:
+def test_null_follows_specification(field_pairs):
     record, spec, contract = field_pairs
     spec_null = {field.path for field in spec if field.null}
     contract_null = {field.path for field in contract if field.null}
@@ -163,7 +163,7 @@ def test_null_follows_specification(field_pairs: Any) -> None:
 
 
 @EACH
-def test_optional_follows_specification(field_pairs: Any) -> None:
+def test_optional_follows_specification(field_pairs):
     record, spec, contract = field_pairs
     spec_optional = {field.path for field in spec if field.optional}
     if record is r.LedgerUpdate:  # "fields vary with delta.type"
@@ -173,7 +173,7 @@ def test_optional_follows_specification(field_pairs: Any) -> None:
     assert {field.path for field in contract if field.optional} == spec_optional
 
 
-def test_fields_beyond_specification_are_marked(specification: Any) -> None:
+def test_fields_beyond_specification_are_marked(specification):
     """No table lists a marked field, and every marked field is optional."""
     for section, (which, record) in RECORDS.items():
         table = specification.tables(specification.section(section.split(",")[0]))[which]
@@ -185,14 +185,14 @@ def test_fields_beyond_specification_are_marked(specification: Any) -> None:
         assert all(any(path.startswith(f"{item}.") for item in outer) for path in inner)
 
 
-def test_beyond_fields_are_not_in_specification(specification: Any) -> None:
+def test_beyond_fields_are_not_in_specification(specification):
     """Every field in `BEYOND` is in the contract, but not in the specification."""
     for record, paths in BEYOND.items():
         assert paths <= {field.path for field in contract_fields(record)}
         assert not any(f"| {path} |" in specification.text for path in paths)
 
 
-def specified_names(record: type[r.Record]) -> list[str]:
+def specified_names(record):
     """Return the wire names of the fields in the specification."""
     return [
         field.path
@@ -201,7 +201,7 @@ def specified_names(record: type[r.Record]) -> list[str]:
     ]
 
 
-def test_margin_summary_follows_specification(specification: Any) -> None:
+def test_margin_summary_follows_specification(specification):
     row = {
         cells[0]: cells[2]
         for cells in specification.tables(specification.section("Clearinghouse state"))[0]
@@ -211,7 +211,7 @@ def test_margin_summary_follows_specification(specification: Any) -> None:
     assert specified_names(r.ClearinghouseState) == [*row]
 
 
-def test_position_follows_specification(specification: Any) -> None:
+def test_position_follows_specification(specification):
     text = specification.section("Clearinghouse state")
     words = text.split("`position` with ")[1].split(" |")[0]
     order = specified_names(r.Position)
@@ -219,13 +219,13 @@ def test_position_follows_specification(specification: Any) -> None:
     assert sorted(order, key=words.index) == order
 
 
-def test_batch_states_follow_specification(specification: Any) -> None:
+def test_batch_states_follow_specification(specification):
     text = specification.endpoint("batchClearinghouseStates")
     for field in msgspec.structs.fields(r.BatchStates):
         assert f"{field.encode_name}: [" in text
 
 
-def test_account_value_tuple_follows_specification(specification: Any) -> None:
+def test_account_value_tuple_follows_specification(specification):
     (table,) = specification.tables(specification.section("Account value snapshot"))
     ours = [field.encode_name for field in msgspec.structs.fields(r.AccountValueRow)]
     assert ours[:3] == ["snapshot_id", "collateral_token", "user"]
@@ -233,7 +233,7 @@ def test_account_value_tuple_follows_specification(specification: Any) -> None:
     assert [int(index) for index, *_ in table] == list(range(8))
 
 
-def test_twap_tuple_follows_specification(specification: Any) -> None:
+def test_twap_tuple_follows_specification(specification):
     (table,) = specification.tables(specification.section("TWAP snapshot"))
     ours = [field.encode_name for field in msgspec.structs.fields(r.TwapRow)]
     assert ours[:2] == ["snapshot_id", "market"]

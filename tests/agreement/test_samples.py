@@ -3,21 +3,20 @@
 import json
 import runpy
 import typing
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, get_args, get_origin
+from typing import get_args, get_origin
 
 import httpx
 import msgpack
 import msgspec
-import pandas as pd
 import pytest
 import zstandard
 
 import toolkit as tk
 from tests.fetch.wire import rows_of_request
 from toolkit.contract.fields import split_annotation
-from toolkit.contract.operations import OPERATIONS, Operation
+from toolkit.contract.operations import OPERATIONS
 from toolkit.contract.order_states import GROUPS
 from toolkit.contract.records import DELTA_FIELDS, Record
 from toolkit.contract.requests import check_request
@@ -91,13 +90,13 @@ WORDS: dict[str, Iterable[str]] = {
 """Field -> the words that the samples must have."""
 
 
-def sample_exchanges(operation: Operation) -> list[dict[str, Any]]:
+def sample_exchanges(operation):
     """Return the exchange of a sample, and the further ones that show other branches."""
     sample = json.loads((FOLDER / f"{operation.type}.json").read_text())
     return [sample, *sample.get("more", [])]
 
 
-def seen() -> set[Branch]:
+def seen():
     return {
         branch
         for operation in OPERATIONS.values()
@@ -106,7 +105,7 @@ def seen() -> set[Branch]:
     }
 
 
-def taken(annotation: Any, place: str) -> Iterator[Branch]:
+def taken(annotation, place):
     """Return the branches that an annotation allows, with nested ones."""
     shape = split_annotation(annotation)
     if shape.null:
@@ -127,7 +126,7 @@ def taken(annotation: Any, place: str) -> Iterator[Branch]:
 _met: set[type[Record]] = set()
 
 
-def record_branches(record: type[Record]) -> Iterator[Branch]:
+def record_branches(record):
     if record in _met:
         return
     _met.add(record)
@@ -136,7 +135,7 @@ def record_branches(record: type[Record]) -> Iterator[Branch]:
         yield from taken(hints[field.name], f"{record.__name__}.{field.name}")
 
 
-def allowed() -> set[Branch]:
+def allowed():
     _met.clear()
     return {
         branch
@@ -149,11 +148,11 @@ def allowed() -> set[Branch]:
     }
 
 
-def test_every_operation_has_a_sample() -> None:
+def test_every_operation_has_a_sample():
     assert {path.name for path in FOLDER.iterdir()} == {f"{name}.json" for name in OPERATIONS}
 
 
-def test_sample_answer_is_not_empty() -> None:
+def test_sample_answer_is_not_empty():
     empty = [
         name
         for name, operation in OPERATIONS.items()
@@ -162,23 +161,23 @@ def test_sample_answer_is_not_empty() -> None:
     assert empty == []
 
 
-def test_samples_are_small() -> None:
+def test_samples_are_small():
     sizes = [path.stat().st_size for path in FOLDER.iterdir()]
     assert max(sizes) < 300_000
     assert sum(sizes) < 1_000_000
 
 
-def test_samples_cover_every_branch() -> None:
+def test_samples_cover_every_branch():
     missing = {" ".join(item) for item in allowed() - seen()}
     assert missing == READ_ONLY.keys()
 
 
 @pytest.mark.parametrize("field", WORDS)
-def test_samples_cover_every_word(field: str) -> None:
+def test_samples_cover_every_word(field):
     assert {word for place, word in seen() if place == field} >= set(WORDS[field])
 
 
-def test_samples_cover_account_modes() -> None:
+def test_samples_cover_account_modes():
     [sample] = sample_exchanges(OPERATIONS["accountValueSnapshots"])
     tuples = [user for _, _, users in sample["response"] for user in users.values()]
     assert {entry[4] for entry in tuples} == {0, 1, 2, 3}
@@ -186,7 +185,7 @@ def test_samples_cover_account_modes() -> None:
 
 
 @pytest.mark.parametrize("operation", OPERATIONS.values(), ids=OPERATIONS)
-def test_sample_has_request_and_answer(operation: Operation) -> None:
+def test_sample_has_request_and_answer(operation):
     for exchange in sample_exchanges(operation):
         assert list(exchange)[:3] == ["request", "status", "response"]
         assert exchange.keys() <= {"request", "status", "response", "left_out", "more"}
@@ -194,13 +193,13 @@ def test_sample_has_request_and_answer(operation: Operation) -> None:
         check_request(operation, exchange["request"])
 
 
-def frames(made: Any) -> list[pd.DataFrame]:
+def frames(made):
     return list(made) if isinstance(made, tuple) else [made]
 
 
 @pytest.mark.parametrize("operation", JSON, ids=lambda one: one.type)
 @pytest.mark.parametrize("numbers", ["float", "exact", "text"])
-def test_frames_read_samples(operation: Operation, numbers: Any) -> None:
+def test_frames_read_samples(operation, numbers):
     for exchange in sample_exchanges(operation):
         if exchange["request"].get("dex") == "ALL_DEXES":
             continue  # read below: its shape follows from the request
@@ -213,7 +212,7 @@ def test_frames_read_samples(operation: Operation, numbers: Any) -> None:
 # The answers of samples are shortened, and their rows show that others are missing between them.
 @pytest.mark.filterwarnings("ignore:.*(contradict each other|may be missing)")
 @pytest.mark.parametrize("operation", OPERATIONS.values(), ids=OPERATIONS)
-def test_fetch_functions_read_samples(operation: Operation) -> None:
+def test_fetch_functions_read_samples(operation):
     for exchange in sample_exchanges(operation):
         with tk.connect(
             "http://samples",
@@ -234,11 +233,11 @@ def test_fetch_functions_read_samples(operation: Operation) -> None:
 class Replaying(httpx.BaseTransport):
     """A transport that answers every request with its sample, or with its rows in the range."""
 
-    def __init__(self, operation: Operation, exchange: Mapping[str, Any]) -> None:
+    def __init__(self, operation, exchange):
         self._binary, self._exchange = operation.binary, exchange
         self._is_paged = operation.paging != "none"
 
-    def handle_request(self, request: httpx.Request) -> httpx.Response:
+    def handle_request(self, request):
         if not self._binary:
             rows = self._exchange["response"]
             if self._is_paged:
@@ -252,7 +251,7 @@ class Replaying(httpx.BaseTransport):
         return httpx.Response(200, headers=headers, content=content)
 
 
-def test_samples_are_fresh() -> None:
+def test_samples_are_fresh():
     result = MAKE["all_samples"]()
     stale = [name for name, text in result.items() if (FOLDER / name).read_text() != text]
     assert stale == [], "run: python docs/samples.py"

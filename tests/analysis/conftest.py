@@ -11,18 +11,18 @@ import pytest
 
 from tests.engines import ENGINES, Engine
 from toolkit.frames import frame
-from toolkit.simulation import World, simulate
+from toolkit.simulation import simulate
 
 RECORDINGS = Path(__file__).parents[3] / "shared" / "recordings"
 
 
 @pytest.fixture(scope="session", params=ENGINES)
-def engine(request: pytest.FixtureRequest) -> Engine:
+def engine(request):
     return Engine(request.param)
 
 
 @pytest.fixture(scope="session")
-def world() -> World:
+def world():
     return simulate(seed=7, size="tiny")
 
 
@@ -30,7 +30,7 @@ Maker = Callable[[str, str], pd.DataFrame]
 
 
 @pytest.fixture(scope="session")
-def rows_of(world: World) -> Callable[[str, str, str], pd.DataFrame]:
+def rows_of(world):
     """Return an account's rows of one table, as the fetch function does."""
     kept: dict[tuple[str, str], list[Any]] = {}
     for name, rows in (
@@ -41,7 +41,7 @@ def rows_of(world: World) -> Callable[[str, str, str], pd.DataFrame]:
         for user, row in rows:
             kept.setdefault((name, user), []).append(row)
 
-    def make(name: str, user: str, numbers: str = "exact") -> pd.DataFrame:
+    def make(name, user, numbers="exact"):
         wire = msgspec.json.decode(msgspec.json.encode(kept.get((name, user), [])))
         if name == "userFillsByTime":
             wire = [{k: v for k, v in row.items() if k != "builder"} for row in wire]
@@ -51,10 +51,10 @@ def rows_of(world: World) -> Callable[[str, str, str], pd.DataFrame]:
 
 
 @pytest.fixture
-def recorded() -> Callable[[str], Any]:
+def recorded():
     """Return the recorded answer of an operation; skip if there are no recordings."""
 
-    def read(name: str) -> Any:
+    def read(name):
         path = RECORDINGS / f"{name}.json"
         if not path.exists():
             pytest.skip(f"no recording {name}")

@@ -1,6 +1,5 @@
 """Small frames, worked out by hand, in both kinds of numbers."""
 
-from collections.abc import Iterable
 from decimal import Decimal
 from typing import Any
 
@@ -15,12 +14,12 @@ MONDAY = 1_756_684_800_000  # 2025-09-01
 ME, OTHER = "0x" + "a" * 40, "0x" + "B" * 40
 
 
-def times(ms: Iterable[int]) -> pd.Series:
+def times(ms):
     stamps = np.array(list(ms), dtype=np.int64).view("M8[ms]")
     return pd.Series(stamps).dt.tz_localize("UTC")
 
 
-def exact(frame: pd.DataFrame) -> pd.DataFrame:
+def exact(frame):
     """Return the same frame with exact numbers, from the shortest text of each float."""
     result = frame.copy()
     for name in frame.columns:
@@ -30,7 +29,7 @@ def exact(frame: pd.DataFrame) -> pd.DataFrame:
     return result
 
 
-def as_numbers(frame: pd.DataFrame, kind: str) -> pd.DataFrame:
+def as_numbers(frame, kind):
     return exact(frame) if kind == "exact" else frame
 
 
@@ -61,14 +60,14 @@ _NAMES = (
 )
 
 
-def fills() -> pd.DataFrame:
+def fills():
     frame = pd.DataFrame(_FILLS, columns=list(_NAMES))
     frame["time"] = times(MONDAY + ms for ms in frame["time"])
     frame.insert(0, "user", ME)
     return frame
 
 
-def funding() -> pd.DataFrame:
+def funding():
     return pd.DataFrame(
         {
             "user": ME,
@@ -79,7 +78,7 @@ def funding() -> pd.DataFrame:
     )
 
 
-def ledger() -> pd.DataFrame:
+def ledger():
     """Deposit 1000, withdraw 50 + 1, send 20 + 1 away, 5 to spot, get 7, and one unknown."""
     rows = [
         {"type": "deposit", "usdc": 1000.0},

@@ -6,7 +6,7 @@
 import argparse
 from collections.abc import Callable
 from functools import cache
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +23,7 @@ START = pd.Timestamp("2025-09-01", tz="UTC")
 LEVERAGES = {"X": 10.0, "Y": 5.0}
 
 
-def held(*rows: tuple[str, str, float]) -> pd.DataFrame:
+def held(*rows):
     """Return cross positions from (user, coin, signed value); every mark price is 1."""
     user, coin, value = zip(*rows, strict=True)
     return pd.DataFrame(
@@ -32,11 +32,11 @@ def held(*rows: tuple[str, str, float]) -> pd.DataFrame:
     )  # fmt: skip
 
 
-def owners(**values: float) -> pd.DataFrame:
+def owners(**values):
     return pd.DataFrame({"user": list(values), "cross_account_value": list(values.values())})
 
 
-def books(a: float, k: float, coins: str = "XY", days: int = 1, noise: Any = None) -> pd.DataFrame:
+def books(a, k, coins="XY", days=1, noise=None):
     """Return depth of the law a * (Q / 100,000)**k, as shares; `noise` scales it by day."""
     band = np.array([10.0, 50.0, 200.0])
     usd = 1e5 * (band / 1e4 / a) ** (1 / k)
@@ -50,7 +50,7 @@ def books(a: float, k: float, coins: str = "XY", days: int = 1, noise: Any = Non
     )  # fmt: skip
 
 
-def random_market(seed: int, n: int = 60) -> tuple[pd.DataFrame, pd.DataFrame]:
+def random_market(seed, n=60):
     rng = np.random.default_rng(seed)
     value = rng.lognormal(10, 1, (n, 2)) * rng.choice([-1, 1], (n, 2), p=[0.3, 0.7])
     rows = [(f"u{i}", coin, value[i, j]) for i in range(n) for j, coin in enumerate("XY")]
@@ -58,18 +58,18 @@ def random_market(seed: int, n: int = 60) -> tuple[pd.DataFrame, pd.DataFrame]:
     return held(*rows), owners(**{f"u{i}": each for i, each in enumerate(money)})
 
 
-def _final_moves(depth: pd.DataFrame) -> pd.DataFrame:
+def _final_moves(depth):
     return tk.liquidations.cascade(
         *random_market(1), depth, "X", [-0.12], betas=0.5, max_leverage=LEVERAGES, draws=59
     ).params
 
 
 @cache
-def _planted_move() -> float:
+def _planted_move():
     return float(_final_moves(books(0.004, 0.6))["estimate"].iloc[0])
 
 
-def cascade_sample(rng: np.random.Generator) -> Held:
+def cascade_sample(rng):
     """A cascade whose impact is estimated from 12 days of books, which vary from day to day."""
     made = _final_moves(books(0.004, 0.6, days=12, noise=np.exp(0.5 * rng.normal(size=12))))
     return made["low"].le(_planted_move()).to_numpy() & made["high"].ge(_planted_move()).to_numpy()
@@ -79,9 +79,7 @@ KERNEL = np.array([2.0, -0.5, -0.3, -0.2])
 """By how much an order moves the price between it and the next, that and the one after, ..."""
 
 
-def impact_tape(
-    rng: np.random.Generator, days: int = 40, orders: int = 100, exponent: float = 0.5
-) -> tuple[pd.DataFrame, pd.DataFrame]:
+def impact_tape(rng, days=40, orders=100, exponent=0.5):
     """Return taker fills and mids in which each order moves the price by a law of its size.
 
     Right after an order the price has moved by 10 bps for 1 % of a day's volume, times noise of the
@@ -113,7 +111,7 @@ def impact_tape(
     return fills, mids
 
 
-def impact_sample(rng: np.random.Generator) -> Held:
+def impact_sample(rng):
     """The law, and the kernel up to the fourth order after, from 40 days of orders."""
     fills, mids = impact_tape(rng)
     found = tk.execution.impact(fills, mids, volume={"XYZ": 1e6}, lags=6, draws=199)
@@ -128,7 +126,7 @@ def impact_sample(rng: np.random.Generator) -> Held:
     return rows["low"].le(rows["truth"]).to_numpy() & rows["high"].ge(rows["truth"]).to_numpy()
 
 
-def premium_contexts(seed: int, hours: int) -> pd.DataFrame:
+def premium_contexts(seed, hours):
     """Return hourly contexts of all perps of the simulated exchange: 0.9 of a premium remains."""
     prices = simulate_prices(seed, max(hours, 1))
     oracle = np.full((len(PERPS), hours), 100.0)
@@ -144,14 +142,14 @@ def premium_contexts(seed: int, hours: int) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def basis_sample(rng: np.random.Generator) -> Held:
+def basis_sample(rng):
     """Ten days of all perps of the simulated exchange, which plants a persistence of 0.9."""
     found = tk.funding.basis(premium_contexts(int(rng.integers(10**6)), 240), draws=2).params
     rows = found[found["name"] == "persistence"]
     return rows["low"].le(0.9).to_numpy() & rows["high"].ge(0.9).to_numpy()
 
 
-def positioning_sample(rng: np.random.Generator) -> Held:
+def positioning_sample(rng):
     """Accounts of very different sizes, of which 65 % are long, at twenty moments."""
     n, moments = 120, 20
     value = rng.lognormal(10, 1, n * moments)
@@ -166,7 +164,7 @@ def positioning_sample(rng: np.random.Generator) -> Held:
     return made["low"].le(0.3).to_numpy() & made["high"].ge(0.3).to_numpy()
 
 
-def asymmetry_sample(rng: np.random.Generator) -> Held:
+def asymmetry_sample(rng):
     """Buying costs 0.5 bps more than selling; the gap varies by day and by book, in 30 days.
 
     Days have different numbers of books. The cost itself varies more than the gap, on both sides.
@@ -185,7 +183,7 @@ def asymmetry_sample(rng: np.random.Generator) -> Held:
     return found["low"].le(0.5).to_numpy() & found["high"].ge(0.5).to_numpy()
 
 
-def carry_sample(rng: np.random.Generator) -> Held:
+def carry_sample(rng):
     """Ten days of a short: 240 hours at a mean rate of 1e-5, less twice 11 bps and 1 bps.
 
     The rate reverts over 40 days of hours. The cost of both sides has a factor of the day with
@@ -222,7 +220,7 @@ SAMPLES: Final[dict[str, Callable[[np.random.Generator], Held]]] = {
 }
 
 
-def hold_share(name: str, samples: int, seed: int = 0) -> float:
+def hold_share(name, samples, seed=0):
     """Return the share of intervals of 95 % that hold the truth."""
     rng = np.random.default_rng(seed)
     return float(np.mean(np.concatenate([SAMPLES[name](rng) for _ in range(samples)])))

@@ -11,7 +11,6 @@ import pyarrow as pa
 import toolkit as tk
 from toolkit.local_service import InProcessTransport, application_of
 from toolkit.service import AcceptedKey, KeyQuotas, build_store
-from toolkit.simulation import World
 
 EXACT = pd.ArrowDtype(pa.decimal128(36, 18))
 
@@ -29,7 +28,7 @@ class Everybody:
     times: list[int]
 
 
-def everybody(world: World, users: list[str] | None = None) -> Everybody:
+def everybody(world, users=None):
     """Return the tables of some accounts, or of all."""
     session = served(world, users)
     names = session.world["users"] if users is None else users
@@ -51,7 +50,7 @@ def everybody(world: World, users: list[str] | None = None) -> Everybody:
     )
 
 
-def served(world: World, users: list[str] | None = None) -> tk.Session:
+def served(world, users=None):
     """Serve this very world in process, whatever worlds are kept on disk; of some users only."""
     sources = replace(world.sources, orders=[], slippage=[])
     if users is not None:
@@ -72,7 +71,7 @@ def served(world: World, users: list[str] | None = None) -> tk.Session:
     )
 
 
-def _snapshot(values: Any, mine: set[str]) -> pd.DataFrame:
+def _snapshot(values, mine):
     rows = [
         (
             row.user,

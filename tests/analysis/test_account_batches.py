@@ -16,7 +16,7 @@ LAZY = ("polars lazy", "duckdb")
 
 
 @pytest.fixture(scope="module")
-def frames() -> dict[str, pd.DataFrame]:
+def frames():
     """Return the tables of eight accounts, with some addresses in mixed case."""
     session = tk.local(seed=7, size="tiny")
     users = session.world["users"][:8]
@@ -51,7 +51,7 @@ CALLS: Mapping[str, Callable[[Mapping[str, Any]], Any]] = {
 }
 
 
-def rows_of(engine: Engine, result: Any) -> pd.DataFrame:
+def rows_of(engine, result):
     frame = pd.DataFrame(engine.take(result)).astype(object)
     keys = sorted(frame.columns)
     return frame[keys].sort_values(keys, key=lambda each: each.astype(str), ignore_index=True)
@@ -60,9 +60,7 @@ def rows_of(engine: Engine, result: Any) -> pd.DataFrame:
 @pytest.mark.parametrize("name", LAZY)
 @pytest.mark.parametrize("helper", CALLS)
 @pytest.mark.filterwarnings("ignore::toolkit.errors.HistoryWarning")
-def test_divided_run_equals_whole_run(
-    helper: str, name: str, frames: Mapping[str, pd.DataFrame], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_divided_run_equals_whole_run(helper, name, frames, monkeypatch):
     """A divided run gives the rows of one run over all accounts, on no more rows at once."""
     engine = Engine(name)
     whole = rows_of(Engine("pandas"), CALLS[helper](frames))
@@ -80,7 +78,7 @@ def test_divided_run_equals_whole_run(
             assert found[column].astype(str).tolist() == whole[column].astype(str).tolist()
 
 
-def test_divided_result_is_lazy(frames, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_divided_result_is_lazy(frames, monkeypatch):
     monkeypatch.setattr(account_batches, "ROWS_AT_ONCE", 1)
     fills = Engine("polars lazy").give(frames["fills"])
     result = tk.pnl.positions(fills, SIZES)

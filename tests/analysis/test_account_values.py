@@ -15,7 +15,7 @@ from .examples import DAY, MONDAY, as_numbers, times
 NAN = float("nan")
 
 
-def snapshot() -> pd.DataFrame:
+def snapshot():
     """Return 0xb on three dexes, with the last value unknown, and 0xa on two of one time."""
     rows = [
         ("0xB", "hyperliquid:USDC", 70.5, 2, MONDAY + 5),
@@ -30,13 +30,13 @@ def snapshot() -> pd.DataFrame:
     return frame.assign(time=times(frame["time"]))
 
 
-def positions() -> pd.DataFrame:
+def positions():
     rows = [("0xB", "X", 2.0, -3.5), ("0xa", "X", -1.0, NAN), ("0xb", "pre:Y", NAN, 6.0)]
     return pd.DataFrame(rows, columns=["user", "coin", "szi", "unrealized_pnl"])
 
 
 @pytest.mark.parametrize("kind", ["float", "exact"])
-def test_values_of_three_accounts_by_hand(kind: str) -> None:
+def test_values_of_three_accounts_by_hand(kind):
     """An account with an unknown part has no value; one without a row has no entry."""
     given = (as_numbers(snapshot(), kind), as_numbers(positions(), kind))
     found = read_values(given, "end")
@@ -55,7 +55,7 @@ def test_values_of_three_accounts_by_hand(kind: str) -> None:
     }
 
 
-def test_absent_optional_columns_are_none() -> None:
+def test_absent_optional_columns_are_none():
     bare = snapshot()[["user", "collateral_token", "account_value"]]
     found = read_values(pl.from_pandas(bare), "end")
     assert found.worth["0xb"] == AccountValue(100.5, None, None)
@@ -69,7 +69,7 @@ def test_absent_optional_columns_are_none() -> None:
     assert held["0xb", "X"] == OpenPosition(None, -3.5)
 
 
-def test_passed_time_replaces_time_of_values() -> None:
+def test_passed_time_replaces_time_of_values():
     """A passed time replaces those of the frame; a missing time is that of the other rows."""
     for at in (
         MONDAY + 9,
@@ -92,7 +92,7 @@ def test_passed_time_replaces_time_of_values() -> None:
     }  # fmt: skip
 
 
-def test_values_of_two_times_are_refused() -> None:
+def test_values_of_two_times_are_refused():
     rows = snapshot()
     twice = pd.concat([rows, rows[2:3].assign(account_value=31.0)])
     text = "^end: 0xb pre:USDH has several rows with different values, and it is not known which"
@@ -122,7 +122,7 @@ def test_values_of_two_times_are_refused() -> None:
         read_values(modes, "end")
 
 
-def test_repeated_values_count_once() -> None:
+def test_repeated_values_count_once():
     rows = snapshot()
     again = (pd.concat([rows, rows[2:3]]), pd.concat([positions(), positions()[1:]]))
     with pytest.warns(RepeatedRows) as caught:
@@ -137,7 +137,7 @@ def test_repeated_values_count_once() -> None:
     assert read_values(aside, "end").worth["0xb"].value == 100.5
 
 
-def test_errors_of_account_values() -> None:
+def test_errors_of_account_values():
     for name in ("user", "account_value"):
         with pytest.raises(MissingColumns, match=f"^end: .*{name}"):
             read_values(snapshot().drop(columns=name), "end")
@@ -148,7 +148,7 @@ def test_errors_of_account_values() -> None:
             read_values((snapshot(), positions().drop(columns=name)), "end")
 
 
-def test_times_and_users_of_rows() -> None:
+def test_times_and_users_of_rows():
     rows = snapshot()[:2]
     assert account_values.row_times(rows) == [MONDAY + 5, MONDAY + 2]
     assert account_values.row_times(rows.assign(time=[7, 8])) == [7, 8]

@@ -7,25 +7,23 @@ import polars as pl
 import pytest
 from hypothesis import given
 
-from tests.engines import Engine
 from toolkit.accounts import concentration, leverage, lorenz, migration, values
 from toolkit.errors import MissingColumns, RepeatedRows
 from toolkit.liquidations import buffers, levels
-from toolkit.simulation import World
 
 from .examples import as_numbers
-from .simulated import Everybody, everybody
+from .simulated import everybody
 
 
 @pytest.fixture(scope="module")
-def tables(world: World) -> Everybody:
+def tables(world):
     return everybody(world)
 
 
 LONG_SHORT = ["total_long_notional", "total_short_notional"]
 
 
-def snapshot() -> pd.DataFrame:
+def snapshot():
     """Return a standard account on two dexes, a unified, a portfolio-margin and a negative one."""
     rows = [
         ("0xA", "hyperliquid:USDC", 60.0, 120.0, 0.0, 0, None),
@@ -40,7 +38,7 @@ def snapshot() -> pd.DataFrame:
     return pd.DataFrame(rows, columns=names)
 
 
-def test_repeated_snapshot_rows_count_once() -> None:
+def test_repeated_snapshot_rows_count_once():
     twice = pd.concat([snapshot(), snapshot().iloc[[1, 5]]])
     with pytest.warns(RepeatedRows, match="snapshot: 2 of 8 rows"):
         rows = values(twice)
@@ -48,7 +46,7 @@ def test_repeated_snapshot_rows_count_once() -> None:
 
 
 @pytest.mark.parametrize("kind", ["float", "exact"])
-def test_portfolio_margin_total_counts_once(kind: str) -> None:
+def test_portfolio_margin_total_counts_once(kind):
     """The repeated total of portfolio margin is not part of the sum."""
     rows = values(as_numbers(snapshot(), kind))
     assert rows["value"].tolist() == [100, 300, 600, -5]
@@ -62,7 +60,7 @@ def test_portfolio_margin_total_counts_once(kind: str) -> None:
     assert values(snapshot(), by="dex")["dex"].tolist()[:2] == ["hyperliquid", "pre"]
 
 
-def test_missing_value_is_not_zero() -> None:
+def test_missing_value_is_not_zero():
     gone = snapshot()
     gone.loc[1, "account_value"] = np.nan
     assert np.isnan(values(gone)["value"].iloc[0])
@@ -70,7 +68,7 @@ def test_missing_value_is_not_zero() -> None:
     assert (row["accounts"], row["not_positive"], row["missing"]) == (2, 1, 1)
 
 
-def test_concentration_by_hand() -> None:
+def test_concentration_by_hand():
     """Values 100, 300, 600: Gini (-2 * 100 + 2 * 600) / 3000 = 1/3, HHI 0.01 + 0.09 + 0.36."""
     row = concentration(snapshot(), shares=[1 / 3, 0.5]).iloc[0]
     assert row["gini"] == pytest.approx(1 / 3)
@@ -88,12 +86,12 @@ def test_concentration_by_hand() -> None:
 positive = st.lists(st.integers(1, 10**6), min_size=1, max_size=50)
 
 
-def worths(*values_: float) -> pd.DataFrame:
+def worths(*values_):
     users = [f"0x{place}" for place in range(len(values_))]
     return pd.DataFrame({"user": users, "account_value": list(values_)})
 
 
-def test_top_shares_round_up() -> None:
+def test_top_shares_round_up():
     """A quarter of five accounts is 1.25, so the two largest count: 10 and 4 of 20."""
     row = concentration(worths(4.0, 1.0, 10.0, 2.0, 3.0), shares=[0.25, 0.2, 0.21]).iloc[0]
     assert row[["top_25", "top_20", "top_21"]].tolist() == pytest.approx([0.7, 0.5, 0.7])
@@ -101,7 +99,7 @@ def test_top_shares_round_up() -> None:
     assert many["top_7"] == pytest.approx(sum(range(94, 101)) / 5050)
 
 
-def test_lorenz_skips_zero_and_debt() -> None:
+def test_lorenz_skips_zero_and_debt():
     """Accounts of 1 and 3 USD count; an account of 0 and one in debt do not."""
     rows = lorenz(worths(0.0, 3.0, -2.0, 1.0), points=5)
     assert rows["value"].tolist() == pytest.approx([0, 0.125, 0.25, 0.625, 1])
@@ -109,7 +107,7 @@ def test_lorenz_skips_zero_and_debt() -> None:
 
 
 @given(positive)
-def test_gini_from_lorenz_curve(worth: list[int]) -> None:
+def test_gini_from_lorenz_curve(worth):
     frame = pd.DataFrame({"user": [f"u{n}" for n in range(len(worth))], "account_value": worth})
     frame = frame.astype({"account_value": float})
     row = concentration(frame).iloc[0]
@@ -122,7 +120,7 @@ def test_gini_from_lorenz_curve(worth: list[int]) -> None:
     assert same["gini"] == pytest.approx(0, abs=1e-12)
 
 
-def test_leverage_by_hand() -> None:
+def test_leverage_by_hand():
     rows = leverage(snapshot()).set_index("mode")
     assert rows.loc["standard", "leverage"] == 2.0
     assert rows.loc["standard", "net"] == pytest.approx(0.2)
@@ -134,7 +132,7 @@ def test_leverage_by_hand() -> None:
     assert whole["median_leverage"] == pytest.approx((2 + 200 / 600) / 2)
 
 
-def test_leverage_of_groups_by_hand() -> None:
+def test_leverage_of_groups_by_hand():
     """Users come in any order; 0xc has an unknown mode, 0xa none, and 0xb no value on one dex."""
     rows = [
         ("0xb", "hyperliquid:USDC", 10.0, 0.0, 30.0, 1),
@@ -169,7 +167,7 @@ def test_leverage_of_groups_by_hand() -> None:
     assert tokens.loc["USDC", "gini"] == pytest.approx((20 - 10) / (2 * 30))
 
 
-def test_values_of_states_by_dex() -> None:
+def test_values_of_states_by_dex():
     """States have the dex as a column, and no mode; a table of values is read again as it is."""
     states = pd.DataFrame(
         {"user": ["0xb", "0xa", "0xa"], "dex": ["pre", "pre", "hyperliquid"],
@@ -194,7 +192,7 @@ def test_values_of_states_by_dex() -> None:
     assert all(list(each["inputs"]) == ["snapshot"] for each in facts)
 
 
-def test_split_values_count_each_account_once(engine: Engine) -> None:
+def test_split_values_count_each_account_once(engine):
     """0xa has 70 USDC and 30 USDH, 0xb has 300 USDC: values of 100 and 300.
 
     Gini (300 - 100) / (2 * 400), HHI 0.0625 + 0.5625; the poorer half has a quarter. 0xa has
@@ -230,7 +228,7 @@ def test_split_values_count_each_account_once(engine: Engine) -> None:
     ]  # fmt: skip
 
 
-def test_split_values_keep_missing_part_and_own_columns() -> None:
+def test_split_values_keep_missing_part_and_own_columns():
     """Without the value of its USDH, 0xa has no known value; two days stay apart."""
     split = values(snapshot(), by="token")
     split.loc[split["token"] == "USDH", "value"] = [np.nan, 100.0]
@@ -242,7 +240,7 @@ def test_split_values_keep_missing_part_and_own_columns() -> None:
     assert spread["value"].tolist() == [900, 600]
 
 
-def test_missing_columns_are_named() -> None:
+def test_missing_columns_are_named():
     bare = pd.DataFrame({"account_value": [1.0]})
     full = snapshot()
     for frame, call, missing in (
@@ -261,7 +259,7 @@ def test_missing_columns_are_named() -> None:
         migration(full, twice)
 
 
-def test_migration_by_hand() -> None:
+def test_migration_by_hand():
     """0xa falls a class, 0xb stays, 0xc leaves, 0xd goes missing, 0xe is new."""
     after = pd.DataFrame(
         {"user": ["0xa", "0xb", "0xd", "0xe"], "account_value": [99.0, 300.0, np.nan, 1e4]}
@@ -280,7 +278,7 @@ def test_migration_by_hand() -> None:
     assert len(rows) == 6 * 6
 
 
-def test_errors_of_accounts() -> None:
+def test_errors_of_accounts():
     with pytest.raises(ValueError, match="token or dex"):
         values(snapshot(), by="mode")
     with pytest.raises(ValueError, match="several snapshots"):
@@ -301,7 +299,7 @@ def test_errors_of_accounts() -> None:
         leverage(snapshot().drop(columns="total_long_notional"))
 
 
-def test_simulated_unified_accounts_have_value(tables: Everybody, world: World) -> None:
+def test_simulated_unified_accounts_have_value(tables, world):
     """Snapshot values equal the perp value, plus the wallet's USDC from mode 2 on."""
     rows = values(tables.snapshots[-1]).set_index("user")
     for user, truth in (world.expected | world.expected_mixed).items():
@@ -316,7 +314,7 @@ def test_simulated_unified_accounts_have_value(tables: Everybody, world: World) 
 # ---------------------------------------------------------------- liquidations
 
 
-def held() -> pd.DataFrame:
+def held():
     """Return positions at 100: longs to 94.5, 90 and no price, a short to 112, an isolated one."""
     rows = [
         ("0xa", 10.0, 1000.0, 94.5, "cross", 100.0),
@@ -330,7 +328,7 @@ def held() -> pd.DataFrame:
 
 
 @pytest.mark.parametrize("kind", ["float", "exact"])
-def test_levels_by_hand(kind: str) -> None:
+def test_levels_by_hand(kind):
     contexts = pd.DataFrame({"name": ["X"], "open_interest": [50.0]})
     rows = levels(as_numbers(held(), kind), as_numbers(contexts, kind))
     longs = rows[rows["side"] == "long"]
@@ -353,7 +351,7 @@ def test_levels_by_hand(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["float", "exact"])
-def test_levels_computed_from_other_margins(kind: str) -> None:
+def test_levels_computed_from_other_margins(kind):
     """The equity behind a cross position is the account's less the margin of its other positions.
 
     0xa has 100, and X and Y use 25 each: 75 + 10 (p - 100) = 0.25 p, 75 - 5 (p - 100) = 0.25 p, and
@@ -407,7 +405,7 @@ def test_levels_computed_from_other_margins(kind: str) -> None:
     assert list(facts["inputs"])[:2] == ["positions", "contexts"]
 
 
-def test_levels_add_up_to_notional(tables: Everybody) -> None:
+def test_levels_add_up_to_notional(tables):
     """Every notional is in a bin or unplaced, and the full open interest is known on each side."""
     positions = tables.states.positions
     rows = levels(positions, tables.contexts)
@@ -421,7 +419,7 @@ def test_levels_add_up_to_notional(tables: Everybody) -> None:
     assert rows["accounts"].sum() <= len(positions)
 
 
-def test_buffers_of_two_dexes_by_hand() -> None:
+def test_buffers_of_two_dexes_by_hand():
     """Cross: 100 - 1500 d = 50 - 25 d + 25 d; with a stated 9 for 8: 39 - 80 d = 8 - 8 d.
 
     Isolated: 60 - 400 d = 10 + 10 d for the short, 45 - 300 d = 15 - 15 d for the long.
@@ -488,7 +486,7 @@ def test_buffers_of_two_dexes_by_hand() -> None:
     assert nobody["equity"].fillna(-1).tolist() == [-1, 60, 45]
 
 
-def test_dex_of_positions_is_that_of_their_coin(engine: Engine) -> None:
+def test_dex_of_positions_is_that_of_their_coin(engine):
     """Cross: 100 - 1000 d = 25 - 25 d on the native dex, 40 - 80 d = 8 - 8 d on flx.
 
     X falls from 100 to 92.3, Z from 40 to 22.2. For 0xb, 7 - 90 d = 4.5 - 4.5 d.
@@ -517,7 +515,7 @@ def test_dex_of_positions_is_that_of_their_coin(engine: Engine) -> None:
     ]  # fmt: skip
 
 
-def test_accounts_paid_in_full_have_no_distance(engine: Engine) -> None:
+def test_accounts_paid_in_full_have_no_distance(engine):
     """0xa has 300 for 100 long and 100 short: 200 - 100 d = 5 (1 + d). 0xb has 200 for 100 long.
 
     For the long of 0xc, 0.99 - d = 0.05 (1 - d). 0xd has 150 behind an isolated long of 100.
@@ -546,7 +544,7 @@ def test_accounts_paid_in_full_have_no_distance(engine: Engine) -> None:
     ]  # fmt: skip
 
 
-def test_buffers_by_hand() -> None:
+def test_buffers_by_hand():
     """0xa has two cross positions: 100 - 1000 / 40 - 500 / 20 = 50, over 1500 - 25 + 25."""
     rows = held().iloc[[0, 3, 4]].assign(user="0xa", coin=["X", "Y", "Z"])
     accounts = pd.DataFrame({"user": ["0xA"], "dex": ["native"], "cross_account_value": [100.0]})

@@ -32,7 +32,7 @@ GROUPS = (None, "coin", "dex", "user", "side", ["day", "user"], "week", ["crosse
 PARTS = ("closed_pnl", "trading_fee", "builder_fee", "deployer_fee", "rebate")
 
 
-def one(result: pd.DataFrame) -> dict[str, float]:
+def one(result):
     assert len(result) == 1
     return {
         name: float(value) if name != "covers" else value
@@ -42,7 +42,7 @@ def one(result: pd.DataFrame) -> dict[str, float]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_attribution_by_hand(kind: str) -> None:
+def test_attribution_by_hand(kind):
     """The builder fee is inside the fee; PURR's, 0.07 at 0.5, in its cost; HYPE's has no price."""
     frames = (as_numbers(frame, kind) for frame in (fills(), funding(), ledger()))
     total = one(attribution(*frames, account=ME))
@@ -72,14 +72,14 @@ def test_attribution_by_hand(kind: str) -> None:
     assert list(total) == list(expected)
 
 
-def test_exact_sums_are_exact() -> None:
+def test_exact_sums_are_exact():
     total = attribution(exact(fills()), exact(funding()), exact(ledger()), account=ME).iloc[0]
     assert total["net"] == Decimal("7.32")
     assert total["equity_change"] == Decimal("934.340")
     assert total["trading_fee"] == Decimal("-0.16")
 
 
-def test_uncovered_sources_are_missing() -> None:
+def test_uncovered_sources_are_missing():
     for kind in KINDS:
         total = attribution(as_numbers(fills(), kind)).iloc[0]
         assert total["covers"] == "fills"
@@ -88,7 +88,7 @@ def test_uncovered_sources_are_missing() -> None:
 
 
 @pytest.mark.parametrize("name", ["px", "sz"])
-def test_unpriced_fill_is_not_in_volume(engine, name: str) -> None:
+def test_unpriced_fill_is_not_in_volume(engine, name):
     """Null or NaN, it is counted, and the volume is that of the others."""
     gone = fills()
     whole = gone["px"] * gone["sz"]
@@ -102,7 +102,7 @@ def test_unpriced_fill_is_not_in_volume(engine, name: str) -> None:
     assert (odd["missing_amounts"], odd["volume"]) == (1, whole.iloc[1:].sum())
 
 
-def test_missing_amounts_are_counted(engine) -> None:
+def test_missing_amounts_are_counted(engine):
     """BTC's 10 and HYPE's fee are gone: the sums lack them, and the row says so."""
     for kind in KINDS:
         gone = fills()
@@ -121,7 +121,7 @@ def test_missing_amounts_are_counted(engine) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_parts_of_unknown_fee(engine, kind: str) -> None:
+def test_parts_of_unknown_fee(engine, kind):
     """BTC's buy and TSLA lack their fee: their 0.01 and 0.05 are no rebates of 0.06."""
     gone = fills()
     gone.loc[[0, 2], "fee"] = np.nan
@@ -141,7 +141,7 @@ def test_parts_of_unknown_fee(engine, kind: str) -> None:
     assert float(rows["ETH"]["rebate"]) == pytest.approx(0.3)
 
 
-def test_warning_names_no_absent_fee_parts() -> None:
+def test_warning_names_no_absent_fee_parts():
     """Frames without builder and deployer fees are told nothing of them."""
     gone = fills().drop(columns=["builder_fee", "deployer_fee"])
     gone.loc[0, "fee"] = np.nan
@@ -151,7 +151,7 @@ def test_warning_names_no_absent_fee_parts() -> None:
     assert (row["rebate"], row["builder_fee"]) == (pytest.approx(0.3), 0)
 
 
-def test_unrealised_is_change_between_positions(engine) -> None:
+def test_unrealised_is_change_between_positions(engine):
     """BTC went from -5 to +7, ETH was opened at a loss of 2; another's 100 are not ours."""
     before = pd.DataFrame({"user": [ME], "coin": ["BTC"], "unrealized_pnl": [-5.0]})
     after = pd.DataFrame(
@@ -174,7 +174,7 @@ def test_unrealised_is_change_between_positions(engine) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_missing_unrealised_is_not_zero(engine, kind: str) -> None:
+def test_missing_unrealised_is_not_zero(engine, kind):
     """BTC has no value after, and ETH none before: only the change of flx:TSLA is known."""
     rows = {"user": ME, "coin": ["BTC", "flx:TSLA", "ETH"]}
     ends = (
@@ -195,7 +195,7 @@ def test_missing_unrealised_is_not_zero(engine, kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_funding_without_rows_is_not_covered(engine, kind: str) -> None:
+def test_funding_without_rows_is_not_covered(engine, kind):
     """Nor is one account among others; rows of an account without fills do not count."""
     rows = [as_numbers(frame, kind) for frame in (fills(), funding().iloc[:0])]
     seen = engine.take(attribution(*map(engine.give, rows)))
@@ -214,7 +214,7 @@ def test_funding_without_rows_is_not_covered(engine, kind: str) -> None:
     assert engine.take(attribution(*map(engine.give, idle)))[0]["funding"] == 0
 
 
-def test_sources_without_group_column_are_named() -> None:
+def test_sources_without_group_column_are_named():
     by_coin = attribution(fills(), funding(), ledger(), by="coin", account=ME)
     assert set(by_coin[by_coin["coin"] != "ETH"]["covers"]) == {
         "fills, funding, not ledger (it has no coin)"
@@ -226,7 +226,7 @@ def test_sources_without_group_column_are_named() -> None:
     assert by_side["net"].sum() == pytest.approx(8.07)
 
 
-def test_coin_with_only_funding_has_row() -> None:
+def test_coin_with_only_funding_has_row():
     rows = attribution(fills(), funding(), by="coin").set_index("coin")
     assert list(rows.index) == ["@107", "BTC", "ETH", "PURR/USDC", "SOL", "flx:TSLA"]
     assert rows.loc["SOL", ["fills", "closed_pnl", "funding", "net"]].tolist() == [0, 0, 0.5, 0.5]
@@ -235,7 +235,7 @@ def test_coin_with_only_funding_has_row() -> None:
     assert rows.loc["@107", "funding"] == 0
 
 
-def test_days_and_weeks_are_utc() -> None:
+def test_days_and_weeks_are_utc():
     days = attribution(fills(), by="day")
     assert list(days["day"]) == list(times(MONDAY + n * DAY for n in (0, 1, 7, 10)))
     weeks = attribution(fills(), by="week")
@@ -243,13 +243,13 @@ def test_days_and_weeks_are_utc() -> None:
     assert days["day"].dtype == weeks["week"].dtype == "datetime64[ms, UTC]"
 
 
-def test_groups_by_dex() -> None:
+def test_groups_by_dex():
     assert list(attribution(fills(), by="dex")["dex"]) == ["flx", "hyperliquid", "spot"]
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("by", GROUPS, ids=str)
-def test_groups_sum_to_total(kind: str, by: str | list[str] | None) -> None:
+def test_groups_sum_to_total(kind, by):
     frames = [as_numbers(frame, kind) for frame in (fills(), funding(), ledger())]
     total = attribution(*frames, account=ME).iloc[0]
     rows = attribution(*frames, by=by, account=ME)
@@ -263,7 +263,7 @@ def test_groups_sum_to_total(kind: str, by: str | list[str] | None) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("by", GROUPS, ids=str)
-def test_engines_agree(engine, kind: str, by: str | list[str] | None) -> None:
+def test_engines_agree(engine, kind, by):
     frames = [as_numbers(frame, kind) for frame in (fills(), funding(), ledger())]
     expected = attribution(*frames, by=by, account=ME)
     given_ = [engine.give(frame) for frame in frames]
@@ -271,7 +271,7 @@ def test_engines_agree(engine, kind: str, by: str | list[str] | None) -> None:
     same_rows(seen, type(engine)("pandas").take(expected))
 
 
-def same_rows(seen: list[dict], expected: list[dict]) -> None:
+def same_rows(seen, expected):
     assert [list(row) for row in seen] == [list(row) for row in expected]
     for row, wanted in zip(seen, expected, strict=True):
         for name, value in wanted.items():
@@ -282,7 +282,7 @@ def same_rows(seen: list[dict], expected: list[dict]) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_empty_sources_keep_dtypes(kind: str) -> None:
+def test_empty_sources_keep_dtypes(kind):
     frames = [as_numbers(frame, kind) for frame in (fills(), funding(), ledger())]
     full = attribution(*frames, by=["user", "day"], account=ME)
     for rows in (slice(0, 0), slice(0, 1)):
@@ -296,7 +296,7 @@ def test_empty_sources_keep_dtypes(kind: str) -> None:
     assert nothing["fills"] == nothing["net"] == nothing["equity_change"] == 0
 
 
-def test_input_order_does_not_matter() -> None:
+def test_input_order_does_not_matter():
     frame = exact(fills())
     shuffled = frame.sample(frac=1, random_state=3)
     shuffled.index = [0] * len(shuffled)
@@ -305,20 +305,20 @@ def test_input_order_does_not_matter() -> None:
     pd.testing.assert_frame_equal(shuffled, before)
 
 
-def test_each_repeated_row_counts() -> None:
+def test_each_repeated_row_counts():
     twice = pd.concat([fills(), fills()])
     assert attribution(twice)["fills"].item() == 14
     assert attribution(twice)["net"].item() == pytest.approx(2 * 8.07)
 
 
-def test_absent_fee_columns_count_as_zero() -> None:
+def test_absent_fee_columns_count_as_zero():
     bare = fills()[["coin", "px", "sz", "side", "time", "closed_pnl", "fee"]].head(2)
     row = attribution(bare).iloc[0]
     assert row["trading_fee"] == pytest.approx(-0.11)
     assert (row["builder_fee"], row["deployer_fee"], row["unpriced_fees"]) == (0, 0, 0)
 
 
-def test_priority_gas_outside_net() -> None:
+def test_priority_gas_outside_net():
     frame = fills().head(2).assign(priority_gas=[0.25, NONE_GAS])
     row = attribution(frame).iloc[0]
     assert row["priority_gas"] == -0.25
@@ -328,7 +328,7 @@ def test_priority_gas_outside_net() -> None:
 NONE_GAS = float("nan")
 
 
-def test_errors_name_missing_columns() -> None:
+def test_errors_name_missing_columns():
     with pytest.raises(MissingColumns, match="fills: the frame lacks the columns px, fee"):
         attribution(fills().drop(columns=["px", "fee"]))
     with pytest.raises(MissingColumns, match="fills: the frame lacks the column builder"):
@@ -345,7 +345,7 @@ def test_errors_name_missing_columns() -> None:
         attribution(fills(), None, ledger(), by="user")
 
 
-def test_transfers_need_known_account() -> None:
+def test_transfers_need_known_account():
     """Named, in a column, by provenance, or unknown: then transfers are not counted as zero."""
     named = one(attribution(fills(), funding(), ledger(), account=ME))
     column = one(attribution(fills(), funding(), ledger().assign(account=ME)))
@@ -359,7 +359,7 @@ def test_transfers_need_known_account() -> None:
     assert away["ledger"] == 1000 - 51 - 5 + 20 - 7
 
 
-def test_ledger_is_split_by_user() -> None:
+def test_ledger_is_split_by_user():
     rows = pd.concat([ledger().assign(account=ME), ledger().assign(account="0xother")])
     both = pd.concat([fills(), fills().tail(1).assign(user="0xother")])
     frame = attribution(both, None, rows, by="user").set_index("user")
@@ -370,7 +370,7 @@ def test_ledger_is_split_by_user() -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_other_accounts_are_excluded(engine, kind: str) -> None:
+def test_other_accounts_are_excluded(engine, kind):
     """A builder's funding has every account that approved it; fills need not repeat theirs."""
     paid = pd.concat([funding(), funding().assign(user=OTHER, usdc=1000.0)])
     moved = pd.concat([ledger().assign(account=ME), ledger().assign(account=OTHER)])
@@ -392,7 +392,7 @@ def test_other_accounts_are_excluded(engine, kind: str) -> None:
 
 
 @pytest.mark.parametrize("user", [str, pd.ArrowDtype(pa.string()), object], ids=str)
-def test_account_is_taken_from_provenance(user: object) -> None:
+def test_account_is_taken_from_provenance(user):
     """By what was asked of the service, unless rows of an answer for many are gone."""
     paid = pd.concat([funding(), funding().assign(user=OTHER)]).astype({"user": user})
     bare = fills().drop(columns="user")
@@ -408,7 +408,7 @@ def test_account_is_taken_from_provenance(user: object) -> None:
     assert by_user["funding"].tolist() == [Decimal("-0.75")] * 2
 
 
-def test_funding_of_one_account_needs_no_fills() -> None:
+def test_funding_of_one_account_needs_no_fills():
     """Its user column is empty: one account's funding is its own, of several nobody knows."""
     none = fills().iloc[:0]
     assert attribution(none, funding())["funding"].item() == -0.75
@@ -418,7 +418,7 @@ def test_funding_of_one_account_needs_no_fills() -> None:
         attribution(none, both)
 
 
-def test_different_accounts_are_refused() -> None:
+def test_different_accounts_are_refused():
     frames = [fills().drop(columns="user"), ledger()]
     for frame, user in zip(frames, (ME, OTHER), strict=True):
         frame.attrs["toolkit"] = {"parameters": {"user": user}}
@@ -468,7 +468,7 @@ SENDS = [
 @pytest.mark.parametrize(
     ("row", "flow"), [*FLOWS, *(({**SEND, **more}, flow) for more, flow in SENDS)]
 )
-def test_each_ledger_type_has_its_flow(kind: str, row: dict, flow: float | None) -> None:
+def test_each_ledger_type_has_its_flow(kind, row, flow):
     frame = as_numbers(pd.DataFrame([{"time": times([MONDAY])[0], **row}]), kind)
     result = one(attribution(as_numbers(fills(), kind).head(1), None, frame, account=ME))
     assert result["ledger"] == (flow or 0)
@@ -484,7 +484,7 @@ trades = st.lists(
 
 
 @given(trades)
-def test_fee_parts_sum_to_fee(rows: list[tuple]) -> None:
+def test_fee_parts_sum_to_fee(rows):
     frame = pd.DataFrame(
         rows, columns=["coin", "closed_pnl", "fee", "builder_fee", "deployer_fee"]
     ).assign(px=1.0, sz=1.0, side="B", time=times([MONDAY] * len(rows)))
@@ -499,7 +499,7 @@ def test_fee_parts_sum_to_fee(rows: list[tuple]) -> None:
         assert row["rebate"] >= 0 >= row["trading_fee"]
 
 
-def test_million_fills_sum_to_net() -> None:
+def test_million_fills_sum_to_net():
     rng = np.random.default_rng(5)
     n = 1_000_000
     frame = pd.DataFrame(
@@ -518,7 +518,7 @@ def test_million_fills_sum_to_net() -> None:
     assert rows["net"].sum() == pytest.approx((frame["closed_pnl"] - frame["fee"]).sum())
 
 
-def test_simulated_accounts_add_up(world, rows_of) -> None:
+def test_simulated_accounts_add_up(world, rows_of):
     """Closed PnL + funding - fees + ledger is the change of equity but for what is unrealised."""
     for user, truth in (world.expected | world.expected_mixed).items():
         parts = (
@@ -542,7 +542,7 @@ def test_simulated_accounts_add_up(world, rows_of) -> None:
 
 
 @pytest.mark.parametrize("kind", ["float", "exact"])
-def test_payment_without_amount_is_not_summed(engine, kind: str) -> None:
+def test_payment_without_amount_is_not_summed(engine, kind):
     """-1 + 0.5 without the third one, which is not 0: it is not known."""
     paid = funding()
     paid.loc[2, "usdc"] = None
@@ -553,7 +553,7 @@ def test_payment_without_amount_is_not_summed(engine, kind: str) -> None:
     assert engine.take(attribution(given[0]))[0]["missing_amounts"] == 0
 
 
-def test_funding_without_account_is_refused(engine) -> None:
+def test_funding_without_account_is_refused(engine):
     """Of two accounts' fills, funding that names no account belongs to nobody knows whom."""
     two = fills()
     two["user"] = [ME] * 3 + [OTHER] * (len(two) - 3)
@@ -564,7 +564,7 @@ def test_funding_without_account_is_refused(engine) -> None:
     assert engine.take(attribution(one_account, engine.give(paid)))[0]["funding"] == -0.75
 
 
-def test_funding_of_other_account_is_excluded(engine) -> None:
+def test_funding_of_other_account_is_excluded(engine):
     mine, paid = fills().assign(user=ME), funding().assign(user=OTHER)
     row = engine.take(attribution(engine.give(mine), engine.give(paid)))[0]
     assert row["covers"] == "fills, not funding (no rows)"
@@ -573,7 +573,7 @@ def test_funding_of_other_account_is_excluded(engine) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_figures_without_any_amount_are_missing(engine, kind: str) -> None:
+def test_figures_without_any_amount_are_missing(engine, kind):
     """BTC alone lacks both: its figures are missing, those of ETH are not."""
     gone = fills()
     btc = gone["coin"] == "BTC"
@@ -592,7 +592,7 @@ def test_figures_without_any_amount_are_missing(engine, kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_nullable_group_keeps_type(kind: str) -> None:
+def test_nullable_group_keeps_type(kind):
     frame = as_numbers(fills(), kind)
     number = 2**53 + 1  # a float cannot hold it
     values = [number, None] * len(frame)
@@ -605,7 +605,7 @@ def test_nullable_group_keeps_type(kind: str) -> None:
     assert crossed.dtype == "boolean"
 
 
-def test_unused_column_may_have_mixed_values() -> None:
+def test_unused_column_may_have_mixed_values():
     frame = fills()
     mixed = frame.assign(note=[{"a": 1} if n % 2 else "text" for n in range(len(frame))])
     pd.testing.assert_frame_equal(attribution(mixed), attribution(frame))

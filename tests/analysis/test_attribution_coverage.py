@@ -35,13 +35,13 @@ OUTSIDE |= {n: f", without {n} funding rows outside the time of the fills" for n
 NAMES = ["user", "coin", "_payments", "_perps", "_outside", "_perp_net", "ledger"]
 
 
-def make_sums(kind: str) -> Any:
+def make_sums(kind):
     frame = pd.DataFrame([row[:7] for row in SUMS], columns=NAMES)
     frame["funding"] = [float(n) for n in range(len(frame))]
     return open_frame(as_numbers(frame.assign(unrealised=6.0, _no_unrealised=0), kind), "sums")
 
 
-def make_hours(keys: list[str]) -> Any:
+def make_hours(keys):
     frame = pd.DataFrame(
         [(*row[:2], *row[7:9]) for row in SUMS], columns=["user", "coin", "_held", "_paid_hours"]
     )
@@ -55,7 +55,7 @@ def make_hours(keys: list[str]) -> Any:
     return nw.from_native(normalise_frame(made))
 
 
-def mark(kind: str, keys: list[str], covers: dict[str, str], hours: Any) -> pd.DataFrame:
+def mark(kind, keys, covers, hours):
     rows = mark_uncovered(make_sums(kind), keys, kind, covers, hours)
     names = ["user", "coin", "funding", "equity_change", "ledger", "unrealised", "covers"]
     made: pd.DataFrame = pd.DataFrame(rows.select(names).rows(), columns=names)
@@ -69,7 +69,7 @@ PLACES = {
 
 
 @KINDS
-def test_coverage_by_account_and_coin(kind: str) -> None:
+def test_coverage_by_account_and_coin(kind):
     keys = ["user", "coin"]
     rows = mark(kind, keys, ALL, make_hours(keys))
     wanted = [
@@ -86,7 +86,7 @@ def test_coverage_by_account_and_coin(kind: str) -> None:
 
 
 @KINDS
-def test_each_day_states_hours_of_account(kind: str) -> None:
+def test_each_day_states_hours_of_account(kind):
     """Each row states the hours of its account. A day without rows lacks them if any is missing."""
     rows = mark(kind, ["user", "day"], ALL, make_hours(["user"]))
     some = "funding (10 of 17 position hours in all)"
@@ -106,7 +106,7 @@ def test_each_day_states_hours_of_account(kind: str) -> None:
 
 
 @KINDS
-def test_coverage_without_hours_needs_any_payment(kind: str) -> None:
+def test_coverage_without_hours_needs_any_payment(kind):
     """Rows of an account with perp fills are missing if they have no payment."""
     rows = mark(kind, ["user"], ALL, None)
     words = ["funding", "funding", GONE, GONE, GONE, GONE, "funding", GONE]
@@ -115,7 +115,7 @@ def test_coverage_without_hours_needs_any_payment(kind: str) -> None:
 
 
 @KINDS
-def test_sources_without_columns_are_not_covered(kind: str) -> None:
+def test_sources_without_columns_are_not_covered(kind):
     covers = {"fills": "fills", "funding": source_state("funding", ["px", "sz"], ("user",))}
     rows = mark(kind, ["user"], covers, None)
     assert set(rows["covers"]) == {"fills, not funding (it has no px, sz)"}
@@ -131,7 +131,7 @@ FEES = ["trading_fee", "builder_fee", "deployer_fee", "rebate", "fees_in_cost"]
 
 
 @KINDS
-def test_groups_state_share_of_known_amounts(kind: str) -> None:
+def test_groups_state_share_of_known_amounts(kind):
     """A sum is missing if no fill has the amount; otherwise the share of the fills is stated."""
     counts = pd.DataFrame({"_rows": [4, 4, 4, 4, 0, 5, 5], "_no_closed_pnl": [0, 1, 4, 3, 0, 0, 1]})
     frame = counts.assign(_no_fee=[0, 2, 3, 4, 0, 1, 0], covers="fills, funding")

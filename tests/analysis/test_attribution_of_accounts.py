@@ -17,7 +17,7 @@ PRICES = {"USDH": 0.75, "hype": 30}
 THEIRS = ("ETH", "@9", "#30", "PURR/USDC")
 
 
-def two_fills() -> pd.DataFrame:
+def two_fills():
     frame = mixed_fills().query("coin != 'ETH' or side == 'B' or start_position == 4")
     frame["user"] = [OTHER if coin in THEIRS else ME.upper() for coin in frame["coin"]]
     frame["builder_fee"] = frame["fee"].where(frame["coin"] == "BTC", 0.0) / 4
@@ -28,7 +28,7 @@ def two_fills() -> pd.DataFrame:
     return frame
 
 
-def two_payments() -> pd.DataFrame:
+def two_payments():
     """One has no amount, and one is of a third account, which has no fills."""
     frame = payments().query("coin != 'SOL'")
     frame["user"] = [OTHER.lower() if coin in THEIRS else ME for coin in frame["coin"]]
@@ -37,7 +37,7 @@ def two_payments() -> pd.DataFrame:
     return pd.concat([frame, more, late], ignore_index=True)
 
 
-def two_ledgers() -> pd.DataFrame:
+def two_ledgers():
     rows = [(ME, "deposit", 100.0), (OTHER, "deposit", 30.0), (OTHER, "withdraw", 7.0)]
     rows += [(ME.upper(), "odd", 1.0), (ME, "internalTransfer", 3.0), (THIRD, "deposit", 4.0)]
     frame = pd.DataFrame(rows, columns=["account", "type", "usdc"])
@@ -45,7 +45,7 @@ def two_ledgers() -> pd.DataFrame:
     return frame.assign(time=times(MONDAY + n * HOUR for n in range(len(rows))))
 
 
-def states(*rows: tuple[str, str, float]) -> pd.DataFrame:
+def states(*rows):
     return pd.DataFrame(rows, columns=["user", "coin", "unrealized_pnl"])
 
 
@@ -69,14 +69,14 @@ COINS = {
 }
 
 
-def given(kind: str) -> tuple[list[pd.DataFrame], tuple[pd.DataFrame, ...]]:
+def given(kind):
     frames = [two_fills(), two_payments(), two_ledgers(), BEFORE, AFTER]
     made = [as_numbers(frame, kind) for frame in frames]
     return made[:3], tuple(made[3:])
 
 
 @pytest.mark.parametrize("kind", ["float", "exact"])
-def test_attribution_of_each_account(kind: str) -> None:
+def test_attribution_of_each_account(kind):
     """The third account has no fills: it does not count, unless the fills were fetched for it."""
     frames, ends = given(kind)
     rows = attribution(*frames, by="user", positions=ends, prices=PRICES)
@@ -101,7 +101,7 @@ def test_attribution_of_each_account(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["float", "exact"])
-def test_attribution_of_each_coin(kind: str) -> None:
+def test_attribution_of_each_coin(kind):
     """Collateral has its price in fills and in funding; swaps have no volume."""
     frames, ends = given(kind)
     result = attribution(*frames, by="coin", positions=ends, prices=PRICES).set_index("coin")
@@ -112,7 +112,7 @@ def test_attribution_of_each_coin(kind: str) -> None:
         assert rows[coin] == pytest.approx(wanted, abs=1e-9), coin
 
 
-def test_fee_parts_are_exact() -> None:
+def test_fee_parts_are_exact():
     """No part of a fee becomes a float on its way: 0.7 - 0.1 - 0.2 are 0.4."""
     fees = {"fee": 0.7, "builder_fee": 0.1, "deployer_fee": 0.2, "priority_gas": 0.3}
     row = attribution(as_numbers(two_fills().tail(1).assign(**fees), "exact")).iloc[0]
@@ -121,7 +121,7 @@ def test_fee_parts_are_exact() -> None:
     assert row[names].tolist() == wanted
 
 
-def test_sums_of_sources_are_exact() -> None:
+def test_sums_of_sources_are_exact():
     """Also those of fills and funding together: 0.1 + 0.2 - 0.7 are -0.4."""
     fills = as_numbers(two_fills().tail(1).assign(fee=0.7, closed_pnl=0.1), "exact")
     paid = fills[["coin", "user", "time"]].assign(usdc=0.2)
@@ -132,7 +132,7 @@ def test_sums_of_sources_are_exact() -> None:
     assert (row["ledger"], row["equity_change"]) == (Decimal("0.3"), Decimal("-0.1"))
 
 
-def test_missing_group_is_last() -> None:
+def test_missing_group_is_last():
     """Perps without `dir` need no warning, because only outcome tokens are converted."""
     fills = two_fills().query("coin in ('BTC', 'ETH')")
     fills["fee_token"] = [None if coin == "BTC" else "USDC" for coin in fills["coin"]]
@@ -142,7 +142,7 @@ def test_missing_group_is_last() -> None:
     assert result["fee_token"].isna().tolist() == [False, True]
 
 
-def test_nan_payment_counts_as_missing() -> None:
+def test_nan_payment_counts_as_missing():
     """In Polars a NaN is no null, and it is not known either."""
     paid = pl.from_pandas(two_payments()).with_columns(pl.col("usdc").fill_null(float("nan")))
     frames = [pl.from_pandas(as_numbers(frame, "exact")) for frame in (two_fills(), two_payments())]
@@ -151,7 +151,7 @@ def test_nan_payment_counts_as_missing() -> None:
         assert (row["funding"], row["missing_amounts"]) == (52.75 + 384.125, 1)
 
 
-def test_errors_name_the_source() -> None:
+def test_errors_name_the_source():
     """Without accounts, amounts or numbers, or with those of two times."""
     fills, more = two_fills(), {"positions": (None, AFTER)}
     with pytest.raises(MissingColumns, match=r"^positions: .* lacks the column unrealized_pnl"):

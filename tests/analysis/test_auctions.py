@@ -19,7 +19,7 @@ ROUND = Auction("perp", 1_759_104_000, 111_600, "534.0", "100.0")
 """From 534 to 100 in 31 hours: 14 an hour."""
 
 
-def status_after(auction: Auction, seconds: int) -> pd.DataFrame:
+def status_after(auction, seconds):
     """Return the service's answer, so many seconds after the start of the auction."""
     status = auction_status(auction, auction.start_seconds + seconds)
     name = "perpDeployAuctionStatus"
@@ -28,11 +28,11 @@ def status_after(auction: Auction, seconds: int) -> pd.DataFrame:
     return result
 
 
-def iso_time(seconds: int) -> str:
+def iso_time(seconds):
     return pd.Timestamp(seconds, unit="s").isoformat() + "Z"
 
 
-def test_decay_of_running_auction() -> None:
+def test_decay_of_running_auction():
     """After 12 of 31 hours: 534 - 12 * 14 = 366; at 226 ten hours later; the end is 100."""
     status = status_after(ROUND, 12 * 3600)
     row = auctions.decay(status).iloc[0]
@@ -49,7 +49,7 @@ def test_decay_of_running_auction() -> None:
     assert passed == pytest.approx(-6 * 3600, abs=1e-3)
 
 
-def test_premium_of_sold_auction() -> None:
+def test_premium_of_sold_auction():
     """Bought at 226, 22 hours in: 226 / 534 of the start, 126 % above the floor of 100."""
     bought = Auction(
         "perp", 1_759_104_000, 111_600, "534.0", "100.0", 1_759_104_000 + 79_200, "226.0"
@@ -64,13 +64,13 @@ def test_premium_of_sold_auction() -> None:
     assert unknown["over"]
 
 
-def test_premium_without_buyer_is_zero() -> None:
+def test_premium_without_buyer_is_zero():
     row = auctions.decay(status_after(ROUND, 40 * 3600), floor=100.0).iloc[0]
     assert row["premium"] == 0.0
     assert pd.isna(row["bought_at"])
 
 
-def test_running_auction_has_no_sale_figures() -> None:
+def test_running_auction_has_no_sale_figures():
     status = status_after(ROUND, 3600)
     running = auctions.decay(status).iloc[0]
     assert not running["over"]
@@ -87,7 +87,7 @@ def test_running_auction_has_no_sale_figures() -> None:
     st.integers(1, 10**6).map(lambda x: x / 100),
     st.integers(0, 10**6).map(lambda x: x / 100),
 )
-def test_line_equals_price_at_every_second(seconds: int, floor: float, fall: float) -> None:
+def test_line_equals_price_at_every_second(seconds, floor, fall):
     """The line is exact at every second, to the eighth decimal, and its inverse is that second."""
     auction = Auction("perp", 1_759_104_000, 111_600, f"{floor + fall:.2f}", f"{floor:.2f}")
     status = status_after(auction, seconds)
@@ -101,7 +101,7 @@ def test_line_equals_price_at_every_second(seconds: int, floor: float, fall: flo
         assert now["gas_seconds"].item() == pytest.approx(0.0, abs=0.01)
 
 
-def test_decay_matches_simulated_auctions(world) -> None:
+def test_decay_matches_simulated_auctions(world):
     """The exchange's own table has the floors and the time of the purchase."""
     session = tk.local(seed=7, size="tiny", default=False)
     truth = {auction.kind: auction for auction in world.sources.auctions}  # the latest of each kind
@@ -118,7 +118,7 @@ def test_decay_matches_simulated_auctions(world) -> None:
     assert auctions.decay(spot).attrs["toolkit"]["simulated"]
 
 
-def test_polls_of_two_times_agree() -> None:
+def test_polls_of_two_times_agree():
     begin = ROUND.start_seconds * SECOND
     polls = [status_after(ROUND, h * 3600).assign(asked_at=begin + h * HOUR) for h in (1, 20)]
     result = auctions.decay(pd.concat(polls))
@@ -126,7 +126,7 @@ def test_polls_of_two_times_agree() -> None:
     assert result["floor_gas"].tolist() == pytest.approx([100.0, 100.0])
 
 
-def two_auctions() -> pd.DataFrame:
+def two_auctions():
     """Return a running auction, 1000 to 800 after 50 of 200 s, and one that was sold at 550."""
     rows = {
         "start_time_seconds": [2000, 1000],
@@ -138,7 +138,7 @@ def two_auctions() -> pd.DataFrame:
     return pd.DataFrame(rows, index=[7, 5])
 
 
-def test_two_auctions_by_hand() -> None:
+def test_two_auctions_by_hand():
     """The floor of the running one is 1000 - 4 * 200; nothing tells that of the other."""
     result = auctions.decay(two_auctions(), at=2_050_000)
     assert result["start_gas"].tolist() == [600.0, 1000.0]
@@ -157,7 +157,7 @@ def test_two_auctions_by_hand() -> None:
         auctions.decay(pd.concat([two_auctions(), two_auctions()[:1]]), at=2_050_000)
 
 
-def test_points_of_two_auctions_by_hand() -> None:
+def test_points_of_two_auctions_by_hand():
     """To 400: the sold one falls 2 a second, the running one 3."""
     result = auctions.decay(two_auctions(), at=2_050_000, floor=400.0, gas=550.0, points=3)
     begin = pd.Timestamp(0, tz="UTC")
@@ -173,7 +173,7 @@ def test_points_of_two_auctions_by_hand() -> None:
     assert lowest["gas_seconds"].tolist() == [-950, 150]
 
 
-def test_errors_of_decay() -> None:
+def test_errors_of_decay():
     status = status_after(ROUND, 3600)
     bare = status.copy()
     bare.attrs = {}

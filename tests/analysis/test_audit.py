@@ -2,7 +2,6 @@
 
 import itertools
 from collections import defaultdict
-from collections.abc import Iterator
 from decimal import Decimal
 from fractions import Fraction
 
@@ -25,12 +24,7 @@ KINDS = ("float", "exact")
 NEW = ["expected_closed_pnl", "difference", "chain_break"]
 
 
-def chain(
-    rows: list[tuple[str, float, float]],
-    start: float = 0.0,
-    coin: str = "BTC",
-    step: int = HOUR,
-) -> pd.DataFrame:
+def chain(rows, start=0.0, coin="BTC", step=HOUR):
     """Return a chain of fills (side, sz, px), with a closed PnL of 0."""
     result = pd.DataFrame(rows, columns=["side", "sz", "px"]).astype({"sz": float, "px": float})
     signed = result["sz"].where(result["side"] == "B", -result["sz"])
@@ -41,12 +35,12 @@ def chain(
     return result
 
 
-def expected(result: pd.DataFrame) -> list[float | None]:
+def expected(result):
     return [None if pd.isna(v) else float(v) for v in result["expected_closed_pnl"]]
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_audit_by_hand(kind: str) -> None:
+def test_audit_by_hand(kind):
     """3 at an average of 100.3333.., counted as 100.3; sold 1 at 101 and 2 at 100; 1 short."""
     fills = chain([("B", 2, 100.0), ("B", 1, 101.0), ("A", 1, 101.0), ("A", 3, 100.0)])
     result = audit(as_numbers(fills, kind), {"BTC": 5})
@@ -57,23 +51,23 @@ def test_audit_by_hand(kind: str) -> None:
     assert list(result[NEW].dtypes.astype(str)) == [str(dtype), str(dtype), "bool"]
 
 
-def test_floats_are_averaged_as_decimals() -> None:
+def test_floats_are_averaged_as_decimals():
     """0.1 + 0.2 in floats is above 0.3: an average in floats truncates to the wrong tick."""
     rows = [("B", 0.1, 0.29), ("B", 0.2, 0.29), ("A", 0.3, 0.3)]
     assert expected(audit(chain(rows), {"BTC": 4}))[-1] == 0.003
 
 
-def test_entry_is_unknown_until_flip() -> None:
+def test_entry_is_unknown_until_flip():
     rows = [("B", 1, 100.0), ("A", 3, 110.0), ("B", 2, 100.0), ("A", 2, 105.0)]
     assert expected(audit(chain(rows, start=2.0), {"BTC": 5})) == [None, None, 0.0, 10.0]
 
 
-def test_flip_starts_known_entry() -> None:
+def test_flip_starts_known_entry():
     rows = [("A", 3, 110.0), ("B", 1, 100.0)]
     assert expected(audit(chain(rows, start=2.0), {"BTC": 5})) == [None, 10.0]
 
 
-def test_entry_after_break_is_unknown_until_flat() -> None:
+def test_entry_after_break_is_unknown_until_flat():
     fills = chain([("B", 1, 100.0), ("B", 1, 100.0), ("A", 1, 101.0), ("A", 1, 102.0)] * 2)
     result = audit(fills.drop(index=1).assign(user="0xa"), {"BTC": 5})
     assert list(result.index[result["chain_break"]]) == [2]
@@ -83,20 +77,20 @@ def test_entry_after_break_is_unknown_until_flat() -> None:
     assert expected(audit(fetched, {"BTC": 5})) == expected(result)
 
 
-def test_entry_after_break_while_flat_is_known() -> None:
+def test_entry_after_break_while_flat_is_known():
     fills = chain([("B", 1, 100.0), ("A", 1, 101.0), ("B", 1, 100.0), ("A", 1, 103.0)])
     result = audit(fills.drop(index=1).assign(user="0xa"), {"BTC": 5})
     assert list(result.index[result["chain_break"]]) == [2]
     assert expected(result) == [0.0, 0.0, 3.0]
 
 
-def test_repeated_row_breaks_chain() -> None:
+def test_repeated_row_breaks_chain():
     fills = chain([("B", 1, 100.0), ("B", 1, 100.0), ("A", 2, 101.0)])
     result = audit(pd.concat([fills, fills.iloc[[1]]]), {"BTC": 5})
     assert result["chain_break"].sum() == 1
 
 
-def test_accounts_are_audited_apart() -> None:
+def test_accounts_are_audited_apart():
     mine, yours = chain([("B", 1, 100.0)] * 2), chain([("A", 1, 100.0)] * 2)
     both = pd.concat([mine.assign(user="0xa"), yours.assign(user="0xb")])
     assert not audit(both, {"BTC": 5})["chain_break"].any()
@@ -104,13 +98,13 @@ def test_accounts_are_audited_apart() -> None:
         audit(both.drop(columns="user"), {"BTC": 5})
 
 
-def test_perp_without_decimals_has_no_expectation() -> None:
+def test_perp_without_decimals_has_no_expectation():
     """Spot and outcome tokens need none: their average cost is not truncated."""
     for coin, wanted in {"PURR/USDC": 0.0, "@107": 0.0, "#12": 0.0, "ETH": None}.items():
         assert expected(audit(chain([("B", 1, 2.0)], coin=coin), {"BTC": 5})) == [wanted]
 
 
-def test_spot_fee_in_token_keeps_chain() -> None:
+def test_spot_fee_in_token_keeps_chain():
     fills = chain([("B", 10, 2.0), ("A", 9.99, 2.0)], coin="@107")
     fills = fills.assign(fee=[0.01, 0.005], fee_token=["HYPE", "USDC"])
     fills["start_position"] = [0.0, 9.99]
@@ -118,7 +112,7 @@ def test_spot_fee_in_token_keeps_chain() -> None:
     assert audit(fills.drop(columns="fee"), {})["chain_break"].tolist() == [False, True]
 
 
-def test_ties_are_ordered_by_chain() -> None:
+def test_ties_are_ordered_by_chain():
     rows = [("B", 2, 100.0), ("A", 1, 101.0), ("A", 1, 102.0), ("B", 3, 100.0), ("A", 3, 99.0)]
     fills = chain(rows, step=0).assign(tx_index=[1, 2, 2, 3, 4])
     for seed in range(10):
@@ -126,7 +120,7 @@ def test_ties_are_ordered_by_chain() -> None:
         assert expected(audit(shuffled, {"BTC": 5}).sort_index()) == [0.0, 1.0, 2.0, 0.0, -3.0]
 
 
-def test_audit_keeps_rows_and_index() -> None:
+def test_audit_keeps_rows_and_index():
     fills = chain([("B", 1, 100.0), ("A", 1, 101.0), ("B", 1, 100.0)]).iloc[::-1]
     fills.index = ["x", "x", "y"]
     fills.attrs["toolkit"] = {"source": "here"}
@@ -139,7 +133,7 @@ def test_audit_keeps_rows_and_index() -> None:
     assert expected(result) == [0.0, 1.0, 0.0]
 
 
-def test_polars_audit_equals_pandas() -> None:
+def test_polars_audit_equals_pandas():
     fills = chain([("B", 1, 100.0), ("A", 1, 101.0)])
     for kind in KINDS:
         given_ = as_numbers(fills, kind)
@@ -150,7 +144,7 @@ def test_polars_audit_equals_pandas() -> None:
 
 
 @pytest.mark.parametrize("name", ["polars lazy", "duckdb"])
-def test_lazy_frames_are_audited_by_account(name: str) -> None:
+def test_lazy_frames_are_audited_by_account(name):
     """Each account is audited alone, by the chosen rule: a close moves the average of 2023."""
     rows = [("B", 2, 100.0), ("A", 1, 110.0), ("A", 1, 120.0)]
     both = pd.concat([chain(rows).assign(user="0xa"), chain(rows[:2], 1.0).assign(user="0xb")])
@@ -172,7 +166,7 @@ def test_lazy_frames_are_audited_by_account(name: str) -> None:
             assert float(engine.take(alone)[-1]["expected_closed_pnl"]) == last
 
 
-def test_meta_frame_equals_mapping() -> None:
+def test_meta_frame_equals_mapping():
     fills = chain([("B", 2, 100.0), ("B", 1, 101.0), ("A", 1, 101.0)])
     meta = pd.DataFrame({"name": ["ETH", "BTC"], "sz_decimals": [4, 5]})
     pd.testing.assert_frame_equal(audit(fills, meta), audit(fills, {"BTC": 5}))
@@ -180,7 +174,7 @@ def test_meta_frame_equals_mapping() -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_empty_fills_keep_dtypes(kind: str) -> None:
+def test_empty_fills_keep_dtypes(kind):
     fills = as_numbers(chain([("B", 1, 100.0)]), kind)
     full, empty = audit(fills, {"BTC": 5}), audit(fills.iloc[:0], {"BTC": 5})
     assert expected(full) == [0.0]
@@ -188,7 +182,7 @@ def test_empty_fills_keep_dtypes(kind: str) -> None:
     assert list(full.dtypes) == list(empty.dtypes)
 
 
-def test_errors_of_audit() -> None:
+def test_errors_of_audit():
     fills = chain([("B", 1, 100.0)])
     with pytest.raises(MissingColumns, match=r"^fills: .* lacks the columns px, start_position"):
         audit(fills.drop(columns=["px", "start_position"]), {})
@@ -219,9 +213,7 @@ changes = st.lists(
 
 
 @given(changes, st.integers(0, 5), st.integers(0, 99), st.sampled_from(KINDS))
-def test_generated_fills_in_any_order(
-    rows: list[tuple[int, int]], sz_decimals: int, seed: int, kind: str
-) -> None:
+def test_generated_fills_in_any_order(rows, sz_decimals, seed, kind):
     lot, tick = Decimal(10) ** -sz_decimals, Decimal(10) ** (sz_decimals - 6)
     starts = np.cumsum([0, *(change for change, _ in rows)])[:-1]
     fills = pd.DataFrame(
@@ -242,7 +234,7 @@ def test_generated_fills_in_any_order(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_simulated_fills_have_no_difference(world, rows_of, kind: str) -> None:
+def test_simulated_fills_have_no_difference(world, rows_of, kind):
     meta = {a.name: a.sz_decimals for m in world.sources.metas.values() for a in m.universe}
     every = pd.concat(
         [rows_of("userFillsByTime", user, kind).assign(user=user) for user in world.expected],
@@ -254,7 +246,7 @@ def test_simulated_fills_have_no_difference(world, rows_of, kind: str) -> None:
     assert not result["chain_break"].any()
 
 
-def test_million_fills_have_no_difference() -> None:
+def test_million_fills_have_no_difference():
     n = 1_000_000
     up = np.tile([True, False], n // 2)
     fills = pd.DataFrame(
@@ -272,13 +264,13 @@ def test_million_fills_have_no_difference() -> None:
     assert (result["difference"] == 0).all()
 
 
-def recorded_fills(recorded) -> tuple[pd.DataFrame, dict[str, int]]:
+def recorded_fills(recorded):
     meta = {asset["name"]: asset["szDecimals"] for asset in recorded("meta")["universe"]}
     fills = frame("userFills", recorded("userFills"), numbers="float")
     return fills.assign(user="0x" + "a" * 40), meta  # one account, with holes
 
 
-def test_recorded_breaks_are_found(recorded) -> None:
+def test_recorded_breaks_are_found(recorded):
     """500 fills of May 2023, newest first, with holes.
 
     Their closed PnL follows the rule of 2023, so few agree with today's: see the next test. The
@@ -297,7 +289,7 @@ def test_recorded_breaks_are_found(recorded) -> None:
     assert (result.loc[opening, "difference"] == 0).all()
 
 
-def test_recorded_closes_follow_rule_of_2023(recorded) -> None:
+def test_recorded_closes_follow_rule_of_2023(recorded):
     """All 29 closing fills whose entry is known: from a flip on, for none starts flat in there."""
     fills, meta = recorded_fills(recorded)
     result = audit(fills, meta, rule="2023")
@@ -311,7 +303,7 @@ def test_recorded_closes_follow_rule_of_2023(recorded) -> None:
     assert gains["Short > Long"].tolist() == [-0.08787, -0.02375]
 
 
-def test_rule_of_2023_by_hand() -> None:
+def test_rule_of_2023_by_hand():
     """Long 2 at 100, 1 sold at 103 draws the entry to 101; the other at 103 gains 2, not 3."""
     rows = [("B", 2, 100.0), ("A", 1, 103.0), ("A", 1, 103.0), ("A", 1, 100.0), ("B", 2, 90.0)]
     assert expected(audit(chain(rows), {"BTC": 5}, rule="2023")) == [0.0, 3.0, 2.0, 0.0, -10.0]
@@ -320,7 +312,7 @@ def test_rule_of_2023_by_hand() -> None:
         audit(chain(rows), {"BTC": 5}, rule="2024")
 
 
-def fewest_breaks(fills: pd.DataFrame) -> int:
+def fewest_breaks(fills):
     """Count breaks no order can avoid: rows that cannot all be followed by one (matching)."""
     total = 0
     for _, rows in fills.groupby("coin"):
@@ -338,11 +330,11 @@ def fewest_breaks(fills: pd.DataFrame) -> int:
     return total
 
 
-def matched(possible: dict[int, list[int]], rows: int) -> int:
+def matched(possible, rows):
     """Return the size of a maximum matching (augmenting paths)."""
     owner: dict[int, int] = {}
 
-    def grow(one: int, seen: set[int]) -> bool:
+    def grow(one, seen):
         for other in possible[one]:
             if other not in seen:
                 seen.add(other)
@@ -355,7 +347,7 @@ def matched(possible: dict[int, list[int]], rows: int) -> int:
 
 
 @pytest.mark.parametrize("coin", ["APE", "ATOM", "BNB", "DOGE"])
-def test_recorded_coins_match_rule_in_fractions(recorded, coin: str) -> None:
+def test_recorded_coins_match_rule_in_fractions(recorded, coin):
     """Coins without holes: every order of their ties is tried, the rule taken from its words."""
     fills, meta = recorded_fills(recorded)
     result = audit(fills, meta)
@@ -369,24 +361,24 @@ def test_recorded_coins_match_rule_in_fractions(recorded, coin: str) -> None:
     ]
 
 
-def orders(rows: pd.DataFrame) -> Iterator[list[int]]:
+def orders(rows):
     ties = [list(tie.index) for _, tie in rows.groupby("time")]
     for choice in itertools.product(*map(itertools.permutations, ties)):
         yield list(itertools.chain(*choice))
 
 
-def ends(row: pd.Series) -> tuple[Fraction, Fraction]:
+def ends(row):
     size = Fraction(str(row["sz"]))
     start = Fraction(str(row["start_position"]))
     return start, start + (size if row["side"] == "B" else -size)
 
 
-def is_chain(rows: pd.DataFrame, order: list[int]) -> bool:
+def is_chain(rows, order):
     walked = [ends(rows.loc[index]) for index in order]
     return all(a[1] == b[0] for a, b in itertools.pairwise(walked))
 
 
-def by_the_book(rows: list[pd.Series], steps: int) -> list[Fraction | None]:
+def by_the_book(rows, steps):
     """Entry notional in fractions, None while the position's entry is not known."""
     parts: list[Fraction | None] = []
     entry: Fraction | None = None if rows[0]["start_position"] else Fraction(0)

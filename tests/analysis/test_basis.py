@@ -13,7 +13,7 @@ from toolkit.errors import MissingColumns
 DEXES = ("", "eqx")
 
 
-def contexts(bps: list[float], hours: list[float] | None = None, **columns: object) -> pd.DataFrame:
+def contexts(bps, hours=None, **columns):
     at = START + pd.to_timedelta(range(len(bps)) if hours is None else hours, unit="h")
     rows = pd.DataFrame(
         {"name": "XYZ", "mark_px": 100 * (1 + np.array(bps) / 1e4), "oracle_px": 100.0,
@@ -22,12 +22,12 @@ def contexts(bps: list[float], hours: list[float] | None = None, **columns: obje
     return rows.assign(**columns)
 
 
-def figures(rows: pd.DataFrame) -> pd.DataFrame:
+def figures(rows):
     return tk.funding.basis(rows, draws=99).params.set_index("name")
 
 
 class TestHalfLife:
-    def test_exact_decay_by_hand(self) -> None:
+    def test_exact_decay_by_hand(self):
         """Each hour 0.8 of the deviation remains; 47 pairs add a correction of 3.4 / 47."""
         found = figures(contexts([100 * 0.8**hour for hour in range(48)]))
         persistence = 0.8 + 3.4 / 47
@@ -36,38 +36,38 @@ class TestHalfLife:
         wanted = np.log(0.5) / np.log(persistence)
         assert found.loc["half_life_hours", "estimate"] == pytest.approx(wanted)
 
-    def test_alternating_basis_has_no_half_life(self) -> None:
+    def test_alternating_basis_has_no_half_life(self):
         found = figures(contexts([1.0, 3.0] * 20))
         assert found.loc["mean_bps", "estimate"] == pytest.approx(2.0)
         assert found.loc["half_life_hours", "estimate"] == 0.0
 
-    def test_growing_deviation_has_infinite_half_life(self) -> None:
+    def test_growing_deviation_has_infinite_half_life(self):
         found = figures(contexts([1.2**hour for hour in range(20)]))
         assert np.isinf(found.loc["half_life_hours", "estimate"])
 
-    def test_last_row_of_hour_counts(self) -> None:
+    def test_last_row_of_hour_counts(self):
         found = figures(contexts([5.0, 1.0, 2.0], [0.1, 0.9, 1.5]))
         assert found.loc["mean_bps", ["estimate", "n"]].tolist() == pytest.approx([1.5, 2])
 
-    def test_gaps_make_no_pairs(self) -> None:
+    def test_gaps_make_no_pairs(self):
         decay = [100 * 0.8**hour for hour in range(40)]
         rows = contexts(decay)
         found = figures(rows.drop(index=rows.index[20]))
         assert found["missing"].tolist() == [1] * 3
         assert found.loc["persistence", "estimate"] == pytest.approx(0.8 + 3.4 / 37)
 
-    def test_few_hours_have_no_half_life(self) -> None:
+    def test_few_hours_have_no_half_life(self):
         found = figures(contexts([3.0, 2.0, 1.0]))
         assert found.loc["half_life_hours", ["estimate", "low", "high"]].isna().all()
 
-    def test_missing_oracle_is_not_zero(self) -> None:
+    def test_missing_oracle_is_not_zero(self):
         rows = contexts([2.0] * 4)
         rows.loc[1, "oracle_px"] = np.nan
         assert figures(rows).loc["mean_bps", ["estimate", "missing"]].tolist() == pytest.approx(
             [2.0, 1]
         )
 
-    def test_interval_of_persistence_by_hand(self) -> None:
+    def test_interval_of_persistence_by_hand(self):
         """Eleven pairs: the slope and its error are those of least squares, robust as of White."""
         bps = [4.0, 3.0, 3.5, 1.0, 2.0, 2.5, 0.5, 1.5, 3.0, 2.0, 1.0, 2.0]
         rows = contexts(bps)
@@ -93,7 +93,7 @@ class TestHalfLife:
 
 
 class TestRates:
-    def test_mixed_contexts_by_hand(self) -> None:
+    def test_mixed_contexts_by_hand(self):
         """ABC has two dexes and three days, XYZ one dex; an empty dex is the exchange's own.
 
         Open interest at the oracle price of 100: flx 1,000, then 3,000 and 1,000; own 5,000.
@@ -163,7 +163,7 @@ class TestRates:
         half = tk.funding.basis(rows, **options, level=0.5).rates
         assert half.loc[0, "low"] > rates.loc[0, "low"]
 
-    def test_weights_by_hand(self) -> None:
+    def test_weights_by_hand(self):
         """Rates of 1e-5 on 3,000 USD and 5e-5 on 1,000 USD: 2e-5 together."""
         rows = pd.concat(
             [
@@ -177,12 +177,12 @@ class TestRates:
         assert rates.loc[("XYZ", "eqx"), "estimate"] == pytest.approx(5e-5 * 8760)
         assert rates.loc[("XYZ", "flx"), ["open_interest_usd", "share"]].tolist() == [3000, 0.75]
 
-    def test_dex_may_be_own_column(self) -> None:
+    def test_dex_may_be_own_column(self):
         rows = contexts([0.0] * 3, dex="flx")
         assert tk.funding.basis(rows).rates["dex"].tolist() == ["flx", "flx", "all"]
         assert set(tk.funding.basis(rows).params["coin"]) == {"flx:XYZ"}
 
-    def test_whole_is_weighted_mean_of_dexes(self) -> None:
+    def test_whole_is_weighted_mean_of_dexes(self):
         rates = tk.funding.basis(premium_contexts(2, 60), draws=9).rates
         whole = rates[rates["asset"] == "all"].set_index("dex")
         parts = whole.drop(index="all")
@@ -192,12 +192,12 @@ class TestRates:
         )
 
 
-def test_intervals_hold_planted_persistence() -> None:
+def test_intervals_hold_planted_persistence():
     assert hold_share("basis", 3) >= 0.87
 
 
 @pytest.fixture(scope="module")
-def fetched() -> pd.DataFrame:
+def fetched():
     with tk.local(seed=7, size="tiny", default=False) as session:
         return tk.concat(tk.meta_and_asset_ctxs(dex=dex, session=session) for dex in DEXES)
 
@@ -205,7 +205,7 @@ def fetched() -> pd.DataFrame:
 class TestSnapshot:
     """A fetched snapshot has no column of times; it counts at the time of its fetch."""
 
-    def test_rows_without_time_use_fetch_time(self, fetched: pd.DataFrame) -> None:
+    def test_rows_without_time_use_fetch_time(self, fetched):
         found = tk.funding.basis(fetched, draws=9)
         at = pd.Timestamp(tk.provenance(fetched)["asked_at"])
         timed = tk.funding.basis(fetched.assign(time=at), draws=9)
@@ -214,18 +214,18 @@ class TestSnapshot:
         assert found.hours["time"].unique().tolist() == [at.floor("h")]
         assert {"hyperliquid", "eqx", "all"} <= set(found.rates["dex"])
 
-    def test_repeated_rows_change_nothing(self, fetched: pd.DataFrame) -> None:
+    def test_repeated_rows_change_nothing(self, fetched):
         twice = pd.concat([fetched, fetched])
         twice.attrs = fetched.attrs
         found, once = (tk.funding.basis(rows, draws=9).hours for rows in (twice, fetched))
         pd.testing.assert_frame_equal(found, once)
 
-    def test_several_snapshots_need_times(self, fetched: pd.DataFrame) -> None:
+    def test_several_snapshots_need_times(self, fetched):
         both = pd.concat([fetched, fetched.assign(mark_px=1.0)])
         both.attrs = fetched.attrs
         with pytest.raises(MissingColumns, match="several snapshots of a coin"):
             tk.funding.basis(both)
 
-    def test_unknown_fetch_needs_times(self) -> None:
+    def test_unknown_fetch_needs_times(self):
         with pytest.raises(MissingColumns, match="the time of the fetch is not known"):
             tk.funding.basis(contexts([1.0]).drop(columns="time"))

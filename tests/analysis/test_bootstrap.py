@@ -15,7 +15,7 @@ from toolkit.analysis.common.bootstrap import (
 
 @pytest.mark.parametrize("clusters", [3, 5, 9])
 @pytest.mark.parametrize("mean", [0.0, 10.0])
-def test_intervals_of_few_clusters_cover_mean(clusters: int, mean: float) -> None:
+def test_intervals_of_few_clusters_cover_mean(clusters, mean):
     """Means of normal clusters, about zero and all positive: 95 % of 400 intervals, less 2 s.e.
 
     Percentiles alone reach no farther than the least and the largest of the clusters.
@@ -31,7 +31,7 @@ def test_intervals_of_few_clusters_cover_mean(clusters: int, mean: float) -> Non
     assert held / 400 > 0.95 - 2 * np.sqrt(0.95 * 0.05 / 400)
 
 
-def test_bootstrap_interval_by_hand() -> None:
+def test_bootstrap_interval_by_hand():
     """Of two clusters Student's quantile is 12.71, times the root of 2 is 17.97."""
     values = np.array([-1.0, 1.0] * 50)
     assert bootstrap_interval(values, 2, 0.95) == pytest.approx((-17.97, 17.97), abs=0.01)
@@ -42,7 +42,7 @@ def test_bootstrap_interval_by_hand() -> None:
 
 
 @given(st.integers(1, 12), st.integers(1, 15), st.integers(0, 99))
-def test_block_places_are_consecutive(count: int, block: int, seed: int) -> None:
+def test_block_places_are_consecutive(count, block, seed):
     """Within a block each place is followed by the next, the last by the first."""
     places = draw_blocks(np.random.default_rng(seed), 5, count, block)
     assert places.shape == (5, count)
@@ -53,7 +53,7 @@ def test_block_places_are_consecutive(count: int, block: int, seed: int) -> None
     assert [np.bincount(row, minlength=count).tolist() for row in places] == held.tolist()
 
 
-def test_each_place_is_drawn_equally_often() -> None:
+def test_each_place_is_drawn_equally_often():
     """Of 7 places in blocks of 3 each comes once a draw, in the mean; 4,000 draws, 4 s.e."""
     held = count_draws(np.random.default_rng(2), 4000, 7, 3)
     assert np.abs(held.mean(axis=0) - 1).max() < 4 * held.std() / np.sqrt(4000)

@@ -17,7 +17,7 @@ NAN = float("nan")
 Z90 = 1.6448536269514722
 
 
-def fills(*rows: tuple[str, str | None, float, float, int]) -> pd.DataFrame:
+def fills(*rows):
     """Return fills of (user, builder, size at 100 USD, builder fee, ms after Monday)."""
     frame = pd.DataFrame(list(rows), columns=["user", "builder", "sz", "builder_fee", "ms"])
     frame["time"] = times(MONDAY + frame.pop("ms"))
@@ -25,7 +25,7 @@ def fills(*rows: tuple[str, str | None, float, float, int]) -> pd.DataFrame:
     return frame.assign(**plain, dir="Open Long", oid=range(len(frame)), tid=1)
 
 
-def weeks() -> pd.DataFrame:
+def weeks():
     """Return fills of two builders over five weeks; addresses are written in both ways."""
     return fills(
         ("v", B, 9.0, 9.0, -DAY),
@@ -46,7 +46,7 @@ def weeks() -> pd.DataFrame:
     )
 
 
-def test_weeks_of_two_builders_by_hand() -> None:
+def test_weeks_of_two_builders_by_hand():
     """v of B and w of C are older than the weeks; the last week is not over."""
     made = builders.activity(
         weeks(), since=MONDAY, until=MONDAY + 4 * WEEK + 2 * DAY, level=0.9
@@ -87,7 +87,7 @@ def test_weeks_of_two_builders_by_hand() -> None:
     assert set(builders.activity(late, builder=B)["active"]) == {0, 1}
 
 
-def test_days_and_months_of_builders() -> None:
+def test_days_and_months_of_builders():
     rows = fills(
         ("u", B, 1.0, 0.1, DAY - 1),
         ("v", B, 2.0, 0.1, 2 * DAY),
@@ -121,7 +121,7 @@ def test_days_and_months_of_builders() -> None:
         builders.activity(rows, level=2)
 
 
-def test_cohorts_of_two_builders_by_hand() -> None:
+def test_cohorts_of_two_builders_by_hand():
     """Fills of C do not count; of B the cohorts are v before the weeks, u and w, and z."""
     made = builders.cohorts(weeks(), B, since=MONDAY - DAY, until=MONDAY + 4 * WEEK)
     starts = [-1] * 5 + [0] * 4 + [2] * 2 + [3]
@@ -147,7 +147,7 @@ def test_cohorts_of_two_builders_by_hand() -> None:
     assert (len(none), none["cohort"].dtype) == (0, "datetime64[ms, UTC]")
 
 
-def test_lifetime_value_of_four_users_by_hand() -> None:
+def test_lifetime_value_of_four_users_by_hand():
     """p and q are watched for three weeks, r for two and s for less than one."""
     rows = fills(
         ("p", B, 1.0, 1.0, 0),
@@ -189,7 +189,7 @@ def test_lifetime_value_of_four_users_by_hand() -> None:
     assert alone[["low", "high"]].isna().all(axis=None)
 
 
-def test_errors_of_builder_fills() -> None:
+def test_errors_of_builder_fills():
     for name in ("user", "px", "fee", "builder_fee"):
         with pytest.raises(MissingColumns, match=f"^fills: .*{name}"):
             builders.cohorts(weeks().drop(columns=name), B)

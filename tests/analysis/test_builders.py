@@ -27,7 +27,7 @@ WEEK = 7 * DAY
 Row = tuple[str, str | None, float, float, int]
 
 
-def fills(*rows: Row) -> pd.DataFrame:
+def fills(*rows):
     """Return fills of (user, builder, size at 100 USD, builder fee, ms after Monday)."""
     names = ["user", "builder", "sz", "builder_fee", "ms"]
     frame = pd.DataFrame(list(rows), columns=names).astype({"sz": float, "builder_fee": float})
@@ -47,7 +47,7 @@ SOME = (
 
 
 @pytest.mark.parametrize("kind", ["float", "exact"])
-def test_revenue_by_hand(kind: str) -> None:
+def test_revenue_by_hand(kind):
     """Fees of 1 and 3 cents on 100 and 300 USD are 1 bps; the other's 10 cents are 5 bps."""
     row = builders.revenue(as_numbers(fills(*SOME), kind), B.upper().replace("0X", "0x")).iloc[0]
     assert (row["fills"], row["volume"], row["unpriced"]) == (2, 400.0, 0)
@@ -62,7 +62,7 @@ def test_revenue_by_hand(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ["float", "exact"])
 @pytest.mark.parametrize("name", ["px", "sz"])
-def test_missing_price_or_size_raises(engine, kind: str, name: str) -> None:
+def test_missing_price_or_size_raises(engine, kind, name):
     """Null or NaN, on every engine: one of the two fills through B, and one of all four fills."""
     gone = fills(*SOME)
     gone.loc[1, name] = NAN
@@ -84,7 +84,7 @@ def test_missing_price_or_size_raises(engine, kind: str, name: str) -> None:
 
 
 @pytest.mark.parametrize("lazy", [False, True])
-def test_nan_price_in_polars_raises(lazy: bool) -> None:
+def test_nan_price_in_polars_raises(lazy):
     gone = pl.from_pandas(fills(*SOME)).with_columns(px=pl.Series([100.0, NAN, 100.0, 100.0]))
     rows = gone.lazy() if lazy else gone
     with pytest.raises(MissingColumns, match="column px is missing in 1 of 2 rows"):
@@ -93,7 +93,7 @@ def test_nan_price_in_polars_raises(lazy: bool) -> None:
         builders.routing(rows, B)
 
 
-def test_fees_in_other_tokens_by_hand() -> None:
+def test_fees_in_other_tokens_by_hand():
     """A spot buy of PURR pays in PURR at the price of the fill; a fee in HYPE has no price."""
     rows = fills(("u", B, 10.0, 0.02, 0), ("u", B, 10.0, 0.5, 1))
     rows["coin"], rows["px"] = ["PURR/USDC", "ETH"], [0.5, 3000.0]
@@ -105,7 +105,7 @@ def test_fees_in_other_tokens_by_hand() -> None:
 
 
 @pytest.mark.parametrize("kind", ["float", "exact"])
-def test_revenue_of_mixed_fills_by_hand(kind: str) -> None:
+def test_revenue_of_mixed_fills_by_hand(kind):
     """0.2 PURR at 0.5 are 10 cents; 0.3 HYPE have no price; a conversion is no trade."""
     rows = fills(
         ("u", B, 10.0, 0.01, DAY), ("u", B, 10.0, 0.2, 0), ("v", B, 2.0, 0.3, 0),
@@ -117,7 +117,7 @@ def test_revenue_of_mixed_fills_by_hand(kind: str) -> None:
     rows.loc[5, "dir"] = "Split Outcome"
     given = as_numbers(rows, kind)
 
-    def found(result: pd.DataFrame) -> list[tuple]:
+    def found(result):
         names = ["fills", "volume", "revenue", "fee_bps", "unpriced"]
         assert list(result.columns)[-5:] == names
         return [tuple(map(float, row)) for row in result[names].itertuples(index=False)]
@@ -141,21 +141,21 @@ def test_revenue_of_mixed_fills_by_hand(kind: str) -> None:
         builders.revenue(given, by="revenue")
 
 
-def test_missing_builder_fee_is_zero(engine) -> None:
+def test_missing_builder_fee_is_zero(engine):
     """Of two fees in HYPE, only the one with a builder fee counts as unpriced."""
     rows = fills(("u", B, 10.0, 0.5, 0), ("u", B, 20.0, NAN, 1)).assign(fee_token="HYPE")
     row = engine.take(builders.revenue(engine.give(rows), B))[0]
     assert (row["unpriced"], row["revenue"], row["fee_bps"]) == (1, 0.0, 0.0)
 
 
-def test_fee_contains_builder_fee() -> None:
+def test_fee_contains_builder_fee():
     """The builder's revenue is the builder fee, not the builder fee on top of the fee."""
     rows = fills(*SOME)
     paid = tk.pnl.attribution(rows.assign(closed_pnl=0.0)).iloc[0]
     assert builders.revenue(rows)["revenue"].item() == pytest.approx(-paid["builder_fee"])
 
 
-def test_routing_by_hand() -> None:
+def test_routing_by_hand():
     rows = fills(*SOME, ("v", None, 7.0, NAN, 3), ("v", None, 9.0, NAN, 4))
     rows["twap_id"] = pd.array([None] * 4 + [5, None], dtype="Int64")
     rows.loc[5, "dir"] = "Liquidated Cross Long"
@@ -174,7 +174,7 @@ SPELL = st.tuples(
 
 @settings(max_examples=15)
 @given(st.lists(SPELL, max_size=30))
-def test_routes_add_up(rows) -> None:
+def test_routes_add_up(rows):
     """The routes add up to all fills, and the builders' revenues to the total."""
     result = fills(*((u, b, float(s), NAN if b is None else c / 100, c) for u, b, s, c in rows))
     row = builders.routing(result, B).iloc[0]
@@ -189,7 +189,7 @@ def test_routes_add_up(rows) -> None:
         assert found["rate"] == pytest.approx(sum(b == B for _, b, _, _ in rows) / len(rows))
 
 
-def test_attach_rate_by_hand() -> None:
+def test_attach_rate_by_hand():
     """u routes 400 of 600, v none of 500: 4/11. Residuals 400 - 600 p and -500 p are +-2000/11.
 
     So the error is sqrt(2 / 1 * 2 * (2000/11)^2) / 1100 = 4000 / 11 / 1100 = 40/121.
@@ -207,7 +207,7 @@ def test_attach_rate_by_hand() -> None:
     assert pd.isna(one[["low", "high"]]).all()
 
 
-def test_attach_rate_of_three_users() -> None:
+def test_attach_rate_of_three_users():
     """u routes 4 of 6, v none of 5, w 3 of 7, and its TWAP of 9 cannot be routed: p = 7/18.
 
     With 2 degrees Student's quantile of 0.75 is sqrt(2/3); the variance is 3/2 of the squares.
@@ -243,7 +243,7 @@ def test_attach_rate_of_three_users() -> None:
     assert (facts["helper"], facts["by"]) == ("builders.routing", ["venue"])
 
 
-def test_builder_errors_name_the_fills() -> None:
+def test_builder_errors_name_the_fills():
     rows = fills(*SOME)
     for helper in (builders.revenue, partial(builders.routing, builder=B)):
         with pytest.raises(MissingColumns, match=r"^fills: .*px"):
@@ -257,7 +257,7 @@ def test_builder_errors_name_the_fills() -> None:
             builders.revenue(rows, by=name)
 
 
-def crowd(seed: int, users: int = 60) -> pd.DataFrame:
+def crowd(seed, users=60):
     rng = np.random.default_rng(seed)
     keen = rng.beta(2, 2, users)
     who = np.repeat(np.arange(users), rng.integers(1, 30, users))
@@ -275,7 +275,7 @@ def crowd(seed: int, users: int = 60) -> pd.DataFrame:
     return fills(*rows)
 
 
-def test_attach_rate_interval_matches_bootstrap() -> None:
+def test_attach_rate_interval_matches_bootstrap():
     rows = crowd(1)
     result = builders.attach_rate(rows, B).iloc[0]
     each = rows.assign(usd=100 * rows["sz"], mine=(rows["builder"] == B) * 100 * rows["sz"])
@@ -287,7 +287,7 @@ def test_attach_rate_interval_matches_bootstrap() -> None:
     assert result["high"] == pytest.approx(high, abs=0.015)
 
 
-def test_users_before_since_are_not_new() -> None:
+def test_users_before_since_are_not_new():
     fills = pd.DataFrame(
         {"user": ["a", "b", "a"], "coin": "BTC", "px": 100.0, "sz": 1.0, "side": "B", "fee": 0.2,
          "time": pd.to_datetime(["2025-09-01", "2025-09-09", "2025-09-10"], utc=True),
@@ -297,7 +297,7 @@ def test_users_before_since_are_not_new() -> None:
     assert (row["active"], row["new"], row["returning"]) == (2, 1, 1)
 
 
-def test_cohorts_by_hand() -> None:
+def test_cohorts_by_hand():
     """u and v start in week 0, w in week 1; the data ends on the third day of week 2."""
     rows = fills(
         ("u", B, 1.0, 0.1, 0),
@@ -322,7 +322,7 @@ def test_cohorts_by_hand() -> None:
     assert whole["revenue"].sum() == pytest.approx(builders.revenue(rows, B)["revenue"].item())
 
 
-def test_lifetime_value_by_hand() -> None:
+def test_lifetime_value_by_hand():
     """u and v are observed for two weeks, w for one.
 
     First week: (1 + 3 + 5) / 3 = 3; second week, of u and v: (2 + 0) / 2 = 1. The sum is 4.
@@ -350,7 +350,7 @@ def test_lifetime_value_by_hand() -> None:
 
 @settings(max_examples=30, deadline=None)
 @given(st.lists(st.sampled_from([0.0, 0.0, 0.01, 1.0, 1e4]), min_size=2, max_size=8))
-def test_lifetime_interval_is_positive(fees: list[float]) -> None:
+def test_lifetime_interval_is_positive(fees):
     rows = fills(*((f"u{n}", B, 1.0, fee, n) for n, fee in enumerate(fees)))
     result = builders.lifetime_value(rows, B, weeks=1, until=MONDAY + 2 * WEEK).params.iloc[0]
     if result["estimate"] == 0:
@@ -359,7 +359,7 @@ def test_lifetime_interval_is_positive(fees: list[float]) -> None:
         assert 0 <= result["low"] <= result["estimate"] <= result["high"]
 
 
-def test_lifetime_interval_coverage() -> None:
+def test_lifetime_interval_coverage():
     """Fifteen users bring 1 USD on average, from an exponential distribution."""
     hits, seeds, level = 0, 100, 0.9
     for seed in range(seeds):
@@ -371,7 +371,7 @@ def test_lifetime_interval_coverage() -> None:
     assert low <= hits <= high, hits
 
 
-def test_lifetime_interval_matches_bootstrap() -> None:
+def test_lifetime_interval_matches_bootstrap():
     rows = crowd(2)
     until = MONDAY + 5 * WEEK
     result = builders.lifetime_value(rows, B, weeks=4, until=until).params.iloc[3]
@@ -395,7 +395,7 @@ def test_lifetime_interval_matches_bootstrap() -> None:
     assert result["high"] - result["low"] == pytest.approx(wide, rel=0.15)
 
 
-def test_spans_by_hand() -> None:
+def test_spans_by_hand():
     """Fills without, with, with, without, with approval: two spans, the second without an end."""
     rows = fills(*(("U", None, 1.0, NAN, n * HOUR) for n in range(5)), ("x", None, 1.0, NAN, 0))
     result = builders.approval_spans(rows.iloc[[1, 2, 4]], rows)
@@ -415,7 +415,7 @@ def test_spans_by_hand() -> None:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_spans_count_each_coins_payment(engine: str) -> None:
+def test_spans_count_each_coins_payment(engine):
     """One fill, and payments of BTC at hours 1 and 2 and of ETH at hour 1; one row is repeated."""
     ms = [MONDAY + HOUR, MONDAY + HOUR, MONDAY + 2 * HOUR, MONDAY + HOUR]
     paid = pd.DataFrame({"user": "a", "coin": ["BTC", "ETH", "BTC", "ETH"], "time": times(ms)})
@@ -428,7 +428,7 @@ def test_spans_count_each_coins_payment(engine: str) -> None:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_cohorts_leave_out_older_users(engine: str) -> None:
+def test_cohorts_leave_out_older_users(engine):
     """User a routes before `since`; b and d begin in its first week, c in the next one."""
     rows = fills(
         ("a", B, 1.0, 0.1, 0),
@@ -454,7 +454,7 @@ def session():
     return tk.local(seed=7, size="tiny", default=False)
 
 
-def test_simulated_revenue_sums_builder_fees(world, session) -> None:
+def test_simulated_revenue_sums_builder_fees(world, session):
     """The sums are in decimals, from the exchange's own fills, for every builder."""
     for builder in session.world["builders"]:
         rows = tk.builder_approved_fills_by_time(builder, 0, numbers="exact", session=session)
@@ -472,14 +472,14 @@ def test_simulated_revenue_sums_builder_fees(world, session) -> None:
         assert revenue["revenue"].item() == whole
 
 
-def test_simulated_builder_fee_rates(session) -> None:
+def test_simulated_builder_fee_rates(session):
     """Each builder charges fixed basis points; amounts are rounded to a millionth."""
     for builder, bps in zip(session.world["builders"], FEES_BPS, strict=False):
         rows = tk.builder_approved_fills_by_time(builder, 0, session=session)
         assert builders.revenue(rows, builder)["fee_bps"].item() == pytest.approx(bps, abs=0.01)
 
 
-def test_simulated_spans_contain_approvals(world, session) -> None:
+def test_simulated_spans_contain_approvals(world, session):
     """Each span is within one period of approval, and its bounds are in the gaps around it."""
     for builder in session.world["builders"]:
         approved = tk.builder_approved_fills_by_time(builder, 0, session=session)
@@ -513,7 +513,7 @@ def test_simulated_spans_contain_approvals(world, session) -> None:
                 assert held == later
 
 
-def test_simulated_cohorts_add_up(session) -> None:
+def test_simulated_cohorts_add_up(session):
     builder = session.world["builders"][0]
     rows = tk.builder_approved_fills_by_time(builder, 0, session=session)
     cohorts = builders.cohorts(rows, builder, until="2025-10-20")
@@ -526,7 +526,7 @@ def test_simulated_cohorts_add_up(session) -> None:
     assert value["within 1 week"] == pytest.approx(total / users)
 
 
-def test_errors_of_builders() -> None:
+def test_errors_of_builders():
     with pytest.raises(MissingColumns, match=r"fills: .* lacks the columns builder, builder_fee"):
         builders.revenue(fills(*SOME).drop(columns=["builder", "builder_fee"]))
     with pytest.raises(ValueError, match='weight must be "usd" or "fills"'):

@@ -12,7 +12,7 @@ KINDS = ("float", "exact")
 HALF = HOUR // 2
 
 
-def tables() -> dict[str, pd.DataFrame]:
+def tables():
     """100 USD come at 0:30, 1 BTC is bought at 1:30 for 50, half of it sold at 2:30 for 60.
 
     At 3:15 the mark is 62, and the account is worth 100 - 0.2 + 5 + 0.5 * (62 - 50) = 110.8.
@@ -32,14 +32,14 @@ def tables() -> dict[str, pd.DataFrame]:
     }
 
 
-def made(kind: str = "float", **other: object) -> pd.DataFrame:
+def made(kind="float", **other):
     given = {name: as_numbers(frame, kind) for name, frame in tables().items()}
     result: pd.DataFrame = carried_back(**{**given, **other})
     return result
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_curve_by_hand(kind: str) -> None:
+def test_curve_by_hand(kind):
     """Points at 0:30, 1, 2, 3 and 3:15; half a BTC at the sale's 60 has gained 5 by 3:00."""
     curve = made(kind)
     assert curve["time"].dt.strftime("%H:%M").tolist() == [
@@ -68,13 +68,13 @@ TRADES = [
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_curve_of_short_by_hand(kind: str) -> None:
+def test_curve_of_short_by_hand(kind):
     """A short of 2 from 66, of which 0.5 close at 60, and 2 ETH; the other account changes nothing.
 
     Without the 1 USD of before, the value is 80 + 2.925 + 6 + 1 at the marks 62 and 31.
     """
 
-    def at_minute(*minutes: int) -> pd.Series:
+    def at_minute(*minutes):
         return times([MONDAY + minute * HOUR // 60 for minute in minutes])
 
     names = ["coin", "side", "time", "sz", "px", "closed_pnl", "fee"]
@@ -112,7 +112,7 @@ def test_curve_of_short_by_hand(kind: str) -> None:
     assert (facts["helper"], *facts["inputs"]) == ("pnl.carried_back", *frames)
 
 
-def test_funding_counts_until_state() -> None:
+def test_funding_counts_until_state():
     """The state is of 5:15, so 0.5 at 4:00 counts (from 5:00), and 8 at 6:00 does not."""
     when = [MONDAY + hour * HOUR for hour in (2, 4, 6)]
     paid = pd.DataFrame({"coin": "BTC", "usdc": [0.0, 0.5, 8.0], "user": ME, "time": times(when)})
@@ -122,7 +122,7 @@ def test_funding_counts_until_state() -> None:
     assert curve["equity"].tolist() == pytest.approx([-0.5, 99.5, 99.4, 109.3, 109.3, 109.8, 110.8])
 
 
-def test_payment_at_state_time_counts() -> None:
+def test_payment_at_state_time_counts():
     """The state of 3:00 has the payment of 3:00."""
     paid = pd.DataFrame({"coin": "BTC", "usdc": [0.0, 0.5], "user": ME})
     paid["time"] = times([MONDAY + 2 * HOUR, MONDAY + 3 * HOUR])
@@ -132,7 +132,7 @@ def test_payment_at_state_time_counts() -> None:
     assert curve["equity"].tolist() == pytest.approx([-0.5, 99.5, 99.4, 110.8])
 
 
-def test_funding_before_first_fill_is_excluded() -> None:
+def test_funding_before_first_fill_is_excluded():
     """4 USD at 1:00 are not of the BTC of 1:30; nothing else happened before."""
     paid = pd.DataFrame({"coin": "BTC", "usdc": [4.0, 0.5], "user": ME})
     curve = made(funding=paid.assign(time=times([MONDAY + HOUR, MONDAY + 2 * HOUR])))
@@ -142,7 +142,7 @@ def test_funding_before_first_fill_is_excluded() -> None:
     assert curve["covers"].unique().tolist() == [f"fills, funding, ledger, {words}"]
 
 
-def test_position_without_fills_keeps_end_value() -> None:
+def test_position_without_fills_keeps_end_value():
     """2 ETH were held all the time; their price is not known before the end."""
     more = {"user": [ME], "coin": ["ETH"], "szi": [-2.0], "position_value": [40.0]}
     held = pd.concat([tables()["positions"], pd.DataFrame({**more, "unrealized_pnl": [3.0]})])
@@ -152,7 +152,7 @@ def test_position_without_fills_keeps_end_value() -> None:
     assert curve["equity"].tolist() == pytest.approx([3, 103, 102.9, 112.8, 113.8])
 
 
-def test_curve_without_events_is_constant() -> None:
+def test_curve_without_events_is_constant():
     none = {name: tables()[name].head(0) for name in ("fills", "funding", "ledger")}
     curve = made(**none)
     assert curve["time"].unique().tolist() == tables()["accounts"]["time"].tolist()
@@ -161,7 +161,7 @@ def test_curve_without_events_is_constant() -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_curve_of_empty_account_ends_at_zero(kind: str) -> None:
+def test_curve_of_empty_account_ends_at_zero(kind):
     """All money is gone: the curve ends at 0."""
     state = as_numbers(tables()["accounts"].assign(account_value=0.0), kind)
     curve = made(kind, accounts=state)
@@ -169,7 +169,7 @@ def test_curve_of_empty_account_ends_at_zero(kind: str) -> None:
     assert equity == pytest.approx([-110.8, -10.8, -10.9, -1, 0])
 
 
-def test_period_begins_with_open_positions() -> None:
+def test_period_begins_with_open_positions():
     curve = made(start_time=MONDAY + 2 * HOUR)
     assert curve["equity"].tolist() == pytest.approx([109.9, 109.8, 110.8])
     # Half of what is sold at 2:30 was bought before: 1 BTC, at the next price known, 60.
@@ -177,7 +177,7 @@ def test_period_begins_with_open_positions() -> None:
     assert curve["pnl"].tolist() == pytest.approx([0, -0.1, 0.9])
 
 
-def test_floats_equal_exact_numbers() -> None:
+def test_floats_equal_exact_numbers():
     """0.1 and 0.2 are sold as 0.3; what was paid for nothing is nobody's gain."""
     amounts = {"px": [3.0, 3.0, 7.0], "sz": [0.1, 0.2, 0.3], "closed_pnl": [0.0, 0.0, 1.0]}
     when = times([MONDAY + HOUR, MONDAY + HOUR + 1, MONDAY + 2 * HOUR])
@@ -194,7 +194,7 @@ def test_floats_equal_exact_numbers() -> None:
     assert plain["unrealised"].iloc[0] == 0
 
 
-def test_excluded_amounts_are_counted() -> None:
+def test_excluded_amounts_are_counted():
     fills = tables()["fills"].assign(fee_token=["USDC", "HYPE"])
     assert made(fills=fills)["covers"].iloc[0].endswith("without 1 fees in other tokens")
     paid = tables()["funding"].assign(usdc=float("nan"))
@@ -202,11 +202,11 @@ def test_excluded_amounts_are_counted() -> None:
     assert made(funding=paid)["covers"].iloc[0].endswith(words)
 
 
-def test_absent_funding_is_not_covered() -> None:
+def test_absent_funding_is_not_covered():
     assert made(funding=None)["covers"].iloc[0] == "fills, ledger"
 
 
-def test_state_of_several_accounts_needs_account() -> None:
+def test_state_of_several_accounts_needs_account():
     both = {name: tables()[name] for name in ("accounts", "positions")}
     both = {name: pd.concat([item, item.assign(user=OTHER)]) for name, item in both.items()}
     assert made(**both, account=ME.upper().replace("X", "x"))["equity"].iloc[-1] == 110.8
@@ -215,12 +215,12 @@ def test_state_of_several_accounts_needs_account() -> None:
 
 
 @pytest.mark.parametrize("name", ["px", "sz", "closed_pnl", "fee"])
-def test_fill_without_amount_is_refused(name: str) -> None:
+def test_fill_without_amount_is_refused(name):
     with pytest.raises(MissingColumns, match=f"column {name} is missing in 1 of 2 rows"):
         made(fills=tables()["fills"].assign(**{name: [50.0, float("nan")]}))
 
 
-def test_curve_ends_at_state() -> None:
+def test_curve_ends_at_state():
     with pytest.raises(ValueError, match="leave out end_time"):
         made(end_time=MONDAY + 2 * HOUR)
     with pytest.raises(ValueError, match=r"after the time of the state, .* earlier start_time"):
@@ -229,7 +229,7 @@ def test_curve_ends_at_state() -> None:
     assert made(accounts=untimed, end_time=MONDAY + 3 * HOUR + HOUR // 4).equals(made())
 
 
-def test_state_without_time_needs_end_time() -> None:
+def test_state_without_time_needs_end_time():
     """States of 2023 have no time at all; the frame has the column."""
     old = tables()["accounts"].assign(time=pd.to_datetime([None], utc=True))
     assert made(accounts=old, end_time=MONDAY + 3 * HOUR + HOUR // 4).equals(made())
@@ -238,19 +238,19 @@ def test_state_without_time_needs_end_time() -> None:
 
 
 @pytest.mark.parametrize("what", ["fills", "ledger"])
-def test_rows_without_time_are_refused(what: str) -> None:
+def test_rows_without_time_are_refused(what):
     rows = tables()[what]
     gone = rows.assign(time=rows["time"].where([False] + [True] * (len(rows) - 1)))
     with pytest.raises(MissingColumns, match=rf"^{what}: column time has 1 missing value"):
         made(**{what: gone})
 
 
-def test_missing_fills_are_refused() -> None:
+def test_missing_fills_are_refused():
     with pytest.raises(MissingColumns, match=r"^fills is None. A curve needs all fills"):
         made(fills=None)
 
 
-def test_unknown_columns_are_named() -> None:
+def test_unknown_columns_are_named():
     fills = tables()["fills"]
     for name, column in (("accounts", "account_value"), ("positions", "unrealized_pnl")):
         with pytest.raises(MissingColumns, match=column):

@@ -1,7 +1,5 @@
 """Liquidation cascades: by hand, by brute force, and against the simulated exchange."""
 
-from typing import Any
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -20,9 +18,7 @@ from toolkit.simulation.engine.liquidation import MarginCheck
 from toolkit.simulation.history import NOW_MS, SIZES, run_history
 
 
-def run(
-    positions: pd.DataFrame, accounts: pd.DataFrame, depth: Any, *args: Any, **more: Any
-) -> Any:
+def run(positions, accounts, depth, *args, **more):
     return tk.liquidations.cascade(
         positions, accounts, depth, "X", *args, max_leverage=LEVERAGES, **more
     )
@@ -33,7 +29,7 @@ class TestByHand:
     depth = books(0.01, 1.0)
     rows = held(("a", "X", 1e5), ("b", "X", 1e5))
 
-    def test_second_account_falls_in_second_round(self) -> None:
+    def test_second_account_falls_in_second_round(self):
         made = run(self.rows, owners(a=12e3, b=15e3), self.depth, [-0.1])
         # a: 12,000 - 10,000 < 4,500. Its 90,000 sold at 0.9: the price is 0.9 * (1 - 0.009).
         # b: 15,000 - 10,810 < 4,459.5, so another 89,190 are sold: 0.9 * (1 - 0.017919).
@@ -46,45 +42,45 @@ class TestByHand:
         assert made.liquidated["equity"].tolist() == pytest.approx([2_000, 4_190])
         assert made.liquidated["method"].tolist() == ["backstop", "market"]
 
-    def test_coin_without_positions_is_refused(self) -> None:
+    def test_coin_without_positions_is_refused(self):
         with pytest.raises(ValueError, match=r"no position is in 'XX'\. Choose one of X"):
             tk.liquidations.cascade(
                 self.rows, owners(a=12e3, b=15e3), self.depth, "XX", [-0.1], max_leverage=LEVERAGES
             )
 
-    def test_positions_of_missing_dex_are_liquidated(self) -> None:
+    def test_positions_of_missing_dex_are_liquidated(self):
         rows, accounts = self.rows.assign(dex=None), owners(a=12e3, b=15e3).assign(dex=None)
         made = run(rows, accounts, self.depth, [-0.1])
         assert made.liquidated["user"].tolist() == ["a", "b"]
 
-    def test_positions_without_dex_join_accounts_of_dexes(self) -> None:
+    def test_positions_without_dex_join_accounts_of_dexes(self):
         """a has 12,000 on the native dex, and 90,000 on flx."""
         accounts = owners(a=12e3, b=15.5e3).assign(dex="native")
         rich = accounts[:1].assign(dex="flx", cross_account_value=90e3)
         made = run(self.rows, pd.concat([rich, accounts]), self.depth, [-0.1])
         assert made.liquidated[["user", "dex"]].to_numpy().tolist() == [["a", "hyperliquid"]]
 
-    def test_account_without_name_is_unknown(self) -> None:
+    def test_account_without_name_is_unknown(self):
         rows = self.rows.assign(user=["a", None])
         made = run(rows, owners(a=12e3), self.depth, [-0.1])
         assert made.liquidated["user"].tolist() == ["a"]
 
-    def test_better_margined_account_is_not_liquidated(self) -> None:
+    def test_better_margined_account_is_not_liquidated(self):
         made = run(self.rows, owners(a=12e3, b=15.5e3), self.depth, [-0.1])
         assert made.liquidated["user"].tolist() == ["a"]
 
-    def test_cascade_without_backstop_trades(self) -> None:
+    def test_cascade_without_backstop_trades(self):
         made = run(
             self.rows, owners(a=12e3, b=15e3), self.depth, [-0.1], backstop_trades=False
         )  # fmt: skip
         assert made.params["estimate"].tolist() == [-0.1]
         assert made.params["backstop_usd"].tolist() == pytest.approx([90_000])
 
-    def test_deficit_is_loss_beyond_equity(self) -> None:
+    def test_deficit_is_loss_beyond_equity(self):
         made = run(self.rows, owners(a=12e3, b=50e3), self.depth, [-0.2])
         assert made.params["deficit_usd"].tolist() == pytest.approx([8_000])
 
-    def test_cross_positions_are_liquidated_together(self) -> None:
+    def test_cross_positions_are_liquidated_together(self):
         rows = held(("a", "X", 1e5), ("a", "Y", -1e5), ("b", "Y", -1e5))
         made = run(rows, owners(a=20e3, b=11e3), self.depth, [-0.1])
         # a owes 4,500 + 10,000 and has 10,000. It buys 100,000 of Y: 1 % up.
@@ -92,33 +88,33 @@ class TestByHand:
         assert made.liquidated["user"].tolist() == ["a", "b"]
         assert made.rounds["coin_usd"].tolist() == pytest.approx([-90_000, 0])
 
-    def test_hedge_protects_if_prices_move_together(self) -> None:
+    def test_hedge_protects_if_prices_move_together(self):
         rows = held(("a", "X", 1e5), ("a", "Y", -1e5))
         alone = run(rows, owners(a=20e3), self.depth, [-0.1])
         together = run(rows, owners(a=20e3), self.depth, [-0.1], betas={"Y": 1.0})
         assert (len(alone.liquidated), len(together.liquidated)) == (1, 0)
 
-    def test_isolated_position_is_liquidated_alone(self) -> None:
+    def test_isolated_position_is_liquidated_alone(self):
         rows = held(("a", "X", 1e5), ("a", "Y", 1e5)).assign(
             leverage_type=["isolated", "cross"], margin_used=[12e3, 0.0]
         )
         made = run(rows, owners(a=11e3), self.depth, [-0.1])
         assert made.liquidated[["margin", "coin"]].values.tolist() == [["isolated", "X"]]
 
-    def test_short_liquidation_raises_price(self) -> None:
+    def test_short_liquidation_raises_price(self):
         made = run(held(("a", "X", -1e5)), owners(a=12e3), self.depth, [0.1])
         assert made.params["estimate"].tolist() == pytest.approx([1.1 * 1.011 - 1])
 
-    def test_coin_without_law_moves_nothing(self) -> None:
+    def test_coin_without_law_moves_nothing(self):
         rows = held(("a", "X", 1e5), ("a", "Y", 1e5))
         made = run(rows, owners(a=20e3), books(0.01, 1.0, "X"), [-0.1])
         assert made.params["unpriced_usd"].tolist() == [1e5]
 
-    def test_shocked_coin_without_law_is_unknown(self) -> None:
+    def test_shocked_coin_without_law_is_unknown(self):
         made = run(self.rows, owners(a=12e3, b=15e3), books(0.01, 1.0, "Y"), [-0.1, -0.01])
         assert made.params["estimate"].isna().tolist() == [True, False]
 
-    def test_fit_gives_marginal_price(self) -> None:
+    def test_fit_gives_marginal_price(self):
         """A cost of 2 bps + 10 bps * (Q / 100,000)**0.5 has the marginal price 15 bps there."""
         usd = np.array([1e3, 1e4, 1e5, 1e6])
         bps = (2 + 10 * (usd / 1e5) ** 0.5).round(2)
@@ -130,7 +126,7 @@ class TestByHand:
         made = run(held(("a", "X", 1e5 / 0.9)), owners(a=13e3), fitted, [-0.1])
         assert made.params["estimate"].iloc[0] == pytest.approx(0.9 * (1 - 0.0015) - 1, abs=2e-6)
 
-    def test_account_is_liquidated_on_one_dex(self) -> None:
+    def test_account_is_liquidated_on_one_dex(self):
         """The margin of a on the dex pre holds; that on the native dex does not."""
         rows = held(("a", "X", 1e5), ("a", "pre:Y", 1e5)).assign(dex=["hyperliquid", "pre"])
         accounts = owners(a=12e3).assign(dex="hyperliquid")
@@ -149,25 +145,23 @@ class TestByHand:
             assert (facts["helper"], facts["coin"]) == ("liquidations.cascade", "X")
             assert list(facts["inputs"]) == ["positions", "accounts", "impact"]
 
-    def test_default_shocks_are_falls_and_rises(self) -> None:
+    def test_default_shocks_are_falls_and_rises(self):
         made = run(self.rows, owners(a=1e6, b=1e6), self.depth)
         falls, rises = made.params["shock"][:6], made.params["shock"][6:]
         assert rises.tolist() == [0.02, 0.05, 0.1, 0.15, 0.2, 0.3]
         assert falls.tolist() == [-shock for shock in rises[::-1]]
 
     @pytest.mark.parametrize("shock", [0.0, -1.0])
-    def test_impossible_shock_is_refused(self, shock: float) -> None:
+    def test_impossible_shock_is_refused(self, shock):
         with pytest.raises(ValueError, match="shock must be above -1 and different from 0"):
             run(self.rows, owners(a=1.0, b=1.0), self.depth, [shock])
 
-    def test_negative_share_is_refused(self) -> None:
+    def test_negative_share_is_refused(self):
         with pytest.raises(ValueError, match="lasting must be 0 or more"):
             run(self.rows, owners(a=1.0, b=1.0), self.depth, lasting=-1)
 
 
-def brute_force(
-    positions: pd.DataFrame, accounts: pd.DataFrame, a: float, k: float, shock: float, beta: float
-) -> tuple[float, set[str]]:
+def brute_force(positions, accounts, a, k, shock, beta):
     """Return the final move and the liquidated accounts, one account after the other."""
     first = {"X": shock, "Y": beta * shock}
     traded, gone, move = {"X": 0.0, "Y": 0.0}, set(), dict(first)
@@ -193,7 +187,7 @@ def brute_force(
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_rounds_agree_with_brute_force(seed: int) -> None:
+def test_rounds_agree_with_brute_force(seed):
     positions, accounts = random_market(seed)
     a, k, beta = 0.004, 0.6, 0.5
     shocks = [-0.15, -0.08, 0.1]
@@ -206,7 +200,7 @@ def test_rounds_agree_with_brute_force(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_rounds_add_up(seed: int) -> None:
+def test_rounds_add_up(seed):
     positions, accounts = random_market(seed)
     made = run(positions, accounts, books(0.004, 0.6), betas=1.0)
     sums = made.rounds.groupby("shock")[["accounts", "forced_usd", "backstop_usd"]].sum()
@@ -218,7 +212,7 @@ def test_rounds_add_up(seed: int) -> None:
     assert not made.liquidated.duplicated(["shock", "user", "coin"]).any()
 
 
-def test_liquidations_without_impact_equal_buffers() -> None:
+def test_liquidations_without_impact_equal_buffers():
     positions, accounts = random_market(9)
     longs = positions.assign(szi=positions["szi"].abs())
     distance = tk.liquidations.buffers(accounts, longs, LEVERAGES).set_index("user")["distance"]
@@ -227,7 +221,7 @@ def test_liquidations_without_impact_equal_buffers() -> None:
     assert set(made.liquidated["user"]) == set(distance[distance < 0.1].index)
 
 
-def test_larger_impact_falls_further() -> None:
+def test_larger_impact_falls_further():
     positions, accounts = random_market(4)
     longs = positions.assign(szi=positions["szi"].abs())
     moves = [
@@ -238,17 +232,17 @@ def test_larger_impact_falls_further() -> None:
     assert moves[0] == -0.1
 
 
-def test_intervals_hold_planted_move() -> None:
+def test_intervals_hold_planted_move():
     assert hold_share("cascade", 30) >= 0.85
 
 
 @pytest.fixture(scope="module")
-def session() -> Any:
+def session():
     return tk.local(seed=7, size="tiny")
 
 
 @pytest.mark.parametrize("shock", [-0.6, 0.3])
-def test_first_round_equals_simulated_liquidations(shock: float, session: Any) -> None:
+def test_first_round_equals_simulated_liquidations(shock, session):
     """The margin check of the exchange, after the same shock, takes the accounts of round 1."""
     world = session.world
     states = tk.batch_clearinghouse_states(world["users"], dex="ALL_DEXES", session=session)
@@ -283,7 +277,7 @@ def test_first_round_equals_simulated_liquidations(shock: float, session: Any) -
     assert taken
 
 
-def _cross_coins(states: Any, row: Any) -> list[str]:
+def _cross_coins(states, row):
     own = states.positions
     dex = "native" if row.dex == "hyperliquid" else row.dex
     return own.loc[

@@ -1,16 +1,14 @@
 """The order of fills within a tie, from the positions they start from."""
 
-import random
-
 import hypothesis.strategies as st
 from hypothesis import given
 
-from toolkit.analysis.pnl.execution_sequence import Edge, sort_tie
+from toolkit.analysis.pnl.execution_sequence import sort_tie
 
 steps = st.lists(st.integers(-3, 3).filter(bool), min_size=1, max_size=12)
 
 
-def edges_of(start: int, changes: list[int]) -> list[Edge]:
+def edges_of(start, changes):
     parts = []
     for change in changes:
         parts.append((start, start + change))
@@ -18,14 +16,14 @@ def edges_of(start: int, changes: list[int]) -> list[Edge]:
     return parts
 
 
-def breaks(edges: list[Edge], order: list[int], before: int | None = None) -> int:
+def breaks(edges, order, before=None):
     ends = [before] + [edges[index][1] for index in order]
     starts = [edges[index][0] for index in order]
     return sum(e != s for e, s in zip(ends, starts, strict=False) if e is not None)
 
 
 @given(st.integers(-5, 5), steps, st.randoms(use_true_random=False))
-def test_shuffled_chain_is_restored(start: int, changes: list[int], luck: random.Random) -> None:
+def test_shuffled_chain_is_restored(start, changes, luck):
     edges = edges_of(start, changes)
     luck.shuffle(edges)
     for before in (start, None):
@@ -35,9 +33,7 @@ def test_shuffled_chain_is_restored(start: int, changes: list[int], luck: random
 
 
 @given(st.integers(-5, 5), steps, st.randoms(use_true_random=False), st.integers(0, 11))
-def test_missing_fill_breaks_once(
-    start: int, changes: list[int], luck: random.Random, hole: int
-) -> None:
+def test_missing_fill_breaks_once(start, changes, luck, hole):
     edges = edges_of(start, changes)
     del edges[hole % len(edges)]
     if edges:
@@ -46,13 +42,13 @@ def test_missing_fill_breaks_once(
 
 
 @given(st.integers(-5, 5), steps)
-def test_sorted_chains_stay_unchanged(start: int, changes: list[int]) -> None:
+def test_sorted_chains_stay_unchanged(start, changes):
     edges = edges_of(start, changes)
     assert sort_tie(edges, start, set()) == list(range(len(edges)))
     assert breaks(edges[::-1], sort_tie(edges[::-1], start, set()), start) == 0
 
 
-def test_broken_tie_keeps_first_and_last() -> None:
+def test_broken_tie_keeps_first_and_last():
     """One fill is missing: what continues the past comes first, what the future needs last."""
     edges = [(7, 9), (0, 1), (4, 5), (1, 2)]
     assert sort_tie(edges, 0, {9}) == [1, 3, 2, 0]
@@ -60,6 +56,6 @@ def test_broken_tie_keeps_first_and_last() -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=1, max_size=9))
-def test_arbitrary_rows_occur_once(edges: list[Edge]) -> None:
+def test_arbitrary_rows_occur_once(edges):
     order = sort_tie(edges, None, set())
     assert sorted(order) == list(range(len(edges)))

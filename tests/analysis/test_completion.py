@@ -11,7 +11,7 @@ import toolkit as tk
     "call",
     ["tk.pnl.attribution(fills)"],
 )
-def test_completion_of_result_offers_groupby(call: str) -> None:
+def test_completion_of_result_offers_groupby(call):
     names = {"fills": pd.DataFrame(), "tk": tk}
     interpreter = jedi.Interpreter(f"{call}.group", [names])
     assert "groupby" in [completion.name for completion in interpreter.complete()]

@@ -12,16 +12,16 @@ from toolkit.analysis.common.shrinkage import shrink_estimates
 A, B, C = ("0x" + letter * 40 for letter in "abc")
 
 
-def at(*ms: int) -> pd.DatetimeIndex:
+def at(*ms):
     return pd.to_datetime(list(ms), unit="ms", utc=True)
 
 
-def mids(*rows: tuple[int, float], coin: str = "XYZ") -> pd.DataFrame:
+def mids(*rows, coin="XYZ"):
     times, px = zip(*rows, strict=True)
     return pd.DataFrame({"coin": coin, "time": at(*times), "mid_px": px})
 
 
-def fills_of(*rows: tuple[object, ...]) -> pd.DataFrame:
+def fills_of(*rows):
     """Return fills from (user, side, crossed, px, sz, ms, tid)."""
     names = ["user", "side", "crossed", "px", "sz", "ms", "tid"]
     frame = pd.DataFrame(rows, columns=names).assign(coin="XYZ")
@@ -39,7 +39,7 @@ MIDS = mids((60_000, 98.0), (179_000, 106.0))
 
 
 class TestCounterparties:
-    def test_gain_is_positive_for_taker(self) -> None:
+    def test_gain_is_positive_for_taker(self):
         pairs = tk.execution.counterparties(TRADES, MIDS, "1m")
         rows = pairs.set_index(["taker", "maker"])
         assert rows.loc[(A, B), "gain_usd"] == 6.0
@@ -47,30 +47,30 @@ class TestCounterparties:
         assert rows.loc[(A, B), "gain_bps"] == pytest.approx(200.0)
         assert pairs["volume_usd"].tolist() == [300.0, 104.0]
 
-    def test_names_replace_addresses(self) -> None:
+    def test_names_replace_addresses(self):
         pairs = tk.execution.counterparties(TRADES, MIDS, "1m", by={A.upper(): "me", B: "them"})
         assert pairs[["taker", "maker"]].values.tolist() == [["me", "them"], ["me", C]]
 
-    def test_missing_side_is_kept(self) -> None:
+    def test_missing_side_is_kept(self):
         makers = TRADES[~TRADES["crossed"]]
         pairs = tk.execution.counterparties(makers, MIDS, "1m")
         assert pairs["taker"].isna().all()
         # The gain stays that of the taker.
         assert pairs.set_index("maker")["gain_usd"].to_dict() == {B: 6.0, C: 2.0}
 
-    def test_fills_without_trade_id_stay_apart(self) -> None:
+    def test_fills_without_trade_id_stay_apart(self):
         for ids in (0, None):
             fills = TRADES.assign(tid=pd.array([ids] * 4, dtype="Int64"))
             pairs = tk.execution.counterparties(fills, MIDS, "1m")
             assert pairs["trades"].sum() == 4
 
-    def test_equal_ids_of_two_coins_are_two_trades(self) -> None:
+    def test_equal_ids_of_two_coins_are_two_trades(self):
         both = pd.concat([TRADES, TRADES.assign(coin="ABC")])
         pairs = tk.execution.counterparties(both, MIDS, "1m")
         assert pairs["trades"].tolist() == [2, 2]
         assert pairs["priced"].tolist() == [1, 1]
 
-    def test_sums_equal_markouts_of_takers(self) -> None:
+    def test_sums_equal_markouts_of_takers(self):
         session = tk.local(seed=7, size="tiny", default=False)
         users = session.world["users"]
         fills = tk.many(tk.user_fills_by_time, users, start=0, session=session)
@@ -82,7 +82,7 @@ class TestCounterparties:
         assert seen["gain_usd"].sum() == pytest.approx(takers["usd"], rel=1e-9)
         assert seen["priced"].sum() == takers["n"]
 
-    def test_names_and_clusters_by_hand(self) -> None:
+    def test_names_and_clusters_by_hand(self):
         """B and D take from C under one name; the last trade comes after the last price.
 
         B buys 2 at 100 and D sells 1 at 110; the mark is 103, then 108: gains of 6 and 2.
@@ -118,7 +118,7 @@ class TestCounterparties:
         assert facts["horizon_seconds"] == 60
         assert list(facts["inputs"]) == ["fills", "prices"]
 
-    def test_wrong_spans_are_named(self) -> None:
+    def test_wrong_spans_are_named(self):
         for helper in (tk.execution.counterparties, tk.execution.toxicity):
             with pytest.raises(ValueError, match=r"^max_age must"):
                 helper(TRADES, MIDS, max_age=0)
@@ -127,7 +127,7 @@ class TestCounterparties:
             with pytest.raises(ValueError, match="level"):
                 helper(TRADES, MIDS, level=95)
 
-    def test_pairs_and_ranks_have_fixed_dtypes(self) -> None:
+    def test_pairs_and_ranks_have_fixed_dtypes(self):
         pairs = tk.execution.counterparties(TRADES, MIDS, "1m")
         assert {name: str(dtype) for name, dtype in pairs.dtypes.items()} == {
             "taker": "str", "maker": "str", "trades": "int64", "volume_usd": "float64",
@@ -144,7 +144,7 @@ class TestCounterparties:
 
 
 class TestToxicity:
-    def test_ranks_of_several_names_by_hand(self) -> None:
+    def test_ranks_of_several_names_by_hand(self):
         """Six makers with gains in two hours each; one more has one hour, one has no name.
 
         A maker with gains a and b on 100 each has (a + b) / 2 percent; the misses are (a - b) / 2.
@@ -199,13 +199,13 @@ class TestToxicity:
         assert (facts["liquidity"], facts["horizon_seconds"]) == ("maker", 60)
         assert facts["price_source"] == "mark_px"
 
-    def test_maker_side_has_opposite_sign(self) -> None:
+    def test_maker_side_has_opposite_sign(self):
         takers = tk.execution.toxicity(TRADES, MIDS, "1m")
         makers = tk.execution.toxicity(TRADES, MIDS, "1m", liquidity="maker")
         assert takers[["name", "gain_usd"]].values.tolist() == [[A, 8.0]]
         assert makers.set_index("name")["gain_usd"].to_dict() == {B: -6.0, C: -2.0}
 
-    def test_error_of_clusters_by_hand(self) -> None:
+    def test_error_of_clusters_by_hand(self):
         # Gains of 1 and 3 on 100 in two hours: ratio 2 %, misses -1 and 1, error sqrt(2 * 2) / 200.
         fills = fills_of(
             (A, "B", True, 100.0, 1.0, 1_000, 1), (A, "B", True, 100.0, 1.0, 3_700_000, 2)
@@ -218,11 +218,11 @@ class TestToxicity:
         small = tk.execution.toxicity(fills.assign(sz=1e-3), prices, "1m", min_clusters=2).iloc[0]
         assert small["error_bps"] == pytest.approx(100)
 
-    def test_unknown_side_raises(self) -> None:
+    def test_unknown_side_raises(self):
         with pytest.raises(ValueError, match="'taker' or 'maker'"):
             tk.execution.toxicity(TRADES, MIDS, liquidity="both")  # type: ignore[arg-type]  # wrong on purpose
 
-    def test_intervals_hold_planted_toxicity(self) -> None:
+    def test_intervals_hold_planted_toxicity(self):
         """60 markets of 12 takers with planted gains: the intervals hold 92 to 98 % of them."""
         rng = np.random.default_rng(11)
         held = []
@@ -248,7 +248,7 @@ class TestToxicity:
 
 
 class TestCopyTrading:
-    def test_sell_is_copied_with_its_sign(self) -> None:
+    def test_sell_is_copied_with_its_sign(self):
         # Sold 3 at 100, the copy sells at 98 and pays 10 bps, the last mid is 106.
         row = tk.execution.copy_trading(TRADES.iloc[:1], MIDS, ["1m"], slippage_bps=10.0).iloc[0]
         assert row["own_usd"] == -18.0
@@ -257,7 +257,7 @@ class TestCopyTrading:
         assert row["copied_usd"] == pytest.approx(-24.294)
         assert row["cost_bps"] == pytest.approx(1e4 * 6.294 / 300)
 
-    def test_two_coins_and_delays_by_hand(self) -> None:
+    def test_two_coins_and_delays_by_hand(self):
         """XYZ ends at 102.5 and ABC at 48; the last fill is a day later, without a price."""
         ms = [1_000, 5_000, 1_000, 90_000_000]
         fills = pd.DataFrame(
@@ -292,7 +292,7 @@ class TestCopyTrading:
         assert days["fills"].tolist() == [3, 1]
         assert str(days["day"].dtype) == "datetime64[ms, UTC]"
 
-    def test_interval_of_three_days_by_hand(self) -> None:
+    def test_interval_of_three_days_by_hand(self):
         """Bought 1 at 100 on three days; the copies pay 1, 2 and 6 more: 300 bps on average."""
         day = 86_400_000
         fills = fills_of(*((A, "B", True, 100.0, 1.0, day * k + 1_000, k) for k in (1, 2, 3)))
@@ -324,7 +324,7 @@ class TestCopyTrading:
         weeks = tk.execution.copy_trading(fills, prices, ["1s"], cluster="week").iloc[0]
         assert weeks["clusters"] == 1
 
-    def test_fill_without_amount_is_not_copied(self) -> None:
+    def test_fill_without_amount_is_not_copied(self):
         """The fills without a price or a size count, and add nothing to the figures."""
         rows = [(A, "B", True, 100.0, 3.0, 1_000, 1), (A, "B", True, np.nan, 3.0, 2_000, 2),
                 (A, "B", True, 100.0, np.nan, 3_000, 3)]  # fmt: skip
@@ -332,7 +332,7 @@ class TestCopyTrading:
         figures = ["fills", "volume_usd", "priced", "own_usd", "delay_usd"]
         assert found[figures].tolist() == [3, 300, 1, 18, 6]
 
-    def test_wrong_arguments_are_named(self) -> None:
+    def test_wrong_arguments_are_named(self):
         with pytest.raises(ValueError, match="each of delays"):
             tk.execution.copy_trading(TRADES, MIDS, ["soon"])
         with pytest.raises(ValueError, match=r"^max_age must"):
@@ -343,22 +343,22 @@ class TestCopyTrading:
         with pytest.raises(ValueError, match="level"):
             tk.execution.copy_trading(TRADES, MIDS, level=95)
 
-    def test_stale_price_copies_nothing(self) -> None:
+    def test_stale_price_copies_nothing(self):
         row = tk.execution.copy_trading(TRADES.iloc[:1], MIDS, ["10m"]).iloc[0]
         assert (row["fills"], row["priced"]) == (1, 0)
         assert np.isnan(row["copied_usd"])
 
-    def test_slippage_of_unknown_coin_raises(self) -> None:
+    def test_slippage_of_unknown_coin_raises(self):
         with pytest.raises(ValueError, match="no value for XYZ"):
             tk.execution.copy_trading(TRADES, MIDS, slippage_bps={"ABC": 1.0})
 
-    def test_negative_slippage_raises(self) -> None:
+    def test_negative_slippage_raises(self):
         with pytest.raises(ValueError, match="0 or more"):
             tk.execution.copy_trading(TRADES, MIDS, slippage_bps=-1.0)
 
 
 class TestShrinkage:
-    def test_shrinkage_with_equal_errors_by_hand(self) -> None:
+    def test_shrinkage_with_equal_errors_by_hand(self):
         # Five values with error 1: mean 2, sum of squares 10, so spread**2 = 10 / 4 - 1 = 1.5.
         found = shrink_estimates(np.arange(5.0), np.ones(5), 0.95)
         assert found.mean[0] == pytest.approx(2.0)
@@ -366,7 +366,7 @@ class TestShrinkage:
         # The shrinkage is (5 - 3) / (5 - 1) * 1 / 2.5 = 0.2.
         assert found.values == pytest.approx([0.4, 1.2, 2.0, 2.8, 3.6])
 
-    def test_four_estimates_are_not_shrunk(self) -> None:
+    def test_four_estimates_are_not_shrunk(self):
         found = shrink_estimates(np.arange(4.0), np.ones(4), 0.95)
         assert np.isnan(found.values).all()
         assert np.isnan(found.spread[0])
@@ -375,7 +375,7 @@ class TestShrinkage:
         st.lists(st.tuples(st.floats(-50, 50), st.floats(0.1, 5)), min_size=5, max_size=12),
         st.floats(-100, 100),
     )
-    def test_shift_moves_all_values(self, rows: list[tuple[float, float]], shift: float) -> None:
+    def test_shift_moves_all_values(self, rows, shift):
         values, errors = (np.array(column) for column in zip(*rows, strict=True))
         plain = shrink_estimates(values, errors, 0.9)
         moved = shrink_estimates(values + shift, errors, 0.9)
@@ -385,7 +385,7 @@ class TestShrinkage:
         assert inside.all()
 
     @pytest.mark.parametrize("spread", [0.0, 1.0, 3.0])
-    def test_shrinkage_intervals_contain_truth(self, spread: float) -> None:
+    def test_shrinkage_intervals_contain_truth(self, spread):
         """The model's own truth is inside its intervals as often as stated, or more often."""
         rng = np.random.default_rng(5)
         held, means, spreads = [], [], []

@@ -17,7 +17,7 @@ from .examples import MONDAY, times
 NAN = float("nan")
 
 
-def batch(second: float, bid: float, ask: float, bps: int = 10, coin: str = "XYZ") -> dict:
+def batch(second, bid, ask, bps=10, coin="XYZ"):
     return {
         "timestamp_ms": MONDAY + int(1000 * second),
         "dex": "main",
@@ -28,12 +28,12 @@ def batch(second: float, bid: float, ask: float, bps: int = 10, coin: str = "XYZ
     }
 
 
-def depth(rows: list[dict]) -> pd.DataFrame:
+def depth(rows):
     frame = pd.DataFrame(rows)
     return frame.assign(timestamp_ms=times(frame["timestamp_ms"]))
 
 
-def test_profile_by_hand() -> None:
+def test_profile_by_hand():
     """Bids of 1, 2, 4 and a missing one: 3 values, mean 7/3, median 2."""
     rows = depth([batch(n, bid, 0.0) for n, bid in enumerate([1.0, 4.0, 2.0, NAN])])
     ask, bid = profile(rows, (0.5, 0.9)).to_dict("records")
@@ -49,7 +49,7 @@ def test_profile_by_hand() -> None:
     assert unknown.loc[1, "missing"] == 4
 
 
-def test_errors_of_profile() -> None:
+def test_errors_of_profile():
     rows = depth([batch(0, 1, 1)])
     with pytest.raises(ValueError, match="between 0 and 1"):
         profile(rows, (50,))
@@ -57,7 +57,7 @@ def test_errors_of_profile() -> None:
         profile(rows, by="bps")
 
 
-def test_imbalance_by_hand() -> None:
+def test_imbalance_by_hand():
     rows = depth([batch(0, 1, 3), batch(1, 2, 0), batch(2, 0, 0), batch(3, NAN, 1)])
     result = imbalance(rows)
     assert result["imbalance"].tolist()[:2] == [-0.5, 1.0]
@@ -65,9 +65,7 @@ def test_imbalance_by_hand() -> None:
     assert result["total_usd"].tolist()[:3] == [4, 2, 0]
 
 
-def shocks(
-    half_life: float, count: int = 3, step: float = 5.0, noise: float = 0.0, seed: int = 0
-) -> pd.DataFrame:
+def shocks(half_life, count=3, step=5.0, noise=0.0, seed=0):
     """Return batches: every ten minutes 70 % of the bids vanish and return; asks do not change."""
     rng = np.random.default_rng(seed)
     seconds = np.arange(0, 600 * (count + 1), step)
@@ -77,7 +75,7 @@ def shocks(
 
 
 @pytest.mark.parametrize("half_life", [12.0, 40.0, 150.0])
-def test_half_lives_are_recovered(half_life: float) -> None:
+def test_half_lives_are_recovered(half_life):
     result = resilience(shocks(half_life))
     assert result["half_life"] == pytest.approx(half_life, rel=0.002)
     assert result["taken"] == pytest.approx(0.7, rel=0.01)
@@ -87,14 +85,14 @@ def test_half_lives_are_recovered(half_life: float) -> None:
     assert list(result.shocks["time"]) == list(times(MONDAY + 600_000 * np.arange(1, 4)))
 
 
-def test_recovery_path_follows_half_life() -> None:
+def test_recovery_path_follows_half_life():
     path = resilience(shocks(40.0, noise=0.01)).path
     near = path.iloc[(path["seconds"] - 40).abs().argmin()]
     assert near["q50"] == pytest.approx(1 - 2 ** (-near["seconds"] / 40), abs=0.05)
     assert (path["q10"] <= path["q90"]).all()
 
 
-def test_resilience_without_shocks_is_missing() -> None:
+def test_resilience_without_shocks_is_missing():
     still = resilience(shocks(40.0, count=0))
     assert still.n == 0
     assert still.params["estimate"].isna().all()
@@ -106,7 +104,7 @@ def test_resilience_without_shocks_is_missing() -> None:
     assert resilience(depth(gone)).params["estimate"].isna().all()
 
 
-def test_errors_of_resilience() -> None:
+def test_errors_of_resilience():
     rows = shocks(40.0, count=1)
     for wrong in ({"drop": 0}, {"drop": 1.5}, {"window": 0}, {"level": 95}):
         with pytest.raises(ValueError, match=next(iter(wrong))):
@@ -119,12 +117,10 @@ levels = st.lists(st.tuples(st.floats(0.1, 60), st.floats(1, 1000)), min_size=1,
 
 
 @given(levels, levels, st.floats(50, 20_000))
-def test_book_slippage_is_within_bounds(
-    bids: list[tuple[float, float]], asks: list[tuple[float, float]], usd: float
-) -> None:
+def test_book_slippage_is_within_bounds(bids, asks, usd):
     """The slippage of random books is between the bounds from their bands."""
 
-    def side(steps: list[tuple[float, float]], sign: int) -> np.ndarray:
+    def side(steps, sign):
         away = np.cumsum([bps for bps, _ in steps])
         px = 100 * (1 + sign * away / 1e4)
         return np.stack([px, np.array([size for _, size in steps]) / px], axis=1)
@@ -142,7 +138,7 @@ def test_book_slippage_is_within_bounds(
             assert least - 0.011 <= found <= most + 0.011
 
 
-def sample(second: float, buy: float, sell: float, usd: float = 2e3) -> pd.DataFrame:
+def sample(second, buy, sell, usd=2e3):
     return pd.DataFrame(
         {
             "timestamp": times([MONDAY + int(1000 * second)]),
@@ -155,7 +151,7 @@ def sample(second: float, buy: float, sell: float, usd: float = 2e3) -> pd.DataF
     )
 
 
-def test_consistency_by_hand() -> None:
+def test_consistency_by_hand():
     """The depth is 1,000 within 10 bps and 3,000 within 25 bps.
 
     2,000 cost at least (1,000 * 2 + 1,000 * 10) / 2,000 = 6 and at most (10 + 25) / 2 = 17.5 bps,
@@ -179,7 +175,7 @@ def test_consistency_by_hand() -> None:
     assert frame.loc[(late, 2e3, "buy"), "age_seconds"] == 0.5
 
 
-def test_consistency_of_wide_bands_by_hand() -> None:
+def test_consistency_of_wide_bands_by_hand():
     """1,000 rest within 100 bps and 1,000 more within 1,000 bps, of asks; twice as much of bids.
 
     A buy of 2,000 pays at most 1.01 and 1.1 for half of the money each, so 2,000 for 1,899.19
@@ -198,7 +194,7 @@ def test_consistency_of_wide_bands_by_hand() -> None:
     assert found.loc[(4e3, "buy"), "most_bps"] == np.inf
 
 
-def test_consistency_takes_nearest_batch() -> None:
+def test_consistency_takes_nearest_batch():
     """Batches of two coins at 0, 10 and 30 s; the samples are out of order and between them."""
     books = depth(
         [batch(s, 1e3 * (k + 1), 1e6, coin=coin)
@@ -222,7 +218,7 @@ def test_consistency_takes_nearest_batch() -> None:
     assert list(facts["inputs"]) == ["depth", "samples"]
 
 
-def test_depth_results_name_helper_and_inputs() -> None:
+def test_depth_results_name_helper_and_inputs():
     rows = depth([batch(0, 1, 3), batch(1, NAN, 2)])
     for result, name in ((profile(rows), "profile"), (imbalance(rows), "imbalance")):
         facts = result.attrs["toolkit"]
@@ -234,7 +230,7 @@ def test_depth_results_name_helper_and_inputs() -> None:
     assert imbalance(frame)["imbalance"].to_list() == [-0.5, None]
 
 
-def test_consistency_needs_recent_batch() -> None:
+def test_consistency_needs_recent_batch():
     books = depth([batch(0, 1e3, 1e3), batch(10, 1e6, 1e6)])
     result = consistency(books, sample(5, 3.0, 3.0), max_age=4)
     assert result["consistent"].isna().all()
@@ -246,7 +242,7 @@ def test_consistency_needs_recent_batch() -> None:
     assert other["consistent"].isna().all()
 
 
-def test_slack_extends_bounds() -> None:
+def test_slack_extends_bounds():
     """With a slack of a half, asks of 2,000 within 10 bps may have been 3,000 or 1,000."""
     books = depth([batch(0, 2e3, 2e3), batch(0, 4e3, 4e3, 25)])
     strict = consistency(books, sample(0, 12.0, 1.9))
@@ -257,7 +253,7 @@ def test_slack_extends_bounds() -> None:
         consistency(books, sample(0, 1, 1), slack=1.0)
 
 
-def test_consistency_matches_coins_without_dex() -> None:
+def test_consistency_matches_coins_without_dex():
     """Depth writes a coin with or without its dex; samples write it with the dex."""
     for coin in ("TSLA", "flx:TSLA"):
         books = depth([{**batch(0, 1e4, 1e4, coin=coin), "dex": "flx"}])

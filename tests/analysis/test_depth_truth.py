@@ -8,7 +8,6 @@ import pandas as pd
 from scipy import stats
 
 from toolkit.depth import resilience
-from toolkit.simulation import World
 from toolkit.simulation.output.live_state import (
     DEPTH_HALF_LIFE_SECONDS,
     SHOCK_SECONDS,
@@ -23,7 +22,7 @@ COINS = ("BTC", "SUI")
 BPS = 100
 
 
-def batches(exchange: LiveExchange, start: int, seconds: int, step: int) -> pd.DataFrame:
+def batches(exchange, start, seconds, step):
     rows = [
         (
             batch.timestamp_ms,
@@ -44,7 +43,7 @@ def batches(exchange: LiveExchange, start: int, seconds: int, step: int) -> pd.D
     return frame.assign(timestamp_ms=times(frame["timestamp_ms"]))
 
 
-def test_half_life_interval_coverage(world: World) -> None:
+def test_half_life_interval_coverage(world):
     """An hour of two markets, with a batch every five seconds, has eleven shocks."""
     last = world.sources.depth
     few = msgspec.structs.replace(

@@ -26,14 +26,14 @@ CURVES = [
 ]
 
 
-def curves(kind: str = "float") -> pd.DataFrame:
+def curves(kind="float"):
     frame = pd.DataFrame([row[:3] for row in CURVES], columns=["user", "time", "pnl"])
     frame["time"] = times(MONDAY + int(hour * HOUR) for hour in frame["time"])
     return as_numbers(frame, kind)
 
 
 @pytest.mark.parametrize("kind", ["float", "exact"])
-def test_drawdown_of_two_accounts_by_hand(kind: str) -> None:
+def test_drawdown_of_two_accounts_by_hand(kind):
     """Each account begins at 0; the order of the rows does not matter."""
     curve = curves(kind)
     rows = drawdown(curve.iloc[[9, 3, 7, 1, 0, 8, 2, 6, 5, 4]])
@@ -50,7 +50,7 @@ def test_drawdown_of_two_accounts_by_hand(kind: str) -> None:
     assert facts["of"] == "pnl"
 
 
-def test_drawdown_replaces_columns_of_earlier_call() -> None:
+def test_drawdown_replaces_columns_of_earlier_call():
     """The columns of an earlier call are replaced; without accounts all rows are one curve."""
     curve = curves().drop(columns="user").assign(equity=range(10, 0, -1), high=7.0)
     curve = curve.sort_values("time", ignore_index=True)
@@ -61,7 +61,7 @@ def test_drawdown_replaces_columns_of_earlier_call() -> None:
     assert rows.attrs["toolkit"]["of"] == "equity"
 
 
-def test_points_are_sorted_by_account() -> None:
+def test_points_are_sorted_by_account():
     """Accounts are sorted by their address, and points of one time keep their order."""
     users = curves()["user"].str.lower()
     order = pl.Enum([OTHER.lower(), ME])
@@ -74,13 +74,13 @@ def test_points_are_sorted_by_account() -> None:
     assert first["under_hours"].tolist() == [0, 1]
 
 
-def test_drawdown_of_missing_values_is_missing() -> None:
+def test_drawdown_of_missing_values_is_missing():
     rows = drawdown(curves().assign(pnl=NONE))
     assert rows[["high", "drawdown", "under_hours"]].isna().all(axis=None)
     assert str(rows["under_hours"].dtype) == "float64"
 
 
-def test_errors_of_drawdown() -> None:
+def test_errors_of_drawdown():
     late = curves()
     late["time"] = late["time"].where(late.index != 3)
     with pytest.raises(MissingColumns, match=r"^curve: column time has 1 missing value in 10 rows"):

@@ -9,7 +9,6 @@ from hypothesis import given
 from tests.engines import ENGINES, Engine
 from toolkit.errors import MissingColumns
 from toolkit.pnl import attribution, drawdown, equity
-from toolkit.simulation import World
 
 from .examples import HOUR, ME, MONDAY, as_numbers, fills, funding, ledger, times
 from .simulated import everybody
@@ -18,12 +17,12 @@ KINDS = ("float", "exact")
 NAN = float("nan")
 
 
-def listed(column: pd.Series) -> list[float | None]:
+def listed(column):
     return [None if pd.isna(value) else float(value) for value in column]
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_equity_by_hand(kind: str) -> None:
+def test_equity_by_hand(kind):
     """BTC bought at 0 h and sold at 1 h; marks at both ends; spot fills are another balance's."""
     frame = fills().iloc[[0, 1, 3]].assign(start_position=[0.0, 1.0, 0.0])
     marks = pd.DataFrame(
@@ -40,7 +39,7 @@ def test_equity_by_hand(kind: str) -> None:
     assert listed(rows["equity"].head(2)) == pytest.approx([1006.7, 958.64])
 
 
-def test_old_mark_is_ignored() -> None:
+def test_old_mark_is_ignored():
     frame = fills().iloc[:1].assign(start_position=0.0)
     later = frame.assign(start_position=1.0, time=times([MONDAY + 5 * HOUR]))
     both = pd.concat([frame, later])
@@ -52,7 +51,7 @@ def test_old_mark_is_ignored() -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_long_and_short_notional_by_hand(kind: str) -> None:
+def test_long_and_short_notional_by_hand(kind):
     """3 BTC long from 100 and 2 ETH short from 50; the marks are 110 and 60."""
     frame = pd.DataFrame(
         {
@@ -71,7 +70,7 @@ def test_long_and_short_notional_by_hand(kind: str) -> None:
 
 
 @pytest.mark.parametrize("by", ["hour", "day", "week"])
-def test_last_point_equals_attribution(by: str) -> None:
+def test_last_point_equals_attribution(by):
     perps = fills()[~fills()["coin"].str.contains("^@|/")]
     given = [as_numbers(item, "exact") for item in (perps, funding(), ledger())]
     last = equity(*given, by=by, account=ME).iloc[-1]
@@ -82,7 +81,7 @@ def test_last_point_equals_attribution(by: str) -> None:
 
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("kind", KINDS)
-def test_unknown_amounts_are_counted_by_hand(kind: str, engine: str) -> None:
+def test_unknown_amounts_are_counted_by_hand(kind, engine):
     """Each count begins with the hour of its row; no sum contains the row."""
     frame = pd.DataFrame(
         {"coin": "BTC", "px": 100.0, "sz": [2.0, 1.0], "side": ["B", "A"],
@@ -112,7 +111,7 @@ def test_unknown_amounts_are_counted_by_hand(kind: str, engine: str) -> None:
     }
 
 
-def test_invalid_arguments_are_refused() -> None:
+def test_invalid_arguments_are_refused():
     with pytest.raises(ValueError, match="hour, day, week"):
         equity(fills(), by="minute")
     with pytest.raises(ValueError, match="sz_decimals="):
@@ -124,7 +123,7 @@ def test_invalid_arguments_are_refused() -> None:
         drawdown(pd.DataFrame({"time": times([0])}), of="realised")
 
 
-def test_curve_ends_at_simulated_equity(world: World) -> None:
+def test_curve_ends_at_simulated_equity(world):
     """Flows + realised + unrealised at the last marks is the equity of each, to the last digit."""
     tables = everybody(world)
     marks = tables.contexts[["name", "mark_px"]].assign(
@@ -152,7 +151,7 @@ def test_curve_ends_at_simulated_equity(world: World) -> None:
 
 
 @given(st.lists(st.integers(-50, 50), min_size=1, max_size=40))
-def test_drawdown_by_hand(values: list[int]) -> None:
+def test_drawdown_by_hand(values):
     frame = pd.DataFrame(
         {
             "time": times(MONDAY + n * HOUR for n in range(len(values))),
@@ -167,21 +166,21 @@ def test_drawdown_by_hand(values: list[int]) -> None:
     assert ((rows["under_hours"] == 0) | (rows["drawdown"] < 0)).all()
 
 
-def test_missing_value_has_no_drawdown() -> None:
+def test_missing_value_has_no_drawdown():
     frame = pd.DataFrame({"time": times([0, HOUR, 2 * HOUR]), "pnl": [5.0, np.nan, 4.0]})
     rows = drawdown(frame)
     assert listed(rows["drawdown"]) == [0, None, -1]
     assert listed(rows["under_hours"]) == [0, None, 2]
 
 
-def test_second_drawdown_replaces_first() -> None:
+def test_second_drawdown_replaces_first():
     curve = pd.DataFrame({"time": times([0, 1]), "pnl": [3.0, 1.0], "realised": [2.0, 5.0]})
     again = drawdown(drawdown(curve), of="realised")
     pd.testing.assert_frame_equal(again, drawdown(curve, of="realised"))
     assert again["high"].tolist() == [2.0, 5.0]
 
 
-def test_hourly_curve_reaches_last_spot_fill() -> None:
+def test_hourly_curve_reaches_last_spot_fill():
     """The curve has the last spot fill, though the last perp fill is earlier."""
     frame = fills().iloc[[0, 1, 3]].assign(start_position=[0.0, 1.0, 0.0])
     late = frame.tail(1).assign(time=times([MONDAY + 5 * HOUR])[0], tid=77)
@@ -191,7 +190,7 @@ def test_hourly_curve_reaches_last_spot_fill() -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("with_funding", [False, True], ids=["fills", "funding"])
-def test_prices_convert_all_amounts_of_a_dex(kind: str, with_funding: bool) -> None:
+def test_prices_convert_all_amounts_of_a_dex(kind, with_funding):
     """A dex pays in USDH at 0.5 USD: all its amounts halve, and those of BTC stay."""
     frame = pd.DataFrame(
         {"coin": ["flx:TSLA", "flx:TSLA", "BTC"], "px": [200.0, 210.0, 100.0],

@@ -50,12 +50,12 @@ POINTS: dict[str, list[tuple[Any, ...]]] = {
 }
 
 
-def marks() -> pd.DataFrame:
+def marks():
     frame = pd.DataFrame(MARKS, columns=["name", "time", "mark_px"])
     return frame.assign(time=times(MONDAY + int(hour * HOUR) for hour in frame["time"]))
 
 
-def curve(kind: str, by: str) -> pd.DataFrame:
+def curve(kind, by):
     """Return the curves of fills that were fetched for three accounts; one of them has none."""
     frames = [as_numbers(f, kind) for f in (two_fills(), two_payments(), two_ledgers(), marks())]
     frames[0].attrs["toolkit"] = {
@@ -67,7 +67,7 @@ def curve(kind: str, by: str) -> pd.DataFrame:
 
 
 @pytest.mark.parametrize("kind", ["float", "exact"])
-def test_equity_of_each_account_by_hand(kind: str) -> None:
+def test_equity_of_each_account_by_hand(kind):
     """A broken position has no entry price, so nothing is known while it is held.
 
     The last fill of the second account is of an outcome token, which earns 1.5.
@@ -92,7 +92,7 @@ def test_equity_of_each_account_by_hand(kind: str) -> None:
     }
 
 
-def test_last_mark_of_day_counts() -> None:
+def test_last_mark_of_day_counts():
     """Of a day's marks the last one counts, and fills of spot alone make no curve of perps."""
     rows = curve("float", "day").drop(columns=["covers", *CURVE_GAPS])
     assert [row[2:] for row in listed_rows(rows)] == [
@@ -106,7 +106,7 @@ def test_last_mark_of_day_counts() -> None:
     ]
 
 
-def test_accounts_without_fills_have_no_curve() -> None:
+def test_accounts_without_fills_have_no_curve():
     """The funding of a builder has rows of others; these fills were fetched for nobody."""
     rows = equity(two_fills(), two_payments(), two_ledgers(), by="day")
     assert rows["user"].tolist() == [ME, OTHER.lower()]
@@ -114,7 +114,7 @@ def test_accounts_without_fills_have_no_curve() -> None:
 
 
 @pytest.mark.parametrize("kind", ["float", "exact"])
-def test_oracle_prices_serve_as_marks(kind: str) -> None:
+def test_oracle_prices_serve_as_marks(kind):
     """3 BTC bought at 100: of an exact oracle price, eight decimals count."""
     fills = two_fills().query("coin == 'BTC' and start_position == 0")
     prices = {"coin": "BTC", "hour": times([MONDAY + 3 * HOUR]), "oracle_px": [104.123456789]}
@@ -125,7 +125,7 @@ def test_oracle_prices_serve_as_marks(kind: str) -> None:
     assert float(row["long"]) == pytest.approx(300 + float(gain))
 
 
-def test_exact_marks_value_float_fills() -> None:
+def test_exact_marks_value_float_fills():
     """Exact marks value float fills; a coin without any mark is not known."""
     fills = two_fills().query("coin == 'BTC' and start_position == 0")
     marked = as_numbers(marks(), "exact")
@@ -134,7 +134,7 @@ def test_exact_marks_value_float_fills() -> None:
     assert other[["unrealised", "long"]].isna().all(axis=None)
 
 
-def test_only_unnamed_broken_fills_warn() -> None:
+def test_only_unnamed_broken_fills_warn():
     """Fills are missing, so positions break: this warns only if nothing names the account."""
     fills = two_fills().query("coin == 'BTC'").drop(columns="user")
     more: dict[str, Any] = {"marks": marks(), "sz_decimals": SIZES}
@@ -145,7 +145,7 @@ def test_only_unnamed_broken_fills_warn() -> None:
     assert equity(fills.drop(columns="start_position"))["realised"].iloc[-1] == -11.125
 
 
-def test_errors_of_equity() -> None:
+def test_errors_of_equity():
     """Each names its frame: fills, funding, marks."""
     fills = two_fills()
     for name, coin in (("px", "BTC"), ("closed_pnl", "@107")):

@@ -1,7 +1,6 @@
 """Exact prices with many decimals: the amounts of each helper, by hand and on each engine."""
 
 from decimal import Decimal
-from typing import Any
 
 import pandas as pd
 import pytest
@@ -17,7 +16,7 @@ FINE = "100.123456789012345678"
 """A price of aggregated fills: a mean with 18 decimals."""
 
 
-def exact_rows(**columns: Any) -> pd.DataFrame:
+def exact_rows(**columns):
     """Return rows with exact numbers; texts that are numbers become exact."""
     made = {}
     for name, values in columns.items():
@@ -29,7 +28,7 @@ def exact_rows(**columns: Any) -> pd.DataFrame:
     return pd.DataFrame(made).assign(time=times(MONDAY + row for row in range(len(made["coin"]))))
 
 
-def usdh_fills() -> pd.DataFrame:
+def usdh_fills():
     """A position in a dex with collateral USDH is closed: 100 USDH, less a fee of 0.25 USDH."""
     return exact_rows(
         coin=["flx:X"], px=["10.3"], sz=["3"], side=["A"], start_position=["3"],
@@ -37,7 +36,7 @@ def usdh_fills() -> pd.DataFrame:
     )  # fmt: skip
 
 
-def hype_fills() -> pd.DataFrame:
+def hype_fills():
     """A spot buy pays 0.0021 HYPE, 0.001 of them to a builder."""
     return exact_rows(
         coin=["@107"], px=["10.066666666666667"], sz=["3"], side=["B"], start_position=["0"],
@@ -48,7 +47,7 @@ def hype_fills() -> pd.DataFrame:
 
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("price", [PRICE, Decimal(PRICE), float(PRICE)])
-def test_price_of_collateral_is_not_rounded(engine: str, price: Any) -> None:
+def test_price_of_collateral_is_not_rounded(engine, price):
     """100 * 0.998512345678 is 99.8512345678; a quarter of a token is 0.2496280864195."""
     native = Engine(engine)
     rows = native.give(usdh_fills())
@@ -63,7 +62,7 @@ def test_price_of_collateral_is_not_rounded(engine: str, price: Any) -> None:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_fee_in_token_is_not_rounded(engine: str) -> None:
+def test_fee_in_token_is_not_rounded(engine):
     """0.0021 * 10.066666666666667 is 0.0211400000000000007: only the 19th decimal is rounded."""
     native = Engine(engine)
     rows = native.give(hype_fills())
@@ -72,7 +71,7 @@ def test_fee_in_token_is_not_rounded(engine: str) -> None:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_funding_in_token_is_not_rounded(engine: str) -> None:
+def test_funding_in_token_is_not_rounded(engine):
     native = Engine(engine)
     paid = pd.DataFrame(
         {"coin": ["flx:X"], "usdc": [Decimal("-1.123456789012")], "time": times([MONDAY])}
@@ -82,7 +81,7 @@ def test_funding_in_token_is_not_rounded(engine: str) -> None:
     assert row["funding"] == Decimal("-0.561728394506")
 
 
-def test_equity_with_fine_marks_by_hand() -> None:
+def test_equity_with_fine_marks_by_hand():
     """0.73 * 0.623456789012345678 has 20 decimals, and so has 0.73 * 100.123456789012345678."""
     fills = exact_rows(
         coin=["BTC"], px=["99.5"], sz=["0.73"], side=["B"], start_position=["0"],
@@ -95,7 +94,7 @@ def test_equity_with_fine_marks_by_hand() -> None:
     assert row["long"] == Decimal("73.090123455979012345")
 
 
-def test_carried_back_with_fine_price_by_hand() -> None:
+def test_carried_back_with_fine_price_by_hand():
     """0.75 BTC at 100.123456789012345678 cost 75: 0.0925925917592592585 more after an hour."""
     fills = exact_rows(
         coin=["BTC"], px=[FINE], sz=["0.75"], side=["B"], start_position=["0"],

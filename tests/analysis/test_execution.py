@@ -15,19 +15,19 @@ from .examples import DAY, HOUR, MONDAY, times
 SECOND = 1000
 
 
-def fills(rows: list[tuple[float, str, float, float, bool]], coin: str = "XYZ") -> pd.DataFrame:
+def fills(rows, coin="XYZ"):
     frame = pd.DataFrame(rows, columns=["second", "side", "px", "sz", "crossed"])
     frame["time"] = times(MONDAY + (SECOND * frame["second"]).astype("int64"))
     return frame.drop(columns="second").assign(coin=coin)
 
 
-def mids(rows: list[tuple[float, float]], coin: str = "XYZ") -> pd.DataFrame:
+def mids(rows, coin="XYZ"):
     frame = pd.DataFrame(rows, columns=["second", "mid_px"])
     frame["time"] = times(MONDAY + (SECOND * frame["second"]).astype("int64"))
     return frame.drop(columns="second").assign(coin=coin)
 
 
-def test_fill_quality_by_hand() -> None:
+def test_fill_quality_by_hand():
     """Mid 100. A taker buys 2 at 100.1: -0.2 USD. A maker sells 1 at 100.3: +0.3 USD.
 
     In bps of value at mid: -0.2 / 200 = -10, 0.3 / 100 = 30. The third fill has only an old price.
@@ -48,7 +48,7 @@ def test_fill_quality_by_hand() -> None:
     assert nothing[["improvement_usd", "improvement_bps", "age_seconds"]].isna().all().all()
 
 
-def test_fill_quality_of_mixed_fills() -> None:
+def test_fill_quality_of_mixed_fills():
     """Prices of the own millisecond do not count, and those of 60 s before still do."""
     rows = [(61, "A", 103, 1, False), (61.001, "A", 99, 1, True), (1, "B", 100.1, 2, True)]
     other = fills(
@@ -85,7 +85,7 @@ def test_fill_quality_of_mixed_fills() -> None:
         fill_quality(trades.drop(columns="side"), prices)
 
 
-def test_incomplete_fills_are_not_measured() -> None:
+def test_incomplete_fills_are_not_measured():
     """Only the complete fill counts: 10 bps effective, 10 bps realised, no impact."""
     trades = fills([(1, "B", 100.1, 2, True), (2, "B", np.nan, 2, True), (3, "B", 100, None, True)])
     prices = mids([(0, 100.0), (40, 100.0)])
@@ -99,7 +99,7 @@ def test_incomplete_fills_are_not_measured() -> None:
     assert markout(trades, prices, ["1m"], by=None).params["n"].tolist() == [1]
 
 
-def test_quote_of_same_moment_is_ignored() -> None:
+def test_quote_of_same_moment_is_ignored():
     """The price before a fill is from an earlier moment; prices of one moment are averaged."""
     tape = fills([(0, "B", 100, 1, True), (5, "B", 102, 3, True), (5, "B", 106, 1, True)])
     prices = tape.rename(columns={"px": "mid_px"})
@@ -110,7 +110,7 @@ def test_quote_of_same_moment_is_ignored() -> None:
     assert later["estimate"] == pytest.approx(((102 * 3 + 106) / 4 - 100) / 100 * 1e4)
 
 
-def test_markout_by_hand() -> None:
+def test_markout_by_hand():
     """Sold 1 at 100, bought 3 at 100, a minute later 101: (-1 + 3) / 400 = 50 bps."""
     trades = fills([(0, "A", 100, 1, True), (0, "B", 100, 3, True)])
     result = markout(trades, mids([(50, 101.0)]), ["1m"]).params.iloc[0]
@@ -120,7 +120,7 @@ def test_markout_by_hand() -> None:
     assert result["age_seconds"] == 10
 
 
-def test_old_price_is_missing() -> None:
+def test_old_price_is_missing():
     trade = fills([(100, "B", 100, 1, True)])
     before = mids([(99, 100.0)])
     assert markout(trade, before, ["1s"]).params["missing"].tolist() == [1]
@@ -135,7 +135,7 @@ def test_old_price_is_missing() -> None:
     assert markout(trade, other, ["30s"]).params["n"].tolist() == [0]
 
 
-def test_spreads_by_hand() -> None:
+def test_spreads_by_hand():
     """Mid 100, a taker buys at 100.2, the mid moves to 100.5: paid 20, realised -30, impact 50.
 
     The maker on the other side has the same figures with the opposite sign.
@@ -147,7 +147,7 @@ def test_spreads_by_hand() -> None:
     assert result["maker"].round(9).to_dict() == {"effective": -20, "realised": 30, "impact": -50}
 
 
-def test_markout_and_spreads_of_mixed_fills() -> None:
+def test_markout_and_spreads_of_mixed_fills():
     """Two coins and both sides in two hours; the last fill of ABC comes after all prices.
 
     XYZ at 100, then 103; ABC at 50, then 48. Markout: XYZ gains 2 * 1 and -3 * 2, ABC 1 * 3.
@@ -224,7 +224,7 @@ trades = st.lists(
 
 @settings(deadline=None, max_examples=40)
 @given(trades, st.integers(0, 5))
-def test_spread_parts_add_up(rows: list, seed: int) -> None:
+def test_spread_parts_add_up(rows, seed):
     rng = np.random.default_rng(seed)
     prices = mids([(600 * n, 100 + rng.normal()) for n in range(300)])
     frame = fills([(float(second), *rest) for second, *rest in rows])
@@ -237,7 +237,7 @@ def test_spread_parts_add_up(rows: list, seed: int) -> None:
         assert one["effective"] == pytest.approx(-quality["improvement_usd"], abs=1e-9)
 
 
-def test_intervals_resample_clusters() -> None:
+def test_intervals_resample_clusters():
     """All fills of a day gain 1 or lose 1 bps: ten days have the error of ten coin tosses."""
     rng = np.random.default_rng(5)
     day = np.repeat(np.arange(10), 50)
@@ -258,7 +258,7 @@ def test_intervals_resample_clusters() -> None:
     assert one_day[["low", "high"]].isna().all().all()
 
 
-def test_price_column_can_be_chosen() -> None:
+def test_price_column_can_be_chosen():
     trade = fills([(1, "B", 100, 1, True)])
     contexts = mids([(0, 101.0)]).rename(columns={"coin": "name"}).assign(mark_px=102.0)
     assert fill_quality(trade, contexts)["improvement_usd"].iloc[0] == 1
@@ -272,7 +272,7 @@ def test_price_column_can_be_chosen() -> None:
     assert len(fill_quality(trade.drop(columns="crossed"), contexts, by="side")) == 1
 
 
-def test_invalid_spans_are_refused() -> None:
+def test_invalid_spans_are_refused():
     trade, prices = fills([(1, "B", 100, 1, True)]), mids([(0, 101.0)])
     with pytest.raises(ValueError, match="max_age"):
         fill_quality(trade, prices, max_age=0)
@@ -283,7 +283,7 @@ def test_invalid_spans_are_refused() -> None:
     assert markout(trade, prices, [90, "1m"]).params["seconds"].tolist() == [60, 90]
 
 
-def test_fills_are_grouped_by_dex_and_day() -> None:
+def test_fills_are_grouped_by_dex_and_day():
     rows = pd.concat([fills([(1, "B", 100, 1, True)]), fills([(1, "A", 9, 1, True)], "flx:ABC")])
     prices = pd.concat([mids([(0, 101.0)]), mids([(0, 9.0)], "flx:ABC")])
     result = fill_quality(rows, prices, by=["dex", "day"])
@@ -293,7 +293,7 @@ def test_fills_are_grouped_by_dex_and_day() -> None:
         fill_quality(rows, prices, by="fills")
 
 
-def test_group_columns_are_texts_and_times() -> None:
+def test_group_columns_are_texts_and_times():
     """Names are texts and hours are times, whatever the fills have."""
     rows = fills([(1, "B", 100, 1, True), (2, "A", 9, 1, None)])
     rows = rows.assign(user=["u", None], dir=["Open Long", None], oid=[7, 8])
@@ -305,7 +305,7 @@ def test_group_columns_are_texts_and_times() -> None:
     assert result["liquidity"].isna().tolist() == [False, True]
 
 
-def test_marks_keep_their_quotes() -> None:
+def test_marks_keep_their_quotes():
     """The marks keep the quotes or mids that they come from; other prices have none."""
     signs = [1, 1, -1, -1, 1, -1, 1]
     tape = fills([(n * 1.0, "B" if s > 0 else "A", 100 + s / 99, 2, True)

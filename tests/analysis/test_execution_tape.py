@@ -3,14 +3,12 @@
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 import pytest
 from scipy import signal, stats
 
 import toolkit as tk
 from toolkit.analysis.execution.quotes import (
-    SpreadParts,
     estimate_parts,
     price_changes,
     read_trades,
@@ -25,7 +23,7 @@ RUNS = 120
 CORRELATIONS = [0.0, 0.5, 0.8, 0.95]
 
 
-def tape(seed: int, correlation: float, n: int = 1200, coin: str = "XYZ") -> pd.DataFrame:
+def tape(seed, correlation, n=1200, coin="XYZ"):
     """Draw trades with correlated signs, one every five seconds on average.
 
     The mid moves by `PERMANENT` with each trade, and by news. The trade is `TRANSITORY` away from
@@ -50,7 +48,7 @@ def tape(seed: int, correlation: float, n: int = 1200, coin: str = "XYZ") -> pd.
     )
 
 
-def estimates(correlation: float, n: int) -> list[SpreadParts]:
+def estimates(correlation, n):
     """Return the estimated parts of many tapes, one coin each."""
     many = pd.concat([tape(seed, correlation, n, f"C{seed}") for seed in range(RUNS)])
     changes = price_changes(read_trades(many, "fills"), 60_000)
@@ -58,7 +56,7 @@ def estimates(correlation: float, n: int) -> list[SpreadParts]:
 
 
 @pytest.mark.parametrize("correlation", CORRELATIONS)
-def test_intervals_contain_true_values(correlation: float) -> None:
+def test_intervals_contain_true_values(correlation):
     """At least 106 of 120 intervals of 95 % contain the truth; fewer has probability 0.001."""
     truth = [1.0, TRANSITORY, PERMANENT]
     found = estimates(correlation, 1200)
@@ -68,9 +66,7 @@ def test_intervals_contain_true_values(correlation: float) -> None:
     assert np.mean([item.values for item in found], axis=0) == pytest.approx(truth, abs=0.03)
 
 
-def drawn(
-    rng: np.random.Generator, correlation: float, n: int, persistence: float = 0.0
-) -> pd.DataFrame:
+def drawn(rng, correlation, n, persistence=0.0):
     """Draw the price changes of a tape as `tape` does; news may be autocorrelated."""
     sign = np.cumprod(np.where(rng.random(n) >= (1 - correlation) / 2, 1.0, -1.0))
     gap = rng.exponential(5.0, n)
@@ -82,7 +78,7 @@ def drawn(
     return pd.DataFrame(columns)
 
 
-def held(found: list[SpreadParts], level: float) -> npt.NDArray[np.float64]:
+def held(found, level):
     """Return the share of intervals that contain the truth, for each of the three parts."""
     intervals = np.array([item.intervals(level) for item in found])
     truth = [1.0, TRANSITORY, PERMANENT]
@@ -91,7 +87,7 @@ def held(found: list[SpreadParts], level: float) -> npt.NDArray[np.float64]:
 
 @pytest.mark.parametrize("n", [300, 3000])
 @pytest.mark.parametrize("correlation", CORRELATIONS)
-def test_interval_coverage(correlation: float, n: int) -> None:
+def test_interval_coverage(correlation, n):
     """Intervals of 95 % contain the truth for 92 to 98 % of 300 tapes: the binomial error is 1.3 %.
 
     At a correlation of 0.95 only seven of 300 trades change sides. Too wide is wrong as well.
@@ -108,7 +104,7 @@ def test_interval_coverage(correlation: float, n: int) -> None:
     assert np.abs(t).max() < 3.5
 
 
-def test_interval_coverage_with_lasting_news() -> None:
+def test_interval_coverage_with_lasting_news():
     """News with autocorrelation 0.6: without lags the permanent part has a coverage of 74 %."""
     rng = np.random.default_rng(5)
     found = [estimate_parts(drawn(rng, 0.8, 3000, persistence=0.6)) for _ in range(300)]
@@ -116,7 +112,7 @@ def test_interval_coverage_with_lasting_news() -> None:
     assert held(found, 0.95).max() <= 0.98
 
 
-def test_variance_equals_full_matrices() -> None:
+def test_variance_equals_full_matrices():
     """The definition with matrices of n rows and n columns gives the same variance.
 
     Residuals are e = M x, the variance x'Ax with A = M D K D M. If x has the variance of the model,
@@ -144,7 +140,7 @@ def test_variance_equals_full_matrices() -> None:
         assert found.freedom[part] == pytest.approx(mean**2 / spread)
 
 
-def test_single_turn_has_no_interval() -> None:
+def test_single_turn_has_no_interval():
     """One buy among sells: the two turns alone determine the spread, so its error is not known."""
     sign = np.array([-1.0] * 5 + [1.0] + [-1.0] * 5)
     change = np.array([0.1, -0.2, 0.3, -0.1, 2.0, -2.2, 0.1, 0.2, -0.1, 0.0])
@@ -157,7 +153,7 @@ def test_single_turn_has_no_interval() -> None:
     assert np.isnan(found.intervals(0.95)).all()
 
 
-def test_trade_prices_as_quotes_are_refused() -> None:
+def test_trade_prices_as_quotes_are_refused():
     """At a correlation of 0.8 the last trade would show 1 - 0.8 of the half spread."""
     trades = tape(1, 0.8, 5000)
     last = trades["px"].shift(1)
@@ -174,14 +170,14 @@ def test_trade_prices_as_quotes_are_refused() -> None:
         fill_quality(trades, trades.assign(mid_px=1.0), price="px")
 
 
-def test_mids_before_fills_are_accepted() -> None:
+def test_mids_before_fills_are_accepted():
     trades = tape(1, 0.8, 50)
     mids = trades[["coin", "time"]].assign(mid_px=trades["mid_before"])
     assert fill_quality(trades, mids, by=None)["priced"].item() > 40
 
 
 @pytest.mark.parametrize("correlation", CORRELATIONS)
-def test_quotes_recover_mid(correlation: float) -> None:
+def test_quotes_recover_mid(correlation):
     """Fills cost the same against estimated quotes as against the true mids."""
     trades = tape(3, correlation, 6000)
     result = quotes(trades)
@@ -202,7 +198,7 @@ ONE_DAY = 24 * 3_600_000
 HORIZON = 1.2  # times the mean time between trades
 
 
-def many_tapes(correlation: float, n: int, tapes: int) -> pd.DataFrame:
+def many_tapes(correlation, n, tapes):
     """Draw tapes of a day as `tape` does, each for a coin of its own."""
     rng = np.random.default_rng([n, int(100 * correlation)])
     sign = np.cumprod(np.where(rng.random((tapes, n)) >= (1 - correlation) / 2, 1.0, -1.0), axis=1)
@@ -222,7 +218,7 @@ def many_tapes(correlation: float, n: int, tapes: int) -> pd.DataFrame:
     )
 
 
-def true_parts(correlation: float) -> list[float]:
+def true_parts(correlation):
     """Return effective and realised spread, and impact, until `HORIZON` after a trade.
 
     The number k of trades in this time has a Poisson distribution, without 0. The mid moves by
@@ -238,7 +234,7 @@ def true_parts(correlation: float) -> list[float]:
     ("correlation", "n"),
     [(0.8, 500), (0.95, 500), (0.8, 1500)],
 )
-def test_interval_coverage_with_estimated_quotes(correlation: float, n: int) -> None:
+def test_interval_coverage_with_estimated_quotes(correlation, n):
     """Intervals of 95 % contain the truth for 92 to 98 % of 300 tapes, as those of the tape do.
 
     The binomial error is 1.3 %. Without the error of the quotes the coverage of the effective
@@ -260,7 +256,7 @@ def test_interval_coverage_with_estimated_quotes(correlation: float, n: int) -> 
     assert 0.92 <= share <= 0.98
 
 
-def test_quotes_by_hand() -> None:
+def test_quotes_by_hand():
     """The quotes are the last taker buy and sell, with their ages and the mid.
 
     Alternating buys at 100.01 and sells at 99.99: a half spread of 1 bps without a permanent part.
@@ -294,7 +290,7 @@ def test_quotes_by_hand() -> None:
 class QuoteFigures:
     """What markout and spreads of a tape must be at its own quotes, by loops over the trades."""
 
-    def __init__(self, trades: pd.DataFrame, own: pd.DataFrame, span: int, age: int) -> None:
+    def __init__(self, trades, own, span, age):
         ms = trades["time"].astype("int64").to_numpy() // (
             10**6 if trades["time"].dt.unit == "ns" else 1
         )
@@ -326,10 +322,7 @@ class QuoteFigures:
             for coin, rows in changes.groupby("coin")
         }
 
-    def interval(
-        self, gain: npt.NDArray[np.float64], base: npt.NDArray[np.float64],
-        slope: npt.NDArray[np.float64], exact: pd.Series, hours: bool,
-    ) -> tuple[float, float]:  # fmt: skip
+    def interval(self, gain, base, slope, exact, hours):  # fmt: skip
         """Return the interval of exact mids, widened by the error of the quotes."""
         known = ~np.isnan(gain)
         weight = (slope * base)[known] / base[known].sum()
@@ -362,7 +355,7 @@ class QuoteFigures:
 
 
 @pytest.mark.parametrize("cluster", ["hour", "part"])
-def test_quote_errors_widen_intervals_of_tape(cluster: str) -> None:
+def test_quote_errors_widen_intervals_of_tape(cluster):
     """Two coins over two hours; a cluster of another name has no correlation with the quotes."""
     one = tape(21, 0.0, 1200)
     one["time"] = one["time"].where(
@@ -403,7 +396,7 @@ def test_quote_errors_widen_intervals_of_tape(cluster: str) -> None:
         assert tuple(found.loc[name, ["low", "high"]]) == pytest.approx(ends), name
 
 
-def test_spreads_ignore_maker_fills() -> None:
+def test_spreads_ignore_maker_fills():
     """Each coin has its three figures once, whether the tape has the makers' fills or not."""
     one, other = tape(4, 0.5, 300), tape(5, 0.2, 200, "ABC").assign(sz=2.0)
     trades = pd.concat([one, other])
@@ -456,7 +449,7 @@ def test_spreads_ignore_maker_fills() -> None:
         spreads(trades, max_age=0)
 
 
-def test_maker_spread_mirrors_taker() -> None:
+def test_maker_spread_mirrors_taker():
     trades = tape(4, 0.5)
     other = trades["side"].map({"A": "B", "B": "A"})
     both = pd.concat([trades, trades.assign(side=other, crossed=False)])
@@ -470,7 +463,7 @@ def test_maker_spread_mirrors_taker() -> None:
     assert spreads(trades).params["liquidity"].unique().tolist() == ["taker"]
 
 
-def test_coins_weighted_by_volume() -> None:
+def test_coins_weighted_by_volume():
     """XYZ costs 1 bps and has 3 times the volume of ABC, which costs 2 bps."""
     one, other = tape(5, 0.5), tape(6, 0.5, coin="ABC")
     other = other.assign(px=100 * (other["px"] / 100) ** 2, sz=1 / 3)
@@ -485,7 +478,7 @@ def test_coins_weighted_by_volume() -> None:
     assert found.coins["sign_autocorrelation"].between(0.4, 0.6).all()
 
 
-def test_deep_orders_are_one_trade() -> None:
+def test_deep_orders_are_one_trade():
     """A sell over three levels is one trade at its best price, the highest."""
     rows = tape(7, 0.0, 3)
     swept = rows.iloc[[0, 0, 0]].assign(px=[99.0, 98.0, 97.0], side="A", tx_index=5)
@@ -495,7 +488,7 @@ def test_deep_orders_are_one_trade() -> None:
     assert len(trades) == 3
 
 
-def test_deep_orders_count_at_best_price() -> None:
+def test_deep_orders_count_at_best_price():
     """A third of the orders fills up to five levels of 2 bps, with the figures of the best price.
 
     The rows are in any order. The order's average price would show a spread that is too wide.
@@ -515,7 +508,7 @@ def test_deep_orders_count_at_best_price() -> None:
     assert spreads(touch.assign(px=average))["effective"] > best["high"].iloc[0]
 
 
-def test_transaction_with_both_sides_is_unsure() -> None:
+def test_transaction_with_both_sides_is_unsure():
     rows = tape(8, 0.0, 5)
     rows["time"] = rows["time"].iloc[[0, 1, 1, 3, 4]].to_numpy()
     rows["side"] = list("BBABA")
@@ -524,7 +517,7 @@ def test_transaction_with_both_sides_is_unsure() -> None:
     assert len(price_changes(trades, 1e9)) == 1
 
 
-def test_fills_without_quote_are_excluded() -> None:
+def test_fills_without_quote_are_excluded():
     """These are settlements, conversions, backstop liquidations and deleveraging.
 
     Liquidations on the book are included (docs/live_service.md, sections 2 and 7).
@@ -538,7 +531,7 @@ def test_fills_without_quote_are_excluded() -> None:
     assert fill_quality(rows, by=None)["fills"].item() == 6  # forced fills cost the account, too
 
 
-def test_one_sided_tape_warns() -> None:
+def test_one_sided_tape_warns():
     rows = tape(10, 0.0, 60).assign(side="B")
     with pytest.warns(UserWarning, match="these 60 trades show no spread"):
         found = spreads(rows).params
@@ -548,7 +541,7 @@ def test_one_sided_tape_warns() -> None:
     assert fill_quality(rows, by=None)["priced"].item() == 0
 
 
-def test_spreads_of_tape_by_dex_and_day() -> None:
+def test_spreads_of_tape_by_dex_and_day():
     rows = tape(11, 0.0, 300).assign(user="0xa")
     by_day = spreads(rows, by=["dex", "day"]).params
     assert by_day["dex"].unique().tolist() == ["hyperliquid"]
@@ -557,7 +550,7 @@ def test_spreads_of_tape_by_dex_and_day() -> None:
         spreads(rows, by="user")
 
 
-def test_interval_against_statsmodels() -> None:
+def test_interval_against_statsmodels():
     """Equal gaps mean equal weights. The leverage of a thousand rows is small, so 1 % is enough."""
     import statsmodels.api as sm
 
@@ -574,7 +567,7 @@ def test_interval_against_statsmodels() -> None:
     assert np.sqrt(found.variances[:2]) == pytest.approx(other.bse[1:], rel=0.01)
 
 
-def test_intervals_contain_simulated_books() -> None:
+def test_intervals_contain_simulated_books():
     """Slippage samples contain each book's half spread and do not depend on the tape.
 
     Five intervals of 99 %: any of them misses in at most one of 20 worlds (Bonferroni).

@@ -14,7 +14,7 @@ from toolkit.errors import MissingColumns
 from .examples import EXACT
 
 
-def read(values: list, dtype: object = "float64", least: int = 0) -> tuple[list[int], int]:
+def read(values, dtype="float64", least=0):
     return to_integers(
         nw.from_native(pd.Series(values, dtype=dtype, name="px"), series_only=True), least
     )
@@ -36,7 +36,7 @@ def read(values: list, dtype: object = "float64", least: int = 0) -> tuple[list[
         (["-123456789012", "0.00000001"], 0, ([-12345678901200000000, 1], 8)),
     ],
 )
-def test_integers_by_hand(texts: list[str], least: int, expected: tuple, dtype: object) -> None:
+def test_integers_by_hand(texts, least, expected, dtype):
     values = [Decimal(t) if dtype is EXACT else float(t) for t in texts]
     assert read(values, dtype, least) == expected
 
@@ -47,14 +47,14 @@ def test_integers_by_hand(texts: list[str], least: int, expected: tuple, dtype: 
         max_size=20,
     )
 )
-def test_floats_equal_decimals(numbers: list[Decimal]) -> None:
+def test_floats_equal_decimals(numbers):
     floats, exact = read([float(n) for n in numbers]), read(numbers, EXACT)
     assert floats == exact
     values, decimals = floats
     assert [Decimal(v).scaleb(-decimals) for v in values] == numbers
 
 
-def test_missing_values_are_refused() -> None:
+def test_missing_values_are_refused():
     for values, dtype in (
         ([1.0, float("nan")], "float64"),
         ([1.0, float("inf")], "float64"),
@@ -64,7 +64,7 @@ def test_missing_values_are_refused() -> None:
             read(values, dtype)
 
 
-def test_integers_round_trip() -> None:
+def test_integers_round_trip():
     assert rescale([1, -2], 1, 3) == [100, -200]
     assert to_float([1, None, -25], 2).tolist()[::2] == [0.01, -0.25]
     large = 10**17 + 1

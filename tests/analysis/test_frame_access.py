@@ -16,7 +16,7 @@ from toolkit.errors import MissingColumns
 from .examples import as_numbers, exact, fills
 
 
-def test_nested_column_of_exact_frame_is_dropped() -> None:
+def test_nested_column_of_exact_frame_is_dropped():
     frame = exact(fills())
     frame["legs"] = pd.array([[1]] * len(frame), dtype=pd.ArrowDtype(pa.list_(pa.int64())))
     opened = frame_access.open_frame(frame, "fills")
@@ -24,19 +24,19 @@ def test_nested_column_of_exact_frame_is_dropped() -> None:
     assert opened.implementation.is_pyarrow()
 
 
-def test_frame_without_columns_is_refused() -> None:
+def test_frame_without_columns_is_refused():
     with pytest.raises(MissingColumns, match="fills: the frame has no columns"):
         frame_access.open_frame(pd.DataFrame(), "fills")
 
 
-def test_mixed_numbers_are_refused() -> None:
+def test_mixed_numbers_are_refused():
     mixed = nw.from_native(exact(fills()).assign(px=1.0))
     with pytest.raises(MissingColumns, match="exact and float numbers are mixed"):
         frame_access.number_kind(mixed, ["px", "sz"], "fills")
 
 
 @pytest.mark.parametrize("kind", ["float", "exact"])
-def test_pandas_columns_equal_on_each_engine(engine, kind: str) -> None:
+def test_pandas_columns_equal_on_each_engine(engine, kind):
     frame = as_numbers(fills(), kind)
     names = ["coin", "px", "time", "crossed"]
     result = frame_access.pandas_columns(
@@ -51,7 +51,7 @@ def test_pandas_columns_equal_on_each_engine(engine, kind: str) -> None:
         frame_access.pandas_columns(engine.give(frame), "fills", names, amounts=["coin"])
 
 
-def test_nan_is_missing(engine) -> None:
+def test_nan_is_missing(engine):
     """Polars and DuckDB take NaN for a number, and a sum with one of them is NaN."""
     frame = engine.give(pd.DataFrame({"sz": [1.0, 2.0]}))
     odd = nw.from_native(frame).with_columns(
@@ -61,7 +61,7 @@ def test_nan_is_missing(engine) -> None:
     assert engine.take(nw.to_native(opened.select(nw.col("sz").sum()))) == [{"sz": 1.0}]
 
 
-def test_contract_addresses_are_known() -> None:
+def test_contract_addresses_are_known():
     found = {
         column.name
         for operation in OPERATIONS.values()
@@ -73,7 +73,7 @@ def test_contract_addresses_are_known() -> None:
     assert found <= set(frame_access.ADDRESSES)
 
 
-def test_addresses_ignore_case(engine) -> None:
+def test_addresses_ignore_case(engine):
     """Other texts keep their case; a column of no text, or of nothing, is left alone."""
     frame = pd.DataFrame({"user": ["0xAb", None], "coin": ["kPEPE", "@1"], "account": [1, 2]})
     rows = engine.take(frame_access.normalise_frame(engine.give(frame)))
@@ -100,7 +100,7 @@ ARROW_CATEGORY = pd.ArrowDtype(pa.dictionary(pa.int32(), pa.string()))
 
 
 @pytest.mark.parametrize("kind", CATEGORIES)
-def test_categories_of_addresses_ignore_case(kind: str) -> None:
+def test_categories_of_addresses_ignore_case(kind):
     """Two categories may be one address, in frames that are not pandas', too."""
     native = frame_access.normalise_frame(CATEGORIES[kind](["0xAb", "0xab"]))
     table = nw.from_native(native).lazy().collect("pyarrow")

@@ -20,7 +20,7 @@ GROUPS = (None, "coin", ["coin", "day"], "dex", ["user", "hour"], "week")
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_sums_by_hand(kind: str) -> None:
+def test_sums_by_hand(kind):
     rows = pd.concat([funding(), funding().assign(usdc=[0.5, 0.0, -0.26])])
     result = sums(as_numbers(rows, kind))
     assert list(result["coin"]) == ["BTC", "SOL", "flx:TSLA"]
@@ -39,14 +39,14 @@ def test_sums_by_hand(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("by", GROUPS, ids=str)
-def test_sums_equal_on_every_engine(engine, kind: str, by: str | list[str] | None) -> None:
+def test_sums_equal_on_every_engine(engine, kind, by):
     rows = as_numbers(pd.concat([funding(), funding().assign(usdc=[0.5, 0.0, -0.26])]), kind)
     expected = type(engine)("pandas").take(sums(rows, by))
     assert engine.take(sums(engine.give(rows), by)) == expected
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_sums_of_few_rows_keep_dtypes(kind: str) -> None:
+def test_sums_of_few_rows_keep_dtypes(kind):
     rows = as_numbers(funding(), kind)
     full = sums(rows, ["coin", "day"])
     for few in (rows.iloc[:0], rows.iloc[:1]):
@@ -60,7 +60,7 @@ def test_sums_of_few_rows_keep_dtypes(kind: str) -> None:
     assert sums(absent, None)["payments"].item() == 2
 
 
-def test_sums_ignore_row_order() -> None:
+def test_sums_ignore_row_order():
     rows = funding()
     shuffled = rows.sample(frac=1, random_state=2)
     before = shuffled.copy(deep=True)
@@ -68,7 +68,7 @@ def test_sums_ignore_row_order() -> None:
     pd.testing.assert_frame_equal(shuffled, before)
 
 
-def test_errors_of_sums() -> None:
+def test_errors_of_sums():
     with pytest.raises(MissingColumns, match="funding: the frame lacks the columns time, usdc"):
         sums(funding()[["coin"]])
     with pytest.raises(MissingColumns, match=r"^funding.*usdc is String"):
@@ -88,7 +88,7 @@ payments = st.lists(
 
 
 @given(payments)
-def test_groups_add_up_to_total(rows: list[tuple]) -> None:
+def test_groups_add_up_to_total(rows):
     frame = pd.DataFrame(
         {
             "coin": [coin for coin, _ in rows],
@@ -103,7 +103,7 @@ def test_groups_add_up_to_total(rows: list[tuple]) -> None:
     assert by_coin["payments"].sum() == len(rows)
 
 
-def test_sums_of_million_rows_add_up() -> None:
+def test_sums_of_million_rows_add_up():
     rng = np.random.default_rng(3)
     n = 1_000_000
     frame = pd.DataFrame(
@@ -118,14 +118,14 @@ def test_sums_of_million_rows_add_up() -> None:
     assert result["net"].sum() == pytest.approx(frame["usdc"].sum())
 
 
-def test_sums_of_simulated_accounts(world, rows_of) -> None:
+def test_sums_of_simulated_accounts(world, rows_of):
     for user, truth in world.expected.items():
         assert sums(rows_of("builderApprovedFundingByTime", user), None)["net"].item() == (
             truth.funding
         )
 
 
-def test_sums_of_recorded_rows_equal_decimals(recorded) -> None:
+def test_sums_of_recorded_rows_equal_decimals(recorded):
     """The 218 payments of one account are also summed in decimals."""
     answer = recorded("userFunding")
     frame = pd.DataFrame(
@@ -141,7 +141,7 @@ def test_sums_of_recorded_rows_equal_decimals(recorded) -> None:
     assert total["net"] == sum(Decimal(row["delta"]["usdc"]) for row in answer)
 
 
-def _payments(*rows: tuple[str, int, float]) -> pd.DataFrame:
+def _payments(*rows):
     coins, hours, usdc = zip(*rows, strict=True)
     at = times(MONDAY + hour * HOUR for hour in hours)
     return pd.DataFrame({"coin": coins, "time": at, "usdc": usdc, "user": ME})
@@ -152,7 +152,7 @@ UNORDERED = _payments(
 )
 
 
-def test_times_of_first_and_last_payment() -> None:
+def test_times_of_first_and_last_payment():
     result = sums(UNORDERED)
     assert list(result["first"]) == list(times([MONDAY + 2 * HOUR, MONDAY + 30 * HOUR]))
     assert list(result["last"]) == list(times([MONDAY + 170 * HOUR, MONDAY + 30 * HOUR]))
@@ -164,7 +164,7 @@ def test_times_of_first_and_last_payment() -> None:
 
 @pytest.mark.parametrize("name", ["pandas", "polars", "duckdb"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_rows_without_amount_are_no_payments(name: str, kind: str) -> None:
+def test_rows_without_amount_are_no_payments(name, kind):
     """Null and NaN are no payments, the unknown coin comes last, and no row sums to 0."""
     rows = pd.DataFrame(
         {
@@ -193,7 +193,7 @@ def test_rows_without_amount_are_no_payments(name: str, kind: str) -> None:
     assert sums(as_numbers(rows, kind))["net"].dtype == as_numbers(rows, kind)["usdc"].dtype
 
 
-def test_accrual_separates_accounts_and_coins() -> None:
+def test_accrual_separates_accounts_and_coins():
     """Neither order of rows nor the same hour of another account changes a curve."""
     rows = pd.concat([UNORDERED, UNORDERED.assign(user=OTHER, usdc=UNORDERED["usdc"] * 10)])
     result = accrual(rows, ["user", "coin"], step="day")

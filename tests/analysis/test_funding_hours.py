@@ -29,26 +29,26 @@ _FILLS = [
 HELD = {"BTC": {1, 2, 3, 4, 6, 7, 8, 9}, "ETH": set(range(1, 10))}
 
 
-def fills(user: str = ME) -> pd.DataFrame:
+def fills(user=ME):
     frame = pd.DataFrame(_FILLS, columns=["time", "coin", "side", "sz", "start_position"])
     frame["time"] = times(MONDAY + int(hour * HOUR) for hour in frame["time"])
     return frame.assign(user=user, px=10.0, closed_pnl=0.0, fee=0.0)
 
 
-def funding(**hours: set[int]) -> pd.DataFrame:
+def funding(**hours):
     rows = [(coin, hour) for coin, some in hours.items() for hour in sorted(some)]
     frame = pd.DataFrame({"coin": [coin for coin, _ in rows]}, dtype="str")
     frame.insert(0, "time", times(MONDAY + hour * HOUR for _, hour in rows))
     return frame.assign(usdc=-1.0, user=ME)
 
 
-def told(engine, kind: str, *frames: pd.DataFrame, by: object = None) -> list[str]:
+def told(engine, kind, *frames, by=None):
     given = [engine.give(as_numbers(frame, kind)) for frame in frames]
     return [row["covers"] for row in engine.take(attribution(*given, by=by))]
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_total_states_share_of_position_hours(engine, kind: str) -> None:
+def test_total_states_share_of_position_hours(engine, kind):
     """A payment at the very moment of a fill is for the position before it."""
     whole = funding(**HELD)
     assert told(engine, kind, fills(), whole) == ["fills, funding"]
@@ -62,7 +62,7 @@ def test_total_states_share_of_position_hours(engine, kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_row_of_several_hours_covers_each(engine, kind: str) -> None:
+def test_row_of_several_hours_covers_each(engine, kind):
     """ETH at 3 sums hours 1 to 3, and BTC at 7 hours 5 to 7, at the first of which it was flat."""
     paid = funding(BTC={1, 2, 3, 4, 7, 8, 9}, ETH=set(range(3, 10)))
     several = [(3, "ETH"), (7, "BTC")]
@@ -81,7 +81,7 @@ def test_row_of_several_hours_covers_each(engine, kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_group_without_payments_is_not_covered(engine, kind: str) -> None:
+def test_group_without_payments_is_not_covered(engine, kind):
     """A coin or hour without any row is not covered; the others state the whole time."""
     paid = funding(BTC={1, 2})
     by_coin = told(engine, kind, fills(), paid, by="coin")
@@ -109,13 +109,13 @@ def test_group_without_payments_is_not_covered(engine, kind: str) -> None:
     ]
 
 
-def test_uncovered_funding_is_missing() -> None:
+def test_uncovered_funding_is_missing():
     rows = attribution(fills(), funding(BTC={1, 2}), by="coin").set_index("coin")
     assert rows["funding"].isna().to_dict() == {"@1": False, "BTC": False, "ETH": True}
     assert rows.loc["BTC", "funding"] == -2
 
 
-def two_days() -> pd.DataFrame:
+def two_days():
     """Long 1 BTC over hours 23 of Monday, 0 and 1 of Tuesday; a quick trade on Wednesday."""
     frame = pd.DataFrame({"side": ["B", "A", "B", "A"], "start_position": [0.0, 1.0, 0.0, 1.0]})
     frame["time"] = times(MONDAY + int(hour * HOUR) for hour in (22.5, 25.5, 60.2, 60.4))
@@ -124,10 +124,10 @@ def two_days() -> pd.DataFrame:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_funding_of_partly_covered_day_is_missing(engine, kind: str) -> None:
+def test_funding_of_partly_covered_day_is_missing(engine, kind):
     """Monday: -0.5 fee, -1 funding. Tuesday: 10 - 0.5, two hours held. Wednesday: 3 - 2 * 0.5."""
 
-    def days(paid: pd.DataFrame, by: object = "day") -> list[tuple[object, float]]:
+    def days(paid, by="day"):
         given = [engine.give(as_numbers(frame, kind)) for frame in (two_days(), paid)]
         return [(row["funding"], row["net"]) for row in engine.take(attribution(*given, by=by))]
 
@@ -139,14 +139,14 @@ def test_funding_of_partly_covered_day_is_missing(engine, kind: str) -> None:
     assert days(whole, None) == [(-1 - 2 + 0, -1.5 + 7.5 + 2.0)]
 
 
-def test_equity_change_of_uncovered_day_is_missing() -> None:
+def test_equity_change_of_uncovered_day_is_missing():
     moved = pd.DataFrame({"time": times([MONDAY]), "type": "deposit", "usdc": 100.0})
     rows = attribution(two_days(), funding(BTC={23}), moved, by="day", account=ME)
     assert rows["equity_change"].isna().tolist() == [False, True, True]
     assert rows["equity_change"][0] == 100 - 0.5 - 1
 
 
-def test_days_without_positions_need_any_payment() -> None:
+def test_days_without_positions_need_any_payment():
     bare = two_days().drop(columns="start_position")
     rows = attribution(bare, funding(BTC={23, 24, 25}), by="day")
     assert rows["funding"].isna().tolist() == [False, False, True]
@@ -154,14 +154,14 @@ def test_days_without_positions_need_any_payment() -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("by", [None, "coin", ["user", "day"]], ids=str)
-def test_empty_frames_state_no_hours(engine, kind: str, by: object) -> None:
+def test_empty_frames_state_no_hours(engine, kind, by):
     none, paid = funding(), funding(**HELD)
     assert set(told(engine, kind, fills(), none, by=by)) == {"fills, not funding (no rows)"}
     assert set(told(engine, kind, fills()[:0], paid[:0], by=by)) <= {"fills, funding"}
     assert set(told(engine, kind, fills()[:0], paid, by=by)) <= {"fills, funding"}
 
 
-def test_integer_times_and_categories_are_read() -> None:
+def test_integer_times_and_categories_are_read():
     traded, paid = fills(), funding(**HELD)[:5]
     for frame in (traded, paid):
         frame["time"] = frame["time"].dt.tz_localize(None).astype("int64")
@@ -170,7 +170,7 @@ def test_integer_times_and_categories_are_read() -> None:
     assert result == "fills, funding (5 of 17 position hours)"
 
 
-def test_order_of_rows_does_not_matter() -> None:
+def test_order_of_rows_does_not_matter():
     """Fills of one millisecond are put in order by the positions they start from."""
     paid = funding(**HELD)
     for seed in range(5):
@@ -178,7 +178,7 @@ def test_order_of_rows_does_not_matter() -> None:
         assert attribution(shuffled, paid)["covers"].item() == "fills, funding"
 
 
-def test_positions_count_until_request_time() -> None:
+def test_positions_count_until_request_time():
     """Not until then if rows of the fills were taken away since."""
     traded, paid = fills(), funding(**HELD)
     asked = f"{pd.Timestamp(MONDAY + 12 * HOUR, unit='ms'):%Y-%m-%dT%H:%M:%S}.000Z"
@@ -192,7 +192,7 @@ def test_positions_count_until_request_time() -> None:
     assert result == "fills, funding (17 of 18 position hours)"
 
 
-def test_positions_count_until_earlier_request() -> None:
+def test_positions_count_until_earlier_request():
     """What happened between the two requests is known of one frame only."""
     hour = "2025-09-01T{:02}:00:00.000Z"
     for first, second in ((12, 14), (14, 12)):
@@ -203,18 +203,18 @@ def test_positions_count_until_earlier_request() -> None:
         assert result == "fills, funding (17 of 20 position hours)"
 
 
-def test_sizes_as_text_are_refused() -> None:
+def test_sizes_as_text_are_refused():
     for name in ("sz", "start_position"):
         with pytest.raises(MissingColumns, match=rf"^fills: .*{name}"):
             count_position_hours(fills().assign(**{name: "1"}), funding(**HELD), [], [])
 
 
-def test_fills_without_start_positions_state_no_hours() -> None:
+def test_fills_without_start_positions_state_no_hours():
     bare = fills().drop(columns="start_position")
     assert attribution(bare, funding(BTC={1}))["covers"].item() == "fills, funding"
 
 
-def test_hours_equal_the_report(world, rows_of) -> None:
+def test_hours_equal_the_report(world, rows_of):
     paying = list(dict.fromkeys(row.user for row in world.sources.funding))
     seen = []
     for user in paying[:8]:

@@ -1,7 +1,5 @@
 """Running totals, implied oracle prices, yearly rates and carry of funding."""
 
-from decimal import Decimal
-
 import hypothesis.strategies as st
 import numpy as np
 import pandas as pd
@@ -24,13 +22,13 @@ from .test_slippage_fit import books
 KINDS = ("float", "exact")
 
 
-def rows(usdc: list[float], hours: list[int], coin: str = "BTC") -> pd.DataFrame:
+def rows(usdc, hours, coin="BTC"):
     time = times(MONDAY + HOUR * np.array(hours))
     return pd.DataFrame({"user": ME, "coin": coin, "time": time, "usdc": usdc})
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_accrual_by_hand(kind: str) -> None:
+def test_accrual_by_hand(kind):
     """0.1 + 0.125 + 0.075 is exactly 0.3; two payments of one hour are one step."""
     frame = pd.concat([rows([0.1, 0.125, 0.075, -0.5], [0, 1, 1, 5]), rows([2.0], [3], "ETH")])
     result = accrual(as_numbers(frame, kind))
@@ -44,7 +42,7 @@ def test_accrual_by_hand(kind: str) -> None:
     assert (str(result["total"].dtype) == str(EXACT)) == (kind == "exact")
 
 
-def test_errors_of_accrual() -> None:
+def test_errors_of_accrual():
     with pytest.raises(ValueError, match="hour, day, week"):
         accrual(rows([1.0], [0]), step="month")
     with pytest.raises(ValueError, match="aggregated"):
@@ -63,7 +61,7 @@ payments = st.lists(
 
 
 @given(payments)
-def test_accrual_ends_at_sum(some: list[tuple[str, int, Decimal]]) -> None:
+def test_accrual_ends_at_sum(some):
     frame = pd.DataFrame(
         {
             "coin": [coin for coin, _, _ in some],
@@ -79,11 +77,11 @@ def test_accrual_ends_at_sum(some: list[tuple[str, int, Decimal]]) -> None:
         assert [sum(steps[: n + 1]) for n in range(len(steps))] == list(curve["total"])
 
 
-def paid(usdc: list[float], szi: list[float], rate: list[float]) -> pd.DataFrame:
+def paid(usdc, szi, rate):
     return rows(usdc, [0] * len(usdc)).assign(szi=szi, funding_rate=rate)
 
 
-def test_implied_oracle_by_hand() -> None:
+def test_implied_oracle_by_hand():
     """2 long at a rate of 1e-5 paid 0.002: the price is 100 USD +- 1e-6 / 2e-5 = 0.05.
 
     An account of 1,000 that received 1.0001 is more exact: 100.01 +- 0.0001.
@@ -98,7 +96,7 @@ def test_implied_oracle_by_hand() -> None:
     assert off["low"] > off["high"]
 
 
-def test_implied_oracle_of_mixed_rows() -> None:
+def test_implied_oracle_of_mixed_rows():
     """Two coins and hours, with sums of payments, signs of both kinds, and rows without a figure.
 
     B, hour 1: paid 0.006 for 3 payments of 2e-5 on 1 and 0.0101 of 1e-4 on 1: 0.0161 / 1.6e-4.
@@ -133,7 +131,7 @@ def test_implied_oracle_of_mixed_rows() -> None:
             implied_oracle(frame.drop(columns=wrong))
 
 
-def test_empty_payments_imply_no_price() -> None:
+def test_empty_payments_imply_no_price():
     nan = float("nan")
     frame = paid([-0.002, 0.0, 0.0, nan], [2, 0, 5, 5], [1e-5, 1e-5, 0, 1e-5])
     assert implied_oracle(frame)["n"].tolist() == [1]
@@ -145,7 +143,7 @@ def test_empty_payments_imply_no_price() -> None:
     st.lists(st.integers(-(10**6), 10**6).filter(bool), min_size=1, max_size=6, unique=True),
     st.integers(-50_000, 50_000).filter(bool),
 )
-def test_rounded_payments_of_one_price_agree(oracle: int, sizes: list[int], rate: int) -> None:
+def test_rounded_payments_of_one_price_agree(oracle, sizes, rate):
     """Rounded payments (sizes in 0.01, prices in cents, rates in 1e-9) agree."""
     usdc = [funding_payment(szi, oracle, rate, 2 + 2 + 9) / 1e6 for szi in sizes]
     frame = paid(usdc, [szi / 100 for szi in sizes], [rate / 1e9] * len(sizes))
@@ -155,7 +153,7 @@ def test_rounded_payments_of_one_price_agree(oracle: int, sizes: list[int], rate
     assert oracle / 100 <= result["high"] * (1 + 1e-12)
 
 
-def test_simulated_payments_agree(world, rows_of) -> None:
+def test_simulated_payments_agree(world, rows_of):
     """Payments of all accounts imply the oracle price of each coin and hour."""
     frames = [rows_of("builderApprovedFundingByTime", user) for user in world.expected]
     together = pd.concat([frame for frame in frames if len(frame)], ignore_index=True)
@@ -168,7 +166,7 @@ def test_simulated_payments_agree(world, rows_of) -> None:
     assert (~implied_oracle(other)["agree"]).sum() == 1
 
 
-def test_implied_oracle_of_recorded_payments(recorded) -> None:
+def test_implied_oracle_of_recorded_payments(recorded):
     answer = recorded("userFunding")
     deltas = [row["delta"] for row in answer]
     frame = pd.DataFrame(
@@ -191,12 +189,12 @@ def test_implied_oracle_of_recorded_payments(recorded) -> None:
     assert (result["oracle_px"] <= result["high"]).all()
 
 
-def rates(values: np.ndarray | list[float], coin: str = "XYZ") -> pd.DataFrame:
+def rates(values, coin="XYZ"):
     hours = times(MONDAY + HOUR * np.arange(len(values)))
     return pd.DataFrame({"coin": coin, "time": hours, "funding_rate": values})
 
 
-def test_annualised_by_hand() -> None:
+def test_annualised_by_hand():
     """Rates of 1 to 10 and 100 (1e-6): the mean is 14.09, the mean of 2 to 10 is 6."""
     frame = annualised(rates(np.array([*range(1, 11), 100]) * 1e-6)).set_index("statistic")
     year = 24 * 365 * 1e-6
@@ -211,7 +209,7 @@ def test_annualised_by_hand() -> None:
     st.floats(0, 0.49),
     st.integers(1, 9),
 )
-def test_trimmed_means_equal_sorted_draws(values: list[float], trim: float, block: int) -> None:
+def test_trimmed_means_equal_sorted_draws(values, trim, block):
     """Sorting the rates of each draw gives the same mean, trimmed mean and median."""
     some, hours = np.array(values), len(values)
     cut = int(trim * hours)
@@ -223,7 +221,7 @@ def test_trimmed_means_equal_sorted_draws(values: list[float], trim: float, bloc
     assert np.allclose(found, np.stack(wanted, axis=1), rtol=1e-12, atol=1e-19)
 
 
-def test_annualised_of_mixed_rows_by_hand() -> None:
+def test_annualised_of_mixed_rows_by_hand():
     """Hour 2 has two rates, hours 4 to 6 one row of three samples, and hour 3 none."""
     frame = pd.DataFrame(
         {
@@ -263,7 +261,7 @@ def test_annualised_of_mixed_rows_by_hand() -> None:
     assert len(annualised(frame, trim=0)) == 6
 
 
-def test_missing_hours_are_not_zero() -> None:
+def test_missing_hours_are_not_zero():
     frame = rates([1e-5] * 100)
     some = annualised(frame.drop(index=range(10, 60)))
     assert some["missing"].tolist() == [50] * 3
@@ -273,7 +271,7 @@ def test_missing_hours_are_not_zero() -> None:
     assert gaps["n"].tolist() == [99] * 3
 
 
-def test_annualised_interval_coverage() -> None:
+def test_annualised_interval_coverage():
     """In 40 months of rates that revert to 1e-5, the coverage of the mean is as stated."""
     hits, seeds, level = 0, 40, 0.9
     for seed in range(seeds):
@@ -290,7 +288,7 @@ def test_annualised_interval_coverage() -> None:
     assert low <= hits <= high, hits
 
 
-def test_errors_of_annualised() -> None:
+def test_errors_of_annualised():
     for wrong in ({"trim": 0.5}, {"block_hours": 0}, {"level": 0}):
         with pytest.raises(ValueError, match=next(iter(wrong))):
             annualised(rates([1e-5]), **wrong)
@@ -303,7 +301,7 @@ SEVERAL = books(6, sigma=0.1)
 NOISY = fit(SEVERAL, draws=99)
 
 
-def test_carry_by_hand() -> None:
+def test_carry_by_hand():
     """240 hours at 1e-4 are 240 bps, less 11 twice and fees of 4.5 twice: 209 bps."""
     result = carry(rates([1e-4] * 96), COSTS, 1e5, days=10, fee_bps=4.5, draws=99).iloc[0]
     parts = result[["funding_bps", "entry_bps", "exit_bps", "fees_bps"]]
@@ -322,7 +320,7 @@ def test_carry_by_hand() -> None:
 @given(
     st.floats(1e3, 1e6), st.floats(0.1, 100), st.floats(-1, 10), st.sampled_from(["long", "short"])
 )
-def test_carry_adds_up(usd: float, days: float, fee: float, side: str) -> None:
+def test_carry_adds_up(usd, days, fee, side):
     noisy = rates(1e-5 + 1e-5 * np.sin(np.arange(96)))
     result = carry(noisy, COSTS, usd, days=days, fee_bps=fee, side=side, draws=99).iloc[0]
     parts = result[["funding_bps", "entry_bps", "exit_bps", "fees_bps"]].sum()
@@ -334,7 +332,7 @@ def test_carry_adds_up(usd: float, days: float, fee: float, side: str) -> None:
 @pytest.mark.parametrize(("side", "sign", "legs"), [
     ("short", 1, ("sell", "buy")), ("long", -1, ("buy", "sell")),
 ])  # fmt: skip
-def test_carry_equals_formula_in_each_draw(side: str, sign: int, legs: tuple[str, str]) -> None:
+def test_carry_equals_formula_in_each_draw(side, sign, legs):
     """Net = funding of all hours less both orders and both fees, also in each draw."""
     values = 2e-5 + 1e-5 * np.sin(np.arange(96.0))
     result = carry(
@@ -374,7 +372,7 @@ def test_carry_equals_formula_in_each_draw(side: str, sign: int, legs: tuple[str
     assert none["break_even_hours"].isna().all()
 
 
-def test_carry_interval_coverage() -> None:
+def test_carry_interval_coverage():
     """The planted net lies in the interval; rates and costs err by about as much."""
     samples = 150
     hits = round(samples * hold_share("carry", samples, seed=3))
@@ -382,7 +380,7 @@ def test_carry_interval_coverage() -> None:
     assert low <= hits <= high, hits
 
 
-def test_carry_of_coin_without_costs_is_missing() -> None:
+def test_carry_of_coin_without_costs_is_missing():
     both = pd.concat([rates([1e-4] * 48), rates([1e-4] * 48, "ABC")])
     frame = carry(both, COSTS, 1e5, days=1, fee_bps=0, draws=99).set_index("coin")
     assert frame.loc["ABC", ["entry_bps", "net_bps", "net_usd"]].isna().all()
@@ -390,7 +388,7 @@ def test_carry_of_coin_without_costs_is_missing() -> None:
     assert frame.loc["XYZ", "net_bps"] == pytest.approx(2, abs=0.05)
 
 
-def test_carry_exits_on_other_side() -> None:
+def test_carry_exits_on_other_side():
     """At 1e5 a buy costs 11 bps and a sale 31 bps: a short sells first, a long buys first."""
     usd = np.array([1e3, 1e4, 1e5, 1e6])
     samples = pd.DataFrame(
@@ -416,7 +414,7 @@ def test_carry_exits_on_other_side() -> None:
     assert of_samples["low"].notna().all()
 
 
-def test_errors_of_carry() -> None:
+def test_errors_of_carry():
     for wrong, words in (
         ({"side": "up"}, "side"),
         ({"days": 0}, "days"),

@@ -9,7 +9,7 @@ from toolkit.analysis.common import grouping
 from .examples import MONDAY, times
 
 
-def test_calendar_reads_integers_and_times(engine) -> None:
+def test_calendar_reads_integers_and_times(engine):
     for time in ([MONDAY + 1], times([MONDAY + 1])):
         frame = nw.from_native(engine.give(pd.DataFrame({"time": time})))
         rows = engine.take(nw.to_native(grouping.add_calendar(frame, ["week", "hour"])))
@@ -17,7 +17,7 @@ def test_calendar_reads_integers_and_times(engine) -> None:
             assert rows[0][name].timestamp() == MONDAY / 1000
 
 
-def test_calendar_borders_before_1970(engine) -> None:
+def test_calendar_borders_before_1970(engine):
     """1970-01-01 was a Thursday: the week before its Monday ends at the 345,600th second."""
     day = 86_400_000
     starts = {
@@ -33,6 +33,6 @@ def test_calendar_borders_before_1970(engine) -> None:
 
 
 @pytest.mark.parametrize("by", ["time", "closed_pnl", "net", ["coin", "fee"]])
-def test_aggregated_column_is_refused(by) -> None:
+def test_aggregated_column_is_refused(by):
     with pytest.raises(ValueError, match="it is an aggregated column"):
         grouping.list_keys(by, ("time", "closed_pnl", "net", "fee"))

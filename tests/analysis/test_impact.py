@@ -11,11 +11,11 @@ from toolkit.errors import MissingDirections
 SECOND = 1_000
 
 
-def at(*seconds: float) -> pd.DatetimeIndex:
+def at(*seconds):
     return pd.to_datetime([int(SECOND * each) for each in seconds], unit="ms", utc=True)
 
 
-def fills_of(oids: list[int], seconds: list[float], **columns: object) -> pd.DataFrame:
+def fills_of(oids, seconds, **columns):
     rows = pd.DataFrame(
         {"oid": oids, "coin": "XYZ", "px": 100.0, "sz": 1.0, "side": "B", "crossed": True,
          "time": at(*seconds)}
@@ -23,7 +23,7 @@ def fills_of(oids: list[int], seconds: list[float], **columns: object) -> pd.Dat
     return rows.assign(**columns)
 
 
-def mids(*rows: tuple[float, float]) -> pd.DataFrame:
+def mids(*rows):
     seconds, px = zip(*rows, strict=True)
     return pd.DataFrame({"coin": "XYZ", "time": at(*seconds), "mid_px": px})
 
@@ -31,29 +31,29 @@ def mids(*rows: tuple[float, float]) -> pd.DataFrame:
 class TestParents:
     prices = mids((0, 100.0), (14, 100.1), (24, 100.3), (34, 100.6))
 
-    def test_fills_of_one_order_are_one_parent(self) -> None:
+    def test_fills_of_one_order_are_one_parent(self):
         rows = fills_of([7, 7], [5, 20], sz=[2.0, 3.0])
         parents = tk.execution.impact(rows, self.prices, volume={"XYZ": 1e4}).parents
         assert parents[["parent", "fills", "usd", "share"]].values.tolist() == [[7, 2, 500, 0.05]]
         # From the mid before second 5 to the one of second 24, after the last fill.
         assert parents["impact_bps"].tolist() == pytest.approx([30.0])
 
-    def test_slices_of_twap_are_one_parent(self) -> None:
+    def test_slices_of_twap_are_one_parent(self):
         rows = fills_of([7, 8], [5, 20], twap_id=[3, 3])
         parents = tk.execution.impact(rows, self.prices).parents
         assert parents[["kind", "parent", "fills"]].values.tolist() == [["twap", 3, 2]]
 
-    def test_impact_of_sale_is_negative(self) -> None:
+    def test_impact_of_sale_is_negative(self):
         parents = tk.execution.impact(fills_of([7], [5], side="A"), self.prices).parents
         assert parents["impact_bps"].tolist() == pytest.approx([-10.0])
 
-    def test_maker_fills_do_not_count(self) -> None:
+    def test_maker_fills_do_not_count(self):
         rows = fills_of([7, 8], [5, 20], crossed=[False, True])
         assert tk.execution.impact(rows, self.prices).parents["parent"].tolist() == [8]
         unknown = rows.assign(crossed=pd.array([None, True], dtype="boolean"))
         assert tk.execution.impact(unknown, self.prices).parents["parent"].tolist() == [8]
 
-    def test_conversions_and_settlements_are_no_orders(self) -> None:
+    def test_conversions_and_settlements_are_no_orders(self):
         rows = fills_of([7, 8, 9, 10], [5, 6, 7, 20], side=["B", "A", "A", "B"])
         rows["dir"] = ["Open Long", "Split Outcome", "Settlement", "Close Short"]
         found = tk.execution.impact(rows, self.prices, lags=1)
@@ -66,25 +66,25 @@ class TestParents:
         with pytest.warns(MissingDirections, match=r"^fills: column dir is missing"):
             assert len(tk.execution.impact(rows, self.prices, lags=1).parents) == 4
 
-    def test_order_without_user_counts(self) -> None:
+    def test_order_without_user_counts(self):
         rows = fills_of([7, 8, 9], [5, 13, 50], user=["0xa", None, None])
         found = tk.execution.impact(rows, self.prices)
         assert found.parents["user"].tolist() == ["0xa", "", ""]
         assert found.params[["n", "missing"]].iloc[0].tolist() == [2, 1]
 
-    def test_price_from_before_last_fill_is_missing(self) -> None:
+    def test_price_from_before_last_fill_is_missing(self):
         found = tk.execution.impact(fills_of([7], [36]), self.prices)
         assert found.parents["impact_bps"].isna().all()
         assert found.params["missing"].tolist() == [1] * 3
 
-    def test_prices_of_trades_are_refused(self) -> None:
+    def test_prices_of_trades_are_refused(self):
         rows = fills_of([7], [5])
         with pytest.raises(ValueError, match="bid or an ask"):
             tk.execution.impact(rows, rows[["coin", "time", "px"]])
 
 
 class TestResponse:
-    def test_response_by_hand(self) -> None:
+    def test_response_by_hand(self):
         """Buy, buy, sell at mids 100, 101, 103.02: changes of +1 % and +2 %."""
         rows = fills_of([1, 2, 3], [1, 2, 3], side=["B", "B", "A"])
         prices = mids((0, 100.0), (1.5, 101.0), (2.5, 103.02))
@@ -93,7 +93,7 @@ class TestResponse:
         assert lags["autocorrelation"].tolist() == pytest.approx([0.0, -1.0])
         assert lags["n"].tolist() == [2, 1]
 
-    def test_coins_are_apart(self) -> None:
+    def test_coins_are_apart(self):
         rows, prices = impact_tape(np.random.default_rng(3), days=4)
         other = [frame.assign(coin="ABC") for frame in (rows, prices)]
         other[0]["oid"] += 10**6
@@ -103,7 +103,7 @@ class TestResponse:
         names = ["response_bps", "autocorrelation", "kernel_bps"]
         pd.testing.assert_frame_equal(both.lags[names], alone.lags[names])
 
-    def test_kernel_and_sides_give_response(self) -> None:
+    def test_kernel_and_sides_give_response(self):
         """R(l) = G(l) + sum of C(n) * (G(l - n) or G(l + n) - G(n)): Bouchaud et al. (2004)."""
         rows, prices = impact_tape(np.random.default_rng(4))
         lags = tk.execution.impact(rows, prices, lags=60).lags
@@ -113,14 +113,14 @@ class TestResponse:
         made = np.cumsum(sides[places] @ kernel)
         assert lags["response_bps"].tolist() == pytest.approx(made.tolist())
 
-    def test_planted_kernel_is_recovered(self) -> None:
+    def test_planted_kernel_is_recovered(self):
         rows, prices = impact_tape(np.random.default_rng(5), days=60)
         lags = tk.execution.impact(rows, prices, lags=8).lags
         wanted = np.cumsum([*KERNEL, 0.0, 0.0, 0.0, 0.0])
         assert np.allclose(lags["kernel_bps"], wanted, atol=0.35)
         assert (lags["response_bps"] > lags["kernel_bps"]).iloc[1:].all()  # sides persist
 
-    def test_equal_sides_have_no_kernel(self) -> None:
+    def test_equal_sides_have_no_kernel(self):
         rows = fills_of([1, 2, 3], [1, 2, 3])
         prices = mids((0, 100.0), (1.5, 101.0), (2.5, 103.0))
         assert tk.execution.impact(rows, prices, lags=2).lags["kernel_bps"].isna().all()
@@ -131,7 +131,7 @@ SHARES = {"XYZ": [0.01, 0.04, 0.0025, 0.09, 0.16], "ABC": [0.002, 0.008, 0.02, 0
 VOLUMES = {"XYZ": 1e4, "ABC": 1e6}
 
 
-def lawful_tape(exponent: float, bps: float = 8.0) -> tuple[pd.DataFrame, pd.DataFrame]:
+def lawful_tape(exponent, bps=8.0):
     """Return orders on five days that move the price by some bps * (share / 1 %)**exponent."""
     fills, prices = [], []
     for first, (coin, shares) in enumerate(SHARES.items()):
@@ -148,11 +148,11 @@ def lawful_tape(exponent: float, bps: float = 8.0) -> tuple[pd.DataFrame, pd.Dat
     return rows, table.assign(time=at_frame(table["time"]))
 
 
-def at_frame(seconds: pd.Series) -> pd.DatetimeIndex:
+def at_frame(seconds):
     return at(*seconds)
 
 
-def test_law_of_two_coins_by_hand() -> None:
+def test_law_of_two_coins_by_hand():
     """An exponent between two of those that are searched; 8 bps for 1 % of a day's volume."""
     fills, prices = lawful_tape(0.503)
     options = {"volume": VOLUMES, "price": "mark_px", "draws": 99, "seed": 2}
@@ -193,7 +193,7 @@ def test_law_of_two_coins_by_hand() -> None:
     pd.testing.assert_frame_equal(again.sizes, found.sizes)
 
 
-def test_equal_shares_are_one_group() -> None:
+def test_equal_shares_are_one_group():
     """Orders of one size are one group; a law of less than 1 bps is a law, too."""
     fills, prices = lawful_tape(0.5, bps=0.25)
     # The shares of 0.002 and 0.0025 become 0.0001, too, with the same prices as before.
@@ -212,7 +212,7 @@ def test_equal_shares_are_one_group() -> None:
     assert weak["impact_bps"] == pytest.approx(0.25, rel=1e-3)
 
 
-def test_exponent_is_bounded_by_search() -> None:
+def test_exponent_is_bounded_by_search():
     """Of an exponent of 3 only 2 is searched; its interval ends there, too."""
     found = tk.execution.impact(*lawful_tape(3.0), volume=VOLUMES, price="mark_px", draws=99)
     row = found.params.set_index("name").loc["exponent"]
@@ -223,7 +223,7 @@ def test_exponent_is_bounded_by_search() -> None:
     assert row[["estimate", "low"]].tolist() == [-0.5, -0.5]
 
 
-def test_wrong_arguments_of_impact_are_named() -> None:
+def test_wrong_arguments_of_impact_are_named():
     fills, prices = lawful_tape(0.5)
     for name, wrong in (("max_age", 0), ("horizon", "soon"), ("lags", 0), ("level", 95)):
         with pytest.raises(ValueError, match=f"^{name}.* must"):
@@ -233,7 +233,7 @@ def test_wrong_arguments_of_impact_are_named() -> None:
 
 
 @pytest.mark.parametrize("exponent", [0.3, 0.5, 1.0])
-def test_planted_exponent_is_recovered(exponent: float) -> None:
+def test_planted_exponent_is_recovered(exponent):
     rows, prices = impact_tape(np.random.default_rng(6), exponent=exponent)
     found = tk.execution.impact(rows, prices, volume={"XYZ": 1e6}, draws=199)
     row = found.params.set_index("name").loc["exponent"]
@@ -242,7 +242,7 @@ def test_planted_exponent_is_recovered(exponent: float) -> None:
     assert found["impact_bps"] == pytest.approx(10, rel=0.1)
 
 
-def test_scale_of_prices_does_not_matter() -> None:
+def test_scale_of_prices_does_not_matter():
     rows, prices = impact_tape(np.random.default_rng(7), days=4)
     plain = tk.execution.impact(rows, prices).params
     scaled = tk.execution.impact(
@@ -251,12 +251,12 @@ def test_scale_of_prices_does_not_matter() -> None:
     pd.testing.assert_frame_equal(plain, scaled, rtol=1e-6)
 
 
-def test_prices_without_impact_have_no_law() -> None:
+def test_prices_without_impact_have_no_law():
     rows, prices = impact_tape(np.random.default_rng(8), days=4)
     found = tk.execution.impact(rows, prices.assign(mid_px=100.0))
     assert np.isnan(found["exponent"])
     assert found["root_bps"] == 0
 
 
-def test_intervals_hold_planted_law_and_kernel() -> None:
+def test_intervals_hold_planted_law_and_kernel():
     assert hold_share("impact", 12) >= 0.88

@@ -6,7 +6,6 @@ import pytest
 import toolkit.ledger as topic
 from toolkit.analysis.pnl.ledger import flows, sums, unknown
 from toolkit.errors import MissingColumns, RepeatedRows
-from toolkit.simulation import World
 
 from .examples import DAY, HOUR, ME, MONDAY, OTHER, as_numbers, ledger, times
 from .simulated import everybody
@@ -70,9 +69,7 @@ SENT = [
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(("row", "perp", "spot", "usd"), [*TYPED, *SENT])
-def test_each_type_has_its_flows(
-    kind: str, row: dict, perp: float | None, spot: float | None, usd: float | None
-) -> None:
+def test_each_type_has_its_flows(kind, row, perp, spot, usd):
     frame = as_numbers(pd.DataFrame([{"time": times([MONDAY])[0], **row}]), kind)
     result = flows(frame, account=ME).iloc[0]
     found = [
@@ -84,7 +81,7 @@ def test_each_type_has_its_flows(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_net_deposits_by_hand(kind: str) -> None:
+def test_net_deposits_by_hand(kind):
     """1000 - 51 - 21 + 7 came in; 5 only changed the pocket; one type nobody knows."""
     row = sums(as_numbers(ledger(), kind), by=None, account=ME).iloc[0]
     wanted = {"updates": 7, "perp": 930, "spot_usdc": 5, "deposits": 1007, "withdrawals": -72}
@@ -95,7 +92,7 @@ def test_net_deposits_by_hand(kind: str) -> None:
     assert days["net_deposits"].sum() == row["net_deposits"]
 
 
-def test_unknown_types_are_named() -> None:
+def test_unknown_types_are_named():
     rows = pd.concat([ledger(), ledger().assign(time=lambda one: one["time"] + pd.Timedelta("1D"))])
     result = unknown(rows, account=ME)
     assert result["type"].tolist() == ["somethingNew"]
@@ -108,7 +105,7 @@ def test_unknown_types_are_named() -> None:
     )
 
 
-def test_sums_separate_accounts() -> None:
+def test_sums_separate_accounts():
     both = pd.concat([ledger().assign(account=ME), ledger().assign(account=OTHER)])
     frame = sums(both, by="account").set_index("account")
     assert frame.loc[ME, "perp"] == 930
@@ -155,7 +152,7 @@ SUMS = ["updates", "perp", "spot_usdc", "deposits", "withdrawals", "net_deposits
 SUMS += ["unpriced", "unknown"]
 
 
-def moves(kind: str = "float") -> pd.DataFrame:
+def moves(kind="float"):
     frame = pd.DataFrame([amounts for *_, amounts in MOVES])
     frame["token"] = frame["token"].astype("str")
     frame["to_perp"] = frame["to_perp"].astype("boolean")
@@ -165,7 +162,7 @@ def moves(kind: str = "float") -> pd.DataFrame:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_sums_of_two_accounts(kind: str) -> None:
+def test_sums_of_two_accounts(kind):
     """Prices are those of the rows; rows without a price or a known amount are counted only."""
     for key, wanted in (("account", TOTALS), ("token", BY_TOKEN)):
         rows = sums(moves(kind), by=key)
@@ -187,7 +184,7 @@ def test_sums_of_two_accounts(kind: str) -> None:
         assert row[SUMS].astype("float64").to_numpy().tolist() == [list(wanted)]
 
 
-def test_sums_equal_on_each_engine(engine) -> None:
+def test_sums_equal_on_each_engine(engine):
     """PURR has no amount in USD: its sums are 0 on all engines."""
     rows = engine.take(sums(engine.give(moves()), by="token"))
     assert [tuple(row[name] for name in ("token", *SUMS)) for row in rows] == [
@@ -198,8 +195,8 @@ def test_sums_equal_on_each_engine(engine) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_unknown_updates_of_two_accounts_by_hand(kind: str) -> None:
-    def listed(**named: str) -> list[tuple[object, ...]]:
+def test_unknown_updates_of_two_accounts_by_hand(kind):
+    def listed(**named):
         rows = unknown(moves(kind), **named)
         facts = rows.attrs["toolkit"]
         assert (facts["helper"], *facts["inputs"]) == ("ledger.unknown", "ledger")
@@ -216,7 +213,7 @@ def test_unknown_updates_of_two_accounts_by_hand(kind: str) -> None:
     assert listed(account=ME.upper()) == [("new", new, 1, 27, 27)]
 
 
-def test_account_of_flows_is_stated() -> None:
+def test_account_of_flows_is_stated():
     """A named account has its own rows only; without a name the column or the request counts."""
     rows = flows(moves())
     assert rows["account"].tolist() == [name.lower() for name, *_ in MOVES]
@@ -245,7 +242,7 @@ def test_account_of_flows_is_stated() -> None:
     assert flows(whole)["account"].tolist() == rows["account"].tolist()
 
 
-def test_errors_of_ledger() -> None:
+def test_errors_of_ledger():
     for function in (flows, sums, unknown):
         for column in ("time", "type"):
             with pytest.raises(MissingColumns, match=f"^ledger: .* lacks the column {column}"):
@@ -263,11 +260,11 @@ def test_errors_of_ledger() -> None:
             sums(moves(), by=name)
 
 
-def test_dir_lists_public_names() -> None:
+def test_dir_lists_public_names():
     assert dir(topic) == ["flows", "sums", "unknown"]
 
 
-def test_flows_equal_simulated_balances(world: World) -> None:
+def test_flows_equal_simulated_balances(world):
     """Perp account in USD, and every token of the wallet, to the last digit."""
     tables = everybody(world)
     rows = flows(tables.ledger)

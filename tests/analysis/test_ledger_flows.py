@@ -97,7 +97,7 @@ ROWS: list[tuple[dict[str, Any], float | None, float | None]] = [
 TEXTS = ["user", "destination", "vault", "source_dex", "destination_dex", "token", "fee_token"]
 
 
-def all_rows() -> pd.DataFrame:
+def all_rows():
     frame = pd.DataFrame([row for row, _, _ in ROWS])
     for name in (*TEXTS, "type", "operation"):
         frame[name] = frame[name].astype("str")
@@ -106,14 +106,14 @@ def all_rows() -> pd.DataFrame:
     return frame
 
 
-def find_flows(frame: pd.DataFrame, kind: Any, account: str | None) -> dict[str, list[Any]]:
+def find_flows(frame, kind, account):
     """Return the perp flows, the marks of unknown ones, and the tokens and spot flows."""
     rows = open_frame(as_numbers(frame, kind), "ledger", kind)
     made: Any = add_wallet_flows(add_perp_flows(rows, kind, account), kind)
     return {name: made[name].to_list() for name in ("flow", "unknown", "token", "spot")}
 
 
-def both_flows(frame: pd.DataFrame, kind: Any, account: str | None) -> list[list[Any]]:
+def both_flows(frame, kind, account):
     """Return the perp flows, the spot flows and the marks of unknown perp flows."""
     found = find_flows(frame, kind, account)
     return [
@@ -123,7 +123,7 @@ def both_flows(frame: pd.DataFrame, kind: Any, account: str | None) -> list[list
 
 
 @pytest.mark.parametrize("kind", ["float", "exact"])
-def test_flows_of_every_type_by_hand(kind: str) -> None:
+def test_flows_of_every_type_by_hand(kind):
     """Seen from ME: fees in addition, the pool's side, and what is not known is not zero."""
     frame = all_rows()
     perp, spot = [perp for _, perp, _ in ROWS], [spot for _, _, spot in ROWS]
@@ -134,7 +134,7 @@ def test_flows_of_every_type_by_hand(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["float", "exact"])
-def test_flows_without_amount_column_are_unknown(kind: str) -> None:
+def test_flows_without_amount_column_are_unknown(kind):
     """Without fees there is none; directions and amounts without a column are not known."""
     kinds = [
         "deposit",
@@ -152,7 +152,7 @@ def test_flows_without_amount_column_are_unknown(kind: str) -> None:
         assert unknown == [0, 0, 1, 1, 0, 0]
 
 
-def test_wallet_flows_are_exact() -> None:
+def test_wallet_flows_are_exact():
     """No amount becomes a float on its way, and a row without a token moves USDC."""
     rows = [
         {**LEND, "operation": "repay", "amount": 0.1, "interest_amount": 0.2},

@@ -19,7 +19,7 @@ _BEYOND = 1_000
 
 
 @pytest.fixture(scope="module", params=["tiny 7", "tiny 3", pytest.param("demo 7", marks=ON_DEMO)])
-def held(request: pytest.FixtureRequest) -> pd.DataFrame:
+def held(request):
     """Return every position with its figures from `buffers`."""
     size, seed = request.param.split()
     world = world_of(size, int(seed))
@@ -66,7 +66,7 @@ def held(request: pytest.FixtureRequest) -> pd.DataFrame:
     return rows
 
 
-def test_liquidation_price_equals_stated(held: pd.DataFrame) -> None:
+def test_liquidation_price_equals_stated(held):
     """Prices agree to the last digit; if one is missing, no price above 0 liquidates."""
     px = held["computed_px"]
     named = held["liquidation_px"].notna()
@@ -77,7 +77,7 @@ def test_liquidation_price_equals_stated(held: pd.DataFrame) -> None:
     assert beyond[~named].all()
 
 
-def test_isolated_position_uses_own_margin(held: pd.DataFrame) -> None:
+def test_isolated_position_uses_own_margin(held):
     """The distance is that of the liquidation price, and all but the safest positions have one.
 
     The price of a long position is above 0, so its distance is below 1; that of a short is not.
@@ -93,7 +93,7 @@ def test_isolated_position_uses_own_margin(held: pd.DataFrame) -> None:
     assert len(named) > 0.8 * len(alone)
 
 
-def test_levels_agree_with_buffers(held: pd.DataFrame) -> None:
+def test_levels_agree_with_buffers(held):
     """Isolated positions are in the bin of the move that liquidates them."""
     alone = held[(held["margin"] == "isolated") & ((held["distance"] - 0.2).abs() > 1e-3)]
     placed = levels(alone, reach=0.2)

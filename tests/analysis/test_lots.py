@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from hypothesis import given
 
-from toolkit.analysis.pnl.lot_book import GUARD_BITS, METHODS, LotBook, Match
+from toolkit.analysis.pnl.lot_book import GUARD_BITS, METHODS, LotBook
 from toolkit.pnl import lots
 
 from .examples import EXACT, HOUR, ME, MONDAY, OTHER, as_numbers, times
@@ -17,7 +17,7 @@ from .examples import EXACT, HOUR, ME, MONDAY, OTHER, as_numbers, times
 KINDS = ("float", "exact")
 
 
-def chain(rows: list[tuple[str, float, float]], start: float = 0.0, **more: object) -> pd.DataFrame:
+def chain(rows, start=0.0, **more):
     frame = pd.DataFrame(rows, columns=["side", "sz", "px"]).astype({"sz": float, "px": float})
     signed = frame["sz"].where(frame["side"] == "B", -frame["sz"])
     frame["start_position"] = (start + signed.cumsum().shift(fill_value=0.0)).round(9)
@@ -36,7 +36,7 @@ BY_HAND = {
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("method", METHODS)
-def test_lots_by_hand(kind: str, method: str) -> None:
+def test_lots_by_hand(kind, method):
     result = lots(as_numbers(chain(TRADES), kind), method, marks={"BTC": 80.0})
     closed = result[result["closed"].notna()]
     found = closed[["size", "entry_px", "exit_px", "realised"]].astype(float)
@@ -48,7 +48,7 @@ def test_lots_by_hand(kind: str, method: str) -> None:
     assert str(result["realised"].dtype) == str(dtype)
 
 
-def test_lot_before_first_fill_has_no_cost() -> None:
+def test_lot_before_first_fill_has_no_cost():
     result = lots(chain([("A", 1, 100.0), ("B", 2, 90.0), ("A", 6, 95.0)], start=5.0))
     assert result["opened"].isna().tolist() == [True, True, False]
     assert result["entry_px"].isna().tolist() == [True, True, False]
@@ -57,13 +57,13 @@ def test_lot_before_first_fill_has_no_cost() -> None:
     assert result["size"].tolist() == [1, 4, 2]
 
 
-def test_lots_after_gap_have_no_cost() -> None:
+def test_lots_after_gap_have_no_cost():
     result = lots(chain(TRADES).drop(index=1))
     assert result["size"].tolist() == [3, 1, 2]
     assert result["entry_px"].notna().tolist() == [False, False, True]
 
 
-def test_accounts_and_coins_separate() -> None:
+def test_accounts_and_coins_separate():
     both = pd.concat([chain(TRADES, user=ME), chain(TRADES, user=OTHER).assign(coin="ETH")])
     result = lots(both.sample(frac=1, random_state=1))
     for user in (ME, OTHER):
@@ -71,7 +71,7 @@ def test_accounts_and_coins_separate() -> None:
         assert mine["realised"].sum() == 30
 
 
-def test_spot_fee_in_bought_token() -> None:
+def test_spot_fee_in_bought_token():
     """All of the 20 USD was paid for the 9.9 that came."""
     fills = chain([("B", 10, 2.0), ("A", 9.9, 3.0)]).assign(coin="PURR/USDC")
     fills["fee"], fills["fee_token"] = [0.1, 0.0], ["PURR", "USDC"]
@@ -81,7 +81,7 @@ def test_spot_fee_in_bought_token() -> None:
     assert result["realised"].item() == pytest.approx(9.9 * 3 - 20)
 
 
-def test_unknown_method_is_refused() -> None:
+def test_unknown_method_is_refused():
     with pytest.raises(ValueError, match="fifo, lifo, average"):
         lots(chain(TRADES), "hifo")
 
@@ -92,7 +92,7 @@ trades = st.lists(
 
 
 @given(trades, st.integers(1, 1000))
-def test_methods_have_equal_totals(rows: list[tuple[int, int]], mark: int) -> None:
+def test_methods_have_equal_totals(rows, mark):
     """Realised + unrealised is the cash so far plus what is held at its price: at every instant."""
     books = {name: LotBook(name) for name in METHODS}
     realised = dict.fromkeys(METHODS, 0)
@@ -111,7 +111,7 @@ def test_methods_have_equal_totals(rows: list[tuple[int, int]], mark: int) -> No
 
 
 @given(trades, st.integers(1, 1000))
-def test_methods_agree_on_frames(rows: list[tuple[int, int]], mark: int) -> None:
+def test_methods_agree_on_frames(rows, mark):
     signed = [("B" if change > 0 else "A", abs(change), px) for change, px in rows]
     fills = chain(signed)
     cash = -sum(change * px for change, px in rows)
@@ -123,7 +123,7 @@ def test_methods_agree_on_frames(rows: list[tuple[int, int]], mark: int) -> None
 
 
 @given(trades)
-def test_average_cost_equals_fractions(rows: list[tuple[int, int]]) -> None:
+def test_average_cost_equals_fractions(rows):
     """Against fractions: the average of what is open, to far below any digit shown."""
     book, size, cost = LotBook("average"), 0, Fraction(0)
     for number, (change, px) in enumerate(rows):
@@ -139,7 +139,7 @@ def test_average_cost_equals_fractions(rows: list[tuple[int, int]]) -> None:
     assert abs(held - cost) < Fraction(1, 10**60)
 
 
-def test_exact_gain_of_thirds_is_rounded() -> None:
+def test_exact_gain_of_thirds_is_rounded():
     """3 at an average of 100 1/3: one sold at 101 gains two thirds."""
     fills = as_numbers(chain([("B", 2, 100.0), ("B", 1, 101.0), ("A", 1, 101.0)]), "exact")
     result = lots(fills, "average")
@@ -147,7 +147,7 @@ def test_exact_gain_of_thirds_is_rounded() -> None:
     assert result["entry_px"].iloc[0] == Decimal("100.333333333333333333")
 
 
-def _whole(matches: list[Match]) -> list[tuple[int, int, float | None, float | None]]:
+def _whole(matches):
     """Return key, size, cost and gain of each match, without the guard bits."""
     unit = 1 << GUARD_BITS
     return [
@@ -156,7 +156,7 @@ def _whole(matches: list[Match]) -> list[tuple[int, int, float | None, float | N
     ]
 
 
-def _bought_tokens(method: str) -> LotBook:
+def _bought_tokens(method):
     """Return a book with 3 tokens for 30 and 5 tokens for 75."""
     book = LotBook(method)
     book.buy_tokens(3, 30, 1)
@@ -164,7 +164,7 @@ def _bought_tokens(method: str) -> LotBook:
     return book
 
 
-def test_first_tokens_are_sold_first() -> None:
+def test_first_tokens_are_sold_first():
     book = _bought_tokens("fifo")
     assert _whole(book.sell_tokens(4, 20)) == [(1, 3, 30.0, 30.0), (2, 1, 15.0, 5.0)]
     assert _whole(book.remove_tokens(1)) == [(2, 1, 15.0, None)]
@@ -183,14 +183,14 @@ def test_first_tokens_are_sold_first() -> None:
     assert book.remove_tokens(2) == []
 
 
-def test_last_tokens_are_sold_first() -> None:
+def test_last_tokens_are_sold_first():
     book = _bought_tokens("lifo")
     assert _whole(book.sell_tokens(6, 20)) == [(2, 5, 75.0, 25.0), (1, 1, 10.0, 10.0)]
     (lot,) = book.lots
     assert (lot.sign, lot.key, lot.size, lot.cost) == (1, 1, 2, 20 << GUARD_BITS)
 
 
-def test_average_of_known_and_unknown_tokens() -> None:
+def test_average_of_known_and_unknown_tokens():
     """8 tokens cost 105, 2 more 21; 6 of unknown cost come. Of 16, half of each lot are sold."""
     book = _bought_tokens("average")
     book.add_tokens(4)
@@ -208,7 +208,7 @@ def test_average_of_known_and_unknown_tokens() -> None:
     assert [(lot.size, lot.cost is None) for lot in book.lots] == [(10, False), (3, True)]
 
 
-def test_tokens_of_unknown_cost_have_no_gain() -> None:
+def test_tokens_of_unknown_cost_have_no_gain():
     book = LotBook("average")
     assert _whole(book.sell_tokens(2, 20)) == [(-1, 2, None, None)]
     book.add_tokens(3)
@@ -219,7 +219,7 @@ def test_tokens_of_unknown_cost_have_no_gain() -> None:
     ]
 
 
-def test_rounding_is_corrected_in_largest_lot() -> None:
+def test_rounding_is_corrected_in_largest_lot():
     book = _bought_tokens("fifo")
     book.correct_size(-2)
     assert [(lot.size, lot.cost >> GUARD_BITS) for lot in book.lots] == [(3, 30), (3, 75)]
@@ -235,7 +235,7 @@ def test_rounding_is_corrected_in_largest_lot() -> None:
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_position_of_unknown_cost_has_no_gain(method: str) -> None:
+def test_position_of_unknown_cost_has_no_gain(method):
     """A short of 5 is bought back: nothing is known of the gain. 2 more are a new long lot."""
     book = _bought_tokens(method)
     book.set_position(-5, 9)
@@ -248,7 +248,7 @@ def test_position_of_unknown_cost_has_no_gain(method: str) -> None:
     assert not book.lots
 
 
-def test_average_with_unknown_cost_is_unknown() -> None:
+def test_average_with_unknown_cost_is_unknown():
     book = LotBook("average")
     book.set_position(4, 9)
     book.apply_fill(2, 20, 10)

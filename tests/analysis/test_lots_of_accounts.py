@@ -54,7 +54,7 @@ OTHERS: list[tuple[Any, ...]] = [
 BEFORE = [("#30", "long", 2, 6, 4, 0.25, NO, NO, NO), ("@9", "long", 1, 4, 2, 5, 7, 4, NO)]
 
 
-def two_accounts() -> pd.DataFrame:
+def two_accounts():
     """Perps without `dir` need no warning, because only outcome tokens are converted."""
     first = mixed_fills()
     more = pd.DataFrame(SWAPS, columns=first.columns)
@@ -67,7 +67,7 @@ def two_accounts() -> pd.DataFrame:
 
 @pytest.mark.parametrize("kind", ["float", "exact"])
 @pytest.mark.parametrize("method", ["fifo", "lifo", "average"])
-def test_lots_of_each_account_by_hand(kind: str, method: str) -> None:
+def test_lots_of_each_account_by_hand(kind, method):
     result = lots(as_numbers(two_accounts(), kind), method, marks=MARKS)
     rows = listed_rows(result)
     mine = MINE.copy()
@@ -83,7 +83,7 @@ def test_lots_of_each_account_by_hand(kind: str, method: str) -> None:
     assert (facts["helper"], facts["method"], *facts["inputs"]) == ("pnl.lots", method, "fills")
 
 
-def test_unseen_tokens_have_no_cost() -> None:
+def test_unseen_tokens_have_no_cost():
     """A leg that takes more tokens than the balance makes the cost of the others unknown."""
     fills = two_accounts().query("coin in ('#40', '#50', '#60')")
     fills["start_position"] = fills["start_position"].where(fills["dir"] != "Negate Outcome", 2.0)
@@ -94,13 +94,13 @@ def test_unseen_tokens_have_no_cost() -> None:
     ]  # fmt: skip
 
 
-def test_perps_without_dir_do_not_warn() -> None:
+def test_perps_without_dir_do_not_warn():
     """Only outcome tokens are converted, so this is no reason for a warning."""
     fills = two_accounts().query("coin == 'ETH'")
     assert lots(fills.assign(dir=pd.array([None] * 3, dtype="str")))["realised"].sum() == -8
 
 
-def test_only_unnamed_broken_fills_warn() -> None:
+def test_only_unnamed_broken_fills_warn():
     """Fills are missing, so positions break: this warns only if nothing names the account."""
     fills = two_accounts().query("coin == 'BTC'").drop(columns="user")
     with pytest.warns(UnnamedAccount, match="1 fill does not start"):
@@ -109,7 +109,7 @@ def test_only_unnamed_broken_fills_warn() -> None:
     assert lots(fills)["size"].tolist() == [1, 2, 5]
 
 
-def test_lazy_lots_equal_eager_lots() -> None:
+def test_lazy_lots_equal_eager_lots():
     frame = pl.from_pandas(two_accounts())
     lazy = lots(frame.lazy(), "lifo", marks=MARKS).collect()
     assert lazy.equals(lots(frame, "lifo", marks=MARKS))

@@ -11,19 +11,19 @@ from toolkit.errors import MissingColumns
 from .examples import MONDAY, times
 
 
-def states(*rows: tuple[str, str, float, float]) -> pd.DataFrame:
+def states(*rows):
     return pd.DataFrame(rows, columns=["user", "coin", "szi", "position_value"])
 
 
-def meta(*rows: tuple[str, float, int | None]) -> pd.DataFrame:
+def meta(*rows):
     return pd.DataFrame(rows, columns=["name", "max_leverage", "margin_table_id"])
 
 
-def tables(*rows: tuple[int, float | None, float]) -> pd.DataFrame:
+def tables(*rows):
     return pd.DataFrame(rows, columns=["margin_table_id", "lower_bound", "max_leverage"])
 
 
-def test_positions_of_both_signs_by_hand() -> None:
+def test_positions_of_both_signs_by_hand():
     """A closed position is none, a repeated one is one, and a short's value has no sign."""
     rows = states(
         ("0xb", "pre:X", -4.0, 10.0), ("0xa", "X", 2.0, 30.0), ("0xa", "Y", 0.0, 0.0),
@@ -38,7 +38,7 @@ def test_positions_of_both_signs_by_hand() -> None:
     assert held.index.tolist() == [0, 1]
 
 
-def test_states_that_differ_are_named() -> None:
+def test_states_that_differ_are_named():
     rows = states(("0xa", "Y", 1.0, 5.0), ("0xb", "X", 1.0, 5.0), ("0xb", "X", 2.0, 5.0))
     text = "^positions: 0xb X has several rows with different szi or position_value"
     with pytest.raises(ValueError, match=text):
@@ -52,7 +52,7 @@ def test_states_that_differ_are_named() -> None:
         read_accounts(same)
 
 
-def test_states_of_two_moments_are_named() -> None:
+def test_states_of_two_moments_are_named():
     rows = states(("0xa", "X", 1.0, 5.0), ("0xb", "Y", 1.0, 5.0), ("0xb", "X", 2.0, 5.0))
     rows["time"] = times([MONDAY, MONDAY, MONDAY + 1])
     text = "^positions: rows of 0xb have 2 different times. Keep one .* positions.time.max"
@@ -65,7 +65,7 @@ def test_states_of_two_moments_are_named() -> None:
         read_accounts(accounts)
 
 
-def test_tiers_of_several_dexes_by_hand() -> None:
+def test_tiers_of_several_dexes_by_hand():
     """X has table 51 of the native dex, pre:X table 51 of its own, and Y an id below 50."""
     held = states(("a", "pre:X", 1.0, 1.0), ("a", "X", 1.0, 1.0), ("a", "Y", 1.0, 1.0))
     assets = meta(("X", 40.0, 51), ("pre:X", 10.0, 51), ("Y", 20.0, 7))
@@ -87,7 +87,7 @@ def test_tiers_of_several_dexes_by_hand() -> None:
     assert only.max_leverage[1, 0] == 40
 
 
-def test_leverage_falls_back_to_state() -> None:
+def test_leverage_falls_back_to_state():
     """A named coin has the passed leverage, another one that of its state, a third one none."""
     held = states(("a", "X", 1.0, 1.0), ("a", "Y", 1.0, 1.0), ("a", "Z", 1.0, 1.0))
     held["max_leverage"] = [50.0, 3.0, np.nan]
@@ -102,7 +102,7 @@ def test_leverage_falls_back_to_state() -> None:
 
 
 @pytest.mark.parametrize("count", [5, 6])
-def test_coins_without_tables_are_named(count: int) -> None:
+def test_coins_without_tables_are_named(count):
     """A tier without a number makes its table unknown; five coins are named."""
     coins = list("FEDCBA"[:count])
     held = states(*((f"u{coin}", coin, 1.0, 1.0) for coin in coins))
@@ -114,7 +114,7 @@ def test_coins_without_tables_are_named(count: int) -> None:
     assert found.max_leverage[:, 0].tolist() == [9.0] * count
 
 
-def test_missing_user_or_dex_is_empty_text() -> None:
+def test_missing_user_or_dex_is_empty_text():
     """A missing user or dex becomes the empty text, and the table of a missing dex is native."""
     rows = states(("0xa", "X", 1.0, 5.0), ("0xb", "Y", 1.0, 5.0)).assign(dex=[None, "pre"])
     rows["user"] = pd.Series(["0xa", None], dtype="str")

@@ -6,7 +6,7 @@ import pandas as pd
 from toolkit.analysis.common import markets
 
 
-def test_coin_name_tells_its_dex() -> None:
+def test_coin_name_tells_its_dex():
     coins = {
         "BTC": "hyperliquid",
         "kPEPE": "hyperliquid",

@@ -12,11 +12,11 @@ from .examples import MONDAY, times
 pytestmark = pytest.mark.parametrize("give", [Engine(name).give for name in ENGINES], ids=ENGINES)
 
 
-def at(*seconds: float) -> pd.Series:
+def at(*seconds):
     return times(MONDAY + round(1000 * second) for second in seconds)
 
 
-def sides(*names: str | None) -> pd.Series:
+def sides(*names):
     return pd.Series(names, dtype="str")
 
 
@@ -29,7 +29,7 @@ FILLS = pd.DataFrame(
 )  # fmt: skip
 
 
-def test_fill_quality_without_side(give) -> None:
+def test_fill_quality_without_side(give):
     """Against 100: -2 for the buy, +3 for the sale."""
     (row,) = execution.fill_quality(give(FILLS), give(MIDS), by=None).to_dict("records")
     assert (row["fills"], row["priced"], row["volume_usd"]) == (3, 2, 701.0)
@@ -41,14 +41,14 @@ def test_fill_quality_without_side(give) -> None:
     assert by_side["improvement_usd"].isna().tolist() == [False, False, True]
 
 
-def test_markout_without_side(give) -> None:
+def test_markout_without_side(give):
     """Against 104: 2 * 3 for the buy, -1 for the sale."""
     found = execution.markout(give(FILLS), give(MIDS), ["10s"], by=None).params
     assert found[["usd", "n", "missing"]].values.tolist() == [[5.0, 2, 1]]
     assert found["estimate"].item() == pytest.approx(1e4 * 5 / 305)
 
 
-def test_spreads_without_side(give) -> None:
+def test_spreads_without_side(give):
     """Effective: 2 * 1 - 3. Realised: -2 * 3 + 1."""
     found = execution.spreads(give(FILLS), give(MIDS), horizon="10s", by=None).params
     assert found.set_index("name")["usd"].to_dict() == {
@@ -57,19 +57,19 @@ def test_spreads_without_side(give) -> None:
     assert found["missing"].tolist() == [1, 1, 1]
 
 
-def test_copy_trading_without_side(give) -> None:
+def test_copy_trading_without_side(give):
     (row,) = execution.copy_trading(give(FILLS), give(MIDS), ["10s"], by=None).to_dict("records")
     assert (row["fills"], row["priced"], row["own_usd"], row["delay_usd"]) == (3, 2, 5.0, -5.0)
 
 
-def test_flow_without_side(give) -> None:
+def test_flow_without_side(give):
     ranked = execution.toxicity(give(FILLS), give(MIDS), "10s")
     assert ranked[["fills", "priced", "gain_usd"]].values.tolist() == [[3, 2, 5.0]]
     pairs = execution.counterparties(give(FILLS), give(MIDS), "10s")
     assert pairs[["trades", "priced", "gain_usd"]].values.tolist() == [[3, 2, 5.0]]
 
 
-def test_quotes_without_side(give) -> None:
+def test_quotes_without_side(give):
     """A fill without a side is no trade of the tape; neither is its moment."""
     tape = pd.DataFrame(
         {"coin": "XYZ", "side": sides(*"BBAABBAA"), "crossed": True, "sz": 1.0,
@@ -83,7 +83,7 @@ def test_quotes_without_side(give) -> None:
     assert execution.spreads(give(both), by=None).n == 8
 
 
-def test_impact_without_side(give) -> None:
+def test_impact_without_side(give):
     found = execution.impact(give(FILLS), give(MIDS), horizon="10s", volume={"XYZ": 1e4})
     assert found.parents["impact_bps"].fillna(-1).round(6).tolist() == [400.0, -400.0, -1.0]
     assert found.params["n"].tolist() == [2] * 3
@@ -91,7 +91,7 @@ def test_impact_without_side(give) -> None:
     assert found.lags.query("lag == 1")["n"].item() == 1
 
 
-def test_shortfall_without_side(give) -> None:
+def test_shortfall_without_side(give):
     """The buy of order 1 loses 1 on each of 2; nobody knows what order 3 wanted."""
     orders = pd.DataFrame(
         {"oid": [1, 3], "coin": "XYZ", "side": sides("B", None), "orig_sz": [2.0, 4.0],

@@ -22,7 +22,7 @@ SECOND = 1000
 Event = tuple[int, str, float]
 
 
-def events(*rows: Event, placed: float = 0.0) -> pd.DataFrame:
+def events(*rows, placed=0.0):
     """Return events (oid, status, second) of orders of 10 at 2 USD, placed at one time."""
     frame = pd.DataFrame(list(rows), columns=["oid", "status", "second"])
     frame["status"] = frame["status"].astype("str")
@@ -42,7 +42,7 @@ LIVES = (
 )
 
 
-def test_transitions_by_hand() -> None:
+def test_transitions_by_hand():
     transitions = orders.transitions(events(*LIVES))
     ways = {(row.before, row.after): (row.orders, row.share) for row in transitions.itertuples()}
     assert ways == {
@@ -58,7 +58,7 @@ def test_transitions_by_hand() -> None:
     }
 
 
-def test_simultaneous_events_follow_life_of_order() -> None:
+def test_simultaneous_events_follow_life_of_order():
     """The events are newest first, as from the service, and all in the same transaction."""
     rows = events((1, "filled", 0), (1, "triggered", 0), (1, "open", 0)).assign(tx_index=4)
     transitions = orders.transitions(rows)
@@ -74,7 +74,7 @@ STATUSES = st.sampled_from(["open", "triggered", "scheduledCancel", "filled", "c
 
 @given(st.lists(st.tuples(st.integers(1, 4), STATUSES, st.integers(0, 3)), max_size=20))
 @pytest.mark.filterwarnings("ignore::toolkit.errors.RepeatedRows")
-def test_transitions_balance_each_status(rows: list[Event]) -> None:
+def test_transitions_balance_each_status(rows):
     transitions = orders.transitions(events(*rows))
     into = transitions.groupby("after")["orders"].sum().to_dict()
     out = transitions.groupby("before")["orders"].sum().to_dict()
@@ -85,7 +85,7 @@ def test_transitions_balance_each_status(rows: list[Event]) -> None:
     assert transitions.groupby("before")["share"].sum().to_numpy() == pytest.approx(1.0)
 
 
-def test_mix_by_hand() -> None:
+def test_mix_by_hand():
     frame = orders.mix(events(*LIVES, (5, "neverHeardOf", 0.0))).set_index("status")
     assert frame["n"].eq(5).all()
     assert frame["group"].to_dict() == {
@@ -99,7 +99,7 @@ def test_mix_by_hand() -> None:
     assert frame.loc["filled", ["low", "high"]].tolist() == pytest.approx([wilson.low, wilson.high])
 
 
-def test_fill_ratio_by_hand() -> None:
+def test_fill_ratio_by_hand():
     """Orders of 20 USD: filled, 6 of 10 filled, open; the rejected order does not count."""
     rows = events(*LIVES)
     rows["sz"] = [10.0, 0.0, 10.0, 10.0, 4.0, 10.0, 10.0]
@@ -114,7 +114,7 @@ def test_fill_ratio_by_hand() -> None:
     assert whole["unsized"] == 4
 
 
-def test_time_to_fill_by_hand() -> None:
+def test_time_to_fill_by_hand():
     """Four orders: filled at 1 s, canceled at 2, filled at 3, open until 4.
 
     S falls 1, 3/4, 1/2, 1/4; filled: 1/4, then 1/2 * 1/2 = 1/4 more; canceled: 3/4 * 1/3 = 1/4.
@@ -135,13 +135,13 @@ def test_time_to_fill_by_hand() -> None:
     assert (inside["estimate"] <= inside["high"]).all()
 
 
-def clopper(k: int, n: int) -> list[float]:
+def clopper(k, n):
     """Return the exact interval of a share, from scipy."""
     found = stats.binomtest(k, n).proportion_ci(method="exact")
     return [found.low, found.high]
 
 
-def test_interval_at_boundary_is_clopper_pearson() -> None:
+def test_interval_at_boundary_is_clopper_pearson():
     """None, then all of ten orders are filled; one order is censored at 3 s."""
     filled = events(*((k, "filled", 5.0) for k in range(9)))
     lost = events((9, "open", 0.0), (9, "neverHeardOf", 3.0))
@@ -160,7 +160,7 @@ def test_interval_at_boundary_is_clopper_pearson() -> None:
 @given(st.lists(st.tuples(st.sampled_from(["open", "filled", "canceled"]), st.integers(0, 3)),
                 min_size=1, max_size=8))  # fmt: skip
 @settings(deadline=None, max_examples=60)
-def test_intervals_contain_estimates(lives: list[tuple[str, int]]) -> None:
+def test_intervals_contain_estimates(lives):
     rows = [(k, status, float(second)) for k, (status, second) in enumerate(lives)]
     result = orders.time_to_fill(events(*rows), since=MONDAY, horizons=(0, 1, 2))
     known = result.params.dropna()
@@ -170,7 +170,7 @@ def test_intervals_contain_estimates(lives: list[tuple[str, int]]) -> None:
     assert (result.curves["low"] < result.curves["high"]).all()
 
 
-def test_window_begins_at_first_order() -> None:
+def test_window_begins_at_first_order():
     """A frame of ends has no placing: all three orders count, not only the last one."""
     ends = events((1, "filled", 30), (2, "canceled", 40), (3, "filled", 50))
     result = orders.time_to_fill(ends, horizons=(35,))
@@ -178,7 +178,7 @@ def test_window_begins_at_first_order() -> None:
     assert result["filled within 35 s"] == pytest.approx(1 / 3)
 
 
-def test_window_begins_with_events_of_account() -> None:
+def test_window_begins_with_events_of_account():
     """The events of b begin a minute later: its earlier order is left out, that of a is not."""
     mine = events((1, "open", 0), (1, "filled", 90)).assign(user="a")
     other = pd.concat(
@@ -191,7 +191,7 @@ def test_window_begins_with_events_of_account() -> None:
     assert (result.n, result.left_out) == (2, 1)
 
 
-def test_market_orders_are_separate() -> None:
+def test_market_orders_are_separate():
     """Two limit orders (one filled), three market orders (filled at once), and a stop order."""
     rows = events(
         *((k, "open", 0) for k in (1, 2, 6)),
@@ -213,7 +213,7 @@ def test_market_orders_are_separate() -> None:
     assert orders.time_to_fill(rows[rows["oid"] < 3]).market is None
 
 
-def test_fill_times_are_grouped_by_columns() -> None:
+def test_fill_times_are_grouped_by_columns():
     """The orders are of 20 and 1,000 USD, buys and sells, of two types."""
     rows = events(*((k, "open", 0) for k in range(4)), *((k, "filled", k + 1) for k in range(4)))
     rows = rows.assign(
@@ -242,27 +242,27 @@ def test_fill_times_are_grouped_by_columns() -> None:
         orders.time_to_fill(rows.drop(columns="tif"), by="tif")
 
 
-def test_curves_stay_constant_after_last_end() -> None:
+def test_curves_stay_constant_after_last_end():
     rows = events((1, "filled", 1), (2, "canceled", 2))
     result = orders.time_to_fill(rows, since=MONDAY, horizons=(1, 86_400))
     assert result["filled within 86400 s"] == pytest.approx(0.5)
     assert result["canceled within 1 s"] == 0.0
 
 
-def test_canceled_orders_are_never_filled() -> None:
+def test_canceled_orders_are_never_filled():
     """Half of 100 orders are canceled at once; one minus Kaplan-Meier would give all as filled."""
     rows = [(k, "canceled" if k % 2 else "filled", 0.1 if k % 2 else 5.0) for k in range(100)]
     result = orders.time_to_fill(events(*rows), since=MONDAY, horizons=(5,))
     assert result["filled within 5 s"] == pytest.approx(0.5)
 
 
-def test_earlier_orders_are_excluded() -> None:
+def test_earlier_orders_are_excluded():
     old = events((1, "filled", 9), placed=-100.0)
     result = orders.time_to_fill(pd.concat([old, events((2, "open", 0), (2, "filled", 3))]))
     assert (result.n, result.left_out) == (1, 1)
 
 
-def drawn(seed: int, n: int = 400) -> tuple[pd.DataFrame, np.ndarray, np.ndarray]:
+def drawn(seed, n=400):
     """Draw exponential times without ties: filled at rate 1/20, canceled at 1/40, observed 60 s."""
     rng = np.random.default_rng(seed)
     fill, cancel = rng.exponential(20, n), rng.exponential(40, n)
@@ -275,7 +275,7 @@ def drawn(seed: int, n: int = 400) -> tuple[pd.DataFrame, np.ndarray, np.ndarray
     return events(*rows), seen, cause
 
 
-def test_incidence_against_lifelines() -> None:
+def test_incidence_against_lifelines():
     """lifelines gives the same curve and, to a few per cent, the same interval."""
     rows, seen, cause = drawn(3)
     result = orders.time_to_fill(
@@ -294,7 +294,7 @@ def test_incidence_against_lifelines() -> None:
             assert row["high"] - row["low"] == pytest.approx(wide, rel=0.05)
 
 
-def test_incidence_interval_coverage() -> None:
+def test_incidence_interval_coverage():
     """At least 51 of 60 intervals of 95 % contain the truth; fewer has probability 0.001."""
     truth = (1 / 20) / (1 / 20 + 1 / 40) * (1 - np.exp(-20 * (1 / 20 + 1 / 40)))
     held = 0
@@ -307,7 +307,7 @@ def test_incidence_interval_coverage() -> None:
     assert held >= stats.binom.ppf(0.001, 60, 0.95)
 
 
-def test_trigger_delay_by_hand() -> None:
+def test_trigger_delay_by_hand():
     """Orders placed at 0 are triggered at 10, 20, 30; two are filled 1 and 3 s later."""
     rows = events(
         *((k, "open", 0) for k in range(1, 5)),
@@ -330,7 +330,7 @@ def test_trigger_delay_by_hand() -> None:
 
 @settings(max_examples=20)
 @given(st.integers(6, 40), st.integers(0, 10**6))
-def test_median_interval_has_stated_probability(n: int, seed: int) -> None:
+def test_median_interval_has_stated_probability(n, seed):
     """The median is between ranks k and n + 1 - k with probability 1 - 2 P(Bin(n, 1/2) < k)."""
     delays = np.sort(np.random.default_rng(seed).permutation(1000)[:n]) + 1
     rows = [(k, s, t) for k, d in enumerate(delays) for s, t in (("triggered", 0), ("filled", d))]
@@ -342,12 +342,12 @@ def test_median_interval_has_stated_probability(n: int, seed: int) -> None:
 
 
 @pytest.fixture(scope="module")
-def simulated() -> pd.DataFrame:
+def simulated():
     session = tk.local(seed=7, size="tiny", default=False)
     return tk.many(tk.historical_orders, session.world["users"], session=session)
 
 
-def test_simulated_transitions_are_possible(simulated) -> None:
+def test_simulated_transitions_are_possible(simulated):
     """No event follows an end, rejected orders were never open, and every state is known."""
     transitions = orders.transitions(simulated)
     for row in transitions.itertuples():
@@ -359,7 +359,7 @@ def test_simulated_transitions_are_possible(simulated) -> None:
             assert row.before == "(placed)"
 
 
-def test_simulated_counts_against_exchange(world, simulated) -> None:
+def test_simulated_counts_against_exchange(world, simulated):
     """The journal of orders gives the same counts, without frames."""
     lives: dict[int, list[str]] = {}
     for _, event in world.sources.orders:
@@ -376,14 +376,14 @@ def test_simulated_counts_against_exchange(world, simulated) -> None:
     assert mixed.to_dict() == dict(Counter(lives[oid][-1] for oid in whole))
 
 
-def test_simulated_trigger_delays_are_short(simulated) -> None:
+def test_simulated_trigger_delays_are_short(simulated):
     result = orders.trigger_delay(simulated)
     fired = simulated.loc[simulated["is_trigger"] & (simulated["status"] == "triggered"), "oid"]
     assert result["triggered"].sum() == fired.nunique() > 10
     assert (result["delay_q90_secs"].dropna() < 1).all()
 
 
-def test_fill_times_are_shown_as_html(simulated) -> None:
+def test_fill_times_are_shown_as_html(simulated):
     result = orders.time_to_fill(simulated)
     assert "filled within 60 s" in result._repr_html_()
     assert result.curves["cause"].unique().tolist() == ["filled", "canceled", "rejected"]
@@ -391,7 +391,7 @@ def test_fill_times_are_shown_as_html(simulated) -> None:
     assert result.params.attrs["toolkit"]["simulated"]
 
 
-def test_errors_of_orders() -> None:
+def test_errors_of_orders():
     with pytest.raises(MissingColumns, match="orders: the frame lacks the columns oid, status"):
         orders.transitions(events(*LIVES).drop(columns=["oid", "status"]))
     with pytest.raises(ValueError, match="level must be between"):

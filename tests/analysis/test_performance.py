@@ -15,29 +15,29 @@ from toolkit.errors import HistoryWarning, MissingAmounts, MissingColumns
 START = pd.Timestamp("2025-09-01", tz="UTC")
 
 
-def curve_of(values: list[float], flows: list[float], hours: float = 24.0) -> pd.DataFrame:
+def curve_of(values, flows, hours=24.0):
     """Return an equity curve: one point per step, flows cumulated."""
     times = START + pd.to_timedelta(hours * np.arange(1, len(values) + 1), unit="h")
     return pd.DataFrame({"time": times, "equity": values, "flows": np.cumsum(flows)})
 
 
-def days_of(returns: list[float], user: str = "") -> pd.DataFrame:
+def days_of(returns, user=""):
     rows = pd.DataFrame({"time": pd.date_range(START, periods=len(returns)), "return_": returns})
     return rows.assign(user=user) if user else rows
 
 
-def figures_of(frame: pd.DataFrame) -> pd.Series:
+def figures_of(frame):
     return frame.set_index("figure")["value"]
 
 
-def trips_of(net: list[float], **more: object) -> pd.DataFrame:
+def trips_of(net, **more):
     times = pd.date_range(START, periods=len(net), tz="UTC")
     rows = {"status": "closed", "net": net, "duration_hours": 2.0, "opened": times, "closed": times}
     return pd.DataFrame({**rows, **more})
 
 
 class TestReturns:
-    def test_flow_is_weighted_by_rest_of_day(self) -> None:
+    def test_flow_is_weighted_by_rest_of_day(self):
         # A deposit of 100 in the hour before 06:00, so at 05:30: 18.5 of 24 hours remain.
         values = [100.0] * 5 + [200.0] * 19
         values[-1] = 217.7083333333333333
@@ -49,7 +49,7 @@ class TestReturns:
         assert returns["return_"].tolist() == pytest.approx([17.7083333333333333 / capital])
         assert returns["time"].tolist() == [START]
 
-    def test_first_period_begins_with_deposit(self) -> None:
+    def test_first_period_begins_with_deposit(self):
         values = [0.0] * 20 + [1000.0, 1010.0, 1010.0, 1010.0]
         returns = tk.performance.returns(
             curve_of(values, [0.0] * 20 + [1000.0, 0, 0, 0], hours=1.0)
@@ -57,30 +57,30 @@ class TestReturns:
         assert returns["capital"].tolist() == [1000.0]
         assert returns["return_"].tolist() == pytest.approx([0.01])
 
-    def test_point_at_midnight_ends_day(self) -> None:
+    def test_point_at_midnight_ends_day(self):
         returns = tk.performance.returns(curve_of([110.0, 99.0], [0.0, 0.0]), start=100.0)
         assert returns["time"].tolist() == [START, START + pd.Timedelta(days=1)]
         assert returns["return_"].tolist() == pytest.approx([0.1, -0.1])
         assert returns["growth"].tolist() == pytest.approx([1.1, 0.99])
         assert returns["drawdown"].tolist() == pytest.approx([0.0, -0.1])
 
-    def test_gain_after_missing_value_spans_gap(self) -> None:
+    def test_gain_after_missing_value_spans_gap(self):
         returns = tk.performance.returns(curve_of([110.0, np.nan, 121.0], [0.0] * 3), start=100.0)
         assert returns["return_"].isna().tolist() == [False, True, False]
         assert returns["gain"].iloc[2] == pytest.approx(11.0)
         assert returns["growth"].tolist() == pytest.approx([1.1, 1.1, 1.21])
 
-    def test_growth_stays_zero_after_total_loss(self) -> None:
+    def test_growth_stays_zero_after_total_loss(self):
         returns = tk.performance.returns(curve_of([-5.0, 20.0], [0.0, 20.0]), start=100.0)
         assert returns["growth"].tolist() == [0.0, 0.0]
         assert returns["drawdown"].tolist() == [-1.0, -1.0]
 
-    def test_realised_value_adds_flows(self) -> None:
+    def test_realised_value_adds_flows(self):
         curve = curve_of([np.nan] * 2, [100.0, 0.0]).assign(realised=[5.0, 10.0])
         returns = tk.performance.returns(curve, value="realised")
         assert returns["end"].tolist() == [105.0, 110.0]
 
-    def test_two_accounts_by_hand(self) -> None:
+    def test_two_accounts_by_hand(self):
         """The deposit of a weighs 6 of 42 hours, its withdrawal 24 of 48; b begins at 30 h."""
         nan = float("nan")
         rows = [
@@ -133,12 +133,12 @@ class TestReturns:
             tk.performance.returns(curve.assign(time=pd.NaT))
         assert list(tk.performance.returns(curve.iloc[:0]).dtypes) == list(result.dtypes)
 
-    def test_missing_flows_raise(self) -> None:
+    def test_missing_flows_raise(self):
         curve = curve_of([1.0, 2.0], [0.0, 0.0]).assign(flows=[0.0, np.nan])
         with pytest.raises(MissingColumns, match="a deposit would count as a gain"):
             tk.performance.returns(curve)
 
-    def test_no_returns_after_unknown_flow(self) -> None:
+    def test_no_returns_after_unknown_flow(self):
         """A deposit of unknown amount on the third day: a has two returns, and b has all three."""
         curve = curve_of([110.0, 99.0, 500.0], [0.0] * 3).assign(user="a", unknown_flows=[0, 0, 2])
         known = curve.assign(user="b", unknown_flows=0)
@@ -148,13 +148,13 @@ class TestReturns:
         wanted = [0.1, -0.1, 0.1, -0.1, 401 / 99]
         assert returns["return_"].tolist() == pytest.approx(wanted)
 
-    def test_missing_count_is_no_unknown_flow(self) -> None:
+    def test_missing_count_is_no_unknown_flow(self):
         curve = curve_of([110.0, 99.0], [0.0] * 2)
         counts = pd.array([None, 0], dtype="Int64")
         returns = tk.performance.returns(curve.assign(unknown_flows=counts), start=100.0)
         assert returns["return_"].tolist() == pytest.approx([0.1, -0.1])
 
-    def test_missing_gains_are_stated(self) -> None:
+    def test_missing_gains_are_stated(self):
         curve = curve_of([110.0, 99.0], [0.0] * 2).assign(
             unpriced_fees=[0, 1], missing_amounts=[2, 3]
         )
@@ -163,15 +163,15 @@ class TestReturns:
             returns = tk.performance.returns(curve, start=100.0)
         assert returns["return_"].tolist() == pytest.approx([0.1, -0.1])
 
-    def test_unknown_step_raises(self) -> None:
+    def test_unknown_step_raises(self):
         with pytest.raises(ValueError, match="hour, day, week"):
             tk.performance.returns(curve_of([1.0], [0.0]), by="month")
 
-    def test_unknown_value_raises(self) -> None:
+    def test_unknown_value_raises(self):
         with pytest.raises(ValueError, match="'equity' or 'realised'"):
             tk.performance.returns(curve_of([1.0], [0.0]), value="pnl")  # type: ignore[arg-type]  # wrong on purpose
 
-    def test_leverage_is_mean_of_points(self) -> None:
+    def test_leverage_is_mean_of_points(self):
         curve = curve_of([100.0, 200.0], [0.0, 0.0], hours=12.0)
         returns = tk.performance.returns(
             curve.assign(long=[300.0, 100.0], short=[100.0, 100.0]), start=100.0
@@ -179,7 +179,7 @@ class TestReturns:
         assert returns["leverage"].tolist() == [(4.0 + 1.0) / 2]
         assert returns["net_leverage"].tolist() == [(2.0 + 0.0) / 2]
 
-    def test_leverage_weighs_hours(self) -> None:
+    def test_leverage_weighs_hours(self):
         """A day at leverage 1, then one hour at 10: 34 / 25, and not (1 + 10) / 2."""
         hours = np.arange(1, 26)
         curve = curve_of([100.0] * 25, [0.0] * 25, hours=1.0)
@@ -193,7 +193,7 @@ class TestReturns:
         alike = figures_of(tk.performance.sheet(returns.drop(columns="leverage_hours")))
         assert alike["leverage"] == pytest.approx(11 / 2)
 
-    def test_leverage_weighs_unequal_points(self) -> None:
+    def test_leverage_weighs_unequal_points(self):
         """6 hours at 2, then 18 hours at 8; a point without equity has no hours."""
         at = START + pd.to_timedelta([6, 24, 30, 54], unit="h")
         curve = pd.DataFrame({"time": at, "equity": [100.0, 100.0, np.nan, 100.0], "flows": 0.0})
@@ -210,7 +210,7 @@ class TestReturns:
         st.lists(st.floats(-0.2, 0.2), min_size=1, max_size=12),
         st.lists(st.floats(-40, 400), min_size=12, max_size=12),
     )
-    def test_deposits_change_no_return(self, rates: list[float], deposits: list[float]) -> None:
+    def test_deposits_change_no_return(self, rates, deposits):
         # Deposits in the last millisecond of a day weigh nothing, so each day's return is known.
         value, values, flows, times = 100.0, list[float](), list[float](), list[pd.Timestamp]()
         for day, rate in enumerate(rates):
@@ -233,7 +233,7 @@ class TestReturns:
 
 
 class TestSheet:
-    def test_return_figures_by_hand(self) -> None:
+    def test_return_figures_by_hand(self):
         values = [0.02, -0.01, 0.03, -0.02]
         found = figures_of(tk.performance.sheet(days_of(values)))
         mean, spread = 0.005, sqrt((0.015**2 + 0.015**2 + 0.025**2 + 0.025**2) / 3)
@@ -250,7 +250,7 @@ class TestSheet:
         assert found["worst"] == -0.02
         assert found["positive"] == 0.5
 
-    def test_money_weighted_return_follows_money(self) -> None:
+    def test_money_weighted_return_follows_money(self):
         # 100 earn 50 %, then 1000 more lose 10 %: the money lost, the time did not.
         curve = curve_of([150.0, 1035.0], [0.0, 1000.0])
         times = [START + pd.Timedelta(days=1), START + pd.Timedelta(days=1, milliseconds=1)]
@@ -269,19 +269,19 @@ class TestSheet:
         assert found["money_weighted_return"] == pytest.approx(g**2 - 1, rel=1e-6)
         assert len(curve) == 2
 
-    def test_risk_free_rate_lowers_sharpe(self) -> None:
+    def test_risk_free_rate_lowers_sharpe(self):
         values = [0.02, -0.01, 0.03, -0.02]
         found = figures_of(tk.performance.sheet(days_of(values), risk_free=0.005 * 365))
         assert found["sharpe"] == pytest.approx(0.0, abs=1e-12)
 
-    def test_hourly_returns_scale_by_hours(self) -> None:
+    def test_hourly_returns_scale_by_hours(self):
         rows = pd.DataFrame(
             {"time": pd.date_range(START, periods=3, freq="h"), "return_": [0.01, 0.0, 0.02]}
         )
         found = figures_of(tk.performance.sheet(rows))
         assert found["volatility"] == pytest.approx(0.01 * sqrt(365 * 24))
 
-    def test_sheet_by_month_splits_all_figures(self) -> None:
+    def test_sheet_by_month_splits_all_figures(self):
         returns = days_of([0.01] * 40).assign(capital=100.0)
         costs = pd.DataFrame(
             {
@@ -304,7 +304,7 @@ class TestSheet:
         assert frame.loc[(second, "fee_bps"), "value"] == pytest.approx(1e4 * 0.02 / 10)
         assert frame.loc[(second, "turnover"), "value"] == pytest.approx(36.5)
 
-    def test_funding_drag_is_paid_funding(self) -> None:
+    def test_funding_drag_is_paid_funding(self):
         returns = days_of([0.0] * 365).assign(capital=1000.0)
         costs = pd.DataFrame(
             {
@@ -322,7 +322,7 @@ class TestSheet:
         assert found["fee_drag"] == pytest.approx(4.0)
         assert found["turnover"] == pytest.approx(0.5)
 
-    def test_costs_without_capital_are_left_out(self) -> None:
+    def test_costs_without_capital_are_left_out(self):
         """After ten days the capital is unknown, or returns end: later costs do not count."""
         capital = np.where(np.arange(20) < 10, 1000.0, np.nan)
         returns = days_of([0.0] * 20).assign(capital=capital)
@@ -336,30 +336,30 @@ class TestSheet:
             assert shares["n"].tolist() == [10, 10, 10]
             assert sheet.loc["volume", "value"] == 2000.0
 
-    def test_no_returns_give_one_row(self) -> None:
+    def test_no_returns_give_one_row(self):
         sheet = tk.performance.sheet(days_of([np.nan, np.nan]))
         assert sheet["figure"].tolist() == ["total_return"]
         assert sheet["value"].isna().all()
         assert sheet["n"].tolist() == [0]
 
-    def test_constant_returns_have_no_ratio(self) -> None:
+    def test_constant_returns_have_no_ratio(self):
         found = figures_of(tk.performance.sheet(days_of([0.0, 0.0, 0.0])))
         assert found[["sharpe", "sortino", "calmar"]].isna().all()
         assert found["volatility"] == 0.0
 
-    def test_several_accounts_keep_apart(self) -> None:
+    def test_several_accounts_keep_apart(self):
         rows = pd.concat([days_of([0.1, 0.1], "0xa"), days_of([-0.1, 0.1], "0xb")])
         result = tk.performance.sheet(rows).set_index(["user", "figure"])["value"]
         assert result["0xa", "total_return"] == pytest.approx(0.21)
         assert result["0xb", "total_return"] == pytest.approx(-0.01)
 
-    def test_unknown_group_of_sheet_raises(self) -> None:
+    def test_unknown_group_of_sheet_raises(self):
         with pytest.raises(ValueError, match="'month' or None"):
             tk.performance.sheet(days_of([0.1]), by="day")  # type: ignore[arg-type]  # wrong on purpose
 
 
 class TestTripSheet:
-    def test_trip_figures_by_hand(self) -> None:
+    def test_trip_figures_by_hand(self):
         trips = trips_of([4.0, -2.0, 3.0, -1.0, 0.0])
         found = figures_of(tk.performance.trip_sheet(trips))
         assert found["trips"] == 5
@@ -370,20 +370,20 @@ class TestTripSheet:
         assert found["best_trip"] == 4.0
         assert found["worst_trip"] == -2.0
 
-    def test_win_rate_has_wilson_interval(self) -> None:
+    def test_win_rate_has_wilson_interval(self):
         row = tk.performance.trip_sheet(trips_of([1.0, 1.0, -1.0, -1.0])).iloc[1]
         assert row["figure"] == "win_rate"
         # Wilson (1927) for 2 of 4 at 95 %.
         assert row["low"] == pytest.approx(0.15003898915214947)
         assert row["high"] == pytest.approx(0.8499610108478506)
 
-    def test_median_interval_uses_ranks(self) -> None:
+    def test_median_interval_uses_ranks(self):
         trips = trips_of([1.0] * 10, duration_hours=np.arange(1.0, 11.0))
         row = tk.performance.trip_sheet(trips).set_index("figure").loc["median_hours"]
         # P(2 <= number below the median <= 8 of 10) = 0.9785, so ranks 2 and 9.
         assert (row["value"], row["low"], row["high"]) == (5.5, 2.0, 9.0)
 
-    def test_trips_are_grouped_by_opening_hour(self) -> None:
+    def test_trips_are_grouped_by_opening_hour(self):
         trips = trips_of([1.0, -1.0, 1.0]).assign(
             opened=START + pd.to_timedelta([3, 3, 20], unit="h")
         )
@@ -391,19 +391,19 @@ class TestTripSheet:
         counts = result[result["figure"] == "trips"].set_index("hour")["value"]
         assert counts.to_dict() == {3: 2.0, 20: 1.0}
 
-    def test_incomplete_trips_warn(self) -> None:
+    def test_incomplete_trips_warn(self):
         trips = trips_of([1.0, 5.0]).assign(status=["closed", "late"])
         with pytest.warns(HistoryWarning, match="1 of 2 trips is not complete, and does not count"):
             found = figures_of(tk.performance.trip_sheet(trips))
         assert found["trips"] == 1
 
-    def test_unknown_group_of_trips_raises(self) -> None:
+    def test_unknown_group_of_trips_raises(self):
         with pytest.raises(ValueError, match="by must be among"):
             tk.performance.trip_sheet(trips_of([1.0]), by="size")
 
 
 class TestLeaderboard:
-    def ranked(self) -> pd.DataFrame:
+    def ranked(self):
         return pd.DataFrame(
             {
                 "user": ["0xa", "0xb", "0xc", "0xa"],
@@ -415,21 +415,21 @@ class TestLeaderboard:
             }
         )
 
-    def test_best_value_ranks_first(self) -> None:
+    def test_best_value_ranks_first(self):
         result = tk.performance.leaderboard(self.ranked())
         assert result["user"].tolist() == ["0xb", "0xa", "0xc"]
         assert result["overlaps"].tolist() == [0, 0, 0]
         assert result["volatility"].tolist()[1] == 0.3
 
-    def test_ascending_ranks_lowest_first(self) -> None:
+    def test_ascending_ranks_lowest_first(self):
         result = tk.performance.leaderboard(self.ranked(), ascending=True)
         assert result["user"].tolist() == ["0xa", "0xb", "0xc"]
 
-    def test_unknown_figure_names_known(self) -> None:
+    def test_unknown_figure_names_known(self):
         with pytest.raises(ValueError, match="choose one of sharpe, volatility"):
             tk.performance.leaderboard(self.ranked(), by="alpha")
 
-    def test_two_groups_of_account_raise(self) -> None:
+    def test_two_groups_of_account_raise(self):
         rows = pd.concat([self.ranked(), self.ranked().assign(value=1.0)])
         with pytest.raises(ValueError, match="several rows"):
             tk.performance.leaderboard(rows)
@@ -438,7 +438,7 @@ class TestLeaderboard:
 class TestIntervals:
     """Series with known figures must give them back inside the intervals at the stated rate."""
 
-    def test_intervals_hold_known_figures(self) -> None:
+    def test_intervals_hold_known_figures(self):
         mean, spread, days, worlds = 0.002, 0.02, 250, 400
         year = sqrt(365)
         truth = {
@@ -461,7 +461,7 @@ class TestIntervals:
         # Four standard errors of 400 worlds around 95 % are 90.6 % and 99.4 %.
         assert all(0.906 <= share <= 0.994 for share in shares.values()), shares
 
-    def test_shortfall_interval_needs_many_returns(self) -> None:
+    def test_shortfall_interval_needs_many_returns(self):
         rng = np.random.default_rng(3)
         few = tk.performance.sheet(days_of(rng.normal(0, 0.02, 500).tolist()))
         many = tk.performance.sheet(days_of(rng.normal(0, 0.02, 1200).tolist()))
@@ -471,7 +471,7 @@ class TestIntervals:
 
 
 class TestSimulatedExchange:
-    def test_gains_of_days_sum_to_pnl(self) -> None:
+    def test_gains_of_days_sum_to_pnl(self):
         session = tk.local(seed=7, size="tiny")
         user = tk.reports.example_account()
         builder = tk.user_fills(user, session=session)["builder"].dropna().iloc[0]
@@ -492,13 +492,13 @@ class TestSimulatedExchange:
         assert returns["growth"].iloc[-1] == pytest.approx(np.prod(1 + returns["return_"].dropna()))
 
 
-def accounts_of(values: np.ndarray) -> pd.DataFrame:
+def accounts_of(values):
     """Return daily returns, one row of `values` per account."""
     return pd.concat([days_of(list(row), user=f"0x{k:02d}") for k, row in enumerate(values)])
 
 
 class TestSkill:
-    def test_skill_of_means_by_hand(self) -> None:
+    def test_skill_of_means_by_hand(self):
         # Means of 0 to 4 per mille with the same spread: shrinkage as in tests of shrink_estimates.
         noise = np.tile([0.01, -0.01], 12)
         rows = accounts_of(noise + np.arange(5)[:, None] / 1000)
@@ -510,17 +510,17 @@ class TestSkill:
         )
         assert found.accounts["error"].tolist() == pytest.approx([error] * 5)
 
-    def test_few_returns_have_no_value(self) -> None:
+    def test_few_returns_have_no_value(self):
         found = tk.performance.skill(accounts_of(np.tile([0.01, -0.02], (3, 5))))
         assert found.n == 0
         assert found.accounts["value"].isna().all()
         assert found.accounts["rank"].isna().all()
 
-    def test_unknown_measure_raises(self) -> None:
+    def test_unknown_measure_raises(self):
         with pytest.raises(ValueError, match="'sharpe' or 'mean'"):
             tk.performance.skill(days_of([0.1], user="a"), measure="sortino")  # type: ignore[arg-type]  # wrong on purpose
 
-    def test_reversed_ranks_have_negative_persistence(self) -> None:
+    def test_reversed_ranks_have_negative_persistence(self):
         first, second = np.arange(6) / 1000, np.arange(6)[::-1] / 1000
         noise = np.tile([0.01, -0.01], 15)
         halves = [
@@ -529,7 +529,7 @@ class TestSkill:
         found = tk.performance.skill(accounts_of(np.array(halves)))
         assert found["persistence"] == pytest.approx(-1.0)
 
-    def test_luck_alone_gives_few_discoveries(self) -> None:
+    def test_luck_alone_gives_few_discoveries(self):
         """Without skill a discovery at q <= 0.1 happens in at most 10 % of worlds."""
         rng = np.random.default_rng(2)
         found = [
@@ -539,7 +539,7 @@ class TestSkill:
         around = [each.params.set_index("name").loc["persistence"] for each in found]
         assert 0.9 <= np.mean([row["low"] <= 0 <= row["high"] for row in around]) <= 1.0
 
-    def test_intervals_hold_planted_skill(self) -> None:
+    def test_intervals_hold_planted_skill(self):
         """Planted mean returns are inside 92 to 98 % of the shrunk intervals."""
         rng = np.random.default_rng(4)
         held, spreads = [], []

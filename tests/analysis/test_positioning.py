@@ -9,7 +9,6 @@ import pytest
 import toolkit as tk
 from tests.analysis.examples import HOUR, MONDAY, times
 from tests.analysis.interval_coverage import hold_share
-from tests.engines import Engine
 
 ROWS = pd.DataFrame(
     {"user": ["a", "a", "b", "c"], "coin": ["X", "Y", "X", "X"], "szi": [2.0, -5.0, -1.0, 1.0],
@@ -17,7 +16,7 @@ ROWS = pd.DataFrame(
 )  # fmt: skip
 
 
-def test_positioning_by_hand() -> None:
+def test_positioning_by_hand():
     made = tk.accounts.positioning(ROWS, edges=[200]).set_index(["coin", "size"])
     whole = made.loc["X", "all"]
     assert whole[["accounts", "positions"]].tolist() == [3, 3]
@@ -35,7 +34,7 @@ def test_positioning_by_hand() -> None:
     assert made.loc[("X", "below 200"), "crowded_side"] == "even"
 
 
-def test_net_share_interval_by_hand() -> None:
+def test_net_share_interval_by_hand():
     """Two equal accounts: share 0, deviations +-100 of 200, error sqrt(2 * 2e4) / 200, t of 1."""
     rows = ROWS.iloc[[2, 3]]
     made = tk.accounts.positioning(rows, edges=[1e6], level=0.5).iloc[0]
@@ -43,7 +42,7 @@ def test_net_share_interval_by_hand() -> None:
     assert (made["low"], made["high"]) == (-1.0, 1.0)
 
 
-def test_account_value_sets_size_class() -> None:
+def test_account_value_sets_size_class():
     owners = pd.DataFrame(
         {"user": ["a", "a", "b"], "dex": ["x", "y", "x"], "account_value": [60.0, 70.0, 5.0]}
     )
@@ -52,14 +51,14 @@ def test_account_value_sets_size_class() -> None:
     assert sizes == {"all": 3, "below 100": 1, "100 and more": 1, "unknown": 1}
 
 
-def test_position_without_value_is_missing() -> None:
+def test_position_without_value_is_missing():
     rows = ROWS.assign(position_value=[np.nan, 500.0, 110.0, 110.0])
     whole = tk.accounts.positioning(rows).set_index(["coin", "size"]).loc[("X", "all")]
     assert whole[["accounts", "positions", "missing"]].tolist() == [2, 2, 1]
     assert whole["net_share"] == 0
 
 
-def test_rows_without_user_or_dex_count() -> None:
+def test_rows_without_user_or_dex_count():
     rows = ROWS.assign(user=["a", "a", None, "c"], dex=[None, "x", "x", "x"])
     made = tk.accounts.positioning(rows, by=["dex"])
     whole = made[made["size"] == "all"]
@@ -68,7 +67,7 @@ def test_rows_without_user_or_dex_count() -> None:
     assert whole["dex"].isna().tolist() == [False, True]
 
 
-def test_snapshots_are_measured_apart() -> None:
+def test_snapshots_are_measured_apart():
     first, last = pd.Timestamp("2025-09-01", tz="UTC"), pd.Timestamp("2025-09-02", tz="UTC")
     both = pd.concat([ROWS.assign(time=first), ROWS.iloc[:2].assign(time=last)])
     made = tk.accounts.positioning(both)
@@ -78,7 +77,7 @@ def test_snapshots_are_measured_apart() -> None:
 
 
 @pytest.mark.parametrize("has_dex", [True, False])
-def test_states_of_one_batch_count_together(engine: Engine, has_dex: bool) -> None:
+def test_states_of_one_batch_count_together(engine, has_dex):
     """Three batches: the second begins 20 s after the first, with the new account c.
 
     In the first, a has 100 + 200 long and 5,000 + 2e6 USD on two dexes, and b is 400 short. In the
@@ -127,7 +126,7 @@ def test_states_of_one_batch_count_together(engine: Engine, has_dex: bool) -> No
     assert moments == [5] * 3 + [second + 4] * 4 + [HOUR] * 2
 
 
-def test_states_a_minute_apart_are_two_batches() -> None:
+def test_states_a_minute_apart_are_two_batches():
     """a and b have one state each, 60.001 s apart; without a dex of b, 60 s are one batch."""
     rows = ROWS.iloc[[0, 2]].reset_index(drop=True)
     for gap, count in ((60_000, 1), (60_001, 2)):
@@ -139,7 +138,7 @@ def test_states_a_minute_apart_are_two_batches() -> None:
     assert unknown["accounts"].tolist() == [2, 2]
 
 
-def test_partly_missing_value_has_unknown_size(engine: Engine) -> None:
+def test_partly_missing_value_has_unknown_size(engine):
     """a has 5,000 USD on one dex and a missing value on the other; b has 70 USD."""
     owners = pd.DataFrame(
         {"user": ["a", "a", "b"], "dex": ["x", "y", "x"], "account_value": [5e3, np.nan, 70.0]}
@@ -150,7 +149,7 @@ def test_partly_missing_value_has_unknown_size(engine: Engine) -> None:
     assert sizes == {"all": (3, 330), "below 100": (1, 0), "unknown": (2, 330)}
 
 
-def test_classes_add_up() -> None:
+def test_classes_add_up():
     rng = np.random.default_rng(2)
     rows = pd.DataFrame(
         {"user": rng.integers(0, 60, 200).astype(str), "coin": rng.choice(["X", "Y", "Z"], 200),
@@ -168,7 +167,7 @@ def test_classes_add_up() -> None:
     )
 
 
-def test_longs_equal_shorts_in_simulated_exchange() -> None:
+def test_longs_equal_shorts_in_simulated_exchange():
     session = tk.local(seed=7, size="tiny")
     states = tk.batch_clearinghouse_states(
         session.world["users"], dex="ALL_DEXES", session=session
@@ -181,10 +180,10 @@ def test_longs_equal_shorts_in_simulated_exchange() -> None:
     assert gain.max() > 0
 
 
-def test_edges_must_rise() -> None:
+def test_edges_must_rise():
     with pytest.raises(ValueError, match="edges must be numbers in ascending order, each once"):
         tk.accounts.positioning(ROWS, edges=[2, 1])
 
 
-def test_intervals_hold_planted_share() -> None:
+def test_intervals_hold_planted_share():
     assert hold_share("positioning", 5) >= 0.88

@@ -10,7 +10,7 @@ from toolkit.errors import HistoryWarning, MissingColumns
 from toolkit.pnl import attribution, lots, positions, round_trips, unrealised
 
 from .examples import HOUR, ME, MONDAY, OTHER, as_numbers, times
-from .simulated import Everybody, everybody
+from .simulated import everybody
 from .test_lots import chain, trades
 
 KINDS = ("float", "exact")
@@ -18,24 +18,24 @@ SIZES = {"BTC": 5, "ETH": 4}
 
 
 @pytest.fixture(scope="module")
-def tables(world) -> Everybody:
+def tables(world):
     return everybody(world)
 
 
-def fills(rows: list[tuple[str, float, float]], **more: object) -> pd.DataFrame:
+def fills(rows, **more):
     return chain(rows, **{"closed_pnl": 0.0, "fee": 0.0, **more})
 
 
-def listed_value(value: object) -> float | None:
+def listed_value(value):
     return None if pd.isna(value) else float(value)
 
 
-def listed(column: pd.Series) -> list[float | None]:
+def listed(column):
     return [listed_value(value) for value in column]
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_entry_prices_are_truncated(kind: str) -> None:
+def test_entry_prices_are_truncated(kind):
     """301 / 3 = 100.333.., counted as 100.3; sold 1; a flip opens its rest at its own price."""
     rows = [("B", 2, 100.0), ("B", 1, 101.0), ("A", 1, 101.0), ("A", 3, 100.0), ("B", 1, 99.0)]
     result = positions(as_numbers(fills(rows), kind), SIZES)
@@ -45,7 +45,7 @@ def test_entry_prices_are_truncated(kind: str) -> None:
     assert listed(result["change"]) == [2, 1, -1, -3, 1]
 
 
-def test_address_case_is_ignored(engine) -> None:
+def test_address_case_is_ignored(engine):
     """One account that is written in two ways: one chain, one position, one trip, one lot."""
     result = fills([("B", 2, 100.0), ("A", 1, 110.0), ("A", 1, 120.0)])
     result["user"] = pd.array([OTHER, OTHER.lower(), OTHER], dtype="str")
@@ -59,7 +59,7 @@ def test_address_case_is_ignored(engine) -> None:
     assert engine.take(unrealised(frame, {"BTC": 1.0}, SIZES, at=MONDAY + 10 * HOUR)) == []
 
 
-def test_entry_price_is_unknown_until_flip() -> None:
+def test_entry_price_is_unknown_until_flip():
     rows = [("B", 1, 100.0), ("A", 3, 100.0), ("B", 1, 90.0), ("A", 1, 95.0)]
     result = positions(fills(rows, start=2.0), SIZES)
     assert listed(result["entry_px"]) == [None, None, 90.0, None]
@@ -68,7 +68,7 @@ def test_entry_price_is_unknown_until_flip() -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_unrealised_by_hand(kind: str) -> None:
+def test_unrealised_by_hand(kind):
     """Long 3 from 100.3 at 110, and what was open an hour earlier."""
     result = as_numbers(fills([("B", 2, 100.0), ("B", 1, 101.0)]), kind)
     row = unrealised(result, {"BTC": 110.0}, SIZES).iloc[0]
@@ -81,7 +81,7 @@ def test_unrealised_by_hand(kind: str) -> None:
     assert float(nobody["szi"]) == 3
 
 
-def mixed_fills() -> pd.DataFrame:
+def mixed_fills():
     """Two accounts: a missing fill, a short, spot tokens, an unknown coin, a late history."""
     held = [("B", 2, 100.0), ("B", 1, 100.5), ("A", 1, 101.0), ("A", 2, 102.0), ("A", 4, 99.0)]
     rows = [
@@ -95,7 +95,7 @@ def mixed_fills() -> pd.DataFrame:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_positions_of_mixed_fills_by_hand(kind: str) -> None:
+def test_positions_of_mixed_fills_by_hand(kind):
     result = positions(as_numbers(mixed_fills(), kind), SIZES)
     columns = ["start_position", "change", "position", "entry_px", "px", "closed_pnl"]
     columns += ["expected_closed_pnl", "gap"]
@@ -137,12 +137,12 @@ def test_positions_of_mixed_fills_by_hand(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_unrealised_of_mixed_fills_by_hand(kind: str) -> None:
+def test_unrealised_of_mixed_fills_by_hand(kind):
     rows = as_numbers(mixed_fills(), kind)
     names = ["user", "coin", "szi", "entry_px", "mark_px", "position_value", "unrealized_pnl"]
     marks = pd.DataFrame({"name": ["BTC", "ETH", "SOL", "NO"], "mark_px": [97.25, 5.125, 0, None]})
 
-    def found(result: pd.DataFrame) -> list[tuple]:
+    def found(result):
         assert list(result.columns) == names
         return [
             (user[2], coin, *map(listed_value, numbers))
@@ -173,7 +173,7 @@ def test_unrealised_of_mixed_fills_by_hand(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_position_without_size_decimals_is_kept(engine, kind: str) -> None:
+def test_position_without_size_decimals_is_kept(engine, kind):
     """3 flx:TSLA short are worth 720, at an entry price that is not known; spot has no row."""
     rows = pd.concat(
         [fills([("B", 2, 100.0)]), fills([("A", 3, 250.0)]).assign(coin="flx:TSLA"),
@@ -186,7 +186,7 @@ def test_position_without_size_decimals_is_kept(engine, kind: str) -> None:
     assert found == {"BTC": [2, 100, 110, 220, 20], "flx:TSLA": [-3, None, 240, 720, None]}
 
 
-def test_several_mark_prices_are_refused() -> None:
+def test_several_mark_prices_are_refused():
     marks = pd.DataFrame({"name": ["BTC", "BTC"], "mark_px": [1.0, 2.0]})
     with pytest.raises(MissingColumns, match="BTC has several mark prices"):
         unrealised(fills([("B", 2, 100.0)]), marks, SIZES)
@@ -194,7 +194,7 @@ def test_several_mark_prices_are_refused() -> None:
         unrealised(fills([("B", 2, 100.0)]), {"BTC": 1.0}, SIZES, at="2025-09-01")
 
 
-def test_positions_equal_the_states(tables: Everybody) -> None:
+def test_positions_equal_the_states(tables):
     """Size, entry price and unrealised PnL of every open position, to the last digit."""
     result = positions(tables.fills, tables.contexts)
     perps = result[~result["coin"].str.contains("^@|/|^#")]
@@ -224,7 +224,7 @@ PAID = pd.DataFrame(
 )
 
 
-def round_fills() -> pd.DataFrame:
+def round_fills():
     """Two accounts: a flip, spot tokens, a position that stays open, a late and a broken one."""
     held = [("B", 2, 100.0), ("B", 1, 103.0), ("A", 1, 110.0), ("A", 5, 90.0), ("B", 3, 80.0)]
     gap = fills([("B", 1, 5.0), ("B", 2, 9.0), ("A", 2, 6.0)]).drop(index=1)
@@ -242,7 +242,7 @@ def round_fills() -> pd.DataFrame:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_trips_of_mixed_fills_by_hand(kind: str) -> None:
+def test_trips_of_mixed_fills_by_hand(kind):
     """The flip closes 2 of 3 at 90 after 1 at 110, and pays 2 of its 5 parts of the fee."""
     hours = [1, 3, 4, 0]
     paid = pd.DataFrame(
@@ -293,7 +293,7 @@ def test_trips_of_mixed_fills_by_hand(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_trips_by_hand(kind: str) -> None:
+def test_trips_by_hand(kind):
     """The flip's fee of 0.3 is split 2 to 1; funding at its time belongs to what it closed."""
     outcome = fills(FLIP, user=ME, closed_pnl=[0.0, 20.0, 5.0, 0.0], fee=[0.1, 0.3, 0.1, 0.5])
     result = round_trips(as_numbers(outcome, kind), as_numbers(PAID, kind))
@@ -312,7 +312,7 @@ def test_trips_by_hand(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["float", "exact"])
-def test_funding_outside_trips_is_excluded(kind: str) -> None:
+def test_funding_outside_trips_is_excluded(kind):
     """Two payments a day after the last fill, for a coin that these fills do not show."""
     outcome = fills(FLIP, user=ME)
     day = pd.Timedelta(days=1)
@@ -327,7 +327,7 @@ def test_funding_outside_trips_is_excluded(kind: str) -> None:
     assert plain.attrs["toolkit"]["funding_outside"] == 0
 
 
-def test_fills_without_time_are_refused(engine) -> None:
+def test_fills_without_time_are_refused(engine):
     """Beside funding: of which time they are decides what counts."""
     result = fills(FLIP, user=ME)
     result["time"] = result["time"].where([True, False, True, True])
@@ -336,7 +336,7 @@ def test_fills_without_time_are_refused(engine) -> None:
             helper(engine.give(result), engine.give(PAID[PAID["user"] == ME]))
 
 
-def test_funding_of_trips_without_payments_is_missing() -> None:
+def test_funding_of_trips_without_payments_is_missing():
     result = fills(FLIP[:2], user=ME, fee=0.25)
     row = round_trips(result).iloc[0]
     assert pd.isna(row["funding"])
@@ -345,7 +345,7 @@ def test_funding_of_trips_without_payments_is_missing() -> None:
     assert round_trips(result, strangers)["funding"].isna().all()
 
 
-def test_late_and_broken_trips_are_labelled() -> None:
+def test_late_and_broken_trips_are_labelled():
     late = round_trips(fills(FLIP[:1] + FLIP[1:2], start=1.0))
     assert late["status"].tolist() == ["late"]
     assert late["opened"].isna().all()
@@ -356,12 +356,12 @@ def test_late_and_broken_trips_are_labelled() -> None:
     assert broken["closed"].isna().tolist() == [True, False, True]
 
 
-def test_perp_fee_in_other_token_is_refused() -> None:
+def test_perp_fee_in_other_token_is_refused():
     with pytest.raises(MissingColumns, match="HYPE"):
         round_trips(fills(FLIP, fee=1.0, fee_token="HYPE"))
 
 
-def test_only_forced_ends_are_liquidations(engine) -> None:
+def test_only_forced_ends_are_liquidations(engine):
     """A liquidation in part, which the account then closes itself, is no end by liquidation."""
     rows = [("B", 2, 100.0), ("A", 1, 90.0), ("A", 1, 95.0), ("A", 1, 90.0), ("B", 1, 99.0)]
     long, short = "Liquidated Cross Long", "Liquidated Isolated Short"
@@ -376,7 +376,7 @@ def test_only_forced_ends_are_liquidations(engine) -> None:
 
 
 @given(trades)
-def test_trips_sum_to_fills(rows: list[tuple[int, int]]) -> None:
+def test_trips_sum_to_fills(rows):
     signed = [("B" if change > 0 else "A", abs(change), px) for change, px in rows]
     pnl = [0.5 * n for n in range(len(rows))]
     outcome = fills(signed, closed_pnl=pnl, fee=[0.001 * px for _, px in rows])
@@ -393,7 +393,7 @@ def test_trips_sum_to_fills(rows: list[tuple[int, int]]) -> None:
     assert flat == flips
 
 
-def test_simulated_trips_add_up(tables: Everybody) -> None:
+def test_simulated_trips_add_up(tables):
     """Gross, fees and funding over all trips of everybody, to the last digit."""
     paid = tables.fills[
         tables.fills["coin"].str.contains(":") | (tables.fills["fee_token"] == "USDC")

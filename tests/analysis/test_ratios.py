@@ -17,7 +17,7 @@ NAN = float("nan")
 NONE = np.array([])
 
 
-def error_of(terms: list[float], lags: int) -> float:
+def error_of(terms, lags):
     """Return the error of Newey and West (1987) of a mean, with weights 1 - lag / (lags + 1)."""
     n, mean = len(terms), sum(terms) / len(terms)
     off = [term - mean for term in terms]
@@ -28,21 +28,21 @@ def error_of(terms: list[float], lags: int) -> float:
     return sqrt(total / n / (n - 1))
 
 
-def checked(figure: ratios.Figure, name: str, unit: str, method: str, n: int = N) -> list[float]:
+def checked(figure, name, unit, method, n=N):
     """Return value, low and high of a figure after a check of its texts."""
     assert (figure.name, figure.unit, figure.method, figure.n) == (name, unit, method, n)
     return [figure.value, figure.low, figure.high]
 
 
-def around(value: float, reach: float) -> object:
+def around(value, reach):
     return pytest.approx([value, value - reach, value + reach], rel=1e-9)
 
 
-def missing(value: float = NAN) -> object:
+def missing(value=NAN):
     return pytest.approx([value, NAN, NAN], nan_ok=True)
 
 
-def test_chained_returns_and_drawdown_by_hand() -> None:
+def test_chained_returns_and_drawdown_by_hand():
     assert ratios.chain_returns(np.array([0.1, -0.5, -1.5, 2.0])).tolist() == pytest.approx(
         [1.1, 0.55, 0.0, 0.0]
     )
@@ -56,7 +56,7 @@ def test_chained_returns_and_drawdown_by_hand() -> None:
     assert ratios.deepest_drawdown(NONE) == (0, 0)
 
 
-def test_sharpe_and_its_errors() -> None:
+def test_sharpe_and_its_errors():
     spread = sqrt(sum((r - MEAN) ** 2 for r in R) / (N - 1))
     ratio = MEAN / spread
     assert ratios.sharpe_ratio(np.array([R, R * 2])) == pytest.approx([ratio, ratio])
@@ -86,7 +86,7 @@ def test_sharpe_and_its_errors() -> None:
     assert np.isnan(ratios.sharpe_error(R[:1]))
 
 
-def test_long_run_error_by_hand() -> None:
+def test_long_run_error_by_hand():
     assert ratios.long_run_error(R) == pytest.approx(error_of(R.tolist(), 2))
     assert ratios.long_run_error(R[:3]) == pytest.approx(error_of(R[:3].tolist(), 1))
     assert np.isnan(ratios.long_run_error(R[:2]))
@@ -99,7 +99,7 @@ def test_long_run_error_by_hand() -> None:
     assert np.isnan([ratios.interval_half_width(0.5, n, LEVEL) for n in (0, 1)]).all()
 
 
-def test_annual_return_and_volatility_by_hand() -> None:
+def test_annual_return_and_volatility_by_hand():
     growth = float(np.prod(1 + R))
     logs = [log(1 + r) for r in R]
     reach = T * error_of(logs, 2)
@@ -126,7 +126,7 @@ def test_annual_return_and_volatility_by_hand() -> None:
     assert pair.value == pytest.approx(0.03 / sqrt(2) * sqrt(YEAR))
 
 
-def test_sortino_figure_by_hand() -> None:
+def test_sortino_figure_by_hand():
     down = sqrt((0.01**2 + 0.04**2 + 0.02**2) / N)
     ratio = MEAN / down
     terms = [r / down - ratio / 2 * (min(r, 0) ** 2 / down**2 - 1) for r in R]
@@ -137,7 +137,7 @@ def test_sortino_figure_by_hand() -> None:
     assert checked(never, "sortino", "ratio", "Newey-West", 2) == missing()
 
 
-def test_value_at_risk_is_between_ranks() -> None:
+def test_value_at_risk_is_between_ranks():
     values = np.arange(200.0)[::-1] / 1000 - 0.1
     figure = ratios.value_at_risk_figure(values, LEVEL)
     ranks = sorted(values)
@@ -153,7 +153,7 @@ def test_value_at_risk_is_between_ranks() -> None:
     assert [half.value, half.low, half.high] == pytest.approx([0.005, sorted(R)[2], sorted(R)[6]])
 
 
-def test_expected_shortfall_by_hand() -> None:
+def test_expected_shortfall_by_hand():
     how = ratios.IntervalSettings(LEVEL, 200, 3)
     few = ratios.expected_shortfall_figure(R, how, 2)
     assert checked(few, "expected_shortfall", "share", "bootstrap") == missing(-0.04)
@@ -171,10 +171,10 @@ def test_expected_shortfall_by_hand() -> None:
     assert checked(many, "expected_shortfall", "share", "bootstrap", 981)[0] == many.value
 
 
-def test_resampled_interval_equals_bootstrap() -> None:
+def test_resampled_interval_equals_bootstrap():
     how = ratios.IntervalSettings(LEVEL, 400, 3)
 
-    def largest(values: np.ndarray) -> np.ndarray:
+    def largest(values):
         return values.max(axis=-1)
 
     found = ratios.resample_figure("top", "USD", R, largest, how, block=3)
@@ -193,7 +193,7 @@ def test_resampled_interval_equals_bootstrap() -> None:
     assert checked(nothing, "top", "USD", "bootstrap", 0) == missing()
 
 
-def test_share_median_and_mean_by_hand() -> None:
+def test_share_median_and_mean_by_hand():
     z = stats.norm.ppf(0.95)
     share = 3 / 8
     middle = (share + z**2 / 16) / (1 + z**2 / 8)

@@ -1,6 +1,5 @@
 """Reconciliation: by hand, on the simulated exchange for every account and mode, by causes."""
 
-from collections.abc import Mapping
 from decimal import Decimal
 
 import numpy as np
@@ -10,22 +9,21 @@ import pytest
 from tests.worlds import ON_DEMO, world_of
 from toolkit.errors import MissingColumns
 from toolkit.pnl import audit, reconcile, unrealised
-from toolkit.simulation import World
 from toolkit.simulation.history import SIZES, run_history
 from toolkit.simulation.markets import PERPS
 
 from .examples import HOUR, ME, MONDAY, OTHER, as_numbers, times
-from .simulated import EXACT, Everybody, everybody
+from .simulated import EXACT, everybody
 
 KINDS = ("float", "exact")
 
 
 @pytest.fixture(scope="module")
-def tables(world: World) -> Everybody:
+def tables(world):
     return everybody(world)
 
 
-def example(mode: int | None = 0, value: float = 1054.5) -> dict[str, pd.DataFrame]:
+def example(mode=0, value=1054.5):
     """1000 in, 2 BTC at 100, 1 sold at 150, 1 left at 105; 0.25 funding; 50 USDC to spot.
 
     There 20 of them buy PURR, with a fee in PURR, and 10 come back for half of it, less 0.1.
@@ -66,7 +64,7 @@ def example(mode: int | None = 0, value: float = 1054.5) -> dict[str, pd.DataFra
     }  # fmt: skip
 
 
-def done(made: Mapping[str, pd.DataFrame | None], kind: str = "exact", **more: object) -> pd.Series:
+def done(made, kind="exact", **more):
     given = {
         name: None if frame is None else as_numbers(frame, kind) for name, frame in made.items()
     }
@@ -76,7 +74,7 @@ def done(made: Mapping[str, pd.DataFrame | None], kind: str = "exact", **more: o
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_standard_account_by_hand(kind: str) -> None:
+def test_standard_account_by_hand(kind):
     """950 in, 50 closed, 5 open, 0.75 fees (0.2 of them the builder's), 0.25 funding: 1004.5."""
     row = done(example(0, 1004.5), kind)
     assert float(row["change"]) == 1004.5
@@ -88,7 +86,7 @@ def test_standard_account_by_hand(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("mode", [2, 3])
-def test_unified_account_with_wallet_has_no_residual(kind: str, mode: int) -> None:
+def test_unified_account_with_wallet_has_no_residual(kind, mode):
     """The 50 stay its own: less 20 for PURR, plus 10 back, less 0.1; PURR's fee is in PURR."""
     row = done(example(mode, 1004.5 + 50 - 20 + 10 - 0.1), kind)
     assert float(row["spot_cash"]) == pytest.approx(39.9)
@@ -96,7 +94,7 @@ def test_unified_account_with_wallet_has_no_residual(kind: str, mode: int) -> No
     assert row["account_mode"] == mode
 
 
-def test_spot_dust_is_cut_to_eight_decimals() -> None:
+def test_spot_dust_is_cut_to_eight_decimals():
     """39.9 PURR less 20 make 19.9: a thousandth of them at 0.5000005 pays 0.00995000|995."""
     result = example(2, 1004.5 + 50 - 20 + 10 - 0.1 + 0.00995000)
     dust = result["fills"].iloc[3:].assign(px=0.5000005, sz=0.0199, fee=0.0, start_position=19.9)
@@ -108,7 +106,7 @@ def test_spot_dust_is_cut_to_eight_decimals() -> None:
     assert done(result)["residual"] == -Decimal("9.95E-9")
 
 
-def test_unified_account_with_zero_state_has_residual() -> None:
+def test_unified_account_with_zero_state_has_residual():
     """A clearinghouse state of 0 leaves all of it as a residual, instead of hiding it."""
     row = done(example(None, 0.0))
     assert row["residual"] == -Decimal("1004.5")
@@ -117,7 +115,7 @@ def test_unified_account_with_zero_state_has_residual() -> None:
     assert pd.isna(row["account_mode"])
 
 
-def test_rows_outside_period_are_excluded() -> None:
+def test_rows_outside_period_are_excluded():
     """From just after the deposit to just after the sale: 2 BTC at 100 open at first at 0."""
     result = example(0, 949.25 + 5.0)
     start = (
@@ -134,7 +132,7 @@ def test_rows_outside_period_are_excluded() -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", ["px", "sz", "side"])
-def test_unpriced_spot_fill_hides_unified_cash(engine, kind: str, name: str) -> None:
+def test_unpriced_spot_fill_hides_unified_cash(engine, kind, name):
     """A unified account's cash is then missing, and says why; a standard one does not count it."""
     for mode, value in ((2, 1044.5), (0, 1004.5)):
         odd = example(mode, value)
@@ -151,7 +149,7 @@ def test_unpriced_spot_fill_hides_unified_cash(engine, kind: str, name: str) -> 
         assert "spot_cash not known" in row["causes"]
 
 
-def test_causes_have_columns() -> None:
+def test_causes_have_columns():
     late = example(0, 1004.5)
     late["fills"] = late["fills"].iloc[1:]
     row = done(late)
@@ -180,7 +178,7 @@ def test_causes_have_columns() -> None:
 
 
 @pytest.mark.parametrize("name", ["closed_pnl", "px", "sz", "start_position"])
-def test_null_amount_is_no_missing_fill(name: str) -> None:
+def test_null_amount_is_no_missing_fill(name):
     """Only what is missing is named: the positions of the other fills still join up."""
     odd = example(0, 1004.5)
     odd["fills"].loc[1, name] = np.nan
@@ -192,7 +190,7 @@ def test_null_amount_is_no_missing_fill(name: str) -> None:
         assert row["causes"].startswith("1 fill, fee or flow without an amount in USD")
 
 
-def test_null_amount_and_missing_fill_are_named() -> None:
+def test_null_amount_and_missing_fill_are_named():
     """BTC's first fill is gone and its second has no closed PnL: both causes are true."""
     odd = example(0, 1004.5)
     odd["fills"].loc[1, "closed_pnl"] = np.nan
@@ -202,7 +200,7 @@ def test_null_amount_and_missing_fill_are_named() -> None:
     assert "1 fill, fee or flow without an amount in USD" in row["causes"]
 
 
-def test_unknown_parts_are_missing() -> None:
+def test_unknown_parts_are_missing():
     result = {name: as_numbers(item, "exact") for name, item in example(0, 1004.5).items()}
     row = reconcile(None, result["end"], result["fills"], None, None).iloc[0]
     for name in ("funding", "ledger", "unrealised", "residual", "unexplained"):
@@ -215,7 +213,7 @@ def test_unknown_parts_are_missing() -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_parts_without_fills_are_missing(kind: str) -> None:
+def test_parts_without_fills_are_missing(kind):
     """A unified account's spot cash needs fills, a standard account's is 0."""
     for mode, spot_cash in ((0, 0.0), (2, None)):
         row = done(example(mode) | {"fills": None}, kind)
@@ -228,7 +226,7 @@ def test_parts_without_fills_are_missing(kind: str) -> None:
         assert spot_cash is None or row["spot_cash"] == spot_cash
 
 
-def test_state_without_time_counts_all_rows() -> None:
+def test_state_without_time_counts_all_rows():
     """States of 2023 do not say when they were taken."""
     result = example(0, 1004.5)
     result["end"]["time"] = pd.to_datetime([None], utc=True)
@@ -241,14 +239,14 @@ def test_state_without_time_counts_all_rows() -> None:
 
 
 @pytest.mark.parametrize("what", ["fills", "funding", "ledger"])
-def test_rows_without_time_are_refused(what: str) -> None:
+def test_rows_without_time_are_refused(what):
     result = example(0, 1004.5)
     result[what]["time"] = result[what]["time"].where([False] + [True] * (len(result[what]) - 1))
     with pytest.raises(MissingColumns, match=rf"^{what}: column time has 1 missing value"):
         done(result)
 
 
-def test_spot_cash_excludes_other_quote_tokens() -> None:
+def test_spot_cash_excludes_other_quote_tokens():
     """The buy of PURR/USDH says PURR alone; its sell says what both are quoted in."""
     result = example(2, 1004.5 + 50)
     result["fills"]["fee_token"] = ["USDC", "USDC", "PURR", "USDH"]
@@ -258,14 +256,14 @@ def test_spot_cash_excludes_other_quote_tokens() -> None:
     assert row["residual"] == 0
 
 
-def test_residual_within_tolerance_is_explained() -> None:
+def test_residual_within_tolerance_is_explained():
     row = done(example(0, 1004.504), "float")
     assert row["unexplained"] == 0
     assert row["residual"] == pytest.approx(0.004)
     assert done(example(0, 1004.504), "float", tolerance=0.001)["unexplained"] > 0
 
 
-def test_errors_name_the_parameter() -> None:
+def test_errors_name_the_parameter():
     result = example()
     no_time = result["end"].drop(columns="time")
     with pytest.raises(ValueError, match="start_time="):
@@ -277,7 +275,7 @@ def test_errors_name_the_parameter() -> None:
         reconcile(None, result["end"].drop(columns="account_value"), result["fills"], None, None)
 
 
-def test_simulated_accounts_have_no_residual(tables: Everybody, world: World) -> None:
+def test_simulated_accounts_have_no_residual(tables, world):
     """From nothing to the end, by snapshot and by state: no residual at all, for anybody."""
     values = (tables.snapshots[-1], tables.states.positions)
     for end in (values, tables.states):
@@ -292,7 +290,7 @@ def test_simulated_accounts_have_no_residual(tables: Everybody, world: World) ->
     assert (unified["spot_cash"] != 0).any()
 
 
-def test_change_between_snapshots_has_no_residual(tables: Everybody, world: World) -> None:
+def test_change_between_snapshots_has_no_residual(tables, world):
     """Twenty minutes: what was open at first is told by the fills and the marks of the moment."""
     state = run_history(world.seed, SIZES[world.size])
     prices = state.exchange.prices.mark
@@ -322,7 +320,7 @@ def test_change_between_snapshots_has_no_residual(tables: Everybody, world: Worl
     assert (rows["causes"] == "").all()
 
 
-def test_late_history_is_named(tables: Everybody) -> None:
+def test_late_history_is_named(tables):
     """Without the first half of its fills, an account's residual stands under that cause."""
     half = tables.fills["time"].median()
     late = tables.fills[tables.fills["time"] > half]
@@ -337,7 +335,7 @@ def test_late_history_is_named(tables: Everybody) -> None:
     assert (odd.drop(found.index)["unexplained"] != 0).all()
 
 
-def test_audit_of_simulation_has_no_differences(tables: Everybody) -> None:
+def test_audit_of_simulation_has_no_differences(tables):
     perps = tables.fills[~tables.fills["coin"].str.contains("^@|/|^#")]
     result = audit(perps, tables.contexts)
     assert (result["difference"] == 0).all()
@@ -346,7 +344,7 @@ def test_audit_of_simulation_has_no_differences(tables: Everybody) -> None:
 
 
 @ON_DEMO
-def test_demo_accounts_have_no_residual() -> None:
+def test_demo_accounts_have_no_residual():
     """Thirty days: accounts of every mode, spot traders, vaults, the liquidated."""
     world = world_of("demo")
     modes = {row.user: row.account_mode for row in _last(world)}
@@ -363,5 +361,5 @@ def test_demo_accounts_have_no_residual() -> None:
     assert (rows["residual"] == 0).all(), rows[rows["residual"] != 0]
 
 
-def _last(world: World) -> list:
+def _last(world):
     return [row for rows in world.sources.account_snapshots[-1].values.values() for row in rows]

@@ -1,7 +1,5 @@
 """Causes of a residual: chains of fills of two accounts and many coins, worked out by hand."""
 
-from typing import Any
-
 import pandas as pd
 import pytest
 
@@ -49,7 +47,7 @@ ENDS = [
 ODD = "without an amount in USD"
 
 
-def make_fills(rows: list[tuple[Any, ...]]) -> pd.DataFrame:
+def make_fills(rows):
     names = ["user", "coin", "time", "start_position", "change", "px", "closed_pnl"]
     frame = pd.DataFrame(rows, columns=names)
     change = frame.pop("change").astype(float)
@@ -58,7 +56,7 @@ def make_fills(rows: list[tuple[Any, ...]]) -> pd.DataFrame:
     return frame.assign(side=change.map(lambda c: "A" if c < 0 else "B"), sz=change.abs(), fee=0.0)
 
 
-def make_state(hour: float, kind: str, rows: list[tuple[Any, ...]] | None) -> Pair:
+def make_state(hour, kind, rows):
     values = pd.DataFrame({"user": [ME, OTHER], "account_value": 1000.0, "account_mode": [0, 2]})
     values["time"] = times([MONDAY + int(hour * HOUR)] * 2)
     if rows is None:
@@ -67,12 +65,12 @@ def make_state(hour: float, kind: str, rows: list[tuple[Any, ...]] | None) -> Pa
     return as_numbers(values, kind), as_numbers(held.assign(unrealized_pnl=0.0), kind)
 
 
-def find(kind: str, start: Pair | None, end: Pair, fills: pd.DataFrame) -> list[str]:
+def find(kind, start, end, fills):
     moved = pd.DataFrame({"account": [ME, ME, OTHER], "type": ["new", "new", "deposit"]})
     moved = moved.assign(usdc=[1.0, 2.0, 100.0], time=times([MONDAY + HOUR] * 3))
     given = [as_numbers(frame, kind) for frame in (fills, moved)]
 
-    def pack(state: Pair) -> Any:
+    def pack(state):
         return state[0] if state[1] is None else state
 
     begin = None if start is None else pack(start)
@@ -82,7 +80,7 @@ def find(kind: str, start: Pair | None, end: Pair, fills: pd.DataFrame) -> list[
 
 
 @pytest.mark.parametrize("kind", ["float", "exact"])
-def test_causes_of_two_accounts_by_hand(kind: str) -> None:
+def test_causes_of_two_accounts_by_hand(kind):
     """A chain with a fill whose position is not known proves nothing about the time of it."""
     end = make_state(9, kind, ENDS)
     mine = f"fills missing of ARB, DOGE, ETH, 3 fills, fees or flows {ODD}"
@@ -92,7 +90,7 @@ def test_causes_of_two_accounts_by_hand(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["float", "exact"])
-def test_causes_without_stated_positions(kind: str) -> None:
+def test_causes_without_stated_positions(kind):
     """Without the first positions, or the last ones, only fills are compared with each other."""
     fills = make_fills([*FILLS, (ME, "OP", 2, 6, 1, 10.0, 0.0)])
     lacks = "unrealised not known"
@@ -106,7 +104,7 @@ def test_causes_without_stated_positions(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["float", "exact"])
-def test_unpriced_spot_fills_count_if_unified(kind: str) -> None:
+def test_unpriced_spot_fills_count_if_unified(kind):
     """They count for the unified account only, whose value contains its USDC."""
     end = make_state(9, kind, [(ME, "BTC", 3), (OTHER, "ARB", -1)])
     fills = make_fills([*SPOTS, (ME, "BTC", 1, 0, 2, NONE, NONE), *FILLS[-2:]])

@@ -1,7 +1,5 @@
 """Reconciliation of two accounts between two times: a standard one and a unified one."""
 
-from typing import Any
-
 import pandas as pd
 import pytest
 
@@ -15,7 +13,7 @@ from .test_round_trips import listed_rows
 Pair = tuple[pd.DataFrame, pd.DataFrame]
 
 
-def state(hour: float, worth: list[float], rows: list[tuple[Any, ...]]) -> Pair:
+def state(hour, worth, rows):
     values = pd.DataFrame({"user": [OTHER, ME], "account_value": worth, "account_mode": [2, 0]})
     values["time"] = times([MONDAY + int(hour * HOUR)] * 2)
     return values, pd.DataFrame(rows, columns=["user", "coin", "szi", "unrealized_pnl"])
@@ -29,7 +27,7 @@ END = state(
 )
 
 
-def made(kind: str, *, start: Pair | None = START, **more: Any) -> pd.DataFrame:
+def made(kind, *, start=START, **more):
     frames = (two_fills(), two_payments(), two_ledgers())
     given = [as_numbers(frame, kind) for frame in frames]
     before = None if start is None else tuple(as_numbers(frame, kind) for frame in start)
@@ -59,7 +57,7 @@ CAUSES_SINCE_EVER = [
 
 
 @pytest.mark.parametrize("kind", ["float", "exact"])
-def test_changes_of_two_accounts_by_hand(kind: str) -> None:
+def test_changes_of_two_accounts_by_hand(kind):
     """Rows at the first time do not count, and those at the last time do.
 
     The state has 0.5 ETH, and the fills, which are all of whole ETH, end at 0.
@@ -82,7 +80,7 @@ def test_changes_of_two_accounts_by_hand(kind: str) -> None:
     assert list(facts["inputs"]) == ["end", "fills", "funding", "ledger"]
 
 
-def test_absent_frames_leave_parts_missing() -> None:
+def test_absent_frames_leave_parts_missing():
     """Without positions or funding the parts are missing; a new account has no first value."""
     frames = (two_fills(), two_payments(), two_ledgers())
     bare = reconcile(START[0].head(1), END[0], *frames)
@@ -96,7 +94,7 @@ def test_absent_frames_leave_parts_missing() -> None:
     assert unpaid["ledger"].tolist() == [-3, -7]
 
 
-def test_tolerance_drops_small_parts() -> None:
+def test_tolerance_drops_small_parts():
     """At 6:00 the second account swaps outcome tokens, which bring no USDC."""
     frames = (two_fills(), two_payments(), two_ledgers())
     end = END[0].assign(time=times([MONDAY + 7 * HOUR] * 2)), END[1]
@@ -105,7 +103,7 @@ def test_tolerance_drops_small_parts() -> None:
     assert near[["history_late", "funding_missing"]].to_numpy().tolist() == [[122.75, 0], [0, 0]]
 
 
-def test_errors_of_reconcile() -> None:
+def test_errors_of_reconcile():
     fills, paid, moved = two_fills(), two_payments(), two_ledgers()
     with pytest.raises(MissingColumns, match="fills: the frame lacks the column coin"):
         reconcile(START, END, fills.drop(columns="coin"), paid, moved)

@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 from toolkit.analysis.common.account_values import AccountValue, ValuesAndPositions
-from toolkit.analysis.pnl.reconcile_tables import AccountTables, account_bounds, select_tables
+from toolkit.analysis.pnl.reconcile_tables import account_bounds, select_tables
 from toolkit.errors import MissingColumns
 
 from .examples import ME, OTHER, times
@@ -29,19 +29,19 @@ FILLS = [
 ]
 
 
-def make_fills() -> pd.DataFrame:
+def make_fills():
     frame = pd.DataFrame(FILLS, columns=["user", "time", "coin"])
     frame["time"] = times(frame["time"])
     return frame.assign(number=range(len(frame)))
 
 
-def make_values(**ms: int | None) -> ValuesAndPositions:
+def make_values(**ms):
     names = {"me": ME, "other": OTHER.lower(), "third": THIRD}
     worth = {names[name]: AccountValue(1.0, None, time) for name, time in ms.items()}
     return ValuesAndPositions(worth, None, "float")
 
 
-def test_bounds_of_accounts_by_hand() -> None:
+def test_bounds_of_accounts_by_hand():
     """An account without a first value has no rows; one without a second time has all of them."""
     after = make_values(me=200, other=300, third=None)
     assert account_bounds(None, after) == {
@@ -56,14 +56,14 @@ def test_bounds_of_accounts_by_hand() -> None:
     }
 
 
-def test_rows_are_selected_by_account_bounds() -> None:
+def test_rows_are_selected_by_account_bounds():
     for fills in (make_fills(), make_fills().astype({"coin": object})):
         check_rows(select_tables(BOUNDS, fills, None, None, None))
     nobody = select_tables({}, make_fills(), make_fills(), None, None)
     assert [len(frame) for frame in nobody[:3]] == [0, 0, 0]
 
 
-def check_rows(tables: AccountTables) -> None:
+def check_rows(tables):
     assert tables.perps["number"].tolist() == [3, 7, 11]
     assert tables.perps["user"].tolist() == [ME, OTHER.lower(), ME]
     assert tables.spots["number"].tolist() == [1, 4, 8]
@@ -74,7 +74,7 @@ def check_rows(tables: AccountTables) -> None:
         assert list(frame.columns) == ["user", "time", "coin", "number"]
 
 
-def test_funding_and_ledger_keep_row_order() -> None:
+def test_funding_and_ledger_keep_row_order():
     """A ledger needs no coin; rows keep their order."""
     paid = make_fills().iloc[::-1]
     moved = make_fills().rename(columns={"user": "account"}).drop(columns="coin")
@@ -86,7 +86,7 @@ def test_funding_and_ledger_keep_row_order() -> None:
     assert tables.ledger.index.tolist() == list(range(6))
 
 
-def test_unnamed_rows_are_of_named_account() -> None:
+def test_unnamed_rows_are_of_named_account():
     """Rows without an account are of the named one, or of the only account of the values."""
     fills = make_fills().drop(columns="user")
     tables = select_tables(BOUNDS, fills, fills, fills, OTHER)
@@ -110,7 +110,7 @@ def test_unnamed_rows_are_of_named_account() -> None:
     assert select_tables(BOUNDS, None, named, None, None).funding["number"].tolist() == wanted
 
 
-def test_errors_of_tables() -> None:
+def test_errors_of_tables():
     fills = make_fills()
     moved = fills.rename(columns={"user": "account"})
     given = {"fills": fills, "funding": fills, "ledger": moved}

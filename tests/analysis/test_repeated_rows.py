@@ -10,12 +10,11 @@ import pytest
 
 import toolkit as tk
 from tests.analysis.examples import HOUR, ME, MONDAY, OTHER, exact, times
-from tests.engines import Engine
 from toolkit.analysis.common.repeated_rows import drop_repeated_rows
 from toolkit.errors import RepeatedRows, UnnamedAccount
 
 
-def fills() -> pd.DataFrame:
+def fills():
     """Buy 2 at 100, sell 1 at 110 and 1 at 120."""
     return pd.DataFrame(
         {
@@ -33,7 +32,7 @@ def fills() -> pd.DataFrame:
     )
 
 
-def payments() -> pd.DataFrame:
+def payments():
     """Two accounts are paid alike in one hour, and differently in the next."""
     return pd.DataFrame(
         {
@@ -45,7 +44,7 @@ def payments() -> pd.DataFrame:
     )
 
 
-def test_repeated_fills_count_once(engine: Engine) -> None:
+def test_repeated_fills_count_once(engine):
     twice = pd.concat([fills(), fills().iloc[[1]]])
     with pytest.warns(RepeatedRows, match="fills: 1 of 4 rows repeats another row"):
         result = tk.pnl.attribution(engine.give(twice))
@@ -53,14 +52,14 @@ def test_repeated_fills_count_once(engine: Engine) -> None:
     assert (row["fills"], row["closed_pnl"], row["net"]) == (3, 30.0, 28.5)
 
 
-def test_repeated_exact_fills_count_once(engine: Engine) -> None:
+def test_repeated_exact_fills_count_once(engine):
     twice = exact(pd.concat([fills(), fills().iloc[[0, 2]]]))
     with pytest.warns(RepeatedRows, match="2 of 5 rows repeat"):
         result = tk.pnl.attribution(engine.give(twice))
     assert engine.take(result)[0]["fills"] == 3
 
 
-def test_fills_without_identity_stay(engine: Engine) -> None:
+def test_fills_without_identity_stay(engine):
     """Trade id 0, and no trade id: two legs of a conversion may look alike."""
     for tid in (0, None):
         odd = fills().assign(tid=pd.array([tid] * 3, dtype="Int64"))
@@ -70,20 +69,20 @@ def test_fills_without_identity_stay(engine: Engine) -> None:
     assert engine.take(tk.pnl.attribution(engine.give(pd.concat([bare, bare]))))[0]["fills"] == 6
 
 
-def test_only_rows_with_identity_count_once(engine: Engine) -> None:
+def test_only_rows_with_identity_count_once(engine):
     odd = fills().assign(tid=pd.array([0, 102, None], dtype="Int64"))
     with pytest.warns(RepeatedRows, match="1 of 6 rows"):
         result = tk.pnl.attribution(engine.give(pd.concat([odd, odd])))
     assert engine.take(result)[0]["fills"] == 5
 
 
-def test_both_sides_of_a_trade_count() -> None:
+def test_both_sides_of_a_trade_count():
     other = fills().assign(side=["A", "B", "B"], oid=[21, 22, 23])
     both = pd.concat([fills(), other])
     assert tk.pnl.attribution(both)["fills"].item() == 6
 
 
-def test_equal_payments_of_two_accounts_stay(engine: Engine) -> None:
+def test_equal_payments_of_two_accounts_stay(engine):
     row = engine.take(tk.funding.sums(engine.give(payments()), None))[0]
     assert (row["payments"], row["net"]) == (4, 0.25)
     twice = pd.concat([payments(), payments().iloc[[0, 3]]])
@@ -93,7 +92,7 @@ def test_equal_payments_of_two_accounts_stay(engine: Engine) -> None:
     assert (row["payments"], row["net"]) == (4, 0.25)
 
 
-def test_checksummed_addresses_are_equal(engine: Engine) -> None:
+def test_checksummed_addresses_are_equal(engine):
     shouted = payments().assign(user=[ME, OTHER.lower(), ME.replace("a", "A"), OTHER.upper()])
     shouted["user"] = shouted["user"].str.replace("0X", "0x")
     with pytest.warns(RepeatedRows, match="4 of 8 rows"):
@@ -102,7 +101,7 @@ def test_checksummed_addresses_are_equal(engine: Engine) -> None:
 
 
 @pytest.mark.parametrize("is_named_first", [True, False])
-def test_unnamed_copies_count_once(engine: Engine, is_named_first: bool) -> None:
+def test_unnamed_copies_count_once(engine, is_named_first):
     """The row that names the account stays."""
     named = fills().assign(user=ME)
     parts = [named, fills().iloc[:2]]
@@ -113,7 +112,7 @@ def test_unnamed_copies_count_once(engine: Engine, is_named_first: bool) -> None
     assert [(row["user"], row["fills"], row["net"]) for row in rows] == [(ME.lower(), 3, 28.5)]
 
 
-def test_two_named_accounts_stay(engine: Engine) -> None:
+def test_two_named_accounts_stay(engine):
     named = pd.concat([fills().assign(user=ME), fills().assign(user=OTHER)])
     assert engine.take(tk.pnl.attribution(engine.give(named)))[0]["fills"] == 6
     with pytest.warns(RepeatedRows, match="3 of 9 rows"):
@@ -121,7 +120,7 @@ def test_two_named_accounts_stay(engine: Engine) -> None:
     assert engine.take(result)[0]["fills"] == 6
 
 
-def test_unnamed_payments_stay(engine: Engine) -> None:
+def test_unnamed_payments_stay(engine):
     """Another account with an equal position is paid the same."""
     unnamed = payments().iloc[[0]].drop(columns="user")
     joined = pd.concat([unnamed, payments().iloc[[1]]])
@@ -129,7 +128,7 @@ def test_unnamed_payments_stay(engine: Engine) -> None:
     assert (row["payments"], row["net"]) == (2, -1.0)
 
 
-def test_account_column_overrides_user(engine: Engine) -> None:
+def test_account_column_overrides_user(engine):
     """A `user` beside an `account` may be a sender, so a row with it only is unnamed."""
     rows = fills().assign(user=ME)
     joined = pd.concat([rows.head(2), rows.assign(account=ME)])
@@ -138,7 +137,7 @@ def test_account_column_overrides_user(engine: Engine) -> None:
     assert [str(row["account"]).lower() for row in engine.take(kept)] == [ME.lower()] * 3
 
 
-def test_both_sides_of_a_transfer_stay(engine: Engine) -> None:
+def test_both_sides_of_a_transfer_stay(engine):
     """Sender and receiver have the same ledger update; `user` is the sender in both."""
     sent = pd.DataFrame(
         {
@@ -155,7 +154,7 @@ def test_both_sides_of_a_transfer_stay(engine: Engine) -> None:
     assert len(engine.take(drop_repeated_rows(engine.give(named), "ledger"))) == 2
 
 
-def test_ledger_rows_without_hash_stay(engine: Engine) -> None:
+def test_ledger_rows_without_hash_stay(engine):
     rows = pd.DataFrame(
         {
             "time": times([MONDAY, MONDAY]),
@@ -169,7 +168,7 @@ def test_ledger_rows_without_hash_stay(engine: Engine) -> None:
     assert engine.take(result)[0]["net_deposits"] == 230.0
 
 
-def test_first_rows_keep_provenance() -> None:
+def test_first_rows_keep_provenance():
     twice = pd.concat([fills(), fills()]).set_axis(list("abcdef"))
     twice.attrs["toolkit"] = {"rows": 6, "complete": "yes"}
     with pytest.warns(RepeatedRows):
@@ -182,13 +181,13 @@ def test_first_rows_keep_provenance() -> None:
         assert drop_repeated_rows(found, "fills") is found
 
 
-def test_warning_names_the_callers_line() -> None:
+def test_warning_names_the_callers_line():
     with pytest.warns(RepeatedRows) as caught:
         tk.pnl.lots(pd.concat([fills(), fills()]))
     assert [warning.filename for warning in caught] == [__file__]
 
 
-def alternating(user_column: bool) -> pd.DataFrame:
+def alternating(user_column):
     """Two accounts that trade in turn: one is 5 long and adds 1, one is 40 short and adds 2."""
     rows = []
     for turn in range(6):
@@ -211,7 +210,7 @@ WALKERS: dict[str, Callable[[pd.DataFrame], pd.DataFrame]] = {
 
 
 @pytest.mark.parametrize("name", WALKERS)
-def test_mixed_accounts_are_refused(name: str) -> None:
+def test_mixed_accounts_are_refused(name):
     with pytest.raises(ValueError, match="Add a column user"):
         WALKERS[name](alternating(user_column=False))
     result = WALKERS[name](alternating(user_column=True))
@@ -219,7 +218,7 @@ def test_mixed_accounts_are_refused(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", WALKERS)
-def test_unnamed_accounts_are_refused(name: str) -> None:
+def test_unnamed_accounts_are_refused(name):
     walk = WALKERS[name]
     rows = fills()
     rows.attrs["toolkit"] = {"rows": 3, "parameters": {"users": [ME, OTHER]}}
@@ -229,7 +228,7 @@ def test_unnamed_accounts_are_refused(name: str) -> None:
     walk(rows)
 
 
-def test_missing_fills_are_not_refused() -> None:
+def test_missing_fills_are_not_refused():
     """One account, every third fill missing: breaks go on from new positions."""
     grown = [round(0.37 * n * (n + 1) / 2, 2) for n in range(60)]
     rows = pd.DataFrame({"start_position": grown[:-1], "side": "B", "coin": "BTC", "px": 10.0})
@@ -240,7 +239,7 @@ def test_missing_fills_are_not_refused() -> None:
     assert tk.pnl.positions(kept, {"BTC": 5})["chain_break"].sum() == 19
 
 
-def test_fill_that_begins_flat_warns() -> None:
+def test_fill_that_begins_flat_warns():
     """The close is missing, or the second buy is of another account."""
     rows = pd.concat([fills().head(1)] * 2, ignore_index=True)
     rows = rows.assign(time=times([MONDAY, MONDAY + 1]), tid=[1, 2])
@@ -252,7 +251,7 @@ def test_fill_that_begins_flat_warns() -> None:
     tk.pnl.positions(rows, {"BTC": 5})
 
 
-def test_both_sides_of_a_trade_are_refused() -> None:
+def test_both_sides_of_a_trade_are_refused():
     """The exchange cancels an order that would meet one of the same account."""
     other = fills().assign(side=["A", "B", "B"], oid=[21, 22, 23], start_position=[0.0, -2.0, -1.0])
     with pytest.raises(ValueError, match=r"trade ids with a buy and a sell: 3.*user"):
@@ -263,7 +262,7 @@ def test_both_sides_of_a_trade_are_refused() -> None:
     tk.pnl.round_trips(conversions.assign(tid=0).reset_index(drop=True))
 
 
-def test_one_interleaved_pair_is_refused() -> None:
+def test_one_interleaved_pair_is_refused():
     """Two accounts open and close in turn: both closes continue from an earlier end."""
     rows = pd.concat([fills().head(1)] * 4, ignore_index=True).assign(
         side=["B", "A", "A", "B"],
@@ -277,7 +276,7 @@ def test_one_interleaved_pair_is_refused() -> None:
 
 
 @pytest.fixture(scope="module")
-def histories() -> dict[str, pd.DataFrame]:
+def histories():
     """The shorter histories of a simulated exchange, with nothing that names the account."""
     session = tk.local(seed=7, size="tiny", default=False)
     frames = {
@@ -289,7 +288,7 @@ def histories() -> dict[str, pd.DataFrame]:
     return {user: frame for user, frame in frames.items() if 3 < len(frame) < 800}
 
 
-def test_two_unnamed_histories_are_noticed(histories: dict[str, pd.DataFrame]) -> None:
+def test_two_unnamed_histories_are_noticed(histories):
     """Two histories without names are refused, or warned of, or have the trips of both."""
     drawn, seen = random.Random(3), Counter[str]()
     for _ in range(30):
@@ -313,7 +312,7 @@ def test_two_unnamed_histories_are_noticed(histories: dict[str, pd.DataFrame]) -
     assert min(seen["refused"], seen["warned"], seen["right"]) > 0
 
 
-def test_gaps_of_one_account_are_accepted(histories: dict[str, pd.DataFrame]) -> None:
+def test_gaps_of_one_account_are_accepted(histories):
     drawn = random.Random(4)
     for _ in range(30):
         history = histories[drawn.choice([*histories])]
@@ -325,12 +324,12 @@ def test_gaps_of_one_account_are_accepted(histories: dict[str, pd.DataFrame]) ->
             tk.pnl.round_trips(kept)
 
 
-def in_order(trips: pd.DataFrame) -> pd.DataFrame:
+def in_order(trips):
     names = ["coin", "side", "opened", "closed", "size", "fees"]
     return trips.sort_values(names, ignore_index=True)
 
 
-def test_repeated_week_of_validator_counts_once() -> None:
+def test_repeated_week_of_validator_counts_once():
     """The history of a single validator has no column that names it."""
     weeks = pd.to_datetime(["2025-09-22", "2025-09-29"], utc=True)
     history = pd.DataFrame({"week": weeks, "net_apr": [0.02, 0.03], "gross_apr": [0.025, 0.035]})

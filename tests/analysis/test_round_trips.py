@@ -60,13 +60,13 @@ EXPECTED: list[tuple[Any, ...]] = [
 ]  # fmt: skip
 
 
-def mixed_fills() -> pd.DataFrame:
+def mixed_fills():
     frame = pd.DataFrame(FILLS, columns=[*NAMES, "time"])
     frame["time"] = times(MONDAY + hour * HOUR for hour in frame["time"])
     return frame
 
 
-def payments() -> pd.DataFrame:
+def payments():
     """At the opening (not counted), inside, at the very end (counted), and after it."""
     rows = [
         ("BTC", 1, 0.5), ("BTC", 2, 4.0), ("BTC", 3, -1.0), ("BTC", 4, -0.25), ("BTC", 6, -3.0),
@@ -77,7 +77,7 @@ def payments() -> pd.DataFrame:
     return frame.assign(time=times(MONDAY + hour * HOUR for hour in frame["time"]))
 
 
-def cell(value: object) -> object:
+def cell(value):
     if isinstance(value, str | bool):
         return value
     if isinstance(value, pd.Timestamp):
@@ -85,12 +85,12 @@ def cell(value: object) -> object:
     return None if pd.isna(value) else round(float(value), 9)
 
 
-def listed_rows(frame: pd.DataFrame) -> list[tuple[object, ...]]:
+def listed_rows(frame):
     return [tuple(cell(value) for value in row) for row in frame.to_numpy(dtype=object).tolist()]
 
 
 @pytest.mark.parametrize("kind", ["float", "exact"])
-def test_trips_of_mixed_coins_by_hand(kind: str) -> None:
+def test_trips_of_mixed_coins_by_hand(kind):
     """Each amount of another token has its price, and no price is taken from a swap or a gap."""
     frames = (as_numbers(mixed_fills(), kind), as_numbers(payments(), kind))
     result = round_trips(*frames, account=ME, prices=PRICES | {"hype": 30})
@@ -110,7 +110,7 @@ def test_trips_of_mixed_coins_by_hand(kind: str) -> None:
     assert alone["funding"].isna().all()
 
 
-def test_liquidated_user_marks_trips() -> None:
+def test_liquidated_user_marks_trips():
     """Of two accounts without `dir`, only the named one is liquidated; a late trip stays late."""
     rows = mixed_fills().query("coin in ['BTC', 'ETH']").drop(columns=["dir", "fee_token"])
     both = pd.concat([rows.assign(user=ME), rows.assign(user=OTHER)], ignore_index=True)
@@ -129,7 +129,7 @@ def test_liquidated_user_marks_trips() -> None:
     assert taken["status"].tolist() == [*first, "liquidated"]
 
 
-def test_collateral_is_read_from_metadata() -> None:
+def test_collateral_is_read_from_metadata():
     """Fills of before tokens were stated: the price applies to the dex, and to nothing else."""
     rows = mixed_fills().query("coin in ['BTC', 'flx:TSLA']").drop(columns="fee_token")
     meta = pd.DataFrame({"name": ["flx:TSLA", "BTC"], "collateral_token": [360, 0]})
@@ -140,7 +140,7 @@ def test_collateral_is_read_from_metadata() -> None:
     assert round_trips(rows, meta=meta)["at_par"].tolist() == [False] * 3 + [True] * 2
 
 
-def test_funding_of_others_is_excluded() -> None:
+def test_funding_of_others_is_excluded():
     """Neither do payments of other accounts count, nor is there a warning of them."""
     rows = mixed_fills().query("coin == 'BTC'").assign(user=ME)
     paid = payments().query("coin == 'BTC'").assign(user=ME)
@@ -151,7 +151,7 @@ def test_funding_of_others_is_excluded() -> None:
 
 
 @pytest.mark.parametrize("kind", ["float", "exact"])
-def test_trip_without_rows_has_no_funding(engine, kind: str) -> None:
+def test_trip_without_rows_has_no_funding(engine, kind):
     """Each trip by hand: with its hours, rows and funding."""
     hour, minute = HOUR, HOUR // 60
     trades = [
@@ -175,7 +175,7 @@ def test_trip_without_rows_has_no_funding(engine, kind: str) -> None:
     ]  # fmt: skip
 
 
-def test_errors_of_round_trips() -> None:
+def test_errors_of_round_trips():
     """Each names its frame."""
     rows = mixed_fills().iloc[:5]
     silent = rows.assign(fee_token=rows["fee_token"].where(rows["side"] == "A"))

@@ -6,7 +6,6 @@ import polars as pl
 import pytest
 
 import toolkit as tk
-from tests.engines import Engine
 from toolkit.analysis.performance.ratios import probabilistic_sharpe
 from toolkit.errors import MissingColumns
 
@@ -14,7 +13,7 @@ START = pd.Timestamp("2025-09-30", tz="UTC")
 RETURNS = {"0xb": [0.1, -0.2, 0.05, 0.3, -0.1], "0xa": [0.02, 0.01, -0.03, np.nan, 0.04]}
 
 
-def days() -> pd.DataFrame:
+def days():
     """Return the returns of two accounts; only the second has leverage on some days."""
     leverage = {"0xb": [np.nan] * 5, "0xa": [2.0, 3.0, np.nan, 7.0, np.nan]}
     parts = [
@@ -32,7 +31,7 @@ def days() -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True)
 
 
-def costs() -> pd.DataFrame:
+def costs():
     rows = [
         ("0xb", START, 400.0, -1.0, -0.5, -0.25, 0.75, 3.0),
         ("0xb", START + pd.Timedelta(days=1), 600.0, -2.0, 0.0, 0.0, 0.0, -5.0),
@@ -42,14 +41,14 @@ def costs() -> pd.DataFrame:
     return pd.DataFrame(rows, columns=[*names, "funding"])
 
 
-def trips() -> pd.DataFrame:
+def trips():
     return pd.DataFrame(
         {"user": ["0xa", "0xb", "0xa"], "status": "closed", "net": [3.0, -2.0, 4.0],
          "duration_hours": [1.0, 2.0, 3.0], "closed": pd.date_range(START, periods=3)}
     )  # fmt: skip
 
 
-def test_sheets_of_two_accounts_by_hand() -> None:
+def test_sheets_of_two_accounts_by_hand():
     sheet = tk.performance.sheet(days(), trips=trips(), costs=costs(), level=0.9, draws=99)
     rows = sheet.set_index(["user", "figure"])
     assert list(dict.fromkeys(sheet["user"])) == ["0xa", "0xb"]
@@ -93,7 +92,7 @@ def test_sheets_of_two_accounts_by_hand() -> None:
     assert list(facts["inputs"]) == ["returns"]
 
 
-def test_months_of_two_accounts_by_hand() -> None:
+def test_months_of_two_accounts_by_hand():
     """The first day is in September. An account without trips or costs in a month has 0 of them."""
     sheet = tk.performance.sheet(days(), trips=trips(), costs=costs(), by="month")
     assert sheet.attrs["toolkit"]["by"] == "month"
@@ -112,7 +111,7 @@ def test_months_of_two_accounts_by_hand() -> None:
     assert empty[["n", "unit"]].values.tolist() == [[0, "share"]] * 2
 
 
-def test_errors_of_sheets() -> None:
+def test_errors_of_sheets():
     with pytest.raises(MissingColumns, match=r"^costs: .*volume"):
         tk.performance.sheet(days(), costs=costs().drop(columns="volume"))
     with pytest.raises(ValueError, match=r"^draws must be"):
@@ -126,7 +125,7 @@ def test_errors_of_sheets() -> None:
     assert poor.loc[poor["figure"] == "turnover", "value"].isna().all()
 
 
-def test_money_weighted_return_by_hand() -> None:
+def test_money_weighted_return_by_hand():
     """100 earn 10 %; 50 come at the second noon, and 135 USD on average lose 20 %."""
     rows = pd.DataFrame(
         {"time": pd.date_range(START, periods=2), "return_": [0.1, -0.2],
@@ -146,12 +145,12 @@ def test_money_weighted_return_by_hand() -> None:
         assert np.isnan(unknown.loc["money_weighted_return", "value"])
 
 
-def money_weighted(rows: pd.DataFrame) -> tuple[float, int]:
+def money_weighted(rows):
     found = tk.performance.sheet(rows).set_index("figure").loc["money_weighted_return"]
     return found["value"], found["n"]
 
 
-def test_money_weighted_return_after_period_without_capital(engine: Engine) -> None:
+def test_money_weighted_return_after_period_without_capital(engine):
     """100 earn 10 USD on the first day; on the second, 200 leave early, so its capital is -77.5.
 
     Then 110 earn 100 USD, so 10 remain. With g = 1 + r: 100 g - 200 + r (100 g - 187.5) = 10, so
@@ -181,7 +180,7 @@ def test_money_weighted_return_after_period_without_capital(engine: Engine) -> N
         assert np.isnan(money_weighted(unknown)[0])
 
 
-def test_money_weighted_return_of_several_solutions_is_missing() -> None:
+def test_money_weighted_return_of_several_solutions_is_missing():
     """(100 g**2 - 230 g + 132) g = 2 holds near 0.02, 1.07 and 1.22."""
     days = pd.DataFrame(
         {"time": pd.date_range(START, periods=3), "return_": [0.2, np.nan, -0.9],
@@ -191,7 +190,7 @@ def test_money_weighted_return_of_several_solutions_is_missing() -> None:
     assert np.isnan(money_weighted(days)[0])
 
 
-def cost_days(count: int) -> tuple[pd.DataFrame, pd.DataFrame]:
+def cost_days(count):
     """Return days without returns and with a capital of 1,000, and costs of the first four."""
     times = pd.date_range(START, periods=count)
     returns = pd.DataFrame({"time": times, "return_": [0.01, -0.01] * (count // 2)})
@@ -205,7 +204,7 @@ def cost_days(count: int) -> tuple[pd.DataFrame, pd.DataFrame]:
     return returns.assign(capital=1000.0), costs
 
 
-def test_missing_costs_are_not_zero(engine: Engine) -> None:
+def test_missing_costs_are_not_zero(engine):
     """Fees of the first day are 1.25, of the fourth 2; funding is known on the first day.
 
     So the fees are 3.25 of 1,500. Of 4 days, fees are known on 2 and funding on 1.
@@ -224,7 +223,7 @@ def test_missing_costs_are_not_zero(engine: Engine) -> None:
         assert found[name] == (pytest.approx(value), n)
 
 
-def test_missing_costs_leave_out_their_days_only() -> None:
+def test_missing_costs_leave_out_their_days_only():
     """Six more days have no row, so no costs. Only the capital of known days counts."""
     returns, costs = cost_days(10)
     returns["capital"] = [500.0, 9e9, 9e9, 1500.0, *[1250.0] * 6]
@@ -236,7 +235,7 @@ def test_missing_costs_leave_out_their_days_only() -> None:
     assert rows.loc[["fee_bps", "fee_drag", "volume"], "n"].tolist() == [0, 0, 2]
 
 
-def test_missing_costs_of_other_periods() -> None:
+def test_missing_costs_of_other_periods():
     """Of two weeks the first has an unknown day; of four days in hours, two are unknown."""
     returns, costs = cost_days(10)
     weeks = returns[:2].assign(time=[START, START + pd.Timedelta(days=7)], capital=[800.0, 200.0])
@@ -255,7 +254,7 @@ def test_missing_costs_of_other_periods() -> None:
     ]  # fmt: skip
 
 
-def test_month_with_one_week_by_hand(engine: Engine) -> None:
+def test_month_with_one_week_by_hand(engine):
     """Volume of 0.7 and 1.4 times the capital in a week, of which September has one."""
     weeks = pd.date_range("2025-09-29", periods=5, freq="7D", tz="UTC")
     returns = pd.DataFrame({"time": weeks, "return_": 0.01, "capital": 1000.0})
@@ -271,7 +270,7 @@ def test_month_with_one_week_by_hand(engine: Engine) -> None:
     assert found["fee_drag"] == pytest.approx([365, 730])
 
 
-def test_leaderboard_of_overlaps_by_hand() -> None:
+def test_leaderboard_of_overlaps_by_hand():
     """0xd touches 0xb at 2; 0xe has no interval, and no volume; 0xa and 0xc have the same value."""
     rows = pd.DataFrame(
         [

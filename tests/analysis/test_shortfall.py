@@ -11,11 +11,11 @@ from toolkit.analysis.execution.shortfall import PARTS
 from toolkit.errors import HistoryWarning, ToolkitError
 
 
-def at(*ms: int) -> pd.DatetimeIndex:
+def at(*ms):
     return pd.to_datetime(list(ms), unit="ms", utc=True)
 
 
-def events(oid: int, side: str, size: float, *steps: tuple[str, int, float]) -> pd.DataFrame:
+def events(oid, side, size, *steps):
     """Return the events of one order from (status, ms, open size)."""
     status, ms, rest = zip(*steps, strict=True)
     return pd.DataFrame(
@@ -25,7 +25,7 @@ def events(oid: int, side: str, size: float, *steps: tuple[str, int, float]) -> 
     )  # fmt: skip
 
 
-def fills_of(oid: int, side: str, *rows: tuple[int, float, float, bool, float]) -> pd.DataFrame:
+def fills_of(oid, side, *rows):
     """Return fills from (ms, px, sz, crossed, fee)."""
     ms, px, sz, crossed, fee = zip(*rows, strict=True)
     return pd.DataFrame(
@@ -41,7 +41,7 @@ SOLD = fills_of(1, "A", (5_000, 99.5, 2.0, False, -0.1), (6_000, 98.5, 1.0, True
 
 
 class TestShortfall:
-    def test_shortfall_of_sale_by_hand(self) -> None:
+    def test_shortfall_of_sale_by_hand(self):
         row = tk.execution.shortfall(SALE, SOLD, MIDS).orders.iloc[0]
         assert row["delay"] == -3.0  # 3 * (99 - 100)
         assert row["trading"] == pytest.approx(0.5)  # 2 * 0.5 - 1 * 0.5
@@ -50,7 +50,7 @@ class TestShortfall:
         assert row["maker_share"] == pytest.approx(2 / 3)
         assert row["total_bps"] == pytest.approx(1e4 * -8.8 / 500)
 
-    def test_quote_of_own_fill_is_no_decision_price(self) -> None:
+    def test_quote_of_own_fill_is_no_decision_price(self):
         """A buy is filled at 102 in its millisecond, where a quote of 102 is its own fill."""
         mids = pd.DataFrame({"coin": "XYZ", "time": at(900, 1_000), "mid_px": [100.0, 102.0]})
         buy = events(3, "B", 1.0, ("open", 1_000, 1.0), ("filled", 1_000, 0.0))
@@ -58,7 +58,7 @@ class TestShortfall:
         row = tk.execution.shortfall(buy, bought, mids).orders.iloc[0]
         assert (row["decision_px"], row["delay"], row["trading"]) == (100.0, 0.0, -2.0)
 
-    def test_shortfall_of_two_parents_by_hand(self) -> None:
+    def test_shortfall_of_two_parents_by_hand(self):
         """A buy of 4 tokens, decided at 50: 1 rests and fills at 51, 3 take at 51.5.
 
         The fee of the first is 0.001 tokens, which are 0.051 USD.
@@ -95,18 +95,18 @@ class TestShortfall:
         assert (facts["helper"], facts["price_source"]) == ("execution.shortfall", "mid_px")
         assert list(facts["inputs"]) == ["orders", "fills", "prices"]
 
-    def test_total_is_real_less_paper_gain(self) -> None:
+    def test_total_is_real_less_paper_gain(self):
         row = tk.execution.shortfall(SALE, SOLD, MIDS).orders.iloc[0]
         real = (99.5 * 2 + 98.5) - 3 * 97.0 - 0.3
         paper = 5 * (100.0 - 97.0)
         assert row["total"] == pytest.approx(real - paper)
 
-    def test_rejected_order_is_left_out(self) -> None:
+    def test_rejected_order_is_left_out(self):
         rejected = events(2, "B", 1.0, ("perpMarginRejected", 2_000, 1.0))
         found = tk.execution.shortfall(pd.concat([SALE, rejected]), SOLD, MIDS)
         assert found.orders["parent"].tolist() == [1]
 
-    def test_trigger_order_is_decided_when_triggered(self) -> None:
+    def test_trigger_order_is_decided_when_triggered(self):
         stop = events(
             3, "A", 1.0, ("open", 1_000, 1.0), ("triggered", 4_500, 1.0), ("filled", 5_000, 0.0)
         ).assign(is_trigger=True)
@@ -117,7 +117,7 @@ class TestShortfall:
         assert found["decision_px"].tolist() == [99.0]
         assert found["maker_share"].tolist() == [0.0]
 
-    def test_shortfall_of_unsized_order_is_missing(self) -> None:
+    def test_shortfall_of_unsized_order_is_missing(self):
         """Take-profit orders of a whole position state the size 0; this is no missing fill."""
         empty = events(6, "A", 0.0, ("open", 1_000, 0.0), ("canceled", 2_000, 0.0))
         found = tk.execution.shortfall(pd.concat([SALE, empty]), SOLD, MIDS, draws=9)
@@ -125,18 +125,18 @@ class TestShortfall:
         assert found.params["usd"].tolist() == pytest.approx([-3, 0.5, -6, -0.3, -8.8])
         assert found.params["missing"].tolist() == [1] * 5
 
-    def test_errors_of_fills(self) -> None:
+    def test_errors_of_fills(self):
         for column in ("crossed", "oid", "coin", "time"):
             with pytest.raises(ToolkitError, match=rf"^fills: .*{column}"):
                 tk.execution.shortfall(SALE, SOLD.drop(columns=column), MIDS)
 
-    def test_open_order_is_valued_at_last_event(self) -> None:
+    def test_open_order_is_valued_at_last_event(self):
         still = events(5, "B", 2.0, ("open", 1_000, 2.0))
         row = tk.execution.shortfall(pd.concat([SALE, still]), SOLD, MIDS).orders.iloc[1]
         assert pd.isna(row["ended"])
         assert row["opportunity"] == 6.0  # not bought, and 3 cheaper at the last event
 
-    def test_twap_slices_are_one_order(self) -> None:
+    def test_twap_slices_are_one_order(self):
         slices = [events(n, "B", 1.0, ("filled", 1_000 * n, 0.0)) for n in (5, 6)]
         orders = pd.concat(slices).assign(order_type="Twap Slice")
         bought = [fills_of(n, "B", (1_000 * n, 99.0 + n, 1.0, True, 0.1)) for n in (5, 6)]
@@ -145,14 +145,14 @@ class TestShortfall:
         assert found["trading"].tolist() == [-(5.0 + 6.0)]
         assert found["opportunity"].tolist() == [0.0]
 
-    def test_missing_fills_warn(self) -> None:
+    def test_missing_fills_warn(self):
         with pytest.warns(
             HistoryWarning, match="for 1 of 1 order, the sizes of the fills do not add up"
         ):
             tk.execution.shortfall(SALE, SOLD.iloc[:1], MIDS)
 
     @pytest.mark.parametrize("column", ["px", "sz", "fee"])
-    def test_unknown_fill_makes_order_unknown(self, column: str) -> None:
+    def test_unknown_fill_makes_order_unknown(self, column):
         sold = SOLD.copy()
         sold.loc[1, column] = float("nan")
         with warnings.catch_warnings():
@@ -161,23 +161,23 @@ class TestShortfall:
         assert found.orders["total"].isna().all()
         assert found.params["missing"].tolist() == [1] * 5
 
-    def test_fills_of_other_orders_warn(self) -> None:
+    def test_fills_of_other_orders_warn(self):
         other = SOLD.assign(oid=2)
         with pytest.warns(
             HistoryWarning, match="2 of 4 fills do not count: their orders are not in orders"
         ):
             tk.execution.shortfall(SALE, pd.concat([SOLD, other]), MIDS)
 
-    def test_stale_decision_price_is_missing(self) -> None:
+    def test_stale_decision_price_is_missing(self):
         found = tk.execution.shortfall(SALE, SOLD, MIDS, max_age=0.05)
         assert found.params["missing"].tolist() == [1] * 5
         assert np.isnan(found["total"])
 
-    def test_prices_of_trades_are_refused(self) -> None:
+    def test_prices_of_trades_are_refused(self):
         with pytest.raises((ValueError, ToolkitError), match="bid or an ask"):
             tk.execution.shortfall(SALE, SOLD, SOLD[["coin", "time", "px"]])
 
-    def test_intervals_hold_planted_cost(self) -> None:
+    def test_intervals_hold_planted_cost(self):
         """60 samples of 40 days with a planted cost: 88 % of the 95 % intervals or more hold it."""
         rng = np.random.default_rng(3)
         held = []

@@ -15,7 +15,7 @@ MEANS = {"0xa": (1, 2), "0xe": (5, 4), "0xb": (2, 1), "0xc": (3, 3), "0xd": (4, 
 """Means of the first and the second half, in 1/1024."""
 
 
-def series() -> dict[str, np.ndarray]:
+def series():
     noise = np.tile([1 / 64, -1 / 64], 6)
     return {
         user: np.concatenate([noise + first / 1024, noise + second / 1024])
@@ -23,7 +23,7 @@ def series() -> dict[str, np.ndarray]:
     }
 
 
-def returns(**more: list[float]) -> pd.DataFrame:
+def returns(**more):
     """Return 24 days of five accounts, of one without risk and of one with few days, unsorted."""
     rows = {**series(), "0xf": [0.25] * 24, "0x9": [0.5, -0.25] * 9}
     parts = [
@@ -35,7 +35,7 @@ def returns(**more: list[float]) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True).sample(frac=1.0, random_state=1)
 
 
-def test_means_of_accounts_by_hand() -> None:
+def test_means_of_accounts_by_hand():
     found = tk.performance.skill(returns(), measure="mean", level=0.9)
     table = found.accounts
     assert table["user"].tolist() == ["0xd", "0xe", "0xc", "0xa", "0xb", "0x9", "0xf"]
@@ -67,7 +67,7 @@ def test_means_of_accounts_by_hand() -> None:
     assert params.loc["spread"].tolist() == pytest.approx(shrunk.spread)
 
 
-def test_persistence_of_five_accounts_by_hand() -> None:
+def test_persistence_of_five_accounts_by_hand():
     """Ranks 1 2 3 4 5 and 2 1 3 5 4: 1 - 6 * 4 / (5 * 24) = 0.8."""
     found = tk.performance.skill(returns(), measure="mean", level=0.9).params.set_index("name")
     reach = 1.6448536269514722 * np.sqrt((1 + 0.8**2 / 2) / 2)
@@ -80,7 +80,7 @@ def test_persistence_of_five_accounts_by_hand() -> None:
     assert four.accounts["rank"].tolist()[:4] == [1, 1, 3, 3]
 
 
-def test_sharpe_ratios_of_accounts_by_hand() -> None:
+def test_sharpe_ratios_of_accounts_by_hand():
     """A missing return is none, and a half needs half of the returns."""
     rows = returns()
     gone = (rows["user"] == "0xa") & (rows["time"] < START + pd.Timedelta(days=3))
@@ -106,7 +106,7 @@ def test_sharpe_ratios_of_accounts_by_hand() -> None:
     assert found.method == "sharpe per year; shrinkage of Morris (1983)"
 
 
-def test_errors_of_skill() -> None:
+def test_errors_of_skill():
     with pytest.raises(MissingColumns, match=r"^returns: .*return_ is String"):
         tk.performance.skill(returns().astype({"return_": "str"}))
     with pytest.raises(ValueError, match="min_periods must be at least 3, not 2"):

@@ -17,7 +17,7 @@ NAN = float("nan")
 COLUMNS = ["coin", "amount_usd", "side", "n", "missing", "missing_share", "q10", "q50", "q90"]
 
 
-def samples(n: int = 200, seed: int = 4) -> pd.DataFrame:
+def samples(n=200, seed=4):
     rng = np.random.default_rng(seed)
     frame = pd.DataFrame(
         {
@@ -34,7 +34,7 @@ def samples(n: int = 200, seed: int = 4) -> pd.DataFrame:
     return frame
 
 
-def test_curve_by_hand() -> None:
+def test_curve_by_hand():
     """Samples 1, 2, 3, 4 and a missing one: the median is 3, and the 0.9 quantile is missing."""
     frame = pd.DataFrame(
         {
@@ -53,7 +53,7 @@ def test_curve_by_hand() -> None:
     assert list(buy) == [*COLUMNS, "half_spread_bps"]
 
 
-def test_quantiles_against_numpy() -> None:
+def test_quantiles_against_numpy():
     frame = samples()
     quantiles = (0.0, 0.1, 0.25, 0.5, 0.7, 0.9, 1.0)
     result = curve(frame, quantiles)
@@ -71,13 +71,13 @@ def test_quantiles_against_numpy() -> None:
 
 @pytest.mark.parametrize("kind", ["float", "exact"])
 @pytest.mark.parametrize("by", [("coin", "amount_usd"), "coin", ["day", "dex"]], ids=str)
-def test_curve_is_equal_on_every_engine(engine, kind: str, by: str | list[str]) -> None:
+def test_curve_is_equal_on_every_engine(engine, kind, by):
     frame = as_numbers(samples(), kind)
     expected = type(engine)("pandas").take(curve(frame, by=by))
     assert engine.take(curve(engine.give(frame), by=by)) == expected
 
 
-def test_curve_of_few_rows_keeps_dtypes() -> None:
+def test_curve_of_few_rows_keeps_dtypes():
     full = curve(samples())
     for n in (0, 1):
         few = curve(samples().head(n))
@@ -89,7 +89,7 @@ def test_curve_of_few_rows_keeps_dtypes() -> None:
     assert thin.loc[("THIN", "buy"), ["q10", "q50", "q90"]].isna().all()
 
 
-def test_curve_ignores_row_order() -> None:
+def test_curve_ignores_row_order():
     frame = samples()
     shuffled = frame.sample(frac=1, random_state=2)
     before = shuffled.copy(deep=True)
@@ -97,7 +97,7 @@ def test_curve_ignores_row_order() -> None:
     pd.testing.assert_frame_equal(shuffled, before)
 
 
-def test_errors_of_curve() -> None:
+def test_errors_of_curve():
     with pytest.raises(
         MissingColumns, match="samples: the frame lacks the columns half_spread_bps, buy_slip"
     ):
@@ -109,7 +109,7 @@ def test_errors_of_curve() -> None:
 
 
 @given(st.lists(st.one_of(st.none(), st.integers(0, 9)), min_size=1, max_size=30))
-def test_quantiles_beyond_filled_share_are_missing(bps: list[int | None]) -> None:
+def test_quantiles_beyond_filled_share_are_missing(bps):
     column = pd.array([NAN if b is None else float(b) for b in bps], dtype="float64")
     frame = pd.DataFrame(
         {
@@ -128,13 +128,13 @@ def test_quantiles_beyond_filled_share_are_missing(bps: list[int | None]) -> Non
         assert np.isnan(row[f"q{100 * q:g}"]) == beyond
 
 
-def test_curve_counts_million_rows() -> None:
+def test_curve_counts_million_rows():
     result = curve(samples(1_000_000), by=["coin", "amount_usd"])
     assert result["n"].sum() == 2_000_000
     assert (result["q50"] > 0).all()
 
 
-def test_curve_names_helper_and_inputs() -> None:
+def test_curve_names_helper_and_inputs():
     result = curve(samples(), by=["coin"])
     facts = result.attrs["toolkit"]
     assert (facts["helper"], facts["by"]) == ("slippage.curve", ["coin"])
@@ -149,6 +149,6 @@ def test_curve_names_helper_and_inputs() -> None:
             assert rows["half_spread_bps"].to_list() == [median] * 2
 
 
-def test_curve_has_rows_of_each_day() -> None:
+def test_curve_has_rows_of_each_day():
     result = curve(samples(), by="day")
     assert list(result["day"].unique()) == list(times(MONDAY + n * DAY for n in range(3)))

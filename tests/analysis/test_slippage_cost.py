@@ -18,7 +18,7 @@ NAN = float("nan")
 FITTED = fit(books(6, sigma=0.1), draws=99)
 
 
-def samples(bps: dict[float, list[float]]) -> pd.DataFrame:
+def samples(bps):
     """Return one book for each day with costs by size; selling costs the same."""
     frames = [
         pd.DataFrame(
@@ -40,7 +40,7 @@ def samples(bps: dict[float, list[float]]) -> pd.DataFrame:
 KINKED = samples({1e3: [1, 3], 1e4: [1, 3], 1e5: [6, 10]})
 
 
-def test_cost_between_sizes_is_interpolated() -> None:
+def test_cost_between_sizes_is_interpolated():
     """20,000 is log10(2) = 0.30103 of the way from 10,000 to 100,000: 2 * 4**0.30103 = 3.0357."""
     result = cost(KINKED, [1e3, 3e3, 1e4, 2e4, 1e5], side="buy")
     assert result["cost_bps"].tolist() == pytest.approx([2, 2, 2, 3.0357, 8], abs=1e-4)
@@ -53,7 +53,7 @@ def test_cost_between_sizes_is_interpolated() -> None:
     assert back["range"].tolist() == ["sampled", "between"]
 
 
-def test_cost_beyond_sizes_follows_fit() -> None:
+def test_cost_beyond_sizes_follows_fit():
     half, a, k, _ = FITTED.params.loc[FITTED.params["side"] == "buy", "estimate"]
     rows = books(6, sigma=0.1)
     result = cost(FITTED, [500, 5e6], side="buy")
@@ -65,14 +65,14 @@ def test_cost_beyond_sizes_follows_fit() -> None:
     assert np.isnan(result["too_thin"].iloc[1])
 
 
-def test_cost_of_samples_equals_fit() -> None:
+def test_cost_of_samples_equals_fit():
     rows = books(6, sigma=0.1)
     sizes = [500.0, 1e5, 2e5, 5e6]
     pd.testing.assert_frame_equal(cost(rows, sizes), cost(fit(rows), sizes))
     pd.testing.assert_frame_equal(capacity(rows, 7.0), capacity(fit(rows), 7.0))
 
 
-def test_missing_samples_cost_at_least_smaller_size() -> None:
+def test_missing_samples_cost_at_least_smaller_size():
     """On the second day 10,000 is missing. 1,000 cost 3 then, and a larger size costs no less."""
     result = cost(samples({1e3: [1, 3], 1e4: [5, NAN]}), [1e3, 1e4], side="buy")
     assert result["too_thin"].tolist() == [0, 0.5]
@@ -80,13 +80,13 @@ def test_missing_samples_cost_at_least_smaller_size() -> None:
     assert result["cost_bps"].iloc[1] == pytest.approx((5 + 3) / 2)
 
 
-def test_never_filled_size_is_excluded() -> None:
+def test_never_filled_size_is_excluded():
     result = cost(samples({1e3: [1, 3], 1e4: [2, 6], 1e5: [NAN, NAN]}), [1e5], side="buy").iloc[0]
     assert (result["range"], result["too_thin"]) == ("above", 1)
     assert result["cost_bps"] > 4
 
 
-def test_single_size_is_not_extrapolated() -> None:
+def test_single_size_is_not_extrapolated():
     one = samples({1e4: [2, 4, 6]})
     result = cost(one, 1e4, side="buy").iloc[0]
     assert (result["cost_bps"], result["range"]) == (4, "sampled")
@@ -99,7 +99,7 @@ def test_single_size_is_not_extrapolated() -> None:
     assert cost(samples({1e4: [NAN, NAN]}), 1e4)["range"].tolist() == ["never filled"] * 2
 
 
-def test_columns_of_cost_and_capacity() -> None:
+def test_columns_of_cost_and_capacity():
     """Of two days, with 2 and 8 bps, the interval is wide; it is one of positive numbers."""
     paid = cost(KINKED, [1e4, 1e5])
     names = ["coin", "side", "amount_usd", "cost_bps", "low", "high", "cost_usd", "range"]
@@ -128,7 +128,7 @@ def test_columns_of_cost_and_capacity() -> None:
         cost(KINKED, 1e4, side="both")
 
 
-def test_only_coin_of_one_size_is_unknown() -> None:
+def test_only_coin_of_one_size_is_unknown():
     """ABC has one size and XYZ three: only ABC cannot be extrapolated."""
     rows = pd.concat([KINKED, samples({1e4: [2, 4]}).assign(coin="ABC")])
     frame = cost(rows, 5e4, side="buy").set_index("coin")
@@ -137,19 +137,19 @@ def test_only_coin_of_one_size_is_unknown() -> None:
     assert capacity(rows, 3.0, side="buy")["range"].tolist() == ["one size", "between"]
 
 
-def test_capacity_below_half_spread_is_zero() -> None:
+def test_capacity_below_half_spread_is_zero():
     result = capacity(FITTED, [0.5, 5.0])
     assert result["capacity_usd"].tolist()[0] == 0
     assert result["range"].tolist() == ["below", "between"] * 2
 
 
-def test_zero_costs_are_interpolated() -> None:
+def test_zero_costs_are_interpolated():
     result = cost(samples({1e3: [0, 0], 1e4: [0, 2]}), [1e3, 5e3, 1e4], side="buy")["cost_bps"]
     assert result.tolist()[::2] == [0, 1]
     assert 0.005 <= result.iloc[1] <= 1
 
 
-def test_too_thin_is_share_of_next_size() -> None:
+def test_too_thin_is_share_of_next_size():
     """Six of the 24 books of a day end before 250,000 USD, the next size above 100,001 USD."""
     rows = books(1)
     thin = (rows["amount_usd"] >= 2.5e5) & (rows["timestamp"].dt.hour < 6)
@@ -160,7 +160,7 @@ def test_too_thin_is_share_of_next_size() -> None:
 
 @settings(max_examples=25, deadline=None)
 @given(st.floats(1e2, 1e7))
-def test_capacity_inverts_cost(usd: float) -> None:
+def test_capacity_inverts_cost(usd):
     bps = cost(FITTED, usd)["cost_bps"]
     found = capacity(FITTED, float(bps.iloc[0]), side="buy")
     assert found["capacity_usd"].iloc[0] == pytest.approx(usd, rel=1e-8)
@@ -168,7 +168,7 @@ def test_capacity_inverts_cost(usd: float) -> None:
 
 
 @pytest.mark.parametrize("bound", [2.5, 6.0, 11.0, 21.0, 33.0, 90.0])
-def test_equal_days_have_narrow_interval(bound: float) -> None:
+def test_equal_days_have_narrow_interval(bound):
     """Ten days without noise give the same mean in every draw, up to rounding."""
     costs = {usd: [round(1 + 10 * (usd / 1e5) ** 0.5, 2)] * 10 for usd in (1e3, 1e4, 1e5, 1e6)}
     found = capacity(samples(costs), bound).iloc[0]
@@ -179,7 +179,7 @@ def test_equal_days_have_narrow_interval(bound: float) -> None:
     assert (paid["cost_bps"] <= paid["high"]).all()
 
 
-def test_misfit_is_worst_relative_error() -> None:
+def test_misfit_is_worst_relative_error():
     assert fit(books(6, sigma=0.1), draws=9).groups["misfit"].max() < 0.03
     found = fit(KINKED, draws=9)
     half, a, k, sigma = found.params.loc[found.params["side"] == "buy", "estimate"]
@@ -191,7 +191,7 @@ def test_misfit_is_worst_relative_error() -> None:
     assert "does not hold" not in FITTED._repr_html_()
 
 
-def test_cost_interval_coverage() -> None:
+def test_cost_interval_coverage():
     """Days and books scatter by 0.2 each: the mean is the law times exp(0.2**2 / 2) twice."""
     hits, seeds = 0, 60
     truth = (1 + 10 * (SIZES[3] / 1e5) ** 0.6) * np.exp(0.2**2)
@@ -204,7 +204,7 @@ def test_cost_interval_coverage() -> None:
 
 
 @pytest.mark.parametrize("coin", ["BTC", "FARTCOIN"])
-def test_simulated_cost_intervals_contain_own_mean(coin: str) -> None:
+def test_simulated_cost_intervals_contain_own_mean(coin):
     """Every interval contains its own mean, and less often the mean of other days.
 
     The deviation of the difference of two means is the root of 2 times that of one: three in four
@@ -226,6 +226,6 @@ def test_simulated_cost_intervals_contain_own_mean(coin: str) -> None:
     assert 0.45 < np.mean(hits) < 0.98, np.mean(hits)
 
 
-def mean_of(rows: pd.DataFrame, found: dict[str, object]) -> float:
+def mean_of(rows, found):
     bps = rows.loc[rows["amount_usd"] == found["amount_usd"], f"{found['side']}_slippage_bps"]
     return float(bps.mean())

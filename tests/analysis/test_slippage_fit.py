@@ -18,10 +18,7 @@ NAN = float("nan")
 SIZES = np.array([1e3, 5e3, 1e4, 3e4, 5e4, 1e5, 2.5e5, 5e5, 1e6])
 
 
-def books(
-    days: int = 4, *, half: float = 1.0, a: float = 10.0, k: float = 0.6, sigma: float = 0.0,
-    end: float = np.inf, day_sigma: float = 0.0, seed: int = 0,
-) -> pd.DataFrame:  # fmt: skip
+def books(days=4, *, half=1.0, a=10.0, k=0.6, sigma=0.0, end=np.inf, day_sigma=0.0, seed=0):
     """Return hourly books with the cost of the law times a factor for each book, up to `end`."""
     rng = np.random.default_rng(seed)
     hours = np.arange(24 * days)
@@ -41,12 +38,12 @@ def books(
     )
 
 
-def params(samples: pd.DataFrame, side: str = "buy") -> pd.DataFrame:
+def params(samples, side="buy"):
     table = fit(samples, draws=199).params
     return table[table["side"] == side].set_index("name")
 
 
-def test_fit_recovers_law() -> None:
+def test_fit_recovers_law():
     """The costs are 0.5 + 8 * (Q / 100,000)**0.75, rounded to a hundredth."""
     found = params(books(half=0.5, a=8.0, k=0.75))
     assert found.loc["half_spread", "estimate"] == 0.5
@@ -55,13 +52,13 @@ def test_fit_recovers_law() -> None:
     assert found.loc["sigma", "estimate"] < 0.002
 
 
-def test_fit_recovers_scatter() -> None:
+def test_fit_recovers_scatter():
     found = params(books(20, sigma=0.2))
     assert found.loc["sigma", "estimate"] == pytest.approx(0.2, rel=0.15)
     assert found.loc["k", "estimate"] == pytest.approx(0.6, abs=0.01)
 
 
-def test_missing_samples_raise_cost() -> None:
+def test_missing_samples_raise_cost():
     """Books that end at 30 bps miss expensive samples; without them the law is flatter."""
     whole = books(30, sigma=0.4)
     cut = books(30, sigma=0.4, end=30.0)
@@ -74,13 +71,13 @@ def test_missing_samples_raise_cost() -> None:
 
 
 @pytest.mark.parametrize("nothing", [NAN, 0.0, -1.0])
-def test_samples_without_size_are_ignored(nothing: float) -> None:
+def test_samples_without_size_are_ignored(nothing):
     rows = books(2)
     odd = rows.head(3).assign(amount_usd=nothing)
     pd.testing.assert_frame_equal(params(pd.concat([rows, odd])), params(rows))
 
 
-def test_rounding_does_not_bias_the_fit() -> None:
+def test_rounding_does_not_bias_the_fit():
     """The costs are a few hundredths; their rounding must not change the exponent."""
     found = params(books(30, half=0.02, a=0.3, k=0.6, sigma=0.1))
     assert found.loc["k", "estimate"] == pytest.approx(0.6, abs=0.03)
@@ -97,9 +94,7 @@ bounds = st.tuples(
     st.lists(bounds, min_size=1, max_size=6),
     st.tuples(st.floats(-2, 3), st.floats(0.1, 1.5), st.floats(-2, 0.5)),
 )
-def test_score_and_hessian_are_derivatives(
-    rows: list[tuple[float, float, float, float, bool]], point: tuple[float, float, float]
-) -> None:
+def test_score_and_hessian_are_derivatives(rows, point):
     low = np.array([row[0] for row in rows])
     width = np.array([np.inf if row[4] else row[1] for row in rows])
     given_ = slippage_likelihood.BoundedCosts(
@@ -127,7 +122,7 @@ def test_score_and_hessian_are_derivatives(
         assert curvature[place] == pytest.approx(bend, rel=1e-2, abs=1e-2)
 
 
-def test_fit_of_one_size_is_missing() -> None:
+def test_fit_of_one_size_is_missing():
     one_size = books()[lambda rows: rows["amount_usd"] == 1e4]
     found = fit(one_size)
     assert found.params["estimate"].isna().all()
@@ -137,7 +132,7 @@ def test_fit_of_one_size_is_missing() -> None:
     assert one_day[["low", "high"]].isna().all().all()
 
 
-def test_fit_result_is_reproducible() -> None:
+def test_fit_result_is_reproducible():
     found = fit(books(sigma=0.1), level=0.9, draws=99)
     assert found.n == 2 * 96 * len(SIZES)
     assert found.level == 0.9
@@ -149,7 +144,7 @@ def test_fit_result_is_reproducible() -> None:
     assert not fit(books(sigma=0.1), level=0.9, draws=99, seed=1).params.equals(same)
 
 
-def test_fitted_samples_and_bootstrap_by_hand() -> None:
+def test_fitted_samples_and_bootstrap_by_hand():
     """Books of three days; beyond 10,000 USD the second and third one end early.
 
     The third book costs 5 bps for its only size, so a larger one costs 5 or more. In the second one
@@ -214,7 +209,7 @@ def test_fitted_samples_and_bootstrap_by_hand() -> None:
 FITTED = fit(books(6, sigma=0.1), draws=99)
 
 
-def test_blocks_of_days_change_only_intervals() -> None:
+def test_blocks_of_days_change_only_intervals():
     """Six days in blocks of three are two blocks; one block has no interval."""
     rows = books(6, sigma=0.1, day_sigma=0.2)
     single, three, six = (fit(rows, draws=99, block_days=block) for block in (1, 3, 6))
@@ -233,7 +228,7 @@ def test_blocks_of_days_change_only_intervals() -> None:
             helper(rows, block_days=0)
 
 
-def test_errors_of_fit() -> None:
+def test_errors_of_fit():
     with pytest.raises(MissingColumns, match="timestamp"):
         fit(books().drop(columns="timestamp"))
     with pytest.raises(ValueError, match="level"):
@@ -250,7 +245,7 @@ def test_errors_of_fit() -> None:
         heatmap(books(), 50)
 
 
-def test_heatmap_by_hand() -> None:
+def test_heatmap_by_hand():
     """The samples are of Monday 00:30, Sunday 23:59:59 and the next Monday; one is missing."""
     rows = pd.DataFrame(
         {
@@ -273,7 +268,7 @@ def test_heatmap_by_hand() -> None:
     assert dear[0, "sell"] == 4.0
 
 
-def test_asymmetry_by_hand() -> None:
+def test_asymmetry_by_hand():
     """The differences are 1, 3, 0 on the first day and 2 on the second; one pair has no buy."""
     rows = pd.DataFrame(
         {
@@ -302,7 +297,7 @@ def test_asymmetry_by_hand() -> None:
     assert asymmetry(rows.iloc[:3])[["low", "high"]].isna().all().all()
 
 
-def test_asymmetry_of_mixed_rows_by_hand() -> None:
+def test_asymmetry_of_mixed_rows_by_hand():
     """Two coins and sizes, in no order; a repeated moment counts once, its cheapest buy.
 
     ABC: differences of -2, -1 and -4 on three days. XYZ: one of 0.004, which rounding explains.
@@ -355,7 +350,7 @@ def test_asymmetry_of_mixed_rows_by_hand() -> None:
     assert str(whole["kind"].dtype) == "int64"
 
 
-def test_errors_of_asymmetry() -> None:
+def test_errors_of_asymmetry():
     with pytest.raises(ValueError, match=r"^block_days"):
         asymmetry(books(), block_days=0)
     with pytest.raises(ValueError, match="level"):
@@ -367,7 +362,7 @@ def test_errors_of_asymmetry() -> None:
         heatmap(books().drop(columns="timestamp"))
 
 
-def test_heatmap_of_two_coins_by_hand() -> None:
+def test_heatmap_of_two_coins_by_hand():
     """Tuesday 05:00 and Sunday 22:00; the spread of a sample may be unknown; any share counts."""
     first, second = DAY + 5 * HOUR, 6 * DAY + 22 * HOUR
     rows = pd.DataFrame(
@@ -404,7 +399,7 @@ def test_heatmap_of_two_coins_by_hand() -> None:
         heatmap(rows, -0.1)
 
 
-def test_undetermined_slope_has_no_parameters() -> None:
+def test_undetermined_slope_has_no_parameters():
     """Only the largest of three sizes costs more than the half spread, so any steep law fits."""
     usd = pd.Series([1e3, 1e4, 1e5] * 40)
     days = pd.Series(range(120)) // 3 * 86_400_000

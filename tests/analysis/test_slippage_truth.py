@@ -15,7 +15,7 @@ from tests.analysis.interval_coverage import hold_share
 from tests.worlds import SLIPPAGE_EXPONENT
 from toolkit.contract.requests import AMOUNTS
 from toolkit.rules.slippage import average_prices
-from toolkit.simulation.engine.prices import Prices, simulate_prices
+from toolkit.simulation.engine.prices import simulate_prices
 from toolkit.simulation.markets import PERPS
 from toolkit.simulation.output.depth import draw_books
 from toolkit.slippage import cost, fit
@@ -31,18 +31,18 @@ COINS = ("FARTCOIN", "PURR")
 """Markets whose best price cannot fill the smallest sampled size; PURR misses the largest."""
 
 
-def holds(hits: int, of: int, level: float = LEVEL) -> bool:
+def holds(hits, of, level=LEVEL):
     """Return whether the number of hits is within 99.8 % of the binomial distribution."""
     low, high = stats.binom.ppf([0.001, 0.999], of, level)
     return bool(low <= hits <= high)
 
 
-def covered(params: pd.DataFrame, name: str, truth: float) -> int:
+def covered(params, name, truth):
     rows = params[params["name"] == name]
     return int(((rows["low"] <= truth) & (truth <= rows["high"])).sum())
 
 
-def test_interval_coverage_of_laws() -> None:
+def test_interval_coverage_of_laws():
     """The law has half spread 1, a 10, k 0.6; each book has a factor, and costs are rounded."""
     hits, seeds = 0, 60
     for seed in range(seeds):
@@ -52,7 +52,7 @@ def test_interval_coverage_of_laws() -> None:
 
 
 @pytest.mark.parametrize(("end", "share"), [(45.0, 0.03), (20.0, 0.25)])
-def test_interval_coverage_with_missing_samples(end: float, share: float) -> None:
+def test_interval_coverage_with_missing_samples(end, share):
     """Only the least cost of a missing sample is known, so k is too low."""
     found, missing = [], []
     for seed in range(8):
@@ -64,19 +64,19 @@ def test_interval_coverage_with_missing_samples(end: float, share: float) -> Non
     assert 0.59 < np.mean(found) < 0.6
 
 
-def of_buying(rows: pd.DataFrame, draws: int) -> pd.DataFrame:
+def of_buying(rows, draws):
     # Both sides are equal here, so count one.
     table = fit(rows.assign(sell_slippage_bps=np.nan), level=LEVEL, draws=draws).params
     return table[table["side"] == "buy"]
 
 
-def test_asymmetry_interval_coverage() -> None:
+def test_asymmetry_interval_coverage():
     """A planted difference of both sides, with days and books that scatter."""
     samples = 300
     assert holds(round(samples * hold_share("asymmetry", samples)), samples, level=0.95)
 
 
-def alike(seed: int, days: int = 120, kept: float = 0.6) -> pd.DataFrame:
+def alike(seed, days=120, kept=0.6):
     """Return one book for each day: half spread 1, a 10, k 0.6, times an autocorrelated factor.
 
     Its logarithm is 0.2 times a standard normal with autocorrelation `kept`.
@@ -100,7 +100,7 @@ def alike(seed: int, days: int = 120, kept: float = 0.6) -> pd.DataFrame:
     )
 
 
-def test_only_long_blocks_cover_similar_days() -> None:
+def test_only_long_blocks_cover_similar_days():
     """With single days the coverage is far too low; with blocks of ten days it is as stated.
 
     The mean cost of 100,000 USD is 11 * exp(0.2**2 / 2).
@@ -120,7 +120,7 @@ def test_only_long_blocks_cover_similar_days() -> None:
         assert not holds(held[1, what], seeds), held
 
 
-def samples(prices: Prices, seed: int, coin: str) -> pd.DataFrame:
+def samples(prices, seed, coin):
     """Return samples of a coin's books from the simulated exchange; `seed` draws the books."""
     index = [perp.coin for perp in PERPS].index(coin)
     minutes = np.arange(0, 24 * 60 * DAYS, 15)
@@ -144,17 +144,17 @@ def samples(prices: Prices, seed: int, coin: str) -> pd.DataFrame:
     return pd.concat(frames, ignore_index=True)
 
 
-def hundredths(share: np.ndarray) -> np.ndarray:
+def hundredths(share):
     return np.floor(share * 1e6 + 0.5) / 100
 
 
-def exponents(prices: Prices, seed: int, draws: int) -> pd.DataFrame:
+def exponents(prices, seed, draws):
     rows = pd.concat([samples(prices, seed, coin) for coin in COINS], ignore_index=True)
     table = fit(rows, level=LEVEL, draws=draws).params
     return table[table["name"] == "k"].set_index(["coin", "side"])
 
 
-def test_intervals_contain_simulated_exponents() -> None:
+def test_intervals_contain_simulated_exponents():
     hits, truths = 0, []
     for seed in range(SEEDS):
         prices = simulate_prices(seed, 24 * DAYS)

@@ -52,7 +52,7 @@ ROWS: list[tuple[Any, ...]] = [
 ORDER = [9, 11, 7, 8, 10, 0, 1, 2, 3, 4, 18, 14, 16, 17, 12, 13, 15, 5, 6]
 
 
-def integer_rows(rows: list[tuple[Any, ...]], *, decimals: int = 4) -> IntegerFills:
+def integer_rows(rows, *, decimals=4):
     users, coins, start, change, px, fee, *_ = (list(part) for part in zip(*rows, strict=True))
     none = [0] * len(rows)
     chain = np.array(users) * COINS + np.array(coins)
@@ -75,12 +75,12 @@ def integer_rows(rows: list[tuple[Any, ...]], *, decimals: int = 4) -> IntegerFi
     )
 
 
-def frame_of(rows: list[tuple[Any, ...]]) -> nw.DataFrame[Any]:
+def frame_of(rows):
     made = pd.DataFrame({"dir": [row[7] for row in rows], "hash": [row[8] for row in rows]})
     return nw.from_native(made.assign(time=times(row[6] for row in rows)))
 
 
-def test_basis_of_two_accounts_by_hand() -> None:
+def test_basis_of_two_accounts_by_hand():
     read, frame = integer_rows(ROWS), frame_of(ROWS)
     walk = walk_spot_fills(read, ORDER, find_swaps(frame, read))
     spot = range(len(ROWS) - 1)
@@ -90,7 +90,7 @@ def test_basis_of_two_accounts_by_hand() -> None:
     assert set(walk.basis) == set(walk.expected) == set(spot)
 
 
-def test_swap_legs_are_grouped() -> None:
+def test_swap_legs_are_grouped():
     """Without hashes, the swaps of an account in one millisecond are one."""
     read, frame = integer_rows(ROWS), frame_of(ROWS)
     swaps = find_swaps(frame, read)
@@ -108,7 +108,7 @@ def test_swap_legs_are_grouped() -> None:
     assert find_swaps(frame_of(ROWS[-1:]), integer_rows(ROWS[-1:])) == Swaps({}, [])
 
 
-def test_order_of_spot_rows() -> None:
+def test_order_of_spot_rows():
     """Swaps connect chains: then rows are sorted by time, and keep their order in one."""
     read = integer_rows(ROWS)
     perp = len(ROWS) - 1
@@ -120,7 +120,7 @@ def test_order_of_spot_rows() -> None:
     assert walk_spot_fills(only, [0], Swaps({}, [])) == SpotResults()
 
 
-def test_cost_is_rounded_to_money_unit() -> None:
+def test_cost_is_rounded_to_money_unit():
     """The numbers have one decimal more than money: costs that leave are multiples of 10."""
     rows: list[tuple[Any, ...]] = [
         (0, SPOT, 0, 3, 7, 0, 1, "Buy", "s"),

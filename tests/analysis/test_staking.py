@@ -20,7 +20,7 @@ from .examples import DAY, MONDAY, times
 WEEK = 7 * DAY
 
 
-def history(aprs: dict[str, list[float]], fee: float = 0.1) -> pd.DataFrame:
+def history(aprs, fee=0.1):
     rows = [
         (name, week, net, net / (1 - fee))
         for name, nets in aprs.items()
@@ -31,7 +31,7 @@ def history(aprs: dict[str, list[float]], fee: float = 0.1) -> pd.DataFrame:
     return frame
 
 
-def at(weeks: int) -> int:
+def at(weeks):
     return MONDAY + WEEK * weeks
 
 
@@ -42,7 +42,7 @@ def simulated():
     return tk.many(tk.validator_apr_history, validators, session=session), validators
 
 
-def test_weekly_fees_by_hand() -> None:
+def test_weekly_fees_by_hand():
     """3.65 % a year is 0.07 % a week: 1.0007 ** (365 / 7) - 1 = 3.7161 %."""
     result = staking.implied_fee(history({"v": [0.0365, 0.073]}), now=at(1) + 3 * DAY, by="week")
     assert result["whole"].tolist() == [True, False]
@@ -52,7 +52,7 @@ def test_weekly_fees_by_hand() -> None:
     assert result["fee"].tolist() == pytest.approx([0.1, 0.1])
 
 
-def test_running_week_is_partial() -> None:
+def test_running_week_is_partial():
     rows = history({"v": [0.02, 0.03, 0.9]})
     assert staking.apy(rows, now=at(3) - 1)[["n", "partial"]].values.tolist() == [[2, 1]]
     assert staking.apy(rows, now=at(3))[["n", "partial"]].values.tolist() == [[3, 0]]
@@ -61,12 +61,12 @@ def test_running_week_is_partial() -> None:
     assert pd.isna(none[["apr", "apy", "low", "high"]]).all()
 
 
-def test_first_week_is_partial() -> None:
+def test_first_week_is_partial():
     first = history({"v": [0.02]}).assign(week=times([1_753_660_800_000]))
     assert not staking.implied_fee(first, now=at(3), by="week")["whole"].item()
 
 
-def test_yield_and_interval_by_hand() -> None:
+def test_yield_and_interval_by_hand():
     nets = [0.02, 0.025, 0.018, 0.022]
     row = staking.apy(history({"v": nets}), now=at(4), level=0.9).iloc[0]
     assert row["apr"] == pytest.approx(0.02125)
@@ -78,7 +78,7 @@ def test_yield_and_interval_by_hand() -> None:
     assert row["high"] == pytest.approx(np.exp(high * 365 / 7) - 1)
 
 
-def test_fee_and_lag_behind_best_by_hand() -> None:
+def test_fee_and_lag_behind_best_by_hand():
     """b earns 18 and a earns 20: b is 10 % behind, although both have a fee of a tenth."""
     result = staking.implied_fee(history({"a": [0.2, 0.2], "b": [0.18, 0.18]}), now=at(2))
     assert result["fee"].tolist() == pytest.approx([0.1, 0.1])
@@ -89,7 +89,7 @@ def test_fee_and_lag_behind_best_by_hand() -> None:
     assert [row["low"], row["fee"], row["high"]] == pytest.approx([0.1, 0.15, 0.2])
 
 
-def test_fee_without_rewards_is_missing() -> None:
+def test_fee_without_rewards_is_missing():
     rows = history({"v": [0.0, 0.0]})
     result = staking.implied_fee(rows, now=at(2)).iloc[0]
     assert result["n"] == 0
@@ -97,7 +97,7 @@ def test_fee_without_rewards_is_missing() -> None:
     assert staking.apy(rows, now=at(2))["apy"].item() == 0.0
 
 
-def test_ranks_by_hand() -> None:
+def test_ranks_by_hand():
     """Orders abc, abc, acb: rank sums 3, 7, 8, so W = 12 * 14 / (9 * 24) = 7/9."""
     rows = history({"a": [3, 3, 3], "b": [2, 2, 1], "c": [1, 1, 2]})
     result = staking.rank_stability(rows, now=at(3))
@@ -114,7 +114,7 @@ def test_ranks_by_hand() -> None:
         lambda rows: all(len(set(row)) > 1 for row in rows)
     )
 )
-def test_ranks_against_scipy(weeks: list[list[int]]) -> None:
+def test_ranks_against_scipy(weeks):
     """W is Friedman's statistic over weeks * (validators - 1); correlations are spearmanr's."""
     aprs = {f"v{k}": [0.01 * week[k] for week in weeks] for k in range(4)}
     result = staking.rank_stability(history(aprs), now=at(len(weeks)))
@@ -125,7 +125,7 @@ def test_ranks_against_scipy(weeks: list[list[int]]) -> None:
     assert result["next_week"] == pytest.approx(np.mean(pairs))
 
 
-def test_validator_without_every_week_is_unranked() -> None:
+def test_validator_without_every_week_is_unranked():
     rows = history({"a": [3, 3], "b": [2, 2], "new": [9, 9]}).drop(index=4)
     result = staking.rank_stability(rows, now=at(2))
     assert (result.left_out, set(result.ranks["validator"])) == (1, {"a", "b"})
@@ -135,7 +135,7 @@ def test_validator_without_every_week_is_unranked() -> None:
     assert unknown.ranks["rank"].tolist() == [1, 1, 2, 2]
 
 
-def test_ranks_with_ties_by_hand() -> None:
+def test_ranks_with_ties_by_hand():
     """Ranks 1 2 3, 1 2.5 2.5, 2 2 2 and 1.5 1.5 3: sums 5.5, 8 and 10.5; ties 6, 24 and 6."""
     rows = history({"a": [9, 9, 4, 6], "b": [5, 2, 4, 6], "c": [2, 2, 4, 1]})
     result = staking.rank_stability(rows, now=at(4))
@@ -149,7 +149,7 @@ def test_ranks_with_ties_by_hand() -> None:
     assert (two["concordance"], two["next_week"]) == pytest.approx((1 / 9, 0))
 
 
-def test_rank_interval_by_hand() -> None:
+def test_rank_interval_by_hand():
     """Orders abc abc acb abc: without one week each, the means are 0.5, 0.5, 1 and 0.75."""
     rows = history({"a": [9, 9, 9, 9], "b": [5, 5, 2, 5], "c": [2, 2, 5, 2]})
     params = staking.rank_stability(rows, now=at(4), level=0.5).params.set_index("name")
@@ -161,7 +161,7 @@ def test_rank_interval_by_hand() -> None:
     assert two[["low", "high"]].isna().all(axis=None)
 
 
-def test_history_without_validator_is_one_group() -> None:
+def test_history_without_validator_is_one_group():
     """The frame states its time, its rows are in any order, and the last row of a week counts."""
     rows = history({"": [0.02, 0.09, 0.04]}).drop(columns="validator")
     again = rows.iloc[[1]].assign(net_apr=0.03, gross_apr=0.04)
@@ -179,7 +179,7 @@ def test_history_without_validator_is_one_group() -> None:
     assert staking.implied_fee(rows)["fee"].item() == pytest.approx(1 - 0.05 / (0.02 / 0.9 + 0.04))
 
 
-def test_results_name_their_helper() -> None:
+def test_results_name_their_helper():
     rows = history({"b": [0.02, 0.03], "a": [0.01, 0.02]})
     ranks = staking.rank_stability(rows, now=at(2), level=0.8)
     for frame, helper, level in (
@@ -193,7 +193,7 @@ def test_results_name_their_helper() -> None:
         assert list(facts["inputs"]) == ["history"]
 
 
-def test_fee_equals_simulated_commission(simulated) -> None:
+def test_fee_equals_simulated_commission(simulated):
     """Each validator's fee is known, up to the rounding of rewards to 1e-8 tokens."""
     rows, validators = simulated
     frame = staking.implied_fee(rows).set_index("validator")
@@ -204,7 +204,7 @@ def test_fee_equals_simulated_commission(simulated) -> None:
     assert (frame["n"] == 8).all()  # ten weeks, of which the first and the running one are partial
 
 
-def test_simulated_aprs_equal_daily_rewards(world, simulated) -> None:
+def test_simulated_aprs_equal_daily_rewards(world, simulated):
     """The sums are computed again in decimals, from the rewards behind the service's weeks."""
     rows, _ = simulated
     sums: dict[tuple[str, int], list[Decimal]] = defaultdict(lambda: [Decimal(0)] * 2)
@@ -224,7 +224,7 @@ def test_simulated_aprs_equal_daily_rewards(world, simulated) -> None:
         assert row.apy == pytest.approx((1 + apr * 7 / 365) ** (365 / 7) - 1)
 
 
-def test_rank_stability_html_is_escaped() -> None:
+def test_rank_stability_html_is_escaped():
     result = staking.rank_stability(history({"<b>": [3, 3, 3], "b": [2, 2, 1]}), now=at(3))
     shown = result._repr_html_()
     assert "concordance" in shown
@@ -233,7 +233,7 @@ def test_rank_stability_html_is_escaped() -> None:
         result["nonsense"]
 
 
-def test_errors_of_staking() -> None:
+def test_errors_of_staking():
     rows = history({"v": [0.1]})
     with pytest.raises(
         ValueError, match=r"^history: the time of the fetch is not known\. Pass now="

@@ -17,7 +17,7 @@ NETS = {
 }
 
 
-def trips() -> pd.DataFrame:
+def trips():
     """Return trips of three accounts; the third has no loss."""
     parts = [
         pd.DataFrame(
@@ -34,7 +34,7 @@ def trips() -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True)
 
 
-def ratios(net: np.ndarray) -> dict[str, np.ndarray]:
+def ratios(net):
     """Return the payoff ratio and the profit factor of each row."""
     gains, losses = np.where(net > 0, net, 0).sum(axis=1), -np.where(net < 0, net, 0).sum(axis=1)
     wins, lost = (net > 0).sum(axis=1), (net < 0).sum(axis=1)
@@ -42,7 +42,7 @@ def ratios(net: np.ndarray) -> dict[str, np.ndarray]:
         return {"profit_factor": gains / losses, "payoff_ratio": (gains / wins) / (losses / lost)}
 
 
-def test_sheet_of_three_accounts_by_hand() -> None:
+def test_sheet_of_three_accounts_by_hand():
     table = tk.performance.trip_sheet(trips(), level=0.8, draws=150, seed=3)
     assert list(dict.fromkeys(table["user"])) == ["0xa", "0xb", "0xc"]
     rows = table.set_index(["user", "figure"])
@@ -61,7 +61,7 @@ def test_sheet_of_three_accounts_by_hand() -> None:
     assert list(facts["inputs"]) == ["trips"]
 
 
-def test_intervals_of_trips_by_hand() -> None:
+def test_intervals_of_trips_by_hand():
     """Trips are drawn again; the mean has Student's interval, and no loss leaves no interval."""
     table = tk.performance.trip_sheet(trips(), level=0.8, draws=150, seed=3)
     rows = table.set_index(["user", "figure"])
@@ -77,7 +77,7 @@ def test_intervals_of_trips_by_hand() -> None:
     assert without_loss.isna().all(axis=None)
 
 
-def test_groups_of_trips_by_hand() -> None:
+def test_groups_of_trips_by_hand():
     """The first trip of each account closes in September; a trip may lack its duration."""
     months = tk.performance.trip_sheet(trips(), by="month")
     counts = months[months["figure"] == "trips"]

@@ -19,18 +19,18 @@ NAN = float("nan")
 SECOND = 1000
 
 
-def tape_of(*trades: tuple[int, float, float]) -> pd.DataFrame:
+def tape_of(*trades):
     frame = pd.DataFrame(list(trades), columns=["second", "px", "sz"], dtype="float64")
     frame.insert(0, "coin", "BTC")
     frame["time"] = times((MONDAY + SECOND * frame.pop("second")).astype("int64"))
     return frame
 
 
-def order(rows: pd.DataFrame, side: str = "B", twap_id: int = 1) -> pd.DataFrame:
+def order(rows, side="B", twap_id=1):
     return rows.assign(side=side, twap_id=twap_id)
 
 
-def snapshot(**more: object) -> pd.DataFrame:
+def snapshot(**more):
     row = {
         "market": "BTC",
         "address": "0xAA",
@@ -49,7 +49,7 @@ def snapshot(**more: object) -> pd.DataFrame:
     return frame
 
 
-def test_quality_by_hand() -> None:
+def test_quality_by_hand():
     """Market: 100 (1), 110 (1), 120 (2) at 0, 10, 40 s. Bought 1 at 10 s for 110, 1 at 40 for 120.
 
     Between 10 and 40 s the tape is 110 (1), 120 (2): 350 / 3 on average; 110 stood all the
@@ -71,7 +71,7 @@ def test_quality_by_hand() -> None:
     assert sold["vs_arrival_bps"] == pytest.approx(1500)
 
 
-def test_quality_of_mixed_orders_by_hand() -> None:
+def test_quality_of_mixed_orders_by_hand():
     """Two accounts, two coins and equal TWAP ids; the rows are in no order.
 
     BTC: 100 (1), 110 (1), 120 (2) at 0, 10, 40 s. ETH: 50 (4) at 5 s and 60 (1) at 25 s.
@@ -127,7 +127,7 @@ def test_quality_of_mixed_orders_by_hand() -> None:
         twaps.quality(fills, tape.drop(columns="sz"))
 
 
-def test_unpriced_fill_leaves_quality_missing() -> None:
+def test_unpriced_fill_leaves_quality_missing():
     tape = tape_of((0, 100, 1), (10, 110, 1), (40, 120, 2))
     unpriced = twaps.quality(order(tape.iloc[1:].assign(px=[110.0, NAN], sz=1.0)), tape).iloc[0]
     assert (unpriced["fills"], unpriced["sz"], unpriced["share"]) == (2, 2.0, 2 / 3)
@@ -136,7 +136,7 @@ def test_unpriced_fill_leaves_quality_missing() -> None:
     assert pd.isna(unsized[["px", "sz", "share", "vs_vwap_usd"]]).all()
 
 
-def test_tape_rows_without_price_are_skipped() -> None:
+def test_tape_rows_without_price_are_skipped():
     """Without the row, 100 applies until 40 s, then 2 at 120; the price is not 0 in between."""
     orders = order(tape_of((10, 110, 1), (40, 120, 1)))
     tape = tape_of((0, 100, 1), (10, 110, 1), (40, 120, 2)).assign(px=[100.0, NAN, 120.0])
@@ -149,14 +149,14 @@ def test_tape_rows_without_price_are_skipped() -> None:
     pd.testing.assert_series_equal(twaps.quality(orders, empty).iloc[0], row)
 
 
-def test_old_price_is_not_arrival() -> None:
+def test_old_price_is_not_arrival():
     tape = tape_of((0, 100, 1), (400, 110, 1), (410, 110, 1))
     row = twaps.quality(order(tape.iloc[1:]), tape).iloc[0]
     assert pd.isna(row[["arrival_px", "arrival_age_secs", "vs_arrival_bps"]]).all()
     assert twaps.quality(order(tape.iloc[1:]), tape, max_age_secs=400)["arrival_px"].item() == 100
 
 
-def test_quality_without_tape_is_missing() -> None:
+def test_quality_without_tape_is_missing():
     tape = tape_of((0, 100, 1), (10, 110, 1))
     for other in (tape.assign(coin="ETH"), tape.iloc[:0]):
         row = twaps.quality(order(tape), other).iloc[0]
@@ -167,7 +167,7 @@ def test_quality_without_tape_is_missing() -> None:
 
 
 @pytest.mark.parametrize("kind", [pl.String, pl.Categorical], ids=str)
-def test_two_spellings_are_one_account(kind: type[pl.DataType]) -> None:
+def test_two_spellings_are_one_account(kind):
     """A checksummed address is the same account, also in a column of categories."""
     tape = tape_of((0, 100, 1), (10, 110, 1), (40, 120, 2))
     mixed = order(tape).assign(user=["0xab", "0xAB", "0xAb"])
@@ -176,7 +176,7 @@ def test_two_spellings_are_one_account(kind: type[pl.DataType]) -> None:
     assert result[["user", "fills", "sz"]].values.tolist() == [["0xab", 3, 4.0]]
 
 
-def test_both_sides_are_one_trade() -> None:
+def test_both_sides_are_one_trade():
     tape = tape_of((0, 100, 1), (10, 110, 1)).assign(tid=[5, 6])
     both = pd.concat([tape.assign(dir="Open Long"), tape.assign(dir="Open Short")])
     one, two = (twaps.quality(order(tape.assign(sz=0.5)), item) for item in (tape, both))
@@ -184,7 +184,7 @@ def test_both_sides_are_one_trade() -> None:
     assert one["share"].item() == 0.5
 
 
-def test_rows_without_trade_id_stay_apart() -> None:
+def test_rows_without_trade_id_stay_apart():
     """A trade id of 0, or none, is no id: all rows count, in the order and on the tape."""
     tape = tape_of((0, 100, 1), (10, 110, 1), (10, 120, 1))
     for ids in (0, None):
@@ -193,7 +193,7 @@ def test_rows_without_trade_id_stay_apart() -> None:
         assert (row["fills"], row["px"], row["vwap"], row["share"]) == (2, 115.0, 115.0, 1.0)
 
 
-def test_conversions_are_no_market_volume() -> None:
+def test_conversions_are_no_market_volume():
     """A conversion at 0.5 and a settlement at 1 change neither benchmark."""
     tape = tape_of((0, 0.30, 2.0), (1_000, 0.40, 1.0)).assign(dir="Buy")
     odd = tape_of((500, 0.5, 70.0), (900, 1.0, 9.0)).assign(dir=["Split Outcome", "Settlement"])
@@ -203,7 +203,7 @@ def test_conversions_are_no_market_volume() -> None:
     assert plain["vwap"].item() == pytest.approx(1.0 / 3.0)
 
 
-def test_other_fills_are_excluded() -> None:
+def test_other_fills_are_excluded():
     tape = tape_of((0, 100, 1), (10, 110, 1))
     mixed = pd.concat([order(tape), order(tape, twap_id=1).assign(twap_id=NAN)])
     assert twaps.quality(mixed, tape)["fills"].tolist() == [2]
@@ -217,7 +217,7 @@ def test_other_fills_are_excluded() -> None:
         max_size=25,
     )
 )
-def test_benchmarks_equal_loop_over_seconds(trades) -> None:
+def test_benchmarks_equal_loop_over_seconds(trades):
     """A loop over seconds, in whole numbers and without running sums, gives the same."""
     tape = tape_of(*((t, 100 + p, s) for t, p, s, _ in trades))
     mine = np.array([own for *_, own in trades])
@@ -230,7 +230,7 @@ def test_benchmarks_equal_loop_over_seconds(trades) -> None:
     inside = [(p + 100, s) for t, p, s, _ in trades if first <= t <= last]
     assert row["vwap"] == pytest.approx(sum(p * s for p, s in inside) / sum(s for _, s in inside))
 
-    def stood(second: int) -> float:
+    def stood(second):
         latest = max(t for t, *_ in trades if t <= second)
         parts = [(100 + p, s) for t, p, s, _ in trades if t == latest]
         return sum(p * s for p, s in parts) / sum(s for _, s in parts)
@@ -244,7 +244,7 @@ def test_benchmarks_equal_loop_over_seconds(trades) -> None:
         assert np.isnan(row["arrival_px"])
 
 
-def test_adherence_by_hand() -> None:
+def test_adherence_by_hand():
     """After 300 of 600 s, 3 of 10 are executed at 306 / 3: 20 % or 2 behind, 10 slices due."""
     row = twaps.adherence(snapshot(), at=MONDAY + 300 * SECOND).iloc[0]
     assert (row["elapsed"], row["progress"]) == (0.5, 0.3)
@@ -254,7 +254,7 @@ def test_adherence_by_hand() -> None:
     assert row["avg_px"] == 102.0
 
 
-def test_waiting_order_has_no_adherence() -> None:
+def test_waiting_order_has_no_adherence():
     waits = twaps.adherence(snapshot(waiting=True, executed_sz=0.0), at=MONDAY).iloc[0]
     assert pd.isna(waits[["elapsed", "behind", "behind_sz", "left_secs", "avg_px"]]).all()
     assert waits["progress"] == 0.0
@@ -262,7 +262,7 @@ def test_waiting_order_has_no_adherence() -> None:
     assert (late["elapsed"], late["left_secs"]) == (1.0, 0.0)
 
 
-def test_pressure_by_hand() -> None:
+def test_pressure_by_hand():
     """7 to buy, 2 to sell: at 100 the net is 500 in the last 5 minutes, or 6,000 an hour."""
     rows = pd.concat(
         [
@@ -287,14 +287,14 @@ def test_pressure_by_hand() -> None:
     assert by_dex["dex"].tolist() == ["flx", "hyperliquid"]
 
 
-def test_pressure_of_late_order_is_finite() -> None:
+def test_pressure_of_late_order_is_finite():
     """7 at 100 within 30 s are 84,000 an hour, not infinity."""
     marks = pd.DataFrame({"name": ["BTC"], "mark_px": [100.0]})
     row = twaps.pressure(snapshot(), marks, at=MONDAY + 9999 * SECOND).iloc[0]
     assert row["net_usd_per_hour"] == pytest.approx(700 * 120)
 
 
-def test_linked_fills_by_hand() -> None:
+def test_linked_fills_by_hand():
     """3 are executed for 306; the frame has fills of 2 for 203; a later fill does not count."""
     rows = order(tape_of((30, 101, 1), (60, 102, 1), (90, 103, 1)), twap_id=7).assign(user="0xaa")
     result = twaps.linked(snapshot(), rows, at=MONDAY + 60 * SECOND).iloc[0]
@@ -306,7 +306,7 @@ def test_linked_fills_by_hand() -> None:
     assert (alone["fills"], alone["filled_sz"], alone["whole"]) == (0, 0.0, False)
 
 
-def test_linked_fills_need_account() -> None:
+def test_linked_fills_need_account():
     rows = order(tape_of((30, 101, 3)), twap_id=7)
     with pytest.raises(MissingColumns, match=r"lacks the column user.*or pass account="):
         twaps.linked(snapshot(), rows, at=MONDAY)
@@ -322,7 +322,7 @@ def simulated():
     return session, rows, tk.many(tk.user_fills_by_time, users, 0, session=session)
 
 
-def test_simulated_orders_sum_their_fills(simulated) -> None:
+def test_simulated_orders_sum_their_fills(simulated):
     _, rows, fills = simulated
     result = twaps.linked(rows, fills)
     assert result["whole"].all()
@@ -334,7 +334,7 @@ def test_simulated_orders_sum_their_fills(simulated) -> None:
     assert lost.loc[~lost["whole"], "twap_id"].tolist() == [one["twap_id"]]
 
 
-def test_executed_sizes_equal_exchange_sums(world, simulated) -> None:
+def test_executed_sizes_equal_exchange_sums(world, simulated):
     """The exchange's own tables give the same sums, without frames."""
     _, rows, _ = simulated
     sums: dict[tuple[str, int], Decimal] = {}
@@ -346,7 +346,7 @@ def test_executed_sizes_equal_exchange_sums(world, simulated) -> None:
         assert row.executed_sz == pytest.approx(float(sums.get((row.address, row.twap_id), 0)))
 
 
-def test_only_waiting_orders_have_no_schedule(simulated) -> None:
+def test_only_waiting_orders_have_no_schedule(simulated):
     """Orders that never waited are at most a few slices off; waiting orders have no schedule."""
     _, rows, _ = simulated
     adherence = twaps.adherence(rows)
@@ -357,7 +357,7 @@ def test_only_waiting_orders_have_no_schedule(simulated) -> None:
     )
 
 
-def test_pressure_and_quality_match_simulation(simulated) -> None:
+def test_pressure_and_quality_match_simulation(simulated):
     session, rows, fills = simulated
     marks = tk.meta_and_asset_ctxs(session=session)
     result = twaps.pressure(rows, marks, by=None).iloc[0]
@@ -370,7 +370,7 @@ def test_pressure_and_quality_match_simulation(simulated) -> None:
     assert found["vs_vwap_bps"].abs().max() < 200
 
 
-def test_errors_of_twaps() -> None:
+def test_errors_of_twaps():
     with pytest.raises(ValueError, match=r"the time of the fetch is not known\. Pass at="):
         twaps.adherence(snapshot())
     with pytest.raises(ValueError, match="aggregated column"):

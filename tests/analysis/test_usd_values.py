@@ -1,7 +1,6 @@
 """Values of fees and prices of tokens, by hand: several coins, dexes, tokens and signs."""
 
 from decimal import Decimal, localcontext
-from typing import Any
 
 import narwhals as nw
 import pandas as pd
@@ -30,21 +29,21 @@ ROWS = [
 NAMES = ["coin", "side", "px", "fee", "builder_fee", "deployer_fee", "fee_token"]
 
 
-def fills(kind: str = "float") -> Any:
+def fills(kind="float"):
     frame = as_numbers(pd.DataFrame(ROWS, columns=NAMES), kind)
     return frame_access.open_frame(
         frame.assign(fee_token=frame["fee_token"].astype("str")), "fills"
     )
 
 
-def values(frame: Any, *expressions: nw.Expr) -> list[list[Any]]:
+def values(frame, *expressions):
     named = {f"_{place}": each for place, each in enumerate(expressions)}
     made = frame.select(**named).lazy().collect("pyarrow").to_dict(as_series=False)
     return [made[name] for name in named]
 
 
 @pytest.mark.parametrize("kind", ["float", "exact"])
-def test_fees_of_each_token_by_hand(kind: Any) -> None:
+def test_fees_of_each_token_by_hand(kind):
     """A fee in the bought token is worth the price of its fill; a perp's HYPE is worth nothing."""
     made = usd_values.add_fees_in_usd(fills(kind), kind)
     assert made.columns == [*NAMES, "_fee", "_builder_fee", "_deployer_fee"]
@@ -59,7 +58,7 @@ def test_fees_of_each_token_by_hand(kind: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", ["float", "exact"])
-def test_kinds_of_tokens_by_hand(kind: Any) -> None:
+def test_kinds_of_tokens_by_hand(kind):
     cash, bought, par = values(
         fills(kind), usd_values.is_cash(), usd_values.is_in_bought_token(), usd_values.is_at_par()
     )
@@ -77,7 +76,7 @@ def test_kinds_of_tokens_by_hand(kind: Any) -> None:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_products_keep_eighteen_decimals(engine: str) -> None:
+def test_products_keep_eighteen_decimals(engine):
     """Polars cut them to ten."""
     fee, px = Decimal("-123456789.0123456789"), Decimal("12345678.87654321")
     rows = pd.DataFrame(
@@ -95,7 +94,7 @@ def test_products_keep_eighteen_decimals(engine: str) -> None:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_products_are_rounded_half_up(engine: str) -> None:
+def test_products_are_rounded_half_up(engine):
     """A product of two numbers with 18 decimals has 36: only the last step rounds."""
     fees = ["100", "-7.5", "2.000000000000000003", "-2.000000000000000003", "0.5", "-0.5"]
     pxs = ["0.998512345678", "0.333333333333333333", "1.5", "1.5", "1E-18", "1E-18"]
@@ -112,14 +111,14 @@ def test_products_are_rounded_half_up(engine: str) -> None:
     ]
 
 
-def test_product_with_too_many_digits_is_refused() -> None:
+def test_product_with_too_many_digits_is_refused():
     rows = pd.DataFrame({"fee": [Decimal(10**15)], "px": [Decimal(10**4)]}).astype(EXACT)
     frame = frame_access.open_frame(rows, "fills")
     with pytest.raises(ValueError, match=r"^an exact number has at most 18 digits before"):
         exact_products.add_product(frame, "usd", nw.col("fee"), nw.col("px"), "exact")
 
 
-def test_price_with_nineteen_decimals_is_refused() -> None:
+def test_price_with_nineteen_decimals_is_refused():
     prices = {"HYPE": Decimal("0.0000000000000000125")}
     frame = usd_values.apply_prices(fills(), ["fee"], nw.col("fee_token"), prices, "float")
     assert values(frame, nw.col("fee"))[0][1] == 0.25 * 1.25e-17
@@ -128,7 +127,7 @@ def test_price_with_nineteen_decimals_is_refused() -> None:
 
 
 @pytest.mark.parametrize("kind", ["float", "exact"])
-def test_prices_of_tokens_by_hand(kind: Any) -> None:
+def test_prices_of_tokens_by_hand(kind):
     """USDH is worth 0.75 and HYPE 30; a price of 1 changes nothing."""
     prices = usd_values.parse_prices({"Usde": 1.0, "usdh": "0.75", "HYPE": 30, "USDC": 1, "": 1})
     assert prices == {"USDH": Decimal("0.75"), "HYPE": 30, "USDE": 1}
@@ -139,12 +138,12 @@ def test_prices_of_tokens_by_hand(kind: Any) -> None:
 
 
 @pytest.mark.parametrize("price", [0, -1, "x", NAN, "inf", None])
-def test_price_must_be_positive(price: Any) -> None:
+def test_price_must_be_positive(price):
     with pytest.raises(ValueError, match=r"^prices: 'HYPE' must have a positive price in USD, not"):
         usd_values.parse_prices({"USDH": 1, "HYPE": price})
 
 
-def test_second_price_or_cash_price_is_refused() -> None:
+def test_second_price_or_cash_price_is_refused():
     assert usd_values.parse_prices(None) == {}
     assert usd_values.parse_prices({"a": 0.5, "A": "0.50"}) == {"A": Decimal("0.5")}
     with pytest.raises(ValueError, match=r"^prices: 'A' has two prices"):
@@ -154,7 +153,7 @@ def test_second_price_or_cash_price_is_refused() -> None:
             usd_values.parse_prices({token: 2})
 
 
-def test_collateral_of_dexes_by_hand() -> None:
+def test_collateral_of_dexes_by_hand():
     meta = pd.DataFrame(
         {"name": ["BTC", "flx:TSLA", "flx:GOLD", "pre:X", "usd:Y", "new:Z", "tet:Q"],
          "collateral_token": [235, 360, 360, 235, 0, None, 268]}
@@ -173,7 +172,7 @@ def test_collateral_of_dexes_by_hand() -> None:
         usd_values.dex_tokens(meta[["name"]])
 
 
-def test_collateral_from_fills_by_hand() -> None:
+def test_collateral_from_fills_by_hand():
     rows = pd.DataFrame(
         {"coin": ["flx:A", "flx:B", "flx:A", "pre:X", "BTC", "@107", "usd:Y"],
          "fee_token": ["USDH", "USDH", "USDC", "USDE", "HYPE", "HYPE", "USDC"]}
@@ -186,7 +185,7 @@ def test_collateral_from_fills_by_hand() -> None:
         usd_values.dex_tokens_in_fills(frame_access.open_frame(two, "fills"))
 
 
-def test_tokens_at_par_by_hand() -> None:
+def test_tokens_at_par_by_hand():
     frame = pd.DataFrame(ROWS, columns=NAMES)
     assert usd_values.tokens_at_par(frame) == ["USDE", "USDH"]
     assert usd_values.tokens_at_par(frame.drop(columns="fee_token")) == []
@@ -194,7 +193,7 @@ def test_tokens_at_par_by_hand() -> None:
 
 
 @pytest.mark.filterwarnings("error")
-def test_prices_without_effect_are_named() -> None:
+def test_prices_without_effect_are_named():
     prices = {"ZZZ": Decimal(1), "HYPE": Decimal(1), "USDT0": Decimal(1), "AAA": Decimal(2)}
     text = "^prices: no fill or dex uses AAA, ZZZ. "
     text += "The tokens in use are HYPE, PURR, USDC, USDE, USDH, USDT0."
@@ -210,7 +209,7 @@ def test_prices_without_effect_are_named() -> None:
 
 
 @pytest.mark.filterwarnings("error")
-def test_missing_amounts_are_counted_by_column() -> None:
+def test_missing_amounts_are_counted_by_column():
     frame = pd.DataFrame(
         {"px": [1.0, NAN, NAN], "sz": [1.0] * 3, "closed_pnl": [NAN, 1.0, 1.0],
          "fee": [1.0] * 3, "builder_fee": [0.5] * 3}
@@ -234,7 +233,7 @@ def test_missing_amounts_are_counted_by_column() -> None:
 
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("count", [1, 2])
-def test_spot_buys_without_token_are_counted(count: int) -> None:
+def test_spot_buys_without_token_are_counted(count):
     """A sale, a perp, a fee of 0 and an empty name are none."""
     frame = pd.DataFrame(
         [("@107", "B", 0.5, None)] * count

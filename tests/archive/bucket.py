@@ -6,10 +6,8 @@ import json
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
 
 from moto.moto_server.werkzeug_app import (
     DomainDispatcherApplication,
@@ -42,7 +40,7 @@ class StoreProcess:
         The variables with its address and credentials.
     """
 
-    def __init__(self, process: subprocess.Popen[str]) -> None:
+    def __init__(self, process):
         self._process = process
         port = int(self._read_line())
         _request(port, "PUT", "/bucket")
@@ -54,19 +52,19 @@ class StoreProcess:
             "AWS_SECRET_ACCESS_KEY": SECRET,
         }
 
-    def make(self, limit: WriteLimit) -> None:
+    def make(self, limit):
         """Limit the number of writes from now on."""
         assert self._process.stdin is not None
         print(json.dumps(asdict(limit)), file=self._process.stdin, flush=True)
         self._read_line()
 
-    def _read_line(self) -> str:
+    def _read_line(self):
         assert self._process.stdout is not None
         return self._process.stdout.readline()
 
 
 @contextlib.contextmanager
-def running() -> Iterator[StoreProcess]:
+def running():
     """Run a store with an empty bucket until the end of the block."""
     command = [sys.executable, "-m", "tests.archive.bucket"]
     with subprocess.Popen(
@@ -76,7 +74,7 @@ def running() -> Iterator[StoreProcess]:
         process.communicate(timeout=20)  # the process ends when its input is closed
 
 
-def _serve() -> None:
+def _serve():
     """Print the port; then read a limit per line, and confirm it."""
     limit = WriteLimit()
     application = _SequentialApp(DomainDispatcherApplication(create_backend_app), limit)
@@ -96,7 +94,7 @@ def _serve() -> None:
 class _QuietHandler(MotoRequestHandler):
     """A handler without a log line per request."""
 
-    def log_request(self, *_: Any) -> None:
+    def log_request(self, *_):
         pass
 
 
@@ -106,12 +104,12 @@ class _SequentialApp:
     Moto checks whether an object exists and writes it in two steps; S3 does so in one step.
     """
 
-    def __init__(self, application: Any, limit: WriteLimit) -> None:
+    def __init__(self, application, limit):
         self._application = application
         self._limit = limit
         self._lock = threading.Lock()
 
-    def __call__(self, environ: Any, start_response: Any) -> list[bytes]:
+    def __call__(self, environ, start_response):
         with self._lock:
             if environ["REQUEST_METHOD"] in ("PUT", "POST") and self._limit.writes is not None:
                 if not self._limit.writes:
@@ -119,14 +117,14 @@ class _SequentialApp:
                 self._limit.writes -= 1
             return list(self._application(environ, start_response))
 
-    def _refuse(self, environ: Any, start_response: Any) -> list[bytes]:
+    def _refuse(self, environ, start_response):
         environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
         body = f"<Error><Code>{self._limit.code}</Code><Message>refused</Message></Error>".encode()
         start_response(self._limit.status, [("Content-Length", str(len(body)))])
         return [body]
 
 
-def list_objects(environment: dict[str, str], prefix: str) -> dict[str, bytes]:
+def list_objects(environment, prefix):
     """Return every object below a prefix, by name."""
     import boto3
 
@@ -136,16 +134,14 @@ def list_objects(environment: dict[str, str], prefix: str) -> dict[str, bytes]:
     return {name: client.get_object(Bucket="bucket", Key=name)["Body"].read() for name in names}
 
 
-def put_object(environment: dict[str, str], name: str, content: bytes, *, if_none: bool) -> int:
+def put_object(environment, name, content, *, if_none):
     """Write an object, with `if_none` only if it does not exist; return the status."""
     port = int(environment["AWS_ENDPOINT_URL"].rpartition(":")[2])
     headers = {"If-None-Match": "*"} if if_none else {}
     return _request(port, "PUT", f"/bucket/{name}", content, headers)
 
 
-def _request(
-    port: int, method: str, path: str, content: bytes = b"", headers: dict[str, str] | None = None
-) -> int:
+def _request(port, method, path, content=b"", headers=None):
     signed = {"Authorization": "AWS4-HMAC-SHA256 Credential=k/20260101/us-east-1/s3/aws4_request"}
     connection = http.client.HTTPConnection("127.0.0.1", port)
     with contextlib.closing(connection):
@@ -154,18 +150,18 @@ def _request(
 
 
 @contextlib.contextmanager
-def run_echo_store() -> Iterator[str]:
+def run_echo_store():
     """Run a store that refuses everything and repeats the request in its answer."""
 
     class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
+        def do_GET(self):
             body = f"echoed {SECRET} {dict(self.headers)}".encode()
             self.send_response(403)
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
             self.wfile.write(body)
 
-        def log_message(self, *_: Any) -> None:
+        def log_message(self, *_):
             pass
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:

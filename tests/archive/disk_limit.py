@@ -9,7 +9,7 @@ from toolkit.archive import open as open_archive
 from toolkit.errors import ArchiveError
 
 
-def main(path: str, longest: int) -> None:
+def main(path, longest):
     """Refresh until a file would exceed the limit, and print the error."""
     session = fill_session(FILLS, users=USERS)
     resource.setrlimit(resource.RLIMIT_FSIZE, (longest, longest))

@@ -12,7 +12,7 @@ import select
 import signal
 import sys
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -29,15 +29,15 @@ REFRESHING, COMPACTING = b"r", b"c"
 
 
 def refresh_all(
-    archive: Archive,
-    session: Session,
+    archive,
+    session,
     *,
-    users: Sequence[str] = USERS,
-    end: int | None = None,
-    from_start: bool = False,
-    together: bool = False,
-    rows_per_commit: int = 250,
-) -> None:
+    users=USERS,
+    end=None,
+    from_start=False,
+    together=False,
+    rows_per_commit=250,
+):
     """Refresh all users from the middle on and then from the start, or from the start at once.
 
     They are refreshed one after the other, or in common commits.
@@ -65,7 +65,7 @@ class _Round:
     doing: mmap.mmap
     begun: int
 
-    def work(self) -> int:
+    def work(self):
         """Refresh up to the end of this round and compact, repeatedly."""
         self.archive.status()  # starts the runtime of deltalake
         self.doing[0:1] = COMPACTING if self.compacts_first else REFRESHING
@@ -86,13 +86,13 @@ class _Round:
             self.archive.compact()
 
 
-def _count_errors(archive: Archive) -> int:
+def _count_errors(archive):
     errors = [finding for finding in archive.verify() if finding.severity == "error"]
     print(*errors, sep="\n", end="", flush=True)
     return len(errors)
 
 
-def _fork_process(work: Callable[[], int]) -> int:
+def _fork_process(work):
     child = os.fork()
     if child == 0:
         code = 1
@@ -103,7 +103,7 @@ def _fork_process(work: Callable[[], int]) -> int:
     return child
 
 
-def main(path: str, rounds: int, longest: float) -> None:
+def main(path, rounds, longest):
     """Kill `rounds` workers; print what they were doing, and how often damage was found."""
     # Otherwise a worker would spend its first moments on this import.
     importlib.import_module("deltalake")

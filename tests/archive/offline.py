@@ -1,16 +1,10 @@
 """An archive with two ranges and a gap between, and requests to a service on it."""
 
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
-
 import pandas as pd
 
 import toolkit as tk
 from tests.archive.world import START, USER, fill_session, make_fills
-from toolkit.archive import Archive
 from toolkit.archive import open as open_archive
-from toolkit.client import Session
 from toolkit.errors import ArchiveError
 from toolkit.times import DAY
 
@@ -21,11 +15,11 @@ A, B, C = START + 1_000, FILLS[100].time, FILLS[200].time
 FAR = NOW + DAY
 
 
-def offline_session(path: Path | str, **options: Any) -> Session:
+def offline_session(path, **options):
     return tk.local(archive=path, default=False, **options)
 
 
-def archive_two_ranges(path: Path) -> Archive:
+def archive_two_ranges(path):
     """Archive the range from A to B, and the range from C to the present."""
     archive, session = open_archive(path), fill_session(FILLS)
     archive.refresh(tk.user_fills_by_time, USER, C, session=session)
@@ -33,7 +27,7 @@ def archive_two_ranges(path: Path) -> Archive:
     return archive
 
 
-def fetch_served(fetch: Callable[..., Any], *arguments: Any, **named: Any) -> tuple[str, Any]:
+def fetch_served(fetch, *arguments, **named):
     """Return whether an answer is complete, and its rows."""
     try:
         result = fetch(*arguments, **named)
@@ -46,12 +40,12 @@ def fetch_served(fetch: Callable[..., Any], *arguments: Any, **named: Any) -> tu
     return state, result
 
 
-def archived_state(archive: Archive, fetch: Any, *arguments: Any, **named: Any) -> str:
+def archived_state(archive, fetch, *arguments, **named):
     try:
         return str(tk.provenance(archive.frame(fetch, *arguments, **named))["complete"])
     except ArchiveError:  # nothing is archived
         return "no"
 
 
-def as_frames(result: Any) -> tuple[pd.DataFrame, ...]:
+def as_frames(result):
     return (result,) if isinstance(result, pd.DataFrame) else tuple(result)

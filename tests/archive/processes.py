@@ -4,13 +4,12 @@ import ctypes
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 
 
-def run(*arguments: object, prepare: Callable[[], None] | None = None) -> subprocess.Popen[str]:
+def run(*arguments, prepare=None):
     """Start a module of the tests with arguments, after a function that prepares its process."""
     return subprocess.Popen(
         [sys.executable, "-m", *map(str, arguments)],
@@ -22,19 +21,19 @@ def run(*arguments: object, prepare: Callable[[], None] | None = None) -> subpro
     )
 
 
-def finish(process: subprocess.Popen[str]) -> str:
+def finish(process):
     """Wait until a process ends, and return its output."""
     output, _ = process.communicate(timeout=300)
     assert process.returncode == 0, output
     return output
 
 
-def run_with_permissions(*arguments: object) -> subprocess.Popen[str]:
+def run_with_permissions(*arguments):
     """Start a module of the tests. It obeys the permissions of folders, even if root starts it."""
     return run(*arguments, prepare=_obey_permissions)
 
 
-def _obey_permissions() -> None:
+def _obey_permissions():
     if sys.platform == "linux" and os.geteuid() == 0:
         drop_from_bounding_set, override_permissions = 24, 1  # of linux/prctl.h and capability.h
         ctypes.CDLL(None).prctl(drop_from_bounding_set, override_permissions, 0, 0, 0)

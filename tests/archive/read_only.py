@@ -12,7 +12,7 @@ from toolkit.errors import ArchiveError
 FILLS = make_fills(300)
 
 
-def main(path: str) -> None:
+def main(path):
     """Print what each call does: the number of rows, or the error."""
     try:
         Path(path, "file").touch()

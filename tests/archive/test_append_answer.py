@@ -1,9 +1,5 @@
 """Two processes that append the same answer at once archive it once."""
 
-from pathlib import Path
-from typing import Any
-
-import pyarrow as pa
 import pytest
 
 from toolkit.archive import open as open_archive
@@ -21,18 +17,18 @@ class ConcurrentWriter(ArchiveTables):
 
     theirs: tuple[int, int] | None = None
 
-    def append_rows(self, handle: Any, rows: pa.Table, **more: Any) -> None:
+    def append_rows(self, handle, rows, **more):
         if self.theirs is None and rows.schema.names == SCHEMAS[ANSWERS].names:
             self.theirs = append_meta(ArchiveTables(self.location), b"{}")
         super().append_rows(handle, rows, **more)
 
 
-def append_meta(tables: ArchiveTables, body: bytes) -> tuple[int, int]:
+def append_meta(tables, body):
     (done,) = append_answers(tables, [FetchedAnswer(META, body, {}, ORIGIN)])
     return done.rows, done.total
 
 
-def test_concurrent_append_keeps_equal_answer_once(tmp_path: Path) -> None:
+def test_concurrent_append_keeps_equal_answer_once(tmp_path):
     tables = ConcurrentWriter(str(tmp_path))
     assert (append_meta(tables, b"{}"), tables.theirs) == ((0, 1), (1, 1))
     archive = open_archive(tmp_path)
@@ -50,6 +46,6 @@ def test_concurrent_append_keeps_equal_answer_once(tmp_path: Path) -> None:
         ((), {}, "userFills needs the argument user"),
     ],
 )
-def test_series_of_wrong_arguments_is_refused(arguments, named, message) -> None:
+def test_series_of_wrong_arguments_is_refused(arguments, named, message):
     with pytest.raises(TypeError, match=message):
         make_series(OPERATIONS["userFills"], arguments, named)

@@ -3,8 +3,6 @@
 import contextlib
 import json
 import re
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -22,7 +20,7 @@ FILLS = make_fills(300)
 
 
 @pytest.fixture(name="service")
-def _service(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _service(monkeypatch):
     """Serve on the port of TOOLKIT_BASE_URL."""
     now = FILLS[-1].time + 1_000
     fills = [(user, fill) for user in (USER, "0x" + "b" * 40) for fill in FILLS]
@@ -35,7 +33,7 @@ def _service(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     store.close()
 
 
-def run_command(*arguments: object, code: int = 0) -> str:
+def run_command(*arguments, code=0):
     result = CliRunner().invoke(archive_app, [str(argument) for argument in arguments])
     assert result.exit_code == code, result.output
     assert CANARY not in result.output
@@ -43,7 +41,7 @@ def run_command(*arguments: object, code: int = 0) -> str:
 
 
 @pytest.mark.usefixtures("service")
-def test_commands_refresh_freeze_and_verify(tmp_path: Path) -> None:
+def test_commands_refresh_freeze_and_verify(tmp_path):
     path = tmp_path / "kept"
     users = [USER, "0x" + "b" * 40]
     output = run_command(
@@ -66,7 +64,7 @@ def test_commands_refresh_freeze_and_verify(tmp_path: Path) -> None:
     assert "damage" in run_command("verify", path, "--json", code=1)
 
 
-def test_commands_refuse_missing_archive(tmp_path: Path) -> None:
+def test_commands_refuse_missing_archive(tmp_path):
     recorded = {"request": {"type": "meta"}, "status": 200, "response": {"universe": []}}
     (tmp_path / "meta.json").write_text(json.dumps(recorded))
     assert "meta.json: 1 row" in run_command("ingest", tmp_path / "kept", tmp_path)
@@ -82,7 +80,7 @@ def test_commands_refuse_missing_archive(tmp_path: Path) -> None:
     assert "no freeze" in run_command("status", f"{tmp_path / 'kept'}@f{'0' * 16}", code=2)
 
 
-def test_command_refreshes_from_simulated_exchange(tmp_path: Path) -> None:
+def test_command_refreshes_from_simulated_exchange(tmp_path):
     result = CliRunner().invoke(
         archive_app,
         ["refresh", str(tmp_path / "kept"), "userFillsByTime", "WHALE", "--size", "tiny"],
@@ -102,7 +100,7 @@ def test_command_refreshes_from_simulated_exchange(tmp_path: Path) -> None:
         )
 
 
-def test_refresh_refuses_two_sources(tmp_path: Path) -> None:
+def test_refresh_refuses_two_sources(tmp_path):
     both = ["--size", "tiny", "--base-url", "http://127.0.0.1:1"]
     result = CliRunner().invoke(archive_app, ["refresh", str(tmp_path), "meta", *both])
     assert result.exit_code == 2
@@ -116,16 +114,14 @@ def test_refresh_refuses_two_sources(tmp_path: Path) -> None:
         (("slippageHistory", "BTC", "NOPE", "--amount", "1000"), "there is no coin 'NOPE'"),
     ],
 )
-def test_refresh_refuses_unknown_names(
-    tmp_path: Path, arguments: tuple[str, ...], words: str
-) -> None:
+def test_refresh_refuses_unknown_names(tmp_path, arguments, words):
     output = run_command("refresh", tmp_path / "kept", *arguments, "--size", "tiny", code=2)
     assert words in output
     assert "Nothing was archived" in output
     assert not list(tmp_path.glob("kept/*/*.parquet"))
 
 
-def test_refresh_fails_for_unlisted_coin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_refresh_fails_for_unlisted_coin(tmp_path, monkeypatch):
     """A client of a port knows no names before it asks for them."""
     monkeypatch.setenv("TOOLKIT_API_KEY", CANARY)
     with (

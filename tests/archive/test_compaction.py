@@ -1,7 +1,6 @@
 """Compaction: the order of rows in files, and checks of a history in several parts."""
 
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pyarrow as pa
@@ -10,7 +9,6 @@ import pytest
 
 import toolkit as tk
 from tests.archive.world import START, fill_session, make_fills
-from toolkit.archive import Archive
 from toolkit.archive import open as open_archive
 from toolkit.archive.compaction import compact_table
 from toolkit.archive.schemas import Series
@@ -24,7 +22,7 @@ FILLS = make_fills(60)
 
 
 @pytest.fixture(name="archive")
-def _archive(tmp_path: Path) -> Archive:
+def _archive(tmp_path):
     archive = open_archive(tmp_path / "kept")
     for end in (20, 40, 60):
         session = fill_session(FILLS[:end], users=USERS)
@@ -33,7 +31,7 @@ def _archive(tmp_path: Path) -> Archive:
     return archive
 
 
-def test_compaction_sorts_by_account(archive: Archive) -> None:
+def test_compaction_sorts_by_account(archive):
     before = [archive.frame(tk.user_fills_by_time, user) for user in USERS]
     assert archive.compact() > 5
     (action,) = file_actions(archive.tables.open_table("fills"))
@@ -55,24 +53,24 @@ def test_compaction_sorts_by_account(archive: Archive) -> None:
 class _InterruptedTable:
     """A table whose user presses Ctrl-C when a commit has just been written."""
 
-    def __init__(self, handle: Any) -> None:
+    def __init__(self, handle):
         self._handle = handle
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name):
         return getattr(self._handle, name)
 
-    def update_incremental(self) -> None:
+    def update_incremental(self):
         raise KeyboardInterrupt
 
 
 class InterruptedTables(ArchiveTables):
     """Tables of which each is interrupted after a commit."""
 
-    def open_for_append(self, name: str) -> Any:
+    def open_for_append(self, name):
         return _InterruptedTable(super().open_for_append(name))
 
 
-def test_interrupt_after_commit_keeps_rows(archive: Archive) -> None:
+def test_interrupt_after_commit_keeps_rows(archive):
     before = [archive.frame(tk.user_fills_by_time, user) for user in USERS]
     tables = InterruptedTables(archive.tables.location)
     with pytest.raises(KeyboardInterrupt):
@@ -86,13 +84,13 @@ def test_interrupt_after_commit_keeps_rows(archive: Archive) -> None:
 class LateTables(ArchiveTables):
     """Tables that another process has changed since they were opened."""
 
-    def open_for_append(self, name: str) -> Any:
+    def open_for_append(self, name):
         handle = super().open_for_append(name)
         open_archive(self.location).compact()
         return handle
 
 
-def test_concurrent_compaction_is_refused(archive: Archive) -> None:
+def test_concurrent_compaction_is_refused(archive):
     with pytest.raises(CommitConflict):
         compact_table(LateTables(archive.tables.location), "fills", (), None)
     assert archive.verify() == []
@@ -102,7 +100,7 @@ def test_concurrent_compaction_is_refused(archive: Archive) -> None:
 
 
 @pytest.mark.parametrize("step", [1, 4, 60])
-def test_checks_in_parts_find_wrong_rows(archive: Archive, step: int) -> None:
+def test_checks_in_parts_find_wrong_rows(archive, step):
     handle = archive.tables.open_table("fills")
     series = Series(OPERATIONS["userFillsByTime"], USERS[0])
     names = ["time", "tx_index", "_part", "_row", "coin", "side", "tid", "px", "sz"]
@@ -112,7 +110,7 @@ def test_checks_in_parts_find_wrong_rows(archive: Archive, step: int) -> None:
     rows = rows.set_column(rows.column_names.index("time"), "time", times)
     rows = rows.append_column("_hash", pa.array(range(rows.num_rows)))
 
-    def findings(rows: pa.Table) -> set[str]:
+    def findings(rows):
         check, found = SeriesCheck(archive.tables, handle, "fills", series), []
         moments = sorted(set(times.to_pylist()))
         for first in range(0, len(moments), step):  # all rows of a time are in one part

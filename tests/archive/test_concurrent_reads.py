@@ -2,10 +2,6 @@
 
 import itertools
 import sys
-from collections.abc import Callable
-from pathlib import Path
-from types import FrameType
-from typing import Any
 
 import pandas as pd
 
@@ -23,11 +19,11 @@ MIDDLE = FILLS[60].time
 class RefreshAtOpen:
     """A profiler that refreshes an archive when a reader opens its n-th table."""
 
-    def __init__(self, path: Path, look: int) -> None:
+    def __init__(self, path, look):
         self.left = look
         self._path = path
 
-    def __call__(self, frame: FrameType, event: str, _: Any) -> None:
+    def __call__(self, frame, event, _):
         code = frame.f_code
         if (
             event == "call"
@@ -39,16 +35,16 @@ class RefreshAtOpen:
                 refresh(self._path)
 
 
-def utc(milliseconds: int) -> pd.Timestamp:
+def utc(milliseconds):
     return pd.Timestamp(milliseconds, unit="ms", tz="UTC")
 
 
-def refresh(path: Path, end: int | None = None) -> None:
+def refresh(path, end=None):
     archive = open_archive(path)
     archive.refresh(tk.user_fills_by_time, USER, START, end, session=fill_session(FILLS))
 
 
-def read_during_refreshes(folder: Path, read: Callable[[Path], Any]) -> list[Any]:
+def read_during_refreshes(folder, read):
     """Read an archive repeatedly, each time with a refresh when a later table is opened."""
     found = []
     for look in itertools.count(1):
@@ -64,11 +60,11 @@ def read_during_refreshes(folder: Path, read: Callable[[Path], Any]) -> list[Any
             return found
 
 
-def rows_until(time: pd.Timestamp) -> int:
+def rows_until(time):
     return sum(fill.time <= time.value // 10**6 for fill in FILLS)
 
 
-def check_complete(frame: pd.DataFrame) -> bool:
+def check_complete(frame):
     """Check that a complete frame has all rows up to the end of its range; return completeness."""
     facts = tk.provenance(frame)
     if facts["complete"] == "yes":
@@ -76,7 +72,7 @@ def check_complete(frame: pd.DataFrame) -> bool:
     return bool(facts["complete"] == "yes")
 
 
-def test_served_rows_are_consistent_during_refresh(tmp_path: Path) -> None:
+def test_served_rows_are_consistent_during_refresh(tmp_path):
     frames = [
         fetch_served(tk.user_fills_by_time, USER, START, session=session)[1]
         for session in read_during_refreshes(tmp_path, offline_session)
@@ -86,14 +82,14 @@ def test_served_rows_are_consistent_during_refresh(tmp_path: Path) -> None:
     assert {len(frame) for frame in frames} == {rows_until(utc(MIDDLE)), len(FILLS)}
 
 
-def test_frame_is_consistent_during_refresh(tmp_path: Path) -> None:
+def test_frame_is_consistent_during_refresh(tmp_path):
     frames = read_during_refreshes(
         tmp_path, lambda path: open_archive(path).frame(tk.user_fills_by_time, USER)
     )
     assert any(map(check_complete, frames))
 
 
-def test_status_is_consistent_during_refresh(tmp_path: Path) -> None:
+def test_status_is_consistent_during_refresh(tmp_path):
     for status in read_during_refreshes(tmp_path, lambda path: open_archive(path).status()):
         (row,) = status.itertuples(index=False)
         assert row.rows >= rows_until(row.covered_until)

@@ -2,8 +2,6 @@
 
 import random
 import shutil
-from collections.abc import Iterator
-from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -17,7 +15,7 @@ MIDDLE = FILLS[120].time
 
 
 @pytest.fixture(scope="module", name="whole")
-def _whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def _whole(tmp_path_factory):
     """Return an archive with files of refreshes and of a compaction, and several answers."""
     folder = tmp_path_factory.mktemp("whole") / "kept"
     archive = open_archive(folder)
@@ -30,7 +28,7 @@ def _whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def read_frames(folder: Path) -> Iterator[pd.DataFrame]:
+def read_frames(folder):
     archive = open_archive(folder)
     yield archive.frame(tk.user_fills_by_time, USER)
     yield archive.frame(tk.user_fills_by_time, USER, numbers="text")
@@ -39,7 +37,7 @@ def read_frames(folder: Path) -> Iterator[pd.DataFrame]:
     yield archive.frame(tk.user_fills, USER)
 
 
-def damage_bytes(draw: random.Random, content: bytes) -> bytes | None:
+def damage_bytes(draw, content):
     """Flip a bit, cut the end off, or return None to remove the file."""
     how, at = draw.choice(["flip", "flip", "flip", "cut", "gone"]), draw.randrange(len(content))
     if how == "gone":
@@ -54,7 +52,7 @@ def damage_bytes(draw: random.Random, content: bytes) -> bytes | None:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_verify_finds_random_damage(tmp_path: Path, whole: Path, seed: int) -> None:
+def test_verify_finds_random_damage(tmp_path, whole, seed):
     draw, folder = random.Random(seed), tmp_path / "kept"
     shutil.copytree(whole, folder)
     before = list(read_frames(folder))

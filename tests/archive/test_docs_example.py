@@ -8,7 +8,7 @@ from toolkit.client import forget
 TEXT = (Path(__file__).parents[2] / "docs" / "archive.md").read_text()
 
 
-def test_docs_example_runs(tmp_path, monkeypatch) -> None:
+def test_docs_example_runs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (block,) = re.findall(r"^```python\n(.*?)^```", TEXT, re.DOTALL | re.MULTILINE)
     names: dict[str, object] = {}

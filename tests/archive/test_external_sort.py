@@ -8,7 +8,7 @@ import pytest
 from toolkit.archive.compaction import ExternalSort, KeySample
 
 
-def random_rows(seed: int, count: int) -> pa.Table:
+def random_rows(seed, count):
     draw = random.Random(seed)
     return pa.table(
         {
@@ -22,7 +22,7 @@ def random_rows(seed: int, count: int) -> pa.Table:
 
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("part_rows", [7, 60, 5_000])
-def test_sorted_parts_equal_sorted_rows(seed: int, part_rows: int) -> None:
+def test_sorted_parts_equal_sorted_rows(seed, part_rows):
     rows, key = random_rows(seed, 900), ["subject", "time", "row"]
     sample = KeySample(part_rows)
     batches = rows.to_batches(max_chunksize=110)
@@ -45,6 +45,6 @@ def test_sorted_parts_equal_sorted_rows(seed: int, part_rows: int) -> None:
     )
 
 
-def test_sort_without_rows_has_no_parts() -> None:
+def test_sort_without_rows_has_no_parts():
     with ExternalSort(["time"], KeySample(10)) as sort:
         assert list(sort.sorted_parts()) == []

@@ -4,8 +4,6 @@ import os
 import re
 import subprocess
 import sys
-from pathlib import Path
-from typing import Any
 
 import matplotlib
 import pytest
@@ -55,7 +53,7 @@ earned
 """
 
 
-def run_toolkit(cache: Path, *arguments: object) -> str:
+def run_toolkit(cache, *arguments):
     """Run a command in a process without a service and without cached worlds."""
     known = {name: value for name, value in os.environ.items() if not name.startswith("TOOLKIT_")}
     done = subprocess.run(
@@ -71,7 +69,7 @@ def run_toolkit(cache: Path, *arguments: object) -> str:
     return done.stdout
 
 
-def printed_digest(printed: str) -> str:
+def printed_digest(printed):
     found = re.search(r"^digest: ([0-9a-f]{64})$", printed, re.MULTILINE)
     assert found, printed
     return found[1]
@@ -80,7 +78,7 @@ def printed_digest(printed: str) -> str:
 class FrozenCase:
     """An archive with the data of one account's report up to a middle, and its freeze."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder):
         self.folder = folder
         self.session = tk.local(seed=7, size="tiny", default=False)
         self.user = tk.reports.example_account(session=self.session)
@@ -92,8 +90,8 @@ class FrozenCase:
         self.refresh(self.end)
         self.frozen = f"{folder / 'kept'}@{self.archive.freeze()}"
 
-    def refresh(self, end: int | None) -> None:
-        def keep(fetch: Any, *arguments: Any, **named: Any) -> None:
+    def refresh(self, end):
+        def keep(fetch, *arguments, **named):
             self.archive.refresh(fetch, *arguments, **named, session=self.session)
 
         keep(tk.user_fills_by_time, self.user, 0, end)
@@ -110,11 +108,11 @@ class FrozenCase:
 
 
 @pytest.fixture(scope="module", name="case")
-def _case(tmp_path_factory: pytest.TempPathFactory) -> FrozenCase:
+def _case(tmp_path_factory):
     return FrozenCase(tmp_path_factory.mktemp("case"))
 
 
-def test_frozen_report_is_identical_later(case: FrozenCase, tmp_path: Path) -> None:
+def test_frozen_report_is_identical_later(case, tmp_path):
     command = ("report", "wallet", "--user", case.user, "--archive", case.frozen, "--out")
     first = run_toolkit(tmp_path, *command, tmp_path / "first.html")
     with pytest.warns(HistoryWarning, match="rows in between"):  # the samples end later
@@ -127,7 +125,7 @@ def test_frozen_report_is_identical_later(case: FrozenCase, tmp_path: Path) -> N
     assert (tmp_path / "first.html").read_bytes() == (tmp_path / "again.html").read_bytes()
 
 
-def test_notebook_on_freeze_matches_fetch(case: FrozenCase, tmp_path: Path) -> None:
+def test_notebook_on_freeze_matches_fetch(case, tmp_path):
     notebook = tmp_path / "paid.py"
     notebook.write_text(NOTEBOOK)
     frames = []

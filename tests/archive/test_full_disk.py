@@ -4,7 +4,6 @@ import errno
 import json
 import os
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pandas as pd
@@ -14,7 +13,6 @@ from typer.testing import CliRunner
 from tests.archive.kills import FILLS, USERS, refresh_all
 from tests.archive.processes import finish, run
 from tests.archive.world import archived_rows, fill_session
-from toolkit.archive import Archive
 from toolkit.archive import open as open_archive
 from toolkit.cli.archive import archive_app
 from toolkit.cli.files import write_frame
@@ -24,7 +22,7 @@ ALL = len(FILLS) * len(USERS)
 
 
 @pytest.fixture(name="small")
-def _small(tmp_path: Path) -> Iterator[Path]:
+def _small(tmp_path):
     """Mount a disk of 400 KB, if that is allowed."""
     path = tmp_path / "small"
     path.mkdir()
@@ -37,16 +35,16 @@ def _small(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", path], check=True)
 
 
-def _mount(path: Path, options: str) -> subprocess.CompletedProcess[str]:
+def _mount(path, options):
     command = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(path)]
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
-def _is_intact(archive: Archive) -> bool:
+def _is_intact(archive):
     return [finding for finding in archive.verify() if finding.severity == "error"] == []
 
 
-def test_refresh_on_full_disk_loses_no_row(small: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_refresh_on_full_disk_loses_no_row(small, capfd):
     archive, session = open_archive(small / "kept"), fill_session(FILLS, users=USERS)
     with pytest.raises(ArchiveError, match="there is no space left to write"):
         refresh_all(archive, session)
@@ -68,7 +66,7 @@ def test_refresh_on_full_disk_loses_no_row(small: Path, capfd: pytest.CaptureFix
     assert archive.verify() == []
 
 
-def test_ingest_on_full_disk_names_files(small: Path) -> None:
+def test_ingest_on_full_disk_names_files(small):
     samples = Path(__file__).parents[2] / "data" / "samples"
     (small / "filler").write_bytes(bytes(290_000))  # of the 400 KB
     result = CliRunner().invoke(
@@ -87,7 +85,7 @@ def test_ingest_on_full_disk_names_files(small: Path) -> None:
     assert not kinds & {"damage", "run", "lost"}  # the samples are not complete histories
 
 
-def test_write_frame_on_full_disk_writes_nothing(small: Path) -> None:
+def test_write_frame_on_full_disk_writes_nothing(small):
     frame = pd.DataFrame({"px": range(200_000)})
     with pytest.raises(OSError, match=r"nothing was written: .*fills\.csv") as caught:
         write_frame(frame, small / "fills.csv")
@@ -95,7 +93,7 @@ def test_write_frame_on_full_disk_writes_nothing(small: Path) -> None:
     assert list(small.iterdir()) == []
 
 
-def test_refresh_with_file_limit_loses_no_row(tmp_path: Path) -> None:
+def test_refresh_with_file_limit_loses_no_row(tmp_path):
     """Files may have at most 13,000 bytes; this test needs no mounted disk."""
     output = finish(run("tests.archive.disk_limit", tmp_path, 13_000))
     assert "there is no space left to write" in output

@@ -18,13 +18,13 @@ from toolkit.errors import ArchiveError, UnknownField
 FILLS = make_fills(300)
 
 
-def write_recording(folder: Path, name: str, request: object, response: str) -> None:
+def write_recording(folder, name, request, response):
     folder.mkdir(exist_ok=True)
     text = f'{{"request": {json.dumps(request)}, "status": 200, "response": {response}}}'
     (folder / name).write_text(text)
 
 
-def test_ingest_recordings_unchanged(tmp_path: Path) -> None:
+def test_ingest_recordings_unchanged(tmp_path):
     session, folder = fill_session(FILLS), tmp_path / "recordings"
     request = {"type": "userFillsByTime", "user": USER, "startTime": START}
     response = json.dumps(tk.info(request, session=session), indent=1)
@@ -49,7 +49,7 @@ def test_ingest_recordings_unchanged(tmp_path: Path) -> None:
 
 @pytest.mark.filterwarnings("ignore:.*the archive has this history up to:toolkit.HistoryWarning")
 @pytest.mark.parametrize("numbers", ["float", "exact", "text"])
-def test_ingested_frame_is_read_unchanged(tmp_path: Path, numbers: str) -> None:
+def test_ingested_frame_is_read_unchanged(tmp_path, numbers):
     session = tk.local(seed=7, size="tiny", default=False)
     user, builder = session.world["users"][0], session.world["builders"][0]
     archive = open_archive(tmp_path)
@@ -71,7 +71,7 @@ def test_ingested_frame_is_read_unchanged(tmp_path: Path, numbers: str) -> None:
         assert archive.refresh(fetch, subject, session=session).rows == 0
 
 
-def test_ingest_keeps_small_decimals(tmp_path: Path) -> None:
+def test_ingest_keeps_small_decimals(tmp_path):
     session = fill_session(FILLS)
     fetched = tk.user_fills_by_time(USER, START, numbers="exact", session=session)
     fees = ["0.0000000001", "0.00000000099", "-0.0000001", "0", "100", "0.000001"]
@@ -84,7 +84,7 @@ def test_ingest_keeps_small_decimals(tmp_path: Path) -> None:
     assert texts.head(len(fees)).tolist() == fees
 
 
-def test_ingest_joins_parquet_files(tmp_path: Path) -> None:
+def test_ingest_joins_parquet_files(tmp_path):
     session, folder = fill_session(FILLS), tmp_path / "frames"
     folder.mkdir()
     first = tk.user_fills_by_time(USER, START, FILLS[100].time, session=session)
@@ -107,7 +107,7 @@ def test_ingest_joins_parquet_files(tmp_path: Path) -> None:
     assert archive.verify() == []
 
 
-def test_ingest_keeps_escaped_text(tmp_path: Path) -> None:
+def test_ingest_keeps_escaped_text(tmp_path):
     session, archive = fill_session(FILLS), open_archive(tmp_path)
     fills = tk.user_fills_by_time(USER, START, numbers="text", session=session)
     texts = ['a"b', "c\\d", "e\tf", "\u00e9", ""]
@@ -118,7 +118,7 @@ def test_ingest_keeps_escaped_text(tmp_path: Path) -> None:
     assert archive.verify() == []
 
 
-def test_ingest_refuses_gap(tmp_path: Path) -> None:
+def test_ingest_refuses_gap(tmp_path):
     session, archive = fill_session(FILLS), open_archive(tmp_path)
     first = tk.user_fills_by_time(USER, START, FILLS[100].time, session=session)
     last = tk.user_fills_by_time(USER, FILLS[200].time, session=session)
@@ -130,7 +130,7 @@ def test_ingest_refuses_gap(tmp_path: Path) -> None:
         archive.ingest(part)
 
 
-def test_lost_ingest_after_two_ranges_is_found(tmp_path: Path) -> None:
+def test_lost_ingest_after_two_ranges_is_found(tmp_path):
     session, archive = fill_session(FILLS), open_archive(tmp_path)
     archive.refresh(tk.user_fills_by_time, USER, START, FILLS[150].time, session=session)
     archive.refresh(tk.user_fills_by_time, USER, FILLS[180].time, FILLS[200].time, session=session)
@@ -149,13 +149,13 @@ def test_lost_ingest_after_two_ranges_is_found(tmp_path: Path) -> None:
     assert f"has {before} of" in facts["why"]
 
 
-def test_ingest_refuses_missing_columns(tmp_path: Path) -> None:
+def test_ingest_refuses_missing_columns(tmp_path):
     fills = tk.user_fills_by_time(USER, START, session=fill_session(FILLS))
     with pytest.raises(ArchiveError, match=r"lacks px, fee\. Pass the fetched frame"):
         open_archive(tmp_path).ingest(fills.drop(columns=["px", "fee"]))
 
 
-def test_ingest_leaves_out_shortened_file(tmp_path: Path) -> None:
+def test_ingest_leaves_out_shortened_file(tmp_path):
     """Rows may be missing between any two rows of the file."""
     samples = Path(__file__).parents[2] / "data" / "samples"
     archive = open_archive(tmp_path / "kept")
@@ -165,7 +165,7 @@ def test_ingest_leaves_out_shortened_file(tmp_path: Path) -> None:
     assert archive.ingest(samples / "meta.json")["left"] == {}
 
 
-def test_ingest_same_answer_once(tmp_path: Path) -> None:
+def test_ingest_same_answer_once(tmp_path):
     archive, folder = open_archive(tmp_path / "kept"), tmp_path / "recordings"
     write_recording(folder, "1.json", {"type": "meta"}, '{"universe": []}')
     for new in (1, 0):
@@ -176,7 +176,7 @@ def test_ingest_same_answer_once(tmp_path: Path) -> None:
     assert archive.verify() == []
 
 
-def test_ingest_command_names_left_files(tmp_path: Path) -> None:
+def test_ingest_command_names_left_files(tmp_path):
     folder, arguments = tmp_path / "recordings", ["ingest", str(tmp_path / "kept")]
     folder.mkdir()
     result = CliRunner().invoke(archive_app, [*arguments, str(folder)])

@@ -1,9 +1,6 @@
 """Bulk ingest: Parquet files of somebody else, with the rows of many accounts."""
 
 import json
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pyarrow as pa
@@ -28,13 +25,11 @@ MIDDLE = "2025-09-29T12:00"
 
 
 @pytest.fixture(scope="module", name="session")
-def _session() -> tk.Session:
+def _session():
     return tk.local(seed=7, size="tiny", default=False)
 
 
-def write_files(
-    folder: Path, session: tk.Session, users: list[str], start: object, end: object
-) -> Path:
+def write_files(folder, session, users, start, end):
     """Write fills with the names of the wire, ordered by time, as a node publishes them."""
     folder.mkdir(exist_ok=True)
     frames = [
@@ -54,7 +49,7 @@ def write_files(
 
 
 @pytest.mark.filterwarnings("ignore::toolkit.errors.HistoryWarning")
-def test_bulk_files_become_histories(tmp_path: Path, session: tk.Session) -> None:
+def test_bulk_files_become_histories(tmp_path, session):
     users, now = session.world["users"][:6], session.now_ms()
     archive = open_archive(tmp_path / "kept")
     columns = {"user": "trader", "px": "price"}
@@ -75,7 +70,7 @@ def test_bulk_files_become_histories(tmp_path: Path, session: tk.Session) -> Non
     assert archive.verify() == []
 
 
-def test_bulk_leaves_out_earlier_rows(tmp_path: Path, session: tk.Session) -> None:
+def test_bulk_leaves_out_earlier_rows(tmp_path, session):
     """Rows that begin before the archived ones cannot be put between them."""
     users, now = session.world["users"][:2], session.now_ms()
     archive = open_archive(tmp_path / "kept")
@@ -87,7 +82,7 @@ def test_bulk_leaves_out_earlier_rows(tmp_path: Path, session: tk.Session) -> No
     assert list(done["kept"]) == [f"userFillsByTime {users[1]}"]
 
 
-def test_bulk_notes_missing_rows(tmp_path: Path) -> None:
+def test_bulk_notes_missing_rows(tmp_path):
     user, fills = "0x" + "c" * 40, make_fills(300)
     session = fill_session(fills, users=[user])
     frame = tk.user_fills_by_time(user, fills[0].time, numbers="text", session=session)
@@ -102,7 +97,7 @@ def test_bulk_notes_missing_rows(tmp_path: Path) -> None:
     assert "starts from 130, but the fill before it left 100" in facts["why"]
 
 
-def test_bulk_names_missing_columns(tmp_path: Path, session: tk.Session) -> None:
+def test_bulk_names_missing_columns(tmp_path, session):
     files = write_files(tmp_path / "files", session, session.world["users"][:1], 0, None)
     archive = open_archive(tmp_path / "kept")
     with pytest.raises(ArchiveError, match="has no column user, px: name them in columns="):
@@ -116,7 +111,7 @@ USERS = ["0x" + digit * 40 for digit in "abc"]
 
 
 @pytest.fixture(name="made")
-def _made() -> Made:
+def _made():
     """Return a session with the same fills for each user, these fills, and their times."""
     session = fill_session(make_fills(60), users=USERS)
     frame = tk.user_fills_by_time(USERS[0], 0, numbers="text", session=session)
@@ -124,7 +119,7 @@ def _made() -> Made:
     return session, frame, [to_ms(time) for time in frame["time"]]
 
 
-def test_bulk_keeps_new_rows_of_last_time(tmp_path: Path, made: Made) -> None:
+def test_bulk_keeps_new_rows_of_last_time(tmp_path, made):
     """The new rows of the last archived time may come before the archived ones."""
     _, frame, times = made
     tie = next(n for n in range(60) if times[n] == times[n + 1])
@@ -139,9 +134,7 @@ def test_bulk_keeps_new_rows_of_last_time(tmp_path: Path, made: Made) -> None:
 
 
 @pytest.mark.parametrize("is_later", [True, False])
-def test_bulk_leaves_out_contradictory_histories(
-    tmp_path: Path, made: Made, is_later: bool
-) -> None:
+def test_bulk_leaves_out_contradictory_histories(tmp_path, made, is_later):
     """The files lack the rows of the last archived time, and have later rows or not."""
     session, frame, times = made
     last = sorted(set(times))[5]
@@ -156,7 +149,7 @@ def test_bulk_leaves_out_contradictory_histories(
 
 
 @pytest.mark.parametrize("refreshed", USERS)
-def test_bulk_beside_writer_repeats_no_row(tmp_path: Path, made: Made, refreshed: str) -> None:
+def test_bulk_beside_writer_repeats_no_row(tmp_path, made, refreshed):
     """Another process refreshes a user after the first portion: no row is archived twice."""
     session, frame, times = made
     archive, operation = open_archive(tmp_path / "kept"), OPERATIONS["userFillsByTime"]
@@ -178,7 +171,7 @@ def test_bulk_beside_writer_repeats_no_row(tmp_path: Path, made: Made, refreshed
     assert kept["tid"].tolist() == frame["tid"].tolist()
 
 
-def test_bulk_stops_if_another_process_writes(tmp_path: Path, made: Made) -> None:
+def test_bulk_stops_if_another_process_writes(tmp_path, made):
     """Another process continues the first user, while a portion of another one is committed."""
     session, frame, times = made
     archive, operation = open_archive(tmp_path / "kept"), OPERATIONS["userFillsByTime"]
@@ -193,9 +186,7 @@ def test_bulk_stops_if_another_process_writes(tmp_path: Path, made: Made) -> Non
 
 
 @pytest.mark.parametrize("form", [float, str])
-def test_bulk_reads_times_as_numbers_and_text(
-    tmp_path: Path, made: Made, form: Callable[[int], Any]
-) -> None:
+def test_bulk_reads_times_as_numbers_and_text(tmp_path, made, form):
     session, frame, times = made
     rows = frame.assign(user=USERS[0], time=[*map(form, times)])
     rows.to_parquet(tmp_path / "f.parquet")
@@ -220,9 +211,7 @@ def test_bulk_reads_times_as_numbers_and_text(
         ("px", lambda cells: [float("nan"), *map(float, cells[1:])], "1 row has no px"),
     ],
 )
-def test_bulk_refuses_unreadable_values(
-    tmp_path: Path, made: Made, column: str, change: Callable[[list[Any]], list[Any]], message: str
-) -> None:
+def test_bulk_refuses_unreadable_values(tmp_path, made, column, change, message):
     _, frame, times = made
     table = pa.Table.from_pandas(frame.assign(user=USERS[0], time=times), preserve_index=False)
     changed = pa.array(change(table[column].to_pylist()))
@@ -233,14 +222,14 @@ def test_bulk_refuses_unreadable_values(
         archive.ingest_bulk(tmp_path / "f.parquet", tk.user_fills_by_time, times[0], times[-1])
 
 
-def test_bulk_continues_after_interrupt(tmp_path: Path, made: Made) -> None:
+def test_bulk_continues_after_interrupt(tmp_path, made):
     """Rows that were committed before an interrupt are skipped by the next call."""
     _, frame, times = made
     frame.assign(user=USERS[0]).to_parquet(tmp_path / "f.parquet")
     archive = open_archive(tmp_path / "kept")
     call = tmp_path / "f.parquet", tk.user_fills_by_time, times[0], times[-1]
 
-    def interrupt(rows: int) -> None:
+    def interrupt(rows):
         assert rows == 60
         raise KeyboardInterrupt
 
@@ -255,11 +244,11 @@ def test_bulk_continues_after_interrupt(tmp_path: Path, made: Made) -> None:
     assert archive.verify() == []
 
 
-def test_bulk_command_needs_all_options(tmp_path: Path, session: tk.Session) -> None:
+def test_bulk_command_needs_all_options(tmp_path, session):
     users, now = session.world["users"][:3], session.now_ms()
     files, path = write_files(tmp_path / "files", session, users, 0, now), tmp_path / "kept"
 
-    def ingest(*options: object, code: int = 0) -> str:
+    def ingest(*options, code=0):
         words = ["ingest", path, files, *options]
         result = CliRunner().invoke(archive_app, [*map(str, words)])
         assert result.exit_code == code, result.output

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -11,9 +10,8 @@ import pytest
 
 import toolkit as tk
 from tests.archive.world import START, USER, archived_rows, fill_session, make_fills
-from toolkit.archive import Archive
 from toolkit.archive import open as open_archive
-from toolkit.client import Session, connect
+from toolkit.client import connect
 from toolkit.local_service import InProcessTransport, application_of, simulated_store
 from toolkit.service import AcceptedKey, KeyQuotas
 from toolkit.times import HOUR
@@ -26,12 +24,12 @@ CUT = next(n for n in range(100, 400) if FILLS[n - 1].time == FILLS[n].time > FI
 class Recording(httpx.BaseTransport):
     """A transport that writes each request with its answer into a file."""
 
-    def __init__(self, inner: httpx.BaseTransport, folder: Path) -> None:
+    def __init__(self, inner, folder):
         self._inner = inner
         self._folder = folder
         folder.mkdir()
 
-    def handle_request(self, request: httpx.Request) -> httpx.Response:
+    def handle_request(self, request):
         answer = self._inner.handle_request(request)
         sent, body = request.read().decode(), answer.read().decode()
         text = f'{{"request": {sent}, "status": {answer.status_code}, "response": {body}}}'
@@ -39,12 +37,12 @@ class Recording(httpx.BaseTransport):
         return answer
 
 
-def recorded_page(session: Session, **request: Any) -> dict[str, Any]:
+def recorded_page(session, **request):
     sent = {"type": "userFillsByTime", "user": USER, **request}
     return {"request": sent, "status": 200, "response": tk.info(sent, session=session)}
 
 
-def ingest(archive: Archive, folder: Path, *recordings: dict[str, Any]) -> dict[str, Any]:
+def ingest(archive, folder, *recordings):
     folder.mkdir(exist_ok=True)
     for file in folder.iterdir():
         file.unlink()
@@ -53,17 +51,17 @@ def ingest(archive: Archive, folder: Path, *recordings: dict[str, Any]) -> dict[
     return archive.ingest(folder)
 
 
-def covered_range(archive: Archive) -> tuple[int, int, int]:
+def covered_range(archive):
     (row,) = archive.status().itertuples()
     return row.covered_from.value // 1_000_000, row.covered_until.value // 1_000_000, row.gaps
 
 
-def completeness(frame: pd.DataFrame) -> str:
+def completeness(frame):
     return str(tk.provenance(frame)["complete"])
 
 
 @pytest.mark.parametrize("inclusive", [False, True])
-def test_full_page_is_covered_before_last_time(tmp_path: Path, inclusive: bool) -> None:
+def test_full_page_is_covered_before_last_time(tmp_path, inclusive):
     session = fill_session(FILLS, inclusive=inclusive)
     archive, last = open_archive(tmp_path / "kept"), FILLS[CUT].time
     page = recorded_page(session, startTime=START, limit=CUT)
@@ -93,7 +91,7 @@ def test_full_page_is_covered_before_last_time(tmp_path: Path, inclusive: bool) 
     assert archived_rows(archive) == archived_rows(whole)
 
 
-def test_page_of_one_time_covers_nothing(tmp_path: Path) -> None:
+def test_page_of_one_time_covers_nothing(tmp_path):
     session, archive = fill_session(FILLS), open_archive(tmp_path / "kept")
     ingest(archive, tmp_path / "pages", recorded_page(session, startTime=FILLS[CUT].time, limit=1))
     (row,) = archive.status().itertuples()
@@ -105,7 +103,7 @@ def test_page_of_one_time_covers_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("inclusive", [False, True])
-def test_only_inclusive_next_page_is_kept(tmp_path: Path, inclusive: bool) -> None:
+def test_only_inclusive_next_page_is_kept(tmp_path, inclusive):
     """With exclusive cursors, the second page lacks the rows of the cut transaction."""
     session, archive = fill_session(FILLS, inclusive=inclusive), open_archive(tmp_path / "kept")
     first = recorded_page(session, startTime=START, limit=CUT)
@@ -126,7 +124,7 @@ def test_only_inclusive_next_page_is_kept(tmp_path: Path, inclusive: bool) -> No
     assert archive.verify() == []
 
 
-def test_first_page_by_cursor_covers_after_cursor(tmp_path: Path) -> None:
+def test_first_page_by_cursor_covers_after_cursor(tmp_path):
     session, archive = fill_session(FILLS), open_archive(tmp_path / "kept")
     cursor = FILLS[CUT]
     after = recorded_page(session, cursor=f"{cursor.time}_{cursor.tx_index}")
@@ -154,9 +152,7 @@ CALLS: list[tuple[Callable[..., Any], str, tuple[Any, ...], int | None]] = [
 
 @pytest.mark.parametrize("inclusive", [False, True])
 @pytest.mark.parametrize(("fetch", "subjects", "more", "size"), CALLS)
-def test_consecutive_pages_join_without_gap(
-    tmp_path: Path, fetch: Any, subjects: str, more: Any, size: int | None, inclusive: bool
-) -> None:
+def test_consecutive_pages_join_without_gap(tmp_path, fetch, subjects, more, size, inclusive):
     store = simulated_store(7, "tiny")
     application = application_of(store, KeyQuotas([AcceptedKey("k", "key")]), inclusive=inclusive)
     through = Recording(InProcessTransport(application), tmp_path / "pages")
@@ -188,7 +184,7 @@ def test_consecutive_pages_join_without_gap(
     assert archive.refresh(fetch, subject, *more, session=session).rows == 0
 
 
-def test_ingest_refuses_full_latest_page(tmp_path: Path) -> None:
+def test_ingest_refuses_full_latest_page(tmp_path):
     session, archive = tk.local(seed=7, size="tiny", default=False), open_archive(tmp_path / "kept")
     request = {"type": "validatorAprHistory", "validator": session.world["validators"][0]}
     weeks = len(tk.info(request, session=session))
@@ -200,7 +196,7 @@ def test_ingest_refuses_full_latest_page(tmp_path: Path) -> None:
         assert bool(left) is bool(why)
 
 
-def test_payments_come_in_any_text_order(tmp_path: Path) -> None:
+def test_payments_come_in_any_text_order(tmp_path):
     """The specification names no collation for the coins of one hour."""
     builder, hour = "0x" + "b" * 40, START - START % HOUR + HOUR
     rows = [

@@ -2,9 +2,6 @@
 
 import itertools
 import sys
-from pathlib import Path
-from types import FrameType
-from typing import Any
 
 import httpx
 import pytest
@@ -20,18 +17,18 @@ FILLS = make_fills(120)
 class InterruptAfter(httpx.BaseTransport):
     """A transport that raises KeyboardInterrupt after some requests."""
 
-    def __init__(self, inner: httpx.BaseTransport, after: int) -> None:
+    def __init__(self, inner, after):
         self._inner = inner
         self._left = after
 
-    def handle_request(self, request: httpx.Request) -> httpx.Response:
+    def handle_request(self, request):
         self._left -= 1
         if self._left < 0:
             raise KeyboardInterrupt
         return self._inner.handle_request(request)
 
 
-def test_interrupt_keeps_pulled_rows(tmp_path: Path) -> None:
+def test_interrupt_keeps_pulled_rows(tmp_path):
     archive = open_archive(tmp_path)
     session = fill_session(FILLS, through=lambda inner: InterruptAfter(inner, 3))
     with pytest.raises(KeyboardInterrupt) as caught:
@@ -47,10 +44,10 @@ def test_interrupt_keeps_pulled_rows(tmp_path: Path) -> None:
 class InterruptAtLine:
     """A tracer that raises KeyboardInterrupt at the n-th executed line of a refresh."""
 
-    def __init__(self, line: int) -> None:
+    def __init__(self, line):
         self.left = line
 
-    def __call__(self, frame: FrameType, event: str, _: Any) -> Any:
+    def __call__(self, frame, event, _):
         if frame.f_code.co_filename not in (refresh.__file__, history_pull.__file__):
             return None
         if event == "line":
@@ -60,7 +57,7 @@ class InterruptAtLine:
         return self
 
 
-def test_interrupt_at_any_line_loses_no_row(tmp_path: Path) -> None:
+def test_interrupt_at_any_line_loses_no_row(tmp_path):
     session, call = fill_session(FILLS), {"page_size": 20, "rows_per_commit": 30}
     for line in itertools.count(1, 17):
         archive, press, before = (

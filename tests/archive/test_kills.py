@@ -3,7 +3,6 @@
 import contextlib
 import re
 import subprocess
-from pathlib import Path
 
 import pandas as pd
 
@@ -15,7 +14,7 @@ from toolkit.archive import open as open_archive
 from toolkit.archive.storage import table_digest
 
 
-def test_random_kills_lose_nothing(tmp_path: Path) -> None:
+def test_random_kills_lose_nothing(tmp_path):
     output = finish(run("tests.archive.kills", tmp_path / "killed", 50, 0.25))
     refreshing, compacting, damaged = map(int, re.findall(r"\d+", output.splitlines()[-1]))
     assert damaged == 0, output
@@ -39,7 +38,7 @@ def test_random_kills_lose_nothing(tmp_path: Path) -> None:
     assert not any(CANARY in word for word in archived_words(killed))
 
 
-def test_reader_sees_no_row_twice(tmp_path: Path) -> None:
+def test_reader_sees_no_row_twice(tmp_path):
     folder, everything = tmp_path / "shared", len(FILLS) * len(USERS)
     # They refresh the accounts in opposite orders.
     writers = [run("tests.archive.writer", folder, order) for order in (1, -1)]

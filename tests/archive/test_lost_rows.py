@@ -2,7 +2,6 @@
 
 import json
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,6 @@ import pytest
 
 import toolkit as tk
 from tests.archive.world import START, USER, StopsAfter, archived_rows, fill_session, make_fills
-from toolkit.archive import Archive
 from toolkit.archive import open as open_archive
 from toolkit.archive.schemas import SCHEMAS
 from toolkit.errors import ArchiveError, ServiceError
@@ -19,7 +17,7 @@ from toolkit.errors import ArchiveError, ServiceError
 FILLS = make_fills(300)
 
 
-def make_archive(folder: Path, end: int = 300) -> Archive:
+def make_archive(folder, end=300):
     archive = open_archive(folder)
     archive.refresh(
         tk.user_fills_by_time,
@@ -33,15 +31,15 @@ def make_archive(folder: Path, end: int = 300) -> Archive:
     return archive
 
 
-def finding_kinds(archive: Archive) -> set[str]:
+def finding_kinds(archive):
     return {finding.kind for finding in archive.verify()}
 
 
-def log_entries(archive: Archive, name: str) -> list[Path]:
+def log_entries(archive, name):
     return sorted((Path(archive.tables.location) / name / "_delta_log").glob("*.json"))
 
 
-def change_log(path: Path, change: Callable[[dict[str, Any]], None]) -> None:
+def change_log(path, change):
     """Change the statistics of a file in an entry of the Delta log."""
     lines = [json.loads(line) for line in path.read_text().splitlines()]
     for entry in lines:
@@ -52,19 +50,17 @@ def change_log(path: Path, change: Callable[[dict[str, Any]], None]) -> None:
     path.write_text("\n".join(map(json.dumps, lines)))
 
 
-def lose_table(archive: Archive) -> None:
+def lose_table(archive):
     shutil.rmtree(Path(archive.tables.location) / "fills")
 
 
-def lose_newest_entry(archive: Archive) -> None:
+def lose_newest_entry(archive):
     log_entries(archive, "fills")[-1].unlink()
 
 
 @pytest.mark.parametrize("lose", [lose_table, lose_newest_entry])
 @pytest.mark.parametrize("frozen", [False, True])
-def test_lost_rows_are_reported(
-    tmp_path: Path, lose: Callable[[Archive], None], *, frozen: bool
-) -> None:
+def test_lost_rows_are_reported(tmp_path, lose, *, frozen):
     archive = make_archive(tmp_path / "kept")
     if frozen and lose is lose_table:
         archive = open_archive(f"{tmp_path / 'kept'}@{archive.freeze()}")
@@ -78,7 +74,7 @@ def test_lost_rows_are_reported(
         tk.local(archive=tmp_path / "kept", default=False)
 
 
-def test_lost_rows_advise_copy_or_new_archive(tmp_path: Path) -> None:
+def test_lost_rows_advise_copy_or_new_archive(tmp_path):
     archive = make_archive(tmp_path)
     archive.tables.open_table("fills").delete("_row >= 50 AND _row < 100")
     assert (
@@ -91,7 +87,7 @@ def test_lost_rows_advise_copy_or_new_archive(tmp_path: Path) -> None:
         tk.local(archive=tmp_path, default=False)
 
 
-def test_lost_rows_fetched_again(tmp_path: Path) -> None:
+def test_lost_rows_fetched_again(tmp_path):
     archive = make_archive(tmp_path)
     lose_newest_entry(archive)
     archive = make_archive(tmp_path)
@@ -100,7 +96,7 @@ def test_lost_rows_fetched_again(tmp_path: Path) -> None:
     assert len(archived_rows(archive)) == 300
 
 
-def test_interrupted_refresh_leaves_gap_only(tmp_path: Path) -> None:
+def test_interrupted_refresh_leaves_gap_only(tmp_path):
     archive = open_archive(tmp_path)
     stopping = fill_session(FILLS, through=lambda inner: StopsAfter(inner, 3))
     with pytest.raises(ServiceError):
@@ -113,7 +109,7 @@ def test_interrupted_refresh_leaves_gap_only(tmp_path: Path) -> None:
     assert "lost" in finding_kinds(archive)
 
 
-def test_lost_answer_is_reported(tmp_path: Path) -> None:
+def test_lost_answer_is_reported(tmp_path):
     archive = make_archive(tmp_path)
     log_entries(archive, "answers")[-1].unlink()
     assert finding_kinds(archive) == {"lost"}
@@ -121,7 +117,7 @@ def test_lost_answer_is_reported(tmp_path: Path) -> None:
         tk.local(archive=tmp_path, default=False)
 
 
-def test_archive_without_digests_is_intact(tmp_path: Path) -> None:
+def test_archive_without_digests_is_intact(tmp_path):
     """Older versions logged new rows only, and their commits had no digest."""
     archive = make_archive(tmp_path, 200)
     for name in ("fills", "answers"):
@@ -137,7 +133,7 @@ def test_archive_without_digests_is_intact(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("column", ["time", "_subject", "px"])
 @pytest.mark.parametrize("bound", ["minValues", "maxValues"])
-def test_verify_finds_wrong_statistics(tmp_path: Path, column: str, bound: str) -> None:
+def test_verify_finds_wrong_statistics(tmp_path, column, bound):
     if column == "px":  # only tables of older versions have statistics of it
         schema = deltalake.Schema.from_arrow(SCHEMAS["fills"])
         deltalake.DeltaTable.create(tmp_path / "fills", schema=schema)
@@ -156,7 +152,7 @@ def test_verify_finds_wrong_statistics(tmp_path: Path, column: str, bound: str) 
     assert f"{column} has other values than Delta's log states" in found.what
 
 
-def test_readers_ignore_other_statistics(tmp_path: Path) -> None:
+def test_readers_ignore_other_statistics(tmp_path):
     archive = make_archive(tmp_path)
     for number, bound in ((1, "minValues"), (2, "maxValues")):
         wrong = {"minValues": 1e9, "maxValues": 0.0}[bound]

@@ -1,7 +1,5 @@
 """The cost of a refresh does not grow with the number of accounts in the archive."""
 
-from pathlib import Path
-
 import toolkit as tk
 from tests.archive.world import START, fill_session, make_fills
 from toolkit.archive import open as open_archive
@@ -13,7 +11,7 @@ USERS = [f"0x{number:040x}" for number in range(36)]
 FILLS = make_fills(5)
 
 
-def test_refresh_opens_files_of_one_account(tmp_path: Path) -> None:
+def test_refresh_opens_files_of_one_account(tmp_path):
     archive, session = open_archive(tmp_path), fill_session(FILLS, users=USERS)
     for user in USERS:
         archive.refresh(tk.user_fills_by_time, user, START, session=session)
@@ -31,7 +29,7 @@ def test_refresh_opens_files_of_one_account(tmp_path: Path) -> None:
     assert len(list((tmp_path / "fills" / "_delta_log").glob("*.checkpoint.parquet"))) == 1
 
 
-def test_log_entry_survives_concurrent_change(tmp_path: Path) -> None:
+def test_log_entry_survives_concurrent_change(tmp_path):
     """Two processes that create the log at the same moment change it under each other."""
     archive, session = open_archive(tmp_path), fill_session(FILLS, users=USERS[:2])
     archive.refresh(tk.user_fills_by_time, USERS[0], START, session=session)
@@ -43,7 +41,7 @@ def test_log_entry_survives_concurrent_change(tmp_path: Path) -> None:
     assert archive.status()["subject"].tolist() == USERS[:2]
 
 
-def test_account_is_found_in_new_files(tmp_path: Path) -> None:
+def test_account_is_found_in_new_files(tmp_path):
     """Which accounts a file has is read once; files that come later are read, too."""
     archive, fills = open_archive(tmp_path), make_fills(12)
     for users, rows in ((USERS[:2], 5), (USERS[2:4], 5), (USERS[:3], 12)):

@@ -20,13 +20,13 @@ FREEZE = "f0d58a51579d44c18"
 
 
 @pytest.fixture(name="folder")
-def _folder(tmp_path: Path) -> Path:
+def _folder(tmp_path):
     with tarfile.open(Path(__file__).parent / "archive_of_version_0_1.tar.gz") as fixture:
         fixture.extractall(tmp_path, filter="data")
     return tmp_path
 
 
-def test_old_archive_is_read_and_continued(folder: Path) -> None:
+def test_old_archive_is_read_and_continued(folder):
     archive, session = open_archive(folder), fill_session(FILLS)
     assert {finding.severity for finding in archive.verify()} == {"notice"}
     fills = archive.frame(tk.user_fills_by_time, USER, start=FILLS[20].time, end=FILLS[70].time)
@@ -43,7 +43,7 @@ def test_old_archive_is_read_and_continued(folder: Path) -> None:
     assert open_archive(folder, frozen=FREEZE).tables.versions
 
 
-def test_one_command_migrates_old_archive(folder: Path) -> None:
+def test_one_command_migrates_old_archive(folder):
     before = open_archive(folder).frame(tk.user_fills_by_time, USER)
     result = CliRunner().invoke(archive_app, ["compact", str(folder)])
     assert result.exit_code == 0, result.output

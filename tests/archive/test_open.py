@@ -1,8 +1,6 @@
 """Errors when an archive is opened: invalid paths, damage, unreachable stores."""
 
 import os
-from collections.abc import Mapping
-from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -27,9 +25,7 @@ from toolkit.errors import ArchiveError, StoreUnreachable
         ("s3://key:secret@host/x", "without anything else"),
     ],
 )
-def test_open_refuses_invalid_path(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str, message: str
-) -> None:
+def test_open_refuses_invalid_path(tmp_path, monkeypatch, path, message):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "file.md").write_text("words")
     (tmp_path / "kept").mkdir()
@@ -43,7 +39,7 @@ def test_open_refuses_invalid_path(
 
 
 @pytest.mark.parametrize("name", ["kept@home", "kept@fund", "100%", "a b"])
-def test_folder_with_special_name_is_archive(tmp_path: Path, name: str) -> None:
+def test_folder_with_special_name_is_archive(tmp_path, name):
     (tmp_path / "kept").mkdir()
     archive = open_archive(tmp_path / name)
     archive.refresh(tk.user_fills_by_time, USER, START, session=fill_session(make_fills(20)))
@@ -51,12 +47,12 @@ def test_folder_with_special_name_is_archive(tmp_path: Path, name: str) -> None:
     assert archive.verify() == []
 
 
-def test_open_refuses_none() -> None:
+def test_open_refuses_none():
     with pytest.raises(TypeError, match="not None"):
         open_archive(None)  # type: ignore[arg-type]
 
 
-def test_opened_archive_keeps_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_opened_archive_keeps_environment(tmp_path, monkeypatch):
     monkeypatch.delenv("RUST_LOG", raising=False)
     archive = open_archive(tmp_path)
     archive.refresh(tk.user_fills_by_time, USER, START, session=fill_session(make_fills(20)))
@@ -67,7 +63,7 @@ def test_opened_archive_keeps_environment(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize("damaged", [["fills", "pulls"], ["pulls"], ["answers"]])
-def test_verify_command_reports_damage(tmp_path: Path, damaged: list[str]) -> None:
+def test_verify_command_reports_damage(tmp_path, damaged):
     archive = open_archive(tmp_path)
     archive.refresh(tk.user_fills_by_time, USER, START, session=fill_session(make_fills(20)))
     archive.refresh(tk.user_fills, USER, session=fill_session(make_fills(20)))
@@ -99,9 +95,7 @@ def test_verify_command_reports_damage(tmp_path: Path, damaged: list[str]) -> No
         ("Error performing GET: canary-secret", {"AWS_SECRET_ACCESS_KEY": "canary-secret"}, r"\*"),
     ],
 )
-def test_unreachable_store_error_has_advice(
-    native: str, options: Mapping[str, str], message: str
-) -> None:
+def test_unreachable_store_error_has_advice(native, options, message):
     with (
         pytest.raises(StoreUnreachable, match=message) as result,
         translate_errors("s3://bucket/x", options),
@@ -111,7 +105,7 @@ def test_unreachable_store_error_has_advice(
     assert "canary" not in str(result.value)
 
 
-def test_verify_command_reports_unreachable_store(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_verify_command_reports_unreachable_store(monkeypatch):
     for name, value in {
         "AWS_ENDPOINT_URL": "http://127.0.0.1:1",
         "AWS_ALLOW_HTTP": "true",
@@ -125,7 +119,7 @@ def test_verify_command_reports_unreachable_store(monkeypatch: pytest.MonkeyPatc
     assert "check the address, the network" in result.output
 
 
-def test_commits_name_the_version(tmp_path) -> None:
+def test_commits_name_the_version(tmp_path):
     import deltalake
 
     with tk.local(seed=7, size="tiny", default=False) as session:

@@ -1,7 +1,5 @@
 """An archive in a read-only folder can be read; writing raises an error that says what to do."""
 
-from pathlib import Path
-
 import pytest
 
 import toolkit as tk
@@ -11,7 +9,7 @@ from tests.archive.world import START, USER, fill_session
 from toolkit.archive import open as open_archive
 
 
-def test_read_only_archive_refuses_writes(tmp_path: Path) -> None:
+def test_read_only_archive_refuses_writes(tmp_path):
     archive, session = open_archive(tmp_path), fill_session(FILLS)
     for last in (100, 200):
         end = FILLS[last].time
@@ -38,7 +36,7 @@ def test_read_only_archive_refuses_writes(tmp_path: Path) -> None:
     assert archive.verify() == []
 
 
-def test_read_only_folder_gets_no_archive(tmp_path: Path) -> None:
+def test_read_only_folder_gets_no_archive(tmp_path):
     tmp_path.chmod(0o500)
     try:
         output = finish(run_with_permissions("tests.archive.read_only", tmp_path))

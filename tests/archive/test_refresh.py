@@ -1,9 +1,7 @@
 """A refresh archives missing rows once and unchanged."""
 
 import warnings
-from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 
 import httpx
 import msgspec
@@ -32,7 +30,7 @@ MIDDLE = FILLS[700].time
 
 
 @pytest.mark.parametrize("inclusive", [False, True])
-def test_refreshed_rows_equal_fetched_rows(tmp_path: Path, inclusive: bool) -> None:
+def test_refreshed_rows_equal_fetched_rows(tmp_path, inclusive):
     archive = open_archive(tmp_path)
     early, late = (
         fill_session(FILLS[:900], inclusive=inclusive),
@@ -58,7 +56,7 @@ def test_refreshed_rows_equal_fetched_rows(tmp_path: Path, inclusive: bool) -> N
     assert tk.provenance(archived)["complete"] == "yes"
 
 
-def test_frame_of_range_equals_fetched_range(tmp_path: Path) -> None:
+def test_frame_of_range_equals_fetched_range(tmp_path):
     archive, session = open_archive(tmp_path), fill_session(FILLS)
     archive.refresh(tk.user_fills_by_time, USER, START, session=session)
     archived = archive.frame(tk.user_fills_by_time, USER, start=MIDDLE, end=MIDDLE + 60_000)
@@ -66,7 +64,7 @@ def test_frame_of_range_equals_fetched_range(tmp_path: Path) -> None:
     pd.testing.assert_frame_equal(archived, fetched)
 
 
-def test_refresh_keeps_rows_before_failure(tmp_path: Path) -> None:
+def test_refresh_keeps_rows_before_failure(tmp_path):
     archive = open_archive(tmp_path)
     failing = fill_session(FILLS, through=lambda inner: StopsAfter(inner, 12))
     with pytest.raises(ServiceDown):
@@ -78,8 +76,8 @@ def test_refresh_keeps_rows_before_failure(tmp_path: Path) -> None:
     assert done.total == len(archived_rows(archive)) == len(FILLS)
 
 
-def test_refresh_keeps_unknown_fields(tmp_path: Path) -> None:
-    def add(content: bytes) -> bytes:
+def test_refresh_keeps_unknown_fields(tmp_path):
+    def add(content):
         return content.replace(b'"coin":', b'"nSamples": [1.50, {"a":null}],"coin":')
 
     archive = open_archive(tmp_path)
@@ -98,7 +96,7 @@ def test_refresh_keeps_unknown_fields(tmp_path: Path) -> None:
         assert len(archive.frame(tk.user_fills_by_time, USER, numbers="exact")) == len(FILLS)
 
 
-def with_field(value: bytes) -> Callable[[httpx.BaseTransport], httpx.BaseTransport]:
+def with_field(value):
     """Return a transport that adds an unknown field with this value to each row."""
     change = lambda page: page.replace(b'"coin":', b'"n":%b,"coin":' % value)  # noqa: E731
     return lambda inner: ChangedAnswers(inner, change)
@@ -108,7 +106,7 @@ def with_field(value: bytes) -> Callable[[httpx.BaseTransport], httpx.BaseTransp
     "value", [b"1e400", b"-1e-400", b"1" * 400, b"[" * 50 + b"]" * 50], ids=repr
 )
 @pytest.mark.filterwarnings("ignore::toolkit.errors.UnknownField")
-def test_refresh_keeps_extreme_values(tmp_path: Path, value: bytes) -> None:
+def test_refresh_keeps_extreme_values(tmp_path, value):
     archive, through = open_archive(tmp_path), with_field(value)
     for rows in (50, 100):
         session = fill_session(FILLS[:rows], through=through)
@@ -124,14 +122,14 @@ def test_refresh_keeps_extreme_values(tmp_path: Path, value: bytes) -> None:
 @pytest.mark.parametrize(
     "value", [b"1" * 5_000, b'"\xff"', b'"\\ud800"'], ids=["digits", "bytes", "half"]
 )
-def test_refresh_refuses_undecodable_rows(tmp_path: Path, value: bytes) -> None:
+def test_refresh_refuses_undecodable_rows(tmp_path, value):
     archive, session = open_archive(tmp_path), fill_session(FILLS[:50], through=with_field(value))
     with pytest.raises(AnswerInvalid, match="cannot be read"):
         archive.refresh(tk.user_fills_by_time, USER, START, session=session)
     assert archived_rows(archive) == []
 
 
-def test_refresh_refuses_other_history(tmp_path: Path) -> None:
+def test_refresh_refuses_other_history(tmp_path):
     archive = open_archive(tmp_path)
     archive.refresh(tk.user_fills_by_time, USER, START, session=fill_session(FILLS[:900]))
     other = fill_session(
@@ -145,7 +143,7 @@ def test_refresh_refuses_other_history(tmp_path: Path) -> None:
     assert len(archived_rows(archive)) == 900
 
 
-def test_refreshed_states_equal_fetched_states(tmp_path: Path) -> None:
+def test_refreshed_states_equal_fetched_states(tmp_path):
     archive, session = open_archive(tmp_path), tk.local(seed=7, size="tiny", default=False)
     users = session.world["users"][:4]
     calls = [
@@ -169,7 +167,7 @@ def test_refreshed_states_equal_fetched_states(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("engine", ["duckdb", "polars", "pandas"])
-def test_scan_engines_agree(tmp_path: Path, engine: str) -> None:
+def test_scan_engines_agree(tmp_path, engine):
     archive, session = open_archive(tmp_path), fill_session(FILLS, users=(USER, "0x" + "b" * 40))
     for user in (USER, "0x" + "b" * 40):
         archive.refresh(tk.user_fills_by_time, user, START, session=session)
@@ -190,7 +188,7 @@ def test_scan_engines_agree(tmp_path: Path, engine: str) -> None:
     assert read["px"].sum() == pytest.approx(64000.1 * len(read))
 
 
-def test_refusals_say_what_to_do(tmp_path: Path) -> None:
+def test_refusals_say_what_to_do(tmp_path):
     archive, session = open_archive(tmp_path), fill_session(FILLS[:10])
     with pytest.raises(ArchiveError, match="Refresh userFillsByTime first"):
         archive.frame(tk.user_fills_by_time, USER)
@@ -202,14 +200,14 @@ def test_refusals_say_what_to_do(tmp_path: Path) -> None:
         archive.scan("fills", engine="arrow")  # type: ignore[call-overload]
 
 
-def test_page_texts_are_unchanged() -> None:
+def test_page_texts_are_unchanged():
     seen = []
 
     class Watch(httpx.BaseTransport):
-        def __init__(self, inner: httpx.BaseTransport) -> None:
+        def __init__(self, inner):
             self._inner = inner
 
-        def handle_request(self, request: httpx.Request) -> httpx.Response:
+        def handle_request(self, request):
             answer = self._inner.handle_request(request)
             seen.append(answer.read())
             return answer
@@ -229,17 +227,15 @@ def test_page_texts_are_unchanged() -> None:
 
 @pytest.mark.parametrize("page", [1, 3])
 @pytest.mark.parametrize(("mine", "other"), [(MIDDLE, START), (START, MIDDLE), (START, START)])
-def test_concurrent_refresh_resumes_after_conflict(
-    tmp_path: Path, mine: int, other: int, page: int
-) -> None:
+def test_concurrent_refresh_resumes_after_conflict(tmp_path, mine, other, page):
     """Another process refreshes the same account from another start during a page."""
     archive, requests = open_archive(tmp_path), []
 
     class Meanwhile(httpx.BaseTransport):
-        def __init__(self, inner: httpx.BaseTransport) -> None:
+        def __init__(self, inner):
             self._inner = inner
 
-        def handle_request(self, request: httpx.Request) -> httpx.Response:
+        def handle_request(self, request):
             requests.append(request)
             if len(requests) == page:
                 other_archive, other_session = open_archive(tmp_path), fill_session(FILLS)
@@ -257,7 +253,7 @@ def test_concurrent_refresh_resumes_after_conflict(
     assert [finding for finding in archive.verify() if finding.severity == "error"] == []
 
 
-def test_clock_behind_archive_is_refused(tmp_path: Path) -> None:
+def test_clock_behind_archive_is_refused(tmp_path):
     """A present before the archived rows would hide later answers and fetch wrong ranges."""
     archive, session = open_archive(tmp_path), fill_session(FILLS)
     refreshes = [partial(archive.refresh, tk.user_fills_by_time, USER, START)]

@@ -7,13 +7,10 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
-from click.testing import Result
 from typer.testing import CliRunner
 
 import toolkit as tk
@@ -37,21 +34,19 @@ OTHER = "0x" + "b" * 40
 FILLS = make_fills(300)
 
 
-def call(*arguments: object) -> Result:
+def call(*arguments):
     result = CliRunner().invoke(archive_app, ["refresh", *map(str, arguments)])
     assert CANARY not in result.output
     return result
 
 
 @contextmanager
-def serve_fills(
-    monkeypatch: pytest.MonkeyPatch, fills: int = 300, on_request: Callable[[], None] | None = None
-) -> Iterator[None]:
+def serve_fills(monkeypatch, fills=300, on_request=None):
     """Serve fills of two accounts on the port of TOOLKIT_BASE_URL."""
     with closing(fill_store(make_fills(fills), users=(USER, OTHER))) as store:
         application = application_of(store, KeyQuotas([AcceptedKey("k", CANARY)]))
 
-        def now_ms() -> int:
+        def now_ms():
             if on_request:
                 on_request()
             return store.about["now_ms"]
@@ -62,9 +57,7 @@ def serve_fills(
             yield
 
 
-def test_command_names_all_invalid_accounts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_command_names_all_invalid_accounts(tmp_path, monkeypatch):
     requests = itertools.count()
     with serve_fills(monkeypatch, on_request=lambda: next(requests)):
         result = call(tmp_path, "userFillsByTime", USER, "0xbad", OTHER, "0xworse")
@@ -76,9 +69,7 @@ def test_command_names_all_invalid_accounts(
     assert open_archive(tmp_path).status().empty
 
 
-def test_command_refuses_filter_before_requests(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_command_refuses_filter_before_requests(tmp_path, monkeypatch):
     requests = itertools.count()
     with serve_fills(monkeypatch, on_request=lambda: next(requests)):
         result = call(tmp_path, "userFillsByTime", USER, OTHER, "--dex", "flx")
@@ -87,9 +78,7 @@ def test_command_refuses_filter_before_requests(
     assert next(requests) == 0
 
 
-def test_command_continues_after_one_failure(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_command_continues_after_one_failure(tmp_path, monkeypatch):
     archive = open_archive(tmp_path)
     other = fill_session(
         FILLS[:100],
@@ -111,9 +100,7 @@ def test_command_continues_after_one_failure(
     ("key", "more", "why"),
     [("wrong", (), "Invalid API key"), (CANARY, ("--most-points", 1), "points")],
 )
-def test_command_stops_if_all_would_fail(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str, more: tuple[object, ...], why: str
-) -> None:
+def test_command_stops_if_all_would_fail(tmp_path, monkeypatch, key, more, why):
     requests = itertools.count()
     with serve_fills(monkeypatch, on_request=lambda: next(requests)):
         monkeypatch.setenv("TOOLKIT_API_KEY", key)
@@ -123,7 +110,7 @@ def test_command_stops_if_all_would_fail(
     assert "1 of 2 failed; not requested: 1" in result.stderr
 
 
-def test_command_stops_on_frozen_archive(tmp_path: Path) -> None:
+def test_command_stops_on_frozen_archive(tmp_path):
     archive = open_archive(tmp_path)
     archive.refresh(tk.user_fills_by_time, USER, START, session=fill_session(FILLS))
     result = call(
@@ -134,7 +121,7 @@ def test_command_stops_on_frozen_archive(tmp_path: Path) -> None:
     assert "1 of 2 failed; not requested: 1" in result.stderr
 
 
-def test_command_shows_progress(tmp_path: Path) -> None:
+def test_command_shows_progress(tmp_path):
     pty = pytest.importorskip("pty", reason="there are no terminals to open here")
     with tk.local(size="tiny", default=False) as session:
         users = session.world["users"][:3]
@@ -142,7 +129,7 @@ def test_command_shows_progress(tmp_path: Path) -> None:
     shown, terminal = pty.openpty()
     text = bytearray()
 
-    def read() -> None:
+    def read():
         with suppress(OSError):  # the terminal was closed
             while seen := os.read(shown, 4096):
                 text.extend(seen)
@@ -168,11 +155,11 @@ def test_command_shows_progress(tmp_path: Path) -> None:
     assert [json.loads(line)["subject"] for line in result.stdout.splitlines()] == users
 
 
-def test_command_interrupt_keeps_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_command_interrupt_keeps_rows(tmp_path, monkeypatch):
     main, requests = threading.main_thread().ident, itertools.count()
     assert main is not None
 
-    def press() -> None:
+    def press():
         if next(requests) == 3:  # the first request is not a page
             signal.pthread_kill(main, signal.SIGINT)
 
@@ -187,14 +174,14 @@ def test_command_interrupt_keeps_rows(tmp_path: Path, monkeypatch: pytest.Monkey
     assert open_archive(tmp_path).verify() == []
 
 
-def test_command_accepts_start_0(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_command_accepts_start_0(tmp_path, monkeypatch):
     with serve_fills(monkeypatch):
         result = call(tmp_path, "userFillsByTime", USER, "--start", "0", "--json")
     assert result.exit_code == 0, result.output
     assert json.loads(result.stdout)["start_ms"] == 0
 
 
-def test_command_counts_age_from_present_of_service(tmp_path: Path) -> None:
+def test_command_counts_age_from_present_of_service(tmp_path):
     with tk.local(size="tiny", default=False) as session:
         user = session.world["users"][0]
         rows = len(tk.user_fills_by_time(user, "7d", session=session))
@@ -202,7 +189,7 @@ def test_command_counts_age_from_present_of_service(tmp_path: Path) -> None:
     assert json.loads(done.stdout)["rows"] == rows > 0
 
 
-def test_command_archives_every_operation(tmp_path: Path) -> None:
+def test_command_archives_every_operation(tmp_path):
     with tk.local(size="tiny", default=False) as session:
         world = session.world
     subjects = {
@@ -229,20 +216,20 @@ def test_command_archives_every_operation(tmp_path: Path) -> None:
     assert world["dexes"][1] in json.loads(for_dex.stdout)["subject"]
 
 
-def test_refresh_takes_subjects_as_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_refresh_takes_subjects_as_options(tmp_path, monkeypatch):
     with serve_fills(monkeypatch):
         done = call(tmp_path, "userFillsByTime", "--user", USER, "--user", OTHER, "--start", START)
     assert done.exit_code == 0, done.output
     assert len(done.stdout.splitlines()) == 2
 
 
-def test_refresh_names_fitting_option(tmp_path: Path) -> None:
+def test_refresh_names_fitting_option(tmp_path):
     done = call(tmp_path, "userFillsByTime", "--coin", "BTC", "--size", "tiny")
     assert done.exit_code == 2
     assert "userFillsByTime has no --coin: use --user" in done.output
 
 
-def test_refresh_names_missing_option(tmp_path: Path) -> None:
+def test_refresh_names_missing_option(tmp_path):
     for operation, options in (("userFillsByTime", "--user"), ("slippageHistory", "--amount")):
         arguments = ("--coin", "BTC") if operation == "slippageHistory" else ()
         done = call(tmp_path, operation, *arguments, "--size", "tiny")

@@ -4,7 +4,6 @@ import multiprocessing
 import threading
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from pathlib import Path
 
 import httpx
 import pandas as pd
@@ -19,7 +18,6 @@ from tests.archive.world import (
     fill_session,
     make_fills,
 )
-from toolkit.archive import Archive
 from toolkit.archive import open as open_archive
 from toolkit.errors import IncompleteWarning
 
@@ -27,11 +25,11 @@ USERS = [f"0x{number:040x}" for number in range(40)]
 FILLS = make_fills(60)
 
 
-def version(archive: Archive, table: str) -> int:
+def version(archive, table):
     return int(archive.tables.open_table(table).version())
 
 
-def test_many_accounts_share_commits(tmp_path: Path) -> None:
+def test_many_accounts_share_commits(tmp_path):
     alone, together = open_archive(tmp_path / "alone"), open_archive(tmp_path / "together")
     for fills in (FILLS[:40], FILLS):
         session = fill_session(fills, users=USERS)
@@ -51,7 +49,7 @@ def test_many_accounts_share_commits(tmp_path: Path) -> None:
     assert together.verify() == []
 
 
-def test_long_histories_come_in_several_commits(tmp_path: Path) -> None:
+def test_long_histories_come_in_several_commits(tmp_path):
     """Histories that are longer than a portion come in several commits."""
     users, fills = USERS[:3], make_fills(17_000)
     archive, session = open_archive(tmp_path), fill_session(fills, users=users)
@@ -64,7 +62,7 @@ def test_long_histories_come_in_several_commits(tmp_path: Path) -> None:
     assert archive.verify() == []
 
 
-def test_other_history_fails_its_account_only(tmp_path: Path) -> None:
+def test_other_history_fails_its_account_only(tmp_path):
     archive = open_archive(tmp_path)
     other = fill_session(
         FILLS,
@@ -80,7 +78,7 @@ def test_other_history_fails_its_account_only(tmp_path: Path) -> None:
     assert len(archived_rows(archive)) == len(FILLS) * len(USERS)
 
 
-def test_refresh_continues_after_service_failure(tmp_path: Path) -> None:
+def test_refresh_continues_after_service_failure(tmp_path):
     archive = open_archive(tmp_path)
     session = fill_session(FILLS, users=USERS, through=lambda inner: StopsAfter(inner, 25))
     with pytest.raises(tk.Incomplete, match="of 40 subjects failed"):
@@ -93,7 +91,7 @@ def test_refresh_continues_after_service_failure(tmp_path: Path) -> None:
     assert archive.verify() == []
 
 
-def test_histories_with_gaps_are_all_archived(tmp_path: Path) -> None:
+def test_histories_with_gaps_are_all_archived(tmp_path):
     """Rows that disagree are pulled once more; no other process wrote in between."""
     archive, users = open_archive(tmp_path), [f"0x{number:040x}" for number in range(90)]
     session = fill_session(FILLS[:20] + FILLS[30:], users=users)
@@ -105,11 +103,11 @@ def test_histories_with_gaps_are_all_archived(tmp_path: Path) -> None:
     assert len(done) == len(users)
 
 
-def test_refused_key_explains_all_failures(tmp_path: Path) -> None:
-    def refuse(inner: httpx.BaseTransport) -> httpx.MockTransport:
+def test_refused_key_explains_all_failures(tmp_path):
+    def refuse(inner):
         lock, answers = threading.Lock(), iter(range(10))
 
-        def answer(request: httpx.Request) -> httpx.Response:
+        def answer(request):
             with lock:
                 is_left = next(answers, None) is not None
             if is_left:
@@ -139,11 +137,11 @@ class Losing(Executor):
 class ClientOfCluster:
     """What `refresh_many` uses of a Dask client."""
 
-    def get_executor(self) -> Losing:
+    def get_executor(self):
         return Losing()
 
 
-def test_lost_worker_fails_one_account(tmp_path: Path) -> None:
+def test_lost_worker_fails_one_account(tmp_path):
     session = tk.local(seed=7, size="tiny", default=False)
     users = [*session.world["users"][:2], USERS[2], *session.world["users"][2:5]]
     archive = open_archive(tmp_path)
@@ -161,7 +159,7 @@ def test_lost_worker_fails_one_account(tmp_path: Path) -> None:
 class Confused(Executor):
     """An executor that calls at once, and returns nonsense for the second call."""
 
-    def __init__(self, nonsense: str) -> None:
+    def __init__(self, nonsense):
         self.nonsense = nonsense
         self.futures: list[Future[object]] = []
 
@@ -183,7 +181,7 @@ class Confused(Executor):
 @pytest.mark.filterwarnings("ignore::toolkit.errors.HistoryWarning")
 @pytest.mark.parametrize("fetch", [tk.user_fills_by_time, tk.user_fills])
 @pytest.mark.parametrize("nonsense", ["other answer", "value", "no future", "one future"])
-def test_wrong_executor_result_fails_one_account(fetch, nonsense, tmp_path: Path) -> None:
+def test_wrong_executor_result_fails_one_account(fetch, nonsense, tmp_path):
     session = tk.local(seed=7, size="tiny", default=False)
     archive, users = open_archive(tmp_path), session.world["users"][:4]
     start = (0,) if fetch is tk.user_fills_by_time else ()
@@ -205,7 +203,7 @@ def test_wrong_executor_result_fails_one_account(fetch, nonsense, tmp_path: Path
 class Repeating(ThreadPoolExecutor):
     """Threads that return the first answer of an account for all of its calls."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__(1)
         self.answers: dict[str, object] = {}
 
@@ -218,7 +216,7 @@ class Repeating(ThreadPoolExecutor):
         return future
 
 
-def test_repeated_portion_is_refused(tmp_path: Path) -> None:
+def test_repeated_portion_is_refused(tmp_path):
     """The first portion is kept, its rows do not come twice, and the next refresh continues."""
     users, fills = USERS[:2], make_fills(12_000)
     archive, session = open_archive(tmp_path), fill_session(fills, users=users)
@@ -233,7 +231,7 @@ def test_repeated_portion_is_refused(tmp_path: Path) -> None:
     assert archive.verify() == []
 
 
-def test_processes_pull_and_one_process_writes(tmp_path: Path) -> None:
+def test_processes_pull_and_one_process_writes(tmp_path):
     session, archive = tk.local(seed=7, size="tiny", default=False), open_archive(tmp_path)
     users = session.world["users"][:4]
     spawn = multiprocessing.get_context("spawn")

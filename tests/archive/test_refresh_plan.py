@@ -2,8 +2,6 @@
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -13,11 +11,9 @@ import pytest
 from typer.testing import CliRunner
 
 import toolkit as tk
-from toolkit.archive import Archive
 from toolkit.archive import open as open_archive
 from toolkit.cli.archive import archive_app
-from toolkit.client import Session, connect
-from toolkit.contract.records import Fill
+from toolkit.client import connect
 from toolkit.contract.source_tables import AccountSnapshot, Sources
 from toolkit.local_service import InProcessTransport, application_of
 from toolkit.service import AcceptedKey, KeyQuotas, build_store
@@ -30,11 +26,11 @@ RESTING = 4  # accounts that rest, for each account that may trade
 class CountsRequests(httpx.BaseTransport):
     """A transport that counts the requests by their type."""
 
-    def __init__(self, inner: httpx.BaseTransport) -> None:
+    def __init__(self, inner):
         self._inner = inner
         self.counts: dict[str, int] = defaultdict(int)
 
-    def handle_request(self, request: httpx.Request) -> httpx.Response:
+    def handle_request(self, request):
         self.counts[msgspec.json.decode(request.content)["type"]] += 1
         return self._inner.handle_request(request)
 
@@ -42,7 +38,7 @@ class CountsRequests(httpx.BaseTransport):
 class Exchange:
     """The tiny exchange at the times of its snapshots, with further accounts that rest."""
 
-    def __init__(self, sources: Sources) -> None:
+    def __init__(self, sources):
         self._sources = sources
         self.times = [snapshot.time for snapshot in sources.account_snapshots]
         self.fills = list(sources.fills)
@@ -57,7 +53,7 @@ class Exchange:
             *(copy for copies in self._resting.values() for copy in copies),
         ]
 
-    def fills_until(self, time: int) -> dict[str, list[int]]:
+    def fills_until(self, time):
         """Return the trade ids of each account."""
         ids: dict[str, list[int]] = {user: [] for user in self.traders}
         for user, fill in self.fills:
@@ -65,7 +61,7 @@ class Exchange:
                 ids[user].append(fill.tid)
         return ids
 
-    def session(self, time: int) -> tuple[Session, CountsRequests]:
+    def session(self, time):
         """Return a session whose present is `time`."""
         snapshots = [each for each in self._sources.account_snapshots if each.time <= time]
         sources = Sources(
@@ -88,7 +84,7 @@ class Exchange:
         )
         return session, transport
 
-    def _add_resting(self, snapshot: AccountSnapshot) -> AccountSnapshot:
+    def _add_resting(self, snapshot):
         values = {}
         for place, rows in snapshot.values.items():
             flat: dict[str, Any] = {"total_long_notional": 0.0, "total_short_notional": 0.0}
@@ -102,21 +98,21 @@ class Exchange:
 
 
 @pytest.fixture(scope="module", name="exchange")
-def _exchange() -> Exchange:
+def _exchange():
     return Exchange(simulate(7, "tiny").sources)
 
 
-def archived_ids(archive: Archive, users: Iterable[str]) -> dict[str, list[int]]:
+def archived_ids(archive, users):
     frames = {user: archive.frame(tk.user_fills_by_time, user) for user in users}
     return {user: frame["tid"].tolist() for user, frame in frames.items()}
 
 
-def is_spot(fill: Fill) -> bool:
+def is_spot(fill):
     return fill.coin[0] in "@#" or "/" in fill.coin
 
 
 @pytest.mark.filterwarnings("ignore::toolkit.errors.HistoryWarning")
-def test_only_moved_accounts_are_asked(exchange: Exchange, tmp_path: Path) -> None:
+def test_only_moved_accounts_are_asked(exchange, tmp_path):
     """The archive equals that of a full refresh, except for fills that no snapshot shows."""
     archive, (before, after, _) = open_archive(tmp_path), exchange.times
     session, _ = exchange.session(before + MINUTE)
@@ -148,7 +144,7 @@ def test_only_moved_accounts_are_asked(exchange: Exchange, tmp_path: Path) -> No
 
 
 @pytest.mark.filterwarnings("ignore::toolkit.errors.HistoryWarning")
-def test_accounts_with_position_are_asked_for_funding(exchange: Exchange, tmp_path: Path) -> None:
+def test_accounts_with_position_are_asked_for_funding(exchange, tmp_path):
     """Without an older snapshot every account is asked; after funding, all with a position."""
     archive, (_, before, after) = open_archive(tmp_path), exchange.times
     users = exchange.users
@@ -175,7 +171,7 @@ def test_accounts_with_position_are_asked_for_funding(exchange: Exchange, tmp_pa
     assert isinstance(plan.accounts["covered_until"].dtype, pd.DatetimeTZDtype)
 
 
-def test_command_with_moved_asks_few_accounts(tmp_path: Path) -> None:
+def test_command_with_moved_asks_few_accounts(tmp_path):
     words = ["refresh", str(tmp_path), "userFillsByTime", "--size", "tiny", "--moved"]
     user = tk.local(seed=7, size="tiny", default=False).world["users"][0]
     for options, message in (

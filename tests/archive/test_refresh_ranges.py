@@ -2,9 +2,6 @@
 
 import contextlib
 import tempfile
-from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pytest
@@ -13,10 +10,8 @@ from hypothesis import strategies as st
 
 import toolkit as tk
 from tests.archive.world import START, USER, StopsAfter, fill_session, make_fills_at
-from toolkit.archive import Archive
 from toolkit.archive import open as open_archive
 from toolkit.contract.operations import OPERATIONS
-from toolkit.contract.records import Fill
 from toolkit.errors import ServiceDown
 from toolkit.times import to_iso, to_ms
 
@@ -47,7 +42,7 @@ REFRESHES = st.lists(
 )
 
 
-def expected_coverage(ranges: Sequence[tuple[int, int]]) -> list[tuple[str, str]]:
+def expected_coverage(ranges):
     """Return ranges joined where they touch, in the form of provenance."""
     edges = sorted({first for first, _ in ranges} | {last + 1 for _, last in ranges})
     covered = [any(a <= at <= b for a, b in ranges) for at in edges]
@@ -61,7 +56,7 @@ def expected_coverage(ranges: Sequence[tuple[int, int]]) -> list[tuple[str, str]
     ]
 
 
-def expected_start(ranges: Sequence[tuple[int, int]], start: int | None, end: int | None) -> int:
+def expected_start(ranges, start, end):
     """Return where a refresh must begin: without an end, after the range before its start."""
     covered = [(first, last) for first, last in ranges if first <= last]
     if start is None:
@@ -71,7 +66,7 @@ def expected_start(ranges: Sequence[tuple[int, int]], start: int | None, end: in
     return min(start, max((last + 1 for first, last in covered if first <= start), default=start))
 
 
-def refresh_range(archive: Archive, fills: list[Fill], inclusive: bool, request: Any) -> Any:
+def refresh_range(archive, fills, inclusive, request):
     """Refresh; if the service fails, refresh again."""
     call = {k: v for k, v in request.items() if k != "answers"}
     if (after := request["answers"]) is not None:
@@ -86,9 +81,7 @@ def refresh_range(archive: Archive, fills: list[Fill], inclusive: bool, request:
 
 @pytest.mark.filterwarnings("ignore::toolkit.errors.HistoryWarning")
 @given(groups=GROUPS, inclusive=st.booleans(), refreshes=REFRESHES)
-def test_random_ranges_equal_fetched_rows(
-    groups: list[tuple[int, int, int]], inclusive: bool, refreshes: list[dict[str, Any]]
-) -> None:
+def test_random_ranges_equal_fetched_rows(groups, inclusive, refreshes):
     fills = make_fills_at((START + at, tx) for at, tx, size in sorted(groups) for _ in range(size))
     now = fills[-1].time + 1_000
     everything = tk.user_fills_by_time(USER, START, numbers="text", session=fill_session(fills))
@@ -116,7 +109,7 @@ def test_random_ranges_equal_fetched_rows(
 
 
 @pytest.mark.parametrize("since", [START, START - 10_000], ids=["rows", "no rows yet"])
-def test_late_refresh_fills_gap(tmp_path: Path, since: int) -> None:
+def test_late_refresh_fills_gap(tmp_path, since):
     """The second range begins after the end of the first, as in a late weekly job."""
     fills = make_fills_at((START + at, 0) for at in range(LAST))
     session, archive = fill_session(fills), open_archive(tmp_path)
@@ -130,7 +123,7 @@ def test_late_refresh_fills_gap(tmp_path: Path, since: int) -> None:
     assert archive.verify() == []
 
 
-def test_refresh_fills_gap_without_rows(tmp_path: Path) -> None:
+def test_refresh_fills_gap_without_rows(tmp_path):
     fills = make_fills_at((START + at, 0) for at in range(LAST))
     session, archive = fill_session(fills), open_archive(tmp_path)
     archive.refresh(tk.user_fills_by_time, USER, START - 20, START - 10, session=session)
@@ -144,7 +137,7 @@ def test_refresh_fills_gap_without_rows(tmp_path: Path) -> None:
     assert archive.verify() == []
 
 
-def test_refresh_earlier_samples_leaves_gap(tmp_path: Path) -> None:
+def test_refresh_earlier_samples_leaves_gap(tmp_path):
     session, archive = tk.local(seed=7, size="tiny", default=False), open_archive(tmp_path)
     request = (tk.slippage_history, "BTC", 1_000)
     archive.refresh(*request, "2025-09-29", session=session)

@@ -3,9 +3,6 @@
 import json
 import warnings
 from bisect import bisect_left
-from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
 
 import httpx
 import msgspec
@@ -28,12 +25,12 @@ NOW = to_ms("2026-01-01")
 FILLS = make_fills(300)
 
 
-def live_session(rows: Sequence[Any] = ()) -> tk.Session:
+def live_session(rows=()):
     """Return a session of a service that is not simulated, with these fills and no other rows."""
     plain = [msgspec.to_builtins(row) for row in rows]
     keys = [(row["time"], row["txIndex"]) for row in plain]
 
-    def answer(request: httpx.Request) -> httpx.Response:
+    def answer(request):
         body = json.loads(request.content)
         cursor = str(body.get("cursor") or body["startTime"]).split("_")
         first = bisect_left(keys, tuple(map(int, cursor)))  # the fills of the cursor come again
@@ -43,7 +40,7 @@ def live_session(rows: Sequence[Any] = ()) -> tk.Session:
     return connect("http://service.test", transport=transport, now_ms=lambda: NOW, default=False)
 
 
-def call_with_warnings(call: Any, *arguments: Any, **named: Any) -> tuple[list[str], Any]:
+def call_with_warnings(call, *arguments, **named):
     """Return the warnings of a call, which must point to lines of this file, and its result."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -67,7 +64,7 @@ def call_with_warnings(call: Any, *arguments: Any, **named: Any) -> tuple[list[s
         (tk.user_fills_by_time, "2025-08-02", None),
     ],
 )
-def test_refresh_warns_like_fetch(tmp_path: Path, fetch: Any, start: Any, end: Any) -> None:
+def test_refresh_warns_like_fetch(tmp_path, fetch, start, end):
     fetched, frame = call_with_warnings(fetch, USER, start=start, end=end, session=live_session())
     archive = open_archive(tmp_path)
     for _ in range(2):
@@ -78,7 +75,7 @@ def test_refresh_warns_like_fetch(tmp_path: Path, fetch: Any, start: Any, end: A
         assert done.history == tk.provenance(frame).get("history", "")
 
 
-def test_refresh_without_start_does_not_warn(tmp_path: Path) -> None:
+def test_refresh_without_start_does_not_warn(tmp_path):
     archive = open_archive(tmp_path)
     done = archive.refresh(tk.user_fills_by_time, USER, session=live_session())
     assert "TWAP fills from before 2025-08-02 are missing" in done.history
@@ -88,7 +85,7 @@ def test_refresh_without_start_does_not_warn(tmp_path: Path) -> None:
     assert done.history == ""
 
 
-def test_refresh_state_warns_like_fetch(tmp_path: Path) -> None:
+def test_refresh_state_warns_like_fetch(tmp_path):
     session, archive = tk.local(seed=7, size="tiny", default=False), open_archive(tmp_path)
     fetched, _ = call_with_warnings(tk.meta, dex="nope", session=session)
     messages, _ = call_with_warnings(archive.refresh, tk.meta, dex="nope", session=session)
@@ -96,7 +93,7 @@ def test_refresh_state_warns_like_fetch(tmp_path: Path) -> None:
     assert "there is no dex 'nope'" in messages[0]
 
 
-def test_active_account_warns_over_two_refreshes(tmp_path: Path) -> None:
+def test_active_account_warns_over_two_refreshes(tmp_path):
     archive, fills = open_archive(tmp_path), make_fills(100_000)
     for rows in (fills[:60_000], fills):
         messages, _ = call_with_warnings(
@@ -105,7 +102,7 @@ def test_active_account_warns_over_two_refreshes(tmp_path: Path) -> None:
     assert "one account has 100,000 fills here" in messages[0]
 
 
-def test_active_builder_does_not_warn(tmp_path: Path) -> None:
+def test_active_builder_does_not_warn(tmp_path):
     """No account alone has 100,000 of the fills."""
     archive, users = open_archive(tmp_path), (USER, "0x" + "b" * 40)
     rows = [
@@ -117,7 +114,7 @@ def test_active_builder_does_not_warn(tmp_path: Path) -> None:
     assert (messages, done.total) == ([], 100_001)
 
 
-def test_command_warns_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_command_warns_once(tmp_path, monkeypatch):
     users = [USER, "0x" + "b" * 40]
     sources = Sources(
         start_ms=0,

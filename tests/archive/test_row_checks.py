@@ -1,15 +1,11 @@
 """A refresh notices rows that contradict each other, before and after it archives them."""
 
 import warnings
-from pathlib import Path
-from typing import Any
 
-import httpx
 import pytest
 
 import toolkit as tk
 from tests.archive.world import START, USER, fill_session, make_fills
-from toolkit.archive import Archive
 from toolkit.archive import open as open_archive
 from toolkit.archive.history_pull import checked_columns
 from toolkit.archive.schemas import CHECKED_COLUMNS
@@ -21,7 +17,7 @@ FILLS = make_fills(600)
 HOLED = [*FILLS[:100], *FILLS[130:]]
 
 
-def refresh(archive: Archive, session: tk.Session, **options: Any) -> list[str]:
+def refresh(archive, session, **options):
     """Refresh the fills, and return the warnings."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -32,7 +28,7 @@ def refresh(archive: Archive, session: tk.Session, **options: Any) -> list[str]:
     return [str(warning.message) for warning in caught]
 
 
-def is_complete(archive: Archive, start: int, end: int | None = None) -> str:
+def is_complete(archive, start, end=None):
     """Return what the frame of a range says."""
     return str(
         tk.provenance(archive.frame(tk.user_fills_by_time, USER, start=start, end=end))["complete"]
@@ -40,7 +36,7 @@ def is_complete(archive: Archive, start: int, end: int | None = None) -> str:
 
 
 @pytest.mark.parametrize("rows_per_commit", [50, 50_000])
-def test_refresh_warns_of_missing_rows(tmp_path: Path, rows_per_commit: int) -> None:
+def test_refresh_warns_of_missing_rows(tmp_path, rows_per_commit):
     archive = open_archive(tmp_path)
     (message,) = refresh(archive, fill_session(HOLED), rows_per_commit=rows_per_commit)
     assert "starts from 130, but the fill before it left 100" in message
@@ -54,7 +50,7 @@ def test_refresh_warns_of_missing_rows(tmp_path: Path, rows_per_commit: int) -> 
     assert archive.status()["gaps"].tolist() == [1]
 
 
-def test_fills_of_builder_are_checked_by_account(tmp_path: Path) -> None:
+def test_fills_of_builder_are_checked_by_account(tmp_path):
     """The checks of a refresh read the account of each fill, so accounts have their own chains."""
     session = tk.local(seed=7, size="tiny", default=False)
     builder = session.world["builders"][2]
@@ -69,7 +65,7 @@ def test_fills_of_builder_are_checked_by_account(tmp_path: Path) -> None:
     assert len(checks.add_page(checked_columns(rows))) < rows.num_rows / 100
 
 
-def test_refresh_keeps_proved_range(tmp_path: Path) -> None:
+def test_refresh_keeps_proved_range(tmp_path):
     archive = open_archive(tmp_path)
     assert refresh(archive, fill_session(FILLS[:100])) == []
     assert is_complete(archive, START, FILLS[80].time) == "yes"
@@ -81,12 +77,12 @@ def test_refresh_keeps_proved_range(tmp_path: Path) -> None:
     assert is_complete(archive, FILLS[131].time + 1) == "yes"
 
 
-def test_dropped_row_is_requested_again(tmp_path: Path) -> None:
+def test_dropped_row_is_requested_again(tmp_path):
     """A row that is dropped once comes with the second request; nothing is missing."""
     archive = open_archive(tmp_path)
     transports: list[tk.testing.FaultyTransport] = []
 
-    def drop_row(inner: httpx.BaseTransport) -> httpx.BaseTransport:
+    def drop_row(inner):
         transports.append(tk.testing.faulty(inner, {3: "row dropped"}))
         return transports[-1]
 
@@ -97,11 +93,11 @@ def test_dropped_row_is_requested_again(tmp_path: Path) -> None:
     assert archive.verify() == []
 
 
-def test_killed_refresh_is_checked_later(tmp_path: Path) -> None:
+def test_killed_refresh_is_checked_later(tmp_path):
     """Rows that were archived, but not logged, are checked by the next refresh."""
     archive = open_archive(tmp_path)
 
-    def fail_late(inner: httpx.BaseTransport) -> httpx.BaseTransport:
+    def fail_late(inner):
         return tk.testing.faulty(inner, dict.fromkeys(range(12, 40), "refused"))
 
     session = fill_session(HOLED, through=fail_late)

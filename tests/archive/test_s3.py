@@ -6,8 +6,6 @@ import signal
 import subprocess
 import sys
 import traceback
-from collections.abc import Iterator
-from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -18,7 +16,6 @@ from tests.archive import bucket
 from tests.archive.kills import FILLS, USERS, refresh_all
 from tests.archive.processes import finish, run
 from tests.archive.world import CANARY, START, archived_rows, archived_words, fill_session
-from toolkit.archive import Archive
 from toolkit.archive import open as open_archive
 from toolkit.archive.schemas import RowOrigin, Series, arrow_rows
 from toolkit.cli.archive import archive_app
@@ -29,25 +26,25 @@ EVERYTHING = len(FILLS) * len(USERS)
 
 
 @pytest.fixture(scope="module", name="served")
-def _served() -> Iterator[bucket.StoreProcess]:
+def _served():
     with bucket.running() as served:
         yield served
 
 
 @pytest.fixture(name="store")
-def _store(served: bucket.StoreProcess, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+def _store(served, monkeypatch):
     """Set the credentials in the environment, also for processes that a test starts."""
     for name, value in served.environment.items():
         monkeypatch.setenv(name, value)
     return served.environment
 
 
-def is_intact(archive: Archive) -> bool:
+def is_intact(archive):
     return [finding for finding in archive.verify() if finding.severity == "error"] == []
 
 
 @pytest.mark.usefixtures("store")
-def test_store_works_like_folder(tmp_path: Path) -> None:
+def test_store_works_like_folder(tmp_path):
     session, place = fill_session(FILLS, users=USERS), f"{bucket.BUCKET}/every"
     archive, folder = open_archive(place), open_archive(tmp_path)
     for target in (archive, folder):
@@ -84,7 +81,7 @@ def test_store_works_like_folder(tmp_path: Path) -> None:
     assert re.fullmatch(r"no errors: [\d,]+ rows and the refresh log were checked\n", result.output)
 
 
-def test_store_refuses_second_writer(store: dict[str, str]) -> None:
+def test_store_refuses_second_writer(store):
     """The store writes a version of the log only if it does not exist."""
     assert bucket.put_object(store, "once", b"1", if_none=True) == 200
     assert bucket.put_object(store, "once", b"2", if_none=True) == 412
@@ -98,7 +95,7 @@ def test_store_refuses_second_writer(store: dict[str, str]) -> None:
 
 
 @pytest.mark.usefixtures("store")
-def test_store_reader_sees_no_row_twice() -> None:
+def test_store_reader_sees_no_row_twice():
     place = f"{bucket.BUCKET}/shared"
     writers = [run("tests.archive.writer", place, order) for order in (1, -1)]
     reader, reads = open_archive(place), 0
@@ -115,7 +112,7 @@ def test_store_reader_sees_no_row_twice() -> None:
     assert is_intact(reader)
 
 
-def test_store_survives_kills(store: dict[str, str]) -> None:
+def test_store_survives_kills(store):
     place = f"{bucket.BUCKET}/killed"
     output = finish(run("tests.archive.kills", place, 6, 1.0))
     refreshing, compacting, damaged = map(int, re.findall(r"\d+", output.splitlines()[-1]))
@@ -133,7 +130,7 @@ def test_store_survives_kills(store: dict[str, str]) -> None:
     assert not any("canary" in word for word in archived_words(archive))
 
 
-def test_store_hides_credentials(store: dict[str, str]) -> None:
+def test_store_hides_credentials(store):
     options = {name: store[name] for name in ("AWS_SECRET_ACCESS_KEY", "AWS_ACCESS_KEY_ID")}
     with bucket.run_echo_store() as address:
         archive = open_archive(
@@ -158,7 +155,7 @@ def test_store_hides_credentials(store: dict[str, str]) -> None:
 
 
 @pytest.mark.usefixtures("store")
-def test_missing_bucket_is_named() -> None:
+def test_missing_bucket_is_named():
     archive = open_archive("s3://nowhere/kept")
     with pytest.raises(ArchiveError, match=r"s3://nowhere/kept.*NoSuchBucket.*check the address"):
         archive.status()
@@ -175,14 +172,7 @@ REFUSALS = [
 
 
 @pytest.mark.parametrize(("writes", "status", "code", "words"), REFUSALS)
-def test_store_refuses_writes(
-    store: dict[str, str],
-    served: bucket.StoreProcess,
-    writes: int,
-    status: str,
-    code: str,
-    words: str,
-) -> None:
+def test_store_refuses_writes(store, served, writes, status, code, words):
     """A refresh has 22 writes: new tables, files, commits and the log entry."""
     place = f"refused/{writes}-{status[:3]}-{code}"
     archive = open_archive(f"{bucket.BUCKET}/{place}", storage_options=QUICKLY)
@@ -205,7 +195,7 @@ def test_store_refuses_writes(
     assert all(b"canary" not in content for content in bucket.list_objects(store, place).values())
 
 
-def session_texts(session: tk.Session) -> list[str]:
+def session_texts(session):
     """Return the texts of an undisturbed pull."""
     from toolkit.fetch.pull import prepare_request, read_pages
 
@@ -214,7 +204,7 @@ def session_texts(session: tk.Session) -> list[str]:
 
 
 @pytest.mark.usefixtures("store")
-def test_store_is_served_on_port(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_store_is_served_on_port(monkeypatch):
     place, session = f"{bucket.BUCKET}/ported", fill_session(FILLS, users=USERS)
     open_archive(place).refresh(tk.user_fills_by_time, USERS[0], START, session=session)
     monkeypatch.setenv("TOOLKIT_API_KEY", CANARY)

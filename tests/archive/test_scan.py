@@ -2,7 +2,6 @@
 
 import json
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -15,7 +14,6 @@ import toolkit as tk
 from tests.archive.world import START, USER, fill_session, make_fills
 from tests.engines import as_table
 from tests.scale.test_cases import close
-from toolkit.archive import Archive
 from toolkit.archive import open as open_archive
 from toolkit.archive.schemas import RECORDS
 from toolkit.cli.archive import archive_app
@@ -27,14 +25,14 @@ FILLS = make_fills(60)
 
 
 @pytest.fixture(scope="module", name="archive")
-def _archive(tmp_path_factory: pytest.TempPathFactory) -> Archive:
+def _archive(tmp_path_factory):
     archive = open_archive(tmp_path_factory.mktemp("scan") / "kept")
     archive.refresh(tk.user_fills_by_time, USER, START, session=fill_session(FILLS))
     archive.refresh(tk.user_fills, USER, session=fill_session(FILLS))
     return archive
 
 
-def run_command(archive: Archive, command: str, *arguments: object, code: int = 0) -> Any:
+def run_command(archive, command, *arguments, code=0):
     words = [command, archive.tables.location, *map(str, arguments)]
     result = CliRunner().invoke(archive_app, words)
     assert result.exit_code == code, result.output
@@ -51,21 +49,19 @@ def run_command(archive: Archive, command: str, *arguments: object, code: int = 
         ({"record": "fills", "subject": 5}, TypeError, "subject must be text, not 5"),
     ],
 )
-def test_scan_refuses_invalid_arguments(
-    archive: Archive, arguments: dict[str, Any], error: type[Exception], message: str
-) -> None:
+def test_scan_refuses_invalid_arguments(archive, arguments, error, message):
     with pytest.raises(error, match=message):
         archive.scan(**arguments)
 
 
-def test_frame_refuses_unknown_numbers(archive: Archive) -> None:
+def test_frame_refuses_unknown_numbers(archive):
     with pytest.raises(ValueError, match="numbers must be 'float' or 'exact' or 'text'"):
         archive.frame(tk.user_fills_by_time, USER, numbers="decimal")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="numbers must be 'float' or 'exact' or 'text'"):
         archive.scan("fills", numbers="decimal")  # type: ignore[call-overload]
 
 
-def test_scan_command_prints_and_writes_rows(archive: Archive, tmp_path: Path) -> None:
+def test_scan_command_prints_and_writes_rows(archive, tmp_path):
     table = run_command(archive, "scan", "fills", "--columns", "coin, px").output
     assert "coin" in table
     assert "64000.1" in table
@@ -93,7 +89,7 @@ def test_scan_command_prints_and_writes_rows(archive: Archive, tmp_path: Path) -
     assert "choose one of" in run_command(archive, "scan", "nonsense", code=2).stderr
 
 
-def test_status_command_shortens_subjects(archive: Archive) -> None:
+def test_status_command_shortens_subjects(archive):
     (answer,) = (subject for subject in archive.status()["subject"] if subject.startswith("{"))
     assert len(answer) > 60
     assert answer not in run_command(archive, "status").output
@@ -104,7 +100,7 @@ def test_status_command_shortens_subjects(archive: Archive) -> None:
     }
 
 
-def test_verify_and_freeze_progress_counts_rows(archive: Archive) -> None:
+def test_verify_and_freeze_progress_counts_rows(archive):
     counts: list[int] = []
     archive.verify(progress=counts.append)
     assert sum(counts) >= len(FILLS)
@@ -114,7 +110,7 @@ def test_verify_and_freeze_progress_counts_rows(archive: Archive) -> None:
 
 
 @pytest.fixture(scope="module", name="histories")
-def _histories(tmp_path_factory: pytest.TempPathFactory) -> Archive:
+def _histories(tmp_path_factory):
     """An archive with a history of each table."""
     session = tk.local(seed=7, size="tiny", default=False)
     user, builder = session.world["users"][0], session.world["builders"][0]
@@ -133,7 +129,7 @@ def _histories(tmp_path_factory: pytest.TempPathFactory) -> Archive:
 
 @pytest.mark.parametrize("numbers", ["exact", "text"])
 @pytest.mark.parametrize("engine", ["pandas", "polars", "duckdb"])
-def test_scan_numbers_equal_frame(histories: Archive, engine: Any, numbers: Any) -> None:
+def test_scan_numbers_equal_frame(histories, engine, numbers):
     status = histories.status()
     assert set(status["table"]) == set(RECORDS)
     for table, type, subject in zip(
@@ -162,7 +158,7 @@ def test_scan_numbers_equal_frame(histories: Archive, engine: Any, numbers: Any)
 
 
 @pytest.mark.parametrize("engine", ["pandas", "polars", "duckdb"])
-def test_exact_scan_sums_money(archive: Archive, engine: Any) -> None:
+def test_exact_scan_sums_money(archive, engine):
     """Floats would lose digits of these fees."""
     fills: Any = archive.frame(tk.user_fills_by_time, USER, numbers="exact")
     wanted: Any = tk.pnl.attribution(fills)

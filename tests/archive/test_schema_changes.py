@@ -2,9 +2,6 @@
 
 import json
 import warnings
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pyarrow as pa
@@ -12,13 +9,11 @@ import pytest
 
 import toolkit as tk
 from tests.archive.world import START, USER, ChangedAnswers, archived_rows, fill_session, make_fills
-from toolkit.archive import Archive
 from toolkit.archive import open as open_archive
 from toolkit.archive.coverage import RefreshResult, log_entry, log_refreshes
 from toolkit.archive.read import read_texts
 from toolkit.archive.schemas import SCHEMAS, RowOrigin, Series, arrow_rows
 from toolkit.archive.storage import ArchiveTables
-from toolkit.client import Session
 from toolkit.contract.operations import OPERATIONS
 from toolkit.contract.requests import request_body
 from toolkit.errors import UnknownField
@@ -29,7 +24,7 @@ ORIGIN = RowOrigin("test", True, 0)
 SERIES = Series(OPERATIONS["userFillsByTime"], USER, {"user": USER})
 
 
-def exchange_texts(session: Session) -> list[bytes]:
+def exchange_texts(session):
     """Return the text of each row on the wire."""
     answer = session.ask(
         SERIES.operation, request_body(SERIES.operation, {"user": USER, "start": START})
@@ -37,7 +32,7 @@ def exchange_texts(session: Session) -> list[bytes]:
     return [json.dumps(row, separators=(",", ":")).encode() for row in json.loads(answer.content)]
 
 
-def older_archive(path: Path, texts: list[bytes]) -> Archive:
+def older_archive(path, texts):
     """Return an archive with a table of an older version with fewer columns."""
     import deltalake
 
@@ -57,10 +52,10 @@ def older_archive(path: Path, texts: list[bytes]) -> Archive:
     return open_archive(path)
 
 
-def changed_session(change: Callable[[dict[str, Any]], None]) -> Session:
+def changed_session(change):
     """Return a session of a service with changed fills."""
 
-    def rewrite(content: bytes) -> bytes:
+    def rewrite(content):
         rows = json.loads(content)
         for row in rows:
             change(row)
@@ -69,8 +64,8 @@ def changed_session(change: Callable[[dict[str, Any]], None]) -> Session:
     return fill_session(FILLS, through=lambda inner: ChangedAnswers(inner, rewrite))
 
 
-def test_older_archive_gets_new_columns(tmp_path: Path) -> None:
-    def without(row: dict[str, Any]) -> None:
+def test_older_archive_gets_new_columns(tmp_path):
+    def without(row):
         del row["twapId"]
 
     archive = older_archive(tmp_path, exchange_texts(changed_session(without))[:200])
@@ -95,10 +90,10 @@ def test_older_archive_gets_new_columns(tmp_path: Path) -> None:
     assert archive.verify() == []
 
 
-def test_field_unknown_when_archived_is_in_frames(tmp_path: Path) -> None:
+def test_field_unknown_when_archived_is_in_frames(tmp_path):
     """An older version has it in the text only: frames have the value, scans do not."""
 
-    def with_venue(row: dict[str, Any]) -> None:
+    def with_venue(row):
         row["venue"] = "ab"
 
     archive = older_archive(tmp_path, exchange_texts(changed_session(with_venue)))
@@ -116,7 +111,7 @@ def test_field_unknown_when_archived_is_in_frames(tmp_path: Path) -> None:
     ]
 
 
-def frame_of_texts(archive: Archive) -> pd.DataFrame:
+def frame_of_texts(archive):
     """Return the archived rows as a frame, decoded from their texts."""
     rows = [json.loads(text) for text in read_texts(archive.tables, SERIES)]
     frame = tk.frame("userFillsByTime", rows)
@@ -125,8 +120,8 @@ def frame_of_texts(archive: Archive) -> pd.DataFrame:
 
 
 @pytest.mark.parametrize("numbers", ["float", "exact", "text"])
-def test_unknown_field_is_not_in_frames(tmp_path: Path, numbers: Any) -> None:
-    def with_more(row: dict[str, Any]) -> None:
+def test_unknown_field_is_not_in_frames(tmp_path, numbers):
+    def with_more(row):
         row["newField"] = {"deep": ["1.50", None, 2]}
 
     archive, session = open_archive(tmp_path), changed_session(with_more)
@@ -142,7 +137,7 @@ def test_unknown_field_is_not_in_frames(tmp_path: Path, numbers: Any) -> None:
     assert archive.verify() == []
 
 
-def test_column_of_newer_version_is_kept(tmp_path: Path) -> None:
+def test_column_of_newer_version_is_kept(tmp_path):
     import deltalake
 
     tables = ArchiveTables(str(tmp_path))

@@ -1,7 +1,6 @@
 """A served archive states for states and latest rows whether it has the answer."""
 
 import json
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -17,16 +16,15 @@ from tests.archive.offline import (
 )
 from tests.archive.world import START, USER, fill_session
 from toolkit.archive import open as open_archive
-from toolkit.client import Session
 from toolkit.errors import ArchiveError
 
 
 @pytest.fixture(scope="module", name="tiny")
-def _tiny() -> Session:
+def _tiny():
     return tk.local(seed=7, size="tiny", default=False)
 
 
-def test_serve_archived_states(tmp_path: Path, tiny: Session) -> None:
+def test_serve_archived_states(tmp_path, tiny):
     archive, world = open_archive(tmp_path), tiny.world
     users, dex = world["users"], next(name for name in world["dexes"] if name)
     archived: list[tuple[Any, tuple[Any, ...], dict[str, Any]]] = [
@@ -82,7 +80,7 @@ def test_serve_archived_states(tmp_path: Path, tiny: Session) -> None:
             archive.frame(fetch, *arguments, **named)
 
 
-def test_serve_refuses_computed_operations(tmp_path: Path, tiny: Session) -> None:
+def test_serve_refuses_computed_operations(tmp_path, tiny):
     archive = open_archive(tmp_path)
     archive.refresh(tk.perp_deploy_auction_status, session=tiny)
     calls: list[tuple[Any, tuple[Any, ...]]] = [
@@ -110,9 +108,7 @@ def test_serve_refuses_computed_operations(tmp_path: Path, tiny: Session) -> Non
         (tk.historical_orders, None),
     ],
 )
-def test_latest_rows_are_served_if_complete(
-    tmp_path: Path, tiny: Session, fetch: Any, later: Any
-) -> None:
+def test_latest_rows_are_served_if_complete(tmp_path, tiny, fetch, later):
     user, archive = tiny.world["users"][0], open_archive(tmp_path)
     archive.refresh(fetch, user, max_rows=50, session=tiny)
     session = offline_session(tmp_path)
@@ -126,7 +122,7 @@ def test_latest_rows_are_served_if_complete(
         assert fetch_served(fetch, user, max_rows=50, session=offline_session(tmp_path))[0] == "yes"
 
 
-def test_serve_latest_fills_with_filters(tmp_path: Path, tiny: Session) -> None:
+def test_serve_latest_fills_with_filters(tmp_path, tiny):
     few = next(
         user for user in tiny.world["users"] if 0 < len(tk.user_fills(user, session=tiny)) < 2_000
     )
@@ -152,7 +148,7 @@ def test_serve_latest_fills_with_filters(tmp_path: Path, tiny: Session) -> None:
             pd.testing.assert_frame_equal(frame, tk.user_fills(user, **named, session=tiny))
 
 
-def test_range_does_not_prove_latest_fills(tmp_path: Path, tiny: Session) -> None:
+def test_range_does_not_prove_latest_fills(tmp_path, tiny):
     user = next(
         user
         for user in tiny.world["users"]
@@ -176,12 +172,12 @@ def test_range_does_not_prove_latest_fills(tmp_path: Path, tiny: Session) -> Non
         tk.user_fills(USER, session=offline_session(tmp_path / "other"))
 
 
-def test_failed_state_is_not_served(tmp_path: Path, tiny: Session) -> None:
+def test_failed_state_is_not_served(tmp_path, tiny):
     archive, user = open_archive(tmp_path), tiny.world["users"][0]
     state = tk.info({"type": "batchClearinghouseStates", "users": [user]}, session=tiny)
     failed = {"successful_states": [], "failed_wallets": [user]}
 
-    def keep(dex: str, response: dict[str, Any]) -> str:
+    def keep(dex, response):
         request = {"type": "batchClearinghouseStates", "users": [user], "dex": dex}
         file = tmp_path / "answer.json"
         file.write_text(json.dumps({"request": request, "status": 200, "response": response}))
@@ -197,7 +193,7 @@ def test_failed_state_is_not_served(tmp_path: Path, tiny: Session) -> None:
     assert keep("", failed) == "yn"
 
 
-def test_meta_alone_proves_no_contexts(tmp_path: Path, tiny: Session) -> None:
+def test_meta_alone_proves_no_contexts(tmp_path, tiny):
     archive, file = open_archive(tmp_path / "kept"), tmp_path / "meta.json"
     archive.refresh(tk.meta_and_asset_ctxs, session=tiny)
     archive.refresh(tk.meta, session=tiny)
@@ -213,17 +209,17 @@ def test_meta_alone_proves_no_contexts(tmp_path: Path, tiny: Session) -> None:
     assert fetch_served(tk.meta_and_asset_ctxs, session=session)[0] == "no"
 
 
-def _without(answer: Any, name: str) -> Any:
+def _without(answer, name):
     """Return an answer whose objects lack a field."""
     if isinstance(answer, dict):
         return {key: _without(value, name) for key, value in answer.items() if key != name}
     return [_without(item, name) for item in answer] if isinstance(answer, list) else answer
 
 
-def _live(tiny: Session) -> Session:
+def _live(tiny):
     """Return a session whose answers lack fields and hold null, as live ones do."""
 
-    def respond(request: httpx.Request) -> httpx.Response:
+    def respond(request):
         body = json.loads(request.content)
         answer = _without(tk.info(body, session=tiny), "maxTradeSzs")
         if body["type"] == "userFillsByTime":
@@ -242,7 +238,7 @@ def _live(tiny: Session) -> Session:
     )
 
 
-def test_answers_without_fields_are_served(tmp_path: Path, tiny: Session) -> None:
+def test_answers_without_fields_are_served(tmp_path, tiny):
     archive, live, users = open_archive(tmp_path), _live(tiny), tiny.world["users"]
     archive.refresh(tk.user_fills_by_time, users[0], tiny.world["start_ms"], session=live)
     archive.refresh(tk.meta, session=live)

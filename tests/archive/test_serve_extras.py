@@ -1,23 +1,21 @@
 """Operations beyond the specification on a served archive: a true answer, or status 400."""
 
 import warnings
-from pathlib import Path
 
 import pytest
 
 import toolkit as tk
 from toolkit.archive import open as open_archive
-from toolkit.client import Session
 from toolkit.errors import IncompleteWarning
 
 
 @pytest.fixture(scope="module")
-def tiny() -> Session:
+def tiny():
     return tk.local(seed=7, size="tiny", default=False)
 
 
 @pytest.fixture(scope="module")
-def archive(tiny: Session, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def archive(tiny, tmp_path_factory):
     folder = tmp_path_factory.mktemp("kept")
     users = tiny.world["users"]
     opened = open_archive(folder)
@@ -26,7 +24,7 @@ def archive(tiny: Session, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_serve_clearinghouse_state(tiny: Session, archive: Path) -> None:
+def test_serve_clearinghouse_state(tiny, archive):
     user, *_, other = tiny.world["users"]
     request = {"type": "clearinghouseState", "user": user}
     with tk.local(archive=archive, default=False) as session:
@@ -37,7 +35,7 @@ def test_serve_clearinghouse_state(tiny: Session, archive: Path) -> None:
             tk.info({**request, "user": other}, session=session)
 
 
-def test_mids_are_computed_with_warning(tiny: Session, archive: Path) -> None:
+def test_mids_are_computed_with_warning(tiny, archive):
     with (
         tk.local(archive=archive, default=False) as session,
         pytest.warns(IncompleteWarning, match="allMids is computed from the rows in the archive"),
@@ -49,7 +47,7 @@ def test_mids_are_computed_with_warning(tiny: Session, archive: Path) -> None:
 
 
 @pytest.mark.parametrize("type_", ["userFees", "candleSnapshot", "spotMeta", "portfolio"])
-def test_serve_refuses_uncomputable_answers(tiny: Session, archive: Path, type_: str) -> None:
+def test_serve_refuses_uncomputable_answers(tiny, archive, type_):
     request = {
         "type": type_,
         "user": tiny.world["users"][0],

@@ -2,7 +2,6 @@
 
 import json
 import warnings
-from pathlib import Path
 
 import httpx
 import pytest
@@ -33,11 +32,11 @@ SAMPLE = {"timestamp": 1_700_000_000_000, "coin": "BTC", "amountUsd": None}
 START = 1_699_999_000_000
 
 
-def session_answering(rows: list[object]) -> tk.Session:
+def session_answering(rows):
     """Return a session with these rows on the first page and no rows on other pages."""
     left = [rows]
 
-    def answer(request: httpx.Request) -> httpx.Response:
+    def answer(request):
         return httpx.Response(200, content=json.dumps(left.pop() if left else []).encode())
 
     return tk.connect(
@@ -50,14 +49,14 @@ def session_answering(rows: list[object]) -> tk.Session:
 
 
 @pytest.fixture
-def archive(tmp_path: Path):
+def archive(tmp_path):
     forget_deviations()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield tk.archive.open(tmp_path)
 
 
-def test_serve_refuses_rows_without_user(archive, tmp_path: Path) -> None:
+def test_serve_refuses_rows_without_user(archive, tmp_path):
     fetch = tk.builder_approved_fills_by_time
     archive.refresh(fetch, BUILDER, START, session=session_answering([FILL]))
     assert len(archive.frame(fetch, BUILDER)) == 1
@@ -65,7 +64,7 @@ def test_serve_refuses_rows_without_user(archive, tmp_path: Path) -> None:
         tk.local(archive=tmp_path, default=False)
 
 
-def test_serve_fills_in_missing_amount(archive, tmp_path: Path) -> None:
+def test_serve_fills_in_missing_amount(archive, tmp_path):
     archive.refresh(tk.slippage_history, "BTC", 1_000, START, session=session_answering([SAMPLE]))
     served = tk.local(archive=tmp_path, default=False)
     frame = tk.slippage_history("BTC", 1_000, START, session=served)

@@ -2,7 +2,6 @@
 
 import json
 import warnings
-from pathlib import Path
 from typing import Any
 
 import hypothesis.strategies as st
@@ -25,9 +24,7 @@ from tests.archive.offline import (
     offline_session,
 )
 from tests.archive.world import USER, fill_session
-from toolkit.archive import Archive
 from toolkit.archive import open as open_archive
-from toolkit.client import Session
 from toolkit.contract.operations import OPERATIONS
 from toolkit.errors import HistoryWarning
 from toolkit.times import DAY, HOUR
@@ -53,7 +50,7 @@ QUESTIONS: list[tuple[int, int | None, str]] = [
 
 
 @pytest.mark.parametrize("cursors", ["exclusive", "inclusive"])
-def test_only_archived_ranges_are_complete(tmp_path: Path, cursors: str) -> None:
+def test_only_archived_ranges_are_complete(tmp_path, cursors):
     archive = archive_two_ranges(tmp_path)
     sessions = [
         offline_session(path, cursors=cursors)
@@ -77,7 +74,7 @@ def test_only_archived_ranges_are_complete(tmp_path: Path, cursors: str) -> None
                     pd.testing.assert_frame_equal(rows, there)
 
 
-def test_incomplete_error_states_archived_range(tmp_path: Path) -> None:
+def test_incomplete_error_states_archived_range(tmp_path):
     archive_two_ranges(tmp_path)
     session = offline_session(tmp_path)
     with pytest.raises(tk.Incomplete) as caught:
@@ -99,7 +96,7 @@ def test_incomplete_error_states_archived_range(tmp_path: Path) -> None:
         )
 
 
-def test_cursor_time_decides_completeness(tmp_path: Path) -> None:
+def test_cursor_time_decides_completeness(tmp_path):
     archive_two_ranges(tmp_path)
     session, live = offline_session(tmp_path), fill_session(FILLS)
     for time, expected in ((A - 1, "no"), (A, "yes"), (B - 1, "yes"), (B + 1, "no")):
@@ -110,7 +107,7 @@ def test_cursor_time_decides_completeness(tmp_path: Path) -> None:
             pd.testing.assert_frame_equal(rows, tk.user_fills_by_time(USER, **cursor, session=live))
 
 
-def test_range_before_first_day_is_complete(tmp_path: Path) -> None:
+def test_range_before_first_day_is_complete(tmp_path):
     archive = open_archive(tmp_path)
     archive.refresh(tk.user_fills_by_time, USER, session=fill_session(FILLS))  # from the first day
     assert archived_state(archive, tk.user_fills_by_time, USER, start=0) == "yes"
@@ -121,9 +118,7 @@ def test_range_before_first_day_is_complete(tmp_path: Path) -> None:
 
 @settings(max_examples=12, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
-def test_service_and_archive_agree_on_completeness(
-    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
-) -> None:
+def test_service_and_archive_agree_on_completeness(tmp_path_factory, data):
     folder = tmp_path_factory.mktemp("drawn")
     moments = sorted({fill.time for fill in FILLS[::12]} | {A, B, C, NOW})
     moment = st.sampled_from(moments)
@@ -147,7 +142,7 @@ def test_service_and_archive_agree_on_completeness(
             assert (start, end, state) == (start, end, here)
 
 
-def ingest(archive: Archive, file: Path, live: Session, start: int, size: int) -> None:
+def ingest(archive, file, live, start, size):
     request = {"type": "userFillsByTime", "user": USER, "startTime": start, "limit": size}
     recorded = {"request": request, "status": 200, "response": tk.info(request, session=live)}
     file.write_text(json.dumps(recorded))
@@ -155,11 +150,11 @@ def ingest(archive: Archive, file: Path, live: Session, start: int, size: int) -
 
 
 @pytest.fixture(scope="module", name="tiny")
-def _tiny() -> Session:
+def _tiny():
     return tk.local(seed=7, size="tiny", default=False)
 
 
-def test_each_operation_states_completeness(tmp_path: Path, tiny: Session) -> None:
+def test_each_operation_states_completeness(tmp_path, tiny):
     world, archive = tiny.world, open_archive(tmp_path)
     now, middle = tiny.now_ms(), tiny.now_ms() - 30 * HOUR
     calls: list[tuple[Any, tuple[Any, ...], tuple[Any, ...]]] = [
@@ -205,7 +200,7 @@ def test_each_operation_states_completeness(tmp_path: Path, tiny: Session) -> No
         assert "history" not in tk.provenance(before)
 
 
-def test_coin_of_native_dex_has_three_names(tmp_path: Path, tiny: Session) -> None:
+def test_coin_of_native_dex_has_three_names(tmp_path, tiny):
     open_archive(tmp_path).refresh(tk.slippage_history, "main:BTC", 1_000, 0, session=tiny)
     for coin in ("BTC", "main:BTC", "hyperliquid:BTC"):
         assert (
@@ -214,7 +209,7 @@ def test_coin_of_native_dex_has_three_names(tmp_path: Path, tiny: Session) -> No
         )
 
 
-def test_simulated_exchange_sends_no_headers(tiny: Session) -> None:
+def test_simulated_exchange_sends_no_headers(tiny):
     answer = tiny.ask(OPERATIONS["meta"], {"type": "meta", "dex": ""})
     assert not {"x-toolkit-incomplete", "x-toolkit-covered"} & set(answer.headers)
     assert "covered" not in tk.provenance(
@@ -222,7 +217,7 @@ def test_simulated_exchange_sends_no_headers(tiny: Session) -> None:
     )
 
 
-def test_fill_of_two_operations_is_served_once(tmp_path: Path, tiny: Session) -> None:
+def test_fill_of_two_operations_is_served_once(tmp_path, tiny):
     builder, archive = tiny.world["builders"][0], open_archive(tmp_path)
     shown = tk.builder_approved_fills_by_time(builder, 0, session=tiny)
     user = shown["user"].mode()[0]

@@ -1,22 +1,17 @@
 """A service on a frozen archive returns the same frames as the exchange."""
 
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
-
 import pandas as pd
 import pytest
 
 import toolkit as tk
 from toolkit.archive import open as open_archive
-from toolkit.client import Session
 
 
-def offline_session(path: str) -> Session:
+def offline_session(path):
     return tk.local(archive=path, default=False)
 
 
-def notebook_calls(world: dict[str, Any]) -> list[tuple[Callable[..., Any], tuple[Any, ...]]]:
+def notebook_calls(world):
     """Return calls of a notebook: histories with their start, then states."""
     users, builders = world["users"], world["builders"]
     return [
@@ -39,17 +34,17 @@ def notebook_calls(world: dict[str, Any]) -> list[tuple[Callable[..., Any], tupl
     ]
 
 
-def assert_equal_frames(first: Any, second: Any) -> None:
+def assert_equal_frames(first, second):
     for a, b in zip(_frames(first), _frames(second), strict=True):
         pd.testing.assert_frame_equal(a, b)
 
 
-def _frames(result: Any) -> tuple[pd.DataFrame, ...]:
+def _frames(result):
     return (result,) if isinstance(result, pd.DataFrame) else tuple(result)
 
 
 @pytest.mark.parametrize("numbers", ["float", "exact"])
-def test_served_freeze_matches_exchange(tmp_path: Path, numbers: str) -> None:
+def test_served_freeze_matches_exchange(tmp_path, numbers):
     session = tk.local(seed=7, size="tiny", default=False)
     archive = open_archive(tmp_path)
     for fetch, arguments in notebook_calls(session.world):
@@ -64,7 +59,7 @@ def test_served_freeze_matches_exchange(tmp_path: Path, numbers: str) -> None:
         assert_equal_frames(here, fetch(*arguments, numbers=numbers, session=session))
 
 
-def test_empty_archive_is_incomplete(tmp_path: Path) -> None:
+def test_empty_archive_is_incomplete(tmp_path):
     session = offline_session(str(tmp_path))
     with pytest.raises(tk.Incomplete, match="the archive has no rows of it") as caught:
         tk.user_fills_by_time("0x" + "a" * 40, 0, session=session)
@@ -73,11 +68,11 @@ def test_empty_archive_is_incomplete(tmp_path: Path) -> None:
         tk.account_value_snapshot_timestamp(session=session)
 
 
-def test_serve_refuses_missing_archive(tmp_path: Path) -> None:
+def test_serve_refuses_missing_archive(tmp_path):
     with pytest.raises(tk.ArchiveError, match=r"there is no archive in .*none"):
         offline_session(str(tmp_path / "none"))
 
 
-def test_serve_refuses_two_sources(tmp_path: Path) -> None:
+def test_serve_refuses_two_sources(tmp_path):
     with pytest.raises(ValueError, match="two sources"):
         tk.local(archive=tmp_path, recordings=tmp_path, default=False)

@@ -1,6 +1,5 @@
 """Every call on a served archive shows what is not proved complete."""
 
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -31,7 +30,7 @@ from toolkit.service.http import run_server
 RANGES = [(A, B), (A - 1, B), (A, None), (B + 1, C - 1), (C, None), (C, FAR), (NOW, NOW)]
 
 
-def test_port_and_process_serve_equal_rows(tmp_path: Path) -> None:
+def test_port_and_process_serve_equal_rows(tmp_path):
     archive = archive_two_ranges(tmp_path)
     archive.refresh(tk.user_fills, USER, session=fill_session(FILLS))
     here = offline_session(tmp_path)
@@ -59,7 +58,7 @@ def test_port_and_process_serve_equal_rows(tmp_path: Path) -> None:
     store.close()
 
 
-def test_many_names_incomplete_subject(tmp_path: Path) -> None:
+def test_many_names_incomplete_subject(tmp_path):
     archive, live = open_archive(tmp_path), fill_session(FILLS, users=(USER, OTHER))
     archive.refresh(tk.user_fills_by_time, USER, START, session=live)
     archive.refresh(tk.user_fills_by_time, OTHER, START, B, session=live)
@@ -81,7 +80,7 @@ def test_many_names_incomplete_subject(tmp_path: Path) -> None:
     assert facts["history"].startswith("the archive has this history up to 2025-09-01T")
 
 
-def test_incomplete_rows_come_with_warning(tmp_path: Path) -> None:
+def test_incomplete_rows_come_with_warning(tmp_path):
     archive_two_ranges(tmp_path)
     session = offline_session(tmp_path)
     with pytest.warns(IncompleteWarning, match="is not proved complete"):
@@ -96,7 +95,7 @@ def test_incomplete_rows_come_with_warning(tmp_path: Path) -> None:
         assert tk.raw(tk.meta, session=session)["universe"] == []
 
 
-def test_pages_plan_and_poll_report_incompleteness(tmp_path: Path) -> None:
+def test_pages_plan_and_poll_report_incompleteness(tmp_path):
     archive_two_ranges(tmp_path / "kept")
     session = offline_session(tmp_path / "kept")
     call = (tk.user_fills_by_time, USER, A)
@@ -118,7 +117,7 @@ def test_pages_plan_and_poll_report_incompleteness(tmp_path: Path) -> None:
         next(tk.poll(tk.perp_twap_snapshot_timestamp, tk.meta, session=session))
 
 
-def test_copied_archive_keeps_coverage(tmp_path: Path) -> None:
+def test_copied_archive_keeps_coverage(tmp_path):
     archive_two_ranges(tmp_path / "kept").refresh(tk.user_fills, USER, session=fill_session(FILLS))
     session, copy = offline_session(tmp_path / "kept"), open_archive(tmp_path / "copy")
     with pytest.raises(tk.Incomplete, match="not proved complete"):
@@ -138,7 +137,7 @@ def test_copied_archive_keeps_coverage(tmp_path: Path) -> None:
         assert until == pd.Timestamp(B, unit="ms", tz="UTC")
 
 
-def test_concat_of_adjacent_ranges_is_complete(tmp_path: Path) -> None:
+def test_concat_of_adjacent_ranges_is_complete(tmp_path):
     archive, live = open_archive(tmp_path), fill_session(FILLS)
     archive.refresh(tk.user_fills_by_time, USER, A, B, session=live)
     archive.refresh(tk.user_fills, USER, session=live)  # its present is later

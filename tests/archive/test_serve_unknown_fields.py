@@ -4,7 +4,6 @@ docs/live_service.md, section 1.
 """
 
 import json
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -13,7 +12,7 @@ import pytest
 import toolkit as tk
 from tests.archive.offline import offline_session
 from toolkit.archive import open as open_archive
-from toolkit.client import Session, connect
+from toolkit.client import connect
 from toolkit.contract.recorded_rows import build_record, join_records, read_record
 from toolkit.contract.records import (
     Fill,
@@ -66,7 +65,7 @@ META = {
 }
 
 
-def sources_session(sources: Sources) -> Session:
+def sources_session(sources):
     application = application_of(
         build_store(sources), KeyQuotas([AcceptedKey("k", "k", add_ons="all")])
     )
@@ -82,7 +81,7 @@ def sources_session(sources: Sources) -> Session:
 
 
 @pytest.fixture(scope="module")
-def session() -> Session:
+def session():
     return sources_session(
         Sources(
             start_ms=TIME,
@@ -131,9 +130,7 @@ CALLS: tuple[tuple[Any, tuple[Any, ...], dict[str, str]], ...] = (
 @pytest.mark.parametrize("archived", [False, True], ids=["service", "archive"])
 @pytest.mark.filterwarnings("ignore::toolkit.errors.UnknownField")
 @pytest.mark.filterwarnings("ignore::toolkit.errors.MissingField")
-def test_unknown_fields_are_served(
-    session: Session, tmp_path: Path, call: Any, archived: bool
-) -> None:
+def test_unknown_fields_are_served(session, tmp_path, call, archived):
     fetch, arguments, unknown = call
     if archived:
         archive = open_archive(tmp_path)
@@ -143,7 +140,7 @@ def test_unknown_fields_are_served(
     assert {name: decoded[name].iloc[0] for name in unknown} == unknown
 
 
-def test_joined_records_keep_unknown_fields() -> None:
+def test_joined_records_keep_unknown_fields():
     first = {"time": 1, "priority": "0.25", "liquidation": {"method": "market", "step": 2}}
     second = {"time": 1, "rank": 3, "liquidation": {"markPx": "5.0", "lane": [6]}, "cloid": "0x1"}
     joined = join_records(build_record(Fill, first), build_record(Fill, second))
@@ -164,7 +161,7 @@ def test_joined_records_keep_unknown_fields() -> None:
         {"time": 5, "liquidation": None},
     ],
 )
-def test_read_record_round_trip(change: dict[str, Any]) -> None:
+def test_read_record_round_trip(change):
     row = FILL | change
     for order in (row, dict(reversed(row.items()))):
         decoded = read_record(Fill, json.dumps(order).encode())

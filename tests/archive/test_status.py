@@ -3,8 +3,6 @@
 import json
 import sys
 import warnings
-from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import pandas as pd
@@ -13,13 +11,11 @@ from typer.testing import CliRunner
 
 import toolkit as tk
 from tests.archive.world import CANARY, START, USER, fill_session, make_fills
-from toolkit.archive import Archive
 from toolkit.archive import open as open_archive
 from toolkit.archive.coverage import RefreshResult, log_entry, log_refreshes
 from toolkit.archive.schemas import RowOrigin
 from toolkit.archive.storage import ArchiveTables
 from toolkit.cli.archive import archive_app
-from toolkit.client import Session
 from toolkit.contract.records import FundingDelta, FundingRow, SlippageSample
 from toolkit.contract.source_tables import Approval, Sources
 from toolkit.errors import ArchiveError, IncompleteWarning
@@ -30,16 +26,16 @@ OTHER = "0x" + "b" * 40
 MIDDLE = FILLS[150].time
 
 
-def utc(milliseconds: int) -> pd.Timestamp:
+def utc(milliseconds):
     return pd.Timestamp(milliseconds, unit="ms", tz="UTC")
 
 
-def refresh(archive: Archive, user: str, start: int, end: int | None = None) -> None:
+def refresh(archive, user, start, end=None):
     session = fill_session(FILLS, users=(USER, OTHER))
     archive.refresh(tk.user_fills_by_time, user, start, end, session=session)
 
 
-def test_status_has_row_per_subject(tmp_path: Path) -> None:
+def test_status_has_row_per_subject(tmp_path):
     archive = open_archive(tmp_path)
     empty = archive.status()
     refresh(archive, USER, START)
@@ -60,7 +56,7 @@ def test_status_has_row_per_subject(tmp_path: Path) -> None:
     assert CANARY not in status.to_csv()
 
 
-def test_status_counts_gaps(tmp_path: Path) -> None:
+def test_status_counts_gaps(tmp_path):
     archive = open_archive(tmp_path)
     refresh(archive, USER, START)
     origin = RowOrigin("test", True, 0)
@@ -77,11 +73,11 @@ def test_status_counts_gaps(tmp_path: Path) -> None:
     assert tk.provenance(inside)["complete"] == "yes"
 
 
-def count_table_opens(archive: Archive) -> int:
+def count_table_opens(archive):
     """Return how often status opens a table."""
     found, before = 0, sys.getprofile()
 
-    def count(frame: FrameType, event: str, _: Any) -> None:
+    def count(frame, event, _):
         nonlocal found
         found += event == "call" and frame.f_code is ArchiveTables.open_table.__code__
 
@@ -93,7 +89,7 @@ def count_table_opens(archive: Archive) -> int:
     return found
 
 
-def test_status_reads_log_once(tmp_path: Path) -> None:
+def test_status_reads_log_once(tmp_path):
     archive = open_archive(tmp_path)
     refresh(archive, USER, START)
     of_one = count_table_opens(archive)
@@ -102,7 +98,7 @@ def test_status_reads_log_once(tmp_path: Path) -> None:
     assert count_table_opens(archive) == of_one
 
 
-def market_session(hours: list[int], quarters: list[int], sums: int = 1) -> Session:
+def market_session(hours, quarters, sums=1):
     """Return a session of a service with funding of one position and slippage samples.
 
     Parameters
@@ -173,13 +169,7 @@ def market_session(hours: list[int], quarters: list[int], sums: int = 1) -> Sess
         ([0, 1, 2], 1, [0, 1, 3], [("grid", "error")]),  # no sample at 00:30
     ],
 )
-def test_verify_finds_missing_hours(
-    tmp_path: Path,
-    hours: list[int],
-    sums: int,
-    quarters: list[int],
-    expected: list[tuple[str, str]],
-) -> None:
+def test_verify_finds_missing_hours(tmp_path, hours, sums, quarters, expected):
     archive, session = open_archive(tmp_path), market_session(hours, quarters, sums)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -195,7 +185,7 @@ def test_verify_finds_missing_hours(
     assert json.loads(result.output)["ok"] is not errors
 
 
-def test_verify_command_fails_for_gap(tmp_path: Path) -> None:
+def test_verify_command_fails_for_gap(tmp_path):
     holed = open_archive(tmp_path)
     without = fill_session([*FILLS[:100], *FILLS[130:]])
     with pytest.warns(IncompleteWarning, match="starts from 130"):
@@ -208,13 +198,13 @@ def test_verify_command_fails_for_gap(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("engine", ["duckdb", "polars", "pandas"])
 @pytest.mark.parametrize("table", ["fills", "funding", "ledger", "orders", "slippage", "answers"])
-def test_scan_engines_agree_on_each_table(tmp_path: Path, engine: Any, table: str) -> None:
-    def frame(found: Any) -> pd.DataFrame:
+def test_scan_engines_agree_on_each_table(tmp_path, engine, table):
+    def frame(found):
         if engine == "duckdb":
             found = found.to_arrow_table()
         return found if engine == "pandas" else to_pandas(found)
 
-    def to_pandas(found: Any) -> pd.DataFrame:
+    def to_pandas(found):
         return (found.collect().to_arrow() if engine == "polars" else found).to_pandas()
 
     session = tk.local(seed=7, size="tiny", default=False)
@@ -243,7 +233,7 @@ def test_scan_engines_agree_on_each_table(tmp_path: Path, engine: Any, table: st
         assert len(frame(archive.scan(table, columns=[number], engine=engine)).columns) == 1
 
 
-def test_scan_refuses_unknown_columns(tmp_path: Path) -> None:
+def test_scan_refuses_unknown_columns(tmp_path):
     archive = open_archive(tmp_path)
     with pytest.raises(ArchiveError, match="no column price"):
         archive.scan("fills", columns=["price"])
@@ -253,7 +243,7 @@ def test_scan_refuses_unknown_columns(tmp_path: Path) -> None:
         archive.scan("trades")
 
 
-def test_html_is_escaped(tmp_path: Path) -> None:
+def test_html_is_escaped(tmp_path):
     archive = open_archive(tmp_path / "<b>mine</b>")
     assert "<b>" not in archive._repr_html_()
     assert "&lt;b&gt;mine" in archive._repr_html_()

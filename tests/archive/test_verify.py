@@ -9,7 +9,6 @@ import pytest
 
 import toolkit as tk
 from tests.archive.world import START, USER, archived_rows, fill_session, make_fills
-from toolkit.archive import Archive
 from toolkit.archive import open as open_archive
 from toolkit.archive.storage import ArchiveTables
 from toolkit.client import forget
@@ -20,7 +19,7 @@ FILLS = make_fills(600)
 
 
 @pytest.fixture(name="archive")
-def _archive(tmp_path: Path) -> Archive:
+def _archive(tmp_path):
     archive = open_archive(tmp_path / "kept")
     for end in (200, 400, 600):
         archive.refresh(
@@ -34,11 +33,11 @@ def _archive(tmp_path: Path) -> Archive:
     return archive
 
 
-def error_kinds(archive: Archive) -> list[str]:
+def error_kinds(archive):
     return sorted({finding.kind for finding in archive.verify() if finding.severity == "error"})
 
 
-def test_simulated_archive_has_no_errors(tmp_path: Path) -> None:
+def test_simulated_archive_has_no_errors(tmp_path):
     session = tk.local(seed=7, size="tiny", default=False)
     archive = open_archive(tmp_path)
     for user in session.world["users"][:6]:
@@ -54,7 +53,7 @@ def test_simulated_archive_has_no_errors(tmp_path: Path) -> None:
     assert set(status["table"]) == {"fills", "funding", "orders", "slippage"}
 
 
-def test_verify_finds_missing_fills(archive: Archive) -> None:
+def test_verify_finds_missing_fills(archive):
     assert error_kinds(archive) == []
     holed = open_archive(Path(archive.tables.location).with_name("holed"))
     without = [*FILLS[:100], *FILLS[130:]]
@@ -63,7 +62,7 @@ def test_verify_finds_missing_fills(archive: Archive) -> None:
     assert error_kinds(holed) == ["chain"]
 
 
-def test_verify_finds_damaged_files(archive: Archive) -> None:
+def test_verify_finds_damaged_files(archive):
     files = sorted((Path(archive.tables.location) / "fills").glob("*.parquet"))
     content = bytearray(files[0].read_bytes())
     for at in range(
@@ -76,7 +75,7 @@ def test_verify_finds_damaged_files(archive: Archive) -> None:
     assert "damage" in error_kinds(archive)
 
 
-def test_verify_finds_repeated_rows(archive: Archive) -> None:
+def test_verify_finds_repeated_rows(archive):
     tables = ArchiveTables(archive.tables.location)
     handle = tables.open_table("fills")
     rows = tables.read_rows(handle).slice(0, 40)
@@ -89,7 +88,7 @@ def test_verify_finds_repeated_rows(archive: Archive) -> None:
     assert (found.severity, found.what) == ("error", expected)
 
 
-def test_verify_notices_repeated_ledger_rows(tmp_path: Path) -> None:
+def test_verify_notices_repeated_ledger_rows(tmp_path):
     session = tk.local(seed=7, size="tiny", default=False)
     archive, user = open_archive(tmp_path), session.world["users"][0]
     archive.refresh(tk.user_non_funding_ledger_updates, user, 0, session=session)
@@ -99,7 +98,7 @@ def test_verify_notices_repeated_ledger_rows(tmp_path: Path) -> None:
     assert (found.severity, found.what[:6]) == ("notice", "2 rows")
 
 
-def test_verify_finds_wrong_column(tmp_path: Path) -> None:
+def test_verify_finds_wrong_column(tmp_path):
     tables = ArchiveTables(str(tmp_path))
     archive = open_archive(tmp_path)
     archive.refresh(tk.user_fills_by_time, USER, START, session=fill_session(FILLS[:20]))
@@ -116,7 +115,7 @@ def test_verify_finds_wrong_column(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["a#b", "a?b", "a b", "100%", "ä"])
-def test_folder_with_special_name_is_intact(tmp_path: Path, name: str) -> None:
+def test_folder_with_special_name_is_intact(tmp_path, name):
     archive = open_archive(tmp_path / name)
     archive.refresh(tk.user_fills_by_time, USER, START, session=fill_session(FILLS[:20]))
     assert len(archive.frame(tk.user_fills_by_time, USER)) == 20
@@ -124,7 +123,7 @@ def test_folder_with_special_name_is_intact(tmp_path: Path, name: str) -> None:
     assert [path.name for path in tmp_path.iterdir()] == [name]
 
 
-def test_freeze_survives_compaction(archive: Archive) -> None:
+def test_freeze_survives_compaction(archive):
     name = archive.freeze()
     assert name == archive.freeze()
     before = archive.frame(tk.user_fills_by_time, USER, numbers="text")
@@ -150,7 +149,7 @@ def test_freeze_survives_compaction(archive: Archive) -> None:
         open_archive(archive.tables.location, frozen="f0")
 
 
-def test_freeze_refuses_empty_archive(tmp_path: Path) -> None:
+def test_freeze_refuses_empty_archive(tmp_path):
     archive = open_archive(tmp_path)
     assert len(archive.status()) == 0
     assert archive.verify() == []
@@ -158,7 +157,7 @@ def test_freeze_refuses_empty_archive(tmp_path: Path) -> None:
         archive.freeze()
 
 
-def test_deleted_log_entry_of_freezes_is_found(archive: Archive, tmp_path: Path) -> None:
+def test_deleted_log_entry_of_freezes_is_found(archive, tmp_path):
     archive.freeze()
     entries = sorted((tmp_path / "kept" / "freezes" / "_delta_log").glob("*.json"))
     assert len(entries) == 3
@@ -172,7 +171,7 @@ def test_deleted_log_entry_of_freezes_is_found(archive: Archive, tmp_path: Path)
 
 
 @pytest.mark.parametrize("lost", ["two", "all", "folder"])
-def test_deleted_freeze_is_found(archive: Archive, tmp_path: Path, lost: str) -> None:
+def test_deleted_freeze_is_found(archive, tmp_path, lost):
     first = archive.freeze()
     archive.refresh(tk.user_fills_by_time, USER, session=fill_session(make_fills(610)))
     second = archive.freeze()
@@ -189,7 +188,7 @@ def test_deleted_freeze_is_found(archive: Archive, tmp_path: Path, lost: str) ->
     assert all("Restore" in found.what for found in findings)
 
 
-def test_freeze_notes_do_not_change_id(archive: Archive) -> None:
+def test_freeze_notes_do_not_change_id(archive):
     name = archive.freeze()
     archive.compact()  # other versions of the tables
     other = archive.freeze()
@@ -200,7 +199,7 @@ def test_freeze_notes_do_not_change_id(archive: Archive) -> None:
     assert open_archive(archive.tables.location, frozen=name).verify() == []
 
 
-def test_freeze_of_older_version_is_noticed(archive: Archive, tmp_path: Path) -> None:
+def test_freeze_of_older_version_is_noticed(archive, tmp_path):
     """An archive that an older version froze does not show whether a freeze was deleted."""
     name = archive.freeze()
     max((tmp_path / "kept" / "pulls" / "_delta_log").glob("*.json")).unlink()
@@ -212,7 +211,7 @@ def test_freeze_of_older_version_is_noticed(archive: Archive, tmp_path: Path) ->
     assert archive.verify() == []
 
 
-def test_killed_freeze_is_made_again(archive: Archive, tmp_path: Path) -> None:
+def test_killed_freeze_is_made_again(archive, tmp_path):
     name = archive.freeze()
     max(
         (tmp_path / "kept" / "freezes" / "_delta_log").glob("*.json")

@@ -1,28 +1,22 @@
 """An exchange with made-up fills, with ties of each kind, behind the real service."""
 
 import random
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
-from typing import Any
 
 import httpx
 import pyarrow as pa
 
-from toolkit.archive import Archive
-from toolkit.client import Session, connect
+from toolkit.client import connect
 from toolkit.contract.records import Fill
 from toolkit.contract.source_tables import Sources
 from toolkit.local_service import InProcessTransport, application_of
-from toolkit.service import AcceptedKey, KeyQuotas, Store, build_store
+from toolkit.service import AcceptedKey, KeyQuotas, build_store
 
 USER = "0x" + "a" * 40
 START = 1_756_684_800_000
 CANARY = "canary-d41d8cd98f00b204"
 
 
-def draw_keys(
-    rows: int, *, storms: Mapping[int, int] | None = None, crowd: int = 0
-) -> list[tuple[int, int]]:
+def draw_keys(rows, *, storms=None, crowd=0):
     """Draw the time and the transaction of each row, with ties of each kind.
 
     Most rows share their transaction with a few rows and their millisecond with many.
@@ -54,17 +48,17 @@ def draw_keys(
     return keys[:rows]
 
 
-def make_fills_at(keys: Iterable[tuple[int, int]]) -> list[Fill]:
+def make_fills_at(keys):
     """Return a fill for each time and transaction, numbered by `tid`."""
     return [_fill(number, time, tx) for number, (time, tx) in enumerate(keys)]
 
 
-def make_fills(rows: int) -> list[Fill]:
+def make_fills(rows):
     """Return fills with ties: many in a millisecond, and many in a transaction."""
     return make_fills_at(draw_keys(rows))
 
 
-def _fill(number: int, time: int, tx: int) -> Fill:
+def _fill(number, time, tx):
     return Fill(
         coin="BTC",
         px="64000.10",
@@ -85,15 +79,7 @@ def _fill(number: int, time: int, tx: int) -> Fill:
     )
 
 
-def fill_session(
-    fills: Sequence[Fill],
-    *,
-    inclusive: bool = False,
-    through: Callable[[httpx.BaseTransport], httpx.BaseTransport] | None = None,
-    key: str = CANARY,
-    users: Sequence[str] = (USER,),
-    now_ms: Callable[[], int] | None = None,
-) -> Session:
+def fill_session(fills, *, inclusive=False, through=None, key=CANARY, users=(USER,), now_ms=None):
     """Return a session of a service with these fills for each of the users."""
     application = application_of(
         fill_store(fills, users=users), KeyQuotas([AcceptedKey("k", key)]), inclusive=inclusive
@@ -113,9 +99,7 @@ def fill_session(
     return session
 
 
-def fill_store(
-    fills: Sequence[Fill], path: Path | None = None, *, users: Sequence[str] = (USER,)
-) -> Store:
+def fill_store(fills, path=None, *, users=(USER,)):
     """Return a store with these fills for each of the users."""
     sources = Sources(
         start_ms=START,
@@ -130,11 +114,11 @@ def fill_store(
 class ChangedAnswers(httpx.BaseTransport):
     """A transport that changes the bytes of the answers."""
 
-    def __init__(self, inner: httpx.BaseTransport, change: Callable[[bytes], bytes]) -> None:
+    def __init__(self, inner, change):
         self._inner = inner
         self._change = change
 
-    def handle_request(self, request: httpx.Request) -> httpx.Response:
+    def handle_request(self, request):
         answer = self._inner.handle_request(request)
         content = self._change(answer.read())
         return httpx.Response(answer.status_code, content=content, request=request)
@@ -143,24 +127,24 @@ class ChangedAnswers(httpx.BaseTransport):
 class StopsAfter(httpx.BaseTransport):
     """A transport that answers some requests, and fails all later ones."""
 
-    def __init__(self, inner: httpx.BaseTransport, after: int) -> None:
+    def __init__(self, inner, after):
         self._inner = inner
         self.left = after
 
-    def handle_request(self, request: httpx.Request) -> httpx.Response:
+    def handle_request(self, request):
         self.left -= 1
         if self.left < 0:
             return httpx.Response(500, json={"error": "An internal error occurred"})
         return self._inner.handle_request(request)
 
 
-def archived_rows(archive: Any) -> list[tuple[str, str]]:
+def archived_rows(archive):
     """Return the text of every archived fill, sorted, so that two archives can be compared."""
     table = archive.scan("fills", columns=["_subject", "_json"], engine="pandas")
     return sorted(table.itertuples(index=False, name=None))
 
 
-def archived_words(archive: Archive) -> Sequence[str]:
+def archived_words(archive):
     """Return every text and body of an archive, decompressed."""
     return [
         str(value)

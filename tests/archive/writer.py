@@ -7,7 +7,7 @@ from tests.archive.world import fill_session
 from toolkit.archive import open as open_archive
 
 
-def main(path: str, order: int) -> None:
+def main(path, order):
     """Refresh all users in one of two orders, and print the number of rows."""
     archive, session = open_archive(path), fill_session(FILLS, users=USERS)
     is_second = order < 0

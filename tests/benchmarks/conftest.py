@@ -9,7 +9,6 @@ import json
 import os
 import platform
 import sys
-from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -27,20 +26,20 @@ _LINES: list[str] = []
 _SECTIONS: dict[str, dict[str, Any]] = {}
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
+def pytest_addoption(parser):
     parser.addoption("--write-page", action="store_true", help="write docs/benchmarks.md")
     parser.addoption("--most-rows", type=int, default=1_000_000, help="the largest of growth")
 
 
 @pytest.fixture(scope="session")
-def sizes(request: pytest.FixtureRequest) -> list[int]:
+def sizes(request):
     """Return the numbers of rows for growth: powers of ten from 1,000."""
     most: int = request.config.getoption("--most-rows")
     return [10**power for power in range(3, len(str(most))) if 10**power <= most]
 
 
 @pytest.fixture
-def report(request: pytest.FixtureRequest) -> Callable[[object], None]:
+def report(request):
     """Print a figure at the end of the run; fail if it is a gross regression."""
     module = request.node.module
     title, _, about = inspect.cleandoc(module.__doc__).partition("\n")
@@ -59,7 +58,7 @@ def report(request: pytest.FixtureRequest) -> Callable[[object], None]:
         },
     )
 
-    def add(figure: object) -> None:
+    def add(figure):
         _LINES.append(str(figure))
         if isinstance(figure, Ratio):
             section["ratios"].append(asdict(figure))
@@ -74,14 +73,14 @@ def report(request: pytest.FixtureRequest) -> Callable[[object], None]:
     return add
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+def pytest_terminal_summary(terminalreporter):
     if _LINES:
         terminalreporter.section("side by side")
         for line in _LINES:
             terminalreporter.write_line(line)
 
 
-def pytest_sessionfinish(session: pytest.Session) -> None:
+def pytest_sessionfinish(session):
     """Replace the sections that were measured, and write the pages again."""
     if not (_SECTIONS and session.config.getoption("--write-page")):
         return

@@ -4,10 +4,9 @@ import ctypes
 import gc
 import multiprocessing
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 
@@ -19,7 +18,7 @@ class Figure:
     what: str
     value: float
 
-    def __str__(self) -> str:
+    def __str__(self):
         return f"{self.what}: {self.value:.3g}"
 
 
@@ -38,21 +37,14 @@ class Growth:
     what: str
     points: Sequence[tuple[int, float, float]]
 
-    def __str__(self) -> str:
+    def __str__(self):
         points = "; ".join(
             f"{rows:,}: {seconds:.3f} s, {size:.0f} MB" for rows, seconds, size in self.points
         )
         return f"{self.what}: {points}"
 
 
-def measure_growth(
-    what: str,
-    prepare: Callable[[int], Any],
-    work: Callable[[Any], object],
-    sizes: Sequence[int],
-    *,
-    rounds: int = 2,
-) -> Growth:
+def measure_growth(what, prepare, work, sizes, *, rounds=2):
     """Measure a work at several sizes; the best of some rounds counts.
 
     Parameters
@@ -72,13 +64,7 @@ def measure_growth(
     return Growth(what, points)
 
 
-def measure_growth_alone(
-    what: str,
-    find: Callable[[int], str],
-    prepare: Callable[[str], Any],
-    work: Callable[[Any], object],
-    sizes: Sequence[int],
-) -> Growth:
+def measure_growth_alone(what, find, prepare, work, sizes):
     """Measure a work once at several sizes, each time in a process of its own.
 
     What earlier works left in a process changes how much memory it needs.
@@ -99,13 +85,11 @@ def measure_growth_alone(
     return Growth(what, points)
 
 
-def _measure_prepared(
-    name: str, prepare: Callable[[str], Any], work: Callable[[Any], object]
-) -> tuple[float, float]:
+def _measure_prepared(name, prepare, work):
     return _measure_run(work, prepare(name))
 
 
-def _measure_run(work: Callable[[Any], object], argument: Any) -> tuple[float, float]:
+def _measure_run(work, argument):
     gc.collect()
     # Freed memory that the process keeps would hide the peak.
     pa.default_memory_pool().release_unused()
@@ -119,6 +103,6 @@ def _measure_run(work: Callable[[Any], object], argument: Any) -> tuple[float, f
     return seconds, max(0.0, _status_mb("VmHWM") - before)
 
 
-def _status_mb(name: str) -> float:
+def _status_mb(name):
     line = next(x for x in Path("/proc/self/status").read_text().splitlines() if name in x)
     return int(line.split()[1]) * 1_024 / 1e6

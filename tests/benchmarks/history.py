@@ -7,16 +7,14 @@ import contextlib
 import itertools
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import toolkit as tk
 from tests.load import Server
-from toolkit.client import Session
 from toolkit.contract.records import Fill
 from toolkit.contract.source_tables import Sources
 from toolkit.local_service import InProcessTransport
-from toolkit.service import AcceptedKey, Application, KeyQuotas, Store, build_store, open_store
+from toolkit.service import AcceptedKey, Application, KeyQuotas, build_store, open_store
 from toolkit.service.http import HttpServer, bind_socket
 
 START = 1_756_684_800_000
@@ -24,7 +22,7 @@ USER = "0x" + "b" * 40
 COINS = ("BTC", "ETH", "SOL", "HYPE", "DOGE")
 
 
-def history_fills(rows: int, user: str = USER) -> Iterator[tuple[str, Fill]]:
+def history_fills(rows, user=USER):
     """Yield user and fill. Fills come in pairs of a coin: the second one closes the first."""
     for row in range(rows):
         closes = row % 2 == 1
@@ -51,7 +49,7 @@ def history_fills(rows: int, user: str = USER) -> Iterator[tuple[str, Fill]]:
         )
 
 
-def history_store(path: Path, rows: int, users: Sequence[str] = (USER,)) -> Store:
+def history_store(path, rows, users=(USER,)):
     """Build a store of the first rows of the history of some accounts."""
     return build_store(
         Sources(
@@ -65,12 +63,12 @@ def history_store(path: Path, rows: int, users: Sequence[str] = (USER,)) -> Stor
     )
 
 
-def history_end(rows: int) -> int:
+def history_end(rows):
     """Return the time of the last of some rows."""
     return START + 1_000 * (rows - 1)
 
 
-def history_application(store: Store) -> Application:
+def history_application(store):
     """Return the service of a store; its key is s3cret."""
     now = int(store.about["now_ms"])
     return Application(
@@ -78,7 +76,7 @@ def history_application(store: Store) -> Application:
     )
 
 
-def history_session(store: Store) -> Session:
+def history_session(store):
     """Return a session whose service is in this process."""
     application = history_application(store)
     return tk.connect(
@@ -91,7 +89,7 @@ def history_session(store: Store) -> Session:
 
 
 @contextlib.contextmanager
-def serve_module(module: str, path: Path) -> Iterator[Server]:
+def serve_module(module, path):
     """Run a module, which serves a file on a free port and prints the port."""
     command = [sys.executable, "-m", module, str(path)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
@@ -102,7 +100,7 @@ def serve_module(module: str, path: Path) -> Iterator[Server]:
             process.kill()
 
 
-def serve_history(path: Path) -> contextlib.AbstractContextManager[Server]:
+def serve_history(path):
     """Serve the file of a store from a process of its own."""
     return serve_module("tests.benchmarks.history", path)
 

@@ -3,7 +3,6 @@
 import gc
 import statistics
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 
 
@@ -25,27 +24,18 @@ class Ratio:
     stated: float = 0.0
 
     @property
-    def value(self) -> float:
+    def value(self):
         """How many times as fast the fast way is."""
         return self.slow_ms / self.fast_ms
 
-    def __str__(self) -> str:
+    def __str__(self):
         return (
             f"{self.what}: {self.fast} {self.value:.1f} x as fast as {self.slow} "
             f"({self.fast_ms:.2f} ms against {self.slow_ms:.2f} ms)"
         )
 
 
-def side_by_side(
-    what: str,
-    slow: str,
-    slow_way: Callable[[], object],
-    fast: str,
-    fast_way: Callable[[], object],
-    *,
-    rounds: int,
-    stated: float = 0.0,
-) -> Ratio:
+def side_by_side(what, slow, slow_way, fast, fast_way, *, rounds, stated=0.0):
     """Run both ways in turn and compare the medians."""
     times: tuple[list[float], list[float]] = ([], [])
     for _ in range(rounds):

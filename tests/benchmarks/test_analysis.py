@@ -17,8 +17,6 @@ import json
 import subprocess
 import sys
 import textwrap
-from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -64,7 +62,7 @@ WAYS = {"plain pandas": PLAIN, "polars": POLARS, "duckdb": DUCKDB}
 
 
 @pytest.fixture(scope="module")
-def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def archive(tmp_path_factory):
     path = tmp_path_factory.mktemp("archive") / "fills.parquet"
     rng = np.random.default_rng(1)
     writer = None
@@ -77,7 +75,7 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def some_fills(rng: np.random.Generator, n: int) -> pa.Table:
+def some_fills(rng, n):
     users = np.array([f"0x{number:040x}" for number in range(200)])
     coins = np.array([f"COIN{number}" for number in range(30)])
     px, sz = rng.random(n) * 1e3, rng.random(n)
@@ -100,7 +98,7 @@ def some_fills(rng: np.random.Generator, n: int) -> pa.Table:
     )
 
 
-def run(way: str, path: Path) -> dict[str, float]:
+def run(way, path):
     body = textwrap.indent(WAYS[way], "    ")
     script = f"""
 import json, re, sys, time
@@ -122,7 +120,7 @@ print(json.dumps({{"seconds": seconds, "cpu": cpu, "mb": peak, "total": total}})
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def test_attribution_of_an_archive(archive: Path, report: Callable[[object], None]) -> None:
+def test_attribution_of_an_archive(archive, report):
     seen = {way: run(way, archive) for way in WAYS}
     plain = seen["plain pandas"]
     for way, facts in seen.items():

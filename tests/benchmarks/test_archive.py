@@ -10,7 +10,6 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +45,7 @@ EXACTLY = "CAST({name}_exact AS DOUBLE)"
 
 
 @pytest.fixture(scope="module", name="simulated")
-def _simulated() -> list[bytes]:
+def _simulated():
     """Return the texts of fills of the demo exchange."""
     session = tk.local(seed=7, size="demo", default=False)
     texts: list[bytes] = []
@@ -58,7 +57,7 @@ def _simulated() -> list[bytes]:
     return texts[:60_000]
 
 
-def forms_of(texts: list[bytes]) -> Iterator[tuple[str, pa.Table, str]]:
+def forms_of(texts):
     """Yield name, table and number expression of each way to store the rows."""
     rows = arrow_rows(SERIES, texts, 0, 0, ORIGIN)
     wire = [msgspec.json.decode(text) for text in texts]
@@ -71,7 +70,7 @@ def forms_of(texts: list[bytes]) -> Iterator[tuple[str, pa.Table, str]]:
         }
     )
 
-    def joined(*parts: pa.Table) -> pa.Table:
+    def joined(*parts):
         return pa.table({name: part[name] for part in parts for name in part.column_names})
 
     keys = [name for name in rows.column_names if name.startswith("_")]
@@ -84,7 +83,7 @@ def forms_of(texts: list[bytes]) -> Iterator[tuple[str, pa.Table, str]]:
     yield "decimal without text", joined(plain, decimals), EXACTLY
 
 
-def scan_ms(file: Path, number: str) -> float:
+def scan_ms(file, number):
     """Return the median processor time of one scan in milliseconds."""
     px, sz, fee = (number.format(name=name, wire=name) for name in ("px", "sz", "fee"))
     query = f"SELECT coin, sum({px} * {sz}), sum({fee}) FROM '{file}' GROUP BY coin"
@@ -96,9 +95,7 @@ def scan_ms(file: Path, number: str) -> float:
     return statistics.median(taken) * 1e3
 
 
-def test_archive_size_by_form_of_numbers(
-    simulated: list[bytes], tmp_path: Path, report: Callable[[object], None]
-) -> None:
+def test_archive_size_by_form_of_numbers(simulated, tmp_path, report):
     size = sum(map(len, simulated)) / len(simulated)
     report(f"{len(simulated):,} simulated fills, {size:.0f} bytes of JSON a row:")
     for number, (name, table, read) in enumerate(forms_of(simulated)):
@@ -109,7 +106,7 @@ def test_archive_size_by_form_of_numbers(
 
 
 @pytest.fixture(scope="module", name="million")
-def _million(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[bytes]]:
+def _million(tmp_path_factory):
     """Archive a million fills as a refresh does; return the folder and the pages."""
     path = tmp_path_factory.mktemp("million")
     pages = [page_of_fills(2_000, 2_000 * i) for i in range(ROWS // 2_000)]
@@ -130,9 +127,7 @@ def _million(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[bytes
     return path, pages
 
 
-def test_frame_of_million_archived_fills(
-    million: tuple[Path, list[bytes]], report: Callable[[object], None]
-) -> None:
+def test_frame_of_million_archived_fills(million, report):
     path, pages = million
     kept = archive.open(path)
     assert len(kept.frame(tk.user_fills_by_time, USER)) == ROWS
@@ -149,9 +144,7 @@ def test_frame_of_million_archived_fills(
         )
 
 
-def test_memory_of_million_archived_fills(
-    million: tuple[Path, list[bytes]], report: Callable[[object], None]
-) -> None:
+def test_memory_of_million_archived_fills(million, report):
     command = [sys.executable, "-m", "tests.benchmarks.test_archive", str(million[0])]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     measured = json.loads(done.stdout)
@@ -161,12 +154,7 @@ def test_memory_of_million_archived_fills(
     )
 
 
-def test_one_account_of_many(
-    simulated: list[bytes],
-    tmp_path: Path,
-    sizes: list[int],
-    report: Callable[[object], None],
-) -> None:
+def test_one_account_of_many(simulated, tmp_path, sizes, report):
     """Compare one account's frame with DuckDB on the files, before and after compaction."""
     tables, each, rng = archive.open(tmp_path).tables, 2_000, random.Random(1)
     accounts = max(sizes[-1] // each, 50)
@@ -204,18 +192,18 @@ def test_one_account_of_many(
         kept.compact()
 
 
-def test_refresh_of_many_accounts(tmp_path: Path, report: Callable[[object], None]) -> None:
+def test_refresh_of_many_accounts(tmp_path, report):
     """Compare refreshes of single accounts with a refresh of many, before and after them."""
     many, alone = ([f"0x{first + n:040x}" for n in range(size)] for first, size in _ACCOUNTS)
     session = fill_session(make_fills(40), users=[*many, *alone])
     kept, empty = archive.open(tmp_path / "kept"), archive.open(tmp_path / "empty")
 
-    def measure(work: Callable[[], object]) -> float:
+    def measure(work):
         begun = time.process_time()
         work()
         return 1e3 * (time.process_time() - begun)
 
-    def refresh_alone(into: archive.Archive, user: str) -> float:
+    def refresh_alone(into, user):
         return measure(lambda: into.refresh(tk.user_fills_by_time, user, START, session=session))
 
     for what in ("first", "again"):
@@ -228,7 +216,7 @@ def test_refresh_of_many_accounts(tmp_path: Path, report: Callable[[object], Non
         report(f"refresh of a new account in {name}: {taken:.0f} ms")
 
 
-def test_ingest_of_parquet(tmp_path: Path, report: Callable[[object], None]) -> None:
+def test_ingest_of_parquet(tmp_path, report):
     for numbers in ("float", "exact", "text"):
         session = fill_session(make_fills(200_000))
         frame = tk.user_fills_by_time(FILLS_USER, START, numbers=numbers, session=session)
@@ -240,7 +228,7 @@ def test_ingest_of_parquet(tmp_path: Path, report: Callable[[object], None]) -> 
 
 
 @pytest.mark.filterwarnings("ignore::toolkit.errors.HistoryWarning")
-def test_ingest_of_bulk_files(tmp_path: Path, report: Callable[[object], None]) -> None:
+def test_ingest_of_bulk_files(tmp_path, report):
     session = tk.local(seed=7, size="demo", default=False)
     users, now = session.world["users"], session.now_ms()
     files = write_files(tmp_path / "files", session, users, 0, now)
@@ -258,12 +246,12 @@ def test_ingest_of_bulk_files(tmp_path: Path, report: Callable[[object], None]) 
     )
 
 
-def _status(name: str) -> int:
+def _status(name):
     line = next(x for x in Path("/proc/self/status").read_text().splitlines() if name in x)
     return int(line.split()[1]) * 1_024
 
 
-def _main(path: str) -> None:
+def _main(path):
     kept: Any = archive.open(path)
     kept.frame(tk.user_fills_by_time, USER, end=page_time(2_000))  # imports everything
     Path("/proc/self/clear_refs").write_text("5")  # resets the peak
@@ -273,7 +261,7 @@ def _main(path: str) -> None:
     print(json.dumps({"peak": _status("VmHWM") - before, "size": size}))
 
 
-def page_time(row: int) -> int:
+def page_time(row):
     return int(json.loads(page_of_fills(1, row))[0]["time"])
 
 

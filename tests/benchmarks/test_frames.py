@@ -50,16 +50,14 @@ import msgspec
 import pandas as pd
 import pytest
 
-from tests.benchmarks.side_by_side import Ratio, side_by_side
+from tests.benchmarks.side_by_side import side_by_side
 from toolkit.contract.answers import decode
 from toolkit.contract.field_deviations import (
     KNOWN_DEVIATIONS,
-    AcceptedDeviations,
     forget_deviations,
 )
 from toolkit.contract.operations import OPERATIONS
-from toolkit.contract.value_kinds import Numbers
-from toolkit.frames import Collector, Extra
+from toolkit.frames import Collector
 
 Way = tuple[str, Callable[[], object]]
 
@@ -76,13 +74,13 @@ HISTORIES = [
 """Operations whose pages can be long."""
 
 
-def page_of_fills(rows: int, first: int = 0) -> bytes:
+def page_of_fills(rows, first=0):
     """A page as the service writes it, with half of the optional fields."""
     draw = random.Random(first)
     return json.dumps([_fill(draw, first + i) for i in range(rows)], separators=(",", ":")).encode()
 
 
-def _fill(draw: random.Random, number: int) -> dict[str, object]:
+def _fill(draw, number):
     return {
         "coin": draw.choice(["BTC", "ETH", "SOL", "kPEPE", "flx:TSLA"]),
         "px": f"{draw.uniform(1, 70000):.2f}",
@@ -104,7 +102,7 @@ def _fill(draw: random.Random, number: int) -> dict[str, object]:
     }
 
 
-def as_users_write_it(pages: list[bytes], numbers: Numbers = "float") -> pd.DataFrame:
+def as_users_write_it(pages, numbers="float"):
     rows: list[dict[str, object]] = []
     for page in pages:
         rows.extend(json.loads(page))
@@ -116,7 +114,7 @@ def as_users_write_it(pages: list[bytes], numbers: Numbers = "float") -> pd.Data
     return frame
 
 
-def as_the_toolkit_does(pages: list[bytes], numbers: Numbers = "float") -> pd.DataFrame:
+def as_the_toolkit_does(pages, numbers="float"):
     collector = Collector(FILLS, numbers)
     for page in pages:
         collector.add((decode(FILLS, 200, {}, page, numbers=numbers),))
@@ -124,7 +122,7 @@ def as_the_toolkit_does(pages: list[bytes], numbers: Numbers = "float") -> pd.Da
 
 
 @pytest.mark.parametrize(("pages", "rounds"), [(1, 40), (100, 3)], ids=["2,000", "200,000"])
-def test_fills_to_a_frame(pages: int, rounds: int, report: Callable[[Ratio], None]) -> None:
+def test_fills_to_a_frame(pages, rounds, report):
     content = [page_of_fills(2_000, 2_000 * i) for i in range(pages)]
     assert len(as_users_write_it(content)) == len(as_the_toolkit_does(content)) == 2_000 * pages
     report(
@@ -141,7 +139,7 @@ def test_fills_to_a_frame(pages: int, rounds: int, report: Callable[[Ratio], Non
 
 
 @pytest.mark.parametrize("numbers", ["exact", "text"])
-def test_fills_with_other_numbers(numbers: Numbers, report: Callable[[Ratio], None]) -> None:
+def test_fills_with_other_numbers(numbers, report):
     content = [page_of_fills(2_000)]
     report(
         side_by_side(
@@ -156,7 +154,7 @@ def test_fills_with_other_numbers(numbers: Numbers, report: Callable[[Ratio], No
     )
 
 
-def test_decoding_beside_fastest_possible(report: Callable[[Ratio], None]) -> None:
+def test_decoding_beside_fastest_possible(report):
     """What no decoder can beat: a copy of the bytes, and JSON without a frame."""
     page = page_of_fills(2_000)
     ours: Way = ("bytes -> frame", lambda: as_the_toolkit_does([page]))
@@ -168,7 +166,7 @@ def test_decoding_beside_fastest_possible(report: Callable[[Ratio], None]) -> No
         report(side_by_side("2,000 fills, against a limit", *ours, *way, rounds=20))
 
 
-def test_share_of_each_step_of_page(report: Callable[[str], None]) -> None:
+def test_share_of_each_step_of_page(report):
     """The share of each step of a page; they add up to the whole way."""
     page = page_of_fills(2_000)
     shares: list[list[float]] = []
@@ -192,7 +190,7 @@ def test_share_of_each_step_of_page(report: Callable[[str], None]) -> None:
     report(f"2,000 fills, bytes -> frame, by step: {', '.join(texts)}")
 
 
-def test_memory_of_many_pages(report: Callable[[str], None]) -> None:
+def test_memory_of_many_pages(report):
     content = [page_of_fills(2_000, 2_000 * i) for i in range(50)]
     tracemalloc.start()
     frame = as_the_toolkit_does(content)
@@ -209,14 +207,14 @@ MORE = {
 }
 
 
-def with_unknown(page: bytes, names: list[str]) -> bytes:
+def with_unknown(page, names):
     """Add fields to each row that the contract does not know."""
     further = {name: json.loads(MORE[name]) for name in names}
     rows = [{**row, **further} for row in json.loads(page)]
     return json.dumps(rows, separators=(",", ":")).encode()
 
 
-def page_of_sample(type_: str) -> bytes:
+def page_of_sample(type_):
     """Return 2,000 rows of the sample of an operation."""
     rows = json.loads((SAMPLES / f"{type_}.json").read_text())["response"]
     rows = list(itertools.islice(itertools.cycle(rows), 2_000))
@@ -225,16 +223,14 @@ def page_of_sample(type_: str) -> bytes:
 
 @pytest.mark.parametrize("extra", ["drop", "keep"])
 @pytest.mark.parametrize("type_", HISTORIES)
-def test_rows_with_unknown_fields(
-    type_: str, extra: Extra, report: Callable[[Ratio], None]
-) -> None:
+def test_rows_with_unknown_fields(type_, extra, report):
     """A page with unknown fields costs at most 1.3 times one without; kept, their columns too."""
     operation = OPERATIONS[type_]
     plain = page_of_fills(2_000) if operation is FILLS else page_of_sample(type_)
     names = list(MORE)[: 3 if operation is FILLS else 1]  # a fill has three times as many fields
     strange = with_unknown(plain, names)
 
-    def read(page: bytes, known: dict[object, AcceptedDeviations]) -> pd.DataFrame:
+    def read(page, known):
         # Each page is read by the decoder that its own fields have made.
         KNOWN_DEVIATIONS.clear()
         KNOWN_DEVIATIONS.update(known)

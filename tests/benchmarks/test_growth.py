@@ -9,10 +9,8 @@ import functools
 import itertools
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
-from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pytest
@@ -28,7 +26,6 @@ from tests.benchmarks.history import (
     history_store,
 )
 from tests.benchmarks.test_frames import as_the_toolkit_does, page_of_fills
-from toolkit.client import Session
 from toolkit.service import AcceptedKey, Application, KeyQuotas
 
 Report = Callable[[object], None]
@@ -36,24 +33,24 @@ FETCH = tk.user_fills_by_time
 
 
 @pytest.fixture(scope="module")
-def session(tmp_path_factory: pytest.TempPathFactory, sizes: list[int]) -> Iterator[Session]:
+def session(tmp_path_factory, sizes):
     store = history_store(tmp_path_factory.mktemp("growth") / "history.db", sizes[-1])
     with history_session(store) as session:
         yield session
 
 
 @functools.lru_cache
-def pull_once(session: Session, rows: int) -> pd.DataFrame:
+def pull_once(session, rows):
     return pull(session, rows)
 
 
-def pull(session: Session, rows: int) -> pd.DataFrame:
+def pull(session, rows):
     frame = FETCH(USER, START, history_end(rows), session=session)
     assert len(frame) == rows
     return frame
 
 
-def test_growth_of_decoding(sizes: list[int], report: Report) -> None:
+def test_growth_of_decoding(sizes, report):
     pages = [page_of_fills(1_000, 1_000 * number) for number in range(20)]
     report(
         measure_growth(
@@ -65,7 +62,7 @@ def test_growth_of_decoding(sizes: list[int], report: Report) -> None:
     )
 
 
-def test_growth_of_fetching(session: Session, sizes: list[int], report: Report) -> None:
+def test_growth_of_fetching(session, sizes, report):
     report(
         measure_growth(
             "fetch from a service in the same process, rows checked",
@@ -77,10 +74,10 @@ def test_growth_of_fetching(session: Session, sizes: list[int], report: Report) 
     )
 
 
-def test_growth_of_service_page(tmp_path: Path, sizes: list[int], report: Report) -> None:
+def test_growth_of_service_page(tmp_path, sizes, report):
     """A page in the middle of a store of so many rows."""
 
-    def prepare(rows: int) -> Callable[[], object]:
+    def prepare(rows):
         store = history_store(tmp_path / f"{rows}.db", rows)
         application = Application(
             store,
@@ -92,7 +89,7 @@ def test_growth_of_service_page(tmp_path: Path, sizes: list[int], report: Report
         headers = {"authorization": "Bearer s3cret"}
         return partial(application.respond, "POST", "/info", headers, json.dumps(body).encode())
 
-    def ask_often(ask: Callable[[], Any]) -> None:
+    def ask_often(ask):
         for _ in range(100):
             assert ask().status == 200
 
@@ -101,31 +98,29 @@ def test_growth_of_service_page(tmp_path: Path, sizes: list[int], report: Report
     )
 
 
-def test_growth_of_archive(
-    session: Session, tmp_path: Path, sizes: list[int], report: Report
-) -> None:
+def test_growth_of_archive(session, tmp_path, sizes, report):
     folders = itertools.count()
 
-    def refresh(archive: tk.archive.Archive, rows: int) -> None:
+    def refresh(archive, rows):
         archive.refresh(FETCH, USER, START, history_end(rows), session=session)
 
-    def empty(rows: int) -> tuple[tk.archive.Archive, int]:
+    def empty(rows):
         return tk.archive.open(tmp_path / f"{next(folders)}"), rows
 
     kept: dict[int, tk.archive.Archive] = {}
     places: dict[int, str] = {}
 
-    def filled(rows: int) -> tk.archive.Archive:
+    def filled(rows):
         if rows not in kept:
             places[rows] = f"{tmp_path / f'filled-{rows}'}"
             kept[rows] = tk.archive.open(places[rows])
             refresh(kept[rows], rows)
         return kept[rows]
 
-    def append(argument: tuple[tk.archive.Archive, int]) -> None:
+    def append(argument):
         refresh(*argument)
 
-    def measure(what: str, prepare: Callable[[int], Any], work: Callable[[Any], object]) -> None:
+    def measure(what, prepare, work):
         report(measure_growth(what, prepare, work, sizes, rounds=1))
 
     measure("append: the first refresh, with its fetching", empty, append)
@@ -137,7 +132,7 @@ def test_growth_of_archive(
         report(measure_growth_alone(what, lambda rows: places[rows], open_archive, work, sizes))
 
 
-def test_archive_size_of_many_accounts(tmp_path: Path, report: Report) -> None:
+def test_archive_size_of_many_accounts(tmp_path, report):
     """The archive of a simulated exchange, whose rows differ as those of an exchange do."""
     session = tk.local(seed=7, size="tiny", default=False)
     archive = tk.archive.open(tmp_path)
@@ -153,26 +148,26 @@ def test_archive_size_of_many_accounts(tmp_path: Path, report: Report) -> None:
     report(Figure("seconds of a refresh without new rows", seconds / len(session.world["users"])))
 
 
-def open_archive(place: str) -> tk.archive.Archive:
+def open_archive(place):
     archive = tk.archive.open(place)
     archive.status()  # its imports
     return archive
 
 
-def verify(archive: tk.archive.Archive) -> object:
+def verify(archive):
     return archive.verify()
 
 
-def compact(archive: tk.archive.Archive) -> object:
+def compact(archive):
     return archive.compact()
 
 
-def scan_duckdb(archive: tk.archive.Archive) -> object:
+def scan_duckdb(archive):
     columns = archive.scan("fills", columns=["coin", "fee"], engine="duckdb")
     return columns.aggregate("coin, sum(fee)").fetchall()
 
 
-def scan_polars(archive: tk.archive.Archive) -> object:
+def scan_polars(archive):
     columns = archive.scan("fills", columns=["coin", "fee"], engine="polars")
     return columns.group_by("coin").sum().collect()
 
@@ -190,9 +185,7 @@ HELPERS: dict[str, Callable[[pd.DataFrame], object]] = {
 
 
 @pytest.mark.parametrize("name", HELPERS)
-def test_growth_of_common_helpers(
-    name: str, session: Session, sizes: list[int], report: Report
-) -> None:
+def test_growth_of_common_helpers(name, session, sizes, report):
     report(
         measure_growth(
             f"{name}, pandas", partial(pull_once, session), HELPERS[name], sizes, rounds=1

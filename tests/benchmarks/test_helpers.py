@@ -4,18 +4,16 @@ The calls of the helpers are those of the tests (tests/scale/cases), on pandas f
 empty if the tests do not use so many rows.
 """
 
-from collections.abc import Callable
-
 import pytest
 
 from tests.benchmarks.growth import measure_growth
-from tests.scale.case import Case, cases
+from tests.scale.case import cases
 
 MOST = 1_000_000
 
 
 @pytest.mark.parametrize("case", cases(), ids=str)
-def test_growth_of_helper(case: Case, sizes: list[int], report: Callable[[object], None]) -> None:
+def test_growth_of_helper(case, sizes, report):
     fewer = [size for size in sizes if size <= min(case.most, MOST)]
     report(measure_growth(str(case), case.frames, case.run, fewer, rounds=1))
     frames = case.frames(fewer[-1])

@@ -13,8 +13,6 @@ import shutil
 import socket
 import subprocess
 import time
-from collections.abc import Callable, Iterator
-from pathlib import Path
 
 from tests.benchmarks.history import START, history_store, serve_history
 from tests.benchmarks.side_by_side import Ratio
@@ -27,7 +25,7 @@ HEADERS = {"Authorization": "Bearer s3cret", "Content-Type": "application/json"}
 Question = tuple[str, str, bytes]
 
 
-def questions() -> list[Question]:
+def questions():
     """Return method, path and body of three pages of each account."""
     starts = [START + 1_000 * row for row in (0, 1_500, 4_000)]
     bodies = [
@@ -38,7 +36,7 @@ def questions() -> list[Question]:
     return [("POST", "/info", json.dumps(body).encode()) for body in bodies]
 
 
-def ask(port: int, asked: list[Question]) -> Iterator[bytes]:
+def ask(port, asked):
     connection = http.client.HTTPConnection("127.0.0.1", port)
     with contextlib.closing(connection):
         for method, path, body in asked:
@@ -48,7 +46,7 @@ def ask(port: int, asked: list[Question]) -> Iterator[bytes]:
             yield response.read()
 
 
-def milliseconds_of_page(server: Server, asked: list[Question], rounds: int) -> float:
+def milliseconds_of_page(server, asked, rounds):
     """Return the processor time of the server for a page, after one round for its caches."""
     sizes = [len(page) for page in ask(server.port, asked)]
     assert min(sizes) > 500_000
@@ -60,7 +58,7 @@ def milliseconds_of_page(server: Server, asked: list[Question], rounds: int) -> 
 
 
 @contextlib.contextmanager
-def serve_files(folder: Path) -> Iterator[Server]:
+def serve_files(folder):
     """Serve files with nginx in one process."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port: int = free.getsockname()[1]
@@ -87,7 +85,7 @@ def serve_files(folder: Path) -> Iterator[Server]:
             process.kill()
 
 
-def test_page_over_a_port(tmp_path: Path, report: Callable[[object], None]) -> None:
+def test_page_over_a_port(tmp_path, report):
     history_store(tmp_path / "history.db", ROWS, USERS).close()
     write_columns(tmp_path / "columns.db", ROWS, USERS)
     asked = questions()

@@ -30,7 +30,6 @@ still need twice as much as the service, because HTTP, checks and frames alone t
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,7 +37,6 @@ import pytest
 
 from tests.benchmarks.history import history_store, serve_history
 from tests.benchmarks.side_by_side import Ratio
-from tests.load import Server
 
 ROWS, ACCOUNTS = 250_000, 40
 USERS = [f"0x{number:040x}" for number in range(1, ACCOUNTS + 1)]
@@ -141,14 +139,14 @@ class Pull:
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+def server(tmp_path_factory):
     path = tmp_path_factory.mktemp("pull") / "history.db"
     history_store(path, ROWS // ACCOUNTS, USERS).close()
     with serve_history(path) as server:
         yield server
 
 
-def run(way: str, server: Server) -> Pull:
+def run(way, server):
     before = server.cpu_seconds
     done = subprocess.run(
         [sys.executable, "-c", MEASURE.format(way=WAYS[way])],
@@ -161,11 +159,11 @@ def run(way: str, server: Server) -> Pull:
     return Pull(service_cpu=server.cpu_seconds - before, **seen)
 
 
-def client_time(pull: Pull) -> float:
+def client_time(pull):
     return pull.cpu
 
 
-def test_pull_of_many_accounts(server: Server, report: Callable[[object], None]) -> None:
+def test_pull_of_many_accounts(server, report):
     pulls = {way: min((run(way, server) for _ in range(2)), key=client_time) for way in WAYS}
     assert {pull.rows for pull in pulls.values()} == {ROWS}
     for way, pull in pulls.items():

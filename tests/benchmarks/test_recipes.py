@@ -26,18 +26,18 @@ EMPYRICAL = Path(__file__).parents[2] / ".venv/clients/ccxt"
 
 
 @pytest.fixture(scope="module")
-def fills(tmp_path_factory: pytest.TempPathFactory) -> pd.DataFrame:
+def fills(tmp_path_factory):
     store = history_store(tmp_path_factory.mktemp("recipes") / "history.db", ROWS)
     with history_session(store) as session:
         return tk.user_fills_by_time(USER, 0, history_end(ROWS), session=session)
 
 
-def test_profit_by_day_beside_pandas(fills: pd.DataFrame, report: Report) -> None:
-    def recipe() -> pd.DataFrame:
+def test_profit_by_day_beside_pandas(fills, report):
+    def recipe():
         days = fills.groupby([fills["time"].dt.floor("D"), "coin"])[["closed_pnl", "fee"]].sum()
         return days.assign(net=days["closed_pnl"] - days["fee"])
 
-    def helper() -> pd.DataFrame:
+    def helper():
         return tk.pnl.attribution(fills, by=["day", "coin"])
 
     assert recipe()["net"].sum() == pytest.approx(helper()["net"].sum())
@@ -45,8 +45,8 @@ def test_profit_by_day_beside_pandas(fills: pd.DataFrame, report: Report) -> Non
     report(side_by_side(what, "pandas", recipe, "pnl.attribution", helper, rounds=5))
 
 
-def test_round_trips_beside_pandas(fills: pd.DataFrame, report: Report) -> None:
-    def recipe() -> pd.DataFrame:
+def test_round_trips_beside_pandas(fills, report):
+    def recipe():
         rows = fills.sort_values(["coin", "time"])
         signed = rows["sz"].where(rows["side"] == "B", -rows["sz"])
         flat = signed.groupby(rows["coin"]).cumsum().abs() < 1e-9
@@ -59,7 +59,7 @@ def test_round_trips_beside_pandas(fills: pd.DataFrame, report: Report) -> None:
             fees=("fee", "sum"),
         )
 
-    def helper() -> pd.DataFrame:
+    def helper():
         return tk.pnl.round_trips(fills)
 
     assert len(recipe()) == len(helper()) == ROWS // 2
@@ -67,15 +67,15 @@ def test_round_trips_beside_pandas(fills: pd.DataFrame, report: Report) -> None:
     report(side_by_side(what, "pandas", recipe, "pnl.round_trips", helper, rounds=3))
 
 
-def test_funding_sums_beside_pandas(report: Report) -> None:
+def test_funding_sums_beside_pandas(report):
     funding = payments(1_000_000)["funding"]
 
-    def recipe() -> pd.DataFrame:
+    def recipe():
         received = funding["usdc"].clip(lower=0)
         paid = funding["usdc"].clip(upper=0)
         return funding.assign(received=received, paid=paid).groupby("coin").sum(numeric_only=True)
 
-    def helper() -> pd.DataFrame:
+    def helper():
         return tk.funding.sums(funding)
 
     assert recipe()["usdc"].sum() == pytest.approx(helper()["net"].sum())
@@ -83,7 +83,7 @@ def test_funding_sums_beside_pandas(report: Report) -> None:
     report(side_by_side(what, "pandas", recipe, "funding.sums", helper, rounds=5))
 
 
-def test_performance_figures_beside_empyrical(report: Report) -> None:
+def test_performance_figures_beside_empyrical(report):
     if not (EMPYRICAL / "empyrical").is_dir():
         report("empyrical is not installed; `make test` installs it")
         return
@@ -96,7 +96,7 @@ def test_performance_figures_beside_empyrical(report: Report) -> None:
     frame = pd.DataFrame({"time": returns.index, "return_": values})
     year = {"annualization": 365}
 
-    def recipe() -> list[float]:
+    def recipe():
         return [
             empyrical.cum_returns_final(returns),
             empyrical.annual_return(returns, **year),
@@ -109,7 +109,7 @@ def test_performance_figures_beside_empyrical(report: Report) -> None:
             empyrical.conditional_value_at_risk(returns),
         ]
 
-    def helper() -> pd.DataFrame:
+    def helper():
         return tk.performance.sheet(frame)
 
     assert helper().set_index("figure").loc["sharpe", "value"] == pytest.approx(recipe()[3])

@@ -13,7 +13,6 @@ import json
 import random
 import sqlite3
 import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,7 @@ import pytest
 from tests.benchmarks.side_by_side import Ratio
 from toolkit.contract.records import Fill
 from toolkit.contract.source_tables import Sources
-from toolkit.service import AcceptedKey, Application, KeyQuotas, Store, build_store
+from toolkit.service import AcceptedKey, Application, KeyQuotas, build_store
 
 ROWS, ACCOUNTS, PAGE = 500_000, 40, 2_000
 START = 1_756_684_800_000
@@ -48,11 +47,11 @@ FIELDS = [
 ]
 
 
-def address(number: int) -> str:
+def address(number):
     return f"0x{number:040x}"
 
 
-def fills() -> Iterator[tuple[str, Fill]]:
+def fills():
     usual: dict[str, Any] = {
         "coin": "BTC",
         "px": "112345.5",
@@ -82,7 +81,7 @@ def fills() -> Iterator[tuple[str, Fill]]:
 
 
 @pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
+def store(tmp_path_factory):
     sources = Sources(
         start_ms=START, now_ms=START + 10**10, label="bench", simulated=True, fills=fills()
     )
@@ -92,7 +91,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
 
 
 @pytest.fixture(scope="module")
-def columns(tmp_path_factory: pytest.TempPathFactory) -> sqlite3.Connection:
+def columns(tmp_path_factory):
     """The usual way: a column for each field, an index on what is asked for."""
     path: Path = tmp_path_factory.mktemp("bench") / "columns.db"
     connection = sqlite3.connect(path)
@@ -110,7 +109,7 @@ def columns(tmp_path_factory: pytest.TempPathFactory) -> sqlite3.Connection:
     return connection
 
 
-def pages_per_second(page: Callable[[str, int, int], bytes], times: int) -> float:
+def pages_per_second(page, times):
     draw = random.Random(7)
     asked = [
         (address(draw.randrange(ACCOUNTS)), START + draw.randrange(ROWS // 120 - 1_000) * 100, 1)
@@ -123,9 +122,7 @@ def pages_per_second(page: Callable[[str, int, int], bytes], times: int) -> floa
     return times / (time.process_time() - began)
 
 
-def test_page_by_cursor_beside_sqlite(
-    store: Store, columns: sqlite3.Connection, report: Callable[[Ratio], None]
-) -> None:
+def test_page_by_cursor_beside_sqlite(store, columns, report):
     application = Application(
         store,
         KeyQuotas([AcceptedKey("all", "s3cret")]),
@@ -133,11 +130,11 @@ def test_page_by_cursor_beside_sqlite(
         at_ms=lambda: 0,
     )
 
-    def ours(user: str, time: int, tx: int) -> bytes:
+    def ours(user, time, tx):
         body = {"type": "userFillsByTime", "user": user, "cursor": f"{time}_{tx}"}
         return application.respond("POST", "/info", KEY, json.dumps(body).encode()).content
 
-    def usual(user: str, time: int, tx: int) -> bytes:
+    def usual(user, time, tx):
         rows = columns.execute(
             f"SELECT {', '.join(FIELDS)} FROM fills WHERE user = ? AND (time, txIndex) > (?, ?) "
             "ORDER BY time, txIndex LIMIT ?",

@@ -10,7 +10,6 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -40,7 +39,7 @@ print(json.dumps([fills, int(peak[1]) / 1024]))
 """
 
 
-def run(program: str, *arguments: object, **environment: str) -> Any:
+def run(program, *arguments, **environment):
     done = subprocess.run(
         [sys.executable, "-c", program, *map(str, arguments)],
         env=os.environ | environment,
@@ -51,13 +50,13 @@ def run(program: str, *arguments: object, **environment: str) -> Any:
     return json.loads(done.stdout)
 
 
-def seconds(work: Callable[[], object]) -> float:
+def seconds(work):
     began = time.process_time()
     work()
     return time.process_time() - began
 
 
-def test_time_of_tiny_exchange(report: Report, tmp_path: Path) -> None:
+def test_time_of_tiny_exchange(report, tmp_path):
     drawn = seconds(lambda: simulate(7, "tiny"))
     kept = seconds(lambda: simulated_store(7, "tiny", tmp_path).close())
     report(f"tiny exchange: drawn in {drawn:.2f} s; drawn and kept on disk in {kept:.2f} s")
@@ -65,7 +64,7 @@ def test_time_of_tiny_exchange(report: Report, tmp_path: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def cached(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+def cached(tmp_path_factory):
     """Give the environment of a user's cache that holds the demo exchange."""
     folder = str(tmp_path_factory.mktemp("cache"))
     names = ("XDG_CACHE_HOME", "HOME")
@@ -74,7 +73,7 @@ def cached(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return dict.fromkeys(names, folder)
 
 
-def test_time_of_demo_exchange(report: Report, tmp_path: Path) -> None:
+def test_time_of_demo_exchange(report, tmp_path):
     drawn = seconds(lambda: simulate(7, "demo"))
     kept = seconds(lambda: simulated_store(7, "demo", tmp_path).close())
     (file,) = tmp_path.iterdir()
@@ -85,7 +84,7 @@ def test_time_of_demo_exchange(report: Report, tmp_path: Path) -> None:
     assert drawn < kept
 
 
-def test_time_of_first_frame(report: Report, cached: dict[str, str]) -> None:
+def test_time_of_first_frame(report, cached):
     imported, first = min((run(FIRST_FRAME, **cached) for _ in range(3)), key=sum)
     report(
         f"first frame of a kept demo exchange: {first:.2f} s from tk.local() on, "
@@ -95,7 +94,7 @@ def test_time_of_first_frame(report: Report, cached: dict[str, str]) -> None:
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="peak memory is read on Linux")
-def test_memory_does_not_grow_with_tiles(report: Report, tmp_path: Path) -> None:
+def test_memory_does_not_grow_with_tiles(report, tmp_path):
     few_fills, few = run(TILES, tmp_path / "few.db", 2)
     many_fills, many = run(TILES, tmp_path / "many.db", 8)
     report(

@@ -21,7 +21,7 @@ import zstandard
 from tests.benchmarks.side_by_side import Ratio, side_by_side
 from toolkit.contract.answers import decode
 from toolkit.contract.columns import record_columns
-from toolkit.contract.operations import OPERATIONS, Operation
+from toolkit.contract.operations import OPERATIONS
 from toolkit.contract.snapshots import (
     WireAccountSnapshot,
     WireTwapSnapshot,
@@ -39,7 +39,7 @@ Report = Callable[[Ratio | str], None]
 Way = tuple[str, Callable[[], object]]
 
 
-def account(draw: random.Random) -> tuple[Any, ...]:
+def account(draw):
     """One account: a third has whole numbers in it, one of twenty portfolio margin."""
     value = round(draw.lognormvariate(6, 3), 6)
     long = round(value * draw.random(), 6)
@@ -50,7 +50,7 @@ def account(draw: random.Random) -> tuple[Any, ...]:
     return value, long, short, draw.random() < 0.1, draw.randrange(3)
 
 
-def twap(draw: random.Random, market: str) -> tuple[Any, ...]:
+def twap(draw, market):
     size = round(draw.uniform(1, 1000), 4)
     done = round(size * draw.random(), 4)
     started = draw.randrange(10**8) + 1_756_684_800_000
@@ -61,14 +61,14 @@ def twap(draw: random.Random, market: str) -> tuple[Any, ...]:
 
 
 @pytest.fixture(scope="module")
-def accounts() -> bytes:
+def accounts():
     draw = random.Random(7)
     users = {f"0x{draw.randbytes(20).hex()}": account(draw) for _ in range(USERS)}
     return encode(ACCOUNTS, [WireAccountSnapshot("20250901_state_123456789", "USDC", users)])[1]
 
 
 @pytest.fixture(scope="module")
-def twaps() -> list[bytes]:
+def twaps():
     draw = random.Random(7)
     markets = [f"COIN{number}" for number in range(200)]
     return [
@@ -81,17 +81,17 @@ def twaps() -> list[bytes]:
     ]
 
 
-def names(operation: Operation) -> list[str]:
+def names(operation):
     return [column.name for column in record_columns(operation.tables[0].record)]
 
 
-def as_the_toolkit_does(operation: Operation, content: bytes) -> pd.DataFrame:
+def as_the_toolkit_does(operation, content):
     collector = Collector(operation, "float")
     collector.add((decode(operation, 200, {}, content),))
     return collector.frames({})[0]
 
 
-def accounts_as_users_write_it(content: bytes) -> pd.DataFrame:
+def accounts_as_users_write_it(content):
     snapshot_id, token, users = msgpack.unpackb(zstandard.decompress(content))
     rows = [
         (snapshot_id, token, user, *values, *(None,) * (8 - len(values)))
@@ -100,7 +100,7 @@ def accounts_as_users_write_it(content: bytes) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=names(ACCOUNTS))
 
 
-def twaps_as_users_write_it(blobs: list[bytes]) -> pd.DataFrame:
+def twaps_as_users_write_it(blobs):
     rows = []
     for blob in blobs:
         snapshot_id, market, entries = msgpack.unpackb(zstandard.decompress(blob))
@@ -111,7 +111,7 @@ def twaps_as_users_write_it(blobs: list[bytes]) -> pd.DataFrame:
     return frame
 
 
-def test_accounts_to_a_frame(accounts: bytes, report: Report) -> None:
+def test_accounts_to_a_frame(accounts, report):
     assert len(as_the_toolkit_does(ACCOUNTS, accounts)) == USERS
     slow: tuple[str, Callable[[], object]] = (
         "unpackb + pandas",
@@ -126,7 +126,7 @@ def test_accounts_to_a_frame(accounts: bytes, report: Report) -> None:
     report(side_by_side(f"{what}, bytes -> bytes", *read, *inflated, rounds=7))
 
 
-def test_accounts_of_decimal_text(report: Report) -> None:
+def test_accounts_of_decimal_text(report):
     """What is not read all at once: numbers as text, which the specification does not rule out."""
     draw = random.Random(7)
     parts = ((f"0x{draw.randbytes(20).hex()}", account(draw)) for _ in range(100_000))
@@ -151,15 +151,13 @@ UNKNOWN_VALUES: dict[str, tuple[Any, ...]] = {
 }
 
 
-def read_extra(operation: Operation, content: bytes, extra: Extra) -> pd.DataFrame:
+def read_extra(operation, content, extra):
     collector = Collector(operation, "float", extra)
     collector.add((decode(operation, 200, {}, content),))
     return collector.frames({})[0]
 
 
-def compare_with_unknown(
-    report: Report, operation: Operation, what: str, plain: bytes, strange: bytes
-) -> None:
+def compare_with_unknown(report, operation, what, plain, strange):
     """Report the cost of unknown values; if they are dropped, it is at most 1.3 times."""
     for extra in get_args(Extra):
         with warnings.catch_warnings():
@@ -181,11 +179,11 @@ def compare_with_unknown(
 
 @pytest.mark.parametrize("keyed", [False, True], ids=["tuples", "objects"])
 @pytest.mark.parametrize("unknown", list(UNKNOWN_VALUES))
-def test_accounts_with_unknown_values(unknown: str, keyed: bool, report: Report) -> None:
+def test_accounts_with_unknown_values(unknown, keyed, report):
     draw = random.Random(7)
     users = {f"0x{draw.randbytes(20).hex()}": account(draw) for _ in range(200_000)}
 
-    def content(further: tuple[Any, ...]) -> bytes:
+    def content(further):
         values = {user: (*values, *further) for user, values in users.items()}
         if not keyed:
             return zstandard.compress(msgpack.packb(["s", "USDC", values]), 1)
@@ -199,11 +197,11 @@ def test_accounts_with_unknown_values(unknown: str, keyed: bool, report: Report)
 
 
 @pytest.mark.parametrize("unknown", list(UNKNOWN_VALUES))
-def test_twaps_with_unknown_values(unknown: str, report: Report) -> None:
+def test_twaps_with_unknown_values(unknown, report):
     draw = random.Random(7)
     twaps = {f"COIN{n}": [twap(draw, f"COIN{n}") for _ in range(25)] for n in range(200)}
 
-    def content(further: tuple[Any, ...]) -> bytes:
+    def content(further):
         snapshots = [
             ["s", name, [(*row, *further) for row in rows]] for name, rows in twaps.items()
         ]
@@ -213,7 +211,7 @@ def test_twaps_with_unknown_values(unknown: str, report: Report) -> None:
     compare_with_unknown(report, TWAPS, what, content(()), content(UNKNOWN_VALUES[unknown]))
 
 
-def test_twaps_to_a_frame(twaps: list[bytes], report: Report) -> None:
+def test_twaps_to_a_frame(twaps, report):
     content = assemble(twaps)[1]
     assert len(as_the_toolkit_does(TWAPS, content)) == 5_000
     slow: tuple[str, Callable[[], object]] = (
@@ -230,7 +228,7 @@ def test_twaps_to_a_frame(twaps: list[bytes], report: Report) -> None:
     report(side_by_side(f"{what}, bytes -> bytes", *framed, *limit, rounds=9))
 
 
-def test_memory_of_accounts(accounts: bytes, report: Report) -> None:
+def test_memory_of_accounts(accounts, report):
     size = as_the_toolkit_does(ACCOUNTS, accounts).memory_usage(deep=True).sum()
     for what, way in {
         "columns": lambda: decode(ACCOUNTS, 200, {}, accounts),
@@ -240,7 +238,7 @@ def test_memory_of_accounts(accounts: bytes, report: Report) -> None:
         report(f"{USERS:,} accounts, bytes -> {what}: peak {used / size:.2f} x the frame")
 
 
-def peak(way: Callable[[], object]) -> int:
+def peak(way):
     """Peak of Python's and numpy's memory, and of Arrow's: an upper bound for both together."""
     pool = pa.system_memory_pool()
     default = pa.default_memory_pool()

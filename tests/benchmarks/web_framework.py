@@ -12,17 +12,16 @@ from typing import Any
 
 import msgspec
 import uvicorn
-from fastapi import FastAPI, Request
+from fastapi import FastAPI
 from fastapi.responses import JSONResponse
 
 from tests.benchmarks.history import history_fills, serve_module
-from tests.load import Server
 
 FIELDS = list(msgspec.to_builtins(next(history_fills(1))[1]))
 PAGE = 2_000
 
 
-def write_columns(path: Path, rows: int, users: list[str]) -> None:
+def write_columns(path, rows, users):
     """Write a table with a column for each field, and an index on what is asked for."""
     with contextlib.closing(sqlite3.connect(path)) as connection:
         connection.execute(f"CREATE TABLE fills (account, {', '.join(FIELDS)})")
@@ -37,14 +36,14 @@ def write_columns(path: Path, rows: int, users: list[str]) -> None:
         connection.commit()
 
 
-def make_app(path: Path) -> FastAPI:
+def make_app(path):
     """Return an application that answers pages of fills from a time on."""
     app = FastAPI()
     connection = sqlite3.connect(path, check_same_thread=False)
     connection.row_factory = sqlite3.Row
 
     @app.post("/info")
-    async def info(request: Request) -> JSONResponse:
+    async def info(request):
         question: dict[str, Any] = await request.json()
         rows = connection.execute(
             f"SELECT {', '.join(FIELDS)} FROM fills WHERE account = ? AND time >= ? "
@@ -56,7 +55,7 @@ def make_app(path: Path) -> FastAPI:
     return app
 
 
-def serve_columns(path: Path) -> contextlib.AbstractContextManager[Server]:
+def serve_columns(path):
     """Serve the database from a process of its own."""
     return serve_module("tests.benchmarks.web_framework", path)
 

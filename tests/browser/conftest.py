@@ -1,16 +1,15 @@
 """JupyterLab in Chromium: all tests share one lab and one browser, and each has a page."""
 
 import os
-from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
-from playwright.sync_api import Browser, Page, Route, sync_playwright
+from playwright.sync_api import sync_playwright
 
 from tests.notebooks.runs import CHROMIUM
 from toolkit.local_service import simulated_store
 
-from .lab import Lab, run_lab
+from .lab import run_lab
 from .service import Service
 
 FLAGS = [
@@ -26,7 +25,7 @@ FLAGS = [
 
 
 @pytest.fixture(scope="session")
-def browser() -> Iterator[Browser]:
+def browser():
     """Debian's Chromium; without it the tests are skipped, and fail in CI."""
     if CHROMIUM is None:
         refuse = pytest.fail if os.environ.get("CI") else pytest.skip
@@ -38,7 +37,7 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="session")
-def lab(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+def lab(browser, tmp_path_factory):
     """JupyterLab on an empty folder; it needs the browser, so it does not start without one."""
     folder = tmp_path_factory.mktemp("lab")
     root = folder / "notebooks"
@@ -48,11 +47,11 @@ def lab(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 
 
 @contextmanager
-def open_page(browser: Browser, lab: Lab, workspace: str | None = None) -> Iterator[Page]:
+def open_page(browser, lab, workspace=None):
     """Open the lab in a new page; a request that leaves this machine is an error."""
     outside: list[str] = []
 
-    def block_remote(route: Route) -> None:
+    def block_remote(route):
         if route.request.url.startswith((lab.url, "data:", "blob:")):
             route.continue_()
         else:
@@ -71,14 +70,14 @@ def open_page(browser: Browser, lab: Lab, workspace: str | None = None) -> Itera
 
 
 @pytest.fixture
-def page(browser: Browser, lab: Lab) -> Iterator[Page]:
+def page(browser, lab):
     """A page with the open lab."""
     with open_page(browser, lab) as page:
         yield page
 
 
 @pytest.fixture(scope="session")
-def service() -> Iterator[Service]:
+def service():
     """A service on a port with a live clock; it can stop and restart."""
     service = Service(simulated_store(7, "tiny"))
     service.start()

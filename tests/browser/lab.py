@@ -8,13 +8,10 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
-from playwright.sync_api import Page
 
 START_SECONDS = 90
 RUN_MS = 120_000
@@ -113,7 +110,7 @@ class Lab:
     root: Path
     log: list[str]
 
-    def visit(self, page: Page, workspace: str | None = None) -> None:
+    def visit(self, page, workspace=None):
         """Open the lab in a page, and wait until it is ready for commands.
 
         The workspace is new by default: that of another page would open its notebooks.
@@ -122,20 +119,20 @@ class Lab:
         page.goto(f"{self.url}/lab/workspaces/{name}?token={self.token}")
         page.wait_for_function("window.jupyterapp !== undefined", timeout=START_SECONDS * 1000)
 
-    def run_all(self, page: Page, notebook: str, subshells: bool = True) -> list[dict[str, Any]]:
+    def run_all(self, page, notebook, subshells=True):
         """Run the cells of a notebook in the browser, and return them with their outputs."""
         page.set_default_timeout(RUN_MS)
         cells: list[dict[str, Any]] = _evaluate(page, RUN_NOTEBOOK, [notebook, subshells])
         return cells
 
 
-def run_code(page: Page, code: str) -> str:
+def run_code(page, code):
     """Run code in the kernel of the front notebook, and return its output."""
     said: str = _evaluate(page, RUN_CODE, code)
     return said
 
 
-def _evaluate(page: Page, script: str, argument: Any) -> Any:
+def _evaluate(page, script, argument):
     """Run a script in the page; a script that does not end fails after a timeout."""
     late = f'setTimeout(() => no(new Error("not done after {RUN_MS} ms")), {RUN_MS})'
     return page.evaluate(
@@ -144,20 +141,20 @@ def _evaluate(page: Page, script: str, argument: Any) -> Any:
     )
 
 
-def errors(cells: list[dict[str, Any]]) -> list[str]:
+def errors(cells):
     """Return the exceptions with which cells ended."""
     outputs = [output for cell in cells for output in cell.get("outputs", [])]
     return [f"{o['ename']}: {o['evalue']}" for o in outputs if o["output_type"] == "error"]
 
 
-def not_run(cells: list[dict[str, Any]]) -> list[str]:
+def not_run(cells):
     """Return the source of the code cells that never ran."""
     code = [cell for cell in cells if cell["cell_type"] == "code"]
     return ["".join(cell["source"]) for cell in code if not cell["execution_count"]]
 
 
 @contextmanager
-def run_lab(root: Path, private: Path) -> Iterator[Lab]:
+def run_lab(root, private):
     """Run `toolkit lab` on the notebooks in `root`; Jupyter writes its files into `private`."""
     token = secrets.token_hex(16)
     quiet = {"TQDM_DISABLE": "1"}  # a slow machine shows progress bars
@@ -169,7 +166,7 @@ def run_lab(root: Path, private: Path) -> Iterator[Lab]:
         _stop_lab(process, log)
 
 
-def _start_lab(root: Path, environment: dict[str, str]) -> "tuple[Process, _Log, int]":
+def _start_lab(root, environment):
     """Start the command; start it again if another program took the port in the meantime."""
     command = [Path(sys.executable).with_name("toolkit"), "lab", "--no-browser", "--size", "tiny"]
     while True:
@@ -190,7 +187,7 @@ def _start_lab(root: Path, environment: dict[str, str]) -> "tuple[Process, _Log,
             raise RuntimeError("JupyterLab did not start:\n" + "".join(log.lines))
 
 
-def _stop_lab(process: Process, log: "_Log") -> None:
+def _stop_lab(process, log):
     # The process group, because JupyterLab is a child of the command.
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGTERM)
@@ -201,7 +198,7 @@ def _stop_lab(process: Process, log: "_Log") -> None:
 class _Log:
     """Reads JupyterLab's log, so that it never blocks, and detects that it is ready."""
 
-    def __init__(self, process: Process) -> None:
+    def __init__(self, process):
         self.lines: list[str] = []
         self.process = process
         self.is_ready = False
@@ -209,7 +206,7 @@ class _Log:
         self.follower = threading.Thread(target=self._follow, daemon=True)
         self.follower.start()
 
-    def _follow(self) -> None:
+    def _follow(self):
         assert self.process.stderr is not None
         with self.process.stderr as lines:
             for line in lines:
@@ -219,13 +216,13 @@ class _Log:
                     self.decided.set()
         self.decided.set()  # the command ended
 
-    def await_ready(self) -> bool:
+    def await_ready(self):
         """Wait until JupyterLab answers or has ended, and return whether it answers."""
         self.decided.wait(START_SECONDS)
         return self.is_ready
 
 
-def _folders(private: Path) -> dict[str, str]:
+def _folders(private):
     """Return an environment that separates this lab from other Jupyter installations."""
     names = {
         "IPYTHONDIR": "ipython",
@@ -242,7 +239,7 @@ def _folders(private: Path) -> dict[str, str]:
     return {variable: str(private / name) for variable, name in names.items()}
 
 
-def _free_port() -> int:
+def _free_port():
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]

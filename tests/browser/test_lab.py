@@ -5,33 +5,33 @@ from pathlib import Path
 
 import nbformat.v4 as nb
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import expect
 
 from tests.notebooks.runs import IN_BROWSER, NOTEBOOKS, check_outputs
 from toolkit.lab.contents import NOTE
 
 from .conftest import open_page
-from .lab import THEME, Lab, errors, not_run, run_lab
+from .lab import THEME, errors, not_run, run_lab
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 
 SOON = 60_000  # ms; other tests may use the processors
 
 
-def save(path: Path, *sources: str) -> str:
+def save(path, *sources):
     cells = [nb.new_code_cell(source) for source in sources]
     path.write_text(nb.writes(nb.new_notebook(cells=cells)))
     return path.name
 
 
-def test_failing_cell_is_reported(lab: Lab, page: Page):
+def test_failing_cell_is_reported(lab, page):
     name = save(lab.root / "fails.ipynb", "1 + 1", "1 / 0", "2 + 2")
     cells = lab.run_all(page, name)
     assert errors(cells) == ["ZeroDivisionError: division by zero"]
     assert not_run(cells) == ["2 + 2"]
 
 
-def test_kernel_calls_service(lab: Lab, page: Page):
+def test_kernel_calls_service(lab, page):
     name = save(lab.root / "asks.ipynb", "import toolkit as tk", "tk.meta().shape[0] > 0")
     cells = lab.run_all(page, name)
     assert errors(cells) == []
@@ -39,7 +39,7 @@ def test_kernel_calls_service(lab: Lab, page: Page):
 
 
 @pytest.mark.parametrize("path", IN_BROWSER, ids=lambda path: path.stem)
-def test_notebook_runs(lab: Lab, page: Page, path: Path):
+def test_notebook_runs(lab, page, path):
     shutil.copy(path, lab.root)
     cells = lab.run_all(page, path.name)
     assert errors(cells) == []
@@ -62,7 +62,7 @@ KERNELS = """async () => {
 }"""
 
 
-def test_each_notebook_has_tab(browser: Browser, tmp_path: Path):
+def test_each_notebook_has_tab(browser, tmp_path):
     """There is one tab for each notebook; a kernel starts when its tab comes to the front."""
     root = tmp_path / "notebooks"
     root.mkdir()

@@ -1,12 +1,7 @@
 """Reports in Chromium without network: complete, without errors, and accessible."""
 
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
-
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Page, Route
 
 import toolkit as tk
 from toolkit.reports.build import write_reports
@@ -26,7 +21,7 @@ SERIOUS = ("serious", "critical")
 
 
 @pytest.fixture(scope="module")
-def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+def reports(tmp_path_factory):
     """Build a report of each kind from the tiny exchange."""
     folder = tmp_path_factory.mktemp("reports")
     source = session_source(tk.local(seed=7, size="tiny", default=False))
@@ -39,13 +34,11 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 @pytest.fixture(params=["light", "dark"])
-def report_page(
-    browser: Browser, request: pytest.FixtureRequest
-) -> Iterator[tuple[Page, list[str]]]:
+def report_page(browser, request):
     """A page in each theme that loads only files, and the errors that it reported."""
     complaints: list[str] = []
 
-    def block_remote(route: Route) -> None:
+    def block_remote(route):
         if route.request.url.startswith(("file:", "data:")):
             route.continue_()
         else:
@@ -64,9 +57,7 @@ def report_page(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_report_opens_without_errors(
-    kind: str, reports: dict[str, Path], report_page: tuple[Page, list[str]]
-) -> None:
+def test_report_opens_without_errors(kind, reports, report_page):
     page, complaints = report_page
     page.goto(reports[kind].as_uri())
     images = page.locator("img").all()
@@ -82,9 +73,7 @@ def test_report_opens_without_errors(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_axe_finds_no_violations(
-    kind: str, reports: dict[str, Path], report_page: tuple[Page, list[str]]
-) -> None:
+def test_axe_finds_no_violations(kind, reports, report_page):
     page, _ = report_page
     # A report blocks all scripts. axe is a script, so this test removes the rule.
     html = reports[kind].read_text(encoding="utf-8")
@@ -95,7 +84,7 @@ def test_axe_finds_no_violations(
     assert [item["id"] for item in found if item["impact"] in SERIOUS] == []
 
 
-def test_narrow_page_does_not_scroll(reports: dict[str, Path], browser: Browser) -> None:
+def test_narrow_page_does_not_scroll(reports, browser):
     with browser.new_context(viewport={"width": 420, "height": 800}) as context:
         page = context.new_page()
         for path in reports.values():
@@ -103,7 +92,7 @@ def test_narrow_page_does_not_scroll(reports: dict[str, Path], browser: Browser)
             assert page.evaluate("document.documentElement.scrollWidth") <= 420
 
 
-def test_narrow_page_keeps_words_whole(reports: dict[str, Path], browser: Browser) -> None:
+def test_narrow_page_keeps_words_whole(reports, browser):
     with browser.new_context(viewport={"width": 400, "height": 800}) as context:
         page = context.new_page()
         for path in reports.values():
@@ -113,13 +102,11 @@ def test_narrow_page_keeps_words_whole(reports: dict[str, Path], browser: Browse
             assert all(cell["height"] < 60 for cell in _boxes(page, ".pair th"))
 
 
-def _boxes(page: Page, selector: str) -> list[Any]:
+def _boxes(page, selector):
     return [element.bounding_box() for element in page.locator(selector).all()]
 
 
-def test_report_prints_pdf_pages(
-    reports: dict[str, Path], browser: Browser, tmp_path: Path
-) -> None:
+def test_report_prints_pdf_pages(reports, browser, tmp_path):
     del browser  # requested, so that the test is skipped without Chromium
     path = print_pdf(reports["wallet"], tmp_path / "wallet.pdf")
     content = path.read_bytes()

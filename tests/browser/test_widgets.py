@@ -1,20 +1,18 @@
 """The widgets in JupyterLab: keyboard and mouse, a busy kernel, both themes."""
 
 import re
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import nbformat.v4 as nb
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import expect
 
 import toolkit as tk
 
 from .conftest import open_page
-from .lab import BEGIN_CODE, CLOSE, SAVE, THEME, Lab, errors, run_code
-from .service import CANARY, Service
+from .lab import BEGIN_CODE, CLOSE, SAVE, THEME, errors, run_code
+from .service import CANARY
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 
@@ -22,27 +20,25 @@ SOON = 60_000  # ms; other tests may use the processors
 
 
 @pytest.fixture(scope="module")
-def user() -> str:
+def user():
     with tk.local(seed=7, size="tiny", default=False) as exchange:
         return tk.reports.example_account(exchange)
 
 
 @pytest.fixture(scope="module")
-def secret(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def secret(tmp_path_factory):
     path = tmp_path_factory.mktemp("secret") / "key"
     path.write_text(CANARY)
     return path
 
 
 @pytest.fixture(scope="module", params=[True, False], ids=["subshells", "no subshells"])
-def subshells(request: pytest.FixtureRequest) -> bool:
+def subshells(request):
     return bool(request.param)
 
 
 @pytest.fixture(scope="module")
-def page(
-    browser: Browser, lab: Lab, service: Service, user: str, secret: Path, subshells: bool
-) -> Iterator[Page]:
+def page(browser, lab, service, user, secret, subshells):
     """A notebook with all widgets, after its run."""
     cells = [
         "from pathlib import Path\nimport toolkit as tk\n"
@@ -65,29 +61,29 @@ def page(
 
 
 @pytest.fixture
-def slippage(page: Page) -> Locator:
+def slippage(page):
     return output(page, 1)
 
 
 @pytest.fixture
-def wallet(page: Page) -> Locator:
+def wallet(page):
     return output(page, 2)
 
 
 @pytest.fixture
-def monitor(page: Page) -> Locator:
+def monitor(page):
     return output(page, 3)
 
 
-def output(page: Page, cell: int) -> Locator:
+def output(page, cell):
     return page.locator(".jp-Notebook .jp-Cell").nth(cell).locator(".jp-OutputArea-output")
 
 
-def state(page: Page, expression: str) -> str:
+def state(page, expression):
     return run_code(page, expression).strip()
 
 
-def test_explorer_works_by_keyboard(page: Page, slippage: Locator):
+def test_explorer_works_by_keyboard(page, slippage):
     slippage.get_by_label("Coin").focus()
     page.keyboard.press("e")
     expect(slippage.get_by_text("Buying 10k USD of ETH at once")).to_be_visible(timeout=SOON)
@@ -106,7 +102,7 @@ def test_explorer_works_by_keyboard(page: Page, slippage: Locator):
     assert state(page, "explorer") == asked
 
 
-def test_code_opens_by_keyboard(page: Page, slippage: Locator):
+def test_code_opens_by_keyboard(page, slippage):
     slippage.get_by_text("Code of this view").focus()
     page.keyboard.press("Enter")
     code = slippage.locator("pre")
@@ -115,7 +111,7 @@ def test_code_opens_by_keyboard(page: Page, slippage: Locator):
     assert state(page, f"exec({code.inner_text()!r}); curve.equals(explorer.view.curve)") == "True"
 
 
-def test_wallet_works_by_mouse(page: Page, wallet: Locator):
+def test_wallet_works_by_mouse(page, wallet):
     assert state(page, "explorer.settle(20) and wallet.settle(20)") == "True"
     coins, days = wallet.get_by_label("Coin", exact=True), wallet.get_by_label("Day", exact=True)
     expect(wallet.get_by_role("img", name="Waterfall of PnL")).to_be_visible()
@@ -132,7 +128,7 @@ def test_wallet_works_by_mouse(page: Page, wallet: Locator):
     assert state(page, "wallet.view.earned['day'].dt.strftime('%F').tolist()") == f"['{day}']"
 
 
-def test_numbers_are_aligned_right(wallet: Locator):
+def test_numbers_are_aligned_right(wallet):
     """Text is on the left and numbers are on the right, against JupyterLab's own style."""
     coins = wallet.get_by_role("table", name="By coin")
     aligned = "cell => getComputedStyle(cell).textAlign"
@@ -140,7 +136,7 @@ def test_numbers_are_aligned_right(wallet: Locator):
     assert coins.locator("tbody td").first.evaluate(aligned) == "right"
 
 
-def test_wallet_works_by_keyboard(page: Page, wallet: Locator):
+def test_wallet_works_by_keyboard(page, wallet):
     wallet.get_by_label("Day", exact=True).focus()
     page.keyboard.press("Home")
     expect(wallet.get_by_text(", in 7d: net")).to_be_visible(timeout=SOON)
@@ -151,7 +147,7 @@ def test_wallet_works_by_keyboard(page: Page, wallet: Locator):
     assert state(page, "wallet.request.coin, wallet.request.day") == "(None, None)"
 
 
-def test_typed_address_is_checked(page: Page, wallet: Locator, user: str):
+def test_typed_address_is_checked(page, wallet, user):
     address = wallet.get_by_label("Address")
     address.fill("0xnot-an-address")
     page.keyboard.press("Enter")
@@ -163,7 +159,7 @@ def test_typed_address_is_checked(page: Page, wallet: Locator, user: str):
     expect(wallet.get_by_text("By coin")).to_be_visible()
 
 
-def test_monitor_works_beside_busy_cell(page: Page, monitor: Locator, lab: Lab, subshells: bool):
+def test_monitor_works_beside_busy_cell(page, monitor, lab, subshells):
     done = lab.root / "done"
     done.unlink(missing_ok=True)
     switch = monitor.get_by_role("button")
@@ -196,9 +192,7 @@ def test_monitor_works_beside_busy_cell(page: Page, monitor: Locator, lab: Lab, 
     assert state(page, "monitor.running") == "False"
 
 
-def test_service_interruption_is_shown(
-    page: Page, monitor: Locator, service: Service, slippage: Locator
-):
+def test_service_interruption_is_shown(page, monitor, service, slippage):
     switch, failure = monitor.get_by_role("button"), monitor.get_by_role("alert")
     switch.click()
     expect(monitor.get_by_text("Updates every 1s")).to_be_visible(timeout=SOON)
@@ -215,7 +209,7 @@ def test_service_interruption_is_shown(
     expect(switch).to_have_text("Start", timeout=SOON)
 
 
-def violations(page: Page) -> list[str]:
+def violations(page):
     """Return the serious violations of the accessibility rules in our output."""
     drawn = {"include": [[".tk-view"], [".jp-OutputArea-output .jupyter-widgets"]]}
     found: list[dict[str, Any]] = Axe().run(page, context=drawn).response["violations"]
@@ -229,7 +223,7 @@ def violations(page: Page) -> list[str]:
 
 @pytest.mark.parametrize("subshells", [True], ids=["subshells"], indirect=True)
 @pytest.mark.parametrize("theme", ["JupyterLab Light", "JupyterLab Dark"])
-def test_widgets_are_accessible(page: Page, theme: str, tmp_path: Path):
+def test_widgets_are_accessible(page, theme, tmp_path):
     page.evaluate(THEME, theme)
     page.set_viewport_size({"width": 1400, "height": 3200})  # complete outputs in the screenshots
     light = "true" if theme.endswith("Light") else "false"
@@ -239,7 +233,7 @@ def test_widgets_are_accessible(page: Page, theme: str, tmp_path: Path):
     assert violations(page) == []
 
 
-def test_key_is_never_shown(page: Page, lab: Lab, secret: Path):
+def test_key_is_never_shown(page, lab, secret):
     said = [
         run_code(page, "session, repr(session), vars(session)"),
         run_code(page, "session._repr_html_() if hasattr(session, '_repr_html_') else ''"),

@@ -19,9 +19,7 @@ from toolkit.errors import NotConnected, ToolkitError
         (KeyboardInterrupt(), 130, "interrupted; nothing was written"),
     ],
 )
-def test_error_sets_exit_code(
-    error: BaseException, code: int, message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_error_sets_exit_code(error, code, message, capsys):
     with pytest.raises(typer.Exit) as ended, report_errors():
         raise error
     assert ended.value.exit_code == code
@@ -36,7 +34,7 @@ def test_error_sets_exit_code(
         (OSError(errno.EACCES, "denied", "a.csv"), "cannot read or write a.csv: denied"),
     ],
 )
-def test_disk_message_names_file(error: OSError, message: str) -> None:
+def test_disk_message_names_file(error, message):
     assert disk_message(error) == message
 
 
@@ -52,5 +50,5 @@ def test_disk_message_names_file(error: OSError, message: str) -> None:
         ("id is the argument order_id of the fetch function", "The option is --order-id"),
     ],
 )
-def test_message_uses_option_names(message: str, plain: str) -> None:
+def test_message_uses_option_names(message, plain):
     assert plain_message(message) == plain

@@ -10,14 +10,11 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from pathlib import Path
 
 import pandas as pd
 import pytest
 import stamina
 import typer
-from click.testing import Result
 from typer.testing import CliRunner
 
 import toolkit as tk
@@ -34,22 +31,22 @@ TINY = ("--size", "tiny")
 
 
 @pytest.fixture(scope="module")
-def session() -> tk.Session:
+def session():
     return tk.local(seed=7, size="tiny", default=False)
 
 
 @pytest.fixture(scope="module")
-def user(session) -> str:
+def user(session):
     return str(session.world["users"][0])
 
 
-def call(*words: str, code: int = 0) -> Result:
+def call(*words, code=0):
     found = CliRunner().invoke(app, list(words))
     assert found.exit_code == code, found.output
     return found
 
 
-def test_help_lists_operations() -> None:
+def test_help_lists_operations():
     listed = call("fetch", "--help").output
     for type in OPERATIONS:
         assert type in listed
@@ -60,7 +57,7 @@ def test_help_lists_operations() -> None:
 
 
 @pytest.mark.parametrize("coins", [("NOPE",), ("btc",), ("BTC", "NOPE")])
-def test_unknown_coin_fails(coins, tmp_path) -> None:
+def test_unknown_coin_fails(coins, tmp_path):
     out = tmp_path / "samples.parquet"
     words = [word for coin in coins for word in ("--coin", coin)]
     failed = call(
@@ -73,7 +70,7 @@ def test_unknown_coin_fails(coins, tmp_path) -> None:
     assert not out.exists()
 
 
-def test_unknown_coin_of_service_on_port_fails(tmp_path, monkeypatch) -> None:
+def test_unknown_coin_of_service_on_port_fails(tmp_path, monkeypatch):
     """Such a service lists no names: the command asks it for its coins."""
     monkeypatch.setenv("TOOLKIT_API_KEY", CANARY)
     store = build_store(simulate(seed=7, size="tiny").sources)
@@ -86,7 +83,7 @@ def test_unknown_coin_of_service_on_port_fails(tmp_path, monkeypatch) -> None:
 
 
 @pytest.mark.parametrize("strict", [False, True])
-def test_unknown_dex_of_service_on_port_fails(strict, monkeypatch) -> None:
+def test_unknown_dex_of_service_on_port_fails(strict, monkeypatch):
     """A strict service lists no dexes; then the command asks it for the perps of the dex."""
     monkeypatch.setenv("TOOLKIT_API_KEY", CANARY)
     store = build_store(simulate(seed=7, size="tiny").sources, strict=strict)
@@ -103,7 +100,7 @@ def test_unknown_dex_of_service_on_port_fails(strict, monkeypatch) -> None:
 
 
 @pytest.mark.parametrize("name", ["userFillsByTime", "user_fills_by_time"])
-def test_parquet_file_has_certificate(name, session, user, tmp_path) -> None:
+def test_parquet_file_has_certificate(name, session, user, tmp_path):
     out = tmp_path / "fills.parquet"
     said = call("fetch", name, "--user", user, "--start", "0", *TINY, "-o", str(out), "--json")
     frame = tk.user_fills_by_time(user, 0, session=session)
@@ -114,7 +111,7 @@ def test_parquet_file_has_certificate(name, session, user, tmp_path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["fills.parquet"]
 
 
-def test_text_files_keep_digits(session, user, tmp_path) -> None:
+def test_text_files_keep_digits(session, user, tmp_path):
     frame = tk.user_fills_by_time(user, 0, session=session)
     asked = ("fetch", "userFillsByTime", "--user", user, "--start", "0", *TINY)
     call(*asked, "-o", str(tmp_path / "fills.csv"))
@@ -133,7 +130,7 @@ def test_text_files_keep_digits(session, user, tmp_path) -> None:
     assert isinstance(json.loads(exact.stdout)["px"], str)
 
 
-def test_several_subjects_share_one_file(session, tmp_path) -> None:
+def test_several_subjects_share_one_file(session, tmp_path):
     users = session.world["users"][:3]
     given = [word for item in users for word in ("--user", item)]
     out = tmp_path / "fills.parquet"
@@ -142,7 +139,7 @@ def test_several_subjects_share_one_file(session, tmp_path) -> None:
     pd.testing.assert_frame_equal(pd.read_parquet(out), expected)
 
 
-def test_each_frame_has_own_file(session, user, tmp_path) -> None:
+def test_each_frame_has_own_file(session, user, tmp_path):
     asked = ("fetch", "batchClearinghouseStates", "--users", user, *TINY)
     call(*asked, "-o", str(tmp_path / "now.csv"))
     names = sorted(path.name for path in tmp_path.iterdir())
@@ -151,7 +148,7 @@ def test_each_frame_has_own_file(session, user, tmp_path) -> None:
     assert {line["frame"] for line in lines} <= {"accounts", "positions", "failed"}
 
 
-def test_rows_are_printed_without_file(user) -> None:
+def test_rows_are_printed_without_file(user):
     shown = call("fetch", "meta", "--dex", "", *TINY)
     assert "BTC" in shown.stdout
     assert "complete: yes" in shown.stderr
@@ -181,7 +178,7 @@ def test_rows_are_printed_without_file(user) -> None:
          "amount must be one of"),
     ],
 )  # fmt: skip
-def test_mistake_shows_no_traceback(words, code, said) -> None:
+def test_mistake_shows_no_traceback(words, code, said):
     with stamina.set_testing(True, attempts=2):  # without waits
         found = call(*words, code=code)
     assert said in found.stderr
@@ -189,7 +186,7 @@ def test_mistake_shows_no_traceback(words, code, said) -> None:
     assert found.stdout == ""
 
 
-def test_incomplete_rows_need_partial(user, tmp_path) -> None:
+def test_incomplete_rows_need_partial(user, tmp_path):
     out = tmp_path / "fills.parquet"
     out.write_bytes(b"what stood there before")
     asked = ("fetch", "userFillsByTime", "--user", user, "--start", "0", "--page-size", "100")
@@ -199,12 +196,12 @@ def test_incomplete_rows_need_partial(user, tmp_path) -> None:
     assert out.read_bytes() == b"what stood there before"
 
 
-def test_warnings_go_to_stderr(user) -> None:
+def test_warnings_go_to_stderr(user):
     found = call("fetch", "userFillsByTime", "--user", user, "--start", "2025-07-01", *TINY)
     assert "toolkit: warning: user_fills_by_time: the requested start (2025-07-01" in found.stderr
 
 
-def test_plan_prints_estimate(session) -> None:
+def test_plan_prints_estimate(session):
     asked = (
         "plan",
         "slippageHistory",
@@ -223,21 +220,21 @@ def test_plan_prints_estimate(session) -> None:
 
 
 @pytest.fixture(scope="module")
-def address() -> Iterator[str]:
+def address():
     store = build_store(simulate(seed=7, size="tiny").sources)
     with run_server(application_of(store, KeyQuotas([AcceptedKey("one", CANARY)]))) as found:
         yield found
     store.close()
 
 
-def command(*words: str, **environment: str) -> "subprocess.Popen[bytes]":
+def command(*words, **environment):
     """Run a command; the environment has no key except the given one."""
     started = [sys.executable, "-c", "from toolkit.cli import app; app()", *words]
     known = {**os.environ, **environment}
     return subprocess.Popen(started, env=known, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
 
-def test_key_is_read_from_environment(address, user, tmp_path) -> None:
+def test_key_is_read_from_environment(address, user, tmp_path):
     out = tmp_path / "fills.parquet"
     asked = ("fetch", "userFillsByTime", "--user", user, "--start", "0", "-o", str(out))
     good = command(*asked, TOOLKIT_BASE_URL=address, TOOLKIT_API_KEY=CANARY)
@@ -252,7 +249,7 @@ def test_key_is_read_from_environment(address, user, tmp_path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["fills.parquet"]
 
 
-def test_incomplete_rows_exit_with_3(address, user, tmp_path) -> None:
+def test_incomplete_rows_exit_with_3(address, user, tmp_path):
     out = tmp_path / "fills.jsonl"
     asked = ("fetch", "userFillsByTime", "--user", user, "--start", "0", "--page-size", "100")
     asked = (*asked, "--most-points", "20", "-o", str(out))
@@ -270,7 +267,7 @@ def test_incomplete_rows_exit_with_3(address, user, tmp_path) -> None:
     assert len(out.read_text().splitlines()) == facts["rows"] > 0
 
 
-def test_contradicting_rows_exit_with_3(user, tmp_path, monkeypatch) -> None:
+def test_contradicting_rows_exit_with_3(user, tmp_path, monkeypatch):
     sources = simulate(seed=7, size="tiny").sources
     fills = list(sources.fills)
     own = [row for row, (account, _) in enumerate(fills) if account == user]
@@ -293,7 +290,7 @@ def test_contradicting_rows_exit_with_3(user, tmp_path, monkeypatch) -> None:
     assert tk.provenance(frame)["complete"] == "no"
 
 
-def test_closed_pipe_is_silent(address, user) -> None:
+def test_closed_pipe_is_silent(address, user):
     asked = ("fetch", "userFillsByTime", "--user", user, "--start", "0", "-o", "-")
     started = command(*asked, TOOLKIT_BASE_URL=address, TOOLKIT_API_KEY=CANARY)
     assert started.stdout is not None
@@ -305,7 +302,7 @@ def test_closed_pipe_is_silent(address, user) -> None:
     assert started.wait(timeout=60) == 1
 
 
-def test_progress_is_shown_on_terminal(tmp_path: Path) -> None:
+def test_progress_is_shown_on_terminal(tmp_path):
     here, there = pty.openpty()
     started = [sys.executable, "-c", "from toolkit.cli import app; app()", "fetch", "meta", *TINY]
     done = subprocess.run(
@@ -324,7 +321,7 @@ def test_progress_is_shown_on_terminal(tmp_path: Path) -> None:
     assert done.stdout == b""
 
 
-def test_interrupt_leaves_no_file(user, tmp_path: Path) -> None:
+def test_interrupt_leaves_no_file(user, tmp_path):
     """The service never responds; Ctrl-C ends the command at once, with a message."""
     import socket
 
@@ -345,7 +342,7 @@ def test_interrupt_leaves_no_file(user, tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_info_prints_answer(session, user) -> None:
+def test_info_prints_answer(session, user):
     request = {"type": "meta", "dex": "eqx"}
     assert json.loads(call("info", json.dumps(request), *TINY).stdout) == tk.info(
         request, session=session
@@ -357,7 +354,7 @@ def test_info_prints_answer(session, user) -> None:
 
 
 @pytest.mark.parametrize("command", ["fetch", "plan"])
-def test_other_operations_are_explained(command) -> None:
+def test_other_operations_are_explained(command):
     said = call(command, "userFunding", "--user", "0x1", code=2).output
     assert "userFunding is none of the 22 operations" in said
     assert """toolkit info '{"type": "userFunding"}'""" in said
@@ -366,14 +363,12 @@ def test_other_operations_are_explained(command) -> None:
 
 
 @pytest.mark.parametrize("option", [("ALL:ALL_DEXES",), ("ALL", "--market-names", "ALL:eqx")])
-def test_list_option_takes_one_value(option) -> None:
+def test_list_option_takes_one_value(option):
     said = call("fetch", "perpTwapSnapshots", "--market-names", *option, *TINY, "--json")
     assert json.loads(said.stdout)["parameters"]["market_names"][0] == option[0]
 
 
-def test_rows_beyond_a_sheet_are_written_as_parquet(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-):
+def test_rows_beyond_a_sheet_are_written_as_parquet(tmp_path, capsys):
     with pytest.raises(typer.Exit):
         write_frame(pd.DataFrame({"a": range(2**20)}), tmp_path / "a.xlsx")
     assert "1,048,576 rows do not fit in an Excel sheet" in capsys.readouterr().err

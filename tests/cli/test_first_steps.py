@@ -6,14 +6,12 @@ import shlex
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 import typer
-from click.testing import Result
 from typer.testing import CliRunner
 
 from toolkit.cli import FIRST_STEPS, app
@@ -21,15 +19,15 @@ from toolkit.service import AcceptedKey, KeyQuotas
 from toolkit.service.http import run_server
 
 
-def call(*arguments: object) -> Result:
+def call(*arguments):
     return CliRunner().invoke(app, list(map(str, arguments)))
 
 
-def check(result: Result, name: str) -> dict[str, str]:
+def check(result, name):
     return next(entry for entry in json.loads(result.stdout) if entry["name"] == name)
 
 
-def test_bare_command_shows_first_steps() -> None:
+def test_bare_command_shows_first_steps():
     shown = call()
     assert shown.exit_code == 0
     assert shown.stdout.strip() == FIRST_STEPS
@@ -40,7 +38,7 @@ def test_bare_command_shows_first_steps() -> None:
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no full device here")
 @pytest.mark.parametrize("words", ["world --size tiny --json", "--version"])
-def test_full_disk_ends_command(words: str) -> None:
+def test_full_disk_ends_command(words):
     code = f"from toolkit.cli import app; app({words.split()!r})"
     with Path("/dev/full").open("w") as full:
         ended = subprocess.run(
@@ -54,11 +52,11 @@ def test_full_disk_ends_command(words: str) -> None:
     assert ended.stderr == "toolkit: cannot write the output: No space left on device\n"
 
 
-def test_completion_is_offered() -> None:
+def test_completion_is_offered():
     assert "--install-completion" in call("--help").stdout
 
 
-def test_doctor_finds_this_machine_ready(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_doctor_finds_this_machine_ready(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.chdir(tmp_path)
     found = call("doctor", "--json")
@@ -69,9 +67,7 @@ def test_doctor_finds_this_machine_ready(monkeypatch: pytest.MonkeyPatch, tmp_pa
     assert "export TOOLKIT_API_KEY" in check(found, "key")["advice"]
 
 
-def test_doctor_names_shadow_and_missing_archive(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_doctor_names_shadow_and_missing_archive(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "toolkit.py").touch()
     found = call("doctor", "--json", "--archive", "none")
@@ -80,14 +76,14 @@ def test_doctor_names_shadow_and_missing_archive(
     assert check(found, "archive")["state"] == "problem"
 
 
-def test_doctor_hides_key_in_address(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_doctor_hides_key_in_address(monkeypatch):
     monkeypatch.setenv("TOOLKIT_BASE_URL", "https://me:a-secret-key@127.0.0.1:1")
     found = call("doctor", "--json")
     assert "Pass the key as api_key" in check(found, "address")["advice"]
     assert "a-secret-key" not in found.output
 
 
-def test_doctor_asks_address_for_its_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_doctor_asks_address_for_its_clock(monkeypatch):
     from toolkit.local_service import application_of, simulated_store
 
     monkeypatch.setenv("TOOLKIT_API_KEY", "a-secret-key")
@@ -107,11 +103,11 @@ def test_doctor_asks_address_for_its_clock(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @contextmanager
-def dated_server(date: str | None) -> Iterator[str]:
+def dated_server(date):
     """Run a server that answers with one date, or without a date; yield its address."""
 
     class Handler(BaseHTTPRequestHandler):
-        def do_HEAD(self) -> None:
+        def do_HEAD(self):
             self.send_response_only(200)
             if date is not None:
                 self.send_header("Date", date)
@@ -148,9 +144,7 @@ _DIFFERS = r"^the clock differs from the service by [\d,]+ s"
         (None, "note", "does not say its time"),
     ],
 )
-def test_doctor_compares_clocks(
-    date: str | None, state: str, found: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_doctor_compares_clocks(date, state, found, monkeypatch):
     with dated_server(date) as address:
         monkeypatch.setenv("TOOLKIT_BASE_URL", address)
         shown = call("doctor", "--json")
@@ -158,7 +152,7 @@ def test_doctor_compares_clocks(
     assert re.search(rf"{found}$", check(shown, "clock")["found"])
 
 
-def test_doctor_prints_advice_as_text(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_doctor_prints_advice_as_text(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PATH", str(tmp_path))
     for name in ("TOOLKIT_API_KEY", "TOOLKIT_BASE_URL"):
@@ -172,7 +166,7 @@ def test_doctor_prints_advice_as_text(monkeypatch: pytest.MonkeyPatch, tmp_path:
     assert shown.exit_code == 0
 
 
-def test_doctor_reports_unwritable_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_doctor_reports_unwritable_cache(monkeypatch, tmp_path):
     (tmp_path / "file").touch()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     shown = call("doctor", "--json", "--offline")
@@ -181,7 +175,7 @@ def test_doctor_reports_unwritable_cache(monkeypatch: pytest.MonkeyPatch, tmp_pa
     assert check(shown, "cache")["advice"] == "set XDG_CACHE_HOME"
 
 
-def test_doctor_counts_archive_rows(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_doctor_counts_archive_rows(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     assert call("archive", "refresh", "kept", "meta", *TINY).exit_code == 0
     shown = call("doctor", "--json", "--offline", "--archive", "kept")
@@ -189,7 +183,7 @@ def test_doctor_counts_archive_rows(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     assert re.fullmatch(r"kept: 1 series, [1-9]\d* rows?", check(shown, "archive")["found"])
 
 
-def test_doctor_lists_unfit_libraries(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_doctor_lists_unfit_libraries(monkeypatch, tmp_path):
     """An installed distribution is a folder of metadata: the first one on the path counts."""
     needs = ["absent-library>=1", "pandas>=2", 'absent-extra; extra == "scale"']
     for name, version, requirements in (
@@ -211,7 +205,7 @@ def test_doctor_lists_unfit_libraries(monkeypatch: pytest.MonkeyPatch, tmp_path:
     assert "[scale]" in check(shown, "extra scale")["advice"]
 
 
-def test_notebooks_are_copied_once(tmp_path: Path) -> None:
+def test_notebooks_are_copied_once(tmp_path):
     folder = tmp_path / "mine"
     first = call("notebooks", folder)
     assert first.exit_code == 0
@@ -222,14 +216,14 @@ def test_notebooks_are_copied_once(tmp_path: Path) -> None:
     assert changed.read_text() == "mine"
 
 
-def test_notebooks_need_writable_folder(tmp_path: Path) -> None:
+def test_notebooks_need_writable_folder(tmp_path):
     (tmp_path / "file").touch()
     shown = call("notebooks", tmp_path / "file")
     assert shown.exit_code == 1
     assert f"cannot write into {tmp_path / 'file'}: File exists" in shown.output
 
 
-def test_lab_needs_existing_folder(tmp_path: Path) -> None:
+def test_lab_needs_existing_folder(tmp_path):
     shown = call("lab", "--folder", tmp_path / "none", *TINY)
     assert shown.exit_code == 2
     assert f"there is no folder {tmp_path / 'none'}" in shown.output
@@ -243,13 +237,7 @@ def test_lab_needs_existing_folder(tmp_path: Path) -> None:
         (("--archive", "none"), 1, "none"),
     ],
 )
-def test_serve_refuses_wrong_source(
-    words: tuple[str, ...],
-    code: int,
-    message: str,
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
-) -> None:
+def test_serve_refuses_wrong_source(words, code, message, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     shown = call("serve", "--port", "0", *words)
     assert shown.exit_code == code
@@ -281,9 +269,7 @@ USER = "0x4a1ddfb577c46543c4485b599b97bcc3d58e77ca"
         (("archive", "verify", "kept@badid"), "'badid' is not the id of a freeze"),
     ],
 )
-def test_messages_name_options_not_functions(
-    words: tuple[str, ...], message: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_messages_name_options_not_functions(words, message, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "kept").mkdir()
     shown = call(*words)
@@ -292,9 +278,7 @@ def test_messages_name_options_not_functions(
     assert "tk." not in shown.output
 
 
-def test_report_names_missing_archive_operations(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_report_names_missing_archive_operations(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     assert call("archive", "refresh", "kept", "delegations", "--user", USER, *TINY).exit_code == 0
     shown = call("report", "wallet", "--archive", "kept", "--user", USER)

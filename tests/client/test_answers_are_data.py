@@ -46,15 +46,15 @@ def test_package_has_no_eval_or_pickle():
 class Bomb:
     """An object whose pickle creates a file when it is read."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path):
         self.path = path
 
-    def __reduce__(self) -> tuple[object, ...]:
+    def __reduce__(self):
         return Path.touch, (self.path,)
 
 
 @pytest.mark.parametrize("type", ["application/json", "application/octet-stream", "text/x-python"])
-def test_code_in_answer_does_not_run(tmp_path: Path, type: str):
+def test_code_in_answer_does_not_run(tmp_path, type):
     trace = tmp_path / "trace"
     code = f"__import__('pathlib').Path({str(trace)!r}).touch()"
     row = {"coin": code, "px": code, "__reduce__": code, "__class__": code}
@@ -68,7 +68,7 @@ def test_code_in_answer_does_not_run(tmp_path: Path, type: str):
     trace.unlink()  # it works if it is read
     for content in answers:
 
-        def respond(request: httpx.Request, content: bytes = content) -> httpx.Response:
+        def respond(request, content=content):
             return httpx.Response(200, headers={"content-type": type}, content=content)
 
         with tk.connect(

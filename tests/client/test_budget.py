@@ -11,9 +11,7 @@ import threading
 import time
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import httpx
 import pytest
@@ -40,22 +38,22 @@ QUOTA = 100
 class World:
     """A clock that moves only in sleeps; requests are answered when they are due."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.now = 1_000.0
         self.counted: Counter[int] = Counter()
         self._coming: list[tuple[float, int, object]] = []
 
-    def clock(self) -> float:
+    def clock(self):
         return self.now
 
-    def sleep(self, seconds: float) -> None:
+    def sleep(self, seconds):
         until = self.now + seconds
         while self._coming and self._coming[0][0] <= until:
             self.now, _, spending = heapq.heappop(self._coming)
             spending.__exit__()  # type: ignore[attr-defined]
         self.now = until
 
-    def send(self, spending: object, points: int, latency: float, share: float) -> None:
+    def send(self, spending, points, latency, share):
         """Count a request at a time between sending and answer, by minutes of the clock."""
         self.counted[int((self.now + latency * share) // 60)] += points
         heapq.heappush(self._coming, (self.now + latency, len(self.counted), spending))
@@ -83,22 +81,22 @@ def test_quota_holds_in_every_minute(kind, requests, tmp_path_factory):
 
 
 class _Numbered:
-    def __init__(self, spending: object, number: int) -> None:
+    def __init__(self, spending, number):
         self.spending, self.number = spending, number
 
-    def __lt__(self, other: "_Numbered") -> bool:
+    def __lt__(self, other):
         return self.number < other.number
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, *_):
         self.spending.__exit__()  # type: ignore[attr-defined]
 
 
-def window_at(world: World, path: Path | None, quota: int = QUOTA) -> QuotaWindow:
+def window_at(world, path, quota=QUOTA):
     return QuotaWindow(quota, world.clock, path, LEASE)
 
 
 @pytest.mark.parametrize("name", ["points.db", None])
-def test_points_free_minute_after_answer(name, tmp_path) -> None:
+def test_points_free_minute_after_answer(name, tmp_path):
     """A request sent at 59.9 is counted at 60.3: its points are free at 120.3."""
     world = World()
     window = window_at(world, name and tmp_path / name, 10)
@@ -115,7 +113,7 @@ def test_points_free_minute_after_answer(name, tmp_path) -> None:
 
 
 @pytest.mark.parametrize("name", ["points.db", None])
-def test_pending_request_counts_until_settled(name, tmp_path) -> None:
+def test_pending_request_counts_until_settled(name, tmp_path):
     """It counts up to the lease, longer than the window; other requests look again later."""
     world = World()
     window = window_at(world, name and tmp_path / name, 10)
@@ -128,10 +126,10 @@ def test_pending_request_counts_until_settled(name, tmp_path) -> None:
     window.close()
 
 
-def test_sessions_of_key_share_points(tmp_path) -> None:
+def test_sessions_of_key_share_points(tmp_path):
     world = World()
 
-    def budget() -> Budget:
+    def budget():
         path = budget_file(tmp_path, "http://service.test", CANARY)
         return Budget(QUOTA, None, clock=world.clock, sleep=world.sleep, path=path)
 
@@ -146,7 +144,7 @@ def test_sessions_of_key_share_points(tmp_path) -> None:
     other.close()
 
 
-def test_points_of_killed_process_expire(tmp_path) -> None:
+def test_points_of_killed_process_expire(tmp_path):
     """The request is never settled: it counts for the lease of 120 s and a minute."""
     world = World()
     first = window_at(world, tmp_path / "points.db")
@@ -160,7 +158,7 @@ def test_points_of_killed_process_expire(tmp_path) -> None:
     other.close()
 
 
-def test_clock_set_back_frees_points(tmp_path) -> None:
+def test_clock_set_back_frees_points(tmp_path):
     world = World()
     window = window_at(world, tmp_path / "points.db")
     world.now = 1e9
@@ -171,7 +169,7 @@ def test_clock_set_back_frees_points(tmp_path) -> None:
     window.close()
 
 
-def test_longer_lease_keeps_points(tmp_path) -> None:
+def test_longer_lease_keeps_points(tmp_path):
     """Two sessions with different leases keep each other's reservations and blocks."""
     world = World()
     patient = QuotaWindow(10, world.clock, tmp_path / "points.db", 2_400.0)
@@ -190,11 +188,11 @@ def test_longer_lease_keeps_points(tmp_path) -> None:
 @pytest.mark.filterwarnings(
     "ignore:.*multi-threaded:DeprecationWarning"
 )  # the test forks with threads
-def test_fork_during_transaction_counts_points(tmp_path) -> None:
+def test_fork_during_transaction_counts_points(tmp_path):
     """The child counts at once, in the file, although another thread of its parent wrote to it."""
     inside, may_end, main = threading.Event(), threading.Event(), threading.current_thread()
 
-    def clock() -> float:
+    def clock():
         if threading.current_thread() is not main:  # inside the transaction of the other thread
             inside.set()
             may_end.wait(10)
@@ -218,7 +216,7 @@ def test_fork_during_transaction_counts_points(tmp_path) -> None:
     window.close()
 
 
-def test_interrupted_wait_frees_file(tmp_path) -> None:
+def test_interrupted_wait_frees_file(tmp_path):
     """The interrupt comes while another process has the file, and takes effect when it is free."""
     world = World()
     window = window_at(world, tmp_path / "points.db")
@@ -226,7 +224,7 @@ def test_interrupted_wait_frees_file(tmp_path) -> None:
     holder = sqlite3.connect(tmp_path / "points.db", isolation_level=None, check_same_thread=False)
     holder.execute("BEGIN IMMEDIATE")
 
-    def interrupt() -> None:
+    def interrupt():
         _thread.interrupt_main()
         holder.execute("ROLLBACK")
 
@@ -242,7 +240,7 @@ def test_interrupted_wait_frees_file(tmp_path) -> None:
     window.close()
 
 
-def test_damaged_points_file_warns(tmp_path) -> None:
+def test_damaged_points_file_warns(tmp_path):
     world = World()
     (tmp_path / "points.db").write_bytes(b"no database" * 1_000)
     window = window_at(world, tmp_path / "points.db")
@@ -256,9 +254,7 @@ def test_damaged_points_file_warns(tmp_path) -> None:
     window.close()
 
 
-def sessions(
-    world: World, folder: Path, handler: object, number: int = 2, quota: int = 1_000
-) -> list[tk.Session]:
+def sessions(world, folder, handler, number=2, quota=1_000):
     return [
         connect(
             "http://service.test",
@@ -274,10 +270,10 @@ def sessions(
     ]
 
 
-def test_retry_after_blocks_all_sessions(tmp_path) -> None:
+def test_retry_after_blocks_all_sessions(tmp_path):
     world, refused = World(), [True]
 
-    def handler(request: httpx.Request) -> httpx.Response:
+    def handler(request):
         if refused.pop() if refused else False:
             return httpx.Response(429, json={"error": "slow"}, headers={"Retry-After": "7"})
         return httpx.Response(200, json=[])
@@ -299,13 +295,11 @@ def test_retry_after_blocks_all_sessions(tmp_path) -> None:
     other.close()
 
 
-def refused_session(
-    world: World, headers: dict[str, str], seconds: float, status: int = 429
-) -> tuple[tk.Session, list[float]]:
+def refused_session(world, headers, seconds, status=429):
     """Return a session of a service that refuses requests for some seconds, and their times."""
     begun, sent = world.now, []
 
-    def handler(request: httpx.Request) -> httpx.Response:
+    def handler(request):
         sent.append(world.now - begun)
         if sent[-1] < seconds:
             return httpx.Response(status, json={"error": "slow"}, headers=headers)
@@ -339,7 +333,7 @@ DATES = {
     ],
     ids=["not stated", "zero", "date", "long", "503"],
 )
-def test_refused_request_is_sent_again(status, headers, seconds, times) -> None:
+def test_refused_request_is_sent_again(status, headers, seconds, times):
     session, sent = refused_session(World(), headers, seconds, status)
     with pytest.warns(LimitWarning, match=rf"slow \(status {status}\)") as found:
         tk.user_fills(USER, session=session)
@@ -349,7 +343,7 @@ def test_refused_request_is_sent_again(status, headers, seconds, times) -> None:
     assert session.counts.waited == times[-1]
 
 
-def test_refused_request_ends_after_three_minutes() -> None:
+def test_refused_request_ends_after_three_minutes():
     session, sent = refused_session(World(), {}, 1_000.0)
     with pytest.warns(LimitWarning), pytest.raises(tk.RateLimited):
         tk.user_fills(USER, session=session)
@@ -359,7 +353,7 @@ def test_refused_request_ends_after_three_minutes() -> None:
 @pytest.mark.parametrize(
     ("status", "times"), [(503, [0, 80, 160]), (429, [0, 80, 160, 240, 320, 400])]
 )
-def test_stated_waits_of_503_end_after_three_minutes(status, times) -> None:
+def test_stated_waits_of_503_end_after_three_minutes(status, times):
     """A quota is no failure: only the number of attempts limits the waits that a 429 states."""
     session, sent = refused_session(World(), {"Retry-After": "80"}, 1_000.0, status)
     with pytest.warns(LimitWarning), pytest.raises(tk.ServiceError):
@@ -367,7 +361,7 @@ def test_stated_waits_of_503_end_after_three_minutes(status, times) -> None:
     assert sent == times
 
 
-def test_requests_that_wait_together_warn_once() -> None:
+def test_requests_that_wait_together_warn_once():
     world = World()
     budget = Budget(None, None, clock=world.clock, sleep=world.sleep)
     counts = []
@@ -380,10 +374,10 @@ def test_requests_that_wait_together_warn_once() -> None:
     assert counts == [1, 0, 0, 1]
 
 
-def test_waits_for_points_do_not_end_retries(tmp_path) -> None:
+def test_waits_for_points_do_not_end_retries(tmp_path):
     world, answers = World(), [200, 502, 200]
 
-    def handler(request: httpx.Request) -> httpx.Response:
+    def handler(request):
         status = answers.pop(0)
         return httpx.Response(status, json=[] if status == 200 else {"error": "Timeout error"})
 
@@ -400,15 +394,15 @@ def test_waits_for_points_do_not_end_retries(tmp_path) -> None:
 class Trickling(httpx.SyncByteStream):
     """A body that takes 40 seconds."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world):
         self._world = world
 
-    def __iter__(self) -> Iterator[bytes]:
+    def __iter__(self):
         self._world.sleep(40)
         yield b"[]"
 
 
-def test_minute_begins_when_answer_begins(tmp_path) -> None:
+def test_minute_begins_when_answer_begins(tmp_path):
     """The body takes 40 s, so the points are free 20 s after its end."""
     world = World()
     answer = lambda request: httpx.Response(200, stream=Trickling(world))  # noqa: E731 - short
@@ -419,7 +413,7 @@ def test_minute_begins_when_answer_begins(tmp_path) -> None:
     session.close()
 
 
-def test_key_is_in_no_file(tmp_path) -> None:
+def test_key_is_in_no_file(tmp_path):
     world = World()
     one, other = sessions(world, tmp_path, lambda request: httpx.Response(200, json=[]))
     tk.user_fills(USER, session=one)
@@ -437,7 +431,7 @@ def test_key_is_in_no_file(tmp_path) -> None:
     assert len(names) == 4
 
 
-def test_budget_without_quota_is_private(tmp_path) -> None:
+def test_budget_without_quota_is_private(tmp_path):
     assert connect("http://127.0.0.1:1", default=False).recipe.arguments["budget_folder"] is None
     alone = connect("http://127.0.0.1:1", points_per_minute=5, budget_folder=False, default=False)
     assert alone.recipe.arguments["budget_folder"] is False
@@ -458,7 +452,7 @@ print(json.dumps(tk.provenance(frame)))
 """
 
 
-def test_processes_share_quota(tmp_path) -> None:
+def test_processes_share_quota(tmp_path):
     """32 requests of 10 points need at least four minutes at 100 points a minute."""
     store = build_store(simulate(seed=7, size="tiny").sources)
     access = KeyQuotas([AcceptedKey("one", CANARY, points_per_minute=QUOTA)])
@@ -495,7 +489,7 @@ TWAPS = OPERATIONS["perpTwapSnapshots"]
 
 
 @pytest.mark.parametrize("name", ["points.db", None])
-def test_sixth_snapshot_waits_ten_minutes(name, tmp_path) -> None:
+def test_sixth_snapshot_waits_ten_minutes(name, tmp_path):
     """Five calls are answered a second apart. The sixth is sent 600 s after the first answer."""
     world = World()
     path = name and tmp_path / name
@@ -514,7 +508,7 @@ def test_sixth_snapshot_waits_ten_minutes(name, tmp_path) -> None:
     budget.close()
 
 
-def test_processes_share_snapshot_limit(tmp_path) -> None:
+def test_processes_share_snapshot_limit(tmp_path):
     world = World()
     one, other = (
         Budget(1_000, None, clock=world.clock, sleep=world.sleep, path=tmp_path / "points.db")
@@ -532,7 +526,7 @@ def test_processes_share_snapshot_limit(tmp_path) -> None:
     other.close()
 
 
-def test_snapshots_without_quota_are_unlimited() -> None:
+def test_snapshots_without_quota_are_unlimited():
     world = World()
     budget = Budget(None, None, clock=world.clock, sleep=world.sleep)
     for _ in range(20):
@@ -540,7 +534,7 @@ def test_snapshots_without_quota_are_unlimited() -> None:
             assert spending.waited == 0
 
 
-def test_session_counts_snapshot_wait(tmp_path) -> None:
+def test_session_counts_snapshot_wait(tmp_path):
     world = World()
     none = {"error": "No snapshots are available yet"}
     (session,) = sessions(world, tmp_path, lambda request: httpx.Response(404, json=none), 1)
@@ -554,7 +548,7 @@ def test_session_counts_snapshot_wait(tmp_path) -> None:
     session.close()
 
 
-def test_cost_of_all_dexes_follows_answers(tmp_path) -> None:
+def test_cost_of_all_dexes_follows_answers(tmp_path):
     """The cost assumes 20 dexes until an answer shows how many there are."""
     world = World()
     state = {
@@ -592,7 +586,7 @@ def test_cost_of_all_dexes_follows_answers(tmp_path) -> None:
     session.close()
 
 
-def test_pull_counts_are_added_to_session() -> None:
+def test_pull_counts_are_added_to_session():
     session = RequestCounts()
     pull = RequestCounts(session=session)
     pull.add_request(10, 0.0)
@@ -607,18 +601,18 @@ def test_pull_counts_are_added_to_session() -> None:
 
 @pytest.mark.parametrize("value", [0, -1, 1.0, True, "5"])
 @pytest.mark.parametrize("name", ["points_per_minute", "most_points"])
-def test_invalid_limits_are_refused(name: str, value: object) -> None:
+def test_invalid_limits_are_refused(name, value):
     limits = {"points_per_minute": (value, None), "most_points": (None, value)}[name]
     with pytest.raises(ValueError, match=f"^{name} must be a whole number of at least 1"):
         Budget(*limits, clock=lambda: 0.0, sleep=lambda seconds: None)  # type: ignore[arg-type]
 
 
-def test_smallest_limits_are_usable() -> None:
+def test_smallest_limits_are_usable():
     with Budget(1, 1, clock=lambda: 0.0, sleep=lambda seconds: None).spend(1) as spending:
         assert spending.waited == 0.0
 
 
-def test_refused_request_spends_nothing() -> None:
+def test_refused_request_spends_nothing():
     """7 of 10 points are spent: 3 more fit, 4 do not, and 9 exceed the minute."""
     budget = Budget(8, 10, clock=lambda: 0.0, sleep=lambda seconds: None)
     budget.spend(7).record_answer()
@@ -629,7 +623,7 @@ def test_refused_request_spends_nothing() -> None:
         Budget(8, None, clock=lambda: 0.0, sleep=lambda seconds: None).spend(9)
 
 
-def test_budget_can_be_spent_exactly() -> None:
+def test_budget_can_be_spent_exactly():
     world = World()
     budget = Budget(10, 10, clock=world.clock, sleep=world.sleep)
     budget.spend(7).record_answer()
@@ -637,7 +631,7 @@ def test_budget_can_be_spent_exactly() -> None:
     assert (budget.spent, world.now) == (10, 1_000.0)
 
 
-def test_blocked_session_waits() -> None:
+def test_blocked_session_waits():
     """The longest of several waits counts; none and negative ones do not."""
     world = World()
     budget = Budget(None, None, clock=world.clock, sleep=world.sleep)
@@ -647,15 +641,15 @@ def test_blocked_session_waits() -> None:
     assert (world.now, budget.spend(2).waited) == (1_030.0, 0.0)
 
 
-def test_blocked_quota_waits_once() -> None:
+def test_blocked_quota_waits_once():
     world = World()
     budget = Budget(100, None, clock=world.clock, sleep=world.sleep)
     budget.block(0.5)
     assert budget.spend(2).waited == pytest.approx(0.5, abs=0.002)
 
 
-def test_interrupted_wait_returns_points() -> None:
-    def interrupt(seconds: float) -> None:
+def test_interrupted_wait_returns_points():
+    def interrupt(seconds):
         raise KeyboardInterrupt
 
     budget = Budget(None, 100, clock=lambda: 0.0, sleep=interrupt)
@@ -667,11 +661,11 @@ def test_interrupted_wait_returns_points() -> None:
 
 
 @pytest.mark.parametrize("name", ["points.db", None])
-def test_interrupted_wait_returns_calls(name, tmp_path) -> None:
+def test_interrupted_wait_returns_calls(name, tmp_path):
     """Five calls are interrupted while they wait for points, so a sixth need not wait for them."""
     world, interrupts = World(), [KeyboardInterrupt] * 5
 
-    def sleep(seconds: float) -> None:
+    def sleep(seconds):
         if interrupts:
             raise interrupts.pop()
         world.sleep(seconds)
@@ -686,7 +680,7 @@ def test_interrupted_wait_returns_calls(name, tmp_path) -> None:
     budget.close()
 
 
-def test_stopped_call_spends_nothing() -> None:
+def test_stopped_call_spends_nothing():
     world, stop = World(), threading.Event()
     budget = Budget(10, None, clock=world.clock, sleep=lambda seconds: stop.set())
     budget.spend(10, None, stop).record_answer()
@@ -696,7 +690,7 @@ def test_stopped_call_spends_nothing() -> None:
     assert budget.spent == 10
 
 
-def test_short_wait_for_snapshot_has_no_warning() -> None:
+def test_short_wait_for_snapshot_has_no_warning():
     """The sixth call waits for the first one to leave the window, up to 5 s in silence."""
     for early, warned in ((4.9, 0), (5.1, 1)):
         world = World()
@@ -721,9 +715,7 @@ def test_short_wait_for_snapshot_has_no_warning() -> None:
     ],
     ids=["end of block", "short wait"],
 )
-def test_points_count_from_end_of_wait(
-    begin: Callable[[Budget], None], pause: float, waited: float
-) -> None:
+def test_points_count_from_end_of_wait(begin, pause, waited):
     world = World()
     budget = Budget(10, None, clock=world.clock, sleep=world.sleep)
     begin(budget)
@@ -733,12 +725,12 @@ def test_points_count_from_end_of_wait(
     assert budget.spend(10).waited == pytest.approx(60.0, abs=0.01)
 
 
-def test_snapshot_that_waits_for_points_has_no_warning() -> None:
+def test_snapshot_that_waits_for_points_has_no_warning():
     world = World()
     budget = Budget(2, None, clock=world.clock, sleep=world.sleep)
     budget.spend(2).record_answer()
     assert budget.spend(2, TWAPS).waited == pytest.approx(60.0, abs=0.01)
 
 
-def test_budget_without_quota_can_be_closed() -> None:
+def test_budget_without_quota_can_be_closed():
     Budget(None, None, clock=lambda: 0.0, sleep=lambda seconds: None).close()

@@ -4,7 +4,6 @@ import importlib.util
 import signal
 import threading
 import time
-from typing import Any
 
 import httpx
 import pytest
@@ -12,7 +11,7 @@ import pytest
 import toolkit as tk
 from toolkit.client import connect
 from toolkit.local_service import application_of
-from toolkit.service import AcceptedKey, Application, KeyQuotas, build_store
+from toolkit.service import AcceptedKey, KeyQuotas, build_store
 from toolkit.service.http import run_server
 from toolkit.simulation import simulate
 
@@ -26,17 +25,17 @@ from toolkit.simulation import simulate
         *(("most_points", value) for value in (0, -5, 1.5, True, "9")),
     ],
 )
-def test_connect_refuses_invalid_numbers(name, value) -> None:
+def test_connect_refuses_invalid_numbers(name, value):
     with pytest.raises(ValueError, match=rf"{name}.* not {value!r}$"):
         connect("http://service.test", default=False, **{name: value})
 
 
-def test_connect_accepts_extreme_numbers() -> None:
+def test_connect_accepts_extreme_numbers():
     connect("http://service.test", attempts=1, timeout=0.1, most_points=1, default=False)
     connect("http://service.test", attempts=100, timeout=600, default=False)
 
 
-def test_socks_proxy_needs_library(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_socks_proxy_needs_library(monkeypatch):
     for name in ("ALL_PROXY", "HTTPS_PROXY", "NO_PROXY"):
         monkeypatch.delenv(name, raising=False)
         monkeypatch.delenv(name.lower(), raising=False)
@@ -55,21 +54,21 @@ def test_socks_proxy_needs_library(monkeypatch: pytest.MonkeyPatch) -> None:
 class Slow:
     """An application that interrupts the main thread and then answers."""
 
-    def __init__(self, application: Application) -> None:
+    def __init__(self, application):
         self.application = application
         self.hangs = threading.Event()
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name):
         return getattr(self.application, name)
 
-    def answer(self, *asked: Any) -> Any:
+    def answer(self, *asked):
         if self.hangs.is_set():
             signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
             time.sleep(0.2)  # the client is interrupted while it waits for this answer
         return self.application.answer(*asked)
 
 
-def test_interrupt_leaves_session_usable() -> None:
+def test_interrupt_leaves_session_usable():
     """Interrupt more pulls than there are connections: no connection is lost."""
     store = build_store(simulate(seed=7, size="tiny").sources)
     application = application_of(store, KeyQuotas([AcceptedKey("one", "s3cret")]))
@@ -89,12 +88,12 @@ def test_interrupt_leaves_session_usable() -> None:
     store.close()
 
 
-def test_interrupt_has_rows_so_far() -> None:
+def test_interrupt_has_rows_so_far():
     local = tk.local(seed=7, size="tiny", default=False)
     user = local.world["users"][0]
     asked: list[object] = []
 
-    def handler(request: httpx.Request) -> httpx.Response:
+    def handler(request):
         asked.append(request)
         if len(asked) == 3:
             raise KeyboardInterrupt
@@ -111,8 +110,8 @@ def test_interrupt_has_rows_so_far() -> None:
     assert (tk.provenance(rows)["complete"], tk.provenance(rows)["pages"]) == ("no", 2)
 
 
-def test_interrupted_wait_spends_nothing() -> None:
-    def interrupted(seconds: float) -> None:
+def test_interrupted_wait_spends_nothing():
+    def interrupted(seconds):
         raise KeyboardInterrupt
 
     session = connect(

@@ -9,9 +9,8 @@ import pickle
 import threading
 import traceback
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -40,20 +39,20 @@ SNAPSHOT = ["s", "USDC", {USER: (1.5, 1.0, 0.5, False, 0)}]
 Reply = Callable[[str], httpx.Response]
 
 
-def reply_json(status: int, body: Any, **headers: str) -> httpx.Response:
+def reply_json(status, body, **headers):
     return httpx.Response(status, content=json.dumps(body).encode(), headers=headers)
 
 
-def reply_text(status: int, text: str) -> httpx.Response:
+def reply_text(status, text):
     return httpx.Response(status, content=text.encode())
 
 
-def escape(text: str, prefix: str = "\\") -> str:
+def escape(text, prefix="\\"):
     """Return a text with each character as an escape of JSON."""
     return "".join(f"{prefix}u{ord(letter):04x}" for letter in text)
 
 
-def reply_escaped(status: int, body: str, key: str) -> httpx.Response:
+def reply_escaped(status, body, key):
     return httpx.Response(status, content=body.replace("KEY", key).encode())
 
 
@@ -107,20 +106,18 @@ REPLIES: dict[str, Reply] = {
 
 
 @pytest.fixture(autouse=True)
-def _new_warnings() -> Iterator[None]:
+def _new_warnings():
     forget_deviations()
     yield
     forget_deviations()
 
 
-def forms_of(key: str) -> list[str]:
+def forms_of(key):
     json_text = json.dumps(key)[1:-1]
     return [key, json_text, json_text.replace("/", "\\/"), quote(key, safe=""), html.escape(key)]
 
 
-def collect_outputs(
-    key: str, reply: Reply, folder: Path, fetch: Callable[..., Any], *arguments: Any
-) -> list[str]:
+def collect_outputs(key, reply, folder, fetch, *arguments):
     """Return all that the package shows or writes when a service gives one reply."""
     shown: list[str] = []
     log = io.StringIO()
@@ -163,14 +160,14 @@ def collect_outputs(
 
 @pytest.mark.parametrize("key", [PLAIN, KEY], ids=["plain", "odd"])
 @pytest.mark.parametrize("name", REPLIES)
-def test_no_output_has_echoed_key(name: str, key: str, tmp_path: Path) -> None:
+def test_no_output_has_echoed_key(name, key, tmp_path):
     outputs = collect_outputs(key, REPLIES[name], tmp_path, tk.user_fills, USER)
     for form in forms_of(key):
         assert not [text for text in outputs if form in text]
 
 
 @pytest.mark.parametrize("place", range(3))
-def test_snapshot_with_key_is_refused(place: int, tmp_path: Path) -> None:
+def test_snapshot_with_key_is_refused(place, tmp_path):
     snapshot = [*SNAPSHOT]
     snapshot[place] = PLAIN if place < 2 else {USER: (1.5, 1.0, 0.5, False, 0, None, [(PLAIN, 1)])}
     content = zstandard.compress(msgpack.packb(snapshot))
@@ -185,14 +182,14 @@ def test_snapshot_with_key_is_refused(place: int, tmp_path: Path) -> None:
     assert not [text for text in outputs if PLAIN in text]
 
 
-def test_usual_answers_are_unchanged(tmp_path: Path) -> None:
+def test_usual_answers_are_unchanged(tmp_path):
     rows = [FILL, FILL | {"tid": 10}]
     outputs = collect_outputs(PLAIN, lambda _: reply_json(200, rows), tmp_path, tk.user_fills, USER)
     assert not any("contains your API key" in text for text in outputs)
 
 
 @pytest.mark.parametrize("address", [PLAIN, f"{PLAIN}.example", f"//{PLAIN}", f"x:{PLAIN}"])
-def test_key_as_address_is_not_shown(address: str) -> None:
+def test_key_as_address_is_not_shown(address):
     with pytest.raises(ValueError, match=r"is not an address.*pass it as api_key") as caught:
         connect(address, default=False)
     trace = traceback.TracebackException.from_exception(caught.value, capture_locals=True)
@@ -218,9 +215,7 @@ def test_key_as_address_is_not_shown(address: str) -> None:
         ("http://service.test", {"HTTP_PROXY": "http://p:1"}, ["without encryption", "proxy p"]),
     ],
 )
-def test_exposed_key_warns(
-    address: str, environment: dict[str, str], words: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_exposed_key_warns(address, environment, words, monkeypatch):
     for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"):
         monkeypatch.delenv(name, raising=False)
         monkeypatch.delenv(name.lower(), raising=False)
@@ -239,7 +234,7 @@ def test_exposed_key_warns(
         assert "pass@" not in str(one.message)
 
 
-def test_local_address_uses_no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_local_address_uses_no_proxy(monkeypatch):
     monkeypatch.setenv("HTTP_PROXY", "http://proxy.test:3128")
     for address in ("http://127.0.0.1:8787", "http://localhost:1", "http://[::1]:9"):
         session = connect(address, PLAIN, default=False)
@@ -250,7 +245,7 @@ def test_local_address_uses_no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
 class EchoHandler(BaseHTTPRequestHandler):
     """A service that repeats the key of a request in its status line, headers and body."""
 
-    def do_POST(self) -> None:
+    def do_POST(self):
         key = self.headers["Authorization"].removeprefix("Bearer ")
         status = 400 if b"meta" in self.rfile.read(int(self.headers["Content-Length"])) else 200
         body = json.dumps({"error": key} if status == 400 else []).encode()
@@ -260,12 +255,12 @@ class EchoHandler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
-    def log_message(self, *_: object) -> None:
+    def log_message(self, *_):
         pass
 
 
 @pytest.fixture
-def echo_address() -> Iterator[str]:
+def echo_address():
     with ThreadingHTTPServer(("127.0.0.1", 0), EchoHandler) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
@@ -274,12 +269,7 @@ def echo_address() -> Iterator[str]:
         thread.join()
 
 
-def test_debug_logs_and_commands_hide_key(
-    echo_address: str,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
-    capfd: pytest.CaptureFixture[str],
-) -> None:
+def test_debug_logs_and_commands_hide_key(echo_address, monkeypatch, caplog, capfd):
     caplog.set_level(logging.DEBUG)
     monkeypatch.setenv("TOOLKIT_API_KEY", PLAIN)
     monkeypatch.setenv("TOOLKIT_BASE_URL", echo_address)

@@ -1,7 +1,5 @@
 """Rules of retries: which failures are tried again, and which waits of the service are kept."""
 
-from collections.abc import Iterator
-
 import pytest
 import stamina
 
@@ -12,7 +10,6 @@ from toolkit.errors import (
     BadRequest,
     RateLimited,
     ServiceDown,
-    ServiceError,
     Unreachable,
 )
 
@@ -20,7 +17,7 @@ RULES = Retry(timeout=100.0, draw=lambda: 0.0)
 
 
 @pytest.fixture
-def _waiting() -> Iterator[None]:
+def _waiting():
     """Make stamina wait as it does outside of tests."""
     was = stamina.is_active()
     stamina.set_active(True)
@@ -31,7 +28,7 @@ def _waiting() -> Iterator[None]:
         stamina.set_active(was)
 
 
-def _slow_down(seconds: float | None) -> RateLimited:
+def _slow_down(seconds):
     return RateLimited("slow down", retry_after=seconds)
 
 
@@ -48,18 +45,18 @@ def _slow_down(seconds: float | None) -> RateLimited:
         (ValueError("ours"), False),
     ],
 )
-def test_only_temporary_failures_are_retried(error: Exception, is_retried: bool) -> None:
+def test_only_temporary_failures_are_retried(error, is_retried):
     assert (RULES.next_wait(error, 1, 0.0) is not None) is is_retried
 
 
 @pytest.mark.usefixtures("_waiting")
 @pytest.mark.parametrize(("elapsed", "wait"), [(0.0, 0.25), (99.9, 0.1), (100.0, None)])
-def test_no_attempt_begins_after_timeout(elapsed: float, wait: float | None) -> None:
+def test_no_attempt_begins_after_timeout(elapsed, wait):
     assert RULES.next_wait(ServiceDown("500"), 1, elapsed) == (wait and pytest.approx(wait))
 
 
 @pytest.mark.parametrize(("elapsed", "is_retried"), [(0.0, True), (1.9, True), (2.0, False)])
-def test_missing_local_service_is_retried_two_seconds(elapsed: float, is_retried: bool) -> None:
+def test_missing_local_service_is_retried_two_seconds(elapsed, is_retried):
     error = Unreachable("nothing listens")
     error.has_no_service = True
     assert (RULES.next_wait(error, 1, elapsed) is not None) is is_retried
@@ -76,13 +73,13 @@ def test_missing_local_service_is_retried_two_seconds(elapsed: float, is_retried
         (ServiceDown("503", retry_after=20.0), [0.0] * 8),
     ],
 )
-def test_waits_grow_with_failures(error: Exception, waits: list[float]) -> None:
+def test_waits_grow_with_failures(error, waits):
     found = [RULES.next_wait(error, number, 0.0) for number in range(1, len(waits) + 1)]
     assert found == waits
 
 
 @pytest.mark.usefixtures("_waiting")
-def test_waits_have_jitter() -> None:
+def test_waits_have_jitter():
     late = Retry(draw=lambda: 1.0)
     assert late.next_wait(ServiceDown("500"), 2, 0.0) == 1.5
     assert late.next_wait(_slow_down(None), 3, 0.0) == 75.0
@@ -98,9 +95,7 @@ def test_waits_have_jitter() -> None:
         (ServiceDown, 97.5, None),  # 3 s of 100 have passed
     ],
 )
-def test_long_requested_wait_ends_retries(
-    kind: type[ServiceError], seconds: float, wait: float | None
-) -> None:
+def test_long_requested_wait_ends_retries(kind, seconds, wait):
     assert RULES.next_wait(kind("later", retry_after=seconds), 1, 3.0) == wait
     assert RULES.next_wait(kind("later", retry_after=seconds), 1, 101.0) is None
 
@@ -119,12 +114,12 @@ def test_long_requested_wait_ends_retries(
         (100.0, BadRequest("400", retry_after=20.0), 0.0),
     ],
 )
-def test_requested_wait_is_limited(timeout: float, error: Exception, wait: float) -> None:
+def test_requested_wait_is_limited(timeout, error, wait):
     assert Retry(timeout=timeout).requested_wait(error) == wait
 
 
 @pytest.mark.usefixtures("_waiting")
-def test_requested_wait_is_zero_without_stamina_waits() -> None:
+def test_requested_wait_is_zero_without_stamina_waits():
     error = _slow_down(7.0)
     stamina.set_active(False)
     assert RULES.requested_wait(error) == 0.0
@@ -134,7 +129,7 @@ def test_requested_wait_is_zero_without_stamina_waits() -> None:
         assert RULES.next_wait(ServiceDown("500"), 8, 0.0) == 0.0
 
 
-def test_retry_causes_are_named() -> None:
+def test_retry_causes_are_named():
     lost = Unreachable("no route")
     lost.cause = "time-out"
     causes = [retry_cause(error) for error in (_slow_down(1), ServiceDown("x"), lost)]

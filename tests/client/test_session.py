@@ -4,14 +4,13 @@ import gc
 import json
 import pickle
 import traceback
-from collections.abc import Callable, Iterator
 
 import httpx
 import pytest
 import stamina
 
 import toolkit as tk
-from toolkit.client import Session, connect, forget
+from toolkit.client import connect, forget
 from toolkit.client.budget import Budget
 from toolkit.client.wire import LARGEST_JSON
 from toolkit.contract.operations import OPERATIONS
@@ -21,12 +20,12 @@ META = OPERATIONS["meta"]
 
 
 @pytest.fixture(autouse=True)
-def _no_waiting() -> Iterator[None]:
+def _no_waiting():
     with stamina.set_testing(True, attempts=4, cap=True):
         yield
 
 
-def session_of(handler: Callable[[httpx.Request], httpx.Response], **options: object) -> Session:
+def session_of(handler, **options):
     return connect(
         "https://service.example/",
         CANARY,
@@ -36,11 +35,11 @@ def session_of(handler: Callable[[httpx.Request], httpx.Response], **options: ob
     )
 
 
-def answers_in_turn(*answers: tuple[int, object] | Exception) -> Callable[..., httpx.Response]:
+def answers_in_turn(*answers):
     """Return a transport that gives these answers in turn, the last one forever."""
     left = list(answers)
 
-    def handler(request: httpx.Request) -> httpx.Response:
+    def handler(request):
         answer = left.pop(0) if len(left) > 1 else left[0]
         if isinstance(answer, Exception):
             raise answer
@@ -53,10 +52,10 @@ def answers_in_turn(*answers: tuple[int, object] | Exception) -> Callable[..., h
 UNIVERSE = {"universe": [{"name": "BTC", "szDecimals": 5, "maxLeverage": 50}]}
 
 
-def test_request_has_key_and_user_agent() -> None:
+def test_request_has_key_and_user_agent():
     seen: list[httpx.Request] = []
 
-    def handler(request: httpx.Request) -> httpx.Response:
+    def handler(request):
         seen.append(request)
         return httpx.Response(200, json=UNIVERSE)
 
@@ -80,7 +79,7 @@ def test_request_has_key_and_user_agent() -> None:
         (501, tk.ServiceError),
     ],
 )
-def test_permanent_errors_are_not_retried(status, error) -> None:
+def test_permanent_errors_are_not_retried(status, error):
     session = session_of(answers_in_turn((status, {"error": "words of the service"})))
     with pytest.raises(error, match="words of the service") as caught:
         tk.meta(session=session)
@@ -99,7 +98,7 @@ def test_permanent_errors_are_not_retried(status, error) -> None:
         httpx.RemoteProtocolError("cut"),
     ],
 )
-def test_temporary_failures_are_retried(failure) -> None:
+def test_temporary_failures_are_retried(failure):
     session = session_of(answers_in_turn(failure, failure, (200, UNIVERSE)))
     assert tk.meta(session=session)["name"].tolist() == ["BTC"]
     assert (session.counts.requests, session.counts.retries) == (3, 2)
@@ -109,7 +108,7 @@ def test_temporary_failures_are_retried(failure) -> None:
 @pytest.mark.parametrize(
     "operation_name", ["borrowLendUserState", "userFills", "perpTwapSnapshots"]
 )
-def test_error_with_status_200_is_raised(operation_name) -> None:
+def test_error_with_status_200_is_raised(operation_name):
     session = session_of(answers_in_turn((200, {"error": "No\x07 such\nuser"})))
     operation = OPERATIONS[operation_name]
     with pytest.raises(tk.ServiceError, match="No such user") as caught:
@@ -119,14 +118,14 @@ def test_error_with_status_200_is_raised(operation_name) -> None:
 
 
 @pytest.mark.parametrize("words", ["Rate limit exceeded", "Too many requests", "rate-limited"])
-def test_rate_limit_with_status_200_is_retried(words) -> None:
+def test_rate_limit_with_status_200_is_retried(words):
     session = session_of(answers_in_turn((200, {"error": words}), (200, UNIVERSE)))
     facts = tk.provenance(tk.meta(session=session))
     assert facts["retries"] == {"rate limit": 1}
 
 
 @pytest.mark.parametrize("answer", [{"error": "x", "name": "y"}, {"error": None}, [], {}, "error"])
-def test_answer_with_other_content_is_no_error(answer) -> None:
+def test_answer_with_other_content_is_no_error(answer):
     session = session_of(answers_in_turn((200, answer)))
     assert tk.info({"type": "newOperation"}, session=session) == answer
 
@@ -139,15 +138,15 @@ def test_answer_with_other_content_is_no_error(answer) -> None:
         (httpx.ConnectError("refused"), tk.Unreachable),
     ],
 )
-def test_lasting_failure_is_raised(failure, error) -> None:
+def test_lasting_failure_is_raised(failure, error):
     session = session_of(answers_in_turn(failure))
     with pytest.raises(error):
         tk.meta(session=session)
     assert session.counts.requests == 4
 
 
-def test_rate_limit_error_has_retry_after() -> None:
-    def handler(request: httpx.Request) -> httpx.Response:
+def test_rate_limit_error_has_retry_after():
+    def handler(request):
         return httpx.Response(429, json={"error": "slow down"}, headers={"Retry-After": "7"})
 
     with pytest.raises(tk.RateLimited) as caught:
@@ -155,7 +154,7 @@ def test_rate_limit_error_has_retry_after() -> None:
     assert caught.value.retry_after == 7.0
 
 
-def test_key_is_never_shown() -> None:
+def test_key_is_never_shown():
     echo = answers_in_turn((500, {"error": f"bad key {CANARY}"}))
     refused = answers_in_turn(httpx.ConnectError(f"refused, key {CANARY}"))
     shown = [repr(session_of(echo)), str(vars(session_of(echo)))]
@@ -182,7 +181,7 @@ def test_key_is_never_shown() -> None:
         ("https://host", f"{CANARY}é"),
     ],
 )
-def test_connection_error_hides_key(address, key) -> None:
+def test_connection_error_hides_key(address, key):
     with pytest.raises(ValueError, match=r".") as caught:
         connect(address, key, points_per_minute=0, default=False)
     trace = traceback.TracebackException.from_exception(caught.value, capture_locals=True)
@@ -193,7 +192,7 @@ def test_connection_error_hides_key(address, key) -> None:
         assert not [frame for frame in ours if CANARY in str(frame.locals)]
 
 
-def test_unreachable_error_has_no_request() -> None:
+def test_unreachable_error_has_no_request():
     session = session_of(answers_in_turn(httpx.ConnectError("refused")))
     with pytest.raises(tk.Unreachable) as caught:
         tk.meta(session=session)
@@ -202,14 +201,14 @@ def test_unreachable_error_has_no_request() -> None:
         pickle.dumps(session.key)
 
 
-def test_missing_local_service_has_advice() -> None:
+def test_missing_local_service_has_advice():
     session = tk.connect("http://127.0.0.1:9", default=False)
     with pytest.raises(tk.Unreachable, match="start one with toolkit serve") as caught:
         tk.meta(session=session)
     assert caught.value.has_no_service
 
 
-def test_failed_handshake_is_not_missing_service() -> None:
+def test_failed_handshake_is_not_missing_service():
     failure = httpx.ConnectError("[SSL: WRONG_VERSION_NUMBER] wrong version number")
     transport = httpx.MockTransport(answers_in_turn(failure))
     session = connect("https://127.0.0.1:9", transport=transport, default=False)
@@ -217,7 +216,7 @@ def test_failed_handshake_is_not_missing_service() -> None:
         tk.meta(session=session)
 
 
-def test_answered_service_is_not_called_missing() -> None:
+def test_answered_service_is_not_called_missing():
     answers = answers_in_turn((200, UNIVERSE), httpx.ConnectError("refused"))
     session = connect("http://127.0.0.1:9", transport=httpx.MockTransport(answers), default=False)
     tk.meta(session=session)
@@ -226,7 +225,7 @@ def test_answered_service_is_not_called_missing() -> None:
     assert not caught.value.has_no_service
 
 
-def test_invalid_address_or_key_is_refused() -> None:
+def test_invalid_address_or_key_is_refused():
     for wrong in ("service.example", "ftp://service.example", "https://"):
         with pytest.raises(ValueError, match="is not an address"):
             connect(wrong, default=False)
@@ -248,10 +247,10 @@ def test_invalid_address_or_key_is_refused() -> None:
     assert connect("https://service.example/info/", default=False).base_url.endswith("example")
 
 
-def test_spaces_around_address_are_removed() -> None:
+def test_spaces_around_address_are_removed():
     asked: list[str] = []
 
-    def handler(request: httpx.Request) -> httpx.Response:
+    def handler(request):
         asked.append(str(request.url))
         return httpx.Response(200, json=UNIVERSE)
 
@@ -264,19 +263,19 @@ def test_spaces_around_address_are_removed() -> None:
     assert asked == ["http://service.example:8787/info"]
 
 
-def test_call_without_address_has_advice() -> None:
+def test_call_without_address_has_advice():
     forget()
     with pytest.raises(tk.NotConnected, match=r"tk\.connect.*TOOLKIT_BASE_URL.*tk\.local"):
         tk.meta()
 
 
-def test_connect_reads_address_and_key_from_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_connect_reads_address_and_key_from_environment(monkeypatch):
     monkeypatch.setenv("TOOLKIT_BASE_URL", "http://127.0.0.1:1")
     monkeypatch.setenv("TOOLKIT_API_KEY", CANARY)
     assert repr(connect(default=False)).startswith("<Session http://127.0.0.1:1, with key")
 
 
-def test_malformed_request_is_not_sent() -> None:
+def test_malformed_request_is_not_sent():
     session = session_of(answers_in_turn((200, [])))
     with pytest.raises(tk.BadRequest, match="Invalid Ethereum address: 0x12"):
         tk.user_fills("0x12", session=session)
@@ -290,7 +289,7 @@ def test_malformed_request_is_not_sent() -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"<html>", b"[{", b"{}", b"null", b"[" * 100_000])
-def test_invalid_answer_names_operation(content) -> None:
+def test_invalid_answer_names_operation(content):
     session = session_of(lambda request: httpx.Response(200, content=content))
     with pytest.raises(tk.AnswerInvalid, match="meta"):
         tk.meta(session=session)
@@ -299,17 +298,17 @@ def test_invalid_answer_names_operation(content) -> None:
 class Clock:
     """A clock that moves only in sleeps."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.now = 100.0
 
-    def __call__(self) -> float:
+    def __call__(self):
         return self.now
 
-    def sleep(self, seconds: float) -> None:
+    def sleep(self, seconds):
         self.now += seconds
 
 
-def test_budget_delays_requests() -> None:
+def test_budget_delays_requests():
     clock = Clock()
     budget = Budget(100, None, clock=clock, sleep=clock.sleep)
     spent = []
@@ -322,7 +321,7 @@ def test_budget_delays_requests() -> None:
     assert clock.now == pytest.approx(100.0 + 4 * 60, abs=0.01)
 
 
-def test_budget_refuses_large_requests() -> None:
+def test_budget_refuses_large_requests():
     clock = Clock()
     budget = Budget(None, 25, clock=clock, sleep=clock.sleep)
     with budget.spend(10), budget.spend(10):
@@ -334,7 +333,7 @@ def test_budget_refuses_large_requests() -> None:
         Budget(5, None, clock=clock, sleep=clock.sleep).spend(10)
 
 
-def test_session_stops_at_most_points() -> None:
+def test_session_stops_at_most_points():
     session = session_of(answers_in_turn((200, UNIVERSE)), most_points=5)
     tk.meta(session=session)
     tk.meta(session=session)
@@ -343,7 +342,7 @@ def test_session_stops_at_most_points() -> None:
     assert session.counts.points == 4
 
 
-def compressed_bomb(kind: str, size: int) -> bytes:
+def compressed_bomb(kind, size):
     """Return a small body that decompresses to `size` bytes of JSON."""
     import gzip
 
@@ -353,14 +352,14 @@ def compressed_bomb(kind: str, size: int) -> bytes:
     return gzip.compress(blank, 9) if kind == "gzip" else zstandard.compress(blank, 3)
 
 
-def streamed_answer(content: bytes, headers: dict[str, str]) -> httpx.Response:
+def streamed_answer(content, headers):
     """Return an answer whose body is read from the transport, as from a socket."""
     return httpx.Response(200, stream=httpx.ByteStream(content), headers=headers)
 
 
 @pytest.mark.parametrize("kind", ["gzip", "zstd"])
 @pytest.mark.parametrize("named", [True, False])
-def test_decompression_bomb_is_refused(kind, named) -> None:
+def test_decompression_bomb_is_refused(kind, named):
     import tracemalloc
 
     content = compressed_bomb(kind, LARGEST_JSON + 10)
@@ -377,14 +376,14 @@ def test_decompression_bomb_is_refused(kind, named) -> None:
 
 
 @pytest.mark.parametrize("kind", ["gzip", "zstd"])
-def test_compressed_answers_are_read(kind) -> None:
+def test_compressed_answers_are_read(kind):
     content = compressed_bomb(kind, 10_000)
     headers = {"Content-Encoding": kind}
     session = session_of(lambda request: streamed_answer(content, headers))
     assert len(tk.user_fills("0x" + "1" * 40, session=session)) == 0
 
 
-def test_damaged_compression_is_error() -> None:
+def test_damaged_compression_is_error():
     for kind in ("gzip", "zstd"):
         content = compressed_bomb(kind, 10_000)[:-5]
         session = session_of(lambda request, body=content: streamed_answer(body, {}))
@@ -392,7 +391,7 @@ def test_damaged_compression_is_error() -> None:
             tk.user_fills("0x" + "1" * 40, session=session)
 
 
-def test_answer_with_cut_checksum_is_refused() -> None:
+def test_answer_with_cut_checksum_is_refused():
     """The library returns the content of a zstd frame whose checksum is cut."""
     import zstandard
 
@@ -403,7 +402,7 @@ def test_answer_with_cut_checksum_is_refused() -> None:
             tk.user_fills("0x" + "1" * 40, session=session)
 
 
-def test_closed_session_is_not_default() -> None:
+def test_closed_session_is_not_default():
     forget()
     with connect(
         "http://service.test",
@@ -421,7 +420,7 @@ def test_closed_session_is_not_default() -> None:
         tk.meta()
 
 
-def test_missing_key_has_hint(monkeypatch) -> None:
+def test_missing_key_has_hint(monkeypatch):
     monkeypatch.delenv("TOOLKIT_API_KEY", raising=False)
     refusal = httpx.MockTransport(lambda _: httpx.Response(401, json={"error": "Invalid API key"}))
     for key, hint in ((None, "There is no key: set TOOLKIT_API_KEY"), ("x", "Check TOOLKIT_API")):
@@ -430,7 +429,7 @@ def test_missing_key_has_hint(monkeypatch) -> None:
             tk.meta(session=session)
 
 
-def test_recipe_makes_session_once() -> None:
+def test_recipe_makes_session_once():
     recipe = tk.local(seed=7, size="tiny", default=False).recipe
     gc.collect()  # nobody has the first session any more, as in another process
     assert recipe is not None
@@ -439,7 +438,7 @@ def test_recipe_makes_session_once() -> None:
     assert recipe.get_session() is made
 
 
-def test_recipe_needs_key_of_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_recipe_needs_key_of_environment(monkeypatch):
     monkeypatch.delenv("TOOLKIT_API_KEY", raising=False)
     recipe = tk.connect("http://127.0.0.1:1", "a-secret-key", default=False).recipe
     gc.collect()

@@ -4,7 +4,6 @@ import contextlib
 import socketserver
 import threading
 import time
-from collections.abc import Callable, Iterator
 
 import pytest
 import stamina
@@ -18,10 +17,10 @@ PAUSE = 0.02  # between two bytes; the time-out of a read is much longer
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 1000000\r\n\r\n"
 
 
-def trickle(head: bytes, drop: bytes) -> Callable[[Callable[[bytes], None]], None]:
+def trickle(head, drop):
     """Return a function that sends a head, and then the same drop for ever."""
 
-    def respond(send: Callable[[bytes], None]) -> None:
+    def respond(send):
         send(head)
         while True:
             send(drop)
@@ -40,14 +39,14 @@ SLOW = {
 
 
 @pytest.fixture(params=SLOW)
-def address(request) -> Iterator[str]:
+def address(request):
     ended = threading.Event()
 
     class Slow(socketserver.BaseRequestHandler):
-        def handle(self) -> None:
+        def handle(self):
             self.request.recv(65_536)
 
-            def send(content: bytes) -> None:
+            def send(content):
                 self.request.sendall(content)
                 if ended.wait(PAUSE):
                     raise OSError
@@ -65,7 +64,7 @@ def address(request) -> Iterator[str]:
         server.shutdown()
 
 
-def test_slow_answer_times_out(address: str) -> None:
+def test_slow_answer_times_out(address):
     with (
         stamina.set_testing(True, attempts=1),
         connect(address, timeout=60, now_ms=lambda: 0, default=False) as session,

@@ -26,11 +26,11 @@ USER = "0x" + "1" * 40
 class Service:
     """A service that answers with empty lists and records its requests."""
 
-    def __init__(self, headers: dict[str, str], health: int = 200) -> None:
+    def __init__(self, headers, health=200):
         self.headers, self.health = headers, health
         self.asked: list[httpx.Request] = []
 
-    def __call__(self, request: httpx.Request) -> httpx.Response:
+    def __call__(self, request):
         self.asked.append(request)
         if request.url.path == "/healthz":
             if self.health == 0:
@@ -39,18 +39,18 @@ class Service:
         return httpx.Response(200, headers=self.headers, json=[])
 
     @property
-    def paths(self) -> list[str]:
+    def paths(self):
         return [request.url.path for request in self.asked]
 
 
-def session_of(service: Service, address: str) -> tk.Session:
+def session_of(service, address):
     return connect(address, "s3cret", transport=httpx.MockTransport(service), default=False)
 
 
 @pytest.mark.parametrize(
     "address", ["http://127.0.0.1:8787", "http://localhost:8787", "http://[::1]:8787"]
 )
-def test_local_service_gets_one_health_request(address: str) -> None:
+def test_local_service_gets_one_health_request(address):
     service = Service(TOLD)
     session = session_of(service, address)
     assert service.asked == []
@@ -61,7 +61,7 @@ def test_local_service_gets_one_health_request(address: str) -> None:
     assert session.counts.requests == 0
 
 
-def test_remote_service_gets_no_health_request() -> None:
+def test_remote_service_gets_no_health_request():
     service = Service({})
     session = session_of(service, "https://service.test")
     tk.user_fills_by_time(USER, "7d", session=session)
@@ -70,7 +70,7 @@ def test_remote_service_gets_no_health_request() -> None:
     assert (session.label, session.simulated) == ("https://service.test", False)
 
 
-def test_answer_headers_replace_health_request() -> None:
+def test_answer_headers_replace_health_request():
     service = Service(TOLD)
     session = session_of(service, "http://127.0.0.1:8787")
     tk.delegations(USER, session=session)
@@ -79,7 +79,7 @@ def test_answer_headers_replace_health_request() -> None:
 
 
 @pytest.mark.parametrize("health", [0, 404, 500])
-def test_present_without_health_is_wall_clock(health: int) -> None:
+def test_present_without_health_is_wall_clock(health):
     service = Service({}, health)
     session = session_of(service, "http://127.0.0.1:8787")
     assert abs(session.now_ms() - time.time() * 1_000) < 60_000
@@ -88,7 +88,7 @@ def test_present_without_health_is_wall_clock(health: int) -> None:
     assert session.label == "http://127.0.0.1:8787"
 
 
-def test_age_from_wrong_present_warns() -> None:
+def test_age_from_wrong_present_warns():
     service = Service(TOLD)
     session = session_of(service, "https://service.test")
     with pytest.warns(tk.HistoryWarning, match=r"the service's present is 2025-10-01"):
@@ -97,20 +97,20 @@ def test_age_from_wrong_present_warns() -> None:
     tk.user_fills_by_time(USER, "7d", session=session)  # counted from there: no warning
 
 
-def test_many_warns_of_wrong_present() -> None:
+def test_many_warns_of_wrong_present():
     session = session_of(Service(TOLD), "https://service.test")
     with pytest.warns(tk.HistoryWarning, match="the service's present is"):
         tk.many(tk.user_fills_by_time, [USER], "7d", session=session)
 
 
 @pytest.mark.parametrize("now", ["", "soon", "-1", "1e3", "²", "9" * 16])
-def test_malformed_present_is_ignored(now: str) -> None:
+def test_malformed_present_is_ignored(now):
     source = DataSource("given", simulated=False)
     source.update_from_headers({**TOLD, "x-toolkit-now": now})
     assert (source.stated_now_ms(), source.label, source.simulated) == (None, "given", False)
 
 
-def test_source_label_has_one_short_line() -> None:
+def test_source_label_has_one_short_line():
     source = DataSource("given", simulated=False)
     source.update_from_headers({**TOLD, "x-toolkit-source": "one%0Atwo"})
     assert source.label == "given"
@@ -118,7 +118,7 @@ def test_source_label_has_one_short_line() -> None:
     assert len(source.label) == 200
 
 
-def test_live_clock_advances() -> None:
+def test_live_clock_advances():
     source = DataSource("given", simulated=False)
     source.update_from_headers({**TOLD, "x-toolkit-clock": "live"})
     first, second = source.stated_now_ms(), source.stated_now_ms()
@@ -127,14 +127,14 @@ def test_live_clock_advances() -> None:
     assert NOW <= first <= second < NOW + 60_000
 
 
-def test_simulated_source_stays_simulated() -> None:
+def test_simulated_source_stays_simulated():
     source = DataSource("given", simulated=True)
     source.update_from_headers({**TOLD, "x-toolkit-simulated": "false"})
     assert source.simulated
 
 
 @pytest.mark.parametrize(("clock", "later"), [("fixed", 0), ("live", 1), (None, 1)])
-def test_refresh_ends_before_running_present(clock: str | None, later: int) -> None:
+def test_refresh_ends_before_running_present(clock, later):
     headers = {} if clock is None else {**TOLD, "x-toolkit-clock": clock}
     session = session_of(Service(headers), "http://127.0.0.1:8787")
     request = prepare_refresh(tk.user_fills_by_time, (USER, NOW - 1_000), {}, session.now_ms())
@@ -145,14 +145,14 @@ def test_refresh_ends_before_running_present(clock: str | None, later: int) -> N
 
 
 @pytest.mark.parametrize(("clock", "later"), [("fixed", 0), ("live", 1)])
-def test_local_refresh_ends_before_live_present(clock: str, later: int) -> None:
+def test_local_refresh_ends_before_live_present(clock, later):
     session = tk.local(seed=7, size="tiny", clock=clock, default=False)
     request = prepare_refresh(tk.user_fills_by_time, (USER, 0), {}, session.now_ms())
     pull = HistoryPull(request, session)
     assert pull.origin.fetched_ms - pull.until_ms == later
 
 
-def test_refresh_with_users_clock_ends_before_present() -> None:
+def test_refresh_with_users_clock_ends_before_present():
     service = httpx.MockTransport(Service({}))
     session = connect("http://s", "key", transport=service, now_ms=lambda: NOW, default=False)
     request = prepare_refresh(tk.user_fills_by_time, (USER, 0), {}, NOW)

@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolkit.completeness.covered_ranges import (
-    TimeRange,
     enclosing_range,
     find_covered_range,
     join_ranges,
@@ -21,12 +20,12 @@ FIRST_DAY = to_ms(FILLS.since)
 RANGES = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 60)))
 
 
-def milliseconds(ranges: list[TimeRange]) -> set[int]:
+def milliseconds(ranges):
     return {moment for start, end in ranges for moment in range(start, end + 1)}
 
 
 @given(RANGES)
-def test_joined_ranges_keep_every_millisecond(ranges: list[TimeRange]) -> None:
+def test_joined_ranges_keep_every_millisecond(ranges):
     joined = join_ranges(ranges)
     assert milliseconds(joined) == milliseconds(ranges)
     assert joined == sorted(joined)
@@ -35,7 +34,7 @@ def test_joined_ranges_keep_every_millisecond(ranges: list[TimeRange]) -> None:
 
 
 @given(RANGES, st.integers(0, 60), st.integers(0, 60))
-def test_enclosing_range_contains_request(ranges: list[TimeRange], one: int, two: int) -> None:
+def test_enclosing_range_contains_request(ranges, one, two):
     start, end = sorted((one, two))
     found = enclosing_range(join_ranges(ranges), start, end)
     is_covered = set(range(start, end + 1)) <= milliseconds(ranges)
@@ -55,9 +54,7 @@ def test_enclosing_range_contains_request(ranges: list[TimeRange], one: int, two
         (100, 10_000, True),  # an end after the present stands for the end of what is known
     ],
 )
-def test_covered_range_must_contain_whole_request(
-    start: int | None, end: int | None, is_covered: bool
-) -> None:
+def test_covered_range_must_contain_whole_request(start, end, is_covered):
     coverage = make_coverage([(FIRST_DAY, FIRST_DAY + 200)])
     found = find_covered_range(
         coverage,
@@ -69,7 +66,7 @@ def test_covered_range_must_contain_whole_request(
     assert (found is not None) == is_covered
 
 
-def test_rows_outside_ranges_extend_coverage() -> None:
+def test_rows_outside_ranges_extend_coverage():
     coverage = make_coverage([(10, 20)], times=(5, 30))
     assert (coverage.first, coverage.last) == (5, 30)
     assert coverage.ranges == [(10, 20)]

@@ -19,7 +19,7 @@ WORDS = st.text(st.characters(codec="utf-8", exclude_categories=("C", "Z")), max
 
 
 @given(WORDS, st.none() | st.tuples(TIMES, TIMES))
-def test_completeness_survives_headers(reason: str, covered: tuple[int, int] | None) -> None:
+def test_completeness_survives_headers(reason, covered):
     stated = Completeness(reason, covered)
     headers = write_completeness(stated)
     assert all(value.isascii() and value.isprintable() for value in headers.values())
@@ -27,32 +27,30 @@ def test_completeness_survives_headers(reason: str, covered: tuple[int, int] | N
 
 
 @given(TIMES, st.booleans(), WORDS, st.booleans(), WORDS)
-def test_source_survives_headers(
-    now_ms: int, is_live: bool, label: str, simulated: bool, history: str
-) -> None:
+def test_source_survives_headers(now_ms, is_live, label, simulated, history):
     stated = SourceStatement(now_ms, is_live, label, simulated, history)
     headers = write_source(stated)
     assert all(value.isascii() and value.isprintable() for value in headers.values())
     assert read_source(headers) == stated
 
 
-def test_complete_answer_has_no_headers() -> None:
+def test_complete_answer_has_no_headers():
     assert write_completeness(Completeness()) == {}
     assert read_completeness({}) == Completeness()
 
 
 @pytest.mark.parametrize("covered", ["", "1", "1,2,3", "a,b", "1,99999999999999", "\u0661,2"])
-def test_malformed_range_is_ignored(covered: str) -> None:
+def test_malformed_range_is_ignored(covered):
     assert read_completeness({"x-toolkit-covered": covered}).covered is None
 
 
-def test_long_reasons_are_shortened_to_one_line() -> None:
+def test_long_reasons_are_shortened_to_one_line():
     reason = read_completeness({"x-toolkit-incomplete": "a%0Ab" + "c" * 5_000}).missing_reason
     assert reason.startswith("a b")
     assert len(reason) == 1_000
 
 
-def test_stated_gap_raises_incomplete() -> None:
+def test_stated_gap_raises_incomplete():
     Completeness().check_complete()
     with pytest.raises(Incomplete, match="rows are missing"):
         Completeness("rows are missing").check_complete()

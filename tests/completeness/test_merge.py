@@ -18,7 +18,7 @@ STATES = st.dictionaries(
 )
 
 
-def part(**facts: object) -> dict[str, object]:
+def part(**facts):
     return {
         "operation": "meta",
         "source": "one",
@@ -34,7 +34,7 @@ def part(**facts: object) -> dict[str, object]:
     }
 
 
-def test_missing_fields_are_summed() -> None:
+def test_missing_fields_are_summed():
     parts = [part(), part(missing_fields={"fee": 2}), part(missing_fields={"fee": 1, "oid": 3})]
     merged = merge_provenance(parts, parameters={}, states={}, failed={})
     assert merged["missing_fields"] == {"fee": 3, "oid": 3}
@@ -42,14 +42,14 @@ def test_missing_fields_are_summed() -> None:
     assert result["inputs"]["fills"]["missing_fields"] == {"fee": 3, "oid": 3}
 
 
-def test_counts_are_summed() -> None:
+def test_counts_are_summed():
     merged = merge_provenance([part(), part(pages=3)], parameters={}, states={}, failed={})
     assert (merged["pages"], merged["requests"], merged["retries"]) == (4, 4, {"429": 2})
     assert "first" not in merged
     assert "rows" not in merged
 
 
-def test_differing_sources_are_joined_or_left_out() -> None:
+def test_differing_sources_are_joined_or_left_out():
     other = part(source="two", simulated=True, asked_at="2026-01-01", numbers="exact")
     merged = merge_provenance([part(), other], parameters={}, states={}, failed={})
     assert merged["source"] == "one, two"
@@ -58,7 +58,7 @@ def test_differing_sources_are_joined_or_left_out() -> None:
     assert "numbers" not in merged
 
 
-def test_merge_keeps_failures_and_remarks() -> None:
+def test_merge_keeps_failures_and_remarks():
     merged = merge_provenance(
         [part(history="x"), part(history="y"), part(history="x")],
         parameters={"coins": ["BTC"]},
@@ -72,24 +72,24 @@ def test_merge_keeps_failures_and_remarks() -> None:
 
 
 @given(STATES)
-def test_merge_keeps_state_of_each_subject(states: dict[str, str]) -> None:
+def test_merge_keeps_state_of_each_subject(states):
     merged = merge_provenance([part()], parameters={}, states=states, failed={})
     assert subject_states(list(states), merged) == states
 
 
 @given(STATES)
-def test_overall_state_is_yes_only_if_all_are(states: dict[str, str]) -> None:
+def test_overall_state_is_yes_only_if_all_are(states):
     complete = overall_completeness(states, {})
     assert (complete == "yes") == (set(states.values()) <= {"yes"})
 
 
-def test_common_covered_range_is_intersection() -> None:
+def test_common_covered_range_is_intersection():
     parts = [{"covered": [("2026-01-01", "2026-01-09")]}, {}, {"covered": [("2026-01-03", "b")]}]
     assert common_covered(parts) == {"covered": [("2026-01-03", "2026-01-09")]}
     assert common_covered([{}, {}]) == {}
 
 
-def test_parameters_that_differ_are_listed() -> None:
+def test_parameters_that_differ_are_listed():
     each = [{"dex": "", "coin": "BTC", "start": 1}, {"dex": "flx", "coins": ["ETH", "BTC"]}]
     assert merge_parameters(each) == {"dexes": ["", "flx"], "coins": ["BTC", "ETH"]}
 
@@ -98,7 +98,7 @@ def test_parameters_that_differ_are_listed() -> None:
     ("states", "expected"),
     [(("yes", "yes"), "yes"), (("no", "no"), "no"), (("yes", "no"), "no (b)")],
 )
-def test_inputs_state_their_completeness(states: tuple[str, str], expected: str) -> None:
+def test_inputs_state_their_completeness(states, expected):
     inputs = {name: {"complete": state} for name, state in zip("ab", states, strict=True)}
     assert merge_inputs(inputs)["complete"] == expected
     assert merge_inputs({"a": {}})["complete"] == "unknown"

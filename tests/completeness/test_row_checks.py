@@ -3,8 +3,6 @@
 import itertools
 import json
 import operator
-import random
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +18,8 @@ from tests.worlds import world_of
 from toolkit.completeness.row_checks import HistoryChecks, RowBreak, row_proof
 from toolkit.contract.answers import answer_rows, decode, encode
 from toolkit.contract.columns import table_columns
-from toolkit.contract.operations import OPERATIONS, Operation
+from toolkit.contract.operations import OPERATIONS
 from toolkit.contract.records import Fill
-from toolkit.contract.value_kinds import Numbers
 from toolkit.frames.collect import FrameBuilder
 from toolkit.service.aggregation import aggregate_fills
 from toolkit.times import HOUR, MINUTE
@@ -37,13 +34,7 @@ LEDGER = OPERATIONS["userNonFundingLedgerUpdates"]
 NOW = 1_756_684_800_000
 
 
-def breaks_of(
-    operation: Operation,
-    rows: Sequence[Any],
-    numbers: Numbers = "float",
-    pages: int = 1,
-    **parameters: Any,
-) -> list[RowBreak]:
+def breaks_of(operation, rows, numbers="float", pages=1, **parameters):
     """Return the breaks of wire rows that come in some pages."""
     checks = HistoryChecks(operation, parameters)
     builder = FrameBuilder(operation.tables[0], operation.type, numbers)
@@ -57,7 +48,7 @@ def breaks_of(
     return found
 
 
-def make_fill(tid: int, start: float, side: str = "B", sz: float = 1.0, **more: Any) -> Any:
+def make_fill(tid, start, side="B", sz=1.0, **more):
     return {
         "coin": "BTC", "px": "1.0", "sz": str(sz), "side": side, "time": NOW + tid,
         "startPosition": str(start), "dir": "Open Long", "closedPnl": "0.0", "hash": "0x0",
@@ -66,7 +57,7 @@ def make_fill(tid: int, start: float, side: str = "B", sz: float = 1.0, **more: 
     } | more  # fmt: skip
 
 
-def fills_by_user() -> dict[str, list[Any]]:
+def fills_by_user():
     """Return the fills of each account of a simulated exchange, as rows of the wire."""
     rows: dict[str, list[Any]] = {}
     for user, fill in world_of("tiny").sources.fills:
@@ -80,7 +71,7 @@ def fills_by_user() -> dict[str, list[Any]]:
 
 
 @pytest.mark.parametrize("numbers", ["float", "exact", "text"])
-def test_simulated_accounts_have_no_break(numbers: Numbers) -> None:
+def test_simulated_accounts_have_no_break(numbers):
     """Each account has its fills; of spot coins, tokens also move by transfers."""
     count = 0
     for rows in fills_by_user().values():
@@ -91,7 +82,7 @@ def test_simulated_accounts_have_no_break(numbers: Numbers) -> None:
     assert 0 < count < 100
 
 
-def test_recorded_fills_have_no_break() -> None:
+def test_recorded_fills_have_no_break():
     """Real fills of five minutes; in 78 of their ties the account trades with itself."""
     path = RECORDINGS / "userFills.json"
     if not path.exists():
@@ -103,7 +94,7 @@ def test_recorded_fills_have_no_break() -> None:
     assert {found.kind for found in breaks_of(LATEST, without)} == {"chain"}
 
 
-def test_recorded_funding_has_no_break() -> None:
+def test_recorded_funding_has_no_break():
     path = RECORDINGS / "userFunding.json"
     if not path.exists():
         pytest.skip("no recording of userFunding")
@@ -113,7 +104,7 @@ def test_recorded_funding_has_no_break() -> None:
 
 
 @given(st.randoms(use_true_random=False))
-def test_fills_of_one_time_may_have_any_order(draw: random.Random) -> None:
+def test_fills_of_one_time_may_have_any_order(draw):
     """Fills of one millisecond: no field says their order."""
     position, rows = 0.0, []
     for tid in range(1, 40):
@@ -127,13 +118,13 @@ def test_fills_of_one_time_may_have_any_order(draw: random.Random) -> None:
     assert breaks_of(FILLS, shuffled) == []
 
 
-def test_oldest_tie_of_latest_fills_may_be_cut() -> None:
+def test_oldest_tie_of_latest_fills_may_be_cut():
     rows = [make_fill(3, 9.0), make_fill(2, 8.0), make_fill(1, 2.0, time=NOW)]
     assert breaks_of(LATEST, rows) == []
     assert [found.kind for found in breaks_of(FILLS, rows[::-1])] == ["chain"]
 
 
-def test_rounding_of_large_positions_is_no_break() -> None:
+def test_rounding_of_large_positions_is_no_break():
     rows, position = [], 1e9
     for tid in range(1, 500):
         rows.append(make_fill(tid, position, sz=0.1))
@@ -141,7 +132,7 @@ def test_rounding_of_large_positions_is_no_break() -> None:
     assert breaks_of(FILLS, rows) == []
 
 
-def test_missing_start_positions_warn_without_break() -> None:
+def test_missing_start_positions_warn_without_break():
     rows = [make_fill(1, 0.0), make_fill(2, 0.0, startPosition=None), make_fill(3, 7.0)]
     with pytest.warns(UserWarning, match="startPosition"):
         assert breaks_of(FILLS, rows) == []
@@ -151,7 +142,7 @@ def test_missing_start_positions_warn_without_break() -> None:
 
 
 @pytest.mark.parametrize("pages", [1, 4])
-def test_every_inner_gap_of_perps_is_found(pages: int) -> None:
+def test_every_inner_gap_of_perps_is_found(pages):
     """Drop one fill after the other that has an earlier and a later fill of its coin."""
     rows = max(fills_by_user().values(), key=len)[:250]
     coins = [row["coin"] for row in rows]
@@ -165,7 +156,7 @@ def test_every_inner_gap_of_perps_is_found(pages: int) -> None:
     assert undetected == 0
 
 
-def test_break_names_coin_time_and_fill() -> None:
+def test_break_names_coin_time_and_fill():
     (found,) = breaks_of(FILLS, [make_fill(1, 0.0), make_fill(7, 3.0)])
     assert (found.kind, found.is_certain, found.row) == ("chain", True, 1)
     assert (found.coin, found.time, found.id) == ("BTC", NOW + 7, 7)
@@ -175,7 +166,7 @@ def test_break_names_coin_time_and_fill() -> None:
     )
 
 
-def test_break_with_damaged_time_has_text() -> None:
+def test_break_with_damaged_time_has_text():
     found = RowBreak("repeat", True, 0, 10**18, "", "BTC", 0, "came twice")
     assert str(found) == "BTC at 1000000000000000000 ms came twice"
 
@@ -184,7 +175,7 @@ def test_break_with_damaged_time_has_text() -> None:
     ("operation", "coin", "cause"),
     [(FILLS, "@107", "transferred"), (FILLS, "#12", "transferred"), (OF_BUILDER, "BTC", "revoked")],
 )
-def test_gap_with_another_cause_proves_no_loss(operation: Operation, coin: str, cause: str) -> None:
+def test_gap_with_another_cause_proves_no_loss(operation, coin, cause):
     rows = [make_fill(1, 0.0, coin=coin), make_fill(7, 3.0, coin=coin)]
     if operation is OF_BUILDER:
         rows = [row | {"user": "0x" + "1" * 40} for row in rows]
@@ -193,14 +184,14 @@ def test_gap_with_another_cause_proves_no_loss(operation: Operation, coin: str, 
     assert cause in found.fault
 
 
-def test_gap_without_approval_proves_no_loss() -> None:
+def test_gap_without_approval_proves_no_loss():
     """A builder has no fills of an account that revoked its approval."""
     rows = [make_fill(1, 0.0), make_fill(7, 3.0, time=NOW + HOUR + 1)]
     rows = [row | {"user": "0x" + "1" * 40} for row in rows]
     assert [found.group for found in breaks_of(OF_BUILDER, rows)] == ["unproved"]
 
 
-def test_filtered_fills_are_no_chain() -> None:
+def test_filtered_fills_are_no_chain():
     assert row_proof(FILLS, {}).proved.startswith("between two fills of a perp")
     assert row_proof(FILLS, {"builder": "0x0"}).proved == "no fill came twice"
     fills = {"coin": ["BTC"] * 2, "side": ["B"] * 2, "sz": [1.0] * 2, "start_position": [0.0, 9.0]}
@@ -211,7 +202,7 @@ def test_filtered_fills_are_no_chain() -> None:
     assert len(HistoryChecks(OF_BUILDER, {"builder": "0x0"}).add_page(columns)) == 1
 
 
-def test_merged_fills_are_no_chain() -> None:
+def test_merged_fills_are_no_chain():
     """An order that trades with an order of the same account is merged around its other fills."""
     first = make_fill(1, 0.0, "A", 129.1)
     sides = [(2, "B", 92.2, 158), (2, "A", 92.2, 135), (3, "B", 148.6, 158)]
@@ -225,7 +216,7 @@ def test_merged_fills_are_no_chain() -> None:
     assert len(breaks_of(FILLS, [*merged, merged[-1]], aggregate_by_time=True)) == 1  # came twice
 
 
-def test_dex_and_venue_keep_chains() -> None:
+def test_dex_and_venue_keep_chains():
     """Every fill of a coin is of the same dex and venue, so the filters leave out none of them."""
     rows = [make_fill(1, 0.0), make_fill(7, 3.0)]
     for filters in ({"dex": "main_dex"}, {"venue": "abc"}):
@@ -235,7 +226,7 @@ def test_dex_and_venue_keep_chains() -> None:
 
 
 @pytest.mark.skipif(not RECORDINGS.exists(), reason="the recordings are not here")
-def test_merged_recording_has_no_breaks() -> None:
+def test_merged_recording_has_no_breaks():
     recorded = json.loads((RECORDINGS / "userFills.json").read_bytes())["response"]
     kept = {"tid": 0, "feeToken": "USDC", "twapId": None, "txIndex": 0}
     content = json.dumps([kept | row for row in reversed(recorded)])
@@ -247,7 +238,7 @@ def test_merged_recording_has_no_breaks() -> None:
     assert breaks_of(FILLS, rows, aggregate_by_time=True) == []
 
 
-def test_spot_fee_is_part_of_chain() -> None:
+def test_spot_fee_is_part_of_chain():
     """A buy pays its fee in the token; less than a unit of the written balance is rounding."""
     buy = make_fill(1, 0.0, coin="@107", sz=10.0, fee="0.0035", feeToken="HYPE")
     assert breaks_of(FILLS, [buy, make_fill(2, 9.9965, "A", coin="@107")]) == []
@@ -256,7 +247,7 @@ def test_spot_fee_is_part_of_chain() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "?", "1.0.0", "0x1"])
-def test_unreadable_text_is_missing(text: str) -> None:
+def test_unreadable_text_is_missing(text):
     """With numbers='text' nothing reads the numbers before the checks."""
     buy = make_fill(1, 0.0, coin="@107", sz=10.0, fee=text, feeToken="HYPE")
     rows = [
@@ -270,32 +261,32 @@ def test_unreadable_text_is_missing(text: str) -> None:
     assert found.id == 5
 
 
-def test_repeated_fill_is_found() -> None:
+def test_repeated_fill_is_found():
     rows = [make_fill(1, 0.0), make_fill(2, 1.0), make_fill(2, 1.0), make_fill(3, 2.0)]
     (found,) = breaks_of(FILLS, rows)
     assert (found.kind, found.is_certain, found.id) == ("repeat", True, 2)
 
 
-def test_two_sides_of_own_trade_are_no_repeat() -> None:
+def test_two_sides_of_own_trade_are_no_repeat():
     rows = [make_fill(1, 5.0), make_fill(1, 5.0, "A"), make_fill(2, 5.0)]
     assert breaks_of(FILLS, rows) == []
 
 
-def test_repeated_ledger_row_may_be_real() -> None:
+def test_repeated_ledger_row_may_be_real():
     row = {"time": NOW, "hash": "0x1", "delta": {"type": "deposit", "usdc": "5.0"}}
     other = row | {"delta": {"type": "deposit", "usdc": "6.0"}}
     (found,) = breaks_of(LEDGER, [row, other, row])
     assert (found.kind, found.is_certain, found.row) == ("repeat", False, 2)
 
 
-def make_payment(hour: int, szi: str = "1.0", **more: Any) -> Any:
+def make_payment(hour, szi="1.0", **more):
     delta = {"type": "funding", "coin": "BTC", "usdc": "1", "szi": szi, "fundingRate": "0.1"}
     return {
         "user": "0x" + "1" * 40, "time": NOW + hour * HOUR, "hash": "0x0", "delta": delta | more
     }  # fmt: skip
 
 
-def test_missing_funding_hour_is_found() -> None:
+def test_missing_funding_hour_is_found():
     hours = [make_payment(hour) for hour in (0, 1, 3)]
     (found,) = breaks_of(FUNDING, hours, pages=3)
     assert (found.kind, found.is_certain, found.time) == ("hours", False, NOW + 3 * HOUR)
@@ -304,7 +295,7 @@ def test_missing_funding_hour_is_found() -> None:
     assert breaks_of(FUNDING, [*hours[:2], make_payment(3, nSamples=2)]) == []
 
 
-def test_missing_position_is_found_by_total() -> None:
+def test_missing_position_is_found_by_total():
     session = tk.local(seed=7, size="tiny", default=False)
     users = session.world["users"][:5]
     transport = tk.testing.faulty(session, {1: "row dropped"}, seed=1)
@@ -317,20 +308,20 @@ def test_missing_position_is_found_by_total() -> None:
         assert "gaps" not in tk.provenance(accounts)
 
 
-def test_hours_without_payment_prove_no_loss() -> None:
+def test_hours_without_payment_prove_no_loss():
     """An approval was revoked, or the position was closed and opened again."""
     gap = [make_payment(0), make_payment(4)]
     assert [found.group for found in breaks_of(FUNDING, gap)] == ["unproved"]
 
 
-def test_second_payment_of_hour_is_found() -> None:
+def test_second_payment_of_hour_is_found():
     later = make_payment(0) | {"time": NOW + MINUTE}
     assert [found.kind for found in breaks_of(FUNDING, [make_payment(0), later])] == ["hours"]
     other = make_payment(0, usdc="2")
     assert [found.kind for found in breaks_of(FUNDING, [make_payment(0), other])] == ["repeat"]
 
 
-def make_sample(step: int, offset: int = 0) -> Any:
+def make_sample(step, offset=0):
     return {
         "timestamp": NOW + step * 15 * MINUTE + offset, "dex": "", "coin": "BTC",
         "halfSpreadBps": 1.0, "amountUsd": 1000.0, "buySlippageBps": 1.0, "sellSlippageBps": 1.0,
@@ -338,7 +329,7 @@ def make_sample(step: int, offset: int = 0) -> Any:
 
 
 @pytest.mark.parametrize("pages", [1, 3])
-def test_missing_sample_is_found(pages: int) -> None:
+def test_missing_sample_is_found(pages):
     (found,) = breaks_of(SLIPPAGE, [make_sample(step) for step in (0, 1, 4)], pages=pages)
     assert (found.kind, found.is_certain) == ("grid", False)
     assert "3 steps of the grid" in found.fault
@@ -346,6 +337,6 @@ def test_missing_sample_is_found(pages: int) -> None:
     assert breaks_of(SLIPPAGE, beside) == []  # the service has another grid
 
 
-def test_misplaced_latest_row_is_found() -> None:
+def test_misplaced_latest_row_is_found():
     rows = [make_fill(3, 2.0), make_fill(1, 0.0), make_fill(2, 1.0)]
     assert [found.kind for found in breaks_of(LATEST, rows)] == ["order"]

@@ -3,8 +3,6 @@
 import copy
 import json
 import pickle
-from collections.abc import Callable
-from typing import Any
 
 import pandas as pd
 import pytest
@@ -16,7 +14,7 @@ EVERY = pytest.mark.parametrize("plain", PLAIN, ids=["list", "dict"])
 
 
 @EVERY
-def test_shared_value_equals_plain_value(plain: Any) -> None:
+def test_shared_value_equals_plain_value(plain):
     shared = share_value(plain)
     for same in (shared, copy.copy(shared), pickle.loads(pickle.dumps(shared))):
         assert same == plain
@@ -26,7 +24,7 @@ def test_shared_value_equals_plain_value(plain: Any) -> None:
         assert copy.deepcopy(same) is same
 
 
-def test_attrs_survive_pickle_and_parquet(tmp_path) -> None:
+def test_attrs_survive_pickle_and_parquet(tmp_path):
     frame = pd.DataFrame({"px": [1.0]})
     frame.attrs["toolkit"] = {"users": share_value(PLAIN[0]), "states": share_value(PLAIN[1])}
     frame.to_parquet(tmp_path / "frame.parquet")
@@ -50,7 +48,7 @@ def test_attrs_survive_pickle_and_parquet(tmp_path) -> None:
         lambda users, states: states.update(a="no"),
     ],
 )
-def test_shared_value_cannot_change(change: Callable[[Any, Any], object]) -> None:
+def test_shared_value_cannot_change(change):
     users, states = map(share_value, PLAIN)
     with pytest.raises(TypeError, match=r"so it cannot change\. Change a copy: (list|dict)\("):
         change(users, states)

@@ -28,20 +28,19 @@ Clauses that cannot be tested over HTTP, and why:
 
 import dataclasses
 import json
-from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import httpx
 import pytest
 
 from tests.conformance import mini
-from tests.conformance.rows import Row, cursor
+from tests.conformance.rows import cursor
 from toolkit.contract.source_tables import Sources
 from toolkit.local_service import application_of
-from toolkit.service import Application, KeyQuotas, Store, build_store, read_keys
+from toolkit.service import Application, KeyQuotas, build_store, read_keys
 from toolkit.service.http import run_server
-from toolkit.simulation import World, simulate
+from toolkit.simulation import simulate
 
 ADD_ONS = ("currentDepth", "accountValueSnapshotTimestamp", "accountValueSnapshots")
 GOOD: dict[str, dict[str, Any]] = {
@@ -121,23 +120,23 @@ class Caller:
     address: str
     secret: str = "full-secret"
 
-    def post(self, body: Any = None, **how: Any) -> httpx.Response:
+    def post(self, body=None, **how):
         """Send a body, as JSON unless it is bytes; `headers` replace those with the key."""
         headers = how.pop("headers", {"Authorization": f"Bearer {self.secret}"})
         content = body if isinstance(body, bytes) else json.dumps(body).encode()
         headers = {"Content-Type": "application/json", **headers}
         return self.client.post(f"{self.address}/info", content=content, headers=headers, **how)
 
-    def ask(self, type: str, **fields: Any) -> Any:
+    def ask(self, type, **fields):
         got = self.post({"type": type, **fields})
         assert got.status_code == 200, got.text
         assert got.headers["content-type"] == "application/json"
         return json.loads(got.content)
 
-    def refuse(self, type: str, **fields: Any) -> tuple[int, str]:
+    def refuse(self, type, **fields):
         return read_error(self.post({"type": type, **fields}))
 
-    def raw(self, body: Any, **headers: str) -> tuple[int, httpx.Headers, bytes]:
+    def raw(self, body, **headers):
         """Return the received bytes without decoding Content-Encoding."""
         headers = {"Authorization": f"Bearer {self.secret}", **headers}
         with self.client.stream(
@@ -145,10 +144,10 @@ class Caller:
         ) as answer:
             return answer.status_code, answer.headers, b"".join(answer.iter_raw())
 
-    def using(self, secret: str) -> "Caller":
+    def using(self, secret):
         return dataclasses.replace(self, secret=secret)
 
-    def pages(self, type: str, limit: int, **fields: Any) -> list[list[Row]]:
+    def pages(self, type, limit, **fields):
         """Return all pages; the last one is shorter than the limit."""
         first = {"startTime": 0, **fields}
         pages = [self.ask(type, limit=limit, **first)]
@@ -160,7 +159,7 @@ class Caller:
         return pages
 
 
-def read_error(got: httpx.Response) -> tuple[int, str]:
+def read_error(got):
     """Return status and message of an error, whose body is ``{error: <message string>}``."""
     body = json.loads(got.content)
     assert got.headers["content-type"] == "application/json"
@@ -171,7 +170,7 @@ def read_error(got: httpx.Response) -> tuple[int, str]:
 
 
 @pytest.fixture(scope="session")
-def client() -> Iterator[httpx.Client]:
+def client():
     with httpx.Client(trust_env=False, timeout=30) as client:
         yield client
 
@@ -180,8 +179,8 @@ Serve = Callable[..., Any]
 
 
 @pytest.fixture(scope="session")
-def keys_file(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    def write(text: str) -> Path:
+def keys_file(tmp_path_factory):
+    def write(text):
         path = tmp_path_factory.mktemp("keys") / "keys.toml"
         path.write_text(text, "utf-8")
         return path
@@ -189,9 +188,7 @@ def keys_file(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]
     return write
 
 
-def application(
-    store: Store, keys: Path, now_ms: int, at_ms: int = 30_000, **how: Any
-) -> Application:
+def application(store, keys, now_ms, at_ms=30_000, **how):
     """Return a service whose clocks do not move."""
     return Application(
         store, KeyQuotas(read_keys(keys)), now_ms=lambda: now_ms, at_ms=lambda: at_ms, **how
@@ -199,89 +196,89 @@ def application(
 
 
 @pytest.fixture(scope="session")
-def keys(keys_file: Callable[[str], Path]) -> Path:
+def keys(keys_file):
     return keys_file(KEYS)
 
 
 @pytest.fixture(scope="session", params=[True, False], ids=["strict", "as live"])
-def strict(request: pytest.FixtureRequest) -> bool:
+def strict(request):
     """Return whether the services are restricted to the specification."""
     return bool(request.param)
 
 
 @pytest.fixture(scope="session")
-def world() -> World:
+def world():
     """The tiny simulated exchange."""
     return simulate(seed=7, size="tiny")
 
 
 @pytest.fixture(scope="session")
-def summary(world: World) -> Mapping[str, Any]:
+def summary(world):
     return world.summary()
 
 
 @pytest.fixture(scope="session")
-def tiny_store(world: World, strict: bool) -> Iterator[Store]:
+def tiny_store(world, strict):
     store = build_store(world.sources, strict=strict)
     yield store
     store.close()
 
 
 @pytest.fixture(scope="session")
-def tiny(tiny_store: Store, keys: Path, client: httpx.Client) -> Iterator[Caller]:
+def tiny(tiny_store, keys, client):
     """The service of the tiny simulated exchange, built as for users."""
     with run_server(application_of(tiny_store, KeyQuotas(read_keys(keys)))) as address:
         yield Caller(client, address)
 
 
 @pytest.fixture(scope="session")
-def traders(world: World) -> list[str]:
+def traders(world):
     """The accounts of the simulated exchange that have fills."""
     return list(dict.fromkeys(user for user, _ in world.sources.fills))
 
 
 @pytest.fixture(scope="session")
-def latest_of(tiny: Caller, traders: list[str]) -> dict[str, list[Row]]:
+def latest_of(tiny, traders):
     """The latest fills of each account."""
     return {user: tiny.ask("userFills", user=user) for user in traders}
 
 
 @pytest.fixture(scope="session")
-def by_time_of(tiny: Caller, traders: list[str]) -> dict[str, list[Row]]:
+def by_time_of(tiny, traders):
     """The first page of the fills of each account."""
     return {user: tiny.ask("userFillsByTime", user=user, startTime=0) for user in traders}
 
 
 @pytest.fixture(scope="session")
-def hand_store(strict: bool) -> Iterator[Store]:
+def hand_store(strict):
     store = build_store(mini.sources(), strict=strict)
     yield store
     store.close()
 
 
 @pytest.fixture(scope="session")
-def hand(hand_store: Store, keys: Path, client: httpx.Client) -> Iterator[Caller]:
+def hand(hand_store, keys, client):
     """The service of the exchange written by hand."""
     with run_server(application(hand_store, keys, mini.NOW)) as address:
         yield Caller(client, address)
 
 
 @pytest.fixture(scope="session")
-def inclusive(hand_store: Store, keys: Path, client: httpx.Client) -> Iterator[Caller]:
+def inclusive(hand_store, keys, client):
     """The same service with inclusive cursors: a page repeats the rows at its cursor."""
     with run_server(application(hand_store, keys, mini.NOW, inclusive=True)) as address:
         yield Caller(client, address)
 
 
 @pytest.fixture(scope="session")
-def later(hand_store: Store, keys: Path, client: httpx.Client) -> Iterator[Caller]:
+def later(hand_store, keys, client):
     """The same service with a clock that is 10.5 seconds later."""
     with run_server(application(hand_store, keys, mini.NOW + 10_500)) as address:
         yield Caller(client, address)
 
 
 @pytest.fixture(scope="session")
-def empty(keys: Path, client: httpx.Client, strict: bool) -> Iterator[Caller]:
+def empty(keys, client, strict):
     """A service with an empty store."""
     nothing = Sources(start_ms=0, now_ms=mini.NOW, label="nothing", simulated=True)
     store = build_store(nothing, strict=strict)

@@ -3,9 +3,6 @@
 The rows below are the expectations. `sources` puts them into the tables of the contract.
 """
 
-from collections.abc import Iterator
-from typing import Any
-
 import msgspec
 
 from tests.conformance.rows import Row
@@ -45,7 +42,7 @@ START = NOW - 60 * DAY
 ZERO_HASH = "0x" + 64 * "0"
 
 
-def address(name: str) -> str:
+def address(name):
     """Return an address that repeats hexadecimal letters."""
     return "0x" + (name * 40)[:40]
 
@@ -61,7 +58,7 @@ V1, V2 = map(address, ["1e", "2e"])
 T = NOW - 20 * HOUR
 
 
-def fill(tid: int, time: int, tx: int, **other: Any) -> Row:
+def fill(tid, time, tx, **other):
     row = {
         "coin": "BTC",
         "px": "100.0",
@@ -152,7 +149,7 @@ APPROVED_B2 = [(BOB, item) for item in BOBS[3:]] + [(ERIN, item) for item in ERI
 # Funding: 30 accounts, 72 hours, and Dave, who approved on the hour and revoked on it.
 
 
-def payment(user: str, time: int, coin: str, number: int) -> Row:
+def payment(user, time, coin, number):
     delta = {"type": "funding", "coin": coin, "usdc": f"{number % 7 - 3}.5"}
     delta |= {"szi": "-2.0", "fundingRate": "0.0000125"}
     return {"user": user, "time": time, "hash": ZERO_HASH, "delta": delta}
@@ -175,7 +172,7 @@ DAVES = [
 # Orders.
 
 
-def order(oid: int, **other: Any) -> Row:
+def order(oid, **other):
     row = {
         "coin": "BTC",
         "side": "B",
@@ -197,7 +194,7 @@ def order(oid: int, **other: Any) -> Row:
     return row | other
 
 
-def event(oid: int, time: int, tx: int, status: str, via: str = "", **other: Any) -> Row:
+def event(oid, time, tx, status, via="", **other):
     row: Row = {"builder": via, "builderFee": 5} if via else {}
     return {
         **row,
@@ -233,7 +230,7 @@ MANY = [(CAROL, event(10_000 + i, T + i, i % 4, "open", tif="Alo")) for i in ran
 # The ledger.
 
 
-def update(time: int, number: int, **delta: Any) -> Row:
+def update(time, number, **delta):
     return {"time": time, "hash": f"0x{number:064x}", "delta": delta}
 
 
@@ -249,7 +246,7 @@ LEDGER = [
 FIRST_SAMPLE = NOW - 2_500 * QUARTER
 
 
-def sample(i: int, amount: float = 1_000.0, coin: str = "BTC", dex: str = "hyperliquid") -> Row:
+def sample(i, amount=1_000.0, coin="BTC", dex="hyperliquid"):
     cost: float | None = None if i % 10 == 3 else 1.25
     return {
         "timestamp": FIRST_SAMPLE + i * QUARTER,
@@ -268,7 +265,7 @@ TESLA_SAMPLES = [sample(i, 5_000.0, "eqx:TSLA", "eqx") for i in range(4)]
 SIZES = [10, 25, 50, 100, 200, 500]
 
 
-def market(coin: str, dex: str) -> Row:
+def market(coin, dex):
     levels = [{"bps": b, "bidDepthUsd": 10.5 * b, "askDepthUsd": 9.5 * b} for b in SIZES]
     return {"coin": coin, "dex": dex, "levels": levels}
 
@@ -279,7 +276,7 @@ DEPTH = {
 }
 
 
-def perp(name: str, **other: Any) -> Row:
+def perp(name, **other):
     row = {"name": name, "szDecimals": 5, "maxLeverage": 40, "onlyIsolated": False}
     return row | other
 
@@ -290,7 +287,7 @@ METAS = {
 }
 
 
-def context(**other: Any) -> Row:
+def context(**other):
     row = {
         "funding": "0.0000125",
         "openInterest": "12.5",
@@ -327,7 +324,7 @@ AUCTIONS = [  # the spot auction has ended; a quarter of the perp auction has pa
 # Accounts.
 
 
-def summary(value: str) -> Row:
+def summary(value):
     return {
         "accountValue": value,
         "totalMarginUsed": "1.0",
@@ -337,7 +334,7 @@ def summary(value: str) -> Row:
     }
 
 
-def state(value: str, *positions: Row) -> Row:
+def state(value, *positions):
     return {
         "marginSummary": summary(value),
         "crossMarginSummary": summary(value),
@@ -383,11 +380,11 @@ DELEGATED = [{"validator": V1, "amount": "10.5", "lockedUntilTimestamp": NOW + D
 # Rewards: V1 has every day of 110 weeks, V2 has the working days of two weeks.
 
 
-def reward(validator: str, time: int, staked: str, delegators: str, commission: str) -> DailyReward:
+def reward(validator, time, staked, delegators, commission):
     return DailyReward(validator, time, staked, delegators, commission)
 
 
-def rewards() -> Iterator[DailyReward]:
+def rewards():
     for day in range(110 * 7 - 6, -1, -1):
         yield reward(V1, MONDAY + 2 * DAY - day * DAY, "36500.0", "9.0", "1.0")
     for week, paid in ((MONDAY - WEEK, "0.1"), (MONDAY - 2 * WEEK, "0.3")):
@@ -408,7 +405,7 @@ ACCOUNTS = {
 }
 
 
-def account_row(token: str, user: str, values: tuple[Any, ...]) -> AccountValueRow:
+def account_row(token, user, values):
     ratio, branches, total = values[5:] or (None, None, None)
     given = dict(
         zip(
@@ -425,7 +422,7 @@ def account_row(token: str, user: str, values: tuple[Any, ...]) -> AccountValueR
     return msgspec.convert(given, AccountValueRow)
 
 
-def twap(market: str, id: int, **other: Any) -> Row:
+def twap(market, id, **other):
     row = {
         "address": ALICE,
         "twap_id": id,
@@ -464,7 +461,7 @@ TWAPS = {
 }
 
 
-def sources() -> Sources:
+def sources():
     """Return the tables from which a service is built."""
     convert = msgspec.convert
     fills = [(ALICE, item) for item in ALICES] + [(BOB, item) for item in BOBS]

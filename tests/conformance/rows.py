@@ -5,7 +5,7 @@ from typing import Any
 Row = dict[str, Any]
 
 
-def key(row: Row) -> tuple[Any, ...]:
+def key(row):
     """Return the key by which an operation orders a row: order event, funding row or fill."""
     if "order" in row:
         return row["statusTimestamp"], row["txIndex"]
@@ -14,10 +14,10 @@ def key(row: Row) -> tuple[Any, ...]:
     return row["time"], row["txIndex"]
 
 
-def cursor(row: Row) -> str:
+def cursor(row):
     """Return the cursor after a row."""
     return "_".join(map(str, key(row)))
 
 
-def tids(rows: list[Row]) -> list[int]:
+def tids(rows):
     return [row["tid"] for row in rows]

@@ -4,8 +4,6 @@ The words of a table row describe a value: its kind, then other allowed values.
 """
 
 import re
-from collections.abc import Iterable
-from typing import Any
 
 import pytest
 
@@ -28,7 +26,7 @@ _TEXTS = {
 }
 
 
-def is_kind(kind: str, value: Any) -> bool:
+def is_kind(kind, value):
     """Return whether a value fits one word of the tables; a flag is not a number."""
     if kind in _TYPES:
         return type(value) in _TYPES[kind]
@@ -37,7 +35,7 @@ def is_kind(kind: str, value: Any) -> bool:
     return value in kind.split("|")
 
 
-def check_values(rows: Iterable[Any], field: str, words: str) -> None:
+def check_values(rows, field, words):
     """Check one field of all rows against its words, e.g. ``"decimal, optional"``.
 
     ``optional`` may be absent, ``null`` may be null; ``seen`` says that every branch that the
@@ -75,13 +73,13 @@ BEYOND = frozenset(
 """Fields that the live service is known to add. docs/live_service.md, sections 1, 2, 4 to 6."""
 
 
-def no_other_fields(rows: Iterable[Any], shape: Shape) -> None:
+def no_other_fields(rows, shape):
     """Check that rows have no other fields than those of the specification and of `BEYOND`."""
     other = {name for row in rows for name in row} - shape.keys() - BEYOND
     assert not other, f"not in the specification: {other}"
 
 
-def fields(shape: Shape) -> pytest.MarkDecorator:
+def fields(shape):
     """Return the parametrization with one case per field of a table."""
     return pytest.mark.parametrize(
         ("field", "words"), list(shape.items()), ids=[f"{k}: {v}" for k, v in shape.items()]

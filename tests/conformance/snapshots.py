@@ -2,28 +2,25 @@
 
 import io
 import struct
-from typing import Any
 
 import msgpack
 import zstandard
 
-from tests.conformance.conftest import Caller
-
 TYPES = {"accountValueSnapshots": "collateral_tokens", "perpTwapSnapshots": "market_names"}
 
 
-def case_name(value: object) -> str:
+def case_name(value):
     """Return the same name of a case in every process; sets have no order."""
     asked = isinstance(value, list) and all(isinstance(item, str) for item in value)
     return str(value) if asked else "found"
 
 
-def unpack(blob: bytes) -> Any:
+def unpack(blob):
     plain = zstandard.ZstdDecompressor().stream_reader(io.BytesIO(blob)).read()
     return msgpack.unpackb(plain)
 
 
-def split_blobs(content: bytes) -> list[bytes]:
+def split_blobs(content):
     """Return the snapshots in a body, and check that no byte is left."""
     (count,) = struct.unpack_from("<I", content)
     found, at = [], 4
@@ -36,7 +33,7 @@ def split_blobs(content: bytes) -> list[bytes]:
     return found
 
 
-def snapshots(caller: Caller, type: str, *wanted: str) -> dict[str, Any]:
+def snapshots(caller, type, *wanted):
     """Return the snapshots in an answer by the name of their token or market."""
     status, headers, content = caller.raw({"type": type, TYPES[type]: list(wanted)})
     assert status == 200, content

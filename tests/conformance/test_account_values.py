@@ -3,18 +3,15 @@
 # A test is named after its clause, with operation names as in requests.
 # ruff: noqa: N802
 
-from typing import Any
-
 import pytest
 
 from tests.conformance import mini, shapes
-from tests.conformance.conftest import Caller
 from tests.conformance.snapshots import case_name, snapshots
 
 ALICE, BOB, CAROL = mini.ALICE, mini.BOB, mini.CAROL
 
 
-def holders(caller: Caller, *wanted: str) -> dict[str, set[str]]:
+def holders(caller, *wanted):
     """Return the accounts of each snapshot, by dex and token."""
     found = snapshots(caller, "accountValueSnapshots", *wanted)
     return {name: set(item[2]) for name, item in found.items()}
@@ -25,7 +22,7 @@ USDC = {"hyperliquid:USDC", "eqx:USDC"}
 
 
 @pytest.fixture(scope="module")
-def accounts(tiny: Caller) -> list[dict[str, Any]]:
+def accounts(tiny):
     """The tuples of the simulated exchange, by the names of their indices."""
     found = snapshots(tiny, "accountValueSnapshots", "ALL").values()
     assert all(shapes.is_kind("address", user) for item in found for user in item[2])
@@ -34,42 +31,38 @@ def accounts(tiny: Caller) -> list[dict[str, Any]]:
 
 
 @shapes.fields(shapes.ACCOUNT_TUPLE)
-def test_account_value_tuple__types(accounts: list[dict[str, Any]], field: str, words: str) -> None:
+def test_account_value_tuple__types(accounts, field, words):
     shapes.check_values(accounts, field, words)
 
 
-def test_account_value_tuple__length_by_mode(
-    accounts: list[dict[str, Any]],
-) -> None:
+def test_account_value_tuple__length_by_mode(accounts):
     assert {(len(account), account["account_mode"] == 3) for account in accounts} == {
         (5, False),
         (8, True),
     }
 
 
-def test_account_value_tuple__modes_0_to_3(accounts: list[dict[str, Any]]) -> None:
+def test_account_value_tuple__modes_0_to_3(accounts):
     assert {account["account_mode"] for account in accounts} == {0, 1, 2, 3}
 
 
-def test_account_value_tuple__mode_2_is_unified(
-    accounts: list[dict[str, Any]],
-) -> None:
+def test_account_value_tuple__mode_2_is_unified(accounts):
     assert all(account["is_unified"] == (account["account_mode"] == 2) for account in accounts)
 
 
-def test_account_value_tuple__notionals_not_negative(accounts: list[dict[str, Any]]) -> None:
+def test_account_value_tuple__notionals_not_negative(accounts):
     assert all(account["total_long_notional"] >= 0 for account in accounts)
     assert all(account["total_short_notional"] >= 0 for account in accounts)
 
 
-def test_account_value_tuple__branch_pairs(accounts: list[dict[str, Any]]) -> None:
+def test_account_value_tuple__branch_pairs(accounts):
     for account in accounts:
         for token, margin in account.get("pm_avail_by_branch", []):
             assert shapes.is_kind("string", token)
             assert shapes.is_kind("number", margin)
 
 
-def test_account_value_snapshot__array_form(hand: Caller) -> None:
+def test_account_value_snapshot__array_form(hand):
     [one] = snapshots(hand, "accountValueSnapshots", "hyperliquid:USDC").values()
     users = {user: list(values) for user, values in mini.ACCOUNTS["", "USDC"].items()}
     assert one == [mini.SNAPSHOT, "hyperliquid:USDC", users]
@@ -95,8 +88,6 @@ def test_account_value_snapshot__array_form(hand: Caller) -> None:
     ],
     ids=case_name,
 )
-def test_accountValueSnapshots__collateral_tokens(
-    hand: Caller, tiny: Caller, wanted: list[str], found: set[str]
-) -> None:
+def test_accountValueSnapshots__collateral_tokens(hand, tiny, wanted, found):
     assert holders(hand, *wanted) == {name: HOLDERS[name] for name in found}
     assert holders(tiny, *wanted).keys() == found

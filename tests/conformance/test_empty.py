@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.conformance.conftest import GOOD, Caller
+from tests.conformance.conftest import GOOD
 
 
 @pytest.mark.parametrize(
@@ -14,12 +14,12 @@ from tests.conformance.conftest import GOOD, Caller
         "perpTwapSnapshots",
     ],
 )
-def test_errors__404_before_snapshots(empty: Caller, type: str) -> None:
+def test_errors__404_before_snapshots(empty, type):
     got = empty.refuse(type, **GOOD[type])
     assert got == (404, "No snapshots are available yet")
 
 
-def test_errors__500_before_depth(empty: Caller) -> None:
+def test_errors__500_before_depth(empty):
     assert empty.refuse("currentDepth") == (500, "An internal error occurred")
 
 
@@ -38,11 +38,11 @@ def test_errors__500_before_depth(empty: Caller) -> None:
         "validatorAprHistory",
     ],
 )
-def test_errors__empty_store_has_empty_lists(empty: Caller, type: str) -> None:
+def test_errors__empty_store_has_empty_lists(empty, type):
     assert empty.ask(type, **GOOD[type]) == []
 
 
 @pytest.mark.parametrize("type", GOOD)
-def test_errors__empty_store_status_200_404_500(empty: Caller, type: str) -> None:
+def test_errors__empty_store_status_200_404_500(empty, type):
     status = empty.post({"type": type, **GOOD[type]}).status_code
     assert status in (200, 404, 500)

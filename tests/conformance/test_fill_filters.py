@@ -2,32 +2,28 @@
 
 # A test is named after its clause, with operation names as in requests.
 
-from collections.abc import Callable
-from typing import Any
-
 import pytest
 
 from tests.conformance import mini
-from tests.conformance.conftest import Caller
-from tests.conformance.rows import Row, tids
+from tests.conformance.rows import tids
 
 ALICE, B1, B2, T = mini.ALICE, mini.B1, mini.B2, mini.T
 BOTH = pytest.mark.parametrize("type", ["userFills", "userFillsByTime"])
 
 
-def _some(hand: Caller, type: str, **fields: Any) -> list[int]:
+def _some(hand, type, **fields):
     start = {"startTime": 0} if type == "userFillsByTime" else {}
     return sorted(tids(hand.ask(type, user=ALICE, **start, **fields)))
 
 
 @BOTH
-def test_builder_filter__routed_fills(hand: Caller, type: str) -> None:
+def test_builder_filter__routed_fills(hand, type):
     assert _some(hand, type, builder=B1) == [1, 2, 3]
     assert _some(hand, type, builder=B2) == [8]
     assert _some(hand, type, builder=B2.upper().replace("X", "x")) == [8]
 
 
-def test_builder_filter__same_millisecond_in_order(hand: Caller) -> None:
+def test_builder_filter__same_millisecond_in_order(hand):
     """Fills 1 and 2 belong to transaction 1, fill 3 to transaction 2 of the same block."""
     oldest_first = hand.ask("userFillsByTime", user=ALICE, startTime=0, builder=B1)
     assert tids(oldest_first) == [1, 2, 3]
@@ -37,24 +33,18 @@ def test_builder_filter__same_millisecond_in_order(hand: Caller) -> None:
 
 
 @BOTH
-def test_builder_filter__null_is_no_filter(hand: Caller, type: str) -> None:
+def test_builder_filter__null_is_no_filter(hand, type):
     asked = {"user": ALICE, "startTime": 0}
     assert hand.ask(type, **asked, builder=None) == hand.ask(type, **asked) != []
 
 
 @BOTH
-def test_builder_filter__unknown_builder_has_no_fills(hand: Caller, type: str) -> None:
+def test_builder_filter__unknown_builder_has_no_fills(hand, type):
     assert _some(hand, type, builder=mini.NOBODY) == []
 
 
 @BOTH
-def test_builder_filter__all_accounts(
-    tiny: Caller,
-    latest_of: dict[str, list[Row]],
-    by_time_of: dict[str, list[Row]],
-    summary: Any,
-    type: str,
-) -> None:
+def test_builder_filter__all_accounts(tiny, latest_of, by_time_of, summary, type):
     """`userFillsByTime` omits the builder that routed a fill, `userFills` has it."""
     start = {"startTime": 0} if type == "userFillsByTime" else {}
     whole = {user: rows for user, rows in latest_of.items() if len(rows) < 2000}
@@ -72,30 +62,30 @@ MALFORMED_FILTERS = ["", " ", "0x12", "B1", B1 + "0", 0, 7, True, False, [], [B1
 
 @BOTH
 @pytest.mark.parametrize("builder", MALFORMED_FILTERS)
-def test_builder_filter__malformed_is_400(hand: Caller, type: str, builder: Any) -> None:
+def test_builder_filter__malformed_is_400(hand, type, builder):
     body = {"user": ALICE, "startTime": 0, "builder": builder}
     assert hand.refuse(type, **body)[0] == 400
 
 
 @BOTH
-def test_dex_filter__main_dex_selects_native_fills(hand: Caller, type: str) -> None:
+def test_dex_filter__main_dex_selects_native_fills(hand, type):
     assert set(_some(hand, type, dex="main_dex")) >= {1, 2, 3, 4, 5, 6, 7, 13}
     assert 8 not in _some(hand, type, dex="main_dex")
 
 
 @BOTH
-def test_dex_filter__deployed_dex_selects_its_fills(hand: Caller, type: str) -> None:
+def test_dex_filter__deployed_dex_selects_its_fills(hand, type):
     assert _some(hand, type, dex="eqx") == [8]
 
 
 @BOTH
 @pytest.mark.parametrize("dex", ["nowhere", "eq", "eqxy"])
-def test_dex_filter__unknown_dex_has_no_fills(hand: Caller, type: str, dex: str) -> None:
+def test_dex_filter__unknown_dex_has_no_fills(hand, type, dex):
     assert _some(hand, type, dex=dex) == []
 
 
 @pytest.mark.parametrize("dex", ["main_dex", "eqx", "pre"])
-def test_dex_filter__all_accounts(tiny: Caller, by_time_of: dict[str, list[Row]], dex: str) -> None:
+def test_dex_filter__all_accounts(tiny, by_time_of, dex):
     found = [
         row["coin"].partition(":")[0] if ":" in row["coin"] else "main_dex"
         for user in by_time_of
@@ -105,23 +95,21 @@ def test_dex_filter__all_accounts(tiny: Caller, by_time_of: dict[str, list[Row]]
 
 
 @pytest.mark.parametrize("venue", ["PMX", "pmx", "pMx"])
-def test_venue__any_case(hand: Caller, venue: str) -> None:
+def test_venue__any_case(hand, venue):
     assert _some(hand, "userFillsByTime", venue=venue) == [9]
 
 
-def test_venue__fills_of_venue(hand: Caller) -> None:
+def test_venue__fills_of_venue(hand):
     assert _some(hand, "userFillsByTime", venue="KX") == [11]
 
 
 @pytest.mark.parametrize("venue", ["ZZ", "abcd"])
-def test_venue__unknown_has_no_fills(hand: Caller, venue: str) -> None:
+def test_venue__unknown_has_no_fills(hand, venue):
     assert _some(hand, "userFillsByTime", venue=venue) == []
 
 
 @pytest.mark.parametrize("written", [str.upper, str.lower, str.title])
-def test_venue__all_accounts(
-    tiny: Caller, by_time_of: dict[str, list[Row]], written: Callable[[str], str]
-) -> None:
+def test_venue__all_accounts(tiny, by_time_of, written):
     venues = {user: {row.get("venue") for row in rows} for user, rows in by_time_of.items()}
     traded = [(user, venue) for user, found in venues.items() for venue in found - {None}]
     assert traded
@@ -132,11 +120,11 @@ def test_venue__all_accounts(
 
 
 @pytest.mark.parametrize("venue", ["", "P", "PMXPM", "P1", "P-X", "ÄÖ", 12, True, [], ["PMX"]])
-def test_venue__malformed_is_400(hand: Caller, venue: Any) -> None:
+def test_venue__malformed_is_400(hand, venue):
     assert hand.refuse("userFillsByTime", user=ALICE, startTime=0, venue=venue)[0] == 400
 
 
-def test_filters__combined_filters_apply_together(hand: Caller) -> None:
+def test_filters__combined_filters_apply_together(hand):
     assert _some(hand, "userFillsByTime", builder=B2, dex="eqx") == [8]
     assert _some(hand, "userFillsByTime", builder=B1, dex="eqx") == []
     assert _some(hand, "userFillsByTime", builder=B1, limit=2, endTime=T) == [1, 2]

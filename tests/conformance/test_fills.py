@@ -4,25 +4,22 @@
 # ruff: noqa: N802
 
 from collections import Counter
-from typing import Any
 
 import pytest
 
 from tests.conformance import mini, shapes
-from tests.conformance.conftest import Caller
-from tests.conformance.rows import Row, cursor, key, tids
-from toolkit.simulation import World
+from tests.conformance.rows import cursor, key, tids
 
 ALICE, B1, B2, T, NOW = mini.ALICE, mini.B1, mini.B2, mini.T, mini.NOW
 
 
 @pytest.fixture(scope="module")
-def latest(latest_of: dict[str, list[Row]]) -> list[Row]:
+def latest(latest_of):
     return [row for rows in latest_of.values() for row in rows]
 
 
 @pytest.fixture(scope="module")
-def by_time(by_time_of: dict[str, list[Row]]) -> list[Row]:
+def by_time(by_time_of):
     return [row for rows in by_time_of.values() for row in rows]
 
 
@@ -30,54 +27,54 @@ def by_time(by_time_of: dict[str, list[Row]]) -> list[Row]:
 
 
 @shapes.fields(shapes.LATEST_FILL)
-def test_fill_record__userFills_types(latest: list[Row], field: str, words: str) -> None:
+def test_fill_record__userFills_types(latest, field, words):
     shapes.check_values(latest, field, words)
 
 
 @shapes.fields(shapes.FILL_BY_TIME)
-def test_fill_record__userFillsByTime_types(by_time: list[Row], field: str, words: str) -> None:
+def test_fill_record__userFillsByTime_types(by_time, field, words):
     shapes.check_values(by_time, field, words)
 
 
-def test_fill_record__no_other_fields(latest: list[Row], by_time: list[Row]) -> None:
+def test_fill_record__no_other_fields(latest, by_time):
     shapes.no_other_fields(latest, shapes.LATEST_FILL)
     shapes.no_other_fields(by_time, shapes.FILL_BY_TIME)
 
 
-def test_fill_record__builder_in_userFills(hand: Caller) -> None:
+def test_fill_record__builder_in_userFills(hand):
     rows = {row["tid"]: row for row in hand.ask("userFills", user=ALICE)}
     assert rows[1]["builder"] == B1
     assert rows[8]["builder"] == B2
     assert rows[13].get("builder") is None
 
 
-def test_fill_record__deployed_dex_prefix(by_time: list[Row], summary: Any) -> None:
+def test_fill_record__deployed_dex_prefix(by_time, summary):
     coins = {row["coin"] for row in by_time}
     for dex in filter(None, summary["dexes"]):
         assert any(coin.startswith(f"{dex}:") for coin in coins)
 
 
-def test_fill_record__deployerFee_on_deployed_dexes_only(by_time: list[Row]) -> None:
+def test_fill_record__deployerFee_on_deployed_dexes_only(by_time):
     deployed = [row for row in by_time if "deployerFee" in row]
     assert deployed
     assert all(":" in row["coin"] for row in deployed)
 
 
-def test_fill_record__venue_on_outcomes_only(by_time: list[Row]) -> None:
+def test_fill_record__venue_on_outcomes_only(by_time):
     on_a_venue = [row for row in by_time if "venue" in row]
     assert on_a_venue
     assert all(row["coin"].startswith("#") for row in on_a_venue)
     assert all(2 <= len(row["venue"]) <= 4 for row in on_a_venue)
 
 
-def test_fill_record__no_venue_on_validator_outcomes(hand: Caller) -> None:
+def test_fill_record__no_venue_on_validator_outcomes(hand):
     rows = hand.ask("userFillsByTime", user=ALICE, startTime=0)
     venues = {row["coin"]: row.get("venue", "absent") for row in rows}
     assert (venues["#1230"], venues["#90"], venues["#2070"]) == ("PMX", "absent", "KX")
     assert venues["BTC"] == "absent"
 
 
-def test_fill_record__exact_values(hand: Caller) -> None:
+def test_fill_record__exact_values(hand):
     rows = hand.ask("userFillsByTime", user=ALICE, startTime=0)
     assert rows == [
         {name: value for name, value in row.items() if name != "builder"} for row in mini.ALICES
@@ -87,7 +84,7 @@ def test_fill_record__exact_values(hand: Caller) -> None:
 # userFills.
 
 
-def test_userFills__newest_first(latest_of: dict[str, list[Row]], world: World) -> None:
+def test_userFills__newest_first(latest_of, world):
     newest = {user: (fill.time, fill.tx_index) for user, fill in world.sources.fills}
     for user, rows in latest_of.items():
         keys = [key(row) for row in rows]
@@ -95,23 +92,23 @@ def test_userFills__newest_first(latest_of: dict[str, list[Row]], world: World) 
         assert keys[0] == newest[user]
 
 
-def test_userFills__execution_order(hand: Caller) -> None:
+def test_userFills__execution_order(hand):
     rows = hand.ask("userFills", user=ALICE)
     assert tids(rows) == [13, 12, 11, 10, 9, 8, 7, 6, 4, 5, 3, 1, 2]
 
 
-def test_userFills__only_latest_2000_rows(hand: Caller) -> None:
+def test_userFills__only_latest_2000_rows(hand):
     rows = hand.ask("userFills", user=mini.ERIN)
     times = sorted({row["time"] for row in mini.ERINS})
     assert len(rows) == 2000
     assert rows[0]["time"] == times[-1]
 
 
-def test_userFills__limit_keeps_newest(hand: Caller) -> None:
+def test_userFills__limit_keeps_newest(hand):
     assert tids(hand.ask("userFills", user=ALICE, limit=3)) == [13, 12, 11]
 
 
-def test_userFills__includes_twap_fills(hand: Caller, latest: list[Row]) -> None:
+def test_userFills__includes_twap_fills(hand, latest):
     assert hand.ask("userFills", user=ALICE)[0]["twapId"] == 77
     assert any(row["twapId"] is not None for row in latest)
 
@@ -119,7 +116,7 @@ def test_userFills__includes_twap_fills(hand: Caller, latest: list[Row]) -> None
 # userFillsByTime: range, order, paging.
 
 
-def test_userFillsByTime__oldest_first(by_time_of: dict[str, list[Row]]) -> None:
+def test_userFillsByTime__oldest_first(by_time_of):
     for rows in by_time_of.values():
         assert [key(row) for row in rows] == sorted(map(key, rows)) != []
 
@@ -136,50 +133,48 @@ def test_userFillsByTime__oldest_first(by_time_of: dict[str, list[Row]]) -> None
         (0, T - 1, []),
     ],
 )
-def test_userFillsByTime__inclusive_bounds(
-    hand: Caller, start: int, end: int, found: list[int]
-) -> None:
+def test_userFillsByTime__inclusive_bounds(hand, start, end, found):
     rows = hand.ask("userFillsByTime", user=ALICE, startTime=start, endTime=end)
     assert tids(rows) == found
 
 
-def test_userFillsByTime__endTime_default_is_now(hand: Caller) -> None:
+def test_userFillsByTime__endTime_default_is_now(hand):
     asked = {"user": ALICE, "startTime": 0}
     assert hand.ask("userFillsByTime", **asked) == hand.ask("userFillsByTime", **asked, endTime=NOW)
 
 
-def test_userFillsByTime__startTime_required(hand: Caller) -> None:
+def test_userFillsByTime__startTime_required(hand):
     assert hand.refuse("userFillsByTime", user=ALICE)[0] == 400
     assert hand.ask("userFillsByTime", user=ALICE, cursor=f"{T}_0")
 
 
 @pytest.mark.parametrize("start", [0, T + 50, NOW + 1])
-def test_userFillsByTime__cursor_replaces_startTime(hand: Caller, start: int) -> None:
+def test_userFillsByTime__cursor_replaces_startTime(hand, start):
     rows = hand.ask("userFillsByTime", user=ALICE, startTime=start, cursor=f"{T + 10}_0")
     assert tids(rows) == [8, 9, 10, 11, 12, 13]
 
 
-def test_userFillsByTime__endTime_applies_with_cursor(hand: Caller) -> None:
+def test_userFillsByTime__endTime_applies_with_cursor(hand):
     rows = hand.ask("userFillsByTime", user=ALICE, cursor=f"{T + 10}_0", endTime=T + 30)
     assert tids(rows) == [8, 9, 10]
 
 
-def test_userFillsByTime__exclusive_cursor(hand: Caller) -> None:
+def test_userFillsByTime__exclusive_cursor(hand):
     rows = hand.ask("userFillsByTime", user=ALICE, cursor=f"{T}_1", limit=3)
     assert tids(rows) == [3, 4, 5]
 
 
-def test_userFillsByTime__cursor_need_not_be_a_row(hand: Caller) -> None:
+def test_userFillsByTime__cursor_need_not_be_a_row(hand):
     rows = hand.ask("userFillsByTime", user=ALICE, cursor=f"{T + 5}_99")
     assert tids(rows) == [7, 8, 9, 10, 11, 12, 13]
 
 
-def test_userFillsByTime__inclusive_cursor(inclusive: Caller) -> None:
+def test_userFillsByTime__inclusive_cursor(inclusive):
     rows = inclusive.ask("userFillsByTime", user=ALICE, cursor=f"{T}_1", limit=3)
     assert tids(rows) == [1, 2, 3]
 
 
-def test_userFillsByTime__page_ends_inside_transaction(hand: Caller) -> None:
+def test_userFillsByTime__page_ends_inside_transaction(hand):
     rows = hand.ask("userFillsByTime", user=ALICE, startTime=0, limit=5)
     assert tids(rows) == [1, 2, 3, 4, 5]
     rows = hand.ask("userFillsByTime", user=ALICE, startTime=0, limit=4)
@@ -190,7 +185,7 @@ def test_userFillsByTime__page_ends_inside_transaction(hand: Caller) -> None:
 
 
 @pytest.mark.parametrize("limit", [300, 1998])
-def test_userFillsByTime__all_pages(hand: Caller, limit: int) -> None:
+def test_userFillsByTime__all_pages(hand, limit):
     """Erin's transactions have three fills, so pages of 3, 6, ... rows never end inside one."""
     pages = hand.pages("userFillsByTime", limit, user=mini.ERIN)
     assert [row["tid"] for page in pages for row in page] == tids(mini.ERINS)
@@ -198,9 +193,7 @@ def test_userFillsByTime__all_pages(hand: Caller, limit: int) -> None:
     assert len(pages[-1]) < limit
 
 
-def test_userFillsByTime__cursor_skips_rest_of_transaction(
-    tiny: Caller, by_time_of: dict[str, list[Row]], world: World
-) -> None:
+def test_userFillsByTime__cursor_skips_rest_of_transaction(tiny, by_time_of, world):
     """A cursor names a transaction, and a page may end inside one."""
     user, rows = next((u, rows) for u, rows in by_time_of.items() if 300 < len(rows) < 2000)
     assert tids(rows) == [fill.tid for whose, fill in world.sources.fills if whose == user]
@@ -212,7 +205,7 @@ def test_userFillsByTime__cursor_skips_rest_of_transaction(
     assert rows == []
 
 
-def test_userFillsByTime__all_pages_inclusive(inclusive: Caller) -> None:
+def test_userFillsByTime__all_pages_inclusive(inclusive):
     pages = inclusive.pages("userFillsByTime", 400, user=mini.ERIN)
     assert list(dict.fromkeys(row["tid"] for page in pages for row in page)) == tids(mini.ERINS)
 
@@ -224,5 +217,5 @@ def test_userFillsByTime__all_pages_inclusive(inclusive: Caller) -> None:
         *("1_1 ", 5, []),
     ],
 )
-def test_userFillsByTime__malformed_cursor_is_400(hand: Caller, malformed: Any) -> None:
+def test_userFillsByTime__malformed_cursor_is_400(hand, malformed):
     assert hand.refuse("userFillsByTime", user=ALICE, cursor=malformed)[0] == 400

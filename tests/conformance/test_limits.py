@@ -1,15 +1,9 @@
 """Specification, "Limits"; clarifications, "Costs and quotas" and "limit"."""
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import Any
-
-import httpx
 import pytest
 
 from tests.conformance import mini
 from tests.conformance.conftest import GOOD, Caller, application, read_error
-from toolkit.service import Store
 from toolkit.service.http import run_server
 
 POINTS = {
@@ -27,7 +21,7 @@ POINTS = {
 COSTS = {type: POINTS.get(type, 2) for type in GOOD}
 
 
-def _key(secret: str, points: int) -> str:
+def _key(secret, points):
     return (
         f'[[key]]\nname = "{secret}"\nsecret = "{secret}"\n'
         f'add_ons = "all"\npoints_per_minute = {points}\n'
@@ -35,9 +29,7 @@ def _key(secret: str, points: int) -> str:
 
 
 @pytest.fixture(scope="module")
-def poor(
-    hand_store: Store, keys_file: Callable[[str], Path], client: httpx.Client, strict: bool
-) -> Iterator[Caller]:
+def poor(hand_store, keys_file, client, strict):
     """A service with two keys per operation: one with enough points, one with a point less."""
     # The specification has fixed points; those of the live service depend on the number of users.
     costs = COSTS | ({"batchClearinghouseStates": 100} if strict else {})
@@ -60,9 +52,7 @@ STATES = [
 
 
 @pytest.fixture(scope="module")
-def quotas(
-    hand_store: Store, keys_file: Callable[[str], Path], client: httpx.Client, strict: bool
-) -> Iterator[Caller]:
+def quotas(hand_store, keys_file, client, strict):
     """A service with two keys per case of `STATES`: enough points, and a point less."""
     text = "".join(
         _key(f"enough-{users}{dex}", 100 if strict else cost)
@@ -74,7 +64,7 @@ def quotas(
 
 
 @pytest.mark.parametrize(("users", "dex"), [state[:2] for state in STATES])
-def test_limits__points_by_users_and_dexes(quotas: Caller, users: int, dex: str) -> None:
+def test_limits__points_by_users_and_dexes(quotas, users, dex):
     """2 points a user, at most 100, times the 2 dexes: docs/live_service.md, section 8.
 
     The strict service always charges 100 points, as the specification says.
@@ -86,7 +76,7 @@ def test_limits__points_by_users_and_dexes(quotas: Caller, users: int, dex: str)
 
 
 @pytest.mark.parametrize("type", COSTS)
-def test_limits__points_per_request(poor: Caller, type: str) -> None:
+def test_limits__points_per_request(poor, type):
     body = {"type": type, **GOOD[type]}
     got = poor.using(f"short-{type}").post(body)
     assert read_error(got) == (429, "Rate limit exceeded")
@@ -95,7 +85,7 @@ def test_limits__points_per_request(poor: Caller, type: str) -> None:
     assert poor.using(f"enough-{type}").post({"type": "meta"}).status_code == 429
 
 
-def test_errors__429_has_retry_after(poor: Caller) -> None:
+def test_errors__429_has_retry_after(poor):
     key = poor.using("thrifty")
     assert len(key.ask("userFills", user=mini.ALICE)) == len(mini.ALICES)
     assert key.post({"type": "userFills", "user": mini.ALICE}).status_code == 200
@@ -104,7 +94,7 @@ def test_errors__429_has_retry_after(poor: Caller) -> None:
     assert got.headers["retry-after"] == "30"
 
 
-def test_limits__quota_per_key(poor: Caller) -> None:
+def test_limits__quota_per_key(poor):
     while poor.using("other").post({"type": "meta"}).status_code == 200:
         pass
     assert poor.using("other").refuse("meta")[0] == 429
@@ -123,15 +113,13 @@ LIMITED: list[tuple[str, int]] = [
 
 
 @pytest.mark.parametrize(("type", "most"), LIMITED)
-def test_limits__limit_out_of_range_is_400(hand: Caller, type: str, most: int) -> None:
+def test_limits__limit_out_of_range_is_400(hand, type, most):
     for wrong in (0, -1, most + 1, 10**15, 1e300, 1.5, "5", True, [5]):
         assert hand.refuse(type, **GOOD[type], limit=wrong)[0] == 400, wrong
 
 
 @pytest.mark.parametrize(("type", "most"), LIMITED)
-def test_limits__smallest_and_largest_limit_are_accepted(
-    hand: Caller, type: str, most: int
-) -> None:
+def test_limits__smallest_and_largest_limit_are_accepted(hand, type, most):
     assert len(hand.ask(type, **GOOD[type], limit=1)) == 1
     rows = hand.ask(type, **GOOD[type], limit=most)
     assert len(rows) <= most
@@ -150,9 +138,7 @@ def test_limits__smallest_and_largest_limit_are_accepted(
         ("validatorAprHistory", {"validator": mini.V1}, 12),
     ],
 )
-def test_limits__default_page_size(
-    hand: Caller, type: str, fields: dict[str, Any], page: int
-) -> None:
+def test_limits__default_page_size(hand, type, fields, page):
     rows = hand.ask(type, **fields)
     assert len(rows) == page
     most = dict(LIMITED)[type]
@@ -160,7 +146,7 @@ def test_limits__default_page_size(
     assert hand.ask(type, **fields, limit=page) == rows
 
 
-def _many(count: int) -> list[str]:
+def _many(count):
     return [f"0x{i:040x}" for i in range(count)]
 
 
@@ -175,6 +161,6 @@ def _many(count: int) -> list[str]:
         ("eqx", 101, 200),
     ],
 )
-def test_limits__too_many_users_are_400(hand: Caller, dex: str, count: int, status: int) -> None:
+def test_limits__too_many_users_are_400(hand, dex, count, status):
     body = {"type": "batchClearinghouseStates", "users": _many(count), "dex": dex}
     assert hand.post(body).status_code == status

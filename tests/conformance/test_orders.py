@@ -3,29 +3,26 @@
 # A test is named after its clause, with operation names as in requests.
 # ruff: noqa: N802
 
-from typing import Any
-
 import pytest
 
 from tests.conformance import mini, shapes
-from tests.conformance.conftest import Caller
-from tests.conformance.rows import Row, cursor, key
+from tests.conformance.rows import cursor, key
 
 ALICE, BOB, CAROL, B1, B2, T = mini.ALICE, mini.BOB, mini.CAROL, mini.B1, mini.B2, mini.T
 
 
-def brief(rows: list[Row]) -> list[tuple[int, str]]:
+def brief(rows):
     return [(row["order"]["oid"], row["status"]) for row in rows]
 
 
 @pytest.fixture(scope="module")
-def historical(tiny: Caller, summary: Any) -> list[Row]:
+def historical(tiny, summary):
     """The latest events of every account of the simulated exchange."""
     return [row for user in summary["users"] for row in tiny.ask("historicalOrders", user=user)]
 
 
 @pytest.fixture(scope="module")
-def routed(tiny: Caller, summary: Any) -> list[Row]:
+def routed(tiny, summary):
     return [
         row
         for builder in summary["builders"]
@@ -34,7 +31,7 @@ def routed(tiny: Caller, summary: Any) -> list[Row]:
 
 
 @pytest.fixture(scope="module")
-def orders(historical: list[Row], routed: list[Row]) -> list[Row]:
+def orders(historical, routed):
     """All order objects, including the children of take-profit and stop-loss orders."""
     found = [row["order"] for row in historical + routed]
     for item in found:
@@ -46,34 +43,30 @@ def orders(historical: list[Row], routed: list[Row]) -> list[Row]:
 
 
 @shapes.fields(shapes.HISTORICAL)
-def test_order_status_record__historicalOrders_types(
-    historical: list[Row], field: str, words: str
-) -> None:
+def test_order_status_record__historicalOrders_types(historical, field, words):
     shapes.check_values(historical, field, words)
     shapes.no_other_fields(historical, shapes.HISTORICAL)
 
 
 @shapes.fields(shapes.BUILDERS)
-def test_order_status_record__builderOrdersByTime_types(
-    routed: list[Row], field: str, words: str
-) -> None:
+def test_order_status_record__builderOrdersByTime_types(routed, field, words):
     shapes.check_values(routed, field, words)
     shapes.no_other_fields(routed, shapes.BUILDERS)
 
 
 @shapes.fields(shapes.ORDER)
-def test_order_object__types(orders: list[Row], field: str, words: str) -> None:
+def test_order_object__types(orders, field, words):
     shapes.check_values(orders, field, words)
     shapes.no_other_fields(orders, shapes.ORDER)
 
 
-def test_order_object__null_cloid(hand: Caller) -> None:
+def test_order_object__null_cloid(hand):
     rows = hand.ask("historicalOrders", user=BOB)
     assert [row["order"]["cloid"] for row in rows] == [None, None]
     assert any(row["order"]["cloid"] for row in hand.ask("historicalOrders", user=ALICE))
 
 
-def test_order_object__children_of_parent(hand: Caller, orders: list[Row]) -> None:
+def test_order_object__children_of_parent(hand, orders):
     parents = [order for order in orders if order["children"]]
     assert parents
     rows = hand.ask("historicalOrders", user=ALICE)
@@ -82,7 +75,7 @@ def test_order_object__children_of_parent(hand: Caller, orders: list[Row]) -> No
     ]
 
 
-def test_order_object__trigger_defaults(orders: list[Row]) -> None:
+def test_order_object__trigger_defaults(orders):
     plain = [order for order in orders if not order["isTrigger"]]
     assert {(entry["triggerCondition"], entry["triggerPx"]) for entry in plain} == {("N/A", "0.0")}
 
@@ -101,19 +94,19 @@ def test_order_object__trigger_defaults(orders: list[Row]) -> None:
         "Spot Dust Conversion",
     ],
 )
-def test_order_object__every_orderType(orders: list[Row], value: str) -> None:
+def test_order_object__every_orderType(orders, value):
     assert any(order["orderType"] == value for order in orders)
 
 
 @pytest.mark.parametrize(
     "value", ["Gtc", "Ioc", "Alo", "FrontendMarket", "LiquidationMarket", None]
 )
-def test_order_object__every_tif(orders: list[Row], value: str | None) -> None:
+def test_order_object__every_tif(orders, value):
     assert any(order.get("tif", "absent") == value for order in orders)
 
 
 @pytest.mark.parametrize("group", shapes.STATUSES)
-def test_states__every_order_status(historical: list[Row], group: str) -> None:
+def test_states__every_order_status(historical, group):
     """Every status of the specification occurs, and no other."""
     seen = {row["status"] for row in historical}
     assert set(shapes.STATUSES[group].split()) <= seen
@@ -123,12 +116,12 @@ def test_states__every_order_status(historical: list[Row], group: str) -> None:
 # historicalOrders.
 
 
-def test_historicalOrders__newest_first(tiny: Caller, summary: Any) -> None:
+def test_historicalOrders__newest_first(tiny, summary):
     rows = tiny.ask("historicalOrders", user=summary["users"][0])
     assert [key(row) for row in rows] == sorted(map(key, rows), reverse=True)
 
 
-def test_historicalOrders__row_for_each_event(hand: Caller) -> None:
+def test_historicalOrders__row_for_each_event(hand):
     assert brief(hand.ask("historicalOrders", user=ALICE)) == [
         (102, "filled"),
         (102, "open"),
@@ -138,20 +131,20 @@ def test_historicalOrders__row_for_each_event(hand: Caller) -> None:
     ]
 
 
-def test_historicalOrders__builder_on_routed_orders_only(hand: Caller) -> None:
+def test_historicalOrders__builder_on_routed_orders_only(hand):
     rows = {row["order"]["oid"]: row for row in hand.ask("historicalOrders", user=ALICE)}
     assert (rows[102]["builder"], rows[102]["builderFee"]) == (B1, 5)
     assert "builder" not in rows[101]
     assert "builderFee" not in rows[101]
 
 
-def test_historicalOrders__only_latest_2000_rows(hand: Caller) -> None:
+def test_historicalOrders__only_latest_2000_rows(hand):
     rows = hand.ask("historicalOrders", user=CAROL)
     oids = [item["order"]["oid"] for _, item in mini.MANY]
     assert [row["order"]["oid"] for row in rows] == oids[::-1][:2000]
 
 
-def test_historicalOrders__limit_keeps_newest(hand: Caller) -> None:
+def test_historicalOrders__limit_keeps_newest(hand):
     assert brief(hand.ask("historicalOrders", user=ALICE, limit=2)) == [
         (102, "filled"),
         (102, "open"),
@@ -161,7 +154,7 @@ def test_historicalOrders__limit_keeps_newest(hand: Caller) -> None:
 # builderOrdersByTime.
 
 
-def test_builderOrdersByTime__orders_via_builder(hand: Caller) -> None:
+def test_builderOrdersByTime__orders_via_builder(hand):
     rows = hand.ask("builderOrdersByTime", builder=B1, startTime=0)
     assert [(row["user"], *item) for row, item in zip(rows, brief(rows), strict=True)] == [
         (ALICE, 102, "open"),
@@ -171,12 +164,12 @@ def test_builderOrdersByTime__orders_via_builder(hand: Caller) -> None:
     ]
 
 
-def test_builderOrdersByTime__no_orders_of_other_builders(hand: Caller) -> None:
+def test_builderOrdersByTime__no_orders_of_other_builders(hand):
     rows = hand.ask("builderOrdersByTime", builder=B2, startTime=0)
     assert brief(rows) == [(107, "open"), (106, "open")]
 
 
-def test_builderOrdersByTime__txIndex_order(hand: Caller) -> None:
+def test_builderOrdersByTime__txIndex_order(hand):
     """The page after the first row begins with the second."""
     first, second = hand.ask("builderOrdersByTime", builder=B2, startTime=0)
     assert first["statusTimestamp"] == second["statusTimestamp"]
@@ -184,7 +177,7 @@ def test_builderOrdersByTime__txIndex_order(hand: Caller) -> None:
     assert hand.ask("builderOrdersByTime", builder=B2, cursor=cursor(second)) == []
 
 
-def test_builderOrdersByTime__time_order(tiny: Caller, summary: Any) -> None:
+def test_builderOrdersByTime__time_order(tiny, summary):
     for builder in summary["builders"]:
         rows = tiny.ask("builderOrdersByTime", builder=builder, startTime=0)
         assert [key(row) for row in rows] == sorted(map(key, rows)) != []
@@ -199,14 +192,12 @@ def test_builderOrdersByTime__time_order(tiny: Caller, summary: Any) -> None:
         (0, T + 19, []),
     ],
 )
-def test_builderOrdersByTime__inclusive_bounds(
-    hand: Caller, start: int, end: int, oids: list[int]
-) -> None:
+def test_builderOrdersByTime__inclusive_bounds(hand, start, end, oids):
     rows = hand.ask("builderOrdersByTime", builder=B1, startTime=start, endTime=end)
     assert [row["order"]["oid"] for row in rows] == oids
 
 
-def test_builderOrdersByTime__endTime_default_is_now(hand: Caller) -> None:
+def test_builderOrdersByTime__endTime_default_is_now(hand):
     asked = {"builder": B1, "startTime": 0}
     assert hand.ask("builderOrdersByTime", **asked) == hand.ask(
         "builderOrdersByTime", **asked, endTime=mini.NOW
@@ -214,24 +205,22 @@ def test_builderOrdersByTime__endTime_default_is_now(hand: Caller) -> None:
 
 
 @pytest.mark.parametrize("start", [{}, {"startTime": 0}, {"startTime": mini.NOW}], ids=str)
-def test_builderOrdersByTime__cursor_replaces_startTime(
-    hand: Caller, start: dict[str, int]
-) -> None:
+def test_builderOrdersByTime__cursor_replaces_startTime(hand, start):
     rows = hand.ask("builderOrdersByTime", builder=B1, cursor=f"{T + 20}_0", **start)
     assert brief(rows) == [(102, "filled")]
 
 
-def test_builderOrdersByTime__inclusive_cursor(inclusive: Caller) -> None:
+def test_builderOrdersByTime__inclusive_cursor(inclusive):
     rows = inclusive.ask("builderOrdersByTime", builder=B1, cursor=f"{T + 20}_0")
     assert [item for item, _ in brief(rows)] == [102, 104, 105, 102]
 
 
 @pytest.mark.parametrize("malformed", ["", "1", "1_", "_1", "x_1", "1_x", "1_2_3", 7, []])
-def test_builderOrdersByTime__malformed_cursor_is_400(hand: Caller, malformed: Any) -> None:
+def test_builderOrdersByTime__malformed_cursor_is_400(hand, malformed):
     assert hand.refuse("builderOrdersByTime", builder=B1, cursor=malformed)[0] == 400
 
 
-def test_builderOrdersByTime__all_pages(tiny: Caller, summary: Any) -> None:
+def test_builderOrdersByTime__all_pages(tiny, summary):
     """There is no `limit`: for any page size, cursors reach the end."""
     builder = summary["builders"][0]
     everything = tiny.ask("builderOrdersByTime", builder=builder, startTime=0)

@@ -6,7 +6,6 @@
 import pytest
 
 from tests.conformance import mini, shapes
-from tests.conformance.conftest import Caller
 from tests.conformance.snapshots import TYPES, snapshots, split_blobs, unpack
 
 METADATA = pytest.mark.parametrize(
@@ -24,25 +23,25 @@ SEVERAL = {"accountValueSnapshots": ["ALL"], "perpTwapSnapshots": ["ALL"]}
 
 @METADATA
 @shapes.fields(shapes.SNAPSHOT_METADATA)
-def test_snapshot_metadata__types(tiny: Caller, type: str, field: str, words: str) -> None:
+def test_snapshot_metadata__types(tiny, type, field, words):
     rows = [tiny.ask(type)]
     shapes.check_values(rows, field, words)
     shapes.no_other_fields(rows, shapes.SNAPSHOT_METADATA)
 
 
 @METADATA
-def test_snapshot_metadata__timestamp_in_seconds(hand: Caller, type: str) -> None:
+def test_snapshot_metadata__timestamp_in_seconds(hand, type):
     assert hand.ask(type) == {"snapshot_id": mini.SNAPSHOT, "timestamp": mini.NOW // 1000}
 
 
-def test_accountValueSnapshotTimestamp__equals_perp_snapshot(tiny: Caller, hand: Caller) -> None:
+def test_accountValueSnapshotTimestamp__equals_perp_snapshot(tiny, hand):
     for item in (tiny, hand):
         values = item.ask("accountValueSnapshotTimestamp")
         assert values == item.ask("perpTwapSnapshotTimestamp")
 
 
 @BOTH
-def test_snapshots__match_metadata(tiny: Caller, type: str) -> None:
+def test_snapshots__match_metadata(tiny, type):
     named = tiny.ask(type.replace("Snapshots", "SnapshotTimestamp"))["snapshot_id"]
     found = snapshots(tiny, type, *SEVERAL[type])
     assert {item[0] for item in found.values()} == {named}
@@ -52,7 +51,7 @@ def test_snapshots__match_metadata(tiny: Caller, type: str) -> None:
 
 
 @BOTH
-def test_binary__one_snapshot_is_msgpack(hand: Caller, type: str) -> None:
+def test_binary__one_snapshot_is_msgpack(hand, type):
     status, headers, content = hand.raw({"type": type, TYPES[type]: ONE[type]})
     assert status == 200
     assert headers["x-payload-format"] == "msgpack"
@@ -63,7 +62,7 @@ def test_binary__one_snapshot_is_msgpack(hand: Caller, type: str) -> None:
 
 
 @BOTH
-def test_binary__several_snapshots_are_multi_zstd(hand: Caller, type: str) -> None:
+def test_binary__several_snapshots_are_multi_zstd(hand, type):
     status, headers, content = hand.raw({"type": type, TYPES[type]: SEVERAL[type]})
     assert status == 200
     assert headers["x-payload-format"] == "multi-zstd"
@@ -76,7 +75,7 @@ def test_binary__several_snapshots_are_multi_zstd(hand: Caller, type: str) -> No
 
 
 @BOTH
-def test_binary__little_endian_count(hand: Caller, type: str) -> None:
+def test_binary__little_endian_count(hand, type):
     _, _, content = hand.raw({"type": type, TYPES[type]: SEVERAL[type]})
     assert content[1:4] == b"\0\0\0"
     assert content[0] == len(split_blobs(content))
@@ -84,7 +83,7 @@ def test_binary__little_endian_count(hand: Caller, type: str) -> None:
 
 @BOTH
 @pytest.mark.parametrize("accepts", ["identity", "gzip", "zstd", "*"])
-def test_binary__ignores_accepted_encoding(hand: Caller, type: str, accepts: str) -> None:
+def test_binary__ignores_accepted_encoding(hand, type, accepts):
     for wanted in (ONE, SEVERAL):
         _, headers, content = hand.raw(
             {"type": type, TYPES[type]: wanted[type]}, **{"Accept-Encoding": accepts}
@@ -107,8 +106,6 @@ def test_binary__ignores_accepted_encoding(hand: Caller, type: str, accepts: str
         ("perpTwapSnapshots", ["BTC", "ETH"], "multi-zstd"),
     ],
 )
-def test_binary__number_of_matches_decides_format(
-    hand: Caller, type: str, wanted: list[str], form: str
-) -> None:
+def test_binary__number_of_matches_decides_format(hand, type, wanted, form):
     _, headers, _ = hand.raw({"type": type, TYPES[type]: wanted})
     assert headers["x-payload-format"] == form

@@ -3,26 +3,21 @@
 # A test is named after its clause, with operation names as in requests.
 # ruff: noqa: N802
 
-from typing import Any
-
 import pytest
 
 from tests.conformance import mini, shapes
-from tests.conformance.conftest import Caller
-from tests.conformance.rows import Row
-from toolkit.simulation import World
 
 MONDAY, WEEK, V1, V2 = mini.MONDAY, mini.WEEK, mini.V1, mini.V2
 HISTORY = "validatorAprHistory"
 
 
 @pytest.fixture(scope="module")
-def delegations(tiny: Caller, summary: Any) -> list[Row]:
+def delegations(tiny, summary):
     return [row for user in summary["users"] for row in tiny.ask("delegations", user=user)]
 
 
 @pytest.fixture(scope="module")
-def weeks(tiny: Caller, summary: Any) -> list[Row]:
+def weeks(tiny, summary):
     pages = [
         tiny.ask(HISTORY, validator=validator, limit=100) for validator in summary["validators"]
     ]
@@ -31,75 +26,75 @@ def weeks(tiny: Caller, summary: Any) -> list[Row]:
 
 
 @shapes.fields(shapes.DELEGATION)
-def test_delegation__types(delegations: list[Row], field: str, words: str) -> None:
+def test_delegation__types(delegations, field, words):
     shapes.check_values(delegations, field, words)
     shapes.no_other_fields(delegations, shapes.DELEGATION)
 
 
-def test_delegations__every_delegator_has_rows(tiny: Caller, world: World) -> None:
+def test_delegations__every_delegator_has_rows(tiny, world):
     assert all(tiny.ask("delegations", user=user) for user in world.sources.delegations)
 
 
-def test_delegations__exact_values(hand: Caller) -> None:
+def test_delegations__exact_values(hand):
     assert hand.ask("delegations", user=mini.ALICE) == mini.DELEGATED
     assert hand.ask("delegations", user=mini.BOB) == []
 
 
 @shapes.fields(shapes.WEEK)
-def test_validator_week__types(weeks: list[Row], field: str, words: str) -> None:
+def test_validator_week__types(weeks, field, words):
     shapes.check_values(weeks, field, words)
     shapes.no_other_fields(weeks, shapes.WEEK)
 
 
-def test_validatorAprHistory__weeks_begin_on_monday(weeks: list[Row], hand: Caller) -> None:
+def test_validatorAprHistory__weeks_begin_on_monday(weeks, hand):
     rows = weeks + hand.ask(HISTORY, validator=V1)
     assert {(row["week"] - MONDAY) % WEEK for row in rows} == {0}
 
 
-def test_validatorAprHistory__newest_first(hand: Caller, tiny: Caller, summary: Any) -> None:
+def test_validatorAprHistory__newest_first(hand, tiny, summary):
     theirs = [tiny.ask(HISTORY, validator=validator) for validator in summary["validators"]]
     for rows in (hand.ask(HISTORY, validator=V1), *theirs):
         starts = [row["week"] for row in rows]
         assert starts == sorted(set(starts), reverse=True) != []
 
 
-def test_validatorAprHistory__includes_present_week(hand: Caller) -> None:
+def test_validatorAprHistory__includes_present_week(hand):
     now, before = hand.ask(HISTORY, validator=V1, limit=2)
     assert now["week"] == MONDAY <= mini.NOW < MONDAY + WEEK
     assert 0 < float(now["totalDelegatorRewards"]) < float(before["totalDelegatorRewards"])
 
 
-def test_validatorAprHistory__default_limit_is_12(hand: Caller) -> None:
+def test_validatorAprHistory__default_limit_is_12(hand):
     rows = hand.ask(HISTORY, validator=V1)
     assert [row["week"] for row in rows] == [MONDAY - i * WEEK for i in range(12)]
 
 
-def test_validatorAprHistory__largest_limit_is_100(hand: Caller) -> None:
+def test_validatorAprHistory__largest_limit_is_100(hand):
     rows = hand.ask(HISTORY, validator=V1, limit=100)
     assert [row["week"] for row in rows] == [MONDAY - i * WEEK for i in range(100)]
 
 
-def test_validator_week__net_apr_by_hand(hand: Caller) -> None:
+def test_validator_week__net_apr_by_hand(hand):
     """36,500 staked, 9 per day for delegators: 9 / 36,500 · 365."""
     row = hand.ask(HISTORY, validator=V1)[5]
     assert row["netApr"] == pytest.approx(0.09)
 
 
-def test_validator_week__gross_apr_by_hand(hand: Caller) -> None:
+def test_validator_week__gross_apr_by_hand(hand):
     row = hand.ask(HISTORY, validator=V1)[5]
     assert row["grossApr"] == pytest.approx(0.1)
     assert 1 - row["netApr"] / row["grossApr"] == pytest.approx(0.1)
 
 
-def test_validator_week__net_apr_below_gross(weeks: list[Row]) -> None:
+def test_validator_week__net_apr_below_gross(weeks):
     assert all(0 <= row["netApr"] <= row["grossApr"] < 1 for row in weeks)
 
 
-def test_validator_week__total_of_seven_days(hand: Caller) -> None:
+def test_validator_week__total_of_seven_days(hand):
     assert float(hand.ask(HISTORY, validator=V1)[5]["totalDelegatorRewards"]) == 63
 
 
-def test_validator_week__apr_of_known_days(hand: Caller) -> None:
+def test_validator_week__apr_of_known_days(hand):
     """Days with 0.1 and with 0.3 on a stake of 73; the total is exact."""
     rows = hand.ask(HISTORY, validator=V2)
     assert [row["totalDelegatorRewards"] for row in rows] == ["0.4", "1.2"]
@@ -119,17 +114,15 @@ def test_validator_week__apr_of_known_days(hand: Caller) -> None:
         (MONDAY + 1, MONDAY + 2, []),
     ],
 )
-def test_validatorAprHistory__inclusive_bounds(
-    hand: Caller, start: int | None, end: int | None, weeks: list[int]
-) -> None:
+def test_validatorAprHistory__inclusive_bounds(hand, start, end, weeks):
     span = {name: at for name, at in (("startTime", start), ("endTime", end)) if at is not None}
     rows = hand.ask(HISTORY, validator=V1, **span, limit=100)
     assert [row["week"] for row in rows] == [MONDAY - i * WEEK for i in weeks]
 
 
-def test_validatorAprHistory__endTime_before_startTime_is_400(hand: Caller) -> None:
+def test_validatorAprHistory__endTime_before_startTime_is_400(hand):
     assert hand.refuse(HISTORY, validator=V1, startTime=MONDAY, endTime=MONDAY - 1)[0] == 400
 
 
-def test_validatorAprHistory__endTime_may_equal_startTime(hand: Caller) -> None:
+def test_validatorAprHistory__endTime_may_equal_startTime(hand):
     assert len(hand.ask(HISTORY, validator=V1, startTime=MONDAY, endTime=MONDAY)) == 1

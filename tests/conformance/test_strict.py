@@ -1,13 +1,11 @@
 """The switch between the specification and the additions of the live service."""
 
 import json
-from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
 from tests.conformance import shapes
-from tests.conformance.conftest import GOOD, Caller
+from tests.conformance.conftest import GOOD
 
 SPECIFIED = {("maxLeverage", "name"), ("withdrawable", "accountValue")}
 """A field that is beyond the specification in one object and specified in another, told by a
@@ -25,7 +23,7 @@ EXTRA = (
 )
 
 
-def objects(value: Any) -> Iterator[dict[str, Any]]:
+def objects(value):
     if isinstance(value, dict):
         yield value
     parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
@@ -33,7 +31,7 @@ def objects(value: Any) -> Iterator[dict[str, Any]]:
         yield from objects(part)
 
 
-def beyond(value: Any) -> set[str]:
+def beyond(value):
     """Return the fields of an answer beyond the specification."""
     return {
         name
@@ -44,9 +42,7 @@ def beyond(value: Any) -> set[str]:
 
 
 @pytest.mark.parametrize("type_", sorted(GOOD.keys() - BINARY))
-def test_strict__no_extra_fields(
-    hand: Caller, tiny: Caller, traders: list[str], strict: bool, type_: str
-) -> None:
+def test_strict__no_extra_fields(hand, tiny, traders, strict, type_):
     found = beyond(hand.ask(type_, **GOOD[type_]))
     if "user" in GOOD[type_]:
         for user in traders:
@@ -55,15 +51,13 @@ def test_strict__no_extra_fields(
 
 
 @pytest.mark.parametrize("type_", EXTRA)
-def test_strict__extra_operations_unknown(hand: Caller, strict: bool, type_: str) -> None:
+def test_strict__extra_operations_unknown(hand, strict, type_):
     got = hand.post({"type": type_})
     unknown = json.loads(got.content) == {"error": f"Unknown type: {type_}"}
     assert (got.status_code == 400 and unknown) == strict
 
 
-def test_strict__only_specified_fields_in_tables(
-    tiny: Caller, traders: list[str], strict: bool
-) -> None:
+def test_strict__only_specified_fields_in_tables(tiny, traders, strict):
     """The simulation has fields beyond the specification, unless it is strict."""
     found = beyond(
         [

@@ -4,24 +4,22 @@
 # ruff: noqa: N802
 
 import datetime
-from typing import Any
 
 import pytest
 
 from tests.conformance import mini, shapes
-from tests.conformance.conftest import Caller
 from tests.conformance.snapshots import case_name, snapshots
 
 EVERY_TWAP = set(mini.TWAPS)
 MAIN_TWAPS = {"BTC", "ETH"}
 
 
-def markets(caller: Caller, *wanted: str) -> set[str]:
+def markets(caller, *wanted):
     return set(snapshots(caller, "perpTwapSnapshots", *wanted))
 
 
 @pytest.fixture(scope="module")
-def twaps(tiny: Caller, hand: Caller) -> list[dict[str, Any]]:
+def twaps(tiny, hand):
     """The tuples of both exchanges, by the names of their indices."""
     tuples = [
         values
@@ -34,7 +32,7 @@ def twaps(tiny: Caller, hand: Caller) -> list[dict[str, Any]]:
 
 
 @shapes.fields(shapes.TWAP_TUPLE)
-def test_twap_tuple__types(twaps: list[dict[str, Any]], field: str, words: str) -> None:
+def test_twap_tuple__types(twaps, field, words):
     kind, *more = words.split(", ")
     values = [twap[field] for twap in twaps]
     assert all(
@@ -44,31 +42,31 @@ def test_twap_tuple__types(twaps: list[dict[str, Any]], field: str, words: str) 
         assert {value is None for value in values} == {True, False}
 
 
-def test_twap_tuple__remaining_is_total_less_executed(twaps: list[dict[str, Any]]) -> None:
+def test_twap_tuple__remaining_is_total_less_executed(twaps):
     for twap in twaps:
         assert twap["remaining_sz"] == pytest.approx(twap["total_sz"] - twap["executed_sz"])
 
 
-def test_twap_tuple__progress_0_to_100(twaps: list[dict[str, Any]]) -> None:
+def test_twap_tuple__progress_0_to_100(twaps):
     assert all(0 <= twap["progress_pct"] <= 100 for twap in twaps)
 
 
-def test_twap_tuple__next_slice_time_is_iso(twaps: list[dict[str, Any]]) -> None:
+def test_twap_tuple__next_slice_time_is_iso(twaps):
     assert all(datetime.datetime.fromisoformat(twap["next_slice_time"]) for twap in twaps)
 
 
 @pytest.mark.parametrize("field", ["is_buy", "reduce_only", "randomize", "waiting"])
-def test_twap_tuple__flags_true_and_false(twaps: list[dict[str, Any]], field: str) -> None:
+def test_twap_tuple__flags_true_and_false(twaps, field):
     assert {twap[field] for twap in twaps} == {True, False}
 
 
-def test_twap_tuple__waiting_has_trigger_price(twaps: list[dict[str, Any]]) -> None:
+def test_twap_tuple__waiting_has_trigger_price(twaps):
     for twap in twaps:
         assert twap["waiting"] == (twap["trigger_px"] is not None)
         assert (twap["trigger_above"] is None) == (twap["trigger_px"] is None)
 
 
-def test_twap_snapshot__array_form(hand: Caller) -> None:
+def test_twap_snapshot__array_form(hand):
     found = snapshots(hand, "perpTwapSnapshots", "ALL:ALL_DEXES")
     assert found == {
         market: [mini.SNAPSHOT, market, [list(row.values()) for row in rows]]
@@ -93,16 +91,14 @@ def test_twap_snapshot__array_form(hand: Caller) -> None:
     ],
     ids=case_name,
 )
-def test_perpTwapSnapshots__market_names_select_markets(
-    hand: Caller, wanted: list[str], found: set[str]
-) -> None:
+def test_perpTwapSnapshots__market_names_select_markets(hand, wanted, found):
     assert markets(hand, *wanted) == found
 
 
 @pytest.mark.parametrize(
     "others", [["BTC"], ["ALL"], ["ALL:eqx", "NOTHING"], ["pre:OPENAI", "ALL", "ALL:pre"]]
 )
-def test_perpTwapSnapshots__all_dexes(hand: Caller, others: list[str]) -> None:
+def test_perpTwapSnapshots__all_dexes(hand, others):
     assert markets(hand, *others, "ALL:ALL_DEXES") == EVERY_TWAP
     assert markets(hand, "ALL:ALL_DEXES", *others) == EVERY_TWAP
 
@@ -118,9 +114,7 @@ def test_perpTwapSnapshots__all_dexes(hand: Caller, others: list[str]) -> None:
     ],
     ids=case_name,
 )
-def test_perpTwapSnapshots__overlapping_patterns_are_joined(
-    hand: Caller, wanted: list[str], found: set[str]
-) -> None:
+def test_perpTwapSnapshots__overlapping_patterns_are_joined(hand, wanted, found):
     assert markets(hand, *wanted) == found
 
 
@@ -134,7 +128,5 @@ def test_perpTwapSnapshots__overlapping_patterns_are_joined(
     ],
     ids=case_name,
 )
-def test_perpTwapSnapshots__duplicate_names_are_ignored(
-    hand: Caller, wanted: list[str], found: set[str]
-) -> None:
+def test_perpTwapSnapshots__duplicate_names_are_ignored(hand, wanted, found):
     assert markets(hand, *wanted) == found

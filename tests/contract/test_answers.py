@@ -34,7 +34,7 @@ from toolkit.contract.field_deviations import (
     forget_deviations,
 )
 from toolkit.contract.fields import split_annotation
-from toolkit.contract.operations import OPERATIONS, Operation
+from toolkit.contract.operations import OPERATIONS
 from toolkit.contract.value_kinds import field_note
 from toolkit.errors import (
     AnswerInvalid,
@@ -68,9 +68,7 @@ SCALARS: dict[Any, st.SearchStrategy[Any]] = {
 }
 
 
-def type_values(
-    annotation: Any, number: bool, omits: tuple[str, ...] = ()
-) -> st.SearchStrategy[Any]:
+def type_values(annotation, number, omits=()):
     """Return values of a wire type: records, lists, tuples, dicts, unions and scalars."""
     if isinstance(annotation, type) and issubclass(annotation, r.Record):
         return record_values(annotation, omits)
@@ -87,9 +85,7 @@ def type_values(
     return st.one_of(parts)
 
 
-def record_values(
-    record: type[r.Record], omits: tuple[str, ...] = (), generations: int = 2
-) -> st.SearchStrategy[Any]:
+def record_values(record, omits=(), generations=2):
     hints = typing.get_type_hints(record, include_extras=True)
     fields = {}
     for field in msgspec.structs.fields(record):
@@ -109,12 +105,12 @@ def record_values(
     return st.builds(record, **fields)
 
 
-def is_same_answer(read: Any, written: Any, *, as_float: bool = False) -> bool:
+def is_same_answer(read, written, *, as_float=False):
     """Return whether a decoded value equals the written one; absent and null are both missing."""
     return _is_equal(json.loads(encode(read)), json.loads(encode(written)), as_float)
 
 
-def _is_equal(read: Any, written: Any, as_float: bool) -> bool:
+def _is_equal(read, written, as_float):
     if type(read) is type(written) is dict:
         return all(
             _is_equal(read.get(name), written.get(name), as_float) for name in read | written
@@ -128,7 +124,7 @@ def _is_equal(read: Any, written: Any, as_float: bool) -> bool:
     return type(read) is type(written) and bool(read == written)
 
 
-def example_answer(row: Operation, parameters: dict[str, Any]) -> st.SearchStrategy[Any]:
+def example_answer(row, parameters):
     return type_values(answer_type(row, parameters), False, row.tables[0].omits)
 
 
@@ -136,14 +132,14 @@ def example_answer(row: Operation, parameters: dict[str, Any]) -> st.SearchStrat
 @pytest.mark.parametrize("numbers", ["text", "exact", "float"])
 @settings(max_examples=25)
 @given(data=st.data())
-def test_decode_inverts_encode(row: Operation, numbers: Any, data: st.DataObject) -> None:
+def test_decode_inverts_encode(row, numbers, data):
     written = data.draw(example_answer(row, {}))
     read = decode(row, 200, {}, encode(written), numbers=numbers)
     assert is_same_answer(read, written, as_float=numbers == "float")
 
 
 @given(data=st.data())
-def test_states_of_all_dexes_have_dex_names(data: st.DataObject) -> None:
+def test_states_of_all_dexes_have_dex_names(data):
     row, asked = OPERATIONS["batchClearinghouseStates"], {"dex": ALL_DEXES}
     written = data.draw(example_answer(row, asked))
     read = decode(row, 200, {}, encode(written), parameters=asked)
@@ -158,7 +154,7 @@ def test_states_of_all_dexes_have_dex_names(data: st.DataObject) -> None:
 @EVERY
 @settings(max_examples=25)
 @given(data=st.data())
-def test_answer_rows_have_every_column(row: Operation, data: st.DataObject) -> None:
+def test_answer_rows_have_every_column(row, data):
     written = data.draw(example_answer(row, {}))
     read = decode(row, 200, {}, encode(written))
     if row.type == "metaAndAssetCtxs" and len(read[0].universe) != len(read[1]):
@@ -177,12 +173,12 @@ def test_answer_rows_have_every_column(row: Operation, data: st.DataObject) -> N
 
 
 @EVERY
-def test_empty_answer_has_no_rows(row: Operation) -> None:
+def test_empty_answer_has_no_rows(row):
     if get_origin(row.answer) is list:
         assert answer_rows(row, decode(row, 200, {}, b"[]"), {}) == ([],)
 
 
-def test_null_dex_limits_have_no_rows() -> None:
+def test_null_dex_limits_have_no_rows():
     row = OPERATIONS["perpDexLimits"]
     assert decode(row, 200, {}, b"null") is None
     assert answer_rows(row, None, {}) == ([], [])
@@ -208,11 +204,11 @@ FILL = {
 }
 
 
-def read_fills(*fills: Any) -> Any:
+def read_fills(*fills):
     return decode(OPERATIONS["userFills"], 200, {}, json.dumps(fills).encode())
 
 
-def test_absent_and_null_fields_are_equal() -> None:
+def test_absent_and_null_fields_are_equal():
     absent, null = read_fills(FILL, FILL | {"cloid": None, "builder": None})
     assert absent.cloid is None
     assert null.cloid is None
@@ -220,7 +216,7 @@ def test_absent_and_null_fields_are_equal() -> None:
 
 
 @pytest.mark.parametrize("name", ["coin", "px", "sz", "side", "time", "oid"])
-def test_missing_key_field_is_refused(name: str) -> None:
+def test_missing_key_field_is_refused(name):
     without = {key: value for key, value in FILL.items() if key != name}
     for item in (without, FILL | {name: None}):
         with pytest.raises(AnswerInvalid) as caught:
@@ -239,7 +235,7 @@ def test_missing_key_field_is_refused(name: str) -> None:
         ("coin", "coin", 7),
     ],
 )
-def test_invalid_value_error_names_place(name: str, column: str, value: Any) -> None:
+def test_invalid_value_error_names_place(name, column, value):
     with pytest.raises(AnswerInvalid) as caught:
         read_fills(FILL, FILL, FILL | {name: value})
     error = caught.value
@@ -254,7 +250,7 @@ def test_invalid_value_error_names_place(name: str, column: str, value: Any) -> 
     assert " - at `$" not in str(error)
 
 
-def test_invalid_nested_value_names_column() -> None:
+def test_invalid_nested_value_names_column():
     row = OPERATIONS["builderApprovedFundingByTime"]
     payment = {
         "user": "0x00",
@@ -270,12 +266,12 @@ def test_invalid_nested_value_names_column() -> None:
 @pytest.mark.parametrize(
     "content", [b"", b"[", b"{}", b"null", b"7", b"\xff\xfe", b"[" * 100_000, b'[{"coin":']
 )
-def test_invalid_answer_is_refused(content: bytes) -> None:
+def test_invalid_answer_is_refused(content):
     with pytest.raises(AnswerInvalid, match="userFills"):
         decode(OPERATIONS["userFills"], 200, {}, content)
 
 
-def test_unknown_field_warns_once() -> None:
+def test_unknown_field_warns_once():
     forget_deviations()
     with pytest.warns(UnknownField, match=r"userFills: .* liquidity"):
         (fill,) = read_fills(FILL | {"liquidity": {"a": 1}})
@@ -285,12 +281,12 @@ def test_unknown_field_warns_once() -> None:
         read_fills(FILL | {"liquidity": {}})
 
 
-def test_values_of_unknown_fields_are_checked() -> None:
+def test_values_of_unknown_fields_are_checked():
     """Others must be able to decode what was accepted, also after the field is known."""
     forget_deviations()
     row = OPERATIONS["userFills"]
 
-    def read(value: bytes) -> Any:
+    def read(value):
         return decode(
             row, 200, {}, json.dumps([FILL]).encode()[:-2] + b', "zNew": ' + value + b"}]"
         )
@@ -304,7 +300,7 @@ def test_values_of_unknown_fields_are_checked() -> None:
             read(value)
 
 
-def test_each_operation_has_its_own_warning() -> None:
+def test_each_operation_has_its_own_warning():
     """Each operation has its own decoder and its own warning."""
     forget_deviations()
     strange = json.dumps([FILL | {"zNew": 1}]).encode()
@@ -316,20 +312,20 @@ def test_each_operation_has_its_own_warning() -> None:
     assert answers == [(name, OPERATIONS[name].answer) for name in ("userFills", "userFillsByTime")]
 
 
-def test_answer_type_depends_on_dex() -> None:
+def test_answer_type_depends_on_dex():
     batch = OPERATIONS["batchClearinghouseStates"]
     assert answer_type(batch, {"dex": ALL_DEXES}) is batch.answer_by_dex is not None
     assert answer_type(batch, {"dex": "flx"}) is answer_type(batch, {}) is batch.answer
     assert answer_type(OPERATIONS["meta"], {"dex": ALL_DEXES}) is OPERATIONS["meta"].answer
 
 
-def test_rows_keep_their_answer() -> None:
+def test_rows_keep_their_answer():
     read = decode(OPERATIONS["meta"], 200, {}, b'{"universe": []}')
     tables = answer_rows(OPERATIONS["meta"], read, {})
     assert (tables, tables.answer) == (([],), read)
 
 
-def test_decoder_types_are_strict_or_liberal() -> None:
+def test_decoder_types_are_strict_or_liberal():
     """Structs are named, are not tracked, and take unknown fields only where it is said."""
     (strict,) = get_args(decoder_type(list[r.Fill], "exact", NO_DEVIATIONS, ("cloid",)))
     (liberal,) = get_args(decoder_type(list[r.Fill], "exact", LIBERAL))
@@ -345,7 +341,7 @@ def test_decoder_types_are_strict_or_liberal() -> None:
     assert decoder_type(int | None, "float", NO_DEVIATIONS) == int | None
 
 
-def test_invalid_value_keeps_rest_of_record() -> None:
+def test_invalid_value_keeps_rest_of_record():
     """Of a liquidation only the value that cannot be read is missing."""
     forget_deviations()
     liquidation = {"liquidatedUser": "0x00", "markPx": [1], "method": "market"}
@@ -356,20 +352,20 @@ def test_invalid_value_keeps_rest_of_record() -> None:
     assert (fill.liquidation.mark_px, fill.liquidation.method) == ("2.5", "market")
 
 
-def test_null_of_required_field_warns() -> None:
+def test_null_of_required_field_warns():
     forget_deviations()
     with pytest.warns(MissingField, match="userFills: .*hash"):
         (fill,) = read_fills(FILL | {"hash": None})
     assert (fill.hash, fill.px) == (None, FILL["px"])
 
 
-def test_encoders_keep_decimal_digits() -> None:
+def test_encoders_keep_decimal_digits():
     assert encode([Decimal("1.50"), None]) == b"[1.50,null]"
     assert encode_lines([{"a": Decimal("0.1")}, 2]) == b'{"a":0.1}\n2\n'
     assert encode_error("no") == b'{"error":"no"}'
 
 
-def test_user_of_own_fills_is_unknown() -> None:
+def test_user_of_own_fills_is_unknown():
     """`userFills` has no user; `builderApprovedFillsByTime` has one."""
     forget_deviations()
     with pytest.warns(UnknownField, match="userFills: .*user"):
@@ -380,7 +376,7 @@ def test_user_of_own_fills_is_unknown() -> None:
     assert fill.user == "0x00"
 
 
-def test_numbers_have_requested_form() -> None:
+def test_numbers_have_requested_form():
     content = json.dumps([FILL]).encode()
     for form, px in (("float", 100_000.5), ("exact", "100000.5"), ("text", "100000.5")):
         (fill,) = decode(OPERATIONS["userFills"], 200, {}, content, numbers=form)
@@ -388,7 +384,7 @@ def test_numbers_have_requested_form() -> None:
         assert (fill.time, fill.crossed, fill.twap_id) == (1_756_684_800_000, True, None)
 
 
-def test_single_records_become_rows() -> None:
+def test_single_records_become_rows():
     spot = EXTRA_OPERATIONS["spotMeta"]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", MissingField)
@@ -426,14 +422,14 @@ def test_single_records_become_rows() -> None:
     assert [account.dex for account in accounts] == ["flx", ""]
 
 
-def test_error_has_start_of_answer() -> None:
+def test_error_has_start_of_answer():
     with pytest.raises(AnswerInvalid) as caught:
         decode(OPERATIONS["userFills"], 200, {}, b"[" + b"x" * 200)
     assert caught.value.value == b"[" + b"x" * 79
     assert "the answer cannot be read: JSON is malformed" in str(caught.value)
 
 
-def test_headers_announce_several_snapshots() -> None:
+def test_headers_announce_several_snapshots():
     """The headers say that the body has several snapshots."""
     row = OPERATIONS["accountValueSnapshots"]
     users = {"0x" + "a" * 40: (1.5, 2.5, 3.5, True, 3)}
@@ -442,7 +438,7 @@ def test_headers_announce_several_snapshots() -> None:
     assert decode(row, 200, headers, body)["snapshot_id"].to_pylist() == ["s1", "s2"]
 
 
-def test_web_page_is_no_snapshot() -> None:
+def test_web_page_is_no_snapshot():
     row = OPERATIONS["perpTwapSnapshots"]
     with pytest.raises(AnswerInvalid, match=r"perpTwapSnapshots.*web page.*cloudflare"):
         decode(row, 200, {"server": "cloudflare"}, b"<html>")
@@ -465,7 +461,7 @@ def test_web_page_is_no_snapshot() -> None:
         (413, ServiceError),
     ],
 )
-def test_status_selects_error_class(status: int, kind: type[ServiceError]) -> None:
+def test_status_selects_error_class(status, kind):
     with pytest.raises(ServiceError) as caught:
         decode(OPERATIONS["userFills"], status, {}, encode_error("the reason"))
     assert type(caught.value) is kind
@@ -473,7 +469,7 @@ def test_status_selects_error_class(status: int, kind: type[ServiceError]) -> No
     assert str(caught.value).startswith(f"userFills: the reason (status {status})")
 
 
-def test_404_of_snapshots_is_not_ready() -> None:
+def test_404_of_snapshots_is_not_ready():
     content = encode_error("No snapshots are available yet")
     with pytest.raises(NotReady, match="Wait and try again"):
         decode(OPERATIONS["perpTwapSnapshots"], 404, {}, content)
@@ -492,14 +488,14 @@ def test_404_of_snapshots_is_not_ready() -> None:
         ({}, None),
     ],
 )
-def test_429_has_retry_after(header: dict[str, str], seconds: float | None) -> None:
+def test_429_has_retry_after(header, seconds):
     with pytest.raises(RateLimited) as caught:
         decode(OPERATIONS["meta"], 429, header, encode_error("Rate limit exceeded"))
     assert caught.value.retry_after == seconds
 
 
 @pytest.mark.parametrize("content", [b"", b"oops", b"[]", b"{}", b'{"error": {"code": 7}}', b"7"])
-def test_error_without_message_gets_one(content: bytes) -> None:
+def test_error_without_message_gets_one(content):
     with pytest.raises(ServiceDown) as caught:
         decode(OPERATIONS["meta"], 500, {}, content)
     assert caught.value.message

@@ -9,7 +9,7 @@ from toolkit.contract.value_kinds import EXACT_PRECISION, EXACT_SCALE, field_not
 
 
 @pytest.mark.parametrize("operation", OPERATIONS.values(), ids=list(OPERATIONS))
-def test_every_table_has_columns(operation: object) -> None:
+def test_every_table_has_columns(operation):
     for table in operation.tables:  # type: ignore[attr-defined]
         result = table_columns(table)
         names = [column.name for column in result]
@@ -19,7 +19,7 @@ def test_every_table_has_columns(operation: object) -> None:
         assert not set(table.omits) & set(names)
 
 
-def test_nested_columns_have_short_names() -> None:
+def test_nested_columns_have_short_names():
     assert [column.name for column in record_columns(FundingRow)][3:] == [
         "type",
         "coin",
@@ -32,12 +32,12 @@ def test_nested_columns_have_short_names() -> None:
     assert (rate.path, rate.wire) == ("delta.funding_rate", "delta.fundingRate")
 
 
-def test_clashing_column_names_have_prefixes() -> None:
+def test_clashing_column_names_have_prefixes():
     names = [column.name for column in record_columns(PositionRow)]
     assert {"type", "leverage_type", "leverage_value"} <= set(names)
 
 
-def test_only_key_columns_are_never_missing() -> None:
+def test_only_key_columns_are_never_missing():
     for record, keys in {
         Fill: {"coin", "px", "sz", "side", "time", "oid"},
         FundingRow: {"time", "coin", "usdc"},
@@ -47,7 +47,7 @@ def test_only_key_columns_are_never_missing() -> None:
         assert {column.name for column in record_columns(record) if not column.missing} == keys
 
 
-def test_columns_follow_specification() -> None:
+def test_columns_follow_specification():
     expected = {column.name: column.expected for column in record_columns(Fill)}
     assert not expected["cloid"]  # optional
     assert not expected["twap_id"]  # null
@@ -56,15 +56,15 @@ def test_columns_follow_specification() -> None:
     assert expected["px"]
 
 
-def test_flag_with_default_is_never_missing() -> None:
+def test_flag_with_default_is_never_missing():
     (flag,) = [column for column in record_columns(MetaRow) if column.name == "only_isolated"]
     assert (flag.missing, flag.default) == (False, False)
 
 
-def test_exact_numbers_can_be_added() -> None:
+def test_exact_numbers_can_be_added():
     assert EXACT_PRECISION <= 36
     assert 0 < EXACT_SCALE < EXACT_PRECISION
 
 
-def test_field_without_annotation_has_no_note() -> None:
+def test_field_without_annotation_has_no_note():
     assert field_note(int) is None

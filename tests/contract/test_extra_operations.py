@@ -7,7 +7,7 @@ import pytest
 from toolkit.contract.answers import answer_rows, decode
 from toolkit.contract.columns import table_columns
 from toolkit.contract.extra_operations import EXTRA_OPERATIONS, find_operation
-from toolkit.contract.operations import OPERATIONS, Operation
+from toolkit.contract.operations import OPERATIONS
 from toolkit.contract.requests import check_request, request_body
 from toolkit.errors import BadRequest
 
@@ -26,37 +26,37 @@ GIVEN: dict[str, Any] = {
 }
 
 
-def test_extra_operations_are_not_in_specification() -> None:
+def test_extra_operations_are_not_in_specification():
     assert not OPERATIONS.keys() & EXTRA_OPERATIONS.keys()
     assert len(OPERATIONS) == 22
     assert len(EXTRA_OPERATIONS) == 31
 
 
 @EVERY
-def test_extra_requests_round_trip(operation: Operation) -> None:
+def test_extra_requests_round_trip(operation):
     given = {parameter.python: GIVEN[parameter.python] for parameter in operation.parameters}
     assert check_request(operation, request_body(operation, given)) == given
 
 
 @EVERY
-def test_columns_have_unique_names(operation: Operation) -> None:
+def test_columns_have_unique_names(operation):
     for table in operation.tables:
         names = [column.name for column in table_columns(table)]
         assert len(set(names)) == len(names)
 
 
 @EVERY
-def test_strict_search_finds_no_extra_operation(operation: Operation) -> None:
+def test_strict_search_finds_no_extra_operation(operation):
     assert find_operation(operation.type) is operation
     assert find_operation(operation.type, strict=True) is None
 
 
-def test_unknown_operation_is_not_found() -> None:
+def test_unknown_operation_is_not_found():
     assert find_operation("nothing") is None
     assert find_operation("meta", strict=True) is OPERATIONS["meta"]
 
 
-def test_candle_request_nests_its_parameters() -> None:
+def test_candle_request_nests_its_parameters():
     asked = {"coin": "BTC", "interval": "1h", "start": 5}
     assert request_body(EXTRA_OPERATIONS["candleSnapshot"], asked) == {
         "type": "candleSnapshot",
@@ -73,7 +73,7 @@ def test_candle_request_nests_its_parameters() -> None:
         ({"req": {"coin": "BTC", "interval": "1h"}}, "startTime parameter is required"),
     ],
 )
-def test_invalid_candle_request_is_refused(request_: dict[str, Any], message: str) -> None:
+def test_invalid_candle_request_is_refused(request_, message):
     with pytest.raises(BadRequest, match=message):
         check_request(EXTRA_OPERATIONS["candleSnapshot"], request_)
 
@@ -81,13 +81,13 @@ def test_invalid_candle_request_is_refused(request_: dict[str, Any], message: st
 @pytest.mark.parametrize(
     ("oid", "read"), [(17, 17), (17.0, 17), ("0x" + "AB" * 16, "0x" + "ab" * 16)]
 )
-def test_order_id_is_number_or_client_id(oid: Any, read: Any) -> None:
+def test_order_id_is_number_or_client_id(oid, read):
     asked = {"user": USER, "oid": oid}
     assert check_request(EXTRA_OPERATIONS["orderStatus"], asked)["oid"] == read
 
 
 @pytest.mark.parametrize("oid", ["17", "0x12", 1.5, True, []])
-def test_invalid_order_id_is_refused(oid: Any) -> None:
+def test_invalid_order_id_is_refused(oid):
     with pytest.raises(BadRequest):
         check_request(EXTRA_OPERATIONS["orderStatus"], {"user": USER, "oid": oid})
 
@@ -102,12 +102,12 @@ def test_invalid_order_id_is_refused(oid: Any) -> None:
         ({"nSigFigs": 5, "mantissa": 3}, "mantissa must be 1, 2 or 5"),
     ],
 )
-def test_invalid_book_request_is_refused(given: dict[str, Any], message: str) -> None:
+def test_invalid_book_request_is_refused(given, message):
     with pytest.raises(BadRequest, match=message):
         check_request(EXTRA_OPERATIONS["l2Book"], {"coin": "BTC", **given})
 
 
-def test_book_becomes_rows() -> None:
+def test_book_becomes_rows():
     wire = (
         b'{"coin":"BTC","time":5,"levels":[[{"px":"99","sz":"2","n":3},{"px":"98","sz":"1","n":1}],'
         b'[{"px":"101","sz":"4","n":2}]]}'
@@ -123,7 +123,7 @@ def test_book_becomes_rows() -> None:
     assert list(none) == []
 
 
-def test_candle_fields_have_full_names() -> None:
+def test_candle_fields_have_full_names():
     wire = (
         b'[{"t":60000,"T":119999,"s":"BTC","i":"1m","o":"1.5","c":"2","h":"3","l":"1",'
         b'"v":"10","n":4}]'
@@ -139,7 +139,7 @@ def test_candle_fields_have_full_names() -> None:
     assert (candle.volume, candle.trades) == ("10", 4)
 
 
-def test_portfolio_becomes_rows() -> None:
+def test_portfolio_becomes_rows():
     wire = (
         b'[["day",{"accountValueHistory":[[1,"10"],[2,"13"]],"pnlHistory":[[1,"0"],[2,"-4"]],'
         b'"vlm":"99"}]]'
@@ -152,7 +152,7 @@ def test_portfolio_becomes_rows() -> None:
     ]
 
 
-def test_perp_dexes_skip_null() -> None:
+def test_perp_dexes_skip_null():
     wire = (
         b'[null,{"name":"flx","fullName":"F","deployer":"0x01","oracleUpdater":null,'
         b'"feeRecipient":null}]'
@@ -165,7 +165,7 @@ def test_perp_dexes_skip_null() -> None:
 @pytest.mark.parametrize(
     ("wire", "found"), [(b'{"status":"unknownOid"}', 0), (b'{"status":"order","order":null}', 0)]
 )
-def test_unknown_order_has_no_row(wire: bytes, found: int) -> None:
+def test_unknown_order_has_no_row(wire, found):
     operation = EXTRA_OPERATIONS["orderStatus"]
     [result] = answer_rows(operation, decode(operation, 200, {}, wire), {})
     assert len(result) == found

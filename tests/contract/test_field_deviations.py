@@ -9,7 +9,6 @@ import json
 import reprlib
 import typing
 import warnings
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any, get_args, get_origin
@@ -59,7 +58,7 @@ class Place:
     is_beyond: bool = False
 
 
-def full_value(annotation: Any, *, number: bool = False, iso: bool = False, depth: int = 0) -> Any:
+def full_value(annotation, *, number=False, iso=False, depth=0):
     """Return a value of a type with every field and two entries in each list."""
     if isinstance(annotation, type) and issubclass(annotation, r.Record):
         return full_record(annotation, depth)
@@ -77,7 +76,7 @@ def full_value(annotation: Any, *, number: bool = False, iso: bool = False, dept
     return text if annotation is str else SAMPLES[annotation]
 
 
-def full_record(record: type[r.Record], depth: int) -> dict[str, Any]:
+def full_record(record, depth):
     hints = typing.get_type_hints(record, include_extras=True)
     result = {}
     for field in msgspec.structs.fields(record):
@@ -95,7 +94,7 @@ def full_record(record: type[r.Record], depth: int) -> dict[str, Any]:
     return result
 
 
-def field_places(annotation: Any, path: tuple[Step, ...], depth: int = 0) -> Iterator[Place]:
+def field_places(annotation, path, depth=0):
     """Yield the fields of a full value of a type."""
     if isinstance(annotation, type) and issubclass(annotation, r.Record):
         hints = typing.get_type_hints(annotation, include_extras=True)
@@ -128,7 +127,7 @@ def field_places(annotation: Any, path: tuple[Step, ...], depth: int = 0) -> Ite
             yield from field_places(part, path, depth)
 
 
-def full_answer(operation: Operation, parameters: dict[str, Any]) -> Any:
+def full_answer(operation, parameters):
     """Return an answer with every field that the operation has."""
     result = full_value(answer_type(operation, parameters))
     for name in operation.tables[0].omits:
@@ -138,12 +137,12 @@ def full_answer(operation: Operation, parameters: dict[str, Any]) -> Any:
     return result
 
 
-def is_joined_by_position(parts: tuple[Any, ...]) -> bool:
+def is_joined_by_position(parts):
     """Return whether the parts are lists that are joined by position, as ``[meta, contexts]``."""
     return get_origin(parts[1]) is list
 
 
-def drop_field(value: Any, place: Place, *, null: bool) -> Any:
+def drop_field(value, place, *, null):
     """Return a copy of a value without one field, or with null in its place."""
     changed = copy.deepcopy(value)
     inner = changed
@@ -156,7 +155,7 @@ def drop_field(value: Any, place: Place, *, null: bool) -> Any:
     return changed
 
 
-def replace_value(value: Any, path: tuple[Step, ...], new: Any) -> Any:
+def replace_value(value, path, new):
     """Return a copy of a value with another value at one place."""
     changed = copy.deepcopy(value)
     inner = changed
@@ -166,9 +165,7 @@ def replace_value(value: Any, path: tuple[Step, ...], new: Any) -> Any:
     return changed
 
 
-def decoded_frames(
-    operation: Operation, parameters: dict[str, Any], answer: Any, numbers: Any
-) -> tuple[pd.DataFrame, ...]:
+def decoded_frames(operation, parameters, answer, numbers):
     """Return the frames of an answer that was encoded and decoded."""
     content = json.dumps(answer).encode()
     read = decode(operation, 200, {}, content, numbers=numbers, parameters=parameters)
@@ -177,13 +174,13 @@ def decoded_frames(
     return collector.frames({})
 
 
-def frame_columns(made: tuple[pd.DataFrame, ...]) -> list[dict[str, str]]:
+def frame_columns(made):
     return [{str(name): str(kind) for name, kind in row.dtypes.items()} for row in made]
 
 
 @EVERY
 @pytest.mark.parametrize("null", [True, False], ids=["null", "absent"])
-def test_every_field_may_be_missing(case: str, null: bool) -> None:
+def test_every_field_may_be_missing(case, null):
     operation, parameters = CASES[case]
     annotation = answer_type(operation, parameters)
     answer = full_answer(operation, parameters)
@@ -214,7 +211,7 @@ ODD: list[Any] = ["abc", "nan", "", -7, 1.5, True, [], ["x"], [[1]], {}, {"a": {
 
 
 @pytest.mark.parametrize("case", [name for name in CASES if name not in EXTRA_OPERATIONS])
-def test_invalid_unspecified_value_is_missing(case: str) -> None:
+def test_invalid_unspecified_value_is_missing(case):
     """A value of a field beyond the specification never costs the other columns. Section 1."""
     operation, parameters = CASES[case]
     answer = full_answer(operation, parameters)
@@ -239,7 +236,7 @@ def test_invalid_unspecified_value_is_missing(case: str) -> None:
                 pd.testing.assert_frame_equal(item[kept], other[kept])
 
 
-def test_invalid_unspecified_value_warns_once() -> None:
+def test_invalid_unspecified_value_warns_once():
     meta = full_answer(OPERATIONS["meta"], {})
     meta["universe"][0]["marginTableId"] = meta["universe"][1]["marginTableId"] = "many"
     forget_deviations()
@@ -256,7 +253,7 @@ def test_invalid_unspecified_value_warns_once() -> None:
     "pair", [[None, {}], ["x", {}], [51], "x", None, {}, [51, {}, 1], [51, 3], []], ids=str
 )
 @pytest.mark.parametrize("form", FORMS)
-def test_unreadable_pair_loses_no_other(pair: Any, form: str) -> None:
+def test_unreadable_pair_loses_no_other(pair, form):
     """One invalid pair of margin tables does not hide the other tables."""
     view = VIEWS["marginTables"]
     table = {"description": "", "marginTiers": [{"lowerBound": "0.0", "maxLeverage": 50}]}
@@ -274,7 +271,7 @@ def test_unreadable_pair_loses_no_other(pair: Any, form: str) -> None:
     assert [f"not a legal value: {reprlib.repr(pair)}." in text for text in texts] == [True]
 
 
-def test_new_field_after_unreadable_pair_is_kept() -> None:
+def test_new_field_after_unreadable_pair_is_kept():
     """Known unreadable pairs do not hide a later table that has a new field."""
     view = VIEWS["marginTables"]
     table = {"description": "", "marginTiers": [{"lowerBound": "0.0", "maxLeverage": 50}]}
@@ -288,7 +285,7 @@ def test_new_field_after_unreadable_pair_is_kept() -> None:
     assert result["margin_table_id"].tolist() == [50, 56]
 
 
-def test_tiers_of_table_belong_together() -> None:
+def test_tiers_of_table_belong_together():
     """A table without one of its tiers would have wrong margins, so it has none."""
     tiers = [{"lowerBound": "0.0", "maxLeverage": 50}, 5]
     meta = {"universe": [], "marginTables": [[50, {"description": "", "marginTiers": tiers}]]}
@@ -298,7 +295,7 @@ def test_tiers_of_table_belong_together() -> None:
     assert result.empty
 
 
-def test_unspecified_field_accepts_json_number() -> None:
+def test_unspecified_field_accepts_json_number():
     meta = full_answer(OPERATIONS["meta"], {})
     meta["universe"][0]["deployerFeeScale"] = 0.25
     for form, read in (("float", 0.25), ("exact", Decimal("0.25")), ("text", "0.25")):
@@ -306,7 +303,7 @@ def test_unspecified_field_accepts_json_number() -> None:
         assert result["deployer_fee_scale"].iloc[0] == read
 
 
-def test_missing_field_message_names_source() -> None:
+def test_missing_field_message_names_source():
     """The specification is named only for what it has."""
     meta, mids = full_answer(OPERATIONS["meta"], {}), full_answer(EXTRA_OPERATIONS["perpDexs"], {})
     del meta["universe"][0]["szDecimals"], mids[0]["fullName"]
@@ -332,9 +329,7 @@ SNAPSHOT = {
 """One entry of each binary snapshot, with every value."""
 
 
-def snapshot_frame(
-    operation: Operation, entries: Any, numbers: Any, extra: Any = "drop"
-) -> pd.DataFrame:
+def snapshot_frame(operation, entries, numbers, extra="drop"):
     content = zstandard.compress(msgpack.packb(["s", "n", entries]))
     collector = Collector(operation, numbers, extra)
     collector.add((decode(operation, 200, {}, content),))
@@ -343,7 +338,7 @@ def snapshot_frame(
 
 @pytest.mark.parametrize("others", [0, 50])
 @pytest.mark.parametrize("name", SNAPSHOT)
-def test_every_snapshot_value_may_be_null(name: str, others: int) -> None:
+def test_every_snapshot_value_may_be_null(name, others):
     """All fields except the key fields may be missing."""
     operation, values = OPERATIONS[name], SNAPSHOT[name]
     known = record_columns(operation.tables[0].record)
@@ -378,7 +373,7 @@ def test_every_snapshot_value_may_be_null(name: str, others: int) -> None:
 
 
 @pytest.mark.parametrize("others", [0, 50])
-def test_null_margin_of_branch_is_missing(others: int) -> None:
+def test_null_margin_of_branch_is_missing(others):
     usual = SNAPSHOT["accountValueSnapshots"]
     branches = [("USDC", 4.5), ("HYPE", None)]
     changed = (*usual[:6], branches, usual[7])
@@ -395,7 +390,7 @@ def test_null_margin_of_branch_is_missing(others: int) -> None:
 
 
 @pytest.mark.parametrize("name", SNAPSHOT)
-def test_unknown_snapshot_values_become_columns(name: str) -> None:
+def test_unknown_snapshot_values_become_columns(name):
     entries = snapshot_entries(name, SNAPSHOT[name], (*SNAPSHOT[name], "new"), 1)
     usual = snapshot_frame(
         OPERATIONS[name], snapshot_entries(name, *[SNAPSHOT[name]] * 2, 1), "float"
@@ -412,7 +407,7 @@ def test_unknown_snapshot_values_become_columns(name: str) -> None:
     assert kept[added].fillna("").tolist() == ["", "new"]
 
 
-def record_places(value: Any, path: tuple[Step, ...] = ()) -> Iterator[tuple[Step, ...]]:
+def record_places(value, path=()):
     """Yield the place of each JSON object."""
     if isinstance(value, dict):
         yield path
@@ -425,7 +420,7 @@ def record_places(value: Any, path: tuple[Step, ...] = ()) -> Iterator[tuple[Ste
 
 @pytest.mark.filterwarnings("ignore::toolkit.errors.UnknownField")
 @EVERY
-def test_no_unknown_field_is_lost(case: str) -> None:
+def test_no_unknown_field_is_lost(case):
     """A field of any record of an answer is in a column, or in the provenance if it has no row."""
     operation, parameters = CASES[case]
     answer = full_answer(operation, parameters)
@@ -445,7 +440,7 @@ def test_no_unknown_field_is_lost(case: str) -> None:
         assert ("planted" in texts) != (unplaced == {place: ["planted"]}), path
 
 
-def test_unknown_field_without_rows_is_in_provenance() -> None:
+def test_unknown_field_without_rows_is_in_provenance():
     """An answer without rows has no column for it, so it is in the provenance."""
     forget_deviations()
     with pytest.warns(UnknownField):
@@ -455,14 +450,14 @@ def test_unknown_field_without_rows_is_in_provenance() -> None:
     assert "unknown_fields" not in tk.provenance(dropped)
 
 
-def snapshot_entries(name: str, usual: Any, last: Any, others: int) -> Any:
+def snapshot_entries(name, usual, last, others):
     """Return entries in the form of their operation: the usual one several times, and another."""
     if name == "perpTwapSnapshots":
         return [usual] * others + [last]
     return {f"0x{number:040x}": usual for number in range(others)} | {"0x" + "f" * 40: last}
 
 
-def key_fields(operation: Operation, parameters: dict[str, Any]) -> list[str]:
+def key_fields(operation, parameters):
     found = field_places(answer_type(operation, parameters), ())
     names = (
         ".".join(str(step) for step in item.path if isinstance(step, str))
@@ -472,7 +467,7 @@ def key_fields(operation: Operation, parameters: dict[str, Any]) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def test_key_fields_equal_expected() -> None:
+def test_key_fields_equal_expected():
     """The keys of the operations of the specification, which every row must have."""
     events = ["status", "statusTimestamp", "order", "order.coin", "order.side", "order.oid"]
     position = "successful_states.assetPositions.position"

@@ -31,31 +31,31 @@ META = r.Meta(
 BARE = b'{"universe":[{"name":"BTC","szDecimals":5,"maxLeverage":40,"onlyIsolated":false}]}'
 
 
-def test_nested_beyond_fields_are_dropped() -> None:
+def test_nested_beyond_fields_are_dropped():
     assert encode(drop_beyond_fields(META)) == BARE
 
 
-def test_drop_beyond_fields_copies_input() -> None:
+def test_drop_beyond_fields_copies_input():
     before = encode(META)
     drop_beyond_fields([{"": META}])
     assert encode(META) == before
 
 
 @pytest.mark.parametrize("holder", [[META], (META,), {"": META}])
-def test_collections_keep_their_type(holder: typing.Any) -> None:
+def test_collections_keep_their_type(holder):
     bare = drop_beyond_fields(holder)
     assert type(bare) is type(holder)
     assert BARE in encode(bare)
 
 
-def test_record_without_beyond_fields_is_not_copied() -> None:
+def test_record_without_beyond_fields_is_not_copied():
     bare = drop_beyond_fields(META)
     assert drop_beyond_fields(bare) is bare
     rows = [r.Delegation(validator="0x1", amount="1", locked_until_timestamp=0)]
     assert drop_beyond_fields(rows) is rows
 
 
-def records_in(annotation: typing.Any) -> set[type[r.Record]]:
+def records_in(annotation):
     if isinstance(annotation, type) and issubclass(annotation, r.Record):
         inner = typing.get_type_hints(annotation).values()
         found = {item for hint in inner if hint is not annotation for item in plain_type(hint)}
@@ -65,14 +65,14 @@ def records_in(annotation: typing.Any) -> set[type[r.Record]]:
     return {deep for part in typing.get_args(annotation) for deep in records_in(part)}
 
 
-def plain_type(annotation: typing.Any) -> set[type[r.Record]]:
+def plain_type(annotation):
     if isinstance(annotation, type):
         return {annotation} if issubclass(annotation, r.Record) else set()
     return {item for part in typing.get_args(annotation) for item in plain_type(part)}
 
 
 @pytest.mark.parametrize("type_", OPERATIONS)
-def test_beyond_fields_are_optional(type_: str) -> None:
+def test_beyond_fields_are_optional(type_):
     """Every field beyond the specification is optional, or its record is optional."""
     answer = OPERATIONS[type_].answer
     hints = {
@@ -92,7 +92,7 @@ def test_beyond_fields_are_optional(type_: str) -> None:
         assert all(defaults[name] is UNSET for name in beyond_fields(record)), record
 
 
-def test_extra_operations_have_records() -> None:
+def test_extra_operations_have_records():
     assert any(
         beyond_fields(part) for row in EXTRA_OPERATIONS.values() for part in plain_type(row.answer)
     )

@@ -3,7 +3,7 @@
 from toolkit.contract import order_states
 
 
-def test_every_state_has_one_group() -> None:
+def test_every_state_has_one_group():
     listed = [state for group in order_states.GROUPS.values() for state in group]
     assert len(listed) == len(set(listed)) == 25
     assert all(

@@ -1,7 +1,6 @@
 """Paging: every row once and in order, for inclusive and exclusive cursors and any page end."""
 
 import random
-from collections.abc import Sequence
 from operator import attrgetter
 from types import SimpleNamespace
 from typing import Any
@@ -10,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolkit.contract.operations import OPERATIONS, Operation
-from toolkit.contract.paging import PageDecision, PageReader, key_getter, page_reader
+from toolkit.contract.operations import OPERATIONS
+from toolkit.contract.paging import PageDecision, key_getter, page_reader
 from toolkit.contract.requests import make_cursor, parse_cursor
 from toolkit.errors import AnswerInvalid, Incomplete
 
@@ -22,7 +21,7 @@ Rows = list[Any]
 READINGS = pytest.mark.parametrize("inclusive", [False, True], ids=["exclusive", "inclusive"])
 
 
-def make_rows(row: Operation, keys: Sequence[tuple[int, ...]]) -> Rows:
+def make_rows(row, keys):
     """Return numbered rows with these keys, in the order of the operation."""
     parts = []
     for number, key in enumerate(sorted(keys, reverse=row.paging == "backward")):
@@ -35,17 +34,15 @@ def make_rows(row: Operation, keys: Sequence[tuple[int, ...]]) -> Rows:
     return parts
 
 
-def _key_part(path: str, part: int) -> int | str:
+def _key_part(path, part):
     return {"user": f"0x{part:040x}", "delta.coin": f"C{part}"}.get(path, part)
 
 
-def row_key(row: Operation, one: Any) -> tuple[Any, ...]:
+def row_key(row, one):
     return tuple(attrgetter(path)(one) for path in row.key)
 
 
-def serve_page(
-    row: Operation, rows: Rows, asked: dict[str, Any], cut: int, inclusive: bool
-) -> Rows:
+def serve_page(row, rows, asked, cut, inclusive):
     """Return one page of a service that cuts answers at `cut` rows."""
     if cursor := asked.get("cursor"):
         last = parse_cursor(row, cursor)
@@ -62,15 +59,7 @@ def serve_page(
     return found[: min(cut, asked.get("page_size") or cut)]
 
 
-def read_all_pages(
-    row: Operation,
-    rows: Rows,
-    asked: dict[str, Any],
-    *,
-    cut: int = 2000,
-    inclusive: bool = False,
-    confirm_pages: int | None = None,
-) -> tuple[list[int], int]:
+def read_all_pages(row, rows, asked, *, cut=2000, inclusive=False, confirm_pages=None):
     """Return the numbers of the rows, and the number of requests."""
     where, got, requests = page_reader(row, asked), [], 0
     if confirm_pages is not None:
@@ -90,7 +79,7 @@ def read_all_pages(
             asked.pop("start", None)
 
 
-def tied_keys(parts: int) -> st.SearchStrategy[list[tuple[int, ...]]]:
+def tied_keys(parts):
     """Return keys with many ties."""
     return st.lists(st.tuples(*[st.integers(1, 6)] * parts), max_size=60)
 
@@ -98,9 +87,7 @@ def tied_keys(parts: int) -> st.SearchStrategy[list[tuple[int, ...]]]:
 @pytest.mark.parametrize("type_", CURSORS)
 @READINGS
 @given(data=st.data(), size=st.integers(1, 12))
-def test_pages_have_every_row_once(
-    type_: str, inclusive: bool, data: st.DataObject, size: int
-) -> None:
+def test_pages_have_every_row_once(type_, inclusive, data, size):
     row = OPERATIONS[type_]
     rows = make_rows(row, data.draw(tied_keys(len(row.key))))
     got, _ = read_all_pages(row, rows, {"start": 0, "page_size": size}, inclusive=inclusive)
@@ -110,9 +97,7 @@ def test_pages_have_every_row_once(
 @pytest.mark.parametrize("type_", CURSORS)
 @READINGS
 @given(data=st.data(), size=st.integers(2, 6), confirm_pages=st.sampled_from([1, 2, 10]))
-def test_confirmed_pages_have_every_row_once(
-    type_: str, inclusive: bool, data: st.DataObject, size: int, confirm_pages: int
-) -> None:
+def test_confirmed_pages_have_every_row_once(type_, inclusive, data, size, confirm_pages):
     row = OPERATIONS[type_]
     rows = make_rows(row, data.draw(tied_keys(len(row.key))))
     asked = {"start": 0, "page_size": size}
@@ -123,9 +108,7 @@ def test_confirmed_pages_have_every_row_once(
 @pytest.mark.parametrize("type_", CURSORS)
 @READINGS
 @given(data=st.data(), size=st.integers(1, 12))
-def test_range_includes_both_ends(
-    type_: str, inclusive: bool, data: st.DataObject, size: int
-) -> None:
+def test_range_includes_both_ends(type_, inclusive, data, size):
     row = OPERATIONS[type_]
     rows = make_rows(row, data.draw(tied_keys(len(row.key))))
     start, end = sorted(data.draw(st.tuples(st.integers(1, 6), st.integers(1, 6))))
@@ -136,7 +119,7 @@ def test_range_includes_both_ends(
 
 @READINGS
 @pytest.mark.parametrize("size", [7, 2000])
-def test_pages_of_many_tied_fills_are_complete(inclusive: bool, size: int) -> None:
+def test_pages_of_many_tied_fills_are_complete(inclusive, size):
     row, draw = OPERATIONS["userFillsByTime"], random.Random(7)
     parts: list[tuple[int, ...]] = []
     time = 0
@@ -150,7 +133,7 @@ def test_pages_of_many_tied_fills_are_complete(inclusive: bool, size: int) -> No
     assert requests < 3 * len(rows) / size + 10
 
 
-def _without_index(rows: Rows, every: int) -> Rows:
+def _without_index(rows, every):
     """Return copies of rows, some of them without a transaction index."""
     return [
         SimpleNamespace(**{**vars(row), "tx_index": None if at % every == 0 else row.tx_index})
@@ -159,7 +142,7 @@ def _without_index(rows: Rows, every: int) -> Rows:
 
 
 @pytest.mark.parametrize("every", [1, 3], ids=["all lack it", "some lack it"])
-def test_rows_without_index_page_by_time(every: int) -> None:
+def test_rows_without_index_page_by_time(every):
     row, asked = OPERATIONS["userFillsByTime"], {"start": 0, "page_size": 4}
     rows = make_rows(row, [(1, 1), (1, 2), (2, 1), (3, 5), (3, 6), (3, 7), (4, 1), (9, 2), (9, 3)])
     where, got = page_reader(row, asked), []
@@ -174,7 +157,7 @@ def test_rows_without_index_page_by_time(every: int) -> None:
     assert (where.by_time, asked.get("cursor")) == (True, None)
 
 
-def test_later_page_without_index_is_refused() -> None:
+def test_later_page_without_index_is_refused():
     row, asked = OPERATIONS["userFillsByTime"], {"start": 0, "page_size": 3}
     rows = make_rows(row, [(1, 1), (1, 2), (2, 1), (2, 2), (2, 3)])
     where = page_reader(row, asked)
@@ -184,7 +167,7 @@ def test_later_page_without_index_is_refused() -> None:
 
 
 @READINGS
-def test_large_tie_doubles_page_size(inclusive: bool) -> None:
+def test_large_tie_doubles_page_size(inclusive):
     row = OPERATIONS["userFillsByTime"]
     rows = make_rows(row, [(1, 1)] * 3 + [(2, 2)] * 40 + [(3, 3)] * 5)
     got, _ = read_all_pages(row, rows, {"start": 0, "page_size": 4}, inclusive=inclusive)
@@ -192,7 +175,7 @@ def test_large_tie_doubles_page_size(inclusive: bool) -> None:
 
 
 @READINGS
-def test_tie_larger_than_any_page_raises(inclusive: bool) -> None:
+def test_tie_larger_than_any_page_raises(inclusive):
     row = OPERATIONS["userFillsByTime"]
     rows = make_rows(row, [(1, 1)] * 3 + [(2, 2)] * 2001 + [(3, 3)])
     with pytest.raises(Incomplete, match=r"2_2\. No cursor leads past it") as caught:
@@ -201,7 +184,7 @@ def test_tie_larger_than_any_page_raises(inclusive: bool) -> None:
 
 
 @READINGS
-def test_two_ties_of_one_page_are_complete(inclusive: bool) -> None:
+def test_two_ties_of_one_page_are_complete(inclusive):
     row = OPERATIONS["userFillsByTime"]
     rows = make_rows(row, [(1, 1)] * 1_500 + [(2, 2)] * 1_200 + [(3, 3)] * 7)
     got, _ = read_all_pages(row, rows, {"start": 0, "page_size": 2000}, inclusive=inclusive)
@@ -210,7 +193,7 @@ def test_two_ties_of_one_page_are_complete(inclusive: bool) -> None:
 
 @READINGS
 @pytest.mark.parametrize("seed", range(5))
-def test_orders_of_unknown_page_size_are_complete(inclusive: bool, seed: int) -> None:
+def test_orders_of_unknown_page_size_are_complete(inclusive, seed):
     row, draw = OPERATIONS["builderOrdersByTime"], random.Random(seed)
     parts: list[tuple[int, ...]] = []
     while len(parts) < 2_500:
@@ -224,7 +207,7 @@ def test_orders_of_unknown_page_size_are_complete(inclusive: bool, seed: int) ->
 
 @pytest.mark.parametrize("cut", [500, 2000])
 @pytest.mark.parametrize("seed", range(5))
-def test_silently_cut_ledger_is_complete(cut: int, seed: int) -> None:
+def test_silently_cut_ledger_is_complete(cut, seed):
     row, draw = OPERATIONS["userNonFundingLedgerUpdates"], random.Random(seed)
     rows = make_rows(row, [(draw.randint(0, 400),) for _ in range(3_000)])
     got, _ = read_all_pages(row, rows, {"start": 0}, cut=cut)
@@ -233,7 +216,7 @@ def test_silently_cut_ledger_is_complete(cut: int, seed: int) -> None:
     assert got == [row.number for row in rows if 100 <= row.time <= 300]
 
 
-def test_full_page_of_one_time_raises() -> None:
+def test_full_page_of_one_time_raises():
     row = OPERATIONS["userNonFundingLedgerUpdates"]
     rows = make_rows(row, [(1,)] * 10 + [(2,)] * 600 + [(3,)])
     with pytest.raises(Incomplete, match="userNonFundingLedgerUpdates"):
@@ -241,7 +224,7 @@ def test_full_page_of_one_time_raises() -> None:
 
 
 @given(st.sets(st.integers(0, 5_000), max_size=40), st.integers(1, 12))
-def test_slippage_pages_have_every_row(times: set[int], size: int) -> None:
+def test_slippage_pages_have_every_row(times, size):
     row = OPERATIONS["slippageHistory"]
     rows = make_rows(row, [(time,) for time in times])
     got, _ = read_all_pages(row, rows, {"start": 0, "end": 5_000, "page_size": size})
@@ -249,7 +232,7 @@ def test_slippage_pages_have_every_row(times: set[int], size: int) -> None:
 
 
 @given(st.sets(st.integers(0, 300), max_size=40), st.integers(1, 12), st.integers(0, 100))
-def test_weeks_page_backward_to_start(weeks: set[int], size: int, start: int) -> None:
+def test_weeks_page_backward_to_start(weeks, size, start):
     row = OPERATIONS["validatorAprHistory"]
     rows = make_rows(row, [(week,) for week in weeks])
     got, _ = read_all_pages(row, rows, {"start": start, "page_size": size})
@@ -257,19 +240,19 @@ def test_weeks_page_backward_to_start(weeks: set[int], size: int, start: int) ->
 
 
 @pytest.mark.parametrize("type_", ["userFills", "historicalOrders", "delegations", "meta"])
-def test_unpaged_operation_is_one_page(type_: str) -> None:
+def test_unpaged_operation_is_one_page(type_):
     row = OPERATIONS[type_]
     page = page_reader(row, {}).read([object()] * 5)
     assert (page.first_row, page.end_row, page.after) == (0, 5, None)
 
 
 @pytest.mark.parametrize("type_", [*CURSORS, "builderOrdersByTime", "slippageHistory"])
-def test_empty_page_is_last(type_: str) -> None:
+def test_empty_page_is_last(type_):
     page = page_reader(OPERATIONS[type_], {"start": 0}).read([])
     assert (page.first_row, page.end_row, page.after) == (0, 0, None)
 
 
-def test_unordered_rows_are_refused() -> None:
+def test_unordered_rows_are_refused():
     row = OPERATIONS["userFillsByTime"]
     rows = make_rows(row, [(1, 1), (2, 2), (3, 3)])
     rows[1], rows[2] = rows[2], rows[1]
@@ -278,7 +261,7 @@ def test_unordered_rows_are_refused() -> None:
     assert (caught.value.column, caught.value.row) == ("time", 2)
 
 
-def test_short_page_is_last() -> None:
+def test_short_page_is_last():
     row = OPERATIONS["userFillsByTime"]
     rows = make_rows(row, [(1, 1), (2, 2)])
     page = page_reader(row, {"start": 0, "page_size": 3}).read(rows)
@@ -302,9 +285,7 @@ ORDERS, LEDGER, WEEKS = "builderOrdersByTime", "userNonFundingLedgerUpdates", "v
         (WEEKS, {"end": 5}, [(5,)], {"end": 4}),
     ],
 )
-def test_first_key_decides_request_after_single_tie(
-    type_: str, asked: dict[str, Any], keys: list[tuple[int, ...]], after: dict[str, Any] | None
-) -> None:
+def test_first_key_decides_request_after_single_tie(type_, asked, keys, after):
     operation = OPERATIONS[type_]
     where = page_reader(operation, asked)
     assert where.read(make_rows(operation, keys)) == PageDecision(0, len(keys), after)
@@ -319,16 +300,14 @@ def test_first_key_decides_request_after_single_tie(
         (WEEKS, [(4,), (3,), (2,), (2,)], {"end": 2}),
     ],
 )
-def test_cut_tie_is_requested_again(
-    type_: str, keys: list[tuple[int, ...]], after: dict[str, Any]
-) -> None:
+def test_cut_tie_is_requested_again(type_, keys, after):
     operation = OPERATIONS[type_]
     where = page_reader(operation, {})
     assert where.read(make_rows(operation, keys)) == PageDecision(0, 2, after)
     assert (where.last_kept_key, where.ties) == (keys[1], 1)
 
 
-def test_times_replace_cursors_without_index() -> None:
+def test_times_replace_cursors_without_index():
     """The cursor of an earlier request would win over the time, so it is removed."""
     operation = OPERATIONS[ORDERS]
     rows = _without_index(make_rows(operation, [(1, 1), (1, 2), (2, 1), (2, 2)]), 1)
@@ -336,7 +315,7 @@ def test_times_replace_cursors_without_index() -> None:
     assert page_reader(operation, {}).read(rows[:2]).after == {"start": 2, "cursor": None}
 
 
-def test_silent_cut_is_500_rows() -> None:
+def test_silent_cut_is_500_rows():
     operation = OPERATIONS[LEDGER]
     rows = make_rows(operation, [(7,)] * 500)
     assert page_reader(operation, {}).read(rows[:499]) == PageDecision(0, 499, {"start": 8})
@@ -344,7 +323,7 @@ def test_silent_cut_is_500_rows() -> None:
         page_reader(operation, {}).read(rows)
 
 
-def test_inclusive_tie_begins_next_page() -> None:
+def test_inclusive_tie_begins_next_page():
     """The row of the cursor came again, so that a page of 3 has only 2 rows of the tie."""
     operation = OPERATIONS["userFillsByTime"]
     rows = make_rows(operation, [(1, 1), *[(2, 2)] * 5])
@@ -359,7 +338,7 @@ def test_inclusive_tie_begins_next_page() -> None:
 
 
 @pytest.mark.parametrize(("size", "next_size"), [(4, 8), (1500, 2000)])
-def test_page_size_doubles_up_to_most(size: int, next_size: int) -> None:
+def test_page_size_doubles_up_to_most(size, next_size):
     operation = OPERATIONS["userFillsByTime"]
     where = page_reader(operation, {"page_size": size})
     rows = make_rows(operation, [(2, 2)] * size)
@@ -367,7 +346,7 @@ def test_page_size_doubles_up_to_most(size: int, next_size: int) -> None:
     assert where.size == next_size
 
 
-def test_unordered_row_is_named() -> None:
+def test_unordered_row_is_named():
     operation = OPERATIONS["userFillsByTime"]
     rows = make_rows(operation, [(1, 1), (2, 2), (3, 3)])
     with pytest.raises(AnswerInvalid, match="2_2 follows 3_3") as refused:
@@ -379,14 +358,14 @@ def test_unordered_row_is_named() -> None:
     )
 
 
-def test_unordered_week_is_named() -> None:
+def test_unordered_week_is_named():
     operation = OPERATIONS[WEEKS]
     with pytest.raises(AnswerInvalid, match="10 follows 8") as refused:
         page_reader(operation, {}).read([SimpleNamespace(week=week) for week in (9, 8, 10)])
     assert refused.value.row == 2
 
 
-def test_reader_starts_with_given_page_size() -> None:
+def test_reader_starts_with_given_page_size():
     assert page_reader(OPERATIONS["userFillsByTime"], {}).size == 2000
     assert page_reader(OPERATIONS["userFillsByTime"], {"page_size": 7}).size == 7
     assert page_reader(OPERATIONS[LEDGER], {"end": 9}).parameters == {"end": 9}
@@ -404,9 +383,7 @@ def test_reader_starts_with_given_page_size() -> None:
         (LEDGER, [(1,), (2,), (2,)], [(2,), (2,), (2,)], PageDecision(0, 0, {"start": 1})),
     ],
 )
-def test_only_last_tie_ends_paging(
-    type_: str, keys: list[tuple[int, ...]], again: list[tuple[int, ...]], decision: PageDecision
-) -> None:
+def test_only_last_tie_ends_paging(type_, keys, again, decision):
     """The page of a cut tie has no other new rows: it is the last one, unless the tie grew."""
     operation = OPERATIONS[type_]
     where = page_reader(operation, {})
@@ -422,14 +399,14 @@ class WrongService:
       for every second request
     """
 
-    def __init__(self, row: Operation, rows: Rows, cap: int, fault: str) -> None:
+    def __init__(self, row, rows, cap, fault):
         self.row = row
         self.rows = rows
         self.cap = cap
         self.fault = fault
         self.requests: list[dict[str, Any]] = []
 
-    def serve(self, asked: dict[str, Any], inclusive: bool) -> Rows:
+    def serve(self, asked, inclusive):
         self.requests.append(dict(asked))
         if self.fault == "first":
             asked = self.requests[0]
@@ -451,9 +428,7 @@ class WrongService:
     cap=st.one_of(st.integers(1, 9), st.just(2000)),
     pages=st.sampled_from([1, 2]),
 )
-def test_wrong_pages_are_never_silently_complete(
-    type_: str, fault: str, inclusive: bool, data: st.DataObject, size: int, cap: int, pages: int
-) -> None:
+def test_wrong_pages_are_never_silently_complete(type_, fault, inclusive, data, size, cap, pages):
     """Rows may be missing only if no other row of the range shows it: see docs/faults.md."""
     row = OPERATIONS[type_]
     rows = make_rows(row, data.draw(tied_keys(len(row.key))))
@@ -483,14 +458,14 @@ class OtherCollation:
     `serve` returns at most `cap` rows after the cursor, or from its row on.
     """
 
-    def __init__(self, rows: Rows, seed: int, *, inclusive: bool, cap: int) -> None:
+    def __init__(self, rows, seed, *, inclusive, cap):
         places = {row_key(PAYMENTS, item)[1:] for item in rows}
         ranks = random.Random(seed).sample(range(len(places)), len(places))
         rank = dict(zip(sorted(places), ranks, strict=True))
         self.rows = sorted(rows, key=lambda item: (item.time, rank[row_key(PAYMENTS, item)[1:]]))
         self.inclusive, self.cap = inclusive, cap
 
-    def serve(self, asked: dict[str, Any]) -> Rows:
+    def serve(self, asked):
         if cursor := asked.get("cursor"):
             keys = [make_cursor(row_key(PAYMENTS, item)) for item in self.rows]
             found = self.rows[keys.index(cursor) + (not self.inclusive) :]
@@ -499,7 +474,7 @@ class OtherCollation:
         return found[: min(asked["page_size"], self.cap)]
 
 
-def read_payments(service: OtherCollation, asked: dict[str, Any], confirm_pages: int) -> list[int]:
+def read_payments(service, asked, confirm_pages):
     """Return the numbers of the rows that a reader keeps."""
     where, got = page_reader(PAYMENTS, dict(asked), 9, confirm_pages=confirm_pages), []
     for _ in range(4 * len(service.rows) + 10):
@@ -523,9 +498,7 @@ PAYMENT_KEYS = st.lists(st.tuples(*[st.integers(1, 4)] * 3), max_size=40, unique
     cap=st.one_of(st.integers(2, 9), st.just(2000)),
     confirm_pages=st.sampled_from([1, 2]),
 )
-def test_texts_of_one_time_have_any_order(
-    inclusive: bool, keys: list[tuple[int, ...]], seed: int, size: int, cap: int, confirm_pages: int
-) -> None:
+def test_texts_of_one_time_have_any_order(inclusive, keys, seed, size, cap, confirm_pages):
     rows = make_rows(PAYMENTS, keys)
     service = OtherCollation(rows, seed, inclusive=inclusive, cap=cap)
     asked = {"start": 0, "page_size": size}
@@ -542,9 +515,7 @@ def test_texts_of_one_time_have_any_order(
 @given(
     keys=PAYMENT_KEYS.filter(bool), seed=st.integers(0, 99), size=st.integers(2, 9), data=st.data()
 )
-def test_cursor_continues_in_order_of_service(
-    inclusive: bool, keys: list[tuple[int, ...]], seed: int, size: int, data: st.DataObject
-) -> None:
+def test_cursor_continues_in_order_of_service(inclusive, keys, seed, size, data):
     """A cursor names a place in the order of the service, also in the middle of an hour."""
     rows = make_rows(PAYMENTS, keys)
     service = OtherCollation(rows, seed, inclusive=inclusive, cap=2000)
@@ -555,7 +526,7 @@ def test_cursor_continues_in_order_of_service(
     assert got == [item.number for item in service.rows[place + 1 :]]
 
 
-def test_changed_order_of_texts_is_refused() -> None:
+def test_changed_order_of_texts_is_refused():
     """A row that comes again after new rows shows that the service has no fixed order."""
     where = page_reader(PAYMENTS, {"start": 0, "page_size": 3})
     first = [(1, 1, 3), (1, 1, 2), (1, 1, 4)]
@@ -564,15 +535,13 @@ def test_changed_order_of_texts_is_refused() -> None:
         where.read([*make_rows(PAYMENTS, [(1, 1, 4)]), *make_rows(PAYMENTS, [(1, 1, 3)])])
 
 
-def test_times_of_payments_stay_in_order() -> None:
+def test_times_of_payments_stay_in_order():
     pages = make_rows(PAYMENTS, [(2, 1, 1)]), make_rows(PAYMENTS, [(1, 1, 2)])
     with pytest.raises(AnswerInvalid, match="not in the order of time: 1_0x"):
         page_reader(PAYMENTS, {"start": 0}).read([*pages[0], *pages[1]])
 
 
-def serve_whole_ties(
-    row: Operation, rows: Rows, asked: dict[str, Any], cap: int, inclusive: bool
-) -> Rows:
+def serve_whole_ties(row, rows, asked, cap, inclusive):
     """Return one page of a service that splits no tie that fits into a page."""
     page = serve_page(row, rows, asked, cap, inclusive)
     more = serve_page(row, rows, {**asked, "page_size": len(page) + 1}, len(page) + 1, inclusive)
@@ -588,9 +557,7 @@ def serve_whole_ties(
 @pytest.mark.parametrize("type_", [FILLS, "builderApprovedFillsByTime", ORDERS, LEDGER])
 @READINGS
 @given(data=st.data(), size=st.integers(2, 12), cap=st.integers(2, 12))
-def test_transaction_that_does_not_fit_is_not_lost(
-    type_: str, inclusive: bool, data: st.DataObject, size: int, cap: int
-) -> None:
+def test_transaction_that_does_not_fit_is_not_lost(type_, inclusive, data, size, cap):
     """With confirm_end=True: the rows after the last tie are requested without the tie."""
     row = OPERATIONS[type_]
     rows = make_rows(row, data.draw(tied_keys(len(row.key))))
@@ -618,9 +585,7 @@ def test_transaction_that_does_not_fit_is_not_lost(
         ((95, 5), 1, 3), ((95, 5), 2, 2), ((85, 15), 2, 3), ((85, 15, 95), 2, 4),
     ],
 )  # fmt: skip
-def test_end_before_large_transaction(
-    counts: tuple[int, ...], confirm_pages: int, requests: int
-) -> None:
+def test_end_before_large_transaction(counts, confirm_pages, requests):
     """A page of whole transactions ends before one that does not fit."""
     row, cap = OPERATIONS[FILLS], 10 if sum(counts) < 50 else 100
     rows = make_rows(row, [(at, 0) for at, count in enumerate(counts) for _ in range(count)])
@@ -637,16 +602,8 @@ def test_end_before_large_transaction(
 
 
 def read_with_arrivals(
-    row: Operation,
-    keys: list[tuple[int, ...]],
-    *,
-    arrivals: Sequence[tuple[int, ...]] = (),
-    arrive_before: int = 0,
-    size: int = 2000,
-    cap: int = 2000,
-    inclusive: bool,
-    confirm_pages: int = 2,
-) -> tuple[list[int], int]:
+    row, keys, *, arrivals=(), arrive_before=0, size=2000, cap=2000, inclusive, confirm_pages=2
+):
     """Return the numbers of the rows, and the number of requests; rows arrive before one."""
     rows, all_rows = make_rows(row, keys), make_rows(row, [*keys, *arrivals])
     where = page_reader(row, {"start": 0, "page_size": size}, 100, confirm_pages=confirm_pages)
@@ -664,7 +621,7 @@ def read_with_arrivals(
 
 @pytest.mark.parametrize("confirm_pages", [1, 2])
 @READINGS
-def test_proof_ending_before_tie_loses_nothing(inclusive: bool, confirm_pages: int) -> None:
+def test_proof_ending_before_tie_loses_nothing(inclusive, confirm_pages):
     """The proof of the last tie begins so early that one page does not contain the tie."""
     keys = [(time, 0) for time in range(10, 49)] + [(50, index) for index in range(12)]
     got, _ = read_with_arrivals(
@@ -681,9 +638,7 @@ def test_proof_ending_before_tie_loses_nothing(inclusive: bool, confirm_pages: i
 @pytest.mark.parametrize("arrive_before", range(2, 7))
 @pytest.mark.parametrize("count", range(3996, 4001))
 @READINGS
-def test_rows_arriving_after_large_hour_lose_nothing(
-    inclusive: bool, count: int, arrive_before: int
-) -> None:
+def test_rows_arriving_after_large_hour_lose_nothing(inclusive, count, arrive_before):
     """A page cannot contain all rows of the hour: as a proof it ends before the last of them."""
     hour = [(10, user, 0) for user in range(count)]
     later = [(20, user, 0) for user in range(count)]
@@ -699,7 +654,7 @@ def test_rows_arriving_after_large_hour_lose_nothing(
 
 @pytest.mark.parametrize("confirm_pages", [1, 2])
 @READINGS
-def test_arrival_that_fills_proof_loses_nothing(inclusive: bool, confirm_pages: int) -> None:
+def test_arrival_that_fills_proof_loses_nothing(inclusive, confirm_pages):
     """One row that arrived is the last of a full proof page: it may be cut, and comes again."""
     keys = [(10, user, 0) for user in range(1999)]
     for arrive_before in range(2, 6):
@@ -719,9 +674,7 @@ def test_arrival_that_fills_proof_loses_nothing(inclusive: bool, confirm_pages: 
 @pytest.mark.parametrize("size", [1000, 1500, 1998, 1999])
 @pytest.mark.parametrize("before", [1, 5])
 @READINGS
-def test_last_transaction_of_page_size_is_complete(
-    inclusive: bool, before: int, size: int, confirm_pages: int
-) -> None:
+def test_last_transaction_of_page_size_is_complete(inclusive, before, size, confirm_pages):
     keys = [(time, 0) for time in range(10, 10 + before)] + [(50, 1)] * size
     got, _ = read_with_arrivals(
         OPERATIONS[FILLS],
@@ -740,14 +693,14 @@ def test_last_transaction_of_page_size_is_complete(
         (2000, 100, 2), (2000, 300, 2), (2000, 101, 1), (2000, 250, 1),
     ],
 )  # fmt: skip
-def test_nearly_full_first_page_is_confirmed(size: int, count: int, requests: int) -> None:
+def test_nearly_full_first_page_is_confirmed(size, count, requests):
     """A transaction may not have fitted into the page; hundreds may be the service's limit."""
     keys = [(10, index) for index in range(count)]
     got = read_with_arrivals(OPERATIONS[FILLS], keys, size=size, inclusive=False)
     assert got == (list(range(count)), requests)
 
 
-def test_largest_page_of_one_tie_is_incomplete() -> None:
+def test_largest_page_of_one_tie_is_incomplete():
     operation = OPERATIONS["userFillsByTime"]
     where = page_reader(operation, {})
     where.read(make_rows(operation, [(1, 1), *[(2, 2)] * 1999]))
@@ -763,12 +716,12 @@ def test_largest_page_of_one_tie_is_incomplete() -> None:
     assert first.value.cursor is None
 
 
-def read_keys(where: PageReader, *pages: list[tuple[int, ...]]) -> list[PageDecision]:
+def read_keys(where, *pages):
     """Return the decision on each page, from the keys of its rows."""
     return [where.read(make_rows(where.operation, keys)) for keys in pages]
 
 
-def test_end_of_single_tie_is_confirmed() -> None:
+def test_end_of_single_tie_is_confirmed():
     """The short third page seems to be the end; the empty fourth page confirms it."""
     where = page_reader(OPERATIONS["userFillsByTime"], {"start": 0, "page_size": 4}, 10)
     first, second, last = (1, 0), (1, 1), (2, 0)
@@ -781,7 +734,7 @@ def test_end_of_single_tie_is_confirmed() -> None:
     assert (where.last_kept_key, where.ties) == (last, 2)
 
 
-def test_end_of_two_ties_is_confirmed() -> None:
+def test_end_of_two_ties_is_confirmed():
     """The last tie of the short page came again with the same rows."""
     where = page_reader(OPERATIONS["userFillsByTime"], {"page_size": 5, "end": 99}, 10)
     pages = [
@@ -799,7 +752,7 @@ def test_end_of_two_ties_is_confirmed() -> None:
     assert where.last_kept_key == (3, 1)
 
 
-def test_new_rows_lead_to_another_confirmation() -> None:
+def test_new_rows_lead_to_another_confirmation():
     """The end is not confirmed: the same tie grew, and the pull asks again."""
     where = page_reader(OPERATIONS["userFillsByTime"], {"page_size": 5}, 10)
     pages = [[(1, 1), (1, 1), (1, 2), (1, 3), (2, 1)], [(2, 1), (3, 1)], [(3, 1), (3, 1)], []]
@@ -810,19 +763,17 @@ def test_new_rows_lead_to_another_confirmation() -> None:
     ]
 
 
-def read_fills(
-    size: int, *pages: list[tuple[int, ...]], confirm_pages: int = 2, **asked: Any
-) -> list[PageDecision]:
+def read_fills(size, *pages, confirm_pages=2, **asked):
     """Return the decision on each page of fills; the pull began at 10."""
     asked = {"page_size": size, **asked}
     return read_keys(page_reader(OPERATIONS[FILLS], asked, 10, confirm_pages=confirm_pages), *pages)
 
 
-def proof_from(time: int) -> PageDecision:
+def proof_from(time):
     return PageDecision(0, 0, {"start": time, "cursor": None, "page_size": 2000})
 
 
-def test_rows_after_single_tie_need_one_proof() -> None:
+def test_rows_after_single_tie_need_one_proof():
     """The page with the tie and the rows after it shows all rows, and is kept like any other."""
     tie, later = [(1, 7)] * 3, [(4, 2), (4, 3)]
     full = [*[(0, 0)] * 4, (1, 7)]
@@ -834,7 +785,7 @@ def test_rows_after_single_tie_need_one_proof() -> None:
     ]
 
 
-def test_full_page_of_cursor_rows_requests_next_key() -> None:
+def test_full_page_of_cursor_rows_requests_next_key():
     """They may have filled the page: the next request begins with the next possible key."""
     tie = [(1, 7)] * 3
     pages = [tie, tie, tie, [(4, 2)], [*tie, (4, 2)]]
@@ -848,7 +799,7 @@ def test_full_page_of_cursor_rows_requests_next_key() -> None:
     assert last == PageDecision(0, 0, None)
 
 
-def test_full_page_of_payments_requests_next_time() -> None:
+def test_full_page_of_payments_requests_next_time():
     """The cursor of a payment ends in a text, which has no next one."""
     operation = OPERATIONS["builderApprovedFundingByTime"]
     payments = make_rows(operation, [(1, 7, 1)] * 3)
@@ -861,7 +812,7 @@ def test_full_page_of_payments_requests_next_time() -> None:
 
 
 @pytest.mark.parametrize("rows_per_page", [1, 2, 3])
-def test_first_tie_hides_no_row(rows_per_page: int) -> None:
+def test_first_tie_hides_no_row(rows_per_page):
     """The service sends fewer rows than it should, and each page begins with the cursor's rows."""
     operation = OPERATIONS[ORDERS]
     rows = make_rows(operation, [(1, 7)] * rows_per_page + [(1, 8)])
@@ -870,7 +821,7 @@ def test_first_tie_hides_no_row(rows_per_page: int) -> None:
 
 
 @pytest.mark.parametrize(("end", "last"), [(9, {"start": 2, "cursor": None}), (1, None)])
-def test_service_that_reads_time_of_cursor_ends(end: int, last: dict[str, Any] | None) -> None:
+def test_service_that_reads_time_of_cursor_ends(end, last):
     """It sends the rows of the key again, so that the next request begins 1 ms after them."""
     tie = [(1, 7)] * 3
     decisions = read_keys(page_reader(OPERATIONS[ORDERS], {"start": 0, "end": end}), *[tie] * 3)
@@ -880,7 +831,7 @@ def test_service_that_reads_time_of_cursor_ends(end: int, last: dict[str, Any] |
     ]
 
 
-def test_tie_that_began_page_requests_next_key() -> None:
+def test_tie_that_began_page_requests_next_key():
     """Its cursor was requested before, so that the next request begins after it."""
     page = [(1, 1), (1, 1), (2, 7)]
     for end in (9, 2):
@@ -891,7 +842,7 @@ def test_tie_that_began_page_requests_next_key() -> None:
         ]
 
 
-def test_proof_of_single_row_starts_earlier() -> None:
+def test_proof_of_single_row_starts_earlier():
     """The tie has one row: the row before it is that of the cursor."""
     first, second, last = (1, 1), (2, 7), (3, 1)
     pages = [[(0, 0), (0, 0), first, second], [first, second], [second, last], [second, last]]
@@ -903,7 +854,7 @@ def test_proof_of_single_row_starts_earlier() -> None:
     ]
 
 
-def test_full_proof_requests_followers_again() -> None:
+def test_full_proof_requests_followers_again():
     """The proof is full before the rows that follow in the same millisecond."""
     many, tie, later = [(10, 0)] * 1997, [(10, 1)] * 3, [(10, 2)]
     proof = PageDecision(0, 0, {"start": 10, "cursor": None, "page_size": 2000})
@@ -918,7 +869,7 @@ def test_full_proof_requests_followers_again() -> None:
         ]
 
 
-def test_full_proof_of_last_tie_begins_later() -> None:
+def test_full_proof_of_last_tie_begins_later():
     """The proof from 1 is full before the tie, so that the next one begins at the tie."""
     first, tie = [(1, 0), (1, 1), (5, 7)], [(5, 7)] * 3
     proof = [(1, 0)] * 1999 + [(1, 1)]
@@ -930,7 +881,7 @@ def test_full_proof_of_last_tie_begins_later() -> None:
     ]
 
 
-def test_proof_without_the_tie_is_refused() -> None:
+def test_proof_without_the_tie_is_refused():
     """A tie that is requested again comes with all of its rows."""
     first, tie = [(1, 0), (1, 1), (5, 7)], [(5, 7)] * 3
     proof = [(1, 0)] * 1999 + [(1, 1)]
@@ -943,7 +894,7 @@ def test_proof_without_the_tie_is_refused() -> None:
         read_fills(5, full, [(1, 7)] * 3, later, [*[(1, 7)] * 2, *later])
 
 
-def test_600_rows_of_known_page_are_not_full() -> None:
+def test_600_rows_of_known_page_are_not_full():
     """The page size is known, so that only a page of 2000 rows is full."""
     first, tie, later = [*[(9, 0)] * 699, (10, 1)], [(10, 1)] * 600, [(10, 2)]
     assert read_fills(700, first, tie, later, [*tie, *later])[2:] == [
@@ -952,7 +903,7 @@ def test_600_rows_of_known_page_are_not_full() -> None:
     ]
 
 
-def test_proof_starts_before_first_request() -> None:
+def test_proof_starts_before_first_request():
     """The request from 5 was the first one, so that the proof begins 1 ms earlier."""
     where = page_reader(OPERATIONS[LEDGER], {"start": 5})
     tie, later = [(5,), (5,)], [(7,), (8,)]
@@ -964,7 +915,7 @@ def test_proof_starts_before_first_request() -> None:
 
 
 @pytest.mark.parametrize(("count", "after"), [(7, {"page_size": 10}), (8, {"cursor": "6_1"})])
-def test_only_tie_of_nearly_full_page_is_uncertain(count: int, after: dict[str, Any]) -> None:
+def test_only_tie_of_nearly_full_page_is_uncertain(count, after):
     where = page_reader(OPERATIONS[FILLS], {"start": 5, "page_size": 9}, 10, confirm_pages=1)
     certain = 0 if "page_size" in after else count
     assert read_keys(where, [(6, 1)] * count) == [
@@ -976,21 +927,19 @@ def test_only_tie_of_nearly_full_page_is_uncertain(count: int, after: dict[str, 
     ("confirm_until", "keys"),
     [(2, [(1, 1), (3, 1)]), (None, [(1, 1), (3, 1)]), (None, [(0, 1)] * 2)],
 )
-def test_late_end_needs_no_confirmation(
-    confirm_until: int | None, keys: list[tuple[int, ...]]
-) -> None:
+def test_late_end_needs_no_confirmation(confirm_until, keys):
     where = page_reader(OPERATIONS["userFillsByTime"], {"page_size": 3}, confirm_until)
     before = [(0, 0), (0, 0), keys[0]]
     assert read_keys(where, before, keys)[1] == PageDecision(0, 2, None)
 
 
-def test_only_page_needs_no_confirmation() -> None:
+def test_only_page_needs_no_confirmation():
     where = page_reader(OPERATIONS["userFillsByTime"], {"page_size": 3}, 10)
     assert read_keys(where, [(1, 1), (2, 1)]) == [PageDecision(0, 2, None)]
 
 
 @pytest.mark.parametrize("chosen", [{"dex": "flx"}, {"aggregate_by_time": True}])
-def test_only_page_with_filter_is_confirmed(chosen: dict[str, Any]) -> None:
+def test_only_page_with_filter_is_confirmed(chosen):
     """A service may apply a filter after its limit; an empty page shows no row to continue from."""
     asked = {"page_size": 9, "start": 0, **chosen}
     where = page_reader(OPERATIONS[FILLS], asked, 10)
@@ -1005,7 +954,7 @@ def test_only_page_with_filter_is_confirmed(chosen: dict[str, Any]) -> None:
     )
 
 
-def test_rows_without_index_need_no_confirmation() -> None:
+def test_rows_without_index_need_no_confirmation():
     operation = OPERATIONS["userFillsByTime"]
     rows = _without_index(make_rows(operation, [(1, 1), (2, 1)]), 1)
     where = page_reader(operation, {"page_size": 2}, 10)
@@ -1013,7 +962,7 @@ def test_rows_without_index_need_no_confirmation() -> None:
     assert where.read(rows[1:]) == PageDecision(0, 1, None)
 
 
-def test_cursor_replaces_start_in_next_request() -> None:
+def test_cursor_replaces_start_in_next_request():
     """A cursor replaces the start; a time replaces a cursor; the end stays."""
     where = page_reader(OPERATIONS["userFillsByTime"], {"start": 1, "end": 9, "page_size": 2})
     read_keys(where, [(1, 1), (2, 1)])
@@ -1044,9 +993,7 @@ _EPOCH = "1970-01-01T00:00:00"
         (WEEKS, {"start": 9}, [(10,), (9,), (8,)], 2, f"before the requested start {_EPOCH}.009Z"),
     ],
 )
-def test_row_outside_of_request_is_refused(
-    type_: str, asked: dict[str, Any], keys: list[tuple[int, ...]], row: int, place: str
-) -> None:
+def test_row_outside_of_request_is_refused(type_, asked, keys, row, place):
     operation = OPERATIONS[type_]
     with pytest.raises(AnswerInvalid, match=place) as refused:
         page_reader(operation, asked).read(make_rows(operation, keys))
@@ -1061,9 +1008,7 @@ def test_row_outside_of_request_is_refused(
         (WEEKS, {"start": 7, "end": 9}, [(9,), (7,)]),
     ],
 )
-def test_rows_at_bounds_of_request_are_kept(
-    type_: str, asked: dict[str, Any], keys: list[tuple[int, ...]]
-) -> None:
+def test_rows_at_bounds_of_request_are_kept(type_, asked, keys):
     operation = OPERATIONS[type_]
     assert page_reader(operation, asked).read(make_rows(operation, keys)).after is not None
 
@@ -1071,13 +1016,13 @@ def test_rows_at_bounds_of_request_are_kept(
 @pytest.mark.parametrize(
     ("again", "count"), [([], 0), ([(2, 1)], 1), ([(2, 1), (2, 2)], 1), ([(2, 2), (2, 3)], 0)]
 )
-def test_lost_rows_of_cut_tie_are_refused(again: list[tuple[int, ...]], count: int) -> None:
+def test_lost_rows_of_cut_tie_are_refused(again, count):
     where = page_reader(OPERATIONS[ORDERS], {})
     with pytest.raises(AnswerInvalid, match=f"2 rows .* 2_1 .* has {count} of them"):
         read_keys(where, [(1, 1), (2, 1), (2, 1)], again)
 
 
-def test_rows_arriving_before_tie_cut_it_again() -> None:
+def test_rows_arriving_before_tie_cut_it_again():
     """Rows that arrive before the cut tie fill the page, so that it is cut earlier."""
     where = page_reader(OPERATIONS["userFillsByTime"], {"page_size": 3})
     pages = [[(1, 1), (2, 1), (2, 1)], [(1, 2), (1, 3), (2, 1)]]
@@ -1105,9 +1050,7 @@ def test_rows_arriving_before_tie_cut_it_again() -> None:
         (WEEKS, {"start": 5, "end": 9}, 10, None),
     ],
 )
-def test_empty_range_is_confirmed_by_another_request(
-    type_: str, asked: dict[str, Any], until: int | None, after: dict[str, Any] | None
-) -> None:
+def test_empty_range_is_confirmed_by_another_request(type_, asked, until, after):
     where = page_reader(OPERATIONS[type_], asked, until, confirm_pages=1)
     certain = None if after is None else 0
     assert where.read([]) == PageDecision(0, 0, after, certain_end_row=certain)
@@ -1115,7 +1058,7 @@ def test_empty_range_is_confirmed_by_another_request(
         assert where.read([]) == PageDecision(0, 0, None, is_confirmed=True)
 
 
-def test_rows_before_range_are_dropped() -> None:
+def test_rows_before_range_are_dropped():
     """The range was empty at first. It is requested from 1 ms earlier, and a row comes."""
     where = page_reader(OPERATIONS[FILLS], {"start": 5, "end": 9}, 10, confirm_pages=1)
     tie = [(4, 1), (5, 0)]
@@ -1127,7 +1070,7 @@ def test_rows_before_range_are_dropped() -> None:
     ]
 
 
-def test_cut_tie_at_the_end_is_found() -> None:
+def test_cut_tie_at_the_end_is_found():
     """The only tie of the last page was cut: with another page size more of its rows come."""
     asked = {"start": 5, "page_size": 9}
     where = page_reader(OPERATIONS[FILLS], asked, 10, confirm_pages=1)
@@ -1139,13 +1082,13 @@ def test_cut_tie_at_the_end_is_found() -> None:
     ]
 
 
-def test_end_at_present_is_confirmed() -> None:
+def test_end_at_present_is_confirmed():
     where = page_reader(OPERATIONS[FILLS], {"start": 5}, 7, confirm_pages=1)
     (decision,) = read_keys(where, [(6, 1), (7, 1)])
     assert decision == PageDecision(0, 2, {"cursor": "6_1"}, certain_end_row=1)
 
 
-def test_first_page_is_confirmed_on_demand() -> None:
+def test_first_page_is_confirmed_on_demand():
     where = page_reader(OPERATIONS[FILLS], {"start": 5}, 10, confirm_pages=1)
     assert read_keys(where, [(6, 1), (7, 1)], [(7, 1)], []) == [
         PageDecision(0, 2, {"cursor": "6_1"}, certain_end_row=1),
@@ -1157,14 +1100,14 @@ def test_first_page_is_confirmed_on_demand() -> None:
     ]
 
 
-def test_rows_of_users_cursor_are_dropped() -> None:
+def test_rows_of_users_cursor_are_dropped():
     asked = {"cursor": "5_2"}
     assert read_keys(page_reader(OPERATIONS[FILLS], asked), [(5, 2), (5, 3)])[0].first_row == 1
     alone = page_reader(OPERATIONS[FILLS], asked, 10, confirm_pages=1)
     assert read_keys(alone, [(5, 2)]) == [PageDecision(1, 1, None)]
 
 
-def test_page_of_users_cursor_rows_raises() -> None:
+def test_page_of_users_cursor_rows_raises():
     """With 500 of them the service may have cut the page, and no cursor leads past them."""
     operation, tie = OPERATIONS[ORDERS], [(5, 2)] * 499
     assert read_keys(page_reader(operation, {"cursor": "5_2"}), tie) == [
@@ -1174,7 +1117,7 @@ def test_page_of_users_cursor_rows_raises() -> None:
         read_keys(page_reader(operation, {"cursor": "5_2"}), [*tie, (5, 2)])
 
 
-def test_key_of_row_by_operation() -> None:
+def test_key_of_row_by_operation():
     row = SimpleNamespace(time=3, tx_index=7, user="0xa", week=9, delta=SimpleNamespace(coin="C"))
     keys = {"meta": (), LEDGER: (3,), WEEKS: (9,), FILLS: (3, 7)}
     keys["builderApprovedFundingByTime"] = (3, "0xa", "C")

@@ -1,7 +1,6 @@
 """Requests: `check_request` inverts `request_body`, and invalid parameters have clear messages."""
 
 import json
-from typing import Any
 
 import numpy as np
 import pytest
@@ -10,7 +9,7 @@ from hypothesis import strategies as st
 
 from toolkit.contract.dexes import ALL_DEXES
 from toolkit.contract.extra_operations import EXTRA_OPERATIONS
-from toolkit.contract.operations import OPERATIONS, Operation, Parameter
+from toolkit.contract.operations import OPERATIONS
 from toolkit.contract.requests import (
     AMOUNTS,
     check_request,
@@ -36,11 +35,11 @@ KEY_PARTS = {
 }
 
 
-def cursor_keys(row: Operation) -> st.SearchStrategy[tuple[int | str, ...]]:
+def cursor_keys(row):
     return st.tuples(*(KEY_PARTS[path] for path in row.key))
 
 
-def parameter_values(row: Operation, parameter: Parameter) -> st.SearchStrategy[Any]:
+def parameter_values(row, parameter):
     most = parameter.most or 2**53 - 1
     return {
         "address": addresses,
@@ -57,7 +56,7 @@ def parameter_values(row: Operation, parameter: Parameter) -> st.SearchStrategy[
 
 
 @st.composite
-def valid_requests(draw: st.DrawFn) -> tuple[Operation, dict[str, Any]]:
+def valid_requests(draw):
     """Return an operation and valid parameters with all defaults."""
     row = draw(st.sampled_from(list(OPERATIONS.values())))
     drawn = {}
@@ -76,7 +75,7 @@ def valid_requests(draw: st.DrawFn) -> tuple[Operation, dict[str, Any]]:
     return row, drawn
 
 
-def _example_value(parameter: Parameter) -> Any:
+def _example_value(parameter):
     return {
         "address": USER,
         "addresses": [USER],
@@ -88,7 +87,7 @@ def _example_value(parameter: Parameter) -> Any:
 
 
 @given(valid_requests())
-def test_check_request_inverts_request_body(request_: tuple[Operation, dict[str, Any]]) -> None:
+def test_check_request_inverts_request_body(request_):
     row, parameters = request_
     sent = request_body(row, parameters)
     assert check_request(row, sent) == parameters
@@ -98,7 +97,7 @@ def test_check_request_inverts_request_body(request_: tuple[Operation, dict[str,
 
 
 @EVERY
-def test_every_operation_round_trips(row: Operation) -> None:
+def test_every_operation_round_trips(row):
     least = {
         parameter.python: _example_value(parameter)
         for parameter in row.parameters
@@ -114,7 +113,7 @@ def test_every_operation_round_trips(row: Operation) -> None:
     assert {name: checked[name] for name in defaults} == defaults
 
 
-def smallest_request(row: Operation) -> dict[str, Any]:
+def smallest_request(row):
     """Return the smallest valid request of an operation, as on the wire."""
     return {
         parameter.name: _example_value(parameter)
@@ -136,9 +135,7 @@ EVERY_WHOLE = pytest.mark.parametrize(
 
 @EVERY_WHOLE
 @pytest.mark.parametrize("text", ["1756684800000", "1756684800000.0", "1.7566848e12"])
-def test_whole_numbers_are_read_in_any_form(
-    row: Operation, parameter: Parameter, text: str
-) -> None:
+def test_whole_numbers_are_read_in_any_form(row, parameter, text):
     if parameter.kind == "whole":
         text = text.replace("1756684800000", "12").replace("1.7566848e12", "1.2e1")
     request = {"startTime": 0} | smallest_request(row) | {parameter.name: json.loads(text)}
@@ -153,9 +150,7 @@ def test_whole_numbers_are_read_in_any_form(
 @pytest.mark.parametrize(
     "value", [1.5, "1756684800000", True, False, [], {}, float("nan"), float("inf"), 1e300]
 )
-def test_invalid_whole_numbers_are_refused(
-    row: Operation, parameter: Parameter, value: Any
-) -> None:
+def test_invalid_whole_numbers_are_refused(row, parameter, value):
     with pytest.raises(BadRequest, match=f"{parameter.name} must be a whole number") as caught:
         check_request(row, smallest_request(row) | {parameter.name: value})
     assert caught.value.status is None  # the service's answer has one: 400
@@ -163,7 +158,7 @@ def test_invalid_whole_numbers_are_refused(
 
 
 @pytest.mark.parametrize("number", [int, float, np.int64, np.uint16, np.float64, np.float32])
-def test_numbers_are_sent_as_int(number: Any) -> None:
+def test_numbers_are_sent_as_int(number):
     fills = {"user": USER, "start": number(0), "page_size": number(100)}
     samples = {"coin": "BTC", "amount": number(5_000), "start": number(0)}
     order = {"user": USER, "oid": number(100)}
@@ -179,7 +174,7 @@ def test_numbers_are_sent_as_int(number: Any) -> None:
 
 
 @pytest.mark.parametrize("value", [np.float64(2.5), np.bool_(True), np.timedelta64(2), "2"])
-def test_other_values_are_no_numbers(value: Any) -> None:
+def test_other_values_are_no_numbers(value):
     parameters = {"user": USER, "start": 0, "page_size": value}
     with pytest.raises(BadRequest, match="limit must be a whole number"):
         request_body(OPERATIONS["userFillsByTime"], parameters)
@@ -189,7 +184,7 @@ LIMITED = [row for row in OPERATIONS.values() if row.page is not None]
 
 
 @pytest.mark.parametrize("row", LIMITED, ids=[row.type for row in LIMITED])
-def test_page_size_outside_limits_is_refused(row: Operation) -> None:
+def test_page_size_outside_limits_is_refused(row):
     assert row.page is not None
     assert row.page.most is not None
     for good in (1, row.page.most):
@@ -215,7 +210,7 @@ ADDRESSES = [
 @pytest.mark.parametrize(
     "value", ["", "0x", "0x12", "ab" * 21, USER + "0", USER[:-1] + "g", " " + USER, USER + "\n", 12]
 )
-def test_malformed_addresses_are_refused(row: Operation, parameter: Parameter, value: Any) -> None:
+def test_malformed_addresses_are_refused(row, parameter, value):
     given_ = [USER, value] if parameter.kind == "addresses" else value
     with pytest.raises(BadRequest, match="Invalid Ethereum address: ") as caught:
         check_request(row, smallest_request(row) | {parameter.name: given_})
@@ -242,7 +237,7 @@ def test_malformed_addresses_are_refused(row: Operation, parameter: Parameter, v
         ("perpTwapSnapshots", {"market_names": {}}, "Write market_names as a list"),
     ],
 )
-def test_refusals_have_hints(type: str, parameters: dict[str, Any], hint: str) -> None:
+def test_refusals_have_hints(type, parameters, hint):
     with pytest.raises(BadRequest) as caught:
         request_body(OPERATIONS[type], parameters)
     assert caught.value.hint.startswith(hint)
@@ -250,7 +245,7 @@ def test_refusals_have_hints(type: str, parameters: dict[str, Any], hint: str) -
 
 
 @given(addresses)
-def test_addresses_become_lower_case(address: str) -> None:
+def test_addresses_become_lower_case(address):
     row = OPERATIONS["delegations"]
     upper = "0x" + address[2:].upper()
     assert check_request(row, {"user": upper}) == {"user": address}
@@ -265,7 +260,7 @@ def test_addresses_become_lower_case(address: str) -> None:
         ("startTime", "startTime parameter is required"),
     ],
 )
-def test_slippage_history_requires_its_parameters(missing: str, words: str) -> None:
+def test_slippage_history_requires_its_parameters(missing, words):
     row = OPERATIONS["slippageHistory"]
     request = smallest_request(row)
     del request[missing]
@@ -276,14 +271,14 @@ def test_slippage_history_requires_its_parameters(missing: str, words: str) -> N
 
 
 @pytest.mark.parametrize("amount", [0, -1_000, "1000", True, float("nan"), float("inf"), [], 0.0])
-def test_slippage_history_refuses_invalid_amounts(amount: Any) -> None:
+def test_slippage_history_refuses_invalid_amounts(amount):
     row = OPERATIONS["slippageHistory"]
     with pytest.raises(BadRequest) as caught:
         check_request(row, smallest_request(row) | {"amount": amount})
     assert caught.value.message == "amount parameter is required (positive USD notional)"
 
 
-def test_slippage_history_refuses_empty_coin() -> None:
+def test_slippage_history_refuses_empty_coin():
     row = OPERATIONS["slippageHistory"]
     with pytest.raises(BadRequest, match="coin parameter is required"):
         check_request(row, smallest_request(row) | {"coin": ""})
@@ -291,7 +286,7 @@ def test_slippage_history_refuses_empty_coin() -> None:
 
 @pytest.mark.parametrize("type_", ["userFills", "userFillsByTime"])
 @pytest.mark.parametrize("value", ["", "0x12", 5, False, [], {}])
-def test_invalid_builder_filter_is_refused(type_: str, value: Any) -> None:
+def test_invalid_builder_filter_is_refused(type_, value):
     row = OPERATIONS[type_]
     with pytest.raises(BadRequest):
         check_request(row, smallest_request(row) | {"builder": value})
@@ -303,7 +298,7 @@ EVERY_PAGED = pytest.mark.parametrize("row", PAGED, ids=[row.type for row in PAG
 
 
 @EVERY_PAGED
-def test_start_is_ignored_with_a_cursor(row: Operation) -> None:
+def test_start_is_ignored_with_a_cursor(row):
     cursor = "1756684800000_" + (f"{USER}_BTC" if len(row.key) == 3 else "7")
     request = smallest_request(row) | {"cursor": cursor, "startTime": "no time"}
     checked = check_request(row, request)
@@ -312,7 +307,7 @@ def test_start_is_ignored_with_a_cursor(row: Operation) -> None:
 
 
 @EVERY_PAGED
-def test_start_or_cursor_is_required(row: Operation) -> None:
+def test_start_or_cursor_is_required(row):
     request = smallest_request(row)
     del request["startTime"]
     with pytest.raises(BadRequest, match=r"startTime parameter is required \(or cursor\)"):
@@ -321,7 +316,7 @@ def test_start_or_cursor_is_required(row: Operation) -> None:
 
 @EVERY_PAGED
 @given(data=st.data())
-def test_cursors_round_trip(row: Operation, data: st.DataObject) -> None:
+def test_cursors_round_trip(row, data):
     key = data.draw(cursor_keys(row))
     assert parse_cursor(row, make_cursor(key)) == key
 
@@ -347,19 +342,19 @@ def test_cursors_round_trip(row: Operation, data: st.DataObject) -> None:
         [],
     ],
 )
-def test_malformed_cursors_are_refused(row: Operation, cursor: Any) -> None:
+def test_malformed_cursors_are_refused(row, cursor):
     with pytest.raises(BadRequest, match="Invalid cursor"):
         check_request(row, smallest_request(row) | {"cursor": cursor})
 
 
-def test_cursor_after_year_9999_is_refused() -> None:
+def test_cursor_after_year_9999_is_refused():
     row = OPERATIONS["userFillsByTime"]
     assert parse_cursor(row, "253402300799999_3") == (253_402_300_799_999, 3)
     with pytest.raises(BadRequest, match=r"1757000000000000 ms is after the year 9999\. A cursor"):
         parse_cursor(row, "1757000000000000_3")
 
 
-def test_funding_cursor_has_user_and_coin() -> None:
+def test_funding_cursor_has_user_and_coin():
     row = OPERATIONS["builderApprovedFundingByTime"]
     assert parse_cursor(row, f"1_{USER}_flx:A_B") == (1, USER, "flx:A_B")
     for wrong in ("1_2", f"1_{USER}", f"1_{USER}_", "1_0x12_BTC"):
@@ -368,7 +363,7 @@ def test_funding_cursor_has_user_and_coin() -> None:
 
 
 @pytest.mark.parametrize("venue", ["A", "ABCDE", "A1", "", "ÄB", 12])
-def test_venues_are_2_to_4_letters(venue: Any) -> None:
+def test_venues_are_2_to_4_letters(venue):
     row = OPERATIONS["userFillsByTime"]
     with pytest.raises(BadRequest, match="venue must be 2 to 4 letters"):
         check_request(row, smallest_request(row) | {"venue": venue})
@@ -378,7 +373,7 @@ def test_venues_are_2_to_4_letters(venue: Any) -> None:
     ("count", "dex", "fits"),
     [(1000, "", True), (1001, "", False), (100, ALL_DEXES, True), (101, ALL_DEXES, False)],
 )
-def test_too_many_users_are_refused(count: int, dex: str, fits: bool) -> None:
+def test_too_many_users_are_refused(count, dex, fits):
     row = OPERATIONS["batchClearinghouseStates"]
     request = {"users": [USER] * count, "dex": dex}
     if fits:
@@ -388,7 +383,7 @@ def test_too_many_users_are_refused(count: int, dex: str, fits: bool) -> None:
             check_request(row, request)
 
 
-def test_reversed_weeks_are_refused() -> None:
+def test_reversed_weeks_are_refused():
     row = OPERATIONS["validatorAprHistory"]
     with pytest.raises(BadRequest, match="endTime must be at or after startTime"):
         check_request(row, {"validator": USER, "startTime": 2, "endTime": 1})
@@ -402,7 +397,7 @@ def test_reversed_weeks_are_refused() -> None:
     [("accountValueSnapshots", "collateral_tokens"), ("perpTwapSnapshots", "market_names")],
 )
 @pytest.mark.parametrize("value", ["ALL", [], [""], [1], {}, None])
-def test_invalid_lists_are_refused(type_: str, name: str, value: Any) -> None:
+def test_invalid_lists_are_refused(type_, name, value):
     with pytest.raises(BadRequest, match=name):
         check_request(OPERATIONS[type_], {name: value})
 
@@ -419,21 +414,21 @@ TEXTS = [
     ("row", "parameter"), TEXTS, ids=[f"{row.type}.{parameter.name}" for row, parameter in TEXTS]
 )
 @pytest.mark.parametrize("value", [5, True, [], {}])
-def test_invalid_texts_are_refused(row: Operation, parameter: Parameter, value: Any) -> None:
+def test_invalid_texts_are_refused(row, parameter, value):
     with pytest.raises(BadRequest, match=f"{parameter.name} must be a string"):
         check_request(row, smallest_request(row) | {parameter.name: value})
 
 
 @pytest.mark.parametrize("type_", ["userFills", "userFillsByTime"])
 @pytest.mark.parametrize("value", [0, 1, "true", []])
-def test_invalid_flags_are_refused(type_: str, value: Any) -> None:
+def test_invalid_flags_are_refused(type_, value):
     row = OPERATIONS[type_]
     with pytest.raises(BadRequest, match="aggregateByTime must be a boolean"):
         check_request(row, smallest_request(row) | {"aggregateByTime": value})
 
 
 @EVERY
-def test_unknown_and_null_fields_are_ignored(row: Operation) -> None:
+def test_unknown_and_null_fields_are_ignored(row):
     plain = check_request(row, smallest_request(row))
     absent = {parameter.name: None for parameter in row.parameters if not parameter.required}
     assert (
@@ -452,7 +447,7 @@ def test_unknown_and_null_fields_are_ignored(row: Operation) -> None:
         max_leaves=4,
     )
 )
-def test_any_json_is_checked_or_refused(row: Operation, junk: Any) -> None:
+def test_any_json_is_checked_or_refused(row, junk):
     for parameter in row.parameters:
         try:
             checked = check_request(row, smallest_request(row) | {parameter.name: junk})
@@ -461,14 +456,14 @@ def test_any_json_is_checked_or_refused(row: Operation, junk: Any) -> None:
         assert set(checked) == {each.python for each in row.parameters}
 
 
-def test_request_body_refuses_unknown_names() -> None:
+def test_request_body_refuses_unknown_names():
     with pytest.raises(TypeError, match="delegations has no parameter usr; it has user"):
         request_body(OPERATIONS["delegations"], {"usr": USER})
     with pytest.raises(TypeError, match="has no parameter dex; it has none"):
         request_body(OPERATIONS["perpDeployAuctionStatus"], {"dex": ""})
 
 
-def test_request_body_accepts_sequences() -> None:
+def test_request_body_accepts_sequences():
     row = OPERATIONS["batchClearinghouseStates"]
     assert request_body(row, {"users": (USER,)})["users"] == [USER]
     with pytest.raises(BadRequest, match="users must be an array"):
@@ -483,7 +478,7 @@ def test_request_body_accepts_sequences() -> None:
         ("accountValueSnapshots", "collateral_tokens", "USDC"),
     ],
 )
-def test_request_body_wraps_single_value(type_: str, name: str, value: str) -> None:
+def test_request_body_wraps_single_value(type_, name, value):
     assert request_body(OPERATIONS[type_], {name: value})[name] == [value]
 
 
@@ -502,9 +497,7 @@ def test_request_body_wraps_single_value(type_: str, name: str, value: str) -> N
         ("perpTwapSnapshots", "market_names", "{}:BTC", ["BTC"]),
     ],
 )
-def test_request_body_writes_native_name(
-    alias: str, type_: str, name: str, form: str, sent: Any
-) -> None:
+def test_request_body_writes_native_name(alias, type_, name, form, sent):
     row = OPERATIONS[type_]
     needed = {
         parameter.python: _example_value(parameter)
@@ -514,7 +507,7 @@ def test_request_body_writes_native_name(
     assert request_body(row, needed | {name: form.format(alias)})[name] == sent
 
 
-def test_request_body_keeps_other_dexes() -> None:
+def test_request_body_keeps_other_dexes():
     tokens = ["flx:USDH", "USDC", "ALL"]
     asked = {"collateral_tokens": tokens}
     assert request_body(OPERATIONS["accountValueSnapshots"], asked)["collateral_tokens"] == tokens
@@ -526,7 +519,7 @@ def test_request_body_keeps_other_dexes() -> None:
     assert request_body(OPERATIONS["currentDepth"], {"dex": "flx"})["dex"] == "flx"
 
 
-def test_refusal_before_sending_has_no_status() -> None:
+def test_refusal_before_sending_has_no_status():
     with pytest.raises(BadRequest) as caught:
         request_body(OPERATIONS["userFills"], {"user": "0x12"})
     assert caught.value.status is None
@@ -551,20 +544,20 @@ BATCH = OPERATIONS["batchClearinghouseStates"]
         ({"dex": ALL_DEXES}, 8),
     ],
 )
-def test_batch_points_depend_on_users_and_dexes(request_: dict[str, Any], points: int) -> None:
+def test_batch_points_depend_on_users_and_dexes(request_, points):
     """Two points for each user, at most 100, times the dexes: here four with the native one."""
     assert request_points(BATCH, request_, dexes=4) == points
 
 
-def test_points_of_other_operations_ignore_users() -> None:
+def test_points_of_other_operations_ignore_users():
     assert request_points(OPERATIONS["userFills"], {"users": [USER] * 3, "dex": ALL_DEXES}) == 10
 
 
-def test_addresses_in_lists_become_lower_case() -> None:
+def test_addresses_in_lists_become_lower_case():
     assert request_body(BATCH, {"users": ["0x" + "AB" * 20]})["users"] == [USER]
 
 
-def test_repeated_list_values_are_sent_once() -> None:
+def test_repeated_list_values_are_sent_once():
     other = "0x" + "0" * 40
     body = request_body(BATCH, {"users": [USER, other, "0x" + "AB" * 20, USER]})
     assert body["users"] == [USER, other]
@@ -576,17 +569,17 @@ def test_repeated_list_values_are_sent_once() -> None:
     assert tokens["collateral_tokens"] == ["hyperliquid:USDC", "USDC"]
 
 
-def test_argument_of_same_name_needs_no_hint() -> None:
+def test_argument_of_same_name_needs_no_hint():
     with pytest.raises(BadRequest, match="user parameter is required") as missing:
         check_request(OPERATIONS["userFills"], {})
     assert missing.value.hint == ""
 
 
-def test_empty_list_of_users_is_valid() -> None:
+def test_empty_list_of_users_is_valid():
     assert request_body(BATCH, {"users": []}) == {"type": BATCH.type, "users": []}
 
 
-def test_whole_numbers_of_2_to_53_are_refused() -> None:
+def test_whole_numbers_of_2_to_53_are_refused():
     """JSON readers that use floats confuse larger ones with their neighbours."""
     operation = OPERATIONS["userFillsByTime"]
     request = {"user": USER, "startTime": 2**53 - 1}
@@ -599,7 +592,7 @@ def test_whole_numbers_of_2_to_53_are_refused() -> None:
 
 
 @pytest.mark.parametrize("length", [80, 81])
-def test_long_values_are_echoed_shortened(length: int) -> None:
+def test_long_values_are_echoed_shortened(length):
     cursor = "x" * length
     echoed = cursor if length == 80 else "x" * 80 + "…"
     with pytest.raises(BadRequest) as refused:
@@ -609,12 +602,12 @@ def test_long_values_are_echoed_shortened(length: int) -> None:
 
 
 @pytest.mark.parametrize("mantissa", [1, 2, 5])
-def test_book_accepts_mantissa_1_2_5(mantissa: int) -> None:
+def test_book_accepts_mantissa_1_2_5(mantissa):
     asked = {"coin": "BTC", "nSigFigs": 5, "mantissa": mantissa}
     assert check_request(EXTRA_OPERATIONS["l2Book"], asked)["mantissa"] == mantissa
 
 
-def test_slippage_amount_must_be_recorded_size() -> None:
+def test_slippage_amount_must_be_recorded_size():
     operation = OPERATIONS["slippageHistory"]
     request = smallest_request(operation)
     (name,) = (parameter.name for parameter in operation.parameters if parameter.kind == "usd")

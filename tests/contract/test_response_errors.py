@@ -12,9 +12,7 @@ PAGE = (
 )
 
 
-def raised_error(
-    status: int, content: bytes, headers: dict[str, str] | None = None
-) -> ServiceError:
+def raised_error(status, content, headers=None):
     with pytest.raises(ServiceError) as caught:
         decode(OPERATIONS["userFills"], status, headers or CLOUDFLARE, content)
     assert caught.value.status == status
@@ -29,7 +27,7 @@ def raised_error(
         b'<html><span class="cf-error-code">1010</span></html>',
     ],
 )
-def test_code_1010_is_not_permitted(content: bytes) -> None:
+def test_code_1010_is_not_permitted(content):
     error = raised_error(403, content)
     assert type(error) is NotPermitted
     assert error.message.startswith("the gateway (cloudflare, cf-ray 8f1c22-FRA) refused")
@@ -39,7 +37,7 @@ def test_code_1010_is_not_permitted(content: bytes) -> None:
     assert "<" not in str(error)
 
 
-def test_denied_permission_hints_at_add_on() -> None:
+def test_denied_permission_hints_at_add_on():
     error = raised_error(403, b'{"error":"Permission denied"}', {})
     assert (type(error), error.message) == (NotPermitted, "Permission denied")
     assert "Buy the add-on for this key" in error.hint
@@ -47,16 +45,16 @@ def test_denied_permission_hints_at_add_on() -> None:
 
 @pytest.mark.parametrize("status", [500, 502, 503, 504, 520, 521, 522, 523, 524, 530])
 @pytest.mark.parametrize("content", [b"", b"error code: 522", PAGE, b'{"error":"Timeout error"}'])
-def test_gateway_failures_are_service_down(status: int, content: bytes) -> None:
+def test_gateway_failures_are_service_down(status, content):
     assert type(raised_error(status, content)) is ServiceDown
 
 
 @pytest.mark.parametrize("status", [501, 505, 511])
-def test_permanent_gateway_failures_are_service_error(status: int) -> None:
+def test_permanent_gateway_failures_are_service_error(status):
     assert type(raised_error(status, b"")) is ServiceError
 
 
-def test_1015_is_rate_limited() -> None:
+def test_1015_is_rate_limited():
     error = raised_error(429, b"error code: 1015", CLOUDFLARE | {"retry-after": "30"})
     assert isinstance(error, RateLimited)
     assert (error.retry_after, "error code 1015" in error.message) == (30.0, True)
@@ -64,41 +62,41 @@ def test_1015_is_rate_limited() -> None:
 
 
 @pytest.mark.parametrize("status", [403, 404, 500, 502, 522])
-def test_web_page_text_is_hidden(status: int) -> None:
+def test_web_page_text_is_hidden(status):
     error = raised_error(status, PAGE)
     words = "the answer is a web page of the gateway (cloudflare, cf-ray 8f1c22-FRA)"
     assert error.message.startswith(words)
     assert "secret" not in str(error)
 
 
-def test_403_web_page_is_refused_client() -> None:
+def test_403_web_page_is_refused_client():
     error = raised_error(403, PAGE)
     assert type(error) is NotPermitted
     assert "not a missing add-on" in error.hint
 
 
 @pytest.mark.parametrize("type_", ["userFills", "perpTwapSnapshots"])
-def test_404_web_page_is_wrong_address(type_: str) -> None:
+def test_404_web_page_is_wrong_address(type_):
     with pytest.raises(ServiceError) as caught:
         decode(OPERATIONS[type_], 404, {"server": "nginx"}, PAGE)
     assert type(caught.value) is ServiceError  # not NotReady, which tk.poll waits for
     assert "Check the base URL" in caught.value.hint
 
 
-def test_message_has_status_once() -> None:
+def test_message_has_status_once():
     assert str(raised_error(503, b"{}")).count("503") == 1
 
 
 @pytest.mark.parametrize("content", [PAGE, b"\n  <html>", b"\xef\xbb\xbf<html>"])
 @pytest.mark.parametrize("type_", ["userFills", "perpTwapSnapshots", "meta"])
-def test_web_page_with_status_200_is_refused(content: bytes, type_: str) -> None:
+def test_web_page_with_status_200_is_refused(content, type_):
     with pytest.raises(AnswerInvalid, match=r"is a web page \(from cloudflare, cf-ray") as caught:
         decode(OPERATIONS[type_], 200, CLOUDFLARE, content)
     assert "<" not in str(caught.value)
     assert "login page" in str(caught.value)
 
 
-def test_unprintable_headers_are_hidden() -> None:
+def test_unprintable_headers_are_hidden():
     error = raised_error(403, b"error code: 1010", {"server": "a\nb", "cf-ray": "x" * 500})
     assert "a\nb" not in error.message
     assert len(error.message) < 200
@@ -121,13 +119,13 @@ def test_unprintable_headers_are_hidden() -> None:
         (400, b'{"error": "%s"}' % (b"x" * 5_000), "x" * 999 + "…"),
     ],
 )
-def test_error_quotes_body(status: int, content: bytes, message: str) -> None:
+def test_error_quotes_body(status, content, message):
     assert raised_error(status, content, {}).message == message
 
 
 @pytest.mark.parametrize("content", [b"", PAGE])
 @pytest.mark.parametrize("status", [301, 302, 308])
-def test_redirect_names_target(status: int, content: bytes) -> None:
+def test_redirect_names_target(status, content):
     headers = {"location": "https://service.test/info/?token=secret#part"}
     error = raised_error(status, content, headers)
     assert error.message == "the service redirects to https://service.test/info/"
@@ -145,7 +143,7 @@ def test_redirect_names_target(status: int, content: bytes) -> None:
         (b"", True),
     ],
 )
-def test_404_with_message_is_no_wrong_address(content: bytes, is_address_wrong: bool) -> None:
+def test_404_with_message_is_no_wrong_address(content, is_address_wrong):
     error = raised_error(404, content, {})
     assert type(error) is ServiceError
     assert ("Check the base URL" in error.hint) is is_address_wrong

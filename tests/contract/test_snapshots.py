@@ -5,7 +5,6 @@ import random
 import struct
 import tracemalloc
 import warnings
-from collections.abc import Callable, Iterator
 from typing import Any
 
 import msgpack
@@ -47,7 +46,7 @@ TWAP = (
 )
 
 
-def rows(columns: Any) -> list[dict[str, Any]]:
+def rows(columns):
     """Return columns as rows of plain values; a missing value is None."""
     plain = {
         name: [None if value != value else value for value in values.tolist()]
@@ -56,23 +55,23 @@ def rows(columns: Any) -> list[dict[str, Any]]:
     return [dict(zip(plain, row, strict=True)) for row in zip(*plain.values(), strict=True)]
 
 
-def type_name(values: Any) -> str:
+def type_name(values):
     return str(values.dtype if isinstance(values, np.ndarray) else values.type)
 
 
-def read_rows(operation: Any, *snapshots: Any) -> list[dict[str, Any]]:
+def read_rows(operation, *snapshots):
     """Return the rows of snapshots from a plain MessagePack encoder."""
     blobs = [zstandard.compress(msgpack.packb(snapshot)) for snapshot in snapshots]
     return rows(decode_snapshots(operation, {}, join_blobs(blobs)))
 
 
-def join_blobs(blobs: list[bytes]) -> bytes:
+def join_blobs(blobs):
     parts = [struct.pack("<I", len(blob)) + blob for blob in blobs]
     return struct.pack("<I", len(blobs)) + b"".join(parts)
 
 
 @pytest.fixture(autouse=True)
-def _warn_again() -> Iterator[None]:
+def _warn_again():
     forget_deviations()
     yield
     forget_deviations()
@@ -103,7 +102,7 @@ twaps = st.tuples(
 twap_snapshots = st.builds(WireTwapSnapshot, texts, texts, st.lists(twaps, max_size=5))
 
 
-def account_rows(snapshots: list[WireAccountSnapshot]) -> list[dict[str, Any]]:
+def account_rows(snapshots):
     names = [column.name for column in record_columns(ACCOUNTS.tables[0].record)]
     return [
         dict(
@@ -118,7 +117,7 @@ def account_rows(snapshots: list[WireAccountSnapshot]) -> list[dict[str, Any]]:
     ]
 
 
-def account_tuple(values: tuple[Any, ...]) -> tuple[Any, ...]:
+def account_tuple(values):
     if len(values) < 8:
         return (*values, None, None, None)
     named = [{"token": token, "available": amount} for token, amount in values[6]]
@@ -126,13 +125,13 @@ def account_tuple(values: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 @given(st.lists(account_snapshots, min_size=1, max_size=4))
-def test_account_values_round_trip(snapshots: list[WireAccountSnapshot]) -> None:
+def test_account_values_round_trip(snapshots):
     headers, content = encode(ACCOUNTS, snapshots)
     assert rows(decode_snapshots(ACCOUNTS, headers, content)) == account_rows(snapshots)
 
 
 @given(st.lists(twap_snapshots, min_size=1, max_size=4))
-def test_twaps_round_trip(snapshots: list[WireTwapSnapshot]) -> None:
+def test_twaps_round_trip(snapshots):
     headers, content = encode(TWAPS, snapshots)
     names = [column.name for column in record_columns(TWAPS.tables[0].record)]
     assert rows(decode_snapshots(TWAPS, headers, content)) == [
@@ -142,7 +141,7 @@ def test_twaps_round_trip(snapshots: list[WireTwapSnapshot]) -> None:
     ]
 
 
-def test_headers_differ_for_several_snapshots() -> None:
+def test_headers_differ_for_several_snapshots():
     one = WireAccountSnapshot("s", "USDC", {USER: PLAIN})
     headers, content = encode(ACCOUNTS, [one])
     assert headers["x-payload-format"] == "msgpack"
@@ -155,7 +154,7 @@ def test_headers_differ_for_several_snapshots() -> None:
     assert content[:4] == b"\x02\0\0\0"
 
 
-def test_encode_refuses_invalid_entries() -> None:
+def test_encode_refuses_invalid_entries():
     with pytest.raises(ValueError, match="5 or 8 values, not 4"):
         encode(ACCOUNTS, [WireAccountSnapshot("s", "USDC", {USER: (1.0, 2.0, 3.0, True)})])
     with pytest.raises(ValueError, match="21 values, not 17"):
@@ -167,7 +166,7 @@ def test_encode_refuses_invalid_entries() -> None:
 
 
 @pytest.mark.parametrize("operation", [ACCOUNTS, TWAPS], ids=lambda one: one.type)
-def test_empty_snapshots_have_same_column_types(operation: Any) -> None:
+def test_empty_snapshots_have_same_column_types(operation):
     some = {"accountValueSnapshots": {USER: MARGIN}, "perpTwapSnapshots": [TWAP]}[operation.type]
     full = decode_snapshots(operation, {}, msgpack.packb(["s", "n", some]))
     empty = decode_snapshots(operation, {}, msgpack.packb(["s", "n", type(some)()]))
@@ -185,21 +184,21 @@ def test_empty_snapshots_have_same_column_types(operation: Any) -> None:
     "headers", [{}, {"X-Payload-Format": "msgpack"}, {"x-payload-format": "?"}]
 )
 @pytest.mark.parametrize("decoded", [False, True])
-def test_uncompressed_snapshots_are_read(headers: Any, decoded: bool) -> None:
+def test_uncompressed_snapshots_are_read(headers, decoded):
     raw = msgpack.packb(["s", "USDC", {USER: PLAIN}])
     content = raw if decoded else zstandard.compress(raw)
     assert rows(decode_snapshots(ACCOUNTS, headers, content))[0]["account_value"] == 150.5
 
 
 @pytest.mark.parametrize("headers", [{}, {"x-payload-format": "multi-zstd"}])
-def test_several_snapshots_are_detected(headers: Any) -> None:
+def test_several_snapshots_are_detected(headers):
     blobs = [zstandard.compress(msgpack.packb([f"s{i}", "USDC", {USER: PLAIN}])) for i in range(3)]
     assert [
         row["snapshot_id"] for row in rows(decode_snapshots(ACCOUNTS, headers, join_blobs(blobs)))
     ] == [*("s0", "s1", "s2")]
 
 
-def test_concatenated_zstd_frames_are_read() -> None:
+def test_concatenated_zstd_frames_are_read():
     raw = msgpack.packb(["s", "USDC", {USER: PLAIN}])
     writer = zstandard.ZstdCompressor(write_content_size=False, write_checksum=True)
     content = writer.compress(raw[:30]) + writer.compress(raw[30:])
@@ -214,7 +213,7 @@ EMPTY_SKIPPABLE = struct.pack("<II", 0x184D2A50, 0)
 
 @pytest.mark.parametrize("skippable", [SKIPPABLE, EMPTY_SKIPPABLE])
 @pytest.mark.parametrize("headers", [{}, {"x-payload-format": "msgpack"}])
-def test_skippable_frames_are_read(skippable: bytes, headers: Any) -> None:
+def test_skippable_frames_are_read(skippable, headers):
     """Skippable frames before, between and behind; the first can look like a list of snapshots."""
     first, second = (zstandard.compress(part) for part in (GOOD[:30], GOOD[30:]))
     whole = zstandard.compress(GOOD)
@@ -231,7 +230,7 @@ def test_skippable_frames_are_read(skippable: bytes, headers: Any) -> None:
 
 @pytest.mark.parametrize("declares", [False, True])
 @pytest.mark.parametrize("followed", [b"", EMPTY_SKIPPABLE, SKIPPABLE])
-def test_every_cut_of_zstd_raises(declares: bool, followed: bytes) -> None:
+def test_every_cut_of_zstd_raises(declares, followed):
     """Any cut is found, also one in the checksum or in a skippable frame at the end."""
     writer = zstandard.ZstdCompressor(write_content_size=declares, write_checksum=True)
     frame = writer.compress(GOOD)
@@ -242,7 +241,7 @@ def test_every_cut_of_zstd_raises(declares: bool, followed: bytes) -> None:
                 decode_snapshots(ACCOUNTS, {}, content[:length])
 
 
-def test_object_form_has_same_rows() -> None:
+def test_object_form_has_same_rows():
     names = ("v", "l", "s", "m", "am", "pm", "pa", "pt")
     users = {USER: PLAIN, OTHER: MARGIN}
     objects = {user: dict(zip(names, values, strict=False)) for user, values in users.items()}
@@ -254,7 +253,7 @@ def test_object_form_has_same_rows() -> None:
 
 
 @pytest.mark.parametrize("value", [2, 2.0, "2", "2.0", 2**62, -(2**40), 0.5, -7])
-def test_numbers_of_every_form_are_read(value: Any) -> None:
+def test_numbers_of_every_form_are_read(value):
     for single in (False, True):
         raw = msgpack.packb(["s", "USDC", {USER: (value, *PLAIN[1:])}], use_single_float=single)
         assert decode_snapshots(ACCOUNTS, {}, raw)["account_value"][0] == float(value)
@@ -286,7 +285,7 @@ scanned_twaps = st.tuples(
     st.lists(st.lists(scanned_twaps | st.just(TWAP), max_size=4), min_size=1, max_size=3),
     st.lists(any_number | any_text | st.just({"a": [1.5, None]}) | st.none(), max_size=2),
 )
-def test_twap_scan_equals_reading_singly(snapshots: list[list[Any]], further: list[Any]) -> None:
+def test_twap_scan_equals_reading_singly(snapshots, further):
     payloads = [
         memoryview(msgpack.packb(["s", f"COIN{place}", [(*twap, *further) for twap in twaps]]))
         for place, twaps in enumerate(snapshots)
@@ -302,7 +301,7 @@ def test_twap_scan_equals_reading_singly(snapshots: list[list[Any]], further: li
     assert is_same(columns, singly)
 
 
-def read_with_warnings(read: Callable[[], dict[str, Any]]) -> tuple[LazyColumns, set[str]]:
+def read_with_warnings(read):
     forget_deviations()
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
@@ -311,7 +310,7 @@ def read_with_warnings(read: Callable[[], dict[str, Any]]) -> tuple[LazyColumns,
 
 
 @pytest.mark.parametrize("count", [1, 25, 70_000])
-def test_several_twap_snapshots_are_scanned_together(count: int) -> None:
+def test_several_twap_snapshots_are_scanned_together(count):
     payloads = [memoryview(msgpack.packb(["s", "BTC", [TWAP] * rows])) for rows in (count, 0, 3)]
     found = scan_twaps(TWAPS.type, payloads)
     assert found is not None
@@ -320,21 +319,21 @@ def test_several_twap_snapshots_are_scanned_together(count: int) -> None:
 
 
 @pytest.mark.parametrize("change", [b"\x90", b"\x92\x01", b"\xdc\x00\x03"])
-def test_twap_scan_refuses_wrong_counts(change: bytes) -> None:
+def test_twap_scan_refuses_wrong_counts(change):
     packed = msgpack.packb(TWAP)
     head = b"\x93" + msgpack.packb("s") + msgpack.packb("BTC")
     assert scan_twaps(TWAPS.type, [memoryview(head + change + packed * 2)]) is None
 
 
 @pytest.mark.parametrize("length", range(17, 22))
-def test_older_twaps_have_missing_last_fields(length: int) -> None:
+def test_older_twaps_have_missing_last_fields(length):
     (row,) = read_rows(TWAPS, ["s", "BTC", [TWAP[:length]]])
     last = (65_000.0, True, False)
     expected = (None, *last)[: length - 17] + (None, None, None, False)[length - 17 :]
     assert tuple(row.values())[-4:] == expected
 
 
-def test_unknown_snapshot_value_warns_once() -> None:
+def test_unknown_snapshot_value_warns_once():
     with pytest.warns(UnknownField, match="accountValueSnapshots: .* value_8. .*extra=.keep."):
         longer = read_rows(ACCOUNTS, ["s", "USDC", {USER: (*MARGIN, {"new": [1]}), OTHER: PLAIN}])
     usual = read_rows(ACCOUNTS, ["s", "USDC", {USER: MARGIN, OTHER: PLAIN}])
@@ -347,7 +346,7 @@ def test_unknown_snapshot_value_warns_once() -> None:
     assert row == usual_row | {"entry.value_21": "new"}
 
 
-def test_unknown_keys_of_objects_become_columns() -> None:
+def test_unknown_keys_of_objects_become_columns():
     values = dict(zip("vlsm", PLAIN, strict=False)) | {"am": 0}
     with pytest.warns(UnknownField, match="later"):
         (row,) = read_rows(ACCOUNTS, {"i": "s", "t": "U", "u": {USER: values | {"later": 1}}})
@@ -359,7 +358,7 @@ def test_unknown_keys_of_objects_become_columns() -> None:
 
 @pytest.mark.filterwarnings("ignore::toolkit.errors.UnknownField")
 @pytest.mark.parametrize("others", [0, 60])
-def test_unknown_values_stay_in_their_rows(others: int) -> None:
+def test_unknown_values_stay_in_their_rows(others):
     """Each value stands in its own row, also if most entries are read at once."""
     users = {f"0x{number:040x}": PLAIN for number in range(others)}
     first = ["s", "USDC", users | {USER: (*MARGIN, 7)}, "note"]
@@ -387,7 +386,7 @@ def test_unknown_values_stay_in_their_rows(others: int) -> None:
         ("\u00e9", "\u00e9"),
     ],
 )
-def test_unknown_values_become_text(value: Any, text: str | None) -> None:
+def test_unknown_values_become_text(value, text):
     raw = msgpack.packb(value)
     (row,) = read_rows(ACCOUNTS, ["s", "USDC", {USER: (*MARGIN, value)}])
     assert row["entry.value_8"] == (text or repr(raw))
@@ -412,11 +411,11 @@ PAIRS = st.lists(st.tuples(TOKENS, st.floats(allow_nan=False)), max_size=17).map
 NIL = st.just(msgpack.packb(None))
 
 
-def packed_list(values: list[bytes]) -> bytes:
+def packed_list(values):
     return msgpack.Packer().pack_array_header(len(values)) + b"".join(values)
 
 
-def packed_dict(values: dict[str, bytes]) -> bytes:
+def packed_dict(values):
     pairs = [msgpack.packb(key) + value for key, value in values.items()]
     return msgpack.Packer().pack_map_header(len(pairs)) + b"".join(pairs)
 
@@ -448,14 +447,14 @@ NAMES = [column.name for column in record_columns(ACCOUNTS.tables[0].record)][3:
 
 
 @st.composite
-def entries_of_all_forms(draw: st.DrawFn) -> list[bytes]:
+def entries_of_all_forms(draw):
     values = [draw(item | NIL) for item in (NUMBERS, NUMBERS, NUMBERS, FLAGS, MODES)]
     if draw(st.booleans()):
         values += [draw(NUMBERS | NIL), draw(PAIRS | NIL), draw(NUMBERS | NIL)]
     return values
 
 
-def snapshot(users: list[Any], *, keyed: bool) -> bytes:
+def snapshot(users, *, keyed):
     """Return a snapshot of packed values: lists of values, or dicts of keys and values."""
     packer = msgpack.Packer(autoreset=False)
     body = b""
@@ -470,7 +469,7 @@ def snapshot(users: list[Any], *, keyed: bool) -> bytes:
     return b"\x93" + names[1] + names[3] + packer.bytes() + body
 
 
-def is_same(left: Any, right: Any) -> bool:
+def is_same(left, right):
     return all(
         np.array_equal(left[name], right[name], equal_nan=True)
         if isinstance(left[name], np.ndarray) and left[name].dtype == np.float64
@@ -480,7 +479,7 @@ def is_same(left: Any, right: Any) -> bool:
 
 
 @st.composite
-def layouts_of_entries(draw: st.DrawFn) -> tuple[bool, list[Any]]:
+def layouts_of_entries(draw):
     """Draw whether entries are objects, and entries of a few layouts with unknown values."""
     keyed = draw(st.booleans())
     names = draw(st.lists(st.sampled_from(["later", "é", "a name with spaces"]), unique=True))
@@ -495,7 +494,7 @@ def layouts_of_entries(draw: st.DrawFn) -> tuple[bool, list[Any]]:
     return keyed, users
 
 
-def packed_with(unknown: bytes, *, keyed: bool) -> Any:
+def packed_with(unknown, *, keyed):
     """Return the values of a usual entry, and one more."""
     if keyed:
         return dict(zip(KEYS, packed_values(), strict=False)) | {"later": unknown}
@@ -503,9 +502,7 @@ def packed_with(unknown: bytes, *, keyed: bool) -> Any:
 
 
 @given(layouts_of_entries(), st.none() | UNKNOWN)
-def test_scan_equals_reading_one_by_one(
-    drawn: tuple[bool, list[Any]], unknown: bytes | None
-) -> None:
+def test_scan_equals_reading_one_by_one(drawn, unknown):
     keyed, users = drawn
     # Entries that fit surround the odd ones, so that most draws are read at once.
     usual = packed_values() if unknown is None else packed_with(unknown, keyed=keyed)
@@ -522,16 +519,16 @@ def test_scan_equals_reading_one_by_one(
     assert is_same(singly, at_once)
 
 
-def packed_values() -> list[bytes]:
+def packed_values():
     return [msgpack.packb(item) for item in PLAIN]
 
 
-def refuse(places: Any) -> Any:
+def refuse(places):
     raise AssertionError(f"read one by one: {places}")
 
 
 @pytest.mark.parametrize("keyed", [False, True])
-def test_usual_entries_are_scanned(keyed: bool) -> None:
+def test_usual_entries_are_scanned(keyed):
     margin = [msgpack.packb(item) for item in MARGIN]
     whole_numbers = [msgpack.packb(item) for item in (1, 300, -70_000, True, 2)]
     decimal_text = [msgpack.packb(item) for item in ("1.5", "-2e-06", "1000.25", True, 2)]
@@ -544,7 +541,7 @@ def test_usual_entries_are_scanned(keyed: bool) -> None:
     assert read_at_once["total_long_notional"].tolist() == [100.0, 0.0, 300.0, -2e-06] * 30
 
 
-def bytes_of(value: Any) -> bytes:
+def bytes_of(value):
     packed: bytes = msgpack.packb(value)
     return packed
 
@@ -567,7 +564,7 @@ def bytes_of(value: Any) -> bytes:
     ],
     ids=lambda values: repr(values)[:30],
 )
-def test_unknown_values_are_scanned(keyed: bool, values: list[Any]) -> None:
+def test_unknown_values_are_scanned(keyed, values):
     """No entry is read one by one if all have an unknown value, of any type."""
     packed = [bytes_of(value) for value in values]
     users = [packed_with(packed[number % len(packed)], keyed=keyed) for number in range(120)]
@@ -582,7 +579,7 @@ def test_unknown_values_are_scanned(keyed: bool, values: list[Any]) -> None:
     assert scanned["account_value"].tolist() == [150.5] * 120
 
 
-def test_mixed_layouts_are_scanned() -> None:
+def test_mixed_layouts_are_scanned():
     """Tuples of five lengths in turn, among them one of 20 values."""
     one, margin = msgpack.packb(1), [msgpack.packb(item) for item in MARGIN]
     forms = [
@@ -606,7 +603,7 @@ def test_mixed_layouts_are_scanned() -> None:
 @pytest.mark.filterwarnings("ignore::toolkit.errors.UnknownField")
 @pytest.mark.parametrize("others", [0, 60])
 @pytest.mark.parametrize("further", [(7,), ("new",), (0.5, [["USDC"]])])
-def test_values_of_short_tuples_are_unknown(others: int, further: tuple[Any, ...]) -> None:
+def test_values_of_short_tuples_are_unknown(others, further):
     """Only tuples of 8 values have a ratio of the margin (specification, index 5)."""
     users = {f"0x{number:040x}": PLAIN for number in range(others)} | {USER: (*PLAIN, *further)}
     row = read_rows(ACCOUNTS, ["s", "USDC", users])[-1]
@@ -615,7 +612,7 @@ def test_values_of_short_tuples_are_unknown(others: int, further: tuple[Any, ...
     assert row.get("entry.value_6") == (None if len(further) == 1 else '[["USDC"]]')
 
 
-def test_unknown_twap_values_stay_in_rows() -> None:
+def test_unknown_twap_values_stay_in_rows():
     """Unknown values that some snapshots have, and others do not, stand in their rows."""
     with pytest.warns(UnknownField) as warned:
         got = read_rows(
@@ -635,7 +632,7 @@ def test_unknown_twap_values_stay_in_rows() -> None:
 @pytest.mark.parametrize("keyed", [False, True])
 @pytest.mark.parametrize("others", [0, 2, 60])
 @pytest.mark.parametrize(("at", "name"), list(enumerate(NAMES[:5])))
-def test_null_account_values_are_missing(keyed: bool, others: int, at: int, name: str) -> None:
+def test_null_account_values_are_missing(keyed, others, at, name):
     """One entry alone is read directly; among 60 entries it is part of a scan."""
     values = [msgpack.packb(None if place == at else item) for place, item in enumerate(PLAIN)]
     payload = snapshot([packed_values()] * others + [values, packed_values()], keyed=keyed)
@@ -651,7 +648,7 @@ def test_null_account_values_are_missing(keyed: bool, others: int, at: int, name
 
 @pytest.mark.parametrize("others", [0, 60])
 @pytest.mark.parametrize(("at", "name"), list(enumerate(NAMES[:5])))
-def test_absent_keys_of_accounts_are_missing(others: int, at: int, name: str) -> None:
+def test_absent_keys_of_accounts_are_missing(others, at, name):
     names = ("v", "l", "s", "m", "am")
     whole = dict(zip(names, PLAIN, strict=True))
     users = {f"0x{number:040x}": whole for number in range(others)}
@@ -663,7 +660,7 @@ def test_absent_keys_of_accounts_are_missing(others: int, at: int, name: str) ->
 
 
 @pytest.mark.parametrize("keyed", [False, True])
-def test_entries_with_null_keep_their_place(keyed: bool) -> None:
+def test_entries_with_null_keep_their_place(keyed):
     """Entries with a null are read one by one, and then put between the scanned ones."""
     nulls = [msgpack.packb(item) for item in (None, 7.0, 8.0, None, None)]
     users = [[packed_values(), nulls, packed_values()][number % 3] for number in range(9)]
@@ -672,7 +669,7 @@ def test_entries_with_null_keep_their_place(keyed: bool) -> None:
     head = read_head(payload[:-SLACK], "token", "map")
     odd = []
 
-    def read_places(places: Any) -> Any:
+    def read_places(places):
         odd.extend(places)
         return join_columns(list(read_one_by_one(payload, head, iter(places), 0)), {})
 
@@ -685,7 +682,7 @@ def test_entries_with_null_keep_their_place(keyed: bool) -> None:
     assert result["total_long_notional"].tolist() == [100.0] * 90 + [100.0, 7.0, 100.0] * 3
 
 
-def test_missing_and_unknown_values_warn_separately() -> None:
+def test_missing_and_unknown_values_warn_separately():
     with (
         pytest.warns(UnknownField, match="value_8"),
         pytest.warns(MissingField, match="is_unified"),
@@ -695,7 +692,7 @@ def test_missing_and_unknown_values_warn_separately() -> None:
 
 
 @pytest.mark.parametrize("length", range(1, 5))
-def test_short_tuples_are_refused(length: int) -> None:
+def test_short_tuples_are_refused(length):
     """A short tuple may be damaged, so only null is a missing value."""
     users = {f"0x{number:040x}": PLAIN for number in range(50)} | {USER: PLAIN[:length]}
     assert raised_error(ACCOUNTS, msgpack.packb(["s", "USDC", users])).row == 50
@@ -709,9 +706,7 @@ BLOB = zstandard.compress(GOOD)
 MULTI = {"x-payload-format": "multi-zstd"}
 
 
-def raised_error(
-    operation: Any, content: bytes, headers: Any = None, **limits: int
-) -> AnswerInvalid:
+def raised_error(operation, content, headers=None, **limits):
     with pytest.raises(AnswerInvalid) as caught:
         decode_snapshots(operation, headers or {}, content, **limits)
     assert caught.value.operation == operation.type
@@ -744,7 +739,7 @@ def raised_error(
         (BLOB[:8] + b"\xff" * 20 + BLOB[28:], ""),
     ],
 )
-def test_invalid_snapshot_is_refused(content: bytes, words: str) -> None:
+def test_invalid_snapshot_is_refused(content, words):
     assert words in str(raised_error(ACCOUNTS, content))
 
 
@@ -758,7 +753,7 @@ def test_invalid_snapshot_is_refused(content: bytes, words: str) -> None:
         (join_blobs([BLOB]) + b"!", "1 byte follows the last of 1 snapshot. Request it again"),
     ],
 )
-def test_wrong_counts_are_refused(content: bytes, words: str) -> None:
+def test_wrong_counts_are_refused(content, words):
     assert words in str(raised_error(ACCOUNTS, content, MULTI))
 
 
@@ -775,9 +770,7 @@ def test_wrong_counts_are_refused(content: bytes, words: str) -> None:
         (TWAPS, (*TWAP[:10], 2**63, *TWAP[11:]), "start_time_ms"),
     ],
 )
-def test_invalid_snapshot_value_is_named(
-    operation: Any, values: tuple[Any, ...], column: str
-) -> None:
+def test_invalid_snapshot_value_is_named(operation, values, column):
     users = {f"0x{number:040x}": PLAIN for number in range(50)} | {USER: values}
     entries = users if operation is ACCOUNTS else [*[TWAP] * 50, values]
     error = raised_error(operation, msgpack.packb(["s", "n", entries]))
@@ -785,14 +778,14 @@ def test_invalid_snapshot_value_is_named(
 
 
 @pytest.mark.parametrize("key", ["", USER[:-1], "0X" + USER[2:], "0x" + "é" * 40, 7])
-def test_user_must_be_address(key: Any) -> None:
+def test_user_must_be_address(key):
     users = {f"0x{number:040x}": PLAIN for number in range(50)} | {key: PLAIN}
     error = raised_error(ACCOUNTS, msgpack.packb(["s", "USDC", users]))
     assert (error.column, error.row) == ("user", 50)
 
 
 @given(st.binary(max_size=60), st.integers(0, 400), st.integers(0, 40), st.booleans())
-def test_damaged_bytes_are_refused(junk: bytes, at: int, cut: int, whole: bool) -> None:
+def test_damaged_bytes_are_refused(junk, at, cut, whole):
     users = {f"0x{number:040x}": MARGIN if number % 3 else PLAIN for number in range(8)}
     raw = msgpack.packb(["s", "USDC", users])
     content = raw if whole else join_blobs([zstandard.compress(raw)] * 2)
@@ -812,7 +805,7 @@ def test_damaged_bytes_are_refused(junk: bytes, at: int, cut: int, whole: bool) 
 # -- Memory stays within bounds ---------------------------------------------------------------
 
 
-def peak_memory(operation: Any, content: bytes, limit: int) -> int:
+def peak_memory(operation, content, limit):
     tracemalloc.start()
     try:
         raised_error(operation, content, limit=limit)
@@ -822,7 +815,7 @@ def peak_memory(operation: Any, content: bytes, limit: int) -> int:
 
 
 @pytest.mark.parametrize("declares", [True, False])
-def test_decompression_bomb_is_refused(declares: bool) -> None:
+def test_decompression_bomb_is_refused(declares):
     compressor = zstandard.ZstdCompressor(write_content_size=declares)
     bomb = compressor.compress(bytes(1 << 28))
     assert len(bomb) < 1 << 16
@@ -831,7 +824,7 @@ def test_decompression_bomb_is_refused(declares: bool) -> None:
     assert peak_memory(ACCOUNTS, several, 1 << 22) < 1 << 24
 
 
-def test_gzip_members_are_limited() -> None:
+def test_gzip_members_are_limited():
     """The end of each member costs time, so that a short body of empty members could take hours."""
     member = gzip.compress(b"")
     assert bytes(decompress(member * 9_999 + gzip.compress(b"[]"), 10)) == b"[]"
@@ -840,7 +833,7 @@ def test_gzip_members_are_limited() -> None:
 
 
 @pytest.mark.parametrize("size", [0, 1, 16_383, 16_384, 100_000])
-def test_gzip_members_are_joined(size: int) -> None:
+def test_gzip_members_are_joined(size):
     """A member may begin and end anywhere in the chunks that are read."""
     parts = [random.Random(size + n).randbytes(size) for n in range(3)]
     content, whole = b"".join(map(gzip.compress, parts)), b"".join(parts)
@@ -853,7 +846,7 @@ def test_gzip_members_are_joined(size: int) -> None:
             decompress(content[:-cut], len(whole) or 1)
 
 
-def test_limit_counts_all_snapshots() -> None:
+def test_limit_counts_all_snapshots():
     content = join_blobs([BLOB] * 3)
     assert decode_snapshots(ACCOUNTS, {}, content, limit=3 * len(GOOD))
     raised_error(ACCOUNTS, content, limit=3 * len(GOOD) - 1)
@@ -870,12 +863,12 @@ def test_limit_counts_all_snapshots() -> None:
     ],
     ids=["short", "many pairs", "announced", "unknown"],
 )
-def test_nested_objects_have_bounded_memory(entry: bytes) -> None:
+def test_nested_objects_have_bounded_memory(entry):
     body = msgpack.packb(USER) + entry
     content = b"\x93\xa1s\xa1t\xdf\x7f\xff\xff\xff" + body * (1 + 2_000_000 // len(body))
     assert peak_memory(ACCOUNTS, content, 1 << 23) < 1 << 26
 
 
-def test_long_names_have_bounded_memory() -> None:
+def test_long_names_have_bounded_memory():
     content = msgpack.packb(["s" * 4_000, "BTC", [TWAP] * 2_000])
     assert "too long" in str(raised_error(TWAPS, content, limit=1 << 20))

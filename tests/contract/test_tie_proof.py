@@ -23,7 +23,7 @@ BEFORE, TIE, NEXT, LAST = (1, 7), (2, 3), (2, 4), (5, 0)
     ],
 )
 @pytest.mark.parametrize("limit", [3, 4, 9])
-def test_last_tie_needs_longer_page(keys: list[tuple[int, int]], shown: str, limit: int) -> None:
+def test_last_tie_needs_longer_page(keys, shown, limit):
     """The limit does not matter: the next page shows what follows."""
     assert TieProof(TIE, 2, None, {}).check(keys, limit) == shown
 
@@ -52,5 +52,5 @@ def test_last_tie_needs_longer_page(keys: list[tuple[int, int]], shown: str, lim
         ([TIE, TIE, TIE, NEXT, LAST], 9, "cut"),
     ],
 )
-def test_earlier_tie_needs_followers(keys: list[tuple[int, int]], limit: int, shown: str) -> None:
+def test_earlier_tie_needs_followers(keys, limit, shown):
     assert TieProof(TIE, 2, 2, {}).check(keys, limit) == shown

@@ -8,16 +8,16 @@ from toolkit.contract.operations import OPERATIONS
 
 
 @pytest.fixture(scope="module")
-def session() -> tk.Session:
+def session():
     return tk.local(seed=7, size="tiny", default=False)
 
 
 @pytest.fixture(scope="module")
-def users(session) -> list[str]:
+def users(session):
     return list(session.world["users"][:5])
 
 
-def test_describe_lists_columns_of_operations_and_frames(session, users) -> None:
+def test_describe_lists_columns_of_operations_and_frames(session, users):
     assert tk.describe()["operation"].tolist() == list(OPERATIONS)
     columns = tk.describe(tk.batch_clearinghouse_states)
     assert columns["frame"].unique().tolist() == ["accounts", "positions", "failed"]
@@ -38,7 +38,7 @@ def test_describe_lists_columns_of_operations_and_frames(session, users) -> None
         pd.testing.assert_frame_equal(described, words.loc[frame].reset_index(drop=True))
 
 
-def test_describe_names_frame_of_each_column(session, users) -> None:
+def test_describe_names_frame_of_each_column(session, users):
     states = tk.batch_clearinghouse_states(users, session=session)
     words = tk.describe(states)
     assert words["frame"].unique().tolist() == list(states._fields)
@@ -49,7 +49,7 @@ def test_describe_names_frame_of_each_column(session, users) -> None:
         tk.describe(tuple(states))
 
 
-def test_describe_knows_extra_operations() -> None:
+def test_describe_knows_extra_operations():
     columns = tk.describe("userFunding").set_index("column")
     assert columns.index.tolist() == tk.frame("userFunding", []).columns.tolist()
     assert columns.loc["usdc", "unit"] == "USD"

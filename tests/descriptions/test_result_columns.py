@@ -3,11 +3,10 @@
 import functools
 import re
 
-import pandas as pd
 import pytest
 
 import toolkit as tk
-from tests.scale.case import Case, cases
+from tests.scale.case import cases
 
 # Audited fills keep the provenance of the fills, and the rows of a case have none.
 CASES = [case for case in cases() if case.helper != "pnl.audit"]
@@ -43,7 +42,7 @@ _BEGINS = re.compile(r'[A-Za-z0-9"]|-?\(\w+ [-+*/] \w+')  # a word, or a formula
 
 
 @functools.cache
-def described_case(case: Case) -> pd.DataFrame:
+def described_case(case):
     """Return the description of a case's result, without columns that only the user knows."""
     frames = case.frames(case.rows)
     described = tk.describe(case.function(**frames, **case.arguments))
@@ -52,7 +51,7 @@ def described_case(case: Case) -> pd.DataFrame:
     return described if "frame" in described else described.assign(frame="")
 
 
-def find_broken(sentences: pd.Series) -> list[str]:
+def find_broken(sentences):
     """Return the sentences that are empty or only a part of a sentence."""
     return [
         sentence
@@ -68,20 +67,20 @@ def find_broken(sentences: pd.Series) -> list[str]:
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_columns_have_whole_sentences(case: Case):
+def test_columns_have_whole_sentences(case):
     broken = find_broken(described_case(case)["meaning"])
     assert broken == [], f"{case}: correct these sentences in the docstring of the helper"
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_columns_share_no_sentence(case: Case):
+def test_columns_share_no_sentence(case):
     described = described_case(case)
     shared = described[described.duplicated(["frame", "meaning"], keep=False)]
     assert shared["column"].tolist() == [], f"{case}: write one sentence for each column"
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_floats_have_units(case: Case):
+def test_floats_have_units(case):
     described = described_case(case)
     without = described["dtype"].str.startswith("float") & described["unit"].eq("")
     found = set(described.loc[without, "column"])

@@ -1,11 +1,9 @@
-from collections.abc import Iterator
-
 import pytest
 import stamina
 
 
 @pytest.fixture
-def no_waiting() -> Iterator[None]:
+def no_waiting():
     """Retry without waits, and often enough for a failing network."""
     with stamina.set_testing(True, attempts=12):
         yield

@@ -7,13 +7,12 @@ import socketserver
 import struct
 import threading
 from collections import Counter
-from collections.abc import Iterator
 
 import httpx
 
-from toolkit.client import Session, connect
+from toolkit.client import connect
 from toolkit.local_service import InProcessTransport, application_of
-from toolkit.service import AcceptedKey, Application, KeyQuotas, Store
+from toolkit.service import AcceptedKey, KeyQuotas
 
 SECRET = "a-secret"
 
@@ -40,20 +39,20 @@ class Failing(httpx.BaseTransport):
         How many of the requests fail.
     """
 
-    def __init__(self, inner: httpx.BaseTransport, *, seed: int, share: float) -> None:
+    def __init__(self, inner, *, seed, share):
         self._inner = inner
         self._draw = random.Random(seed)
         self._share = share
         self.failed: Counter[str] = Counter()
 
-    def handle_request(self, request: httpx.Request) -> httpx.Response:
+    def handle_request(self, request):
         if self._draw.random() >= self._share:
             return self._inner.handle_request(request)
         kind = self._draw.choice((*REFUSED, *BROKEN))
         self.failed[kind] += 1
         return self._fail(kind, request)
 
-    def _fail(self, kind: str, request: httpx.Request) -> httpx.Response:
+    def _fail(self, kind, request):
         if kind in REFUSED:
             status, headers, message = _ANSWERS[kind]
             return httpx.Response(status, json={"error": message}, headers=headers)
@@ -72,7 +71,7 @@ class Failing(httpx.BaseTransport):
             case _:
                 return self._half(request, httpx.ReadTimeout("timed out", request=request))
 
-    def _half(self, request: httpx.Request, error: httpx.TransportError) -> httpx.Response:
+    def _half(self, request, error):
         """Return the answer up to the middle of its body, and then raise the error."""
         answer = self._inner.handle_request(request)
         content = b"".join(answer.iter_raw())
@@ -80,12 +79,12 @@ class Failing(httpx.BaseTransport):
         return httpx.Response(answer.status_code, headers=answer.headers, stream=half)
 
 
-def served(store: Store, inclusive: bool) -> Application:
+def served(store, inclusive):
     """Return the service of a store."""
     return application_of(store, KeyQuotas([AcceptedKey("test", SECRET)]), inclusive=inclusive)
 
 
-def failing(application: Application, share: float) -> tuple[Session, Failing]:
+def failing(application, share):
     """Return a session on a service in this process, through a failing network."""
     network = Failing(InProcessTransport(application), seed=3, share=share)
     session = connect(
@@ -102,11 +101,11 @@ def failing(application: Application, share: float) -> tuple[Session, Failing]:
 class _Half(httpx.SyncByteStream):
     """A body that ends in the middle."""
 
-    def __init__(self, content: bytes, error: httpx.TransportError) -> None:
+    def __init__(self, content, error):
         self._content = content
         self._error = error
 
-    def __iter__(self) -> Iterator[bytes]:
+    def __iter__(self):
         yield self._content
         raise self._error
 
@@ -124,14 +123,14 @@ class FailingSocket:
         How many of the requests fail.
     """
 
-    def __init__(self, application: Application, *, seed: int, share: float) -> None:
+    def __init__(self, application, *, seed, share):
         self._application = application
         self._draw = random.Random(seed)
         self._share = share
         self._lock = threading.Lock()
         self.failed: Counter[str] = Counter()
 
-    def answer(self, connection: socket.socket) -> None:
+    def answer(self, connection):
         """Answer one request or fail; a connection has one request."""
         headers, content = _request_on(connection)
         kind = self._drawn()
@@ -152,7 +151,7 @@ class FailingSocket:
             with contextlib.suppress(OSError):
                 connection.recv(1)
 
-    def _drawn(self) -> str:
+    def _drawn(self):
         with self._lock:
             if self._draw.random() >= self._share:
                 return "good"
@@ -161,12 +160,12 @@ class FailingSocket:
             return kind
 
     @contextlib.contextmanager
-    def running(self) -> Iterator[str]:
+    def running(self):
         """Run it in threads on a free port, and yield its address."""
         failing = self
 
         class Handler(socketserver.BaseRequestHandler):
-            def handle(self) -> None:
+            def handle(self):
                 failing.answer(self.request)
 
         with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler) as server:
@@ -179,7 +178,7 @@ class FailingSocket:
                 thread.join()
 
 
-def _request_on(connection: socket.socket) -> tuple[dict[str, str], bytes]:
+def _request_on(connection):
     """Return the headers of a request, with names in lower case, and its body."""
     read = b""
     while b"\r\n\r\n" not in read:

@@ -1,15 +1,14 @@
 """A million rows over a failing network: none is lost or repeated."""
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 import toolkit as tk
 from tests.archive.world import START, USER, draw_keys, fill_store, make_fills_at
-from tests.end.faults import BROKEN, REFUSED, SECRET, Failing, FailingSocket, failing, served
-from toolkit.client import Session, connect
+from tests.end.faults import BROKEN, REFUSED, SECRET, FailingSocket, failing, served
+from toolkit.client import connect
 from toolkit.contract.operations import OPERATIONS
 from toolkit.contract.requests import request_body
 from toolkit.service import open_store
@@ -24,28 +23,28 @@ STORMS = {50_001: 1_999, 50_002: 1_999, 52_500: 1_500, 300_007: 1_999, 777_777: 
 Keys = tuple[np.ndarray, np.ndarray]  # times, transactions
 
 
-def stormy(rows: int) -> Keys:
+def stormy(rows):
     """Return keys with ties of each kind; each 100,000th millisecond has 5,000 fills."""
     times, transactions = np.array(draw_keys(rows, storms=STORMS, crowd=5_000)).T
     return times, transactions
 
 
 @pytest.fixture(scope="module", name="keys")
-def _keys() -> Keys:
+def _keys():
     return stormy(ROWS)
 
 
 @pytest.fixture(scope="module", name="path")
-def _path(keys: Keys, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def _path(keys, tmp_path_factory):
     return _store(keys, tmp_path_factory.mktemp("million") / "store.db")
 
 
-def _store(keys: Keys, path: Path) -> Path:
+def _store(keys, path):
     fill_store(make_fills_at(np.column_stack(keys).tolist()), path).close()
     return path
 
 
-def through(path: Path, inclusive: bool, share: float) -> tuple[Session, Failing]:
+def through(path, inclusive, share):
     return failing(served(open_store(path), inclusive), share)
 
 
@@ -53,7 +52,7 @@ pytestmark = [pytest.mark.usefixtures("no_waiting"), pytest.mark.xdist_group("mi
 
 
 @pytest.mark.parametrize("inclusive", [False, True], ids=["exclusive", "inclusive"])
-def test_million_fills_are_complete(keys, path, inclusive) -> None:
+def test_million_fills_are_complete(keys, path, inclusive):
     session, network = through(path, inclusive, 0.15)
     with session:
         pulled = tk.user_fills_by_time(USER, 0, session=session)
@@ -80,7 +79,7 @@ def test_million_fills_are_complete(keys, path, inclusive) -> None:
     ]
 
 
-def test_naive_readers_lose_rows(keys, path) -> None:
+def test_naive_readers_lose_rows(keys, path):
     times, transactions = keys
     assert max(np.unique(times, return_counts=True)[1]) >= 5_000
     groups = np.flatnonzero((np.diff(times) != 0) | (np.diff(transactions) != 0))
@@ -100,7 +99,7 @@ def test_naive_readers_lose_rows(keys, path) -> None:
 
 
 @pytest.mark.parametrize("inclusive", [False, True], ids=["exclusive", "inclusive"])
-def test_large_transaction_needs_larger_page(path, inclusive) -> None:
+def test_large_transaction_needs_larger_page(path, inclusive):
     """A transaction of 1,999 fills with pages of 500 rows: the page size grows."""
     session, _ = through(path, inclusive, 0.0)
     with session:
@@ -109,7 +108,7 @@ def test_large_transaction_needs_larger_page(path, inclusive) -> None:
 
 
 @pytest.mark.parametrize("inclusive", [False, True], ids=["exclusive", "inclusive"])
-def test_too_large_transaction_is_named(tmp_path, inclusive) -> None:
+def test_too_large_transaction_is_named(tmp_path, inclusive):
     """400 fills, 2,100 of one transaction, and 500 that no cursor can reach."""
     times = np.repeat(START + np.arange(3), (400, 2_100, 500))
     transactions = np.concatenate([np.arange(400), np.full(2_100, 7), np.arange(500)])
@@ -121,7 +120,7 @@ def test_too_large_transaction_is_named(tmp_path, inclusive) -> None:
     assert tk.provenance(caught.value.rows)["complete"] == "no"
 
 
-def test_failing_sockets_lose_nothing(tmp_path) -> None:
+def test_failing_sockets_lose_nothing(tmp_path):
     """Bytes on a real socket; the timeout of the client ends a body that stalls."""
     store = open_store(_store(stormy(10_000), tmp_path / "store.db"))
     network = FailingSocket(served(store, inclusive=False), seed=4, share=0.4)

@@ -4,15 +4,12 @@ A climb is a call from a lower layer back to a higher one.
 """
 
 import sys
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import FrameType
 
 import pytest
 
 import toolkit as tk
-from toolkit.archive.archive import Archive
 
 PACKAGE = Path(tk.__file__).parent
 SERVICE = ("service/", "local_service.py")
@@ -22,13 +19,13 @@ LAYERS = {"archive": 5, "service": 5, "fetch": 4, "client": 3, "frames": 3, "com
 CONTRACT = 1
 
 
-def module_of(frame: FrameType) -> str:
+def module_of(frame):
     """Return the module of a frame, relative to the package; empty for other code."""
     path = frame.f_code.co_filename
     return path[len(str(PACKAGE)) + 1 :] if path.startswith(str(PACKAGE)) else ""
 
 
-def callers(frame: FrameType) -> Iterator[str]:
+def callers(frame):
     """Yield the modules of the package that a frame was called from, the nearest first."""
     caller = frame.f_back
     while caller is not None:
@@ -37,7 +34,7 @@ def callers(frame: FrameType) -> Iterator[str]:
         caller = caller.f_back
 
 
-def layer(module: str) -> int:
+def layer(module):
     folder = module.partition("/")[0]
     return LAYERS.get(folder, CONTRACT if folder == "contract" else 0)
 
@@ -50,7 +47,7 @@ class Way:
     modules: set[str] = field(default_factory=set)
     climbs: set[tuple[str, str]] = field(default_factory=set)
 
-    def follow(self, action: Callable[[], object]) -> None:
+    def follow(self, action):
         before = sys.getprofile()
         sys.setprofile(self._look)
         try:
@@ -58,7 +55,7 @@ class Way:
         finally:
             sys.setprofile(before)
 
-    def _look(self, frame: FrameType, event: str, _: object) -> None:
+    def _look(self, frame, event, _):
         module = module_of(frame)
         if event != "call" or not module or module == "local_service.py":
             return
@@ -74,17 +71,17 @@ class Way:
 
 
 @pytest.fixture(scope="module")
-def session() -> tk.Session:
+def session():
     return tk.local(seed=7, size="tiny", default=False)
 
 
 @pytest.fixture(scope="module")
-def user(session) -> str:
+def user(session):
     return str(session.world["users"][0])
 
 
-def follow_call(session: tk.Session, user: str, *, is_service: bool = False) -> Way:
-    def fetch() -> None:
+def follow_call(session, user, *, is_service=False):
+    def fetch():
         tk.user_fills_by_time(user, "3d", session=session)
 
     fetch()  # decoders are made with the first call
@@ -93,19 +90,19 @@ def follow_call(session: tk.Session, user: str, *, is_service: bool = False) -> 
     return way
 
 
-def follow_refresh(session: tk.Session, user: str, archive: Archive) -> Way:
+def follow_refresh(session, user, archive):
     way = Way()
     way.follow(lambda: archive.refresh(tk.user_fills_by_time, user, session=session))
     return way
 
 
-def test_call_visits_few_modules(session, user) -> None:
+def test_call_visits_few_modules(session, user):
     way = follow_call(session, user)
     assert len(way.modules) <= MOST_MODULES, sorted(way.modules)
     assert way.climbs == set()
 
 
-def test_request_in_service_visits_few_modules(session, user) -> None:
+def test_request_in_service_visits_few_modules(session, user):
     way = follow_call(session, user, is_service=True)
     assert "service/application.py" in way.modules
     assert len(way.modules) <= MOST_MODULES, sorted(way.modules)
@@ -113,7 +110,7 @@ def test_request_in_service_visits_few_modules(session, user) -> None:
 
 
 @pytest.mark.parametrize("is_first", [True, False], ids=["first", "second"])
-def test_refresh_visits_few_modules_more(session, user, tmp_path, is_first) -> None:
+def test_refresh_visits_few_modules_more(session, user, tmp_path, is_first):
     call = follow_call(session, user)
     follow_refresh(session, user, tk.archive.open(tmp_path / "other"))  # decoders
     archive = tk.archive.open(tmp_path / "archive")

@@ -4,15 +4,13 @@ import pytest
 
 import toolkit as tk
 from tests.archive.world import USER, draw_keys, fill_store, make_fills_at
-from tests.end.faults import Failing, failing, served
-from toolkit.client import Session
-from toolkit.contract.records import Fill
+from tests.end.faults import failing, served
 
 ROWS = 20_000
 
 
 @pytest.fixture(scope="module")
-def fills() -> list[Fill]:
+def fills():
     """Fills, 150 of them in one transaction."""
     return make_fills_at(draw_keys(ROWS, storms={9_990: 150}))
 
@@ -20,13 +18,13 @@ def fills() -> list[Fill]:
 pytestmark = pytest.mark.usefixtures("no_waiting")
 
 
-def pulling(fills: list[Fill], cursors: str, share: float) -> tuple[Session, Failing]:
+def pulling(fills, cursors, share):
     return failing(served(fill_store(fills), cursors == "inclusive"), share)
 
 
 @pytest.mark.parametrize("cursors", ["exclusive", "inclusive"])
 @pytest.mark.parametrize(("page_size", "share"), [(2_000, 0.4), (7, 0.05)])
-def test_20_000_fills_are_complete(fills, cursors, page_size, share) -> None:
+def test_20_000_fills_are_complete(fills, cursors, page_size, share):
     session, network = pulling(fills, cursors, share)
     with session:
         pulled = tk.user_fills_by_time(USER, 0, page_size=page_size, session=session)
@@ -37,7 +35,7 @@ def test_20_000_fills_are_complete(fills, cursors, page_size, share) -> None:
         assert len(network.failed) == 9  # each kind of failure occurred
 
 
-def test_recorded_history_has_tied_fills(fills) -> None:
+def test_recorded_history_has_tied_fills(fills):
     keys = [(fill.time, fill.tx_index) for fill in fills]
     assert len(set(keys)) < len(keys) / 2
     edges = [keys[i - 1] == keys[i] for i in range(2_000, ROWS, 2_000)]
@@ -45,7 +43,7 @@ def test_recorded_history_has_tied_fills(fills) -> None:
     assert max(keys.count(key) for key in set(keys[::7])) > 7
 
 
-def test_incomplete_pull_keeps_its_rows(fills) -> None:
+def test_incomplete_pull_keeps_its_rows(fills):
     session, _ = pulling(fills, "exclusive", 0.0)
     with session:
         session.budget.most = 35
@@ -61,7 +59,7 @@ def test_incomplete_pull_keeps_its_rows(fills) -> None:
         assert tk.provenance(marked)["complete"] == "no"
 
 
-def test_max_rows_stops_early(fills) -> None:
+def test_max_rows_stops_early(fills):
     session, _ = pulling(fills, "exclusive", 0.0)
     with session:
         some = tk.user_fills_by_time(USER, 0, max_rows=2_500, session=session)

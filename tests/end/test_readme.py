@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
 
 
-def test_readme_example_output() -> None:
+def test_readme_example_output():
     generate = runpy.run_path(str(ROOT / "docs" / "generate.py"), run_name="generate")
     block, picture = generate["run_example"]()
     assert block in README, "run: python docs/generate.py --example"
@@ -23,7 +23,7 @@ def test_readme_example_output() -> None:
 
 @pytest.mark.parametrize("page", ["how_to", "accounting"])
 @pytest.mark.filterwarnings("ignore:userNonFundingLedgerUpdates")  # starts before the first day
-def test_code_of_page_runs(page: str, tmp_path, monkeypatch) -> None:
+def test_code_of_page_runs(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     text = (ROOT / f"docs/{page}.md").read_text()
@@ -35,7 +35,7 @@ def test_code_of_page_runs(page: str, tmp_path, monkeypatch) -> None:
         forget()
 
 
-def test_keys_file_of_docs_is_valid(tmp_path) -> None:
+def test_keys_file_of_docs_is_valid(tmp_path):
     page = (ROOT / "docs/service.md").read_text()
     text, _ = re.findall(r"^```toml\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
     (tmp_path / "keys.toml").write_text(text)
@@ -43,7 +43,7 @@ def test_keys_file_of_docs_is_valid(tmp_path) -> None:
     assert (key.name, key.add_ons, key.points_per_minute) == ("desk", {"currentDepth"}, 1_000)
 
 
-def test_readme_connect_example_makes_session(tmp_path, monkeypatch) -> None:
+def test_readme_connect_example_makes_session(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setenv("TOOLKIT_API_KEY", "a-key")
     blocks = re.findall(r"^```python\n(.*?)^```", README, re.DOTALL | re.MULTILINE)

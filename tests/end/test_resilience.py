@@ -1,7 +1,6 @@
 """Depth batches over the wire into the archive, and their half-life."""
 
 import json
-from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -13,7 +12,7 @@ from toolkit.service.api_keys import AcceptedKey, KeyQuotas
 from toolkit.simulation.output.live_state import DEPTH_HALF_LIFE_SECONDS
 
 
-def test_archived_batches_have_known_half_life(tmp_path: Path) -> None:
+def test_archived_batches_have_known_half_life(tmp_path):
     """Twenty minutes of one dex, a batch every ten seconds: three markets, two shocks each.
 
     One of the six leaves too few batches before the end.

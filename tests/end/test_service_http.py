@@ -3,7 +3,6 @@
 import http.client
 import json
 import socket
-from collections.abc import Iterator
 from urllib.parse import unquote, urlsplit
 
 import httpx
@@ -14,29 +13,29 @@ import toolkit as tk
 from toolkit.local_service import application_of
 from toolkit.service import AcceptedKey, KeyQuotas, build_store
 from toolkit.service.http import bind_socket, run_server
-from toolkit.simulation import World, simulate
+from toolkit.simulation import simulate
 from toolkit.times import DAY, to_iso
 
 
 @pytest.fixture(scope="module")
-def world() -> World:
+def world():
     return simulate(seed=7, size="tiny")
 
 
 @pytest.fixture(scope="module")
-def address(world: World) -> Iterator[str]:
+def address(world):
     store = build_store(world.sources)
     with run_server(application_of(store, KeyQuotas([AcceptedKey("all", "s3cret")]))) as address:
         yield address
     store.close()
 
 
-def test_health_is_ok(address: str) -> None:
+def test_health_is_ok(address):
     got = httpx.get(f"{address}/healthz")
     assert (got.status_code, got.json()) == (200, {"status": "ok"})
 
 
-def test_http_answer_is_compressed_json(address: str) -> None:
+def test_http_answer_is_compressed_json(address):
     got = httpx.post(
         f"{address}/info", json={"type": "meta"}, headers={"Authorization": "Bearer s3cret"}
     )
@@ -50,13 +49,13 @@ def test_http_answer_is_compressed_json(address: str) -> None:
     ("method", "path", "status"),
     [("GET", "/info", 405), ("POST", "/", 404), ("POST", "/info", 401), ("OPTIONS", "/info", 405)],
 )
-def test_errors_are_json(address: str, method: str, path: str, status: int) -> None:
+def test_errors_are_json(address, method, path, status):
     got = httpx.request(method, f"{address}{path}")
     assert got.status_code == status
     assert list(got.json()) == ["error"]
 
 
-def test_endless_body_is_refused(address: str) -> None:
+def test_endless_body_is_refused(address):
     """The client announces a length and sends only a part; the answer comes nevertheless."""
     where = urlsplit(address)
     connection = http.client.HTTPConnection(where.hostname or "", where.port or 0, timeout=10)
@@ -71,7 +70,7 @@ def test_endless_body_is_refused(address: str) -> None:
     connection.close()
 
 
-def test_answers_name_source(address: str, world: World) -> None:
+def test_answers_name_source(address, world):
     asked = httpx.post(
         f"{address}/info", json={"type": "meta"}, headers={"Authorization": "Bearer s3cret"}
     )
@@ -84,12 +83,12 @@ def test_answers_name_source(address: str, world: World) -> None:
 
 
 @pytest.fixture
-def served(address: str) -> Iterator[tk.Session]:
+def served(address):
     with tk.connect(address, "s3cret", default=False) as session:
         yield session
 
 
-def test_age_counts_from_service_present(served: tk.Session, world: World) -> None:
+def test_age_counts_from_service_present(served, world):
     user = world.examples["WHALE"]
     local = tk.local(seed=7, size="tiny", default=False)
     fills = tk.user_fills_by_time(user, "7d", session=served)
@@ -103,14 +102,14 @@ def test_age_counts_from_service_present(served: tk.Session, world: World) -> No
     assert served.now_ms() == world.sources.now_ms
 
 
-def test_session_takes_present_from_answer(served: tk.Session, world: World) -> None:
+def test_session_takes_present_from_answer(served, world):
     meta = tk.meta(session=served)
     assert tk.provenance(meta)["simulated"] is True
     assert (served.simulated, served.label) == (True, world.sources.label)
     assert served.now_ms() == world.sources.now_ms
 
 
-def test_user_choice_overrides_service(address: str, world: World) -> None:
+def test_user_choice_overrides_service(address, world):
     later = world.sources.now_ms + 400 * DAY
     with tk.connect(
         address, "s3cret", label="mine", now_ms=lambda: later, default=False
@@ -121,14 +120,14 @@ def test_user_choice_overrides_service(address: str, world: World) -> None:
         assert (session.label, session.now_ms(), session.simulated) == ("mine", later, True)
 
 
-def test_many_counts_ages_from_service_present(served: tk.Session, world: World) -> None:
+def test_many_counts_ages_from_service_present(served, world):
     users = [world.examples["WHALE"], world.examples["BUILDER"]]
     fills = tk.many(tk.user_fills_by_time, users, "7d", session=served)
     assert users[0] in set(fills["user"])
     assert tk.provenance(fills)["simulated"] is True
 
 
-def test_official_client_gets_fills(address: str, world: World) -> None:
+def test_official_client_gets_fills(address, world):
     info = Info(
         address,
         skip_ws=True,
@@ -156,6 +155,6 @@ def test_official_client_gets_fills(address: str, world: World) -> None:
     info.session.close()
 
 
-def test_kept_connection_is_fast() -> None:
+def test_kept_connection_is_fast():
     with bind_socket("127.0.0.1", 0) as taken:
         assert taken.proto == socket.IPPROTO_TCP

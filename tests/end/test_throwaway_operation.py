@@ -203,7 +203,7 @@ print("walked")
 """
 
 
-def test_new_operation_works_in_every_part(tmp_path: Path) -> None:
+def test_new_operation_works_in_every_part(tmp_path):
     copy = tmp_path / "copy"
     ignored = shutil.ignore_patterns("__pycache__", "*.ipynb", "pictures")
     for name in ("toolkit", "docs", "tests", "data"):

@@ -4,7 +4,6 @@ The expectations are taken from the simulation's own tables, past the service an
 """
 
 from collections import defaultdict
-from collections.abc import Iterable
 from decimal import Decimal
 from typing import Any
 
@@ -14,29 +13,26 @@ import pytest
 from pandas.testing import assert_frame_equal
 
 import toolkit as tk
-from toolkit.client import Session
-from toolkit.contract.records import Fill, OrderStatus
-from toolkit.contract.source_tables import Approval, Sources
 from toolkit.simulation import simulate
 from toolkit.times import DAY
 
 
 @pytest.fixture(scope="module")
-def sources() -> Sources:
+def sources():
     return simulate(7, "tiny").sources
 
 
 @pytest.fixture(scope="module")
-def session() -> Session:
+def session():
     return tk.local(seed=7, size="tiny", default=False)
 
 
 @pytest.fixture(scope="module")
-def users(session: Session) -> list[str]:
+def users(session):
     return list(session.world["users"])
 
 
-def expected(type: str, records: Iterable[Any], *omits: str, **extra: Any) -> pd.DataFrame:
+def expected(type, records, *omits, **extra):
     rows = []
     for record in records:
         row = msgspec.to_builtins(record) | extra
@@ -46,14 +42,14 @@ def expected(type: str, records: Iterable[Any], *omits: str, **extra: Any) -> pd
     return frame
 
 
-def by_user(pairs: Iterable[tuple[str, Any]]) -> dict[str, list[Any]]:
+def by_user(pairs):
     grouped: dict[str, list[Any]] = defaultdict(list)
     for user, record in pairs:
         grouped[user].append(record)
     return grouped
 
 
-def test_account_fills_equal_simulation(sources, session, users) -> None:
+def test_account_fills_equal_simulation(sources, session, users):
     fills = by_user(sources.fills)
     assert sum(map(len, fills.values())) > 10_000
     for user in users:
@@ -65,7 +61,7 @@ def test_account_fills_equal_simulation(sources, session, users) -> None:
         assert_frame_equal(latest, expected("userFills", newest, "venue"))
 
 
-def test_orders_equal_simulation(sources, session, users) -> None:
+def test_orders_equal_simulation(sources, session, users):
     orders = by_user(sources.orders)
     for user in users:
         got = tk.historical_orders(user, numbers="exact", session=session)
@@ -79,14 +75,14 @@ def test_orders_equal_simulation(sources, session, users) -> None:
         assert_frame_equal(got, expected("builderOrdersByTime", rows, "builder"))
 
 
-def test_ledgers_equal_simulation(sources, session, users) -> None:
+def test_ledgers_equal_simulation(sources, session, users):
     ledger = by_user(sources.ledger)
     for user in users:
         got = tk.user_non_funding_ledger_updates(user, numbers="exact", session=session)
         assert_frame_equal(got, expected("userNonFundingLedgerUpdates", ledger[user]))
 
 
-def test_builder_fills_and_funding_equal_simulation(sources, session) -> None:
+def test_builder_fills_and_funding_equal_simulation(sources, session):
     for builder in session.world["builders"]:
         approved = spans(sources.approvals, builder)
         fills = [
@@ -104,7 +100,7 @@ def test_builder_fills_and_funding_equal_simulation(sources, session) -> None:
         assert len(got) > 0
 
 
-def test_states_of_every_dex_equal_simulation(sources, session, users) -> None:
+def test_states_of_every_dex_equal_simulation(sources, session, users):
     for dex, states in sources.states.items():
         got = tk.batch_clearinghouse_states(users, dex=dex, numbers="exact", session=session)
         served = [user for user in users if user not in sources.unavailable]
@@ -125,7 +121,7 @@ def test_states_of_every_dex_equal_simulation(sources, session, users) -> None:
         assert set(got.positions["user"]) <= held.keys()
 
 
-def test_stakes_and_loans_equal_simulation(sources, session, users) -> None:
+def test_stakes_and_loans_equal_simulation(sources, session, users):
     for user in users:
         got = tk.delegations(user, numbers="exact", session=session)
         assert_frame_equal(got, expected("delegations", sources.delegations.get(user, ())))
@@ -135,7 +131,7 @@ def test_stakes_and_loans_equal_simulation(sources, session, users) -> None:
         assert len(lent.tokens) == (len(want.token_to_state) if want else 0)
 
 
-def test_market_tables_equal_simulation(sources, session) -> None:
+def test_market_tables_equal_simulation(sources, session):
     for dex, meta in sources.metas.items():
         got = tk.meta(dex=dex, numbers="exact", session=session)
         # Values of the whole dex are on each row, so the complete answer is compared.
@@ -152,7 +148,7 @@ def test_market_tables_equal_simulation(sources, session) -> None:
         assert pairs == [(c, Decimal(cap)) for c, cap in (want.coin_to_oi_cap if want else ())]
 
 
-def test_slippage_samples_equal_simulation(sources, session) -> None:
+def test_slippage_samples_equal_simulation(sources, session):
     series: dict[tuple[str, float], list[Any]] = defaultdict(list)
     for item in sources.slippage:
         series[item.coin, item.amount_usd].append(item)
@@ -164,7 +160,7 @@ def test_slippage_samples_equal_simulation(sources, session) -> None:
         assert_frame_equal(got, expected("slippageHistory", samples))
 
 
-def test_weekly_apr_follows_daily_rewards(sources, session) -> None:
+def test_weekly_apr_follows_daily_rewards(sources, session):
     for validator in session.world["validators"]:
         weeks: dict[int, list[Any]] = defaultdict(list)
         for reward in sources.rewards:
@@ -183,7 +179,7 @@ def test_weekly_apr_follows_daily_rewards(sources, session) -> None:
             assert row.total_delegator_rewards == pytest.approx(float(net), rel=1e-12)
 
 
-def test_latest_snapshots_equal_simulation(sources, session) -> None:
+def test_latest_snapshots_equal_simulation(sources, session):
     latest = sources.account_snapshots[-1]
     got = tk.account_value_snapshots(["ALL"], session=session)
     want = [row for rows in latest.values.values() for row in rows]
@@ -197,7 +193,7 @@ def test_latest_snapshots_equal_simulation(sources, session) -> None:
     assert sorted(twaps["twap_id"]) == sorted(row.twap_id for row in rows)
 
 
-def spans(approvals: Iterable[Approval], builder: str) -> dict[str, list[tuple[int, int]]]:
+def spans(approvals, builder):
     """Return the approval spans of a builder by user, from block to revocation."""
     found: dict[str, list[tuple[int, int]]] = defaultdict(list)
     for approval in sorted(approvals, key=lambda item: (item.time, item.tx_index)):
@@ -214,18 +210,18 @@ def spans(approvals: Iterable[Approval], builder: str) -> dict[str, list[tuple[i
     return found
 
 
-def active(approved: dict[str, list[tuple[int, int]]], user: str, time: int) -> bool:
+def active(approved, user, time):
     return any(first <= time < until for first, until in approved.get(user, ()))
 
 
-def _fill_key(fill: Fill) -> tuple[int, int]:
+def _fill_key(fill):
     return fill.time, fill.tx_index
 
 
-def _status_key(status: OrderStatus) -> tuple[int, int]:
+def _status_key(status):
     return status.status_timestamp, status.tx_index
 
 
-def _monday(time: int) -> int:
+def _monday(time):
     day = time // DAY
     return (day - (day + 3) % 7) * DAY

@@ -5,11 +5,9 @@ Faults hit 30 % of the requests: five operations, four faults, three seeds that 
 """
 
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-import pandas as pd
 import stamina
 
 import toolkit as tk
@@ -59,7 +57,7 @@ class DamagedPull:
     reasons: frozenset[str] = frozenset()
 
 
-def damage_pulls(matrix: Matrix) -> Iterator[DamagedPull]:
+def damage_pulls(matrix):
     """Yield damaged pulls: of each operation and fault the first seeds that hit."""
     for operation in OPERATIONS:
         for fault in FAULTS:
@@ -76,7 +74,7 @@ def damage_pulls(matrix: Matrix) -> Iterator[DamagedPull]:
                     break
 
 
-def explain_silence(matrix: Matrix, operation: str, found: Outcome) -> frozenset[str]:
+def explain_silence(matrix, operation, found):
     """Return why the client cannot notice which rows are missing from a silent frame."""
     frame, truth = found.frames[0], matrix.truth[operation][0]
     facts = frame.attrs["toolkit"]
@@ -110,14 +108,14 @@ def explain_silence(matrix: Matrix, operation: str, found: Outcome) -> frozenset
     return frozenset(reasons or {"unexplained"})
 
 
-def _is_position_changed(truth: pd.DataFrame, series: list[str], row: int) -> bool:
+def _is_position_changed(truth, series, row):
     same = (truth[series] == truth[series].iloc[row]).all(axis=1)
     sizes = truth.loc[same, "szi"].tolist()
     at = int(same.iloc[:row].sum())
     return bool(sizes[at - 1] != sizes[at + 1])
 
 
-def count_outcomes(pulls: list[DamagedPull]) -> str:
+def count_outcomes(pulls):
     """Return the number of pulls of each outcome and of each reason as a line."""
     outcomes = Counter(pull.outcome.name for pull in pulls)
     reasons = Counter(reason for pull in pulls for reason in pull.reasons)

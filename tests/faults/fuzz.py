@@ -11,7 +11,7 @@ import resource
 import time
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
@@ -37,7 +37,7 @@ MOST_REQUESTS: Final = 500
 Body = dict[str, Any]
 
 
-def sample_bodies() -> dict[str, Body]:
+def sample_bodies():
     """Return a good request for each operation, by its type: those of data/samples."""
     bodies: dict[str, Body] = {}
     for name in OPERATIONS:
@@ -53,7 +53,7 @@ def sample_bodies() -> dict[str, Body]:
     return bodies
 
 
-def mutate_bytes(content: bytes, draw: random.Random) -> bytes:
+def mutate_bytes(content, draw):
     """Return bytes with a few changed, removed, repeated or swapped parts."""
     changed = bytearray(content)
     for _ in range(draw.randint(1, 4)):
@@ -63,7 +63,7 @@ def mutate_bytes(content: bytes, draw: random.Random) -> bytes:
     return bytes(changed)
 
 
-def mutate_json(content: bytes, draw: random.Random) -> bytes:
+def mutate_json(content, draw):
     """Return valid JSON in which a few values are removed, repeated, swapped or other ones."""
     answer = [json.loads(content)]
     for _ in range(draw.randint(1, 4)):
@@ -85,7 +85,7 @@ def mutate_json(content: bytes, draw: random.Random) -> bytes:
     return json.dumps(answer[0] if answer else None).encode()
 
 
-def _containers(value: Any) -> Iterator[Any]:
+def _containers(value):
     """Yield the lists and objects of a value that are not empty."""
     if isinstance(value, list | dict) and value:
         yield value
@@ -93,7 +93,7 @@ def _containers(value: Any) -> Iterator[Any]:
             yield from _containers(child)
 
 
-def mutate_answer(content: bytes, draw: random.Random) -> bytes:
+def mutate_answer(content, draw):
     """Return a damaged answer: of its bytes, its JSON values, or what a snapshot compresses."""
     if draw.random() < 0.5:
         return mutate_bytes(content, draw)
@@ -114,7 +114,7 @@ def mutate_answer(content: bytes, draw: random.Random) -> bytes:
     return content[:4] + len(changed).to_bytes(4, "little") + changed + rest
 
 
-def fuzz_requests(session: Any, count: int, seed: int = 0) -> Counter[str]:
+def fuzz_requests(session, count, seed=0):
     """Send random requests to the service, and return the number of answers of each status."""
     draw, statuses = random.Random(seed), Counter[str]()
     bodies = list(sample_bodies().values())
@@ -143,13 +143,13 @@ class MutatingTransport(httpx.BaseTransport):
         The number of requests of the current pull.
     """
 
-    def __init__(self, session: Any, draw: random.Random) -> None:
+    def __init__(self, session, draw):
         self.requests = 0
         self._inner = tk.testing.faulty(session, {})
         self._draw = draw
         self._answers: dict[bytes, httpx.Response] = {}
 
-    def handle_request(self, request: httpx.Request) -> httpx.Response:
+    def handle_request(self, request):
         """Return an answer, mutated or not. Unchanged first pages let later pages be mutated."""
         self.requests += 1
         assert self.requests <= MOST_REQUESTS, "the pull does not come to an end"
@@ -168,7 +168,7 @@ class MutatingTransport(httpx.BaseTransport):
         return httpx.Response(answer.status_code, headers=headers, stream=stream)
 
 
-def fetch_functions() -> dict[str, Callable[..., Any]]:
+def fetch_functions():
     """Return a call for each operation, by its type; the call takes the session."""
     calls: dict[str, Callable[..., Any]] = {}
     for name, body in sample_bodies().items():
@@ -185,14 +185,14 @@ def fetch_functions() -> dict[str, Callable[..., Any]]:
     return calls
 
 
-def _frame_of(body: Body, session: Any) -> Any:
+def _frame_of(body, session):
     """Return the frame of an operation that has no fetch function, or the answer itself."""
     answer = tk.info(body, session=session)
     has_frame = bool(EXTRA_OPERATIONS[body["type"]].tables)
     return tk.frame(body["type"], answer) if has_frame else answer
 
 
-def fuzz_answers(session: Any, count: int, seed: int = 0) -> Counter[str]:
+def fuzz_answers(session, count, seed=0):
     """Let the client read random answers, and return the number of frames and of each error."""
     draw, outcomes = random.Random(seed), Counter[str]()
     calls = list(fetch_functions().values())
@@ -213,12 +213,12 @@ def fuzz_answers(session: Any, count: int, seed: int = 0) -> Counter[str]:
     return outcomes
 
 
-def _resident_mb() -> float:
+def _resident_mb():
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     return pages * resource.getpagesize() / 1e6
 
 
-def measure(run: Callable[..., Counter[str]], session: Any, count: int) -> str:
+def measure(run, session, count):
     """Return a line with the outcomes, the time, and the memory after each tenth of a run."""
     begun, outcomes, memory, slowest = time.monotonic(), Counter[str](), [], 0.0
     for tenth in range(10):

@@ -10,7 +10,7 @@ import argparse
 import sys
 import warnings
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -18,7 +18,6 @@ from typing import Any, Final
 import pandas as pd
 
 import toolkit as tk
-from toolkit.archive import Archive
 from toolkit.contract.field_deviations import forget_deviations
 from toolkit.times import DAY
 
@@ -64,19 +63,19 @@ class Call:
     arguments: tuple[Any, ...] = ()
     named: Mapping[str, Any] = field(default_factory=dict)
 
-    def pull(self, session: Any) -> Frames:
+    def pull(self, session):
         """Return the frames of the call."""
         frames = self.fetch(*self.arguments, **self.named, session=session)
         return (frames,) if isinstance(frames, pd.DataFrame) else tuple(frames)
 
-    def resume(self, session: Any, cursor: str) -> pd.DataFrame:
+    def resume(self, session, cursor):
         """Return the rows after a cursor."""
         frame = self.fetch(self.arguments[0], cursor=cursor, **self.named, session=session)
         assert isinstance(frame, pd.DataFrame)
         return frame
 
 
-def make_calls(world: Mapping[str, Any], start: int = 0) -> dict[str, Call]:
+def make_calls(world, start=0):
     """Return the calls of the matrix by operation, over the accounts of a simulated exchange.
 
     The two largest histories begin at `start`.
@@ -138,14 +137,14 @@ class Matrix:
         As `make_calls` takes it.
     """
 
-    def __init__(self, session: Any, confirm_end: bool | None = None, start: int = 0) -> None:
+    def __init__(self, session, confirm_end=None, start=0):
         self.session = session
         self.confirm_end = confirm_end
         self.calls = make_calls(session.world, start)
         with self.connect(tk.testing.faulty(session, {})) as reader:
             self.truth = {name: call.pull(reader) for name, call in self.calls.items()}
 
-    def connect(self, transport: Any) -> Any:
+    def connect(self, transport):
         """Return a session with a transport."""
         return tk.connect(
             "http://localhost",
@@ -155,20 +154,20 @@ class Matrix:
             default=False,
         )
 
-    def damage(self, faults: Any, share: float = 1.0, seed: int = 0) -> tk.testing.FaultyTransport:
+    def damage(self, faults, share=1.0, seed=0):
         """Return a transport with faults, as `toolkit.testing.faulty` takes them."""
         return tk.testing.faulty(
             self.session, faults, share=share, seed=seed, sleep=lambda seconds: None
         )
 
-    def run(self, operation: str, transport: tk.testing.FaultyTransport) -> Outcome:
+    def run(self, operation, transport):
         """Return the outcome of a pull through a transport with faults."""
         with self.connect(transport) as session:
             found = self._pull(operation, session)
         numbers = tuple(fault.number for fault in transport.injected)
         return Outcome(found.name, found.words, found.frames, numbers) if numbers else Outcome("")
 
-    def _pull(self, operation: str, session: Any) -> Outcome:
+    def _pull(self, operation, session):
         forget_deviations()
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
@@ -188,7 +187,7 @@ class Matrix:
             return Outcome("warned", said or ", ".join(states), frames)
         return Outcome("silent", frames=frames)
 
-    def is_right(self, operation: str, frames: Sequence[pd.DataFrame]) -> bool:
+    def is_right(self, operation, frames):
         """Return whether frames have the right rows, in the right order if they have one."""
         truth = self.truth[operation]
         if len(frames) != len(truth):
@@ -198,13 +197,13 @@ class Matrix:
             return all(rows == others for rows, others in pairs)
         return all(map(_is_same_history, frames, truth))
 
-    def places(self, operation: str, runs: int) -> list[tuple[int, int]]:
+    def places(self, operation, runs):
         """Return the number of the damaged request and the seed of each run of a cell."""
         requests = int(self.truth[operation][0].attrs["toolkit"]["requests"])
         numbers = sorted({1, min(2, requests), -(-requests // 2), requests})
         return [(numbers[run % len(numbers)], run) for run in range(runs)]
 
-    def worst_outcome(self, operation: str, fault: str, runs: int = RUNS) -> Outcome:
+    def worst_outcome(self, operation, fault, runs=RUNS):
         """Return the worst outcome of a cell."""
         worst = Outcome("")
         for number, seed in self.places(operation, runs):
@@ -216,7 +215,7 @@ class Matrix:
 
     # The ways back after a fault. Each returns an empty text, or what is wrong.
 
-    def pull_again(self, operation: str, fault: str) -> str:
+    def pull_again(self, operation, fault):
         """Pull through a transport with a fault in the first request, and then without faults."""
         transport = self.damage({1: fault})
         with self.connect(transport) as session:
@@ -225,7 +224,7 @@ class Matrix:
             found = self._pull(operation, session)
         return "" if found.name == "right" else f"{found.name} {found.words}"
 
-    def retry(self, operation: str, fault: str) -> str:
+    def retry(self, operation, fault):
         """Pull through a transport with one fault, which a further attempt makes good."""
         for number, seed in self.places(operation, 2):
             found = self.run(operation, self.damage({number: fault}, seed=seed))
@@ -235,7 +234,7 @@ class Matrix:
                 return "no retry is counted"
         return ""
 
-    def resume(self, operation: str, fault: str) -> str:
+    def resume(self, operation, fault):
         """Pull until the fault raises an error with a cursor, and continue from there."""
         for number, seed in self.places(operation, 2):
             transport = self.damage({number: fault}, seed=seed)
@@ -256,7 +255,7 @@ class Matrix:
                     continue
         return ""
 
-    def refresh_again(self, operation: str, fault: str, archive: Archive) -> str:
+    def refresh_again(self, operation, fault, archive):
         """Refresh an archive through a transport with a fault, and then without faults.
 
         The archive then has all rows, or says that it does not.
@@ -275,11 +274,11 @@ class Matrix:
         return "" if is_noted or self.is_right(operation, [frame]) else f"{len(frame)} rows"
 
 
-def _subjects(call: Call) -> tuple[Any, ...]:
+def _subjects(call):
     return call.arguments[:-1] if call.arguments[-1] == 0 else call.arguments
 
 
-def _is_same_history(frame: pd.DataFrame, other: pd.DataFrame) -> bool:
+def _is_same_history(frame, other):
     """Return whether frames have the same rows; those of one millisecond in any order."""
     if frame.equals(other) or len(frame) != len(other):
         return frame.equals(other)
@@ -287,7 +286,7 @@ def _is_same_history(frame: pd.DataFrame, other: pd.DataFrame) -> bool:
     return frame[times[:1]].equals(other[times[:1]]) and count_rows(frame) == count_rows(other)
 
 
-def count_rows(frame: pd.DataFrame) -> Counter[str]:
+def count_rows(frame):
     """Return the number of each row of a frame."""
     return Counter(map(repr, frame.itertuples(index=False, name=None)))
 
@@ -390,18 +389,18 @@ UNCONFIRMED_FAULTS: Final = ("page empty", "page cut", "page dropped", "cursor i
 """Faults for which the default of `confirm_end` is tested, too."""
 
 
-def undetected_cells() -> dict[tuple[str, str], str]:
+def undetected_cells():
     """Return the cells that can be wrong in silence: fault and operation -> why."""
     return {(row.fault, name): row.why for row in UNDETECTED for name in row.operations}
 
 
-def small_matrix(*, confirm_end: bool | None = True) -> Matrix:
+def small_matrix(*, confirm_end=True):
     """Return the matrix with not more than a day of fills."""
     service = tk.local(seed=7, size="tiny", default=False)
     return Matrix(service, confirm_end=confirm_end, start=service.now_ms() - DAY)
 
 
-def run_cells(matrix: Matrix, fault: str, runs: int = RUNS) -> dict[str, Outcome]:
+def run_cells(matrix, fault, runs=RUNS):
     """Return the worst outcome of a fault in each operation.
 
     More runs are made in a cell that can be wrong in silence, until one is.
@@ -413,7 +412,7 @@ def run_cells(matrix: Matrix, fault: str, runs: int = RUNS) -> dict[str, Outcome
     }
 
 
-def cells_table(cells: Mapping[str, Mapping[str, str]]) -> str:
+def cells_table(cells):
     """Return the outcomes, fault -> operation -> outcome, as a table of Markdown."""
     names = list(next(iter(cells.values())))
     return "\n".join(
@@ -428,7 +427,7 @@ def cells_table(cells: Mapping[str, Mapping[str, str]]) -> str:
     )
 
 
-def undetected_table(rows: Sequence[Undetected] = UNDETECTED) -> str:
+def undetected_table(rows=UNDETECTED):
     """Return what cannot be detected as a table of Markdown."""
     lines = ["| fault | where | why |", "| --- | --- | --- |"]
     for row in rows:

@@ -7,7 +7,7 @@ from tests.faults.damaged_pulls import REASONS, damage_pulls
 from tests.faults.matrix import Matrix
 
 
-def test_every_silent_pull_has_known_reason() -> None:
+def test_every_silent_pull_has_known_reason():
     with stamina.set_testing(True, attempts=6):
         matrix = Matrix(tk.local(seed=7, size="tiny", default=False), confirm_end=True)
         pulls = list(damage_pulls(matrix))

@@ -5,14 +5,14 @@ from tests.faults.fuzz import fuzz_answers, fuzz_requests, sample_bodies
 from toolkit.contract.operations import OPERATIONS
 
 
-def test_random_requests_never_fail() -> None:
+def test_random_requests_never_fail():
     session = tk.local(seed=7, size="tiny", default=False)
     statuses = fuzz_requests(session, 400)
     assert max(map(int, statuses)) < 500
     assert {"200", "400"} <= set(statuses)
 
 
-def test_random_answers_raise_our_errors() -> None:
+def test_random_answers_raise_our_errors():
     session = tk.local(seed=7, size="tiny", default=False)
     outcomes = fuzz_answers(session, 300)
     assert sum(outcomes.values()) == 300
@@ -20,7 +20,7 @@ def test_random_answers_raise_our_errors() -> None:
     assert outcomes["frame"] > 50
 
 
-def test_every_operation_is_fuzzed() -> None:
+def test_every_operation_is_fuzzed():
     session = tk.local(seed=7, size="tiny", default=False)
     bodies = sample_bodies()
     assert bodies.keys() > OPERATIONS.keys()

@@ -1,8 +1,5 @@
 """Every fault x operation x recovery: nothing is wrong in silence but what docs/faults.md names."""
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 import stamina
 
@@ -15,7 +12,6 @@ from tests.faults.matrix import (
     SNAPSHOT,
     UNCONFIRMED,
     UNCONFIRMED_FAULTS,
-    Matrix,
     cells_table,
     run_cells,
     small_matrix,
@@ -28,13 +24,13 @@ ARCHIVED = ("builderOrdersByTime", "slippageHistory", "builderApprovedFundingByT
 
 
 @pytest.fixture(scope="module", name="matrix")
-def _matrix() -> Iterator[Matrix]:
+def _matrix():
     with stamina.set_testing(True, attempts=6):
         yield small_matrix()
 
 
 @pytest.mark.parametrize("fault", tk.testing.FAULTS)
-def test_silent_cells_equal_documented(matrix: Matrix, fault: str) -> None:
+def test_silent_cells_equal_documented(matrix, fault):
     """Exactly the listed cells are silent; none is endless or raises a foreign error."""
     cells = {name: outcome.name for name, outcome in run_cells(matrix, fault).items()}
     assert any(cells.values()), "the fault was never injected"
@@ -46,13 +42,13 @@ def test_silent_cells_equal_documented(matrix: Matrix, fault: str) -> None:
 
 
 @pytest.fixture(scope="module", name="default_matrix")
-def _default_matrix() -> Iterator[Matrix]:
+def _default_matrix():
     with stamina.set_testing(True, attempts=6):
         yield small_matrix(confirm_end=None)
 
 
 @pytest.mark.parametrize("fault", UNCONFIRMED_FAULTS)
-def test_unconfirmed_pulls_miss_only_documented_faults(default_matrix: Matrix, fault: str) -> None:
+def test_unconfirmed_pulls_miss_only_documented_faults(default_matrix, fault):
     """By default the end of one page is not confirmed: docs/faults.md names what this leaves."""
     cells = {name: default_matrix.worst_outcome(name, fault).name for name in HISTORIES}
     silent = {name for name, outcome in cells.items() if outcome in ("silent", "endless")}
@@ -62,28 +58,26 @@ def test_unconfirmed_pulls_miss_only_documented_faults(default_matrix: Matrix, f
 
 
 @pytest.mark.parametrize("fault", tk.testing.FAULTS)
-def test_pull_after_fault_is_correct(matrix: Matrix, fault: str) -> None:
+def test_pull_after_fault_is_correct(matrix, fault):
     assert {name: matrix.pull_again(name, fault) for name in matrix.calls} == dict.fromkeys(
         matrix.calls, ""
     )
 
 
 @pytest.mark.parametrize("fault", RETRIED)
-def test_retry_after_fault_is_correct(matrix: Matrix, fault: str) -> None:
+def test_retry_after_fault_is_correct(matrix, fault):
     names = [name for name in matrix.calls if name not in SNAPSHOT]
     assert {name: matrix.retry(name, fault) for name in names} == dict.fromkeys(names, "")
 
 
 @pytest.mark.parametrize("fault", tk.testing.FAULTS)
-def test_resumed_pull_is_correct(matrix: Matrix, fault: str) -> None:
+def test_resumed_pull_is_correct(matrix, fault):
     """The rows of `Incomplete` and those after its cursor are all rows."""
     assert {name: matrix.resume(name, fault) for name in CURSORS} == dict.fromkeys(CURSORS, "")
 
 
 @pytest.mark.parametrize("fault", tk.testing.FAULTS)
-def test_archive_refreshed_after_fault_is_correct(
-    matrix: Matrix, fault: str, tmp_path: Path
-) -> None:
+def test_archive_refreshed_after_fault_is_correct(matrix, fault, tmp_path):
     """After a fault, the next refresh makes the archive right, or `complete` is not yes."""
     listed = {name for of_fault, name in undetected_cells() if of_fault == fault}
     for name in ARCHIVED:
@@ -92,7 +86,7 @@ def test_archive_refreshed_after_fault_is_correct(
         assert not wrong or name in listed, f"{name}: {wrong}"
 
 
-def test_docs_name_every_undetected_fault() -> None:
+def test_docs_name_every_undetected_fault():
     text = DOCS.read_text()
     assert undetected_table() in text, "run: python -m tests.faults.matrix --write"
     assert undetected_table(UNCONFIRMED) in text, "run: python -m tests.faults.matrix --write"

@@ -6,10 +6,10 @@ import toolkit as tk
 
 
 @pytest.fixture(scope="module")
-def session() -> tk.Session:
+def session():
     return tk.local(seed=7, size="tiny", default=False)
 
 
 @pytest.fixture(scope="module")
-def users(session) -> list[str]:
+def users(session):
     return list(session.world["users"][:5])

@@ -1,7 +1,6 @@
 """Concatenated frames keep provenance, and claim no more than each part."""
 
 import json
-from pathlib import Path
 
 import httpx
 import pandas as pd
@@ -20,21 +19,21 @@ USER = "0x" + "a" * 40
 
 
 @pytest.fixture(scope="module", name="session")
-def _session() -> tk.Session:
+def _session():
     return tk.local(seed=7, size="tiny", default=False)
 
 
 @pytest.fixture(scope="module", name="user")
-def _user(session: tk.Session) -> str:
+def _user(session):
     return str(session.world["users"][0])
 
 
 @pytest.fixture(scope="module", name="middle")
-def _middle(session: tk.Session) -> int:
+def _middle(session):
     return session.now_ms() - DAY
 
 
-def inside_a_moment(fills: pd.DataFrame) -> tuple[int, str]:
+def inside_a_moment(fills):
     """Return a time, and a cursor that rows of the same time follow."""
     goes_on = fills["time"].eq(fills["time"].shift(-1)) & fills["tx_index"].lt(
         fills["tx_index"].shift(-1)
@@ -44,7 +43,7 @@ def inside_a_moment(fills: pd.DataFrame) -> tuple[int, str]:
     return moment, f"{moment}_{row['tx_index']}"
 
 
-def test_concat_sums_costs_of_parts(session: tk.Session) -> None:
+def test_concat_sums_costs_of_parts(session):
     coins, amounts = session.world["perp_coins"][:2], (1_000, 5_000)
     parts = [tk.slippage_history(c, a, "1d", session=session) for c in coins for a in amounts]
     before = [tk.provenance(part) for part in parts]
@@ -63,9 +62,7 @@ def test_concat_sums_costs_of_parts(session: tk.Session) -> None:
 
 
 @pytest.mark.parametrize("shift", [0, 1, -HOUR])
-def test_adjacent_ranges_are_complete(
-    session: tk.Session, user: str, middle: int, shift: int
-) -> None:
+def test_adjacent_ranges_are_complete(session, user, middle, shift):
     one = tk.user_fills_by_time(user, 0, middle, session=session)
     two = tk.user_fills_by_time(user, middle + shift, session=session)
     all_of_it = tk.user_fills_by_time(user, 0, session=session)
@@ -78,7 +75,7 @@ def test_adjacent_ranges_are_complete(
     assert len(tk.concat([two, one, all_of_it])) == len(all_of_it)
 
 
-def test_cursor_range_repeats_no_row(session: tk.Session, user: str) -> None:
+def test_cursor_range_repeats_no_row(session, user):
     all_of_it = tk.user_fills_by_time(user, 0, session=session)
     moment, cursor = inside_a_moment(all_of_it)
     for end in (moment, moment + HOUR):
@@ -92,7 +89,7 @@ def test_cursor_range_repeats_no_row(session: tk.Session, user: str) -> None:
 
 
 @pytest.mark.parametrize("is_cursor_first", [True, False])
-def test_cursor_at_present_repeats_no_row(is_cursor_first, session: tk.Session) -> None:
+def test_cursor_at_present_repeats_no_row(is_cursor_first, session):
     """The last funding rows have the time of the present."""
     builder = session.world["builders"][0]
     whole = tk.builder_approved_funding_by_time(builder, 0, session=session)
@@ -107,12 +104,12 @@ def test_cursor_at_present_repeats_no_row(is_cursor_first, session: tk.Session) 
     assert tk.provenance(joined)["complete"] == "yes"
 
 
-def test_earliest_cursor_keeps_its_rows() -> None:
+def test_earliest_cursor_keeps_its_rows():
     """Several parts begin in one millisecond: the first row that any of them has is kept."""
     first = 1_757_000_000_000
     rows = [fill(first, tx, tx) for tx in range(5)] + [fill(first + 5, 0, 9)]
 
-    def answer(request: httpx.Request) -> httpx.Response:
+    def answer(request):
         body = json.loads(request.content)
         after = tuple(map(int, body.get("cursor", "0_-1").split("_")))
         end = body.get("endTime", first + DAY)
@@ -140,7 +137,7 @@ def test_earliest_cursor_keeps_its_rows() -> None:
         assert tk.provenance(joined)["complete"] == "yes"
 
 
-def test_gap_between_parts_is_incomplete(session: tk.Session, user: str, middle: int) -> None:
+def test_gap_between_parts_is_incomplete(session, user, middle):
     one = tk.user_fills_by_time(user, 0, middle, session=session)
     two = tk.user_fills_by_time(user, middle + 2, session=session)
     facts = tk.provenance(tk.concat([one, two]))
@@ -152,7 +149,7 @@ def test_gap_between_parts_is_incomplete(session: tk.Session, user: str, middle:
     assert user in facts["complete"]
 
 
-def test_incomplete_part_stays_incomplete(session: tk.Session, user: str) -> None:
+def test_incomplete_part_stays_incomplete(session, user):
     cut = tk.user_fills_by_time(user, 0, max_rows=5, session=session)
     other = tk.user_fills_by_time(session.world["users"][1], 0, session=session)
     facts = tk.provenance(tk.concat([cut, other]))
@@ -177,7 +174,7 @@ def test_incomplete_part_stays_incomplete(session: tk.Session, user: str) -> Non
 
 
 @pytest.mark.parametrize("rows", [1, 2, 3, 6, 10, 33])
-def test_pull_continues_after_max_rows(session: tk.Session, user: str, rows: int) -> None:
+def test_pull_continues_after_max_rows(session, user, rows):
     all_of_it = tk.user_fills_by_time(user, 0, session=session)
     cut = tk.user_fills_by_time(user, 0, max_rows=rows, session=session)
     rest = tk.user_fills_by_time(user, cut["time"].max(), session=session)
@@ -195,7 +192,7 @@ def test_pull_continues_after_max_rows(session: tk.Session, user: str, rows: int
     assert "Continue from the time of the last row" in facts["why"]
 
 
-def test_two_cut_parts_are_incomplete(session: tk.Session, user: str) -> None:
+def test_two_cut_parts_are_incomplete(session, user):
     cut = tk.user_fills_by_time(user, 0, max_rows=50, session=session)
     more = tk.user_fills_by_time(user, cut["time"].max(), max_rows=70, session=session)
     both = tk.concat([cut, more])
@@ -208,13 +205,13 @@ def test_two_cut_parts_are_incomplete(session: tk.Session, user: str) -> None:
     assert len(both) == (cut["time"] < cut["time"].max()).sum() + len(more)
 
 
-def test_cut_part_without_later_rows_is_incomplete(session: tk.Session, user: str) -> None:
+def test_cut_part_without_later_rows_is_incomplete(session, user):
     """Another frame must reach as far as the pull that `max_rows` ended, not only beyond its rows.
 
     Here the transaction at the end of the cut pull has more rows than it.
     """
 
-    def pull(start: object, end: object = None, **options: int) -> pd.DataFrame:
+    def pull(start, end=None, **options):
         return tk.user_fills_by_time(user, start, end, session=session, **options)
 
     whole = pull(0)
@@ -239,12 +236,12 @@ def test_cut_part_without_later_rows_is_incomplete(session: tk.Session, user: st
         pd.testing.assert_frame_equal(joined, whole)
 
 
-def test_enclosed_range_keeps_last_rows(session: tk.Session) -> None:
+def test_enclosed_range_keeps_last_rows(session):
     """The rows of the present are those of the frame that reaches it."""
     builder = session.world["builders"][0]
     now = session.now_ms()
 
-    def pull(start: int, end: int | None = None) -> pd.DataFrame:
+    def pull(start, end=None):
         return tk.builder_approved_funding_by_time(builder, start, end, session=session)
 
     whole = pull(0)
@@ -261,7 +258,7 @@ def test_enclosed_range_keeps_last_rows(session: tk.Session) -> None:
 
 
 @st.composite
-def pulls(draw: st.DrawFn) -> tuple[int, int | None, int | None]:
+def pulls(draw):
     """A pull: the row with which it begins, the row with which it ends, and `max_rows`."""
     first, length = draw(st.integers(0, 100)), draw(st.none() | st.integers(0, 60))
     last = None if length is None else min(first + length, 108)
@@ -269,9 +266,7 @@ def pulls(draw: st.DrawFn) -> tuple[int, int | None, int | None]:
 
 
 @given(st.lists(pulls(), min_size=2, max_size=4))
-def test_no_row_is_lost_or_repeated(
-    session: tk.Session, requests: list[tuple[int, int | None, int | None]]
-) -> None:
+def test_no_row_is_lost_or_repeated(session, requests):
     user = tk.reports.example_account(session=session)
     whole = tk.user_fills_by_time(user, 0, session=session)
     times = whole["time"].astype("int64")
@@ -297,8 +292,8 @@ def test_no_row_is_lost_or_repeated(
         assert lost["time"].isin([part["time"].max() for part in parts]).all()
 
 
-def test_different_filters_are_refused(session: tk.Session, user: str, middle: int) -> None:
-    def pull(*times: int, **filters: object) -> pd.DataFrame:
+def test_different_filters_are_refused(session, user, middle):
+    def pull(*times, **filters):
         return tk.user_fills_by_time(user, *times, session=session, **filters)
 
     whole = pull(0)
@@ -319,14 +314,14 @@ def test_different_filters_are_refused(session: tk.Session, user: str, middle: i
     assert set(dexes["coin"]) <= set(whole["coin"])
 
 
-def test_cut_part_of_many_is_refused(session: tk.Session, user: str) -> None:
+def test_cut_part_of_many_is_refused(session, user):
     many = tk.many(tk.user_fills_by_time, [user], 0, max_rows=10, session=session)
     rest = tk.user_fills_by_time(user, many["time"].max(), session=session)
     with pytest.raises(ValueError, match="Fetch one of the ranges again, without max_rows"):
         tk.concat([many, rest])
 
 
-def test_funding_continues_after_max_rows(session: tk.Session) -> None:
+def test_funding_continues_after_max_rows(session):
     builder = session.world["builders"][0]
     all_of_it = tk.builder_approved_funding_by_time(builder, 0, session=session)
     cut = tk.builder_approved_funding_by_time(builder, 0, max_rows=33, session=session)
@@ -336,7 +331,7 @@ def test_funding_continues_after_max_rows(session: tk.Session) -> None:
     pd.testing.assert_frame_equal(whole, all_of_it)
 
 
-def test_concat_of_many_equals_one_pull(session: tk.Session, middle: int) -> None:
+def test_concat_of_many_equals_one_pull(session, middle):
     users = session.world["users"][:4]
     all_of_it = tk.many(tk.user_fills_by_time, users, 0, session=session)
     early = tk.many(tk.user_fills_by_time, users, 0, middle, session=session)
@@ -353,7 +348,7 @@ def test_concat_of_many_equals_one_pull(session: tk.Session, middle: int) -> Non
     assert facts["complete"] == "yes"  # each subject for its own range
 
 
-def test_fills_name_their_account(session: tk.Session) -> None:
+def test_fills_name_their_account(session):
     one, two = session.world["users"][:2]
     parts = [tk.user_fills_by_time(user, 0, session=session) for user in (one, two)]
     whole = tk.concat(parts)
@@ -373,7 +368,7 @@ def test_fills_name_their_account(session: tk.Session) -> None:
     assert set(tk.concat([alone, parts[0]])["user"]) == {one}
 
 
-def test_ledgers_name_their_account(session: tk.Session) -> None:
+def test_ledgers_name_their_account(session):
     users = session.world["users"][:2]
     parts = [tk.user_non_funding_ledger_updates(user, 0, session=session) for user in users]
     whole = tk.concat(parts)
@@ -382,7 +377,7 @@ def test_ledgers_name_their_account(session: tk.Session) -> None:
     ]
 
 
-def test_fill_in_two_answers_counts_once(session: tk.Session) -> None:
+def test_fill_in_two_answers_counts_once(session):
     """The column of the requested builder is no account, and is not part of a fill's identity."""
     builders = session.world["builders"]
     answers = [tk.builder_approved_fills_by_time(each, 0, session=session) for each in builders]
@@ -399,11 +394,11 @@ def test_fill_in_two_answers_counts_once(session: tk.Session) -> None:
         pd.testing.assert_frame_equal(weeks, tk.builders.activity(once, "week"))
 
 
-def test_saved_frames_with_old_subject_column_are_joined(session: tk.Session) -> None:
+def test_saved_frames_with_old_subject_column_are_joined(session):
     """Version 0.2.0 named the requested builder `account`."""
     builders = session.world["builders"]
 
-    def old(*some: str) -> pd.DataFrame:
+    def old(*some):
         frame = tk.many(tk.builder_approved_fills_by_time, some, 0, session=session)
         facts = dict(frame.attrs)
         frame = frame.rename(columns={"requested_builder": "account"})
@@ -419,7 +414,7 @@ def test_saved_frames_with_old_subject_column_are_joined(session: tk.Session) ->
     pd.testing.assert_frame_equal(joined, new)
 
 
-def test_requested_builder_is_described_and_no_group(session: tk.Session) -> None:
+def test_requested_builder_is_described_and_no_group(session):
     rows = tk.many(tk.builder_approved_fills_by_time, session.world["builders"], 0, session=session)
     words = tk.describe(rows).set_index("column")
     assert words.loc["requested_builder", "meaning"] == "builder of the request"
@@ -430,7 +425,7 @@ def test_requested_builder_is_described_and_no_group(session: tk.Session) -> Non
     assert tk.builders.revenue(each)["revenue"].sum() == tk.builders.revenue(alone)["revenue"].sum()
 
 
-def test_overlapping_answers_of_builders_are_joined_once(session: tk.Session) -> None:
+def test_overlapping_answers_of_builders_are_joined_once(session):
     builders = session.world["builders"][:2]
     start, end = session.world["start_ms"], session.now_ms() - 1
     middle, later = start + (end - start) // 3, start + (end - start) // 2
@@ -448,7 +443,7 @@ def test_overlapping_answers_of_builders_are_joined_once(session: tk.Session) ->
     }
 
 
-def test_concat_refuses_other_records(session: tk.Session, user: str) -> None:
+def test_concat_refuses_other_records(session, user):
     fills = tk.user_fills_by_time(user, 0, session=session)
     with pytest.raises(ValueError, match="userFillsByTime and meta have different kinds of rows"):
         tk.concat([fills, tk.meta(session=session)])
@@ -469,7 +464,7 @@ def test_concat_refuses_other_records(session: tk.Session, user: str) -> None:
         tk.concat(fills)
 
 
-def test_concat_joins_operations_and_dexes(session: tk.Session) -> None:
+def test_concat_joins_operations_and_dexes(session):
     status = [
         tk.perp_deploy_auction_status(session=session),
         tk.spot_pair_deploy_auction_status(session=session),
@@ -482,9 +477,7 @@ def test_concat_joins_operations_and_dexes(session: tk.Session) -> None:
     assert tk.provenance(markets)["parameters"]["dexes"] == dexes
 
 
-def test_concat_uses_proved_end_of_archive(
-    session: tk.Session, user: str, middle: int, tmp_path: Path
-) -> None:
+def test_concat_uses_proved_end_of_archive(session, user, middle, tmp_path):
     kept = archive.open(tmp_path)
     kept.refresh(tk.user_fills_by_time, user, 0, middle, session=session)
     archived = kept.frame(tk.user_fills_by_time, user)
@@ -493,7 +486,7 @@ def test_concat_uses_proved_end_of_archive(
         assert tk.provenance(tk.concat([archived, late]))["complete"] == complete
 
 
-def test_concat_of_concat_is_refused(session: tk.Session) -> None:
+def test_concat_of_concat_is_refused(session):
     now = session.now_ms()
     one = tk.slippage_history("BTC", 1_000, now - 2 * DAY, now - DAY, session=session)
     two = tk.slippage_history("ETH", 1_000, now - DAY + 1, session=session)
@@ -510,9 +503,7 @@ def test_concat_of_concat_is_refused(session: tk.Session) -> None:
 
 
 @pytest.mark.parametrize("late", [0, HOUR])
-def test_covered_range_ends_at_request_time(
-    session: tk.Session, user: str, middle: int, late: int
-) -> None:
+def test_covered_range_ends_at_request_time(session, user, middle, late):
     """Its `end` may be later. Rows that came during the request are not repeated."""
     one = tk.user_fills_by_time(user, 0, middle + late, session=session)
     one.attrs["toolkit"]["parameters"]["end"] = session.now_ms() + DAY
@@ -529,9 +520,7 @@ def test_covered_range_ends_at_request_time(
     assert "no frame has the rows between" in facts["why"]
 
 
-def test_cursor_range_begins_next_millisecond(
-    session: tk.Session, user: str, tmp_path: Path
-) -> None:
+def test_cursor_range_begins_next_millisecond(session, user, tmp_path):
     all_of_it = tk.user_fills_by_time(user, 0, session=session)
     moment, cursor = inside_a_moment(all_of_it)
     rest = tk.user_fills_by_time(user, cursor=cursor, session=session)
@@ -547,7 +536,7 @@ def test_cursor_range_begins_next_millisecond(
     assert tk.provenance(early)["complete"] == "no"
 
 
-def test_archive_refuses_combined_frame(session: tk.Session, user: str, tmp_path: Path) -> None:
+def test_archive_refuses_combined_frame(session, user, tmp_path):
     names = session.world["builders"][:2]
     parts = [tk.user_fills_by_time(user, 0, builder=name, session=session) for name in names]
     whole = tk.concat(parts)
@@ -556,7 +545,7 @@ def test_archive_refuses_combined_frame(session: tk.Session, user: str, tmp_path
         archive.open(tmp_path).ingest(whole)
 
 
-def test_concat_lists_all_subjects(session: tk.Session) -> None:
+def test_concat_lists_all_subjects(session):
     coins = session.world["perp_coins"][:3]
     many = tk.many(tk.slippage_history, coins[:2], 1_000, "1d", session=session)
     one = tk.slippage_history(coins[2], 5_000, "1d", session=session)
@@ -567,7 +556,7 @@ def test_concat_lists_all_subjects(session: tk.Session) -> None:
         assert "coin" not in facts["parameters"]
 
 
-def test_concat_of_tk_frame_is_refused() -> None:
+def test_concat_of_tk_frame_is_refused():
     frame = tk.frame("userFunding", [])
     with pytest.raises(ValueError, match=r"pandas\.concat\(\[a\.assign\(user=\.\.\.\)"):
         tk.concat([frame, frame])

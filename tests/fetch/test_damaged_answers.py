@@ -20,7 +20,7 @@ TRIES = 25
 AMOUNT = 1_000
 
 
-def damage(content: bytes, draw: random.Random) -> bytes:
+def damage(content, draw):
     """Return a body with a damaged byte, a cut, or a part that came twice."""
     at = draw.randrange(len(content))
     match draw.randrange(5):
@@ -40,11 +40,11 @@ def damage(content: bytes, draw: random.Random) -> bytes:
 class Damaging:
     """A service that answers with damaged bytes of the simulated exchange."""
 
-    def __init__(self, exchange: tk.Session, draw: random.Random) -> None:
+    def __init__(self, exchange, draw):
         self.exchange, self.draw = exchange, draw
         self.good: dict[bytes, bytes] = {}  # request -> answer
 
-    def __call__(self, request: httpx.Request) -> httpx.Response:
+    def __call__(self, request):
         if request.content not in self.good:
             headers = {"Content-Type": "application/json"}
             answer = self.exchange.client.post("/info", content=request.content, headers=headers)
@@ -53,7 +53,7 @@ class Damaging:
 
 
 @pytest.mark.parametrize("type", OPERATIONS)
-def test_only_toolkit_errors_escape(type: str, session: tk.Session) -> None:
+def test_only_toolkit_errors_escape(type, session):
     operation, world = OPERATIONS[type], session.world
     subjects: dict[str, Any] = {
         "user": world["users"][0],
@@ -100,10 +100,10 @@ EXTRA: dict[str, dict[str, Any]] = {
 NOW = 1_757_000_000_000
 
 
-def connect_to(rows: list[dict[str, Any]]) -> tk.Session:
+def connect_to(rows):
     """Return a session whose service has these fills."""
 
-    def respond(request: httpx.Request) -> httpx.Response:
+    def respond(request):
         asked = json.loads(request.content)
         return httpx.Response(200, json=rows_of_request(rows, asked)[: asked.get("limit", 2_000)])
 
@@ -111,7 +111,7 @@ def connect_to(rows: list[dict[str, Any]]) -> tk.Session:
     return connect("http://service.test", transport=transport, default=False)
 
 
-def test_every_frame_names_missing_fields() -> None:
+def test_every_frame_names_missing_fields():
     """The warning comes once; the provenance of each frame has the columns."""
     rows = [fill(NOW + n, 0, n) for n in range(5)]
     for row in rows:
@@ -138,7 +138,7 @@ def test_every_frame_names_missing_fields() -> None:
     assert "missing_fields" not in tk.provenance(frame)
 
 
-def test_unreadable_number_as_text_loses_no_row() -> None:
+def test_unreadable_number_as_text_loses_no_row():
     """With numbers='text' the frame has the text as it came."""
     rows = [fill(NOW + n, 0, n) | {"coin": "@1"} for n in range(60)]
     rows[50]["fee"] = ""
@@ -148,7 +148,7 @@ def test_unreadable_number_as_text_loses_no_row() -> None:
     assert frame["fee"].tolist()[49:52] == ["0.0", "", "0.0"]
 
 
-def test_unexpected_error_has_rows() -> None:
+def test_unexpected_error_has_rows():
     """A warning that a filter turns into an error, for example."""
     rows = [fill(NOW + n, 0, n) for n in range(60)]
     rows[50]["new"] = 1

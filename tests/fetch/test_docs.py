@@ -18,7 +18,7 @@ TEXT = (Path(__file__).parents[2] / "docs" / "fetching.md").read_text()
 ERROR = re.compile(r"`([A-Z]\w+)`(?: \((\d+)\))?")
 
 
-def test_docs_examples_run(capsys) -> None:
+def test_docs_examples_run(capsys):
     names: dict[str, object] = {}
     blocks = re.findall(r"^```python\n(.*?)^```", TEXT, re.DOTALL | re.MULTILINE)
     assert len(blocks) == 4
@@ -30,7 +30,7 @@ def test_docs_examples_run(capsys) -> None:
     assert "userFillsByTime" in capsys.readouterr().out
 
 
-def test_docs_commands_run(tmp_path, monkeypatch) -> None:
+def test_docs_commands_run(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("TOOLKIT_BASE_URL", raising=False)
     lines = re.findall(r"^toolkit (?:plan|fetch) .*", TEXT, re.MULTILINE)
@@ -41,7 +41,7 @@ def test_docs_commands_run(tmp_path, monkeypatch) -> None:
     assert len(pd.read_parquet("fills.parquet")) > 0
 
 
-def test_documented_errors_exist() -> None:
+def test_documented_errors_exist():
     import toolkit as tk
 
     rows = re.findall(
@@ -55,7 +55,7 @@ def test_documented_errors_exist() -> None:
         assert not status or error.status == int(status)
 
 
-def test_docs_describe_certificate() -> None:
+def test_docs_describe_certificate():
     import toolkit as tk
 
     session = tk.local(seed=7, size="tiny", default=False)
@@ -73,7 +73,7 @@ STEPS = re.findall(
 
 
 @pytest.mark.parametrize(("functions", "modules"), STEPS)
-def test_data_flow_names_existing_functions(functions: str, modules: str) -> None:
+def test_data_flow_names_existing_functions(functions, modules):
     paths = re.findall(r"`(.*?)`", modules)
     body = [node for path in paths for node in ast.parse((ROOT / path).read_text()).body]
     owners = {"": body} | {node.name: node.body for node in body if isinstance(node, ast.ClassDef)}
@@ -83,5 +83,5 @@ def test_data_flow_names_existing_functions(functions: str, modules: str) -> Non
         assert function in defined, f"docs/data_flow.md: {modules} has no {name}"
 
 
-def test_data_flow_page_has_18_steps() -> None:
+def test_data_flow_page_has_18_steps():
     assert len(STEPS) > 18

@@ -16,9 +16,9 @@ import pytest
 
 from tests.fetch.wire import rows_of_request
 from toolkit import fetch
-from toolkit.client import Session, connect, forget
+from toolkit.client import connect, forget
 from toolkit.contract.columns import table_columns
-from toolkit.contract.operations import OPERATIONS, Operation
+from toolkit.contract.operations import OPERATIONS
 from toolkit.errors import BadRequest, Incomplete, IncompleteWarning, NotConnected
 from toolkit.frames import column_dtype, provenance
 
@@ -222,11 +222,11 @@ EVERY = pytest.mark.parametrize("row", JSON.values(), ids=list(JSON))
 class Service:
     """A service that answers by type, page after page, and records its requests."""
 
-    def __init__(self, answers: dict[str, Any]) -> None:
+    def __init__(self, answers):
         self.answers = answers
         self.asked: list[dict[str, Any]] = []
 
-    def __call__(self, request: httpx.Request) -> httpx.Response:
+    def __call__(self, request):
         body = json.loads(request.content)
         self.asked.append(body)
         answer = self.answers[body["type"]]
@@ -234,7 +234,7 @@ class Service:
             answer = rows_of_request(answer, body)
         return httpx.Response(200, content=json.dumps(answer))
 
-    def session(self) -> Session:
+    def session(self):
         return connect(
             "https://service.example",
             "a-key",
@@ -244,24 +244,24 @@ class Service:
         )
 
 
-def function(row: Operation) -> Callable[..., Any]:
+def function(row):
     found: Callable[..., Any] = getattr(fetch, row.function)
     return found
 
 
-def call(row: Operation, answers: dict[str, Any], **named: Any) -> tuple[Service, Any]:
+def call(row, answers, **named):
     service = Service(answers)
     answer = function(row)(*ARGUMENTS.get(row.type, ()), session=service.session(), **named)
     return service, answer
 
 
-def frames_of(row: Operation, answer: Any) -> tuple[pd.DataFrame, ...]:
+def frames_of(row, answer):
     assert isinstance(answer, pd.DataFrame) == (len(row.tables) == 1)
     return (answer,) if isinstance(answer, pd.DataFrame) else tuple(answer)
 
 
 @EVERY
-def test_function_sends_every_default(row: Operation) -> None:
+def test_function_sends_every_default(row):
     service, _ = call(row, ANSWERS)
     asked = service.asked[0]
     assert asked["type"] == row.type
@@ -277,7 +277,7 @@ def test_function_sends_every_default(row: Operation) -> None:
 
 @EVERY
 @pytest.mark.parametrize("numbers", ["float", "exact", "text"])
-def test_frames_have_fixed_dtypes(row: Operation, numbers: Any) -> None:
+def test_frames_have_fixed_dtypes(row, numbers):
     _, full = call(row, ANSWERS, numbers=numbers)
     empty = full
     if row.type in EMPTY or isinstance(ANSWERS[row.type], list):
@@ -294,7 +294,7 @@ def test_frames_have_fixed_dtypes(row: Operation, numbers: Any) -> None:
 
 
 @EVERY
-def test_frames_have_provenance(row: Operation) -> None:
+def test_frames_have_provenance(row):
     _, answer = call(row, ANSWERS)
     for frame in frames_of(row, answer):
         said = provenance(frame)
@@ -304,7 +304,7 @@ def test_frames_have_provenance(row: Operation) -> None:
         assert "a-key" not in repr(said)
 
 
-def test_fill_values_have_documented_types() -> None:
+def test_fill_values_have_documented_types():
     _, frame = call(OPERATIONS["userFillsByTime"], ANSWERS)
     row = frame.iloc[0]
     assert (row["px"], row["sz"], row["start_position"]) == (3500.25, 0.1, -0.2)
@@ -314,20 +314,20 @@ def test_fill_values_have_documented_types() -> None:
     assert frame["twap_id"].isna().all()
 
 
-def test_account_states_fill_three_frames() -> None:
+def test_account_states_fill_three_frames():
     _, states = call(OPERATIONS["batchClearinghouseStates"], ANSWERS)
     assert states.accounts["user"].tolist() == [USER]
     assert states.positions["leverage_value"].tolist() == [20]
     assert states.failed["user"].tolist() == [BUILDER]
 
 
-def test_missing_limits_are_empty_frames() -> None:
+def test_missing_limits_are_empty_frames():
     _, limits = call(OPERATIONS["perpDexLimits"], {"perpDexLimits": None})
     assert (len(limits.dex), len(limits.coins)) == (0, 0)
 
 
 @pytest.mark.parametrize("name", ["", "native", "main_dex", "main", "hyperliquid"])
-def test_native_dex_is_translated(name: str) -> None:
+def test_native_dex_is_translated(name):
     for row in (OPERATIONS["userFills"], OPERATIONS["userFillsByTime"]):
         assert call(row, ANSWERS, dex=name)[0].asked[0]["dex"] == "main_dex"
     for type_ in ("meta", "metaAndAssetCtxs", "batchClearinghouseStates"):
@@ -337,14 +337,14 @@ def test_native_dex_is_translated(name: str) -> None:
     assert service.asked[0]["dex"] == ""
 
 
-def test_times_are_sent_as_milliseconds() -> None:
+def test_times_are_sent_as_milliseconds():
     service = Service(ANSWERS)
     fetch.user_fills_by_time(USER, "7d", "2025-09-01T12:00", session=service.session())
     assert service.asked[0]["startTime"] == NOW - 7 * 86_400_000
     assert service.asked[0]["endTime"] == NOW + 12 * 3_600_000
 
 
-def test_cursor_replaces_start() -> None:
+def test_cursor_replaces_start():
     service = Service(ANSWERS)
     fetch.user_fills_by_time(USER, NOW, cursor=f"{NOW - 1}_1", session=service.session())
     assert service.asked[0]["cursor"] == f"{NOW - 1}_1"
@@ -354,7 +354,7 @@ def test_cursor_replaces_start() -> None:
 PAGED = [row for row in JSON.values() if row.paging != "none"]
 
 
-def make_row_after(row: Operation, wire: dict[str, Any]) -> dict[str, Any]:
+def make_row_after(row, wire):
     """Return a row that can follow another one: of another coin, or of the next time."""
     after: dict[str, Any] = json.loads(json.dumps(wire))
     if row.grid is None:
@@ -368,7 +368,7 @@ def make_row_after(row: Operation, wire: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("row", PAGED, ids=[row.type for row in PAGED])
-def test_max_rows_limits_total(row: Operation) -> None:
+def test_max_rows_limits_total(row):
     (first,) = ANSWERS[row.type]
     two = [first, make_row_after(row, first)]
     _, frame = call(row, {row.type: two}, max_rows=1)
@@ -381,7 +381,7 @@ def test_max_rows_limits_total(row: Operation) -> None:
 
 @pytest.mark.parametrize("row", PAGED, ids=[row.type for row in PAGED])
 @pytest.mark.parametrize("one", [1.0, np.int64(1), np.float64(1)], ids=repr)
-def test_max_rows_is_read_in_any_form(row: Operation, one: Any) -> None:
+def test_max_rows_is_read_in_any_form(row, one):
     (first,) = ANSWERS[row.type]
     _, frame = call(row, {row.type: [first, make_row_after(row, first)]}, max_rows=one)
     assert len(frame) == 1
@@ -390,13 +390,13 @@ def test_max_rows_is_read_in_any_form(row: Operation, one: Any) -> None:
 
 @pytest.mark.parametrize("row", PAGED, ids=[row.type for row in PAGED])
 @pytest.mark.parametrize("bad", [0, -1, 1.5, "10", True, float("nan"), float("inf")])
-def test_invalid_max_rows_is_refused(row: Operation, bad: Any) -> None:
+def test_invalid_max_rows_is_refused(row, bad):
     with pytest.raises(ValueError, match="max_rows"):
         call(row, ANSWERS, max_rows=bad)
 
 
 @EVERY
-def test_unknown_choices_are_refused(row: Operation) -> None:
+def test_unknown_choices_are_refused(row):
     with pytest.raises(ValueError, match="numbers must be 'float' or 'exact' or 'text'"):
         call(row, ANSWERS, numbers="decimal")
     if row.paging != "none":
@@ -405,7 +405,7 @@ def test_unknown_choices_are_refused(row: Operation) -> None:
 
 
 @EVERY
-def test_malformed_arguments_are_not_sent(row: Operation) -> None:
+def test_malformed_arguments_are_not_sent(row):
     required = [
         parameter for parameter in row.parameters if parameter.required and not parameter.unless
     ]
@@ -423,12 +423,12 @@ def test_malformed_arguments_are_not_sent(row: Operation) -> None:
     assert service.asked == []
 
 
-def test_missing_start_is_refused() -> None:
+def test_missing_start_is_refused():
     with pytest.raises(BadRequest, match="startTime parameter is required"):
         fetch.user_fills_by_time(USER, session=Service(ANSWERS).session())
 
 
-def test_full_page_of_one_key_raises() -> None:
+def test_full_page_of_one_key_raises():
     service = Service({"userFillsByTime": [FILL] * 2000})
     with pytest.raises(Incomplete) as caught:
         fetch.user_fills_by_time(USER, 0, session=service.session())
@@ -436,14 +436,14 @@ def test_full_page_of_one_key_raises() -> None:
     assert "rows" in str(caught.value)
 
 
-def test_on_incomplete_warn_returns_rows() -> None:
+def test_on_incomplete_warn_returns_rows():
     service = Service({"userFillsByTime": [FILL] * 2000})
     with pytest.warns(IncompleteWarning, match="incomplete"):
         frame = fetch.user_fills_by_time(USER, 0, on_incomplete="warn", session=service.session())
     assert provenance(frame)["complete"] == "no"
 
 
-def test_missing_session_has_advice(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_session_has_advice(monkeypatch):
     monkeypatch.delenv("TOOLKIT_BASE_URL", raising=False)
     forget()
     with pytest.raises(NotConnected, match=r"tk\.local\(\)"):

@@ -1,7 +1,6 @@
 """The fetch functions against the local service."""
 
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable
 
 import pandas as pd
 import pytest
@@ -17,13 +16,13 @@ Call = Callable[..., pd.DataFrame]
 
 
 @pytest.fixture(scope="module")
-def session() -> Iterator[tk.Session]:
+def session():
     with tk.local(seed=7, size="tiny") as result:
         yield result
 
 
 @pytest.fixture(scope="module")
-def subjects(session: tk.Session) -> dict[str, tuple[Any, ...]]:
+def subjects(session):
     """The arguments of the functions with a range: the most active subjects."""
     users = session.world["users"]
     busy = max(users, key=lambda user: len(fetch.user_fills(user, session=session)))
@@ -46,7 +45,7 @@ ONE_PAGE = {"user_fills_by_time": 7, "builder_approved_funding_by_time": 7, "sli
 
 
 @pytest.mark.parametrize("name", RANGED)
-def test_histories_are_complete_and_ordered(name: str, session: tk.Session, subjects: Any) -> None:
+def test_histories_are_complete_and_ordered(name, session, subjects):
     frame = getattr(fetch, name)(*subjects[name], session=session)
     operation = next(operation for operation in OPERATIONS.values() if operation.function == name)
     key = [path.rsplit(".", 1)[-1] for path in operation.key]
@@ -57,7 +56,7 @@ def test_histories_are_complete_and_ordered(name: str, session: tk.Session, subj
 
 
 @pytest.mark.parametrize("name", list(ONE_PAGE))
-def test_small_pages_have_same_rows(name: str, session: tk.Session, subjects: Any) -> None:
+def test_small_pages_have_same_rows(name, session, subjects):
     call: Call = getattr(fetch, name)
     whole = call(*subjects[name], max_rows=400, session=session)
     paged = call(*subjects[name], max_rows=400, page_size=ONE_PAGE[name], session=session)
@@ -66,7 +65,7 @@ def test_small_pages_have_same_rows(name: str, session: tk.Session, subjects: An
 
 
 @pytest.mark.parametrize("name", RANGED)
-def test_number_forms_agree(name: str, session: tk.Session, subjects: Any) -> None:
+def test_number_forms_agree(name, session, subjects):
     call: Call = getattr(fetch, name)
     floats, exact, text = (
         call(*subjects[name], numbers=numbers, max_rows=200, session=session)
@@ -79,7 +78,7 @@ def test_number_forms_agree(name: str, session: tk.Session, subjects: Any) -> No
 
 
 @pytest.mark.parametrize("name", ["user_fills_by_time", "user_non_funding_ledger_updates"])
-def test_unknown_user_has_empty_frame(name: str, session: tk.Session, subjects: Any) -> None:
+def test_unknown_user_has_empty_frame(name, session, subjects):
     call: Call = getattr(fetch, name)
     full = call(*subjects[name], session=session)
     empty = call(NOBODY, 0, session=session)
@@ -88,7 +87,7 @@ def test_unknown_user_has_empty_frame(name: str, session: tk.Session, subjects: 
 
 
 @pytest.mark.parametrize("name", RANGED)
-def test_range_includes_both_ends(name: str, session: tk.Session, subjects: Any) -> None:
+def test_range_includes_both_ends(name, session, subjects):
     call: Call = getattr(fetch, name)
     *subject, start = (*subjects[name], 0) if len(subjects[name]) == 1 else subjects[name]
     whole = call(*subject, start, session=session)
@@ -100,7 +99,7 @@ def test_range_includes_both_ends(name: str, session: tk.Session, subjects: Any)
 
 
 @pytest.mark.parametrize("name", CURSORS)
-def test_cursor_continues_after_rows(name: str, session: tk.Session, subjects: Any) -> None:
+def test_cursor_continues_after_rows(name, session, subjects):
     call: Call = getattr(fetch, name)
     subject, _ = subjects[name]
     whole = call(subject, 0, session=session)
@@ -116,7 +115,7 @@ def test_cursor_continues_after_rows(name: str, session: tk.Session, subjects: A
     assert_frame_equal(rest, whole[after].reset_index(drop=True), check_flags=False)
 
 
-def test_latest_fills_are_end_of_history(session: tk.Session, subjects: Any) -> None:
+def test_latest_fills_are_end_of_history(session, subjects):
     user, _ = subjects["user_fills_by_time"]
     latest = fetch.user_fills(user, max_rows=50, session=session)
     assert len(latest) == 50
@@ -126,7 +125,7 @@ def test_latest_fills_are_end_of_history(session: tk.Session, subjects: Any) -> 
     assert set(latest["time"]) == set(history["time"].iloc[-50:])
 
 
-def test_meta_of_every_dex_has_unique_names(session: tk.Session) -> None:
+def test_meta_of_every_dex_has_unique_names(session):
     for dex in session.world["dexes"]:
         perps = fetch.meta(dex=dex, session=session)
         assert len(perps) > 0

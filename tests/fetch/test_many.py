@@ -7,7 +7,6 @@ import signal
 import threading
 import time
 import warnings
-from collections.abc import Iterator
 from concurrent.futures import (
     CancelledError,
     Executor,
@@ -38,34 +37,34 @@ BAD = "0xbad"
 
 
 @pytest.fixture(scope="module")
-def session() -> tk.Session:
+def session():
     return tk.local(seed=7, size="tiny", default=False)
 
 
 @pytest.fixture(scope="module")
-def users(session) -> list[str]:
+def users(session):
     return list(session.world["users"][:6])
 
 
 @pytest.fixture(scope="module")
-def processes() -> Iterator[ProcessPoolExecutor]:
+def processes():
     spawn = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(2, mp_context=spawn) as pool:
         yield pool
 
 
 @pytest.fixture(autouse=True)
-def _no_waiting() -> Iterator[None]:
+def _no_waiting():
     with stamina.set_testing(True, attempts=2):
         yield
 
 
-def timeless_facts(frame: pd.DataFrame) -> dict[str, object]:
+def timeless_facts(frame):
     """Return provenance without the time of the request."""
     return {k: v for k, v in tk.provenance(frame).items() if k != "asked_at"}
 
 
-def test_threads_and_processes_agree(session, users, processes) -> None:
+def test_threads_and_processes_agree(session, users, processes):
     alone = tk.many(tk.user_fills_by_time, users, 0, session=session)
     with ThreadPoolExecutor(2) as threads:
         for executor in (threads, processes):
@@ -74,7 +73,7 @@ def test_threads_and_processes_agree(session, users, processes) -> None:
             assert timeless_facts(other) == timeless_facts(alone)
 
 
-def test_processes_return_errors_and_frames(session, users, processes) -> None:
+def test_processes_return_errors_and_frames(session, users, processes):
     lent = tk.many(tk.borrow_lend_user_state, users, executor=processes, session=session)
     assert isinstance(lent, tk.BorrowLendState)
     assert lent.account["user"].tolist() == users
@@ -100,7 +99,7 @@ class LostWorker(Exception):
     ids=lambda failure: type(failure).__name__,
 )
 @pytest.mark.parametrize("at_submit", [False, True])
-def test_lost_worker_fails_its_subject_only(failure, at_submit, session, users) -> None:
+def test_lost_worker_fails_its_subject_only(failure, at_submit, session, users):
     class Losing(Executor):
         """Calls at once, except for the second subject."""
 
@@ -124,11 +123,11 @@ def test_lost_worker_fails_its_subject_only(failure, at_submit, session, users) 
 
 
 @pytest.mark.parametrize("nonsense", ["value", "frame", "other subject", "no future", "one future"])
-def test_invalid_future_fails_its_subject_only(nonsense, session, users) -> None:
+def test_invalid_future_fails_its_subject_only(nonsense, session, users):
     class Confused(Executor):
         """Calls at once, except for the second subject."""
 
-        def __init__(self) -> None:
+        def __init__(self):
             self.futures: list[Future[object]] = []
 
         def submit(self, fn, /, *args, **kwargs):
@@ -152,12 +151,12 @@ def test_invalid_future_fails_its_subject_only(nonsense, session, users) -> None
     assert advice in str(caught.value.failed[users[1]])
 
 
-def test_wrong_arguments_raise_value_error(session, users) -> None:
+def test_wrong_arguments_raise_value_error(session, users):
     with pytest.raises(ValueError, match="max_rows"):
         tk.many(tk.user_fills_by_time, users, 0, max_rows=-1, session=session)
 
 
-def test_processes_refuse_own_transport(processes) -> None:
+def test_processes_refuse_own_transport(processes):
     transport = httpx.MockTransport(lambda request: httpx.Response(200, json=[]))
     session = connect("http://service.test", transport=transport, default=False)
     with pytest.raises(TypeError, match="Use threads"):
@@ -165,14 +164,14 @@ def test_processes_refuse_own_transport(processes) -> None:
 
 
 @pytest.fixture(scope="module")
-def address() -> Iterator[str]:
+def address():
     store = build_store(simulate(seed=7, size="tiny").sources)
     with run_server(application_of(store, KeyQuotas([AcceptedKey("one", CANARY)]))) as found:
         yield found
     store.close()
 
 
-def test_processes_use_own_key(address, users, monkeypatch) -> None:
+def test_processes_use_own_key(address, users, monkeypatch):
     session = connect(address, CANARY, default=False)
     pickled = pickle.dumps((session.recipe, tk.user_fills))
     assert CANARY.encode() not in pickled
@@ -190,11 +189,11 @@ def test_processes_use_own_key(address, users, monkeypatch) -> None:
     session.close()
 
 
-def test_many_sends_eight_at_once() -> None:
+def test_many_sends_eight_at_once():
     running_now, most, lock = [0], [0], threading.Lock()
     gate = threading.Barrier(8)  # it breaks unless eight requests wait together
 
-    def handler(request: httpx.Request) -> httpx.Response:
+    def handler(request):
         with lock:
             running_now[0] += 1
             most[0] = max(most[0], running_now[0])
@@ -208,11 +207,11 @@ def test_many_sends_eight_at_once() -> None:
     assert most[0] == 8
 
 
-def test_one_thread_works_at_a_time(session) -> None:
+def test_one_thread_works_at_a_time(session):
     """Threads that compete for Python's lock need more processor time."""
     working, together, lock = [0], [], threading.Lock()
 
-    def work(**_: object) -> None:
+    def work(**_):
         with lock:
             working[0] += 1
             together.append(working[0])
@@ -231,18 +230,18 @@ class Bar:
 
     made: ClassVar[list["Bar"]] = []
 
-    def __init__(self, what: str) -> None:
+    def __init__(self, what):
         self.what, self.rows, self.closed = what, 0, False
         self.made.append(self)
 
-    def update(self, rows: int) -> None:
+    def update(self, rows):
         self.rows += rows
 
-    def close(self) -> None:
+    def close(self):
         self.closed = True
 
 
-def test_many_shows_one_progress_bar(users) -> None:
+def test_many_shows_one_progress_bar(users):
     session = tk.local(seed=7, size="tiny", default=False)
     session.progress = Bar
     Bar.made.clear()
@@ -253,7 +252,7 @@ def test_many_shows_one_progress_bar(users) -> None:
     assert (Bar.made[1].what, Bar.made[1].rows) == ("userFills", len(fills))
 
 
-def test_many_warns_of_failures(session, users) -> None:
+def test_many_warns_of_failures(session, users):
     with pytest.warns(IncompleteWarning, match="1 of 3 subjects failed. First error: 0xbad"):
         some = tk.many(tk.user_fills, [users[0], BAD, users[1]], on_error="warn", session=session)
     facts = tk.provenance(some)
@@ -265,7 +264,7 @@ def test_many_warns_of_failures(session, users) -> None:
         tk.many(tk.user_fills, users, on_error="ignore", session=session)
 
 
-def test_refused_key_ends_many() -> None:
+def test_refused_key_ends_many():
     handler = httpx.MockTransport(
         lambda request: httpx.Response(401, json={"error": "Invalid API key"})
     )
@@ -282,12 +281,12 @@ def test_refused_key_ends_many() -> None:
 class Sometimes:
     """A transport to a local service that fails for some accounts."""
 
-    def __init__(self, inner: tk.Session, failing: set[str]) -> None:
+    def __init__(self, inner, failing):
         self.inner = inner
         self.failing = failing
         self.asked: list[str] = []
 
-    def __call__(self, request: httpx.Request) -> httpx.Response:
+    def __call__(self, request):
 
         user = json.loads(request.content)["user"]
         self.asked.append(user)
@@ -297,7 +296,7 @@ class Sometimes:
         return httpx.Response(answer.status_code, content=answer.content)
 
 
-def flaky_session(session: tk.Session, failing: set[str]) -> tuple[tk.Session, Sometimes]:
+def flaky_session(session, failing):
     service = Sometimes(session, failing)
     result = connect(
         "http://service.test",
@@ -310,7 +309,7 @@ def flaky_session(session: tk.Session, failing: set[str]) -> tuple[tk.Session, S
     return result, service
 
 
-def test_resume_fetches_failed_only(session, users, tmp_path) -> None:
+def test_resume_fetches_failed_only(session, users, tmp_path):
     whole = tk.many(tk.user_fills_by_time, users, "2d", session=session)
     flaky, service = flaky_session(session, set(users[1:3]))
     with pytest.raises(tk.Incomplete, match="2 of 6 subjects failed") as caught:
@@ -337,7 +336,7 @@ def test_resume_fetches_failed_only(session, users, tmp_path) -> None:
     assert service.asked == []
 
 
-def test_resume_keeps_states(session, users) -> None:
+def test_resume_keeps_states(session, users):
     flaky, service = flaky_session(session, {users[0]})
     asked = {"max_rows": 5, "session": flaky}
     with pytest.raises(tk.Incomplete) as caught:
@@ -354,7 +353,7 @@ def test_resume_keeps_states(session, users) -> None:
     assert "states" not in tk.provenance(latest)
 
 
-def sort_subjects(frame: pd.DataFrame, like: pd.DataFrame) -> pd.DataFrame:
+def sort_subjects(frame, like):
     """Return a frame with its subjects in the order of another frame."""
     order = like["user"].unique().tolist()
     return frame.sort_values(
@@ -362,7 +361,7 @@ def sort_subjects(frame: pd.DataFrame, like: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def test_resume_keeps_range(session, users) -> None:
+def test_resume_keeps_range(session, users):
     now = [session.now_ms()]
     moving = connect(
         "http://service.test",
@@ -381,7 +380,7 @@ def test_resume_keeps_range(session, users) -> None:
         tk.many(tk.user_fills_by_time, users, 0, resume=first, session=moving)
 
 
-def test_resume_refuses_other_results(session, users) -> None:
+def test_resume_refuses_other_results(session, users):
     first = tk.many(tk.user_fills_by_time, users[:2], "1d", session=session)
     with pytest.raises(ValueError, match=r"earlier tk.many\(historical_orders"):
         tk.many(tk.historical_orders, users, resume=first, session=session)
@@ -400,12 +399,12 @@ def test_resume_refuses_other_results(session, users) -> None:
         tk.many(tk.user_fills_by_time, users, "1d", resume=KeyboardInterrupt(), session=session)
 
 
-def test_signal_interrupt_has_rows(session, users) -> None:
+def test_signal_interrupt_has_rows(session, users):
     """Ctrl-C while one account hangs: the error has the others, and the session still works."""
     hanging = threading.Event()
     main = threading.main_thread().ident
 
-    def handler(request: httpx.Request) -> httpx.Response:
+    def handler(request):
         answer = service(request)
         if users[2] in request.content.decode() and not hanging.is_set():
             while len(set(service.asked)) < len(users):  # after the other accounts
@@ -442,13 +441,13 @@ def test_signal_interrupt_has_rows(session, users) -> None:
     ids=["before a retry", "as long as stated", "for the quota"],
 )
 @pytest.mark.filterwarnings("ignore::toolkit.errors.LimitWarning")
-def test_interrupt_ends_waits(status, headers, quota, requests) -> None:
+def test_interrupt_ends_waits(status, headers, quota, requests):
     """After an interrupt, all waits of the other threads end, and they send no further request."""
     before = set(threading.enumerate())
     sent: list[httpx.Request] = []
     gate = threading.Barrier(requests)
 
-    def handler(request: httpx.Request) -> httpx.Response:
+    def handler(request):
         sent.append(request)
         if gate.wait(20) == 0:
             raise KeyboardInterrupt
@@ -470,7 +469,7 @@ def test_interrupt_ends_waits(status, headers, quota, requests) -> None:
     assert len(sent) == requests
 
 
-def test_many_accepts_one_text(session, users) -> None:
+def test_many_accepts_one_text(session, users):
     one = tk.many(tk.user_fills_by_time, users[0], "2d", session=session)
     pd.testing.assert_frame_equal(
         one, tk.many(tk.user_fills_by_time, users[:1], "2d", session=session)
@@ -481,7 +480,7 @@ def test_many_accepts_one_text(session, users) -> None:
 NOBODY = "0x" + "0" * 39 + "9"
 
 
-def test_many_concatenates_subjects(session, users) -> None:
+def test_many_concatenates_subjects(session, users):
     joined = tk.many(tk.user_fills_by_time, users, 0, session=session)
     for user in users:
         one = tk.user_fills_by_time(user, 0, session=session)
@@ -493,40 +492,40 @@ def test_many_concatenates_subjects(session, users) -> None:
     assert facts["simulated"]
 
 
-def test_many_keeps_dtypes_if_empty(session) -> None:
+def test_many_keeps_dtypes_if_empty(session):
     none = tk.many(tk.user_fills_by_time, [], 0, numbers="exact", session=session)
     nobody = tk.many(tk.user_fills_by_time, [NOBODY], 0, numbers="exact", session=session)
     assert list(none.dtypes.items()) == list(nobody.dtypes.items())
     assert len(none) == len(nobody) == 0
 
 
-def test_many_keeps_user_column(session, users) -> None:
+def test_many_keeps_user_column(session, users):
     ledger = tk.many(tk.user_non_funding_ledger_updates, users, session=session)
     assert ledger.columns[0] == "account"
     assert "user" in ledger.columns
     assert set(ledger["account"]) <= set(users)
 
 
-def test_many_names_subjects_that_max_rows_ended(session, users) -> None:
+def test_many_names_subjects_that_max_rows_ended(session, users):
     cut = tk.many(tk.user_fills_by_time, [NOBODY, *users[:2]], 0, max_rows=5, session=session)
     assert tk.provenance(cut)["complete"] == f"not of {users[0]}, {users[1]}"
     assert len(cut) == 10
 
 
-def test_many_joins_all_frames(session, users) -> None:
+def test_many_joins_all_frames(session, users):
     lent = tk.many(tk.borrow_lend_user_state, users, session=session)
     assert isinstance(lent, tk.BorrowLendState)
     assert lent.account["user"].tolist() == users
 
 
-def test_many_accepts_dexes_and_coins(session) -> None:
+def test_many_accepts_dexes_and_coins(session):
     perps = tk.many(tk.meta, session.world["dexes"], session=session)
     assert perps["dex"].unique().tolist() == session.world["dexes"]
     samples = tk.many(tk.slippage_history, ["BTC", "ETH"], 1_000, "1d", session=session)
     assert samples["coin"].unique().tolist() == ["BTC", "ETH"]
 
 
-def test_columns_share_list_of_subjects(session, users) -> None:
+def test_columns_share_list_of_subjects(session, users):
     """pandas copies the provenance for each column, but not the long values in it."""
     fills = tk.many(tk.user_fills_by_time, users, 0, max_rows=5, session=session)
     cut = tk.many(tk.user_fills_by_time, [NOBODY, *users], 0, max_rows=5, session=session)
@@ -538,12 +537,12 @@ def test_columns_share_list_of_subjects(session, users) -> None:
     assert tk.provenance(cut["user"])["states"] is tk.provenance(cut)["states"]
 
 
-def upper_case(user: str) -> str:
+def upper_case(user):
     """Return an address in another spelling."""
     return "0x" + user[2:].upper()
 
 
-def test_many_counts_spellings_once(session, users) -> None:
+def test_many_counts_spellings_once(session, users):
     mixed = [upper_case(users[0]), users[0], users[1], upper_case(users[1])]
     fills = tk.many(tk.user_fills_by_time, mixed, "2d", session=session)
     once = tk.many(tk.user_fills_by_time, users[:2], "2d", session=session)
@@ -556,7 +555,7 @@ def test_many_counts_spellings_once(session, users) -> None:
     assert len(markets) == len(tk.meta(session=session))
 
 
-def test_failed_accepts_own_spelling(session, users) -> None:
+def test_failed_accepts_own_spelling(session, users):
     flaky, service = flaky_session(session, {users[1]})
     mixed = [upper_case(user) for user in users[:2]]
     with pytest.raises(tk.Incomplete, match=f"First error: {users[1]}") as caught:
@@ -573,7 +572,7 @@ def test_failed_accepts_own_spelling(session, users) -> None:
     assert set(whole["user"]) == set(users[:2])
 
 
-def test_resume_accepts_older_spelling(session, users) -> None:
+def test_resume_accepts_older_spelling(session, users):
     older = tk.many(tk.user_fills_by_time, users[:1], "2d", session=session)
     older["user"] = upper_case(users[0])
     older.attrs["toolkit"]["parameters"]["users"] = [upper_case(users[0])]
@@ -582,7 +581,7 @@ def test_resume_accepts_older_spelling(session, users) -> None:
     assert set(service.asked) == {users[1]}
 
 
-def test_many_refuses_other_functions(session, users) -> None:
+def test_many_refuses_other_functions(session, users):
     with pytest.raises(TypeError, match="takes all subjects at once"):
         tk.many(tk.batch_clearinghouse_states, users, session=session)
     with pytest.raises(TypeError, match="is not a fetch function"):
@@ -591,10 +590,10 @@ def test_many_refuses_other_functions(session, users) -> None:
         tk.raw("userFills", users[0], session=session)
 
 
-def test_interrupt_cancels_waiting_subjects(users) -> None:
+def test_interrupt_cancels_waiting_subjects(users):
     asked: list[str] = []
 
-    def handler(request: httpx.Request) -> httpx.Response:
+    def handler(request):
         asked.append(request.content.decode())
         raise KeyboardInterrupt
 
@@ -612,14 +611,14 @@ class Stopping(pd.DataFrame):
 
     stopped: list[bool] = []  # noqa: RUF012 - of the class, as copies are
 
-    def copy(self, deep: bool = True) -> pd.DataFrame:
+    def copy(self, deep=True):
         if not self.stopped:
             self.stopped.append(True)
             raise KeyboardInterrupt
         return super().copy(deep)
 
 
-def test_interrupt_in_concat_keeps_rows(session, users) -> None:
+def test_interrupt_in_concat_keeps_rows(session, users):
     first = tk.many(tk.user_fills_by_time, users[:2], 0, session=session)
     before = Stopping(first)
     before.attrs = first.attrs
@@ -630,8 +629,8 @@ def test_interrupt_in_concat_keeps_rows(session, users) -> None:
     pd.testing.assert_frame_equal(pd.DataFrame(rows), whole, check_flags=False)
 
 
-def test_late_interrupt_keeps_rows(session, users, monkeypatch) -> None:
-    def shown(*_: object, **__: object) -> None:
+def test_late_interrupt_keeps_rows(session, users, monkeypatch):
+    def shown(*_, **__):
         raise KeyboardInterrupt
 
     with warnings.catch_warnings():
@@ -644,7 +643,7 @@ def test_late_interrupt_keeps_rows(session, users, monkeypatch) -> None:
     assert tk.provenance(rows)["complete"] == "yes"
 
 
-def test_many_error_has_other_rows(session, users) -> None:
+def test_many_error_has_other_rows(session, users):
     with pytest.raises(
         tk.Incomplete, match=r"1 of 3 subjects failed. First error: 0xbad"
     ) as caught:
@@ -654,7 +653,7 @@ def test_many_error_has_other_rows(session, users) -> None:
     assert caught.value.rows["user"].unique().tolist() == users[:2]
 
 
-def test_shown_provenance_names_three_users(session) -> None:
+def test_shown_provenance_names_three_users(session):
     users = session.world["users"][:20]
     facts = tk.provenance(tk.many(tk.user_fills_by_time, users, "1d", session=session))
     assert facts["parameters"]["users"] == users

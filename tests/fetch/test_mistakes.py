@@ -1,7 +1,6 @@
 """Common mistakes of a call: the message says what is wrong, where, and what to do."""
 
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -66,14 +65,14 @@ MISTAKES: dict[str, Callable[[], object]] = {
 
 
 @pytest.mark.parametrize("message", MISTAKES)
-def test_mistake_has_clear_message(message: str) -> None:
+def test_mistake_has_clear_message(message):
     tk.local(seed=7, size="tiny")
     with pytest.raises((tk.ToolkitError, TypeError, ValueError), match=message):
         MISTAKES[message]()
 
 
 @pytest.mark.filterwarnings("ignore:.*precedes the first available day")
-def test_age_of_2000_years_is_read() -> None:
+def test_age_of_2000_years_is_read():
     session = tk.local(seed=7, size="tiny", default=False)
     for rows in (
         tk.user_fills_by_time(USER, "735000d", session=session),
@@ -83,23 +82,23 @@ def test_age_of_2000_years_is_read() -> None:
         assert tk.provenance(rows)["parameters"]["start"] == start
 
 
-def test_negative_start_warns() -> None:
+def test_negative_start_warns():
     session = tk.local(seed=7, size="tiny", default=False)
     with pytest.warns(tk.HistoryWarning, match="1969-12-31"):
         tk.user_fills_by_time(session.world["users"][0], -1, max_rows=1, session=session)
 
 
-def test_misspelt_name_has_suggestion() -> None:
+def test_misspelt_name_has_suggestion():
     with pytest.raises(AttributeError, match=r"no 'user_fill'\. Did you mean user_fills"):
         tk.user_fill  # noqa: B018
 
 
-def test_unknown_name_lists_related_functions() -> None:
+def test_unknown_name_lists_related_functions():
     with pytest.raises(AttributeError, match="or builder_approved_funding_by_time"):
         tk.user_funding  # noqa: B018
 
 
-def test_path_with_invalid_freeze_is_refused(tmp_path: Path) -> None:
+def test_path_with_invalid_freeze_is_refused(tmp_path):
     session = tk.local(seed=7, size="tiny", default=False)
     tk.archive.open(tmp_path).refresh(tk.meta, session=session)
     with pytest.raises(tk.ArchiveError, match="'badid' is not the id of a freeze"):

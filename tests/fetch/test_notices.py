@@ -18,7 +18,7 @@ USER = "0x" + "a" * 40
 NOW = to_ms("2026-01-01")
 
 
-def live_session(rows: object = None, **options: object) -> tk.Session:
+def live_session(rows=None, **options):
     transport = httpx.MockTransport(lambda request: httpx.Response(200, json=rows or []))
     return connect(
         "http://service.test",
@@ -30,7 +30,7 @@ def live_session(rows: object = None, **options: object) -> tk.Session:
 
 
 @pytest.fixture(scope="module")
-def simulated() -> tk.Session:
+def simulated():
     return tk.local(seed=7, size="tiny", default=False)
 
 
@@ -43,7 +43,7 @@ SINCE = [
 
 
 @pytest.mark.parametrize(("fetch", "type"), SINCE)
-def test_early_start_warns_once(fetch, type) -> None:
+def test_early_start_warns_once(fetch, type):
     since = OPERATIONS[type].since
     with pytest.warns(
         HistoryWarning, match=rf"precedes the first available day \({since}\)"
@@ -55,12 +55,12 @@ def test_early_start_warns_once(fetch, type) -> None:
 
 
 @pytest.mark.parametrize(("fetch", "type"), SINCE[:1] + SINCE[3:])
-def test_available_range_is_silent(fetch, type) -> None:
+def test_available_range_is_silent(fetch, type):
     frame = fetch(USER, start="2025-08-04", session=live_session())
     assert "first available day" not in tk.provenance(frame).get("history", "")
 
 
-def test_request_of_whole_history_does_not_warn(simulated) -> None:
+def test_request_of_whole_history_does_not_warn(simulated):
     for session in (live_session(), simulated):
         frame = tk.user_fills_by_time(USER, 0, session=session)
         assert (
@@ -84,7 +84,7 @@ def test_request_of_whole_history_does_not_warn(simulated) -> None:
         (tk.builder_orders_by_time, "2025-11-05", None, None),
     ],
 )
-def test_known_gaps_warn(fetch, start, end, words) -> None:
+def test_known_gaps_warn(fetch, start, end, words):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         frame = fetch(USER, start, end, session=live_session())
@@ -95,7 +95,7 @@ def test_known_gaps_warn(fetch, start, end, words) -> None:
         assert words in tk.provenance(frame)["history"]
 
 
-def test_simulated_exchange_has_no_remarks(simulated) -> None:
+def test_simulated_exchange_has_no_remarks(simulated):
     builder = simulated.world["builders"][0]
     orders = tk.builder_orders_by_time(builder, "2025-09-01", session=simulated)
     user = simulated.world["users"][0]
@@ -104,11 +104,11 @@ def test_simulated_exchange_has_no_remarks(simulated) -> None:
         assert "history" not in tk.provenance(frame)
 
 
-def test_very_active_account_warns() -> None:
+def test_very_active_account_warns():
     quiet = tk.user_fills_by_time(USER, "2025-08-02", session=live_session())
     assert "may be missing: the fills of some very active" in tk.provenance(quiet)["history"]
 
-    def rows(request: httpx.Request) -> httpx.Response:
+    def rows(request):
         asked = json.loads(request.content)
         start = int(asked.get("cursor", f"{asked.get('startTime')}_0").split("_")[0]) + 1
         return httpx.Response(200, json=[fill(start + number) for number in range(2_000)])
@@ -123,7 +123,7 @@ def test_very_active_account_warns() -> None:
         tk.user_fills_by_time(USER, "2025-09-01", max_rows=100_000, session=session)
 
 
-def test_impossible_range_warns() -> None:
+def test_impossible_range_warns():
     with pytest.warns(
         HistoryWarning, match=r"begins at 2026-02-01.*, after the present \(2026-01-01"
     ):
@@ -134,7 +134,7 @@ def test_impossible_range_warns() -> None:
         list(tk.pages(tk.user_fills_by_time, USER, "2026-02-01", session=live_session()))
 
 
-def test_unknown_coin_or_dex_warns(simulated) -> None:
+def test_unknown_coin_or_dex_warns(simulated):
     with pytest.warns(HistoryWarning, match="there is no coin 'NOPE'; choose one of 'BTC', 'ETH'"):
         tk.slippage_history("NOPE", 1_000, "1d", session=simulated)
     with pytest.warns(HistoryWarning, match=r"no dex 'nope'; choose one of '', 'eqx', 'pre'$"):
@@ -159,7 +159,7 @@ def test_unknown_coin_or_dex_warns(simulated) -> None:
 
 
 @pytest.mark.parametrize("executor", [None, ThreadPoolExecutor(2)])
-def test_many_warns_once(executor) -> None:
+def test_many_warns_once(executor):
     users = [f"0x{number:040x}" for number in range(20)]
     with pytest.warns(HistoryWarning) as caught:
         frame = tk.many(

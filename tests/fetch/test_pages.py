@@ -14,7 +14,7 @@ from toolkit.errors import IncompleteWarning
 NOBODY = "0x" + "0" * 39 + "9"
 
 
-def test_pages_have_every_row_once(session, users) -> None:
+def test_pages_have_every_row_once(session, users):
     whole = tk.user_fills_by_time(users[0], 0, session=session)
     parts = list(tk.pages(tk.user_fills_by_time, users[0], 0, page_size=300, session=session))
     pd.testing.assert_frame_equal(pd.concat(parts, ignore_index=True), whole, check_flags=False)
@@ -27,20 +27,20 @@ def test_pages_have_every_row_once(session, users) -> None:
         list(tk.pages(tk.batch_clearinghouse_states, users, session=session))
 
 
-def test_provenance_states_removed_rows(session, users) -> None:
+def test_provenance_states_removed_rows(session, users):
     fills = tk.user_fills_by_time(users[0], 0, session=session)
     assert tk.provenance(fills)["complete"] == "yes"
     some = fills.head(3)
     assert tk.provenance(some)["complete"] == f"no longer: 3 rows, {len(fills)} were fetched"
 
 
-def test_unevenly_cut_pages_are_complete() -> None:
+def test_unevenly_cut_pages_are_complete():
     """The service cuts its answers anywhere: 500 rows, then 480, then 500."""
 
     times = list(range(1_600))
     sizes = iter([500, 480, 500, 500, 500, 500])
 
-    def handler(request: httpx.Request) -> httpx.Response:
+    def handler(request):
         start = json.loads(request.content)["startTime"]
         rows = [
             {"time": t, "hash": "0x0", "delta": {"type": "deposit", "usdc": "1"}}
@@ -55,8 +55,8 @@ def test_unevenly_cut_pages_are_complete() -> None:
 
 
 @pytest.mark.parametrize("wait", ["inf", "1e400", "nan", "Wed, 21 Oct 2026 07:28:00 GMT"])
-def test_malformed_retry_after_is_ignored(wait) -> None:
-    def handler(request: httpx.Request) -> httpx.Response:
+def test_malformed_retry_after_is_ignored(wait):
+    def handler(request):
         return httpx.Response(429, json={"error": "slow"}, headers={"Retry-After": wait})
 
     session = connect(
@@ -67,12 +67,12 @@ def test_malformed_retry_after_is_ignored(wait) -> None:
     assert caught.value.retry_after is None
 
 
-def test_huge_amount_is_refused(session) -> None:
+def test_huge_amount_is_refused(session):
     with pytest.raises(tk.BadRequest, match="amount parameter is required"):
         tk.slippage_history("BTC", 10**400, 0, session=session)
 
 
-def test_pages_warn_if_incomplete(session, users) -> None:
+def test_pages_warn_if_incomplete(session, users):
     session.budget.most = session.budget.spent + 15
     try:
         with pytest.warns(IncompleteWarning):
@@ -85,7 +85,7 @@ def test_pages_warn_if_incomplete(session, users) -> None:
     assert 0 < len(some) < 300
 
 
-def test_examples_need_simulated_exchange() -> None:
+def test_examples_need_simulated_exchange():
     with (
         connect("http://127.0.0.1:9", "k") as asked,
         pytest.raises(AttributeError, match=r"service at http://127\.0\.0\.1:9\. "),

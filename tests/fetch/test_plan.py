@@ -7,7 +7,7 @@ import toolkit as tk
 from toolkit.client import connect
 
 
-def test_plan_without_probe_sends_nothing(session, users) -> None:
+def test_plan_without_probe_sends_nothing(session, users):
     before = session.counts.requests
     grid = tk.plan(tk.slippage_history, "BTC", 1_000, "2025-09-30", session=session)
     assert (grid.rows, grid.points) == (97, 10 * grid.requests)
@@ -16,7 +16,7 @@ def test_plan_without_probe_sends_nothing(session, users) -> None:
     assert session.counts.requests == before
 
 
-def test_grid_plan_is_exact(session) -> None:
+def test_grid_plan_is_exact(session):
     for page_size in (20, 500):
         plan = tk.plan(
             tk.slippage_history, "BTC", 1_000, "2025-09-30", page_size=page_size, session=session
@@ -27,7 +27,7 @@ def test_grid_plan_is_exact(session) -> None:
         assert session.counts.requests - before == plan.requests
 
 
-def test_probe_finds_grid_start(session) -> None:
+def test_probe_finds_grid_start(session):
     """Requested from 1970, there are rows for every quarter hour of three days."""
     asked = (tk.slippage_history, "BTC", 1_000, 0)
     assert tk.plan(*asked, session=session).rows > 1_000_000
@@ -36,7 +36,7 @@ def test_probe_finds_grid_start(session) -> None:
     assert (plan.rows, plan.requests) == (facts["rows"], facts["requests"])
 
 
-def test_probed_plan_is_close(session, users) -> None:
+def test_probed_plan_is_close(session, users):
     plan = tk.plan(tk.user_fills_by_time, users[0], 0, page_size=500, probe=True, session=session)
     rows = len(tk.user_fills_by_time(users[0], 0, session=session))
     assert plan.sure == "likely"
@@ -44,7 +44,7 @@ def test_probed_plan_is_close(session, users) -> None:
     assert rows / 2 < plan.rows < rows * 2
 
 
-def test_plan_of_growing_history_is_near(session) -> None:
+def test_plan_of_growing_history_is_near(session):
     """Users approve a builder one by one, so its first page is less dense than the rest."""
     asked = (tk.builder_approved_funding_by_time, session.world["builders"][0], "3d")
     plan = tk.plan(*asked, page_size=100, probe=True, session=session)
@@ -53,7 +53,7 @@ def test_plan_of_growing_history_is_near(session) -> None:
     assert 0.7 * rows < plan.rows < 1.3 * rows
 
 
-def test_plan_ends_at_present(session, users) -> None:
+def test_plan_ends_at_present(session, users):
     asked = (tk.user_fills_by_time, users[0], "3d")
     plans = [
         tk.plan(*asked, end=end, page_size=100, probe=True, session=session)
@@ -62,7 +62,7 @@ def test_plan_ends_at_present(session, users) -> None:
     assert plans[0].rows == plans[1].rows
 
 
-def test_plan_counts_weeks_from_monday(session) -> None:
+def test_plan_counts_weeks_from_monday(session):
     """From Friday 1 August 2025 to Wednesday 1 October: nine Mondays, 4 August to 29 September."""
     asked = (tk.validator_apr_history, session.world["validators"][0])
     plan = tk.plan(*asked, start="2025-08-01", end="2025-10-01", session=session)
@@ -70,7 +70,7 @@ def test_plan_counts_weeks_from_monday(session) -> None:
 
 
 @pytest.mark.parametrize("call", ["validator_apr_history", "user_non_funding_ledger_updates"])
-def test_least_plan_is_lower_bound(session, users, call) -> None:
+def test_least_plan_is_lower_bound(session, users, call):
     """Three rows need one request, and so does an account without rows."""
     fetch = getattr(tk, call)
     named = {"max_rows": 3} if call == "validator_apr_history" else {}
@@ -81,12 +81,12 @@ def test_least_plan_is_lower_bound(session, users, call) -> None:
     assert (plan.requests, plan.sure, taken) == (1, "at least", 1)
 
 
-def test_plan_of_tied_fills_is_lower_bound(session, users) -> None:
+def test_plan_of_tied_fills_is_lower_bound(session, users):
     plan = tk.plan(tk.user_fills_by_time, users[0], 0, page_size=3, probe=True, session=session)
     assert (plan.rows, plan.sure) == (None, "at least")
 
 
-def test_repeated_users_cost_and_count_once(session, users) -> None:
+def test_repeated_users_cost_and_count_once(session, users):
     repeated = [users[0], "0x" + users[0][2:].upper(), users[0]]
     plan = tk.plan(tk.batch_clearinghouse_states, repeated, session=session)
     states = tk.batch_clearinghouse_states(repeated, session=session)
@@ -98,11 +98,11 @@ def test_repeated_users_cost_and_count_once(session, users) -> None:
     )
 
 
-def test_plan_counts_waits_of_quota(session) -> None:
+def test_plan_counts_waits_of_quota(session):
     """The minutes of the plan are the waits of the budget."""
     now = [0.0]
 
-    def sleep(seconds: float) -> None:
+    def sleep(seconds):
         now[0] += seconds
 
     for quota in (10, 25, 40):
@@ -135,7 +135,7 @@ def test_plan_counts_waits_of_quota(session) -> None:
     assert "costs 10 points, more than points_per_minute" in plan.why
 
 
-def test_plan_shows_rows_requests_and_points(session, users) -> None:
+def test_plan_shows_rows_requests_and_points(session, users):
     plan = tk.plan(tk.user_fills, users[0], session=session)
     expected = (
         "userFills: 2,000 rows, 1 request, 10 points (at most: one request for the latest rows)"
@@ -148,7 +148,7 @@ def test_plan_shows_rows_requests_and_points(session, users) -> None:
     assert probed.minutes is not None
 
 
-def test_plan_with_max_rows_is_exact(session, users) -> None:
+def test_plan_with_max_rows_is_exact(session, users):
     plan = tk.plan(
         tk.user_fills_by_time,
         users[0],
@@ -161,7 +161,7 @@ def test_plan_with_max_rows_is_exact(session, users) -> None:
     assert (plan.rows, plan.requests, plan.sure) == (50, 1, "exact")
 
 
-def test_plan_counts_confirmation_of_round_page(session, users) -> None:
+def test_plan_counts_confirmation_of_round_page(session, users):
     """A first page of 100 rows may be cut, so that its end is requested once more."""
     whole = tk.user_fills_by_time(users[0], 0, session=session)
     places = whole["time"].drop_duplicates(keep="last").index + 1

@@ -12,12 +12,12 @@ import toolkit as tk
 from toolkit.client import connect
 
 
-def mock_session(status: int, content: bytes) -> tk.Session:
+def mock_session(status, content):
     transport = httpx.MockTransport(lambda request: httpx.Response(status, content=content))
     return connect("https://service.test", "key", transport=transport, default=False)
 
 
-def test_poll_fetches_only_after_change(session) -> None:
+def test_poll_fetches_only_after_change(session):
     waits: list[float] = []
     got = list(
         tk.poll(
@@ -36,14 +36,14 @@ def test_poll_fetches_only_after_change(session) -> None:
         next(tk.poll(tk.meta, tk.meta, every=0))
 
 
-def polled_ids(stamps: list[str], snapshots: list[str]) -> tuple[list[str], int]:
+def polled_ids(stamps, snapshots):
     """Poll a service; return the ids of the snapshots, and how many were fetched.
 
     ``stamps`` has the id that each poll returns, ``snapshots`` the id that each fetch returns.
     """
     polls, fetches = iter(stamps), iter(snapshots)
 
-    def answer(request: httpx.Request) -> httpx.Response:
+    def answer(request):
         if json.loads(request.content)["type"] == "accountValueSnapshotTimestamp":
             return httpx.Response(200, json={"snapshot_id": next(polls), "timestamp": 0})
         content = msgpack.packb(
@@ -71,30 +71,28 @@ def polled_ids(stamps: list[str], snapshots: list[str]) -> tuple[list[str], int]
     return ids, session.counts.requests - len(stamps)
 
 
-def test_snapshot_after_poll_comes_once() -> None:
+def test_snapshot_after_poll_comes_once():
     """Snapshot c appears after the second poll, and before the fetch that follows it."""
     assert polled_ids(["a", "b", "c", "c", "c"], ["a", "c"]) == (["a", "c"], 2)
 
 
-def test_late_snapshot_is_fetched_again() -> None:
+def test_late_snapshot_is_fetched_again():
     """The first fetch after the change still returns the snapshot before."""
     assert polled_ids(["a", "b", "b", "b"], ["a", "a", "b"]) == (["a", "b"], 3)
 
 
-def poll_snapshots(
-    quota: int | None, refuse: tuple[int, ...] = (), *, session: tk.Session | None = None
-) -> tuple[list[int], list[int]]:
+def poll_snapshots(quota, refuse=(), *, session=None):
     """Poll 30 times, 60 s apart, with new snapshots; return the polls that fetched one."""
     heavy: list[int] = []
     looks: list[int] = []
     empty = tk.frame("perpTwapSnapshots", [])
 
-    def stamp(*, session) -> object:
+    def stamp(*, session):
         looks.append(len(looks))
         return tk.frame("perpTwapSnapshotTimestamp", [{"snapshot_id": str(looks), "timestamp": 0}])
 
     @functools.wraps(tk.perp_twap_snapshots)
-    def fetch(*arguments: object, session) -> object:
+    def fetch(*arguments, session):
         if looks[-1] in refuse:
             raise tk.RateLimited("Rate limit exceeded")
         heavy.append(looks[-1])
@@ -110,26 +108,26 @@ def poll_snapshots(
     return looks, heavy
 
 
-def test_poll_keeps_snapshot_limit() -> None:
+def test_poll_keeps_snapshot_limit():
     """Polls 0 to 4 fetch a snapshot, and from minute 10 on five more."""
     looks, heavy = poll_snapshots(quota=5_000)
     assert len(looks) == 30
     assert heavy == [0, 1, 2, 3, 4, 10, 11, 12, 13, 14, 20, 21, 22, 23, 24]
 
 
-def test_poll_without_quota_keeps_limit() -> None:
+def test_poll_without_quota_keeps_limit():
     """The service counts the calls of every key (docs/live_service.md, section 8)."""
     heavy = poll_snapshots(quota=None)[1]
     assert heavy == [0, 1, 2, 3, 4, 10, 11, 12, 13, 14, 20, 21, 22, 23, 24]
 
 
-def test_poll_of_simulation_is_unlimited(session) -> None:
+def test_poll_of_simulation_is_unlimited(session):
     assert poll_snapshots(quota=None, session=session)[1] == list(range(30))
     served = connect("https://service.test", "key", simulated=True, default=False)
     assert poll_snapshots(quota=None, session=served)[1] == list(range(30))
 
 
-def test_poll_of_recordings_is_unlimited(tmp_path) -> None:
+def test_poll_of_recordings_is_unlimited(tmp_path):
     call = {
         "request": {"type": "meta"},
         "status": 200,
@@ -141,13 +139,13 @@ def test_poll_of_recordings_is_unlimited(tmp_path) -> None:
     assert poll_snapshots(quota=None, session=recorded)[1] == list(range(30))
 
 
-def test_poll_continues_after_429() -> None:
+def test_poll_continues_after_429():
     """Polls 3 and 4 are refused and do not count; polls 5 and 6 complete the five."""
     heavy = poll_snapshots(quota=None, refuse=(3, 4))[1]
     assert heavy == [0, 1, 2, 5, 6, 10, 11, 12, 15, 16, 20, 21, 22, 25, 26]
 
 
-def test_poll_waits_for_first_snapshot() -> None:
+def test_poll_waits_for_first_snapshot():
     session = mock_session(404, b'{"error":"No snapshots are available yet"}')
     looks = tk.poll(
         tk.perp_twap_snapshot_timestamp,

@@ -2,7 +2,6 @@
 
 import itertools
 import json
-from collections.abc import Iterator
 
 import httpx
 import pandas as pd
@@ -19,7 +18,7 @@ USER = "0x" + "a" * 40
 
 
 @pytest.fixture(autouse=True)
-def _no_waiting() -> Iterator[None]:
+def _no_waiting():
     with stamina.set_testing(True, attempts=4):
         yield
 
@@ -32,10 +31,10 @@ FILLS += [fill(2_000, 0, 6)]
 class Service:
     """A service that pages FILLS by cursor, after some failures."""
 
-    def __init__(self, *failures: httpx.Response | Exception) -> None:
+    def __init__(self, *failures):
         self.failures = list(failures)
 
-    def __call__(self, request: httpx.Request) -> httpx.Response:
+    def __call__(self, request):
         if self.failures:
             failure = self.failures.pop(0)
             if isinstance(failure, Exception):
@@ -46,18 +45,18 @@ class Service:
         rows = [fill for fill in FILLS if (fill["time"], fill["txIndex"]) > after]
         return httpx.Response(200, json=rows[: asked.get("limit", 2_000)])
 
-    def session(self, **options: object) -> tk.Session:
+    def session(self, **options):
         transport = httpx.MockTransport(self)
         return connect("http://service.test", transport=transport, default=False, **options)  # type: ignore[arg-type]
 
 
-def short_answer(content: bytes) -> httpx.Response:
+def short_answer(content):
     """Return an answer that announces more bytes than it has."""
     headers = {"content-length": str(len(content) + 10)}
     return httpx.Response(200, stream=httpx.ByteStream(content), headers=headers)
 
 
-def test_certificate_counts_requests() -> None:
+def test_certificate_counts_requests():
     # Pages of 4. Request 1: rows 0-3, row 3 may be cut: 3 certain, 1 tie. Request 2 after 1000_0:
     # rows 3-6, row 6 may be cut: 3 certain, 1 tie. Request 3 after 1000_1: row 6, the end. Request
     # 4 after 2000_0 confirms it.
@@ -80,7 +79,7 @@ def test_certificate_counts_requests() -> None:
     assert {name: facts[name] for name in expected} == expected
 
 
-def test_retries_are_counted_by_cause() -> None:
+def test_retries_are_counted_by_cause():
     session = Service(
         httpx.Response(429, json={"error": "slow"}, headers={"Retry-After": "5"}),
         httpx.Response(502, json={"error": "Timeout error"}),
@@ -102,7 +101,7 @@ def test_retries_are_counted_by_cause() -> None:
 @pytest.mark.parametrize(
     "content", [b"", b"[", b'[{"coin":"BTC"', b'[{"coin":"BTC"}', b'[{"a":[]', b'[{"a":[{}]']
 )
-def test_cut_answer_is_retried(content) -> None:
+def test_cut_answer_is_retried(content):
     session = Service(httpx.Response(200, content=content)).session()
     facts = tk.provenance(tk.user_fills_by_time(USER, 0, session=session))
     assert (facts["rows"], facts["retries"]) == (7, {"answer cut short": 1})
@@ -111,33 +110,33 @@ def test_cut_answer_is_retried(content) -> None:
 class ShortPages(Service):
     """A service whose second page is too short: it seems to be the end."""
 
-    def __init__(self, rows: int) -> None:
+    def __init__(self, rows):
         super().__init__()
         self.rows = rows
 
-    def __call__(self, request: httpx.Request) -> httpx.Response:
+    def __call__(self, request):
         answer = super().__call__(request)
         is_second = json.loads(request.content).get("cursor") == "1000_0"
         return httpx.Response(200, json=answer.json()[: self.rows]) if is_second else answer
 
 
-def test_short_page_is_not_the_end() -> None:
+def test_short_page_is_not_the_end():
     assert len(tk.user_fills_by_time(USER, 0, page_size=5, session=ShortPages(3).session())) == 7
     session = ShortPages(3).session(confirm_end=False)
     assert len(tk.user_fills_by_time(USER, 0, page_size=5, session=session)) < 7
 
 
-def test_short_page_that_cuts_a_tie_is_incomplete() -> None:
+def test_short_page_that_cuts_a_tie_is_incomplete():
     with pytest.raises(tk.Incomplete, match="rows after 1000_1 may be missing"):
         tk.user_fills_by_time(USER, 0, page_size=5, session=ShortPages(2).session())
 
 
-def test_vanished_rows_raise_incomplete() -> None:
+def test_vanished_rows_raise_incomplete():
     with pytest.raises(tk.Incomplete, match="2 rows with the key 1000_1 ended the previous page"):
         tk.user_fills_by_time(USER, 0, page_size=5, session=ShortPages(1).session())
 
 
-def test_single_page_needs_no_confirmation() -> None:
+def test_single_page_needs_no_confirmation():
     facts = tk.provenance(tk.user_fills_by_time(USER, 0, session=Service().session()))
     assert (facts["complete"], facts["requests"]) == ("yes", 1)
 
@@ -145,7 +144,7 @@ def test_single_page_needs_no_confirmation() -> None:
 class LateFilter(Service):
     """A service that applies its limit before the filters of a request."""
 
-    def __call__(self, request: httpx.Request) -> httpx.Response:
+    def __call__(self, request):
         asked = json.loads(request.content)
         rows = [fill(1_000 + n, 0, n) for n in range(40)]
         after = tuple(map(int, asked.get("cursor", "-1_0").split("_")))
@@ -160,7 +159,7 @@ class LateFilter(Service):
     [{"builder": USER}, {"dex": "flx"}, {"venue": "ab"}, {"aggregate_by_time": True}],
     ids=lambda filters: next(iter(filters)),
 )
-def test_filtered_first_page_is_not_the_end(filters: dict[str, object]) -> None:
+def test_filtered_first_page_is_not_the_end(filters):
     """A page that a filter made short is requested once more, unless nothing came."""
     session = LateFilter().session()
     frame = tk.user_fills_by_time(USER, 0, page_size=20, session=session, **filters)  # type: ignore[arg-type]
@@ -174,7 +173,7 @@ def test_filtered_first_page_is_not_the_end(filters: dict[str, object]) -> None:
 @pytest.mark.parametrize(
     ("filters", "requests"), [({"aggregate_by_time": False}, 1), ({"dex": "flx"}, 2)]
 )
-def test_filter_decides_number_of_requests(filters: dict[str, object], requests: int) -> None:
+def test_filter_decides_number_of_requests(filters, requests):
     session = LateFilter().session()
     frame = tk.user_fills_by_time(USER, 0, session=session, **filters)  # type: ignore[arg-type]
     assert tk.provenance(frame)["requests"] == requests
@@ -183,22 +182,22 @@ def test_filter_decides_number_of_requests(filters: dict[str, object], requests:
 
 
 @pytest.mark.parametrize(("confirm_end", "requests"), [(False, 3), (None, 4), (True, 5)])
-def test_confirm_end_decides_number_of_requests(confirm_end: bool | None, requests: int) -> None:
+def test_confirm_end_decides_number_of_requests(confirm_end, requests):
     session = Service().session(confirm_end=confirm_end)
     frame = tk.builder_approved_fills_by_time(USER, 0, page_size=4, session=session)
     assert len(frame) == 7
     assert tk.provenance(frame)["requests"] == requests
 
 
-def test_end_beyond_budget_is_not_confirmed() -> None:
+def test_end_beyond_budget_is_not_confirmed():
     session = Service().session(most_points=30)
     facts = tk.provenance(tk.user_fills_by_time(USER, 0, page_size=4, session=session))
     assert (facts["complete"], facts["requests"], facts["rows"]) == ("yes", 3, 7)
 
 
-def test_failed_confirmation_keeps_rows() -> None:
+def test_failed_confirmation_keeps_rows():
     class Closing(Service):
-        def __call__(self, request: httpx.Request) -> httpx.Response:
+        def __call__(self, request):
             if json.loads(request.content).get("cursor") == "2000_0":
                 return httpx.Response(500, json={"error": "closed"})
             return super().__call__(request)
@@ -208,11 +207,11 @@ def test_failed_confirmation_keeps_rows() -> None:
     assert len(caught.value.rows) == 7
 
 
-def test_short_pages_alone_are_complete() -> None:
+def test_short_pages_alone_are_complete():
     """A service that filters or merges rows after the limit: no page is full."""
 
     class Filtering(Service):
-        def __call__(self, request: httpx.Request) -> httpx.Response:
+        def __call__(self, request):
             after = tuple(map(int, json.loads(request.content).get("cursor", "-1_0").split("_")))
             rows = [fill for fill in many if (fill["time"], fill["txIndex"]) > after][:5]
             full = rows if after[0] < 0 else rows[:4]  # the first page is full
@@ -223,11 +222,11 @@ def test_short_pages_alone_are_complete() -> None:
     assert frame["tid"].tolist() == list(range(60))
 
 
-def test_pull_ends_although_rows_arrive() -> None:
+def test_pull_ends_although_rows_arrive():
     """New rows with every request: the pull ends, although its end is never confirmed."""
 
     class Growing(Service):
-        def __call__(self, request: httpx.Request) -> httpx.Response:
+        def __call__(self, request):
             at = len(FILLS) + len(new)
             new.append(fill(3_000 + at, 0, at))
             after = tuple(map(int, json.loads(request.content).get("cursor", "-1_0").split("_")))
@@ -241,7 +240,7 @@ def test_pull_ends_although_rows_arrive() -> None:
     assert tk.provenance(frame)["requests"] < 12
 
 
-def test_session_counts_sum_pulls() -> None:
+def test_session_counts_sum_pulls():
     session = Service(httpx.Response(500, json={"error": "x"})).session()
     users = ["0x" + letter * 40 for letter in "abcdef"]
     joined = tk.provenance(tk.many(tk.user_fills_by_time, users, 0, page_size=4, session=session))
@@ -250,10 +249,10 @@ def test_session_counts_sum_pulls() -> None:
     assert (joined["pages"], joined["ties"], joined["rows"]) == (18, 12, 42)
 
 
-def test_waits_are_counted() -> None:
+def test_waits_are_counted():
     now = [0.0]
 
-    def sleep(seconds: float) -> None:
+    def sleep(seconds):
         now[0] += seconds
 
     session = Service().session(points_per_minute=10, clock=lambda: now[0], sleep=sleep)
@@ -263,7 +262,7 @@ def test_waits_are_counted() -> None:
     assert facts["waited_seconds"] == pytest.approx(180, abs=1)
 
 
-def test_provenance_time_is_start_of_call() -> None:
+def test_provenance_time_is_start_of_call():
     """Rows that come during the pull may be missing."""
     clock = itertools.count(5_000, 1_000)
     session = Service().session(now_ms=lambda: next(clock))
@@ -271,7 +270,7 @@ def test_provenance_time_is_start_of_call() -> None:
     assert tk.provenance(frame)["asked_at"] == to_iso(5_000)
 
 
-def test_incomplete_has_rows_and_cursor() -> None:
+def test_incomplete_has_rows_and_cursor():
     session = Service().session(most_points=20)
     with pytest.raises(tk.Incomplete, match="continue with cursor='1000_1'") as caught:
         tk.user_fills_by_time(USER, 0, page_size=4, session=session)
@@ -288,14 +287,14 @@ def test_incomplete_has_rows_and_cursor() -> None:
     assert rows["tid"].tolist() + rest["tid"].tolist() == list(range(7))
 
 
-def test_warned_rows_have_certificate() -> None:
+def test_warned_rows_have_certificate():
     session = Service().session(most_points=10)
     with pytest.warns(IncompleteWarning):
         some = tk.user_fills_by_time(USER, 0, page_size=4, on_incomplete="warn", session=session)
     assert (tk.provenance(some)["complete"], tk.provenance(some)["rows"]) == ("no", 3)
 
 
-def test_empty_pull_has_no_first_key() -> None:
+def test_empty_pull_has_no_first_key():
     transport = httpx.MockTransport(lambda request: httpx.Response(200, json=[]))
     session = connect("http://service.test", transport=transport, default=False)
     facts = tk.provenance(tk.user_fills_by_time(USER, 0, session=session))
@@ -307,7 +306,7 @@ def test_empty_pull_has_no_first_key() -> None:
     )
 
 
-def test_certificate_survives_parquet(tmp_path) -> None:
+def test_certificate_survives_parquet(tmp_path):
     frame = tk.user_fills_by_time(USER, 0, page_size=4, session=Service().session())
     kept = tk.provenance(frame)
     assert json.loads(json.dumps(kept)) == kept
@@ -316,7 +315,7 @@ def test_certificate_survives_parquet(tmp_path) -> None:
     assert tk.provenance(frame.sort_values("tid").copy()) == kept
 
 
-def test_certificate_is_reproducible() -> None:
+def test_certificate_is_reproducible():
     first, second = (
         tk.provenance(
             tk.user_fills_by_time(

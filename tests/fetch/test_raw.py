@@ -11,12 +11,12 @@ from toolkit.client import connect
 from toolkit.errors import BadRequest
 
 
-def mock_session(status: int, content: bytes) -> tk.Session:
+def mock_session(status, content):
     transport = httpx.MockTransport(lambda request: httpx.Response(status, content=content))
     return connect("http://service.test", "key", transport=transport, default=False)
 
 
-def test_info_sends_request_unchanged(session) -> None:
+def test_info_sends_request_unchanged(session):
     answer = tk.info({"type": "meta", "dex": "", "something": 1}, session=session)
     assert answer["universe"][0]["name"] == "BTC"
     sent = session.counts.requests
@@ -36,7 +36,7 @@ def test_info_sends_request_unchanged(session) -> None:
     assert session.counts.requests == sent  # none of these was sent
 
 
-def test_info_sends_unknown_types(session) -> None:
+def test_info_sends_unknown_types(session):
     sent = session.counts.requests
     with pytest.raises(
         tk.BadRequest, match=r"Unknown type: userFilsByTime \(status 400\)"
@@ -46,7 +46,7 @@ def test_info_sends_unknown_types(session) -> None:
     assert session.counts.requests == sent + 1
 
 
-def test_info_returns_unknown_answers() -> None:
+def test_info_returns_unknown_answers():
     asked: list[dict[str, object]] = []
     answers = {
         "portfolioState": httpx.Response(200, json={"accountValue": "1.5"}),
@@ -57,7 +57,7 @@ def test_info_returns_unknown_answers() -> None:
         "someText": httpx.Response(200, content=b"no JSON at all"),
     }
 
-    def handler(request: httpx.Request) -> httpx.Response:
+    def handler(request):
         asked.append(json.loads(request.content))
         return answers[asked[-1]["type"]]
 
@@ -74,7 +74,7 @@ def test_info_returns_unknown_answers() -> None:
         tk.info({"type": "someText"}, session=result)
 
 
-def test_info_counts_costs_and_retries() -> None:
+def test_info_counts_costs_and_retries():
     left = [httpx.Response(522, content=b"error code: 522"), httpx.Response(200, json=[])]
     result = connect(
         "http://service.test",
@@ -90,7 +90,7 @@ def test_info_counts_costs_and_retries() -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"no", b"[" * 100_000])
-def test_raw_refuses_invalid_answer(content) -> None:
+def test_raw_refuses_invalid_answer(content):
     session = mock_session(200, content)
     with stamina.set_testing(True, attempts=2):
         with pytest.raises(tk.AnswerInvalid, match="meta: the answer cannot be read"):
@@ -99,7 +99,7 @@ def test_raw_refuses_invalid_answer(content) -> None:
             tk.info({"type": "meta"}, session=session)
 
 
-def test_info_refuses_relative_times(session, users) -> None:
+def test_info_refuses_relative_times(session, users):
     request = {"type": "userFunding", "user": users[0], "startTime": "7d"}
     with pytest.raises(BadRequest, match="startTime must be a whole number of Unix milliseconds"):
         tk.info(request, session=session)

@@ -21,21 +21,21 @@ Respond = Callable[[Body, Callable[[Body], Rows]], Rows]
 class Wrong:
     """A service in front of the simulated exchange that answers as `respond` says."""
 
-    def __init__(self, exchange: tk.Session, respond: Respond) -> None:
+    def __init__(self, exchange, respond):
         self.exchange, self.respond = exchange, respond
         self.bodies: list[Body] = []
 
-    def rows(self, body: Body) -> Rows:
+    def rows(self, body):
         rows: Rows = self.exchange.client.post("/info", json=body).json()
         return rows[: CUTS.get(body["type"])]
 
-    def __call__(self, request: httpx.Request) -> httpx.Response:
+    def __call__(self, request):
         body = json.loads(request.content)
         self.bodies.append(body)
         assert len(self.bodies) < 100, "the pull does not come to an end"
         return httpx.Response(200, json=self.respond(body, self.rows))
 
-    def session(self) -> tk.Session:
+    def session(self):
         now_ms = self.exchange.now_ms
         return connect(
             "http://service.test",
@@ -47,7 +47,7 @@ class Wrong:
 
 
 @pytest.fixture(scope="module", params=["exclusive", "inclusive"])
-def exchange(request) -> tk.Session:
+def exchange(request):
     return tk.local(seed=7, size="tiny", cursors=request.param, default=False)
 
 
@@ -63,7 +63,7 @@ PAGED = {
 EVERY = pytest.mark.parametrize("name", PAGED)
 
 
-def pull(name: str, wrong: Wrong, start: int | None = 0, **options: Any) -> Any:
+def pull(name, wrong, start=0, **options):
     """Call a paged fetch function for its first subject in the simulated exchange."""
     world = wrong.exchange.world
     subjects = {
@@ -77,12 +77,12 @@ def pull(name: str, wrong: Wrong, start: int | None = 0, **options: Any) -> Any:
     return fetch(subject, **PAGED[name], start=start, session=wrong.session(), **options)
 
 
-def signature(fetch: Callable[..., Any]) -> str:
+def signature(fetch):
     return str(inspect.signature(fetch))
 
 
 @EVERY
-def test_good_service_is_complete(name, exchange) -> None:
+def test_good_service_is_complete(name, exchange):
     wrong = Wrong(exchange, lambda body, ask: ask(body))
     frame = pull(name, wrong)
     assert tk.provenance(frame)["complete"] == "yes"
@@ -92,8 +92,8 @@ def test_good_service_is_complete(name, exchange) -> None:
 
 
 @EVERY
-def test_ignored_cursor_is_found(name, exchange) -> None:
-    def respond(body: Body, ask: Callable[[Body], Rows]) -> Rows:
+def test_ignored_cursor_is_found(name, exchange):
+    def respond(body, ask):
         return ask(
             wrong.bodies[0] | {"limit": body["limit"]} if "limit" in body else wrong.bodies[0]
         )
@@ -106,8 +106,8 @@ def test_ignored_cursor_is_found(name, exchange) -> None:
 
 @EVERY
 @pytest.mark.parametrize("page", [1, 2])
-def test_page_sent_twice_is_found(name, page, exchange) -> None:
-    def respond(body: Body, ask: Callable[[Body], Rows]) -> Rows:
+def test_page_sent_twice_is_found(name, page, exchange):
+    def respond(body, ask):
         return ask(wrong.bodies[page - 1] if len(wrong.bodies) == page + 1 else body)
 
     wrong = Wrong(exchange, respond)
@@ -116,7 +116,7 @@ def test_page_sent_twice_is_found(name, page, exchange) -> None:
 
 
 @EVERY
-def test_rows_before_start_are_refused(name, exchange) -> None:
+def test_rows_before_start_are_refused(name, exchange):
     earliest = min(
         map(first_time, Wrong(exchange, lambda body, ask: []).rows(first_body(name, exchange)))
     )
@@ -127,7 +127,7 @@ def test_rows_before_start_are_refused(name, exchange) -> None:
 
 
 @EVERY
-def test_rows_after_end_are_refused(name, exchange) -> None:
+def test_rows_after_end_are_refused(name, exchange):
     wrong = Wrong(
         exchange, lambda body, ask: ask({k: v for k, v in body.items() if k != "endTime"})
     )
@@ -135,13 +135,13 @@ def test_rows_after_end_are_refused(name, exchange) -> None:
         pull(name, wrong, 0, end=first_time(wrong.rows(first_body(name, exchange))[-1]))
 
 
-def first_body(name: str, exchange: tk.Session) -> Body:
+def first_body(name, exchange):
     """Return the body of the first request of a pull."""
     wrong = Wrong(exchange, lambda body, ask: [])
     pull(name, wrong)
     return wrong.bodies[0]
 
 
-def first_time(row: dict[str, Any]) -> int:
+def first_time(row):
     times = ("time", "statusTimestamp", "timestamp", "week")
     return next(int(row[name]) for name in times if name in row)

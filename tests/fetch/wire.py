@@ -1,10 +1,7 @@
 """Rows as they are on the wire, and the rows that a request selects."""
 
-from collections.abc import Mapping
-from typing import Any
 
-
-def fill(time: int, tx: int = 0, tid: int = 1) -> dict[str, Any]:
+def fill(time, tx=0, tid=1):
     """Return a fill on the wire; the parameters are its only varying fields."""
     return {
         "coin": "BTC",
@@ -29,7 +26,7 @@ def fill(time: int, tx: int = 0, tid: int = 1) -> dict[str, Any]:
 _TIMES = ("statusTimestamp", "timestamp", "week", "time")
 
 
-def rows_of_request(rows: list[Any], body: Mapping[str, Any]) -> list[Any]:
+def rows_of_request(rows, body):
     """Return the rows from the start or the cursor of a request to its end."""
     start = int(str(body.get("cursor") or body.get("startTime") or 0).split("_")[0])
     end = body.get("endTime", 2**53)

@@ -23,7 +23,7 @@ OF_USERS = (
 )
 
 
-def main(folder: str, address: str, key: str, *users: str) -> None:
+def main(folder, address, key, *users):
     """Print the answers of the 17 calls of section 9, and of fetch_order_book."""
     sys.path.append(folder)
     import ccxt

@@ -2,16 +2,14 @@
 
 import os
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-from typing import NoReturn
 
 import pytest
 
 from toolkit.local_service import application_of, simulated_store
 from toolkit.service import AcceptedKey, KeyQuotas
 from toolkit.service.http import run_server
-from toolkit.simulation import World, simulate
+from toolkit.simulation import simulate
 
 KEY = "s3cret"
 INSTALLED = Path(sys.prefix) / "clients"
@@ -19,12 +17,12 @@ INSTALLED = Path(sys.prefix) / "clients"
 
 
 @pytest.fixture(scope="session")
-def world() -> World:
+def world():
     return simulate(seed=7, size="tiny")
 
 
 @pytest.fixture(scope="session")
-def address() -> Iterator[str]:
+def address():
     store = simulated_store(7, "tiny")
     with run_server(application_of(store, KeyQuotas([AcceptedKey("clients", KEY)]))) as address:
         yield address
@@ -32,7 +30,7 @@ def address() -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
-def accounts(world: World) -> list[str]:
+def accounts(world):
     """Return a whale, an account with an open order, and one that has deposited and withdrawn."""
     last = {(user, event.order.oid): event for user, event in world.sources.orders}
     resting = next(user for (user, _), event in last.items() if event.status == "open")
@@ -40,7 +38,7 @@ def accounts(world: World) -> list[str]:
     return list(dict.fromkeys([world.examples["WHALE"], resting, leaving]))
 
 
-def missing(client: str) -> NoReturn:
+def missing(client):
     """Skip the tests of a client that is not installed; fail in CI."""
     words = f"{client} is not installed in {INSTALLED}: run .ci/clients where its registry is"
     if os.environ.get("CI") == "true":

@@ -9,7 +9,7 @@ import sys
 import pandas as pd
 
 
-def main(folder: str, values: list[float]) -> None:
+def main(folder, values):
     sys.path.insert(0, folder)
     import empyrical
 

@@ -10,14 +10,13 @@ from typing import Any
 import pytest
 
 from tests.foreign_clients.conftest import INSTALLED, KEY, missing
-from toolkit.simulation import World
 
 FOLDER = INSTALLED / "ccxt"
 SCRIPT = Path(__file__).with_name("ccxt_calls.py")
 
 
 @pytest.fixture(scope="module")
-def found(address: str, accounts: list[str]) -> dict[str, Any]:
+def found(address, accounts):
     if not (FOLDER / "ccxt").is_dir():
         missing("ccxt")
     done = subprocess.run(
@@ -32,11 +31,11 @@ def found(address: str, accounts: list[str]) -> dict[str, Any]:
     return answers
 
 
-def total(values: Any) -> Decimal:
+def total(values):
     return sum((Decimal(str(value)) for value in values), Decimal(0))
 
 
-def test_ccxt_markets_equal_simulation(found: dict[str, Any], world: World) -> None:
+def test_ccxt_markets_equal_simulation(found, world):
     symbols = {market["info"].get("name") for market in found["fetch_markets"]}
     coins = {asset.name for meta in world.sources.metas.values() for asset in meta.universe}
     spot = world.sources.spot_meta
@@ -50,7 +49,7 @@ def test_ccxt_markets_equal_simulation(found: dict[str, Any], world: World) -> N
     assert len(found["fetch_currencies"]) == len(spot.tokens)
 
 
-def test_ccxt_tickers_equal_contexts(found: dict[str, Any], world: World) -> None:
+def test_ccxt_tickers_equal_contexts(found, world):
     btc = world.sources.contexts[""][0]
     ticker = found["fetch_ticker"]
     assert Decimal(str(ticker["info"]["midPx"])) == Decimal(str(btc.mid_px))
@@ -59,7 +58,7 @@ def test_ccxt_tickers_equal_contexts(found: dict[str, Any], world: World) -> Non
     assert rate["fundingRate"] == pytest.approx(float(btc.funding))
 
 
-def test_ccxt_order_book_equals_simulation(found: dict[str, Any], world: World) -> None:
+def test_ccxt_order_book_equals_simulation(found, world):
     bids, asks = world.sources.books["ETH"].levels
     book = found["fetch_order_book"]
     assert [[str(px), str(sz)] for px, sz in book["bids"]] == [[p(b.px), p(b.sz)] for b in bids]
@@ -67,12 +66,12 @@ def test_ccxt_order_book_equals_simulation(found: dict[str, Any], world: World) 
     assert book["timestamp"] == world.sources.now_ms
 
 
-def p(number: str) -> str:
+def p(number):
     """Return a number as Python writes it."""
     return str(float(number))
 
 
-def test_ccxt_trades_sum_to_fills(found: dict[str, Any], world: World) -> None:
+def test_ccxt_trades_sum_to_fills(found, world):
     for user, answers in found["users"].items():
         mine = [fill for who, fill in world.sources.fills if who == user]
         trades = answers["fetch_my_trades"]
@@ -84,7 +83,7 @@ def test_ccxt_trades_sum_to_fills(found: dict[str, Any], world: World) -> None:
         assert abs(total(trade["fee"]["cost"] for trade in trades) - paid) < Decimal("0.000001")
 
 
-def test_ccxt_orders_equal_order_events(found: dict[str, Any], world: World) -> None:
+def test_ccxt_orders_equal_order_events(found, world):
     open_orders = 0
     for user, answers in found["users"].items():
         mine = [event for who, event in world.sources.orders if who == user]
@@ -103,7 +102,7 @@ def test_ccxt_orders_equal_order_events(found: dict[str, Any], world: World) -> 
     assert open_orders > 0
 
 
-def test_ccxt_positions_equal_account_state(found: dict[str, Any], world: World) -> None:
+def test_ccxt_positions_equal_account_state(found, world):
     for user, answers in found["users"].items():
         state = world.sources.states[""][user]
         ours = {position.position.coin: position.position for position in state.asset_positions}
@@ -116,7 +115,7 @@ def test_ccxt_positions_equal_account_state(found: dict[str, Any], world: World)
         assert answers["fetch_balance"]["USDC"]["total"] == pytest.approx(float(value))
 
 
-def test_ccxt_funding_sums_to_rows(found: dict[str, Any], world: World) -> None:
+def test_ccxt_funding_sums_to_rows(found, world):
     rows = 0
     for user, answers in found["users"].items():
         mine = [row.delta.usdc for row in world.sources.funding if row.user == user]
@@ -128,7 +127,7 @@ def test_ccxt_funding_sums_to_rows(found: dict[str, Any], world: World) -> None:
     assert rows > 100
 
 
-def test_ccxt_ledger_equals_simulation(found: dict[str, Any], world: World) -> None:
+def test_ccxt_ledger_equals_simulation(found, world):
     seen = set()
     for user, answers in found["users"].items():
         mine = [update for who, update in world.sources.ledger if who == user]

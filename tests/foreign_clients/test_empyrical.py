@@ -17,7 +17,7 @@ SCRIPT = Path(__file__).with_name("empyrical_figures.py")
 
 
 @pytest.mark.parametrize("days", [2, 30, 365])
-def test_figures_equal_empyrical(days: int) -> None:
+def test_figures_equal_empyrical(days):
     if not (FOLDER / "empyrical").is_dir():
         missing("empyrical")
     returns = np.random.default_rng(days).normal(0.001, 0.03, days)

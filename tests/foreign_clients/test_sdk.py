@@ -5,9 +5,7 @@ The key is part of the address, because the SDK cannot set a header before it st
 
 import inspect
 import json
-from collections.abc import Iterator
 from decimal import Decimal
-from typing import Any
 
 import pytest
 from hyperliquid.info import Info
@@ -15,7 +13,6 @@ from hyperliquid.utils.types import Cloid
 
 from tests.foreign_clients.conftest import KEY
 from toolkit.contract.answers import encode
-from toolkit.simulation import World
 from toolkit.times import HOUR
 
 NOT_ASKED = {
@@ -30,19 +27,19 @@ NOT_ASKED = {
 
 
 @pytest.fixture(scope="module")
-def info(address: str) -> Iterator[Info]:
+def info(address):
     info = Info(address.replace("http://", f"http://key:{KEY}@"), skip_ws=True)
     yield info
     info.session.close()
 
 
-def methods() -> list[str]:
+def methods():
     named = inspect.getmembers(Info, inspect.isfunction)
     return [name for name, _ in named if not name.startswith("_") and name not in NOT_ASKED]
 
 
 @pytest.fixture(scope="module")
-def arguments(world: World) -> dict[str, Any]:
+def arguments(world):
     """Return an argument for each name of a parameter."""
     user = world.examples["WHALE"]
     oid, cloid = next(
@@ -62,7 +59,7 @@ def arguments(world: World) -> dict[str, Any]:
     }
 
 
-def call(info: Info, name: str, arguments: dict[str, Any]) -> Any:
+def call(info, name, arguments):
     method = getattr(info, name)
     wanted = inspect.signature(method).parameters.values()
     return method(
@@ -70,12 +67,12 @@ def call(info: Info, name: str, arguments: dict[str, Any]) -> Any:
     )
 
 
-def test_client_has_38_read_methods() -> None:
+def test_client_has_38_read_methods():
     assert len(set(methods())) == 38
 
 
 @pytest.mark.parametrize("name", sorted(methods()))
-def test_every_method_has_answer(info: Info, arguments: dict[str, Any], name: str) -> None:
+def test_every_method_has_answer(info, arguments, name):
     answer = call(info, name, arguments)
     none = {
         "query_user_to_multi_sig_signers",
@@ -85,16 +82,16 @@ def test_every_method_has_answer(info: Info, arguments: dict[str, Any], name: st
     assert answer is not None or name in none
 
 
-def refusal() -> Any:
+def refusal():
     """Expect an error status. The SDK reads a ``code`` that our errors do not have."""
     return pytest.raises(KeyError, match="code")
 
 
-def plain(value: Any) -> Any:
+def plain(value):
     return json.loads(encode(value))
 
 
-def test_answers_equal_simulation(info: Info, world: World) -> None:
+def test_answers_equal_simulation(info, world):
     user, sources = world.examples["WHALE"], world.sources
     assert info.user_state(user) == plain(sources.states[""][user])
     assert info.spot_user_state(user) == plain(sources.spot_states[user])
@@ -110,7 +107,7 @@ def test_answers_equal_simulation(info: Info, world: World) -> None:
     assert info.name_to_asset("ETH") == 1
 
 
-def test_client_starts_with_every_dex(address: str, world: World) -> None:
+def test_client_starts_with_every_dex(address, world):
     dexes = list(world.sources.metas)
     base = address.replace("http://", f"http://key:{KEY}@")
     info = Info(base, skip_ws=True, perp_dexs=dexes)
@@ -118,6 +115,6 @@ def test_client_starts_with_every_dex(address: str, world: World) -> None:
     info.session.close()
 
 
-def test_wrong_key_in_address_is_refused(address: str) -> None:
+def test_wrong_key_in_address_is_refused(address):
     with refusal():
         Info(address.replace("http://", "http://key:wrong@"), skip_ws=True)

@@ -1,9 +1,7 @@
 """Which notebooks run in JupyterLab, and what the outputs of every run must be."""
 
 import shutil
-from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
 
 NOTEBOOKS = sorted((Path(__file__).parents[2] / "notebooks").glob("*.ipynb"))
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -13,7 +11,7 @@ IN_KERNEL = [p for p in NOTEBOOKS if CHROMIUM is None or p not in IN_BROWSER]
 """The others; all of them if this machine has no Chromium."""
 
 
-def check_outputs(cells: Iterable[Mapping[str, Any]]) -> None:
+def check_outputs(cells):
     """Check that a run wrote nothing to stderr, and that each picture has an alternative text."""
     shown = [output for cell in cells for output in cell.get("outputs", [])]
     assert [output for output in shown if output.get("name") == "stderr"] == []

@@ -5,7 +5,6 @@ Notebooks with widgets run in JupyterLab: tests/browser/test_lab.py. The others 
 
 import os
 import re
-from pathlib import Path
 
 import nbclient
 import nbformat
@@ -27,7 +26,7 @@ def world_on_disk():
 @pytest.mark.usefixtures("world_on_disk")
 # A kernel warns on its own ports; the message is the kernel's, not the notebook's.
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning")
-def test_notebook_runs_without_stderr(path: Path):
+def test_notebook_runs_without_stderr(path):
     notebook = nbformat.read(path, as_version=4)
     nbclient.NotebookClient(
         notebook,
@@ -41,14 +40,14 @@ def test_notebook_runs_without_stderr(path: Path):
 
 
 @EVERY
-def test_cells_are_short(path: Path):
+def test_cells_are_short(path):
     code = [c for c in nbformat.read(path, as_version=4).cells if c.cell_type == "code"]
     long = [cell.source for cell in code if len(cell.source.splitlines()) > 10]
     assert long == []
 
 
 @EVERY
-def test_notebook_asks_first_and_asserts_last(path: Path):
+def test_notebook_asks_first_and_asserts_last(path):
     cells = nbformat.read(path, as_version=4).cells
     assert cells[0].cell_type == "markdown"
     assert "?" in cells[0].source.splitlines()[0]
@@ -57,7 +56,7 @@ def test_notebook_asks_first_and_asserts_last(path: Path):
 
 
 @EVERY
-def test_notebook_shows_live_connection(path: Path):
+def test_notebook_shows_live_connection(path):
     """In its first cell of code, which a report replaces by the source that it is asked for."""
     code = [c for c in nbformat.read(path, as_version=4).cells if c.cell_type == "code"]
     assert "tk.connect(" in code[0].source
@@ -68,7 +67,7 @@ def test_notebook_shows_live_connection(path: Path):
 
 
 @EVERY
-def test_notebook_names_live_replacements(path: Path):
+def test_notebook_names_live_replacements(path):
     """Names that only the simulated exchange has are set once, with their live replacement."""
     code = [c for c in nbformat.read(path, as_version=4).cells if c.cell_type == "code"]
     lines = [line for cell in code for line in cell.source.splitlines()]

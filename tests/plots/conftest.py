@@ -5,25 +5,21 @@ import pytest
 
 import toolkit as tk
 from tests.plots import results as computed
-from tests.plots.results import Frames, Results
-from toolkit.client import Session
 
 
 @pytest.fixture(scope="session")
-def session() -> Session:
+def session():
     return tk.local(seed=7, size="tiny", default=False)
 
 
 @pytest.fixture(scope="session")
-def results(profit: Results, accounts: Results, market: Results, trading: Results) -> Results:
+def results(profit, accounts, market, trading):
     """Return the result that each plot draws, by the name of the plot."""
     return {**profit, **accounts, **market, **trading}
 
 
 @pytest.fixture(scope="session")
-def empty_results(
-    results: Results, market_frames: Frames, trading_frames: Frames, builder: str
-) -> Results:
+def empty_results(results, market_frames, trading_frames, builder):
     """Return results without rows: rows are cut off, or the helper got frames without rows."""
     empty = {
         name: rows.iloc[:0] for name, rows in results.items() if isinstance(rows, pd.DataFrame)
@@ -35,40 +31,40 @@ def empty_results(
 
 
 @pytest.fixture(scope="session")
-def fills(session: Session) -> pd.DataFrame:
+def fills(session):
     return computed.fetch_example_fills(session)
 
 
 @pytest.fixture(scope="session")
-def profit(session: Session, fills: pd.DataFrame) -> Results:
+def profit(session, fills):
     return computed.compute_profit_results(session, fills)
 
 
 @pytest.fixture(scope="session")
-def accounts(session: Session) -> Results:
+def accounts(session):
     return computed.compute_account_results(session)
 
 
 @pytest.fixture(scope="session")
-def market_frames(session: Session) -> Frames:
+def market_frames(session):
     return computed.fetch_market_frames(session)
 
 
 @pytest.fixture(scope="session")
-def market(market_frames: Frames) -> Results:
+def market(market_frames):
     return computed.compute_market_results(market_frames)
 
 
 @pytest.fixture(scope="session")
-def builder(session: Session) -> str:
+def builder(session):
     return computed.second_builder(session)
 
 
 @pytest.fixture(scope="session")
-def trading_frames(session: Session, builder: str) -> Frames:
+def trading_frames(session, builder):
     return computed.fetch_trading_frames(session, builder)
 
 
 @pytest.fixture(scope="session")
-def trading(trading_frames: Frames, builder: str) -> Results:
+def trading(trading_frames, builder):
     return computed.compute_trading_results(trading_frames, builder)

@@ -2,24 +2,22 @@
 
 import io
 
-from matplotlib.figure import Figure
-
 import toolkit as tk
 from toolkit.plots.notebook import root_figure
 
 HOSTILE_NAME = r"$\frac$<b>&"
 
 
-def draw_figure(name: str, result: object, **options: object) -> Figure:
+def draw_figure(name, result, **options):
     """Return the figure that a function of `toolkit.plots` drew on."""
     return root_figure(getattr(tk.plots, name)(result, **options))
 
 
-def render_png(figure: Figure) -> bytes:
+def render_png(figure):
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", dpi=50)
     return buffer.getvalue()
 
 
-def list_texts(figure: Figure) -> list[str]:
+def list_texts(figure):
     return [text.get_text() for text in figure.findobj(lambda artist: hasattr(artist, "get_text"))]

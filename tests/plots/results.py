@@ -7,7 +7,6 @@ import pandas as pd
 
 import toolkit as tk
 from tests.analysis.interval_coverage import impact_tape, premium_contexts
-from toolkit.client import Session
 
 Frames = dict[str, pd.DataFrame]
 Results = dict[str, Any]
@@ -15,7 +14,7 @@ SHOCKS = [step / 50 for step in (*range(-12, 0), *range(1, 13))]
 SIZES = (1e3, 1e4, 1e5, 1e6)
 
 
-def compute_results(session: Session) -> Results:
+def compute_results(session):
     """Return the result that each plot draws, by the name of the plot."""
     builder = second_builder(session)
     return {
@@ -26,11 +25,11 @@ def compute_results(session: Session) -> Results:
     }
 
 
-def without_rows(frames: Frames) -> Frames:
+def without_rows(frames):
     return {name: _with_provenance(frame, frame.iloc[:0]) for name, frame in frames.items()}
 
 
-def _with_provenance(frame: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
+def _with_provenance(frame, rows):
     """Return rows with the provenance of a frame."""
     rows.attrs = frame.attrs
     return rows
@@ -39,12 +38,12 @@ def _with_provenance(frame: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
 # Profit, funding, the cost of sizes.
 
 
-def fetch_example_fills(session: Session) -> pd.DataFrame:
+def fetch_example_fills(session):
     user = tk.reports.example_account(session)
     return tk.user_fills_by_time(user, 0, session=session)
 
 
-def compute_profit_results(session: Session, fills: pd.DataFrame) -> Results:
+def compute_profit_results(session, fills):
     builder = session.world["builders"][0]
     payments = tk.builder_approved_funding_by_time(builder, 0, session=session)
     own = payments[payments["user"] == payments["user"].iloc[0]]
@@ -61,7 +60,7 @@ def compute_profit_results(session: Session, fills: pd.DataFrame) -> Results:
 # Accounts.
 
 
-def compute_account_results(session: Session) -> Results:
+def compute_account_results(session):
     users, dexes = session.world["users"], session.world["dexes"]
     fills = tk.user_fills_by_time(users[8], 0, session=session)
     meta = tk.many(tk.meta, dexes, session=session)
@@ -102,7 +101,7 @@ def compute_account_results(session: Session) -> Results:
     }
 
 
-def compute_cascade(held: pd.DataFrame) -> tk.liquidations.Cascade:
+def compute_cascade(held):
     """Return a cascade among 300 artificial accounts with one position each and a thin book."""
     rng = np.random.default_rng(5)
     n = len(held) and 300
@@ -125,7 +124,7 @@ def compute_cascade(held: pd.DataFrame) -> tk.liquidations.Cascade:
     )
 
 
-def compute_positioning(held: pd.DataFrame) -> pd.DataFrame:
+def compute_positioning(held):
     """Return the positioning of 150 artificial accounts, whose positions change over two days."""
     rng = np.random.default_rng(6)
     value = rng.lognormal(10.5, 1.6, 150)
@@ -145,7 +144,7 @@ def compute_positioning(held: pd.DataFrame) -> pd.DataFrame:
     return tk.accounts.positioning(_with_provenance(held, pd.concat(parts)), edges=[2e4, 2e5])
 
 
-def _coin_with_most_levels(levels: pd.DataFrame) -> pd.DataFrame:
+def _coin_with_most_levels(levels):
     placed = levels.dropna(subset="distance")
     return _with_provenance(levels, placed[placed["coin"] == placed["coin"].mode()[0]])
 
@@ -153,7 +152,7 @@ def _coin_with_most_levels(levels: pd.DataFrame) -> pd.DataFrame:
 # Markets.
 
 
-def fetch_market_frames(session: Session) -> Frames:
+def fetch_market_frames(session):
     """Return frames of a market; its depth has an artificial shock every 200 seconds."""
     depth = tk.current_depth(session=session)
     samples = [tk.slippage_history("PURR", usd, 0, session=session) for usd in SIZES]
@@ -167,7 +166,7 @@ def fetch_market_frames(session: Session) -> Frames:
     }
 
 
-def _add_shocks(market: pd.DataFrame) -> pd.DataFrame:
+def _add_shocks(market):
     batches = []
     for second in range(0, 800, 10):
         lost = 0.6 * 2.0 ** (-(second % 200) / 30) if second >= 200 else 0.0
@@ -178,7 +177,7 @@ def _add_shocks(market: pd.DataFrame) -> pd.DataFrame:
     return pd.concat(batches)
 
 
-def compute_market_results(frames: Frames) -> Results:
+def compute_market_results(frames):
     samples, fills = frames["samples"], frames["fills"]
     one_size = samples[samples["amount_usd"] == 1e4]
     spans: dict[str, Any] = {"max_age": "1h", "cluster": "user"}
@@ -197,7 +196,7 @@ def compute_market_results(frames: Frames) -> Results:
     }
 
 
-def compute_basis(fills: pd.DataFrame) -> tk.funding.PerpBasis:
+def compute_basis(fills):
     """Return the basis of three weeks of simulated prices, and of TSLA on a second dex."""
     rows = premium_contexts(seed=3, hours=500 if len(fills) else 0)
     twin = rows[rows["name"] == "eqx:TSLA"].assign(name="pre:TSLA", open_interest=3e3)
@@ -205,7 +204,7 @@ def compute_basis(fills: pd.DataFrame) -> tk.funding.PerpBasis:
     return tk.funding.basis(_with_provenance(fills, pd.concat([rows, twin])))
 
 
-def compute_impact(fills: pd.DataFrame) -> tk.execution.Impact:
+def compute_impact(fills):
     """Return the impact of artificial orders: size to the power of 0.65, with noise of each day."""
     rows, mids = impact_tape(np.random.default_rng(2), 40 if len(fills) else 0, exponent=0.65)
     return tk.execution.impact(_with_provenance(fills, rows), mids)
@@ -214,12 +213,12 @@ def compute_impact(fills: pd.DataFrame) -> tk.execution.Impact:
 # TWAPs, orders, builders, staking, auctions.
 
 
-def second_builder(session: Session) -> str:
+def second_builder(session):
     address: str = session.world["builders"][1]
     return address
 
 
-def fetch_trading_frames(session: Session, builder: str) -> Frames:
+def fetch_trading_frames(session, builder):
     world = session.world
     return {
         "twaps": tk.perp_twap_snapshots(["ALL:ALL_DEXES"], session=session),
@@ -232,7 +231,7 @@ def fetch_trading_frames(session: Session, builder: str) -> Frames:
     }
 
 
-def compute_trading_results(frames: Frames, builder: str) -> Results:
+def compute_trading_results(frames, builder):
     mine, fills = frames["builder"], frames["fills"]
     activity = tk.builders.activity(mine, "day")
     own = frames["orders"][frames["orders"]["user"].isin(fills["user"].unique())]

@@ -44,7 +44,7 @@ EVERY_FRAME_PLOT = pytest.mark.parametrize("name", PLOTS_OF_FRAMES)
 BOTH_THEMES = pytest.mark.parametrize("theme", ["light", "dark"])
 
 
-def test_dir_lists_public_names() -> None:
+def test_dir_lists_public_names():
     assert dir(plots) == sorted(plots.__all__)
 
 

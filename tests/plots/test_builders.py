@@ -12,7 +12,7 @@ from toolkit import builders, plots
 BUILDER = "0x" + "b" * 40
 
 
-def test_wide_interval_does_not_flatten_curve() -> None:
+def test_wide_interval_does_not_flatten_curve():
     """One of two users paid 1 USD and one nothing: the interval reaches thousands of USD."""
     fills = pd.DataFrame(
         {

@@ -69,7 +69,7 @@ def test_usd_amounts_are_formatted_as_text(value, signed, text):
         ("never filled", "not known (no order could be filled)"),
     ],
 )
-def test_missing_capacity_has_reason(reason: str, text: str) -> None:
+def test_missing_capacity_has_reason(reason, text):
     row = {"capacity_usd": float("nan"), "range": reason, "smallest_usd": 1e3, "largest_usd": 1e6}
     assert formats.order_capacity(row) == text
     assert formats.order_capacity({**row, "capacity_usd": 0.0, "range": "no law"}) == "0 USD"

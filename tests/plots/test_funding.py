@@ -14,7 +14,7 @@ def test_smallest_coins_share_one_bar(profit):
     assert "25 others" in names
 
 
-def test_basis_of_one_snapshot_has_no_half_life() -> None:
+def test_basis_of_one_snapshot_has_no_half_life():
     snapshot = pd.DataFrame(
         {"name": ["BTC", "ETH"], "mark_px": [100.1, 50.0], "oracle_px": [100.0, 50.0],
          "funding": 1e-5, "open_interest": 5.0, "time": pd.Timestamp("2025-09-01", tz="UTC")}

@@ -9,12 +9,12 @@ FIGURES = sorted(set(plots.__all__) - {"alt", "use"})
 
 
 @pytest.mark.parametrize("name", FIGURES)
-def test_figure_names_its_helper(name: str) -> None:
+def test_figure_names_its_helper(name):
     with pytest.raises(TypeError, match=rf"^{name} draws the result of tk\.\w+\.\w+, not None$"):
         getattr(plots, name)(None)
 
 
-def test_plot_of_wrong_frame_names_helper() -> None:
+def test_plot_of_wrong_frame_names_helper():
     rows = pd.DataFrame({"coin": ["BTC"]})
     with pytest.raises(MissingColumns, match=r"tk\.execution\.toxicity; this DataFrame lacks"):
         plots.toxicity(rows)
@@ -27,6 +27,6 @@ def test_plot_of_wrong_frame_names_helper() -> None:
         plots.waterfall(fills)
 
 
-def test_wrong_axes_argument_is_refused() -> None:
+def test_wrong_axes_argument_is_refused():
     with pytest.raises(TypeError, match="ax is the Axes of matplotlib to draw on, not 5"):
         plots.order_mix(pd.DataFrame(), ax=5)  # type: ignore[arg-type]

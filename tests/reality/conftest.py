@@ -12,12 +12,12 @@ EXAMPLES = Path(__file__).with_name("examples.json")
 
 
 @pytest.fixture
-def examples() -> dict[str, Any]:
+def examples():
     """Return the hand-made rows: one entry for each section, such as ``2_liquidation_fills``."""
     found: dict[str, Any] = json.loads(EXAMPLES.read_text())
     return found
 
 
 @pytest.fixture(scope="session", params=ENGINES)
-def engine(request: pytest.FixtureRequest) -> Engine:
+def engine(request):
     return Engine(request.param)

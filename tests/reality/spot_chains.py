@@ -1,10 +1,8 @@
 """Wire rows of spot and outcome coins in integers, and the rule of section 3 for them."""
 
 from collections import defaultdict
-from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any
 
 from toolkit.contract.records import Fill
 from toolkit.rules.spot_cost import (
@@ -42,24 +40,24 @@ class Row:
     after: CostBasis = FLAT
 
     @property
-    def cash(self) -> int:
+    def cash(self):
         """The cash of the fill in 1e-16 USD, without fees; 0 for swaps."""
         return 0 if self.fill.dir in SWAPS else -self.change * self.px
 
     @property
-    def stated(self) -> int:
+    def stated(self):
         """The closed PnL of the row, in 1e-16 USD."""
         return scaled(self.fill.closed_pnl, TOKEN * PRICE)
 
 
-def scaled(number: Any, units: int) -> int:
+def scaled(number, units):
     """Return decimal text as an integer number of units; it must be exact."""
     exact = Decimal(number) * units
     assert exact == int(exact)
     return int(exact)
 
 
-def read(fill: Fill) -> Row:
+def read(fill):
     """Return a fill in integers."""
     bought = fill.side == "B" and fill.fee_token not in ("USDC", "USDH")
     return Row(
@@ -71,7 +69,7 @@ def read(fill: Fill) -> Row:
     )
 
 
-def chains(fills: Iterable[tuple[str, Fill]]) -> dict[tuple[str, str], list[Row]]:
+def chains(fills):
     """Return the rows of each account and spot or outcome coin, with the results of the rule."""
     kept: dict[tuple[str, str], list[Row]] = defaultdict(list)
     held: dict[tuple[str, str], CostBasis] = defaultdict(lambda: FLAT)
@@ -97,7 +95,7 @@ def chains(fills: Iterable[tuple[str, Fill]]) -> dict[tuple[str, str], list[Row]
     return kept
 
 
-def swap(legs: list[tuple[str, Row]], held: dict[tuple[str, str], CostBasis]) -> None:
+def swap(legs, held):
     """Move the cost of the legs that leave to the legs that come in."""
     out = [(user, row) for user, row in legs if row.change < 0]
     into = [(user, row) for user, row in legs if row.change > 0]

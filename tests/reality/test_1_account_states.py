@@ -10,20 +10,18 @@ from msgspec import UNSET, structs
 
 import toolkit as tk
 from tests.worlds import world_of
-from toolkit.contract.records import Fill, Position
-from toolkit.contract.source_tables import Sources
+from toolkit.contract.records import Fill
 from toolkit.local_service import InProcessTransport, application_of
 from toolkit.service import AcceptedKey, KeyQuotas, build_store
-from toolkit.simulation import World
 from toolkit.simulation.markets import PERPS
 
 
 @pytest.fixture(scope="module", params=[1, 7])
-def world(request: pytest.FixtureRequest) -> World:
+def world(request):
     return world_of("tiny", request.param)
 
 
-def positions(world: World) -> dict[tuple[str, str], Position]:
+def positions(world):
     return {
         (user, row.position.coin): row.position
         for states in world.sources.states.values()
@@ -32,7 +30,7 @@ def positions(world: World) -> dict[tuple[str, str], Position]:
     }
 
 
-def test_cumulative_funding_equals_rows(world: World) -> None:
+def test_cumulative_funding_equals_rows(world):
     """Paid is positive: sums of all rows, of rows since the opening, and since the last fill."""
     sums: dict[tuple[str, str], list[Decimal]] = defaultdict(lambda: [Decimal(0)] * 3)
     size: dict[tuple[str, str], Decimal] = defaultdict(Decimal)
@@ -57,7 +55,7 @@ def test_cumulative_funding_equals_rows(world: World) -> None:
         assert [Decimal(number) for number in said] == sums[key]
 
 
-def test_isolated_margin_is_value_plus_cash(world: World) -> None:
+def test_isolated_margin_is_value_plus_cash(world):
     """Margin in use is the sum of signed value and cash of an isolated position, as in 1_state."""
     most = {perp.coin: perp.max_leverage for perp in PERPS}
     kinds = set()
@@ -73,14 +71,14 @@ def test_isolated_margin_is_value_plus_cash(world: World) -> None:
     assert kinds == {"cross", "isolated"}
 
 
-def test_state_and_summary_have_same_withdrawable(world: World) -> None:
+def test_state_and_summary_have_same_withdrawable(world):
     for states in world.sources.states.values():
         for state in states.values():
             assert state.withdrawable == state.cross_margin_summary.withdrawable
             assert state.time == world.sources.now_ms
 
 
-def test_delisted_perp_has_older_samples(world: World) -> None:
+def test_delisted_perp_has_older_samples(world):
     sources = world.sources
     (gone,) = [
         asset
@@ -97,7 +95,7 @@ def test_delisted_perp_has_older_samples(world: World) -> None:
     assert 0 < ended - max(sampled) < 15 * 60_000
 
 
-def test_order_events_have_id_or_null(world: World) -> None:
+def test_order_events_have_id_or_null(world):
     """The id is null if an order has none, and never absent."""
     ids = [event.order.cloid for _, event in world.sources.orders]
     assert UNSET not in ids
@@ -105,13 +103,13 @@ def test_order_events_have_id_or_null(world: World) -> None:
     assert any(isinstance(cloid, str) for cloid in ids)
 
 
-def test_fee_is_at_least_its_escrow(world: World) -> None:
+def test_fee_is_at_least_its_escrow(world):
     fills = [f for _, f in world.sources.fills if isinstance(f.fee_trial_escrow, str)]
     assert 0 < len(fills) < 0.1 * len(world.sources.fills)
     assert all(0 <= Decimal(str(f.fee_trial_escrow)) <= Decimal(f.fee) for f in fills)
 
 
-def drop_trade_sizes(sources: Sources) -> Sources:
+def drop_trade_sizes(sources):
     """Return the tables with positions without `maxTradeSzs`.
 
     The live service has left this field out since 2025 (docs/live_service.md, section 1), and the
@@ -135,7 +133,7 @@ def drop_trade_sizes(sources: Sources) -> Sources:
     return replace(sources, states=states)
 
 
-def test_states_without_trade_sizes_keep_others() -> None:
+def test_states_without_trade_sizes_keep_others():
     """All other columns are equal, and there is at most one warning."""
     world = world_of("tiny", 7)
     users = list(world.sources.states[""])[:30]

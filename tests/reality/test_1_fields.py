@@ -2,9 +2,7 @@
 
 import json
 import warnings
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pytest
@@ -22,23 +20,23 @@ RECORDINGS = Path(__file__).parents[2].parent / "shared" / "recordings"
 
 
 @pytest.fixture(autouse=True)
-def fresh_warnings() -> Iterator[None]:
+def fresh_warnings():
     """Reset the warnings and the learnt field names for each test."""
     forget_deviations()
     yield
     forget_deviations()
 
 
-def recorded(folder: Path, name: str, request: dict[str, Any], response: Any) -> None:
+def recorded(folder, name, request, response):
     text = json.dumps({"request": request, "status": 200, "response": response})
     (folder / f"{name}.json").write_text(text)
 
 
-def batch_of(state: dict[str, Any]) -> dict[str, Any]:
+def batch_of(state):
     return {"successful_states": [[USER, state]], "failed_wallets": []}
 
 
-def test_present_state_is_complete(examples: dict[str, Any]) -> None:
+def test_present_state_is_complete(examples):
     """The example has no maxTradeSzs and has withdrawable at the top level, without a warning."""
     accounts, positions, failed = tk.frame(
         "batchClearinghouseStates", batch_of(examples["1_state"]), numbers="text"
@@ -55,7 +53,7 @@ def test_present_state_is_complete(examples: dict[str, Any]) -> None:
     assert positions["max_trade_szs"].isna().all()
 
 
-def test_state_without_summary_has_missing_value(examples: dict[str, Any]) -> None:
+def test_state_without_summary_has_missing_value(examples):
     """The rows of one table come from records with different fields."""
     state = examples["1_state"]
     more = state | {"marginSummary": state["marginSummary"] | {"newField": 1}}
@@ -68,7 +66,7 @@ def test_state_without_summary_has_missing_value(examples: dict[str, Any]) -> No
     assert accounts["new_field"].tolist()[0] == "1"
 
 
-def test_recorded_present_state_is_served(examples: dict[str, Any], tmp_path: Path) -> None:
+def test_recorded_present_state_is_served(examples, tmp_path):
     recorded(tmp_path, "state", {"type": "clearinghouseState", "user": USER}, examples["1_state"])
     session = tk.local(recordings=tmp_path, default=False)
     states = tk.batch_clearinghouse_states([USER], session=session)
@@ -77,7 +75,7 @@ def test_recorded_present_state_is_served(examples: dict[str, Any], tmp_path: Pa
     assert states.accounts["withdrawable"].tolist() == [75.781884]
 
 
-def test_meta_and_margin_tables_become_frames(examples: dict[str, Any]) -> None:
+def test_meta_and_margin_tables_become_frames(examples):
     answer = examples["4_meta"]
     frame = tk.frame("meta", answer)
     assert frame["collateral_token"].tolist() == [0, 0]
@@ -92,7 +90,7 @@ def test_meta_and_margin_tables_become_frames(examples: dict[str, Any]) -> None:
     assert tiers["max_leverage"].tolist() == [10, 5, 3]
 
 
-def test_recorded_meta_serves_margin_tables(examples: dict[str, Any], tmp_path: Path) -> None:
+def test_recorded_meta_serves_margin_tables(examples, tmp_path):
     recorded(tmp_path, "meta", {"type": "meta"}, examples["4_meta"])
     session = tk.local(recordings=tmp_path, default=False)
     assert tk.margin_tables(session=session)["lower_bound"].max() == 3_000_000
@@ -100,7 +98,7 @@ def test_recorded_meta_serves_margin_tables(examples: dict[str, Any], tmp_path: 
 
 
 @pytest.mark.parametrize("value", [{}, {"isDelisted": None}, {"isDelisted": True}])
-def test_delisted_flag_is_never_missing(value: dict[str, Any]) -> None:
+def test_delisted_flag_is_never_missing(value):
     """The flag is true or absent, and `meta[~meta["is_delisted"]]` has to keep the others."""
     asset = {"name": "BTC", "szDecimals": 5, "maxLeverage": 40}
     frame = tk.frame("meta", {"universe": [asset | value, asset]})
@@ -110,7 +108,7 @@ def test_delisted_flag_is_never_missing(value: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("value", [None, "absent", False])
-def test_only_isolated_null_is_false(value: Any) -> None:
+def test_only_isolated_null_is_false(value):
     asset = {"name": "BTC", "szDecimals": 5, "maxLeverage": 40, "onlyIsolated": value}
     if value == "absent":
         del asset["onlyIsolated"]
@@ -119,7 +117,7 @@ def test_only_isolated_null_is_false(value: Any) -> None:
     assert frame["only_isolated"].tolist() == [False]
 
 
-def test_perps_have_dex_fields() -> None:
+def test_perps_have_dex_fields():
     """The fields of an asset override those of its dex."""
     asset = {"name": "flx:OIL", "szDecimals": 2, "maxLeverage": 20, "growthMode": "enabled"}
     changed = "2026-01-02T03:04:05"
@@ -133,7 +131,7 @@ def test_perps_have_dex_fields() -> None:
 
 
 @pytest.mark.parametrize("numbers", ["float", "exact", "text"])
-def test_fee_scale_is_text(numbers: Any) -> None:
+def test_fee_scale_is_text(numbers):
     """A fee scale belongs to a market or its dex; nested content is never read as a number."""
     asset = {"name": "flx:OIL", "szDecimals": 2, "maxLeverage": 20}
     universe = [asset | {"deployerFeeScale": "0.25"}, asset]
@@ -148,7 +146,7 @@ def test_fee_scale_is_text(numbers: Any) -> None:
         assert frame["deployer_fee_scale"].isna().all()
 
 
-def test_unreadable_time_warns() -> None:
+def test_unreadable_time_warns():
     """Text that is not a time does not fail, because no form is specified."""
     asset = {"name": "BTC", "szDecimals": 5, "maxLeverage": 40}
     good = asset | {"lastGrowthModeChangeTime": "2025-11-23T17:37:10.033211662"}
@@ -164,7 +162,7 @@ def test_unreadable_time_warns() -> None:
     assert frame["last_fee_scale_change_time"].tolist() == ["block 12"] * 4
 
 
-def test_liquidation_of_fill_becomes_columns(examples: dict[str, Any]) -> None:
+def test_liquidation_of_fill_becomes_columns(examples):
     rows = [
         {k: v for k, v in row.items() if k != "about"} for row in examples["2_liquidation_fills"]
     ]
@@ -182,7 +180,7 @@ def test_liquidation_of_fill_becomes_columns(examples: dict[str, Any]) -> None:
     assert frame["fee_trial_escrow"].fillna(0).tolist() == [0, 0, 0, 0.01, 0, 0]
 
 
-def test_funding_samples_may_be_missing(examples: dict[str, Any]) -> None:
+def test_funding_samples_may_be_missing(examples):
     rows = [{"user": USER} | row for row in examples["5_funding"]]
     rows.append(rows[0] | {"delta": {k: v for k, v in rows[0]["delta"].items() if k != "nSamples"}})
     frame = tk.frame("builderApprovedFundingByTime", rows)
@@ -190,7 +188,7 @@ def test_funding_samples_may_be_missing(examples: dict[str, Any]) -> None:
     assert frame["n_samples"].fillna(-1).tolist() == [3, -1, -1]
 
 
-def test_nonce_of_send_may_be_null() -> None:
+def test_nonce_of_send_may_be_null():
     delta = {"type": "send", "user": USER, "amount": "5.0", "token": "USDC", "nonce": None}
     frame = tk.frame("userNonFundingLedgerUpdates", [{"time": 1, "hash": "0x0", "delta": delta}])
     assert frame["nonce"].isna().all()
@@ -198,16 +196,14 @@ def test_nonce_of_send_may_be_null() -> None:
 
 @pytest.mark.parametrize("section", ["2_", "3_", "6_", "7_"])
 @pytest.mark.parametrize("numbers", ["float", "exact", "text"])
-def test_fills_of_every_section_are_read(
-    section: str, numbers: Any, examples: dict[str, Any]
-) -> None:
+def test_fills_of_every_section_are_read(section, numbers, examples):
     (rows,) = [rows for name, rows in examples.items() if name.startswith(section)]
     rows = [{k: v for k, v in row.items() if k != "about"} for row in rows]
     frame = tk.frame("userFills", rows, numbers=numbers)
     assert frame["oid"].tolist() == [row["oid"] for row in rows]
 
 
-def test_missing_columns_keep_their_dtypes(examples: dict[str, Any]) -> None:
+def test_missing_columns_keep_their_dtypes(examples):
     row = {k: v for k, v in examples["3_spot_fills"][0].items() if k != "about"}
     keys = {name: row[name] for name in ("coin", "px", "sz", "side", "time", "oid")}
     with warnings.catch_warnings():
@@ -220,7 +216,7 @@ def test_missing_columns_keep_their_dtypes(examples: dict[str, Any]) -> None:
     assert known == {"coin", "px", "sz", "side", "time", "oid"}
 
 
-def test_simulated_answers_have_same_columns(examples: dict[str, Any]) -> None:
+def test_simulated_answers_have_same_columns(examples):
     session = tk.local(seed=7, size="tiny", default=False)
     user = session.world["users"][0]
     fills = tk.user_fills(user, session=session)
@@ -232,12 +228,12 @@ def test_simulated_answers_have_same_columns(examples: dict[str, Any]) -> None:
     assert tk.meta(session=session).dtypes.equals(tk.frame("meta", examples["4_meta"]).dtypes)
 
 
-def fills_with(examples: dict[str, Any], *extras: dict[str, Any]) -> list[dict[str, Any]]:
+def fills_with(examples, *extras):
     row = {k: v for k, v in examples["6_fee_token"][0].items() if k != "about"}
     return [row | {"time": row["time"] + at, "oid": at} | more for at, more in enumerate(extras)]
 
 
-def test_unknown_fields_become_text_columns(examples: dict[str, Any]) -> None:
+def test_unknown_fields_become_text_columns(examples):
     rows = fills_with(
         examples,
         {"newField": "text", "deep": {"newField": [1.50, None]}},
@@ -256,7 +252,7 @@ def test_unknown_fields_become_text_columns(examples: dict[str, Any]) -> None:
     assert frame[known.columns].equals(known)
 
 
-def test_nested_unknown_fields_have_names() -> None:
+def test_nested_unknown_fields_have_names():
     delta = {"type": "funding", "coin": "BTC", "usdc": "1", "szi": "2", "fundingRate": "0.1"}
     row = {"user": USER, "time": 1, "hash": "0x0", "novelty": 1, "delta": delta | {"novelty": 2}}
     with warnings.catch_warnings():
@@ -273,7 +269,7 @@ ORDER = {
 
 
 @pytest.mark.parametrize("numbers", ["float", "exact", "text"])
-def test_unknown_fields_in_cells_become_columns(numbers: Any) -> None:
+def test_unknown_fields_in_cells_become_columns(numbers):
     children = [{**ORDER, "newField": "x"}, ORDER, {**ORDER, "newField": [1], "other": 5}]
     orders = [{**ORDER, "children": children}, ORDER, {**ORDER, "children": None}]
     rows = [
@@ -291,7 +287,7 @@ def test_unknown_fields_in_cells_become_columns(numbers: Any) -> None:
     assert frame["children_other"].fillna("-").tolist() == ["[null, null, 5]", "-", "-"]
 
 
-def test_liquidated_positions_keep_unknown_fields() -> None:
+def test_liquidated_positions_keep_unknown_fields():
     positions = [{"coin": "BTC", "szi": "1.0"}, {"coin": "ETH", "szi": "-2.0", "cause": "y"}]
     delta = {"type": "liquidation", "accountValue": "5.0", "liquidatedPositions": positions}
     row = {"time": 1, "hash": "0x0", "delta": delta}
@@ -301,7 +297,7 @@ def test_liquidated_positions_keep_unknown_fields() -> None:
     assert frame["liquidated_positions_cause"].tolist() == ['[null, "y"]']
 
 
-def test_recorded_unknown_fields_are_served(examples: dict[str, Any], tmp_path: Path) -> None:
+def test_recorded_unknown_fields_are_served(examples, tmp_path):
     """They come only on the pages on which they were recorded."""
     rows = fills_with(examples, {}, {}, {"newField": "x"}, {}, {"other": [2, 3]})
     recorded(tmp_path, "fills", {"type": "userFills", "user": USER}, rows)
@@ -322,7 +318,7 @@ def test_recorded_unknown_fields_are_served(examples: dict[str, Any], tmp_path: 
     assert raw[2]["newField"] == "x"
 
 
-def test_concat_joins_unknown_fields(examples: dict[str, Any], tmp_path: Path) -> None:
+def test_concat_joins_unknown_fields(examples, tmp_path):
     rows = fills_with(examples, {"newField": "x"}, {}, {"other": 5})
     recorded(tmp_path, "fills", {"type": "userFills", "user": USER}, rows)
     session = tk.local(recordings=tmp_path, default=False)
@@ -338,7 +334,7 @@ def test_concat_joins_unknown_fields(examples: dict[str, Any], tmp_path: Path) -
     assert whole["other"].fillna("-").tolist() == ["-", "-", "5"]
 
 
-def test_archive_returns_unknown_fields(examples: dict[str, Any], tmp_path: Path) -> None:
+def test_archive_returns_unknown_fields(examples, tmp_path):
     rows = fills_with(examples, {}, {"newField": "x"})
     recorded(tmp_path, "fills", {"type": "userFills", "user": USER}, rows)
     session = tk.local(recordings=tmp_path, default=False)
@@ -352,7 +348,7 @@ def test_archive_returns_unknown_fields(examples: dict[str, Any], tmp_path: Path
     assert "new_field" not in plain
 
 
-def test_only_64_unknown_fields_are_kept(examples: dict[str, Any]) -> None:
+def test_only_64_unknown_fields_are_kept(examples):
     """A hostile service sends different names in each row: only the first few are learnt."""
     rows = fills_with(examples, *({f"name{at}": at} for at in range(500)))
     with warnings.catch_warnings(record=True) as caught:
@@ -367,7 +363,7 @@ def test_only_64_unknown_fields_are_kept(examples: dict[str, Any]) -> None:
 
 
 @pytest.mark.skipif(not RECORDINGS.exists(), reason="NOT CHECKED: no recordings beside the project")
-def test_recordings_give_no_warning() -> None:
+def test_recordings_give_no_warning():
     session = tk.local(recordings=RECORDINGS, default=False)
     builder = session.world["builders"][0]
     funding = tk.builder_approved_funding_by_time(builder, 0, session=session)
@@ -379,7 +375,7 @@ def test_recordings_give_no_warning() -> None:
 
 
 @pytest.mark.parametrize("name", ["closedPnl", "fee"])
-def test_equity_refuses_missing_amounts(name: str, examples: dict[str, Any]) -> None:
+def test_equity_refuses_missing_amounts(name, examples):
     rows = [
         {k: v for k, v in row.items() if k not in ("about", name)}
         for row in examples["6_fee_token"]
@@ -391,7 +387,7 @@ def test_equity_refuses_missing_amounts(name: str, examples: dict[str, Any]) -> 
         tk.pnl.equity(fills)
 
 
-def test_attribution_counts_missing_amounts(examples: dict[str, Any]) -> None:
+def test_attribution_counts_missing_amounts(examples):
     rows = [{k: v for k, v in row.items() if k != "about"} for row in examples["6_fee_token"]]
     rows[1]["closedPnl"] = None
     with pytest.warns(MissingField, match="closedPnl"):

@@ -37,7 +37,7 @@ FILLS = pd.DataFrame(
 )
 
 
-def marks(name: str, frame: pd.DataFrame, account: str | None = None) -> dict[str, str]:
+def marks(name, frame, account=None):
     engine = Engine(name)
     given = nw.from_native(engine.give(frame))
     have = given.collect_schema().names()
@@ -55,7 +55,7 @@ def marks(name: str, frame: pd.DataFrame, account: str | None = None) -> dict[st
 
 
 @pytest.mark.parametrize("name", ENGINES)
-def test_directions_of_liquidated_account_are_classified(name: str) -> None:
+def test_directions_of_liquidated_account_are_classified(name):
     assert marks(name, FILLS, "0xaA") == {
         "conversion": "00000100001",
         "trade": "11111010000",
@@ -67,7 +67,7 @@ def test_directions_of_liquidated_account_are_classified(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ENGINES)
-def test_liquidation_of_other_account_is_other_side(name: str) -> None:
+def test_liquidation_of_other_account_is_other_side(name):
     found = marks(name, FILLS, "0xbb")
     assert found["liquidation"] == "00010000000"
     assert found["other_side"] == "01100000000"
@@ -75,7 +75,7 @@ def test_liquidation_of_other_account_is_other_side(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ENGINES)
-def test_account_is_read_from_user_column(name: str) -> None:
+def test_account_is_read_from_user_column(name):
     found = marks(name, FILLS.assign(user=["0xAA", "0xaa", "0xbb", *["0xcc"] * 8]))
     assert found["liquidation"] == "01010000000"
     assert found["other_side"] == "00100000000"
@@ -83,14 +83,14 @@ def test_account_is_read_from_user_column(name: str) -> None:
 
 @pytest.mark.parametrize("name", ENGINES)
 @pytest.mark.parametrize("gone", [[], ["liquidated_user"]])
-def test_taker_of_unknown_account_counts_as_liquidated(name: str, gone: list[str]) -> None:
+def test_taker_of_unknown_account_counts_as_liquidated(name, gone):
     found = marks(name, FILLS.drop(columns=gone))
     assert found["liquidation"] == "01010000000"
     assert found["other_side"] == "00100000000"
 
 
 @pytest.mark.parametrize("name", ENGINES)
-def test_direction_alone_marks_liquidations(name: str) -> None:
+def test_direction_alone_marks_liquidations(name):
     words = marks(name, FILLS[["dir"]], "0xaa")
     assert words["liquidation"] == "00010000000"
     assert words["forced"] == "00011000000"
@@ -99,7 +99,7 @@ def test_direction_alone_marks_liquidations(name: str) -> None:
     }
 
 
-def test_arrow_frame_marks_forced_fills() -> None:
+def test_arrow_frame_marks_forced_fills():
     table = nw.from_native(pa.Table.from_pandas(FILLS, preserve_index=False))
     rows = table.select(forced=is_forced_close(table.columns, "0xAA"))
     assert rows["forced"].to_list() == [n in (1, 2, 3, 4) for n in range(len(FILLS))]

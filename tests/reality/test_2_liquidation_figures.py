@@ -10,7 +10,7 @@ LIQUIDATED, OTHER = "0x" + "a" * 40, "0x" + "b" * 40
 
 
 @pytest.fixture
-def rows(examples) -> pd.DataFrame:
+def rows(examples):
     """Return the opening of a long, its liquidation, and the other side of it."""
     for row in examples["2_liquidation_fills"]:
         row.pop("about", None)
@@ -18,7 +18,7 @@ def rows(examples) -> pd.DataFrame:
     return frame.assign(user=[LIQUIDATED, LIQUIDATED, OTHER])
 
 
-def test_liquidated_and_counterparty_are_distinguished(rows) -> None:
+def test_liquidated_and_counterparty_are_distinguished(rows):
     found = tk.liquidations.fills(rows)
     assert found["liquidation_side"].tolist() == ["liquidated", "counterparty"]
     assert found["user"].tolist() == [LIQUIDATED, OTHER]
@@ -26,7 +26,7 @@ def test_liquidated_and_counterparty_are_distinguished(rows) -> None:
     assert list(found.columns)[:-1] == list(rows.columns)
 
 
-def test_frame_names_its_account(rows) -> None:
+def test_frame_names_its_account(rows):
     mine = rows[rows["user"] == OTHER].drop(columns="user")
     assert tk.liquidations.fills(mine, account=OTHER)["liquidation_side"].item() == "counterparty"
     assert (
@@ -38,7 +38,7 @@ def test_frame_names_its_account(rows) -> None:
         tk.liquidations.fills(pd.DataFrame({"px": [1.0]}))
 
 
-def test_deleveraged_fills_are_returned_on_request(rows) -> None:
+def test_deleveraged_fills_are_returned_on_request(rows):
     odd = rows.assign(dir=["Auto-Deleveraging", "Liquidated Cross Long", "Buy"])
     odd["liquidated_user"] = None
     odd["liquidation_method"] = None
@@ -47,7 +47,7 @@ def test_deleveraged_fills_are_returned_on_request(rows) -> None:
     assert len(tk.liquidations.fills(odd)) == 1
 
 
-def test_routing_excludes_forced_closes(rows) -> None:
+def test_routing_excludes_forced_closes(rows):
     """A liquidation cannot be routed through a builder; its other side can."""
     result = tk.builders.routing(rows, "0xb")
     assert result[["fills", "direct", "unroutable"]].iloc[0].tolist() == [3, 2, 1]
@@ -55,7 +55,7 @@ def test_routing_excludes_forced_closes(rows) -> None:
     assert result["direct_usd"].item() == pytest.approx((30.0 + 21.2) * 6.2)
 
 
-def test_conversions_add_no_volume(examples) -> None:
+def test_conversions_add_no_volume(examples):
     """Section 7: splits and merges of outcomes count for no builder."""
     fills = tk.frame("userFills", examples["7_outcome_conversions"])
     result = tk.builders.routing(fills, "0xb").iloc[0]
@@ -66,7 +66,7 @@ def test_conversions_add_no_volume(examples) -> None:
     assert tk.builders.revenue(trade)["volume"].item() == pytest.approx(40.0)
 
 
-def test_simulated_liquidations_have_two_sides() -> None:
+def test_simulated_liquidations_have_two_sides():
     session = tk.local(seed=7, size="tiny", default=False)
     fills = tk.many(tk.user_fills_by_time, session.world["users"], 0, session=session)
     found = tk.liquidations.fills(fills)

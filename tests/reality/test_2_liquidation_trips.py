@@ -1,12 +1,10 @@
 """Section 2: a market liquidation forces the trip of the account that it names."""
 
 from decimal import Decimal
-from typing import Any
 
 import pytest
 
-from tests.analysis.simulated import Everybody, everybody
-from tests.engines import Engine
+from tests.analysis.simulated import everybody
 from tests.reality.rows import fills_of
 from tests.worlds import world_of
 from toolkit.pnl import attribution, audit, round_trips
@@ -14,7 +12,7 @@ from toolkit.pnl import attribution, audit, round_trips
 OWN, OTHER = "0x" + "A" * 40, "0x" + "b" * 40
 
 
-def test_market_liquidation_marks_trip_as_forced(examples: dict[str, Any], engine: Engine) -> None:
+def test_market_liquidation_marks_trip_as_forced(examples, engine):
     fills = fills_of(examples["2_liquidation_fills"][:2])
     row = engine.take(round_trips(engine.give(fills), account=OWN))[0]
     assert (row["status"], row["forced"]) == ("liquidated", True)
@@ -23,9 +21,7 @@ def test_market_liquidation_marks_trip_as_forced(examples: dict[str, Any], engin
     assert row["return_"] == pytest.approx((-54.56 - 0.142848) / 186)
 
 
-def test_close_without_liquidation_fields_is_ordinary(
-    examples: dict[str, Any], engine: Engine
-) -> None:
+def test_close_without_liquidation_fields_is_ordinary(examples, engine):
     """Without the liquidation object, as in older rows, the fill is an ordinary close."""
     fills = fills_of(examples["2_liquidation_fills"][:2])
     bare = fills.drop(columns=[name for name in fills if "liquidat" in name])
@@ -33,20 +29,20 @@ def test_close_without_liquidation_fields_is_ordinary(
     assert (row["status"], row["forced"]) == ("closed", False)
 
 
-def test_counterparty_is_not_forced(examples: dict[str, Any], engine: Engine) -> None:
+def test_counterparty_is_not_forced(examples, engine):
     fills = fills_of(examples["2_liquidation_fills"][2:])
     rows = engine.take(round_trips(engine.give(fills), account=OTHER))
     assert [(row["status"], row["forced"]) for row in rows] == [("late", False), ("open", False)]
 
 
-def test_taker_of_unknown_account_is_forced(examples: dict[str, Any]) -> None:
+def test_taker_of_unknown_account_is_forced(examples):
     """Without an account column, the taker counts as liquidated and the maker does not."""
     own = fills_of(examples["2_liquidation_fills"][:2])
     assert round_trips(own)["forced"].tolist() == [True]
     assert not round_trips(fills_of(examples["2_liquidation_fills"][2:]))["forced"].any()
 
 
-def test_deleveraging_is_no_liquidation(examples: dict[str, Any], engine: Engine) -> None:
+def test_deleveraging_is_no_liquidation(examples, engine):
     rows = [dict(row) for row in examples["2_liquidation_fills"][:2]]
     rows[1]["dir"] = "Auto-Deleveraging"
     del rows[1]["liquidation"]
@@ -54,7 +50,7 @@ def test_deleveraging_is_no_liquidation(examples: dict[str, Any], engine: Engine
     assert (row["status"], row["forced"]) == ("closed", True)
 
 
-def test_late_trip_has_no_return(examples: dict[str, Any], engine: Engine) -> None:
+def test_late_trip_has_no_return(examples, engine):
     row = engine.take(round_trips(engine.give(fills_of(examples["2_liquidation_fills"][1:2]))))[0]
     assert row["status"] == "late"
     assert row["gross"] == -54.56
@@ -62,7 +58,7 @@ def test_late_trip_has_no_return(examples: dict[str, Any], engine: Engine) -> No
         assert row[name] is None or row[name] != row[name], name
 
 
-def test_net_of_liquidation_includes_fees(examples: dict[str, Any]) -> None:
+def test_net_of_liquidation_includes_fees(examples):
     fills = fills_of(examples["2_liquidation_fills"][:2], "exact")
     row = attribution(fills).iloc[0]
     assert row["closed_pnl"] == Decimal("-54.56")
@@ -71,11 +67,11 @@ def test_net_of_liquidation_includes_fees(examples: dict[str, Any]) -> None:
 
 
 @pytest.fixture(scope="module")
-def tables() -> Everybody:
+def tables():
     return everybody(world_of("tiny"))
 
 
-def test_simulated_liquidations_mark_closed_trips(tables: Everybody) -> None:
+def test_simulated_liquidations_mark_closed_trips(tables):
     """Exactly the positions that a liquidation fill closes are forced."""
     fills = tables.fills
     trips = round_trips(fills)

@@ -8,18 +8,17 @@ from msgspec import UNSET
 
 from tests.worlds import ON_DEMO, world_of
 from toolkit.contract.records import Fill, Liquidation
-from toolkit.simulation import World
 
 
 @pytest.fixture(
     scope="module", params=["tiny 1", "tiny 2", "tiny 7", pytest.param("demo 7", marks=ON_DEMO)]
 )
-def world(request: pytest.FixtureRequest) -> World:
+def world(request):
     size, seed = request.param.split()
     return world_of(size, int(seed))
 
 
-def liquidation_trades(world: World) -> dict[int, list[tuple[str, Fill]]]:
+def liquidation_trades(world):
     """Return trade id -> maker and taker with their accounts, of trades with a liquidation."""
     kept: dict[int, list[tuple[str, Fill]]] = defaultdict(list)
     for user, fill in world.sources.fills:
@@ -28,12 +27,12 @@ def liquidation_trades(world: World) -> dict[int, list[tuple[str, Fill]]]:
     return kept
 
 
-def liquidation_of(fill: Fill) -> Liquidation:
+def liquidation_of(fill):
     assert isinstance(fill.liquidation, Liquidation)
     return fill.liquidation
 
 
-def test_both_sides_name_one_liquidation(world: World) -> None:
+def test_both_sides_name_one_liquidation(world):
     """The taker is liquidated; the other side has the direction of an ordinary trade."""
     methods, words = set(), set()
     for (other, maker), (user, taker) in liquidation_trades(world).values():
@@ -54,19 +53,19 @@ def test_both_sides_name_one_liquidation(world: World) -> None:
     assert len(words) > 2
 
 
-def test_liquidation_mark_is_near_trade_price(world: World) -> None:
+def test_liquidation_mark_is_near_trade_price(world):
     for _, (_, taker) in liquidation_trades(world).values():
         mark = Decimal(liquidation_of(taker).mark_px)
         assert abs(Decimal(taker.px) / mark - 1) < Decimal("0.05")
 
 
-def test_liquidation_orders_have_tif(world: World) -> None:
+def test_liquidation_orders_have_tif(world):
     oids = {taker.oid for _, (_, taker) in liquidation_trades(world).values()}
     tifs = {event.order.tif for _, event in world.sources.orders if event.order.oid in oids}
     assert tifs == {"LiquidationMarket"}
 
 
-def test_some_liquidations_close_only_a_part(world: World) -> None:
+def test_some_liquidations_close_only_a_part(world):
     """A fifth of a large position is sold by market; the rest remains, or is sold later."""
     whole, part = set(), set()
     left: dict[tuple[str, str, int], Decimal] = {}
@@ -84,13 +83,13 @@ def test_some_liquidations_close_only_a_part(world: World) -> None:
     assert [row.position.coin for row in states] == [first.coin]
 
 
-def test_deleveraging_is_no_liquidation(world: World) -> None:
+def test_deleveraging_is_no_liquidation(world):
     rows = [(u, f) for u, f in world.sources.fills if f.dir == "Auto-Deleveraging"]
     assert all(fill.liquidation is UNSET for _, fill in rows)
     assert world.examples["DELEVERAGED"] in {user for user, _ in rows}
 
 
-def test_liquidations_have_ledger_rows(world: World) -> None:
+def test_liquidations_have_ledger_rows(world):
     rows = {
         (user, update.hash)
         for user, update in world.sources.ledger
@@ -99,7 +98,7 @@ def test_liquidations_have_ledger_rows(world: World) -> None:
     assert {(user, taker.hash) for _, (user, taker) in liquidation_trades(world).values()} <= rows
 
 
-def test_example_accounts_are_liquidated_as_described(world: World) -> None:
+def test_example_accounts_are_liquidated_as_described(world):
     """The backstop liquidates LIQUIDATED and SQUEEZED, market orders close all of SOLD."""
     found = defaultdict(set)
     for user, fill in world.sources.fills:

@@ -2,12 +2,10 @@
 
 from collections import defaultdict
 from decimal import Decimal
-from typing import Any
 
-import pandas as pd
 import pytest
 
-from tests.analysis.simulated import Everybody, everybody
+from tests.analysis.simulated import everybody
 from tests.worlds import world_of
 from toolkit import pnl
 from toolkit.analysis.pnl import execution_sequence
@@ -17,11 +15,11 @@ from toolkit.rules.spot_cost import SWAPS
 
 
 @pytest.fixture(scope="module")
-def tables() -> Everybody:
+def tables():
     return everybody(world_of("tiny"))
 
 
-def cash_of(fill: Any) -> Decimal:
+def cash_of(fill):
     """Return the cash of a fill in USD, less its fee in USD."""
     notional = fill.px * fill.sz
     if fill.dir in SWAPS:
@@ -31,9 +29,7 @@ def cash_of(fill: Any) -> Decimal:
     return (-notional if fill.side == "B" else notional) - fee
 
 
-def remaining_at_cost(
-    spot: pd.DataFrame,
-) -> tuple[dict[tuple[str, str], Decimal], set[tuple[str, str]]]:
+def remaining_at_cost(spot):
     """Return the cost of each account's last tokens, and which of them had a gap."""
     frame, _ = read_position_fills(spot)
     read = execution_sequence.integer_fills(frame, {})
@@ -46,7 +42,7 @@ def remaining_at_cost(
     return cost, odd | {names[row] for row in order if walk.basis[row].unknown}
 
 
-def test_spot_net_equals_cash(tables: Everybody) -> None:
+def test_spot_net_equals_cash(tables):
     """For each account: a sale of the remaining tokens at cost would make it flat."""
     spot = tables.fills[tables.fills["coin"].str.contains("^@|/|^#")]
     costs, odd = remaining_at_cost(spot)
@@ -68,7 +64,7 @@ def test_spot_net_equals_cash(tables: Everybody) -> None:
         assert sum(nets[key] for key in mine) == sum(cash[key] + costs[key] for key in mine), user
 
 
-def test_flat_spot_trip_equals_cash(tables: Everybody) -> None:
+def test_flat_spot_trip_equals_cash(tables):
     """If a trip begins and ends flat, its net equals its cash without any cost basis."""
     spot = tables.fills[tables.fills["coin"].str.contains("^@|/|^#")]
     spot = spot[~spot["dir"].isin(SWAPS)]
@@ -82,7 +78,7 @@ def test_flat_spot_trip_equals_cash(tables: Everybody) -> None:
         assert trip.net == sum(map(cash_of, during.itertuples())), trip
 
 
-def test_perp_net_equals_parts(tables: Everybody) -> None:
+def test_perp_net_equals_parts(tables):
     """Net is closed PnL - fees + funding; with unrealised PnL it is the change of equity."""
     fills, paid = tables.fills, tables.funding
     perps = fills[~fills["coin"].str.contains("^@|/|^#")]
@@ -95,7 +91,7 @@ def test_perp_net_equals_parts(tables: Everybody) -> None:
         assert row["funding_outside"] == 0
 
 
-def test_audit_confirms_closed_pnl_of_spot(tables: Everybody) -> None:
+def test_audit_confirms_closed_pnl_of_spot(tables):
     spot = tables.fills[tables.fills["coin"].str.contains("^@|/|^#")]
     audited = pnl.audit(spot, {})
     known = audited["difference"].notna()

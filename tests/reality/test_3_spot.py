@@ -2,7 +2,6 @@
 
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any
 
 import msgspec
 import pytest
@@ -11,7 +10,6 @@ from tests.reality.spot_chains import MONEY, PRICE, TOKEN, Row, chains
 from tests.worlds import ON_DEMO, world_of
 from toolkit.contract.records import Fill
 from toolkit.rules.spot_cost import FLAT
-from toolkit.simulation import World
 
 Chains = dict[tuple[str, str], list[Row]]
 
@@ -19,17 +17,17 @@ Chains = dict[tuple[str, str], list[Row]]
 @pytest.fixture(
     scope="module", params=["tiny 1", "tiny 2", "tiny 7", pytest.param("demo 7", marks=ON_DEMO)]
 )
-def world(request: pytest.FixtureRequest) -> World:
+def world(request):
     size, seed = request.param.split()
     return world_of(size, int(seed))
 
 
 @pytest.fixture(scope="module")
-def rows(world: World) -> Chains:
+def rows(world):
     return chains(world.sources.fills)
 
 
-def flat_spans(chain: list[Row]) -> list[list[Row]]:
+def flat_spans(chain):
     """Return the parts of a chain between flat balances, without the open rest."""
     found: list[list[Row]] = [[]]
     for row in chain:
@@ -39,12 +37,12 @@ def flat_spans(chain: list[Row]) -> list[list[Row]]:
     return found[:-1]
 
 
-def is_plain(span: list[Row]) -> bool:
+def is_plain(span):
     """Return whether only fills with cash changed the balance."""
     return not any(row.gap or not (row.cash or row.fill.px == "0.0") for row in span)
 
 
-def test_example_closed_pnl_uses_average_cost(examples: dict[str, Any]) -> None:
+def test_example_closed_pnl_uses_average_cost(examples):
     """99.93 * (11 - 1000 / 99.93) = 99.23, to the last digit."""
     fills = [msgspec.convert(row, Fill) for row in examples["3_spot_fills"]]
     (chain,) = chains(("0x1", fill) for fill in fills).values()
@@ -52,7 +50,7 @@ def test_example_closed_pnl_uses_average_cost(examples: dict[str, Any]) -> None:
     assert [row.closed for row in chain] == [row.stated for row in chain]
 
 
-def test_example_cash_is_closed_pnl(examples: dict[str, Any]) -> None:
+def test_example_cash_is_closed_pnl(examples):
     """-1000 + 1099.23 - 0.769461 = 98.460539 = 99.23 - 0.769461."""
     buy, sell = examples["3_spot_fills"]
     cash = sum(
@@ -64,7 +62,7 @@ def test_example_cash_is_closed_pnl(examples: dict[str, Any]) -> None:
     assert Decimal(sell["closedPnl"]) - Decimal(sell["fee"]) == cash - fees
 
 
-def test_sells_close_average_cost_exactly(rows: Chains) -> None:
+def test_sells_close_average_cost_exactly(rows):
     """The closed PnL is exact, also with gaps between the fills."""
     stated = 0
     for chain in rows.values():
@@ -74,7 +72,7 @@ def test_sells_close_average_cost_exactly(rows: Chains) -> None:
     assert stated > 100
 
 
-def test_spot_pnl_uses_unrounded_cost(rows: Chains) -> None:
+def test_spot_pnl_uses_unrounded_cost(rows):
     """The test repeats section 3 in fractions, for chains without incoming gaps."""
     judged = 0
     for chain in rows.values():
@@ -96,7 +94,7 @@ def test_spot_pnl_uses_unrounded_cost(rows: Chains) -> None:
     assert judged > 50
 
 
-def test_closed_pnl_equals_cash_between_flats(rows: Chains) -> None:
+def test_closed_pnl_equals_cash_between_flats(rows):
     """It holds exactly, less the fees in USDC; the cost contains the token fees."""
     judged = 0
     for chain in rows.values():
@@ -111,7 +109,7 @@ def test_closed_pnl_equals_cash_between_flats(rows: Chains) -> None:
     assert judged > 5
 
 
-def test_some_flat_spans_have_token_fees() -> None:
+def test_some_flat_spans_have_token_fees():
     """Small worlds together have some flat spans on spot pairs, with fees in tokens."""
     worlds = [chains(world_of("tiny", seed).sources.fills) for seed in (1, 2, 7)]
     found = [
@@ -125,7 +123,7 @@ def test_some_flat_spans_have_token_fees() -> None:
     assert sum(found) > 0
 
 
-def test_cash_equals_pnl_less_cost_moves(world: World, rows: Chains) -> None:
+def test_cash_equals_pnl_less_cost_moves(world, rows):
     """For every account and coin: cash = closed PnL - disposed cost + moved cost.
 
     Buys add cost, and sells, gaps and swaps remove it; the rest is the cost basis. Tokens of
@@ -152,7 +150,7 @@ def test_cash_equals_pnl_less_cost_moves(world: World, rows: Chains) -> None:
     assert moved > 0
 
 
-def test_cost_includes_token_fee(rows: Chains) -> None:
+def test_cost_includes_token_fee(rows):
     """A buy of a spot pair pays its fee in the token; sells and outcomes pay in USDC."""
     for (_, coin), chain in rows.items():
         for row in chain:
@@ -161,7 +159,7 @@ def test_cost_includes_token_fee(rows: Chains) -> None:
             assert row.after.size == row.start + row.change - row.fee
 
 
-def test_gaps_keep_remaining_cost(rows: Chains) -> None:
+def test_gaps_keep_remaining_cost(rows):
     """Gas, staking and transfers change the balance; the rest keeps its basis."""
     gaps = [row for chain in rows.values() for row in chain if row.gap]
     out = [row for row in gaps if row.gap < 0 and row.disposed]
@@ -171,7 +169,7 @@ def test_gaps_keep_remaining_cost(rows: Chains) -> None:
     assert all(row.before.size == row.start for row in gaps)
 
 
-def test_entry_notional_of_balance_is_cost_basis(world: World, rows: Chains) -> None:
+def test_entry_notional_of_balance_is_cost_basis(world, rows):
     """`entryNtl` is the exact cost basis after the last fill and later gaps."""
     bases = {"PURR/USDC": "PURR", "@107": "HYPE", "@142": "UBTC"}
     costs: dict[tuple[str, str], int] = {}

@@ -1,18 +1,16 @@
 """Section 3: the cost of a spot buy contains its token fee, which counts only once."""
 
 from decimal import Decimal
-from typing import Any
 
 import pytest
 
-from tests.engines import Engine
 from tests.reality.rows import fills_of
 from toolkit.pnl import attribution
 
 NET = Decimal("98.460539")  # -1000 + 1099.23 - 0.769461: the cash of both fills
 
 
-def test_attribution_equals_spot_cash(examples: dict[str, Any]) -> None:
+def test_attribution_equals_spot_cash(examples):
     fills = fills_of(examples["3_spot_fills"], "exact")
     row = attribution(fills).iloc[0]
     assert row["net"] == NET
@@ -23,14 +21,14 @@ def test_attribution_equals_spot_cash(examples: dict[str, Any]) -> None:
     assert row["equity_change"] is None or row.isna()["equity_change"]
 
 
-def test_unsold_spot_has_fee_in_cost(examples: dict[str, Any]) -> None:
+def test_unsold_spot_has_fee_in_cost(examples):
     """A buy realises nothing: its fee stays in the cost."""
     row = attribution(fills_of(examples["3_spot_fills"][:1], "exact")).iloc[0]
     assert (row["net"], row["trading_fee"]) == (0, 0)
     assert row["fees_in_cost"] == Decimal("-0.7")
 
 
-def test_engines_agree_on_spot_net(examples: dict[str, Any], engine: Engine) -> None:
+def test_engines_agree_on_spot_net(examples, engine):
     fills = fills_of(examples["3_spot_fills"])
     row = engine.take(attribution(engine.give(fills), by="dex"))[0]
     assert row["dex"] == "spot"

@@ -5,20 +5,18 @@ from fractions import Fraction
 import pytest
 
 from tests.worlds import ON_DEMO, world_of
-from toolkit.contract.records import Meta, PerpAsset, Position
-from toolkit.simulation import World
 
 MICRO = 10**6
 Tiers = list[tuple[Fraction, int]]
 
 
 @pytest.fixture(scope="module", params=["tiny 2", "tiny 7", pytest.param("demo 7", marks=ON_DEMO)])
-def world(request: pytest.FixtureRequest) -> World:
+def world(request):
     size, seed = request.param.split()
     return world_of(size, int(seed))
 
 
-def tiers_of(meta: Meta, asset: PerpAsset) -> Tiers:
+def tiers_of(meta, asset):
     """Return the tiers of a table; an unlisted id below 50 is one tier with this leverage."""
     number = asset.margin_table_id
     assert isinstance(number, int)
@@ -31,7 +29,7 @@ def tiers_of(meta: Meta, asset: PerpAsset) -> Tiers:
     return listed.get(number, [(Fraction(0), number)])
 
 
-def margin(notional: Fraction, tiers: Tiers) -> Fraction:
+def margin(notional, tiers):
     """Return notional * rate - deduction, as in docs/live_service.md."""
     rate, deduction = Fraction(1, 2 * tiers[0][1]), Fraction(0)
     for low, most in tiers[1:]:
@@ -42,7 +40,7 @@ def margin(notional: Fraction, tiers: Tiers) -> Fraction:
     return notional * rate - deduction
 
 
-def tables(world: World) -> dict[str, Tiers]:
+def tables(world):
     return {
         asset.name: tiers_of(meta, asset)
         for meta in world.sources.metas.values()
@@ -50,13 +48,13 @@ def tables(world: World) -> dict[str, Tiers]:
     }
 
 
-def required_margin(position: Position, known: dict[str, Tiers]) -> Fraction:
+def required_margin(position, known):
     """Return the margin, rounded down to a micro-dollar."""
     whole = margin(Fraction(position.position_value), known[position.coin]) * MICRO
     return Fraction(whole.__floor__(), MICRO)
 
 
-def test_first_tier_has_largest_leverage(world: World) -> None:
+def test_first_tier_has_largest_leverage(world):
     known = tables(world)
     assert {len(tiers) for tiers in known.values()} >= {1, 2, 3}
     for meta in world.sources.metas.values():
@@ -64,7 +62,7 @@ def test_first_tier_has_largest_leverage(world: World) -> None:
             assert known[asset.name][0] == (0, asset.max_leverage)
 
 
-def test_stated_maintenance_uses_margin_tiers(world: World) -> None:
+def test_stated_maintenance_uses_margin_tiers(world):
     known, tiered = tables(world), set()
     for states in world.sources.states.values():
         for user, state in states.items():
@@ -83,7 +81,7 @@ def test_stated_maintenance_uses_margin_tiers(world: World) -> None:
     assert world.examples["LARGE"] in tiered
 
 
-def test_liquidation_prices_follow_tiers(world: World) -> None:
+def test_liquidation_prices_follow_tiers(world):
     """At this price, the equity equals the tiered margin, up to one price step."""
     known, seen = tables(world), 0
     for states in world.sources.states.values():

@@ -15,20 +15,20 @@ ENGINES = ("pandas", "polars", "polars lazy", "duckdb")
 
 
 @pytest.fixture
-def meta(examples) -> pd.DataFrame:
+def meta(examples):
     return tk.frame("meta", examples["4_meta"])
 
 
 @pytest.fixture
-def tables(examples) -> pd.DataFrame:
+def tables(examples):
     return tk.frame("marginTables", examples["4_meta"])
 
 
-def accounts(equity: float = 1.85e6) -> pd.DataFrame:
+def accounts(equity=1.85e6):
     return pd.DataFrame({"user": ["0xa"], "dex": [""], "cross_account_value": [equity]})
 
 
-def whale(szi: float = 20_000.0) -> pd.DataFrame:
+def whale(szi=20_000.0):
     """Ten million USD of BNB at 500, cross."""
     return pd.DataFrame(
         {
@@ -44,7 +44,7 @@ def whale(szi: float = 20_000.0) -> pd.DataFrame:
     )
 
 
-def test_large_position_uses_second_tier(meta, tables) -> None:
+def test_large_position_uses_second_tier(meta, tables):
     """0.1 * 10e6 - 3e6 * 0.05 = 850,000, and not 500,000."""
     row = tk.liquidations.buffers(accounts(), whale(), meta, margin_tables=tables).iloc[0]
     assert row["maintenance"] == pytest.approx(850_000)
@@ -53,14 +53,14 @@ def test_large_position_uses_second_tier(meta, tables) -> None:
     assert row["distance"] == pytest.approx(1 / 9)
 
 
-def test_small_position_uses_first_tier(meta, tables) -> None:
+def test_small_position_uses_first_tier(meta, tables):
     row = tk.liquidations.buffers(
         accounts(10_000.0), whale(100.0), meta, margin_tables=tables
     ).iloc[0]
     assert row["maintenance"] == pytest.approx(50_000 / 20)
 
 
-def test_rising_short_reaches_second_tier(meta, tables) -> None:
+def test_rising_short_reaches_second_tier(meta, tables):
     """A short of 2.9 million reaches the second tier when the price rises.
 
     200,000 - 2.9e6 d = 0.1 * 2.9e6 (1 + d) - 150,000, so d = 60,000 / 3.19e6.
@@ -76,7 +76,7 @@ def test_rising_short_reaches_second_tier(meta, tables) -> None:
     assert rich["distance"].item() == pytest.approx(move)
 
 
-def test_low_table_id_is_maximum_leverage(meta, tables) -> None:
+def test_low_table_id_is_maximum_leverage(meta, tables):
     """LOOM has table 3, which means 3x, also if the table is not listed."""
     coins = whale().assign(coin="LOOM", szi=1_000.0, position_value=6_000.0)
     for given in (tables, tables[tables["margin_table_id"] == 52]):
@@ -84,7 +84,7 @@ def test_low_table_id_is_maximum_leverage(meta, tables) -> None:
         assert row["maintenance"] == pytest.approx(1_000.0)
 
 
-def test_missing_tables_warn_and_use_one_tier(meta) -> None:
+def test_missing_tables_warn_and_use_one_tier(meta):
     with pytest.warns(UserWarning, match="BNB: their margin tables were not passed") as warned:
         buffers = tk.liquidations.buffers(accounts(), whale(), meta)
     assert "the distance of large positions from liquidation is wrong" in str(warned[0].message)
@@ -93,7 +93,7 @@ def test_missing_tables_warn_and_use_one_tier(meta) -> None:
 
 
 @pytest.mark.parametrize("column", ["lower_bound", "max_leverage"])
-def test_incomplete_tables_warn_and_use_one_tier(examples, column) -> None:
+def test_incomplete_tables_warn_and_use_one_tier(examples, column):
     """The first tier of BNB's table lacks a number: 10x counts for all, and provenance says so."""
     meta, tables = (
         tk.frame("meta", examples["4_meta"]),
@@ -107,7 +107,7 @@ def test_incomplete_tables_warn_and_use_one_tier(examples, column) -> None:
     assert buffers.attrs["toolkit"]["margin"] == "one tier for each coin"
 
 
-def test_margin_tier_nulls_are_missing(examples) -> None:
+def test_margin_tier_nulls_are_missing(examples):
     """A tier with a null number fails neither meta nor the tables."""
     answer = copy.deepcopy(examples["4_meta"])
     answer["marginTables"][0][1]["marginTiers"][0].update(lowerBound=None, maxLeverage=None)
@@ -118,7 +118,7 @@ def test_margin_tier_nulls_are_missing(examples) -> None:
     assert tables[["lower_bound", "max_leverage"]].isna().sum().tolist() == [1, 1]
 
 
-def test_position_leverage_replaces_metadata() -> None:
+def test_position_leverage_replaces_metadata():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         buffers = tk.liquidations.buffers(accounts(), whale().assign(max_leverage=10))
@@ -128,12 +128,12 @@ def test_position_leverage_replaces_metadata() -> None:
         tk.liquidations.buffers(accounts(), whale())
 
 
-def test_tables_without_ids_are_refused(tables) -> None:
+def test_tables_without_ids_are_refused(tables):
     with pytest.raises(ValueError, match="the table of each coin is not known"):
         tk.liquidations.buffers(accounts(), whale(), {"BNB": 10}, margin_tables=tables)
 
 
-def test_stated_maintenance_is_in_provenance(meta, tables) -> None:
+def test_stated_maintenance_is_in_provenance(meta, tables):
     stated = accounts().assign(cross_maintenance_margin_used=900_000.0)
     buffers = tk.liquidations.buffers(stated, whale(), meta, margin_tables=tables)
     said = "margin tables; maintenance as stated for 1 of 1 cross accounts"
@@ -143,7 +143,7 @@ def test_stated_maintenance_is_in_provenance(meta, tables) -> None:
     assert buffers.attrs["toolkit"]["margin"] == "margin tables"
 
 
-def test_stated_maintenance_replaces_computed(meta, tables) -> None:
+def test_stated_maintenance_replaces_computed(meta, tables):
     """The stated 900,000 counts, and the margin changes by the tier on the way."""
     stated = accounts().assign(cross_maintenance_margin_used=900_000.0)
     row = tk.liquidations.buffers(stated, whale(), meta, margin_tables=tables).iloc[0]
@@ -154,7 +154,7 @@ def test_stated_maintenance_replaces_computed(meta, tables) -> None:
     assert row["maintenance"] == pytest.approx(850_000)
 
 
-def test_levels_of_long_use_tiers(meta, tables) -> None:
+def test_levels_of_long_use_tiers(meta, tables):
     """If the state names no price: 500 * (1 - 1/9) = 444.44, 11.1 % below."""
     rows = tk.liquidations.levels(
         whale(), accounts=accounts(), max_leverage=meta, margin_tables=tables
@@ -172,7 +172,7 @@ def test_levels_of_long_use_tiers(meta, tables) -> None:
     assert stated["distance"].tolist() == [-0.04]
 
 
-def test_levels_of_short_use_tiers(meta, tables) -> None:
+def test_levels_of_short_use_tiers(meta, tables):
     """400,000 behind 2.9 million short: 260,000 / 3.19 million = 8.15 % above."""
     rows = tk.liquidations.levels(
         whale(-5_800.0), accounts=accounts(4e5), max_leverage=meta, margin_tables=tables
@@ -183,7 +183,7 @@ def test_levels_of_short_use_tiers(meta, tables) -> None:
 
 @pytest.mark.parametrize("name", ENGINES)
 @pytest.mark.parametrize("kind", ["float", "exact"])
-def test_engines_agree_on_tiers(name: str, kind: str, meta, tables) -> None:
+def test_engines_agree_on_tiers(name, kind, meta, tables):
     engine = Engine(name)
     given = [engine.give(as_numbers(frame, kind)) for frame in (accounts(), whale())]
     buffers = tk.liquidations.buffers(
@@ -192,7 +192,7 @@ def test_engines_agree_on_tiers(name: str, kind: str, meta, tables) -> None:
     assert engine.take(buffers)[0]["maintenance"] == pytest.approx(850_000)
 
 
-def test_each_dex_has_its_own_tables(meta, tables) -> None:
+def test_each_dex_has_its_own_tables(meta, tables):
     """Table 52 of dex flx is different: flx:BNB has 4x from the first dollar."""
     other = tables[tables["margin_table_id"] == 52].assign(dex="flx", max_leverage=4)
     both = pd.concat([tables.assign(dex="hyperliquid"), other])
@@ -205,7 +205,7 @@ def test_each_dex_has_its_own_tables(meta, tables) -> None:
         tk.liquidations.buffers(owners, rows, more, margin_tables=tables)
 
 
-def test_two_batches_are_refused(meta, tables) -> None:
+def test_two_batches_are_refused(meta, tables):
     early = whale().assign(time=times([MONDAY]))
     late = whale(-1.0).assign(time=times([MONDAY + 1]))
     for rows in (pd.concat([early, late]), pd.concat([late, early])):
@@ -221,7 +221,7 @@ def test_two_batches_are_refused(meta, tables) -> None:
     assert len(tk.liquidations.levels(pd.concat([early, other]))) == 2
 
 
-def test_batches_without_time_are_refused(meta, tables) -> None:
+def test_batches_without_time_are_refused(meta, tables):
     early, late = whale().drop(columns="time", errors="ignore"), whale()
     late = late.drop(columns="time", errors="ignore").assign(position_value=2 * 10e6)
     for rows in (pd.concat([early, late]), pd.concat([late, early])):
@@ -234,14 +234,14 @@ def test_batches_without_time_are_refused(meta, tables) -> None:
         tk.liquidations.buffers(owners, whale(), meta, margin_tables=tables)
 
 
-def test_no_positions_give_empty_frames(meta, tables) -> None:
+def test_no_positions_give_empty_frames(meta, tables):
     assert tk.liquidations.levels(whale().iloc[:0]).empty
     buffers = tk.liquidations.buffers(accounts(), whale().iloc[:0], meta, margin_tables=tables)
     assert buffers.empty
     assert "distance" in buffers
 
 
-def test_distance_implies_stated_liquidation_price(examples, meta) -> None:
+def test_distance_implies_stated_liquidation_price(examples, meta):
     """The isolated HYPE position of the example: 7.525754 behind 75.652 at 10x."""
     state = tk.frame("clearinghouseState", examples["1_state"])
     owners, positions = (frame.assign(user="0xc") for frame in state)

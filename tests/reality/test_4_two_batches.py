@@ -13,7 +13,7 @@ from tests.analysis.examples import DAY, HOUR, ME, MONDAY, OTHER, times
 from toolkit.errors import RepeatedRows
 
 
-def states(ms: int, value: float, szi: float, unrealised: float) -> tuple[pd.DataFrame, ...]:
+def states(ms, value, szi, unrealised):
     accounts = pd.DataFrame({"user": [ME], "account_value": [value], "time": times([ms])})
     accounts["account_mode"] = pd.array([0], dtype="Int64")
     positions = pd.DataFrame(
@@ -22,7 +22,7 @@ def states(ms: int, value: float, szi: float, unrealised: float) -> tuple[pd.Dat
     return accounts, positions.assign(time=times([ms]))
 
 
-def two_batches(*, is_newer_first: bool, is_timed: bool) -> tuple[pd.DataFrame, pd.DataFrame]:
+def two_batches(*, is_newer_first, is_timed):
     """Return the account at 1,054.5 USD, and a day later at 900, 3 instead of 1 BTC long."""
     batches = [states(MONDAY + HOUR, 1054.5, 1.0, 5.0), states(MONDAY + DAY, 900.0, 3.0, -70.0)]
     if is_newer_first:
@@ -33,7 +33,7 @@ def two_batches(*, is_newer_first: bool, is_timed: bool) -> tuple[pd.DataFrame, 
     return accounts, positions
 
 
-def fills() -> pd.DataFrame:
+def fills():
     return pd.DataFrame(
         {
             "user": [ME],
@@ -71,7 +71,7 @@ HELPERS: dict[str, Callable[[Batches], object]] = {
 @pytest.mark.parametrize("is_newer_first", [True, False])
 @pytest.mark.parametrize("is_timed", [True, False])
 @pytest.mark.parametrize("name", HELPERS)
-def test_two_batches_are_refused(name: str, is_timed: bool, is_newer_first: bool) -> None:
+def test_two_batches_are_refused(name, is_timed, is_newer_first):
     given = two_batches(is_newer_first=is_newer_first, is_timed=is_timed)
     with pytest.raises(
         ValueError, match="from 2 times" if is_timed else "known which one is newer"
@@ -79,14 +79,14 @@ def test_two_batches_are_refused(name: str, is_timed: bool, is_newer_first: bool
         HELPERS[name](given)
 
 
-def test_states_of_dexes_add_up() -> None:
+def test_states_of_dexes_add_up():
     """States of several dexes are requested one after the other, and add up."""
     first, second = states(MONDAY, 70.0, 1.0, 5.0)[0], states(MONDAY + 40, 30.0, 2.0, 6.0)[0]
     frame = pd.concat([first.assign(dex="hyperliquid"), second.assign(dex="flx")])
     assert tk.accounts.values(frame)["value"].tolist() == [100.0]
 
 
-def test_repeated_states_count_once() -> None:
+def test_repeated_states_count_once():
     accounts, positions = states(MONDAY + HOUR, 1054.5, 1.0, 5.0)
     once = tk.pnl.reconcile(None, (accounts, positions), fills(), None, None)
     again = pd.concat([accounts, accounts]), pd.concat([positions, positions])
@@ -96,7 +96,7 @@ def test_repeated_states_count_once() -> None:
     assert [str(warning.message).split(":")[0] for warning in caught] == ["end", "end[1]"]
 
 
-def test_accounts_may_have_different_times() -> None:
+def test_accounts_may_have_different_times():
     """Each account has one state with its own time, so nothing is hidden."""
     mine, _ = states(MONDAY, 70.0, 1.0, 5.0)
     other, _ = states(MONDAY + DAY, 30.0, 2.0, 6.0)

@@ -2,7 +2,6 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -19,13 +18,11 @@ EIGHT = 8 * HOUR
 OLD = 1_682_899_200_000  # 2023-05-01
 
 
-def rows_of(answer: list[dict[str, Any]], numbers: str = "float") -> pd.DataFrame:
+def rows_of(answer, numbers="float"):
     return tk.frame("userFunding", answer, numbers=numbers)
 
 
-def hourly_payments(
-    rates: list[float], samples: list[int | None], hours: list[int]
-) -> pd.DataFrame:
+def hourly_payments(rates, samples, hours):
     """Return payments on a long of 2 at an oracle price of 100, from Monday on."""
     count = [1 if number is None else number for number in samples]
     usdc = [-2 * 100 * rate * n for rate, n in zip(rates, count, strict=True)]
@@ -41,7 +38,7 @@ def hourly_payments(
     )
 
 
-def test_oracle_price_uses_samples(examples) -> None:
+def test_oracle_price_uses_samples(examples):
     """2.9 / (0.1 * 0.0003333 * 3) = 29,002.90; 0.044263 / (30 * 0.0000369155) = 39.9679."""
     rows = rows_of(examples["5_funding"])
     assert rows["n_samples"].tolist() == [3, pd.NA]
@@ -52,14 +49,14 @@ def test_oracle_price_uses_samples(examples) -> None:
 
 @pytest.mark.parametrize("name", ENGINES)
 @pytest.mark.parametrize("kind", ["float", "exact"])
-def test_engines_divide_oracle_by_samples(name: str, kind: str) -> None:
+def test_engines_divide_oracle_by_samples(name, kind):
     engine = Engine(name)
     rows = as_numbers(hourly_payments([1e-5, 3e-5], [None, 4], [0, 4]), kind)
     found = engine.take(tk.funding.implied_oracle(engine.give(rows)))
     assert [row["oracle_px"] for row in found] == pytest.approx([100.0, 100.0])
 
 
-def test_sums_keep_paid_amounts(examples) -> None:
+def test_sums_keep_paid_amounts(examples):
     rows = rows_of(examples["5_funding"], "exact")
     row = tk.funding.sums(rows, None).iloc[0]
     assert [str(row[name]) for name in ("paid", "net")] == ["-2.944263000000000000"] * 2
@@ -68,7 +65,7 @@ def test_sums_keep_paid_amounts(examples) -> None:
     assert total == row["net"]
 
 
-def test_mean_rate_covers_hours_of_samples() -> None:
+def test_mean_rate_covers_hours_of_samples():
     """Hours 1 to 4 at 3e-5 and hour 5 at 1e-5: a mean of 2.6e-5 over 5 hours, none missing."""
     result = tk.funding.annualised(hourly_payments([3e-5, 1e-5], [4, None], [4, 5]), draws=19)
     mean = result.set_index("statistic").loc["mean"]
@@ -76,7 +73,7 @@ def test_mean_rate_covers_hours_of_samples() -> None:
     assert (mean["n"], mean["missing"]) == (5, 0)
 
 
-def test_eight_hour_rates_become_hourly() -> None:
+def test_eight_hour_rates_become_hourly():
     """Each payment of 8 hours has 0.0008, three in a row: 0.0001 an hour."""
     rows = hourly_payments([8e-4] * 3, [3] * 3, [0, 24, 48])
     rows["time"] = times(OLD + 3 * EIGHT * k for k in range(3))
@@ -91,14 +88,14 @@ def test_eight_hour_rates_become_hourly() -> None:
         tk.funding.annualised(rows, interval_hours=0)
 
 
-def test_rows_of_2023_are_hourly() -> None:
+def test_rows_of_2023_are_hourly():
     rows = hourly_payments([1e-4] * 3, [None] * 3, [0, 1, 2])
     rows["time"] = times(OLD + HOUR * k for k in range(3))
     found = tk.funding.annualised(rows, draws=19)
     assert found["estimate"].iloc[0] == pytest.approx(1e-4 * 8760)
 
 
-def test_carry_uses_hourly_rate() -> None:
+def test_carry_uses_hourly_rate():
     samples = pd.DataFrame(
         {
             "timestamp": times([MONDAY] * 4),
@@ -115,7 +112,7 @@ def test_carry_uses_hourly_rate() -> None:
     assert result["funding_bps"].item() == pytest.approx(24.0)  # 24 hours of 1 bp
 
 
-def test_oracle_check_finds_wrong_factor() -> None:
+def test_oracle_check_finds_wrong_factor():
     rows = hourly_payments([1e-5, 2e-5], [None, 3], [1, 4])
     trades = pd.DataFrame(
         {
@@ -140,7 +137,7 @@ def test_oracle_check_finds_wrong_factor() -> None:
     assert late["fills"].tolist() == [0, 0]
 
 
-def test_oracle_check_by_hand() -> None:
+def test_oracle_check_by_hand():
     """ABC pays at hours 9 and 12, XYZ at 12 for three hours; the fills are at any time.
 
     XYZ: from hour 9 to 13 at a mean of (40 * 1 + 44 * 3) / 4 = 43, and an oracle price of 43.
@@ -191,7 +188,7 @@ def test_oracle_check_by_hand() -> None:
 
 
 @pytest.mark.parametrize("name", ENGINES)
-def test_wrong_signs_imply_negative_price(name: str) -> None:
+def test_wrong_signs_imply_negative_price(name):
     """A long that receives a positive rate implies a price below 0, wrong by the factor -1."""
     engine = Engine(name)
     rows = hourly_payments([1e-5, -3e-5], [None, 2], [0, 4]).assign(usdc=[0.002, -0.012])
@@ -206,7 +203,7 @@ def test_wrong_signs_imply_negative_price(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ENGINES)
-def test_position_hours_count_samples(name: str) -> None:
+def test_position_hours_count_samples(name):
     """A long for six full hours: one row pays three of them, one row pays one."""
     engine = Engine(name)
     fills = pd.DataFrame(
@@ -224,7 +221,7 @@ def test_position_hours_count_samples(name: str) -> None:
     assert engine.take(found.to_native()) == [{"_held": 6, "_paid_hours": 4}]
 
 
-def test_simulated_samples_imply_oracle() -> None:
+def test_simulated_samples_imply_oracle():
     """Rows that sum three hours also imply a price near that of the fills."""
     session = tk.local(seed=7, size="tiny", default=False)
     builders = [session.world["examples"]["BUILDER"]]
@@ -236,7 +233,7 @@ def test_simulated_samples_imply_oracle() -> None:
     assert checked["agrees"].notna().sum() > 20
 
 
-def test_recorded_rows_imply_market_price() -> None:
+def test_recorded_rows_imply_market_price():
     """For one account in April and May 2023, bitcoin cost between 27,000 and 30,000 USD."""
     if not RECORDING.exists():
         pytest.skip("no recordings")
@@ -254,6 +251,6 @@ def test_recorded_rows_imply_market_price() -> None:
     assert year.loc[("BTC", "mean"), "estimate"] == pytest.approx(wanted)
 
 
-def test_oracle_price_ignores_account_column() -> None:
+def test_oracle_price_ignores_account_column():
     rows = hourly_payments([1e-5], [3], [3]).assign(user=ME)
     assert tk.funding.implied_oracle(rows)["oracle_px"].item() == pytest.approx(100.0)

@@ -8,18 +8,17 @@ import pytest
 from msgspec import UNSET
 
 from tests.worlds import world_of
-from toolkit.simulation import World
 from toolkit.simulation.engine.prices import simulate_prices
 from toolkit.simulation.markets import PERPS
 from toolkit.times import HOUR
 
 
 @pytest.fixture(scope="module", params=[1, 2, 7])
-def world(request: pytest.FixtureRequest) -> World:
+def world(request):
     return world_of("tiny", request.param)
 
 
-def test_samples_are_null_absent_or_three(world: World) -> None:
+def test_samples_are_null_absent_or_three(world):
     """The native dex has null and the others no field, unless a row sums several payments."""
     kinds = {(":" in row.delta.coin, row.delta.n_samples) for row in world.sources.funding}
     assert kinds == {(False, None), (True, UNSET), (True, 3)}
@@ -27,7 +26,7 @@ def test_samples_are_null_absent_or_three(world: World) -> None:
     assert {coin.partition(":")[0] for coin in several} == {"pre"}
 
 
-def test_row_of_three_samples_follows_gap(world: World) -> None:
+def test_row_of_three_samples_follows_gap(world):
     """Its dex has no rows in the two hours before, and its payments sum to zero."""
     hours, sums = set(), defaultdict(Decimal)
     for row in world.sources.funding:
@@ -40,7 +39,7 @@ def test_row_of_three_samples_follows_gap(world: World) -> None:
     assert set(sums.values()) == {Decimal(0)}
 
 
-def test_payments_imply_oracle_price(world: World) -> None:
+def test_payments_imply_oracle_price(world):
     """usdc / (szi * rate * 3) is the mean oracle price of the three hours, up to rounding."""
     coins = {perp.coin: (number, perp) for number, perp in enumerate(PERPS)}
     oracle = simulate_prices(world.seed, 72).oracle

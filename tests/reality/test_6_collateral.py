@@ -7,21 +7,20 @@ import pytest
 
 from tests.worlds import world_of
 from toolkit.contract.dexes import coin_dex
-from toolkit.simulation import World
 
 TOKENS = {0: "USDC", 235: "USDE", 268: "USDT0", 360: "USDH"}
 
 
 @pytest.fixture(scope="module", params=[2, 7])
-def world(request: pytest.FixtureRequest) -> World:
+def world(request):
     return world_of("tiny", request.param)
 
 
-def is_perp(coin: str) -> bool:
+def is_perp(coin):
     return not set(coin) & set("/@#")
 
 
-def test_perp_fees_are_paid_in_collateral(world: World) -> None:
+def test_perp_fees_are_paid_in_collateral(world):
     tokens = {dex: TOKENS[int(str(m.collateral_token))] for dex, m in world.sources.metas.items()}
     assert tokens == {"": "USDC", "eqx": "USDC", "pre": "USDH"}
     seen = set()
@@ -32,13 +31,13 @@ def test_perp_fees_are_paid_in_collateral(world: World) -> None:
     assert seen == {"USDC", "USDH"}
 
 
-def test_snapshots_name_collateral(world: World) -> None:
+def test_snapshots_name_collateral(world):
     tokens = {dex: TOKENS[int(str(m.collateral_token))] for dex, m in world.sources.metas.items()}
     for snapshot in world.sources.account_snapshots:
         assert set(snapshot.values) == set(tokens.items())
 
 
-def test_collateral_balance_includes_fees_and_funding(world: World) -> None:
+def test_collateral_balance_includes_fees_and_funding(world):
     """On the dex of USDH: value = issued USDH + closed PnL + funding - fees + unrealised."""
     sums: dict[str, Decimal] = defaultdict(Decimal)
     for user, update in world.sources.ledger:

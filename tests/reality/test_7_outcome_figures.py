@@ -1,17 +1,14 @@
 """Section 7: conversions of outcome tokens are not trades, but change the cost basis."""
 
-from typing import Any
-
 import pandas as pd
 import pytest
 
-from tests.engines import Engine
 from tests.reality.rows import fills_of
 from toolkit.execution import fill_quality
 from toolkit.pnl import attribution, lots, positions
 
 
-def test_conversions_add_no_volume(examples: dict[str, Any], engine: Engine) -> None:
+def test_conversions_add_no_volume(examples, engine):
     trade = {**examples["7_outcome_conversions"][0], "dir": "Buy", "tid": 9, "fee": "0.02"}
     fills = fills_of([trade, *examples["7_outcome_conversions"]])
     row = engine.take(attribution(engine.give(fills)))[0]
@@ -21,7 +18,7 @@ def test_conversions_add_no_volume(examples: dict[str, Any], engine: Engine) -> 
     assert row["net"] == pytest.approx(-0.02)
 
 
-def test_settlement_counts_as_volume(examples: dict[str, Any], engine: Engine) -> None:
+def test_settlement_counts_as_volume(examples, engine):
     """A settlement pays a real price, but execution excludes it because no order was filled."""
     bought = {**examples["7_outcome_conversions"][0], "dir": "Buy", "tid": 9, "px": "0.5"}
     bought |= {"side": "B", "sz": "20.0", "fee": "0.0"}
@@ -35,7 +32,7 @@ def test_settlement_counts_as_volume(examples: dict[str, Any], engine: Engine) -
     assert fill_quality(engine.give(fills), mids, by=None)["fills"].tolist() == [1]
 
 
-def test_merged_leg_keeps_average_cost() -> None:
+def test_merged_leg_keeps_average_cost():
     """23 tokens cost 10.6: 12 merged at 0.5 close 12 * (0.5 - 10.6 / 23).
 
     Sizes are integers and prices have one decimal, so px * sz has at most one decimal.
@@ -61,7 +58,7 @@ def test_merged_leg_keeps_average_cost() -> None:
     assert sum(closed) == pytest.approx(6.4)  # the cash: 6 + 11 - 10.6
 
 
-def test_negated_lots_share_cost() -> None:
+def test_negated_lots_share_cost():
     """10 tokens that cost 3 become 10 of each of two others, at a cost of 1.5 each."""
     row = {"feeToken": "USDH", "fee": "0.0", "closedPnl": "0.0", "crossed": True, "sz": "10.0"}
     legs = [

@@ -2,7 +2,6 @@
 
 from collections import Counter, defaultdict
 from decimal import Decimal
-from typing import Any
 
 import msgspec
 import pytest
@@ -12,7 +11,6 @@ from tests.reality.spot_chains import PRICE, TOKEN, chains
 from tests.worlds import ON_DEMO, world_of
 from toolkit.contract.records import Fill
 from toolkit.rules.directions import CONVERSIONS
-from toolkit.simulation import World
 from toolkit.simulation.markets import OUTCOMES, QUESTION
 
 USD = TOKEN * PRICE
@@ -21,12 +19,12 @@ USD = TOKEN * PRICE
 @pytest.fixture(
     scope="module", params=["tiny 1", "tiny 2", "tiny 7", pytest.param("demo 7", marks=ON_DEMO)]
 )
-def world(request: pytest.FixtureRequest) -> World:
+def world(request):
     size, seed = request.param.split()
     return world_of(size, int(seed))
 
 
-def legs_of(world: World) -> list[list[tuple[str, Fill]]]:
+def legs_of(world):
     """Return the fills of each conversion."""
     found: dict[str, list[tuple[str, Fill]]] = defaultdict(list)
     for user, fill in world.sources.fills:
@@ -35,7 +33,7 @@ def legs_of(world: World) -> list[list[tuple[str, Fill]]]:
     return list(found.values())
 
 
-def fill(coin: str, side: str, px: str, sz: str, word: str, start: str = "0.0") -> Fill:
+def fill(coin, side, px, sz, word, start="0.0"):
     return Fill(
         coin=coin, px=px, sz=sz, side=side, time=1, start_position=start, dir=word,
         closed_pnl="0.0", hash="0x1", oid=1, crossed=True, fee="0.0", tid=0, fee_token="USDC",
@@ -43,7 +41,7 @@ def fill(coin: str, side: str, px: str, sz: str, word: str, start: str = "0.0") 
     )  # fmt: skip
 
 
-def test_split_and_merge_close_nothing(examples: dict[str, Any]) -> None:
+def test_split_and_merge_close_nothing(examples):
     """20 USD become 20 of both legs and back: each leg costs 10 and returns 10."""
     fills = [msgspec.convert(row, Fill) for row in examples["7_outcome_conversions"]]
     result = chains(("0x1", row) for row in fills)
@@ -53,7 +51,7 @@ def test_split_and_merge_close_nothing(examples: dict[str, Any]) -> None:
         assert (merge.closed, merge.stated, merge.after.size) == (0, 0, 0)
 
 
-def test_merge_after_sold_leg_by_hand() -> None:
+def test_merge_after_sold_leg_by_hand():
     """Split 20, sell 20 No at 0.3, buy 20 No at 0.25, merge: the result is 6 - 5 USD."""
     rows = [
         fill("#10", "B", "0.5", "20.0", "Split Outcome"),
@@ -69,7 +67,7 @@ def test_merge_after_sold_leg_by_hand() -> None:
     assert sum(row.cash for chain in result.values() for row in chain) == 1 * USD
 
 
-def test_negation_moves_cost() -> None:
+def test_negation_moves_cost():
     """12 No bought at 0.7 cost 8.4; 9 of them become 9 Yes of two others, each at 3.15."""
     rows = [
         fill("#21", "B", "0.7", "12.0", "Buy"),
@@ -89,7 +87,7 @@ def test_negation_moves_cost() -> None:
     assert total == sum(row.cash for chain in result.values() for row in chain) == 36 * USD // 10
 
 
-def test_conversions_are_no_trades(world: World) -> None:
+def test_conversions_are_no_trades(world):
     for legs in legs_of(world):
         assert len({user for user, _ in legs}) == 1
         for name in ("hash", "time", "tx_index", "oid", "sz", "dir", "px"):
@@ -100,7 +98,7 @@ def test_conversions_are_no_trades(world: World) -> None:
             assert Decimal(leg.sz) == int(Decimal(leg.sz)) > 0
 
 
-def test_conversion_legs_are_correct(world: World) -> None:
+def test_conversion_legs_are_correct(world):
     """Yes is side 0, No is side 1; the signs follow section 7."""
     seen = Counter()
     yes = {outcome.sides[0] for outcome in QUESTION}
@@ -124,7 +122,7 @@ def test_conversion_legs_are_correct(world: World) -> None:
     assert set(seen) == set(CONVERSIONS)
 
 
-def test_tokens_pay_the_split_dollars(world: World) -> None:
+def test_tokens_pay_the_split_dollars(world):
     """In every outcome, all tokens together pay exactly the dollars that were split."""
     supply: dict[str, Decimal] = defaultdict(Decimal)
     locked: dict[str, Decimal] = defaultdict(Decimal)
@@ -149,7 +147,7 @@ def test_tokens_pay_the_split_dollars(world: World) -> None:
     assert supply["#2070"] > 0
 
 
-def test_settled_split_legs_close_half(world: World) -> None:
+def test_settled_split_legs_close_half(world):
     """No wins: an untraded No leg closes 0.5 a token, and the Yes leg -0.5."""
     result = chains(world.sources.fills)
     gains = []
@@ -164,7 +162,7 @@ def test_settled_split_legs_close_half(world: World) -> None:
     assert set(gains) <= {Decimal("0.5"), Decimal("-0.5")}
 
 
-def test_service_serves_conversions() -> None:
+def test_service_serves_conversions():
     """Each leg is a separate row, aggregated or not, and can be requested by venue."""
     session = tk.local(seed=7, size="tiny", default=False)
     world = world_of("tiny")

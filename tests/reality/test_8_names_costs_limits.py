@@ -5,7 +5,6 @@ tests/client/test_budget.py, tests/service/test_access.py, tests/end/test_comple
 """
 
 import json
-from collections.abc import Iterator
 
 import httpx
 import pandas as pd
@@ -27,17 +26,17 @@ USER = "0x" + "1" * 40
 
 
 @pytest.fixture(scope="module")
-def session() -> Iterator[tk.Session]:
+def session():
     with tk.local(seed=7, size="tiny", default=False) as result:
         yield result
 
 
 @pytest.fixture(scope="module")
-def user(session: tk.Session) -> str:
+def user(session):
     return str(session.world["users"][0])
 
 
-def test_rows_have_known_dex_names(session: tk.Session) -> None:
+def test_rows_have_known_dex_names(session):
     assert set(tk.current_depth(session=session)["dex"]) == {"hyperliquid", "eqx", "pre"}
     samples = tk.slippage_history("BTC", 1_000, "1d", session=session)
     assert set(samples["dex"]) == {"hyperliquid"}
@@ -54,7 +53,7 @@ def test_rows_have_known_dex_names(session: tk.Session) -> None:
 
 
 @BY_ALIAS
-def test_aliases_give_same_rows(alias: str, session: tk.Session, user: str) -> None:
+def test_aliases_give_same_rows(alias, session, user):
     same = pd.testing.assert_frame_equal
     depth = tk.current_depth(session=session)
     native = depth[depth["dex"] == "hyperliquid"].reset_index(drop=True)
@@ -74,7 +73,7 @@ def test_aliases_give_same_rows(alias: str, session: tk.Session, user: str) -> N
     same(states.accounts, tk.batch_clearinghouse_states([user], session=session).accounts)
 
 
-def batches() -> pd.DataFrame:
+def batches():
     """Return one market under two names of its dex, a minute apart, and another market."""
     rows = [
         (0, "main", "XYZ", 10, 1e3, 2e3),
@@ -88,7 +87,7 @@ def batches() -> pd.DataFrame:
 
 
 @pytest.mark.parametrize("engine", ["pandas", "polars"])
-def test_depth_joins_aliases(engine: str) -> None:
+def test_depth_joins_aliases(engine):
     given = batches() if engine == "pandas" else pl.from_pandas(batches())
     profile = tk.depth.profile(given)
     rows = (profile if engine == "pandas" else profile.to_pandas()).set_index(["dex", "side"])
@@ -103,7 +102,7 @@ def test_depth_joins_aliases(engine: str) -> None:
 
 
 @BY_ALIAS
-def test_slippage_joins_by_alias(alias: str) -> None:
+def test_slippage_joins_by_alias(alias):
     """Half of the depth within 25 bps costs at least 6 bps, under each name of the dex."""
     batch = pd.DataFrame(
         {
@@ -131,7 +130,7 @@ def test_slippage_joins_by_alias(alias: str) -> None:
 
 
 @BY_ALIAS
-def test_account_values_join_by_alias(alias: str) -> None:
+def test_account_values_join_by_alias(alias):
     snapshot = pd.DataFrame(
         {
             "snapshot_id": "s",
@@ -148,7 +147,7 @@ def test_account_values_join_by_alias(alias: str) -> None:
     assert set(tokens["token"]) == {"USDC"}
 
 
-def test_dex_aliases_are_one_group(examples: dict[str, list[dict[str, object]]]) -> None:
+def test_dex_aliases_are_one_group(examples):
     fill = examples["2_liquidation_fills"][0]
     rows = [fill | {"coin": coin, "tid": n} for n, coin in enumerate(["HYPE", "main:HYPE"])]
     by_dex = tk.pnl.attribution(tk.frame("userFillsByTime", rows), by="dex")
@@ -169,13 +168,13 @@ STATES = OPERATIONS["batchClearinghouseStates"]
         (100, "ALL_DEXES", 9, 900),
     ],
 )
-def test_cost_of_states_by_users_and_dexes(users: int, dex: str, dexes: int, points: int) -> None:
+def test_cost_of_states_by_users_and_dexes(users, dex, dexes, points):
     request = {"type": STATES.type, "users": [USER] * users, "dex": dex}
     assert request_points(STATES, request, dexes) == points
 
 
 @pytest.mark.parametrize(("strict", "costs"), [(False, {1: 2, 3: 6}), (True, {1: 100, 3: 100})])
-def test_service_charges_known_costs(strict: bool, costs: dict[int, int]) -> None:
+def test_service_charges_known_costs(strict, costs):
     """The default costs are those of the live service; strict ones follow the specification."""
     store = simulated_store(7, "tiny", strict=strict)
     for users, cost in costs.items():
@@ -196,7 +195,7 @@ def test_service_charges_known_costs(strict: bool, costs: dict[int, int]) -> Non
                 tk.batch_clearinghouse_states(accounts, session=result)
 
 
-def test_plan_of_states_states_actual_cost(session: tk.Session) -> None:
+def test_plan_of_states_states_actual_cost(session):
     users = session.world["users"][:3]
     plan = tk.plan(tk.batch_clearinghouse_states, users, dex="ALL_DEXES", session=session)
     assert (plan.points, plan.sure) == (18, "at most")
@@ -208,12 +207,12 @@ def test_plan_of_states_states_actual_cost(session: tk.Session) -> None:
     assert (twaps.points, "5 times in 10 minutes" in twaps.why) == (2, True)
 
 
-def test_local_snapshots_are_unlimited(session: tk.Session) -> None:
+def test_local_snapshots_are_unlimited(session):
     for _ in range(7):
         assert len(tk.perp_twap_snapshots("ALL:ALL_DEXES", session=session))
 
 
-def test_service_limits_snapshots() -> None:
+def test_service_limits_snapshots():
     access = KeyQuotas([AcceptedKey("desk", "secret", points_per_minute=5_000)])
     application = application_of(simulated_store(7, "tiny"), access)
     headers = {"authorization": "Bearer secret"}
@@ -224,7 +223,7 @@ def test_service_limits_snapshots() -> None:
     assert application.respond("POST", "/info", headers, cheap).status == 200
 
 
-def test_ledger_before_first_day_warns() -> None:
+def test_ledger_before_first_day_warns():
     result = connect(
         "http://service.test",
         transport=httpx.MockTransport(lambda request: httpx.Response(200, json=[])),
@@ -236,7 +235,7 @@ def test_ledger_before_first_day_warns() -> None:
     assert "2025-07-28" not in tk.provenance(rows).get("history", "")
 
 
-def test_both_cursor_kinds_give_same_rows(session: tk.Session) -> None:
+def test_both_cursor_kinds_give_same_rows(session):
     builder = session.world["builders"][0]
     asked = {"page_size": 97, "numbers": "text"}
     exclusive = tk.builder_approved_fills_by_time(builder, 0, session=session, **asked)
@@ -256,9 +255,7 @@ def test_both_cursor_kinds_give_same_rows(session: tk.Session) -> None:
         (200, b"<html>Log in</html>", tk.AnswerInvalid, 1),
     ],
 )
-def test_gateway_error_names_cloudflare(
-    status: int, content: bytes, error: type[tk.ToolkitError], requests: int
-) -> None:
+def test_gateway_error_names_cloudflare(status, content, error, requests):
     result = connect(
         "http://service.test",
         "key",
@@ -275,7 +272,7 @@ def test_gateway_error_names_cloudflare(
     assert result.counts.requests == requests
 
 
-def test_unknown_operation_reaches_the_service(session: tk.Session) -> None:
+def test_unknown_operation_reaches_the_service(session):
     with pytest.raises(tk.BadRequest, match=r"Unknown type: portfolioState \(status 400\)"):
         tk.info({"type": "portfolioState", "user": USER}, session=session)
 
@@ -283,17 +280,17 @@ def test_unknown_operation_reaches_the_service(session: tk.Session) -> None:
 class Clock:
     """A clock whose time passes only during sleeps."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.now = 0.0
 
-    def __call__(self) -> float:
+    def __call__(self):
         return self.now
 
-    def sleep(self, seconds: float) -> None:
+    def sleep(self, seconds):
         self.now += seconds
 
 
-def test_sixth_snapshot_waits() -> None:
+def test_sixth_snapshot_waits():
     clock = Clock()
     result = connect(
         "http://local",

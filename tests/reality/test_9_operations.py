@@ -3,7 +3,6 @@
 import itertools
 import json
 from collections import defaultdict
-from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
 
@@ -15,41 +14,41 @@ from toolkit.contract.answers import encode
 from toolkit.contract.extra_operations import EXTRA_OPERATIONS
 from toolkit.rules.directions import NOT_TRADED
 from toolkit.service.open_orders import OPEN_STATES
-from toolkit.simulation import World, simulate
+from toolkit.simulation import simulate
 from toolkit.times import DAY, HOUR, MINUTE
 
 NOBODY = "0x" + "9" * 40
 
 
 @pytest.fixture(scope="module")
-def world() -> World:
+def world():
     return simulate(seed=7, size="tiny")
 
 
 @pytest.fixture(scope="module")
-def session() -> Iterator[tk.Session]:
+def session():
     with tk.local(seed=7, size="tiny", default=False) as session:
         yield session
 
 
 @pytest.fixture
-def ask(session: tk.Session) -> Any:
-    def ask(type: str, **fields: Any) -> Any:
+def ask(session):
+    def ask(type, **fields):
         return tk.info({"type": type, **fields}, session=session)
 
     return ask
 
 
-def plain(value: Any) -> Any:
+def plain(value):
     """Return a table in the form of JSON."""
     return json.loads(encode(value))
 
 
-def users(world: World) -> list[str]:
+def users(world):
     return [*world.expected, *world.expected_mixed]
 
 
-def requests(world: World) -> dict[str, dict[str, Any]]:
+def requests(world):
     user = world.examples["WHALE"]
     given = {
         "user": user,
@@ -71,7 +70,7 @@ def requests(world: World) -> dict[str, dict[str, Any]]:
 
 
 @pytest.mark.parametrize("type_", EXTRA_OPERATIONS)
-def test_every_operation_is_answered(world: World, ask: Any, session: Any, type_: str) -> None:
+def test_every_operation_is_answered(world, ask, session, type_):
     answer = ask(type_, **requests(world)[type_])
     if EXTRA_OPERATIONS[type_].tables:
         frames = tk.frame(type_, answer)
@@ -79,7 +78,7 @@ def test_every_operation_is_answered(world: World, ask: Any, session: Any, type_
         assert len(frames) == len(EXTRA_OPERATIONS[type_].tables)
 
 
-def test_unknown_type_is_400(ask: Any) -> None:
+def test_unknown_type_is_400(ask):
     with pytest.raises(tk.BadRequest) as raised:
         ask("l4Book", coin="BTC")
     assert raised.value.status == 400
@@ -88,7 +87,7 @@ def test_unknown_type_is_400(ask: Any) -> None:
 # --- markets ---
 
 
-def test_all_mids_equal_contexts(world: World, ask: Any) -> None:
+def test_all_mids_equal_contexts(world, ask):
     for dex, meta in world.sources.metas.items():
         pairs = zip(meta.universe, world.sources.contexts[dex], strict=True)
         mids = {asset.name: context.mid_px for asset, context in pairs if context.mid_px}
@@ -103,14 +102,14 @@ def test_all_mids_equal_contexts(world: World, ask: Any) -> None:
     assert ask("allMids", dex="none") == {}
 
 
-def test_spot_meta_equals_table(world: World, ask: Any) -> None:
+def test_spot_meta_equals_table(world, ask):
     meta = plain(world.sources.spot_meta)
     assert ask("spotMeta") == meta
     assert ask("spotMetaAndAssetCtxs") == [meta, plain(list(world.sources.spot_contexts))]
     assert ask("outcomeMeta") == plain(world.sources.outcome_meta)
 
 
-def test_books_agree_with_depth(world: World, ask: Any) -> None:
+def test_books_agree_with_depth(world, ask):
     """All levels fit into an answer, so that each band's depth follows from them."""
     markets = {
         (market["dex"], market["coin"]): market["levels"] for market in ask("currentDepth")["data"]
@@ -142,14 +141,14 @@ def test_books_agree_with_depth(world: World, ask: Any) -> None:
     assert seen == len(markets) > 10
 
 
-def test_books_agree_with_samples(world: World, ask: Any) -> None:
+def test_books_agree_with_samples(world, ask):
     """A buy of 100,000 USD takes from the asks, a sell from the bids."""
     now = world.sources.now_ms
     [sample] = ask("slippageHistory", coin="ETH", amount=100_000, startTime=now)
     bids, asks = ask("l2Book", coin="ETH")["levels"]
     mid = Decimal(ask("allMids")["ETH"])
 
-    def average(levels: Any) -> Decimal:
+    def average(levels):
         left, coins = Decimal(100_000), Decimal(0)
         for level in levels:
             px = Decimal(level["px"])
@@ -165,7 +164,7 @@ def test_books_agree_with_samples(world: World, ask: Any) -> None:
 
 
 @pytest.mark.parametrize(("digits", "mantissa"), [(2, None), (4, None), (5, None), (5, 2), (5, 5)])
-def test_rounded_book_keeps_sizes(ask: Any, digits: int, mantissa: int | None) -> None:
+def test_rounded_book_keeps_sizes(ask, digits, mantissa):
     whole = ask("l2Book", coin="ETH")["levels"]
     more = {} if mantissa is None else {"mantissa": mantissa}
     rounded = ask("l2Book", coin="ETH", nSigFigs=digits, **more)["levels"]
@@ -181,7 +180,7 @@ def test_rounded_book_keeps_sizes(ask: Any, digits: int, mantissa: int | None) -
     assert rounded != whole or digits == 5
 
 
-def test_spot_books_are_empty(world: World, ask: Any) -> None:
+def test_spot_books_are_empty(world, ask):
     [coin, *_] = [context.coin for context in world.sources.spot_contexts if context.mid_px]
     empty = {"coin": coin, "time": world.sources.now_ms, "levels": [[], []]}
     assert ask("l2Book", coin=coin) == empty
@@ -189,7 +188,7 @@ def test_spot_books_are_empty(world: World, ask: Any) -> None:
     assert len(tk.frame("l2Book", ask("l2Book", coin=coin))) == 0
 
 
-def test_perp_dexes_begin_with_null(world: World, ask: Any) -> None:
+def test_perp_dexes_begin_with_null(world, ask):
     first, *others = ask("perpDexs")
     assert first is None
     assert [dex["name"] for dex in others] == [dex for dex in world.sources.metas if dex]
@@ -197,7 +196,7 @@ def test_perp_dexes_begin_with_null(world: World, ask: Any) -> None:
     assert others[0]["assetToStreamingOiCap"] == limits["coinToOiCap"]
 
 
-def test_funding_history_equals_payments(world: World, ask: Any) -> None:
+def test_funding_history_equals_payments(world, ask):
     paid: dict[str, dict[int, str]] = defaultdict(dict)
     for row in world.sources.funding:
         if row.delta.n_samples in (UNSET, None, 1):
@@ -210,7 +209,7 @@ def test_funding_history_equals_payments(world: World, ask: Any) -> None:
         assert {time: history[time] for time in rates} == rates
 
 
-def test_funding_history_includes_both_bounds(world: World, ask: Any) -> None:
+def test_funding_history_includes_both_bounds(world, ask):
     end = world.sources.now_ms
     rows = ask("fundingHistory", coin="BTC", startTime=end - 3 * HOUR, endTime=end - HOUR)
     assert [row["time"] for row in rows] == [end - 3 * HOUR, end - 2 * HOUR, end - HOUR]
@@ -220,12 +219,12 @@ def test_funding_history_includes_both_bounds(world: World, ask: Any) -> None:
     assert 0 < len(delisted) < len(whole)
 
 
-def test_exchange_status_has_present_time(world: World, ask: Any) -> None:
+def test_exchange_status_has_present_time(world, ask):
     assert ask("exchangeStatus") == {"time": world.sources.now_ms, "specialStatuses": None}
 
 
 @pytest.mark.parametrize("interval", ["1m", "1h", "1d", "1w", "1M"])
-def test_candles_equal_trades(world: World, ask: Any, interval: str) -> None:
+def test_candles_equal_trades(world, ask, interval):
     trades = [
         fill
         for _, fill in world.sources.fills
@@ -245,7 +244,7 @@ def test_candles_equal_trades(world: World, ask: Any, interval: str) -> None:
     assert all(item["T"] < two["t"] for item, two in itertools.pairwise(rows))
 
 
-def test_candles_are_in_requested_range(world: World, ask: Any) -> None:
+def test_candles_are_in_requested_range(world, ask):
     end = world.sources.now_ms
     asked = {"coin": "BTC", "interval": "1h", "startTime": end - 3 * HOUR, "endTime": end - HOUR}
     rows = ask("candleSnapshot", req=asked)
@@ -255,7 +254,7 @@ def test_candles_are_in_requested_range(world: World, ask: Any) -> None:
     assert MINUTE < HOUR
 
 
-def test_day_candle_equals_context(world: World, ask: Any) -> None:
+def test_day_candle_equals_context(world, ask):
     """The last day of history is complete: its candle has the volume of the context."""
     req = {"coin": "BTC", "interval": "1d", "startTime": world.sources.now_ms - DAY}
     universe, contexts = ask("metaAndAssetCtxs")
@@ -271,7 +270,7 @@ def test_day_candle_equals_context(world: World, ask: Any) -> None:
 # --- accounts ---
 
 
-def test_state_equals_batch(world: World, ask: Any) -> None:
+def test_state_equals_batch(world, ask):
     for dex in world.sources.metas:
         some = users(world)
         batch = dict(ask("batchClearinghouseStates", users=some, dex=dex)["successful_states"])
@@ -279,7 +278,7 @@ def test_state_equals_batch(world: World, ask: Any) -> None:
             assert ask("clearinghouseState", user=user, dex=dex) == batch[user]
 
 
-def test_unavailable_state_is_500(world: World, session: tk.Session) -> None:
+def test_unavailable_state_is_500(world, session):
     [user] = world.sources.unavailable
     application = session.client._transport._application  # type: ignore[attr-defined]
     body = json.dumps({"type": "clearinghouseState", "user": user}).encode()
@@ -287,7 +286,7 @@ def test_unavailable_state_is_500(world: World, session: tk.Session) -> None:
     assert (got.status, got.content) == (500, b'{"error":"An internal error occurred"}')
 
 
-def test_spot_balances_equal_exchange(world: World, ask: Any) -> None:
+def test_spot_balances_equal_exchange(world, ask):
     some = {**world.expected, **world.expected_mixed}
     held = 0
     for user, truth in some.items():
@@ -299,7 +298,7 @@ def test_spot_balances_equal_exchange(world: World, ask: Any) -> None:
     assert ask("spotClearinghouseState", user=NOBODY) == {"balances": []}
 
 
-def test_sub_accounts_have_states(world: World, ask: Any) -> None:
+def test_sub_accounts_have_states(world, ask):
     assert world.sources.sub_accounts
     for master, rows in world.sources.sub_accounts.items():
         answer = ask("subAccounts", user=master)
@@ -314,7 +313,7 @@ def test_sub_accounts_have_states(world: World, ask: Any) -> None:
     assert ask("subAccounts", user=NOBODY) is None
 
 
-def test_vaults_have_role_vault(world: World, ask: Any) -> None:
+def test_vaults_have_role_vault(world, ask):
     roles = {user: ask("userRole", user=user)["role"] for user in users(world)}
     vaults = {
         update.delta.vault
@@ -326,7 +325,7 @@ def test_vaults_have_role_vault(world: World, ask: Any) -> None:
     assert ask("userRole", user=NOBODY) == {"role": "missing"}
 
 
-def test_vault_equities_add_up_to_account_value(world: World, ask: Any) -> None:
+def test_vault_equities_add_up_to_account_value(world, ask):
     equities: dict[str, Decimal] = defaultdict(Decimal)
     for user in users(world):
         for row in ask("userVaultEquities", user=user):
@@ -339,7 +338,7 @@ def test_vault_equities_add_up_to_account_value(world: World, ask: Any) -> None:
         assert equity == sum(values)
 
 
-def fill_volumes(world: World, user: str) -> list[tuple[int, bool, Decimal]]:
+def fill_volumes(world, user):
     return [
         (fill.time, fill.crossed, Decimal(fill.px) * Decimal(fill.sz))
         for who, fill in world.sources.fills
@@ -347,7 +346,7 @@ def fill_volumes(world: World, user: str) -> list[tuple[int, bool, Decimal]]:
     ]
 
 
-def test_volume_equals_fills(world: World, ask: Any) -> None:
+def test_volume_equals_fills(world, ask):
     user = world.examples["WHALE"]
     mine = fill_volumes(world, user)
     whole = sum(volume for _, _, volume in mine)
@@ -371,7 +370,7 @@ def test_volume_equals_fills(world: World, ask: Any) -> None:
     assert sum(Decimal(day["exchange"]) for day in days) == everybody
 
 
-def test_fee_rates_equal_payments(world: World, ask: Any) -> None:
+def test_fee_rates_equal_payments(world, ask):
     """The rate is that of a plain perp fill of the native dex, without a builder fee."""
     seen = 0
     for user, fill in world.sources.fills[::50]:
@@ -386,7 +385,7 @@ def test_fee_rates_equal_payments(world: World, ask: Any) -> None:
     assert seen > 100
 
 
-def test_portfolio_ends_at_equity(world: World, ask: Any) -> None:
+def test_portfolio_ends_at_equity(world, ask):
     truths = {**world.expected, **world.expected_mixed}
     for user in users(world)[::7]:
         periods = dict(ask("portfolio", user=user))
@@ -409,7 +408,7 @@ def test_portfolio_ends_at_equity(world: World, ask: Any) -> None:
         assert day["pnlHistory"][-1][0] == world.sources.now_ms
 
 
-def test_abstraction_follows_account_mode(world: World, ask: Any) -> None:
+def test_abstraction_follows_account_mode(world, ask):
     latest = max(world.sources.account_snapshots, key=lambda snapshot: snapshot.time)
     modes = {row.user: row.account_mode for rows in latest.values.values() for row in rows}
     names = ["default", "dexAbstraction", "unifiedAccount", "portfolioMargin"]
@@ -419,7 +418,7 @@ def test_abstraction_follows_account_mode(world: World, ask: Any) -> None:
         assert ask("userDexAbstraction", user=user) == (True if mode == 1 else None)
 
 
-def test_unused_states_are_empty(world: World, ask: Any) -> None:
+def test_unused_states_are_empty(world, ask):
     user = world.examples["WHALE"]
     assert ask("extraAgents", user=user) == []
     assert ask("userToMultiSigSigners", user=user) is None
@@ -429,7 +428,7 @@ def test_unused_states_are_empty(world: World, ask: Any) -> None:
     assert new["referrerState"] == {"stage": "needToTrade", "data": {"required": "10000.0"}}
 
 
-def test_builder_rewards_equal_fees(world: World, ask: Any) -> None:
+def test_builder_rewards_equal_fees(world, ask):
     earned: dict[str, Decimal] = defaultdict(Decimal)
     for _, fill in world.sources.fills:
         if isinstance(fill.builder, str) and isinstance(fill.builder_fee, str):
@@ -442,7 +441,7 @@ def test_builder_rewards_equal_fees(world: World, ask: Any) -> None:
 # --- orders, fills, funding ---
 
 
-def open_by_hand(world: World) -> dict[str, dict[int, Any]]:
+def open_by_hand(world):
     last = {(user, event.order.oid): event for user, event in world.sources.orders}
     found: dict[str, dict[int, Any]] = defaultdict(dict)
     for (user, oid), event in last.items():
@@ -451,7 +450,7 @@ def open_by_hand(world: World) -> dict[str, dict[int, Any]]:
     return found
 
 
-def test_open_orders_equal_journal(world: World, ask: Any) -> None:
+def test_open_orders_equal_journal(world, ask):
     by_hand = open_by_hand(world)
     assert by_hand
     for user in users(world):
@@ -478,7 +477,7 @@ def test_open_orders_equal_journal(world: World, ask: Any) -> None:
         )
 
 
-def test_order_status_is_last_event(world: World, ask: Any) -> None:
+def test_order_status_is_last_event(world, ask):
     last = {(user, event.order.oid): event for user, event in world.sources.orders}
     for (user, oid), event in list(last.items())[::400]:
         answer = ask("orderStatus", user=user, oid=oid)
@@ -488,7 +487,7 @@ def test_order_status_is_last_event(world: World, ask: Any) -> None:
         assert answer["order"]["statusTimestamp"] == event.status_timestamp
 
 
-def test_order_status_finds_client_id(world: World, ask: Any) -> None:
+def test_order_status_finds_client_id(world, ask):
     user, event = next((user, e) for user, e in world.sources.orders if e.order.cloid)
     found = ask("orderStatus", user=user, oid=event.order.cloid)
     assert found["order"]["order"]["oid"] == event.order.oid
@@ -502,7 +501,7 @@ def test_order_status_finds_client_id(world: World, ask: Any) -> None:
     assert ask("orderStatus", user=NOBODY, oid=event.order.oid) == {"status": "unknownOid"}
 
 
-def test_user_funding_has_all_rows(world: World, ask: Any) -> None:
+def test_user_funding_has_all_rows(world, ask):
     mine: dict[str, list[Any]] = defaultdict(list)
     for row in world.sources.funding:
         mine[row.user].append({k: v for k, v in plain(row).items() if k != "user"})
@@ -516,7 +515,7 @@ def test_user_funding_has_all_rows(world: World, ask: Any) -> None:
     assert ask("userFunding", user=NOBODY) == []
 
 
-def test_twap_slices_equal_fills(world: World, ask: Any) -> None:
+def test_twap_slices_equal_fills(world, ask):
     found = 0
     for user in users(world):
         mine = [
@@ -535,7 +534,7 @@ def test_twap_slices_equal_fills(world: World, ask: Any) -> None:
 # --- staking ---
 
 
-def test_delegators_agree_with_delegations(world: World, ask: Any) -> None:
+def test_delegators_agree_with_delegations(world, ask):
     assert world.sources.delegations
     for user in world.sources.delegations:
         delegated: dict[str, Decimal] = defaultdict(Decimal)
@@ -560,7 +559,7 @@ def test_delegators_agree_with_delegations(world: World, ask: Any) -> None:
     assert ask("delegatorHistory", user=NOBODY) == ask("delegatorRewards", user=NOBODY) == []
 
 
-def test_delegators_earn_their_share(world: World, ask: Any) -> None:
+def test_delegators_earn_their_share(world, ask):
     """All delegators together earn their share of the total reward of a day."""
     day = world.sources.now_ms
     by_validator = {

@@ -4,7 +4,6 @@ import pandas as pd
 import pytest
 
 from tests.analysis.examples import HOUR, MONDAY, as_numbers, times
-from tests.engines import Engine
 from toolkit.pnl import attribution
 
 FILLS = pd.DataFrame(
@@ -31,7 +30,7 @@ PAID = pd.DataFrame(
 
 
 @pytest.mark.parametrize("kind", ["float", "exact"])
-def test_funding_outside_fills_is_separate(engine: Engine, kind: str) -> None:
+def test_funding_outside_fills_is_separate(engine, kind):
     """The fills explain neither the BTC payments at 9, 15 and 16 nor that of 3 ETH at 15."""
     given = [engine.give(as_numbers(frame, kind)) for frame in (FILLS, PAID)]
     row = engine.take(attribution(*given))[0]
@@ -42,14 +41,14 @@ def test_funding_outside_fills_is_separate(engine: Engine, kind: str) -> None:
     assert row["covers"].endswith("without 5 funding rows outside the time of the fills")
 
 
-def test_open_position_explains_funding_without_size(engine: Engine) -> None:
+def test_open_position_explains_funding_without_size(engine):
     """Without sizes, an open position is enough: ETH at 15 counts."""
     paid = engine.give(PAID.drop(columns=["szi"]))
     row = engine.take(attribution(engine.give(FILLS), paid))[0]
     assert row["funding_outside"] == 2**0 + 2**6 + 2**7 + 2**8
 
 
-def test_funding_within_callers_time_counts(engine: Engine) -> None:
+def test_funding_within_callers_time_counts(engine):
     given = [engine.give(frame) for frame in (FILLS, PAID)]
     row = engine.take(
         attribution(*given, start_time=MONDAY + 10 * HOUR, end_time=MONDAY + 13 * HOUR)
@@ -58,7 +57,7 @@ def test_funding_within_callers_time_counts(engine: Engine) -> None:
     assert row["funding"] + row["funding_outside"] == 2**16 - 1
 
 
-def test_funding_within_requested_time_counts() -> None:
+def test_funding_within_requested_time_counts():
     """A complete fetched frame has the time range, also without fills at its edges."""
     fills = FILLS.copy()
     fills.attrs["toolkit"] = {
@@ -76,7 +75,7 @@ def test_funding_within_requested_time_counts() -> None:
     assert attribution(cut, paid)["funding_outside"].item() == 2**8 + 2**9 + 2**10 + 2**14
 
 
-def test_funding_without_fills_is_outside(engine: Engine) -> None:
+def test_funding_without_fills_is_outside(engine):
     later = PAID.assign(time=PAID["time"] + pd.Timedelta(days=3)).drop(columns=["szi"])
     later = later[later["coin"] == "BTC"]
     rows = engine.take(attribution(engine.give(FILLS), engine.give(later), by="day"))

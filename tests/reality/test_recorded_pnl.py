@@ -4,7 +4,6 @@ import json
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pytest
@@ -29,7 +28,7 @@ HELPERS: dict[str, Callable[[pd.DataFrame], pd.DataFrame]] = {
 }
 
 
-def recorded(name: str, operation: str, numbers: str) -> pd.DataFrame:
+def recorded(name, operation, numbers):
     path = RECORDINGS / f"{name}.json"
     if not path.exists():
         pytest.skip(f"no recording {name}")
@@ -41,9 +40,7 @@ def recorded(name: str, operation: str, numbers: str) -> pd.DataFrame:
 @pytest.mark.parametrize("numbers", ["float", "exact"])
 @pytest.mark.parametrize("helper", HELPERS)
 @pytest.mark.parametrize("section", SECTIONS)
-def test_helpers_keep_closed_pnl_of_rows(
-    examples: dict[str, Any], section: str, helper: str, numbers: str
-) -> None:
+def test_helpers_keep_closed_pnl_of_rows(examples, section, helper, numbers):
     """The gains of helpers equal those of the rows, and the audit confirms them."""
     rows = [row for row in examples[section] if "counterparty" not in row.get("about", "")]
     result = HELPERS[helper](fills_of(rows, numbers))
@@ -56,7 +53,7 @@ def test_helpers_keep_closed_pnl_of_rows(
 
 
 @pytest.mark.parametrize("numbers", ["float", "exact"])
-def test_recorded_fills_of_2023_have_known_pnl(numbers: str) -> None:
+def test_recorded_fills_of_2023_have_known_pnl(numbers):
     """500 fills of five minutes lack trade ids, fee tokens and transaction indexes."""
     fills = recorded("userFills", "userFills", numbers)
     row = pnl.attribution(fills).iloc[0]
@@ -73,7 +70,7 @@ def test_recorded_fills_of_2023_have_known_pnl(numbers: str) -> None:
 
 
 @pytest.mark.parametrize("numbers", ["float", "exact"])
-def test_recorded_funding_outside_fills_is_separate(numbers: str) -> None:
+def test_recorded_funding_outside_fills_is_separate(numbers):
     """Funding of two weeks with fills of five minutes: 695 USD were once added silently."""
     fills = recorded("userFills", "userFills", numbers)
     paid = recorded("userFunding", "userFunding", numbers)

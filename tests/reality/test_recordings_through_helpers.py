@@ -8,7 +8,7 @@ import inspect
 import json
 import traceback
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -122,14 +122,14 @@ NOT_RECORDED: Mapping[str, str] = {
 }
 
 
-def without_notes(value: Any) -> Any:
+def without_notes(value):
     """Return an answer without the notes in the hand-made rows."""
     if isinstance(value, dict):
         return {name: without_notes(part) for name, part in value.items() if name != "about"}
     return [without_notes(part) for part in value] if isinstance(value, list) else value
 
 
-def examples() -> dict[str, Frames]:
+def examples():
     """Return the frames of each section of the hand-made rows."""
     rows = without_notes(json.loads(EXAMPLES.read_text()))
     state = [frame.assign(user=USER) for frame in tk.frame("clearinghouseState", rows["1_state"])]
@@ -154,7 +154,7 @@ def examples() -> dict[str, Frames]:
     return result
 
 
-def recorded_ledger() -> pd.DataFrame:
+def recorded_ledger():
     """Return a deposit and a send without nonce, as the live service writes them."""
     rows = [
         {"type": "deposit", "usdc": "1000.0"},
@@ -169,7 +169,7 @@ def recorded_ledger() -> pd.DataFrame:
     return tk.frame("userNonFundingLedgerUpdates", answer).assign(account=USER)
 
 
-def recordings() -> dict[str, Frames]:
+def recordings():
     """Return the recorded frames; empty without recordings."""
     if not RECORDINGS.exists():
         return {}
@@ -196,13 +196,13 @@ def recordings() -> dict[str, Frames]:
 
 
 @pytest.fixture(scope="module", name="sources")
-def _sources() -> Iterator[dict[str, Frames]]:
+def _sources():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the tests of the readers cover missing and unknown fields
         yield {name: add_mids(frames) for name, frames in (examples() | recordings()).items()}
 
 
-def add_mids(frames: Frames) -> Frames:
+def add_mids(frames):
     """Add invented mids at the times of the fills, for helpers that need prices."""
     if "fills" not in frames:
         return frames
@@ -210,7 +210,7 @@ def add_mids(frames: Frames) -> Frames:
     return {**frames, "prices": mids}
 
 
-def public_helpers() -> list[str]:
+def public_helpers():
     return sorted(
         f"{topic}.{name}"
         for topic in topics()
@@ -219,7 +219,7 @@ def public_helpers() -> list[str]:
     )
 
 
-def test_input_table_lists_every_helper() -> None:
+def test_input_table_lists_every_helper():
     assert sorted([*TAKES, *NOT_RECORDED]) == public_helpers()
 
 
@@ -238,7 +238,7 @@ MAY_LACK = {
 }
 
 
-def call_helper(helper: str, frames: Frames) -> Any:
+def call_helper(helper, frames):
     """Call a helper with the frames of a source; missing frames are None."""
     topic, name = helper.split(".")
     given = {name: frames.get(STANDS_FOR.get(name, name)) for name in TAKES[helper]}
@@ -246,7 +246,7 @@ def call_helper(helper: str, frames: Frames) -> Any:
     return getattr(getattr(tk, topic), name)(**given, **ARGUMENTS.get(helper, {}))
 
 
-def is_own_error(error: BaseException) -> bool:
+def is_own_error(error):
     """Return whether this package raised an error intentionally, with a message."""
     raised = traceback.extract_tb(error.__traceback__)[-1]
     return isinstance(error, ToolkitError | ValueError) and (
@@ -255,7 +255,7 @@ def is_own_error(error: BaseException) -> bool:
 
 
 @pytest.mark.parametrize("helper", TAKES)
-def test_helpers_return_or_raise_own_error(helper: str, sources: dict[str, Frames]) -> None:
+def test_helpers_return_or_raise_own_error(helper, sources):
     tried = 0
     for source, frames in sources.items():
         needed = set(TAKES[helper]) - MAY_LACK.get(helper, set())
@@ -277,26 +277,26 @@ def test_helpers_return_or_raise_own_error(helper: str, sources: dict[str, Frame
 # Golden figures, computed by hand.
 
 
-def test_liquidated_trip_has_status_and_net(sources) -> None:
+def test_liquidated_trip_has_status_and_net(sources):
     """6.2 are opened at 30 and liquidated at 21.2: -54.56 less 0.142848 of fees."""
     trip = tk.pnl.round_trips(sources["2 liquidated"]["fills"], account=USER).iloc[0]
     assert trip["status"] == "liquidated"
     assert trip["net"] == pytest.approx(-54.56 - 0.0837 - 0.059148)
 
 
-def test_counterparty_is_not_liquidated(sources) -> None:
+def test_counterparty_is_not_liquidated(sources):
     fills = sources["2 both sides"]["fills"]
     trips = tk.pnl.round_trips(fills[fills["user"] == OTHER])
     assert "liquidated" not in set(trips["status"])
 
 
-def test_spot_net_equals_cash(sources) -> None:
+def test_spot_net_equals_cash(sources):
     """-1000 + 1099.23 - 0.769461 = 98.460539."""
     row = tk.pnl.attribution(sources["3 spot"]["fills"]).iloc[0]
     assert row["net"] == pytest.approx(98.460539)
 
 
-def test_other_collateral_counts_at_par(sources) -> None:
+def test_other_collateral_counts_at_par(sources):
     """The collateral counts at par: -4 of closed PnL less 0.0576 of fees."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -304,6 +304,6 @@ def test_other_collateral_counts_at_par(sources) -> None:
     assert row["net"] == pytest.approx(-4.0576)
 
 
-def test_conversions_have_no_volume(sources) -> None:
+def test_conversions_have_no_volume(sources):
     row = tk.pnl.attribution(sources["7 conversions"]["fills"]).iloc[0]
     assert (row["volume"], row["net"]) == (0.0, 0.0)

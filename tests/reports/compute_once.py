@@ -1,17 +1,14 @@
 """Values that several sentences of a report share are recomputed once for each report."""
 
-from collections.abc import Callable
 from functools import wraps
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 Report = TypeVar("Report")
 Value = TypeVar("Value")
 Rest = ParamSpec("Rest")
 
 
-def compute_once(
-    function: Callable[Concatenate[Report, Rest], Value],
-) -> Callable[Concatenate[Report, Rest], Value]:
+def compute_once(function):
     """Return a function that computes its value once for each report and further arguments.
 
     Nobody changes the value.
@@ -19,7 +16,7 @@ def compute_once(
     known: dict[Any, tuple[Report, Value]] = {}  # frames have no hash; a kept report keeps its id
 
     @wraps(function)
-    def compute(report: Report, *args: Rest.args, **named: Rest.kwargs) -> Value:
+    def compute(report, *args, **named):
         key = (id(report), args, tuple(named.items()))
         if key not in known:
             known[key] = report, function(report, *args, **named)

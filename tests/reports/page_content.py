@@ -5,7 +5,7 @@ from html.parser import HTMLParser
 from urllib.parse import unquote
 
 
-def _decode(address: str) -> bytes:
+def _decode(address):
     """Return the content of a ``data:`` address."""
     return base64.b64decode(unquote(address.partition(",")[2]))
 
@@ -13,7 +13,7 @@ def _decode(address: str) -> bytes:
 class PageContent(HTMLParser):
     """What a browser would load, name or run."""
 
-    def __init__(self, html: str) -> None:
+    def __init__(self, html):
         super().__init__()
         self.tags: list[str] = []
         self.loaded: list[str] = []
@@ -25,7 +25,7 @@ class PageContent(HTMLParser):
         self.attributes: set[str] = set()
         self.feed(html)
 
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+    def handle_starttag(self, tag, attrs):
         found = dict(attrs)
         self.tags.append(tag)
         self.loaded += [found[name] or "" for name in ("src", "srcset", "data") if name in found]

@@ -7,21 +7,20 @@ from scipy import stats
 
 from tests.reports import recomputed_performance, recomputed_wallet
 from toolkit.plots.formats import short_address
-from toolkit.reports.comparison_report import Comparison
 
 Values = dict[str, Any]
 
 
-def _fills(comparison: Comparison) -> list[int]:
+def _fills(comparison):
     return [len(wallet.results.frames.fills) for wallet in comparison.wallets]
 
 
-def _volume(comparison: Comparison) -> float:
+def _volume(comparison):
     rows = [recomputed_wallet._row(wallet.results) for wallet in comparison.wallets]
     return sum(float(row["volume"]) for row in rows)
 
 
-def _nets(comparison: Comparison) -> dict[str, float]:
+def _nets(comparison):
     """Return address -> net, without accounts of which amounts are missing; the highest first."""
     nets = {
         wallet.results.frames.user: float(recomputed_wallet._row(wallet.results)["net"])
@@ -31,7 +30,7 @@ def _nets(comparison: Comparison) -> dict[str, float]:
     return dict(sorted(nets.items(), key=lambda item: (-item[1], item[0])))
 
 
-def _returns(comparison: Comparison) -> dict[str, list[float]]:
+def _returns(comparison):
     """Return address -> returns by day, of accounts whose rows begin with the account."""
     found = {}
     for wallet in comparison.wallets:
@@ -43,22 +42,22 @@ def _returns(comparison: Comparison) -> dict[str, list[float]]:
     return found
 
 
-def sentence_trading(comparison: Comparison) -> Values:
+def sentence_trading(comparison):
     fills = _fills(comparison)
     return {"traders": sum(count > 0 for count in fills), **_traded(comparison)}
 
 
-def sentence_all_traded(comparison: Comparison) -> Values:
+def sentence_all_traded(comparison):
     assert all(_fills(comparison))
     return _traded(comparison)
 
 
-def _traded(comparison: Comparison) -> Values:
+def _traded(comparison):
     fills = _fills(comparison)
     return {"n": len(fills), "volume": _volume(comparison), "fills": sum(fills)}
 
 
-def sentence_net(comparison: Comparison) -> Values:
+def sentence_net(comparison):
     nets = _nets(comparison)
     (best, best_net), (worst, worst_net) = next(iter(nets.items())), list(nets.items())[-1]
     return {
@@ -71,21 +70,21 @@ def sentence_net(comparison: Comparison) -> Values:
     }
 
 
-def sentence_net_unknown(comparison: Comparison) -> Values:
+def sentence_net_unknown(comparison):
     return {"unknown": len(comparison.wallets) - len(_nets(comparison))}
 
 
-def sentence_returns_unknown(comparison: Comparison) -> Values:
+def sentence_returns_unknown(comparison):
     assert not _returns(comparison)
     return {}
 
 
-def sentence_returns(comparison: Comparison) -> Values:
+def sentence_returns(comparison):
     totals = [np.prod([1 + each for each in one]) - 1 for one in _returns(comparison).values()]
     return {"known": len(totals), "lowest": min(totals), "highest": max(totals)}
 
 
-def sentence_overlap(comparison: Comparison) -> Values:
+def sentence_overlap(comparison):
     found = {
         wallet.results.frames.user: recomputed_performance.sentence_sharpe(wallet)
         for wallet in comparison.wallets
@@ -99,19 +98,19 @@ def sentence_overlap(comparison: Comparison) -> Values:
     return {"first": short_address(first), "overlaps": overlaps, "others": len(found)}
 
 
-def sentence_no_overlap(comparison: Comparison) -> Values:
+def sentence_no_overlap(comparison):
     values = sentence_overlap(comparison)
     assert values["overlaps"] == 0
     return {"first": values["first"]}
 
 
-def sentence_no_discoveries(comparison: Comparison) -> Values:
+def sentence_no_discoveries(comparison):
     values = sentence_discoveries(comparison)
     assert values.pop("found") == 0
     return values
 
 
-def sentence_discoveries(comparison: Comparison) -> Values:
+def sentence_discoveries(comparison):
     """Benjamini and Hochberg: the largest number of accounts below the line through 0."""
     samples = [returns for returns in _returns(comparison).values() if len(returns) >= 20]
     p = sorted(stats.ttest_1samp(one, 0, alternative="greater").pvalue for one in samples)
@@ -119,15 +118,15 @@ def sentence_discoveries(comparison: Comparison) -> Values:
     return {"n": len(p), "found": max(below, default=0), "rate": 0.05}
 
 
-def headline_accounts(comparison: Comparison) -> Values:
+def headline_accounts(comparison):
     fills = _fills(comparison)
     return {"n": len(fills), "traders": sum(count > 0 for count in fills)}
 
 
-def headline_volume(comparison: Comparison) -> Values:
+def headline_volume(comparison):
     return {"volume": _volume(comparison), "fills": sum(_fills(comparison))}
 
 
-def headline_net(comparison: Comparison) -> Values:
+def headline_net(comparison):
     nets = _nets(comparison)
     return {"net": sum(nets.values()) if len(nets) == len(comparison.wallets) else None}

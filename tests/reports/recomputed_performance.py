@@ -11,14 +11,13 @@ from scipy import stats
 import toolkit as tk
 from tests.reports.compute_once import compute_once
 from toolkit.errors import HistoryWarning, MissingColumns
-from toolkit.reports.wallet_performance import WalletPerformance
 
 Values = dict[str, Any]
 DAY = pd.Timedelta(days=1)
 
 
 @compute_once
-def _curve(wallet: WalletPerformance) -> pd.DataFrame:
+def _curve(wallet):
     made = wallet.results.frames
     paid = wallet.results.funding
     marks = None if paid is None else tk.funding.implied_oracle(paid)
@@ -32,7 +31,7 @@ def _curve(wallet: WalletPerformance) -> pd.DataFrame:
 
 
 @compute_once
-def _returns(wallet: WalletPerformance) -> list[float]:
+def _returns(wallet):
     """Walk the hours of the curve; each day is its gain by its average capital."""
     curve = _curve(wallet)
     is_marked = curve["equity"].notna().mean() >= 0.9
@@ -67,7 +66,7 @@ def _returns(wallet: WalletPerformance) -> list[float]:
 
 
 @compute_once
-def _trips(wallet: WalletPerformance) -> pd.DataFrame:
+def _trips(wallet):
     made = wallet.results.frames
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -78,30 +77,30 @@ def _trips(wallet: WalletPerformance) -> pd.DataFrame:
     return trips[trips["status"].isin(["closed", "liquidated"]) & trips["net"].notna()]
 
 
-def sentence_returns_unknown(wallet: WalletPerformance) -> Values:
+def sentence_returns_unknown(wallet):
     made = wallet.results.frames
     assert made.start_ms > 0 or made.fills.empty or made.ledger.empty or not _returns(wallet)
     return {}
 
 
-def sentence_amounts_unknown(wallet: WalletPerformance) -> Values:
+def sentence_amounts_unknown(wallet):
     fills = wallet.results.frames.fills
     assert fills[["closed_pnl", "fee", "start_position"]].isna().any(axis=None)
     return {}
 
 
-def sentence_total_return(wallet: WalletPerformance) -> Values:
+def sentence_total_return(wallet):
     returns = _returns(wallet)
     return {"value": float(np.prod([1 + each for each in returns])) - 1, "n": len(returns)}
 
 
-def sentence_unknown_flows(wallet: WalletPerformance) -> Values:
+def sentence_unknown_flows(wallet):
     ledger = wallet.results.frames.ledger
     is_vault = ledger["type"] == "vaultWithdraw"
     return {"flows": int((is_vault & ledger["net_withdrawn_usd"].isna()).sum())}
 
 
-def sentence_drawdown(wallet: WalletPerformance) -> Values:
+def sentence_drawdown(wallet):
     value = high = 1.0
     deepest = 0.0
     for each in _returns(wallet):
@@ -111,7 +110,7 @@ def sentence_drawdown(wallet: WalletPerformance) -> Values:
     return {"value": deepest}
 
 
-def sentence_sharpe(wallet: WalletPerformance) -> Values:
+def sentence_sharpe(wallet):
     returns = np.array(_returns(wallet))
     n, ratio = len(returns), returns.mean() / returns.std(ddof=1)
     z = (returns - returns.mean()) / returns.std()
@@ -127,21 +126,21 @@ def sentence_sharpe(wallet: WalletPerformance) -> Values:
     return {"value": year * ratio, "low": year * (ratio - reach), "high": year * (ratio + reach)}
 
 
-def sentence_realised_only(wallet: WalletPerformance) -> Values:
+def sentence_realised_only(wallet):
     curve = _curve(wallet)
     return {"missing": int(curve["unrealised"].isna().sum()), "points": len(curve)}
 
 
-def sentence_trips(wallet: WalletPerformance) -> Values:
+def sentence_trips(wallet):
     net = _trips(wallet)["net"]
     return {"n": len(net), "wins": sum(value > 0 for value in net)}
 
 
-def sentence_one_trip(wallet: WalletPerformance) -> Values:
+def sentence_one_trip(wallet):
     (net,) = _trips(wallet)["net"]
     return {"net": net}
 
 
-def sentence_no_trips(wallet: WalletPerformance) -> Values:
+def sentence_no_trips(wallet):
     assert _trips(wallet).empty
     return {}

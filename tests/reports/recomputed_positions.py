@@ -8,18 +8,17 @@ import pytest
 
 import toolkit as tk
 from tests.reports.compute_once import compute_once
-from toolkit.reports.market_positions import MarketPositions
 
 Values = dict[str, Any]
 SHOCKS = [-0.3, -0.2, -0.1, -0.05, -0.02, 0.02, 0.05, 0.1, 0.2, 0.3]
 
 
-def _own(positions: MarketPositions) -> pd.DataFrame:
+def _own(positions):
     rows = positions.frames.states.positions
     return rows[rows["coin"] == positions.market.coin]
 
 
-def _run(positions: MarketPositions, shocks: list[float], **options: Any) -> pd.DataFrame:
+def _run(positions, shocks, **options):
     states, frames = positions.frames.states, positions.frames
     tiers = {} if frames.tiers is None else {"margin_tables": frames.tiers}
     leverages = None if frames.tiers is None else frames.markets
@@ -33,11 +32,11 @@ def _run(positions: MarketPositions, shocks: list[float], **options: Any) -> pd.
 
 
 @compute_once
-def _alone(positions: MarketPositions) -> pd.DataFrame:
+def _alone(positions):
     return _run(positions, SHOCKS, draws=99)
 
 
-def _liquidated(positions: MarketPositions) -> list[pd.Series]:
+def _liquidated(positions):
     """Return the changes by a fifth that liquidate somebody, the fall first."""
     rows = _alone(positions)
     return [
@@ -45,22 +44,22 @@ def _liquidated(positions: MarketPositions) -> list[pd.Series]:
     ]
 
 
-def _said(positions: MarketPositions, make: Any) -> list[Values]:
+def _said(positions, make):
     return [make(row) for row in _liquidated(positions)]
 
 
-def sentence_positions_unknown(positions: MarketPositions) -> Values:
+def sentence_positions_unknown(positions):
     assert positions.frames.states is None
     return {"reason": positions.frames.reason}
 
 
-def sentence_no_position(positions: MarketPositions) -> Values:
+def sentence_no_position(positions):
     assert _own(positions).empty
     users = set(positions.frames.states.accounts["user"])
     return {"accounts": len(users), "coin": positions.market.coin}
 
 
-def sentence_shown(positions: MarketPositions) -> Values:
+def sentence_shown(positions):
     rows, interest = _own(positions), positions.market.context["open_interest"].item()
     sizes = rows["szi"].astype("float64")
     return {
@@ -71,25 +70,25 @@ def sentence_shown(positions: MarketPositions) -> Values:
     }
 
 
-def sentence_shared(positions: MarketPositions) -> Values:
+def sentence_shared(positions):
     modes = positions.frames.values.set_index("user")["mode"]
     known = modes.reindex(sorted(set(_own(positions)["user"])))
     return {"shared": sum(mode in ("unified", "portfolio margin") for mode in known)}
 
 
-def sentence_single_tiers(positions: MarketPositions) -> Values:
+def sentence_single_tiers(positions):
     assert positions.frames.tiers is None
     return {}
 
 
-def sentence_quiet(positions: MarketPositions) -> Values:
+def sentence_quiet(positions):
     rows = _alone(positions)
     assert not rows["accounts"].any()
     assert np.allclose(rows["estimate"], rows["shock"])
     return {"coin": positions.market.coin, "low": -0.3, "high": 0.3}
 
 
-def sentence_shock(positions: MarketPositions) -> list[Values]:
+def sentence_shock(positions):
     coin = positions.market.coin
     return _said(
         positions,
@@ -102,7 +101,7 @@ def sentence_shock(positions: MarketPositions) -> list[Values]:
     )
 
 
-def sentence_added(positions: MarketPositions) -> list[Values]:
+def sentence_added(positions):
     return _said(
         positions,
         lambda row: {
@@ -112,7 +111,7 @@ def sentence_added(positions: MarketPositions) -> list[Values]:
     )
 
 
-def sentence_spiral(positions: MarketPositions) -> Values:
+def sentence_spiral(positions):
     rows = _alone(positions).sort_values("amplification", kind="stable")
     row = rows.iloc[-1]
     assert row["amplification"] >= 1.01
@@ -120,25 +119,25 @@ def sentence_spiral(positions: MarketPositions) -> Values:
     return {"shock": row["shock"], "times": row["amplification"], "rounds": row["rounds"]}
 
 
-def sentence_no_spiral(positions: MarketPositions) -> Values:
+def sentence_no_spiral(positions):
     rows = _alone(positions)
     assert rows["accounts"].any()
     assert ((rows["estimate"] / rows["shock"] - 1) < 0.01).all()
     return {}
 
 
-def sentence_no_law(positions: MarketPositions) -> Values:
+def sentence_no_law(positions):
     rows = _alone(positions)
     assert rows.loc[rows["accounts"] > 0, "estimate"].isna().any()
     return {}
 
 
-def sentence_together(positions: MarketPositions) -> Values:
+def sentence_together(positions):
     fall, rise = _run(positions, [-0.2, 0.2], betas=1.0, draws=1)["forced_usd"]
     return {"shock": 0.2, "fall": fall, "rise": rise}
 
 
-def _net_by_size(positions: MarketPositions) -> pd.DataFrame:
+def _net_by_size(positions):
     """Return the net position of each class of size, the largest first."""
     rows = _own(positions)
     states, values = positions.frames.states, positions.frames.values
@@ -155,7 +154,7 @@ def _net_by_size(positions: MarketPositions) -> pd.DataFrame:
     return table.sort_values(["cents", "accounts"], ascending=False)
 
 
-def sentence_largest_net(positions: MarketPositions) -> Values:
+def sentence_largest_net(positions):
     row = _net_by_size(positions).iloc[0]
     classes = positions.classes.set_index("size").loc[row.name]
     assert row["accounts"] > 1
@@ -169,18 +168,18 @@ def sentence_largest_net(positions: MarketPositions) -> Values:
     }
 
 
-def sentence_single_net(positions: MarketPositions) -> Values:
+def sentence_single_net(positions):
     row = _net_by_size(positions).iloc[0]
     assert row["accounts"] == 1
     return {"size": row.name, "usd": row["usd"]}
 
 
-def _sides(positions: MarketPositions) -> dict[str, pd.DataFrame]:
+def _sides(positions):
     rows = _own(positions)
     return {"long": rows[rows["szi"] > 0], "short": rows[rows["szi"] < 0]}
 
 
-def sentence_crowding(positions: MarketPositions) -> Values:
+def sentence_crowding(positions):
     values: Values = {}
     for side, rows in _sides(positions).items():
         shares = rows["position_value"] / rows["position_value"].sum()
@@ -189,7 +188,7 @@ def sentence_crowding(positions: MarketPositions) -> Values:
     return values
 
 
-def sentence_gains(positions: MarketPositions) -> Values:
+def sentence_gains(positions):
     return {
         side: 1e4 * rows["unrealized_pnl"].sum() / (rows["szi"].abs() * rows["entry_px"]).sum()
         if len(rows)

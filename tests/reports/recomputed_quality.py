@@ -2,26 +2,23 @@
 
 from typing import Any
 
-import pandas as pd
-
 import toolkit as tk
-from toolkit.reports.quality_report import QualityReport
 
 Values = dict[str, Any]
 
 
-def _ranked(quality: QualityReport) -> pd.Series:
+def _ranked(quality):
     """Return what buying 100,000 USD of each market costs, the cheapest first."""
     costs = tk.slippage.cost(quality.samples, 100_000, side="buy").set_index("coin")["cost_bps"]
     return costs.reindex(quality.contexts["name"]).sort_values(kind="stable").dropna()
 
 
-def _which(quality: QualityReport) -> Values:
+def _which(quality):
     which = "chosen" if quality.is_chosen else "largest by volume"
     return {"markets": len(quality.contexts), "which": which}
 
 
-def sentence_ends(quality: QualityReport) -> Values:
+def sentence_ends(quality):
     costs = _ranked(quality)
     return {
         "size": 100_000,
@@ -34,39 +31,39 @@ def sentence_ends(quality: QualityReport) -> Values:
     }
 
 
-def sentence_thin(quality: QualityReport) -> Values:
+def sentence_thin(quality):
     million = quality.samples[quality.samples["amount_usd"] == 1_000_000]
     missing = million["buy_slippage_bps"].isna().groupby(million["coin"]).mean()
     often = [coin for coin in _ranked(quality).index if missing.get(coin, 0) > 0.01]
     return {"size": 1_000_000, "coins": ", ".join(often)}
 
 
-def sentence_left_out(quality: QualityReport) -> Values:
+def sentence_left_out(quality):
     return {"what": "; ".join(f"{what} ({why})" for what, why in quality.missing_reasons.items())}
 
 
-def sentence_no_check(quality: QualityReport) -> Values:
+def sentence_no_check(quality):
     assert quality.depth is None or quality.depth.empty
     return {}
 
 
-def sentence_check(quality: QualityReport) -> Values:
+def sentence_check(quality):
     held = tk.depth.consistency(quality.depth, quality.samples, max_age=60.0)["consistent"]
     return {"samples": held.notna().sum(), "agreeing": (held == True).sum()}  # noqa: E712
 
 
-def headline_cheapest(quality: QualityReport) -> Values:
+def headline_cheapest(quality):
     costs = _ranked(quality)
     shown = {"coin": costs.index[0], "size": 100_000, "cost": costs.iloc[0]}
     return {**shown, **_which(quality)}
 
 
-def headline_dearest(quality: QualityReport) -> Values:
+def headline_dearest(quality):
     costs = _ranked(quality)
     shown = {"coin": costs.index[-1], "size": 100_000, "cost": costs.iloc[-1]}
     return {**shown, **_which(quality)}
 
 
-def headline_half_spread(quality: QualityReport) -> Values:
+def headline_half_spread(quality):
     each = quality.samples.groupby(["coin", "amount_usd"])["half_spread_bps"].median()
     return {"half": each.groupby("coin").median().median()}

@@ -8,13 +8,12 @@ import pandas as pd
 
 from tests.reports import recomputed_wallet as wallet
 from tests.reports.compute_once import compute_once
-from toolkit.reports.wallet_report import WalletResults
 
 Values = dict[str, Any]
 HOUR = 3_600_000
 
 
-def _maker(results: WalletResults) -> Values:
+def _maker(results):
     rested = whole = 0.0
     for fill in results.frames.fills.itertuples():
         usd = float(fill.px) * float(fill.sz)
@@ -26,19 +25,19 @@ def _maker(results: WalletResults) -> Values:
 sentence_maker = _maker
 
 
-def sentence_maker_most(results: WalletResults) -> Values:
+def sentence_maker_most(results):
     values = _maker(results)
     assert values["share"] >= 0.5
     return values
 
 
-def sentence_taker(results: WalletResults) -> Values:
+def sentence_taker(results):
     assert _maker(results)["share"] == 0
     return {}
 
 
 @compute_once
-def _matched(results: WalletResults) -> tuple[Decimal, Decimal]:
+def _matched(results):
     """Walk the fills of perps by hour: what was bought and sold in equal amounts, and its gain."""
     sums: dict[tuple[str, int], dict[str, list[Decimal]]] = defaultdict(
         lambda: {"A": [Decimal(0), Decimal(0)], "B": [Decimal(0), Decimal(0)]}
@@ -59,19 +58,19 @@ def _matched(results: WalletResults) -> tuple[Decimal, Decimal]:
     return bought, gain
 
 
-def sentence_matched(results: WalletResults) -> Values:
+def sentence_matched(results):
     bought, gain = _matched(results)
     return {"usd": bought, "gain": gain, "rate": 10_000 * gain / bought}
 
 
-def sentence_held_longer(results: WalletResults) -> Values:
+def sentence_held_longer(results):
     closed = sum(results.frames.fills["closed_pnl"], Decimal(0))
     open_ = sum(results.frames.states.positions["unrealized_pnl"], Decimal(0))
     return {"rest": closed + open_ - _matched(results)[1]}
 
 
 @compute_once
-def _routed(results: WalletResults) -> dict[str, list[Decimal]]:
+def _routed(results):
     """Return the fees and the volume of each builder, "" if the builder is not named."""
     latest = results.frames.latest
     named = [] if latest is None else latest[latest["builder"].notna()].itertuples()
@@ -86,11 +85,11 @@ def _routed(results: WalletResults) -> dict[str, list[Decimal]]:
     return dict(sums)
 
 
-def _short(address: str) -> str:
+def _short(address):
     return f"{address[:8]}\N{HORIZONTAL ELLIPSIS}{address[-4:]}"
 
 
-def sentence_builders(results: WalletResults) -> Values:
+def sentence_builders(results):
     paid, usd = (sum(part) for part in zip(*_routed(results).values(), strict=True))
     fills = results.frames.fills.drop(wallet.bought(results).index)
     others = fills[["builder_fee", "deployer_fee"]].astype("object").fillna(Decimal(0)).sum(axis=1)
@@ -105,50 +104,50 @@ def sentence_builders(results: WalletResults) -> Values:
     }
 
 
-def sentence_builder(results: WalletResults) -> Values:
+def sentence_builder(results):
     (builder,) = _routed(results)
     return {"builder": _short(builder), **sentence_builders(results)}
 
 
-def sentence_builder_most(results: WalletResults) -> Values:
+def sentence_builder_most(results):
     builder, (paid, usd) = min(_routed(results).items(), key=lambda item: item[1][0])
     assert paid / sum(fees for fees, _ in _routed(results).values()) > Decimal("0.5")
     return {"builder": _short(builder), "paid": paid, "usd": usd, "rate": 10_000 * paid / usd}
 
 
-def sentence_without_builders(results: WalletResults) -> Values:
+def sentence_without_builders(results):
     paid = sum(fees for fees, _ in _routed(results).values())
     return {"net": wallet.sentence_net(results)["net"] - paid}
 
 
-def _by(results: WalletResults, by: str) -> dict[Any, Decimal]:
+def _by(results, by):
     return {key: Decimal(str(net)) for key, net in wallet.net_of(results, by).items()}
 
 
-def _largest(results: WalletResults, sign: int) -> Values:
+def _largest(results, sign):
     nets = {coin: net for coin, net in _by(results, "coin").items() if coin[0] != "#"}
     coin, net = max(nets.items(), key=lambda item: sign * item[1])
     assert sign * net > 0
     return {"coin": coin, "net": net}
 
 
-def sentence_coin_gain(results: WalletResults) -> Values:
+def sentence_coin_gain(results):
     return _largest(results, 1)
 
 
-def sentence_coin_loss(results: WalletResults) -> Values:
+def sentence_coin_loss(results):
     return _largest(results, -1)
 
 
-def _day(results: WalletResults, sign: int) -> Values:
+def _day(results, sign):
     assert sign * wallet.sentence_net(results)["net"] >= 0
     day, net = max(_by(results, "day").items(), key=lambda item: sign * item[1])
     return {"day": day.strftime("%Y-%m-%d"), "net": net}
 
 
-def sentence_best_day(results: WalletResults) -> Values:
+def sentence_best_day(results):
     return _day(results, 1)
 
 
-def sentence_worst_day(results: WalletResults) -> Values:
+def sentence_worst_day(results):
     return _day(results, -1)

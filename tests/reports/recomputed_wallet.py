@@ -9,33 +9,30 @@ import pandas as pd
 import toolkit as tk
 from tests.reports.compute_once import compute_once
 from toolkit.errors import MissingAmounts
-from toolkit.reports.wallet_report import WalletResults
 
 Values = dict[str, Any]
 HOUR = 3_600_000
 
 
-def _sum(column: pd.Series) -> Decimal:
+def _sum(column):
     return sum((Decimal(str(item)) for item in column.dropna()), Decimal(0))
 
 
 @compute_once
-def _row(results: WalletResults) -> pd.Series:
+def _row(results):
     """Attribute again, from the frames: the helper is held to the truth by its own tests."""
     return _attribute(results, results.frames.ledger).iloc[0]
 
 
 @compute_once
-def net_of(results: WalletResults, by: str) -> pd.Series:
+def net_of(results, by):
     """Return net by coin or by day."""
     return _attribute(results, None if by == "coin" else results.frames.ledger, by=by).set_index(
         by
     )["net"]
 
 
-def _attribute(
-    results: WalletResults, ledger: pd.DataFrame | None, by: str | None = None
-) -> pd.DataFrame:
+def _attribute(results, ledger, by=None):
     result = results.frames
     funding = result.funding if result.funding is not None and len(result.funding) else None
     period = {"start_time": result.start_ms, "end_time": result.end_ms}
@@ -46,19 +43,19 @@ def _attribute(
         )
 
 
-def _fees(results: WalletResults) -> Decimal:
+def _fees(results):
     """Return fees, negative where paid: those in USD of perps are what the fills say."""
     row = _row(results)
     names = ("trading_fee", "builder_fee", "deployer_fee", "rebate")
     return sum((Decimal(row[name]) for name in names), Decimal(0))
 
 
-def volume_of(results: WalletResults) -> Decimal:
+def volume_of(results):
     return Decimal(_row(results)["volume"])
 
 
 @compute_once
-def _hours(results: WalletResults) -> dict[tuple[str, int], Decimal]:
+def _hours(results):
     """Walk the fills of each perp from hour to hour: (coin, hour) -> position, if there is one."""
     result = results.frames
     open_: dict[tuple[str, int], Decimal] = {}
@@ -81,106 +78,106 @@ def _hours(results: WalletResults) -> dict[tuple[str, int], Decimal]:
 
 
 @compute_once
-def _paid(results: WalletResults) -> dict[tuple[str, int], Decimal]:
+def _paid(results):
     rows = results.frames.funding
     hours = [int(time.timestamp() * 1000) // HOUR for time in rows["time"]]
     return dict(zip(zip(rows["coin"], hours, strict=True), rows["szi"], strict=True))
 
 
-def _both(results: WalletResults) -> set[tuple[str, int]]:
+def _both(results):
     return _hours(results).keys() & _paid(results).keys()
 
 
-def _forced(results: WalletResults) -> pd.DataFrame:
+def _forced(results):
     fills = results.frames.fills
     named = fills["liquidated_user"].astype("str").str.lower() == results.frames.user.lower()
     return fills[named | fills["dir"].str.startswith("Liquidated")]
 
 
 @compute_once
-def _reconciled(results: WalletResults) -> pd.Series:
+def _reconciled(results):
     result = results.frames
     return tk.pnl.reconcile(
         None, result.states, result.fills, result.funding, result.ledger, account=result.user
     ).iloc[0]
 
 
-def _nothing(results: WalletResults) -> Values:
+def _nothing(results):
     return {}
 
 
-def _net(results: WalletResults) -> Values:
+def _net(results):
     return {"net": _row(results)["net"]}
 
 
-def _funding(results: WalletResults) -> Values:
+def _funding(results):
     result = results.frames
     ends = pd.to_datetime([result.start_ms, result.end_ms], unit="ms", utc=True)
     within = result.funding[result.funding["time"].between(*ends)]
     return {"funding": _sum(within["usdc"]) if _paid(results) else None}
 
 
-def _apart(results: WalletResults) -> pd.Series:
+def _apart(results):
     result = results.frames
     return tk.pnl.audit(result.fills, result.perps)["difference"]
 
 
-def sentence_no_fills(results: WalletResults) -> Values:
+def sentence_no_fills(results):
     assert results.frames.fills.empty
     return {}
 
 
-def sentence_closed(results: WalletResults) -> Values:
+def sentence_closed(results):
     return {"closed": _row(results)["closed_pnl"], "volume": volume_of(results)}
 
 
-def sentence_fees(results: WalletResults) -> Values:
+def sentence_fees(results):
     return {"fees": _fees(results)}
 
 
-def sentence_rebates(results: WalletResults) -> Values:
+def sentence_rebates(results):
     assert _fees(results) > 0
     return {"fees": _fees(results)}
 
 
-def sentence_funding(results: WalletResults) -> Values:
+def sentence_funding(results):
     return _funding(results)
 
 
-def bought(results: WalletResults) -> pd.DataFrame:
+def bought(results):
     """Return spot buys whose fee is in the bought token."""
     fills = results.frames.fills
     spot = fills["coin"].str.contains("^@|/") & (fills["side"] == "B")
     return fills[spot & (fills["fee_token"] != "USDC")]
 
 
-def sentence_fees_in_cost(results: WalletResults) -> Values:
+def sentence_fees_in_cost(results):
     rows = bought(results)
     return {"value": -sum((px * fee for px, fee in zip(rows["px"], rows["fee"], strict=True)), 0)}
 
 
-def sentence_at_par(results: WalletResults) -> Values:
+def sentence_at_par(results):
     fills = results.frames.fills.drop(bought(results).index)
     rows = fills[fills["fee_token"].notna() & (fills["fee_token"] != "USDC")]
     return {"fills": len(rows), "tokens": ", ".join(sorted(set(rows["fee_token"])))}
 
 
-def _lacking(results: WalletResults, *columns: str) -> Values:
+def _lacking(results, *columns):
     rows = results.frames.fills[list(columns)].to_dict("records")
     missing = sum(any(pd.isna(value) for value in row.values()) for row in rows)
     assert missing
     return {"missing": missing, "fills": len(rows)}
 
 
-def _without_closed_pnl(results: WalletResults) -> Values:
+def _without_closed_pnl(results):
     return _lacking(results, "closed_pnl")
 
 
-def _without_fee(results: WalletResults) -> Values:
+def _without_fee(results):
     return _lacking(results, "fee")
 
 
-def sentence_traded(results: WalletResults) -> Values:
+def sentence_traded(results):
     return {"volume": volume_of(results)}
 
 
@@ -190,11 +187,11 @@ headline_closed_unknown = _without_closed_pnl
 headline_fees_unknown = _without_fee
 
 
-def headline_net_unknown(results: WalletResults) -> Values:
+def headline_net_unknown(results):
     return _lacking(results, "closed_pnl", "fee")
 
 
-def sentence_positions_unknown(results: WalletResults) -> Values:
+def sentence_positions_unknown(results):
     fills = results.frames.fills
     perps = fills[~fills["coin"].str.contains("^[@#]|/")]
     return {"missing": int(perps["start_position"].isna().sum()), "fills": len(fills)}
@@ -204,13 +201,13 @@ sentence_net = _net
 sentence_net_without_funding = _net
 
 
-def sentence_forced(results: WalletResults) -> Values:
+def sentence_forced(results):
     rows = _forced(results)
     orders = len(set(rows["oid"]))
     return {"orders": orders, "coins": rows["coin"].nunique(), "closed": _sum(rows["closed_pnl"])}
 
 
-def sentence_forced_most(results: WalletResults) -> Values:
+def sentence_forced_most(results):
     orders: dict[int, list[Any]] = {}
     for fill in _largest(results).itertuples():
         orders.setdefault(fill.oid, []).append(fill)
@@ -232,7 +229,7 @@ def sentence_forced_most(results: WalletResults) -> Values:
     }
 
 
-def _largest(results: WalletResults) -> pd.DataFrame:
+def _largest(results):
     """Return the fills of the millisecond in which liquidations closed the most."""
     moments: dict[Any, float] = {}
     for fill in _forced(results).itertuples():
@@ -241,7 +238,7 @@ def _largest(results: WalletResults) -> pd.DataFrame:
     return rows[rows["time"] == max(moments, key=lambda time: moments[time])]
 
 
-def _capital(results: WalletResults) -> Decimal:
+def _capital(results):
     """Sum cash, closed PnL and fees before the liquidation, row by row of a USDC account."""
     begin, frames = _largest(results)["time"].iloc[0], results.frames
     assert frames.start_ms == 0
@@ -252,12 +249,12 @@ def _capital(results: WalletResults) -> Decimal:
     return _sum(ledger["usdc"]) + _sum(fills["closed_pnl"]) - _sum(fills["fee"])
 
 
-def sentence_forced_largest(results: WalletResults) -> Values:
+def sentence_forced_largest(results):
     time = _largest(results)["time"].iloc[0]
     return {"moments": len(set(_forced(results)["time"])), "time": f"{time:%Y-%m-%d %H:%M}"}
 
 
-def sentence_forced_leverage(results: WalletResults) -> Values:
+def sentence_forced_leverage(results):
     entry, coins = Decimal(0), set()
     for fill in _largest(results).itertuples():
         if fill.coin not in coins:  # the first fill states the whole position
@@ -269,7 +266,7 @@ def sentence_forced_leverage(results: WalletResults) -> Values:
     return {"positions": len(coins), "entry": entry, "capital": capital, "times": times}
 
 
-def sentence_forced_margin(results: WalletResults) -> Values:
+def sentence_forced_margin(results):
     ledger = results.frames.ledger
     own = ledger[ledger["type"] == "liquidation"].set_index("time")
     row = own.loc[_largest(results)["time"].iloc[0]]
@@ -278,13 +275,13 @@ def sentence_forced_margin(results: WalletResults) -> Values:
     return {"mode": mode, "value": value, "usd": usd, "times": float(usd / value)}
 
 
-def sentence_forced_loss(results: WalletResults) -> Values:
+def sentence_forced_loss(results):
     rows = _largest(results)
     loss = _sum(rows["fee"]) - _sum(rows["closed_pnl"])
     return {"loss": loss, "share": float(loss / _capital(results))}
 
 
-def _of_vault(results: WalletResults) -> float:
+def _of_vault(results):
     taken = whole = 0.0
     for fill in _forced(results).itertuples():
         usd = float(fill.px) * float(fill.sz)
@@ -293,21 +290,21 @@ def _of_vault(results: WalletResults) -> float:
     return taken / whole
 
 
-def sentence_forced_backstop(results: WalletResults) -> Values:
+def sentence_forced_backstop(results):
     assert _of_vault(results) == 1
     return {}
 
 
-def sentence_forced_market(results: WalletResults) -> Values:
+def sentence_forced_market(results):
     assert _of_vault(results) == 0
     return {}
 
 
-def sentence_forced_both(results: WalletResults) -> Values:
+def sentence_forced_both(results):
     return {"share": _of_vault(results)}
 
 
-def sentence_deleveraged(results: WalletResults) -> Values:
+def sentence_deleveraged(results):
     fills = results.frames.fills
     others = fills.drop(index=_forced(results).index)
     rows = others[others["dir"] == "Auto-Deleveraging"]
@@ -316,7 +313,7 @@ def sentence_deleveraged(results: WalletResults) -> Values:
     return {"orders": len(set(rows["oid"])), "coins": coins, "closed": closed}
 
 
-def sentence_left_out(results: WalletResults) -> Values:
+def sentence_left_out(results):
     missing_reasons = results.frames.missing_reasons
     return {"what": "; ".join(f"{what} ({why})" for what, why in missing_reasons.items())}
 
@@ -325,41 +322,41 @@ sentence_funding_unknown = _nothing
 sentence_funding_without_builder = _nothing
 
 
-def sentence_funding_without_positions(results: WalletResults) -> Values:
+def sentence_funding_without_positions(results):
     assert not _hours(results)
     assert not _paid(results)
     return {}
 
 
-def sentence_held(results: WalletResults) -> Values:
+def sentence_held(results):
     return {"held": len(_hours(results))}
 
 
-def sentence_carried(results: WalletResults) -> Values:
+def sentence_carried(results):
     first = results.frames.fills.drop_duplicates("coin").set_index("coin")["start_position"]
     perps = [coin for coin in first.index if coin[0] not in "@#" and "/" not in coin]
     return {"carried": sum(first[coin] != 0 for coin in perps)}
 
 
-def sentence_all_covered(results: WalletResults) -> Values:
+def sentence_all_covered(results):
     assert _hours(results) == _paid(results)
     return {}
 
 
-def sentence_covered(results: WalletResults) -> Values:
+def sentence_covered(results):
     return {"covered": len(_both(results))}
 
 
-def sentence_agreeing(results: WalletResults) -> Values:
+def sentence_agreeing(results):
     held, paid = _hours(results), _paid(results)
     return {"agreeing": sum(held[key] == paid[key] for key in _both(results))}
 
 
-def sentence_beyond(results: WalletResults) -> Values:
+def sentence_beyond(results):
     return {"beyond": len(_paid(results)) - len(_both(results))}
 
 
-def sentence_uncovered(results: WalletResults) -> Values:
+def sentence_uncovered(results):
     return {"missing": len(_hours(results)) - len(_both(results))}
 
 
@@ -368,24 +365,24 @@ sentence_worth_past = _nothing
 sentence_worth_late = _nothing
 
 
-def sentence_worth(results: WalletResults) -> Values:
+def sentence_worth(results):
     states = results.frames.states
     unrealised = _sum(states.positions["unrealized_pnl"])
     return {"value": _sum(states.accounts["account_value"]), "unrealised": unrealised}
 
 
-def sentence_worth_unexplained(results: WalletResults) -> Values:
+def sentence_worth_unexplained(results):
     row = _reconciled(results)
     assert pd.isna(row["residual"])
     return {"causes": row["causes"]}
 
 
-def sentence_worth_exact(results: WalletResults) -> Values:
+def sentence_worth_exact(results):
     assert _reconciled(results)["residual"] == 0
     return {}
 
 
-def sentence_worth_residual(results: WalletResults) -> Values:
+def sentence_worth_residual(results):
     row = _reconciled(results)
     causes = row["causes"] or "the cause is not known"
     return {"residual": row["residual"], "causes": causes}
@@ -395,22 +392,22 @@ headline_net = _net
 headline_net_without_funding = _net
 
 
-def headline_closed(results: WalletResults) -> Values:
+def headline_closed(results):
     return {"closed": _row(results)["closed_pnl"]}
 
 
-def headline_fees(results: WalletResults) -> Values:
+def headline_fees(results):
     paid = _fees(results) + sentence_fees_in_cost(results)["value"]
     return {"fees": _fees(results), "rate": 1e4 * float(paid / volume_of(results))}
 
 
-def headline_fees_received(results: WalletResults) -> Values:
+def headline_fees_received(results):
     values = headline_fees(results)
     assert values["rate"] > 0
     return values
 
 
-def headline_fees_without_volume(results: WalletResults) -> Values:
+def headline_fees_without_volume(results):
     assert not volume_of(results)
     return {"fees": _fees(results)}
 
@@ -420,7 +417,7 @@ headline_funding_without_positions = _nothing
 headline_funding_beyond = _funding
 
 
-def headline_funding_complete(results: WalletResults) -> Values:
+def headline_funding_complete(results):
     assert _hours(results).keys() == _paid(results).keys()
     return _funding(results)
 
@@ -429,46 +426,46 @@ headline_funding_carried = _funding
 headline_funding_uncounted = _funding
 
 
-def headline_funding_in_part(results: WalletResults) -> Values:
+def headline_funding_in_part(results):
     share = len(_both(results)) / len(_hours(results))
     return {**_funding(results), "share": share}
 
 
-def headline_funding_missing(results: WalletResults) -> Values:
+def headline_funding_missing(results):
     assert _hours(results)
     assert not _both(results)
     return {}
 
 
-def headline_volume(results: WalletResults) -> Values:
+def headline_volume(results):
     fills = results.frames.fills
     words = ("Split Outcome", "Merge Outcome", "Negate Outcome", "Merge Question")
     return {"volume": volume_of(results), "fills": int((~fills["dir"].isin(words)).sum())}
 
 
-def headline_cash(results: WalletResults) -> Values:
+def headline_cash(results):
     return {"cash": _row(results)["ledger"], "updates": len(results.frames.ledger)}
 
 
-def check_parts(results: WalletResults) -> Values:
+def check_parts(results):
     row = _row(results)
     parts = row["closed_pnl"] + _fees(results)
     parts += 0 if pd.isna(row["funding"]) else row["funding"]
     return {"residual": row["net"] - parts}
 
 
-def check_recomputed(results: WalletResults) -> Values:
+def check_recomputed(results):
     assert _apart(results).notna().all()
     return {"apart": _sum(_apart(results).abs()), "fills": len(results.frames.fills)}
 
 
-def check_recomputed_in_part(results: WalletResults) -> Values:
+def check_recomputed_in_part(results):
     apart = _apart(results)
     known = int(apart.notna().sum())
     return {"apart": _sum(apart.abs()), "known": known, "fills": len(apart)}
 
 
-def check_recomputed_unknown(results: WalletResults) -> Values:
+def check_recomputed_unknown(results):
     fills = results.frames.fills
     names = {"unclosed": "closed_pnl", "unpaid": "fee", "unplaced": "start_position"}
     counts = {name: int(fills[column].isna().sum()) for name, column in names.items()}
@@ -476,20 +473,20 @@ def check_recomputed_unknown(results: WalletResults) -> Values:
     return {"fills": len(fills), **counts}
 
 
-def check_breaks(results: WalletResults) -> Values:
+def check_breaks(results):
     result = results.frames
     return {"breaks": int(tk.pnl.audit(result.fills, result.perps)["chain_break"].sum())}
 
 
-def check_left_out(results: WalletResults) -> Values:
+def check_left_out(results):
     row = _row(results)
     return {"amounts": row["unpriced_fees"] + row["unknown_flows"]}
 
 
-def check_explained(results: WalletResults) -> Values:
+def check_explained(results):
     return {"residual": _reconciled(results)["residual"]}
 
 
-def check_explained_in_part(results: WalletResults) -> Values:
+def check_explained_in_part(results):
     row = _reconciled(results)
     return {"residual": row["residual"], "causes": row["causes"]}

@@ -1,12 +1,9 @@
 """A report of an archive names missing data, and does not show it as 0."""
 
-from pathlib import Path
-
 import pytest
 
 import toolkit as tk
 from toolkit import archive
-from toolkit.client import Session
 from toolkit.contract.requests import AMOUNTS
 from toolkit.reports import (
     builder_report,
@@ -21,12 +18,12 @@ from toolkit.reports.quality_report import AMOUNTS as FOUR
 
 
 @pytest.fixture(scope="module", name="live")
-def _live() -> Session:
+def _live():
     return tk.local(seed=7, size="tiny", default=False)
 
 
 @pytest.fixture(scope="module", name="kept")
-def _kept(tmp_path_factory: pytest.TempPathFactory, live: Session) -> archive.Archive:
+def _kept(tmp_path_factory, live):
     """Archive an account's fills, ledger and perps, and nothing else."""
     kept, user = archive.open(tmp_path_factory.mktemp("kept")), live.world["users"][0]
     kept.refresh(tk.user_fills_by_time, user, 0, session=live)
@@ -36,11 +33,11 @@ def _kept(tmp_path_factory: pytest.TempPathFactory, live: Session) -> archive.Ar
     return kept
 
 
-def offline(kept: archive.Archive) -> Session:
+def offline(kept):
     return tk.local(archive=kept.tables.location, default=False)
 
 
-def test_wallet_report_names_missing_data(kept: archive.Archive, live: Session) -> None:
+def test_wallet_report_names_missing_data(kept, live):
     user, builder = live.world["users"][0], live.world["builders"][0]
     results = wallet_report.fetch_results(offline(kept), user, builders=[builder])
     result = results.frames
@@ -61,7 +58,7 @@ def test_wallet_report_names_missing_data(kept: archive.Archive, live: Session) 
     assert "leaves them out" not in wallet_text.summarize_wallet(whole)
 
 
-def test_report_without_frames_is_refused(kept: archive.Archive, live: Session) -> None:
+def test_report_without_frames_is_refused(kept, live):
     with pytest.raises(tk.Incomplete, match=r"userFillsByTime 0x.* the archive has no rows of it"):
         wallet_report.fetch_results(offline(kept), live.world["users"][1])
     with pytest.raises(tk.Incomplete, match="metaAndAssetCtxs hyperliquid: refresh the archive"):
@@ -70,7 +67,7 @@ def test_report_without_frames_is_refused(kept: archive.Archive, live: Session) 
         builder_report.fetch_report(offline(kept), live.world["builders"][0])
 
 
-def test_market_reports_name_all_commands(kept: archive.Archive) -> None:
+def test_market_reports_name_all_commands(kept):
     with pytest.raises(tk.Incomplete) as market:
         market_report.fetch_report(offline(kept), "BTC")
     with pytest.raises(tk.Incomplete) as quality:
@@ -82,7 +79,7 @@ def test_market_reports_name_all_commands(kept: archive.Archive) -> None:
     assert lines[-1].endswith(" --amount 1000000 --coin eqx:TSLA --coin eqx:NVDA")
 
 
-def test_market_reports_name_missing_data(tmp_path: Path, live: Session) -> None:
+def test_market_reports_name_missing_data(tmp_path, live):
     kept = archive.open(tmp_path)
     kept.refresh(tk.meta_and_asset_ctxs, session=live)
     for amount in AMOUNTS:
@@ -101,7 +98,7 @@ def test_market_reports_name_missing_data(tmp_path: Path, live: Session) -> None
         market_report.fetch_report(session, "ETH", "2d")
 
 
-def test_market_report_shows_archived_positions(tmp_path: Path, live: Session) -> None:
+def test_market_report_shows_archived_positions(tmp_path, live):
     kept, users = archive.open(tmp_path), live.world["users"]
     for dex in ("", "eqx"):
         kept.refresh(tk.meta_and_asset_ctxs, dex=dex, session=live)
@@ -126,5 +123,5 @@ def test_market_report_shows_archived_positions(tmp_path: Path, live: Session) -
     assert set(named.accounts.states.accounts["user"]) == set(users[:2])
 
 
-def test_example_account_is_found_in_archive(kept: archive.Archive, live: Session) -> None:
+def test_example_account_is_found_in_archive(kept, live):
     assert tk.reports.example_account(session=offline(kept)) in live.world["users"]

@@ -11,7 +11,7 @@ from toolkit.cli import app
 TEXT = (Path(__file__).parents[2] / "docs" / "reports.md").read_text()
 
 
-def test_notebook_of_docs_becomes_report(user, tmp_path, monkeypatch) -> None:
+def test_notebook_of_docs_becomes_report(user, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (notebook,) = re.findall(r"^```python\n(.*?)^```", TEXT, re.DOTALL | re.MULTILINE)
     (tmp_path / "mine.py").write_text(notebook)

@@ -11,14 +11,13 @@ from toolkit import plots
 from toolkit.contract.field_deviations import forget_deviations
 from toolkit.plots.pnl import STEP_NAMES
 from toolkit.reports import builder_report, wallet_report, wallet_text
-from toolkit.reports.wallet_report import WalletResults
 from toolkit.reports.wallet_tables import make_tables
 
 
-def altered(session: tk.Session, operation: str, field: str) -> tk.Session:
+def altered(session, operation, field):
     """Return a session whose answers to an operation have null for a field in every 7th row."""
 
-    def answer(request: httpx.Request) -> httpx.Response:
+    def answer(request):
         given = session.client.post("/info", content=request.read())
         content = given.json()
         if json.loads(request.content)["type"] == operation:
@@ -39,7 +38,7 @@ def altered(session: tk.Session, operation: str, field: str) -> tk.Session:
     )
 
 
-def missing_reasons(session: tk.Session, user: str, field: str) -> WalletResults:
+def missing_reasons(session, user, field):
     """Return the results of a wallet report whose fills lack a field here and there."""
     forget_deviations()
     with warnings.catch_warnings():
@@ -60,7 +59,7 @@ UNKNOWN = {
 
 
 @pytest.mark.parametrize("field", UNKNOWN)
-def test_headlines_without_fields_are_unknown(session, user, field) -> None:
+def test_headlines_without_fields_are_unknown(session, user, field):
     results = missing_reasons(session, user, field)
     fills = results.frames.fills
     missing, rows = -(-len(fills) // 7), len(fills)
@@ -79,7 +78,7 @@ FEE_PARTS = {STEP_NAMES[name] for name in ("trading_fee", "builder_fee", "deploy
 
 
 @pytest.mark.parametrize("field", UNKNOWN)
-def test_tables_without_fields_show_dashes(session, user, field) -> None:
+def test_tables_without_fields_show_dashes(session, user, field):
     results = missing_reasons(session, user, field)
     tables = make_tables(results)
     headings = [column.heading for column in tables["coins"].columns]
@@ -100,7 +99,7 @@ def test_tables_without_fields_show_dashes(session, user, field) -> None:
         draw(rows)
 
 
-def test_fills_without_users_are_counted(session) -> None:
+def test_fills_without_users_are_counted(session):
     forget_deviations()
     builder = session.world["builders"][0]
     with warnings.catch_warnings():

@@ -3,5 +3,5 @@
 from toolkit import reports
 
 
-def test_dir_lists_public_names() -> None:
+def test_dir_lists_public_names():
     assert dir(reports) == sorted(reports.__all__)

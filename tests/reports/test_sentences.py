@@ -6,13 +6,12 @@ without such a function fails here, and so does a sentence that no report below 
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from importlib.resources import files
 from string import Formatter
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pandas as pd
 import pytest
@@ -54,7 +53,7 @@ class Report(NamedTuple):
     said: ModuleType
     recomputed: ModuleType
 
-    def tables(self) -> Iterator[tuple[str, Mapping[str, Any], Mapping[str, Any]]]:
+    def tables(self):
         """Yield each table's name, its texts, and the functions that recompute their values."""
         for name in ("SENTENCES", "HEADLINES", "CHECKS"):
             prefix = f"{name.lower().removesuffix('s')}_"
@@ -65,7 +64,7 @@ class Report(NamedTuple):
             }
             yield name, getattr(self.said, name, {}), again
 
-    def table_of(self, one: Sentence | Headline) -> tuple[str, Any, Callable[[Any], Any]]:
+    def table_of(self, one):
         """Return the table, the text and the recomputation of what is said."""
         for name, table, again in self.tables():
             if one.name in table and isinstance(one, Sentence) == (name == "SENTENCES"):
@@ -96,7 +95,7 @@ LACKING = {"depth": "it was not archived", "TWAP orders": "the key may not"}
 
 
 @pytest.fixture(scope="module")
-def variants(session, user) -> dict[str, list[Any]]:
+def variants(session, user):
     """Make reports that together say every sentence there is."""
     of_wallets = list(wallets(session, user))
     of_markets = list(markets(session))
@@ -112,7 +111,7 @@ def variants(session, user) -> dict[str, list[Any]]:
     }
 
 
-def builders(session) -> Iterator[Any]:
+def builders(session):
     first, second = (
         builder_report.fetch_report(session, builder) for builder in session.world["builders"][:2]
     )
@@ -121,13 +120,13 @@ def builders(session) -> Iterator[Any]:
     yield replace(first, fills=without(first.fills, "user"))
 
 
-def without(fills: pd.DataFrame, column: str) -> pd.DataFrame:
+def without(fills, column):
     """Return fills of which every seventh lacks a column."""
     kept = pd.Series(range(len(fills)), index=fills.index) % 7 != 0
     return fills.assign(**{column: fills[column].where(kept)})
 
 
-def comparisons(session) -> Iterator[comparison_report.Comparison]:
+def comparisons(session):
     first = comparison_report.fetch_comparison(session, session.world["users"][5:7])
     frames = [wallet.results.frames for wallet in first.wallets]
     yield first
@@ -141,11 +140,11 @@ def comparisons(session) -> Iterator[comparison_report.Comparison]:
     yield comparison_of([replace(frames[0], fills=frames[0].fills.iloc[:0]), frames[1]])
 
 
-def comparison_of(frames: list[Any]) -> comparison_report.Comparison:
+def comparison_of(frames):
     return comparison_report.Comparison([WalletPerformance(WalletResults(each)) for each in frames])
 
 
-def longer(frames: Any) -> Any:
+def longer(frames):
     """Return the frames of a wallet as if its three days had been thirty."""
     end = pd.Timestamp(frames.end_ms, unit="ms", tz="UTC")
     stretched = {
@@ -155,7 +154,7 @@ def longer(frames: Any) -> Any:
     return replace(frames, **stretched)
 
 
-def markets(session) -> Iterator[Any]:
+def markets(session):
     gather = partial(market_report.fetch_report, session)
     every = tk.perp_twap_snapshots("ALL:ALL_DEXES", session=session)
     running = every[~every["waiting"].astype(bool)]
@@ -168,7 +167,7 @@ def markets(session) -> Iterator[Any]:
     yield gather("pre:OPENAI")
 
 
-def held(session) -> Iterator[Any]:
+def held(session):
     """Return markets whose positions or margins are not all known."""
     gather = partial(market_report.fetch_report, session)
     btc, openai = gather("BTC"), gather("pre:OPENAI")
@@ -183,14 +182,14 @@ def held(session) -> Iterator[Any]:
     yield replace(openai, samples=openai.samples.assign(**costs))
 
 
-def qualities(session) -> Iterator[Any]:
+def qualities(session):
     two = quality_report.fetch_report(session, coins=["BTC", "FARTCOIN"])
     yield two
     yield replace(two, missing_reasons=LACKING, depth=None)
     yield quality_report.fetch_report(session, "eqx")
 
 
-def wallets(session, user) -> Iterator[WalletResults]:
+def wallets(session, user):
     results = wallet_report.fetch_results(session, user)
     result = results.frames
     half = result.fills["time"].iloc[len(result.fills) // 2]
@@ -232,7 +231,7 @@ def wallets(session, user) -> Iterator[WalletResults]:
     yield WalletResults(replace(sold, fills=sold.fills.assign(liquidation_method=method)))
 
 
-def with_unknown_amount(ledger: pd.DataFrame, time: pd.Timestamp) -> pd.DataFrame:
+def with_unknown_amount(ledger, time):
     """Return a ledger with one more row, a withdrawal from a vault without an amount."""
     row = ledger.iloc[[-1]].assign(time=time, type="vaultWithdraw", usdc=None)
     longer = pd.concat([ledger, row.astype(ledger.dtypes.to_dict())], ignore_index=True)
@@ -240,19 +239,19 @@ def with_unknown_amount(ledger: pd.DataFrame, time: pd.Timestamp) -> pd.DataFram
     return longer
 
 
-def said_by(name: str, made: Any) -> list[Sentence | Headline]:
+def said_by(name, made):
     found = MODULES[name].list_sentences(made) if name in MODULES else made.sentences()
     return list(found)
 
 
 @EVERY
-def test_each_sentence_has_recomputation(report: str) -> None:
+def test_each_sentence_has_recomputation(report):
     for _, table, again in REPORTS[report].tables():
         assert set(table) == set(again)
 
 
 @EVERY
-def test_sentence_templates_have_no_numbers(report: str) -> None:
+def test_sentence_templates_have_no_numbers(report):
     """The level of intervals is the one number that a sentence writes itself."""
     for _, table, _ in REPORTS[report].tables():
         for text in table.values():
@@ -263,7 +262,7 @@ def test_sentence_templates_have_no_numbers(report: str) -> None:
 
 
 @EVERY
-def test_notebooks_show_known_sentences(report: str, variants) -> None:
+def test_notebooks_show_known_sentences(report, variants):
     """Whatever a report's notebook shows as words, tiles or checks is among its sentences."""
     result = variants[report][0]
     name = {
@@ -294,7 +293,7 @@ def test_notebooks_show_known_sentences(report: str, variants) -> None:
 
 
 @EVERY
-def test_sentences_match_frames(report: str, variants) -> None:
+def test_sentences_match_frames(report, variants):
     unsaid = {(name, item) for name, table, _ in REPORTS[report].tables() for item in table}
     for result in variants[report]:
         for said in said_by(report, result):
@@ -313,11 +312,11 @@ def test_sentences_match_frames(report: str, variants) -> None:
     assert unsaid == set()
 
 
-def says(said: Sentence, text: str, values: Mapping[str, Any]) -> bool:
+def says(said, text, values):
     return said.text == fill_text(text, values)
 
 
-def assert_same(said: Any, value: Any, where: str) -> None:
+def assert_same(said, value, where):
     if isinstance(value, dict):
         assert said.keys() == value.keys(), where
         for name, item in value.items():
@@ -330,7 +329,7 @@ def assert_same(said: Any, value: Any, where: str) -> None:
         assert float(said) == pytest.approx(float(value), rel=1e-12, abs=1e-12), where
 
 
-def test_headlines_match_sentences(variants) -> None:
+def test_headlines_match_sentences(variants):
     """One share of a builder's users, one cost of a size: under one name, one number."""
     for result in variants["builder"]:
         shares = [sentence for sentence in said_by("builder", result) if sentence.name == "share"]
@@ -342,7 +341,7 @@ def test_headlines_match_sentences(variants) -> None:
         assert said["buying"]["cost"] == said["cost"]["buy"]
 
 
-def test_tables_match_sentences(variants) -> None:
+def test_tables_match_sentences(variants):
     market = variants["market"][0]
     said = {sentence.name: sentence for sentence in said_by("market", market)}
     (row,) = [row for row in market.costs().rows if row[:2] == ["100,000", "buy"]]
@@ -359,13 +358,13 @@ def test_tables_match_sentences(variants) -> None:
     )
 
 
-def test_comparison_ignores_case_of_address(session) -> None:
+def test_comparison_ignores_case_of_address(session):
     user = session.world["users"][5]
     with pytest.raises(ReportFailed, match="1 was passed"):
         comparison_report.fetch_comparison(session, [user, f"0x{user[2:].upper()}"])
 
 
-def test_word_within_means_distance_from_mid(variants) -> None:
+def test_word_within_means_distance_from_mid(variants):
     """ "Within" is a distance from mid; a cost is so many bps or less."""
     words = [
         sentence.text for result in variants["market"] for sentence in said_by("market", result)

@@ -1,21 +1,19 @@
 """Reference calculations that only tests use: plain loops and closed formulas."""
 
-from collections.abc import Iterable
 from fractions import Fraction
 
 import numpy as np
-import numpy.typing as npt
 
 from toolkit.arrays import Floats
 from toolkit.rules.closed_pnl import apply_perp_fill
-from toolkit.rules.depth import Book, mid_price
+from toolkit.rules.depth import mid_price
 from toolkit.rules.funding import USDC_DECIMALS, implied_range
-from toolkit.rules.spot_cost import FLAT, CostBasis, adjust_balance, apply_spot_fill
+from toolkit.rules.spot_cost import FLAT, adjust_balance, apply_spot_fill
 
 _BPS_DECIMALS = 2
 
 
-def replay_perp_fills(fills: Iterable[tuple[int, int]], tick: int = 1) -> list[int]:
+def replay_perp_fills(fills, tick=1):
     """Return the closed PnL of each fill (change, px) of one account in one coin."""
     closed = []
     size = entry = 0
@@ -25,9 +23,7 @@ def replay_perp_fills(fills: Iterable[tuple[int, int]], tick: int = 1) -> list[i
     return closed
 
 
-def replay_spot_fills(
-    fills: Iterable[tuple[int, int, int, int]], unit: int = 1, tolerance: int = 1
-) -> list[int | None]:
+def replay_spot_fills(fills, unit=1, tolerance=1):
     """Return the closed PnL of each fill (start, change, px, fee) of one account in one token."""
     closed, basis = [], FLAT
     for start, change, px, fee in fills:
@@ -37,13 +33,13 @@ def replay_spot_fills(
     return closed
 
 
-def average_cost(basis: CostBasis) -> tuple[int, int] | None:
+def average_cost(basis):
     """Return the average cost of a token as numerator and denominator, or None without a buy."""
     known = basis.size - basis.unknown
     return (basis.cost, known) if known else None
 
 
-def half_spread_bps(book: Book) -> float | None:
+def half_spread_bps(book):
     """Return half the distance of best ask and best bid, in bps of mid, with two decimals."""
     mid = mid_price(book)
     if mid is None:
@@ -51,7 +47,7 @@ def half_spread_bps(book: Book) -> float | None:
     return round(float(book.asks[0, 0] - book.bids[0, 0]) / 2 / mid * 1e4, _BPS_DECIMALS)
 
 
-def slippage_bps(book: Book, usd: float) -> tuple[float | None, float | None]:
+def slippage_bps(book, usd):
     """Return the slippage of buying and of selling a notional at once; None if too thin."""
     mid = mid_price(book)
     if mid is None:
@@ -59,7 +55,7 @@ def slippage_bps(book: Book, usd: float) -> tuple[float | None, float | None]:
     return walk_bps(book.asks, usd, mid), walk_bps(book.bids, usd, mid)
 
 
-def walk_bps(levels: Floats, usd: float, mid: float) -> float | None:
+def walk_bps(levels, usd, mid):
     """Return the cost of taking `usd` from one side, in bps of mid; None if it is too thin."""
     notional = levels[:, 0] * levels[:, 1]
     filled = np.cumsum(notional)
@@ -71,7 +67,7 @@ def walk_bps(levels: Floats, usd: float, mid: float) -> float | None:
     return round(abs(usd / size / mid - 1) * 1e4, _BPS_DECIMALS)
 
 
-def funding_payment(szi: int, oracle: int, rate: int, decimals: int) -> int:
+def funding_payment(szi, oracle, rate, decimals):
     """Return the payment of one position in millionths of a USD, halves away from zero.
 
     `decimals` are those of the product of the three integers.
@@ -83,16 +79,14 @@ def funding_payment(szi: int, oracle: int, rate: int, decimals: int) -> int:
     return paid if szi * oracle * rate < 0 else -paid
 
 
-def exact_oracle_range(
-    usdc: Fraction, szi: Fraction, rate: Fraction, samples: int = 1
-) -> tuple[Fraction, Fraction]:
+def exact_oracle_range(usdc, szi, rate, samples=1):
     """Return the lowest and the highest oracle price of a funding row, in exact fractions."""
     last_digit = Fraction(samples, 10**USDC_DECIMALS)
     ends = implied_range(-usdc, szi * rate * samples, last_digit)
     return min(ends), max(ends)
 
 
-def tier_deductions(max_leverage: npt.ArrayLike, lower_bound: npt.ArrayLike) -> Floats:
+def tier_deductions(max_leverage, lower_bound):
     """Return what each tier deducts, so that the margin has no jump where the tier begins."""
     most, low = np.broadcast_arrays(
         np.asarray(max_leverage, np.float64), np.asarray(lower_bound, np.float64)
@@ -102,13 +96,7 @@ def tier_deductions(max_leverage: npt.ArrayLike, lower_bound: npt.ArrayLike) -> 
     return np.cumsum(low * np.diff(rate, axis=-1, prepend=rate[..., :1]), axis=-1)
 
 
-def adverse_move(
-    equity: npt.ArrayLike,
-    long: npt.ArrayLike,
-    short: npt.ArrayLike,
-    long_margin: npt.ArrayLike,
-    short_margin: npt.ArrayLike,
-) -> Floats:
+def adverse_move(equity, long, short, long_margin, short_margin):
     """Return how far all prices may move against an account whose assets have one tier.
 
     Everything that is long falls by the share d, and everything that is short rises by it:

@@ -24,7 +24,7 @@ long_fills = st.lists(
 )
 
 
-def replay_in_fractions(chain: list[tuple[int, int]], tick: int = 1) -> list[Fraction]:
+def replay_in_fractions(chain, tick=1):
     """Return closed PnL by the clarifications, in fractions."""
     closed, size, notional = [], 0, Fraction(0)
     for change, px in chain:
@@ -41,16 +41,16 @@ def replay_in_fractions(chain: list[tuple[int, int]], tick: int = 1) -> list[Fra
 
 
 @given(fills, st.sampled_from([1, 10, 7]))
-def test_replay_equals_fractions(chain: list[tuple[int, int]], tick: int) -> None:
+def test_replay_equals_fractions(chain, tick):
     assert replay_perp_fills(chain, tick) == replay_in_fractions(chain, tick)
 
 
 @given(long_fills)
-def test_long_replay_equals_fractions(chain: list[tuple[int, int]]) -> None:
+def test_long_replay_equals_fractions(chain):
     assert replay_perp_fills(chain) == replay_in_fractions(chain)
 
 
-def test_closed_pnl_by_hand() -> None:
+def test_closed_pnl_by_hand():
     """15 bought for 1505: the average of 100.33 counts as 100; the rest keeps the average."""
     size, entry = 0, 0
     seen = []
@@ -61,15 +61,15 @@ def test_closed_pnl_by_hand() -> None:
     assert entry == 0
 
 
-def test_short_gains_when_prices_fall() -> None:
+def test_short_gains_when_prices_fall():
     assert replay_perp_fills([(-4, 50), (1, 40), (3, 60)]) == [0, 10, -30]
 
 
-def test_flip_closes_and_opens() -> None:
+def test_flip_closes_and_opens():
     assert replay_perp_fills([(3, 100), (-5, 110), (2, 105)]) == [0, 30, 10]
 
 
-def test_last_lot_keeps_entry_price() -> None:
+def test_last_lot_keeps_entry_price():
     """One lot of 3 is left, at the old entry price: 2 * 7, then 1 * 12; a short loses as much."""
     assert replay_perp_fills([(3, 100), (-2, 107), (-1, 112)]) == [0, 14, 12]
     assert replay_perp_fills([(-3, 100), (2, 107), (1, 112)]) == [0, -14, -12]
@@ -77,13 +77,13 @@ def test_last_lot_keeps_entry_price() -> None:
     assert replay_perp_fills([(-3, 100), (4, 107), (-1, 112)]) == [0, -21, 5]
 
 
-def test_flip_of_one_lot_by_hand() -> None:
+def test_flip_of_one_lot_by_hand():
     assert replay_perp_fills([(1, 100), (-3, 107), (2, 112)]) == [0, 7, -10]
     assert replay_perp_fills([(-1, 100), (3, 107), (-2, 112)]) == [0, -7, 10]
 
 
 @given(fills)
-def test_opening_realises_nothing(chain: list[tuple[int, int]]) -> None:
+def test_opening_realises_nothing(chain):
     size = 0
     for (change, _), closed in zip(chain, replay_perp_fills(chain), strict=True):
         if size * change >= 0:
@@ -92,7 +92,7 @@ def test_opening_realises_nothing(chain: list[tuple[int, int]]) -> None:
 
 
 @given(st.integers(1, 10**12), st.integers(1, 10**9), st.lists(st.integers(1, 99), max_size=60))
-def test_partial_closes_keep_entry_price(lots: int, px: int, shares: list[int]) -> None:
+def test_partial_closes_keep_entry_price(lots, px, shares):
     """Any sequence of partial closes keeps the entry price of a single purchase price."""
     size, entry = 0, 0
     _, size, entry = apply_perp_fill(size, entry, lots, px)
@@ -104,12 +104,12 @@ def test_partial_closes_keep_entry_price(lots: int, px: int, shares: list[int]) 
     assert entry_price(size, entry) == px
 
 
-def test_closed_pnl_is_truncated_to_ticks() -> None:
+def test_closed_pnl_is_truncated_to_ticks():
     assert replay_perp_fills([(1, 1019), (-1, 1020)], tick=10) == [0, 10]
 
 
 @pytest.mark.parametrize(("sz_decimals", "decimals"), [(0, 6), (5, 1), (6, 0), (8, 0)])
-def test_perp_price_decimals_follow_size_decimals(sz_decimals: int, decimals: int) -> None:
+def test_perp_price_decimals_follow_size_decimals(sz_decimals, decimals):
     assert price_decimals(sz_decimals) == decimals
 
 
@@ -132,8 +132,6 @@ def test_perp_price_decimals_follow_size_decimals(sz_decimals: int, decimals: in
         ((-10, 100), (11, 110, 1), (100, 1, 110)),
     ],
 )
-def test_rule_of_2023_by_hand(
-    before: tuple[int, int], fill: tuple[int, int, int], after: tuple[int, int, int]
-) -> None:
+def test_rule_of_2023_by_hand(before, fill, after):
     assert apply_perp_fill_2023(*before, *fill) == after
     assert all(isinstance(number, int) for number in apply_perp_fill_2023(*before, *fill))

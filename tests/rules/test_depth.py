@@ -14,7 +14,7 @@ RECORDING = Path(__file__).parents[3] / "shared" / "recordings" / "l2Book.json"
 NOTHING = np.empty((0, 2))
 
 
-def book() -> Book:
+def book():
     return Book(
         bids=np.array([[99.9, 10.0], [99.0, 100.0]]),
         asks=np.array([[100.1, 5.0], [100.2, 10.0], [104.0, 50.0]]),
@@ -22,7 +22,7 @@ def book() -> Book:
 
 
 @pytest.fixture
-def recorded() -> Book:
+def recorded():
     if not RECORDING.exists():
         pytest.skip("no recordings")
     levels = json.loads(RECORDING.read_text())["response"]["levels"]
@@ -32,7 +32,7 @@ def recorded() -> Book:
     return Book(*sides)
 
 
-def test_depth_and_slippage_by_hand() -> None:
+def test_depth_and_slippage_by_hand():
     """1,502.5 USD buy all 5 at 100.1 and 10.0 at 100.2: 15 at 100.1667 on average."""
     assert mid_price(book()) == 100.0
     assert half_spread_bps(book()) == 10.0
@@ -47,7 +47,7 @@ def test_depth_and_slippage_by_hand() -> None:
     ]
 
 
-def test_one_sided_book_has_no_mid() -> None:
+def test_one_sided_book_has_no_mid():
     half = Book(bids=book().bids, asks=NOTHING)
     assert [width for width, *_ in depth_bands(half)] == [10, 25, 50, 100, 200, 500]
     assert mid_price(half) is None
@@ -56,7 +56,7 @@ def test_one_sided_book_has_no_mid() -> None:
     assert depth_bands(half, (10,)) == [(10, 0.0, 0.0)]
 
 
-def test_slippage_equals_walk_of_recorded_book(recorded: Book) -> None:
+def test_slippage_equals_walk_of_recorded_book(recorded):
     """The test walks the recorded book level by level, without arrays."""
     middle = mid_price(recorded)
     assert middle == pytest.approx((2.111 + 2.1124) / 2)
@@ -72,7 +72,7 @@ def test_slippage_equals_walk_of_recorded_book(recorded: Book) -> None:
         assert costs[0] >= half_spread_bps(recorded)
 
 
-def walk_levels(levels: np.ndarray, usd: float, middle: float) -> float | None:
+def walk_levels(levels, usd, middle):
     left, size = usd, 0.0
     for px, sz in levels.tolist():
         taken = min(left, px * sz)
@@ -83,7 +83,7 @@ def walk_levels(levels: np.ndarray, usd: float, middle: float) -> float | None:
     return None
 
 
-def test_widest_band_has_total_depth(recorded: Book) -> None:
+def test_widest_band_has_total_depth(recorded):
     result = depth_bands(recorded)
     assert [width for width, _, _ in result] == list(BANDS_BPS)
     for side in (1, 2):
@@ -93,7 +93,7 @@ def test_widest_band_has_total_depth(recorded: Book) -> None:
     assert result[-1][2] == pytest.approx(whole)
 
 
-def test_level_beyond_band_does_not_count() -> None:
+def test_level_beyond_band_does_not_count():
     """The levels are 10.5 and 10 bps from a mid of 100."""
     far = Book(bids=np.array([[99.895, 1.0]]), asks=np.array([[100.105, 1.0]]))
     assert depth_bands(far, (10, 11)) == [(10, 0.0, 0.0), (11, 99.895, 100.105)]
@@ -102,13 +102,13 @@ def test_level_beyond_band_does_not_count() -> None:
 
 
 @pytest.mark.parametrize("sign", [1, -1])
-def test_slippage_bounds_by_hand(sign: int) -> None:
+def test_slippage_bounds_by_hand(sign):
     """1,000 USD within 10 bps, 2,000 more within 25; the best price is 4 bps from mid."""
     orders = np.array([500.0, 1_000.0, 2_000.0, 3_000.0, 3_000.5])
     books, widths = np.array([[1_000.0, 3_000.0]] * 5), np.array([10.0, 25.0])
     least, most = slippage_bounds(orders, books, widths, np.full(5, 4.0), sign)
 
-    def cost(*parts: tuple[float, float]) -> float:
+    def cost(*parts):
         size = sum(usd / (1 + sign * bps / 1e4) for usd, bps in parts)
         return sign * (sum(usd for usd, _ in parts) / size - 1) * 1e4
 
@@ -126,7 +126,7 @@ def test_slippage_bounds_by_hand(sign: int) -> None:
     assert most == pytest.approx(wide)
 
 
-def test_bound_is_at_least_best_price() -> None:
+def test_bound_is_at_least_best_price():
     """Nothing lies within 10 bps: the best price is at 15."""
     args = np.array([[0.0, 3_000.0]]), np.array([10.0, 25.0]), np.array([15.0])
     least, most = slippage_bounds(np.array([1_000.0]), *args, 1)
@@ -134,7 +134,7 @@ def test_bound_is_at_least_best_price() -> None:
     assert most == pytest.approx([25.0])
 
 
-def test_empty_book_has_no_upper_bound() -> None:
+def test_empty_book_has_no_upper_bound():
     """No depth is known: all of the order may lie beyond the widest band."""
     widths, spread = np.array([10.0, 25.0]), np.array([4.0, 4.0])
     least, most = slippage_bounds(np.array([1_000.0, 0.0]), np.zeros((2, 2)), widths, spread, 1)

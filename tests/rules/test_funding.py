@@ -14,7 +14,7 @@ prices = st.integers(1, 10**9)
 rates = st.integers(-(10**7), 10**7)
 
 
-def test_longs_pay_positive_rate() -> None:
+def test_longs_pay_positive_rate():
     """10 long at 2000 and 0.01 % an hour pay 2 USD."""
     assert funding_payment(10, 2000, 1, 4) == -2_000_000
     assert funding_payment(-10, 2000, 1, 4) == 2_000_000
@@ -22,7 +22,7 @@ def test_longs_pay_positive_rate() -> None:
     assert funding_payment(0, 2000, 1, 4) == 0
 
 
-def test_payment_rounds_halves_up() -> None:
+def test_payment_rounds_halves_up():
     """0.5, 1.5 and 2.5 millionths are 1, 2 and 3; rounding to even would give 0, 2 and 2."""
     for owed, paid in ((5, 1), (15, 2), (25, 3), (35, 4), (4, 0), (14, 1), (26, 3)):
         assert funding_payment(1, owed, 1, 7) == -paid
@@ -32,7 +32,7 @@ def test_payment_rounds_halves_up() -> None:
 
 
 @given(st.lists(st.integers(-(10**20), 10**20), min_size=1, max_size=20))
-def test_rounded_payments_sum_to_zero(amounts: list[int]) -> None:
+def test_rounded_payments_sum_to_zero(amounts):
     """Each payment is less than one millionth of a USD from the exact one."""
     due = dict(enumerate([*amounts, -sum(amounts)]))
     rounded = round_payments(due, 16)
@@ -41,37 +41,37 @@ def test_rounded_payments_sum_to_zero(amounts: list[int]) -> None:
         assert abs(rounded[account] - Fraction(exact, 10**10)) < 1
 
 
-def test_three_samples_imply_oracle_of_one() -> None:
+def test_three_samples_imply_oracle_of_one():
     low, high = exact_oracle_range(Fraction(-6), Fraction(2), Fraction(1, 100), 3)
     assert low < 100 < high
     assert high - low == 2 * Fraction(3, 10**6) / (2 * Fraction(1, 100) * 3)
 
 
 @given(sizes, prices, rates)
-def test_long_and_short_pay_opposite_amounts(szi: int, oracle: int, rate: int) -> None:
+def test_long_and_short_pay_opposite_amounts(szi, oracle, rate):
     assert funding_payment(szi, oracle, rate, 12) == -funding_payment(-szi, oracle, rate, 12)
 
 
 @given(sizes, prices, rates, st.integers(0, 16))
-def test_payment_is_nearest_millionth(szi: int, oracle: int, rate: int, decimals: int) -> None:
+def test_payment_is_nearest_millionth(szi, oracle, rate, decimals):
     owed = -Fraction(szi * oracle * rate, 10**decimals) * 10**6
     assert abs(funding_payment(szi, oracle, rate, decimals) - owed) <= Fraction(1, 2)
 
 
 @given(sizes.filter(bool), prices, rates.filter(bool))
-def test_implied_range_contains_oracle(szi: int, oracle: int, rate: int) -> None:
+def test_implied_range_contains_oracle(szi, oracle, rate):
     usdc = Fraction(funding_payment(szi, oracle, rate, 12), 10**6)
     low, high = exact_oracle_range(usdc, Fraction(szi, 10**3), Fraction(rate, 10**7))
     assert low <= Fraction(oracle, 10**2) <= high
 
 
-def test_largest_remainder_gets_missing_unit() -> None:
+def test_largest_remainder_gets_missing_unit():
     """0.9, 10.1 and -11 units: the 0.9 lost most by rounding down, not the largest payment."""
     assert round_payments({1: 9, 2: 101, 3: -110}, 7) == {1: 1, 2: 10, 3: -11}
     assert round_payments({1: 5, 2: 5, 3: -10}, 7) == {1: 1, 2: 0, 3: -1}  # a tie: by account
 
 
-def test_implied_range_is_two_digits_wide() -> None:
+def test_implied_range_is_two_digits_wide():
     """A payment of 4 USD for 0.02 may have been 3.999999 to 4.000001 USD."""
     low, high = implied_range(4.0, 0.02, LAST_DIGIT)
     assert low == pytest.approx(199.99995, rel=1e-12)

@@ -24,7 +24,7 @@ THREE = ((0, 40), (150_000, 20), (400_000, 5))
 
 
 @st.composite
-def tables(draw: st.DrawFn) -> list[tuple[int, int]]:
+def tables(draw):
     """Draw a table of one to five tiers with falling leverages."""
     count = draw(st.integers(1, 5))
     bounds = draw(st.lists(st.integers(1, 10**6), min_size=count, max_size=count, unique=True))
@@ -32,7 +32,7 @@ def tables(draw: st.DrawFn) -> list[tuple[int, int]]:
     return list(zip([0, *sorted(bounds)[1:]], sorted(most, reverse=True), strict=True))
 
 
-def margin_by_definition(notional: Fraction, tiers: list[tuple[int, int]]) -> Fraction:
+def margin_by_definition(notional, tiers):
     """Return the margin by docs/live_service.md, section 4."""
     rates = [Fraction(1, 2 * most) for _, most in tiers]
     deduction, margin = Fraction(0), notional * rates[0]
@@ -48,7 +48,7 @@ def margin_by_definition(notional: Fraction, tiers: list[tuple[int, int]]) -> Fr
     ("notional", "margin"),
     [(100_000, 1_250), (150_000, 1_875), (200_000, 3_125), (400_000, 8_125), (500_000, 18_125)],
 )
-def test_three_tiers_by_hand(notional: int, margin: int) -> None:
+def test_three_tiers_by_hand(notional, margin):
     most, low = pad_tiers([THREE])
     assert maintenance([notional], most, low).tolist() == [margin]
     assert exact_maintenance(notional, THREE) == margin
@@ -56,7 +56,7 @@ def test_three_tiers_by_hand(notional: int, margin: int) -> None:
 
 
 @given(tables(), st.integers(0, 2 * 10**6))
-def test_margin_follows_definition(tiers: list[tuple[int, int]], notional: int) -> None:
+def test_margin_follows_definition(tiers, notional):
     expected = margin_by_definition(Fraction(notional), tiers)
     most, low = pad_tiers([tiers, [(0, 3)]])
     result = maintenance([notional, notional], most, low)
@@ -66,7 +66,7 @@ def test_margin_follows_definition(tiers: list[tuple[int, int]], notional: int) 
 
 
 @given(tables())
-def test_margin_rises_without_jumps(tiers: list[tuple[int, int]]) -> None:
+def test_margin_rises_without_jumps(tiers):
     for bound, _ in tiers[1:]:
         below, at = (
             margin_by_definition(Fraction(bound) - gap, tiers) for gap in (Fraction(1, 10**9), 0)
@@ -80,7 +80,7 @@ def test_margin_rises_without_jumps(tiers: list[tuple[int, int]]) -> None:
     assert exact == sorted(exact)
 
 
-def test_one_tier_equals_leverage_alone() -> None:
+def test_one_tier_equals_leverage_alone():
     notional = np.array([0.0, 7.0, 1e9, np.nan, -8.0])
     plain = maintenance(notional, [3, 10, 40, 40, 40])
     tiered = maintenance(notional, [[3], [10], [40], [40], [40]], [[0]] * 5)
@@ -88,7 +88,7 @@ def test_one_tier_equals_leverage_alone() -> None:
     assert plain[2] == 1e9 / 80
 
 
-def test_unknown_table_gives_nan() -> None:
+def test_unknown_table_gives_nan():
     most, low = pad_tiers([[]])
     assert low.tolist() == [[0.0]]
     assert np.isnan(most).tolist() == [[True]]
@@ -103,12 +103,12 @@ def test_unknown_table_gives_nan() -> None:
 
 
 @pytest.mark.parametrize("table", [[(5, 10)], [(0, 10), (0, 5)], [(0, 10), (7, 5), (6, 3)]])
-def test_unordered_tiers_raise(table: list[tuple[float, float]]) -> None:
+def test_unordered_tiers_raise(table):
     with pytest.raises(ValueError, match="must begin at 0 and increase"):
         pad_tiers([table])
 
 
-def test_adverse_move_crosses_tier() -> None:
+def test_adverse_move_crosses_tier():
     """500,000 long on 181,875: at 300,000 the margin is 5,625 and the equity -18,125.
 
     In the second tier: 181,875 - d * 500,000 = 500,000 (1 - d) / 40 - 1,875, so
@@ -122,7 +122,7 @@ def test_adverse_move_crosses_tier() -> None:
     assert prices == pytest.approx([100 * (1 - result[0]), 100 * (1 + result[1])])
 
 
-def test_longs_lose_no_more_than_their_value() -> None:
+def test_longs_lose_no_more_than_their_value():
     """Six accounts with positions at 10x, or at 10x and 5x from a notional of 300 on.
 
     - 300 behind 100 long and 100 short: 200 - 100 d = 5 (1 + d), so d = 195 / 105.
@@ -146,7 +146,7 @@ def test_longs_lose_no_more_than_their_value() -> None:
     assert np.isnan(moves[0])
 
 
-def test_adverse_moves_agree_on_one_tier() -> None:
+def test_adverse_moves_agree_on_one_tier():
     """Two accounts: one long and short of different leverage, one below its margin."""
     owner, notional = [0, 1, 0], [400.0, 90.0, -150.0]
     most, low = pad_tiers([[(0, 50)], [(0, 5)], [(0, 10)]])
@@ -161,9 +161,7 @@ def test_adverse_moves_agree_on_one_tier() -> None:
     tables(), st.integers(1, 10**4), st.sampled_from([1, -1]), st.integers(1, 200),
     st.integers(-(10**5), 10**6),
 )  # fmt: skip
-def test_equity_equals_margin_at_liquidation(
-    tiers: list[tuple[int, int]], mark: int, sign: int, size: int, equity: int
-) -> None:
+def test_equity_equals_margin_at_liquidation(tiers, mark, sign, size, equity):
     px = exact_liquidation_price(mark, sign * size, equity, tiers)
     left = equity + sign * size * (px - mark)
     assume(px > 0)
@@ -173,7 +171,7 @@ def test_equity_equals_margin_at_liquidation(
     assert result[0] == pytest.approx(float(px), rel=1e-9)
 
 
-def test_adverse_moves_through_tiers_by_hand() -> None:
+def test_adverse_moves_through_tiers_by_hand():
     """10,000 long fall to a notional in each tier, where the equity left is the margin."""
     tiers = [(0, 50), (1_000, 20), (2_000, 10), (3_000, 5), (4_000, 1)]
     ends = [200, 1_500, 2_600, 3_700, 4_800, 9_000, 11_000]
@@ -186,14 +184,14 @@ def test_adverse_moves_through_tiers_by_hand() -> None:
         assert alone == pytest.approx(1 - end / 10_000, rel=1e-13)
 
 
-def test_margin_is_missing_without_leverage() -> None:
+def test_margin_is_missing_without_leverage():
     """An unknown leverage comes as None; the second position has 10x, then 5x from 3,000 on."""
     margins = maintenance([1e4, 1e4], [[None, None], [10, 5]], [[0.0, 3e3], [0.0, 3e3]])
     assert np.isnan(margins[0])
     assert margins[1] == 3e3 / 20 + 7e3 / 10
 
 
-def test_margin_accepts_decimals() -> None:
+def test_margin_accepts_decimals():
     assert maintenance([Decimal(1000)], [Decimal(50)]).dtype == np.float64
     assert maintenance(Decimal(3000), [[50.0, 5.0]], [[0, 2000]]).dtype == np.float64
     most, low = pad_tiers([[(0, 10)]] * 2)
@@ -204,7 +202,7 @@ def test_margin_accepts_decimals() -> None:
     assert prices == pytest.approx([50 * 80 / 95])
 
 
-def test_liquidation_price_at_zero_is_missing() -> None:
+def test_liquidation_price_at_zero_is_missing():
     """A long that is paid in full is liquidated at 0 or below, so at no price."""
     prices = liquidation_price([100.0] * 3, [1.0] * 3, [100.0, 150.0, 50.0], [[10]] * 3, [[0]] * 3)
     assert prices.dtype == np.float64
@@ -212,13 +210,13 @@ def test_liquidation_price_at_zero_is_missing() -> None:
     assert prices[2] == pytest.approx(50 / 0.95)
 
 
-def test_liquidation_price_below_zero_uses_first_tier() -> None:
+def test_liquidation_price_below_zero_uses_first_tier():
     """2,000 on a long of 1,000 at a rate of 1/80: (2,000 - 12.5) / (1 - 1/80) away."""
     away = Fraction(2000 * 80 - 1000, 79)
     assert exact_liquidation_price(1000, 1, 2000, THREE) == 1000 - away
 
 
-def test_liquidation_price_of_cheap_coin_by_hand() -> None:
+def test_liquidation_price_of_cheap_coin_by_hand():
     """50 long on 10: (10 - 2.5) / (50 - 2.5) of 0.5 away."""
     price = liquidation_price([0.5], [100.0], [10.0], [[10]], [[0]])
     assert price == pytest.approx([0.5 * 40 / 47.5])

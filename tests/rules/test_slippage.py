@@ -11,7 +11,7 @@ from toolkit.rules.slippage import average_prices, least_beyond_bps
 LEVELS = st.lists(st.tuples(st.floats(0, 80), st.floats(10, 1000)), min_size=1, max_size=10)
 
 
-def book_side(steps: list[tuple[float, float]], sign: int) -> np.ndarray:
+def book_side(steps, sign):
     away = 1 + np.cumsum([bps for bps, _ in steps])
     px = 100 * (1 + sign * away / 1e4)
     return np.stack([px, np.array([usd for _, usd in steps]) / px], axis=1)
@@ -19,9 +19,7 @@ def book_side(steps: list[tuple[float, float]], sign: int) -> np.ndarray:
 
 @pytest.mark.parametrize("sign", [1, -1])
 @given(LEVELS, st.floats(0.05, 0.9), st.floats(0.05, 0.9))
-def test_lower_bound_is_at_most_cost(
-    sign: int, steps: list[tuple[float, float]], one: float, two: float
-) -> None:
+def test_lower_bound_is_at_most_cost(sign, steps, one, two):
     """It holds for any book, up to rounding to two decimals, which matters more for close sizes."""
     book = book_side(steps, sign)
     whole = float((book[:, 0] * book[:, 1]).sum()) * (1 - 1e-9)
@@ -37,7 +35,7 @@ def test_lower_bound_is_at_most_cost(
     assert least <= costs[2] + 2 * rounding
 
 
-def test_bound_from_one_size_is_its_cost() -> None:
+def test_bound_from_one_size_is_its_cost():
     nothing = (np.array([0.0]), np.array([0.0]))
     known = (np.array([1000.0]), np.array([20.0]))
     for sign in (1, -1):
@@ -45,7 +43,7 @@ def test_bound_from_one_size_is_its_cost() -> None:
         assert found == pytest.approx(20.0)
 
 
-def test_average_price_by_hand() -> None:
+def test_average_price_by_hand():
     """500 USD take 1 at 100 and 4 at 100; 600 USD another 100 USD at 110."""
     px, sz = np.array([[100.0, 110.0, 120.0]] * 2), np.array([[5.0, 2.0, 1.0], [5.0, 0.5, 0.0]])
     assert average_prices(px, sz, 500.0) == pytest.approx([100.0, 100.0])
@@ -55,7 +53,7 @@ def test_average_price_by_hand() -> None:
     assert np.isnan(average_prices(px, sz, 840.5)[0])
 
 
-def test_bound_from_two_sizes_by_hand() -> None:
+def test_bound_from_two_sizes_by_hand():
     """1,000 USD buy 1,000 / 1.02 of mid and 3,000 / 1.05: the sizes at mid, to the last digit."""
     large, small = (np.array([3000.0]), np.array([500.0])), (np.array([1000.0]), np.array([200.0]))
     rate = (3000 / 1.05 - 1000 / 1.02) / 2000

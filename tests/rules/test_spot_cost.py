@@ -19,7 +19,7 @@ prices = st.integers(1, 10**8)
 moves = st.lists(st.tuples(st.sampled_from(["buy", "sell", "gap"]), sizes, prices), max_size=40)
 
 
-def replay_in_fractions(rows: list[tuple[int, int, int, int]]) -> list[Fraction]:
+def replay_in_fractions(rows):
     """Return closed PnL by section 3, in fractions, if no cost is unknown."""
     closed, held, cost = [], Fraction(0), Fraction(0)
     for start, change, px, fee in rows:
@@ -37,9 +37,7 @@ def replay_in_fractions(rows: list[tuple[int, int, int, int]]) -> list[Fraction]
     return closed
 
 
-def make_rows(
-    drawn: list[tuple[str, int, int]], *, unknown: bool
-) -> list[tuple[int, int, int, int]]:
+def make_rows(drawn, *, unknown):
     """Return fills from draws: sells and gaps never take more than the balance."""
     rows, held = [], 0
     for kind, size, px in drawn:
@@ -56,14 +54,14 @@ def make_rows(
     return rows
 
 
-def test_recorded_example_by_hand() -> None:
+def test_recorded_example_by_hand():
     """99.93 * (11 - 1000 / 99.93) = 99.23, and cash -1000 + 1099.23 is the same."""
     closed, basis = apply_spot_fill(FLAT, 10_000, 100, fee=7)
     assert (closed, basis) == (0, CostBasis(9_993, 1_000_000, 0))
     assert apply_spot_fill(basis, -9_993, 110) == (99_230, FLAT)
 
 
-def test_partial_sell_keeps_average() -> None:
+def test_partial_sell_keeps_average():
     """7 cost 10 + 12 + 13 + 4 * 9 = 71: three sold at 11 cost 213 / 7 = 30.43, counted as 30."""
     basis = FLAT
     for change, px in ((1, 10), (1, 12), (1, 13), (4, 9)):
@@ -72,45 +70,45 @@ def test_partial_sell_keeps_average() -> None:
     assert apply_spot_fill(basis, -3, 11, unit=20) == (33 - 40, CostBasis(4, 31, 0))
 
 
-def test_only_token_fee_reduces_size() -> None:
+def test_only_token_fee_reduces_size():
     """Without a token fee the size stays ten; the fee in USDC is no part of the cost."""
     assert apply_spot_fill(FLAT, 10, 3) == (0, CostBasis(10, 30, 0))
     assert apply_spot_fill(FLAT, 10, 3, fee=1) == (0, CostBasis(9, 30, 0))
 
 
-def test_leaving_tokens_take_share_of_cost() -> None:
+def test_leaving_tokens_take_share_of_cost():
     """A quarter of the tokens leaves with a quarter of the cost, without proceeds."""
     assert adjust_balance(CostBasis(40, 100, 8), 30) == (25, CostBasis(30, 75, 6))
 
 
-def test_unknown_tokens_are_rounded_down() -> None:
+def test_unknown_tokens_are_rounded_down():
     """Of three tokens, two of unknown cost, one leaves: 4 / 3 of the rest are unknown."""
     assert adjust_balance(CostBasis(3, 30, 2), 1, tolerance=0) == (20, CostBasis(1, 10, 0))
     assert adjust_balance(CostBasis(3, 30, 2), 2, tolerance=0) == (10, CostBasis(2, 20, 1))
 
 
-def test_gap_in_has_unknown_cost() -> None:
+def test_gap_in_has_unknown_cost():
     disposed, basis = adjust_balance(CostBasis(40, 100, 0), 50)
     assert (disposed, basis) == (0, CostBasis(50, 100, 10))
     assert not basis.is_known
     assert average_cost(basis) == (100, 40)
 
 
-def test_sell_of_partly_unknown_tokens_by_hand() -> None:
+def test_sell_of_partly_unknown_tokens_by_hand():
     """Average of the bought is 2.5; 25 of 50 sold at 4 close 25 * 1.5, half rounds up."""
     assert apply_spot_fill(CostBasis(50, 100, 10), -25, 4) == (37, CostBasis(25, 50, 5))
 
 
-def test_sell_of_unknown_tokens_has_no_pnl() -> None:
+def test_sell_of_unknown_tokens_has_no_pnl():
     assert apply_spot_fill(CostBasis(50, 0, 50), -20, 4) == (None, CostBasis(30, 0, 30))
 
 
-def test_sell_beyond_balance_adds_unknown() -> None:
+def test_sell_beyond_balance_adds_unknown():
     """Ten tokens cost 20, twelve are sold at 3: the other two are priced like the ten."""
     assert apply_spot_fill(CostBasis(10, 20, 0), -12, 3) == (12, FLAT)
 
 
-def test_rounding_gap_keeps_cost() -> None:
+def test_rounding_gap_keeps_cost():
     assert adjust_balance(CostBasis(40, 100, 0), 39) == (0, CostBasis(39, 100, 0))
     assert adjust_balance(CostBasis(40, 100, 0), 41) == (0, CostBasis(41, 100, 0))
     assert adjust_balance(CostBasis(40, 100, 0), 38)[0] == 5
@@ -118,12 +116,12 @@ def test_rounding_gap_keeps_cost() -> None:
     assert adjust_balance(CostBasis(1, 3, 0), 0) == (3, FLAT)
 
 
-def test_first_balance_is_unknown() -> None:
+def test_first_balance_is_unknown():
     """The cost of a balance before the first fill is unknown, even of one unit."""
     assert adjust_balance(FLAT, 1) == (0, CostBasis(1, 0, 1))
 
 
-def test_negation_moves_cost() -> None:
+def test_negation_moves_cost():
     """Half of the No tokens leave with half of their cost; three legs share 31 as 11, 10, 10."""
     left, came = swap_tokens(
         [(CostBasis(20, 62, 4), 10)], [(FLAT, 10), (CostBasis(5, 2, 1), 10), (FLAT, 10)]
@@ -132,7 +130,7 @@ def test_negation_moves_cost() -> None:
     assert came == [CostBasis(10, 10, 2), CostBasis(15, 13, 3), CostBasis(10, 10, 2)]
 
 
-def test_negation_beyond_balance_is_partly_unknown() -> None:
+def test_negation_beyond_balance_is_partly_unknown():
     """The cost of four of ten is known: six tenths of the new tokens are of unknown cost."""
     assert swap_tokens([(CostBasis(4, 12, 0), 10)], [(FLAT, 10)]) == (
         [FLAT],
@@ -140,7 +138,7 @@ def test_negation_beyond_balance_is_partly_unknown() -> None:
     )
 
 
-def test_merge_closes_difference_of_leg_prices() -> None:
+def test_merge_closes_difference_of_leg_prices():
     """Both legs at 50, one bought at 30 instead: merging a pair closes 20 on that leg."""
     _, yes = apply_spot_fill(FLAT, 8, 50)
     _, no = apply_spot_fill(FLAT, 8, 30)
@@ -148,7 +146,7 @@ def test_merge_closes_difference_of_leg_prices() -> None:
 
 
 @given(moves)
-def test_closed_pnl_matches_fractions(drawn: list[tuple[str, int, int]]) -> None:
+def test_closed_pnl_matches_fractions(drawn):
     """The unit of money is so fine that rounding is far below one; the tolerance is 0."""
     fine = 10**12
     rows = [(a, b, px * fine, fee) for a, b, px, fee in make_rows(drawn, unknown=False)]
@@ -160,7 +158,7 @@ def test_closed_pnl_matches_fractions(drawn: list[tuple[str, int, int]]) -> None
 
 
 @given(moves, st.sampled_from([1, 10, 1_000]))
-def test_cash_is_closed_pnl_less_costs(drawn: list[tuple[str, int, int]], unit: int) -> None:
+def test_cash_is_closed_pnl_less_costs(drawn, unit):
     """Cash = closed PnL - disposed cost + cost of unknown tokens - remaining cost, exactly."""
     cash, closed, disposed, basis = 0, 0, 0, FLAT
     for start, change, px, fee in make_rows(drawn, unknown=False):
@@ -173,7 +171,7 @@ def test_cash_is_closed_pnl_less_costs(drawn: list[tuple[str, int, int]], unit: 
 
 
 @given(moves)
-def test_cost_basis_is_never_negative(drawn: list[tuple[str, int, int]]) -> None:
+def test_cost_basis_is_never_negative(drawn):
     basis = FLAT
     for start, change, px, fee in make_rows(drawn, unknown=True):
         _, basis = adjust_balance(basis, start)
@@ -185,42 +183,42 @@ def test_cost_basis_is_never_negative(drawn: list[tuple[str, int, int]]) -> None
 
 
 @given(st.lists(st.tuples(sizes, st.integers(0, 10**12)), min_size=1, max_size=4), sizes)
-def test_negation_keeps_cost(legs: list[tuple[int, int]], size: int) -> None:
+def test_negation_keeps_cost(legs, size):
     sources = [(CostBasis(held, cost, held // 3), 1 + size % held) for held, cost in legs]
     left, came = swap_tokens(sources, [(FLAT, size), (CostBasis(7, 5, 1), size + 3)])
     before = sum(cost for _, cost in legs) + 5
     assert sum(basis.cost for basis in left + came) == before
 
 
-def test_rounding_is_limited_to_cost() -> None:
+def test_rounding_is_limited_to_cost():
     """Two thirds of 8 round to 10 in tens: only 8 can leave."""
     assert apply_spot_fill(CostBasis(3, 8, 0), -2, 7, unit=10) == (14 - 8, CostBasis(1, 0, 0))
 
 
-def test_swap_sums_sources() -> None:
+def test_swap_sums_sources():
     """30 tokens leave with a cost of 70; 5 of them are of unknown cost."""
     left, came = swap_tokens([(CostBasis(10, 30, 5), 10), (CostBasis(20, 40, 0), 20)], [(FLAT, 30)])
     assert left == [FLAT, FLAT]
     assert came == [CostBasis(30, 70, 5)]
 
 
-def test_swap_rounds_unknown_down() -> None:
+def test_swap_rounds_unknown_down():
     """One of three tokens that leave is of unknown cost: 3 of 10 that come in, not 3.33."""
     (came,) = swap_tokens([(CostBasis(3, 6, 1), 3)], [(FLAT, 10)])[1]
     assert came == CostBasis(10, 6, 3)
     assert isinstance(came.unknown, int)
 
 
-def test_swap_of_more_than_balance_adds_unknown() -> None:
+def test_swap_of_more_than_balance_adds_unknown():
     left, came = swap_tokens([(CostBasis(9, 27, 0), 10)], [(FLAT, 10)])
     assert (left, came) == ([FLAT], [CostBasis(10, 27, 1)])
 
 
-def test_swap_without_sources_is_unknown() -> None:
+def test_swap_without_sources_is_unknown():
     assert swap_tokens([], [(CostBasis(2, 8, 0), 5)]) == ([], [CostBasis(7, 8, 5)])
 
 
-def test_last_target_gets_rest_of_cost() -> None:
+def test_last_target_gets_rest_of_cost():
     """A cost of 7 in units of 5 is not rounded if one token gets all of it."""
     assert swap_tokens([(CostBasis(10, 7, 0), 10)], [(FLAT, 10)], unit=5)[1] == [
         CostBasis(10, 7, 0)
@@ -229,7 +227,7 @@ def test_last_target_gets_rest_of_cost() -> None:
     assert came == [CostBasis(4, 5, 0), CostBasis(6, 12, 0)]  # 6.8 rounds to 5
 
 
-def test_one_token_beyond_balance_is_unknown() -> None:
+def test_one_token_beyond_balance_is_unknown():
     """Four cost 40, and a fifth came from elsewhere: it counts at their average of 10."""
     assert apply_spot_fill(CostBasis(4, 40, 0), -5, 12) == (60 - 50, FLAT)
     assert swap_tokens([(CostBasis(4, 40, 0), 5)], [(FLAT, 10)]) == ([FLAT], [CostBasis(10, 40, 2)])

@@ -79,10 +79,10 @@ ON_EXECUTORS = (
 """Cases that run on two executors: one for each way in which helpers compute."""
 
 
-def twice(*names: str) -> Doubled:
+def twice(*names):
     """State that these columns double if every row is repeated, and all others do not change."""
 
-    def hold(plain: pd.DataFrame, doubled: pd.DataFrame) -> None:
+    def hold(plain, doubled):
         wanted = plain.copy()
         for name in names:
             wanted[name] = 2 * plain[name]
@@ -156,36 +156,36 @@ class Case:
     most: int = 1_000_000
 
     @property
-    def topic(self) -> str:
+    def topic(self):
         return self.helper.split(".")[0]
 
     @property
-    def function(self) -> Callable[..., Any]:
+    def function(self):
         found: Callable[..., Any] = getattr(getattr(toolkit, self.topic), self.helper.split(".")[1])
         return found
 
     @property
-    def memory(self) -> str:
+    def memory(self):
         """Return what the helper has in memory, apart from its result."""
         if self.helper in STREAMS:
             return "streams"
         return "account by account" if self.helper in BY_ACCOUNT else "in memory"
 
-    def __str__(self) -> str:
+    def __str__(self):
         return f"{self.helper} {self.note}".rstrip()
 
-    def run(self, frames: Mapping[str, Any]) -> Any:
+    def run(self, frames):
         """Return the frame of the helper's result."""
         result = self.function(**frames, **self.arguments)
         return self.table(result) if self.table else result
 
 
-def topics() -> list[str]:
+def topics():
     """Return the topics of the analysis library."""
     return sorted(path.stem for path in (Path(__file__).parent / "cases").glob("[!_]*.py"))
 
 
-def cases() -> list[Case]:
+def cases():
     """Return the cases of all topics."""
     files = sorted((Path(__file__).parent / "cases").glob("*.py"))
     modules = [importlib.import_module(f"tests.scale.cases.{path.stem}") for path in files]

@@ -15,7 +15,7 @@ import pytest
 import toolkit
 from tests.analysis.examples import ME, as_numbers
 from tests.engines import ENGINES, Engine
-from tests.scale.case import BY_ACCOUNT, Case, cases, topics
+from tests.scale.case import BY_ACCOUNT, cases, topics
 from toolkit.analysis.common import account_batches, frame_access
 from toolkit.errors import MissingColumns, RepeatedRows
 
@@ -36,32 +36,32 @@ ON_ENGINES = pytest.mark.parametrize(
 
 
 @pytest.fixture(scope="module")
-def engines() -> dict[str, Engine]:
+def engines():
     return {name: Engine(name) for name in ENGINES}
 
 
-def given(case: Case, kind: str = "float", n: int | None = None) -> dict[str, pd.DataFrame]:
+def given(case, kind="float", n=None):
     frames = case.frames(case.rows if n is None else n)
     return {name: as_numbers(frame, kind) for name, frame in frames.items()}
 
 
 @cache
-def in_pandas(case: Case, kind: str = "float", n: int | None = None) -> Any:
+def in_pandas(case, kind="float", n=None):
     """Return the result of pandas, computed once for all tests that compare with it."""
     return case.run(given(case, kind, n))
 
 
-def columns_of(case: Case) -> list[tuple[str, str]]:
+def columns_of(case):
     return [(name, str(column)) for name, frame in given(case).items() for column in frame]
 
 
-def sorted_by_keys(case: Case, result: Any) -> Any:
+def sorted_by_keys(case, result):
     if not case.keys or not isinstance(result, pd.DataFrame):
         return result
     return result.sort_values(list(case.keys), ignore_index=True, kind="stable")
 
 
-def close(value: Any) -> Any:
+def close(value):
     """Compare rows; floats may differ in their last digits, since engines add in another order."""
     if isinstance(value, float):
         return pytest.approx(value, rel=1e-9, abs=1e-9, nan_ok=True)
@@ -70,14 +70,14 @@ def close(value: Any) -> Any:
     return value
 
 
-def without_nan(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def without_nan(rows):
     return [
         {k: None if isinstance(v, float) and math.isnan(v) else v for k, v in row.items()}
         for row in rows
     ]
 
 
-def rows_of(case: Case, engine: Engine, result: Any) -> list[dict[str, Any]]:
+def rows_of(case, engine, result):
     rows = without_nan(engine.take(sorted_by_keys(case, result)))
     if case.keys:
         rows.sort(key=lambda row: [str(row[key]) for key in case.keys])
@@ -85,11 +85,11 @@ def rows_of(case: Case, engine: Engine, result: Any) -> list[dict[str, Any]]:
 
 
 @cache
-def pandas_rows(case: Case, kind: str = "float", n: int | None = None) -> list[dict[str, Any]]:
+def pandas_rows(case, kind="float", n=None):
     return rows_of(case, Engine("pandas"), in_pandas(case, kind, n))
 
 
-def test_every_helper_has_a_case() -> None:
+def test_every_helper_has_a_case():
     public = {
         f"{topic}.{name}"
         for topic in topics()
@@ -99,21 +99,21 @@ def test_every_helper_has_a_case() -> None:
     assert public == {case.helper for case in CASES}
 
 
-def test_topics_have_only_public_names() -> None:
+def test_topics_have_only_public_names():
     for topic in topics():
         module = getattr(toolkit, topic)
         assert dir(module) == sorted(module.__all__), topic
 
 
 @EVERY
-def test_required_columns_exist(case: Case) -> None:
+def test_required_columns_exist(case):
     have = set(columns_of(case))
     assert {(name, column) for name, all_ in case.needed.items() for column in all_} <= have
 
 
 @pytest.mark.parametrize("n", [0, None], ids=["empty", "rows"])
 @ON_ENGINES
-def test_engines_agree(case: Case, kind: str, name: str, n: int | None, engines) -> None:
+def test_engines_agree(case, kind, name, n, engines):
     if name == "pandas":
         assert engines[name].owns(in_pandas(case, kind, n))
         return
@@ -128,7 +128,7 @@ def test_engines_agree(case: Case, kind: str, name: str, n: int | None, engines)
 
 
 @ON_KINDS
-def test_empty_and_single_rows_keep_dtypes(case: Case, kind: str) -> None:
+def test_empty_and_single_rows_keep_dtypes(case, kind):
     full = in_pandas(case, kind)
     for n in (0, 1):
         few = case.run({name: frame.iloc[:n] for name, frame in given(case, kind).items()})
@@ -137,7 +137,7 @@ def test_empty_and_single_rows_keep_dtypes(case: Case, kind: str) -> None:
 
 
 @EVERY
-def test_missing_column_is_named(case: Case) -> None:
+def test_missing_column_is_named(case):
     for name, needed in case.needed.items():
         if needed:
             with pytest.raises(MissingColumns, match=f"^{name}: "):
@@ -157,7 +157,7 @@ def test_missing_column_is_named(case: Case) -> None:
             assert column in _refused(case, frames, column)
 
 
-def _refused(case: Case, frames: dict[str, pd.DataFrame], column: str) -> str:
+def _refused(case, frames, column):
     """Return the column that a call requires only with these arguments."""
     with warnings.catch_warnings():
         # Without the column that names them, rows of several validators may be the same.
@@ -170,7 +170,7 @@ def _refused(case: Case, frames: dict[str, pd.DataFrame], column: str) -> str:
 
 
 @ON_KINDS
-def test_order_of_rows_does_not_matter(case: Case, kind: str) -> None:
+def test_order_of_rows_does_not_matter(case, kind):
     frames = given(case, kind)
     result = in_pandas(case, kind)
     if case.helper != "pnl.audit":  # it returns the rows with the provenance that they have
@@ -185,7 +185,7 @@ def test_order_of_rows_does_not_matter(case: Case, kind: str) -> None:
         pd.testing.assert_frame_equal(shuffled[name], frame)
 
 
-def as_left_by_users(frame: pd.DataFrame) -> pd.DataFrame:
+def as_left_by_users(frame):
     """Texts as categories, times of another zone, an index of one label, named like a column."""
     result = frame.copy()
     for name in frame.columns:
@@ -197,7 +197,7 @@ def as_left_by_users(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 @EVERY
-def test_index_zone_and_categories_do_not_matter(case: Case) -> None:
+def test_index_zone_and_categories_do_not_matter(case):
     frames = given(case)
     wanted = sorted_by_keys(case, in_pandas(case))
     odd = {name: as_left_by_users(frame) for name, frame in frames.items()}
@@ -210,12 +210,12 @@ def test_index_zone_and_categories_do_not_matter(case: Case) -> None:
         pd.testing.assert_frame_equal(frame, kept[name])
 
 
-def checksummed(value: Any) -> Any:
+def checksummed(value):
     """Return an address with a checksum, and any other value unchanged."""
     return f"0x{value[2:].upper()}" if isinstance(value, str) and value[:2] == "0x" else value
 
 
-def as_checksummed(frame: pd.DataFrame) -> pd.DataFrame:
+def as_checksummed(frame):
     """Return the frame with a checksum in every other address."""
     result = frame.copy()
     for name in frame_access.ADDRESSES:
@@ -228,7 +228,7 @@ def as_checksummed(frame: pd.DataFrame) -> pd.DataFrame:
 @pytest.mark.parametrize(
     ("case", "name"), [(case, name) for case in ADDRESSED for name in case.engines], ids=str
 )
-def test_address_case_is_ignored(case: Case, name: str, engines) -> None:
+def test_address_case_is_ignored(case, name, engines):
     """Addresses in mixed case group, join and select like lower case.
 
     The result is in lower case, but for rows that are given back as they are (`pnl.audit`).
@@ -246,7 +246,7 @@ def test_address_case_is_ignored(case: Case, name: str, engines) -> None:
 
 
 @EVERY
-def test_repeated_rows_warn_or_count_twice(case: Case) -> None:
+def test_repeated_rows_warn_or_count_twice(case):
     if case.doubled is None:
         assert "twice" in (case.function.__doc__ or ""), "the docstring must say what happens"
         return
@@ -262,7 +262,7 @@ def test_repeated_rows_warn_or_count_twice(case: Case) -> None:
 
 @pytest.mark.parametrize("name", ENGINES)
 @pytest.mark.parametrize("case", [case for case in CASES if case.has_identity], ids=str)
-def test_repeated_rows_count_once_on_engines(case: Case, name: str, engines) -> None:
+def test_repeated_rows_count_once_on_engines(case, name, engines):
     if name not in case.engines:
         return
     again = {key: pd.concat([frame, frame.iloc[::3]]) for key, frame in given(case).items()}
@@ -273,15 +273,13 @@ def test_repeated_rows_count_once_on_engines(case: Case, name: str, engines) -> 
 
 
 @EVERY
-def test_many_rows_match_closed_form(case: Case) -> None:
+def test_many_rows_match_closed_form(case):
     """`make bench` repeats this with a million rows."""
     frames = case.frames(min(case.most, 100_000))
     case.at_scale(frames, case.run(frames))
 
 
-def collected_rows(
-    case: Case, frames: Mapping[str, pd.DataFrame], monkeypatch: pytest.MonkeyPatch
-) -> int:
+def collected_rows(case, frames, monkeypatch):
     """Return the most rows that a call collects at once from Polars, apart from `_key`.
 
     The check for repeated rows collects this integer for each row.
@@ -289,7 +287,7 @@ def collected_rows(
     counts = [0]
     collect = polars.LazyFrame.collect
 
-    def count_rows(frame: polars.LazyFrame, *arguments: Any, **options: Any) -> Any:
+    def count_rows(frame, *arguments, **options):
         result: Any = collect(frame, *arguments, **options)
         counts.append(0 if result.columns == ["_key"] else result.height)
         return result
@@ -303,7 +301,7 @@ def collected_rows(
 
 
 @pytest.mark.parametrize("helper", sorted({case.helper for case in CASES}))
-def test_collected_rows_match_documents(helper: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_collected_rows_match_documents(helper, monkeypatch):
     """What a helper has in memory is what the documents state."""
     growth = []
     for case in (case for case in CASES if case.helper == helper):
@@ -316,7 +314,7 @@ def test_collected_rows_match_documents(helper: str, monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize("helper", sorted(BY_ACCOUNT))
-def test_one_account_is_collected_at_once(helper: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_account_is_collected_at_once(helper, monkeypatch):
     monkeypatch.setattr(account_batches, "ROWS_AT_ONCE", 1)
     case = next(case for case in CASES if case.helper == helper)
     frames = {

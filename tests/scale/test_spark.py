@@ -1,15 +1,11 @@
 """Every helper gives the pandas result on PySpark: on threads, and over Spark Connect."""
 
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
-
 import pyarrow as pa
 import pytest
 
 import toolkit as tk
 from tests.engines import Engine
-from tests.scale.case import Case, cases
+from tests.scale.case import cases
 from tests.scale.test_cases import close, given, pandas_rows, rows_of
 from tests.spark import check_equal, close_gateway, connect_session, open_session
 from toolkit.errors import RepeatedRows
@@ -20,7 +16,7 @@ CASES = cases()
 
 
 @pytest.fixture(scope="module")
-def threads() -> Iterator[Any]:
+def threads():
     session = open_session("local[2]")
     yield session
     session.stop()
@@ -28,23 +24,23 @@ def threads() -> Iterator[Any]:
 
 
 @pytest.fixture(scope="module")
-def remote(threads: Any) -> Iterator[Any]:
+def remote(threads):
     session = connect_session(threads)
     yield session
     session.stop()
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_threads_equal_pandas(case: Case, threads: Any) -> None:
+def test_threads_equal_pandas(case, threads):
     check_equal(case, case.numbers[-1], threads)
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_connect_equals_pandas(case: Case, remote: Any) -> None:
+def test_connect_equals_pandas(case, remote):
     check_equal(case, case.numbers[0], remote)
 
 
-def test_repeated_rows_count_once(threads: Any) -> None:
+def test_repeated_rows_count_once(threads):
     case = next(case for case in CASES if case.helper == "pnl.attribution")
     frame = given(case)["fills"]
     fills = threads.createDataFrame(frame.astype({"crossed": "bool"}).iloc[[0, 1, 1]])
@@ -53,7 +49,7 @@ def test_repeated_rows_count_once(threads: Any) -> None:
     assert [row["fills"] for row in result.collect()] == [2]
 
 
-def test_unnamed_copies_count_once(threads: Any) -> None:
+def test_unnamed_copies_count_once(threads):
     case = next(case for case in CASES if case.helper == "pnl.attribution")
     frame = given(case)["fills"].astype({"crossed": "bool"}).iloc[[0, 1, 1]]
     frame = frame.assign(user=[None, None, "0xa"])
@@ -62,7 +58,7 @@ def test_unnamed_copies_count_once(threads: Any) -> None:
     assert {row["user"]: row["fills"] for row in result.collect()} == {None: 1, "0xa": 1}
 
 
-def test_unnamed_payments_stay(threads: Any) -> None:
+def test_unnamed_payments_stay(threads):
     """Another account with an equal position is paid the same."""
     case = next(case for case in CASES if case.helper == "funding.sums")
     frame = given(case)["funding"].iloc[[0, 0]].assign(user=[None, "0xa"])
@@ -70,7 +66,7 @@ def test_unnamed_payments_stay(threads: Any) -> None:
     assert [row["payments"] for row in result.collect()] == [2]
 
 
-def test_empty_frames_equal_pandas(remote: Any) -> None:
+def test_empty_frames_equal_pandas(remote):
     spark = Engine("spark", remote)
     for helper in ("pnl.positions", "pnl.attribution", "funding.sums"):
         case = next(case for case in CASES if case.helper == helper)
@@ -78,7 +74,7 @@ def test_empty_frames_equal_pandas(remote: Any) -> None:
         assert rows_of(case, spark, case.run(frames)) == pandas_rows(case, n=0)
 
 
-def test_spark_scan_equals_pandas_scan(threads: Any, remote: Any, tmp_path: Path) -> None:
+def test_spark_scan_equals_pandas_scan(threads, remote, tmp_path):
     """Spark reads the files itself; the rows and the results are those of pandas."""
     session = tk.local(seed=7, size="tiny")
     users, archive = session.world["users"][:2], tk.archive.open(tmp_path)

@@ -1,11 +1,8 @@
 """Helpers give the pandas result on PySpark with two executors, each a process of its own."""
 
-from collections.abc import Iterator
-from typing import Any
-
 import pytest
 
-from tests.scale.case import ON_EXECUTORS, Case, cases
+from tests.scale.case import ON_EXECUTORS, cases
 from tests.spark import check_equal, close_gateway, open_session
 
 pytestmark = pytest.mark.xdist_group("spark")
@@ -13,14 +10,14 @@ CASES = [case for case in cases() if str(case) in ON_EXECUTORS]
 
 
 @pytest.fixture(scope="module")
-def executors() -> Iterator[Any]:
+def executors():
     session = open_session("local-cluster[2,1,1024]")
     yield session
     session.stop()
     close_gateway()
 
 
-def test_two_executors_run(executors: Any) -> None:
+def test_two_executors_run(executors):
     assert len(CASES) == len(ON_EXECUTORS)
     assert executors.sparkContext.master.startswith("local-cluster[2,")
     assert executors.range(4).count() == 4  # the first job waits for all executors
@@ -29,5 +26,5 @@ def test_two_executors_run(executors: Any) -> None:
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_executors_equal_pandas(case: Case, executors: Any) -> None:
+def test_executors_equal_pandas(case, executors):
     check_equal(case, case.numbers[-1], executors)

@@ -1,6 +1,5 @@
 import base64
 import hashlib
-from pathlib import Path
 
 import pytest
 
@@ -23,7 +22,7 @@ points_per_minute = 5000
 """
 
 
-def test_keys_file_becomes_keys(tmp_path: Path) -> None:
+def test_keys_file_becomes_keys(tmp_path):
     file = tmp_path / "keys.toml"
     file.write_text(GOOD)
     assert read_keys(file) == [
@@ -51,7 +50,7 @@ def test_keys_file_becomes_keys(tmp_path: Path) -> None:
         (f"[[key]]\nsecret = 'hush'\n[[key]]\nsecret_sha256 = '{HASH}'", "same secret"),
     ],
 )
-def test_invalid_keys_file_is_refused(tmp_path: Path, text: str, message: str) -> None:
+def test_invalid_keys_file_is_refused(tmp_path, text, message):
     file = tmp_path / "keys.toml"
     file.write_text(text)
     with pytest.raises(KeysUnreadable, match=message) as caught:
@@ -60,7 +59,7 @@ def test_invalid_keys_file_is_refused(tmp_path: Path, text: str, message: str) -
 
 
 @pytest.mark.parametrize("digest", [HASH, HASH.upper()])
-def test_hashed_key_accepts_its_secret(tmp_path: Path, digest: str) -> None:
+def test_hashed_key_accepts_its_secret(tmp_path, digest):
     file = tmp_path / "keys.toml"
     file.write_text(f'[[key]]\nname = "mine"\nsecret_sha256 = "{digest}"')
     access = KeyQuotas(read_keys(file))
@@ -70,7 +69,7 @@ def test_hashed_key_accepts_its_secret(tmp_path: Path, digest: str) -> None:
             access.find_key({"authorization": f"Bearer {wrong}"})
 
 
-def test_unreadable_keys_file_is_refused(tmp_path: Path) -> None:
+def test_unreadable_keys_file_is_refused(tmp_path):
     with pytest.raises(KeysUnreadable, match="No such file"):
         read_keys(tmp_path / "none.toml")
     (tmp_path / "bytes.toml").write_bytes(b"\xff\xfe")
@@ -78,7 +77,7 @@ def test_unreadable_keys_file_is_refused(tmp_path: Path) -> None:
         read_keys(tmp_path / "bytes.toml")
 
 
-def refusal_of(access: KeyQuotas, key: AcceptedKey, type: str, at_ms: int) -> float | None:
+def refusal_of(access, key, type, at_ms):
     """Return the seconds to wait if a request is refused, else None."""
     try:
         access.charge(key, 2, at_ms=at_ms, operation=OPERATIONS[type])
@@ -87,7 +86,7 @@ def refusal_of(access: KeyQuotas, key: AcceptedKey, type: str, at_ms: int) -> fl
     return None
 
 
-def test_snapshots_have_own_limit() -> None:
+def test_snapshots_have_own_limit():
     """Five calls in ten minutes for each operation; docs/live_service.md, section 8."""
     key = AcceptedKey("desk", "secret", points_per_minute=5_000)
     access = KeyQuotas([key])
@@ -105,7 +104,7 @@ def test_snapshots_have_own_limit() -> None:
     assert refusal_of(access, key, "perpTwapSnapshots", 600_000) == 1  # the second call is not
 
 
-def test_refused_snapshot_costs_nothing() -> None:
+def test_refused_snapshot_costs_nothing():
     key = AcceptedKey("desk", "secret", points_per_minute=12)
     access = KeyQuotas([key])
     for _ in range(5):
@@ -114,13 +113,13 @@ def test_refused_snapshot_costs_nothing() -> None:
     access.charge(key, 2, at_ms=1)  # the refused call costs nothing: ten of twelve points are spent
 
 
-def test_key_without_quota_has_no_limit() -> None:
+def test_key_without_quota_has_no_limit():
     key = AcceptedKey("mine", "secret")
     access = KeyQuotas([key])
     assert [refusal_of(access, key, "perpTwapSnapshots", 0) for _ in range(20)] == [None] * 20
 
 
-def basic(text: str) -> str:
+def basic(text):
     return "Basic " + base64.b64encode(text.encode()).decode()
 
 
@@ -133,7 +132,7 @@ def basic(text: str) -> str:
         {"authorization": basic("key:wrong"), "x-api-key": "one"},
     ],
 )
-def test_basic_password_is_a_key(headers: dict[str, str]) -> None:
+def test_basic_password_is_a_key(headers):
     """Clients that set no header send the password of an address (section 9)."""
     assert (
         KeyQuotas([AcceptedKey("first", "one"), AcceptedKey("second", "two")])
@@ -146,6 +145,6 @@ def test_basic_password_is_a_key(headers: dict[str, str]) -> None:
 @pytest.mark.parametrize(
     "header", [basic("one"), basic("one:"), basic("one:wrong"), "Basic", "Basic one", "Basic /w=="]
 )
-def test_basic_without_key_is_refused(header: str) -> None:
+def test_basic_without_key_is_refused(header):
     with pytest.raises(InvalidKey):
         KeyQuotas([AcceptedKey("first", "one")]).find_key({"authorization": header})

@@ -1,9 +1,7 @@
 import gzip
 import zlib
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 import pandas as pd
@@ -17,37 +15,34 @@ from toolkit.service import (
     AcceptedKey,
     Application,
     KeyQuotas,
-    Response,
     ServiceLimits,
-    Store,
     build_store,
 )
-from toolkit.simulation import World
 from toolkit.times import SECOND
 
 KEY = {"authorization": "Bearer s3cret"}
 
 
 @pytest.fixture
-def application(store: Store) -> Application:
+def application(store):
     return Application(
         store, KeyQuotas([AcceptedKey("all", "s3cret")]), now_ms=lambda: 10**13, at_ms=lambda: 0
     )
 
 
-def test_health_needs_no_key(application: Application) -> None:
+def test_health_needs_no_key(application):
     assert application.respond("GET", "/healthz", {}, b"").status == 200
 
 
 @pytest.mark.parametrize("path", ["/", "/info/", "/nope", "/info/x", "//"])
-def test_other_paths_are_not_found(application: Application, path: str) -> None:
+def test_other_paths_are_not_found(application, path):
     got = application.respond("POST", path, KEY, b'{"type":"meta"}')
     assert got.status == 404
     assert got.content.startswith(b'{"error":')
 
 
 @pytest.mark.parametrize("method", ["GET", "PUT", "DELETE", "OPTIONS", "PATCH", "HEAD", "BREW"])
-def test_other_methods_are_not_allowed(application: Application, method: str) -> None:
+def test_other_methods_are_not_allowed(application, method):
     got = application.respond(method, "/info", KEY, b'{"type":"meta"}')
     assert (got.status, got.headers["allow"]) == (405, "POST")
     assert got.content.startswith(b'{"error":')
@@ -67,9 +62,7 @@ def test_other_methods_are_not_allowed(application: Application, method: str) ->
         ("gzip;q=nonsense", None, bytes),
     ],
 )
-def test_accepted_encoding_compresses(
-    application: Application, accepts: str, name: str | None, opened: Callable[[bytes], bytes]
-) -> None:
+def test_accepted_encoding_compresses(application, accepts, name, opened):
     body = b'{"type":"meta"}'
     plain = application.respond("POST", "/info", KEY, body)
     assert "content-encoding" not in plain.headers
@@ -79,7 +72,7 @@ def test_accepted_encoding_compresses(
     assert opened(got.content) == plain.content
 
 
-def test_stored_blocks_equal_plain_page(application: Application, store: Store) -> None:
+def test_stored_blocks_equal_plain_page(application, store):
     """Pages begin and end anywhere in a block, and some rows lose their builder."""
     sql = "SELECT address, count(*), count(builder) FROM fill JOIN account ON id = account"
     accounts = store.select_rows(f"{sql} GROUP BY account")
@@ -110,7 +103,7 @@ def test_stored_blocks_equal_plain_page(application: Application, store: Store) 
     assert finished > 10
 
 
-def _read_first_member(response: Response) -> bytes:
+def _read_first_member(response):
     """Decompress a response as clients do that stop after the first member, such as httpx."""
     if "content-encoding" not in response.headers:
         return response.content
@@ -129,9 +122,7 @@ def _read_first_member(response: Response) -> bytes:
         ("userFillsByTime", {"startTime": 0, "aggregateByTime": True}),
     ],
 )
-def test_long_search_is_502(
-    application: Application, store: Store, world: World, type: str, fields: dict[str, Any]
-) -> None:
+def test_long_search_is_502(application, store, world, type, fields):
     body = msgspec.json.encode({"type": type, "user": world.examples["WHALE"], **fields})
     assert application.respond("POST", "/info", KEY, body).status == 200
     hurried = replace(application, limits=ServiceLimits(answer_seconds=0))
@@ -164,10 +155,10 @@ class Hand:
 
     now_ms: int
 
-    def __call__(self) -> int:
+    def __call__(self):
         return self.now_ms
 
-    def move(self, seconds: float) -> None:
+    def move(self, seconds):
         self.now_ms += round(seconds * SECOND)
 
 
@@ -178,13 +169,13 @@ class Running(NamedTuple):
     clock: Hand
     session: tk.Session
 
-    def bytes_of(self, request: dict[str, Any]) -> bytes:
+    def bytes_of(self, request):
         got = self.application.respond("POST", "/info", KEY, msgspec.json.encode(request))
         assert got.status == 200, got.content
         return got.content
 
 
-def run_on(store: Store, clock: Literal["fixed", "live"] = "live") -> Running:
+def run_on(store, clock="live"):
     hand = Hand(store.about["now_ms"])
     application = application_of(
         store, KeyQuotas([AcceptedKey("all", "s3cret")]), clock=clock, now_ms=hand
@@ -200,11 +191,11 @@ def run_on(store: Store, clock: Literal["fixed", "live"] = "live") -> Running:
 
 
 @pytest.fixture
-def running(store: Store) -> Running:
+def running(store):
     return run_on(store)
 
 
-def test_depth_changes_every_second(running: Running) -> None:
+def test_depth_changes_every_second(running):
     depths = []
     for _ in range(6):  # every half second
         depths.append(tk.current_depth(session=running.session))
@@ -220,14 +211,14 @@ def test_depth_changes_every_second(running: Running) -> None:
             assert (before > 0).mean() > 0.9
 
 
-def test_dex_depth_equals_all_depth(running: Running) -> None:
+def test_dex_depth_equals_all_depth(running):
     running.clock.move(3.25)
     every = tk.current_depth(session=running.session)
     one = tk.current_depth(dex="eqx", session=running.session)
     pd.testing.assert_frame_equal(one, every[every["dex"] == "eqx"].reset_index(drop=True))
 
 
-def test_snapshot_ids_change(running: Running) -> None:
+def test_snapshot_ids_change(running):
     ids = []
     for _ in range(12):  # two minutes
         session = running.session
@@ -249,7 +240,7 @@ def test_snapshot_ids_change(running: Running) -> None:
     assert len(set(ids)) == 6
 
 
-def test_live_account_values_keep_their_accounts(running: Running) -> None:
+def test_live_account_values_keep_their_accounts(running):
     session = running.session
     before = tk.account_value_snapshots(["ALL"], session=session)
     running.clock.move(20)
@@ -261,7 +252,7 @@ def test_live_account_values_keep_their_accounts(running: Running) -> None:
     assert moved.std() > 0.0001
 
 
-def test_twaps_advance(running: Running) -> None:
+def test_twaps_advance(running):
     executed = -1.0
     for _ in range(5):  # five minutes
         twaps = tk.perp_twap_snapshots(["ALL:ALL_DEXES"], session=running.session)
@@ -273,8 +264,8 @@ def test_twaps_advance(running: Running) -> None:
         running.clock.move(60)
 
 
-def test_finished_twaps_are_removed(running: Running) -> None:
-    def markets() -> set[str]:
+def test_finished_twaps_are_removed(running):
+    def markets():
         return set(tk.perp_twap_snapshots(["ALL:ALL_DEXES"], session=running.session)["market"])
 
     before, gone = markets(), set[str]()
@@ -286,11 +277,11 @@ def test_finished_twaps_are_removed(running: Running) -> None:
         tk.perp_twap_snapshots(sorted(gone)[:1], session=running.session)
 
 
-def test_auctions_restart_with_higher_price(running: Running) -> None:
+def test_auctions_restart_with_higher_price(running):
     """The price falls from 534 to 100 in 31 hours; the history ends after 12 of them."""
     session = running.session
 
-    def gas(fetch: Callable[..., pd.DataFrame]) -> tuple[Any, Any, Any]:
+    def gas(fetch):
         (row,) = fetch(session=session, numbers="text").to_dict("records")
         names = ("start_gas", "current_gas", "end_gas")
         return tuple(row[name] if isinstance(row[name], str) else None for name in names)
@@ -306,7 +297,7 @@ def test_auctions_restart_with_higher_price(running: Running) -> None:
     assert gas(tk.perp_deploy_auction_status) == ("551.0", None, "405.51612903")
 
 
-def test_polling_yields_new_snapshots(running: Running) -> None:
+def test_polling_yields_new_snapshots(running):
     frames = tk.poll(
         tk.perp_twap_snapshot_timestamp,
         tk.perp_twap_snapshots,
@@ -321,7 +312,7 @@ def test_polling_yields_new_snapshots(running: Running) -> None:
     assert running.session.counts.requests == 9 + 5
 
 
-def test_live_answers_are_deterministic(world: World, tmp_path: Path) -> None:
+def test_live_answers_are_deterministic(world, tmp_path):
     """A store in memory and one in a file give the same bytes, in any order of requests."""
     summary = world.summary()
     parts = [
@@ -341,14 +332,14 @@ def test_live_answers_are_deterministic(world: World, tmp_path: Path) -> None:
         store.close()
 
 
-def test_history_does_not_change(running: Running, application: Application) -> None:
+def test_history_does_not_change(running, application):
     running.clock.move(3_600)
     for request in STANDS:
         body = msgspec.json.encode(request)
         assert running.bytes_of(request) == application.respond("POST", "/info", KEY, body).content
 
 
-def test_fixed_clock_changes_nothing(store: Store) -> None:
+def test_fixed_clock_changes_nothing(store):
     standing = run_on(store, "fixed")
     before = [standing.bytes_of(request) for request in MOVES]
     standing.clock.move(60)
@@ -356,14 +347,14 @@ def test_fixed_clock_changes_nothing(store: Store) -> None:
     assert standing.session.now_ms() == store.about["now_ms"]
 
 
-def test_clock_begins_at_history_end(store: Store, running: Running) -> None:
+def test_clock_begins_at_history_end(store, running):
     """The first snapshots of the live clock are the last ones of the history."""
     standing = run_on(store, "fixed")
     for request in MOVES[2:]:
         assert running.bytes_of(request) == standing.bytes_of(request)
 
 
-def test_recordings_have_no_live_clock(world: World) -> None:
+def test_recordings_have_no_live_clock(world):
     recorded = build_store(replace(world.sources, simulated=False), world={"users": []})
     for store in (recorded, build_store(world.sources)):
         with pytest.raises(ValueError, match="needs a simulated exchange"):

@@ -41,7 +41,7 @@ SHORT = b"[1]"
         (",,gzip,", "gzip"),
     ],
 )
-def test_encoding_of_largest_weight_is_chosen(accepted: str, chosen: str) -> None:
+def test_encoding_of_largest_weight_is_chosen(accepted, chosen):
     assert choose_encoding(accepted) == chosen
 
 
@@ -49,19 +49,19 @@ def test_encoding_of_largest_weight_is_chosen(accepted: str, chosen: str) -> Non
     ("accepted", "compressed"),
     [("gzip", False), ("identity;q=0, gzip", True), ("*;q=0, gzip;q=0.1", True), ("", False)],
 )
-def test_small_response_is_uncompressed(accepted: str, compressed: bool) -> None:
+def test_small_response_is_uncompressed(accepted, compressed):
     got = compress_response(json_response(SHORT), accepted)
     assert ("content-encoding" in got.headers) == compressed
     assert (gzip.decompress(got.content) if compressed else got.content) == SHORT
 
 
-def test_response_without_accepted_encoding_is_uncompressed() -> None:
+def test_response_without_accepted_encoding_is_uncompressed():
     """The client accepts no encoding of ours: an uncompressed response is better than none."""
     got = compress_response(json_response(LONG), "identity;q=0, br")
     assert (got.content, "content-encoding" in got.headers) == (LONG, False)
 
 
-def test_binary_response_is_unchanged() -> None:
+def test_binary_response_is_unchanged():
     packed = Response(200, {"content-type": "application/octet-stream"}, LONG)
     named = Response(200, {"content-type": "application/json", "content-encoding": "zstd"}, LONG)
     assert compress_response(packed, "gzip") is packed
@@ -69,7 +69,7 @@ def test_binary_response_is_unchanged() -> None:
     assert compress_response(named, "gzip").content is LONG
 
 
-def test_compressed_response_has_vary() -> None:
+def test_compressed_response_has_vary():
     got = compress_response(json_response(LONG), "gzip")
     assert got.headers["vary"] == "accept-encoding"
     assert gzip.decompress(got.content) == LONG

@@ -7,24 +7,22 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.service.conftest import Asker
 from toolkit.contract.records import Fill
 from toolkit.service.aggregation import aggregate_fills
-from toolkit.simulation import World
 
 NOBODY = "0x" + "0" * 40
 TIMED = ("builder", "user")
 LATEST = ("venue", "user")
 
 
-def sent_fill(fill: Fill, omits: tuple[str, ...]) -> dict[str, Any]:
+def sent_fill(fill, omits):
     """Return a fill as an operation sends it."""
     fields: dict[str, Any] = msgspec.to_builtins(fill)
     return {name: value for name, value in fields.items() if name not in omits}
 
 
 @pytest.fixture(scope="session")
-def fills(world: World) -> dict[str, list[Fill]]:
+def fills(world):
     by_user = defaultdict(list)
     for user, fill in world.sources.fills:
         by_user[user].append(fill)
@@ -32,12 +30,12 @@ def fills(world: World) -> dict[str, list[Fill]]:
 
 
 @pytest.fixture(scope="session")
-def busy_user(fills: dict[str, list[Fill]]) -> str:
+def busy_user(fills):
     return max(fills, key=lambda user: len(fills[user]))
 
 
 @pytest.fixture(scope="session")
-def routed_user(fills: dict[str, list[Fill]]) -> tuple[str, str]:
+def routed_user(fills):
     """A user, and a builder that routed some of its fills."""
     for user, rows in fills.items():
         for row in rows:
@@ -46,15 +44,13 @@ def routed_user(fills: dict[str, list[Fill]]) -> tuple[str, str]:
     raise AssertionError("no fill of the world is routed")
 
 
-def test_fills_by_time_are_complete(asker: Asker, fills: dict[str, list[Fill]]) -> None:
+def test_fills_by_time_are_complete(asker, fills):
     for user, rows in fills.items():
         expected = [sent_fill(row, TIMED) for row in rows]
         assert asker.ask("userFillsByTime", user=user, startTime=0) == expected[:2000]
 
 
-def test_exclusive_cursor_skips_transaction(
-    asker: Asker, fills: dict[str, list[Fill]], busy_user: str
-) -> None:
+def test_exclusive_cursor_skips_transaction(asker, fills, busy_user):
     rows = fills[busy_user]
     middle = rows[len(rows) // 2]
     key = (middle.time, middle.tx_index)
@@ -66,9 +62,7 @@ def test_exclusive_cursor_skips_transaction(
     assert asker.ask("userFillsByTime", inclusive=True, **ask) == again[:2000]
 
 
-def test_range_ends_are_inclusive(
-    asker: Asker, fills: dict[str, list[Fill]], busy_user: str
-) -> None:
+def test_range_ends_are_inclusive(asker, fills, busy_user):
     rows = fills[busy_user]
     first, last = rows[10].time, rows[200].time
     expected = [sent_fill(row, TIMED) for row in rows if first <= row.time <= last]
@@ -77,9 +71,7 @@ def test_range_ends_are_inclusive(
     assert asker.ask("userFillsByTime", endTime=first - 1, **asked) == []
 
 
-def test_user_fills_newest_first(
-    asker: Asker, fills: dict[str, list[Fill]], busy_user: str
-) -> None:
+def test_user_fills_newest_first(asker, fills, busy_user):
     newest = sorted(fills[busy_user], key=lambda row: (row.time, row.tx_index), reverse=True)
     expected = [sent_fill(row, LATEST) for row in newest]
     assert asker.ask("userFills", user=busy_user) == expected[:2000]
@@ -88,7 +80,7 @@ def test_user_fills_newest_first(
     )
 
 
-def test_only_user_fills_name_builder(asker: Asker, routed_user: tuple[str, str]) -> None:
+def test_only_user_fills_name_builder(asker, routed_user):
     user, builder = routed_user
     latest = asker.ask("userFills", user=user, builder=builder)
     assert latest
@@ -102,7 +94,7 @@ def test_only_user_fills_name_builder(asker: Asker, routed_user: tuple[str, str]
     assert not any(row.get("builder", "none") is None for row in everything)
 
 
-def test_dex_filter_selects_fills_of_dex(asker: Asker, fills: dict[str, list[Fill]]) -> None:
+def test_dex_filter_selects_fills_of_dex(asker, fills):
     user = next(u for u, rows in fills.items() if any(row.coin.startswith("eqx:") for row in rows))
     by_dex = asker.ask("userFillsByTime", user=user, startTime=0, dex="eqx")
     assert by_dex
@@ -114,20 +106,18 @@ def test_dex_filter_selects_fills_of_dex(asker: Asker, fills: dict[str, list[Fil
 
 
 @pytest.mark.parametrize("limit", [7, 2000])
-def test_filtered_page_has_full_size(
-    asker: Asker, fills: dict[str, list[Fill]], limit: int
-) -> None:
+def test_filtered_page_has_full_size(asker, fills, limit):
     user = next(u for u, rows in fills.items() if any(row.coin.startswith("eqx:") for row in rows))
     expected = [sent_fill(row, TIMED) for row in fills[user] if row.coin.startswith("eqx:")]
     page = asker.ask("userFillsByTime", user=user, startTime=0, dex="eqx", limit=limit)
     assert page == expected[:limit]
 
 
-def test_unknown_venue_has_no_fills(asker: Asker, busy_user: str) -> None:
+def test_unknown_venue_has_no_fills(asker, busy_user):
     assert asker.ask("userFillsByTime", user=busy_user, startTime=0, venue="zzzz") == []
 
 
-def test_unknown_account_has_no_fills(asker: Asker) -> None:
+def test_unknown_account_has_no_fills(asker):
     for type in ("userFills", "userNonFundingLedgerUpdates"):
         assert asker.ask(type, user=NOBODY) == []
     assert asker.ask("userFills", user=NOBODY, aggregateByTime=True) == []
@@ -135,7 +125,7 @@ def test_unknown_account_has_no_fills(asker: Asker) -> None:
     assert asker.ask("builderApprovedFundingByTime", builder=NOBODY, startTime=0) == []
 
 
-def test_reversed_range_is_empty(asker: Asker, busy_user: str) -> None:
+def test_reversed_range_is_empty(asker, busy_user):
     for fields in ({"user": busy_user}, {"user": busy_user, "aggregateByTime": True}):
         assert asker.ask("userFillsByTime", startTime=5, endTime=4, **fields) == []
     assert asker.ask("userNonFundingLedgerUpdates", user=busy_user, startTime=5, endTime=4) == []
@@ -143,7 +133,7 @@ def test_reversed_range_is_empty(asker: Asker, busy_user: str) -> None:
     assert asker.ask("slippageHistory", startTime=5, endTime=4, **coin) == []
 
 
-def test_aggregation_keeps_sums(asker: Asker, fills: dict[str, list[Fill]], busy_user: str) -> None:
+def test_aggregation_keeps_sums(asker, fills, busy_user):
     rows = fills[busy_user][:1500]
     ask = {"user": busy_user, "startTime": 0, "endTime": rows[-1].time - 1}
     plain = asker.ask("userFillsByTime", **ask)
@@ -158,9 +148,7 @@ def test_aggregation_keeps_sums(asker: Asker, fills: dict[str, list[Fill]], busy
     assert len(crossing) == len(set(crossing))
 
 
-def test_aggregated_pages_equal_all_rows(
-    asker: Asker, fills: dict[str, list[Fill]], world: World
-) -> None:
+def test_aggregated_pages_equal_all_rows(asker, fills, world):
     user = next(user for user, rows in fills.items() if 100 < len(rows) < 1500)
     whole = asker.ask("userFillsByTime", user=user, startTime=0, aggregateByTime=True)
     assert (
@@ -174,7 +162,7 @@ def test_aggregated_pages_equal_all_rows(
     assert seen == whole
 
 
-def fill(**fields: Any) -> Fill:
+def fill(**fields):
     usual: dict[str, Any] = {
         "coin": "BTC",
         "px": "100.0",
@@ -196,7 +184,7 @@ def fill(**fields: Any) -> Fill:
     return Fill(**{**usual, **fields})
 
 
-def test_partial_fills_are_merged() -> None:
+def test_partial_fills_are_merged():
     one = aggregate_fills(
         [
             fill(tid=1, builder_fee="0.01"),
@@ -208,7 +196,7 @@ def test_partial_fills_are_merged() -> None:
     ]
 
 
-def test_fills_of_different_orders_stay_separate() -> None:
+def test_fills_of_different_orders_stay_separate():
     rows = [
         fill(oid=1),
         fill(oid=2),
@@ -222,7 +210,7 @@ def test_fills_of_different_orders_stay_separate() -> None:
     assert len(aggregate_fills([fill(oid=3, tx_index=1), fill(oid=3, tx_index=2)])) == 1
 
 
-def test_conversions_stay_separate() -> None:
+def test_conversions_stay_separate():
     """A trade and conversions with the same order id are not merged."""
     leg = fill(coin="#1230", px="0.5", dir="Split Outcome", tid=0, fee="0.0")
     rows = [leg, fill(coin="#1230", px="0.4", dir="Buy"), fill(coin="#1231", px="0.5", tid=0)]
@@ -231,7 +219,7 @@ def test_conversions_stay_separate() -> None:
     assert aggregate_fills([leg, other]) == [leg, other]
 
 
-def had_approved(world: World, user: str, builder: str, time: int) -> bool:
+def had_approved(world, user, builder, time):
     """Return whether a user had approved a builder in the block at `time`."""
     said = sorted(
         (approval.time, approval.tx_index, approval.approved)
@@ -241,7 +229,7 @@ def had_approved(world: World, user: str, builder: str, time: int) -> bool:
     return bool(said) and said[-1][-1]
 
 
-def test_builder_funding_is_of_approving_users(asker: Asker, world: World) -> None:
+def test_builder_funding_is_of_approving_users(asker, world):
     for builder in world.builders:
         expected = [
             msgspec.to_builtins(row)
@@ -253,7 +241,7 @@ def test_builder_funding_is_of_approving_users(asker: Asker, world: World) -> No
         assert asker.pages("builderApprovedFundingByTime", 7, builder=builder) == expected
 
 
-def test_inclusive_funding_cursor_repeats_last_row(asker: Asker, world: World) -> None:
+def test_inclusive_funding_cursor_repeats_last_row(asker, world):
     builder = world.builders[0]
     first = asker.ask("builderApprovedFundingByTime", builder=builder, startTime=0, limit=5)
     last = first[-1]
@@ -269,7 +257,7 @@ def test_inclusive_funding_cursor_repeats_last_row(asker: Asker, world: World) -
     assert {row["time"] for row in rows} == {first[0]["time"]}
 
 
-def test_ledger_is_complete_and_ascending(asker: Asker, world: World) -> None:
+def test_ledger_is_complete_and_ascending(asker, world):
     user = world.sources.ledger[0][0]
     expected = [msgspec.to_builtins(row) for who, row in world.sources.ledger if who == user]
     assert asker.ask("userNonFundingLedgerUpdates", user=user) == expected
@@ -278,7 +266,7 @@ def test_ledger_is_complete_and_ascending(asker: Asker, world: World) -> None:
     assert later == [row for row in expected if row["time"] == middle]
 
 
-def test_slippage_is_of_coin_and_amount(asker: Asker, world: World) -> None:
+def test_slippage_is_of_coin_and_amount(asker, world):
     for coin, stored in (("BTC", "BTC"), ("main:BTC", "BTC"), ("eqx:TSLA", "eqx:TSLA")):
         expected = [
             msgspec.to_builtins(row)
@@ -292,14 +280,14 @@ def test_slippage_is_of_coin_and_amount(asker: Asker, world: World) -> None:
     assert asker.ask("slippageHistory", coin="NOPE", amount=1000, startTime=0) == []
 
 
-def test_meta_of_each_dex_equals_simulation(asker: Asker, world: World) -> None:
+def test_meta_of_each_dex_equals_simulation(asker, world):
     for dex, meta in world.sources.metas.items():
         assert asker.ask("meta", dex=dex) == msgspec.json.decode(msgspec.json.encode(meta))
     assert asker.ask("meta") == asker.ask("meta", dex="")
     assert asker.ask("meta", dex="nowhere") == {"universe": []}
 
 
-def test_builder_fills_are_of_approving_users(asker: Asker, world: World) -> None:
+def test_builder_fills_are_of_approving_users(asker, world):
     for builder in world.builders:
         expected = [
             {**{"builder": None}, **sent_fill(row, ("venue", "user")), "user": user}

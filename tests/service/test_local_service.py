@@ -11,10 +11,8 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import httpx
 import numpy as np
@@ -34,7 +32,7 @@ NOTHING = Sources(start_ms=0, now_ms=0, label="nothing", simulated=False)
 
 
 @pytest.fixture(autouse=True)
-def cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+def cache(tmp_path_factory, monkeypatch):
     """Use a temporary folder as the cache of worlds."""
     folder = tmp_path_factory.getbasetemp() / "cache"
     monkeypatch.setenv("XDG_CACHE_HOME", str(folder))
@@ -42,7 +40,7 @@ def cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPa
     return folder
 
 
-def test_local_session_knows_its_world() -> None:
+def test_local_session_knows_its_world():
     with local(7, "tiny", default=False) as session:
         assert session.simulated
         assert session.label == "simulated, seed 7, size tiny"
@@ -50,12 +48,12 @@ def test_local_session_knows_its_world() -> None:
         assert session.now_ms() == session.world["now_ms"]
 
 
-def test_local_remains_function_after_import() -> None:
+def test_local_remains_function_after_import():
     with tk.local(7, "tiny", default=False) as session:
         assert session.simulated
 
 
-def test_live_clock_starts_at_end() -> None:
+def test_live_clock_starts_at_end():
     with local(7, "tiny", clock="live", default=False) as session:
         first = session.now_ms()
         assert 0 <= first - session.world["now_ms"] < 60_000
@@ -64,7 +62,7 @@ def test_live_clock_starts_at_end() -> None:
 @pytest.mark.parametrize(
     "wrong", [{"size": "huge"}, {"cursors": "fuzzy"}, {"clock": "stopped"}, {"recordings": "/none"}]
 )
-def test_wrong_argument_is_named(wrong: dict[str, Any]) -> None:
+def test_wrong_argument_is_named(wrong):
     with pytest.raises(ValueError, match=r"huge|fuzzy|stopped|none"):
         local(**{"size": "tiny", "default": False, **wrong})
 
@@ -74,17 +72,17 @@ def test_wrong_argument_is_named(wrong: dict[str, Any]) -> None:
     [(-1, ValueError), (10**40, ValueError), ("x", TypeError), (1.5, TypeError), (True, TypeError)],
 )
 @pytest.mark.parametrize("size", ["tiny", "large"])
-def test_invalid_seed_is_refused(size: str, seed: Any, error: type[Exception]) -> None:
+def test_invalid_seed_is_refused(size, seed, error):
     with pytest.raises(error, match="a seed must be a whole number"):
         local(seed, size, default=False)
 
 
-def test_numpy_integer_is_valid_seed() -> None:
+def test_numpy_integer_is_valid_seed():
     with local(np.int64(7), "tiny", default=False) as session:
         assert session.world["seed"] == 7
 
 
-def test_cache_file_name_has_size_and_seed(tmp_path: Path) -> None:
+def test_cache_file_name_has_size_and_seed(tmp_path):
     simulated_store(7, "tiny", tmp_path).close()
     (file,) = tmp_path.iterdir()
     assert re.fullmatch(r"tiny-7-\d+\.\d+\.\d+-[0-9a-f]{16}\.db", file.name)
@@ -95,19 +93,19 @@ def test_cache_file_name_has_size_and_seed(tmp_path: Path) -> None:
     assert len(list(tmp_path.iterdir())) == 2
 
 
-def _truncate(file: Path) -> None:
+def _truncate(file):
     file.write_bytes(file.read_bytes()[:-1])
 
 
-def _garble(file: Path) -> None:
+def _garble(file):
     file.write_bytes(b"this is no store" * 10_000)
 
 
-def _empty(file: Path) -> None:
+def _empty(file):
     file.write_bytes(b"")
 
 
-def _other_tables(file: Path) -> None:
+def _other_tables(file):
     file.unlink()
     with closing(sqlite3.connect(file)) as connection:
         connection.execute("CREATE TABLE about (name TEXT PRIMARY KEY, json BLOB NOT NULL)")
@@ -115,27 +113,27 @@ def _other_tables(file: Path) -> None:
         connection.commit()
 
 
-def _unfinished(file: Path) -> None:
+def _unfinished(file):
     with closing(sqlite3.connect(file)) as connection:
         connection.execute("DELETE FROM about")
         connection.commit()
 
 
-def _flip_bytes(file: Path) -> None:
+def _flip_bytes(file):
     content, draw = bytearray(file.read_bytes()), random.Random(5)
     for place in draw.sample(range(len(content)), 200):
         content[place] ^= draw.randint(1, 255)
     file.write_bytes(content)
 
 
-def _flip_one_bit(file: Path) -> None:
+def _flip_one_bit(file):
     content = bytearray(file.read_bytes())
     content[len(content) * 3 // 4] ^= 16
     file.write_bytes(content)
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, bytes]:
+def whole(tmp_path_factory):
     """Return the name and the content of a complete store."""
     folder = tmp_path_factory.mktemp("whole")
     simulated_store(7, "tiny", folder).close()
@@ -147,9 +145,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, bytes]:
     "damage",
     [_truncate, _garble, _empty, _other_tables, _unfinished, _flip_bytes, _flip_one_bit],
 )
-def test_damaged_store_is_rebuilt(
-    tmp_path: Path, damage: Callable[[Path], None], whole: tuple[str, bytes]
-) -> None:
+def test_damaged_store_is_rebuilt(tmp_path, damage, whole):
     name, content = whole
     file = tmp_path / name
     file.write_bytes(content)
@@ -176,7 +172,7 @@ store.close()
 """
 
 
-def test_two_processes_share_store(tmp_path: Path) -> None:
+def test_two_processes_share_store(tmp_path):
     command = [sys.executable, "-c", BUILD, str(tmp_path)]
     pipe = subprocess.PIPE
     builders = [
@@ -195,12 +191,12 @@ def test_two_processes_share_store(tmp_path: Path) -> None:
     assert [file.suffix for file in tmp_path.iterdir()] == [".db"]
 
 
-def test_second_process_waits(tmp_path: Path) -> None:
+def test_second_process_waits(tmp_path):
     path = tmp_path / "nothing.db"
     begun, waited = threading.Event(), threading.Event()
     parts: list[Path] = []
 
-    def make(path: Path) -> Store:
+    def make(path):
         begun.set()
         assert waited.wait(30)
         parts.append(path)
@@ -233,7 +229,7 @@ cached_store(Path(sys.argv[1]), make, print)
 """
 
 
-def test_killed_build_blocks_nobody(tmp_path: Path) -> None:
+def test_killed_build_blocks_nobody(tmp_path):
     path = tmp_path / "nothing.db"
     command = [sys.executable, "-c", HANG, str(path)]
     pipe = subprocess.PIPE
@@ -250,8 +246,8 @@ def test_killed_build_blocks_nobody(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_failed_build_leaves_no_file(tmp_path: Path) -> None:
-    def make(path: Path) -> Store:
+def test_failed_build_leaves_no_file(tmp_path):
+    def make(path):
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -276,7 +272,7 @@ except OSError as error:
 """
 
 
-def test_full_disk_warns_and_leaves_no_file(tmp_path: Path) -> None:
+def test_full_disk_warns_and_leaves_no_file(tmp_path):
     done = subprocess.run(
         [sys.executable, "-c", FULL, str(tmp_path)], capture_output=True, text=True, check=True
     )
@@ -298,7 +294,7 @@ print(os.listdir())
 """
 
 
-def _run_without_home(folder: Path, *prefix: str, **environment: str) -> list[str]:
+def _run_without_home(folder, *prefix, **environment):
     """Run `NO_HOME` in an empty folder, and return the lines that it prints."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("XDG_")}
     kept.pop("HOME", None)
@@ -313,7 +309,7 @@ def _run_without_home(folder: Path, *prefix: str, **environment: str) -> list[st
     return done.stdout.splitlines()
 
 
-def test_user_without_home_folder_is_warned(tmp_path: Path) -> None:
+def test_user_without_home_folder_is_warned(tmp_path):
     prefix = ("unshare", "--user", "--map-user=12345")  # no entry in the list of users
     try:
         subprocess.run([*prefix, "true"], check=True, capture_output=True)
@@ -327,7 +323,7 @@ def test_user_without_home_folder_is_warned(tmp_path: Path) -> None:
     assert files == "[]"
 
 
-def test_unwritable_home_warns(tmp_path: Path) -> None:
+def test_unwritable_home_warns(tmp_path):
     file = tmp_path / "file"
     file.touch()
     world, *_, files = _run_without_home(tmp_path, HOME=str(file))
@@ -336,7 +332,7 @@ def test_unwritable_home_warns(tmp_path: Path) -> None:
     assert files == "['file']"
 
 
-def test_large_world_builds_by_tiles(tmp_path: Path) -> None:
+def test_large_world_builds_by_tiles(tmp_path):
     store = tiled_store(7, tmp_path / "large.db", 2, "tiny")
     assert len(store.about["world"]["users"]) == 80
     assert store.about["label"] == "simulated, seed 7, size large"
@@ -344,9 +340,9 @@ def test_large_world_builds_by_tiles(tmp_path: Path) -> None:
     assert [file.name for file in tmp_path.iterdir()] == ["large.db"]
 
 
-def test_large_world_shows_progress(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_world_shows_progress(tmp_path, monkeypatch):
     class Terminal(io.StringIO):
-        def isatty(self) -> bool:
+        def isatty(self):
             return True
 
     monkeypatch.setattr(sys, "stderr", Terminal())
@@ -357,7 +353,7 @@ def test_large_world_shows_progress(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert "2/2" in shown
 
 
-def test_old_stores_are_removed(tmp_path: Path) -> None:
+def test_old_stores_are_removed(tmp_path):
     left = tmp_path / ".demo-7-0.db.killed"
     left.write_bytes(b"half a world")
     os.utime(left, (0, 0))
@@ -370,7 +366,7 @@ def test_old_stores_are_removed(tmp_path: Path) -> None:
     assert not left.exists()
 
 
-def test_large_stores_are_removed(tmp_path: Path) -> None:
+def test_large_stores_are_removed(tmp_path):
     for number in range(3):
         with (tmp_path / f"large-{number}-0.db").open("wb") as file:
             file.truncate(4 * 2**30)  # a sparse file that uses no disk space
@@ -380,7 +376,7 @@ def test_large_stores_are_removed(tmp_path: Path) -> None:
     assert kept == ["large-1-0.db", "large-2-0.db"]
 
 
-def test_large_world_without_cache_fails(tmp_path: Path) -> None:
+def test_large_world_without_cache_fails(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(
         OSError, match=r"cannot save the simulated exchange in .*below: .*; free 3 GB, or "
@@ -388,7 +384,7 @@ def test_large_world_without_cache_fails(tmp_path: Path) -> None:
         simulated_store(7, "large", tmp_path / "file" / "below")
 
 
-def test_unwritable_cache_warning(tmp_path: Path) -> None:
+def test_unwritable_cache_warning(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.warns(UserWarning, match="cannot save"):
         store = simulated_store(7, "tiny", tmp_path / "file" / "below")
@@ -399,7 +395,7 @@ def test_unwritable_cache_warning(tmp_path: Path) -> None:
 runner = CliRunner()
 
 
-def test_world_prints_json() -> None:
+def test_world_prints_json():
     result = runner.invoke(app, ["world", "--seed", "7", "--size", "tiny", "--json"])
     assert result.exit_code == 0
     import json
@@ -423,7 +419,7 @@ def test_world_prints_json() -> None:
     assert found["digest"] == simulate(7, "tiny").digest()
 
 
-def test_world_prints_summary() -> None:
+def test_world_prints_summary():
     result = runner.invoke(app, ["world", "--size", "tiny"])
     assert result.exit_code == 0
     assert "users" in result.stdout
@@ -445,9 +441,7 @@ def test_world_prints_summary() -> None:
         (["lab", "--folder", "/none"], 2, "/none"),
     ],
 )
-def test_mistake_prints_message_without_traceback(
-    arguments: list[str], code: int, message: str
-) -> None:
+def test_mistake_prints_message_without_traceback(arguments, code, message):
     result = runner.invoke(app, arguments)
     assert result.exit_code == code
     assert message in result.output
@@ -456,7 +450,7 @@ def test_mistake_prints_message_without_traceback(
 
 @pytest.mark.skipif(os.name != "posix", reason="only POSIX has these permissions")
 @pytest.mark.parametrize(("mode", "is_warned"), [(0o644, True), (0o640, True), (0o600, False)])
-def test_readable_keys_file_warning(tmp_path: Path, mode: int, is_warned: bool) -> None:
+def test_readable_keys_file_warning(tmp_path, mode, is_warned):
     file = tmp_path / "keys.toml"
     file.write_text('[[key]]\nsecret = "hush"')
     file.chmod(mode)
@@ -464,7 +458,7 @@ def test_readable_keys_file_warning(tmp_path: Path, mode: int, is_warned: bool) 
     assert (f"Run: chmod 600 {file}" in runner.invoke(app, command).output) == is_warned
 
 
-def test_warning_if_other_machines_reach_service(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_warning_if_other_machines_reach_service(monkeypatch):
     monkeypatch.setenv("TOOLKIT_API_KEY", "hush")
     command = ["serve", "--host", "0.0.0.0", "--port", "0", "--recordings", "/none"]
     output = runner.invoke(app, command).output
@@ -472,7 +466,7 @@ def test_warning_if_other_machines_reach_service(monkeypatch: pytest.MonkeyPatch
     assert "hush" not in output
 
 
-def test_used_port_names_alternative() -> None:
+def test_used_port_names_alternative():
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         result = runner.invoke(app, ["serve", "--port", port, "--size", "tiny"])
@@ -481,7 +475,7 @@ def test_used_port_names_alternative() -> None:
     assert "--port 0 selects a free port" in result.output
 
 
-def test_interrupt_ends_service_without_traceback(cache: Path) -> None:
+def test_interrupt_ends_service_without_traceback(cache):
     command = [sys.executable, "-c", "from toolkit.cli import app; app()"]
     command += ["serve", "--port", "0", "--size", "tiny"]
     environment = {**os.environ, "TOOLKIT_API_KEY": "s3cret", "PYTHONUNBUFFERED": "1"}
@@ -499,7 +493,7 @@ def test_interrupt_ends_service_without_traceback(cache: Path) -> None:
         assert "Traceback" not in out + err
 
 
-def _when_ready(address: str) -> httpx.Response:
+def _when_ready(address):
     for _ in range(100):
         try:
             return httpx.get(f"{address}/healthz", timeout=5)

@@ -3,7 +3,6 @@
 import json
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -16,12 +15,12 @@ RECORDED = Path(__file__).parents[3] / "shared" / "recordings"
 USER = "0x" + "Ab" * 20
 
 
-def record(folder: Path, name: str, request: dict[str, Any], response: Any) -> None:
+def record(folder, name, request, response):
     text = json.dumps({"request": request, "status": 200, "response": response})
     (folder / f"{name}.json").write_text(text)
 
 
-def asker_of(folder: Path) -> tuple[Asker, Any]:
+def asker_of(folder):
     found = read_recordings(folder)
     store = build_store(found.sources, world=found.world)
     return Asker(store, KeyQuotas([AcceptedKey("all", "s3cret")]), found.sources.now_ms), found
@@ -43,7 +42,7 @@ OLD_FILL = {
 }
 
 
-def test_old_fills_are_served_unchanged(tmp_path: Path) -> None:
+def test_old_fills_are_served_unchanged(tmp_path):
     rows = [OLD_FILL, {**OLD_FILL, "hash": "0x2", "px": "1.0"}, {**OLD_FILL, "time": 5}]
     record(tmp_path, "userFills", {"type": "userFills", "user": USER}, rows)
     asker, _ = asker_of(tmp_path)
@@ -56,7 +55,7 @@ def test_old_fills_are_served_unchanged(tmp_path: Path) -> None:
     ]
 
 
-def test_null_transaction_index_is_zero(tmp_path: Path) -> None:
+def test_null_transaction_index_is_zero(tmp_path):
     rows = [{**OLD_FILL, "txIndex": None}, {**OLD_FILL, "hash": "0x2", "txIndex": 3}]
     record(tmp_path, "userFills", {"type": "userFills", "user": USER}, rows)
     asker, _ = asker_of(tmp_path)
@@ -64,7 +63,7 @@ def test_null_transaction_index_is_zero(tmp_path: Path) -> None:
     assert [row["txIndex"] for row in found] == [0, 3]
 
 
-def test_sum_with_missing_part_is_missing(tmp_path: Path) -> None:
+def test_sum_with_missing_part_is_missing(tmp_path):
     """A sum of which a part is missing is missing; unknown fields are kept."""
     object_ = {"liquidatedUser": None, "markPx": "1.2", "method": None, "novelty": 1}
     odd = {**OLD_FILL, "fee": None, "liquidation": object_, "novelty": [1]}
@@ -76,7 +75,7 @@ def test_sum_with_missing_part_is_missing(tmp_path: Path) -> None:
     assert other == {**rows[2], "txIndex": 0}
 
 
-def test_event_with_null_builder_is_served(tmp_path: Path) -> None:
+def test_event_with_null_builder_is_served(tmp_path):
     """Live answers write null where a field has no value."""
     order = {"coin": "BTC", "side": "B", "oid": 1}
     event = {"status": "open", "statusTimestamp": 5, "txIndex": None, "order": order}
@@ -89,7 +88,7 @@ def test_event_with_null_builder_is_served(tmp_path: Path) -> None:
     assert len(routed) == 1
 
 
-def test_open_order_without_size_is_served(tmp_path: Path) -> None:
+def test_open_order_without_size_is_served(tmp_path):
     """A later fill cannot be subtracted from a size that the recording lacks."""
     order = {"coin": "SUI", "side": "A", "oid": 1}
     events = [{"status": "open", "statusTimestamp": 5, "order": order}]
@@ -100,7 +99,7 @@ def test_open_order_without_size_is_served(tmp_path: Path) -> None:
     assert [row["oid"] for row in asker.ask("openOrders", user=USER)] == [1]
 
 
-def test_recorded_funding_belongs_to_stand_in_builder(tmp_path: Path) -> None:
+def test_recorded_funding_belongs_to_stand_in_builder(tmp_path):
     delta = {
         "coin": "APE",
         "fundingRate": "-0.00029319",
@@ -119,7 +118,7 @@ def test_recorded_funding_belongs_to_stand_in_builder(tmp_path: Path) -> None:
     assert asker.ask("userFunding", user=USER) == rows
 
 
-def test_operations_without_data_are_refused(tmp_path: Path) -> None:
+def test_operations_without_data_are_refused(tmp_path):
     """Candles or fees from the rows of a few accounts would be wrong, so they are refused."""
     order = {"type": "userFunding", "user": USER}
     record(tmp_path, "funding", order, [])
@@ -147,7 +146,7 @@ BOOK = {
 }
 
 
-def test_recorded_book_is_served(tmp_path: Path) -> None:
+def test_recorded_book_is_served(tmp_path):
     record(tmp_path, "book", {"type": "l2Book", "coin": "BTC"}, BOOK)
     asker, _ = asker_of(tmp_path)
     assert asker.ask("l2Book", coin="BTC") == BOOK
@@ -160,7 +159,7 @@ def test_recorded_book_is_served(tmp_path: Path) -> None:
     assert (status, "has no book of ETH" in words) == (400, True)
 
 
-def test_unserved_files_are_listed(tmp_path: Path) -> None:
+def test_unserved_files_are_listed(tmp_path):
     record(tmp_path, "mids", {"type": "allMids"}, {})
     rounded = {"type": "l2Book", "coin": "BTC", "nSigFigs": 3}
     record(tmp_path, "rounded", rounded, BOOK)
@@ -193,9 +192,7 @@ def test_unserved_files_are_listed(tmp_path: Path) -> None:
         ("time", None, "row 1: time: this key field is missing, so the row cannot be used"),
     ],
 )
-def test_invalid_recorded_value_is_named(
-    tmp_path: Path, field: str, value: Any, words: str
-) -> None:
+def test_invalid_recorded_value_is_named(tmp_path, field, value, words):
     rows = [OLD_FILL, {**OLD_FILL, field: value}]
     record(tmp_path, "bad", {"type": "userFills", "user": USER}, rows)
     record(tmp_path, "good", {"type": "userFills", "user": USER}, [OLD_FILL])
@@ -204,7 +201,7 @@ def test_invalid_recorded_value_is_named(
     assert asker.ask("userFills", user=USER) == [{**OLD_FILL, "txIndex": 0}]
 
 
-def test_invalid_nested_value_is_named(tmp_path: Path) -> None:
+def test_invalid_nested_value_is_named(tmp_path):
     delta = {"type": "funding", "coin": "APE", "usdc": "1..5", "szi": "4", "fundingRate": "0.1"}
     good = {"delta": {**delta, "usdc": "1.5"}, "hash": "0x0", "time": 2}
     rows = [good, {**good, "delta": delta, "time": 3}]
@@ -226,7 +223,7 @@ def test_invalid_nested_value_is_named(tmp_path: Path) -> None:
     assert found.world["users"] == []  # the valid row of a damaged file is not read either
 
 
-def test_folder_without_recordings_names_reasons(tmp_path: Path) -> None:
+def test_folder_without_recordings_names_reasons(tmp_path):
     with pytest.raises(NoRecordings, match=r"the folder .*nowhere does not exist"):
         read_recordings(tmp_path / "nowhere")
     with pytest.raises(NoRecordings, match=r"no file name ends in \.json"):
@@ -238,7 +235,7 @@ def test_folder_without_recordings_names_reasons(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not RECORDED.is_dir(), reason="the recordings are not here")
-def test_real_recordings_are_served() -> None:
+def test_real_recordings_are_served():
     asker, found = asker_of(RECORDED)
     assert found.damaged == []
     assert found.not_served == []
@@ -260,7 +257,7 @@ def test_real_recordings_are_served() -> None:
     assert got == {"successful_states": [[user, recording["response"]]], "failed_wallets": []}
 
 
-def test_fills_without_fields_are_merged(tmp_path: Path) -> None:
+def test_fills_without_fields_are_merged(tmp_path):
     row = {
         "coin": "kPEPE",
         "px": "0.000001",
@@ -290,7 +287,7 @@ def test_fills_without_fields_are_merged(tmp_path: Path) -> None:
     assert fills["tid"].isna().all()
 
 
-def test_recorded_fills_keep_order(tmp_path: Path) -> None:
+def test_recorded_fills_keep_order(tmp_path):
     """Newest first: transaction 5, then 2; within each, fills keep the order of execution."""
     rows = [
         OLD_FILL | {"oid": 30, "txIndex": 5},
@@ -306,8 +303,8 @@ def test_recorded_fills_keep_order(tmp_path: Path) -> None:
     assert newest["oid"].tolist() == [30, 10, 20]
 
 
-def test_overlapping_recordings_are_merged(tmp_path: Path) -> None:
-    def update(time: int) -> dict[str, Any]:
+def test_overlapping_recordings_are_merged(tmp_path):
+    def update(time):
         return {"time": time, "hash": "0x0", "delta": {"type": "deposit", "usdc": "1.0"}}
 
     request = {"type": "userNonFundingLedgerUpdates", "user": USER}
@@ -318,7 +315,7 @@ def test_overlapping_recordings_are_merged(tmp_path: Path) -> None:
     assert [int(time.timestamp() * 1_000) for time in ledger["time"]] == [1, 2, 2, 3]
 
 
-def test_recorded_frame_has_history_note(tmp_path: Path) -> None:
+def test_recorded_frame_has_history_note(tmp_path):
     record(tmp_path, "userFills", {"type": "userFills", "user": USER}, [OLD_FILL])
     session = tk.local(recordings=tmp_path, default=False)
     rows = tk.user_fills_by_time(USER, 0, 10, session=session)
@@ -327,7 +324,7 @@ def test_recorded_frame_has_history_note(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("strict", [False, True])
-def test_unknown_fields_of_orders_are_served(tmp_path: Path, strict: bool) -> None:
+def test_unknown_fields_of_orders_are_served(tmp_path, strict):
     child = {
         "coin": "BTC",
         "side": "A",
@@ -372,7 +369,7 @@ def test_unknown_fields_of_orders_are_served(tmp_path: Path, strict: bool) -> No
         "accountValueSnapshotTimestamp",
     ],
 )
-def test_missing_recordings_are_refused(tmp_path: Path, type_: str) -> None:
+def test_missing_recordings_are_refused(tmp_path, type_):
     """The status is 400: a 500 or 404 would mean that the data comes later."""
     record(tmp_path, "userFills", {"type": "userFills", "user": USER}, [OLD_FILL])
     record(tmp_path, "meta", {"type": "meta"}, {"universe": [{"name": "BTC", "szDecimals": 5}]})

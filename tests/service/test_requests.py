@@ -1,18 +1,17 @@
 import json
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.service.conftest import BEARER, Asker
-from toolkit.service import AcceptedKey, KeyQuotas, Store
+from toolkit.service import AcceptedKey, KeyQuotas
 
 USER = "0x" + "ab" * 20
 STATUSES = {200, 400, 401, 403, 404, 413, 429, 500, 501}
 
 
-def test_key_is_checked_before_body(asker: Asker) -> None:
+def test_key_is_checked_before_body(asker):
     for headers in (
         {},
         {"authorization": "Bearer wrong"},
@@ -36,7 +35,7 @@ def test_key_is_checked_before_body(asker: Asker) -> None:
         {"authorization": "Basic abc", "x-api-key": "s3cret"},
     ],
 )
-def test_key_is_accepted_in_each_header(asker: Asker, headers: dict[str, str]) -> None:
+def test_key_is_accepted_in_each_header(asker, headers):
     assert asker.send(b'{"type":"meta"}', headers).status == 200
 
 
@@ -60,7 +59,7 @@ def test_key_is_accepted_in_each_header(asker: Asker, headers: dict[str, str]) -
         b'{"type":"meta"} x',
     ],
 )
-def test_invalid_json_is_400(asker: Asker, body: bytes) -> None:
+def test_invalid_json_is_400(asker, body):
     got = asker.send(body)
     assert (got.status, got.content) == (400, b'{"error":"Request body is not valid JSON"}')
 
@@ -78,12 +77,12 @@ def test_invalid_json_is_400(asker: Asker, body: bytes) -> None:
         (b'{"type":"meta","dex":5}', "dex must be a string"),
     ],
 )
-def test_invalid_request_is_400(asker: Asker, body: bytes, message: str) -> None:
+def test_invalid_request_is_400(asker, body, message):
     got = asker.send(body)
     assert (got.status, json.loads(got.content)) == (400, {"error": message})
 
 
-def test_too_large_body_is_413(asker: Asker) -> None:
+def test_too_large_body_is_413(asker):
     body = b'{"type":"meta"}'
     assert asker.send(body + b" " * (2**20 - len(body))).status == 200
     got = asker.send(body + b" " * (2**20 - len(body) + 1))
@@ -127,11 +126,11 @@ def test_too_large_body_is_413(asker: Asker) -> None:
         ),
     ],
 )
-def test_bad_parameter_is_named(asker: Asker, fields: dict[str, Any], message: str) -> None:
+def test_bad_parameter_is_named(asker, fields, message):
     assert asker.refuse(**fields) == (400, message)
 
 
-def test_add_on_needs_permission(store: Store, asker: Asker) -> None:
+def test_add_on_needs_permission(store, asker):
     access = KeyQuotas(
         [AcceptedKey("plain", "s3cret", add_ons=frozenset({"accountValueSnapshots"}))]
     )
@@ -145,7 +144,7 @@ def test_add_on_needs_permission(store: Store, asker: Asker) -> None:
     assert plain.ask("meta")["universe"]
 
 
-def test_points_renew_every_minute(store: Store, asker: Asker) -> None:
+def test_points_renew_every_minute(store, asker):
     access = KeyQuotas(
         [AcceptedKey("poor", "s3cret", points_per_minute=25), AcceptedKey("other", "two")]
     )
@@ -161,13 +160,13 @@ def test_points_renew_every_minute(store: Store, asker: Asker) -> None:
     assert poor.send(fills, at_ms=120_000).status == 200
 
 
-def test_points_are_checked_before_body(store: Store, asker: Asker) -> None:
+def test_points_are_checked_before_body(store, asker):
     poor = Asker(store, KeyQuotas([AcceptedKey("p", "s3cret", points_per_minute=2)]), asker.now_ms)
     assert poor.send(b'{"type":"meta"}').status == 200
     assert poor.send(b"no json").status == 429
 
 
-def test_internal_fault_is_500(asker: Asker, world: Any, caplog: pytest.LogCaptureFixture) -> None:
+def test_internal_fault_is_500(asker, world, caplog):
     from toolkit.service import build_store
 
     broken = build_store(world.sources)
@@ -177,13 +176,13 @@ def test_internal_fault_is_500(asker: Asker, world: Any, caplog: pytest.LogCaptu
     assert "the store is closed" in caplog.text
 
 
-def test_repr_hides_secrets() -> None:
+def test_repr_hides_secrets():
     assert "s3cret" not in repr(AcceptedKey("mine", "s3cret"))
     assert "s3cret" not in repr(KeyQuotas([AcceptedKey("mine", "s3cret")]))
 
 
 @given(body=st.binary(max_size=200))
-def test_any_bytes_get_specified_status(asker_once: Asker, body: bytes) -> None:
+def test_any_bytes_get_specified_status(asker_once, body):
     assert asker_once.send(body).status in STATUSES
 
 
@@ -230,9 +229,7 @@ json_values = st.recursive(
     ),
     headers=st.dictionaries(st.sampled_from(["authorization", "x-api-key"]), st.text()),
 )
-def test_any_request_gets_specified_status(
-    asker_once: Asker, type: str, fields: dict[str, Any], headers: dict[str, str]
-) -> None:
+def test_any_request_gets_specified_status(asker_once, type, fields, headers):
     body = json.dumps({"type": type, **fields}).encode()
     for carried in (BEARER, headers):
         got = asker_once.send(body, carried)

@@ -10,11 +10,10 @@ import re
 import socket
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
@@ -22,7 +21,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolkit.contract.source_tables import Sources
-from toolkit.service import AcceptedKey, Application, KeyQuotas, ServiceLimits, Store, build_store
+from toolkit.service import AcceptedKey, Application, KeyQuotas, ServiceLimits, build_store
 from toolkit.service.http import HttpServer, RefusalSchedule, bind_socket, run_server
 from toolkit.service.request_queue import RequestQueue
 
@@ -37,7 +36,7 @@ SHORT = 0.05  # seconds
 class Wire:
     """A raw connection to a server."""
 
-    def __init__(self, address: str, *, receive_bytes: int | None = None) -> None:
+    def __init__(self, address, *, receive_bytes=None):
         parts = urlsplit(address)
         self.socket = socket.socket()
         if receive_bytes is not None:  # before the connection: a window may not shrink later
@@ -50,18 +49,18 @@ class Wire:
             raise
         self.reader = self.socket.makefile("rb")
 
-    def __enter__(self) -> "Wire":
+    def __enter__(self):
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, *_):
         self.reader.close()
         self.socket.close()
 
-    def send(self, data: bytes | str) -> "Wire":
+    def send(self, data):
         self.socket.sendall(data.encode() if isinstance(data, str) else data)
         return self
 
-    def read_response(self) -> tuple[int, dict[str, str], Any]:
+    def read_response(self):
         """Return status, headers and the JSON of one response."""
         status = int(self.reader.readline().split()[1])
         headers = {}
@@ -71,14 +70,14 @@ class Wire:
         body = self.reader.read(int(headers.get("content-length", 0)))
         return status, headers, json.loads(body) if body else None
 
-    def read_error(self) -> tuple[int, str]:
+    def read_error(self):
         """Return status and message of a JSON error, after which the connection closes."""
         status, headers, body = self.read_response()
         assert headers["content-type"] == "application/json"
         assert list(body) == ["error"]
         return status, body["error"]
 
-    def is_closed(self) -> bool:
+    def is_closed(self):
         """Return whether the server closes the connection; wait for it."""
         with contextlib.suppress(ConnectionResetError):
             return self.reader.read() == b""
@@ -86,7 +85,7 @@ class Wire:
 
 
 @pytest.fixture(scope="module")
-def empty() -> Iterator[Store]:
+def empty():
     store = build_store(Sources(start_ms=0, now_ms=10**12, label="nothing", simulated=True))
     yield store
     store.close()
@@ -96,16 +95,16 @@ Serve = Callable[..., contextlib.AbstractContextManager[str]]
 
 
 @pytest.fixture(scope="module")
-def serve(empty: Store) -> Serve:
+def serve(empty):
     """Run a server with changed limits."""
 
-    def run(**limits: Any) -> contextlib.AbstractContextManager[str]:
+    def run(**limits):
         return run_server(make_application(empty, **limits))
 
     return run
 
 
-def make_application(store: Store, access: KeyQuotas | None = None, **limits: Any) -> Application:
+def make_application(store, access=None, **limits):
     return Application(
         store,
         access or KeyQuotas([AcceptedKey("all", "s3cret")]),
@@ -116,12 +115,12 @@ def make_application(store: Store, access: KeyQuotas | None = None, **limits: An
 
 
 @pytest.fixture(scope="module")
-def address(serve: Serve) -> Iterator[str]:
+def address(serve):
     with serve() as address:
         yield address
 
 
-def test_limits_are_documented() -> None:
+def test_limits_are_documented():
     page = (Path(__file__).parents[2] / "docs/service.md").read_text("utf-8")
     for limit in fields(ServiceLimits):
         assert f"| `{limit.name}` | {limit.default:g} |" in page.replace("1048576", "1.04858e+06")
@@ -132,7 +131,7 @@ def test_limits_are_documented() -> None:
 STRANGER = f"POST /info HTTP/1.1\r\n{HOST}Content-Length: 0\r\n\r\n"
 
 
-def test_refusals_beyond_limit_are_dropped(serve: Serve) -> None:
+def test_refusals_beyond_limit_are_dropped(serve):
     limits = {"refusals_at_once": 3, "refusals_per_second": 1e-3, "refusal_wait_seconds": 0}
     wrong = GOOD.replace(b"s3cret", b"guess")
     with serve(**limits) as address, Wire(address) as known, Wire(address) as stranger:
@@ -146,7 +145,7 @@ def test_refusals_beyond_limit_are_dropped(serve: Serve) -> None:
         assert known.send(HEALTH).read_response()[0] == 200
 
 
-def test_refusals_wait_but_keyed_requests_pass(serve: Serve) -> None:
+def test_refusals_wait_but_keyed_requests_pass(serve):
     """The second refusal waits, requests with a key do not, and nothing is lost."""
     limits = {"refusals_at_once": 1, "refusals_per_second": 2.0}
     with serve(**limits) as address, Wire(address) as known, Wire(address) as stranger:
@@ -166,9 +165,7 @@ def test_refusals_wait_but_keyed_requests_pass(serve: Serve) -> None:
     at_once=st.integers(1, 5),
     longest=st.sampled_from([0.0, 2.0]),
 )
-def test_refusal_rate_is_bounded(
-    steps: list[float], rate: float, at_once: int, longest: float
-) -> None:
+def test_refusal_rate_is_bounded(steps, rate, at_once, longest):
     now = 0.0
     limits = ServiceLimits(
         refusals_per_second=rate, refusals_at_once=at_once, refusal_wait_seconds=longest
@@ -186,7 +183,7 @@ def test_refusal_rate_is_bounded(
         assert last - first <= at_once + rate * (sent[last] - sent[first]) + 1e-6
 
 
-def test_refusals_are_counted_by_network() -> None:
+def test_refusals_are_counted_by_network():
     schedule = RefusalSchedule(ServiceLimits(refusals_at_once=1, refusal_wait_seconds=0), lambda: 0)
     neighbours = ("2001:db8::1", "2001:db8::2", "2001:db8:0:1::1", "fe80::1%eth0", "192.0.2.1")
     plans = [schedule.plan_refusal(address) for address in neighbours]
@@ -209,7 +206,7 @@ def test_refusals_are_counted_by_network() -> None:
         ("POST //info HTTP/1.1", 404),
     ],
 )
-def test_request_target_decides_status(address: str, request_line: str, status: int) -> None:
+def test_request_target_decides_status(address, request_line, status):
     _, _, rest = GOOD.partition(b"\r\n")
     with Wire(address) as wire:
         got, headers, body = wire.send(request_line.encode() + b"\r\n" + rest).read_response()
@@ -240,14 +237,14 @@ def test_request_target_decides_status(address: str, request_line: str, status: 
         ),
     ],
 )
-def test_refused_requests_are_json(address: str, data: str, status: int) -> None:
+def test_refused_requests_are_json(address, data, status):
     with Wire(address) as wire:
         got, message = wire.send(data.encode("latin-1")).read_error()
         assert (got, bool(message)) == (status, True)
         assert wire.is_closed()
 
 
-def test_long_values_are_shortened(address: str) -> None:
+def test_long_values_are_shortened(address):
     for name, value in (("type", "x" * 9_000), ("cursor", "7" * 9_000)):
         body = {"type": "userFillsByTime", "user": f"0x{1:040x}", "startTime": 0, name: value}
         content = json.dumps(body).encode()
@@ -257,7 +254,7 @@ def test_long_values_are_shortened(address: str) -> None:
         assert (status, len(got["error"]) < 200) == (400, True)
 
 
-def test_http_1_0_requests_are_answered(address: str) -> None:
+def test_http_1_0_requests_are_answered(address):
     with Wire(address) as wire:
         assert wire.send("GET /healthz HTTP/1.0\r\n\r\n").read_response()[0] == 200
         assert wire.is_closed()
@@ -267,7 +264,7 @@ def test_http_1_0_requests_are_answered(address: str) -> None:
             assert wire.read_response()[1]["connection"] == "keep-alive"
 
 
-def test_head_has_no_body(address: str) -> None:
+def test_head_has_no_body(address):
     with Wire(address) as wire:
         wire.send(f"HEAD /healthz HTTP/1.1\r\n{HOST}\r\n")
         assert wire.reader.readline() == b"HTTP/1.1 200 OK\r\n"
@@ -276,7 +273,7 @@ def test_head_has_no_body(address: str) -> None:
         assert wire.send(HEALTH).read_response()[0] == 200
 
 
-def test_offered_upgrade_is_ignored(address: str) -> None:
+def test_offered_upgrade_is_ignored(address):
     """Java's client offers HTTP/2 with every request."""
     offer = b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAAA\r\n\r\n"
     with Wire(address) as wire:
@@ -286,7 +283,7 @@ def test_offered_upgrade_is_ignored(address: str) -> None:
             )
 
 
-def test_expect_header_gets_100_continue(address: str) -> None:
+def test_expect_header_gets_100_continue(address):
     head, _, body = GOOD.partition(b"\r\n\r\n")
     with Wire(address) as wire:
         wire.send(head + b"\r\nExpect: 100-continue\r\n\r\n")
@@ -298,7 +295,7 @@ def test_expect_header_gets_100_continue(address: str) -> None:
         assert wire.read_response()[0] == 401
 
 
-def test_chunked_body_is_read(address: str) -> None:
+def test_chunked_body_is_read(address):
     chunks = b"".join(b"1\r\n%c\r\n" % byte for byte in META)
     head = f"POST /info HTTP/1.1\r\n{HOST}{KEY}Transfer-Encoding: chunked\r\n\r\n".encode()
     with Wire(address) as wire:
@@ -306,21 +303,21 @@ def test_chunked_body_is_read(address: str) -> None:
         assert wire.send(HEALTH).read_response()[0] == 200
 
 
-def test_request_of_single_bytes_is_answered(address: str) -> None:
+def test_request_of_single_bytes_is_answered(address):
     with Wire(address) as wire:
         for byte in GOOD:
             wire.send(bytes([byte]))
         assert wire.read_response()[0] == 200
 
 
-def test_pipelined_requests_are_answered_in_order(address: str) -> None:
+def test_pipelined_requests_are_answered_in_order(address):
     with Wire(address) as wire:
         wire.send((GOOD + HEALTH) * 20)
         got = [wire.read_response()[2] for _ in range(40)]
     assert got == [[], {"status": "ok"}] * 20
 
 
-def test_half_closed_connection_gets_response(address: str) -> None:
+def test_half_closed_connection_gets_response(address):
     with Wire(address) as wire:
         wire.send(GOOD).socket.shutdown(socket.SHUT_WR)
         assert wire.read_response()[0] == 200
@@ -351,7 +348,7 @@ def test_half_closed_connection_gets_response(address: str) -> None:
         ("", False),
     ],
 )
-def test_foreign_host_is_refused(empty: Store, host: str, is_accepted: bool) -> None:
+def test_foreign_host_is_refused(empty, host, is_accepted):
     """DNS rebinding: a page of another site lets its own name point to 127.0.0.1."""
     with serve_named(empty, "127.0.0.1", ["Proxy.example"]) as address:
         requests = (
@@ -365,14 +362,14 @@ def test_foreign_host_is_refused(empty: Store, host: str, is_accepted: bool) -> 
             assert is_accepted or (status == 421 and "--allow-host" in body["error"])
 
 
-def test_public_address_accepts_any_host(empty: Store) -> None:
+def test_public_address_accepts_any_host(empty):
     with serve_named(empty, "0.0.0.0") as address, Wire(address) as wire:
         request = "GET /healthz HTTP/1.1\r\nHost: example.org\r\n\r\n"
         assert wire.send(request).read_response()[0] == 200
 
 
 @contextlib.contextmanager
-def serve_named(store: Store, host: str, allowed: Collection[str] = ()) -> Iterator[str]:
+def serve_named(store, host, allowed=()):
     """Run a server on an address of this machine, with further names."""
     listener = bind_socket(host, 0)
     listener.listen()
@@ -388,7 +385,7 @@ def serve_named(store: Store, host: str, allowed: Collection[str] = ()) -> Itera
 # --- sizes ---
 
 
-def test_more_than_100_headers_are_refused(address: str) -> None:
+def test_more_than_100_headers_are_refused(address):
     headers = "".join(f"x-{number}: 1\r\n" for number in range(12_000))
     with Wire(address) as wire:
         began = time.process_time()
@@ -410,7 +407,7 @@ def test_more_than_100_headers_are_refused(address: str) -> None:
     ],
     ids=["address", "value", "name", "headers"],
 )
-def test_large_headers_are_refused(address: str, head: str) -> None:
+def test_large_headers_are_refused(address, head):
     for piece in (len(head), 5_000):
         with Wire(address) as wire:
             for start in range(0, len(head), piece):
@@ -419,7 +416,7 @@ def test_large_headers_are_refused(address: str, head: str) -> None:
             assert wire.read_error()[0] == 431
 
 
-def test_large_body_is_refused(serve: Serve) -> None:
+def test_large_body_is_refused(serve):
     with serve(body_bytes=1_000) as address:
         for more, status in ((-len(META), 200), (1 - len(META), 413)):
             body = META + b" " * (1_000 + more)
@@ -433,7 +430,7 @@ def test_large_body_is_refused(serve: Serve) -> None:
                     assert wire.send(head + content).read_response()[0] == status
 
 
-def test_too_many_pipelined_requests_are_refused(serve: Serve) -> None:
+def test_too_many_pipelined_requests_are_refused(serve):
     with serve(pipelined_requests=5) as address, Wire(address) as wire:
         wire.send(GOOD * 30)
         statuses = [wire.read_response()[0]]
@@ -443,7 +440,7 @@ def test_too_many_pipelined_requests_are_refused(serve: Serve) -> None:
         assert wire.is_closed()
 
 
-def test_long_lists_are_refused(serve: Serve) -> None:
+def test_long_lists_are_refused(serve):
     with serve(list_entries=10) as address, Wire(address) as wire:
         for entries, status in ((10, 404), (11, 400)):
             body = json.dumps({"type": "perpTwapSnapshots", "market_names": ["BTC"] * entries})
@@ -463,7 +460,7 @@ def test_long_lists_are_refused(serve: Serve) -> None:
         ("idle_seconds", GOOD),
     ],
 )
-def test_slow_connections_are_closed(serve: Serve, limit: str, data: bytes) -> None:
+def test_slow_connections_are_closed(serve, limit, data):
     with serve(**{limit: SHORT, "linger_seconds": SHORT}) as address, Wire(address) as wire:
         wire.send(data)
         if limit in ("header_seconds", "body_seconds"):
@@ -473,7 +470,7 @@ def test_slow_connections_are_closed(serve: Serve, limit: str, data: bytes) -> N
         assert wire.is_closed()
 
 
-def test_trickled_headers_are_closed(serve: Serve) -> None:
+def test_trickled_headers_are_closed(serve):
     """Each byte comes in time, but all of them take too long."""
     with serve(header_seconds=SHORT) as address, Wire(address) as wire:
         began = time.monotonic()
@@ -487,7 +484,7 @@ def test_trickled_headers_are_closed(serve: Serve) -> None:
         assert time.monotonic() < began + 2
 
 
-def test_connection_with_unread_responses_is_closed(serve: Serve) -> None:
+def test_connection_with_unread_responses_is_closed(serve):
     with (
         serve(send_seconds=SHORT) as address,
         Wire(address, receive_bytes=4_096) as wire,
@@ -501,9 +498,7 @@ def test_connection_with_unread_responses_is_closed(serve: Serve) -> None:
 # --- many connections ---
 
 
-def test_silent_connections_are_closed_for_new_ones(
-    serve: Serve, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_silent_connections_are_closed_for_new_ones(serve, caplog):
     with serve(connections=20) as address, contextlib.ExitStack() as stack:
         keyed = stack.enter_context(Wire(address))
         assert keyed.send(GOOD).read_response()[0] == 200
@@ -517,7 +512,7 @@ def test_silent_connections_are_closed_for_new_ones(
     assert caplog.records == []
 
 
-def test_new_connection_waits_for_busy_ones(empty: Store) -> None:
+def test_new_connection_waits_for_busy_ones(empty):
     access, server, thread, address = run_slow(empty, connections=2, workers_per_key=2)
     with contextlib.ExitStack() as stack:
         first, second = (stack.enter_context(Wire(address)).send(GOOD) for _ in range(2))
@@ -538,13 +533,13 @@ def test_new_connection_waits_for_busy_ones(empty: Store) -> None:
         thread.join(10)
 
 
-def test_keys_take_turns() -> None:
-    async def run() -> list[str]:
+def test_keys_take_turns():
+    async def run():
         order: list[str] = []
         loop, done = asyncio.get_running_loop(), asyncio.Event()
         queue = RequestQueue(loop, workers=1, workers_per_key=1)
 
-        def deliver(name: str) -> None:
+        def deliver(name):
             order.append(name)
             if len(order) == 7:
                 done.set()
@@ -565,7 +560,7 @@ def test_keys_take_turns() -> None:
     assert [name.partition(" ")[0] for name in order] == turns
 
 
-def test_mutated_requests_are_never_500(address: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_mutated_requests_are_never_500(address, caplog):
     draw = random.Random(7)
     chunked = GOOD.replace(f"Content-Length: {len(META)}".encode(), b"Transfer-Encoding: chunked")
     chunked = chunked.replace(META, b"%x\r\n%b\r\n0\r\n\r\n" % (len(META), META))
@@ -591,7 +586,7 @@ def test_mutated_requests_are_never_500(address: str, caplog: pytest.LogCaptureF
     assert caplog.records == []
 
 
-def test_failing_accept_is_logged_once(empty: Store, caplog: pytest.LogCaptureFixture) -> None:
+def test_failing_accept_is_logged_once(empty, caplog):
     listener = bind_socket("127.0.0.1", 0)
     server = HttpServer(make_application(empty), listener)
     with caplog.at_level(logging.ERROR):
@@ -601,7 +596,7 @@ def test_failing_accept_is_logged_once(empty: Store, caplog: pytest.LogCaptureFi
     assert len(caplog.records) == 1
 
 
-def test_disconnects_log_nothing(serve: Serve, caplog: pytest.LogCaptureFixture) -> None:
+def test_disconnects_log_nothing(serve, caplog):
     with serve() as address:
         for cut in (0, 1, 20, len(GOOD) - 1, len(GOOD)):
             for reset in (False, True):
@@ -621,17 +616,17 @@ def test_disconnects_log_nothing(serve: Serve, caplog: pytest.LogCaptureFixture)
 class SlowAccess(KeyQuotas):
     """Access whose charges wait for the test."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__([AcceptedKey("all", "s3cret")])
         self.arrived, self.go_on = threading.Semaphore(0), threading.Event()
 
-    def charge(self, key: AcceptedKey, points: int, **facts: Any) -> None:
+    def charge(self, key, points, **facts):
         if points:
             self.arrived.release()
             assert self.go_on.wait(10)
 
 
-def run_slow(empty: Store, **limits: Any) -> tuple[SlowAccess, HttpServer, threading.Thread, str]:
+def run_slow(empty, **limits):
     access = SlowAccess()
     listener = bind_socket("127.0.0.1", 0)
     listener.listen()
@@ -641,7 +636,7 @@ def run_slow(empty: Store, **limits: Any) -> tuple[SlowAccess, HttpServer, threa
     return access, server, thread, f"http://127.0.0.1:{listener.getsockname()[1]}"
 
 
-def test_stop_finishes_running_answers(empty: Store) -> None:
+def test_stop_finishes_running_answers(empty):
     access, server, thread, address = run_slow(empty)
     with Wire(address) as busy, Wire(address) as idle:
         assert idle.send(HEALTH).read_response()[0] == 200
@@ -659,7 +654,7 @@ def test_stop_finishes_running_answers(empty: Store) -> None:
     assert not thread.is_alive()
 
 
-def test_stop_has_a_time_limit(empty: Store) -> None:
+def test_stop_has_a_time_limit(empty):
     access, server, thread, address = run_slow(empty, stop_seconds=SHORT)
     with Wire(address) as busy:
         busy.send(GOOD)
@@ -671,7 +666,7 @@ def test_stop_has_a_time_limit(empty: Store) -> None:
     access.go_on.set()
 
 
-def test_health_answers_beside_slow_requests(empty: Store) -> None:
+def test_health_answers_beside_slow_requests(empty):
     access, server, thread, address = run_slow(empty, workers=2, workers_per_key=2)
     with contextlib.ExitStack() as stack:
         busy = [stack.enter_context(Wire(address)).send(GOOD) for _ in range(10)]

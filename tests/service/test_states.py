@@ -16,30 +16,29 @@ from toolkit.contract.source_tables import Auction, DailyReward, Sources
 from toolkit.service import AcceptedKey, KeyQuotas, build_store
 from toolkit.service.answer_documents import weekly_aprs
 from toolkit.service.answers.auctions import auction_status
-from toolkit.simulation import World
 from toolkit.times import DAY, to_ms
 
 NOBODY = "0x" + "0" * 40
 MONDAY = to_ms("2025-09-29")
 
 
-def asker_over(sources: Sources) -> Asker:
+def asker_over(sources):
     return Asker(build_store(sources), KeyQuotas([AcceptedKey("all", "s3cret")]), sources.now_ms)
 
 
-def empty(**tables: Any) -> Asker:
+def empty(**tables):
     usual: dict[str, Any] = {"start_ms": 0, "now_ms": 10**12, "label": "", "simulated": True}
     return asker_over(Sources(**{**usual, **tables}))
 
 
-def wire(value: Any) -> Any:
+def wire(value):
     return json.loads(msgspec.json.encode(value))
 
 
 # --- orders ---
 
 
-def test_historical_orders_are_newest_first(asker: Asker, world: World) -> None:
+def test_historical_orders_are_newest_first(asker, world):
     by_user = defaultdict(list)
     for user, event in world.sources.orders:
         by_user[user].append(event)
@@ -54,7 +53,7 @@ def test_historical_orders_are_newest_first(asker: Asker, world: World) -> None:
     assert asker.ask("historicalOrders", user=NOBODY) == []
 
 
-def test_builder_orders_name_user_not_builder(asker: Asker, world: World) -> None:
+def test_builder_orders_name_user_not_builder(asker, world):
     for builder in world.builders:
         expected = [
             {"user": user, **msgspec.to_builtins(event)}
@@ -80,7 +79,7 @@ def test_builder_orders_name_user_not_builder(asker: Asker, world: World) -> Non
 # --- markets ---
 
 
-def test_fees_without_trades_are_lowest_tier(asker: Asker) -> None:
+def test_fees_without_trades_are_lowest_tier(asker):
     fees = asker.ask("userFees", user=NOBODY)
     schedule = fees["feeSchedule"]
     assert (fees["userCrossRate"], fees["userAddRate"]) == (schedule["cross"], schedule["add"])
@@ -88,7 +87,7 @@ def test_fees_without_trades_are_lowest_tier(asker: Asker) -> None:
     assert fees["userSpotAddRate"] == schedule["spotAdd"]
 
 
-def test_dex_filter_selects_depth_of_dex(asker: Asker, world: World) -> None:
+def test_dex_filter_selects_depth_of_dex(asker, world):
     depth = world.sources.depth
     assert depth is not None
     whole = asker.ask("currentDepth")
@@ -102,18 +101,18 @@ def test_dex_filter_selects_depth_of_dex(asker: Asker, world: World) -> None:
     assert asker.ask("currentDepth", dex="nowhere")["data"] == []
 
 
-def test_depth_is_younger_than_one_second(asker: Asker) -> None:
+def test_depth_is_younger_than_one_second(asker):
     for late in (0, 999, 1000, 61_234):
         later = Asker(asker.store, asker.access, asker.now_ms + late)
         got = later.ask("currentDepth")
         assert 0 <= later.now_ms - got["timestampMs"] < 1000
 
 
-def test_missing_depth_is_500() -> None:
+def test_missing_depth_is_500():
     assert empty().refuse("currentDepth") == (500, "An internal error occurred")
 
 
-def test_contexts_are_joined_by_index(asker: Asker, world: World) -> None:
+def test_contexts_are_joined_by_index(asker, world):
     for dex, contexts in world.sources.contexts.items():
         meta, states = asker.ask("metaAndAssetCtxs", dex=dex)
         assert meta == msgspec.json.decode(msgspec.json.encode(world.sources.metas[dex]))
@@ -121,7 +120,7 @@ def test_contexts_are_joined_by_index(asker: Asker, world: World) -> None:
     assert asker.ask("metaAndAssetCtxs", dex="nowhere") == [{"universe": []}, []]
 
 
-def test_missing_limits_are_null(asker: Asker, world: World) -> None:
+def test_missing_limits_are_null(asker, world):
     for dex, limits in world.sources.limits.items():
         assert asker.ask("perpDexLimits", dex=dex) == wire(limits)
     assert asker.ask("perpDexLimits", dex="") is None
@@ -132,7 +131,7 @@ def test_missing_limits_are_null(asker: Asker, world: World) -> None:
 # --- accounts ---
 
 
-def test_unknown_account_has_empty_state(asker: Asker, world: World) -> None:
+def test_unknown_account_has_empty_state(asker, world):
     users = list(world.sources.states[""])[:5]
     got = asker.ask("batchClearinghouseStates", users=[*users, NOBODY])
     assert got["failed_wallets"] == []
@@ -145,7 +144,7 @@ def test_unknown_account_has_empty_state(asker: Asker, world: World) -> None:
     assert state["time"] == asker.now_ms
 
 
-def test_states_keyed_by_dex(asker: Asker, world: World) -> None:
+def test_states_keyed_by_dex(asker, world):
     user = next(iter(world.sources.states["eqx"]))
     got = asker.ask("batchClearinghouseStates", users=[user], dex="ALL_DEXES")
     ((who, states),) = got["successful_states"]
@@ -157,7 +156,7 @@ def test_states_keyed_by_dex(asker: Asker, world: World) -> None:
         assert alone["successful_states"] == [[user, states[name]]]
 
 
-def test_too_many_accounts_are_refused(asker: Asker) -> None:
+def test_too_many_accounts_are_refused(asker):
     assert asker.ask("batchClearinghouseStates", users=[]) == {
         "successful_states": [],
         "failed_wallets": [],
@@ -172,14 +171,14 @@ def test_too_many_accounts_are_refused(asker: Asker) -> None:
     assert asker.refuse("batchClearinghouseStates", users=["0x12"])[0] == 400
 
 
-def test_unavailable_accounts_are_listed() -> None:
+def test_unavailable_accounts_are_listed():
     bad, good = "0x" + "b" * 40, "0x" + "a" * 40
     got = empty(unavailable=frozenset({bad})).ask("batchClearinghouseStates", users=[bad, good])
     assert got["failed_wallets"] == [bad]
     assert [user for user, _ in got["successful_states"]] == [good]
 
 
-def test_borrowing_and_lending_equals_simulation(asker: Asker, world: World) -> None:
+def test_borrowing_and_lending_equals_simulation(asker, world):
     for user, state in world.sources.borrow_lend.items():
         assert asker.ask("borrowLendUserState", user=user) == wire(state)
     assert asker.ask("borrowLendUserState", user=NOBODY) == {
@@ -192,18 +191,18 @@ def test_borrowing_and_lending_equals_simulation(asker: Asker, world: World) -> 
 # --- staking ---
 
 
-def test_delegations_equal_simulation(asker: Asker, world: World) -> None:
+def test_delegations_equal_simulation(asker, world):
     for user, delegations in world.sources.delegations.items():
         got = asker.ask("delegations", user=user)
         assert got == [msgspec.to_builtins(delegation) for delegation in delegations]
     assert asker.ask("delegations", user=NOBODY) == []
 
 
-def reward(time: int, staked: str = "36500", mine: str = "9", fee: str = "1") -> DailyReward:
+def reward(time, staked="36500", mine="9", fee="1"):
     return DailyReward("0x" + "c" * 40, time, staked, mine, fee)
 
 
-def test_weeks_begin_on_monday() -> None:
+def test_weeks_begin_on_monday():
     # The reward of a Sunday comes on Monday at midnight and belongs to the week before.
     rewards = [reward(MONDAY + day * DAY) for day in (-6, -5, 0)]
     (found,) = weekly_aprs([*rewards, reward(MONDAY + DAY, mine="18", fee="2")]).values()
@@ -213,7 +212,7 @@ def test_weeks_begin_on_monday() -> None:
     assert found[1].total_delegator_rewards == "27.0"
 
 
-def test_apr_history_is_newest_first_within_bounds(asker: Asker, world: World) -> None:
+def test_apr_history_is_newest_first_within_bounds(asker, world):
     for validator in world.summary()["validators"]:
         entries = asker.ask("validatorAprHistory", validator=validator, limit=100)
         times = [entry["week"] for entry in entries]
@@ -242,7 +241,7 @@ def test_apr_history_is_newest_first_within_bounds(asker: Asker, world: World) -
 
 
 @pytest.mark.parametrize("kind", ["spot", "perp"])
-def test_auction_price_falls(kind: str) -> None:
+def test_auction_price_falls(kind):
     unsold = Auction(kind, 1000, 100, "600.0", "500.0")
     running = auction_status(unsold, 1025)
     assert (running.current_gas, running.end_gas) == ("575.0", None)
@@ -256,11 +255,11 @@ def test_auction_price_falls(kind: str) -> None:
     assert (before.current_gas, before.end_gas) == ("591.0", None)
 
 
-def gas_after_end(kind: str, price: str) -> str | None:
+def gas_after_end(kind, price):
     return price if kind == "spot" else None
 
 
-def test_auction_status_is_of_latest_auction(asker: Asker, world: World) -> None:
+def test_auction_status_is_of_latest_auction(asker, world):
     for kind, type in (
         ("spot", "spotPairDeployAuctionStatus"),
         ("perp", "perpDeployAuctionStatus"),
@@ -283,7 +282,7 @@ def test_auction_status_is_of_latest_auction(asker: Asker, world: World) -> None
 NONE = (404, "No snapshots are available yet")
 
 
-def binary(asker: Asker, type: str, names: list[str]) -> tuple[dict[str, str], Any]:
+def binary(asker, type, names):
     field = "collateral_tokens" if type == "accountValueSnapshots" else "market_names"
     got = asker.send(json.dumps({"type": type, field: names}).encode())
     assert got.status == 200, got.content
@@ -291,17 +290,17 @@ def binary(asker: Asker, type: str, names: list[str]) -> tuple[dict[str, str], A
     return dict(got.headers), columns
 
 
-def tokens(asker: Asker, names: list[str]) -> set[str]:
+def tokens(asker, names):
     _, columns = binary(asker, "accountValueSnapshots", names)
     return set(columns["collateral_token"].to_pylist())
 
 
-def markets(asker: Asker, names: list[str]) -> set[str]:
+def markets(asker, names):
     _, columns = binary(asker, "perpTwapSnapshots", names)
     return set(columns["market"].to_pylist())
 
 
-def test_snapshots_are_missing_before_first() -> None:
+def test_snapshots_are_missing_before_first():
     nothing = empty()
     for type, fields in (
         ("accountValueSnapshotTimestamp", {}),
@@ -312,14 +311,14 @@ def test_snapshots_are_missing_before_first() -> None:
         assert nothing.refuse(type, **fields) == NONE
 
 
-def test_snapshot_metadata_names_latest_snapshot(asker: Asker, world: World) -> None:
+def test_snapshot_metadata_names_latest_snapshot(asker, world):
     latest = world.sources.account_snapshots[-1]
     expected = {"snapshot_id": latest.snapshot_id, "timestamp": latest.time // 1000}
     assert asker.ask("accountValueSnapshotTimestamp") == expected
     assert asker.ask("perpTwapSnapshotTimestamp") == expected
 
 
-def test_account_values_are_selected_by_token(asker: Asker, world: World) -> None:
+def test_account_values_are_selected_by_token(asker, world):
     every = {"hyperliquid:USDC", "eqx:USDC", "pre:USDH"}
     assert tokens(asker, ["ALL"]) == tokens(asker, ["ALL", "eqx:USDC", "ALL"]) == every
     assert tokens(asker, ["USDC"]) == {"hyperliquid:USDC", "eqx:USDC"}
@@ -333,7 +332,7 @@ def test_account_values_are_selected_by_token(asker: Asker, world: World) -> Non
         assert asker.refuse("accountValueSnapshots", collateral_tokens=names) == NONE
 
 
-def test_snapshot_count_selects_format(asker: Asker) -> None:
+def test_snapshot_count_selects_format(asker):
     one, _ = binary(asker, "accountValueSnapshots", ["eqx:USDC", "NONE", "eqx:USDC"])
     assert one["x-payload-format"] == "msgpack"
     assert one["content-encoding"] == "zstd"
@@ -343,7 +342,7 @@ def test_snapshot_count_selects_format(asker: Asker) -> None:
     assert "content-encoding" not in several
 
 
-def test_account_values_equal_simulation(asker: Asker, world: World) -> None:
+def test_account_values_equal_simulation(asker, world):
     _, columns = binary(asker, "accountValueSnapshots", ["ALL"])
     got = zip(
         columns["collateral_token"].to_pylist(),
@@ -361,7 +360,7 @@ def test_account_values_equal_simulation(asker: Asker, world: World) -> None:
     assert set(got) == expected
 
 
-def test_twap_patterns_select_markets(asker: Asker, world: World) -> None:
+def test_twap_patterns_select_markets(asker, world):
     there = set(world.sources.twap_snapshots[-1].twaps)
     native = {name for name in there if ":" not in name}
     deployed = there - native

@@ -1,8 +1,6 @@
 import sqlite3
 import threading
-from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import msgspec
 import pytest
@@ -12,12 +10,11 @@ from toolkit.contract.records.ledger import FundingDelta, FundingRow
 from toolkit.contract.source_tables import Approval, Sources
 from toolkit.service import AcceptedKey, KeyQuotas, StoreDamaged, build_store, open_store
 from toolkit.service.tables import approval_intervals
-from toolkit.simulation import World
 
 EMPTY = Sources(start_ms=0, now_ms=0, label="nothing", simulated=False)
 
 
-def test_store_in_file_equals_memory(tmp_path: Path, world: World, asker: Asker) -> None:
+def test_store_in_file_equals_memory(tmp_path, world, asker):
     path = tmp_path / "world.db"
     build_store(world.sources, path, world={"size": "tiny"}).close()
     store = open_store(path)
@@ -30,14 +27,14 @@ def test_store_in_file_equals_memory(tmp_path: Path, world: World, asker: Asker)
     store.close()
 
 
-def test_threads_read_concurrently(tmp_path: Path, world: World, asker: Asker) -> None:
+def test_threads_read_concurrently(tmp_path, world, asker):
     stores = [build_store(world.sources, tmp_path / "world.db"), build_store(world.sources)]
     users = list(world.expected)[:10]
     expected = [asker.ask("userFills", user=user) for user in users]
     for store in stores:
         found: list[bool] = []
 
-        def read(shared: Asker, found: list[bool] = found) -> None:
+        def read(shared, found=found):
             found.append([shared.ask("userFills", user=user) for user in users] == expected)
 
         shared = Asker(store, asker.access, asker.now_ms)
@@ -50,7 +47,7 @@ def test_threads_read_concurrently(tmp_path: Path, world: World, asker: Asker) -
         store.close()
 
 
-def test_funding_page_reads_few_blocks(tmp_path: Path) -> None:
+def test_funding_page_reads_few_blocks(tmp_path):
     """One of 64 accounts approved the builder; its 200 hourly rows are in 4 or 5 blocks."""
     users = [f"0x{number:040x}" for number in range(64)]
     rows = [
@@ -76,7 +73,7 @@ def test_funding_page_reads_few_blocks(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", ["cut", "text", "empty", "missing", "unfinished", "version"])
-def test_damaged_file_is_refused(tmp_path: Path, damage: str) -> None:
+def test_damaged_file_is_refused(tmp_path, damage):
     path = tmp_path / "world.db"
     build_store(EMPTY, path).close()
     whole = path.read_bytes()
@@ -97,15 +94,15 @@ def test_damaged_file_is_refused(tmp_path: Path, damage: str) -> None:
         open_store(path)
 
 
-def test_failed_store_leaves_no_file(tmp_path: Path) -> None:
+def test_failed_store_leaves_no_file(tmp_path):
     broken = Sources(start_ms=0, now_ms=0, label="", simulated=False, fills=[("0x", None)])  # type: ignore[list-item]
     with pytest.raises(AttributeError):
         build_store(broken, tmp_path / "world.db")
     assert list(tmp_path.iterdir()) == []
 
 
-def test_interrupted_store_leaves_no_file(tmp_path: Path, world: World) -> None:
-    def parts() -> Iterator[Sources]:
+def test_interrupted_store_leaves_no_file(tmp_path, world):
+    def parts():
         yield world.sources
         assert [file.suffix for file in tmp_path.iterdir()] != [".db"]
         raise KeyboardInterrupt
@@ -115,17 +112,17 @@ def test_interrupted_store_leaves_no_file(tmp_path: Path, world: World) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_unwritable_file_is_named(tmp_path: Path) -> None:
+def test_unwritable_file_is_named(tmp_path):
     (tmp_path / "world.db").mkdir()
     with pytest.raises(OSError, match=r"world\.db"):
         build_store(EMPTY, tmp_path / "world.db")
     assert [file.name for file in tmp_path.iterdir()] == ["world.db"]
 
 
-def test_world_is_computed_after_all_parts() -> None:
+def test_world_is_computed_after_all_parts():
     taken: list[str] = []
 
-    def parts() -> Iterator[Sources]:
+    def parts():
         for name in ("first", "second"):
             taken.append(name)
             yield Sources(start_ms=0, now_ms=1, label=name, simulated=True)
@@ -136,7 +133,7 @@ def test_world_is_computed_after_all_parts() -> None:
     store.close()
 
 
-def test_empty_store_has_empty_answers(asker: Asker) -> None:
+def test_empty_store_has_empty_answers(asker):
     nothing = Asker(build_store(EMPTY), KeyQuotas([AcceptedKey("all", "s3cret")]), 0)
     user = "0x" + "ab" * 20
     for type in ("userFills", "userNonFundingLedgerUpdates"):
@@ -147,11 +144,11 @@ def test_empty_store_has_empty_answers(asker: Asker) -> None:
     assert nothing.ask("meta") == {"universe": []}
 
 
-def test_approvals_become_intervals() -> None:
-    def approval(time: int, approved: bool, tx: int = 0) -> Approval:
+def test_approvals_become_intervals():
+    def approval(time, approved, tx=0):
         return Approval("u", "b", time, tx, approved)
 
-    def intervals(*approvals: Approval) -> list[tuple[str, int, int | None]]:
+    def intervals(*approvals):
         return approval_intervals(approvals).get("u", [])
 
     assert intervals(approval(5, True)) == [("b", 5, None)]

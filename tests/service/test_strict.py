@@ -1,8 +1,6 @@
 """The strict service: the specification and its 22 operations, and nothing else."""
 
 import json
-from collections.abc import Iterator
-from typing import Any
 
 import httpx
 import pytest
@@ -56,13 +54,13 @@ SOURCES = Sources(
 
 
 @pytest.fixture(params=[True, False], ids=["strict", "as live"])
-def both(request: pytest.FixtureRequest) -> Iterator[tuple[bool, Asker]]:
+def both(request):
     store = build_store(SOURCES, strict=request.param)
     yield request.param, Asker(store, KeyQuotas([AcceptedKey("all", "s3cret")]), SOURCES.now_ms)
     store.close()
 
 
-def test_strict_service_omits_unspecified_fields(both: tuple[bool, Asker]) -> None:
+def test_strict_service_omits_unspecified_fields(both):
     strict, asker = both
     [fill] = asker.ask("userFills", user=USER)
     assert ("liquidation" in fill) != strict
@@ -74,21 +72,19 @@ def test_strict_service_omits_unspecified_fields(both: tuple[bool, Asker]) -> No
 
 
 @pytest.mark.parametrize("type_", EXTRA_OPERATIONS)
-def test_strict_service_refuses_unspecified_operations(
-    both: tuple[bool, Asker], type_: str
-) -> None:
+def test_strict_service_refuses_unspecified_operations(both, type_):
     strict, asker = both
     got = asker.send(json.dumps({"type": type_}).encode())
     unknown = json.loads(got.content) == {"error": f"Unknown type: {type_}"}
     assert (got.status == 400 and unknown) == strict
 
 
-def test_unknown_types_are_400_in_both(both: tuple[bool, Asker]) -> None:
+def test_unknown_types_are_400_in_both(both):
     assert both[1].refuse("l4Book") == (400, "Unknown type: l4Book")
 
 
-def upstream() -> Upstream:
-    def echo(request: httpx.Request) -> httpx.Response:
+def upstream():
+    def echo(request):
         return httpx.Response(200, json={"asked": json.loads(request.content)})
 
     return Upstream("http://upstream", transport=httpx.MockTransport(echo))
@@ -98,7 +94,7 @@ def upstream() -> Upstream:
     "body",
     [{"type": "l4Book", "coin": "BTC"}, {"type": "allMids"}, {"type": "userFees", "user": USER}],
 )
-def test_upstream_gets_unknown_types(both: tuple[bool, Asker], body: dict[str, Any]) -> None:
+def test_upstream_gets_unknown_types(both, body):
     strict, asker = both
     got = asker.send(json.dumps(body).encode(), upstream=upstream())
     if strict:
@@ -107,7 +103,7 @@ def test_upstream_gets_unknown_types(both: tuple[bool, Asker], body: dict[str, A
         assert (got.status, json.loads(got.content)) == (200, {"asked": body})
 
 
-def test_upstream_requests_cost_points() -> None:
+def test_upstream_requests_cost_points():
     store = build_store(SOURCES)
     access = KeyQuotas([AcceptedKey("poor", "s3cret", points_per_minute=5)])
     asker = Asker(store, access, SOURCES.now_ms)
@@ -117,7 +113,7 @@ def test_upstream_requests_cost_points() -> None:
     store.close()
 
 
-def test_strict_local_service_has_own_store() -> None:
+def test_strict_local_service_has_own_store():
     with tk.local(seed=7, size="tiny", strict=True, default=False) as session:
         assert session.simulated
         fills = tk.user_fills(session.world["users"][0], session=session)
@@ -129,7 +125,7 @@ def test_strict_local_service_has_own_store() -> None:
     usual.close()
 
 
-def test_strict_service_keeps_specified_fields() -> None:
+def test_strict_service_keeps_specified_fields():
     bare = Sources(
         start_ms=0,
         now_ms=9_000,

@@ -3,21 +3,21 @@
 import pytest
 
 from tests.worlds import ON_DEMO, world_of
-from toolkit.simulation import World, draw_tiles
+from toolkit.simulation import draw_tiles
 
 
 @pytest.fixture(scope="session")
-def world() -> World:
+def world():
     return world_of("tiny")
 
 
 @pytest.fixture(scope="session")
-def demo() -> World:
+def demo():
     return world_of("demo")
 
 
 @pytest.fixture(scope="session", params=["seed 1", "seed 2", "tile 1 of seed 3"])
-def any_world(request: pytest.FixtureRequest) -> World:
+def any_world(request):
     if request.param.startswith("tile"):
         *_, tile = draw_tiles(3, 2, "tiny")
         return tile
@@ -27,7 +27,7 @@ def any_world(request: pytest.FixtureRequest) -> World:
 @pytest.fixture(
     scope="session", params=["tiny 1", "tiny 2", "tiny 7", pytest.param("demo 7", marks=ON_DEMO)]
 )
-def each_world(request: pytest.FixtureRequest) -> World:
+def each_world(request):
     """Return one of several small worlds, or the demo world."""
     size, seed = request.param.split()
     return world_of(size, int(seed))

@@ -10,12 +10,11 @@ from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
-from matplotlib.axes import Axes
 
 from toolkit.contract.requests import AMOUNTS
 from toolkit.rules.slippage import average_prices
 from toolkit.simulation.agents.population import draw_accounts
-from toolkit.simulation.engine.prices import Prices, simulate_prices
+from toolkit.simulation.engine.prices import simulate_prices
 from toolkit.simulation.markets import PERPS
 from toolkit.simulation.output.depth import draw_books
 
@@ -25,7 +24,7 @@ COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00")
 COINS = [next(n for n, perp in enumerate(PERPS) if perp.coin == name) for name in SHOWN]
 
 
-def draw_prices(axes: Axes, prices: Prices) -> None:
+def draw_prices(axes, prices):
     days = np.arange(prices.mid.shape[1]) / 1440
     for coin, colour in zip(COINS, COLOURS, strict=True):
         path = prices.mid[coin] / prices.mid[coin, 0]
@@ -36,13 +35,13 @@ def draw_prices(axes: Axes, prices: Prices) -> None:
     axes.legend(fontsize=7, ncols=2)
 
 
-def draw_returns(axes: Axes, prices: Prices) -> None:
+def draw_returns(axes, prices):
     moves = np.diff(np.log(prices.mid[0, ::60])) * 100
     axes.bar(np.arange(len(moves)) / 24, moves, width=1 / 24, color=COLOURS[0])
     axes.set(title="BTC, hourly return: calm and storm", xlabel="day", ylabel="percent")
 
 
-def draw_memory(axes: Axes, prices: Prices) -> None:
+def draw_memory(axes, prices):
     moves = np.diff(np.log(prices.mid[:, ::60]), axis=1)
     lags = np.arange(1, 25)
     for name, rows, colour in (("|return|", np.abs(moves), 5), ("return", moves, 0)):
@@ -53,7 +52,7 @@ def draw_memory(axes: Axes, prices: Prices) -> None:
     axes.legend()
 
 
-def draw_spreads(axes: Axes, prices: Prices) -> None:
+def draw_spreads(axes, prices):
     depth = [perp.depth_usd for perp in PERPS]
     low, middle, high = np.quantile(prices.half_spread_bps, (0.1, 0.5, 0.9), axis=1)
     axes.vlines(depth, low, high, color="grey")
@@ -64,7 +63,7 @@ def draw_spreads(axes: Axes, prices: Prices) -> None:
     )  # fmt: skip
 
 
-def draw_depth(axes: Axes, prices: Prices) -> None:
+def draw_depth(axes, prices):
     for coin, colour in zip(COINS, COLOURS, strict=True):
         ladder = draw_books(7, prices, coin, np.array([30_000]))
         for px, sz, sign in (
@@ -82,7 +81,7 @@ def draw_depth(axes: Axes, prices: Prices) -> None:
     )
 
 
-def draw_slippage(axes: Axes, prices: Prices) -> None:
+def draw_slippage(axes, prices):
     minutes = np.arange(0, DAYS * 1440, 240)
     for coin, colour in zip(COINS, COLOURS, strict=True):
         ladders = draw_books(7, prices, coin, minutes)
@@ -95,14 +94,14 @@ def draw_slippage(axes: Axes, prices: Prices) -> None:
     )
 
 
-def draw_funding(axes: Axes, prices: Prices) -> None:
+def draw_funding(axes, prices):
     for coin, colour in zip(COINS, COLOURS, strict=True):
         rates = prices.rate[coin] / 1e10 * 8_760 * 100
         axes.plot(np.arange(len(rates)) / 24, rates, color=colour, lw=0.6)
     axes.set(title="Funding rate, percent a year", xlabel="day")
 
 
-def draw_sizes(axes: Axes) -> None:
+def draw_sizes(axes):
     funds = np.sort([a.funds / 1e6 for a in draw_accounts(7, 8, 242, 5) if a.strategy != "maker"])
     share = 1 - np.arange(len(funds)) / len(funds)
     axes.loglog(funds, share, ".", color=COLOURS[0], label="accounts")
@@ -111,7 +110,7 @@ def draw_sizes(axes: Axes) -> None:
     axes.legend()
 
 
-def draw_page(file: Path) -> None:
+def draw_page(file):
     prices = simulate_prices(7, DAYS * 24)
     figure, grid = plt.subplots(4, 2, figsize=(11, 14), layout="constrained")
     panels = (

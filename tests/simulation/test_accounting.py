@@ -1,42 +1,40 @@
 """The accounts of the exchange balance exactly, computed only from wire records."""
 
 from collections import defaultdict
-from collections.abc import Iterable
 from decimal import Decimal
 from fractions import Fraction
 
 from msgspec import UNSET
 
 from toolkit.contract.dexes import coin_dex
-from toolkit.contract.records import Fill, LedgerDelta
+from toolkit.contract.records import Fill
 from toolkit.rules.directions import NOT_TRADED
 from toolkit.rules.spot_cost import SWAPS
-from toolkit.simulation import World
 from toolkit.simulation.engine.funding import OUTAGE, OUTAGE_DEX
 
 MICRO = Decimal("0.000001")
 
 
-def group_by_user(rows: Iterable[tuple[str, object]]) -> dict[str, list]:
+def group_by_user(rows):
     kept = defaultdict(list)
     for user, row in rows:
         kept[user].append(row)
     return kept
 
 
-def signed_size(fill: Fill) -> Decimal:
+def signed_size(fill):
     return Decimal(fill.sz) if fill.side == "B" else -Decimal(fill.sz)
 
 
-def number(value: object) -> Decimal:
+def number(value):
     return Decimal(value) if isinstance(value, str) else Decimal(0)
 
 
-def is_perp(fill: Fill) -> bool:
+def is_perp(fill):
     return not set(fill.coin) & set("/@#")
 
 
-def is_perp_pair(pair: tuple[str, Fill]) -> bool:
+def is_perp_pair(pair):
     return is_perp(pair[1])
 
 
@@ -68,17 +66,17 @@ TOKEN_FLOWS = {
 }
 
 
-def send_sides(user: str, delta: LedgerDelta, wallet: str) -> int:
+def send_sides(user, delta, wallet):
     """Return whether a `send` entered this user's perps or spot wallet, or left it."""
 
-    def here(dex: object) -> bool:
+    def here(dex):
         return (dex == "spot") == (wallet == "spot")
 
     came = delta.destination == user and here(delta.destination_dex)
     return came - (delta.user == user and here(delta.source_dex))
 
 
-def perp_flow(user: str, delta: LedgerDelta) -> Decimal:
+def perp_flow(user, delta):
     """Return what a ledger update adds to the perp account, over all its dexes."""
     amount, fee = number(delta.usdc) or number(delta.amount), number(delta.fee)
     paid = number(delta.net_withdrawn_usd) or amount
@@ -95,7 +93,7 @@ def perp_flow(user: str, delta: LedgerDelta) -> Decimal:
     return flows.get(PERP_FLOWS.get(delta.type, ""), Decimal(0))
 
 
-def token_flow(user: str, delta: LedgerDelta) -> tuple[str, Decimal]:
+def token_flow(user, delta):
     """Return what a ledger update adds to the spot wallet: token and amount."""
     amount, interest = number(delta.usdc) or number(delta.amount), number(delta.interest_amount)
     lending = {
@@ -117,7 +115,7 @@ def token_flow(user: str, delta: LedgerDelta) -> tuple[str, Decimal]:
     return token, flows.get(TOKEN_FLOWS.get(delta.type, ""), Decimal(0))
 
 
-def test_positions_form_chains(any_world: World) -> None:
+def test_positions_form_chains(any_world):
     held: dict[tuple[str, str], Decimal] = defaultdict(Decimal)
     for user, fill in any_world.sources.fills:
         if is_perp(fill):
@@ -125,7 +123,7 @@ def test_positions_form_chains(any_world: World) -> None:
             held[user, fill.coin] += signed_size(fill)
 
 
-def test_closed_pnl_follows_rule(any_world: World) -> None:
+def test_closed_pnl_follows_rule(any_world):
     """The test repeats the rule of the clarifications, in fractions."""
     places = {
         asset.name: 6 - asset.sz_decimals
@@ -148,7 +146,7 @@ def test_closed_pnl_follows_rule(any_world: World) -> None:
         state[user, fill.coin] = (size + change, notional)
 
 
-def test_trades_have_maker_and_taker(any_world: World) -> None:
+def test_trades_have_maker_and_taker(any_world):
     trades: dict[int, list[Fill]] = defaultdict(list)
     for _, fill in any_world.sources.fills:
         if fill.dir not in NOT_TRADED:
@@ -160,7 +158,7 @@ def test_trades_have_maker_and_taker(any_world: World) -> None:
             assert getattr(maker, name) == getattr(taker, name)
 
 
-def test_funding_sums_to_zero(any_world: World) -> None:
+def test_funding_sums_to_zero(any_world):
     paid: dict[tuple[str, int], Decimal] = defaultdict(Decimal)
     for row in any_world.sources.funding:
         paid[row.delta.coin, row.time] += Decimal(row.delta.usdc)
@@ -168,7 +166,7 @@ def test_funding_sums_to_zero(any_world: World) -> None:
     assert set(paid.values()) == {Decimal(0)}
 
 
-def test_funding_implies_one_price(any_world: World) -> None:
+def test_funding_implies_one_price(any_world):
     """usdc = -szi * oracle * rate: one price must explain all rows, up to their rounding."""
     low: dict[tuple[str, int], Fraction] = {}
     high: dict[tuple[str, int], Fraction] = {}
@@ -185,7 +183,7 @@ def test_funding_implies_one_price(any_world: World) -> None:
     assert all(low[key] < high[key] for key in low)
 
 
-def test_funding_covers_all_positions(any_world: World) -> None:
+def test_funding_covers_all_positions(any_world):
     hour = 3_600_000
     sources = any_world.sources
     held: dict[tuple[str, str], Decimal] = defaultdict(Decimal)
@@ -207,7 +205,7 @@ def test_funding_covers_all_positions(any_world: World) -> None:
     assert {key: Decimal(szi) for key, szi in rows.items()} == expected
 
 
-def test_settlements_close_all_positions(any_world: World) -> None:
+def test_settlements_close_all_positions(any_world):
     sums: dict[str, Decimal] = defaultdict(Decimal)
     for _, fill in any_world.sources.fills:
         if fill.dir == "Settlement" and is_perp(fill):
@@ -216,7 +214,7 @@ def test_settlements_close_all_positions(any_world: World) -> None:
     assert set(sums.values()) == {Decimal(0)}
 
 
-def test_equity_equals_table_sums(any_world: World) -> None:
+def test_equity_equals_table_sums(any_world):
     sources = any_world.sources
     fills, ledger = group_by_user(sources.fills), group_by_user(sources.ledger)
     funding = group_by_user((row.user, row) for row in sources.funding)
@@ -235,7 +233,7 @@ def test_equity_equals_table_sums(any_world: World) -> None:
         assert truth.equity_end == flows + closed + funded - fees + truth.unrealised
 
 
-def test_states_agree_with_equity(any_world: World) -> None:
+def test_states_agree_with_equity(any_world):
     """Account values over all dexes equal the equity; margins and values add up."""
     for user, truth in {**any_world.expected, **any_world.expected_mixed}.items():
         states = [states[user] for states in any_world.sources.states.values()]
@@ -263,7 +261,7 @@ def test_states_agree_with_equity(any_world: World) -> None:
         assert gains == truth.unrealised
 
 
-def test_wallets_equal_table_sums(any_world: World) -> None:
+def test_wallets_equal_table_sums(any_world):
     """Spot balances add up by token, and each spot fill starts from the balance before it."""
     held: dict[tuple[str, str], Decimal] = defaultdict(Decimal)
     staked: dict[str, Decimal] = defaultdict(Decimal)
@@ -298,7 +296,7 @@ def test_wallets_equal_table_sums(any_world: World) -> None:
         assert sum(Decimal(row.amount) for row in rows) == staked[user]
 
 
-def test_fee_includes_its_parts(any_world: World) -> None:
+def test_fee_includes_its_parts(any_world):
     for _, fill in any_world.sources.fills:
         assert (fill.deployer_fee is not UNSET) == (":" in fill.coin)
         assert (fill.builder_fee is not UNSET) == isinstance(fill.builder, str)
@@ -307,7 +305,7 @@ def test_fee_includes_its_parts(any_world: World) -> None:
             assert Decimal(fill.fee) > sum(map(Decimal, parts), Decimal(0)) - MICRO
 
 
-def test_routing_needs_builder_approval(any_world: World) -> None:
+def test_routing_needs_builder_approval(any_world):
     sources = any_world.sources
     changes = [((a.time, -1), a) for a in sources.approvals]
     routed = [((f.time, 0), (u, f)) for u, f in sources.fills if isinstance(f.builder, str)]

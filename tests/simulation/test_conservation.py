@@ -10,21 +10,19 @@ import pytest
 from msgspec import UNSET
 
 from tests.rules.reference import exact_oracle_range, half_spread_bps, slippage_bps
-from toolkit.contract.records import Fill
 from toolkit.contract.requests import AMOUNTS
 from toolkit.rules.depth import slippage_bounds
-from toolkit.simulation import World
 from toolkit.simulation.engine.prices import simulate_prices
 from toolkit.simulation.markets import PERPS
 from toolkit.simulation.output.depth import draw_books, slippage_samples
 from toolkit.times import DAY, HOUR, MINUTE
 
 
-def is_perp(fill: Fill) -> bool:
+def is_perp(fill):
     return not set(fill.coin) & set("/@#")
 
 
-def test_total_pnl_is_at_most_rounding(any_world: World) -> None:
+def test_total_pnl_is_at_most_rounding(any_world):
     """Closed and unrealised PnL of all accounts cancel, except for truncated entry prices.
 
     A close of size c reports up to a price step times c too much or too little, and so does
@@ -41,7 +39,7 @@ def test_total_pnl_is_at_most_rounding(any_world: World) -> None:
     assert abs(gains) <= slack
 
 
-def test_open_interest_has_two_sides(any_world: World) -> None:
+def test_open_interest_has_two_sides(any_world):
     sizes: dict[str, Decimal] = defaultdict(Decimal)
     longs: dict[str, Decimal] = defaultdict(Decimal)
     for states in any_world.sources.states.values():
@@ -57,7 +55,7 @@ def test_open_interest_has_two_sides(any_world: World) -> None:
         assert Decimal(context.open_interest) == longs[name]
 
 
-def test_transfers_are_in_both_ledgers(any_world: World) -> None:
+def test_transfers_are_in_both_ledgers(any_world):
     between = defaultdict(list)
     for user, update in any_world.sources.ledger:
         if update.delta.destination is not UNSET and update.delta.user != update.delta.destination:
@@ -69,7 +67,7 @@ def test_transfers_are_in_both_ledgers(any_world: World) -> None:
         assert {user for user, _ in rows} == parties
 
 
-def test_payments_allow_one_oracle_price(any_world: World) -> None:
+def test_payments_allow_one_oracle_price(any_world):
     """The method of largest remainders moves no payment by a full micro-dollar."""
     low: dict[tuple[str, int], Fraction] = {}
     high: dict[tuple[str, int], Fraction] = {}
@@ -84,7 +82,7 @@ def test_payments_allow_one_oracle_price(any_world: World) -> None:
     assert all(low[key] <= high[key] for key in low)
 
 
-def test_samples_follow_drawn_books() -> None:
+def test_samples_follow_drawn_books():
     prices = simulate_prices(7, 3)
     samples = slippage_samples(7, prices, 0)
     by_key = {(s.coin, s.amount_usd, s.timestamp): s for s in samples}
@@ -101,7 +99,7 @@ def test_samples_follow_drawn_books() -> None:
                 assert sample.half_spread_bps == pytest.approx(half_spread_bps(book), abs=0.0101)
 
 
-def test_depth_grows_with_distance(world: World) -> None:
+def test_depth_grows_with_distance(world):
     assert world.sources.depth is not None
     markets = world.sources.depth.data
     assert len(markets) == sum(not perp.delisted for perp in PERPS)
@@ -112,7 +110,7 @@ def test_depth_grows_with_distance(world: World) -> None:
             assert depths[-1] > 0
 
 
-def test_commission_share_is_that_of_validator(world: World) -> None:
+def test_commission_share_is_that_of_validator(world):
     """Rewards and commission add up, and the share is the validator's commission."""
     shares = defaultdict(set)
     days = defaultdict(list)
@@ -129,7 +127,7 @@ def test_commission_share_is_that_of_validator(world: World) -> None:
         assert {after - before for before, after in pairwise(times)} == {DAY}
 
 
-def test_slippage_samples_every_quarter_hour(world: World) -> None:
+def test_slippage_samples_every_quarter_hour(world):
     """A delisted perp has samples until its end: the last one is 7 minutes older.
 
     In the tiny world of three days, this is after 54 hours.
@@ -147,14 +145,14 @@ def test_slippage_samples_every_quarter_hour(world: World) -> None:
     assert settled == ended[-1] + 7 * MINUTE
 
 
-def test_no_fill_after_delisting(world: World) -> None:
+def test_no_fill_after_delisting(world):
     ended = {perp.coin for perp in PERPS if perp.delisted}
     last = max(fill.time for _, fill in world.sources.fills if fill.coin in ended)
     words = {f.dir for _, f in world.sources.fills if f.coin in ended and f.time == last}
     assert words == {"Settlement"}
 
 
-def test_auction_price_falls_in_straight_line(any_world: World) -> None:
+def test_auction_price_falls_in_straight_line(any_world):
     """A sale after 10 of 31 hours costs start - (start - floor) * 10 / 31, to eight decimals."""
     sold = [auction for auction in any_world.sources.auctions if auction.end_gas is not None]
     assert {auction.kind for auction in sold} == {"spot", "perp"}
@@ -167,7 +165,7 @@ def test_auction_price_falls_in_straight_line(any_world: World) -> None:
         )
 
 
-def test_depth_agrees_with_samples(world: World) -> None:
+def test_depth_agrees_with_samples(world):
     """The cost of a size is within the bounds that the depth of the same moment allows."""
     assert world.sources.depth is not None
     depth = {market.coin: market for market in world.sources.depth.data}

@@ -3,7 +3,6 @@
 import types
 import typing
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -16,7 +15,6 @@ from tests.reality.spot_chains import chains
 from tests.worlds import ON_DEMO, world_of
 from toolkit.contract.order_states import GROUPS
 from toolkit.contract.records import DELTA_FIELDS, Fill, Order, OrderStatus
-from toolkit.simulation import World
 
 NEVER = {
     ("Fill", "user"): "the service adds it",
@@ -69,16 +67,16 @@ TIFS = {"Gtc", "Ioc", "Alo", "FrontendMarket", "LiquidationMarket", None, UNSET}
 
 
 @pytest.fixture(scope="module")
-def tiny() -> World:
+def tiny():
     return world_of("tiny")
 
 
 @pytest.fixture(scope="module", params=["tiny", pytest.param("demo", marks=ON_DEMO)])
-def world(request: pytest.FixtureRequest) -> World:
+def world(request):
     return world_of(request.param)
 
 
-def tables(world: World) -> Iterator[Iterable[Any]]:
+def tables(world):
     """The records of each table."""
     sources = world.sources
     yield from (
@@ -103,7 +101,7 @@ SCALARS = {str, int, float, bool, types.NoneType, UnsetType}
 
 
 @cache
-def fields_with_records(kind: type) -> list[str]:
+def fields_with_records(kind):
     """Return the fields of a record whose type allows more than text, numbers and flags."""
     return [
         name
@@ -113,7 +111,7 @@ def fields_with_records(kind: type) -> list[str]:
     ]
 
 
-def iterate_nested_records(value: Any) -> Iterator[Any]:
+def iterate_nested_records(value):
     if isinstance(value, msgspec.Struct):
         yield value
         for name in fields_with_records(type(value)):
@@ -123,7 +121,7 @@ def iterate_nested_records(value: Any) -> Iterator[Any]:
             yield from iterate_nested_records(part)
 
 
-def allowed_forms(kind: type) -> dict[str, set[str]]:
+def allowed_forms(kind):
     """Return field -> the forms that its type allows: present, absent, null."""
     hints = typing.get_type_hints(kind)
     forms = {}
@@ -142,14 +140,14 @@ def allowed_forms(kind: type) -> dict[str, set[str]]:
     return forms
 
 
-def form_of(value: object) -> str:
+def form_of(value):
     return "absent" if value is UNSET else "null" if value is None else "there"
 
 
 PLAIN_NUMBERS = {"total_sz", "executed_sz", "remaining_sz", "executed_ntl", "progress_pct"}
 
 
-def missing_branches(rows: Iterable[Any]) -> dict[str, set[str]]:
+def missing_branches(rows):
     """Return the branches that occur in no record; stop early if all have occurred."""
     wanted: dict[type, dict[str, set[str]]] = {}
     for number, row in enumerate(rows):
@@ -171,11 +169,11 @@ def missing_branches(rows: Iterable[Any]) -> dict[str, set[str]]:
     }
 
 
-def test_every_record_branch_occurs(world: World) -> None:
+def test_every_record_branch_occurs(world):
     assert [missing for table in tables(world) if (missing := missing_branches(table))] == []
 
 
-def test_coverage_exceptions_are_never_refuted(world: World) -> None:
+def test_coverage_exceptions_are_never_refuted(world):
     """Remove an entry of NEVER, ALWAYS, NEVER_NULL or ALWAYS_NULL when its branch occurs."""
     refuted = {
         **{(*key, "there"): "NEVER" for key in NEVER},
@@ -197,7 +195,7 @@ def test_coverage_exceptions_are_never_refuted(world: World) -> None:
     assert {key: refuted[key] for key in occurring & refuted.keys()} == {}
 
 
-def test_every_order_status_occurs(world: World) -> None:
+def test_every_order_status_occurs(world):
     events: list[OrderStatus] = [event for _, event in world.sources.orders]
     orders: list[Order] = [event.order for event in events]
     listed = {status for statuses in GROUPS.values() for status in statuses}
@@ -209,7 +207,7 @@ def test_every_order_status_occurs(world: World) -> None:
     assert {bool(order.children) for order in orders} == {True, False}
 
 
-def test_every_fill_direction_occurs(world: World) -> None:
+def test_every_fill_direction_occurs(world):
     fills: list[Fill] = [fill for _, fill in world.sources.fills]
     assert {fill.dir for fill in fills} >= DIRECTIONS
     assert {fill.fee_token for fill in fills} >= {"USDC", "HYPE", "PURR"}
@@ -219,7 +217,7 @@ def test_every_fill_direction_occurs(world: World) -> None:
     assert any(fill.coin.startswith("#") and fill.venue is UNSET for fill in fills)
 
 
-def test_every_spot_cost_occurs(any_world: World) -> None:
+def test_every_spot_cost_occurs(any_world):
     """Spot pairs and outcomes have gaps in and out, and known, partly known and unknown cost."""
     kinds = set()
     for (_, coin), chain in chains(any_world.sources.fills).items():
@@ -234,11 +232,11 @@ def test_every_spot_cost_occurs(any_world: World) -> None:
     assert {kind for kind, market in kinds if market == "outcome"} == {"no gap", "all"}
 
 
-def test_directions_occur_with_every_seed(any_world: World) -> None:
+def test_directions_occur_with_every_seed(any_world):
     assert {fill.dir for _, fill in any_world.sources.fills} >= DIRECTIONS
 
 
-def test_ledger_types_have_their_fields(world: World) -> None:
+def test_ledger_types_have_their_fields(world):
     seen = set()
     for _, update in world.sources.ledger:
         wire = msgspec.to_builtins(update.delta)
@@ -247,7 +245,7 @@ def test_ledger_types_have_their_fields(world: World) -> None:
     assert seen == set(DELTA_FIELDS)
 
 
-def test_missing_rows_fail_coverage(tiny: World) -> None:
+def test_missing_rows_fail_coverage(tiny):
     """The tests above fail without the rows of any single value."""
     sources = tiny.sources
     fewer = {
@@ -276,7 +274,7 @@ def test_missing_rows_fail_coverage(tiny: World) -> None:
                 test(replace(tiny, sources=case))
 
 
-def test_every_health_state_occurs(world: World) -> None:
+def test_every_health_state_occurs(world):
     sources = world.sources
     health = {state.health for state in sources.borrow_lend.values()}
     assert health == {"healthy", "atRisk", "marketLiquidatable", "backstopLiquidatable"}
@@ -296,7 +294,7 @@ def test_every_health_state_occurs(world: World) -> None:
     assert leverages == {"cross", "isolated"}
 
 
-def test_snapshots_show_every_twap_kind(world: World) -> None:
+def test_snapshots_show_every_twap_kind(world):
     sources = world.sources
     for table in (sources.account_snapshots, sources.twap_snapshots):
         ids = [snapshot.snapshot_id for snapshot in table]
@@ -313,14 +311,14 @@ def test_snapshots_show_every_twap_kind(world: World) -> None:
 
 
 @pytest.mark.parametrize("kind", ["spot", "perp"])
-def test_auctions_run_and_end(world: World, kind: str) -> None:
+def test_auctions_run_and_end(world, kind):
     now = world.sources.now_ms // 1000
     rounds = [a for a in world.sources.auctions if a.kind == kind and a.start_seconds <= now]
     assert {auction.end_gas is None for auction in rounds} == {True, False}
     assert (rounds[-1].end_gas is None) == (kind == "spot")
 
 
-def test_thin_markets_reject_large_sizes(world: World) -> None:
+def test_thin_markets_reject_large_sizes(world):
     missing = defaultdict(set)
     for sample in world.sources.slippage:
         missing[sample.coin].add(sample.buy_slippage_bps is None)
@@ -328,7 +326,7 @@ def test_thin_markets_reject_large_sizes(world: World) -> None:
     assert missing["PURR"] == {True, False}
 
 
-def test_builder_approvals_are_revoked_and_repeated(world: World) -> None:
+def test_builder_approvals_are_revoked_and_repeated(world):
     changes = defaultdict(list)
     builders = defaultdict(set)
     for approval in world.sources.approvals:

@@ -7,14 +7,11 @@ Its other dexes are like those of all accounts.
 """
 
 from collections import defaultdict
-from collections.abc import Iterator
 from decimal import Decimal
 
 import pytest
 
 from toolkit.contract.dexes import coin_dex
-from toolkit.contract.records import Fill, LedgerDelta
-from toolkit.simulation import World
 from toolkit.simulation.markets import COLLATERAL, DEXES
 
 Sums = dict[tuple[str, str], Decimal]
@@ -25,11 +22,11 @@ WALLET_ONLY = {
 }  # fmt: skip
 
 
-def number(value: object) -> Decimal:
+def number(value):
     return Decimal(value) if isinstance(value, str) else Decimal(0)
 
 
-def native_flow(user: str, delta: LedgerDelta) -> Decimal:
+def native_flow(user, delta):
     """Return what an update adds to the native dex."""
     usdc, fee = number(delta.usdc), number(delta.fee)
     if delta.type == "accountClassTransfer":
@@ -39,7 +36,7 @@ def native_flow(user: str, delta: LedgerDelta) -> Decimal:
     return -usdc - fee
 
 
-def vault_flow(user: str, delta: LedgerDelta) -> Decimal:
+def vault_flow(user, delta):
     """Return what a vault update adds to the vault, a follower, or the leader."""
     usdc, owns = number(delta.usdc), delta.vault == user
     if delta.type == "vaultLeaderCommission":
@@ -51,7 +48,7 @@ def vault_flow(user: str, delta: LedgerDelta) -> Decimal:
     return -into if delta.type == "vaultDistribution" else into
 
 
-def ledger_flows(user: str, delta: LedgerDelta) -> Iterator[tuple[str, Decimal]]:
+def ledger_flows(user, delta):
     """Return what an update adds to each dex; `spot` is the wallet."""
     amount = number(delta.amount)
     if delta.type in NATIVE:
@@ -72,12 +69,12 @@ def ledger_flows(user: str, delta: LedgerDelta) -> Iterator[tuple[str, Decimal]]
         assert delta.type in WALLET_ONLY
 
 
-def is_perp(fill: Fill) -> bool:
+def is_perp(fill):
     return not set(fill.coin) & set("/@#")
 
 
 @pytest.fixture(scope="module")
-def cash_by_dex(each_world: World) -> Sums:
+def cash_by_dex(each_world):
     """Return flows + closed PnL + funding - fees by account and dex, only from the tables."""
     sums: Sums = defaultdict(Decimal)
     for user, update in each_world.sources.ledger:
@@ -92,7 +89,7 @@ def cash_by_dex(each_world: World) -> Sums:
     return sums
 
 
-def test_dex_value_equals_table_sums(each_world: World, cash_by_dex: Sums) -> None:
+def test_dex_value_equals_table_sums(each_world, cash_by_dex):
     """Account value = flows + closed PnL + funding - fees + unrealised, on every dex."""
     traded = set()
     for dex, states in each_world.sources.states.items():
@@ -105,7 +102,7 @@ def test_dex_value_equals_table_sums(each_world: World, cash_by_dex: Sums) -> No
     assert traded == set(DEXES)
 
 
-def test_snapshots_include_unified_wallets(each_world: World, cash_by_dex: Sums) -> None:
+def test_snapshots_include_unified_wallets(each_world, cash_by_dex):
     """The last snapshot has the time of the states: the end of history."""
     snapshot = each_world.sources.account_snapshots[-1]
     assert snapshot.time == each_world.sources.now_ms

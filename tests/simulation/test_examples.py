@@ -3,7 +3,6 @@
 import inspect
 import subprocess
 import sys
-from collections.abc import Iterator
 
 import pandas as pd
 import pytest
@@ -20,7 +19,7 @@ WORLDS = ["tiny 1", "tiny 2", "tiny 3", pytest.param("demo 7", marks=ON_DEMO)]
 
 
 @pytest.fixture(scope="module", params=WORLDS)
-def session(request: pytest.FixtureRequest) -> Iterator[tk.Session]:
+def session(request):
     """Return a session on a world; it is the default session, as in a notebook."""
     size, seed = request.param.split()
     with tk.local(int(seed), size) as session:
@@ -28,7 +27,7 @@ def session(request: pytest.FixtureRequest) -> Iterator[tk.Session]:
 
 
 @pytest.fixture(scope="module")
-def first_deposits(session: tk.Session) -> pd.Series:
+def first_deposits(session):
     """Return the first deposit of every account."""
     first = {}
     for user in session.world["users"]:
@@ -38,15 +37,15 @@ def first_deposits(session: tk.Session) -> pd.Series:
 
 
 @pytest.fixture(scope="module")
-def account_values(session: tk.Session) -> pd.DataFrame:
+def account_values(session):
     return tk.account_value_snapshots(["USDC"])
 
 
-def fills_of(user: str) -> pd.DataFrame:
+def fills_of(user):
     return tk.user_fills_by_time(user, 0)
 
 
-def test_every_example_has_story_and_address(session: tk.Session) -> None:
+def test_every_example_has_story_and_address(session):
     stories = tk.example.stories()
     assert stories["name"].tolist() == list(STORY_TEXTS)
     assert stories["story"].tolist() == list(STORY_TEXTS.values())
@@ -57,7 +56,7 @@ def test_every_example_has_story_and_address(session: tk.Session) -> None:
     assert set(stories["address"]) <= {*world["users"], *world["builders"], *world["validators"]}
 
 
-def test_whale_deposits_most(first_deposits: pd.Series) -> None:
+def test_whale_deposits_most(first_deposits):
     """Only takers count: makers, story accounts and spot traders get other funds."""
     told = tk.example.stories().set_index("name")["address"]
     others = [user for user in first_deposits.index if user not in set(told.drop(["WHALE"]))]
@@ -66,7 +65,7 @@ def test_whale_deposits_most(first_deposits: pd.Series) -> None:
     assert first_deposits[tk.example.WHALE] >= first_deposits[takers].quantile(0.95)
 
 
-def test_market_maker_receives_rebates(session: tk.Session) -> None:
+def test_market_maker_receives_rebates(session):
     fills = fills_of(tk.example.MARKET_MAKER)
     assert (~fills["crossed"]).mean() > 0.9
     assert (fills.loc[~fills["crossed"], "fee"] <= 0).mean() > 0.5
@@ -76,7 +75,7 @@ def test_market_maker_receives_rebates(session: tk.Session) -> None:
     assert len(states.positions) > 3
 
 
-def test_twap_user_has_running_twap(session: tk.Session) -> None:
+def test_twap_user_has_running_twap(session):
     fills = fills_of(tk.example.TWAP_USER)
     running = tk.perp_twap_snapshots(["ALL:ALL_DEXES"])
     mine = running[running["address"] == tk.example.TWAP_USER]
@@ -84,7 +83,7 @@ def test_twap_user_has_running_twap(session: tk.Session) -> None:
     assert fills["twap_id"].notna().any()
 
 
-def test_portfolio_margin_has_ratio_and_branches(account_values: pd.DataFrame) -> None:
+def test_portfolio_margin_has_ratio_and_branches(account_values):
     (row,) = (
         account_values[account_values["user"] == tk.example.PORTFOLIO_MARGIN]
         .head(1)
@@ -96,14 +95,14 @@ def test_portfolio_margin_has_ratio_and_branches(account_values: pd.DataFrame) -
     assert pd.notna(row["pm_total_account_value"])
 
 
-def test_unified_account_is_marked(account_values: pd.DataFrame) -> None:
+def test_unified_account_is_marked(account_values):
     mine = account_values[account_values["user"] == tk.example.UNIFIED]
     assert len(mine)
     assert mine["is_unified"].all()
     assert (mine["account_mode"] == 2).all()
 
 
-def test_spot_trader_pays_in_tokens(session: tk.Session) -> None:
+def test_spot_trader_pays_in_tokens(session):
     fills = fills_of(tk.example.SPOT_TRADER)
     spot = fills["coin"].str.contains("[/@]")
     assert spot.any()
@@ -111,25 +110,25 @@ def test_spot_trader_pays_in_tokens(session: tk.Session) -> None:
     assert set(fills.loc[spot & (fills["side"] == "B"), "fee_token"]) - {"USDC"}
 
 
-def test_main_account_funds_sub_account(session: tk.Session) -> None:
+def test_main_account_funds_sub_account(session):
     rows = tk.user_non_funding_ledger_updates(tk.example.SUB_ACCOUNT)
     assert rows["type"].iloc[0] == "subAccountTransfer"
     assert rows["destination"].iloc[0] == tk.example.SUB_ACCOUNT
 
 
-def test_staker_delegates_most(session: tk.Session) -> None:
+def test_staker_delegates_most(session):
     staked = {user: tk.delegations(user)["amount"].sum() for user in session.world["users"]}
     assert staked[tk.example.STAKER] == max(staked.values()) > 0
 
 
-def test_borrower_is_at_risk(session: tk.Session) -> None:
+def test_borrower_is_at_risk(session):
     state = tk.borrow_lend_user_state(tk.example.BORROWER)
     assert state.account["health"].tolist() == ["atRisk"]
     assert 1 < state.account["health_factor"].iloc[0] < 1.1
     assert state.tokens["borrow_value"].sum() > 0
 
 
-def test_vault_trades_followers_money(session: tk.Session) -> None:
+def test_vault_trades_followers_money(session):
     rows = tk.user_non_funding_ledger_updates(tk.example.VAULT)
     came = rows[rows["type"].isin(["vaultCreate", "vaultDeposit"])]
     assert (came["vault"] == tk.example.VAULT).all()
@@ -145,7 +144,7 @@ def test_vault_trades_followers_money(session: tk.Session) -> None:
         ("DELEVERAGED", "Auto-Deleveraging"),
     ],
 )
-def test_gamblers_are_liquidated(session: tk.Session, name: str, direction: str) -> None:
+def test_gamblers_are_liquidated(session, name, direction):
     fills = fills_of(getattr(tk.example, name))
     assert fills["dir"].iloc[0].startswith("Open")
     ended = fills[fills["dir"].str.startswith(direction)]
@@ -154,7 +153,7 @@ def test_gamblers_are_liquidated(session: tk.Session, name: str, direction: str)
 
 
 @pytest.mark.parametrize("name", ["SOLD", "TRIMMED"])
-def test_market_liquidation_closes_position(session: tk.Session, name: str) -> None:
+def test_market_liquidation_closes_position(session, name):
     """The fills say Close, like those of any order; the columns name the liquidated account."""
     user = getattr(tk.example, name)
     fills = fills_of(user)
@@ -167,7 +166,7 @@ def test_market_liquidation_closes_position(session: tk.Session, name: str) -> N
     assert len(left) == (name == "TRIMMED")
 
 
-def test_large_account_exceeds_first_tier(session: tk.Session) -> None:
+def test_large_account_exceeds_first_tier(session):
     """Its margin is more than half of what the largest leverage requires."""
     states = tk.batch_clearinghouse_states([tk.example.LARGE])
     held, account = states.positions, states.accounts.iloc[0]
@@ -175,7 +174,7 @@ def test_large_account_exceeds_first_tier(session: tk.Session) -> None:
     assert account["cross_maintenance_margin_used"] > 1.3 * plain
 
 
-def test_builder_is_approved_and_used(session: tk.Session) -> None:
+def test_builder_is_approved_and_used(session):
     fees = {}
     for builder in session.world["builders"]:
         fills = tk.builder_approved_fills_by_time(builder, 0, max_rows=20_000)
@@ -187,13 +186,13 @@ def test_builder_is_approved_and_used(session: tk.Session) -> None:
     assert len(tk.builder_approved_funding_by_time(tk.example.BUILDER, 0, max_rows=10))
 
 
-def test_validator_keeps_four_percent(session: tk.Session) -> None:
+def test_validator_keeps_four_percent(session):
     weeks = tk.validator_apr_history(tk.example.VALIDATOR)
     assert len(weeks) > 3
     assert (1 - weeks["net_apr"] / weeks["gross_apr"]).to_numpy() == pytest.approx(0.04, abs=1e-6)
 
 
-def test_examples_follow_default_session(session: tk.Session) -> None:
+def test_examples_follow_default_session(session):
     here = tk.example.WHALE
     with tk.local(11, "tiny", default=False) as other:
         assert here == tk.example.WHALE
@@ -207,7 +206,7 @@ def test_examples_follow_default_session(session: tk.Session) -> None:
 
 
 @pytest.fixture
-def no_default_session() -> Iterator[None]:
+def no_default_session():
     """Remove the default session during a test."""
     try:
         before = current_session()
@@ -219,7 +218,7 @@ def no_default_session() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("no_default_session")
-def test_example_without_session_raises() -> None:
+def test_example_without_session_raises():
     with pytest.raises(tk.NotConnected, match=r"no session\. Call tk\.local\(\) first"):
         _ = tk.example.WHALE
     with pytest.raises(tk.NotConnected, match=r"no session\. Call tk\.local\(\) first"):
@@ -230,7 +229,7 @@ def test_example_without_session_raises() -> None:
 
 
 @pytest.mark.usefixtures("no_default_session")
-def test_example_needs_simulated_session() -> None:
+def test_example_needs_simulated_session():
     store = build_store(simulate(7, "tiny").sources)
     transport = InProcessTransport(application_of(store, KeyQuotas([AcceptedKey("all", "s3cret")])))
     tk.connect("http://local", "s3cret", transport=transport, label="the desk's recordings")
@@ -242,17 +241,17 @@ def test_example_needs_simulated_session() -> None:
 
 
 @pytest.mark.usefixtures("no_default_session")
-def test_misspelt_name_lists_names() -> None:
+def test_misspelt_name_lists_names():
     message = r"unknown example 'WHALES'; choose one of BORR"
     with tk.local(7, "tiny"), pytest.raises(AttributeError, match=message):
         _ = tk.example.WHALES  # type: ignore[attr-defined]
 
 
-def test_annotations_list_every_example() -> None:
+def test_annotations_list_every_example():
     assert set(inspect.get_annotations(tk.example)) == set(STORY_TEXTS)
 
 
-def test_examples_import_no_simulation(session: tk.Session) -> None:
+def test_examples_import_no_simulation(session):
     """The world comes from the cache, so that a notebook does not wait for NumPy's generators."""
     size, seed = session.world["size"], session.world["seed"]
     program = (

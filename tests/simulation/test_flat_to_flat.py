@@ -5,13 +5,12 @@ from decimal import Decimal
 
 from tests.simulation.test_dexes import is_perp, ledger_flows
 from toolkit.contract.dexes import coin_dex
-from toolkit.simulation import World
 from toolkit.simulation.markets import COLLATERAL, PERPS
 
 STEP = {perp.coin: Decimal(1).scaleb(-perp.px_decimals) for perp in PERPS}
 
 
-def test_cash_equals_row_sums(each_world: World) -> None:
+def test_cash_equals_row_sums(each_world):
     """Cash by account and collateral = flows + closed PnL - fees + funding, over all of history.
 
     Cash is the account value without the unrealised PnL of open positions.
@@ -38,7 +37,7 @@ def test_cash_equals_row_sums(each_world: World) -> None:
     assert {token for _, token in earned} == {"USDC", "USDH"}
 
 
-def test_round_trip_cash_equals_pnl(each_world: World) -> None:
+def test_round_trip_cash_equals_pnl(each_world):
     """It holds for every trip from flat to flat, up to one price step in each entry price."""
     spent: dict[tuple[str, str], Decimal] = defaultdict(Decimal)
     slack: dict[tuple[str, str], Decimal] = defaultdict(Decimal)

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from toolkit.contract.records import TwapRow
-from toolkit.contract.source_tables import Auction, Sources, TwapSnapshot
-from toolkit.simulation import World, simulate
+from toolkit.contract.source_tables import TwapSnapshot
+from toolkit.simulation import simulate
 from toolkit.simulation.markets import PERPS
 from toolkit.simulation.output.live_state import (
     DEPTH_HALF_LIFE_SECONDS,
@@ -21,11 +21,11 @@ LOTS = {perp.coin: 10**perp.sz_decimals for perp in PERPS}
 
 
 @pytest.fixture(scope="module")
-def live(world: World) -> LiveExchange:
+def live(world):
     return LiveExchange(world.seed, world.sources)
 
 
-def test_depth_changes_every_second(world: World, live: LiveExchange) -> None:
+def test_depth_changes_every_second(world, live):
     now = world.sources.now_ms
     one, same, next_second = (live.depth(now + ms) for ms in (1_000, 1_999, 2_000))
     assert one is same
@@ -36,7 +36,7 @@ def test_depth_changes_every_second(world: World, live: LiveExchange) -> None:
         assert depths == sorted(depths)
 
 
-def test_depth_recovers_by_half_lives(world: World, live: LiveExchange) -> None:
+def test_depth_recovers_by_half_lives(world, live):
     """The missing depth halves with every half-life, over one shock of the first market."""
     assert world.sources.depth is not None
     whole = world.sources.depth.data[0].levels[-1].bid_depth_usd
@@ -49,18 +49,18 @@ def test_depth_recovers_by_half_lives(world: World, live: LiveExchange) -> None:
     assert -1 / slope == pytest.approx(DEPTH_HALF_LIFE_SECONDS, rel=0.15)
 
 
-def whole_lots(row: TwapRow, size: float) -> int:
+def whole_lots(row, size):
     """Return a size in lots; it must be an integer number of lots."""
     found = round(size * LOTS[row.market])
     assert found / LOTS[row.market] == size
     return found
 
 
-def rows_of(snapshot: TwapSnapshot) -> dict[tuple[str, int], TwapRow]:
+def rows_of(snapshot):
     return {(row.address, row.twap_id): row for rows in snapshot.twaps.values() for row in rows}
 
 
-def test_twaps_advance_by_slices(world: World, live: LiveExchange) -> None:
+def test_twaps_advance_by_slices(world, live):
     now = world.sources.now_ms
     assert live.twaps(now) == world.sources.twap_snapshots[-1]
     before, moved = rows_of(live.twaps(now)), 0
@@ -90,14 +90,14 @@ def test_twaps_advance_by_slices(world: World, live: LiveExchange) -> None:
     assert all(rows_of(much_later)[key].waiting for key in kept)
 
 
-def new_twap_rows(world: World, snapshot: TwapSnapshot) -> set[tuple[str, int]]:
+def new_twap_rows(world, snapshot):
     """Return the TWAPs that have begun since the end of history."""
     rows = rows_of(snapshot).items()
     return {key for key, row in rows if row.start_time_ms >= world.sources.now_ms}
 
 
 @pytest.mark.parametrize("seed", [7, 1, 2])
-def test_new_twaps_run_until_their_end(seed: int) -> None:
+def test_new_twaps_run_until_their_end(seed):
     """During a day, and after a week, some new TWAPs run, each until its end."""
     sources = simulate(seed, "tiny").sources
     live, again = LiveExchange(seed, sources), LiveExchange(seed, sources)
@@ -121,7 +121,7 @@ def test_new_twaps_run_until_their_end(seed: int) -> None:
     assert again.twaps(now + 24 * HOUR) == live.twaps(now + 24 * HOUR)
 
 
-def test_new_twap_advances_steadily(world: World, live: LiveExchange) -> None:
+def test_new_twap_advances_steadily(world, live):
     """A new TWAP keeps its side, size and price, continues to trade, and ends only once."""
     now = world.sources.now_ms + 2 * HOUR
     seen: dict[tuple[str, int], TwapRow] = {}
@@ -146,7 +146,7 @@ def test_new_twap_advances_steadily(world: World, live: LiveExchange) -> None:
     assert 0 < len(cancelled) < len(gone) / 2
 
 
-def exchange_with_one_twap(sources: Sources, **changes: object) -> tuple[LiveExchange, TwapRow]:
+def exchange_with_one_twap(sources, **changes):
     """Return an exchange with one TWAP of 60 slices, simple enough for mental arithmetic."""
     values = {
         "snapshot_id": "last", "market": "BTC", "address": "0x" + "a" * 40, "twap_id": 1,
@@ -161,7 +161,7 @@ def exchange_with_one_twap(sources: Sources, **changes: object) -> tuple[LiveExc
     return LiveExchange(7, replace(sources, twap_snapshots=[snapshot])), row
 
 
-def test_twap_slices_by_hand(world: World) -> None:
+def test_twap_slices_by_hand(world):
     """6 BTC in 60 slices of 0.1: the next slice is 10 s after the end, then every 30 s."""
     live, _ = exchange_with_one_twap(world.sources)
     now = world.sources.now_ms
@@ -177,7 +177,7 @@ def test_twap_slices_by_hand(world: World) -> None:
         assert row.slice_number == 10 + slices
 
 
-def test_twap_without_price_executes_nothing(world: World) -> None:
+def test_twap_without_price_executes_nothing(world):
     live, old = exchange_with_one_twap(
         world.sources, executed_sz=0.0, remaining_sz=6.0, executed_ntl=0.0, progress_pct=0.0
     )
@@ -187,7 +187,7 @@ def test_twap_without_price_executes_nothing(world: World) -> None:
     assert row.total_sz == old.total_sz
 
 
-def test_snapshot_ids_change_with_time(world: World, live: LiveExchange) -> None:
+def test_snapshot_ids_change_with_time(world, live):
     now = world.sources.now_ms
     ids = [live.account_values(now + ms).snapshot_id for ms in range(0, 60_000, 1_000)]
     assert len(set(ids)) == 60_000 // LIVE_SNAPSHOT_MS
@@ -196,7 +196,7 @@ def test_snapshot_ids_change_with_time(world: World, live: LiveExchange) -> None
     assert [live.twaps(now + ms).snapshot_id for ms in range(0, 60_000, 1_000)] == ids
 
 
-def test_live_account_values_add_up() -> None:
+def test_live_account_values_add_up():
     sources = simulate(8, "tiny").sources
     live = LiveExchange(8, sources)
     old, new = (live.account_values(sources.now_ms + late) for late in (0, MINUTE))
@@ -217,8 +217,8 @@ def test_live_account_values_add_up() -> None:
 
 
 @pytest.mark.parametrize("kind", ["spot", "perp"])
-def test_auctions_start_every_31_hours(world: World, live: LiveExchange, kind: str) -> None:
-    def rounds(now_ms: int) -> list[Auction]:
+def test_auctions_start_every_31_hours(world, live, kind):
+    def rounds(now_ms):
         return [auction for auction in live.auctions(now_ms) if auction.kind == kind]
 
     now = world.sources.now_ms
@@ -232,7 +232,7 @@ def test_auctions_start_every_31_hours(world: World, live: LiveExchange, kind: s
     assert {auction.end_gas is None for auction in later[len(history) :]} == {True, False}
 
 
-def test_call_order_does_not_matter(world: World) -> None:
+def test_call_order_does_not_matter(world):
     now = world.sources.now_ms
     moments = [now + ms for ms in (0, 1_000, 21_000, 600_000)]
     one, other = (LiveExchange(world.seed, world.sources) for _ in range(2))
@@ -241,6 +241,6 @@ def test_call_order_does_not_matter(world: World) -> None:
     assert forth == back[::-1]
 
 
-def test_live_exchange_needs_depth(world: World) -> None:
+def test_live_exchange_needs_depth(world):
     with pytest.raises(ValueError, match="no depth, account values or TWAPs at its end"):
         LiveExchange(7, replace(world.sources, depth=None))

@@ -6,9 +6,7 @@ from decimal import Decimal
 import pytest
 from msgspec import UNSET
 
-from toolkit.contract.records import Fill, Position
 from toolkit.rules.margin import exact_maintenance
-from toolkit.simulation import World
 from toolkit.simulation.agents.population import draw_accounts
 from toolkit.simulation.engine.exchange import Exchange
 from toolkit.simulation.engine.margin import account_leverage, is_isolated
@@ -25,7 +23,7 @@ PURR = [perp.coin for perp in PERPS].index("PURR")
 
 
 @pytest.fixture
-def exchange() -> Exchange:
+def exchange():
     """Return an exchange with two market makers and a taker, each with a thousand dollars."""
     result = Exchange(7, 0, draw_accounts(7, 2, 1, 1), simulate_prices(7, 1))
     for balance in result.balances:
@@ -33,7 +31,7 @@ def exchange() -> Exchange:
     return result
 
 
-def trade_purr(exchange: Exchange, change: int, px: int) -> None:
+def trade_purr(exchange, change, px):
     """Trade PURR between the taker and a market maker."""
     tickets = [
         Ticket(
@@ -45,7 +43,7 @@ def trade_purr(exchange: Exchange, change: int, px: int) -> None:
     exchange.match_orders(exchange.next_transaction(0), PURR, *tickets, abs(change))
 
 
-def test_isolated_margin_of_position_by_hand(exchange: Exchange) -> None:
+def test_isolated_margin_of_position_by_hand(exchange):
     """Opening adds notional over leverage, closing releases its share, a flip starts again."""
     times = account_leverage(exchange.accounts[2], PURR)
     margins = exchange.margins[PURR]
@@ -64,7 +62,7 @@ def test_isolated_margin_of_position_by_hand(exchange: Exchange) -> None:
     assert exchange.free_collateral(2, 0, 0) == exchange.balances[2][0]
 
 
-def test_margin_is_limited_to_cash(exchange: Exchange) -> None:
+def test_margin_is_limited_to_cash(exchange):
     exchange.balances[2][0] = 5 * MICRO
     trade_purr(exchange, 10_000, 176_350)
     assert 0 < exchange.margins[PURR][2] == exchange.balances[2][0] < 5 * MICRO
@@ -73,7 +71,7 @@ def test_margin_is_limited_to_cash(exchange: Exchange) -> None:
     assert exchange.free_collateral(2, 0, 0) <= 0
 
 
-def test_only_isolated_positions_have_margin() -> None:
+def test_only_isolated_positions_have_margin():
     exchange = run_history(7, SIZES["tiny"]).exchange
     for coin, book in enumerate(exchange.positions):
         isolated = {who for who in book if is_isolated(exchange.accounts[who], coin)}
@@ -81,7 +79,7 @@ def test_only_isolated_positions_have_margin() -> None:
     assert any(exchange.margins)
 
 
-def test_margin_equals_replayed_rows(each_world: World) -> None:
+def test_margin_equals_replayed_rows(each_world):
     """The test repeats the rule from wire records, for accounts that never added margin."""
     sources = each_world.sources
     held = {
@@ -105,12 +103,12 @@ def test_margin_equals_replayed_rows(each_world: World) -> None:
     assert sum(same) > 0.7 * len(same)
 
 
-def own_margin(position: Position) -> int:
+def own_margin(position):
     """Return the margin of a position: the equity less the unrealised PnL."""
     return int((Decimal(position.margin_used) - Decimal(position.unrealized_pnl)) * MICRO)
 
 
-def replay_margin(events: list[tuple[int, Fill | Decimal]], times: int) -> int:
+def replay_margin(events, times):
     margin, size = 0, Decimal(0)
     for _, event in events:
         if isinstance(event, Decimal):
@@ -129,7 +127,7 @@ def replay_margin(events: list[tuple[int, Fill | Decimal]], times: int) -> int:
     return margin
 
 
-def test_liquidations_are_cross_or_isolated(each_world: World) -> None:
+def test_liquidations_are_cross_or_isolated(each_world):
     """The ledger and the fills of the same transaction agree on the kind."""
     fills = defaultdict(list)
     for user, fill in each_world.sources.fills:
@@ -155,7 +153,7 @@ def test_liquidations_are_cross_or_isolated(each_world: World) -> None:
     assert seen >= {("Cross", "market"), ("Cross", "backstop"), ("Isolated", "backstop")}
 
 
-def liquidation_method(fill: Fill, mode: str) -> str:
+def liquidation_method(fill, mode):
     """Return the method of a liquidated account's own fill, and check its direction."""
     side = "Long" if fill.side == "A" else "Short"
     if fill.liquidation is UNSET:
@@ -166,7 +164,7 @@ def liquidation_method(fill: Fill, mode: str) -> str:
     return method
 
 
-def test_cross_margin_excludes_isolated_positions(each_world: World) -> None:
+def test_cross_margin_excludes_isolated_positions(each_world):
     """The two summaries differ by the values, margins and notionals of isolated positions."""
     both = 0
     for states in each_world.sources.states.values():

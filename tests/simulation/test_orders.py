@@ -8,11 +8,10 @@ import pytest
 from toolkit.contract.order_states import order_state_group
 from toolkit.contract.records import OrderStatus
 from toolkit.rules.directions import CONVERSIONS
-from toolkit.simulation import World
 
 
 @pytest.fixture(scope="module")
-def stories(each_world: World) -> dict[int, list[OrderStatus]]:
+def stories(each_world):
     """Return the events of every order, by time."""
     told: dict[int, list[OrderStatus]] = defaultdict(list)
     for _, event in each_world.sources.orders:
@@ -20,28 +19,28 @@ def stories(each_world: World) -> dict[int, list[OrderStatus]]:
     return told
 
 
-def filled_sizes(each_world: World) -> dict[int, Decimal]:
+def filled_sizes(each_world):
     sizes: dict[int, Decimal] = defaultdict(Decimal)
     for _, fill in each_world.sources.fills:
         sizes[fill.oid] += Decimal(fill.sz)
     return sizes
 
 
-def test_events_are_sorted(each_world: World) -> None:
+def test_events_are_sorted(each_world):
     keys = [(event.status_timestamp, event.tx_index) for _, event in each_world.sources.orders]
     assert keys == sorted(keys)
     assert keys[-1][0] <= each_world.sources.now_ms
     assert all(e.order.timestamp <= e.status_timestamp for _, e in each_world.sources.orders)
 
 
-def test_order_has_one_final_event(stories: dict[int, list[OrderStatus]]) -> None:
+def test_order_has_one_final_event(stories):
     for events in stories.values():
         ends = [event for event in events if order_state_group(event.status) != "active"]
         assert len(ends) <= 1
         assert not ends or ends[0] is events[-1]
 
 
-def test_filled_orders_have_fills(each_world: World, stories: dict[int, list[OrderStatus]]) -> None:
+def test_filled_orders_have_fills(each_world, stories):
     """Original size = filled size + the open size of the last event."""
     sizes = filled_sizes(each_world)
     for oid, events in stories.items():
@@ -56,7 +55,7 @@ def test_filled_orders_have_fills(each_world: World, stories: dict[int, list[Ord
             assert Decimal(order.orig_sz) - Decimal(order.sz) == filled
 
 
-def test_fills_have_orders(each_world: World, stories: dict[int, list[OrderStatus]]) -> None:
+def test_fills_have_orders(each_world, stories):
     for user, fill in each_world.sources.fills:
         if fill.dir not in {"Settlement", *CONVERSIONS}:
             order = stories[fill.oid][0].order
@@ -64,9 +63,7 @@ def test_fills_have_orders(each_world: World, stories: dict[int, list[OrderStatu
             assert user
 
 
-def test_children_match_their_parent(
-    stories: dict[int, list[OrderStatus]],
-) -> None:
+def test_children_match_their_parent(stories):
     parents = [e.order for events in stories.values() for e in events if e.order.children]
     assert parents
     for parent in parents:
@@ -78,7 +75,7 @@ def test_children_match_their_parent(
             assert child.trigger_condition.startswith("Price ")
 
 
-def test_twap_fills_equal_executed_size(each_world: World) -> None:
+def test_twap_fills_equal_executed_size(each_world):
     executed: dict[tuple[str, int], Decimal] = defaultdict(Decimal)
     for user, fill in each_world.sources.fills:
         if fill.twap_id is not None:

@@ -6,12 +6,10 @@ from statistics import mean
 
 import pytest
 
-from toolkit.contract.records import Fill, Liquidation
-from toolkit.simulation import World
+from toolkit.contract.records import Liquidation
 from toolkit.simulation.agents.population import assign_roles, draw_accounts
 from toolkit.simulation.agents.spot_traders import HEDGED_PAIRS
-from toolkit.simulation.engine.accounts import Account
-from toolkit.simulation.engine.prices import Prices, simulate_prices
+from toolkit.simulation.engine.prices import simulate_prices
 from toolkit.simulation.history import SIZES
 from toolkit.simulation.markets import PAIRS, PERPS
 from toolkit.times import HOUR, MINUTE
@@ -20,7 +18,7 @@ COINS = {perp.coin: (number, perp) for number, perp in enumerate(PERPS)}
 FORCED = ("Liquidated", "Auto-Deleveraging", "Settlement")
 
 
-def is_forced(user: str, fill: Fill) -> bool:
+def is_forced(user, fill):
     """Return whether the exchange forced a fill (docs/live_service.md, section 2)."""
     liquidation = fill.liquidation
     named = isinstance(liquidation, Liquidation) and liquidation.liquidated_user == user
@@ -28,7 +26,7 @@ def is_forced(user: str, fill: Fill) -> bool:
 
 
 @pytest.fixture(scope="module")
-def drawn_accounts(each_world: World) -> dict[str, Account]:
+def drawn_accounts(each_world):
     """Return all accounts as drawn, by address."""
     scale = SIZES[each_world.size]
     accounts = draw_accounts(each_world.seed, scale.makers, scale.takers, scale.builders)
@@ -37,18 +35,18 @@ def drawn_accounts(each_world: World) -> dict[str, Account]:
 
 
 @pytest.fixture(scope="module")
-def fills(each_world: World) -> dict[str, list[Fill]]:
+def fills(each_world):
     rows = defaultdict(list)
     for user, fill in each_world.sources.fills:
         rows[user].append(fill)
     return rows
 
 
-def users_with_strategy(drawn_accounts: dict[str, Account], strategy: str) -> list[str]:
+def users_with_strategy(drawn_accounts, strategy):
     return [address for address, account in drawn_accounts.items() if account.strategy == strategy]
 
 
-def test_every_strategy_occurs(each_world: World, drawn_accounts: dict[str, Account]) -> None:
+def test_every_strategy_occurs(each_world, drawn_accounts):
     assert set(drawn_accounts) == {*each_world.expected, *each_world.expected_mixed}
     there = Counter(account.strategy for account in drawn_accounts.values())
     assert set(there) == {
@@ -59,7 +57,7 @@ def test_every_strategy_occurs(each_world: World, drawn_accounts: dict[str, Acco
 
 
 @pytest.mark.parametrize("seed", [46, 250, 282, *range(20)])
-def test_every_mode_trades(seed: int) -> None:
+def test_every_mode_trades(seed):
     """It holds for every seed: in seed 46 the portfolio-margin account was once dormant."""
     scale = SIZES["tiny"]
     accounts = draw_accounts(seed, scale.makers, scale.takers, scale.builders)
@@ -69,9 +67,7 @@ def test_every_mode_trades(seed: int) -> None:
     } == {0, 1, 2, 3}
 
 
-def test_dormant_accounts_stop_after_12_hours(
-    each_world: World, drawn_accounts: dict[str, Account], fills: dict[str, list[Fill]]
-) -> None:
+def test_dormant_accounts_stop_after_12_hours(each_world, drawn_accounts, fills):
     """Later fills of these accounts are forced."""
     early = each_world.sources.start_ms + 12 * HOUR
     mine = [
@@ -90,9 +86,7 @@ def test_dormant_accounts_stop_after_12_hours(
     assert not all(is_forced(user, fill) for user, fill in others)
 
 
-def test_hedgers_are_short_their_tokens(
-    each_world: World, drawn_accounts: dict[str, Account]
-) -> None:
+def test_hedgers_are_short_their_tokens(each_world, drawn_accounts):
     """Tokens in the wallet and the perp's short position differ by less than a lot.
 
     At most a fifth of the hedgers were liquidated or deleveraged and differ by more.
@@ -110,7 +104,7 @@ def test_hedgers_are_short_their_tokens(
     assert mean(hedged) >= 0.8
 
 
-def trend_signs(user: str, fills: list[Fill], prices: Prices, start_ms: int) -> list[int]:
+def trend_signs(user, fills, prices, start_ms):
     """Return for each market order 1 with the move of the last four hours, -1 against it."""
     seen, signs = set(), []
     for fill in fills:
@@ -130,14 +124,7 @@ def trend_signs(user: str, fills: list[Fill], prices: Prices, start_ms: int) -> 
 @pytest.mark.parametrize(("strategy", "low", "high"), [
     ("trend", 0.1, 0.9), ("reversion", -0.9, -0.1), ("noise", -0.2, 0.2),
 ])  # fmt: skip
-def test_strategies_follow_their_trend(
-    each_world: World,
-    drawn_accounts: dict[str, Account],
-    fills: dict[str, list[Fill]],
-    strategy: str,
-    low: float,
-    high: float,
-) -> None:
+def test_strategies_follow_their_trend(each_world, drawn_accounts, fills, strategy, low, high):
     """Trend followers buy after a rise, reversion traders sell, and noise does neither."""
     start, end = each_world.sources.start_ms, each_world.sources.now_ms
     prices = simulate_prices(each_world.seed, (end - start) // HOUR)

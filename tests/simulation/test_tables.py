@@ -10,7 +10,7 @@ from decimal import Decimal
 import pytest
 
 from tests.worlds import ON_DEMO
-from toolkit.simulation import World, simulate
+from toolkit.simulation import simulate
 from toolkit.simulation.output.examples import STORY_TEXTS
 from toolkit.simulation.output.totals import compute_digest
 from toolkit.times import DAY
@@ -18,7 +18,7 @@ from toolkit.times import DAY
 GOLDEN = "5aa88a57e0abf3d74764b7a62c1ddf9b032e69c200771b62d176e5ee9cd7884e"
 
 
-def test_fills_are_sorted(any_world: World) -> None:
+def test_fills_are_sorted(any_world):
     keys = [(fill.time, fill.tx_index) for _, fill in any_world.sources.fills]
     assert keys == sorted(keys)
     hashes: dict[tuple[int, int], set[str]] = {}
@@ -27,7 +27,7 @@ def test_fills_are_sorted(any_world: World) -> None:
     assert all(len(named) == 1 for named in hashes.values())
 
 
-def test_rows_are_inside_history(any_world: World) -> None:
+def test_rows_are_inside_history(any_world):
     sources = any_world.sources
     times = [fill.time for _, fill in sources.fills]
     times += [row.time for row in sources.funding]
@@ -37,7 +37,7 @@ def test_rows_are_inside_history(any_world: World) -> None:
     assert max(times) <= sources.now_ms
 
 
-def test_fills_come_in_bursts(any_world: World) -> None:
+def test_fills_come_in_bursts(any_world):
     fills = any_world.sources.fills
     busy = Counter(Counter((user, fill.time) for user, fill in fills).values())
     some = sum(count for size, count in busy.items() if 2 <= size <= 9)
@@ -47,7 +47,7 @@ def test_fills_come_in_bursts(any_world: World) -> None:
 
 
 @ON_DEMO
-def test_demo_has_documented_size(demo: World) -> None:
+def test_demo_has_documented_size(demo):
     """About 250 accounts, 30 days, 300,000 fills, 500,000 order events; bursts as recorded."""
     sources = demo.sources
     assert len(sources.fills) >= 300_000
@@ -61,7 +61,7 @@ def test_demo_has_documented_size(demo: World) -> None:
     assert sum(size > 100 for size in sizes.values()) >= 20
 
 
-def test_prices_are_on_ticks(any_world: World) -> None:
+def test_prices_are_on_ticks(any_world):
     decimals = {
         asset.name: asset.sz_decimals
         for meta in any_world.sources.metas.values()
@@ -77,12 +77,12 @@ def test_prices_are_on_ticks(any_world: World) -> None:
         assert sz > 0
 
 
-def test_funding_is_sorted(any_world: World) -> None:
+def test_funding_is_sorted(any_world):
     keys = [(row.time, row.user, row.delta.coin) for row in any_world.sources.funding]
     assert keys == sorted(set(keys))
 
 
-def test_every_direction_occurs(world: World) -> None:
+def test_every_direction_occurs(world):
     assert {fill.dir for _, fill in world.sources.fills} >= {
         "Open Long",
         "Open Short",
@@ -93,13 +93,13 @@ def test_every_direction_occurs(world: World) -> None:
     }
 
 
-def test_seeds_give_different_worlds(world: World) -> None:
+def test_seeds_give_different_worlds(world):
     assert world.digest() == simulate(7, "tiny").digest()
     assert world.digest() != simulate(8, "tiny").digest()
 
 
 @pytest.mark.parametrize(("hash_seed", "threads"), [("0", "1"), ("4242", "8")])
-def test_digest_equals_golden(hash_seed: str, threads: str) -> None:
+def test_digest_equals_golden(hash_seed, threads):
     """If you change the world on purpose, change the golden digest."""
     program = "from toolkit.simulation import simulate; print(simulate(7, 'tiny').digest())"
     done = subprocess.run(
@@ -119,7 +119,7 @@ def test_digest_equals_golden(hash_seed: str, threads: str) -> None:
     assert done.stdout.strip() == GOLDEN
 
 
-def test_digest_covers_every_table(world: World) -> None:
+def test_digest_covers_every_table(world):
     sources = world.sources
     for field in fields(sources):
         if field.name not in {"label", "simulated", "start_ms", "now_ms", "evidence", "history"}:
@@ -129,12 +129,12 @@ def test_digest_covers_every_table(world: World) -> None:
             assert compute_digest(emptied) != world.digest(), field.name
 
 
-def test_unknown_size_raises() -> None:
+def test_unknown_size_raises():
     with pytest.raises(ValueError, match=r"unknown size 'huge'; choose one of tiny, demo"):
         simulate(7, "huge")
 
 
-def test_summary_lists_contents(world: World) -> None:
+def test_summary_lists_contents(world):
     summary = world.summary()
     assert set(summary) == {
         "seed", "size", "start_ms", "now_ms", "users", "builders", "validators", "perp_coins",

@@ -4,7 +4,6 @@ import json
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import replace
 from decimal import Decimal
 from hashlib import sha256
@@ -15,10 +14,9 @@ import pytest
 from tests.service.conftest import Asker
 from toolkit.contract.operations import OPERATIONS
 from toolkit.contract.snapshots import decode_snapshots
-from toolkit.contract.source_tables import Sources
 from toolkit.rules.directions import NOT_TRADED
-from toolkit.service import AcceptedKey, KeyQuotas, Store, build_store
-from toolkit.simulation import TiledExchange, World, draw_tiles, simulate
+from toolkit.service import AcceptedKey, KeyQuotas, build_store
+from toolkit.simulation import TiledExchange, draw_tiles, simulate
 
 COUNT = 2
 ALL = {"collateral_tokens": ["ALL"], "market_names": ["ALL:ALL_DEXES"]}
@@ -44,12 +42,12 @@ pytestmark = pytest.mark.xdist_group("tiles")
 
 
 @pytest.fixture(scope="module")
-def worlds() -> list[World]:
+def worlds():
     return list(draw_tiles(7, COUNT, "tiny"))
 
 
 @pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
+def store(tmp_path_factory):
     tiled = TiledExchange(7, COUNT, "tiny")
     path = tmp_path_factory.mktemp("tiles") / "tiled.db"
     store = build_store(tiled, path, world=tiled.summary)
@@ -58,20 +56,20 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
 
 
 @pytest.fixture(scope="module")
-def tiled_asker(store: Store) -> Asker:
+def tiled_asker(store):
     return _asker(store)
 
 
 @pytest.fixture(scope="module")
-def tile_askers(worlds: list[World]) -> list[Asker]:
+def tile_askers(worlds):
     return [_asker(build_store(world.sources)) for world in worlds]
 
 
-def _asker(store: Store) -> Asker:
+def _asker(store):
     return Asker(store, KeyQuotas([AcceptedKey("all", "s3cret")]), store.about["now_ms"])
 
 
-def assert_same_bytes(tiled_asker: Asker, tile_asker: Asker, type: str, **fields: Any) -> bytes:
+def assert_same_bytes(tiled_asker, tile_asker, type, **fields):
     """Check that both answers have the same bytes."""
     body = json.dumps({"type": type, **fields}).encode()
     got, expected = tiled_asker.send(body), tile_asker.send(body)
@@ -80,9 +78,7 @@ def assert_same_bytes(tiled_asker: Asker, tile_asker: Asker, type: str, **fields
     return got.content
 
 
-def test_accounts_answer_as_in_tile(
-    tiled_asker: Asker, worlds: list[World], tile_askers: list[Asker]
-) -> None:
+def test_accounts_answer_as_in_tile(tiled_asker, worlds, tile_askers):
     seen: Counter[str] = Counter()
     for world, tile_asker in zip(worlds, tile_askers, strict=True):
         for user in world.summary()["users"]:
@@ -107,9 +103,7 @@ def test_accounts_answer_as_in_tile(
     assert seen["userFillsByTime"] > 40_000
 
 
-def test_states_join_all_tiles(
-    tiled_asker: Asker, worlds: list[World], tile_askers: list[Asker]
-) -> None:
+def test_states_join_all_tiles(tiled_asker, worlds, tile_askers):
     for world, tile_asker in zip(worlds, tile_askers, strict=True):
         users = [*world.summary()["users"], *sorted(world.sources.unavailable)]
         for dex in ("", "eqx", "ALL_DEXES"):
@@ -122,9 +116,7 @@ def test_states_join_all_tiles(
 @pytest.mark.parametrize(
     "type", ["builderApprovedFillsByTime", "builderApprovedFundingByTime", "builderOrdersByTime"]
 )
-def test_builders_answer_as_in_tile(
-    tiled_asker: Asker, worlds: list[World], tile_askers: list[Asker], type: str
-) -> None:
+def test_builders_answer_as_in_tile(tiled_asker, worlds, tile_askers, type):
     for world, tile_asker in zip(worlds, tile_askers, strict=True):
         seen = 0
         for builder in world.builders:
@@ -144,9 +136,7 @@ def test_builders_answer_as_in_tile(
         assert seen > 200
 
 
-def test_validators_answer_as_in_tile(
-    tiled_asker: Asker, worlds: list[World], tile_askers: list[Asker]
-) -> None:
+def test_validators_answer_as_in_tile(tiled_asker, worlds, tile_askers):
     for world, tile_asker in zip(worlds, tile_askers, strict=True):
         for validator in world.summary()["validators"]:
             assert (
@@ -158,14 +148,12 @@ def test_validators_answer_as_in_tile(
 
 
 @pytest.mark.parametrize(("type", "fields"), OF_ALL)
-def test_market_answers_are_equal_in_tiles(
-    tiled_asker: Asker, tile_askers: list[Asker], type: str, fields: dict[str, Any]
-) -> None:
+def test_market_answers_are_equal_in_tiles(tiled_asker, tile_askers, type, fields):
     for tile_asker in tile_askers:
         assert_same_bytes(tiled_asker, tile_asker, type, **fields)
 
 
-def test_open_interest_and_volumes_add_up(tiled_asker: Asker, tile_askers: list[Asker]) -> None:
+def test_open_interest_and_volumes_add_up(tiled_asker, tile_askers):
     summed = ("openInterest", "dayNtlVlm", "dayBaseVlm")
     for dex in ("", "eqx", "pre"):
         universe, contexts = tiled_asker.ask("metaAndAssetCtxs", dex=dex)
@@ -183,10 +171,10 @@ def test_open_interest_and_volumes_add_up(tiled_asker: Asker, tile_askers: list[
 
 
 @pytest.mark.parametrize("type", ["accountValueSnapshots", "perpTwapSnapshots"])
-def test_snapshots_join_all_tiles(tiled_asker: Asker, tile_askers: list[Asker], type: str) -> None:
+def test_snapshots_join_all_tiles(tiled_asker, tile_askers, type):
     (field,) = (entry for entry in ALL if entry[:3] in ("col" if "Value" in type else "mar"))
 
-    def rows(asker: Asker) -> list[str]:
+    def rows(asker):
         got = asker.send(json.dumps({"type": type, field: ALL[field]}).encode())
         assert got.status == 200, got.content
         columns = decode_snapshots(OPERATIONS[type], got.headers, got.content)
@@ -198,7 +186,7 @@ def test_snapshots_join_all_tiles(tiled_asker: Asker, tile_askers: list[Asker], 
     assert len(found) > 10
 
 
-def test_ids_are_unique(worlds: list[World]) -> None:
+def test_ids_are_unique(worlds):
     fills = [fill for world in worlds for _, fill in world.sources.fills]
     sides = Counter(fill.tid for fill in fills)
     assert max(count for tid, count in sides.items() if tid) == 2
@@ -211,7 +199,7 @@ def test_ids_are_unique(worlds: list[World]) -> None:
     assert not orders[0] & orders[1]
 
 
-def test_tiles_have_similar_prices(worlds: list[World]) -> None:
+def test_tiles_have_similar_prices(worlds):
     """In one minute, prices of one market lie within the spread and depth of one book."""
     first, second = (_minutes(world) for world in worlds)
     both = first.keys() & second.keys()
@@ -220,7 +208,7 @@ def test_tiles_have_similar_prices(worlds: list[World]) -> None:
     assert not far
 
 
-def _minutes(world: World) -> dict[tuple[str, int], str]:
+def _minutes(world):
     return {
         (fill.coin, fill.time // 60_000): fill.px
         for _, fill in world.sources.fills
@@ -228,7 +216,7 @@ def _minutes(world: World) -> dict[tuple[str, int], str]:
     }
 
 
-def test_summary_joins_all_tiles(store: Store, worlds: list[World]) -> None:
+def test_summary_joins_all_tiles(store, worlds):
     found = store.about["world"]
     assert found["size"] == "large"
     assert found["seed"] == 7
@@ -254,7 +242,7 @@ for part in TiledExchange(7, 3, "tiny"):
 """
 
 
-def test_tiles_are_freed_early() -> None:
+def test_tiles_are_freed_early():
     """Its rows must not accumulate, also without the garbage collector."""
     done = subprocess.run(
         [sys.executable, "-c", DRAWS_TILES], capture_output=True, text=True, check=True
@@ -264,19 +252,19 @@ def test_tiles_are_freed_early() -> None:
     assert [int(number) for word, number in said if word == "left"] == [0] * 4
 
 
-def test_overlapping_parts_raise(worlds: list[World]) -> None:
+def test_overlapping_parts_raise(worlds):
     with pytest.raises(ValueError, match="rows in two parts"):
         build_store([worlds[0].sources, worlds[0].sources])
     with pytest.raises(ValueError, match="no sources"):
         build_store([])
 
 
-def test_funding_order_is_independent_of_parts(worlds: list[World]) -> None:
+def test_funding_order_is_independent_of_parts(worlds):
     sources = worlds[0].sources
     users = worlds[0].summary()["users"][::2]
 
-    def part(wanted: bool) -> Sources:
-        def mine(user: str) -> bool:
+    def part(wanted):
+        def mine(user):
             return (user in users) == wanted
 
         return replace(
@@ -304,7 +292,7 @@ def test_funding_order_is_independent_of_parts(worlds: list[World]) -> None:
     ("seed", "error"),
     [(-1, ValueError), (10**40, ValueError), ("x", TypeError), (1.5, TypeError), (True, TypeError)],
 )
-def test_invalid_seeds_raise(seed: Any, error: type[Exception]) -> None:
+def test_invalid_seeds_raise(seed, error):
     for draw in (simulate, TiledExchange, lambda seed: next(draw_tiles(seed, 1))):
         with pytest.raises(error, match="a seed must be a whole number"):
             draw(seed)

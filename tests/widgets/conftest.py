@@ -1,20 +1,18 @@
 """One simulated exchange for all tests of widgets."""
 
-from collections.abc import Iterator
-
 import pytest
 
 import toolkit as tk
 
 
 @pytest.fixture(scope="session")
-def exchange() -> Iterator[tk.Session]:
+def exchange():
     with tk.local(seed=7, size="tiny", default=False) as session:
         yield session
 
 
 @pytest.fixture
-def default(exchange: tk.Session) -> Iterator[tk.Session]:
+def default(exchange):
     """Make it the session that cells ask without naming one."""
     with tk.local(seed=7, size="tiny") as session:
         yield session

@@ -1,7 +1,6 @@
 """An exported notebook shows the views of its widgets."""
 
 import re
-from typing import Any
 
 import nbformat.v4 as nb
 import pytest
@@ -14,7 +13,7 @@ VIEW = "application/vnd.jupyter.widget-view+json"
 
 
 @pytest.fixture(scope="module")
-def bundles(exchange: tk.Session) -> list[dict[str, Any]]:
+def bundles(exchange):
     user = tk.reports.example_account(exchange)
     parts = [
         slippage_explorer("BTC", period="1d", session=exchange),
@@ -27,7 +26,7 @@ def bundles(exchange: tk.Session) -> list[dict[str, Any]]:
     return shown
 
 
-def test_mimebundle_has_widget_and_html(bundles: list[dict[str, Any]]):
+def test_mimebundle_has_widget_and_html(bundles):
     for bundle in bundles:
         assert VIEW in bundle
         assert bundle["text/plain"].startswith("tk.widgets.")
@@ -35,7 +34,7 @@ def test_mimebundle_has_widget_and_html(bundles: list[dict[str, Any]]):
 
 # nbconvert warns of cells without ids and of its own templates' languages; not ours to mend.
 @pytest.mark.filterwarnings("ignore")
-def test_exported_notebook_shows_views(bundles: list[dict[str, Any]]):
+def test_exported_notebook_shows_views(bundles):
     cells = [
         nb.new_code_cell("explorer", outputs=[nb.new_output("display_data", data=bundle)])
         for bundle in bundles
@@ -49,7 +48,7 @@ def test_exported_notebook_shows_views(bundles: list[dict[str, Any]]):
     assert VIEW not in page
 
 
-def test_exported_html_has_no_links(bundles: list[dict[str, Any]]):
+def test_exported_html_has_no_links(bundles):
     for bundle in bundles:
         html = re.sub(r'xmlns(:xlink)?="[^"]*"', "", bundle["text/html"])
         assert re.findall(r'(?:src|href)="(?!#|data:)|@import|<script|http', html) == []

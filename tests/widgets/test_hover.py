@@ -13,7 +13,7 @@ AREA = re.compile(
 )
 
 
-def read_areas(svg: str) -> list[tuple[float, float, float, float, str]]:
+def read_areas(svg):
     found = AREA.findall(svg)
     return [(*(float(number) for number in place), text) for *place, text in found]
 
@@ -63,7 +63,7 @@ def test_areas_state_times_in_utc():
     assert texts[1] == "2025-09-01 12:30 UTC\nequity: 2"
 
 
-def plot_line(values: list[float], **_: object) -> Figure:
+def plot_line(values, **_):
     figure = Figure()
     figure.add_subplot().plot(values)
     return figure

@@ -23,7 +23,7 @@ USER = "0x" + "ab" * 20
 NOON = 43_200_000  # 1970-01-01 12:00 UTC
 
 
-def depth(bids: float = 3e6) -> pd.DataFrame:
+def depth(bids=3e6):
     places = [("main", "BTC"), ("hyperliquid", "ETH"), ("eqx", "TSLA"), ("eqx", "BTC")]
     return pd.DataFrame(
         [
@@ -35,7 +35,7 @@ def depth(bids: float = 3e6) -> pd.DataFrame:
     )
 
 
-def twaps(done: float = 25.0) -> pd.DataFrame:
+def twaps(done=25.0):
     row = {
         "address": USER,
         "twap_id": 7,
@@ -52,7 +52,7 @@ def twaps(done: float = 25.0) -> pd.DataFrame:
 
 
 @pytest.fixture
-def canned() -> CannedFetcher:
+def canned():
     return CannedFetcher(
         {
             "current_depth": depth(),
@@ -63,14 +63,14 @@ def canned() -> CannedFetcher:
 
 
 @pytest.fixture
-def monitor(canned: CannedFetcher) -> LiveMonitor:
+def monitor(canned):
     request = MonitorRequest("BTC")
     with LiveMonitor(request, ["BTC", "ETH"], "60s", canned, lambda: NOON) as result:
         yield result
 
 
 @pytest.mark.parametrize("coin", ["BTC", "ETH", "eqx:TSLA", "eqx:BTC"])
-def test_depth_is_of_market_on_dex(canned: CannedFetcher, coin: str):
+def test_depth_is_of_market_on_dex(canned, coin):
     view = monitor_view(MonitorRequest(coin), canned, NOON)
     dex, _, symbol = coin.rpartition(":")
     assert view.depth.rows["coin"].tolist() == [symbol, symbol]
@@ -78,7 +78,7 @@ def test_depth_is_of_market_on_dex(canned: CannedFetcher, coin: str):
     assert view.depth.good_at == view.good_at == NOON
 
 
-def test_html_shows_depth_and_progress(canned: CannedFetcher):
+def test_html_shows_depth_and_progress(canned):
     html = monitor_html(monitor_view(MonitorRequest("BTC"), canned, NOON))
     # Bids 3, asks 1: balance is (3 - 1) / (3 + 1) = 50 %.
     assert html.count("+50.0 %") == 2
@@ -87,7 +87,7 @@ def test_html_shows_depth_and_progress(canned: CannedFetcher):
     assert "1 running, 0 waiting" in html
 
 
-def test_bar_lengths_are_logarithmic(canned: CannedFetcher):
+def test_bar_lengths_are_logarithmic(canned):
     canned.answers["current_depth"] = depth(4e6)
     html = monitor_html(monitor_view(MonitorRequest("BTC"), canned, NOON))
     # Bids 40 and 100, asks 10 and 25 million: the largest is 100; 25 is two halvings less.
@@ -95,7 +95,7 @@ def test_bar_lengths_are_logarithmic(canned: CannedFetcher):
     assert "width:80%" in html
 
 
-def test_only_new_snapshots_are_fetched(canned: CannedFetcher):
+def test_only_new_snapshots_are_fetched(canned):
     first = monitor_view(MonitorRequest("BTC"), canned, NOON)
     canned.answers["perp_twap_snapshots"] = twaps(50.0)
     second = monitor_view(MonitorRequest("BTC"), canned, NOON + 1, first)
@@ -107,7 +107,7 @@ def test_only_new_snapshots_are_fetched(canned: CannedFetcher):
     assert canned.names().count("perp_twap_snapshots") == 2
 
 
-def test_market_without_twaps_says_so(canned: CannedFetcher):
+def test_market_without_twaps_says_so(canned):
     canned.answers["perp_twap_snapshots"] = NotReady("No snapshots are available yet")
     view = monitor_view(MonitorRequest("BTC"), canned, NOON)
     assert view.twaps.problem == ""
@@ -115,7 +115,7 @@ def test_market_without_twaps_says_so(canned: CannedFetcher):
     assert "tk.perp_twap_snapshots would raise" in view.code
 
 
-def test_failed_part_keeps_old_rows(canned: CannedFetcher):
+def test_failed_part_keeps_old_rows(canned):
     good = monitor_view(MonitorRequest("BTC"), canned, NOON)
     canned.answers["current_depth"] = Unreachable("no answer from <host>")
     bad = monitor_view(MonitorRequest("BTC"), canned, NOON + 5_000, good)
@@ -132,7 +132,7 @@ def test_failed_part_keeps_old_rows(canned: CannedFetcher):
     assert well.depth.good_at == NOON + 15_000
 
 
-def test_old_depth_is_not_of_other_market(canned: CannedFetcher):
+def test_old_depth_is_not_of_other_market(canned):
     good = monitor_view(MonitorRequest("BTC"), canned, NOON)
     canned.answers["current_depth"] = Unreachable("no answer")
     assert monitor_view(MonitorRequest("ETH"), canned, NOON, good).depth.rows is None
@@ -144,7 +144,7 @@ def test_view_before_first_answer_is_empty():
     assert view.good_at is None
 
 
-def test_status_shows_errors(monitor: LiveMonitor, canned: CannedFetcher):
+def test_status_shows_errors(monitor, canned):
     state = monitor._panel._state
     assert "Stopped; last good answer: never." in state.value
     monitor.look()
@@ -158,10 +158,10 @@ def test_status_shows_errors(monitor: LiveMonitor, canned: CannedFetcher):
     assert 'role="alert"' not in state.value
 
 
-def test_answer_after_stop_is_not_shown(canned: CannedFetcher):
+def test_answer_after_stop_is_not_shown(canned):
     gate = Gate()
 
-    def slow(**_: object) -> pd.DataFrame:
+    def slow(**_):
         gate.wait()
         return depth()
 
@@ -182,7 +182,7 @@ def test_answer_after_stop_is_not_shown(canned: CannedFetcher):
     monitor.close()
 
 
-def test_new_market_ends_pause(monitor: LiveMonitor, canned: CannedFetcher):
+def test_new_market_ends_pause(monitor, canned):
     shown = threading.Event()
     monitor._panel._view.observe(lambda change: "ETH" in change["new"] and shown.set(), "value")
     monitor.start()
@@ -191,7 +191,7 @@ def test_new_market_ends_pause(monitor: LiveMonitor, canned: CannedFetcher):
     assert monitor.view.request.coin == "ETH"
 
 
-def test_close_stops_monitor(canned: CannedFetcher):
+def test_close_stops_monitor(canned):
     looked = threading.Event()
     canned.answers["current_depth"] = lambda **_: looked.set() or depth()
     request = MonitorRequest("BTC")
@@ -202,7 +202,7 @@ def test_close_stops_monitor(canned: CannedFetcher):
 
 
 @pytest.mark.parametrize("coin", ["BTC", "eqx:TSLA"])
-def test_code_reproduces_view(default: tk.Session, coin: str):
+def test_code_reproduces_view(default, coin):
     with live_monitor(coin) as monitor:
         view = monitor.look().view
         cell: dict[str, pd.DataFrame] = {}
@@ -212,12 +212,12 @@ def test_code_reproduces_view(default: tk.Session, coin: str):
             pd.testing.assert_frame_equal(cell["twaps"], view.twaps.rows)
 
 
-def test_unknown_interval_is_refused(exchange: tk.Session):
+def test_unknown_interval_is_refused(exchange):
     with pytest.raises(ValueError, match="choose one of 1s, 2s, 5s, 15s, 60s"):
         live_monitor(every="3s", session=exchange)
 
 
-def test_snapshot_limit_raises_message() -> None:
+def test_snapshot_limit_raises_message():
     """Five in ten minutes; the widget goes on without waiting. docs/live_service.md, section 8."""
     now = [0.0]
     fetch = limit_calls(lambda function, *arguments, **named: function.__name__, lambda: now[0])

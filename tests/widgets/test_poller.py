@@ -9,7 +9,7 @@ from toolkit.widgets.threads import Poller
 class Looks:
     """Counts looks; a test waits for as many as it needs."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.changed = threading.Condition()
         self.count = 0
         self.ended = threading.Event()
@@ -19,12 +19,12 @@ class Looks:
             self.count += 1
             self.changed.notify_all()
 
-    def reach(self, count: int) -> bool:
+    def reach(self, count):
         with self.changed:
             return self.changed.wait_for(lambda: self.count >= count, 20)
 
 
-def poller(look, seconds=0.001, most=10**6, on_end=lambda: None) -> Poller:
+def poller(look, seconds=0.001, most=10**6, on_end=lambda: None):
     return Poller(look, lambda: seconds, most=most, on_end=on_end)
 
 

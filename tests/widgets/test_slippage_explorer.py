@@ -5,7 +5,6 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 
-import toolkit as tk
 from tests.widgets.fetchers import CannedFetcher, Gate, run_on_thread
 from toolkit.contract.requests import AMOUNTS
 from toolkit.errors import ServiceDown
@@ -15,7 +14,7 @@ from toolkit.widgets.slippage_view import SlippageRequest, slippage_view
 NOW = 1_759_276_800_000  # 2025-10-01
 
 
-def samples(coin: str, amount: float, *_: object, **__: object) -> pd.DataFrame:
+def samples(coin, amount, *_, **__):
     """Give four samples: buying costs 1, 2, 3, 4 bps at 10,000 USD; selling lacks one."""
     scale = amount / 10_000
     sell = [2.0, 4.0, 6.0, None if amount >= 1e6 else 8.0]
@@ -33,17 +32,17 @@ def samples(coin: str, amount: float, *_: object, **__: object) -> pd.DataFrame:
 
 
 @pytest.fixture
-def canned() -> CannedFetcher:
+def canned():
     return CannedFetcher({"slippage_history": samples})
 
 
 @pytest.fixture
-def explorer(canned: CannedFetcher) -> SlippageExplorer:
+def explorer(canned):
     with SlippageExplorer(SlippageRequest("BTC"), ["BTC", "ETH"], canned, lambda: NOW) as result:
         yield result
 
 
-def test_view_has_every_size(canned: CannedFetcher):
+def test_view_has_every_size(canned):
     view = slippage_view(SlippageRequest("BTC", 10_000, "buy", "1d"), canned, NOW)
     assert view.curve["amount_usd"].tolist() == [float(amount) for amount in AMOUNTS]
     # Ranks of four samples: q50 is the 2nd of 1, 2, 3, 4 bps; q90 the 4th. 2 bps of 10,000 is 2.
@@ -56,7 +55,7 @@ def test_view_has_every_size(canned: CannedFetcher):
     ]
 
 
-def test_headline_names_thin_book(canned: CannedFetcher):
+def test_headline_names_thin_book(canned):
     view = slippage_view(SlippageRequest("BTC", 1_000_000, "sell"), canned, NOW)
     # Three of four samples have a cost, so the 90 % quantile falls among the missing.
     assert view.headline == (
@@ -65,7 +64,7 @@ def test_headline_names_thin_book(canned: CannedFetcher):
     )
 
 
-def test_headline_says_no_samples(canned: CannedFetcher):
+def test_headline_says_no_samples(canned):
     canned.answers["slippage_history"] = samples("BTC", 1e4)[:0]
     view = slippage_view(SlippageRequest("BTC"), canned, NOW)
     assert view.headline == "There are no samples of 10k USD of BTC in this period."
@@ -73,7 +72,7 @@ def test_headline_says_no_samples(canned: CannedFetcher):
 
 
 @pytest.mark.parametrize("side", ["both", "buy", "sell"])
-def test_code_reproduces_view(default: tk.Session, side: str):
+def test_code_reproduces_view(default, side):
     explorer = slippage_explorer("eqx:TSLA", 50_000, side=side, period="1d")
     cell: dict[str, object] = {}
     exec(explorer.code, cell)
@@ -82,13 +81,13 @@ def test_code_reproduces_view(default: tk.Session, side: str):
     assert len(explorer.code.splitlines()) <= 10 + 3  # a cell, its imports apart
 
 
-def test_repr_is_a_call(exchange: tk.Session):
+def test_repr_is_a_call(exchange):
     explorer = slippage_explorer("ETH", 5e3, side="sell", period="3d", session=exchange)
     opened = "tk.widgets.slippage_explorer('ETH', 5_000, side='sell', period='3d')"
     assert repr(explorer) == opened
 
 
-def test_change_is_shown(explorer: SlippageExplorer):
+def test_change_is_shown(explorer):
     explorer._coin.value = "ETH"
     assert explorer.settle(20)
     assert explorer.view.request.coin == "ETH"
@@ -96,7 +95,7 @@ def test_change_is_shown(explorer: SlippageExplorer):
     assert "tk.slippage_history" in explorer._panel._code.value
 
 
-def test_change_on_thread_is_shown(explorer: SlippageExplorer):
+def test_change_on_thread_is_shown(explorer):
     def change():
         explorer._side.value = "sell"
         explorer._amount.value = 1e6
@@ -107,14 +106,14 @@ def test_change_on_thread_is_shown(explorer: SlippageExplorer):
     assert explorer.view.curve["side"].unique().tolist() == ["sell"]
 
 
-def test_same_samples_are_fetched_once(explorer: SlippageExplorer, canned: CannedFetcher):
+def test_same_samples_are_fetched_once(explorer, canned):
     explorer.set(coin="ETH")
     asked = len(canned.asked)
     explorer.set(coin="BTC").set(amount=1_000.0, side="buy").set(coin="ETH")
     assert len(canned.asked) == asked == 2 * len(AMOUNTS)
 
 
-def test_last_of_fast_changes_is_shown(canned: CannedFetcher):
+def test_last_of_fast_changes_is_shown(canned):
     gate = Gate()
 
     def slow(coin, *arguments, **named):
@@ -137,7 +136,7 @@ def test_last_of_fast_changes_is_shown(canned: CannedFetcher):
     explorer.close()
 
 
-def test_error_is_shown_and_cleared(explorer: SlippageExplorer, canned: CannedFetcher):
+def test_error_is_shown_and_cleared(explorer, canned):
     canned.answers["slippage_history"] = ServiceDown("upstream <failed>", operation="x")
     explorer.set(coin="ETH")
     assert isinstance(explorer.error, ServiceDown)
@@ -152,20 +151,20 @@ def test_error_is_shown_and_cleared(explorer: SlippageExplorer, canned: CannedFe
     assert "upstream" not in explorer._panel._state.value
 
 
-def test_unexpected_error_is_shown(explorer: SlippageExplorer, canned: CannedFetcher):
+def test_unexpected_error_is_shown(explorer, canned):
     canned.answers["slippage_history"] = ZeroDivisionError("of samples")
     explorer.set(coin="ETH")
     assert "ZeroDivisionError: of samples" in explorer._panel._state.value
 
 
-def test_unknown_choice_is_refused(explorer: SlippageExplorer):
+def test_unknown_choice_is_refused(explorer):
     with pytest.raises(ValueError, match=r"unknown amount 777; choose one of 1000, .* 1000000"):
         explorer.set(amount=777)
     with pytest.raises(ValueError, match="unknown side 'bid'; choose one of both, buy, sell"):
         SlippageRequest("BTC", side="bid")
 
 
-def test_closed_explorer_shows_nothing(canned: CannedFetcher):
+def test_closed_explorer_shows_nothing(canned):
     with SlippageExplorer(SlippageRequest("BTC"), ["BTC"], canned, lambda: NOW) as explorer:
         pass
     assert explorer.widget.comm is None

@@ -17,17 +17,17 @@ SUMS = pd.DataFrame(
 
 
 @pytest.fixture(scope="module")
-def drawn() -> str:
+def drawn():
     return draw_svg(plots.funding_by_coin, SUMS)
 
 
-def test_svg_has_alternative_text(drawn: str):
+def test_svg_has_alternative_text(drawn):
     assert 'role="img" aria-label="Funding by coin in USD, net' in drawn
     assert "ETH&lt;b&gt;&quot;" in drawn
     assert "<b>" not in drawn
 
 
-def test_svg_has_no_fixed_colours(drawn: str):
+def test_svg_has_no_fixed_colours(drawn):
     assert set(re.findall(r"#[0-9a-f]{6}", drawn)) == set()
     used = set(re.findall(r"var\((--tk-\w+)\)", drawn))
     assert used
@@ -37,11 +37,11 @@ def test_svg_has_no_fixed_colours(drawn: str):
         assert f"--tk-text:{themes.get_theme(theme).text};" in view_html.STYLE
 
 
-def test_same_plot_gives_same_svg(drawn: str):
+def test_same_plot_gives_same_svg(drawn):
     assert draw_svg(plots.funding_by_coin, SUMS) == drawn
 
 
-def test_svg_ids_are_unique(drawn: str):
+def test_svg_ids_are_unique(drawn):
     other = draw_svg(plots.funding_by_coin, SUMS.assign(net=[-1.0, 3.0]))
     ids = [set(re.findall(r' id="([^"]+)"', item)) for item in (drawn, other)]
     assert ids[0].isdisjoint(ids[1])
@@ -50,7 +50,7 @@ def test_svg_ids_are_unique(drawn: str):
         assert set(re.findall(r'href="#([^"]+)"', entry)) <= known
 
 
-def test_svg_has_no_links(drawn: str):
+def test_svg_has_no_links(drawn):
     assert re.findall(r'(?:src|href)="(?!#)', drawn) == []
     assert "http" not in re.sub(r'xmlns(:xlink)?="[^"]*"', "", drawn)
 

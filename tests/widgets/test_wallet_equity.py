@@ -9,7 +9,7 @@ from toolkit.errors import NotPermitted
 from toolkit.fetch import batch_clearinghouse_states
 from toolkit.widgets.fetcher import bind_session
 from toolkit.widgets.wallet_html import wallet_html
-from toolkit.widgets.wallet_view import AccountData, WalletRequest, fetch_account, wallet_view
+from toolkit.widgets.wallet_view import WalletRequest, fetch_account, wallet_view
 
 WHO = ("WHALE", "UNIFIED", "PORTFOLIO_MARGIN", "TWAP_USER", "ISOLATED", "DELEVERAGED", "VAULT")
 MONEY = ("realised", "unrealised", "pnl", "flows", "equity")
@@ -17,7 +17,7 @@ EXPLAINED = ("ISOLATED", "DELEVERAGED")
 """Accounts whose funding rows the service shows all."""
 
 
-def fetched(exchange: tk.Session, who: str, period: str = "30d") -> AccountData:
+def fetched(exchange, who, period="30d"):
     stories = tk.example.stories(exchange).set_index("name")
     builders = tuple(exchange.world["builders"])
     request = WalletRequest(stories.loc[who, "address"], period=period, builders=builders)
@@ -25,7 +25,7 @@ def fetched(exchange: tk.Session, who: str, period: str = "30d") -> AccountData:
 
 
 @pytest.mark.parametrize("who", WHO)
-def test_equity_matches_state_and_reconciliation(exchange: tk.Session, who: str):
+def test_equity_matches_state_and_reconciliation(exchange, who):
     account = fetched(exchange, who)
     curve = account.equity
     state = (account.accounts, account.positions)
@@ -43,7 +43,7 @@ def test_equity_matches_state_and_reconciliation(exchange: tk.Session, who: str)
 
 
 @pytest.mark.parametrize("who", WHO)
-def test_equity_is_sum_of_parts(exchange: tk.Session, who: str):
+def test_equity_is_sum_of_parts(exchange, who):
     curve = fetched(exchange, who).equity.astype(dict.fromkeys(MONEY, object))
     cash = curve["equity"] - curve["unrealised"] - curve["realised"] - curve["flows"]
     assert cash.nunique() == 1
@@ -52,7 +52,7 @@ def test_equity_is_sum_of_parts(exchange: tk.Session, who: str):
 
 
 @pytest.mark.parametrize("who", WHO)
-def test_shorter_period_has_same_equity(exchange: tk.Session, who: str):
+def test_shorter_period_has_same_equity(exchange, who):
     """But for the marks before a coin's first fill, which nothing in the period tells."""
     long, short = fetched(exchange, who).equity, fetched(exchange, who, "1d").equity
     both = short.merge(long, on="time", suffixes=("", "_long"))
@@ -64,7 +64,7 @@ def test_shorter_period_has_same_equity(exchange: tk.Session, who: str):
     assert (kept == both["equity_long"] - both["unrealised_long"]).all()
 
 
-def test_realised_matches_forward_curve(exchange: tk.Session):
+def test_realised_matches_forward_curve(exchange):
     account = fetched(exchange, "TWAP_USER")
     forward = tk.pnl.equity(account.fills, account.funding, account.ledger, account=account.user)[
         ["time", "realised", "flows"]
@@ -75,7 +75,7 @@ def test_realised_matches_forward_curve(exchange: tk.Session):
     assert (both["flows"] == both["flows_forward"]).all()
 
 
-def test_html_shows_equity_of_account(exchange: tk.Session):
+def test_html_shows_equity_of_account(exchange):
     account = fetched(exchange, "WHALE")
     asked = {"user": account.user, "period": "30d"}
     whole = wallet_view(WalletRequest(**asked), CannedFetcher({}), account.end_ms, account)
@@ -89,7 +89,7 @@ def test_html_shows_equity_of_account(exchange: tk.Session):
     )
 
 
-def test_equity_of_day_changes_by_net(exchange: tk.Session):
+def test_equity_of_day_changes_by_net(exchange):
     """So its change is what the day brought; the hour before the second midnight is of it."""
     account = fetched(exchange, "WHALE")
     asked = {"user": account.user, "period": "30d"}
@@ -102,7 +102,7 @@ def test_equity_of_day_changes_by_net(exchange: tk.Session):
     assert f'between("{day:%Y-%m-%d}", "{day + pd.Timedelta(days=1):%Y-%m-%d}")' in view.code
 
 
-def test_equity_without_state_is_missing(exchange: tk.Session):
+def test_equity_without_state_is_missing(exchange):
     account = fetched(exchange, "WHALE")
     refused = NotPermitted("no add-on", status=403, operation="batchClearinghouseStates")
     request = WalletRequest(account.user, period="1d", builders=())

@@ -1,8 +1,6 @@
 """The wallet explorer: sums of parts, choices of coin and day, and its code."""
 
 import threading
-from collections.abc import Iterator
-from typing import Any
 
 import pandas as pd
 import pytest
@@ -13,48 +11,48 @@ from toolkit.errors import NotPermitted
 from toolkit.widgets.comparison_html import account_options, comparison_html
 from toolkit.widgets.comparison_view import ComparisonRequest, ComparisonView, comparison_view
 from toolkit.widgets.fetcher import bind_session
-from toolkit.widgets.wallet_explorer import WalletExplorer, wallet_explorer
+from toolkit.widgets.wallet_explorer import wallet_explorer
 from toolkit.widgets.wallet_html import coin_options, day_options, wallet_html
-from toolkit.widgets.wallet_view import WalletRequest, WalletView, wallet_view
+from toolkit.widgets.wallet_view import WalletRequest, wallet_view
 
 CAUSES = ["closed_pnl", "trading_fee", "builder_fee", "deployer_fee", "rebate", "funding"]
 
 
 @pytest.fixture(scope="module")
-def user(exchange: tk.Session) -> str:
+def user(exchange):
     return tk.reports.example_account(exchange)
 
 
 @pytest.fixture(scope="module")
-def builders(exchange: tk.Session) -> tuple[str, ...]:
+def builders(exchange):
     return tuple(exchange.world["builders"])
 
 
 @pytest.fixture(scope="module")
-def whole(exchange: tk.Session, user: str, builders: tuple[str, ...]) -> WalletView:
+def whole(exchange, user, builders):
     request = WalletRequest(user, builders=builders)
     return wallet_view(request, bind_session(exchange), exchange.now_ms())
 
 
 @pytest.fixture(scope="module")
-def opened(exchange: tk.Session, user: str) -> Iterator[WalletExplorer]:
+def opened(exchange, user):
     with wallet_explorer(user, period="7d", session=exchange) as result:
         yield result
 
 
 @pytest.fixture
-def explorer(opened: WalletExplorer, user: str) -> WalletExplorer:
+def explorer(opened, user):
     """Return the explorer of the account, with all coins and all days."""
     return opened.set(user=user, coin=None, day=None)
 
 
-def of(whole: WalletView, **chosen: str) -> WalletView:
+def of(whole, **chosen):
     """Choose a coin or day of an account that was fetched; nothing is asked."""
     request = WalletRequest(whole.request.user, builders=whole.request.builders, **chosen)
     return wallet_view(request, CannedFetcher({}), whole.account.end_ms, whole.account)
 
 
-def test_coins_and_days_sum_to_net(whole: WalletView):
+def test_coins_and_days_sum_to_net(whole):
     (net,) = whole.earned["net"]
     assert whole.coins["net"].sum() == net
     assert whole.days["net"].sum() == net
@@ -62,7 +60,7 @@ def test_coins_and_days_sum_to_net(whole: WalletView):
     assert sum(whole.earned[cause].iloc[0] for cause in CAUSES) == net
 
 
-def test_parts_of_choices_sum_to_net(whole: WalletView):
+def test_parts_of_choices_sum_to_net(whole):
     for coin in whole.coins["coin"]:
         view = of(whole, coin=coin)
         assert view.days["net"].sum() == view.earned["net"].iloc[0]
@@ -73,7 +71,7 @@ def test_parts_of_choices_sum_to_net(whole: WalletView):
         assert view.hours["net"].sum() == view.earned["net"].iloc[0]
 
 
-def test_view_of_coin_and_day_has_own_fills(whole: WalletView):
+def test_view_of_coin_and_day_has_own_fills(whole):
     fills = whole.account.fills
     coin, time = fills["coin"].iloc[0], fills["time"].iloc[0]
     view = of(whole, coin=coin, day=f"{time:%Y-%m-%d}")
@@ -83,13 +81,13 @@ def test_view_of_coin_and_day_has_own_fills(whole: WalletView):
     assert view.earned["closed_pnl"].iloc[0] == own["closed_pnl"].sum()
 
 
-def test_choice_without_rows_says_no_data(whole: WalletView):
+def test_choice_without_rows_says_no_data(whole):
     view = of(whole, coin="NOPE", day="2025-09-28")
     assert len(view.earned) == 0
     assert "There is no data of" in wallet_html(view)
 
 
-def test_choices_are_sorted(whole: WalletView):
+def test_choices_are_sorted(whole):
     coins = coin_options(whole)
     assert coins[0] == ("all coins", None)
     sizes = [abs(float(whole.coins.set_index("coin")["net"][coin])) for _, coin in coins[1:]]
@@ -98,13 +96,13 @@ def test_choices_are_sorted(whole: WalletView):
     assert days == sorted(days, reverse=True)
 
 
-def test_funding_without_builders_is_missing(exchange: tk.Session, user: str):
+def test_funding_without_builders_is_missing(exchange, user):
     view = wallet_view(WalletRequest(user, builders=()), bind_session(exchange), exchange.now_ms())
     assert pd.isna(view.earned["funding"].iloc[0])
     assert "net, without funding" in wallet_html(view)
 
 
-def test_default_builders_are_from_fills(exchange: tk.Session):
+def test_default_builders_are_from_fills(exchange):
     client = next(
         item
         for item in exchange.world["users"]
@@ -115,7 +113,7 @@ def test_default_builders_are_from_fills(exchange: tk.Session):
     assert view.account.builders == tuple(sorted(routed))
 
 
-def test_refused_positions_are_explained(exchange: tk.Session, user: str):
+def test_refused_positions_are_explained(exchange, user):
     asks = bind_session(exchange)
 
     def fetch(function, *arguments, **named):
@@ -130,7 +128,7 @@ def test_refused_positions_are_explained(exchange: tk.Session, user: str):
 
 
 @pytest.mark.parametrize("chosen", [[], ["day"], ["coin", "day"]], ids=", ".join)
-def test_code_reproduces_view(default: tk.Session, explorer: WalletExplorer, chosen: list[str]):
+def test_code_reproduces_view(default, explorer, chosen):
     fills = explorer.view.fills.iloc[0]
     known = {"coin": fills["coin"], "day": f"{fills['time']:%Y-%m-%d}"}
     explorer.set(**{name: known[name] for name in chosen})
@@ -143,7 +141,7 @@ def test_code_reproduces_view(default: tk.Session, explorer: WalletExplorer, cho
         pd.testing.assert_frame_equal(cell["curve"], explorer.view.equity)
 
 
-def test_choices_make_no_requests(exchange: tk.Session, explorer: WalletExplorer):
+def test_choices_make_no_requests(exchange, explorer):
     before = exchange.counts.requests
     coin = explorer.view.coins["coin"].iloc[0]
     explorer._coin.value = coin
@@ -154,20 +152,20 @@ def test_choices_make_no_requests(exchange: tk.Session, explorer: WalletExplorer
     assert exchange.counts.requests == before
 
 
-def test_unknown_choice_is_refused(explorer: WalletExplorer):
+def test_unknown_choice_is_refused(explorer):
     coin = explorer.view.coins["coin"].iloc[0]
     with pytest.raises(ValueError, match=rf"no coin 'NOPE' is in .*; choose one of .*{coin}"):
         explorer.set(coin="NOPE")
 
 
-def test_refresh_fetches_again(exchange: tk.Session, explorer: WalletExplorer):
+def test_refresh_fetches_again(exchange, explorer):
     before = exchange.counts.requests
     explorer._refresh.click()
     assert explorer.settle(20)
     assert exchange.counts.requests > before
 
 
-def test_other_account_resets_choices(exchange: tk.Session, explorer: WalletExplorer):
+def test_other_account_resets_choices(exchange, explorer):
     explorer.set(coin=explorer.view.coins["coin"].iloc[0], day="2025-09-29")
     other = next(u for u in exchange.world["users"] if u != explorer.request.user)
     explorer._user.value = f"  {other} "
@@ -177,7 +175,7 @@ def test_other_account_resets_choices(exchange: tk.Session, explorer: WalletExpl
     assert (explorer._coin.value, explorer._day.value) == (None, None)
 
 
-def test_choice_on_thread_is_shown(explorer: WalletExplorer):
+def test_choice_on_thread_is_shown(explorer):
     coin = explorer.view.coins["coin"].iloc[-1]
 
     def choose():
@@ -189,7 +187,7 @@ def test_choice_on_thread_is_shown(explorer: WalletExplorer):
     assert explorer._coin.value == coin
 
 
-def test_choice_during_update_is_kept(explorer: WalletExplorer):
+def test_choice_during_update_is_kept(explorer):
     """A day is picked while the worker sets the lists to those of its view, all days."""
     day = explorer._day.options[1][1]
     picked = threading.Event()
@@ -205,7 +203,7 @@ def test_choice_during_update_is_kept(explorer: WalletExplorer):
     assert (explorer._day.value, explorer.view.request.day) == (day, day)
 
 
-def test_lists_are_set_before_view(explorer: WalletExplorer):
+def test_lists_are_set_before_view(explorer):
     """A choice that follows the new view is a choice from the new lists."""
     coin = explorer.view.coins["coin"].iloc[0]
     seen: list[tuple[str, ...]] = []
@@ -217,20 +215,20 @@ def test_lists_are_set_before_view(explorer: WalletExplorer):
 
 
 @pytest.fixture(scope="module")
-def accounts(exchange: tk.Session) -> list[str]:
+def accounts(exchange):
     """Return four accounts: the second one has funding, the last one has no rows."""
     makers, clients = exchange.world["users"][:2], exchange.world["users"][4:]
     return [makers[0], clients[0], makers[1], "0x" + "e" * 40]
 
 
 @pytest.fixture(scope="module")
-def several(exchange: tk.Session, accounts: list[str]) -> Iterator[WalletExplorer]:
+def several(exchange, accounts):
     builders = exchange.world["builders"]
     with wallet_explorer(accounts, period="7d", builders=builders, session=exchange) as result:
         yield result
 
 
-def test_several_accounts_are_compared(several: WalletExplorer, accounts: list[str]):
+def test_several_accounts_are_compared(several, accounts):
     view = several.set(user="all").view
     assert isinstance(view, ComparisonView)
     assert sorted(view.earned["user"]) == sorted(accounts[:3])
@@ -247,9 +245,7 @@ def test_several_accounts_are_compared(several: WalletExplorer, accounts: list[s
     assert html.count("<caption>By account") == 1
 
 
-def test_compared_account_equals_single_view(
-    exchange: tk.Session, several: WalletExplorer, accounts: list[str]
-):
+def test_compared_account_equals_single_view(exchange, several, accounts):
     several.set(user=accounts[1].upper().replace("0X", "0x"))
     builders = exchange.world["builders"]
     with wallet_explorer(accounts[1], period="7d", builders=builders, session=exchange) as explorer:
@@ -265,10 +261,10 @@ def test_compared_account_equals_single_view(
             assert (mine["parameters"], mine["rows"]) == (own["parameters"], own["rows"])
 
 
-def test_failed_request_is_shown_by_account(exchange: tk.Session, accounts: list[str]):
+def test_failed_request_is_shown_by_account(exchange, accounts):
     asks = bind_session(exchange)
 
-    def fetch(function: Any, /, *arguments: Any, **named: Any) -> Any:
+    def fetch(function, /, *arguments, **named):
         if function is tk.user_fills and arguments[0] == accounts[0]:
             raise NotPermitted("not these <fills>")
         if function is tk.batch_clearinghouse_states:
@@ -286,9 +282,7 @@ def test_failed_request_is_shown_by_account(exchange: tk.Session, accounts: list
     assert (labels[1], labels[4]) == ("missing", "no rows")
 
 
-def test_chosen_account_makes_no_requests(
-    exchange: tk.Session, several: WalletExplorer, accounts: list[str]
-):
+def test_chosen_account_makes_no_requests(exchange, several, accounts):
     several.set(user="all")
     before = exchange.counts.requests
     several.set(user=accounts[2])
@@ -299,14 +293,14 @@ def test_chosen_account_makes_no_requests(
     assert exchange.counts.requests > before
 
 
-def test_code_reproduces_comparison(default: tk.Session, several: WalletExplorer):
+def test_code_reproduces_comparison(default, several):
     cell: dict[str, object] = {}
     exec(several.set(user="all").code, cell)
     for name in ("earned", "total", "hours", "largest"):
         pd.testing.assert_frame_equal(cell[name], getattr(several.view, name))
 
 
-def test_failed_account_is_named(exchange: tk.Session, accounts: list[str]):
+def test_failed_account_is_named(exchange, accounts):
     users = [accounts[0], "0x<b>"]
     with wallet_explorer(users, period="7d", builders=(), session=exchange) as explorer:
         assert explorer.view.earned["user"].tolist() == users[:1]
@@ -322,14 +316,14 @@ def test_failed_account_is_named(exchange: tk.Session, accounts: list[str]):
         assert "0x1" in str(explorer.error)
 
 
-def test_chosen_coin_opens_first_account(exchange: tk.Session, accounts: list[str]):
+def test_chosen_coin_opens_first_account(exchange, accounts):
     with wallet_explorer(accounts, coin="BTC", builders=(), session=exchange) as explorer:
         assert explorer.view.request.user == accounts[0]
         assert explorer.view.earned["coin"].tolist() == ["BTC"]
         assert repr(explorer.set(user="all")).startswith("tk.widgets.wallet_explorer(['0x")
 
 
-def test_malformed_address_is_shown(explorer: WalletExplorer):
+def test_malformed_address_is_shown(explorer):
     user = explorer.request.user
     explorer.set(user="0x<b>")
     assert "0x&lt;b&gt;" in explorer._panel._state.value
@@ -338,7 +332,7 @@ def test_malformed_address_is_shown(explorer: WalletExplorer):
     assert explorer.error is None
 
 
-def test_only_local_source_has_default_account(exchange: tk.Session):
+def test_only_local_source_has_default_account(exchange):
     with wallet_explorer(session=exchange) as explorer:
         assert explorer.request.user == exchange.world["users"][0]
     elsewhere = tk.connect("http://127.0.0.1:9", "a-secret", default=False)
@@ -346,7 +340,7 @@ def test_only_local_source_has_default_account(exchange: tk.Session):
         wallet_explorer(session=elsewhere)
 
 
-def test_repr_is_a_call(exchange: tk.Session, user: str):
+def test_repr_is_a_call(exchange, user):
     with wallet_explorer(user, coin="SOL", day="2025-09-29", session=exchange) as explorer:
         opened = f"{user!r}, period='30d', coin='SOL', day='2025-09-29'"
         assert repr(explorer) == f"tk.widgets.wallet_explorer({opened})"

@@ -5,10 +5,10 @@ import pandas as pd
 import pytest
 
 from tests.analysis.examples import MONDAY, times
-from tests.scale.case import Case, Frames, same
+from tests.scale.case import Case, same
 
 
-def snapshot(n: int) -> pd.DataFrame:
+def snapshot(n):
     """Return accounts with values 1, 2, 3, ..., of every mode in turn, long by their value."""
     k = np.arange(n)
     return pd.DataFrame(
@@ -25,13 +25,13 @@ def snapshot(n: int) -> pd.DataFrame:
     )
 
 
-def values_at_scale(frames: Frames, result: pd.DataFrame) -> None:
+def values_at_scale(frames, result):
     n = len(frames["snapshot"])
     assert result["value"].sum() == n * (n + 1) / 2
     assert result["mode"].value_counts().eq(n / 4).all()
 
 
-def spread_at_scale(frames: Frames, result: pd.DataFrame) -> None:
+def spread_at_scale(frames, result):
     """For values 1..n, Gini is (n - 1) / 3 n, the sum of squares n (n + 1) (2 n + 1) / 6."""
     n = len(frames["snapshot"])
     row = result.iloc[0]
@@ -39,25 +39,25 @@ def spread_at_scale(frames: Frames, result: pd.DataFrame) -> None:
     assert row["hhi"] == pytest.approx(2 * (2 * n + 1) / (3 * n * (n + 1)))
 
 
-def lorenz_at_scale(frames: Frames, result: pd.DataFrame) -> None:
+def lorenz_at_scale(frames, result):
     """The poorest half of 1..n has about a quarter."""
     assert result["value"].iloc[50] == pytest.approx(0.25, abs=1e-5)
 
 
-def leverage_at_scale(frames: Frames, result: pd.DataFrame) -> None:
+def leverage_at_scale(frames, result):
     assert result["leverage"].eq(1.0).all()
     assert result["net"].eq(1.0).all()
     assert result["exposed"].sum() == len(frames["snapshot"])
 
 
-def migration_at_scale(frames: Frames, result: pd.DataFrame) -> None:
+def migration_at_scale(frames, result):
     assert result["accounts"].sum() == len(frames["start"])
     assert result.loc[result["from_class"] == result["to_class"], "accounts"].sum() == len(
         frames["start"]
     )
 
 
-def held(n: int) -> pd.DataFrame:
+def held(n):
     """Return positions of 1 at 110 since 100, three of four long, at 10 moments."""
     k = np.arange(n)
     return pd.DataFrame(
@@ -72,11 +72,11 @@ def held(n: int) -> pd.DataFrame:
     )
 
 
-def owners(n: int) -> pd.DataFrame:
+def owners(n):
     return held(n)[["user", "time"]].assign(account_value=50.0)
 
 
-def positioning_at_scale(frames: Frames, result: pd.DataFrame) -> None:
+def positioning_at_scale(frames, result):
     """Half of the notional is net long; the longs gain 10 %, the shorts lose as much."""
     assert result["size"].tolist() == ["all", "below 1k"] * 10
     assert result["accounts"].eq(len(frames["positions"]) // 10).all()

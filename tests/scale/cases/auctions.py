@@ -1,12 +1,10 @@
 """Cases of ``tk.auctions``."""
 
-from typing import Any
-
 import numpy as np
 import pandas as pd
 
 from tests.analysis.examples import HOUR, MONDAY, times
-from tests.scale.case import Case, Frames, same
+from tests.scale.case import Case, same
 
 NEEDED = {
     "status": ("start_time_seconds", "duration_seconds", "start_gas", "current_gas", "end_gas")
@@ -14,7 +12,7 @@ NEEDED = {
 AT = MONDAY + 10_000_000 * HOUR
 
 
-def auctions(n: int) -> Frames:
+def auctions(n):
     """Return auctions: k starts at hour k, at 600, and is bought at 550 after half its 100 s."""
     k = np.arange(n)
     return {
@@ -30,7 +28,7 @@ def auctions(n: int) -> Frames:
     }
 
 
-def case(helper: str, at_scale: Any, note: str = "", **arguments: Any) -> Case:
+def case(helper, at_scale, note="", **arguments):
     return Case(
         helper=f"auctions.{helper}",
         frames=auctions,
@@ -43,7 +41,7 @@ def case(helper: str, at_scale: Any, note: str = "", **arguments: Any) -> Case:
     )
 
 
-def decay_at_scale(frames: Frames, result: pd.DataFrame) -> None:
+def decay_at_scale(frames, result):
     assert len(result) == len(frames["status"])
     assert (result["per_hour"] == -3600.0).all()
     assert (result["gas"].iloc[1:] == 550.0).all()
@@ -54,7 +52,7 @@ def decay_at_scale(frames: Frames, result: pd.DataFrame) -> None:
     assert ((done["bought_at"] - done["start"]).dt.total_seconds() == 50.0).all()
 
 
-def points_at_scale(frames: Frames, result: pd.DataFrame) -> None:
+def points_at_scale(frames, result):
     assert result["line_gas"].tolist()[:2] == [600.0, 500.0]
     assert result["line_gas"].sum() == 1100.0 * len(frames["status"])
 

@@ -1,12 +1,10 @@
 """Cases of ``tk.builders``."""
 
-from typing import Any
-
 import numpy as np
 import pandas as pd
 
 from tests.analysis.examples import DAY, MONDAY, times
-from tests.scale.case import Case, Doubled, Frames, same
+from tests.scale.case import Case, same
 
 ME, OTHER = "0x" + "b" * 40, "0x" + "c" * 40
 MINUTE = 60_000
@@ -14,7 +12,7 @@ USERS = 50
 EARNED = ("coin", "px", "sz", "side", "time", "fee", "builder", "builder_fee")
 
 
-def rows(n: int) -> pd.DataFrame:
+def rows(n):
     """Return fills of 100 USD: fill k of user k % 50 is routed, elsewhere, direct, a TWAP, in turn.
 
     A routed fill has a fee of 1 cent. There is one fill a minute for four weeks, again and again.
@@ -44,11 +42,11 @@ def rows(n: int) -> pd.DataFrame:
     )
 
 
-def fills(n: int) -> Frames:
+def fills(n):
     return {"fills": rows(n)}
 
 
-def approvals(n: int) -> Frames:
+def approvals(n):
     """Every user's last fill of the first half has no approval."""
     every = rows(n).drop(columns=["builder", "builder_fee"])
     every["time"] = times(MONDAY + MINUTE * np.arange(n))
@@ -56,13 +54,7 @@ def approvals(n: int) -> Frames:
     return {"approved": every[~without].reset_index(drop=True), "fills": every}
 
 
-def case(
-    helper: str,
-    at_scale: Any,
-    needed: tuple[str, ...],
-    doubled: Doubled,
-    **more: Any,
-) -> Case:
+def case(helper, at_scale, needed, doubled, **more):
     return Case(
         helper=f"builders.{helper}",
         frames=more.pop("frames", fills),
@@ -75,28 +67,28 @@ def case(
     )
 
 
-def revenue_at_scale(frames: Frames, result: pd.DataFrame) -> None:
+def revenue_at_scale(frames, result):
     row, routed = result.iloc[0], len(frames["fills"]) // 4
     assert row["fills"] == routed
     assert np.isclose(row["revenue"], 0.01 * routed)
     assert np.isclose(row["fee_bps"], 1.0)
 
 
-def routing_at_scale(frames: Frames, result: pd.DataFrame) -> None:
+def routing_at_scale(frames, result):
     row, routed = result.iloc[0], len(frames["fills"]) // 4
     assert (row[["routed", "elsewhere", "direct", "unroutable"]] == routed).all()
     assert row["volume"] == 400 * routed
     assert row["routed_usd"] == row["unroutable_usd"] == 100 * routed
 
 
-def attach_at_scale(frames: Frames, result: pd.DataFrame) -> None:
+def attach_at_scale(frames, result):
     row = result.iloc[0]
     assert row["n"] == len(frames["fills"]) * 3 // 4
     assert row["users"] == USERS
     assert np.isclose(row["rate"], 1 / 3)
 
 
-def cohorts_at_scale(frames: Frames, result: pd.DataFrame) -> None:
+def cohorts_at_scale(frames, result):
     """All users start in the first week; the fourth week ends with its last minute."""
     assert result["age"].tolist() == [0, 1, 2, 3]
     assert (result["users"] == USERS).all()
@@ -104,7 +96,7 @@ def cohorts_at_scale(frames: Frames, result: pd.DataFrame) -> None:
     assert np.isclose(result["revenue"].sum(), 0.01 * len(frames["fills"]) / 4)
 
 
-def value_at_scale(frames: Frames, result: pd.DataFrame) -> None:
+def value_at_scale(frames, result):
     """Each user brings a fiftieth of the revenue of each week."""
     k = np.arange(len(frames["fills"]))
     week = k[k // USERS % 4 == 0] % (28 * 1440) // (7 * 1440)
@@ -112,7 +104,7 @@ def value_at_scale(frames: Frames, result: pd.DataFrame) -> None:
     assert np.allclose(result["estimate"], np.cumsum(revenue)[:3], rtol=0.01)
 
 
-def spans_at_scale(frames: Frames, result: pd.DataFrame) -> None:
+def spans_at_scale(frames, result):
     assert len(result) == 2 * USERS
     assert result["seen"].sum() == len(frames["approved"])
 
@@ -121,7 +113,7 @@ MONEY = ("volume", "revenue")
 UNTIL = MONDAY + 28 * DAY
 
 
-def activity_at_scale(frames: Frames, result: pd.DataFrame) -> None:
+def activity_at_scale(frames, result):
     """All 50 users are active in each of the four weeks, and a quarter of the fills is routed."""
     mine = result[result["builder"] == ME]
     assert (mine["active"] == USERS).all()

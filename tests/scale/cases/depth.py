@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 
 from tests.analysis.examples import MONDAY, times
-from tests.scale.case import Case, Frames, same
+from tests.scale.case import Case, same
 
 BANDS = np.array([10, 25, 50, 100, 200, 500])
 EVERY = ("pandas", "polars", "polars lazy", "duckdb")
@@ -12,7 +12,7 @@ DEPTH = ("timestamp_ms", "dex", "coin", "bps", "bid_depth_usd", "ask_depth_usd")
 QUARTER = 900_000
 
 
-def batches(n: int) -> Frames:
+def batches(n):
     """Return rows: row k is band k mod 6 of batch k div 6; every 60th batch loses 3/4.
 
     Batches are ten seconds apart. Bids then regain half of the missing depth in 40 seconds; asks
@@ -35,27 +35,27 @@ def batches(n: int) -> Frames:
     }
 
 
-def profile_at_scale(frames: Frames, result: pd.DataFrame) -> None:
+def profile_at_scale(frames, result):
     rows = result[(result["side"] == "ask")]
     assert rows["bps"].tolist() == BANDS.tolist()
     assert rows["q50"].tolist() == rows["mean_usd"].tolist() == (2e4 * BANDS).tolist()
     assert result["n"].sum() == 2 * len(frames["depth"])
 
 
-def imbalance_at_scale(frames: Frames, result: pd.DataFrame) -> None:
+def imbalance_at_scale(frames, result):
     """A full book has (1 - 2) / 3, the lowest one (1/4 - 2) / (9/4)."""
     assert len(result) == len(frames["depth"])
     assert abs(result["imbalance"].max() + 1 / 3) < 1e-6
     assert abs(result["imbalance"].min() + 7 / 9) < 1e-6
 
 
-def resilience_at_scale(frames: Frames, result: pd.DataFrame) -> None:
+def resilience_at_scale(frames, result):
     row = result.set_index("name")
     assert abs(row.loc["half_life", "estimate"] - 40) < 0.1
     assert abs(row.loc["taken", "estimate"] - 0.75) < 0.01
 
 
-def sampled(n: int) -> Frames:
+def sampled(n):
     """Return depth of 1000 USD for each basis point; 3000 USD cost 3 to 4 bps."""
     k = np.arange(n)
     batch = k // 6
@@ -85,7 +85,7 @@ def sampled(n: int) -> Frames:
     }
 
 
-def consistency_at_scale(frames: Frames, result: pd.DataFrame) -> None:
+def consistency_at_scale(frames, result):
     """30,000 cost at most 24.2 bps: 10,000 at 10, 15,000 at 25, 5,000 at 50; 40 is impossible."""
     count = len(frames["samples"])
     assert len(result) == 2 * count

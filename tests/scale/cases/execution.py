@@ -1,12 +1,10 @@
 """Cases of ``tk.execution``."""
 
-from collections.abc import Callable
-
 import numpy as np
 import pandas as pd
 
 from tests.analysis.examples import DAY, MONDAY, times
-from tests.scale.case import Case, Frames, same
+from tests.scale.case import Case, same
 
 NEEDED = {
     "fills": ("coin", "px", "sz", "side", "time", "crossed"),
@@ -14,7 +12,7 @@ NEEDED = {
 }
 
 
-def trades(n: int) -> Frames:
+def trades(n):
     """Return an hourly buy of 2 at 101, with mid 100 a second before and 102 a minute after."""
     at = MONDAY + 3_600_000 * np.arange(n)
     around = np.concatenate([at - 1000, at + 60_000])
@@ -40,26 +38,26 @@ def trades(n: int) -> Frames:
     }
 
 
-def quality_at_scale(frames: Frames, result: pd.DataFrame) -> None:
+def quality_at_scale(frames, result):
     """Each fill loses 1 USD for each of 2: 100 bps."""
     assert result["improvement_usd"].sum() == -2.0 * len(frames["fills"])
     assert np.allclose(result["improvement_bps"], -100)
     assert (result["covered"] == 1).all()
 
 
-def markout_at_scale(frames: Frames, result: pd.DataFrame) -> None:
+def markout_at_scale(frames, result):
     """The markout is (102 - 101) / 101 after a minute and missing after ten seconds."""
     assert result["n"].tolist() == [0, len(frames["fills"]) // 2] * 2
     assert np.allclose(result["estimate"].dropna(), 1e4 / 101)
     assert result["clusters"].max() == 1 + (len(frames["fills"]) - 1) * 3_600_000 // DAY
 
 
-def spreads_at_scale(frames: Frames, result: pd.DataFrame) -> None:
+def spreads_at_scale(frames, result):
     assert result["name"].tolist() == ["effective", "realised", "impact"] * 2
     assert np.allclose(result["estimate"], [100, -100, 200] * 2)
 
 
-def tape(n: int) -> Frames:
+def tape(n):
     """Return a trade of 2 every second: two buys at 100.01, two sells at 99.99, and so on."""
     bought = np.arange(n) % 4 < 2
     return {
@@ -78,7 +76,7 @@ def tape(n: int) -> Frames:
     }
 
 
-def both_sides(n: int) -> Frames:
+def both_sides(n):
     """Return trades of 1: taker k % 6 buys from one maker at 100; a minute later the mid is 101."""
     k = np.arange(n) // 2
     taken = np.arange(n) % 2 == 0
@@ -109,21 +107,21 @@ def both_sides(n: int) -> Frames:
     }
 
 
-def pairs_at_scale(frames: Frames, result: pd.DataFrame) -> None:
+def pairs_at_scale(frames, result):
     assert len(result) == 6
     assert result["trades"].sum() == len(frames["fills"]) // 2
     assert (result["maker"] == f"0x{9:040x}").all()
     assert np.allclose(result["gain_bps"], 102, atol=0.5)
 
 
-def toxicity_at_scale(frames: Frames, result: pd.DataFrame) -> None:
+def toxicity_at_scale(frames, result):
     assert len(result) == 6
     assert result["fills"].sum() == len(frames["fills"]) // 2
     assert np.allclose(result["shrunk_bps"], 102, atol=0.5)
     assert (result["clusters"] == result["fills"]).all()
 
 
-def copies_at_scale(frames: Frames, result: pd.DataFrame) -> None:
+def copies_at_scale(frames, result):
     """The fill costs 101, the copy a minute later 102, the last mid is 102."""
     n = len(frames["fills"])
     assert result["priced"].tolist() == [0, n]
@@ -132,7 +130,7 @@ def copies_at_scale(frames: Frames, result: pd.DataFrame) -> None:
     assert np.isclose(result["slippage_usd"].iloc[1], -2.04 * n)
 
 
-def parents(n: int) -> Frames:
+def parents(n):
     """Return orders to buy 2 at a mid of 100: 1 is filled at 102 after a mid of 101, then canceled.
 
     The mid at the end is 104. The fee is 0.5.
@@ -168,14 +166,14 @@ def parents(n: int) -> Frames:
     return {name: pd.DataFrame(columns) for name, columns in frames.items()}
 
 
-def shortfall_at_scale(frames: Frames, result: pd.DataFrame) -> None:
+def shortfall_at_scale(frames, result):
     n = len(frames["fills"])
     assert result["name"].tolist() == ["delay", "trading", "opportunity", "fees", "total"]
     assert np.allclose(result["usd"], np.array([-1.0, -1.0, -4.0, -0.5, -6.5]) * n)
     assert np.allclose(result["estimate"], [-50.0, -50.0, -200.0, -25.0, -325.0])
 
 
-def sized_orders(n: int) -> Frames:
+def sized_orders(n):
     """Return orders of 1, 4 and 16 in turn; they move the price by 1, 2 and 4 bps of 100."""
     k = np.arange(n)
     at = MONDAY + 3_600_000 * k
@@ -199,27 +197,27 @@ def sized_orders(n: int) -> Frames:
     return {"fills": pd.DataFrame(fills), "prices": pd.DataFrame(mids)}
 
 
-def impact_at_scale(frames: Frames, result: pd.DataFrame) -> None:
+def impact_at_scale(frames, result):
     """The exponent is 1/2, and an order of 10,000 USD, 1 % of a volume of a million, 10 bps."""
     assert result["n"].eq(len(frames["fills"])).all()
     assert np.allclose(result["estimate"], [0.5, 10.0, 10.0], rtol=1e-3)
 
 
-def tape_as(name: str) -> Callable[[int], Frames]:
-    def made(n: int) -> Frames:
+def tape_as(name):
+    def made(n):
         return {name: tape(n)["fills"]}
 
     return made
 
 
-def quotes_at_scale(frames: Frames, result: pd.DataFrame) -> None:
+def quotes_at_scale(frames, result):
     assert len(result) == len(frames["tape"])
     assert np.allclose(result["mid_px"], 100, rtol=0, atol=1e-6)
     assert np.allclose(result["ask_px"], 100.01, rtol=0, atol=1e-6)
     assert result["sell_age_seconds"].max() == 2
 
 
-def tape_at_scale(frames: Frames, result: pd.DataFrame) -> None:
+def tape_at_scale(frames, result):
     """The half spread is 1 bps, all of it transitory."""
     assert result["n"].tolist() == [len(frames["fills"]) - 1] * 3
     assert np.allclose(result["estimate"], [1, 1, 0], rtol=0, atol=1e-6)

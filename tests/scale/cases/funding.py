@@ -4,10 +4,10 @@ import numpy as np
 import pandas as pd
 
 from tests.analysis.examples import HOUR, MONDAY, times
-from tests.scale.case import Case, Frames, same
+from tests.scale.case import Case, same
 
 
-def payments(n: int) -> Frames:
+def payments(n):
     """Return hourly payments: row k is of coin k mod 3, with +1, -2, +3 hundredths in turn."""
     k = np.arange(n)
     return {
@@ -22,7 +22,7 @@ def payments(n: int) -> Frames:
     }
 
 
-def sums_at_scale(frames: Frames, result: pd.DataFrame) -> None:
+def sums_at_scale(frames, result):
     n = len(frames["funding"])
     rows = result.set_index("coin")
     for place, (coin, each) in enumerate((("BTC", 0.01), ("ETH", -0.02), ("flx:TSLA", 0.03))):
@@ -31,7 +31,7 @@ def sums_at_scale(frames: Frames, result: pd.DataFrame) -> None:
         assert abs(rows.loc[coin, "net"] - each * count) < 1e-6
 
 
-def hours(n: int) -> Frames:
+def hours(n):
     """Return rows: row k is of hour k div 2 and account k mod 2, long 2 or short 3 at 100 USD.
 
     The rate is 1e-5, every third hour 4e-5.
@@ -53,26 +53,26 @@ def hours(n: int) -> Frames:
     }
 
 
-def accrual_at_scale(frames: Frames, result: pd.DataFrame) -> None:
+def accrual_at_scale(frames, result):
     """Each hour adds 1e-3 USD, every third hour 4e-3."""
     count = len(frames["funding"]) // 2
     assert len(result) == count
     assert abs(result["total"].iloc[-1] - 1e-3 * (count + 3 * (count // 3))) < 1e-9
 
 
-def oracle_at_scale(frames: Frames, result: pd.DataFrame) -> None:
+def oracle_at_scale(frames, result):
     assert len(result) == len(frames["funding"]) // 2
     assert np.allclose(result["oracle_px"], 100)
     assert result["agree"].all()
 
 
-def check_at_scale(frames: Frames, result: pd.DataFrame) -> None:
+def check_at_scale(frames, result):
     assert len(result) == len(frames["funding"]) // 2
     assert np.allclose(result["oracle_px"], 100)
     assert result["agrees"].all()
 
 
-def checked(n: int) -> Frames:
+def checked(n):
     """Return the payments of `hours`, every second one of three samples, and hourly fills."""
     k = np.arange(n)
     rows = hours(n)["funding"]
@@ -93,7 +93,7 @@ def checked(n: int) -> Frames:
     return {"funding": rows, "fills": fills}
 
 
-def annualised_at_scale(frames: Frames, result: pd.DataFrame) -> None:
+def annualised_at_scale(frames, result):
     """The mean is 2e-5, the median 1e-5.
 
     The trimmed mean is ((2/3 - 0.1) * 1e-5 + (1/3 - 0.1) * 4e-5) / 0.8 = 1.875e-5.
@@ -104,7 +104,7 @@ def annualised_at_scale(frames: Frames, result: pd.DataFrame) -> None:
     assert (result["missing"] == 0).all()
 
 
-def carried(n: int) -> Frames:
+def carried(n):
     """Return the rates of `hours`, and samples that cost 11 bps at 100,000 USD."""
     usd = np.array([1e3, 1e4, 1e5, 1e6])
     k = np.arange(32 if n else 0)
@@ -122,12 +122,12 @@ def carried(n: int) -> Frames:
     return {**hours(n), "samples": samples}
 
 
-def carry_at_scale(frames: Frames, result: pd.DataFrame) -> None:
+def carry_at_scale(frames, result):
     """240 hours at 2e-5 are 48 bps, less 11 bps twice and 1 bps twice."""
     assert np.allclose(result["net_bps"], 48 - 24, atol=0.1)
 
 
-def contexts(n: int) -> Frames:
+def contexts(n):
     """Return hourly contexts: 10 and 30 bps above the oracle in turn, with a rate of 1e-5."""
     k = np.arange(n)
     return {
@@ -144,7 +144,7 @@ def contexts(n: int) -> Frames:
     }
 
 
-def basis_at_scale(frames: Frames, result: pd.DataFrame) -> None:
+def basis_at_scale(frames, result):
     assert result["n"].eq(len(frames["contexts"])).all()
     assert np.allclose(result["estimate"], [20, -1, 0], atol=1e-3)
 
@@ -236,5 +236,5 @@ CASES = [
 ]
 
 
-def _all_rows(rows: pd.DataFrame, result: pd.DataFrame) -> None:
+def _all_rows(rows, result):
     assert result["payments"].sum() == len(rows)

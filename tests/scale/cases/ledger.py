@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 
 from tests.analysis.examples import ME, MONDAY, times
-from tests.scale.case import Case, Frames, same
+from tests.scale.case import Case, same
 
 KINDS = (
     "deposit",
@@ -16,7 +16,7 @@ KINDS = (
 )
 
 
-def updates(n: int) -> pd.DataFrame:
+def updates(n):
     """Deposit 10, withdraw 2 + 1, 4 to spot, send 3 HYPE away, a liquidation, one unknown."""
     k = np.arange(n) % len(KINDS)
     return pd.DataFrame(
@@ -36,11 +36,11 @@ def updates(n: int) -> pd.DataFrame:
     )
 
 
-def _full(n: int) -> int:
+def _full(n):
     return n // len(KINDS)
 
 
-def flows_at_scale(frames: Frames, result: pd.DataFrame) -> None:
+def flows_at_scale(frames, result):
     turns = _full(len(frames["ledger"]) + len(KINDS) - 1)
     assert (~result["known"]).sum() == len(frames["ledger"]) // len(KINDS)
     by = result.groupby("type")
@@ -49,7 +49,7 @@ def flows_at_scale(frames: Frames, result: pd.DataFrame) -> None:
     assert by["usd"].sum()["accountClassTransfer"] == 0
 
 
-def sums_at_scale(frames: Frames, result: pd.DataFrame) -> None:
+def sums_at_scale(frames, result):
     counts = frames["ledger"]["type"].value_counts()
     row = result.iloc[0]
     assert row["deposits"] == 10 * counts["deposit"]
@@ -58,7 +58,7 @@ def sums_at_scale(frames: Frames, result: pd.DataFrame) -> None:
     assert (row["unpriced"], row["unknown"]) == (counts["spotTransfer"], counts["somethingNew"])
 
 
-def unknown_at_scale(frames: Frames, result: pd.DataFrame) -> None:
+def unknown_at_scale(frames, result):
     assert result["updates"].item() == frames["ledger"]["type"].eq("somethingNew").sum()
 
 

@@ -4,10 +4,10 @@ import numpy as np
 import pandas as pd
 
 from tests.analysis.examples import DAY, MONDAY, times
-from tests.scale.case import Case, Frames, same
+from tests.scale.case import Case, same
 
 
-def positions(n: int) -> pd.DataFrame:
+def positions(n):
     """Return positions of 1 long at 100, liquidated at 99, 98, ..., 90 in turn."""
     k = np.arange(n)
     return pd.DataFrame(
@@ -24,17 +24,17 @@ def positions(n: int) -> pd.DataFrame:
     )
 
 
-def accounts(n: int) -> pd.DataFrame:
+def accounts(n):
     rows = positions(n)[["user", "dex"]]
     return rows.assign(cross_account_value=11.0)
 
 
-def contexts(n: int) -> pd.DataFrame:
+def contexts(n):
     rows = pd.DataFrame({"name": ["BTC"], "open_interest": [2.0 * n]})
     return rows.astype({"name": "str"}).head(min(n, 1))
 
 
-def levels_at_scale(frames: Frames, result: pd.DataFrame) -> None:
+def levels_at_scale(frames, result):
     n = len(frames["positions"])
     assert result["notional"].eq(100 * n / 10).all()
     assert len(result) == 10
@@ -42,7 +42,7 @@ def levels_at_scale(frames: Frames, result: pd.DataFrame) -> None:
     assert result["covered"].eq(0.5).all()
 
 
-def buffers_at_scale(frames: Frames, result: pd.DataFrame) -> None:
+def buffers_at_scale(frames, result):
     """The maintenance margin is 100 / 20 each: 11 - 5 and 20 - 5 remain, over 95."""
     cross = result["margin"] == "cross"
     assert result.loc[cross, "buffer"].eq(6.0).all()
@@ -50,7 +50,7 @@ def buffers_at_scale(frames: Frames, result: pd.DataFrame) -> None:
     assert np.allclose(result["distance"], result["buffer"] / 95)
 
 
-def forced(n: int) -> Frames:
+def forced(n):
     """Return fills in turn: liquidated, its counterparty, deleveraged, and two ordinary ones."""
     k = np.arange(n)
     words = ["Close Long", "Open Long", "Auto-Deleveraging", "Open Long", "Close Short"]
@@ -72,7 +72,7 @@ def forced(n: int) -> Frames:
     return {"fills": rows}
 
 
-def forced_at_scale(frames: Frames, result: pd.DataFrame) -> None:
+def forced_at_scale(frames, result):
     count = len(frames["fills"]) // 5
     assert result["liquidation_side"].value_counts().to_dict() == {
         "liquidated": count,
@@ -80,7 +80,7 @@ def forced_at_scale(frames: Frames, result: pd.DataFrame) -> None:
     }
 
 
-def books(n: int) -> pd.DataFrame:
+def books(n):
     """Return batches of a book that a sale of n times 1,000 USD moves by 1 %: a linear law."""
     usd = 1e3 * n * np.array([0.1, 1.0])
     n = min(n, 20)
@@ -98,7 +98,7 @@ def books(n: int) -> pd.DataFrame:
     )
 
 
-def cascade_at_scale(frames: Frames, result: pd.DataFrame) -> None:
+def cascade_at_scale(frames, result):
     """A fall of 10 % takes the cross half: 11 - 10 < 4.5. They sell 45 each."""
     count = len(frames["positions"]) // 2
     assert result["accounts"].eq(count).all()

@@ -1,18 +1,16 @@
 """Cases of ``tk.orders``."""
 
-from typing import Any
-
 import numpy as np
 import pandas as pd
 
 from tests.analysis.examples import MONDAY, times
-from tests.scale.case import Case, Frames, same
+from tests.scale.case import Case, same
 
 SECOND = 1000
 EVENT = ("oid", "status", "status_timestamp")
 
 
-def events(n: int) -> Frames:
+def events(n):
     """Return events: order k / 2 ends after k % 4 + 1 s, filled or half of it canceled."""
     k = np.arange(n)
     oid, first = k // 2, k % 2 == 0
@@ -41,7 +39,7 @@ def events(n: int) -> Frames:
     }
 
 
-def case(helper: str, at_scale: Any, needed: tuple[str, ...] = (), **more: Any) -> Case:
+def case(helper, at_scale, needed=(), **more):
     return Case(
         helper=f"orders.{helper}",
         frames=events,
@@ -52,7 +50,7 @@ def case(helper: str, at_scale: Any, needed: tuple[str, ...] = (), **more: Any) 
     )
 
 
-def transitions_at_scale(frames: Frames, result: pd.DataFrame) -> None:
+def transitions_at_scale(frames, result):
     half = len(frames["orders"]) // 2
     ways = result.set_index(["before", "after"])
     assert ways.loc[("(placed)", "open"), "orders"] == half
@@ -60,21 +58,21 @@ def transitions_at_scale(frames: Frames, result: pd.DataFrame) -> None:
     assert ways.loc[("open", "filled"), "share"] == 0.5
 
 
-def mix_at_scale(frames: Frames, result: pd.DataFrame) -> None:
+def mix_at_scale(frames, result):
     assert result["status"].tolist() == ["canceled", "filled"]
     assert (result["orders"] == len(frames["orders"]) // 4).all()
     assert (result["low"] < 0.5).all()
     assert (result["high"] > 0.5).all()
 
 
-def ratio_at_scale(frames: Frames, result: pd.DataFrame) -> None:
+def ratio_at_scale(frames, result):
     """Half of the orders are filled, and half of the size of the others: three quarters."""
     row = result.iloc[0]
     assert row["ratio"] == 0.75
     assert row["partly"] == row["canceled"] == len(frames["orders"]) // 4
 
 
-def times_at_scale(frames: Frames, result: pd.DataFrame) -> None:
+def times_at_scale(frames, result):
     """Orders are filled after 1 or 3 s, a quarter each, and canceled after 2 or 4 s."""
     found = result.set_index("name")["estimate"]
     for name, share in (
@@ -87,7 +85,7 @@ def times_at_scale(frames: Frames, result: pd.DataFrame) -> None:
         assert np.isclose(found[name], share)
 
 
-def delay_at_scale(frames: Frames, result: pd.DataFrame) -> None:
+def delay_at_scale(frames, result):
     """Every fourth order is a trigger order; none was triggered."""
     row = result.iloc[0]
     assert row["orders"] == len(frames["orders"]) // 8

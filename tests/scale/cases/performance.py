@@ -4,13 +4,13 @@ import numpy as np
 import pandas as pd
 
 from tests.analysis.examples import ME, MONDAY, times
-from tests.scale.case import Case, Frames, same
+from tests.scale.case import Case, same
 
 HOUR = 3_600_000
 DAY = 24 * HOUR
 
 
-def curve(n: int) -> pd.DataFrame:
+def curve(n):
     """Return an hourly curve that earns 1 USD an hour, with a deposit of 24 each midnight."""
     k = np.arange(n)
     flows = 1000.0 + 24.0 * (k // 24)
@@ -19,7 +19,7 @@ def curve(n: int) -> pd.DataFrame:
     )
 
 
-def returns_at_scale(frames: Frames, result: pd.DataFrame) -> None:
+def returns_at_scale(frames, result):
     n = len(frames["curve"])
     assert len(result) == -(-n // 24)
     assert result["gain"].sum() == n
@@ -27,13 +27,13 @@ def returns_at_scale(frames: Frames, result: pd.DataFrame) -> None:
     assert (result["gain"].iloc[1:-1] == 24.0).all()
 
 
-def daily(n: int) -> pd.DataFrame:
+def daily(n):
     """Return days that alternate between 2 % and -1 %."""
     k = np.arange(n)
     return pd.DataFrame({"time": times(DAY * k), "return_": np.where(k % 2 == 0, 0.02, -0.01)})
 
 
-def sheet_at_scale(frames: Frames, result: pd.DataFrame) -> None:
+def sheet_at_scale(frames, result):
     n = len(frames["returns"])
     found = result.set_index("figure")["value"]
     spread = 0.015 * np.sqrt(n / (n - 1))
@@ -44,7 +44,7 @@ def sheet_at_scale(frames: Frames, result: pd.DataFrame) -> None:
     assert (result["n"] == n).all()
 
 
-def trips(n: int) -> pd.DataFrame:
+def trips(n):
     """Return trips that win 3 and lose 1 USD by turns."""
     k = np.arange(n)
     return pd.DataFrame(
@@ -59,7 +59,7 @@ def trips(n: int) -> pd.DataFrame:
     )
 
 
-def trips_at_scale(frames: Frames, result: pd.DataFrame) -> None:
+def trips_at_scale(frames, result):
     found = result.set_index("figure")["value"]
     assert found["trips"] == len(frames["trips"])
     assert found["win_rate"] == 0.5
@@ -68,7 +68,7 @@ def trips_at_scale(frames: Frames, result: pd.DataFrame) -> None:
     assert found["median_hours"] == 2.0
 
 
-def figures(n: int) -> pd.DataFrame:
+def figures(n):
     """Return one figure of n accounts, the last one the best."""
     k = np.arange(n)
     return pd.DataFrame(
@@ -83,7 +83,7 @@ def figures(n: int) -> pd.DataFrame:
     )
 
 
-def two_halves(n: int) -> pd.DataFrame:
+def two_halves(n):
     """Return 40 days of n // 40 accounts: account k earns k basis points a day, plus noise."""
     count = -(-n // 40)
     k, day = np.divmod(np.arange(n), 40)
@@ -96,7 +96,7 @@ def two_halves(n: int) -> pd.DataFrame:
     )
 
 
-def skill_at_scale(frames: Frames, result: pd.DataFrame) -> None:
+def skill_at_scale(frames, result):
     n = len(frames["returns"]) // 40
     assert (result["rank"] == np.arange(1, n + 1)).all()
     assert (result["n"] == 40).all()
@@ -104,7 +104,7 @@ def skill_at_scale(frames: Frames, result: pd.DataFrame) -> None:
     assert result["user"].iloc[0] == f"0x{n - 1:040x}"
 
 
-def leaderboard_at_scale(frames: Frames, result: pd.DataFrame) -> None:
+def leaderboard_at_scale(frames, result):
     n = len(frames["figures"])
     assert result["value"].tolist() == [1.0 * each for each in range(n - 1, -1, -1)]
     assert (result["rank"] == np.arange(1, n + 1)).all()

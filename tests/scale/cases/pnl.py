@@ -4,13 +4,13 @@ import numpy as np
 import pandas as pd
 
 from tests.analysis.examples import ME, MONDAY, times
-from tests.scale.case import Case, Frames, same
+from tests.scale.case import Case, same
 
 MINUTE = 60_000
 WALKED = ("coin", "px", "sz", "side", "time", "start_position", "closed_pnl")
 
 
-def fills(n: int) -> pd.DataFrame:
+def fills(n):
     """Buy 1 at 100 and sell it at 101, over and over: every second fill closes 1 USD."""
     k = np.arange(n)
     opens = k % 2 == 0
@@ -36,7 +36,7 @@ def fills(n: int) -> pd.DataFrame:
     )
 
 
-def attribution_at_scale(frames: Frames, result: pd.DataFrame) -> None:
+def attribution_at_scale(frames, result):
     n = len(frames["fills"])
     row = result.iloc[0]
     assert row["fills"] == n
@@ -45,19 +45,19 @@ def attribution_at_scale(frames: Frames, result: pd.DataFrame) -> None:
     assert row["net"] == n // 2 - 0.25 * n
 
 
-def audit_at_scale(frames: Frames, result: pd.DataFrame) -> None:
+def audit_at_scale(frames, result):
     assert (result["difference"] == 0).all()
     assert not result["chain_break"].any()
 
 
-def positions_at_scale(frames: Frames, result: pd.DataFrame) -> None:
+def positions_at_scale(frames, result):
     assert (result["position"] == np.where(np.arange(len(result)) % 2 == 0, 1, 0)).all()
     assert (result["entry_px"].dropna() == 100.0).all()
     assert (result["closed_pnl"] == result["expected_closed_pnl"]).all()
     assert not result["chain_break"].any()
 
 
-def growing(n: int) -> pd.DataFrame:
+def growing(n):
     """Buy 1 at 100 and 1 at 101, over and over, and keep it all."""
     result = fills(n)
     return result.assign(side="B", start_position=1.0 * np.arange(n), closed_pnl=0.0).astype(
@@ -65,21 +65,21 @@ def growing(n: int) -> pd.DataFrame:
     )
 
 
-def unrealised_at_scale(frames: Frames, result: pd.DataFrame) -> None:
+def unrealised_at_scale(frames, result):
     n = len(frames["fills"])
     assert result["szi"].item() == n
     assert result["entry_px"].item() == 100.5
     assert result["unrealized_pnl"].item() == 1.5 * n
 
 
-def lots_at_scale(frames: Frames, result: pd.DataFrame) -> None:
+def lots_at_scale(frames, result):
     n = len(frames["fills"])
     assert len(result) == n // 2
     assert (result["realised"] == 1.0).all()
     assert (result["entry_px"] == 100.0).all()
 
 
-def trips_at_scale(frames: Frames, result: pd.DataFrame) -> None:
+def trips_at_scale(frames, result):
     n = len(frames["fills"])
     assert len(result) == n // 2
     assert (result["status"] == "closed").all()
@@ -87,14 +87,14 @@ def trips_at_scale(frames: Frames, result: pd.DataFrame) -> None:
     assert (result["duration_hours"] == 1 / 60).all()
 
 
-def equity_at_scale(frames: Frames, result: pd.DataFrame) -> None:
+def equity_at_scale(frames, result):
     n = len(frames["fills"])
     assert len(result) == -(-n // 60)
     assert result["realised"].iloc[-1] == n // 2 - 0.25 * n
     assert result["covers"].eq("fills").all()
 
 
-def curve(n: int) -> pd.DataFrame:
+def curve(n):
     """Up 2, down 1, over and over."""
     k = np.arange(n)
     return pd.DataFrame(
@@ -106,13 +106,13 @@ def curve(n: int) -> pd.DataFrame:
     )
 
 
-def drawdown_at_scale(frames: Frames, result: pd.DataFrame) -> None:
+def drawdown_at_scale(frames, result):
     wanted = frames["curve"]["pnl"].cummax().clip(lower=0)
     assert (result["high"] == wanted).all()
     assert (result["drawdown"] == frames["curve"]["pnl"] - wanted).all()
 
 
-def reconciled(n: int) -> Frames:
+def reconciled(n):
     """The account of `fills`, its deposits of 1, and no funding row that counts."""
     few = min(n, 1000)
     worth = n // 2 - 0.25 * n + few
@@ -133,7 +133,7 @@ def reconciled(n: int) -> Frames:
     }
 
 
-def reconcile_at_scale(frames: Frames, result: pd.DataFrame) -> None:
+def reconcile_at_scale(frames, result):
     row = result.iloc[0]
     assert (
         row["change"] == row["closed_pnl"] + row["trading_fee"] + row["builder_fee"] + row["ledger"]
@@ -141,7 +141,7 @@ def reconcile_at_scale(frames: Frames, result: pd.DataFrame) -> None:
     assert row["causes"] == "unrealised not known"
 
 
-def stated(n: int) -> Frames:
+def stated(n):
     """The account of `reconciled`, which also holds 2 ETH that gained 50, as the service says."""
     known = reconciled(n)
     end = pd.DataFrame({"user": [ME], "account_value": [n // 2 - 0.25 * n + min(n, 1000) + 50.0]})
@@ -158,7 +158,7 @@ def stated(n: int) -> Frames:
     }
 
 
-def carried_back_at_scale(frames: Frames, result: pd.DataFrame) -> None:
+def carried_back_at_scale(frames, result):
     n = len(frames["fills"])
     assert len(result) == 1 + -(-n // 60)
     first, last = result.iloc[0], result.iloc[-1]

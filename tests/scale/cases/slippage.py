@@ -4,12 +4,12 @@ import numpy as np
 import pandas as pd
 
 from tests.analysis.examples import MONDAY, times
-from tests.scale.case import Case, Frames, same
+from tests.scale.case import Case, same
 
 QUARTER = 900_000
 
 
-def samples(n: int) -> Frames:
+def samples(n):
     """Return samples of two sizes: 1 to 10 bps in turn; every tenth book is too thin to buy."""
     k = np.arange(n)
     bps = 1.0 + k // 2 % 10
@@ -28,7 +28,7 @@ def samples(n: int) -> Frames:
     }
 
 
-def curve_at_scale(frames: Frames, result: pd.DataFrame) -> None:
+def curve_at_scale(frames, result):
     each = len(frames["samples"]) // 2
     assert (result["n"] == each).all()
     assert result["missing"].tolist() == [each // 10, 0] * 2
@@ -49,7 +49,7 @@ NEEDED = {
 SIZES = np.array([1e3, 1e4, 1e5, 1e6])
 
 
-def books(n: int) -> Frames:
+def books(n):
     """Return quarter-hourly books: half spread 1, 10 bps at 100,000 USD, exponent 1/2.
 
     Buying costs as much, 10 % more or 10 % less in turn; selling always twice the buyer's impact.
@@ -74,7 +74,7 @@ def books(n: int) -> Frames:
     }
 
 
-def fit_at_scale(frames: Frames, result: pd.DataFrame) -> None:
+def fit_at_scale(frames, result):
     found = result.set_index(["side", "name"])["estimate"]
     assert abs(found["sell", "k"] - 0.5) < 0.01
     assert abs(found["sell", "a"] - 20) < 0.3
@@ -82,7 +82,7 @@ def fit_at_scale(frames: Frames, result: pd.DataFrame) -> None:
     assert found["buy", "half_spread"] == 1
 
 
-def cost_at_scale(frames: Frames, result: pd.DataFrame) -> None:
+def cost_at_scale(frames, result):
     """In logarithms the size is log10(4) = 0.602 of the way from 100,000 to a million.
 
     Selling costs 21 and 1 + 20 * 10**0.5 = 64.2, so 21 * (64.2 / 21)**0.602 = 41.2. Buying costs 11
@@ -94,12 +94,12 @@ def cost_at_scale(frames: Frames, result: pd.DataFrame) -> None:
     assert np.allclose(result["too_thin"], [0.1, 0], atol=1e-4)
 
 
-def capacity_at_scale(frames: Frames, result: pd.DataFrame) -> None:
+def capacity_at_scale(frames, result):
     """21 bps are ln(21 / 11) / ln(30.5 / 11) = 0.634 of the way from 100,000; selling: 100,000."""
     assert np.allclose(result["capacity_usd"], [10**5.634, 1e5], rtol=0.02)
 
 
-def heatmap_at_scale(frames: Frames, result: pd.DataFrame) -> None:
+def heatmap_at_scale(frames, result):
     n = len(frames["samples"])
     assert result["n"].sum() == 2 * n
     assert sorted(result["hour_of_week"].unique()) == list(range(168))
@@ -108,7 +108,7 @@ def heatmap_at_scale(frames: Frames, result: pd.DataFrame) -> None:
     assert cheap["bps"].between(1.9, 2.1).all()
 
 
-def asymmetry_at_scale(frames: Frames, result: pd.DataFrame) -> None:
+def asymmetry_at_scale(frames, result):
     """Selling costs more by the buyer's impact: sqrt(Q / 100,000) * 10 on average."""
     assert np.allclose(result["difference_bps"], [-1, -3.16, -10, -31.6], rtol=0.01)
     assert result["buy_dearer"].tolist() == [0.0] * 4

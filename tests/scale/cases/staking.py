@@ -1,18 +1,16 @@
 """Cases of ``tk.staking``."""
 
-from typing import Any
-
 import numpy as np
 import pandas as pd
 
 from tests.analysis.examples import DAY, MONDAY, times
-from tests.scale.case import Case, Frames, same
+from tests.scale.case import Case, same
 
 NEEDED = {"history": ("week", "net_apr", "gross_apr")}
 NOW = MONDAY + 7 * DAY * 4
 
 
-def history(n: int) -> Frames:
+def history(n):
     """Return five weeks (the last one runs) of n / 5 validators with fees of 0, 10, ... 40 %."""
     k = np.arange(n)
     week, validator = k % 5, k // 5
@@ -31,7 +29,7 @@ def history(n: int) -> Frames:
     }
 
 
-def case(helper: str, at_scale: Any, by: str | None = None, **more: Any) -> Case:
+def case(helper, at_scale, by=None, **more):
     return Case(
         helper=f"staking.{helper}",
         frames=history,
@@ -44,13 +42,13 @@ def case(helper: str, at_scale: Any, by: str | None = None, **more: Any) -> Case
     )
 
 
-def weeks_at_scale(frames: Frames, result: pd.DataFrame) -> None:
+def weeks_at_scale(frames, result):
     n = len(frames["history"])
     assert result["whole"].sum() == n // 5 * 4
     assert np.isclose(result["fee"].mean(), 0.2)
 
 
-def apy_at_scale(frames: Frames, result: pd.DataFrame) -> None:
+def apy_at_scale(frames, result):
     """Every fifth validator has no fee: APRs of 2.0 to 2.3 %."""
     assert (result["n"] == 4).all()
     assert (result["partial"] == 1).all()
@@ -60,13 +58,13 @@ def apy_at_scale(frames: Frames, result: pd.DataFrame) -> None:
     assert np.allclose(free["apr"], 0.0215)
 
 
-def fee_at_scale(frames: Frames, result: pd.DataFrame) -> None:
+def fee_at_scale(frames, result):
     wanted = 0.1 * (np.arange(len(result)) % 5)
     for name in ("fee", "low", "high", "behind_best"):
         assert np.allclose(result[name], wanted, atol=1e-6)
 
 
-def ranks_at_scale(frames: Frames, result: pd.DataFrame) -> None:
+def ranks_at_scale(frames, result):
     """The same order every week, with ties within it."""
     assert np.allclose(result["estimate"], 1.0)
 

@@ -4,14 +4,14 @@ import numpy as np
 import pandas as pd
 
 from tests.analysis.examples import MONDAY, times
-from tests.scale.case import Case, Frames, same
+from tests.scale.case import Case, same
 
 SECOND = 1000
 AT = MONDAY + 1800 * SECOND
 SNAPSHOT = ("market", "address", "twap_id", "duration_secs", "start_time_ms", "waiting")
 
 
-def snapshot(n: int) -> pd.DataFrame:
+def snapshot(n):
     """Return orders of 10 for an hour from Monday, with 4 executed at 100; every fourth waits."""
     k = np.arange(n)
     waiting = k % 4 == 3
@@ -34,12 +34,12 @@ def snapshot(n: int) -> pd.DataFrame:
     )
 
 
-def prices() -> pd.DataFrame:
+def prices():
     names = pd.array(["BTC", "ETH"], dtype="str")
     return pd.DataFrame({"name": names, "mark_px": [100.0, 10.0]})
 
 
-def fills(n: int) -> pd.DataFrame:
+def fills(n):
     """Return one fill of 4 at 100 for each order of `snapshot`."""
     k = np.arange(n)
     return pd.DataFrame(
@@ -56,7 +56,7 @@ def fills(n: int) -> pd.DataFrame:
     )
 
 
-def orders(n: int) -> Frames:
+def orders(n):
     """Return fills at 100 to 109, one a second; ten fills are an order, and all are the tape."""
     k = np.arange(n)
     frame = pd.DataFrame(
@@ -74,7 +74,7 @@ def orders(n: int) -> Frames:
     return {"fills": frame, "tape": frame.drop(columns=["user", "side", "twap_id"])}
 
 
-def adherence_at_scale(frames: Frames, result: pd.DataFrame) -> None:
+def adherence_at_scale(frames, result):
     """Half of the hour has passed, and 4 of 10 are executed."""
     n = len(frames["twaps"])
     assert len(result) == n
@@ -84,7 +84,7 @@ def adherence_at_scale(frames: Frames, result: pd.DataFrame) -> None:
     assert (runs["slices_due"] == 60).all()
 
 
-def pressure_at_scale(frames: Frames, result: pd.DataFrame) -> None:
+def pressure_at_scale(frames, result):
     """Odd orders sell, and half of those wait; half an hour remains."""
     rows = frames["twaps"]
     runs = rows[~rows["waiting"]]
@@ -96,14 +96,14 @@ def pressure_at_scale(frames: Frames, result: pd.DataFrame) -> None:
     assert np.isnan(frame.loc["flx:TSLA", "net_usd"])
 
 
-def linked_at_scale(frames: Frames, result: pd.DataFrame) -> None:
+def linked_at_scale(frames, result):
     """Waiting orders have nothing executed in the snapshot, but a fill of 4 in the fills."""
     rest = result["missing_sz"]
     assert set(rest) == {0.0, -4.0}
     assert (rest == -4.0).sum() == len(result) // 4
 
 
-def quality_at_scale(frames: Frames, result: pd.DataFrame) -> None:
+def quality_at_scale(frames, result):
     """Each order pays its own mean, 104.5; the price over nine seconds is 104 on average."""
     assert np.allclose(result["vs_vwap_bps"], 0.0)
     assert np.allclose(result["twap"], 104.0)
