@@ -7,26 +7,25 @@ SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 
 JOBS ?= 2
-MODULE ?= toolkit/rules
-TESTS ?= tests/rules
 PYTEST := .venv/bin/python -m pytest
-STAMP := .venv/.installed
+STAMP := .venv/.all
+DEMO := .venv/.demo
 
-# The environment is stale when pyproject.toml or a lock is newer than the stamp, when its
+# The environment is stale when pyproject.toml or a lock is newer than its stamp, when its
 # interpreter has gone, or when the clone has moved (console scripts hold absolute paths).
-SETTLED := $(shell .venv/bin/python -c 'import sys; print(sys.version_info >= (3, 11))' 2>/dev/null) $(shell cat $(STAMP) 2>/dev/null)
+SETTLED := $(shell .venv/bin/python -c 'import sys; print(sys.version_info >= (3, 11))' 2>/dev/null) $(shell cat $(DEMO) 2>/dev/null)
 ifneq ($(SETTLED),True $(shell pwd -P))
-.PHONY: $(STAMP)
+.PHONY: $(STAMP) $(DEMO)
 endif
 
 .PHONY: help demo test lab docs check format lint types directions agreement doctests coverage bench \
-	mutate fuzz sbom notebooks lock clean
+	fuzz sbom notebooks lock clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-11s%s\n", $$1, $$2}' Makefile
 
-demo: $(STAMP)  ## build the example report, build/report/wallet.html, offline
-	@echo "demo: building build/report/wallet.html from the simulated exchange"
+demo: $(DEMO)  ## build the example report, build/report/wallet.html, offline
+	@echo "demo: simulating the exchange (half a minute the first time) and building the report"
 	@.venv/bin/toolkit report wallet --out build/report/wallet.html
 
 test: $(STAMP)  ## run every test and doctest, JupyterLab in Chromium included
@@ -75,10 +74,6 @@ bench: $(STAMP)  ## measure against what users would otherwise install; write do
 	@echo "bench: tests/benchmarks, alone on this machine for meaningful numbers"
 	@$(PYTEST) -q tests/benchmarks --write-page $(ARGS)
 
-mutate: $(STAMP)  ## change the code of MODULE, and list the changes that no test of TESTS notices; slow
-	@echo "mutate: $(MODULE) under $(TESTS); tests/mutation.md explains the known survivors"
-	@bash .ci/mutate $(MODULE) $(TESTS)
-
 fuzz: $(STAMP)  ## send 100,000 random requests to the service and 10,000 random answers to the client
 	@echo "fuzz: docs/robustness.md has the figures of such a run"
 	@.venv/bin/python -m tests.faults.fuzz $(ARGS)
@@ -89,16 +84,19 @@ sbom: $(STAMP)  ## write the bill of materials and the licences of all dependenc
 notebooks: $(STAMP)  ## write every notebook's .ipynb anew from the .py that is its source
 	@.venv/bin/jupytext --quiet --to ipynb --update --update-metadata '{"language_info": {"name": "python"}}' notebooks/*.py
 
+COMPILE := uv pip compile pyproject.toml --quiet --universal --fork-strategy fewest --python-version 3.11 \
+	--generate-hashes --no-annotate --no-header --no-emit-index-url --no-emit-find-links
+
 lock:  ## pin the newest versions that pyproject.toml allows (needs uv)
-	@echo "lock: writing requirements.lock"
-	@uv pip compile pyproject.toml --quiet --upgrade --universal --fork-strategy fewest \
-		--python-version 3.11 --extra all --extra spark --extra docs --extra dev --generate-hashes \
-		--no-annotate --no-header --no-emit-index-url --no-emit-find-links \
-		--output-file requirements.lock
+	@echo "lock: writing requirements.lock, and requirements-demo.lock with some of its pins"
+	@$(COMPILE) --upgrade --extra all --extra spark --extra docs --extra dev --output-file requirements.lock
+	@$(COMPILE) --group build --extra reports --constraint requirements.lock --output-file requirements-demo.lock
 
 clean:  ## remove the environment and everything built
 	rm -rf .venv build .coverage .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
-$(STAMP): pyproject.toml requirements.lock tests/foreign_clients/requirements.txt tests/foreign_clients/node_requirements.txt tests/foreign_clients/package-lock.json
-	@bash .ci/setup
-	@pwd -P > $(STAMP)
+$(STAMP): pyproject.toml requirements.lock
+	@bash .ci/setup all
+
+$(DEMO): pyproject.toml requirements-demo.lock
+	@bash .ci/setup demo
