@@ -167,15 +167,15 @@ def live_service_page() -> str:
     for section in known["section"]:
         parts += [f"## {section['number']}. {section['title']}", _one_line(section["about"])]
         parts.append("\n".join(_facts_table(section)))
+        parts.append(f"Tests: {', '.join(f'`{path}`' for path in section['tests'])}.")
     return "\n\n".join(parts) + "\n"
 
 
 def _facts_table(section: dict[str, Any]) -> Iterator[str]:
-    yield "| fact | known from | what this project does | tested by |"
-    yield "| --- | --- | --- | --- |"
+    yield "| fact | known from | what this project does |"
+    yield "| --- | --- | --- |"
     for fact in section["fact"]:
-        tests = ", ".join(f"`{test}`" for test in fact.get("tests", section.get("tests", [])))
-        cells = (fact["statement"], fact["sure"], fact["does"], tests)
+        cells = (fact["statement"], fact["sure"], fact["does"])
         yield f"| {' | '.join(map(_one_line, cells))} |"
 
 

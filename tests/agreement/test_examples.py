@@ -7,49 +7,27 @@ Doctest finds a function in the module that its ``__module__`` names. The functi
 import doctest
 import inspect
 
-import pytest
-
 import toolkit as tk
 
-FUNCTIONS = [
-    name
+OWN = {
+    name: value
     for name in tk.__all__
-    if inspect.isfunction(value := getattr(tk, name)) and value.__module__ == "toolkit"
-]
+    if getattr(value := getattr(tk, name), "__module__", "") == "toolkit"
+}
 
 
-CLASSES = [
-    name
-    for name in tk.__all__
-    if inspect.isclass(value := getattr(tk, name)) and value.__module__ == "toolkit"
-]
-FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
-
-
-def test_names_are_found():
-    assert {"user_fills", "meta", "margin_tables", "delegations", "concat"} <= set(FUNCTIONS)
-    assert {"Plan", "Session", "AccountStates"} <= set(CLASSES)
-
-
-@pytest.mark.parametrize("name", FUNCTIONS)
-def test_example_runs(name):
-    (example,) = doctest.DocTestFinder(recurse=False).find(getattr(tk, name), name, module=False)
-    assert example.examples, f"{name} has no example"
-    assert run_examples([example]) == []
-
-
-@pytest.mark.parametrize("name", CLASSES)
-def test_examples_of_class_run(name):
-    kind = getattr(tk, name)
-    own = [kind, *(value for value in vars(kind).values() if inspect.isfunction(value))]
+def test_examples_run():
     finder = doctest.DocTestFinder(recurse=False)
-    examples = [example for value in own for example in finder.find(value, name, module=False)]
-    assert run_examples(examples) == []
-
-
-def run_examples(examples):
-    """Return what doctest reports about examples that fail."""
-    report: list[str] = []
-    for example in examples:
-        doctest.DocTestRunner(optionflags=FLAGS).run(example, out=report.append)
-    return report
+    runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
+    report, without = [], []
+    for name, value in OWN.items():
+        members = [*vars(value).values()] if inspect.isclass(value) else []
+        documented = [value, *filter(inspect.isfunction, members)]
+        tests = [test for item in documented for test in finder.find(item, name, module=False)]
+        for test in tests:
+            runner.run(test, out=report.append)
+        if inspect.isfunction(value) and not any(test.examples for test in tests):
+            without.append(name)
+    assert report == []
+    assert without == [], "add an example"
+    assert {"user_fills", "margin_tables", "concat", "Plan", "Session", "AccountStates"} <= {*OWN}

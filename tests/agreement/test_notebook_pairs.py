@@ -4,11 +4,9 @@ from pathlib import Path
 
 import jupytext
 import nbformat
-import pytest
 
 NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
 SOURCES = sorted(NOTEBOOKS.glob("*.py"))
-EVERY = pytest.mark.parametrize("source", SOURCES, ids=lambda path: path.stem)
 
 
 def cell_texts(notebook):
@@ -18,27 +16,23 @@ def cell_texts(notebook):
     ]
 
 
-def notebook_of(source):
-    return nbformat.read(source.with_suffix(".ipynb"), as_version=4)
-
-
-def test_every_notebook_has_its_source():
+def test_notebooks_equal_their_sources():
     assert {path.stem for path in NOTEBOOKS.glob("*.ipynb")} == {path.stem for path in SOURCES}
+    wrong = [
+        source.stem
+        for source in SOURCES
+        if cell_texts(nbformat.read(source.with_suffix(".ipynb"), as_version=4))
+        != cell_texts(jupytext.read(source))
+    ]
+    assert wrong == [], "run make notebooks"
 
 
-@EVERY
-def test_notebook_equals_its_source(source):
-    assert cell_texts(notebook_of(source)) == cell_texts(jupytext.read(source))
-
-
-@EVERY
-def test_notebook_has_no_outputs(source):
-    code = [cell for cell in notebook_of(source).cells if cell.cell_type == "code"]
-    assert [cell.source for cell in code if cell.outputs or cell.execution_count] == []
-
-
-@EVERY
-def test_notebook_names_kernel(source):
-    metadata = notebook_of(source).metadata
-    assert metadata["kernelspec"]["name"] == "python3"
-    assert metadata["language_info"]["name"] == "python"  # or JupyterLab changes it on opening
+def test_notebooks_have_kernel_and_no_outputs():
+    for source in SOURCES:
+        notebook = nbformat.read(source.with_suffix(".ipynb"), as_version=4)
+        code = [cell for cell in notebook.cells if cell.cell_type == "code"]
+        assert [cell.source for cell in code if cell.outputs or cell.execution_count] == []
+        # JupyterLab changes the file on opening if one of these is missing.
+        metadata = notebook.metadata
+        names = metadata["kernelspec"]["name"], metadata["language_info"]["name"]
+        assert names == ("python3", "python"), source.name
