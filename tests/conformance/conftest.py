@@ -8,8 +8,8 @@ compare the answers with the words of the specification, not with the code. The 
 - `inclusive`, `later`, `empty`: another reading of cursors, a later clock, an empty store
 - `mirror` and others in `test_mirror`: services in front of an upstream
 
-The fixture `strict` runs each server twice: restricted to the specification, and with the known
-additions of the live service (`shapes.BEYOND`), which is the default.
+The servers have the known additions of the live service (`shapes.BEYOND`), which is the default.
+`test_strict` tests the servers that are restricted to the specification.
 
 Clauses that cannot be tested over HTTP, and why:
 
@@ -26,9 +26,9 @@ Clauses that cannot be tested over HTTP, and why:
 - Events, Versioning, transitions of order states: "not shown"
 """
 
+import contextlib
 import dataclasses
 import json
-from collections.abc import Callable
 from typing import Any
 
 import httpx
@@ -36,11 +36,11 @@ import pytest
 
 from tests.conformance import mini
 from tests.conformance.rows import cursor
+from tests.worlds import world_of
 from toolkit.contract.source_tables import Sources
 from toolkit.local_service import application_of
 from toolkit.service import Application, KeyQuotas, build_store, read_keys
 from toolkit.service.http import run_server
-from toolkit.simulation import simulate
 
 ADD_ONS = ("currentDepth", "accountValueSnapshotTimestamp", "accountValueSnapshots")
 GOOD: dict[str, dict[str, Any]] = {
@@ -69,28 +69,20 @@ GOOD: dict[str, dict[str, Any]] = {
 }
 """A request of every operation that the exchange written by hand can answer."""
 
-OPTIONAL: dict[str, list[str]] = {
-    "currentDepth": ["dex"],
-    "slippageHistory": ["endTime", "limit"],
-    "meta": ["dex"],
-    "metaAndAssetCtxs": ["dex"],
-    "userFills": ["builder", "aggregateByTime", "dex", "limit"],
-    "userFillsByTime": [
-        "endTime",
-        "cursor",
-        "builder",
-        "aggregateByTime",
-        "dex",
-        "venue",
-        "limit",
-    ],
-    "builderApprovedFillsByTime": ["endTime", "cursor", "limit"],
-    "builderApprovedFundingByTime": ["endTime", "cursor", "limit"],
-    "builderOrdersByTime": ["endTime", "cursor"],
-    "historicalOrders": ["limit"],
-    "userNonFundingLedgerUpdates": ["endTime"],
-    "batchClearinghouseStates": ["dex"],
-    "validatorAprHistory": ["startTime", "endTime", "limit"],
+OPTIONAL = {
+    "currentDepth": "dex",
+    "slippageHistory": "endTime limit",
+    "meta": "dex",
+    "metaAndAssetCtxs": "dex",
+    "userFills": "builder aggregateByTime dex limit",
+    "userFillsByTime": "endTime cursor builder aggregateByTime dex venue limit",
+    "builderApprovedFillsByTime": "endTime cursor limit",
+    "builderApprovedFundingByTime": "endTime cursor limit",
+    "builderOrdersByTime": "endTime cursor",
+    "historicalOrders": "limit",
+    "userNonFundingLedgerUpdates": "endTime",
+    "batchClearinghouseStates": "dex",
+    "validatorAprHistory": "startTime endTime limit",
 }
 """The request fields that an operation has besides."""
 
@@ -175,9 +167,6 @@ def client():
         yield client
 
 
-Serve = Callable[..., Any]
-
-
 @pytest.fixture(scope="session")
 def keys_file(tmp_path_factory):
     def write(text):
@@ -200,16 +189,10 @@ def keys(keys_file):
     return keys_file(KEYS)
 
 
-@pytest.fixture(scope="session", params=[True, False], ids=["strict", "as live"])
-def strict(request):
-    """Return whether the services are restricted to the specification."""
-    return bool(request.param)
-
-
 @pytest.fixture(scope="session")
 def world():
     """The tiny simulated exchange."""
-    return simulate(seed=7, size="tiny")
+    return world_of("tiny")
 
 
 @pytest.fixture(scope="session")
@@ -218,17 +201,24 @@ def summary(world):
 
 
 @pytest.fixture(scope="session")
-def tiny_store(world, strict):
-    store = build_store(world.sources, strict=strict)
-    yield store
-    store.close()
+def serve(keys, client):
+    """Return a function that runs a service until the end, with clocks that do not move."""
+    with contextlib.ExitStack() as stack:
+
+        def run(store, now_ms=mini.NOW, keys=keys, **how):
+            service = application(store, keys, now_ms, **how)
+            return Caller(client, stack.enter_context(run_server(service)))
+
+        yield run
 
 
 @pytest.fixture(scope="session")
-def tiny(tiny_store, keys, client):
+def tiny(world, keys, client):
     """The service of the tiny simulated exchange, built as for users."""
-    with run_server(application_of(tiny_store, KeyQuotas(read_keys(keys)))) as address:
+    store = build_store(world.sources)
+    with run_server(application_of(store, KeyQuotas(read_keys(keys)))) as address:
         yield Caller(client, address)
+    store.close()
 
 
 @pytest.fixture(scope="session")
@@ -250,38 +240,26 @@ def by_time_of(tiny, traders):
 
 
 @pytest.fixture(scope="session")
-def hand_store(strict):
-    store = build_store(mini.sources(), strict=strict)
+def hand_store():
+    store = build_store(mini.sources())
     yield store
     store.close()
 
 
 @pytest.fixture(scope="session")
-def hand(hand_store, keys, client):
+def hand(hand_store, serve):
     """The service of the exchange written by hand."""
-    with run_server(application(hand_store, keys, mini.NOW)) as address:
-        yield Caller(client, address)
+    return serve(hand_store)
 
 
 @pytest.fixture(scope="session")
-def inclusive(hand_store, keys, client):
+def inclusive(hand_store, serve):
     """The same service with inclusive cursors: a page repeats the rows at its cursor."""
-    with run_server(application(hand_store, keys, mini.NOW, inclusive=True)) as address:
-        yield Caller(client, address)
+    return serve(hand_store, inclusive=True)
 
 
 @pytest.fixture(scope="session")
-def later(hand_store, keys, client):
-    """The same service with a clock that is 10.5 seconds later."""
-    with run_server(application(hand_store, keys, mini.NOW + 10_500)) as address:
-        yield Caller(client, address)
-
-
-@pytest.fixture(scope="session")
-def empty(keys, client, strict):
-    """A service with an empty store."""
-    nothing = Sources(start_ms=0, now_ms=mini.NOW, label="nothing", simulated=True)
-    store = build_store(nothing, strict=strict)
-    with run_server(application(store, keys, mini.NOW)) as address:
-        yield Caller(client, address)
+def empty_store():
+    store = build_store(Sources(start_ms=0, now_ms=mini.NOW, label="nothing", simulated=True))
+    yield store
     store.close()

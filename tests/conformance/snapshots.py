@@ -9,12 +9,6 @@ import zstandard
 TYPES = {"accountValueSnapshots": "collateral_tokens", "perpTwapSnapshots": "market_names"}
 
 
-def case_name(value):
-    """Return the same name of a case in every process; sets have no order."""
-    asked = isinstance(value, list) and all(isinstance(item, str) for item in value)
-    return str(value) if asked else "found"
-
-
 def unpack(blob):
     plain = zstandard.ZstdDecompressor().stream_reader(io.BytesIO(blob)).read()
     return msgpack.unpackb(plain)

@@ -6,19 +6,11 @@
 import pytest
 
 from tests.conformance import mini, shapes
-from tests.conformance.snapshots import case_name, snapshots
+from tests.conformance.snapshots import snapshots
 
 ALICE, BOB, CAROL = mini.ALICE, mini.BOB, mini.CAROL
-
-
-def holders(caller, *wanted):
-    """Return the accounts of each snapshot, by dex and token."""
-    found = snapshots(caller, "accountValueSnapshots", *wanted)
-    return {name: set(item[2]) for name, item in found.items()}
-
-
 HOLDERS = {"hyperliquid:USDC": {ALICE, BOB, CAROL}, "eqx:USDC": {ALICE}, "pre:USDH": {BOB}}
-USDC = {"hyperliquid:USDC", "eqx:USDC"}
+MAIN, EQX, PRE = HOLDERS
 
 
 @pytest.fixture(scope="module")
@@ -30,64 +22,51 @@ def accounts(tiny):
     return [dict(zip(shapes.ACCOUNT_TUPLE, entry, strict=False)) for entry in tuples]
 
 
-@shapes.fields(shapes.ACCOUNT_TUPLE)
-def test_account_value_tuple__types(accounts, field, words):
-    shapes.check_values(accounts, field, words)
-
-
-def test_account_value_tuple__length_by_mode(accounts):
-    assert {(len(account), account["account_mode"] == 3) for account in accounts} == {
-        (5, False),
-        (8, True),
-    }
-
-
-def test_account_value_tuple__modes_0_to_3(accounts):
-    assert {account["account_mode"] for account in accounts} == {0, 1, 2, 3}
-
-
-def test_account_value_tuple__mode_2_is_unified(accounts):
-    assert all(account["is_unified"] == (account["account_mode"] == 2) for account in accounts)
-
-
-def test_account_value_tuple__notionals_not_negative(accounts):
-    assert all(account["total_long_notional"] >= 0 for account in accounts)
-    assert all(account["total_short_notional"] >= 0 for account in accounts)
-
-
-def test_account_value_tuple__branch_pairs(accounts):
+def test_account_value_tuple__types(accounts):
+    shapes.check_rows(accounts, shapes.ACCOUNT_TUPLE)
     for account in accounts:
+        assert account["total_long_notional"] >= 0
+        assert account["total_short_notional"] >= 0
         for token, margin in account.get("pm_avail_by_branch", []):
             assert shapes.is_kind("string", token)
             assert shapes.is_kind("number", margin)
 
 
+def test_account_value_tuple__modes(accounts):
+    """Only portfolio margin has eight entries, and only mode 2 is unified."""
+    assert {
+        (account["account_mode"], len(account), account["is_unified"]) for account in accounts
+    } == {(0, 5, False), (1, 5, False), (2, 5, True), (3, 8, False)}
+
+
 def test_account_value_snapshot__array_form(hand):
-    [one] = snapshots(hand, "accountValueSnapshots", "hyperliquid:USDC").values()
+    [one] = snapshots(hand, "accountValueSnapshots", MAIN).values()
     users = {user: list(values) for user, values in mini.ACCOUNTS["", "USDC"].items()}
-    assert one == [mini.SNAPSHOT, "hyperliquid:USDC", users]
+    assert one == [mini.SNAPSHOT, MAIN, users]
 
 
-@pytest.mark.parametrize(
-    ("wanted", "found"),
-    [
-        (["USDC"], USDC),
-        (["USDH"], {"pre:USDH"}),
-        (["hyperliquid:USDC"], {"hyperliquid:USDC"}),
-        (["eqx:USDC"], {"eqx:USDC"}),
-        (["pre:USDH"], {"pre:USDH"}),
-        (["hyperliquid:USDC", "pre:USDH"], {"hyperliquid:USDC", "pre:USDH"}),
-        (["eqx:USDC", "USDH"], {"eqx:USDC", "pre:USDH"}),
-        (["USDC", "pre:USDH"], USDC | {"pre:USDH"}),
-        (["ALL"], USDC | {"pre:USDH"}),
-        (["ALL", "USDC"], USDC | {"pre:USDH"}),
-        (["ALL", "pre:USDH"], USDC | {"pre:USDH"}),
-        (["USDC", "USDC"], USDC),
-        (["USDC", "eqx:USDC"], USDC),
-        (["eqx:USDC", "USDC", "eqx:USDC"], USDC),
-    ],
-    ids=case_name,
-)
-def test_accountValueSnapshots__collateral_tokens(hand, tiny, wanted, found):
-    assert holders(hand, *wanted) == {name: HOLDERS[name] for name in found}
-    assert holders(tiny, *wanted).keys() == found
+def test_accountValueSnapshots__collateral_tokens(hand, tiny):
+    table = [
+        (["USDC"], {MAIN, EQX}),
+        (["USDH"], {PRE}),
+        ([MAIN], {MAIN}),
+        ([EQX], {EQX}),
+        ([PRE], {PRE}),
+        ([MAIN, PRE], {MAIN, PRE}),
+        ([EQX, "USDH"], {EQX, PRE}),
+        (["USDC", PRE], {MAIN, EQX, PRE}),
+        (["ALL"], {MAIN, EQX, PRE}),
+        (["ALL", "USDC"], {MAIN, EQX, PRE}),
+        (["ALL", PRE], {MAIN, EQX, PRE}),
+        (["USDC", "USDC"], {MAIN, EQX}),
+        (["USDC", EQX], {MAIN, EQX}),
+        ([EQX, "USDC", EQX], {MAIN, EQX}),
+    ]
+    wrong = []
+    for wanted, found in table:
+        by_hand = snapshots(hand, "accountValueSnapshots", *wanted)
+        if {name: set(item[2]) for name, item in by_hand.items()} != {n: HOLDERS[n] for n in found}:
+            wrong.append(("hand", wanted))
+        if snapshots(tiny, "accountValueSnapshots", *wanted).keys() != found:
+            wrong.append(("tiny", wanted))
+    assert wrong == []

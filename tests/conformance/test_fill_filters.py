@@ -12,15 +12,17 @@ BOTH = pytest.mark.parametrize("type", ["userFills", "userFillsByTime"])
 
 
 def _some(hand, type, **fields):
-    start = {"startTime": 0} if type == "userFillsByTime" else {}
-    return sorted(tids(hand.ask(type, user=ALICE, **start, **fields)))
+    return sorted(tids(hand.ask(type, user=ALICE, startTime=0, **fields)))
 
 
 @BOTH
 def test_builder_filter__routed_fills(hand, type):
+    """Null is no filter."""
     assert _some(hand, type, builder=B1) == [1, 2, 3]
     assert _some(hand, type, builder=B2) == [8]
     assert _some(hand, type, builder=B2.upper().replace("X", "x")) == [8]
+    assert _some(hand, type, builder=mini.NOBODY) == []
+    assert _some(hand, type, builder=None) == list(range(1, 14))
 
 
 def test_builder_filter__same_millisecond_in_order(hand):
@@ -33,95 +35,63 @@ def test_builder_filter__same_millisecond_in_order(hand):
 
 
 @BOTH
-def test_builder_filter__null_is_no_filter(hand, type):
-    asked = {"user": ALICE, "startTime": 0}
-    assert hand.ask(type, **asked, builder=None) == hand.ask(type, **asked) != []
-
-
-@BOTH
-def test_builder_filter__unknown_builder_has_no_fills(hand, type):
-    assert _some(hand, type, builder=mini.NOBODY) == []
-
-
-@BOTH
 def test_builder_filter__all_accounts(tiny, latest_of, by_time_of, summary, type):
     """`userFillsByTime` omits the builder that routed a fill, `userFills` has it."""
-    start = {"startTime": 0} if type == "userFillsByTime" else {}
     whole = {user: rows for user, rows in latest_of.items() if len(rows) < 2000}
     for user, rows in whole.items():
         for builder in summary["builders"]:
             routed = {row["tid"] for row in rows if row.get("builder") == builder}
-            every = (by_time_of if start else latest_of)[user]
-            assert tiny.ask(type, user=user, builder=builder, **start) == [
+            every = (by_time_of if type == "userFillsByTime" else latest_of)[user]
+            assert tiny.ask(type, user=user, builder=builder, startTime=0) == [
                 row for row in every if row["tid"] in routed
             ]
 
 
-MALFORMED_FILTERS = ["", " ", "0x12", "B1", B1 + "0", 0, 7, True, False, [], [B1], {}]
+@BOTH
+def test_builder_filter__malformed_is_400(hand, type):
+    for wrong in ["", " ", "0x12", "B1", B1 + "0", 0, 7, True, False, [], [B1], {}]:
+        body = {"user": ALICE, "startTime": 0, "builder": wrong}
+        assert hand.refuse(type, **body)[0] == 400, wrong
 
 
 @BOTH
-@pytest.mark.parametrize("builder", MALFORMED_FILTERS)
-def test_builder_filter__malformed_is_400(hand, type, builder):
-    body = {"user": ALICE, "startTime": 0, "builder": builder}
-    assert hand.refuse(type, **body)[0] == 400
-
-
-@BOTH
-def test_dex_filter__main_dex_selects_native_fills(hand, type):
+def test_dex_filter__fills_of_dex(hand, type):
     assert set(_some(hand, type, dex="main_dex")) >= {1, 2, 3, 4, 5, 6, 7, 13}
     assert 8 not in _some(hand, type, dex="main_dex")
-
-
-@BOTH
-def test_dex_filter__deployed_dex_selects_its_fills(hand, type):
     assert _some(hand, type, dex="eqx") == [8]
+    for unknown in ("nowhere", "eq", "eqxy"):
+        assert _some(hand, type, dex=unknown) == []
 
 
-@BOTH
-@pytest.mark.parametrize("dex", ["nowhere", "eq", "eqxy"])
-def test_dex_filter__unknown_dex_has_no_fills(hand, type, dex):
-    assert _some(hand, type, dex=dex) == []
-
-
-@pytest.mark.parametrize("dex", ["main_dex", "eqx", "pre"])
-def test_dex_filter__all_accounts(tiny, by_time_of, dex):
-    found = [
-        row["coin"].partition(":")[0] if ":" in row["coin"] else "main_dex"
-        for user in by_time_of
-        for row in tiny.ask("userFillsByTime", user=user, startTime=0, dex=dex)
-    ]
-    assert set(found) == {dex}
-
-
-@pytest.mark.parametrize("venue", ["PMX", "pmx", "pMx"])
-def test_venue__any_case(hand, venue):
-    assert _some(hand, "userFillsByTime", venue=venue) == [9]
+def test_dex_filter__all_accounts(tiny, by_time_of):
+    for dex in ("main_dex", "eqx", "pre"):
+        found = [
+            row["coin"].partition(":")[0] if ":" in row["coin"] else "main_dex"
+            for user in by_time_of
+            for row in tiny.ask("userFillsByTime", user=user, startTime=0, dex=dex)
+        ]
+        assert set(found) == {dex}
 
 
 def test_venue__fills_of_venue(hand):
-    assert _some(hand, "userFillsByTime", venue="KX") == [11]
+    table = {"PMX": [9], "pmx": [9], "pMx": [9], "KX": [11], "ZZ": [], "abcd": []}
+    assert {venue: _some(hand, "userFillsByTime", venue=venue) for venue in table} == table
 
 
-@pytest.mark.parametrize("venue", ["ZZ", "abcd"])
-def test_venue__unknown_has_no_fills(hand, venue):
-    assert _some(hand, "userFillsByTime", venue=venue) == []
-
-
-@pytest.mark.parametrize("written", [str.upper, str.lower, str.title])
-def test_venue__all_accounts(tiny, by_time_of, written):
+def test_venue__all_accounts(tiny, by_time_of):
     venues = {user: {row.get("venue") for row in rows} for user, rows in by_time_of.items()}
     traded = [(user, venue) for user, found in venues.items() for venue in found - {None}]
     assert traded
     for user, venue in traded:
-        rows = tiny.ask("userFillsByTime", user=user, startTime=0, venue=written(venue))
-        assert {row["venue"] for row in rows} == {venue}
+        for written in (venue.upper(), venue.lower(), venue.title()):
+            rows = tiny.ask("userFillsByTime", user=user, startTime=0, venue=written)
+            assert {row["venue"] for row in rows} == {venue}
         assert tiny.ask("userFillsByTime", user=user, startTime=0, venue="zz") == []
 
 
-@pytest.mark.parametrize("venue", ["", "P", "PMXPM", "P1", "P-X", "ÄÖ", 12, True, [], ["PMX"]])
-def test_venue__malformed_is_400(hand, venue):
-    assert hand.refuse("userFillsByTime", user=ALICE, startTime=0, venue=venue)[0] == 400
+def test_venue__malformed_is_400(hand):
+    for wrong in ["", "P", "PMXPM", "P1", "P-X", "ÄÖ", 12, True, [], ["PMX"]]:
+        assert hand.refuse("userFillsByTime", user=ALICE, startTime=0, venue=wrong)[0] == 400, wrong
 
 
 def test_filters__combined_filters_apply_together(hand):

@@ -26,19 +26,9 @@ def by_time(by_time_of):
 # The record.
 
 
-@shapes.fields(shapes.LATEST_FILL)
-def test_fill_record__userFills_types(latest, field, words):
-    shapes.check_values(latest, field, words)
-
-
-@shapes.fields(shapes.FILL_BY_TIME)
-def test_fill_record__userFillsByTime_types(by_time, field, words):
-    shapes.check_values(by_time, field, words)
-
-
-def test_fill_record__no_other_fields(latest, by_time):
-    shapes.no_other_fields(latest, shapes.LATEST_FILL)
-    shapes.no_other_fields(by_time, shapes.FILL_BY_TIME)
+def test_fill_record__types(latest, by_time):
+    shapes.check_rows(latest, shapes.LATEST_FILL)
+    shapes.check_rows(by_time, shapes.FILL_BY_TIME)
 
 
 def test_fill_record__builder_in_userFills(hand):
@@ -95,6 +85,7 @@ def test_userFills__newest_first(latest_of, world):
 def test_userFills__execution_order(hand):
     rows = hand.ask("userFills", user=ALICE)
     assert tids(rows) == [13, 12, 11, 10, 9, 8, 7, 6, 4, 5, 3, 1, 2]
+    assert tids(hand.ask("userFills", user=ALICE, limit=3)) == [13, 12, 11]
 
 
 def test_userFills__only_latest_2000_rows(hand):
@@ -102,10 +93,6 @@ def test_userFills__only_latest_2000_rows(hand):
     times = sorted({row["time"] for row in mini.ERINS})
     assert len(rows) == 2000
     assert rows[0]["time"] == times[-1]
-
-
-def test_userFills__limit_keeps_newest(hand):
-    assert tids(hand.ask("userFills", user=ALICE, limit=3)) == [13, 12, 11]
 
 
 def test_userFills__includes_twap_fills(hand, latest):
@@ -121,9 +108,9 @@ def test_userFillsByTime__oldest_first(by_time_of):
         assert [key(row) for row in rows] == sorted(map(key, rows)) != []
 
 
-@pytest.mark.parametrize(
-    ("start", "end", "found"),
-    [
+def test_userFillsByTime__inclusive_bounds(hand):
+    """The default of `endTime` is now."""
+    table = [
         (T, T, [1, 2, 3, 4, 5, 6]),
         (T + 10, T + 10, [7]),
         (T + 1, T + 9, []),
@@ -131,14 +118,10 @@ def test_userFillsByTime__oldest_first(by_time_of):
         (T + 11, T + 19, []),
         (T + 50, NOW, [12, 13]),
         (0, T - 1, []),
-    ],
-)
-def test_userFillsByTime__inclusive_bounds(hand, start, end, found):
-    rows = hand.ask("userFillsByTime", user=ALICE, startTime=start, endTime=end)
-    assert tids(rows) == found
-
-
-def test_userFillsByTime__endTime_default_is_now(hand):
+    ]
+    for start, end, found in table:
+        rows = hand.ask("userFillsByTime", user=ALICE, startTime=start, endTime=end)
+        assert tids(rows) == found
     asked = {"user": ALICE, "startTime": 0}
     assert hand.ask("userFillsByTime", **asked) == hand.ask("userFillsByTime", **asked, endTime=NOW)
 
@@ -148,28 +131,18 @@ def test_userFillsByTime__startTime_required(hand):
     assert hand.ask("userFillsByTime", user=ALICE, cursor=f"{T}_0")
 
 
-@pytest.mark.parametrize("start", [0, T + 50, NOW + 1])
-def test_userFillsByTime__cursor_replaces_startTime(hand, start):
-    rows = hand.ask("userFillsByTime", user=ALICE, startTime=start, cursor=f"{T + 10}_0")
-    assert tids(rows) == [8, 9, 10, 11, 12, 13]
-
-
-def test_userFillsByTime__endTime_applies_with_cursor(hand):
-    rows = hand.ask("userFillsByTime", user=ALICE, cursor=f"{T + 10}_0", endTime=T + 30)
-    assert tids(rows) == [8, 9, 10]
-
-
-def test_userFillsByTime__exclusive_cursor(hand):
-    rows = hand.ask("userFillsByTime", user=ALICE, cursor=f"{T}_1", limit=3)
-    assert tids(rows) == [3, 4, 5]
-
-
-def test_userFillsByTime__cursor_need_not_be_a_row(hand):
-    rows = hand.ask("userFillsByTime", user=ALICE, cursor=f"{T + 5}_99")
-    assert tids(rows) == [7, 8, 9, 10, 11, 12, 13]
-
-
-def test_userFillsByTime__inclusive_cursor(inclusive):
+def test_userFillsByTime__exclusive_cursor(hand, inclusive):
+    """A cursor replaces `startTime`; it need not be the key of a row."""
+    table = [
+        ({"cursor": f"{T + 10}_0", "startTime": 0}, [8, 9, 10, 11, 12, 13]),
+        ({"cursor": f"{T + 10}_0", "startTime": T + 50}, [8, 9, 10, 11, 12, 13]),
+        ({"cursor": f"{T + 10}_0", "startTime": NOW + 1}, [8, 9, 10, 11, 12, 13]),
+        ({"cursor": f"{T + 10}_0", "endTime": T + 30}, [8, 9, 10]),
+        ({"cursor": f"{T + 5}_99"}, [7, 8, 9, 10, 11, 12, 13]),
+        ({"cursor": f"{T}_1", "limit": 3}, [3, 4, 5]),
+    ]
+    for fields, found in table:
+        assert tids(hand.ask("userFillsByTime", user=ALICE, **fields)) == found
     rows = inclusive.ask("userFillsByTime", user=ALICE, cursor=f"{T}_1", limit=3)
     assert tids(rows) == [1, 2, 3]
 
@@ -184,13 +157,13 @@ def test_userFillsByTime__page_ends_inside_transaction(hand):
     )
 
 
-@pytest.mark.parametrize("limit", [300, 1998])
-def test_userFillsByTime__all_pages(hand, limit):
+def test_userFillsByTime__all_pages(hand):
     """Erin's transactions have three fills, so pages of 3, 6, ... rows never end inside one."""
-    pages = hand.pages("userFillsByTime", limit, user=mini.ERIN)
-    assert [row["tid"] for page in pages for row in page] == tids(mini.ERINS)
-    assert all(len(page) == limit for page in pages[:-1])
-    assert len(pages[-1]) < limit
+    for limit in (300, 1998):
+        pages = hand.pages("userFillsByTime", limit, user=mini.ERIN)
+        assert [row["tid"] for page in pages for row in page] == tids(mini.ERINS)
+        assert {len(page) for page in pages[:-1]} == {limit}
+        assert len(pages[-1]) < limit
 
 
 def test_userFillsByTime__cursor_skips_rest_of_transaction(tiny, by_time_of, world):
@@ -210,12 +183,8 @@ def test_userFillsByTime__all_pages_inclusive(inclusive):
     assert list(dict.fromkeys(row["tid"] for page in pages for row in page)) == tids(mini.ERINS)
 
 
-@pytest.mark.parametrize(
-    "malformed",
-    [
-        *("", "_", "1", "1_", "_1", "1_2_3", "a_1", "1_b", "1.5_1", "-1_1", "1_-1", "1 _1"),
-        *("1_1 ", 5, []),
-    ],
-)
-def test_userFillsByTime__malformed_cursor_is_400(hand, malformed):
-    assert hand.refuse("userFillsByTime", user=ALICE, cursor=malformed)[0] == 400
+def test_userFillsByTime__malformed_cursor_is_400(hand):
+    wrong = ["", "_", "1", "1_", "_1", "1_2_3", "a_1", "1_b", "1.5_1", "-1_1", "1_-1", "1 _1"]
+    for malformed in [*wrong, "1_1 ", 5, []]:
+        got = hand.refuse("userFillsByTime", user=ALICE, cursor=malformed)
+        assert got[0] == 400, malformed

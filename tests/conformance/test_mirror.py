@@ -3,15 +3,12 @@
 import contextlib
 import json
 import socket
-from collections.abc import Callable
 
 import httpx
 import pytest
 
 from tests.conformance import mini
 from tests.conformance.conftest import GOOD, Caller, application, read_error
-from toolkit.contract.source_tables import Sources
-from toolkit.service import build_store
 from toolkit.service.http import run_server
 from toolkit.service.mirror import Upstream
 
@@ -27,16 +24,6 @@ OWN = [  # "exist only in this service", and the metadata of these snapshots
     "builderApprovedFundingByTime",
 ]
 MIRRORED = sorted(GOOD.keys() - set(OWN))
-
-
-@pytest.fixture(scope="module")
-def empty_store():
-    store = build_store(Sources(start_ms=0, now_ms=mini.NOW, label="nothing", simulated=True))
-    yield store
-    store.close()
-
-
-InFront = Callable[..., contextlib.AbstractContextManager[Caller]]
 
 
 @pytest.fixture(scope="module")
@@ -74,19 +61,23 @@ def address_of(listener):
     return f"http://127.0.0.1:{listener.getsockname()[1]}"
 
 
-@pytest.mark.parametrize("type", MIRRORED)
-def test_general__mirrored_answers_equal_upstream(mirror, hand, type):
-    assert mirror.ask(type, **GOOD[type]) == hand.ask(type, **GOOD[type])
-
-
-def test_general_1__upstream_address_may_have_path(hand, serve_in_front):
+def test_general__mirrored_answers_equal_upstream(mirror, hand, serve_in_front):
+    """The address of the upstream may have a path."""
+    for type in MIRRORED:
+        assert mirror.ask(type, **GOOD[type]) == hand.ask(type, **GOOD[type]), type
     with serve_in_front(f"{hand.address}/info", "full-secret") as caller:
         assert caller.ask("meta") == mini.METAS[""]
 
 
-@pytest.mark.parametrize("type", MIRRORED)
-def test_errors__502_if_upstream_slow(stalled_upstream, type):
-    assert stalled_upstream.refuse(type, **GOOD[type]) == (502, "Timeout error")
+def test_errors__invalid_upstream_address_is_refused():
+    for wrong in ("", "host", "ftp://host", "http://"):
+        with pytest.raises(ValueError, match=repr(wrong)):
+            Upstream(wrong)
+
+
+def test_errors__502_if_upstream_slow(stalled_upstream):
+    got = {type: stalled_upstream.refuse(type, **GOOD[type]) for type in MIRRORED}
+    assert got == dict.fromkeys(MIRRORED, (502, "Timeout error"))
 
 
 def test_errors__502_if_upstream_down(serve_in_front):
@@ -96,24 +87,22 @@ def test_errors__502_if_upstream_down(serve_in_front):
             assert caller.refuse("meta") == (502, "Timeout error")
 
 
-@pytest.mark.parametrize("type", OWN)
-def test_general_7__own_operations_need_no_upstream(stalled_upstream, hand, type):
-    body = {"type": type, **GOOD[type]}
-    assert stalled_upstream.post(body).content == hand.post(body).content
+def test_general_7__own_operations_need_no_upstream(stalled_upstream, hand):
+    for type in OWN:
+        body = {"type": type, **GOOD[type]}
+        assert stalled_upstream.post(body).content == hand.post(body).content, type
 
 
-@pytest.mark.parametrize(
-    ("body", "status", "message"),
-    [
+def test_errors__wrong_request_is_not_forwarded(mirror, stalled_upstream):
+    table = [
         ({"type": "userFills", "user": "0x12"}, 400, "Invalid Ethereum address: 0x12"),
         ({"type": "slippageHistory"}, 400, "coin parameter is required"),
         ({"type": "meta", "dex": 5}, 400, "dex must be a string"),
-    ],
-)
-def test_errors__same_messages_with_upstream(mirror, stalled_upstream, body, status, message):
-    """A wrong request is not forwarded."""
-    for caller in (mirror, stalled_upstream):
-        assert read_error(caller.post(body)) == (status, message)
+    ]
+    for body, status, message in table:
+        for caller in (mirror, stalled_upstream):
+            assert read_error(caller.post(body)) == (status, message)
+    assert read_error(stalled_upstream.post({"type": "meta"}, headers={}))[0] == 401
 
 
 @pytest.mark.parametrize("key", [None, "no-key-of-the-upstream"])
@@ -136,39 +125,20 @@ def test_errors__upstream_429_retry_after(hand_store, keys_file, serve_in_front)
 
 
 STRANGE = {
-    "418": (httpx.Response(418, text="<html>"), 400),
-    "503": (httpx.Response(503, text="<html>"), 502),
-    "no JSON": (httpx.Response(200, text="<html>"), 502),
-    "no message": (httpx.Response(500, json={"error": 5}), 500),
-    "302": (httpx.Response(302), 502),
+    "418": (httpx.Response(418, text="<html>"), (400, "Upstream error")),
+    "503": (httpx.Response(503, text="<html>"), (502, "Upstream error")),
+    "no JSON": (httpx.Response(200, text="<html>"), (502, "Upstream error")),
+    "no message": (httpx.Response(500, json={"error": 5}), (500, "Upstream error")),
+    "302": (httpx.Response(302), (502, "Upstream error")),
+    # The exchange refuses a body that it cannot read with 422 and a text.
+    "422": (httpx.Response(422, text="Failed to deserialize"), (422, "Failed to deserialize")),
+    "422 JSON": (httpx.Response(422, json="Failed to deserialize"), (422, "Failed to deserialize")),
 }
 
 
-@pytest.fixture(scope="module")
-def garbled_upstream(serve_in_front):
-    """A service in front of an upstream with invalid answers; `dex` selects the answer."""
+def test_errors__invalid_upstream_answer(serve_in_front):
+    """`dex` selects the answer."""
     strange = httpx.MockTransport(lambda request: STRANGE[json.loads(request.content)["dex"]][0])
     with serve_in_front("http://upstream", transport=strange) as caller:
-        yield caller
-
-
-@pytest.mark.parametrize("answer", STRANGE)
-def test_errors__invalid_upstream_answer(garbled_upstream, answer):
-    assert garbled_upstream.refuse("meta", dex=answer) == (STRANGE[answer][1], "Upstream error")
-
-
-@pytest.mark.parametrize(
-    "answer", [{"text": "Failed to deserialize"}, {"json": "Failed to deserialize"}]
-)
-def test_errors__upstream_422_is_forwarded(serve_in_front, answer):
-    """The exchange refuses a body that it cannot read with 422 and a text."""
-    transport = httpx.MockTransport(lambda _: httpx.Response(422, **answer))  # type: ignore[arg-type]
-    with serve_in_front("http://upstream", transport=transport) as caller:
-        assert caller.refuse("meta") == (422, "Failed to deserialize")
-
-
-def test_authentication_3__key_before_upstream(stalled_upstream):
-    assert read_error(stalled_upstream.post({"type": "meta"}, headers={})) == (
-        401,
-        "Invalid API key",
-    )
+        got = {answer: caller.refuse("meta", dex=answer) for answer in STRANGE}
+    assert got == {answer: wanted for answer, (_, wanted) in STRANGE.items()}

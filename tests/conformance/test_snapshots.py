@@ -1,16 +1,10 @@
 """Specification, "Snapshot endpoints (compressed binary)"."""
 
-# A test is named after its clause, with operation names as in requests.
-# ruff: noqa: N802
-
 import pytest
 
 from tests.conformance import mini, shapes
 from tests.conformance.snapshots import TYPES, snapshots, split_blobs, unpack
 
-METADATA = pytest.mark.parametrize(
-    "type", ["accountValueSnapshotTimestamp", "perpTwapSnapshotTimestamp"]
-)
 BOTH = pytest.mark.parametrize("type", TYPES)
 
 
@@ -21,23 +15,13 @@ SEVERAL = {"accountValueSnapshots": ["ALL"], "perpTwapSnapshots": ["ALL"]}
 # Metadata.
 
 
-@METADATA
-@shapes.fields(shapes.SNAPSHOT_METADATA)
-def test_snapshot_metadata__types(tiny, type, field, words):
-    rows = [tiny.ask(type)]
-    shapes.check_values(rows, field, words)
-    shapes.no_other_fields(rows, shapes.SNAPSHOT_METADATA)
-
-
-@METADATA
-def test_snapshot_metadata__timestamp_in_seconds(hand, type):
-    assert hand.ask(type) == {"snapshot_id": mini.SNAPSHOT, "timestamp": mini.NOW // 1000}
-
-
-def test_accountValueSnapshotTimestamp__equals_perp_snapshot(tiny, hand):
-    for item in (tiny, hand):
-        values = item.ask("accountValueSnapshotTimestamp")
-        assert values == item.ask("perpTwapSnapshotTimestamp")
+def test_snapshot_metadata__timestamp_in_seconds(tiny, hand):
+    """Both kinds of snapshots are taken together."""
+    values, twaps = "accountValueSnapshotTimestamp", "perpTwapSnapshotTimestamp"
+    shapes.check_rows([tiny.ask(values)], shapes.SNAPSHOT_METADATA)
+    assert tiny.ask(values) == tiny.ask(twaps)
+    taken = {"snapshot_id": mini.SNAPSHOT, "timestamp": mini.NOW // 1000}
+    assert hand.ask(values) == hand.ask(twaps) == taken
 
 
 @BOTH
@@ -69,32 +53,25 @@ def test_binary__several_snapshots_are_multi_zstd(hand, type):
     assert headers["x-compression"] == "inner-zstd"
     assert "content-encoding" not in headers
     found = split_blobs(content)
+    assert content[:4] == bytes([len(found), 0, 0, 0])  # little-endian
     assert len(found) > 1
     assert all(item[:4] == bytes.fromhex("28b52ffd") for item in found)
     assert all(unpack(item)[0] == mini.SNAPSHOT for item in found)
 
 
 @BOTH
-def test_binary__little_endian_count(hand, type):
-    _, _, content = hand.raw({"type": type, TYPES[type]: SEVERAL[type]})
-    assert content[1:4] == b"\0\0\0"
-    assert content[0] == len(split_blobs(content))
+def test_binary__ignores_accepted_encoding(hand, type):
+    for accepts in ("identity", "gzip", "zstd", "*"):
+        for wanted in (ONE, SEVERAL):
+            _, headers, content = hand.raw(
+                {"type": type, TYPES[type]: wanted[type]}, **{"Accept-Encoding": accepts}
+            )
+            several = headers["x-payload-format"] == "multi-zstd"
+            assert unpack(split_blobs(content)[0] if several else content)[0] == mini.SNAPSHOT
 
 
-@BOTH
-@pytest.mark.parametrize("accepts", ["identity", "gzip", "zstd", "*"])
-def test_binary__ignores_accepted_encoding(hand, type, accepts):
-    for wanted in (ONE, SEVERAL):
-        _, headers, content = hand.raw(
-            {"type": type, TYPES[type]: wanted[type]}, **{"Accept-Encoding": accepts}
-        )
-        several = headers["x-payload-format"] == "multi-zstd"
-        assert unpack(split_blobs(content)[0] if several else content)[0] == mini.SNAPSHOT
-
-
-@pytest.mark.parametrize(
-    ("type", "wanted", "form"),
-    [
+def test_binary__number_of_matches_decides_format(hand):
+    table = [
         ("accountValueSnapshots", ["USDH"], "msgpack"),
         ("accountValueSnapshots", ["USDH", "pre:USDH"], "msgpack"),
         ("accountValueSnapshots", ["USDH", "NOTHING"], "msgpack"),
@@ -104,8 +81,6 @@ def test_binary__ignores_accepted_encoding(hand, type, accepts):
         ("perpTwapSnapshots", ["ALL:pre"], "msgpack"),
         ("perpTwapSnapshots", ["ALL:eqx"], "multi-zstd"),
         ("perpTwapSnapshots", ["BTC", "ETH"], "multi-zstd"),
-    ],
-)
-def test_binary__number_of_matches_decides_format(hand, type, wanted, form):
-    _, headers, _ = hand.raw({"type": type, TYPES[type]: wanted})
-    assert headers["x-payload-format"] == form
+    ]
+    for type, wanted, form in table:
+        assert hand.raw({"type": type, TYPES[type]: wanted})[1]["x-payload-format"] == form

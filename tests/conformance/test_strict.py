@@ -4,8 +4,10 @@ import json
 
 import pytest
 
-from tests.conformance import shapes
+from tests.conformance import mini, shapes
 from tests.conformance.conftest import GOOD
+from tests.conformance.test_limits import BATCH, key_with_points
+from toolkit.service import build_store
 
 SPECIFIED = {("maxLeverage", "name"), ("withdrawable", "accountValue")}
 """A field that is beyond the specification in one object and specified in another, told by a
@@ -41,31 +43,65 @@ def beyond(value):
     }
 
 
-@pytest.mark.parametrize("type_", sorted(GOOD.keys() - BINARY))
-def test_strict__no_extra_fields(hand, tiny, traders, strict, type_):
-    found = beyond(hand.ask(type_, **GOOD[type_]))
-    if "user" in GOOD[type_]:
-        for user in traders:
-            found |= beyond(tiny.ask(type_, **{**GOOD[type_], "user": user}))
-    assert not strict or found == set()
+@pytest.fixture(scope="module")
+def strict_hand_store():
+    store = build_store(mini.sources(), strict=True)
+    yield store
+    store.close()
 
 
-@pytest.mark.parametrize("type_", EXTRA)
-def test_strict__extra_operations_unknown(hand, strict, type_):
-    got = hand.post({"type": type_})
-    unknown = json.loads(got.content) == {"error": f"Unknown type: {type_}"}
-    assert (got.status_code == 400 and unknown) == strict
+@pytest.fixture(scope="module")
+def strict_hand(strict_hand_store, serve):
+    return serve(strict_hand_store)
 
 
-def test_strict__only_specified_fields_in_tables(tiny, traders, strict):
+@pytest.fixture(scope="module")
+def strict_tiny(world, serve):
+    store = build_store(world.sources, strict=True)
+    yield serve(store, world.sources.now_ms)
+    store.close()
+
+
+def test_strict__only_specified_fields(strict_hand, strict_tiny, tiny, traders):
     """The simulation has fields beyond the specification, unless it is strict."""
-    found = beyond(
-        [
-            tiny.ask("meta"),
-            tiny.ask("meta", dex="pre"),
-            tiny.ask("batchClearinghouseStates", users=traders),
-            [tiny.ask("userFills", user=user) for user in traders],
-        ]
-    )
+    for type in sorted(GOOD.keys() - BINARY):
+        answers = [strict_hand.ask(type, **GOOD[type])]
+        if "user" in GOOD[type]:
+            answers += [strict_tiny.ask(type, **GOOD[type] | {"user": user}) for user in traders]
+        assert beyond(answers) == set(), type
     named = {"collateralToken", "marginTables", "liquidation", "crossMaintenanceMarginUsed"}
-    assert found >= named if not strict else found == set()
+    for caller, has_more in ((strict_tiny, False), (tiny, True)):
+        found = beyond(
+            [
+                caller.ask("meta"),
+                caller.ask("meta", dex="pre"),
+                caller.ask(BATCH, users=traders),
+                [caller.ask("userFills", user=user) for user in traders],
+            ]
+        )
+        assert found >= named if has_more else found == set()
+
+
+def test_strict__specified_answers_are_equal(hand, strict_hand):
+    """The exchange written by hand has no field beyond the specification."""
+    for type, fields in GOOD.items():
+        body = {"type": type, **fields}
+        assert strict_hand.post(body).content == hand.post(body).content, type
+
+
+def test_strict__extra_operations_unknown(hand, strict_hand):
+    for type in EXTRA:
+        unknown = {"error": f"Unknown type: {type}"}
+        got = strict_hand.post({"type": type})
+        assert (got.status_code, json.loads(got.content)) == (400, unknown)
+        assert json.loads(hand.post({"type": type}).content) != unknown
+
+
+def test_strict__states_cost_100_points(strict_hand_store, keys_file, serve):
+    """The specification has a fixed cost, for any number of users and dexes."""
+    keys = keys_file(key_with_points("enough", 100) + key_with_points("short", 99))
+    service = serve(strict_hand_store, keys=keys)
+    body = {"type": BATCH, "users": [mini.ALICE] * 3, "dex": "ALL_DEXES"}
+    assert service.using("short").post(body).status_code == 429
+    assert service.using("enough").post(body).status_code == 200
+    assert service.using("enough").post({"type": "meta"}).status_code == 429

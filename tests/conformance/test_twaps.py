@@ -8,10 +8,9 @@ import datetime
 import pytest
 
 from tests.conformance import mini, shapes
-from tests.conformance.snapshots import case_name, snapshots
+from tests.conformance.snapshots import snapshots
 
 EVERY_TWAP = set(mini.TWAPS)
-MAIN_TWAPS = {"BTC", "ETH"}
 
 
 def markets(caller, *wanted):
@@ -31,33 +30,17 @@ def twaps(tiny, hand):
     return [dict(zip(shapes.TWAP_TUPLE, entry, strict=True)) for entry in tuples]
 
 
-@shapes.fields(shapes.TWAP_TUPLE)
-def test_twap_tuple__types(twaps, field, words):
-    kind, *more = words.split(", ")
-    values = [twap[field] for twap in twaps]
-    assert all(
-        shapes.is_kind(kind, value) or (value is None and "null" in more) for value in values
-    )
-    if "seen" in more:
-        assert {value is None for value in values} == {True, False}
+def test_twap_tuple__types(twaps):
+    shapes.check_rows(twaps, shapes.TWAP_TUPLE)
+    for flag in ("is_buy", "reduce_only", "randomize", "waiting"):
+        assert {twap[flag] for twap in twaps} == {True, False}
+    assert all(datetime.datetime.fromisoformat(twap["next_slice_time"]) for twap in twaps)
 
 
 def test_twap_tuple__remaining_is_total_less_executed(twaps):
     for twap in twaps:
         assert twap["remaining_sz"] == pytest.approx(twap["total_sz"] - twap["executed_sz"])
-
-
-def test_twap_tuple__progress_0_to_100(twaps):
-    assert all(0 <= twap["progress_pct"] <= 100 for twap in twaps)
-
-
-def test_twap_tuple__next_slice_time_is_iso(twaps):
-    assert all(datetime.datetime.fromisoformat(twap["next_slice_time"]) for twap in twaps)
-
-
-@pytest.mark.parametrize("field", ["is_buy", "reduce_only", "randomize", "waiting"])
-def test_twap_tuple__flags_true_and_false(twaps, field):
-    assert {twap[field] for twap in twaps} == {True, False}
+        assert 0 <= twap["progress_pct"] <= 100
 
 
 def test_twap_tuple__waiting_has_trigger_price(twaps):
@@ -74,59 +57,30 @@ def test_twap_snapshot__array_form(hand):
     }
 
 
-@pytest.mark.parametrize(
-    ("wanted", "found"),
-    [
+def test_perpTwapSnapshots__market_names_select_markets(hand):
+    """Overlapping patterns are joined, names are counted once."""
+    main, eqx = {"BTC", "ETH"}, {"eqx:TSLA", "eqx:NVDA"}
+    table = [
         (["BTC"], {"BTC"}),
         (["eqx:TSLA"], {"eqx:TSLA"}),
         (["BTC", "eqx:TSLA"], {"BTC", "eqx:TSLA"}),
         (["BTC", "TSLA"], {"BTC"}),
         (["BTC", "eqx:BTC"], {"BTC"}),
-        (["ALL"], MAIN_TWAPS),
-        (["ALL:eqx"], {"eqx:TSLA", "eqx:NVDA"}),
-        (["ALL:ALL_DEXES"], EVERY_TWAP),
-        (["ALL", "ALL:eqx"], MAIN_TWAPS | {"eqx:TSLA", "eqx:NVDA"}),
-        (["ALL", "ALL:pre", "ALL:eqx"], EVERY_TWAP),
-        (["ALL", "pre:OPENAI"], MAIN_TWAPS | {"pre:OPENAI"}),
-    ],
-    ids=case_name,
-)
-def test_perpTwapSnapshots__market_names_select_markets(hand, wanted, found):
-    assert markets(hand, *wanted) == found
-
-
-@pytest.mark.parametrize(
-    "others", [["BTC"], ["ALL"], ["ALL:eqx", "NOTHING"], ["pre:OPENAI", "ALL", "ALL:pre"]]
-)
-def test_perpTwapSnapshots__all_dexes(hand, others):
-    assert markets(hand, *others, "ALL:ALL_DEXES") == EVERY_TWAP
-    assert markets(hand, "ALL:ALL_DEXES", *others) == EVERY_TWAP
-
-
-@pytest.mark.parametrize(
-    ("wanted", "found"),
-    [
-        (["ALL", "BTC", "ETH"], MAIN_TWAPS),
-        (["ALL", "NOTHING"], MAIN_TWAPS),
-        (["eqx:TSLA", "ALL:eqx"], {"eqx:TSLA", "eqx:NVDA"}),
-        (["ALL:pre", "pre:OPENAI"], {"pre:OPENAI"}),
-        (["ALL:eqx", "eqx:TSLA", "BTC"], {"eqx:TSLA", "eqx:NVDA", "BTC"}),
-    ],
-    ids=case_name,
-)
-def test_perpTwapSnapshots__overlapping_patterns_are_joined(hand, wanted, found):
-    assert markets(hand, *wanted) == found
-
-
-@pytest.mark.parametrize(
-    ("wanted", "found"),
-    [
         (["BTC", "BTC"], {"BTC"}),
-        (["ALL", "ALL"], MAIN_TWAPS),
-        (["ALL:eqx", "ALL:eqx"], {"eqx:TSLA", "eqx:NVDA"}),
-        (["ALL:ALL_DEXES", "ALL:ALL_DEXES"], EVERY_TWAP),
-    ],
-    ids=case_name,
-)
-def test_perpTwapSnapshots__duplicate_names_are_ignored(hand, wanted, found):
-    assert markets(hand, *wanted) == found
+        (["ALL"], main),
+        (["ALL", "ALL"], main),
+        (["ALL", "BTC", "ETH"], main),
+        (["ALL", "NOTHING"], main),
+        (["ALL:eqx"], eqx),
+        (["ALL:eqx", "ALL:eqx"], eqx),
+        (["eqx:TSLA", "ALL:eqx"], eqx),
+        (["ALL:pre", "pre:OPENAI"], {"pre:OPENAI"}),
+        (["ALL:eqx", "eqx:TSLA", "BTC"], eqx | {"BTC"}),
+        (["ALL", "ALL:eqx"], main | eqx),
+        (["ALL", "ALL:pre", "ALL:eqx"], EVERY_TWAP),
+        (["ALL", "pre:OPENAI"], main | {"pre:OPENAI"}),
+    ]
+    others = ([], ["BTC"], ["ALL"], ["ALL:eqx", "NOTHING"], ["pre:OPENAI", "ALL", "ALL:pre"])
+    table += [([*names, "ALL:ALL_DEXES"], EVERY_TWAP) for names in others]
+    table += [(["ALL:ALL_DEXES", *names], EVERY_TWAP) for names in (*others, ["ALL:ALL_DEXES"])]
+    assert [row for row in table if markets(hand, *row[0]) != row[1]] == []
