@@ -33,12 +33,6 @@ def replay_spot_fills(fills, unit=1, tolerance=1):
     return closed
 
 
-def average_cost(basis):
-    """Return the average cost of a token as numerator and denominator, or None without a buy."""
-    known = basis.size - basis.unknown
-    return (basis.cost, known) if known else None
-
-
 def half_spread_bps(book):
     """Return half the distance of best ask and best bid, in bps of mid, with two decimals."""
     mid = mid_price(book)

@@ -3,7 +3,6 @@
 from fractions import Fraction
 
 import hypothesis.strategies as st
-import pytest
 from hypothesis import given
 
 from tests.rules.reference import replay_perp_fills
@@ -61,25 +60,21 @@ def test_closed_pnl_by_hand():
     assert entry == 0
 
 
-def test_short_gains_when_prices_fall():
-    assert replay_perp_fills([(-4, 50), (1, 40), (3, 60)]) == [0, 10, -30]
+REPLAYS = [
+    ([(-4, 50), (1, 40), (3, 60)], [0, 10, -30]),  # a short gains when prices fall
+    ([(3, 100), (-5, 110), (2, 105)], [0, 30, 10]),  # a flip closes and opens
+    # One lot of 3 is left, at the old entry price: 2 * 7, then 1 * 12; a short loses as much.
+    ([(3, 100), (-2, 107), (-1, 112)], [0, 14, 12]),
+    ([(-3, 100), (2, 107), (1, 112)], [0, -14, -12]),
+    ([(3, 100), (-4, 107), (1, 112)], [0, 21, -5]),
+    ([(-3, 100), (4, 107), (-1, 112)], [0, -21, 5]),
+    ([(1, 100), (-3, 107), (2, 112)], [0, 7, -10]),  # a flip of one lot
+    ([(-1, 100), (3, 107), (-2, 112)], [0, -7, 10]),
+]
 
 
-def test_flip_closes_and_opens():
-    assert replay_perp_fills([(3, 100), (-5, 110), (2, 105)]) == [0, 30, 10]
-
-
-def test_last_lot_keeps_entry_price():
-    """One lot of 3 is left, at the old entry price: 2 * 7, then 1 * 12; a short loses as much."""
-    assert replay_perp_fills([(3, 100), (-2, 107), (-1, 112)]) == [0, 14, 12]
-    assert replay_perp_fills([(-3, 100), (2, 107), (1, 112)]) == [0, -14, -12]
-    assert replay_perp_fills([(3, 100), (-4, 107), (1, 112)]) == [0, 21, -5]
-    assert replay_perp_fills([(-3, 100), (4, 107), (-1, 112)]) == [0, -21, 5]
-
-
-def test_flip_of_one_lot_by_hand():
-    assert replay_perp_fills([(1, 100), (-3, 107), (2, 112)]) == [0, 7, -10]
-    assert replay_perp_fills([(-1, 100), (3, 107), (-2, 112)]) == [0, -7, 10]
+def test_replays_by_hand():
+    assert [(fills, replay_perp_fills(fills)) for fills, _ in REPLAYS] == REPLAYS
 
 
 @given(fills)
@@ -108,30 +103,31 @@ def test_closed_pnl_is_truncated_to_ticks():
     assert replay_perp_fills([(1, 1019), (-1, 1020)], tick=10) == [0, 10]
 
 
-@pytest.mark.parametrize(("sz_decimals", "decimals"), [(0, 6), (5, 1), (6, 0), (8, 0)])
-def test_perp_price_decimals_follow_size_decimals(sz_decimals, decimals):
-    assert price_decimals(sz_decimals) == decimals
+def test_perp_price_decimals_follow_size_decimals():
+    assert [price_decimals(sz_decimals) for sz_decimals in (0, 5, 6, 8)] == [6, 1, 0, 0]
 
 
-@pytest.mark.parametrize(
-    ("before", "fill", "after"),
-    [
-        ((0, 0), (10, 105, 10), (0, 10, 105)),  # the first price is not truncated
-        ((10, 100), (5, 103, 1), (0, 15, 101)),  # 1,515 / 15
-        ((10, 100), (5, 133, 10), (0, 15, 110)),  # 1,665 / 15 = 111
-        ((-10, 100), (-5, 103, 1), (0, -15, 101)),
-        ((10, 100), (-4, 110, 1), (40, 6, 102)),  # a close moves the mean: 1,440 / 14
-        ((-10, 100), (4, 91, 1), (36, -6, 97)),  # 1,364 / 14
-        ((10, 100), (-10, 105, 1), (50, 0, 0)),
-        ((-10, 100), (10, 105, 1), (-50, 0, 0)),
-        ((10, 100), (-15, 110, 1), (100, -5, 110)),
-        ((-10, 100), (15, 110, 1), (100, 5, 110)),  # a flip has no sign
-        ((1, 100), (-1, 110, 1), (10, 0, 0)),
-        ((1, 100), (1, 110, 1), (0, 2, 105)),
-        ((1, 100), (-3, 110, 1), (10, -2, 110)),
-        ((-10, 100), (11, 110, 1), (100, 1, 110)),
-    ],
-)
-def test_rule_of_2023_by_hand(before, fill, after):
-    assert apply_perp_fill_2023(*before, *fill) == after
-    assert all(isinstance(number, int) for number in apply_perp_fill_2023(*before, *fill))
+RULE_OF_2023 = [  # position and entry price before, the fill, closed PnL and position after
+    ((0, 0), (10, 105, 10), (0, 10, 105)),  # the first price is not truncated
+    ((10, 100), (5, 103, 1), (0, 15, 101)),  # 1,515 / 15
+    ((10, 100), (5, 133, 10), (0, 15, 110)),  # 1,665 / 15 = 111
+    ((-10, 100), (-5, 103, 1), (0, -15, 101)),
+    ((10, 100), (-4, 110, 1), (40, 6, 102)),  # a close moves the mean: 1,440 / 14
+    ((-10, 100), (4, 91, 1), (36, -6, 97)),  # 1,364 / 14
+    ((10, 100), (-10, 105, 1), (50, 0, 0)),
+    ((-10, 100), (10, 105, 1), (-50, 0, 0)),
+    ((10, 100), (-15, 110, 1), (100, -5, 110)),
+    ((-10, 100), (15, 110, 1), (100, 5, 110)),  # a flip has no sign
+    ((1, 100), (-1, 110, 1), (10, 0, 0)),
+    ((1, 100), (1, 110, 1), (0, 2, 105)),
+    ((1, 100), (-3, 110, 1), (10, -2, 110)),
+    ((-10, 100), (11, 110, 1), (100, 1, 110)),
+]
+
+
+def test_rule_of_2023_by_hand():
+    found = [
+        (before, fill, apply_perp_fill_2023(*before, *fill)) for before, fill, _ in RULE_OF_2023
+    ]
+    assert found == RULE_OF_2023
+    assert all(isinstance(number, int) for *_, after in found for number in after)

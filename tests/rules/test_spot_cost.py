@@ -5,7 +5,7 @@ from fractions import Fraction
 import hypothesis.strategies as st
 from hypothesis import given
 
-from tests.rules.reference import average_cost, replay_spot_fills
+from tests.rules.reference import replay_spot_fills
 from toolkit.rules.spot_cost import (
     FLAT,
     CostBasis,
@@ -91,7 +91,6 @@ def test_gap_in_has_unknown_cost():
     disposed, basis = adjust_balance(CostBasis(40, 100, 0), 50)
     assert (disposed, basis) == (0, CostBasis(50, 100, 10))
     assert not basis.is_known
-    assert average_cost(basis) == (100, 40)
 
 
 def test_sell_of_partly_unknown_tokens_by_hand():
@@ -130,12 +129,12 @@ def test_negation_moves_cost():
     assert came == [CostBasis(10, 10, 2), CostBasis(15, 13, 3), CostBasis(10, 10, 2)]
 
 
-def test_negation_beyond_balance_is_partly_unknown():
-    """The cost of four of ten is known: six tenths of the new tokens are of unknown cost."""
-    assert swap_tokens([(CostBasis(4, 12, 0), 10)], [(FLAT, 10)]) == (
-        [FLAT],
-        [CostBasis(10, 12, 6)],
-    )
+def test_swap_beyond_balance_is_partly_unknown():
+    """The cost of four or nine of ten is known: the rest of the new tokens is of unknown cost."""
+    for held, cost in ((4, 12), (9, 27)):
+        left, came = swap_tokens([(CostBasis(held, cost, 0), 10)], [(FLAT, 10)])
+        assert (left, came) == ([FLAT], [CostBasis(10, cost, 10 - held)])
+    assert swap_tokens([], [(CostBasis(2, 8, 0), 5)]) == ([], [CostBasis(7, 8, 5)])
 
 
 def test_merge_closes_difference_of_leg_prices():
@@ -207,15 +206,6 @@ def test_swap_rounds_unknown_down():
     (came,) = swap_tokens([(CostBasis(3, 6, 1), 3)], [(FLAT, 10)])[1]
     assert came == CostBasis(10, 6, 3)
     assert isinstance(came.unknown, int)
-
-
-def test_swap_of_more_than_balance_adds_unknown():
-    left, came = swap_tokens([(CostBasis(9, 27, 0), 10)], [(FLAT, 10)])
-    assert (left, came) == ([FLAT], [CostBasis(10, 27, 1)])
-
-
-def test_swap_without_sources_is_unknown():
-    assert swap_tokens([], [(CostBasis(2, 8, 0), 5)]) == ([], [CostBasis(7, 8, 5)])
 
 
 def test_last_target_gets_rest_of_cost():
