@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from toolkit.contract.dexes import ALL_DEXES
@@ -12,7 +12,10 @@ from toolkit.contract.extra_operations import EXTRA_OPERATIONS
 from toolkit.contract.operations import OPERATIONS
 from toolkit.contract.requests import (
     AMOUNTS,
+    INTERVALS,
     check_request,
+    describe_cost,
+    filters_of,
     make_cursor,
     parse_cursor,
     request_body,
@@ -20,18 +23,22 @@ from toolkit.contract.requests import (
 )
 from toolkit.errors import BadRequest
 
-EVERY = pytest.mark.parametrize("row", OPERATIONS.values(), ids=list(OPERATIONS))
 USER = "0x" + "ab" * 20
+ROWS = list(OPERATIONS.values())
+ALL_ROWS = [*ROWS, *EXTRA_OPERATIONS.values()]
+BATCH, SLIPPAGE = OPERATIONS["batchClearinghouseStates"], OPERATIONS["slippageHistory"]
+FILLS, WEEKS = OPERATIONS["userFillsByTime"], OPERATIONS["validatorAprHistory"]
+PAYMENTS, BOOK = OPERATIONS["builderApprovedFundingByTime"], EXTRA_OPERATIONS["l2Book"]
+PAGED = [row for row in ROWS if "cursor" in row.by_wire]
 
 addresses = st.text("0123456789abcdef", min_size=40, max_size=40).map("0x{}".format)
 times = st.integers(0, 4_000_000_000_000)
-coins = st.from_regex(r"([a-z]{2,4}:)?[A-Z@#_]{1,6}[0-9]{0,3}", fullmatch=True)
 KEY_PARTS = {
     "time": times,
     "status_timestamp": times,
     "tx_index": st.integers(0, 100_000),
     "user": addresses,
-    "delta.coin": coins,
+    "delta.coin": st.from_regex(r"([a-z]{2,4}:)?[A-Z@#_]{1,6}[0-9]{0,3}", fullmatch=True),
 }
 
 
@@ -58,7 +65,7 @@ def parameter_values(row, parameter):
 @st.composite
 def valid_requests(draw):
     """Return an operation and valid parameters with all defaults."""
-    row = draw(st.sampled_from(list(OPERATIONS.values())))
+    row = draw(st.sampled_from(ROWS))
     drawn = {}
     for parameter in row.parameters:
         value = parameter_values(row, parameter)
@@ -70,22 +77,53 @@ def valid_requests(draw):
             drawn["start"] = None
         elif drawn["start"] is None:
             drawn["start"] = draw(times)
-    if row.type == "validatorAprHistory" and None not in (drawn["start"], drawn["end"]):
+    if row is WEEKS and None not in (drawn["start"], drawn["end"]):
         drawn["start"], drawn["end"] = sorted((drawn["start"], drawn["end"]))
     return row, drawn
 
 
-def _example_value(parameter):
-    return {
+def smallest_request(row, name="name"):
+    """Return the smallest valid request: its wire names, or ``python`` names."""
+    examples = {
         "address": USER,
         "addresses": [USER],
         "text": "BTC",
         "texts": ["ALL"],
         "time": 1_756_684_800_000,
         "usd": 1_000.0,
-    }[parameter.kind]
+        "interval": "1h",
+        "order": 7,
+    }
+    needed = [parameter for parameter in row.parameters if parameter.required]
+    return {getattr(parameter, name): examples[parameter.kind] for parameter in needed}
 
 
+def refusal(row, request, read=check_request):
+    """Return the error of a request, or None if it is valid."""
+    try:
+        read(row, request)
+    except BadRequest as refused:
+        error = refused
+    else:
+        return None
+    # The service's answer has a status, 400; this error has none.
+    assert (error.operation, error.status, "status" in str(error)) == (row.type, None, False)
+    return error
+
+
+def with_value(row, parameter, value):
+    return {"startTime": 0} | smallest_request(row) | {parameter.name: value}
+
+
+def parameters_of(*kinds):
+    """Return the operations of the specification with their parameters of these kinds."""
+    return [(row, item) for row in ROWS for item in row.parameters if item.kind in kinds]
+
+
+# -- What is written is read ------------------------------------------------------------------
+
+
+@settings(max_examples=200)
 @given(valid_requests())
 def test_check_request_inverts_request_body(request_):
     row, parameters = request_
@@ -96,348 +134,30 @@ def test_check_request_inverts_request_body(request_):
     assert None not in sent.values()
 
 
-@EVERY
-def test_every_operation_round_trips(row):
-    least = {
-        parameter.python: _example_value(parameter)
-        for parameter in row.parameters
-        if parameter.required
-    }
-    checked = check_request(row, request_body(row, least))
-    assert {name: checked[name] for name in least} == least
-    defaults = {
-        parameter.python: parameter.default
-        for parameter in row.parameters
-        if not parameter.required
-    }
-    assert {name: checked[name] for name in defaults} == defaults
-
-
-def smallest_request(row):
-    """Return the smallest valid request of an operation, as on the wire."""
-    return {
-        parameter.name: _example_value(parameter)
-        for parameter in row.parameters
-        if parameter.required
-    }
-
-
-WHOLE = [
-    (row, parameter)
-    for row in OPERATIONS.values()
-    for parameter in row.parameters
-    if parameter.kind in ("whole", "time")
-]
-EVERY_WHOLE = pytest.mark.parametrize(
-    ("row", "parameter"), WHOLE, ids=[f"{row.type}.{parameter.name}" for row, parameter in WHOLE]
-)
-
-
-@EVERY_WHOLE
-@pytest.mark.parametrize("text", ["1756684800000", "1756684800000.0", "1.7566848e12"])
-def test_whole_numbers_are_read_in_any_form(row, parameter, text):
-    if parameter.kind == "whole":
-        text = text.replace("1756684800000", "12").replace("1.7566848e12", "1.2e1")
-    request = {"startTime": 0} | smallest_request(row) | {parameter.name: json.loads(text)}
-    if parameter.name == "endTime":
-        request["startTime"] = 0
-    checked = check_request(row, request)[parameter.python]
-    assert checked == float(text)
-    assert type(checked) is int
-
-
-@EVERY_WHOLE
-@pytest.mark.parametrize(
-    "value", [1.5, "1756684800000", True, False, [], {}, float("nan"), float("inf"), 1e300]
-)
-def test_invalid_whole_numbers_are_refused(row, parameter, value):
-    with pytest.raises(BadRequest, match=f"{parameter.name} must be a whole number") as caught:
-        check_request(row, smallest_request(row) | {parameter.name: value})
-    assert caught.value.status is None  # the service's answer has one: 400
-    assert caught.value.operation == row.type
-
-
-@pytest.mark.parametrize("number", [int, float, np.int64, np.uint16, np.float64, np.float32])
-def test_numbers_are_sent_as_int(number):
-    fills = {"user": USER, "start": number(0), "page_size": number(100)}
-    samples = {"coin": "BTC", "amount": number(5_000), "start": number(0)}
-    order = {"user": USER, "oid": number(100)}
-    bodies = [
-        request_body(OPERATIONS["userFillsByTime"], fills),
-        request_body(OPERATIONS["slippageHistory"], samples),
-        request_body(EXTRA_OPERATIONS["orderStatus"], order),
-    ]
-    assert [bodies[0]["limit"], bodies[1]["amount"], bodies[2]["oid"]] == [100, 5_000, 100]
-    for body in bodies:
-        assert json.loads(json.dumps(body)) == body
-        assert {type(value) for value in body.values()} <= {int, str}
-
-
-@pytest.mark.parametrize("value", [np.float64(2.5), np.bool_(True), np.timedelta64(2), "2"])
-def test_other_values_are_no_numbers(value):
-    parameters = {"user": USER, "start": 0, "page_size": value}
-    with pytest.raises(BadRequest, match="limit must be a whole number"):
-        request_body(OPERATIONS["userFillsByTime"], parameters)
-
-
-LIMITED = [row for row in OPERATIONS.values() if row.page is not None]
-
-
-@pytest.mark.parametrize("row", LIMITED, ids=[row.type for row in LIMITED])
-def test_page_size_outside_limits_is_refused(row):
-    assert row.page is not None
-    assert row.page.most is not None
-    for good in (1, row.page.most):
-        assert check_request(row, smallest_request(row) | {"limit": good})[row.page.python] == good
-    for bad in (0, -1, row.page.most + 1):
-        with pytest.raises(BadRequest, match=f"limit must be from 1 to {row.page.most}"):
-            check_request(row, smallest_request(row) | {"limit": bad})
-
-
-ADDRESSES = [
-    (row, parameter)
-    for row in OPERATIONS.values()
-    for parameter in row.parameters
-    if parameter.kind in ("address", "addresses")
-]
-
-
-@pytest.mark.parametrize(
-    ("row", "parameter"),
-    ADDRESSES,
-    ids=[f"{row.type}.{parameter.name}" for row, parameter in ADDRESSES],
-)
-@pytest.mark.parametrize(
-    "value", ["", "0x", "0x12", "ab" * 21, USER + "0", USER[:-1] + "g", " " + USER, USER + "\n", 12]
-)
-def test_malformed_addresses_are_refused(row, parameter, value):
-    given_ = [USER, value] if parameter.kind == "addresses" else value
-    with pytest.raises(BadRequest, match="Invalid Ethereum address: ") as caught:
-        check_request(row, smallest_request(row) | {parameter.name: given_})
-    assert caught.value.message == f"Invalid Ethereum address: {value}"
-
-
-@pytest.mark.parametrize(
-    ("type", "parameters", "hint"),
-    [
-        ("userFills", {"user": "0x12"}, "An address is 0x and 40 hex digits"),
-        ("userFills", {"user": [USER, USER]}, "Pass one address; tk.many fetches several"),
-        (
-            "userFills",
-            {"user": USER, "max_rows": 0},
-            "limit is the argument max_rows of the fetch function",
-        ),
-        (
-            "userFillsByTime",
-            {"user": USER},
-            "startTime is the argument start of the fetch function",
-        ),
-        ("userFills", {}, ""),
-        ("batchClearinghouseStates", {"users": 5}, "Write users as a list, even for"),
-        ("perpTwapSnapshots", {"market_names": {}}, "Write market_names as a list"),
-    ],
-)
-def test_refusals_have_hints(type, parameters, hint):
-    with pytest.raises(BadRequest) as caught:
-        request_body(OPERATIONS[type], parameters)
-    assert caught.value.hint.startswith(hint)
-    assert str(caught.value).endswith(caught.value.hint or caught.value.message)
-
-
-@given(addresses)
-def test_addresses_become_lower_case(address):
-    row = OPERATIONS["delegations"]
-    upper = "0x" + address[2:].upper()
-    assert check_request(row, {"user": upper}) == {"user": address}
-    assert request_body(row, {"user": upper}) == {"type": "delegations", "user": address}
-
-
-@pytest.mark.parametrize(
-    ("missing", "words"),
-    [
-        ("coin", "coin parameter is required"),
-        ("amount", "amount parameter is required (positive USD notional)"),
-        ("startTime", "startTime parameter is required"),
-    ],
-)
-def test_slippage_history_requires_its_parameters(missing, words):
-    row = OPERATIONS["slippageHistory"]
-    request = smallest_request(row)
-    del request[missing]
-    for absent in (request, request | {missing: None}):
-        with pytest.raises(BadRequest) as caught:
-            check_request(row, absent)
-        assert caught.value.message == words
-
-
-@pytest.mark.parametrize("amount", [0, -1_000, "1000", True, float("nan"), float("inf"), [], 0.0])
-def test_slippage_history_refuses_invalid_amounts(amount):
-    row = OPERATIONS["slippageHistory"]
-    with pytest.raises(BadRequest) as caught:
-        check_request(row, smallest_request(row) | {"amount": amount})
-    assert caught.value.message == "amount parameter is required (positive USD notional)"
-
-
-def test_slippage_history_refuses_empty_coin():
-    row = OPERATIONS["slippageHistory"]
-    with pytest.raises(BadRequest, match="coin parameter is required"):
-        check_request(row, smallest_request(row) | {"coin": ""})
-
-
-@pytest.mark.parametrize("type_", ["userFills", "userFillsByTime"])
-@pytest.mark.parametrize("value", ["", "0x12", 5, False, [], {}])
-def test_invalid_builder_filter_is_refused(type_, value):
-    row = OPERATIONS[type_]
-    with pytest.raises(BadRequest):
-        check_request(row, smallest_request(row) | {"builder": value})
-    assert check_request(row, smallest_request(row) | {"builder": None})["builder"] is None
-
-
-PAGED = [row for row in OPERATIONS.values() if "cursor" in row.by_wire]
-EVERY_PAGED = pytest.mark.parametrize("row", PAGED, ids=[row.type for row in PAGED])
-
-
-@EVERY_PAGED
-def test_start_is_ignored_with_a_cursor(row):
-    cursor = "1756684800000_" + (f"{USER}_BTC" if len(row.key) == 3 else "7")
-    request = smallest_request(row) | {"cursor": cursor, "startTime": "no time"}
-    checked = check_request(row, request)
-    assert checked["cursor"] == cursor
-    assert checked["start"] is None
-
-
-@EVERY_PAGED
-def test_start_or_cursor_is_required(row):
-    request = smallest_request(row)
-    del request["startTime"]
-    with pytest.raises(BadRequest, match=r"startTime parameter is required \(or cursor\)"):
-        check_request(row, request)
-
-
-@EVERY_PAGED
-@given(data=st.data())
-def test_cursors_round_trip(row, data):
-    key = data.draw(cursor_keys(row))
-    assert parse_cursor(row, make_cursor(key)) == key
-
-
-@EVERY_PAGED
-@pytest.mark.parametrize(
-    "cursor",
-    [
-        "",
-        "_",
-        "1",
-        "1_",
-        "_1",
-        "a_1",
-        "-1_1",
-        "1.5_1",
-        "1_x",
-        "1__2",
-        "\u0661_1",
-        "9" * 30 + "_1",
-        "9" * 17 + "_1",
-        7,
-        [],
-    ],
-)
-def test_malformed_cursors_are_refused(row, cursor):
-    with pytest.raises(BadRequest, match="Invalid cursor"):
-        check_request(row, smallest_request(row) | {"cursor": cursor})
-
-
-def test_cursor_after_year_9999_is_refused():
-    row = OPERATIONS["userFillsByTime"]
-    assert parse_cursor(row, "253402300799999_3") == (253_402_300_799_999, 3)
-    with pytest.raises(BadRequest, match=r"1757000000000000 ms is after the year 9999\. A cursor"):
-        parse_cursor(row, "1757000000000000_3")
-
-
-def test_funding_cursor_has_user_and_coin():
-    row = OPERATIONS["builderApprovedFundingByTime"]
-    assert parse_cursor(row, f"1_{USER}_flx:A_B") == (1, USER, "flx:A_B")
-    for wrong in ("1_2", f"1_{USER}", f"1_{USER}_", "1_0x12_BTC"):
-        with pytest.raises(BadRequest, match="Invalid cursor"):
-            parse_cursor(row, wrong)
-
-
-@pytest.mark.parametrize("venue", ["A", "ABCDE", "A1", "", "ÄB", 12])
-def test_venues_are_2_to_4_letters(venue):
-    row = OPERATIONS["userFillsByTime"]
-    with pytest.raises(BadRequest, match="venue must be 2 to 4 letters"):
-        check_request(row, smallest_request(row) | {"venue": venue})
-
-
-@pytest.mark.parametrize(
-    ("count", "dex", "fits"),
-    [(1000, "", True), (1001, "", False), (100, ALL_DEXES, True), (101, ALL_DEXES, False)],
-)
-def test_too_many_users_are_refused(count, dex, fits):
-    row = OPERATIONS["batchClearinghouseStates"]
-    request = {"users": [USER] * count, "dex": dex}
-    if fits:
-        assert len(check_request(row, request)["users"]) == count
-    else:
-        with pytest.raises(BadRequest, match="users must have at most"):
-            check_request(row, request)
-
-
-def test_reversed_weeks_are_refused():
-    row = OPERATIONS["validatorAprHistory"]
-    with pytest.raises(BadRequest, match="endTime must be at or after startTime"):
-        check_request(row, {"validator": USER, "startTime": 2, "endTime": 1})
-    assert check_request(row, {"validator": USER, "startTime": 1, "endTime": 1})["end"] == 1
-    fills = OPERATIONS["userFillsByTime"]
-    assert check_request(fills, {"user": USER, "startTime": 2, "endTime": 1})["start"] == 2
-
-
-@pytest.mark.parametrize(
-    ("type_", "name"),
-    [("accountValueSnapshots", "collateral_tokens"), ("perpTwapSnapshots", "market_names")],
-)
-@pytest.mark.parametrize("value", ["ALL", [], [""], [1], {}, None])
-def test_invalid_lists_are_refused(type_, name, value):
-    with pytest.raises(BadRequest, match=name):
-        check_request(OPERATIONS[type_], {name: value})
-
-
-TEXTS = [
-    (row, parameter)
-    for row in OPERATIONS.values()
-    for parameter in row.parameters
-    if parameter.kind == "text"
-]
-
-
-@pytest.mark.parametrize(
-    ("row", "parameter"), TEXTS, ids=[f"{row.type}.{parameter.name}" for row, parameter in TEXTS]
-)
-@pytest.mark.parametrize("value", [5, True, [], {}])
-def test_invalid_texts_are_refused(row, parameter, value):
-    with pytest.raises(BadRequest, match=f"{parameter.name} must be a string"):
-        check_request(row, smallest_request(row) | {parameter.name: value})
-
-
-@pytest.mark.parametrize("type_", ["userFills", "userFillsByTime"])
-@pytest.mark.parametrize("value", [0, 1, "true", []])
-def test_invalid_flags_are_refused(type_, value):
-    row = OPERATIONS[type_]
-    with pytest.raises(BadRequest, match="aggregateByTime must be a boolean"):
-        check_request(row, smallest_request(row) | {"aggregateByTime": value})
-
-
-@EVERY
-def test_unknown_and_null_fields_are_ignored(row):
-    plain = check_request(row, smallest_request(row))
-    absent = {parameter.name: None for parameter in row.parameters if not parameter.required}
-    assert (
-        check_request(row, {"type": row.type, "nonsense": 1} | absent | smallest_request(row))
-        == plain
-    )
-
-
-@EVERY
+def test_every_operation_round_trips():
+    wrong = []
+    for row in ROWS:
+        needed = smallest_request(row, "python")
+        checked = check_request(row, request_body(row, needed))
+        defaults = {
+            item.python: item.default for item in row.parameters if item.python not in needed
+        }
+        if checked != defaults | needed:
+            wrong.append((row.type, checked))
+    assert wrong == []
+
+
+def test_unknown_and_null_fields_are_ignored():
+    wrong = []
+    for row in ROWS:
+        absent = {item.name: None for item in row.parameters if not item.required}
+        request = {"type": row.type, "nonsense": 1} | absent | smallest_request(row)
+        if check_request(row, request) != check_request(row, smallest_request(row)):
+            wrong.append(row.type)
+    assert wrong == []
+
+
+@settings(max_examples=100)
 @given(
     junk=st.recursive(
         st.none() | st.booleans() | st.floats() | st.integers() | st.text(max_size=3),
@@ -447,86 +167,315 @@ def test_unknown_and_null_fields_are_ignored(row):
         max_leaves=4,
     )
 )
-def test_any_json_is_checked_or_refused(row, junk):
-    for parameter in row.parameters:
-        try:
-            checked = check_request(row, smallest_request(row) | {parameter.name: junk})
-        except BadRequest:
-            continue
-        assert set(checked) == {each.python for each in row.parameters}
+def test_any_json_is_checked_or_refused(junk):
+    for row in ROWS:
+        for parameter in row.parameters:
+            request = smallest_request(row) | {parameter.name: junk}
+            if refusal(row, request) is None:
+                assert set(check_request(row, request)) == {each.python for each in row.parameters}
+
+
+def test_whole_numbers_are_read_in_any_form():
+    wrong = []
+    for row, parameter in parameters_of("whole", "time"):
+        forms = ["12", "12.0", "1.2e1"]
+        if parameter.kind == "time":
+            forms = ["1756684800000", "1756684800000.0", "1.7566848e12"]
+        number = int(forms[0])
+        for text in forms:
+            request = with_value(row, parameter, json.loads(text))
+            read = check_request(row, request)[parameter.python]
+            if (read, type(read)) != (number, int):
+                wrong.append((row.type, parameter.name, text, read))
+    assert wrong == []
+
+
+@pytest.mark.parametrize("number", [int, float, np.int64, np.float32])
+def test_numbers_are_sent_as_int(number):
+    fills = {"user": USER, "start": number(0), "page_size": number(100)}
+    samples = {"coin": "BTC", "amount": number(5_000), "start": number(0)}
+    order = {"user": USER, "oid": number(100)}
+    bodies = [
+        request_body(FILLS, fills),
+        request_body(SLIPPAGE, samples),
+        request_body(EXTRA_OPERATIONS["orderStatus"], order),
+    ]
+    assert [bodies[0]["limit"], bodies[1]["amount"], bodies[2]["oid"]] == [100, 5_000, 100]
+    for body in bodies:
+        assert json.loads(json.dumps(body)) == body
+        assert {type(value) for value in body.values()} <= {int, str}
+
+
+@given(addresses)
+def test_addresses_become_lower_case(address):
+    row, upper = OPERATIONS["delegations"], "0x" + address[2:].upper()
+    assert check_request(row, {"user": upper}) == {"user": address}
+    assert request_body(row, {"user": upper}) == {"type": "delegations", "user": address}
+    assert request_body(BATCH, {"users": [upper]})["users"] == [address]
+
+
+# -- What is refused --------------------------------------------------------------------------
+
+INVALID = {
+    # kind -> values, and what the message says of the parameter
+    ("whole", "time"): (
+        [1.5, "1756684800000", True, False, [], {}, float("nan"), float("inf"), 1e300, 2**53],
+        "{name} must be a whole number",
+    ),
+    ("address", "addresses"): (
+        ["", "0x", "0x12", "ab" * 21, USER + "0", USER[:-1] + "g", " " + USER, USER + "\n", 12],
+        "Invalid Ethereum address: {value}",
+    ),
+    ("text",): ([5, True, [], {}], "{name} must be a string"),
+    ("flag",): ([0, 1, "true", []], "{name} must be a boolean"),
+    ("texts",): (["ALL", [], [""], [1], {}], "{name} must"),
+    ("venue",): (["A", "ABCDE", "A1", "", "ÄB", 12], "{name} must be 2 to 4 letters"),
+    ("usd",): (
+        [0, -1_000, "1000", True, float("nan"), float("inf"), [], 0.0, 2**53],
+        "{name} parameter is required",
+    ),
+}
+
+
+def test_invalid_values_are_refused():
+    wrong = []
+    for kinds, (values, words) in INVALID.items():
+        for row, parameter in parameters_of(*kinds):
+            for value in values:
+                given_ = [USER, value] if parameter.kind == "addresses" else value
+                error = refusal(row, smallest_request(row) | {parameter.name: given_})
+                expected = words.format(name=parameter.name, value=value)
+                if error is None or not error.message.startswith(expected):
+                    wrong.append((row.type, parameter.name, value, error))
+    assert wrong == []
+
+
+def test_whole_numbers_before_2_to_53_are_valid():
+    """JSON readers that use floats confuse larger ones with their neighbours."""
+    assert check_request(FILLS, {"user": USER, "startTime": 2**53 - 1})["start"] == 2**53 - 1
+
+
+def test_page_size_outside_limits_is_refused():
+    wrong = []
+    for row in ROWS:
+        if row.page is not None:
+            for size in (0, -1, 1, row.page.most, row.page.most + 1):
+                request = smallest_request(row) | {"limit": size}
+                error = refusal(row, request)
+                if 1 <= size <= row.page.most:
+                    is_right = check_request(row, request)[row.page.python] == size
+                else:
+                    is_right = error is not None and f"1 to {row.page.most}" in error.message
+                if not is_right:
+                    wrong.append((row.type, size, error))
+    assert wrong == []
+
+
+def without(request, name):
+    return {key: value for key, value in request.items() if key != name}
+
+
+ORDER, CANDLES = EXTRA_OPERATIONS["orderStatus"], EXTRA_OPERATIONS["candleSnapshot"]
+ONE_SAMPLE = {"coin": "BTC", "amount": 1_000, "startTime": 0}
+NEEDS_AMOUNT = "amount parameter is required (positive USD notional)"
+ONE_CANDLE = {"coin": "BTC", "interval": "1h", "startTime": 0}
+SOME_FILLS, SOME_WEEKS = {"user": USER, "startTime": 0}, {"validator": USER, "startTime": 1}
+CHECKED = [
+    # operation, request, and words of its refusal; or a Python name and the value that is read
+    (SLIPPAGE, without(ONE_SAMPLE, "coin"), "coin parameter is required"),
+    (SLIPPAGE, ONE_SAMPLE | {"coin": None}, "coin parameter is required"),
+    (SLIPPAGE, ONE_SAMPLE | {"coin": ""}, "coin parameter is required"),
+    (SLIPPAGE, without(ONE_SAMPLE, "amount"), NEEDS_AMOUNT),
+    (SLIPPAGE, ONE_SAMPLE | {"amount": None}, NEEDS_AMOUNT),
+    (SLIPPAGE, ONE_SAMPLE | {"amount": 0.5}, f"one of {', '.join(map(str, AMOUNTS))}"),
+    (SLIPPAGE, without(ONE_SAMPLE, "startTime"), "startTime parameter is required"),
+    (WEEKS, SOME_WEEKS | {"endTime": 0}, "endTime must be at or after startTime"),
+    (WEEKS, SOME_WEEKS | {"endTime": 1}, "end", 1),
+    (WEEKS, SOME_WEEKS, "end", None),
+    (FILLS, SOME_FILLS | {"startTime": 2, "endTime": 1}, "start", 2),
+    (FILLS, SOME_FILLS | {"startTime": 2**53}, "Unix milliseconds"),
+    (FILLS, SOME_FILLS | {"builder": None}, "builder", None),
+    (FILLS, SOME_FILLS | {"builder": False}, "Invalid Ethereum address: False"),
+    (BATCH, {"users": []}, "users", []),
+    (BATCH, {"users": [USER] * 1000}, "users", [USER] * 1000),
+    (BATCH, {"users": [USER] * 1001}, "at most 1,000 entries"),
+    (BATCH, {"users": [USER] * 100, "dex": ALL_DEXES}, "users", [USER] * 100),
+    (BATCH, {"users": [USER] * 101, "dex": ALL_DEXES}, f"100 entries with {ALL_DEXES}, not 101"),
+    (BATCH, {"users": USER}, "users must be an array"),
+    (BOOK, {"coin": "BTC", "nSigFigs": 5, "mantissa": 1}, "mantissa", 1),
+    (BOOK, {"coin": "BTC", "nSigFigs": 5, "mantissa": 2}, "mantissa", 2),
+    (BOOK, {"coin": "BTC", "nSigFigs": 5, "mantissa": 5}, "mantissa", 5),
+    (BOOK, {"coin": "BTC", "nSigFigs": 5, "mantissa": 3}, "mantissa must be 1, 2 or 5"),
+    (BOOK, {"coin": "BTC", "nSigFigs": 4, "mantissa": 2}, "mantissa needs nSigFigs 5"),
+    (BOOK, {"coin": "BTC", "mantissa": 1}, "mantissa needs nSigFigs 5"),
+    (BOOK, {"coin": "BTC", "nSigFigs": 2}, "n_sig_figs", 2),
+    (BOOK, {"coin": "BTC", "nSigFigs": 1}, "nSigFigs must be from 2 to 5"),
+    (BOOK, {"coin": "BTC", "nSigFigs": 6}, "nSigFigs must be from 2 to 5"),
+    # An order id is a number or a client id.
+    (ORDER, {"user": USER, "oid": 17.0}, "oid", 17),
+    (ORDER, {"user": USER, "oid": "0x" + "AB" * 16}, "oid", "0x" + "ab" * 16),
+    *[(ORDER, {"user": USER, "oid": oid}, f"order id: {oid}") for oid in ("17", "0x12")],
+    *[(ORDER, {"user": USER, "oid": oid}, "oid must be a whole number") for oid in (1.5, True, [])],
+    # Candles nest their parameters.
+    *[(CANDLES, {"req": ONE_CANDLE | {"interval": each}}, "interval", each) for each in INTERVALS],
+    (CANDLES, {}, "coin parameter is required"),
+    (CANDLES, {"req": 5}, "req must be an object, not 5"),
+    (CANDLES, {"req": ONE_CANDLE | {"interval": "2m"}}, f"{', '.join(INTERVALS)}, not 2m"),
+    (CANDLES, {"req": without(ONE_CANDLE, "startTime")}, "startTime parameter is required"),
+]
+
+
+def test_requests_are_read_or_refused():
+    wrong = []
+    for row, request, *expected in CHECKED:
+        error = refusal(row, request)
+        if len(expected) == 1:
+            is_right = error is not None and expected[0] in error.message
+        else:
+            name, value = expected
+            is_right = error is None and check_request(row, request)[name] == value
+        if not is_right:
+            wrong.append((row.type, request, expected, error))
+    assert wrong == []
+
+
+@pytest.mark.parametrize(
+    ("row", "parameters", "hint"),
+    [
+        (OPERATIONS["userFills"], {"user": "0x12"}, "0x and 40 hex digits"),
+        (OPERATIONS["userFills"], {"user": [USER, USER]}, "tk.many"),
+        (OPERATIONS["userFills"], {"user": USER, "max_rows": 0}, "limit is the argument max_rows"),
+        (FILLS, {"user": USER}, "startTime is the argument start"),
+        (FILLS, {"user": USER, "start": "x"}, "startTime is the argument start"),
+        (OPERATIONS["userFills"], {}, ""),
+        (BATCH, {"users": 5}, "users as a list"),
+        (OPERATIONS["perpTwapSnapshots"], {"market_names": {}}, "market_names as a list"),
+        (OPERATIONS["perpTwapSnapshots"], {"market_names": ["ALL", ""]}, "Entry 2 is "),
+        (BATCH, {"users": [USER + "0" * n for n in range(1001)]}, "1,001"),
+        (SLIPPAGE, {"coin": "BTC", "start": 0, "amount": "x"}, "'x'"),
+        (SLIPPAGE, {"coin": 5, "start": 0, "amount": 1_000}, "not 5"),
+        (ORDER, {"user": USER, "oid": "17"}, "0x and 32 hex digits"),
+        (FILLS, {"user": USER, "cursor": "1"}, "<milliseconds>_<tx_index>"),
+        (PAYMENTS, {"builder": USER, "cursor": "1"}, "<milliseconds>_<user>_<coin>"),
+    ],
+)
+def test_refusals_have_hints(row, parameters, hint):
+    error = refusal(row, parameters, request_body)
+    assert hint in error.hint
+    assert bool(hint) == bool(error.hint)
+    assert str(error).endswith(error.hint or error.message)
+
+
+# -- Cursors ----------------------------------------------------------------------------------
+
+
+@settings(max_examples=100)
+@given(data=st.data(), row=st.sampled_from(PAGED))
+def test_cursors_round_trip(data, row):
+    key = data.draw(cursor_keys(row))
+    assert parse_cursor(row, make_cursor(key)) == key
+
+
+def test_cursor_replaces_start():
+    for row in PAGED:
+        cursor = "1756684800000_" + (f"{USER}_BTC" if len(row.key) == 3 else "7")
+        request = smallest_request(row) | {"cursor": cursor, "startTime": "no time"}
+        checked = check_request(row, request)
+        assert (checked["cursor"], checked["start"]) == (cursor, None)
+        del request["cursor"], request["startTime"]
+        error = refusal(row, request)
+        assert error.message == "startTime parameter is required (or cursor)"
+
+
+def test_malformed_cursors_are_refused():
+    cursors = [
+        *("", "_", "1", "1_", "_1", "a_1", "-1_1", "1.5_1", "1_x", "1__2", "\u0661_1", "1_2_3"),
+        *("9" * 30 + "_1", "9" * 17 + "_1", 7, []),
+    ]
+    payments = ["1_2", f"1_{USER}", f"1_{USER}_", "1_0x12_BTC", f"x_{USER}_BTC", f"1__{USER}"]
+    wrong = []
+    for row in PAGED:
+        for cursor in [*cursors, *(payments if row is PAYMENTS else [])]:
+            error = refusal(row, smallest_request(row) | {"cursor": cursor})
+            if error is None or error.message != f"Invalid cursor: {cursor}":
+                wrong.append((row.type, cursor, error))
+    assert wrong == []
+    assert parse_cursor(PAYMENTS, f"1_{USER}_flx:A_B") == (1, USER, "flx:A_B")
+
+
+def test_cursor_after_year_9999_is_refused():
+    assert parse_cursor(FILLS, "253402300799999_3") == (253_402_300_799_999, 3)
+    with pytest.raises(BadRequest, match=r"1757000000000000 ms .* year 9999"):
+        parse_cursor(FILLS, "1757000000000000_3")
+    assert refusal(FILLS, "9" * 17 + "_3", parse_cursor).hint.startswith("A cursor")
+
+
+@pytest.mark.parametrize("length", [80, 81])
+def test_long_values_are_echoed_shortened(length):
+    echoed = "x" * 80 + ("…" if length > 80 else "")
+    assert refusal(FILLS, "x" * length, parse_cursor).message == f"Invalid cursor: {echoed}"
+
+
+# -- Bodies -----------------------------------------------------------------------------------
 
 
 def test_request_body_refuses_unknown_names():
     with pytest.raises(TypeError, match="delegations has no parameter usr; it has user"):
         request_body(OPERATIONS["delegations"], {"usr": USER})
-    with pytest.raises(TypeError, match="has no parameter dex; it has none"):
+    with pytest.raises(TypeError, match="no parameter dex; it has none"):
         request_body(OPERATIONS["perpDeployAuctionStatus"], {"dex": ""})
 
 
-def test_request_body_accepts_sequences():
-    row = OPERATIONS["batchClearinghouseStates"]
-    assert request_body(row, {"users": (USER,)})["users"] == [USER]
-    with pytest.raises(BadRequest, match="users must be an array"):
-        check_request(row, {"users": USER})  # the service itself wants a list
-
-
-@pytest.mark.parametrize(
-    ("type_", "name", "value"),
-    [
-        ("batchClearinghouseStates", "users", USER),
-        ("perpTwapSnapshots", "market_names", "ALL:ALL_DEXES"),
-        ("accountValueSnapshots", "collateral_tokens", "USDC"),
+TOKENS = ("accountValueSnapshots", "collateral_tokens")
+MARKETS = ("perpTwapSnapshots", "market_names")
+ALIASES = ("", "native", "main", "main_dex", "hyperliquid")
+BODIES = [
+    # operation, parameter, values, and what is sent for each of them
+    ("batchClearinghouseStates", "users", [(USER,), USER, [USER, "0x" + "AB" * 20]], [USER]),
+    (*MARKETS, ["ALL:ALL_DEXES"], ["ALL:ALL_DEXES"]),
+    (*TOKENS, ["USDC", ["USDC", "USDC"]], ["USDC"]),
+    (*TOKENS, [["native:USDC", "USDC", "main:USDC"]], ["hyperliquid:USDC", "USDC"]),
+    (*TOKENS, [["flx:USDH", "USDC", "ALL"]], ["flx:USDH", "USDC", "ALL"]),
+    (*MARKETS, [["ALL:flx", "flx:TSLA", "BTC", "BTC"]], ["ALL:flx", "flx:TSLA", "BTC"]),
+    ("currentDepth", "dex", ["flx"], "flx"),
+    # The native dex has another name in each place.
+    *[
+        (type_, name, [form.format(alias) for alias in ALIASES], sent)
+        for type_, name, form, sent in [
+            ("currentDepth", "dex", "{}", "hyperliquid"),
+            ("meta", "dex", "{}", ""),
+            ("perpDexLimits", "dex", "{}", ""),
+            ("batchClearinghouseStates", "dex", "{}", ""),
+            ("userFills", "dex", "{}", "main_dex"),
+            ("slippageHistory", "coin", "{}:BTC", "BTC"),
+            (*TOKENS, "{}:USDC", ["hyperliquid:USDC"]),
+            (*MARKETS, "ALL:{}", ["ALL"]),
+            (*MARKETS, "{}:BTC", ["BTC"]),
+        ]
     ],
-)
-def test_request_body_wraps_single_value(type_, name, value):
-    assert request_body(OPERATIONS[type_], {name: value})[name] == [value]
+]
 
 
-@pytest.mark.parametrize("alias", ["", "native", "main", "main_dex", "hyperliquid"])
-@pytest.mark.parametrize(
-    ("type_", "name", "form", "sent"),
-    [
-        ("currentDepth", "dex", "{}", "hyperliquid"),
-        ("meta", "dex", "{}", ""),
-        ("perpDexLimits", "dex", "{}", ""),
-        ("batchClearinghouseStates", "dex", "{}", ""),
-        ("userFills", "dex", "{}", "main_dex"),
-        ("slippageHistory", "coin", "{}:BTC", "BTC"),
-        ("accountValueSnapshots", "collateral_tokens", "{}:USDC", ["hyperliquid:USDC"]),
-        ("perpTwapSnapshots", "market_names", "ALL:{}", ["ALL"]),
-        ("perpTwapSnapshots", "market_names", "{}:BTC", ["BTC"]),
-    ],
-)
-def test_request_body_writes_native_name(alias, type_, name, form, sent):
-    row = OPERATIONS[type_]
-    needed = {
-        parameter.python: _example_value(parameter)
-        for parameter in row.parameters
-        if parameter.required
+def test_request_body_has_one_form():
+    wrong = []
+    for type_, name, values, sent in BODIES:
+        row = OPERATIONS[type_]
+        for value in values:
+            body = request_body(row, smallest_request(row, "python") | {name: value})
+            if body[name] != sent:
+                wrong.append((type_, name, value, body))
+    assert wrong == []
+
+
+def test_candle_request_nests_its_parameters():
+    asked = {"coin": "BTC", "interval": "1h", "start": 5}
+    assert request_body(CANDLES, asked) == {
+        "type": "candleSnapshot",
+        "req": {"coin": "BTC", "interval": "1h", "startTime": 5},
     }
-    assert request_body(row, needed | {name: form.format(alias)})[name] == sent
 
 
-def test_request_body_keeps_other_dexes():
-    tokens = ["flx:USDH", "USDC", "ALL"]
-    asked = {"collateral_tokens": tokens}
-    assert request_body(OPERATIONS["accountValueSnapshots"], asked)["collateral_tokens"] == tokens
-    markets = ["ALL:flx", "flx:TSLA", "ALL:ALL_DEXES", "BTC"]
-    assert (
-        request_body(OPERATIONS["perpTwapSnapshots"], {"market_names": markets})["market_names"]
-        == markets
-    )
-    assert request_body(OPERATIONS["currentDepth"], {"dex": "flx"})["dex"] == "flx"
-
-
-def test_refusal_before_sending_has_no_status():
-    with pytest.raises(BadRequest) as caught:
-        request_body(OPERATIONS["userFills"], {"user": "0x12"})
-    assert caught.value.status is None
-    assert "status" not in str(caught.value)
-
-
-BATCH = OPERATIONS["batchClearinghouseStates"]
+# -- Costs and filters ------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -550,67 +499,18 @@ def test_batch_points_depend_on_users_and_dexes(request_, points):
 
 
 def test_points_of_other_operations_ignore_users():
-    assert request_points(OPERATIONS["userFills"], {"users": [USER] * 3, "dex": ALL_DEXES}) == 10
+    request = {"users": [USER] * 3, "dex": ALL_DEXES}
+    assert request_points(OPERATIONS["userFills"], request) == 10
+    assert request_points(BATCH, request) == 6 * 20  # until an answer shows the number of dexes
 
 
-def test_addresses_in_lists_become_lower_case():
-    assert request_body(BATCH, {"users": ["0x" + "AB" * 20]})["users"] == [USER]
+def test_costs_are_described():
+    words = [describe_cost(row) for row in (OPERATIONS["perpTwapSnapshots"], BATCH)]
+    assert [int(text) for text in words[0].split() if text.isdigit()] == [2, 5, 10]
+    assert [int(text) for text in words[1].split() if text.isdigit()] == [2, 100]
 
 
-def test_repeated_list_values_are_sent_once():
-    other = "0x" + "0" * 40
-    body = request_body(BATCH, {"users": [USER, other, "0x" + "AB" * 20, USER]})
-    assert body["users"] == [USER, other]
-    assert request_points(BATCH, body) == 4
-    tokens = request_body(
-        OPERATIONS["accountValueSnapshots"],
-        {"collateral_tokens": ["native:USDC", "USDC", "main:USDC"]},
-    )
-    assert tokens["collateral_tokens"] == ["hyperliquid:USDC", "USDC"]
-
-
-def test_argument_of_same_name_needs_no_hint():
-    with pytest.raises(BadRequest, match="user parameter is required") as missing:
-        check_request(OPERATIONS["userFills"], {})
-    assert missing.value.hint == ""
-
-
-def test_empty_list_of_users_is_valid():
-    assert request_body(BATCH, {"users": []}) == {"type": BATCH.type, "users": []}
-
-
-def test_whole_numbers_of_2_to_53_are_refused():
-    """JSON readers that use floats confuse larger ones with their neighbours."""
-    operation = OPERATIONS["userFillsByTime"]
-    request = {"user": USER, "startTime": 2**53 - 1}
-    assert check_request(operation, request)["start"] == 2**53 - 1
-    with pytest.raises(BadRequest, match="startTime must be a whole number of Unix milliseconds"):
-        check_request(operation, request | {"startTime": 2**53})
-    with pytest.raises(BadRequest) as refused:
-        check_request(operation, request | {"limit": 2**53})
-    assert refused.value.message == "limit must be a whole number"
-
-
-@pytest.mark.parametrize("length", [80, 81])
-def test_long_values_are_echoed_shortened(length):
-    cursor = "x" * length
-    echoed = cursor if length == 80 else "x" * 80 + "…"
-    with pytest.raises(BadRequest) as refused:
-        parse_cursor(OPERATIONS["userFillsByTime"], cursor)
-    assert refused.value.message == f"Invalid cursor: {echoed}"
-    assert "<milliseconds>_<tx_index>" in refused.value.hint
-
-
-@pytest.mark.parametrize("mantissa", [1, 2, 5])
-def test_book_accepts_mantissa_1_2_5(mantissa):
-    asked = {"coin": "BTC", "nSigFigs": 5, "mantissa": mantissa}
-    assert check_request(EXTRA_OPERATIONS["l2Book"], asked)["mantissa"] == mantissa
-
-
-def test_slippage_amount_must_be_recorded_size():
-    operation = OPERATIONS["slippageHistory"]
-    request = smallest_request(operation)
-    (name,) = (parameter.name for parameter in operation.parameters if parameter.kind == "usd")
-    for amount, words in ((0.5, "must be one of 1000, 5000, 10000"), (2**53, "is required")):
-        with pytest.raises(BadRequest, match=f"^{operation.type}.*{name} .*{words}"):
-            check_request(operation, request | {name: amount})
+def test_filters_change_rows_of_answer():
+    given_ = {"user": USER, "start": 0, "aggregate_by_time": False, "dex": "flx", "venue": "ab"}
+    assert sorted(filters_of(FILLS, given_)) == ["dex", "venue"]
+    assert filters_of(FILLS, {"aggregate_by_time": True}) == ["aggregate_by_time"]
