@@ -1,7 +1,5 @@
 """Two processes that append the same answer at once archive it once."""
 
-import pytest
-
 from toolkit.archive import open as open_archive
 from toolkit.archive.refresh import FetchedAnswer, append_answers
 from toolkit.archive.schemas import ANSWERS, SCHEMAS, RowOrigin, make_series
@@ -15,7 +13,7 @@ ORIGIN = RowOrigin("recording meta.json", False, 1_000)
 class ConcurrentWriter(ArchiveTables):
     """Tables into which another process writes the same answer just before the first append."""
 
-    theirs: tuple[int, int] | None = None
+    theirs = None
 
     def append_rows(self, handle, rows, **more):
         if self.theirs is None and rows.schema.names == SCHEMAS[ANSWERS].names:
@@ -36,16 +34,3 @@ def test_concurrent_append_keeps_equal_answer_once(tmp_path):
     assert append_meta(tables, b'{"another": 1}') == (1, 2)
     assert archive.status()["rows"].tolist() == [2]
     assert archive.verify() == []
-
-
-@pytest.mark.parametrize(
-    ("arguments", "named", "message"),
-    [
-        (("0xa", "0xb"), {}, "userFills takes only user as positional"),
-        (("0xa",), {"usr": 1}, "userFills has no parameter usr"),
-        ((), {}, "userFills needs the argument user"),
-    ],
-)
-def test_series_of_wrong_arguments_is_refused(arguments, named, message):
-    with pytest.raises(TypeError, match=message):
-        make_series(OPERATIONS["userFills"], arguments, named)

@@ -51,7 +51,7 @@ def damage_bytes(draw, content):
     return bytes(flipped)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_verify_finds_random_damage(tmp_path, whole, seed):
     draw, folder = random.Random(seed), tmp_path / "kept"
     shutil.copytree(whole, folder)

@@ -144,6 +144,11 @@ def archived_rows(archive):
     return sorted(table.itertuples(index=False, name=None))
 
 
+def error_kinds(archive):
+    """Return the kinds of the errors that `verify` finds; notices are left out."""
+    return {finding.kind for finding in archive.verify() if finding.severity == "error"}
+
+
 def archived_words(archive):
     """Return every text and body of an archive, decompressed."""
     return [
