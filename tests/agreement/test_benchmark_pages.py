@@ -1,7 +1,6 @@
 """docs/benchmarks.md and docs/scale.md are what their figures give."""
 
 import json
-import re
 import sys
 from pathlib import Path
 
@@ -24,13 +23,10 @@ from scale_estimate import (
 SECTIONS = json.loads(MEASURED.read_text("utf-8"))
 
 
-def test_benchmarks_page_is_current():
-    assert (DOCS / "benchmarks.md").read_text("utf-8") == benchmarks_page(SECTIONS)
-
-
-def test_scale_page_is_current():
-    page = (DOCS / "scale.md").read_text("utf-8")
-    assert page == scale_page(SECTIONS), "run `python docs/benchmark_pages.py`"
+def test_pages_are_current():
+    hint = "run `python docs/benchmark_pages.py`"
+    assert (DOCS / "benchmarks.md").read_text("utf-8") == benchmarks_page(SECTIONS), hint
+    assert (DOCS / "scale.md").read_text("utf-8") == scale_page(SECTIONS), hint
 
 
 def test_scale_page_recomputed():
@@ -58,20 +54,8 @@ def test_scale_questions_have_measured_rates():
     assert (ACCOUNTS, PAGE_POINTS) == (2_000_000, 10)
 
 
-def test_section_may_have_only_lines():
-    """A section with nothing but lines is written; two empty lines never follow each other."""
-    section = {"title": "t", "about": "", "date": "d", "machine": "m", "lines": ["a line"]}
-    page = benchmarks_page({"test_x": {**section, "ratios": [], "growth": [], "figures": []}})
-    assert "## t\n\n`tests/benchmarks/test_x.py`, d: m.\n\n- a line\n" in page
-    assert not re.search(r"\n\n\n", page)
-
-
-def test_cost_beyond_measured_rows_by_hand():
+def test_cost_and_growth_by_hand():
     rate = Rate([(10, 1.0, 1.0), (100, 5.0, 2.0)])
-    assert rate.cost(3) == (1.0, 1e6)
-    assert rate.cost(1_000) == (50.0, 2e7)
-
-
-def test_growth_exponent_of_squares_is_two():
+    assert (rate.cost(3), rate.cost(1_000)) == ((1.0, 1e6), (50.0, 2e7))
     square = [(rows, rows**2, 0.0) for rows in (10, 100, 1_000)]
     assert growth_exponent(square) == pytest.approx(2.0)

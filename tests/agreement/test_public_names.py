@@ -16,8 +16,6 @@ import typing
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 import toolkit as tk
 
 ROOT = Path(__file__).parents[2]
@@ -41,12 +39,9 @@ def functions_and_classes():
 
 
 PUBLIC = functions_and_classes()
+FUNCTIONS = {name: value for name, value in PUBLIC.items() if inspect.isfunction(value)}
 # tk.archive.world_of gives them to the local service.
 NO_PUBLIC_CLASS = {"Sources", "WorldFacts"}
-EACH = pytest.mark.parametrize("name", PUBLIC)
-EACH_FUNCTION = pytest.mark.parametrize(
-    "name", [name for name, value in PUBLIC.items() if inspect.isfunction(value)]
-)
 
 
 def classes_in(annotation):
@@ -70,39 +65,51 @@ def test_stub_lists_each_name_once():
     assert assigned == [], "lazy_loader makes __all__ from the imports"
 
 
-@EACH
-def test_module_is_public_path(name):
-    path = f"toolkit.{name}".rpartition(".")[0]
-    is_error = "." not in name and inspect.isclass(PUBLIC[name]) and name in tk.errors.__all__
-    assert PUBLIC[name].__module__ == ("toolkit.errors" if is_error else path), (
-        "use publish_as or publish_names of toolkit/public_names.py"
-    )
+def wrong(is_right, names=PUBLIC):
+    """Return the public names whose value does not meet a condition."""
+    return [name for name in names if not is_right(name, names[name])]
 
 
-@EACH
-def test_pickle_round_trip(name):
-    assert pickle.loads(pickle.dumps(PUBLIC[name])) is PUBLIC[name]
+def test_modules_are_public_paths():
+    def is_public(name, value):
+        is_error = "." not in name and name in tk.errors.__all__
+        path = f"toolkit.{name}".rpartition(".")[0]
+        return value.__module__ == ("toolkit.errors" if is_error else path)
+
+    assert wrong(is_public) == [], "use publish_as or publish_names of toolkit/public_names.py"
 
 
-@EACH_FUNCTION
-def test_source_of_function(name):
-    assert f"def {PUBLIC[name].__name__}(" in inspect.getsource(PUBLIC[name])
+def test_public_names_survive_pickling():
+    assert wrong(lambda _, value: pickle.loads(pickle.dumps(value)) is value) == []
 
 
-@EACH_FUNCTION
-def test_returned_classes_are_public(name):
-    returned = typing.get_type_hints(PUBLIC[name]).get("return")
-    hidden = [
+def test_functions_have_source_and_docstring():
+    def is_documented(name, function):
+        if f"def {function.__name__}(" not in inspect.getsource(function):
+            return False
+        docstring = inspect.getdoc(function) or ""
+        signature = inspect.signature(function)
+        returns = signature.return_annotation not in (None, "None")
+        return name.startswith("reports.blocks.") or (
+            (not signature.parameters or "\nParameters\n----------\n" in docstring)
+            and (not returns or re.search(r"\n(Returns|Yields)\n-+\n", docstring))
+        )
+
+    assert wrong(is_documented, FUNCTIONS) == []
+
+
+def test_returned_classes_are_public():
+    hidden = {
         kind.__qualname__
-        for kind in classes_in(returned)
+        for function in FUNCTIONS.values()
+        for kind in classes_in(typing.get_type_hints(function)["return"])
         if kind.__module__.startswith("toolkit") and kind not in PUBLIC.values()
-    ]
-    assert set(hidden) <= NO_PUBLIC_CLASS, "a user cannot annotate them: export them"
+    }
+    assert hidden == NO_PUBLIC_CLASS, "a user cannot annotate them: export them"
 
 
-def signatures(name):
+def signatures(name, value):
     """Yield the signatures of a function, or of the public methods of a class."""
-    value = PUBLIC[name]
     if inspect.isfunction(value):
         yield name, inspect.signature(value)
         return
@@ -116,14 +123,14 @@ def signatures(name):
             yield f"{name}.{key}", inspect.signature(function)
 
 
-def annotations(name):
+def annotations(name, value):
     """Yield the annotations of a function, or of the public methods and fields of a class."""
-    for place, signature in signatures(name):
+    for place, signature in signatures(name, value):
         yield f"{place} ->", signature.return_annotation
         for parameter in signature.parameters.values():
             yield f"{place}({parameter.name})", parameter.annotation
-    if inspect.isclass(PUBLIC[name]):
-        for kind in PUBLIC[name].__mro__:
+    if inspect.isclass(value):
+        for kind in value.__mro__:
             if kind.__module__.partition(".")[0] == "toolkit":
                 fields = vars(kind).get("__annotations__", {})
                 yield from ((f"{name}.{key}", fields[key]) for key in fields if key[0] != "_")
@@ -137,23 +144,13 @@ def has_any(annotation):
 SHAPE_OF_NUMPY = "numpy.ndarray[tuple[typing.Any, ...], "  # numpy.typing.NDArray is written with it
 
 
-@EACH
-def test_no_any_in_signature(name):
-    found = [place for place, annotation in annotations(name) if has_any(annotation)]
-    assert found == [], "write object, a Protocol, a TypedDict or the class of the result"
-
-
-def test_any_is_found():
-    assert has_any("Callable[..., Any]")
-    assert has_any(dict[str, Any])
-    assert not has_any("AnyColumn")
-    places = {place for name in ("archive.Archive", "Plan") for place, _ in annotations(name)}
-    assert {"archive.Archive.refresh(fetch)", "Plan.rows"} <= places
-
-
-@EACH_FUNCTION
-def test_type_hints_resolve(name):
-    assert "return" in typing.get_type_hints(PUBLIC[name])
+def test_no_any_in_signatures():
+    found = dict(place for item in PUBLIC.items() for place in annotations(*item))
+    assert {"archive.Archive.refresh(fetch)", "Plan.rows"} <= found.keys()
+    with_any = [place for place, annotation in found.items() if has_any(annotation)]
+    assert with_any == [], "write object, a Protocol, a TypedDict or the class of the result"
+    kinds = ("Callable[..., Any]", dict[str, Any], "AnyColumn")
+    assert list(map(has_any, kinds)) == [True, True, False]
 
 
 def test_private_import_shows_public_path():

@@ -3,7 +3,6 @@
 import json
 import runpy
 import typing
-from collections.abc import Iterable
 from pathlib import Path
 from typing import get_args, get_origin
 
@@ -25,7 +24,6 @@ ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "data" / "samples"
 MAKE = runpy.run_path(str(ROOT / "docs" / "samples.py"), run_name="samples")
 JSON = [operation for operation in OPERATIONS.values() if not operation.binary]
-Branch = tuple[str, str]
 
 READ_ONLY = {
     "MarginSummary.withdrawable absent": "old answers have it at the top level",
@@ -50,7 +48,7 @@ READ_ONLY = {
 }
 """Branches that our service never writes, and why; readers accept them."""
 
-WORDS: dict[str, Iterable[str]] = {
+WORDS = {
     "Fill.side": "AB",
     "Fill.dir": [
         "Open Long",
@@ -90,23 +88,27 @@ WORDS: dict[str, Iterable[str]] = {
 """Field -> the words that the samples must have."""
 
 
-def sample_exchanges(operation):
-    """Return the exchange of a sample, and the further ones that show other branches."""
-    sample = json.loads((FOLDER / f"{operation.type}.json").read_text())
-    return [sample, *sample.get("more", [])]
+def sample_exchanges():
+    """Yield (operation, exchange) of all samples, with those that show further branches."""
+    for name, operation in OPERATIONS.items():
+        sample = json.loads((FOLDER / f"{name}.json").read_text())
+        yield from ((operation, exchange) for exchange in [sample, *sample.get("more", [])])
 
 
+EXCHANGES = list(sample_exchanges())
+
+
+@pytest.fixture(scope="module")
 def seen():
     return {
         branch
-        for operation in OPERATIONS.values()
-        for exchange in sample_exchanges(operation)
+        for operation, exchange in EXCHANGES
         for branch in MAKE["answer_branches"](operation, exchange["request"], exchange["response"])
     }
 
 
-def taken(annotation, place):
-    """Return the branches that an annotation allows, with nested ones."""
+def taken(annotation, place, met):
+    """Return the branches that an annotation allows, with nested ones; `met`: records so far."""
     shape = split_annotation(annotation)
     if shape.null:
         yield place, "null"
@@ -115,105 +117,80 @@ def taken(annotation, place):
     if shape.null or shape.absent:
         yield place, "there"
     if isinstance(shape.type, type) and issubclass(shape.type, Record):
-        yield from record_branches(shape.type)
+        yield from record_branches(shape.type, met)
     elif get_origin(shape.type) in (list, tuple, dict):
         if get_origin(shape.type) is list:
             yield place, "rows"
         for part in get_args(shape.type):
-            yield from taken(part, place)
+            yield from taken(part, place, met)
 
 
-_met: set[type[Record]] = set()
+def record_branches(record, met):
+    if record not in met:
+        met.add(record)
+        hints = typing.get_type_hints(record, include_extras=True)
+        for field in msgspec.structs.fields(record):
+            yield from taken(hints[field.name], f"{record.__name__}.{field.name}", met)
 
 
-def record_branches(record):
-    if record in _met:
-        return
-    _met.add(record)
-    hints = typing.get_type_hints(record, include_extras=True)
-    for field in msgspec.structs.fields(record):
-        yield from taken(hints[field.name], f"{record.__name__}.{field.name}")
-
-
-def allowed():
-    _met.clear()
-    return {
-        branch
-        for operation in OPERATIONS.values()
-        for branch in (
-            record_branches(operation.tables[0].record)
-            if operation.binary
-            else taken(operation.answer, operation.type)
+def test_samples_cover_every_branch(seen):
+    met, allowed = set(), set()
+    for name, row in OPERATIONS.items():
+        allowed |= set(
+            record_branches(row.tables[0].record, met)
+            if row.binary
+            else taken(row.answer, name, met)
         )
-    }
+    assert {" ".join(branch) for branch in allowed - seen} == READ_ONLY.keys()
 
 
-def test_every_operation_has_a_sample():
-    assert {path.name for path in FOLDER.iterdir()} == {f"{name}.json" for name in OPERATIONS}
-
-
-def test_sample_answer_is_not_empty():
-    empty = [
-        name
-        for name, operation in OPERATIONS.items()
-        if sample_exchanges(operation)[0]["response"] in ([], {})
-    ]
-    assert empty == []
-
-
-def test_samples_are_small():
-    sizes = [path.stat().st_size for path in FOLDER.iterdir()]
-    assert max(sizes) < 300_000
-    assert sum(sizes) < 1_000_000
-
-
-def test_samples_cover_every_branch():
-    missing = {" ".join(item) for item in allowed() - seen()}
-    assert missing == READ_ONLY.keys()
-
-
-@pytest.mark.parametrize("field", WORDS)
-def test_samples_cover_every_word(field):
-    assert {word for place, word in seen() if place == field} >= set(WORDS[field])
+def test_samples_cover_every_word(seen):
+    missing = {(field, word) for field, words in WORDS.items() for word in words} - seen
+    assert missing == set()
 
 
 def test_samples_cover_account_modes():
-    [sample] = sample_exchanges(OPERATIONS["accountValueSnapshots"])
-    tuples = [user for _, _, users in sample["response"] for user in users.values()]
+    [exchange] = [item for row, item in EXCHANGES if row.type == "accountValueSnapshots"]
+    tuples = [user for _, _, users in exchange["response"] for user in users.values()]
     assert {entry[4] for entry in tuples} == {0, 1, 2, 3}
     assert {len(entry) for entry in tuples} == {5, 8}
 
 
-@pytest.mark.parametrize("operation", OPERATIONS.values(), ids=OPERATIONS)
-def test_sample_has_request_and_answer(operation):
-    for exchange in sample_exchanges(operation):
+def test_samples_have_request_and_answer():
+    assert {path.name for path in FOLDER.iterdir()} == {f"{name}.json" for name in OPERATIONS}
+    for operation, exchange in EXCHANGES:
         assert list(exchange)[:3] == ["request", "status", "response"]
         assert exchange.keys() <= {"request", "status", "response", "left_out", "more"}
         assert (exchange["request"]["type"], exchange["status"]) == (operation.type, 200)
         check_request(operation, exchange["request"])
+    first = {operation.type: exchange["response"] for operation, exchange in EXCHANGES[::-1]}
+    assert all(first.values())
+    sizes = [path.stat().st_size for path in FOLDER.iterdir()]
+    assert max(sizes) < 300_000
+    assert sum(sizes) < 1_000_000
 
 
 def frames(made):
     return list(made) if isinstance(made, tuple) else [made]
 
 
-@pytest.mark.parametrize("operation", JSON, ids=lambda one: one.type)
 @pytest.mark.parametrize("numbers", ["float", "exact", "text"])
-def test_frames_read_samples(operation, numbers):
-    for exchange in sample_exchanges(operation):
-        if exchange["request"].get("dex") == "ALL_DEXES":
+def test_frames_read_samples(numbers):
+    for operation, exchange in EXCHANGES:
+        if operation.binary or exchange["request"].get("dex") == "ALL_DEXES":
             continue  # read below: its shape follows from the request
         result = frames(tk.frame(operation.type, exchange["response"], numbers=numbers))
         if get_origin(operation.answer) is list:
             assert len(result[0]) == len(exchange["response"])
-        assert any(map(len, result)) or not exchange["response"]
+        assert any(map(len, result)) or not exchange["response"], operation.type
 
 
 # The answers of samples are shortened, and their rows show that others are missing between them.
 @pytest.mark.filterwarnings("ignore:.*(contradict each other|may be missing)")
-@pytest.mark.parametrize("operation", OPERATIONS.values(), ids=OPERATIONS)
-def test_fetch_functions_read_samples(operation):
-    for exchange in sample_exchanges(operation):
+def test_fetch_functions_read_samples():
+    for operation, exchange in EXCHANGES:
+        arguments = check_request(operation, exchange["request"]).items()
+        given = {name: value for name, value in arguments if value is not None}
         with tk.connect(
             "http://samples",
             "samples",
@@ -221,13 +198,8 @@ def test_fetch_functions_read_samples(operation):
             simulated=True,
             default=False,
         ) as session:
-            given = {
-                k: v
-                for k, v in check_request(operation, exchange["request"]).items()
-                if v is not None
-            }
             result = frames(getattr(tk, operation.function)(**given, session=session))
-        assert any(map(len, result)) or not exchange["response"]
+        assert any(map(len, result)) or not exchange["response"], operation.type
 
 
 class Replaying(httpx.BaseTransport):
