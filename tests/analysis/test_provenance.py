@@ -1,11 +1,9 @@
 """Where results come from."""
 
-import pytest
-
-from toolkit.analysis.funding import payments as fundings
+from toolkit.funding import accrual, sums
 from toolkit.pnl import attribution
 
-from .examples import ME, exact, fills, funding, ledger
+from .examples import ME, fills, funding, ledger
 
 FETCHED = {"source": "here", "simulated": False, "complete": "yes", "rows": 7, "pages": 1}
 
@@ -20,21 +18,16 @@ def facts_of(*frames):
     return attribution(*frames, account=ME).attrs["toolkit"]
 
 
-@pytest.mark.parametrize("place", [0, 1, 2])
-def test_incomplete_input_is_named(place):
-    names = ("fills", "funding", "ledger")
-    frames = [said(fills()), said(funding()), said(ledger())]
-    assert facts_of(*frames)["complete"] == "yes"
-    assert facts_of(*frames)["simulated"] is False
-    frames[place] = said(frames[place], complete="no", simulated=True, source="elsewhere")
-    facts = facts_of(*frames)
-    assert facts["complete"] == f"no ({names[place]})"
-    assert facts["simulated"] is True
-    assert "source" not in facts
-    assert facts["inputs"][names[place]]["complete"] == "no"
-
-
-def test_complete_is_unknown_without_provenance():
+def test_incomplete_input_is_named():
+    frames = {"fills": said(fills()), "funding": said(funding()), "ledger": said(ledger())}
+    facts = facts_of(*frames.values())
+    assert (facts["complete"], facts["simulated"]) == ("yes", False)
+    for name, frame in frames.items():
+        other = said(frame, complete="no", simulated=True, source="elsewhere")
+        facts = facts_of(*(frames | {name: other}).values())
+        assert (facts["complete"], facts["simulated"]) == (f"no ({name})", True)
+        assert "source" not in facts
+        assert facts["inputs"][name]["complete"] == "no"
     assert facts_of(fills())["complete"] == "unknown"
     assert facts_of(said(fills()), funding())["complete"] == "unknown (funding)"
 
@@ -49,16 +42,12 @@ def test_inputs_state_rows_and_fetched_rows():
     assert facts["source"] == "here"
 
 
-def test_helper_result_keeps_simulated_flag():
-    facts = fundings.sums(exact(said(funding(), simulated=True))).attrs["toolkit"]
-    assert facts["simulated"] is True
-    assert facts["inputs"]["funding"]["rows"] == 3
-
-
 def test_results_say_their_helper():
-    total = fundings.sums(exact(said(funding())), ["coin", "day"]).attrs["toolkit"]
+    total = sums(said(funding(), simulated=True), ["coin", "day"]).attrs["toolkit"]
     assert (total["helper"], total["by"]) == ("funding.sums", ["coin", "day"])
+    assert total["simulated"] is True
     assert list(total["inputs"]) == ["funding"]
-    curve = fundings.accrual(exact(said(funding())), "coin", step="week").attrs["toolkit"]
+    assert total["inputs"]["funding"]["rows"] == 3
+    curve = accrual(said(funding()), "coin", step="week").attrs["toolkit"]
     assert (curve["helper"], curve["by"], curve["step"]) == ("funding.accrual", ["coin"], "week")
     assert list(curve["inputs"]) == ["funding"]
