@@ -1,15 +1,11 @@
 """Each column of each helper's result has its own sentence and its unit."""
 
-import functools
 import re
 
 import pytest
 
 import toolkit as tk
 from tests.scale.case import cases
-
-# Audited fills keep the provenance of the fills, and the rows of a case have none.
-CASES = [case for case in cases() if case.helper != "pnl.audit"]
 
 PURE_NUMBERS = {
     "accounts.concentration": {"gini", "hhi", "effective"},
@@ -33,94 +29,79 @@ PURE_NUMBERS = {
 }
 """Columns and figures of floats without a unit: counts, ratios, correlations, exponents."""
 
-# Words that continue or refer to the text before: such a sentence means nothing by itself.
-_CONTINUES = re.compile(
-    r"(and|or|then|is|are|of|it|its|their|the same|the figure$|as for|who|whose|what|how)\b"
+# A word or a formula; not a word that continues or refers to the text before.
+_WHOLE = re.compile(
+    r"(?!(and|or|then|is|are|of|it|its|their|the same|the figure$|as for|who|whose|what|how)\b)"
+    r"(?![^.;]*\b(of these|of them|(at|in) that time|in the same cases|by then)\b)"
+    r'([A-Za-z0-9"]|-?\(\w+ [-+*/] \w+).*[^,;:(]$'
 )
-_REFERS = re.compile(r"[^.;]*\b(of these|of them|(at|in) that time|in the same cases|by then)\b")
-_BEGINS = re.compile(r'[A-Za-z0-9"]|-?\(\w+ [-+*/] \w+')  # a word, or a formula
 
 
-@functools.cache
-def described_case(case):
-    """Return the description of a case's result, without columns that only the user knows."""
-    frames = case.frames(case.rows)
-    described = tk.describe(case.function(**frames, **case.arguments))
-    given = {name for frame in frames.values() for name in frame.columns}
-    described = described[described["meaning"].ne("") | ~described["column"].isin(given)]
-    return described if "frame" in described else described.assign(frame="")
+def is_broken(sentence):
+    """Return whether a sentence is empty, or only a part of a sentence."""
+    return not (
+        _WHOLE.match(sentence)
+        and sentence.count("(") == sentence.count(")")
+        and sentence.count('"') % 2 == sentence.count("`") % 2 == 0
+    )
 
 
-def find_broken(sentences):
-    """Return the sentences that are empty or only a part of a sentence."""
-    return [
-        sentence
-        for sentence in sentences
-        if not _BEGINS.match(sentence)
-        or _CONTINUES.match(sentence)
-        or _REFERS.match(sentence)
-        or sentence[-1] in ",;:("
-        or sentence.count("(") != sentence.count(")")
-        or sentence.count('"') % 2
-        or sentence.count("`") % 2
-    ]
-
-
-@pytest.mark.parametrize("case", CASES, ids=str)
-def test_columns_have_whole_sentences(case):
-    broken = find_broken(described_case(case)["meaning"])
-    assert broken == [], f"{case}: correct these sentences in the docstring of the helper"
-
-
-@pytest.mark.parametrize("case", CASES, ids=str)
-def test_columns_share_no_sentence(case):
-    described = described_case(case)
-    shared = described[described.duplicated(["frame", "meaning"], keep=False)]
-    assert shared["column"].tolist() == [], f"{case}: write one sentence for each column"
-
-
-@pytest.mark.parametrize("case", CASES, ids=str)
-def test_floats_have_units(case):
-    described = described_case(case)
-    without = described["dtype"].str.startswith("float") & described["unit"].eq("")
-    found = set(described.loc[without, "column"])
-    pure = PURE_NUMBERS.get(case.helper, set())
-    assert found <= pure, f"{case}: name the unit in the sentence, or list a pure number here"
-
-
-def test_pure_numbers_have_no_unit():
-    listed = {(helper, name) for helper, names in PURE_NUMBERS.items() for name in names}
-    found = set()
-    for case in CASES:
-        described = described_case(case)
-        unitless = described.loc[described["unit"].eq(""), "column"]
-        found |= {(case.helper, name) for name in unitless}
-    assert listed - found == set(), "remove these: they have a unit, or do not exist"
-
-
-def test_texts_have_no_unit():
-    for case in CASES:
-        described = described_case(case)
-        assert set(described.loc[described["dtype"].eq("str"), "unit"]) <= {""}, str(case)
-
-
-def test_figures_have_sentences():
-    for case in CASES:
-        result = case.function(**case.frames(case.rows), **case.arguments)
+@pytest.fixture(scope="module")
+def described():
+    """Return case -> description of its result, without columns that only the user knows."""
+    tables = {}
+    # Audited fills keep the provenance of the fills, and the rows of a case have none.
+    for case in (case for case in cases() if case.helper != "pnl.audit"):
+        frames = case.frames(case.rows)
+        result = case.function(**frames, **case.arguments)
+        table = tk.describe(result)
+        given = {name for frame in frames.values() for name in frame.columns}
+        table = table[table["meaning"].ne("") | ~table["column"].isin(given)]
         params = getattr(result, "params", None)
         if params is not None and "name" in params:
-            described = described_case(case)
-            figures = described.loc[described["frame"] == "figures", "column"]
+            figures = table.loc[table["frame"] == "figures", "column"]
             assert figures.tolist() == params["name"].unique().tolist(), str(case)
+        tables[case] = table if "frame" in table else table.assign(frame="")
+    return tables
+
+
+def test_columns_have_whole_sentences(described):
+    broken = {
+        (case.helper, sentence)
+        for case, table in described.items()
+        for sentence in table["meaning"]
+        if is_broken(sentence)
+    }
+    assert broken == set(), "correct these sentences in the docstring of the helper"
+
+
+def test_columns_share_no_sentence(described):
+    shared = {
+        case.helper: table.loc[repeated, "column"].tolist()
+        for case, table in described.items()
+        if (repeated := table.duplicated(["frame", "meaning"], keep=False)).any()
+    }
+    assert shared == {}, "write one sentence for each column"
+
+
+def test_numbers_have_units_and_texts_have_none(described):
+    unitless, pure = set(), {(name, item) for name, items in PURE_NUMBERS.items() for item in items}
+    for case, table in described.items():
+        without = table[table["unit"].eq("")]
+        floats = without["dtype"].str.startswith("float")
+        wrong = {(case.helper, name) for name in without.loc[floats, "column"]} - pure
+        assert wrong == set(), "name the unit in the sentence, or list a pure number here"
+        unitless |= {(case.helper, name) for name in without["column"]}
+        assert table.loc[table["dtype"].eq("str"), "unit"].eq("").all(), str(case)
+    assert pure - unitless == set(), "remove these: they have a unit, or do not exist"
 
 
 def test_audited_fills_have_sentences():
     with tk.local(seed=7, size="tiny", default=False) as session:
-        user = session.world["users"][0]
-        fills = tk.user_fills_by_time(user, 0, session=session)
+        fills = tk.user_fills_by_time(session.world["users"][0], 0, session=session)
         audited = tk.pnl.audit(fills, tk.meta(session=session))
-    described = tk.describe(audited).set_index("column")
-    added = described.loc[[name for name in audited if name not in fills]]
+    described = tk.describe(audited).set_index("column")["meaning"]
+    added = described[[name for name in audited if name not in fills]]
     assert len(added) > 2
-    assert find_broken(added["meaning"]) == []
-    assert added["meaning"].is_unique
+    assert not added.map(is_broken).any()
+    assert added.is_unique
