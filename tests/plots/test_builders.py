@@ -12,45 +12,28 @@ from toolkit import builders, plots
 BUILDER = "0x" + "b" * 40
 
 
+def fills_of(users, stamps, builder_fee):
+    return pd.DataFrame(
+        {"user": users, "coin": "BTC", "px": 100.0, "sz": 1.0, "side": "B", "fee": 1.0}
+        | {"time": times(stamps), "builder": BUILDER, "builder_fee": builder_fee}
+    )
+
+
 def test_wide_interval_does_not_flatten_curve():
     """One of two users paid 1 USD and one nothing: the interval reaches thousands of USD."""
-    fills = pd.DataFrame(
-        {
-            "user": ["u", "v"],
-            "coin": "BTC",
-            "px": 100.0,
-            "sz": 1.0,
-            "side": "B",
-            "time": times([MONDAY, MONDAY]),
-            "fee": 1.0,
-            "builder": "0xb",
-            "builder_fee": [1.0, 0.0],
-        }
-    )
-    value = builders.lifetime_value(fills, "0xb", weeks=1, until="2025-10-20")
+    fills = fills_of(["u", "v"], [MONDAY, MONDAY], [1.0, 0.0])
+    value = builders.lifetime_value(fills, BUILDER, weeks=1, until="2025-10-20")
     assert value.params["high"].item() > 1000
     assert plots.lifetime_value(value).get_ylim() == (0, 3 * 0.5)
 
 
-def test_bars_sum_to_volume(trading):
-    bars = [bar.get_width() for bar in tk.plots.builder_routing(trading["builder_routing"]).patches]
-    assert sum(bars) == pytest.approx(trading["builder_routing"]["volume"].sum())
+def test_bars_sum_to_volume(results):
+    bars = [bar.get_width() for bar in tk.plots.builder_routing(results["builder_routing"]).patches]
+    assert sum(bars) == pytest.approx(results["builder_routing"]["volume"].sum())
 
 
 def test_unfinished_week_is_hatched():
-    fills = pd.DataFrame(
-        {
-            "user": ["a", "b"],
-            "coin": "BTC",
-            "px": 100.0,
-            "sz": 1.0,
-            "side": "B",
-            "time": times([MONDAY, MONDAY + 7 * DAY]),
-            "fee": 0.2,
-            "builder": BUILDER,
-            "builder_fee": 0.1,
-        }
-    )
+    fills = fills_of(["a", "b"], [MONDAY, MONDAY + 7 * DAY], 0.1)
     cohorts = tk.builders.cohorts(fills, BUILDER, until=MONDAY + 8 * DAY)
     ax = tk.plots.builder_cohorts(cohorts)
     render_png(ax.figure)

@@ -2,20 +2,11 @@
 
 import numpy as np
 import pandas as pd
-import pytest
 
 import toolkit as tk
 from tests.analysis.examples import HOUR, MONDAY, times
 from tests.plots.figures import draw_figure, list_texts
-from toolkit.errors import MissingColumns
 from toolkit.plots import alt
-
-
-def test_several_accounts_are_refused(accounts):
-    for name in ("equity_curve", "positions_over_time"):
-        two = pd.concat([accounts[name].assign(user="a"), accounts[name].assign(user="b")])
-        with pytest.raises(ValueError, match=r"draws one account, .* has 2\. Select one, for"):
-            draw_figure(name, two)
 
 
 def test_smallest_positions_are_left_out():
@@ -69,11 +60,3 @@ def test_drawdown_of_realised_without_pnl():
     drawdown = with_pnl.axes[1].lines[0].get_ydata()
     assert np.isnan(drawdown[2])
     assert drawdown[[0, 1, 3]].tolist() == [0, 0, -2]
-
-
-def test_curve_without_columns_is_refused():
-    rows = pd.DataFrame({"time": times([MONDAY]), "equity": [1.0]})
-    with pytest.raises(
-        MissingColumns, match=r"curve: the frame lacks the columns realised, pnl. Pass .*equity"
-    ):
-        draw_figure("equity_curve", rows)

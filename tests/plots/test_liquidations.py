@@ -8,14 +8,8 @@ from tests.plots.figures import draw_figure
 from toolkit.plots import alt
 
 
-def test_several_coins_are_refused(accounts):
-    levels = accounts["liquidation_map"]
-    with pytest.raises(ValueError, match="one coin"):
-        draw_figure("liquidation_map", pd.concat([levels, levels.assign(coin="ODD")]))
-
-
-def test_bars_sum_to_notional(accounts):
-    levels = accounts["liquidation_map"]
+def test_bars_sum_to_notional(results):
+    levels = results["liquidation_map"]
     figure = draw_figure("liquidation_map", levels)
     assert sum(patch.get_height() for patch in figure.axes[0].patches) == pytest.approx(
         levels["notional"].sum()

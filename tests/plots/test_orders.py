@@ -1,17 +1,8 @@
 """Transitions and last statuses of orders."""
 
 import pandas as pd
-import pytest
 
 import toolkit as tk
-
-
-def test_several_groups_are_refused(trading_frames):
-    rows = trading_frames["orders"]
-    with pytest.raises(ValueError, match=r"one matrix, .* transitions\[transitions\['coin'\]"):
-        tk.plots.order_transitions(tk.orders.transitions(rows, by="coin"))
-    with pytest.raises(ValueError, match=r"one mix, .* mix\[mix\['coin'\]"):
-        tk.plots.order_mix(tk.orders.mix(rows, by="coin"))
 
 
 def test_rare_statuses_share_a_column():

@@ -1,7 +1,6 @@
 """The waterfall, and cumulative PnL."""
 
 import pandas as pd
-import pytest
 
 import toolkit as tk
 from tests.plots.figures import list_texts, render_png
@@ -9,8 +8,8 @@ from toolkit import pnl
 from toolkit.plots import alt
 
 
-def test_waterfall_labels_do_not_overlap(profit):
-    ax = tk.plots.waterfall(profit["waterfall"])
+def test_waterfall_labels_do_not_overlap(results):
+    ax = tk.plots.waterfall(results["waterfall"])
     render_png(ax.figure)
     boxes = [text.get_window_extent() for text in ax.texts]
     boxes += [label.get_window_extent() for label in ax.get_xticklabels()]
@@ -28,17 +27,6 @@ def test_waterfall_says_funding_not_covered(fills):
 def test_cumulative_pnl_omits_absent_funding(fills):
     ax = tk.plots.cumulative_pnl(pnl.attribution(fills, by="hour"))
     assert not any("funding" in text for text in list_texts(ax.figure))
-
-
-def test_waterfall_of_two_rows_is_refused(profit):
-    with pytest.raises(ValueError, match=r"one row, and the result has 2\. Select one"):
-        tk.plots.waterfall(pd.concat([profit["waterfall"]] * 2))
-
-
-def test_plot_over_time_needs_periods(profit):
-    for draw in (tk.plots.cumulative_pnl, tk.plots.funding_over_time):
-        with pytest.raises(ValueError, match="by="):
-            draw(profit["funding_by_coin"])
 
 
 def test_cumulative_pnl_has_line_per_account():
@@ -61,6 +49,3 @@ def test_cumulative_pnl_has_line_per_account():
     assert labels == ["0xaaaaaa…aaaa +12.25", "0xbbbbbb…bbbb \N{MINUS SIGN}8.00"]
     assert [line.get_ydata().tolist() for line in ax.lines[:2]] == [[0, 9, 12.25], [0, -8]]
     assert "lie between \N{MINUS SIGN}8.00 and 12.25" in alt(ax)
-    many = pd.concat([rows.assign(user=f"0x{n:040x}") for n in range(7)])
-    with pytest.raises(ValueError, match="at most 6 accounts"):
-        tk.plots.cumulative_pnl(many)

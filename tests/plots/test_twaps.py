@@ -8,9 +8,9 @@ import toolkit as tk
 from toolkit.plots import alt
 
 
-def test_adherence_points_show_progress(trading):
-    rows = trading["twap_adherence"].dropna(subset="elapsed")
-    lines = tk.plots.twap_adherence(trading["twap_adherence"]).lines[1:]
+def test_adherence_points_show_progress(results):
+    rows = results["twap_adherence"].dropna(subset="elapsed")
+    lines = tk.plots.twap_adherence(results["twap_adherence"]).lines[1:]
     points = sorted(point for line in lines for point in line.get_xydata().tolist())
     assert points == sorted(rows[["elapsed", "progress"]].to_numpy().tolist())
 
