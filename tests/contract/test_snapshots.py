@@ -5,9 +5,9 @@ import random
 import struct
 import tracemalloc
 import warnings
-from typing import Any
 
 import msgpack
+import msgspec
 import numpy as np
 import pytest
 import zstandard
@@ -24,14 +24,6 @@ from toolkit.contract.snapshots import (
     decode_snapshots,
     encode,
 )
-from toolkit.contract.snapshots.account_scan import scan_accounts
-from toolkit.contract.snapshots.account_values import entry_spans, read_one_by_one
-from toolkit.contract.snapshots.arrays import join_columns
-from toolkit.contract.snapshots.entry_reader import SLACK
-from toolkit.contract.snapshots.messagepack import read_head
-from toolkit.contract.snapshots.twap_scan import scan_twaps
-from toolkit.contract.snapshots.twaps import read_twaps_one_by_one, twap_columns
-from toolkit.contract.snapshots.unknown_values import LazyColumns, value_text
 from toolkit.errors import AnswerDamaged, AnswerInvalid, MissingField, UnknownField
 
 ACCOUNTS = OPERATIONS["accountValueSnapshots"]
@@ -40,6 +32,7 @@ USER = "0x" + "ab" * 20
 OTHER = "0x" + "cd" * 20
 PLAIN = (150.5, 100.0, 50.0, False, 0)
 MARGIN = (1.5, 0.0, 2.0, False, 3, 0.25, [("USDC", 1.5), ("USDH", -2.0)], 9.0)
+KEYS = ("v", "l", "s", "m", "am", "pm", "pa", "pt")
 TWAP = (
     *(USER, 7, "BTC", True, 2.0, 0.5, 1.5, 30_000.0, 25.0, 3_600, 1_700_000_000_000),
     *(False, True, "2025-01-01T00:00:30Z", 12, None, None, None, 65_000.0, True, False),
@@ -165,86 +158,58 @@ def test_encode_refuses_invalid_entries():
         encode(ACCOUNTS, [])
 
 
-@pytest.mark.parametrize("operation", [ACCOUNTS, TWAPS], ids=lambda one: one.type)
-def test_empty_snapshots_have_same_column_types(operation):
-    some = {"accountValueSnapshots": {USER: MARGIN}, "perpTwapSnapshots": [TWAP]}[operation.type]
-    full = decode_snapshots(operation, {}, msgpack.packb(["s", "n", some]))
-    empty = decode_snapshots(operation, {}, msgpack.packb(["s", "n", type(some)()]))
-    none = decode_snapshots(operation, {"x-payload-format": "multi-zstd"}, join_blobs([]))
-    names = [column.name for column in record_columns(operation.tables[0].record)]
-    assert list(full) == list(empty) == list(none) == names
-    kinds = [[type_name(values) for values in item.values()] for item in (full, empty, none)]
-    assert kinds[0] == kinds[1] == kinds[2]
+def test_empty_snapshots_have_same_column_types():
+    for operation, some in ((ACCOUNTS, {USER: MARGIN}), (TWAPS, [TWAP])):
+        full = decode_snapshots(operation, {}, msgpack.packb(["s", "n", some]))
+        empty = decode_snapshots(operation, {}, msgpack.packb(["s", "n", type(some)()]))
+        none = decode_snapshots(operation, MULTI, join_blobs([]))
+        names = [column.name for column in record_columns(operation.tables[0].record)]
+        assert list(full) == list(empty) == list(none) == names
+        kinds = [[type_name(values) for values in item.values()] for item in (full, empty, none)]
+        assert kinds[0] == kinds[1] == kinds[2]
 
 
 # -- Every form of the bytes ------------------------------------------------------------------
 
-
-@pytest.mark.parametrize(
-    "headers", [{}, {"X-Payload-Format": "msgpack"}, {"x-payload-format": "?"}]
-)
-@pytest.mark.parametrize("decoded", [False, True])
-def test_uncompressed_snapshots_are_read(headers, decoded):
-    raw = msgpack.packb(["s", "USDC", {USER: PLAIN}])
-    content = raw if decoded else zstandard.compress(raw)
-    assert rows(decode_snapshots(ACCOUNTS, headers, content))[0]["account_value"] == 150.5
-
-
-@pytest.mark.parametrize("headers", [{}, {"x-payload-format": "multi-zstd"}])
-def test_several_snapshots_are_detected(headers):
-    blobs = [zstandard.compress(msgpack.packb([f"s{i}", "USDC", {USER: PLAIN}])) for i in range(3)]
-    assert [
-        row["snapshot_id"] for row in rows(decode_snapshots(ACCOUNTS, headers, join_blobs(blobs)))
-    ] == [*("s0", "s1", "s2")]
-
-
-def test_concatenated_zstd_frames_are_read():
-    raw = msgpack.packb(["s", "USDC", {USER: PLAIN}])
-    writer = zstandard.ZstdCompressor(write_content_size=False, write_checksum=True)
-    content = writer.compress(raw[:30]) + writer.compress(raw[30:])
-    assert rows(decode_snapshots(ACCOUNTS, {}, content)) == read_rows(
-        ACCOUNTS, ["s", "USDC", {USER: PLAIN}]
-    )
-
-
+GOOD = msgpack.packb(["s", "USDC", {USER: PLAIN, OTHER: MARGIN}])
+BLOB = zstandard.compress(GOOD)
+MULTI = {"x-payload-format": "multi-zstd"}
 SKIPPABLE = struct.pack("<II", 0x184D2A53, 5) + b"notes"
 EMPTY_SKIPPABLE = struct.pack("<II", 0x184D2A50, 0)
 
 
-@pytest.mark.parametrize("skippable", [SKIPPABLE, EMPTY_SKIPPABLE])
-@pytest.mark.parametrize("headers", [{}, {"x-payload-format": "msgpack"}])
-def test_skippable_frames_are_read(skippable, headers):
-    """Skippable frames before, between and behind; the first can look like a list of snapshots."""
+def test_snapshots_are_read_in_every_wrapping():
+    """Skippable frames may be anywhere; the first can look like a list of snapshots."""
     first, second = (zstandard.compress(part) for part in (GOOD[:30], GOOD[30:]))
-    whole = zstandard.compress(GOOD)
-    expected = rows(decode_snapshots(ACCOUNTS, headers, GOOD))
-    for parts in (
-        [skippable, whole],
-        [whole, skippable],
-        [skippable, first, skippable, skippable, second, skippable],
-    ):
-        assert rows(decode_snapshots(ACCOUNTS, headers, b"".join(parts))) == expected
-    several = join_blobs([skippable + whole, whole + skippable])
-    assert rows(decode_snapshots(ACCOUNTS, {}, several)) == expected * 2
+    writer = zstandard.ZstdCompressor(write_content_size=False, write_checksum=True)
+    single = [GOOD, BLOB, first + second, writer.compress(GOOD[:30]) + writer.compress(GOOD[30:])]
+    several = [join_blobs([BLOB] * 2)]
+    for extra in (SKIPPABLE, EMPTY_SKIPPABLE):
+        single += [extra + BLOB, BLOB + extra, extra + first + extra * 2 + second + extra]
+        several += [join_blobs([extra + BLOB, BLOB + extra])]
+    expected = account_rows([WireAccountSnapshot("s", "USDC", {USER: PLAIN, OTHER: MARGIN})])
+    for headers in ({}, {"X-Payload-Format": "msgpack"}, {"x-payload-format": "?"}):
+        for content in single:
+            assert rows(decode_snapshots(ACCOUNTS, headers, content)) == expected
+    for headers in ({}, MULTI):
+        for content in several:
+            assert rows(decode_snapshots(ACCOUNTS, headers, content)) == expected * 2
 
 
-@pytest.mark.parametrize("declares", [False, True])
-@pytest.mark.parametrize("followed", [b"", EMPTY_SKIPPABLE, SKIPPABLE])
-def test_every_cut_of_zstd_raises(declares, followed):
+def test_every_cut_of_zstd_raises():
     """Any cut is found, also one in the checksum or in a skippable frame at the end."""
-    writer = zstandard.ZstdCompressor(write_content_size=declares, write_checksum=True)
-    frame = writer.compress(GOOD)
-    content = frame + followed
-    for length in range(4, len(content)):
-        if length != len(frame):
-            with pytest.raises(AnswerDamaged):
-                decode_snapshots(ACCOUNTS, {}, content[:length])
+    for declares in (False, True):
+        writer = zstandard.ZstdCompressor(write_content_size=declares, write_checksum=True)
+        frame = writer.compress(GOOD)
+        for content in (frame, frame + EMPTY_SKIPPABLE, frame + SKIPPABLE):
+            for length in set(range(4, len(content))) - {len(frame)}:
+                with pytest.raises(AnswerDamaged):
+                    decode_snapshots(ACCOUNTS, {}, content[:length])
 
 
 def test_object_form_has_same_rows():
-    names = ("v", "l", "s", "m", "am", "pm", "pa", "pt")
     users = {USER: PLAIN, OTHER: MARGIN}
-    objects = {user: dict(zip(names, values, strict=False)) for user, values in users.items()}
+    objects = {user: dict(zip(KEYS, values, strict=False)) for user, values in users.items()}
     expected = read_rows(ACCOUNTS, ["s", "USDC", users])
     assert read_rows(ACCOUNTS, {"i": "s", "t": "USDC", "u": objects}) == expected
     assert read_rows(ACCOUNTS, {"u": objects, "t": "USDC", "i": "s"}) == expected
@@ -252,85 +217,79 @@ def test_object_form_has_same_rows():
     assert read_rows(ACCOUNTS, {"i": "s", "t": "USDC", "u": turned}) == expected
 
 
-@pytest.mark.parametrize("value", [2, 2.0, "2", "2.0", 2**62, -(2**40), 0.5, -7])
-def test_numbers_of_every_form_are_read(value):
-    for single in (False, True):
-        raw = msgpack.packb(["s", "USDC", {USER: (value, *PLAIN[1:])}], use_single_float=single)
-        assert decode_snapshots(ACCOUNTS, {}, raw)["account_value"][0] == float(value)
-    twap = (*TWAP[:4], value, *TWAP[5:])
-    assert read_rows(TWAPS, ["s", "BTC", [twap]])[0]["total_sz"] == float(value)
+def test_numbers_of_every_form_are_read():
+    for value in (2, 2.0, "2", "2.0", 2**62, -(2**40), 0.5, -7, "-2e-06"):
+        for single in (False, True):
+            raw = msgpack.packb(["s", "U", {USER: (value, *PLAIN[1:])}], use_single_float=single)
+            assert decode_snapshots(ACCOUNTS, {}, raw)["account_value"][0] == float(value)
+        twap = (*TWAP[:4], value, *TWAP[5:])
+        assert read_rows(TWAPS, ["s", "BTC", [twap]])[0]["total_sz"] == float(value)
 
 
-whole = st.integers(-(2**63), 2**63 - 1)
-any_number = st.floats() | st.integers(-(2**63), 2**64 - 1) | st.just("1.25")
-any_text = st.text("aé0x:", max_size=40) | st.just("x" * 255)
-scanned_twaps = st.tuples(
-    st.just("0x" + "a" * 40) | any_text,
-    whole,
-    st.none() | any_text,
-    st.booleans(),
-    *[any_number] * 5,
-    whole | st.none(),
-    whole,
-    *[st.booleans()] * 2,
-    st.none() | any_text,
-    st.integers(0, 2**32),
-    *[st.none() | any_text] * 2,
-    *[st.none() | any_number] * 2,
-    *[st.none() | st.booleans()] * 2,
+numbers = (
+    st.floats(allow_nan=False)
+    | st.integers(-(2**63), 2**64 - 1)
+    | st.sampled_from(["1.5", "-0.25", "1e-07", "0.1" + "0" * 40])
 )
+tokens = st.sampled_from(["USDC", "", "é", "0x" + "f" * 40, "x" * 31])
+branches = st.lists(st.tuples(tokens, st.floats(allow_nan=False)), max_size=17)
+unknown = st.integers(-40, 2**40) | tokens | st.lists(st.integers(0, 300), max_size=18)
 
 
-@given(
-    st.lists(st.lists(scanned_twaps | st.just(TWAP), max_size=4), min_size=1, max_size=3),
-    st.lists(any_number | any_text | st.just({"a": [1.5, None]}) | st.none(), max_size=2),
-)
-def test_twap_scan_equals_reading_singly(snapshots, further):
-    payloads = [
-        memoryview(msgpack.packb(["s", f"COIN{place}", [(*twap, *further) for twap in twaps]]))
-        for place, twaps in enumerate(snapshots)
-    ]
-    columns, words = read_with_warnings(lambda: twap_columns(iter(payloads), 1 << 20))
-    singly, singly_words = read_with_warnings(
-        lambda: join_columns(list(read_twaps_one_by_one(payloads, 0, 1 << 20)), {})
-    )
-    assert words == singly_words
-    assert list(columns) == list(singly)
-    for name, values in columns.items():
-        assert type_name(values) == type_name(singly[name])
-    assert is_same(columns, singly)
+@st.composite
+def entries_of_all_forms(draw):
+    """Return the known values of an entry, and unknown ones after them."""
+    values = [draw(item | st.none()) for item in (numbers, numbers, numbers, st.booleans())]
+    values.append(draw(st.integers(0, 3) | st.none()))
+    is_margin = draw(st.booleans())
+    if is_margin:
+        values += [draw(numbers | st.none()), draw(branches | st.none()), draw(numbers | st.none())]
+    return values, draw(st.lists(unknown, max_size=10 if is_margin else 2))
 
 
-def read_with_warnings(read):
-    forget_deviations()
-    with warnings.catch_warnings(record=True) as warned:
-        warnings.simplefilter("always")
-        columns = LazyColumns(read())
-    return columns, {str(warning.message) for warning in warned}
+def columns_of_entry(values):
+    """Return what the known columns of an entry should have."""
+    account, longs, shorts, flag, mode, ratio, pairs, total = [*values, *[None] * 8][:8]
+    floats = [None if item is None else float(item) for item in (account, longs, shorts)]
+    further = [None if item is None else float(item) for item in (ratio, total)]
+    if pairs is not None:
+        pairs = [{"token": token, "available": amount} for token, amount in pairs]
+    return [*floats, flag, mode, further[0], pairs, further[1]]
 
 
-@pytest.mark.parametrize("count", [1, 25, 70_000])
-def test_several_twap_snapshots_are_scanned_together(count):
-    payloads = [memoryview(msgpack.packb(["s", "BTC", [TWAP] * rows])) for rows in (count, 0, 3)]
-    found = scan_twaps(TWAPS.type, payloads)
-    assert found is not None
-    assert found.runs == [("s", "BTC", count), ("s", "BTC", 0), ("s", "BTC", 3)]
-    assert found.columns["twap_id"].tolist() == [TWAP[1]] * (count + 3)
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@given(st.lists(entries_of_all_forms(), max_size=8), st.booleans())
+def test_odd_entries_among_usual_ones_are_read(drawn, keyed):
+    """Most entries of a large snapshot are alike and are read at once; some are not."""
+    drawn = [*[(list(PLAIN), [])] * 40, *drawn, *[(list(PLAIN), [])] * 8]
+    users, known, texts = {}, [], []
+    for number, (values, further) in enumerate(drawn):
+        user, prefix = f"0x{number:040x}", "later" if keyed else "value_"
+        more = {f"{prefix}{at}": item for at, item in enumerate(further, len(values))}
+        named = dict(zip(KEYS, values, strict=False))
+        users[user] = named | more if keyed else values + further
+        known.append(["s", "USDC", user, *columns_of_entry(values)])
+        texts.append({f"entry.{name}": unknown_text(item) for name, item in more.items()})
+    snapshot = {"i": "s", "t": "USDC", "u": users} if keyed else ["s", "USDC", users]
+    got = read_rows(ACCOUNTS, snapshot)
+    assert [list(row.values())[:11] for row in got] == known
+    found = [list(row.items())[11:] for row in got]
+    assert [{name: text for name, text in row if text is not None} for row in found] == texts
 
 
-@pytest.mark.parametrize("change", [b"\x90", b"\x92\x01", b"\xdc\x00\x03"])
-def test_twap_scan_refuses_wrong_counts(change):
-    packed = msgpack.packb(TWAP)
-    head = b"\x93" + msgpack.packb("s") + msgpack.packb("BTC")
-    assert scan_twaps(TWAPS.type, [memoryview(head + change + packed * 2)]) is None
+def unknown_text(value):
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 
-@pytest.mark.parametrize("length", range(17, 22))
-def test_older_twaps_have_missing_last_fields(length):
-    (row,) = read_rows(TWAPS, ["s", "BTC", [TWAP[:length]]])
-    last = (65_000.0, True, False)
-    expected = (None, *last)[: length - 17] + (None, None, None, False)[length - 17 :]
-    assert tuple(row.values())[-4:] == expected
+def test_older_twaps_have_missing_last_fields():
+    for length in range(17, 22):
+        (row,) = read_rows(TWAPS, ["s", "BTC", [TWAP[:length]]])
+        last = (None, 65_000.0, True, False)
+        expected = last[: length - 17] + (None, None, None, False)[length - 17 :]
+        assert tuple(row.values())[-4:] == expected
+
+
+# -- Unknown and missing values ---------------------------------------------------------------
 
 
 def test_unknown_snapshot_value_warns_once():
@@ -357,259 +316,46 @@ def test_unknown_keys_of_objects_become_columns():
 
 
 @pytest.mark.filterwarnings("ignore::toolkit.errors.UnknownField")
-@pytest.mark.parametrize("others", [0, 60])
-def test_unknown_values_stay_in_their_rows(others):
+def test_unknown_values_stay_in_their_rows():
     """Each value stands in its own row, also if most entries are read at once."""
-    users = {f"0x{number:040x}": PLAIN for number in range(others)}
-    first = ["s", "USDC", users | {USER: (*MARGIN, 7)}, "note"]
-    got = read_rows(ACCOUNTS, first, ["s", "HYPE", users | {OTHER: PLAIN}])
-    assert [row.get("entry.value_8") for row in got] == [None] * others + ["7"] + [None] * (
-        others + 1
-    )
-    assert [row["snapshot.value_3"] for row in got] == ["note"] * (others + 1) + [None] * (
-        others + 1
-    )
-    got = read_rows(
-        TWAPS, ["s", "BTC", [TWAP] * others + [(*TWAP, 7)], "note"], ["s", "ETH", [TWAP]]
-    )
-    assert [row["entry.value_21"] for row in got] == [None] * others + ["7", None]
-    assert [row["snapshot.value_3"] for row in got] == ["note"] * (others + 1) + [None]
+    for others in (0, 60):
+        users = {f"0x{number:040x}": PLAIN for number in range(others)}
+        first = ["s", "USDC", users | {USER: (*MARGIN, 7)}, "note"]
+        got = read_rows(ACCOUNTS, first, ["s", "HYPE", users | {OTHER: PLAIN}])
+        missing = [None] * (others + 1)
+        assert [row["entry.value_8"] for row in got] == [*missing[1:], "7", *missing]
+        assert [row["snapshot.value_3"] for row in got] == ["note"] * (others + 1) + missing
+        twaps = [TWAP] * others + [(*TWAP, 7)]
+        got = read_rows(TWAPS, ["s", "BTC", twaps, "note"], ["s", "ETH", [TWAP]])
+        assert [row["entry.value_21"] for row in got] == [*missing[1:], "7", None]
+        assert [row["snapshot.value_3"] for row in got] == ["note"] * (others + 1) + [None]
 
 
 @pytest.mark.filterwarnings("ignore::toolkit.errors.UnknownField")
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
+def test_unknown_values_become_text():
+    ext = msgpack.ExtType(5, b"x")
+    for value, text in (
         (b"\xff", '"/w=="'),
-        (msgpack.ExtType(5, b"x"), None),
-        ({(1, 2): 3}, None),
+        (ext, repr(msgpack.packb(ext))),
+        ({(1, 2): 3}, repr(msgpack.packb({(1, 2): 3}))),
         ("\u00e9", "\u00e9"),
-    ],
-)
-def test_unknown_values_become_text(value, text):
-    raw = msgpack.packb(value)
-    (row,) = read_rows(ACCOUNTS, ["s", "USDC", {USER: (*MARGIN, value)}])
-    assert row["entry.value_8"] == (text or repr(raw))
-
-
-# -- All at once is the same as one by one ----------------------------------------------------
-
-COMMON_FLOATS = st.sampled_from([0.0, 1.5, -2.25, 1e300, float("inf"), float("nan")])
-NUMBERS = st.one_of(
-    COMMON_FLOATS.map(msgpack.packb),
-    st.floats(width=32).map(lambda value: msgpack.packb(value, use_single_float=True)),
-    st.integers(-(2**63), 2**64 - 1).map(msgpack.packb),
-    st.integers(-40, 200).map(msgpack.packb),
-    st.sampled_from(["1.5", "-0.25", "12", "1e-07", "-3.5E+20", "0.1" + "0" * 40]).map(
-        msgpack.packb
-    ),
-)
-FLAGS = st.booleans().map(msgpack.packb)
-MODES = st.integers(0, 3).map(msgpack.packb)
-TOKENS = st.sampled_from(["USDC", "", "é", "0x" + "f" * 40, "0x" + "f" * 20, "x" * 31])
-PAIRS = st.lists(st.tuples(TOKENS, st.floats(allow_nan=False)), max_size=17).map(msgpack.packb)
-NIL = st.just(msgpack.packb(None))
-
-
-def packed_list(values):
-    return msgpack.Packer().pack_array_header(len(values)) + b"".join(values)
-
-
-def packed_dict(values):
-    pairs = [msgpack.packb(key) + value for key, value in values.items()]
-    return msgpack.Packer().pack_map_header(len(pairs)) + b"".join(pairs)
-
-
-SCALARS = st.one_of(
-    NUMBERS,
-    FLAGS,
-    NIL,
-    TOKENS.map(msgpack.packb),
-    st.sampled_from(["x" * 31, "x" * 32, "é" * 200, USER, "0x"]).map(msgpack.packb),
-    st.sampled_from([b"", b"x" * 300]).map(msgpack.packb),
-    st.integers(1, 20).map(lambda size: msgpack.packb(msgpack.ExtType(5, b"x" * size))),
-)
-UNKNOWN = st.one_of(
-    SCALARS,
-    st.recursive(
-        SCALARS,
-        lambda inner: (
-            st.lists(inner, max_size=18).map(packed_list)
-            | st.dictionaries(TOKENS | st.just(OTHER), inner, max_size=17).map(packed_dict)
-        ),
-        max_leaves=30,
-    ),
-)
-
-
-KEYS = ("v", "l", "s", "m", "am", "pm", "pa", "pt")
-NAMES = [column.name for column in record_columns(ACCOUNTS.tables[0].record)][3:]
-
-
-@st.composite
-def entries_of_all_forms(draw):
-    values = [draw(item | NIL) for item in (NUMBERS, NUMBERS, NUMBERS, FLAGS, MODES)]
-    if draw(st.booleans()):
-        values += [draw(NUMBERS | NIL), draw(PAIRS | NIL), draw(NUMBERS | NIL)]
-    return values
-
-
-def snapshot(users, *, keyed):
-    """Return a snapshot of packed values: lists of values, or dicts of keys and values."""
-    packer = msgpack.Packer(autoreset=False)
-    body = b""
-    for number, values in enumerate(users):
-        named = values if isinstance(values, dict) else dict(zip(KEYS, values, strict=False))
-        body += msgpack.packb(f"0x{number:040x}")
-        body += packed_dict(named) if keyed else packed_list(values)
-    packer.pack_map_header(len(users))
-    names = [msgpack.packb(item) for item in ("i", "s", "t", "USDC", "u")]
-    if keyed:
-        return b"\x83" + b"".join(names) + packer.bytes() + body
-    return b"\x93" + names[1] + names[3] + packer.bytes() + body
-
-
-def is_same(left, right):
-    return all(
-        np.array_equal(left[name], right[name], equal_nan=True)
-        if isinstance(left[name], np.ndarray) and left[name].dtype == np.float64
-        else left[name].tolist() == right[name].tolist()
-        for name in left
-    )
-
-
-@st.composite
-def layouts_of_entries(draw):
-    """Draw whether entries are objects, and entries of a few layouts with unknown values."""
-    keyed = draw(st.booleans())
-    names = draw(st.lists(st.sampled_from(["later", "é", "a name with spaces"]), unique=True))
-    users: list[Any] = draw(st.lists(entries_of_all_forms(), max_size=30))
-    for at, user in enumerate(users):
-        if not keyed:
-            longest = 2 if len(user) == 5 else 10
-            users[at] = [*user, *draw(st.lists(UNKNOWN, max_size=longest))]
-        elif draw(st.booleans()):
-            pairs = list(zip(KEYS, user, strict=False)) + [(name, draw(UNKNOWN)) for name in names]
-            users[at] = dict(draw(st.permutations(pairs)))
-    return keyed, users
-
-
-def packed_with(unknown, *, keyed):
-    """Return the values of a usual entry, and one more."""
-    if keyed:
-        return dict(zip(KEYS, packed_values(), strict=False)) | {"later": unknown}
-    return [*packed_values(), unknown]
-
-
-@given(layouts_of_entries(), st.none() | UNKNOWN)
-def test_scan_equals_reading_one_by_one(drawn, unknown):
-    keyed, users = drawn
-    # Entries that fit surround the odd ones, so that most draws are read at once.
-    usual = packed_values() if unknown is None else packed_with(unknown, keyed=keyed)
-    users = [*[usual] * 40, *users, *[packed_values()] * 8]
-    payload = memoryview(snapshot(users, keyed=keyed))
-    head = read_head(payload, "token", "map")
-    with warnings.catch_warnings(action="ignore"):
-        singly = LazyColumns(
-            join_columns(list(read_one_by_one(payload, head, entry_spans(payload, head), 0)), {})
-        )
-        at_once = decode_snapshots(ACCOUNTS, {}, bytes(payload))
-    assert len(at_once["user"]) == len(users)
-    assert singly.keys() == at_once.keys() - {"snapshot_id", "collateral_token"}
-    assert is_same(singly, at_once)
-
-
-def packed_values():
-    return [msgpack.packb(item) for item in PLAIN]
-
-
-def refuse(places):
-    raise AssertionError(f"read one by one: {places}")
-
-
-@pytest.mark.parametrize("keyed", [False, True])
-def test_usual_entries_are_scanned(keyed):
-    margin = [msgpack.packb(item) for item in MARGIN]
-    whole_numbers = [msgpack.packb(item) for item in (1, 300, -70_000, True, 2)]
-    decimal_text = [msgpack.packb(item) for item in ("1.5", "-2e-06", "1000.25", True, 2)]
-    users = [packed_values(), margin, whole_numbers, decimal_text] * 30
-    payload = memoryview(snapshot(users, keyed=keyed) + bytes(SLACK))
-    head = read_head(payload[:-SLACK], "token", "map")
-    read_at_once = scan_accounts(payload, head, refuse)
-    assert read_at_once is not None
-    assert read_at_once["account_mode"].tolist() == [0, 3, 2, 2] * 30
-    assert read_at_once["total_long_notional"].tolist() == [100.0, 0.0, 300.0, -2e-06] * 30
-
-
-def bytes_of(value):
-    packed: bytes = msgpack.packb(value)
-    return packed
-
-
-@pytest.mark.parametrize("keyed", [False, True])
-@pytest.mark.parametrize(
-    "values",
-    [
-        [7],
-        [1, 200, -70_000, 2**40],
-        [1.5, None, True],
-        ["", "é", "x" * 31, "x" * 400],
-        [USER, OTHER],
-        [b"x" * 300, msgpack.ExtType(5, b"x")],
-        [{"a": [1.5, None], "b": "x"}],
-        [{"a": [1]}, {"a": [1_000]}, [], {}, [[[["deep"]]]]],
-        [{"a": ["x" * number]} for number in range(12)],
-        [[OTHER, {USER: 1.0}]],
-        [[1] * 20, {str(number): "x" for number in range(20)}],
-    ],
-    ids=lambda values: repr(values)[:30],
-)
-def test_unknown_values_are_scanned(keyed, values):
-    """No entry is read one by one if all have an unknown value, of any type."""
-    packed = [bytes_of(value) for value in values]
-    users = [packed_with(packed[number % len(packed)], keyed=keyed) for number in range(120)]
-    payload = memoryview(snapshot(users, keyed=keyed) + bytes(SLACK))
-    head = read_head(payload[:-SLACK], "token", "map")
-    scanned = scan_accounts(payload, head, refuse)
-    assert scanned is not None
-    name = "entry.later" if keyed else "entry.value_5"
-    expected = [value_text(packed[number % len(packed)]) for number in range(120)]
-    assert LazyColumns(scanned)[name].to_pylist() == expected
-    assert scanned["pm_ratio"].tolist() == pytest.approx([np.nan] * 120, nan_ok=True)
-    assert scanned["account_value"].tolist() == [150.5] * 120
-
-
-def test_mixed_layouts_are_scanned():
-    """Tuples of five lengths in turn, among them one of 20 values."""
-    one, margin = msgpack.packb(1), [msgpack.packb(item) for item in MARGIN]
-    forms = [
-        packed_values(),
-        [*packed_values(), one],
-        margin,
-        [*margin, one],
-        [*margin, *[one] * 12],
-    ]
-    users = [forms[number % 5] for number in range(100)]
-    payload = memoryview(snapshot(users, keyed=False) + bytes(SLACK))
-    scanned = scan_accounts(payload, read_head(payload[:-SLACK], "token", "map"), refuse)
-    assert scanned is not None
-    texts = LazyColumns(scanned)
-    assert texts["entry.value_5"].to_pylist() == [None, "1", None, None, None] * 20
-    assert texts["entry.value_8"].to_pylist() == [None, None, None, "1", "1"] * 20
-    assert texts["entry.value_19"].to_pylist() == [None, None, None, None, "1"] * 20
-    assert texts["pm_total_account_value"][2:5].tolist() == [9.0] * 3
+        ({"a": [1.5, None], "b": "x"}, '{"a":[1.5,null],"b":"x"}'),
+    ):
+        (row,) = read_rows(ACCOUNTS, ["s", "USDC", {USER: (*MARGIN, value)}])
+        assert row["entry.value_8"] == text
 
 
 @pytest.mark.filterwarnings("ignore::toolkit.errors.UnknownField")
-@pytest.mark.parametrize("others", [0, 60])
-@pytest.mark.parametrize("further", [(7,), ("new",), (0.5, [["USDC"]])])
-def test_values_of_short_tuples_are_unknown(others, further):
+def test_values_of_short_tuples_are_unknown():
     """Only tuples of 8 values have a ratio of the margin (specification, index 5)."""
-    users = {f"0x{number:040x}": PLAIN for number in range(others)} | {USER: (*PLAIN, *further)}
-    row = read_rows(ACCOUNTS, ["s", "USDC", users])[-1]
-    assert (row["account_mode"], row["pm_ratio"], row["pm_avail_by_branch"]) == (0, None, None)
-    assert row["entry.value_5"] == str(further[0])
-    assert row.get("entry.value_6") == (None if len(further) == 1 else '[["USDC"]]')
+    for others in (0, 60):
+        for further in ((7,), ("new",), (0.5, [["USDC"]])):
+            users = {f"0x{number:040x}": PLAIN for number in range(others)}
+            row = read_rows(ACCOUNTS, ["s", "USDC", users | {USER: (*PLAIN, *further)}])[-1]
+            found = (row["account_mode"], row["pm_ratio"], row["pm_avail_by_branch"])
+            assert found == (0, None, None)
+            assert row["entry.value_5"] == str(further[0])
+            assert row.get("entry.value_6") == (None if len(further) == 1 else '[["USDC"]]')
 
 
 def test_unknown_twap_values_stay_in_rows():
@@ -629,57 +375,21 @@ def test_unknown_twap_values_stay_in_rows():
     assert "entry.value_21" not in plain
 
 
-@pytest.mark.parametrize("keyed", [False, True])
-@pytest.mark.parametrize("others", [0, 2, 60])
-@pytest.mark.parametrize(("at", "name"), list(enumerate(NAMES[:5])))
-def test_null_account_values_are_missing(keyed, others, at, name):
-    """One entry alone is read directly; among 60 entries it is part of a scan."""
-    values = [msgpack.packb(None if place == at else item) for place, item in enumerate(PLAIN)]
-    payload = snapshot([packed_values()] * others + [values, packed_values()], keyed=keyed)
-    with pytest.warns(MissingField, match=f"accountValueSnapshots: .* {name},") as warned:
-        got = rows(decode_snapshots(ACCOUNTS, {}, payload))
-    assert len(warned) == 1
-    assert rows(decode_snapshots(ACCOUNTS, {}, payload)) == got  # would fail if it warned again
-    assert [row[name] for row in got] == [PLAIN[at]] * others + [None, PLAIN[at]]
-    assert {row["total_long_notional" if at == 0 else "account_value"] for row in got} == {
-        100.0 if at == 0 else 150.5
-    }
-
-
 @pytest.mark.parametrize("others", [0, 60])
-@pytest.mark.parametrize(("at", "name"), list(enumerate(NAMES[:5])))
-def test_absent_keys_of_accounts_are_missing(others, at, name):
-    names = ("v", "l", "s", "m", "am")
-    whole = dict(zip(names, PLAIN, strict=True))
-    users = {f"0x{number:040x}": whole for number in range(others)}
-    users[USER] = {key: value for key, value in whole.items() if key != names[at]}
-    content = msgpack.packb({"i": "s", "t": "USDC", "u": users})
-    with pytest.warns(MissingField, match=name):
-        got = rows(decode_snapshots(ACCOUNTS, {}, content))
-    assert [row[name] for row in got] == [PLAIN[at]] * others + [None]
-
-
-@pytest.mark.parametrize("keyed", [False, True])
-def test_entries_with_null_keep_their_place(keyed):
-    """Entries with a null are read one by one, and then put between the scanned ones."""
-    nulls = [msgpack.packb(item) for item in (None, 7.0, 8.0, None, None)]
-    users = [[packed_values(), nulls, packed_values()][number % 3] for number in range(9)]
-    users = [packed_values()] * 90 + users
-    payload = memoryview(snapshot(users, keyed=keyed) + bytes(SLACK))
-    head = read_head(payload[:-SLACK], "token", "map")
-    odd = []
-
-    def read_places(places):
-        odd.extend(places)
-        return join_columns(list(read_one_by_one(payload, head, iter(places), 0)), {})
-
-    with pytest.warns(MissingField):
-        result = scan_accounts(payload, head, read_places)
-    assert result is not None
-    assert len(odd) == 3
-    assert result["account_mode"].tolist() == [0] * 90 + [0, None, 0] * 3
-    assert result["is_unified"].tolist() == [False] * 90 + [False, None, False] * 3
-    assert result["total_long_notional"].tolist() == [100.0] * 90 + [100.0, 7.0, 100.0] * 3
+def test_null_and_absent_keys_of_accounts_are_missing(others):
+    """One entry alone is read directly; among 60 entries it is part of a scan."""
+    names = [column.name for column in record_columns(ACCOUNTS.tables[0].record)][3:8]
+    whole = dict(zip(KEYS, PLAIN, strict=False))
+    for at, name in enumerate(names):
+        null = whole | {KEYS[at]: None}
+        absent = {key: value for key, value in whole.items() if key != KEYS[at]}
+        for changed in (null, absent):
+            users = {f"0x{number:040x}": whole for number in range(others)} | {USER: changed}
+            forget_deviations()
+            with pytest.warns(MissingField, match=name) as warned:
+                got = read_rows(ACCOUNTS, {"i": "s", "t": "USDC", "u": users})
+            assert len(warned) == 1
+            assert [row[name] for row in got] == [PLAIN[at]] * others + [None]
 
 
 def test_missing_and_unknown_values_warn_separately():
@@ -691,19 +401,16 @@ def test_missing_and_unknown_values_warn_separately():
     assert (got[0]["is_unified"], got[0]["account_mode"], got[0]["pm_ratio"]) == (None, 3, 0.25)
 
 
-@pytest.mark.parametrize("length", range(1, 5))
-def test_short_tuples_are_refused(length):
+def test_short_tuples_are_refused():
     """A short tuple may be damaged, so only null is a missing value."""
-    users = {f"0x{number:040x}": PLAIN for number in range(50)} | {USER: PLAIN[:length]}
-    assert raised_error(ACCOUNTS, msgpack.packb(["s", "USDC", users])).row == 50
-    assert raised_error(TWAPS, msgpack.packb(["s", "BTC", [TWAP, TWAP[: 12 + length]]])).row == 1
+    for length in range(1, 5):
+        users = {f"0x{number:040x}": PLAIN for number in range(50)} | {USER: PLAIN[:length]}
+        assert raised_error(ACCOUNTS, msgpack.packb(["s", "USDC", users])).row == 50
+        twaps = [TWAP, TWAP[: 12 + length]]
+        assert raised_error(TWAPS, msgpack.packb(["s", "BTC", twaps])).row == 1
 
 
 # -- What is no snapshot is refused -----------------------------------------------------------
-
-GOOD = msgpack.packb(["s", "USDC", {USER: PLAIN, OTHER: MARGIN}])
-BLOB = zstandard.compress(GOOD)
-MULTI = {"x-payload-format": "multi-zstd"}
 
 
 def raised_error(operation, content, headers=None, **limits):
@@ -713,75 +420,73 @@ def raised_error(operation, content, headers=None, **limits):
     return caught.value
 
 
-@pytest.mark.parametrize(
-    ("content", "words"),
-    [
-        (b"", "must be an array"),
-        (b"\x93", "must be a text"),
-        (msgpack.packb("text"), "must be an array"),
-        (msgpack.packb(["s", "USDC"]), "not 2"),
-        (msgpack.packb(["s", 1, {}]), "collateral token must be a text"),
-        (msgpack.packb(["s", b"USDC", {}]), "collateral token must be a text"),
-        (msgpack.packb(["s", "USDC", []]), "users must be a map"),
-        (msgpack.packb({"i": "s", "t": "USDC"}), "keys i, t and u"),
-        (GOOD + b"\xc0", "1 byte follows"),
-        (msgpack.packb(["s", "USDC", {}, 1]) + b"\xc0", "1 byte follows"),
-        (b"\x93\xa1s\xa1t\xdf\xff\xff\xff\xff", "damaged at byte 10"),
-        (b"\x93\xa1s\xa1t\x81\xdb\xff\xff\xff\xff", "damaged"),
-        (b"\x93\xa1s\xa1t\x81" + b"\x91" * 100_000, "damaged"),
-        (b"\x93\xa1s\xa1t\x81\xc1", "damaged"),
-        (b"\x93\xa2s\xff\xa1t\x80", "damaged"),
-        (GOOD.replace(b"abab", b"ab\xffb", 1), "utf-8"),
-        (GOOD.replace(b"USDH", b"USD\xff"), "utf-8"),
-        (msgpack.packb(["s" * 5_000, "USDC", {}]), "5000 characters"),
-        (BLOB[:-9], "zstd data"),
-        (BLOB + b"garbage", "zstd data"),
-        (BLOB[:8] + b"\xff" * 20 + BLOB[28:], ""),
-    ],
-)
-def test_invalid_snapshot_is_refused(content, words):
-    assert words in str(raised_error(ACCOUNTS, content))
+INVALID = [
+    (b"", "must be an array"),
+    (b"\x93", "must be a text"),
+    (msgpack.packb("text"), "must be an array"),
+    (msgpack.packb(["s", "USDC"]), "not 2"),
+    (msgpack.packb(["s", 1, {}]), "collateral token must be a text"),
+    (msgpack.packb(["s", b"USDC", {}]), "collateral token must be a text"),
+    (msgpack.packb(["s", "USDC", []]), "users must be a map"),
+    (msgpack.packb({"i": "s", "t": "USDC"}), "keys i, t and u"),
+    (GOOD + b"\xc0", "1 byte follows"),
+    (msgpack.packb(["s", "USDC", {}, 1]) + b"\xc0", "1 byte follows"),
+    (b"\x93\xa1s\xa1t\xdf\xff\xff\xff\xff", "damaged at byte 10"),
+    (b"\x93\xa1s\xa1t\x81\xdb\xff\xff\xff\xff", "damaged"),
+    (b"\x93\xa1s\xa1t\x81" + b"\x91" * 100_000, "damaged"),
+    (b"\x93\xa1s\xa1t\x81\xc1", "damaged"),
+    (b"\x93\xa2s\xff\xa1t\x80", "damaged"),
+    (GOOD.replace(b"abab", b"ab\xffb", 1), "utf-8"),
+    (GOOD.replace(b"USDH", b"USD\xff"), "utf-8"),
+    (msgpack.packb(["s" * 5_000, "USDC", {}]), "5000 characters"),
+    (BLOB[:-9], "zstd data"),
+    (BLOB + b"garbage", "zstd data"),
+    (BLOB[:8] + b"\xff" * 20 + BLOB[28:], ""),
+]
+WRONG_COUNTS = [
+    (b"\1\0", "too few"),
+    (b"\2\0\0\0" + struct.pack("<I", len(BLOB)) + BLOB, "ends after 1"),
+    (b"\xff\xff\xff\xff", "should have 4294967295 snapshots"),
+    (b"\1\0\0\0\xff\xff\xff\x7f" + BLOB, "should have 2147483647 bytes"),
+    (join_blobs([BLOB]) + b"!", "1 byte follows the last of 1 snapshot. Request it again"),
+]
 
 
-@pytest.mark.parametrize(
-    ("content", "words"),
-    [
-        (b"\1\0", "too few"),
-        (b"\2\0\0\0" + struct.pack("<I", len(BLOB)) + BLOB, "ends after 1"),
-        (b"\xff\xff\xff\xff", "should have 4294967295 snapshots"),
-        (b"\1\0\0\0\xff\xff\xff\x7f" + BLOB, "should have 2147483647 bytes"),
-        (join_blobs([BLOB]) + b"!", "1 byte follows the last of 1 snapshot. Request it again"),
-    ],
-)
-def test_wrong_counts_are_refused(content, words):
-    assert words in str(raised_error(ACCOUNTS, content, MULTI))
+def test_invalid_snapshots_are_refused():
+    wrong = []
+    for table, headers in ((INVALID, {}), (WRONG_COUNTS, MULTI)):
+        for content, named in table:
+            try:
+                decode_snapshots(ACCOUNTS, headers, content)
+                wrong.append((content[:40], named))
+            except AnswerInvalid as error:
+                if named not in str(error) or error.operation != ACCOUNTS.type:
+                    wrong.append((content[:40], named, error))
+    assert wrong == []
 
 
-@pytest.mark.parametrize(
-    ("operation", "values", "column"),
-    [
-        (ACCOUNTS, ("x", *PLAIN[1:]), "account_value"),
-        (ACCOUNTS, ([1.5], *PLAIN[1:]), "account_value"),
-        (ACCOUNTS, (*PLAIN[:3], 7, 0), "is_unified"),
-        (ACCOUNTS, (*PLAIN[:4], 2**63), "account_mode"),
-        (ACCOUNTS, (*PLAIN, 0.5, [["USDC"]], 1.0), "pm_avail_by_branch"),
-        (ACCOUNTS, (*PLAIN, 0.5, [["USDC", 1.0]] * 70_000, 1.0), "pm_avail_by_branch"),
-        (TWAPS, (*TWAP[:7], "much", *TWAP[8:]), "executed_ntl"),
-        (TWAPS, (*TWAP[:10], 2**63, *TWAP[11:]), "start_time_ms"),
-    ],
-)
-def test_invalid_snapshot_value_is_named(operation, values, column):
-    users = {f"0x{number:040x}": PLAIN for number in range(50)} | {USER: values}
-    entries = users if operation is ACCOUNTS else [*[TWAP] * 50, values]
-    error = raised_error(operation, msgpack.packb(["s", "n", entries]))
-    assert (error.column, error.row) == (column, 50)
+INVALID_VALUES = [
+    (ACCOUNTS, ("x", *PLAIN[1:]), "account_value"),
+    (ACCOUNTS, ([1.5], *PLAIN[1:]), "account_value"),
+    (ACCOUNTS, (*PLAIN[:3], 7, 0), "is_unified"),
+    (ACCOUNTS, (*PLAIN[:4], 2**63), "account_mode"),
+    (ACCOUNTS, (*PLAIN, 0.5, [["USDC"]], 1.0), "pm_avail_by_branch"),
+    (ACCOUNTS, (*PLAIN, 0.5, [["USDC", 1.0]] * 70_000, 1.0), "pm_avail_by_branch"),
+    (TWAPS, (*TWAP[:7], "much", *TWAP[8:]), "executed_ntl"),
+    (TWAPS, (*TWAP[:10], 2**63, *TWAP[11:]), "start_time_ms"),
+]
 
 
-@pytest.mark.parametrize("key", ["", USER[:-1], "0X" + USER[2:], "0x" + "é" * 40, 7])
-def test_user_must_be_address(key):
-    users = {f"0x{number:040x}": PLAIN for number in range(50)} | {key: PLAIN}
-    error = raised_error(ACCOUNTS, msgpack.packb(["s", "USDC", users]))
-    assert (error.column, error.row) == ("user", 50)
+def test_invalid_snapshot_value_is_named():
+    for operation, values, column in INVALID_VALUES:
+        users = {f"0x{number:040x}": PLAIN for number in range(50)} | {USER: values}
+        entries = users if operation is ACCOUNTS else [*[TWAP] * 50, values]
+        error = raised_error(operation, msgpack.packb(["s", "n", entries]))
+        assert (error.column, error.row) == (column, 50)
+    for key in ("", USER[:-1], "0X" + USER[2:], "0x" + "é" * 40, 7):
+        users = {f"0x{number:040x}": PLAIN for number in range(50)} | {key: PLAIN}
+        error = raised_error(ACCOUNTS, msgpack.packb(["s", "USDC", users]))
+        assert (error.column, error.row) == ("user", 50)
 
 
 @given(st.binary(max_size=60), st.integers(0, 400), st.integers(0, 40), st.booleans())
@@ -814,14 +519,12 @@ def peak_memory(operation, content, limit):
         tracemalloc.stop()
 
 
-@pytest.mark.parametrize("declares", [True, False])
-def test_decompression_bomb_is_refused(declares):
-    compressor = zstandard.ZstdCompressor(write_content_size=declares)
-    bomb = compressor.compress(bytes(1 << 28))
-    assert len(bomb) < 1 << 16
-    assert peak_memory(ACCOUNTS, bomb, 1 << 22) < 1 << 24
-    several = join_blobs([zstandard.compress(GOOD), bomb])
-    assert peak_memory(ACCOUNTS, several, 1 << 22) < 1 << 24
+def test_decompression_bomb_is_refused():
+    for declares in (True, False):
+        bomb = zstandard.ZstdCompressor(write_content_size=declares).compress(bytes(1 << 28))
+        assert len(bomb) < 1 << 16
+        assert peak_memory(ACCOUNTS, bomb, 1 << 22) < 1 << 24
+        assert peak_memory(ACCOUNTS, join_blobs([BLOB, bomb]), 1 << 22) < 1 << 24
 
 
 def test_gzip_members_are_limited():
@@ -832,18 +535,18 @@ def test_gzip_members_are_limited():
         decompress(member * 10_001, 10)
 
 
-@pytest.mark.parametrize("size", [0, 1, 16_383, 16_384, 100_000])
-def test_gzip_members_are_joined(size):
+def test_gzip_members_are_joined():
     """A member may begin and end anywhere in the chunks that are read."""
-    parts = [random.Random(size + n).randbytes(size) for n in range(3)]
-    content, whole = b"".join(map(gzip.compress, parts)), b"".join(parts)
-    assert bytes(decompress(content, len(whole) or 1)) == whole
-    if size:
-        with pytest.raises(AnswerInvalid, match="longer than the limit"):
-            decompress(content, len(whole) - 1)
-    for cut in (1, 9):
-        with pytest.raises(AnswerDamaged, match="ends too early"):
-            decompress(content[:-cut], len(whole) or 1)
+    for size in (0, 1, 16_383, 16_384, 100_000):
+        parts = [random.Random(size + n).randbytes(size) for n in range(3)]
+        content, whole = b"".join(map(gzip.compress, parts)), b"".join(parts)
+        assert bytes(decompress(content, len(whole) or 1)) == whole
+        if size:
+            with pytest.raises(AnswerInvalid, match="limit"):
+                decompress(content, len(whole) - 1)
+        for cut in (1, 9):
+            with pytest.raises(AnswerDamaged):
+                decompress(content[:-cut], len(whole) or 1)
 
 
 def test_limit_counts_all_snapshots():
