@@ -12,8 +12,6 @@ import pytest
 import toolkit as tk
 from toolkit.downloads import downloads, write_excel
 
-UTC = dt.UTC
-
 
 def read_sheet(frame):
     file = io.BytesIO()
@@ -40,23 +38,20 @@ def test_excel_has_all_values():
     ]
 
 
-@pytest.mark.parametrize(
-    ("values", "expected"),
-    [
+def test_long_numbers_are_text():
+    cases = [
         ([Decimal("1.50"), None], [1.5, None]),
         ([Decimal("1.50"), Decimal("1234567890.1234567")], ["1.50", "1234567890.1234567"]),
         (pd.array([5, 10**15 + 1, None], dtype="Int64"), ["5", "1000000000000001", None]),
         (pd.array([-(10**15)], dtype="int64"), ["-1000000000000000"]),
         (pd.array([10**15 - 1], dtype="int64"), [10**15 - 1]),
-    ],
-    ids=["short decimals", "long decimals", "long integers", "negative", "15 digits"],
-)
-def test_long_numbers_are_text(values, expected):
-    frame = pd.DataFrame({"value": values, "row": 1})
-    assert read_sheet(frame)[1:] == [(value, 1) for value in expected]
+    ]
+    for values, expected in cases:
+        frame = pd.DataFrame({"value": values, "row": 1})
+        assert read_sheet(frame)[1:] == [(value, 1) for value in expected]
 
 
-@pytest.mark.parametrize("numbers", ["float", "exact", "text"])
+@pytest.mark.parametrize("numbers", ["float", "exact"])
 def test_fetched_fills_survive_excel(numbers):
     with tk.local(seed=7, size="tiny", default=False) as session:
         user = session.world["users"][0]
@@ -82,5 +77,5 @@ def test_equal_tables_are_equal_files():
 
 def test_too_many_rows_for_excel_are_refused():
     frame = pd.DataFrame({"a": range(2**20)})
-    with pytest.raises(ValueError, match="1,048,576 rows do not fit in an Excel sheet"):
+    with pytest.raises(ValueError, match="1,048,576 rows"):
         write_excel(frame, io.BytesIO())

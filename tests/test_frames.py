@@ -8,10 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import toolkit as tk
+from toolkit.contract.answers import decode, encode
 from toolkit.contract.columns import record_columns, table_columns
 from toolkit.contract.field_deviations import forget_deviations
 from toolkit.contract.operations import OPERATIONS
 from toolkit.contract.records import Fill, FundingRow, OrderStatus, TwapRow
+from toolkit.contract.snapshots import WireAccountSnapshot
+from toolkit.contract.snapshots import encode as encode_snapshots
 from toolkit.errors import AnswerInvalid, MissingField, UnknownField
 from toolkit.frames import Collector, column_dtype, frame, provenance
 
@@ -60,40 +63,30 @@ ORDER = {
 }
 
 NUMBERS = ("float", "exact", "text")
-TABLES = [
-    pytest.param(table.record, id=f"{row.type}-{table.name}")
-    for row in OPERATIONS.values()
-    for table in row.tables
-]
+TABLES = [table.record for row in OPERATIONS.values() for table in row.tables]
 
 
-@pytest.mark.parametrize("numbers", NUMBERS)
-@pytest.mark.parametrize("rows", [[], [FILL], [BARE], [FILL, BARE], [BARE, BARE]])
-def test_frame_dtypes_never_change(numbers, rows):
-    fills = frame("userFills", rows, numbers=numbers)
-    table = OPERATIONS["userFills"].tables[0]
-    assert list(fills.columns) == [column.name for column in table_columns(table)]
-    assert list(fills.dtypes) == [column_dtype(column, numbers) for column in table_columns(table)]
-    assert len(fills) == len(rows)
+def test_fill_dtypes_never_change():
+    columns = table_columns(OPERATIONS["userFills"].tables[0])
+    for numbers in NUMBERS:
+        dtypes = [column_dtype(column, numbers) for column in columns]
+        for rows in ([], [FILL], [BARE], [FILL, BARE], [BARE, BARE]):
+            fills = frame("userFills", rows, numbers=numbers)
+            assert list(fills.columns) == [column.name for column in columns]
+            assert list(fills.dtypes) == dtypes
+            assert len(fills) == len(rows)
 
 
-@pytest.mark.parametrize("numbers", NUMBERS)
-@pytest.mark.parametrize("record", TABLES)
-def test_empty_frame_of_every_record(record, numbers):
-    empty = frame(record, [], numbers=numbers)
-    assert isinstance(empty, pd.DataFrame)
-    assert {
-        column.name: column_dtype(column, numbers) for column in record_columns(record)
-    } == dict(empty.dtypes)
+def test_empty_frame_of_every_record():
+    for record in TABLES:
+        columns = record_columns(record)
+        assert len({column.name for column in columns}) == len(columns)
+        for numbers in NUMBERS:
+            dtypes = {column.name: column_dtype(column, numbers) for column in columns}
+            assert dict(frame(record, [], numbers=numbers).dtypes) == dtypes, record
 
 
-@pytest.mark.parametrize("record", TABLES)
-def test_column_names_are_unique(record):
-    names = [column.name for column in record_columns(record)]
-    assert len(names) == len(set(names))
-
-
-def test_fill_columns_have_default_dtypes():
+def test_fill_columns_and_values_are_unchanged():
     kinds = {name: str(kind) for name, kind in frame("userFills", [FILL]).dtypes.items()}
     assert kinds["time"] == "datetime64[ms, UTC]"
     assert kinds["px"] == "float64"
@@ -101,9 +94,6 @@ def test_fill_columns_have_default_dtypes():
     assert kinds["twap_id"] == "Int64"
     assert kinds["crossed"] == "boolean"  # it may be missing: docs/live_service.md, section 1
     assert kinds["coin"] == kinds["builder"] == "str"
-
-
-def test_fill_values_are_unchanged():
     fill = frame("userFills", [FILL]).iloc[0]
     assert fill["px"] == 64000.5
     assert fill["time"] == pd.Timestamp("2025-09-01T00:00:00.123Z")
@@ -116,6 +106,7 @@ def test_exact_and_text_numbers_keep_digits():
     exact = frame("userFills", [FILL, BARE], numbers="exact")
     assert exact["fee"][0] == Decimal("0.0000001")
     assert exact["fee"].sum() == Decimal("0.0000002")
+    assert (exact["closed_pnl"] + exact["fee"])[0] == Decimal("-1.0000009")
     assert exact["builder_fee"].isna().tolist() == [False, True]
     text = frame("userFills", [FILL], numbers="text")
     assert text["fee"][0] == "0.0000001"
@@ -128,11 +119,6 @@ def test_exact_json_numbers_are_rounded(number):
     exact = frame("validatorAprHistory", [week], numbers="exact")
     assert abs(exact["net_apr"][0] - Decimal(repr(number))) <= Decimal("5e-19")
     assert exact["gross_apr"][0] == Decimal("0.3333333333333333")
-
-
-def test_exact_frames_can_be_added():
-    exact = frame("userFills", [FILL], numbers="exact")
-    assert (exact["closed_pnl"] + exact["fee"])[0] == Decimal("-1.0000009")
 
 
 def test_json_numbers_are_exact_too():
@@ -152,39 +138,41 @@ def test_json_numbers_are_exact_too():
     assert frame("slippageHistory", [sample])["amount_usd"][0] == 1000.0
 
 
-@pytest.mark.parametrize(
-    ("change", "column", "value"),
-    [
-        ({"px": "abc"}, "px", "'abc'"),
-        ({"px": None}, "px", ""),
-        ({"px": "nan"}, "px", "nan"),
-        ({"fee": "inf"}, "fee", "inf"),
-        ({"time": "soon"}, "time", "'soon'"),
-        ({"time": 1.5}, "time", "1.5"),
-        ({"oid": 2**70}, "oid", ""),
-        ({"crossed": "maybe"}, "crossed", "'maybe'"),
-        ({"coin": 7}, "coin", "7"),
-    ],
-)
-def test_invalid_value_error_states_place(change, column, value):
+def refusal(row, **options):
+    """Return the error of a frame whose second row is wrong."""
     with pytest.raises(AnswerInvalid) as caught:
-        frame("userFills", [FILL, FILL | change])
-    error = caught.value
-    assert (error.operation, error.column, error.row) == ("userFills", column, 1)
-    assert f"userFills, column {column}, row 1: " in str(error)
-    assert value in str(error)
+        frame("userFills", [FILL, row], **options)
+    return caught.value
 
 
-def test_missing_required_field_raises():
-    short = {name: value for name, value in FILL.items() if name != "px"}
-    with pytest.raises(AnswerInvalid, match=r"column px, row 1"):
-        frame("userFills", [FILL, short])
+def test_invalid_values_are_named_with_place():
+    changes = [
+        ("px", "abc", "'abc'"),
+        ("px", None, ""),
+        ("px", "nan", "nan"),
+        ("fee", "inf", "inf"),
+        ("time", "soon", "'soon'"),
+        ("time", 1.5, "1.5"),
+        ("oid", 2**70, ""),
+        ("crossed", "maybe", "'maybe'"),
+        ("coin", 7, "7"),
+    ]
+    for column, value, shown in changes:
+        error = refusal(FILL | {column: value})
+        assert (error.operation, error.column, error.row) == ("userFills", column, 1)
+        assert str(error).startswith(f"userFills, column {column}, row 1: ")
+        assert shown in str(error)
+    for value in ("0.1234567890123456789", "1e30", "", "0x1", "nan"):
+        error = refusal(FILL | {"fee": value}, numbers="exact")
+        assert (error.column, error.row, error.value) == ("fee", 1, value)
+    error = refusal({name: value for name, value in FILL.items() if name != "px"})
+    assert (error.column, error.row) == ("px", 1)
 
 
 def test_missing_field_warns_once_per_operation():
     forget_deviations()
     short = {name: value for name, value in FILL.items() if name != "closedPnl"}
-    with pytest.warns(MissingField, match="userFills: the answer lacks closedPnl") as caught:
+    with pytest.warns(MissingField, match=r"userFills: .*closedPnl") as caught:
         result = frame("userFills", [FILL, short, FILL | {"closedPnl": None}])
     assert len(caught) == 1
     assert result["closed_pnl"].isna().tolist() == [False, True, True]
@@ -193,18 +181,11 @@ def test_missing_field_warns_once_per_operation():
         frame("userFillsByTime", [{k: v for k, v in short.items() if k != "builder"}])
 
 
-@pytest.mark.parametrize("bad", ["0.1234567890123456789", "1e30", "", "0x1", "nan"])
-def test_exact_numbers_refuse_too_large(bad):
-    with pytest.raises(AnswerInvalid) as caught:
-        frame("userFills", [FILL | {"fee": bad}], numbers="exact")
-    assert (caught.value.column, caught.value.row, caught.value.value) == ("fee", 0, bad)
-
-
 def test_unknown_operation_is_refused():
     for kind in (None, 5, dict):
-        with pytest.raises(TypeError, match="kind must be the type of an operation"):
+        with pytest.raises(TypeError, match="kind"):
             frame(kind, [])
-    with pytest.raises(ValueError, match=r"'fills' is not an operation that tk.frame knows"):
+    with pytest.raises(ValueError, match="'fills'"):
         frame("fills", [])
 
 
@@ -232,38 +213,35 @@ def test_nested_records_become_columns():
     assert "cross_account_value" in names
 
 
-@pytest.mark.parametrize("numbers", NUMBERS)
-def test_nested_cells_have_arrow_type(numbers):
+def test_nested_cells_have_arrow_type():
     child = ORDER | {"oid": 8, "children": [ORDER], "triggerPx": "60000"}
     status = {"status": "open", "statusTimestamp": 1, "txIndex": 0}
-    orders = frame(
-        "historicalOrders",
-        [status | {"order": ORDER | {"children": [child]}}, status | {"order": ORDER}],
-        numbers=numbers,
-    )
-    assert (
-        orders["children"].dtype == frame("historicalOrders", [], numbers=numbers)["children"].dtype
-    )
-    (only,) = orders["children"][0]
-    assert only["oid"] == 8
-    assert str(float(only["trigger_px"])) == "60000.0"
-    assert len(orders["children"][1]) == 0
+    rows = [status | {"order": ORDER | {"children": [child]}}, status | {"order": ORDER}]
+    for numbers in NUMBERS:
+        children = frame("historicalOrders", rows, numbers=numbers)["children"]
+        empty = frame("historicalOrders", [], numbers=numbers)
+        assert children.dtype == empty["children"].dtype
+        (only,) = children[0]
+        assert only["oid"] == 8
+        assert str(float(only["trigger_px"])) == "60000.0"
+        assert len(children[1]) == 0
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["2025-09-01T00:00:30", "2025-09-01 02:00:30+02:00", "20250901T000030Z", "2025-W36-1T00:00:30"],
-)
-def test_other_iso_forms_become_times(text):
+def test_other_iso_forms_become_times():
     market = {"name": "BTC", "szDecimals": 5, "maxLeverage": 40, "marginTableId": 1}
-    usual, other = "2025-09-01T00:00:30.123456Z", {"lastGrowthModeChangeTime": text}
-    rows = [market | {"lastGrowthModeChangeTime": usual}, market | other, market]
+    texts = [
+        "2025-09-01T00:00:30.123456Z",
+        "2025-09-01T00:00:30",
+        "2025-09-01 02:00:30+02:00",
+        "20250901T000030Z",
+        "2025-W36-1T00:00:30",
+    ]
+    rows = [market, *(market | {"lastGrowthModeChangeTime": text} for text in texts)]
     result = frame("meta", {"universe": rows, "collateralToken": 0})
-    assert isinstance(result, pd.DataFrame)
     times = result["last_growth_mode_change_time"]
-    assert times[0] == pd.Timestamp("2025-09-01T00:00:30.123Z")
-    assert times[1] == pd.Timestamp("2025-09-01T00:00:30Z")
-    assert times.isna().tolist() == [False, False, True]
+    assert times.isna().tolist() == [True] + [False] * 5
+    assert times[1] == pd.Timestamp("2025-09-01T00:00:30.123Z")
+    assert set(times[2:]) == {pd.Timestamp("2025-09-01T00:00:30Z")}
 
 
 def test_seconds_and_iso_text_become_times():
@@ -295,8 +273,6 @@ def test_seconds_and_iso_text_become_times():
 def test_joined_pages_keep_dtypes():
     operation = OPERATIONS["userFills"]
     collector = Collector(operation, "float")
-    from toolkit.contract.answers import decode, encode
-
     for rows in ([FILL], [], [BARE], [FILL, BARE]):
         collector.add((decode(operation, 200, {}, encode(rows), numbers="float"),))
     assert collector.rows == 4
@@ -319,19 +295,17 @@ class Interrupted:
         return getattr(self._record, name)
 
 
-@pytest.mark.parametrize("at", [0, 1, 11, 20])
-def test_interrupted_page_keeps_earlier_pages(at):
+def test_interrupted_page_keeps_earlier_pages():
     operation = OPERATIONS["userFills"]
-    from toolkit.contract.answers import decode, encode
-
     records = decode(operation, 200, {}, encode([FILL, BARE]), numbers="float")
-    collector = Collector(operation, "float")
-    collector.add((records,))
-    with pytest.raises(KeyboardInterrupt):
-        collector.add(([Interrupted(records[0], at), records[1]],))
-    assert collector.rows == 2
-    (result,) = collector.frames({})
-    assert result.equals(frame("userFills", [FILL, BARE]))
+    for at in (0, 1, 11, 20):
+        collector = Collector(operation, "float")
+        collector.add((records,))
+        with pytest.raises(KeyboardInterrupt):
+            collector.add(([Interrupted(records[0], at), records[1]],))
+        assert collector.rows == 2
+        (result,) = collector.frames({})
+        assert result.equals(frame("userFills", [FILL, BARE]))
 
 
 def test_interrupted_table_leaves_no_page():
@@ -353,8 +327,6 @@ def test_interrupted_table_leaves_no_page():
 
 def test_interrupted_frames_can_repeat():
     operation = OPERATIONS["userFills"]
-    from toolkit.contract.answers import decode, encode
-
     collector = Collector(operation, "float")
     collector.add((decode(operation, 200, {}, encode([FILL, BARE]), numbers="float"),))
 
@@ -382,15 +354,12 @@ def test_fill_has_every_field():
 
 @pytest.mark.parametrize(("numbers", "available"), [("float", 12.1), ("exact", Decimal("12.1"))])
 def test_snapshot_decodes_margin_fields(numbers, available):
-    from toolkit.contract.answers import decode
-    from toolkit.contract.snapshots import WireAccountSnapshot, encode
-
     operation = OPERATIONS["accountValueSnapshots"]
     users = {
         "0x" + "1" * 40: (1.5, 2.0, 0.0, False, 0),
         "0x" + "2" * 40: (1.5, 2.0, 0.0, False, 3, 0.25, [["USDC", 12.1]], 9.0),
     }
-    headers, content = encode(operation, [WireAccountSnapshot("s1", "USDC", users)])
+    headers, content = encode_snapshots(operation, [WireAccountSnapshot("s1", "USDC", users)])
     headers = {name.lower(): value for name, value in headers.items()}
     collector = Collector(operation, numbers)
     collector.add((decode(operation, 200, headers, content),))
