@@ -27,9 +27,16 @@ def fresh_warnings():
     forget_deviations()
 
 
-def recorded(folder, name, request, response):
-    text = json.dumps({"request": request, "status": 200, "response": response})
-    (folder / f"{name}.json").write_text(text)
+@pytest.fixture
+def served(tmp_path):
+    """Return a function that opens a session over one recorded answer."""
+
+    def session(request, response):
+        text = json.dumps({"request": request, "status": 200, "response": response})
+        (tmp_path / "answer.json").write_text(text)
+        return tk.local(recordings=tmp_path, default=False)
+
+    return session
 
 
 def batch_of(state):
@@ -66,9 +73,8 @@ def test_state_without_summary_has_missing_value(examples):
     assert accounts["new_field"].tolist()[0] == "1"
 
 
-def test_recorded_present_state_is_served(examples, tmp_path):
-    recorded(tmp_path, "state", {"type": "clearinghouseState", "user": USER}, examples["1_state"])
-    session = tk.local(recordings=tmp_path, default=False)
+def test_recorded_present_state_is_served(examples, served):
+    session = served({"type": "clearinghouseState", "user": USER}, examples["1_state"])
     states = tk.batch_clearinghouse_states([USER], session=session)
     assert states.positions["cum_funding_all_time"].tolist() == [4.966798]
     assert states.positions["max_trade_szs"].isna().all()
@@ -90,31 +96,21 @@ def test_meta_and_margin_tables_become_frames(examples):
     assert tiers["max_leverage"].tolist() == [10, 5, 3]
 
 
-def test_recorded_meta_serves_margin_tables(examples, tmp_path):
-    recorded(tmp_path, "meta", {"type": "meta"}, examples["4_meta"])
-    session = tk.local(recordings=tmp_path, default=False)
+def test_recorded_meta_serves_margin_tables(examples, served):
+    session = served({"type": "meta"}, examples["4_meta"])
     assert tk.margin_tables(session=session)["lower_bound"].max() == 3_000_000
     assert tk.meta(session=session)["margin_table_id"].tolist() == [52, 3]
 
 
-@pytest.mark.parametrize("value", [{}, {"isDelisted": None}, {"isDelisted": True}])
-def test_delisted_flag_is_never_missing(value):
-    """The flag is true or absent, and `meta[~meta["is_delisted"]]` has to keep the others."""
+def test_flags_are_never_missing():
+    """A flag is true or absent, and `meta[~meta["is_delisted"]]` has to keep the others."""
     asset = {"name": "BTC", "szDecimals": 5, "maxLeverage": 40}
-    frame = tk.frame("meta", {"universe": [asset | value, asset]})
-    assert frame["is_delisted"].dtype == bool
-    assert frame["is_delisted"].tolist() == [value == {"isDelisted": True}, False]
+    for wire, name in (("isDelisted", "is_delisted"), ("onlyIsolated", "only_isolated")):
+        rows = [asset, *(asset | {wire: value} for value in (None, False, True))]
+        flags = tk.frame("meta", {"universe": rows})[name]
+        assert flags.dtype == bool
+        assert flags.tolist() == [False, False, False, True]
     assert tk.frame("openOrders", [OPEN_ORDER])["reduce_only"].tolist() == [False]
-
-
-@pytest.mark.parametrize("value", [None, "absent", False])
-def test_only_isolated_null_is_false(value):
-    asset = {"name": "BTC", "szDecimals": 5, "maxLeverage": 40, "onlyIsolated": value}
-    if value == "absent":
-        del asset["onlyIsolated"]
-    frame = tk.frame("meta", {"universe": [asset]})
-    assert frame["only_isolated"].dtype == bool
-    assert frame["only_isolated"].tolist() == [False]
 
 
 def test_perps_have_dex_fields():
@@ -140,7 +136,7 @@ def test_fee_scale_is_text(numbers):
     for nested in ({"scale": "0.5"}, ["0.5"]):
         odd = {"universe": [asset | {"deployerFeeScale": nested}]}
         forget_deviations()
-        with pytest.warns(MissingField, match="universe.deployerFeeScale .* not a legal value"):
+        with pytest.warns(MissingField, match="universe.deployerFeeScale"):
             frame = tk.frame("meta", odd, numbers=numbers)
         assert frame["name"].tolist() == ["flx:OIL"]
         assert frame["deployer_fee_scale"].isna().all()
@@ -152,20 +148,16 @@ def test_unreadable_time_warns():
     good = asset | {"lastGrowthModeChangeTime": "2025-11-23T17:37:10.033211662"}
     odd = asset | {"name": "ETH", "lastGrowthModeChangeTime": "yesterday"}
     answer = {"universe": [asset, good, odd, odd], "lastFeeScaleChangeTime": "block 12"}
-    with pytest.warns(
-        MissingField, match="meta: .* lastGrowthModeChangeTime .* 'yesterday'"
-    ) as all_:
+    with pytest.warns(MissingField, match="lastGrowthModeChangeTime .* 'yesterday'") as caught:
         frame = tk.frame("meta", answer)
-    assert len(all_) == 1
+    assert len(caught) == 1
     moment = pd.Timestamp("2025-11-23T17:37:10.033", tz="UTC")
     assert frame["last_growth_mode_change_time"].tolist() == [pd.NaT, moment, pd.NaT, pd.NaT]
     assert frame["last_fee_scale_change_time"].tolist() == ["block 12"] * 4
 
 
 def test_liquidation_of_fill_becomes_columns(examples):
-    rows = [
-        {k: v for k, v in row.items() if k != "about"} for row in examples["2_liquidation_fills"]
-    ]
+    rows = examples["2_liquidation_fills"]
     rows.append(rows[0] | {"liquidationMarkPx": "29.5", "feeTrialEscrow": "0.01"})
     rows.append(rows[0] | {"liquidation": None})
     rows.append(rows[1] | {"liquidation": {"markPx": "7.5", "method": "backstop"}})
@@ -173,10 +165,8 @@ def test_liquidation_of_fill_becomes_columns(examples):
     victim = rows[1]["liquidation"]["liquidatedUser"]
     assert frame["liquidated_user"].fillna("").tolist() == ["", victim, victim, "", "", ""]
     assert frame["liquidation_mark_px"].fillna(0).tolist() == [0, 21.193, 21.193, 29.5, 0, 7.5]
-    assert frame["liquidation_method"].fillna("").tolist() == [
-        *("", "market", "market"),
-        *("", "", "backstop"),
-    ]
+    methods = frame["liquidation_method"].fillna("").tolist()
+    assert methods == ["", "market", "market", "", "", "backstop"]
     assert frame["fee_trial_escrow"].fillna(0).tolist() == [0, 0, 0, 0.01, 0, 0]
 
 
@@ -194,17 +184,16 @@ def test_nonce_of_send_may_be_null():
     assert frame["nonce"].isna().all()
 
 
-@pytest.mark.parametrize("section", ["2_", "3_", "6_", "7_"])
 @pytest.mark.parametrize("numbers", ["float", "exact", "text"])
-def test_fills_of_every_section_are_read(section, numbers, examples):
-    (rows,) = [rows for name, rows in examples.items() if name.startswith(section)]
-    rows = [{k: v for k, v in row.items() if k != "about"} for row in rows]
-    frame = tk.frame("userFills", rows, numbers=numbers)
-    assert frame["oid"].tolist() == [row["oid"] for row in rows]
+def test_fills_of_every_section_are_read(numbers, examples):
+    for section in ("2_liquidation_fills", "3_spot_fills", "6_fee_token", "7_outcome_conversions"):
+        rows = examples[section]
+        frame = tk.frame("userFills", rows, numbers=numbers)
+        assert frame["oid"].tolist() == [row["oid"] for row in rows]
 
 
 def test_missing_columns_keep_their_dtypes(examples):
-    row = {k: v for k, v in examples["3_spot_fills"][0].items() if k != "about"}
+    row = examples["3_spot_fills"][0]
     keys = {name: row[name] for name in ("coin", "px", "sz", "side", "time", "oid")}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", MissingField)
@@ -229,7 +218,7 @@ def test_simulated_answers_have_same_columns(examples):
 
 
 def fills_with(examples, *extras):
-    row = {k: v for k, v in examples["6_fee_token"][0].items() if k != "about"}
+    row = examples["6_fee_token"][0]
     return [row | {"time": row["time"] + at, "oid": at} | more for at, more in enumerate(extras)]
 
 
@@ -268,8 +257,7 @@ ORDER = {
 }
 
 
-@pytest.mark.parametrize("numbers", ["float", "exact", "text"])
-def test_unknown_fields_in_cells_become_columns(numbers):
+def test_unknown_fields_in_cells_become_columns():
     children = [{**ORDER, "newField": "x"}, ORDER, {**ORDER, "newField": [1], "other": 5}]
     orders = [{**ORDER, "children": children}, ORDER, {**ORDER, "children": None}]
     rows = [
@@ -277,11 +265,11 @@ def test_unknown_fields_in_cells_become_columns(numbers):
         for at, order in enumerate(orders)
     ]
     with pytest.warns(UnknownField) as caught:
-        dropped = tk.frame("historicalOrders", rows, numbers=numbers)
+        dropped = tk.frame("historicalOrders", rows)
     words = " ".join(str(warning.message) for warning in caught)
-    assert "know: order.children.newField. Frames" in words
-    assert "know: order.children.other. Frames" in words
-    frame = tk.frame("historicalOrders", rows, numbers=numbers, extra="keep")
+    assert "order.children.newField" in words
+    assert "order.children.other" in words
+    frame = tk.frame("historicalOrders", rows, extra="keep")
     assert list(frame.columns) == [*dropped.columns, "children_new_field", "children_other"]
     assert frame["children_new_field"].fillna("-").tolist() == ['["x", null, [1]]', "-", "-"]
     assert frame["children_other"].fillna("-").tolist() == ["[null, null, 5]", "-", "-"]
@@ -297,11 +285,10 @@ def test_liquidated_positions_keep_unknown_fields():
     assert frame["liquidated_positions_cause"].tolist() == ['[null, "y"]']
 
 
-def test_recorded_unknown_fields_are_served(examples, tmp_path):
+def test_recorded_unknown_fields_are_served(examples, served):
     """They come only on the pages on which they were recorded."""
     rows = fills_with(examples, {}, {}, {"newField": "x"}, {}, {"other": [2, 3]})
-    recorded(tmp_path, "fills", {"type": "userFills", "user": USER}, rows)
-    session = tk.local(recordings=tmp_path, default=False)
+    session = served({"type": "userFills", "user": USER}, rows)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UnknownField)
         kept = tk.user_fills_by_time(USER, 0, page_size=2, extra="keep", session=session)
@@ -318,10 +305,9 @@ def test_recorded_unknown_fields_are_served(examples, tmp_path):
     assert raw[2]["newField"] == "x"
 
 
-def test_concat_joins_unknown_fields(examples, tmp_path):
+def test_concat_joins_unknown_fields(examples, served):
     rows = fills_with(examples, {"newField": "x"}, {}, {"other": 5})
-    recorded(tmp_path, "fills", {"type": "userFills", "user": USER}, rows)
-    session = tk.local(recordings=tmp_path, default=False)
+    session = served({"type": "userFills", "user": USER}, rows)
     middle = rows[1]["time"]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -334,10 +320,9 @@ def test_concat_joins_unknown_fields(examples, tmp_path):
     assert whole["other"].fillna("-").tolist() == ["-", "-", "5"]
 
 
-def test_archive_returns_unknown_fields(examples, tmp_path):
+def test_archive_returns_unknown_fields(examples, served, tmp_path):
     rows = fills_with(examples, {}, {"newField": "x"})
-    recorded(tmp_path, "fills", {"type": "userFills", "user": USER}, rows)
-    session = tk.local(recordings=tmp_path, default=False)
+    session = served({"type": "userFills", "user": USER}, rows)
     kept = tk.archive.open(tmp_path / "archive")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -374,24 +359,21 @@ def test_recordings_give_no_warning():
     assert tk.meta(session=session)["only_isolated"].dtype == bool
 
 
-@pytest.mark.parametrize("name", ["closedPnl", "fee"])
-def test_equity_refuses_missing_amounts(name, examples):
-    rows = [
-        {k: v for k, v in row.items() if k not in ("about", name)}
-        for row in examples["6_fee_token"]
-    ]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", MissingField)
-        fills = tk.frame("userFills", rows)
-    with pytest.raises(tk.MissingColumns, match="missing is not 0"):
-        tk.pnl.equity(fills)
+def test_equity_refuses_missing_amounts(examples):
+    for wire, name in (("closedPnl", "closed_pnl"), ("fee", "fee")):
+        rows = [{k: v for k, v in row.items() if k != wire} for row in examples["6_fee_token"]]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", MissingField)
+            fills = tk.frame("userFills", rows)
+        with pytest.raises(tk.MissingColumns, match=name):
+            tk.pnl.equity(fills)
 
 
 def test_attribution_counts_missing_amounts(examples):
-    rows = [{k: v for k, v in row.items() if k != "about"} for row in examples["6_fee_token"]]
+    rows = examples["6_fee_token"]
     rows[1]["closedPnl"] = None
     with pytest.warns(MissingField, match="closedPnl"):
         fills = tk.frame("userFills", rows)
-    with pytest.warns(MissingAmounts, match="closed_pnl is missing in 1"):
+    with pytest.warns(MissingAmounts, match="closed_pnl .* 1"):
         attribution = tk.pnl.attribution(fills)
     assert attribution["missing_amounts"].tolist() == [1]

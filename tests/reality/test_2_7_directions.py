@@ -3,9 +3,7 @@
 import narwhals as nw
 import pandas as pd
 import pyarrow as pa
-import pytest
 
-from tests.engines import ENGINES, Engine
 from toolkit.analysis.common.fill_kinds import (
     is_auto_deleveraging,
     is_conversion,
@@ -15,21 +13,14 @@ from toolkit.analysis.common.fill_kinds import (
     is_market_trade,
 )
 
+DIRECTIONS = [
+    *("Open Long", "Close Long", "Short > Long", "Liquidated Cross Long", "Auto-Deleveraging"),
+    *("Split Outcome", None, "Settlement", "Net Child Vaults", "Spot Dust Conversion"),
+    "Merge Question",
+]
 FILLS = pd.DataFrame(
     {
-        "dir": [
-            "Open Long",
-            "Close Long",
-            "Short > Long",
-            "Liquidated Cross Long",
-            "Auto-Deleveraging",
-            "Split Outcome",
-            None,
-            "Settlement",
-            "Net Child Vaults",
-            "Spot Dust Conversion",
-            "Merge Question",
-        ],
+        "dir": DIRECTIONS,
         "liquidated_user": [None, "0xAa", "0xAa", *[None] * 8],
         "liquidation_method": [None, "market", "market", *[None] * 8],
         "crossed": pd.array([True, True, False, True, None, *[True] * 6], dtype="boolean"),
@@ -37,11 +28,10 @@ FILLS = pd.DataFrame(
 )
 
 
-def marks(name, frame, account=None):
-    engine = Engine(name)
-    given = nw.from_native(engine.give(frame))
+def marks(frame, account=None):
+    given = nw.from_native(frame)
     have = given.collect_schema().names()
-    select = given.select(
+    marked = given.select(
         conversion=is_conversion(have),
         trade=is_market_trade(have),
         liquidation=is_liquidation(have, account),
@@ -49,14 +39,11 @@ def marks(name, frame, account=None):
         deleveraging=is_auto_deleveraging(have),
         forced=is_forced_close(have, account),
     )
-    rows = engine.take(nw.to_native(select))
-    assert all(isinstance(value, bool) for row in rows for value in row.values())
-    return {name: "".join("01"[row[name]] for row in rows) for name in rows[0]}
+    return {name: "".join("01"[mark] for mark in marked[name].to_list()) for name in marked.columns}
 
 
-@pytest.mark.parametrize("name", ENGINES)
-def test_directions_of_liquidated_account_are_classified(name):
-    assert marks(name, FILLS, "0xaA") == {
+def test_directions_of_liquidated_account_are_classified():
+    assert marks(FILLS, "0xaA") == {
         "conversion": "00000100001",
         "trade": "11111010000",
         "liquidation": "01110000000",
@@ -66,37 +53,32 @@ def test_directions_of_liquidated_account_are_classified(name):
     }
 
 
-@pytest.mark.parametrize("name", ENGINES)
-def test_liquidation_of_other_account_is_other_side(name):
-    found = marks(name, FILLS, "0xbb")
+def test_liquidation_of_other_account_is_other_side():
+    found = marks(FILLS, "0xbb")
     assert found["liquidation"] == "00010000000"
     assert found["other_side"] == "01100000000"
     assert found["forced"] == "00011000000"
 
 
-@pytest.mark.parametrize("name", ENGINES)
-def test_account_is_read_from_user_column(name):
-    found = marks(name, FILLS.assign(user=["0xAA", "0xaa", "0xbb", *["0xcc"] * 8]))
+def test_account_is_read_from_user_column():
+    found = marks(FILLS.assign(user=["0xAA", "0xaa", "0xbb", *["0xcc"] * 8]))
     assert found["liquidation"] == "01010000000"
     assert found["other_side"] == "00100000000"
 
 
-@pytest.mark.parametrize("name", ENGINES)
-@pytest.mark.parametrize("gone", [[], ["liquidated_user"]])
-def test_taker_of_unknown_account_counts_as_liquidated(name, gone):
-    found = marks(name, FILLS.drop(columns=gone))
-    assert found["liquidation"] == "01010000000"
-    assert found["other_side"] == "00100000000"
+def test_taker_of_unknown_account_counts_as_liquidated():
+    for fills in (FILLS, FILLS.drop(columns="liquidated_user")):
+        found = marks(fills)
+        assert found["liquidation"] == "01010000000"
+        assert found["other_side"] == "00100000000"
 
 
-@pytest.mark.parametrize("name", ENGINES)
-def test_direction_alone_marks_liquidations(name):
-    words = marks(name, FILLS[["dir"]], "0xaa")
+def test_direction_alone_marks_liquidations():
+    words = marks(FILLS[["dir"]], "0xaa")
     assert words["liquidation"] == "00010000000"
     assert words["forced"] == "00011000000"
-    assert set("".join(v for k, v in marks(name, FILLS[["crossed"]]).items() if k != "trade")) == {
-        "0"
-    }
+    found = marks(FILLS[["crossed"]])
+    assert {kind for kind, marked in found.items() if "1" in marked} <= {"trade"}
 
 
 def test_arrow_frame_marks_forced_fills():

@@ -5,43 +5,54 @@ import pytest
 
 import toolkit as tk
 from toolkit.errors import MissingColumns
+from toolkit.pnl import attribution, audit, round_trips
 
-LIQUIDATED, OTHER = "0x" + "a" * 40, "0x" + "b" * 40
+LIQUIDATED, OTHER = "0x" + "A" * 40, "0x" + "b" * 40
 
 
 @pytest.fixture
 def rows(examples):
     """Return the opening of a long, its liquidation, and the other side of it."""
-    for row in examples["2_liquidation_fills"]:
-        row.pop("about", None)
     frame = tk.frame("userFills", examples["2_liquidation_fills"])
     return frame.assign(user=[LIQUIDATED, LIQUIDATED, OTHER])
+
+
+@pytest.fixture
+def unnamed(rows):
+    return rows.drop(columns="user")
+
+
+@pytest.fixture(scope="module")
+def simulated():
+    with tk.local(seed=7, size="tiny", default=False) as session:
+        return tk.many(tk.user_fills_by_time, session.world["users"], 0, session=session)
 
 
 def test_liquidated_and_counterparty_are_distinguished(rows):
     found = tk.liquidations.fills(rows)
     assert found["liquidation_side"].tolist() == ["liquidated", "counterparty"]
-    assert found["user"].tolist() == [LIQUIDATED, OTHER]
+    assert found["user"].tolist() == [LIQUIDATED.lower(), OTHER]
     assert tk.liquidations.fills(rows, "counterparty")["start_position"].tolist() == [-2.0]
     assert list(found.columns)[:-1] == list(rows.columns)
 
 
-def test_frame_names_its_account(rows):
-    mine = rows[rows["user"] == OTHER].drop(columns="user")
-    assert tk.liquidations.fills(mine, account=OTHER)["liquidation_side"].item() == "counterparty"
-    assert (
-        tk.liquidations.fills(mine, account=LIQUIDATED)["liquidation_side"].item() == "liquidated"
-    )
-    with pytest.raises(ValueError, match=r"unknown side .* choose one of"):
+def test_frame_names_its_account(unnamed):
+    mine = unnamed.tail(1)
+    for account, side in ((OTHER, "counterparty"), (LIQUIDATED, "liquidated")):
+        found = tk.liquidations.fills(mine, account=account)
+        assert found["liquidation_side"].item() == side
+    with pytest.raises(ValueError, match="'maker'"):
         tk.liquidations.fills(mine, "maker")
     with pytest.raises(MissingColumns, match="liquidated_user"):
         tk.liquidations.fills(pd.DataFrame({"px": [1.0]}))
 
 
 def test_deleveraged_fills_are_returned_on_request(rows):
-    odd = rows.assign(dir=["Auto-Deleveraging", "Liquidated Cross Long", "Buy"])
-    odd["liquidated_user"] = None
-    odd["liquidation_method"] = None
+    odd = rows.assign(
+        dir=["Auto-Deleveraging", "Liquidated Cross Long", "Buy"],
+        liquidated_user=None,
+        liquidation_method=None,
+    )
     every = tk.liquidations.fills(odd, ["liquidated", "counterparty", "deleveraged"])
     assert every["liquidation_side"].tolist() == ["deleveraged", "liquidated"]
     assert len(tk.liquidations.fills(odd)) == 1
@@ -66,15 +77,65 @@ def test_conversions_add_no_volume(examples):
     assert tk.builders.revenue(trade)["volume"].item() == pytest.approx(40.0)
 
 
-def test_simulated_liquidations_have_two_sides():
-    session = tk.local(seed=7, size="tiny", default=False)
-    fills = tk.many(tk.user_fills_by_time, session.world["users"], 0, session=session)
-    found = tk.liquidations.fills(fills)
+def test_simulated_liquidations_have_two_sides(simulated):
+    found = tk.liquidations.fills(simulated)
     mine = found[found["liquidation_side"] == "liquidated"]
-    assert len(mine)
     market = mine[mine["liquidation_method"] == "market"]
     others = found[found["liquidation_side"] == "counterparty"]
+    assert len(market)
     assert set(market["tid"]) <= set(others["tid"])
-    assert (
-        mine["dir"].str.startswith("Liquidated") | (mine["liquidated_user"] == mine["user"])
-    ).all()
+    own = mine["liquidated_user"] == mine["user"]
+    assert (mine["dir"].str.startswith("Liquidated") | own).all()
+
+
+def test_market_liquidation_marks_trip_as_forced(unnamed):
+    """Without an account, the taker counts as liquidated and the maker does not."""
+    own, other = unnamed.head(2), unnamed.tail(1)
+    for account in (LIQUIDATED, None):
+        row = round_trips(own, account=account).iloc[0]
+        assert (row["status"], row["forced"], row["gross"]) == ("liquidated", True, -54.56)
+        assert row["net"] == pytest.approx(-54.56 - 0.0837 - 0.059148)
+        assert row["return_"] == pytest.approx((-54.56 - 0.142848) / 186)
+    for account in (OTHER, None):
+        trips = round_trips(other, account=account)
+        assert trips["status"].tolist() == ["late", "open"]
+        assert trips["forced"].tolist() == [False, False]
+
+
+def test_liquidation_without_its_fields_is_ordinary_close(unnamed):
+    """Older rows have no liquidation object, and deleveraging has none either."""
+    bare = unnamed.head(2).drop(columns=[name for name in unnamed if "liquidat" in name])
+    row = round_trips(bare, account=LIQUIDATED).iloc[0]
+    assert (row["status"], row["forced"]) == ("closed", False)
+    deleveraged = bare.assign(dir=["Open Long", "Auto-Deleveraging"])
+    row = round_trips(deleveraged, account=LIQUIDATED).iloc[0]
+    assert (row["status"], row["forced"]) == ("closed", True)
+
+
+def test_late_trip_has_no_return(unnamed):
+    row = round_trips(unnamed.iloc[1:2]).iloc[0]
+    assert (row["status"], row["gross"]) == ("late", -54.56)
+    assert row[["opened", "entry_px", "return_"]].isna().all()
+
+
+def test_net_of_liquidation_includes_fees(unnamed):
+    fills = unnamed.head(2)
+    row = attribution(fills).iloc[0]
+    assert row["closed_pnl"] == -54.56
+    assert row["net"] == pytest.approx(-54.56 - 0.0837 - 0.059148, abs=1e-12)
+    assert (audit(fills, {"HYPE": 2})["difference"] == 0).all()
+
+
+def test_simulated_liquidations_mark_closed_trips(simulated):
+    """Exactly the positions that a liquidation fill closes are forced."""
+    trips = round_trips(simulated)
+    named = simulated["liquidated_user"].str.lower() == simulated["user"].str.lower()
+    forced = simulated[named.fillna(False) | simulated["dir"].str.startswith("Liquidated")]
+    end = forced["start_position"] + forced["sz"].where(forced["side"] == "B", -forced["sz"])
+    ended = forced[end.abs() < 1e-9]
+    closing = set(zip(ended["user"], ended["coin"], ended["time"], strict=True))
+    found = trips[trips["status"] == "liquidated"]
+    assert len(found)
+    assert set(zip(found["user"], found["coin"], found["closed"], strict=True)) <= closing
+    assert found["forced"].all()
+    assert set(trips[trips["forced"]]["status"]) <= {"closed", "liquidated", "late"}

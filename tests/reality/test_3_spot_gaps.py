@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-from tests.analysis.examples import HOUR, MONDAY, as_numbers, times
+from tests.analysis.examples import HOUR, MONDAY, times
 from toolkit import pnl
 
 # Buy 10 at 4; 2 leave (priority gas); 3 sold at 7; 5 come in; 10 sold at 6.
@@ -22,78 +22,63 @@ FILLS = pd.DataFrame(
 )
 
 
-def rounded_values(column):
+def listed(column):
     return [None if pd.isna(value) else float(value) for value in column]
 
 
-@pytest.mark.parametrize("kind", ["float", "exact"])
-def test_gap_keeps_remaining_cost(kind):
+def test_gap_keeps_remaining_cost():
     """After 2 left, the other 8 still cost 4 each; the new tokens have no known cost."""
-    fills = as_numbers(FILLS, kind)
-    walked = pnl.positions(fills, {})
-    assert rounded_values(walked["entry_px"]) == [4.0, 4.0, None]
-    assert rounded_values(walked["gap"]) == [0.0, -2.0, 5.0]
+    walked = pnl.positions(FILLS, {})
+    assert listed(walked["entry_px"]) == [4.0, 4.0, None]
+    assert listed(walked["gap"]) == [0.0, -2.0, 5.0]
     assert walked["chain_break"].tolist() == [False, True, True]
-    audited = pnl.audit(fills, {})
-    assert rounded_values(audited["expected_closed_pnl"]) == [0.0, 9.0, None]
+    audited = pnl.audit(FILLS, {})
+    assert listed(audited["expected_closed_pnl"]) == [0.0, 9.0, None]
 
 
-@pytest.mark.parametrize("kind", ["float", "exact"])
-def test_gap_gives_lots_without_price(kind):
+def test_gap_gives_lots_without_price():
     """First in first out: 2 leave, 3 are sold at 7, the other 5 at 6, and 5 of unknown cost."""
-    lots = pnl.lots(as_numbers(FILLS, kind))
-    assert rounded_values(lots["size"]) == [2.0, 3.0, 5.0, 5.0]
-    assert rounded_values(lots["entry_px"]) == [4.0, 4.0, 4.0, None]
-    assert rounded_values(lots["exit_px"]) == [None, 7.0, 6.0, 6.0]
-    assert rounded_values(lots["realised"]) == [None, 9.0, 10.0, None]
+    lots = pnl.lots(FILLS)
+    assert listed(lots["size"]) == [2.0, 3.0, 5.0, 5.0]
+    assert listed(lots["entry_px"]) == [4.0, 4.0, 4.0, None]
+    assert listed(lots["exit_px"]) == [None, 7.0, 6.0, 6.0]
+    assert listed(lots["realised"]) == [None, 9.0, 10.0, None]
+    average = pnl.lots(FILLS, "average")  # it takes from known and unknown tokens separately
+    assert listed(average["realised"]) == [None, 9.0, 10.0, None]
+    assert listed(average["size"]) == [2.0, 3.0, 5.0, 5.0]
 
 
-def test_average_lots_separate_unknown_tokens():
-    """The average method takes from known and unknown tokens and separates them."""
-    lots = pnl.lots(FILLS, "average")
-    assert rounded_values(lots["realised"]) == [None, 9.0, 10.0, None]
-    assert rounded_values(lots["size"]) == [2.0, 3.0, 5.0, 5.0]
-
-
-def test_round_trip_with_gap_has_no_return(engine):
-    row = engine.take(pnl.round_trips(engine.give(FILLS)))[0]
-    assert (row["status"], row["gross"], row["fees"]) == ("moved", 19.0, -0.75)
-    assert row["return_"] is None or row["return_"] != row["return_"]
-
-
-def test_gap_hides_entry_or_exit_price(engine):
+def test_gap_hides_return_and_price_of_trip():
     """If tokens leave, the trip has no exit price; if tokens come in, it has no entry price."""
+    row = pnl.round_trips(FILLS).iloc[0]
+    assert (row["status"], row["gross"], row["fees"]) == ("moved", 19.0, -0.75)
+    assert pd.isna(row["return_"])
     left = FILLS.head(2).assign(sz=[10.0, 8.0])  # 10 at 4; 2 leave; 8 at 7
     came = FILLS.head(2).assign(sz=[10.0, 15.0], start_position=[0.0, 15.0])  # 5 come in
-    rows = [engine.take(pnl.round_trips(engine.give(frame)))[0] for frame in (left, came)]
-    assert [row["status"] for row in rows] == ["moved", "moved"]
-    found = [rounded_values(pd.Series([row["entry_px"], row["exit_px"]])) for row in rows]
-    assert found == [[4.0, None], [None, 7.0]]
+    for fills, prices in ((left, [4.0, None]), (came, [None, 7.0])):
+        row = pnl.round_trips(fills).iloc[0]
+        assert row["status"] == "moved"
+        assert listed(row[["entry_px", "exit_px"]]) == prices
 
 
-def test_rounding_is_no_gap(engine):
+def test_rounding_is_no_gap():
     """A balance recorded with two decimals may differ by one unit of the last decimal."""
     rounded = FILLS.head(2).assign(fee=[0.006, 0.25], start_position=[0.0, 9.99], sz=[10.0, 9.99])
-    rows = engine.take(pnl.positions(engine.give(rounded), {}))
-    assert [row["chain_break"] for row in rows] == [False, False]
-    assert rows[1]["expected_closed_pnl"] == pytest.approx(9.99 * 7 - 40)
+    walked = pnl.positions(rounded, {})
+    assert walked["chain_break"].tolist() == [False, False]
+    assert walked["expected_closed_pnl"].iloc[1] == pytest.approx(9.99 * 7 - 40)
     more = rounded.assign(start_position=[0.0, 9.95])
-    rows = engine.take(pnl.positions(engine.give(more), {}))
-    assert [row["chain_break"] for row in rows] == [False, True]
+    assert pnl.positions(more, {})["chain_break"].tolist() == [False, True]
 
 
-def test_sell_slightly_above_balance_closes_trip(engine):
-    """A sell of 8.00000001 from a balance of 8 closes the trip and opens no short trip."""
+def test_sell_slightly_above_balance_closes_trip():
+    """A sell of 8.00000001 from a balance of 8 closes the trip; one of 8.5 opens a short trip."""
     over = FILLS.head(2).assign(sz=[8.0, 8.00000001], start_position=[0.0, 8.0])
     later = FILLS.tail(1).assign(side="B", sz=[5.0], start_position=[0.0], closed_pnl=[0.0])
-    rows = engine.take(pnl.round_trips(engine.give(pd.concat([over, later]))))
-    told = [(row["status"], row["side"], float(row["size"]), row["fills"]) for row in rows]
-    assert told == [("closed", "long", 8.0, 2), ("open", "long", 5.0, 1)]
-    assert float(rows[0]["fees"]) == -0.25
-    assert float(rows[0]["gross"]) == 9.0
-
-
-def test_sell_far_above_balance_opens_short():
-    """A difference larger than rounding is visible."""
-    over = FILLS.head(2).assign(sz=[8.0, 8.5], start_position=[0.0, 8.0])
-    assert pnl.round_trips(over)["side"].tolist() == ["long", "short"]
+    trips = pnl.round_trips(pd.concat([over, later]))
+    assert trips["status"].tolist() == ["closed", "open"]
+    assert trips["side"].tolist() == ["long", "long"]
+    assert trips[["size", "fills"]].to_numpy().tolist() == [[8.0, 2.0], [5.0, 1.0]]
+    assert trips[["fees", "gross"]].iloc[0].tolist() == [-0.25, 9.0]
+    far = over.assign(sz=[8.0, 8.5])
+    assert pnl.round_trips(far)["side"].tolist() == ["long", "short"]

@@ -8,10 +8,8 @@ import pandas as pd
 import pytest
 
 import toolkit as tk
-from tests.analysis.examples import MONDAY, as_numbers, times
-from tests.engines import Engine
-
-ENGINES = ("pandas", "polars", "polars lazy", "duckdb")
+from tests.analysis.examples import MONDAY, times
+from toolkit.liquidations import buffers, levels
 
 
 @pytest.fixture
@@ -22,6 +20,16 @@ def meta(examples):
 @pytest.fixture
 def tables(examples):
     return tk.frame("marginTables", examples["4_meta"])
+
+
+@pytest.fixture
+def buffer(meta, tables):
+    """Return a function that gives the row of one account and its position."""
+
+    def computed(owners, position, margin_tables=tables):
+        return buffers(owners, position, meta, margin_tables=margin_tables).iloc[0]
+
+    return computed
 
 
 def accounts(equity=1.85e6):
@@ -44,67 +52,48 @@ def whale(szi=20_000.0):
     )
 
 
-def test_large_position_uses_second_tier(meta, tables):
-    """0.1 * 10e6 - 3e6 * 0.05 = 850,000, and not 500,000."""
-    row = tk.liquidations.buffers(accounts(), whale(), meta, margin_tables=tables).iloc[0]
+def test_position_uses_tier_of_its_size(buffer):
+    """0.1 * 10e6 - 3e6 * 0.05 = 850,000, and not 500,000; 50,000 USD are in the first tier."""
+    row = buffer(accounts(), whale())
     assert row["maintenance"] == pytest.approx(850_000)
     assert row["buffer"] == pytest.approx(1_000_000)
     # At nine ninths less 1/9: 8,888,889 * 0.1 - 150,000 = 738,889 = 1,850,000 - 1,111,111.
     assert row["distance"] == pytest.approx(1 / 9)
+    small = buffer(accounts(10_000.0), whale(100.0))
+    assert small["maintenance"] == pytest.approx(50_000 / 20)
 
 
-def test_small_position_uses_first_tier(meta, tables):
-    row = tk.liquidations.buffers(
-        accounts(10_000.0), whale(100.0), meta, margin_tables=tables
-    ).iloc[0]
-    assert row["maintenance"] == pytest.approx(50_000 / 20)
+def test_rising_short_reaches_second_tier(buffer):
+    """A short of 2.9 million reaches the second tier when the price rises, if its margin lasts.
 
-
-def test_rising_short_reaches_second_tier(meta, tables):
-    """A short of 2.9 million reaches the second tier when the price rises.
-
-    200,000 - 2.9e6 d = 0.1 * 2.9e6 (1 + d) - 150,000, so d = 60,000 / 3.19e6.
+    First tier: 200,000 - 2.9e6 d = 0.05 * 2.9e6 (1 + d).
+    Second: 400,000 - 2.9e6 d = 0.1 * 2.9e6 (1 + d) - 150,000, so d = 260,000 / 3.19e6.
     """
-    buffers = tk.liquidations.buffers(accounts(2e5), whale(-5_800.0), meta, margin_tables=tables)
-    move = 60_000 / 3.19e6
-    assert 2.9e6 * (1 + move) < 3e6
-    # Below 3 million the first tier counts: 200,000 - 2.9e6 d = 0.05 * 2.9e6 (1 + d).
-    assert buffers["distance"].item() == pytest.approx(55_000 / (2.9e6 * 1.05))
-    rich = tk.liquidations.buffers(accounts(4e5), whale(-5_800.0), meta, margin_tables=tables)
-    move = 260_000 / 3.19e6
-    assert 2.9e6 * (1 + move) > 3e6
-    assert rich["distance"].item() == pytest.approx(move)
+    near, far = 55_000 / (2.9e6 * 1.05), 260_000 / 3.19e6
+    assert 2.9e6 * (1 + near) < 3e6 < 2.9e6 * (1 + far)
+    assert buffer(accounts(2e5), whale(-5_800.0))["distance"] == pytest.approx(near)
+    assert buffer(accounts(4e5), whale(-5_800.0))["distance"] == pytest.approx(far)
 
 
-def test_low_table_id_is_maximum_leverage(meta, tables):
+def test_low_table_id_is_maximum_leverage(buffer, tables):
     """LOOM has table 3, which means 3x, also if the table is not listed."""
     coins = whale().assign(coin="LOOM", szi=1_000.0, position_value=6_000.0)
     for given in (tables, tables[tables["margin_table_id"] == 52]):
-        row = tk.liquidations.buffers(accounts(), coins, meta, margin_tables=given).iloc[0]
-        assert row["maintenance"] == pytest.approx(1_000.0)
+        assert buffer(accounts(), coins, given)["maintenance"] == pytest.approx(1_000.0)
 
 
-def test_missing_tables_warn_and_use_one_tier(meta):
-    with pytest.warns(UserWarning, match="BNB: their margin tables were not passed") as warned:
-        buffers = tk.liquidations.buffers(accounts(), whale(), meta)
-    assert "the distance of large positions from liquidation is wrong" in str(warned[0].message)
-    assert buffers["maintenance"].item() == pytest.approx(500_000)
-    assert buffers.attrs["toolkit"]["margin"] == "one tier for each coin"
-
-
-@pytest.mark.parametrize("column", ["lower_bound", "max_leverage"])
-def test_incomplete_tables_warn_and_use_one_tier(examples, column):
-    """The first tier of BNB's table lacks a number: 10x counts for all, and provenance says so."""
-    meta, tables = (
-        tk.frame("meta", examples["4_meta"]),
-        tk.frame("marginTables", examples["4_meta"]),
-    )
+def test_missing_tables_warn_and_use_one_tier(meta, tables):
+    """If the first tier of BNB's table lacks a number, 10x counts for all, too."""
     first = (tables["margin_table_id"] == 52) & (tables["tier"] == 0)
-    lacking = tables.assign(**{column: tables[column].mask(first)})
-    with pytest.warns(UserWarning, match="margin_tables lacks the leverage or the lower bound"):
-        buffers = tk.liquidations.buffers(accounts(), whale(), meta, margin_tables=lacking)
-    assert buffers["maintenance"].item() == pytest.approx(500_000)
-    assert buffers.attrs["toolkit"]["margin"] == "one tier for each coin"
+    for given, named in (
+        (None, "BNB: their margin tables"),
+        (tables.assign(lower_bound=tables["lower_bound"].mask(first)), "margin_tables lacks"),
+        (tables.assign(max_leverage=tables["max_leverage"].mask(first)), "margin_tables lacks"),
+    ):
+        with pytest.warns(UserWarning, match=named):
+            found = buffers(accounts(), whale(), meta, margin_tables=given)
+        assert found["maintenance"].item() == pytest.approx(500_000)
+        assert found.attrs["toolkit"]["margin"] == "one tier for each coin"
 
 
 def test_margin_tier_nulls_are_missing(examples):
@@ -119,77 +108,36 @@ def test_margin_tier_nulls_are_missing(examples):
 
 
 def test_position_leverage_replaces_metadata():
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        buffers = tk.liquidations.buffers(accounts(), whale().assign(max_leverage=10))
-    assert buffers["maintenance"].item() == pytest.approx(500_000)
-    assert buffers.attrs["toolkit"]["margin"] == "one tier for each coin"
-    with pytest.raises(ValueError, match="column max_leverage is missing"):
-        tk.liquidations.buffers(accounts(), whale())
-
-
-def test_tables_without_ids_are_refused(tables):
-    with pytest.raises(ValueError, match="the table of each coin is not known"):
-        tk.liquidations.buffers(accounts(), whale(), {"BNB": 10}, margin_tables=tables)
-
-
-def test_stated_maintenance_is_in_provenance(meta, tables):
-    stated = accounts().assign(cross_maintenance_margin_used=900_000.0)
-    buffers = tk.liquidations.buffers(stated, whale(), meta, margin_tables=tables)
-    said = "margin tables; maintenance as stated for 1 of 1 cross accounts"
-    assert buffers.attrs["toolkit"]["margin"] == said
-    empty = accounts().assign(cross_maintenance_margin_used=float("nan"))
-    buffers = tk.liquidations.buffers(empty, whale(), meta, margin_tables=tables)
-    assert buffers.attrs["toolkit"]["margin"] == "margin tables"
+    found = buffers(accounts(), whale().assign(max_leverage=10))
+    assert found["maintenance"].item() == pytest.approx(500_000)
+    assert found.attrs["toolkit"]["margin"] == "one tier for each coin"
 
 
 def test_stated_maintenance_replaces_computed(meta, tables):
     """The stated 900,000 counts, and the margin changes by the tier on the way."""
     stated = accounts().assign(cross_maintenance_margin_used=900_000.0)
-    row = tk.liquidations.buffers(stated, whale(), meta, margin_tables=tables).iloc[0]
+    found = buffers(stated, whale(), meta, margin_tables=tables)
+    row = found.iloc[0]
     assert (row["maintenance"], row["buffer"]) == (900_000.0, 950_000.0)
     assert row["distance"] == pytest.approx(0.95 / 9)
+    said = "margin tables; maintenance as stated for 1 of 1 cross accounts"
+    assert found.attrs["toolkit"]["margin"] == said
     unknown = accounts().assign(cross_maintenance_margin_used=np.nan)
-    row = tk.liquidations.buffers(unknown, whale(), meta, margin_tables=tables).iloc[0]
-    assert row["maintenance"] == pytest.approx(850_000)
+    found = buffers(unknown, whale(), meta, margin_tables=tables)
+    assert found["maintenance"].item() == pytest.approx(850_000)
+    assert found.attrs["toolkit"]["margin"] == "margin tables"
 
 
-def test_levels_of_long_use_tiers(meta, tables):
-    """If the state names no price: 500 * (1 - 1/9) = 444.44, 11.1 % below."""
-    rows = tk.liquidations.levels(
-        whale(), accounts=accounts(), max_leverage=meta, margin_tables=tables
-    )
-    assert rows["distance"].tolist() == [-0.11]
-    assert rows["notional"].tolist() == [10e6]
-    plain = tk.liquidations.levels(whale())
-    assert plain["unplaced"].tolist() == [10e6]
-    stated = tk.liquidations.levels(
-        whale().assign(liquidation_px=478.0),
-        accounts=accounts(),
-        max_leverage=meta,
-        margin_tables=tables,
-    )
+def test_levels_use_tiers_without_stated_price(meta, tables):
+    """Long: 500 * (1 - 1/9) = 444.44, 11.1 % below. Short: 260,000 / 3.19 million above."""
+    known = {"max_leverage": meta, "margin_tables": tables}
+    rows = levels(whale(), accounts=accounts(), **known)
+    assert (rows["distance"].tolist(), rows["notional"].tolist()) == ([-0.11], [10e6])
+    assert levels(whale())["unplaced"].tolist() == [10e6]
+    stated = levels(whale().assign(liquidation_px=478.0), accounts=accounts(), **known)
     assert stated["distance"].tolist() == [-0.04]
-
-
-def test_levels_of_short_use_tiers(meta, tables):
-    """400,000 behind 2.9 million short: 260,000 / 3.19 million = 8.15 % above."""
-    rows = tk.liquidations.levels(
-        whale(-5_800.0), accounts=accounts(4e5), max_leverage=meta, margin_tables=tables
-    )
-    assert rows["distance"].tolist() == [0.08]
-    assert rows["side"].tolist() == ["short"]
-
-
-@pytest.mark.parametrize("name", ENGINES)
-@pytest.mark.parametrize("kind", ["float", "exact"])
-def test_engines_agree_on_tiers(name, kind, meta, tables):
-    engine = Engine(name)
-    given = [engine.give(as_numbers(frame, kind)) for frame in (accounts(), whale())]
-    buffers = tk.liquidations.buffers(
-        *given, engine.give(meta), margin_tables=engine.give(as_numbers(tables, kind))
-    )
-    assert engine.take(buffers)[0]["maintenance"] == pytest.approx(850_000)
+    short = levels(whale(-5_800.0), accounts=accounts(4e5), **known)
+    assert (short["distance"].tolist(), short["side"].tolist()) == ([0.08], ["short"])
 
 
 def test_each_dex_has_its_own_tables(meta, tables):
@@ -199,53 +147,53 @@ def test_each_dex_has_its_own_tables(meta, tables):
     more = pd.concat([meta, meta.assign(name="flx:" + meta["name"])])
     rows = pd.concat([whale(), whale().assign(coin="flx:BNB", dex="flx")])
     owners = pd.concat([accounts(), accounts().assign(dex="flx")])
-    buffers = tk.liquidations.buffers(owners, rows, more, margin_tables=both)
-    assert buffers["maintenance"].tolist() == pytest.approx([10e6 / 8, 850_000])
+    found = buffers(owners, rows, more, margin_tables=both)
+    assert found["maintenance"].tolist() == pytest.approx([10e6 / 8, 850_000])
     with pytest.warns(UserWarning, match="flx:BNB: their margin tables"):
-        tk.liquidations.buffers(owners, rows, more, margin_tables=tables)
+        buffers(owners, rows, more, margin_tables=tables)
 
 
-def test_two_batches_are_refused(meta, tables):
-    early = whale().assign(time=times([MONDAY]))
-    late = whale(-1.0).assign(time=times([MONDAY + 1]))
-    for rows in (pd.concat([early, late]), pd.concat([late, early])):
-        with pytest.raises(ValueError, match="positions: rows of 0xa have 2 different times"):
-            tk.liquidations.levels(rows)
-        with pytest.raises(ValueError, match="Keep one batch"):
-            tk.liquidations.buffers(accounts(), rows, meta, margin_tables=tables)
-    owners = pd.concat([accounts(), accounts(1.0)], ignore_index=True)
-    owners["time"] = times([MONDAY, MONDAY + 1])
-    with pytest.raises(ValueError, match="accounts: rows of 0xa have 2 different times"):
-        tk.liquidations.buffers(owners, whale(), meta, margin_tables=tables)
-    other = late.assign(user="0xb")
-    assert len(tk.liquidations.levels(pd.concat([early, other]))) == 2
+@pytest.mark.parametrize("is_timed", [True, False])
+@pytest.mark.parametrize("is_newer_first", [True, False])
+def test_two_batches_are_refused(meta, tables, is_timed, is_newer_first):
+    moments = times([MONDAY, MONDAY + 1])
+
+    def batches(*parts):
+        frame = pd.concat(parts, ignore_index=True)
+        frame = frame.assign(time=moments) if is_timed else frame
+        return frame.iloc[::-1] if is_newer_first else frame
+
+    rows = batches(whale(), whale(-1.0))
+    owners = batches(accounts(), accounts(1.0))
+    named = " rows of 0xa have 2 " if is_timed else " 0xa .* has several rows"
+    for call, table in (
+        (lambda: levels(rows), "positions"),
+        (lambda: buffers(accounts(), rows, meta, margin_tables=tables), "positions"),
+        (lambda: buffers(owners, whale(), meta, margin_tables=tables), "accounts"),
+    ):
+        with pytest.raises(ValueError, match=f"{table}:{named}"):
+            call()
+    assert len(levels(batches(whale(), whale().assign(user="0xb")))) > 0
 
 
-def test_batches_without_time_are_refused(meta, tables):
-    early, late = whale().drop(columns="time", errors="ignore"), whale()
-    late = late.drop(columns="time", errors="ignore").assign(position_value=2 * 10e6)
-    for rows in (pd.concat([early, late]), pd.concat([late, early])):
-        with pytest.raises(ValueError, match="positions: 0xa BNB has several rows"):
-            tk.liquidations.levels(rows)
-        with pytest.raises(ValueError, match="Pass the rows of one batch"):
-            tk.liquidations.buffers(accounts(), rows, meta, margin_tables=tables)
-    owners = pd.concat([accounts(), accounts(1.0)], ignore_index=True)
-    with pytest.raises(ValueError, match="accounts: 0xa hyperliquid has several rows"):
-        tk.liquidations.buffers(owners, whale(), meta, margin_tables=tables)
+def test_tables_need_ids_and_leverage(tables):
+    with pytest.raises(ValueError, match="max_leverage"):
+        buffers(accounts(), whale())
+    with pytest.raises(ValueError, match="table of each coin"):
+        buffers(accounts(), whale(), {"BNB": 10}, margin_tables=tables)
 
 
 def test_no_positions_give_empty_frames(meta, tables):
-    assert tk.liquidations.levels(whale().iloc[:0]).empty
-    buffers = tk.liquidations.buffers(accounts(), whale().iloc[:0], meta, margin_tables=tables)
-    assert buffers.empty
-    assert "distance" in buffers
+    assert levels(whale().iloc[:0]).empty
+    found = buffers(accounts(), whale().iloc[:0], meta, margin_tables=tables)
+    assert found.empty
+    assert "distance" in found
 
 
-def test_distance_implies_stated_liquidation_price(examples, meta):
+def test_distance_implies_stated_liquidation_price(examples):
     """The isolated HYPE position of the example: 7.525754 behind 75.652 at 10x."""
     state = tk.frame("clearinghouseState", examples["1_state"])
-    owners, positions = (frame.assign(user="0xc") for frame in state)
-    row = tk.liquidations.buffers(owners, positions).iloc[0]
+    row = buffers(*(frame.assign(user="0xc") for frame in state)).iloc[0]
     assert row["maintenance"] == pytest.approx(75.652 / 20)
     mark, stated = 75.652 / 2, 35.8559189474
     assert mark * (1 - row["distance"]) == pytest.approx(stated, rel=1e-6)

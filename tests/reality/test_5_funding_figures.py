@@ -8,28 +8,22 @@ import pandas as pd
 import pytest
 
 import toolkit as tk
-from tests.analysis.examples import HOUR, ME, MONDAY, as_numbers, times
-from tests.engines import Engine
+from tests.analysis.examples import HOUR, ME, MONDAY, times
 from toolkit.analysis.pnl.funding_hours import count_position_hours
+from toolkit.funding import annualised, implied_oracle, oracle_check
 
 RECORDING = Path(__file__).parents[3] / "shared" / "recordings" / "userFunding.json"
-ENGINES = ("pandas", "polars", "polars lazy", "duckdb")
-EIGHT = 8 * HOUR
 OLD = 1_682_899_200_000  # 2023-05-01
 
 
-def rows_of(answer, numbers="float"):
-    return tk.frame("userFunding", answer, numbers=numbers)
-
-
-def hourly_payments(rates, samples, hours):
-    """Return payments on a long of 2 at an oracle price of 100, from Monday on."""
+def hourly_payments(rates, samples, hours, start=MONDAY):
+    """Return payments on a long of 2 at an oracle price of 100."""
     count = [1 if number is None else number for number in samples]
     usdc = [-2 * 100 * rate * n for rate, n in zip(rates, count, strict=True)]
     return pd.DataFrame(
         {
             "coin": pd.array(["XYZ"] * len(rates), dtype="str"),
-            "time": times(MONDAY + HOUR * hour for hour in hours),
+            "time": times(start + HOUR * hour for hour in hours),
             "usdc": usdc,
             "szi": 2.0,
             "funding_rate": rates,
@@ -40,34 +34,25 @@ def hourly_payments(rates, samples, hours):
 
 def test_oracle_price_uses_samples(examples):
     """2.9 / (0.1 * 0.0003333 * 3) = 29,002.90; 0.044263 / (30 * 0.0000369155) = 39.9679."""
-    rows = rows_of(examples["5_funding"])
+    rows = tk.frame("userFunding", examples["5_funding"])
     assert rows["n_samples"].tolist() == [3, pd.NA]
-    found = tk.funding.implied_oracle(rows).set_index("coin")["oracle_px"]
-    assert found["BTC"] == pytest.approx(29_002.9003)
-    assert found["HYPE"] == pytest.approx(39.9679, abs=1e-4)
-
-
-@pytest.mark.parametrize("name", ENGINES)
-@pytest.mark.parametrize("kind", ["float", "exact"])
-def test_engines_divide_oracle_by_samples(name, kind):
-    engine = Engine(name)
-    rows = as_numbers(hourly_payments([1e-5, 3e-5], [None, 4], [0, 4]), kind)
-    found = engine.take(tk.funding.implied_oracle(engine.give(rows)))
-    assert [row["oracle_px"] for row in found] == pytest.approx([100.0, 100.0])
+    for given in (rows, rows.assign(user=ME)):
+        found = implied_oracle(given).set_index("coin")["oracle_px"]
+        assert found["BTC"] == pytest.approx(29_002.9003)
+        assert found["HYPE"] == pytest.approx(39.9679, abs=1e-4)
 
 
 def test_sums_keep_paid_amounts(examples):
-    rows = rows_of(examples["5_funding"], "exact")
+    rows = tk.frame("userFunding", examples["5_funding"])
     row = tk.funding.sums(rows, None).iloc[0]
-    assert [str(row[name]) for name in ("paid", "net")] == ["-2.944263000000000000"] * 2
-    assert row["payments"] == 2
+    assert row[["paid", "net", "payments"]].tolist() == pytest.approx([-2.944263, -2.944263, 2])
     total = tk.funding.accrual(rows, None, step="day")["total"].iloc[-1]
     assert total == row["net"]
 
 
 def test_mean_rate_covers_hours_of_samples():
     """Hours 1 to 4 at 3e-5 and hour 5 at 1e-5: a mean of 2.6e-5 over 5 hours, none missing."""
-    result = tk.funding.annualised(hourly_payments([3e-5, 1e-5], [4, None], [4, 5]), draws=19)
+    result = annualised(hourly_payments([3e-5, 1e-5], [4, None], [4, 5]), draws=19)
     mean = result.set_index("statistic").loc["mean"]
     assert mean["estimate"] == pytest.approx(2.6e-5 * 8760)
     assert (mean["n"], mean["missing"]) == (5, 0)
@@ -75,24 +60,18 @@ def test_mean_rate_covers_hours_of_samples():
 
 def test_eight_hour_rates_become_hourly():
     """Each payment of 8 hours has 0.0008, three in a row: 0.0001 an hour."""
-    rows = hourly_payments([8e-4] * 3, [3] * 3, [0, 24, 48])
-    rows["time"] = times(OLD + 3 * EIGHT * k for k in range(3))
-    found = tk.funding.annualised(rows, draws=19).set_index("statistic")
+    rows = hourly_payments([8e-4] * 3, [3] * 3, [0, 24, 48], OLD)
+    found = annualised(rows, draws=19).set_index("statistic")
     assert found.loc["mean", "estimate"] == pytest.approx(1e-4 * 8760)
     assert found.loc["mean", ["n", "missing"]].tolist() == [72, 0]
-    alone = tk.funding.annualised(rows.iloc[:1], draws=19)
+    alone = annualised(rows.iloc[:1], draws=19)
     assert alone["estimate"].tolist() == pytest.approx([1e-4 * 8760] * 3)
-    told = tk.funding.annualised(rows, draws=19, interval_hours=4)
+    told = annualised(rows, draws=19, interval_hours=4)
     assert told["estimate"].iloc[0] == pytest.approx(2e-4 * 8760)
     with pytest.raises(ValueError, match="interval_hours"):
-        tk.funding.annualised(rows, interval_hours=0)
-
-
-def test_rows_of_2023_are_hourly():
-    rows = hourly_payments([1e-4] * 3, [None] * 3, [0, 1, 2])
-    rows["time"] = times(OLD + HOUR * k for k in range(3))
-    found = tk.funding.annualised(rows, draws=19)
-    assert found["estimate"].iloc[0] == pytest.approx(1e-4 * 8760)
+        annualised(rows, interval_hours=0)
+    hourly = hourly_payments([1e-4] * 3, [None] * 3, [0, 1, 2], OLD)
+    assert annualised(hourly, draws=19)["estimate"].iloc[0] == pytest.approx(1e-4 * 8760)
 
 
 def test_carry_uses_hourly_rate():
@@ -106,8 +85,7 @@ def test_carry_uses_hourly_rate():
             "sell_slippage_bps": [2.0, 4.16, 11.0, 32.6],
         }
     )
-    rows = hourly_payments([8e-4] * 3, [3] * 3, [0, 24, 48])
-    rows["time"] = times(OLD + 3 * EIGHT * k for k in range(3))
+    rows = hourly_payments([8e-4] * 3, [3] * 3, [0, 24, 48], OLD)
     result = tk.funding.carry(rows, samples, 1e5, days=1, fee_bps=0.0, draws=19)
     assert result["funding_bps"].item() == pytest.approx(24.0)  # 24 hours of 1 bp
 
@@ -123,16 +101,16 @@ def test_oracle_check_finds_wrong_factor():
             "dir": ["Open Long", "Open Long", "Close Long", "Split Outcome"],
         }
     )
-    right = tk.funding.oracle_check(rows, trades)
+    right = oracle_check(rows, trades)
     assert right["fill_px"].tolist() == pytest.approx([101.0, 99.0])
     assert right["off_by"].tolist() == [1.0, 1.0]
     assert right["agrees"].all()
-    blind = tk.funding.oracle_check(rows.drop(columns="n_samples"), trades)
+    blind = oracle_check(rows.drop(columns="n_samples"), trades)
     assert blind["off_by"].tolist() == [1.0, 3.0]
     assert blind["agrees"].tolist() == [True, False]
-    low = tk.funding.oracle_check(rows.assign(usdc=rows["usdc"] / 3), trades)
+    low = oracle_check(rows.assign(usdc=rows["usdc"] / 3), trades)
     assert low["off_by"].tolist() == pytest.approx([1 / 3, 1 / 3])
-    late = tk.funding.oracle_check(rows, trades.iloc[2:3])
+    late = oracle_check(rows, trades.iloc[2:3])
     assert late[["ratio", "agrees"]].isna().all(axis=None)
     assert late["fills"].tolist() == [0, 0]
 
@@ -157,7 +135,7 @@ def test_oracle_check_by_hand():
     ]  # fmt: skip
     fills = pd.DataFrame(trades, columns=["coin", "px", "sz", "time"])
     fills = fills.assign(time=times(MONDAY + fills["time"])).iloc[::-1]
-    found = tk.funding.oracle_check(rows, fills, tolerance=0.2)
+    found = oracle_check(rows, fills, tolerance=0.2)
     assert {name: str(dtype) for name, dtype in found.dtypes.items()} == {
         "coin": "str", "hour": "datetime64[ms, UTC]", "oracle_px": "float64", "fill_px": "float64",
         "fills": "int64", "ratio": "float64", "off_by": "float64", "agrees": "boolean",
@@ -173,39 +151,34 @@ def test_oracle_check_by_hand():
     assert found.loc[0, ["fill_px", "ratio", "off_by", "agrees"]].isna().all()
     # Of 2.5 no whole number is within a tenth: the ratio itself is the answer.
     wide = rows.assign(usdc=2.5 * rows["usdc"])
-    assert tk.funding.oracle_check(wide, fills)["off_by"].iloc[2] == pytest.approx(2.5)
+    assert oracle_check(wide, fills)["off_by"].iloc[2] == pytest.approx(2.5)
     # Hours 5 to 13 have ABC at 10 and 99, 54.5 on average: 9.08 times an oracle price of 6.
-    near = tk.funding.oracle_check(wide, fills, window_hours=4)
+    near = oracle_check(wide, fills, window_hours=4)
     assert near["off_by"].iloc[0] == pytest.approx(1 / 9)
     facts = found.attrs["toolkit"]
     assert (facts["helper"], facts["tolerance"]) == ("funding.oracle_check", 0.2)
     assert list(facts["inputs"]) == ["funding", "fills"]
-    for wrong in ({"tolerance": 0}, {"window_hours": 0}):
-        with pytest.raises(ValueError, match="must be above 0"):
-            tk.funding.oracle_check(rows, fills, **wrong)
+    for wrong in ("tolerance", "window_hours"):
+        with pytest.raises(ValueError, match=wrong):
+            oracle_check(rows, fills, **{wrong: 0})
     with pytest.raises(tk.errors.MissingColumns, match=r"^fills: .*sz"):
-        tk.funding.oracle_check(rows, fills.drop(columns="sz"))
+        oracle_check(rows, fills.drop(columns="sz"))
 
 
-@pytest.mark.parametrize("name", ENGINES)
-def test_wrong_signs_imply_negative_price(name):
+def test_wrong_signs_imply_negative_price():
     """A long that receives a positive rate implies a price below 0, wrong by the factor -1."""
-    engine = Engine(name)
     rows = hourly_payments([1e-5, -3e-5], [None, 2], [0, 4]).assign(usdc=[0.002, -0.012])
-    found = engine.take(tk.funding.implied_oracle(engine.give(rows)))
-    assert [row["oracle_px"] for row in found] == pytest.approx([-100.0, -100.0])
+    assert implied_oracle(rows)["oracle_px"].tolist() == pytest.approx([-100.0, -100.0])
     fills = pd.DataFrame({"coin": "XYZ", "px": [101.0], "sz": 3.0, "time": times([MONDAY])})
-    checked = tk.funding.oracle_check(rows, fills, window_hours=6)
+    checked = oracle_check(rows, fills, window_hours=6)
     assert checked["off_by"].tolist() == [-1.0, -1.0]
     assert not checked["agrees"].any()
     mixed = pd.concat([hourly_payments([1e-5], [None], [0]), rows.head(1)])
-    assert not tk.funding.implied_oracle(mixed)["agree"].item()
+    assert not implied_oracle(mixed)["agree"].item()
 
 
-@pytest.mark.parametrize("name", ENGINES)
-def test_position_hours_count_samples(name):
+def test_position_hours_count_samples():
     """A long for six full hours: one row pays three of them, one row pays one."""
-    engine = Engine(name)
     fills = pd.DataFrame(
         {
             "coin": "XYZ",
@@ -216,9 +189,8 @@ def test_position_hours_count_samples(name):
         }
     )
     rows = hourly_payments([1e-5, 1e-5], [3, None], [3, 5])
-    found = count_position_hours(engine.give(fills), engine.give(rows), [], [])
-    assert found is not None
-    assert engine.take(found.to_native()) == [{"_held": 6, "_paid_hours": 4}]
+    found = count_position_hours(fills, rows, [], []).to_native()
+    assert found.to_dict("records") == [{"_held": 6, "_paid_hours": 4}]
 
 
 def test_simulated_samples_imply_oracle():
@@ -228,7 +200,7 @@ def test_simulated_samples_imply_oracle():
     rows = tk.many(tk.builder_approved_funding_by_time, builders, "30d", session=session)
     users = session.world["users"]
     fills = tk.many(tk.user_fills_by_time, users, "30d", session=session)
-    checked = tk.funding.oracle_check(rows, fills, window_hours=2)
+    checked = oracle_check(rows, fills, window_hours=2)
     assert checked["agrees"].dropna().all()
     assert checked["agrees"].notna().sum() > 20
 
@@ -237,20 +209,15 @@ def test_recorded_rows_imply_market_price():
     """For one account in April and May 2023, bitcoin cost between 27,000 and 30,000 USD."""
     if not RECORDING.exists():
         pytest.skip("no recordings")
-    rows = rows_of(json.loads(RECORDING.read_text())["response"])
-    found = tk.funding.implied_oracle(rows)
+    rows = tk.frame("userFunding", json.loads(RECORDING.read_text())["response"])
+    found = implied_oracle(rows)
     bitcoin = found[found["coin"] == "BTC"]["oracle_px"]
     assert bitcoin.between(27_000, 30_000).all()
     assert len(bitcoin) == 16
-    year = tk.funding.annualised(rows, draws=19).set_index(["coin", "statistic"])
+    mean = annualised(rows, draws=19).set_index(["coin", "statistic"]).loc[("BTC", "mean")]
     # Fifteen rows of three payments and one row of one payment, each for eight hours.
-    assert year.loc[("BTC", "mean"), "n"] == 15 * 24 + 8
-    rate = rows[rows["coin"] == "BTC"].sort_values("time")["funding_rate"] / 8
-    weight = rows[rows["coin"] == "BTC"].sort_values("time")["n_samples"].astype("float64")
-    wanted = 8760 * (rate * weight).sum() / weight.sum()
-    assert year.loc[("BTC", "mean"), "estimate"] == pytest.approx(wanted)
-
-
-def test_oracle_price_ignores_account_column():
-    rows = hourly_payments([1e-5], [3], [3]).assign(user=ME)
-    assert tk.funding.implied_oracle(rows)["oracle_px"].item() == pytest.approx(100.0)
+    assert mean["n"] == 15 * 24 + 8
+    mine = rows[rows["coin"] == "BTC"]
+    weight = mine["n_samples"].astype("float64")
+    wanted = 8760 * (mine["funding_rate"] / 8 * weight).sum() / weight.sum()
+    assert mean["estimate"] == pytest.approx(wanted)

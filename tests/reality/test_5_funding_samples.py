@@ -13,7 +13,7 @@ from toolkit.simulation.markets import PERPS
 from toolkit.times import HOUR
 
 
-@pytest.fixture(scope="module", params=[1, 2, 7])
+@pytest.fixture(scope="module", params=[1, 7])
 def world(request):
     return world_of("tiny", request.param)
 

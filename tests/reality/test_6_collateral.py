@@ -11,35 +11,31 @@ from toolkit.contract.dexes import coin_dex
 TOKENS = {0: "USDC", 235: "USDE", 268: "USDT0", 360: "USDH"}
 
 
-@pytest.fixture(scope="module", params=[2, 7])
-def world(request):
-    return world_of("tiny", request.param)
+@pytest.fixture(scope="module")
+def world():
+    return world_of("tiny", 2)
 
 
-def is_perp(coin):
-    return not set(coin) & set("/@#")
+@pytest.fixture(scope="module")
+def tokens(world):
+    return {dex: TOKENS[meta.collateral_token] for dex, meta in world.sources.metas.items()}
 
 
-def test_perp_fees_are_paid_in_collateral(world):
-    tokens = {dex: TOKENS[int(str(m.collateral_token))] for dex, m in world.sources.metas.items()}
+def test_perp_fees_are_paid_in_collateral(world, tokens):
     assert tokens == {"": "USDC", "eqx": "USDC", "pre": "USDH"}
-    seen = set()
-    for _, fill in world.sources.fills:
-        if is_perp(fill.coin):
-            assert fill.fee_token == tokens[coin_dex(fill.coin)]
-            seen.add(fill.fee_token)
-    assert seen == {"USDC", "USDH"}
+    perps = [fill for _, fill in world.sources.fills if not set(fill.coin) & set("/@#")]
+    assert [fill for fill in perps if fill.fee_token != tokens[coin_dex(fill.coin)]] == []
+    assert {fill.fee_token for fill in perps} == {"USDC", "USDH"}
 
 
-def test_snapshots_name_collateral(world):
-    tokens = {dex: TOKENS[int(str(m.collateral_token))] for dex, m in world.sources.metas.items()}
+def test_snapshots_name_collateral(world, tokens):
     for snapshot in world.sources.account_snapshots:
         assert set(snapshot.values) == set(tokens.items())
 
 
 def test_collateral_balance_includes_fees_and_funding(world):
     """On the dex of USDH: value = issued USDH + closed PnL + funding - fees + unrealised."""
-    sums: dict[str, Decimal] = defaultdict(Decimal)
+    sums = defaultdict(Decimal)
     for user, update in world.sources.ledger:
         delta = update.delta
         if delta.type == "send" and delta.destination_dex == "pre" and delta.destination == user:

@@ -1,6 +1,6 @@
 """Section 7: splits, merges and negations in the cost basis of the legs."""
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from decimal import Decimal
 
 import msgspec
@@ -8,7 +8,7 @@ import pytest
 
 import toolkit as tk
 from tests.reality.spot_chains import PRICE, TOKEN, chains
-from tests.worlds import ON_DEMO, world_of
+from tests.worlds import world_of
 from toolkit.contract.records import Fill
 from toolkit.rules.directions import CONVERSIONS
 from toolkit.simulation.markets import OUTCOMES, QUESTION
@@ -16,20 +16,22 @@ from toolkit.simulation.markets import OUTCOMES, QUESTION
 USD = TOKEN * PRICE
 
 
-@pytest.fixture(
-    scope="module", params=["tiny 1", "tiny 2", "tiny 7", pytest.param("demo 7", marks=ON_DEMO)]
-)
+SEEDS = (1, 2, 7)
+
+
+@pytest.fixture(scope="module", params=SEEDS)
 def world(request):
-    size, seed = request.param.split()
-    return world_of(size, int(seed))
+    return world_of("tiny", request.param)
 
 
-def legs_of(world):
-    """Return the fills of each conversion."""
-    found: dict[str, list[tuple[str, Fill]]] = defaultdict(list)
-    for user, fill in world.sources.fills:
-        if fill.dir in CONVERSIONS:
-            found[fill.hash].append((user, fill))
+@pytest.fixture(scope="module")
+def conversions():
+    """Return the fills of each conversion in several worlds."""
+    found = defaultdict(list)
+    for seed in SEEDS:
+        for user, row in world_of("tiny", seed).sources.fills:
+            if row.dir in CONVERSIONS:
+                found[seed, row.hash].append((user, row))
     return list(found.values())
 
 
@@ -87,8 +89,8 @@ def test_negation_moves_cost():
     assert total == sum(row.cash for chain in result.values() for row in chain) == 36 * USD // 10
 
 
-def test_conversions_are_no_trades(world):
-    for legs in legs_of(world):
+def test_conversions_are_no_trades(conversions):
+    for legs in conversions:
         assert len({user for user, _ in legs}) == 1
         for name in ("hash", "time", "tx_index", "oid", "sz", "dir", "px"):
             assert len({getattr(leg, name) for _, leg in legs}) == 1
@@ -98,34 +100,28 @@ def test_conversions_are_no_trades(world):
             assert Decimal(leg.sz) == int(Decimal(leg.sz)) > 0
 
 
-def test_conversion_legs_are_correct(world):
+def test_conversion_legs_are_correct(conversions):
     """Yes is side 0, No is side 1; the signs follow section 7."""
-    seen = Counter()
     yes = {outcome.sides[0] for outcome in QUESTION}
-    for legs in legs_of(world):
+    for legs in conversions:
         came = {leg.coin for _, leg in legs if leg.side == "B"}
         left = {leg.coin for _, leg in legs if leg.side == "A"}
-        word = legs[0][1].dir
         pair = {coin[:-1] for coin in came | left}
+        no = {coin[:-1] for coin in left if coin[-1] == "1"}
         expected = {
-            "Split Outcome": (not left, len(pair) == 1, len(came) == 2),
-            "Merge Outcome": (not came, len(pair) == 1, len(left) == 2),
-            "Merge Question": (not came, left == yes),
-            "Negate Outcome": (
-                len(left) == 1,
-                {coin[-1] for coin in left} == {"1"},
-                came == yes - {coin[:-1] + "0" for coin in left},
-            ),
+            "Split Outcome": not left and len(pair) == 1 and len(came) == 2,
+            "Merge Outcome": not came and len(pair) == 1 and len(left) == 2,
+            "Merge Question": not came and left == yes,
+            "Negate Outcome": len(left) == len(no) == 1
+            and came == yes - {coin + "0" for coin in no},
         }
-        assert all(expected[word]), legs
-        seen[word] += 1
-    assert set(seen) == set(CONVERSIONS)
+        assert expected[legs[0][1].dir], legs
+    assert {legs[0][1].dir for legs in conversions} == set(CONVERSIONS)
 
 
 def test_tokens_pay_the_split_dollars(world):
     """In every outcome, all tokens together pay exactly the dollars that were split."""
-    supply: dict[str, Decimal] = defaultdict(Decimal)
-    locked: dict[str, Decimal] = defaultdict(Decimal)
+    supply, locked = defaultdict(Decimal), defaultdict(Decimal)
     question = {outcome.number for outcome in QUESTION}
     for _, row in world.sources.fills:
         if not row.coin.startswith("#"):
@@ -147,19 +143,17 @@ def test_tokens_pay_the_split_dollars(world):
     assert supply["#2070"] > 0
 
 
-def test_settled_split_legs_close_half(world):
+def test_settled_split_legs_close_half():
     """No wins: an untraded No leg closes 0.5 a token, and the Yes leg -0.5."""
-    result = chains(world.sources.fills)
-    gains = []
-    for (_, coin), chain in result.items():
-        words = [row.fill.dir for row in chain]
-        if words == ["Split Outcome", "Settlement"]:
-            pays = Decimal(1 if coin == "#1231" else 0)
-            assert Decimal(chain[1].fill.px) == pays
-            gains.append(Decimal(chain[1].fill.closed_pnl) / Decimal(chain[1].fill.sz))
-            assert gains[-1] == pays - Decimal("0.5")
-    assert any("Settlement" in [r.fill.dir for r in chain] for chain in result.values())
-    assert set(gains) <= {Decimal("0.5"), Decimal("-0.5")}
+    gains = set()
+    for seed in SEEDS:
+        for (_, coin), chain in chains(world_of("tiny", seed).sources.fills).items():
+            if [row.fill.dir for row in chain] == ["Split Outcome", "Settlement"]:
+                settled = chain[1].fill
+                pays = Decimal(1 if coin == "#1231" else 0)
+                assert Decimal(settled.px) == pays
+                gains.add(pays - Decimal(settled.closed_pnl) / Decimal(settled.sz))
+    assert gains == {Decimal("0.5")}
 
 
 def test_service_serves_conversions():

@@ -4,25 +4,24 @@ import itertools
 import json
 from collections import defaultdict
 from decimal import Decimal
-from typing import Any
 
 import pytest
 from msgspec import UNSET
 
 import toolkit as tk
+from tests.worlds import world_of
 from toolkit.contract.answers import encode
 from toolkit.contract.extra_operations import EXTRA_OPERATIONS
 from toolkit.rules.directions import NOT_TRADED
 from toolkit.service.open_orders import OPEN_STATES
-from toolkit.simulation import simulate
-from toolkit.times import DAY, HOUR, MINUTE
+from toolkit.times import DAY, HOUR
 
 NOBODY = "0x" + "9" * 40
 
 
 @pytest.fixture(scope="module")
 def world():
-    return simulate(seed=7, size="tiny")
+    return world_of("tiny")
 
 
 @pytest.fixture(scope="module")
@@ -50,12 +49,7 @@ def users(world):
 
 def requests(world):
     user = world.examples["WHALE"]
-    given = {
-        "user": user,
-        "coin": "BTC",
-        "startTime": 0,
-        "oid": 1,
-    }
+    given = {"user": user, "coin": "BTC", "startTime": 0, "oid": 1}
     bodies = {
         name: {
             parameter.name: given[parameter.name]
@@ -69,13 +63,13 @@ def requests(world):
     return {**bodies, "candleSnapshot": {"req": req}}
 
 
-@pytest.mark.parametrize("type_", EXTRA_OPERATIONS)
-def test_every_operation_is_answered(world, ask, session, type_):
-    answer = ask(type_, **requests(world)[type_])
-    if EXTRA_OPERATIONS[type_].tables:
-        frames = tk.frame(type_, answer)
-        frames = frames if isinstance(frames, tuple) else (frames,)
-        assert len(frames) == len(EXTRA_OPERATIONS[type_].tables)
+def test_every_operation_is_answered(world, ask):
+    for type_, body in requests(world).items():
+        answer = ask(type_, **body)
+        if EXTRA_OPERATIONS[type_].tables:
+            frames = tk.frame(type_, answer)
+            frames = frames if isinstance(frames, tuple) else (frames,)
+            assert len(frames) == len(EXTRA_OPERATIONS[type_].tables), type_
 
 
 def test_unknown_type_is_400(ask):
@@ -163,7 +157,7 @@ def test_books_agree_with_samples(world, ask):
     assert sample["buySlippageBps"] != sample["sellSlippageBps"]
 
 
-@pytest.mark.parametrize(("digits", "mantissa"), [(2, None), (4, None), (5, None), (5, 2), (5, 5)])
+@pytest.mark.parametrize(("digits", "mantissa"), [(2, None), (5, None), (5, 2)])
 def test_rounded_book_keeps_sizes(ask, digits, mantissa):
     whole = ask("l2Book", coin="ETH")["levels"]
     more = {} if mantissa is None else {"mantissa": mantissa}
@@ -197,7 +191,7 @@ def test_perp_dexes_begin_with_null(world, ask):
 
 
 def test_funding_history_equals_payments(world, ask):
-    paid: dict[str, dict[int, str]] = defaultdict(dict)
+    paid = defaultdict(dict)
     for row in world.sources.funding:
         if row.delta.n_samples in (UNSET, None, 1):
             paid[row.delta.coin][row.time] = row.delta.funding_rate
@@ -223,7 +217,7 @@ def test_exchange_status_has_present_time(world, ask):
     assert ask("exchangeStatus") == {"time": world.sources.now_ms, "specialStatuses": None}
 
 
-@pytest.mark.parametrize("interval", ["1m", "1h", "1d", "1w", "1M"])
+@pytest.mark.parametrize("interval", ["1m", "1d", "1M"])
 def test_candles_equal_trades(world, ask, interval):
     trades = [
         fill
@@ -251,7 +245,6 @@ def test_candles_are_in_requested_range(world, ask):
     assert [row["t"] for row in rows] == [end - 3 * HOUR, end - 2 * HOUR, end - HOUR][: len(rows)]
     assert [row["T"] - row["t"] for row in rows] == [HOUR - 1] * len(rows)
     assert ask("candleSnapshot", req={**asked, "coin": "NONE"}) == []
-    assert MINUTE < HOUR
 
 
 def test_day_candle_equals_context(world, ask):
@@ -326,7 +319,7 @@ def test_vaults_have_role_vault(world, ask):
 
 
 def test_vault_equities_add_up_to_account_value(world, ask):
-    equities: dict[str, Decimal] = defaultdict(Decimal)
+    equities = defaultdict(Decimal)
     for user in users(world):
         for row in ask("userVaultEquities", user=user):
             equities[row["vaultAddress"]] += Decimal(row["equity"])
@@ -360,14 +353,17 @@ def test_volume_equals_fills(world, ask):
     fees = ask("userFees", user=user)
     days = fees["dailyUserVlm"]
     assert len(days) == 15
-    assert sum(Decimal(day["userCross"]) for day in days) == sum(v for _, taker, v in mine if taker)
-    assert sum(Decimal(day["userAdd"]) for day in days) == sum(
-        v for _, taker, v in mine if not taker
-    )
-    everybody = sum(
-        v for item in users(world) for _, taker, v in fill_volumes(world, item) if taker
-    )
-    assert sum(Decimal(day["exchange"]) for day in days) == everybody
+    taken = sum(volume for _, is_taker, volume in mine if is_taker)
+    everybody = [row for other in users(world) for row in fill_volumes(world, other)]
+    sums = {
+        name: sum(Decimal(day[name]) for day in days)
+        for name in ("userCross", "userAdd", "exchange")
+    }
+    assert sums == {
+        "userCross": taken,
+        "userAdd": whole - taken,
+        "exchange": sum(volume for _, is_taker, volume in everybody if is_taker),
+    }
 
 
 def test_fee_rates_equal_payments(world, ask):
@@ -395,11 +391,8 @@ def test_portfolio_ends_at_equity(world, ask):
         ]
         truth = truths[user]
         perps = periods["perpAllTime"]
-        assert perps["accountValueHistory"][-1] == [
-            world.sources.now_ms,
-            perps["accountValueHistory"][-1][1],
-        ]
-        assert Decimal(perps["accountValueHistory"][-1][1]) == truth.equity_end
+        moment, equity = perps["accountValueHistory"][-1]
+        assert (moment, Decimal(equity)) == (world.sources.now_ms, truth.equity_end)
         assert Decimal(perps["pnlHistory"][-1][1]) == truth.equity_end - truth.ledger
         assert Decimal(perps["vlm"]) == sum(volume for _, _, volume in fill_volumes(world, user))
         day = periods["perpDay"]
@@ -429,7 +422,7 @@ def test_unused_states_are_empty(world, ask):
 
 
 def test_builder_rewards_equal_fees(world, ask):
-    earned: dict[str, Decimal] = defaultdict(Decimal)
+    earned = defaultdict(Decimal)
     for _, fill in world.sources.fills:
         if isinstance(fill.builder, str) and isinstance(fill.builder_fee, str):
             earned[fill.builder] += Decimal(fill.builder_fee)
@@ -443,7 +436,7 @@ def test_builder_rewards_equal_fees(world, ask):
 
 def open_by_hand(world):
     last = {(user, event.order.oid): event for user, event in world.sources.orders}
-    found: dict[str, dict[int, Any]] = defaultdict(dict)
+    found = defaultdict(dict)
     for (user, oid), event in last.items():
         if event.status in OPEN_STATES:
             found[user][oid] = event
@@ -491,18 +484,16 @@ def test_order_status_finds_client_id(world, ask):
     user, event = next((user, e) for user, e in world.sources.orders if e.order.cloid)
     found = ask("orderStatus", user=user, oid=event.order.cloid)
     assert found["order"]["order"]["oid"] == event.order.oid
-    child_of = next(
-        (user, e.order.children[0]) for user, e in world.sources.orders if e.order.children
-    )
-    user, child = child_of
-    assert ask("orderStatus", user=user, oid=child.oid)["order"]["order"]["oid"] == child.oid
-    assert ask("orderStatus", user=user, oid=1) == {"status": "unknownOid"}
-    assert ask("orderStatus", user=user, oid="0x" + "12" * 16) == {"status": "unknownOid"}
-    assert ask("orderStatus", user=NOBODY, oid=event.order.oid) == {"status": "unknownOid"}
+    owner, parent = next((user, e.order) for user, e in world.sources.orders if e.order.children)
+    child = parent.children[0].oid
+    assert ask("orderStatus", user=owner, oid=child)["order"]["order"]["oid"] == child
+    unknown = [(owner, 1), (owner, "0x" + "12" * 16), (NOBODY, event.order.oid)]
+    for user, oid in unknown:
+        assert ask("orderStatus", user=user, oid=oid) == {"status": "unknownOid"}
 
 
 def test_user_funding_has_all_rows(world, ask):
-    mine: dict[str, list[Any]] = defaultdict(list)
+    mine = defaultdict(list)
     for row in world.sources.funding:
         mine[row.user].append({k: v for k, v in plain(row).items() if k != "user"})
     approved = {approval.user for approval in world.sources.approvals}
@@ -537,7 +528,7 @@ def test_twap_slices_equal_fills(world, ask):
 def test_delegators_agree_with_delegations(world, ask):
     assert world.sources.delegations
     for user in world.sources.delegations:
-        delegated: dict[str, Decimal] = defaultdict(Decimal)
+        delegated = defaultdict(Decimal)
         staked = Decimal(0)
         history = ask("delegatorHistory", user=user)
         assert [event["time"] for event in history] == sorted(

@@ -1,9 +1,8 @@
 """Funding outside the time of the fills is separate and never added silently."""
 
 import pandas as pd
-import pytest
 
-from tests.analysis.examples import HOUR, MONDAY, as_numbers, times
+from tests.analysis.examples import HOUR, MONDAY, times
 from toolkit.pnl import attribution
 
 FILLS = pd.DataFrame(
@@ -29,30 +28,25 @@ PAID = pd.DataFrame(
 )
 
 
-@pytest.mark.parametrize("kind", ["float", "exact"])
-def test_funding_outside_fills_is_separate(engine, kind):
+def test_funding_outside_fills_is_separate():
     """The fills explain neither the BTC payments at 9, 15 and 16 nor that of 3 ETH at 15."""
-    given = [engine.give(as_numbers(frame, kind)) for frame in (FILLS, PAID)]
-    row = engine.take(attribution(*given))[0]
+    row = attribution(FILLS, PAID).iloc[0]
     outside = 2**0 + 2**6 + 2**7 + 2**8 + 2**14
-    assert float(row["funding_outside"]) == outside
-    assert float(row["funding"]) == 2**16 - 1 - outside
-    assert float(row["net"]) == 8.5 + 2**16 - 1 - outside
+    assert row["funding_outside"] == outside
+    assert row["funding"] == 2**16 - 1 - outside
+    assert row["net"] == 8.5 + 2**16 - 1 - outside
     assert row["covers"].endswith("without 5 funding rows outside the time of the fills")
 
 
-def test_open_position_explains_funding_without_size(engine):
+def test_open_position_explains_funding_without_size():
     """Without sizes, an open position is enough: ETH at 15 counts."""
-    paid = engine.give(PAID.drop(columns=["szi"]))
-    row = engine.take(attribution(engine.give(FILLS), paid))[0]
+    row = attribution(FILLS, PAID.drop(columns=["szi"])).iloc[0]
     assert row["funding_outside"] == 2**0 + 2**6 + 2**7 + 2**8
 
 
-def test_funding_within_callers_time_counts(engine):
-    given = [engine.give(frame) for frame in (FILLS, PAID)]
-    row = engine.take(
-        attribution(*given, start_time=MONDAY + 10 * HOUR, end_time=MONDAY + 13 * HOUR)
-    )[0]
+def test_funding_within_callers_time_counts():
+    start, end = MONDAY + 10 * HOUR, MONDAY + 13 * HOUR
+    row = attribution(FILLS, PAID, start_time=start, end_time=end).iloc[0]
     assert row["funding"] == 2**1 + 2**2 + 2**3 + 2**9 + 2**10 + 2**11
     assert row["funding"] + row["funding_outside"] == 2**16 - 1
 
@@ -68,18 +62,14 @@ def test_funding_within_requested_time_counts():
     }
     row = attribution(fills, PAID).iloc[0]
     assert row["funding_outside"] == 2**6 + 2**7 + 2**14 + 2**15
-    cut = fills[
-        fills["coin"] == "ETH"
-    ]  # rows were removed, so only positions that the fills show count
+    # Rows were removed, so only positions that the fills show count.
+    cut = fills[fills["coin"] == "ETH"]
     paid = PAID[PAID["coin"] == "ETH"]
     assert attribution(cut, paid)["funding_outside"].item() == 2**8 + 2**9 + 2**10 + 2**14
 
 
-def test_funding_without_fills_is_outside(engine):
+def test_funding_without_fills_is_outside():
     later = PAID.assign(time=PAID["time"] + pd.Timedelta(days=3)).drop(columns=["szi"])
-    later = later[later["coin"] == "BTC"]
-    rows = engine.take(attribution(engine.give(FILLS), engine.give(later), by="day"))
-    assert [(row["fills"], row["net"], row["funding_outside"]) for row in rows] == [
-        (3, 8.5, 0.0),
-        (0, 0.0, 255.0),
-    ]
+    rows = attribution(FILLS, later[later["coin"] == "BTC"], by="day")
+    found = rows[["fills", "net", "funding_outside"]].to_numpy().tolist()
+    assert found == [[3, 8.5, 0.0], [0, 0.0, 255.0]]

@@ -5,31 +5,29 @@ those of docs/live_service.md, sections 1 to 7. Recordings are used if they exis
 """
 
 import inspect
+import itertools
 import json
 import traceback
 import warnings
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pytest
 
 import toolkit as tk
+from tests.reality.conftest import read_examples
 from tests.scale.case import topics
+from toolkit import pnl
 from toolkit.errors import ToolkitError
 
 RECORDINGS = Path(__file__).parents[3] / "shared" / "recordings"
-EXAMPLES = Path(__file__).with_name("examples.json")
 PACKAGE = str(Path(tk.__file__).parent)
 USER, OTHER = "0x" + "a" * 40, "0x" + "b" * 40
-
-Frames = dict[str, pd.DataFrame]
 
 SIZES = {"BTC": 5, "HYPE": 2, "flx:TSLA": 3}
 MARKS = {"HYPE": 38.0, "BTC": 29_000.0}
 # helper -> its frames, by the names of its parameters
-TAKES: Mapping[str, tuple[str, ...]] = {
+TAKES = {
     "accounts.concentration": ("snapshot",),
     "accounts.leverage": ("snapshot",),
     "accounts.lorenz": ("snapshot",),
@@ -80,7 +78,7 @@ TAKES: Mapping[str, tuple[str, ...]] = {
     "twaps.quality": ("fills", "tape"),
 }
 # helper -> further arguments
-ARGUMENTS: Mapping[str, dict[str, Any]] = {
+ARGUMENTS = {
     "builders.attach_rate": {"builder": OTHER},
     "builders.cohorts": {"builder": OTHER},
     "builders.lifetime_value": {"builder": OTHER},
@@ -91,51 +89,34 @@ ARGUMENTS: Mapping[str, dict[str, Any]] = {
     "pnl.positions": {"sz_decimals": SIZES},
     "pnl.unrealised": {"marks": MARKS, "sz_decimals": SIZES},
 }
-# helper -> why no such row is recorded
-NOT_RECORDED: Mapping[str, str] = {
-    "auctions.decay": "deploy auctions",
-    "depth.consistency": "depth batches",
-    "depth.imbalance": "depth batches",
-    "depth.profile": "depth batches",
-    "depth.resilience": "depth batches",
-    "funding.basis": "contexts with times",
-    "funding.carry": "slippage samples",
-    "liquidations.cascade": "depth batches",
-    "performance.leaderboard": "figures that another helper returns",
-    "performance.returns": "a curve that another helper returns",
-    "performance.sheet": "returns that another helper returns",
-    "performance.skill": "returns that another helper returns",
-    "performance.trip_sheet": "trips that another helper returns",
-    "pnl.drawdown": "a curve that another helper returns",
-    "slippage.asymmetry": "slippage samples",
-    "slippage.capacity": "slippage samples",
-    "slippage.cost": "slippage samples",
-    "slippage.curve": "slippage samples",
-    "slippage.fit": "slippage samples",
-    "slippage.heatmap": "slippage samples",
-    "staking.apy": "validator weeks",
-    "staking.implied_fee": "validator weeks",
-    "staking.rank_stability": "validator weeks",
-    "twaps.adherence": "TWAP snapshots",
-    "twaps.linked": "TWAP snapshots",
-    "twaps.pressure": "TWAP snapshots",
+# what no recording has -> helpers
+NOT_RECORDED = {
+    "deploy auctions": ["auctions.decay"],
+    "depth batches": [
+        *("depth.consistency", "depth.imbalance", "depth.profile", "depth.resilience"),
+        "liquidations.cascade",
+    ],
+    "contexts with times": ["funding.basis"],
+    "figures of another helper": [
+        *("performance.leaderboard", "performance.returns", "performance.sheet"),
+        *("performance.skill", "performance.trip_sheet", "pnl.drawdown"),
+    ],
+    "slippage samples": [
+        *("funding.carry", "slippage.asymmetry", "slippage.capacity", "slippage.cost"),
+        *("slippage.curve", "slippage.fit", "slippage.heatmap"),
+    ],
+    "validator weeks": ["staking.apy", "staking.implied_fee", "staking.rank_stability"],
+    "TWAP snapshots": ["twaps.adherence", "twaps.linked", "twaps.pressure"],
 }
-
-
-def without_notes(value):
-    """Return an answer without the notes in the hand-made rows."""
-    if isinstance(value, dict):
-        return {name: without_notes(part) for name, part in value.items() if name != "about"}
-    return [without_notes(part) for part in value] if isinstance(value, list) else value
 
 
 def examples():
     """Return the frames of each section of the hand-made rows."""
-    rows = without_notes(json.loads(EXAMPLES.read_text()))
+    rows = read_examples()
     state = [frame.assign(user=USER) for frame in tk.frame("clearinghouseState", rows["1_state"])]
     funding = tk.frame("userFunding", rows["5_funding"]).assign(user=USER)
     liquidation = tk.frame("userFills", rows["2_liquidation_fills"])
-    result: dict[str, Frames] = {
+    result = {
         "1 state": {"accounts": state[0], "positions": state[1], "snapshot": state[0]},
         "2 liquidated": {"fills": liquidation.iloc[:2]},
         "2 both sides": {"fills": liquidation.assign(user=[USER, USER, OTHER])},
@@ -169,37 +150,27 @@ def recorded_ledger():
     return tk.frame("userNonFundingLedgerUpdates", answer).assign(account=USER)
 
 
+def recorded(operation):
+    """Return a recorded frame; skip if there are no recordings."""
+    path = RECORDINGS / f"{operation}.json"
+    if not path.exists():
+        pytest.skip(f"no recording {operation}")
+    return tk.frame(operation, json.loads(path.read_text())["response"])
+
+
 def recordings():
     """Return the recorded frames; empty without recordings."""
     if not RECORDINGS.exists():
         return {}
-    read = {
-        name: json.loads((RECORDINGS / f"{name}.json").read_text())["response"]
-        for name in (
-            *("userFills", "historicalOrders", "userNonFundingLedgerUpdates"),
-            *("clearinghouseState", "userFunding"),
-        )
+    accounts, positions = (frame.assign(user=USER) for frame in recorded("clearinghouseState"))
+    frames = {
+        "fills": recorded("userFills"),
+        "orders": recorded("historicalOrders"),
+        "ledger": recorded("userNonFundingLedgerUpdates"),
+        "funding": recorded("userFunding"),
     }
-    accounts, positions = tk.frame("clearinghouseState", read["clearinghouseState"])
-    fills = tk.frame("userFills", read["userFills"])
-    return {
-        "recorded": {
-            "fills": fills,
-            "orders": tk.frame("historicalOrders", read["historicalOrders"]),
-            "ledger": tk.frame("userNonFundingLedgerUpdates", read["userNonFundingLedgerUpdates"]),
-            "accounts": accounts.assign(user=USER),
-            "positions": positions.assign(user=USER),
-            "funding": tk.frame("userFunding", read["userFunding"]),
-            "snapshot": accounts.assign(user=USER),
-        }
-    }
-
-
-@pytest.fixture(scope="module", name="sources")
-def _sources():
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the tests of the readers cover missing and unknown fields
-        yield {name: add_mids(frames) for name, frames in (examples() | recordings()).items()}
+    states = {"accounts": accounts, "positions": positions, "snapshot": accounts}
+    return {"recorded": frames | states}
 
 
 def add_mids(frames):
@@ -220,7 +191,7 @@ def public_helpers():
 
 
 def test_input_table_lists_every_helper():
-    assert sorted([*TAKES, *NOT_RECORDED]) == public_helpers()
+    assert sorted(itertools.chain(TAKES, *NOT_RECORDED.values())) == public_helpers()
 
 
 # Parameter -> the frame of a source with another name.
@@ -254,56 +225,84 @@ def is_own_error(error):
     )
 
 
-@pytest.mark.parametrize("helper", TAKES)
-def test_helpers_return_or_raise_own_error(helper, sources):
-    tried = 0
-    for source, frames in sources.items():
-        needed = set(TAKES[helper]) - MAY_LACK.get(helper, set())
-        if not {STANDS_FOR.get(name, name) for name in needed} <= set(frames):
-            continue
-        tried += 1
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            try:
-                result = call_helper(helper, frames)
-            except Exception as error:
-                if not is_own_error(error):
-                    raise AssertionError(f"{helper} of {source}: {error!r}") from error
-                continue
-        assert result is not None, source
-    assert tried or not RECORDINGS.exists()
+def outcome(helper, frames):
+    """Return what is wrong with the helper's result, or None."""
+    try:
+        return "no result" if call_helper(helper, frames) is None else None
+    except Exception as error:
+        return None if is_own_error(error) else repr(error)
 
 
-# Golden figures, computed by hand.
-
-
-def test_liquidated_trip_has_status_and_net(sources):
-    """6.2 are opened at 30 and liquidated at 21.2: -54.56 less 0.142848 of fees."""
-    trip = tk.pnl.round_trips(sources["2 liquidated"]["fills"], account=USER).iloc[0]
-    assert trip["status"] == "liquidated"
-    assert trip["net"] == pytest.approx(-54.56 - 0.0837 - 0.059148)
-
-
-def test_counterparty_is_not_liquidated(sources):
-    fills = sources["2 both sides"]["fills"]
-    trips = tk.pnl.round_trips(fills[fills["user"] == OTHER])
-    assert "liquidated" not in set(trips["status"])
-
-
-def test_spot_net_equals_cash(sources):
-    """-1000 + 1099.23 - 0.769461 = 98.460539."""
-    row = tk.pnl.attribution(sources["3 spot"]["fills"]).iloc[0]
-    assert row["net"] == pytest.approx(98.460539)
-
-
-def test_other_collateral_counts_at_par(sources):
-    """The collateral counts at par: -4 of closed PnL less 0.0576 of fees."""
+def test_helpers_return_or_raise_own_error():
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        row = tk.pnl.attribution(sources["6 fee token"]["fills"]).iloc[0]
-    assert row["net"] == pytest.approx(-4.0576)
+        warnings.simplefilter("ignore")  # the tests of the readers cover missing and unknown fields
+        sources = {name: add_mids(frames) for name, frames in (examples() | recordings()).items()}
+        found = {
+            (helper, source): outcome(helper, frames)
+            for helper, takes in TAKES.items()
+            for source, frames in sources.items()
+            if {STANDS_FOR.get(name, name) for name in set(takes) - MAY_LACK.get(helper, set())}
+            <= set(frames)
+        }
+    assert {key: wrong for key, wrong in found.items() if wrong} == {}
+    assert {helper for helper, _ in found} == set(TAKES) or not RECORDINGS.exists()
 
 
-def test_conversions_have_no_volume(sources):
-    row = tk.pnl.attribution(sources["7 conversions"]["fills"]).iloc[0]
-    assert (row["volume"], row["net"]) == (0.0, 0.0)
+PNL = {
+    "attribution": lambda fills: pnl.attribution(fills, by=["coin", "dir"]),
+    "audit": lambda fills: pnl.audit(fills, SIZES),
+    "positions": lambda fills: pnl.positions(fills, SIZES),
+    "unrealised": lambda fills: pnl.unrealised(fills, {"HYPE": 25.0, "flx:TSLA": 245.0}, SIZES),
+    "fifo": lambda fills: pnl.lots(fills, "fifo"),
+    "lifo": lambda fills: pnl.lots(fills, "lifo"),
+    "average": lambda fills: pnl.lots(fills, "average"),
+    "round_trips": pnl.round_trips,
+    "equity": pnl.equity,
+}
+SECTIONS = ("2_liquidation_fills", "3_spot_fills", "6_fee_token", "7_outcome_conversions")
+GAINS = ("closed_pnl", "expected_closed_pnl", "gross", "realised")
+
+
+@pytest.mark.parametrize("section", SECTIONS)
+def test_helpers_keep_closed_pnl_of_rows(section):
+    """The gains of helpers equal those of the rows, and the audit confirms them."""
+    rows = read_examples()[section]
+    fills = tk.frame("userFills", rows[:2] if section.startswith("2") else rows)  # no counterparty
+    results = {name: helper(fills) for name, helper in PNL.items()}
+    assert (results["audit"]["difference"] == 0).all()
+    sums = {
+        (helper, name): result[name].sum()
+        for helper, result in results.items()
+        for name in GAINS
+        if name in result and helper != "equity" and len(result)
+    }
+    assert len(sums) > 3
+    assert sums == pytest.approx(dict.fromkeys(sums, fills["closed_pnl"].sum()))
+
+
+def test_recorded_fills_of_2023_have_known_pnl():
+    """500 fills of five minutes lack trade ids, fee tokens and transaction indexes."""
+    fills = recorded("userFills")
+    row = pnl.attribution(fills).iloc[0]
+    assert (row["fills"], row["missing_amounts"], row["unpriced_fees"]) == (500, 0, 0)
+    assert row["net"] == pytest.approx(-152.586132)
+    trips = pnl.round_trips(fills)
+    assert trips["gross"].sum() == pytest.approx(-152.586132)
+    unknown = trips["status"].isin(["late", "broken"])
+    assert unknown.sum() == 193
+    assert trips.loc[unknown, ["entry_px", "return_"]].isna().all(axis=None)
+    assert trips.loc[~unknown, "return_"].notna().all()
+    assert pnl.positions(fills, {})["chain_break"].sum() == 167
+    assert pnl.lots(fills).loc[lambda lots: lots["opened"].isna(), "realised"].isna().all()
+
+
+def test_recorded_funding_outside_fills_is_separate():
+    """Funding of two weeks with fills of five minutes: 695 USD were once added silently."""
+    fills, paid = recorded("userFills"), recorded("userFunding")
+    row = pnl.attribution(fills, paid).iloc[0]
+    assert row["funding_outside"] == pytest.approx(paid["usdc"].sum())
+    assert pd.isna(row["funding"])
+    assert row["net"] == pytest.approx(-152.586132)
+    assert "funding rows outside the time of the fills" in row["covers"]
+    curve = pnl.equity(fills, paid)
+    assert curve["realised"].iloc[-1] == pytest.approx(row["net"])
