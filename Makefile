@@ -75,7 +75,7 @@ bench: $(STAMP)  ## measure against what users would otherwise install; write do
 	@$(PYTEST) -q tests/benchmarks --write-page $(ARGS)
 
 fuzz: $(STAMP)  ## send 100,000 random requests to the service and 10,000 random answers to the client
-	@echo "fuzz: docs/robustness.md has the figures of such a run"
+	@echo "fuzz: docs/faults.md has the figures of such a run"
 	@.venv/bin/python -m tests.faults.fuzz $(ARGS)
 
 sbom: $(STAMP)  ## write the bill of materials and the licences of all dependencies into build/

@@ -1,7 +1,7 @@
 """Load on the service over a port, and what strangers can do to it.
 
 ``python -m tests.load`` runs ``toolkit serve`` with the demo exchange and prints tables;
-``--write`` also writes them into docs/robustness.md. ``--seconds`` is the duration of each load.
+``--write`` also writes them into docs/service.md. ``--seconds`` is the duration of each load.
 """
 
 import argparse
@@ -30,7 +30,7 @@ from reference_pages import replace_block
 
 from toolkit.local_service import simulated_store
 
-PAGE: Final = Path(__file__).resolve().parents[1] / "docs/robustness.md"
+PAGE: Final = Path(__file__).resolve().parents[1] / "docs/service.md"
 KEYS: Final = "".join(f'[[key]]\nname = "{name}"\nsecret = "{name}"\n' for name in ("one", "two"))
 ENCODINGS: Final = ("identity", "zstd", "gzip")
 HEALTH: Final = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
@@ -401,7 +401,7 @@ def main():
     parser.add_argument("--seconds", type=float, default=30.0)
     parser.add_argument("--size", default="demo", choices=("tiny", "demo", "large"))
     parser.add_argument(
-        "--write", action="store_true", help="write the tables into docs/robustness.md"
+        "--write", action="store_true", help="write the tables into docs/service.md"
     )
     options = parser.parse_args()
     files = resource.getrlimit(resource.RLIMIT_NOFILE)[1]

@@ -3,7 +3,7 @@
 We compare the service with the default of a web framework, in the same run: columns from SQLite,
 one object for each row, and ``json``.
 
-Over a port (docs/robustness.md), the first request for a page in gzip takes 2 ms. The service
+Over a port (docs/service.md), the first request for a page in gzip takes 2 ms. The service
 decompresses its blocks (0.4 to 0.8 ms) and compresses them again (0.3 to 1.5 ms, depending on the
 rows). The fastest level of Intel's library ISA-L takes the same time, and its result is 35 to 40 %
 longer. Storing each block in both encodings would be faster, but needs nearly twice the disk space.

@@ -1,7 +1,7 @@
 """Random requests to the service, and random answers to the client.
 
 ``make fuzz``, or ``python -m tests.faults.fuzz 100000 10000``, sends so many of both to every
-operation, and prints what came. docs/robustness.md has the figures of a complete run.
+operation, and prints what came. docs/faults.md has the figures of a complete run.
 """
 
 import argparse
