@@ -1,20 +1,19 @@
 """Lots: by hand for each method, and the theorem that binds them."""
 
-from decimal import Decimal
 from fractions import Fraction
 
 import hypothesis.strategies as st
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 
 from toolkit.analysis.pnl.lot_book import GUARD_BITS, METHODS, LotBook
+from toolkit.errors import UnnamedAccount
 from toolkit.pnl import lots
 
-from .examples import EXACT, HOUR, ME, MONDAY, OTHER, as_numbers, times
-
-KINDS = ("float", "exact")
+from .examples import HOUR, ME, MONDAY, OTHER, times
+from .test_round_trips import NO, listed_rows, mixed_fills
 
 
 def chain(rows, start=0.0, **more):
@@ -34,56 +33,24 @@ BY_HAND = {
 }
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("method", METHODS)
-def test_lots_by_hand(kind, method):
-    result = lots(as_numbers(chain(TRADES), kind), method, marks={"BTC": 80.0})
-    closed = result[result["closed"].notna()]
-    found = closed[["size", "entry_px", "exit_px", "realised"]].astype(float)
-    assert [tuple(row) for row in found.itertuples(index=False)] == BY_HAND[method]
-    short = result[result["closed"].isna()].iloc[0]
-    assert (short["side"], float(short["size"]), float(short["unrealised"])) == ("short", 2, 20)
-    assert float(result["realised"].sum()) == 30
-    dtype = EXACT if kind == "exact" else "float64"
-    assert str(result["realised"].dtype) == str(dtype)
-
-
-def test_lot_before_first_fill_has_no_cost():
-    result = lots(chain([("A", 1, 100.0), ("B", 2, 90.0), ("A", 6, 95.0)], start=5.0))
-    assert result["opened"].isna().tolist() == [True, True, False]
-    assert result["entry_px"].isna().tolist() == [True, True, False]
-    assert result["realised"].tolist()[2] == 10
-    assert result["realised"].isna().tolist() == [True, True, False]
-    assert result["size"].tolist() == [1, 4, 2]
-
-
-def test_lots_after_gap_have_no_cost():
-    result = lots(chain(TRADES).drop(index=1))
-    assert result["size"].tolist() == [3, 1, 2]
-    assert result["entry_px"].notna().tolist() == [False, False, True]
-
-
-def test_accounts_and_coins_separate():
-    both = pd.concat([chain(TRADES, user=ME), chain(TRADES, user=OTHER).assign(coin="ETH")])
-    result = lots(both.sample(frac=1, random_state=1))
-    for user in (ME, OTHER):
-        mine = result[result["user"] == user.lower()]  # addresses are written in one case
-        assert mine["realised"].sum() == 30
-
-
-def test_spot_fee_in_bought_token():
-    """All of the 20 USD was paid for the 9.9 that came."""
-    fills = chain([("B", 10, 2.0), ("A", 9.9, 3.0)]).assign(coin="PURR/USDC")
-    fills["fee"], fills["fee_token"] = [0.1, 0.0], ["PURR", "USDC"]
-    fills["start_position"] = [0.0, 9.9]
-    result = lots(fills)
-    assert result["size"].tolist() == [9.9]
-    assert result["realised"].item() == pytest.approx(9.9 * 3 - 20)
-
-
-def test_unknown_method_is_refused():
+def test_lots_by_hand():
+    for method, wanted in BY_HAND.items():
+        result = lots(chain(TRADES), method, marks={"BTC": 80.0})
+        closed = result[result["closed"].notna()]
+        assert listed_rows(closed[["size", "entry_px", "exit_px", "realised"]]) == wanted
+        short = result[result["closed"].isna()]
+        assert listed_rows(short[["side", "size", "unrealised"]]) == [("short", 2, 20)]
+        assert result["realised"].sum() == 30
     with pytest.raises(ValueError, match="fifo, lifo, average"):
         lots(chain(TRADES), "hifo")
+
+
+def test_lots_before_first_fill_or_gap_have_no_cost():
+    names = ["size", "opened", "entry_px", "realised"]
+    late = lots(chain([("A", 1, 100.0), ("B", 2, 90.0), ("A", 6, 95.0)], start=5.0))[names]
+    assert listed_rows(late) == [(1, NO, NO, NO), (4, NO, NO, NO), (2, 1, 90, 10)]
+    broken = lots(chain(TRADES).drop(index=1))[["size", "entry_px"]]
+    assert listed_rows(broken) == [(3, NO), (1, NO), (2, 90)]
 
 
 trades = st.lists(
@@ -110,14 +77,14 @@ def test_methods_have_equal_totals(rows, mark):
             assert realised[name] + unrealised == (cash + position * mark) << GUARD_BITS
 
 
+@settings(max_examples=10)
 @given(trades, st.integers(1, 1000))
 def test_methods_agree_on_frames(rows, mark):
     signed = [("B" if change > 0 else "A", abs(change), px) for change, px in rows]
-    fills = chain(signed)
     cash = -sum(change * px for change, px in rows)
     wanted = cash + mark * sum(change for change, _ in rows)
     for method in METHODS:
-        result = lots(fills, method, marks={"BTC": float(mark)})
+        result = lots(chain(signed), method, marks={"BTC": float(mark)})
         total = np.nansum(result["realised"]) + np.nansum(result["unrealised"])
         assert total == pytest.approx(wanted, abs=1e-6)
 
@@ -137,14 +104,6 @@ def test_average_cost_equals_fractions(rows):
         size += change
     held = sum((Fraction(lot.cost, 1 << GUARD_BITS) for lot in book.lots), Fraction(0))
     assert abs(held - cost) < Fraction(1, 10**60)
-
-
-def test_exact_gain_of_thirds_is_rounded():
-    """3 at an average of 100 1/3: one sold at 101 gains two thirds."""
-    fills = as_numbers(chain([("B", 2, 100.0), ("B", 1, 101.0), ("A", 1, 101.0)]), "exact")
-    result = lots(fills, "average")
-    assert result["realised"].iloc[0] == Decimal("0.666666666666666667")
-    assert result["entry_px"].iloc[0] == Decimal("100.333333333333333333")
 
 
 def _whole(matches):
@@ -253,3 +212,100 @@ def test_average_with_unknown_cost_is_unknown():
     book.set_position(4, 9)
     book.apply_fill(2, 20, 10)
     assert [(lot.key, lot.size, lot.cost) for lot in book.lots] == [(9, 6, None)]
+
+
+THEIRS = ("ETH", "@9", "#30", "PURR/USDC")
+SWAPS = [
+    # 6 tokens that cost 3 become 4 that cost 2 and 2 that cost 1.
+    ("#40", "B", 6.0, 0.5, 0.0, 0.0, 0.0, "USDC", "Buy", 1),
+    ("#40", "A", 6.0, 0.5, 6.0, 0.0, 0.0, "USDC", "Negate Outcome", 4),
+    ("#50", "B", 4.0, 0.25, 0.0, 0.0, 0.0, "USDC", "Negate Outcome", 4),
+    ("#60", "B", 2.0, 0.25, 0.0, 0.0, 0.0, "USDC", "Negate Outcome", 4),
+    ("#50", "A", 4.0, 0.75, 4.0, 1.0, 0.0, "USDC", "Sell", 5),
+    # 2 tokens of unknown cost and 3 that cost 0.75 become 5 of unknown cost.
+    ("#70", "B", 3.0, 0.25, 2.0, 0.0, 0.0, "USDC", "Buy", 2),
+    ("#70", "A", 5.0, 0.5, 5.0, 0.0, 0.0, "USDC", "Negate Outcome", 3),
+    ("#80", "B", 5.0, 0.5, 0.0, 0.0, 0.0, "USDC", "Negate Outcome", 3),
+]
+MARKS = {"flx:TSLA": 195.5, "#60": 0.8, "PURR/USDC": 4.5, "BTC": 7.0, "#80": 0.5}
+#       coin       side    from to size entry exit realised unrealised
+MINE = [
+    ("#20", "long", 2, 5, 8, NO, 0.5, NO, NO),  # no leg shows what became these tokens
+    ("#40", "long", 1, 4, 6, 0.5, NO, NO, NO),
+    ("#50", "long", 4, 5, 4, 0.5, 0.75, 1, NO),
+    ("#60", "long", 4, NO, 2, 0.5, NO, NO, 0.6),
+    ("#70", "long", NO, 3, 2, NO, NO, NO, NO),
+    ("#70", "long", 2, 3, 3, 0.25, NO, NO, NO),
+    ("#80", "long", 3, NO, 5, NO, NO, NO, NO),
+    ("@107", "long", 1, 2, 4, 20 / 9.5, NO, NO, NO),
+    ("@107", "long", 1, 2, 5.5, 20 / 9.5, 3, 16.5 - 5.5 * 20 / 9.5, NO),
+    ("@107", "long", NO, 3, 3, NO, 4, NO, NO),
+    ("BTC", "long", NO, 1, 1, NO, 100, NO, NO),
+    ("BTC", "long", NO, 4, 2, NO, 90, NO, NO),
+    ("BTC", "long", NO, 6, 5, NO, 80, NO, NO),
+    ("flx:TSLA", "short", 1, 3, 2, 200, 190, 20, NO),
+    ("flx:TSLA", "long", 3, NO, 3, 190, NO, NO, 16.5),
+]
+OLDEST = [("ETH", "long", 2, 4, 1, 30, 31, 1, NO), ("ETH", "long", 3, 4, 3, 34, 31, -9, NO)]
+ETH = {"fifo": OLDEST, "lifo": OLDEST[::-1], "average": [("ETH", "long", 2, 4, 4, 33, 31, -8, NO)]}
+OTHERS = [
+    ("PURR/USDC", "long", NO, 2, 2, NO, 3, NO, NO),
+    ("PURR/USDC", "long", NO, 3, 3, NO, NO, NO, NO),
+    ("PURR/USDC", "long", 3, NO, 1, 4, NO, NO, 0.5),
+]
+BEFORE = [("#30", "long", 2, 6, 4, 0.25, NO, NO, NO), ("@9", "long", 1, 4, 2, 5, 7, 4, NO)]
+
+
+def two_accounts():
+    """Perps without `dir` need no warning, because only outcome tokens are converted."""
+    first = mixed_fills()
+    more = pd.DataFrame(SWAPS, columns=first.columns)
+    more["time"] = times(MONDAY + hour * HOUR for hour in more["time"])
+    frame = pd.concat([first, more], ignore_index=True)
+    frame["user"] = [OTHER if coin in THEIRS else ME.upper() for coin in frame["coin"]]
+    frame["dir"] = frame["dir"].where(frame["coin"] != "ETH")
+    return frame.drop(columns="closed_pnl")
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_lots_of_each_account_by_hand(method):
+    """Two accounts with swaps, gaps, flips, collateral and late fills."""
+    result = lots(two_accounts().sample(frac=1, random_state=1), method, marks=MARKS)
+    mine = MINE.copy()
+    if method == "lifo":
+        mine[4:6] = mine[5], mine[4]
+    wanted = [(ME, *row) for row in mine]
+    wanted += [(OTHER.lower(), *row) for row in (*BEFORE, *ETH[method], *OTHERS)]
+    assert listed_rows(result) == [
+        tuple(round(v, 9) if isinstance(v, float) else v for v in w) for w in wanted
+    ]
+    numbers = ["size", "entry_px", "exit_px", "unrealised"]
+    assert set(map(str, result[numbers].dtypes)) == {"float64"}
+    facts = result.attrs["toolkit"]
+    assert (facts["helper"], facts["method"], *facts["inputs"]) == ("pnl.lots", method, "fills")
+
+
+def test_unseen_tokens_have_no_cost():
+    """A leg that takes more tokens than the balance makes the cost of the others unknown."""
+    fills = two_accounts().query("coin in ('#40', '#50', '#60')")
+    fills["start_position"] = fills["start_position"].where(fills["dir"] != "Negate Outcome", 2.0)
+    fills.loc[fills["side"] == "B", "start_position"] = 0.0
+    result = lots(fills, marks=MARKS)
+    assert listed_rows(result[["coin", "size", "entry_px", "realised"]]) == [
+        ("#40", 4, 0.5, NO), ("#40", 2, 0.5, NO), ("#50", 4, NO, NO), ("#60", 2, NO, NO)
+    ]  # fmt: skip
+
+
+def test_perps_without_dir_do_not_warn():
+    """Only outcome tokens are converted, so this is no reason for a warning."""
+    fills = two_accounts().query("coin == 'ETH'")
+    assert lots(fills.assign(dir=pd.array([None] * 3, dtype="str")))["realised"].sum() == -8
+
+
+def test_only_unnamed_broken_fills_warn():
+    """Fills are missing, so positions break: this warns only if nothing names the account."""
+    fills = two_accounts().query("coin == 'BTC'").drop(columns="user")
+    with pytest.warns(UnnamedAccount, match="1 fill does not start"):
+        lots(fills)
+    fills.attrs["toolkit"] = {"parameters": {"user": ME}}
+    assert lots(fills)["size"].tolist() == [1, 2, 5]
