@@ -19,7 +19,6 @@ from toolkit.contract.answers import (
     answer_rows,
     answer_type,
     decode,
-    decoder_type,
     encode,
     encode_error,
     encode_lines,
@@ -29,8 +28,6 @@ from toolkit.contract.dexes import ALL_DEXES
 from toolkit.contract.extra_operations import EXTRA_OPERATIONS
 from toolkit.contract.field_deviations import (
     KNOWN_DEVIATIONS,
-    LIBERAL,
-    NO_DEVIATIONS,
     forget_deviations,
 )
 from toolkit.contract.fields import split_annotation
@@ -129,13 +126,25 @@ def example_answer(row, parameters):
 
 
 @EVERY
-@pytest.mark.parametrize("numbers", ["text", "exact", "float"])
-@settings(max_examples=25)
-@given(data=st.data())
-def test_decode_inverts_encode(row, numbers, data):
+@settings(max_examples=40)
+@given(data=st.data(), numbers=st.sampled_from(["text", "exact", "float"]))
+def test_decode_inverts_encode(row, data, numbers):
     written = data.draw(example_answer(row, {}))
     read = decode(row, 200, {}, encode(written), numbers=numbers)
     assert is_same_answer(read, written, as_float=numbers == "float")
+    if row.type == "metaAndAssetCtxs" and len(read[0].universe) != len(read[1]):
+        with pytest.raises(AnswerInvalid, match="position"):
+            answer_rows(row, read, {})
+        return
+    result = answer_rows(row, read, {})
+    assert len(result) == len(row.tables)
+    for table, of_table in zip(row.tables, result, strict=True):
+        for item in of_table:
+            for column in table_columns(table):
+                value = item
+                for name in column.path.split("."):
+                    value = None if value is None else getattr(value, name)
+                assert value is not None or column.missing
 
 
 @given(data=st.data())
@@ -151,37 +160,13 @@ def test_states_of_all_dexes_have_dex_names(data):
     assert [item.user for item in failed] == written.failed_wallets
 
 
-@EVERY
-@settings(max_examples=25)
-@given(data=st.data())
-def test_answer_rows_have_every_column(row, data):
-    written = data.draw(example_answer(row, {}))
-    read = decode(row, 200, {}, encode(written))
-    if row.type == "metaAndAssetCtxs" and len(read[0].universe) != len(read[1]):
-        with pytest.raises(AnswerInvalid, match="joined by position"):
-            answer_rows(row, read, {})
-        return
-    result = answer_rows(row, read, {})
-    assert len(result) == len(row.tables)
-    for table, of_table in zip(row.tables, result, strict=True):
-        for item in of_table:
-            for column in table_columns(table):
-                value = item
-                for name in column.path.split("."):
-                    value = None if value is None else getattr(value, name)
-                assert value is not None or column.missing
-
-
-@EVERY
-def test_empty_answer_has_no_rows(row):
-    if get_origin(row.answer) is list:
-        assert answer_rows(row, decode(row, 200, {}, b"[]"), {}) == ([],)
-
-
-def test_null_dex_limits_have_no_rows():
-    row = OPERATIONS["perpDexLimits"]
-    assert decode(row, 200, {}, b"null") is None
-    assert answer_rows(row, None, {}) == ([], [])
+def test_empty_answer_has_no_rows():
+    for row in JSON:
+        if get_origin(row.answer) is list:
+            assert answer_rows(row, decode(row, 200, {}, b"[]"), {}) == ([],)
+    limits = OPERATIONS["perpDexLimits"]
+    assert decode(limits, 200, {}, b"null") is None
+    assert answer_rows(limits, None, {}) == ([], [])
 
 
 FILL = {
@@ -215,39 +200,35 @@ def test_absent_and_null_fields_are_equal():
     assert absent == null
 
 
-@pytest.mark.parametrize("name", ["coin", "px", "sz", "side", "time", "oid"])
-def test_missing_key_field_is_refused(name):
-    without = {key: value for key, value in FILL.items() if key != name}
-    for item in (without, FILL | {name: None}):
-        with pytest.raises(AnswerInvalid) as caught:
-            read_fills(FILL, item)
-        assert caught.value.operation == "userFills"
-        assert (caught.value.column, caught.value.row) == (name, 1)
+def read_error(row, content, **options):
+    with pytest.raises(AnswerInvalid) as caught:
+        decode(row, 200, {}, content, **options)
+    assert caught.value.operation == row.type
+    return caught.value
 
 
-@pytest.mark.parametrize(
-    ("name", "column", "value"),
-    [
+def test_missing_key_field_is_refused():
+    for name in ("coin", "px", "sz", "side", "time", "oid"):
+        without = {key: value for key, value in FILL.items() if key != name}
+        for item in (without, FILL | {name: None}):
+            error = read_error(OPERATIONS["userFills"], json.dumps([FILL, item]).encode())
+            assert (error.column, error.row) == (name, 1)
+
+
+def test_invalid_value_error_names_place():
+    for name, column, value in (
         ("time", "time", "noon"),
         ("startPosition", "start_position", 5.5),
         ("oid", "oid", 1.5),
         ("crossed", "crossed", "perhaps"),
         ("coin", "coin", 7),
-    ],
-)
-def test_invalid_value_error_names_place(name, column, value):
-    with pytest.raises(AnswerInvalid) as caught:
-        read_fills(FILL, FILL, FILL | {name: value})
-    error = caught.value
-    assert (error.operation, error.column, error.row, error.value) == (
-        "userFills",
-        column,
-        2,
-        value,
-    )
-    assert f"column {column}, row 2" in str(error)
-    assert re.search(r"Expected `.*`|Invalid|Unable", str(error)), str(error)
-    assert " - at `$" not in str(error)
+    ):
+        content = json.dumps([FILL, FILL, FILL | {name: value}]).encode()
+        error = read_error(OPERATIONS["userFills"], content)
+        assert (error.column, error.row, error.value) == (column, 2, value)
+        assert f"column {column}, row 2" in str(error)
+        assert re.search(r"Expected `.*`|Invalid|Unable", str(error)), str(error)
+        assert " - at `$" not in str(error)
 
 
 def test_invalid_nested_value_names_column():
@@ -258,17 +239,17 @@ def test_invalid_nested_value_names_column():
         "hash": "0x00",
         "delta": {"type": "funding", "coin": "BTC", "usdc": 1, "szi": "1", "fundingRate": "0"},
     }
-    with pytest.raises(AnswerInvalid) as caught:
-        decode(row, 200, {}, json.dumps([payment]).encode())
-    assert (caught.value.column, caught.value.row, caught.value.value) == ("usdc", 0, 1)
+    error = read_error(row, json.dumps([payment]).encode())
+    assert (error.column, error.row, error.value) == ("usdc", 0, 1)
 
 
-@pytest.mark.parametrize(
-    "content", [b"", b"[", b"{}", b"null", b"7", b"\xff\xfe", b"[" * 100_000, b'[{"coin":']
-)
-def test_invalid_answer_is_refused(content):
-    with pytest.raises(AnswerInvalid, match="userFills"):
-        decode(OPERATIONS["userFills"], 200, {}, content)
+def test_invalid_answer_is_refused():
+    contents = [b"", b"[", b"{}", b"null", b"7", b"\xff\xfe", b"[" * 100_000, b'[{"coin":']
+    for content in contents:
+        assert "userFills" in str(read_error(OPERATIONS["userFills"], content))
+    error = read_error(OPERATIONS["userFills"], b"[" + b"x" * 200)
+    assert error.value == b"[" + b"x" * 79
+    assert "JSON" in str(error)
 
 
 def test_unknown_field_warns_once():
@@ -323,22 +304,6 @@ def test_rows_keep_their_answer():
     read = decode(OPERATIONS["meta"], 200, {}, b'{"universe": []}')
     tables = answer_rows(OPERATIONS["meta"], read, {})
     assert (tables, tables.answer) == (([],), read)
-
-
-def test_decoder_types_are_strict_or_liberal():
-    """Structs are named, are not tracked, and take unknown fields only where it is said."""
-    (strict,) = get_args(decoder_type(list[r.Fill], "exact", NO_DEVIATIONS, ("cloid",)))
-    (liberal,) = get_args(decoder_type(list[r.Fill], "exact", LIBERAL))
-    assert (strict.__name__, strict.__extras__) == ("Fill", {})
-    config, lax = strict.__struct_config__, liberal.__struct_config__
-    assert (config.gc, config.forbid_unknown_fields) == (False, True)
-    assert (lax.gc, lax.forbid_unknown_fields) == (False, False)
-    assert set(liberal.__struct_fields__) - set(strict.__struct_fields__) == {"cloid"}
-    assert decoder_type(tuple[str, list[int]], "float", NO_DEVIATIONS) == tuple[str, list[int]]
-    assert decoder_type(tuple[str, int], "float", LIBERAL) == tuple[str, int | None]
-    assert decoder_type(dict[str, float], "float", LIBERAL) == dict[str, float | None]
-    assert decoder_type(list[int], "float", LIBERAL) == list[int]
-    assert decoder_type(int | None, "float", NO_DEVIATIONS) == int | None
 
 
 def test_invalid_value_keeps_rest_of_record():
@@ -422,13 +387,6 @@ def test_single_records_become_rows():
     assert [account.dex for account in accounts] == ["flx", ""]
 
 
-def test_error_has_start_of_answer():
-    with pytest.raises(AnswerInvalid) as caught:
-        decode(OPERATIONS["userFills"], 200, {}, b"[" + b"x" * 200)
-    assert caught.value.value == b"[" + b"x" * 79
-    assert "the answer cannot be read: JSON is malformed" in str(caught.value)
-
-
 def test_headers_announce_several_snapshots():
     """The headers say that the body has several snapshots."""
     row = OPERATIONS["accountValueSnapshots"]
@@ -438,64 +396,46 @@ def test_headers_announce_several_snapshots():
     assert decode(row, 200, headers, body)["snapshot_id"].to_pylist() == ["s1", "s2"]
 
 
-def test_web_page_is_no_snapshot():
-    row = OPERATIONS["perpTwapSnapshots"]
-    with pytest.raises(AnswerInvalid, match=r"perpTwapSnapshots.*web page.*cloudflare"):
-        decode(row, 200, {"server": "cloudflare"}, b"<html>")
-    with pytest.raises(AnswerInvalid, match=r"userFills.*web page.*cloudflare"):
-        decode(OPERATIONS["userFills"], 200, {"server": "cloudflare"}, b"<html>")
+STATUSES = {
+    **{400: BadRequest, 401: InvalidKey, 403: NotPermitted, 429: RateLimited},
+    **dict.fromkeys((500, 502, 503), ServiceDown),
+    **dict.fromkeys((501, 405, 413), ServiceError),
+}
 
 
-@pytest.mark.parametrize(
-    ("status", "kind"),
-    [
-        (400, BadRequest),
-        (401, InvalidKey),
-        (403, NotPermitted),
-        (429, RateLimited),
-        (500, ServiceDown),
-        (502, ServiceDown),
-        (503, ServiceDown),
-        (501, ServiceError),
-        (405, ServiceError),
-        (413, ServiceError),
-    ],
-)
-def test_status_selects_error_class(status, kind):
-    with pytest.raises(ServiceError) as caught:
-        decode(OPERATIONS["userFills"], status, {}, encode_error("the reason"))
-    assert type(caught.value) is kind
-    assert (caught.value.status, caught.value.message) == (status, "the reason")
-    assert str(caught.value).startswith(f"userFills: the reason (status {status})")
+def test_status_selects_error_class():
+    for status, kind in STATUSES.items():
+        with pytest.raises(ServiceError) as caught:
+            decode(OPERATIONS["userFills"], status, {}, encode_error("the reason"))
+        assert type(caught.value) is kind
+        assert (caught.value.status, caught.value.message) == (status, "the reason")
+        assert str(caught.value).startswith(f"userFills: the reason (status {status})")
 
 
 def test_404_of_snapshots_is_not_ready():
     content = encode_error("No snapshots are available yet")
-    with pytest.raises(NotReady, match="Wait and try again"):
+    with pytest.raises(NotReady, match="try again"):
         decode(OPERATIONS["perpTwapSnapshots"], 404, {}, content)
-    with pytest.raises(ServiceError, match="Check the base URL") as caught:
+    with pytest.raises(ServiceError, match="base URL") as caught:
         decode(OPERATIONS["meta"], 404, {}, b"<html>not found</html>")
     assert not isinstance(caught.value, NotReady)
 
 
-@pytest.mark.parametrize(
-    ("header", "seconds"),
-    [
+def test_429_has_retry_after():
+    for header, seconds in (
         ({"retry-after": "2"}, 2.0),
         ({"retry-after": "0.5"}, 0.5),
         ({"retry-after": "-1"}, 0.0),
         ({"retry-after": "Wed, 21 Oct 2026 07:28:00 GMT"}, None),
         ({}, None),
-    ],
-)
-def test_429_has_retry_after(header, seconds):
-    with pytest.raises(RateLimited) as caught:
-        decode(OPERATIONS["meta"], 429, header, encode_error("Rate limit exceeded"))
-    assert caught.value.retry_after == seconds
+    ):
+        with pytest.raises(RateLimited) as caught:
+            decode(OPERATIONS["meta"], 429, header, encode_error("Rate limit exceeded"))
+        assert caught.value.retry_after == seconds
 
 
-@pytest.mark.parametrize("content", [b"", b"oops", b"[]", b"{}", b'{"error": {"code": 7}}', b"7"])
-def test_error_without_message_gets_one(content):
-    with pytest.raises(ServiceDown) as caught:
-        decode(OPERATIONS["meta"], 500, {}, content)
-    assert caught.value.message
+def test_error_without_message_gets_one():
+    for content in (b"", b"oops", b"[]", b"{}", b'{"error": {"code": 7}}', b"7"):
+        with pytest.raises(ServiceDown) as caught:
+            decode(OPERATIONS["meta"], 500, {}, content)
+        assert caught.value.message

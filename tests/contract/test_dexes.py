@@ -1,6 +1,5 @@
 """Names of the native dex and of coins."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -9,11 +8,12 @@ from toolkit.contract import dexes
 ALIASES = ["", "native", "main_dex", "main", "hyperliquid"]
 
 
-@pytest.mark.parametrize("name", ALIASES)
-@pytest.mark.parametrize("place", dexes.NATIVE_NAMES)
-def test_native_dex_aliases_are_one_dex(name, place):
-    assert dexes.canonical_dex(name) == ""
-    assert dexes.dex_name_in(place, name) == dexes.NATIVE_NAMES[place]
+def test_native_dex_aliases_are_one_dex():
+    for name in ALIASES:
+        assert dexes.canonical_dex(name) == ""
+        assert {place: dexes.dex_name_in(place, name) for place in dexes.NATIVE_NAMES} == (
+            dexes.NATIVE_NAMES
+        )
 
 
 @given(st.from_regex(r"[a-z]{2,6}", fullmatch=True), st.sampled_from(list(dexes.NATIVE_NAMES)))
@@ -25,8 +25,7 @@ def test_other_dexes_keep_their_name(dex, place):
         assert dexes.join_coin(dex, dexes.join_coin(dex, "GOLD")) == f"{dex}:GOLD"
 
 
-@pytest.mark.parametrize("coin", ["BTC", "@107", "#1024", "PURR/USDC"])
-@pytest.mark.parametrize("name", ALIASES)
-def test_native_coins_have_no_prefix(coin, name):
-    assert dexes.join_coin(name, coin) == coin
-    assert dexes.coin_dex(coin) == ""
+def test_native_coins_have_no_prefix():
+    for coin in ("BTC", "@107", "#1024", "PURR/USDC"):
+        assert {dexes.join_coin(name, coin) for name in ALIASES} == {coin}
+        assert dexes.coin_dex(coin) == ""
