@@ -1,6 +1,6 @@
 """Sessions of Spark for the tests: small, without pages of their own, in another time zone.
 
-The first session runs on threads and also serves Spark Connect; the second one has two executors.
+A session also serves Spark Connect.
 """
 
 import os
@@ -8,9 +8,6 @@ import shutil
 import sys
 
 import pytest
-
-from tests.engines import Engine
-from tests.scale.test_cases import close, given, pandas_rows, rows_of
 
 SETTINGS = {
     # The first job waits until all executors are there.
@@ -76,14 +73,3 @@ def close_gateway():
     gateway.proc.stdin.close()
     gateway.proc.wait(timeout=30)
     SparkContext._gateway = SparkContext._jvm = None
-
-
-def check_equal(case, kind, session):
-    pandas, spark = Engine("pandas"), Engine("spark", session)
-    result = case.run({name: spark.give(frame) for name, frame in given(case, kind).items()})
-    assert (spark if case.gives == "same" else pandas).owns(result)
-    found, wanted = rows_of(case, spark, result), pandas_rows(case, kind)
-    assert len(found) == len(wanted)
-    for item, other in zip(found, wanted, strict=True):
-        assert list(item) == list(other)
-        assert item == close(other)

@@ -3,13 +3,12 @@
 A case is one way to call one helper. ``tests/scale/cases/<topic>.py`` lists the cases of a topic
 as ``CASES``; every public function of every topic must have one. What follows from a case:
 
-- the same result on each of its `engines`, for each of its kinds of `numbers`;
 - an empty frame, and one row, give the columns and dtypes of many rows;
 - without a `needed` column: `MissingColumns`, which names it; without any other column it works,
   or names it likewise;
-- the order of rows means nothing, nor does the case of addresses; rows given twice do what
-  `doubled` says;
-- the result of many rows is what the closed form of `at_scale` says: of 100,000 rows in
+- the order of rows means nothing, nor does the index, the zone of times, or the case of addresses;
+- rows that stand twice count once, with a warning;
+- the result of many rows is what the closed form of `at_scale` says: of 20,000 rows in
   `make test`, of a million in `make bench`.
 """
 
@@ -17,54 +16,25 @@ import importlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
+import numpy as np
 import pandas as pd
 
 import toolkit
-from tests.engines import ENGINES
 
-Frames = Mapping[str, pd.DataFrame]
-
-STREAMS = frozenset(
-    {
-        "builders.revenue",
-        "builders.routing",
-        "depth.imbalance",
-        "depth.profile",
-        "funding.implied_oracle",
-        "funding.sums",
-        "ledger.flows",
-        "ledger.sums",
-        "ledger.unknown",
-        "liquidations.fills",
-        "orders.fill_ratio",
-        "orders.mix",
-        "orders.transitions",
-        "pnl.attribution",
-        "slippage.curve",
-        "slippage.heatmap",
-        "twaps.adherence",
-        "twaps.linked",
-        "twaps.pressure",
-    }
-)
+STREAMS = """
+    builders.revenue builders.routing depth.imbalance depth.profile funding.implied_oracle
+    funding.sums ledger.flows ledger.sums ledger.unknown liquidations.fills orders.fill_ratio
+    orders.mix orders.transitions pnl.attribution slippage.curve slippage.heatmap twaps.adherence
+    twaps.linked twaps.pressure
+"""
 """Helpers that leave all rows to the engine: they collect a few totals."""
 
-BY_ACCOUNT = frozenset(
-    {
-        "pnl.audit",
-        "pnl.equity",
-        "pnl.lots",
-        "pnl.positions",
-        "pnl.reconcile",
-        "pnl.round_trips",
-        "pnl.unrealised",
-    }
-)
+BY_ACCOUNT = """
+    pnl.audit pnl.equity pnl.lots pnl.positions pnl.reconcile pnl.round_trips pnl.unrealised
+"""
 """Helpers that collect the rows of a few accounts at a time. All others collect their columns."""
-Doubled = Callable[[pd.DataFrame, pd.DataFrame], None]
-
 
 ON_EXECUTORS = (
     "builders.revenue by builder, week and user",  # calendar groups
@@ -76,26 +46,10 @@ ON_EXECUTORS = (
     "pnl.positions",
     "slippage.curve",
 )
-"""Cases that run on two executors: one for each way in which helpers compute."""
+"""Calls that the documents count as run on executors (`docs/generate.py`)."""
 
 
-def twice(*names):
-    """State that these columns double if every row is repeated, and all others do not change."""
-
-    def hold(plain, doubled):
-        wanted = plain.copy()
-        for name in names:
-            wanted[name] = 2 * plain[name]
-        pd.testing.assert_frame_equal(doubled, wanted, check_dtype=False, rtol=1e-9)
-
-    return hold
-
-
-same: Doubled = twice()
-"""Repeated rows count once, or change no figure."""
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Case:
     """One call of a helper, and the promises that tests check.
 
@@ -105,27 +59,19 @@ class Case:
         As users write it behind ``tk.``: ``"funding.sums"``.
     frames : function of n
         The frames it takes, by the names of its parameters: n rows each (or as many as make
-        sense), the same for the same n, floats with few digits, so that they have exact twins.
-        Vectorised: a million rows should take a second.
+        sense), the same for the same n. Vectorised: a million rows should take a second.
     at_scale : function of (frames, result)
-        Asserts the closed form of the result of many rows (pandas, floats).
+        Asserts the closed form of the result of many rows.
     needed : mapping
-        Name of a frame -> columns it cannot do without.
-    doubled : function of (plain, doubled)
-        Asserts what becomes of the result when every row is given twice: `twice`, `same`, or
-        its own. None: says nothing; the docstring of the helper must say why.
+        Name of a frame -> columns it cannot do without, with a space between them.
     arguments : mapping
         Further arguments.
     note : str
         Tells several cases of one helper apart.
-    engines : tuple of str
-        Engines it takes frames of.
     gives : str
         ``"same"``: the result has the engine of the first frame; ``"pandas"``: estimates, which
         always give pandas.
-    numbers : tuple of str
-        ``"float"``, ``"exact"``: kinds of numbers it takes.
-    keys : tuple of str
+    keys : list of str
         What to sort the result by before it is compared, for helpers that keep the order of
         their rows. Empty: the result comes sorted.
     table : function of the result
@@ -135,25 +81,26 @@ class Case:
         warning (`toolkit.analysis.common.repeated_rows`).
     rows : int
         Rows for the tests that compare.
+    many : int
+        Rows for the closed form in `make test`.
     most : int
         The most rows; fewer than a million only where the docstring says why.
     """
 
     helper: str
-    frames: Callable[[int], Frames]
-    at_scale: Callable[[Frames, Any], None]
-    needed: Mapping[str, tuple[str, ...]]
-    doubled: Doubled | None
+    frames: Callable[[int], Mapping[str, pd.DataFrame]]
+    at_scale: Callable[[Mapping[str, pd.DataFrame], Any], None]
+    needed: Mapping[str, str]
     arguments: Mapping[str, Any] = field(default_factory=dict)
     note: str = ""
-    engines: tuple[str, ...] = ENGINES
     gives: str = "same"
-    numbers: tuple[str, ...] = ("float", "exact")
     keys: tuple[str, ...] = ()
-    table: Callable[[Any], Any] | None = None
+    table: Callable[[Any], Any] = lambda result: result
     has_identity: bool = True
     rows: int = 60
+    many: int = 20_000
     most: int = 1_000_000
+    numbers: ClassVar = ("float", "exact")  # the documents say so of all helpers
 
     @property
     def topic(self):
@@ -161,23 +108,41 @@ class Case:
 
     @property
     def function(self):
-        found: Callable[..., Any] = getattr(getattr(toolkit, self.topic), self.helper.split(".")[1])
-        return found
+        return getattr(getattr(toolkit, self.topic), self.helper.split(".")[1])
 
     @property
     def memory(self):
         """Return what the helper has in memory, apart from its result."""
-        if self.helper in STREAMS:
+        if self.helper in STREAMS.split():
             return "streams"
-        return "account by account" if self.helper in BY_ACCOUNT else "in memory"
+        return "account by account" if self.helper in BY_ACCOUNT.split() else "in memory"
 
     def __str__(self):
         return f"{self.helper} {self.note}".rstrip()
 
     def run(self, frames):
         """Return the frame of the helper's result."""
-        result = self.function(**frames, **self.arguments)
-        return self.table(result) if self.table else result
+        return self.table(self.function(**frames, **self.arguments))
+
+
+def table(n, /, **columns):
+    """Return a frame of n rows: one value fills its column, and texts have a text's dtype."""
+    made = {}
+    for name, value in columns.items():
+        values = np.full(n, value) if np.ndim(value) == 0 else value
+        is_text = isinstance(values, np.ndarray) and values.dtype.kind in "UO"
+        made[name] = pd.array(values, dtype="str") if is_text else values
+    return pd.DataFrame(made)
+
+
+def addresses(numbers):
+    """Return an address for each whole number."""
+    return np.char.mod("0x%040x", numbers)
+
+
+def params(result):
+    """Return the estimates of a result object."""
+    return result.params
 
 
 def topics():
@@ -187,6 +152,5 @@ def topics():
 
 def cases():
     """Return the cases of all topics."""
-    files = sorted((Path(__file__).parent / "cases").glob("*.py"))
-    modules = [importlib.import_module(f"tests.scale.cases.{path.stem}") for path in files]
+    modules = [importlib.import_module(f"tests.scale.cases.{topic}") for topic in topics()]
     return [case for module in modules for case in module.CASES]

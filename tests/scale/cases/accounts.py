@@ -1,28 +1,30 @@
 """Cases of ``tk.accounts``."""
 
 import numpy as np
-import pandas as pd
 import pytest
 
-from tests.analysis.examples import MONDAY, times
-from tests.scale.case import Case, same
+from tests.analysis.examples import HOUR, MONDAY, times
+from tests.scale.case import Case, addresses, table
 
 
 def snapshot(n):
     """Return accounts with values 1, 2, 3, ..., of every mode in turn, long by their value."""
     k = np.arange(n)
-    return pd.DataFrame(
-        {
-            "snapshot_id": pd.array(["s"] * n, dtype="str"),
-            "collateral_token": pd.array(["hyperliquid:USDC"] * n, dtype="str"),
-            "user": pd.array([f"0x{item:040x}" for item in k], dtype="str"),
-            "account_value": 1.0 + k,
-            "total_long_notional": 1.0 + k,
-            "total_short_notional": 0.0,
-            "is_unified": k % 4 == 2,
-            "account_mode": k % 4,
-        }
+    return table(
+        n,
+        snapshot_id="s",
+        collateral_token="hyperliquid:USDC",
+        user=addresses(k),
+        account_value=1.0 + k,
+        total_long_notional=1.0 + k,
+        total_short_notional=0.0,
+        is_unified=k % 4 == 2,
+        account_mode=k % 4,
     )
+
+
+def one_snapshot(n):
+    return {"snapshot": snapshot(n)}
 
 
 def values_at_scale(frames, result):
@@ -41,7 +43,7 @@ def spread_at_scale(frames, result):
 
 def lorenz_at_scale(frames, result):
     """The poorest half of 1..n has about a quarter."""
-    assert result["value"].iloc[50] == pytest.approx(0.25, abs=1e-5)
+    assert result["value"].iloc[50] == pytest.approx(0.25, abs=1 / len(frames["snapshot"]))
 
 
 def leverage_at_scale(frames, result):
@@ -51,29 +53,31 @@ def leverage_at_scale(frames, result):
 
 
 def migration_at_scale(frames, result):
+    same_class = result["from_class"] == result["to_class"]
     assert result["accounts"].sum() == len(frames["start"])
-    assert result.loc[result["from_class"] == result["to_class"], "accounts"].sum() == len(
-        frames["start"]
-    )
+    assert result.loc[same_class, "accounts"].sum() == len(frames["start"])
 
 
 def held(n):
     """Return positions of 1 at 110 since 100, three of four long, at 10 moments."""
     k = np.arange(n)
-    return pd.DataFrame(
-        {
-            "user": pd.array([f"0x{item:040x}" for item in k], dtype="str"),
-            "coin": pd.array(["BTC"] * n, dtype="str"),
-            "szi": np.where(k // 10 % 4 < 3, 1.0, -1.0),
-            "position_value": 110.0,
-            "entry_px": 100.0,
-            "time": times(MONDAY + 3_600_000 * (k % 10)),
-        }
+    return table(
+        n,
+        user=addresses(k),
+        coin="BTC",
+        szi=np.where(k // 10 % 4 < 3, 1.0, -1.0),
+        position_value=110.0,
+        entry_px=100.0,
+        time=times(MONDAY + HOUR * (k % 10)),
     )
 
 
-def owners(n):
-    return held(n)[["user", "time"]].assign(account_value=50.0)
+def positions_and_owners(n):
+    positions = held(n)
+    return {
+        "positions": positions,
+        "accounts": positions[["user", "time"]].assign(account_value=50.0),
+    }
 
 
 def positioning_at_scale(frames, result):
@@ -84,59 +88,24 @@ def positioning_at_scale(frames, result):
     assert np.allclose(result["gain_bps"], 500)
 
 
-VALUED = ("user", "account_value")
+VALUED = "user account_value"
+EXPOSED = f"{VALUED} account_mode total_long_notional total_short_notional"
 CASES = [
+    Case("accounts.values", one_snapshot, values_at_scale, {"snapshot": VALUED}),
+    Case("accounts.concentration", one_snapshot, spread_at_scale, {"snapshot": VALUED}),
+    Case("accounts.lorenz", one_snapshot, lorenz_at_scale, {"snapshot": VALUED}),
+    Case("accounts.leverage", one_snapshot, leverage_at_scale, {"snapshot": EXPOSED}),
     Case(
-        helper="accounts.values",
-        frames=lambda n: {"snapshot": snapshot(n)},
-        at_scale=values_at_scale,
-        needed={"snapshot": VALUED},
-        doubled=same,
+        "accounts.migration",
+        lambda n: {"start": snapshot(n), "end": snapshot(n)},
+        migration_at_scale,
+        {"start": VALUED, "end": VALUED},
     ),
     Case(
-        helper="accounts.concentration",
-        frames=lambda n: {"snapshot": snapshot(n)},
-        at_scale=spread_at_scale,
-        needed={"snapshot": VALUED},
-        doubled=same,
-    ),
-    Case(
-        helper="accounts.lorenz",
-        frames=lambda n: {"snapshot": snapshot(n)},
-        at_scale=lorenz_at_scale,
-        needed={"snapshot": VALUED},
-        doubled=same,
-    ),
-    Case(
-        helper="accounts.leverage",
-        frames=lambda n: {"snapshot": snapshot(n)},
-        at_scale=leverage_at_scale,
-        needed={
-            "snapshot": (
-                *VALUED,
-                "account_mode",
-                "total_long_notional",
-                "total_short_notional",
-            )
-        },
-        doubled=same,
-    ),
-    Case(
-        helper="accounts.migration",
-        frames=lambda n: {"start": snapshot(n), "end": snapshot(n)},
-        at_scale=migration_at_scale,
-        needed={"start": VALUED, "end": VALUED},
-        doubled=same,
-    ),
-    Case(
-        helper="accounts.positioning",
-        frames=lambda n: {"positions": held(n), "accounts": owners(n)},
+        "accounts.positioning",
+        positions_and_owners,
+        positioning_at_scale,
+        {"positions": "user coin szi position_value entry_px", "accounts": VALUED},
         arguments={"edges": [1e3]},
-        at_scale=positioning_at_scale,
-        needed={
-            "positions": ("user", "coin", "szi", "position_value", "entry_px"),
-            "accounts": ("user", "account_value"),
-        },
-        doubled=same,
     ),
 ]

@@ -1,44 +1,31 @@
 """Cases of ``tk.auctions``."""
 
 import numpy as np
-import pandas as pd
 
 from tests.analysis.examples import HOUR, MONDAY, times
-from tests.scale.case import Case, same
+from tests.scale.case import Case, table
 
-NEEDED = {
-    "status": ("start_time_seconds", "duration_seconds", "start_gas", "current_gas", "end_gas")
-}
+NEEDED = {"status": "start_time_seconds duration_seconds start_gas current_gas end_gas"}
 AT = MONDAY + 10_000_000 * HOUR
 
 
 def auctions(n):
     """Return auctions: k starts at hour k, at 600, and is bought at 550 after half its 100 s."""
     k = np.arange(n)
-    return {
-        "status": pd.DataFrame(
-            {
-                "start_time_seconds": times(MONDAY + HOUR * k),
-                "duration_seconds": np.full(n, 100),
-                "start_gas": 600.0,
-                "current_gas": np.where(k == 0, 600.0, np.nan),
-                "end_gas": np.where(k == 0, np.nan, 550.0),
-            }
-        )
-    }
-
-
-def case(helper, at_scale, note="", **arguments):
-    return Case(
-        helper=f"auctions.{helper}",
-        frames=auctions,
-        arguments={"at": AT, "floor": 500.0, **arguments},
-        at_scale=at_scale,
-        needed=NEEDED,
-        doubled=same,
-        note=note,
-        gives="pandas",
+    status = table(
+        n,
+        start_time_seconds=times(MONDAY + HOUR * k),
+        duration_seconds=100,
+        start_gas=600.0,
+        current_gas=np.where(k == 0, 600.0, np.nan),
+        end_gas=np.where(k == 0, np.nan, 550.0),
     )
+    return {"status": status}
+
+
+def case(at_scale, note="", **arguments):
+    arguments = {"at": AT, "floor": 500.0, **arguments}
+    return Case("auctions.decay", auctions, at_scale, NEEDED, arguments, note, gives="pandas")
 
 
 def decay_at_scale(frames, result):
@@ -58,6 +45,6 @@ def points_at_scale(frames, result):
 
 
 CASES = [
-    case("decay", decay_at_scale, gas=525.0),
-    case("decay", points_at_scale, note="points", points=2),
+    case(decay_at_scale, gas=525.0),
+    case(points_at_scale, note="points", points=2),
 ]

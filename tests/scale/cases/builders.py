@@ -4,12 +4,12 @@ import numpy as np
 import pandas as pd
 
 from tests.analysis.examples import DAY, MONDAY, times
-from tests.scale.case import Case, same
+from tests.scale.case import Case, params, table
 
 ME, OTHER = "0x" + "b" * 40, "0x" + "c" * 40
 MINUTE = 60_000
 USERS = 50
-EARNED = ("coin", "px", "sz", "side", "time", "fee", "builder", "builder_fee")
+UNTIL = MONDAY + 28 * DAY
 
 
 def rows(n):
@@ -19,26 +19,22 @@ def rows(n):
     """
     k = np.arange(n)
     turn = k // USERS % 4
-    builder = np.array([ME, OTHER, None, None], dtype=object)[turn]
-    fee = np.array([0.01, 0.02, np.nan, np.nan])[turn]
-    users = np.char.add("0xU", np.char.zfill((k % USERS).astype(str), 2)) if n else []
-    return pd.DataFrame(
-        {
-            "user": pd.array(users, dtype="str"),
-            "coin": pd.array(["BTC"] * n, dtype="str"),
-            "px": 50.0,
-            "sz": 2.0,
-            "side": pd.array(["B"] * n, dtype="str"),
-            "time": times(MONDAY + MINUTE * (k % (28 * 1440))),
-            "dir": pd.array(["Open Long"] * n, dtype="str"),
-            "fee": 0.05,
-            "fee_token": pd.array(["USDC"] * n, dtype="str"),
-            "builder": pd.array(builder, dtype="str"),
-            "builder_fee": fee,
-            "twap_id": pd.arrays.IntegerArray(np.full(n, 7), turn != 3),
-            "oid": k,
-            "tid": 1 + k,
-        }
+    return table(
+        n,
+        user=np.char.mod("0xU%02d", k % USERS),
+        coin="BTC",
+        px=50.0,
+        sz=2.0,
+        side="B",
+        time=times(MONDAY + MINUTE * (k % (28 * 1440))),
+        dir="Open Long",
+        fee=0.05,
+        fee_token="USDC",
+        builder=np.array([ME, OTHER, None, None], dtype=object)[turn],
+        builder_fee=np.array([0.01, 0.02, np.nan, np.nan])[turn],
+        twap_id=pd.arrays.IntegerArray(np.full(n, 7), turn != 3),
+        oid=k,
+        tid=1 + k,
     )
 
 
@@ -54,16 +50,10 @@ def approvals(n):
     return {"approved": every[~without].reset_index(drop=True), "fills": every}
 
 
-def case(helper, at_scale, needed, doubled, **more):
+def case(helper, at_scale, needed, **more):
+    arguments = {"builder": ME} | more.pop("arguments", {})
     return Case(
-        helper=f"builders.{helper}",
-        frames=more.pop("frames", fills),
-        at_scale=at_scale,
-        needed=more.pop("all_needed", {"fills": needed}),
-        doubled=doubled,
-        arguments=more.pop("arguments", {"builder": ME}),
-        rows=200,
-        **more,
+        f"builders.{helper}", fills, at_scale, {"fills": needed}, arguments, rows=200, **more
     )
 
 
@@ -72,6 +62,11 @@ def revenue_at_scale(frames, result):
     assert row["fills"] == routed
     assert np.isclose(row["revenue"], 0.01 * routed)
     assert np.isclose(row["fee_bps"], 1.0)
+
+
+def groups_at_scale(frames, result):
+    """Both builders have fills of the first minutes, in one week and on one dex, of each user."""
+    assert result["fills"].sum() == frames["fills"]["builder"].notna().sum()
 
 
 def routing_at_scale(frames, result):
@@ -109,10 +104,6 @@ def spans_at_scale(frames, result):
     assert result["seen"].sum() == len(frames["approved"])
 
 
-MONEY = ("volume", "revenue")
-UNTIL = MONDAY + 28 * DAY
-
-
 def activity_at_scale(frames, result):
     """All 50 users are active in each of the four weeks, and a quarter of the fills is routed."""
     mine = result[result["builder"] == ME]
@@ -125,67 +116,62 @@ def activity_at_scale(frames, result):
     assert np.allclose(mine["revenue_share"], 1 / 3, atol=0.01)
 
 
+EARNED = "coin px sz side time fee builder builder_fee"
+ROUTED = "px sz builder"
+WEEKLY = {"gives": "pandas", "many": 100_000}  # four weeks have 40,320 minutes
 CASES = [
-    case("revenue", revenue_at_scale, EARNED, same),
-    case(
-        "revenue",
-        lambda *_: None,
-        (*EARNED, "user"),
-        same,
+    case("revenue", revenue_at_scale, EARNED),
+    Case(
+        "builders.revenue",
+        fills,
+        groups_at_scale,
+        {"fills": f"{EARNED} user"},
+        {"by": ["builder", "week", "user", "dex"]},
         note="by builder, week and user",
-        arguments={"by": ["builder", "week", "user", "dex"]},
+        rows=200,
         most=1000,
     ),
-    case(
-        "routing",
-        routing_at_scale,
-        ("px", "sz", "builder"),
-        same,
-    ),
-    case("attach_rate", attach_at_scale, ("px", "sz", "builder", "user"), same, gives="pandas"),
+    case("routing", routing_at_scale, ROUTED),
+    case("attach_rate", attach_at_scale, f"{ROUTED} user", gives="pandas"),
     case(
         "attach_rate",
         lambda *_: None,
-        ("px", "sz", "builder", "user", "time", "coin"),
-        same,
+        f"{ROUTED} user time coin",
         note="by day and coin",
-        arguments={"builder": ME, "by": ["day", "coin"], "weight": "fills"},
+        arguments={"by": ["day", "coin"], "weight": "fills"},
         gives="pandas",
         most=1000,
     ),
     case(
         "cohorts",
         cohorts_at_scale,
-        ("user", *EARNED),
-        same,
-        arguments={"builder": ME, "since": MONDAY, "until": UNTIL},
-        gives="pandas",
-    ),
-    case(
-        "activity",
-        activity_at_scale,
-        ("user", *EARNED),
-        same,
+        f"{EARNED} user",
         arguments={"since": MONDAY, "until": UNTIL},
-        gives="pandas",
+        **WEEKLY,
+    ),
+    Case(
+        "builders.activity",
+        fills,
+        activity_at_scale,
+        {"fills": f"{EARNED} user"},
+        {"since": MONDAY, "until": UNTIL},
+        rows=200,
+        **WEEKLY,
     ),
     case(
         "lifetime_value",
         value_at_scale,
-        ("user", *EARNED),
-        same,
-        arguments={"builder": ME, "weeks": 3, "until": UNTIL},
-        gives="pandas",
-        table=lambda result: result.params,
+        f"{EARNED} user",
+        arguments={"weeks": 3, "until": UNTIL},
+        table=params,
+        **WEEKLY,
     ),
-    case(
-        "approval_spans",
+    Case(
+        "builders.approval_spans",
+        approvals,
         spans_at_scale,
-        (),
-        same,
-        frames=approvals,
-        all_needed=dict.fromkeys(("approved", "fills"), ("user", "time", "oid")),
-        arguments={},
+        dict.fromkeys(("approved", "fills"), "user time oid"),
+        rows=200,
         gives="pandas",
     ),
 ]

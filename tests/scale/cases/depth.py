@@ -1,15 +1,24 @@
 """Cases of ``tk.depth``."""
 
 import numpy as np
-import pandas as pd
 
 from tests.analysis.examples import MONDAY, times
-from tests.scale.case import Case, same
+from tests.scale.case import Case, params, table
 
 BANDS = np.array([10, 25, 50, 100, 200, 500])
-EVERY = ("pandas", "polars", "polars lazy", "duckdb")
-DEPTH = ("timestamp_ms", "dex", "coin", "bps", "bid_depth_usd", "ask_depth_usd")
 QUARTER = 900_000
+
+
+def depth(n, time, band, bids, asks):
+    return table(
+        n,
+        timestamp_ms=times(time),
+        coin="XYZ",
+        dex="hyperliquid",
+        bps=band,
+        bid_depth_usd=bids,
+        ask_depth_usd=asks,
+    )
 
 
 def batches(n):
@@ -21,18 +30,8 @@ def batches(n):
     k = np.arange(n)
     batch, band = k // 6, BANDS[k % 6]
     left = np.where(batch < 60, 0.0, 0.75 * 2.0 ** (-(batch % 60) * 10 / 40))
-    return {
-        "depth": pd.DataFrame(
-            {
-                "timestamp_ms": times(MONDAY + 10_000 * batch),
-                "coin": pd.array(["XYZ"] * n, dtype="str"),
-                "dex": pd.array(["hyperliquid"] * n, dtype="str"),
-                "bps": band,
-                "bid_depth_usd": (1e4 * band * (1 - left)).round(4),
-                "ask_depth_usd": 2e4 * band,
-            }
-        )
-    }
+    bids = (1e4 * band * (1 - left)).round(4)
+    return {"depth": depth(n, MONDAY + 10_000 * batch, band, bids, 2e4 * band)}
 
 
 def profile_at_scale(frames, result):
@@ -58,31 +57,19 @@ def resilience_at_scale(frames, result):
 def sampled(n):
     """Return depth of 1000 USD for each basis point; 3000 USD cost 3 to 4 bps."""
     k = np.arange(n)
-    batch = k // 6
-    moments = MONDAY + QUARTER * np.arange(max(1, n // 6) if n else 0)
-    count = len(moments)
-    return {
-        "depth": pd.DataFrame(
-            {
-                "timestamp_ms": times(MONDAY + QUARTER * batch),
-                "coin": pd.array(["XYZ"] * n, dtype="str"),
-                "dex": pd.array(["hyperliquid"] * n, dtype="str"),
-                "bps": BANDS[k % 6],
-                "bid_depth_usd": 1e3 * BANDS[k % 6],
-                "ask_depth_usd": 1e3 * BANDS[k % 6],
-            }
-        ),
-        "samples": pd.DataFrame(
-            {
-                "timestamp": times(moments),
-                "coin": pd.array(["XYZ"] * count, dtype="str"),
-                "half_spread_bps": 1.0,
-                "amount_usd": 3e4,
-                "buy_slippage_bps": 15.0,
-                "sell_slippage_bps": np.where(np.arange(count) % 2 == 0, 15.0, 40.0),
-            }
-        ),
-    }
+    band = BANDS[k % 6]
+    count = max(1, n // 6) if n else 0
+    samples = table(
+        count,
+        timestamp=times(MONDAY + QUARTER * np.arange(count)),
+        coin="XYZ",
+        half_spread_bps=1.0,
+        amount_usd=3e4,
+        buy_slippage_bps=15.0,
+        sell_slippage_bps=np.where(np.arange(count) % 2 == 0, 15.0, 40.0),
+    )
+    books = depth(n, MONDAY + QUARTER * (k // 6), band, 1e3 * band, 1e3 * band)
+    return {"depth": books, "samples": samples}
 
 
 def consistency_at_scale(frames, result):
@@ -93,48 +80,27 @@ def consistency_at_scale(frames, result):
     assert abs(result["most_bps"].max() - 24.2) < 0.1
 
 
+PROFILE = "dex coin bps bid_depth_usd ask_depth_usd"
+DEPTH = f"timestamp_ms {PROFILE}"
+SAMPLES = "timestamp coin amount_usd half_spread_bps buy_slippage_bps sell_slippage_bps"
 CASES = [
+    Case("depth.profile", batches, profile_at_scale, {"depth": PROFILE}),
+    Case("depth.imbalance", batches, imbalance_at_scale, {"depth": DEPTH}),
     Case(
-        helper="depth.profile",
-        frames=batches,
-        at_scale=profile_at_scale,
-        needed={"depth": ("dex", "coin", "bps", "bid_depth_usd", "ask_depth_usd")},
-        doubled=same,
-    ),
-    Case(
-        helper="depth.imbalance",
-        frames=batches,
-        at_scale=imbalance_at_scale,
-        needed={"depth": DEPTH},
-        doubled=same,
-    ),
-    Case(
-        helper="depth.resilience",
-        frames=batches,
+        "depth.resilience",
+        batches,
+        resilience_at_scale,
+        {"depth": DEPTH},
         arguments={"bps": 10},
-        at_scale=resilience_at_scale,
-        needed={"depth": DEPTH},
-        doubled=same,
         gives="pandas",
-        table=lambda result: result.params,
+        table=params,
         rows=1200,
     ),
     Case(
-        helper="depth.consistency",
-        frames=sampled,
-        at_scale=consistency_at_scale,
-        needed={
-            "depth": DEPTH,
-            "samples": (
-                "timestamp",
-                "coin",
-                "amount_usd",
-                "half_spread_bps",
-                "buy_slippage_bps",
-                "sell_slippage_bps",
-            ),
-        },
-        doubled=same,
+        "depth.consistency",
+        sampled,
+        consistency_at_scale,
+        {"depth": DEPTH, "samples": SAMPLES},
         gives="pandas",
     ),
 ]

@@ -4,22 +4,22 @@ import numpy as np
 import pandas as pd
 
 from tests.analysis.examples import HOUR, MONDAY, times
-from tests.scale.case import Case, same
+from tests.scale.case import Case, params, table
+
+USERS = np.array(["0xa", "0xb"])
 
 
 def payments(n):
     """Return hourly payments: row k is of coin k mod 3, with +1, -2, +3 hundredths in turn."""
     k = np.arange(n)
-    return {
-        "funding": pd.DataFrame(
-            {
-                "user": pd.array(np.array(["0xa", "0xb"])[k % 2], dtype="str"),
-                "coin": pd.array(np.array(["BTC", "ETH", "flx:TSLA"])[k % 3], dtype="str"),
-                "time": times(MONDAY + HOUR * k),
-                "usdc": np.array([0.01, -0.02, 0.03])[k % 3],
-            }
-        )
-    }
+    rows = table(
+        n,
+        user=USERS[k % 2],
+        coin=np.array(["BTC", "ETH", "flx:TSLA"])[k % 3],
+        time=times(MONDAY + HOUR * k),
+        usdc=np.array([0.01, -0.02, 0.03])[k % 3],
+    )
+    return {"funding": rows}
 
 
 def sums_at_scale(frames, result):
@@ -31,6 +31,10 @@ def sums_at_scale(frames, result):
         assert abs(rows.loc[coin, "net"] - each * count) < 1e-6
 
 
+def groups_at_scale(frames, result):
+    assert result["payments"].sum() == len(frames["funding"])
+
+
 def hours(n):
     """Return rows: row k is of hour k div 2 and account k mod 2, long 2 or short 3 at 100 USD.
 
@@ -39,18 +43,16 @@ def hours(n):
     k = np.arange(n)
     rate = np.where(k // 2 % 3 == 2, 4e-5, 1e-5)
     szi = np.where(k % 2 == 0, 2.0, -3.0)
-    return {
-        "funding": pd.DataFrame(
-            {
-                "user": pd.array(np.array(["0xa", "0xb"])[k % 2], dtype="str"),
-                "coin": pd.array(["XYZ"] * n, dtype="str"),
-                "time": times(MONDAY + HOUR * (k // 2)),
-                "usdc": (-szi * 100 * rate).round(6),
-                "szi": szi,
-                "funding_rate": rate,
-            }
-        )
-    }
+    rows = table(
+        n,
+        user=USERS[k % 2],
+        coin="XYZ",
+        time=times(MONDAY + HOUR * (k // 2)),
+        usdc=(-szi * 100 * rate).round(6),
+        szi=szi,
+        funding_rate=rate,
+    )
+    return {"funding": rows}
 
 
 def accrual_at_scale(frames, result):
@@ -79,16 +81,15 @@ def checked(n):
     samples = np.where(k // 2 % 2 == 0, 1, 3)
     rows["usdc"] = (rows["usdc"] * samples).round(6)
     rows["n_samples"] = pd.array(samples, dtype="Int64")
-    fills = pd.DataFrame(
-        {
-            "coin": pd.array(["XYZ"] * n, dtype="str"),
-            "px": np.where(k % 2 == 0, 99.0, 101.0),
-            "sz": 2.0,
-            "side": pd.array(["B"] * n, dtype="str"),
-            "time": times(MONDAY + HOUR * (k // 2) + 1 + k % 2),
-            "dir": pd.array(["Open Long"] * n, dtype="str"),
-            "tid": 1 + k,
-        }
+    fills = table(
+        n,
+        coin="XYZ",
+        px=np.where(k % 2 == 0, 99.0, 101.0),
+        sz=2.0,
+        side="B",
+        time=times(MONDAY + HOUR * (k // 2) + 1 + k % 2),
+        dir="Open Long",
+        tid=1 + k,
     )
     return {"funding": rows, "fills": fills}
 
@@ -106,18 +107,18 @@ def annualised_at_scale(frames, result):
 
 def carried(n):
     """Return the rates of `hours`, and samples that cost 11 bps at 100,000 USD."""
-    usd = np.array([1e3, 1e4, 1e5, 1e6])
-    k = np.arange(32 if n else 0)
-    bps = (1 + 10 * np.sqrt(usd[k % 4] / 1e5)).round(2)
-    samples = pd.DataFrame(
-        {
-            "timestamp": times(MONDAY + 12 * HOUR * (k // 4)),
-            "coin": pd.array(["XYZ"] * len(k), dtype="str"),
-            "half_spread_bps": 1.0,
-            "amount_usd": usd[k % 4],
-            "buy_slippage_bps": bps,
-            "sell_slippage_bps": bps,
-        }
+    few = 32 if n else 0
+    k = np.arange(few)
+    usd = np.array([1e3, 1e4, 1e5, 1e6])[k % 4]
+    bps = (1 + 10 * np.sqrt(usd / 1e5)).round(2)
+    samples = table(
+        few,
+        timestamp=times(MONDAY + 12 * HOUR * (k // 4)),
+        coin="XYZ",
+        half_spread_bps=1.0,
+        amount_usd=usd,
+        buy_slippage_bps=bps,
+        sell_slippage_bps=bps,
     )
     return {**hours(n), "samples": samples}
 
@@ -130,18 +131,16 @@ def carry_at_scale(frames, result):
 def contexts(n):
     """Return hourly contexts: 10 and 30 bps above the oracle in turn, with a rate of 1e-5."""
     k = np.arange(n)
-    return {
-        "contexts": pd.DataFrame(
-            {
-                "name": pd.array(["XYZ"] * n, dtype="str"),
-                "mark_px": np.where(k % 2 == 0, 100.1, 100.3),
-                "oracle_px": 100.0,
-                "funding": 1e-5,
-                "open_interest": 2.0,
-                "time": times(MONDAY + HOUR * k),
-            }
-        )
-    }
+    rows = table(
+        n,
+        name="XYZ",
+        mark_px=np.where(k % 2 == 0, 100.1, 100.3),
+        oracle_px=100.0,
+        funding=1e-5,
+        open_interest=2.0,
+        time=times(MONDAY + HOUR * k),
+    )
+    return {"contexts": rows}
 
 
 def basis_at_scale(frames, result):
@@ -149,92 +148,56 @@ def basis_at_scale(frames, result):
     assert np.allclose(result["estimate"], [20, -1, 0], atol=1e-3)
 
 
+PAID = "coin time usdc"
+PRICED = f"{PAID} szi funding_rate"
+RATES = "coin time funding_rate"
+SAMPLES = "timestamp coin amount_usd half_spread_bps buy_slippage_bps sell_slippage_bps"
 CASES = [
+    Case("funding.sums", payments, sums_at_scale, {"funding": PAID}),
     Case(
-        helper="funding.sums",
-        frames=payments,
-        at_scale=sums_at_scale,
-        needed={"funding": ("coin", "time", "usdc")},
-        doubled=same,
-    ),
-    Case(
-        helper="funding.sums",
+        "funding.sums",
+        payments,
+        groups_at_scale,
+        {"funding": PAID},
         note="by day and dex",
         arguments={"by": ["day", "dex"]},
-        frames=payments,
-        at_scale=lambda frames, result: _all_rows(frames["funding"], result),
-        needed={"funding": ("coin", "time", "usdc")},
-        doubled=same,
     ),
+    Case("funding.accrual", hours, accrual_at_scale, {"funding": PAID}),
+    Case("funding.implied_oracle", hours, oracle_at_scale, {"funding": PRICED}),
     Case(
-        helper="funding.accrual",
-        frames=hours,
-        at_scale=accrual_at_scale,
-        needed={"funding": ("coin", "time", "usdc")},
-        doubled=same,
-    ),
-    Case(
-        helper="funding.implied_oracle",
-        frames=hours,
-        at_scale=oracle_at_scale,
-        needed={"funding": ("coin", "time", "usdc", "szi", "funding_rate")},
-        doubled=same,
-    ),
-    Case(
-        helper="funding.oracle_check",
-        frames=checked,
-        at_scale=check_at_scale,
-        needed={
-            "funding": ("coin", "time", "usdc", "szi", "funding_rate"),
-            "fills": ("coin", "px", "sz", "time"),
-        },
-        doubled=same,
+        "funding.oracle_check",
+        checked,
+        check_at_scale,
+        {"funding": PRICED, "fills": "coin px sz time"},
         gives="pandas",
     ),
     Case(
-        helper="funding.annualised",
-        frames=hours,
+        "funding.annualised",
+        hours,
+        annualised_at_scale,
+        {"funding": RATES},
         arguments={"draws": 99},
-        at_scale=annualised_at_scale,
-        needed={"funding": ("coin", "time", "funding_rate")},
-        doubled=same,
         gives="pandas",
         rows=120,
     ),
     Case(
-        helper="funding.carry",
-        frames=carried,
+        "funding.carry",
+        carried,
+        carry_at_scale,
+        {"funding": RATES, "samples": SAMPLES},
         arguments={"usd": 1e5, "days": 10, "fee_bps": 1.0, "draws": 99},
-        at_scale=carry_at_scale,
-        needed={
-            "funding": ("coin", "time", "funding_rate"),
-            "samples": (
-                "timestamp",
-                "coin",
-                "amount_usd",
-                "half_spread_bps",
-                "buy_slippage_bps",
-                "sell_slippage_bps",
-            ),
-        },
-        doubled=same,
         gives="pandas",
         rows=120,
     ),
     Case(
-        helper="funding.basis",
-        frames=contexts,
+        "funding.basis",
+        contexts,
+        basis_at_scale,
+        {"contexts": "name mark_px oracle_px funding open_interest time"},
         arguments={"draws": 19},
-        at_scale=basis_at_scale,
-        needed={"contexts": ("name", "mark_px", "oracle_px", "funding", "open_interest", "time")},
-        doubled=same,
         gives="pandas",
         has_identity=False,
-        table=lambda result: result.params,
+        table=params,
         rows=120,
     ),
 ]
-
-
-def _all_rows(rows, result):
-    assert result["payments"].sum() == len(rows)

@@ -1,13 +1,11 @@
 """Cases of ``tk.orders``."""
 
 import numpy as np
-import pandas as pd
 
 from tests.analysis.examples import MONDAY, times
-from tests.scale.case import Case, same
+from tests.scale.case import Case, params, table
 
 SECOND = 1000
-EVENT = ("oid", "status", "status_timestamp")
 
 
 def events(n):
@@ -15,39 +13,28 @@ def events(n):
     k = np.arange(n)
     oid, first = k // 2, k % 2 == 0
     filled = oid % 2 == 0
-    end = np.where(filled, "filled", "canceled")
     placed = MONDAY + SECOND * oid
-    age = np.where(first, 0, SECOND * (oid % 4 + 1))
-    half = np.where(filled, 0.0, 5.0)
-    return {
-        "orders": pd.DataFrame(
-            {
-                "user": pd.array(np.array(["0xa", "0xb"])[oid % 2], dtype="str"),
-                "tx_index": np.full(n, 3),
-                "status": pd.array(np.where(first, "open", end), dtype="str"),
-                "status_timestamp": times(placed + age),
-                "coin": pd.array(["BTC"] * n, dtype="str"),
-                "limit_px": 10.0,
-                "sz": np.where(first, 10.0, half),
-                "oid": oid,
-                "timestamp": times(placed),
-                "is_trigger": oid % 4 == 0,
-                "orig_sz": 10.0,
-                "order_type": pd.array(["Limit"] * n, dtype="str"),
-            }
-        )
-    }
-
-
-def case(helper, at_scale, needed=(), **more):
-    return Case(
-        helper=f"orders.{helper}",
-        frames=events,
-        at_scale=at_scale,
-        needed={"orders": (*EVENT, *needed)},
-        doubled=same,
-        **more,
+    orders = table(
+        n,
+        user=np.array(["0xa", "0xb"])[oid % 2],
+        tx_index=3,
+        status=np.where(first, "open", np.where(filled, "filled", "canceled")),
+        status_timestamp=times(placed + np.where(first, 0, SECOND * (oid % 4 + 1))),
+        coin="BTC",
+        limit_px=10.0,
+        sz=np.where(first, 10.0, np.where(filled, 0.0, 5.0)),
+        oid=oid,
+        timestamp=times(placed),
+        is_trigger=oid % 4 == 0,
+        orig_sz=10.0,
+        order_type="Limit",
     )
+    return {"orders": orders}
+
+
+def case(helper, at_scale, needed="", **more):
+    needed = {"orders": f"oid status status_timestamp {needed}"}
+    return Case(f"orders.{helper}", events, at_scale, needed, **more)
 
 
 def transitions_at_scale(frames, result):
@@ -72,17 +59,19 @@ def ratio_at_scale(frames, result):
     assert row["partly"] == row["canceled"] == len(frames["orders"]) // 4
 
 
+SHARES = {
+    "filled within 1 s": 0.25,
+    "filled within 3 s": 0.5,
+    "canceled within 3 s": 0.25,
+    "canceled within 4 s": 0.5,
+    "rejected within 4 s": 0.0,
+}
+
+
 def times_at_scale(frames, result):
     """Orders are filled after 1 or 3 s, a quarter each, and canceled after 2 or 4 s."""
     found = result.set_index("name")["estimate"]
-    for name, share in (
-        ("filled within 1 s", 0.25),
-        ("filled within 3 s", 0.5),
-        ("canceled within 3 s", 0.25),
-        ("canceled within 4 s", 0.5),
-        ("rejected within 4 s", 0.0),
-    ):
-        assert np.isclose(found[name], share)
+    assert np.allclose(found[list(SHARES)], list(SHARES.values()))
 
 
 def delay_at_scale(frames, result):
@@ -93,47 +82,39 @@ def delay_at_scale(frames, result):
     assert np.isnan(row["delay_q50_secs"])
 
 
+def only_runs(frames, result):
+    """For groups whose figures other cases check."""
+
+
 CASES = [
     case("transitions", transitions_at_scale),
     case(
         "transitions",
-        lambda *_: None,
+        only_runs,
         note="by day and dex",
         most=1000,
         arguments={"by": ["day", "dex"]},
     ),
     case("mix", mix_at_scale),
-    case(
-        "mix",
-        lambda *_: None,
-        note="by user",
-        most=1000,
-        arguments={"by": "user"},
-        needed=("user",),
-    ),
-    case("fill_ratio", ratio_at_scale, needed=("sz", "orig_sz", "limit_px")),
+    case("mix", only_runs, "user", note="by user", most=1000, arguments={"by": "user"}),
+    case("fill_ratio", ratio_at_scale, "sz orig_sz limit_px"),
     case(
         "time_to_fill",
         times_at_scale,
-        needed=("timestamp",),
+        "timestamp",
         arguments={"horizons": (1, 3, 4)},
         gives="pandas",
-        table=lambda result: result.params,
+        table=params,
     ),
     case(
         "time_to_fill",
-        lambda *_: None,
+        only_runs,
+        "timestamp limit_px orig_sz order_type",
         note="by type, size and day",
         most=1000,
-        needed=("timestamp", "limit_px", "orig_sz", "order_type"),
         arguments={"horizons": (1, 3), "by": ["type", "size", "day"]},
         gives="pandas",
-        table=lambda result: result.params,
+        table=params,
     ),
-    case(
-        "trigger_delay",
-        delay_at_scale,
-        needed=("timestamp", "is_trigger", "order_type"),
-        gives="pandas",
-    ),
+    case("trigger_delay", delay_at_scale, "timestamp is_trigger order_type", gives="pandas"),
 ]

@@ -1,22 +1,17 @@
 """Cases of ``tk.performance``."""
 
 import numpy as np
-import pandas as pd
 
-from tests.analysis.examples import ME, MONDAY, times
-from tests.scale.case import Case, same
-
-HOUR = 3_600_000
-DAY = 24 * HOUR
+from tests.analysis.examples import DAY, HOUR, ME, MONDAY, times
+from tests.scale.case import Case, addresses, table
 
 
 def curve(n):
     """Return an hourly curve that earns 1 USD an hour, with a deposit of 24 each midnight."""
     k = np.arange(n)
     flows = 1000.0 + 24.0 * (k // 24)
-    return pd.DataFrame(
-        {"time": times(MONDAY + HOUR * (k + 1)), "flows": flows, "equity": flows + k + 1.0}
-    )
+    rows = table(n, time=times(MONDAY + HOUR * (k + 1)), flows=flows, equity=flows + k + 1.0)
+    return {"curve": rows}
 
 
 def returns_at_scale(frames, result):
@@ -30,7 +25,8 @@ def returns_at_scale(frames, result):
 def daily(n):
     """Return days that alternate between 2 % and -1 %."""
     k = np.arange(n)
-    return pd.DataFrame({"time": times(DAY * k), "return_": np.where(k % 2 == 0, 0.02, -0.01)})
+    rows = table(n, time=times(DAY * k), return_=np.where(k % 2 == 0, 0.02, -0.01))
+    return {"returns": rows}
 
 
 def sheet_at_scale(frames, result):
@@ -47,16 +43,16 @@ def sheet_at_scale(frames, result):
 def trips(n):
     """Return trips that win 3 and lose 1 USD by turns."""
     k = np.arange(n)
-    return pd.DataFrame(
-        {
-            "user": pd.array([ME] * n, dtype="str"),
-            "status": pd.array(["closed"] * n, dtype="str"),
-            "net": np.where(k % 2 == 0, 3.0, -1.0),
-            "duration_hours": 1.0 + k % 3,
-            "opened": times(MONDAY + HOUR * k),
-            "closed": times(MONDAY + HOUR * (k + 1)),
-        }
+    rows = table(
+        n,
+        user=ME,
+        status="closed",
+        net=np.where(k % 2 == 0, 3.0, -1.0),
+        duration_hours=1.0 + k % 3,
+        opened=times(MONDAY + HOUR * k),
+        closed=times(MONDAY + HOUR * (k + 1)),
     )
+    return {"trips": rows}
 
 
 def trips_at_scale(frames, result):
@@ -71,29 +67,31 @@ def trips_at_scale(frames, result):
 def figures(n):
     """Return one figure of n accounts, the last one the best."""
     k = np.arange(n)
-    return pd.DataFrame(
-        {
-            "user": pd.array([f"0x{each:040x}" for each in k], dtype="str"),
-            "figure": pd.array(["sharpe"] * n, dtype="str"),
-            "value": 1.0 * k,
-            "low": k - 0.25,
-            "high": k + 0.25,
-            "n": 30,
-        }
+    rows = table(
+        n,
+        user=addresses(k),
+        figure="sharpe",
+        value=1.0 * k,
+        low=k - 0.25,
+        high=k + 0.25,
+        n=30,
     )
+    return {"figures": rows}
+
+
+def leaderboard_at_scale(frames, result):
+    n = len(frames["figures"])
+    assert result["value"].tolist() == [1.0 * each for each in range(n - 1, -1, -1)]
+    assert (result["rank"] == np.arange(1, n + 1)).all()
+    assert (result["overlaps"] == 0).all()
 
 
 def two_halves(n):
     """Return 40 days of n // 40 accounts: account k earns k basis points a day, plus noise."""
     count = -(-n // 40)
     k, day = np.divmod(np.arange(n), 40)
-    return pd.DataFrame(
-        {
-            "user": pd.array([f"0x{each:040x}" for each in k], dtype="str"),
-            "time": times(DAY * day),
-            "return_": np.where(day % 2 == 0, 0.01, -0.01) + 1e-4 * k / max(count, 1),
-        }
-    )
+    gain = np.where(day % 2 == 0, 0.01, -0.01) + 1e-4 * k / max(count, 1)
+    return {"returns": table(n, user=addresses(k), time=times(DAY * day), return_=gain)}
 
 
 def skill_at_scale(frames, result):
@@ -104,53 +102,36 @@ def skill_at_scale(frames, result):
     assert result["user"].iloc[0] == f"0x{n - 1:040x}"
 
 
-def leaderboard_at_scale(frames, result):
-    n = len(frames["figures"])
-    assert result["value"].tolist() == [1.0 * each for each in range(n - 1, -1, -1)]
-    assert (result["rank"] == np.arange(1, n + 1)).all()
-    assert (result["overlaps"] == 0).all()
-
-
 CASES = [
+    Case("performance.returns", curve, returns_at_scale, {"curve": "time flows equity"}),
     Case(
-        helper="performance.returns",
-        frames=lambda n: {"curve": curve(n)},
-        at_scale=returns_at_scale,
-        needed={"curve": ("time", "flows", "equity")},
-        doubled=same,
-    ),
-    Case(
-        helper="performance.sheet",
-        frames=lambda n: {"returns": daily(n)},
+        "performance.sheet",
+        daily,
+        sheet_at_scale,
+        {"returns": "time return_"},
         arguments={"draws": 20},
-        at_scale=sheet_at_scale,
-        needed={"returns": ("time", "return_")},
-        doubled=same,
         most=100_000,
     ),
     Case(
-        helper="performance.trip_sheet",
-        frames=lambda n: {"trips": trips(n)},
+        "performance.trip_sheet",
+        trips,
+        trips_at_scale,
+        {"trips": "status net duration_hours closed"},
         arguments={"draws": 20},
-        at_scale=trips_at_scale,
-        needed={"trips": ("status", "net", "duration_hours", "closed")},
-        doubled=same,
         most=100_000,
     ),
     Case(
-        helper="performance.leaderboard",
-        frames=lambda n: {"figures": figures(n)},
-        at_scale=leaderboard_at_scale,
-        needed={"figures": ("user", "figure", "value", "low", "high", "n")},
-        doubled=same,
+        "performance.leaderboard",
+        figures,
+        leaderboard_at_scale,
+        {"figures": "user figure value low high n"},
         most=2_000,
     ),
     Case(
-        helper="performance.skill",
-        frames=lambda n: {"returns": two_halves(n)},
-        at_scale=skill_at_scale,
-        needed={"returns": ("user", "time", "return_")},
-        doubled=same,
+        "performance.skill",
+        two_halves,
+        skill_at_scale,
+        {"returns": "user time return_"},
         gives="pandas",
         table=lambda result: result.accounts,
         rows=240,

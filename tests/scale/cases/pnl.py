@@ -1,39 +1,37 @@
 """Cases of ``tk.pnl``."""
 
 import numpy as np
-import pandas as pd
 
-from tests.analysis.examples import ME, MONDAY, times
-from tests.scale.case import Case, same
+from tests.analysis.examples import HOUR, ME, MONDAY, times
+from tests.scale.case import Case, table
 
 MINUTE = 60_000
-WALKED = ("coin", "px", "sz", "side", "time", "start_position", "closed_pnl")
 
 
 def fills(n):
     """Buy 1 at 100 and sell it at 101, over and over: every second fill closes 1 USD."""
     k = np.arange(n)
     opens = k % 2 == 0
-    return pd.DataFrame(
-        {
-            "user": pd.array([ME] * n, dtype="str"),
-            "coin": pd.array(["BTC"] * n, dtype="str"),
-            "px": np.where(opens, 100.0, 101.0),
-            "sz": 1.0,
-            "side": pd.array(np.where(opens, "B", "A"), dtype="str"),
-            "time": times(MONDAY + MINUTE * k),
-            "start_position": np.where(opens, 0.0, 1.0),
-            "closed_pnl": np.where(opens, 0.0, 1.0),
-            "fee": 0.25,
-            "builder_fee": 0.125,
-            "deployer_fee": np.nan,
-            "fee_token": pd.array(["USDC"] * n, dtype="str"),
-            "crossed": opens,
-            "tx_index": k % 5,
-            "oid": k,
-            "tid": 1 + k,
-        }
+    rows = table(
+        n,
+        user=ME,
+        coin="BTC",
+        px=np.where(opens, 100.0, 101.0),
+        sz=1.0,
+        side=np.where(opens, "B", "A"),
+        time=times(MONDAY + MINUTE * k),
+        start_position=np.where(opens, 0.0, 1.0),
+        closed_pnl=np.where(opens, 0.0, 1.0),
+        fee=0.25,
+        builder_fee=0.125,
+        deployer_fee=np.nan,
+        fee_token="USDC",
+        crossed=opens,
+        tx_index=k % 5,
+        oid=k,
+        tid=1 + k,
     )
+    return {"fills": rows}
 
 
 def attribution_at_scale(frames, result):
@@ -59,10 +57,9 @@ def positions_at_scale(frames, result):
 
 def growing(n):
     """Buy 1 at 100 and 1 at 101, over and over, and keep it all."""
-    result = fills(n)
-    return result.assign(side="B", start_position=1.0 * np.arange(n), closed_pnl=0.0).astype(
-        {"side": "str"}
-    )
+    rows = fills(n)["fills"].assign(start_position=1.0 * np.arange(n), closed_pnl=0.0)
+    rows.loc[:, "side"] = "B"
+    return {"fills": rows}
 
 
 def unrealised_at_scale(frames, result):
@@ -97,13 +94,8 @@ def equity_at_scale(frames, result):
 def curve(n):
     """Up 2, down 1, over and over."""
     k = np.arange(n)
-    return pd.DataFrame(
-        {
-            "time": times(MONDAY + 60 * MINUTE * k),
-            "pnl": 2.0 * ((k + 1) // 2 + (k + 1) % 2) - k // 2,
-        }
-        | {"user": pd.array([ME] * n, dtype="str")}
-    )
+    pnl = 2.0 * ((k + 1) // 2 + (k + 1) % 2) - k // 2
+    return {"curve": table(n, time=times(MONDAY + HOUR * k), pnl=pnl, user=ME)}
 
 
 def drawdown_at_scale(frames, result):
@@ -112,49 +104,45 @@ def drawdown_at_scale(frames, result):
     assert (result["drawdown"] == frames["curve"]["pnl"] - wanted).all()
 
 
-def reconciled(n):
-    """The account of `fills`, its deposits of 1, and no funding row that counts."""
+def moves(n):
+    """Return the fills of `fills`, deposits of 1, and no funding row that counts."""
     few = min(n, 1000)
-    worth = n // 2 - 0.25 * n + few
-    end = {"user": [ME], "account_value": [worth], "account_mode": pd.array([0], dtype="Int64")}
-    flows = {"account": pd.array([ME] * few, dtype="str"), "usdc": np.ones(few)}
-    flows["hash"] = pd.array([f"0x{number + 1:064x}" for number in range(few)], dtype="str")
-    paid = {"user": pd.array([ME] * few, dtype="str"), "usdc": np.zeros(few)}
-    time = times(MONDAY + MINUTE * np.arange(few))
+    k = np.arange(few)
+    time = times(MONDAY + MINUTE * k)
+    hashes = np.char.mod("0x%064x", 1 + k)
     return {
-        "end": pd.DataFrame(end).astype({"user": "str"}).head(min(n, 1)),
-        "fills": fills(n),
-        "funding": pd.DataFrame(
-            {**paid, "coin": pd.array(["BTC"] * few, dtype="str"), "time": time}
-        ),
-        "ledger": pd.DataFrame(
-            {**flows, "type": pd.array(["deposit"] * few, dtype="str"), "time": time}
-        ),
+        **fills(n),
+        "funding": table(few, user=ME, usdc=0.0, coin="BTC", time=time),
+        "ledger": table(few, account=ME, usdc=1.0, hash=hashes, type="deposit", time=time),
     }
+
+
+def value_after(n):
+    """Return what the account of `moves` is worth."""
+    return n // 2 - 0.25 * n + min(n, 1000)
+
+
+def reconciled(n):
+    end = table(min(n, 1), user=ME, account_value=value_after(n), account_mode=0)
+    return {"end": end.astype({"account_mode": "Int64"}), **moves(n)}
 
 
 def reconcile_at_scale(frames, result):
     row = result.iloc[0]
-    assert (
-        row["change"] == row["closed_pnl"] + row["trading_fee"] + row["builder_fee"] + row["ledger"]
-    )
+    parts = row[["closed_pnl", "trading_fee", "builder_fee", "ledger"]].tolist()
+    assert row["change"] == sum(parts)
     assert row["causes"] == "unrealised not known"
 
 
 def stated(n):
     """The account of `reconciled`, which also holds 2 ETH that gained 50, as the service says."""
-    known = reconciled(n)
-    end = pd.DataFrame({"user": [ME], "account_value": [n // 2 - 0.25 * n + min(n, 1000) + 50.0]})
-    held = {"szi": [2.0], "position_value": [300.0], "unrealized_pnl": [50.0]}
-    eth = pd.DataFrame({"user": [ME], "coin": ["ETH"], **held}).astype(
-        {"user": "str", "coin": "str"}
-    )
+    one = min(n, 1)
+    time = times([MONDAY + MINUTE * n] * one)
+    held = {"szi": 2.0, "position_value": 300.0, "unrealized_pnl": 50.0}
     return {
-        "accounts": end.assign(time=times(MONDAY + MINUTE * np.array([n])))
-        .astype({"user": "str"})
-        .head(min(n, 1)),
-        "positions": eth.head(min(n, 1)),
-        **{name: known[name] for name in ("fills", "funding", "ledger")},
+        "accounts": table(one, user=ME, account_value=value_after(n) + 50.0, time=time),
+        "positions": table(one, user=ME, coin="ETH", **held),
+        **moves(n),
     }
 
 
@@ -168,94 +156,41 @@ def carried_back_at_scale(frames, result):
     assert (result["equity"] - 50.0 - result["flows"] == result["pnl"]).all()
 
 
+LOTS = "coin px sz side time start_position"
+WALKED = f"{LOTS} closed_pnl"
+PAID = "coin px sz side time closed_pnl fee"
+FLOWS = {"fills": PAID, "funding": "coin time usdc", "ledger": "time type"}
+DECIMALS = {"sz_decimals": {"BTC": 5}}
 CASES = [
+    Case("pnl.positions", fills, positions_at_scale, {"fills": WALKED}, DECIMALS, keys=("time",)),
     Case(
-        helper="pnl.positions",
-        frames=lambda n: {"fills": fills(n)},
-        arguments={"sz_decimals": {"BTC": 5}},
-        at_scale=positions_at_scale,
-        needed={"fills": WALKED},
-        doubled=same,
-        keys=("time",),
+        "pnl.unrealised",
+        growing,
+        unrealised_at_scale,
+        {"fills": WALKED},
+        {**DECIMALS, "marks": {"BTC": 102.0}},
+    ),
+    Case("pnl.lots", fills, lots_at_scale, {"fills": LOTS}),
+    Case("pnl.round_trips", fills, trips_at_scale, {"fills": f"{WALKED} fee"}),
+    Case("pnl.equity", fills, equity_at_scale, {"fills": PAID}),
+    Case("pnl.drawdown", curve, drawdown_at_scale, {"curve": "time pnl"}),
+    Case(
+        "pnl.reconcile",
+        reconciled,
+        reconcile_at_scale,
+        {"end": "user account_value", **FLOWS},
+        {"start": None},
     ),
     Case(
-        helper="pnl.unrealised",
-        frames=lambda n: {"fills": growing(n)},
-        arguments={"sz_decimals": {"BTC": 5}, "marks": {"BTC": 102.0}},
-        at_scale=unrealised_at_scale,
-        needed={"fills": WALKED},
-        doubled=same,
-    ),
-    Case(
-        helper="pnl.lots",
-        frames=lambda n: {"fills": fills(n)},
-        at_scale=lots_at_scale,
-        needed={"fills": WALKED[:-1]},
-        doubled=same,
-    ),
-    Case(
-        helper="pnl.round_trips",
-        frames=lambda n: {"fills": fills(n)},
-        at_scale=trips_at_scale,
-        needed={"fills": (*WALKED, "fee")},
-        doubled=same,
-    ),
-    Case(
-        helper="pnl.equity",
-        frames=lambda n: {"fills": fills(n)},
-        at_scale=equity_at_scale,
-        needed={"fills": ("coin", "px", "sz", "side", "time", "closed_pnl", "fee")},
-        doubled=same,
-    ),
-    Case(
-        helper="pnl.drawdown",
-        frames=lambda n: {"curve": curve(n)},
-        at_scale=drawdown_at_scale,
-        needed={"curve": ("time", "pnl")},
-        doubled=same,
-    ),
-    Case(
-        helper="pnl.reconcile",
-        frames=reconciled,
-        arguments={"start": None},
-        at_scale=reconcile_at_scale,
-        needed={
-            "end": ("user", "account_value"),
-            "fills": ("coin", "px", "sz", "side", "time", "closed_pnl", "fee"),
-            "funding": ("coin", "time", "usdc"),
-            "ledger": ("time", "type"),
+        "pnl.carried_back",
+        stated,
+        carried_back_at_scale,
+        {
+            "accounts": "user account_value time",
+            "positions": "user coin szi position_value unrealized_pnl",
+            **FLOWS,
         },
-        doubled=same,
     ),
-    Case(
-        helper="pnl.carried_back",
-        frames=stated,
-        at_scale=carried_back_at_scale,
-        needed={
-            "accounts": ("user", "account_value", "time"),
-            "positions": ("user", "coin", "szi", "position_value", "unrealized_pnl"),
-            "fills": ("coin", "px", "sz", "side", "time", "closed_pnl", "fee"),
-            "funding": ("coin", "time", "usdc"),
-            "ledger": ("time", "type"),
-        },
-        doubled=same,
-    ),
-    Case(
-        helper="pnl.attribution",
-        frames=lambda n: {"fills": fills(n)},
-        at_scale=attribution_at_scale,
-        needed={"fills": ("coin", "px", "sz", "side", "time", "closed_pnl", "fee")},
-        doubled=same,
-    ),
-    Case(
-        helper="pnl.audit",
-        frames=lambda n: {"fills": fills(n)},
-        arguments={"sz_decimals": {"BTC": 5}},
-        at_scale=audit_at_scale,
-        needed={
-            "fills": ("coin", "px", "sz", "side", "time", "start_position", "closed_pnl"),
-        },
-        doubled=same,
-        keys=("time",),
-    ),
+    Case("pnl.attribution", fills, attribution_at_scale, {"fills": PAID}),
+    Case("pnl.audit", fills, audit_at_scale, {"fills": WALKED}, DECIMALS, keys=("time",)),
 ]

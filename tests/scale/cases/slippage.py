@@ -1,31 +1,33 @@
 """Cases of ``tk.slippage``."""
 
 import numpy as np
-import pandas as pd
 
 from tests.analysis.examples import MONDAY, times
-from tests.scale.case import Case, same
+from tests.scale.case import Case, params, table
 
 QUARTER = 900_000
+
+
+def book_rows(n, at, spread, usd, buy, sell):
+    rows = table(
+        n,
+        timestamp=times(MONDAY + QUARTER * at),
+        dex="hyperliquid",
+        coin="XYZ",
+        half_spread_bps=spread,
+        amount_usd=usd,
+        buy_slippage_bps=buy,
+        sell_slippage_bps=sell,
+    )
+    return {"samples": rows}
 
 
 def samples(n):
     """Return samples of two sizes: 1 to 10 bps in turn; every tenth book is too thin to buy."""
     k = np.arange(n)
     bps = 1.0 + k // 2 % 10
-    return {
-        "samples": pd.DataFrame(
-            {
-                "timestamp": times(MONDAY + QUARTER * (k // 2)),
-                "dex": pd.array(["hyperliquid"] * n, dtype="str"),
-                "coin": pd.array(["XYZ"] * n, dtype="str"),
-                "half_spread_bps": 0.5,
-                "amount_usd": np.where(k % 2 == 0, 1e3, 1e6),
-                "buy_slippage_bps": np.where(bps == 10, np.nan, bps),
-                "sell_slippage_bps": bps,
-            }
-        )
-    }
+    usd = np.where(k % 2 == 0, 1e3, 1e6)
+    return book_rows(n, k // 2, 0.5, usd, np.where(bps == 10, np.nan, bps), bps)
 
 
 def curve_at_scale(frames, result):
@@ -36,19 +38,6 @@ def curve_at_scale(frames, result):
     assert result["q90"].tolist() == [9.0] * 4
 
 
-NEEDED = {
-    "samples": (
-        "coin",
-        "amount_usd",
-        "half_spread_bps",
-        "buy_slippage_bps",
-        "sell_slippage_bps",
-        "timestamp",
-    )
-}
-SIZES = np.array([1e3, 1e4, 1e5, 1e6])
-
-
 def books(n):
     """Return quarter-hourly books: half spread 1, 10 bps at 100,000 USD, exponent 1/2.
 
@@ -56,22 +45,11 @@ def books(n):
     Every tenth book is too thin to buy the largest size.
     """
     k = np.arange(n)
-    book, usd = k // 4, SIZES[k % 4]
+    book, usd = k // 4, np.array([1e3, 1e4, 1e5, 1e6])[k % 4]
     cost = 1 + 10 * np.sqrt(usd / 1e5) * (0.9 + 0.1 * (book % 3))
     thin = (book % 10 == 9) & (usd == 1e6)
-    return {
-        "samples": pd.DataFrame(
-            {
-                "timestamp": times(MONDAY + QUARTER * book),
-                "dex": pd.array(["hyperliquid"] * n, dtype="str"),
-                "coin": pd.array(["XYZ"] * n, dtype="str"),
-                "half_spread_bps": 1.0,
-                "amount_usd": usd,
-                "buy_slippage_bps": np.where(thin, np.nan, cost.round(2)),
-                "sell_slippage_bps": (2 * cost - 1).round(2),
-            }
-        )
-    }
+    buy = np.where(thin, np.nan, cost.round(2))
+    return book_rows(n, book, 1.0, usd, buy, (2 * cost - 1).round(2))
 
 
 def fit_at_scale(frames, result):
@@ -115,65 +93,17 @@ def asymmetry_at_scale(frames, result):
     assert result["buy_missing"].tolist()[:3] == [0] * 3
 
 
+def case(helper, frames, at_scale, needed="timestamp", **more):
+    needed = f"coin amount_usd half_spread_bps buy_slippage_bps sell_slippage_bps {needed}"
+    return Case(f"slippage.{helper}", frames, at_scale, {"samples": needed}, **more)
+
+
+FITTED = {"gives": "pandas", "rows": 800}
 CASES = [
-    Case(
-        helper="slippage.curve",
-        frames=samples,
-        at_scale=curve_at_scale,
-        needed={
-            "samples": (
-                "coin",
-                "amount_usd",
-                "half_spread_bps",
-                "buy_slippage_bps",
-                "sell_slippage_bps",
-            )
-        },
-        doubled=same,
-    ),
-    Case(
-        helper="slippage.fit",
-        frames=books,
-        at_scale=fit_at_scale,
-        needed=NEEDED,
-        doubled=same,
-        gives="pandas",
-        table=lambda result: result.params,
-        rows=800,
-    ),
-    Case(
-        helper="slippage.cost",
-        frames=books,
-        arguments={"usd": 4e5},
-        at_scale=cost_at_scale,
-        needed=NEEDED,
-        doubled=same,
-        gives="pandas",
-        rows=800,
-    ),
-    Case(
-        helper="slippage.capacity",
-        frames=books,
-        arguments={"bps": 21},
-        at_scale=capacity_at_scale,
-        needed=NEEDED,
-        doubled=same,
-        gives="pandas",
-        rows=800,
-    ),
-    Case(
-        helper="slippage.heatmap",
-        frames=books,
-        at_scale=heatmap_at_scale,
-        needed=NEEDED,
-        doubled=same,
-    ),
-    Case(
-        helper="slippage.asymmetry",
-        frames=books,
-        at_scale=asymmetry_at_scale,
-        needed=NEEDED,
-        doubled=same,
-        gives="pandas",
-    ),
+    case("curve", samples, curve_at_scale, ""),
+    case("fit", books, fit_at_scale, table=params, **FITTED),
+    case("cost", books, cost_at_scale, arguments={"usd": 4e5}, **FITTED),
+    case("capacity", books, capacity_at_scale, arguments={"bps": 21}, **FITTED),
+    case("heatmap", books, heatmap_at_scale),
+    case("asymmetry", books, asymmetry_at_scale, gives="pandas"),
 ]

@@ -1,12 +1,11 @@
 """Cases of ``tk.staking``."""
 
 import numpy as np
-import pandas as pd
 
 from tests.analysis.examples import DAY, MONDAY, times
-from tests.scale.case import Case, same
+from tests.scale.case import Case, params, table
 
-NEEDED = {"history": ("week", "net_apr", "gross_apr")}
+NEEDED = {"history": "week net_apr gross_apr"}
 NOW = MONDAY + 7 * DAY * 4
 
 
@@ -15,31 +14,20 @@ def history(n):
     k = np.arange(n)
     week, validator = k % 5, k // 5
     gross = 0.02 + 0.001 * week
-    names = np.char.add("0xv", np.char.zfill(validator.astype(str), 7)) if n else []
-    return {
-        "history": pd.DataFrame(
-            {
-                "validator": pd.array(names, dtype="str"),
-                "week": times(MONDAY + 7 * DAY * week),
-                "net_apr": (gross * (1 - 0.1 * (validator % 5))).round(9),
-                "gross_apr": gross.round(9),
-                "total_delegator_rewards": 1000.0,
-            }
-        )
-    }
+    rows = table(
+        n,
+        validator=np.char.mod("0xv%07d", validator),
+        week=times(MONDAY + 7 * DAY * week),
+        net_apr=(gross * (1 - 0.1 * (validator % 5))).round(9),
+        gross_apr=gross.round(9),
+        total_delegator_rewards=1000.0,
+    )
+    return {"history": rows}
 
 
 def case(helper, at_scale, by=None, **more):
-    return Case(
-        helper=f"staking.{helper}",
-        frames=history,
-        arguments={"now": NOW} | ({} if by is None else {"by": by}),
-        at_scale=at_scale,
-        needed=NEEDED,
-        doubled=same,
-        gives="pandas",
-        **more,
-    )
+    arguments = {"now": NOW} | ({} if by is None else {"by": by})
+    return Case(f"staking.{helper}", history, at_scale, NEEDED, arguments, gives="pandas", **more)
 
 
 def weeks_at_scale(frames, result):
@@ -73,5 +61,5 @@ CASES = [
     case("apy", apy_at_scale),
     case("implied_fee", fee_at_scale),
     case("implied_fee", weeks_at_scale, by="week", note="by week"),
-    case("rank_stability", ranks_at_scale, table=lambda result: result.params),
+    case("rank_stability", ranks_at_scale, table=params),
 ]

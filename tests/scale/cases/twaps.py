@@ -4,11 +4,11 @@ import numpy as np
 import pandas as pd
 
 from tests.analysis.examples import MONDAY, times
-from tests.scale.case import Case, same
+from tests.scale.case import Case, table
 
 SECOND = 1000
 AT = MONDAY + 1800 * SECOND
-SNAPSHOT = ("market", "address", "twap_id", "duration_secs", "start_time_ms", "waiting")
+MARKETS = np.array(["BTC", "ETH", "flx:TSLA"])
 
 
 def snapshot(n):
@@ -16,60 +16,56 @@ def snapshot(n):
     k = np.arange(n)
     waiting = k % 4 == 3
     done = np.where(waiting, 0.0, 4.0)
-    return pd.DataFrame(
-        {
-            "market": pd.array(np.array(["BTC", "ETH", "flx:TSLA"])[k % 3], dtype="str"),
-            "address": pd.array(np.array(["0xA", "0xb"])[k % 2], dtype="str"),
-            "twap_id": k,
-            "is_buy": k % 2 == 0,
-            "total_sz": 10.0,
-            "executed_sz": done,
-            "remaining_sz": 10.0 - done,
-            "executed_ntl": 100 * done,
-            "duration_secs": np.full(n, 3600),
-            "start_time_ms": times(np.full(n, MONDAY)),
-            "slice_number": np.full(n, 50),
-            "waiting": waiting,
-        }
+    return table(
+        n,
+        market=MARKETS[k % 3],
+        address=np.array(["0xA", "0xb"])[k % 2],
+        twap_id=k,
+        is_buy=k % 2 == 0,
+        total_sz=10.0,
+        executed_sz=done,
+        remaining_sz=10.0 - done,
+        executed_ntl=100 * done,
+        duration_secs=3600,
+        start_time_ms=times(np.full(n, MONDAY)),
+        slice_number=50,
+        waiting=waiting,
     )
 
 
 def prices():
-    names = pd.array(["BTC", "ETH"], dtype="str")
-    return pd.DataFrame({"name": names, "mark_px": [100.0, 10.0]})
+    return pd.DataFrame({"name": pd.array(["BTC", "ETH"], dtype="str"), "mark_px": [100.0, 10.0]})
 
 
 def fills(n):
     """Return one fill of 4 at 100 for each order of `snapshot`."""
     k = np.arange(n)
-    return pd.DataFrame(
-        {
-            "user": pd.array(np.array(["0xa", "0xb"])[k % 2], dtype="str"),
-            "coin": pd.array(np.array(["BTC", "ETH", "flx:TSLA"])[k % 3], dtype="str"),
-            "px": 100.0,
-            "sz": 4.0,
-            "side": pd.array(np.where(k % 2 == 0, "B", "A"), dtype="str"),
-            "time": times(MONDAY + 100 * SECOND + k % 1000),
-            "twap_id": k,
-            "tid": 1 + k,
-        }
+    return table(
+        n,
+        user=np.array(["0xa", "0xb"])[k % 2],
+        coin=MARKETS[k % 3],
+        px=100.0,
+        sz=4.0,
+        side=np.where(k % 2 == 0, "B", "A"),
+        time=times(MONDAY + 100 * SECOND + k % 1000),
+        twap_id=k,
+        tid=1 + k,
     )
 
 
 def orders(n):
     """Return fills at 100 to 109, one a second; ten fills are an order, and all are the tape."""
     k = np.arange(n)
-    frame = pd.DataFrame(
-        {
-            "user": pd.array(["0xa"] * n, dtype="str"),
-            "coin": pd.array(["BTC"] * n, dtype="str"),
-            "px": 100.0 + k % 10,
-            "sz": 2.0,
-            "side": pd.array(["A"] * n, dtype="str"),
-            "time": times(MONDAY + SECOND * k),
-            "twap_id": k // 10,
-            "tid": 1 + k,
-        }
+    frame = table(
+        n,
+        user="0xa",
+        coin="BTC",
+        px=100.0 + k % 10,
+        sz=2.0,
+        side="A",
+        time=times(MONDAY + SECOND * k),
+        twap_id=k // 10,
+        tid=1 + k,
     )
     return {"fills": frame, "tape": frame.drop(columns=["user", "side", "twap_id"])}
 
@@ -111,63 +107,38 @@ def quality_at_scale(frames, result):
     assert (result["arrival_px"].iloc[1:] == 109.0).all()
 
 
+RUNNING = "market duration_secs start_time_ms waiting"
+EXECUTED = f"{RUNNING} address twap_id executed_sz executed_ntl"
 CASES = [
     Case(
-        helper="twaps.adherence",
-        frames=lambda n: {"twaps": snapshot(n)},
-        arguments={"at": AT},
-        at_scale=adherence_at_scale,
-        needed={
-            "twaps": (
-                *SNAPSHOT,
-                "is_buy",
-                "total_sz",
-                "executed_sz",
-                "remaining_sz",
-                "executed_ntl",
-                "slice_number",
-            )
-        },
-        doubled=same,
+        "twaps.adherence",
+        lambda n: {"twaps": snapshot(n)},
+        adherence_at_scale,
+        {"twaps": f"{EXECUTED} is_buy total_sz remaining_sz slice_number"},
+        {"at": AT},
     ),
     Case(
-        helper="twaps.pressure",
-        frames=lambda n: {"twaps": snapshot(n), "prices": prices().iloc[:n]},
-        arguments={"at": AT},
-        at_scale=pressure_at_scale,
-        needed={
-            "twaps": (
-                "market",
-                "is_buy",
-                "remaining_sz",
-                "duration_secs",
-                "start_time_ms",
-                "waiting",
-            ),
-            "prices": ("name", "mark_px"),
-        },
-        doubled=same,
+        "twaps.pressure",
+        lambda n: {"twaps": snapshot(n), "prices": prices().iloc[:n]},
+        pressure_at_scale,
+        {"twaps": f"{RUNNING} is_buy remaining_sz", "prices": "name mark_px"},
+        {"at": AT},
     ),
     Case(
-        helper="twaps.linked",
-        frames=lambda n: {"twaps": snapshot(n), "fills": fills(n)},
-        arguments={"at": AT},
-        at_scale=linked_at_scale,
-        needed={
-            "twaps": (*SNAPSHOT, "executed_sz", "executed_ntl"),
-            "fills": ("user", "coin", "px", "sz", "time", "twap_id"),
-        },
-        doubled=same,
+        "twaps.linked",
+        lambda n: {"twaps": snapshot(n), "fills": fills(n)},
+        linked_at_scale,
+        {"twaps": EXECUTED, "fills": "user coin px sz time twap_id"},
+        {"at": AT},
     ),
     Case(
-        helper="twaps.quality",
-        frames=orders,
-        at_scale=quality_at_scale,
-        needed={
-            "fills": ("coin", "px", "sz", "side", "time", "twap_id"),
-            "tape": ("coin", "px", "sz", "time"),
+        "twaps.quality",
+        orders,
+        quality_at_scale,
+        {
+            "fills": "coin px sz side time twap_id",
+            "tape": "coin px sz time",
         },
-        doubled=same,
         gives="pandas",
     ),
 ]
