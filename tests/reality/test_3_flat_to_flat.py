@@ -15,7 +15,7 @@ def tables():
 
 def floats(frame):
     """Return the frame with floats instead of exact numbers."""
-    exact = [name for name, dtype in frame.dtypes.items() if "decimal" in str(dtype)]
+    exact = [name for name, dtype in frame.dtypes.items() if str(dtype).startswith("decimal")]
     return frame.astype(dict.fromkeys(exact, "float64"))
 
 
