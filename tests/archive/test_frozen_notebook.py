@@ -96,7 +96,9 @@ def test_frozen_report_is_identical_later(case, tmp_path):
     assert len(case.archive.frame(tk.user_fills_by_time, case.user)) > before
     case.archive.compact(forget_after_hours=0)
     again = run_report(*command, tmp_path / "again.html")
-    digests = [re.findall(r"^digest: ([0-9a-f]{64})$", text, re.MULTILINE) for text in (first, again)]
+    digests = [
+        re.findall(r"^digest: ([0-9a-f]{64})$", text, re.MULTILINE) for text in (first, again)
+    ]
     assert len(digests[0]) == 1
     assert digests[0] == digests[1]
     assert (tmp_path / "first.html").read_bytes() == (tmp_path / "again.html").read_bytes()

@@ -3,8 +3,7 @@
 import toolkit as tk
 from tests.archive.world import START, fill_session, make_fills
 from toolkit.archive import open as open_archive
-from toolkit.archive.coverage import RefreshResult, log_entry, log_refreshes
-from toolkit.archive.schemas import PULLS, RowOrigin, Series
+from toolkit.archive.schemas import PULLS, Series
 from toolkit.contract.operations import OPERATIONS
 
 USERS = [f"0x{number:040x}" for number in range(36)]
@@ -27,18 +26,6 @@ def test_refresh_opens_files_of_one_account(tmp_path):
     assert archive.verify() == []
     # A table is opened from its last checkpoint and the commits after it.
     assert len(list((tmp_path / "fills" / "_delta_log").glob("*.checkpoint.parquet"))) == 1
-
-
-def test_log_entry_survives_concurrent_change(tmp_path):
-    """Two processes that create the log at the same moment change it under each other."""
-    archive, session = open_archive(tmp_path), fill_session(FILLS, users=USERS[:2])
-    archive.refresh(tk.user_fills_by_time, USERS[0], START, session=session)
-    tables = archive.tables
-    log = tables.open_table(PULLS)
-    tables.open_table(PULLS).alter.set_table_properties({"delta.checkpointInterval": "25"})
-    done = RefreshResult("userFillsByTime", USERS[1], 0, 0, START, START + 1)
-    log_refreshes(tables, [log_entry(done, RowOrigin("test", True, 0))], log)
-    assert archive.status()["subject"].tolist() == USERS[:2]
 
 
 def test_account_is_found_in_new_files(tmp_path):

@@ -8,12 +8,11 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from typer.testing import CliRunner
 
 import toolkit as tk
+from tests.archive.commands import run_command
 from tests.archive.world import START, USER, fill_session, make_fills
 from toolkit.archive import open as open_archive
-from toolkit.cli.archive import archive_app
 
 FILLS = make_fills(120)
 FREEZE = "f0d58a51579d44c18"
@@ -45,8 +44,7 @@ def test_old_archive_is_read_and_continued(folder):
 
 def test_one_command_migrates_old_archive(folder):
     before = open_archive(folder).frame(tk.user_fills_by_time, USER)
-    result = CliRunner().invoke(archive_app, ["compact", str(folder)])
-    assert result.exit_code == 0, result.output
+    run_command("compact", folder)
     archive = open_archive(folder)
     pd.testing.assert_frame_equal(archive.frame(tk.user_fills_by_time, USER), before)
     for name in ("fills", "answers", "pulls"):

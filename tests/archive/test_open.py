@@ -2,61 +2,46 @@
 
 import os
 
+import deltalake
 import pytest
-from typer.testing import CliRunner
 
 import toolkit as tk
+from tests.archive.commands import run_command
 from tests.archive.world import START, USER, fill_session, make_fills
 from toolkit.archive import open as open_archive
 from toolkit.archive.errors import translate_errors
-from toolkit.cli.archive import archive_app
 from toolkit.errors import ArchiveError, StoreUnreachable
 
+FILLS = make_fills(20)
 
-@pytest.mark.parametrize(
-    ("path", "message"),
-    [
-        ("ftp://host/x", "begins with one of s3://"),
-        ("", "path of the archive is empty"),
-        ("file.md", "is a file"),
-        ("kept@f0123456789", "kept has no freeze 'f0123456789'"),
-        ("a%20b", "because %20 in its name"),
-        ("a%2Fb/c", "because %2F in its name"),
-        ("s3://key:secret@host/x", "without anything else"),
-    ],
-)
-def test_open_refuses_invalid_path(tmp_path, monkeypatch, path, message):
+
+def test_open_refuses_invalid_path(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "file.md").write_text("words")
     (tmp_path / "kept").mkdir()
-    with pytest.raises(ArchiveError, match=message):
-        open_archive(path)
-    with pytest.raises(ArchiveError, match=message):
-        tk.local(archive=path, default=False)
-    result = CliRunner().invoke(archive_app, ["verify", path])
-    assert result.exit_code == 2
-    assert "toolkit: " in result.output
-
-
-@pytest.mark.parametrize("name", ["kept@home", "kept@fund", "100%", "a b"])
-def test_folder_with_special_name_is_archive(tmp_path, name):
-    (tmp_path / "kept").mkdir()
-    archive = open_archive(tmp_path / name)
-    archive.refresh(tk.user_fills_by_time, USER, START, session=fill_session(make_fills(20)))
-    assert archive.status()["rows"].tolist() == [20]
-    assert archive.verify() == []
-
-
-def test_open_refuses_none():
-    with pytest.raises(TypeError, match="not None"):
-        open_archive(None)  # type: ignore[arg-type]
+    for path, named in {
+        "ftp://host/x": "s3://",
+        "": "empty",
+        "file.md": "is a file",
+        "kept@f0123456789": "no freeze 'f0123456789'",
+        "a%20b": "%20",
+        "a%2Fb/c": "%2F",
+        "s3://key:secret@host/x": "without anything else",
+    }.items():
+        with pytest.raises(ArchiveError, match=named):
+            open_archive(path)
+        with pytest.raises(ArchiveError, match=named):
+            tk.local(archive=path, default=False)
+        assert "toolkit: " in run_command("verify", path, code=2).output
+    with pytest.raises(TypeError, match="None"):
+        open_archive(None)
 
 
 def test_opened_archive_keeps_environment(tmp_path, monkeypatch):
     monkeypatch.delenv("RUST_LOG", raising=False)
     archive = open_archive(tmp_path)
-    archive.refresh(tk.user_fills_by_time, USER, START, session=fill_session(make_fills(20)))
-    written: list[object] = []
+    archive.refresh(tk.user_fills_by_time, USER, START, session=fill_session(FILLS))
+    written = []
     monkeypatch.setattr(os, "putenv", lambda *pair: written.append(pair))
     assert archive.status()["rows"].tolist() == [20]
     assert written == []
@@ -65,39 +50,30 @@ def test_opened_archive_keeps_environment(tmp_path, monkeypatch):
 @pytest.mark.parametrize("damaged", [["fills", "pulls"], ["pulls"], ["answers"]])
 def test_verify_command_reports_damage(tmp_path, damaged):
     archive = open_archive(tmp_path)
-    archive.refresh(tk.user_fills_by_time, USER, START, session=fill_session(make_fills(20)))
-    archive.refresh(tk.user_fills, USER, session=fill_session(make_fills(20)))
+    archive.refresh(tk.user_fills_by_time, USER, START, session=fill_session(FILLS))
+    archive.refresh(tk.user_fills, USER, session=fill_session(FILLS))
     for name in damaged:
         entry = sorted((tmp_path / name / "_delta_log").glob("*.json"))[-1]
         entry.write_bytes(entry.read_bytes()[:80])
     found = [(finding.kind, finding.table) for finding in archive.verify()]
     assert found == [("damage", name) for name in damaged]
-    result = CliRunner().invoke(archive_app, ["verify", str(tmp_path)])
-    assert result.exit_code == 1
-    assert "archive verify" not in result.output  # the user has just run this command
-    assert "<unknown>" not in result.output  # no native backtrace
+    output = run_command("verify", tmp_path, code=1).output
+    assert "archive verify" not in output  # the user has just run this command
+    assert "<unknown>" not in output  # no native backtrace
 
 
-@pytest.mark.parametrize(
-    ("native", "options", "message"),
-    [
-        (
-            "an error occurred while loading credentials: failed to load IMDS session token",
-            {},
-            "Set AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_REGION",
-        ),
-        (
-            "Error performing PUT http://169.254.169.254/latest/api/token in 5 ms",
-            {},
-            "Set AWS_ACCESS_KEY_ID",
-        ),
-        ("Error performing GET http://127.0.0.1:1/: error sending request", {}, "the network"),
-        ("Error performing GET: canary-secret", {"AWS_SECRET_ACCESS_KEY": "canary-secret"}, r"\*"),
-    ],
-)
-def test_unreachable_store_error_has_advice(native, options, message):
+UNREACHABLE = [  # the native error, options of the store, and what our error names
+    ("an error occurred while loading credentials: failed to load IMDS", {}, "AWS_ACCESS_KEY_ID"),
+    ("Error performing PUT http://169.254.169.254/latest/api/token", {}, "AWS_ACCESS_KEY_ID"),
+    ("Error performing GET http://127.0.0.1:1/: error sending request", {}, "the network"),
+    ("Error performing GET: canary-secret", {"AWS_SECRET_ACCESS_KEY": "canary-secret"}, r"\*"),
+]
+
+
+@pytest.mark.parametrize(("native", "options", "named"), UNREACHABLE)
+def test_unreachable_store_error_has_advice(native, options, named):
     with (
-        pytest.raises(StoreUnreachable, match=message) as result,
+        pytest.raises(StoreUnreachable, match=named) as result,
         translate_errors("s3://bucket/x", options),
     ):
         raise OSError(native)
@@ -114,17 +90,11 @@ def test_verify_command_reports_unreachable_store(monkeypatch):
         "AWS_SECRET_ACCESS_KEY": "canary-secret",
     }.items():
         monkeypatch.setenv(name, value)
-    result = CliRunner().invoke(archive_app, ["verify", "s3://bucket/x"])
-    assert result.exit_code == 2
-    assert "check the address, the network" in result.output
+    assert "check the address" in run_command("verify", "s3://bucket/x", code=2).output
 
 
-def test_commits_name_the_version(tmp_path):
-    import deltalake
-
-    with tk.local(seed=7, size="tiny", default=False) as session:
-        tk.archive.open(tmp_path).refresh(
-            tk.delegations, session.world["users"][0], session=session
-        )
+def test_commits_name_the_version(tmp_path, tiny):
+    archive = open_archive(tmp_path)
+    archive.refresh(tk.delegations, tiny.world["users"][0], session=tiny)
     (commit, *_) = deltalake.DeltaTable(tmp_path / "answers").history(1)
     assert commit["toolkit"] == tk.__version__

@@ -1,23 +1,22 @@
 """A snapshot shows which accounts changed, so that the others need no request."""
 
 import json
-from collections import defaultdict
-from typing import Any
+from collections import Counter
+from itertools import chain
 
 import httpx
 import msgspec
 import pandas as pd
 import pytest
-from typer.testing import CliRunner
 
 import toolkit as tk
+from tests.archive.commands import run_command
+from tests.worlds import world_of
 from toolkit.archive import open as open_archive
-from toolkit.cli.archive import archive_app
 from toolkit.client import connect
 from toolkit.contract.source_tables import AccountSnapshot, Sources
 from toolkit.local_service import InProcessTransport, application_of
 from toolkit.service import AcceptedKey, KeyQuotas, build_store
-from toolkit.simulation import simulate
 from toolkit.times import MINUTE
 
 RESTING = 4  # accounts that rest, for each account that may trade
@@ -28,7 +27,7 @@ class CountsRequests(httpx.BaseTransport):
 
     def __init__(self, inner):
         self._inner = inner
-        self.counts: dict[str, int] = defaultdict(int)
+        self.counts = Counter()
 
     def handle_request(self, request):
         self.counts[msgspec.json.decode(request.content)["type"]] += 1
@@ -48,14 +47,11 @@ class Exchange:
             user: [f"0x{RESTING * place + n:040x}" for n in range(RESTING)]
             for place, user in enumerate(self.traders)
         }
-        self.users = [
-            *self.traders,
-            *(copy for copies in self._resting.values() for copy in copies),
-        ]
+        self.users = [*self.traders, *chain(*self._resting.values())]
 
     def fills_until(self, time):
         """Return the trade ids of each account."""
-        ids: dict[str, list[int]] = {user: [] for user in self.traders}
+        ids = {user: [] for user in self.traders}
         for user, fill in self.fills:
             if fill.time <= time:
                 ids[user].append(fill.tid)
@@ -87,7 +83,7 @@ class Exchange:
     def _add_resting(self, snapshot):
         values = {}
         for place, rows in snapshot.values.items():
-            flat: dict[str, Any] = {"total_long_notional": 0.0, "total_short_notional": 0.0}
+            flat = {"total_long_notional": 0.0, "total_short_notional": 0.0}
             copies = [
                 msgspec.structs.replace(row, user=copy, account_value=5.0, **flat)
                 for row in rows
@@ -99,7 +95,7 @@ class Exchange:
 
 @pytest.fixture(scope="module", name="exchange")
 def _exchange():
-    return Exchange(simulate(7, "tiny").sources)
+    return Exchange(world_of("tiny").sources)
 
 
 def archived_ids(archive, users):
@@ -171,16 +167,12 @@ def test_accounts_with_position_are_asked_for_funding(exchange, tmp_path):
     assert isinstance(plan.accounts["covered_until"].dtype, pd.DatetimeTZDtype)
 
 
-def test_command_with_moved_asks_few_accounts(tmp_path):
-    words = ["refresh", str(tmp_path), "userFillsByTime", "--size", "tiny", "--moved"]
-    user = tk.local(seed=7, size="tiny", default=False).world["users"][0]
-    for options, message in (
-        ((user,), "1 of 1 account needs a request: 12 points instead of 10"),
-        ((), "0 of 1 account needs a request: 2 points instead of 10"),
-    ):
-        result = CliRunner().invoke(archive_app, [*words, *options])
-        assert result.exit_code == 0, result.output
-        assert message in result.output
-    assert result.stdout == "userFillsByTime: 0 new, no account needs a request\n"
-    result = CliRunner().invoke(archive_app, [*words, "--json"])
-    assert json.loads(result.stdout) == {"type": "userFillsByTime", "rows": 0}
+def test_command_with_moved_asks_few_accounts(tmp_path, tiny):
+    words = ("refresh", tmp_path, "userFillsByTime", "--size", "tiny", "--moved")
+    first = run_command(*words, tiny.world["users"][0]).output
+    assert "1 of 1 account needs a request: 12 points instead of 10" in first
+    second = run_command(*words)
+    assert "0 of 1 account needs a request: 2 points instead of 10" in second.output
+    assert second.stdout == "userFillsByTime: 0 new, no account needs a request\n"
+    found = json.loads(run_command(*words, "--json").stdout)
+    assert found == {"type": "userFillsByTime", "rows": 0}

@@ -50,12 +50,11 @@ def test_refresh_warns_of_missing_rows(tmp_path, rows_per_commit):
     assert archive.status()["gaps"].tolist() == [1]
 
 
-def test_fills_of_builder_are_checked_by_account(tmp_path):
+def test_fills_of_builder_are_checked_by_account(tmp_path, tiny):
     """The checks of a refresh read the account of each fill, so accounts have their own chains."""
-    session = tk.local(seed=7, size="tiny", default=False)
-    builder = session.world["builders"][2]
+    builder = tiny.world["builders"][2]
     archive = open_archive(tmp_path)
-    archive.refresh(tk.builder_approved_fills_by_time, builder, 0, session=session)
+    archive.refresh(tk.builder_approved_fills_by_time, builder, 0, session=tiny)
     handle = archive.tables.open_table("fills")
     operation = OPERATIONS["builderApprovedFillsByTime"]
     names = [*operation.key, *CHECKED_COLUMNS["fills"]]
@@ -80,7 +79,7 @@ def test_refresh_keeps_proved_range(tmp_path):
 def test_dropped_row_is_requested_again(tmp_path):
     """A row that is dropped once comes with the second request; nothing is missing."""
     archive = open_archive(tmp_path)
-    transports: list[tk.testing.FaultyTransport] = []
+    transports = []
 
     def drop_row(inner):
         transports.append(tk.testing.faulty(inner, {3: "row dropped"}))
