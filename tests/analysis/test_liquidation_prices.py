@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import toolkit as tk
-from tests.worlds import ON_DEMO, world_of
+from tests.worlds import world_of
 from toolkit.analysis.accounts.margin_inputs import read_tiers
 from toolkit.liquidations import buffers, levels
 from toolkit.rules.margin import liquidation_price, maintenance
@@ -18,21 +18,19 @@ _BEYOND = 1_000
 """The exchange states no price above this multiple of the mark price."""
 
 
-@pytest.fixture(scope="module", params=["tiny 7", "tiny 3", pytest.param("demo 7", marks=ON_DEMO)])
-def held(request):
-    """Return every position with its figures from `buffers`."""
-    size, seed = request.param.split()
-    world = world_of(size, int(seed))
+@pytest.fixture(scope="module")
+def held():
+    """Return every position of two worlds with its figures from `buffers`."""
+    return pd.concat([held_in(world_of("tiny", seed)) for seed in (7, 2)], ignore_index=True)
+
+
+def held_in(world):
     states = replace(world.sources, fills=[], funding=[], ledger=[])
     session = served(replace(world, sources=states))
     asked = {"session": session}
     users = session.world["users"]
-    answers = [
-        tk.batch_clearinghouse_states(users[first : first + 100], dex="ALL_DEXES", **asked)
-        for first in range(0, len(users), 100)
-    ]
-    accounts = pd.concat([answer.accounts for answer in answers], ignore_index=True)
-    positions = pd.concat([answer.positions for answer in answers], ignore_index=True)
+    answer = tk.batch_clearinghouse_states(users[:100], dex="ALL_DEXES", **asked)
+    accounts, positions = answer.accounts, answer.positions
     contexts = pd.concat(
         [tk.meta_and_asset_ctxs(dex=dex, **asked) for dex in session.world["dexes"]]
     )
