@@ -1,12 +1,15 @@
-"""Simulated worlds; each is made once per process, and no test changes it."""
+"""Simulated worlds; each is made once per process, and no test changes it.
 
-from functools import lru_cache
+To draw a tiny world takes as long as to read it from a file, so `made_once` would not help.
+"""
+
+from functools import cache
 
 import pytest
 
-from toolkit.simulation import simulate
+from toolkit.simulation import draw_tiles, simulate
 
-__all__ = ["ON_DEMO", "SLIPPAGE_EXPONENT", "world_of"]
+__all__ = ["ON_DEMO", "SLIPPAGE_EXPONENT", "tiles_of_two", "world_of"]
 
 ON_DEMO = pytest.mark.xdist_group("demo")
 """Tests of the demo world run in one process, because the world takes half a minute to make."""
@@ -20,6 +23,12 @@ def world_of(size, seed=7):
     return _made(size, seed)
 
 
-@lru_cache
+@cache
 def _made(size, seed):
     return simulate(seed=seed, size=size)
+
+
+@cache
+def tiles_of_two():
+    """Return the two tiny tiles of seed 7."""
+    return list(draw_tiles(7, 2, "tiny"))

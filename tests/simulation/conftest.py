@@ -2,8 +2,7 @@
 
 import pytest
 
-from tests.worlds import ON_DEMO, world_of
-from toolkit.simulation import draw_tiles
+from tests.worlds import tiles_of_two, world_of
 
 
 @pytest.fixture(scope="session")
@@ -11,23 +10,12 @@ def world():
     return world_of("tiny")
 
 
-@pytest.fixture(scope="session")
-def demo():
-    return world_of("demo")
-
-
-@pytest.fixture(scope="session", params=["seed 1", "seed 2", "tile 1 of seed 3"])
+@pytest.fixture(scope="session", params=["seed 1", "a tile of seed 7"])
 def any_world(request):
-    if request.param.startswith("tile"):
-        *_, tile = draw_tiles(3, 2, "tiny")
-        return tile
-    return world_of("tiny", int(request.param[-1]))
+    return tiles_of_two()[1] if "tile" in request.param else world_of("tiny", 1)
 
 
-@pytest.fixture(
-    scope="session", params=["tiny 1", "tiny 2", "tiny 7", pytest.param("demo 7", marks=ON_DEMO)]
-)
+@pytest.fixture(scope="session", params=[2, 7])
 def each_world(request):
-    """Return one of several small worlds, or the demo world."""
-    size, seed = request.param.split()
-    return world_of(size, int(seed))
+    """Return one of several worlds without tiles."""
+    return world_of("tiny", request.param)

@@ -6,6 +6,7 @@ from fractions import Fraction
 
 from msgspec import UNSET
 
+from tests.simulation.test_dexes import is_perp, number
 from toolkit.contract.dexes import coin_dex
 from toolkit.contract.records import Fill
 from toolkit.rules.directions import NOT_TRADED
@@ -24,14 +25,6 @@ def group_by_user(rows):
 
 def signed_size(fill):
     return Decimal(fill.sz) if fill.side == "B" else -Decimal(fill.sz)
-
-
-def number(value):
-    return Decimal(value) if isinstance(value, str) else Decimal(0)
-
-
-def is_perp(fill):
-    return not set(fill.coin) & set("/@#")
 
 
 def is_perp_pair(pair):

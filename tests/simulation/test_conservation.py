@@ -10,16 +10,13 @@ import pytest
 from msgspec import UNSET
 
 from tests.rules.reference import exact_oracle_range, half_spread_bps, slippage_bps
+from tests.simulation.test_dexes import is_perp
 from toolkit.contract.requests import AMOUNTS
 from toolkit.rules.depth import slippage_bounds
 from toolkit.simulation.engine.prices import simulate_prices
 from toolkit.simulation.markets import PERPS
 from toolkit.simulation.output.depth import draw_books, slippage_samples
 from toolkit.times import DAY, HOUR, MINUTE
-
-
-def is_perp(fill):
-    return not set(fill.coin) & set("/@#")
 
 
 def test_total_pnl_is_at_most_rounding(any_world):

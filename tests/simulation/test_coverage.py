@@ -12,7 +12,6 @@ import pytest
 from msgspec import UNSET, UnsetType
 
 from tests.reality.spot_chains import chains
-from tests.worlds import ON_DEMO, world_of
 from toolkit.contract.order_states import GROUPS
 from toolkit.contract.records import DELTA_FIELDS, Fill, Order, OrderStatus
 
@@ -64,16 +63,6 @@ ORDER_TYPES = {
     "Twap Slice", "Vault Close", "Spot Dust Conversion",
 }  # fmt: skip
 TIFS = {"Gtc", "Ioc", "Alo", "FrontendMarket", "LiquidationMarket", None, UNSET}
-
-
-@pytest.fixture(scope="module")
-def tiny():
-    return world_of("tiny")
-
-
-@pytest.fixture(scope="module", params=["tiny", pytest.param("demo", marks=ON_DEMO)])
-def world(request):
-    return world_of(request.param)
 
 
 def tables(world):
@@ -217,8 +206,9 @@ def test_every_fill_direction_occurs(world):
     assert any(fill.coin.startswith("#") and fill.venue is UNSET for fill in fills)
 
 
-def test_every_spot_cost_occurs(any_world):
+def test_every_direction_and_spot_cost_occurs_with_every_seed(any_world):
     """Spot pairs and outcomes have gaps in and out, and known, partly known and unknown cost."""
+    assert {fill.dir for _, fill in any_world.sources.fills} >= DIRECTIONS
     kinds = set()
     for (_, coin), chain in chains(any_world.sources.fills).items():
         market = "outcome" if coin.startswith("#") else "spot"
@@ -232,10 +222,6 @@ def test_every_spot_cost_occurs(any_world):
     assert {kind for kind, market in kinds if market == "outcome"} == {"no gap", "all"}
 
 
-def test_directions_occur_with_every_seed(any_world):
-    assert {fill.dir for _, fill in any_world.sources.fills} >= DIRECTIONS
-
-
 def test_ledger_types_have_their_fields(world):
     seen = set()
     for _, update in world.sources.ledger:
@@ -245,9 +231,9 @@ def test_ledger_types_have_their_fields(world):
     assert seen == set(DELTA_FIELDS)
 
 
-def test_missing_rows_fail_coverage(tiny):
+def test_missing_rows_fail_coverage(world):
     """The tests above fail without the rows of any single value."""
-    sources = tiny.sources
+    sources = world.sources
     fewer = {
         test_ledger_types_have_their_fields: [
             replace(sources, ledger=[row for row in sources.ledger if row[1].delta.type != kind])
@@ -268,10 +254,10 @@ def test_missing_rows_fail_coverage(tiny):
         ],
     }
     for test, cases in fewer.items():
-        test(tiny)
+        test(world)
         for case in cases:
             with pytest.raises(AssertionError):
-                test(replace(tiny, sources=case))
+                test(replace(world, sources=case))
 
 
 def test_every_health_state_occurs(world):
@@ -310,12 +296,12 @@ def test_snapshots_show_every_twap_kind(world):
     assert any(":" not in name for name in markets)
 
 
-@pytest.mark.parametrize("kind", ["spot", "perp"])
-def test_auctions_run_and_end(world, kind):
+def test_auctions_run_and_end(world):
     now = world.sources.now_ms // 1000
-    rounds = [a for a in world.sources.auctions if a.kind == kind and a.start_seconds <= now]
-    assert {auction.end_gas is None for auction in rounds} == {True, False}
-    assert (rounds[-1].end_gas is None) == (kind == "spot")
+    for kind in ("spot", "perp"):
+        rounds = [a for a in world.sources.auctions if a.kind == kind and a.start_seconds <= now]
+        assert {auction.end_gas is None for auction in rounds} == {True, False}
+        assert (rounds[-1].end_gas is None) == (kind == "spot")
 
 
 def test_thin_markets_reject_large_sizes(world):

@@ -11,6 +11,7 @@ from decimal import Decimal
 
 import pytest
 
+from tests.worlds import ON_DEMO, world_of
 from toolkit.contract.dexes import coin_dex
 from toolkit.simulation.markets import COLLATERAL, DEXES
 
@@ -73,33 +74,46 @@ def is_perp(fill):
     return not set(fill.coin) & set("/@#")
 
 
-@pytest.fixture(scope="module")
-def cash_by_dex(each_world):
+def sum_cash_by_dex(world):
     """Return flows + closed PnL + funding - fees by account and dex, only from the tables."""
     sums: Sums = defaultdict(Decimal)
-    for user, update in each_world.sources.ledger:
+    for user, update in world.sources.ledger:
         for dex, amount in ledger_flows(user, update.delta):
             sums[user, dex] += amount
-    for user, fill in each_world.sources.fills:
+    for user, fill in world.sources.fills:
         if is_perp(fill):
             assert fill.fee_token == COLLATERAL[coin_dex(fill.coin)]
             sums[user, coin_dex(fill.coin)] += Decimal(fill.closed_pnl) - Decimal(fill.fee)
-    for row in each_world.sources.funding:
+    for row in world.sources.funding:
         sums[row.user, coin_dex(row.delta.coin)] += Decimal(row.delta.usdc)
     return sums
 
 
-def test_dex_value_equals_table_sums(each_world, cash_by_dex):
+@pytest.fixture(scope="module")
+def cash_by_dex(each_world):
+    return sum_cash_by_dex(each_world)
+
+
+def check_dex_values(world, cash):
     """Account value = flows + closed PnL + funding - fees + unrealised, on every dex."""
     traded = set()
-    for dex, states in each_world.sources.states.items():
-        assert len(states) == len(each_world.expected) + len(each_world.expected_mixed)
+    for dex, states in world.sources.states.items():
+        assert len(states) == len(world.expected) + len(world.expected_mixed)
         for user, state in states.items():
             gains = [Decimal(row.position.unrealized_pnl) for row in state.asset_positions]
             value = Decimal(state.margin_summary.account_value)
-            assert value == cash_by_dex[user, dex] + sum(gains, Decimal(0))
+            assert value == cash[user, dex] + sum(gains, Decimal(0))
             traded |= {dex} if gains else set()
     assert traded == set(DEXES)
+
+
+def test_dex_value_equals_table_sums(each_world, cash_by_dex):
+    check_dex_values(each_world, cash_by_dex)
+
+
+@ON_DEMO
+def test_dex_value_equals_table_sums_in_demo():
+    check_dex_values(world_of("demo"), sum_cash_by_dex(world_of("demo")))
 
 
 def test_snapshots_include_unified_wallets(each_world, cash_by_dex):

@@ -16,7 +16,7 @@ Floats = NDArray[np.float64]
 HOURS = 720
 
 
-@pytest.fixture(scope="module", params=[7, 8, 9])
+@pytest.fixture(scope="module", params=[7, 8])
 def prices(request):
     return simulate_prices(request.param, HOURS)
 

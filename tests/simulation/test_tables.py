@@ -9,7 +9,7 @@ from decimal import Decimal
 
 import pytest
 
-from tests.worlds import ON_DEMO
+from tests.worlds import ON_DEMO, world_of
 from toolkit.simulation import simulate
 from toolkit.simulation.output.examples import STORY_TEXTS
 from toolkit.simulation.output.totals import compute_digest
@@ -47,8 +47,9 @@ def test_fills_come_in_bursts(any_world):
 
 
 @ON_DEMO
-def test_demo_has_documented_size(demo):
+def test_demo_has_documented_size():
     """About 250 accounts, 30 days, 300,000 fills, 500,000 order events; bursts as recorded."""
+    demo = world_of("demo")
     sources = demo.sources
     assert len(sources.fills) >= 300_000
     assert len(sources.orders) >= 500_000
@@ -82,20 +83,9 @@ def test_funding_is_sorted(any_world):
     assert keys == sorted(set(keys))
 
 
-def test_every_direction_occurs(world):
-    assert {fill.dir for _, fill in world.sources.fills} >= {
-        "Open Long",
-        "Open Short",
-        "Close Long",
-        "Close Short",
-        "Long > Short",
-        "Short > Long",
-    }
-
-
 def test_seeds_give_different_worlds(world):
     assert world.digest() == simulate(7, "tiny").digest()
-    assert world.digest() != simulate(8, "tiny").digest()
+    assert world.digest() != world_of("tiny", 1).digest()
 
 
 @pytest.mark.parametrize(("hash_seed", "threads"), [("0", "1"), ("4242", "8")])
@@ -120,13 +110,16 @@ def test_digest_equals_golden(hash_seed, threads):
 
 
 def test_digest_covers_every_table(world):
-    sources = world.sources
+    tables = {field.name: getattr(world.sources, field.name) for field in fields(world.sources)}
+    few = {name: rows[:9] for name, rows in tables.items() if isinstance(rows, list)}
+    sources = replace(world.sources, **few)
+    whole = compute_digest(sources)
     for field in fields(sources):
         if field.name not in {"label", "simulated", "start_ms", "now_ms", "evidence", "history"}:
             value = getattr(sources, field.name)
             empty = None if field.name in {"depth", "spot_meta", "outcome_meta"} else type(value)()
             emptied = replace(sources, **{field.name: empty})
-            assert compute_digest(emptied) != world.digest(), field.name
+            assert compute_digest(emptied) != whole, field.name
 
 
 def test_unknown_size_raises():

@@ -11,15 +11,14 @@ from typing import Any
 
 import pytest
 
-from tests.service.conftest import Asker
+from tests.service.conftest import asker_of
+from tests.worlds import tiles_of_two
 from toolkit.contract.operations import OPERATIONS
 from toolkit.contract.snapshots import decode_snapshots
 from toolkit.rules.directions import NOT_TRADED
-from toolkit.service import AcceptedKey, KeyQuotas, build_store
+from toolkit.service import build_store
 from toolkit.simulation import TiledExchange, draw_tiles, simulate
 
-COUNT = 2
-ALL = {"collateral_tokens": ["ALL"], "market_names": ["ALL:ALL_DEXES"]}
 OF_ALL: list[tuple[str, dict[str, Any]]] = [
     ("currentDepth", {}),
     ("currentDepth", {"dex": "eqx"}),
@@ -38,17 +37,14 @@ OF_ALL: list[tuple[str, dict[str, Any]]] = [
 """Operations whose answer is the same for every account."""
 
 
-pytestmark = pytest.mark.xdist_group("tiles")
-
-
 @pytest.fixture(scope="module")
 def worlds():
-    return list(draw_tiles(7, COUNT, "tiny"))
+    return tiles_of_two()
 
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory):
-    tiled = TiledExchange(7, COUNT, "tiny")
+    tiled = TiledExchange(7, 2, "tiny")
     path = tmp_path_factory.mktemp("tiles") / "tiled.db"
     store = build_store(tiled, path, world=tiled.summary)
     yield store
@@ -57,16 +53,12 @@ def store(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def tiled_asker(store):
-    return _asker(store)
+    return asker_of(store)
 
 
 @pytest.fixture(scope="module")
 def tile_askers(worlds):
-    return [_asker(build_store(world.sources)) for world in worlds]
-
-
-def _asker(store):
-    return Asker(store, KeyQuotas([AcceptedKey("all", "s3cret")]), store.about["now_ms"])
+    return [asker_of(build_store(world.sources)) for world in worlds]
 
 
 def assert_same_bytes(tiled_asker, tile_asker, type, **fields):
@@ -81,23 +73,16 @@ def assert_same_bytes(tiled_asker, tile_asker, type, **fields):
 def test_accounts_answer_as_in_tile(tiled_asker, worlds, tile_askers):
     seen: Counter[str] = Counter()
     for world, tile_asker in zip(worlds, tile_askers, strict=True):
+        both = tiled_asker, tile_asker
         for user in world.summary()["users"]:
             for type in ("userFills", "historicalOrders", "userNonFundingLedgerUpdates"):
-                seen[type] += len(
-                    json.loads(assert_same_bytes(tiled_asker, tile_asker, type, user=user))
-                )
+                seen[type] += len(json.loads(assert_same_bytes(*both, type, user=user)))
             for type in ("delegations", "borrowLendUserState"):
-                seen[type] += len(assert_same_bytes(tiled_asker, tile_asker, type, user=user)) > 60
-            assert_same_bytes(
-                tiled_asker,
-                tile_asker,
-                "userFillsByTime",
-                user=user,
-                startTime=0,
-                aggregateByTime=True,
-            )
-            got = tiled_asker.pages("userFillsByTime", 499, user=user)
-            assert got == tile_asker.pages("userFillsByTime", 499, user=user)
+                seen[type] += len(assert_same_bytes(*both, type, user=user)) > 60
+            merged = {"startTime": 0, "aggregateByTime": True}
+            assert_same_bytes(*both, "userFillsByTime", user=user, **merged)
+            got, expected = (asker.pages("userFillsByTime", 499, user=user) for asker in both)
+            assert got == expected
             seen["userFillsByTime"] += len(got)
     assert min(seen.values()) > 10
     assert seen["userFillsByTime"] > 40_000
@@ -117,40 +102,28 @@ def test_states_join_all_tiles(tiled_asker, worlds, tile_askers):
     "type", ["builderApprovedFillsByTime", "builderApprovedFundingByTime", "builderOrdersByTime"]
 )
 def test_builders_answer_as_in_tile(tiled_asker, worlds, tile_askers, type):
+    page = 2_000 if type == "builderOrdersByTime" else 251
     for world, tile_asker in zip(worlds, tile_askers, strict=True):
-        seen = 0
+        both, seen = (tiled_asker, tile_asker), 0
+        middle = world.sources.now_ms - 86_400_000
+        hours = {"startTime": middle, "endTime": middle + 7_200_000}
         for builder in world.builders:
-            middle = world.sources.now_ms - 86_400_000
-            assert_same_bytes(
-                tiled_asker,
-                tile_asker,
-                type,
-                builder=builder,
-                startTime=middle,
-                endTime=middle + 7_200_000,
-            )
-            page = 2_000 if type == "builderOrdersByTime" else 251
-            got = tiled_asker.pages(type, page, builder=builder)
-            assert got == tile_asker.pages(type, page, builder=builder)
+            assert_same_bytes(*both, type, builder=builder, **hours)
+            got, expected = (asker.pages(type, page, builder=builder) for asker in both)
+            assert got == expected
             seen += len(got)
         assert seen > 200
 
 
-def test_validators_answer_as_in_tile(tiled_asker, worlds, tile_askers):
+def test_market_answers_are_equal_in_tiles(tiled_asker, worlds, tile_askers):
+    for tile_asker in tile_askers:
+        for type, fields in OF_ALL:
+            assert_same_bytes(tiled_asker, tile_asker, type, **fields)
     for world, tile_asker in zip(worlds, tile_askers, strict=True):
         for validator in world.summary()["validators"]:
-            assert (
-                assert_same_bytes(
-                    tiled_asker, tile_asker, "validatorAprHistory", validator=validator
-                )
-                != b"[]"
-            )
-
-
-@pytest.mark.parametrize(("type", "fields"), OF_ALL)
-def test_market_answers_are_equal_in_tiles(tiled_asker, tile_askers, type, fields):
-    for tile_asker in tile_askers:
-        assert_same_bytes(tiled_asker, tile_asker, type, **fields)
+            asked = {"validator": validator}
+            got = assert_same_bytes(tiled_asker, tile_asker, "validatorAprHistory", **asked)
+            assert got != b"[]"
 
 
 def test_open_interest_and_volumes_add_up(tiled_asker, tile_askers):
@@ -170,12 +143,16 @@ def test_open_interest_and_volumes_add_up(tiled_asker, tile_askers):
     assert len(contexts) == 2
 
 
-@pytest.mark.parametrize("type", ["accountValueSnapshots", "perpTwapSnapshots"])
-def test_snapshots_join_all_tiles(tiled_asker, tile_askers, type):
-    (field,) = (entry for entry in ALL if entry[:3] in ("col" if "Value" in type else "mar"))
-
+@pytest.mark.parametrize(
+    ("type", "names"),
+    [
+        ("accountValueSnapshots", {"collateral_tokens": ["ALL"]}),
+        ("perpTwapSnapshots", {"market_names": ["ALL:ALL_DEXES"]}),
+    ],
+)
+def test_snapshots_join_all_tiles(tiled_asker, tile_askers, type, names):
     def rows(asker):
-        got = asker.send(json.dumps({"type": type, field: ALL[field]}).encode())
+        got = asker.send(json.dumps({"type": type, **names}).encode())
         assert got.status == 200, got.content
         columns = decode_snapshots(OPERATIONS[type], got.headers, got.content)
         lists = [list(column) for column in columns.values()]
@@ -234,7 +211,7 @@ DRAWS_TILES = """
 import gc
 from toolkit.simulation import TiledExchange
 gc.disable()
-for part in TiledExchange(7, 3, "tiny"):
+for part in TiledExchange(7, 2, "tiny"):
     print("ledger", len(part.ledger))
     del part
     gc.unfreeze()  # what was drawn was taken out of the collector's sight
@@ -248,15 +225,8 @@ def test_tiles_are_freed_early():
         [sys.executable, "-c", DRAWS_TILES], capture_output=True, text=True, check=True
     )
     said = [line.split() for line in done.stdout.splitlines()]
-    assert [int(number) > 100 for word, number in said if word == "ledger"] == [True] * 3 + [False]
-    assert [int(number) for word, number in said if word == "left"] == [0] * 4
-
-
-def test_overlapping_parts_raise(worlds):
-    with pytest.raises(ValueError, match="rows in two parts"):
-        build_store([worlds[0].sources, worlds[0].sources])
-    with pytest.raises(ValueError, match="no sources"):
-        build_store([])
+    assert [int(number) > 100 for word, number in said if word == "ledger"] == [True] * 2 + [False]
+    assert [int(number) for word, number in said if word == "left"] == [0] * 3
 
 
 def test_funding_order_is_independent_of_parts(worlds):
@@ -277,8 +247,8 @@ def test_funding_order_is_independent_of_parts(worlds):
         )
 
     halves, tile_asker = (
-        _asker(build_store([part(True), part(False)])),
-        _asker(build_store(sources)),
+        asker_of(build_store([part(True), part(False)])),
+        asker_of(build_store(sources)),
     )
     type = "builderApprovedFundingByTime"
     for builder in worlds[0].builders:
@@ -288,11 +258,13 @@ def test_funding_order_is_independent_of_parts(worlds):
             assert got
 
 
-@pytest.mark.parametrize(
-    ("seed", "error"),
-    [(-1, ValueError), (10**40, ValueError), ("x", TypeError), (1.5, TypeError), (True, TypeError)],
-)
-def test_invalid_seeds_raise(seed, error):
-    for draw in (simulate, TiledExchange, lambda seed: next(draw_tiles(seed, 1))):
-        with pytest.raises(error, match="a seed must be a whole number"):
-            draw(seed)
+def test_invalid_parts_and_seeds_raise(worlds):
+    sources = replace(worlds[0].sources, orders=[], funding=[])
+    for parts, named in (([sources, sources], "rows in two parts"), ([], "no sources")):
+        with pytest.raises(ValueError, match=named):
+            build_store(parts)
+    wrong = {-1: ValueError, 10**40: ValueError, "x": TypeError, 1.5: TypeError, True: TypeError}
+    for seed, error in wrong.items():
+        for draw in (simulate, TiledExchange, lambda seed: next(draw_tiles(seed, 1))):
+            with pytest.raises(error, match="seed"):
+                draw(seed)
