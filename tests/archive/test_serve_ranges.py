@@ -2,7 +2,6 @@
 
 import json
 import warnings
-from typing import Any
 
 import hypothesis.strategies as st
 import pandas as pd
@@ -25,11 +24,10 @@ from tests.archive.offline import (
 )
 from tests.archive.world import USER, fill_session
 from toolkit.archive import open as open_archive
-from toolkit.contract.operations import OPERATIONS
 from toolkit.errors import HistoryWarning
 from toolkit.times import DAY, HOUR
 
-QUESTIONS: list[tuple[int, int | None, str]] = [
+QUESTIONS = [
     (A, B, "yes"),
     (A + 1, B - 1, "yes"),
     (A - 1, B, "no"),
@@ -149,15 +147,10 @@ def ingest(archive, file, live, start, size):
     archive.ingest(file)
 
 
-@pytest.fixture(scope="module", name="tiny")
-def _tiny():
-    return tk.local(seed=7, size="tiny", default=False)
-
-
 def test_each_operation_states_completeness(tmp_path, tiny):
     world, archive = tiny.world, open_archive(tmp_path)
     now, middle = tiny.now_ms(), tiny.now_ms() - 30 * HOUR
-    calls: list[tuple[Any, tuple[Any, ...], tuple[Any, ...]]] = [
+    calls = [
         (tk.user_fills_by_time, (world["users"][0],), (world["users"][1],)),
         (tk.builder_approved_fills_by_time, (world["builders"][0],), (world["builders"][1],)),
         (tk.builder_approved_funding_by_time, (world["builders"][0],), (world["builders"][1],)),
@@ -207,25 +200,3 @@ def test_coin_of_native_dex_has_three_names(tmp_path, tiny):
             fetch_served(tk.slippage_history, coin, 1_000, 0, session=offline_session(tmp_path))[0]
             == "yes"
         )
-
-
-def test_simulated_exchange_sends_no_headers(tiny):
-    answer = tiny.ask(OPERATIONS["meta"], {"type": "meta", "dex": ""})
-    assert not {"x-toolkit-incomplete", "x-toolkit-covered"} & set(answer.headers)
-    assert "covered" not in tk.provenance(
-        tk.user_fills_by_time(tiny.world["users"][0], 0, session=tiny)
-    )
-
-
-def test_fill_of_two_operations_is_served_once(tmp_path, tiny):
-    builder, archive = tiny.world["builders"][0], open_archive(tmp_path)
-    shown = tk.builder_approved_fills_by_time(builder, 0, session=tiny)
-    user = shown["user"].mode()[0]
-    fetched = tk.user_fills_by_time(user, 0, session=tiny)
-    archive.ingest(fetched)  # writes the numbers without trailing zeros
-    archive.refresh(tk.builder_approved_fills_by_time, builder, 0, session=tiny)
-    session = offline_session(tmp_path)
-    rows = tk.user_fills_by_time(user, 0, fetched["time"].max(), session=session)
-    pd.testing.assert_frame_equal(rows, fetched)
-    again = tk.builder_approved_fills_by_time(builder, 0, session=session)
-    pd.testing.assert_frame_equal(again, shown)

@@ -4,11 +4,8 @@ import pandas as pd
 import pytest
 
 import toolkit as tk
+from tests.archive.offline import as_frames, offline_session
 from toolkit.archive import open as open_archive
-
-
-def offline_session(path):
-    return tk.local(archive=path, default=False)
 
 
 def notebook_calls(world):
@@ -34,45 +31,27 @@ def notebook_calls(world):
     ]
 
 
-def assert_equal_frames(first, second):
-    for a, b in zip(_frames(first), _frames(second), strict=True):
-        pd.testing.assert_frame_equal(a, b)
-
-
-def _frames(result):
-    return (result,) if isinstance(result, pd.DataFrame) else tuple(result)
-
-
-@pytest.mark.parametrize("numbers", ["float", "exact"])
-def test_served_freeze_matches_exchange(tmp_path, numbers):
-    session = tk.local(seed=7, size="tiny", default=False)
+def test_served_freeze_matches_exchange(tmp_path, tiny):
     archive = open_archive(tmp_path)
-    for fetch, arguments in notebook_calls(session.world):
-        archive.refresh(fetch, *arguments, session=session)
+    for fetch, arguments in notebook_calls(tiny.world):
+        archive.refresh(fetch, *arguments, session=tiny)
     again = offline_session(f"{tmp_path}@{archive.freeze()}")
-    assert again.now_ms() == session.now_ms()
+    assert again.now_ms() == tiny.now_ms()
     assert again.simulated
-    for fetch, arguments in notebook_calls(session.world):
-        here = fetch(*arguments, numbers=numbers, session=again)
-        for frame in _frames(here):
-            assert tk.provenance(frame)["complete"] in ("yes", "latest")
-        assert_equal_frames(here, fetch(*arguments, numbers=numbers, session=session))
+    for fetch, arguments in notebook_calls(tiny.world):
+        here = as_frames(fetch(*arguments, numbers="exact", session=again))
+        there = as_frames(fetch(*arguments, numbers="exact", session=tiny))
+        for served, expected in zip(here, there, strict=True):
+            assert tk.provenance(served)["complete"] in ("yes", "latest")
+            pd.testing.assert_frame_equal(served, expected)
 
 
 def test_empty_archive_is_incomplete(tmp_path):
-    session = offline_session(str(tmp_path))
-    with pytest.raises(tk.Incomplete, match="the archive has no rows of it") as caught:
+    session = offline_session(tmp_path)
+    with pytest.raises(tk.Incomplete, match="no rows") as caught:
         tk.user_fills_by_time("0x" + "a" * 40, 0, session=session)
     assert len(caught.value.rows) == 0
-    with pytest.raises(tk.Incomplete, match=r"read it with Archive\.frame"):
-        tk.account_value_snapshot_timestamp(session=session)
-
-
-def test_serve_refuses_missing_archive(tmp_path):
-    with pytest.raises(tk.ArchiveError, match=r"there is no archive in .*none"):
-        offline_session(str(tmp_path / "none"))
-
-
-def test_serve_refuses_two_sources(tmp_path):
+    with pytest.raises(tk.ArchiveError, match="none"):
+        offline_session(tmp_path / "none")
     with pytest.raises(ValueError, match="two sources"):
-        tk.local(archive=tmp_path, recordings=tmp_path, default=False)
+        offline_session(tmp_path, recordings=tmp_path)

@@ -3,17 +3,13 @@
 docs/live_service.md, section 1.
 """
 
-import json
-from typing import Any
-
-import msgspec
 import pytest
 
 import toolkit as tk
 from tests.archive.offline import offline_session
 from toolkit.archive import open as open_archive
 from toolkit.client import connect
-from toolkit.contract.recorded_rows import build_record, join_records, read_record
+from toolkit.contract.recorded_rows import build_record
 from toolkit.contract.records import (
     Fill,
     FundingRow,
@@ -99,71 +95,29 @@ def session():
     )
 
 
-CALLS: tuple[tuple[Any, tuple[Any, ...], dict[str, str]], ...] = (
-    (
-        tk.user_fills_by_time,
-        (USER, TIME - 1, TIME + 50_000),
-        {"priority": "0.25", "step": "2"},
-    ),
-    (
-        tk.builder_approved_fills_by_time,
-        (BUILDER, TIME - 1, TIME + 50_000),
-        {"priority": "0.25", "step": "2"},
-    ),
+TIMES = (TIME - 1, TIME + 50_000)
+CALLS = (  # fetch function, its arguments, and the unknown columns of the first row
+    (tk.user_fills_by_time, (USER, *TIMES), {"priority": "0.25", "step": "2"}),
+    (tk.builder_approved_fills_by_time, (BUILDER, *TIMES), {"priority": "0.25", "step": "2"}),
     (
         tk.historical_orders,
         (USER,),
         {"lane": "6", "desk": "x", "children_note": '["stop", null]'},
     ),
-    (
-        tk.builder_approved_funding_by_time,
-        (BUILDER, TIME - 1, TIME + 50_000),
-        {"tier": "3"},
-    ),
-    (tk.user_non_funding_ledger_updates, (USER, TIME - 1, TIME + 50_000), {"bridge": "north"}),
-    (tk.slippage_history, ("BTC", 1000, TIME - 1, TIME + 50_000), {"venue_count": "4"}),
+    (tk.builder_approved_funding_by_time, (BUILDER, *TIMES), {"tier": "3"}),
+    (tk.user_non_funding_ledger_updates, (USER, *TIMES), {"bridge": "north"}),
+    (tk.slippage_history, ("BTC", 1000, *TIMES), {"venue_count": "4"}),
     (tk.meta, (), {"sector": "coins"}),
 )
 
 
-@pytest.mark.parametrize("call", CALLS, ids=lambda call: call[0].__name__)
-@pytest.mark.parametrize("archived", [False, True], ids=["service", "archive"])
 @pytest.mark.filterwarnings("ignore::toolkit.errors.UnknownField")
 @pytest.mark.filterwarnings("ignore::toolkit.errors.MissingField")
-def test_unknown_fields_are_served(session, tmp_path, call, archived):
-    fetch, arguments, unknown = call
-    if archived:
-        archive = open_archive(tmp_path)
+def test_unknown_fields_are_served(session, tmp_path):
+    archive = open_archive(tmp_path)
+    for fetch, arguments, _ in CALLS:
         archive.refresh(fetch, *arguments, session=session)
-        session = offline_session(tmp_path)
-    decoded = fetch(*arguments, extra="keep", session=session)
-    assert {name: decoded[name].iloc[0] for name in unknown} == unknown
-
-
-def test_joined_records_keep_unknown_fields():
-    first = {"time": 1, "priority": "0.25", "liquidation": {"method": "market", "step": 2}}
-    second = {"time": 1, "rank": 3, "liquidation": {"markPx": "5.0", "lane": [6]}, "cloid": "0x1"}
-    joined = join_records(build_record(Fill, first), build_record(Fill, second))
-    assert json.loads(msgspec.json.encode(joined)) == {
-        **{"time": 1, "priority": "0.25", "rank": 3, "cloid": "0x1"},
-        "liquidation": {"method": "market", "step": 2, "markPx": "5.0", "lane": [6]},
-    }
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {},
-        {"priority": 10**30},
-        {"priority": {"deep": [None, 1.5]}, "cloid": None},
-        {"extra_0": 1, "extra_1": 2, "closed_pnl": "3"},
-        {"crossed": None, "txIndex": None},
-        {"time": 5, "liquidation": None},
-    ],
-)
-def test_read_record_round_trip(change):
-    row = FILL | change
-    for order in (row, dict(reversed(row.items()))):
-        decoded = read_record(Fill, json.dumps(order).encode())
-        assert json.loads(msgspec.json.encode(decoded)) == row
-        assert isinstance(decoded, Fill)
+    for source in (session, offline_session(tmp_path)):
+        for fetch, arguments, unknown in CALLS:
+            decoded = fetch(*arguments, extra="keep", session=source)
+            assert {name: decoded[name].iloc[0] for name in unknown} == unknown, fetch.__name__
