@@ -69,6 +69,8 @@ def test_wrong_payments_are_named():
             sums(wrong)
     with pytest.raises(MissingColumns, match=r"^funding: "):
         accrual(funding().assign(usdc=float("inf")))
+    with pytest.raises(ValueError, match="hour, day, week"):
+        accrual(funding(), step="month")
     for helper, names in (
         (sums, ["time", *MONEY, "payments", "first", "last"]),
         (accrual, ["time", "usdc", "payments", "total"]),
@@ -80,19 +82,26 @@ def test_wrong_payments_are_named():
 
 @given(
     st.lists(
-        st.tuples(st.sampled_from(["BTC", "ETH"]), st.integers(-(10**9), 10**9)),
+        st.tuples(
+            st.sampled_from(["BTC", "ETH"]), st.integers(0, 40), st.integers(-(10**9), 10**9)
+        ),
         min_size=1,
         max_size=20,
+        unique=True,
     )
 )
-def test_groups_add_up_to_total(rows):
+def test_groups_and_curves_add_up_to_total(rows):
     """Amounts are 64ths of a USD, whose sums are exact."""
-    frame = _payments(*((coin, hour, amount / 64) for hour, (coin, amount) in enumerate(rows)))
+    frame = _payments(*((coin, hour, amount / 64) for coin, hour, amount in rows))
     by_coin, total = sums(frame), sums(frame, None).iloc[0]
-    assert total["net"] == sum(amount for _, amount in rows) / 64 == sum(by_coin["net"])
+    assert total["net"] == sum(amount for *_, amount in rows) / 64 == sum(by_coin["net"])
     assert total["net"] == total["paid"] + total["received"]
     assert total["paid"] <= 0 <= total["received"]
     assert by_coin["payments"].sum() == len(rows)
+    curves = accrual(frame)
+    assert curves.groupby("coin")["total"].last().tolist() == by_coin["net"].tolist()
+    assert curves["payments"].sum() == len(rows)
+    assert curves["total"].equals(curves.groupby("coin")["usdc"].cumsum())
 
 
 def test_sums_of_simulated_accounts(world, rows_of):
@@ -142,3 +151,6 @@ def test_accrual_separates_accounts_and_coins():
     assert result["usdc"].tolist() == [-1.25, -8.0, 7.0, -12.5, -80.0, 70.0]
     assert list(accrual(rows.iloc[:0], "coin").dtypes) == list(accrual(rows, "coin").dtypes)
     assert accrual(rows, "coin")["payments"].dtype == "int64"
+    whole = accrual(rows, None, step="week")
+    assert list(whole.columns) == ["time", "usdc", "payments", "total"]
+    assert whole["total"].tolist() == [11 * 5.75, 11 * -2.25]

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 
 from toolkit.analysis.accounts.margin_inputs import read_accounts, read_positions, read_tiers
@@ -40,29 +39,26 @@ def test_positions_of_both_signs_by_hand():
 
 def test_states_that_differ_are_named():
     rows = states(("0xa", "Y", 1.0, 5.0), ("0xb", "X", 1.0, 5.0), ("0xb", "X", 2.0, 5.0))
-    text = "^positions: 0xb X has several rows with different szi or position_value"
-    with pytest.raises(ValueError, match=text):
+    with pytest.raises(ValueError, match=r"^positions: 0xb X .*szi"):
         read_positions(rows, (), ())
     accounts = pd.DataFrame(
         {"user": ["0xa", "0xb", "0xb"], "dex": ["", "", "pre"], "cross_account_value": 1.0}
     )
     assert len(read_accounts(accounts)) == 3
     same = accounts.assign(dex=["", "pre", "pre"], cross_account_value=[1.0, 2.0, 3.0])
-    with pytest.raises(ValueError, match=r"^accounts: 0xb pre has several .* cross_account_value"):
+    with pytest.raises(ValueError, match=r"^accounts: 0xb pre .*cross_account_value"):
         read_accounts(same)
 
 
 def test_states_of_two_moments_are_named():
     rows = states(("0xa", "X", 1.0, 5.0), ("0xb", "Y", 1.0, 5.0), ("0xb", "X", 2.0, 5.0))
     rows["time"] = times([MONDAY, MONDAY, MONDAY + 1])
-    text = "^positions: rows of 0xb have 2 different times. Keep one .* positions.time.max"
-    with pytest.raises(ValueError, match=text):
+    with pytest.raises(ValueError, match=r"^positions: .*0xb .*positions.time.max"):
         read_positions(rows, (), ())
     two_dexes = rows.assign(coin=["X", "Y", "pre:X"])  # each dex is asked for itself
     assert len(read_positions(two_dexes, (), ())) == 3
-    accounts = rows.assign(cross_account_value=1.0)
-    with pytest.raises(ValueError, match=r"^accounts: rows of 0xb have 2 different times"):
-        read_accounts(accounts)
+    with pytest.raises(ValueError, match=r"^accounts: .*0xb"):
+        read_accounts(rows.assign(cross_account_value=1.0))
 
 
 def test_tiers_of_several_dexes_by_hand():
@@ -80,7 +76,7 @@ def test_tiers_of_several_dexes_by_hand():
     assert found.max_leverage[2, 0] == 7
     fetched = own.drop(columns="dex")
     fetched.attrs["toolkit"] = {"parameters": {"dex": "pre"}}
-    with pytest.warns(UserWarning, match=r"^positions in X: their margin tables were not"):
+    with pytest.warns(UserWarning, match="positions in X:"):
         only = read_tiers(held, assets, fetched)
     assert only.source == "one tier for each coin"
     assert only.max_leverage[0].tolist() == [10, 5, 3]
@@ -95,46 +91,41 @@ def test_leverage_falls_back_to_state():
     assert found.max_leverage[:2, 0].tolist() == [25, 3]
     assert np.isnan(found.max_leverage[2, 0])
     assert read_tiers(held, None, None).max_leverage[0, 0] == 50
-    with pytest.raises(ValueError, match=r"^positions: column max_leverage is missing"):
+    with pytest.raises(ValueError, match=r"^positions: .*max_leverage"):
         read_tiers(held.drop(columns="max_leverage"), None, None)
-    with pytest.raises(ValueError, match=r"^margin_tables: the table of each coin is not known"):
+    with pytest.raises(ValueError, match=r"^margin_tables: "):
         read_tiers(held, {"X": 25}, tables((51, 0.0, 3.0)))
 
 
-@pytest.mark.parametrize("count", [5, 6])
-def test_coins_without_tables_are_named(count):
+def test_coins_without_tables_are_named():
     """A tier without a number makes its table unknown; five coins are named."""
-    coins = list("FEDCBA"[:count])
-    held = states(*((f"u{coin}", coin, 1.0, 1.0) for coin in coins))
-    assets = meta(*((coin, 9.0, 51 + place) for place, coin in enumerate(coins)))
-    given = tables((51, None, 3.0), (51, 0.0, 9.0))
-    named = "B, C, D, E, F" if count == 5 else "A, B, C, D, E and others"
-    with pytest.warns(UserWarning, match=f"^positions in {named}: their margin tables were not"):
-        found = read_tiers(held, assets, given)
-    assert found.max_leverage[:, 0].tolist() == [9.0] * count
+    for coins, named in (("FEDCB", "B, C, D, E, F"), ("FEDCBA", "A, B, C, D, E and others")):
+        held = states(*((f"u{coin}", coin, 1.0, 1.0) for coin in coins))
+        assets = meta(*((coin, 9.0, 51 + place) for place, coin in enumerate(coins)))
+        given = tables((51, None, 3.0), (51, 0.0, 9.0))
+        with pytest.warns(UserWarning, match=f"^positions in {named}:"):
+            found = read_tiers(held, assets, given)
+        assert found.max_leverage[:, 0].tolist() == [9.0] * len(coins)
 
 
 def test_missing_user_or_dex_is_empty_text():
     """A missing user or dex becomes the empty text, and the table of a missing dex is native."""
     rows = states(("0xa", "X", 1.0, 5.0), ("0xb", "Y", 1.0, 5.0)).assign(dex=[None, "pre"])
     rows["user"] = pd.Series(["0xa", None], dtype="str")
-    lazy = pl.from_pandas(
-        rows.assign(dex=rows["dex"].astype("str"), max_leverage=[7.0, 3.0])
-    ).lazy()
-    held = read_positions(lazy, (), ())
+    held = read_positions(rows.assign(max_leverage=[7.0, 3.0]), (), ())
     assert held["user"].tolist() == ["0xa", ""]
     assert held["dex"].tolist() == ["", "pre"]
     assert held["max_leverage"].tolist() == [7, 3]
     assert "index" not in held
     accounts = pd.DataFrame({"user": ["0xa"] * 2, "dex": [None] * 2, "cross_account_value": 1.0})
-    with pytest.raises(ValueError, match=r"^accounts: rows of 0xa have 2 different times"):
+    with pytest.raises(ValueError, match=r"^accounts: .*0xa"):
         read_accounts(accounts.assign(time=times([MONDAY, MONDAY + 1])))
-    with pytest.raises(MissingColumns, match=r"^accounts: .*cross_account_value is String"):
+    with pytest.raises(MissingColumns, match=r"^accounts: .*cross_account_value"):
         read_accounts(accounts.astype({"cross_account_value": "str"}))
     own = tables((51, 0.0, 40.0)).assign(dex=pd.Series([None], dtype="str"))
     found = read_tiers(held[:1], meta(("X", 10.0, 51)), own)
     assert (found.source, found.max_leverage[0, 0]) == ("margin tables", 40)
     none = read_tiers(held[:0], None, None)
     assert none.max_leverage.shape == none.lower_bound.shape == (0, 1)
-    with pytest.raises(MissingColumns, match=r"^max_leverage: .*max_leverage"):
+    with pytest.raises(MissingColumns, match=r"^max_leverage: "):
         read_tiers(held, pd.DataFrame({"name": ["X"]}), None)

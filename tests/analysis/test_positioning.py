@@ -1,7 +1,5 @@
 """Positioning: by hand, an identity of the simulated exchange, and the interval."""
 
-from typing import Any
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -76,8 +74,7 @@ def test_snapshots_are_measured_apart():
     pd.testing.assert_frame_equal(later, alone, check_names=False)
 
 
-@pytest.mark.parametrize("has_dex", [True, False])
-def test_states_of_one_batch_count_together(engine, has_dex):
+def test_states_of_one_batch_count_together():
     """Three batches: the second begins 20 s after the first, with the new account c.
 
     In the first, a has 100 + 200 long and 5,000 + 2e6 USD on two dexes, and b is 400 short. In the
@@ -103,27 +100,22 @@ def test_states_of_one_batch_count_together(engine, has_dex):
     accounts = pd.DataFrame(values, columns=["user", "dex", "account_value", "time"])
     for frame in (positions, accounts):
         frame["time"] = times(MONDAY + frame["time"])
-    if not has_dex:
-        positions = positions.drop(columns="dex")
-    made = engine.take(
-        tk.accounts.positioning(
-            engine.give(positions), engine.give(accounts), edges=[1e4, 1e6], by=[]
-        )
-    )
     figures = ["size", "accounts", "positions", "long_usd", "short_usd"]
-    assert [[row[name] for name in figures] for row in made] == [
-        ["all", 2, 3, 300, 400],
-        ["below 10k", 1, 1, 0, 400],
-        ["1M and more", 1, 2, 300, 0],
-        ["all", 3, 3, 250, 150],
-        ["below 10k", 1, 1, 50, 0],
-        ["10k to 1M", 1, 1, 200, 0],
-        ["1M and more", 1, 1, 0, 150],
-        ["all", 1, 1, 70, 0],
-        ["1M and more", 1, 1, 70, 0],
-    ]
-    moments = [(row["time"].timestamp() * 1000 - MONDAY) for row in made]
-    assert moments == [5] * 3 + [second + 4] * 4 + [HOUR] * 2
+    for held in (positions, positions.drop(columns="dex")):
+        made = tk.accounts.positioning(held, accounts, edges=[1e4, 1e6], by=[])
+        assert made[figures].to_numpy().tolist() == [
+            ["all", 2, 3, 300, 400],
+            ["below 10k", 1, 1, 0, 400],
+            ["1M and more", 1, 2, 300, 0],
+            ["all", 3, 3, 250, 150],
+            ["below 10k", 1, 1, 50, 0],
+            ["10k to 1M", 1, 1, 200, 0],
+            ["1M and more", 1, 1, 0, 150],
+            ["all", 1, 1, 70, 0],
+            ["1M and more", 1, 1, 70, 0],
+        ]
+        moments = (made["time"] - times([MONDAY])[0]) // pd.Timedelta("1ms")
+        assert moments.tolist() == [5] * 3 + [second + 4] * 4 + [HOUR] * 2
 
 
 def test_states_a_minute_apart_are_two_batches():
@@ -138,15 +130,15 @@ def test_states_a_minute_apart_are_two_batches():
     assert unknown["accounts"].tolist() == [2, 2]
 
 
-def test_partly_missing_value_has_unknown_size(engine):
+def test_partly_missing_value_has_unknown_size():
     """a has 5,000 USD on one dex and a missing value on the other; b has 70 USD."""
     owners = pd.DataFrame(
         {"user": ["a", "a", "b"], "dex": ["x", "y", "x"], "account_value": [5e3, np.nan, 70.0]}
     )
-    given = engine.give(ROWS), engine.give(owners)
-    made = engine.take(tk.accounts.positioning(*given, edges=[100], by=[]))
-    sizes = {row["size"]: (row["accounts"], row["long_usd"]) for row in made}
-    assert sizes == {"all": (3, 330), "below 100": (1, 0), "unknown": (2, 330)}
+    made = tk.accounts.positioning(ROWS, owners, edges=[100], by=[])
+    assert made[["size", "accounts", "long_usd"]].to_numpy().tolist() == [
+        ["all", 3, 330], ["below 100", 1, 0], ["unknown", 2, 330],
+    ]  # fmt: skip
 
 
 def test_classes_add_up():
@@ -169,11 +161,10 @@ def test_classes_add_up():
 
 def test_longs_equal_shorts_in_simulated_exchange():
     session = tk.local(seed=7, size="tiny")
-    states = tk.batch_clearinghouse_states(
-        session.world["users"], dex="ALL_DEXES", session=session
-    )  # fmt: skip
+    users = session.world["users"]
+    states = tk.batch_clearinghouse_states(users, dex="ALL_DEXES", session=session)
     made = tk.accounts.positioning(states.positions, states.accounts)
-    whole: Any = made[made["size"] == "all"]
+    whole = made[made["size"] == "all"]
     assert len(whole) > 10
     assert whole["net_share"].abs().max() < 1e-6
     gain = (whole["gain_bps"] / 1e4 * (whole["long_usd"] + whole["short_usd"])).abs()
@@ -181,7 +172,7 @@ def test_longs_equal_shorts_in_simulated_exchange():
 
 
 def test_edges_must_rise():
-    with pytest.raises(ValueError, match="edges must be numbers in ascending order, each once"):
+    with pytest.raises(ValueError, match="edges"):
         tk.accounts.positioning(ROWS, edges=[2, 1])
 
 
