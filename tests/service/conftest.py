@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from tests.worlds import world_of
 from toolkit.contract.operations import OPERATIONS
 from toolkit.service import AcceptedKey, Application, KeyQuotas, Store, build_store
-from toolkit.simulation import simulate
 
 BEARER = {"authorization": "Bearer s3cret"}
 
@@ -51,6 +51,11 @@ class Asker:
             assert asked != last, "one transaction fills a page: no cursor leads past it"
 
 
+def asker_of(store):
+    """Return a client with a key for everything, at the end of a store's history."""
+    return Asker(store, KeyQuotas([AcceptedKey("all", "s3cret")]), store.about["now_ms"])
+
+
 def cursor(type, row):
     """Return the cursor of a row, made as a client makes it."""
     wire = {"tx_index": "txIndex", "status_timestamp": "statusTimestamp"}
@@ -65,7 +70,7 @@ def cursor(type, row):
 
 @pytest.fixture(scope="session")
 def world():
-    return simulate(seed=7, size="tiny")
+    return world_of("tiny")
 
 
 @pytest.fixture(scope="session")
@@ -75,12 +80,6 @@ def store(world):
     store.close()
 
 
-@pytest.fixture
-def asker(store, world):
-    return Asker(store, KeyQuotas([AcceptedKey("all", "s3cret")]), world.sources.now_ms)
-
-
 @pytest.fixture(scope="session")
-def asker_once(store, world):
-    """The same client for tests with many generated examples."""
-    return Asker(store, KeyQuotas([AcceptedKey("all", "s3cret")]), world.sources.now_ms)
+def asker(store):
+    return asker_of(store)

@@ -1,14 +1,13 @@
-import sqlite3
 import threading
 from dataclasses import replace
 
 import msgspec
 import pytest
 
-from tests.service.conftest import Asker
+from tests.service.conftest import asker_of
 from toolkit.contract.records.ledger import FundingDelta, FundingRow
 from toolkit.contract.source_tables import Approval, Sources
-from toolkit.service import AcceptedKey, KeyQuotas, StoreDamaged, build_store, open_store
+from toolkit.service import build_store, open_store
 from toolkit.service.tables import approval_intervals
 
 EMPTY = Sources(start_ms=0, now_ms=0, label="nothing", simulated=False)
@@ -20,7 +19,7 @@ def test_store_in_file_equals_memory(tmp_path, world, asker):
     store = open_store(path)
     assert store.about["world"] == {"size": "tiny"}
     assert store.about["label"] == world.sources.label
-    filed = Asker(store, asker.access, asker.now_ms)
+    filed = asker_of(store)
     user = world.examples["WHALE"]
     assert filed.ask("userFills", user=user) == asker.ask("userFills", user=user)
     assert [item.name for item in tmp_path.iterdir()] == ["world.db"]
@@ -37,7 +36,7 @@ def test_threads_read_concurrently(tmp_path, world, asker):
         def read(shared, found=found):
             found.append([shared.ask("userFills", user=user) for user in users] == expected)
 
-        shared = Asker(store, asker.access, asker.now_ms)
+        shared = asker_of(store)
         threads = [threading.Thread(target=read, args=(shared,)) for _ in range(8)]
         for thread in threads:
             thread.start()
@@ -70,28 +69,6 @@ def test_funding_page_reads_few_blocks(tmp_path):
     assert [(row["user"], row["time"]) for row in found] == [(users[9], n) for n in range(200)]
     assert len(read) <= 5
     store.close()
-
-
-@pytest.mark.parametrize("damage", ["cut", "text", "empty", "missing", "unfinished", "version"])
-def test_damaged_file_is_refused(tmp_path, damage):
-    path = tmp_path / "world.db"
-    build_store(EMPTY, path).close()
-    whole = path.read_bytes()
-    if damage == "cut":
-        path.write_bytes(whole[:-5000])
-    elif damage == "text":
-        path.write_text("this is no store" * 1000)
-    elif damage == "empty":
-        path.write_bytes(b"")
-    elif damage == "missing":
-        path.unlink()
-    else:
-        spoil = "DELETE FROM about" if damage == "unfinished" else "PRAGMA user_version = 1"
-        with sqlite3.connect(path) as connection:
-            connection.execute(spoil)
-        connection.close()
-    with pytest.raises(StoreDamaged):
-        open_store(path)
 
 
 def test_failed_store_leaves_no_file(tmp_path):
@@ -131,17 +108,6 @@ def test_world_is_computed_after_all_parts():
     assert store.about["world"] == ["first", "second"]
     assert store.about["label"] == "second"
     store.close()
-
-
-def test_empty_store_has_empty_answers(asker):
-    nothing = Asker(build_store(EMPTY), KeyQuotas([AcceptedKey("all", "s3cret")]), 0)
-    user = "0x" + "ab" * 20
-    for type in ("userFills", "userNonFundingLedgerUpdates"):
-        assert nothing.ask(type, user=user) == []
-    assert nothing.ask("userFillsByTime", user=user, startTime=0) == []
-    assert nothing.ask("builderApprovedFundingByTime", builder=user, startTime=0) == []
-    assert nothing.ask("slippageHistory", coin="BTC", amount=1000, startTime=0) == []
-    assert nothing.ask("meta") == {"universe": []}
 
 
 def test_approvals_become_intervals():
