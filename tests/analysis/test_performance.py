@@ -36,460 +36,279 @@ def trips_of(net, **more):
     return pd.DataFrame({**rows, **more})
 
 
-class TestReturns:
-    def test_flow_is_weighted_by_rest_of_day(self):
-        # A deposit of 100 in the hour before 06:00, so at 05:30: 18.5 of 24 hours remain.
-        values = [100.0] * 5 + [200.0] * 19
-        values[-1] = 217.7083333333333333
-        returns = tk.performance.returns(
-            curve_of(values, [0.0] * 5 + [100.0] + [0.0] * 18, hours=1.0), start=100.0
-        )
-        capital = 100 + 100 * 18.5 / 24
-        assert returns["capital"].tolist() == pytest.approx([capital])
-        assert returns["return_"].tolist() == pytest.approx([17.7083333333333333 / capital])
-        assert returns["time"].tolist() == [START]
+def test_first_period_begins_with_deposit():
+    values = [0.0] * 20 + [1000.0, 1010.0, 1010.0, 1010.0]
+    returns = tk.performance.returns(curve_of(values, [0.0] * 20 + [1000.0, 0, 0, 0], hours=1.0))
+    assert returns["capital"].tolist() == [1000.0]
+    assert returns["return_"].tolist() == pytest.approx([0.01])
 
-    def test_first_period_begins_with_deposit(self):
-        values = [0.0] * 20 + [1000.0, 1010.0, 1010.0, 1010.0]
-        returns = tk.performance.returns(
-            curve_of(values, [0.0] * 20 + [1000.0, 0, 0, 0], hours=1.0)
-        )
-        assert returns["capital"].tolist() == [1000.0]
-        assert returns["return_"].tolist() == pytest.approx([0.01])
 
-    def test_point_at_midnight_ends_day(self):
-        returns = tk.performance.returns(curve_of([110.0, 99.0], [0.0, 0.0]), start=100.0)
-        assert returns["time"].tolist() == [START, START + pd.Timedelta(days=1)]
-        assert returns["return_"].tolist() == pytest.approx([0.1, -0.1])
-        assert returns["growth"].tolist() == pytest.approx([1.1, 0.99])
-        assert returns["drawdown"].tolist() == pytest.approx([0.0, -0.1])
+def test_growth_stays_zero_after_total_loss():
+    returns = tk.performance.returns(curve_of([-5.0, 20.0], [0.0, 20.0]), start=100.0)
+    assert returns["growth"].tolist() == [0.0, 0.0]
+    assert returns["drawdown"].tolist() == [-1.0, -1.0]
 
-    def test_gain_after_missing_value_spans_gap(self):
-        returns = tk.performance.returns(curve_of([110.0, np.nan, 121.0], [0.0] * 3), start=100.0)
-        assert returns["return_"].isna().tolist() == [False, True, False]
-        assert returns["gain"].iloc[2] == pytest.approx(11.0)
-        assert returns["growth"].tolist() == pytest.approx([1.1, 1.1, 1.21])
 
-    def test_growth_stays_zero_after_total_loss(self):
-        returns = tk.performance.returns(curve_of([-5.0, 20.0], [0.0, 20.0]), start=100.0)
-        assert returns["growth"].tolist() == [0.0, 0.0]
-        assert returns["drawdown"].tolist() == [-1.0, -1.0]
+def test_realised_value_adds_flows():
+    curve = curve_of([np.nan] * 2, [100.0, 0.0]).assign(realised=[5.0, 10.0])
+    returns = tk.performance.returns(curve, value="realised")
+    assert returns["end"].tolist() == [105.0, 110.0]
 
-    def test_realised_value_adds_flows(self):
-        curve = curve_of([np.nan] * 2, [100.0, 0.0]).assign(realised=[5.0, 10.0])
-        returns = tk.performance.returns(curve, value="realised")
-        assert returns["end"].tolist() == [105.0, 110.0]
 
-    def test_two_accounts_by_hand(self):
-        """The deposit of a weighs 6 of 42 hours, its withdrawal 24 of 48; b begins at 30 h."""
-        nan = float("nan")
-        rows = [
-            ("b", 48, 900.0, 1000.0, 0.0, 0.0),
-            ("b", 24, 0.0, 0.0, 0.0, 0.0),
-            ("b", 36, 1000.0, 1000.0, 0.0, 0.0),
-            ("a", 24, 160.0, 50.0, 160.0, 0.0),
-            ("a", 12, 110.0, 0.0, 330.0, 110.0),
-            ("a", 72, 150.0, 30.0, nan, 10.0),
-        ]
-        names = ["user", "hour", "equity", "flows", "long", "short"]
-        curve = pd.DataFrame(rows, columns=names)
-        curve["time"] = START + pd.to_timedelta(curve.pop("hour"), unit="h")
-        result = tk.performance.returns(curve, start={"a": 100.0})
-        assert result["user"].tolist() == ["a", "a", "a", "b", "b"]
-        assert [time.day for time in result["time"]] == [1, 2, 3, 1, 2]
-        assert list(result.columns[2:]) == [
-            "start", "end", "flows", "gain", "capital", "return_", "growth", "drawdown",
-            "leverage", "net_leverage", "leverage_hours",
-        ]  # fmt: skip
-        first, third = 10 / (100 + 50 / 7), 10 / 150
-        wanted = [
-            [100, 160, 50, 10, 100 + 50 / 7, first, 1 + first, 0, 2.5, 1.5, 24],
-            [nan, nan, nan, nan, nan, nan, 1 + first, 0, nan, nan, nan],
-            [160, 150, -20, 10, 150, third, (1 + first) * (1 + third), 0, nan, nan, nan],
-            [0, 0, 0, 0, 0, nan, 1, 0, nan, nan, nan],
-            [0, 900, 1000, -100, 1000, -0.1, 0.9, -0.1, 0, 0, 24],
-        ]
-        assert result.iloc[:, 2:].to_numpy() == pytest.approx(np.array(wanted), nan_ok=True)
-        facts = result.attrs["toolkit"]
-        assert [facts[name] for name in ("helper", "by", "value")] == [
-            "performance.returns", "day", "equity",
-        ]  # fmt: skip
-        assert list(facts["inputs"]) == ["curve"]
-        weeks = tk.performance.returns(curve, by="week", start={"a": 100.0, "b": 7.0})
-        assert weeks[["start", "end"]].to_numpy().tolist() == [[100, 150], [7, 900]]
-        assert weeks["time"].tolist() == [START, START]  # a Monday
-        assert weeks["leverage"].tolist() == [2.5, 0]
-        hours = tk.performance.returns(curve[curve["user"] == "a"].tail(1), by="hour", start=5.0)
-        assert hours["time"].tolist() == [START + pd.Timedelta(hours=71)]
-        assert hours[["start", "flows", "capital"]].to_numpy().tolist() == [[5, 30, 20]]
-        few = tk.performance.returns(curve_of([0.6], [0.0]), start=0.5)
-        assert few["return_"].tolist() == pytest.approx([0.2])
-        assert list(few.columns) == list(result.columns)[1:]
-        with pytest.raises(MissingColumns, match=r"^curve: column equity is String"):
-            tk.performance.returns(curve.assign(equity="1"))
-        with pytest.raises(MissingColumns, match=r"^curve: the frame lacks the column realised"):
-            tk.performance.returns(curve, value="realised")
-        with pytest.raises(MissingColumns, match=r"^curve: .*time"):
-            tk.performance.returns(curve.assign(time=pd.NaT))
-        assert list(tk.performance.returns(curve.iloc[:0]).dtypes) == list(result.dtypes)
+def test_two_accounts_by_hand():
+    """The deposit of a weighs 6 of 42 hours, its withdrawal 24 of 48; b begins at 30 h."""
+    nan = float("nan")
+    rows = [
+        ("b", 48, 900.0, 1000.0, 0.0, 0.0),
+        ("b", 24, 0.0, 0.0, 0.0, 0.0),
+        ("b", 36, 1000.0, 1000.0, 0.0, 0.0),
+        ("a", 24, 160.0, 50.0, 160.0, 0.0),
+        ("a", 12, 110.0, 0.0, 330.0, 110.0),
+        ("a", 72, 150.0, 30.0, nan, 10.0),
+    ]
+    names = ["user", "hour", "equity", "flows", "long", "short"]
+    curve = pd.DataFrame(rows, columns=names)
+    curve["time"] = START + pd.to_timedelta(curve.pop("hour"), unit="h")
+    result = tk.performance.returns(curve, start={"a": 100.0})
+    assert result["user"].tolist() == ["a", "a", "a", "b", "b"]
+    assert [time.day for time in result["time"]] == [1, 2, 3, 1, 2]
+    assert list(result.columns[2:]) == [
+        "start", "end", "flows", "gain", "capital", "return_", "growth", "drawdown",
+        "leverage", "net_leverage", "leverage_hours",
+    ]  # fmt: skip
+    first, third = 10 / (100 + 50 / 7), 10 / 150
+    wanted = [
+        [100, 160, 50, 10, 100 + 50 / 7, first, 1 + first, 0, 2.5, 1.5, 24],
+        [nan, nan, nan, nan, nan, nan, 1 + first, 0, nan, nan, nan],
+        [160, 150, -20, 10, 150, third, (1 + first) * (1 + third), 0, nan, nan, nan],
+        [0, 0, 0, 0, 0, nan, 1, 0, nan, nan, nan],
+        [0, 900, 1000, -100, 1000, -0.1, 0.9, -0.1, 0, 0, 24],
+    ]
+    assert result.iloc[:, 2:].to_numpy() == pytest.approx(np.array(wanted), nan_ok=True)
+    facts = result.attrs["toolkit"]
+    assert [facts[name] for name in ("helper", "by", "value")] == [
+        "performance.returns", "day", "equity",
+    ]  # fmt: skip
+    assert list(facts["inputs"]) == ["curve"]
+    weeks = tk.performance.returns(curve, by="week", start={"a": 100.0, "b": 7.0})
+    assert weeks[["start", "end"]].to_numpy().tolist() == [[100, 150], [7, 900]]
+    assert weeks["time"].tolist() == [START, START]  # a Monday
+    assert weeks["leverage"].tolist() == [2.5, 0]
+    hours = tk.performance.returns(curve[curve["user"] == "a"].tail(1), by="hour", start=5.0)
+    assert hours["time"].tolist() == [START + pd.Timedelta(hours=71)]
+    assert hours[["start", "flows", "capital"]].to_numpy().tolist() == [[5, 30, 20]]
+    few = tk.performance.returns(curve_of([0.6], [0.0]), start=0.5)
+    assert few["return_"].tolist() == pytest.approx([0.2])
+    assert list(few.columns) == list(result.columns)[1:]
+    assert list(tk.performance.returns(curve.iloc[:0]).dtypes) == list(result.dtypes)
 
-    def test_missing_flows_raise(self):
-        curve = curve_of([1.0, 2.0], [0.0, 0.0]).assign(flows=[0.0, np.nan])
-        with pytest.raises(MissingColumns, match="a deposit would count as a gain"):
-            tk.performance.returns(curve)
 
-    def test_no_returns_after_unknown_flow(self):
-        """A deposit of unknown amount on the third day: a has two returns, and b has all three."""
-        curve = curve_of([110.0, 99.0, 500.0], [0.0] * 3).assign(user="a", unknown_flows=[0, 0, 2])
-        known = curve.assign(user="b", unknown_flows=0)
-        with pytest.warns(MissingAmounts, match=r"^curve: 2 ledger flows have no known amount"):
-            returns = tk.performance.returns(pd.concat([curve, known]), start=100.0)
-        assert returns["user"].tolist() == ["a", "a", "b", "b", "b"]
-        wanted = [0.1, -0.1, 0.1, -0.1, 401 / 99]
-        assert returns["return_"].tolist() == pytest.approx(wanted)
+def test_no_returns_after_unknown_flow():
+    """A deposit of unknown amount on the third day: a has two returns, and b has all three."""
+    curve = curve_of([110.0, 99.0, 500.0], [0.0] * 3).assign(user="a", unknown_flows=[0, 0, 2])
+    known = curve.assign(user="b", unknown_flows=pd.array([None, 0, 0], dtype="Int64"))
+    with pytest.warns(MissingAmounts, match=r"^curve: 2 ledger flows"):
+        returns = tk.performance.returns(pd.concat([curve, known]), start=100.0)
+    assert returns["user"].tolist() == ["a", "a", "b", "b", "b"]
+    wanted = [0.1, -0.1, 0.1, -0.1, 401 / 99]
+    assert returns["return_"].tolist() == pytest.approx(wanted)
 
-    def test_missing_count_is_no_unknown_flow(self):
-        curve = curve_of([110.0, 99.0], [0.0] * 2)
-        counts = pd.array([None, 0], dtype="Int64")
-        returns = tk.performance.returns(curve.assign(unknown_flows=counts), start=100.0)
-        assert returns["return_"].tolist() == pytest.approx([0.1, -0.1])
 
-    def test_missing_gains_are_stated(self):
-        curve = curve_of([110.0, 99.0], [0.0] * 2).assign(
-            unpriced_fees=[0, 1], missing_amounts=[2, 3]
-        )
-        words = "1 fee in a token without a price and 3 funding rows without an amount"
-        with pytest.warns(MissingAmounts, match=f"^curve: the gains do not contain {words}"):
-            returns = tk.performance.returns(curve, start=100.0)
-        assert returns["return_"].tolist() == pytest.approx([0.1, -0.1])
-
-    def test_unknown_step_raises(self):
-        with pytest.raises(ValueError, match="hour, day, week"):
-            tk.performance.returns(curve_of([1.0], [0.0]), by="month")
-
-    def test_unknown_value_raises(self):
-        with pytest.raises(ValueError, match="'equity' or 'realised'"):
-            tk.performance.returns(curve_of([1.0], [0.0]), value="pnl")  # type: ignore[arg-type]  # wrong on purpose
-
-    def test_leverage_is_mean_of_points(self):
-        curve = curve_of([100.0, 200.0], [0.0, 0.0], hours=12.0)
-        returns = tk.performance.returns(
-            curve.assign(long=[300.0, 100.0], short=[100.0, 100.0]), start=100.0
-        )
-        assert returns["leverage"].tolist() == [(4.0 + 1.0) / 2]
-        assert returns["net_leverage"].tolist() == [(2.0 + 0.0) / 2]
-
-    def test_leverage_weighs_hours(self):
-        """A day at leverage 1, then one hour at 10: 34 / 25, and not (1 + 10) / 2."""
-        hours = np.arange(1, 26)
-        curve = curve_of([100.0] * 25, [0.0] * 25, hours=1.0)
-        gross = np.where(hours > 24, 1000.0, 100.0)
-        returns = tk.performance.returns(curve.assign(long=gross, short=0.0), start=100.0)
-        assert returns["leverage"].tolist() == pytest.approx([1.0, 10.0])
-        assert returns["leverage_hours"].tolist() == [24.0, 1.0]
-        found = figures_of(tk.performance.sheet(returns))
-        assert found["leverage"] == pytest.approx(34 / 25)
-        assert found["max_leverage"] == pytest.approx(10.0)
-        alike = figures_of(tk.performance.sheet(returns.drop(columns="leverage_hours")))
-        assert alike["leverage"] == pytest.approx(11 / 2)
-
-    def test_leverage_weighs_unequal_points(self):
-        """6 hours at 2, then 18 hours at 8; a point without equity has no hours."""
-        at = START + pd.to_timedelta([6, 24, 30, 54], unit="h")
-        curve = pd.DataFrame({"time": at, "equity": [100.0, 100.0, np.nan, 100.0], "flows": 0.0})
-        curve = curve.assign(long=[150.0, 700.0, 100.0, 300.0], short=[50.0, 100.0, 0.0, 0.0])
+def test_missing_gains_are_stated():
+    curve = curve_of([110.0, 99.0], [0.0] * 2).assign(unpriced_fees=[0, 1], missing_amounts=[2, 3])
+    with pytest.warns(MissingAmounts, match=r"^curve: .* 1 fee .* 3 funding rows"):
         returns = tk.performance.returns(curve, start=100.0)
-        assert returns["leverage"].tolist() == pytest.approx(
-            [(6 * 2 + 18 * 8) / 24, np.nan, 3.0], nan_ok=True
-        )
-        assert returns["net_leverage"].iloc[0] == pytest.approx((6 * 1 + 18 * 6) / 24)
-        # The third day is known from its first hour to 06:00.
-        assert returns["leverage_hours"].tolist() == pytest.approx([24, np.nan, 6], nan_ok=True)
+    assert returns["return_"].tolist() == pytest.approx([0.1, -0.1])
 
-    @given(
-        st.lists(st.floats(-0.2, 0.2), min_size=1, max_size=12),
-        st.lists(st.floats(-40, 400), min_size=12, max_size=12),
+
+def test_leverage_weighs_hours():
+    """A day at leverage 1, then one hour at 10: 34 / 25, and not (1 + 10) / 2."""
+    hours = np.arange(1, 26)
+    curve = curve_of([100.0] * 25, [0.0] * 25, hours=1.0)
+    gross = np.where(hours > 24, 1000.0, 100.0)
+    returns = tk.performance.returns(curve.assign(long=gross, short=0.0), start=100.0)
+    assert returns["leverage"].tolist() == pytest.approx([1.0, 10.0])
+    assert returns["leverage_hours"].tolist() == [24.0, 1.0]
+    found = figures_of(tk.performance.sheet(returns))
+    assert found["leverage"] == pytest.approx(34 / 25)
+    assert found["max_leverage"] == pytest.approx(10.0)
+    alike = figures_of(tk.performance.sheet(returns.drop(columns="leverage_hours")))
+    assert alike["leverage"] == pytest.approx(11 / 2)
+
+
+def test_leverage_weighs_unequal_points():
+    """6 hours at 2, then 18 hours at 8; a point without equity has no hours."""
+    at = START + pd.to_timedelta([6, 24, 30, 54], unit="h")
+    curve = pd.DataFrame({"time": at, "equity": [100.0, 100.0, np.nan, 100.0], "flows": 0.0})
+    curve = curve.assign(long=[150.0, 700.0, 100.0, 300.0], short=[50.0, 100.0, 0.0, 0.0])
+    returns = tk.performance.returns(curve, start=100.0)
+    assert returns["leverage"].tolist() == pytest.approx(
+        [(6 * 2 + 18 * 8) / 24, np.nan, 3.0], nan_ok=True
     )
-    def test_deposits_change_no_return(self, rates, deposits):
-        # Deposits in the last millisecond of a day weigh nothing, so each day's return is known.
-        value, values, flows, times = 100.0, list[float](), list[float](), list[pd.Timestamp]()
-        for day, rate in enumerate(rates):
-            end = START + pd.Timedelta(days=day + 1)
-            value *= 1 + rate
-            hours = [end - pd.Timedelta(hours=hour) for hour in range(23, 0, -1)]
-            times += [*hours, end - pd.Timedelta(milliseconds=2), end]
-            flows += [0.0] * 24 + [deposits[day]]
-            values += [value] * 24 + [value + deposits[day]]
-            value += deposits[day]
-            if value <= 10:  # a flow of one millisecond would weigh too much
-                return
-        curve = pd.DataFrame({"time": times, "equity": values, "flows": np.cumsum(flows)})
-        returns = tk.performance.returns(curve, start=100.0)
-        assert returns["return_"].tolist() == pytest.approx(rates, abs=1e-5)
-        assert returns["growth"].iloc[-1] == pytest.approx(
-            np.prod([1 + r for r in rates]), rel=1e-4
-        )
-        assert returns["gain"].sum() == pytest.approx(value - 100 - sum(flows), abs=1e-6)
+    assert returns["net_leverage"].iloc[0] == pytest.approx((6 * 1 + 18 * 6) / 24)
+    # The third day is known from its first hour to 06:00.
+    assert returns["leverage_hours"].tolist() == pytest.approx([24, np.nan, 6], nan_ok=True)
 
 
-class TestSheet:
-    def test_return_figures_by_hand(self):
-        values = [0.02, -0.01, 0.03, -0.02]
-        found = figures_of(tk.performance.sheet(days_of(values)))
-        mean, spread = 0.005, sqrt((0.015**2 + 0.015**2 + 0.025**2 + 0.025**2) / 3)
-        assert found["total_return"] == pytest.approx(1.02 * 0.99 * 1.03 * 0.98 - 1)
-        assert found["volatility"] == pytest.approx(spread * sqrt(365))
-        assert found["sharpe"] == pytest.approx(mean / spread * sqrt(365))
-        assert found["sharpe_error"] == pytest.approx(
-            sqrt((1 + (mean / spread) ** 2 / 2) / 4) * sqrt(365)
-        )
-        assert found["sortino"] == pytest.approx(mean / sqrt((0.01**2 + 0.02**2) / 4) * sqrt(365))
-        assert found["max_drawdown"] == pytest.approx(-0.02)
-        assert found["drawdown_periods"] == 2  # below the high of day 1 until day 3
-        assert found["best"] == 0.03
-        assert found["worst"] == -0.02
-        assert found["positive"] == 0.5
-
-    def test_money_weighted_return_follows_money(self):
-        # 100 earn 50 %, then 1000 more lose 10 %: the money lost, the time did not.
-        curve = curve_of([150.0, 1035.0], [0.0, 1000.0])
-        times = [START + pd.Timedelta(days=1), START + pd.Timedelta(days=1, milliseconds=1)]
-        rows = pd.DataFrame(
-            {
-                "time": [*times, START + pd.Timedelta(days=2)],
-                "equity": [150.0, 1150.0, 1035.0],
-                "flows": [0.0, 1000.0, 1000.0],
-            }
-        )
-        returns = tk.performance.returns(rows, start=100.0)
-        found = figures_of(tk.performance.sheet(returns))
-        assert found["total_return"] == pytest.approx(1.5 * 0.9 - 1, rel=1e-6)
-        # 100 g**2 + 1000 g = 1035
-        g = (-1000 + sqrt(1000**2 + 4 * 100 * 1035)) / 200
-        assert found["money_weighted_return"] == pytest.approx(g**2 - 1, rel=1e-6)
-        assert len(curve) == 2
-
-    def test_risk_free_rate_lowers_sharpe(self):
-        values = [0.02, -0.01, 0.03, -0.02]
-        found = figures_of(tk.performance.sheet(days_of(values), risk_free=0.005 * 365))
-        assert found["sharpe"] == pytest.approx(0.0, abs=1e-12)
-
-    def test_hourly_returns_scale_by_hours(self):
-        rows = pd.DataFrame(
-            {"time": pd.date_range(START, periods=3, freq="h"), "return_": [0.01, 0.0, 0.02]}
-        )
-        found = figures_of(tk.performance.sheet(rows))
-        assert found["volatility"] == pytest.approx(0.01 * sqrt(365 * 24))
-
-    def test_sheet_by_month_splits_all_figures(self):
-        returns = days_of([0.01] * 40).assign(capital=100.0)
-        costs = pd.DataFrame(
-            {
-                "day": returns["time"],
-                "volume": 10.0,
-                "trading_fee": -0.02,
-                "builder_fee": -0.01,
-                "deployer_fee": 0.0,
-                "rebate": 0.01,
-            }
-        )
-        frame = tk.performance.sheet(
-            returns, trips=trips_of([1.0] * 40), costs=costs, by="month"
-        ).set_index(["month", "figure"])
-        first, second = START, pd.Timestamp("2025-10-01", tz="UTC")
-        assert frame.loc[(first, "total_return"), "n"] == 30
-        assert frame.loc[(second, "total_return"), "n"] == 10
-        assert frame.loc[(second, "trips"), "value"] == 10
-        assert frame.loc[(second, "volume"), "value"] == 100.0
-        assert frame.loc[(second, "fee_bps"), "value"] == pytest.approx(1e4 * 0.02 / 10)
-        assert frame.loc[(second, "turnover"), "value"] == pytest.approx(36.5)
-
-    def test_funding_drag_is_paid_funding(self):
-        returns = days_of([0.0] * 365).assign(capital=1000.0)
-        costs = pd.DataFrame(
-            {
-                "day": [START],
-                "volume": [500.0],
-                "trading_fee": [-0.3],
-                "builder_fee": [-0.2],
-                "deployer_fee": [0.0],
-                "rebate": [0.1],
-                "funding": [-2.0],
-            }
-        )
-        found = figures_of(tk.performance.sheet(returns, costs=costs))
-        assert found["funding_drag"] == pytest.approx(20.0)
-        assert found["fee_drag"] == pytest.approx(4.0)
-        assert found["turnover"] == pytest.approx(0.5)
-
-    def test_costs_without_capital_are_left_out(self):
-        """After ten days the capital is unknown, or returns end: later costs do not count."""
-        capital = np.where(np.arange(20) < 10, 1000.0, np.nan)
-        returns = days_of([0.0] * 20).assign(capital=capital)
-        costs = returns[["time"]].rename(columns={"time": "day"})
-        costs = costs.assign(volume=100.0, funding=-1.0, trading_fee=-2.0, builder_fee=0.0)
-        costs = costs.assign(deployer_fee=0.0, rebate=0.0)
-        for known in (returns, returns.head(10)):
-            sheet = tk.performance.sheet(known, costs=costs).set_index("figure")
-            shares = sheet.loc[["turnover", "fee_drag", "funding_drag"]]
-            assert shares["value"].tolist() == pytest.approx([36.5, 7300.0, 3650.0])
-            assert shares["n"].tolist() == [10, 10, 10]
-            assert sheet.loc["volume", "value"] == 2000.0
-
-    def test_no_returns_give_one_row(self):
-        sheet = tk.performance.sheet(days_of([np.nan, np.nan]))
-        assert sheet["figure"].tolist() == ["total_return"]
-        assert sheet["value"].isna().all()
-        assert sheet["n"].tolist() == [0]
-
-    def test_constant_returns_have_no_ratio(self):
-        found = figures_of(tk.performance.sheet(days_of([0.0, 0.0, 0.0])))
-        assert found[["sharpe", "sortino", "calmar"]].isna().all()
-        assert found["volatility"] == 0.0
-
-    def test_several_accounts_keep_apart(self):
-        rows = pd.concat([days_of([0.1, 0.1], "0xa"), days_of([-0.1, 0.1], "0xb")])
-        result = tk.performance.sheet(rows).set_index(["user", "figure"])["value"]
-        assert result["0xa", "total_return"] == pytest.approx(0.21)
-        assert result["0xb", "total_return"] == pytest.approx(-0.01)
-
-    def test_unknown_group_of_sheet_raises(self):
-        with pytest.raises(ValueError, match="'month' or None"):
-            tk.performance.sheet(days_of([0.1]), by="day")  # type: ignore[arg-type]  # wrong on purpose
+@given(
+    st.lists(st.floats(-0.2, 0.2), min_size=1, max_size=12),
+    st.lists(st.floats(-40, 400), min_size=12, max_size=12),
+)
+def test_deposits_change_no_return(rates, deposits):
+    """Deposits in the last millisecond of a day weigh nothing, so each day's return is known."""
+    value, values, flows, times = 100.0, [], [], []
+    for day, rate in enumerate(rates):
+        end = START + pd.Timedelta(days=day + 1)
+        value *= 1 + rate
+        hours = [end - pd.Timedelta(hours=hour) for hour in range(23, 0, -1)]
+        times += [*hours, end - pd.Timedelta(milliseconds=2), end]
+        flows += [0.0] * 24 + [deposits[day]]
+        values += [value] * 24 + [value + deposits[day]]
+        value += deposits[day]
+        if value <= 10:  # a flow of one millisecond would weigh too much
+            return
+    curve = pd.DataFrame({"time": times, "equity": values, "flows": np.cumsum(flows)})
+    returns = tk.performance.returns(curve, start=100.0)
+    assert returns["return_"].tolist() == pytest.approx(rates, abs=1e-5)
+    assert returns["growth"].iloc[-1] == pytest.approx(np.prod([1 + r for r in rates]), rel=1e-4)
+    assert returns["gain"].sum() == pytest.approx(value - 100 - sum(flows), abs=1e-6)
 
 
-class TestTripSheet:
-    def test_trip_figures_by_hand(self):
-        trips = trips_of([4.0, -2.0, 3.0, -1.0, 0.0])
+def test_return_figures_by_hand():
+    values = [0.02, -0.01, 0.03, -0.02]
+    found = figures_of(tk.performance.sheet(days_of(values)))
+    mean, spread = 0.005, sqrt((0.015**2 + 0.015**2 + 0.025**2 + 0.025**2) / 3)
+    assert found["total_return"] == pytest.approx(1.02 * 0.99 * 1.03 * 0.98 - 1)
+    assert found["volatility"] == pytest.approx(spread * sqrt(365))
+    assert found["sharpe"] == pytest.approx(mean / spread * sqrt(365))
+    assert found["sharpe_error"] == pytest.approx(
+        sqrt((1 + (mean / spread) ** 2 / 2) / 4) * sqrt(365)
+    )
+    assert found["sortino"] == pytest.approx(mean / sqrt((0.01**2 + 0.02**2) / 4) * sqrt(365))
+    assert found["max_drawdown"] == pytest.approx(-0.02)
+    assert found["drawdown_periods"] == 2  # below the high of day 1 until day 3
+    assert found["best"] == 0.03
+    assert found["worst"] == -0.02
+    assert found["positive"] == 0.5
+    found = figures_of(tk.performance.sheet(days_of(values), risk_free=0.005 * 365))
+    assert found["sharpe"] == pytest.approx(0.0, abs=1e-12)
+    hours = pd.date_range(START, periods=3, freq="h")
+    rows = pd.DataFrame({"time": hours, "return_": [0.01, 0.0, 0.02]})
+    assert figures_of(tk.performance.sheet(rows))["volatility"] == pytest.approx(
+        0.01 * sqrt(365 * 24)
+    )
+    constant = figures_of(tk.performance.sheet(days_of([0.0] * 3)))
+    assert constant[["sharpe", "sortino", "calmar"]].isna().all()
+    assert constant["volatility"] == 0.0
+
+
+def test_costs_without_capital_are_left_out():
+    """After ten days the capital is unknown, or returns end: later costs do not count."""
+    capital = np.where(np.arange(20) < 10, 1000.0, np.nan)
+    returns = days_of([0.0] * 20).assign(capital=capital)
+    costs = returns[["time"]].rename(columns={"time": "day"})
+    costs = costs.assign(volume=100.0, funding=-1.0, trading_fee=-2.0, builder_fee=0.0)
+    costs = costs.assign(deployer_fee=0.0, rebate=0.0)
+    for known in (returns, returns.head(10)):
+        sheet = tk.performance.sheet(known, costs=costs).set_index("figure")
+        shares = sheet.loc[["turnover", "fee_drag", "funding_drag"]]
+        assert shares["value"].tolist() == pytest.approx([36.5, 7300.0, 3650.0])
+        assert shares["n"].tolist() == [10, 10, 10]
+        assert sheet.loc["volume", "value"] == 2000.0
+
+
+def test_win_rate_has_wilson_interval():
+    row = tk.performance.trip_sheet(trips_of([1.0, 1.0, -1.0, -1.0])).iloc[1]
+    assert row["figure"] == "win_rate"
+    # Wilson (1927) for 2 of 4 at 95 %.
+    assert row["low"] == pytest.approx(0.15003898915214947)
+    assert row["high"] == pytest.approx(0.8499610108478506)
+
+
+def test_median_interval_uses_ranks():
+    trips = trips_of([1.0] * 10, duration_hours=np.arange(1.0, 11.0))
+    row = tk.performance.trip_sheet(trips).set_index("figure").loc["median_hours"]
+    # P(2 <= number below the median <= 8 of 10) = 0.9785, so ranks 2 and 9.
+    assert (row["value"], row["low"], row["high"]) == (5.5, 2.0, 9.0)
+
+
+def test_incomplete_trips_warn():
+    trips = trips_of([1.0, 5.0]).assign(status=["closed", "late"])
+    with pytest.warns(HistoryWarning, match="1 of 2 trips"):
         found = figures_of(tk.performance.trip_sheet(trips))
-        assert found["trips"] == 5
-        assert found["win_rate"] == 0.4
-        assert found["payoff_ratio"] == pytest.approx(3.5 / 1.5)
-        assert found["profit_factor"] == pytest.approx(7 / 3)
-        assert found["expectancy"] == pytest.approx(0.8)
-        assert found["best_trip"] == 4.0
-        assert found["worst_trip"] == -2.0
-
-    def test_win_rate_has_wilson_interval(self):
-        row = tk.performance.trip_sheet(trips_of([1.0, 1.0, -1.0, -1.0])).iloc[1]
-        assert row["figure"] == "win_rate"
-        # Wilson (1927) for 2 of 4 at 95 %.
-        assert row["low"] == pytest.approx(0.15003898915214947)
-        assert row["high"] == pytest.approx(0.8499610108478506)
-
-    def test_median_interval_uses_ranks(self):
-        trips = trips_of([1.0] * 10, duration_hours=np.arange(1.0, 11.0))
-        row = tk.performance.trip_sheet(trips).set_index("figure").loc["median_hours"]
-        # P(2 <= number below the median <= 8 of 10) = 0.9785, so ranks 2 and 9.
-        assert (row["value"], row["low"], row["high"]) == (5.5, 2.0, 9.0)
-
-    def test_trips_are_grouped_by_opening_hour(self):
-        trips = trips_of([1.0, -1.0, 1.0]).assign(
-            opened=START + pd.to_timedelta([3, 3, 20], unit="h")
-        )
-        result = tk.performance.trip_sheet(trips, by="hour")
-        counts = result[result["figure"] == "trips"].set_index("hour")["value"]
-        assert counts.to_dict() == {3: 2.0, 20: 1.0}
-
-    def test_incomplete_trips_warn(self):
-        trips = trips_of([1.0, 5.0]).assign(status=["closed", "late"])
-        with pytest.warns(HistoryWarning, match="1 of 2 trips is not complete, and does not count"):
-            found = figures_of(tk.performance.trip_sheet(trips))
-        assert found["trips"] == 1
-
-    def test_unknown_group_of_trips_raises(self):
-        with pytest.raises(ValueError, match="by must be among"):
-            tk.performance.trip_sheet(trips_of([1.0]), by="size")
+    assert found["trips"] == 1
 
 
-class TestLeaderboard:
-    def ranked(self):
-        return pd.DataFrame(
-            {
-                "user": ["0xa", "0xb", "0xc", "0xa"],
-                "figure": ["sharpe", "sharpe", "sharpe", "volatility"],
-                "value": [0.5, 2.0, np.nan, 0.3],
-                "low": [-0.5, 1.6, np.nan, 0.2],
-                "high": [1.5, 3.0, np.nan, 0.4],
-                "n": [90, 80, 1, 90],
-            }
-        )
-
-    def test_best_value_ranks_first(self):
-        result = tk.performance.leaderboard(self.ranked())
-        assert result["user"].tolist() == ["0xb", "0xa", "0xc"]
-        assert result["overlaps"].tolist() == [0, 0, 0]
-        assert result["volatility"].tolist()[1] == 0.3
-
-    def test_ascending_ranks_lowest_first(self):
-        result = tk.performance.leaderboard(self.ranked(), ascending=True)
-        assert result["user"].tolist() == ["0xa", "0xb", "0xc"]
-
-    def test_unknown_figure_names_known(self):
-        with pytest.raises(ValueError, match="choose one of sharpe, volatility"):
-            tk.performance.leaderboard(self.ranked(), by="alpha")
-
-    def test_two_groups_of_account_raise(self):
-        rows = pd.concat([self.ranked(), self.ranked().assign(value=1.0)])
-        with pytest.raises(ValueError, match="several rows"):
-            tk.performance.leaderboard(rows)
+def test_wrong_arguments_of_returns_and_sheets_are_named():
+    curve, day = curve_of([1.0, 2.0], [0.0, 0.0]), days_of([0.1], user="a")
+    figures = pd.DataFrame({"user": ["a"] * 2, "figure": "sharpe", "value": [1.0, 2.0], "n": 3})
+    figures = figures.assign(low=0.0, high=3.0)
+    returns, sheet = tk.performance.returns, tk.performance.sheet
+    for error, named, call in (
+        (MissingColumns, "^curve: .*equity", lambda: returns(curve.assign(equity="1"))),
+        (MissingColumns, "^curve: .*realised", lambda: returns(curve, value="realised")),
+        (MissingColumns, "^curve: .*time", lambda: returns(curve.assign(time=pd.NaT))),
+        (MissingColumns, "flows", lambda: returns(curve.assign(flows=[0.0, np.nan]))),
+        (ValueError, "hour, day, week", lambda: returns(curve, by="month")),
+        (ValueError, "'equity' or 'realised'", lambda: returns(curve, value="pnl")),
+        (ValueError, "'month' or None", lambda: sheet(day, by="day")),
+        (ValueError, "^by ", lambda: tk.performance.trip_sheet(trips_of([1.0]), by="size")),
+        (ValueError, "several rows", lambda: tk.performance.leaderboard(figures)),
+        (ValueError, "'sharpe' or 'mean'", lambda: tk.performance.skill(day, measure="sortino")),
+    ):
+        with pytest.raises(error, match=named):
+            call()
 
 
-class TestIntervals:
-    """Series with known figures must give them back inside the intervals at the stated rate."""
-
-    def test_intervals_hold_known_figures(self):
-        mean, spread, days, worlds = 0.002, 0.02, 250, 400
-        year = sqrt(365)
-        truth = {
-            "annual_return": np.expm1(365 * (np.log1p(mean) - spread**2 / 2 / (1 + mean) ** 2)),
-            "volatility": spread * year,
-            "sharpe": mean / spread * year,
-            "value_at_risk": mean - 1.6448536269514722 * spread,
-            "positive": 0.539827837277029,
-        }
-        rng = np.random.default_rng(12)
-        held = dict.fromkeys(truth, 0)
-        for _ in range(worlds):
-            sheet = tk.performance.sheet(
-                days_of((mean + spread * rng.standard_normal(days)).tolist())
-            )
-            rows = sheet.set_index("figure")
-            for name, value in truth.items():
-                held[name] += bool(rows.loc[name, "low"] <= value <= rows.loc[name, "high"])
-        shares = {name: count / worlds for name, count in held.items()}
-        # Four standard errors of 400 worlds around 95 % are 90.6 % and 99.4 %.
-        assert all(0.906 <= share <= 0.994 for share in shares.values()), shares
-
-    def test_shortfall_interval_needs_many_returns(self):
-        rng = np.random.default_rng(3)
-        few = tk.performance.sheet(days_of(rng.normal(0, 0.02, 500).tolist()))
-        many = tk.performance.sheet(days_of(rng.normal(0, 0.02, 1200).tolist()))
-        assert few.set_index("figure").loc["expected_shortfall", ["low", "high"]].isna().all()
-        row = many.set_index("figure").loc["expected_shortfall"]
-        assert row["low"] < -0.02 * 2.0627128075074257 < row["high"]
+def test_intervals_hold_known_figures():
+    """Series with known figures give them back inside the intervals at the stated rate."""
+    mean, spread, days, worlds = 0.002, 0.02, 250, 200
+    year = sqrt(365)
+    truth = {
+        "annual_return": np.expm1(365 * (np.log1p(mean) - spread**2 / 2 / (1 + mean) ** 2)),
+        "volatility": spread * year,
+        "sharpe": mean / spread * year,
+        "value_at_risk": mean - 1.6448536269514722 * spread,
+        "positive": 0.539827837277029,
+    }
+    rng = np.random.default_rng(12)
+    held = dict.fromkeys(truth, 0)
+    for _ in range(worlds):
+        sheet = tk.performance.sheet(days_of((mean + spread * rng.standard_normal(days)).tolist()))
+        rows = sheet.set_index("figure")
+        for name, value in truth.items():
+            held[name] += bool(rows.loc[name, "low"] <= value <= rows.loc[name, "high"])
+    shares = {name: count / worlds for name, count in held.items()}
+    # Three standard errors of 200 worlds around 95 % are 90.4 % and 99.6 %.
+    assert all(0.904 <= share <= 0.996 for share in shares.values()), shares
 
 
-class TestSimulatedExchange:
-    def test_gains_of_days_sum_to_pnl(self):
-        session = tk.local(seed=7, size="tiny")
-        user = tk.reports.example_account()
-        builder = tk.user_fills(user, session=session)["builder"].dropna().iloc[0]
-        funding = tk.builder_approved_funding_by_time(builder, "30d", session=session)
-        fills = tk.user_fills_by_time(user, "30d", session=session)
-        ledger = tk.user_non_funding_ledger_updates(user, "30d", session=session)
-        marks = tk.funding.implied_oracle(funding)
-        own = funding[funding["user"] == user]
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", HistoryWarning)
-            curve = tk.pnl.equity(
-                fills, own, ledger, marks=marks, sz_decimals=tk.meta(session=session)
-            )
-        returns = tk.performance.returns(curve)
-        last = curve[curve["pnl"].notna()].iloc[-1]
-        assert returns["gain"].sum() == pytest.approx(last["pnl"], rel=1e-9)
-        assert returns["flows"].sum() == pytest.approx(last["flows"])
-        assert returns["growth"].iloc[-1] == pytest.approx(np.prod(1 + returns["return_"].dropna()))
+def test_shortfall_interval_needs_many_returns():
+    rng = np.random.default_rng(3)
+    few = tk.performance.sheet(days_of(rng.normal(0, 0.02, 500).tolist()))
+    many = tk.performance.sheet(days_of(rng.normal(0, 0.02, 1200).tolist()))
+    assert few.set_index("figure").loc["expected_shortfall", ["low", "high"]].isna().all()
+    row = many.set_index("figure").loc["expected_shortfall"]
+    assert row["low"] < -0.02 * 2.0627128075074257 < row["high"]
+
+
+def test_gains_of_days_sum_to_pnl():
+    session = tk.local(seed=7, size="tiny")
+    user = tk.reports.example_account()
+    builder = tk.user_fills(user, session=session)["builder"].dropna().iloc[0]
+    funding = tk.builder_approved_funding_by_time(builder, "30d", session=session)
+    fills = tk.user_fills_by_time(user, "30d", session=session)
+    ledger = tk.user_non_funding_ledger_updates(user, "30d", session=session)
+    marks = tk.funding.implied_oracle(funding)
+    own = funding[funding["user"] == user]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", HistoryWarning)
+        curve = tk.pnl.equity(fills, own, ledger, marks=marks, sz_decimals=tk.meta(session=session))
+    returns = tk.performance.returns(curve)
+    last = curve[curve["pnl"].notna()].iloc[-1]
+    assert returns["gain"].sum() == pytest.approx(last["pnl"], rel=1e-9)
+    assert returns["flows"].sum() == pytest.approx(last["flows"])
+    assert returns["growth"].iloc[-1] == pytest.approx(np.prod(1 + returns["return_"].dropna()))
 
 
 def accounts_of(values):
@@ -497,60 +316,27 @@ def accounts_of(values):
     return pd.concat([days_of(list(row), user=f"0x{k:02d}") for k, row in enumerate(values)])
 
 
-class TestSkill:
-    def test_skill_of_means_by_hand(self):
-        # Means of 0 to 4 per mille with the same spread: shrinkage as in tests of shrink_estimates.
-        noise = np.tile([0.01, -0.01], 12)
-        rows = accounts_of(noise + np.arange(5)[:, None] / 1000)
-        found = tk.performance.skill(rows, measure="mean")
-        error = 365 * 0.01 * sqrt(24 / 23) / sqrt(24)
-        assert found["mean"] == pytest.approx(0.002 * 365)
-        assert found.accounts["value"].tolist() == pytest.approx(
-            [365 * k / 1000 for k in (4, 3, 2, 1, 0)]
-        )
-        assert found.accounts["error"].tolist() == pytest.approx([error] * 5)
+def test_luck_alone_gives_few_discoveries():
+    """Without skill a discovery at q <= 0.1 happens in at most 10 % of worlds."""
+    rng = np.random.default_rng(2)
+    found = [tk.performance.skill(accounts_of(rng.normal(0, 0.02, (15, 60)))) for _ in range(40)]
+    assert np.mean([(each.accounts["q"] <= 0.1).any() for each in found]) <= 0.2
+    around = [each.params.set_index("name").loc["persistence"] for each in found]
+    assert 0.9 <= np.mean([row["low"] <= 0 <= row["high"] for row in around]) <= 1.0
 
-    def test_few_returns_have_no_value(self):
-        found = tk.performance.skill(accounts_of(np.tile([0.01, -0.02], (3, 5))))
-        assert found.n == 0
-        assert found.accounts["value"].isna().all()
-        assert found.accounts["rank"].isna().all()
 
-    def test_unknown_measure_raises(self):
-        with pytest.raises(ValueError, match="'sharpe' or 'mean'"):
-            tk.performance.skill(days_of([0.1], user="a"), measure="sortino")  # type: ignore[arg-type]  # wrong on purpose
-
-    def test_reversed_ranks_have_negative_persistence(self):
-        first, second = np.arange(6) / 1000, np.arange(6)[::-1] / 1000
-        noise = np.tile([0.01, -0.01], 15)
-        halves = [
-            np.concatenate([noise + a, noise + b]) for a, b in zip(first, second, strict=True)
-        ]
-        found = tk.performance.skill(accounts_of(np.array(halves)))
-        assert found["persistence"] == pytest.approx(-1.0)
-
-    def test_luck_alone_gives_few_discoveries(self):
-        """Without skill a discovery at q <= 0.1 happens in at most 10 % of worlds."""
-        rng = np.random.default_rng(2)
-        found = [
-            tk.performance.skill(accounts_of(rng.normal(0, 0.02, (15, 60)))) for _ in range(40)
-        ]
-        assert np.mean([(each.accounts["q"] <= 0.1).any() for each in found]) <= 0.2
-        around = [each.params.set_index("name").loc["persistence"] for each in found]
-        assert 0.9 <= np.mean([row["low"] <= 0 <= row["high"] for row in around]) <= 1.0
-
-    def test_intervals_hold_planted_skill(self):
-        """Planted mean returns are inside 92 to 98 % of the shrunk intervals."""
-        rng = np.random.default_rng(4)
-        held, spreads = [], []
-        for _ in range(40):
-            truth = 0.001 + 0.004 * rng.normal(size=15)
-            values = truth[:, None] + rng.normal(0, 0.02, (15, 60))
-            found = tk.performance.skill(accounts_of(values), measure="mean")
-            rows = found.accounts.sort_values("user")
-            yearly = 365 * truth
-            held += list((rows["low"].to_numpy() <= yearly) & (yearly <= rows["high"].to_numpy()))
-            row = found.params.set_index("name").loc["spread"]
-            spreads.append(row["low"] <= 365 * 0.004 <= row["high"])
-        assert 0.92 <= np.mean(held) <= 0.98
-        assert np.mean(spreads) >= 0.87
+def test_intervals_hold_planted_skill():
+    """Planted mean returns are inside 92 to 98 % of the shrunk intervals."""
+    rng = np.random.default_rng(4)
+    held, spreads = [], []
+    for _ in range(40):
+        truth = 0.001 + 0.004 * rng.normal(size=15)
+        values = truth[:, None] + rng.normal(0, 0.02, (15, 60))
+        found = tk.performance.skill(accounts_of(values), measure="mean")
+        rows = found.accounts.sort_values("user")
+        yearly = 365 * truth
+        held += list((rows["low"].to_numpy() <= yearly) & (yearly <= rows["high"].to_numpy()))
+        row = found.params.set_index("name").loc["spread"]
+        spreads.append(row["low"] <= 365 * 0.004 <= row["high"])
+    assert 0.92 <= np.mean(held) <= 0.98
+    assert np.mean(spreads) >= 0.87
