@@ -10,24 +10,23 @@ import pytest
 
 import toolkit as tk
 from toolkit.client import connect
-from toolkit.local_service import application_of
-from toolkit.service import AcceptedKey, KeyQuotas, build_store
+from toolkit.local_service import application_of, simulated_store
+from toolkit.service import AcceptedKey, KeyQuotas
 from toolkit.service.http import run_server
-from toolkit.simulation import simulate
+
+INVALID_NUMBERS = {
+    "attempts": (0, -1, 1.5, True, "3", None, 10_000, float("nan")),
+    "timeout": (0, -1, True, "9", None, float("nan"), float("inf")),
+    "points_per_minute": (0, -5, 1.5, True, "9", float("nan")),
+    "most_points": (0, -5, 1.5, True, "9"),
+}
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        *(("attempts", value) for value in (0, -1, 1.5, True, "3", None, 10_000, float("nan"))),
-        *(("timeout", value) for value in (0, -1, True, "9", None, float("nan"), float("inf"))),
-        *(("points_per_minute", value) for value in (0, -5, 1.5, True, "9", float("nan"))),
-        *(("most_points", value) for value in (0, -5, 1.5, True, "9")),
-    ],
-)
-def test_connect_refuses_invalid_numbers(name, value):
-    with pytest.raises(ValueError, match=rf"{name}.* not {value!r}$"):
-        connect("http://service.test", default=False, **{name: value})
+def test_connect_refuses_invalid_numbers():
+    for name, values in INVALID_NUMBERS.items():
+        for value in values:
+            with pytest.raises(ValueError, match=rf"{name}.* not {value!r}$"):
+                connect("http://service.test", default=False, **{name: value})
 
 
 def test_connect_accepts_extreme_numbers():
@@ -70,10 +69,10 @@ class Slow:
 
 def test_interrupt_leaves_session_usable():
     """Interrupt more pulls than there are connections: no connection is lost."""
-    store = build_store(simulate(seed=7, size="tiny").sources)
+    store = simulated_store(7, "tiny")
     application = application_of(store, KeyQuotas([AcceptedKey("one", "s3cret")]))
     slow = Slow(application)
-    with run_server(slow) as address, connect(address, "s3cret", default=False) as session:  # type: ignore[arg-type]
+    with run_server(slow) as address, connect(address, "s3cret", default=False) as session:
         slow.hangs.set()
         for _ in range(10):
             begun = time.monotonic()
@@ -91,7 +90,7 @@ def test_interrupt_leaves_session_usable():
 def test_interrupt_has_rows_so_far():
     local = tk.local(seed=7, size="tiny", default=False)
     user = local.world["users"][0]
-    asked: list[object] = []
+    asked = []
 
     def handler(request):
         asked.append(request)
@@ -103,7 +102,7 @@ def test_interrupt_has_rows_so_far():
     session = connect("http://service.test", transport=httpx.MockTransport(handler), default=False)
     with pytest.raises(KeyboardInterrupt) as caught:
         tk.user_fills_by_time(user, 0, page_size=50, session=session)
-    rows = caught.value.rows  # type: ignore[attr-defined]
+    rows = caught.value.rows
     whole = tk.user_fills_by_time(user, 0, session=local)
     assert 50 < len(rows) <= 100
     assert rows["tid"].tolist() == whole["tid"].tolist()[: len(rows)]

@@ -32,50 +32,38 @@ def _slow_down(seconds):
     return RateLimited("slow down", retry_after=seconds)
 
 
-@pytest.mark.parametrize(
-    ("error", "is_retried"),
-    [
-        (ServiceDown("500"), True),
-        (Unreachable("no route"), True),
-        (AnswerDamaged("cut short"), True),
-        (_slow_down(None), True),
-        (BadRequest("400"), False),
-        (BadRequest("400", retry_after=5.0), False),
-        (AnswerInvalid("wrong type"), False),
-        (ValueError("ours"), False),
-    ],
-)
-def test_only_temporary_failures_are_retried(error, is_retried):
-    assert (RULES.next_wait(error, 1, 0.0) is not None) is is_retried
+def test_only_temporary_failures_are_retried():
+    retried = [ServiceDown("500"), Unreachable("no route"), AnswerDamaged("cut"), _slow_down(None)]
+    others = [
+        *(BadRequest("400"), BadRequest("400", retry_after=5.0)),
+        *(AnswerInvalid("wrong type"), ValueError("ours")),
+    ]
+    assert [RULES.next_wait(error, 1, 0.0) is not None for error in retried] == [True] * 4
+    assert [RULES.next_wait(error, 1, 0.0) for error in others] == [None] * 4
 
 
 @pytest.mark.usefixtures("_waiting")
-@pytest.mark.parametrize(("elapsed", "wait"), [(0.0, 0.25), (99.9, 0.1), (100.0, None)])
-def test_no_attempt_begins_after_timeout(elapsed, wait):
-    assert RULES.next_wait(ServiceDown("500"), 1, elapsed) == (wait and pytest.approx(wait))
-
-
-@pytest.mark.parametrize(("elapsed", "is_retried"), [(0.0, True), (1.9, True), (2.0, False)])
-def test_missing_local_service_is_retried_two_seconds(elapsed, is_retried):
+def test_no_attempt_begins_after_timeout():
+    waits = [RULES.next_wait(ServiceDown("500"), 1, elapsed) for elapsed in (0.0, 99.9, 100.0)]
+    assert waits == [0.25, pytest.approx(0.1), None]
     error = Unreachable("nothing listens")
-    error.has_no_service = True
-    assert (RULES.next_wait(error, 1, elapsed) is not None) is is_retried
+    error.has_no_service = True  # a missing local service is tried for two seconds
+    assert [RULES.next_wait(error, 1, elapsed) is not None for elapsed in (0.0, 1.9, 2.0)] == [
+        *(True, True, False)
+    ]
 
 
 @pytest.mark.usefixtures("_waiting")
-@pytest.mark.parametrize(
-    ("error", "waits"),
-    [
+def test_waits_grow_with_failures():
+    for error, waits in (
         (ServiceDown("500"), [0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 20.0]),
         (_slow_down(None), [10.0, 20.0, 60.0, 60.0]),
         (_slow_down(0.0), [10.0, 20.0, 60.0, 60.0]),
         (_slow_down(1.0), [0.0, 0.0, 0.0, 2.0, 4.0]),  # the longer of the two; the budget waits 1 s
         (ServiceDown("503", retry_after=20.0), [0.0] * 8),
-    ],
-)
-def test_waits_grow_with_failures(error, waits):
-    found = [RULES.next_wait(error, number, 0.0) for number in range(1, len(waits) + 1)]
-    assert found == waits
+    ):
+        found = [RULES.next_wait(error, number, 0.0) for number in range(1, len(waits) + 1)]
+        assert found == waits
 
 
 @pytest.mark.usefixtures("_waiting")
@@ -85,25 +73,21 @@ def test_waits_have_jitter():
     assert late.next_wait(_slow_down(None), 3, 0.0) == 75.0
 
 
-@pytest.mark.parametrize(
-    ("kind", "seconds", "wait"),
-    [
+def test_long_requested_wait_ends_retries():
+    for kind, seconds, wait in (
         (RateLimited, 7.0, 0.0),
         (RateLimited, 100.0, 0.0),
         (RateLimited, 100.5, None),
         (ServiceDown, 97.0, 0.0),
         (ServiceDown, 97.5, None),  # 3 s of 100 have passed
-    ],
-)
-def test_long_requested_wait_ends_retries(kind, seconds, wait):
-    assert RULES.next_wait(kind("later", retry_after=seconds), 1, 3.0) == wait
-    assert RULES.next_wait(kind("later", retry_after=seconds), 1, 101.0) is None
+    ):
+        error = kind("later", retry_after=seconds)
+        assert [RULES.next_wait(error, 1, elapsed) for elapsed in (3.0, 101.0)] == [wait, None]
 
 
 @pytest.mark.usefixtures("_waiting")
-@pytest.mark.parametrize(
-    ("timeout", "error", "wait"),
-    [
+def test_requested_wait_is_limited():
+    for timeout, error, wait in (
         (100.0, _slow_down(7.0), 7.0),
         (100.0, _slow_down(100.0), 100.0),
         (100.0, _slow_down(100.5), 0.0),
@@ -112,10 +96,8 @@ def test_long_requested_wait_ends_retries(kind, seconds, wait):
         (100.0, ServiceDown("500"), 0.0),
         (100.0, ServiceDown("503", retry_after=20.0), 20.0),
         (100.0, BadRequest("400", retry_after=20.0), 0.0),
-    ],
-)
-def test_requested_wait_is_limited(timeout, error, wait):
-    assert Retry(timeout=timeout).requested_wait(error) == wait
+    ):
+        assert Retry(timeout=timeout).requested_wait(error) == wait
 
 
 @pytest.mark.usefixtures("_waiting")
