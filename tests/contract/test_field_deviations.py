@@ -27,16 +27,15 @@ from toolkit.contract.dexes import ALL_DEXES
 from toolkit.contract.extra_operations import EXTRA_OPERATIONS
 from toolkit.contract.field_deviations import forget_deviations
 from toolkit.contract.fields import split_annotation
-from toolkit.contract.operations import OPERATIONS, VIEWS, Operation
+from toolkit.contract.operations import OPERATIONS, VIEWS
 from toolkit.contract.value_kinds import field_note
 from toolkit.errors import AnswerInvalid, MissingField, UnknownField
 from toolkit.frames import Collector
 
-Step = str | int
 FORMS = ("float", "exact", "text")
-SAMPLES: dict[Any, Any] = {str: "x", int: 3, bool: True, float: 1.5, object: "x", Any: "x"}
+SAMPLES = {str: "x", int: 3, bool: True, float: 1.5, object: "x", Any: "x"}
 
-CASES: dict[str, tuple[Operation, dict[str, Any]]] = {
+CASES = {
     **{name: (row, {}) for name, row in OPERATIONS.items() if not row.binary},
     **{name: (row, {}) for name, row in VIEWS.items()},
     **{name: (row, {}) for name, row in EXTRA_OPERATIONS.items() if row.tables},
@@ -52,7 +51,7 @@ EVERY = pytest.mark.parametrize("case", CASES)
 class Place:
     """A field of an answer: its place, and whether it is a key."""
 
-    path: tuple[Step, ...]
+    path: tuple
     is_key: bool
     may_be_absent: bool = True
     is_beyond: bool = False
@@ -165,11 +164,11 @@ def replace_value(value, path, new):
     return changed
 
 
-def decoded_frames(operation, parameters, answer, numbers):
+def decoded_frames(operation, parameters, answer, numbers, extra="drop"):
     """Return the frames of an answer that was encoded and decoded."""
     content = json.dumps(answer).encode()
     read = decode(operation, 200, {}, content, numbers=numbers, parameters=parameters)
-    collector = Collector(operation, numbers)
+    collector = Collector(operation, numbers, extra)
     collector.add(answer_rows(operation, read, parameters))
     return collector.frames({})
 
@@ -179,38 +178,47 @@ def frame_columns(made):
 
 
 @EVERY
-@pytest.mark.parametrize("null", [True, False], ids=["null", "absent"])
-def test_every_field_may_be_missing(case, null):
+def test_every_field_may_be_missing(case):
+    """Null and absent are the same; floats at every place, another form at every third."""
     operation, parameters = CASES[case]
-    annotation = answer_type(operation, parameters)
     answer = full_answer(operation, parameters)
     all_there = {
         form: frame_columns(decoded_frames(operation, parameters, answer, form)) for form in FORMS
     }
-    for place in field_places(annotation, ()):
-        if place.path[-1] in operation.tables[0].omits or not (null or place.may_be_absent):
+    others = itertools.cycle(("exact", None, "text", None))
+    for place in field_places(answer_type(operation, parameters), ()):
+        if place.path[-1] in operation.tables[0].omits:
             continue
-        for form in FORMS:
-            forget_deviations()
+        for null in (True, False) if place.may_be_absent else (True,):
             changed = drop_field(answer, place, null=null)
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", MissingField)
-                if place.is_key:
+            for form in filter(None, ("float", next(others))):
+                forget_deviations()
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore", MissingField)
+                    if not place.is_key:
+                        result = decoded_frames(operation, parameters, changed, form)
+                        assert frame_columns(result) == all_there[form], place
+                        continue
                     with pytest.raises(AnswerInvalid) as caught:
                         decoded_frames(operation, parameters, changed, form)
                     assert caught.value.operation == operation.type
                     in_list = any(isinstance(step, int) for step in place.path)
                     assert (caught.value.row is not None) == in_list, place
-                    continue
-                result = decoded_frames(operation, parameters, changed, form)
-            assert frame_columns(result) == all_there[form], place
 
 
-ODD: list[Any] = ["abc", "nan", "", -7, 1.5, True, [], ["x"], [[1]], {}, {"a": {"b": 1}}, "\u0661"]
+ODD = ["abc", "nan", "", -7, 1.5, True, [], ["x"], [[1]], {}, {"a": {"b": 1}}, "\u0661"]
 """Values that most fields cannot have."""
 
 
-@pytest.mark.parametrize("case", [name for name in CASES if name not in EXTRA_OPERATIONS])
+HAVE_BEYOND = [
+    name
+    for name, (operation, parameters) in CASES.items()
+    if name not in EXTRA_OPERATIONS
+    and any(place.is_beyond for place in field_places(answer_type(operation, parameters), ()))
+]
+
+
+@pytest.mark.parametrize("case", HAVE_BEYOND)
 def test_invalid_unspecified_value_is_missing(case):
     """A value of a field beyond the specification never costs the other columns. Section 1."""
     operation, parameters = CASES[case]
@@ -232,15 +240,14 @@ def test_invalid_unspecified_value_is_missing(case):
             kept = [
                 c.name for c in table_columns(table) if not set(c.wire.split(".")) & set(place.path)
             ]
-            if len(item) == len(other):
-                pd.testing.assert_frame_equal(item[kept], other[kept])
+            assert len(item) != len(other) or item[kept].equals(other[kept]), (place, odd)
 
 
 def test_invalid_unspecified_value_warns_once():
     meta = full_answer(OPERATIONS["meta"], {})
     meta["universe"][0]["marginTableId"] = meta["universe"][1]["marginTableId"] = "many"
     forget_deviations()
-    with pytest.warns(MissingField, match="universe.marginTableId .* not a legal") as warned:
+    with pytest.warns(MissingField, match="universe.marginTableId") as warned:
         (result,) = decoded_frames(OPERATIONS["meta"], {}, meta, "float")
     assert len(warned) == 1
     assert result["margin_table_id"].isna().all()
@@ -249,26 +256,24 @@ def test_invalid_unspecified_value_warns_once():
     assert result["margin_table_id"].fillna(-1).tolist() == [-1, 7]
 
 
-@pytest.mark.parametrize(
-    "pair", [[None, {}], ["x", {}], [51], "x", None, {}, [51, {}, 1], [51, 3], []], ids=str
-)
-@pytest.mark.parametrize("form", FORMS)
-def test_unreadable_pair_loses_no_other(pair, form):
+def test_unreadable_pair_loses_no_other():
     """One invalid pair of margin tables does not hide the other tables."""
     view = VIEWS["marginTables"]
     table = {"description": "", "marginTiers": [{"lowerBound": "0.0", "maxLeverage": 50}]}
-    meta: dict[str, Any] = {"universe": [], "marginTables": [[50, table], [56, table]]}
-    forget_deviations()
-    (usual,) = decoded_frames(view, {}, meta, form)
-    meta["marginTables"].insert(1, pair)
-    table["new"] = 1
-    with warnings.catch_warnings(record=True) as warned:
-        warnings.simplefilter("always")
-        for _ in range(2):
-            (result,) = decoded_frames(view, {}, meta, form)
-            pd.testing.assert_frame_equal(result, usual)
-    texts = [str(warning.message) for warning in warned if warning.category is MissingField]
-    assert [f"not a legal value: {reprlib.repr(pair)}." in text for text in texts] == [True]
+    usual = {"universe": [], "marginTables": [[50, table], [56, table]]}
+    later = table | {"new": 1}
+    pairs = [[None, {}], ["x", {}], [51], "x", None, {}, [51, {}, 1], [51, 3], []]
+    for pair, form in zip(pairs, itertools.cycle(FORMS), strict=False):
+        forget_deviations()
+        (expected,) = decoded_frames(view, {}, usual, form)
+        meta = {"universe": [], "marginTables": [[50, later], pair, [56, later]]}
+        with warnings.catch_warnings(record=True) as warned:
+            warnings.simplefilter("always")
+            for _ in range(2):
+                (result,) = decoded_frames(view, {}, meta, form)
+                pd.testing.assert_frame_equal(result, expected)
+        texts = [str(warning.message) for warning in warned if warning.category is MissingField]
+        assert [reprlib.repr(pair) in text for text in texts] == [True]
 
 
 def test_new_field_after_unreadable_pair_is_kept():
@@ -278,7 +283,7 @@ def test_new_field_after_unreadable_pair_is_kept():
     first = {"universe": [], "marginTables": [[50, table], ["x"]]}
     second = {"universe": [], "marginTables": [[50, table], [56, table | {"new": 1}]]}
     forget_deviations()
-    with pytest.warns(MissingField, match="not a legal"):
+    with pytest.warns(MissingField, match="marginTables"):
         decoded_frames(view, {}, first, "float")
     with pytest.warns(UnknownField, match=r"marginTables\.new"):
         (result,) = decoded_frames(view, {}, second, "float")
@@ -290,7 +295,7 @@ def test_tiers_of_table_belong_together():
     tiers = [{"lowerBound": "0.0", "maxLeverage": 50}, 5]
     meta = {"universe": [], "marginTables": [[50, {"description": "", "marginTiers": tiers}]]}
     forget_deviations()
-    with pytest.warns(MissingField, match="marginTables.marginTiers .* not a legal"):
+    with pytest.warns(MissingField, match="marginTables.marginTiers"):
         (result,) = decoded_frames(VIEWS["marginTables"], {}, meta, "float")
     assert result.empty
 
@@ -372,9 +377,8 @@ def test_every_snapshot_value_may_be_null(name, others):
             pd.testing.assert_frame_equal(result[others_of_row], all_there[others_of_row])
 
 
-@pytest.mark.parametrize("others", [0, 50])
-def test_null_margin_of_branch_is_missing(others):
-    usual = SNAPSHOT["accountValueSnapshots"]
+def test_null_margin_of_branch_is_missing():
+    others, usual = 50, SNAPSHOT["accountValueSnapshots"]
     branches = [("USDC", 4.5), ("HYPE", None)]
     changed = (*usual[:6], branches, usual[7])
     operation = OPERATIONS["accountValueSnapshots"]
@@ -396,7 +400,7 @@ def test_unknown_snapshot_values_become_columns(name):
         OPERATIONS[name], snapshot_entries(name, *[SNAPSHOT[name]] * 2, 1), "float"
     )
     forget_deviations()
-    with pytest.warns(UnknownField, match="extra=.keep. adds columns") as warned:
+    with pytest.warns(UnknownField, match="extra=.keep.") as warned:
         dropped = snapshot_frame(OPERATIONS[name], entries, "float")
     assert len(warned) == 1
     pd.testing.assert_frame_equal(dropped, usual)
@@ -419,25 +423,23 @@ def record_places(value, path=()):
 
 
 @pytest.mark.filterwarnings("ignore::toolkit.errors.UnknownField")
-@EVERY
-def test_no_unknown_field_is_lost(case):
+def test_no_unknown_field_is_lost():
     """A field of any record of an answer is in a column, or in the provenance if it has no row."""
-    operation, parameters = CASES[case]
-    answer = full_answer(operation, parameters)
-    for path in record_places(answer):
-        if case == "batchClearinghouseStates, all dexes" and path[-1:] == (1,):
-            continue  # the keys of this object are dexes
-        forget_deviations()
-        changed = replace_value(answer, (*path, "zNew"), "planted")
-        content = json.dumps(changed).encode()
-        read = decode(operation, 200, {}, content, numbers="text", parameters=parameters)
-        collector = Collector(operation, "text", "keep")
-        collector.add(answer_rows(operation, read, parameters))
-        frames = collector.frames({})
-        unplaced = frames[0].attrs["toolkit"].get("unknown_fields", {})
-        place = ".".join(str(step) for step in (*path, "zNew") if isinstance(step, str))
-        texts = "".join(row.to_csv() for row in frames)
-        assert ("planted" in texts) != (unplaced == {place: ["planted"]}), path
+    lost = []
+    for case, (operation, parameters) in CASES.items():
+        answer = full_answer(operation, parameters)
+        for path in record_places(answer):
+            if case == "batchClearinghouseStates, all dexes" and path[-1:] == (1,):
+                continue  # the keys of this object are dexes
+            forget_deviations()
+            changed = replace_value(answer, (*path, "zNew"), "planted")
+            frames = decoded_frames(operation, parameters, changed, "text", "keep")
+            unplaced = frames[0].attrs["toolkit"].get("unknown_fields", {})
+            place = ".".join(str(step) for step in (*path, "zNew") if isinstance(step, str))
+            texts = "".join(row.to_csv() for row in frames)
+            if ("planted" in texts) == (unplaced == {place: ["planted"]}):
+                lost.append((case, path))
+    assert lost == []
 
 
 def test_unknown_field_without_rows_is_in_provenance():
