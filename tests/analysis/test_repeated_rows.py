@@ -3,13 +3,12 @@
 import random
 import warnings
 from collections import Counter
-from collections.abc import Callable
 
 import pandas as pd
 import pytest
 
 import toolkit as tk
-from tests.analysis.examples import HOUR, ME, MONDAY, OTHER, exact, times
+from tests.analysis.examples import HOUR, ME, MONDAY, OTHER, times
 from toolkit.analysis.common.repeated_rows import drop_repeated_rows
 from toolkit.errors import RepeatedRows, UnnamedAccount
 
@@ -44,128 +43,94 @@ def payments():
     )
 
 
-def test_repeated_fills_count_once(engine):
-    twice = pd.concat([fills(), fills().iloc[[1]]])
-    with pytest.warns(RepeatedRows, match="fills: 1 of 4 rows repeats another row"):
-        result = tk.pnl.attribution(engine.give(twice))
-    row = engine.take(result)[0]
-    assert (row["fills"], row["closed_pnl"], row["net"]) == (3, 30.0, 28.5)
+def attributed(*frames, repeated=0, **more):
+    """Return the attribution of frames below each other, and check the number of repetitions."""
+    joined = pd.concat(frames)
+    if not repeated:
+        return tk.pnl.attribution(joined, **more).iloc[0]
+    with pytest.warns(RepeatedRows, match=f"^fills: {repeated} of {len(joined)} row"):
+        result = tk.pnl.attribution(joined, **more)
+    assert len(result) == 1
+    return result.iloc[0]
 
 
-def test_repeated_exact_fills_count_once(engine):
-    twice = exact(pd.concat([fills(), fills().iloc[[0, 2]]]))
-    with pytest.warns(RepeatedRows, match="2 of 5 rows repeat"):
-        result = tk.pnl.attribution(engine.give(twice))
-    assert engine.take(result)[0]["fills"] == 3
+def test_repeated_fills_count_once():
+    for again in ([1], [0, 2]):
+        row = attributed(fills(), fills().iloc[again], repeated=len(again))
+        assert (row["fills"], row["closed_pnl"], row["net"]) == (3, 30.0, 28.5)
 
 
-def test_fills_without_identity_stay(engine):
+def test_fills_without_identity_stay():
     """Trade id 0, and no trade id: two legs of a conversion may look alike."""
     for tid in (0, None):
         odd = fills().assign(tid=pd.array([tid] * 3, dtype="Int64"))
-        twice = engine.give(pd.concat([odd, odd]))
-        assert engine.take(tk.pnl.attribution(twice))[0]["fills"] == 6
+        assert attributed(odd, odd)["fills"] == 6
     bare = fills().drop(columns="tid")
-    assert engine.take(tk.pnl.attribution(engine.give(pd.concat([bare, bare]))))[0]["fills"] == 6
-
-
-def test_only_rows_with_identity_count_once(engine):
-    odd = fills().assign(tid=pd.array([0, 102, None], dtype="Int64"))
-    with pytest.warns(RepeatedRows, match="1 of 6 rows"):
-        result = tk.pnl.attribution(engine.give(pd.concat([odd, odd])))
-    assert engine.take(result)[0]["fills"] == 5
+    assert attributed(bare, bare)["fills"] == 6
+    some = fills().assign(tid=pd.array([0, 102, None], dtype="Int64"))
+    assert attributed(some, some, repeated=1)["fills"] == 5
 
 
 def test_both_sides_of_a_trade_count():
     other = fills().assign(side=["A", "B", "B"], oid=[21, 22, 23])
-    both = pd.concat([fills(), other])
-    assert tk.pnl.attribution(both)["fills"].item() == 6
+    assert attributed(fills(), other)["fills"] == 6
 
 
-def test_equal_payments_of_two_accounts_stay(engine):
-    row = engine.take(tk.funding.sums(engine.give(payments()), None))[0]
-    assert (row["payments"], row["net"]) == (4, 0.25)
-    twice = pd.concat([payments(), payments().iloc[[0, 3]]])
-    with pytest.warns(RepeatedRows, match="funding: 2 of 6 rows"):
-        result = tk.funding.sums(engine.give(twice), None)
-    row = engine.take(result)[0]
-    assert (row["payments"], row["net"]) == (4, 0.25)
-
-
-def test_checksummed_addresses_are_equal(engine):
-    shouted = payments().assign(user=[ME, OTHER.lower(), ME.replace("a", "A"), OTHER.upper()])
-    shouted["user"] = shouted["user"].str.replace("0X", "0x")
-    with pytest.warns(RepeatedRows, match="4 of 8 rows"):
-        result = tk.funding.sums(engine.give(pd.concat([payments(), shouted])), None)
-    assert engine.take(result)[0]["net"] == 0.25
-
-
-@pytest.mark.parametrize("is_named_first", [True, False])
-def test_unnamed_copies_count_once(engine, is_named_first):
+def test_unnamed_copies_count_once():
     """The row that names the account stays."""
-    named = fills().assign(user=ME)
-    parts = [named, fills().iloc[:2]]
-    joined = pd.concat(parts if is_named_first else parts[::-1])
-    with pytest.warns(RepeatedRows, match="2 of 5 rows"):
-        result = tk.pnl.attribution(engine.give(joined), by="user")
-    rows = engine.take(result)
-    assert [(row["user"], row["fills"], row["net"]) for row in rows] == [(ME.lower(), 3, 28.5)]
+    named, copies = fills().assign(user=ME), fills().iloc[:2]
+    for parts in ([named, copies], [copies, named]):
+        row = attributed(*parts, repeated=2, by="user")
+        assert (row["user"], row["fills"], row["net"]) == (ME.lower(), 3, 28.5)
 
 
-def test_two_named_accounts_stay(engine):
-    named = pd.concat([fills().assign(user=ME), fills().assign(user=OTHER)])
-    assert engine.take(tk.pnl.attribution(engine.give(named)))[0]["fills"] == 6
-    with pytest.warns(RepeatedRows, match="3 of 9 rows"):
-        result = tk.pnl.attribution(engine.give(pd.concat([fills(), named])))
-    assert engine.take(result)[0]["fills"] == 6
+def test_two_named_accounts_stay():
+    named = [fills().assign(user=ME), fills().assign(user=OTHER)]
+    assert attributed(*named)["fills"] == 6
+    assert attributed(fills(), *named, repeated=3)["fills"] == 6
 
 
-def test_unnamed_payments_stay(engine):
-    """Another account with an equal position is paid the same."""
+def test_equal_payments_of_two_accounts_stay():
+    """The same account in capitals is no other; another account may be paid the same."""
+    row = tk.funding.sums(payments(), None).iloc[0]
+    assert (row["payments"], row["net"]) == (4, 0.25)
+    shouted = payments().assign(user=payments()["user"].str.upper().str.replace("0X", "0x"))
+    for again in (payments().iloc[[0, 3]], shouted):
+        with pytest.warns(RepeatedRows, match=f"^funding: {len(again)} of {4 + len(again)} rows"):
+            row = tk.funding.sums(pd.concat([payments(), again]), None).iloc[0]
+        assert (row["payments"], row["net"]) == (4, 0.25)
     unnamed = payments().iloc[[0]].drop(columns="user")
-    joined = pd.concat([unnamed, payments().iloc[[1]]])
-    row = engine.take(tk.funding.sums(engine.give(joined), None))[0]
+    row = tk.funding.sums(pd.concat([unnamed, payments().iloc[[1]]]), None).iloc[0]
     assert (row["payments"], row["net"]) == (2, -1.0)
 
 
-def test_account_column_overrides_user(engine):
+def test_account_column_overrides_user():
     """A `user` beside an `account` may be a sender, so a row with it only is unnamed."""
     rows = fills().assign(user=ME)
     joined = pd.concat([rows.head(2), rows.assign(account=ME)])
     with pytest.warns(RepeatedRows, match="2 of 5 rows"):
-        kept = drop_repeated_rows(engine.give(joined), "fills")
-    assert [str(row["account"]).lower() for row in engine.take(kept)] == [ME.lower()] * 3
+        kept = drop_repeated_rows(joined, "fills")
+    assert kept["account"].str.lower().tolist() == [ME.lower()] * 3
 
 
-def test_both_sides_of_a_transfer_stay(engine):
-    """Sender and receiver have the same ledger update; `user` is the sender in both."""
-    sent = pd.DataFrame(
-        {
-            "time": times([MONDAY]),
-            "type": pd.array(["internalTransfer"], dtype="str"),
-            "usdc": [100.0],
-            "user": pd.array([ME], dtype="str"),
-            "hash": pd.array(["0x" + "7" * 64], dtype="str"),
-        }
-    )
-    unnamed = pd.concat([sent, sent.assign(account=OTHER)])
-    assert len(engine.take(drop_repeated_rows(engine.give(unnamed), "ledger"))) == 2
-    named = pd.concat([sent.assign(account=ME), sent.assign(account=OTHER)])
-    assert len(engine.take(drop_repeated_rows(engine.give(named), "ledger"))) == 2
+def transfers(**more):
+    """Return ledger rows; `user` is the sender in those of the sender and of the receiver."""
+    row = {"type": "internalTransfer", "usdc": 100.0, "user": ME, "hash": "0x" + "7" * 64}
+    return pd.DataFrame([row]).assign(time=times([MONDAY]), **more)
 
 
-def test_ledger_rows_without_hash_stay(engine):
-    rows = pd.DataFrame(
-        {
-            "time": times([MONDAY, MONDAY]),
-            "type": pd.array(["deposit"] * 2, dtype="str"),
-            "usdc": [100.0, 30.0],
-            "hash": pd.array(["0x" + "0" * 64, "0x" + "7" * 64], dtype="str"),
-        }
-    )
-    with pytest.warns(RepeatedRows, match="ledger: 1 of 4 rows"):
-        result = tk.ledger.sums(engine.give(pd.concat([rows, rows])), by=None)
-    assert engine.take(result)[0]["net_deposits"] == 230.0
+def test_both_sides_of_a_transfer_stay():
+    for sent in (transfers(), transfers(account=ME)):
+        both = pd.concat([sent, transfers(account=OTHER)])
+        assert len(drop_repeated_rows(both, "ledger")) == 2
+
+
+def test_ledger_rows_without_hash_stay():
+    deposit = transfers(type="deposit", usdc=30.0)
+    unknown = transfers(type="deposit", hash="0x" + "0" * 64)
+    with pytest.warns(RepeatedRows, match="^ledger: 1 of 4 rows"):
+        result = tk.ledger.sums(pd.concat([deposit, unknown] * 2), by=None)
+    assert result["net_deposits"].item() == 230.0
 
 
 def test_first_rows_keep_provenance():
@@ -199,7 +164,7 @@ def alternating(user_column):
     return frame if user_column else frame.drop(columns="user")
 
 
-WALKERS: dict[str, Callable[[pd.DataFrame], pd.DataFrame]] = {
+WALKERS = {
     "audit": lambda rows: tk.pnl.audit(rows, {"BTC": 5}),
     "positions": lambda rows: tk.pnl.positions(rows, {"BTC": 5}),
     "unrealised": lambda rows: tk.pnl.unrealised(rows, {"BTC": 90.0}, {"BTC": 5}),
@@ -211,18 +176,14 @@ WALKERS: dict[str, Callable[[pd.DataFrame], pd.DataFrame]] = {
 
 @pytest.mark.parametrize("name", WALKERS)
 def test_mixed_accounts_are_refused(name):
-    with pytest.raises(ValueError, match="Add a column user"):
-        WALKERS[name](alternating(user_column=False))
-    result = WALKERS[name](alternating(user_column=True))
-    assert set(result["user"].str.lower()) == {ME.lower(), OTHER.lower()}
-
-
-@pytest.mark.parametrize("name", WALKERS)
-def test_unnamed_accounts_are_refused(name):
     walk = WALKERS[name]
+    with pytest.raises(ValueError, match="column user"):
+        walk(alternating(user_column=False))
+    result = walk(alternating(user_column=True))
+    assert set(result["user"].str.lower()) == {ME.lower(), OTHER.lower()}
     rows = fills()
     rows.attrs["toolkit"] = {"rows": 3, "parameters": {"users": [ME, OTHER]}}
-    with pytest.raises(ValueError, match="fetched for 2 accounts"):
+    with pytest.raises(ValueError, match="2 accounts"):
         walk(rows)
     rows.attrs["toolkit"] = {"rows": 9, "parameters": {"users": [ME, OTHER]}}
     walk(rows)
@@ -243,7 +204,7 @@ def test_fill_that_begins_flat_warns():
     """The close is missing, or the second buy is of another account."""
     rows = pd.concat([fills().head(1)] * 2, ignore_index=True)
     rows = rows.assign(time=times([MONDAY, MONDAY + 1]), tid=[1, 2])
-    with pytest.warns(UnnamedAccount, match="1 fill does not start.*missing, or .* several"):
+    with pytest.warns(UnnamedAccount, match="1 fill "):
         tk.pnl.round_trips(rows)
     tk.pnl.round_trips(rows, account=ME)
     tk.pnl.lots(rows.assign(user=ME))
@@ -254,7 +215,7 @@ def test_fill_that_begins_flat_warns():
 def test_both_sides_of_a_trade_are_refused():
     """The exchange cancels an order that would meet one of the same account."""
     other = fills().assign(side=["A", "B", "B"], oid=[21, 22, 23], start_position=[0.0, -2.0, -1.0])
-    with pytest.raises(ValueError, match=r"trade ids with a buy and a sell: 3.*user"):
+    with pytest.raises(ValueError, match=r"3.*user"):
         tk.pnl.round_trips(pd.concat([fills(), other], ignore_index=True))
     apart = pd.concat([fills().assign(user=ME), other.assign(user=OTHER)], ignore_index=True)
     assert tk.pnl.round_trips(apart)["status"].tolist() == ["closed", "closed"]
@@ -271,7 +232,7 @@ def test_one_interleaved_pair_is_refused():
         time=times([MONDAY + number for number in range(4)]),
         tid=[1, 2, 3, 4],
     )
-    with pytest.raises(ValueError, match="an earlier chain of fills broke off: 2"):
+    with pytest.raises(ValueError, match="broke off: 2"):
         tk.pnl.round_trips(rows)
 
 
@@ -290,7 +251,7 @@ def histories():
 
 def test_two_unnamed_histories_are_noticed(histories):
     """Two histories without names are refused, or warned of, or have the trips of both."""
-    drawn, seen = random.Random(3), Counter[str]()
+    drawn, seen = random.Random(3), Counter()
     for _ in range(30):
         parts = [histories[user].assign(user=user) for user in drawn.sample([*histories], 2)]
         if drawn.random() < 0.3:
@@ -314,7 +275,7 @@ def test_two_unnamed_histories_are_noticed(histories):
 
 def test_gaps_of_one_account_are_accepted(histories):
     drawn = random.Random(4)
-    for _ in range(30):
+    for _ in range(15):
         history = histories[drawn.choice([*histories])]
         first = drawn.randrange(len(history))
         last = drawn.randrange(first, len(history)) + 1
@@ -333,6 +294,6 @@ def test_repeated_week_of_validator_counts_once():
     """The history of a single validator has no column that names it."""
     weeks = pd.to_datetime(["2025-09-22", "2025-09-29"], utc=True)
     history = pd.DataFrame({"week": weeks, "net_apr": [0.02, 0.03], "gross_apr": [0.025, 0.035]})
-    with pytest.warns(RepeatedRows, match="history: 1 of 3 rows repeats another row"):
+    with pytest.warns(RepeatedRows, match="history: 1 of 3 rows"):
         kept = drop_repeated_rows(pd.concat([history, history.tail(1)]), "history")
     assert kept["net_apr"].tolist() == [0.02, 0.03]

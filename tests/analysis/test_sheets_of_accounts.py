@@ -2,10 +2,11 @@
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
+from scipy import stats
 
 import toolkit as tk
+from toolkit.analysis.common.bootstrap import bootstrap_interval
 from toolkit.analysis.performance.ratios import probabilistic_sharpe
 from toolkit.errors import MissingColumns
 
@@ -111,11 +112,7 @@ def test_months_of_two_accounts_by_hand():
     assert empty[["n", "unit"]].values.tolist() == [[0, "share"]] * 2
 
 
-def test_errors_of_sheets():
-    with pytest.raises(MissingColumns, match=r"^costs: .*volume"):
-        tk.performance.sheet(days(), costs=costs().drop(columns="volume"))
-    with pytest.raises(ValueError, match=r"^draws must be"):
-        tk.performance.sheet(days(), draws=-1)
+def test_drags_need_capital_and_costs():
     bare = tk.performance.sheet(days().drop(columns="capital"), costs=costs())
     assert not {"turnover", "fee_drag", "funding_drag"} & set(bare["figure"])
     free = tk.performance.sheet(days(), costs=costs().assign(funding=np.nan))
@@ -150,7 +147,7 @@ def money_weighted(rows):
     return found["value"], found["n"]
 
 
-def test_money_weighted_return_after_period_without_capital(engine):
+def test_money_weighted_return_after_period_without_capital():
     """100 earn 10 USD on the first day; on the second, 200 leave early, so its capital is -77.5.
 
     Then 110 earn 100 USD, so 10 remain. With g = 1 + r: 100 g - 200 + r (100 g - 187.5) = 10, so
@@ -162,17 +159,16 @@ def test_money_weighted_return_after_period_without_capital(engine):
          "start": [100.0, 110.0, 10.0], "flows": [0.0, -200.0, 0.0],
          "capital": [100.0, -77.5, 10.0], "gain": [10.0, 100.0, 1.0]}
     )  # fmt: skip
-    sheet = engine.take(tk.performance.sheet(engine.give(days)))
-    found = next(row for row in sheet if row["figure"] == "money_weighted_return")
-    assert found["n"] == 3
-    growth = np.cbrt(1 + found["value"])
+    value, n = money_weighted(days)
+    assert n == 3
+    growth = np.cbrt(1 + value)
     assert growth == pytest.approx(1.96698, abs=1e-5)
     assert (100 * growth**2 - 187.5 * growth - 12.5) * growth == pytest.approx(11)
     two = (187.5 + np.sqrt(187.5**2 + 4 * 100 * 22.5)) / 200
     assert money_weighted(days[:2]) == (pytest.approx(two**2 - 1), 2)
     nothing = days.assign(time=days["time"] - pd.Timedelta(days=3), return_=np.nan)
     nothing[["start", "flows", "capital", "gain"]] = 0.0
-    assert money_weighted(pd.concat([nothing, days])) == (pytest.approx(found["value"]), 3)
+    assert money_weighted(pd.concat([nothing, days])) == (pytest.approx(value), 3)
     assert np.isnan(money_weighted(days[:2].drop(columns="gain"))[0])
     for name in ("start", "capital"):
         unknown = days.copy()
@@ -204,14 +200,13 @@ def cost_days(count):
     return returns.assign(capital=1000.0), costs
 
 
-def test_missing_costs_are_not_zero(engine):
+def test_missing_costs_are_not_zero():
     """Fees of the first day are 1.25, of the fourth 2; funding is known on the first day.
 
     So the fees are 3.25 of 1,500. Of 4 days, fees are known on 2 and funding on 1.
     """
     returns, costs = cost_days(4)
-    sheet = engine.take(tk.performance.sheet(engine.give(returns), costs=engine.give(costs)))
-    found = {row["figure"]: (row["value"], row["n"]) for row in sheet if row["basis"] == "costs"}
+    found = tk.performance.sheet(returns, costs=costs).set_index("figure")
     wanted = {
         "volume": (6500, 4),
         "fee_bps": (1e4 * 3.25 / 1500, 2),
@@ -219,8 +214,8 @@ def test_missing_costs_are_not_zero(engine):
         "fee_drag": (1e4 * 3.25e-3 * 365 / 2, 2),
         "funding_drag": (1e4 * 2e-3 * 365, 1),
     }
-    for name, (value, n) in wanted.items():
-        assert found[name] == (pytest.approx(value), n)
+    for name, row in wanted.items():
+        assert found.loc[name, ["value", "n"]].tolist() == pytest.approx(row)
 
 
 def test_missing_costs_leave_out_their_days_only():
@@ -242,19 +237,17 @@ def test_missing_costs_of_other_periods():
     later = costs[:1].assign(day=START + pd.Timedelta(days=8), trading_fee=-4.0)
     given = pd.concat([costs, later])
     rows = tk.performance.sheet(weeks, costs=given).set_index("figure")
-    assert rows.loc["fee_drag", ["value", "n"]].tolist() == [
-        pytest.approx(1e4 * 4.25 / 200 * 365 / 7), 1,
-    ]  # fmt: skip
+    drag = rows.loc["fee_drag", ["value", "n"]].tolist()
+    assert drag == pytest.approx([1e4 * 4.25 / 200 * 365 / 7, 1])
     assert rows.loc["fee_bps", "n"] == 3
     hours = pd.DataFrame({"time": pd.date_range(START, periods=96, freq="h"), "return_": 0.0})
     hours["capital"] = np.repeat([500.0, 9e9, 9e9, 1500.0], 24)
     rows = tk.performance.sheet(hours, costs=costs).set_index("figure")
-    assert rows.loc["fee_drag", ["value", "n"]].tolist() == [
-        pytest.approx(1e4 * 3.25 / 1000 * 365 / 2), 2,
-    ]  # fmt: skip
+    drag = rows.loc["fee_drag", ["value", "n"]].tolist()
+    assert drag == pytest.approx([1e4 * 3.25 / 1000 * 365 / 2, 2])
 
 
-def test_month_with_one_week_by_hand(engine):
+def test_month_with_one_week_by_hand():
     """Volume of 0.7 and 1.4 times the capital in a week, of which September has one."""
     weeks = pd.date_range("2025-09-29", periods=5, freq="7D", tz="UTC")
     returns = pd.DataFrame({"time": weeks, "return_": 0.01, "capital": 1000.0})
@@ -262,12 +255,9 @@ def test_month_with_one_week_by_hand(engine):
     costs = costs.assign(
         trading_fee=-costs["volume"] / 1000, builder_fee=0.0, deployer_fee=0.0, rebate=0.0
     )
-    given = engine.give(returns), engine.give(costs)
-    sheet = engine.take(tk.performance.sheet(given[0], costs=given[1], by="month"))
-    found = {name: [row["value"] for row in sheet if row["figure"] == name]
-             for name in ("turnover", "fee_drag")}  # fmt: skip
-    assert found["turnover"] == pytest.approx([0.7 * 365 / 7, 1.4 * 365 / 7])
-    assert found["fee_drag"] == pytest.approx([365, 730])
+    found = tk.performance.sheet(returns, costs=costs, by="month").set_index("figure")["value"]
+    assert found["turnover"].tolist() == pytest.approx([0.7 * 365 / 7, 1.4 * 365 / 7])
+    assert found["fee_drag"].tolist() == pytest.approx([365, 730])
 
 
 def test_leaderboard_of_overlaps_by_hand():
@@ -306,18 +296,118 @@ def test_leaderboard_of_overlaps_by_hand():
     assert low["figure"].tolist() == ["volatility"] * 2
     assert low["overlaps"].tolist() == [1, 1]
     assert len(tk.performance.leaderboard(rows[:0])) == 0
-    few = tk.performance.leaderboard(pl.from_pandas(rows.astype({"n": "int32"})), "sharpe")
-    assert few.columns[8:] == ["volatility", "trips"]
-    assert few.select("value", "low", "high").null_count().row(0) == (1, 1, 1)
-    assert few.select("volatility", "trips").null_count().row(0) == (3, 4)
-    assert few["n"].dtype == few["overlaps"].dtype == pl.Int64
+    few = tk.performance.leaderboard(rows.astype({"n": "int32"}), "sharpe")
+    assert few.columns[8:].tolist() == ["volatility", "trips"]
+    assert set(map(str, few[["n", "overlaps"]].dtypes)) == {"int64"}
     known = "total_return annual_return volatility sharpe max_drawdown win_rate profit_factor"
     known += " trips volume fee_bps"
     every = rows[:1].merge(pd.DataFrame({"figure": [*known.split(), "best"]}), how="cross")
     every = every.drop(columns="figure_x").rename(columns={"figure_y": "figure"})
     shown = tk.performance.leaderboard(every, "best").columns[8:]
     assert shown.tolist() == known.split()
-    with pytest.raises(MissingColumns, match=r"^figures: .*low"):
-        tk.performance.leaderboard(rows.drop(columns="low"))
-    with pytest.raises(ValueError, match=r"^unknown figure 'alpha'; choose one of sharpe, trips"):
-        tk.performance.leaderboard(rows, by="alpha")
+
+
+# --- trips ---
+
+NETS = {
+    "0xb": [4.0, -2.0, 3.0, -1.0],
+    "0xa": [5.0, 1.0, 2.0, 8.0, 3.0, -4.0, 6.0, 7.0, 2.0],
+    "0xc": [6.0, 0.0, 2.5],
+}
+
+
+def three_accounts():
+    """Return trips of three accounts; the third has no loss."""
+    parts = [
+        pd.DataFrame(
+            {
+                "user": user,
+                "status": "closed",
+                "net": net,
+                "duration_hours": np.arange(1.0, len(net) + 1) ** 2,
+                "closed": pd.date_range(START, periods=len(net)),
+            }
+        )
+        for user, net in NETS.items()
+    ]
+    return pd.concat(parts, ignore_index=True)
+
+
+def ratios(net):
+    """Return the payoff ratio and the profit factor of each row."""
+    gains, losses = np.where(net > 0, net, 0).sum(axis=1), -np.where(net < 0, net, 0).sum(axis=1)
+    wins, lost = (net > 0).sum(axis=1), (net < 0).sum(axis=1)
+    with np.errstate(all="ignore"):
+        return {"profit_factor": gains / losses, "payoff_ratio": (gains / wins) / (losses / lost)}
+
+
+def test_sheet_of_three_accounts_by_hand():
+    table = tk.performance.trip_sheet(three_accounts(), level=0.8, draws=150, seed=3)
+    assert list(dict.fromkeys(table["user"])) == ["0xa", "0xb", "0xc"]
+    rows = table.set_index(["user", "figure"])
+    wanted = {
+        "0xb": [4, 0.5, 3.5 / 1.5, 7 / 3, 1, (4 + 9) / 2, 4, -2],
+        "0xa": [9, 8 / 9, 34 / 8 / 4, 34 / 4, 30 / 9, 25, 8, -4],
+        "0xc": [3, 2 / 3, np.nan, np.nan, 8.5 / 3, 4, 6, 0],
+    }
+    for user, values in wanted.items():
+        assert rows.loc[user, "value"].tolist() == pytest.approx(values, nan_ok=True)
+    units = ["count", "share", "ratio", "ratio", "USD", "hours", "USD", "USD"]
+    assert rows.loc["0xa", "unit"].tolist() == units
+    assert set(table["basis"]) == {"trips"}
+    facts = table.attrs["toolkit"]
+    assert (facts["helper"], facts["level"]) == ("performance.trip_sheet", 0.8)
+    assert list(facts["inputs"]) == ["trips"]
+
+
+def test_intervals_of_trips_by_hand():
+    """Trips are drawn again; the mean has Student's interval, and no loss leaves no interval."""
+    table = tk.performance.trip_sheet(three_accounts(), level=0.8, draws=150, seed=3)
+    rows = table.set_index(["user", "figure"])
+    for user in ("0xb", "0xa"):
+        net = np.array(NETS[user])
+        places = np.random.default_rng(3).integers(0, len(net), (150, len(net)))
+        for name, drawn in ratios(net[places]).items():
+            ends = bootstrap_interval(drawn, len(net), 0.8, positive=True)
+            assert rows.loc[(user, name), ["low", "high"]].tolist() == pytest.approx(ends)
+        mean = stats.t.interval(0.8, len(net) - 1, net.mean(), stats.sem(net))
+        assert rows.loc[(user, "expectancy"), ["low", "high"]].tolist() == pytest.approx(mean)
+    without_loss = rows.loc["0xc"].loc[["payoff_ratio", "profit_factor"], ["low", "high"]]
+    assert without_loss.isna().all(axis=None)
+
+
+def test_groups_of_trips_by_hand():
+    """The first trip of each account closes in September; a trip may lack its duration."""
+    months = tk.performance.trip_sheet(three_accounts(), by="month")
+    counts = months[months["figure"] == "trips"]
+    assert counts["user"].tolist() == ["0xa", "0xa", "0xb", "0xb", "0xc", "0xc"]
+    assert counts["month"].dt.month.tolist() == [9, 10] * 3
+    assert counts["value"].tolist() == [1, 8, 1, 3, 1, 2]
+    alone = tk.performance.trip_sheet(three_accounts().drop(columns="user"), by=("month",))
+    assert alone.columns[0] == "month"
+    assert alone.loc[alone["figure"] == "worst_trip", "value"].tolist() == [4, -4]
+    same = tk.performance.trip_sheet(three_accounts(), by="user")
+    assert same.equals(tk.performance.trip_sheet(three_accounts()))
+    opened = three_accounts().assign(opened=START + pd.to_timedelta(np.arange(16) % 3, unit="h"))
+    opened.loc[[0, 5], "duration_hours"] = np.nan
+    hours = tk.performance.trip_sheet(opened, by="hour")
+    counts = hours[hours["figure"] == "trips"].set_index(["user", "hour"])["value"]
+    assert counts["0xb"].to_dict() == {0: 2, 1: 1, 2: 1}
+    assert counts["0xa"].to_dict() == {0: 3, 1: 3, 2: 3}
+    medians = hours[hours["figure"] == "median_hours"].set_index(["user", "hour"])["n"]
+    assert medians["0xb"].to_dict() == {0: 1, 1: 1, 2: 1}
+
+
+def test_wrong_arguments_are_named():
+    sheet, board = tk.performance.sheet, tk.performance.leaderboard
+    figures = pd.DataFrame({"user": ["0xa"], "figure": "sharpe", "value": 1.0, "n": 3})
+    figures = figures.assign(low=0.0, high=2.0)
+    for error, named, call in (
+        (MissingColumns, "^costs: .*volume", lambda: sheet(days(), costs=costs()[["user", "day"]])),
+        (ValueError, "^draws", lambda: sheet(days(), draws=-1)),
+        (MissingColumns, "^figures: .*low", lambda: board(figures.drop(columns="low"))),
+        (ValueError, "'alpha'.*sharpe", lambda: board(figures, by="alpha")),
+        (MissingColumns, "^trips: .*opened", lambda: tk.performance.trip_sheet(trips(), by="hour")),
+    ):
+        with pytest.raises(error, match=named):
+            call()

@@ -6,9 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import toolkit as tk
 from toolkit.analysis.execution.shortfall import PARTS
 from toolkit.errors import HistoryWarning, ToolkitError
+from toolkit.execution import shortfall
 
 
 def at(*ms):
@@ -40,162 +40,158 @@ SALE = events(1, "A", 5.0, ("open", 1_000, 5.0), ("canceled", 9_000, 2.0))
 SOLD = fills_of(1, "A", (5_000, 99.5, 2.0, False, -0.1), (6_000, 98.5, 1.0, True, 0.4))
 
 
-class TestShortfall:
-    def test_shortfall_of_sale_by_hand(self):
-        row = tk.execution.shortfall(SALE, SOLD, MIDS).orders.iloc[0]
-        assert row["delay"] == -3.0  # 3 * (99 - 100)
-        assert row["trading"] == pytest.approx(0.5)  # 2 * 0.5 - 1 * 0.5
-        assert row["opportunity"] == -6.0  # 2 * (97 - 100): not sold before the fall
-        assert row["fees"] == pytest.approx(-0.3)
-        assert row["maker_share"] == pytest.approx(2 / 3)
-        assert row["total_bps"] == pytest.approx(1e4 * -8.8 / 500)
+def test_shortfall_of_sale_by_hand():
+    row = shortfall(SALE, SOLD, MIDS).orders.iloc[0]
+    assert row["delay"] == -3.0  # 3 * (99 - 100)
+    assert row["trading"] == pytest.approx(0.5)  # 2 * 0.5 - 1 * 0.5
+    assert row["opportunity"] == -6.0  # 2 * (97 - 100): not sold before the fall
+    assert row["fees"] == pytest.approx(-0.3)
+    assert row["maker_share"] == pytest.approx(2 / 3)
+    assert row["total_bps"] == pytest.approx(1e4 * -8.8 / 500)
+    real, paper = (99.5 * 2 + 98.5) - 3 * 97.0 - 0.3, 5 * (100.0 - 97.0)
+    assert row["total"] == pytest.approx(real - paper)
 
-    def test_quote_of_own_fill_is_no_decision_price(self):
-        """A buy is filled at 102 in its millisecond, where a quote of 102 is its own fill."""
-        mids = pd.DataFrame({"coin": "XYZ", "time": at(900, 1_000), "mid_px": [100.0, 102.0]})
-        buy = events(3, "B", 1.0, ("open", 1_000, 1.0), ("filled", 1_000, 0.0))
-        bought = fills_of(3, "B", (1_000, 102.0, 1.0, True, 0.0))
-        row = tk.execution.shortfall(buy, bought, mids).orders.iloc[0]
-        assert (row["decision_px"], row["delay"], row["trading"]) == (100.0, 0.0, -2.0)
 
-    def test_shortfall_of_two_parents_by_hand(self):
-        """A buy of 4 tokens, decided at 50: 1 rests and fills at 51, 3 take at 51.5.
+def test_quote_of_own_fill_is_no_decision_price():
+    """A buy is filled at 102 in its millisecond, where a quote of 102 is its own fill."""
+    mids = pd.DataFrame({"coin": "XYZ", "time": at(900, 1_000), "mid_px": [100.0, 102.0]})
+    buy = events(3, "B", 1.0, ("open", 1_000, 1.0), ("filled", 1_000, 0.0))
+    bought = fills_of(3, "B", (1_000, 102.0, 1.0, True, 0.0))
+    row = shortfall(buy, bought, mids).orders.iloc[0]
+    assert (row["decision_px"], row["delay"], row["trading"]) == (100.0, 0.0, -2.0)
 
-        The fee of the first is 0.001 tokens, which are 0.051 USD.
-        """
-        day = 86_400_000
-        status = (("open", day + 1_000, 4.0), ("filled", day + 4_000, 0.0))
-        buy = events(2, "B", 4.0, *status).assign(coin="ABC/USDC")
-        fills = ((day + 3_000, 51.0, 1.0, False, 0.001), (day + 3_500, 51.5, 3.0, True, 0.2))
-        bought = fills_of(2, "B", *fills).assign(coin="ABC/USDC", fee_token=["ABC", "USDC"])
-        times = at(day + 900, day + 2_500, day + 3_500)
-        mids = pd.DataFrame({"coin": "ABC/USDC", "time": times, "mid_px": [50.0, 51.0, 60.0]})
-        given = [pd.concat(pair) for pair in ((buy, SALE), (bought, SOLD), (mids, MIDS))]
-        orders = given[0].drop(columns=["order_type", "is_trigger"])
-        found = tk.execution.shortfall(orders, *given[1:], draws=9)
-        names = ["parent", "coin", "side", "size", "filled", "maker_share"]
-        names += ["decision_px", "first_px", "end_px", "delay", "trading", "opportunity", "fees"]
-        rows = found.orders[[*names, "total", "total_bps"]].to_numpy().tolist()
-        assert rows[0][:3] == [1, "XYZ", "A"]
-        assert rows[0][3:] == pytest.approx(
-            [5, 3, 2 / 3, 100, 99, 97, -3, 0.5, -6, -0.3, -8.8, -176]
-        )
-        parts = [4, 4, 0.25, 50, 51, 60, -4, -1.5, 0, -0.251, -5.751, -287.55]
-        assert rows[1][:3] == [2, "ABC/USDC", "B"]
-        assert rows[1][3:] == pytest.approx(parts)
-        assert found.orders["placed"].tolist() == at(1_000, day + 1_000).tolist()
-        assert found.orders["ended"].tolist() == at(9_000, day + 4_000).tolist()
-        usd = [-7, -1, -6, -0.551, -14.551]
-        assert found.params["name"].tolist() == [*PARTS, "total"]
-        assert found.params["usd"].tolist() == pytest.approx(usd)
-        assert found.params["estimate"].tolist() == pytest.approx([1e4 * v / 700 for v in usd])
-        counts = found.params[["n", "missing", "clusters"]].drop_duplicates()
-        assert counts.to_numpy().tolist() == [[2, 0, 2]]
-        facts = found.orders.attrs["toolkit"]
-        assert (facts["helper"], facts["price_source"]) == ("execution.shortfall", "mid_px")
-        assert list(facts["inputs"]) == ["orders", "fills", "prices"]
 
-    def test_total_is_real_less_paper_gain(self):
-        row = tk.execution.shortfall(SALE, SOLD, MIDS).orders.iloc[0]
-        real = (99.5 * 2 + 98.5) - 3 * 97.0 - 0.3
-        paper = 5 * (100.0 - 97.0)
-        assert row["total"] == pytest.approx(real - paper)
+def test_shortfall_of_two_parents_by_hand():
+    """A buy of 4 tokens, decided at 50: 1 rests and fills at 51, 3 take at 51.5.
 
-    def test_rejected_order_is_left_out(self):
-        rejected = events(2, "B", 1.0, ("perpMarginRejected", 2_000, 1.0))
-        found = tk.execution.shortfall(pd.concat([SALE, rejected]), SOLD, MIDS)
-        assert found.orders["parent"].tolist() == [1]
+    The fee of the first is 0.001 tokens, which are 0.051 USD.
+    """
+    day = 86_400_000
+    status = (("open", day + 1_000, 4.0), ("filled", day + 4_000, 0.0))
+    buy = events(2, "B", 4.0, *status).assign(coin="ABC/USDC")
+    fills = ((day + 3_000, 51.0, 1.0, False, 0.001), (day + 3_500, 51.5, 3.0, True, 0.2))
+    bought = fills_of(2, "B", *fills).assign(coin="ABC/USDC", fee_token=["ABC", "USDC"])
+    times = at(day + 900, day + 2_500, day + 3_500)
+    mids = pd.DataFrame({"coin": "ABC/USDC", "time": times, "mid_px": [50.0, 51.0, 60.0]})
+    given = [pd.concat(pair) for pair in ((buy, SALE), (bought, SOLD), (mids, MIDS))]
+    orders = given[0].drop(columns=["order_type", "is_trigger"])
+    found = shortfall(orders, *given[1:], draws=9)
+    names = ["parent", "coin", "side", "size", "filled", "maker_share"]
+    names += ["decision_px", "first_px", "end_px", "delay", "trading", "opportunity", "fees"]
+    rows = found.orders[[*names, "total", "total_bps"]].to_numpy().tolist()
+    assert rows[0][:3] == [1, "XYZ", "A"]
+    assert rows[0][3:] == pytest.approx([5, 3, 2 / 3, 100, 99, 97, -3, 0.5, -6, -0.3, -8.8, -176])
+    parts = [4, 4, 0.25, 50, 51, 60, -4, -1.5, 0, -0.251, -5.751, -287.55]
+    assert rows[1][:3] == [2, "ABC/USDC", "B"]
+    assert rows[1][3:] == pytest.approx(parts)
+    assert found.orders["placed"].tolist() == at(1_000, day + 1_000).tolist()
+    assert found.orders["ended"].tolist() == at(9_000, day + 4_000).tolist()
+    usd = [-7, -1, -6, -0.551, -14.551]
+    assert found.params["name"].tolist() == [*PARTS, "total"]
+    assert found.params["usd"].tolist() == pytest.approx(usd)
+    assert found.params["estimate"].tolist() == pytest.approx([1e4 * v / 700 for v in usd])
+    counts = found.params[["n", "missing", "clusters"]].drop_duplicates()
+    assert counts.to_numpy().tolist() == [[2, 0, 2]]
+    facts = found.orders.attrs["toolkit"]
+    assert (facts["helper"], facts["price_source"]) == ("execution.shortfall", "mid_px")
+    assert list(facts["inputs"]) == ["orders", "fills", "prices"]
 
-    def test_trigger_order_is_decided_when_triggered(self):
-        stop = events(
-            3, "A", 1.0, ("open", 1_000, 1.0), ("triggered", 4_500, 1.0), ("filled", 5_000, 0.0)
-        ).assign(is_trigger=True)
-        waiting = events(4, "A", 1.0, ("open", 1_000, 1.0)).assign(is_trigger=True)
-        sold = fills_of(3, "A", (5_000, 98.0, 1.0, True, 0.0))
-        found = tk.execution.shortfall(pd.concat([stop, waiting]), sold, MIDS).orders
-        assert found["parent"].tolist() == [3]
-        assert found["decision_px"].tolist() == [99.0]
-        assert found["maker_share"].tolist() == [0.0]
 
-    def test_shortfall_of_unsized_order_is_missing(self):
-        """Take-profit orders of a whole position state the size 0; this is no missing fill."""
-        empty = events(6, "A", 0.0, ("open", 1_000, 0.0), ("canceled", 2_000, 0.0))
-        found = tk.execution.shortfall(pd.concat([SALE, empty]), SOLD, MIDS, draws=9)
-        assert found.orders["total"].isna().tolist() == [False, True]
-        assert found.params["usd"].tolist() == pytest.approx([-3, 0.5, -6, -0.3, -8.8])
-        assert found.params["missing"].tolist() == [1] * 5
+def test_rejected_order_is_left_out():
+    rejected = events(2, "B", 1.0, ("perpMarginRejected", 2_000, 1.0))
+    found = shortfall(pd.concat([SALE, rejected]), SOLD, MIDS)
+    assert found.orders["parent"].tolist() == [1]
 
-    def test_errors_of_fills(self):
-        for column in ("crossed", "oid", "coin", "time"):
-            with pytest.raises(ToolkitError, match=rf"^fills: .*{column}"):
-                tk.execution.shortfall(SALE, SOLD.drop(columns=column), MIDS)
 
-    def test_open_order_is_valued_at_last_event(self):
-        still = events(5, "B", 2.0, ("open", 1_000, 2.0))
-        row = tk.execution.shortfall(pd.concat([SALE, still]), SOLD, MIDS).orders.iloc[1]
-        assert pd.isna(row["ended"])
-        assert row["opportunity"] == 6.0  # not bought, and 3 cheaper at the last event
+def test_trigger_order_is_decided_when_triggered():
+    stop = events(
+        3, "A", 1.0, ("open", 1_000, 1.0), ("triggered", 4_500, 1.0), ("filled", 5_000, 0.0)
+    ).assign(is_trigger=True)
+    waiting = events(4, "A", 1.0, ("open", 1_000, 1.0)).assign(is_trigger=True)
+    sold = fills_of(3, "A", (5_000, 98.0, 1.0, True, 0.0))
+    found = shortfall(pd.concat([stop, waiting]), sold, MIDS).orders
+    assert found["parent"].tolist() == [3]
+    assert found["decision_px"].tolist() == [99.0]
+    assert found["maker_share"].tolist() == [0.0]
 
-    def test_twap_slices_are_one_order(self):
-        slices = [events(n, "B", 1.0, ("filled", 1_000 * n, 0.0)) for n in (5, 6)]
-        orders = pd.concat(slices).assign(order_type="Twap Slice")
-        bought = [fills_of(n, "B", (1_000 * n, 99.0 + n, 1.0, True, 0.1)) for n in (5, 6)]
-        found = tk.execution.shortfall(orders, pd.concat(bought).assign(twap_id=8), MIDS).orders
-        assert found[["kind", "parent", "filled"]].values.tolist() == [["twap", 8, 2.0]]
-        assert found["trading"].tolist() == [-(5.0 + 6.0)]
-        assert found["opportunity"].tolist() == [0.0]
 
-    def test_missing_fills_warn(self):
-        with pytest.warns(
-            HistoryWarning, match="for 1 of 1 order, the sizes of the fills do not add up"
-        ):
-            tk.execution.shortfall(SALE, SOLD.iloc[:1], MIDS)
+def test_shortfall_of_unsized_order_is_missing():
+    """Take-profit orders of a whole position state the size 0; this is no missing fill."""
+    empty = events(6, "A", 0.0, ("open", 1_000, 0.0), ("canceled", 2_000, 0.0))
+    found = shortfall(pd.concat([SALE, empty]), SOLD, MIDS, draws=9)
+    assert found.orders["total"].isna().tolist() == [False, True]
+    assert found.params["usd"].tolist() == pytest.approx([-3, 0.5, -6, -0.3, -8.8])
+    assert found.params["missing"].tolist() == [1] * 5
 
-    @pytest.mark.parametrize("column", ["px", "sz", "fee"])
-    def test_unknown_fill_makes_order_unknown(self, column):
+
+def test_open_order_is_valued_at_last_event():
+    still = events(5, "B", 2.0, ("open", 1_000, 2.0))
+    row = shortfall(pd.concat([SALE, still]), SOLD, MIDS).orders.iloc[1]
+    assert pd.isna(row["ended"])
+    assert row["opportunity"] == 6.0  # not bought, and 3 cheaper at the last event
+
+
+def test_twap_slices_are_one_order():
+    slices = [events(n, "B", 1.0, ("filled", 1_000 * n, 0.0)) for n in (5, 6)]
+    orders = pd.concat(slices).assign(order_type="Twap Slice")
+    bought = [fills_of(n, "B", (1_000 * n, 99.0 + n, 1.0, True, 0.1)) for n in (5, 6)]
+    found = shortfall(orders, pd.concat(bought).assign(twap_id=8), MIDS).orders
+    assert found[["kind", "parent", "filled"]].values.tolist() == [["twap", 8, 2.0]]
+    assert found["trading"].tolist() == [-(5.0 + 6.0)]
+    assert found["opportunity"].tolist() == [0.0]
+
+
+def test_missing_and_foreign_fills_warn():
+    with pytest.warns(HistoryWarning, match="1 of 1 order"):
+        shortfall(SALE, SOLD.iloc[:1], MIDS)
+    with pytest.warns(HistoryWarning, match="2 of 4 fills"):
+        shortfall(SALE, pd.concat([SOLD, SOLD.assign(oid=2)]), MIDS)
+
+
+def test_unknown_fill_makes_order_unknown():
+    for column in ("px", "sz", "fee"):
         sold = SOLD.copy()
         sold.loc[1, column] = float("nan")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", HistoryWarning)  # without sz the sizes do not add up
-            found = tk.execution.shortfall(SALE, sold, MIDS)
+            found = shortfall(SALE, sold, MIDS)
         assert found.orders["total"].isna().all()
         assert found.params["missing"].tolist() == [1] * 5
 
-    def test_fills_of_other_orders_warn(self):
-        other = SOLD.assign(oid=2)
-        with pytest.warns(
-            HistoryWarning, match="2 of 4 fills do not count: their orders are not in orders"
-        ):
-            tk.execution.shortfall(SALE, pd.concat([SOLD, other]), MIDS)
 
-    def test_stale_decision_price_is_missing(self):
-        found = tk.execution.shortfall(SALE, SOLD, MIDS, max_age=0.05)
-        assert found.params["missing"].tolist() == [1] * 5
-        assert np.isnan(found["total"])
+def test_stale_decision_price_is_missing():
+    found = shortfall(SALE, SOLD, MIDS, max_age=0.05)
+    assert found.params["missing"].tolist() == [1] * 5
+    assert np.isnan(found["total"])
 
-    def test_prices_of_trades_are_refused(self):
-        with pytest.raises((ValueError, ToolkitError), match="bid or an ask"):
-            tk.execution.shortfall(SALE, SOLD, SOLD[["coin", "time", "px"]])
 
-    def test_intervals_hold_planted_cost(self):
-        """60 samples of 40 days with a planted cost: 88 % of the 95 % intervals or more hold it."""
-        rng = np.random.default_rng(3)
-        held = []
-        day = 86_400_000
-        for _ in range(60):
-            n = 40
-            start = 1_000 + day * np.arange(n)
-            cost = 5.0 + 8.0 * rng.normal(size=n)  # bps
-            orders = pd.DataFrame(
-                {"oid": np.arange(n), "coin": "XYZ", "side": "B", "orig_sz": 1.0,
-                 "status": "filled", "timestamp": at(*start), "status_timestamp": at(*start + 9)}
-            )  # fmt: skip
-            fills = pd.DataFrame(
-                {"oid": np.arange(n), "coin": "XYZ", "side": "B", "sz": 1.0, "crossed": True,
-                 "px": 100 + cost / 100, "fee": 0.02, "time": at(*start + 9)}
-            )  # fmt: skip
-            prices = pd.DataFrame({"coin": "XYZ", "time": at(*start - 1), "mid_px": 100.0})
-            params = tk.execution.shortfall(orders, fills, prices, draws=199).params
-            total = params.set_index("name").loc["total"]
-            held.append(total["low"] <= -7.0 <= total["high"])
-        assert np.mean(held) >= 0.88
+def test_wrong_frames_are_named():
+    for column in ("crossed", "oid", "coin", "time"):
+        with pytest.raises(ToolkitError, match=rf"^fills: .*{column}"):
+            shortfall(SALE, SOLD.drop(columns=column), MIDS)
+    with pytest.raises((ValueError, ToolkitError), match="bid or an ask"):
+        shortfall(SALE, SOLD, SOLD[["coin", "time", "px"]])
+
+
+def test_intervals_hold_planted_cost():
+    """60 samples of 40 days with a planted cost: 88 % of the 95 % intervals or more hold it."""
+    rng = np.random.default_rng(3)
+    held = []
+    day = 86_400_000
+    for _ in range(60):
+        n = 40
+        start = 1_000 + day * np.arange(n)
+        cost = 5.0 + 8.0 * rng.normal(size=n)  # bps
+        orders = pd.DataFrame(
+            {"oid": np.arange(n), "coin": "XYZ", "side": "B", "orig_sz": 1.0,
+             "status": "filled", "timestamp": at(*start), "status_timestamp": at(*start + 9)}
+        )  # fmt: skip
+        fills = pd.DataFrame(
+            {"oid": np.arange(n), "coin": "XYZ", "side": "B", "sz": 1.0, "crossed": True,
+             "px": 100 + cost / 100, "fee": 0.02, "time": at(*start + 9)}
+        )  # fmt: skip
+        prices = pd.DataFrame({"coin": "XYZ", "time": at(*start - 1), "mid_px": 100.0})
+        params = shortfall(orders, fills, prices, draws=199).params
+        total = params.set_index("name").loc["total"]
+        held.append(total["low"] <= -7.0 <= total["high"])
+    assert np.mean(held) >= 0.88

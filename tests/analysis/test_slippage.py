@@ -1,17 +1,15 @@
-"""Slippage curves: examples by hand, numpy, every engine, and simulated samples."""
+"""Slippage curves: examples by hand, and numpy."""
 
-import duckdb
 import hypothesis.strategies as st
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 
 from toolkit.errors import MissingColumns
 from toolkit.slippage import curve
 
-from .examples import DAY, MONDAY, as_numbers, times
+from .examples import DAY, MONDAY, times
 
 NAN = float("nan")
 COLUMNS = ["coin", "amount_usd", "side", "n", "missing", "missing_share", "q10", "q50", "q90"]
@@ -54,27 +52,16 @@ def test_curve_by_hand():
 
 
 def test_quantiles_against_numpy():
-    frame = samples()
+    frame = samples(2000)
     quantiles = (0.0, 0.1, 0.25, 0.5, 0.7, 0.9, 1.0)
-    result = curve(frame, quantiles)
-    for row in result.to_dict("records"):
+    for row in curve(frame, quantiles).to_dict("records"):
         mine = frame[(frame["coin"] == row["coin"]) & (frame["amount_usd"] == row["amount_usd"])]
         bps = mine[f"{row['side']}_slippage_bps"].fillna(np.inf)
-        assert row["n"] == len(bps)
-        assert row["missing"] == np.isinf(bps).sum()
-        for q in quantiles:
-            wanted = np.quantile(bps, q, method="inverted_cdf")
-            assert row[f"q{100 * q:g}"] == wanted or (
-                np.isinf(wanted) and np.isnan(row[f"q{100 * q:g}"])
-            )
-
-
-@pytest.mark.parametrize("kind", ["float", "exact"])
-@pytest.mark.parametrize("by", [("coin", "amount_usd"), "coin", ["day", "dex"]], ids=str)
-def test_curve_is_equal_on_every_engine(engine, kind, by):
-    frame = as_numbers(samples(), kind)
-    expected = type(engine)("pandas").take(curve(frame, by=by))
-    assert engine.take(curve(engine.give(frame), by=by)) == expected
+        assert (row["n"], row["missing"]) == (len(bps), np.isinf(bps).sum())
+        wanted = np.quantile(bps, quantiles, method="inverted_cdf")
+        wanted[np.isinf(wanted)] = NAN
+        found = [row[f"q{100 * q:g}"] for q in quantiles]
+        assert found == pytest.approx(wanted.tolist(), nan_ok=True, rel=0)
 
 
 def test_curve_of_few_rows_keeps_dtypes():
@@ -82,32 +69,32 @@ def test_curve_of_few_rows_keeps_dtypes():
     for n in (0, 1):
         few = curve(samples().head(n))
         assert len(few) == 2 * n
-        assert list(few.dtypes) == list(full.dtypes)
-        assert list(few.columns) == list(full.columns)
+        assert few.dtypes.equals(full.dtypes)
     thin = curve(samples().assign(buy_slippage_bps=NAN), by="coin").set_index(["coin", "side"])
-    assert (thin.loc[("THIN", "buy"), "missing_share"]) == 1.0
+    assert thin.loc[("THIN", "buy"), "missing_share"] == 1.0
     assert thin.loc[("THIN", "buy"), ["q10", "q50", "q90"]].isna().all()
 
 
 def test_curve_ignores_row_order():
-    frame = samples()
-    shuffled = frame.sample(frac=1, random_state=2)
+    shuffled = samples().sample(frac=1, random_state=2)
     before = shuffled.copy(deep=True)
-    pd.testing.assert_frame_equal(curve(frame), curve(shuffled))
+    pd.testing.assert_frame_equal(curve(samples()), curve(shuffled))
     pd.testing.assert_frame_equal(shuffled, before)
 
 
-def test_errors_of_curve():
-    with pytest.raises(
-        MissingColumns, match="samples: the frame lacks the columns half_spread_bps, buy_slip"
+def test_wrong_samples_are_named():
+    lacking = samples().drop(columns=["half_spread_bps", "buy_slippage_bps"])
+    text = samples().assign(sell_slippage_bps="1.0")
+    for error, named, given_ in (
+        (MissingColumns, "half_spread_bps, buy_slip", (lacking,)),
+        (MissingColumns, "sell_slippage_bps", (text,)),
+        (ValueError, "between 0 and 1", (samples(), (50,))),
     ):
-        curve(samples().drop(columns=["half_spread_bps", "buy_slippage_bps"]))
-    with pytest.raises(MissingColumns, match="sell_slippage_bps is String"):
-        curve(samples().assign(sell_slippage_bps="1.0"))
-    with pytest.raises(ValueError, match="between 0 and 1"):
-        curve(samples(), (50,))
+        with pytest.raises(error, match=named):
+            curve(*given_)
 
 
+@settings(max_examples=40)
 @given(st.lists(st.one_of(st.none(), st.integers(0, 9)), min_size=1, max_size=30))
 def test_quantiles_beyond_filled_share_are_missing(bps):
     column = pd.array([NAN if b is None else float(b) for b in bps], dtype="float64")
@@ -128,27 +115,14 @@ def test_quantiles_beyond_filled_share_are_missing(bps):
         assert np.isnan(row[f"q{100 * q:g}"]) == beyond
 
 
-def test_curve_counts_million_rows():
-    result = curve(samples(1_000_000), by=["coin", "amount_usd"])
-    assert result["n"].sum() == 2_000_000
-    assert (result["q50"] > 0).all()
-
-
 def test_curve_names_helper_and_inputs():
-    result = curve(samples(), by=["coin"])
-    facts = result.attrs["toolkit"]
+    facts = curve(samples(), by=["coin"]).attrs["toolkit"]
     assert (facts["helper"], facts["by"]) == ("slippage.curve", ["coin"])
     assert list(facts["inputs"]) == ["samples"]
-    # In Polars an unknown spread may be a null or no number. Both are above all others.
-    for spreads, median in (([NAN, None, 2.0, 1.0], 2.0), ([None, NAN, None, 1.0], None)):
-        frame = pl.from_pandas(samples(4)).with_columns(
-            pl.Series("half_spread_bps", spreads), coin=pl.lit("X")
-        )
-        for each in (frame, duckdb.from_arrow(frame.to_arrow())):
-            rows = pl.DataFrame(curve(each, by="coin"))
-            assert rows["half_spread_bps"].to_list() == [median] * 2
 
 
 def test_curve_has_rows_of_each_day():
-    result = curve(samples(), by="day")
+    result = curve(samples(), by=["day", "dex"])
     assert list(result["day"].unique()) == list(times(MONDAY + n * DAY for n in range(3)))
+    assert set(result["dex"]) == {"hyperliquid"}
+    assert result["n"].sum() == 400

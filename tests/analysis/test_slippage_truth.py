@@ -24,7 +24,7 @@ from .examples import DAY, MONDAY, times
 from .test_slippage_fit import books
 
 LEVEL = 0.9
-SEEDS = 20
+SEEDS = 6
 DAYS = 7
 MINUTE = 60_000
 COINS = ("FARTCOIN", "PURR")
@@ -44,23 +44,22 @@ def covered(params, name, truth):
 
 def test_interval_coverage_of_laws():
     """The law has half spread 1, a 10, k 0.6; each book has a factor, and costs are rounded."""
-    hits, seeds = 0, 60
+    hits, seeds = 0, 30
     for seed in range(seeds):
         rows = books(12, sigma=0.15, seed=seed)
         hits += covered(of_buying(rows, 299), "k", 0.6)
     assert holds(hits, seeds), hits
 
 
-@pytest.mark.parametrize(("end", "share"), [(45.0, 0.03), (20.0, 0.25)])
-def test_interval_coverage_with_missing_samples(end, share):
+def test_missing_samples_lower_exponent():
     """Only the least cost of a missing sample is known, so k is too low."""
     found, missing = [], []
     for seed in range(8):
-        rows = books(12, sigma=0.15, end=end, seed=seed)
+        rows = books(12, sigma=0.15, end=20.0, seed=seed)
         missing.append(rows["buy_slippage_bps"].isna().mean())
         table = of_buying(rows, 9).set_index("name")
         found.append(table.loc["k", "estimate"])
-    assert np.mean(missing) == pytest.approx(share, abs=0.01)
+    assert np.mean(missing) == pytest.approx(0.25, abs=0.01)
     assert 0.59 < np.mean(found) < 0.6
 
 
@@ -72,7 +71,7 @@ def of_buying(rows, draws):
 
 def test_asymmetry_interval_coverage():
     """A planted difference of both sides, with days and books that scatter."""
-    samples = 300
+    samples = 100
     assert holds(round(samples * hold_share("asymmetry", samples)), samples, level=0.95)
 
 
@@ -105,7 +104,7 @@ def test_only_long_blocks_cover_similar_days():
 
     The mean cost of 100,000 USD is 11 * exp(0.2**2 / 2).
     """
-    seeds = 40
+    seeds = 20
     held = {(block, what): 0 for block in (1, 10) for what in ("a", "cost")}
     for seed in range(seeds):
         rows = alike(seed)
