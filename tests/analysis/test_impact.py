@@ -28,102 +28,101 @@ def mids(*rows):
     return pd.DataFrame({"coin": "XYZ", "time": at(*seconds), "mid_px": px})
 
 
-class TestParents:
-    prices = mids((0, 100.0), (14, 100.1), (24, 100.3), (34, 100.6))
-
-    def test_fills_of_one_order_are_one_parent(self):
-        rows = fills_of([7, 7], [5, 20], sz=[2.0, 3.0])
-        parents = tk.execution.impact(rows, self.prices, volume={"XYZ": 1e4}).parents
-        assert parents[["parent", "fills", "usd", "share"]].values.tolist() == [[7, 2, 500, 0.05]]
-        # From the mid before second 5 to the one of second 24, after the last fill.
-        assert parents["impact_bps"].tolist() == pytest.approx([30.0])
-
-    def test_slices_of_twap_are_one_parent(self):
-        rows = fills_of([7, 8], [5, 20], twap_id=[3, 3])
-        parents = tk.execution.impact(rows, self.prices).parents
-        assert parents[["kind", "parent", "fills"]].values.tolist() == [["twap", 3, 2]]
-
-    def test_impact_of_sale_is_negative(self):
-        parents = tk.execution.impact(fills_of([7], [5], side="A"), self.prices).parents
-        assert parents["impact_bps"].tolist() == pytest.approx([-10.0])
-
-    def test_maker_fills_do_not_count(self):
-        rows = fills_of([7, 8], [5, 20], crossed=[False, True])
-        assert tk.execution.impact(rows, self.prices).parents["parent"].tolist() == [8]
-        unknown = rows.assign(crossed=pd.array([None, True], dtype="boolean"))
-        assert tk.execution.impact(unknown, self.prices).parents["parent"].tolist() == [8]
-
-    def test_conversions_and_settlements_are_no_orders(self):
-        rows = fills_of([7, 8, 9, 10], [5, 6, 7, 20], side=["B", "A", "A", "B"])
-        rows["dir"] = ["Open Long", "Split Outcome", "Settlement", "Close Short"]
-        found = tk.execution.impact(rows, self.prices, lags=1)
-        assert found.parents["parent"].tolist() == [7, 10]
-        assert found.parents["share"].tolist() == [0.5, 0.5]
-        assert found.lags["autocorrelation"].tolist() == [1.0]
-        alone = tk.execution.impact(rows.iloc[[0, 3]], self.prices, lags=1)
-        pd.testing.assert_frame_equal(found.lags, alone.lags)
-        rows["dir"] = pd.array([None] * 4, dtype="str")
-        with pytest.warns(MissingDirections, match=r"^fills: column dir is missing"):
-            assert len(tk.execution.impact(rows, self.prices, lags=1).parents) == 4
-
-    def test_order_without_user_counts(self):
-        rows = fills_of([7, 8, 9], [5, 13, 50], user=["0xa", None, None])
-        found = tk.execution.impact(rows, self.prices)
-        assert found.parents["user"].tolist() == ["0xa", "", ""]
-        assert found.params[["n", "missing"]].iloc[0].tolist() == [2, 1]
-
-    def test_price_from_before_last_fill_is_missing(self):
-        found = tk.execution.impact(fills_of([7], [36]), self.prices)
-        assert found.parents["impact_bps"].isna().all()
-        assert found.params["missing"].tolist() == [1] * 3
-
-    def test_prices_of_trades_are_refused(self):
-        rows = fills_of([7], [5])
-        with pytest.raises(ValueError, match="bid or an ask"):
-            tk.execution.impact(rows, rows[["coin", "time", "px"]])
+PRICES = mids((0, 100.0), (14, 100.1), (24, 100.3), (34, 100.6))
 
 
-class TestResponse:
-    def test_response_by_hand(self):
-        """Buy, buy, sell at mids 100, 101, 103.02: changes of +1 % and +2 %."""
-        rows = fills_of([1, 2, 3], [1, 2, 3], side=["B", "B", "A"])
-        prices = mids((0, 100.0), (1.5, 101.0), (2.5, 103.02))
-        lags = tk.execution.impact(rows, prices, lags=2, horizon=0.1).lags
-        assert lags["response_bps"].tolist() == pytest.approx([150.0, 350.0])
-        assert lags["autocorrelation"].tolist() == pytest.approx([0.0, -1.0])
-        assert lags["n"].tolist() == [2, 1]
+def test_fills_of_one_order_are_one_parent():
+    rows = fills_of([7, 7], [5, 20], sz=[2.0, 3.0])
+    parents = tk.execution.impact(rows, PRICES, volume={"XYZ": 1e4}).parents
+    assert parents[["parent", "fills", "usd", "share"]].values.tolist() == [[7, 2, 500, 0.05]]
+    # From the mid before second 5 to the one of second 24, after the last fill.
+    assert parents["impact_bps"].tolist() == pytest.approx([30.0])
 
-    def test_coins_are_apart(self):
-        rows, prices = impact_tape(np.random.default_rng(3), days=4)
-        other = [frame.assign(coin="ABC") for frame in (rows, prices)]
-        other[0]["oid"] += 10**6
-        both = tk.execution.impact(pd.concat([rows, other[0]]), pd.concat([prices, other[1]]))
-        alone = tk.execution.impact(rows, prices)
-        assert both.lags["n"].tolist() == (2 * alone.lags["n"]).tolist()
-        names = ["response_bps", "autocorrelation", "kernel_bps"]
-        pd.testing.assert_frame_equal(both.lags[names], alone.lags[names])
 
-    def test_kernel_and_sides_give_response(self):
-        """R(l) = G(l) + sum of C(n) * (G(l - n) or G(l + n) - G(n)): Bouchaud et al. (2004)."""
-        rows, prices = impact_tape(np.random.default_rng(4))
-        lags = tk.execution.impact(rows, prices, lags=60).lags
-        kernel = np.diff(lags["kernel_bps"], prepend=0.0)
-        sides = np.concatenate([[1.0], lags["autocorrelation"]])
-        places = np.abs(np.subtract.outer(np.arange(60), np.arange(60)))
-        made = np.cumsum(sides[places] @ kernel)
-        assert lags["response_bps"].tolist() == pytest.approx(made.tolist())
+def test_slices_of_twap_are_one_parent():
+    rows = fills_of([7, 8], [5, 20], twap_id=[3, 3])
+    parents = tk.execution.impact(rows, PRICES).parents
+    assert parents[["kind", "parent", "fills"]].values.tolist() == [["twap", 3, 2]]
 
-    def test_planted_kernel_is_recovered(self):
-        rows, prices = impact_tape(np.random.default_rng(5), days=60)
-        lags = tk.execution.impact(rows, prices, lags=8).lags
-        wanted = np.cumsum([*KERNEL, 0.0, 0.0, 0.0, 0.0])
-        assert np.allclose(lags["kernel_bps"], wanted, atol=0.35)
-        assert (lags["response_bps"] > lags["kernel_bps"]).iloc[1:].all()  # sides persist
 
-    def test_equal_sides_have_no_kernel(self):
-        rows = fills_of([1, 2, 3], [1, 2, 3])
-        prices = mids((0, 100.0), (1.5, 101.0), (2.5, 103.0))
-        assert tk.execution.impact(rows, prices, lags=2).lags["kernel_bps"].isna().all()
+def test_maker_fills_do_not_count():
+    rows = fills_of([7, 8], [5, 20], crossed=[False, True])
+    assert tk.execution.impact(rows, PRICES).parents["parent"].tolist() == [8]
+    unknown = rows.assign(crossed=pd.array([None, True], dtype="boolean"))
+    assert tk.execution.impact(unknown, PRICES).parents["parent"].tolist() == [8]
+
+
+def test_conversions_and_settlements_are_no_orders():
+    rows = fills_of([7, 8, 9, 10], [5, 6, 7, 20], side=["B", "A", "A", "B"])
+    rows["dir"] = ["Open Long", "Split Outcome", "Settlement", "Close Short"]
+    found = tk.execution.impact(rows, PRICES, lags=1)
+    assert found.parents["parent"].tolist() == [7, 10]
+    assert found.parents["share"].tolist() == [0.5, 0.5]
+    assert found.lags["autocorrelation"].tolist() == [1.0]
+    alone = tk.execution.impact(rows.iloc[[0, 3]], PRICES, lags=1)
+    pd.testing.assert_frame_equal(found.lags, alone.lags)
+    rows["dir"] = pd.array([None] * 4, dtype="str")
+    with pytest.warns(MissingDirections, match=r"^fills: column dir is missing"):
+        assert len(tk.execution.impact(rows, PRICES, lags=1).parents) == 4
+
+
+def test_order_without_user_counts():
+    rows = fills_of([7, 8, 9], [5, 13, 50], user=["0xa", None, None])
+    found = tk.execution.impact(rows, PRICES)
+    assert found.parents["user"].tolist() == ["0xa", "", ""]
+    assert found.params[["n", "missing"]].iloc[0].tolist() == [2, 1]
+
+
+def test_price_from_before_last_fill_is_missing():
+    found = tk.execution.impact(fills_of([7], [36]), PRICES)
+    assert found.parents["impact_bps"].isna().all()
+    assert found.params["missing"].tolist() == [1] * 3
+
+
+def test_response_by_hand():
+    """Buy, buy, sell at mids 100, 101, 103.02: changes of +1 % and +2 %."""
+    rows = fills_of([1, 2, 3], [1, 2, 3], side=["B", "B", "A"])
+    prices = mids((0, 100.0), (1.5, 101.0), (2.5, 103.02))
+    lags = tk.execution.impact(rows, prices, lags=2, horizon=0.1).lags
+    assert lags["response_bps"].tolist() == pytest.approx([150.0, 350.0])
+    assert lags["autocorrelation"].tolist() == pytest.approx([0.0, -1.0])
+    assert lags["n"].tolist() == [2, 1]
+
+
+def test_coins_are_apart():
+    rows, prices = impact_tape(np.random.default_rng(3), days=4)
+    other = [frame.assign(coin="ABC") for frame in (rows, prices)]
+    other[0]["oid"] += 10**6
+    both = tk.execution.impact(pd.concat([rows, other[0]]), pd.concat([prices, other[1]]))
+    alone = tk.execution.impact(rows, prices)
+    assert both.lags["n"].tolist() == (2 * alone.lags["n"]).tolist()
+    names = ["response_bps", "autocorrelation", "kernel_bps"]
+    pd.testing.assert_frame_equal(both.lags[names], alone.lags[names])
+
+
+def test_kernel_and_sides_give_response():
+    """R(l) = G(l) + sum of C(n) * (G(l - n) or G(l + n) - G(n)): Bouchaud et al. (2004)."""
+    rows, prices = impact_tape(np.random.default_rng(4))
+    lags = tk.execution.impact(rows, prices, lags=60).lags
+    kernel = np.diff(lags["kernel_bps"], prepend=0.0)
+    sides = np.concatenate([[1.0], lags["autocorrelation"]])
+    places = np.abs(np.subtract.outer(np.arange(60), np.arange(60)))
+    made = np.cumsum(sides[places] @ kernel)
+    assert lags["response_bps"].tolist() == pytest.approx(made.tolist())
+
+
+def test_planted_kernel_is_recovered():
+    rows, prices = impact_tape(np.random.default_rng(5), days=60)
+    lags = tk.execution.impact(rows, prices, lags=8).lags
+    wanted = np.cumsum([*KERNEL, 0.0, 0.0, 0.0, 0.0])
+    assert np.allclose(lags["kernel_bps"], wanted, atol=0.35)
+    assert (lags["response_bps"] > lags["kernel_bps"]).iloc[1:].all()  # sides persist
+
+
+def test_equal_sides_have_no_kernel():
+    rows = fills_of([1, 2, 3], [1, 2, 3])
+    prices = mids((0, 100.0), (1.5, 101.0), (2.5, 103.0))
+    assert tk.execution.impact(rows, prices, lags=2).lags["kernel_bps"].isna().all()
 
 
 # Shares of a day's volume: of 1e4 USD for XYZ, of 1e6 USD for ABC.
@@ -230,9 +229,11 @@ def test_wrong_arguments_of_impact_are_named():
             tk.execution.impact(fills, prices, **{name: wrong})
     with pytest.raises(tk.errors.MissingColumns, match=r"^fills: .*oid"):
         tk.execution.impact(fills.drop(columns="oid"), prices)
+    with pytest.raises(ValueError, match="bid or an ask"):  # prices of trades
+        tk.execution.impact(fills, fills[["coin", "time", "px"]])
 
 
-@pytest.mark.parametrize("exponent", [0.3, 0.5, 1.0])
+@pytest.mark.parametrize("exponent", [0.3, 1.0])
 def test_planted_exponent_is_recovered(exponent):
     rows, prices = impact_tape(np.random.default_rng(6), exponent=exponent)
     found = tk.execution.impact(rows, prices, volume={"XYZ": 1e6}, draws=199)
