@@ -1,17 +1,16 @@
 """Frames of each engine, the recordings, and a simulated exchange."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import msgspec
-import pandas as pd
 import pytest
 
 from tests.engines import ENGINES, Engine
+from tests.worlds import world_of
 from toolkit.frames import frame
-from toolkit.simulation import simulate
+
+from .simulated import everybody
 
 RECORDINGS = Path(__file__).parents[3] / "shared" / "recordings"
 
@@ -23,16 +22,19 @@ def engine(request):
 
 @pytest.fixture(scope="session")
 def world():
-    return simulate(seed=7, size="tiny")
+    return world_of("tiny", 7)
 
 
-Maker = Callable[[str, str], pd.DataFrame]
+@pytest.fixture(scope="session")
+def tables(world):
+    """Return the tables of all accounts, which no test changes."""
+    return everybody(world)
 
 
 @pytest.fixture(scope="session")
 def rows_of(world):
     """Return an account's rows of one table, as the fetch function does."""
-    kept: dict[tuple[str, str], list[Any]] = {}
+    kept = {}
     for name, rows in (
         ("userFillsByTime", world.sources.fills),
         ("userNonFundingLedgerUpdates", world.sources.ledger),

@@ -95,3 +95,20 @@ def ledger():
     frame["to_perp"] = frame["to_perp"].astype("boolean")
     frame.insert(0, "time", times(MONDAY + n * HOUR for n in range(len(rows))))
     return frame
+
+
+def records(frame):
+    """Return the rows of a frame as mappings, with None for missing values."""
+    return pa.Table.from_pandas(frame, preserve_index=False).to_pylist()
+
+
+def wrong_errors(table):
+    """Return what the calls of a table (call, class, named) do instead of raising such an error."""
+    wrong = []
+    for call, category, named in table:
+        try:
+            wrong.append((named, call()))
+        except category as error:
+            if named not in str(error):
+                wrong.append((named, error))
+    return wrong

@@ -6,37 +6,119 @@ import pandas as pd
 import pytest
 from hypothesis import given
 
-from tests.engines import ENGINES, Engine
-from toolkit.errors import MissingColumns
+from toolkit.analysis.pnl.attribution_coverage import CURVE_GAPS
+from toolkit.errors import MissingColumns, RepeatedRows, UnnamedAccount
 from toolkit.pnl import attribution, drawdown, equity
 
-from .examples import HOUR, ME, MONDAY, as_numbers, fills, funding, ledger, times
-from .simulated import everybody
+from .examples import HOUR, ME, MONDAY, OTHER, exact, fills, funding, ledger, times, wrong_errors
+from .test_attribution import THIRD, two_fills, two_ledgers, two_payments
+from .test_round_trips import NO, listed_rows
 
-KINDS = ("float", "exact")
 NAN = float("nan")
+SIZES = {"BTC": 5, "ETH": 4, "flx:TSLA": 2}
+MARKS = [
+    ("flx:TSLA", 1.5, 202.0), ("flx:TSLA", 2, 210.0), ("flx:TSLA", 3, 180.0), ("BTC", 3, 104.0),
+    ("flx:TSLA", 4, 185.0), ("ETH", 3, 40.0), ("ETH", 4, 36.0), ("ETH", 4.5, 35.0),
+    ("BTC", 7, 105.0), ("flx:TSLA", 4, None),
+]  # fmt: skip
+#        end  realised  unrealised  pnl  flows  equity  long  short  spot
+POINTS = {
+    "a": [
+        (1, 0, 0, 0, 100, 100, 0, 0, 0),
+        (2, 69.475, -20, 49.475, 100, 149.475, 0, 420, 0),
+        (3, 71.225, 52, 123.225, 100, 223.225, 312, 360, 4.75),
+        (4, 81.225, NO, NO, 100, NO, NO, NO, 5.625),
+        (5, 72.475, NO, NO, 97, NO, NO, NO, 5.625),
+        (6, 88.475, NO, NO, 97, NO, NO, NO, 7.625),
+        (7, 77.225, NO, NO, 97, NO, NO, NO, 7.625),
+    ],
+    "b": [
+        (2, 0, 0, 0, 30, 30, 0, 0, -0.25),
+        (3, 127.75, 10, 137.75, 23, 160.75, 40, 0, 0),
+        (4, 127.25, 12, 139.25, 23, 162.25, 144, 0, -0.5),
+        (5, 119.375, 0, 119.375, 23, 142.375, 0, 0, 2.25),
+        (6, 375.375, 0, 375.375, 23, 398.375, 0, 0, 2.25),
+        (7, 375.375, 0, 375.375, 23, 398.375, 0, 0, 3.75),
+    ],
+    "d": [
+        (2, 1000, 0, 1000, 0, 1000, 0, 0, 0),
+        (3, 1000, 0, 1000, 0, 1000, 0, 0, 0),
+        (4, 1000, 0, 1000, 0, 1000, 0, 0, 0),
+        (5, 1000, 0, 1000, 0, 1000, 0, 0, 0),
+        (6, 1000, 0, 1000, 4, 1004, 0, 0, 0),
+    ],
+}
 
 
-def listed(column):
-    return [None if pd.isna(value) else float(value) for value in column]
+def marks():
+    frame = pd.DataFrame(MARKS, columns=["name", "time", "mark_px"])
+    return frame.assign(time=times(MONDAY + int(hour * HOUR) for hour in frame["time"]))
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_equity_by_hand(kind):
-    """BTC bought at 0 h and sold at 1 h; marks at both ends; spot fills are another balance's."""
-    frame = fills().iloc[[0, 1, 3]].assign(start_position=[0.0, 1.0, 0.0])
-    marks = pd.DataFrame(
-        {"time": times([MONDAY + HOUR, MONDAY + 2 * HOUR]), "name": "BTC", "mark_px": [107.0, 1.0]}
-    )
-    paid = funding().head(1).assign(usdc=-0.25)
-    given = [as_numbers(item, kind) for item in (frame, paid, ledger(), marks)]
-    rows = equity(*given[:3], account=ME, marks=given[3], sz_decimals={"BTC": 5})
-    assert list(rows["time"].head(2)) == list(times([MONDAY + HOUR, MONDAY + 2 * HOUR]))
-    assert listed(rows["realised"].head(2)) == pytest.approx([-0.3, 9.64])
-    assert listed(rows["unrealised"].head(2)) == pytest.approx([7, 0])
-    assert listed(rows["pnl"].head(2)) == pytest.approx([6.7, 9.64])
-    assert listed(rows["flows"].head(5)) == [1000, 949, 928, 923, 930]
-    assert listed(rows["equity"].head(2)) == pytest.approx([1006.7, 958.64])
+def curve(by):
+    """Return the curves of fills that were fetched for three accounts; one of them has none."""
+    frames = [two_fills(), two_payments(), two_ledgers(), marks()]
+    frames[0].attrs["toolkit"] = {
+        "parameters": {"users": [ME, OTHER, THIRD]},
+        "rows": len(frames[0]),
+    }
+    return equity(*frames[:3], by=by, marks=frames[3], sz_decimals=SIZES)
+
+
+def test_equity_of_each_account_by_hand():
+    """A broken position has no entry price, so nothing is known while it is held.
+
+    The last fill of the second account is of an outcome token, which earns 1.5.
+    """
+    result = curve("hour")
+    facts = result.attrs["toolkit"]
+    assert (facts["helper"], facts["by"]) == ("pnl.equity", "hour")
+    assert list(facts["inputs"]) == ["fills", "funding", "ledger", "marks"]
+    covers = result.pop("covers")
+    gaps = pd.DataFrame({name: result.pop(name) for name in CURVE_GAPS})
+    assert gaps.groupby(result["user"]).last().to_numpy().tolist() == [
+        [0, 1, 1], [2, 0, 0], [0, 0, 0]
+    ]  # fmt: skip
+    for letter, points in POINTS.items():
+        rows = [row[1:] for row in listed_rows(result) if str(row[0])[2] == letter]
+        assert rows == [pytest.approx(point, abs=1e-9) for point in points]
+    assert covers.iloc[0].startswith("fills, funding (6 of 9 position hours), ledger, without 2 f")
+    assert set(covers[result["user"] == OTHER.lower()]) == {
+        "fills, funding (1 of 2 position hours), ledger, without 2 fees in other tokens"
+    }
+
+
+def test_last_mark_of_day_counts():
+    """Of a day's marks the last one counts, and fills of spot alone make no curve of perps."""
+    rows = curve("day").drop(columns=["covers", *CURVE_GAPS])
+    assert [row[2:] for row in listed_rows(rows)] == [
+        pytest.approx((77.225, -15, 62.225, 97, 159.225, 555, 0, 7.625)),
+        pytest.approx((375.375, 0, 375.375, 23, 398.375, 0, 0, 3.75)),
+        (1000, 0, 1000, 4, 1004, 0, 0, 0),
+    ]
+    alone = equity(two_fills().query("coin == '@107'"), by="day")
+    assert listed_rows(alone.drop(columns=["user", "time", *CURVE_GAPS])) == [
+        (0, NO, NO, NO, NO, NO, NO, 5.625, "")
+    ]
+
+
+def test_accounts_without_fills_have_no_curve():
+    """The funding of a builder has rows of others; these fills were fetched for nobody."""
+    rows = equity(two_fills(), two_payments(), two_ledgers(), by="day")
+    assert rows["user"].tolist() == [ME, OTHER.lower()]
+    assert rows["flows"].tolist() == [97, 23]
+
+
+def test_marks_value_open_positions():
+    """3 BTC bought at 100; a coin without any mark is not known."""
+    bought = two_fills().query("coin == 'BTC' and start_position == 0")
+    prices = {"coin": "BTC", "hour": times([MONDAY + 3 * HOUR]), "oracle_px": [104.5]}
+    oracle = pd.DataFrame(prices).set_index(pd.Index([7]))
+    for marked, gain in ((oracle, 13.5), (marks(), 12.0)):
+        row = equity(bought, marks=marked, sz_decimals=SIZES).iloc[0]
+        assert (row["unrealised"], row["long"]) == pytest.approx((gain, 300 + gain))
+    other = equity(bought, marks=marks().query("name == 'ETH'"), sz_decimals=SIZES)
+    assert other[["unrealised", "long"]].isna().all(axis=None)
 
 
 def test_old_mark_is_ignored():
@@ -45,57 +127,44 @@ def test_old_mark_is_ignored():
     both = pd.concat([frame, later])
     marks = pd.DataFrame({"time": times([MONDAY + HOUR]), "name": ["BTC"], "mark_px": [101.0]})
     rows = equity(both, marks=marks, sz_decimals={"BTC": 5})
-    assert listed(rows["unrealised"])[:3] == [1.0, None, None]
+    assert listed_rows(rows[["unrealised"]])[:3] == [(1.0,), (NO,), (NO,)]
     assert rows["pnl"].isna().tolist()[:3] == [False, True, True]
     assert rows["flows"].isna().all()
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_long_and_short_notional_by_hand(kind):
-    """3 BTC long from 100 and 2 ETH short from 50; the marks are 110 and 60."""
-    frame = pd.DataFrame(
-        {
-            "coin": pd.array(["BTC", "ETH"], dtype="str"), "px": [100.0, 50.0], "sz": [3.0, 2.0],
-            "side": pd.array(["B", "A"], dtype="str"), "time": times([MONDAY, MONDAY + 1]),
-            "start_position": 0.0, "closed_pnl": 0.0, "fee": 0.0,
-        }
-    )  # fmt: skip
-    marks = pd.DataFrame(
-        {"time": times([MONDAY + HOUR] * 2), "name": ["BTC", "ETH"], "mark_px": [110.0, 60.0]}
-    )
-    given = [as_numbers(item, kind) for item in (frame, marks)]
-    row = equity(given[0], marks=given[1], sz_decimals={"BTC": 5, "ETH": 4}).iloc[0]
-    found = {name: float(row[name]) for name in ("long", "short", "unrealised")}
-    assert found == {"long": 330.0, "short": 120.0, "unrealised": 10.0}
+def test_only_unnamed_broken_fills_warn():
+    """Fills are missing, so positions break: this warns only if nothing names the account."""
+    fills = two_fills().query("coin == 'BTC'").drop(columns="user")
+    more = {"marks": marks(), "sz_decimals": SIZES}
+    for options in ({}, more):
+        assert equity(fills, account=ME, **options)["realised"].iloc[-1] == -11.125
+        with pytest.warns(UnnamedAccount, match="1 fill does not start"):
+            equity(fills, **options)
+    assert equity(fills.drop(columns="start_position"))["realised"].iloc[-1] == -11.125
 
 
-@pytest.mark.parametrize("by", ["hour", "day", "week"])
-def test_last_point_equals_attribution(by):
+def test_last_point_equals_attribution():
     perps = fills()[~fills()["coin"].str.contains("^@|/")]
-    given = [as_numbers(item, "exact") for item in (perps, funding(), ledger())]
-    last = equity(*given, by=by, account=ME).iloc[-1]
-    whole = attribution(*given, account=ME).iloc[0]
-    assert last["realised"] == whole["net"]
-    assert last["flows"] == whole["ledger"]
+    frames = (perps, funding(), ledger())
+    whole = attribution(*frames, account=ME).iloc[0]
+    for by in ("hour", "day", "week"):
+        last = equity(*frames, by=by, account=ME).iloc[-1]
+        assert (last["realised"], last["flows"]) == (pytest.approx(whole["net"]), whole["ledger"])
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("kind", KINDS)
-def test_unknown_amounts_are_counted_by_hand(kind, engine):
+def test_unknown_amounts_are_counted_by_hand():
     """Each count begins with the hour of its row; no sum contains the row."""
     frame = pd.DataFrame(
         {"coin": "BTC", "px": 100.0, "sz": [2.0, 1.0], "side": ["B", "A"],
          "start_position": [0.0, 2.0], "closed_pnl": [0.0, 4.0], "fee": [0.25, 0.5],
          "fee_token": ["USDC", "HYPE"], "time": times([MONDAY + 1, MONDAY + 2 * HOUR + 1])}
     )  # fmt: skip
-    paid = pd.DataFrame({"coin": "BTC", "usdc": [-0.125, NAN]})
+    paid = pd.DataFrame({"coin": "BTC", "usdc": [-0.125, None]})
     paid["time"] = times([MONDAY + HOUR, MONDAY + 2 * HOUR])
     kinds = ["deposit", "withdraw", "somethingNew", "deposit"]
-    moved = pd.DataFrame({"type": kinds, "usdc": [50.0, NAN, 7000.0, 3.0]})
+    moved = pd.DataFrame({"type": kinds, "usdc": [50.0, None, 7000.0, 3.0]})
     moved["time"] = times(MONDAY + hour * HOUR for hour in (0, 1, 3, 3))
-    native = Engine(engine)
-    given = (native.give(as_numbers(item, kind)) for item in (frame, paid, moved))
-    rows = native.take(equity(*given))
+    rows = equity(frame, paid, moved)
     wanted = {
         "realised": [-0.25, -0.375, 3.625, 3.625],
         "flows": [50, 50, 50, 53],
@@ -104,28 +173,44 @@ def test_unknown_amounts_are_counted_by_hand(kind, engine):
         "missing_amounts": [0, 0, 1, 1],
     }
     for name, values in wanted.items():
-        assert [float(row[name]) for row in rows] == values, name
-    assert {row["covers"] for row in rows} == {
+        assert rows[name].tolist() == values, name
+    assert set(rows["covers"]) == {
         "fills, funding, ledger, without 1 fees in other tokens, without 2 flows of unknown "
         "amount, without 1 funding rows of unknown amount"
     }
 
 
-def test_invalid_arguments_are_refused():
-    with pytest.raises(ValueError, match="hour, day, week"):
-        equity(fills(), by="minute")
-    with pytest.raises(ValueError, match="sz_decimals="):
-        equity(fills(), marks=pd.DataFrame())
-    gone = fills().assign(time=times([MONDAY]))
-    with pytest.raises(MissingColumns, match="time has 6 missing values"):
-        equity(gone)
-    with pytest.raises(MissingColumns, match="realised"):
-        drawdown(pd.DataFrame({"time": times([0])}), of="realised")
+def test_hourly_curve_reaches_last_spot_fill():
+    """The curve has the last spot fill, though the last perp fill is earlier."""
+    frame = fills().iloc[[0, 1, 3]].assign(start_position=[0.0, 1.0, 0.0])
+    late = frame.tail(1).assign(time=times([MONDAY + 5 * HOUR])[0], tid=77)
+    hourly, daily = (equity(pd.concat([frame, late]), by=by) for by in ("hour", "day"))
+    assert hourly["spot_realised"].iloc[-1] == daily["spot_realised"].iloc[-1]
 
 
-def test_curve_ends_at_simulated_equity(world):
+def test_prices_convert_all_amounts_of_a_dex():
+    """A dex pays in USDH at 0.5 USD: all its amounts halve, and those of BTC stay."""
+    frame = pd.DataFrame(
+        {"coin": ["flx:TSLA", "flx:TSLA", "BTC"], "px": [200.0, 210.0, 100.0],
+         "sz": [4.0, 1.0, 2.0], "side": ["B", "A", "A"], "start_position": [0.0, 4.0, 0.0],
+         "time": times([MONDAY, MONDAY + 1, MONDAY + 2]), "closed_pnl": [0.0, 10.0, 0.0],
+         "fee": [1.0, 0.5, 0.25], "fee_token": ["USDH", "USDH", "USDC"]}
+    )  # fmt: skip
+    marks = pd.DataFrame(
+        {"time": times([MONDAY + HOUR] * 2), "name": ["flx:TSLA", "BTC"], "mark_px": [190.0, 103.0]}
+    )
+    paid = pd.DataFrame({"coin": "flx:TSLA", "time": times([MONDAY + 1]), "usdc": -3.0})
+    known = {"marks": marks, "sz_decimals": {"flx:TSLA": 3, "BTC": 5}, "prices": {"USDH": 0.5}}
+    # TSLA: 3 at 200, marked at 190; BTC: -2 at 100, marked at 103.
+    for rows, amount in ((None, 0), (paid, 3)):
+        made = equity(frame, rows, **known).iloc[0]
+        found = made[["realised", "unrealised", "long", "short"]].tolist()
+        realised = 0.5 * (10 - 1.5 - amount) - 0.25
+        assert found == pytest.approx([realised, 0.5 * -30 - 6, 0.5 * 570, 206])
+
+
+def test_curve_ends_at_simulated_equity(world, tables):
     """Flows + realised + unrealised at the last marks is the equity of each, to the last digit."""
-    tables = everybody(world)
     marks = tables.contexts[["name", "mark_px"]].assign(
         time=times([world.sources.now_ms] * len(tables.contexts))
     )
@@ -150,8 +235,82 @@ def test_curve_ends_at_simulated_equity(world):
         assert gain == truths[user].unrealised
 
 
+def test_errors_of_equity():
+    rows, few = two_fills(), two_fills().query("coin == 'BTC'")
+    late = fills().assign(time=times([MONDAY]))
+
+    def marked(frame):
+        return lambda: equity(few, marks=frame, sz_decimals=SIZES)
+
+    table = [
+        (
+            lambda: equity(rows.assign(px=rows["px"].where(rows["coin"] != "BTC"))),
+            "fills: column px",
+        ),
+        (lambda: equity(rows.assign(closed_pnl=NAN)), "fills: column closed_pnl"),
+        (lambda: equity(rows.drop(columns="coin")), "fills: the frame lacks the column coin"),
+        (lambda: equity(late), "time has 6 missing values"),
+        (lambda: equity(few, two_payments().drop(columns="usdc")), "funding: the frame lacks"),
+        (marked(marks().drop(columns="mark_px")), "marks: the frame lacks the column mark_px"),
+        (marked(marks().astype({"mark_px": "str"})), "mark_px is String"),
+        (marked(marks().assign(time=pd.NaT)), "marks: "),
+        (lambda: equity(exact(few), marks=marks(), sz_decimals=SIZES), "marks: the numbers are f"),
+    ]
+    assert wrong_errors((call, MissingColumns, named) for call, named in table) == []
+    for options, named in (({"by": "minute"}, "hour, day, week"), ({"marks": 1}, "sz_decimals=")):
+        with pytest.raises(ValueError, match=named):
+            equity(fills(), **options)
+
+
+#  user   hour  pnl    high  drawdown under_hours
+CURVES = [
+    (ME, 0, -2.0, 0, -2, 0),  # an account begins at 0
+    (ME, 1.5, 3.0, 3, 0, 0),
+    (ME, 2, NAN, None, None, None),
+    (ME, 4, 1.0, 3, -2, 2.5),
+    (ME, 5, 3.0, 3, 0, 0),  # the high again
+    (ME, 7.25, 2.5, 3, -0.5, 2.25),
+    (OTHER, 3, NAN, None, None, None),
+    (OTHER, 4, -5.0, 0, -5, 1),
+    (OTHER, 5, -1.0, 0, -1, 2),
+    (OTHER, 6, 4.5, 4.5, 0, 0),
+]
+
+
+def curves():
+    frame = pd.DataFrame([row[:3] for row in CURVES], columns=["user", "time", "pnl"])
+    frame["time"] = times(MONDAY + int(hour * HOUR) for hour in frame["time"])
+    return frame
+
+
+def test_drawdown_of_two_accounts_by_hand():
+    """Each account begins at 0; the order of the rows does not matter."""
+    curve = curves()
+    rows = drawdown(curve.iloc[[9, 3, 7, 1, 0, 8, 2, 6, 5, 4]])
+    assert rows.index.tolist() == list(range(10))
+    given = curve.assign(user=curve["user"].str.lower())
+    assert listed_rows(rows[["user", "time", "pnl"]]) == listed_rows(given)
+    assert list(rows.columns) == ["user", "time", "pnl", "high", "drawdown", "under_hours"]
+    assert listed_rows(rows[["high", "drawdown", "under_hours"]]) == [row[3:] for row in CURVES]
+    assert str(rows["under_hours"].dtype) == "float64"
+    facts = rows.attrs["toolkit"]
+    assert (facts["helper"], *facts["inputs"]) == ("pnl.drawdown", "curve")
+    assert facts["of"] == "pnl"
+
+
+def test_drawdown_replaces_columns_of_earlier_call():
+    """The columns of an earlier call are replaced; without accounts all rows are one curve."""
+    curve = curves().drop(columns="user").assign(equity=range(10, 0, -1), high=7.0)
+    curve = curve.sort_values("time", ignore_index=True)
+    rows = drawdown(curve, of="equity")
+    assert rows["high"].tolist() == [10] * 10
+    assert rows["drawdown"].tolist() == (curve["equity"] - 10).tolist()
+    assert rows["under_hours"].tolist() == [0, 1.5, 2, 3, 4, 4, 5, 5, 6, 7.25]
+    assert rows.attrs["toolkit"]["of"] == "equity"
+
+
 @given(st.lists(st.integers(-50, 50), min_size=1, max_size=40))
-def test_drawdown_by_hand(values):
+def test_worst_drawdown(values):
     frame = pd.DataFrame(
         {
             "time": times(MONDAY + n * HOUR for n in range(len(values))),
@@ -166,55 +325,31 @@ def test_drawdown_by_hand(values):
     assert ((rows["under_hours"] == 0) | (rows["drawdown"] < 0)).all()
 
 
-def test_missing_value_has_no_drawdown():
-    frame = pd.DataFrame({"time": times([0, HOUR, 2 * HOUR]), "pnl": [5.0, np.nan, 4.0]})
-    rows = drawdown(frame)
-    assert listed(rows["drawdown"]) == [0, None, -1]
-    assert listed(rows["under_hours"]) == [0, None, 2]
+def test_rows_of_one_time_keep_their_order():
+    values = [float(n * 7 % 50) for n in range(50)]
+    rows = drawdown(pd.DataFrame({"pnl": values, "time": times([MONDAY] * 50)}))
+    assert rows["pnl"].tolist() == values
+    first = drawdown(pd.DataFrame({"pnl": [2.0, 1.0], "time": times([0, HOUR])}))
+    assert first["under_hours"].tolist() == [0, 1]
 
 
-def test_second_drawdown_replaces_first():
-    curve = pd.DataFrame({"time": times([0, 1]), "pnl": [3.0, 1.0], "realised": [2.0, 5.0]})
-    again = drawdown(drawdown(curve), of="realised")
-    pd.testing.assert_frame_equal(again, drawdown(curve, of="realised"))
-    assert again["high"].tolist() == [2.0, 5.0]
+def test_drawdown_of_missing_values_is_missing():
+    rows = drawdown(curves().assign(pnl=NAN))
+    assert rows[["high", "drawdown", "under_hours"]].isna().all(axis=None)
+    assert str(rows["under_hours"].dtype) == "float64"
 
 
-def test_hourly_curve_reaches_last_spot_fill():
-    """The curve has the last spot fill, though the last perp fill is earlier."""
-    frame = fills().iloc[[0, 1, 3]].assign(start_position=[0.0, 1.0, 0.0])
-    late = frame.tail(1).assign(time=times([MONDAY + 5 * HOUR])[0], tid=77)
-    hourly, daily = (equity(pd.concat([frame, late]), by=by) for by in ("hour", "day"))
-    assert hourly["spot_realised"].iloc[-1] == daily["spot_realised"].iloc[-1]
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("with_funding", [False, True], ids=["fills", "funding"])
-def test_prices_convert_all_amounts_of_a_dex(kind, with_funding):
-    """A dex pays in USDH at 0.5 USD: all its amounts halve, and those of BTC stay."""
-    frame = pd.DataFrame(
-        {"coin": ["flx:TSLA", "flx:TSLA", "BTC"], "px": [200.0, 210.0, 100.0],
-         "sz": [4.0, 1.0, 2.0], "side": ["B", "A", "A"], "start_position": [0.0, 4.0, 0.0],
-         "time": times([MONDAY, MONDAY + 1, MONDAY + 2]), "closed_pnl": [0.0, 10.0, 0.0],
-         "fee": [1.0, 0.5, 0.25], "fee_token": ["USDH", "USDH", "USDC"]}
-    )  # fmt: skip
-    marks = pd.DataFrame(
-        {"time": times([MONDAY + HOUR] * 2), "name": ["flx:TSLA", "BTC"], "mark_px": [190.0, 103.0]}
-    )
-    paid = None
-    if with_funding:
-        rows = {"coin": "flx:TSLA", "time": times([MONDAY + 1]), "usdc": -3.0}
-        paid = as_numbers(pd.DataFrame(rows), kind)
-    made = equity(
-        as_numbers(frame, kind),
-        paid,
-        marks=as_numbers(marks, kind),
-        sz_decimals={"flx:TSLA": 3, "BTC": 5},
-        prices={"USDH": 0.5},
-    )
-    # TSLA: 3 at 200, marked at 190; BTC: -2 at 100, marked at 103.
-    realised = 0.5 * (10 - 1.5 - (3 if with_funding else 0)) - 0.25
-    assert listed(made["realised"]) == pytest.approx([realised])
-    assert listed(made["unrealised"]) == pytest.approx([0.5 * -30 - 6])
-    assert listed(made["long"]) == pytest.approx([0.5 * 570])
-    assert listed(made["short"]) == pytest.approx([206])
+def test_errors_of_drawdown():
+    late = curves()
+    late["time"] = late["time"].where(late.index != 3)
+    table = [
+        (lambda: drawdown(late), "time has 1 missing value in 10 rows"),
+        (lambda: drawdown(pd.DataFrame()), "curve: the frame has no columns"),
+        (lambda: drawdown(curves().drop(columns="time")), "lacks the column time"),
+        (lambda: drawdown(curves().drop(columns="pnl")), "lacks the column pnl"),
+        (lambda: drawdown(curves(), of="realised"), "lacks the column realised"),
+        (lambda: drawdown(curves().assign(pnl="3")), "pnl"),
+    ]
+    assert wrong_errors((call, MissingColumns, named) for call, named in table) == []
+    with pytest.warns(RepeatedRows, match=r"^curve: 2 of 12 rows"):
+        assert len(drawdown(pd.concat([curves(), curves().tail(2)]))) == 10
