@@ -27,6 +27,7 @@ help:  ## list the targets
 demo: $(DEMO)  ## build the example report, build/report/wallet.html, offline
 	@echo "demo: simulating the exchange (half a minute the first time) and building the report"
 	@.venv/bin/toolkit report wallet --out build/report/wallet.html
+	@echo "demo: open build/report/wallet.html in a browser"
 
 test: $(STAMP)  ## run every test and doctest, JupyterLab in Chromium included
 	@bash .ci/clients
