@@ -4,13 +4,11 @@ import asyncio
 import contextlib
 import itertools
 import json
-import logging
 import random
 import re
 import socket
 import threading
 import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields, replace
 from pathlib import Path
@@ -89,9 +87,6 @@ def empty():
     store = build_store(Sources(start_ms=0, now_ms=10**12, label="nothing", simulated=True))
     yield store
     store.close()
-
-
-Serve = Callable[..., contextlib.AbstractContextManager[str]]
 
 
 @pytest.fixture(scope="module")
@@ -192,56 +187,22 @@ def test_refusals_are_counted_by_network():
     assert [schedule.plan_refusal(address) for address in mapped] == [0.0, 0.0, None]
 
 
-# --- every form of request ---
+# --- requests ---
 
 
-@pytest.mark.parametrize(
-    ("request_line", "status"),
-    [
-        ("POST http://127.0.0.1:8787/info HTTP/1.1", 200),
-        ("POST /info?x=1 HTTP/1.1", 200),
-        ("POST http://127.0.0.1/nope HTTP/1.1", 404),
-        ("POST http://[::1/info HTTP/1.1", 400),
-        ("OPTIONS * HTTP/1.1", 404),
-        ("POST //info HTTP/1.1", 404),
-    ],
-)
-def test_request_target_decides_status(address, request_line, status):
+def test_other_paths_and_malformed_requests_are_refused(address):
+    """Each refusal is JSON; after a malformed request the connection closes."""
     _, _, rest = GOOD.partition(b"\r\n")
-    with Wire(address) as wire:
-        got, headers, body = wire.send(request_line.encode() + b"\r\n" + rest).read_response()
-    assert got == status
-    assert headers["content-type"] == "application/json"
-    assert body == [] if status == 200 else list(body) == ["error"]
-
-
-@pytest.mark.parametrize(
-    ("data", "status"),
-    [
-        ("CONNECT 127.0.0.1:80 HTTP/1.1\r\n" + HOST + "\r\n", 405),
-        ("nonsense\r\n\r\n", 400),
-        ("BREW /info HTTP/1.1\r\n\r\n", 400),
-        ("GET /healthz HTTP/9.9\r\n\r\n", 400),
-        ("GET /healthz HTTP/1.1\r\n\r\n", 400),
-        ("GET /healthz HTTP/1.1\r\n" + HOST * 2 + "\r\n", 400),
-        ("GET /healthz HTTP/1.1\r\nHost: a b\r\n\r\n", 400),
-        ("GET /healthz HTTP/1.1\r\n" + HOST + "x\x00y: 1\r\n\r\n", 400),
-        ("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 400),
-        ("\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", 400),
-        ("POST /info HTTP/1.1\r\n" + HOST + KEY + "Content-Length: -5\r\n\r\n", 400),
-        ("POST /info HTTP/1.1\r\n" + HOST + KEY + "Content-Length: 5\r\n" * 2 + "\r\n", 400),
-        ("POST /info HTTP/1.1\r\n" + HOST + KEY + f"Content-Length: {10**15}\r\n\r\n", 413),
-        (
-            "POST /info HTTP/1.1\r\n" + HOST + KEY + "Transfer-Encoding: chunked\r\n\r\nxyz\r\n",
-            400,
-        ),
-    ],
-)
-def test_refused_requests_are_json(address, data, status):
-    with Wire(address) as wire:
-        got, message = wire.send(data.encode("latin-1")).read_error()
-        assert (got, bool(message)) == (status, True)
-        assert wire.is_closed()
+    for line, status in ((b"POST /info?x=1 HTTP/1.1", 200), (b"POST /nope HTTP/1.1", 404)):
+        with Wire(address) as wire:
+            got, headers, body = wire.send(line + b"\r\n" + rest).read_response()
+        assert got == status
+        assert headers["content-type"] == "application/json"
+        assert body == [] if status == 200 else list(body) == ["error"]
+    for data in (b"nonsense\r\n\r\n", b"GET /healthz HTTP/1.1\r\nHost: a b\r\n\r\n"):
+        with Wire(address) as wire:
+            assert wire.send(data).read_error()[0] == 400
+            assert wire.is_closed()
 
 
 def test_long_values_are_shortened(address):
@@ -254,112 +215,23 @@ def test_long_values_are_shortened(address):
         assert (status, len(got["error"]) < 200) == (400, True)
 
 
-def test_http_1_0_requests_are_answered(address):
-    with Wire(address) as wire:
-        assert wire.send("GET /healthz HTTP/1.0\r\n\r\n").read_response()[0] == 200
-        assert wire.is_closed()
-    with Wire(address) as wire:
-        for _ in range(2):
-            wire.send("GET /healthz HTTP/1.0\r\nConnection: keep-alive\r\n\r\n")
-            assert wire.read_response()[1]["connection"] == "keep-alive"
-
-
-def test_head_has_no_body(address):
-    with Wire(address) as wire:
-        wire.send(f"HEAD /healthz HTTP/1.1\r\n{HOST}\r\n")
-        assert wire.reader.readline() == b"HTTP/1.1 200 OK\r\n"
-        while wire.reader.readline().strip():
-            pass
-        assert wire.send(HEALTH).read_response()[0] == 200
-
-
-def test_offered_upgrade_is_ignored(address):
-    """Java's client offers HTTP/2 with every request."""
-    offer = b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAAA\r\n\r\n"
-    with Wire(address) as wire:
-        for _ in range(2):
-            assert (
-                wire.send(GOOD.replace(b"\r\n\r\n", b"\r\n" + offer, 1)).read_response()[0] == 200
-            )
-
-
-def test_expect_header_gets_100_continue(address):
-    head, _, body = GOOD.partition(b"\r\n\r\n")
-    with Wire(address) as wire:
-        wire.send(head + b"\r\nExpect: 100-continue\r\n\r\n")
-        assert wire.reader.readline() == b"HTTP/1.1 100 Continue\r\n"
-        assert wire.reader.readline() == b"\r\n"
-        assert wire.send(body).read_response()[0] == 200
-    with Wire(address) as wire:  # a request without a key is refused at once
-        wire.send(head.replace(b"s3cret", b"other") + b"\r\nExpect: 100-continue\r\n\r\n")
-        assert wire.read_response()[0] == 401
-
-
-def test_chunked_body_is_read(address):
-    chunks = b"".join(b"1\r\n%c\r\n" % byte for byte in META)
-    head = f"POST /info HTTP/1.1\r\n{HOST}{KEY}Transfer-Encoding: chunked\r\n\r\n".encode()
-    with Wire(address) as wire:
-        assert wire.send(head + chunks + b"0\r\n\r\n").read_response()[0] == 200
-        assert wire.send(HEALTH).read_response()[0] == 200
-
-
-def test_request_of_single_bytes_is_answered(address):
-    with Wire(address) as wire:
-        for byte in GOOD:
-            wire.send(bytes([byte]))
-        assert wire.read_response()[0] == 200
-
-
-def test_pipelined_requests_are_answered_in_order(address):
-    with Wire(address) as wire:
-        wire.send((GOOD + HEALTH) * 20)
-        got = [wire.read_response()[2] for _ in range(40)]
-    assert got == [[], {"status": "ok"}] * 20
-
-
-def test_half_closed_connection_gets_response(address):
-    with Wire(address) as wire:
-        wire.send(GOOD).socket.shutdown(socket.SHUT_WR)
-        assert wire.read_response()[0] == 200
-        assert wire.is_closed()
-
-
 # --- the Host header ---
 
 
-@pytest.mark.parametrize(
-    ("host", "is_accepted"),
-    [
-        ("localhost", True),
-        ("LOCALHOST:8787", True),
-        ("localhost.", True),
-        ("app.localhost:1", True),
-        ("127.0.0.1:8787", True),
-        ("127.1.2.3", True),
-        ("[::1]", True),
-        ("[::1]:8787", True),
-        ("proxy.example:443", True),
-        ("example.org", False),
-        ("127.0.0.1.example.org", False),
-        ("localhost.example.org:8787", False),
-        ("[2001:db8::1]", False),
-        ("10.0.0.1", False),
-        ("other.proxy.example", False),
-        ("", False),
-    ],
-)
-def test_foreign_host_is_refused(empty, host, is_accepted):
+def test_foreign_host_is_refused(empty):
     """DNS rebinding: a page of another site lets its own name point to 127.0.0.1."""
+    here = "localhost LOCALHOST:8787 localhost. app.localhost:1 127.0.0.1:8787 127.1.2.3 [::1]"
+    here += " [::1]:8787 proxy.example:443"
+    foreign = "example.org 127.0.0.1.example.org localhost.example.org:8787 [2001:db8::1] 10.0.0.1"
+    table = [(host, 200) for host in here.split()]
+    table += [(host, 421) for host in ["", "other.proxy.example", *foreign.split()]]
     with serve_named(empty, "127.0.0.1", ["Proxy.example"]) as address:
-        requests = (
-            f"GET /healthz HTTP/1.1\r\nHost: {host}\r\n\r\n",
-            f"GET http://{host or ':1'}/healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n",
-        )
-        for request in requests:
+        for host, status in table:
             with Wire(address) as wire:
-                status, _, body = wire.send(request).read_response()
-            assert (status == 200) == is_accepted
-            assert is_accepted or (status == 421 and "--allow-host" in body["error"])
+                wire.send(f"GET /healthz HTTP/1.1\r\nHost: {host}\r\n\r\n")
+                got, _, body = wire.read_response()
+            assert got == status, host
+            assert status == 200 or "--allow-host" in body["error"]
 
 
 def test_public_address_accepts_any_host(empty):
@@ -385,37 +257,6 @@ def serve_named(store, host, allowed=()):
 # --- sizes ---
 
 
-def test_more_than_100_headers_are_refused(address):
-    headers = "".join(f"x-{number}: 1\r\n" for number in range(12_000))
-    with Wire(address) as wire:
-        began = time.process_time()
-        wire.send(f"GET /healthz HTTP/1.1\r\n{HOST}{headers}\r\n")
-        assert wire.read_error() == (431, "The request has more than 100 headers")
-        assert time.process_time() - began < 0.5
-    with Wire(address) as wire:
-        headers = "".join(f"x-{number}: 1\r\n" for number in range(99))
-        assert wire.send(f"GET /healthz HTTP/1.1\r\n{HOST}{headers}\r\n").read_response()[0] == 200
-
-
-@pytest.mark.parametrize(
-    "head",
-    [
-        "GET /" + "x" * 40_000 + " HTTP/1.1\r\n",
-        "GET /healthz HTTP/1.1\r\nx: " + "y" * 40_000 + "\r\n\r\n",
-        "GET /healthz HTTP/1.1\r\n" + "x" * 40_000,
-        "GET /healthz HTTP/1.1\r\n" + f"x: {'y' * 1_000}\r\n" * 40,
-    ],
-    ids=["address", "value", "name", "headers"],
-)
-def test_large_headers_are_refused(address, head):
-    for piece in (len(head), 5_000):
-        with Wire(address) as wire:
-            for start in range(0, len(head), piece):
-                with contextlib.suppress(ConnectionError):
-                    wire.send(head[start : start + piece])
-            assert wire.read_error()[0] == 431
-
-
 def test_large_body_is_refused(serve):
     with serve(body_bytes=1_000) as address:
         for more, status in ((-len(META), 200), (1 - len(META), 413)):
@@ -430,16 +271,6 @@ def test_large_body_is_refused(serve):
                     assert wire.send(head + content).read_response()[0] == status
 
 
-def test_too_many_pipelined_requests_are_refused(serve):
-    with serve(pipelined_requests=5) as address, Wire(address) as wire:
-        wire.send(GOOD * 30)
-        statuses = [wire.read_response()[0]]
-        while statuses[-1] == 200:
-            statuses.append(wire.read_response()[0])
-        assert statuses[-1] == 400
-        assert wire.is_closed()
-
-
 def test_long_lists_are_refused(serve):
     with serve(list_entries=10) as address, Wire(address) as wire:
         for entries, status in ((10, 404), (11, 400)):
@@ -451,23 +282,20 @@ def test_long_lists_are_refused(serve):
 # --- times ---
 
 
-@pytest.mark.parametrize(
-    ("limit", "data"),
-    [
+def test_slow_connections_are_closed(serve):
+    for limit, data in [
         ("first_byte_seconds", b""),
         ("header_seconds", b"POST /info HTTP/1.1\r\nHo"),
         ("body_seconds", GOOD[:-1]),
         ("idle_seconds", GOOD),
-    ],
-)
-def test_slow_connections_are_closed(serve, limit, data):
-    with serve(**{limit: SHORT, "linger_seconds": SHORT}) as address, Wire(address) as wire:
-        wire.send(data)
-        if limit in ("header_seconds", "body_seconds"):
-            assert wire.read_error() == (408, "The request did not arrive in time")
-        elif data:
-            assert wire.read_response()[0] == 200
-        assert wire.is_closed()
+    ]:
+        with serve(**{limit: SHORT, "linger_seconds": SHORT}) as address, Wire(address) as wire:
+            wire.send(data)
+            if limit in ("header_seconds", "body_seconds"):
+                assert wire.read_error()[0] == 408
+            elif data:
+                assert wire.read_response()[0] == 200
+            assert wire.is_closed()
 
 
 def test_trickled_headers_are_closed(serve):
@@ -512,27 +340,6 @@ def test_silent_connections_are_closed_for_new_ones(serve, caplog):
     assert caplog.records == []
 
 
-def test_new_connection_waits_for_busy_ones(empty):
-    access, server, thread, address = run_slow(empty, connections=2, workers_per_key=2)
-    with contextlib.ExitStack() as stack:
-        first, second = (stack.enter_context(Wire(address)).send(GOOD) for _ in range(2))
-        for _ in range(2):
-            assert access.arrived.acquire(timeout=10)
-        third = stack.enter_context(Wire(address))
-        third.send(HEALTH)
-        third.socket.settimeout(SHORT)
-        with pytest.raises(TimeoutError):
-            third.socket.recv(1, socket.MSG_PEEK)
-        access.go_on.set()
-        answers = [wire.read_response() for wire in (first, second)]
-        assert [status for status, _, _ in answers] == [200, 200]
-        assert "close" in [headers.get("connection") for _, headers, _ in answers]
-        third.socket.settimeout(10)
-        assert third.read_response()[0] == 200
-        server.stop()
-        thread.join(10)
-
-
 def test_keys_take_turns():
     async def run():
         order: list[str] = []
@@ -564,17 +371,8 @@ def test_mutated_requests_are_never_500(address, caplog):
     draw = random.Random(7)
     chunked = GOOD.replace(f"Content-Length: {len(META)}".encode(), b"Transfer-Encoding: chunked")
     chunked = chunked.replace(META, b"%x\r\n%b\r\n0\r\n\r\n" % (len(META), META))
-    pieces = (
-        b"\r\n",
-        b"\0",
-        b":",
-        b" ",
-        b"\xff",
-        b"Content-Length: +5\r\n",
-        b"http://",
-        b"Upgrade: h2c",
-    )
-    for _ in range(300):
+    pieces = (b"\r\n", b"\0", b":", b" ", b"\xff", b"Content-Length: +5\r\n", b"http://")
+    for _ in range(200):
         data = bytearray(draw.choice((GOOD, chunked, HEALTH + GOOD)))
         for _ in range(draw.randint(1, 4)):
             begin = draw.randrange(len(data))
@@ -584,16 +382,6 @@ def test_mutated_requests_are_never_500(address, caplog):
             answers = wire.reader.read()
         assert all(int(status) < 500 for status in re.findall(rb"HTTP/1.1 (\d+)", answers))
     assert caplog.records == []
-
-
-def test_failing_accept_is_logged_once(empty, caplog):
-    listener = bind_socket("127.0.0.1", 0)
-    server = HttpServer(make_application(empty), listener)
-    with caplog.at_level(logging.ERROR):
-        for _ in range(100):
-            server.log_seldom("cannot accept a connection", OSError("too many"))
-    listener.close()
-    assert len(caplog.records) == 1
 
 
 def test_disconnects_log_nothing(serve, caplog):
