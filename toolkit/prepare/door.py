@@ -1,0 +1,299 @@
+"""The door: a frame of any library becomes columns with one spelling of names, times and numbers.
+
+Helpers compute with numpy and pandas. Missing numbers are NaN, missing texts are "", times are
+whole milliseconds. A column is read when it is first needed.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple, TypeVar
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+from pandas.api.types import infer_dtype, is_bool_dtype, is_numeric_dtype
+
+from toolkit.arrays import Flags, Floats, Ints
+from toolkit.contract.dexes import NATIVE_ALIASES, NATIVE_NAMES
+from toolkit.display import count_text, type_text
+from toolkit.errors import MissingColumns
+from toolkit.prepare.provenance import frame_provenance
+from toolkit.prepare.repeats import drop_repeated_rows
+
+Fact = TypeVar("Fact")
+
+NATIVE_DEX: Final = NATIVE_NAMES["rows"]
+"""The name of the native dex in results; depth and slippage rows have the same name."""
+
+ADDRESSES: Final = (
+    "account",
+    "address",
+    "builder",
+    "destination",
+    "liquidated_user",
+    "user",
+    "validator",
+    "vault",
+)
+"""Columns of addresses, in all frames. Upper and lower case are the same account."""
+
+NO_TIME: Final = np.iinfo(np.int64).min
+"""The milliseconds of a missing time."""
+
+_FETCH_FUNCTIONS: Final = {
+    "accounts": "tk.batch_clearinghouse_states",
+    "contexts": "tk.meta_and_asset_ctxs",
+    "depth": "tk.current_depth",
+    "fills": "tk.user_fills_by_time",
+    "funding": "tk.builder_approved_funding_by_time",
+    "ledger": "tk.user_non_funding_ledger_updates",
+    "orders": "tk.historical_orders",
+    "positions": "tk.batch_clearinghouse_states",
+    "samples": "tk.slippage_history",
+    "snapshot": "tk.account_value_snapshots",
+    "twaps": "tk.perp_twap_snapshots",
+}
+"""Name of a frame -> the function that fetches it, or one of several."""
+
+_UNITS: Final = {"s": (1_000, 1), "ms": (1, 1), "us": (1, 1_000), "ns": (1, 1_000_000)}
+"""Unit of a time -> factors to multiply and to divide by, for milliseconds."""
+
+
+class Names(NamedTuple):
+    """A column of texts: facts are computed for each name, not for each row.
+
+    - ``codes``: the place of each row's name in `values`
+    - ``values``: the names; "" is missing
+    """
+
+    codes: Ints
+    values: list[str]
+
+    def facts(self, fact: Callable[[str], Any]) -> Any:
+        """Return a fact of each row's name as an array."""
+        return np.array([fact(name) for name in self.values])[self.codes] if self.values else (
+            np.zeros(0, dtype=bool)
+        )
+
+    def renamed(self, rename: Callable[[str], str]) -> "Names":
+        """Return the column with other names; equal new names become one."""
+        places: dict[str, int] = {}
+        codes = [places.setdefault(rename(name), len(places)) for name in self.values]
+        return Names(np.array(codes, dtype=np.int64)[self.codes], list(places))
+
+    def texts(self, rows: Any = slice(None)) -> pd.Series:
+        """Return the names of rows as a column of texts; "" becomes missing."""
+        known = [name or None for name in self.values]
+        column = pa.DictionaryArray.from_arrays(self.codes[rows], pa.array(known, pa.large_string()))
+        made: pd.Series = pd.Series(column.cast(pa.large_string()), dtype="str")
+        return made
+
+
+class Table:
+    """A frame of any library, whose columns are read when they are needed.
+
+    - ``frame``: the frame as pandas, each row once
+    - ``what``: its name in messages
+    """
+
+    def __init__(self, native: Any, what: str, record: str = "") -> None:
+        frame = as_pandas(native, what)
+        self.frame: pd.DataFrame = drop_repeated_rows(frame, record or what, what)
+        self.what = what
+        self._read: dict[tuple[str, str], Any] = {}
+
+    def __len__(self) -> int:
+        return len(self.frame)
+
+    def has(self, name: str) -> bool:
+        """Return whether the frame has a column."""
+        return name in self.frame.columns
+
+    def require(self, names: Iterable[str], hint: str = "") -> None:
+        """Raise `MissingColumns` if the frame lacks columns; the message names them all."""
+        names = list(names)
+        missing = [name for name in names if not self.has(name)]
+        if not missing:
+            return
+        is_other_frame = len(missing) > 1 and len(missing) > len(names) / 2
+        if is_other_frame and self.what in _FETCH_FUNCTIONS and not hint:
+            hint = f"Fetch {self.what} with {_FETCH_FUNCTIONS[self.what]}"
+        raise MissingColumns(
+            f"{self.what}: the frame lacks the column{'s' * (len(missing) > 1)} "
+            f"{', '.join(missing)}. It has {', '.join(map(str, self.frame.columns)) or 'no columns'}"
+            f"{f'. {hint}' if hint else ''}"
+        )
+
+    def _once(self, kind: str, name: str, read: Callable[[str], Any]) -> Any:
+        key = (kind, name)
+        if key not in self._read:
+            self.require([name])
+            self._read[key] = read(name)
+        return self._read[key]
+
+    def number(self, name: str, default: float | None = None) -> Floats:
+        """Return a column of numbers; missing is NaN.
+
+        - ``default``: the value of every row if the frame has no such column
+        """
+        if default is not None and not self.has(name):
+            return np.full(len(self), default)
+        values: Floats = self._once("number", name, self._read_number)
+        return values
+
+    def _read_number(self, name: str) -> Floats:
+        column = self.frame[name]
+        try:
+            if isinstance(column.dtype, np.dtype) and column.dtype.kind in "fiu":
+                values = column.to_numpy(dtype=np.float64)
+            elif column.isna().all():
+                values = np.full(len(column), np.nan)
+            elif (
+                is_numeric_dtype(column.dtype)
+                and not is_bool_dtype(column.dtype)
+                or infer_dtype(column, skipna=True) in ("decimal", "floating", "integer", "mixed-integer-float")
+            ):
+                values = column.to_numpy(dtype=np.float64, na_value=np.nan)
+            else:
+                raise TypeError
+        except (TypeError, ValueError):
+            raise MissingColumns(
+                f"{self.what}: column {name} is {column.dtype}, not numbers. Convert it with "
+                f'pandas.to_numeric, or fetch with numbers="float"'
+            ) from None
+        if np.isinf(values).any():
+            raise MissingColumns(
+                f"{self.what}: column {name} is infinite in "
+                f"{count_text(int(np.isinf(values).sum()), 'row')}. Correct or remove these rows"
+            )
+        return values
+
+    def text(self, name: str) -> Names:
+        """Return a column of texts; addresses are in lower case, the native dex has one name."""
+        names: Names = self._once("text", name, self._read_text)
+        return names
+
+    def _read_text(self, name: str) -> Names:
+        column = self.frame[name]
+        if isinstance(column.dtype, pd.CategoricalDtype):
+            known, codes = list(column.cat.categories), column.cat.codes.to_numpy(np.int64)
+        else:
+            try:
+                plain = pa.array(column, from_pandas=True)
+            except pa.ArrowException:  # a column of objects of several types
+                plain = pa.array(column.map(str, na_action="ignore"), from_pandas=True)
+            if isinstance(plain, pa.ChunkedArray):
+                plain = plain.combine_chunks()
+            encoded = plain.dictionary_encode()
+            known = encoded.dictionary.to_pylist()
+            codes = encoded.indices.fill_null(-1).to_numpy().astype(np.int64)
+        names = Names(np.where(codes < 0, len(known), codes), [str(n) for n in known] + [""])
+        if name in ADDRESSES:
+            return names.renamed(str.lower)
+        if name == "dex":
+            return names.renamed(lambda dex: NATIVE_DEX if dex in NATIVE_ALIASES else dex)
+        return names
+
+    def ms(self, name: str = "time") -> Ints:
+        """Return a column of times as whole milliseconds in UTC; missing is `NO_TIME`."""
+        times: Ints = self._once("ms", name, self._read_ms)
+        return times
+
+    def _read_ms(self, name: str) -> Ints:
+        column = self.frame[name]
+        if isinstance(column.dtype, pd.ArrowDtype):
+            column = column.astype("datetime64[ms, UTC]")
+        if column.isna().all():
+            return np.full(len(column), NO_TIME, dtype=np.int64)
+        if is_numeric_dtype(column.dtype):
+            known = column.notna().to_numpy()
+            times = np.where(known, column.to_numpy(dtype=np.float64, na_value=0), 0).astype(np.int64)
+            if (times[known] >= 10**9).all() and (times[known] < 10**10).all():
+                raise MissingColumns(
+                    f"{self.what}: column {name} looks like seconds. Convert it with "
+                    'pandas.to_datetime(..., unit="s", utc=True)'
+                )
+            return np.where(known, times, NO_TIME)
+        if column.dtype.kind != "M":
+            try:
+                column = pd.to_datetime(column, utc=True, format="ISO8601")
+            except (ValueError, TypeError) as error:
+                raise MissingColumns(
+                    f"{self.what}: column {name} is {column.dtype}, not times. Convert it with "
+                    "pandas.to_datetime(..., utc=True)"
+                ) from error
+        stamps = column.array.asi8
+        times_, parts = _UNITS[column.array.unit]
+        whole = stamps * times_ // parts if (times_, parts) != (1, 1) else stamps
+        return np.where(column.isna(), NO_TIME, whole) if column.hasnans else whole
+
+    def flag(self, name: str) -> tuple[Flags, Flags]:
+        """Return a column of flags, False if missing, and which of them are known."""
+        column = self.frame[name] if self.has(name) else pd.Series([None] * len(self), dtype="boolean")
+        known = column.notna().to_numpy()
+        return column.astype("boolean").fillna(False).to_numpy(dtype=bool), known
+
+    def count_missing(self, names: Iterable[str]) -> dict[str, int]:
+        """Return the number of missing values of number columns."""
+        return {name: int(np.isnan(self.number(name)).sum()) for name in names}
+
+    def require_values(self, names: Iterable[str]) -> None:
+        """Raise `MissingColumns` if a number column has missing values, since missing is not 0."""
+        for name, count in self.count_missing(names).items():
+            if count:
+                raise MissingColumns(
+                    f"{self.what}: column {name} is missing in {count:,} of {len(self):,} rows, and "
+                    "missing is not 0. Remove these rows, or fetch them again"
+                )
+
+    def columns(
+        self, needed: Sequence[str], optional: Sequence[str] = (), amounts: Sequence[str] = ()
+    ) -> pd.DataFrame:
+        """Return columns as a frame without index, for estimates.
+
+        The result has the `needed` columns and the `optional` ones that exist. The `amounts` among
+        them are float64, texts have one spelling, times are in UTC with millisecond precision.
+        """
+        self.require(needed)
+        kept = [n for n in dict.fromkeys((*needed, *optional)) if self.has(n)]
+        return pd.DataFrame({n: self._plain(n, n in amounts) for n in kept}, index=range(len(self)))
+
+    def _plain(self, name: str, is_amount: bool) -> Any:
+        column = self.frame[name]
+        if is_amount:
+            return self.number(name)
+        if column.dtype.kind == "M" or isinstance(column.dtype, pd.ArrowDtype):
+            return utc_times(self.ms(name))
+        if isinstance(column.dtype, pd.CategoricalDtype | pd.StringDtype) or name in ADDRESSES:
+            return self.text(name).texts()
+        return column.reset_index(drop=True)
+
+
+def as_pandas(native: Any, what: str = "frame") -> pd.DataFrame:
+    """Return a frame of any library as pandas: pandas, Polars, Arrow, DuckDB or Spark.
+
+    Raise TypeError for anything else.
+    """
+    if isinstance(native, pd.DataFrame):
+        return native
+    if hasattr(native, "collect") and hasattr(native, "lazy"):  # a lazy frame of Polars
+        native = native.collect()
+    if hasattr(native, "toArrow"):  # Spark
+        native = native.toArrow()
+    if not hasattr(native, "__arrow_c_stream__"):
+        advice = "To join frames: tk.concat"
+        if callable(native):
+            name = getattr(native, "__name__", "function")
+            advice = f"Call it, and pass its result: {name}(...)"
+        if parts := getattr(native, "_fields", ()):  # such as AccountStates
+            advice = f"Pass one of its frames: .{', .'.join(parts)}"
+        raise TypeError(
+            f"{what}: a helper takes a frame of pandas, Polars, Arrow, DuckDB or PySpark, not "
+            f"{type_text(native)}. {advice}"
+        )
+    made: pd.DataFrame = pa.table(native).to_pandas()
+    return made
+
+
+def utc_times(ms: Any) -> pd.DatetimeIndex:
+    """Return milliseconds as times in UTC; `NO_TIME` is missing."""
+    return pd.DatetimeIndex(np.asarray(ms, dtype=np.int64).view("M8[ms]"), tz="UTC")
