@@ -188,22 +188,6 @@ def running(store):
     return run_on(store)
 
 
-def test_depth_changes_every_second(running):
-    depths = []
-    for _ in range(6):  # every half second
-        depths.append(tk.current_depth(session=running.session))
-        running.clock.move(0.5)
-    end = pd.Timestamp("2025-10-01", tz="UTC")
-    for depth, second in zip(depths, (0, 0, 1, 1, 2, 2), strict=True):
-        assert set(depth["timestamp_ms"]) == {end + pd.Timedelta(seconds=second)}
-    pd.testing.assert_frame_equal(depths[0], depths[1])
-    for item, other in ((0, 2), (2, 4)):
-        for side in ("bid_depth_usd", "ask_depth_usd"):
-            before, after = depths[item][side], depths[other][side]
-            assert ((before != after) == (before > 0)).all()  # depth near the mid changes
-            assert (before > 0).mean() > 0.9
-
-
 def test_dex_depth_equals_all_depth(running):
     running.clock.move(3.25)
     every = tk.current_depth(session=running.session)
@@ -231,30 +215,6 @@ def test_snapshot_ids_change(running):
     assert ids[::2] == ids[1::2]
     assert ids == sorted(ids)
     assert len(set(ids)) == 6
-
-
-def test_live_account_values_keep_their_accounts(running):
-    session = running.session
-    before = tk.account_value_snapshots(["ALL"], session=session)
-    running.clock.move(20)
-    after = tk.account_value_snapshots(["ALL"], session=session)
-    keys = ["collateral_token", "user", "total_long_notional", "account_mode"]
-    pd.testing.assert_frame_equal(before[keys], after[keys])
-    moved = (after["account_value"] / before["account_value"] - 1)[before["account_value"] > 1]
-    assert moved.abs().max() <= 0.00101
-    assert moved.std() > 0.0001
-
-
-def test_twaps_advance(running):
-    executed = -1.0
-    for _ in range(5):  # five minutes
-        twaps = tk.perp_twap_snapshots(["ALL:ALL_DEXES"], session=running.session)
-        sizes = twaps["executed_sz"] + twaps["remaining_sz"]
-        assert sizes.to_numpy() == pytest.approx(twaps["total_sz"].to_numpy(), rel=1e-12)
-        (one,) = twaps[twaps["executed_sz"] > 0].head(1)["executed_sz"]
-        assert one > executed
-        executed = one
-        running.clock.move(60)
 
 
 def test_finished_twaps_are_removed(running):
