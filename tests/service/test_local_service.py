@@ -239,24 +239,24 @@ def test_failed_build_leaves_no_file(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_full_disk_warns_and_leaves_no_file(tmp_path):
+def test_full_disk_leaves_no_file(tmp_path, world):
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, limits[1]))  # like a full disk
     try:
-        with pytest.warns(UserWarning, match=f"cannot save the simulated exchange in {tmp_path}"):
-            store = simulated_store(7, "tiny", tmp_path)
+        with pytest.raises(OSError, match=r"world\.db"):
+            cached_store(
+                tmp_path / "world.db", lambda path: build_store(world.sources, path), print
+            )
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-    assert store.select_value("SELECT count(*) FROM fill") > 10_000
     assert list(tmp_path.iterdir()) == []
-    store.close()
 
 
 def test_folder_that_cannot_exist_warns(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.warns(UserWarning, match="XDG_CACHE_HOME"):
         store = simulated_store(7, "tiny", tmp_path / "file" / "below")
-    assert store.about["simulated"]
+    assert store.select_value("SELECT count(*) FROM fill") > 10_000
     store.close()
     with pytest.raises(OSError, match=r"below: .* 3 GB"):  # does not fit into memory
         simulated_store(7, "large", tmp_path / "file" / "below")
@@ -300,11 +300,11 @@ def test_large_world_builds_by_tiles(tmp_path, monkeypatch):
 
     monkeypatch.setattr(sys, "stderr", Terminal())
     monkeypatch.setenv("TQDM_MININTERVAL", "0")
-    store = tiled_store(7, tmp_path / "large.db", 2, "tiny")
+    store = tiled_store(7, tmp_path / "large.db", 1, "tiny")
     shown = sys.stderr.getvalue()
     assert "seed 7" in shown
-    assert "2/2" in shown
-    assert len(store.about["world"]["users"]) == 80
+    assert "1/1" in shown
+    assert len(store.about["world"]["users"]) == 40
     assert store.about["label"] == "simulated, seed 7, size large"
     store.close()
     assert [file.name for file in tmp_path.iterdir()] == ["large.db"]
