@@ -10,6 +10,7 @@ from toolkit.errors import MissingColumns
 from toolkit.slippage import curve
 
 from .examples import DAY, MONDAY, times
+from .test_slippage_fit import samples_of
 
 NAN = float("nan")
 COLUMNS = ["coin", "amount_usd", "side", "n", "missing", "missing_share", "q10", "q50", "q90"]
@@ -34,15 +35,8 @@ def samples(n=200, seed=4):
 
 def test_curve_by_hand():
     """Samples 1, 2, 3, 4 and a missing one: the median is 3, and the 0.9 quantile is missing."""
-    frame = pd.DataFrame(
-        {
-            "coin": "X",
-            "amount_usd": 1000.0,
-            "half_spread_bps": [0.5, 0.1, 0.3, 0.2, 0.4],
-            "buy_slippage_bps": [4.0, NAN, 1.0, 3.0, 2.0],
-            "sell_slippage_bps": [5.0, 4.0, 1.0, 3.0, 2.0],
-        }
-    )
+    buy, sell = [4.0, NAN, 1.0, 3.0, 2.0], [5.0, 4.0, 1.0, 3.0, 2.0]
+    frame = samples_of(range(5), 1000.0, buy, sell, [0.5, 0.1, 0.3, 0.2, 0.4])
     buy, sell = curve(frame).to_dict("records")
     assert (buy["side"], buy["n"], buy["missing"], buy["missing_share"]) == ("buy", 5, 1, 0.2)
     assert (buy["q10"], buy["q50"], buy["half_spread_bps"]) == (1.0, 3.0, 0.3)
@@ -97,16 +91,8 @@ def test_wrong_samples_are_named():
 @settings(max_examples=40)
 @given(st.lists(st.one_of(st.none(), st.integers(0, 9)), min_size=1, max_size=30))
 def test_quantiles_beyond_filled_share_are_missing(bps):
-    column = pd.array([NAN if b is None else float(b) for b in bps], dtype="float64")
-    frame = pd.DataFrame(
-        {
-            "coin": "X",
-            "amount_usd": 1e3,
-            "half_spread_bps": 0.1,
-            "buy_slippage_bps": column,
-            "sell_slippage_bps": column,
-        }
-    )
+    column = np.array(bps, dtype="float64")
+    frame = samples_of(np.arange(len(bps)), 1e3, column, column)
     row = curve(frame, (0.1, 0.5, 0.9)).iloc[0]
     found = [v for v in row[["q10", "q50", "q90"]] if not np.isnan(v)]
     assert found == sorted(found)

@@ -12,8 +12,8 @@ from scipy import stats
 from toolkit.simulation.engine.prices import simulate_prices
 from toolkit.slippage import capacity, cost, fit
 
-from .examples import DAY, MONDAY, times
-from .test_slippage_fit import SIZES, books
+from .examples import DAY
+from .test_slippage_fit import SIZES, books, samples_of
 from .test_slippage_truth import samples as sampled
 
 NAN = float("nan")
@@ -22,20 +22,10 @@ FITTED = fit(books(6, sigma=0.1), draws=99)
 
 def samples(bps):
     """Return one book for each day with costs by size; selling costs the same."""
-    frames = [
-        pd.DataFrame(
-            {
-                "timestamp": times(MONDAY + DAY * np.arange(len(values))),
-                "coin": "XYZ",
-                "half_spread_bps": 1.0,
-                "amount_usd": usd,
-                "buy_slippage_bps": values,
-                "sell_slippage_bps": values,
-            }
-        )
-        for usd, values in bps.items()
+    parts = [
+        samples_of(DAY * np.arange(len(values)), usd, values, values) for usd, values in bps.items()
     ]
-    return pd.concat(frames, ignore_index=True)
+    return pd.concat(parts, ignore_index=True)
 
 
 # Means 2, 2 and 8: flat, then a kink that no power law fits.

@@ -20,8 +20,8 @@ from toolkit.simulation.markets import PERPS
 from toolkit.simulation.output.depth import draw_books
 from toolkit.slippage import cost, fit
 
-from .examples import DAY, MONDAY, times
-from .test_slippage_fit import books
+from .examples import DAY
+from .test_slippage_fit import books, samples_of
 
 LEVEL = 0.9
 SEEDS = 6
@@ -87,16 +87,8 @@ def alike(seed, days=120, kept=0.6):
         effects.append(effect)
     sizes = np.array([1e3, 1e4, 1e5, 1e6])
     bps = np.exp(0.2 * np.array(effects))[:, None] * (1 + 10 * (sizes / 1e5) ** 0.6)
-    return pd.DataFrame(
-        {
-            "timestamp": times(MONDAY + DAY * np.repeat(np.arange(days), len(sizes))),
-            "coin": "XYZ",
-            "half_spread_bps": 1.0,
-            "amount_usd": np.tile(sizes, days),
-            "buy_slippage_bps": bps.round(2).ravel(),
-            "sell_slippage_bps": np.nan,
-        }
-    )
+    ms = DAY * np.repeat(np.arange(days), len(sizes))
+    return samples_of(ms, np.tile(sizes, days), bps.round(2).ravel(), np.nan)
 
 
 def test_only_long_blocks_cover_similar_days():
@@ -124,22 +116,13 @@ def samples(prices, seed, coin):
     index = [perp.coin for perp in PERPS].index(coin)
     minutes = np.arange(0, 24 * 60 * DAYS, 15)
     ladders = draw_books(seed, prices, index, minutes)
+    half = hundredths(ladders.ask_px[:, 0] / ladders.mid - 1)
     frames = []
     for usd in AMOUNTS:
         buys = average_prices(ladders.ask_px, ladders.ask_sz, usd) / ladders.mid - 1
         sells = 1 - average_prices(ladders.bid_px, ladders.bid_sz, usd) / ladders.mid
-        frames.append(
-            pd.DataFrame(
-                {
-                    "timestamp": times(MONDAY + MINUTE * minutes),
-                    "coin": coin,
-                    "half_spread_bps": hundredths(ladders.ask_px[:, 0] / ladders.mid - 1),
-                    "amount_usd": float(usd),
-                    "buy_slippage_bps": hundredths(buys),
-                    "sell_slippage_bps": hundredths(sells),
-                }
-            )
-        )
+        costs = hundredths(buys), hundredths(sells)
+        frames.append(samples_of(MINUTE * minutes, float(usd), *costs, half, coin))
     return pd.concat(frames, ignore_index=True)
 
 
