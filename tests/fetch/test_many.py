@@ -485,18 +485,6 @@ def test_many_accepts_dexes_and_coins(session):
     assert samples["coin"].unique().tolist() == ["BTC", "ETH"]
 
 
-def test_columns_share_list_of_subjects(session, users):
-    """pandas copies the provenance for each column, but not the long values in it."""
-    fills = tk.many(tk.user_fills_by_time, users, 0, max_rows=5, session=session)
-    cut = tk.many(tk.user_fills_by_time, [NOBODY, *users], 0, max_rows=5, session=session)
-    states = tk.batch_clearinghouse_states(users, session=session).accounts
-    for frame in (fills, cut, states):
-        subjects = tk.provenance(frame)["parameters"]["users"]
-        assert tk.provenance(frame["user"])["parameters"]["users"] is subjects
-        assert set(users) <= set(subjects)
-    assert tk.provenance(cut["user"])["states"] is tk.provenance(cut)["states"]
-
-
 def upper_case(user):
     """Return an address in another spelling."""
     return "0x" + user[2:].upper()
@@ -532,15 +520,6 @@ def test_failed_accepts_own_spelling(session, users):
     assert set(whole["user"]) == set(users[:2])
 
 
-def test_resume_accepts_older_spelling(session, users):
-    older = tk.many(tk.user_fills_by_time, users[:1], "2d", session=session)
-    older["user"] = upper_case(users[0])
-    older.attrs["toolkit"]["parameters"]["users"] = [upper_case(users[0])]
-    flaky, service = flaky_session(session, set())
-    tk.many(tk.user_fills_by_time, users[:2], "2d", resume=older, session=flaky)
-    assert set(service.asked) == {users[1]}
-
-
 def test_many_refuses_other_functions(session, users):
     with pytest.raises(TypeError, match="takes all subjects at once"):
         tk.many(tk.batch_clearinghouse_states, users, session=session)
@@ -562,29 +541,6 @@ def test_interrupt_cancels_waiting_subjects(users):
     with pytest.raises(KeyboardInterrupt):
         tk.many(tk.user_fills, many, session=session)
     assert len(asked) < 1_000
-
-
-class Stopping(pd.DataFrame):
-    """A frame whose first copy is interrupted; concat copies frames."""
-
-    stopped = []  # noqa: RUF012 - of the class, as copies are
-
-    def copy(self, deep=True):
-        if not self.stopped:
-            self.stopped.append(True)
-            raise KeyboardInterrupt
-        return super().copy(deep)
-
-
-def test_interrupt_in_concat_keeps_rows(session, users):
-    first = tk.many(tk.user_fills_by_time, users[:2], 0, session=session)
-    before = Stopping(first)
-    before.attrs = first.attrs
-    with pytest.raises(KeyboardInterrupt) as caught:
-        tk.many(tk.user_fills_by_time, users, 0, resume=before, session=session)
-    whole = tk.many(tk.user_fills_by_time, users, 0, session=session)
-    rows = caught.value.rows
-    pd.testing.assert_frame_equal(pd.DataFrame(rows), whole, check_flags=False)
 
 
 def test_late_interrupt_keeps_rows(session, users, monkeypatch):
