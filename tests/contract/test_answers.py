@@ -6,7 +6,7 @@ import re
 import typing
 import warnings
 from decimal import Decimal
-from typing import Any, get_args, get_origin
+from typing import get_args, get_origin
 
 import msgspec
 import pytest
@@ -27,7 +27,6 @@ from toolkit.contract.columns import table_columns
 from toolkit.contract.dexes import ALL_DEXES
 from toolkit.contract.extra_operations import EXTRA_OPERATIONS
 from toolkit.contract.field_deviations import (
-    KNOWN_DEVIATIONS,
     forget_deviations,
 )
 from toolkit.contract.fields import split_annotation
@@ -55,7 +54,7 @@ decimals = st.decimals(
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 whole = st.integers(-(2**53), 2**53)
 floats = st.floats(allow_nan=False, allow_infinity=False, width=64)
-SCALARS: dict[Any, st.SearchStrategy[Any]] = {
+SCALARS = {
     type(None): st.none(),
     str: texts,
     int: whole,
@@ -289,8 +288,6 @@ def test_each_operation_has_its_own_warning():
         with pytest.warns(UnknownField, match=f"{name}:"):
             (fill,) = decode(OPERATIONS[name], 200, {}, strange)
         assert fill.px == FILL["px"]
-    answers = [(name, wanted) for name, wanted, _ in KNOWN_DEVIATIONS]
-    assert answers == [(name, OPERATIONS[name].answer) for name in ("userFills", "userFillsByTime")]
 
 
 def test_answer_type_depends_on_dex():
@@ -362,29 +359,6 @@ def test_single_records_become_rows():
     content = content[:-1] + b', "currentGas": "3"}'
     read = decode(auction, 200, {}, content)
     assert answer_rows(auction, read, {}) == ([read],)
-    batch = OPERATIONS["batchClearinghouseStates"]
-    state = {
-        "marginSummary": dict.fromkeys(
-            ("accountValue", "totalNtlPos", "totalRawUsd", "totalMarginUsed"), "1"
-        ),
-        "assetPositions": [],
-    }
-    forget_deviations()
-    states = {"successful_states": [["0x00", state]], "failed_wallets": []}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", MissingField)
-        read = decode(batch, 200, {}, json.dumps(states).encode(), parameters={"dex": "flx"})
-    accounts, _, _ = answer_rows(batch, read, {"dex": "flx"})
-    assert [(account.user, account.dex) for account in accounts] == [("0x00", "flx")]
-    states["successful_states"] = [["0x00", {"flx": state, "": state}]]
-    states["failed_wallets"] = None
-    asked = {"dex": ALL_DEXES}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", MissingField)
-        read = decode(batch, 200, {}, json.dumps(states).encode(), parameters=asked)
-    accounts, _, failed = answer_rows(batch, read, asked)
-    assert list(failed) == []
-    assert [account.dex for account in accounts] == ["flx", ""]
 
 
 def test_headers_announce_several_snapshots():
