@@ -1,11 +1,9 @@
 """Many subjects share commits; a failure or a lost worker costs its subject only."""
 
 import multiprocessing
-import threading
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 
-import httpx
 import pandas as pd
 import pytest
 
@@ -101,19 +99,7 @@ def test_histories_with_gaps_are_all_archived(tmp_path):
 
 
 def test_refused_key_explains_all_failures(tmp_path):
-    def refuse(inner):
-        lock, answers = threading.Lock(), iter(range(10))
-
-        def answer(request):
-            with lock:
-                is_left = next(answers, None) is not None
-            if is_left:
-                return inner.handle_request(request)
-            return httpx.Response(401, json={"error": "no"})
-
-        return httpx.MockTransport(answer)
-
-    session = fill_session(FILLS, users=USERS, through=refuse)
+    session = fill_session(FILLS, users=USERS, through=lambda inner: StopsAfter(inner, 10, 401))
     with pytest.raises(tk.Incomplete) as caught:
         open_archive(tmp_path).refresh_many(tk.user_fills, USERS, session=session)
     assert {type(error) for error in caught.value.failed.values()} == {tk.InvalidKey}

@@ -7,8 +7,8 @@ import pytest
 
 import toolkit as tk
 from tests.archive.offline import offline_session
+from tests.archive.world import store_session
 from toolkit.archive import open as open_archive
-from toolkit.client import connect
 from toolkit.contract.recorded_rows import build_record
 from toolkit.contract.records import (
     Fill,
@@ -19,8 +19,7 @@ from toolkit.contract.records import (
     SlippageSample,
 )
 from toolkit.contract.source_tables import Approval, Sources
-from toolkit.local_service import InProcessTransport, application_of
-from toolkit.service import AcceptedKey, KeyQuotas, build_store
+from toolkit.service import build_store
 
 USER, BUILDER = "0x" + "a" * 40, "0x" + "b" * 40
 TIME = 1_756_684_800_000
@@ -61,38 +60,22 @@ META = {
 }
 
 
-def sources_session(sources):
-    application = application_of(
-        build_store(sources), KeyQuotas([AcceptedKey("k", "k", add_ons="all")])
-    )
-    return connect(
-        "http://local",
-        "k",
-        transport=InProcessTransport(application),
-        label="test",
-        simulated=True,
-        now_ms=application.now_ms,
-        default=False,
-    )
-
-
 @pytest.fixture(scope="module")
 def session():
-    return sources_session(
-        Sources(
-            start_ms=TIME,
-            now_ms=TIME + 60_000,
-            label="test",
-            simulated=True,
-            fills=[(USER, build_record(Fill, FILL))],
-            orders=[(USER, build_record(OrderStatus, EVENT))],
-            funding=[build_record(FundingRow, FUNDING)],
-            ledger=[(USER, build_record(LedgerUpdate, LEDGER))],
-            approvals=[Approval(USER, BUILDER, 0, 0, True)],
-            slippage=[build_record(SlippageSample, SAMPLE)],
-            metas={"": build_record(Meta, META)},
-        )
+    sources = Sources(
+        start_ms=TIME,
+        now_ms=TIME + 60_000,
+        label="test",
+        simulated=True,
+        fills=[(USER, build_record(Fill, FILL))],
+        orders=[(USER, build_record(OrderStatus, EVENT))],
+        funding=[build_record(FundingRow, FUNDING)],
+        ledger=[(USER, build_record(LedgerUpdate, LEDGER))],
+        approvals=[Approval(USER, BUILDER, 0, 0, True)],
+        slippage=[build_record(SlippageSample, SAMPLE)],
+        metas={"": build_record(Meta, META)},
     )
+    return store_session(build_store(sources), label="test")
 
 
 TIMES = (TIME - 1, TIME + 50_000)

@@ -9,18 +9,16 @@ import pytest
 
 import toolkit as tk
 from tests.archive.commands import run_command
-from tests.archive.world import CANARY, START, USER, fill_session, make_fills
+from tests.archive.world import CANARY, START, USER, fill_session, make_fills, store_session
 from toolkit.archive import open as open_archive
 from toolkit.archive.coverage import RefreshResult, log_entry, log_refreshes
 from toolkit.archive.schemas import RowOrigin
 from toolkit.archive.storage import ArchiveTables
-from toolkit.client import connect
 from toolkit.contract.recorded_rows import build_record
 from toolkit.contract.records import FundingRow, SlippageSample
 from toolkit.contract.source_tables import Approval, Sources
 from toolkit.errors import IncompleteWarning
-from toolkit.local_service import InProcessTransport, application_of
-from toolkit.service import AcceptedKey, KeyQuotas, build_store
+from toolkit.service import build_store
 from toolkit.times import HOUR, MINUTE
 
 FILLS = make_fills(300)
@@ -132,10 +130,7 @@ def market_session(hours, quarters, sums=1):
         slippage=[build_record(SlippageSample, row) for row in slippage],
         approvals=[Approval(USER, OTHER, START - 1, 0, True)],
     )
-    application = application_of(build_store(sources), KeyQuotas([AcceptedKey("k", CANARY)]))
-    transport = InProcessTransport(application)
-    now_ms = application.now_ms
-    return connect("http://local", CANARY, transport=transport, now_ms=now_ms, default=False)
+    return store_session(build_store(sources))
 
 
 @pytest.mark.parametrize(
