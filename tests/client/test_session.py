@@ -18,7 +18,6 @@ from toolkit.client.wire import LARGEST_JSON
 from toolkit.contract.operations import OPERATIONS
 
 CANARY = "canary-7f3a-secret-key"
-META = OPERATIONS["meta"]
 
 
 @pytest.fixture(autouse=True)

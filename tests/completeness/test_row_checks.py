@@ -116,12 +116,6 @@ def test_fills_of_one_time_may_have_any_order(draw):
     assert breaks_of(FILLS, shuffled) == []
 
 
-def test_oldest_tie_of_latest_fills_may_be_cut():
-    rows = [make_fill(3, 9.0), make_fill(2, 8.0), make_fill(1, 2.0, time=NOW)]
-    assert breaks_of(LATEST, rows) == []
-    assert [found.kind for found in breaks_of(FILLS, rows[::-1])] == ["chain"]
-
-
 def test_rounding_of_large_positions_is_no_break():
     rows, position = [], 1e9
     for tid in range(1, 500):
@@ -176,13 +170,6 @@ def test_gap_with_another_cause_proves_no_loss():
         assert (found.group, cause in found.fault) == (group, True)
 
 
-def test_gap_without_approval_proves_no_loss():
-    """A builder has no fills of an account that revoked its approval."""
-    rows = [make_fill(1, 0.0), make_fill(7, 3.0, time=NOW + HOUR + 1)]
-    rows = [with_user(row) for row in rows]
-    assert [found.group for found in breaks_of(OF_BUILDER, rows)] == ["unproved"]
-
-
 def test_filtered_fills_are_no_chain():
     assert row_proof(FILLS, {}).proved.startswith("between two fills of a perp")
     assert row_proof(FILLS, {"builder": "0x0"}).proved == "no fill came twice"
@@ -230,14 +217,6 @@ def test_merged_recording_has_no_breaks():
     assert breaks_of(FILLS, rows, aggregate_by_time=True) == []
 
 
-def test_spot_fee_is_part_of_chain():
-    """A buy pays its fee in the token; less than a unit of the written balance is rounding."""
-    buy = make_fill(1, 0.0, coin="@107", sz=10.0, fee="0.0035", feeToken="HYPE")
-    assert breaks_of(FILLS, [buy, make_fill(2, 9.9965, "A", coin="@107")]) == []
-    assert breaks_of(FILLS, [buy, make_fill(2, 9.99, "A", coin="@107")]) == []
-    assert len(breaks_of(FILLS, [buy, make_fill(2, 9.8, "A", coin="@107")])) == 1
-
-
 def test_unreadable_text_is_missing():
     """With numbers='text' nothing reads the numbers before the checks."""
     for text in ("", "?", "1.0.0", "0x1"):
@@ -249,38 +228,11 @@ def test_unreadable_text_is_missing():
         assert found.id == 5
 
 
-def test_repeated_fill_is_found():
-    rows = [make_fill(1, 0.0), make_fill(2, 1.0), make_fill(2, 1.0), make_fill(3, 2.0)]
-    (found,) = breaks_of(FILLS, rows)
-    assert (found.kind, found.is_certain, found.id) == ("repeat", True, 2)
-
-
-def test_two_sides_of_own_trade_are_no_repeat():
-    rows = [make_fill(1, 5.0), make_fill(1, 5.0, "A"), make_fill(2, 5.0)]
-    assert breaks_of(FILLS, rows) == []
-
-
-def test_repeated_ledger_row_may_be_real():
-    row = {"time": NOW, "hash": "0x1", "delta": {"type": "deposit", "usdc": "5.0"}}
-    other = row | {"delta": {"type": "deposit", "usdc": "6.0"}}
-    (found,) = breaks_of(LEDGER, [row, other, row])
-    assert (found.kind, found.is_certain, found.row) == ("repeat", False, 2)
-
-
 def make_payment(hour, szi="1.0", **more):
     delta = {"type": "funding", "coin": "BTC", "usdc": "1", "szi": szi, "fundingRate": "0.1"}
     return {
         "user": "0x" + "1" * 40, "time": NOW + hour * HOUR, "hash": "0x0", "delta": delta | more
     }  # fmt: skip
-
-
-def test_missing_funding_hour_is_found():
-    hours = [make_payment(hour) for hour in (0, 1, 3)]
-    (found,) = breaks_of(FUNDING, hours, pages=3)
-    assert (found.kind, found.is_certain, found.time) == ("hours", False, NOW + 3 * HOUR)
-    assert found.fault.startswith("follows 1 hour without a payment")
-    assert breaks_of(FUNDING, [*hours[:2], make_payment(3, "2.0")]) == []
-    assert breaks_of(FUNDING, [*hours[:2], make_payment(3, nSamples=2)]) == []
 
 
 def test_missing_position_is_found_by_total():
@@ -296,19 +248,6 @@ def test_missing_position_is_found_by_total():
         assert "gaps" not in tk.provenance(accounts)
 
 
-def test_hours_without_payment_prove_no_loss():
-    """An approval was revoked, or the position was closed and opened again."""
-    gap = [make_payment(0), make_payment(4)]
-    assert [found.group for found in breaks_of(FUNDING, gap)] == ["unproved"]
-
-
-def test_second_payment_of_hour_is_found():
-    later = make_payment(0) | {"time": NOW + MINUTE}
-    assert [found.kind for found in breaks_of(FUNDING, [make_payment(0), later])] == ["hours"]
-    other = make_payment(0, usdc="2")
-    assert [found.kind for found in breaks_of(FUNDING, [make_payment(0), other])] == ["repeat"]
-
-
 def make_sample(step, offset=0):
     return {
         "timestamp": NOW + step * 15 * MINUTE + offset, "dex": "", "coin": "BTC",
@@ -316,14 +255,58 @@ def make_sample(step, offset=0):
     }  # fmt: skip
 
 
-def test_missing_sample_is_found():
-    (found,) = breaks_of(SLIPPAGE, [make_sample(step) for step in (0, 1, 4)], pages=3)
-    assert (found.kind, found.is_certain) == ("grid", False)
-    assert "3 steps of the grid" in found.fault
-    beside = [make_sample(step, 7) for step in (0, 1, 4)]
-    assert breaks_of(SLIPPAGE, beside) == []  # the service has another grid
+BUY = make_fill(1, 0.0, coin="@107", sz=10.0, fee="0.0035", feeToken="HYPE")
+LATE = [make_fill(3, 9.0), make_fill(2, 8.0), make_fill(1, 2.0, time=NOW)]
+DEPOSITS = [
+    {"time": NOW, "hash": "0x1", "delta": {"type": "deposit", "usdc": usdc}}
+    for usdc in ("5.0", "6.0", "5.0")
+]
+REVOKED = [with_user(row) for row in (make_fill(1, 0.0), make_fill(7, 3.0, time=NOW + HOUR + 1))]
+HOURS = [make_payment(0), make_payment(1)]
+BREAKS = [
+    # operation, rows, and (kind, group) of the breaks that they show
+    (LATEST, LATE, []),  # the oldest tie may be cut
+    (FILLS, LATE[::-1], [("chain", "breaks")]),
+    (LATEST, [make_fill(3, 2.0), make_fill(1, 0.0), make_fill(2, 1.0)], [("order", "breaks")]),
+    (
+        FILLS,
+        [make_fill(1, 0.0), *[make_fill(2, 1.0)] * 2, make_fill(3, 2.0)],
+        [("repeat", "breaks")],
+    ),
+    # two sides of an own trade
+    (FILLS, [make_fill(1, 5.0), make_fill(1, 5.0, "A"), make_fill(2, 5.0)], []),
+    # A buy pays its fee in the token; less than a unit of the written balance is rounding.
+    (FILLS, [BUY, make_fill(2, 9.9965, "A", coin="@107")], []),
+    (FILLS, [BUY, make_fill(2, 9.99, "A", coin="@107")], []),
+    (FILLS, [BUY, make_fill(2, 9.8, "A", coin="@107")], [("chain", "unproved")]),
+    # A builder has no fills of an account that revoked its approval.
+    (OF_BUILDER, REVOKED, [("chain", "unproved")]),
+    (LEDGER, DEPOSITS, [("repeat", "gaps")]),  # may be real
+    # An approval was revoked, or the position was closed and opened again.
+    (FUNDING, [make_payment(0), make_payment(4)], [("hours", "unproved")]),
+    (FUNDING, [*HOURS, make_payment(3)], [("hours", "gaps")]),
+    (FUNDING, [*HOURS, make_payment(3, "2.0")], []),
+    (FUNDING, [*HOURS, make_payment(3, nSamples=2)], []),
+    (FUNDING, [HOURS[0], HOURS[0] | {"time": NOW + MINUTE}], [("hours", "breaks")]),
+    (FUNDING, [HOURS[0], make_payment(0, usdc="2")], [("repeat", "breaks")]),
+    (SLIPPAGE, [make_sample(step) for step in (0, 1, 4)], [("grid", "gaps")]),
+    (SLIPPAGE, [make_sample(step, 7) for step in (0, 1, 4)], []),  # the service has another grid
+]
 
 
-def test_misplaced_latest_row_is_found():
-    rows = [make_fill(3, 2.0), make_fill(1, 0.0), make_fill(2, 1.0)]
-    assert [found.kind for found in breaks_of(LATEST, rows)] == ["order"]
+def test_rows_show_breaks():
+    wrong = []
+    for operation, rows, breaks in BREAKS:
+        found = breaks_of(operation, rows)
+        if [(each.kind, each.group) for each in found] != breaks:
+            wrong.append((operation.type, found, breaks))
+    assert wrong == []
+
+
+def test_break_names_row_and_number():
+    (repeat,) = breaks_of(LEDGER, DEPOSITS)
+    (hour,) = breaks_of(FUNDING, [*HOURS, make_payment(3)], pages=3)
+    (sample,) = breaks_of(SLIPPAGE, [make_sample(step) for step in (0, 1, 4)], pages=3)
+    assert (repeat.row, hour.time) == (2, NOW + 3 * HOUR)
+    assert "1 hour" in hour.fault
+    assert "3 steps" in sample.fault
