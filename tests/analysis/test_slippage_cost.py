@@ -7,13 +7,12 @@ import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given, settings
-from scipy import stats
 
 from toolkit.simulation.engine.prices import simulate_prices
 from toolkit.slippage import capacity, cost, fit
 
 from .examples import DAY
-from .test_slippage_fit import SIZES, books, samples_of
+from .test_slippage_fit import books, samples_of
 from .test_slippage_truth import samples as sampled
 
 NAN = float("nan")
@@ -183,18 +182,6 @@ def test_misfit_is_worst_relative_error():
     assert wanted > 0.1
     assert "does not hold, it misses a sampled mean by" in found._repr_html_()
     assert "does not hold" not in FITTED._repr_html_()
-
-
-def test_cost_interval_coverage():
-    """Days and books scatter by 0.2 each: the mean is the law times exp(0.2**2 / 2) twice."""
-    hits, seeds = 0, 30
-    truth = (1 + 10 * (SIZES[3] / 1e5) ** 0.6) * np.exp(0.2**2)
-    for seed in range(seeds):
-        rows = books(12, sigma=0.2, day_sigma=0.2, seed=seed)
-        found = cost(fit(rows, draws=199), SIZES[3], side="buy", level=0.9).iloc[0]
-        hits += int(found["low"] <= truth <= found["high"])
-    low, high = stats.binom.ppf([0.001, 0.999], seeds, 0.9)
-    assert low <= hits <= high, hits
 
 
 def test_simulated_cost_intervals_contain_own_mean():

@@ -128,15 +128,6 @@ def test_quality_without_tape_is_missing():
     assert later["vwap"] == 110
 
 
-@pytest.mark.parametrize("kind", ["str", "category"])
-def test_two_spellings_are_one_account(kind):
-    """A checksummed address is the same account, also in a column of categories."""
-    tape = tape_of((0, 100, 1), (10, 110, 1), (40, 120, 2))
-    mixed = order(tape).assign(user=pd.Series(["0xab", "0xAB", "0xAb"], dtype=kind))
-    result = twaps.quality(mixed, tape)
-    assert result[["user", "fills", "sz"]].values.tolist() == [["0xab", 3, 4.0]]
-
-
 def test_both_sides_are_one_trade():
     tape = tape_of((0, 100, 1), (10, 110, 1)).assign(tid=[5, 6])
     both = pd.concat([tape.assign(dir="Open Long"), tape.assign(dir="Open Short")])
