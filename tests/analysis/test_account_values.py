@@ -128,21 +128,3 @@ def test_errors_of_account_values():
     ]  # fmt: skip
     calls = ((partial(read_values, given, "end"), *wanted) for given, *wanted in table)
     assert wrong_errors(calls) == []
-
-
-def test_times_and_users_of_rows():
-    rows = snapshot()[:2]
-    assert account_values.row_times(rows) == [MONDAY + 5, MONDAY + 2]
-    assert account_values.row_times(rows.assign(time=[7, 8])) == [7, 8]
-    fine = rows.assign(time=rows["time"].dt.as_unit("ns"))
-    assert account_values.row_times(fine) == [MONDAY + 5, MONDAY + 2]
-    assert account_values.row_times(rows[["user"]]) == [None, None]
-    with pytest.raises(MissingColumns, match="marks: column time has 1"):
-        account_values.row_times(rows.assign(time=[rows["time"][0], pd.NaT]), "marks")
-    with pytest.raises(MissingColumns, match="rows: column time has 2"):
-        account_values.row_times(rows.assign(time=pd.NaT))
-    assert account_values.row_users(rows) == ["0xB", "0xa"]
-    assert account_values.row_users(rows[["time"]]) == ["", ""]
-    assert account_values.column_list(rows, "absent") == [None, None]
-    assert account_values.column_list(rows.assign(x=[NAN, 2.0]), "x") == [None, 2.0]
-    assert account_values.sum_amounts([1.5, -4.0, 0.25]) == -2.25

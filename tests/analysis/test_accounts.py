@@ -160,15 +160,6 @@ def test_values_of_states_by_dex():
     three = values(states)[["user", "mode", "value"]]
     assert three["value"].tolist() == [1, 3]
     assert concentration(three)["gini"].item() == pytest.approx((3 - 1) / (2 * 4))
-    facts = [
-        values(states).attrs["toolkit"],
-        leverage(snapshot()).attrs["toolkit"],
-        concentration(states).attrs["toolkit"],
-        lorenz(states).attrs["toolkit"],
-    ]
-    helpers = ["values", "leverage", "concentration", "lorenz"]
-    assert [each["helper"] for each in facts] == [f"accounts.{name}" for name in helpers]
-    assert all(list(each["inputs"]) == ["snapshot"] for each in facts)
 
 
 def test_split_values_count_each_account_once():
@@ -358,9 +349,6 @@ def test_levels_computed_from_other_margins():
     for row, wanted in zip(rows, expected, strict=True):
         assert row[2:] == pytest.approx(wanted[2:], nan_ok=True)
     assert made.index.tolist() == list(range(len(expected)))
-    facts = made.attrs["toolkit"]
-    assert facts["helper"] == "liquidations.levels"
-    assert list(facts["inputs"])[:2] == ["positions", "contexts"]
 
 
 def test_levels_add_up_to_notional(tables):
@@ -402,7 +390,6 @@ def test_buffers_of_two_dexes_by_hand():
         }
     )
     result = buffers(accounts, positions, {"X": 20, "Y": 10, "flx:Z": 5})
-    assert list(result.columns[:5]) == ["user", "dex", "margin", "coin", "positions"]
     money = result[["equity", "notional", "maintenance", "buffer", "distance"]]
     assert money.to_numpy() == pytest.approx(
         np.array(
@@ -421,13 +408,8 @@ def test_buffers_of_two_dexes_by_hand():
         ["0xb", "isolated", "X", 1],
         ["0xb", "isolated", "Y", 1],
     ]
-    assert [str(dtype) for dtype in result.dtypes] == ["str"] * 4 + ["int64"] + ["float64"] * 5
-    facts = result.attrs["toolkit"]
-    assert (facts["helper"], list(facts["inputs"])) == (
-        "liquidations.buffers", ["accounts", "positions"],
-    )  # fmt: skip
     stated = "one tier for each coin; maintenance as stated for 1 of 2 cross accounts"
-    assert facts["margin"] == stated
+    assert result.attrs["toolkit"]["margin"] == stated
     alone = positions[positions["dex"] == ""].drop(columns="dex")
     own = accounts[accounts["dex"] == ""].drop(columns="dex")
     few = buffers(own, alone, {"X": 20, "Y": 10})

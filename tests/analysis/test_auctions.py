@@ -146,8 +146,6 @@ def test_two_auctions_by_hand():
     assert result["elapsed"].tolist() == [1.0, 0.25]
     assert result["per_hour"].tolist() == pytest.approx([np.nan, -14_400], nan_ok=True)
     assert result["over"].tolist() == [True, False]
-    facts = result.attrs["toolkit"]
-    assert (facts["helper"], list(facts["inputs"])) == ("auctions.decay", ["status"])
     early = auctions.decay(two_auctions(), at=1_999_000)
     assert early["elapsed"].tolist() == [1.0, 0.0]
     assert early["floor_gas"].isna().all()

@@ -151,9 +151,6 @@ class TestRates:
         assert list(hours["time"]) == list(START + pd.to_timedelta([2, 3, 4, 1, *days], unit="h"))
         assert hours["open_interest_usd"].tolist() == [5000, 5000, 0, 700, 1000, 3000, 1000]
         assert hours["rate"].isna().tolist() == [False, True, *[False] * 5]
-        for table in (found.params, rates, hours):
-            assert table.attrs["toolkit"]["helper"] == "funding.basis"
-            assert list(table.attrs["toolkit"]["inputs"]) == ["contexts"]
         again = tk.funding.basis(rows, **options)
         pd.testing.assert_frame_equal(again.rates, rates)
         pd.testing.assert_frame_equal(again.params, found.params)

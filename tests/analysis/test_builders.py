@@ -67,9 +67,6 @@ def test_revenue_of_mixed_fills_by_hand():
     ]  # fmt: skip
     assert builders.revenue(rows, by="user")["user"].tolist() == ["u", "v"]
     assert found(builders.revenue(rows, "0x" + "e" * 40)) == [near((0, 0, 0, NAN, 0), nan_ok=True)]
-    facts = builders.revenue(rows, by="user").attrs["toolkit"]
-    assert (facts["helper"], facts["by"]) == ("builders.revenue", ["user"])
-    assert list(facts["inputs"]) == ["fills"]
     both = builders.revenue(fills(*SOME), by="builder")
     assert both["builder"].tolist() == [B, C]
     assert both["fee_bps"].tolist() == pytest.approx([1.0, 5.0])
@@ -183,15 +180,9 @@ def test_attach_rate_of_three_users():
     assert split["users"].tolist() == [2, 1]
     assert split["rate"].tolist() == pytest.approx([4 / 11, 3 / 7])
     facts = split.attrs["toolkit"]
-    assert (facts["helper"], facts["by"], facts["level"]) == (
-        "builders.attach_rate",
-        ["venue"],
-        0.95,
-    )
+    assert (facts["by"], facts["level"]) == (["venue"], 0.95)
     routes = builders.routing(rows, B, by="venue")
     assert routes["unroutable_usd"].tolist() == [0, 900]
-    facts = routes.attrs["toolkit"]
-    assert (facts["helper"], facts["by"]) == ("builders.routing", ["venue"])
 
 
 def crowd(seed, users=60):
@@ -276,9 +267,6 @@ def test_weeks_of_two_builders_by_hand():
     shares = [0.75, 0, 1, NAN, 1, 0.25, 1, 0, NAN, 0]
     assert made["revenue_share"].tolist() == pytest.approx(shares, nan_ok=True)
     assert made["complete"].tolist() == [True] * 4 + [False] + [True] * 4 + [False]
-    facts = made.attrs["toolkit"]
-    assert (facts["helper"], facts["by"]) == ("builders.activity", "week")
-    assert list(facts["inputs"]) == ["fills"]
     late = weeks().assign(user="0xA" + "0" * 39, tid=2)
     one = builders.activity(weeks(), builder=C.upper().replace("X", "x"), since=MONDAY)
     assert one["builder"].tolist() == [C] * 5
@@ -336,8 +324,6 @@ def test_cohorts_of_two_builders_by_hand():
     assert open_weeks[["active", "retention", "volume", "revenue"]].isna().all(axis=None)
     whole = builders.cohorts(weeks(), C)  # until the last fill of any user
     assert whole["cohort"].nunique() == 4
-    facts = made.attrs["toolkit"]
-    assert (facts["helper"], list(facts["inputs"])) == ("builders.cohorts", ["fills"])
     none = builders.cohorts(weeks(), U)
     assert (len(none), none["cohort"].dtype) == (0, "datetime64[ms, UTC]")
 
@@ -375,10 +361,7 @@ def test_lifetime_value_of_four_users_by_hand():
     assert found.params["estimate"].equals(curve["value"].rename("estimate"))
     assert found.params["high"].equals(curve["high"])
     assert found.method == "mean revenue by week of age over the users watched so long, added up"
-    for frame in (found.params, curve):
-        facts = frame.attrs["toolkit"]
-        assert (facts["helper"], facts["level"]) == ("builders.lifetime_value", 0.8)
-        assert list(facts["inputs"]) == ["fills"]
+    assert curve.attrs["toolkit"]["level"] == 0.8
     alone = builders.lifetime_value(rows[:3], B, weeks=1, until=until).curve
     assert alone["value"].item() == 3
     assert alone[["low", "high"]].isna().all(axis=None)

@@ -210,9 +210,6 @@ def test_consistency_takes_nearest_batch():
     large = large[(large["side"] == "sell") & (large["coin"] == "XYZ")]
     # The first batches have bids of 1,000 and 2,000, the last one of 3,000.
     assert np.isinf(large["most_bps"]).tolist() == [True] * 4 + [False] * 2
-    facts = found.attrs["toolkit"]
-    assert facts["helper"] == "depth.consistency"
-    assert list(facts["inputs"]) == ["depth", "samples"]
 
 
 def test_consistency_needs_recent_batch():

@@ -77,9 +77,6 @@ def test_fill_quality_of_mixed_fills():
     by_hour = fill_quality(late, prices, by=["hour", "liquidity"])
     assert by_hour["liquidity"].tolist() == ["maker", "taker"]
     assert list(by_hour["hour"]) == list(times([MONDAY + HOUR] * 2))
-    facts = result.attrs["toolkit"]
-    assert (facts["helper"], facts["by"]) == ("execution.fill_quality", ["coin"])
-    assert list(facts["inputs"]) == ["fills", "prices"]
 
 
 def test_incomplete_fills_are_not_measured():
@@ -182,11 +179,6 @@ def test_markout_and_spreads_of_mixed_fills():
     assert (split.n, split.level, split.price_source) == (5, 0.95, "mid_px")
     assert (split.seconds, split.cluster) == (60, "day")
     assert split.method.endswith("bootstrap by day; prices: mid_px")
-    for name, result in (("markout", found), ("spreads", split)):
-        facts = result.params.attrs["toolkit"]
-        assert (facts["helper"], facts["by"]) == (f"execution.{name}", ["hour", "coin"])
-        assert facts["price_source"] == "mid_px"
-        assert list(facts["inputs"]) == ["fills", "prices"]
 
 
 trades = st.lists(
