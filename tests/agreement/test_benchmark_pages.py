@@ -8,15 +8,17 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "docs"))
 
-from benchmark_pages import DOCS, MEASURED, benchmarks_page
-from scale_estimate import (
+from benchmark_pages import (
     ACCOUNTS,
+    DOCS,
     FILLS,
+    MEASURED,
     PAGE_POINTS,
     QUESTIONS,
-    Rate,
+    benchmarks_page,
+    cost,
     growth_exponent,
-    measured_rates,
+    measured_work,
     scale_page,
 )
 
@@ -46,16 +48,15 @@ def test_scale_page_recomputed():
     assert f"| {size * 5e9 / 1e9:.0f} GB |" in page
 
 
-def test_scale_questions_have_measured_rates():
-    rates = measured_rates(SECTIONS)
+def test_scale_questions_have_measured_work():
     assert len(QUESTIONS) == 10
-    assert {question.work for question in QUESTIONS} <= rates.keys()
+    assert {question.work for question in QUESTIONS} <= measured_work(SECTIONS).keys()
     assert all(0 < question.rows <= FILLS for question in QUESTIONS)
     assert (ACCOUNTS, PAGE_POINTS) == (2_000_000, 10)
 
 
 def test_cost_and_growth_by_hand():
-    rate = Rate([(10, 1.0, 1.0), (100, 5.0, 2.0)])
-    assert (rate.cost(3), rate.cost(1_000)) == ((1.0, 1e6), (50.0, 2e7))
+    points = [(10, 1.0, 1.0), (100, 5.0, 2.0)]
+    assert (cost(points, 3), cost(points, 1_000)) == ((1.0, 1e6), (50.0, 2e7))
     square = [(rows, rows**2, 0.0) for rows in (10, 100, 1_000)]
     assert growth_exponent(square) == pytest.approx(2.0)
