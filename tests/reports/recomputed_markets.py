@@ -18,20 +18,23 @@ class MarketNumbers:
         self.market, self.context = market, market.context.iloc[0]
         self.coin = self.context["name"]
 
-    def _cost(self, side):
-        """Return the mean of the samples, with the interval that the helper gives for it."""
-        samples = self.market.samples
-        row = tk.slippage.cost(samples, self.size, side=side).iloc[0]
-        own = samples.loc[samples["amount_usd"] == self.size, f"{side}_slippage_bps"]
-        mean = own.mean() if own.notna().all() else row["cost_bps"]
-        return [mean, row["low"], row["high"]]
+    @cached_property
+    def _costs(self):
+        """The mean of the samples of each side, with the interval that the helper gives for it."""
+        samples, costs = self.market.samples, {}
+        for side in ("buy", "sell"):
+            row = tk.slippage.cost(samples, self.size, side=side).iloc[0]
+            own = samples.loc[samples["amount_usd"] == self.size, f"{side}_slippage_bps"]
+            mean = own.mean() if own.notna().all() else row["cost_bps"]
+            costs[side] = (mean, row["low"], row["high"])
+        return costs
 
-    buy = cost = property(lambda self: self._cost("buy")[0])
-    buy_low = buying_low = property(lambda self: self._cost("buy")[1])
-    buy_high = buying_high = property(lambda self: self._cost("buy")[2])
-    sell = property(lambda self: self._cost("sell")[0])
-    sell_low = property(lambda self: self._cost("sell")[1])
-    sell_high = property(lambda self: self._cost("sell")[2])
+    buy = cost = property(lambda self: self._costs["buy"][0])
+    buy_low = buying_low = property(lambda self: self._costs["buy"][1])
+    buy_high = buying_high = property(lambda self: self._costs["buy"][2])
+    sell = property(lambda self: self._costs["sell"][0])
+    sell_low = property(lambda self: self._costs["sell"][1])
+    sell_high = property(lambda self: self._costs["sell"][2])
 
     @cached_property
     def _fit(self):

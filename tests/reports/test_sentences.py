@@ -68,14 +68,15 @@ def variants(session, user):
     """Make reports that together say every sentence there is."""
     of_wallets, of_markets = wallets(session, user), list(markets(session))
     curves = ("whole", "begins later", "unknown flow", "no fees", "sold")
+    reasons = ("whole", "no fees", "routed", "some routed", "spot", "MARKET_MAKER")
     return {
         "builder": list(builders(session)),
         "comparison": list(comparisons(session)),
         "market": of_markets,
         "performance": [WalletPerformance(of_wallets[name]) for name in curves],
-        "positions": list(map(MarketPositions, [*of_markets, *held(of_markets)])),
+        "positions": list(map(MarketPositions, [*of_markets[:2], *held(of_markets)])),
         "quality": list(qualities(session)),
-        "reasons": of_wallets.values(),
+        "reasons": [of_wallets[name] for name in reasons],
         "wallet": of_wallets.values(),
     }
 
