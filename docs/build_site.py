@@ -31,10 +31,12 @@ ROOT: Final = Path(__file__).resolve().parents[1]
 PAGES: Final = ROOT / "build" / "site_pages"
 FILES: Final = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "data/README.md")
 LIKE_MODULES: Final = {
-    "toolkit": ["frames.provenance"],
-    "tk_widgets": ["widgets.live_monitor", "widgets.slippage_explorer", "widgets.wallet_explorer"],
+    "provenance": "frames.provenance",
+    "widgets.live_monitor": "widgets.live_monitor",
+    "widgets.slippage_explorer": "widgets.slippage_explorer",
+    "widgets.wallet_explorer": "widgets.wallet_explorer",
 }
-"""Page -> functions with the name of their module, which hides them from mkdocstrings."""
+"""Functions with the name of their module, which hides them from mkdocstrings -> the module."""
 COMMANDS: Final = """# Command line
 
 Messages and progress go to stderr, results to stdout. Exit codes: 0 done; 1 failed; 2 the command
@@ -81,17 +83,17 @@ def write_reference() -> None:
         set(tk.__all__) - modules.keys() - {"plots", "provenance", *tk.errors.__all__, *fetched}
     )
     pages = {"toolkit": f"# toolkit\n\n::: toolkit\n    options: {{members: {core}}}\n"}
-    for name, module in modules.items():
-        inner = [f"{name}.{part}" for part in module.__all__ if ismodule(getattr(module, part))]
+    for name, value in modules.items():
+        inner = [f"{name}.{part}" for part in value.__all__ if ismodule(getattr(value, part))]
         parts = [f"# tk.{name} {{#toolkit.{name}}}\n\n::: toolkit.{name}"]
         parts += [f"## tk.{part} {{#toolkit.{part}}}\n\n::: toolkit.{part}" for part in inner]
         pages[f"tk_{name}"] = "\n\n".join(parts)
-    for page, places in LIKE_MODULES.items():
-        for place in places:
-            name = place.rpartition(".")[2]
-            public = f"toolkit.{name if page == 'toolkit' else place}"
-            pages[page] += f"\n\n[](){{#{public}}}\n\n::: toolkit.{place}.{name}"
-            pages[page] += "\n    options: {show_root_heading: true}\n"
+    for public, module in LIKE_MODULES.items():
+        topic, _, name = public.rpartition(".")
+        pages[f"tk_{topic}" if topic else "toolkit"] += (
+            f"\n\n[](){{#toolkit.{public}}}\n\n::: toolkit.{module}.{name}\n"
+            "    options: {show_root_heading: true}\n"
+        )
     pages["figures"] = figures_page(folder / "figures")
     pages["command_line"] = command_page()
     for name, text in pages.items():

@@ -1,26 +1,14 @@
 """docs/benchmarks.md and docs/scale.md are what their figures give."""
 
+import doctest
 import json
 import sys
 from pathlib import Path
 
-import pytest
-
 sys.path.insert(0, str(Path(__file__).parents[2] / "docs"))
 
-from benchmark_pages import (
-    ACCOUNTS,
-    DOCS,
-    FILLS,
-    MEASURED,
-    PAGE_POINTS,
-    QUESTIONS,
-    benchmarks_page,
-    cost,
-    growth_exponent,
-    measured_work,
-    scale_page,
-)
+import benchmark_pages
+from benchmark_pages import DOCS, MEASURED, QUESTIONS, benchmarks_page, measured_work, scale_page
 
 SECTIONS = json.loads(MEASURED.read_text("utf-8"))
 
@@ -51,12 +39,9 @@ def test_scale_page_recomputed():
 def test_scale_questions_have_measured_work():
     assert len(QUESTIONS) == 10
     assert {question.work for question in QUESTIONS} <= measured_work(SECTIONS).keys()
-    assert all(0 < question.rows <= FILLS for question in QUESTIONS)
-    assert (ACCOUNTS, PAGE_POINTS) == (2_000_000, 10)
+    assert all(0 < question.rows <= 5e9 for question in QUESTIONS)
 
 
 def test_cost_and_growth_by_hand():
-    points = [(10, 1.0, 1.0), (100, 5.0, 2.0)]
-    assert (cost(points, 3), cost(points, 1_000)) == ((1.0, 1e6), (50.0, 2e7))
-    square = [(rows, rows**2, 0.0) for rows in (10, 100, 1_000)]
-    assert growth_exponent(square) == pytest.approx(2.0)
+    result = doctest.testmod(benchmark_pages)
+    assert (result.attempted, result.failed) == (3, 0)
