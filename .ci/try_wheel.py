@@ -34,6 +34,11 @@ def uses_of(folder: Path) -> dict[str, Callable[[], object]]:
         with explain_missing("lab"):
             import jupyterlab  # noqa: F401
 
+    def scale() -> None:
+        kept = tk.archive.open(folder / "kept")
+        kept.refresh(tk.user_fills_by_time, user, 0)
+        tk.pnl.attribution(kept.scan("fills", engine="duckdb"))
+
     def serve() -> None:
         from toolkit.installation import explain_missing
 
@@ -46,7 +51,7 @@ def uses_of(folder: Path) -> dict[str, Callable[[], object]]:
         "plots": lambda: tk.plots.waterfall(parts).figure.savefig(folder / "waterfall.svg"),
         "reports": lambda: tk.reports.wallet(user, out=folder / "wallet.html"),
         "lab": start_lab,
-        "scale": lambda: tk.archive.open(folder / "kept").refresh(tk.user_fills_by_time, user, 0),
+        "scale": scale,
         "serve": serve,
     }
 

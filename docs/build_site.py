@@ -1,8 +1,8 @@
 """Build the documentation as a site, offline: ``make docs`` writes it into build/site.
 
-The pages are those of the repository (README.md is the home page), the executed notebooks, and the
-pages that `api_pages.py`, `command_pages.py` and the gallery make. The build fails if a public name
-has no section, a link leads nowhere, a page is in no list, or a notebook fails.
+The pages are those of the repository, the executed notebooks, and pages that mkdocstrings makes
+from docstrings. The build fails if a link leads nowhere, a page is not in the navigation of
+docs/mkdocs.yml, a public name has no section (docs/site_hooks.py), or a notebook fails.
 """
 
 import os
@@ -11,273 +11,181 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from inspect import ismodule, unwrap
 from pathlib import Path
 from typing import Any, Final
 
-# The other scripts of this folder, and the results of the tests, are not installed.
+# The results that the figures show are not installed.
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-import api_pages
-import command_pages
-import reference_pages
-import yaml
+import typer
+import typer.cli
+import typer.core
 
 import toolkit as tk
+from toolkit.cli import app
 from toolkit.contract.operations import OPERATIONS
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 PAGES: Final = ROOT / "build" / "site_pages"
-SITE: Final = ROOT / "build" / "site"
+FILES: Final = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "data/README.md")
+LIKE_MODULES: Final = {
+    "provenance": "frames.provenance",
+    "widgets.live_monitor": "widgets.live_monitor",
+    "widgets.slippage_explorer": "widgets.slippage_explorer",
+    "widgets.wallet_explorer": "widgets.wallet_explorer",
+}
+"""Functions with the name of their module, which hides them from mkdocstrings -> the module."""
+COMMANDS: Final = """# Command line
 
-EXPLANATION: Final = {
-    "docs/fetching.md": "Fetching and completeness",
-    "docs/accounting.md": "Accounting",
-    "docs/analysis.md": "Analysis and engines",
-    "docs/archive.md": "The archive",
-    "docs/reports.md": "Reports",
-    "docs/simulated_exchange.md": "The simulated exchange",
-    "docs/service.md": "The service on a port",
-    "docs/live_service.md": "The live service",
-    "docs/faults.md": "Faults",
-    "docs/robustness.md": "Robustness",
-    "docs/assumptions.md": "Assumptions",
-    "docs/data_flow.md": "How data flows",
-    "docs/comparison.md": "Other tools",
-    "docs/benchmarks.md": "Benchmarks",
-    "docs/scale.md": "Estimate for a whole exchange",
-    "SECURITY.md": "Security",
-}
-PROJECT: Final = {
-    "CONTRIBUTING.md": "Contributing",
-    "CHANGELOG.md": "Changes",
-    "data/README.md": "The samples",
-}
+Messages and progress go to stderr, results to stdout. Exit codes: 0 done; 1 failed; 2 the command
+line is wrong; 3 rows are missing; 130 interrupted. The options of `toolkit fetch` and of `toolkit
+plan` are options of each of their commands."""
 
 
 def build(*, notebooks: bool = True) -> None:
-    """Write all pages, and let mkdocs make the site of them; raise an error if anything is wrong.
+    """Write all pages, and let mkdocs make the site of them.
 
     - ``notebooks``: whether to run the notebooks; otherwise their pages show only their code
     """
     shutil.rmtree(PAGES, ignore_errors=True)
-    pages = repository_pages() | public_pages()
-    pages |= tutorial_pages(run=notebooks)
-    places = name_places(pages)
-    check_public_names(places)
-    for path, text in pages.items():
-        write_page(path, link_page(path, text, places, pages.keys()))
-    shutil.copytree(ROOT / "docs/pictures", PAGES / "docs/pictures", dirs_exist_ok=True)
+    copy_pages()
+    write_reference()
+    run_notebooks(execute=notebooks)
+    say("writing the site, checking its links")
+    command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "-f", "docs/mkdocs.yml"]
+    subprocess.run(command, check=True, cwd=ROOT, env=os.environ | {"NO_MKDOCS_2_WARNING": "1"})
+
+
+def say(what: str) -> None:
+    """Print what happens now."""
+    print(f"docs: {what}", flush=True)
+
+
+def copy_pages() -> None:
+    """Copy the pages of the repository; relative links between them work in the site, too."""
+    shutil.copytree(ROOT / "docs", PAGES / "docs", ignore=shutil.ignore_patterns("*.py", "*.j2"))
+    for name in (*FILES, "environment.yml"):
+        (PAGES / name).parent.mkdir(exist_ok=True)
+        shutil.copy(ROOT / name, PAGES / name)
     for name in ("site.css", "iframe-worker.js"):
-        shutil.copy(ROOT / "docs" / name, PAGES)
-    settings = {
-        "INHERIT": os.path.relpath(ROOT / "docs/mkdocs.yml", PAGES.parent),
-        "docs_dir": PAGES.name,
-        "site_dir": SITE.name,
-        "nav": navigation(pages),
-    }
-    config = PAGES.parent / "mkdocs.yml"
-    config.write_text(yaml.safe_dump(settings, sort_keys=False))
-    command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--strict", "-f", str(config)]
-    subprocess.run(command, check=True, env={**os.environ, "NO_MKDOCS_2_WARNING": "1"})
+        shutil.move(PAGES / "docs" / name, PAGES)
 
 
-def repository_pages() -> dict[str, str]:
-    """Return the pages that are files of the repository: path in the site -> text."""
-    files = [*EXPLANATION, *PROJECT, "docs/how_to.md", "docs/install.md", "docs/glossary.md"]
-    pages = {name: (ROOT / name).read_text() for name in files}
-    for path in sorted((ROOT / "docs/reference").glob("*.md")):
-        pages[f"docs/reference/{path.name}"] = path.read_text()
-    for operation in OPERATIONS.values():
-        path = f"docs/reference/{operation.topic}.md"
-        heading = f"### Errors of {operation.function}\n"
-        example = api_pages.example_section(operation.function)
-        pages[path] = pages[path].replace(heading, f"{example}\n\n{heading}")
-    pages["index.md"] = (ROOT / "README.md").read_text()
-    others = {f"docs/{path.name}": path.read_text() for path in (ROOT / "docs").glob("*.md")}
-    return others | pages
+def write_reference() -> None:
+    """Write the pages of public names, for mkdocstrings, and of the command line."""
+    folder = PAGES / "docs/reference"
+    modules = {name: value for name in tk.__all__ if ismodule(value := getattr(tk, name))}
+    del modules["plots"]  # its page has pictures
+    fetched = {operation.function for operation in OPERATIONS.values()}
+    core = sorted(
+        set(tk.__all__) - modules.keys() - {"plots", "provenance", *tk.errors.__all__, *fetched}
+    )
+    pages = {"toolkit": f"# toolkit\n\n::: toolkit\n    options: {{members: {core}}}\n"}
+    for name, value in modules.items():
+        inner = [f"{name}.{part}" for part in value.__all__ if ismodule(getattr(value, part))]
+        parts = [f"# tk.{name} {{#toolkit.{name}}}\n\n::: toolkit.{name}"]
+        parts += [f"## tk.{part} {{#toolkit.{part}}}\n\n::: toolkit.{part}" for part in inner]
+        pages[f"tk_{name}"] = "\n\n".join(parts)
+    for public, module in LIKE_MODULES.items():
+        topic, _, name = public.rpartition(".")
+        pages[f"tk_{topic}" if topic else "toolkit"] += (
+            f"\n\n[](){{#toolkit.{public}}}\n\n::: toolkit.{module}.{name}\n"
+            "    options: {show_root_heading: true}\n"
+        )
+    pages["figures"] = figures_page(folder / "figures")
+    pages["command_line"] = command_page()
+    for name, text in pages.items():
+        (folder / f"{name}.md").write_text(text)
 
 
-def public_pages() -> dict[str, str]:
-    """Return the pages of public names, of figures and of the command line."""
-    pages = api_pages.api_pages()
-    pages["docs/reference/figures.md"] = api_pages.figures_page(draw_figures())
-    pages["docs/reference/command_line.md"] = command_pages.command_page()
-    return pages
+def figures_page(folder: Path) -> str:
+    """Draw every figure on the tiny exchange, and return their page.
 
-
-def draw_figures() -> dict[str, str]:
-    """Draw every figure on the tiny exchange, and return name -> path from the reference."""
+    - ``folder``: where to put the pictures
+    """
     from tests.plots.figures import draw_figure
     from tests.plots.results import compute_results
 
-    folder = PAGES / "docs/reference/figures"
-    folder.mkdir(parents=True)
+    say("drawing the figures")
+    folder.mkdir()
     results = compute_results(tk.local(seed=7, size="tiny", default=False))
     for name, result in results.items():
         draw_figure(name, result).savefig(folder / f"{name}.png", dpi=90)
-    return {name: f"figures/{name}.png" for name in results}
+    cells, parts = "", ""
+    for name in tk.plots.__all__:
+        function = unwrap(getattr(tk.plots, name))
+        file = Path(function.__code__.co_filename).stem
+        parts += f"## {name} {{#toolkit.plots.{name}}}\n\n"
+        if name in results:
+            image = f'<img src="figures/{name}.png" alt="{name}" loading="lazy">'
+            label = f"<span>{name.replace('_', ' ')}</span>"
+            cells += f'<a href="#toolkit.plots.{name}">{image}{label}</a>'
+            parts += f"![{name}](figures/{name}.png)\n\n"
+        parts += f"::: toolkit.plots.{file}.{name}\n\n"
+    return f"""# Figures {{#toolkit.plots}}
+
+{tk.plots.__doc__}
+
+Every picture shows the tiny simulated exchange. Click one for its description.
+
+<div class="gallery">{cells}</div>
+
+{parts}"""
 
 
-def tutorial_pages(*, run: bool) -> dict[str, str]:
-    """Return the notebooks as pages, with their outputs and figures."""
-    sources = sorted((ROOT / "notebooks").glob("*.ipynb"))
-    if not run:
-        return {f"notebooks/{path.stem}.md": notebook_code(path) for path in sources}
-    tk.local(seed=7, size="demo", default=False).close()  # simulated once, for all kernels
+def command_page() -> str:
+    """Return the page of the command line; groups have the options that their commands share."""
+    command = typer.main.get_command(app)
+    _prepare(command)
+    context = typer.Context(command, obj={typer.core.MARKUP_MODE_KEY: "rich"})
+    text = typer.cli.get_docs_for_click(obj=command, ctx=context, name="toolkit")
+    return f"{COMMANDS}\n\n#{text}"
+
+
+def _prepare(group: Any) -> None:
+    """Leave out hidden commands and shared options, and state the whole purpose of a command."""
+    group.commands = {name: it for name, it in group.commands.items() if not it.hidden}
+    members = list(group.commands.values())
+    if len(members) > 20:
+        names = [{param.name for param in member.params} for member in members]
+        shared = set.intersection(*names) - {"help"}
+        group.params += [param for param in members[0].params if param.name in shared]
+        for member in members:
+            member.params = [param for param in member.params if param.name not in shared]
+    for member in members:
+        member.short_help = (member.help or "").partition("\n\n")[0]
+        if hasattr(member, "commands"):
+            _prepare(member)
+
+
+def run_notebooks(*, execute: bool) -> None:
+    """Write the notebooks as pages, with their outputs if they are executed."""
+    if execute:
+        tk.local(seed=7, size="demo", default=False).close()  # simulated once, for all kernels
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        texts = list(pool.map(execute_notebook, sources))
-    return {f"notebooks/{path.stem}.md": text for path, text in zip(sources, texts, strict=True)}
+        sources = sorted((ROOT / "notebooks").glob("*.ipynb"))
+        list(pool.map(lambda source: run_notebook(source, execute=execute), sources))
 
 
-def execute_notebook(path: Path) -> str:
-    """Run a notebook in a process of its own, and return it as Markdown."""
-    out = PAGES / "notebooks" / f"{path.stem}.md"
-    command = [sys.executable, "-m", "nbconvert", "--to", "markdown", "--execute"]
-    command += ["--output-dir", str(out.parent), str(path)]
-    environment = {**os.environ, "TQDM_DISABLE": "1", "PYTHONPATH": str(ROOT)}
+def run_notebook(source: Path, *, execute: bool) -> None:
+    """Write a notebook as a page; raise SystemExit if a cell fails."""
+    say(f"notebook {source.stem}")
+    command = [sys.executable, "-m", "nbconvert", "--to", "markdown", *["--execute"][:execute]]
+    command += ["--output-dir", str(PAGES / "notebooks"), str(source)]
+    environment = os.environ | {"TQDM_DISABLE": "1", "PYTHONPATH": str(ROOT)}
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
     if done.returncode:
-        raise SystemExit(f"docs: {path.name} failed:\n{done.stderr}")
-    text = re.sub(r"<style scoped>.*?</style>\n*", "", out.read_text(), flags=re.S)
-    return re.sub(r'<table border="1" class="dataframe">', '<table class="dataframe">', text)
-
-
-def notebook_code(path: Path) -> str:
-    """Return a notebook as Markdown, without outputs."""
-    import nbformat
-
-    cells = nbformat.read(path, as_version=4).cells
-    return "\n\n".join(
-        cell.source if cell.cell_type == "markdown" else f"```python\n{cell.source}\n```"
-        for cell in cells
+        raise SystemExit(f"docs: {source.name} failed:\n{done.stderr}")
+    page = PAGES / "notebooks" / f"{source.stem}.md"
+    text = re.sub(r"<style scoped>.*?</style>\n*", "", page.read_text(), flags=re.S)
+    page.write_text(
+        text.replace('<table border="1" class="dataframe">', '<table class="dataframe">')
     )
-
-
-def name_places(pages: Mapping[str, str]) -> dict[str, str]:
-    """Return the section of each public name: name -> path of the page and anchor."""
-    places = {
-        operation.function: f"docs/reference/{operation.topic}.md#{operation.function}"
-        for operation in OPERATIONS.values()
-    }
-    for name in api_pages.public_names():
-        topic, _, inner = name.rpartition(".")
-        page = f"docs/reference/tk_{topic or name}.md"
-        if topic in ("", "errors") and f"## {inner} " in pages["docs/reference/tk_errors.md"]:
-            places[name] = f"docs/reference/tk_errors.md#{inner}"
-        elif name == "plots" or topic == "plots":
-            places[name] = f"docs/reference/figures.md{f'#{inner}' if topic else ''}"
-        elif page in pages:
-            places[name] = f"{page}#{inner}" if topic else page
-        else:
-            places.setdefault(name, f"docs/reference/toolkit.md#{name}")
-    return places
-
-
-def check_public_names(places: Mapping[str, str]) -> None:
-    """Raise SystemExit if a public name has no section; mkdocs checks that each anchor exists."""
-    if missing := api_pages.public_names().keys() - places.keys():
-        raise SystemExit(f"docs: no section for {', '.join(sorted(missing))}")
-
-
-def link_page(path: str, text: str, places: Mapping[str, str], paths: Collection[str]) -> str:
-    """Return a page with links that work in the site.
-
-    - ``path``: its path in the site
-    - ``text``: its text, with links between files of the repository
-    - ``places``: public name -> path and anchor of its section
-    - ``paths``: all pages of the site
-    """
-    folder = os.path.dirname(path)
-
-    def fit_link(found: re.Match[str]) -> str:
-        label, target, anchor = found[1], found[2], found[3] or ""
-        if not target:
-            return found[0]
-        aim = os.path.normpath(os.path.join(folder, target))
-        aim = "index.md" if aim == "README.md" else re.sub(r"^(notebooks/.*)\.\w+$", r"\1.md", aim)
-        if aim in paths or (PAGES / aim).is_file() or aim.startswith("docs/pictures/"):
-            return f"[{label}]({os.path.relpath(aim, folder or '.')}{anchor})"
-        return label  # a file that the site does not contain
-
-    text = re.sub(r"(?<!!)\[([^\[\]]*)\]\((?!https?:|data:)([^)#\s]*)(#[^)\s]+)?\)", fit_link, text)
-    relative = {name: os.path.relpath(place, folder or ".") for name, place in places.items()}
-    if path == "docs/analysis.md":
-        text = link_topics(text, relative)
-    return api_pages.link_names(space_lists(text), relative)
-
-
-def link_topics(text: str, places: Mapping[str, str]) -> str:
-    """Return the page of helpers with a link in the first cell of each row."""
-    parts = re.split(r"^(## `tk\.(\w+)`)$", text, flags=re.M)
-    for place in range(2, len(parts), 3):
-        topic = parts[place]
-        parts[place + 1] = re.sub(
-            r"^\| `(\w+)` \|",
-            lambda row, topic=topic: f"| [`{row[1]}`]({places[f'{topic}.{row[1]}']}) |",
-            parts[place + 1],
-            flags=re.M,
-        )
-        parts[place] = ""
-    return "".join(parts)
-
-
-def space_lists(text: str) -> str:
-    """Return Markdown with an empty line before each list, as Python's Markdown needs it."""
-    lines, is_code = [], False
-    for line in text.split("\n"):
-        is_code ^= line.lstrip().startswith("```")
-        before = lines[-1] if lines else ""
-        starts = re.match(r"(- |\d+\. )", line) and not is_code
-        if starts and before.strip() and not re.match(r"(- |\d+\. |\s)", before):
-            lines.append("")
-        lines.append(line)
-    return "\n".join(lines)
-
-
-def navigation(pages: Mapping[str, str]) -> list[Any]:
-    """Return the list of pages for mkdocs."""
-    topics = [f"docs/reference/{name}.md" for name in reference_pages.topic_names()]
-    modules = sorted(path for path in pages if path.startswith("docs/reference/tk_"))
-    names = {path: path.split("tk_")[-1].removesuffix(".md") for path in modules}
-    placed = {*EXPLANATION, "docs/install.md", "docs/glossary.md", "docs/how_to.md"}
-    others = sorted(path for path in pages if re.fullmatch(r"docs/\w+\.md", path))
-    others = [path for path in others if path not in placed]
-    tutorials = sorted(path for path in pages if path.startswith("notebooks/"))
-    return [
-        {
-            "Home": [
-                "index.md",
-                {"Install": "docs/install.md"},
-                {"Glossary": "docs/glossary.md"},
-                *({title: path} for path, title in PROJECT.items()),
-            ]
-        },
-        {"Tutorials": tutorials},
-        {"How do I ...?": "docs/how_to.md"},
-        {
-            "Reference": [
-                {"Operations": ["docs/reference/index.md", *topics, "docs/reference/beyond.md"]},
-                {"toolkit": "docs/reference/toolkit.md"},
-                {"Helpers and modules": [{f"tk.{names[path]}": path} for path in modules]},
-                {"Figures": "docs/reference/figures.md"},
-                {"Command line": "docs/reference/command_line.md"},
-            ]
-        },
-        {"Explanation": [*({title: path} for path, title in EXPLANATION.items()), *others]},
-    ]
-
-
-def write_page(path: str, text: str) -> None:
-    """Write a page of the site."""
-    target = PAGES / path
-    target.parent.mkdir(parents=True, exist_ok=True)
-    target.write_text(text)
 
 
 if __name__ == "__main__":
     began = time.perf_counter()
     build(notebooks="--no-notebooks" not in sys.argv)
-    print(f"docs: {SITE.relative_to(ROOT)}/index.html, in {time.perf_counter() - began:.0f} s")
+    say(f"build/site/index.html, in {time.perf_counter() - began:.0f} s")

@@ -1,11 +1,15 @@
-"""The pages of the reference as Markdown text, made from the contract.
+"""The pages of the reference as Markdown, made from the contract by the templates in templates/.
 
 `docs/generate.py` writes them into ``docs/``, and a test compares them with the files there.
 """
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import Any, Final, get_args
+
+import jinja2
 
 from toolkit.contract.columns import Column, table_columns
 from toolkit.contract.extra_operations import EXTRA_OPERATIONS
@@ -13,18 +17,15 @@ from toolkit.contract.fields import is_record, record_fields
 from toolkit.contract.operations import OPERATIONS, VIEWS, Operation, Parameter
 from toolkit.contract.requests import check_request, describe_cost
 from toolkit.errors import BadRequest
+from toolkit.frames import column_dtype
 
-__all__ = [
-    "beyond_page",
-    "index_page",
-    "operations_table",
-    "replace_block",
-    "topic_names",
-    "topic_page",
-]
-
-Dtype = Callable[[Column], str]
-
+DOCS: Final = Path(__file__).resolve().parent
+TEMPLATES: Final = jinja2.Environment(
+    loader=jinja2.FileSystemLoader(DOCS / "templates"),
+    autoescape=False,  # Markdown
+    trim_blocks=True,
+    undefined=jinja2.StrictUndefined,
+)
 _LEGAL: Final = {
     "address": "0x and 40 hex digits, any case",
     "addresses": "list of addresses",
@@ -49,26 +50,15 @@ _EXAMPLES: Final[dict[str, Any]] = {
     "interval": "1h",
     "order": 1,
 }
-_PAGING: Final = {
-    "cursor": "by cursor `{cursor}`, read to the end; every row comes exactly once",
-    "open cursor": (
-        "by cursor `{cursor}`; the size of a page is not known, so the last page is one without "
-        "new rows"
-    ),
-    "forward": "by time, oldest first, until a page has no new rows",
-    "backward": "by time, newest first, until a page has no older rows",
-}
 
 
-def topic_names() -> tuple[str, ...]:
-    """Return the topics in the order of the specification.
-
-    Examples
-    --------
-    >>> topic_names()[:3]
-    ('auctions', 'market', 'snapshots')
-    """
-    return tuple(dict.fromkeys(operation.topic for operation in OPERATIONS.values()))
+def markdown_table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a Markdown table without the columns that are empty in every row."""
+    cells = [[cell.replace("|", "\\|") for cell in row] for row in rows]
+    kept = [i for i in range(len(heads)) if any(row[i] for row in cells)]
+    lines = [[heads[i] for i in kept], ["---"] * len(kept)]
+    lines += [[row[i] for i in kept] for row in cells]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def replace_block(text: str, name: str, block: str) -> str:
@@ -96,6 +86,24 @@ def replace_block(text: str, name: str, block: str) -> str:
     return f"{head}{begin}\n{block.strip()}\n{end}{tail}"
 
 
+def reference_pages() -> dict[str, str]:
+    """Return the pages of the topics, and of the operations beyond the specification."""
+    pages, samples = {}, read_samples()
+    for topic in dict.fromkeys(operation.topic for operation in OPERATIONS.values()):
+        own = [operation for operation in OPERATIONS.values() if operation.topic == topic]
+        page = render("topic.md.j2", topic=topic, operations=own, samples=samples)
+        pages[f"docs/reference/{topic}.md"] = page
+    extra = list(EXTRA_OPERATIONS.values())
+    archived = [operation.type for operation in extra if operation.from_archive]
+    page = render("beyond.md.j2", operations=extra, archived=archived)
+    return pages | {"docs/reference/beyond.md": page}
+
+
+def render(template: str, **values: Any) -> str:
+    """Return the text of a template of docs/templates."""
+    return TEMPLATES.get_template(template).render(values).rstrip() + "\n"
+
+
 def operations_table() -> str:
     """Return the table of all operations."""
     rows = [
@@ -109,9 +117,7 @@ def operations_table() -> str:
         )
         for operation in OPERATIONS.values()
     ]
-    return _markdown_table(
-        ("function", "operation", "what", "points", "add-on", "data since"), rows
-    )
+    return markdown_table(("function", "operation", "what", "points", "add-on", "data since"), rows)
 
 
 def _points_text(operation: Operation) -> str:
@@ -122,136 +128,19 @@ def _points_text(operation: Operation) -> str:
     return f"{words}; times the number of dexes with ALL_DEXES"
 
 
-def index_page() -> str:
-    """Return the first page of the reference."""
-    return _INDEX.format(operations=operations_table())
+def read_samples() -> dict[str, Any]:
+    """Return the sample of each operation from data/samples.
 
-
-def topic_page(topic: str, dtype: Dtype, samples: Mapping[str, Mapping[str, Any]]) -> str:
-    """Return the page of one topic.
-
-    Parameters
-    ----------
-    topic : str
-        One of `topic_names`.
-    dtype : callable
-        Function that returns the name of a column's dtype.
-    samples : mapping
-        Type of operation -> a sample with ``request`` and ``response``.
+    Raises
+    ------
+    FileNotFoundError
+        If an operation has no sample.
     """
-    parts = [f"# {topic.capitalize()}", _NOTE]
-    for operation in OPERATIONS.values():
-        if operation.topic == topic:
-            parts.extend(_operation_section(operation, dtype))
-            parts.extend(_sample_section(operation, samples[operation.type]))
-    return "\n\n".join(parts) + "\n"
-
-
-def beyond_page(dtype: Dtype) -> str:
-    """Return the page of the operations beyond the specification.
-
-    Parameters
-    ----------
-    dtype : callable
-        Function that returns the name of a column's dtype.
-    """
-    parts = ["# Operations beyond the specification", _NOTE, _about_extra(), _extra_table()]
-    for operation in EXTRA_OPERATIONS.values():
-        parts.extend(_extra_section(operation, dtype))
-    return "\n\n".join(parts) + "\n"
-
-
-def _about_extra() -> str:
-    names = [
-        f"`{operation.type}`" for operation in EXTRA_OPERATIONS.values() if operation.from_archive
-    ]
-    return _EXTRA.format(archived=f"{', '.join(names[:-1])} and {names[-1]}")
-
-
-def _extra_table() -> str:
-    rows = [
-        (
-            f"[`{operation.type}`](#{operation.type.lower()})",
-            operation.topic,
-            operation.summary,
-            str(operation.points),
-        )
-        for operation in EXTRA_OPERATIONS.values()
-    ]
-    return _markdown_table(("operation", "topic", "what", "points"), rows)
-
-
-def _extra_section(operation: Operation, dtype: Dtype) -> Iterator[str]:
-    yield f"## {operation.type}"
-    yield f"`{_example_call(operation)}`"
-    yield f"{operation.summary} {describe_cost(operation)}"
-    if operation.parameters:
-        rows = [
-            (
-                f"`{parameter.within}.{parameter.name}`"
-                if parameter.within
-                else f"`{parameter.name}`",
-                _LEGAL[parameter.kind],
-                _required_text(parameter),
-                _default_text(parameter),
-                parameter.meaning,
-            )
-            for parameter in operation.parameters
-        ]
-        yield _markdown_table(("parameter", "value", "required", "default", "meaning"), rows)
-    if not operation.tables:
-        yield "`tk.frame` cannot make a frame of this answer."
-    if len(operation.tables) > 1:
-        names = ", ".join(f"`{table.name}`" for table in operation.tables)
-        yield f"`tk.frame` returns several frames, as a named tuple: {names}."
-    for table in operation.tables:
-        of = f"Columns of the frame `{table.name}`" if table.name else "Columns in `tk.frame`"
-        yield f"{of}:"
-        yield _columns_table(table_columns(table), dtype)
-
-
-def _example_call(operation: Operation) -> str:
-    """Return a call of `tk.info` with the required parameters of an operation."""
-    request: dict[str, Any] = {"type": operation.type}
-    for parameter in operation.parameters:
-        if parameter.required:
-            holder = request.setdefault(parameter.within, {}) if parameter.within else request
-            holder[parameter.name] = _EXAMPLES[parameter.kind]
-    return f"tk.info({json.dumps(request)})"
-
-
-def _operation_section(operation: Operation, dtype: Dtype) -> Iterator[str]:
-    yield f"## {operation.function}"
-    arguments = ", ".join(_positional_names(operation))
-    yield f"`tk.{operation.function}({arguments})` sends `{operation.type}`."
-    yield operation.summary
-    yield "\n".join(f"- {fact}" for fact in _fact_lines(operation))
-    if operation.parameters:
-        yield "### Parameters of " + operation.function
-        yield _parameters_table(operation)
-    for table in operation.tables:
-        of = f"`{table.name}` of " if table.name else ""
-        yield f"### Columns of {of}{operation.function}"
-        yield _columns_table(table_columns(table), dtype)
-    for view in VIEWS.values():
-        if view.type == operation.type:
-            yield f"### Columns of {view.function}"
-            yield f"`tk.{view.function}` makes another frame of the same answer. {view.summary}"
-            yield _columns_table(table_columns(view.tables[0]), dtype)
-    if further := list(_further_fields(operation.answer, _beyond_columns(operation))):
-        yield f"### Further fields of {operation.function}"
-        yield "Fields of the answer that have no column of their own:"
-        yield _markdown_table(("on the wire", "meaning"), further)
-    yield f"### Errors of {operation.function}"
-    yield _markdown_table(("status", "when", "message"), _error_rows(operation))
-
-
-def _sample_section(operation: Operation, sample: Mapping[str, Any]) -> Iterator[str]:
-    yield f"### Sample of {operation.function}"
-    yield _json_block(sample["request"])
-    answer = "The decoded answer" if operation.binary else "The answer"
-    yield f"{answer}. This page shows only the first entry of each list:"
-    yield _json_block(_first_entries(sample["response"]))
+    folder = DOCS.parent / "data/samples"
+    samples = {path.stem: json.loads(path.read_text()) for path in folder.glob("*")}
+    if missing := sorted(OPERATIONS.keys() - samples.keys()):
+        raise FileNotFoundError(f"no sample of {', '.join(missing)}: run python docs/samples.py")
+    return samples
 
 
 def _first_entries(value: Any) -> Any:
@@ -266,67 +155,54 @@ def _first_entries(value: Any) -> Any:
     return value
 
 
-def _json_block(value: Any) -> str:
-    return f"```json\n{json.dumps(value, indent=1)}\n```"
-
-
-def _positional_names(operation: Operation) -> Iterator[str]:
+def _required(operation: Operation) -> dict[str, Any]:
+    """Return the shortest request of an operation."""
+    request: dict[str, Any] = {"type": operation.type}
     for parameter in operation.parameters:
-        if parameter.required or parameter.python in ("start", "end"):
-            yield parameter.python
+        if parameter.required:
+            holder = request.setdefault(parameter.within, {}) if parameter.within else request
+            holder[parameter.name] = _EXAMPLES[parameter.kind]
+    return request
 
 
-def _fact_lines(operation: Operation) -> Iterator[str]:
-    yield describe_cost(operation)
-    if operation.add_on:
-        yield "An add-on: the key needs a permission for it."
-    if operation.own:
-        yield "Exists only in this service, not in the exchange's own API."
-    if operation.since:
-        yield f"Data since {operation.since}."
-    if operation.binary:
-        yield "The answer is MessagePack, compressed with zstd."
-    if operation.latest:
-        yield "One request returns the latest rows, newest first."
-    if operation.paging != "none":
-        cursor = "_".join(f"<{_wire_name(operation, path)}>" for path in operation.key)
-        yield f"Pages: {_PAGING[operation.paging].format(cursor=cursor)}."
+def _positional(operation: Operation) -> list[str]:
+    named = [item for item in operation.parameters if item.required]
+    ends = [item for item in operation.parameters if item.python in ("start", "end")]
+    return [item.python for item in operation.parameters if item in named + ends]
 
 
-def _wire_name(operation: Operation, path: str) -> str:
-    columns = table_columns(operation.tables[0])
-    return next(column.wire for column in columns if column.path == path)
+def _cursor(operation: Operation) -> str:
+    wire = {column.path: column.wire for column in table_columns(operation.tables[0])}
+    return "_".join(f"<{wire[path]}>" for path in operation.key)
 
 
 def _parameters_table(operation: Operation) -> str:
+    fetched = operation.type in OPERATIONS
     rows = [
         (
-            f"`{parameter.python}`",
-            f"`{parameter.name}`",
-            _LEGAL[parameter.kind],
-            _required_text(parameter),
-            _default_text(parameter),
-            _range_text(parameter),
-            parameter.meaning,
+            f"`{item.python}`" if fetched else "",
+            f"`{item.within}.{item.name}`" if item.within else f"`{item.name}`",
+            _LEGAL[item.kind],
+            f"unless `{item.unless}`" if item.unless else "yes" if item.required else "",
+            _default_text(item),
+            _range_text(item) if fetched else "",
+            item.meaning,
         )
-        for parameter in operation.parameters
+        for item in operation.parameters
     ]
-    return _markdown_table(
-        ("argument", "on the wire", "value", "required", "default", "range", "meaning"), rows
+    wire = "on the wire" if fetched else "parameter"
+    return markdown_table(
+        ("argument", wire, "value", "required", "default", "range", "meaning"), rows
     )
 
 
-def _required_text(parameter: Parameter) -> str:
-    if parameter.unless:
-        return f"unless `{parameter.unless}`"
-    return "yes" if parameter.required else ""
-
-
 def _default_text(parameter: Parameter) -> str:
-    if parameter.default is None:
+    default = parameter.default
+    if default is None:
         return ""
-    shown = {"": '""', False: "false", True: "true"}.get(parameter.default, str(parameter.default))
-    return f"`{shown if parameter.kind in ('text', 'flag') else parameter.default}`"
+    if parameter.kind in ("text", "flag"):
+        return f"`{json.dumps(default) if default in ('', True, False) else default}`"
+    return f"`{default}`"
 
 
 def _range_text(parameter: Parameter) -> str:
@@ -340,31 +216,42 @@ def _range_text(parameter: Parameter) -> str:
     return "" if parameter.least is None else f"at least {parameter.least}"
 
 
-def _columns_table(columns: Sequence[Column], dtype: Dtype) -> str:
+def _columns_table(table: Any) -> str:
     rows = [
         (
             f"`{column.name}`",
             f"`{column.wire}`",
-            dtype(column),
+            _dtype_name(column),
             column.kind.unit,
             "" if column.expected else "yes",
-            _meaning_text(column),
+            _mark_beyond(column.meaning, column.beyond),
         )
-        for column in columns
+        for column in table_columns(table)
     ]
-    return _markdown_table(("column", "on the wire", "dtype", "unit", "optional", "meaning"), rows)
+    return markdown_table(("column", "on the wire", "dtype", "unit", "optional", "meaning"), rows)
 
 
-def _beyond_columns(operation: Operation) -> set[str]:
-    """Return the fields beyond the specification that have a column in a frame of an answer."""
-    views = [view for view in VIEWS.values() if view.type == operation.type]
-    tables = [table for row in (operation, *views) for table in row.tables]
-    columns = [column for table in tables for column in table_columns(table)]
-    return {column.wire.rpartition(".")[2] for column in columns if column.beyond}
+def _dtype_name(column: Column) -> str:
+    """Return the name of a column's dtype; of a nested Arrow type only its outermost part."""
+    name = str(column_dtype(column))
+    return f"Arrow {re.split(r'[<[]', name)[0]}" if column.kind.family == "nested" else name
+
+
+def _views(operation: Operation) -> list[Any]:
+    return [view for view in VIEWS.values() if view.type == operation.type]
+
+
+def _further_table(operation: Operation) -> str:
+    """Return the fields beyond the specification that have no column, or an empty string."""
+    tables = [table for row in (operation, *_views(operation)) for table in row.tables]
+    columns = [column for table in tables for column in table_columns(table) if column.beyond]
+    known = {column.wire.rpartition(".")[2] for column in columns}
+    rows = list(_further_fields(operation.answer, known))
+    return markdown_table(("on the wire", "meaning"), rows) if rows else ""
 
 
 def _further_fields(annotation: Any, known: set[str], place: str = "") -> Iterator[tuple[str, str]]:
-    """Yield place and meaning of each field beyond the specification that has no column.
+    """Yield place and meaning of each field that is beyond the specification and not known.
 
     - ``annotation``: the type of an answer, or of a part of it
     - ``known``: the fields that have a column
@@ -382,57 +269,40 @@ def _further_fields(annotation: Any, known: set[str], place: str = "") -> Iterat
             yield from _further_fields(field.type, known, inner)
 
 
-def _meaning_text(column: Column) -> str:
-    """Return the meaning of a column, with a note if it is beyond the specification."""
-    return _mark_beyond(column.meaning, column.beyond)
-
-
 def _mark_beyond(meaning: str, section: int) -> str:
     """Return a meaning with the section of its fact; 0 if it is in the specification."""
-    if not section:
-        return meaning
     place = f"docs/live_service.md, section {section}"
-    return f"{meaning} (beyond the specification: {place})"
+    return f"{meaning} (beyond the specification: {place})" if section else meaning
 
 
-def _error_rows(operation: Operation) -> Iterator[tuple[str, str, str]]:
-    """Yield status, cause and message of each error; `check_request` gives the messages."""
-    full = {
-        parameter.name: _EXAMPLES[parameter.kind]
-        for parameter in operation.parameters
-        if parameter.required
-    }
-    for parameter in operation.parameters:
-        if parameter.required:
-            without = {name: value for name, value in full.items() if name != parameter.name}
-            yield "400", f"no `{parameter.name}`", _refusal_message(operation, without)
-        if parameter.kind in ("address", "addresses"):
-            wrong: Any = "0x12" if parameter.kind == "address" else ["0x12"]
-            yield (
-                "400",
-                f"malformed `{parameter.name}`",
-                _refusal_message(operation, {**full, parameter.name: wrong}),
-            )
-        if parameter.most is not None and parameter.kind == "whole":
-            wrong = parameter.most + 1
-            yield (
-                "400",
-                f"`{parameter.name}` = {wrong}",
-                _refusal_message(operation, {**full, parameter.name: wrong}),
-            )
-    yield "401", "no key, or an unknown key", "`Invalid API key`"
+def _errors_table(operation: Operation) -> str:
+    """Return the table of errors; `check_request` gives the messages of wrong requests."""
+    full = _required(operation)
+    rows = []
+    for item in operation.parameters:
+        if item.required:
+            rows.append((f"no `{item.name}`", {k: v for k, v in full.items() if k != item.name}))
+        if item.kind in ("address", "addresses"):
+            wrong: Any = "0x12" if item.kind == "address" else ["0x12"]
+            rows.append((f"malformed `{item.name}`", full | {item.name: wrong}))
+        if item.most is not None and item.kind == "whole":
+            rows.append((f"`{item.name}` = {item.most + 1}", full | {item.name: item.most + 1}))
+    table = [("400", when, _refusal(operation, request)) for when, request in rows]
+    table.append(("401", "no key, or an unknown key", "`Invalid API key`"))
     if operation.add_on:
-        yield "403", "the key has no permission for the add-on", "`Permission denied`"
+        table.append(("403", "the key has no permission for the add-on", "`Permission denied`"))
     if operation.unpublished == 404:
-        yield "404", "nothing published yet", "`No snapshots are available yet`"
-    yield "429", "too many points in a minute", "`Rate limit exceeded`"
+        table.append(("404", "nothing published yet", "`No snapshots are available yet`"))
+    table.append(("429", "too many points in a minute", "`Rate limit exceeded`"))
     also = "; nothing published yet" if operation.unpublished == 500 else ""
-    yield "500", f"the service failed{also}", "`An internal error occurred`"
+    table.append(("500", f"the service failed{also}", "`An internal error occurred`"))
     if not operation.own:
-        yield "502", "the exchange behind the service did not answer in time", "`Timeout error`"
+        cause = "the exchange behind the service did not answer in time"
+        table.append(("502", cause, "`Timeout error`"))
+    return markdown_table(("status", "when", "message"), table)
 
 
-def _refusal_message(operation: Operation, request: dict[str, Any]) -> str:
+def _refusal(operation: Operation, request: dict[str, Any]) -> str:
     try:
         check_request(operation, request)
     except BadRequest as error:
@@ -440,68 +310,16 @@ def _refusal_message(operation: Operation, request: dict[str, Any]) -> str:
     raise AssertionError(f"{operation.type} accepts {request}")
 
 
-def _markdown_table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a Markdown table without the columns that are empty in every row."""
-    cells = [[cell.replace("|", "\\|") for cell in row] for row in rows]
-    kept = [i for i in range(len(heads)) if any(row[i] for row in cells)]
-    lines = [[heads[i] for i in kept], ["---"] * len(kept)]
-    lines += [[row[i] for i in kept] for row in cells]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
-
-
-_NOTE: Final = (
-    "`docs/generate.py` writes this document from the contract. The [index](index.md) describes "
-    "what all operations have in common."
-)
-
-_EXTRA: Final = """The specification has 22 operations. The live service answers further
-operations, and some third-party clients need them at start ([section 9](../live_service.md)). The
-local service answers the operations in this document by default. `toolkit serve --strict` and
-`tk.local(strict=True)` restrict it to the specification. It then refuses these operations as
-unknown types (status 400), and omits the fields that the reference marks as beyond the
-specification.
-
-These operations have no fetch function. `tk.info` sends one request and returns one answer.
-`tk.frame` makes a frame of the answer. `tk.info` does not read further pages, and the live service
-may cut a long range (the exchange's public API cuts at 500 or 2,000 rows). Times are Unix
-milliseconds.
-
-A service that serves an archive or recorded answers supports only these operations of this
-document: {archived}.
-It refuses the others with status 400, because their answers need data that an archive lacks."""
-
-
-_INDEX: Final = """# Reference
-
-`docs/generate.py` writes these documents from the contract. The
-[assumptions](../assumptions.md) are the choices that the specification leaves open.
-
-{operations}
-
-Like the live service, the local service also answers
-[operations beyond the specification](beyond.md).
-
-## What all functions have in common
-
-- Required arguments and the range of time are positional. All other arguments are keywords.
-- `numbers` is the form of number columns: `"float"` (float64), `"exact"` (decimals with 18 digits
-  after the point) or `"text"` (the text that the service sent). These pages show the dtypes of
-  `"float"`.
-- `session` is the session that sends the request. By default it is the last one that `tk.connect`
-  or `tk.local` made.
-- A time is one of: whole milliseconds, ISO text (`"2025-09-01"`, `"2025-09-01T12:30:00+02:00"`), a
-  date, a datetime, or an age (`"90s"`, `"15m"`, `"4h"`, `"7d"`, `"2w"`). An age counts back from
-  the current time of the source. A time without a zone is UTC. A range includes both ends.
-- `page_size` is the number of rows of one request. `max_rows` is the largest number of rows of the
-  frame. Paged functions read all pages. If they cannot, they raise `Incomplete`, which has the rows
-  so far. With `on_incomplete="warn"` they return these rows and mark the frame as incomplete.
-- A frame always has all its columns, in this order and with these dtypes, even if it is empty.
-- An *optional* column can be absent or null according to the specification. Fields beyond the
-  specification are optional, too, and so are fields that some known answers lack. In a live answer,
-  every field except the key fields can be missing
-  ([Fetching](../fetching.md#missing-and-unknown-fields)).
-- The unit "fee token" is the token in the column `fee_token`. The native token is HYPE. The unit
-  "units of the token" is the token that the row names. For the gas of deploy auctions, the
-  specification does not name the token.
-- For a well-formed address that the service does not know, the frame is empty. There is no error.
-"""
+TEMPLATES.filters |= {
+    "columns": _columns_table,
+    "cost": describe_cost,
+    "cursor": _cursor,
+    "errors": _errors_table,
+    "first_entries": _first_entries,
+    "further": _further_table,
+    "json": lambda value, indent=1: json.dumps(value, indent=indent),
+    "parameters": _parameters_table,
+    "positional": _positional,
+    "required": _required,
+    "views": _views,
+}

@@ -6,26 +6,21 @@ optional fields present and absent, null and not null, every word. It keeps only
 answers that show something new. See data/README.md.
 """
 
-import functools
-import io
 import itertools
 import json
-import struct
 import sys
-import typing
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final, get_args, get_origin
 
 import msgpack
-import msgspec
-import zstandard
 
 from toolkit.contract.answers import answer_type
-from toolkit.contract.fields import AnnotationParts, split_annotation
+from toolkit.contract.fields import is_record, record_fields, split_annotation
 from toolkit.contract.operations import OPERATIONS, Operation
-from toolkit.contract.records import AccountValueRow, Record
-from toolkit.contract.value_kinds import field_note
+from toolkit.contract.records import AccountValueRow
+from toolkit.contract.snapshots import LIMIT
+from toolkit.contract.snapshots.envelope import open_envelope
 from toolkit.service import AcceptedKey, Application, KeyQuotas, build_store
 from toolkit.simulation import World, simulate
 
@@ -33,10 +28,6 @@ ROOT: Final = Path(__file__).resolve().parents[1]
 FOLDER: Final = ROOT / "data" / "samples"
 FIRST_ROWS: Final = 4
 """The number of first rows of a sample that are always kept."""
-
-_PLAIN: Final = [
-    AnnotationParts(kind, null=False, absent=False) for kind in (str, int, float, bool)
-]
 ENOUGH: Final = 0.8
 """The script takes the plainest request that shows this share of what the best one shows."""
 
@@ -56,36 +47,24 @@ def value_branches(annotation: Any, value: Json, place: str = "") -> Iterator[Br
         return
     if shape.null or shape.absent or shape.type is Any:
         yield place, "there"
-    if _is_word(annotation):
-        yield place, value
-    if isinstance(shape.type, type) and issubclass(shape.type, Record):
+    if is_record(shape.type):
         yield from _record_branches(shape.type, value)
     elif get_origin(shape.type) in (list, tuple, dict):
         yield from _entry_branches(shape.type, value, place)
 
 
-def _record_branches(record: type[Record], value: Mapping[str, Json]) -> Iterator[Branch]:
-    for wire, place, annotation in _branching_fields(record):
-        if wire in value:
-            yield from value_branches(annotation, value[wire], place)
-        else:
+def _record_branches(record: Any, value: Json) -> Iterator[Branch]:
+    for field in record_fields(record):
+        place = f"{record.__name__}.{field.name}"
+        if field.wire not in value:
             yield place, "absent"
-
-
-@functools.cache
-def _branching_fields(record: type[Record]) -> list[tuple[str, str, Any]]:
-    """Return (wire name, place, annotation) of the fields that have several branches."""
-    hints = typing.get_type_hints(record, include_extras=True)
-    return [
-        (field.encode_name, f"{record.__name__}.{field.name}", hints[field.name])
-        for field in msgspec.structs.fields(record)
-        if _is_word(hints[field.name]) or split_annotation(hints[field.name]) not in _PLAIN
-    ]
-
-
-def _is_word(annotation: Any) -> bool:
-    note = field_note(annotation)
-    return note is not None and note.kind.name == "word"
+            continue
+        inner = value[field.wire]
+        if inner is not None and (field.null or field.absent):
+            yield place, "there"
+        if inner is not None and field.note.kind.name == "word":
+            yield place, inner
+        yield from value_branches(field.type, inner, place)
 
 
 def _entry_branches(annotation: Any, value: Json, place: str) -> Iterator[Branch]:
@@ -127,37 +106,21 @@ def snapshot_rows(operation: Operation, snapshots: Json) -> Iterator[dict[str, J
 # Requests.
 
 
-class Exchanger:
-    """A client of the service of the tiny exchange."""
+def make_service(world: World) -> Callable[[Json], tuple[int, Json]]:
+    """Return a function that asks the service of a world; snapshots are in array form."""
+    store, access = build_store(world.sources), KeyQuotas([AcceptedKey("samples", "samples")])
+    now = world.sources.now_ms
+    headers = {"authorization": "Bearer samples"}
 
-    def __init__(self) -> None:
-        self.world: World = simulate(seed=7, size="tiny")
-        self._store = build_store(self.world.sources)
-        self._access = KeyQuotas([AcceptedKey("samples", "samples")])
+    def ask(request: Json) -> tuple[int, Json]:
+        application = Application(store, access, now_ms=lambda: now, at_ms=lambda: 0)
+        got = application.respond("POST", "/info", headers, json.dumps(request).encode())
+        if "x-payload-format" not in got.headers:
+            return got.status, json.loads(got.content)
+        payloads = open_envelope(got.headers, got.content, LIMIT)
+        return got.status, [msgpack.unpackb(payload) for payload in payloads]
 
-    def ask(self, request: Json) -> tuple[int, Json]:
-        """Return status and answer; snapshots are in array form."""
-        body = json.dumps(request).encode()
-        headers = {"authorization": "Bearer samples"}
-        now = self.world.sources.now_ms
-        application = Application(self._store, self._access, now_ms=lambda: now, at_ms=lambda: 0)
-        got = application.respond("POST", "/info", headers, body)
-        if "x-payload-format" in got.headers:
-            return got.status, unpack_snapshots(got.headers["x-payload-format"], got.content)
-        return got.status, json.loads(got.content)
-
-
-def unpack_snapshots(form: str, content: bytes) -> list[Json]:
-    """Return the snapshots of a binary answer."""
-    blobs = [content]
-    if form == "multi-zstd":
-        blobs, rest = [], content[4:]
-        while rest:
-            (length,) = struct.unpack_from("<I", rest)
-            blobs.append(rest[4 : 4 + length])
-            rest = rest[4 + length :]
-    reader = zstandard.ZstdDecompressor().stream_reader
-    return [msgpack.unpackb(reader(io.BytesIO(blob)).read()) for blob in blobs]
+    return ask
 
 
 def requests(world: World) -> dict[str, list[Json]]:
@@ -199,9 +162,8 @@ def requests(world: World) -> dict[str, list[Json]]:
 # Selection.
 
 
-def make_sample(exchanger: Exchanger, operation: Operation, tried: list[Json]) -> Exchange:
+def make_sample(answers: list[tuple[Json, int, Json]], operation: Operation) -> Exchange:
     """Return exchanges that together show every branch; the first has the others in ``more``."""
-    answers = [(request, *exchanger.ask(request)) for request in tried]
     shown = [set(answer_branches(operation, request, got)) for request, _, got in answers]
     wanted = set().union(*shown)
     chosen: list[Exchange] = []
@@ -236,12 +198,13 @@ def _select_rows(
 
 def all_samples() -> dict[str, str]:
     """Return every sample: name of the file -> its text."""
-    exchanger = Exchanger()
-    tried = requests(exchanger.world)
-    return {
-        f"{name}.json": format_sample(make_sample(exchanger, operation, tried[name]))
-        for name, operation in OPERATIONS.items()
-    }
+    world = simulate(seed=7, size="tiny")
+    ask = make_service(world)
+    samples = {}
+    for name, tried in requests(world).items():
+        answers = [(request, *ask(request)) for request in tried]
+        samples[f"{name}.json"] = format_sample(make_sample(answers, OPERATIONS[name]))
+    return samples
 
 
 def format_sample(exchange: Exchange) -> str:
@@ -267,17 +230,11 @@ def main(arguments: list[str]) -> int:
     """Write the samples that have changed; with ``--check`` list them and return 1."""
     texts = all_samples()
     files = {path.name: path.read_text() for path in FOLDER.glob("*.json")}
-    stale = sorted(name for name in {*texts, *files} if texts.get(name) != files.get(name))
-    FOLDER.mkdir(parents=True, exist_ok=True)
+    stale = sorted(name for name, text in texts.items() if files.get(name) != text)
     for name in stale:
-        if "--check" in arguments:
-            print(f"data/samples/{name} is stale: run python docs/samples.py")
-        elif name in texts:
+        print(f"data/samples/{name} {'is stale' if '--check' in arguments else 'is written'}")
+        if "--check" not in arguments:
             (FOLDER / name).write_text(texts[name])
-            print(f"wrote data/samples/{name}")
-        else:
-            (FOLDER / name).unlink()
-            print(f"removed data/samples/{name}")
     return int(bool(stale) and "--check" in arguments)
 
 

@@ -5,14 +5,9 @@ To draw a tiny world takes as long as to read it from a file, so `made_once` wou
 
 from functools import cache
 
-import pytest
-
 from toolkit.simulation import draw_tiles, simulate
 
-__all__ = ["ON_DEMO", "SLIPPAGE_EXPONENT", "tiles_of_two", "world_of"]
-
-ON_DEMO = pytest.mark.xdist_group("demo")
-"""Tests of the demo world run in one process, because the world takes half a minute to make."""
+__all__ = ["SLIPPAGE_EXPONENT", "tiles_of_two", "world_of"]
 
 SLIPPAGE_EXPONENT = 2.0 / 3.0
 """In simulated books, the cost beyond the half spread grows like size to this power."""

@@ -19,12 +19,12 @@ from typing import Any
 import toolkit as tk
 
 ROOT = Path(__file__).parents[2]
-API = runpy.run_path(str(ROOT / "docs" / "generate.py"), run_name="generate")["api_pages"]
+API = runpy.run_path(str(ROOT / "docs" / "generate.py"), run_name="generate")
 
 
 def functions_and_classes():
     """Return every public function and class by the name that users write."""
-    names = API.public_names()
+    names = API["public_names"]()
     blocks = names["reports.blocks"]
     own = {
         f"reports.blocks.{name}": value
@@ -116,7 +116,7 @@ def signatures(name, value):
     if issubclass(value, Exception):
         yield name, inspect.signature(value.__init__)
         return
-    for key, member in API.list_members(value).items():
+    for key, member in API["list_members"](value).items():
         function = member.fget if isinstance(member, property) else member
         function = getattr(function, "__func__", function)
         if inspect.isfunction(function) and (key == "__init__" or key[0] != "_"):

@@ -14,6 +14,7 @@ import zstandard
 
 import toolkit as tk
 from tests.fetch.wire import rows_of_request
+from tests.simulation.test_coverage import DIRECTIONS, ORDER_TYPES, TIFS
 from toolkit.contract.fields import split_annotation
 from toolkit.contract.operations import OPERATIONS
 from toolkit.contract.order_states import GROUPS
@@ -50,33 +51,10 @@ READ_ONLY = {
 
 WORDS = {
     "Fill.side": "AB",
-    "Fill.dir": [
-        "Open Long",
-        "Close Long",
-        "Open Short",
-        "Close Short",
-        "Long > Short",
-        "Short > Long",
-        "Buy",
-        "Sell",
-        "Settlement",
-        "Auto-Deleveraging",
-        "Net Child Vaults",
-        "Spot Dust Conversion",
-    ],
+    "Fill.dir": DIRECTIONS,
     "Order.side": "AB",
-    "Order.tif": ["Gtc", "Ioc", "Alo", "FrontendMarket", "LiquidationMarket"],
-    "Order.order_type": [
-        "Market",
-        "Limit",
-        "Stop Market",
-        "Stop Limit",
-        "Take Profit Market",
-        "Take Profit Limit",
-        "Twap Slice",
-        "Vault Close",
-        "Spot Dust Conversion",
-    ],
+    "Order.tif": TIFS - {None, msgspec.UNSET},
+    "Order.order_type": ORDER_TYPES,
     "OrderStatus.status": [state for group in GROUPS.values() for state in group],
     "LedgerDelta.type": DELTA_FIELDS,
     "LedgerDelta.leverage_type": ["Cross", "Isolated"],

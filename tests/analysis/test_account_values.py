@@ -1,16 +1,15 @@
 """Account values and positions of several accounts, dexes and times, by hand."""
 
-from decimal import Decimal
+from functools import partial
 
 import pandas as pd
-import polars as pl
 import pytest
 
 from toolkit.analysis.common import account_values
 from toolkit.analysis.common.account_values import AccountValue, OpenPosition, read_values
 from toolkit.errors import MissingColumns, RepeatedRows
 
-from .examples import DAY, MONDAY, as_numbers, times
+from .examples import DAY, MONDAY, times, wrong_errors
 
 NAN = float("nan")
 
@@ -35,29 +34,26 @@ def positions():
     return pd.DataFrame(rows, columns=["user", "coin", "szi", "unrealized_pnl"])
 
 
-@pytest.mark.parametrize("kind", ["float", "exact"])
-def test_values_of_three_accounts_by_hand(kind):
+def test_values_of_three_accounts_by_hand():
     """An account with an unknown part has no value; one without a row has no entry."""
-    given = (as_numbers(snapshot(), kind), as_numbers(positions(), kind))
-    found = read_values(given, "end")
-    number = float if kind == "float" else lambda value: Decimal(str(value))
-    assert found.kind == kind
+    found = read_values((snapshot(), positions()), "end")
+    assert found.kind == "float"
     assert list(found.worth) == ["0xa", "0xb", "0xc"]
-    assert found.worth["0xa"] == AccountValue(number(5.75), 0, MONDAY + 2)
-    assert found.worth["0xb"] == AccountValue(number(100.5), 2, MONDAY + 5)
+    assert found.worth["0xa"] == AccountValue(5.75, 0, MONDAY + 2)
+    assert found.worth["0xb"] == AccountValue(100.5, 2, MONDAY + 5)
     assert found.worth["0xc"] == AccountValue(None, 3, MONDAY)
     decimals = snapshot().astype({"account_mode": "float64"})  # as if some modes were missing
     assert type(read_values(decimals, "end").worth["0xb"].mode) is int
     assert found.held == {
-        ("0xb", "X"): OpenPosition(number(2.0), number(-3.5)),
-        ("0xa", "X"): OpenPosition(number(-1.0), None),
-        ("0xb", "pre:Y"): OpenPosition(None, number(6.0)),
+        ("0xb", "X"): OpenPosition(2.0, -3.5),
+        ("0xa", "X"): OpenPosition(-1.0, None),
+        ("0xb", "pre:Y"): OpenPosition(None, 6.0),
     }
 
 
 def test_absent_optional_columns_are_none():
     bare = snapshot()[["user", "collateral_token", "account_value"]]
-    found = read_values(pl.from_pandas(bare), "end")
+    found = read_values(bare, "end")
     assert found.worth["0xb"] == AccountValue(100.5, None, None)
     assert found.held is None
     states = bare.assign(collateral_token=None, dex=["a", "a", "b", "b", "a", "b"])
@@ -92,36 +88,6 @@ def test_passed_time_replaces_time_of_values():
     }  # fmt: skip
 
 
-def test_values_of_two_times_are_refused():
-    rows = snapshot()
-    twice = pd.concat([rows, rows[2:3].assign(account_value=31.0)])
-    text = "^end: 0xb pre:USDH has several rows with different values, and it is not known which"
-    with pytest.raises(ValueError, match=text):
-        read_values(twice, "end")
-    later = pd.concat([rows, rows[2:3].assign(time=times([MONDAY + DAY]).to_numpy())])
-    text = r"^end: rows of one account are from 2 times. Keep .* end\[end.time == end.time.max"
-    with pytest.raises(ValueError, match=text):
-        read_values(later, "end")
-    ids = rows.assign(snapshot_id=list("aabbcc"))
-    text = r"^end: rows of one account are from 3 snapshots. Keep .* end\[end.snapshot_id == end.s"
-    with pytest.raises(ValueError, match=text):
-        read_values(ids, "end")
-    two = pd.concat([positions(), positions()[:1].assign(szi=9.0)])
-    with pytest.raises(ValueError, match=r"^end\[1\]: 0xb X has several rows with different"):
-        read_values((rows, two), "end")
-    for name in ("unrealized_pnl", "szi"):
-        other = pd.concat([positions(), positions()[:1].assign(**{name: 9.5})])
-        with pytest.raises(ValueError, match="several rows"):
-            read_values((rows, other), "end")
-    lazy = pl.from_pandas(pd.concat([positions(), positions()[2:]])).lazy()
-    moments = pl.Series("time", [MONDAY, MONDAY, MONDAY, MONDAY + 1])
-    with pytest.raises(ValueError, match=r"^end\[1\]: rows of one account are from 2 times"):
-        read_values((rows, lazy.with_columns(moments)), "end")
-    modes = pd.concat([rows, rows[:1].assign(account_mode=3)])
-    with pytest.raises(ValueError, match="0xb hyperliquid:USDC has several"):
-        read_values(modes, "end")
-
-
 def test_repeated_values_count_once():
     rows = snapshot()
     again = (pd.concat([rows, rows[2:3]]), pd.concat([positions(), positions()[1:]]))
@@ -138,32 +104,27 @@ def test_repeated_values_count_once():
 
 
 def test_errors_of_account_values():
-    for name in ("user", "account_value"):
-        with pytest.raises(MissingColumns, match=f"^end: .*{name}"):
-            read_values(snapshot().drop(columns=name), "end")
-    with pytest.raises(MissingColumns, match=r"^end: .*account_value is String"):
-        read_values(snapshot().astype({"account_value": "str"}), "end")
-    for name in ("user", "coin", "unrealized_pnl"):
-        with pytest.raises(MissingColumns, match=f"^end.*: .*{name}"):
-            read_values((snapshot(), positions().drop(columns=name)), "end")
+    rows, held = snapshot(), positions()
+    twice = pd.concat([rows, rows[2:3].assign(account_value=31.0)])
+    later = pd.concat([rows, rows[2:3].assign(time=times([MONDAY + DAY]).to_numpy())])
+    moments = pd.concat([held, held[2:]]).assign(time=[MONDAY, MONDAY, MONDAY, MONDAY + 1])
 
+    def changed(name):
+        return pd.concat([held, held[:1].assign(**{name: 9.5})])
 
-def test_times_and_users_of_rows():
-    rows = snapshot()[:2]
-    assert account_values.row_times(rows) == [MONDAY + 5, MONDAY + 2]
-    assert account_values.row_times(rows.assign(time=[7, 8])) == [7, 8]
-    fine = rows.assign(time=rows["time"].dt.as_unit("ns"))
-    assert account_values.row_times(fine) == [MONDAY + 5, MONDAY + 2]
-    assert account_values.row_times(rows[["user"]]) == [None, None]
-    with pytest.raises(MissingColumns, match=r"^marks: column time has 1 missing value in 2 rows"):
-        account_values.row_times(rows.assign(time=[rows["time"][0], pd.NaT]), "marks")
-    with pytest.raises(MissingColumns, match=r"^rows: column time has 2 missing values"):
-        account_values.row_times(rows.assign(time=pd.NaT))
-    assert account_values.row_users(rows) == ["0xB", "0xa"]
-    assert account_values.row_users(rows[["time"]]) == ["", ""]
-    assert account_values.column_list(rows, "absent") == [None, None]
-    assert account_values.column_list(rows.assign(x=[NAN, 2.0]), "x") == [None, 2.0]
-    assert account_values.sum_amounts([1.5, -4.0, 0.25]) == -2.25
-    assert account_values.sum_amounts([Decimal(1), None]) is None
-    zeros = [account_values.zero_amount(kind) for kind in ("exact", "float")]
-    assert [(type(zero), zero) for zero in zeros] == [(Decimal, 0), (float, 0)]
+    table = [
+        (twice, ValueError, "0xb pre:USDH"),
+        (later, ValueError, "end[end.time == end.time.max"),
+        (rows.assign(snapshot_id=list("aabbcc")), ValueError, "3 snapshots"),
+        (pd.concat([rows, rows[:1].assign(account_mode=3)]), ValueError, "0xb hyperliquid:USDC"),
+        ((rows, changed("szi")), ValueError, "end[1]: 0xb X"),
+        ((rows, changed("unrealized_pnl")), ValueError, "end[1]: 0xb X"),
+        ((rows, moments), ValueError, "end[1]: rows of one account are from 2 times"),
+        (rows.drop(columns="user"), MissingColumns, "user"),
+        (rows.drop(columns="account_value"), MissingColumns, "account_value"),
+        (rows.astype({"account_value": "str"}), MissingColumns, "account_value is String"),
+        *(((rows, held.drop(columns=name)), MissingColumns, name)
+          for name in ("user", "coin", "unrealized_pnl")),
+    ]  # fmt: skip
+    calls = ((partial(read_values, given, "end"), *wanted) for given, *wanted in table)
+    assert wrong_errors(calls) == []

@@ -3,7 +3,6 @@
 import hypothesis.strategies as st
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 from hypothesis import given
 
@@ -11,15 +10,9 @@ from toolkit.accounts import concentration, leverage, lorenz, migration, values
 from toolkit.errors import MissingColumns, RepeatedRows
 from toolkit.liquidations import buffers, levels
 
-from .examples import as_numbers
-from .simulated import everybody
+from .examples import records, wrong_errors
 
-
-@pytest.fixture(scope="module")
-def tables(world):
-    return everybody(world)
-
-
+NAN = float("nan")
 LONG_SHORT = ["total_long_notional", "total_short_notional"]
 
 
@@ -38,17 +31,9 @@ def snapshot():
     return pd.DataFrame(rows, columns=names)
 
 
-def test_repeated_snapshot_rows_count_once():
-    twice = pd.concat([snapshot(), snapshot().iloc[[1, 5]]])
-    with pytest.warns(RepeatedRows, match="snapshot: 2 of 8 rows"):
-        rows = values(twice)
-    assert rows["value"].tolist() == [100, 300, 600, -5]
-
-
-@pytest.mark.parametrize("kind", ["float", "exact"])
-def test_portfolio_margin_total_counts_once(kind):
+def test_portfolio_margin_total_counts_once():
     """The repeated total of portfolio margin is not part of the sum."""
-    rows = values(as_numbers(snapshot(), kind))
+    rows = values(snapshot())
     assert rows["value"].tolist() == [100, 300, 600, -5]
     assert rows["mode"].tolist() == ["standard", "unified", "portfolio margin", "dex abstraction"]
     assert rows["long"].tolist() == [120, 0, 100, 10]
@@ -120,18 +105,6 @@ def test_gini_from_lorenz_curve(worth):
     assert same["gini"] == pytest.approx(0, abs=1e-12)
 
 
-def test_leverage_by_hand():
-    rows = leverage(snapshot()).set_index("mode")
-    assert rows.loc["standard", "leverage"] == 2.0
-    assert rows.loc["standard", "net"] == pytest.approx(0.2)
-    assert rows.loc["unified", "leverage"] == 0
-    assert np.isnan(rows.loc["unified", "net"])
-    assert np.isnan(rows.loc["dex abstraction", "leverage"])
-    whole = leverage(snapshot(), by=None).iloc[0]
-    assert (whole["accounts"], whole["exposed"]) == (4, 3)
-    assert whole["median_leverage"] == pytest.approx((2 + 200 / 600) / 2)
-
-
 def test_leverage_of_groups_by_hand():
     """Users come in any order; 0xc has an unknown mode, 0xa none, and 0xb no value on one dex."""
     rows = [
@@ -147,6 +120,12 @@ def test_leverage_of_groups_by_hand():
     assert by_user["value"].tolist() == pytest.approx([20, np.nan, 50], nan_ok=True)
     assert by_user["mode"].tolist()[1:] == ["dex abstraction", "mode 7"]
     assert by_user["mode"].isna()[0]
+    whole = leverage(snapshot(), by=None).iloc[0]
+    assert whole[["accounts", "exposed"]].tolist() == [4, 3]
+    assert whole["median_leverage"] == pytest.approx((2 + 200 / 600) / 2)
+    assert leverage(snapshot())["leverage"].tolist() == pytest.approx(
+        [NAN, 200 / 600, 2, 0], nan_ok=True
+    )
     modes = leverage(given)
     assert modes["mode"].tolist()[:2] == ["dex abstraction", "mode 7"]
     assert modes["mode"].isna()[2]
@@ -173,26 +152,17 @@ def test_values_of_states_by_dex():
         {"user": ["0xb", "0xa", "0xa"], "dex": ["pre", "pre", "hyperliquid"],
          "account_value": [3.0, 2.0, -1.0]}
     )  # fmt: skip
-    by_dex = values(pl.from_pandas(states), by="dex")
-    assert by_dex.columns == ["user", "dex", "mode", "value", "long", "short"]
-    assert by_dex["dex"].to_list() == ["hyperliquid", "pre", "pre"]
-    assert by_dex["value"].to_list() == [-1, 2, 3]
-    assert by_dex["mode"].null_count() == 3
+    by_dex = values(states, by="dex")
+    assert list(by_dex) == ["user", "dex", "mode", "value", "long", "short"]
+    assert by_dex["dex"].tolist() == ["hyperliquid", "pre", "pre"]
+    assert by_dex["value"].tolist() == [-1, 2, 3]
+    assert by_dex["mode"].isna().all()
     three = values(states)[["user", "mode", "value"]]
     assert three["value"].tolist() == [1, 3]
     assert concentration(three)["gini"].item() == pytest.approx((3 - 1) / (2 * 4))
-    facts = [
-        values(states).attrs["toolkit"],
-        leverage(snapshot()).attrs["toolkit"],
-        concentration(states).attrs["toolkit"],
-        lorenz(states).attrs["toolkit"],
-    ]
-    helpers = ["values", "leverage", "concentration", "lorenz"]
-    assert [each["helper"] for each in facts] == [f"accounts.{name}" for name in helpers]
-    assert all(list(each["inputs"]) == ["snapshot"] for each in facts)
 
 
-def test_split_values_count_each_account_once(engine):
+def test_split_values_count_each_account_once():
     """0xa has 70 USDC and 30 USDH, 0xb has 300 USDC: values of 100 and 300.
 
     Gini (300 - 100) / (2 * 400), HHI 0.0625 + 0.5625; the poorer half has a quarter. 0xa has
@@ -204,25 +174,23 @@ def test_split_values_count_each_account_once(engine):
         ("0xa", "eqx:USDH", 30.0, 0.0, 40.0, 0),
     ]
     names = ["user", "collateral_token", "account_value", *LONG_SHORT, "account_mode"]
-    frame = engine.give(pd.DataFrame(rows, columns=names))
+    frame = pd.DataFrame(rows, columns=names)
     for by in ("token", ["token", "dex"], "dex"):
         split = values(frame, by)
-        assert len(engine.take(split)) == 3
-        whole = engine.take(concentration(split))[0]
+        assert len(records(split)) == 3
+        whole = records(concentration(split))[0]
         assert (whole["accounts"], whole["value"]) == (2, 400)
         assert (whole["gini"], whole["hhi"]) == pytest.approx((0.25, 0.625))
-        assert [row["value"] for row in engine.take(lorenz(split, 3))] == pytest.approx(
-            [0, 0.25, 1]
-        )
-        modes = engine.take(leverage(split))
+        assert [row["value"] for row in records(lorenz(split, 3))] == pytest.approx([0, 0.25, 1])
+        modes = records(leverage(split))
         assert [row["accounts"] for row in modes] == [1, 1]
         assert [row["exposed"] for row in modes] == [1, 0]
         assert modes[0]["median_leverage"] == pytest.approx(1.2)
-        moved = [row for row in engine.take(migration(split, frame, [0, 100])) if row["accounts"]]
+        moved = [row for row in records(migration(split, frame, [0, 100])) if row["accounts"]]
         assert [row["accounts"] for row in moved] == [2]
         assert moved[0]["to_class"] == "100 and more"
-        assert engine.take(values(split)) == engine.take(values(frame))
-    both = engine.take(concentration(values(frame, ["token", "dex"]), by="token"))
+        assert records(values(split)) == records(values(frame))
+    both = records(concentration(values(frame, ["token", "dex"]), by="token"))
     assert [(row["token"], row["accounts"], row["value"]) for row in both] == [
         ("USDC", 2, 370), ("USDH", 1, 30),
     ]  # fmt: skip
@@ -238,25 +206,6 @@ def test_split_values_keep_missing_part_and_own_columns():
     spread = concentration(days, by="day").set_index("day")
     assert spread["accounts"].tolist() == [2, 1]
     assert spread["value"].tolist() == [900, 600]
-
-
-def test_missing_columns_are_named():
-    bare = pd.DataFrame({"account_value": [1.0]})
-    full = snapshot()
-    for frame, call, missing in (
-        (bare, leverage, "columns user, account_mode"),
-        (full.drop(columns="account_mode"), leverage, "column account_mode"),
-        (full.drop(columns="collateral_token"), lambda f: values(f, "dex"), "collateral_token"),
-        (full.drop(columns="collateral_token"), lambda f: values(f, "token"), "collateral_token"),
-        (full.drop(columns="account_value"), values, "account_value"),
-    ):
-        with pytest.raises(MissingColumns, match=f"^snapshot: .*{missing}"):
-            call(frame)
-    with pytest.raises(ValueError, match="user, mode, token or dex, not 'size'"):
-        leverage(full, by="size")
-    twice = pd.concat([full, full[:1]])
-    with pytest.warns(RepeatedRows, match="^end: 1 of 7 rows"):
-        migration(full, twice)
 
 
 def test_migration_by_hand():
@@ -279,24 +228,29 @@ def test_migration_by_hand():
 
 
 def test_errors_of_accounts():
-    with pytest.raises(ValueError, match="token or dex"):
-        values(snapshot(), by="mode")
-    with pytest.raises(ValueError, match="several snapshots"):
-        values(snapshot().assign(snapshot_id=list("aaaabb")))
-    with pytest.raises(ValueError, match="shares"):
-        concentration(snapshot(), shares=[0])
-    with pytest.raises(ValueError, match="points"):
-        lorenz(snapshot(), points=1)
-    with pytest.raises(ValueError, match="edges"):
-        migration(snapshot(), snapshot(), edges=[2, 1])
-    with pytest.raises(ValueError, match="width"):
-        levels(held(), width=0)
-    with pytest.raises(ValueError, match="reach must be above 0, not "):
-        levels(held(), reach=0)
-    with pytest.raises(MissingColumns, match=r"^contexts: .*open_interest is String"):
-        levels(held(), pd.DataFrame({"name": ["X"], "open_interest": ["50"]}))
-    with pytest.raises(MissingColumns, match="total_long_notional"):
-        leverage(snapshot().drop(columns="total_long_notional"))
+    full, interest = snapshot(), pd.DataFrame({"name": ["X"], "open_interest": ["50"]})
+    bare = pd.DataFrame({"account_value": [1.0]})
+    tokenless = full.drop(columns="collateral_token")
+    table = [
+        (lambda: leverage(bare), MissingColumns, "snapshot: the frame lacks the columns user, acc"),
+        (lambda: leverage(full.drop(columns="account_mode")), MissingColumns, "account_mode"),
+        (lambda: leverage(full.drop(columns=LONG_SHORT[0])), MissingColumns, LONG_SHORT[0]),
+        (lambda: values(tokenless, "dex"), MissingColumns, "collateral_token"),
+        (lambda: values(tokenless, "token"), MissingColumns, "collateral_token"),
+        (lambda: values(full.drop(columns="account_value")), MissingColumns, "account_value"),
+        (lambda: levels(held(), interest), MissingColumns, "contexts: column open_interest is St"),
+        (lambda: leverage(full, by="size"), ValueError, "'size'"),
+        (lambda: values(full, by="mode"), ValueError, "token or dex"),
+        (lambda: values(full.assign(snapshot_id=list("aaaabb"))), ValueError, "several snapshots"),
+        (lambda: concentration(full, shares=[0]), ValueError, "shares"),
+        (lambda: lorenz(full, points=1), ValueError, "points"),
+        (lambda: migration(full, full, edges=[2, 1]), ValueError, "edges"),
+        (lambda: levels(held(), width=0), ValueError, "width"),
+        (lambda: levels(held(), reach=0), ValueError, "reach"),
+    ]
+    assert wrong_errors(table) == []
+    with pytest.warns(RepeatedRows, match="^end: 1 of 7 rows"):
+        migration(full, pd.concat([full, full[:1]]))
 
 
 def test_simulated_unified_accounts_have_value(tables, world):
@@ -327,22 +281,19 @@ def held():
     return pd.DataFrame(rows, columns=names).assign(coin="X", dex="native")
 
 
-@pytest.mark.parametrize("kind", ["float", "exact"])
-def test_levels_by_hand(kind):
-    contexts = pd.DataFrame({"name": ["X"], "open_interest": [50.0]})
-    rows = levels(as_numbers(held(), kind), as_numbers(contexts, kind))
-    longs = rows[rows["side"] == "long"]
-    assert longs["distance"].tolist() == [
-        -0.09,
-        -0.05,
-    ]  # 90 is at the lower edge of the bin of 9 to 10 %
-    assert longs["notional"].tolist() == [2000, 1200]
-    assert longs["cumulative"].tolist() == [3200, 1200]
-    assert longs["low"].tolist() == pytest.approx([90, 94])
-    assert longs["cross_share"].tolist() == pytest.approx([1, 1000 / 1200])
-    assert longs["unplaced"].tolist() == [100, 100]
-    assert longs["known"].tolist() == pytest.approx([33 / 50] * 2)
-    assert longs["covered"].tolist() == pytest.approx([32 / 50] * 2)
+def test_levels_by_hand():
+    """90 is at the lower edge of the bin of 9 to 10 %."""
+    rows = levels(held(), pd.DataFrame({"name": ["X"], "open_interest": [50.0]}))
+    names = ["distance", "low", "notional", "cumulative", "cross_share", "unplaced", "known"]
+    longs = rows.loc[rows["side"] == "long", [*names, "covered"]].to_numpy()
+    assert longs == pytest.approx(
+        np.array(
+            [
+                [-0.09, 90, 2000, 3200, 1, 100, 33 / 50, 32 / 50],
+                [-0.05, 94, 1200, 1200, 1000 / 1200, 100, 33 / 50, 32 / 50],
+            ]
+        )
+    )
     short = rows[rows["side"] == "short"].iloc[0]
     assert (short["distance"], short["notional"], short["covered"]) == (0.12, 500, 0.1)
     near = levels(held(), reach=0.06)
@@ -350,8 +301,7 @@ def test_levels_by_hand(kind):
     assert near["known"].isna().all()
 
 
-@pytest.mark.parametrize("kind", ["float", "exact"])
-def test_levels_computed_from_other_margins(kind):
+def test_levels_computed_from_other_margins():
     """The equity behind a cross position is the account's less the margin of its other positions.
 
     0xa has 100, and X and Y use 25 each: 75 + 10 (p - 100) = 0.25 p, 75 - 5 (p - 100) = 0.25 p, and
@@ -380,9 +330,8 @@ def test_levels_computed_from_other_margins(kind):
     accounts = pd.DataFrame(values, columns=["user", "dex", "cross_account_value"])
     interest = {"name": ["Y", "X", "W", "flx:Z"], "open_interest": [10.0, 36.0, 1.0, 0.0]}
     contexts = pd.DataFrame(interest)
-    given = [as_numbers(frame, kind) for frame in (positions, contexts, accounts)]
     leverage = {"X": 20, "Y": 10, "flx:Z": 5, "U": 3, "V": 3, "W": 10}
-    made = levels(*given[:2], accounts=given[2], max_leverage=leverage)
+    made = levels(positions, contexts, accounts=accounts, max_leverage=leverage)
     none = float("nan")
     expected = [
         ("U", "long", none, none, none, 0, 0, 0, 0, none, 70, none, none),
@@ -400,9 +349,6 @@ def test_levels_computed_from_other_margins(kind):
     for row, wanted in zip(rows, expected, strict=True):
         assert row[2:] == pytest.approx(wanted[2:], nan_ok=True)
     assert made.index.tolist() == list(range(len(expected)))
-    facts = made.attrs["toolkit"]
-    assert facts["helper"] == "liquidations.levels"
-    assert list(facts["inputs"])[:2] == ["positions", "contexts"]
 
 
 def test_levels_add_up_to_notional(tables):
@@ -444,7 +390,6 @@ def test_buffers_of_two_dexes_by_hand():
         }
     )
     result = buffers(accounts, positions, {"X": 20, "Y": 10, "flx:Z": 5})
-    assert list(result.columns[:5]) == ["user", "dex", "margin", "coin", "positions"]
     money = result[["equity", "notional", "maintenance", "buffer", "distance"]]
     assert money.to_numpy() == pytest.approx(
         np.array(
@@ -463,20 +408,13 @@ def test_buffers_of_two_dexes_by_hand():
         ["0xb", "isolated", "X", 1],
         ["0xb", "isolated", "Y", 1],
     ]
-    assert [str(dtype) for dtype in result.dtypes] == ["str"] * 4 + ["int64"] + ["float64"] * 5
-    facts = result.attrs["toolkit"]
-    assert (facts["helper"], list(facts["inputs"])) == (
-        "liquidations.buffers", ["accounts", "positions"],
-    )  # fmt: skip
     stated = "one tier for each coin; maintenance as stated for 1 of 2 cross accounts"
-    assert facts["margin"] == stated
+    assert result.attrs["toolkit"]["margin"] == stated
     alone = positions[positions["dex"] == ""].drop(columns="dex")
     own = accounts[accounts["dex"] == ""].drop(columns="dex")
     few = buffers(own, alone, {"X": 20, "Y": 10})
     assert few["distance"].tolist() == pytest.approx([50 / 1500, 50 / 410, 30 / 285])
     assert few.attrs["toolkit"]["margin"] == "one tier for each coin"
-    exactly = buffers(as_numbers(own, "exact"), as_numbers(alone, "exact"), {"X": 20, "Y": 10})
-    pd.testing.assert_frame_equal(exactly, few)
     only = ["user", "cross_account_value"]
     assert buffers(own[only], alone, {"X": 20, "Y": 10})["equity"].tolist() == [100, 60, 45]
     part = buffers(own, alone, {"X": 20})
@@ -486,7 +424,7 @@ def test_buffers_of_two_dexes_by_hand():
     assert nobody["equity"].fillna(-1).tolist() == [-1, 60, 45]
 
 
-def test_dex_of_positions_is_that_of_their_coin(engine):
+def test_dex_of_positions_is_that_of_their_coin():
     """Cross: 100 - 1000 d = 25 - 25 d on the native dex, 40 - 80 d = 8 - 8 d on flx.
 
     X falls from 100 to 92.3, Z from 40 to 22.2. For 0xb, 7 - 90 d = 4.5 - 4.5 d.
@@ -502,20 +440,19 @@ def test_dex_of_positions_is_that_of_their_coin(engine):
          "cross_account_value": [40.0, 7.0, 100.0]}
     )  # fmt: skip
     limits = {"X": 20, "Y": 10, "flx:Z": 5}
-    given = engine.give(positions), engine.give(accounts)
-    made = engine.take(buffers(given[1], given[0], limits))
+    made = records(buffers(accounts, positions, limits))
     assert [(row["user"], row["dex"]) for row in made] == [
         ("0xa", "flx"), ("0xa", "hyperliquid"), ("0xb", "hyperliquid"),
     ]  # fmt: skip
     assert [row["equity"] for row in made] == [40, 100, 7]
     assert [row["distance"] for row in made] == pytest.approx([32 / 72, 75 / 975, 2.5 / 85.5])
-    placed = engine.take(levels(given[0], accounts=given[1], max_leverage=limits))
+    placed = records(levels(positions, accounts=accounts, max_leverage=limits))
     assert [(row["coin"], row["distance"], row["notional"]) for row in placed] == [
         ("X", -0.07, 1000), ("Y", -0.02, 90), ("flx:Z", -0.44, 80),
     ]  # fmt: skip
 
 
-def test_accounts_paid_in_full_have_no_distance(engine):
+def test_accounts_paid_in_full_have_no_distance():
     """0xa has 300 for 100 long and 100 short: 200 - 100 d = 5 (1 + d). 0xb has 200 for 100 long.
 
     For the long of 0xc, 0.99 - d = 0.05 (1 - d). 0xd has 150 behind an isolated long of 100.
@@ -534,26 +471,10 @@ def test_accounts_paid_in_full_have_no_distance(engine):
     positions = pd.DataFrame(rows, columns=names)
     positions = positions.assign(position_value=100.0, liquidation_px=np.nan)
     limits = {"X": 10, "Y": 10}
-    given = engine.give(accounts), engine.give(positions)
-    made = engine.take(buffers(*given, limits))
+    made = records(buffers(accounts, positions, limits))
     wanted = [195 / 105, None, 94 / 95, None]
     assert [row["distance"] for row in made] == pytest.approx(wanted)
-    placed = engine.take(levels(given[1], accounts=given[0], max_leverage=limits, reach=3))
+    placed = records(levels(positions, accounts=accounts, max_leverage=limits, reach=3))
     assert [(row["side"], row["distance"], row["unplaced"]) for row in placed] == [
         ("long", -0.98, 300), ("short", 2.76, 0),
     ]  # fmt: skip
-
-
-def test_buffers_by_hand():
-    """0xa has two cross positions: 100 - 1000 / 40 - 500 / 20 = 50, over 1500 - 25 + 25."""
-    rows = held().iloc[[0, 3, 4]].assign(user="0xa", coin=["X", "Y", "Z"])
-    accounts = pd.DataFrame({"user": ["0xA"], "dex": ["native"], "cross_account_value": [100.0]})
-    frame = buffers(accounts, rows, {"X": 20, "Y": 10, "Z": 5}).set_index("margin")
-    assert frame.loc["cross", "buffer"] == 50
-    assert frame.loc["cross", "distance"] == pytest.approx(50 / 1500)
-    assert frame.loc["isolated", "buffer"] == 0  # 20 - 200 / 10
-    assert frame.loc["isolated", "distance"] == 0
-    unknown = buffers(accounts, rows, {"X": 20, "Z": 5}).set_index("margin")
-    assert np.isnan(unknown.loc["cross", "distance"])
-    stranger = buffers(accounts.assign(user="0xz"), rows, {"X": 20, "Y": 10, "Z": 5})
-    assert np.isnan(stranger.set_index("margin").loc["cross", "equity"])

@@ -311,52 +311,6 @@ def test_funding_of_one_account_needs_no_fills():
     assert attribution(fills(), nameless)["funding"].item() == -0.75
 
 
-FLOWS = [
-    ({"type": "vaultCreate", "usdc": 100.0, "fee": 2.0}, -102.0),
-    ({"type": "vaultDeposit", "usdc": 100.0}, -100.0),
-    ({"type": "vaultDistribution", "usdc": 3.0}, 3.0),
-    ({"type": "vaultWithdraw", "requested_usd": 9.0, "net_withdrawn_usd": 8.0}, 8.0),
-    ({"type": "vaultCreate", "usdc": 100.0, "fee": 2.0, "vault": ME}, 100.0),
-    ({"type": "vaultDeposit", "usdc": 100.0, "vault": ME}, 100.0),
-    ({"type": "vaultDeposit", "usdc": 100.0, "vault": OTHER}, -100.0),
-    ({"type": "vaultDistribution", "usdc": 3.0, "vault": ME}, -3.0),
-    ({"type": "vaultWithdraw", "net_withdrawn_usd": 8.0, "commission": 1.0, "vault": ME}, -9.0),
-    ({"type": "vaultWithdraw", "net_withdrawn_usd": 8.0, "commission": 1.0, "vault": OTHER}, 8.0),
-    ({"type": "vaultLeaderCommission", "usdc": 1.5, "user": ME}, 1.5),
-    ({"type": "accountClassTransfer", "usdc": 4.0, "to_perp": True}, 4.0),
-    ({"type": "perpDexClassTransfer", "token": "USDC", "amount": 4.0, "to_perp": False}, -4.0),
-    ({"type": "spotTransfer", "token": "USDC", "amount": 4.0, "user": ME, "fee": 1.0}, 0.0),
-    ({"type": "rewardsClaim", "token": "HYPE", "amount": 4.0}, 0.0),
-    ({"type": "liquidation", "liquidated_ntl_pos": 4.0}, 0.0),
-    ({"type": "borrowLendBackstopLiquidation"}, None),
-    ({"type": "deposit"}, None),
-    ({"type": "accountClassTransfer", "usdc": 4.0}, None),
-]
-SEND = {"type": "send", "token": "USDC", "amount": 10.0, "fee": 1.0, "fee_token": ""}
-SENDS = [
-    ({"user": ME, "destination": "0xb", "source_dex": "", "destination_dex": "spot"}, -11.0),
-    ({"user": "0xb", "destination": ME, "source_dex": "spot", "destination_dex": "flx"}, 10.0),
-    ({"user": ME, "destination": ME, "source_dex": "", "destination_dex": "flx"}, -1.0),
-    ({"user": ME, "destination": ME, "source_dex": "spot", "destination_dex": ""}, 10.0),
-    ({"user": ME, "destination": ME, "source_dex": "spot", "destination_dex": "spot"}, 0.0),
-    ({"user": ME, "source_dex": "", "fee_token": "HYPE"}, -10.0),
-    ({"user": ME, "source_dex": "", "token": "USDH", "usdc_value": 9.9, "fee": 0.0}, -9.9),
-    ({"user": ME, "source_dex": "", "token": "USDH", "fee": 0.0}, None),
-    ({"user": "0xb", "destination": "0xc"}, None),
-]
-
-
-def test_each_ledger_type_has_its_flow():
-    table = [*FLOWS, *(({**SEND, **more}, flow) for more, flow in SENDS)]
-    wrong = []
-    for row, flow in table:
-        moved = pd.DataFrame([{"time": times([MONDAY])[0], **row}])
-        result = one(attribution(fills().head(1), None, moved, account=ME))
-        if (result["ledger"], result["unknown_flows"]) != (flow or 0, flow is None):
-            wrong.append((row, flow, result["ledger"]))
-    assert wrong == []
-
-
 amounts = st.integers(-(10**9), 10**9).map(lambda micros: micros / 1e6)
 trades = st.lists(
     st.tuples(st.sampled_from(["BTC", "ETH", "flx:X"]), amounts, amounts, amounts, amounts),
@@ -508,6 +462,22 @@ def test_attribution_of_each_coin():
     rows = dict(zip(result.index, listed_rows(result[names]), strict=True))
     for coin, wanted in COINS.items():
         assert rows[coin] == pytest.approx(wanted, abs=1e-9), coin
+
+
+def test_hours_state_coverage_of_account():
+    """An hour without a payment is unknown if the account misses one at any hour."""
+    frames = (two_fills(), two_payments(), two_ledgers())
+    rows = attribution(*frames, by=["user", "hour"], prices=PRICES)
+    mine = rows[rows["user"] == ME]
+    assert mine["funding"].fillna(0).tolist() == [0, 48.5, 2.5, -7, -0.25, 12, -3, 0]
+    nothing = "fills, not funding (no rows), ledger"
+    assert mine["covers"].tolist() == [
+        nothing,
+        *["fills, funding (6 of 9 position hours in all), ledger"] * 6,
+        f"{nothing}, without 2 funding rows outside the time of the fills",
+    ]
+    names = ["funding", "equity_change"]
+    assert mine[names].isna().all(axis=1).tolist() == [True, *[False] * 6, True]
 
 
 def test_missing_group_is_last():

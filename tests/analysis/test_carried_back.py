@@ -101,8 +101,6 @@ def test_curve_of_short_by_hand():
     assert curve["time"].tolist() == at_minute(30, 60, 120, 180, 195).tolist()
     for name, values in wanted.items():
         assert curve[name].astype("float64").tolist() == pytest.approx(values), name
-    facts = curve.attrs["toolkit"]
-    assert (facts["helper"], *facts["inputs"]) == ("pnl.carried_back", *frames)
 
 
 def test_funding_counts_until_state():

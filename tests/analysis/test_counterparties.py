@@ -1,5 +1,7 @@
 """Both sides of trades, toxic flow, copies of an account: hand-worked values and intervals."""
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -8,6 +10,8 @@ from hypothesis import strategies as st
 
 import toolkit as tk
 from toolkit.analysis.common.shrinkage import shrink_estimates
+
+from .examples import wrong_errors
 
 A, B, C = ("0x" + letter * 40 for letter in "abc")
 
@@ -46,10 +50,6 @@ class TestCounterparties:
         assert rows.loc[(A, C), "gain_usd"] == 2.0
         assert rows.loc[(A, B), "gain_bps"] == pytest.approx(200.0)
         assert pairs["volume_usd"].tolist() == [300.0, 104.0]
-
-    def test_names_replace_addresses(self):
-        pairs = tk.execution.counterparties(TRADES, MIDS, "1m", by={A.upper(): "me", B: "them"})
-        assert pairs[["taker", "maker"]].values.tolist() == [["me", "them"], ["me", C]]
 
     def test_missing_side_is_kept(self):
         makers = TRADES[~TRADES["crossed"]]
@@ -113,34 +113,8 @@ class TestCounterparties:
             tk.execution.counterparties(fills, prices, "1m", **options), found
         )
         facts = found.attrs["toolkit"]
-        assert facts["helper"] == "execution.counterparties"
         assert (facts["by"], facts["price_source"]) == (["user"], "mark_px")
         assert facts["horizon_seconds"] == 60
-        assert list(facts["inputs"]) == ["fills", "prices"]
-
-    def test_wrong_spans_are_named(self):
-        for helper in (tk.execution.counterparties, tk.execution.toxicity):
-            with pytest.raises(ValueError, match=r"^max_age must"):
-                helper(TRADES, MIDS, max_age=0)
-            with pytest.raises(ValueError, match=r"^horizon must"):
-                helper(TRADES, MIDS, "soon")
-            with pytest.raises(ValueError, match="level"):
-                helper(TRADES, MIDS, level=95)
-
-    def test_pairs_and_ranks_have_fixed_dtypes(self):
-        pairs = tk.execution.counterparties(TRADES, MIDS, "1m")
-        assert {name: str(dtype) for name, dtype in pairs.dtypes.items()} == {
-            "taker": "str", "maker": "str", "trades": "int64", "volume_usd": "float64",
-            "priced": "int64", "gain_usd": "float64", "gain_bps": "float64", "low": "float64",
-            "high": "float64", "clusters": "int64",
-        }  # fmt: skip
-        ranks = tk.execution.toxicity(TRADES, MIDS, "1m")
-        assert {name: str(dtype) for name, dtype in ranks.dtypes.items()} == {
-            "rank": "Int64", "name": "str", "fills": "int64", "volume_usd": "float64",
-            "priced": "int64", "gain_usd": "float64", "gain_bps": "float64",
-            "error_bps": "float64", "shrunk_bps": "float64", "low": "float64", "high": "float64",
-            "clusters": "int64",
-        }  # fmt: skip
 
 
 class TestToxicity:
@@ -195,15 +169,8 @@ class TestToxicity:
         assert none[figures[:3]].tolist() == [1, 9, 0]
         assert none[["gain_usd", "gain_bps", "error_bps", "shrunk_bps", "low"]].isna().all()
         facts = found.attrs["toolkit"]
-        assert (facts["helper"], facts["by"]) == ("execution.toxicity", ["user"])
         assert (facts["liquidity"], facts["horizon_seconds"]) == ("maker", 60)
         assert facts["price_source"] == "mark_px"
-
-    def test_maker_side_has_opposite_sign(self):
-        takers = tk.execution.toxicity(TRADES, MIDS, "1m")
-        makers = tk.execution.toxicity(TRADES, MIDS, "1m", liquidity="maker")
-        assert takers[["name", "gain_usd"]].values.tolist() == [[A, 8.0]]
-        assert makers.set_index("name")["gain_usd"].to_dict() == {B: -6.0, C: -2.0}
 
     def test_error_of_clusters_by_hand(self):
         # Gains of 1 and 3 on 100 in two hours: ratio 2 %, misses -1 and 1, error sqrt(2 * 2) / 200.
@@ -217,10 +184,6 @@ class TestToxicity:
         # The same of a thousandth of the size, for less than one USD.
         small = tk.execution.toxicity(fills.assign(sz=1e-3), prices, "1m", min_clusters=2).iloc[0]
         assert small["error_bps"] == pytest.approx(100)
-
-    def test_unknown_side_raises(self):
-        with pytest.raises(ValueError, match="'taker' or 'maker'"):
-            tk.execution.toxicity(TRADES, MIDS, liquidity="both")  # type: ignore[arg-type]  # wrong on purpose
 
     def test_intervals_hold_planted_toxicity(self):
         """60 markets of 12 takers with planted gains: the intervals hold 92 to 98 % of them."""
@@ -283,10 +246,7 @@ class TestCopyTrading:
         for row, expected in zip(rows, wanted, strict=True):
             assert row[1:] == pytest.approx(expected[1:])
         assert found["clusters"].tolist() == [1] * 4
-        facts = found.attrs["toolkit"]
-        assert facts["helper"] == "execution.copy_trading"
-        assert list(facts["inputs"]) == ["fills", "prices"]
-        assert facts["by"] == ["coin"]
+        assert found.attrs["toolkit"]["by"] == ["coin"]
         assert found.index.tolist() == [0, 1, 2, 3]
         days = tk.execution.copy_trading(fills, mids, ["6s"], by="day")
         assert days["fills"].tolist() == [3, 1]
@@ -332,29 +292,31 @@ class TestCopyTrading:
         figures = ["fills", "volume_usd", "priced", "own_usd", "delay_usd"]
         assert found[figures].tolist() == [3, 300, 1, 18, 6]
 
-    def test_wrong_arguments_are_named(self):
-        with pytest.raises(ValueError, match="each of delays"):
-            tk.execution.copy_trading(TRADES, MIDS, ["soon"])
-        with pytest.raises(ValueError, match=r"^max_age must"):
-            tk.execution.copy_trading(TRADES, MIDS, max_age=0)
-        for name in ("delay", "cost_bps"):
-            with pytest.raises(ValueError, match=f"cannot group by '{name}'"):
-                tk.execution.copy_trading(TRADES.assign(**{name: 1}), MIDS, by=name)
-        with pytest.raises(ValueError, match="level"):
-            tk.execution.copy_trading(TRADES, MIDS, level=95)
-
     def test_stale_price_copies_nothing(self):
         row = tk.execution.copy_trading(TRADES.iloc[:1], MIDS, ["10m"]).iloc[0]
         assert (row["fills"], row["priced"]) == (1, 0)
         assert np.isnan(row["copied_usd"])
 
-    def test_slippage_of_unknown_coin_raises(self):
-        with pytest.raises(ValueError, match="no value for XYZ"):
-            tk.execution.copy_trading(TRADES, MIDS, slippage_bps={"ABC": 1.0})
 
-    def test_negative_slippage_raises(self):
-        with pytest.raises(ValueError, match="0 or more"):
-            tk.execution.copy_trading(TRADES, MIDS, slippage_bps=-1.0)
+def test_errors_of_three_helpers():
+    pairs, ranks = tk.execution.counterparties, tk.execution.toxicity
+    copies = partial(tk.execution.copy_trading, TRADES, MIDS)
+    more = {name: TRADES.assign(**{name: 1}) for name in ("delay", "cost_bps")}
+    table = [
+        *((partial(helper, TRADES, MIDS, **options), named)
+          for helper in (pairs, ranks)
+          for options, named in (({"max_age": 0}, "max_age"), ({"horizon": "soon"}, "horizon"),
+                                 ({"level": 95}, "level"))),
+        *((partial(tk.execution.copy_trading, rows, MIDS, by=name), f"'{name}'")
+          for name, rows in more.items()),
+        (partial(ranks, TRADES, MIDS, liquidity="both"), "'taker' or 'maker'"),
+        (partial(copies, ["soon"]), "each of delays"),
+        (partial(copies, max_age=0), "max_age"),
+        (partial(copies, level=95), "level"),
+        (partial(copies, slippage_bps={"ABC": 1.0}), "XYZ"),
+        (partial(copies, slippage_bps=-1.0), "0 or more"),
+    ]  # fmt: skip
+    assert wrong_errors((call, ValueError, named) for call, named in table) == []
 
 
 class TestShrinkage:

@@ -71,9 +71,7 @@ def test_equity_of_each_account_by_hand():
     The last fill of the second account is of an outcome token, which earns 1.5.
     """
     result = curve("hour")
-    facts = result.attrs["toolkit"]
-    assert (facts["helper"], facts["by"]) == ("pnl.equity", "hour")
-    assert list(facts["inputs"]) == ["fills", "funding", "ledger", "marks"]
+    assert result.attrs["toolkit"]["by"] == "hour"
     covers = result.pop("covers")
     gaps = pd.DataFrame({name: result.pop(name) for name in CURVE_GAPS})
     assert gaps.groupby(result["user"]).last().to_numpy().tolist() == [
@@ -293,9 +291,6 @@ def test_drawdown_of_two_accounts_by_hand():
     assert list(rows.columns) == ["user", "time", "pnl", "high", "drawdown", "under_hours"]
     assert listed_rows(rows[["high", "drawdown", "under_hours"]]) == [row[3:] for row in CURVES]
     assert str(rows["under_hours"].dtype) == "float64"
-    facts = rows.attrs["toolkit"]
-    assert (facts["helper"], *facts["inputs"]) == ("pnl.drawdown", "curve")
-    assert facts["of"] == "pnl"
 
 
 def test_drawdown_replaces_columns_of_earlier_call():

@@ -10,7 +10,7 @@ from toolkit.analysis.execution.fill_quality import read_market_trades, read_ref
 from toolkit.errors import MissingColumns, MissingDirections
 from toolkit.execution import fill_quality, markout, quotes, spreads
 
-from .examples import DAY, HOUR, MONDAY, times
+from .examples import DAY, HOUR, MONDAY, times, wrong_errors
 
 SECOND = 1000
 
@@ -77,12 +77,6 @@ def test_fill_quality_of_mixed_fills():
     by_hour = fill_quality(late, prices, by=["hour", "liquidity"])
     assert by_hour["liquidity"].tolist() == ["maker", "taker"]
     assert list(by_hour["hour"]) == list(times([MONDAY + HOUR] * 2))
-    facts = result.attrs["toolkit"]
-    assert (facts["helper"], facts["by"]) == ("execution.fill_quality", ["coin"])
-    assert list(facts["inputs"]) == ["fills", "prices"]
-    assert len(fill_quality(trades.iloc[:0], prices)) == 0
-    with pytest.raises(MissingColumns, match=r"^fills: .*side"):
-        fill_quality(trades.drop(columns="side"), prices)
 
 
 def test_incomplete_fills_are_not_measured():
@@ -108,16 +102,6 @@ def test_quote_of_same_moment_is_ignored():
     assert result["improvement_usd"] == -2 * 3 - 6 * 1
     later = markout(tape.head(1), prices, ["5s"]).params.iloc[0]
     assert later["estimate"] == pytest.approx(((102 * 3 + 106) / 4 - 100) / 100 * 1e4)
-
-
-def test_markout_by_hand():
-    """Sold 1 at 100, bought 3 at 100, a minute later 101: (-1 + 3) / 400 = 50 bps."""
-    trades = fills([(0, "A", 100, 1, True), (0, "B", 100, 3, True)])
-    result = markout(trades, mids([(50, 101.0)]), ["1m"]).params.iloc[0]
-    assert (result["seconds"], result["n"], result["missing"]) == (60, 2, 0)
-    assert result["estimate"] == pytest.approx(50)
-    assert result["usd"] == pytest.approx(2)
-    assert result["age_seconds"] == 10
 
 
 def test_old_price_is_missing():
@@ -195,18 +179,6 @@ def test_markout_and_spreads_of_mixed_fills():
     assert (split.n, split.level, split.price_source) == (5, 0.95, "mid_px")
     assert (split.seconds, split.cluster) == (60, "day")
     assert split.method.endswith("bootstrap by day; prices: mid_px")
-    for name, result in (("markout", found), ("spreads", split)):
-        facts = result.params.attrs["toolkit"]
-        assert (facts["helper"], facts["by"]) == (f"execution.{name}", ["hour", "coin"])
-        assert facts["price_source"] == "mid_px"
-        assert list(facts["inputs"]) == ["fills", "prices"]
-    for helper in (markout, spreads):
-        with pytest.raises(ValueError, match=r"^max_age"):
-            helper(rows, prices, max_age=0)
-        with pytest.raises(ValueError, match="cannot group by 'age_seconds'"):
-            helper(rows, prices, by="age_seconds")
-    with pytest.raises(ValueError, match=r"^the horizon"):
-        spreads(rows, prices, "soon")
 
 
 trades = st.lists(
@@ -222,7 +194,7 @@ trades = st.lists(
 )
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=15)
 @given(trades, st.integers(0, 5))
 def test_spread_parts_add_up(rows, seed):
     rng = np.random.default_rng(seed)
@@ -258,39 +230,41 @@ def test_intervals_resample_clusters():
     assert one_day[["low", "high"]].isna().all().all()
 
 
-def test_price_column_can_be_chosen():
-    trade = fills([(1, "B", 100, 1, True)])
-    contexts = mids([(0, 101.0)]).rename(columns={"coin": "name"}).assign(mark_px=102.0)
-    assert fill_quality(trade, contexts)["improvement_usd"].iloc[0] == 1
-    assert fill_quality(trade, contexts, price="mark_px")["improvement_usd"].iloc[0] == 2
-    with pytest.raises(MissingColumns, match=r"the column time is missing.*asked_at"):
-        fill_quality(trade, contexts.drop(columns="time"))
-    with pytest.raises(MissingColumns, match="oracle_px"):
-        fill_quality(trade, contexts, price="oracle_px")
-    with pytest.raises(MissingColumns, match="crossed"):
-        fill_quality(trade.drop(columns="crossed"), contexts)
-    assert len(fill_quality(trade.drop(columns="crossed"), contexts, by="side")) == 1
-
-
-def test_invalid_spans_are_refused():
-    trade, prices = fills([(1, "B", 100, 1, True)]), mids([(0, 101.0)])
-    with pytest.raises(ValueError, match="max_age"):
-        fill_quality(trade, prices, max_age=0)
-    with pytest.raises(ValueError, match="each of horizons"):
-        markout(trade, prices, [-5])
-    with pytest.raises(ValueError, match="level"):
-        spreads(trade, prices, level=1)
-    assert markout(trade, prices, [90, "1m"]).params["seconds"].tolist() == [60, 90]
-
-
 def test_fills_are_grouped_by_dex_and_day():
     rows = pd.concat([fills([(1, "B", 100, 1, True)]), fills([(1, "A", 9, 1, True)], "flx:ABC")])
     prices = pd.concat([mids([(0, 101.0)]), mids([(0, 9.0)], "flx:ABC")])
     result = fill_quality(rows, prices, by=["dex", "day"])
     assert result["dex"].tolist() == ["flx", "hyperliquid"]
     assert list(result["day"]) == list(times([MONDAY, MONDAY]))
-    with pytest.raises(ValueError, match="cannot group by"):
-        fill_quality(rows, prices, by="fills")
+
+
+def test_price_column_can_be_chosen():
+    trade = fills([(1, "B", 100, 1, True)])
+    contexts = mids([(0, 101.0)]).rename(columns={"coin": "name"}).assign(mark_px=102.0)
+    assert fill_quality(trade, contexts)["improvement_usd"].iloc[0] == 1
+    assert fill_quality(trade, contexts, price="mark_px")["improvement_usd"].iloc[0] == 2
+    assert len(fill_quality(trade.drop(columns="crossed"), contexts, by="side")) == 1
+    assert markout(trade, contexts, [90, "1m"]).params["seconds"].tolist() == [60, 90]
+
+
+def test_errors_of_execution():
+    trade, prices = fills([(1, "B", 100, 1, True)]), mids([(0, 101.0)])
+    table = [
+        (lambda: fill_quality(trade, prices.drop(columns="time")), MissingColumns, "asked_at"),
+        (lambda: fill_quality(trade, prices, price="oracle_px"), MissingColumns, "oracle_px"),
+        (lambda: fill_quality(trade.drop(columns="crossed"), prices), MissingColumns, "crossed"),
+        (lambda: fill_quality(trade.drop(columns="side"), prices), MissingColumns, "side"),
+        (lambda: fill_quality(trade, prices, max_age=0), ValueError, "max_age"),
+        (lambda: fill_quality(trade, prices, by="fills"), ValueError, "'fills'"),
+        (lambda: markout(trade, prices, [-5]), ValueError, "each of horizons"),
+        (lambda: markout(trade, prices, max_age=0), ValueError, "max_age"),
+        (lambda: markout(trade, prices, by="age_seconds"), ValueError, "'age_seconds'"),
+        (lambda: spreads(trade, prices, level=1), ValueError, "level"),
+        (lambda: spreads(trade, prices, max_age=0), ValueError, "max_age"),
+        (lambda: spreads(trade, prices, by="age_seconds"), ValueError, "'age_seconds'"),
+        (lambda: spreads(trade, prices, "soon"), ValueError, "horizon"),
+    ]
+    assert wrong_errors(table) == []
 
 
 def test_group_columns_are_texts_and_times():

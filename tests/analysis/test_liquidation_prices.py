@@ -29,7 +29,7 @@ def held_in(world):
     session = served(replace(world, sources=states))
     asked = {"session": session}
     users = session.world["users"]
-    answer = tk.batch_clearinghouse_states(users[:100], dex="ALL_DEXES", **asked)
+    answer = tk.batch_clearinghouse_states(users, dex="ALL_DEXES", **asked)
     accounts, positions = answer.accounts, answer.positions
     contexts = pd.concat(
         [tk.meta_and_asset_ctxs(dex=dex, **asked) for dex in session.world["dexes"]]

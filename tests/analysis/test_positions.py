@@ -233,17 +233,6 @@ def test_funding_outside_trips_is_excluded():
     assert round_trips(rows[:2], strangers)["funding"].isna().all()
 
 
-def test_late_and_broken_trips_are_labelled():
-    late = round_trips(fills(FLIP[:2], start=1.0))
-    assert late["status"].tolist() == ["late"]
-    assert late["opened"].isna().all()
-    assert late[["entry_px", "return_"]].isna().all(axis=None)
-    rows = [("B", 1, 1.0), ("B", 1, 1.0), ("B", 1, 1.0), ("A", 3, 2.0), ("B", 1, 1.0)]
-    broken = round_trips(fills(rows).drop(index=1))
-    assert broken["status"].tolist() == ["broken", "broken", "open"]
-    assert broken["closed"].isna().tolist() == [True, False, True]
-
-
 def test_only_forced_ends_are_liquidations():
     """A liquidation in part, which the account then closes itself, is no end by liquidation."""
     rows = [("B", 2, 100.0), ("A", 1, 90.0), ("A", 1, 95.0), ("A", 1, 90.0), ("B", 1, 99.0)]

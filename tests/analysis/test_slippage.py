@@ -6,10 +6,10 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 
-from toolkit.errors import MissingColumns
 from toolkit.slippage import curve
 
 from .examples import DAY, MONDAY, times
+from .test_slippage_fit import samples_of
 
 NAN = float("nan")
 COLUMNS = ["coin", "amount_usd", "side", "n", "missing", "missing_share", "q10", "q50", "q90"]
@@ -34,15 +34,8 @@ def samples(n=200, seed=4):
 
 def test_curve_by_hand():
     """Samples 1, 2, 3, 4 and a missing one: the median is 3, and the 0.9 quantile is missing."""
-    frame = pd.DataFrame(
-        {
-            "coin": "X",
-            "amount_usd": 1000.0,
-            "half_spread_bps": [0.5, 0.1, 0.3, 0.2, 0.4],
-            "buy_slippage_bps": [4.0, NAN, 1.0, 3.0, 2.0],
-            "sell_slippage_bps": [5.0, 4.0, 1.0, 3.0, 2.0],
-        }
-    )
+    buy, sell = [4.0, NAN, 1.0, 3.0, 2.0], [5.0, 4.0, 1.0, 3.0, 2.0]
+    frame = samples_of(range(5), 1000.0, buy, sell, [0.5, 0.1, 0.3, 0.2, 0.4])
     buy, sell = curve(frame).to_dict("records")
     assert (buy["side"], buy["n"], buy["missing"], buy["missing_share"]) == ("buy", 5, 1, 0.2)
     assert (buy["q10"], buy["q50"], buy["half_spread_bps"]) == (1.0, 3.0, 0.3)
@@ -64,61 +57,25 @@ def test_quantiles_against_numpy():
         assert found == pytest.approx(wanted.tolist(), nan_ok=True, rel=0)
 
 
-def test_curve_of_few_rows_keeps_dtypes():
-    full = curve(samples())
-    for n in (0, 1):
-        few = curve(samples().head(n))
-        assert len(few) == 2 * n
-        assert few.dtypes.equals(full.dtypes)
+def test_side_that_is_never_filled_has_no_quantiles():
     thin = curve(samples().assign(buy_slippage_bps=NAN), by="coin").set_index(["coin", "side"])
     assert thin.loc[("THIN", "buy"), "missing_share"] == 1.0
     assert thin.loc[("THIN", "buy"), ["q10", "q50", "q90"]].isna().all()
-
-
-def test_curve_ignores_row_order():
-    shuffled = samples().sample(frac=1, random_state=2)
-    before = shuffled.copy(deep=True)
-    pd.testing.assert_frame_equal(curve(samples()), curve(shuffled))
-    pd.testing.assert_frame_equal(shuffled, before)
-
-
-def test_wrong_samples_are_named():
-    lacking = samples().drop(columns=["half_spread_bps", "buy_slippage_bps"])
-    text = samples().assign(sell_slippage_bps="1.0")
-    for error, named, given_ in (
-        (MissingColumns, "half_spread_bps, buy_slip", (lacking,)),
-        (MissingColumns, "sell_slippage_bps", (text,)),
-        (ValueError, "between 0 and 1", (samples(), (50,))),
-    ):
-        with pytest.raises(error, match=named):
-            curve(*given_)
+    with pytest.raises(ValueError, match="between 0 and 1"):
+        curve(samples(), (50,))
 
 
 @settings(max_examples=40)
 @given(st.lists(st.one_of(st.none(), st.integers(0, 9)), min_size=1, max_size=30))
 def test_quantiles_beyond_filled_share_are_missing(bps):
-    column = pd.array([NAN if b is None else float(b) for b in bps], dtype="float64")
-    frame = pd.DataFrame(
-        {
-            "coin": "X",
-            "amount_usd": 1e3,
-            "half_spread_bps": 0.1,
-            "buy_slippage_bps": column,
-            "sell_slippage_bps": column,
-        }
-    )
+    column = np.array(bps, dtype="float64")
+    frame = samples_of(np.arange(len(bps)), 1e3, column, column)
     row = curve(frame, (0.1, 0.5, 0.9)).iloc[0]
     found = [v for v in row[["q10", "q50", "q90"]] if not np.isnan(v)]
     assert found == sorted(found)
     for q in (0.1, 0.5, 0.9):
         beyond = q > 1 - row["missing_share"] + 1e-9
         assert np.isnan(row[f"q{100 * q:g}"]) == beyond
-
-
-def test_curve_names_helper_and_inputs():
-    facts = curve(samples(), by=["coin"]).attrs["toolkit"]
-    assert (facts["helper"], facts["by"]) == ("slippage.curve", ["coin"])
-    assert list(facts["inputs"]) == ["samples"]
 
 
 def test_curve_has_rows_of_each_day():

@@ -20,8 +20,8 @@ from toolkit.simulation.markets import PERPS
 from toolkit.simulation.output.depth import draw_books
 from toolkit.slippage import cost, fit
 
-from .examples import DAY, MONDAY, times
-from .test_slippage_fit import books
+from .examples import DAY
+from .test_slippage_fit import SIZES, books, samples_of
 
 LEVEL = 0.9
 SEEDS = 6
@@ -43,12 +43,21 @@ def covered(params, name, truth):
 
 
 def test_interval_coverage_of_laws():
-    """The law has half spread 1, a 10, k 0.6; each book has a factor, and costs are rounded."""
-    hits, seeds = 0, 30
+    """The law has half spread 1, a 10, k 0.6; days and books scatter, and costs are rounded.
+
+    They scatter by 0.2 each, so the mean cost is the law times exp(0.2**2 / 2) twice.
+    """
+    exponents = costs = 0
+    seeds = 30
+    truth = (1 + 10 * (SIZES[3] / 1e5) ** 0.6) * np.exp(0.2**2)
     for seed in range(seeds):
-        rows = books(12, sigma=0.15, seed=seed)
-        hits += covered(of_buying(rows, 299), "k", 0.6)
-    assert holds(hits, seeds), hits
+        rows = books(12, sigma=0.2, day_sigma=0.2, seed=seed).assign(sell_slippage_bps=np.nan)
+        found = fit(rows, level=LEVEL, draws=299)
+        exponents += covered(found.params[found.params["side"] == "buy"], "k", 0.6)
+        paid = cost(found, SIZES[3], side="buy", level=LEVEL).iloc[0]
+        costs += int(paid["low"] <= truth <= paid["high"])
+    assert holds(exponents, seeds), exponents
+    assert holds(costs, seeds), costs
 
 
 def test_missing_samples_lower_exponent():
@@ -57,16 +66,10 @@ def test_missing_samples_lower_exponent():
     for seed in range(8):
         rows = books(12, sigma=0.15, end=20.0, seed=seed)
         missing.append(rows["buy_slippage_bps"].isna().mean())
-        table = of_buying(rows, 9).set_index("name")
-        found.append(table.loc["k", "estimate"])
+        table = fit(rows.assign(sell_slippage_bps=np.nan), draws=9).params
+        found.append(table.set_index(["side", "name"]).loc[("buy", "k"), "estimate"])
     assert np.mean(missing) == pytest.approx(0.25, abs=0.01)
     assert 0.59 < np.mean(found) < 0.6
-
-
-def of_buying(rows, draws):
-    # Both sides are equal here, so count one.
-    table = fit(rows.assign(sell_slippage_bps=np.nan), level=LEVEL, draws=draws).params
-    return table[table["side"] == "buy"]
 
 
 def test_asymmetry_interval_coverage():
@@ -87,16 +90,8 @@ def alike(seed, days=120, kept=0.6):
         effects.append(effect)
     sizes = np.array([1e3, 1e4, 1e5, 1e6])
     bps = np.exp(0.2 * np.array(effects))[:, None] * (1 + 10 * (sizes / 1e5) ** 0.6)
-    return pd.DataFrame(
-        {
-            "timestamp": times(MONDAY + DAY * np.repeat(np.arange(days), len(sizes))),
-            "coin": "XYZ",
-            "half_spread_bps": 1.0,
-            "amount_usd": np.tile(sizes, days),
-            "buy_slippage_bps": bps.round(2).ravel(),
-            "sell_slippage_bps": np.nan,
-        }
-    )
+    ms = DAY * np.repeat(np.arange(days), len(sizes))
+    return samples_of(ms, np.tile(sizes, days), bps.round(2).ravel(), np.nan)
 
 
 def test_only_long_blocks_cover_similar_days():
@@ -124,22 +119,13 @@ def samples(prices, seed, coin):
     index = [perp.coin for perp in PERPS].index(coin)
     minutes = np.arange(0, 24 * 60 * DAYS, 15)
     ladders = draw_books(seed, prices, index, minutes)
+    half = hundredths(ladders.ask_px[:, 0] / ladders.mid - 1)
     frames = []
     for usd in AMOUNTS:
         buys = average_prices(ladders.ask_px, ladders.ask_sz, usd) / ladders.mid - 1
         sells = 1 - average_prices(ladders.bid_px, ladders.bid_sz, usd) / ladders.mid
-        frames.append(
-            pd.DataFrame(
-                {
-                    "timestamp": times(MONDAY + MINUTE * minutes),
-                    "coin": coin,
-                    "half_spread_bps": hundredths(ladders.ask_px[:, 0] / ladders.mid - 1),
-                    "amount_usd": float(usd),
-                    "buy_slippage_bps": hundredths(buys),
-                    "sell_slippage_bps": hundredths(sells),
-                }
-            )
-        )
+        costs = hundredths(buys), hundredths(sells)
+        frames.append(samples_of(MINUTE * minutes, float(usd), *costs, half, coin))
     return pd.concat(frames, ignore_index=True)
 
 

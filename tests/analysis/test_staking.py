@@ -142,6 +142,7 @@ def test_rank_interval_by_hand():
     """Orders abc abc acb abc: without one week each, the means are 0.5, 0.5, 1 and 0.75."""
     rows = history({"a": [9, 9, 9, 9], "b": [5, 5, 2, 5], "c": [2, 2, 5, 2]})
     params = staking.rank_stability(rows, now=at(4), level=0.5).params.set_index("name")
+    assert params.attrs["toolkit"]["level"] == 0.5
     half = np.sqrt(3 / 4 * 0.171875) * 0.7648923  # Student's t of 3 degrees at 75 %
     assert params.loc["next_week", "estimate"] == pytest.approx(2 / 3)
     assert params.loc["next_week", "low"] == pytest.approx(2 / 3 - half)
@@ -166,20 +167,6 @@ def test_history_without_validator_is_one_group():
     assert earned["partial"].dtype == "int64"
     assert earned["apr"].item() == pytest.approx(0.025)
     assert staking.implied_fee(rows)["fee"].item() == pytest.approx(1 - 0.05 / (0.02 / 0.9 + 0.04))
-
-
-def test_results_name_their_helper():
-    rows = history({"b": [0.02, 0.03], "a": [0.01, 0.02]})
-    ranks = staking.rank_stability(rows, now=at(2), level=0.8)
-    for frame, helper, level in (
-        (staking.apy(rows, now=at(2), level=0.8), "staking.apy", 0.8),
-        (staking.implied_fee(rows, now=at(2)), "staking.implied_fee", None),
-        (ranks.params, "staking.rank_stability", 0.8),
-        (ranks.ranks, "staking.rank_stability", None),
-    ):
-        facts = frame.attrs["toolkit"]
-        assert (facts["helper"], facts.get("level")) == (helper, level)
-        assert list(facts["inputs"]) == ["history"]
 
 
 def test_fee_equals_simulated_commission(simulated):

@@ -3,18 +3,13 @@
 from pathlib import Path
 
 import pandas as pd
-import pyarrow as pa
-import pyarrow.compute as pc
 import pytest
 
 import toolkit as tk
 from tests.archive.world import START, fill_session, make_fills
 from toolkit.archive import open as open_archive
 from toolkit.archive.compaction import compact_table
-from toolkit.archive.schemas import Series
 from toolkit.archive.storage import ArchiveTables, file_actions
-from toolkit.archive.verify import SeriesCheck
-from toolkit.contract.operations import OPERATIONS
 from toolkit.errors import CommitConflict
 
 USERS = [f"0x{number:040x}" for number in (3, 1, 2)]
@@ -97,36 +92,3 @@ def test_concurrent_compaction_is_refused(archive):
     files = {Path(uri).name for uri in archive.tables.open_table("fills").file_uris()}
     folder = Path(archive.tables.location) / "fills"
     assert {file.name for file in folder.glob("sorted-*.parquet")} == files  # none is left over
-
-
-def test_checks_in_parts_find_wrong_rows(archive):
-    handle = archive.tables.open_table("fills")
-    series = Series(OPERATIONS["userFillsByTime"], USERS[0])
-    names = ["time", "tx_index", "_part", "_row", "coin", "side", "tid", "px", "sz"]
-    names += ["start_position", "fee", "fee_token", "oid"]
-    rows = archive.tables.read_rows(handle, names, series=series).sort_by("_row")
-    times = rows["time"].cast(pa.timestamp("ms", "UTC")).cast(pa.int64())
-    rows = rows.set_column(rows.column_names.index("time"), "time", times)
-    rows = rows.append_column("_hash", pa.array(range(rows.num_rows)))
-
-    def findings(rows, step):
-        check, found = SeriesCheck(archive.tables, handle, "fills", series), []
-        moments = sorted(set(times.to_pylist()))
-        for first in range(0, len(moments), step):  # all rows of a time are in one part
-            is_in_part = pc.is_in(rows["time"], pa.array(moments[first : first + step]))
-            found += check.add_rows(rows.filter(is_in_part))
-        assert check.span["rows"] == rows.num_rows
-        assert (check.span["first"], check.span["last"]) == (times[0].as_py(), times[-1].as_py())
-        return {finding.kind for finding in [*found, *check.finish()]}
-
-    positions = rows["_row"].to_pylist()
-
-    def at_positions(changed):
-        places = [changed.get(position, position) for position in positions]
-        return rows.set_column(rows.column_names.index("_row"), "_row", pa.array(places))
-
-    for step in (1, 60):
-        assert findings(rows, step) == set()
-        assert findings(pa.concat_tables([rows[:30], rows[31:]]), step) == {"chain", "run"}
-        assert findings(at_positions({10: 50, 50: 10}), step) == {"order"}
-        assert "run" in findings(at_positions({10: 50}), step)

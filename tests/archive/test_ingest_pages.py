@@ -14,11 +14,10 @@ from tests.archive.world import (
     error_kinds,
     fill_session,
     make_fills,
+    store_session,
 )
 from toolkit.archive import open as open_archive
-from toolkit.client import connect
-from toolkit.local_service import InProcessTransport, application_of, simulated_store
-from toolkit.service import AcceptedKey, KeyQuotas
+from toolkit.local_service import simulated_store
 from toolkit.times import HOUR
 
 FILLS = make_fills(400)
@@ -150,17 +149,13 @@ CALLS = [  # fetch function, its subjects, its further arguments, and rows of a 
 @pytest.mark.parametrize("inclusive", [False, True])
 def test_consecutive_pages_join_without_gap(tmp_path, inclusive):
     store = simulated_store(7, "tiny")
-    application = application_of(store, KeyQuotas([AcceptedKey("k", "key")]), inclusive=inclusive)
     for number, (fetch, subjects, more, size) in enumerate(CALLS):
         folder, archive = tmp_path / f"{number}", open_archive(tmp_path / f"kept {number}")
-        session = connect(
-            "http://local",
-            "key",
-            transport=Recording(InProcessTransport(application), folder),
-            now_ms=application.now_ms,
-            simulated=True,
+        session = store_session(
+            store,
+            inclusive=inclusive,
+            through=lambda inner, folder=folder: Recording(inner, folder),
             confirm_end=False,  # each recorded page brings new rows
-            default=False,
         )
         subject, paged = store.about["world"][subjects][0], {"page_size": size} if size else {}
         fetched = fetch(subject, *more, 0, session=session, **paged)

@@ -2,34 +2,19 @@
 
 import sys
 
-import httpx
 import pytest
 
 import toolkit as tk
-from tests.archive.world import START, USER, archived_rows, fill_session, make_fills
+from tests.archive.world import START, USER, StopsAfter, archived_rows, fill_session, make_fills
 from toolkit.archive import history_pull, refresh
 from toolkit.archive import open as open_archive
 
 FILLS = make_fills(120)
 
 
-class InterruptAfter(httpx.BaseTransport):
-    """A transport that raises KeyboardInterrupt after some requests."""
-
-    def __init__(self, inner, after):
-        self._inner = inner
-        self._left = after
-
-    def handle_request(self, request):
-        self._left -= 1
-        if self._left < 0:
-            raise KeyboardInterrupt
-        return self._inner.handle_request(request)
-
-
 def test_interrupt_keeps_pulled_rows(tmp_path):
     archive = open_archive(tmp_path)
-    session = fill_session(FILLS, through=lambda inner: InterruptAfter(inner, 3))
+    session = fill_session(FILLS, through=lambda inner: StopsAfter(inner, 3, KeyboardInterrupt))
     with pytest.raises(KeyboardInterrupt) as caught:
         archive.refresh(tk.user_fills_by_time, USER, START, page_size=20, session=session)
     rows = len(archived_rows(archive))

@@ -57,8 +57,20 @@ def lose_newest_entry(archive):
     log_entries(archive, "fills")[-1].unlink()
 
 
+def lose_middle_rows(archive):
+    archive.tables.open_table("fills").delete("_row >= 50 AND _row < 100")
+    session = fill_session(FILLS)  # does not fetch them again
+    assert archive.refresh(tk.user_fills_by_time, USER, START, session=session).rows == 0
+
+
 @pytest.mark.parametrize(
-    ("lose", "frozen"), [(lose_table, False), (lose_table, True), (lose_newest_entry, False)]
+    ("lose", "frozen"),
+    [
+        (lose_table, False),
+        (lose_table, True),
+        (lose_newest_entry, False),
+        (lose_middle_rows, False),
+    ],
 )
 def test_lost_rows_are_reported(tmp_path, lose, *, frozen):
     archive = make_archive(tmp_path / "kept")
@@ -69,22 +81,13 @@ def test_lost_rows_are_reported(tmp_path, lose, *, frozen):
         facts = tk.provenance(archive.frame(tk.user_fills_by_time, USER, **limits))
         assert facts["complete"] == "no"
         assert "rows were lost" in facts["why"]
-    assert "lost" in finding_kinds(archive)
+    lost = [finding.what for finding in archive.verify() if finding.kind == "lost"]
+    assert lost
     with pytest.raises(ArchiveError, match="rows were lost"):
         tk.local(archive=tmp_path / "kept", default=False)
-
-
-def test_lost_rows_advise_copy_or_new_archive(tmp_path):
-    archive = make_archive(tmp_path)
-    archive.tables.open_table("fills").delete("_row >= 50 AND _row < 100")
-    assert (
-        archive.refresh(tk.user_fills_by_time, USER, START, session=fill_session(FILLS)).rows == 0
-    )
-    advice = "restore the files from a copy, or start a new archive"
-    assert advice in tk.provenance(archive.frame(tk.user_fills_by_time, USER))["why"]
-    assert any(advice in finding.what for finding in archive.verify() if finding.kind == "lost")
-    with pytest.raises(ArchiveError, match=advice):
-        tk.local(archive=tmp_path, default=False)
+    if lose is lose_middle_rows:
+        for text in (facts["why"], *lost):
+            assert "from a copy" in text
 
 
 def test_interrupted_refresh_leaves_gap_only(tmp_path):

@@ -1,10 +1,8 @@
 """A refresh archives missing rows once and unchanged."""
 
-import warnings
 from functools import partial
 
 import httpx
-import msgspec
 import pandas as pd
 import pytest
 
@@ -21,8 +19,6 @@ from tests.archive.world import (
     make_fills,
 )
 from toolkit.archive import open as open_archive
-from toolkit.contract.operations import OPERATIONS
-from toolkit.contract.requests import request_body
 from toolkit.errors import AnswerInvalid, ArchiveError, ServiceDown
 from toolkit.times import HOUR
 
@@ -72,26 +68,6 @@ def test_refresh_keeps_rows_before_failure(tmp_path):
     done = archive.refresh(tk.user_fills_by_time, USER, page_size=31, session=fill_session(FILLS))
     assert done.rows == len(FILLS) - before
     assert done.total == len(archived_rows(archive)) == len(FILLS)
-
-
-def test_refresh_keeps_unknown_fields(tmp_path):
-    def add(content):
-        return content.replace(b'"coin":', b'"nSamples": [1.50, {"a":null}],"coin":')
-
-    archive = open_archive(tmp_path)
-    session = fill_session(FILLS[:50], through=lambda inner: ChangedAnswers(inner, add))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        archive.refresh(tk.user_fills_by_time, USER, START, session=session)
-        operation = OPERATIONS["userFillsByTime"]
-        body = request_body(operation, {"user": USER, "start": START})
-        raw = session.ask(operation, body).content
-        assert [text for _, text in archived_rows(archive)] == sorted(
-            bytes(text).decode() for text in msgspec.json.decode(raw, type=list[msgspec.Raw])
-        )
-        # Without the field, the rows still equal the archived ones.
-        archive.refresh(tk.user_fills_by_time, USER, session=fill_session(FILLS))
-        assert len(archive.frame(tk.user_fills_by_time, USER, numbers="exact")) == len(FILLS)
 
 
 def with_field(value):

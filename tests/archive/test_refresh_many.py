@@ -1,11 +1,9 @@
 """Many subjects share commits; a failure or a lost worker costs its subject only."""
 
 import multiprocessing
-import threading
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 
-import httpx
 import pandas as pd
 import pytest
 
@@ -101,50 +99,56 @@ def test_histories_with_gaps_are_all_archived(tmp_path):
 
 
 def test_refused_key_explains_all_failures(tmp_path):
-    def refuse(inner):
-        lock, answers = threading.Lock(), iter(range(10))
-
-        def answer(request):
-            with lock:
-                is_left = next(answers, None) is not None
-            if is_left:
-                return inner.handle_request(request)
-            return httpx.Response(401, json={"error": "no"})
-
-        return httpx.MockTransport(answer)
-
-    session = fill_session(FILLS, users=USERS, through=refuse)
+    session = fill_session(FILLS, users=USERS, through=lambda inner: StopsAfter(inner, 10, 401))
     with pytest.raises(tk.Incomplete) as caught:
         open_archive(tmp_path).refresh_many(tk.user_fills, USERS, session=session)
     assert {type(error) for error in caught.value.failed.values()} == {tk.InvalidKey}
 
 
-class Losing(Executor):
-    """An executor that calls at once, and loses the worker of one account."""
+class Faulty(Executor):
+    """An executor that calls at once; `respond` may replace a future.
+
+    It gets the futures of the earlier calls, the new one, and the arguments of the call.
+    """
+
+    def __init__(self, respond):
+        super().__init__()
+        self.futures, self._respond = [], respond
+
+    def get_executor(self):
+        """Return the executor, as a Dask client does."""
+        return self
 
     def submit(self, fn, /, *args, **kwargs):
-        future = Future()
-        if args[1]["pull"].subject == USERS[2]:
-            future.set_exception(BrokenProcessPool("a worker was killed"))
-        else:
-            future.set_result(fn(*args, **kwargs))
+        future = future_of(fn(*args, **kwargs))
+        future = self._respond(self.futures, future, args)
+        self.futures.append(future)
         return future
 
 
-class ClientOfCluster:
-    """What `refresh_many` uses of a Dask client."""
+class FaultyThreads(Faulty, ThreadPoolExecutor):
+    """The same; the calls may share a session."""
 
-    def get_executor(self):
-        return Losing()
+
+def subject_of(arguments):
+    return arguments[1]["pull"].subject
+
+
+def future_of(value):
+    future = Future()
+    future.set_result(value)
+    return future
 
 
 def test_lost_worker_fails_one_account(tmp_path, tiny):
     users = [*tiny.world["users"][:2], USERS[2], *tiny.world["users"][2:5]]
     archive = open_archive(tmp_path)
+    lost = Future()
+    lost.set_exception(BrokenProcessPool("a worker was killed"))
+    client = Faulty(lambda _, future, call: lost if subject_of(call) == USERS[2] else future)
     with pytest.raises(tk.Incomplete) as caught:
-        archive.refresh_many(
-            tk.user_fills_by_time, users, 0, session=tiny, executor=ClientOfCluster()
-        )
+        archive.refresh_many(tk.user_fills_by_time, users, 0, session=tiny, executor=client)
+    assert [*caught.value.failed] == [USERS[2]]
     assert "the executor broke: BrokenProcessPool" in str(caught.value.failed[USERS[2]])
     for user in tiny.world["users"][:5]:
         fetched = tk.user_fills_by_time(user, 0, session=tiny)
@@ -152,26 +156,12 @@ def test_lost_worker_fails_one_account(tmp_path, tiny):
     assert archive.verify() == []
 
 
-class Confused(Executor):
-    """An executor that calls at once, and returns nonsense for the second call."""
-
-    def __init__(self, nonsense):
-        self.nonsense = nonsense
-        self.futures = []
-
-    def submit(self, fn, /, *args, **kwargs):
-        future = Future()
-        if len(self.futures) != 1:
-            future.set_result(fn(*args, **kwargs))
-        elif self.nonsense == "no future":
-            future = [1]
-        elif self.nonsense == "one future":
-            future = self.futures[0]
-        else:
-            is_other = self.nonsense == "other answer"
-            future.set_result(self.futures[0].result() if is_other else None)
-        self.futures.append(future)
-        return future
+NONSENSE = {  # what an executor returns for its second call -> made of the first future
+    "other answer": lambda first: future_of(first.result()),
+    "value": lambda _: future_of(None),
+    "no future": lambda _: [1],
+    "one future": lambda first: first,
+}
 
 
 @pytest.mark.filterwarnings("ignore::toolkit.errors.HistoryWarning")
@@ -189,8 +179,9 @@ def test_wrong_executor_result_fails_one_account(tmp_path, tiny, fetch, nonsense
     archive, users = open_archive(tmp_path), tiny.world["users"][:4]
     start = (0,) if fetch is tk.user_fills_by_time else ()
     # The first call is made in this thread, so the second one of the executor is the third one.
+    pool = Faulty(lambda made, future, _: NONSENSE[nonsense](made[0]) if len(made) == 1 else future)
     with pytest.raises(tk.Incomplete) as caught:
-        archive.refresh_many(fetch, users, *start, session=tiny, executor=Confused(nonsense))
+        archive.refresh_many(fetch, users, *start, session=tiny, executor=pool)
     assert [*caught.value.failed] == [users[2]]
     assert ("new Future" in str(caught.value.failed[users[2]])) is ("future" in nonsense)
     assert len(archive.status()) == 3
@@ -201,30 +192,18 @@ def test_wrong_executor_result_fails_one_account(tmp_path, tiny, fetch, nonsense
     assert archive.verify() == []
 
 
-class Repeating(ThreadPoolExecutor):
-    """Threads that return the first answer of an account for all of its calls."""
-
-    def __init__(self):
-        super().__init__(1)
-        self.answers = {}
-
-    def submit(self, fn, /, *args, **kwargs):
-        future = Future()
-        subject = args[1]["pull"].subject
-        if subject not in self.answers:
-            self.answers[subject] = fn(*args, **kwargs)
-        future.set_result(self.answers[subject])
-        return future
-
-
 def test_repeated_portion_is_refused(tmp_path):
     """The first portion is kept, its rows do not come twice, and the next refresh continues."""
     users, fills = USERS[:2], make_fills(12_000)
     archive, session = open_archive(tmp_path), fill_session(fills, users=users)
+    answers = {}  # the first answer of an account is returned for all of its calls
+
+    def repeat(_, future, call):
+        return future_of(answers.setdefault(subject_of(call), future.result()))
+
+    pool = FaultyThreads(repeat)
     with pytest.raises(tk.Incomplete, match="another portion") as caught:
-        archive.refresh_many(
-            tk.user_fills_by_time, users, START, session=session, executor=Repeating()
-        )
+        archive.refresh_many(tk.user_fills_by_time, users, START, session=session, executor=pool)
     assert list(caught.value.failed) == users[1:]
     assert archive.status()["rows"].tolist() == [12_000, 9_990]
     done = archive.refresh_many(tk.user_fills_by_time, users, START, session=session)

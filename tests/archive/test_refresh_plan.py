@@ -1,37 +1,22 @@
 """A snapshot shows which accounts changed, so that the others need no request."""
 
 import json
-from collections import Counter
 from itertools import chain
 
-import httpx
 import msgspec
 import pandas as pd
 import pytest
 
 import toolkit as tk
 from tests.archive.commands import run_command
+from tests.archive.world import store_session
 from tests.worlds import world_of
 from toolkit.archive import open as open_archive
-from toolkit.client import connect
 from toolkit.contract.source_tables import AccountSnapshot, Sources
-from toolkit.local_service import InProcessTransport, application_of
-from toolkit.service import AcceptedKey, KeyQuotas, build_store
+from toolkit.service import build_store
 from toolkit.times import MINUTE
 
 RESTING = 4  # accounts that rest, for each account that may trade
-
-
-class CountsRequests(httpx.BaseTransport):
-    """A transport that counts the requests by their type."""
-
-    def __init__(self, inner):
-        self._inner = inner
-        self.counts = Counter()
-
-    def handle_request(self, request):
-        self.counts[msgspec.json.decode(request.content)["type"]] += 1
-        return self._inner.handle_request(request)
 
 
 class Exchange:
@@ -68,17 +53,7 @@ class Exchange:
             fills=[(user, fill) for user, fill in self.fills if fill.time <= time],
             account_snapshots=[self._add_resting(snapshot) for snapshot in snapshots],
         )
-        application = application_of(build_store(sources), KeyQuotas([AcceptedKey("k", "key")]))
-        transport = CountsRequests(InProcessTransport(application))
-        session = connect(
-            "http://local",
-            "key",
-            transport=transport,
-            simulated=True,
-            now_ms=application.now_ms,
-            default=False,
-        )
-        return session, transport
+        return store_session(build_store(sources))
 
     def _add_resting(self, snapshot):
         values = {}
@@ -111,19 +86,19 @@ def is_spot(fill):
 def test_only_moved_accounts_are_asked(exchange, tmp_path):
     """The archive equals that of a full refresh, except for fills that no snapshot shows."""
     archive, (before, after, _) = open_archive(tmp_path), exchange.times
-    session, _ = exchange.session(before + MINUTE)
+    session = exchange.session(before + MINUTE)
     plan = archive.plan_refresh(tk.user_fills_by_time, exchange.users, session=session)
     assert set(plan.accounts["why"]) == {"nothing is archived"}
     archive.refresh_many(tk.user_fills_by_time, plan.to_ask, 0, session=session)
 
-    session, transport = exchange.session(after)
+    session = exchange.session(after)
     plan = archive.plan_refresh(tk.user_fills_by_time, session=session)
     assert sorted(plan.accounts["user"]) == sorted(exchange.users)
     assert len(plan.to_ask) == 11  # of 200; ten of them have new perp fills
     assert (plan.points, plan.points_of_all) == (112, 2_000)
     archive.refresh_many(tk.user_fills_by_time, plan.to_ask, session=session)
-    assert transport.counts["userFillsByTime"] == len(plan.to_ask)
-    assert transport.counts["accountValueSnapshots"] == 1
+    assert session.counts.requests == 12  # the snapshots, and each account that is asked
+    assert session.budget.spent == plan.points
 
     wanted, found = exchange.fills_until(after), archived_ids(archive, exchange.traders)
     unseen = {user for user in exchange.traders if found[user] != wanted[user]}
@@ -144,13 +119,13 @@ def test_accounts_with_position_are_asked_for_funding(exchange, tmp_path):
     """Without an older snapshot every account is asked; after funding, all with a position."""
     archive, (_, before, after) = open_archive(tmp_path), exchange.times
     users = exchange.users
-    session, _ = exchange.session(before + MINUTE)
+    session = exchange.session(before + MINUTE)
     archive.refresh_many(tk.user_fills_by_time, users, session=session)
-    session, _ = exchange.session(before + 2 * MINUTE)
+    session = exchange.session(before + 2 * MINUTE)
     plan = archive.plan_refresh(tk.user_fills_by_time, users, session=session)
     assert set(plan.accounts["why"]) == {"no snapshot is older than the end of the range"}
     archive.refresh_many(tk.user_fills_by_time, users, session=session)
-    session, _ = exchange.session(after)
+    session = exchange.session(after)
     plan = archive.plan_refresh(tk.user_fills_by_time, users, session=session)
     assert plan.accounts["why"].value_counts().to_dict() == {
         "cash did not change": 166,

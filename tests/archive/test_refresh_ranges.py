@@ -115,21 +115,6 @@ def test_random_ranges_equal_fetched_rows(groups, inclusive, refreshes):
         assert error_kinds(archive) == set()
 
 
-@pytest.mark.parametrize("since", [START, START - 10_000], ids=["rows", "no rows yet"])
-def test_late_refresh_fills_gap(tmp_path, since):
-    """The second range begins after the end of the first, as in a late weekly job."""
-    fills = make_fills_at((START + at, 0) for at in range(LAST))
-    session, archive = fill_session(fills), open_archive(tmp_path)
-    archive.refresh(tk.user_fills_by_time, USER, since, since + 5, session=session)
-    done = archive.refresh(tk.user_fills_by_time, USER, START + 20, session=session)
-    assert (done.start_ms, done.total) == (since + 6, LAST)
-    assert archive.status()["gaps"].tolist() == [0]
-    archived = archive.frame(tk.user_fills_by_time, USER)
-    assert tk.provenance(archived)["complete"] == "yes"
-    pd.testing.assert_frame_equal(archived, tk.user_fills_by_time(USER, since, session=session))
-    assert archive.verify() == []
-
-
 def test_refresh_fills_gap_without_rows(tmp_path):
     fills = make_fills_at((START + at, 0) for at in range(LAST))
     session, archive = fill_session(fills), open_archive(tmp_path)

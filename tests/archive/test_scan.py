@@ -1,27 +1,21 @@
 """Scans from Python and on the command line."""
 
 import json
-from decimal import Decimal
-from typing import Any
 
 import pandas as pd
 import pyarrow as pa
-import pyarrow.compute as pc
 import pytest
-from typer.testing import CliRunner
 
 import toolkit as tk
+from tests.archive.commands import run_command
 from tests.archive.world import START, USER, fill_session, make_fills
-from tests.engines import as_table
-from tests.scale.test_cases import close
 from toolkit.archive import open as open_archive
-from toolkit.archive.schemas import RECORDS
-from toolkit.cli.archive import archive_app
+from toolkit.archive.schemas import operation_table
 from toolkit.contract.columns import table_columns
 from toolkit.contract.operations import OPERATIONS
-from toolkit.frames.nested_values import EXACT
 
 FILLS = make_fills(60)
+ENGINES = ("pandas", "polars", "duckdb")
 
 
 @pytest.fixture(scope="module", name="archive")
@@ -32,141 +26,121 @@ def _archive(tmp_path_factory):
     return archive
 
 
-def run_command(archive, command, *arguments, code=0):
-    words = [command, archive.tables.location, *map(str, arguments)]
-    result = CliRunner().invoke(archive_app, words)
-    assert result.exit_code == code, result.output
-    return result
-
-
-@pytest.mark.parametrize(
-    ("arguments", "error", "message"),
-    [
-        ({"record": "fills", "columns": "px"}, TypeError, r"a list of names: pass \['px'\]"),
-        ({"record": "fills", "columns": ["pz"]}, tk.ArchiveError, "no column pz: it has .*px"),
-        ({"record": "nonsense"}, tk.ArchiveError, "'nonsense'; choose one of fills, funding"),
-        ({"record": 5}, tk.ArchiveError, "unknown table 5; choose one of fills, funding"),
-        ({"record": "fills", "subject": 5}, TypeError, "subject must be text, not 5"),
-    ],
-)
-def test_scan_refuses_invalid_arguments(archive, arguments, error, message):
-    with pytest.raises(error, match=message):
-        archive.scan(**arguments)
-
-
-def test_frame_refuses_unknown_numbers(archive):
-    with pytest.raises(ValueError, match="numbers must be 'float' or 'exact' or 'text'"):
-        archive.frame(tk.user_fills_by_time, USER, numbers="decimal")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="numbers must be 'float' or 'exact' or 'text'"):
-        archive.scan("fills", numbers="decimal")  # type: ignore[call-overload]
+def test_scan_refuses_invalid_arguments(archive):
+    for arguments, error, named in (
+        ({"record": "fills", "columns": "px"}, TypeError, r"\['px'\]"),
+        ({"record": "fills", "columns": ["pz"]}, tk.ArchiveError, "no column pz"),
+        ({"record": "answers", "start": 0}, tk.ArchiveError, "time"),
+        ({"record": "nonsense"}, tk.ArchiveError, "fills, funding"),
+        ({"record": 5}, tk.ArchiveError, "fills, funding"),
+        ({"record": "fills", "subject": 5}, TypeError, "subject"),
+        ({"record": "fills", "engine": "arrow"}, ValueError, "engine"),
+        ({"record": "fills", "numbers": "decimal"}, ValueError, "numbers"),
+    ):
+        with pytest.raises(error, match=named):
+            archive.scan(**arguments)
+    with pytest.raises(ValueError, match="numbers"):
+        archive.frame(tk.user_fills_by_time, USER, numbers="decimal")
 
 
 def test_scan_command_prints_and_writes_rows(archive, tmp_path):
-    table = run_command(archive, "scan", "fills", "--columns", "coin, px").output
+    def scan(*arguments, code=0):
+        return run_command("scan", archive.tables.location, *arguments, code=code)
+
+    table = scan("fills", "--columns", "coin, px").output
     assert "coin" in table
     assert "64000.1" in table
-    shown = run_command(archive, "scan", "fills")
+    shown = scan("fills")
     assert shown.stdout.split()[:2] == ["_subject", "coin"]
     assert "_operation" not in shown.stdout
     assert "columns that begin with _ are left out" in shown.stderr
-    lines = run_command(
-        archive, "scan", "fills", "--columns", "tid,time", "--end", FILLS[9].time, "--json"
-    ).stdout
-    rows = [json.loads(line) for line in lines.splitlines()]
-    assert sorted(row["tid"] for row in rows) == [
-        fill.tid for fill in FILLS if fill.time <= FILLS[9].time
-    ]
-    exact = run_command(
-        archive, "scan", "fills", "--columns", "fee", "--numbers", "exact", "--json"
-    )
-    assert json.loads(exact.stdout.splitlines()[0]) == {"fee": "0.123456789012345678"}
+    lines = scan("fills", "--columns", "tid,time", "--end", FILLS[9].time, "--json").stdout
+    tids = sorted(json.loads(line)["tid"] for line in lines.splitlines())
+    assert tids == [fill.tid for fill in FILLS if fill.time <= FILLS[9].time]
+    exact = scan("fills", "--columns", "fee", "--numbers", "exact", "--json").stdout
+    assert json.loads(exact.splitlines()[0]) == {"fee": "0.123456789012345678"}
     out = tmp_path / "fills.parquet"
-    message = run_command(archive, "scan", "userFillsByTime", "--subject", USER, "-o", out).stderr
-    assert "60 rows" in message
-    expected = archive.scan("fills", engine="pandas")
-    pd.testing.assert_frame_equal(pd.read_parquet(out), expected)
-    run_command(archive, "scan", "fills", "-o", tmp_path / "fills.txt", code=2)
-    assert "choose one of" in run_command(archive, "scan", "nonsense", code=2).stderr
+    assert "60 rows" in scan("userFillsByTime", "--subject", USER, "-o", out).stderr
+    pd.testing.assert_frame_equal(pd.read_parquet(out), archive.scan("fills", engine="pandas"))
+    scan("fills", "-o", tmp_path / "fills.txt", code=2)
+    assert "choose one of" in scan("nonsense", code=2).stderr
 
 
 def test_status_command_shortens_subjects(archive):
     (answer,) = (subject for subject in archive.status()["subject"] if subject.startswith("{"))
     assert len(answer) > 60
-    assert answer not in run_command(archive, "status").output
-    assert f"{answer[:57]}..." in run_command(archive, "status").output
-    assert max(map(len, run_command(archive, "status").output.splitlines())) < 250
-    assert answer in {
-        row["subject"] for row in json.loads(run_command(archive, "status", "--json").output)
-    }
+    shown = run_command("status", archive.tables.location).output
+    assert answer not in shown
+    assert f"{answer[:57]}..." in shown
+    assert max(map(len, shown.splitlines())) < 250
+    rows = json.loads(run_command("status", archive.tables.location, "--json").output)
+    assert answer in {row["subject"] for row in rows}
 
 
 def test_verify_and_freeze_progress_counts_rows(archive):
-    counts: list[int] = []
-    archive.verify(progress=counts.append)
-    assert sum(counts) >= len(FILLS)
-    counts.clear()
-    archive.freeze(progress=counts.append)
-    assert sum(counts) >= len(FILLS)
+    for run in (archive.verify, archive.freeze):
+        counts = []
+        run(progress=counts.append)
+        assert sum(counts) >= len(FILLS)
 
 
 @pytest.fixture(scope="module", name="histories")
-def _histories(tmp_path_factory):
-    """An archive with a history of each table."""
-    session = tk.local(seed=7, size="tiny", default=False)
-    user, builder = session.world["users"][0], session.world["builders"][0]
-    archive = open_archive(tmp_path_factory.mktemp("exact") / "kept")
-    for fetch in (tk.user_fills_by_time, tk.user_non_funding_ledger_updates):
-        archive.refresh(fetch, user, session=session)
-    for fetch in (
-        tk.builder_approved_fills_by_time,
-        tk.builder_approved_funding_by_time,
-        tk.builder_orders_by_time,
-    ):
-        archive.refresh(fetch, builder, "2025-09-29", session=session)
-    archive.refresh(tk.slippage_history, "BTC", 10_000, "2025-09-30", session=session)
-    return archive
+def _histories(tmp_path_factory, tiny):
+    """An archive with a history of each operation, and the subjects by operation."""
+    user, builder = tiny.world["users"][0], tiny.world["builders"][0]
+    subjects = {
+        "userFillsByTime": (user,),
+        "userNonFundingLedgerUpdates": (user,),
+        "builderApprovedFillsByTime": (builder,),
+        "builderApprovedFundingByTime": (builder,),
+        "builderOrdersByTime": (builder,),
+        "slippageHistory": ("BTC", 10_000),
+    }
+    archive = open_archive(tmp_path_factory.mktemp("histories") / "kept")
+    for operation, subject in subjects.items():
+        start = {} if user in subject else {"start": "2025-09-29"}
+        archive.refresh(
+            getattr(tk, OPERATIONS[operation].function), *subject, **start, session=tiny
+        )
+    return archive, subjects
 
 
-@pytest.mark.parametrize("numbers", ["exact", "text"])
-@pytest.mark.parametrize("engine", ["pandas", "polars", "duckdb"])
-def test_scan_numbers_equal_frame(histories, engine, numbers):
-    status = histories.status()
-    assert set(status["table"]) == set(RECORDS)
-    for table, type, subject in zip(
-        status["table"], status["operation"], status["subject"], strict=True
-    ):
-        operation = OPERATIONS[type]
-        values = [int(word) if word.isdigit() else word for word in subject.split(" ")]
-        frame: Any = histories.frame(operation.function, *values, numbers=numbers)
-        names = [
-            column.name
-            for column in table_columns(operation.tables[0])
-            if column.kind.family == "number"
-        ]
-        wanted = pa.Table.from_pandas(frame[names], preserve_index=False)
-        rows = as_table(
-            histories.scan(
-                table, columns=[*names, "_row", "_operation"], engine=engine, numbers=numbers
-            )
-        )  # the fills of two operations are decoded together
-        rows = rows.filter(pc.equal(rows["_operation"], type))
-        found = rows.sort_by("_row").select(names)
-        assert found.to_pylist() == wanted.to_pylist()
-        assert len(found)
-        if numbers == "exact":
-            assert {*found.schema.types} == {EXACT}
+def to_table(found):
+    """Return what a scan returned as a table of Arrow."""
+    if isinstance(found, pd.DataFrame):
+        return pa.Table.from_pandas(found, preserve_index=False)
+    return (
+        found.to_arrow_table() if hasattr(found, "to_arrow_table") else found.collect().to_arrow()
+    )
 
 
-@pytest.mark.parametrize("engine", ["pandas", "polars", "duckdb"])
-def test_exact_scan_sums_money(archive, engine):
-    """Floats would lose digits of these fees."""
-    fills: Any = archive.frame(tk.user_fills_by_time, USER, numbers="exact")
-    wanted: Any = tk.pnl.attribution(fills)
-    rows = archive.scan("fills", operation="userFillsByTime", engine=engine, numbers="exact")
-    found = as_table(tk.pnl.attribution(rows)).to_pylist()
-    assert found == list(map(close, as_table(wanted).to_pylist()))  # the volume is a float
-    assert found[0]["trading_fee"] == -60 * Decimal("0.123456789012345678")
-    few = archive.scan("fills", columns=["coin", "fee"], engine=engine, numbers="exact", end=START)
-    assert as_table(few).schema.names == ["coin", "fee"]
-    none = archive.scan("orders", columns=["sz"], engine=engine, numbers="exact")
-    assert as_table(none).schema.types == [EXACT]
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("numbers", ["float", "exact", "text"])
+def test_scan_equals_frame(histories, tmp_path, engine, numbers):
+    archive, subjects = histories
+    how, empty = {"engine": engine, "numbers": numbers}, open_archive(tmp_path)
+    for type, subject in subjects.items():
+        fetch, table = getattr(tk, OPERATIONS[type].function), operation_table(OPERATIONS[type])
+        columns = table_columns(OPERATIONS[type].tables[0])
+        names = [column.name for column in columns if column.kind.family == "number"]
+        rows = to_table(archive.scan(table, operation=fetch, columns=[*names, "_row"], **how))
+        rows = rows.sort_by("_row").select(names)
+        wanted = archive.frame(fetch, *subject, numbers=numbers)[names]
+        assert len(rows) > 0
+        assert rows.to_pylist() == to_table(wanted).to_pylist()
+        full, none = to_table(archive.scan(table, **how)), to_table(empty.scan(table, **how))
+        assert (len(none), none.schema.names) == (0, full.schema.names)
+        assert "_json" not in full.schema.names
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_scan_selects_rows_and_columns(tmp_path, engine):
+    archive, other = open_archive(tmp_path), "0x" + "b" * 40
+    for user in (USER, other):
+        session = fill_session(FILLS, users=(USER, other))
+        archive.refresh(tk.user_fills_by_time, user, START, session=session)
+    limits = {"subject": USER, "operation": tk.user_fills_by_time, "start": FILLS[30].time}
+    rows = to_table(archive.scan("fills", **limits, columns=["px", "builder"], engine=engine))
+    assert len(rows) == sum(fill.time >= FILLS[30].time for fill in FILLS)
+    assert rows.schema.names == ["px", "builder"]
+    assert set(rows["px"].to_pylist()) == {64000.1}

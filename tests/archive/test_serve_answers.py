@@ -3,16 +3,16 @@
 import json
 import warnings
 
-import httpx
 import pandas as pd
 import pytest
 
 import toolkit as tk
 from tests.archive.offline import FILLS, as_frames, fetch_served, offline_session
-from tests.archive.world import START, USER, fill_session
+from tests.archive.world import START, USER, ChangedAnswers, fill_session, store_session
 from toolkit.archive import open as open_archive
 from toolkit.contract.field_deviations import forget_deviations
 from toolkit.errors import ArchiveError
+from toolkit.local_service import simulated_store
 
 
 def test_serve_archived_states(tmp_path, tiny):
@@ -133,22 +133,21 @@ def without_field(answer, name):
     return [without_field(item, name) for item in answer] if isinstance(answer, list) else answer
 
 
-def lacking_session(tiny, name):
-    """Return a session whose answers lack a field."""
+def lacking_session(name):
+    """Return a session of the tiny exchange whose answers lack a field."""
 
-    def respond(request):
-        answer = tk.info(json.loads(request.content), session=tiny)
-        return httpx.Response(200, json=without_field(answer, name))
+    def change(content):
+        return json.dumps(without_field(json.loads(content), name)).encode()
 
-    transport = httpx.MockTransport(respond)
-    return tk.connect("http://live", "key", transport=transport, default=False, now_ms=tiny.now_ms)
+    through = lambda inner: ChangedAnswers(inner, change)  # noqa: E731
+    return store_session(simulated_store(7, "tiny"), through=through)
 
 
 @pytest.mark.filterwarnings("ignore::toolkit.errors.MissingField")
 def test_serve_states_without_field(tmp_path, tiny):
     archive, users = open_archive(tmp_path), tiny.world["users"][:2]
     call = (tk.batch_clearinghouse_states, users)
-    archive.refresh(*call, session=lacking_session(tiny, "maxTradeSzs"))
+    archive.refresh(*call, session=lacking_session("maxTradeSzs"))
     states = tk.batch_clearinghouse_states(users, session=offline_session(tmp_path))
     there = tk.batch_clearinghouse_states(users, session=tiny)
     assert states.positions["max_trade_szs"].isna().all()
@@ -160,7 +159,7 @@ def test_serve_refuses_rows_without_user(tmp_path, tiny):
     forget_deviations()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        call, live = (tk.builder_approved_fills_by_time, builder), lacking_session(tiny, "user")
+        call, live = (tk.builder_approved_fills_by_time, builder), lacking_session("user")
         archive.refresh(*call, "2025-09-30", session=live)
         assert len(archive.frame(*call)) > 0
     with pytest.raises(tk.ArchiveError, match="user"):

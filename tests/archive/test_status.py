@@ -3,22 +3,22 @@
 import json
 import sys
 import warnings
-from typing import Any
 
 import pandas as pd
 import pytest
-from typer.testing import CliRunner
 
 import toolkit as tk
-from tests.archive.world import CANARY, START, USER, fill_session, make_fills
+from tests.archive.commands import run_command
+from tests.archive.world import CANARY, START, USER, fill_session, make_fills, store_session
 from toolkit.archive import open as open_archive
 from toolkit.archive.coverage import RefreshResult, log_entry, log_refreshes
 from toolkit.archive.schemas import RowOrigin
 from toolkit.archive.storage import ArchiveTables
-from toolkit.cli.archive import archive_app
-from toolkit.contract.records import FundingDelta, FundingRow, SlippageSample
+from toolkit.contract.recorded_rows import build_record
+from toolkit.contract.records import FundingRow, SlippageSample
 from toolkit.contract.source_tables import Approval, Sources
-from toolkit.errors import ArchiveError, IncompleteWarning
+from toolkit.errors import IncompleteWarning
+from toolkit.service import build_store
 from toolkit.times import HOUR, MINUTE
 
 FILLS = make_fills(300)
@@ -98,6 +98,12 @@ def test_status_reads_log_once(tmp_path):
     assert count_table_opens(archive) == of_one
 
 
+PAYMENT = {"coin": "BTC", "usdc": "-1.5", "szi": "2.0", "fundingRate": "0.0000125"}
+PAYMENT["type"] = "funding"
+SAMPLE = {"dex": "", "coin": "BTC", "amountUsd": 1000.0, "halfSpreadBps": 0.5}
+SAMPLE |= {"buySlippageBps": 1.0, "sellSlippageBps": 1.0}
+
+
 def market_session(hours, quarters, sums=1):
     """Return a session of a service with funding of one position and slippage samples.
 
@@ -108,55 +114,23 @@ def market_session(hours, quarters, sums=1):
     sums : int
         The number of payments that the last row of funding sums up.
     """
-    from toolkit.client import connect
-    from toolkit.local_service import InProcessTransport, application_of
-    from toolkit.service import AcceptedKey, KeyQuotas, build_store
-
     funding = [
-        FundingRow(
-            time=START + hour * HOUR,
-            hash="0x" + "0" * 64,
-            user=USER,
-            delta=FundingDelta(
-                type="funding",
-                coin="BTC",
-                usdc="-1.5",
-                szi="2.0",
-                funding_rate="0.0000125",
-                n_samples=sums if hour == hours[-1] and sums > 1 else None,
-            ),
-        )
+        {"time": START + hour * HOUR, "hash": "0x" + "0" * 64, "user": USER, "delta": {**PAYMENT}}
         for hour in hours
     ]
-    slippage = [
-        SlippageSample(
-            timestamp=START + quarter * 15 * MINUTE,
-            dex="",
-            coin="BTC",
-            half_spread_bps=0.5,
-            amount_usd=1_000,
-            buy_slippage_bps=1.0,
-            sell_slippage_bps=1.0,
-        )
-        for quarter in quarters
-    ]
+    if sums > 1:
+        funding[-1]["delta"]["nSamples"] = sums
+    slippage = [{"timestamp": START + quarter * 15 * MINUTE, **SAMPLE} for quarter in quarters]
     sources = Sources(
         start_ms=START,
         now_ms=START + 24 * HOUR,
         label="test",
         simulated=True,
-        funding=funding,
-        slippage=slippage,
+        funding=[build_record(FundingRow, row) for row in funding],
+        slippage=[build_record(SlippageSample, row) for row in slippage],
         approvals=[Approval(USER, OTHER, START - 1, 0, True)],
     )
-    application = application_of(build_store(sources), KeyQuotas([AcceptedKey("k", CANARY)]))
-    return connect(
-        "http://local",
-        CANARY,
-        transport=InProcessTransport(application),
-        now_ms=application.now_ms,
-        default=False,
-    )
+    return store_session(build_store(sources))
 
 
 @pytest.mark.parametrize(
@@ -179,10 +153,9 @@ def test_verify_finds_missing_hours(tmp_path, hours, sums, quarters, expected):
     assert len(caught) == len(expected) - is_usual
     assert archive.status()["rows"].tolist() == [len(hours), len(quarters)]
     assert [(finding.kind, finding.severity) for finding in archive.verify()] == expected
-    result = CliRunner().invoke(archive_app, ["verify", str(tmp_path), "--json"])
-    errors = any(severity == "error" for _, severity in expected)
-    assert result.exit_code == int(errors)
-    assert json.loads(result.output)["ok"] is not errors
+    is_wrong = any(severity == "error" for _, severity in expected)
+    output = run_command("verify", tmp_path, "--json", code=int(is_wrong)).output
+    assert json.loads(output)["ok"] is not is_wrong
 
 
 def test_verify_command_fails_for_gap(tmp_path):
@@ -190,57 +163,9 @@ def test_verify_command_fails_for_gap(tmp_path):
     without = fill_session([*FILLS[:100], *FILLS[130:]])
     with pytest.warns(IncompleteWarning, match="starts from 130"):
         holed.refresh(tk.user_fills_by_time, USER, START, session=without)
-    result = CliRunner().invoke(archive_app, ["verify", str(tmp_path)])
-    assert result.exit_code == 1
-    assert "BTC at 2025-09-01T00:00:58.575Z (id 130) starts from 130" in result.output
-    assert "the fill before it left 100: fills are missing in between" in result.output
-
-
-@pytest.mark.parametrize("engine", ["duckdb", "polars", "pandas"])
-@pytest.mark.parametrize("table", ["fills", "funding", "ledger", "orders", "slippage", "answers"])
-def test_scan_engines_agree_on_each_table(tmp_path, engine, table):
-    def frame(found):
-        if engine == "duckdb":
-            found = found.to_arrow_table()
-        return found if engine == "pandas" else to_pandas(found)
-
-    def to_pandas(found):
-        return (found.collect().to_arrow() if engine == "polars" else found).to_pandas()
-
-    session = tk.local(seed=7, size="tiny", default=False)
-    archive, empty = open_archive(tmp_path / "full"), open_archive(tmp_path / "empty")
-    user, builder = session.world["users"][0], session.world["builders"][0]
-    calls: dict[str, Any] = {
-        "fills": (tk.user_fills_by_time, user),
-        "funding": (tk.builder_approved_funding_by_time, builder),
-        "ledger": (tk.user_non_funding_ledger_updates, user),
-        "orders": (tk.builder_orders_by_time, builder),
-        "slippage": (tk.slippage_history, "BTC", 1_000),
-        "answers": (tk.meta,),
-    }
-    rows = archive.refresh(*calls[table], session=session).rows
-    full, none = frame(archive.scan(table, engine=engine)), frame(empty.scan(table, engine=engine))
-    assert len(full) == rows > 0
-    assert len(none) == 0
-    assert [*full.columns] == [*none.columns]
-    assert "_json" not in full.columns
-    pandas = archive.scan(table, engine="pandas")
-    if table != "answers":
-        number = {"fills": "px", "funding": "usdc", "ledger": "usdc", "orders": "sz"}.get(
-            table, "half_spread_bps"
-        )
-        assert full[number].sum() == pytest.approx(pandas[number].sum())
-        assert len(frame(archive.scan(table, columns=[number], engine=engine)).columns) == 1
-
-
-def test_scan_refuses_unknown_columns(tmp_path):
-    archive = open_archive(tmp_path)
-    with pytest.raises(ArchiveError, match="no column price"):
-        archive.scan("fills", columns=["price"])
-    with pytest.raises(ArchiveError, match="no range of time"):
-        archive.scan("answers", start=0)
-    with pytest.raises(ArchiveError, match="unknown table 'trades'; choose one of fills, funding"):
-        archive.scan("trades")
+    output = run_command("verify", tmp_path, code=1).output
+    assert "BTC at 2025-09-01T00:00:58.575Z (id 130) starts from 130" in output
+    assert "before it left 100" in output
 
 
 def test_html_is_escaped(tmp_path):

@@ -8,7 +8,14 @@ import pyarrow as pa
 import pytest
 
 import toolkit as tk
-from tests.archive.world import START, USER, archived_rows, fill_session, make_fills
+from tests.archive.world import (
+    START,
+    USER,
+    archived_rows,
+    error_kinds,
+    fill_session,
+    make_fills,
+)
 from toolkit.archive import open as open_archive
 from toolkit.archive.storage import ArchiveTables
 from toolkit.client import forget
@@ -33,33 +40,28 @@ def _archive(tmp_path):
     return archive
 
 
-def error_kinds(archive):
-    return sorted({finding.kind for finding in archive.verify() if finding.severity == "error"})
-
-
-def test_simulated_archive_has_no_errors(tmp_path):
-    session = tk.local(seed=7, size="tiny", default=False)
+def test_simulated_archive_has_no_errors(tmp_path, tiny):
     archive = open_archive(tmp_path)
-    for user in session.world["users"][:6]:
-        archive.refresh(tk.user_fills_by_time, user, 0, session=session)
-    for builder in session.world["builders"][:2]:
+    for user in tiny.world["users"][:6]:
+        archive.refresh(tk.user_fills_by_time, user, 0, session=tiny)
+    for builder in tiny.world["builders"][:2]:
         for fetch in (tk.builder_approved_fills_by_time, tk.builder_approved_funding_by_time):
-            archive.refresh(fetch, builder, 0, session=session)
-        archive.refresh(tk.builder_orders_by_time, builder, 0, session=session)
-    archive.refresh(tk.slippage_history, "BTC", 1_000, 0, session=session)
-    assert error_kinds(archive) == []
+            archive.refresh(fetch, builder, 0, session=tiny)
+        archive.refresh(tk.builder_orders_by_time, builder, 0, session=tiny)
+    archive.refresh(tk.slippage_history, "BTC", 1_000, 0, session=tiny)
+    assert error_kinds(archive) == set()
     status = archive.status()
     assert status["gaps"].sum() == 0
     assert set(status["table"]) == {"fills", "funding", "orders", "slippage"}
 
 
 def test_verify_finds_missing_fills(archive):
-    assert error_kinds(archive) == []
+    assert error_kinds(archive) == set()
     holed = open_archive(Path(archive.tables.location).with_name("holed"))
     without = [*FILLS[:100], *FILLS[130:]]
     with pytest.warns(IncompleteWarning, match="fills are missing in between"):
         holed.refresh(tk.user_fills_by_time, USER, START, session=fill_session(without))
-    assert error_kinds(holed) == ["chain"]
+    assert error_kinds(holed) == {"chain"}
 
 
 def test_verify_finds_damaged_files(archive):
@@ -80,7 +82,7 @@ def test_verify_finds_repeated_rows(archive):
     handle = tables.open_table("fills")
     rows = tables.read_rows(handle).slice(0, 40)
     tables.append_rows(handle, rows)
-    assert {"duplicate", "run"} <= set(error_kinds(archive))
+    assert {"duplicate", "run"} <= error_kinds(archive)
     (found,) = (finding for finding in archive.verify() if finding.kind == "duplicate")
     times = sorted(set(rows["time"].cast("int64").to_pylist()))[:3]
     moments = ", ".join(to_iso(time // 1_000) for time in times)
@@ -88,34 +90,45 @@ def test_verify_finds_repeated_rows(archive):
     assert (found.severity, found.what) == ("error", expected)
 
 
-def test_verify_notices_repeated_ledger_rows(tmp_path):
-    session = tk.local(seed=7, size="tiny", default=False)
-    archive, user = open_archive(tmp_path), session.world["users"][0]
-    archive.refresh(tk.user_non_funding_ledger_updates, user, 0, session=session)
+def test_verify_notices_repeated_ledger_rows(tmp_path, tiny):
+    archive, user = open_archive(tmp_path), tiny.world["users"][0]
+    archive.refresh(tk.user_non_funding_ledger_updates, user, 0, session=tiny)
     handle = archive.tables.open_table("ledger")
     archive.tables.append_rows(handle, archive.tables.read_rows(handle).slice(0, 2))
     (found,) = (finding for finding in archive.verify() if finding.kind == "duplicate")
     assert (found.severity, found.what[:6]) == ("notice", "2 rows")
 
 
-def test_verify_finds_wrong_column(tmp_path):
-    tables = ArchiveTables(str(tmp_path))
-    archive = open_archive(tmp_path)
+def with_cells(rows, column, cells):
+    """Return rows with other cells in a column; `cells` takes the list of the cells."""
+    at = rows.column_names.index(column)
+    changed = pa.array(cells(rows[column].to_pylist()), rows.schema.field(column).type)
+    return rows.set_column(at, column, changed)
+
+
+WRONG_ROWS = [  # change of a run of 20 rows, and the errors
+    (lambda rows: rows, set()),
+    (lambda rows: with_cells(rows, "px", lambda cells: [1.0] * len(cells)), {"typed"}),
+    (lambda rows: with_cells(rows, "_row", lambda cells: [*cells[:5], *cells[:4:-1]]), {"order"}),
+    (lambda rows: with_cells(rows, "_row", lambda cells: [*cells[:5], 4, *cells[6:]]), {"run"}),
+    (lambda rows: pa.concat_tables([rows[:9], rows[10:]]), {"chain", "run"}),
+]
+
+
+def test_verify_finds_wrong_rows(tmp_path):
+    archive, found = open_archive(tmp_path / "kept"), []
     archive.refresh(tk.user_fills_by_time, USER, START, session=fill_session(FILLS[:20]))
-    handle = tables.open_table("fills")
-    rows = tables.read_rows(handle)
-    at = rows.column_names.index("px")
-    rows = rows.set_column(at, "px", pa.array([1.0] * rows.num_rows))
-    other = open_archive(tmp_path / "other")
-    handle = other.tables.open_for_append("fills")
-    other.tables.append_rows(
-        handle, rows, counts={f"userFillsByTime {USER} from {START}": rows.num_rows}
-    )
-    assert error_kinds(other) == ["typed"]
+    rows = archive.tables.read_rows(archive.tables.open_table("fills")).sort_by("_row")
+    for number, (change, _) in enumerate(WRONG_ROWS):
+        other, changed = open_archive(tmp_path / str(number)), change(rows)
+        counts = {f"userFillsByTime {USER} from {START}": changed.num_rows}
+        other.tables.append_rows(other.tables.open_for_append("fills"), changed, counts=counts)
+        found.append(error_kinds(other))
+    assert found == [kinds for _, kinds in WRONG_ROWS]
 
 
-@pytest.mark.parametrize("name", ["a#b", "a?b", "a b", "100%", "ä"])
-def test_folder_with_special_name_is_intact(tmp_path, name):
+@pytest.mark.parametrize("name", ["kept@home", "kept@fund", "a#b", "a?b", "100%", "a ä"])
+def test_folder_with_special_name_is_archive(tmp_path, name):
     archive = open_archive(tmp_path / name)
     archive.refresh(tk.user_fills_by_time, USER, START, session=fill_session(FILLS[:20]))
     assert len(archive.frame(tk.user_fills_by_time, USER)) == 20
@@ -134,12 +147,12 @@ def test_freeze_survives_compaction(archive):
     archive.compact(forget_after_hours=0)
     more = make_fills(700)
     archive.refresh(tk.user_fills_by_time, USER, session=fill_session(more))
-    assert error_kinds(archive) == []
+    assert error_kinds(archive) == set()
     assert len(archived_rows(archive)) == 700
     frozen = open_archive(f"{archive.tables.location}@{name}")
     assert archived_rows(frozen) == rows
     pd.testing.assert_frame_equal(frozen.frame(tk.user_fills_by_time, USER, numbers="text"), before)
-    assert error_kinds(frozen) == []
+    assert error_kinds(frozen) == set()
     with pytest.raises(ArchiveError, match="frozen"):
         frozen.refresh(tk.user_fills_by_time, USER, session=fill_session(more))
     forget()  # a freeze is refused before an address is needed

@@ -79,22 +79,26 @@ def _fill(number, time, tx):
     )
 
 
-def fill_session(fills, *, inclusive=False, through=None, key=CANARY, users=(USER,), now_ms=None):
-    """Return a session of a service with these fills for each of the users."""
-    application = application_of(
-        fill_store(fills, users=users), KeyQuotas([AcceptedKey("k", key)]), inclusive=inclusive
-    )
-    transport: httpx.BaseTransport = InProcessTransport(application)
-    session = connect(
+def store_session(store, *, inclusive=False, through=None, key=CANARY, now_ms=None, **options):
+    """Return a session of a service on a store; `through` may wrap its transport."""
+    keys = KeyQuotas([AcceptedKey("k", key)])
+    application = application_of(store, keys, inclusive=inclusive)
+    transport = InProcessTransport(application)
+    return connect(
         "http://local",
         key,
         transport=through(transport) if through else transport,
-        label="test",
-        simulated=True,
-        attempts=1,
         now_ms=now_ms or application.now_ms,
+        simulated=True,
         default=False,
+        **options,
     )
+
+
+def fill_session(fills, *, users=(USER,), **options):
+    """Return a session of a service with these fills for each of the users."""
+    store = fill_store(fills, users=users)
+    session = store_session(store, label="test", attempts=1, **options)
     session.source.has_fixed_clock = True
     return session
 
@@ -125,17 +129,22 @@ class ChangedAnswers(httpx.BaseTransport):
 
 
 class StopsAfter(httpx.BaseTransport):
-    """A transport that answers some requests, and fails all later ones."""
+    """A transport that answers some requests, and fails all later ones.
 
-    def __init__(self, inner, after):
-        self._inner = inner
+    They get a status, or the exception `failure` is raised.
+    """
+
+    def __init__(self, inner, after, failure=500):
+        self._inner, self._failure = inner, failure
         self.left = after
 
     def handle_request(self, request):
         self.left -= 1
-        if self.left < 0:
-            return httpx.Response(500, json={"error": "An internal error occurred"})
-        return self._inner.handle_request(request)
+        if self.left >= 0:
+            return self._inner.handle_request(request)
+        if isinstance(self._failure, int):
+            return httpx.Response(self._failure, json={"error": "An error occurred"})
+        raise self._failure
 
 
 def archived_rows(archive):

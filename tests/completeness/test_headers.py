@@ -34,20 +34,13 @@ def test_source_survives_headers(now_ms, is_live, label, simulated, history):
     assert read_source(headers) == stated
 
 
-def test_complete_answer_has_no_headers():
+def test_headers_are_read_in_any_form():
     assert write_completeness(Completeness()) == {}
     assert read_completeness({}) == Completeness()
-
-
-@pytest.mark.parametrize("covered", ["", "1", "1,2,3", "a,b", "1,99999999999999", "\u0661,2"])
-def test_malformed_range_is_ignored(covered):
-    assert read_completeness({"x-toolkit-covered": covered}).covered is None
-
-
-def test_long_reasons_are_shortened_to_one_line():
+    for covered in ("", "1", "1,2,3", "a,b", "1,99999999999999", "\u0661,2"):
+        assert read_completeness({"x-toolkit-covered": covered}).covered is None
     reason = read_completeness({"x-toolkit-incomplete": "a%0Ab" + "c" * 5_000}).missing_reason
-    assert reason.startswith("a b")
-    assert len(reason) == 1_000
+    assert (reason[:3], len(reason)) == ("a b", 1_000)
 
 
 def test_stated_gap_raises_incomplete():

@@ -184,12 +184,6 @@ def test_builderApproved__all_pages(hand, type, builder, there, limit):
     assert rest == []
 
 
-def test_builderApprovedFunding__page_ends_inside_hour(hand):
-    page = hand.ask(FUNDING, builder=B1, startTime=0, limit=7)
-    rest = hand.ask(FUNDING, builder=B1, cursor=cursor(page[-1]), limit=7)
-    assert page + rest == mini.APPROVED_PAYMENTS[:14]
-
-
 def test_builderApproved__malformed_cursor_is_400(hand):
     names = [f"1_{BOB}", f"1_{BOB}_", f"_{BOB}_BTC", f"x_{BOB}_BTC", "1_0x12_BTC", "1_2", "1"]
     table = {

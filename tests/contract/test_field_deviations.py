@@ -353,28 +353,27 @@ def test_every_snapshot_value_may_be_null(name, others):
         ["snapshot_id", "collateral_token", "user"],
         ["snapshot_id", "market", "address", "twap_id"],
     )
-    for form in FORMS:
-        all_there = snapshot_frame(operation, snapshot_entries(name, values, values, others), form)
-        for at, column in enumerate(own):
-            changed = (*values[:at], None, *values[at + 1 :])
-            entries = snapshot_entries(name, values, changed, others)
-            forget_deviations()
-            with warnings.catch_warnings(record=True) as warned:
-                warnings.simplefilter("always")
-                if column.name in keys:
-                    with pytest.raises(AnswerInvalid) as caught:
-                        snapshot_frame(operation, entries, form)
-                    assert (caught.value.column, caught.value.row) == (column.name, others)
-                    continue
-                result = snapshot_frame(operation, entries, form)
-            assert [warning.category for warning in warned] == [MissingField] * column.expected * (
-                column.default is None
-            )
-            assert result.dtypes.to_dict() == all_there.dtypes.to_dict()
-            is_gone = result[column.name].isna().tolist()
-            assert is_gone == [False] * others + [column.default is None]
-            others_of_row = result.columns.drop(column.name)
-            pd.testing.assert_frame_equal(result[others_of_row], all_there[others_of_row])
+    usual = snapshot_entries(name, values, values, others)
+    all_there = {form: snapshot_frame(operation, usual, form) for form in FORMS}
+    for at, (column, form) in enumerate(zip(own, itertools.cycle(FORMS), strict=False)):
+        changed = (*values[:at], None, *values[at + 1 :])
+        entries = snapshot_entries(name, values, changed, others)
+        forget_deviations()
+        if column.name in keys:
+            with pytest.raises(AnswerInvalid) as caught:
+                snapshot_frame(operation, entries, form)
+            assert (caught.value.column, caught.value.row) == (column.name, others)
+            continue
+        with warnings.catch_warnings(record=True) as warned:
+            warnings.simplefilter("always")
+            result = snapshot_frame(operation, entries, form)
+        is_reported = column.expected and column.default is None
+        assert [warning.category for warning in warned] == [MissingField] * is_reported
+        assert result.dtypes.to_dict() == all_there[form].dtypes.to_dict()
+        is_gone = result[column.name].isna().tolist()
+        assert is_gone == [False] * others + [column.default is None]
+        others_of_row = result.columns.drop(column.name)
+        pd.testing.assert_frame_equal(result[others_of_row], all_there[form][others_of_row])
 
 
 def test_null_margin_of_branch_is_missing():

@@ -25,7 +25,6 @@ from toolkit.errors import BadRequest
 
 USER = "0x" + "ab" * 20
 ROWS = list(OPERATIONS.values())
-ALL_ROWS = [*ROWS, *EXTRA_OPERATIONS.values()]
 BATCH, SLIPPAGE = OPERATIONS["batchClearinghouseStates"], OPERATIONS["slippageHistory"]
 FILLS, WEEKS = OPERATIONS["userFillsByTime"], OPERATIONS["validatorAprHistory"]
 PAYMENTS, BOOK = OPERATIONS["builderApprovedFundingByTime"], EXTRA_OPERATIONS["l2Book"]

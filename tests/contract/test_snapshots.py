@@ -292,19 +292,6 @@ def test_older_twaps_have_missing_last_fields():
 # -- Unknown and missing values ---------------------------------------------------------------
 
 
-def test_unknown_snapshot_value_warns_once():
-    with pytest.warns(UnknownField, match="accountValueSnapshots: .* value_8. .*extra=.keep."):
-        longer = read_rows(ACCOUNTS, ["s", "USDC", {USER: (*MARGIN, {"new": [1]}), OTHER: PLAIN}])
-    usual = read_rows(ACCOUNTS, ["s", "USDC", {USER: MARGIN, OTHER: PLAIN}])
-    texts = ('{"new":[1]}', None)
-    assert longer == [row | {"entry.value_8": text} for row, text in zip(usual, texts, strict=True)]
-    read_rows(ACCOUNTS, ["s", "USDC", {USER: (*MARGIN, 1)}])  # would fail if it warned again
-    with pytest.warns(UnknownField, match="perpTwapSnapshots: .* value_21"):
-        (row,) = read_rows(TWAPS, ["s", "BTC", [(*TWAP, "new")]])
-    (usual_row,) = read_rows(TWAPS, ["s", "BTC", [TWAP]])
-    assert row == usual_row | {"entry.value_21": "new"}
-
-
 def test_unknown_keys_of_objects_become_columns():
     values = dict(zip("vlsm", PLAIN, strict=False)) | {"am": 0}
     with pytest.warns(UnknownField, match="later"):
@@ -315,20 +302,12 @@ def test_unknown_keys_of_objects_become_columns():
     assert row["snapshot.extra"] == "[[]]"
 
 
-@pytest.mark.filterwarnings("ignore::toolkit.errors.UnknownField")
-def test_unknown_values_stay_in_their_rows():
-    """Each value stands in its own row, also if most entries are read at once."""
-    for others in (0, 60):
-        users = {f"0x{number:040x}": PLAIN for number in range(others)}
-        first = ["s", "USDC", users | {USER: (*MARGIN, 7)}, "note"]
-        got = read_rows(ACCOUNTS, first, ["s", "HYPE", users | {OTHER: PLAIN}])
-        missing = [None] * (others + 1)
-        assert [row["entry.value_8"] for row in got] == [*missing[1:], "7", *missing]
-        assert [row["snapshot.value_3"] for row in got] == ["note"] * (others + 1) + missing
-        twaps = [TWAP] * others + [(*TWAP, 7)]
-        got = read_rows(TWAPS, ["s", "BTC", twaps, "note"], ["s", "ETH", [TWAP]])
-        assert [row["entry.value_21"] for row in got] == [*missing[1:], "7", None]
-        assert [row["snapshot.value_3"] for row in got] == ["note"] * (others + 1) + [None]
+def test_unknown_values_of_snapshot_are_in_all_rows():
+    users = {f"0x{number:040x}": PLAIN for number in range(60)}
+    with pytest.warns(UnknownField, match="extra=.keep."):
+        got = read_rows(ACCOUNTS, ["s", "USDC", users, "note"], ["s", "HYPE", users])
+    assert [row["snapshot.value_3"] for row in got] == ["note"] * 60 + [None] * 60
+    read_rows(ACCOUNTS, ["s", "USDC", users, 1])  # would fail if it warned again
 
 
 @pytest.mark.filterwarnings("ignore::toolkit.errors.UnknownField")
@@ -343,19 +322,6 @@ def test_unknown_values_become_text():
     ):
         (row,) = read_rows(ACCOUNTS, ["s", "USDC", {USER: (*MARGIN, value)}])
         assert row["entry.value_8"] == text
-
-
-@pytest.mark.filterwarnings("ignore::toolkit.errors.UnknownField")
-def test_values_of_short_tuples_are_unknown():
-    """Only tuples of 8 values have a ratio of the margin (specification, index 5)."""
-    for others in (0, 60):
-        for further in ((7,), ("new",), (0.5, [["USDC"]])):
-            users = {f"0x{number:040x}": PLAIN for number in range(others)}
-            row = read_rows(ACCOUNTS, ["s", "USDC", users | {USER: (*PLAIN, *further)}])[-1]
-            found = (row["account_mode"], row["pm_ratio"], row["pm_avail_by_branch"])
-            assert found == (0, None, None)
-            assert row["entry.value_5"] == str(further[0])
-            assert row.get("entry.value_6") == (None if len(further) == 1 else '[["USDC"]]')
 
 
 def test_unknown_twap_values_stay_in_rows():
@@ -375,9 +341,8 @@ def test_unknown_twap_values_stay_in_rows():
     assert "entry.value_21" not in plain
 
 
-@pytest.mark.parametrize("others", [0, 60])
-def test_null_and_absent_keys_of_accounts_are_missing(others):
-    """One entry alone is read directly; among 60 entries it is part of a scan."""
+def test_null_and_absent_keys_of_accounts_are_missing():
+    others = 60
     names = [column.name for column in record_columns(ACCOUNTS.tables[0].record)][3:8]
     whole = dict(zip(KEYS, PLAIN, strict=False))
     for at, name in enumerate(names):
@@ -390,15 +355,6 @@ def test_null_and_absent_keys_of_accounts_are_missing(others):
                 got = read_rows(ACCOUNTS, {"i": "s", "t": "USDC", "u": users})
             assert len(warned) == 1
             assert [row[name] for row in got] == [PLAIN[at]] * others + [None]
-
-
-def test_missing_and_unknown_values_warn_separately():
-    with (
-        pytest.warns(UnknownField, match="value_8"),
-        pytest.warns(MissingField, match="is_unified"),
-    ):
-        got = read_rows(ACCOUNTS, ["s", "USDC", {USER: (*MARGIN[:3], None, *MARGIN[4:], 1)}])
-    assert (got[0]["is_unified"], got[0]["account_mode"], got[0]["pm_ratio"]) == (None, 3, 0.25)
 
 
 def test_short_tuples_are_refused():
@@ -556,22 +512,15 @@ def test_limit_counts_all_snapshots():
     raised_error(ACCOUNTS, GOOD, limit=len(GOOD) - 1)
 
 
-@pytest.mark.parametrize(
-    "entry",
-    [
+def test_nested_objects_have_bounded_memory():
+    for entry in (
         b"\x95\0\0\0\xc2\0",
-        b"\x98\0\0\0\xc2\0\0\xdd\x7f\xff\xff\xff" + b"\x92\xa0\0" * 1_000_000,
-        b"\xdd\x7f\xff\xff\xff" * 500 + bytes(1_000_000),
-        b"\x99\0\0\0\xc2\0\0\xc0\0\xdd\0\x2f\xff\xff" + b"\x80" * 3_000_000,
-    ],
-    ids=["short", "many pairs", "announced", "unknown"],
-)
-def test_nested_objects_have_bounded_memory(entry):
-    body = msgpack.packb(USER) + entry
-    content = b"\x93\xa1s\xa1t\xdf\x7f\xff\xff\xff" + body * (1 + 2_000_000 // len(body))
-    assert peak_memory(ACCOUNTS, content, 1 << 23) < 1 << 26
-
-
-def test_long_names_have_bounded_memory():
-    content = msgpack.packb(["s" * 4_000, "BTC", [TWAP] * 2_000])
-    assert "too long" in str(raised_error(TWAPS, content, limit=1 << 20))
+        b"\x98\0\0\0\xc2\0\0\xdd\x7f\xff\xff\xff" + b"\x92\xa0\0" * 1_000_000,  # many pairs
+        b"\xdd\x7f\xff\xff\xff" * 500 + bytes(1_000_000),  # announced
+        b"\x99\0\0\0\xc2\0\0\xc0\0\xdd\0\x2f\xff\xff" + b"\x80" * 3_000_000,  # unknown
+    ):
+        body = msgpack.packb(USER) + entry
+        content = b"\x93\xa1s\xa1t\xdf\x7f\xff\xff\xff" + body * (1 + 2_000_000 // len(body))
+        assert peak_memory(ACCOUNTS, content, 1 << 23) < 1 << 26
+    long_names = msgpack.packb(["s" * 4_000, "BTC", [TWAP] * 2_000])
+    assert "too long" in str(raised_error(TWAPS, long_names, limit=1 << 20))

@@ -1,4 +1,4 @@
-"""A million rows over a failing network: none is lost or repeated."""
+"""200,000 rows over a failing network: none is lost or repeated."""
 
 import json
 
@@ -13,14 +13,11 @@ from toolkit.contract.operations import OPERATIONS
 from toolkit.contract.requests import request_body
 from toolkit.service import open_store
 
-ROWS = 1_000_000
+ROWS = 200_000
 FILLS = OPERATIONS["userFillsByTime"]
 # A transaction of 1,999 fills is the largest that can be read: one that fills a page of 2,000
 # looks the same as a larger one.
-STORMS = {50_001: 1_999, 50_002: 1_999, 52_500: 1_500, 300_007: 1_999, 777_777: 1_998}
-
-
-Keys = tuple[np.ndarray, np.ndarray]  # times, transactions
+STORMS = {50_001: 1_999, 50_002: 1_999, 52_500: 1_500, 130_007: 1_999, 177_777: 1_998}
 
 
 def stormy(rows):
@@ -36,7 +33,7 @@ def _keys():
 
 @pytest.fixture(scope="module", name="path")
 def _path(keys, tmp_path_factory):
-    return _store(keys, tmp_path_factory.mktemp("million") / "store.db")
+    return _store(keys, tmp_path_factory.mktemp("complete") / "store.db")
 
 
 def _store(keys, path):
@@ -48,11 +45,11 @@ def through(path, inclusive, share):
     return failing(served(open_store(path), inclusive), share)
 
 
-pytestmark = [pytest.mark.usefixtures("no_waiting"), pytest.mark.xdist_group("million")]
+pytestmark = pytest.mark.usefixtures("no_waiting")
 
 
 @pytest.mark.parametrize("inclusive", [False, True], ids=["exclusive", "inclusive"])
-def test_million_fills_are_complete(keys, path, inclusive):
+def test_200_000_fills_are_complete(keys, path, inclusive):
     session, network = through(path, inclusive, 0.15)
     with session:
         pulled = tk.user_fills_by_time(USER, 0, session=session)
@@ -68,10 +65,10 @@ def test_million_fills_are_complete(keys, path, inclusive):
     assert (said["first"], said["last"]) == tuple(f"{times[i]}_{transactions[i]}" for i in (0, -1))
     # Each successful request brought a page; each full page cut a group, which was read again.
     # One more request confirmed the end.
-    assert said["pages"] == said["requests"] - failed - 1 >= 501
-    assert said["ties"] >= 490
+    assert said["pages"] == said["requests"] - failed - 1 >= 101
+    assert said["ties"] >= 95
     assert set(network.failed) == {*REFUSED, *BROKEN}
-    assert sum(said["retries"].values()) == session.counts.retries == failed > 50
+    assert sum(said["retries"].values()) == session.counts.retries == failed > 10
     refused = [network.failed[kind] for kind in REFUSED]
     assert [said["retries"][kind] for kind in ("429", "500", "502")] == [
         refused[0] + refused[1],
@@ -86,7 +83,7 @@ def test_naive_readers_lose_rows(keys, path):
     assert max(np.diff(groups)) == 1_999
     for inclusive in (False, True):
         session, _ = through(path, inclusive, 0.0)
-        read: list[int] = []
+        read = []
         with session:
             asked = {"user": USER, "start": 0, "page_size": 2_000}
             for _ in range(30):
@@ -98,26 +95,26 @@ def test_naive_readers_lose_rows(keys, path):
         assert (not lost and repeated > 20) if inclusive else (len(lost) > 20 and not repeated)
 
 
-@pytest.mark.parametrize("inclusive", [False, True], ids=["exclusive", "inclusive"])
-def test_large_transaction_needs_larger_page(path, inclusive):
+def test_large_transaction_needs_larger_page(path):
     """A transaction of 1,999 fills with pages of 500 rows: the page size grows."""
-    session, _ = through(path, inclusive, 0.0)
-    with session:
-        pulled = tk.user_fills_by_time(USER, 0, page_size=500, max_rows=60_000, session=session)
-    assert np.array_equal(pulled["tid"], np.arange(60_000))
+    for inclusive in (False, True):
+        session, _ = through(path, inclusive, 0.0)
+        with session:
+            pulled = tk.user_fills_by_time(USER, 0, page_size=500, max_rows=60_000, session=session)
+        assert np.array_equal(pulled["tid"], np.arange(60_000))
 
 
-@pytest.mark.parametrize("inclusive", [False, True], ids=["exclusive", "inclusive"])
-def test_too_large_transaction_is_named(tmp_path, inclusive):
+def test_too_large_transaction_is_named(tmp_path):
     """400 fills, 2,100 of one transaction, and 500 that no cursor can reach."""
     times = np.repeat(START + np.arange(3), (400, 2_100, 500))
     transactions = np.concatenate([np.arange(400), np.full(2_100, 7), np.arange(500)])
     path = _store((times, transactions), tmp_path / "store.db")
-    session, _ = through(path, inclusive, 0.0)
-    with session, pytest.raises(tk.Incomplete, match=f"{START + 1}_7") as caught:
-        tk.user_fills_by_time(USER, 0, session=session)
-    assert caught.value.rows["tid"].tolist() == list(range(400))
-    assert tk.provenance(caught.value.rows)["complete"] == "no"
+    for inclusive in (False, True):
+        session, _ = through(path, inclusive, 0.0)
+        with session, pytest.raises(tk.Incomplete, match=f"{START + 1}_7") as caught:
+            tk.user_fills_by_time(USER, 0, session=session)
+        assert caught.value.rows["tid"].tolist() == list(range(400))
+        assert tk.provenance(caught.value.rows)["complete"] == "no"
 
 
 def test_failing_sockets_lose_nothing(tmp_path):

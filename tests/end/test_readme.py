@@ -21,18 +21,21 @@ def test_readme_example_output():
     assert (ROOT / "docs/pictures/waterfall.svg").exists()
 
 
-@pytest.mark.parametrize("page", ["how_to", "accounting"])
+@pytest.mark.parametrize("page", ["how_to", "accounting", "archive"])
 @pytest.mark.filterwarnings("ignore:userNonFundingLedgerUpdates")  # starts before the first day
 def test_code_of_page_runs(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     text = (ROOT / f"docs/{page}.md").read_text()
-    names: dict[str, object] = {}
+    names = {}
     try:
         for block in re.findall(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE):
             exec(compile(block, f"docs/{page}.md", "exec"), names)
     finally:
         forget()
+    if page == "archive":
+        assert len(names["fills"]) > 0
+        assert re.fullmatch("f[0-9a-f]{16}", names["freeze_id"])
 
 
 def test_keys_file_of_docs_is_valid(tmp_path):

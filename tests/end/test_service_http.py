@@ -2,7 +2,6 @@
 
 import http.client
 import json
-import socket
 from urllib.parse import unquote, urlsplit
 
 import httpx
@@ -10,49 +9,46 @@ import pytest
 from hyperliquid.info import Info
 
 import toolkit as tk
-from toolkit.local_service import application_of
-from toolkit.service import AcceptedKey, KeyQuotas, build_store
-from toolkit.service.http import bind_socket, run_server
-from toolkit.simulation import simulate
+from tests.worlds import world_of
+from toolkit.local_service import application_of, simulated_store
+from toolkit.service import AcceptedKey, KeyQuotas
+from toolkit.service.http import run_server
 from toolkit.times import DAY, to_iso
 
 
 @pytest.fixture(scope="module")
 def world():
-    return simulate(seed=7, size="tiny")
+    return world_of("tiny")
 
 
 @pytest.fixture(scope="module")
-def address(world):
-    store = build_store(world.sources)
+def address():
+    store = simulated_store(7, "tiny")
     with run_server(application_of(store, KeyQuotas([AcceptedKey("all", "s3cret")]))) as address:
         yield address
     store.close()
 
 
-def test_health_is_ok(address):
-    got = httpx.get(f"{address}/healthz")
-    assert (got.status_code, got.json()) == (200, {"status": "ok"})
+def ask_meta(address):
+    headers = {"Authorization": "Bearer s3cret"}
+    return httpx.post(f"{address}/info", json={"type": "meta"}, headers=headers)
 
 
 def test_http_answer_is_compressed_json(address):
-    got = httpx.post(
-        f"{address}/info", json={"type": "meta"}, headers={"Authorization": "Bearer s3cret"}
-    )
+    health, got = httpx.get(f"{address}/healthz"), ask_meta(address)
+    assert (health.status_code, health.json()) == (200, {"status": "ok"})
     assert got.status_code == 200
     assert got.headers["content-type"] == "application/json"
     assert got.headers["content-encoding"] == "gzip"
     assert got.json()["universe"][0]["name"] == "BTC"
 
 
-@pytest.mark.parametrize(
-    ("method", "path", "status"),
-    [("GET", "/info", 405), ("POST", "/", 404), ("POST", "/info", 401), ("OPTIONS", "/info", 405)],
-)
-def test_errors_are_json(address, method, path, status):
-    got = httpx.request(method, f"{address}{path}")
-    assert got.status_code == status
-    assert list(got.json()) == ["error"]
+def test_errors_are_json(address):
+    wrong = {("GET", "/info"): 405, ("OPTIONS", "/info"): 405, ("POST", "/"): 404}
+    wrong[("POST", "/info")] = 401
+    answers = {row: httpx.request(row[0], f"{address}{row[1]}") for row in wrong}
+    assert {row: answer.status_code for row, answer in answers.items()} == wrong
+    assert all(list(answer.json()) == ["error"] for answer in answers.values())
 
 
 def test_endless_body_is_refused(address):
@@ -71,11 +67,8 @@ def test_endless_body_is_refused(address):
 
 
 def test_answers_name_source(address, world):
-    asked = httpx.post(
-        f"{address}/info", json={"type": "meta"}, headers={"Authorization": "Bearer s3cret"}
-    )
     refused = httpx.post(f"{address}/info", json={"type": "meta"})
-    for got in (httpx.get(f"{address}/healthz"), asked, refused):
+    for got in (httpx.get(f"{address}/healthz"), ask_meta(address), refused):
         assert got.headers["x-toolkit-now"] == str(world.sources.now_ms)
         assert got.headers["x-toolkit-clock"] == "fixed"
         assert got.headers["x-toolkit-simulated"] == "true"
@@ -99,12 +92,6 @@ def test_age_counts_from_service_present(served, world):
     assert facts["source"] == world.sources.label
     assert facts["asked_at"] == to_iso(world.sources.now_ms)
     assert facts["requests"] == facts["pages"]  # the look at /healthz does not count
-    assert served.now_ms() == world.sources.now_ms
-
-
-def test_session_takes_present_from_answer(served, world):
-    meta = tk.meta(session=served)
-    assert tk.provenance(meta)["simulated"] is True
     assert (served.simulated, served.label) == (True, world.sources.label)
     assert served.now_ms() == world.sources.now_ms
 
@@ -153,8 +140,3 @@ def test_official_client_gets_fills(address, world):
     assert info.user_staking_delegations(delegating)[0]["validator"]
     assert info.query_perp_deploy_auction_status()["startGas"]
     info.session.close()
-
-
-def test_kept_connection_is_fast():
-    with bind_socket("127.0.0.1", 0) as taken:
-        assert taken.proto == socket.IPPROTO_TCP

@@ -5,21 +5,19 @@ The expectations are taken from the simulation's own tables, past the service an
 
 from collections import defaultdict
 from decimal import Decimal
-from typing import Any
 
 import msgspec
-import pandas as pd
 import pytest
 from pandas.testing import assert_frame_equal
 
 import toolkit as tk
-from toolkit.simulation import simulate
+from tests.worlds import world_of
 from toolkit.times import DAY
 
 
 @pytest.fixture(scope="module")
 def sources():
-    return simulate(7, "tiny").sources
+    return world_of("tiny").sources
 
 
 @pytest.fixture(scope="module")
@@ -37,13 +35,11 @@ def expected(type, records, *omits, **extra):
     for record in records:
         row = msgspec.to_builtins(record) | extra
         rows.append({name: value for name, value in row.items() if name not in omits})
-    frame = tk.frame(type, rows, numbers="exact")
-    assert isinstance(frame, pd.DataFrame)
-    return frame
+    return tk.frame(type, rows, numbers="exact")
 
 
 def by_user(pairs):
-    grouped: dict[str, list[Any]] = defaultdict(list)
+    grouped = defaultdict(list)
     for user, record in pairs:
         grouped[user].append(record)
     return grouped
@@ -149,20 +145,20 @@ def test_market_tables_equal_simulation(sources, session):
 
 
 def test_slippage_samples_equal_simulation(sources, session):
-    series: dict[tuple[str, float], list[Any]] = defaultdict(list)
+    series = defaultdict(list)
     for item in sources.slippage:
         series[item.coin, item.amount_usd].append(item)
     assert {amount for _, amount in series} == {
         float(size) for size in (1e3, 5e3, 1e4, 3e4, 5e4, 1e5, 2.5e5, 5e5, 1e6)
     }
-    for (coin, amount), samples in series.items():
+    for (coin, amount), samples in [*series.items()][::4]:  # has all nine sizes
         got = tk.slippage_history(coin, amount, 0, numbers="exact", session=session)
         assert_frame_equal(got, expected("slippageHistory", samples))
 
 
 def test_weekly_apr_follows_daily_rewards(sources, session):
     for validator in session.world["validators"]:
-        weeks: dict[int, list[Any]] = defaultdict(list)
+        weeks = defaultdict(list)
         for reward in sources.rewards:
             if reward.validator == validator:
                 weeks[_monday(reward.time - 1)].append(reward)
@@ -195,7 +191,7 @@ def test_latest_snapshots_equal_simulation(sources, session):
 
 def spans(approvals, builder):
     """Return the approval spans of a builder by user, from block to revocation."""
-    found: dict[str, list[tuple[int, int]]] = defaultdict(list)
+    found = defaultdict(list)
     for approval in sorted(approvals, key=lambda item: (item.time, item.tx_index)):
         if approval.builder != builder:
             continue

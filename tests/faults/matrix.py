@@ -7,6 +7,7 @@ docs/faults.md; ``--runs`` is the number of pulls of a cell.
 """
 
 import argparse
+import re
 import sys
 import warnings
 from collections import Counter
@@ -291,107 +292,19 @@ def count_rows(frame):
     return Counter(map(repr, frame.itertuples(index=False, name=None)))
 
 
-@dataclass(frozen=True)
-class Undetected:
-    """Cells of the matrix that can be wrong in silence.
+def documented_cells(block="undetected"):
+    """Return the cells that a table in docs/faults.md lists: pairs of fault and operation.
 
-    Attributes
-    ----------
-    fault
-        The fault.
-    operations
-        The operations.
-    why
-        Why the client cannot notice it.
+    These cells can be wrong in silence although each fault hits one request only. The table
+    "unconfirmed" has further ones, with the default of `confirm_end`.
     """
+    table = DOCS.read_text().partition(f"<!-- {block}:begin -->")[2].partition("<!-- ")[0]
+    rows = [line.split("|") for line in table.splitlines() if line.startswith("| ")]
+    return {(row[1].strip(), name) for row in rows for name in re.findall(r"`(\w+)`", row[2])}
 
-    fault: str
-    operations: tuple[str, ...]
-    why: str
-
-
-_ONE_ANSWER: Final = (*LATEST, "currentDepth")
-_ONE_ANSWER_WHY: Final = "the operation has one page, so no further request can confirm it"
-UNDETECTED: Final = (
-    Undetected(
-        "flipped byte",
-        (*HISTORIES, *LATEST, *WHOLE, *SNAPSHOT),
-        "neither JSON nor the compressed blocks of snapshots have a checksum, so a digit that "
-        "becomes another digit is a valid number",
-    ),
-    Undetected(
-        "null",
-        (*CURSORS, "slippageHistory", *LATEST, "metaAndAssetCtxs"),
-        "the specification allows null in some fields, so the value seems to be missing",
-    ),
-    Undetected(
-        "row dropped",
-        ("userFillsByTime", "userFills"),
-        "no other row depends on the first and the last fill of a coin. A gap between fills of "
-        "tokens may be a transfer (`unproved` lists the place)",
-    ),
-    Undetected(
-        "row dropped",
-        ("builderApprovedFillsByTime",),
-        "as for `userFillsByTime`. Also, an hour without fills may mean that the approval was "
-        "revoked",
-    ),
-    Undetected(
-        "row dropped",
-        ("builderApprovedFundingByTime",),
-        "no other row depends on the first and the last payment of a coin. If the positions before "
-        "and after a missing hour differ, the position may have been closed in this hour",
-    ),
-    Undetected(
-        "row dropped",
-        ("builderOrdersByTime", "historicalOrders", "userNonFundingLedgerUpdates"),
-        "no other row depends on the first and the last event of an order, or on a ledger update",
-    ),
-    Undetected(
-        "row dropped", ("currentDepth",), "nothing in the answer states which markets exist"
-    ),
-    Undetected(
-        "rows swapped",
-        ("metaAndAssetCtxs",),
-        "a state does not name its market: it belongs to the market at the same place of the list",
-    ),
-    Undetected("page empty", _ONE_ANSWER, _ONE_ANSWER_WHY),
-    Undetected("page cut", _ONE_ANSWER, _ONE_ANSWER_WHY),
-    Undetected(
-        "page dropped",
-        (*CURSORS[:3], "slippageHistory"),
-        "the first page is missing, and the rows of the other pages fit together",
-    ),
-)
-"""The cells that can be wrong in silence although each fault hits one request only."""
-
-
-UNCONFIRMED: Final = (
-    Undetected(
-        "page empty",
-        (*CURSORS, "userNonFundingLedgerUpdates"),
-        "the first page is empty, so the history seems to be empty",
-    ),
-    Undetected(
-        "page cut",
-        CURSORS[:3],
-        "the first page is shorter than requested, so the history seems to have one page",
-    ),
-    Undetected(
-        "page dropped",
-        ("builderOrdersByTime", "userNonFundingLedgerUpdates"),
-        "the service skips the only page and sends an empty one, so the history seems to be empty",
-    ),
-)
-"""Further cells that can be wrong in silence with the default of `confirm_end`."""
 
 UNCONFIRMED_FAULTS: Final = ("page empty", "page cut", "page dropped", "cursor ignored")
 """Faults for which the default of `confirm_end` is tested, too."""
-
-
-def undetected_cells():
-    """Return the cells that can be wrong in silence: fault and operation -> why."""
-    return {(row.fault, name): row.why for row in UNDETECTED for name in row.operations}
 
 
 def small_matrix(*, confirm_end=True):
@@ -405,7 +318,7 @@ def run_cells(matrix, fault, runs=RUNS):
 
     More runs are made in a cell that can be wrong in silence, until one is.
     """
-    listed = undetected_cells()
+    listed = documented_cells()
     return {
         name: matrix.worst_outcome(name, fault, SEARCH if (fault, name) in listed else runs)
         for name in matrix.calls
@@ -427,20 +340,11 @@ def cells_table(cells):
     )
 
 
-def undetected_table(rows=UNDETECTED):
-    """Return what cannot be detected as a table of Markdown."""
-    lines = ["| fault | where | why |", "| --- | --- | --- |"]
-    for row in rows:
-        where = ", ".join(f"`{name}`" for name in row.operations)
-        lines.append(f"| {row.fault} | {where} | {row.why} |")
-    return "\n".join(lines)
-
-
 if __name__ == "__main__":
     import stamina
 
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--write", action="store_true", help="write the tables into docs/faults.md")
+    parser.add_argument("--write", action="store_true", help="write the table into docs/faults.md")
     parser.add_argument("--runs", type=int, default=RUNS, help="the pulls of a cell")
     given = parser.parse_args()
     with stamina.set_testing(True, attempts=6):
@@ -454,6 +358,4 @@ if __name__ == "__main__":
         sys.path.insert(0, str(DOCS.parent))
         from reference_pages import replace_block
 
-        text = replace_block(DOCS.read_text(), "cells", cells_table(found))
-        text = replace_block(text, "unconfirmed", undetected_table(UNCONFIRMED))
-        DOCS.write_text(replace_block(text, "undetected", undetected_table()))
+        DOCS.write_text(replace_block(DOCS.read_text(), "cells", cells_table(found)))

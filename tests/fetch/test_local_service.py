@@ -1,7 +1,5 @@
 """The fetch functions against the local service."""
 
-from collections.abc import Callable
-
 import pandas as pd
 import pytest
 from pandas.testing import assert_frame_equal
@@ -12,7 +10,6 @@ from toolkit.contract.operations import OPERATIONS
 from toolkit.frames import provenance
 
 NOBODY = "0x" + "0" * 40
-Call = Callable[..., pd.DataFrame]
 
 
 @pytest.fixture(scope="module")
@@ -40,79 +37,57 @@ RANGED = [
     "slippage_history",
     "user_non_funding_ledger_updates",
 ]
-CURSORS = ["user_fills_by_time", "builder_approved_funding_by_time"]
 ONE_PAGE = {"user_fills_by_time": 7, "builder_approved_funding_by_time": 7, "slippage_history": 5}
 
 
 @pytest.mark.parametrize("name", RANGED)
-def test_histories_are_complete_and_ordered(name, session, subjects):
-    frame = getattr(fetch, name)(*subjects[name], session=session)
-    operation = next(operation for operation in OPERATIONS.values() if operation.function == name)
-    key = [path.rsplit(".", 1)[-1] for path in operation.key]
-    assert len(frame) > 0
-    assert provenance(frame)["complete"] == "yes"
-    assert provenance(frame)["simulated"] is True
-    assert_frame_equal(frame, frame.sort_values(key, kind="stable"))
-
-
-@pytest.mark.parametrize("name", list(ONE_PAGE))
-def test_small_pages_have_same_rows(name, session, subjects):
-    call: Call = getattr(fetch, name)
-    whole = call(*subjects[name], max_rows=400, session=session)
-    paged = call(*subjects[name], max_rows=400, page_size=ONE_PAGE[name], session=session)
-    assert_frame_equal(whole, paged, check_flags=False)
-    assert provenance(paged)["pages"] > provenance(whole)["pages"]
-
-
-@pytest.mark.parametrize("name", RANGED)
-def test_number_forms_agree(name, session, subjects):
-    call: Call = getattr(fetch, name)
+def test_page_size_and_numbers_change_no_row(name, session, subjects):
+    call, options = getattr(fetch, name), {"max_rows": 200, "session": session}
     floats, exact, text = (
-        call(*subjects[name], numbers=numbers, max_rows=200, session=session)
-        for numbers in ("float", "exact", "text")
+        call(*subjects[name], numbers=numbers, **options) for numbers in ("float", "exact", "text")
     )
     for column in floats.columns[floats.dtypes == "float64"]:
         wire = pd.to_numeric(text[column]).astype("float64")
         assert_frame_equal(floats[[column]], wire.to_frame(), check_exact=True)
         assert_frame_equal(floats[[column]], exact[column].astype("float64").to_frame())
+    if name in ONE_PAGE:
+        paged = call(*subjects[name], page_size=ONE_PAGE[name], **options)
+        assert_frame_equal(floats, paged, check_flags=False)
+        assert provenance(paged)["pages"] > provenance(floats)["pages"]
 
 
-@pytest.mark.parametrize("name", ["user_fills_by_time", "user_non_funding_ledger_updates"])
-def test_unknown_user_has_empty_frame(name, session, subjects):
-    call: Call = getattr(fetch, name)
-    full = call(*subjects[name], session=session)
-    empty = call(NOBODY, 0, session=session)
-    assert len(empty) == 0
-    assert dict(empty.dtypes) == dict(full.dtypes)
+def test_unknown_user_has_empty_frame(session, subjects):
+    for name in ("user_fills_by_time", "user_non_funding_ledger_updates"):
+        full = getattr(fetch, name)(*subjects[name], session=session)
+        empty = getattr(fetch, name)(NOBODY, 0, session=session)
+        assert len(empty) == 0
+        assert dict(empty.dtypes) == dict(full.dtypes)
 
 
 @pytest.mark.parametrize("name", RANGED)
-def test_range_includes_both_ends(name, session, subjects):
-    call: Call = getattr(fetch, name)
+def test_range_and_cursor_select_rows(name, session, subjects):
+    call = getattr(fetch, name)
     *subject, start = (*subjects[name], 0) if len(subjects[name]) == 1 else subjects[name]
     whole = call(*subject, start, session=session)
+    operation = next(operation for operation in OPERATIONS.values() if operation.function == name)
+    key = [path.rsplit(".", 1)[-1] for path in operation.key]
+    assert len(whole) > 0
+    assert (provenance(whole)["complete"], provenance(whole)["simulated"]) == ("yes", True)
+    assert_frame_equal(whole, whole.sort_values(key, kind="stable"))
     times = "timestamp" if name == "slippage_history" else "time"
     first, last = whole[times].iloc[len(whole) // 4], whole[times].iloc[len(whole) // 2]
     part = call(*subject, first, last, session=session)
     expected = whole[whole[times].between(first, last)].reset_index(drop=True)
     assert_frame_equal(part, expected, check_flags=False)
-
-
-@pytest.mark.parametrize("name", CURSORS)
-def test_cursor_continues_after_rows(name, session, subjects):
-    call: Call = getattr(fetch, name)
-    subject, _ = subjects[name]
-    whole = call(subject, 0, session=session)
-    operation = next(operation for operation in OPERATIONS.values() if operation.function == name)
-    key = [path.rsplit(".", 1)[-1] for path in operation.key]
-    last = whole.iloc[len(whole) // 2]
-    cursor = "_".join(
-        str(last[part].value // 1_000_000 if part == "time" else last[part]) for part in key
-    )
-    rest = call(subject, cursor=cursor, session=session)
-    keys = list(whole[key].itertuples(index=False, name=None))
-    after = [row > tuple(last[key]) for row in keys]
-    assert_frame_equal(rest, whole[after].reset_index(drop=True), check_flags=False)
+    if "cursor" in operation.by_wire:
+        row = whole.iloc[len(whole) // 2]
+        cursor = "_".join(
+            str(row[part].value // 1_000_000 if part == "time" else row[part]) for part in key
+        )
+        rest = call(*subject, cursor=cursor, session=session)
+        keys = whole[key].itertuples(index=False, name=None)
+        after = [other > tuple(row[key]) for other in keys]
+        assert_frame_equal(rest, whole[after].reset_index(drop=True), check_flags=False)
 
 
 def test_latest_fills_are_end_of_history(session, subjects):

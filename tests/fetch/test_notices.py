@@ -25,7 +25,7 @@ def live_session(rows=None, **options):
         transport=transport,
         now_ms=lambda: NOW,
         default=False,
-        **options,  # type: ignore[arg-type]
+        **options,
     )
 
 
@@ -42,22 +42,17 @@ SINCE = [
 ]
 
 
-@pytest.mark.parametrize(("fetch", "type"), SINCE)
-def test_early_start_warns_once(fetch, type):
-    since = OPERATIONS[type].since
-    with pytest.warns(
-        HistoryWarning, match=rf"precedes the first available day \({since}\)"
-    ) as caught:
-        frame = fetch(USER, start=to_ms(since) - 1, session=live_session())
-    assert len(caught) == 1
-    assert caught[0].filename == __file__  # the line of the caller, not one of the package
-    assert f"first available day ({since})" in tk.provenance(frame)["history"]
-
-
-@pytest.mark.parametrize(("fetch", "type"), SINCE[:1] + SINCE[3:])
-def test_available_range_is_silent(fetch, type):
-    frame = fetch(USER, start="2025-08-04", session=live_session())
-    assert "first available day" not in tk.provenance(frame).get("history", "")
+def test_early_start_warns_once():
+    for fetch, type_ in SINCE:
+        since = OPERATIONS[type_].since
+        with pytest.warns(HistoryWarning, match=since) as caught:
+            frame = fetch(USER, start=to_ms(since) - 1, session=live_session())
+        assert len(caught) == 1
+        assert caught[0].filename == __file__  # the line of the caller, not one of the package
+        assert f"first available day ({since})" in tk.provenance(frame)["history"]
+    for fetch, _ in SINCE[:1] + SINCE[3:]:
+        frame = fetch(USER, start="2025-08-04", session=live_session())
+        assert "first available day" not in tk.provenance(frame).get("history", "")
 
 
 def test_request_of_whole_history_does_not_warn(simulated):
@@ -73,26 +68,25 @@ def test_request_of_whole_history_does_not_warn(simulated):
 
 # Specification, "Data availability": TWAP fills from 02-08-2025; orders of busy users between
 # 7 August and 4 November 2025, both days included.
-@pytest.mark.parametrize(
-    ("fetch", "start", "end", "words"),
-    [
-        (tk.user_fills_by_time, "2025-07-28", "2025-08-01T23:59:59.999", "TWAP fills"),
-        (tk.user_fills_by_time, "2025-08-01T23:59:59.999", None, "TWAP fills"),
-        (tk.user_fills_by_time, "2025-08-02", None, None),
-        (tk.builder_orders_by_time, "2025-08-07", "2025-08-07", "orders before 2025-11-05"),
-        (tk.builder_orders_by_time, "2025-11-04T23:59:59.999", None, "orders before 2025-11-05"),
-        (tk.builder_orders_by_time, "2025-11-05", None, None),
-    ],
-)
-def test_known_gaps_warn(fetch, start, end, words):
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        frame = fetch(USER, start, end, session=live_session())
-    said = [str(item.message) for item in caught]
-    assert len(said) == (words is not None)
-    if words is not None:
-        assert words in said[0]
-        assert words in tk.provenance(frame)["history"]
+GAPS = [
+    (tk.user_fills_by_time, "2025-07-28", "2025-08-01T23:59:59.999", ["TWAP fills"]),
+    (tk.user_fills_by_time, "2025-08-01T23:59:59.999", None, ["TWAP fills"]),
+    (tk.user_fills_by_time, "2025-08-02", None, []),
+    (tk.builder_orders_by_time, "2025-08-07", "2025-08-07", ["2025-11-05"]),
+    (tk.builder_orders_by_time, "2025-11-04T23:59:59.999", None, ["2025-11-05"]),
+    (tk.builder_orders_by_time, "2025-11-05", None, []),
+]
+
+
+def test_known_gaps_warn():
+    for fetch, start, end, named in GAPS:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            frame = fetch(USER, start, end, session=live_session())
+        assert len(caught) == len(named)
+        for warning, words in zip(caught, named, strict=True):
+            assert words in str(warning.message)
+            assert words in tk.provenance(frame)["history"]
 
 
 def test_simulated_exchange_has_no_remarks(simulated):
@@ -119,36 +113,42 @@ def test_very_active_account_warns():
         now_ms=lambda: NOW,
         default=False,
     )
-    with pytest.warns(HistoryWarning, match="one account has 100,000 fills here"):
+    with pytest.warns(HistoryWarning, match="100,000 fills"):
         tk.user_fills_by_time(USER, "2025-09-01", max_rows=100_000, session=session)
 
 
 def test_impossible_range_warns():
-    with pytest.warns(
-        HistoryWarning, match=r"begins at 2026-02-01.*, after the present \(2026-01-01"
-    ):
-        tk.user_fills_by_time(USER, "2026-02-01", session=live_session())
-    with pytest.warns(HistoryWarning, match=r"ends at 2025-09-01.*, before it begins \(2025-10-01"):
-        tk.user_fills_by_time(USER, "2025-10-01", "2025-09-01", session=live_session())
-    with pytest.warns(HistoryWarning, match="after the present"):
-        list(tk.pages(tk.user_fills_by_time, USER, "2026-02-01", session=live_session()))
+    fills, session = tk.user_fills_by_time, live_session()
+    with pytest.warns(HistoryWarning, match=r"2026-02-01.*present \(2026-01-01"):
+        fills(USER, "2026-02-01", session=session)
+    with pytest.warns(HistoryWarning, match=r"2025-09-01.*begins \(2025-10-01"):
+        fills(USER, "2025-10-01", "2025-09-01", session=session)
+    with pytest.warns(HistoryWarning, match="present"):
+        list(tk.pages(fills, USER, "2026-02-01", session=session))
 
 
 def test_unknown_coin_or_dex_warns(simulated):
-    with pytest.warns(HistoryWarning, match="there is no coin 'NOPE'; choose one of 'BTC', 'ETH'"):
-        tk.slippage_history("NOPE", 1_000, "1d", session=simulated)
-    with pytest.warns(HistoryWarning, match=r"no dex 'nope'; choose one of '', 'eqx', 'pre'$"):
-        tk.meta(dex="nope", session=simulated)
-    for name, meant in (("btc", "'BTC'"), ("TSLA", "'eqx:TSLA'")):
-        with pytest.warns(HistoryWarning, match=f"no coin '{name}'; did you mean {meant}\\?$"):
-            tk.slippage_history(name, 1_000, "1d", session=simulated)
-    with pytest.warns(HistoryWarning, match=r"there is no dex 'nope'; choose one of"):
+    slippage, empty = tk.slippage_history, {"universe": [], "marginTables": []}
+    for named, call in (
+        (
+            "'NOPE'; choose one of 'BTC', 'ETH'",
+            lambda: slippage("NOPE", 1_000, "1d", session=simulated),
+        ),
+        ("'nope'; choose one of '', 'eqx', 'pre'$", lambda: tk.meta(dex="nope", session=simulated)),
+        ("'btc'; did you mean 'BTC'", lambda: slippage("btc", 1_000, "1d", session=simulated)),
+        (
+            "'TSLA'; did you mean 'eqx:TSLA'",
+            lambda: slippage("TSLA", 1_000, "1d", session=simulated),
+        ),
+        ("dex 'nope'", lambda: tk.meta(dex="nope", session=live_session(empty))),
+    ):
+        with pytest.warns(HistoryWarning, match=named):
+            call()
+    with pytest.warns(HistoryWarning, match=r"dex 'nope'"):
         states = tk.batch_clearinghouse_states([USER], dex="nope", session=simulated)
     assert states.accounts["account_value"].tolist() == [0]
-    frame = tk.slippage_history("NOPE", 1_000, "1d", session=live_session())
-    assert "the service may not know the coin 'NOPE'" in tk.provenance(frame)["history"]
-    with pytest.warns(HistoryWarning, match="the service may not know the dex 'nope'"):
-        tk.meta(dex="nope", session=live_session({"universe": [], "marginTables": []}))
+    frame = slippage("NOPE", 1_000, "1d", session=live_session())
+    assert "'NOPE'" in tk.provenance(frame)["history"]
     for known in (
         tk.user_fills(USER, dex="main_dex", session=simulated),
         tk.user_fills(USER, dex="eqx", session=simulated),
@@ -158,12 +158,11 @@ def test_unknown_coin_or_dex_warns(simulated):
         assert "there is no" not in tk.provenance(known).get("history", "")
 
 
-@pytest.mark.parametrize("executor", [None, ThreadPoolExecutor(2)])
-def test_many_warns_once(executor):
+def test_many_warns_once():
     users = [f"0x{number:040x}" for number in range(20)]
-    with pytest.warns(HistoryWarning) as caught:
-        frame = tk.many(
-            tk.user_fills_by_time, users, "2025-07-01", executor=executor, session=live_session()
-        )
-    assert len(caught) == 1
-    assert "first available day (2025-07-28)" in tk.provenance(frame)["history"]
+    for executor in (None, ThreadPoolExecutor(2)):
+        options = {"executor": executor, "session": live_session()}
+        with pytest.warns(HistoryWarning) as caught:
+            frame = tk.many(tk.user_fills_by_time, users, "2025-07-01", **options)
+        assert len(caught) == 1
+        assert "first available day (2025-07-28)" in tk.provenance(frame)["history"]

@@ -54,21 +54,18 @@ def test_unevenly_cut_pages_are_complete():
     assert len(tk.user_non_funding_ledger_updates(NOBODY, session=session)) == 1_600
 
 
-@pytest.mark.parametrize("wait", ["inf", "1e400", "nan", "Wed, 21 Oct 2026 07:28:00 GMT"])
-def test_malformed_retry_after_is_ignored(wait):
-    def handler(request):
-        return httpx.Response(429, json={"error": "slow"}, headers={"Retry-After": wait})
-
-    session = connect(
-        "http://service.test", "key", transport=httpx.MockTransport(handler), default=False
-    )
-    with stamina.set_testing(True, attempts=2), pytest.raises(tk.RateLimited) as caught:
-        tk.meta(session=session)
-    assert caught.value.retry_after is None
+def test_malformed_retry_after_is_ignored():
+    for wait in ("inf", "1e400", "nan", "Wed, 21 Oct 2026 07:28:00 GMT"):
+        answer = httpx.Response(429, json={"error": "slow"}, headers={"Retry-After": wait})
+        transport = httpx.MockTransport(lambda request, answer=answer: answer)
+        session = connect("http://service.test", "key", transport=transport, default=False)
+        with stamina.set_testing(True, attempts=2), pytest.raises(tk.RateLimited) as caught:
+            tk.meta(session=session)
+        assert caught.value.retry_after is None
 
 
 def test_huge_amount_is_refused(session):
-    with pytest.raises(tk.BadRequest, match="amount parameter is required"):
+    with pytest.raises(tk.BadRequest, match="amount"):
         tk.slippage_history("BTC", 10**400, 0, session=session)
 
 

@@ -18,7 +18,7 @@ def mock_session(status, content):
 
 
 def test_poll_fetches_only_after_change(session):
-    waits: list[float] = []
+    waits = []
     got = list(
         tk.poll(
             tk.perp_twap_snapshot_timestamp,
@@ -83,8 +83,7 @@ def test_late_snapshot_is_fetched_again():
 
 def poll_snapshots(quota, refuse=(), *, session=None):
     """Poll 30 times, 60 s apart, with new snapshots; return the polls that fetched one."""
-    heavy: list[int] = []
-    looks: list[int] = []
+    heavy, looks = [], []
     empty = tk.frame("perpTwapSnapshots", [])
 
     def stamp(*, session):
@@ -109,34 +108,25 @@ def poll_snapshots(quota, refuse=(), *, session=None):
 
 
 def test_poll_keeps_snapshot_limit():
-    """Polls 0 to 4 fetch a snapshot, and from minute 10 on five more."""
-    looks, heavy = poll_snapshots(quota=5_000)
-    assert len(looks) == 30
-    assert heavy == [0, 1, 2, 3, 4, 10, 11, 12, 13, 14, 20, 21, 22, 23, 24]
+    """Polls 0 to 4 fetch a snapshot, and from minute 10 on five more.
+
+    The service counts the calls of every key (docs/live_service.md, section 8).
+    """
+    for quota in (5_000, None):
+        looks, heavy = poll_snapshots(quota)
+        assert len(looks) == 30
+        assert heavy == [0, 1, 2, 3, 4, 10, 11, 12, 13, 14, 20, 21, 22, 23, 24]
 
 
-def test_poll_without_quota_keeps_limit():
-    """The service counts the calls of every key (docs/live_service.md, section 8)."""
-    heavy = poll_snapshots(quota=None)[1]
-    assert heavy == [0, 1, 2, 3, 4, 10, 11, 12, 13, 14, 20, 21, 22, 23, 24]
-
-
-def test_poll_of_simulation_is_unlimited(session):
-    assert poll_snapshots(quota=None, session=session)[1] == list(range(30))
+def test_poll_without_service_is_unlimited(session, tmp_path):
     served = connect("https://service.test", "key", simulated=True, default=False)
-    assert poll_snapshots(quota=None, session=served)[1] == list(range(30))
-
-
-def test_poll_of_recordings_is_unlimited(tmp_path):
-    call = {
-        "request": {"type": "meta"},
-        "status": 200,
-        "response": {"universe": [{"name": "BTC", "szDecimals": 5}]},
-    }
+    answer = {"universe": [{"name": "BTC", "szDecimals": 5}]}
+    call = {"request": {"type": "meta"}, "status": 200, "response": answer}
     (tmp_path / "meta.json").write_text(json.dumps(call))
     recorded = tk.local(recordings=tmp_path, default=False)
     assert not recorded.simulated
-    assert poll_snapshots(quota=None, session=recorded)[1] == list(range(30))
+    for unlimited in (session, served, recorded):
+        assert poll_snapshots(quota=None, session=unlimited)[1] == list(range(30))
 
 
 def test_poll_continues_after_429():

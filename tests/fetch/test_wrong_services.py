@@ -2,8 +2,6 @@
 
 import inspect
 import json
-from collections.abc import Callable
-from typing import Any
 
 import httpx
 import pytest
@@ -13,27 +11,26 @@ from toolkit.client import connect
 from toolkit.times import DAY, HOUR
 
 CUTS = {"builderOrdersByTime": 40, "userNonFundingLedgerUpdates": 3}  # rows of an answer
-Body = dict[str, Any]
-Rows = list[dict[str, Any]]
-Respond = Callable[[Body, Callable[[Body], Rows]], Rows]
 
 
 class Wrong:
-    """A service in front of the simulated exchange that answers as `respond` says."""
+    """A service in front of the simulated exchange that answers as `respond` says.
+
+    `respond` gets a body, all bodies so far, and a function that returns the rows of a body.
+    """
 
     def __init__(self, exchange, respond):
-        self.exchange, self.respond = exchange, respond
-        self.bodies: list[Body] = []
+        self.exchange, self.respond, self.bodies = exchange, respond, []
 
     def rows(self, body):
-        rows: Rows = self.exchange.client.post("/info", json=body).json()
+        rows = self.exchange.client.post("/info", json=body).json()
         return rows[: CUTS.get(body["type"])]
 
     def __call__(self, request):
         body = json.loads(request.content)
         self.bodies.append(body)
         assert len(self.bodies) < 100, "the pull does not come to an end"
-        return httpx.Response(200, json=self.respond(body, self.rows))
+        return httpx.Response(200, json=self.respond(body, self.bodies, self.rows))
 
     def session(self):
         now_ms = self.exchange.now_ms
@@ -60,12 +57,11 @@ PAGED = {
     "slippage_history": {"amount": 1_000, "page_size": 40},
     "validator_apr_history": {"page_size": 2},
 }
-EVERY = pytest.mark.parametrize("name", PAGED)
 
 
-def pull(name, wrong, start=0, **options):
-    """Call a paged fetch function for its first subject in the simulated exchange."""
-    world = wrong.exchange.world
+def pull(name, exchange, respond, start=0, **options):
+    """Return a service, and what a paged fetch function returns or raises for one subject."""
+    world, service = exchange.world, Wrong(exchange, respond)
     subjects = {
         "user": world["users"][0],
         "builder": world["builders"][0],
@@ -73,75 +69,70 @@ def pull(name, wrong, start=0, **options):
         "validator": world["validators"][0],
     }
     fetch = getattr(tk, name)
-    subject = next(subjects[part] for part in subjects if f"{part}: str" in signature(fetch))
-    return fetch(subject, **PAGED[name], start=start, session=wrong.session(), **options)
+    parts = inspect.signature(fetch).parameters
+    subject = next(value for part, value in subjects.items() if part in parts)
+    options = PAGED[name] | options | {"start": start, "session": service.session()}
+    try:
+        return service, fetch(subject, **options)
+    except (tk.Incomplete, tk.AnswerInvalid) as error:
+        return service, error
 
 
-def signature(fetch):
-    return str(inspect.signature(fetch))
+def whole(name, exchange):
+    """Return the first request of a pull, and the times of all rows that answer it."""
+    service, _ = pull(name, exchange, lambda body, bodies, rows: [])
+    names = ("time", "statusTimestamp", "timestamp", "week")
+    rows = service.rows(service.bodies[0])
+    return [next(int(row[name]) for name in names if name in row) for row in rows]
 
 
-@EVERY
-def test_good_service_is_complete(name, exchange):
-    wrong = Wrong(exchange, lambda body, ask: ask(body))
-    frame = pull(name, wrong)
-    assert tk.provenance(frame)["complete"] == "yes"
-    assert len(wrong.bodies) > 1, "the test needs several pages"
-    sent = [json.dumps(body, sort_keys=True) for body in wrong.bodies]
-    assert len(sent) == len(set(sent))
+def test_good_service_is_complete(exchange):
+    for name in PAGED:
+        service, frame = pull(name, exchange, lambda body, bodies, rows: rows(body))
+        assert tk.provenance(frame)["complete"] == "yes"
+        assert len(service.bodies) > 1, "the test needs several pages"
+        sent = [json.dumps(body, sort_keys=True) for body in service.bodies]
+        assert len(sent) == len(set(sent))
 
 
-@EVERY
-def test_ignored_cursor_is_found(name, exchange):
-    def respond(body, ask):
-        return ask(
-            wrong.bodies[0] | {"limit": body["limit"]} if "limit" in body else wrong.bodies[0]
-        )
-
-    wrong = Wrong(exchange, respond)
-    with pytest.raises((tk.Incomplete, tk.AnswerInvalid), match="answered another request"):
-        pull(name, wrong)
-    assert len(wrong.bodies) == 2
+FAULTS = {
+    "ignored cursor": lambda body, bodies, rows: rows(
+        bodies[0] | {key: body[key] for key in ("limit",) if key in body}
+    ),
+    "first page twice": lambda body, bodies, rows: rows(bodies[0] if len(bodies) == 2 else body),
+    "second page twice": lambda body, bodies, rows: rows(bodies[1] if len(bodies) == 3 else body),
+}
 
 
-@EVERY
-@pytest.mark.parametrize("page", [1, 2])
-def test_page_sent_twice_is_found(name, page, exchange):
-    def respond(body, ask):
-        return ask(wrong.bodies[page - 1] if len(wrong.bodies) == page + 1 else body)
-
-    wrong = Wrong(exchange, respond)
-    with pytest.raises((tk.Incomplete, tk.AnswerInvalid), match="answered another request"):
-        pull(name, wrong)
-
-
-@EVERY
-def test_rows_before_start_are_refused(name, exchange):
-    earliest = min(
-        map(first_time, Wrong(exchange, lambda body, ask: []).rows(first_body(name, exchange)))
-    )
-    later = earliest + (14 * DAY if name == "validator_apr_history" else HOUR)
-    wrong = Wrong(exchange, lambda body, ask: ask(body | {"startTime": 0, "limit": 100}))
-    with pytest.raises(tk.AnswerInvalid, match="before the requested start"):
-        pull(name, wrong, later)
+@pytest.mark.parametrize("fault", FAULTS)
+def test_answer_to_another_request_is_found(fault, exchange):
+    wrong = []
+    for name in PAGED:
+        service, error = pull(name, exchange, FAULTS[fault])
+        requests = 3 if fault == "second page twice" else 2
+        if "answered another request" not in str(error) or len(service.bodies) != requests:
+            wrong.append((name, len(service.bodies), error))
+    assert wrong == []
 
 
-@EVERY
-def test_rows_after_end_are_refused(name, exchange):
-    wrong = Wrong(
-        exchange, lambda body, ask: ask({k: v for k, v in body.items() if k != "endTime"})
-    )
-    with pytest.raises((tk.Incomplete, tk.AnswerInvalid), match="after the requested end"):
-        pull(name, wrong, 0, end=first_time(wrong.rows(first_body(name, exchange))[-1]))
-
-
-def first_body(name, exchange):
-    """Return the body of the first request of a pull."""
-    wrong = Wrong(exchange, lambda body, ask: [])
-    pull(name, wrong)
-    return wrong.bodies[0]
-
-
-def first_time(row):
-    times = ("time", "statusTimestamp", "timestamp", "week")
-    return next(int(row[name]) for name in times if name in row)
+def test_rows_outside_of_range_are_refused(exchange):
+    wrong = []
+    for name in PAGED:
+        times = whole(name, exchange)
+        later = min(times) + (14 * DAY if name == "validator_apr_history" else HOUR)
+        for named, respond, options in (
+            (
+                "requested start",
+                lambda body, bodies, rows: rows(body | {"startTime": 0, "limit": 100}),
+                {"start": later},
+            ),
+            (
+                "requested end",
+                lambda body, bodies, rows: rows({k: v for k, v in body.items() if k != "endTime"}),
+                {"end": times[-1]},
+            ),
+        ):
+            _, error = pull(name, exchange, respond, **options)
+            if named not in str(error):
+                wrong.append((name, named, error))
+    assert wrong == []

@@ -73,14 +73,6 @@ def test_state_without_summary_has_missing_value(examples):
     assert accounts["new_field"].tolist()[0] == "1"
 
 
-def test_recorded_present_state_is_served(examples, served):
-    session = served({"type": "clearinghouseState", "user": USER}, examples["1_state"])
-    states = tk.batch_clearinghouse_states([USER], session=session)
-    assert states.positions["cum_funding_all_time"].tolist() == [4.966798]
-    assert states.positions["max_trade_szs"].isna().all()
-    assert states.accounts["withdrawable"].tolist() == [75.781884]
-
-
 def test_meta_and_margin_tables_become_frames(examples):
     answer = examples["4_meta"]
     frame = tk.frame("meta", answer)
@@ -96,10 +88,14 @@ def test_meta_and_margin_tables_become_frames(examples):
     assert tiers["max_leverage"].tolist() == [10, 5, 3]
 
 
-def test_recorded_meta_serves_margin_tables(examples, served):
+def test_recorded_answers_are_served(examples, served):
     session = served({"type": "meta"}, examples["4_meta"])
     assert tk.margin_tables(session=session)["lower_bound"].max() == 3_000_000
     assert tk.meta(session=session)["margin_table_id"].tolist() == [52, 3]
+    session = served({"type": "clearinghouseState", "user": USER}, examples["1_state"])
+    states = tk.batch_clearinghouse_states([USER], session=session)
+    assert states.positions["cum_funding_all_time"].tolist() == [4.966798]
+    assert states.accounts["withdrawable"].tolist() == [75.781884]
 
 
 def test_flags_are_never_missing():
@@ -178,12 +174,6 @@ def test_funding_samples_may_be_missing(examples):
     assert frame["n_samples"].fillna(-1).tolist() == [3, -1, -1]
 
 
-def test_nonce_of_send_may_be_null():
-    delta = {"type": "send", "user": USER, "amount": "5.0", "token": "USDC", "nonce": None}
-    frame = tk.frame("userNonFundingLedgerUpdates", [{"time": 1, "hash": "0x0", "delta": delta}])
-    assert frame["nonce"].isna().all()
-
-
 @pytest.mark.parametrize("numbers", ["float", "exact", "text"])
 def test_fills_of_every_section_are_read(numbers, examples):
     for section in ("2_liquidation_fills", "3_spot_fills", "6_fee_token", "7_outcome_conversions"):
@@ -242,47 +232,40 @@ def test_unknown_fields_become_text_columns(examples):
 
 
 def test_nested_unknown_fields_have_names():
+    """Those in the lists of a cell become one list; a row without the field has a null there."""
     delta = {"type": "funding", "coin": "BTC", "usdc": "1", "szi": "2", "fundingRate": "0.1"}
-    row = {"user": USER, "time": 1, "hash": "0x0", "novelty": 1, "delta": delta | {"novelty": 2}}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UnknownField)
-        frame = tk.frame("builderApprovedFundingByTime", [row], extra="keep")
-    assert frame[["novelty", "delta_novelty"]].to_numpy().tolist() == [["1", "2"]]
-
-
-ORDER = {
-    **{"coin": "BTC", "side": "A", "limitPx": "1.5", "sz": "2.0", "oid": 7, "timestamp": 1},
-    **{"triggerCondition": "N/A", "isTrigger": False, "triggerPx": "0.0", "children": []},
-    **{"isPositionTpsl": False, "reduceOnly": False, "orderType": "Limit", "origSz": "2.0"},
-}
-
-
-def test_unknown_fields_in_cells_become_columns():
-    children = [{**ORDER, "newField": "x"}, ORDER, {**ORDER, "newField": [1], "other": 5}]
-    orders = [{**ORDER, "children": children}, ORDER, {**ORDER, "children": None}]
-    rows = [
-        {"txIndex": 1, "status": "open", "statusTimestamp": at, "order": order}
-        for at, order in enumerate(orders)
-    ]
-    with pytest.warns(UnknownField) as caught:
-        dropped = tk.frame("historicalOrders", rows)
-    words = " ".join(str(warning.message) for warning in caught)
-    assert "order.children.newField" in words
-    assert "order.children.other" in words
-    frame = tk.frame("historicalOrders", rows, extra="keep")
-    assert list(frame.columns) == [*dropped.columns, "children_new_field", "children_other"]
-    assert frame["children_new_field"].fillna("-").tolist() == ['["x", null, [1]]', "-", "-"]
-    assert frame["children_other"].fillna("-").tolist() == ["[null, null, 5]", "-", "-"]
-
-
-def test_liquidated_positions_keep_unknown_fields():
     positions = [{"coin": "BTC", "szi": "1.0"}, {"coin": "ETH", "szi": "-2.0", "cause": "y"}]
-    delta = {"type": "liquidation", "accountValue": "5.0", "liquidatedPositions": positions}
-    row = {"time": 1, "hash": "0x0", "delta": delta}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UnknownField)
-        frame = tk.frame("userNonFundingLedgerUpdates", [row], extra="keep")
-    assert frame["liquidated_positions_cause"].tolist() == ['[null, "y"]']
+    liquidation = {"type": "liquidation", "liquidatedPositions": positions}
+    order = OPEN_ORDER | {"orderType": "Limit", "isTrigger": False, "children": []}
+    children = [order | {"newField": "x"}, order, order | {"newField": [1], "other": 5}]
+    event = {"txIndex": 1, "status": "open", "statusTimestamp": 1}
+    place = {"time": 1, "hash": "0x0"}
+    for operation, named, row, wanted in (
+        (
+            "builderApprovedFundingByTime",
+            "delta.novelty",
+            place | {"user": USER, "novelty": 1, "delta": delta | {"novelty": 2}},
+            {"novelty": "1", "delta_novelty": "2"},
+        ),
+        (
+            "userNonFundingLedgerUpdates",
+            "delta.liquidatedPositions.cause",
+            place | {"delta": liquidation},
+            {"liquidated_positions_cause": '[null, "y"]'},
+        ),
+        (
+            "historicalOrders",
+            "order.children.newField",
+            event | {"order": order | {"children": children}},
+            {"children_new_field": '["x", null, [1]]', "children_other": "[null, null, 5]"},
+        ),
+    ):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            kept, dropped = (tk.frame(operation, [row], extra=e) for e in ("keep", "drop"))
+        assert any(named in str(warning.message) for warning in caught), named
+        assert kept[list(wanted)].iloc[0].to_dict() == wanted
+        assert list(kept.columns) == [*dropped.columns, *wanted]
 
 
 def test_recorded_unknown_fields_are_served(examples, served):

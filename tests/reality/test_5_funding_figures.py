@@ -9,6 +9,7 @@ import pytest
 
 import toolkit as tk
 from tests.analysis.examples import HOUR, ME, MONDAY, times
+from tests.analysis.test_slippage_fit import samples_of
 from toolkit.analysis.pnl.funding_hours import count_position_hours
 from toolkit.funding import annualised, implied_oracle, oracle_check
 
@@ -75,16 +76,8 @@ def test_eight_hour_rates_become_hourly():
 
 
 def test_carry_uses_hourly_rate():
-    samples = pd.DataFrame(
-        {
-            "timestamp": times([MONDAY] * 4),
-            "coin": "XYZ",
-            "amount_usd": [1e3, 1e4, 1e5, 1e6],
-            "half_spread_bps": 1.0,
-            "buy_slippage_bps": [2.0, 4.16, 11.0, 32.6],
-            "sell_slippage_bps": [2.0, 4.16, 11.0, 32.6],
-        }
-    )
+    bps = [2.0, 4.16, 11.0, 32.6]
+    samples = samples_of([0] * 4, [1e3, 1e4, 1e5, 1e6], bps, bps)
     rows = hourly_payments([8e-4] * 3, [3] * 3, [0, 24, 48], OLD)
     result = tk.funding.carry(rows, samples, 1e5, days=1, fee_bps=0.0, draws=19)
     assert result["funding_bps"].item() == pytest.approx(24.0)  # 24 hours of 1 bp

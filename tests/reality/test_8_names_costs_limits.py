@@ -13,6 +13,8 @@ import pytest
 import stamina
 
 import toolkit as tk
+from tests.analysis.examples import MONDAY, times
+from tests.analysis.test_slippage_fit import samples_of
 from toolkit.client import connect
 from toolkit.contract.dexes import NATIVE_ALIASES
 from toolkit.contract.operations import OPERATIONS
@@ -67,54 +69,31 @@ def test_aliases_give_same_rows(alias, session, user):
     same(states.accounts, tk.batch_clearinghouse_states([user], session=session).accounts)
 
 
-def batches():
-    """Return one market under two names of its dex, a minute apart, and another market."""
-    rows = [
-        (0, "main", "XYZ", 10, 1e3, 2e3),
-        (60_000, "hyperliquid", "XYZ", 10, 3e3, 8e3),
-        (0, "flx", "XYZ", 10, 7e3, 9e3),
-    ]
-    frame = pd.DataFrame(
-        rows, columns=["ms", "dex", "coin", "bps", "bid_depth_usd", "ask_depth_usd"]
-    )
-    return frame.assign(timestamp_ms=pd.to_datetime(frame.pop("ms"), unit="ms", utc=True))
+def depths(*rows):
+    """Return depth batches from dex, minute, bps, and the depth of bids and asks."""
+    names = ["dex", "minute", "bps", "bid_depth_usd", "ask_depth_usd"]
+    frame = pd.DataFrame(rows, columns=names).assign(coin="XYZ")
+    return frame.assign(timestamp_ms=times(MONDAY + 60_000 * frame.pop("minute")))
 
 
 def test_depth_joins_aliases():
-    rows = tk.depth.profile(batches()).set_index(["dex", "side"])
-    assert rows["n"].to_dict() == {
-        ("flx", "ask"): 1,
-        ("flx", "bid"): 1,
-        ("hyperliquid", "ask"): 2,
-        ("hyperliquid", "bid"): 2,
-    }
-    assert rows["mean_usd"][("hyperliquid", "ask")] == 5e3
-    assert rows["mean_usd"][("hyperliquid", "bid")] == 2e3
+    """One market has two names of its dex, a minute apart."""
+    both = ("main", 0, 10, 1e3, 2e3), ("hyperliquid", 1, 10, 3e3, 8e3)
+    rows = tk.depth.profile(depths(*both, ("flx", 0, 10, 7e3, 9e3)))
+    assert rows[["dex", "side", "n", "mean_usd"]].to_numpy().tolist() == [
+        ["flx", "ask", 1, 9e3],
+        ["flx", "bid", 1, 7e3],
+        ["hyperliquid", "ask", 2, 5e3],
+        ["hyperliquid", "bid", 2, 2e3],
+    ]
 
 
 def test_slippage_joins_by_alias():
     """Half of the depth within 25 bps costs at least 6 bps, under each name of the dex."""
-    batch = pd.DataFrame(
-        {
-            "coin": "XYZ",
-            "bps": [10, 25],
-            "timestamp_ms": pd.to_datetime([0, 0], unit="ms", utc=True),
-            "bid_depth_usd": [1e3, 3e3],
-            "ask_depth_usd": [1e3, 3e3],
-        }
-    )
-    samples = pd.DataFrame(
-        {
-            "timestamp": pd.to_datetime([0], unit="ms", utc=True),
-            "coin": "XYZ",
-            "half_spread_bps": 2.0,
-            "amount_usd": 2e3,
-            "buy_slippage_bps": 9.0,
-            "sell_slippage_bps": 19.0,
-        }
-    )
+    samples = samples_of([0], 2e3, 9.0, 19.0, 2.0)
     for alias in ALIASES:
-        frame = tk.depth.consistency(batch.assign(dex=alias), samples).set_index("side")
+        batch = depths((alias, 0, 10, 1e3, 1e3), (alias, 0, 25, 3e3, 3e3))
+        frame = tk.depth.consistency(batch, samples).set_index("side")
         assert frame["consistent"].to_dict() == {"buy": True, "sell": False}
         assert frame["least_bps"].round(2).to_dict() == {"buy": 6.0, "sell": 6.0}
 

@@ -26,63 +26,46 @@ USER, OTHER = "0x" + "a" * 40, "0x" + "b" * 40
 
 SIZES = {"BTC": 5, "HYPE": 2, "flx:TSLA": 3}
 MARKS = {"HYPE": 38.0, "BTC": 29_000.0}
-# helper -> its frames, by the names of its parameters
-TAKES = {
-    "accounts.concentration": ("snapshot",),
-    "accounts.leverage": ("snapshot",),
-    "accounts.lorenz": ("snapshot",),
-    "accounts.migration": ("start_values", "end_values"),
-    "accounts.positioning": ("positions",),
-    "accounts.values": ("snapshot",),
-    "builders.activity": ("fills",),
-    "builders.approval_spans": ("approved", "fills"),
-    "builders.attach_rate": ("fills",),
-    "builders.cohorts": ("fills",),
-    "builders.lifetime_value": ("fills",),
-    "builders.revenue": ("fills",),
-    "builders.routing": ("fills",),
-    "execution.copy_trading": ("fills", "prices"),
-    "execution.counterparties": ("fills",),
-    "execution.fill_quality": ("fills",),
-    "execution.impact": ("fills", "prices"),
-    "execution.markout": ("fills",),
-    "execution.quotes": ("tape",),
-    "execution.shortfall": ("orders", "fills", "prices"),
-    "execution.spreads": ("fills",),
-    "execution.toxicity": ("fills",),
-    "funding.accrual": ("funding",),
-    "funding.annualised": ("funding",),
-    "funding.implied_oracle": ("funding",),
-    "funding.oracle_check": ("funding", "fills"),
-    "funding.sums": ("funding",),
-    "ledger.flows": ("ledger",),
-    "ledger.sums": ("ledger",),
-    "ledger.unknown": ("ledger",),
-    "liquidations.buffers": ("accounts", "positions"),
-    "liquidations.fills": ("fills",),
-    "liquidations.levels": ("positions",),
-    "orders.fill_ratio": ("orders",),
-    "orders.mix": ("orders",),
-    "orders.time_to_fill": ("orders",),
-    "orders.transitions": ("orders",),
-    "orders.trigger_delay": ("orders",),
-    "pnl.attribution": ("fills",),
-    "pnl.audit": ("fills",),
-    "pnl.carried_back": ("accounts", "positions", "fills", "funding", "ledger"),
-    "pnl.equity": ("fills",),
-    "pnl.lots": ("fills",),
-    "pnl.positions": ("fills",),
-    "pnl.reconcile": ("start", "end", "fills", "funding", "ledger"),
-    "pnl.round_trips": ("fills",),
-    "pnl.unrealised": ("fills",),
-    "twaps.quality": ("fills", "tape"),
+# frames, by the names of parameters -> helpers
+HELPERS = {
+    ("snapshot",): [
+        *("accounts.concentration", "accounts.leverage", "accounts.lorenz", "accounts.values"),
+    ],
+    ("start_values", "end_values"): ["accounts.migration"],
+    ("positions",): ["accounts.positioning", "liquidations.levels"],
+    ("fills",): [
+        *("builders.activity", "builders.attach_rate", "builders.cohorts"),
+        *("builders.lifetime_value", "builders.revenue", "builders.routing"),
+        *("execution.counterparties", "execution.fill_quality", "execution.markout"),
+        *("execution.spreads", "execution.toxicity", "liquidations.fills", "pnl.attribution"),
+        *("pnl.audit", "pnl.equity", "pnl.lots", "pnl.positions", "pnl.round_trips"),
+        "pnl.unrealised",
+    ],
+    ("approved", "fills"): ["builders.approval_spans"],
+    ("fills", "prices"): ["execution.copy_trading", "execution.impact"],
+    ("tape",): ["execution.quotes"],
+    ("orders", "fills", "prices"): ["execution.shortfall"],
+    ("funding",): [
+        *("funding.accrual", "funding.annualised", "funding.implied_oracle", "funding.sums"),
+    ],
+    ("funding", "fills"): ["funding.oracle_check"],
+    ("ledger",): ["ledger.flows", "ledger.sums", "ledger.unknown"],
+    ("accounts", "positions"): ["liquidations.buffers"],
+    ("orders",): [
+        *("orders.fill_ratio", "orders.mix", "orders.time_to_fill", "orders.transitions"),
+        "orders.trigger_delay",
+    ],
+    ("accounts", "positions", "fills", "funding", "ledger"): ["pnl.carried_back"],
+    ("start", "end", "fills", "funding", "ledger"): ["pnl.reconcile"],
+    ("fills", "tape"): ["twaps.quality"],
 }
+TAKES = {helper: frames for frames, helpers in HELPERS.items() for helper in helpers}
 # helper -> further arguments
 ARGUMENTS = {
-    "builders.attach_rate": {"builder": OTHER},
-    "builders.cohorts": {"builder": OTHER},
-    "builders.lifetime_value": {"builder": OTHER},
-    "builders.routing": {"builder": OTHER},
+    **{
+        f"builders.{name}": {"builder": OTHER}
+        for name in ("attach_rate", "cohorts", "lifetime_value", "routing")
+    },
     "execution.markout": {"horizons": ["1m"]},
     "funding.annualised": {"draws": 19},
     "pnl.audit": {"sz_decimals": SIZES},
@@ -116,23 +99,16 @@ def examples():
     state = [frame.assign(user=USER) for frame in tk.frame("clearinghouseState", rows["1_state"])]
     funding = tk.frame("userFunding", rows["5_funding"]).assign(user=USER)
     liquidation = tk.frame("userFills", rows["2_liquidation_fills"])
-    result = {
-        "1 state": {"accounts": state[0], "positions": state[1], "snapshot": state[0]},
-        "2 liquidated": {"fills": liquidation.iloc[:2]},
-        "2 both sides": {"fills": liquidation.assign(user=[USER, USER, OTHER])},
-        "3 spot": {"fills": tk.frame("userFills", rows["3_spot_fills"])},
-        "5 funding": {"funding": funding},
-        "6 fee token": {"fills": tk.frame("userFills", rows["6_fee_token"])},
-        "7 conversions": {"fills": tk.frame("userFills", rows["7_outcome_conversions"])},
+    fills = {
+        "2 both sides": liquidation.assign(user=[USER, USER, OTHER]),
+        "3 spot": tk.frame("userFills", rows["3_spot_fills"]),
+        "6 fee token": tk.frame("userFills", rows["6_fee_token"]),
+        "7 conversions": tk.frame("userFills", rows["7_outcome_conversions"]),
     }
-    every = pd.concat([frames["fills"] for frames in result.values() if "fills" in frames])
-    result["1 to 7"] = {
-        **result["1 state"],
-        "fills": every.assign(user=every["user"].fillna(USER)),
-        "funding": funding,
-        "ledger": recorded_ledger(),
-    }
-    return result
+    every = pd.concat(fills.values())
+    whole = {"accounts": state[0], "positions": state[1], "snapshot": state[0], "funding": funding}
+    whole |= {"fills": every.assign(user=every["user"].fillna(USER)), "ledger": recorded_ledger()}
+    return {name: {"fills": frame} for name, frame in fills.items()} | {"1 to 7": whole}
 
 
 def recorded_ledger():

@@ -1,492 +1,394 @@
-"""The values of the wallet report, recomputed from its frames in exact decimals."""
+"""The numbers of a wallet report, computed again from its frames."""
 
-import warnings
-from decimal import Decimal
-from typing import Any
+from collections import defaultdict
+from functools import cached_property
 
+import numpy as np
 import pandas as pd
 
 import toolkit as tk
-from tests.reports.compute_once import compute_once
-from toolkit.errors import MissingAmounts
+from toolkit.plots.formats import short_address
+from toolkit.rules.directions import CONVERSIONS
 
-Values = dict[str, Any]
 HOUR = 3_600_000
 
 
-def _sum(column):
-    return sum((Decimal(str(item)) for item in column.dropna()), Decimal(0))
+def is_perp(fills):
+    return ~fills["coin"].str.contains("^[@#]|/")
 
 
-@compute_once
-def _row(results):
-    """Attribute again, from the frames: the helper is held to the truth by its own tests."""
-    return _attribute(results, results.frames.ledger).iloc[0]
+class WalletNumbers:
+    """The number of each place: `volume` in every sentence, or `forced_closed` in `forced`."""
 
+    def __init__(self, results):
+        frames = results.frames
+        self.results, self.frames = results, frames
+        names = ("px", "sz", "closed_pnl", "fee", "builder_fee", "deployer_fee", "start_position")
+        self.rows = frames.fills.astype(dict.fromkeys(names, "float64"))
+        self.rows["usd"] = self.rows["px"] * self.rows["sz"]
+        self.rows["hour"] = self.rows["time"].astype("datetime64[ms, UTC]").astype("int64") // HOUR
+        in_token = ~is_perp(self.rows) & (self.rows["side"] == "B")
+        self.in_cost = self.rows[in_token & (self.rows["fee_token"] != "USDC")]
+        self.others = self.rows.drop(self.in_cost.index)
 
-@compute_once
-def net_of(results, by):
-    """Return net by coin or by day."""
-    return _attribute(results, None if by == "coin" else results.frames.ledger, by=by).set_index(
-        by
-    )["net"]
+    # The result.
 
+    @cached_property
+    def volume(self):
+        return self.rows.loc[~self.rows["dir"].isin(CONVERSIONS), "usd"].sum()
 
-def _attribute(results, ledger, by=None):
-    result = results.frames
-    funding = result.funding if result.funding is not None and len(result.funding) else None
-    period = {"start_time": result.start_ms, "end_time": result.end_ms}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", MissingAmounts)  # the report says it in words
-        return tk.pnl.attribution(
-            result.fills, funding, ledger, by=by, account=result.user, **period
+    @cached_property
+    def volume_fills(self):
+        return (~self.rows["dir"].isin(CONVERSIONS)).sum()
+
+    @cached_property
+    def closed(self):
+        return self.rows["closed_pnl"].sum()
+
+    @cached_property
+    def fees(self):
+        """All fees, negative where paid; those of tokens bought on the spot are in their cost."""
+        return -self.others["fee"].sum()
+
+    @cached_property
+    def fees_in_cost_value(self):
+        return -(self.in_cost["px"] * self.in_cost["fee"]).sum()
+
+    @cached_property
+    def rate(self):
+        return 1e4 * (self.fees + self.fees_in_cost_value) / self.volume
+
+    @cached_property
+    def funding(self):
+        if self.frames.funding is None or self.frames.funding.empty:
+            return None
+        ends = pd.to_datetime([self.frames.start_ms, self.frames.end_ms], unit="ms", utc=True)
+        rows = self.frames.funding
+        return rows.loc[rows["time"].between(*ends), "usdc"].astype("float64").sum()
+
+    @cached_property
+    def net(self):
+        return self.closed + self.fees + (self.funding or 0)
+
+    @cached_property
+    def _flows(self):
+        return tk.ledger.flows(self.frames.ledger, self.frames.user)
+
+    @cached_property
+    def cash(self):
+        return self._flows["perp"].astype("float64").sum()
+
+    @cached_property
+    def amounts(self):
+        return (~self._flows["known"]).sum()
+
+    @cached_property
+    def updates(self):
+        return len(self.frames.ledger)
+
+    @cached_property
+    def fills(self):
+        return len(self.rows)
+
+    def missing(self, *columns):
+        return self.rows[[*columns]].isna().any(axis=1).sum()
+
+    net_unknown_missing = property(lambda self: self.missing("closed_pnl", "fee"))
+    closed_unknown_missing = unclosed = property(lambda self: self.missing("closed_pnl"))
+    fees_unknown_missing = unpaid = property(lambda self: self.missing("fee"))
+    unplaced = property(lambda self: self.missing("start_position"))
+
+    @cached_property
+    def positions_unknown_missing(self):
+        return self.rows.loc[is_perp(self.rows), "start_position"].isna().sum()
+
+    @cached_property
+    def _at_par(self):
+        tokens = self.others["fee_token"]
+        return tokens[tokens.notna() & (tokens != "USDC")]
+
+    at_par_fills = property(lambda self: len(self._at_par))
+    at_par_tokens = property(lambda self: ", ".join(sorted(set(self._at_par))))
+
+    @cached_property
+    def what(self):
+        return "; ".join(f"{what} ({why})" for what, why in self.frames.missing_reasons.items())
+
+    # Funding and the hours of positions.
+
+    @cached_property
+    def _hours(self):
+        """Walk the fills of each perp from hour to hour: (coin, hour) -> position, if not 0."""
+        open_ = {}
+        for coin, rows in self.rows[is_perp(self.rows)].groupby("coin", sort=False):
+            signed = rows["sz"].where(rows["side"] == "B", -rows["sz"])
+            after = (rows["start_position"] + signed).round(9).tolist()
+            # A fill of the first millisecond of an hour is after its payment.
+            hours = [-(-stamp.value // 10**6 // HOUR) for stamp in rows["time"]]
+            hours = [
+                hour + (stamp.value // 10**6 % HOUR == 0)
+                for hour, stamp in zip(hours, rows["time"], strict=True)
+            ]
+            ends = [*hours[1:], self.frames.end_ms // HOUR + 1]
+            for first, end, position in zip(hours, ends, after, strict=True):
+                open_ |= {(coin, hour): position for hour in range(first, end) if position}
+        return open_
+
+    @cached_property
+    def _paid(self):
+        rows = self.frames.funding
+        hours = [stamp.value // 10**6 // HOUR for stamp in rows["time"]]
+        sizes = rows["szi"].astype("float64").round(9)
+        return dict(zip(zip(rows["coin"], hours, strict=True), sizes, strict=True))
+
+    @cached_property
+    def _both(self):
+        return self._hours.keys() & self._paid.keys()
+
+    held = property(lambda self: len(self._hours))
+    covered = property(lambda self: len(self._both))
+    beyond = property(lambda self: len(self._paid) - len(self._both))
+    uncovered_missing = property(lambda self: len(self._hours) - len(self._both))
+    funding_in_part_share = property(lambda self: self.covered / self.held)
+
+    @cached_property
+    def agreeing(self):
+        return sum(self._hours[key] == self._paid[key] for key in self._both)
+
+    @cached_property
+    def carried(self):
+        return (self.rows[is_perp(self.rows)].groupby("coin")["start_position"].first() != 0).sum()
+
+    # The value and the checks.
+
+    @cached_property
+    def worth_value(self):
+        return self.frames.states.accounts["account_value"].astype("float64").sum()
+
+    @cached_property
+    def unrealised(self):
+        return self.frames.states.positions["unrealized_pnl"].astype("float64").sum()
+
+    @property
+    def residual(self):
+        return self.results.reconciliation["residual"]
+
+    parts_residual = apart = 0
+
+    @cached_property
+    def causes(self):
+        return self.results.reconciliation["causes"] or "the cause is not known"
+
+    @cached_property
+    def _audit(self):
+        return tk.pnl.audit(self.frames.fills, self.frames.perps)
+
+    recomputed_in_part_known = property(lambda self: self._audit["difference"].count())
+    breaks = property(lambda self: self._audit["chain_break"].sum())
+
+    # Liquidations.
+
+    @cached_property
+    def _forced(self):
+        own = self.rows["liquidated_user"].astype("str").str.lower() == self.frames.user.lower()
+        return self.rows[own | self.rows["dir"].str.startswith("Liquidated")]
+
+    @cached_property
+    def _deleveraged(self):
+        others = self.rows.drop(index=self._forced.index)
+        return others[others["dir"] == "Auto-Deleveraging"]
+
+    forced_orders = property(lambda self: self._forced["oid"].nunique())
+    forced_coins = property(lambda self: self._forced["coin"].nunique())
+    forced_closed = property(lambda self: self._forced["closed_pnl"].sum())
+    deleveraged_orders = property(lambda self: self._deleveraged["oid"].nunique())
+    deleveraged_coins = property(lambda self: self._deleveraged["coin"].nunique())
+    deleveraged_closed = property(lambda self: self._deleveraged["closed_pnl"].sum())
+    moments = property(lambda self: self._forced["time"].nunique())
+
+    @cached_property
+    def forced_both_share(self):
+        usd = self._forced.groupby("liquidation_method")["usd"].sum()
+        return usd.get("backstop", 0) / usd.sum()
+
+    @cached_property
+    def _largest(self):
+        """The fills of the millisecond in which liquidations closed the most."""
+        return self._forced[
+            self._forced["time"] == self._forced.groupby("time")["usd"].sum().idxmax()
+        ]
+
+    @cached_property
+    def _moment(self):
+        return self._largest["time"].iloc[0]
+
+    time = property(lambda self: f"{self._moment:%Y-%m-%d %H:%M}")
+
+    @cached_property
+    def _order(self):
+        """The fills of the largest order in it."""
+        usd = self._largest.groupby("oid", sort=False)["usd"].sum()
+        return self._largest[self._largest["oid"] == usd.idxmax()]
+
+    @cached_property
+    def _prices(self):
+        """Return the entry price and the price of the order."""
+        sign = 1 if self._order["side"].iloc[0] == "A" else -1
+        usd, size = self._order["usd"].sum(), self._order["sz"].sum()
+        return (usd - sign * self._order["closed_pnl"].sum()) / size, usd / size
+
+    forced_most_coin = property(lambda self: self._order["coin"].iloc[0])
+    forced_most_usd = property(lambda self: self._order["usd"].sum())
+
+    @cached_property
+    def side(self):
+        return "long" if self._order["side"].iloc[0] == "A" else "short"
+
+    @cached_property
+    def distance(self):
+        entry_px, px = self._prices
+        return abs(px - entry_px) / entry_px
+
+    @cached_property
+    def place(self):
+        entry_px, px = self._prices
+        return "below" if px < entry_px else "above"
+
+    @cached_property
+    def capital(self):
+        """Cash, closed PnL and fees before the liquidation."""
+        before = self.rows[self.rows["time"] < self._moment]
+        ledger = self.frames.ledger[self.frames.ledger["time"] < self._moment]
+        cash = ledger["usdc"].astype("float64").sum()
+        return cash + before["closed_pnl"].sum() - before["fee"].sum()
+
+    @cached_property
+    def _opened(self):
+        """The first fill of each coin, which states the whole position."""
+        return self._largest.drop_duplicates("coin")
+
+    positions = property(lambda self: len(self._opened))
+
+    @cached_property
+    def entry(self):
+        sign = np.where(self._opened["side"] == "A", 1, -1)
+        px = self._opened["px"] - sign * self._opened["closed_pnl"] / self._opened["sz"]
+        return (self._opened["start_position"].abs() * px).sum()
+
+    forced_leverage_times = property(lambda self: self.entry / self.capital)
+
+    @cached_property
+    def _margin(self):
+        ledger = self.frames.ledger
+        own = ledger[(ledger["type"] == "liquidation") & (ledger["time"] == self._moment)]
+        return own.iloc[0]
+
+    mode = property(lambda self: self._margin["leverage_type"].lower())
+    forced_margin_value = property(lambda self: self._margin["account_value"])
+    forced_margin_usd = property(lambda self: self._margin["liquidated_ntl_pos"])
+
+    @cached_property
+    def forced_margin_times(self):
+        return self.forced_margin_usd / self.forced_margin_value
+
+    @cached_property
+    def loss(self):
+        return self._largest["fee"].sum() - self._largest["closed_pnl"].sum()
+
+    forced_loss_share = property(lambda self: self.loss / self.capital)
+
+    # The reasons.
+
+    @cached_property
+    def share(self):
+        """The share of the volume that rested in the book."""
+        return (
+            self.rows.loc[~self.rows["crossed"].astype("bool"), "usd"].sum()
+            / self.rows["usd"].sum()
         )
 
-
-def _fees(results):
-    """Return fees, negative where paid: those in USD of perps are what the fills say."""
-    row = _row(results)
-    names = ("trading_fee", "builder_fee", "deployer_fee", "rebate")
-    return sum((Decimal(row[name]) for name in names), Decimal(0))
-
-
-def volume_of(results):
-    return Decimal(_row(results)["volume"])
-
-
-@compute_once
-def _hours(results):
-    """Walk the fills of each perp from hour to hour: (coin, hour) -> position, if there is one."""
-    result = results.frames
-    open_: dict[tuple[str, int], Decimal] = {}
-    for coin, fills in result.fills.groupby("coin", sort=False):
-        if coin[0] in "@#" or "/" in coin:
-            continue
-        times = [int(time.timestamp() * 1000) for time in fills["time"]]
-        signs = [1 if side == "B" else -1 for side in fills["side"]]
-        after = [
-            start + sign * sz
-            for start, sign, sz in zip(fills["start_position"], signs, fills["sz"], strict=True)
-        ]
-        place = 0
-        for hour in range(times[0] // HOUR + 1, result.end_ms // HOUR + 1):
-            while place < len(times) and times[place] < hour * HOUR:
-                place += 1
-            if after[place - 1]:
-                open_[coin, hour] = after[place - 1]
-    return open_
-
-
-@compute_once
-def _paid(results):
-    rows = results.frames.funding
-    hours = [int(time.timestamp() * 1000) // HOUR for time in rows["time"]]
-    return dict(zip(zip(rows["coin"], hours, strict=True), rows["szi"], strict=True))
-
-
-def _both(results):
-    return _hours(results).keys() & _paid(results).keys()
-
-
-def _forced(results):
-    fills = results.frames.fills
-    named = fills["liquidated_user"].astype("str").str.lower() == results.frames.user.lower()
-    return fills[named | fills["dir"].str.startswith("Liquidated")]
-
-
-@compute_once
-def _reconciled(results):
-    result = results.frames
-    return tk.pnl.reconcile(
-        None, result.states, result.fills, result.funding, result.ledger, account=result.user
-    ).iloc[0]
-
-
-def _nothing(results):
-    return {}
-
-
-def _net(results):
-    return {"net": _row(results)["net"]}
-
-
-def _funding(results):
-    result = results.frames
-    ends = pd.to_datetime([result.start_ms, result.end_ms], unit="ms", utc=True)
-    within = result.funding[result.funding["time"].between(*ends)]
-    return {"funding": _sum(within["usdc"]) if _paid(results) else None}
-
-
-def _apart(results):
-    result = results.frames
-    return tk.pnl.audit(result.fills, result.perps)["difference"]
-
-
-def sentence_no_fills(results):
-    assert results.frames.fills.empty
-    return {}
-
-
-def sentence_closed(results):
-    return {"closed": _row(results)["closed_pnl"], "volume": volume_of(results)}
-
-
-def sentence_fees(results):
-    return {"fees": _fees(results)}
-
-
-def sentence_rebates(results):
-    assert _fees(results) > 0
-    return {"fees": _fees(results)}
-
-
-def sentence_funding(results):
-    return _funding(results)
-
-
-def bought(results):
-    """Return spot buys whose fee is in the bought token."""
-    fills = results.frames.fills
-    spot = fills["coin"].str.contains("^@|/") & (fills["side"] == "B")
-    return fills[spot & (fills["fee_token"] != "USDC")]
-
-
-def sentence_fees_in_cost(results):
-    rows = bought(results)
-    return {"value": -sum((px * fee for px, fee in zip(rows["px"], rows["fee"], strict=True)), 0)}
-
-
-def sentence_at_par(results):
-    fills = results.frames.fills.drop(bought(results).index)
-    rows = fills[fills["fee_token"].notna() & (fills["fee_token"] != "USDC")]
-    return {"fills": len(rows), "tokens": ", ".join(sorted(set(rows["fee_token"])))}
-
-
-def _lacking(results, *columns):
-    rows = results.frames.fills[list(columns)].to_dict("records")
-    missing = sum(any(pd.isna(value) for value in row.values()) for row in rows)
-    assert missing
-    return {"missing": missing, "fills": len(rows)}
-
-
-def _without_closed_pnl(results):
-    return _lacking(results, "closed_pnl")
-
-
-def _without_fee(results):
-    return _lacking(results, "fee")
-
-
-def sentence_traded(results):
-    return {"volume": volume_of(results)}
-
-
-sentence_closed_unknown = _without_closed_pnl
-sentence_fees_unknown = _without_fee
-headline_closed_unknown = _without_closed_pnl
-headline_fees_unknown = _without_fee
-
-
-def headline_net_unknown(results):
-    return _lacking(results, "closed_pnl", "fee")
-
-
-def sentence_positions_unknown(results):
-    fills = results.frames.fills
-    perps = fills[~fills["coin"].str.contains("^[@#]|/")]
-    return {"missing": int(perps["start_position"].isna().sum()), "fills": len(fills)}
-
-
-sentence_net = _net
-sentence_net_without_funding = _net
-
-
-def sentence_forced(results):
-    rows = _forced(results)
-    orders = len(set(rows["oid"]))
-    return {"orders": orders, "coins": rows["coin"].nunique(), "closed": _sum(rows["closed_pnl"])}
-
-
-def sentence_forced_most(results):
-    orders: dict[int, list[Any]] = {}
-    for fill in _largest(results).itertuples():
-        orders.setdefault(fill.oid, []).append(fill)
-    usd, fills = max(
-        ((sum(float(fill.px) * float(fill.sz) for fill in fills), fills)
-         for fills in orders.values()),
-        key=lambda pair: (pair[0], -pair[1][0].time.value),
-    )  # fmt: skip
-    sign = {"A": 1, "B": -1}[fills[0].side]
-    size = sum(float(fill.sz) for fill in fills)
-    entry_px = (usd - sign * sum(float(fill.closed_pnl) for fill in fills)) / size
-    return {
-        "coin": fills[0].coin,
-        "side": {1: "long", -1: "short"}[sign],
-        "usd": usd,
-        "time": fills[0].time.strftime("%Y-%m-%d %H:%M"),
-        "distance": abs(usd / size - entry_px) / entry_px,
-        "place": "below" if usd / size < entry_px else "above",
-    }
-
-
-def _largest(results):
-    """Return the fills of the millisecond in which liquidations closed the most."""
-    moments: dict[Any, float] = {}
-    for fill in _forced(results).itertuples():
-        moments[fill.time] = moments.get(fill.time, 0.0) + float(fill.px * fill.sz)
-    rows = _forced(results)
-    return rows[rows["time"] == max(moments, key=lambda time: moments[time])]
-
-
-def _capital(results):
-    """Sum cash, closed PnL and fees before the liquidation, row by row of a USDC account."""
-    begin, frames = _largest(results)["time"].iloc[0], results.frames
-    assert frames.start_ms == 0
-    fills = frames.fills[frames.fills["time"] < begin]
-    assert (fills["fee_token"] == "USDC").all()
-    ledger = frames.ledger[frames.ledger["time"] < begin]
-    assert set(ledger["type"]) <= {"deposit", "liquidation"}
-    return _sum(ledger["usdc"]) + _sum(fills["closed_pnl"]) - _sum(fills["fee"])
-
-
-def sentence_forced_largest(results):
-    time = _largest(results)["time"].iloc[0]
-    return {"moments": len(set(_forced(results)["time"])), "time": f"{time:%Y-%m-%d %H:%M}"}
-
-
-def sentence_forced_leverage(results):
-    entry, coins = Decimal(0), set()
-    for fill in _largest(results).itertuples():
-        if fill.coin not in coins:  # the first fill states the whole position
-            coins.add(fill.coin)
-            sign = {"A": 1, "B": -1}[fill.side]
-            entry += abs(fill.start_position) * (fill.px - sign * fill.closed_pnl / fill.sz)
-    capital = _capital(results)
-    times = float(entry / capital)
-    return {"positions": len(coins), "entry": entry, "capital": capital, "times": times}
-
-
-def sentence_forced_margin(results):
-    ledger = results.frames.ledger
-    own = ledger[ledger["type"] == "liquidation"].set_index("time")
-    row = own.loc[_largest(results)["time"].iloc[0]]
-    value, usd = row["account_value"], row["liquidated_ntl_pos"]
-    mode = {"Cross": "cross", "Isolated": "isolated"}[row["leverage_type"]]
-    return {"mode": mode, "value": value, "usd": usd, "times": float(usd / value)}
-
-
-def sentence_forced_loss(results):
-    rows = _largest(results)
-    loss = _sum(rows["fee"]) - _sum(rows["closed_pnl"])
-    return {"loss": loss, "share": float(loss / _capital(results))}
-
-
-def _of_vault(results):
-    taken = whole = 0.0
-    for fill in _forced(results).itertuples():
-        usd = float(fill.px) * float(fill.sz)
-        whole += usd
-        taken += usd if fill.liquidation_method == "backstop" else 0.0
-    return taken / whole
-
-
-def sentence_forced_backstop(results):
-    assert _of_vault(results) == 1
-    return {}
-
-
-def sentence_forced_market(results):
-    assert _of_vault(results) == 0
-    return {}
-
-
-def sentence_forced_both(results):
-    return {"share": _of_vault(results)}
-
-
-def sentence_deleveraged(results):
-    fills = results.frames.fills
-    others = fills.drop(index=_forced(results).index)
-    rows = others[others["dir"] == "Auto-Deleveraging"]
-    coins = rows["coin"].nunique()
-    closed = _sum(rows["closed_pnl"])
-    return {"orders": len(set(rows["oid"])), "coins": coins, "closed": closed}
-
-
-def sentence_left_out(results):
-    missing_reasons = results.frames.missing_reasons
-    return {"what": "; ".join(f"{what} ({why})" for what, why in missing_reasons.items())}
-
-
-sentence_funding_unknown = _nothing
-sentence_funding_without_builder = _nothing
-
-
-def sentence_funding_without_positions(results):
-    assert not _hours(results)
-    assert not _paid(results)
-    return {}
-
-
-def sentence_held(results):
-    return {"held": len(_hours(results))}
-
-
-def sentence_carried(results):
-    first = results.frames.fills.drop_duplicates("coin").set_index("coin")["start_position"]
-    perps = [coin for coin in first.index if coin[0] not in "@#" and "/" not in coin]
-    return {"carried": sum(first[coin] != 0 for coin in perps)}
-
-
-def sentence_all_covered(results):
-    assert _hours(results) == _paid(results)
-    return {}
-
-
-def sentence_covered(results):
-    return {"covered": len(_both(results))}
-
-
-def sentence_agreeing(results):
-    held, paid = _hours(results), _paid(results)
-    return {"agreeing": sum(held[key] == paid[key] for key in _both(results))}
-
-
-def sentence_beyond(results):
-    return {"beyond": len(_paid(results)) - len(_both(results))}
-
-
-def sentence_uncovered(results):
-    return {"missing": len(_hours(results)) - len(_both(results))}
-
-
-sentence_worth_unknown = _nothing
-sentence_worth_past = _nothing
-sentence_worth_late = _nothing
-
-
-def sentence_worth(results):
-    states = results.frames.states
-    unrealised = _sum(states.positions["unrealized_pnl"])
-    return {"value": _sum(states.accounts["account_value"]), "unrealised": unrealised}
-
-
-def sentence_worth_unexplained(results):
-    row = _reconciled(results)
-    assert pd.isna(row["residual"])
-    return {"causes": row["causes"]}
-
-
-def sentence_worth_exact(results):
-    assert _reconciled(results)["residual"] == 0
-    return {}
-
-
-def sentence_worth_residual(results):
-    row = _reconciled(results)
-    causes = row["causes"] or "the cause is not known"
-    return {"residual": row["residual"], "causes": causes}
-
-
-headline_net = _net
-headline_net_without_funding = _net
-
-
-def headline_closed(results):
-    return {"closed": _row(results)["closed_pnl"]}
-
-
-def headline_fees(results):
-    paid = _fees(results) + sentence_fees_in_cost(results)["value"]
-    return {"fees": _fees(results), "rate": 1e4 * float(paid / volume_of(results))}
-
-
-def headline_fees_received(results):
-    values = headline_fees(results)
-    assert values["rate"] > 0
-    return values
-
-
-def headline_fees_without_volume(results):
-    assert not volume_of(results)
-    return {"fees": _fees(results)}
-
-
-headline_funding_without_builder = _nothing
-headline_funding_without_positions = _nothing
-headline_funding_beyond = _funding
-
-
-def headline_funding_complete(results):
-    assert _hours(results).keys() == _paid(results).keys()
-    return _funding(results)
-
-
-headline_funding_carried = _funding
-headline_funding_uncounted = _funding
-
-
-def headline_funding_in_part(results):
-    share = len(_both(results)) / len(_hours(results))
-    return {**_funding(results), "share": share}
-
-
-def headline_funding_missing(results):
-    assert _hours(results)
-    assert not _both(results)
-    return {}
-
-
-def headline_volume(results):
-    fills = results.frames.fills
-    words = ("Split Outcome", "Merge Outcome", "Negate Outcome", "Merge Question")
-    return {"volume": volume_of(results), "fills": int((~fills["dir"].isin(words)).sum())}
-
-
-def headline_cash(results):
-    return {"cash": _row(results)["ledger"], "updates": len(results.frames.ledger)}
-
-
-def check_parts(results):
-    row = _row(results)
-    parts = row["closed_pnl"] + _fees(results)
-    parts += 0 if pd.isna(row["funding"]) else row["funding"]
-    return {"residual": row["net"] - parts}
-
-
-def check_recomputed(results):
-    assert _apart(results).notna().all()
-    return {"apart": _sum(_apart(results).abs()), "fills": len(results.frames.fills)}
-
-
-def check_recomputed_in_part(results):
-    apart = _apart(results)
-    known = int(apart.notna().sum())
-    return {"apart": _sum(apart.abs()), "known": known, "fills": len(apart)}
-
-
-def check_recomputed_unknown(results):
-    fills = results.frames.fills
-    names = {"unclosed": "closed_pnl", "unpaid": "fee", "unplaced": "start_position"}
-    counts = {name: int(fills[column].isna().sum()) for name, column in names.items()}
-    assert sum(counts.values())
-    return {"fills": len(fills), **counts}
-
-
-def check_breaks(results):
-    result = results.frames
-    return {"breaks": int(tk.pnl.audit(result.fills, result.perps)["chain_break"].sum())}
-
-
-def check_left_out(results):
-    row = _row(results)
-    return {"amounts": row["unpriced_fees"] + row["unknown_flows"]}
-
-
-def check_explained(results):
-    return {"residual": _reconciled(results)["residual"]}
-
-
-def check_explained_in_part(results):
-    row = _reconciled(results)
-    return {"residual": row["residual"], "causes": row["causes"]}
+    @cached_property
+    def _matched(self):
+        """What was bought and sold in equal amounts within an hour, and its gain."""
+        keys = ["coin", "hour", "side"]
+        sums = self.rows[is_perp(self.rows)].groupby(keys)[["sz", "usd"]].sum().unstack()
+        size = sums["sz"].min(axis=1, skipna=False)
+        bought, sold = (size * sums["usd"][side] / sums["sz"][side] for side in "BA")
+        return bought.sum(), (sold - bought).sum()
+
+    matched_usd = property(lambda self: self._matched[0])
+    gain = property(lambda self: self._matched[1])
+    matched_rate = property(lambda self: 1e4 * self.gain / self.matched_usd)
+    rest = property(lambda self: self.closed + self.unrealised - self.gain)
+
+    @cached_property
+    def _routed(self):
+        """The fees and the volume of each builder; "" if the builder is not named."""
+        latest = self.frames.latest
+        named = [] if latest is None else latest.dropna(subset="builder")[["oid", "builder"]]
+        names = dict(np.asarray(named).tolist())
+        sums = defaultdict(lambda: np.zeros(2))
+        for fill in self.others[self.others["builder_fee"] > 0].itertuples():
+            sums[names.get(fill.oid, "")] += [-fill.builder_fee, fill.usd]
+        return dict(sums)
+
+    paid = property(lambda self: sum(paid for paid, _ in self._routed.values()))
+    usd = property(lambda self: sum(usd for _, usd in self._routed.values()))
+    builders_share = builder_share = property(lambda self: self.usd / self.volume)
+    builders_rate = builder_rate = property(lambda self: 1e4 * self.paid / self.usd)
+    builder = property(lambda self: short_address(self._most[0]))
+    builder_most_paid = property(lambda self: self._most[1][0])
+    builder_most_usd = property(lambda self: self._most[1][1])
+    builder_most_rate = property(lambda self: 1e4 * self._most[1][0] / self._most[1][1])
+    without_builders_net = property(lambda self: self.net - self.paid)
+
+    @cached_property
+    def _most(self):
+        return min(self._routed.items(), key=lambda item: item[1][0])
+
+    @cached_property
+    def own(self):
+        parts = self.others[["builder_fee", "deployer_fee"]].fillna(0).sum(axis=1)
+        fees = self.others["fee"] - parts
+        return -1e4 * fees[fees > 0].sum() / self.volume
+
+    def _nets(self, by):
+        """Return closed PnL, fees and funding of each coin or day."""
+        rows = self.others.assign(day=self.others["time"].dt.floor("D"))
+        nets = (rows["closed_pnl"] - rows["fee"]).groupby(rows[by]).sum()
+        if len(self.in_cost):
+            bought = self.in_cost.assign(day=self.in_cost["time"].dt.floor("D"))
+            nets = nets.add(bought.groupby(by)["closed_pnl"].sum(), fill_value=0)
+        if self.funding is not None:
+            paid = self.frames.funding.assign(day=self.frames.funding["time"].dt.floor("D"))
+            paid = paid["usdc"].astype("float64").groupby(paid[by]).sum()
+            nets = nets.add(paid, fill_value=0)
+        return nets[[not str(name).startswith("#") for name in nets.index]]
+
+    coin_gain_coin = property(lambda self: self._nets("coin").idxmax())
+    coin_gain_net = property(lambda self: self._nets("coin").max())
+    coin_loss_coin = property(lambda self: self._nets("coin").idxmin())
+    coin_loss_net = property(lambda self: self._nets("coin").min())
+    best_day_day = property(lambda self: f"{self._nets('day').idxmax():%Y-%m-%d}")
+    best_day_net = property(lambda self: self._nets("day").max())
+    worst_day_day = property(lambda self: f"{self._nets('day').idxmin():%Y-%m-%d}")
+    worst_day_net = property(lambda self: self._nets("day").min())
+
+    # Sentences without numbers, and when they are true.
+
+    @cached_property
+    def conditions(self):
+        return {
+            "no_fills": lambda: self.rows.empty,
+            "all_covered": lambda: self._hours == self._paid,
+            "funding_complete": lambda: self._hours.keys() == self._paid.keys(),
+            "funding_missing": lambda: self._hours and not self._both,
+            "funding_without_positions": lambda: not self._hours,
+            "worth_exact": lambda: self.residual == 0,
+            "forced_backstop": lambda: self.forced_both_share == 1,
+            "forced_market": lambda: self.forced_both_share == 0,
+            "rebates": lambda: self.fees > 0,
+            "fees_received": lambda: self.rate > 0,
+            "maker_most": lambda: self.share >= 0.5,
+            "taker": lambda: self.share == 0,
+        }

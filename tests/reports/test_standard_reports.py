@@ -1,14 +1,19 @@
-"""The reports on markets, builders and market quality match the helpers."""
+"""The pages of all reports, and the reports on markets, builders and market quality."""
+
+import base64
+import re
 
 import pytest
 
 import toolkit as tk
 from tests.reports.page_content import PageContent
+from tests.reports.pages import PARAMETERS, report_page
 from toolkit.reports import builder_report, market_positions, market_report, quality_report
-from toolkit.reports.build import build
 from toolkit.reports.market_positions import MarketPositions
-from toolkit.reports.source_expressions import session_source
 from toolkit.rules.directions import CONVERSIONS
+
+FIGURES = {"wallet": 8, "market": 7, "builder": 4, "market_quality": 1, "comparison": 2}
+ADDRESS = re.compile(r"(?:https?:)?//\w")
 
 
 @pytest.fixture(scope="module")
@@ -26,30 +31,35 @@ def quality(session):
     return quality_report.fetch_report(session, coins=["BTC", "FARTCOIN"])
 
 
-@pytest.mark.parametrize(
-    ("name", "parameters", "figures"),
-    [
-        ("market", {"coin": "eqx:TSLA"}, 5),
-        ("market", {"coin": "pre:OPENAI"}, 7),
-        ("builder", {}, 4),
-        ("market_quality", {"dex": "eqx"}, 1),
-        ("comparison", {}, 2),
-    ],
-)
-def test_page_is_self_contained(name, parameters, figures, session):
-    result = build(name, session_source(session), parameters)
-    page = PageContent(result.html)
-    assert len(page.images) == figures
-    assert all("Simulated data: yes." in (image["alt"] or "") for image in page.images)
+@pytest.mark.parametrize("name", PARAMETERS)
+def test_page_is_self_contained(name):
+    made = report_page(name)
+    page = PageContent(made.html)
+    assert len(page.images) == FIGURES[name] == page.tags.count("source")
+    for image in page.images:
+        assert len(image["alt"]) > 40
+        assert "Simulated data: yes." in image["alt"]
     assert all(entry.startswith("data:image/svg+xml;base64,") for entry in page.loaded)
-    assert not [
-        attribute
-        for attribute in page.attributes
-        if attribute.startswith("on") or attribute == "style"
-    ]
+    assert not [name for name in page.attributes if name.startswith("on") or name == "style"]
+    assert not {"script", "link", "iframe", "object", "base"} & set(page.tags)
+    assert not ADDRESS.search(made.html)
+    assert not re.search(r"url\(|@import", made.html)
+    assert len(set(page.ids)) == len(page.ids)
+    assert {link[0] for link in page.links} == {"#"}
     assert {link[1:] for link in page.links} <= set(page.ids)
-    assert "Warning" not in result.html
-    assert all(source["digest"] in result.html for source in result.facts["sources"])
+    assert "Warning" not in made.html
+    assert all(source["digest"] in made.html for source in made.facts["sources"])
+    assert made.html.endswith("</html>\n")
+    for uri in page.loaded:
+        svg = base64.b64decode(uri.partition(",")[2]).decode()
+        assert "<script" not in svg
+        assert not re.search(r"(?:href|src)=\"(?!#|data:image/png)", svg)
+        assert not re.search(r"url\((?!#)", svg)
+        assert not re.search(r"20\d\d-\d\d-\d\dT", svg)
+
+
+def test_parameters_name_example_account(user):
+    assert PARAMETERS["wallet"] == {"user": user}
 
 
 def test_market_costs_match_fit(market):
@@ -68,30 +78,25 @@ def test_market_counts_running_twaps(session):
     assert len(result.orders().rows) == min(10, count)
 
 
-def test_unknown_market_is_refused(session):
-    with pytest.raises(tk.ReportFailed, match=r"no perp BTX on dex hyperliquid; choose one of BTC"):
-        market_report.fetch_report(session, "BTX")
-    with pytest.raises(tk.ReportFailed, match=r"no perp BTX on dex hyperliquid"):
-        quality_report.fetch_report(session, coins=["BTX"])
-    with (
-        pytest.warns(tk.HistoryWarning, match="there is no dex 'nope'"),
-        pytest.raises(tk.ReportFailed, match=r"dex \w+ has no perps: check its name"),
+def test_reports_without_data_are_refused(session):
+    market, quality = market_report.fetch_report, quality_report.fetch_report
+    for call, named in (
+        (lambda: market(session, "BTX"), "no perp BTX on dex hyperliquid; .* BTC"),
+        (lambda: quality(session, coins=["BTX"]), "BTX"),
+        (lambda: market(session, "BTC", "2020-01-01", "2020-01-02"), "samples"),
+        (lambda: builder_report.fetch_report(session, "0x" + "ab" * 20), "0xabab"),
     ):
-        quality_report.fetch_report(session, "nope")
-
-
-def test_market_without_samples_is_refused(session):
-    with pytest.raises(tk.ReportFailed, match="no slippage samples"):
-        market_report.fetch_report(session, "BTC", "2020-01-01", "2020-01-02")
+        with pytest.raises(tk.ReportFailed, match=named):
+            call()
+    with pytest.warns(tk.HistoryWarning, match="nope"), pytest.raises(tk.ReportFailed):
+        quality(session, "nope")
 
 
 def test_report_states_limits_of_builder_dex(session):
     result = market_report.fetch_report(session, "eqx:TSLA")
     limits = tk.perp_dex_limits("eqx", session=session)
     cap = limits.coins.set_index("coin")["oi_cap"]["eqx:TSLA"]
-    assert (
-        f"Open interest of this market may be at most {cap:,.0f} USD." in result.describe_limits()
-    )
+    assert f"{cap:,.0f} USD" in result.describe_limits()
     assert set(result.depth["coin"]) == {"TSLA"}
 
 
@@ -115,23 +120,12 @@ def test_builder_revenue_sums_fees(builder):
     assert weeks["volume"].sum() == pytest.approx((traded["px"] * traded["sz"]).sum())
 
 
-def test_builder_without_fills_is_refused(session):
-    with pytest.raises(tk.ReportFailed, match="there are no fills through 0xabab"):
-        builder_report.fetch_report(session, "0x" + "ab" * 20)
-
-
 def test_quality_ranks_by_cost(quality):
     assert quality.ranking["coin"].tolist() == ["BTC", "FARTCOIN"]
     assert quality.ranking["cost_bps"].is_monotonic_increasing
     assert "in BTC and" in quality.summary()
-    assert [tile.label for tile in quality.headlines()][:2] == [
-        "cheapest of the 2 chosen",
-        "most expensive of the 2 chosen",
-    ]
+    assert "2 chosen" in quality.headlines()[0].label
     assert set(quality.books["coin"]) == {"BTC", "FARTCOIN"}
-
-
-def test_samples_agree_with_books(quality):
     known = quality.comparison["consistent"].dropna()
     assert len(known) > 0
     assert known.all()

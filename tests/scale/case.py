@@ -22,6 +22,8 @@ import numpy as np
 import pandas as pd
 
 import toolkit
+from tests.analysis.examples import times
+from toolkit.analysis.common.estimate import Estimate
 
 STREAMS = """
     builders.revenue builders.routing depth.imbalance depth.profile funding.implied_oracle
@@ -36,6 +38,18 @@ BY_ACCOUNT = """
 """
 """Helpers that collect the rows of a few accounts at a time. All others collect their columns."""
 
+ESTIMATES = """
+    auctions.decay builders.activity builders.approval_spans builders.attach_rate
+    builders.cohorts builders.lifetime_value depth.consistency depth.resilience
+    execution.copy_trading execution.counterparties execution.fill_quality execution.impact
+    execution.markout execution.quotes execution.shortfall execution.spreads execution.toxicity
+    funding.annualised funding.basis funding.carry funding.oracle_check liquidations.cascade
+    orders.time_to_fill orders.trigger_delay performance.skill slippage.asymmetry
+    slippage.capacity slippage.cost slippage.fit staking.apy staking.implied_fee
+    staking.rank_stability twaps.quality
+"""
+"""Helpers that always give pandas. All others give the engine of their first frame."""
+
 ON_EXECUTORS = (
     "builders.revenue by builder, week and user",  # calendar groups
     "funding.accrual",  # a window
@@ -47,6 +61,11 @@ ON_EXECUTORS = (
     "slippage.curve",
 )
 """Calls that the documents count as run on executors (`docs/generate.py`)."""
+
+
+def frame_of(result):
+    """Return the frame of a result: the estimates of a result object."""
+    return result.params if isinstance(result, Estimate) else result
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,14 +87,11 @@ class Case:
         Further arguments.
     note : str
         Tells several cases of one helper apart.
-    gives : str
-        ``"same"``: the result has the engine of the first frame; ``"pandas"``: estimates, which
-        always give pandas.
     keys : list of str
         What to sort the result by before it is compared, for helpers that keep the order of
         their rows. Empty: the result comes sorted.
     table : function of the result
-        Gives the frame of a result object; results that are frames need none.
+        Gives the frame of a result object: its estimates, unless another one is named.
     has_identity : bool
         Whether a frame's rows have an identity, so that a row that stands twice is one, with a
         warning (`toolkit.analysis.common.repeated_rows`).
@@ -93,9 +109,8 @@ class Case:
     needed: Mapping[str, str]
     arguments: Mapping[str, Any] = field(default_factory=dict)
     note: str = ""
-    gives: str = "same"
     keys: tuple[str, ...] = ()
-    table: Callable[[Any], Any] = lambda result: result
+    table: Callable[[Any], Any] = frame_of
     has_identity: bool = True
     rows: int = 60
     many: int = 20_000
@@ -109,6 +124,10 @@ class Case:
     @property
     def function(self):
         return getattr(getattr(toolkit, self.topic), self.helper.split(".")[1])
+
+    @property
+    def gives(self):
+        return "pandas" if self.helper in ESTIMATES.split() else "same"
 
     @property
     def memory(self):
@@ -140,9 +159,10 @@ def addresses(numbers):
     return np.char.mod("0x%040x", numbers)
 
 
-def params(result):
-    """Return the estimates of a result object."""
-    return result.params
+def trades(n, at, **columns):
+    """Return fills at these milliseconds: buys of 2 at 100, unless the columns say otherwise."""
+    plain = {"coin": "XYZ", "px": 100.0, "sz": 2.0, "side": "B", "tid": 1 + np.arange(n)}
+    return table(n, **(plain | columns), time=times(at))
 
 
 def topics():

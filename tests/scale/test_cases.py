@@ -177,7 +177,9 @@ def test_many_rows_match_closed_form(case):
 
 
 @pytest.mark.parametrize("helper", ["pnl.attribution", "pnl.lots", "slippage.heatmap"])
-def test_polars_frame_gives_pandas_result(helper):
+def test_polars_frames_give_pandas_result(helper):
     case = next(case for case in CASES if case.helper == helper)
     given = {name: polars.from_pandas(frame) for name, frame in case.frames(case.rows).items()}
     assert_same(case, case.run(given).to_pandas(), check_dtype=False)
+    lazy = {name: frame.lazy() for name, frame in given.items()}
+    assert_same(case, case.run(lazy).collect().to_pandas(), check_dtype=False)

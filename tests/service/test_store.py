@@ -27,10 +27,10 @@ def test_store_in_file_equals_memory(tmp_path, world, asker):
 
 
 def test_threads_read_concurrently(tmp_path, world, asker):
-    stores = [build_store(world.sources, tmp_path / "world.db"), build_store(world.sources)]
+    filed = build_store(world.sources, tmp_path / "world.db")
     users = list(world.expected)[:10]
     expected = [asker.ask("userFills", user=user) for user in users]
-    for store in stores:
+    for store in (filed, asker.store):
         found: list[bool] = []
 
         def read(shared, found=found):
@@ -43,7 +43,7 @@ def test_threads_read_concurrently(tmp_path, world, asker):
         for thread in threads:
             thread.join()
         assert found == [True] * 8
-        store.close()
+    filed.close()
 
 
 def test_funding_page_reads_few_blocks(tmp_path):

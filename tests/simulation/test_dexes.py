@@ -11,7 +11,6 @@ from decimal import Decimal
 
 import pytest
 
-from tests.worlds import ON_DEMO, world_of
 from toolkit.contract.dexes import coin_dex
 from toolkit.simulation.markets import COLLATERAL, DEXES
 
@@ -109,11 +108,6 @@ def check_dex_values(world, cash):
 
 def test_dex_value_equals_table_sums(each_world, cash_by_dex):
     check_dex_values(each_world, cash_by_dex)
-
-
-@ON_DEMO
-def test_dex_value_equals_table_sums_in_demo():
-    check_dex_values(world_of("demo"), sum_cash_by_dex(world_of("demo")))
 
 
 def test_snapshots_include_unified_wallets(each_world, cash_by_dex):

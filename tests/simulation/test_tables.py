@@ -9,7 +9,8 @@ from decimal import Decimal
 
 import pytest
 
-from tests.worlds import ON_DEMO, world_of
+from tests.simulation.test_dexes import check_dex_values, sum_cash_by_dex
+from tests.worlds import world_of
 from toolkit.simulation import simulate
 from toolkit.simulation.output.examples import STORY_TEXTS
 from toolkit.simulation.output.totals import compute_digest
@@ -46,7 +47,6 @@ def test_fills_come_in_bursts(any_world):
     assert max(sizes.values()) > 100
 
 
-@ON_DEMO
 def test_demo_has_documented_size():
     """About 250 accounts, 30 days, 300,000 fills, 500,000 order events; bursts as recorded."""
     demo = world_of("demo")
@@ -60,6 +60,10 @@ def test_demo_has_documented_size():
     assert 0.35 < some / busy.total() < 0.45
     sizes = Counter((fill.time, fill.tx_index) for _, fill in sources.fills if fill.crossed)
     assert sum(size > 100 for size in sizes.values()) >= 20
+
+
+def test_demo_dex_values_equal_table_sums():
+    check_dex_values(world_of("demo"), sum_cash_by_dex(world_of("demo")))
 
 
 def test_prices_are_on_ticks(any_world):

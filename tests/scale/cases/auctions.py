@@ -25,7 +25,7 @@ def auctions(n):
 
 def case(at_scale, note="", **arguments):
     arguments = {"at": AT, "floor": 500.0, **arguments}
-    return Case("auctions.decay", auctions, at_scale, NEEDED, arguments, note, gives="pandas")
+    return Case("auctions.decay", auctions, at_scale, NEEDED, arguments, note)
 
 
 def decay_at_scale(frames, result):
@@ -44,7 +44,4 @@ def points_at_scale(frames, result):
     assert result["line_gas"].sum() == 1100.0 * len(frames["status"])
 
 
-CASES = [
-    case(decay_at_scale, gas=525.0),
-    case(points_at_scale, note="points", points=2),
-]
+CASES = [case(decay_at_scale, gas=525.0), case(points_at_scale, note="points", points=2)]

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 
 from tests.analysis.examples import DAY, MONDAY, times
-from tests.scale.case import Case, params, table
+from tests.scale.case import Case, trades
 
 ME, OTHER = "0x" + "b" * 40, "0x" + "c" * 40
 MINUTE = 60_000
@@ -19,14 +19,11 @@ def rows(n):
     """
     k = np.arange(n)
     turn = k // USERS % 4
-    return table(
+    return trades(
         n,
+        MONDAY + MINUTE * (k % (28 * 1440)),
         user=np.char.mod("0xU%02d", k % USERS),
-        coin="BTC",
         px=50.0,
-        sz=2.0,
-        side="B",
-        time=times(MONDAY + MINUTE * (k % (28 * 1440))),
         dir="Open Long",
         fee=0.05,
         fee_token="USDC",
@@ -34,7 +31,6 @@ def rows(n):
         builder_fee=np.array([0.01, 0.02, np.nan, np.nan])[turn],
         twap_id=pd.arrays.IntegerArray(np.full(n, 7), turn != 3),
         oid=k,
-        tid=1 + k,
     )
 
 
@@ -118,7 +114,7 @@ def activity_at_scale(frames, result):
 
 EARNED = "coin px sz side time fee builder builder_fee"
 ROUTED = "px sz builder"
-WEEKLY = {"gives": "pandas", "many": 100_000}  # four weeks have 40,320 minutes
+WEEKLY = {"many": 100_000}  # four weeks have 40,320 minutes
 CASES = [
     case("revenue", revenue_at_scale, EARNED),
     Case(
@@ -132,14 +128,13 @@ CASES = [
         most=1000,
     ),
     case("routing", routing_at_scale, ROUTED),
-    case("attach_rate", attach_at_scale, f"{ROUTED} user", gives="pandas"),
+    case("attach_rate", attach_at_scale, f"{ROUTED} user"),
     case(
         "attach_rate",
         lambda *_: None,
         f"{ROUTED} user time coin",
         note="by day and coin",
         arguments={"by": ["day", "coin"], "weight": "fills"},
-        gives="pandas",
         most=1000,
     ),
     case(
@@ -163,7 +158,6 @@ CASES = [
         value_at_scale,
         f"{EARNED} user",
         arguments={"weeks": 3, "until": UNTIL},
-        table=params,
         **WEEKLY,
     ),
     Case(
@@ -172,6 +166,5 @@ CASES = [
         spans_at_scale,
         dict.fromkeys(("approved", "fills"), "user time oid"),
         rows=200,
-        gives="pandas",
     ),
 ]

@@ -3,7 +3,7 @@
 import numpy as np
 
 from tests.analysis.examples import MONDAY, times
-from tests.scale.case import Case, params, table
+from tests.scale.case import Case, table
 
 BANDS = np.array([10, 25, 50, 100, 200, 500])
 QUARTER = 900_000
@@ -92,15 +92,7 @@ CASES = [
         resilience_at_scale,
         {"depth": DEPTH},
         arguments={"bps": 10},
-        gives="pandas",
-        table=params,
         rows=1200,
     ),
-    Case(
-        "depth.consistency",
-        sampled,
-        consistency_at_scale,
-        {"depth": DEPTH, "samples": SAMPLES},
-        gives="pandas",
-    ),
+    Case("depth.consistency", sampled, consistency_at_scale, {"depth": DEPTH, "samples": SAMPLES}),
 ]

@@ -5,22 +5,13 @@ from functools import partial
 import numpy as np
 
 from tests.analysis.examples import DAY, HOUR, MONDAY, times
-from tests.scale.case import Case, addresses, params, table
+from tests.scale.case import Case, addresses, table, trades
 
 
-def trades(n):
+def hourly(n):
     """Return an hourly buy of 2 at 101, with mid 100 a second before and 102 a minute after."""
     at = MONDAY + HOUR * np.arange(n)
-    fills = table(
-        n,
-        coin="XYZ",
-        px=101.0,
-        sz=2.0,
-        side="B",
-        time=times(at),
-        crossed=np.arange(n) % 2 == 0,
-        tid=1 + np.arange(n),
-    )
+    fills = trades(n, at, px=101.0, crossed=np.arange(n) % 2 == 0)
     around = times(np.concatenate([at - 1000, at + 60_000]))
     mids = table(2 * n, coin="XYZ", time=around, mid_px=np.repeat([100.0, 102.0], n))
     return {"fills": fills, "prices": mids}
@@ -57,18 +48,15 @@ def copies_at_scale(frames, result):
 def tape(n, name):
     """Return a trade of 2 every second: two buys at 100.01, two sells at 99.99, and so on."""
     bought = np.arange(n) % 4 < 2
-    trades = table(
+    rows = trades(
         n,
-        coin="XYZ",
+        MONDAY + 1000 * np.arange(n),
         px=np.where(bought, 100.01, 99.99),
-        sz=2.0,
         side=np.where(bought, "B", "A"),
-        time=times(MONDAY + 1000 * np.arange(n)),
         crossed=True,
         tx_index=3,
-        tid=1 + np.arange(n),
     )
-    return {name: trades}
+    return {name: rows}
 
 
 def quotes_at_scale(frames, result):
@@ -88,14 +76,12 @@ def both_sides(n):
     """Return trades of 1: taker k % 6 buys from one maker at 100; a minute later the mid is 101."""
     k = np.arange(n) // 2
     taken = np.arange(n) % 2 == 0
-    fills = table(
+    fills = trades(
         n,
+        MONDAY + 2 * HOUR * k,
         user=addresses(np.where(taken, k % 6, 9)),
-        coin="XYZ",
-        px=100.0,
         sz=1.0,
         side=np.where(taken, "B", "A"),
-        time=times(MONDAY + 2 * HOUR * k),
         crossed=taken,
         tid=1 + k,
         oid=1 + np.arange(n),
@@ -137,18 +123,8 @@ def parents(n):
         timestamp=times(np.repeat(at, 2)),
         status_timestamp=times(np.repeat(at, 2) + np.tile([0, 90_000], n)),
     )
-    fills = table(
-        n,
-        oid=np.arange(n),
-        coin="XYZ",
-        px=102.0,
-        sz=1.0,
-        side="B",
-        time=times(at + 60_000),
-        crossed=True,
-        fee=0.5,
-        tid=1 + np.arange(n),
-    )
+    own = {"oid": np.arange(n), "crossed": True, "fee": 0.5}
+    fills = trades(n, at + 60_000, px=102.0, sz=1.0, **own)
     moments = times(np.repeat(at, 3) + np.tile([-1000, 50_000, 89_000], n))
     mids = table(3 * n, coin="XYZ", time=moments, mid_px=np.tile([100.0, 101.0, 104.0], n))
     return {"orders": orders, "fills": fills, "prices": mids}
@@ -166,17 +142,8 @@ def sized_orders(n):
     k = np.arange(n)
     at = MONDAY + HOUR * k
     bought = k % 5 < 2
-    fills = table(
-        n,
-        oid=1 + k,
-        coin="XYZ",
-        px=100.0,
-        sz=4.0 ** (k % 3),
-        side=np.where(bought, "B", "A"),
-        time=times(at),
-        crossed=True,
-        tid=1 + k,
-    )
+    side = np.where(bought, "B", "A")
+    fills = trades(n, at, oid=1 + k, sz=4.0 ** (k % 3), side=side, crossed=True)
     moved = 100.0 + np.where(bought, 1, -1) * 2.0 ** (k % 3) / 100
     mids = table(
         2 * n,
@@ -195,38 +162,23 @@ def impact_at_scale(frames, result):
 
 def case(helper, frames, at_scale, fills, *, orders="", **more):
     needed = {"fills": fills, "prices": "coin time mid_px"} | ({"orders": orders} if orders else {})
-    return Case(f"execution.{helper}", frames, at_scale, needed, gives="pandas", **more)
+    return Case(f"execution.{helper}", frames, at_scale, needed, **more)
 
 
 FILLS = "coin px sz side time"
 TAKEN = f"{FILLS} crossed"
 CASES = [
-    Case(
-        "execution.quotes",
-        partial(tape, name="tape"),
-        quotes_at_scale,
-        {"tape": TAKEN},
-        gives="pandas",
-    ),
+    Case("execution.quotes", partial(tape, name="tape"), quotes_at_scale, {"tape": TAKEN}),
     Case(
         "execution.spreads",
         partial(tape, name="fills"),
         tape_at_scale,
         {"fills": TAKEN},
         note="of the tape",
-        gives="pandas",
-        table=params,
     ),
-    case("fill_quality", trades, quality_at_scale, TAKEN),
-    case(
-        "markout",
-        trades,
-        markout_at_scale,
-        TAKEN,
-        arguments={"horizons": ["10s", "1m"]},
-        table=params,
-    ),
-    case("spreads", trades, spreads_at_scale, TAKEN, arguments={"horizon": "1m"}, table=params),
+    case("fill_quality", hourly, quality_at_scale, TAKEN),
+    case("markout", hourly, markout_at_scale, TAKEN, arguments={"horizons": ["10s", "1m"]}),
+    case("spreads", hourly, spreads_at_scale, TAKEN, arguments={"horizon": "1m"}),
     case(
         "counterparties",
         both_sides,
@@ -246,7 +198,7 @@ CASES = [
     ),
     case(
         "copy_trading",
-        trades,
+        hourly,
         copies_at_scale,
         FILLS,
         arguments={"delays": ["10s", "1m"], "slippage_bps": 100.0, "draws": 20},
@@ -258,7 +210,6 @@ CASES = [
         f"{TAKEN} oid fee",
         orders="oid coin side orig_sz timestamp status_timestamp",
         arguments={"draws": 20},
-        table=params,
         most=100_000,
     ),
     case(
@@ -267,7 +218,6 @@ CASES = [
         impact_at_scale,
         f"{TAKEN} oid",
         arguments={"volume": {"XYZ": 1e6}, "draws": 20, "lags": 3},
-        table=params,
         most=100_000,
     ),
 ]

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 
 from tests.analysis.examples import HOUR, MONDAY, times
-from tests.scale.case import Case, params, table
+from tests.scale.case import Case, table, trades
 
 USERS = np.array(["0xa", "0xb"])
 
@@ -81,16 +81,8 @@ def checked(n):
     samples = np.where(k // 2 % 2 == 0, 1, 3)
     rows["usdc"] = (rows["usdc"] * samples).round(6)
     rows["n_samples"] = pd.array(samples, dtype="Int64")
-    fills = table(
-        n,
-        coin="XYZ",
-        px=np.where(k % 2 == 0, 99.0, 101.0),
-        sz=2.0,
-        side="B",
-        time=times(MONDAY + HOUR * (k // 2) + 1 + k % 2),
-        dir="Open Long",
-        tid=1 + k,
-    )
+    at, px = MONDAY + HOUR * (k // 2) + 1 + k % 2, np.where(k % 2 == 0, 99.0, 101.0)
+    fills = trades(n, at, px=px, dir="Open Long")
     return {"funding": rows, "fills": fills}
 
 
@@ -169,7 +161,6 @@ CASES = [
         checked,
         check_at_scale,
         {"funding": PRICED, "fills": "coin px sz time"},
-        gives="pandas",
     ),
     Case(
         "funding.annualised",
@@ -177,7 +168,6 @@ CASES = [
         annualised_at_scale,
         {"funding": RATES},
         arguments={"draws": 99},
-        gives="pandas",
         rows=120,
     ),
     Case(
@@ -186,7 +176,6 @@ CASES = [
         carry_at_scale,
         {"funding": RATES, "samples": SAMPLES},
         arguments={"usd": 1e5, "days": 10, "fee_bps": 1.0, "draws": 99},
-        gives="pandas",
         rows=120,
     ),
     Case(
@@ -195,9 +184,7 @@ CASES = [
         basis_at_scale,
         {"contexts": "name mark_px oracle_px funding open_interest time"},
         arguments={"draws": 19},
-        gives="pandas",
         has_identity=False,
-        table=params,
         rows=120,
     ),
 ]

@@ -7,14 +7,7 @@ from tests.analysis.examples import ME, MONDAY, times
 from tests.scale.case import Case, table
 
 KINDS = np.array(
-    [
-        "deposit",
-        "withdraw",
-        "accountClassTransfer",
-        "spotTransfer",
-        "liquidation",
-        "somethingNew",
-    ]
+    ["deposit", "withdraw", "accountClassTransfer", "spotTransfer", "liquidation", "somethingNew"]
 )
 
 

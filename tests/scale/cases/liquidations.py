@@ -3,7 +3,7 @@
 import numpy as np
 
 from tests.analysis.examples import DAY, MONDAY, times
-from tests.scale.case import Case, addresses, params, table
+from tests.scale.case import Case, addresses, table, trades
 
 
 def positions(n):
@@ -54,19 +54,8 @@ LIQUIDATED = np.array([USERS[0], USERS[0], None, None, None], dtype=object)
 def forced(n):
     """Return fills in turn: liquidated, its counterparty, deleveraged, and two ordinary ones."""
     k = np.arange(n)
-    fills = table(
-        n,
-        user=USERS[k % 5],
-        coin="BTC",
-        px=100.0,
-        sz=2.0,
-        side="A",
-        time=times(MONDAY + k),
-        dir=WORDS[k % 5],
-        liquidated_user=LIQUIDATED[k % 5],
-        tid=1 + k,
-    )
-    return {"fills": fills}
+    given = {"user": USERS[k % 5], "dir": WORDS[k % 5], "liquidated_user": LIQUIDATED[k % 5]}
+    return {"fills": trades(n, MONDAY + k, **given)}
 
 
 def forced_at_scale(frames, result):
@@ -126,8 +115,6 @@ CASES = [
         cascade_at_scale,
         {**MARGINS, "impact": "coin timestamp_ms bps bid_depth_usd ask_depth_usd"},
         arguments={"coin": "BTC", "shocks": [-0.1], "max_leverage": {"BTC": 10}, "draws": 9},
-        gives="pandas",
-        table=params,
         most=100_000,
     ),
 ]

@@ -3,7 +3,7 @@
 import numpy as np
 
 from tests.analysis.examples import MONDAY, times
-from tests.scale.case import Case, params, table
+from tests.scale.case import Case, table
 
 SECOND = 1000
 
@@ -89,23 +89,12 @@ def only_runs(frames, result):
 CASES = [
     case("transitions", transitions_at_scale),
     case(
-        "transitions",
-        only_runs,
-        note="by day and dex",
-        most=1000,
-        arguments={"by": ["day", "dex"]},
+        "transitions", only_runs, note="by day and dex", most=1000, arguments={"by": ["day", "dex"]}
     ),
     case("mix", mix_at_scale),
     case("mix", only_runs, "user", note="by user", most=1000, arguments={"by": "user"}),
     case("fill_ratio", ratio_at_scale, "sz orig_sz limit_px"),
-    case(
-        "time_to_fill",
-        times_at_scale,
-        "timestamp",
-        arguments={"horizons": (1, 3, 4)},
-        gives="pandas",
-        table=params,
-    ),
+    case("time_to_fill", times_at_scale, "timestamp", arguments={"horizons": (1, 3, 4)}),
     case(
         "time_to_fill",
         only_runs,
@@ -113,8 +102,6 @@ CASES = [
         note="by type, size and day",
         most=1000,
         arguments={"horizons": (1, 3), "by": ["type", "size", "day"]},
-        gives="pandas",
-        table=params,
     ),
-    case("trigger_delay", delay_at_scale, "timestamp is_trigger order_type", gives="pandas"),
+    case("trigger_delay", delay_at_scale, "timestamp is_trigger order_type"),
 ]

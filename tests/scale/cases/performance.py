@@ -68,13 +68,7 @@ def figures(n):
     """Return one figure of n accounts, the last one the best."""
     k = np.arange(n)
     rows = table(
-        n,
-        user=addresses(k),
-        figure="sharpe",
-        value=1.0 * k,
-        low=k - 0.25,
-        high=k + 0.25,
-        n=30,
+        n, user=addresses(k), figure="sharpe", value=1.0 * k, low=k - 0.25, high=k + 0.25, n=30
     )
     return {"figures": rows}
 
@@ -132,7 +126,6 @@ CASES = [
         two_halves,
         skill_at_scale,
         {"returns": "user time return_"},
-        gives="pandas",
         table=lambda result: result.accounts,
         rows=240,
         most=100_000,

@@ -3,7 +3,7 @@
 import numpy as np
 
 from tests.analysis.examples import HOUR, ME, MONDAY, times
-from tests.scale.case import Case, table
+from tests.scale.case import Case, table, trades
 
 MINUTE = 60_000
 
@@ -12,14 +12,14 @@ def fills(n):
     """Buy 1 at 100 and sell it at 101, over and over: every second fill closes 1 USD."""
     k = np.arange(n)
     opens = k % 2 == 0
-    rows = table(
+    rows = trades(
         n,
+        MONDAY + MINUTE * k,
         user=ME,
         coin="BTC",
         px=np.where(opens, 100.0, 101.0),
         sz=1.0,
         side=np.where(opens, "B", "A"),
-        time=times(MONDAY + MINUTE * k),
         start_position=np.where(opens, 0.0, 1.0),
         closed_pnl=np.where(opens, 0.0, 1.0),
         fee=0.25,
@@ -29,7 +29,6 @@ def fills(n):
         crossed=opens,
         tx_index=k % 5,
         oid=k,
-        tid=1 + k,
     )
     return {"fills": rows}
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from tests.analysis.examples import MONDAY, times
-from tests.scale.case import Case, params, table
+from tests.scale.case import Case, table
 
 QUARTER = 900_000
 
@@ -98,12 +98,12 @@ def case(helper, frames, at_scale, needed="timestamp", **more):
     return Case(f"slippage.{helper}", frames, at_scale, {"samples": needed}, **more)
 
 
-FITTED = {"gives": "pandas", "rows": 800}
+FITTED = {"rows": 800}
 CASES = [
     case("curve", samples, curve_at_scale, ""),
-    case("fit", books, fit_at_scale, table=params, **FITTED),
+    case("fit", books, fit_at_scale, **FITTED),
     case("cost", books, cost_at_scale, arguments={"usd": 4e5}, **FITTED),
     case("capacity", books, capacity_at_scale, arguments={"bps": 21}, **FITTED),
     case("heatmap", books, heatmap_at_scale),
-    case("asymmetry", books, asymmetry_at_scale, gives="pandas"),
+    case("asymmetry", books, asymmetry_at_scale),
 ]

@@ -3,7 +3,7 @@
 import numpy as np
 
 from tests.analysis.examples import DAY, MONDAY, times
-from tests.scale.case import Case, params, table
+from tests.scale.case import Case, table
 
 NEEDED = {"history": "week net_apr gross_apr"}
 NOW = MONDAY + 7 * DAY * 4
@@ -27,7 +27,7 @@ def history(n):
 
 def case(helper, at_scale, by=None, **more):
     arguments = {"now": NOW} | ({} if by is None else {"by": by})
-    return Case(f"staking.{helper}", history, at_scale, NEEDED, arguments, gives="pandas", **more)
+    return Case(f"staking.{helper}", history, at_scale, NEEDED, arguments, **more)
 
 
 def weeks_at_scale(frames, result):
@@ -61,5 +61,5 @@ CASES = [
     case("apy", apy_at_scale),
     case("implied_fee", fee_at_scale),
     case("implied_fee", weeks_at_scale, by="week", note="by week"),
-    case("rank_stability", ranks_at_scale, table=params),
+    case("rank_stability", ranks_at_scale),
 ]

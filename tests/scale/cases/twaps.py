@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 
 from tests.analysis.examples import MONDAY, times
-from tests.scale.case import Case, table
+from tests.scale.case import Case, table, trades
 
 SECOND = 1000
 AT = MONDAY + 1800 * SECOND
@@ -40,33 +40,22 @@ def prices():
 def fills(n):
     """Return one fill of 4 at 100 for each order of `snapshot`."""
     k = np.arange(n)
-    return table(
+    return trades(
         n,
+        MONDAY + 100 * SECOND + k % 1000,
         user=np.array(["0xa", "0xb"])[k % 2],
         coin=MARKETS[k % 3],
-        px=100.0,
         sz=4.0,
         side=np.where(k % 2 == 0, "B", "A"),
-        time=times(MONDAY + 100 * SECOND + k % 1000),
         twap_id=k,
-        tid=1 + k,
     )
 
 
 def orders(n):
     """Return fills at 100 to 109, one a second; ten fills are an order, and all are the tape."""
     k = np.arange(n)
-    frame = table(
-        n,
-        user="0xa",
-        coin="BTC",
-        px=100.0 + k % 10,
-        sz=2.0,
-        side="A",
-        time=times(MONDAY + SECOND * k),
-        twap_id=k // 10,
-        tid=1 + k,
-    )
+    own = {"user": "0xa", "px": 100.0 + k % 10, "side": "A", "twap_id": k // 10}
+    frame = trades(n, MONDAY + SECOND * k, **own)
     return {"fills": frame, "tape": frame.drop(columns=["user", "side", "twap_id"])}
 
 
@@ -135,10 +124,6 @@ CASES = [
         "twaps.quality",
         orders,
         quality_at_scale,
-        {
-            "fills": "coin px sz side time twap_id",
-            "tape": "coin px sz time",
-        },
-        gives="pandas",
+        {"fills": "coin px sz side time twap_id", "tape": "coin px sz time"},
     ),
 ]

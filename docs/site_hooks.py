@@ -1,0 +1,80 @@
+"""What mkdocs does with each page: links of public names, examples of operations, a check."""
+
+import re
+from inspect import ismodule
+from typing import Any, Final
+
+import griffe
+
+import toolkit as tk
+
+_EXAMPLE: Final = r"""### Example of \1
+
+::: toolkit.\1
+    options:
+      show_docstring_description: false
+      show_docstring_parameters: false
+      show_docstring_raises: false
+      show_docstring_returns: false
+      show_docstring_warns: false
+
+### Errors of \1"""
+# Links, code blocks and headings stay as they are; other code that is a public name becomes a link.
+_NAMES: Final = re.compile(
+    r"<(a|pre|h\d)\b.*?</\1>|(<code>(?:tk|toolkit)\.([a-zA-Z_][\w.]*)(?:\([^<]*\))?</code>)", re.S
+)
+
+
+class Modules(griffe.Extension):
+    """Makes the examples and the literal blocks in docstrings of modules Markdown."""
+
+    def on_module(self, *, mod: griffe.Module, **_: Any) -> None:
+        """Change the docstring of a module."""
+        if mod.docstring:
+            text = re.sub(
+                r"^(>>> (?:.+\n?)+)", r"```pycon\n\1\n```", mod.docstring.value, flags=re.M
+            )
+            mod.docstring.value = re.sub(r"^::$|(?<=:):$", "", text, flags=re.M)
+
+
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
+    """Return a page with the pages of notebooks instead of their sources, and with examples."""
+    markdown = re.sub(r"(\]\([^()\s]*notebooks/\w+)\.py\)", r"\1.md)", markdown)
+    if page.file.src_uri.startswith("docs/reference/"):
+        markdown = re.sub(
+            r"^(?=## ([a-z_]+)\n\n`tk\.)", r"[](){#toolkit.\1}\n", markdown, flags=re.M
+        )
+        markdown = re.sub(r"^### Errors of (\w+)$", _EXAMPLE, markdown, flags=re.M)
+    return markdown
+
+
+def section_of(name: str) -> str:
+    """Return the identifier of the section of a public name: errors have a page of their own."""
+    return f"toolkit.errors.{name}" if name in tk.errors.__all__ else f"toolkit.{name}"
+
+
+def on_page_content(html: str, **_: Any) -> str:
+    """Return a page on which names such as `tk.concat` are links, if they have a section."""
+
+    def link(found: re.Match[str]) -> str:
+        if not (code := found[2]):
+            return found[0]
+        return f'<autoref identifier="{section_of(found[3])}" optional>{code}</autoref>'
+
+    return _NAMES.sub(link, html)
+
+
+def on_env(env: Any, config: Any, **_: Any) -> None:
+    """Raise SystemExit if a public name has no section."""
+    names = list(tk.__all__)
+    for name in tk.__all__:
+        if ismodule(module := getattr(tk, name)):
+            names += [f"{name}.{inner}" for inner in module.__all__]
+    missing = []
+    for name in names:
+        try:
+            config.plugins["autorefs"].get_item_url(section_of(name))
+        except KeyError:
+            missing.append(name)
+    if missing:
+        raise SystemExit(f"docs: no section for {', '.join(missing)}")
