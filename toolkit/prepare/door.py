@@ -5,7 +5,7 @@ whole milliseconds. A column is read when it is first needed.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -20,6 +20,31 @@ from toolkit.prepare.provenance import frame_provenance
 from toolkit.prepare.repeats import drop_repeated_rows
 
 Fact = TypeVar("Fact")
+
+
+class ArrowStream(Protocol):
+    """A frame that hands over its columns as Arrow: Polars, Arrow or DuckDB."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Return the columns as an Arrow stream."""
+
+
+class LazyFrame(Protocol):
+    """A lazy frame of Polars."""
+
+    def collect(self) -> Any:
+        """Return the rows."""
+
+
+class SparkFrame(Protocol):
+    """A frame of Spark."""
+
+    def toArrow(self) -> pa.Table:  # noqa: N802  # Spark's name
+        """Return the rows as an Arrow table."""
+
+
+Frame = pd.DataFrame | ArrowStream | LazyFrame | SparkFrame
+"""A frame that a helper takes."""
 
 NATIVE_DEX: Final = NATIVE_NAMES["rows"]
 """The name of the native dex in results; depth and slippage rows have the same name."""
@@ -58,6 +83,34 @@ _UNITS: Final = {"s": (1_000, 1), "ms": (1, 1), "us": (1, 1_000), "ns": (1, 1_00
 """Unit of a time -> factors to multiply and to divide by, for milliseconds."""
 
 
+class ArrowFrame(Protocol):
+    """A frame that Arrow reads: of Polars, Arrow or DuckDB."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Return the rows as a stream of Arrow."""
+
+
+class SparkFrame(Protocol):
+    """A frame of Spark."""
+
+    def toArrow(self) -> pa.Table:  # noqa: N802  # the name in Spark
+        """Return the rows as a table of Arrow."""
+
+
+class LazyFrame(Protocol):
+    """A lazy frame of Polars."""
+
+    def collect(self) -> ArrowFrame:
+        """Return the rows."""
+
+    def lazy(self) -> "LazyFrame":
+        """Return the frame itself."""
+
+
+Frame = pd.DataFrame | ArrowFrame | SparkFrame | LazyFrame
+"""A frame of any library, as helpers take it."""
+
+
 class Names(NamedTuple):
     """A column of texts: facts are computed for each name, not for each row.
 
@@ -79,6 +132,13 @@ class Names(NamedTuple):
         places: dict[str, int] = {}
         codes = [places.setdefault(rename(name), len(places)) for name in self.values]
         return Names(np.array(codes, dtype=np.int64)[self.codes], list(places))
+
+    def sorted(self) -> "Names":
+        """Return the column with its names in order, so that codes sort as names do."""
+        order = sorted(range(len(self.values)), key=self.values.__getitem__)
+        place = np.empty(len(order), dtype=np.int64)
+        place[order] = np.arange(len(order))
+        return Names(place[self.codes], [self.values[code] for code in order])
 
     def texts(self, rows: Any = slice(None)) -> pd.Series:
         """Return the names of rows as a column of texts; "" becomes missing."""
@@ -191,6 +251,8 @@ class Table:
             return names.renamed(str.lower)
         if name == "dex":
             return names.renamed(lambda dex: NATIVE_DEX if dex in NATIVE_ALIASES else dex)
+        if name == "collateral_token":
+            return names.renamed(_unify_token)
         return names
 
     def ms(self, name: str = "time") -> Ints:
@@ -263,9 +325,16 @@ class Table:
             return self.number(name)
         if column.dtype.kind == "M" or isinstance(column.dtype, pd.ArrowDtype):
             return utc_times(self.ms(name))
-        if isinstance(column.dtype, pd.CategoricalDtype | pd.StringDtype) or name in ADDRESSES:
+        is_name = name in ADDRESSES or name in ("collateral_token", "dex")
+        if isinstance(column.dtype, pd.CategoricalDtype | pd.StringDtype) or is_name:
             return self.text(name).texts()
         return column.reset_index(drop=True)
+
+
+def _unify_token(token: str) -> str:
+    """Return ``<dex>:<token>`` with one name of the native dex."""
+    dex, colon, name = token.partition(":")
+    return f"{NATIVE_DEX}:{name}" if colon and dex in NATIVE_ALIASES else token
 
 
 def as_pandas(native: Any, what: str = "frame") -> pd.DataFrame:
@@ -292,6 +361,19 @@ def as_pandas(native: Any, what: str = "frame") -> pd.DataFrame:
         )
     made: pd.DataFrame = pa.table(native).to_pandas()
     return made
+
+
+def with_floats(native: Any, what: str = "frame") -> pd.DataFrame:
+    """Return a frame of any library as pandas, with exact numbers as float64."""
+    frame = as_pandas(native, what)
+    exact = [
+        name
+        for name, dtype in frame.dtypes.items()
+        if isinstance(dtype, pd.ArrowDtype)
+        and pa.types.is_decimal(dtype.pyarrow_dtype)
+        or (dtype == object and infer_dtype(frame[name], skipna=True) == "decimal")
+    ]
+    return frame.astype(dict.fromkeys(exact, "float64")) if exact else frame
 
 
 def utc_times(ms: Any) -> pd.DatetimeIndex:

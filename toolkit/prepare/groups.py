@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from toolkit.arrays import Ints
-from toolkit.prepare.door import NO_TIME, Table, utc_times
+from toolkit.prepare.door import ADDRESSES, NO_TIME, Table, utc_times
 from toolkit.prepare.markets import dex_of
 from toolkit.times import DAY, FIRST_MONDAY, HOUR, WEEK
 
@@ -50,21 +50,75 @@ def period_start(ms: Ints, name: str) -> Ints:
     return np.where(ms == NO_TIME, NO_TIME, ms - (ms + into) % length)
 
 
-def group_columns(table: Table, keys: Iterable[str], time: str = "time") -> pd.DataFrame:
+def group_columns(
+    table: Table, keys: Iterable[str], time: str = "time", rows: Ints | None = None
+) -> pd.DataFrame:
     """Return the columns by which rows are grouped, without index.
 
-    Raise `MissingColumns` if a key is neither a column of the frame nor a derived group.
+    The dex is the frame's own column if it has one, else it is derived from the coin. Raise
+    `MissingColumns` if a key is neither a column of the frame nor a derived group.
+
+    - ``rows``: the rows of the result; all by default
     """
     keys = list(keys)
     derived = ", ".join(DERIVED_GROUPS)
     own = [key for key in keys if key not in DERIVED_GROUPS]
     table.require(own, f"by= takes columns of the {table.what}, or {derived}")
+    rows = np.arange(len(table)) if rows is None else rows
     made: dict[str, object] = {}
     for key in keys:
         if key in CALENDAR:
-            made[key] = utc_times(period_start(table.ms(time), key))
-        elif key == "dex":
-            made[key] = table.text("coin").renamed(dex_of).texts()
+            made[key] = utc_times(period_start(table.ms(time)[rows], key))
+        elif key == "dex" and not table.has("dex"):
+            made[key] = table.text("coin").renamed(dex_of).texts(rows)
+        elif _has_texts(table, key):
+            made[key] = table.text(key).texts(rows)
         else:
-            made[key] = table.columns([key])[key]
-    return pd.DataFrame(made, index=range(len(table)))
+            made[key] = table.columns([key])[key].iloc[rows].reset_index(drop=True)
+    return pd.DataFrame(made, index=range(len(rows)))
+
+
+def group_codes(
+    table: Table, keys: Iterable[str], time: str = "time", rows: Ints | None = None
+) -> tuple[Ints, Ints]:
+    """Return the number of each row's group, from 0, and one row of each group.
+
+    - ``rows``: the rows to group; all by default
+    """
+    rows = np.arange(len(table)) if rows is None else rows
+    codes = np.zeros(len(rows), dtype=np.int64)
+    for key in keys:
+        each = _key_codes(table, key, time)[rows]
+        codes = _without_gaps(codes * (int(each.max(initial=0)) + 1) + each)
+    codes = _without_gaps(codes)
+    member = np.zeros(int(codes.max(initial=-1)) + 1, dtype=np.int64)
+    member[codes[::-1]] = rows[::-1]
+    return codes, member
+
+
+def _has_texts(table: Table, name: str) -> bool:
+    dtype = table.frame[name].dtype
+    return isinstance(dtype, pd.CategoricalDtype | pd.StringDtype) or name in ADDRESSES
+
+
+def _key_codes(table: Table, key: str, time: str) -> Ints:
+    if key in CALENDAR:
+        ms, length = table.ms(time), CALENDAR[key][0]
+        known = ms != NO_TIME
+        number = (np.where(known, ms, 0) + CALENDAR[key][1]) // length
+        first = int(number[known].min()) if known.any() else 0
+        return np.where(known, number - first + 1, 0)
+    if key == "dex" and not table.has("dex"):
+        return table.text("coin").renamed(dex_of).codes
+    if _has_texts(table, key):
+        return table.text(key).codes
+    return pd.factorize(table.columns([key])[key], use_na_sentinel=False)[0].astype(np.int64)
+
+
+def _without_gaps(codes: Ints) -> Ints:
+    """Return codes from 0 on without a gap, in the same order."""
+    most = int(codes.max(initial=0))
+    if most > 4 * len(codes) + 1_000:
+        return np.unique(codes, return_inverse=True)[1].astype(np.int64)
+    present = np.bincount(codes, minlength=most + 1) > 0
+    return codes if present.all() else (np.cumsum(present) - 1)[codes]
