@@ -22,30 +22,6 @@ from toolkit.prepare.repeats import drop_repeated_rows
 Fact = TypeVar("Fact")
 
 
-class ArrowStream(Protocol):
-    """A frame that hands over its columns as Arrow: Polars, Arrow or DuckDB."""
-
-    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """Return the columns as an Arrow stream."""
-
-
-class LazyFrame(Protocol):
-    """A lazy frame of Polars."""
-
-    def collect(self) -> Any:
-        """Return the rows."""
-
-
-class SparkFrame(Protocol):
-    """A frame of Spark."""
-
-    def toArrow(self) -> pa.Table:  # noqa: N802  # Spark's name
-        """Return the rows as an Arrow table."""
-
-
-Frame = pd.DataFrame | ArrowStream | LazyFrame | SparkFrame
-"""A frame that a helper takes."""
-
 NATIVE_DEX: Final = NATIVE_NAMES["rows"]
 """The name of the native dex in results; depth and slippage rows have the same name."""
 
@@ -132,6 +108,15 @@ class Names(NamedTuple):
         places: dict[str, int] = {}
         codes = [places.setdefault(rename(name), len(places)) for name in self.values]
         return Names(np.array(codes, dtype=np.int64)[self.codes], list(places))
+
+    def count(self) -> int:
+        """Return the number of names that rows have, with one for missing names."""
+        return int(np.count_nonzero(np.bincount(self.codes, minlength=1)))
+
+    def present(self) -> list[str]:
+        """Return the names that rows have, without the missing one."""
+        used = np.flatnonzero(np.bincount(self.codes, minlength=1)).tolist()
+        return [self.values[code] for code in used if self.values[code]]
 
     def sorted(self) -> "Names":
         """Return the column with its names in order, so that codes sort as names do."""

@@ -96,6 +96,24 @@ def group_codes(
     return codes, member
 
 
+def number_groups(columns: pd.DataFrame) -> tuple[Ints, pd.DataFrame]:
+    """Return the group of each row of a frame, from 0, and the sorted groups, one row each.
+
+    A missing value is a group of its own and comes first. Without columns, all rows are one group.
+
+    >>> codes, groups = number_groups(pd.DataFrame({"coin": ["ETH", "BTC", "ETH"]}))
+    >>> codes.tolist(), groups["coin"].tolist()
+    ([1, 0, 1], ['BTC', 'ETH'])
+    """
+    codes = np.zeros(len(columns), dtype=np.int64)
+    for name in columns:
+        places, values = pd.factorize(columns[name], sort=True)  # -1 is missing
+        codes = _without_gaps(codes * (len(values) + 1) + places + 1)
+    first = np.zeros(int(codes.max(initial=-1)) + 1, dtype=np.int64)
+    first[codes[::-1]] = np.arange(len(codes))[::-1]
+    return codes, columns.iloc[first].reset_index(drop=True)
+
+
 def _has_texts(table: Table, name: str) -> bool:
     dtype = table.frame[name].dtype
     return isinstance(dtype, pd.CategoricalDtype | pd.StringDtype) or name in ADDRESSES
