@@ -1,35 +1,25 @@
 """Sampled slippage: quantiles by size, by hour of the week, and buying against selling."""
 
-import math
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
 
-import narwhals as nw
 import numpy as np
 import pandas as pd
-from narwhals.typing import IntoFrame, IntoFrameT
 
-from toolkit.analysis.common import frame_access, grouping, rank_quantiles, timestamps
 from toolkit.analysis.common.bootstrap import DRAWS, bootstrap_interval, bootstrap_ratio
 from toolkit.analysis.common.estimate import check_count, check_level
-from toolkit.analysis.common.provenance import result_provenance
-from toolkit.analysis.common.repeated_rows import drop_repeated_rows
 from toolkit.analysis.market.slippage_fit import NUMBERS, SIDES
+from toolkit.arrays import Floats, Ints
+from toolkit.prepare import groups
+from toolkit.prepare.door import Frame, Table
+from toolkit.prepare.provenance import finish
 from toolkit.times import DAY, FIRST_MONDAY, HOUR, WEEK
-
-_ASYMMETRY = {
-    "n": "int64", "buy_missing": "int64", "sell_missing": "int64", "days": "int64",
-    "buy_bps": "float64", "sell_bps": "float64", "difference_bps": "float64", "low": "float64",
-    "high": "float64", "buy_dearer": "float64",
-}  # fmt: skip
-_TEXT_KEYS = ("coin", "dex")
 
 
 def curve(
-    samples: IntoFrameT,
+    samples: Frame,
     quantiles: Sequence[float] = (0.1, 0.5, 0.9),
     by: str | Iterable[str] = ("coin", "amount_usd"),
-) -> IntoFrameT:
+) -> pd.DataFrame:
     """Compute quantiles of slippage by size and side; a missing sample counts as infinite.
 
     A sample is missing if the book was too thin for the amount. Without these samples a thin market
@@ -39,7 +29,7 @@ def curve(
     Parameters
     ----------
     samples : DataFrame
-        `tk.slippage_history` of one or many amounts and coins (pandas, Polars, DuckDB, PySpark).
+        `tk.slippage_history` of one or many amounts and coins.
         Repeated rows count once.
     quantiles : sequence of float, default (0.1, 0.5, 0.9)
         Between 0 and 1. Quantile q of n samples is the k-th smallest, with k the smallest whole
@@ -51,7 +41,7 @@ def curve(
     Returns
     -------
     DataFrame
-        The engine of `samples`, one row for each group and side, sorted: the columns of `by`, then
+        One row for each group and side, sorted: the columns of `by`, then
 
         - ``side``: ``buy`` or ``sell``.
         - ``n``: number of samples.
@@ -79,23 +69,17 @@ def curve(
     0   buy  4        1  3.0  NaN
     1  sell  4        0  3.0  5.0
     """
-    samples = drop_repeated_rows(samples, "samples")
-    names = rank_quantiles.name_quantiles(list(quantiles))
-    keys = grouping.list_keys(by)
-    frame = frame_access.open_as_floats(samples, "samples", NUMBERS)
-    frame_access.require_columns(frame, [k for k in keys if k not in grouping.CALENDAR], "samples")
-    frame = grouping.add_calendar(frame, keys, time="timestamp")
-    groups = [*keys, "side"]
-    rows = frame_access.stack_frames([_select_side(frame, keys, side) for side in SIDES])
-    result = _quantiles_by_rank(rows, groups, names).sort(*groups)
-    return frame_access.result_from_frame(
-        result, {"samples": samples}, helper="slippage.curve", by=keys
-    )
+    names = name_quantiles(quantiles)
+    table = Table(samples, "samples")
+    table.require(NUMBERS)
+    keys = groups.list_keys(by)
+    result = _group_quantiles(table, groups.group_columns(table, keys, "timestamp"), names)
+    return finish(result, {"samples": table.frame}, helper="slippage.curve", by=keys)
 
 
 def heatmap(
-    samples: IntoFrameT, quantile: float = 0.5, by: str | Iterable[str] = ("coin", "amount_usd")
-) -> IntoFrameT:
+    samples: Frame, quantile: float = 0.5, by: str | Iterable[str] = ("coin", "amount_usd")
+) -> pd.DataFrame:
     """Compute a quantile of slippage for each hour of the week.
 
     A missing sample counts as infinite, as in `curve`.
@@ -103,8 +87,7 @@ def heatmap(
     Parameters
     ----------
     samples : DataFrame
-        `tk.slippage_history` (pandas, Polars, DuckDB, PySpark). Repeated rows count
-        once.
+        `tk.slippage_history`. Repeated rows count once.
     quantile : float, default 0.5
         Between 0 and 1, as for `curve`.
     by : str or list of str, default ("coin", "amount_usd")
@@ -113,7 +96,7 @@ def heatmap(
     Returns
     -------
     DataFrame
-        The engine of `samples`, sorted: the columns of `by`, then
+        Sorted: the columns of `by`, then
 
         - ``hour_of_week``: hour of the week in UTC, int64: 0 is Monday 00:00 to 01:00, 167 is the
           last hour of Sunday. Hours without samples have no row.
@@ -148,86 +131,72 @@ def heatmap(
     2            73        3            1   buy  3.0
     3            73        3            1  sell  NaN
     """
-    samples = drop_repeated_rows(samples, "samples")
+    table = Table(samples, "samples")
     if not 0 <= quantile <= 1:
         raise ValueError(f"the quantile must be between 0 and 1: {quantile}")
-    keys = grouping.list_keys(by)
-    frame = frame_access.open_as_floats(samples, "samples", NUMBERS)
-    frame_access.require_columns(frame, ["timestamp", *keys], "samples")
-    frame = grouping.add_ms(frame, "timestamp")
-    # Do not use the engines' weekdays: they count from different days.
-    hour = (nw.col("_ms") + (WEEK - FIRST_MONDAY)) % WEEK // HOUR
-    frame = frame.with_columns(hour_of_week=hour.cast(nw.Int64()))
-    groups = [*keys, "hour_of_week", "side"]
-    rows = frame_access.stack_frames([_select_side(frame, groups[:-1], side) for side in SIDES])
-    quantiles = _quantiles_by_rank(rows, groups, {"bps": quantile}).sort(*groups)
-    place = nw.col("hour_of_week")
-    result = quantiles.select(
-        *keys,
-        "hour_of_week",
-        (place // 24).cast(nw.Int64()).alias("weekday"),
-        (place % 24).cast(nw.Int64()).alias("hour_of_day"),
-        "side",
-        "n",
-        "missing",
-        "missing_share",
-        "half_spread_bps",
-        "bps",
-    )
-    return frame_access.result_from_frame(
-        result, {"samples": samples}, helper="slippage.heatmap", by=keys, quantile=quantile
+    table.require(NUMBERS)
+    keys = groups.list_keys(by)
+    hour = (table.ms("timestamp") + WEEK - FIRST_MONDAY) % WEEK // HOUR
+    columns = groups.group_columns(table, keys, "timestamp").assign(hour_of_week=hour)
+    result = _group_quantiles(table, columns, {"bps": quantile})
+    result.insert(len(keys) + 1, "weekday", result["hour_of_week"] // 24)
+    result.insert(len(keys) + 2, "hour_of_day", result["hour_of_week"] % 24)
+    result["bps"] = result.pop("bps")
+    return finish(
+        result, {"samples": table.frame}, helper="slippage.heatmap", by=keys, quantile=quantile
     )
 
 
-def _select_side(frame: frame_access.Frame, keys: list[str], side: str) -> frame_access.Frame:
-    """Return one side's samples; missing ones are +infinity, which sorts last and counts."""
-    bps = nw.col(SIDES[side])
-    lacking = bps.is_null() | bps.is_nan()
-    spread = nw.col("half_spread_bps")
-    return frame.select(
-        *keys,
-        side=nw.lit(side),
-        bps=nw.when(lacking).then(nw.lit(math.inf)).otherwise(bps),
-        lacking=nw.when(lacking).then(nw.lit(1)).otherwise(nw.lit(0)),
-        spread=nw.when(spread.is_null() | spread.is_nan()).then(nw.lit(math.inf)).otherwise(spread),
-    )
+def _group_quantiles(
+    table: Table, columns: pd.DataFrame, quantiles: Mapping[str, float]
+) -> pd.DataFrame:
+    """Return the counts and quantiles of each group, a row for each side."""
+    sizes = {"amount_usd": table.number("amount_usd")} if "amount_usd" in columns else {}
+    codes, found = groups.number_groups(columns.assign(**sizes))
+    n = np.bincount(codes, minlength=len(found))
+    half = rank_quantiles(table.number("half_spread_bps"), codes, n, [0.5])[0]
+    sides = []
+    for side, name in SIDES.items():
+        bps = table.number(name)
+        missing = np.bincount(codes, np.isnan(bps), len(found)).astype(np.int64)
+        picks = rank_quantiles(bps, codes, n, quantiles.values())
+        figures = dict(zip(quantiles, picks, strict=True))
+        counts = {"n": n, "missing": missing, "missing_share": missing / n}
+        sides.append(found.assign(side=side, **counts, **figures, half_spread_bps=half))
+    rows = pd.concat(sides).sort_index(kind="stable")
+    return rows.astype({"side": "str"})
 
 
-def _quantiles_by_rank(
-    rows: frame_access.Frame, groups: list[str], quantiles: dict[str, float]
-) -> frame_access.Frame:
-    """Return the counts and quantiles of each group.
+def name_quantiles(quantiles: Iterable[float]) -> dict[str, float]:
+    """Return quantiles by their names: 0.1 is ``q10``.
 
-    Quantiles are picked by rank, because engines interpolate group quantiles differently.
+    Raise ValueError if a quantile is not between 0 and 1.
     """
-    rows = rows.with_columns(
-        _n=nw.col("lacking").count().over(*groups).cast(nw.Float64()),
-        _rank=rank_quantiles.rank_in_group("bps", groups),
-        _spread_rank=rank_quantiles.rank_in_group("spread", groups),
-    )
-    picks = [
-        rank_quantiles.value_at_rank("bps", "_rank", "_n", q).alias(name)
-        for name, q in quantiles.items()
-    ]
-    picks.append(rank_quantiles.value_at_rank("spread", "_spread_rank", "_n", 0.5).alias("_half"))
-    rows = rows.select(*groups, "lacking", *picks)
-    grouped = rows.group_by(*groups).agg(
-        nw.col("lacking").count().alias("n"),
-        nw.col("lacking").sum().alias("missing"),
-        *(nw.col(name).max() for name in (*quantiles, "_half")),
-    )
-    return grouped.select(
-        *groups,
-        nw.col("n").cast(nw.Int64()),
-        nw.col("missing").cast(nw.Int64()),
-        (nw.col("missing") / nw.col("n")).alias("missing_share"),
-        *(rank_quantiles.finite_value(name).alias(name) for name in quantiles),
-        rank_quantiles.finite_value("_half").alias("half_spread_bps"),
-    )
+    quantiles = list(quantiles)
+    if not all(0 <= q <= 1 for q in quantiles):
+        raise ValueError(f"quantiles must be between 0 and 1, not {quantiles}")
+    return {f"q{100 * q:g}": q for q in quantiles}
+
+
+def rank_quantiles(
+    values: Floats, codes: Ints, n: Ints, quantiles: Iterable[float]
+) -> list[Floats]:
+    """Return quantiles by rank of each group: the k-th smallest value with k = ceil(q * n) >= 1.
+
+    - ``values``: missing values come last, so a quantile among them is missing
+    - ``codes``: the group of each value, from 0
+    - ``n``: number of values of each group that count
+    """
+    ranked = values[np.lexsort((values, codes))]
+    rows = np.bincount(codes, minlength=len(n))
+    first = np.cumsum(rows) - rows
+    # The small number corrects products that are rounded up: 0.7 * 10 = 7.000000000000001.
+    ranks = [np.maximum(np.ceil(n * q - 1e-9), 1).astype(np.int64) for q in quantiles]
+    return [ranked[first + rank - 1] for rank in ranks]
 
 
 def asymmetry(
-    samples: IntoFrame,
+    samples: Frame,
     by: str | Iterable[str] = ("coin", "amount_usd"),
     *,
     level: float = 0.95,
@@ -240,7 +209,7 @@ def asymmetry(
     Parameters
     ----------
     samples : DataFrame
-        `tk.slippage_history` (pandas, Polars, DuckDB, PySpark). Repeated rows count once.
+        `tk.slippage_history`. Repeated rows count once.
     by : str or list of str, default ("coin", "amount_usd")
         Groups: these or ``dex``.
     level : float, default 0.95
@@ -251,7 +220,7 @@ def asymmetry(
     Returns
     -------
     DataFrame
-        pandas, one row for each group, sorted: the columns of `by`, then
+        One row for each group, sorted: the columns of `by`, then
 
         - ``n``: number of pairs with both sides.
         - ``buy_missing``: number of samples for which the book was too thin to buy. If it differs
@@ -290,41 +259,46 @@ def asymmetry(
        n  buy_missing  difference_bps  buy_dearer
     0  2            1             0.5        0.75
     """
-    samples = drop_repeated_rows(samples, "samples")
     check_level(level)
     check_count(block_days, "block_days")
-    keys = grouping.list_keys(by)
-    needed = ("timestamp", "coin", *NUMBERS, *keys)
-    rows = frame_access.pandas_columns(samples, "samples", needed, amounts=NUMBERS)
-    order = [*needed]
-    rows = rows.sort_values(order, kind="stable").drop_duplicates(
-        ["timestamp", "coin", "amount_usd"], ignore_index=True
+    table = Table(samples, "samples")
+    keys = groups.list_keys(by)
+    needed = ["timestamp", "coin", *NUMBERS, *keys]
+    rows = table.columns(needed, amounts=NUMBERS).assign(_day=table.ms("timestamp") // DAY)
+    rows = rows.sort_values(needed, kind="stable")
+    rows = rows.drop_duplicates(["timestamp", "coin", "amount_usd"], ignore_index=True)
+    codes, result = groups.number_groups(rows[keys])
+    buy, sell = rows["buy_slippage_bps"].to_numpy(), rows["sell_slippage_bps"].to_numpy()
+    both = ~np.isnan(buy - sell)
+    pairs = np.flatnonzero(both)[np.argsort(codes[both], kind="stable")]
+    n = np.bincount(codes[both], minlength=len(result))
+    days, figures = [], []
+    for last, count in zip(np.cumsum(n), n, strict=True):
+        mine = pairs[last - count : last]
+        gap, day = (buy - sell)[mine], rows["_day"].to_numpy()[mine]
+        mean, values, blocks = bootstrap_ratio(
+            gap, np.ones(count), day, draws=draws, seed=seed, block=block_days
+        )
+        low, high = bootstrap_interval(values, blocks, level)
+        # The values have two decimals, so a difference below half of the last one is none.
+        dearer = (gap > 0.005) + 0.5 * (np.abs(gap) <= 0.005)
+        costs = (part.mean() if count else np.nan for part in (buy[mine], sell[mine], dearer))
+        figures.append((*costs, mean, low, high))
+        days.append(len(np.unique(day)))
+    buy_bps, sell_bps, dearer, difference, low, high = np.array(figures).reshape(-1, 6).T
+    texts = {name: "str" for name in ("coin", "dex") if name in keys}
+    result = result.astype(texts).assign(
+        n=n,
+        buy_missing=np.bincount(codes[np.isnan(buy)], minlength=len(result)),
+        sell_missing=np.bincount(codes[np.isnan(sell)], minlength=len(result)),
+        days=np.array(days, dtype=np.int64),
+        buy_bps=buy_bps,
+        sell_bps=sell_bps,
+        difference_bps=difference,
+        low=low,
+        high=high,
+        buy_dearer=dearer,
     )
-    rows["_day"] = (timestamps.ms_from_times(rows["timestamp"]) // DAY).astype("int64")
-    figures = []
-    for key, group in rows.groupby(keys, sort=True):
-        figures.append((*key, *_compare_sides(group, level, block_days, draws, seed)))
-    types = {k: "str" if k in _TEXT_KEYS else rows[k].dtype for k in keys}
-    result = pd.DataFrame(figures, columns=[*keys, *_ASYMMETRY]).astype({**types, **_ASYMMETRY})
-    facts = {"helper": "slippage.asymmetry", "by": keys, "level": level}
-    result.attrs["toolkit"] = {**result_provenance({"samples": samples}), **facts}
-    return result
-
-
-def _compare_sides(
-    group: pd.DataFrame, level: float, block: int, draws: int, seed: int
-) -> tuple[Any, ...]:
-    """Return the figures of `asymmetry` for one group."""
-    buy, sell = group["buy_slippage_bps"], group["sell_slippage_bps"]
-    both = (buy.notna() & sell.notna()).to_numpy()
-    gap = (buy - sell).to_numpy()[both]
-    day = group["_day"].to_numpy()[both]
-    ones = np.ones(len(gap))
-    mean, values, blocks = bootstrap_ratio(gap, ones, day, draws=draws, seed=seed, block=block)
-    low, high = bootstrap_interval(values, blocks, level)
-    # The values have two decimals, so a difference below half of the last one is none.
-    dearer = float(((gap > 0.005) + 0.5 * (np.abs(gap) <= 0.005)).mean()) if len(gap) else np.nan
-    missing = int(buy.isna().sum()), int(sell.isna().sum())
-    means = buy.to_numpy()[both], sell.to_numpy()[both]
-    buy_mean, sell_mean = (float(costs.mean()) if len(costs) else np.nan for costs in means)
-    return len(gap), *missing, len(np.unique(day)), buy_mean, sell_mean, mean, low, high, dearer
+    return finish(
+        result, {"samples": table.frame}, helper="slippage.asymmetry", by=keys, level=level
+    )

@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from narwhals.typing import IntoFrame
 
 from toolkit.analysis.common.bootstrap import bootstrap_interval
 from toolkit.analysis.market.slippage_fit import SlippageFit, fit
@@ -17,6 +16,7 @@ from toolkit.analysis.market.slippage_means import (
     place_among_sizes,
 )
 from toolkit.arrays import Floats
+from toolkit.prepare.door import Frame
 
 _COST = {
     "coin": "str", "side": "str", "amount_usd": "float64", "cost_bps": "float64",
@@ -31,7 +31,7 @@ _CAPACITY = {
 
 
 def cost(
-    samples: IntoFrame | SlippageFit,
+    samples: Frame | SlippageFit,
     usd: float | Sequence[float],
     *,
     coin: str | None = None,
@@ -130,7 +130,7 @@ def cost(
 
 
 def capacity(
-    samples: IntoFrame | SlippageFit,
+    samples: Frame | SlippageFit,
     bps: float | Sequence[float],
     *,
     coin: str | None = None,
@@ -240,7 +240,7 @@ def _positive_numbers(numbers: float | Sequence[float], rule: str) -> list[float
     return values
 
 
-def _as_fit(samples: IntoFrame | SlippageFit, level: float, seed: int) -> SlippageFit:
+def _as_fit(samples: Frame | SlippageFit, level: float, seed: int) -> SlippageFit:
     return samples if isinstance(samples, SlippageFit) else fit(samples, level=level, seed=seed)
 
 

@@ -1,15 +1,13 @@
 """Fitted curves of cost by size: half spread + a * Q**k, with missing samples as bounds."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
-from typing import Any, ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import pandas as pd
-from narwhals.typing import IntoFrame
 
-from toolkit.analysis.common import frame_access, timestamps
 from toolkit.analysis.common.bootstrap import (
     DRAWS,
     block_count,
@@ -17,28 +15,30 @@ from toolkit.analysis.common.bootstrap import (
     bootstrap_ratio,
 )
 from toolkit.analysis.common.estimate import Estimate, check_count, check_level
-from toolkit.analysis.common.provenance import result_provenance
-from toolkit.analysis.common.repeated_rows import drop_repeated_rows
 from toolkit.analysis.market import slippage_likelihood
 from toolkit.analysis.market.slippage_means import UNIT_USD, SizeMeans, largest_misfit, mean_costs
-from toolkit.arrays import Floats
+from toolkit.arrays import Floats, Ints
+from toolkit.prepare.door import Frame, Table
+from toolkit.prepare.provenance import result_provenance
 from toolkit.rules.slippage import least_beyond_bps
 from toolkit.times import DAY
 
 NAMES = ("half_spread", "a", "k", "sigma")
 SIDES = {"buy": "buy_slippage_bps", "sell": "sell_slippage_bps"}
 NUMBERS = ("amount_usd", "half_spread_bps", *SIDES.values())
-_GROUP = ["coin", "side"]
 _ROUNDED = 0.005  # bps: values have two decimals
 LARGE_MISFIT = 0.1
 """From here on the law is said not to hold: it misses a sampled mean by a tenth of it."""
-_PARAMS = {
-    "coin": "str", "side": "str", "name": "str", "estimate": "float64", "low": "float64",
-    "high": "float64",
-}  # fmt: skip
+_PARAMS = {"coin": "str", "side": "str", "name": "str"} | dict.fromkeys(
+    ("estimate", "low", "high"), "float64"
+)
 _GROUPS = {
     "coin": "str", "side": "str", "n": "int64", "missing": "int64", "days": "int64",
     "smallest_usd": "float64", "largest_usd": "float64", "misfit": "float64",
+}  # fmt: skip
+_POINTS = {
+    "coin": "str", "side": "str", "amount_usd": "float64", "n": "int64", "missing": "int64",
+    "q50": "float64", "mean": "float64",
 }  # fmt: skip
 
 
@@ -117,7 +117,7 @@ def misfit_words(share: float) -> str:
 
 
 def fit(
-    samples: IntoFrame,
+    samples: Frame,
     *,
     level: float = 0.95,
     block_days: int = 1,
@@ -136,8 +136,8 @@ def fit(
     Parameters
     ----------
     samples : DataFrame
-        `tk.slippage_history` of several amounts and one or many coins (pandas, Polars, DuckDB,
-        PySpark). Repeated samples count once.
+        `tk.slippage_history` of several amounts and one or many coins. Repeated samples
+        count once.
     level : float, default 0.95
         Level of the intervals.
     block_days : int, default 1
@@ -202,91 +202,85 @@ def fit(
     5  sell    a      20.0
     6  sell    k       0.5
     """
-    samples = drop_repeated_rows(samples, "samples")
     check_level(level)
     check_count(block_days, "block_days")
-    needed = ("timestamp", "coin", *NUMBERS)
-    rows = frame_access.pandas_columns(samples, "samples", needed, amounts=NUMBERS)
-    results = _FitResults(level, block_days, draws, seed)
-    for side in SIDES:
-        side_rows = _read_side(rows, side)
-        for coin, group in side_rows.groupby("coin", sort=True):
-            results.add(str(coin), side, group)
-    facts = {**result_provenance({"samples": samples}), "helper": "slippage.fit", "level": level}
-    params, groups = _sorted_frame(results.params, _PARAMS), _sorted_frame(results.groups, _GROUPS)
-    points = results.points()
+    table = Table(samples, "samples")
+    rows = table.columns(("timestamp", "coin", *NUMBERS), amounts=NUMBERS)
+    rows["ms"] = table.ms("timestamp")
+    curves = [
+        _fit_curve(str(coin), side, group, level=level, draws=draws, seed=seed, block=block_days)
+        for side in SIDES
+        for coin, group in _read_side(rows, side).groupby("coin", sort=True)
+    ]
+    params = _sorted_frame([row for curve in curves for row in curve.params], _PARAMS)
+    groups = _sorted_frame([curve.group for curve in curves], _GROUPS)
+    points = pd.DataFrame(
+        [row for curve in curves for row in curve.points], columns=list(_POINTS)
+    ).astype(_POINTS)
+    facts = result_provenance({"samples": table.frame}) | {"helper": "slippage.fit", "level": level}
     for frame in (params, groups, points):
         frame.attrs["toolkit"] = facts
+    by = "day" if block_days == 1 else f"{block_days} days"
     return SlippageFit(
-        means=results.means,
         params=params,
         n=int(groups["n"].sum()),
         level=level,
-        method="half spread + a * (Q / 100,000 USD)**k by maximum likelihood; bootstrap by "
-        + ("day" if block_days == 1 else f"{block_days} days"),
+        method=f"half spread + a * (Q / 100,000 USD)**k by maximum likelihood; bootstrap by {by}",
         groups=groups,
         samples=points,
-        draws=results.draws,
+        draws={curve.group[:2]: curve.draws for curve in curves},
+        means={curve.group[:2]: curve.means for curve in curves},
     )
 
 
-class _FitResults:
-    """Curves as they are made."""
+class _Curve(NamedTuple):
+    """The curve of one coin and side: rows of the result's frames, draws and means."""
 
-    def __init__(self, level: float, block: int, draws: int, seed: int) -> None:
-        self.level, self.block, self.drawing = level, block, (draws, seed)
-        self.params: list[tuple[Any, ...]] = []
-        self.groups: list[tuple[Any, ...]] = []
-        self.medians: list[pd.DataFrame] = []
-        self.draws: dict[tuple[str, str], tuple[int, Floats]] = {}
-        self.means: dict[tuple[str, str], SizeMeans] = {}
-
-    def add(self, coin: str, side: str, group: pd.DataFrame) -> None:
-        draws, seed = self.drawing
-        days = int(group["day"].nunique())
-        blocks = block_count(days, self.block)
-        found = _fit_parameters(group, draws=draws, seed=seed, block=self.block)
-        values = np.full((1 + draws, 4), np.nan) if found is None else found
-        for place, name in enumerate(NAMES):
-            low, high = bootstrap_interval(
-                values[1:, place], blocks, self.level, positive=name != "k"
-            )
-            self.params.append((coin, side, name, values[0, place], low, high))
-        usd = group["amount_usd"]
-        missing = int(group["bps"].isna().sum())
-        means = mean_costs(group, values, seed=seed, block=self.block)
-        points = _size_statistics(group, means)
-        filled = points[points["mean"].notna()]
-        misfit = largest_misfit(means, (filled["missing"] == 0).to_numpy())
-        ends = usd.min(), usd.max()
-        self.groups.append((coin, side, len(group), missing, days, *ends, misfit))
-        self.medians.append(points.assign(coin=coin, side=side))
-        self.draws[coin, side] = blocks, values
-        self.means[coin, side] = means
-
-    def points(self) -> pd.DataFrame:
-        dtypes = {
-            "coin": "str", "side": "str", "amount_usd": "float64", "n": "int64",
-            "missing": "int64", "q50": "float64", "mean": "float64",
-        }  # fmt: skip
-        if not self.medians:
-            return _sorted_frame([], dtypes)
-        return pd.concat(self.medians, ignore_index=True)[list(dtypes)].astype(dtypes)
+    params: list[tuple[str, str, str, float, float, float]]
+    group: tuple[str, str, int, int, int, float, float, float]
+    points: list[tuple[str, str, float, int, int, float, float]]
+    draws: tuple[int, Floats]
+    means: SizeMeans
 
 
-def _sorted_frame(rows: list[tuple[Any, ...]], dtypes: dict[str, str]) -> pd.DataFrame:
+def _fit_curve(
+    coin: str, side: str, rows: pd.DataFrame, *, level: float, draws: int, seed: int, block: int
+) -> _Curve:
+    days = int(rows["day"].nunique())
+    blocks = block_count(days, block)
+    found = _fit_parameters(rows, draws=draws, seed=seed, block=block)
+    values = np.full((1 + draws, len(NAMES)), np.nan) if found is None else found
+    means = mean_costs(rows, values, seed=seed, block=block)
+    sizes, n, missing, medians = _size_statistics(rows)
+    mean = pd.Series(means.bps[0], index=means.sizes).reindex(sizes).to_numpy()
+    params = [
+        (coin, side, name, float(drawn[0]),
+         *bootstrap_interval(drawn[1:], blocks, level, positive=name != "k"))
+        for name, drawn in zip(NAMES, values.T, strict=True)
+    ]  # fmt: skip
+    misfit = largest_misfit(means, missing[~np.isnan(mean)] == 0)
+    ends = float(sizes[0]), float(sizes[-1])
+    return _Curve(
+        params=params,
+        group=(coin, side, len(rows), int(missing.sum()), days, *ends, misfit),
+        points=[(coin, side, *row) for row in zip(sizes, n, missing, medians, mean, strict=True)],
+        draws=(blocks, values),
+        means=means,
+    )
+
+
+def _sorted_frame(rows: Sequence[tuple[object, ...]], dtypes: dict[str, str]) -> pd.DataFrame:
     frame = pd.DataFrame(rows, columns=list(dtypes)).astype(dtypes)
-    return frame.sort_values(_GROUP, kind="stable", ignore_index=True)
+    return frame.sort_values(["coin", "side"], kind="stable", ignore_index=True)
 
 
 def _read_side(samples: pd.DataFrame, side: str) -> pd.DataFrame:
     """Return one side's samples with their day and the least cost of a missing sample."""
-    ms = timestamps.ms_from_times(samples["timestamp"])
     rows = pd.DataFrame(
         {
             "coin": samples["coin"].astype("str"),
-            "ms": ms,
-            "day": ms // DAY,
+            "ms": samples["ms"],
+            "day": samples["ms"] // DAY,
             "amount_usd": samples["amount_usd"],
             "spread": samples["half_spread_bps"],
             "bps": samples[SIDES[side]],
@@ -298,26 +292,26 @@ def _read_side(samples: pd.DataFrame, side: str) -> pd.DataFrame:
         [*book, "amount_usd", "bps"], kind="stable"
     )
     rows = rows.drop_duplicates([*book, "amount_usd"], ignore_index=True)
-    rows["least"] = _least_cost(rows, rows.groupby(book, sort=False).ngroup(), side)
+    rows["least"] = _least_cost(rows, rows.groupby(book, sort=False).ngroup().to_numpy(), side)
     return rows
 
 
-def _least_cost(rows: pd.DataFrame, book: pd.Series, side: str) -> pd.Series:
+def _least_cost(rows: pd.DataFrame, book: Ints, side: str) -> Floats:
     """Return the least that each missing sample can have cost, by the known ones of its book."""
-    known = rows["bps"].notna()
-    pair = {}
-    for name in ("amount_usd", "bps"):
-        value = rows[name].where(known)
-        # The previous known size, carried forward over the missing ones in between.
-        before = value.groupby(book).ffill().groupby(book).shift(1).where(known)
-        pair[name] = (value.groupby(book).ffill(), before.groupby(book).ffill().fillna(0.0))
-    usd, bps = pair["amount_usd"], pair["bps"]
-    thin = ~known & usd[0].notna()
-    larger, smaller = ((usd[i][thin].to_numpy(), bps[i][thin].to_numpy()) for i in (0, 1))
-    least = rows["spread"].copy()
-    sign = 1 if side == "buy" else -1
-    least[thin] = least_beyond_bps(rows["amount_usd"][thin].to_numpy(), larger, smaller, sign)
-    return least.where(least > rows["spread"], rows["spread"])
+    usd, bps, spread = (rows[name].to_numpy() for name in ("amount_usd", "bps", "spread"))
+    known = np.flatnonzero(~np.isnan(bps))
+    rank = np.cumsum(~np.isnan(bps)) - 1  # of the last known sample, maybe of an earlier book
+    thin = np.flatnonzero(np.isnan(bps) & (rank >= 0))
+    thin = thin[book[known[rank[thin]]] == book[thin]]
+    larger, smaller = known[rank[thin]], known[np.maximum(rank[thin] - 1, 0)]
+    has_two = (rank[thin] > 0) & (book[smaller] == book[thin])
+    ends = (
+        (usd[larger], bps[larger]),
+        tuple(np.where(has_two, values[smaller], 0.0) for values in (usd, bps)),
+    )
+    least = spread.copy()
+    least[thin] = least_beyond_bps(usd[thin], *ends, 1 if side == "buy" else -1)
+    return np.fmax(least, spread)
 
 
 def _fit_parameters(group: pd.DataFrame, *, draws: int, seed: int, block: int) -> Floats | None:
@@ -347,18 +341,10 @@ def _fit_parameters(group: pd.DataFrame, *, draws: int, seed: int, block: int) -
     return np.stack([spreads, np.exp(log_a), k, np.exp(log_sigma)], axis=1)
 
 
-def _size_statistics(group: pd.DataFrame, means: SizeMeans) -> pd.DataFrame:
-    """Return median and mean of each size; in the median missing samples count as infinite."""
-    rows = group.assign(paid=group["bps"].fillna(np.inf)).sort_values(["amount_usd", "paid"])
-    paid = rows["paid"].to_numpy()
-    sizes, first, n = np.unique(rows["amount_usd"], return_index=True, return_counts=True)
-    lower_median = paid[first + (n + 1) // 2 - 1]
-    return pd.DataFrame(
-        {
-            "amount_usd": sizes,
-            "n": n,
-            "missing": np.add.reduceat(np.isinf(paid), first, dtype=np.int64),
-            "q50": np.where(np.isinf(lower_median), np.nan, lower_median),
-            "mean": pd.Series(means.bps[0], index=means.sizes).reindex(sizes).to_numpy(),
-        }
-    )
+def _size_statistics(group: pd.DataFrame) -> tuple[Floats, Ints, Ints, Floats]:
+    """Return each size, its samples, the missing ones, and its median: missing ones are last."""
+    usd, bps = group["amount_usd"].to_numpy(), group["bps"].to_numpy()
+    order = np.lexsort((bps, usd))
+    sizes, first, n = np.unique(usd[order], return_index=True, return_counts=True)
+    missing = np.add.reduceat(np.isnan(bps[order]), first, dtype=np.int64)
+    return sizes, n, missing, bps[order][first + (n + 1) // 2 - 1]
