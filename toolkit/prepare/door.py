@@ -125,6 +125,10 @@ class Names(NamedTuple):
         place[order] = np.arange(len(order))
         return Names(place[self.codes], [self.values[code] for code in order])
 
+    def take(self, rows: Any) -> "Names":
+        """Return the names of some rows."""
+        return Names(self.codes[rows], self.values)
+
     def texts(self, rows: Any = slice(None)) -> pd.Series:
         """Return the names of rows as a column of texts; "" becomes missing."""
         known = [name or None for name in self.values]
@@ -278,6 +282,21 @@ class Table:
         column = self.frame[name] if self.has(name) else pd.Series([None] * len(self), dtype="boolean")
         known = column.notna().to_numpy()
         return column.astype("boolean").fillna(False).to_numpy(dtype=bool), known
+
+    def ids(self, name: str) -> tuple[Ints, Flags]:
+        """Return a column of whole numbers, 0 if missing, and which of them are known."""
+        if not self.has(name):
+            return np.zeros(len(self), dtype=np.int64), np.zeros(len(self), dtype=bool)
+        column = self.frame[name]
+        known = column.notna().to_numpy()
+        if isinstance(column.dtype, np.dtype) and column.dtype.kind in "iu":
+            return column.to_numpy(np.int64), known
+        try:
+            return column.astype("Int64").to_numpy(np.int64, na_value=0), known
+        except (TypeError, ValueError):
+            raise MissingColumns(
+                f"{self.what}: column {name} is {column.dtype}, not whole numbers"
+            ) from None
 
     def count_missing(self, names: Iterable[str]) -> dict[str, int]:
         """Return the number of missing values of number columns."""

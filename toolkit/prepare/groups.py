@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 import pandas as pd
 
-from toolkit.arrays import Ints
+from toolkit.arrays import Floats, Ints
 from toolkit.prepare.door import ADDRESSES, NO_TIME, Table, utc_times
 from toolkit.prepare.markets import dex_of
 from toolkit.times import DAY, FIRST_MONDAY, HOUR, WEEK
@@ -96,10 +96,13 @@ def group_codes(
     return codes, member
 
 
-def number_groups(columns: pd.DataFrame) -> tuple[Ints, pd.DataFrame]:
+def number_groups(
+    columns: pd.DataFrame, *, missing_last: bool = False
+) -> tuple[Ints, pd.DataFrame]:
     """Return the group of each row of a frame, from 0, and the sorted groups, one row each.
 
-    A missing value is a group of its own and comes first. Without columns, all rows are one group.
+    A missing value is a group of its own and comes first, or last if `missing_last`. Without
+    columns, all rows are one group.
 
     >>> codes, groups = number_groups(pd.DataFrame({"coin": ["ETH", "BTC", "ETH"]}))
     >>> codes.tolist(), groups["coin"].tolist()
@@ -108,10 +111,25 @@ def number_groups(columns: pd.DataFrame) -> tuple[Ints, pd.DataFrame]:
     codes = np.zeros(len(columns), dtype=np.int64)
     for name in columns:
         places, values = pd.factorize(columns[name], sort=True)  # -1 is missing
-        codes = _without_gaps(codes * (len(values) + 1) + places + 1)
+        places = np.where(places < 0, len(values), places) if missing_last else places + 1
+        codes = _without_gaps(codes * (len(values) + 1) + places)
     first = np.zeros(int(codes.max(initial=-1)) + 1, dtype=np.int64)
     first[codes[::-1]] = np.arange(len(codes))[::-1]
     return codes, columns.iloc[first].reset_index(drop=True)
+
+
+def split_groups(codes: Ints, count: int) -> list[Ints]:
+    """Return the rows of each group, in their order.
+
+    - ``codes``: the group of each row, from 0
+    - ``count``: the number of groups
+
+    >>> [rows.tolist() for rows in split_groups(np.array([1, 0, 1]), 2)]
+    [[1], [0, 2]]
+    """
+    order = np.argsort(codes, kind="stable")
+    last = np.cumsum(np.bincount(codes, minlength=count))
+    return np.split(order, last[:-1]) if count else []
 
 
 def _has_texts(table: Table, name: str) -> bool:
@@ -140,3 +158,12 @@ def _without_gaps(codes: Ints) -> Ints:
         return np.unique(codes, return_inverse=True)[1].astype(np.int64)
     present = np.bincount(codes, minlength=most + 1) > 0
     return codes if present.all() else (np.cumsum(present) - 1)[codes]
+
+
+def sum_groups(codes: Ints, values: Floats, count: int) -> Floats:
+    """Return the sum of the values of each of `count` groups; 0 without values.
+
+    >>> sum_groups(np.array([1, 0, 1]), np.array([2.0, 5.0, 0.5]), 3).tolist()
+    [5.0, 2.5, 0.0]
+    """
+    return np.bincount(codes, values, count).astype(np.float64, copy=False)
