@@ -71,7 +71,8 @@ def test_half_lives_are_recovered():
     for half_life in (12.0, 40.0, 150.0):
         result = resilience(shocks(half_life))
         assert result["half_life"] == pytest.approx(half_life, rel=0.002)
-        assert result["taken"] == pytest.approx(0.7, rel=0.01)
+        # After four half-lives a sixteenth of the lost depth is missing before the next shock.
+        assert result["taken"] == pytest.approx(0.7, rel=0.02)
         assert result.n == 3
         assert result.shocks["side"].tolist() == ["bid"] * 3
         assert result.shocks["before_usd"].tolist() == pytest.approx([1e6] * 3, rel=0.05)
@@ -94,7 +95,40 @@ def test_resilience_without_shocks_is_missing():
     assert one[["low", "high"]].isna().all().all()
     # Depth that does not return has no half-life.
     gone = [batch(s, 1e6 if s < 100 else 1e5, 1e6) for s in range(0, 400, 10)]
-    assert resilience(depth(gone)).params["estimate"].isna().all()
+    lost = resilience(depth(gone))
+    assert np.isnan(lost["half_life"])
+    assert lost["taken"] == pytest.approx(0.9)
+
+
+def test_shock_without_recovery_counts_in_path():
+    """Two markets lose 60 % of 2,000 USD. One regains half of it in 20 s, the other nothing."""
+    seconds = np.arange(-50, 300, 10)
+    back = np.where(seconds < 0, 2000.0, 2000 - 1200 * 2.0 ** (-seconds / 20))
+    gone = np.where(seconds < 0, 2000.0, 800.0)
+    rows = [
+        batch(second, usd, 5e5, coin=coin)
+        for coin, usd_of_coin in (("XYZ", back), ("ABC", gone))
+        for second, usd in zip(seconds, usd_of_coin, strict=True)
+    ]
+    result = resilience(depth(rows))
+    assert result["half_life"] == pytest.approx(20.0, rel=0.002)
+    assert result["taken"] == pytest.approx(0.6)
+    assert result.shocks["taken"].tolist() == pytest.approx([0.6, 0.6])
+    first, path = result.path.iloc[0], result.path[["q10", "q50", "q90"]]
+    assert (first["n"], first["q10"], first["q90"]) == (2, 0.0, 0.0)
+    assert path.min(axis=None) >= 0
+    assert path.max(axis=None) <= 1
+    assert result.path["q50"].iloc[-1] == pytest.approx(0.5, abs=0.01)
+
+
+def test_fall_over_a_gap_is_no_shock():
+    """The poll paused for two hours, and the depth is lower since."""
+    seconds = [*range(0, 100, 10), *range(7_300, 7_500, 10)]
+    rows = [batch(second, 900.0 if second < 100 else 400.0, 5e5) for second in seconds]
+    assert resilience(depth(rows)).n == 0
+    # A shock before the gap is followed until the gap.
+    early = [batch(second, 1e3 if second < 20 else 300.0, 5e5) for second in seconds]
+    assert resilience(depth(early)).shocks["samples"].tolist() == [8]
 
 
 def test_errors_of_depth():

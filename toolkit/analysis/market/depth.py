@@ -4,51 +4,42 @@ The frames come from `tk.current_depth`: one batch, or many below each other fro
 poll.
 """
 
-import math
 from collections.abc import Iterable, Sequence
 
-import narwhals as nw
 import numpy as np
 import pandas as pd
-from narwhals.typing import IntoFrame, IntoFrameT
 
-from toolkit.analysis.common import frame_access, grouping, rank_quantiles, timestamps
-from toolkit.analysis.common.provenance import result_provenance
-from toolkit.analysis.common.repeated_rows import drop_repeated_rows
-from toolkit.arrays import Floats, Ints
+from toolkit.analysis.market.slippage import name_quantiles, rank_quantiles
+from toolkit.arrays import Floats
 from toolkit.contract.dexes import join_coin
+from toolkit.prepare import groups
+from toolkit.prepare.door import Frame, Table
+from toolkit.prepare.provenance import finish
 from toolkit.rules.depth import slippage_bounds
 
 TIME = "timestamp_ms"
-SIDES = {"bid": "bid_depth_usd", "ask": "ask_depth_usd"}
+SIDES = {"ask": "ask_depth_usd", "bid": "bid_depth_usd"}
 MARKET = ("dex", "coin")
 _TAKERS = {
     # side of the taker: (column of the cost, column of the depth that it takes, sign)
     "buy": ("buy_slippage_bps", "ask_depth_usd", 1),
     "sell": ("sell_slippage_bps", "bid_depth_usd", -1),
 }
-_DEPTH = ("timestamp_ms", "dex", "coin", "bps", "bid_depth_usd", "ask_depth_usd")
 _SAMPLE = ("amount_usd", "half_spread_bps", "buy_slippage_bps", "sell_slippage_bps")
 _ROUNDING_BPS = 0.01  # bps: half spread and slippage have two decimals
-_CONSISTENCY = {
-    "coin": "str", "side": "str", "amount_usd": "float64", "half_spread_bps": "float64",
-    "slippage_bps": "float64", "least_bps": "float64", "most_bps": "float64",
-    "age_seconds": "float64", "consistent": "boolean", "outside_bps": "float64",
-}  # fmt: skip
 
 
 def profile(
-    depth: IntoFrameT,
+    depth: Frame,
     quantiles: Sequence[float] = (0.1, 0.5, 0.9),
     by: str | Iterable[str] = MARKET,
-) -> IntoFrameT:
+) -> pd.DataFrame:
     """Compute the depth within each band around mid, over the batches.
 
     Parameters
     ----------
     depth : DataFrame
-        `tk.current_depth`, one batch or many (pandas, Polars, DuckDB, PySpark).
-        Repeated rows count once.
+        `tk.current_depth`, one batch or many. Repeated rows count once.
     quantiles : sequence of float, default (0.1, 0.5, 0.9)
         Between 0 and 1, by rank: a quantile is always one of the values.
     by : str or list of str, default ("dex", "coin")
@@ -58,7 +49,7 @@ def profile(
     Returns
     -------
     DataFrame
-        The engine of `depth`, sorted: the columns of `by`, then
+        Sorted: the columns of `by`, then
 
         - ``side``: ``ask`` (what a buyer meets) or ``bid``.
         - ``bps``: width of the band, in basis points.
@@ -88,78 +79,41 @@ def profile(
     2  bid   10  1    1000.0  1000.0
     3  bid   25  1    3000.0  3000.0
     """
-    depth = drop_repeated_rows(depth, "depth")
-    names = rank_quantiles.name_quantiles(list(quantiles))
-    keys = grouping.list_keys(by, ("bps", *SIDES.values()))
-    frame = frame_access.open_as_floats(depth, "depth", tuple(SIDES.values()))
-    frame_access.require_columns(
-        frame, ["bps", *(k for k in keys if k not in grouping.CALENDAR)], "depth"
-    )
-    if any(key in grouping.CALENDAR for key in keys):
-        frame_access.require_columns(frame, [TIME], "depth")
-        frame = grouping.add_calendar(frame, keys, time=TIME)
-    groups = [*keys, "side", "bps"]
-    rows = frame_access.stack_frames([_depth_of_side(frame, keys, side) for side in SIDES])
-    result = _depth_quantiles(rows, groups, names).sort(*groups)
-    return frame_access.result_from_frame(result, {"depth": depth}, helper="depth.profile", by=keys)
+    names = name_quantiles(quantiles)
+    keys = groups.list_keys(by, ("bps", *SIDES.values()))
+    table = Table(depth, "depth")
+    table.require((*SIDES.values(), "bps"))
+    columns = groups.group_columns(table, keys, TIME).assign(bps=table.columns(["bps"])["bps"])
+    codes, cells = groups.number_groups(columns)
+    sides = []
+    for side, name in SIDES.items():
+        usd = table.number(name)
+        missing = np.bincount(codes, np.isnan(usd), len(cells)).astype(np.int64)
+        n = np.bincount(codes, minlength=len(cells)) - missing
+        sums = np.bincount(codes, np.nan_to_num(usd), len(cells))
+        mean = np.divide(sums, n, out=np.full(len(cells), np.nan), where=n > 0)
+        picks = dict(zip(names, rank_quantiles(usd, codes, n, names.values()), strict=True))
+        sides.append(cells.assign(side=side, n=n, mean_usd=mean, **picks, missing=missing))
+    rows = pd.concat(sides, ignore_index=True).astype({"side": "str"})
+    rows.insert(len(keys), "side", rows.pop("side"))
+    # The cells are sorted by group and band. The sides stand between the two.
+    group_of_cell = groups.number_groups(cells[keys])[0]
+    result = rows.iloc[np.argsort(np.tile(group_of_cell, len(SIDES)), kind="stable")]
+    return finish(result, {"depth": table.frame}, helper="depth.profile", by=keys)
 
 
-def _depth_of_side(frame: frame_access.Frame, keys: list[str], side: str) -> frame_access.Frame:
-    usd = nw.col(SIDES[side])
-    is_missing = usd.is_null() | usd.is_nan()
-    return frame.select(
-        *keys,
-        "bps",
-        side=nw.lit(side),
-        usd=nw.when(is_missing).then(nw.lit(math.inf)).otherwise(usd),
-        known=nw.when(is_missing).then(nw.lit(0.0)).otherwise(nw.lit(1.0)),
-        amount=nw.when(is_missing).then(nw.lit(0.0)).otherwise(usd),
-    )
-
-
-def _depth_quantiles(
-    rows: frame_access.Frame, groups: list[str], names: dict[str, float]
-) -> frame_access.Frame:
-    rows = rows.with_columns(
-        _n=nw.col("known").sum().over(*groups), _rank=rank_quantiles.rank_in_group("usd", groups)
-    )
-    picks = [
-        rank_quantiles.value_at_rank("usd", "_rank", "_n", q).alias(name)
-        for name, q in names.items()
-    ]
-    grouped = (
-        rows.select(*groups, "known", "amount", *picks)
-        .group_by(*groups)
-        .agg(
-            nw.col("known").sum().alias("_known"),
-            nw.col("known").count().alias("_rows"),
-            nw.col("amount").sum(),
-            *(nw.col(name).max() for name in names),
-        )
-    )
-    known = nw.col("_known")
-    return grouped.select(
-        *groups,
-        known.cast(nw.Int64()).alias("n"),
-        nw.when(known > 0).then(nw.col("amount") / known).alias("mean_usd"),
-        *(rank_quantiles.finite_value(name).alias(name) for name in names),
-        (nw.col("_rows") - known).cast(nw.Int64()).alias("missing"),
-    )
-
-
-def imbalance(depth: IntoFrameT) -> IntoFrameT:
+def imbalance(depth: Frame) -> pd.DataFrame:
     """Compute which side has more depth, for each batch, market and band.
 
     Parameters
     ----------
     depth : DataFrame
-        `tk.current_depth`, one batch or many (pandas, Polars, DuckDB, PySpark).
-        Repeated rows count once.
+        `tk.current_depth`, one batch or many. Repeated rows count once.
 
     Returns
     -------
     DataFrame
-        The engine of `depth`, one row for each of its rows, sorted by time, market and band:
+        One row for each row of `depth`, sorted by time, market and band:
 
         - ``timestamp_ms``: time of the batch, UTC.
         - ``dex``: dex of the market.
@@ -185,22 +139,20 @@ def imbalance(depth: IntoFrameT) -> IntoFrameT:
     0   10     4000.0       -0.5
     1   25     6000.0        0.0
     """
-    depth = drop_repeated_rows(depth, "depth")
-    frame = frame_access.open_as_floats(depth, "depth", tuple(SIDES.values()))
+    table = Table(depth, "depth")
     place = [TIME, *MARKET, "bps"]
-    frame_access.require_columns(frame, place, "depth")
-    bid, ask = (nw.col(name) for name in SIDES.values())
-    is_missing = bid.is_null() | bid.is_nan() | ask.is_null() | ask.is_nan()
-    frame = frame.select(*place, total_usd=nw.when(~is_missing).then(bid + ask), _gap=bid - ask)
-    total = nw.col("total_usd")
-    result = frame.select(
-        *place, "total_usd", imbalance=nw.when(total > 0).then(nw.col("_gap") / total)
-    ).sort(*place, "imbalance")
-    return frame_access.result_from_frame(result, {"depth": depth}, helper="depth.imbalance")
+    table.require((*SIDES.values(), *place))
+    ask, bid = (table.number(name) for name in SIDES.values())
+    total = bid + ask
+    share = np.divide(bid - ask, total, out=np.full(len(table), np.nan), where=total > 0)
+    result = table.columns(place).assign(total_usd=total, imbalance=share)
+    dex, coin = (table.text(name).sorted().codes for name in MARKET)
+    order = np.lexsort((share, table.number("bps"), coin, dex, table.ms(TIME)))
+    return finish(result.iloc[order], {"depth": table.frame}, helper="depth.imbalance")
 
 
 def consistency(
-    depth: IntoFrame, samples: IntoFrame, *, max_age: float = 1.0, slack: float = 0.0
+    depth: Frame, samples: Frame, *, max_age: float = 1.0, slack: float = 0.0
 ) -> pd.DataFrame:
     """Check slippage samples against the bounds that the depth of the same time sets.
 
@@ -211,7 +163,7 @@ def consistency(
     Parameters
     ----------
     depth : DataFrame
-        Batches of `tk.current_depth` (pandas, Polars, DuckDB, PySpark). Repeated rows count once.
+        Batches of `tk.current_depth`. Repeated rows count once.
     samples : DataFrame
         `tk.slippage_history`. Repeated rows count once.
     max_age : float, default 1
@@ -222,7 +174,7 @@ def consistency(
     Returns
     -------
     DataFrame
-        pandas, one row for each sample and side, sorted by time, coin, size and side:
+        One row for each sample and side, sorted by time, coin, size and side:
 
         - ``timestamp``: time of the sample, UTC.
         - ``coin``: coin of the sample.
@@ -266,101 +218,72 @@ def consistency(
     0   buy        6.0           9.0      17.5        True          0.0
     1  sell        6.0          19.0      17.5       False          1.5
     """
-    samples = drop_repeated_rows(samples, "samples")
-    depth = drop_repeated_rows(depth, "depth")
     if not max_age >= 0:
         raise ValueError(f"max_age must be 0 or more, not {max_age!r}")
     if not 0 <= slack < 1:
         raise ValueError(f"slack must be 0 or more and below 1, not {slack!r}")
-    needed = ("timestamp", "coin", *_SAMPLE)
-    rows = frame_access.pandas_columns(samples, "samples", needed, amounts=_SAMPLE)
-    books = frame_access.pandas_columns(depth, "depth", _DEPTH, amounts=_DEPTH[-2:])
-    books["_ms"] = timestamps.ms_from_times(books["timestamp_ms"])
-    books = books.merge(_market_names(books), on=["dex", "coin"], how="left")
-    rows["_market"] = rows["coin"].astype("str")
-    rows["_ms"] = timestamps.ms_from_times(rows["timestamp"])
-    parts = [_check_side(rows, _widen_bands(books, side), side, max_age, slack) for side in _TAKERS]
-    result = pd.concat(parts, ignore_index=True).astype(_CONSISTENCY)
+    table, batches = Table(samples, "samples"), Table(depth, "depth")
+    rows = table.columns(("timestamp", "coin", *_SAMPLE), amounts=_SAMPLE)
+    rows = rows.assign(coin=rows["coin"].astype("str"), ms=table.ms("timestamp"))
+    rows = rows.sort_values("ms", kind="stable")
+    bands = batches.columns((TIME, *MARKET, "bps", *SIDES.values()), amounts=[*SIDES.values()])
+    bands["ms"] = batches.ms(TIME)
+    markets = bands[[*MARKET]].drop_duplicates()
+    names = [join_coin(*pair) for pair in zip(markets["dex"], markets["coin"], strict=True)]
+    bands = bands.merge(markets.assign(market=pd.array(names, dtype="str")), on=[*MARKET])
+    bands = bands.drop_duplicates(["market", "ms", "bps"])
+    parts = [_check_side(rows, bands, side, max_age, slack) for side in _TAKERS]
     order = ["timestamp", "coin", "amount_usd", "side", "slippage_bps"]
-    result = result.sort_values(order, kind="stable", ignore_index=True)
-    facts = result_provenance({"depth": depth, "samples": samples})
-    result.attrs["toolkit"] = {**facts, "helper": "depth.consistency"}
-    return result
-
-
-def _market_names(books: pd.DataFrame) -> pd.DataFrame:
-    """Return the market of each dex and coin, named as in samples."""
-    pairs = books[["dex", "coin"]].drop_duplicates(ignore_index=True)
-    names = [join_coin(*pair) for pair in zip(pairs["dex"], pairs["coin"], strict=True)]
-    return pairs.assign(_market=pd.Series(names, dtype="str", index=pairs.index))
-
-
-def _widen_bands(books: pd.DataFrame, side: str) -> pd.DataFrame:
-    """Return one row for each market and moment, with one column for each band."""
-    rows = books.drop_duplicates(["_market", "_ms", "bps"])
-    books = rows.pivot(index=["_market", "_ms"], columns="bps", values=_TAKERS[side][1])
-    return books.dropna().sort_index(axis=1)
+    result = pd.concat(parts).sort_values(order, kind="stable")
+    inputs = {"depth": batches.frame, "samples": table.frame}
+    return finish(result.astype({"side": "str"}), inputs, helper="depth.consistency")
 
 
 def _check_side(
-    rows: pd.DataFrame, books: pd.DataFrame, side: str, max_age: float, slack: float
+    rows: pd.DataFrame, bands: pd.DataFrame, side: str, max_age: float, slack: float
 ) -> pd.DataFrame:
-    """Return the samples of one side with the bounds from the depth."""
-    column, _, sign = _TAKERS[side]
-    place, age = _nearest_books(rows, books, max_age)
-    there = place >= 0
-    least, most = (np.full(len(rows), np.nan) for _ in range(2))
-    usd, half = rows["amount_usd"].to_numpy(), rows["half_spread_bps"].to_numpy()
-    widths = books.columns.to_numpy(dtype="float64")
-    around = books.to_numpy(dtype="float64")[place[there]]
-    ends = ((1 + slack, 0, least), (1 - slack, 1, most))
-    for factor, which, out in ends:
-        samples = usd[there], factor * around, widths, half[there]
-        out[there] = slippage_bounds(*samples, sign)[which]
-    bps = rows[column].to_numpy()
-    known = there & ~np.isnan(half)
+    """Return the samples of one side with the bounds from the nearest batch of their market."""
+    column, depth, sign = _TAKERS[side]
+    books = bands.pivot(index=["market", "ms"], columns="bps", values=depth)
+    books = books.sort_index(axis=1).dropna()
+    moments = books.index.to_frame(index=False).assign(
+        book=np.arange(len(books)), book_ms=lambda made: made["ms"]
+    )
+    nearest = pd.merge_asof(
+        rows, moments.sort_values("ms"),
+        on="ms", left_by="coin", right_by="market", direction="nearest",
+    )  # fmt: skip
+    age = (nearest["ms"] - nearest["book_ms"]).to_numpy(dtype=np.float64) / 1000
+    near = np.abs(age) <= max_age
+    usd, half, bps = (
+        nearest[name].to_numpy(dtype=np.float64)
+        for name in ("amount_usd", "half_spread_bps", column)
+    )
+    least, most = np.full((2, len(nearest)), np.nan)
+    around = books.to_numpy(dtype=np.float64)[nearest["book"][near].astype("int64")]
+    widths = books.columns.to_numpy(dtype=np.float64)
+    least[near] = slippage_bounds(usd[near], (1 + slack) * around, widths, half[near], sign)[0]
+    most[near] = slippage_bounds(usd[near], (1 - slack) * around, widths, half[near], sign)[1]
     outside = _distance_outside(bps, least, most)
+    known = near & ~np.isnan(half)
     return pd.DataFrame(
         {
-            "timestamp": rows["timestamp"],
-            "coin": rows["coin"],
+            "timestamp": nearest["timestamp"],
+            "coin": nearest["coin"],
             "side": side,
             "amount_usd": usd,
             "half_spread_bps": half,
             "slippage_bps": bps,
             "least_bps": np.where(known, least, np.nan),
             "most_bps": np.where(known, most, np.nan),
-            "age_seconds": age,
-            "consistent": pd.array(outside == 0, dtype="boolean"),
+            "age_seconds": np.where(near, age, np.nan),
+            "consistent": pd.arrays.BooleanArray(outside == 0, ~known),
             "outside_bps": np.where(known, outside, np.nan),
         }
-    ).assign(consistent=lambda made: made["consistent"].mask(~known))
+    )
 
 
 def _distance_outside(bps: Floats, least: Floats, most: Floats) -> Floats:
     beyond = np.maximum(least - _ROUNDING_BPS - bps, bps - most - _ROUNDING_BPS)
     thin = np.where(np.isinf(most), 0.0, np.inf)
     return np.where(np.isnan(bps), thin, np.maximum(beyond, 0.0))
-
-
-def _nearest_books(rows: pd.DataFrame, books: pd.DataFrame, max_age: float) -> tuple[Ints, Floats]:
-    """Return the row of the nearest book in time of the same market (or -1), and its age."""
-    places = np.full(len(rows), -1, dtype=np.int64)
-    ages = np.full(len(rows), np.nan)
-    markets = books.index.get_level_values("_market").to_numpy()
-    times = books.index.get_level_values("_ms").to_numpy(dtype="float64")
-    starts = {m: np.flatnonzero(markets == m) for m in pd.unique(markets)}
-    for market, group in rows.groupby("_market").indices.items():
-        if market not in starts or not len(starts[market]):
-            continue
-        rows_of_market = starts[market]
-        sample_ms, book_ms = rows["_ms"].to_numpy()[group], times[rows_of_market]
-        after = np.clip(np.searchsorted(book_ms, sample_ms), 1, max(len(book_ms) - 1, 1))
-        after = np.minimum(after, len(book_ms) - 1)
-        before = np.maximum(after - 1, 0)
-        nearer = np.where(sample_ms - book_ms[before] <= book_ms[after] - sample_ms, before, after)
-        age = (sample_ms - book_ms[nearer]) / 1000
-        near = np.abs(age) <= max_age
-        places[group[near]] = rows_of_market[nearer[near]]
-        ages[group[near]] = age[near]
-    return places, ages
