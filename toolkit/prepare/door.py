@@ -381,5 +381,8 @@ def with_floats(native: Any, what: str = "frame") -> pd.DataFrame:
 
 
 def utc_times(ms: Any) -> pd.DatetimeIndex:
-    """Return milliseconds as times in UTC; `NO_TIME` is missing."""
-    return pd.DatetimeIndex(np.asarray(ms, dtype=np.int64).view("M8[ms]"), tz="UTC")
+    """Return milliseconds as times in UTC; `NO_TIME` and NaN are missing."""
+    values = np.asarray(ms)
+    if values.dtype.kind == "f":
+        values = np.where(np.isnan(values), NO_TIME, np.rint(values))
+    return pd.DatetimeIndex(values.astype(np.int64).view("M8[ms]"), tz="UTC")

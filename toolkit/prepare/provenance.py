@@ -7,6 +7,7 @@ import pandas as pd
 
 from toolkit.completeness.merge import merge_inputs
 from toolkit.installation import package_version
+from toolkit.times import Time, to_ms
 
 
 def result_provenance(inputs: Mapping[str, Any]) -> dict[str, Any]:
@@ -53,3 +54,16 @@ def frame_provenance(frame: Any) -> dict[str, Any]:
     """Return the provenance of one frame; empty if it has none, as outside pandas."""
     facts = frame.attrs.get("toolkit") if isinstance(frame, pd.DataFrame) else None
     return dict(facts) if isinstance(facts, Mapping) else {}
+
+
+def present_ms(frame: Any, at: Time | None, what: str, name: str = "at") -> int:
+    """Return the present in milliseconds: `at`, or the time at which the frame was fetched.
+
+    Raise ValueError if neither is known.
+    """
+    if at is not None:
+        return to_ms(at)
+    fetched_at = frame_provenance(frame).get("asked_at")
+    if fetched_at is None:
+        raise ValueError(f"{what}: the time of the fetch is not known. Pass {name}=")
+    return to_ms(fetched_at)
