@@ -171,6 +171,17 @@ def test_points_of_two_auctions_by_hand():
     assert lowest["gas_seconds"].tolist() == [-950, 150]
 
 
+def test_auction_without_prices_is_over():
+    """After its end the service may state neither a current nor a paid price."""
+    ended = two_auctions()[:1].assign(current_gas=None)
+    for seconds in (2_100, 2_500):
+        row = auctions.decay(ended, at=1000 * seconds).iloc[0]
+        assert row["over"]
+        assert row[["gas", "of_start", "premium", "bought_at"]].isna().all()
+    late = auctions.decay(two_auctions()[:1], at=2_200_000)  # an answer from before the end
+    assert late["over"].all()
+
+
 def test_errors_of_decay():
     status = status_after(ROUND, 3600)
     bare = status.copy()

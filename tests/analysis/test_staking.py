@@ -70,6 +70,15 @@ def test_yield_and_interval_by_hand():
     assert row["high"] == pytest.approx(np.exp(high * 365 / 7) - 1)
 
 
+def test_low_end_of_yield_is_no_loss():
+    """Two weeks of 1 % and 5 %: exp((log(1 + 1 % * 7 / 365) + ...) / 2 * 365 / 7) - 1 = 3.04 %."""
+    row = staking.apy(history({"v": [0.01, 0.05]}), now=at(2)).iloc[0]
+    grown = (1 + 0.01 * 7 / 365) * (1 + 0.05 * 7 / 365)
+    assert row["apy"] == pytest.approx(grown ** (365 / 14) - 1)
+    assert row["low"] == 0
+    assert row["high"] > row["apy"]
+
+
 def test_fee_and_lag_behind_best_by_hand():
     """b earns 18 and a earns 20: b is 10 % behind, although both have a fee of a tenth."""
     result = staking.implied_fee(history({"a": [0.2, 0.2], "b": [0.18, 0.18]}), now=at(2))

@@ -8,11 +8,11 @@ current price; afterwards the caller has to pass it.
 
 import numpy as np
 import pandas as pd
-from narwhals.typing import IntoFrame
+from pandas.api.types import is_numeric_dtype
 
-from toolkit.analysis.common import frame_access, timestamps
-from toolkit.analysis.common.provenance import result_provenance
-from toolkit.analysis.common.repeated_rows import drop_repeated_rows
+from toolkit.arrays import Floats
+from toolkit.prepare.door import Frame, Table, utc_times
+from toolkit.prepare.provenance import finish, present_ms
 from toolkit.rules.auctions import elapsed_at, floor_price, price_at
 from toolkit.times import HOUR, SECOND, Time
 
@@ -21,7 +21,7 @@ NEEDED = ("start_time_seconds", "duration_seconds", *GAS)
 
 
 def decay(
-    status: IntoFrame,
+    status: Frame,
     *,
     at: Time | None = None,
     floor: float | None = None,
@@ -33,7 +33,7 @@ def decay(
     Parameters
     ----------
     status : DataFrame
-        Auctions in any order, of any engine. Repeated rows count once.
+        Auctions in any order. Repeated rows count once.
     at : time, optional
         The time of the request. Without it, the column ``asked_at`` counts, or else the time in
         the provenance of the frame.
@@ -48,17 +48,19 @@ def decay(
     Returns
     -------
     DataFrame
-        pandas, sorted by start, one row for each auction:
+        Sorted by start, one row for each auction:
 
         - ``start``: start of the auction, UTC.
         - ``end``: end of the auction's line, UTC.
         - ``start_gas``: price at the start, in gas.
-        - ``gas``: current price in gas, or the price that was paid if the auction is over.
+        - ``gas``: current price in gas, or the price that was paid if the auction is over; missing
+          if the service states neither.
         - ``floor_gas``: price at the end of the line in gas, as passed or computed from the current
           price; missing if neither is known.
         - ``elapsed``: share of the duration that has passed, 0 to 1.
         - ``per_hour``: change of the price in an hour, in gas, negative.
-        - ``over``: whether the auction has ended.
+        - ``over``: whether the auction has ended: it has a paid price, it has no current price, or
+          its time is over.
         - ``of_start``: share of the start price that was paid; missing while the auction runs.
         - ``premium``: share by which the paid price exceeds the floor; missing while the auction
           runs or if the floor is not known.
@@ -106,75 +108,58 @@ def decay(
     """
     if points is not None and points < 2:
         raise ValueError(f"points must be at least 2, not {points}")
-    rows = _read_auctions(status, at, floor)
-    start, duration = rows["start"], rows["duration"]
-    begin, low = rows["start_gas"], rows["floor_gas"]
-    falls_to = low.where(low < begin)
-    paid = rows["gas"].where(rows["over"])
-    bought = elapsed_at(begin, falls_to, paid, duration).where(paid > low)
+    table = Table(status, "status", "auctions")
+    table.require(NEEDED)
+    begin, duration, first, current, paid, now = _read_auctions(table, at)
+    passed = np.clip(now - begin, 0.0, duration)
+    over = ~np.isnan(paid) | np.isnan(current) | (now >= begin + duration)
+    # At the very start the lines to all floors have the same price, so it does not show the floor.
+    seen, known = np.where(np.isnan(paid), current, np.nan), np.where(passed > 0, passed, np.nan)
+    low = floor_price(first, seen, known, duration)
+    if floor is not None:
+        low = np.full(len(table), float(floor))
+    falls_to = np.where(low < first, low, np.nan)
+    bought = np.where(paid > low, elapsed_at(first, falls_to, paid, duration), np.nan)
     result = pd.DataFrame(
         {
-            "start": timestamps.timestamps_from_ms(start),
-            "end": timestamps.timestamps_from_ms(start + duration),
-            "start_gas": begin,
-            "gas": rows["gas"],
+            "start": utc_times(begin),
+            "end": utc_times(begin + duration),
+            "start_gas": first,
+            "gas": np.where(np.isnan(paid), current, paid),
             "floor_gas": low,
-            "elapsed": rows["elapsed"] / duration,
-            "per_hour": (low - begin) / duration * HOUR,
-            "over": rows["over"],
-            "of_start": paid / begin,
-            "premium": paid / low.where(low > 0) - 1,
-            "bought_at": timestamps.timestamps_from_ms(start + bought),
+            "elapsed": passed / duration,
+            "per_hour": (low - first) / duration * HOUR,
+            "over": over,
+            "of_start": paid / first,
+            "premium": paid / np.where(low > 0, low, np.nan) - 1,
+            "bought_at": utc_times(begin + bought),
         }
     )
     if gas is not None:
-        wait = elapsed_at(begin, falls_to, gas, duration).where((gas <= begin) & (gas >= low))
-        result["gas_time"] = timestamps.timestamps_from_ms(start + wait)
-        result["gas_seconds"] = (start + wait - rows["at"]) / SECOND
+        wait = elapsed_at(first, falls_to, gas, duration)
+        wait = np.where((gas <= first) & (gas >= low), wait, np.nan)
+        result["gas_time"] = utc_times(begin + wait)
+        result["gas_seconds"] = (begin + wait - now) / SECOND
     if points is not None:
-        result = _with_points(result, rows, points)
-    result.attrs["toolkit"] = {**result_provenance({"status": status}), "helper": "auctions.decay"}
-    return result
+        row = np.repeat(np.arange(len(table)), points)
+        share = np.tile(np.linspace(0.0, 1.0, points), len(table))
+        result = result.iloc[row].assign(
+            time=utc_times(begin[row] + share * duration[row]),
+            line_gas=price_at(first[row], low[row], share, 1.0),
+        )
+    return finish(result, {"status": table.frame}, helper="auctions.decay")
 
 
-def _with_points(result: pd.DataFrame, rows: pd.DataFrame, points: int) -> pd.DataFrame:
-    """Return each row as often as there are points, with the time and the price of each point."""
-    repeated = rows.loc[rows.index.repeat(points)]
-    share = np.tile(np.linspace(0.0, 1.0, points), len(rows))
-    begin, low = (repeated[name].to_numpy() for name in ("start_gas", "floor_gas"))
-    passed = share * repeated["duration"].to_numpy()
-    result = result.loc[result.index.repeat(points)].reset_index(drop=True)
-    return result.assign(
-        time=timestamps.timestamps_from_ms(repeated["start"].to_numpy() + passed),
-        line_gas=price_at(begin, low, share, 1.0),
-    )
-
-
-def _read_auctions(status: IntoFrame, at: Time | None, floor: float | None) -> pd.DataFrame:
-    """Return times in milliseconds and prices as floats, sorted by start."""
-    status = drop_repeated_rows(status, "auctions", "status")
-    rows = frame_access.pandas_columns(status, "status", NEEDED, ["asked_at"], GAS)
-    start = timestamps.ms_from_times(rows["start_time_seconds"], SECOND)
-    duration = rows["duration_seconds"].astype("float64") * SECOND
-    if at is None and "asked_at" in rows:
-        now = timestamps.ms_from_times(rows["asked_at"])
+def _read_auctions(table: Table, at: Time | None) -> tuple[Floats, ...]:
+    """Return start, duration, the three prices and the time of the request, sorted; times in ms."""
+    column = "start_time_seconds"
+    is_number = is_numeric_dtype(table.frame[column].dtype)
+    begin = SECOND * table.number(column) if is_number else table.ms(column).astype(np.float64)
+    duration = SECOND * table.number("duration_seconds")
+    if at is None and table.has("asked_at"):
+        now = table.ms("asked_at").astype(np.float64)
     else:
-        now = pd.Series(float(timestamps.present_ms(status, at, "status")), index=rows.index)
-    over = ~rows["end_gas"].isna()
-    elapsed = (now - start).clip(lower=0.0).clip(upper=duration)
-    running = rows["current_gas"].where(~over)
-    # At the very start the lines to all floors have the same price, so it does not show the floor.
-    end_price = floor_price(rows["start_gas"], running, elapsed.where(elapsed > 0), duration)
-    auctions = pd.DataFrame(
-        {
-            "start": start,
-            "duration": duration,
-            "at": now,
-            "elapsed": elapsed,
-            "over": over,
-            "start_gas": rows["start_gas"],
-            "gas": rows["end_gas"].where(over, rows["current_gas"]),
-            "floor_gas": end_price if floor is None else float(floor),
-        }
-    )
-    return auctions.sort_values(["start", "duration", "at", "start_gas"], ignore_index=True)
+        now = np.full(len(table), float(present_ms(table.frame, at, "status")))
+    prices = [table.number(name) for name in GAS]
+    order = np.lexsort((prices[0], now, duration, begin))
+    return tuple(values[order] for values in (begin, duration, *prices, now))

@@ -9,14 +9,13 @@ from typing import ClassVar, Final, Literal
 
 import numpy as np
 import pandas as pd
-from narwhals.typing import IntoFrame
 
-from toolkit.analysis.common import frame_access, timestamps
 from toolkit.analysis.common.estimate import Estimate, check_level
-from toolkit.analysis.common.provenance import result_provenance
-from toolkit.analysis.common.repeated_rows import drop_repeated_rows
 from toolkit.arrays import Floats
 from toolkit.installation import explain_missing
+from toolkit.prepare.door import Frame, Table, utc_times
+from toolkit.prepare.groups import number_groups
+from toolkit.prepare.provenance import finish, present_ms, result_provenance
 from toolkit.rules import staking as rules
 from toolkit.times import WEEK, Time
 
@@ -26,15 +25,14 @@ FIRST_WEEK: Final = 1_753_660_800_000
 availability")."""
 
 
-def apy(history: IntoFrame, *, now: Time | None = None, level: float = 0.95) -> pd.DataFrame:
+def apy(history: Frame, *, now: Time | None = None, level: float = 0.95) -> pd.DataFrame:
     """Compute each validator's yearly yield: its complete weeks, compounded.
 
     Parameters
     ----------
     history : DataFrame
-        ``week``, ``net_apr``, ``gross_apr``, and ``validator`` if there are several (pandas,
-        Polars, DuckDB, PySpark). Repeated rows count once: the last row of a validator and week
-        counts.
+        ``week``, ``net_apr``, ``gross_apr``, and ``validator`` if there are several. Repeated rows
+        count once: the last row of a validator and week counts.
     now : time, optional
         The present. Without it, the time at which the frame was fetched.
     level : float, default 0.95
@@ -43,7 +41,7 @@ def apy(history: IntoFrame, *, now: Time | None = None, level: float = 0.95) -> 
     Returns
     -------
     DataFrame
-        pandas, one row for each validator, sorted:
+        One row for each validator, sorted:
 
         - ``validator``: address of the validator; empty if the frame has no such column.
         - ``n``: number of complete weeks.
@@ -51,8 +49,8 @@ def apy(history: IntoFrame, *, now: Time | None = None, level: float = 0.95) -> 
         - ``apr``: mean of the weekly net APRs, as a share of the stake a year, not compounded.
         - ``apy``: yield of a year as a share of the stake, with rewards staked again every week:
           ``exp(mean(log(1 + earned)) * 365 / 7) - 1``.
-        - ``low``: lower end of Student's interval of `apy`, which assumes independent weeks;
-          missing with fewer than two weeks.
+        - ``low``: lower end of Student's interval of `apy`, which assumes independent weeks; never
+          below 0, because no week has a loss; missing with fewer than two weeks.
         - ``high``: upper end of Student's interval of `apy`.
 
     Raises
@@ -75,30 +73,31 @@ def apy(history: IntoFrame, *, now: Time | None = None, level: float = 0.95) -> 
         from scipy import stats
 
     check_level(level)
-    rows = _read_weeks(history, now)
-    growth = np.log1p(rows["earned"]).where(rows["whole"])
-    grouped = rows.assign(growth=growth, part=~rows["whole"]).groupby("validator")
-    n = grouped["growth"].count()
-    mean, spread = grouped["growth"].mean(), grouped["growth"].std(ddof=1)
-    half = spread / np.sqrt(n) * stats.t.ppf((1 + level) / 2, np.maximum(n - 1, 1))
-    apr = rows.loc[rows["whole"]].groupby("validator")["net_apr"].mean().reindex(n.index)
-    result = pd.DataFrame(
-        {
-            "n": n.astype("int64"),
-            "partial": grouped["part"].sum().astype("int64"),
-            "apr": apr,
-            "apy": np.expm1(mean * rules.WEEKS),
-            "low": np.expm1((mean - half) * rules.WEEKS),
-            "high": np.expm1((mean + half) * rules.WEEKS),
-        }
-    ).reset_index()
-    result.attrs["toolkit"] = {**result_provenance({"history": history}), "helper": "staking.apy"}
-    result.attrs["toolkit"]["level"] = level
-    return result
+    rows, inputs = _read_weeks(history, now)
+    codes, result = number_groups(rows[["validator"]])
+    net, earned = rows["net_apr"].to_numpy(), rows["earned"].to_numpy()
+    whole = rows["whole"].to_numpy()
+    known = whole & ~np.isnan(net)
+    group, growth = codes[known], np.log1p(earned[known])
+    n = np.bincount(group, minlength=len(result))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        apr, mean = (np.bincount(group, part, len(result)) / n for part in (net[known], growth))
+        squares = np.bincount(group, (growth - mean[group]) ** 2, len(result))
+        error = np.sqrt(squares / np.where(n > 1, n - 1, np.nan) / n)
+    half = error * stats.t.ppf((1 + level) / 2, np.maximum(n - 1, 1))
+    result = result.assign(
+        n=n,
+        partial=np.bincount(codes[~whole], minlength=len(result)),
+        apr=apr,
+        apy=np.expm1(mean * rules.WEEKS),
+        low=np.maximum(np.expm1((mean - half) * rules.WEEKS), 0.0),
+        high=np.expm1((mean + half) * rules.WEEKS),
+    )
+    return finish(result, inputs, helper="staking.apy", level=level)
 
 
 def implied_fee(
-    history: IntoFrame, *, now: Time | None = None, by: Literal["validator", "week"] = "validator"
+    history: Frame, *, now: Time | None = None, by: Literal["validator", "week"] = "validator"
 ) -> pd.DataFrame:
     """Compute the fee that APRs imply, for each validator or for each of its weeks.
 
@@ -112,7 +111,7 @@ def implied_fee(
     Returns
     -------
     DataFrame
-        pandas, sorted by validator and week:
+        Sorted by validator and week:
 
         - ``validator``: address of the validator; empty if the frame has no such column.
         - ``n``: number of complete weeks with rewards. Only by validator.
@@ -161,28 +160,24 @@ def implied_fee(
     """
     if by not in ("validator", "week"):
         raise ValueError(f"by must be 'validator' or 'week', not {by!r}")
-    rows = _read_weeks(history, now)
+    rows, inputs = _read_weeks(history, now)
     best = rows["net_apr"].where(rows["whole"]).groupby(rows["week"]).transform("max")
     rows["behind_best"] = 1 - rows["net_apr"] / best.where(best > 0)
     result = rows if by == "week" else _fee_by_validator(rows)
-    result.attrs["toolkit"] = {
-        **result_provenance({"history": history}),
-        "helper": "staking.implied_fee",
-    }
-    return result
+    return finish(result, inputs, helper="staking.implied_fee")
 
 
 def _fee_by_validator(rows: pd.DataFrame) -> pd.DataFrame:
-    measured = ["net_apr", "gross_apr", "fee", "behind_best"]
-    counts = rows["whole"] & ~rows["fee"].isna()
-    grouped = rows[["validator"]].join(rows[measured].where(counts)).groupby("validator")
+    known = rows["whole"] & rows["fee"].notna()
+    grouped = rows.drop(columns="validator").where(known).groupby(rows["validator"])
     net, gross = (grouped[name].sum(min_count=1) for name in ("net_apr", "gross_apr"))
+    fees = grouped["fee"]
     return pd.DataFrame(
         {
-            "n": grouped["fee"].count().astype("int64"),
+            "n": fees.count().astype("int64"),
             "fee": rules.implied_fee(net, gross),
-            "low": grouped["fee"].min(),
-            "high": grouped["fee"].max(),
+            "low": fees.min(),
+            "high": fees.max(),
             "behind_best": grouped["behind_best"].median(),
         }
     ).reset_index()
@@ -226,7 +221,7 @@ class RankStability(Estimate):
 
 
 def rank_stability(
-    history: IntoFrame, *, now: Time | None = None, level: float = 0.95
+    history: Frame, *, now: Time | None = None, level: float = 0.95
 ) -> RankStability:
     """Estimate whether the validators that earned most continue to earn most.
 
@@ -263,23 +258,21 @@ def rank_stability(
     1.0
     """
     check_level(level)
-    rows = _read_weeks(history, now)
-    complete = rows.loc[rows["whole"] & ~rows["net_apr"].isna(), ["validator", "week", "net_apr"]]
+    rows, inputs = _read_weeks(history, now)
+    complete = rows[rows["whole"] & rows["net_apr"].notna()]
     table = complete.pivot(index="week", columns="validator", values="net_apr").dropna(axis=1)
-    grid = table.rank(axis=1, ascending=False).to_numpy(dtype="float64")
+    ranked = table.rank(axis=1, ascending=False)
     figures = {"concordance": (_concordance, 0.0), "next_week": (_next_week_correlation, -1.0)}
     params = pd.DataFrame(
         [
-            (name, *_jackknife(grid, figure, level, least))
+            (name, *_jackknife(ranked.to_numpy(dtype="float64"), figure, level, least))
             for name, (figure, least) in figures.items()
         ],
         columns=["name", "estimate", "low", "high"],
     )
-    params["name"] = params["name"].astype("str")
-    known = complete[complete["validator"].isin(table.columns)].reset_index(drop=True)
-    rank = known.groupby("week")["net_apr"].rank(ascending=False)
-    ranks = known.assign(rank=rank.astype("float64"))
-    facts = {**result_provenance({"history": history}), "helper": "staking.rank_stability"}
+    ranks = table.unstack().rename("net_apr").reset_index()
+    ranks["rank"] = ranked.unstack().to_numpy(dtype="float64")
+    facts = result_provenance(inputs) | {"helper": "staking.rank_stability"}
     params.attrs["toolkit"] = {**facts, "level": level}
     ranks.attrs["toolkit"] = facts
     return RankStability(
@@ -333,29 +326,28 @@ def _jackknife(
     return estimate, max(estimate - half, least), min(estimate + half, 1.0)
 
 
-def _read_weeks(history: IntoFrame, now: Time | None) -> pd.DataFrame:
-    """Return one row for each validator and week, with what it earned and the fee it implies."""
-    once = drop_repeated_rows(history, "history")
-    rows = frame_access.pandas_columns(once, "history", NEEDED, ["validator"], NEEDED[1:])
-    if "validator" not in rows:
-        rows["validator"] = pd.Series("", index=rows.index, dtype="str")
-    rows = rows.assign(monday=timestamps.ms_from_times(rows["week"]))
-    rows = rows.sort_values(["validator", "monday"], kind="stable")
-    rows = rows.drop_duplicates(["validator", "monday"], keep="last", ignore_index=True)
-    now_ms = timestamps.present_ms(once, now, "history", "now")
-    # ASSUMED: A week is complete when the next Monday begins. The service has published rewards
-    # since 2025-08-01, so the week of 2025-07-28 is never complete.
-    is_complete = (rows["monday"] + WEEK <= now_ms) & (rows["monday"] != FIRST_WEEK)
-    gross = rows["gross_apr"].where(rows["gross_apr"] > 0)
-    return pd.DataFrame(
+def _read_weeks(history: Frame, now: Time | None) -> tuple[pd.DataFrame, dict[str, pd.DataFrame]]:
+    """Return a row for each validator and week, with earnings and implied fee, and the input."""
+    table = Table(history, "history")
+    table.require(NEEDED)
+    names = table.text("validator").texts() if table.has("validator") else [""] * len(table)
+    rows = pd.DataFrame(
         {
-            "validator": rows["validator"].astype("str"),
-            "week": timestamps.timestamps_from_ms(rows["monday"]),
-            "whole": is_complete,
-            "net_apr": rows["net_apr"],
-            "gross_apr": rows["gross_apr"],
-            "earned": rows["net_apr"] / rules.WEEKS,
-            "apy": rules.apy(rows["net_apr"]),
-            "fee": rules.implied_fee(rows["net_apr"], gross),
+            "validator": pd.array(names, dtype="str"),
+            "week": utc_times(table.ms("week")),
+            "whole": False,
+            "net_apr": table.number("net_apr"),
+            "gross_apr": table.number("gross_apr"),
         }
     )
+    rows = rows.sort_values(["validator", "week"], kind="stable")
+    rows = rows.drop_duplicates(["validator", "week"], keep="last", ignore_index=True)
+    # ASSUMED: A week is complete when the next Monday begins. The service has published rewards
+    # since 2025-08-01, so the week of 2025-07-28 is never complete.
+    now_ms, monday = present_ms(table.frame, now, "history", "now"), rows["week"].array.asi8
+    rows["whole"] = (monday + WEEK <= now_ms) & (monday != FIRST_WEEK)
+    net, gross = rows["net_apr"], rows["gross_apr"].where(rows["gross_apr"] > 0)
+    rows["earned"] = net / rules.WEEKS
+    rows["apy"] = rules.apy(net)
+    rows["fee"] = rules.implied_fee(net, gross)
+    return rows, {"history": table.frame}
