@@ -97,6 +97,7 @@ class TestRates:
         """ABC has two dexes and three days, XYZ one dex; an empty dex is the exchange's own.
 
         Open interest at the oracle price of 100: flx 1,000, then 3,000 and 1,000; own 5,000.
+        Coins without a row in an hour keep the mean of their own hours.
         """
         days = [2.0, 26.0, 50.0]
         rows = pd.concat(
@@ -117,16 +118,17 @@ class TestRates:
             "high": "float64", "open_interest_usd": "float64", "share": "float64", "n": "int64",
             "days": "int64",
         }  # fmt: skip
-        own, total = "hyperliquid", 10_700
+        own, mean = "hyperliquid", 5000 / 3
+        total = mean + 5700
         flx = (1e-5 * 1000 + 3e-5 * 3000 + 6e-5 * 1000) / 5000
         wanted = [
-            ("ABC", "flx", flx, 5000 / 3, 5000 / total, 3, 3),
+            ("ABC", "flx", flx, mean, mean / total, 3, 3),
             ("ABC", own, 4e-5, 5000, 5000 / total, 1, 1),
             ("XYZ", own, -2e-5, 700, 700 / total, 1, 1),
-            ("ABC", "all", (5000 * flx + 5000 * 4e-5) / 1e4, 1e4 / 3, 1e4 / total, 4, 3),
-            ("all", "flx", flx, 5000 / 3, 5000 / total, 3, 3),
-            ("all", own, (0.2 - 0.014) / 5700, 5700 / 2, 5700 / total, 2, 1),
-            ("all", "all", (5000 * flx + 0.2 - 0.014) / total, total / 4, 1.0, 5, 3),
+            ("ABC", "all", (5000 * flx + 0.2) / 1e4, mean + 5000, (mean + 5000) / total, 4, 3),
+            ("all", "flx", flx, mean, mean / total, 3, 3),
+            ("all", own, (0.2 - 0.014) / 5700, 5700, 5700 / total, 2, 1),
+            ("all", "all", (5000 * flx + 0.2 - 0.014) / 10_700, total, 1.0, 5, 3),
         ]
         assert rates[["asset", "dex"]].to_numpy().tolist() == [list(row[:2]) for row in wanted]
         assert rates["estimate"].tolist() == pytest.approx([8760 * row[2] for row in wanted])

@@ -75,6 +75,28 @@ def test_eight_hour_rates_become_hourly():
     assert annualised(hourly, draws=19)["estimate"].iloc[0] == pytest.approx(1e-4 * 8760)
 
 
+def test_intervals_of_2023_are_those_of_coin_and_time():
+    """BTC has 0.0008 for 8 hours each; hourly rows of another coin or of December change nothing."""
+    old = hourly_payments([8e-4] * 4, [None] * 4, [0, 8, 16, 24], OLD)
+    late = hourly_payments([1e-4] * 2, [None] * 2, [24 * 200, 24 * 200 + 1], OLD)
+    for rows in (old, pd.concat([old, late.assign(coin="ABC")]), pd.concat([late, old])):
+        found = annualised(rows, draws=19).set_index(["coin", "statistic"])
+        assert found.loc[("XYZ", "mean"), "estimate"] == pytest.approx(0.876)
+    alone = annualised(old.iloc[:1], draws=19)
+    assert alone["estimate"].tolist() == pytest.approx([0.876] * 3)
+
+
+def test_sum_of_payments_does_not_prove_its_price():
+    """Sizes 60 and -20 at 1e-5 and 2e-5 and a price of 10: the means 20 and 1.5e-5 imply 3.3."""
+    moved = hourly_payments([1.5e-5], [2], [0]).assign(szi=20.0, usdc=-10 * (6e-4 - 4e-4))
+    row = implied_oracle(moved).iloc[0]
+    assert row["oracle_px"] == pytest.approx(10 / 3)
+    assert pd.isna(row["agree"])
+    single = hourly_payments([1e-5], [1], [0])
+    assert implied_oracle(single)["agree"].tolist() == [True]
+    assert implied_oracle(pd.concat([single, moved]))["agree"].tolist() == [False]
+
+
 def test_carry_uses_hourly_rate():
     bps = [2.0, 4.16, 11.0, 32.6]
     samples = samples_of([0] * 4, [1e3, 1e4, 1e5, 1e6], bps, bps)

@@ -5,21 +5,19 @@ from typing import Any, ClassVar, Final
 
 import numpy as np
 import pandas as pd
-from narwhals.typing import IntoFrame
 
-from toolkit.analysis.common import frame_access, timestamps
 from toolkit.analysis.common.bootstrap import DRAWS, bootstrap_interval, bootstrap_ratio
 from toolkit.analysis.common.estimate import Estimate, check_level
-from toolkit.analysis.common.provenance import frame_provenance, result_provenance
 from toolkit.analysis.funding.rates import HOURS_A_YEAR
 from toolkit.arrays import Floats, Ints
 from toolkit.contract.dexes import coin_dex, join_coin
 from toolkit.errors import MissingColumns
 from toolkit.installation import explain_missing
+from toolkit.prepare.door import NATIVE_DEX, Frame, Names, Table, utc_times
+from toolkit.prepare.provenance import frame_provenance, result_provenance
 from toolkit.times import HOUR, to_ms
 
 ALL: Final = "all"
-NATIVE: Final = "hyperliquid"
 _FEWEST: Final = 10  # pairs of hours that a half-life is estimated from
 _FIGURES: Final = {
     "coin": "str", "name": "str", "estimate": "float64", "low": "float64", "high": "float64",
@@ -28,10 +26,6 @@ _FIGURES: Final = {
 _RATES: Final = {
     "asset": "str", "dex": "str", "estimate": "float64", "low": "float64", "high": "float64",
     "open_interest_usd": "float64", "share": "float64", "n": "int64", "days": "int64",
-}  # fmt: skip
-_HOURS: Final = {
-    "coin": "str", "time": "datetime64[ms, UTC]", "basis_bps": "float64", "rate": "float64",
-    "open_interest_usd": "float64",
 }  # fmt: skip
 
 
@@ -67,7 +61,8 @@ class PerpBasis(Estimate):
           positive if longs pay
         - ``low``: lower end of the interval of the rate
         - ``high``: upper end of the interval of the rate
-        - ``open_interest_usd``: mean open interest, in USD
+        - ``open_interest_usd``: mean open interest in the hours of each coin, in USD, summed over
+          coins
         - ``share``: share of the open interest of all
         - ``n``: number of hours, counted for each coin
         - ``days``: number of days with rates, UTC
@@ -88,7 +83,7 @@ class PerpBasis(Estimate):
 
 
 def basis(
-    contexts: IntoFrame,
+    contexts: Frame,
     *,
     level: float = 0.95,
     draws: int = DRAWS,
@@ -100,10 +95,10 @@ def basis(
     ----------
     contexts : DataFrame
         `tk.meta_and_asset_ctxs` at many times, from an archive or a poll: ``name, mark_px,
-        oracle_px, funding, open_interest, time`` (and ``dex``), in pandas, Polars, DuckDB, PySpark.
-        The last row of a coin and hour counts, so repeated rows change nothing. Fetched frames have
-        no ``time``: a single snapshot counts at the time of its fetch; add the column to each of
-        several snapshots before you concatenate them.
+        oracle_px, funding, open_interest, time`` (and ``dex``). The last row of a coin and hour
+        counts, so repeated rows change nothing. Fetched frames have no ``time``: a single snapshot
+        counts at the time of its fetch; add the column to each of several snapshots before you
+        concatenate them.
     level, draws, seed
         Level of the intervals; number of resamples of days; their seed.
 
@@ -153,8 +148,7 @@ def basis(
     rates = _weigh_rates(hours, level, draws, seed)
     facts = result_provenance({"contexts": contexts}) | {"helper": "funding.basis"}
     params = pd.DataFrame(figures, columns=list(_FIGURES)).astype(_FIGURES)
-    table = hours.assign(time=timestamps.timestamps_from_ms(hours["_hour"] * HOUR))
-    table = table[list(_HOURS)].astype(_HOURS)
+    table = hours[["coin", "time", "basis_bps", "rate", "open_interest_usd"]]
     for frame in (params, rates, table):
         frame.attrs["toolkit"] = facts
     return PerpBasis(
@@ -163,34 +157,39 @@ def basis(
     )  # fmt: skip
 
 
-def _read_hours(contexts: IntoFrame) -> pd.DataFrame:
+def _read_hours(contexts: Frame) -> pd.DataFrame:
     """Return the last row of each coin and hour, with basis and open interest in USD."""
-    amounts = ("mark_px", "oracle_px", "funding", "open_interest")
-    rows = frame_access.pandas_columns(
-        contexts, "contexts", ("name", *amounts), ("time", "dex"), amounts
-    )
-    if "dex" not in rows:
-        rows["dex"] = ""
-    if "time" not in rows:
-        rows["time"] = _snapshot_ms(contexts, rows)
-    pairs = rows[["dex", "name"]].astype("str").fillna("")
-    coins = pairs.drop_duplicates()
-    coins = coins.assign(coin=[join_coin(*pair) for pair in coins.itertuples(index=False)])
-    rows["coin"] = pairs.merge(coins, how="left")["coin"].to_numpy()
-    rows["coin"] = rows["coin"].astype("str")
-    rows["_ms"] = timestamps.ms_from_times(rows["time"]).astype("int64")
-    rows["_hour"] = rows["_ms"] // HOUR
-    rows = rows.sort_values(["coin", "_ms", *amounts], kind="stable")
-    rows = rows.drop_duplicates(["coin", "_hour"], keep="last").reset_index(drop=True)
-    oracle = rows["oracle_px"].where(rows["oracle_px"] > 0)
-    return rows.assign(
-        basis_bps=1e4 * (rows["mark_px"] / oracle - 1),
-        rate=rows["funding"],
-        open_interest_usd=rows["open_interest"] * oracle,
+    table = Table(contexts, "contexts")
+    table.require(("name", "mark_px", "oracle_px", "funding", "open_interest"))
+    names = table.text("name")
+    dexes = table.text("dex") if table.has("dex") else Names(0 * names.codes, [""])
+    pairs, codes = np.unique(dexes.codes * len(names.values) + names.codes, return_inverse=True)
+    places = [divmod(int(pair), len(names.values)) for pair in pairs]
+    known = [join_coin(dexes.values[dex], names.values[name]) for dex, name in places]
+    coins = Names(codes, known).renamed(str)
+    rank = np.argsort(np.argsort(coins.values))[coins.codes]
+    ms = table.ms() if table.has("time") else np.full(len(rank), _snapshot_ms(contexts, codes))
+    amounts = [table.number(n) for n in ("open_interest", "funding", "oracle_px", "mark_px")]
+    # Several rows of one millisecond: the result does not depend on their order.
+    order = np.lexsort((*amounts, ms, rank))
+    rank, hour = rank[order], ms[order] // HOUR
+    is_last = (np.diff(rank, append=-1) != 0) | (np.diff(hour, append=0) != 0)
+    last, hour = order[is_last], hour[is_last]
+    interest, rate, oracle, mark = (amount[last] for amount in amounts)
+    oracle = np.where(oracle > 0, oracle, np.nan)
+    return pd.DataFrame(
+        {
+            "coin": coins.texts(last),
+            "hour": hour,
+            "time": utc_times(hour * HOUR),
+            "basis_bps": 1e4 * (mark / oracle - 1),
+            "rate": rate,
+            "open_interest_usd": interest * oracle,
+        }
     )
 
 
-def _snapshot_ms(contexts: IntoFrame, rows: pd.DataFrame) -> int:
+def _snapshot_ms(contexts: Frame, coins: Ints) -> int:
     """Return the time of the fetch; raise MissingColumns if it is not known, or not one time."""
     fetched_at = frame_provenance(contexts).get("asked_at")
     if fetched_at is None:
@@ -198,7 +197,7 @@ def _snapshot_ms(contexts: IntoFrame, rows: pd.DataFrame) -> int:
             "contexts: the column time is missing, and the time of the fetch is not known. Add it: "
             "contexts.assign(time=...)"
         )
-    if rows.drop_duplicates().duplicated(["dex", "name"]).any():
+    if len(np.unique(coins)) < len(coins):
         raise MissingColumns(
             "contexts: the column time is missing, and there are several snapshots of a coin. Add "
             "the column to each snapshot before you concatenate them: snapshot.assign(time=...)"
@@ -210,12 +209,12 @@ def _measure_basis(
     coin: str, own: pd.DataFrame, level: float, draws: int, seed: int
 ) -> list[tuple[Any, ...]]:
     known = own[own["basis_bps"].notna()]
-    hour = known["_hour"].to_numpy(np.int64)
+    hour = known["hour"].to_numpy(np.int64)
     value = known["basis_bps"].to_numpy(np.float64)
-    span = int(own["_hour"].max() - own["_hour"].min()) + 1
+    span = int(own["hour"].max() - own["hour"].min()) + 1
     counts = (len(value), span - len(value))
     mean, values, days = bootstrap_ratio(
-        value, np.ones(len(value)), _day_codes(hour), draws=draws, seed=seed
+        value, np.ones(len(value)), hour // 24, draws=draws, seed=seed
     )
     figures = {
         "mean_bps": (mean, *bootstrap_interval(values, days, level)),
@@ -224,10 +223,6 @@ def _measure_basis(
     left, low, high = map(_half_life, figures["persistence"])
     figures["half_life_hours"] = (left, low, high)
     return [(coin, name, *figure, *counts) for name, figure in figures.items()]
-
-
-def _day_codes(hour: Ints) -> Ints:
-    return np.unique(hour // 24, return_inverse=True)[1].astype(np.int64)
 
 
 def _persistence(hour: Ints, value: Floats, level: float) -> tuple[float, float, float]:
@@ -261,27 +256,28 @@ def _half_life(persistence: float) -> float:
 def _weigh_rates(hours: pd.DataFrame, level: float, draws: int, seed: int) -> pd.DataFrame:
     """Return funding by asset and dex, weighted by open interest."""
     rows = hours[hours["rate"].notna() & (hours["open_interest_usd"] > 0)]
-    rows = rows.assign(
-        asset=rows["coin"].map({coin: coin.rpartition(":")[2] for coin in rows["coin"].unique()}),
-        dex=rows["coin"].map({coin: coin_dex(coin) or NATIVE for coin in rows["coin"].unique()}),
-    )
-    several = rows.groupby("asset")["dex"].nunique()
-    shared = rows[rows["asset"].isin(several[several > 1].index)]
-    parts = [rows, shared.assign(dex=ALL), rows.assign(asset=ALL), rows.assign(asset=ALL, dex=ALL)]
-    total = float(rows["open_interest_usd"].sum())
-    made: list[tuple[Any, ...]] = []
-    for part in parts:
-        for (asset, dex), own in part.groupby(["asset", "dex"], sort=True):
-            usd, rate = (own[name].to_numpy(np.float64) for name in ("open_interest_usd", "rate"))
-            hour = own["_hour"].to_numpy(np.int64)
-            mean, values, days = bootstrap_ratio(
-                rate * usd, usd, _day_codes(hour), draws=draws, seed=seed
-            )
-            low, high = bootstrap_interval(values, days, level)
-            year = HOURS_A_YEAR
-            average = float(usd.sum()) / len(np.unique(hour))
-            made.append(
-                (asset, dex, mean * year, low * year, high * year, average, usd.sum() / total,
-                 len(own), days)
-            )  # fmt: skip
+    kinds = {c: (c.rpartition(":")[2], coin_dex(c) or NATIVE_DEX) for c in rows["coin"].unique()}
+    assets = [asset for asset, _ in set(kinds.values())]
+    groups: dict[tuple[str, str], list[str]] = {}
+    for each_asset, each_dex in ((True, True), (True, False), (False, True), (False, False)):
+        labels = {
+            coin: (asset if each_asset else ALL, dex if each_dex else ALL)
+            for coin, (asset, dex) in kinds.items()
+            if each_dex or not each_asset or assets.count(asset) > 1
+        }
+        for label in sorted(set(labels.values())):
+            groups[label] = [coin for coin in labels if labels[coin] == label]
+    # An hour without a row counts nowhere, so each coin has the mean of its own hours.
+    interest = rows.groupby("coin")["open_interest_usd"].mean()
+    usd, rate, hour = (rows[n].to_numpy() for n in ("open_interest_usd", "rate", "hour"))
+    year, made = HOURS_A_YEAR, []
+    for (asset, dex), coins in groups.items():
+        own = rows["coin"].isin(coins).to_numpy()
+        mean, values, days = bootstrap_ratio(
+            (rate * usd)[own], usd[own], hour[own] // 24, draws=draws, seed=seed
+        )
+        low, high = bootstrap_interval(values, days, level)
+        open_usd = float(interest[coins].sum())
+        cells = (open_usd, open_usd / float(interest.sum()), int(own.sum()), days)
+        made.append((asset, dex, mean * year, low * year, high * year, *cells))
     return pd.DataFrame(made, columns=list(_RATES)).astype(_RATES)

@@ -2,15 +2,15 @@
 
 import numpy as np
 import pandas as pd
-from narwhals.typing import IntoFrame
 
 from toolkit.analysis.common.bootstrap import DRAWS, block_count, bootstrap_interval
 from toolkit.analysis.common.estimate import check_level
-from toolkit.analysis.common.provenance import result_provenance
 from toolkit.analysis.funding.rates import HOURS_A_YEAR, hourly_rates, trimmed_means
 from toolkit.analysis.market.slippage_fit import SlippageFit, fit
 from toolkit.analysis.market.slippage_means import blocks_at, expected_cost, place_among_sizes
 from toolkit.arrays import Floats
+from toolkit.prepare.door import Frame
+from toolkit.prepare.provenance import finish
 
 _SIDES = {"long": (-1.0, "buy", "sell"), "short": (1.0, "sell", "buy")}
 _RESULT = {
@@ -23,8 +23,8 @@ _RESULT = {
 
 
 def carry(
-    funding: IntoFrame,
-    samples: IntoFrame | SlippageFit,
+    funding: Frame,
+    samples: Frame | SlippageFit,
     usd: float,
     *,
     days: float,
@@ -41,8 +41,8 @@ def carry(
     Parameters
     ----------
     funding : DataFrame
-        ``coin, time, funding_rate`` (and ``n_samples``; pandas, Polars, DuckDB, PySpark). The rate
-        of an hour counts once, and a row that sums n payments is for n hours.
+        ``coin, time, funding_rate`` (and ``n_samples``). The rate of an hour counts once, and a row
+        that sums n payments is for n hours.
     samples : DataFrame or SlippageFit
         `tk.slippage_history` of several amounts, or the result of `tk.slippage.fit`. Repeated
         samples count once.
@@ -66,7 +66,7 @@ def carry(
     Returns
     -------
     DataFrame
-        pandas, one row for each coin of `funding`, sorted. Every amount is positive if it is good
+        One row for each coin of `funding`, sorted. Every amount is positive if it is good
         for the account.
 
         - ``coin``: coin of the position.
@@ -149,9 +149,8 @@ def carry(
         row = (coin, side, usd, hours, *parts, *money, _break_even_hours(costs, hourly_bps), where)
         figures.append((*row, len(rates)))
     result = pd.DataFrame(figures, columns=list(_RESULT)).astype(_RESULT)
-    inputs = result_provenance({"funding": funding, "samples": fitted.params})
-    result.attrs["toolkit"] = {**inputs, "helper": "funding.carry", "level": level}
-    return result
+    inputs = {"funding": funding, "samples": fitted.params}
+    return finish(result, inputs, helper="funding.carry", level=level)
 
 
 def _order_cost(

@@ -1,44 +1,38 @@
 """Oracle prices that funding payments imply, and their comparison with fills."""
 
-import narwhals as nw
 import numpy as np
 import pandas as pd
-from narwhals.typing import IntoFrame, IntoFrameT
 
-from toolkit.analysis.common import fill_kinds, frame_access, grouping, markets, timestamps
-from toolkit.analysis.common.provenance import result_provenance
-from toolkit.analysis.common.repeated_rows import drop_repeated_rows
-from toolkit.analysis.funding.payment_counts import SAMPLES, sample_count
 from toolkit.arrays import Floats
+from toolkit.prepare.door import NO_TIME, Frame, Table, utc_times
+from toolkit.prepare.groups import number_groups, period_start
+from toolkit.prepare.markets import is_perp
+from toolkit.prepare.provenance import finish
+from toolkit.rules.directions import NOT_TRADED
 from toolkit.rules.funding import LAST_DIGIT, implied_range
 from toolkit.times import HOUR
 
-_RESULT = {
-    "coin": "str", "hour": "datetime64[ms, UTC]", "oracle_px": "float64", "fill_px": "float64",
-    "fills": "int64", "ratio": "float64", "off_by": "float64", "agrees": "boolean",
-}  # fmt: skip
 
-
-def implied_oracle(funding: IntoFrameT) -> IntoFrameT:
+def implied_oracle(funding: Frame) -> pd.DataFrame:
     """Compute the oracle prices that payments imply, and check that they agree between accounts.
 
     A payment is ``usdc = -szi * oracle price * rate``, rounded to a millionth of a USD. It fixes
     the oracle price of its coin and hour to within a range; the larger the payment, the smaller the
     range. All payments of a coin and hour, of any account, must allow one price. A row that sums n
-    payments (``n_samples``) implies the mean of their n oracle prices. If all payments have the
-    same wrong factor, they agree, too: `oracle_check` compares the price with fills.
+    payments (``n_samples``) implies the mean of their n oracle prices, if the position was the same
+    in all n: the row has the mean size only. If all payments have the same wrong factor, they
+    agree, too: `oracle_check` compares the price with fills.
 
     Parameters
     ----------
     funding : DataFrame
-        ``coin, time, usdc, szi, funding_rate`` (and ``n_samples``) of one or many accounts (pandas,
-        Polars, DuckDB, PySpark; exact numbers are read as floats). Repeated rows
-        count once.
+        ``coin, time, usdc, szi, funding_rate`` (and ``n_samples``) of one or many accounts.
+        Repeated rows count once.
 
     Returns
     -------
     DataFrame
-        The engine of `funding`, one row for each coin and hour, sorted:
+        One row for each coin and hour, sorted:
 
         - ``coin``: coin of the payments.
         - ``hour``: hour of the payments, UTC.
@@ -47,8 +41,9 @@ def implied_oracle(funding: IntoFrameT) -> IntoFrameT:
           sign (for example, a long position that receives a positive rate) implies a price below 0.
         - ``low``: lowest price that all payments allow, in USD.
         - ``high``: highest price that all payments allow, in USD.
-        - ``agree``: whether ``low`` is at most ``high``. If not, a payment, a size or a rate is
-          wrong or belongs to another hour.
+        - ``agree``: whether ``low`` is at most ``high``, boolean. If not, a payment, a size or a
+          rate is wrong or belongs to another hour. Missing if the only payment of the hour is a
+          row that sums several: nothing shows whether the position was the same in all of them.
         - ``n``: number of payments. Payments without a size, a rate or an amount imply no
           price and do not count; an hour with only such payments has no row.
 
@@ -73,47 +68,48 @@ def implied_oracle(funding: IntoFrameT) -> IntoFrameT:
        oracle_px    low    high  agree  n
     0      100.5  100.5  100.5   True  2
     """
-    funding = drop_repeated_rows(funding, "funding")
-    frame = frame_access.open_as_floats(funding, "funding", ("usdc", "szi", "funding_rate"))
-    frame_access.require_columns(frame, ("coin", "time"), "funding")
-    frame = grouping.add_calendar(frame, ["hour"])
-    samples = sample_count(frame.columns)
-    due = nw.col("szi") * nw.col("funding_rate")
+    table = Table(funding, "funding")
+    prices = _implied_prices(table).drop(columns="longest")
+    return finish(prices, {"funding": table.frame}, helper="funding.implied_oracle")
+
+
+def _implied_prices(table: Table) -> pd.DataFrame:
+    """Return the result of `implied_oracle`, with the payments of the ``longest`` row."""
+    table.require(("coin", "time", "usdc", "szi", "funding_rate"))
+    usdc, due = table.number("usdc"), table.number("szi") * table.number("funding_rate")
+    samples = np.fmax(table.number("n_samples", default=1.0), 1.0)
     # A payment with the wrong sign, against what was due, implies a price below 0.
-    paid = nw.when(due > 0).then(-nw.col("usdc")).otherwise(nw.col("usdc"))
-    weight = due.abs()
-    rows = frame.select(
-        "coin", "hour", _paid=paid, _weight=weight * samples, _digit=samples * LAST_DIGIT
-    )
-    weight, paid = nw.col("_weight"), nw.col("_paid")
-    usable = ~(paid.is_null() | paid.is_nan() | weight.is_null() | weight.is_nan())
-    low, high = implied_range(paid, weight, nw.col("_digit"))
-    rows = rows.filter(usable & (weight > 0)).with_columns(_low=low, _high=high)
-    grouped = rows.group_by("coin", "hour").agg(
-        nw.col("_paid").sum(),
-        nw.col("_weight").sum(),
-        nw.col("_low").max(),
-        nw.col("_high").min(),
-        nw.col("_low").count().alias("n"),
-    )
+    paid, weight = np.where(due > 0, -usdc, usdc), np.abs(due) * samples
+    usable = ~np.isnan(paid) & (weight > 0)
+    hours = utc_times(period_start(table.ms(), "hour"))
+    keys = pd.DataFrame({"coin": table.text("coin").texts(), "hour": hours})[usable]
+    paid, weight, samples = paid[usable], weight[usable], samples[usable]
+    group, groups = number_groups(keys)
+    count = np.bincount(group)
+    lows, highs = implied_range(paid, weight, samples * LAST_DIGIT)
+    longest, low = np.ones(len(count)), np.full(len(count), -np.inf)
+    high = np.full(len(count), np.inf)
+    np.maximum.at(longest, group, samples)
+    np.maximum.at(low, group, lows)
+    np.minimum.at(high, group, highs)
     # Rounding may reverse the ends of a range without width.
-    agree = nw.col("_low") <= nw.col("_high") * (1 + 1e-12)
-    result = grouped.select(
-        "coin",
-        "hour",
-        (nw.col("_paid") / nw.col("_weight")).alias("oracle_px"),
-        nw.col("_low").alias("low"),
-        nw.col("_high").alias("high"),
-        agree.alias("agree"),
-        nw.col("n").cast(nw.Int64()),
-    ).sort("coin", "hour")
-    return frame_access.result_from_frame(
-        result, {"funding": funding}, helper="funding.implied_oracle"
-    )
+    agree = pd.array(low <= high * (1 + 1e-12), dtype="boolean")
+    agree[(count == 1) & (longest > 1)] = pd.NA
+    columns = {
+        "coin": groups["coin"],
+        "hour": groups["hour"],
+        "oracle_px": np.bincount(group, paid) / np.bincount(group, weight),
+        "low": low,
+        "high": high,
+        "agree": agree,
+        "n": count,
+        "longest": longest,
+    }
+    return pd.DataFrame(columns)
 
 
 def oracle_check(
-    funding: IntoFrame, fills: IntoFrame, *, tolerance: float = 0.1, window_hours: int = 1
+    funding: Frame, fills: Frame, *, tolerance: float = 0.1, window_hours: int = 1
 ) -> pd.DataFrame:
     """Compare the oracle prices that funding payments imply with the prices of fills.
 
@@ -127,7 +123,7 @@ def oracle_check(
         As for `implied_oracle`: ``coin, time, usdc, szi, funding_rate`` (and ``n_samples``).
     fills : DataFrame
         Fills of any accounts: ``coin, px, sz, time``, and ``dir``, which marks conversions; these
-        are left out (pandas, Polars, DuckDB, PySpark). Repeated rows count once.
+        are left out. Repeated rows count once.
     tolerance : float, default 0.1
         Allowed difference of the two prices, as a share of the fill price.
     window_hours : int, default 1
@@ -137,7 +133,7 @@ def oracle_check(
     Returns
     -------
     DataFrame
-        pandas, one row for each coin and hour with an implied price, sorted:
+        One row for each coin and hour with an implied price, sorted:
 
         - ``coin``: coin of the payments.
         - ``hour``: hour of the payments, UTC.
@@ -183,80 +179,51 @@ def oracle_check(
     for name, number in (("tolerance", tolerance), ("window_hours", window_hours)):
         if not number > 0:
             raise ValueError(f"{name} must be above 0, not {number!r}")
-    fills = drop_repeated_rows(fills, "fills")
-    prices = frame_access.pandas_columns(
-        implied_oracle(funding), "funding", ("coin", "hour", "oracle_px")
-    )
-    needed = ("coin", "px", "sz", "time")
-    rows = frame_access.pandas_columns(fills, "fills", needed, ("dir",), ("px", "sz"))
-    frame = nw.from_native(rows, eager_only=True)
-    traded = fill_kinds.is_market_trade(frame.columns) & markets.is_perp(nw.col("coin"))
-    rows = frame.filter(traded).to_native().dropna(subset=["px", "sz", "time"])
-    checks = pd.DataFrame(
-        {
-            "coin": prices["coin"].astype("str"),
-            "hour": prices["hour"],
-            "oracle_px": prices["oracle_px"].astype("float64"),
-        }
-    )
-    around = _fill_prices_around(checks, rows, window_hours, _longest_rows(funding, checks))
-    checks = checks.assign(**around)
-    checks["ratio"] = checks["oracle_px"] / checks["fill_px"]
-    checks["off_by"] = _nearest_factor(checks["ratio"], tolerance)
-    near = (checks["ratio"] - 1).abs() <= tolerance
-    checks["agrees"] = near.astype("boolean").where(checks["ratio"].notna())
-    checks = checks.sort_values(["coin", "hour"], ignore_index=True)
-    result = checks.reindex(columns=list(_RESULT)).astype(_RESULT)
-    facts = {"helper": "funding.oracle_check", "tolerance": tolerance}
-    result.attrs["toolkit"] = {**result_provenance({"funding": funding, "fills": fills}), **facts}
-    return result
-
-
-def _longest_rows(funding: IntoFrame, checks: pd.DataFrame) -> Floats:
-    """Return how many payments the longest row of each coin and hour sums."""
-    rows = frame_access.pandas_columns(funding, "funding", ("coin", "time"), (SAMPLES,), (SAMPLES,))
-    if SAMPLES not in rows:
-        return np.ones(len(checks))
-    places = [
-        [table["coin"].astype("str"), timestamps.ms_from_times(table[time]) // HOUR]
-        for table, time in ((rows, "time"), (checks, "hour"))
-    ]
-    longest = rows[SAMPLES].groupby(places[0]).max()
-    return longest.reindex(pd.MultiIndex.from_arrays(places[1])).clip(1).fillna(1).to_numpy("f8")
-
-
-def _fill_prices_around(
-    prices: pd.DataFrame, rows: pd.DataFrame, window: int, longest: Floats
-) -> dict[str, pd.Series]:
-    """Return the mean price of the fills around each hour, weighted by size, and their number."""
-    value, size, count = (np.full(len(prices), 0.0) for _ in range(3))
-    moment = timestamps.ms_from_times(prices["hour"]).to_numpy(dtype="float64")
-    begin, end = moment - (window + longest - 1) * HOUR, moment + window * HOUR
-    ms = timestamps.ms_from_times(rows["time"])
+    payments, trades = Table(funding, "funding"), Table(fills, "fills")
+    trades.require(("coin", "px", "sz", "time"))
+    px, sz, ms, coins = trades.number("px"), trades.number("sz"), trades.ms(), trades.text("coin")
+    used = ~np.isnan(px * sz) & (ms != NO_TIME) & coins.facts(is_perp)
+    if trades.has("dir"):
+        used &= ~trades.text("dir").facts(NOT_TRADED.__contains__)
+    order = np.flatnonzero(used)[np.lexsort((ms[used], coins.codes[used]))]
+    px, sz, ms, codes = px[order], sz[order], ms[order], coins.codes[order]
+    prices = _implied_prices(payments)
+    hour = prices["hour"].astype("int64").to_numpy()
+    begin = hour - (window_hours + prices["longest"].to_numpy() - 1) * HOUR
+    first, last = np.zeros(len(prices), dtype=np.int64), np.zeros(len(prices), dtype=np.int64)
+    code_of = {coin: code for code, coin in enumerate(coins.values)}
     for coin, places in prices.groupby("coin").indices.items():
-        is_coin = (rows["coin"].astype("str") == coin).to_numpy(dtype=bool)
-        table = pd.DataFrame(
-            {"ms": ms[is_coin], "px": rows["px"][is_coin], "sz": rows["sz"][is_coin]}
-        )
-        table = table.sort_values("ms", kind="stable")
-        times = table["ms"].to_numpy(dtype="float64")
-        first = np.searchsorted(times, begin[places], "left")
-        last = np.searchsorted(times, end[places], "right")
-        paid = np.concatenate([[0.0], np.cumsum(table["px"] * table["sz"])])
-        sizes = np.concatenate([[0.0], np.cumsum(table["sz"])])
-        value[places], size[places] = paid[last] - paid[first], sizes[last] - sizes[first]
-        count[places] = last - first
+        code = code_of.get(coin, len(code_of))
+        start, stop = np.searchsorted(codes, [code, code + 1])
+        own = ms[start:stop]
+        first[places] = start + np.searchsorted(own, begin[places], "left")
+        last[places] = start + np.searchsorted(own, hour[places] + window_hours * HOUR, "right")
+    count = last - first
+    windows = np.stack([first, last], axis=1).ravel()
+    paid, size = (np.add.reduceat(np.append(x, 0.0), windows)[::2] for x in (px * sz, sz))
     with np.errstate(divide="ignore", invalid="ignore"):
-        mean = np.where(count > 0, value / size, np.nan)
-    return {"fill_px": pd.Series(mean), "fills": pd.Series(count.astype("int64"))}
+        fill_px = np.where(count > 0, paid / size, np.nan)
+        ratio = prices["oracle_px"].to_numpy() / fill_px
+    agrees = pd.array(np.abs(ratio - 1) <= tolerance, dtype="boolean")
+    agrees[np.isnan(ratio)] = pd.NA
+    columns = {
+        **prices[["coin", "hour", "oracle_px"]],
+        "fill_px": fill_px,
+        "fills": count,
+        "ratio": ratio,
+        "off_by": _nearest_factor(ratio, tolerance),
+        "agrees": agrees,
+    }
+    inputs = {"funding": payments.frame, "fills": trades.frame}
+    facts = {"helper": "funding.oracle_check", "tolerance": tolerance}
+    return finish(pd.DataFrame(columns), inputs, **facts)
 
 
-def _nearest_factor(ratio: pd.Series, tolerance: float) -> pd.Series:
+def _nearest_factor(ratio: Floats, tolerance: float) -> Floats:
     """Return the nearest whole number or inverse of one within the tolerance, else the ratio."""
-    size = ratio.abs()
-    up = size.where(size >= 1, 1 / size)
-    whole = up.round()
-    near = (up / whole - 1).abs() <= tolerance
-    factor = up.where(~near, whole)
-    signed: pd.Series = factor.where(size >= 1, 1 / factor) * np.sign(ratio)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        up = np.maximum(np.abs(ratio), 1 / np.abs(ratio))
+        whole = np.round(up)
+        factor = np.where(np.abs(up / whole - 1) <= tolerance, whole, up)
+        signed: Floats = np.where(np.abs(ratio) >= 1, factor, 1 / factor) * np.sign(ratio)
     return signed

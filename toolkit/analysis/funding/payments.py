@@ -4,29 +4,25 @@ An amount is positive if the account received it.
 """
 
 from collections.abc import Iterable
-from itertools import accumulate, groupby
+from typing import Final
 
-import narwhals as nw
-import pyarrow as pa
-from narwhals.typing import IntoFrameT
+import numpy as np
+import pandas as pd
 
-from toolkit.analysis.common import fixed_point, frame_access, grouping, memory_frames
-from toolkit.analysis.common.repeated_rows import drop_repeated_rows
+from toolkit.prepare.door import Frame, Table, utc_times
+from toolkit.prepare.groups import CALENDAR, group_columns, list_keys, number_groups, sum_groups
+from toolkit.prepare.provenance import finish
 
-NEEDED = ("coin", "time", "usdc")
-MONEY = ("paid", "received", "net")
-RESULT = (*MONEY, "payments", "first", "last")
-STEPS = tuple(grouping.CALENDAR)
+RESULT: Final = ("paid", "received", "net", "payments", "first", "last")
 
 
-def sums(funding: IntoFrameT, by: str | Iterable[str] | None = ("coin",)) -> IntoFrameT:
+def sums(funding: Frame, by: str | Iterable[str] | None = ("coin",)) -> pd.DataFrame:
     """Sum funding payments: paid, received and net.
 
     Parameters
     ----------
     funding : DataFrame
-        Funding rows: ``coin, time, usdc`` (pandas, Polars, DuckDB, PySpark; numbers
-        float or exact). Repeated rows count once.
+        Funding rows: ``coin, time, usdc``. Repeated rows count once.
     by : str, list of str or None, default ("coin",)
         One row for each group: ``coin``, ``user``, ``dex``, ``hour``, ``day``, ``week`` (Monday,
         UTC), or any other column. None: one row.
@@ -34,7 +30,7 @@ def sums(funding: IntoFrameT, by: str | Iterable[str] | None = ("coin",)) -> Int
     Returns
     -------
     DataFrame
-        The engine of `funding`, sorted by the groups: the columns of `by`, then
+        Sorted by the groups: the columns of `by`, then
 
         - ``paid``: sum of the payments that the account paid, in USD, at most 0.
         - ``received``: sum of the payments that the account received, in USD, at least 0.
@@ -59,65 +55,36 @@ def sums(funding: IntoFrameT, by: str | Iterable[str] | None = ("coin",)) -> Int
     0  BTC  -2.0       0.5 -1.5         2
     1  ETH   0.0       1.0  1.0         1
     """
-    funding = drop_repeated_rows(funding, "funding")
-    keys = grouping.list_keys(by, ("time", *RESULT))
-    frame = frame_access.open_frame(funding, "funding")
-    frame_access.require_columns(frame, [*NEEDED, *grouping.own_columns(keys)], "funding")
-    kind = frame_access.number_kind(frame, ["usdc"], "funding")
-    frame = grouping.add_groups(frame, keys)
-    result = _sum_payments(_split_payments(frame, keys, kind), keys, kind)
-    if keys:
-        result = result.sort(*keys, nulls_last=True)
-    return frame_access.result_from_frame(
-        result, {"funding": funding}, helper="funding.sums", by=keys
-    )
-
-
-def _split_payments(
-    frame: frame_access.Frame, keys: list[str], kind: frame_access.NumberKind
-) -> frame_access.Frame:
-    usdc, zero = nw.col("usdc"), frame_access.zero_literal(kind)
-    counted = ~usdc.is_null() if kind == "exact" else ~(usdc.is_null() | usdc.is_nan())
-    rows = frame.filter(counted)
-    return rows.select(
-        *keys,
-        "time",
-        paid=nw.when(usdc < 0).then(usdc).otherwise(zero),
-        received=nw.when(usdc > 0).then(usdc).otherwise(zero),
-        net=usdc,
-    )
-
-
-def _sum_payments(
-    frame: frame_access.Frame, keys: list[str], kind: frame_access.NumberKind
-) -> frame_access.Frame:
-    sums_ = [
-        *(nw.col(name).sum() for name in MONEY),
-        nw.col("time").count().alias("payments"),
-        nw.col("time").min().alias("first"),
-        nw.col("time").max().alias("last"),
-    ]
-    grouped = frame.group_by(*keys).agg(*sums_) if keys else frame.select(*sums_)
-    number = frame_access.number_type(kind)
-    return grouped.select(
-        *keys,
-        *(nw.col(name).fill_null(0).cast(number) for name in MONEY),
-        nw.col("payments").cast(nw.Int64()),
-        "first",
-        "last",
-    )
+    keys = list_keys(by, ("time", *RESULT))
+    table = Table(funding, "funding")
+    table.require(["coin", "time", "usdc"])
+    rows = np.flatnonzero(~np.isnan(table.number("usdc")))
+    usdc = table.number("usdc")[rows]
+    group, groups = number_groups(group_columns(table, keys, rows=rows), missing_last=True)
+    count = len(groups) if keys else 1  # without keys one row, also of no payments
+    times = pd.Series(utc_times(table.ms()[rows])).groupby(group)
+    columns = {
+        **{key: groups[key] for key in keys},
+        "paid": sum_groups(group, np.minimum(usdc, 0.0), count),
+        "received": sum_groups(group, np.maximum(usdc, 0.0), count),
+        "net": sum_groups(group, usdc, count),
+        "payments": np.bincount(group, minlength=count),
+        "first": times.min(),
+        "last": times.max(),
+    }
+    result = pd.DataFrame(columns, index=range(count))
+    return finish(result, {"funding": table.frame}, helper="funding.sums", by=keys)
 
 
 def accrual(
-    funding: IntoFrameT, by: str | Iterable[str] | None = ("coin",), *, step: str = "hour"
-) -> IntoFrameT:
+    funding: Frame, by: str | Iterable[str] | None = ("coin",), *, step: str = "hour"
+) -> pd.DataFrame:
     """Compute the running total of funding over time.
 
     Parameters
     ----------
     funding : DataFrame
-        Funding rows: ``coin, time, usdc`` (pandas, Polars, DuckDB, PySpark; numbers
-        float or exact). Repeated rows count once.
+        Funding rows: ``coin, time, usdc``. Repeated rows count once.
     by : str, list of str or None, default ("coin",)
         One curve for each group: ``coin``, ``user``, ``dex``, or any other column.
     step : {"hour", "day", "week"}
@@ -126,8 +93,8 @@ def accrual(
     Returns
     -------
     DataFrame
-        The engine of `funding`, sorted by the groups and time, one row for each step with a
-        payment: the columns of `by`, then
+        Sorted by the groups and time, one row for each step with a payment: the columns of `by`,
+        then
 
         - ``time``: start of the step, UTC.
         - ``usdc``: net funding of the step, in USD; positive is received.
@@ -144,9 +111,8 @@ def accrual(
 
     Notes
     -----
-    The totals are computed in memory with whole numbers, so they are exact for floats of up to 15
-    digits, too. A row that sums several payments (``n_samples``) counts at its own time, which is
-    the time of payment.
+    A row that sums several payments (``n_samples``) counts at its own time, which is the time of
+    payment.
 
     Examples
     --------
@@ -156,24 +122,17 @@ def accrual(
     >>> accrual(rows)["total"].tolist()
     [-2.0, -1.5, -1.25]
     """
-    if step not in STEPS:
-        raise ValueError(f"unknown step {step!r}; choose one of {', '.join(STEPS)}")
-    keys = grouping.list_keys(by, ("time", "usdc", "total", "payments", *STEPS))
-    rows = memory_frames.collect_frame(sums(funding, [*keys, step]), "funding")
-    kind = frame_access.number_kind(rows, ["net"], "funding")
-    whole, decimals = fixed_point.to_integers(rows["net"], what="funding")
-    names = list(zip(*(rows[key].to_list() for key in keys), strict=True)) or [()] * len(whole)
-    totals: list[int] = []
-    for _, group in groupby(zip(names, whole, strict=True), key=lambda pair: str(pair[0])):
-        totals += accumulate(value for _, value in group)
-    table = rows.select(*keys).to_arrow() if keys else pa.table({})
-    table_columns = {
-        **{name: table[name] for name in table.column_names},
-        "time": memory_frames.utc_times(memory_frames.series_ms(rows[step])),
-        "usdc": memory_frames.number_column(whole, decimals, kind),
-        "payments": pa.array(rows["payments"].to_list(), type=pa.int64()),
-        "total": memory_frames.number_column(totals, decimals, kind),
+    if step not in CALENDAR:
+        raise ValueError(f"unknown step {step!r}; choose one of {', '.join(CALENDAR)}")
+    keys = list_keys(by, ("time", "usdc", "total", "payments", *CALENDAR))
+    steps = sums(funding, [*keys, step])
+    net = steps.groupby(keys, dropna=False)["net"] if keys else steps["net"]
+    columns = {
+        **{key: steps[key] for key in keys},
+        "time": steps[step],
+        "usdc": steps["net"],
+        "payments": steps["payments"],
+        "total": net.cumsum(),
     }
-    return memory_frames.result_from_table(
-        pa.table(table_columns), {"funding": funding}, helper="funding.accrual", by=keys, step=step
-    )
+    result = pd.DataFrame(columns)
+    return finish(result, {"funding": funding}, helper="funding.accrual", by=keys, step=step)

@@ -1,12 +1,12 @@
 """Annualised funding rates, and the hourly rates behind them."""
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Final
 
 import numpy as np
 import pandas as pd
-from narwhals.typing import IntoFrame
 
-from toolkit.analysis.common import frame_access, timestamps
 from toolkit.analysis.common.bootstrap import (
     DRAWS,
     block_count,
@@ -15,14 +15,16 @@ from toolkit.analysis.common.bootstrap import (
     draw_blocks,
 )
 from toolkit.analysis.common.estimate import check_level
-from toolkit.analysis.common.provenance import result_provenance
-from toolkit.analysis.common.repeated_rows import drop_repeated_rows
-from toolkit.analysis.funding.payment_counts import SAMPLES, spread_hours
 from toolkit.arrays import Floats, Ints
+from toolkit.prepare.door import NO_TIME, Frame, Table
+from toolkit.prepare.provenance import finish
 from toolkit.times import HOUR
 
 HOURS_A_YEAR = 24 * 365
 _CHUNK = 100_000
+_EIGHT_HOURS: Final = 8
+"""The hours that a payment was for in 2023."""
+_HOURLY_FROM: Final = int(datetime(2024, 1, 1, tzinfo=UTC).timestamp() * 1000) // HOUR
 _ANNUAL = {
     "coin": "str", "statistic": "str", "estimate": "float64", "low": "float64",
     "high": "float64", "n": "int64", "missing": "int64", "covered": "float64",
@@ -30,7 +32,7 @@ _ANNUAL = {
 
 
 def annualised(
-    funding: IntoFrame,
+    funding: Frame,
     *,
     trim: float = 0.1,
     block_hours: int = 24,
@@ -44,9 +46,9 @@ def annualised(
     Parameters
     ----------
     funding : DataFrame
-        ``coin, time, funding_rate`` (and ``n_samples``) of one or many accounts (pandas, Polars,
-        DuckDB, PySpark). The rate of a coin and hour counts once, even if many accounts paid it or
-        rows repeat it. A row that sums n payments is for n hours.
+        ``coin, time, funding_rate`` (and ``n_samples``) of one or many accounts. The rate of a coin
+        and hour counts once, even if many accounts paid it or rows repeat it. A row that sums n
+        payments is for n hours.
     trim : float, default 0.1
         Share of the hours that the trimmed mean leaves out at each end, below 0.5.
     block_hours : int, default 24
@@ -55,13 +57,13 @@ def annualised(
         Level of the intervals; number of resamples; seed of the resamples.
     interval_hours : float, optional
         How many hours one payment is for. A rate for 8 hours counts as 8 hourly rates of one
-        eighth. By default 1 hour; for rows before 2024, 8 hours, or less if the next row comes
-        earlier (docs/live_service.md, section 5).
+        eighth. By default 1 hour; for rows before 2024, 8 hours, or 1 if the row before or behind
+        it, of the same coin, is nearer than that (docs/live_service.md, section 5).
 
     Returns
     -------
     DataFrame
-        pandas, three rows for each coin, sorted:
+        Three rows for each coin, sorted:
 
         - ``coin``: coin of the rates.
         - ``statistic``: ``mean``, ``trimmed`` or ``median`` of the hourly rates.
@@ -115,42 +117,61 @@ def annualised(
             year = HOURS_A_YEAR
             figures.append((coin, name, estimates[0] * year, low * year, high * year, *counts))
     result = pd.DataFrame(figures, columns=list(_ANNUAL)).astype(_ANNUAL)
-    facts = {"helper": "funding.annualised", "level": level}
-    result.attrs["toolkit"] = {**result_provenance({"funding": funding}), **facts}
-    return result
+    return finish(result, {"funding": funding}, helper="funding.annualised", level=level)
 
 
-def hourly_rates(
-    funding: IntoFrame, interval: float | None = None
-) -> list[tuple[str, Floats, int]]:
+def hourly_rates(funding: Frame, interval: float | None = None) -> list[tuple[str, Floats, int]]:
     """Return each coin's rates hour by hour, and the number of hours from the first to the last.
 
     `interval` is how many hours one payment is for, if the caller knows it.
     """
     if interval is not None and not interval > 0:
         raise ValueError(f"interval_hours must be above 0, not {interval!r}")
-    funding = drop_repeated_rows(funding, "funding")
-    needed = ("coin", "time", "funding_rate")
-    amounts = ("funding_rate", SAMPLES)
-    rows = frame_access.pandas_columns(funding, "funding", needed, (SAMPLES,), amounts)
-    rows = rows[rows["funding_rate"].notna()].reset_index(drop=True)
-    samples = rows[SAMPLES] if SAMPLES in rows else pd.Series(1.0, index=rows.index)
-    table = pd.DataFrame(
+    table = Table(funding, "funding")
+    table.require(("coin", "time", "funding_rate"))
+    rows = pd.DataFrame(
         {
-            "coin": rows["coin"].astype("str"),
-            "hour": timestamps.ms_from_times(rows["time"]) // HOUR,
-            "rate": rows["funding_rate"],
-            "samples": samples.fillna(1.0).clip(lower=1.0),
+            "coin": table.text("coin").codes,
+            "hour": table.ms() // HOUR,
+            # A row that sums several payments has the rate of one of them.
+            "samples": np.fmax(table.number("n_samples", default=1.0), 1.0),
+            "rate": table.number("funding_rate"),
         }
     )
-    table = spread_hours(table, interval)
+    rows = rows[rows["rate"].notna() & (table.ms() != NO_TIME)].reset_index(drop=True)
+    hours = _payment_hours(rows) if interval is None else np.full(len(rows), float(interval))
+    rows["rate"] /= hours
+    span = np.maximum(np.rint(hours * rows["samples"]), 1).astype(np.int64)
+    if (span > 1).any():  # one row for each hour; the last one is the hour of the row itself
+        first = np.repeat(np.cumsum(span) - span, span)
+        rows = rows.loc[rows.index.repeat(span)]
+        rows["hour"] -= np.arange(len(rows)) - first
     # An hour has one rate. If there are two, the median does not depend on the order of rows.
-    rates = table.groupby(["coin", "hour"], sort=True)["rate"].median().reset_index()
+    hourly = rows.groupby(["coin", "hour"], sort=True)["rate"].median().reset_index()
+    names = table.text("coin").values
     coins = []
-    for coin, group in rates.groupby("coin", sort=True):
-        span = int(group["hour"].max() - group["hour"].min()) + 1
-        coins.append((str(coin), group["rate"].to_numpy(dtype="float64"), span))
-    return coins
+    for code, group in hourly.groupby("coin"):
+        hour = group["hour"].to_numpy()
+        coins.append((names[code], group["rate"].to_numpy(), int(hour[-1] - hour[0]) + 1))
+    return sorted(coins, key=lambda coin: coin[0])
+
+
+# ASSUMED: Each payment of a funding row from before 2024 is for eight hours, the same as in the
+# recorded rows of 2023, unless another row of the coin is nearer.
+def _payment_hours(rows: pd.DataFrame) -> Floats:
+    """Return how many hours one payment of each row is for: 1 from 2024 on, before 8 or 1.
+
+    - ``rows``: ``coin``, ``hour`` (since the epoch), ``samples``
+    """
+    is_old = rows["hour"] < _HOURLY_FROM
+    if not is_old.any():
+        return np.ones(len(rows))
+    each = rows[is_old].groupby(["coin", "hour"])["samples"].min().reset_index()
+    gap = each.groupby("coin")["hour"].diff() / each["samples"]
+    behind = gap.groupby(each["coin"]).shift(-1)
+    each["hours"] = np.where(np.fmin(gap, behind) < _EIGHT_HOURS, 1.0, _EIGHT_HOURS)
+    found = rows[["coin", "hour"]].merge(each, how="left", on=["coin", "hour"])
+    return found["hours"].fillna(1.0).to_numpy()
 
 
 def trimmed_means(
