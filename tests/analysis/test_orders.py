@@ -207,6 +207,35 @@ def test_market_orders_are_separate():
     assert orders.time_to_fill(rows[rows["oid"] < 3]).market is None
 
 
+def test_ioc_orders_never_rest():
+    """Two orders fill at once or never; of the two that rest, one is filled after 8 s."""
+    rows = events(
+        *((k, "open", 0) for k in (1, 2, 3, 4)),
+        (1, "filled", 0),
+        (2, "canceled", 0),
+        (3, "filled", 8),
+    )
+    rows["tif"] = np.where(rows["oid"] < 3, "Ioc", "Gtc")
+    result = orders.time_to_fill(rows, horizons=(1, 8))
+    assert (result.n, result.market.n) == (2, 2)
+    assert result["filled within 1 s"] == 0.0
+    assert result["filled within 8 s"] == 0.5
+    assert result.market["filled within 1 s"] == 0.5
+
+
+@pytest.mark.parametrize("since", [None, 1_759_023_812_522])
+def test_times_are_whole_milliseconds(since):
+    """The order is placed at the start of the window, and filled after 5 s: 5.0, not 4.9998."""
+    begin = 1_759_023_812_522
+    rows = events((1, "open", 0), (1, "filled", 5))
+    rows["status_timestamp"] = times([begin, begin + 5 * SECOND])
+    rows["timestamp"] = times([begin] * 2)
+    result = orders.time_to_fill(rows, since=since, horizons=(5, 6))
+    assert (result.n, result.left_out) == (1, 0)
+    assert result["filled within 5 s"] == 1.0
+    assert result.curves["seconds"].tolist() == [5.0] * 3
+
+
 def test_fill_times_are_grouped_by_columns():
     """The orders are of 20 and 1,000 USD, buys and sells, of two types."""
     rows = events(*((k, "open", 0) for k in range(4)), *((k, "filled", k + 1) for k in range(4)))

@@ -311,6 +311,22 @@ class Table:
                     "missing is not 0. Remove these rows, or fetch them again"
                 )
 
+    def is_blank(self, name: str) -> bool:
+        """Return whether all values of a column are missing, in a frame that has rows."""
+        return len(self) > 0 and bool(self.frame[name].isna().all())
+
+    def require_some(self, name: str, use: str) -> None:
+        """Raise `MissingColumns` if all values of a column are missing.
+
+        - ``use``: why the column is needed, as the end of "it ..."
+        """
+        self.require([name])
+        if self.is_blank(name):
+            raise MissingColumns(
+                f"{self.what}: column {name} is missing in every row, and it {use}. Recordings "
+                "from 2023 do not have such fields. Fetch the rows again"
+            )
+
     def columns(
         self, needed: Sequence[str], optional: Sequence[str] = (), amounts: Sequence[str] = ()
     ) -> pd.DataFrame:
@@ -327,7 +343,10 @@ class Table:
         column = self.frame[name]
         if is_amount:
             return self.number(name)
-        if column.dtype.kind == "M" or isinstance(column.dtype, pd.ArrowDtype):
+        arrow = column.dtype.pyarrow_dtype if isinstance(column.dtype, pd.ArrowDtype) else None
+        if arrow is not None and pa.types.is_decimal(arrow):
+            return self.number(name)
+        if column.dtype.kind == "M" or (arrow is not None and pa.types.is_temporal(arrow)):
             return utc_times(self.ms(name))
         is_name = name in ADDRESSES or name in ("collateral_token", "dex")
         if isinstance(column.dtype, pd.CategoricalDtype | pd.StringDtype) or is_name:

@@ -43,6 +43,7 @@ def ms_from_times(times: pd.Series, whole: int = 1) -> pd.Series:
     if pd.api.types.is_numeric_dtype(times.dtype):
         return times.astype("float64") * whole
     utc = times if times.dt.tz is not None else times.dt.tz_localize("UTC")
-    naive = utc.dt.tz_convert("UTC").dt.tz_localize(None)
-    made: pd.Series = (naive - pd.Timestamp(0)) / pd.Timedelta(milliseconds=1)
-    return made.astype("float64")
+    # Whole milliseconds: a division of times would leave fractions.
+    whole_ms = utc.astype("datetime64[ms, UTC]").astype("int64").astype("float64")
+    made: pd.Series = whole_ms.where(utc.notna())
+    return made

@@ -2,22 +2,19 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, NamedTuple
 
-import narwhals as nw
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
-from narwhals.typing import IntoFrame
 
-from toolkit.analysis.common import frame_access, grouping, markets, timestamps
 from toolkit.analysis.common.estimate import Estimate, check_level
-from toolkit.analysis.common.provenance import result_provenance
-from toolkit.analysis.execution.orders import sort_events
-from toolkit.arrays import Floats
+from toolkit.arrays import Flags, Floats, Ints
 from toolkit.errors import MissingDirections, warn_caller
 from toolkit.installation import explain_missing
+from toolkit.prepare.door import NO_TIME, Frame, Table
+from toolkit.prepare.groups import group_columns, list_keys, number_groups, split_groups
+from toolkit.prepare.orders import Events, read_events
+from toolkit.prepare.provenance import result_provenance
 from toolkit.rules.directions import SPOT_DUST
 from toolkit.rules.twaps import SLICE_TYPE
 from toolkit.times import SECOND, Time, to_ms
@@ -25,19 +22,12 @@ from toolkit.times import SECOND, Time, to_ms
 CAUSES: Final = ("filled", "canceled", "rejected")
 HORIZONS: Final = (1.0, 10.0, 60.0, 600.0, 3600.0, 86_400.0)
 MARKET_TYPES: Final = ("Market", "Vault Close", SLICE_TYPE, SPOT_DUST)
-MARKET_TIFS: Final = ("FrontendMarket", "LiquidationMarket")
+MARKET_TIFS: Final = ("FrontendMarket", "Ioc", "LiquidationMarket")
 _POINTS = 500
 _TINY: Final = 1e-12
 _RESULT_NAMES: Final = (
-    "name",
-    "estimate",
-    "low",
-    "high",
-    "cause",
-    "seconds",
-    "probability",
-    "code",
-)
+    "name", "estimate", "low", "high", "cause", "seconds", "probability", "code",
+)  # fmt: skip
 _COLUMNS: Final = {"type": "order_type"}
 
 
@@ -91,7 +81,7 @@ class FillTimes(Estimate):
 
 
 def time_to_fill(
-    orders: IntoFrame,
+    orders: Frame,
     *,
     since: Time | None = None,
     until: Time | None = None,
@@ -104,8 +94,8 @@ def time_to_fill(
     Parameters
     ----------
     orders : DataFrame
-        Status events as for `transitions`, with ``timestamp``, the time of placing (any engine).
-        Repeated events count once. ``user``, ``order_type``, ``tif`` are used if they exist.
+        Status events as for `transitions`, with ``timestamp``, the time of placing. Repeated
+        events count once. ``user``, ``order_type``, ``tif`` are used if they exist.
     since : time, optional
         Start of the window. Orders placed before it are left out: some of them ended before it, and
         the frame does not show these. By default the window of an account begins at its first
@@ -129,7 +119,7 @@ def time_to_fill(
         ``params`` has the columns of `by`, and a row for each cause and horizon, named like
         ``filled within 60 s``: the cumulative incidence. It is missing beyond the oldest age in the
         data, unless all orders have ended. ``n`` is the number of orders. Market orders
-        (``order_type`` Market, Vault Close, Twap Slice, Spot Dust Conversion, or ``tif``
+        (``order_type`` Market, Vault Close, Twap Slice, Spot Dust Conversion, or ``tif`` Ioc,
         FrontendMarket, LiquidationMarket; no trigger orders) never rest: they are separate, in
         ``market``.
 
@@ -164,206 +154,147 @@ def time_to_fill(
     0  filled within 0.5 s       0.0  0.0   0.6
     """
     check_level(level)
-    keys = grouping.list_keys(by, _RESULT_NAMES)
-    rows = _read_orders(orders, keys)
-    is_market = _is_market(rows)
-    stop = to_ms(until) if until is not None else rows["ms"].max()
-    facts = {
-        **result_provenance({"orders": orders}),
-        "helper": "orders.time_to_fill",
-        "by": keys,
-        "level": level,
-    }
-    make = partial(_estimate, keys=keys, since=since, stop=stop, horizons=horizons, level=level)
-    market = make(rows[is_market], facts) if is_market.any() else None
-    return make(rows[~is_market], facts, market=market)
-
-
-def _read_orders(orders: IntoFrame, keys: list[str]) -> pd.DataFrame:
-    """Return the events in order, with the columns to group by."""
-    own = [_COLUMNS.get(key, key) for key in keys if key not in ("size", *grouping.DERIVED_GROUPS)]
-    own += ["coin"] if "dex" in keys else []
-    amounts = ("limit_px", "orig_sz") if "size" in keys else ()
-    optional = ("user", "order_type", "tif", "is_trigger")
-    rows = sort_events(orders, ("timestamp", *own), optional, amounts)
-    frame = nw.from_native(rows, eager_only=True)
-    frame_access.require_some_values(
-        frame, "timestamp", "orders", "says when each order was placed"
-    )
-    markers = [name for name in ("order_type", "tif") if name in rows]
-    if markers and all(frame_access.is_empty_column(frame, name) for name in markers):
+    keys = list_keys(by, _RESULT_NAMES)
+    events = read_events(orders)
+    table = events.table
+    table.require_some("timestamp", "says when each order was placed")
+    markers = [name for name in ("order_type", "tif") if table.has(name)]
+    if markers and all(table.is_blank(name) for name in markers):
         warn_caller(
             f"orders: {' and '.join(markers)} {'are' if len(markers) > 1 else 'is'} missing in "
             "every row, so market orders count as resting orders. Fetch the rows again",
             MissingDirections,
         )
-    for key in keys:
-        if key in _COLUMNS:
-            rows[key] = rows[_COLUMNS[key]]
-        elif key == "size":
-            usd = rows["limit_px"] * rows["orig_sz"]
-            decades = 10.0 ** np.arange(-3, 13)
-            place = np.searchsorted(decades, usd.to_numpy(), "right") - 1
-            rows[key] = np.where(usd > 0, decades[np.maximum(place, 0)], np.nan)
-        elif key == "dex":
-            frame = nw.from_native(rows, eager_only=True)
-            rows[key] = frame.select(dex=markets.dex_of(nw.col("coin"))).to_native()["dex"]
-        elif key in grouping.CALENDAR:
-            length, into = grouping.CALENDAR[key]
-            rows[key] = timestamps.timestamps_from_ms(
-                rows["placed"] - (rows["placed"] + into) % length
-            )
-    return rows
+    is_market = _is_market(table)[events.rows]
+    stop = int(events.ms.max(initial=NO_TIME)) if until is None else to_ms(until)
+    facts = {"helper": "orders.time_to_fill", "by": keys, "level": level}
+    facts = {**result_provenance({"orders": table.frame}), **facts}
+    begin = None if since is None else to_ms(since)
+    market = None
+    if is_market.any():
+        market = _estimate(events.take(is_market), keys, begin, stop, horizons, level, facts)
+    return _estimate(
+        events.take(~is_market), keys, begin, stop, horizons, level, facts, market=market
+    )
 
 
-def _is_market(rows: pd.DataFrame) -> "pd.Series[bool]":
+def _is_market(table: Table) -> Flags:
     """Return whether events are those of market orders, which never rest."""
-    found = pd.Series(data=False, index=rows.index)
+    found = np.zeros(len(table), dtype=bool)
     for name, words in (("order_type", MARKET_TYPES), ("tif", MARKET_TIFS)):
-        if name in rows:
-            found = found | rows[name].isin(words)
-    if "is_trigger" in rows:
-        found = found & ~rows["is_trigger"].astype("boolean").fillna(value=False).astype(bool)
-    return found
+        if table.has(name):
+            found |= table.text(name).facts(words.__contains__)
+    return found & ~table.flag("is_trigger")[0]
 
 
 def _estimate(
-    rows: pd.DataFrame,
-    facts: dict[str, Any],
-    *,
+    events: Events,
     keys: list[str],
-    since: Time | None,
-    stop: float,
+    begin: int | None,
+    stop: int,
     horizons: Sequence[float],
     level: float,
+    facts: dict[str, Any],
+    *,
     market: FillTimes | None = None,
 ) -> FillTimes:
     """Return the curves and figures of the orders behind the events."""
-    ends, left_out = _order_ends(rows, keys, since, stop)
-    all_params, all_curves = [], []
-    for key, group in _group_orders(ends, keys):
-        seconds = group["seconds"].to_numpy(dtype="float64")
-        status = group["code"].to_numpy(dtype="int64")
-        curves = _incidence_curves(seconds, status, level)
-        oldest = _known_until(curves, seconds)
-        all_params.append(
-            (key, _params_at_horizons(curves, horizons, oldest, (seconds, status), level))
-        )
-        all_curves.append((key, _thin_curves(curves)))
-    params = _stack_groups(all_params, keys, ends)
-    thin = _stack_groups(all_curves, keys, ends)
-    for frame in (params, thin):
-        frame.attrs["toolkit"] = facts
-    codes = ends["code"]
+    table, events = events.table, events.take(events.ms <= stop)
+    last = events.take(events.is_last())
+    placed = table.ms("timestamp")[last.rows]
+    begins = _window_begins(events, last) if begin is None else begin
+    is_seen = (placed >= begins) & (placed != NO_TIME)
+    last, placed = last.take(is_seen), placed[is_seen]
+    cause = last.groups().facts(lambda name: 1 + CAUSES.index(name) if name in CAUSES else 0)
+    # An unknown status may be an end. It is only known that the order existed until then.
+    is_over = (cause > 0) | last.groups().facts("unknown".__eq__)
+    seconds = np.maximum(np.where(is_over, last.ms, stop) - placed, 0) / SECOND
+    group, groups = number_groups(_group_columns(table, keys, last.rows), missing_last=True)
+    # Without keys there is one group, which may be empty.
+    parts = split_groups(group, len(groups) if keys else 1)
+    curves = [_incidence_curves(seconds[own], cause[own], level) for own in parts]
+    at_horizons = [
+        _curves_at(found, seconds[own], cause[own], horizons, level)
+        for found, own in zip(curves, parts, strict=True)
+    ]
+    params = _stack_curves(at_horizons, groups)
+    ages = params.pop("seconds").map("{:g}".format)
+    params["cause"] += " within " + ages + " s"
+    params = params.rename(columns={"cause": "name", "probability": "estimate"})
+    thin = _stack_curves([_thin_curves(found) for found in curves], groups)
+    params.attrs["toolkit"] = thin.attrs["toolkit"] = facts
     return FillTimes(
         params=params,
-        n=len(ends),
+        n=len(last),
         level=level,
         method="cumulative incidence (Aalen and Johansen), log-log intervals, exact at 0 and 1",
         curves=thin,
-        ended={cause: int((codes == k + 1).sum()) for k, cause in enumerate(CAUSES)},
-        open=int((codes == 0).sum()),
-        left_out=left_out,
+        ended={name: int((cause == k + 1).sum()) for k, name in enumerate(CAUSES)},
+        open=int((cause == 0).sum()),
+        left_out=int((~is_seen).sum()),
         market=market,
     )
 
 
-def _group_orders(
-    ends: pd.DataFrame, keys: list[str]
-) -> list[tuple[tuple[Any, ...], pd.DataFrame]]:
-    """Return the groups in order; without keys there is one group, which may be empty."""
-    if not keys:
-        return [((), ends)]
-    split = ends.groupby(keys, sort=True, dropna=False)
-    # A frame without rows still has the columns of its figures.
-    return [(key, group) for key, group in split] or [((None,) * len(keys), ends)]
-
-
-def _stack_groups(
-    parts: list[tuple[tuple[Any, ...], pd.DataFrame]], keys: list[str], ends: pd.DataFrame
-) -> pd.DataFrame:
-    """Return the groups' frames below each other, with the columns to group by in front."""
-    framed = []
-    for values, part in parts:
-        part = part if len(ends) or not keys else part.iloc[:0]
-        front = {
-            key: pd.Series([value] * len(part), dtype=_key_dtype(ends[key]), index=part.index)
-            for key, value in zip(keys, values, strict=True)
-        }
-        framed.append(pd.concat([pd.DataFrame(front, index=part.index), part], axis=1))
-    return pd.concat(framed, ignore_index=True)
-
-
-def _key_dtype(column: pd.Series) -> Any:
-    return "str" if pd.api.types.is_string_dtype(column.dtype) else column.dtype
-
-
-def _order_ends(
-    rows: pd.DataFrame, keys: list[str], since: Time | None, end: float
-) -> tuple[pd.DataFrame, int]:
-    """Return two values: a table of orders, and the number of orders that are not in it.
-
-    The table has each order's age at its end or last event, and the cause of its end. It does not
-    have the orders that were placed before the events begin.
-    """
-    rows = rows[rows["ms"] <= end] if len(rows) else rows
-    last = rows.drop_duplicates("oid", keep="last")
-    begin = _window_begins(rows, last) if since is None else float(to_ms(since))
-    seen = last["placed"] >= begin
-    cause = last["_group"]
-    ended = cause.isin(CAUSES)
-    # An unknown status may be an end. It is only known that the order existed until then.
-    stop = last["ms"].where(ended | (cause == "unknown"), end)
-    codes = cause.map({name: k + 1 for k, name in enumerate(CAUSES)})
-    ends = last[keys].assign(
-        seconds=((stop - last["placed"]) / SECOND).clip(lower=0.0).astype("float64"),
-        code=codes.astype("float64").fillna(0).astype("int64"),
-    )
-    return ends[seen], int((~seen).sum())
-
-
-def _window_begins(rows: pd.DataFrame, last: pd.DataFrame) -> "pd.Series[float]":
+def _window_begins(events: Events, last: Events) -> Ints:
     """Return for each order when the events of its account begin."""
-    account = rows["user"] if "user" in rows else pd.Series(0, index=rows.index)
-    shows_placings = (rows["ms"] == rows["placed"]).any()
-    times = rows["ms"] if shows_placings else rows["placed"]
-    return times.groupby(account, dropna=False).transform("min").reindex(last.index)
+    table, rows = events.table, events.rows
+    account = table.text("user").codes if table.has("user") else np.zeros(len(table), np.int64)
+    placed = table.ms("timestamp")[rows]
+    times = events.ms if (events.ms == placed).any() else placed
+    begins = np.full(int(account.max(initial=0)) + 1, np.iinfo(np.int64).max)
+    np.minimum.at(begins, account[rows], np.where(times == NO_TIME, begins[0], times))
+    return begins[account[last.rows]]
 
 
-def _incidence_curves(seconds: Floats, status: npt.NDArray[Any], level: float) -> pd.DataFrame:
+def _group_columns(table: Table, keys: list[str], rows: Ints) -> pd.DataFrame:
+    """Return the columns by which orders are grouped; times are those of placing."""
+    columns = {}
+    for key in keys:
+        if key == "size":
+            table.require(("limit_px", "orig_sz"))
+            usd = (table.number("limit_px") * table.number("orig_sz"))[rows]
+            decades = 10.0 ** np.arange(-3, 13)
+            place = np.searchsorted(decades, usd, "right") - 1
+            columns[key] = np.where(usd > 0, decades[np.maximum(place, 0)], np.nan)
+        else:
+            name = _COLUMNS.get(key, key)
+            columns[key] = group_columns(table, [name], "timestamp", rows)[name]
+    return pd.DataFrame(columns, index=range(len(rows)))
+
+
+class _Curves(NamedTuple):
+    """Cumulative incidence of each cause: ages in seconds, then arrays (causes, ages)."""
+
+    ages: Floats
+    share: Floats
+    low: Floats
+    high: Floats
+
+
+def _incidence_curves(seconds: Floats, cause: Ints, level: float) -> _Curves:
     """Return the cumulative incidence of each cause at each age with an event."""
+    if not cause.any():
+        return _Curves(np.zeros(0), *np.zeros((3, len(CAUSES), 0)))
     with explain_missing("analysis"):
         from scipy import stats
-
-    names = ["cause", "seconds", "probability", "low", "high"]
-    types: dict[str, Any] = {"cause": "str"} | dict.fromkeys(names[1:], "float64")
-    if not status.any():
-        return pd.DataFrame({name: pd.Series(dtype=types[name]) for name in names})
-    with explain_missing("analysis"):
         from statsmodels.duration.survfunc import CumIncidenceRight
 
     # If all remaining orders end at once, the variance divides by zero.
     with np.errstate(divide="ignore", invalid="ignore"):
-        fitted = CumIncidenceRight(seconds, status)
+        fitted = CumIncidenceRight(seconds, cause)
+    share, error = np.zeros((2, len(CAUSES), len(fitted.times)))
+    share[: len(fitted.cinc)], error[: len(fitted.cinc)] = fitted.cinc, fitted.cinc_se
+    watched = _orders_at_risk(seconds, cause, fitted.times)
+    plain = np.sqrt(share * np.maximum(1 - share, 0.0) / watched)
+    error = np.where(np.isfinite(error) & (error > 0), error, plain)
     z = float(stats.norm.ppf((1 + level) / 2))
-    watched = _orders_at_risk(seconds, status, fitted.times)
-    parts = []
-    for k, cause in enumerate(CAUSES):
-        there = k < len(fitted.cinc)
-        flat = np.zeros(len(fitted.times))
-        chance = fitted.cinc[k] if there else flat
-        error = np.asarray(fitted.cinc_se[k] if there else flat)
-        plain = np.sqrt(chance * np.maximum(1 - chance, 0.0) / watched)
-        error = np.where(np.isfinite(error) & (error > 0), error, plain)
-        low, high = _intervals(chance, error, z, watched, level)
-        cells = (np.full(len(chance), cause), fitted.times, chance, low, high)
-        parts.append(pd.DataFrame(dict(zip(names, cells, strict=True))))
-    return pd.concat(parts, ignore_index=True).astype(types)
+    return _Curves(fitted.times, share, *_intervals(share, error, z, watched, level))
 
 
-def _orders_at_risk(seconds: Floats, status: npt.NDArray[Any], ages: Floats) -> Floats:
+def _orders_at_risk(seconds: Floats, cause: Ints, ages: Floats) -> Floats:
     """Return the number of orders whose state at each age is known."""
-    lost = np.sort(seconds[status == 0])
+    lost = np.sort(seconds[cause == 0])
     return np.asarray(len(seconds) - np.searchsorted(lost, ages, "left"), dtype=np.float64)
 
 
@@ -381,48 +312,41 @@ def _intervals(
     return low, np.where(never, 1 - tail, np.where(always, 1.0, high))
 
 
-def _known_until(curves: pd.DataFrame, seconds: Floats) -> float:
-    """Return the age until which the curves are known; infinity if every order has ended."""
-    ended = curves.groupby("cause")["probability"].last().sum()
-    if ended > 1 - 1e-9:
-        return float("inf")
-    return float(seconds.max()) if len(seconds) else float("nan")
+def _curves_at(
+    curves: _Curves, seconds: Floats, cause: Ints, horizons: Sequence[float], level: float
+) -> _Curves:
+    """Return the probability of each cause at each horizon; missing beyond the oldest age."""
+    ages = np.array(horizons, dtype=np.float64)
+    place = np.searchsorted(curves.ages, ages, "right")  # 0: before the first event
+    share, low, high = (np.pad(each, ((0, 0), (1, 0)))[:, place] for each in curves[1:])
+    # At 0 and 1 the interval is exact. After the last event more orders may be censored.
+    watched = np.maximum(_orders_at_risk(seconds, cause, ages), 1.0)
+    exact_low, exact_high = _intervals(share, np.zeros_like(share), 0.0, watched, level)
+    is_inside = (share > _TINY) & (share < 1 - _TINY)
+    low, high = np.where(is_inside, low, exact_low), np.where(is_inside, high, exact_high)
+    all_ended = curves.share[:, -1:].sum() > 1 - 1e-9
+    is_known = (ages <= seconds.max(initial=-np.inf)) | all_ended
+    return _Curves(ages, *(np.where(is_known, each, np.nan) for each in (share, low, high)))
 
 
-def _params_at_horizons(
-    curves: pd.DataFrame,
-    horizons: Sequence[float],
-    oldest: float,
-    ends: tuple[Floats, npt.NDArray[Any]],
-    level: float,
-) -> pd.DataFrame:
-    """Return the probability of each cause at each horizon, with its interval."""
-    rows: list[tuple[Any, ...]] = []
-    for cause in CAUSES:
-        own = curves[curves["cause"] == cause]
-        for horizon in horizons:
-            name = f"{cause} within {horizon:g} s"
-            if not horizon <= oldest:
-                rows.append((name, *[float("nan")] * 3))
-                continue
-            place = int(np.searchsorted(own["seconds"].to_numpy(), horizon, "right")) - 1
-            found: Any = own.iloc[place] if place >= 0 else {"probability": 0.0}
-            chance = np.array([found["probability"]])
-            if _TINY < chance[0] < 1 - _TINY:
-                rows.append((name, chance[0], found["low"], found["high"]))
-                continue
-            # After the last event more orders may be censored.
-            watched = _orders_at_risk(*ends, np.array([horizon]))
-            low, high = _intervals(chance, np.zeros(1), 0.0, np.maximum(watched, 1.0), level)
-            rows.append((name, chance[0], low[0], high[0]))
-    types = {"name": "str", "estimate": "float64", "low": "float64", "high": "float64"}
-    return pd.DataFrame(rows, columns=list(types)).astype(types)
-
-
-def _thin_curves(curves: pd.DataFrame) -> pd.DataFrame:
+def _thin_curves(curves: _Curves) -> _Curves:
     """Return at most 500 points of each curve, evenly spaced; the last point is always kept."""
-    parts = []
-    for _, own in curves.groupby("cause", sort=False):
-        places = np.unique(np.linspace(0, len(own) - 1, _POINTS).round().astype(int))
-        parts.append(own.iloc[places])
-    return pd.concat(parts, ignore_index=True) if parts else curves
+    if not len(curves.ages):
+        return curves
+    places = np.unique(np.linspace(0, len(curves.ages) - 1, _POINTS).round().astype(int))
+    return _Curves(curves.ages[places], *(each[:, places] for each in curves[1:]))
+
+
+def _stack_curves(curves: list[_Curves], groups: pd.DataFrame) -> pd.DataFrame:
+    """Return the curves of the groups below each other, with the columns of the groups in front."""
+    counts = [len(CAUSES) * len(found.ages) for found in curves]
+    front = groups.loc[groups.index.repeat(counts)] if len(groups.columns) else pd.DataFrame()
+    causes = [np.repeat(CAUSES, len(found.ages)) for found in curves]
+    columns = {
+        **front.reset_index(drop=True),
+        "cause": pd.Series(np.concatenate([[], *causes]), dtype="str"),
+        "seconds": np.concatenate([[], *(np.tile(found.ages, len(CAUSES)) for found in curves)]),
+    }
+    for name, place in (("probability", 1), ("low", 2), ("high", 3)):
+        columns[name] = np.concatenate([[], *(found[place].ravel() for found in curves)])
+    return pd.DataFrame(columns)

@@ -1,41 +1,33 @@
-"""Status events of orders: their order in time, transitions, outcomes, and how much was filled.
-
-An order id names one order of the whole exchange. The rows are status events, so an order may have
-one row for each status. Several answers may contain the same event, which then counts once. Events
-that share a millisecond and a transaction are sorted in the order of an order's life: placed,
-triggered, ended.
-"""
+"""Status events of orders: transitions, outcomes, and how much was filled."""
 
 from collections.abc import Iterable, Sequence
 from statistics import NormalDist
 
-import narwhals as nw
+import numpy as np
 import pandas as pd
-from narwhals.typing import IntoFrame, IntoFrameT
 
-from toolkit.analysis.common import frame_access, grouping, timestamps
 from toolkit.analysis.common.estimate import check_level, wilson_interval
-from toolkit.analysis.common.frame_access import Frame
-from toolkit.analysis.common.repeated_rows import drop_repeated_rows
-from toolkit.contract.order_states import STATES
+from toolkit.arrays import Flags, Ints
+from toolkit.contract.order_states import order_state_group
+from toolkit.prepare.door import NO_TIME, Frame, Names
+from toolkit.prepare.groups import group_columns, list_keys, number_groups, sum_groups
+from toolkit.prepare.orders import Events, read_events
+from toolkit.prepare.provenance import finish
 
 PLACED = "(placed)"
 LAST = "(last)"
-EVENT = ("oid", "status", "status_timestamp")
-GROUPS = ("filled", "canceled", "rejected", "active", "unknown")
-_SEQUENCE = ("_ms", "_tx", "_stage", "status")
-_AMOUNTS = ("says what is still open", "says what was asked for", "says at which price")
+OUTCOMES = ("filled", "canceled", "rejected", "active", "unknown")
 
 
-def transitions(orders: IntoFrameT, by: str | Iterable[str] | None = None) -> IntoFrameT:
+def transitions(orders: Frame, by: str | Iterable[str] | None = None) -> pd.DataFrame:
     """Count the status changes of orders, as a transition matrix in long form.
 
     Parameters
     ----------
     orders : DataFrame
-        Status events: ``oid, status, status_timestamp``, and ``tx_index`` for ties (pandas, Polars,
-        DuckDB, PySpark), from `tk.historical_orders` or `tk.builder_orders_by_time`, in any order.
-        Repeated events count once.
+        Status events: ``oid, status, status_timestamp``, and ``tx_index`` for ties, from
+        `tk.historical_orders` or `tk.builder_orders_by_time`, in any order. Repeated events count
+        once.
     by : str or list of str, optional
         One matrix for each group: ``coin``, ``dex``, ``order_type``, ``tif``, ``user``, ... or the
         ``hour``, ``day``, ``week`` (UTC) of the earlier event.
@@ -43,7 +35,7 @@ def transitions(orders: IntoFrameT, by: str | Iterable[str] | None = None) -> In
     Returns
     -------
     DataFrame
-        The engine of `orders`, sorted: the columns of `by`, then
+        Sorted: the columns of `by`, then
 
         - ``before``: the earlier status, or ``(placed)`` in front of the first event.
         - ``after``: the later status, or ``(last)`` behind the last event.
@@ -74,31 +66,40 @@ def transitions(orders: IntoFrameT, by: str | Iterable[str] | None = None) -> In
     2      open  (last)       1    0.5
     3      open  filled       1    0.5
     """
-    keys = grouping.list_keys(by, ("oid", "status", "status_timestamp", "before", "after"))
-    events = grouping.add_groups(
-        read_events(orders, _group_columns(keys)), keys, time="status_timestamp"
-    )
-    moved = events.with_columns(_before=_neighbour("status", 1), _after=_neighbour("status", -1))
-    first = moved.filter(nw.col("_before").is_null())
-    entered = first.select(*keys, before=nw.lit(PLACED), after=nw.col("status"))
-    left = moved.select(*keys, before=nw.col("status"), after=nw.col("_after").fill_null(LAST))
-    text = [nw.col(name).cast(nw.String()) for name in ("before", "after")]
-    rows = frame_access.stack_frames([part.select(*keys, *text) for part in (entered, left)])
-    steps = [*keys, "before", "after"]
-    counted = rows.with_columns(_one=nw.lit(1)).group_by(*steps)
-    result = counted.agg(nw.col("_one").sum().alias("orders"))
-    result = result.with_columns(orders=nw.col("orders").cast(nw.Int64()))
-    whole = nw.col("orders").sum().over(*keys, "before")
-    result = result.with_columns(share=(nw.col("orders") / whole).cast(nw.Float64()))
-    result = result.sort(*steps, nulls_last=True)
-    return frame_access.result_from_frame(
-        result, {"orders": orders}, helper="orders.transitions", by=keys
-    )
+    keys = list_keys(by, ("oid", "status", "status_timestamp", "before", "after"))
+    events = read_events(orders)
+    group, groups = _number_events(events, keys)
+    words = Names(np.arange(len(events.status.values) + 2), [*events.status.values, PLACED, LAST])
+    place, words = words.sorted().codes, words.sorted()
+    status, first = place[events.status.codes], events.is_first()
+    after = np.append(status[1:], 0)
+    after[events.is_last()] = place[-1]
+    # One number for each way: group, earlier and later status.
+    count = len(place)
+    left = (group * count + status) * count + after
+    entered = (group[first] * count + place[-2]) * count + status[first]
+    ways, orders_ = np.unique(np.concatenate([entered, left]), return_counts=True)
+    whole = np.unique(ways // count, return_inverse=True)[1]
+    columns = {
+        **groups.iloc[ways // count**2].reset_index(drop=True),
+        "before": Names(ways // count % count, words.values).texts(),
+        "after": Names(ways % count, words.values).texts(),
+        "orders": orders_,
+        "share": orders_ / np.bincount(whole, orders_)[whole],
+    }
+    facts = {"helper": "orders.transitions", "by": keys}
+    return finish(pd.DataFrame(columns), {"orders": events.table.frame}, **facts)
+
+
+def _number_events(events: Events, keys: Sequence[str]) -> tuple[Ints, pd.DataFrame]:
+    """Return the group of each event, and the groups; missing values are last."""
+    columns = group_columns(events.table, keys, "status_timestamp", events.rows)
+    return number_groups(columns, missing_last=True)
 
 
 def mix(
-    orders: IntoFrameT, by: str | Iterable[str] | None = None, *, level: float = 0.95
-) -> IntoFrameT:
+    orders: Frame, by: str | Iterable[str] | None = None, *, level: float = 0.95
+) -> pd.DataFrame:
     """Count how orders ended, by status: filled, and each kind of cancellation and rejection.
 
     Parameters
@@ -113,7 +114,7 @@ def mix(
     Returns
     -------
     DataFrame
-        The engine of `orders`, sorted: the columns of `by`, then
+        Sorted: the columns of `by`, then
 
         - ``group``: filled, canceled, rejected, active (not ended) or unknown, a status that is not
           in the specification.
@@ -144,33 +145,31 @@ def mix(
     1  rejected  oracleRejected       1  2    0.5
     """
     z = NormalDist().inv_cdf((1 + check_level(level)) / 2)
-    keys = grouping.list_keys(by, ("oid", "status", "status_timestamp", "group"))
-    events = _last_events(read_events(orders, _group_columns(keys)))
-    rows = grouping.add_groups(events, keys, time="status_timestamp").with_columns(_one=nw.lit(1))
-    counted = rows.group_by(*keys, "_group", "status").agg(nw.col("_one").sum().alias("orders"))
-    counts = nw.col("orders").cast(nw.Int64())
-    counted = counted.with_columns(orders=counts, _all=nw.lit(0))
-    whole = nw.col("orders").sum().over(*(keys or ["_all"]))
-    counted = counted.with_columns(n=whole.cast(nw.Int64()))
-    counted = counted.with_columns(share=(nw.col("orders") / nw.col("n")).cast(nw.Float64()))
-    low, high = wilson_interval(nw.col("share"), nw.col("n").cast(nw.Float64()), z)
-    result = counted.select(
-        *keys,
-        nw.col("_group").cast(nw.String()).alias("group"),
-        "status",
-        "orders",
-        "n",
-        "share",
-        low=low,
-        high=high,
-    )
-    result = result.sort(*keys, "group", "status", nulls_last=True)
-    return frame_access.result_from_frame(
-        result, {"orders": orders}, helper="orders.mix", by=keys, level=level
-    )
+    keys = list_keys(by, ("oid", "status", "status_timestamp", "group"))
+    events = read_events(orders)
+    last = events.take(events.is_last())
+    group, groups = _number_events(last, keys)
+    outcomes = last.status.renamed(lambda status: f"{order_state_group(status)} {status}").sorted()
+    count = len(outcomes.values)
+    found, orders_ = np.unique(group * count + outcomes.codes, return_counts=True)
+    n = np.bincount(group)[found // count] if len(found) else orders_
+    low, high = wilson_interval(orders_ / n, n, z)
+    texts = [outcomes.values[code].split(" ", 1) for code in (found % count).tolist()]
+    columns = {
+        **groups.iloc[found // count].reset_index(drop=True),
+        "group": pd.Series([name for name, _ in texts], dtype="str"),
+        "status": pd.Series([status for _, status in texts], dtype="str"),
+        "orders": orders_,
+        "n": n,
+        "share": orders_ / n,
+        "low": low,
+        "high": high,
+    }
+    facts = {"helper": "orders.mix", "by": keys, "level": level}
+    return finish(pd.DataFrame(columns), {"orders": events.table.frame}, **facts)
 
 
-def fill_ratio(orders: IntoFrameT, by: str | Iterable[str] | None = None) -> IntoFrameT:
+def fill_ratio(orders: Frame, by: str | Iterable[str] | None = None) -> pd.DataFrame:
     """Compute the filled share of the ordered size.
 
     Parameters
@@ -184,7 +183,7 @@ def fill_ratio(orders: IntoFrameT, by: str | Iterable[str] | None = None) -> Int
     Returns
     -------
     DataFrame
-        The engine of `orders`, sorted by the groups: the columns of `by`, then
+        Sorted by the groups: the columns of `by`, then
 
         - ``orders``: number of orders.
         - ``filled``: number of orders that are filled, by their last status.
@@ -223,87 +222,44 @@ def fill_ratio(orders: IntoFrameT, by: str | Iterable[str] | None = None) -> Int
        orders  partly  asked_usd  filled_usd  ratio
     0       2       1      150.0        90.0    0.6
     """
-    keys = grouping.list_keys(
-        by, ("oid", "status", "status_timestamp", "sz", "orig_sz", "limit_px")
-    )
-    amounts = ("sz", "orig_sz", "limit_px")
-    events_read = read_events(orders, _group_columns(keys), amounts)
-    for name, meaning in zip(amounts, _AMOUNTS, strict=True):
-        frame_access.require_some_values(events_read, name, "orders", meaning)
-    events = _last_events(events_read)
-    rows = _with_sizes(grouping.add_groups(events, keys, time="status_timestamp"))
-    counts = ("orders", *GROUPS, "partly", "unsized")
-    money = ("asked_usd", "filled_usd")
-    sums = [nw.col(name).sum() for name in (*counts, *money)]
-    grouped = rows.group_by(*keys).agg(*sums) if keys else rows.select(*sums)
-    asked = nw.col("asked_usd")
-    result = grouped.select(
-        *keys,
-        *(nw.col(name).fill_null(0).cast(nw.Int64()) for name in counts),
-        *(nw.col(name).fill_null(0.0) for name in money),
-        nw.when(asked > 0).then(nw.col("filled_usd") / asked).alias("ratio"),
-    )
-    order = ("orders", *GROUPS, "partly", *money, "ratio", "unsized")
-    result = result.select(*keys, *order)
-    result = result.sort(*keys, nulls_last=True) if keys else result
-    return frame_access.result_from_frame(
-        result, {"orders": orders}, helper="orders.fill_ratio", by=keys
-    )
+    keys = list_keys(by, ("oid", "status", "status_timestamp", "sz", "orig_sz", "limit_px"))
+    events = read_events(orders)
+    events.table.require_some("sz", "says what is still open")
+    events.table.require_some("orig_sz", "says what was asked for")
+    events.table.require_some("limit_px", "says at which price")
+    last = events.take(events.is_last())
+    group, groups = _number_events(last, keys)
+    is_state = {name: last.groups().facts(name.__eq__) for name in OUTCOMES}
+    table, rows = last.table, last.rows
+    original, px = np.nan_to_num(table.number("orig_sz")[rows]), table.number("limit_px")[rows]
+    filled = original - table.number("sz")[rows]
+    filled[is_state["filled"]] = original[is_state["filled"]]
+    filled[is_state["rejected"]] = 0.0
+    is_unsized = (original == 0) | np.isnan(px) | np.isnan(filled)
+    price = np.where(is_state["rejected"] | is_unsized, np.nan, px)
+    number = len(groups) if keys else 1  # without keys one row, also of no orders
+    asked = sum_groups(group, np.nan_to_num(original * price), number)
+    got = sum_groups(group, np.nan_to_num(filled * price), number)
 
+    def count(kept: Flags) -> Ints:
+        return np.bincount(group[kept], minlength=number)
 
-def _with_sizes(rows: Frame) -> Frame:
-    """Add what each order asked for and what was filled; orders without an amount are in no sum."""
-    zero = nw.lit(0.0)
-    original = nw.col("orig_sz").fill_null(0.0)
-    filled = nw.when(nw.col("_group") == "filled").then(original)
-    filled = filled.when(nw.col("_group") == "rejected").then(zero)
-    rows = rows.with_columns(_filled=filled.otherwise(original - nw.col("sz")))
-    unsized = (original == 0) | nw.col("limit_px").is_null() | nw.col("_filled").is_null()
-    counts = (nw.col("_group") != "rejected") & ~unsized
-    part = (nw.col("_filled") > 0) & (nw.col("_filled") < original)
-    return rows.with_columns(
-        orders=nw.lit(1),
-        **{name: frame_access.flag(nw.col("_group") == name) for name in GROUPS},
-        partly=frame_access.flag(part),
-        unsized=frame_access.flag(unsized),
-        asked_usd=nw.when(counts).then(original * nw.col("limit_px")).otherwise(zero),
-        filled_usd=nw.when(counts).then(nw.col("_filled") * nw.col("limit_px")).otherwise(zero),
-    )
-
-
-def _group_columns(keys: Sequence[str]) -> list[str]:
-    """Return the columns that the groups are made of."""
-    return [*grouping.own_columns(keys), *(["coin"] if "dex" in keys else [])]
-
-
-def read_events(
-    orders: IntoFrame,
-    needed: Sequence[str],
-    amounts: Sequence[str] = (),
-    optional: Iterable[str] = (),
-) -> Frame:
-    """Return each event once, with `_ms`, `_tx`, `_stage` and the `_group` of its status."""
-    orders = drop_repeated_rows(orders, "orders")
-    wanted = (*EVENT, *needed)
-    # Select only the needed columns: exact numbers and nested children would be slow.
-    if amounts:
-        frame = frame_access.open_as_floats(orders, "orders", list(amounts))
-    else:
-        frame = nw.from_native(frame_access.normalise_frame(orders))
-    frame_access.require_columns(frame, wanted, "orders")
-    column_names = frame.columns
-    extra = [name for name in ("tx_index", *optional) if name in column_names]
-    frame = frame.select(*dict.fromkeys((*wanted, *amounts, *extra)))
-    frame = grouping.add_ms(frame, "status_timestamp")
-    tx = nw.col("tx_index").fill_null(0) if "tx_index" in extra else nw.lit(0)
-    frame = frame.with_columns(_tx=tx.cast(nw.Int64()), _group=_status_group())
-    frame = frame.with_columns(_stage=_order_stage())
-    unique: Frame = frame.unique(["oid", "status", "_ms", "_tx"], keep="any")
-    return unique
+    columns = {
+        **groups,
+        "orders": np.bincount(group, minlength=number),
+        **{name: count(is_state[name]) for name in OUTCOMES},
+        "partly": count((filled > 0) & (filled < original)),
+        "asked_usd": asked,
+        "filled_usd": got,
+        "ratio": np.divide(got, asked, out=np.full(number, np.nan), where=asked > 0),
+        "unsized": count(is_unsized),
+    }
+    facts = {"helper": "orders.fill_ratio", "by": keys}
+    return finish(pd.DataFrame(columns, index=range(number)), {"orders": table.frame}, **facts)
 
 
 def sort_events(
-    orders: IntoFrame,
+    orders: Frame,
     needed: Sequence[str],
     optional: Iterable[str] = (),
     amounts: Sequence[str] = (),
@@ -312,54 +268,12 @@ def sort_events(
 
     The columns of `needed` and `amounts` must exist; those of `optional` are kept if they exist.
     """
-    frame = read_events(orders, needed, amounts, optional)
-    column_names = frame.columns
-    kept = (name for name in optional if name in column_names)
-    names = tuple(
-        dict.fromkeys((*EVENT, *needed, *amounts, *kept, "_ms", "_tx", "_stage", "_group"))
-    )
-    rows = frame_access.pandas_columns(nw.to_native(frame), "orders", names)
-    rows = rows.assign(
-        ms=rows["_ms"].astype("float64"), placed=timestamps.ms_from_times(rows["timestamp"])
-    )
-    order = ["oid", "_ms", "_tx", "_stage", "status"]
-    return rows.sort_values(order, kind="stable", ignore_index=True)
-
-
-def _status_group() -> nw.Expr:
-    """Return the group of a status: filled, canceled, rejected, active, or unknown."""
-    status = nw.col("status")
-    group = nw.when(status.is_in(_states_of("filled"))).then(nw.lit("filled"))
-    for name in ("canceled", "rejected"):
-        group = group.when(status.is_in(_states_of(name))).then(nw.lit(name))
-    active = group.when(status.is_in(_states_of("active"))).then(nw.lit("active"))
-    return active.otherwise(nw.lit("unknown"))
-
-
-def _neighbour(name: str, step: int) -> nw.Expr:
-    """Return a column's value at the event before (1) or after (-1) of the same order."""
-    return nw.col(name).shift(step).over("oid", order_by=list(_SEQUENCE))
-
-
-def _last_events(frame: Frame) -> Frame:
-    """Return the last event of each order."""
-    marked = frame.with_columns(_after=_neighbour("status", -1))
-    return marked.filter(nw.col("_after").is_null())
-
-
-def _states_of(name: str) -> list[str]:
-    return [state for state, its in STATES.items() if its == name]
-
-
-def _order_stage() -> nw.Expr:
-    """Return the stage of an order's life: 0 placed, 1 in progress, 2 ended."""
-    fresh = nw.col("status") == "open"
-    on_the_way = nw.col("_group").is_in(["active", "unknown"])
-    return (
-        nw.when(fresh)
-        .then(nw.lit(0))
-        .when(on_the_way)
-        .then(nw.lit(1))
-        .otherwise(nw.lit(2))
-        .cast(nw.Int64())
+    events = read_events(orders)
+    names = ("oid", "status", "status_timestamp", *needed, *amounts)
+    rows = events.table.columns(names, tuple(optional), amounts).iloc[events.rows]
+    placed = events.table.ms("timestamp")[events.rows]
+    return rows.reset_index(drop=True).assign(
+        ms=events.ms.astype(np.float64),
+        placed=np.where(placed == NO_TIME, np.nan, placed),
+        _group=events.groups().texts(),
     )

@@ -1,41 +1,44 @@
 """Delays of trigger orders: from placing to trigger, and from trigger to fill."""
 
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Final
 
-import narwhals as nw
 import numpy as np
 import pandas as pd
-from narwhals.typing import IntoFrame
 
-from toolkit.analysis.common import frame_access, grouping
 from toolkit.analysis.common.estimate import check_level
-from toolkit.analysis.common.provenance import result_provenance
-from toolkit.analysis.execution.orders import sort_events
-from toolkit.arrays import Floats
+from toolkit.arrays import Flags, Floats, Ints
 from toolkit.installation import explain_missing
+from toolkit.prepare.door import NO_TIME, Frame
+from toolkit.prepare.groups import group_columns, list_keys, number_groups, split_groups
+from toolkit.prepare.orders import read_events
+from toolkit.prepare.provenance import finish
 from toolkit.times import SECOND
+
+_FIGURES: Final = (
+    "wait_q50_secs", "delay_q10_secs", "delay_q50_secs", "delay_q90_secs", "low", "high",
+)  # fmt: skip
 
 
 def trigger_delay(
-    orders: IntoFrame, by: str | Iterable[str] | None = ("order_type",), *, level: float = 0.95
+    orders: Frame, by: str | Iterable[str] | None = ("order_type",), *, level: float = 0.95
 ) -> pd.DataFrame:
     """Compute how long trigger orders wait for their trigger, and then for their fill.
 
     Parameters
     ----------
     orders : DataFrame
-        Status events as for `transitions`, with ``timestamp`` and ``is_trigger`` (any engine).
-        Repeated events count once.
+        Status events as for `transitions`, with ``timestamp`` and ``is_trigger``. Repeated
+        events count once.
     by : str, list of str or None, default ("order_type",)
-        Groups: any columns of the orders.
+        Groups: any columns of the orders, as for `transitions`.
     level : float, default 0.95
         Level of the interval.
 
     Returns
     -------
     DataFrame
-        pandas, sorted by the groups: the columns of `by`, then
+        Sorted by the groups: the columns of `by`, then
 
         - ``orders``: number of trigger orders.
         - ``triggered``: number of orders that were triggered.
@@ -67,56 +70,47 @@ def trigger_delay(
     0  Stop Market          1            9.0             0.5
     """
     check_level(level)
-    keys = grouping.list_keys(by, ("oid", "status", "status_timestamp", "timestamp", "is_trigger"))
-    rows = sort_events(orders, ("timestamp", "is_trigger", *keys))
-    frame = nw.from_native(rows, eager_only=True)
-    frame_access.require_some_values(
-        frame, "is_trigger", "orders", "says which orders wait for a price"
+    keys = list_keys(by, ("oid", "status", "status_timestamp", "timestamp", "is_trigger"))
+    events = read_events(orders)
+    table = events.table
+    table.require(("timestamp", "is_trigger"))
+    table.require_some("is_trigger", "says which orders wait for a price")
+    events = events.take(table.flag("is_trigger")[0][events.rows])
+    order = np.cumsum(events.is_first()) - 1
+    last = events.take(events.is_last())
+    times = []
+    for status in ("triggered", "filled"):  # the first event of each order
+        found = np.flatnonzero(events.status.facts(status.__eq__))[::-1]
+        time = np.full(len(last), np.nan)
+        time[order[found]] = events.ms[found]
+        times.append(time)
+    fired, done = times
+    placed = table.ms("timestamp")[last.rows]
+    wait = (fired - np.where(placed == NO_TIME, np.nan, placed)) / SECOND
+    delay = (done - fired) / SECOND
+    group, groups = number_groups(
+        group_columns(table, keys, "status_timestamp", last.rows), missing_last=True
     )
-    rows = rows[rows["is_trigger"].astype("boolean").fillna(value=False).astype(bool)]
-    fired = rows[rows["status"] == "triggered"].groupby("oid")["ms"].min()
-    done = rows[rows["status"] == "filled"].groupby("oid")["ms"].min()
-    orders_seen = rows.drop_duplicates("oid", keep="last").set_index("oid")
-    orders_seen = orders_seen.assign(
-        triggered=orders_seen.index.isin(fired.index),
-        wait=(fired.reindex(orders_seen.index) - orders_seen["placed"]) / SECOND,
-        delay=(done.reindex(orders_seen.index) - fired.reindex(orders_seen.index)) / SECOND,
-    )
-    orders_seen["filled"] = orders_seen["triggered"] & ~orders_seen["delay"].isna()
-    if keys:
-        found = list(orders_seen.groupby(keys, dropna=False, sort=True))
-    else:
-        found = [((), orders_seen)]
-    rows_out = [(*key, *_delay_figures(part, level)) for key, part in found]
-    result = _delay_frame(rows_out, keys, orders_seen)
-    result.attrs["toolkit"] = {
-        **result_provenance({"orders": orders}),
-        "helper": "orders.trigger_delay",
+    number = len(groups) if keys else 1  # without keys one row, also of no orders
+    figures = []
+    for own in split_groups(group, number):
+        own = own[~np.isnan(fired[own])]
+        delays, waits = np.sort(np.where(np.isnan(delay), np.inf, delay)[own]), np.sort(wait[own])
+        quantiles = [_quantile(delays, q) for q in (0.1, 0.5, 0.9)]
+        figures.append((_quantile(waits, 0.5), *quantiles, *_median_interval(delays, level)))
+
+    def count(kept: Flags) -> Ints:
+        return np.bincount(group[kept], minlength=number)
+
+    columns = {
+        **groups,
+        "orders": np.bincount(group, minlength=number),
+        "triggered": count(~np.isnan(fired)),
+        "filled": count(~np.isnan(delay)),
+        **dict(zip(_FIGURES, np.array(figures, dtype=np.float64).reshape(-1, 6).T, strict=True)),
     }
-    return result
-
-
-_DELAYS: Final = ("wait_q50_secs", "delay_q10_secs", "delay_q50_secs", "delay_q90_secs")
-_COUNTS: Final = ("orders", "triggered", "filled")
-
-
-def _delay_frame(rows: list[tuple[Any, ...]], keys: list[str], like: pd.DataFrame) -> pd.DataFrame:
-    """Return the figures as a frame, with the same dtypes for any number of rows."""
-    names = [*keys, *_COUNTS, *_DELAYS, "low", "high"]
-    result = pd.DataFrame(rows, columns=names)
-    types: dict[str, Any] = {name: like[name].dtype for name in keys}
-    types |= dict.fromkeys(_COUNTS, "int64") | dict.fromkeys((*_DELAYS, "low", "high"), "float64")
-    return result.astype(types)
-
-
-def _delay_figures(part: pd.DataFrame, level: float) -> tuple[float, ...]:
-    """Return the figures of one group."""
-    fired = part[part["triggered"]]
-    delay = np.sort(fired["delay"].fillna(np.inf).to_numpy(dtype="float64"))
-    wait = np.sort(fired["wait"].to_numpy(dtype="float64"))
-    quantiles = [_quantile(delay, q) for q in (0.1, 0.5, 0.9)]
-    counts = (len(part), len(fired), int(part["filled"].sum()))
-    return (*counts, _quantile(wait, 0.5), *quantiles, *_median_interval(delay, level))
+    result = pd.DataFrame(columns, index=range(number))
+    return finish(result, {"orders": table.frame}, helper="orders.trigger_delay")
 
 
 def _quantile(values: Floats, q: float) -> float:
