@@ -210,8 +210,40 @@ def test_waiting_order_has_no_adherence():
     waits = twaps.adherence(snapshot(waiting=True, executed_sz=0.0), at=MONDAY).iloc[0]
     assert pd.isna(waits[["elapsed", "behind", "behind_sz", "left_secs", "avg_px"]]).all()
     assert waits["progress"] == 0.0
-    late = twaps.adherence(snapshot(), at=MONDAY + 10_000 * SECOND).iloc[0]
-    assert (late["elapsed"], late["left_secs"]) == (1.0, 0.0)
+
+
+def test_order_after_its_duration_started_later():
+    """It waited for its trigger, and 6 of 20 slices are 180 s of 600 s: 420 s are left.
+
+    The rest is 7 at 100: 700 USD in 420 s are 6,000 an hour. Without its slices nobody knows.
+    """
+    at = MONDAY + 10_000 * SECOND
+    late = twaps.adherence(snapshot(), at=at).iloc[0]
+    assert (late["elapsed"], late["behind"], late["left_secs"]) == (0.3, 0.0, 420.0)
+    marks = pd.DataFrame({"name": ["BTC"], "mark_px": [100.0]})
+    found = twaps.pressure(snapshot(), marks, at=at)
+    assert found["net_usd_per_hour"].item() == pytest.approx(6000)
+    unknown = twaps.pressure(snapshot().drop(columns="slice_number"), marks, at=at).iloc[0]
+    assert unknown["net_usd"] == 700.0
+    assert pd.isna(unknown["net_usd_per_hour"])
+
+
+def test_saved_snapshot_is_not_of_today():
+    """The next slice was due after 150 s: a quarter of 600 s, whenever the frame is read."""
+    rows = snapshot(executed_sz=2.5).assign(
+        asked_at=times([MONDAY + 10**9]), next_slice_time=times([MONDAY + 150 * SECOND])
+    )
+    row = twaps.adherence(rows).iloc[0]
+    assert (row["elapsed"], row["behind"]) == (0.25, 0.0)
+    stated = twaps.adherence(rows, at=MONDAY + 300 * SECOND)
+    assert stated["elapsed"].item() == 0.5
+
+
+def test_size_still_to_trade_is_not_negative():
+    rows = snapshot(executed_sz=10.5, remaining_sz=-0.5)
+    marks = pd.DataFrame({"name": ["BTC"], "mark_px": [100.0]})
+    found = twaps.pressure(rows, marks, at=MONDAY + 300 * SECOND).iloc[0]
+    assert found[["buy_sz", "net_sz", "net_usd", "net_usd_per_hour"]].tolist() == [0.0] * 4
 
 
 def test_pressure_by_hand():
@@ -238,7 +270,7 @@ def test_pressure_by_hand():
     by_dex = twaps.pressure(rows, marks, by="dex", at=MONDAY)
     assert by_dex["dex"].tolist() == ["flx", "hyperliquid"]
     # 7 at 100 within 30 s are 84,000 an hour, not infinity.
-    late = twaps.pressure(snapshot(), marks[:1], at=MONDAY + 9999 * SECOND).iloc[0]
+    late = twaps.pressure(snapshot(), marks[:1], at=MONDAY + 600 * SECOND).iloc[0]
     assert late["net_usd_per_hour"] == pytest.approx(700 * 120)
 
 

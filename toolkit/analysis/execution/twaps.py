@@ -1,42 +1,42 @@
 """Snapshots of TWAP orders: schedules, outstanding volume, and the fills behind the orders.
 
-The frames come from `tk.perp_twap_snapshots`. A snapshot's numbers are floats on the wire, so
-results are float64 for any kind of numbers.
+The frames come from `tk.perp_twap_snapshots`.
 """
 
 from collections.abc import Iterable
 
-import narwhals as nw
-from narwhals.typing import IntoFrame, IntoFrameT
+import numpy as np
+import pandas as pd
 
-from toolkit.analysis.common import frame_access, grouping, markets, timestamps
-from toolkit.analysis.common.frame_access import Frame
-from toolkit.analysis.common.repeated_rows import drop_repeated_rows
-from toolkit.analysis.common.row_owners import account_names, lower_address
+from toolkit.analysis.common.row_owners import account_names
+from toolkit.arrays import Flags, Floats, Ints
+from toolkit.prepare.door import NO_TIME, Frame, Table
+from toolkit.prepare.groups import group_columns, list_keys, number_groups, sum_groups
+from toolkit.prepare.markets import dex_of
+from toolkit.prepare.provenance import finish, present_ms
 from toolkit.rules.twaps import SLICE_MS
-from toolkit.times import SECOND, Time
+from toolkit.times import HOUR, SECOND, Time
 
-SIZES = ("total_sz", "executed_sz", "remaining_sz")
 ORDER = ("market", "address", "twap_id")
-SCHEDULE = ("duration_secs", "start_time_ms", "slice_number", "waiting")
+_SCHEDULE = ("duration_secs", "start_time_ms", "waiting")
 
 
-def adherence(twaps: IntoFrameT, *, at: Time | None = None) -> IntoFrameT:
+def adherence(twaps: Frame, *, at: Time | None = None) -> pd.DataFrame:
     """Compute the progress of each TWAP order, and how far it is behind its schedule.
 
     Parameters
     ----------
     twaps : DataFrame
-        Rows of one snapshot (pandas, Polars, DuckDB, PySpark). Repeated rows count
-        once.
+        Rows of one snapshot. Repeated rows count once.
     at : time, optional
         Time of the snapshot. By default, the column ``asked_at``. If it is missing, the time
-        at which the frame was fetched.
+        at which the frame was fetched. If the next slice of an order (``next_slice_time``) was due
+        before, the snapshot is older: its time is that of the next slice.
 
     Returns
     -------
     DataFrame
-        The engine of `twaps`, sorted by market, address and order:
+        Sorted by market, address and order:
 
         - ``market``: market of the order.
         - ``address``: account of the order.
@@ -68,7 +68,8 @@ def adherence(twaps: IntoFrameT, *, at: Time | None = None) -> IntoFrameT:
     -----
     A TWAP order spreads its size evenly over its duration (specification, "TWAP snapshot"). The
     start of an order that waited for its trigger is the time of its registration, so the order
-    looks behind.
+    looks behind. If such an order still runs after its duration, it started later: its time is that
+    of its slices, one every 30 seconds.
 
     Examples
     --------
@@ -82,42 +83,34 @@ def adherence(twaps: IntoFrameT, *, at: Time | None = None) -> IntoFrameT:
        elapsed  progress  behind_sz  avg_px
     0      0.5       0.4        1.0   100.0
     """
-    needed = (*ORDER, "is_buy", *SIZES, "executed_ntl", *SCHEDULE)
-    frame = _read_snapshot(twaps, needed, (*SIZES, "executed_ntl"), at)
-    progress = nw.col("executed_sz") / nw.col("total_sz")
-    frame = frame.with_columns(
-        elapsed=nw.when(~nw.col("waiting")).then(nw.col("_passed") / nw.col("_lasts")),
-        progress=nw.when(nw.col("total_sz") > 0).then(progress),
+    table = Table(twaps, "twaps")
+    sizes = ("total_sz", "executed_sz", "remaining_sz")
+    table.require((*ORDER, "is_buy", *sizes, "executed_ntl", "slice_number", *_SCHEDULE))
+    passed, lasts = _read_schedule(table, _snapshot_ms(table, at))
+    passed[table.flag("waiting")[0]] = np.nan
+    total, executed = table.number("total_sz"), table.number("executed_sz")
+    elapsed, progress = _ratio(passed, lasts), _ratio(executed, total)
+    result = table.columns((*ORDER, "is_buy", *sizes), (), sizes).assign(
+        elapsed=elapsed,
+        progress=progress,
+        behind=elapsed - progress,
+        behind_sz=(elapsed - progress) * total,
+        left_secs=(lasts - passed) / SECOND,
+        slices_due=np.floor(passed / SLICE_MS),
+        slice_number=table.number("slice_number"),
+        avg_px=_ratio(table.number("executed_ntl"), executed),
     )
-    frame = frame.with_columns(behind=nw.col("elapsed") - nw.col("progress"))
-    active = nw.when(~nw.col("waiting"))
-    result = frame.select(
-        *ORDER,
-        "is_buy",
-        *SIZES,
-        "elapsed",
-        "progress",
-        "behind",
-        (nw.col("behind") * nw.col("total_sz")).alias("behind_sz"),
-        active.then((nw.col("_lasts") - nw.col("_passed")) / SECOND).alias("left_secs"),
-        active.then((nw.col("_passed") / SLICE_MS).floor()).alias("slices_due"),
-        nw.col("slice_number").cast(nw.Float64()),
-        nw.when(nw.col("executed_sz") > 0)
-        .then(nw.col("executed_ntl") / nw.col("executed_sz"))
-        .alias("avg_px"),
-    )
-    return frame_access.result_from_frame(
-        result.sort(*ORDER), {"twaps": twaps}, helper="twaps.adherence"
-    )
+    result = result.sort_values(list(ORDER), kind="stable")
+    return finish(result, {"twaps": table.frame}, helper="twaps.adherence")
 
 
 def pressure(
-    twaps: IntoFrameT,
-    prices: IntoFrameT | None = None,
+    twaps: Frame,
+    prices: Frame | None = None,
     by: str | Iterable[str] | None = ("market",),
     *,
     at: Time | None = None,
-) -> IntoFrameT:
+) -> pd.DataFrame:
     """Sum the volume that running TWAP orders still have to buy and sell.
 
     Parameters
@@ -125,8 +118,8 @@ def pressure(
     twaps : DataFrame
         Rows of one snapshot, as for `adherence`. Repeated rows count once.
     prices : DataFrame, optional
-        ``name`` (the market) and ``mark_px``, from `tk.meta_and_asset_ctxs`, with the engine of
-        `twaps`. Without it, sums in USD are missing.
+        ``name`` (the market) and ``mark_px``, from `tk.meta_and_asset_ctxs`. Without it, sums in
+        USD are missing.
     by : str, list of str or None, default ("market",)
         One row for each group: ``market``, ``address``, ``dex``, or any other column.
     at : time, optional
@@ -135,7 +128,7 @@ def pressure(
     Returns
     -------
     DataFrame
-        The engine of `twaps`, sorted by the groups: the columns of `by`, then
+        Sorted by the groups: the columns of `by`, then
 
         - ``orders``: number of running orders.
         - ``waiting``: number of registered orders that are not triggered yet. They are in no
@@ -150,7 +143,8 @@ def pressure(
           has a price.
         - ``net_usd``: ``buy_usd - sell_usd``, in USD.
         - ``net_usd_per_hour``: net volume an hour that the schedules imply, in USD: the rest of
-          each order over its remaining time, at least one slice of 30 seconds.
+          each order over its remaining time, at least one slice of 30 seconds. Missing if an order
+          still runs after its duration, and its ``slice_number`` is not known.
         - ``unpriced``: number of running orders without a price. They are in no sum of USD.
 
     Raises
@@ -174,24 +168,69 @@ def pressure(
     0    BTC     4.0    400.0             800.0
     """
     taken = ("orders", "waiting", "buy_sz", "sell_sz", "net_sz", "unpriced", "remaining_sz")
-    keys = grouping.list_keys(by, taken)
-    needed = ("market", "is_buy", "remaining_sz", "duration_secs", "start_time_ms", "waiting")
-    derived = ("dex",)
-    frame = _read_snapshot(
-        twaps, (*needed, *(k for k in keys if k not in derived)), ("remaining_sz",), at
-    )
-    if "dex" in keys:
-        frame = frame.with_columns(dex=markets.dex_of(nw.col("market")))
-    frame = _with_prices(frame, prices)
-    result = _sum_outstanding(frame, keys)
-    result = result.sort(*keys, nulls_last=True) if keys else result
-    inputs = {"twaps": twaps, "prices": prices}
-    return frame_access.result_from_frame(result, inputs, helper="twaps.pressure", by=keys)
+    keys = list_keys(by, taken)
+    table = Table(twaps, "twaps")
+    table.require(("market", "is_buy", "remaining_sz", *_SCHEDULE))
+    passed, lasts = _read_schedule(table, _snapshot_ms(table, at))
+    dexes = {"dex": table.text("market").renamed(dex_of).texts()}
+    columns = {
+        key: dexes[key] if key in dexes else group_columns(table, [key])[key] for key in keys
+    }
+    columns_by = pd.DataFrame(columns, index=range(len(table)))
+    group, groups = number_groups(columns_by, missing_last=True)
+    number = len(groups) if keys else 1  # without keys one row, also of no orders
+    runs, px = ~table.flag("waiting")[0], _mark_prices(table, prices)
+    is_priced = runs & ~np.isnan(px)
+    # An order may have executed a little more than its size.
+    rest = np.where(runs, np.maximum(table.number("remaining_sz"), 0.0), 0.0)
+    is_buy = table.flag("is_buy")[0]
+    hours = np.maximum(lasts - passed, SLICE_MS) / HOUR
+
+    def count(kept: Flags) -> Ints:
+        return np.bincount(group[kept], minlength=number)
+
+    def total(values: Floats) -> Floats:
+        return sum_groups(group, values, number)
+
+    def usd(values: Floats) -> Floats:
+        return np.where(count(is_priced) > 0, total(np.where(is_priced, values, 0.0)), np.nan)
+
+    buy, sell = np.where(is_buy, rest, 0.0), np.where(is_buy, 0.0, rest)
+    sums = {
+        **groups,
+        "orders": count(runs),
+        "waiting": count(~runs),
+        "buy_sz": total(buy),
+        "sell_sz": total(sell),
+        "net_sz": total(buy - sell),
+        "buy_usd": usd(buy * px),
+        "sell_usd": usd(sell * px),
+        "net_usd": usd((buy - sell) * px),
+        "net_usd_per_hour": usd((buy - sell) * px / hours),
+        "unpriced": count(runs & ~is_priced),
+    }
+    inputs = {"twaps": table.frame, "prices": prices}
+    result = pd.DataFrame(sums, index=range(number))
+    return finish(result, inputs, helper="twaps.pressure", by=keys)
+
+
+def _mark_prices(table: Table, prices: Frame | None) -> Floats:
+    """Return the mark price of each order's market; a market that is listed twice has one."""
+    if prices is None:
+        return np.full(len(table), np.nan)
+    marks = Table(prices, "prices")
+    marks.require(("name", "mark_px"))
+    px = dict.fromkeys(table.text("market").values, np.nan)
+    names = marks.text("name")
+    for code, price in zip(names.codes.tolist(), marks.number("mark_px").tolist(), strict=True):
+        px[names.values[code]] = max(price, px.get(names.values[code], np.nan))
+    found: Floats = table.text("market").facts(px.__getitem__)
+    return found
 
 
 def linked(
-    twaps: IntoFrameT, fills: IntoFrameT, *, at: Time | None = None, account: str | None = None
-) -> IntoFrameT:
+    twaps: Frame, fills: Frame, *, at: Time | None = None, account: str | None = None
+) -> pd.DataFrame:
     """Find the fills of each TWAP order, and the executed size for which no fill is found.
 
     Parameters
@@ -199,8 +238,8 @@ def linked(
     twaps : DataFrame
         Rows of one snapshot, as for `adherence`.
     fills : DataFrame
-        Fills of its accounts: ``coin, px, sz, time, twap_id`` and ``user``, with the engine of
-        `twaps`. Repeated rows count once.
+        Fills of its accounts: ``coin, px, sz, time, twap_id`` and ``user``. Repeated rows count
+        once.
     at : time, optional
         As for `adherence`. Later fills do not count.
     account : str, optional
@@ -210,7 +249,7 @@ def linked(
     Returns
     -------
     DataFrame
-        The engine of `twaps`, sorted by market, address and order:
+        Sorted by market, address and order:
 
         - ``market``: market of the order.
         - ``address``: account of the order.
@@ -246,144 +285,67 @@ def linked(
        fills  filled_ntl  missing_sz  whole
     0      2       301.0         0.0   True
     """
-    fills = drop_repeated_rows(fills, "fills")
+    table, trades = Table(twaps, "twaps"), Table(fills, "fills")
     sums = ("executed_sz", "executed_ntl")
-    frame = _read_snapshot(
-        twaps, (*ORDER, *sums, "duration_secs", "start_time_ms", "waiting"), sums, at
-    )
-    frame = frame.with_columns(_who=lower_address("address"), _row=nw.lit(1))
-    found = _fills_by_order(frame, fills, account)
-    keys = ["_who", "_coin", "_twap"]
-    frame = frame.with_columns(_coin=nw.col("market").cast(nw.String()), _twap=nw.col("twap_id"))
-    both = frame_access.join_frames(frame, found, keys)
-    filled = {name: nw.col(name).fill_null(0.0) for name in ("filled_sz", "filled_ntl")}
-    both = both.with_columns(**filled, fills=nw.col("fills").fill_null(0).cast(nw.Int64()))
-    both = both.with_columns(
-        missing_sz=nw.col("executed_sz") - nw.col("filled_sz"),
-        missing_ntl=nw.col("executed_ntl") - nw.col("filled_ntl"),
-    )
-    result = both.select(
-        *ORDER,
-        *sums,
-        "fills",
-        "filled_sz",
-        "filled_ntl",
-        "missing_sz",
-        "missing_ntl",
-        (nw.col("missing_sz").abs() <= 1e-9 * nw.col("executed_sz")).alias("whole"),
-    )
-    inputs = {"twaps": twaps, "fills": fills}
-    return frame_access.result_from_frame(result.sort(*ORDER), inputs, helper="twaps.linked")
+    table.require((*ORDER, *sums, *_SCHEDULE))
+    trades.require(("coin", "px", "sz", "time", "twap_id"))
+    orders = table.columns((*ORDER, *sums), (), sums)
+    orders["until"] = _snapshot_ms(table, at)
+    names = account_names(fills, account)
+    if not trades.has("user") and len(names) != 1:
+        trades.require(["user"], "Add it, or pass account=")
+    twap_id, is_slice = trades.ids("twap_id")
+    slices = pd.DataFrame(
+        {
+            "market": trades.text("coin").texts(),
+            "address": trades.text("user").texts() if trades.has("user") else names[0],
+            "twap_id": twap_id,
+            "ms": trades.ms(),
+            "fills": 1,
+            "filled_sz": trades.number("sz"),
+            "filled_ntl": trades.number("px") * trades.number("sz"),
+        }
+    )[is_slice]
+    keys = list(ORDER)
+    until = orders.groupby(keys)["until"].max().reset_index()
+    slices = slices.merge(until, on=keys)
+    slices = slices[slices["ms"] <= slices["until"]]
+    found = slices.groupby(keys)[["fills", "filled_sz", "filled_ntl"]].sum().reset_index()
+    result = orders.drop(columns="until").merge(found, how="left", on=keys)
+    result = result.fillna(dict.fromkeys(("fills", "filled_sz", "filled_ntl"), 0))
+    result["fills"] = result["fills"].astype("int64")
+    result["missing_sz"] = result["executed_sz"] - result["filled_sz"]
+    result["missing_ntl"] = result["executed_ntl"] - result["filled_ntl"]
+    result["whole"] = result["missing_sz"].abs() <= 1e-9 * result["executed_sz"]
+    inputs = {"twaps": table.frame, "fills": trades.frame}
+    return finish(result.sort_values(keys, kind="stable"), inputs, helper="twaps.linked")
 
 
-def _read_snapshot(
-    twaps: IntoFrame, needed: Iterable[str], amounts: Iterable[str], at: Time | None
-) -> Frame:
-    """Return a snapshot with the time passed (`_passed`) and planned (`_lasts`) in milliseconds."""
-    twaps = drop_repeated_rows(twaps, "twaps")
-    amounts = list(amounts)
-    frame = frame_access.open_as_floats(twaps, "twaps", amounts)
-    frame_access.require_columns(frame, needed, "twaps")
-    if at is None and "asked_at" in frame.columns:
-        frame = grouping.add_ms(frame, "asked_at").rename({"_ms": "_at"})
+def _snapshot_ms(table: Table, at: Time | None) -> Ints:
+    """Return the time of each order's snapshot, in milliseconds."""
+    if at is None and table.has("asked_at"):
+        asked = table.ms("asked_at")
     else:
-        frame = frame.with_columns(_at=nw.lit(timestamps.present_ms(twaps, at, "twaps")))
-    frame = grouping.add_ms(frame, "start_time_ms")
-    lasts = (nw.col("duration_secs") * SECOND).cast(nw.Float64())
-    passed = (nw.col("_at") - nw.col("_ms")).cast(nw.Float64())
-    frame = frame.with_columns(_lasts=lasts, _passed=passed)
-    early, late = nw.col("_passed") < 0, nw.col("_passed") > nw.col("_lasts")
-    kept = nw.when(early).then(nw.lit(0.0)).when(late).then(nw.col("_lasts"))
-    return frame.with_columns(_passed=kept.otherwise(nw.col("_passed")))
+        asked = np.full(len(table), present_ms(table.frame, at, "twaps"))
+    if at is not None or not table.has("next_slice_time"):
+        return asked
+    # The frame may be older than its fetch: no order of a snapshot is behind its next slice.
+    next_ms = table.ms("next_slice_time")
+    return np.where(next_ms == NO_TIME, asked, np.minimum(asked, next_ms))
 
 
-def _fills_by_order(twaps: Frame, fills: IntoFrame, account: str | None) -> Frame:
-    """Sum the fills of each TWAP order up to the time of its snapshot."""
-    frame = frame_access.open_as_floats(fills, "fills", ["px", "sz"])
-    frame_access.require_columns(frame, ("coin", "time", "twap_id"), "fills")
-    if "user" not in frame.columns:
-        accounts = account_names(fills, account)
-        if len(accounts) != 1:
-            frame_access.require_columns(frame, ["user"], "fills", "Add it, or pass account=")
-        frame = frame.with_columns(user=nw.lit(accounts[0]))
-    frame = grouping.add_ms(frame).filter(~nw.col("twap_id").is_null())
-    frame = frame.select(
-        _who=lower_address("user"),
-        _coin=nw.col("coin").cast(nw.String()),
-        _twap=nw.col("twap_id").cast(nw.Int64()),
-        _time=nw.col("_ms"),
-        _sz=nw.col("sz"),
-        _ntl=nw.col("px") * nw.col("sz"),
-    )
-    orders = twaps.select(
-        "_who",
-        "_at",
-        _coin=nw.col("market").cast(nw.String()),
-        _twap=nw.col("twap_id").cast(nw.Int64()),
-    )
-    keys = ["_who", "_coin", "_twap"]
-    orders = orders.group_by(*keys).agg(nw.col("_at").max())
-    both = frame_access.join_frames(frame, orders, keys, keep_left=False)
-    both = both.filter(nw.col("_time") <= nw.col("_at"))
-    return both.group_by(*keys).agg(
-        nw.col("_sz").count().alias("fills"),
-        nw.col("_sz").sum().alias("filled_sz"),
-        nw.col("_ntl").sum().alias("filled_ntl"),
-    )
+def _read_schedule(table: Table, at: Ints) -> tuple[Floats, Floats]:
+    """Return how long orders run already and how long they run in all, in milliseconds.
+
+    An order that still runs after its duration waited for its trigger and started later: its time
+    is that of its slices, and missing if their number is not known.
+    """
+    lasts = table.number("duration_secs") * SECOND
+    passed = np.maximum(at - table.ms("start_time_ms"), 0).astype(np.float64)
+    by_slices = table.number("slice_number", default=np.nan) * SLICE_MS
+    return np.where(passed > lasts, np.minimum(by_slices, lasts), passed), lasts
 
 
-def _with_prices(frame: Frame, prices: IntoFrame | None) -> Frame:
-    """Add the mark price of each order's market."""
-    unknown_price = nw.lit(None).cast(nw.Float64())
-    if prices is None:
-        return frame.with_columns(_px=unknown_price)
-    marks = frame_access.open_as_floats(prices, "prices", ["mark_px"])
-    frame_access.require_columns(marks, ["name"], "prices")
-    # A market that is listed twice must not double its orders.
-    prices_by_market = marks.group_by("name").agg(nw.col("mark_px").max().alias("_px"))
-    prices_by_market = prices_by_market.select(
-        _name=nw.col("name").cast(nw.String()), _px=nw.col("_px")
-    )
-    frame = frame.with_columns(_name=nw.col("market").cast(nw.String()))
-    return frame_access.join_frames(frame, prices_by_market, ["_name"])
-
-
-def _sum_outstanding(frame: Frame, keys: list[str]) -> Frame:
-    """Sum what is outstanding in each group."""
-    zero, missing = nw.lit(0.0), nw.lit(None).cast(nw.Float64())
-    runs, buys = ~nw.col("waiting"), nw.col("is_buy")
-    rest = nw.col("remaining_sz")
-    priced = ~(nw.col("_px").is_null() | nw.col("_px").is_nan())
-    left = nw.col("_lasts") - nw.col("_passed")
-    hours = nw.when(left > SLICE_MS).then(left).otherwise(nw.lit(float(SLICE_MS))) / 3_600_000
-    frame = frame.with_columns(
-        orders=nw.when(runs).then(nw.lit(1)).otherwise(nw.lit(0)),
-        _waits=nw.when(runs).then(nw.lit(0)).otherwise(nw.lit(1)),
-        buy_sz=nw.when(runs & buys).then(rest).otherwise(zero),
-        sell_sz=nw.when(runs & ~buys).then(rest).otherwise(zero),
-        unpriced=nw.when(runs & ~priced).then(nw.lit(1)).otherwise(nw.lit(0)),
-        _priced=nw.when(runs & priced).then(nw.lit(1)).otherwise(nw.lit(0)),
-        _usd=nw.when(runs & priced).then(nw.col("_px")).otherwise(zero),
-        _hours=hours,
-    )
-    frame = frame.with_columns(
-        net_sz=nw.col("buy_sz") - nw.col("sell_sz"),
-        buy_usd=nw.col("buy_sz") * nw.col("_usd"),
-        sell_usd=nw.col("sell_sz") * nw.col("_usd"),
-    )
-    frame = frame.with_columns(net_usd=nw.col("buy_usd") - nw.col("sell_usd"))
-    frame = frame.with_columns(net_usd_per_hour=nw.col("net_usd") / nw.col("_hours"))
-    sizes = ("buy_sz", "sell_sz", "net_sz")
-    money = ("buy_usd", "sell_usd", "net_usd", "net_usd_per_hour")
-    counts = ("orders", "_waits", "unpriced", "_priced")
-    sums = [nw.col(name).sum() for name in (*counts, *sizes, *money)]
-    grouped = frame.group_by(*keys).agg(*sums) if keys else frame.select(*sums)
-    known = nw.col("_priced") > 0
-    return grouped.select(
-        *keys,
-        nw.col("orders").fill_null(0).cast(nw.Int64()),
-        nw.col("_waits").fill_null(0).cast(nw.Int64()).alias("waiting"),
-        *(nw.col(name).fill_null(0.0) for name in sizes),
-        *(nw.when(known).then(nw.col(name)).otherwise(missing).alias(name) for name in money),
-        nw.col("unpriced").fill_null(0).cast(nw.Int64()),
-    )
+def _ratio(above: Floats, below: Floats) -> Floats:
+    """Return the ratio of two columns; missing where the second one is not above 0."""
+    return np.divide(above, below, out=np.full(len(above), np.nan), where=below > 0)
