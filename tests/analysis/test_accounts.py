@@ -238,7 +238,7 @@ def test_errors_of_accounts():
         (lambda: values(tokenless, "dex"), MissingColumns, "collateral_token"),
         (lambda: values(tokenless, "token"), MissingColumns, "collateral_token"),
         (lambda: values(full.drop(columns="account_value")), MissingColumns, "account_value"),
-        (lambda: levels(held(), interest), MissingColumns, "contexts: column open_interest is St"),
+        (lambda: levels(held(), interest), MissingColumns, "contexts: column open_interest is st"),
         (lambda: leverage(full, by="size"), ValueError, "'size'"),
         (lambda: values(full, by="mode"), ValueError, "token or dex"),
         (lambda: values(full.assign(snapshot_id=list("aaaabb"))), ValueError, "several snapshots"),

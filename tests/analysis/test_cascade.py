@@ -57,7 +57,8 @@ class TestByHand:
 
     def test_account_without_name_is_unknown(self):
         rows = self.rows.assign(user=["a", None])
-        made = run(rows, owners(a=12e3), self.depth, [-0.1])
+        with pytest.warns(UserWarning, match="1 account of 2 .no name. cannot be measured"):
+            made = run(rows, owners(a=12e3), self.depth, [-0.1])
         assert made.liquidated["user"].tolist() == ["a"]
 
     def test_better_margined_account_is_not_liquidated(self):

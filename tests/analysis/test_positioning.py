@@ -60,9 +60,9 @@ def test_rows_without_user_or_dex_count():
     rows = ROWS.assign(user=["a", "a", None, "c"], dex=[None, "x", "x", "x"])
     made = tk.accounts.positioning(rows, by=["dex"])
     whole = made[made["size"] == "all"]
-    assert whole["accounts"].tolist() == [3, 1]
-    assert whole[["long_usd", "short_usd"]].values.tolist() == [[110, 610], [220, 0]]
-    assert whole["dex"].isna().tolist() == [False, True]
+    assert whole["dex"].tolist() == ["hyperliquid", "x"]
+    assert whole["accounts"].tolist() == [1, 3]
+    assert whole[["long_usd", "short_usd"]].values.tolist() == [[220, 0], [110, 610]]
 
 
 def test_snapshots_are_measured_apart():

@@ -8,7 +8,7 @@ from typing import Final
 import pandas as pd
 
 from toolkit import accounts
-from toolkit.analysis.accounts.margin_inputs import FIRST_TABLE
+from toolkit.analysis.accounts.margin_tiers import FIRST_TABLE
 from toolkit.client import Session
 from toolkit.contract.dexes import canonical_dex, coin_dex
 from toolkit.errors import Incomplete, NotPermitted, NotReady

@@ -2,32 +2,25 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final, NamedTuple
+from typing import ClassVar, Final, NamedTuple
 
 import numpy as np
 import pandas as pd
-from narwhals.typing import IntoFrame
 
 from toolkit.analysis.accounts.impact_laws import ImpactLaws, estimate_laws
-from toolkit.analysis.accounts.margin_buffers import buffers
-from toolkit.analysis.accounts.margin_inputs import (
-    LeverageLimits,
-    Tiers,
-    join_keys,
-    read_accounts,
-    read_positions,
-    read_tiers,
-)
-from toolkit.analysis.common import memory_frames
+from toolkit.analysis.accounts.margin_buffers import Margins, read_margins
+from toolkit.analysis.accounts.margin_tiers import LeverageLimits, Tiers
 from toolkit.analysis.common.bootstrap import bootstrap_interval
 from toolkit.analysis.common.estimate import Estimate, check_level
-from toolkit.analysis.common.provenance import result_provenance
-from toolkit.analysis.common.repeated_rows import drop_repeated_rows
 from toolkit.analysis.market.slippage_fit import SlippageFit
 from toolkit.arrays import Flags, Floats, Ints
+from toolkit.display import count_text
+from toolkit.errors import warn_caller
+from toolkit.prepare.door import Frame
+from toolkit.prepare.provenance import result_provenance
+from toolkit.prepare.states import name_some, open_positions
 from toolkit.rules.margin import maintenance
 
-_TableRows = list[tuple[Any, ...]]
 SHOCKS: Final = (-0.3, -0.2, -0.15, -0.1, -0.05, -0.02, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3)
 _BACKSTOP_SHARE: Final = 2 / 3
 """Below this share of the maintenance margin, the exchange takes over the positions at once."""
@@ -155,15 +148,15 @@ class _ShockRules(NamedTuple):
 
 
 def cascade(
-    positions: IntoFrame,
-    accounts: IntoFrame,
-    impact: IntoFrame | SlippageFit,
+    positions: Frame,
+    accounts: Frame,
+    impact: Frame | SlippageFit,
     coin: str,
     shocks: Sequence[float] = SHOCKS,
     *,
     betas: float | Mapping[str, float] = 0.0,
     max_leverage: LeverageLimits | None = None,
-    margin_tables: IntoFrame | None = None,
+    margin_tables: Frame | None = None,
     lasting: float = 1.0,
     backstop_trades: bool = True,
     level: float = 0.95,
@@ -227,10 +220,12 @@ def cascade(
     fitted curve, without the half spread: ``a * (1 + k)`` takes the place of ``a``.
 
     Whole positions are liquidated in one trade, books do not refill, and nobody adds margin. These
-    assumptions make the cascade larger, so within this model the result is an upper bound. An
-    account that is below its maintenance margin before the shock is liquidated in round 1. The
-    interval includes only the error of the estimated impact. It does not include errors of the
-    formula or of the positions.
+    assumptions make the cascade larger, so within this model the result is an upper bound for the
+    accounts that are measured. If the value of an account or the largest leverage of one of its
+    coins is not known, the account is never liquidated here, and a warning names it. An account
+    that is below its maintenance margin before the shock is liquidated in round 1. The interval
+    includes only the error of the estimated impact. It does not include errors of the formula or of
+    the positions.
 
     The computing time is proportional to the number of shocks, to `draws`, and to the number of
     positions that a shock brings near liquidation.
@@ -256,23 +251,22 @@ def cascade(
         raise ValueError(f"lasting must be 0 or more, not {lasting!r}")
     if wrong := [shock for shock in shocks if not shock or shock <= -1]:
         raise ValueError(f"each shock must be above -1 and different from 0; one is {wrong[0]!r}")
-    inputs = {"positions": positions, "accounts": accounts}
-    rows = memory_frames.to_pandas(drop_repeated_rows(positions, "positions"))
-    owners = memory_frames.to_pandas(drop_repeated_rows(accounts, "accounts"))
-    held = read_positions(rows, ("margin_used",), ("leverage_type",))
-    tiers = read_tiers(held, max_leverage, margin_tables)
-    table = buffers(owners, rows, max_leverage, margin_tables=margin_tables)
-    join_keys(read_accounts(owners), held)  # adds the column dex if `buffers` does
+    held = open_positions(positions, ("margin_used",), ("leverage_type",))
+    margins = read_margins(held, accounts, max_leverage, margin_tables)
+    _warn_unmeasured(held, margins)
     coins = sorted({*held["coin"], coin})
-    ranked = _rank_accounts(table, held, tiers, coins)
+    ranked = _rank_accounts(margins, held, coins)
     laws = estimate_laws(impact, coins, draws, seed)
     is_held = held.empty or coin in set(held["coin"])
     if not is_held and np.isnan(laws.a[0][coins.index(coin)]).all():
+        names = held["coin"].value_counts().index
         raise ValueError(
-            f"positions: no position is in {coin!r}. Choose one of {_name_some(held['coin'])}"
+            f"positions: no position is in {coin!r}. Choose one of {name_some(names, 8)}"
         )
     rules = _ShockRules(coins.index(coin), lasting, backstop_trades)
-    sums, rounds, gone = [], [], []
+    sums: list[dict[str, float]] = []
+    rounds: list[dict[str, float]] = []
+    gone: list[pd.DataFrame] = []
     for shock in shocks:
         first = np.array([_shock_of(name, coin, shock, betas) for name in coins])
         made = _run_rounds(ranked, first, laws, 0, rules)
@@ -281,30 +275,51 @@ def cascade(
             for n in range(1, len(laws.a))
         ])  # fmt: skip
         sums.append(_sum_rounds(shock, made, drawn, laws.blocks, level))
-        rounds += _list_rounds(shock, made, rules)
-        gone += _list_liquidated(shock, made, ranked)
+        rounds += [
+            {"shock": shock, "round": number, **_round_figures(found, rules)}
+            for number, found in enumerate(made, 1)
+        ]
+        gone += [
+            _list_liquidated(ranked, found).assign(shock=shock, round=number)
+            for number, found in enumerate(made, 1)
+        ]
+    inputs = {"positions": positions, "accounts": accounts}
     if not isinstance(impact, SlippageFit):
         inputs["impact"] = impact
     facts = result_provenance(inputs)
-    facts |= {"helper": "liquidations.cascade", "coin": coin, "margin": tiers.source,
+    facts |= {"helper": "liquidations.cascade", "coin": coin, "margin": margins.tiers.source,
               "impact": laws.source}  # fmt: skip
     results = [
-        pd.DataFrame(rows, columns=list(dtypes)).astype(dtypes)
-        for rows, dtypes in ((sums, _SUMS), (rounds, _ROUNDS), (gone, _LIQUIDATED))
+        pd.DataFrame(rows).reindex(columns=[*dtypes]).astype(dtypes)
+        for rows, dtypes in (
+            (sums, _SUMS),
+            (rounds, _ROUNDS),
+            (pd.concat(gone, ignore_index=True) if gone else [], _LIQUIDATED),
+        )
     ]
     for result in results:
         result.attrs["toolkit"] = facts
     return Cascade(
         params=results[0], n=len(ranked.equity), level=level, rounds=results[1],
         liquidated=results[2], coin=coin,
-        method=f"rounds of liquidations; {tiers.source}; impact: {laws.source}",
+        method=f"rounds of liquidations; {margins.tiers.source}; impact: {laws.source}",
     )  # fmt: skip
 
 
-def _name_some(coins: pd.Series, most: int = 8) -> str:
-    """Return the coins with the most positions."""
-    names = list(coins.value_counts().index)
-    return ", ".join(names[:most]) + (", ..." if len(names) > most else "")
+def _warn_unmeasured(held: pd.DataFrame, margins: Margins) -> None:
+    """Warn if accounts cannot be measured, because a value or a largest leverage is not known."""
+    unknown = np.isnan(margins.equity)
+    if not unknown.any():
+        return
+    users = margins.table["user"][unknown].unique()
+    coins = sorted(held["coin"][np.isnan(margins.own)].unique())
+    reason = f", or the largest leverage of {name_some(coins)}" if coins else ""
+    warn_caller(
+        f"positions: {count_text(int(unknown.sum()), 'account')} of {len(unknown):,} "
+        f"({name_some(users)}) cannot be measured and are never liquidated here. The value of the "
+        f"account is not known{reason}. Pass all accounts, and max_leverage= of all coins",
+        UserWarning,
+    )
 
 
 def _shock_of(name: str, coin: str, shock: float, betas: float | Mapping[str, float]) -> float:
@@ -312,41 +327,27 @@ def _shock_of(name: str, coin: str, shock: float, betas: float | Mapping[str, fl
     return shock if name == coin else max(beta * shock, -1.0)
 
 
-def _rank_accounts(
-    table: pd.DataFrame, held: pd.DataFrame, tiers: Tiers, coins: list[str]
-) -> _RankedAccounts:
-    """Return the accounts of `buffers` by distance; those without a distance are last.
+def _rank_accounts(margins: Margins, held: pd.DataFrame, coins: list[str]) -> _RankedAccounts:
+    """Return the accounts by their distance from liquidation; those without one are last.
 
     No price falls below 0, so an account that no move liquidates is never liquidated here.
     """
-    keys = ["user", *(["dex"] if "dex" in table else []), "margin", "coin"]
-    is_isolated = held["leverage_type"] == "isolated"
-    own = held.assign(
-        margin=np.where(is_isolated, "isolated", "cross"), coin=held["coin"].where(is_isolated, "")
-    )
-    table = table.assign(coin=table["coin"].fillna(""))
-    table = table.sort_values(["distance", *keys], ignore_index=True)
-    owner = pd.MultiIndex.from_frame(table[keys]).get_indexer(pd.MultiIndex.from_frame(own[keys]))
+    distance = margins.distances(held)
+    rank = np.argsort(distance, kind="stable")
+    place = np.empty_like(rank)
+    place[rank] = np.arange(len(rank))
+    owner = place[margins.account]
     order = np.argsort(owner, kind="stable")
-    owner = owner[order].astype(np.int64)
-    tiers = Tiers(tiers.max_leverage[order], tiers.lower_bound[order], tiers.source)
-    size = held["notional"].to_numpy(np.float64)[order]
-    margin = maintenance(size, tiers.max_leverage, tiers.lower_bound)
-    computed = _sum_by(owner, margin, len(table))
-    # As in `buffers`: if the stated margin differs from the rules, the difference is equity.
-    equity = table["equity"].to_numpy(np.float64) - (
-        table["maintenance"].to_numpy(np.float64) - computed
-    )
-    known = int(table["distance"].notna().sum())
+    tiers = margins.tiers
     return _RankedAccounts(
-        distance=table["distance"].to_numpy(np.float64)[:known],
-        equity=equity,
-        starts=np.searchsorted(owner, np.arange(len(table) + 1)).astype(np.int64),
-        owner=owner,
+        distance=distance[rank][: np.count_nonzero(~np.isnan(distance))],
+        equity=margins.equity[rank],
+        starts=np.searchsorted(owner[order], np.arange(len(rank) + 1)),
+        owner=owner[order],
         coin=pd.Index(coins).get_indexer(pd.Index(held["coin"]))[order].astype(np.int64),
-        value=size * np.sign(held["szi"].to_numpy(np.float64)[order]),
-        tiers=tiers,
-        names=table,
+        value=(held["notional"] * np.sign(held["szi"])).to_numpy()[order],
+        tiers=Tiers(tiers.max_leverage[order], tiers.lower_bound[order], tiers.source),
+        names=margins.table.iloc[rank].reset_index(drop=True),
     )
 
 
@@ -404,46 +405,49 @@ def _is_backstop(found: _Round) -> Flags:
 
 def _sum_rounds(
     shock: float, rounds: list[_Round], drawn: Floats, blocks: int, level: float
-) -> tuple[Any, ...]:
+) -> dict[str, float]:
     final = _final_move(rounds, shock)
     low, high = bootstrap_interval(drawn, blocks, level)
     low, high = min(low, final), max(high, final)
-    ends = sorted((low / shock, high / shock))
-    totals = [
-        (len(found.accounts), *_round_amounts(found), found.unpriced) for found in rounds
-    ] or [(0, 0.0, 0.0, 0.0, 0.0)]  # fmt: skip
-    return (shock, final, low, high, final / shock, *ends, len(rounds),
-            *(sum(part) for part in zip(*totals, strict=True)))  # fmt: skip
+    first, last = sorted((low / shock, high / shock))
+    return {
+        "shock": shock,
+        "estimate": final,
+        "low": low,
+        "high": high,
+        "amplification": final / shock,
+        "amplification_low": first,
+        "amplification_high": last,
+        "rounds": len(rounds),
+        "accounts": sum(len(found.accounts) for found in rounds),
+        "forced_usd": sum(found.notional.sum() for found in rounds),
+        "backstop_usd": sum(found.notional[_is_backstop(found)].sum() for found in rounds),
+        "deficit_usd": sum(_deficit(found) for found in rounds),
+        "unpriced_usd": sum(found.unpriced for found in rounds),
+    }
 
 
-def _round_amounts(found: _Round) -> tuple[float, float, float]:
-    """Return the forced notional, the part of the backstop, and the loss beyond the equity."""
-    return (
-        float(found.notional.sum()),
-        float(found.notional[_is_backstop(found)].sum()),
-        float(-np.minimum(found.equity, 0.0).sum()) + 0.0,
+def _round_figures(found: _Round, rules: _ShockRules) -> dict[str, float]:
+    return {
+        "accounts": len(found.accounts),
+        "positions": found.positions,
+        "forced_usd": found.notional.sum(),
+        "coin_usd": found.flow[rules.place] + 0.0,
+        "backstop_usd": found.notional[_is_backstop(found)].sum(),
+        "deficit_usd": _deficit(found),
+        "move": found.move,
+    }
+
+
+def _deficit(found: _Round) -> float:
+    """Return the loss beyond the equity of the liquidated accounts."""
+    return float(-np.minimum(found.equity, 0.0).sum()) + 0.0
+
+
+def _list_liquidated(ranked: _RankedAccounts, found: _Round) -> pd.DataFrame:
+    return ranked.names.iloc[found.accounts].assign(
+        notional=found.notional,
+        equity=found.equity,
+        maintenance=found.required,
+        method=np.where(_is_backstop(found), "backstop", "market"),
     )
-
-
-def _list_rounds(shock: float, rounds: list[_Round], rules: _ShockRules) -> _TableRows:
-    rows = []
-    for number, found in enumerate(rounds, 1):
-        forced, backstop, deficit = _round_amounts(found)
-        flow = float(found.flow[rules.place]) + 0.0
-        counts = (len(found.accounts), found.positions)
-        rows.append((shock, number, *counts, forced, flow, backstop, deficit, found.move))
-    return rows
-
-
-def _list_liquidated(shock: float, rounds: list[_Round], ranked: _RankedAccounts) -> _TableRows:
-    rows = []
-    for number, found in enumerate(rounds, 1):
-        names = ranked.names.iloc[found.accounts]
-        dexes = names["dex"] if "dex" in names else [None] * len(names)
-        methods = np.where(_is_backstop(found), "backstop", "market")
-        who = zip(
-            names["user"], dexes, names["margin"], names["coin"].replace("", None), strict=True
-        )
-        money = zip(found.notional, found.equity, found.required, methods, strict=True)
-        rows += [(shock, number, *name, *row) for name, row in zip(who, money, strict=True)]
-    return rows

@@ -1,21 +1,22 @@
 """Concentration of value over accounts."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import numpy as np
 import pandas as pd
-from narwhals.typing import IntoFrameT
 
-from toolkit.analysis.accounts.values import split_groups, to_engine, values_table
-from toolkit.analysis.common import grouping
+from toolkit.analysis.accounts.values import account_groups, values_table
+from toolkit.arrays import Floats
+from toolkit.prepare.door import Frame
+from toolkit.prepare.groups import list_keys
+from toolkit.prepare.provenance import finish
 
 SHARES = (0.01, 0.1)
 
 
 def concentration(
-    snapshot: IntoFrameT, by: str | Iterable[str] | None = None, shares: Sequence[float] = SHARES
-) -> IntoFrameT:
+    snapshot: Frame, by: str | Iterable[str] | None = None, shares: Sequence[float] = SHARES
+) -> pd.DataFrame:
     """Measure how unevenly value is distributed over accounts: Gini, Herfindahl, top shares.
 
     Parameters
@@ -30,8 +31,8 @@ def concentration(
     Returns
     -------
     DataFrame
-        The engine of `snapshot`, sorted by the groups. The measures are float64, and missing if
-        there are no accounts. The columns of `by`, then
+        Sorted by the groups. The measures are float64, and missing if there are no accounts. The
+        columns of `by`, then
 
         - ``accounts``: number of accounts with a value above 0. All measures are of these.
         - ``not_positive``: number of accounts with a value of 0 or less.
@@ -66,25 +67,23 @@ def concentration(
     """
     if not all(0 < share <= 1 for share in shares):
         raise ValueError(f"shares must be above 0 and at most 1: {list(shares)}")
-    keys = grouping.list_keys(by)
+    keys = list_keys(by)
     frame = values_table(snapshot, [key for key in keys if key != "mode"], keys)
-    names = {f"top_{100 * share:g}": share for share in shares}
-    figures = [
-        (*label, *_concentration_figures(group["value"], names))
-        for label, group in split_groups(frame, keys)
-    ]
-    counts = ("accounts", "not_positive", "missing")
-    result = pd.DataFrame(
-        figures, columns=[*keys, *counts, "value", "gini", "hhi", "effective", *names]
-    )
-    texts = dict.fromkeys(keys, "str")
-    floats = dict.fromkeys(("value", "gini", "hhi", "effective", *names), "float64")
-    result = result.astype({**texts, **dict.fromkeys(counts, "int64"), **floats})
-    native: IntoFrameT = to_engine(result, {"snapshot": snapshot}, "accounts.concentration")
-    return native
+    codes, result = account_groups(frame, keys)
+    order = np.argsort(codes, kind="stable")
+    value = frame["value"].to_numpy(dtype=np.float64)[order]
+    parts = np.split(value, np.searchsorted(codes[order], np.arange(1, len(result))))
+    names = ["value", "gini", "hhi", "effective", *(f"top_{100 * share:g}" for share in shares)]
+    counts = [(int((part > 0).sum()), int((part <= 0).sum())) for part in parts]
+    figures = np.array([_concentration_figures(part[part > 0], shares) for part in parts])
+    result["accounts"] = [positive for positive, _ in counts]
+    result["not_positive"] = [other for _, other in counts]
+    result["missing"] = [int(np.isnan(part).sum()) for part in parts]
+    result[names] = figures
+    return finish(result, {"snapshot": snapshot}, helper="accounts.concentration")
 
 
-def lorenz(snapshot: IntoFrameT, points: int = 101) -> IntoFrameT:
+def lorenz(snapshot: Frame, points: int = 101) -> pd.DataFrame:
     """Compute the Lorenz curve: the share of all value that the poorest accounts have together.
 
     Parameters
@@ -97,7 +96,7 @@ def lorenz(snapshot: IntoFrameT, points: int = 101) -> IntoFrameT:
     Returns
     -------
     DataFrame
-        The engine of `snapshot`, of the accounts with a value above 0; empty if there are none:
+        Of the accounts with a value above 0; empty if there are none:
 
         - ``accounts``: share of the accounts, the poorest first, from 0 to 1.
         - ``value``: share of the value that these accounts have, from 0 to 1.
@@ -125,27 +124,20 @@ def lorenz(snapshot: IntoFrameT, points: int = 101) -> IntoFrameT:
     value = np.sort(values_table(snapshot, [])["value"].to_numpy())
     value = value[value > 0]
     at = np.linspace(0, 1, points if len(value) else 0)
-    cumulative = np.concatenate([[0.0], np.cumsum(value)])
-    if len(value):
-        cumulative = cumulative / cumulative[-1]
-    curve = np.interp(at, np.linspace(0, 1, len(cumulative)), cumulative) if len(value) else at
+    sums = np.concatenate([[0.0], np.cumsum(value)])
+    curve = np.interp(at, np.linspace(0, 1, len(sums)), sums / (sums[-1] or 1.0))
     result = pd.DataFrame({"accounts": at, "value": curve})
-    native: IntoFrameT = to_engine(result, {"snapshot": snapshot}, "accounts.lorenz")
-    return native
+    return finish(result, {"snapshot": snapshot}, helper="accounts.lorenz")
 
 
-def _concentration_figures(column: pd.Series, shares: dict[str, float]) -> tuple[Any, ...]:
-    known = column.dropna()
-    value = np.sort(known[known > 0].to_numpy())
-    counts = len(value), len(known) - len(value), len(column) - len(known)
-    if not len(value):
-        return (*counts, np.nan, *([np.nan] * (3 + len(shares))))
+def _concentration_figures(value: Floats, shares: Sequence[float]) -> list[float]:
+    """Return sum, Gini, Herfindahl, its inverse and top shares of values above 0."""
+    value, n = np.sort(value), len(value)
+    if not n:
+        return [np.nan] * (4 + len(shares))
     whole = value.sum()
-    rank = 2 * np.arange(1, len(value) + 1) - len(value) - 1
-    hhi = float(((value / whole) ** 2).sum())
+    hhi = ((value / whole) ** 2).sum()
+    gini = (2 * np.arange(1, n + 1) - n - 1) @ value / (n * whole)
     # The small number corrects products that round up, as in 0.07 * 100 = 7.000000000000001.
-    tops = [
-        value[-max(1, int(np.ceil(len(value) * share - 1e-9))) :].sum() / whole
-        for share in shares.values()
-    ]
-    return (*counts, whole, float(rank @ value / (len(value) * whole)), hhi, 1 / hhi, *tops)
+    tops = [max(1, int(np.ceil(n * share - 1e-9))) for share in shares]
+    return [whole, gini, hhi, 1 / hhi, *(value[-top:].sum() / whole for top in tops)]

@@ -3,16 +3,14 @@
 from typing import Final, NamedTuple
 
 import numpy as np
-import pandas as pd
-from narwhals.typing import IntoFrame
 
-from toolkit.analysis.common import frame_access, timestamps
 from toolkit.analysis.common.bootstrap import resample_sums
-from toolkit.analysis.common.repeated_rows import drop_repeated_rows
 from toolkit.analysis.market.slippage_fit import SlippageFit
 from toolkit.analysis.market.slippage_means import UNIT_USD
 from toolkit.arrays import Floats
 from toolkit.contract.dexes import join_coin
+from toolkit.prepare.door import Frame, Table
+from toolkit.prepare.groups import number_groups
 from toolkit.times import DAY
 
 _SIDES: Final = ("sell", "buy")
@@ -44,7 +42,7 @@ class ImpactLaws(NamedTuple):
 
 
 def estimate_laws(
-    impact: IntoFrame | SlippageFit, coins: list[str], draws: int, seed: int
+    impact: Frame | SlippageFit, coins: list[str], draws: int, seed: int
 ) -> ImpactLaws:
     """Return the laws of coins, from depth or from a fit of slippage.
 
@@ -71,21 +69,14 @@ def _fitted_laws(fitted: SlippageFit, coins: list[str], draws: int) -> ImpactLaw
     return ImpactLaws(a, k, blocks, f"fitted slippage of {fitted.n:,} samples")
 
 
-def _depth_laws(depth: IntoFrame, coins: list[str], draws: int, seed: int) -> ImpactLaws:
+def _depth_laws(depth: Frame, coins: list[str], draws: int, seed: int) -> ImpactLaws:
     """Return laws fitted to the depth within each distance, by a regression of logarithms."""
-    rows = frame_access.pandas_columns(
-        drop_repeated_rows(depth, "depth", "impact"), "impact",
-        ("coin", "timestamp_ms", "bps", *_DEPTHS), ("dex",), ("bps", *_DEPTHS),
-    )  # fmt: skip
-    names = rows["coin"].astype("str")
-    if "dex" in rows:
-        dexes = rows["dex"].astype("str").fillna("")
-        pairs = {(dex, coin) for dex, coin in zip(dexes, names, strict=True)}
-        joined = {pair: join_coin(*pair) for pair in pairs}
-        names = pd.Series(
-            [joined[pair] for pair in zip(dexes, names, strict=True)], rows.index, dtype="str"
-        )
-    day = timestamps.ms_from_times(rows["timestamp_ms"]) // DAY
+    table = Table(depth, "impact", "depth")
+    table.require(("coin", "timestamp_ms", "bps", *_DEPTHS))
+    market, markets = number_groups(table.columns(["coin"], ["dex"]).astype("str").fillna(""))
+    pairs = markets.assign(dex=markets.get("dex", ""))[["dex", "coin"]]
+    names = np.array([join_coin(*pair) for pair in pairs.itertuples(index=False)], dtype=object)
+    distance, day = table.number("bps"), table.ms("timestamp_ms") // DAY
     days, codes = np.unique(day, return_inverse=True)
     # Without resamples of several days there is no interval.
     count = draws if len(days) > 1 else 0
@@ -93,9 +84,9 @@ def _depth_laws(depth: IntoFrame, coins: list[str], draws: int, seed: int) -> Im
     k = a.copy()
     for place, coin in enumerate(coins):
         for number, column in enumerate(_DEPTHS):
-            use = ((names == coin) & (rows[column] > 0) & (rows["bps"] > 0)).to_numpy()
-            x = np.log(rows.loc[use, column].to_numpy(np.float64) / UNIT_USD)
-            y = np.log(rows.loc[use, "bps"].to_numpy(np.float64) / 1e4)
+            usd = table.number(column)
+            use = (names == coin)[market] & (usd > 0) & (distance > 0)
+            x, y = np.log(usd[use] / UNIT_USD), np.log(distance[use] / 1e4)
             parts = [
                 np.bincount(codes[use], part, len(days))
                 for part in (np.ones(len(x)), x, y, x * x, x * y)
@@ -111,5 +102,5 @@ def _depth_laws(depth: IntoFrame, coins: list[str], draws: int, seed: int) -> Im
                 slope = np.maximum(slope, 0.0)
                 a[:, place, number] = np.exp((sy - slope * sx) / n)
             k[:, place, number] = slope
-    batches = int(rows["timestamp_ms"].nunique())
+    batches = len(np.unique(table.ms("timestamp_ms")))
     return ImpactLaws(a, k, len(days), f"depth of {batches:,} batches")

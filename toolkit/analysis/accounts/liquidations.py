@@ -6,45 +6,41 @@ from typing import Final, Literal
 import narwhals as nw
 import numpy as np
 import pandas as pd
-from narwhals.typing import IntoFrame, IntoFrameT
+from narwhals.typing import IntoFrameT
 
-from toolkit.analysis.accounts.margin_inputs import (
-    LeverageLimits,
-    join_keys,
-    read_accounts,
-    read_positions,
-    read_tiers,
-)
-from toolkit.analysis.accounts.values import to_engine
-from toolkit.analysis.common import fill_kinds, frame_access, memory_frames
+from toolkit.analysis.accounts.margin_buffers import read_margins
+from toolkit.analysis.accounts.margin_tiers import LeverageLimits
+from toolkit.analysis.common import fill_kinds, frame_access
 from toolkit.analysis.common.repeated_rows import drop_repeated_rows
-from toolkit.rules.margin import liquidation_price, maintenance
+from toolkit.arrays import Flags, Floats, Ints
+from toolkit.prepare.door import Frame, Table
+from toolkit.prepare.groups import number_groups
+from toolkit.prepare.provenance import finish
+from toolkit.prepare.states import open_positions
+from toolkit.rules.margin import liquidation_price
 
 LiquidationSide = Literal["liquidated", "counterparty", "deleveraged"]
 _SIDES: Final = ("liquidated", "counterparty", "deleveraged")
 _DEFAULT: Final = ("liquidated", "counterparty")
-_LEVELS = ("positions", "accounts", "notional", "cumulative", "cross_share")
-_GROUP = ["coin", "side", "_bin"]
 
 
 def levels(
-    positions: IntoFrameT,
-    contexts: IntoFrame | None = None,
+    positions: Frame,
+    contexts: Frame | None = None,
     *,
     width: float = 0.01,
     reach: float = 0.5,
-    accounts: IntoFrame | None = None,
+    accounts: Frame | None = None,
     max_leverage: LeverageLimits | None = None,
-    margin_tables: IntoFrame | None = None,
-) -> IntoFrameT:
+    margin_tables: Frame | None = None,
+) -> pd.DataFrame:
     """Compute the notional that is liquidated, by how far the price must move.
 
     Parameters
     ----------
     positions : DataFrame
         Open positions of many accounts from `tk.batch_clearinghouse_states`: ``user, coin, szi,
-        position_value, liquidation_px, leverage_type`` (and ``dex``). pandas, Polars,
-        DuckDB, PySpark; float or exact. Repeated rows count once.
+        position_value, liquidation_px, leverage_type`` (and ``dex``). Repeated rows count once.
     contexts : DataFrame, optional
         `tk.meta_and_asset_ctxs` (``name, open_interest``), for the share of open interest in the
         result.
@@ -61,8 +57,7 @@ def levels(
     Returns
     -------
     DataFrame
-        The engine of `positions`, floats; one row for each coin, side and bin with a position,
-        sorted:
+        One row for each coin, side and bin with a position, sorted:
 
         - ``coin``: coin of the positions.
         - ``side``: ``"long"`` or ``"short"``.
@@ -87,7 +82,7 @@ def levels(
     Raises
     ------
     MissingColumns
-        If a column is missing, or numbers are text.
+        If a column is missing, numbers are text, or a position has no size.
     ValueError
         If `width` or `reach` is not positive, or positions are of several moments or contradict
         each other.
@@ -112,121 +107,99 @@ def levels(
     0   long     -0.05    1000.0       0.0    0.5      0.5
     1  short       NaN       0.0     400.0    0.2      0.0
     """
-    positions = drop_repeated_rows(positions, "positions")
     for name, number in (("width", width), ("reach", reach)):
         if not number > 0:
             raise ValueError(f"{name} must be above 0, not {number!r}")
     margin = () if accounts is None else ("margin_used",)
-    frame = read_positions(positions, ("liquidation_px", *margin), ("leverage_type",))
+    rows = open_positions(positions, ("liquidation_px", *margin), ("leverage_type",))
+    px, mark = rows["liquidation_px"].to_numpy(), rows["mark"].to_numpy()
     if accounts is not None:
-        frame["liquidation_px"] = _fill_liquidation_prices(
-            frame, accounts, max_leverage, margin_tables
-        )
-    frame["_bin"] = _bin_numbers(frame, width, reach)
-    placed = frame.dropna(subset="_bin")
-    bins = _sum_bins(placed)
-    sides = _sum_sides(frame, placed, contexts)
-    bins = bins.merge(sides, on=["coin", "side"], how="right")
-    edge = bins["_bin"] * width
-    bins["distance"] = edge.where(bins["_bin"] >= 0, edge + width).round(12)
-    bins["low"] = bins["_mark"] * (1 + edge)
-    bins["high"] = bins["_mark"] * (1 + edge + width)
-    bins = bins.fillna({"notional": 0.0, "cumulative": 0.0, "positions": 0, "accounts": 0})
-    bins = bins.astype({"positions": "int64", "accounts": "int64"})
-    bins = bins.sort_values(_GROUP, na_position="last", ignore_index=True)
-    kept = ("distance", "low", "high", *_LEVELS, "unplaced", "known", "covered")
-    result = bins[["coin", "side", *kept]]
-    native: IntoFrameT = to_engine(
-        result, {"positions": positions, "contexts": contexts}, "liquidations.levels"
-    )
-    return native
-
-
-def _fill_liquidation_prices(
-    frame: pd.DataFrame,
-    accounts: IntoFrame,
-    max_leverage: LeverageLimits | None,
-    margin_tables: IntoFrame | None,
-) -> pd.Series:
-    """Return liquidation prices: as stated, or else in the tier that applies at the price."""
-    owners = read_accounts(drop_repeated_rows(accounts, "accounts"))
-    keys = join_keys(owners, frame)
-    tiers = read_tiers(frame, max_leverage, margin_tables)
-    margin = pd.Series(
-        maintenance(frame["notional"], tiers.max_leverage, tiers.lower_bound), index=frame.index
-    )
-    is_isolated = frame["leverage_type"] == "isolated"
-    cross = margin.where(~is_isolated, 0.0)
-    account_margin = cross.groupby([frame[key] for key in keys]).transform(
-        lambda part: part.sum(skipna=False)
-    )
-    value = owners.set_index(keys)["cross_account_value"].astype("float64")
-    place = pd.MultiIndex.from_frame(frame[keys]) if len(keys) > 1 else pd.Index(frame["user"])
-    behind = pd.Series(value.reindex(place).to_numpy(), index=frame.index) - (
-        account_margin - cross
-    )
-    price = liquidation_price(
-        frame["mark"],
-        frame["szi"],
-        frame["margin_used"].where(is_isolated, behind),
-        tiers.max_leverage,
-        tiers.lower_bound,
-    )
-    return frame["liquidation_px"].fillna(pd.Series(price, index=frame.index))
-
-
-def _bin_numbers(frame: pd.DataFrame, width: float, reach: float) -> pd.Series:
-    """Return the bin of each liquidation price, counted from the mark price; NaN if it has none."""
-    distance = frame["liquidation_px"] / frame["mark"] - 1
+        computed = _liquidation_prices(rows, accounts, max_leverage, margin_tables)
+        px = np.where(np.isnan(px), computed, px)
+    away = px / mark - 1
     # The small number keeps a price on an edge in the bin that begins there.
-    found: pd.Series = np.floor(distance / width + 1e-9).where(distance.abs() <= reach)
-    return found
-
-
-def _sum_bins(placed: pd.DataFrame) -> pd.DataFrame:
-    crossed = placed["notional"].where(placed["leverage_type"] == "cross", 0.0)
-    grouped = placed.assign(_cross=crossed).groupby(_GROUP, as_index=False)
-    bins = grouped.agg(
-        positions=("user", "count"),
-        accounts=("user", "nunique"),
-        notional=("notional", "sum"),
-        _cross=("_cross", "sum"),
+    number_of_bin = np.where(np.abs(away) <= reach, np.floor(away / width + 1e-9), np.nan)
+    side, sides = number_groups(rows[["coin", "side"]])
+    placed = ~np.isnan(number_of_bin)
+    sums = _sum_sides(rows, side, placed, sides, contexts)
+    bins = _sum_bins(rows[placed], side[placed], number_of_bin[placed])
+    # A side without a placed position has one row without a bin.
+    empty = pd.DataFrame({"side_number": np.setdiff1d(np.arange(len(sides)), side[placed])})
+    bins = pd.concat([bins, empty.assign(positions=0, accounts=0, notional=0.0, cumulative=0.0)])
+    bins = bins.sort_values(["side_number", "bin"], ignore_index=True)
+    sums = sums.iloc[bins["side_number"]].reset_index(drop=True)
+    edge = bins["bin"] * width
+    result = sums[["coin", "side"]].assign(
+        distance=edge.where(bins["bin"] >= 0, edge + width).round(12),
+        low=sums["mark"] * (1 + edge),
+        high=sums["mark"] * (1 + edge + width),
+        **{name: bins[name] for name in ("positions", "accounts", "notional", "cumulative")},
+        cross_share=bins["cross_share"],
+        **{name: sums[name] for name in ("unplaced", "known", "covered")},
     )
-    bins["cross_share"] = bins["_cross"] / bins["notional"]
-    below = bins["_bin"] < 0
-    bins["_away"] = bins["_bin"].abs()
-    bins = bins.sort_values("_away", kind="stable")
-    bins["cumulative"] = bins.groupby(["coin", "side", below])["notional"].cumsum()
+    inputs = {"positions": positions, "contexts": contexts}
+    return finish(result, inputs, helper="liquidations.levels")
+
+
+def _liquidation_prices(
+    rows: pd.DataFrame,
+    accounts: Frame,
+    max_leverage: LeverageLimits | None,
+    margin_tables: Frame | None,
+) -> Floats:
+    """Return the liquidation prices of positions, in the tier that applies at the price."""
+    margins = read_margins(rows, accounts, max_leverage, margin_tables)
+    # The margin of the account's other positions is not available to this one.
+    others = margins.computed[margins.account] - margins.own
+    equity = margins.equity[margins.account] - others
+    tiers = margins.tiers
+    return liquidation_price(
+        rows["mark"], rows["szi"], equity, tiers.max_leverage, tiers.lower_bound
+    )
+
+
+def _sum_bins(rows: pd.DataFrame, side: Ints, number_of_bin: Floats) -> pd.DataFrame:
+    """Return the sums of each side and bin."""
+    bin_of_row, bins = number_groups(pd.DataFrame({"side_number": side, "bin": number_of_bin}))
+    count, notional = len(bins), rows["notional"].to_numpy()
+    is_cross = (rows["leverage_type"] == "cross").to_numpy()
+    user, users = pd.factorize(rows["user"])
+    pairs = np.unique(bin_of_row * (len(users) + 1) + user)
+    bins["positions"] = np.bincount(bin_of_row, minlength=count)
+    bins["accounts"] = np.bincount(pairs // (len(users) + 1), minlength=count)
+    bins["notional"] = np.bincount(bin_of_row, notional, count).astype(np.float64)
+    cross = np.bincount(bin_of_row, notional * is_cross, count).astype(np.float64)
+    bins["cross_share"] = cross / bins["notional"]
+    outwards = bins.iloc[np.argsort(bins["bin"].abs().to_numpy(), kind="stable")]
+    below = (outwards["bin"] < 0).rename("below")
+    bins["cumulative"] = outwards.groupby(["side_number", below])["notional"].cumsum()
     return bins
 
 
 def _sum_sides(
-    frame: pd.DataFrame, placed: pd.DataFrame, contexts: IntoFrame | None
+    rows: pd.DataFrame, side: Ints, placed: Flags, sides: pd.DataFrame, contexts: Frame | None
 ) -> pd.DataFrame:
     """Return the mark price, the unplaced notional and the coverage of each coin and side."""
-    keys = ["coin", "side"]
-    sides = frame.groupby(keys).agg(
-        _mark=("mark", "median"), _size=("size", "sum"), _whole=("notional", "sum")
+    size, notional = rows["size"].to_numpy(), rows["notional"].to_numpy()
+    sizes, whole, inside, placed_notional = (
+        np.bincount(side, part, len(sides)).astype(np.float64)
+        for part in (size, notional, size * placed, notional * placed)
     )
-    inside = placed.groupby(keys).agg(_in=("size", "sum"), _placed=("notional", "sum"))
-    sides = sides.join(inside).fillna({"_in": 0.0, "_placed": 0.0}).reset_index()
     # Rounding may leave a rest of the difference, which is not a notional.
-    left = sides["_whole"] - sides["_placed"]
-    sides["unplaced"] = left.where(left > 1e-9 * sides["_whole"], 0.0)
-    interest = sides["coin"].map(_open_interest(contexts)).astype("float64")
-    sides["known"] = sides["_size"] / interest.where(interest > 0)
-    sides["covered"] = sides["_in"] / interest.where(interest > 0)
-    return sides
-
-
-def _open_interest(contexts: IntoFrame | None) -> dict[str, float]:
-    if contexts is None:
-        return {}
-    frame = memory_frames.to_pandas(contexts)
-    opened = frame_access.open_frame(frame, "contexts")
-    frame_access.require_columns(opened, ("name", "open_interest"), "contexts")
-    frame_access.number_kind(opened, ["open_interest"], "contexts")
-    return dict(zip(frame["name"], frame["open_interest"].astype("float64"), strict=True))
+    left = whole - placed_notional
+    interest = np.full(len(sides), np.nan)
+    if contexts is not None:
+        table = Table(contexts, "contexts")
+        table.require(("name", "open_interest"))
+        stated = dict(zip(table.frame["name"], table.number("open_interest"), strict=True))
+        interest = sides["coin"].map(stated).to_numpy(dtype=np.float64)
+    interest = np.where(interest > 0, interest, np.nan)
+    return sides.assign(
+        mark=rows["mark"].groupby(side).median(),
+        unplaced=np.where(left <= 1e-9 * whole, 0.0, left),
+        known=sizes / interest,
+        covered=inside / interest,
+    )
 
 
 def fills(

@@ -1,31 +1,32 @@
 """Margin buffers: how far each account is from liquidation, as a whole."""
 
+from typing import NamedTuple
+
 import numpy as np
 import pandas as pd
-from narwhals.typing import IntoFrame, IntoFrameT
 
-from toolkit.analysis.accounts.margin_inputs import (
+from toolkit.analysis.accounts.margin_tiers import LeverageLimits, Tiers, read_tiers
+from toolkit.arrays import Floats, Ints
+from toolkit.prepare.door import Frame
+from toolkit.prepare.groups import number_groups
+from toolkit.prepare.provenance import finish
+from toolkit.prepare.states import (
     STATED,
-    LeverageLimits,
-    Tiers,
+    account_states,
     join_keys,
-    read_accounts,
-    read_positions,
-    read_tiers,
+    open_positions,
+    without_spot_backed,
 )
-from toolkit.analysis.accounts.values import to_engine
-from toolkit.analysis.common.repeated_rows import drop_repeated_rows
-from toolkit.arrays import Flags
 from toolkit.rules.margin import maintenance, tiered_adverse_move
 
 
 def buffers(
-    accounts: IntoFrameT,
-    positions: IntoFrame,
+    accounts: Frame,
+    positions: Frame,
     max_leverage: LeverageLimits | None = None,
     *,
-    margin_tables: IntoFrame | None = None,
-) -> IntoFrameT:
+    margin_tables: Frame | None = None,
+) -> pd.DataFrame:
     """Compute how far each account is from liquidation, as a whole.
 
     Parameters
@@ -35,7 +36,8 @@ def buffers(
         ``cross_maintenance_margin_used``); ``user, coin, szi, position_value, leverage_type,
         margin_used`` (and ``dex``, ``max_leverage``). Repeated rows count once. If accounts have
         several dexes and positions have no ``dex``, it is that of the coin, such as ``flx`` of
-        ``flx:TSLA``.
+        ``flx:TSLA``. ``account_mode`` of account-value snapshots, if you add it, tells which
+        accounts are unified.
     max_leverage : mapping of coin to number, or DataFrame, optional
         The largest leverage of each asset: a dict, or a frame of `tk.meta` (``name, max_leverage``,
         and ``margin_table_id``). Without it the positions' own ``max_leverage``.
@@ -48,8 +50,8 @@ def buffers(
     Returns
     -------
     DataFrame
-        The engine of `accounts`, floats, sorted by user and dex; one row for all cross positions of
-        an account on a dex together, and one for each isolated position:
+        Sorted by user and dex; one row for all cross positions of an account on a dex together, and
+        one for each isolated position:
 
         - ``user``: address of the account.
         - ``dex``: dex of the account, if both frames have it, or if accounts have several dexes.
@@ -72,16 +74,17 @@ def buffers(
         If a column is missing, or numbers are text.
     ValueError
         If positions or accounts are of several moments or contradict each other, the largest
-        leverages are not known, or margin tables are passed and no frame names the table of each
-        coin.
+        leverages are not known, margin tables are passed and no frame names the table of each
+        coin, or accounts have no ``dex`` and an account has cross positions on several dexes.
 
     Notes
     -----
     Margin tiers: docs/live_service.md, section 4. Rules: `toolkit.rules.margin`. All positions of a
     cross account share its margin, and the liquidation price of one position depends on all others;
     so accounts are measured, not positions. `distance` moves every price against the account at
-    once, the worst case. Unified accounts back their positions by more than a clearinghouse state
-    shows, so their real distance is larger.
+    once, the worst case. Unified and portfolio-margin accounts back their positions by the spot
+    wallet, which a clearinghouse state does not have. With ``account_mode`` their equity and
+    distance are missing, and a warning names them. Without it, the distance is too small.
 
     Examples
     --------
@@ -96,108 +99,91 @@ def buffers(
     0     cross   100.0          4.0    96.0    0.2424
     1  isolated    20.0          5.0    15.0    0.1429
     """
-    accounts = drop_repeated_rows(accounts, "accounts")
-    positions = drop_repeated_rows(positions, "positions")
-    rows = read_positions(positions, ("margin_used",), ("leverage_type",))
-    owners = read_accounts(accounts)
+    rows = open_positions(positions, ("margin_used",), ("leverage_type",))
+    margins = read_margins(rows, accounts, max_leverage, margin_tables)
+    table = margins.table
+    result = table.assign(
+        buffer=table["equity"] - table["maintenance"], distance=margins.distances(rows)
+    )
+    inputs = {"accounts": accounts, "positions": positions}
+    source = margins.tiers.source
+    if margins.stated:
+        cross = int((table["margin"] == "cross").sum())
+        source += f"; maintenance as stated for {margins.stated:,} of {cross:,} cross accounts"
+    return finish(result, inputs, helper="liquidations.buffers", margin=source)
+
+
+class Margins(NamedTuple):
+    """Margins of accounts: an account is all cross positions on a dex, or one isolated position.
+
+    - ``account``: place of each position's account in `table`
+    - ``own``: maintenance margin of each position by the tiers; NaN if not known
+    - ``computed``: the sum of `own` of each account
+    - ``equity``: equity of each account for the rules. If the stated margin differs from the rules,
+      the difference reduces the equity. So both agree now, and the tiers determine how the margin
+      changes with the price.
+    - ``table``: the accounts, sorted, with what is stated
+    - ``tiers``: tiers of the positions
+    - ``stated``: number of accounts with a stated maintenance margin
+    """
+
+    account: Ints
+    own: Floats
+    computed: Floats
+    equity: Floats
+    table: pd.DataFrame
+    tiers: Tiers
+    stated: int
+
+    def distances(self, rows: pd.DataFrame) -> Floats:
+        """Return the distance of each account from liquidation."""
+        value = (rows["notional"] * np.sign(rows["szi"])).to_numpy()
+        return tiered_adverse_move(
+            self.equity, self.account, value, self.tiers.max_leverage, self.tiers.lower_bound
+        )
+
+
+def read_margins(
+    rows: pd.DataFrame,
+    accounts: Frame,
+    max_leverage: LeverageLimits | None,
+    margin_tables: Frame | None,
+) -> Margins:
+    """Return the margins of the accounts of positions; `rows` are of `open_positions`."""
+    owners = without_spot_backed(account_states(accounts), "cross_account_value")
     keys = join_keys(owners, rows)
     tiers = read_tiers(rows, max_leverage, margin_tables)
-    rows["_margin"] = maintenance(rows["notional"], tiers.max_leverage, tiers.lower_bound)
+    own = maintenance(rows["notional"], tiers.max_leverage, tiers.lower_bound)
     is_isolated = (rows["leverage_type"] == "isolated").to_numpy()
-    rows["margin"] = np.where(is_isolated, "isolated", "cross")
-    owners = owners.set_index(keys)
-    result = pd.concat(
-        [
-            _cross_buffers(rows, ~is_isolated, tiers, owners, keys),
-            _isolated_buffers(rows, is_isolated, tiers, keys),
-        ]
-    )
-    result["buffer"] = result["equity"] - result["maintenance"]
-    money = ["equity", "notional", "maintenance", "buffer", "distance"]
-    result = result.reindex(columns=[*keys, "margin", "coin", "positions", *money])
-    result = result.astype(
-        dict.fromkeys([*keys, "margin", "coin"], "str")
-        | {"positions": "int64"}
-        | dict.fromkeys(money, "float64")
-    )
-    result = result.sort_values([*keys, "margin", "coin"], ignore_index=True)
-    inputs = {"accounts": accounts, "positions": positions}
-    margin = _margin_source(tiers.source, result, owners, keys)
-    native: IntoFrameT = to_engine(result, inputs, "liquidations.buffers", margin=margin)
-    return native
-
-
-def _margin_source(source: str, result: pd.DataFrame, owners: pd.DataFrame, keys: list[str]) -> str:
-    """Return the source of the tiers, and for how many cross accounts the state has the margin."""
-    if STATED not in owners:
-        return source
-    cross = result.loc[result["margin"] == "cross", keys]
-    place = pd.MultiIndex.from_frame(cross) if len(keys) > 1 else pd.Index(cross["user"])
-    stated = int(owners[STATED].reindex(place).notna().sum())
-    if not stated:
-        return source
-    return f"{source}; maintenance as stated for {stated:,} of {len(cross):,} cross accounts"
-
-
-def _cross_buffers(
-    positions: pd.DataFrame,
-    chosen: Flags,
-    tiers: Tiers,
-    owners: pd.DataFrame,
-    keys: list[str],
-) -> pd.DataFrame:
-    """Add up the cross positions of each account, and measure how far it is."""
-    rows = positions[chosen].assign(coin=None)
-    sums = _sum_margins(rows, [*keys, "margin"])
-    place = pd.MultiIndex.from_frame(sums[keys]) if len(keys) > 1 else pd.Index(sums[keys[0]])
-    value = owners["cross_account_value"].astype("float64").reindex(place).to_numpy()
-    computed = sums["maintenance"].to_numpy(dtype="float64")
-    if STATED in owners:
-        stated = owners[STATED].astype("float64").reindex(place).to_numpy()
-        sums["maintenance"] = np.where(np.isnan(stated), computed, stated)
-    # If the stated margin differs from the rules, the difference reduces the equity. So both agree
-    # now, and the tiers determine how the margin changes with the price.
-    stands_on = value - (sums["maintenance"].to_numpy() - computed)
-    owner = rows.groupby([*keys, "margin"]).ngroup().to_numpy()
-    moved = tiered_adverse_move(
-        stands_on,
-        owner,
-        (rows["notional"] * np.sign(rows["szi"])).to_numpy(),
-        tiers.max_leverage[chosen],
-        tiers.lower_bound[chosen],
-    )
-    return sums.assign(equity=value, distance=moved)
-
-
-def _isolated_buffers(
-    positions: pd.DataFrame, chosen: Flags, tiers: Tiers, keys: list[str]
-) -> pd.DataFrame:
-    """Return the buffers of isolated positions."""
-    rows = positions[chosen]
-    moved = tiered_adverse_move(
-        rows["margin_used"].to_numpy(),
-        np.arange(len(rows)),
-        (rows["notional"] * np.sign(rows["szi"])).to_numpy(),
-        tiers.max_leverage[chosen],
-        tiers.lower_bound[chosen],
-    )
-    result = rows[[*keys, "margin", "coin", "notional"]]
-    return result.assign(
-        positions=1, maintenance=rows["_margin"], equity=rows["margin_used"], distance=moved
-    )
-
-
-def _sum_margins(positions: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
-    """Sum positions and margins of each account; the margin is missing if one of them is."""
-    sums = (
-        positions.groupby(keys)
-        .agg(
-            positions=("notional", "size"),
-            known=("_margin", "count"),
-            notional=("notional", "sum"),
-            maintenance=("_margin", "sum"),
+    account, table = number_groups(
+        rows[keys].assign(
+            margin=np.where(is_isolated, "isolated", "cross"), coin=rows["coin"].where(is_isolated)
         )
-        .reset_index()
     )
-    sums["maintenance"] = sums["maintenance"].mask(sums["known"] < sums["positions"])
-    return sums.drop(columns="known")
+
+    def sums(part: Floats) -> Floats:
+        return np.bincount(account, part, len(table)).astype(np.float64)
+
+    is_cross = (table["margin"] == "cross").to_numpy()
+    found = table[keys].merge(owners, on=keys, how="left")
+    value = found["cross_account_value"].to_numpy(dtype=np.float64)
+    stated = found[STATED].to_numpy() if STATED in found else np.full(len(table), np.nan)
+    stated = np.where(is_cross, stated, np.nan)
+    equity = np.where(is_cross, value, sums(rows["margin_used"].to_numpy()))
+    computed = sums(own)
+    needed = np.where(np.isnan(stated), computed, stated)
+    table = table.astype(dict.fromkeys([*keys, "margin", "coin"], "str")).assign(
+        positions=np.bincount(account, minlength=len(table)),
+        equity=equity,
+        notional=sums(rows["notional"].to_numpy()),
+        maintenance=needed,
+    )
+    return Margins(
+        account=account,
+        own=own,
+        computed=computed,
+        equity=equity - (needed - computed),
+        table=table,
+        tiers=tiers,
+        stated=int((~np.isnan(stated)).sum()),
+    )

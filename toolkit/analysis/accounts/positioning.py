@@ -1,43 +1,36 @@
 """Positioning: who is long and short, by the size of accounts, over time."""
 
-from collections.abc import Iterable, Sequence
-from typing import Final
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
-from narwhals.typing import IntoFrame, IntoFrameT
 
-from toolkit.analysis.accounts.margin_inputs import dex_names
 from toolkit.analysis.accounts.value_transitions import class_names
-from toolkit.analysis.accounts.values import to_engine
-from toolkit.analysis.common import frame_access
 from toolkit.analysis.common.estimate import check_level
-from toolkit.analysis.common.repeated_rows import drop_repeated_rows
-from toolkit.analysis.common.timestamps import ms_from_times
-from toolkit.arrays import Ints
+from toolkit.arrays import Floats, Ints
 from toolkit.installation import explain_missing
+from toolkit.prepare.door import NO_TIME, Frame, Table, utc_times
+from toolkit.prepare.groups import number_groups
+from toolkit.prepare.provenance import finish
+from toolkit.prepare.states import dex_names, without_spot_backed
 
 EDGES: Final = (1e4, 1e5, 1e6)
 BATCH_GAP_MS: Final = 60_000
 """Largest distance in milliseconds between two states of one batch that follow each other."""
 
 _UNKNOWN: Final = "unknown"
-_FIGURES: Final = {
-    "accounts": "int64", "positions": "int64", "missing": "int64", "long_usd": "float64",
-    "short_usd": "float64", "net_share": "float64", "low": "float64", "high": "float64",
-    "long_accounts": "float64", "gain_bps": "float64", "crowded_side": "str",
-    "effective_accounts": "float64", "top_share": "float64",
-}  # fmt: skip
 
 
 def positioning(
-    positions: IntoFrameT,
-    accounts: IntoFrame | None = None,
+    positions: Frame,
+    accounts: Frame | None = None,
     *,
     edges: Sequence[float] = EDGES,
     by: str | Iterable[str] = "coin",
     level: float = 0.95,
-) -> IntoFrameT:
+) -> pd.DataFrame:
     """Compute the net long share and the concentration of accounts, by size class and time.
 
     Parameters
@@ -45,11 +38,13 @@ def positioning(
     positions : DataFrame
         Open positions of many accounts from `tk.batch_clearinghouse_states`: ``user, coin, szi,
         position_value, entry_px``, and ``time`` if there are several batches, and optionally
-        ``dex`` (pandas, Polars, DuckDB, PySpark). Repeated rows count once.
+        ``dex``. Repeated rows count once.
     accounts : DataFrame, optional
         Accounts of the same states (``user, account_value``, and ``dex, time``). The size of an
-        account is then its value over all dexes, which is unknown if one of them is missing;
-        without it, the notional of all its positions.
+        account is then its value over all dexes, which is unknown if one of them is missing, and
+        for states of a unified or portfolio-margin account, if they have ``account_mode``: its
+        collateral is in the spot wallet. Without accounts, the size is the notional of all
+        positions of an account.
     edges : sequence of float, default (1e4, 1e5, 1e6)
         Edges of the size classes in USD, rising. A size on an edge belongs to the class above it.
     by : str or list of str, default "coin"
@@ -60,7 +55,7 @@ def positioning(
     Returns
     -------
     DataFrame
-        The engine of `positions`, sorted, with the columns of `by`, and
+        Sorted, with the columns of `by`, and
 
         - ``time``: time of the batch, UTC: the latest time of its positions. Only if the positions
           have it.
@@ -120,69 +115,74 @@ def positioning(
         raise ValueError(f"edges must be numbers in ascending order, each once, not {list(edges)}")
     keys = [by] if isinstance(by, str) else list(by)
     amounts = ("szi", "position_value", "entry_px")
-    rows = frame_access.pandas_columns(
-        drop_repeated_rows(positions, "positions"), "positions", ("user", "coin", *keys, *amounts),
-        ("time", "dex"), amounts,
-    )  # fmt: skip
-    moment = ["time"] if "time" in rows else []
-    rows = rows[(rows["szi"] != 0)].reset_index(drop=True)
+    table = Table(positions, "positions")
+    rows = table.columns(("user", "coin", *keys, *amounts), ("time", "dex"), amounts)
     rows["user"] = rows["user"].astype("str").fillna("")
-    rows["_value"] = np.sign(rows["szi"]) * rows["position_value"].abs()
+    moment = ["time"] if table.has("time") else []
+    if moment:
+        rows["_ms"] = table.ms()
+    rows = rows[rows["szi"] != 0].reset_index(drop=True)
     owners = None if accounts is None else _read_owners(accounts, moment)
     if moment:
         _join_batches(rows, owners)
-    sizes = _account_sizes(rows, owners).to_numpy(np.float64)
+    sizes = _account_sizes(rows, owners)
     names = [*class_names(edges), _UNKNOWN]
-    place = np.searchsorted(np.asarray(edges), sizes, side="right")
-    rows["size"] = np.where(np.isnan(sizes), len(names) - 1, place)
-    classes = _sum_groups(rows, [*moment, *keys, "size"], level)
-    everyone = _sum_groups(rows.assign(size=-1), [*moment, *keys, "size"], level)
-    result = pd.concat([everyone, classes]).sort_values([*moment, *keys, "size"], ignore_index=True)
-    result["size"] = result["size"].map(dict(enumerate(names)) | {-1: "all"}).astype("str")
-    result = result.astype(dict.fromkeys(keys, "str") | _FIGURES)
+    place = np.searchsorted(edges, sizes, side="right")
+    place = np.where(np.isnan(sizes), len(names) - 1, place)
+    cells, groups = number_groups(rows[[*moment, *keys]], missing_last=True)
+    # Each account counts once in a group, with all of its positions in it.
+    own, first = _number_accounts(cells, rows["user"])
+    held = _sum_positions(rows, own, len(first))
+    cell, size = cells[first], place[first]
+    parts, code_of_part = np.unique(cell * len(names) + size, return_inverse=True)
+    everyone = groups.assign(size=-1, **_figures(held, cell, len(groups), level))
+    classes = groups.iloc[parts // len(names)].assign(
+        size=parts % len(names), **_figures(held, code_of_part, len(parts), level)
+    )
+    result = pd.concat([everyone, classes])
+    order = np.lexsort((result["size"], np.append(np.arange(len(groups)), parts // len(names))))
+    result = result.iloc[order].assign(
+        size=lambda made: made["size"].map(dict(enumerate(names)) | {-1: "all"})
+    )
+    result = result.astype(dict.fromkeys([*keys, "size", "crowded_side"], "str"))
     inputs = {"positions": positions, "accounts": accounts}
-    native: IntoFrameT = to_engine(result, inputs, "accounts.positioning", by=keys)
-    return native
+    return finish(result, inputs, helper="accounts.positioning", by=keys)
 
 
-def _read_owners(accounts: IntoFrame, moment: list[str]) -> pd.DataFrame:
-    owners = frame_access.pandas_columns(
-        drop_repeated_rows(accounts, "accounts"), "accounts", ("user", "account_value"),
-        (*moment, "dex"), ("account_value",),
-    )  # fmt: skip
-    owners["user"] = owners["user"].astype("str")
-    return owners
+def _read_owners(accounts: Frame, moment: list[str]) -> pd.DataFrame:
+    table = Table(accounts, "accounts")
+    numbers = ("account_value", "cross_account_value", "account_mode")
+    rows = table.columns(("user", "account_value"), (*moment, "dex", *numbers[1:]), numbers).astype(
+        {"user": "str"}
+    )
+    if "time" in rows:
+        rows["_ms"] = table.ms()
+    return without_spot_backed(rows, "account_value") if table.has(numbers[1]) else rows
 
 
 def _join_batches(rows: pd.DataFrame, owners: pd.DataFrame | None) -> None:
     """Add the batch of each state as a column, and set the times of positions to their batch's."""
     own = dex_names(rows["coin"])
-    parts = [(rows, rows["dex"].astype("str").fillna(own) if "dex" in rows else own)]
+    parts = [(rows, rows["dex"].fillna(own) if "dex" in rows else own)]
     if owners is not None and "time" in owners:
         # Without a column dex, several states of an account may be of one batch.
         unknown = pd.Series(None, owners.index, dtype="str")
-        parts.append((owners, owners["dex"].astype("str") if "dex" in owners else unknown))
+        parts.append((owners, owners.get("dex", unknown)))
     states = pd.concat(
-        [
-            pd.DataFrame({"user": frame["user"], "dex": dex, "ms": _milliseconds(frame["time"])})
-            for frame, dex in parts
-        ],
+        [frame[["user"]].assign(dex=dex, ms=frame["_ms"]) for frame, dex in parts],
         ignore_index=True,
     )
     numbers = np.split(_batch_numbers(states), [len(rows)])
     for (frame, _), batch in zip(parts, numbers, strict=False):
         frame["_batch"] = batch
-    rows["time"] = rows.groupby("_batch")["time"].transform("max")
-
-
-def _milliseconds(times: pd.Series) -> pd.Series:
-    """Return times in milliseconds; old states have none."""
-    return ms_from_times(times) if times.notna().any() else pd.Series(np.nan, times.index)
+    latest = np.full(int(rows["_batch"].max() if len(rows) else 0) + 2, NO_TIME)
+    np.maximum.at(latest, rows["_batch"], rows["_ms"])
+    rows["time"] = utc_times(latest[rows["_batch"]])
 
 
 def _batch_numbers(states: pd.DataFrame) -> Ints:
     """Return the number of the batch of each state, counted by time; -1 without a time."""
-    known = states["ms"].notna().to_numpy()
+    known = (states["ms"] != NO_TIME).to_numpy()
     moments, place = np.unique(states["ms"].to_numpy()[known], return_inverse=True)
     gaps = np.diff(moments)
     begins = np.concatenate([[True], gaps > BATCH_GAP_MS])[: len(moments)]
@@ -201,70 +201,92 @@ def _batch_numbers(states: pd.DataFrame) -> Ints:
     return numbers
 
 
-def _account_sizes(rows: pd.DataFrame, owners: pd.DataFrame | None) -> pd.Series:
+def _account_sizes(rows: pd.DataFrame, owners: pd.DataFrame | None) -> Floats:
     """Return the size of the account of each position; NaN if it is not known."""
-    keys = [name for name in ("_batch", "user") if name in rows]
+    on = [name for name in ("_batch", "user") if name in rows]
     if owners is None:
-        notional = rows.assign(_size=rows["_value"].abs()).groupby(keys, dropna=False)["_size"]
-        return notional.transform("sum")
-    on = [name for name in keys if name in owners]
-    parts = owners.assign(_missing=owners["account_value"].isna()).groupby(on)
-    values = parts.agg(_size=("account_value", "sum"), _missing=("_missing", "any")).reset_index()
-    found = rows[on].merge(values, on=on, how="left")
-    size: pd.Series = found["_size"].mask(found["_missing"].astype("boolean").fillna(True))
-    return size
+        codes, accounts = number_groups(rows[on])
+        notional = np.nan_to_num(rows["position_value"].abs().to_numpy())
+        return np.bincount(codes, notional, len(accounts)).astype(np.float64)[codes]
+    on = [name for name in on if name in owners]
+    codes, accounts = number_groups(owners[on])
+    # One missing value makes the value of its account missing.
+    accounts["_size"] = np.bincount(codes, owners["account_value"], len(accounts))
+    return rows[on].merge(accounts, on=on, how="left")["_size"].to_numpy(dtype=np.float64)
 
 
-def _sum_groups(rows: pd.DataFrame, keys: list[str], level: float) -> pd.DataFrame:
+def _number_accounts(cells: Ints, users: pd.Series) -> tuple[Ints, Ints]:
+    """Return the number of each row's account in its group, and one row of each."""
+    codes, names = pd.factorize(users)
+    own, numbers = pd.factorize(cells * (len(names) + 1) + codes)
+    first = np.zeros(len(numbers), dtype=np.int64)
+    first[own[::-1]] = np.arange(len(own))[::-1]
+    return own, first
+
+
+def _sum_positions(rows: pd.DataFrame, own: Ints, count: int) -> dict[str, Floats]:
+    """Return the sums of each account's positions."""
+    szi, px = rows["szi"].to_numpy(), rows["entry_px"].to_numpy()
+    value = np.sign(szi) * np.abs(rows["position_value"].to_numpy())
+    # What a position gained since its entry; positions without an entry price are left out.
+    gain = value - szi * px
+    entry = np.where(np.isnan(gain), np.nan, np.abs(szi) * px)
+    parts = {
+        "positions": ~np.isnan(value), "missing": np.isnan(value), "net": value,
+        "gross": np.abs(value), "entry": entry, "gain": gain,
+    }  # fmt: skip
+    return {
+        name: np.bincount(own, np.nan_to_num(part.astype(np.float64)), count).astype(np.float64)
+        for name, part in parts.items()
+    }
+
+
+def _figures(
+    held: Mapping[str, Floats], codes: Ints, count: int, level: float
+) -> dict[str, npt.NDArray[Any]]:
+    """Return the figures of each group of accounts."""
     with explain_missing("analysis"):
         from scipy import stats
 
-    entry = rows["szi"].abs() * rows["entry_px"]
-    # What a position gained since its entry; positions without an entry price are left out.
-    gain = (rows["_value"] - rows["szi"] * rows["entry_px"]).where(rows["_value"].notna())
-    known = rows.assign(
-        _entry=entry.where(gain.notna()), _gain=gain, _gross=rows["_value"].abs(),
-        _missing=rows["_value"].isna(),
-    )  # fmt: skip
-    own = known.groupby([*keys, "user"], as_index=False, dropna=False).agg(
-        positions=("_value", "count"), missing=("_missing", "sum"), _net=("_value", "sum"),
-        _gross=("_gross", "sum"), _entry=("_entry", "sum"), _gain=("_gain", "sum"),
-    )  # fmt: skip
-    own = own.assign(
-        _long=(own["_gross"] + own["_net"]) / 2, _short=(own["_gross"] - own["_net"]) / 2,
-        _up=own["_net"] > 0, _has=own["_gross"] > 0,
-    )  # fmt: skip
-    for name in ("long", "short", "gross"):
-        own[f"_{name}2"] = own[f"_{name}"] ** 2
-    whole = own.groupby(keys, dropna=False)[["_net", "_gross"]].transform("sum")
-    part = (own["_gross"] / whole["_gross"]).where(lambda weight: weight < 1)
-    # By how much the share would differ without this account (jackknife).
-    own["_miss2"] = (
-        (own["_net"] / whole["_gross"] - whole["_net"] / whole["_gross"] * part) / (1 - part)
-    ) ** 2
-    sums = own.groupby(keys, dropna=False).agg(
-        accounts=("_has", "sum"), positions=("positions", "sum"), missing=("missing", "sum"),
-        long_usd=("_long", "sum"), short_usd=("_short", "sum"), _up=("_up", "sum"),
-        _entry=("_entry", "sum"), _gain=("_gain", "sum"), _gross2=("_gross2", "sum"),
-        _miss2=("_miss2", "sum"), _long2=("_long2", "sum"),
-        _short2=("_short2", "sum"), _top_long=("_long", "max"), _top_short=("_short", "max"),
-    ).reset_index()  # fmt: skip
-    gross = sums["long_usd"] + sums["short_usd"]
-    share = (sums["long_usd"] - sums["short_usd"]) / gross
-    count = sums["accounts"].where(sums["accounts"] > 1).astype("float64")
-    error = np.sqrt((count - 1) / count * sums["_miss2"])
-    freedom = (gross**2 / sums["_gross2"] - 1).clip(lower=1.0)
-    half = error * stats.t.ppf((1 + level) / 2, freedom)
-    is_long = sums["long_usd"] >= sums["short_usd"]
-    larger = sums["long_usd"].where(is_long, sums["short_usd"])
-    squares = sums["_long2"].where(is_long, sums["_short2"])
-    side = np.where(
-        sums["long_usd"] == sums["short_usd"], "even", np.where(is_long, "long", "short")
-    )
-    return sums.assign(
-        long_accounts=sums["_up"] / sums["accounts"].where(sums["accounts"] > 0),
-        net_share=share, low=(share - half).clip(lower=-1.0), high=(share + half).clip(upper=1.0),
-        gain_bps=1e4 * sums["_gain"] / sums["_entry"].where(sums["_entry"] > 0),
-        crowded_side=side, effective_accounts=larger**2 / squares,
-        top_share=sums["_top_long"].where(is_long, sums["_top_short"]) / larger,
-    )[[*keys, *_FIGURES]]  # fmt: skip
+    def sums(part: Floats) -> Floats:
+        return np.bincount(codes, part, count).astype(np.float64)
+
+    def largest(part: Floats) -> Floats:
+        found = np.zeros(count)
+        np.maximum.at(found, codes, part)
+        return found
+
+    net, gross = held["net"], held["gross"]
+    long, short = (gross + net) / 2, (gross - net) / 2
+    longs, shorts, whole = sums(long), sums(short), sums(gross)
+    accounts, entry = sums(gross > 0), sums(held["entry"])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        share = (longs - shorts) / (longs + shorts)
+        # By how much the share would differ without each account (jackknife).
+        part = gross / whole[codes]
+        part = np.where(part < 1, part, np.nan)
+        missed = (net / whole[codes] - (sums(net) / whole)[codes] * part) / (1 - part)
+        several = np.where(accounts > 1, accounts, np.nan)
+        error = np.sqrt((several - 1) / several * sums(np.nan_to_num(missed**2)))
+        freedom = np.maximum(whole**2 / sums(gross**2) - 1, 1.0)
+        half = error * stats.t.ppf((1 + level) / 2, freedom)
+        is_even = np.isclose(longs, shorts, rtol=1e-9, atol=0.0)  # sums are rounded
+        is_long = is_even | (longs > shorts)
+        larger = np.where(is_long, longs, shorts)
+        squares = np.where(is_long, sums(long**2), sums(short**2))
+        top = np.where(is_long, largest(long), largest(short))
+        return {
+            "accounts": accounts.astype(np.int64),
+            "positions": sums(held["positions"]).astype(np.int64),
+            "missing": sums(held["missing"]).astype(np.int64),
+            "long_usd": longs,
+            "short_usd": shorts,
+            "net_share": share,
+            "low": np.maximum(share - half, -1.0),
+            "high": np.minimum(share + half, 1.0),
+            "long_accounts": sums(net > 0) / np.where(accounts > 0, accounts, np.nan),
+            "gain_bps": 1e4 * sums(held["gain"]) / np.where(entry > 0, entry, np.nan),
+            "crowded_side": np.select([is_even, is_long], ["even", "long"], "short"),
+            "effective_accounts": larger**2 / squares,
+            "top_share": top / larger,
+        }

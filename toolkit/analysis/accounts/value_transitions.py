@@ -5,15 +5,15 @@ from itertools import pairwise
 
 import numpy as np
 import pandas as pd
-from narwhals.typing import IntoFrame, IntoFrameT
 
-from toolkit.analysis.accounts.values import to_engine, values_table
-from toolkit.arrays import Ints
+from toolkit.analysis.accounts.values import values_table
+from toolkit.prepare.door import Frame
+from toolkit.prepare.provenance import finish
 
 EDGES = (0.0, 1e3, 1e4, 1e5, 1e6)
 
 
-def migration(start: IntoFrameT, end: IntoFrame, edges: Sequence[float] = EDGES) -> IntoFrameT:
+def migration(start: Frame, end: Frame, edges: Sequence[float] = EDGES) -> pd.DataFrame:
     """Count the accounts that moved from one class of value to another between two snapshots.
 
     Parameters
@@ -27,8 +27,8 @@ def migration(start: IntoFrameT, end: IntoFrame, edges: Sequence[float] = EDGES)
     Returns
     -------
     DataFrame
-        The engine of `start`, one row for each pair of classes, also empty ones, from low to high,
-        with ``"absent"`` (in one snapshot only) and ``"unknown"`` (value missing) last:
+        One row for each pair of classes, also empty ones, from low to high. ``"absent"`` (in one
+        snapshot only) and ``"unknown"`` (value missing) are last:
 
         - ``from_class``: class in the first snapshot, for example ``"below 0"``, ``"0 to 1k"``,
           ``"1M and more"``.
@@ -65,26 +65,28 @@ def migration(start: IntoFrameT, end: IntoFrame, edges: Sequence[float] = EDGES)
     )
     both = before.merge(after, on="user", how="outer", suffixes=("_from", "_to"), indicator=True)
     first, last = (
-        _class_places(both[name], edges, both["_merge"] == gone)
+        np.select(
+            [both["_merge"] == gone, both[name].isna()],
+            [len(edges) + 1, len(edges) + 2],
+            np.searchsorted(edges, both[name].to_numpy(), side="right"),
+        )
         for name, gone in (("value_from", "right_only"), ("value_to", "left_only"))
     )
     change = (both["value_to"] - both["value_from"]).fillna(0.0)
     many = len(names)
     pair = many * first + last
+    accounts = np.bincount(pair, minlength=many**2)
+    total = np.repeat(accounts.reshape(many, many).sum(axis=1), many)
     result = pd.DataFrame(
         {
             "from_class": np.repeat(names, many),
             "to_class": np.tile(names, many),
-            "accounts": np.bincount(pair, minlength=many**2),
-            "value_change": np.bincount(pair, change, minlength=many**2),
+            "accounts": accounts,
+            "share": np.divide(accounts, total, out=np.full(many**2, np.nan), where=total > 0),
+            "value_change": np.bincount(pair, change, many**2).astype(np.float64),
         }
-    )
-    total = result.groupby("from_class")["accounts"].transform("sum")
-    result["share"] = result["accounts"] / total.where(total > 0)
-    result = result[["from_class", "to_class", "accounts", "share", "value_change"]]
-    result = result.astype({"from_class": "str", "to_class": "str", "value_change": "float64"})
-    native: IntoFrameT = to_engine(result, {"start": start, "end": end}, "accounts.migration")
-    return native
+    ).astype({"from_class": "str", "to_class": "str"})
+    return finish(result, {"start": start, "end": end}, helper="accounts.migration")
 
 
 def class_names(edges: Sequence[float]) -> list[str]:
@@ -99,10 +101,3 @@ def _short_amount(value: float) -> str:
         if abs(value) >= unit:
             return f"{value / unit:g}{letter}"
     return f"{value:g}"
-
-
-def _class_places(value: pd.Series, edges: Sequence[float], gone: pd.Series) -> Ints:
-    """Return the place of each value's class in `migration`."""
-    place = np.searchsorted(np.asarray(edges), value.to_numpy(), side="right")
-    known = np.where(value.isna(), len(edges) + 2, place)
-    return np.where(gone, len(edges) + 1, known)

@@ -1,21 +1,21 @@
 """Account values by account, mode, token and dex, and the leverage of accounts."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
-from narwhals.typing import IntoFrame, IntoFrameT
 
-from toolkit.analysis.common import frame_access, grouping, memory_frames
-from toolkit.analysis.common.account_values import MODES, distinct_rows
-from toolkit.analysis.common.repeated_rows import drop_repeated_rows
+from toolkit.arrays import Floats, Ints
+from toolkit.prepare.door import Frame, Table
+from toolkit.prepare.groups import list_keys, number_groups
+from toolkit.prepare.provenance import finish
+from toolkit.prepare.states import MODES, PORTFOLIO_MARGIN, check_one_moment, distinct_states
 
+_MONEY = ("value", "long", "short")
 _NOTIONALS = ("total_long_notional", "total_short_notional")
 
 
-def values(snapshot: IntoFrameT, by: str | Iterable[str] | None = None) -> IntoFrameT:
+def values(snapshot: Frame, by: str | Iterable[str] | None = None) -> pd.DataFrame:
     """Compute the value of each account, with its margin mode (standard, unified, portfolio, ...).
 
     Parameters
@@ -25,7 +25,6 @@ def values(snapshot: IntoFrameT, by: str | Iterable[str] | None = None) -> IntoF
         account_mode`` and optionally ``total_long_notional, total_short_notional``; or the accounts
         of `tk.batch_clearinghouse_states` (``user, dex, account_value``), which have no mode; or a
         result of `values`. A result by token or dex is summed to the rows that `by` asks for.
-        pandas, Polars, DuckDB, PySpark; float or exact.
     by : {"token", "dex"} or list of them, optional
         ``"token"``: one row for each account and collateral token; ``"dex"``: one row for each
         account and dex. Without it, one row for each account.
@@ -33,7 +32,7 @@ def values(snapshot: IntoFrameT, by: str | Iterable[str] | None = None) -> IntoF
     Returns
     -------
     DataFrame
-        The engine of `snapshot`, floats, sorted by user:
+        Sorted by user:
 
         - ``user``: address of the account, in lower case.
         - ``token``: collateral token. Only by token.
@@ -56,9 +55,10 @@ def values(snapshot: IntoFrameT, by: str | Iterable[str] | None = None) -> IntoF
     Notes
     -----
     Unified and portfolio-margin accounts keep their equity in the spot wallet. A snapshot's
-    ``account_value`` includes it, a clearinghouse state does not. ``pm_total_account_value``
-    repeats the total on every row of an account, so it is never summed. Tokens other than USDC
-    count at par. Repeated rows count once.
+    ``account_value`` includes it, a clearinghouse state does not. Of a portfolio-margin account a
+    snapshot states the value of each token, so several dexes of one token repeat it: it counts
+    once, and is missing by dex. ``pm_total_account_value`` repeats the total on every row of an
+    account, and is its value. Tokens other than USDC count at par. Repeated rows count once.
 
     Examples
     --------
@@ -71,15 +71,14 @@ def values(snapshot: IntoFrameT, by: str | Iterable[str] | None = None) -> IntoF
     0  0xa  standard  100.0
     1  0xb   unified    5.0
     """
-    keys = grouping.list_keys(by)
+    keys = list_keys(by)
     if wrong := [key for key in keys if key not in ("token", "dex")]:
         raise ValueError(f"by must be token or dex, not {wrong[0]!r}")
     result = values_table(snapshot, keys)
-    native: IntoFrameT = to_engine(result, {"snapshot": snapshot}, "accounts.values")
-    return native
+    return finish(result, {"snapshot": snapshot}, helper="accounts.values")
 
 
-def leverage(snapshot: IntoFrameT, by: str | Iterable[str] | None = ("mode",)) -> IntoFrameT:
+def leverage(snapshot: Frame, by: str | Iterable[str] | None = ("mode",)) -> pd.DataFrame:
     """Compute the leverage of accounts: their long and short notional divided by their value.
 
     Parameters
@@ -93,7 +92,7 @@ def leverage(snapshot: IntoFrameT, by: str | Iterable[str] | None = ("mode",)) -
     Returns
     -------
     DataFrame
-        The engine of `snapshot`, sorted by the groups: the columns of `by`, then
+        Sorted by the groups: the columns of `by`, then
 
         - ``mode``: account mode, as in `values`. Only by mode.
         - ``accounts``: number of accounts with a known value and notional.
@@ -130,132 +129,128 @@ def leverage(snapshot: IntoFrameT, by: str | Iterable[str] | None = ("mode",)) -
            mode  exposed  leverage  net  median_leverage
     0  standard        2  2.666667  0.5              2.5
     """
-    keys = grouping.list_keys(by)
+    keys = list_keys(by)
     frame = values_table(
         snapshot, [key for key in keys if key in ("token", "dex")], (*keys, "notional")
     )
-    figures = [(*label, *_leverage_figures(group)) for label, group in split_groups(frame, keys)]
-    counts = ("accounts", "exposed", "missing")
-    money = ("value", "long", "short", "leverage", "net", "median_leverage")
-    result = pd.DataFrame(figures, columns=[*keys, *counts, *money])
-    result = result.astype(
-        dict.fromkeys(keys, "str")
-        | dict.fromkeys(counts, "int64")
-        | dict.fromkeys(money, "float64")
-    )
-    native: IntoFrameT = to_engine(result, {"snapshot": snapshot}, "accounts.leverage")
-    return native
+    codes, result = account_groups(frame, keys)
+    worth, long, short = (frame[name].to_numpy(dtype=np.float64) for name in _MONEY)
+    gross = long + short
+    known = ~np.isnan(worth + gross)
+    count = len(result)
 
+    def sums(part: Floats) -> Floats:
+        return np.bincount(codes[known], part[known], count).astype(np.float64)
 
-def _leverage_figures(group: pd.DataFrame) -> tuple[Any, ...]:
-    known = group.dropna(subset=["value", "long", "short"])
-    gross = known["long"] + known["short"]
-    value, long, short = (float(known[name].sum()) for name in ("value", "long", "short"))
-    own = (gross / known["value"])[(gross > 0) & (known["value"] > 0)]
-    return (
-        len(known),
-        int((gross > 0).sum()),
-        len(group) - len(known),
-        value,
-        long,
-        short,
-        (long + short) / value if value > 0 else np.nan,
-        (long - short) / (long + short) if long + short > 0 else np.nan,
-        own.median(),
+    value, longs, shorts = sums(worth), sums(long), sums(short)
+    whole = longs + shorts
+    has_ratio = known & (gross > 0) & (worth > 0)
+    own = pd.Series(gross[has_ratio] / worth[has_ratio]).groupby(codes[has_ratio]).median()
+    nothing = np.full(count, np.nan)
+    result = result.assign(
+        accounts=np.bincount(codes[known], minlength=count),
+        exposed=np.bincount(codes[known & (gross > 0)], minlength=count),
+        missing=np.bincount(codes[~known], minlength=count),
+        value=value,
+        long=longs,
+        short=shorts,
+        leverage=np.divide(whole, value, out=nothing.copy(), where=value > 0),
+        net=np.divide(longs - shorts, whole, out=nothing, where=whole > 0),
+        median_leverage=own.reindex(range(count)).to_numpy(dtype=np.float64),
     )
+    return finish(result, {"snapshot": snapshot}, helper="accounts.leverage")
 
 
 def values_table(
-    snapshot: IntoFrame, split: Sequence[str], wanted: Iterable[str] = (), what: str = "snapshot"
+    snapshot: Frame, split: Sequence[str], wanted: Iterable[str] = (), what: str = "snapshot"
 ) -> pd.DataFrame:
-    """Return values as pandas, one row for each account and each of `split`.
+    """Return values, one row for each account and each of `split`.
 
     A result of `values` may be split by more than `split`: its rows are then summed. A result with
     further columns of the user, such as a time, keeps those that are in ``wanted``. Messages name
     the snapshot as ``what``.
     """
-    snapshot = drop_repeated_rows(snapshot, "snapshot", what)
-    frame = memory_frames.to_pandas(snapshot)
-    opened = frame_access.open_frame(frame, what)
-    if {"user", "value", "mode", *split} <= set(frame.columns):
-        return _join_parts(frame, [*split, *(key for key in wanted if key in frame.columns)])
+    table = Table(snapshot, what, "snapshot")
+    if all(map(table.has, ("user", "value", "mode", *split))):
+        rows = table.columns([*table.frame.columns], amounts=_MONEY)
+        further = {"token", "dex"} & {*rows.columns} - {*split}
+        keys = [key for key in (*split, *wanted) if key in rows.columns and key != "mode"]
+        return _sum_accounts(rows, [*dict.fromkeys(("user", *keys))]) if further else rows
     needed = ["user", "account_value"]
     needed += ["account_mode"] * ("mode" in wanted) + list(_NOTIONALS) * ("notional" in wanted)
     needed += ["collateral_token"] * ("token" in split)
-    needed += ["collateral_token"] * ("dex" in split and "dex" not in frame.columns)
-    frame_access.require_columns(opened, dict.fromkeys(needed), what)
-    frame_access.number_kind(opened, ("account_value", *_NOTIONALS), what)
-    if "snapshot_id" in frame.columns and frame["snapshot_id"].nunique() > 1:
+    needed += ["collateral_token"] * ("dex" in split and not table.has("dex"))
+    table.require(dict.fromkeys(needed))
+    if table.has("snapshot_id") and table.frame["snapshot_id"].nunique() > 1:
         raise ValueError(
             f"{what}: the frame contains several snapshots. Pass one snapshot at a time"
         )
-    frame = distinct_rows(frame, ("user", "collateral_token", "dex"), what)
-    accounts = pd.DataFrame({"user": frame["user"]})
-    for name in split:
-        accounts[name] = _split_token(frame, name)
-    accounts["mode"] = _mode_names(frame)
-    for name, column in zip(
-        ("value", "long", "short"), ("account_value", *_NOTIONALS), strict=True
-    ):
-        accounts[name] = frame[column].astype("float64") if column in frame.columns else np.nan
+    numbers = ("account_value", *_NOTIONALS, "account_mode", "pm_total_account_value")
+    rows = table.columns(("user", "account_value"), ("collateral_token", "dex", *numbers), numbers)
+    rows["user"] = rows["user"].astype("str")
+    keys = [name for name in ("user", "collateral_token", "dex") if name in rows]
+    if table.has("time"):
+        owners = [name for name in ("user", "dex") if name in rows]
+        check_one_moment(rows, owners, table.ms(), what)
+    stated = [name for name in ("account_value", "account_mode") if name in rows]
+    rows = distinct_states(rows, keys, stated, what)
+    rows = rows.reindex(columns=[*dict.fromkeys((*rows.columns, *numbers))])
+    parts = rows["collateral_token"].str.rpartition(":") if "collateral_token" in rows else None
+    if parts is not None:  # a bare token belongs to all dexes
+        rows = rows.assign(token=parts[2], dex=parts[0].where(parts[0] != "", "all"))
+    accounts = rows[["user", *split]].assign(mode=_mode_names(rows["account_mode"]))
+    accounts["value"] = _own_values(rows, split)
+    accounts[["long", "short"]] = rows[[*_NOTIONALS]].to_numpy()
     return _sum_accounts(accounts, ["user", *split])
 
 
-def _join_parts(frame: pd.DataFrame, split: Sequence[str]) -> pd.DataFrame:
-    """Sum a result of `values` by token or dex, so that each account has one row for `split`."""
-    if not {"token", "dex"} & (set(frame.columns) - set(split)):
-        return frame
-    keys = [key for key in dict.fromkeys(["user", *split]) if key != "mode"]
-    return _sum_accounts(frame, keys, dropna=False)
+def _own_values(rows: pd.DataFrame, split: Sequence[str]) -> Floats:
+    """Return the part of each row in the value of its account.
+
+    Of a portfolio-margin account the rows state the value of each token, so several dexes of one
+    token repeat it. It counts once, and is missing by dex. Without `split` the stated total counts.
+    """
+    value = rows["account_value"].to_numpy(dtype=np.float64).copy()
+    portfolio = rows["account_mode"] == PORTFOLIO_MARGIN
+    if "token" not in rows or not portfolio.any():
+        return value
+    repeats = (portfolio & rows.duplicated(["user", "token"])).to_numpy()
+    if "dex" in split:
+        shared = portfolio & rows.duplicated(["user", "token"], keep=False)
+        return np.where(shared, np.nan, value)
+    value[repeats] = 0.0
+    if not split:
+        total = rows["pm_total_account_value"].where(portfolio)
+        first = ~rows["user"].duplicated()
+        total = total.groupby(rows["user"]).transform("first").to_numpy(dtype=np.float64)
+        value = np.where(np.isnan(total), value, np.where(first, total, 0.0))
+    return value
 
 
-def _sum_accounts(
-    accounts: pd.DataFrame, keys: Sequence[str], *, dropna: bool = True
-) -> pd.DataFrame:
+def _sum_accounts(accounts: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
     """Sum the rows of each account; a missing part makes the sum missing."""
-    grouped = accounts.groupby(list(keys), sort=True, as_index=False, dropna=dropna)
-    money = [name for name in ("value", "long", "short") if name in accounts.columns]
-    is_missing = (
-        accounts[money]
-        .isna()
-        .groupby([accounts[key] for key in keys], sort=True, dropna=dropna)
-        .any()
-    )
-    sums = grouped.agg({"mode": "first", **dict.fromkeys(money, "sum")})
-    for name in money:
-        sums[name] = sums[name].astype("float64").mask(is_missing[name].to_numpy())
-    texts = [key for key in keys if key in ("user", "token", "dex")]
-    return sums.astype({**dict.fromkeys(texts, "str"), "mode": "str"})
+    codes, sums = number_groups(accounts[[*keys]])
+    known = np.flatnonzero(accounts["mode"].notna())[::-1]
+    row = np.full(len(sums), -1, dtype=np.int64)
+    row[codes[known]] = known
+    modes = accounts["mode"].astype("str").iloc[row].where(row >= 0)
+    sums = sums.astype({key: "str" for key in keys if key in ("user", "token", "dex")})
+    sums["mode"] = modes.to_numpy()
+    for name in _MONEY:
+        if name in accounts:
+            sums[name] = np.bincount(codes, accounts[name], len(sums)).astype(np.float64)
+    return sums.astype({"mode": "str"})
 
 
-def _split_token(frame: pd.DataFrame, name: str) -> pd.Series:
-    """Return the dex or the token of ``<dex>:<token>``; a bare token belongs to all dexes."""
-    if name == "dex" and "collateral_token" not in frame.columns:
-        return frame["dex"].astype("str")
-    whole = frame["collateral_token"].astype("str")
-    parts = whole.str.rpartition(":")
-    return parts[2] if name == "token" else parts[0].where(parts[0] != "", "all")
+def _mode_names(mode: pd.Series) -> pd.Series:
+    codes, known = pd.factorize(mode)
+    names = [MODES.get(int(number), f"mode {number:g}") for number in known]
+    return pd.Series(np.array([*names, None], dtype=object)[codes], dtype="str")
 
 
-def _mode_names(frame: pd.DataFrame) -> pd.Series:
-    if "account_mode" not in frame.columns:
-        return pd.Series([None] * len(frame), index=frame.index, dtype="str")
-    mode = frame["account_mode"].astype("Int64")
-    named = mode.map(MODES).astype("str")
-    other = ("mode " + mode.astype("str")).astype("str")
-    return named.where(mode.isin(list(MODES)) | mode.isna(), other)
-
-
-def split_groups(frame: pd.DataFrame, keys: Sequence[str]) -> Iterable[tuple[Any, pd.DataFrame]]:
-    """Return each group of rows with its label; without keys, all rows."""
+def account_groups(frame: pd.DataFrame, keys: Sequence[str]) -> tuple[Ints, pd.DataFrame]:
+    """Return the group of each account, and the groups; without keys, all accounts are one."""
     if wrong := [key for key in keys if key not in frame.columns]:
         raise ValueError(f"by must be user, mode, token or dex, not {wrong[0]!r}")
-    if not keys:
-        return [((), frame)]
-    return frame.groupby(list(keys), sort=True, dropna=False)
-
-
-def to_engine(result: pd.DataFrame, inputs: dict[str, Any], helper: str, **facts: Any) -> Any:
-    """Return a result in the engine of its first input, with `facts` in its provenance."""
-    table = pa.Table.from_pandas(result, preserve_index=False)
-    return memory_frames.result_from_table(table, inputs, helper=helper, **facts)
+    codes, found = number_groups(frame[[*keys]], missing_last=True)
+    return codes, found.astype("str") if keys else pd.DataFrame(index=range(1))

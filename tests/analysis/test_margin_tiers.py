@@ -4,8 +4,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from toolkit.analysis.accounts.margin_inputs import read_accounts, read_positions, read_tiers
-from toolkit.errors import MissingColumns
+from toolkit.analysis.accounts.margin_tiers import read_tiers
+from toolkit.errors import MissingColumns, RepeatedRows
+from toolkit.prepare.states import account_states, open_positions
 
 from .examples import MONDAY, times
 
@@ -28,7 +29,8 @@ def test_positions_of_both_signs_by_hand():
         ("0xb", "pre:X", -4.0, 10.0), ("0xa", "X", 2.0, 30.0), ("0xa", "Y", 0.0, 0.0),
         ("0xa", "X", 2.0, 30.0),
     )  # fmt: skip
-    held = read_positions(rows, (), ())
+    with pytest.warns(RepeatedRows):
+        held = open_positions(rows)
     assert held["user"].tolist() == ["0xb", "0xa"]
     assert held["side"].tolist() == ["short", "long"]
     assert held["size"].tolist() == [4, 2]
@@ -40,25 +42,25 @@ def test_positions_of_both_signs_by_hand():
 def test_states_that_differ_are_named():
     rows = states(("0xa", "Y", 1.0, 5.0), ("0xb", "X", 1.0, 5.0), ("0xb", "X", 2.0, 5.0))
     with pytest.raises(ValueError, match=r"^positions: 0xb X .*szi"):
-        read_positions(rows, (), ())
+        open_positions(rows)
     accounts = pd.DataFrame(
         {"user": ["0xa", "0xb", "0xb"], "dex": ["", "", "pre"], "cross_account_value": 1.0}
     )
-    assert len(read_accounts(accounts)) == 3
+    assert len(account_states(accounts)) == 3
     same = accounts.assign(dex=["", "pre", "pre"], cross_account_value=[1.0, 2.0, 3.0])
     with pytest.raises(ValueError, match=r"^accounts: 0xb pre .*cross_account_value"):
-        read_accounts(same)
+        account_states(same)
 
 
 def test_states_of_two_moments_are_named():
     rows = states(("0xa", "X", 1.0, 5.0), ("0xb", "Y", 1.0, 5.0), ("0xb", "X", 2.0, 5.0))
     rows["time"] = times([MONDAY, MONDAY, MONDAY + 1])
     with pytest.raises(ValueError, match=r"^positions: .*0xb .*positions.time.max"):
-        read_positions(rows, (), ())
+        open_positions(rows)
     two_dexes = rows.assign(coin=["X", "Y", "pre:X"])  # each dex is asked for itself
-    assert len(read_positions(two_dexes, (), ())) == 3
+    assert len(open_positions(two_dexes)) == 3
     with pytest.raises(ValueError, match=r"^accounts: .*0xb"):
-        read_accounts(rows.assign(cross_account_value=1.0))
+        account_states(rows.assign(cross_account_value=1.0))
 
 
 def test_tiers_of_several_dexes_by_hand():
@@ -108,20 +110,19 @@ def test_coins_without_tables_are_named():
         assert found.max_leverage[:, 0].tolist() == [9.0] * len(coins)
 
 
-def test_missing_user_or_dex_is_empty_text():
-    """A missing user or dex becomes the empty text, and the table of a missing dex is native."""
+def test_missing_user_is_empty_text_and_missing_dex_is_native():
     rows = states(("0xa", "X", 1.0, 5.0), ("0xb", "Y", 1.0, 5.0)).assign(dex=[None, "pre"])
     rows["user"] = pd.Series(["0xa", None], dtype="str")
-    held = read_positions(rows.assign(max_leverage=[7.0, 3.0]), (), ())
+    held = open_positions(rows.assign(max_leverage=[7.0, 3.0]))
     assert held["user"].tolist() == ["0xa", ""]
-    assert held["dex"].tolist() == ["", "pre"]
+    assert held["dex"].tolist() == ["hyperliquid", "pre"]
     assert held["max_leverage"].tolist() == [7, 3]
     assert "index" not in held
     accounts = pd.DataFrame({"user": ["0xa"] * 2, "dex": [None] * 2, "cross_account_value": 1.0})
     with pytest.raises(ValueError, match=r"^accounts: .*0xa"):
-        read_accounts(accounts.assign(time=times([MONDAY, MONDAY + 1])))
+        account_states(accounts.assign(time=times([MONDAY, MONDAY + 1])))
     with pytest.raises(MissingColumns, match=r"^accounts: .*cross_account_value"):
-        read_accounts(accounts.astype({"cross_account_value": "str"}))
+        account_states(accounts.astype({"cross_account_value": "str"}))
     own = tables((51, 0.0, 40.0)).assign(dex=pd.Series([None], dtype="str"))
     found = read_tiers(held[:1], meta(("X", 10.0, 51)), own)
     assert (found.source, found.max_leverage[0, 0]) == ("margin tables", 40)

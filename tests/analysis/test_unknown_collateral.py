@@ -1,0 +1,95 @@
+"""Figures of risk from incomplete states: what is not known is missing, and a warning names it."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import toolkit as tk
+from toolkit.errors import MissingColumns
+
+DEPTH = pd.DataFrame(
+    {"coin": "X", "bps": [20, 40], "bid_depth_usd": [1e5, 2e5], "ask_depth_usd": [1e5, 2e5],
+     "timestamp_ms": pd.Timestamp(0, tz="UTC")}
+)  # fmt: skip
+
+
+def positions(*rows):
+    frame = pd.DataFrame(rows, columns=["user", "coin", "szi", "position_value"])
+    return frame.assign(
+        leverage_type="cross", margin_used=0.0, liquidation_px=np.nan, entry_px=50.0
+    )
+
+
+def accounts(*rows):
+    frame = pd.DataFrame(rows, columns=["user", "cross_account_value"])
+    return frame.assign(account_value=frame["cross_account_value"])
+
+
+def test_collateral_in_spot_wallet_is_unknown():
+    """0xb has 30,000 for 40,000 long: 30,000 - 40,000 d = 2,000 (1 - d)."""
+    rows = positions(("0xa", "X", 800.0, 4e4), ("0xb", "X", 800.0, 4e4))
+    owners = accounts(("0xa", 0.0), ("0xb", 3e4)).assign(account_mode=[3, 0])
+    limits = {"X": 10}
+    with pytest.warns(UserWarning, match="1 account with unified or portfolio margin .0xa."):
+        distance = tk.liquidations.buffers(owners, rows, limits)["distance"]
+    assert distance.tolist() == pytest.approx([np.nan, 28 / 38], nan_ok=True)
+    with pytest.warns(UserWarning, match="0xa"):
+        bins = tk.liquidations.levels(rows, accounts=owners, max_leverage=limits, reach=0.9)
+    assert bins[["notional", "unplaced"]].values.tolist() == [[4e4, 4e4]]
+    named = r"1 account of 2 \(0xa\) cannot be measured"
+    with pytest.warns(UserWarning, match="spot wallet"), pytest.warns(UserWarning, match=named):
+        made = tk.liquidations.cascade(rows, owners, DEPTH, "X", [-0.1], max_leverage=limits)
+    assert made.params[["accounts", "forced_usd", "deficit_usd"]].values.tolist() == [[0, 0, 0]]
+    with pytest.warns(UserWarning, match="0xa"):
+        sizes = tk.accounts.positioning(rows, owners)
+    assert sizes["size"].tolist() == ["all", "10k to 100k", "unknown"]
+    # A snapshot's value has the spot wallet in it.
+    whole = owners.drop(columns="cross_account_value").assign(account_value=[5e5, 3e4])
+    assert "unknown" not in tk.accounts.positioning(rows, whole)["size"].tolist()
+
+
+def test_accounts_that_are_not_measured_are_named():
+    rows = positions(("0xa", "X", 8.0, 400.0), ("0xa", "Q", 1.0, 9.0), ("0xb", "X", 8.0, 400.0))
+    owners = accounts(("0xa", 90.0), ("0xb", 90.0))
+    with pytest.warns(UserWarning, match=r"1 account of 2 \(0xa\) .* leverage of Q\."):
+        made = tk.liquidations.cascade(rows, owners, DEPTH, "X", [-0.3], max_leverage={"X": 10})
+    assert made.liquidated["user"].tolist() == ["0xb"]
+
+
+def test_position_without_size_is_refused():
+    rows = positions(("0xa", "X", np.nan, 400.0), ("0xb", "X", 8.0, 400.0))
+    with pytest.raises(MissingColumns, match="positions: column szi is missing in 1 of 2 rows"):
+        tk.liquidations.levels(rows)
+
+
+def test_stated_margin_counts_in_levels():
+    """20 are needed by the tier and 60 stated: 120 - 40 - 400 d = 20 (1 - d), so d = 60 / 380."""
+    rows = positions(("0xa", "X", 8.0, 400.0))
+    owners = accounts(("0xa", 120.0)).assign(cross_maintenance_margin_used=60.0)
+    distance = tk.liquidations.buffers(owners, rows, {"X": 10})["distance"].item()
+    assert distance == pytest.approx(60 / 380)
+    bins = tk.liquidations.levels(rows, accounts=owners, max_leverage={"X": 10})
+    assert bins[["low", "high"]].values.tolist() == pytest.approx(np.array([[42.0, 42.5]]))
+
+
+def test_account_without_dex_is_not_of_two_dexes():
+    rows = positions(("0xa", "X", 8.0, 400.0), ("0xa", "pre:X", 8.0, 400.0))
+    owners = accounts(("0xa", 500.0))
+    with pytest.raises(ValueError, match=r"^accounts: .*0xa .*hyperliquid, pre"):
+        tk.liquidations.buffers(owners, rows, {"X": 10, "pre:X": 10})
+    only = rows.assign(leverage_type=["cross", "isolated"])
+    assert len(tk.liquidations.buffers(owners, only, {"X": 10, "pre:X": 10})) == 2
+
+
+def test_token_of_portfolio_margin_counts_once():
+    """Two dexes state the same 80 USDC; with 40 USDH the total is 120."""
+    snapshot = pd.DataFrame(
+        {"user": ["0xa"] * 3, "collateral_token": ["native:USDC", "pre:USDC", "pre:USDH"],
+         "account_value": [80.0, 80.0, 40.0], "account_mode": 3}
+    )  # fmt: skip
+    assert tk.accounts.values(snapshot)["value"].tolist() == [120]
+    assert tk.accounts.values(snapshot, by="token")["value"].tolist() == [80, 40]
+    by_dex = tk.accounts.values(snapshot.iloc[:2], by="dex")
+    assert by_dex["value"].isna().all()
+    stated = snapshot.assign(pm_total_account_value=119.5)  # USDH is not at par
+    assert tk.accounts.values(stated)["value"].tolist() == [119.5]
