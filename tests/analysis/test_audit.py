@@ -140,7 +140,7 @@ def test_errors_of_audit():
     table = [
         (lambda: audit(fills.drop(columns=["px", "start_position"]), {}), "px, start_position"),
         (lambda: audit(fills.assign(px=np.nan), {}), "column px is missing"),
-        (lambda: audit(fills.assign(px="100.0"), {}), "column px is String"),
+        (lambda: audit(fills.assign(px="100.0"), {}), "column px is str"),
         (lambda: audit(fills.assign(side="C"), {}), "'C'"),
         (lambda: audit(fills, pd.DataFrame({"name": ["BTC"]})), "column sz_decimals"),
     ]

@@ -6,7 +6,7 @@ import pytest
 from toolkit.errors import MissingColumns
 from toolkit.pnl import carried_back
 
-from .examples import HOUR, ME, MONDAY, OTHER, exact, times, wrong_errors
+from .examples import HOUR, ME, MONDAY, OTHER, times, wrong_errors
 
 HALF = HOUR // 2
 
@@ -214,8 +214,6 @@ def test_errors_of_carried_back():
         (without("accounts", "account_value"), "accounts: the frame lacks the column account_val"),
         (without("funding", "usdc"), "funding: the frame lacks the column usdc"),
         (lambda: made(positions=given["positions"].assign(szi="1")), "szi"),
-        (lambda: made(fills=exact(given["fills"])), "numbers="),
-        (lambda: made(positions=exact(given["positions"])), "numbers="),
         (lambda: made(fills=None), "fills is None"),
     ]  # fmt: skip
     assert wrong_errors((call, MissingColumns, named) for call, named in table) == []

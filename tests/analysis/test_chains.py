@@ -3,7 +3,7 @@
 import hypothesis.strategies as st
 from hypothesis import given
 
-from toolkit.analysis.pnl.execution_sequence import sort_tie
+from toolkit.prepare.steps import sort_tie
 
 steps = st.lists(st.integers(-3, 3).filter(bool), min_size=1, max_size=12)
 

@@ -3,7 +3,6 @@
 import pandas as pd
 import pytest
 
-from toolkit.analysis.pnl.funding_hours import count_position_hours
 from toolkit.errors import MissingColumns, RepeatedRows
 from toolkit.pnl import attribution
 from toolkit.reports.funding_coverage import compare_funding
@@ -153,7 +152,7 @@ def test_positions_count_until_earlier_request():
 def test_sizes_as_text_are_refused():
     for name in ("sz", "start_position"):
         with pytest.raises(MissingColumns, match=rf"^fills: .*{name}"):
-            count_position_hours(fills().assign(**{name: "1"}), funding(**HELD), [], [])
+            attribution(fills().assign(**{name: "1"}), funding(**HELD))
 
 
 def test_hours_equal_the_report(world, rows_of):

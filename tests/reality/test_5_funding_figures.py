@@ -10,8 +10,10 @@ import pytest
 import toolkit as tk
 from tests.analysis.examples import HOUR, ME, MONDAY, times
 from tests.analysis.test_slippage_fit import samples_of
-from toolkit.analysis.pnl.funding_hours import count_position_hours
 from toolkit.funding import annualised, implied_oracle, oracle_check
+from toolkit.prepare.door import Table
+from toolkit.prepare.fills import Fills
+from toolkit.prepare.funding import count_hours
 
 RECORDING = Path(__file__).parents[3] / "shared" / "recordings" / "userFunding.json"
 OLD = 1_682_899_200_000  # 2023-05-01
@@ -204,8 +206,8 @@ def test_position_hours_count_samples():
         }
     )
     rows = hourly_payments([1e-5, 1e-5], [3, None], [3, 5])
-    found = count_position_hours(fills, rows, [], []).to_native()
-    assert found.to_dict("records") == [{"_held": 6, "_paid_hours": 4}]
+    found = count_hours(Fills(fills), Table(rows, "funding"), np.ones(2, dtype=bool), 0)
+    assert (found.held.tolist(), found.paid.tolist()) == ([6], [4])
 
 
 def test_simulated_samples_imply_oracle():

@@ -4,7 +4,7 @@ Helpers compute with numpy and pandas. Missing numbers are NaN, missing texts ar
 whole milliseconds. A column is read when it is first needed.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 import numpy as np
@@ -16,7 +16,6 @@ from toolkit.arrays import Flags, Floats, Ints
 from toolkit.contract.dexes import NATIVE_ALIASES, NATIVE_NAMES
 from toolkit.display import count_text, type_text
 from toolkit.errors import MissingColumns
-from toolkit.prepare.provenance import frame_provenance
 from toolkit.prepare.repeats import drop_repeated_rows
 
 Fact = TypeVar("Fact")
@@ -109,7 +108,7 @@ class Names(NamedTuple):
         codes = [places.setdefault(rename(name), len(places)) for name in self.values]
         return Names(np.array(codes, dtype=np.int64)[self.codes], list(places))
 
-    def count(self) -> int:
+    def count_names(self) -> int:
         """Return the number of names that rows have, with one for missing names."""
         return int(np.count_nonzero(np.bincount(self.codes, minlength=1)))
 
@@ -197,8 +196,8 @@ class Table:
             elif column.isna().all():
                 values = np.full(len(column), np.nan)
             elif (
-                is_numeric_dtype(column.dtype)
-                and not is_bool_dtype(column.dtype)
+                (is_numeric_dtype(column.dtype)
+                and not is_bool_dtype(column.dtype))
                 or infer_dtype(column, skipna=True) in ("decimal", "floating", "integer", "mixed-integer-float")
             ):
                 values = column.to_numpy(dtype=np.float64, na_value=np.nan)
@@ -299,17 +298,27 @@ class Table:
             ) from None
 
     def count_missing(self, names: Iterable[str]) -> dict[str, int]:
-        """Return the number of missing values of number columns."""
-        return {name: int(np.isnan(self.number(name)).sum()) for name in names}
+        """Return the number of missing values of columns."""
+        return {name: int(self.frame[name].isna().sum()) for name in names}
 
     def require_values(self, names: Iterable[str]) -> None:
-        """Raise `MissingColumns` if a number column has missing values, since missing is not 0."""
+        """Raise `MissingColumns` if a column has missing values, since missing is not 0."""
         for name, count in self.count_missing(names).items():
             if count:
                 raise MissingColumns(
                     f"{self.what}: column {name} is missing in {count:,} of {len(self):,} rows, and "
                     "missing is not 0. Remove these rows, or fetch them again"
                 )
+
+    def known_ms(self, name: str = "time") -> Ints:
+        """Return a column of times in milliseconds; raise `MissingColumns` if some are missing."""
+        ms = self.ms(name)
+        if missing := int((ms == NO_TIME).sum()):
+            raise MissingColumns(
+                f"{self.what}: column {name} has {count_text(missing, 'missing value')} in "
+                f"{count_text(len(self), 'row')}. Fill the times in, or remove these rows"
+            )
+        return ms
 
     def is_blank(self, name: str) -> bool:
         """Return whether all values of a column are missing, in a frame that has rows."""
@@ -392,8 +401,8 @@ def with_floats(native: Any, what: str = "frame") -> pd.DataFrame:
     exact = [
         name
         for name, dtype in frame.dtypes.items()
-        if isinstance(dtype, pd.ArrowDtype)
-        and pa.types.is_decimal(dtype.pyarrow_dtype)
+        if (isinstance(dtype, pd.ArrowDtype)
+        and pa.types.is_decimal(dtype.pyarrow_dtype))
         or (dtype == object and infer_dtype(frame[name], skipna=True) == "decimal")
     ]
     return frame.astype(dict.fromkeys(exact, "float64")) if exact else frame

@@ -1,11 +1,12 @@
 """Groups of rows: by their own columns, by dex, by hour, day or week in whole milliseconds."""
 
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from toolkit.arrays import Floats, Ints
+from toolkit.arrays import Flags, Floats, Ints
 from toolkit.prepare.door import ADDRESSES, NO_TIME, Table, utc_times
 from toolkit.prepare.markets import dex_of
 from toolkit.times import DAY, FIRST_MONDAY, HOUR, WEEK
@@ -60,10 +61,7 @@ def group_columns(
 
     - ``rows``: the rows of the result; all by default
     """
-    keys = list(keys)
-    derived = ", ".join(DERIVED_GROUPS)
-    own = [key for key in keys if key not in DERIVED_GROUPS]
-    table.require(own, f"by= takes columns of the {table.what}, or {derived}")
+    keys = _checked_keys(table, keys)
     rows = np.arange(len(table)) if rows is None else rows
     made: dict[str, object] = {}
     for key in keys:
@@ -87,13 +85,22 @@ def group_codes(
     """
     rows = np.arange(len(table)) if rows is None else rows
     codes = np.zeros(len(rows), dtype=np.int64)
-    for key in keys:
+    for key in _checked_keys(table, keys):
         each = _key_codes(table, key, time)[rows]
         codes = _without_gaps(codes * (int(each.max(initial=0)) + 1) + each)
     codes = _without_gaps(codes)
     member = np.zeros(int(codes.max(initial=-1)) + 1, dtype=np.int64)
     member[codes[::-1]] = rows[::-1]
     return codes, member
+
+
+def _checked_keys(table: Table, keys: Iterable[str]) -> list[str]:
+    """Return keys; raise `MissingColumns` if one is neither a column nor a derived group."""
+    keys = list(keys)
+    own = [key for key in keys if key not in DERIVED_GROUPS]
+    derived = ", ".join(DERIVED_GROUPS)
+    table.require(own, f"by= takes columns of the {table.what}, or {derived}")
+    return keys
 
 
 def number_groups(
@@ -130,6 +137,27 @@ def split_groups(codes: Ints, count: int) -> list[Ints]:
     order = np.argsort(codes, kind="stable")
     last = np.cumsum(np.bincount(codes, minlength=count))
     return np.split(order, last[:-1]) if count else []
+
+
+def starts_group(*columns: Any) -> Flags:
+    """Return whether each row differs from the row before in one of several arrays."""
+    starts = np.zeros(len(columns[0]), dtype=bool)
+    starts[:1] = True
+    for column in columns:
+        starts[1:] |= column[1:] != column[:-1]
+    return starts
+
+
+def number_rows(*columns: Any) -> Ints:
+    """Return the number of each row's group, in the order of several arrays.
+
+    >>> number_rows(np.array([2, 1, 2]), np.array([5, 7, 5])).tolist()
+    [1, 0, 1]
+    """
+    order = np.lexsort(columns[::-1])
+    number = np.empty(len(order), dtype=np.int64)
+    number[order] = np.cumsum(starts_group(*(column[order] for column in columns))) - 1
+    return number
 
 
 def _has_texts(table: Table, name: str) -> bool:

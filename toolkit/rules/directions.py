@@ -24,3 +24,15 @@ LIQUIDATED = "Liquidated"
 
 AUTO_DELEVERAGING = "Auto-Deleveraging"
 """The exchange closes a position against a bankrupt one: forced, but not a liquidation."""
+
+BORROW_LIQUIDATIONS = ("Partial Borrow Liquidation", "Backstop Borrow Liquidation")
+"""The exchange sells the collateral of a loan: a liquidation of the account."""
+
+ORDINARY = (
+    *("Open Long", "Close Long", "Open Short", "Close Short", "Long > Short", "Short > Long"),
+    *("Buy", "Sell"),
+)
+"""Fills of the account's own orders, and of its liquidations by market order."""
+
+KNOWN = (*ORDINARY, *NOT_TRADED, *BORROW_LIQUIDATIONS, AUTO_DELEVERAGING)
+"""All values, apart from those that begin with `LIQUIDATED`."""

@@ -1,60 +1,85 @@
 """Attribution: how fills, funding and ledger changed the money of an account.
 
 Each source is summed by group. Then the sums are stacked and summed again, so that a group that
-occurs in only one source keeps its row. Decimal columns are never added to each other, because
-Arrow decimals grow by one digit with each addition and fail at more than 38 digits.
+occurs in only one source keeps its row.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import narwhals as nw
+import numpy as np
 import pandas as pd
-from narwhals.typing import IntoFrame, IntoFrameT
 
-from toolkit.analysis.common import fill_kinds, frame_access, grouping, row_owners, usd_values
-from toolkit.analysis.common.frame_access import Frame
-from toolkit.analysis.common.repeated_rows import drop_repeated_rows
-from toolkit.analysis.common.row_owners import FillOwners
-from toolkit.analysis.common.usd_values import PricesByToken
-from toolkit.analysis.pnl import attribution_sources as sources
-from toolkit.analysis.pnl.attribution_coverage import mark_uncovered, mark_unknown, source_state
-from toolkit.analysis.pnl.attribution_sources import (
-    FILL_NUMBERS,
-    GAPS,
-    MONEY,
-    TokenRates,
-    sum_groups,
-)
-from toolkit.analysis.pnl.fill_coverage import (
+from toolkit import prepare
+from toolkit.analysis.common.account_values import refuse_batches
+from toolkit.analysis.pnl.perp_flows import AMOUNTS, add_perp_flows
+from toolkit.arrays import Flags, Floats, Ints
+from toolkit.prepare import Fills
+from toolkit.prepare.door import Frame, Table, with_floats
+from toolkit.prepare.funding import (
+    POSITIONS,
     CoveredPeriod,
+    common_end,
+    count_hours,
     covered_period,
-    mark_inside,
-    rows_inside,
+    is_inside,
 )
-from toolkit.analysis.pnl.funding_hours import count_position_hours
+from toolkit.prepare.groups import CALENDAR, group_codes, group_columns, list_keys
+from toolkit.prepare.markets import dex_of, is_outcome, is_perp
+from toolkit.prepare.money import (
+    Collateral,
+    Prices,
+    collateral_in_fills,
+    in_usd,
+    warn_missing_amounts,
+    warn_missing_tokens,
+    warn_unused_prices,
+)
+from toolkit.prepare.owners import Owners, account_names, check_owner, is_owned
+from toolkit.prepare.provenance import finish
+from toolkit.prepare.roles import warn_missing_directions
+from toolkit.prepare.words import Coverage, coverage_texts, source_state
 from toolkit.times import Time
 
+NEEDED = ("coin", "px", "sz", "side", "time", "closed_pnl", "fee")
+FILL_NUMBERS = ("px", "sz", "closed_pnl", "fee", "builder_fee", "deployer_fee", "priority_gas")
+FEES = ("trading_fee", "builder_fee", "deployer_fee", "rebate")
+MONEY = (
+    "closed_pnl",
+    *FEES,
+    "funding",
+    "net",
+    "ledger",
+    "equity_change",
+    "unrealised",
+    "priority_gas",
+    "fees_in_cost",
+    "funding_outside",
+)
+GAPS = ("missing_amounts", "unpriced_fees", "unknown_flows", "conversions", "at_par")
 RESULT = ("fills", "volume", *MONEY, *GAPS, "covers")
 
+HOUR_KEYS = ("user", "coin", "dex")
 POSITION_KEYS = ("user", "coin", "dex")
-FUNDING_KEYS = ("user", "coin", "dex", *grouping.CALENDAR)
-LEDGER_KEYS = ("user", *grouping.CALENDAR)
+FUNDING_KEYS = ("user", "coin", "dex", *CALENDAR)
+LEDGER_KEYS = ("user", *CALENDAR)
+_POSITION = ("user", "dex", "coin", "time", "szi", "unrealized_pnl")
 
 
 def attribution(
-    fills: IntoFrameT,
-    funding: IntoFrameT | None = None,
-    ledger: IntoFrameT | None = None,
+    fills: Frame | Fills,
+    funding: Frame | None = None,
+    ledger: Frame | None = None,
     by: str | Iterable[str] | None = None,
     *,
-    positions: tuple[IntoFrame | None, IntoFrame | None] | None = None,
+    positions: tuple[Frame | None, Frame | None] | None = None,
     account: str | None = None,
-    prices: PricesByToken | None = None,
-    meta: IntoFrame | None = None,
+    prices: Prices | None = None,
+    meta: Frame | None = None,
     start_time: Time | None = None,
     end_time: Time | None = None,
-) -> IntoFrameT:
+) -> pd.DataFrame:
     """Split the change of an account's money into its sources.
 
     All amounts are in USD and are positive if they are good for the account, so fees are negative:
@@ -69,15 +94,14 @@ def attribution(
     ``net`` does not contain it; `covers` states which parts are there.
 
     For spot and outcome markets, ``net`` equals the change of cash if the balance is zero before
-    and after: the proceeds of sells, less the cost of buys and the fees in USDC. The fee of a spot
-    buy in the bought token is a part of the token's cost. ``closed_pnl`` contains it, so it is not
-    deducted again.
+    and after: the proceeds of sells, less the cost of buys and the fees in USDC. A fee in the base
+    token, of a spot buy, is a part of the token's cost. ``closed_pnl`` contains it, so it is not
+    deducted again. The same holds for a rebate in the base token, of a spot sell.
 
     Parameters
     ----------
     fills : DataFrame
-        As `tk.user_fills_by_time` returns them (pandas, Polars, DuckDB, PySpark;
-        numbers float or exact).
+        As `tk.user_fills_by_time` returns them.
     funding : DataFrame, optional
         Funding rows of the same time: ``coin, time, usdc`` (and ``user``). If they are of several
         users, as `tk.builder_approved_funding_by_time` returns them, only the rows of the fills'
@@ -105,11 +129,11 @@ def attribution(
         transfers have two parties. By default the ledger's ``account`` column, or the address that
         fills and ledger were fetched for.
     prices : mapping of str to number, optional
-        Token -> USD, for example ``{"USDH": 0.998}``, for amounts in tokens other than USDC: closed
-        PnL, fees and funding of a dex with this collateral, and spot sells and outcome markets with
-        this quote token. Upper and lower case do not matter. A warning lists names that no fill
-        uses. Without a price such amounts count at par (one token is one USD), and ``at_par``
-        counts the fills. ``volume`` is always px * sz.
+        Token -> USD, for example ``{"USDH": 0.998}``, for amounts in tokens other than USDC:
+        volume, closed PnL, fees and funding of a dex with this collateral, and of spot and outcome
+        markets with this quote token. Upper and lower case do not matter. A warning lists names
+        that no fill uses. Without a price such amounts count at par (one token is one USD), and
+        ``at_par`` counts the fills.
     meta : DataFrame, optional
         As `tk.meta` returns it, with ``name`` and ``collateral_token``: the collateral of each dex,
         for funding of a dex without fills, and for fills without a fee token.
@@ -123,8 +147,7 @@ def attribution(
     Returns
     -------
     DataFrame
-        In the engine of `fills`, sorted by group. Amounts are in USD, and have the kind of numbers
-        of the fills. The columns of `by`, then:
+        Sorted by group. Amounts are in USD. The columns of `by`, then:
 
         - ``fills`` int64: number of fills, without conversions
         - ``volume`` float64: sum of px * sz, in USD, without conversions. Settlements, dust
@@ -146,8 +169,9 @@ def attribution(
           is the total change of the perp account's equity
         - ``priority_gas``: gas paid for priority, in the chain's native token, negative; not a part
           of ``net``
-        - ``fees_in_cost``: fees that spot buys paid in the bought token, in USD at the price of the
-          fill, negative; not a part of ``net``, because the cost and so ``closed_pnl`` contain them
+        - ``fees_in_cost``: fees that spot buys paid in the base token, in USD at the price of the
+          fill, negative, and rebates of sells in it, positive; not a part of ``net``, because the
+          cost and so ``closed_pnl`` contain them
         - ``funding_outside``: funding outside the time range of the fills, in USD; not a part of
           ``net``
         - ``missing_amounts`` int64: fills without px, sz, closed PnL or fee, funding rows without
@@ -183,14 +207,14 @@ def attribution(
     ValueError
         If funding or ledger are of several accounts and the account of the fills is not known; if
         fills and ledger were fetched for different accounts; if a price is not positive, a token
-        has two prices, or USDC has a price other than 1; if fills are exact and a price has more
-        than 18 decimals.
+        has two prices, or USDC has a price other than 1.
 
     Notes
     -----
     Spot, collateral and conversions: docs/live_service.md, sections 3, 6 and 7. The token of a dex
-    is the ``fee_token`` of its fills. A fee of a native perp in a token other than USDC has no
-    price unless `prices` has one. An exact amount times a price is rounded to 18 decimals.
+    is the ``fee_token`` of its fills. The quote token of a spot market is the ``fee_token`` of its
+    fills that do not pay in the base token. A fee of a native perp in a token other than USDC has
+    no price unless `prices` has one.
 
     Position hours are computed from ``start_position``, up to the last fill or payment, or up to
     the end of the request if fills and funding are complete. Without ``start_position`` no share is
@@ -212,45 +236,43 @@ def attribution(
        fills  closed_pnl  trading_fee  builder_fee   net covers
     0      2        10.0        -0.09        -0.02  9.89  fills
     """
-    time = None if funding is None else covered_period(fills, start_time, end_time)
-    fills = drop_repeated_rows(fills, "fills")
-    funding = drop_repeated_rows(funding, "funding")
-    ledger = drop_repeated_rows(ledger, "ledger")
-    result: IntoFrameT = compute_attribution(
-        fills, funding, ledger, by, time, positions, account, prices, meta, warns=True
-    )
-    return result
+    fills = prepare.fills(fills, account, prices, meta)
+    time = None if funding is None else covered_period(fills.table, start_time, end_time)
+    return compute_attribution(fills, funding, ledger, by, time, positions, warns=True)
 
 
 def compute_attribution(
-    fills: Any,
-    funding: Any,
-    ledger: Any,
+    fills: Frame | Fills,
+    funding: Frame | None,
+    ledger: Frame | None,
     by: str | Iterable[str] | None = None,
     time: CoveredPeriod | None = None,
-    positions: tuple[Any, Any] | None = None,
+    positions: tuple[Frame | None, Frame | None] | None = None,
     account: str | None = None,
-    prices: PricesByToken | None = None,
-    meta: Any = None,
+    prices: Prices | None = None,
+    meta: Frame | Collateral | None = None,
     *,
-    owners: FillOwners | None = None,
+    owners: Owners | None = None,
     warns: bool = False,
-) -> Any:
-    """Return the attribution of rows without repeats; without a `time` all funding counts.
+) -> pd.DataFrame:
+    """Return the attribution of rows; without a `time` all funding counts.
 
     Funding and ledger count for the accounts of `owners`, by default those of the fills. With
     `warns` it warns of missing values in the fills.
     """
-    keys = grouping.list_keys(by, ("time", *FILL_NUMBERS, *RESULT))
-    opened = frame_access.open_table(fills, "fills")
-    rates = _token_rates(opened, funding, prices, meta)
-    rows, kind = sources.measure_fills(opened, keys, rates)
+    fills = prepare.fills(fills, account, prices, meta)
+    keys = list_keys(by, ("time", *FILL_NUMBERS, *RESULT))
+    table, owners = fills.table, owners or fills.owners
+    table.require(NEEDED)
+    parts = [_sum_fills(fills, keys)]
+    collateral = fills.collateral
+    if fills.prices and funding is not None:
+        collateral = {**collateral_in_fills(table), **collateral}
+    warn_unused_prices(fills.prices, table, collateral)
     if warns:
-        usd_values.warn_missing_amounts(opened, "fills")
-        usd_values.warn_missing_tokens(opened, "fills")
-        fill_kinds.warn_missing_directions(opened, "fills", outcomes_alone=True)
-    owners = owners or row_owners.FillOwners(opened, row_owners.account_names(fills, account))
-    parts = [sum_groups(rows, keys, kind)]
+        warn_missing_amounts(table)
+        warn_missing_tokens(table)
+        warn_missing_directions(table, outcomes_alone=True)
     covers = {"fills": "fills"}
     if funding is not None:
         covers["funding"] = source_state("funding", keys, FUNDING_KEYS)
@@ -259,70 +281,116 @@ def compute_attribution(
     if positions is not None:
         covers["unrealised"] = source_state("unrealised", keys, POSITION_KEYS)
     hours = None
+    inputs = {"fills": table.frame, "funding": funding, "ledger": ledger}
     if covers.get("funding") == "funding":
-        payment_rows = nw.from_native(frame_access.normalise_frame(funding))
-        frame_access.require_columns(payment_rows, ("coin", "time", "usdc"), "funding")
-        row_owners.check_owner(payment_rows, owners.fills, "funding")
-        marked = mark_inside(funding, fills, time)
-        payments = sources.measure_funding(marked, keys, kind, owners, rates)
-        hours = count_position_hours(fills, rows_inside(marked), keys, owners.names)
-        parts.append(sum_groups(payments, keys, kind))
+        paid = Table(funding, "funding")
+        inputs["funding"] = paid.frame
+        paid.require(("coin", "time", "usdc"))
+        check_owner(paid, table)
+        mine, inside = is_owned(paid, "user", owners), is_inside(paid, fills, time)
+        usdc = in_usd(paid.number("usdc"), paid.text("coin"), collateral, fills.prices)
+        parts.append(_sum_funding(paid, keys, usdc, inside, np.flatnonzero(mine)))
+        hours = _position_hours(fills, paid, mine & inside, keys)
     if covers.get("ledger") == "ledger":
-        fetched_for = _ledger_owner(ledger, owners) if account is None else account
-        parts.append(
-            sum_groups(sources.measure_ledger(ledger, keys, kind, fetched_for, owners), keys, kind)
-        )
-    if positions is not None and covers["unrealised"] == "unrealised":
-        parts += [
-            sum_groups(rows, keys, kind)
-            for rows in sources.measure_positions(positions, keys, kind, owners)
-        ]
-    whole = sum_groups(frame_access.stack_frames(parts), keys, kind) if len(parts) > 1 else parts[0]
-    whole = whole.with_columns(_rows=nw.col("fills"), fills=nw.col("fills") - nw.col("conversions"))
-    result = mark_uncovered(whole, keys, kind, covers, hours)
-    if warns:
-        result = mark_unknown(result)
-    result = result.select(*keys, *RESULT)
+        moved = Table(ledger, "ledger")
+        inputs["ledger"] = moved.frame
+        parts.append(_sum_ledger(moved, keys, owners, fills.account))
+    if covers.get("unrealised") == "unrealised":
+        for held, sign in zip(positions or (), (-1.0, 1.0), strict=True):
+            if held is not None:
+                parts.append(_sum_positions(held, sign, keys, owners))
+    whole = _add_parts(parts, keys)
+    result = _mark_uncovered(whole, keys, covers, hours, is_final=warns)
     if keys:
-        result = result.sort(*keys, nulls_last=True)
+        result = result.sort_values(keys, na_position="last", kind="stable")
     facts = {"helper": "pnl.attribution", "by": keys, "covers": ", ".join(covers.values())}
-    inputs = {"fills": fills, "funding": funding, "ledger": ledger}
-    made = frame_access.result_from_frame(result, inputs, **facts)
-    if isinstance(made, pd.DataFrame):
-        made = _restore_nullable_keys(made, result, fills, keys)
-    if isinstance(made, pd.DataFrame) and made["at_par"].any():
-        made.attrs["toolkit"]["at_par"] = [
-            token for token in usd_values.tokens_at_par(fills) if token.upper() not in rates.prices
-        ]
+    made = finish(result, inputs, **facts)
+    if made["at_par"].any():
+        quotes = fills.money.tokens
+        used = np.unique(quotes.codes[fills.money.is_at_par]).tolist()
+        made.attrs["toolkit"]["at_par"] = sorted(quotes.values[code] for code in used)
     return made
 
 
-def _restore_nullable_keys(
-    made: pd.DataFrame, result: Any, fills: pd.DataFrame, keys: Sequence[str]
+def _sum_fills(fills: Fills, keys: Sequence[str]) -> pd.DataFrame:
+    """Return the sums of the fills by group.
+
+    The trading fee is the fee without the parts of builder and deployer. Below 0 it is a rebate.
+    """
+    table, money = fills.table, fills.money
+    trading = money.fee - money.builder_fee - money.deployer_fee
+    lacks = {name: np.isnan(table.number(name)) for name in ("px", "sz", "closed_pnl", "fee")}
+    perp = table.text("coin").facts(is_perp)
+    measures: dict[str, Floats | Flags] = {
+        "volume": money.volume,
+        "closed_pnl": money.closed_pnl,
+        "trading_fee": -np.maximum(trading, 0.0),
+        "rebate": -np.minimum(trading, 0.0),
+        "builder_fee": -money.builder_fee,
+        "deployer_fee": -money.deployer_fee,
+        "perp_net": np.where(perp, money.closed_pnl - money.fee, 0.0),
+        "perps": perp,
+        "priority_gas": -np.nan_to_num(table.number("priority_gas", 0.0)),
+        "fees_in_cost": -money.fee_in_cost,
+        "missing_amounts": np.logical_or.reduce(list(lacks.values())),
+        "no_closed_pnl": lacks["closed_pnl"],
+        "no_fee": lacks["fee"],
+        "unpriced_fees": money.is_unpriced,
+        "at_par": money.is_at_par,
+    }
+    if table.has("dir"):  # conversions are not trades (docs/live_service.md, section 7)
+        # Only outcome tokens can be converted.
+        converts = fills.roles.conversion & table.text("coin").facts(is_outcome)
+        if converts.any():
+            measures["conversions"] = converts
+            measures["volume"] = np.where(converts, 0.0, money.volume)
+    made = _sum_rows(table, keys, measures)
+    made["net"] = made["closed_pnl"] + made[list(FEES)].sum(axis="columns")
+    return made
+
+
+def _sum_funding(
+    funding: Table, keys: Sequence[str], usdc: Floats, inside: Flags, rows: Ints
 ) -> pd.DataFrame:
-    """Return the result with the nullable types of the fills, which Arrow does not know."""
-    nullable = (pd.arrays.BooleanArray, pd.arrays.IntegerArray, pd.arrays.FloatingArray)
-    for key in grouping.own_columns(keys):
-        if isinstance(fills[key].array, nullable):
-            made[key] = pd.array(result[key].to_list(), dtype=fills[key].dtype)
-    return made
+    """Return the sums of payments; those outside the time of the fills have their own columns."""
+    known, paid = ~np.isnan(usdc), np.nan_to_num(usdc)
+    counted = np.where(inside, paid, 0.0)
+    measures: dict[str, Floats | Flags] = {
+        "funding": counted,
+        "net": counted,
+        "perp_net": counted,
+        "funding_outside": paid - counted,
+        "payments": known & inside,
+        "outside": ~inside,
+        "missing_amounts": ~known,
+    }
+    return _sum_rows(funding, keys, measures, rows)
 
 
-def _token_rates(
-    opened: Frame, funding: Any, prices: PricesByToken | None, meta: Any
-) -> TokenRates:
-    """Return the prices of tokens and the collateral of dexes."""
-    known = usd_values.parse_prices(prices)
-    dexes = usd_values.dex_tokens(meta)
-    if known and funding is not None:
-        dexes = {**usd_values.dex_tokens_in_fills(opened), **dexes}
-    usd_values.warn_unused_prices(known, opened, dexes)
-    return TokenRates(known, dexes)
+def _sum_ledger(
+    ledger: Table, keys: Sequence[str], owners: Owners, account: str | None
+) -> pd.DataFrame:
+    """Return the sums of the ledger rows of the accounts."""
+    ledger.require(("time", "type"))
+    for name in filter(ledger.has, AMOUNTS):
+        ledger.number(name)  # raises if it is text
+    owner = account or _ledger_owner(ledger, owners)
+    if "user" in keys and owner is None:
+        ledger.require(["account"], "Add it, or pass account=")
+    rows = np.flatnonzero(is_owned(ledger, "account", owners))
+    floats = with_floats(ledger.frame, "ledger").reset_index(drop=True)
+    flows: Any = add_perp_flows(nw.from_native(floats), "float", owner)
+    flow = np.asarray(flows["flow"].to_numpy(), dtype=np.float64)
+    if "user" in keys:
+        users = owner if owner is not None else ledger.text("account").texts()
+        ledger = Table(ledger.frame.reset_index(drop=True).assign(user=users), "ledger", "none")
+    measures = {"ledger": np.nan_to_num(flow), "unknown_flows": np.isnan(flow)}
+    return _sum_rows(ledger, keys, measures, rows)
 
 
-def _ledger_owner(ledger: Any, owners: FillOwners) -> str | None:
+def _ledger_owner(ledger: Table, owners: Owners) -> str | None:
     """Return the address that the ledger was fetched for, from its provenance."""
-    names = row_owners.account_names(ledger)
+    names = account_names(ledger.frame)
     if len(names) != 1:
         return None
     if len(owners.names) == 1 and list(owners.names) != names:
@@ -331,3 +399,187 @@ def _ledger_owner(ledger: Any, owners: FillOwners) -> str | None:
             "Fetch both for one account, or pass account="
         )
     return names[0]
+
+
+def _sum_positions(held: Frame, sign: float, keys: Sequence[str], owners: Owners) -> pd.DataFrame:
+    """Return the sums of the unrealised PnL of positions, times a sign."""
+    table = Table(held, "positions")
+    table.require(["coin", "unrealized_pnl", *(["user"] if "user" in keys else [])])
+    rows = np.flatnonzero(is_owned(table, "user", owners))
+    kept = [name for name in _POSITION if table.has(name)]
+    refuse_batches(table.columns(kept).iloc[rows], ("user", "coin"), "positions")
+    gain = table.number("unrealized_pnl")
+    unknown = np.isnan(gain)
+    measures = {
+        "unrealised": sign * np.nan_to_num(gain),
+        "missing_amounts": unknown,
+        "no_unrealised": unknown,
+    }
+    return _sum_rows(table, keys, measures, rows)
+
+
+def _sum_rows(
+    table: Table,
+    keys: Sequence[str],
+    measures: Mapping[str, Floats | Flags],
+    rows: Ints | None = None,
+) -> pd.DataFrame:
+    """Return the sums of measures by group, and the number of rows as `rows`."""
+    codes, member = group_codes(table, keys, rows=rows)
+    made = group_columns(table, keys, rows=member)
+    count = len(member)
+    if not keys:
+        made, count = pd.DataFrame(index=range(1)), 1
+    for name, values in measures.items():
+        taken = values if rows is None else values[rows]
+        made[name] = np.bincount(codes, taken, count) if np.any(taken) else np.zeros(count)
+    if table.what == "fills":
+        made["rows"] = np.bincount(codes, minlength=count).astype(np.float64)
+    return made
+
+
+def _add_parts(parts: Sequence[pd.DataFrame], keys: Sequence[str]) -> pd.DataFrame:
+    """Return the sums of all sources by group."""
+    if len(parts) == 1:
+        return parts[0]
+    stacked = pd.concat(parts, ignore_index=True)
+    names = [name for name in stacked.columns if name not in keys]
+    stacked[names] = stacked[names].fillna(0.0)
+    if not keys:
+        return stacked.sum().to_frame().T
+    groups = stacked.groupby(list(keys), dropna=False, sort=False, as_index=False, observed=True)
+    return groups.sum()
+
+
+def _position_hours(
+    fills: Fills, funding: Table, rows: Flags, keys: Sequence[str]
+) -> dict[tuple[str, ...], tuple[int, int]] | None:
+    """Return position hours, and those with a payment, by the keys of `HOUR_KEYS`.
+
+    None if the fills do not state positions.
+    """
+    table = fills.table
+    if not all(map(table.has, POSITIONS)) or (table.has("user") and not funding.has("user")):
+        return None
+    steps = fills.steps
+    hours = count_hours(fills, funding, rows, common_end(table.frame, funding.frame))
+    heads = np.flatnonzero(steps.first)
+    coins = [steps.coins[code] for code in steps.coin[heads].tolist()]
+    names = {
+        "user": [steps.users[code] for code in steps.user[heads].tolist()],
+        "coin": coins,
+        "dex": [dex_of(coin) for coin in coins],
+    }
+    found: dict[tuple[str, ...], tuple[int, int]] = {}
+    columns = [names[key] for key in keys if key in HOUR_KEYS]
+    groups = zip(*columns, strict=True) if columns else [()] * len(coins)
+    for group, held, paid in zip(groups, hours.held.tolist(), hours.paid.tolist(), strict=True):
+        before = found.get(group, (0, 0))
+        found[group] = (before[0] + held, before[1] + paid)
+    return found
+
+
+def _mark_uncovered(
+    whole: pd.DataFrame,
+    keys: Sequence[str],
+    covers: Mapping[str, str],
+    hours: Mapping[tuple[str, ...], tuple[int, int]] | None,
+    *,
+    is_final: bool,
+) -> pd.DataFrame:
+    """Return the columns of the result, with missing values for what is not covered.
+
+    With `is_final` an amount that no fill of a group states is missing, too.
+    """
+    number = len(whole)
+
+    def sums(name: str) -> Floats:
+        return whole[name].to_numpy(np.float64) if name in whole else np.zeros(number)
+
+    def counts(name: str) -> Ints:
+        return np.rint(sums(name)).astype(np.int64)
+
+    has_funding = covers.get("funding") == "funding"
+    groups = [key for key in keys if key in HOUR_KEYS]
+    held = paid = np.zeros(number, dtype=np.int64)
+    unpaid = np.zeros(number, dtype=bool)
+    if has_funding:
+        if hours is not None:
+            columns = [whole[key].fillna("").tolist() for key in groups]
+            names = list(zip(*columns, strict=True)) if columns else [()] * number
+            pairs = np.array([hours.get(name, (0, 0)) for name in names], dtype=np.int64)
+            held, paid = pairs.reshape(-1, 2).T
+        unpaid = _misses_payments(whole, keys, counts, held, paid, has_hours=hours is not None)
+    coverage = Coverage(
+        unpaid=unpaid,
+        held=held,
+        paid=paid,
+        outside=counts("outside") if has_funding else np.zeros(number, dtype=np.int64),
+        no_unrealised=counts("no_unrealised"),
+        fills=counts("rows"),
+        no_closed_pnl=counts("no_closed_pnl") * is_final,
+        no_fee=counts("no_fee") * is_final,
+    )
+    made = {key: whole[key] for key in keys}
+    made["fills"] = coverage.fills - counts("conversions")
+    made["volume"] = sums("volume")
+    made |= {name: sums(name) + 0.0 for name in MONEY}
+    made |= {name: counts(name) for name in GAPS}
+    made["equity_change"] = sums("perp_net") + sums("ledger")
+    nothing = np.ones(number, dtype=bool)
+    has_rows = coverage.fills > 0
+    no_closed = has_rows & (coverage.no_closed_pnl == coverage.fills)
+    no_fee = has_rows & (coverage.no_fee == coverage.fills)
+    no_ledger = nothing if covers.get("ledger") != "ledger" else ~nothing
+    lost = {
+        "closed_pnl": no_closed,
+        **dict.fromkeys((*FEES, "fees_in_cost"), no_fee),
+        "net": no_closed | no_fee,
+        "funding": unpaid if has_funding else nothing,
+        "ledger": no_ledger,
+        "equity_change": (unpaid if has_funding else nothing) | no_ledger | no_closed | no_fee,
+        "unrealised": coverage.no_unrealised > 0
+        if covers.get("unrealised") == "unrealised"
+        else nothing,
+    }
+    for name, gone in lost.items():
+        if gone.any():
+            made[name] = np.where(gone, np.nan, made[name])
+    of_what = "in all" if any(key in CALENDAR for key in keys) else ""
+    made["covers"] = pd.Series(coverage_texts(covers, coverage, of_what), dtype="str")
+    return pd.DataFrame({name: made[name] for name in (*keys, *RESULT)}, index=range(number))
+
+
+def _misses_payments(
+    whole: pd.DataFrame,
+    keys: Sequence[str],
+    counts: Callable[[str], Ints],
+    held: Ints,
+    paid: Ints,
+    *,
+    has_hours: bool,
+) -> Flags:
+    """Return whether funding rows are missing although there were positions.
+
+    `builderApprovedFundingByTime` has no rows of accounts without an approval. So an account with
+    perp fills and no rows did not necessarily pay nothing. The same holds for a coin with open
+    positions at full hours, and for a day without rows if a row of any position hour is missing or
+    if position hours are not known. An account without fills misses nothing.
+    """
+    payments, perps = counts("payments"), counts("perps")
+
+    def totals(names: Sequence[str]) -> tuple[Ints, Ints]:
+        """Return payments and perp fills of all rows with the same keys."""
+        columns = [key for key in keys if key in names]
+        if not columns:
+            return np.full(len(whole), payments.sum()), np.full(len(whole), perps.sum())
+        codes = whole.groupby(columns, dropna=False, sort=False).ngroup().to_numpy()
+        return tuple(np.bincount(codes, values)[codes] for values in (payments, perps))
+
+    of_account, perps_of_account = totals(("user",))
+    of_group, perps_of_group = totals(HOUR_KEYS)
+    unpaid = (of_account == 0) & (perps_of_account > 0)
+    unpaid |= (of_group == 0) & (held > 0)
+    gaps = paid < held if has_hours else perps_of_group > 0
+    made: Flags = unpaid | ((payments == 0) & gaps)
+    return made

@@ -1,42 +1,37 @@
 """Audit: recompute the exchange's closed PnL from fills, and find missing fills."""
 
-from collections.abc import Mapping, Sequence
-from functools import partial
-from typing import Any, Literal
+from typing import Literal
 
-import narwhals as nw
 import numpy as np
 import pandas as pd
-import pyarrow as pa
-from narwhals.typing import IntoFrameT
 
-from toolkit.analysis.common import fill_kinds, fixed_point, frame_access, memory_frames, usd_values
-from toolkit.analysis.common.account_batches import run_by_account
-from toolkit.analysis.common.repeated_rows import drop_repeated_rows
-from toolkit.analysis.common.row_owners import refuse_several_accounts
-from toolkit.analysis.pnl import execution_sequence
-from toolkit.analysis.pnl.positions import PerpRule, add_spot_states, walk_positions
-from toolkit.analysis.pnl.single_account_check import check_one_account
-from toolkit.rules.closed_pnl import apply_perp_fill, apply_perp_fill_2023
+from toolkit import prepare
+from toolkit.prepare import Fills
+from toolkit.prepare.average import PerpRule, SizeDecimals, expected_by_rule, size_decimals
+from toolkit.prepare.door import Frame
+from toolkit.prepare.money import warn_missing_tokens
+from toolkit.prepare.roles import warn_missing_directions
+from toolkit.prepare.single_account import check_one_account
+from toolkit.prepare.steps import check_positions
+from toolkit.rules.closed_pnl import apply_perp_fill_2023
 
 Rule = Literal["current", "2023"]
-RULES: dict[Rule, PerpRule] = {"current": apply_perp_fill, "2023": apply_perp_fill_2023}
+RULES: dict[Rule, PerpRule | None] = {"current": None, "2023": apply_perp_fill_2023}
 
 
 def audit(
-    fills: IntoFrameT, sz_decimals: execution_sequence.SizeDecimals, *, rule: Rule = "current"
-) -> IntoFrameT:
+    fills: Frame | Fills, sz_decimals: SizeDecimals, *, rule: Rule = "current"
+) -> pd.DataFrame:
     """Recompute the closed PnL of every fill by the exchange's rules for perps and for spot.
 
     Parameters
     ----------
     fills : DataFrame
-        Fills of one or several accounts in any order, as `tk.user_fills_by_time` returns them
-        (pandas, Polars, DuckDB, PySpark; numbers float or exact). Columns
-        ``coin, px, sz, side, time, start_position, closed_pnl``; ``user`` if there are several
-        accounts; ``tx_index`` if there are ties; ``fee`` and ``fee_token`` for spot. Do not fetch
-        them with ``aggregate_by_time=True``: merged fills do not show the position before each
-        fill, so ``chain_break`` would be True although no fill is missing.
+        Fills of one or several accounts in any order, as `tk.user_fills_by_time` returns them.
+        Columns ``coin, px, sz, side, time, start_position, closed_pnl``; ``user`` if there are
+        several accounts; ``tx_index`` if there are ties; ``fee`` and ``fee_token`` for spot. Do
+        not fetch them with ``aggregate_by_time=True``: merged fills do not show the position before
+        each fill, so ``chain_break`` would be True although no fill is missing.
     sz_decimals : mapping of coin to int, or DataFrame
         Size decimals of the perps: a dict, or a frame of `tk.meta` (``name``, ``sz_decimals``).
     rule : {"current", "2023"}
@@ -68,10 +63,9 @@ def audit(
     Notes
     -----
     Rows are sorted by time, by ``tx_index`` if every row has one, and within a tie by the chain of
-    positions. Arithmetic uses integers. A float price or size counts as the shortest decimal text
-    that has this float as its value, which is the text of the wire. Rules:
-    `toolkit.rules.closed_pnl`, which also has the rule of 2023, and for spot and outcome tokens
-    `toolkit.rules.spot_cost` (docs/live_service.md, sections 3 and 7), in their quote token.
+    positions. Closed PnL is rounded to 1e-8. Rules: `toolkit.rules.closed_pnl`, which also has the
+    rule of 2023, and for spot and outcome tokens `toolkit.rules.spot_cost` (docs/live_service.md,
+    sections 3 and 7), in their quote token.
 
     Examples
     --------
@@ -85,65 +79,24 @@ def audit(
     0                  0.0         0.0        False
     1                 10.0         0.0        False
     """
-    fills = drop_repeated_rows(fills, "fills")
-    refuse_several_accounts(fills, "fills")
+    fills = prepare.fills(fills)
     if rule not in RULES:
         raise ValueError(f"unknown rule {rule!r}; choose one of {', '.join(RULES)}")
-    sizes = execution_sequence.size_decimals(sz_decimals)
-    run = partial(audit, sz_decimals=sizes, rule=rule)
-    made: Any = run_by_account(run, {"fills": fills})
-    opened: Any = nw.from_native(fills)
-    if made is None and isinstance(opened, nw.LazyFrame):
-        table = run(nw.to_native(opened.collect("pyarrow")))
-        made = memory_frames.result_from_table(table, {"fills": fills})
-    if made is not None:
-        result: IntoFrameT = made
-        return result
-    native: Any = frame_access.normalise_frame(fills)
-    frame = nw.from_native(native, eager_only=True)
-    frame_access.require_columns(frame, execution_sequence.NEEDED, "fills")
-    kind = frame_access.number_kind(frame, execution_sequence.NUMBERS, "fills")
-    usd_values.warn_missing_tokens(frame, "fills")
-    fill_kinds.warn_missing_directions(frame, "fills", outcomes_alone=True)
-    integers = execution_sequence.integer_fills(frame, sizes)
-    order = execution_sequence.execution_order(frame, integers)
-    check_one_account(fills, frame, integers, order)
-    walk = walk_positions(integers, order, RULES[rule])
-    add_spot_states(frame, integers, order, walk)
-    difference = [
-        None if e is None else c - e for c, e in zip(integers.closed, walk.expected, strict=True)
-    ]
-    result = _add_columns(
-        fills,
-        {
-            "expected_closed_pnl": _number_column(walk.expected, integers.decimals, kind),
-            "difference": _number_column(difference, integers.decimals, kind),
-            "chain_break": np.array(walk.broken, dtype=bool),
-        },
+    table, sizes = fills.table, size_decimals(sz_decimals)
+    check_positions(table)
+    warn_missing_tokens(table)
+    warn_missing_directions(table, outcomes_alone=True)
+    check_one_account(fills)
+    steps, average = fills.steps, fills.average(sizes)
+    expected = average.expected
+    if (other := RULES[rule]) is not None:
+        expected = np.where(steps.spot, expected, expected_by_rule(table, steps, sizes, other))
+    by_row = np.empty(len(steps), dtype=np.int64)
+    by_row[steps.rows] = np.arange(len(steps))
+    expected = expected[by_row]
+    result: pd.DataFrame = table.frame.assign(
+        expected_closed_pnl=expected,
+        difference=np.round(table.number("closed_pnl") - expected, 8),
+        chain_break=(average.gap != 0)[by_row],
     )
     return result
-
-
-def _number_column(
-    values: Sequence[int | None], decimals: int, kind: frame_access.NumberKind
-) -> Any:
-    return (fixed_point.to_decimal if kind == "exact" else fixed_point.to_float)(values, decimals)
-
-
-def _add_columns(fills: Any, made: Mapping[str, Any]) -> Any:
-    """Return the fills with more columns; rows, index and provenance are unchanged."""
-    if isinstance(fills, pd.DataFrame):
-        return fills.assign(**{name: _pandas_column(column) for name, column in made.items()})
-    frame = nw.from_native(fills, eager_only=True)
-    space = frame.implementation
-    series = {
-        name: nw.from_arrow(pa.table({name: column}), backend=space)[name]
-        for name, column in made.items()
-    }
-    return frame.with_columns(**series).to_native()
-
-
-def _pandas_column(column: Any) -> Any:
-    if isinstance(column, pa.Array):
-        return pd.array(column, dtype=pd.ArrowDtype(column.type))
-    return column

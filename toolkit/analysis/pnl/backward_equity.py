@@ -24,10 +24,12 @@ from toolkit.analysis.common.account_values import (
 from toolkit.analysis.common.frame_access import NumberKind
 from toolkit.analysis.common.repeated_rows import drop_repeated_rows
 from toolkit.analysis.pnl.attribution import compute_attribution
-from toolkit.analysis.pnl.attribution_coverage import curve_coverage
-from toolkit.analysis.pnl.fill_coverage import covered_period, mark_inside, rows_inside
 from toolkit.analysis.pnl.reconcile_tables import AccountTables, select_tables
 from toolkit.errors import MissingColumns
+from toolkit.prepare import Fills
+from toolkit.prepare.door import Table, with_floats
+from toolkit.prepare.funding import covered_period, rows_inside
+from toolkit.prepare.words import curve_coverage
 from toolkit.times import HOUR, Time, to_iso, to_ms
 
 MONEY = ("realised", "unrealised", "pnl", "flows", "equity")
@@ -121,6 +123,12 @@ def carried_back(
             "fills is None. A curve needs all fills between its start and the time of the state. "
             "Fetch them; if there are none, pass a frame without rows"
         )
+    accounts, positions, fills = (
+        with_floats(frame, what)
+        for frame, what in ((accounts, "accounts"), (positions, "positions"), (fills, "fills"))
+    )
+    funding = None if funding is None else with_floats(funding, "funding")
+    ledger = None if ledger is None else with_floats(ledger, "ledger")
     accounts = drop_repeated_rows(accounts, "accounts")
     positions = drop_repeated_rows(positions, "positions")
     fetched_fills = fills
@@ -135,11 +143,13 @@ def carried_back(
     held = _stated_positions(positions, user, after.kind)
     end = 0 if user is None else _state_time(after.worth[user].ms, _optional_ms(end_time), begin)
     bounds = {} if user is None else {user: (_LONG_AGO if begin is None else begin - 1, end)}
-    time = covered_period(fetched_fills, begin, end) if bounds and funding is not None else None
+    time = None
+    if bounds and funding is not None:
+        time = covered_period(Table(fetched_fills, "fills"), begin, end)
     tables = select_tables(bounds, fills, funding, ledger, user or "")
     whole = compute_attribution(tables.perps, tables.funding, tables.ledger, None, time)
     if tables.funding is not None:
-        mine = rows_inside(mark_inside(tables.funding, tables.perps, time))
+        mine = rows_inside(tables.funding, Fills(tables.perps), time)
         tables = tables._replace(funding=mine)
     hours = compute_attribution(tables.perps, tables.funding, tables.ledger, "hour")
     traded = _signed_fills(tables.perps, after.kind)

@@ -6,12 +6,11 @@ from decimal import Decimal, localcontext
 from functools import partial
 from typing import Any, NamedTuple
 
-import narwhals as nw
 import pandas as pd
 import pyarrow as pa
 from narwhals.typing import IntoFrame, IntoFrameT
 
-from toolkit.analysis.common import fixed_point, frame_access, memory_frames, usd_values
+from toolkit.analysis.common import fixed_point, frame_access, memory_frames
 from toolkit.analysis.common.account_batches import run_by_account
 from toolkit.analysis.common.account_values import (
     Amount,
@@ -23,26 +22,25 @@ from toolkit.analysis.common.account_values import (
 from toolkit.analysis.common.frame_access import NumberKind
 from toolkit.analysis.common.grouping import CALENDAR
 from toolkit.analysis.common.repeated_rows import drop_repeated_rows
-from toolkit.analysis.common.row_owners import (
-    FillOwners,
-    account_names,
-    refuse_several_accounts,
-)
-from toolkit.analysis.common.usd_values import PricesByToken
-from toolkit.analysis.pnl import execution_sequence
 from toolkit.analysis.pnl.attribution import compute_attribution
-from toolkit.analysis.pnl.attribution_coverage import CURVE_GAPS, curve_coverage
-from toolkit.analysis.pnl.execution_sequence import SizeDecimals, size_decimals
-from toolkit.analysis.pnl.fill_coverage import (
-    CoveredPeriod,
-    covered_period,
-    mark_inside,
-    rows_inside,
-)
 from toolkit.analysis.pnl.positions import positions
-from toolkit.analysis.pnl.single_account_check import check_one_account
 from toolkit.contract.dexes import NOT_PERP, coin_dex
 from toolkit.errors import MissingColumns
+from toolkit.prepare import Fills
+from toolkit.prepare.average import SizeDecimals, size_decimals
+from toolkit.prepare.door import Table, with_floats
+from toolkit.prepare.funding import CoveredPeriod, covered_period, rows_inside
+from toolkit.prepare.money import (
+    Prices,
+    collateral_in_fills,
+    collateral_of_dexes,
+    parse_prices,
+    warn_missing_tokens,
+)
+from toolkit.prepare.owners import Owners, account_names, refuse_several_accounts
+from toolkit.prepare.single_account import check_one_account
+from toolkit.prepare.steps import POSITION_COLUMNS
+from toolkit.prepare.words import CURVE_GAPS, curve_coverage
 
 MONEY = ("realised", "unrealised", "pnl", "flows", "equity", "long", "short")
 
@@ -76,7 +74,7 @@ def equity(
     marks: IntoFrame | None = None,
     sz_decimals: SizeDecimals | None = None,
     account: str | None = None,
-    prices: PricesByToken | None = None,
+    prices: Prices | None = None,
     meta: IntoFrame | None = None,
 ) -> IntoFrameT:
     """Return the perp account's equity over time: realised and unrealised PnL, and flows.
@@ -153,7 +151,10 @@ def equity(
     >>> equity(fills)["realised"].tolist()
     [-0.5, 9.0, 9.0, 6.5]
     """
-    time = None if funding is None else covered_period(fills)
+    fills = with_floats(fills, "fills")
+    funding = None if funding is None else with_floats(funding, "funding")
+    ledger = None if ledger is None else with_floats(ledger, "ledger")
+    time = None if funding is None else covered_period(Table(fills, "fills"))
     fills = drop_repeated_rows(fills, "fills")
     refuse_several_accounts(fills, "fills")
     funding = drop_repeated_rows(funding, "funding")
@@ -165,7 +166,7 @@ def equity(
     run = partial(
         _trace_equity,
         by=by,
-        marks=None if marks is None else memory_frames.to_pandas(marks),
+        marks=None if marks is None else with_floats(marks, "marks"),
         sz_decimals=None if sz_decimals is None else size_decimals(sz_decimals),
         money={
             "account": account,
@@ -179,15 +180,15 @@ def equity(
     return made
 
 
-def _collateral(fills: Any, prices: PricesByToken | None, meta: Any) -> dict[str, str]:
+def _collateral(fills: Any, prices: Prices | None, meta: Any) -> dict[str, str]:
     """Return the collateral of dexes by `meta`, and with `prices` also by the fee tokens of fills.
 
     `fills` are those of all accounts.
     """
-    dexes = usd_values.dex_tokens(meta)
-    if not usd_values.parse_prices(prices):
+    dexes = collateral_of_dexes(meta)
+    if not parse_prices(prices):
         return dexes
-    return {**usd_values.dex_tokens_in_fills(frame_access.open_frame(fills, "fills")), **dexes}
+    return {**collateral_in_fills(Table(fills, "fills")), **dexes}
 
 
 def _trace_equity(
@@ -221,21 +222,21 @@ def _trace_equity(
     frame_access.require_values(frame_access.open_frame(other, "fills"), amounts, "fills")
     _check_if_positions_known(fills, every, money["account"])
     if "side" in other.columns:
-        usd_values.warn_missing_tokens(frame_access.open_frame(other, "fills"), "fills")
+        warn_missing_tokens(Table(other, "fills"))
     names = account_names(fills, money["account"])
     own = money["account"] or (names[0] if len(names) == 1 else None)
     keys = ["user"] if "user" in frame.columns else []
     paid = None if funding is None else memory_frames.to_pandas(funding)
     moved = None if ledger is None else memory_frames.to_pandas(ledger)
-    owners = FillOwners(frame_access.open_table(every, "fills"), names)
+    owners = Owners(Fills(every).owners.users, names)
     money = money | {"account": own, "owners": owners}
     whole = compute_attribution(frame, paid, moved, keys or None, time, **money)
     if paid is not None:
-        paid = rows_inside(mark_inside(paid, frame, time))
+        paid = rows_inside(paid, Fills(frame), time)
     made = compute_attribution(frame, paid, moved, [*keys, by], **money)
     spot = _spot_net(other, keys, by, kind, money)
     rows = _account_curves(made, spot, by, kind)
-    worth = _collateral_prices(money, kind)
+    worth = _collateral_prices(money)
     rows = _add_unrealised(rows, frame, marks, sz_decimals, worth, CALENDAR[by][0], kind)
     covered = (curve_coverage(row) for _, row in whole.iterrows())
     covers = dict(zip(row_users(whole), covered, strict=True))
@@ -250,17 +251,11 @@ def _check_if_positions_known(fills: Any, frame: pd.DataFrame, account: str | No
 
     Fills with a column ``user``, or without start positions, are not checked.
     """
-    needed = [name for name in execution_sequence.NEEDED if name in frame.columns]
-    has_positions = len(needed) == len(execution_sequence.NEEDED) and frame[needed].notna().all(
-        axis=None
-    )
+    needed = [name for name in POSITION_COLUMNS if name in frame.columns]
+    has_positions = len(needed) == len(POSITION_COLUMNS) and frame[needed].notna().all(axis=None)
     if "user" in frame.columns or not has_positions:
         return
-    opened = nw.from_native(frame, eager_only=True)
-    integers = execution_sequence.integer_fills(opened, {})
-    check_one_account(
-        fills, opened, integers, execution_sequence.execution_order(opened, integers), account
-    )
+    check_one_account(Fills(fills, account))
 
 
 def _spot_net(
@@ -316,12 +311,12 @@ def _curve_points(
     return points
 
 
-def _collateral_prices(money: Mapping[str, Any], kind: NumberKind) -> dict[str, Amount]:
+def _collateral_prices(money: Mapping[str, Any]) -> dict[str, Amount]:
     """Return dex -> price of its collateral in USD; a dex without a price counts at par."""
-    prices = usd_values.parse_prices(money["prices"])
+    prices = parse_prices(money["prices"])
     pairs = [(dex, prices.get(token.upper())) for dex, token in money["meta"].items()]
     known = {dex: price for dex, price in pairs if price is not None}
-    return known if kind == "exact" else {dex: float(price) for dex, price in known.items()}
+    return known
 
 
 def _add_unrealised(
@@ -337,8 +332,7 @@ def _add_unrealised(
     if marks is None:
         return rows
     # `positions` does not know the account, and need not check it again.
-    named = fills if "user" in fills.columns else fills.assign(user="")
-    held = _position_runs(positions(named, sz_decimals))
+    held = _position_runs(positions(Fills(fills, account=""), sz_decimals))
     prices = _price_series(marks, kind)
     with localcontext(fixed_point.PRODUCTS):
         return {

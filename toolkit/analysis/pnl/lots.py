@@ -1,35 +1,32 @@
 """Tax lots: each closing is matched to its opening, by FIFO, LIFO or average."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
-from itertools import repeat
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import pyarrow as pa
-from narwhals.typing import IntoFrameT
+import numpy as np
+import pandas as pd
 
-from toolkit.analysis.common import fill_kinds, frame_access, memory_frames, usd_values
-from toolkit.analysis.common.account_batches import run_by_account
-from toolkit.analysis.common.repeated_rows import drop_repeated_rows
-from toolkit.analysis.pnl import execution_sequence
+from toolkit import prepare
 from toolkit.analysis.pnl.lot_book import METHODS, LotBook, Match, Method
-from toolkit.analysis.pnl.positions import (
-    MarkPrices,
-    mark_prices,
-    read_position_fills,
-    sort_by_chain,
-    take_rows,
-)
-from toolkit.analysis.pnl.spot_cost_basis import Swaps, find_swaps, spot_rows, take_legs
+from toolkit.analysis.pnl.positions import MarkPrices, mark_prices, owner_columns
+from toolkit.arrays import Floats, Ints
+from toolkit.prepare import Fills
+from toolkit.prepare.average import swap_groups
+from toolkit.prepare.door import NO_TIME, Frame, utc_times
+from toolkit.prepare.markets import is_outcome
+from toolkit.prepare.money import warn_missing_tokens
+from toolkit.prepare.provenance import finish
+from toolkit.prepare.roles import warn_missing_directions
+from toolkit.prepare.single_account import check_one_account
+from toolkit.prepare.steps import POSITION_COLUMNS, Steps, check_positions, grid
 from toolkit.rules.closed_pnl import GUARD_BITS
 
-_DECIMALS = 18  # of prices and gains: a split of costs has no exact decimal
+_DECIMALS = 12  # of prices, if they are small
 
 
 class _LotParts(NamedTuple):
     """Parts of lots, one list per column; one tuple per part would slow the garbage collector."""
 
-    row: list[int]  # a fill of the chain
+    step: list[int]  # a fill of the chain
     opened: list[int | None]  # the fill that opened it; None if before the history
     closed: list[int | None]  # the fill that closed it; None if it is open
     exit: list[int | None]  # the closing price; None if it is open or left without a sale
@@ -38,9 +35,9 @@ class _LotParts(NamedTuple):
     cost: list[int | None]
     gain: list[int | None]
 
-    def add(self, row: int, closed: int | None, part: Match, px: int | None = None) -> None:
+    def add(self, step: int, closed: int | None, part: Match, px: int | None = None) -> None:
         lot, size, cost, gain = part
-        self.row.append(row)
+        self.step.append(step)
         self.opened.append(lot.key if lot.key >= 0 else None)
         self.closed.append(closed)
         self.exit.append(px)
@@ -51,18 +48,18 @@ class _LotParts(NamedTuple):
 
 
 def lots(
-    fills: IntoFrameT, method: Method = "fifo", *, marks: MarkPrices | None = None
-) -> IntoFrameT:
+    fills: Frame | Fills, method: Method = "fifo", *, marks: MarkPrices | None = None
+) -> pd.DataFrame:
     """Match each closing of a position to its opening.
 
     Parameters
     ----------
     fills : DataFrame
-        Fills of one or several accounts in any order, as `tk.user_fills_by_time` returns them
-        (pandas, Polars, DuckDB, PySpark; numbers float or exact). Columns ``coin, px,
-        sz, side, time, start_position``; ``user`` if there are several accounts; ``tx_index`` if
-        there are ties; ``fee`` and ``fee_token`` for spot, where a fee in the bought token makes
-        the lot smaller and does not change its cost; ``dir`` for conversions of outcome tokens.
+        Fills of one or several accounts in any order, as `tk.user_fills_by_time` returns them.
+        Columns ``coin, px, sz, side, time, start_position``; ``user`` if there are several
+        accounts; ``tx_index`` if there are ties; ``fee`` and ``fee_token`` for spot, where a fee in
+        the base token makes the lot smaller and does not change its cost (a rebate is a lot without
+        cost); ``dir`` for conversions of outcome tokens.
     method : {"fifo", "lifo", "average"}
         Which lot is closed first: the oldest one, the latest one, or the average of all.
     marks : mapping of coin to price, or DataFrame, optional
@@ -72,8 +69,8 @@ def lots(
     Returns
     -------
     DataFrame
-        In the engine of `fills`: one row per part of a lot that was closed together, and one row
-        per open lot. Rows are sorted by user and coin, in the order of closing, open lots last:
+        One row per part of a lot that was closed together, and one row per open lot. Rows are
+        sorted by user and coin, in the order of closing, open lots last:
 
         - ``user``: the account, if the fills have this column
         - ``coin``: the coin
@@ -102,8 +99,7 @@ def lots(
     realised + unrealised is the same for all methods at any time: the cash of the fills plus the
     value of the open position. The methods differ in the time at which a gain is realised. Gains
     are computed from exact costs; the exchange's own closed PnL (`positions`, `audit`) truncates
-    the entry price. Results have at most 18 decimals. A lazy frame is read a few
-    accounts at a time. Repeated rows count once.
+    the entry price. Repeated rows count once.
 
     Spot and outcome tokens (docs/live_service.md, sections 3 and 7): a buy costs px * sz and adds
     sz less the fee in the token. If the next fill starts from a smaller balance, the difference
@@ -127,225 +123,173 @@ def lots(
     1   1.0     100.0      10.0         NaN
     2   1.0     100.0       NaN        10.0
     """
-    fills = drop_repeated_rows(fills, "fills")
+    fills = prepare.fills(fills)
     if method not in METHODS:
         raise ValueError(f"unknown method {method!r}; choose one of {', '.join(METHODS)}")
-    known = marks if marks is None or isinstance(marks, Mapping) else memory_frames.to_pandas(marks)
-    run = partial(lots, method=method, marks=known)
-    if (divided := run_by_account(run, {"fills": fills})) is not None:
-        all_accounts: IntoFrameT = divided
-        return all_accounts
-    frame, kind = read_position_fills(
-        fills, [name for name in execution_sequence.NEEDED if name != "closed_pnl"]
-    )
-    if "closed_pnl" not in frame.columns:
-        frame = frame.with_columns(closed_pnl=frame["px"] - frame["px"])
-    usd_values.warn_missing_tokens(frame, "fills")
-    fill_kinds.warn_missing_directions(frame, "fills", outcomes_alone=True)
-    integers = execution_sequence.integer_fills(frame, {})
-    rows = sort_by_chain(fills, frame, integers)
-    parts = _match_perps(integers, rows, method)
-    _match_spot(parts, integers, rows, method, find_swaps(frame, integers))
-    parts = _sort_parts(parts, integers, rows)
-    prices, decimals = ({}, 0) if known is None else mark_prices(known, 0)
-    coins = take_rows(frame["coin"].to_list(), parts.row)
-    mark = [
-        prices.get(coin) if closed is None else None
-        for coin, closed in zip(coins, parts.closed, strict=True)
-    ]
-    made = _identity_columns(frame, parts) | _amount_columns(parts, integers, mark, decimals, kind)
+    table = fills.table
+    check_positions(table, tuple(name for name in POSITION_COLUMNS if name != "closed_pnl"))
+    warn_missing_tokens(table)
+    warn_missing_directions(table, outcomes_alone=True)
+    check_one_account(fills)
+    steps = fills.steps
+    px, px_scale = _whole_prices(fills)
+    parts = _match_perps(steps, px, method)
+    _match_spot(parts, steps, px, method, swap_groups(table, steps, fills.roles.swap))
+    parts = _sort_parts(parts, steps)
+    at = np.array(parts.step, dtype=np.int64)
+    size = np.array(parts.size, dtype=np.float64) / steps.scale[at]
+    sign = np.array(parts.sign, dtype=np.float64)
+    value = px_scale[at] * steps.scale[at]
+    cost = _without_guard(parts.cost) / value
+    closed = _times(steps, parts.closed)
+    prices = {} if marks is None else mark_prices(marks)
+    mark = np.array([prices.get(coin, np.nan) for coin in steps.coins])[steps.coin[at]]
+    mark[closed != NO_TIME] = np.nan
+    made = {
+        **owner_columns(fills, at),
+        "side": pd.Series(np.where(sign > 0, "long", "short"), dtype="str"),
+        "opened": utc_times(_times(steps, parts.opened)),
+        "closed": utc_times(closed),
+        "size": size,
+        "entry_px": cost / size,
+        "exit_px": np.array(parts.exit, dtype=np.float64) / px_scale[at],
+        "realised": _without_guard(parts.gain) / value,
+        "unrealised": sign * (size * mark - cost),
+    }
     facts = {"helper": "pnl.lots", "method": method}
-    return memory_frames.result_from_table(pa.table(made), {"fills": fills}, **facts)
+    return finish(pd.DataFrame(made), {"fills": table.frame}, **facts)
 
 
-def _match_perps(
-    integers: execution_sequence.IntegerFills, rows: Sequence[int], method: Method
-) -> _LotParts:
+def _whole_prices(fills: Fills) -> tuple[Ints, Floats]:
+    """Return the price of each step in units of its chain, and the units in one USD."""
+    steps, px = fills.steps, fills.table.number("px")[fills.steps.rows]
+    heads = np.flatnonzero(steps.first)
+    outcome = np.array([is_outcome(coin) for coin in steps.coins], dtype=bool)[steps.coin[heads]]
+    scale = grid(px, heads, outcome, _DECIMALS)[steps.chain]
+    return np.rint(px * scale).astype(np.int64), scale
+
+
+def _times(steps: Steps, places: list[int | None]) -> Ints:
+    found = np.array([-1 if place is None else place for place in places], dtype=np.int64)
+    return np.where(found < 0, NO_TIME, steps.ms[found]) if len(steps) else found
+
+
+def _without_guard(values: list[int | None]) -> Floats:
+    unit = 1 << GUARD_BITS
+    return np.array([np.nan if v is None else v / unit for v in values], dtype=np.float64)
+
+
+def _match_perps(steps: Steps, px: Ints, method: Method) -> _LotParts:
     """Return the closed parts of perps, each chain followed by its open parts."""
     parts = _LotParts([], [], [], [], [], [], [], [])
-    book, chains = LotBook(method), integers.chain.tolist()
-    starts, ends, prices, spot = integers.start, integers.end, integers.px, integers.spot
-    last, position, before = -1, 0, -1
-    for row in rows:
-        if spot[row]:
-            continue
-        start = starts[row]
-        if chains[row] != last or start != position:
-            if chains[row] != last:
-                _add_open(parts, book, before)
+    book, before = LotBook(method), -1
+    places = np.flatnonzero(~steps.spot)
+    columns = (steps.first, steps.first | steps.is_gap, steps.start, steps.change, px)
+    walk = (values[places].tolist() for values in columns)
+    for place, first, unknown, start, change, price in zip(places.tolist(), *walk, strict=True):
+        if first:
+            _add_open(parts, book, before)
+        if unknown:
             # The cost of a position before the first fill, or after a gap, is not known.
             book.set_position(start, -1)
-            last = chains[row]
-        before, position = row, ends[row]
-        for match in book.apply_fill(position - start, prices[row], row):
-            parts.add(row, row, match, prices[row])
+        before = place
+        for match in book.apply_fill(change, price, place):
+            parts.add(place, place, match, price)
     _add_open(parts, book, before)
     return parts
 
 
 def _match_spot(
-    parts: _LotParts,
-    integers: execution_sequence.IntegerFills,
-    rows: Sequence[int],
-    method: Method,
-    swaps: Swaps,
+    parts: _LotParts, steps: Steps, px: Ints, method: Method, groups: dict[int, list[int]]
 ) -> None:
-    """Add the parts of spot and outcome tokens."""
-    if not any(integers.spot):
-        return
+    """Add the parts of spot and outcome tokens.
+
+    - ``groups``: the steps of each conversion that swaps tokens, by step
+    """
+    places = np.flatnonzero(steps.spot)
+    if groups:  # a conversion connects chains, so all of them go on in the order of time
+        places = places[np.argsort(steps.ms[places], kind="stable")]
     books: dict[int, LotBook] = {}
     last: dict[int, int] = {}
-    chains, done = integers.chain.tolist(), set[int]()
+    done = set[int]()
 
-    def arrive(row: int) -> LotBook:
-        """Return the book of a fill's position chain, adjusted to the balance before the fill."""
-        chain, start = chains[row], integers.start[row]
+    def arrive(place: int) -> LotBook:
+        """Return the book of a fill's chain, adjusted to the balance before the fill."""
+        chain, start = int(steps.chain[place]), int(steps.start[place])
         if chain not in books:
             books[chain] = LotBook(method)
             books[chain].set_position(start, -1)
         else:
-            before = last[chain]
             gap = start - sum(lot.size for lot in books[chain].lots)
-            if gap and abs(gap) <= integers.tolerance[before] and start:
+            if gap and abs(gap) <= steps.tolerance[last[chain]] and start:
                 books[chain].correct_size(gap)
             elif gap > 0:
                 books[chain].add_tokens(gap)
             else:
                 for part in books[chain].remove_tokens(-gap):
-                    parts.add(row, row, part)
-        last[chain] = row
+                    parts.add(place, place, part)
+        last[chain] = place
         return books[chain]
 
-    for row in spot_rows(integers, rows, swaps):
-        if row in done:
+    for place in places.tolist():
+        if place in done:
             continue
-        if row in swaps.groups:
-            legs = list(take_legs(row, swaps, done))
-            _swap_cost(parts, integers, legs, [arrive(leg) for leg in legs])
+        if place in groups:
+            legs = groups[place]
+            done.update(legs)
+            _swap_cost(parts, steps, legs, [arrive(leg) for leg in legs])
             continue
-        book, change, px = arrive(row), integers.change[row], integers.px[row]
+        book, price = arrive(place), int(px[place])
+        change, fee = int(steps.change[place]), int(steps.fee[place])
         if change > 0:
-            book.buy_tokens(change - integers.token_fee[row], change * px, row)
-        else:
-            for match in book.sell_tokens(-change, px):
-                parts.add(row, row, match, px)
+            book.buy_tokens(change - fee, change * price, place)
+            continue
+        for match in book.sell_tokens(-change, price):
+            parts.add(place, place, match, price)
+        if fee < 0:
+            book.add_tokens(-fee, 0, place)
     for chain, book in books.items():
         _add_open(parts, book, last[chain])
 
 
-def _swap_cost(
-    parts: _LotParts,
-    integers: execution_sequence.IntegerFills,
-    legs: Sequence[int],
-    books: Sequence[LotBook],
-) -> None:
+def _swap_cost(parts: _LotParts, steps: Steps, legs: list[int], books: list[LotBook]) -> None:
     """Move the cost of the tokens that leave to the tokens that come in.
 
     The cost is unknown if no leg shows the tokens that leave, or if the cost of one is unknown.
     """
+    changes = steps.change[legs].tolist()
     costs: list[int | None] = []
-    for row, book in zip(legs, books, strict=True):
-        missing = max(0, -integers.change[row])
+    for place, change, book in zip(legs, changes, books, strict=True):
+        missing = max(0, -change)
         for part in book.remove_tokens(missing):
-            parts.add(row, row, part)
+            parts.add(place, place, part)
             costs.append(part.cost)
             missing -= part.size
         if missing:
             costs.append(None)
     known = [cost for cost in costs if cost is not None]
     cost = sum(known) if known and len(known) == len(costs) else None
-    coming = sum(max(0, integers.change[row]) for row in legs)
-    for row, book in zip(legs, books, strict=True):
-        size = integers.change[row]
+    coming = sum(max(0, change) for change in changes)
+    for place, size, book in zip(legs, changes, books, strict=True):
         if size > 0:
             share = None if cost is None else cost * size // coming
             cost = None if cost is None or share is None else cost - share
             coming -= size
-            book.add_tokens(size, share, row)
+            book.add_tokens(size, share, place)
 
 
-def _sort_parts(
-    parts: _LotParts, integers: execution_sequence.IntegerFills, rows: Sequence[int]
-) -> _LotParts:
+def _sort_parts(parts: _LotParts, steps: Steps) -> _LotParts:
     """Return the parts of perps and spot, by chain and in the order of closing."""
-    if not any(integers.spot):
+    if not steps.spot.any():
         return parts
-    chains = integers.chain.tolist()
-    place = {row: number for number, row in enumerate(rows)}
-    first: dict[int, int] = {}
-    for row in rows:
-        first.setdefault(chains[row], len(first))
-    keys = [
-        (first[chains[row]], closed is None, 0 if closed is None else place[closed])
-        for row, closed in zip(parts.row, parts.closed, strict=True)
-    ]
-    order = sorted(range(len(keys)), key=keys.__getitem__)
-    return _LotParts(*(take_rows(column, order) for column in parts))
+    never = len(steps)
+    closed = np.array([never if place is None else place for place in parts.closed], dtype=np.int64)
+    order = np.lexsort((closed, steps.chain[np.array(parts.step, dtype=np.int64)])).tolist()
+    return _LotParts(*([column[place] for place in order] for column in parts))
 
 
-def _add_open(parts: _LotParts, book: LotBook, row: int) -> None:
+def _add_open(parts: _LotParts, book: LotBook, place: int) -> None:
     """Add the open lots of a chain, and clear its book."""
     for lot in book.lots:
-        parts.add(row, None, Match(lot, lot.size, lot.cost, None))
+        parts.add(place, None, Match(lot, lot.size, lot.cost, None))
     book.lots.clear()
-
-
-def _identity_columns(frame: Any, parts: _LotParts) -> dict[str, Any]:
-    ms = memory_frames.series_ms(frame["time"])
-    kept = {
-        name: memory_frames.text_column(take_rows(frame[name].to_list(), parts.row))
-        for name in ("user", "coin")
-        if name in frame.columns
-    }
-    return kept | {
-        "side": memory_frames.text_column(["long" if sign > 0 else "short" for sign in parts.sign]),
-        "opened": memory_frames.utc_times(
-            [None if row is None else ms[row] for row in parts.opened]
-        ),
-        "closed": memory_frames.utc_times(
-            [None if row is None else ms[row] for row in parts.closed]
-        ),
-    }
-
-
-def _amount_columns(
-    parts: _LotParts,
-    integers: execution_sequence.IntegerFills,
-    mark: Sequence[int | None],
-    decimals: int,
-    kind: frame_access.NumberKind,
-) -> dict[str, Any]:
-    whole = integers.px_decimals + integers.size_decimals
-    entry = _divide_rounded(parts.cost, _DECIMALS - integers.px_decimals, parts.size)
-    realised = _divide_rounded(parts.gain, _DECIMALS - whole)
-    gains = _open_gains(parts, mark, decimals, integers.px_decimals)
-    unrealised = _divide_rounded(gains, _DECIMALS - whole - decimals)
-    return {
-        "size": memory_frames.number_column(parts.size, integers.size_decimals, kind),
-        "entry_px": memory_frames.number_column(entry, _DECIMALS, kind),
-        "exit_px": memory_frames.number_column(parts.exit, integers.px_decimals, kind),
-        "realised": memory_frames.number_column(realised, _DECIMALS, kind),
-        "unrealised": memory_frames.number_column(unrealised, _DECIMALS, kind),
-    }
-
-
-def _open_gains(
-    parts: _LotParts, mark: Sequence[int | None], decimals: int, px_decimals: int
-) -> list[int | None]:
-    """Return the gains of open lots, in units of 10**-decimals of a unit of their cost."""
-    of_value, of_cost = 10**px_decimals << GUARD_BITS, 10**decimals
-    return [
-        None if px is None or cost is None else sign * (size * px * of_value - cost * of_cost)
-        for px, sign, size, cost in zip(mark, parts.sign, parts.size, parts.cost, strict=True)
-    ]
-
-
-def _divide_rounded(
-    values: Sequence[int | None], decimals: int, over: Iterable[int] = repeat(1)
-) -> list[int | None]:
-    """Return values divided by `over`, without guard bits, rounded and `decimals` places finer."""
-    finer, unit = 2 * 10 ** max(0, decimals), 10 ** max(0, -decimals) << GUARD_BITS
-    return [
-        None if value is None else (value * finer + share * unit) // (2 * share * unit)
-        for value, share in zip(values, over, strict=False)
-    ]

@@ -1,58 +1,38 @@
 """Positions after each fill: size, average entry price by the exchange's rule, closed PnL."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from decimal import Decimal
-from functools import partial
-from typing import Any, NamedTuple
 
-import narwhals as nw
 import numpy as np
 import pandas as pd
-import pyarrow as pa
-from narwhals.typing import IntoFrame, IntoFrameT
 
-from toolkit.analysis.common import fill_kinds, fixed_point, frame_access, memory_frames, usd_values
-from toolkit.analysis.common.account_batches import run_by_account
-from toolkit.analysis.common.repeated_rows import drop_repeated_rows
-from toolkit.analysis.common.row_owners import lower_address, refuse_several_accounts
-from toolkit.analysis.common.timestamps import aware_ms
-from toolkit.analysis.pnl import execution_sequence
-from toolkit.analysis.pnl.single_account_check import check_one_account
-from toolkit.analysis.pnl.spot_cost_basis import find_swaps, walk_spot_fills
+from toolkit import prepare
+from toolkit.arrays import Ints
 from toolkit.errors import MissingColumns
-from toolkit.rules.closed_pnl import apply_perp_fill, entry_price
-from toolkit.times import Time
+from toolkit.prepare import Fills
+from toolkit.prepare.average import SizeDecimals, size_decimals
+from toolkit.prepare.door import Frame, Names, Table, utc_times
+from toolkit.prepare.money import warn_missing_tokens
+from toolkit.prepare.provenance import finish
+from toolkit.prepare.roles import warn_missing_directions
+from toolkit.prepare.single_account import check_one_account
+from toolkit.prepare.steps import check_positions
+from toolkit.times import Time, to_ms
 
-
-class PositionStates(NamedTuple):
-    """The state after each fill, by row; None if it is not known."""
-
-    entry: list[int | None]
-    expected: list[int | None]
-    broken: list[bool]
-    gap: list[int]
-
-
-PerpRule = Callable[[int, int, int, int, int], tuple[int, int, int]]
-"""`apply_perp_fill`, or the function of another rule."""
-
-_FINER = 10  # extra decimals of a spot token's average cost, compared with prices
-
-MarkPrices = Mapping[str, float | Decimal] | IntoFrame
+MarkPrices = Mapping[str, float | Decimal] | Frame
 """Coin -> mark price, or a frame with ``name`` and ``mark_px``."""
 
 
-def positions(fills: IntoFrameT, sz_decimals: execution_sequence.SizeDecimals) -> IntoFrameT:
+def positions(fills: Frame | Fills, sz_decimals: SizeDecimals) -> pd.DataFrame:
     """Return the position after every fill: its size, its average entry price, its closed PnL.
 
     Parameters
     ----------
     fills : DataFrame
-        Fills of one or several accounts in any order, as `tk.user_fills_by_time` returns them
-        (pandas, Polars, DuckDB, PySpark; numbers float or exact). Columns ``coin, px,
-        sz, side, time, start_position, closed_pnl``; ``user`` if there are several accounts;
-        ``tx_index`` if there are ties; ``fee`` and ``fee_token`` for spot.
+        Fills of one or several accounts in any order, as `tk.user_fills_by_time` returns them.
+        Columns ``coin, px, sz, side, time, start_position, closed_pnl``; ``user`` if there are
+        several accounts; ``tx_index`` if there are ties; ``fee`` and ``fee_token`` for spot.
     sz_decimals : mapping of coin to int, or DataFrame
         Size decimals of the perps: a dict, or a frame of `tk.meta` (``name``, ``sz_decimals``).
         The entry price of a coin that it does not have is missing.
@@ -60,7 +40,7 @@ def positions(fills: IntoFrameT, sz_decimals: execution_sequence.SizeDecimals) -
     Returns
     -------
     DataFrame
-        In the engine of `fills`: one row per fill, in the order of execution, by user and coin:
+        One row per fill, in the order of execution, by user and coin:
 
         - ``user``: the account in lower case, if the fills have this column
         - ``coin``: the coin
@@ -92,8 +72,7 @@ def positions(fills: IntoFrameT, sz_decimals: execution_sequence.SizeDecimals) -
     decimals; `tk.pnl.audit` checks this rule with the closed PnL of the fills (docs/accounting.md,
     "The check against the exchange"). Spot and outcome tokens have an average cost that is not
     truncated; tokens of a negative gap leave at this cost, tokens of a positive gap have an unknown
-    cost (docs/live_service.md, sections 3 and 7). A lazy frame is read a few accounts at a time.
-    Repeated rows count once.
+    cost (docs/live_service.md, sections 3 and 7). Repeated rows count once.
 
     Examples
     --------
@@ -108,78 +87,44 @@ def positions(fills: IntoFrameT, sz_decimals: execution_sequence.SizeDecimals) -
     1       3.0     100.3                  0.0
     2       1.0     100.3                 19.4
     """
-    fills = drop_repeated_rows(fills, "fills")
-    sizes = execution_sequence.size_decimals(sz_decimals)
-    run = partial(positions, sz_decimals=sizes)
-    if (divided := run_by_account(run, {"fills": fills})) is not None:
-        all_accounts: IntoFrameT = divided
-        return all_accounts
-    frame, kind = read_position_fills(fills)
-    usd_values.warn_missing_tokens(frame, "fills")
-    fill_kinds.warn_missing_directions(frame, "fills", outcomes_alone=True)
-    integers = execution_sequence.integer_fills(frame, sizes)
-    order = sort_by_chain(fills, frame, integers)
-    walk = walk_positions(integers, order)
-    entry, finer = add_spot_states(frame, integers, order, walk)
+    fills = prepare.fills(fills)
+    table, sizes = fills.table, size_decimals(sz_decimals)
+    check_positions(table)
+    warn_missing_tokens(table)
+    warn_missing_directions(table, outcomes_alone=True)
+    check_one_account(fills)
+    steps, average = fills.steps, fills.average(sizes)
     made = {
-        **identity_columns(frame, order),
-        "start_position": memory_frames.number_column(
-            take_rows(integers.start, order), integers.size_decimals, kind
-        ),
-        "change": memory_frames.number_column(
-            [integers.end[row] - integers.start[row] for row in order], integers.size_decimals, kind
-        ),
-        "position": memory_frames.number_column(
-            take_rows(integers.end, order), integers.size_decimals, kind
-        ),
-        "entry_px": memory_frames.number_column(
-            take_rows(entry, order), integers.px_decimals + finer, kind
-        ),
-        "px": memory_frames.number_column(
-            take_rows(integers.px, order), integers.px_decimals, kind
-        ),
-        "closed_pnl": memory_frames.number_column(
-            take_rows(integers.closed, order), integers.decimals, kind
-        ),
-        "expected_closed_pnl": memory_frames.number_column(
-            take_rows(walk.expected, order), integers.decimals, kind
-        ),
-        "chain_break": pa.array(take_rows(walk.broken, order), type=pa.bool_()),
-        "gap": memory_frames.number_column(
-            take_rows(walk.gap, order), integers.size_decimals, kind
-        ),
+        **owner_columns(fills, np.arange(len(steps))),
+        "time": utc_times(steps.ms),
+        "start_position": steps.sizes(steps.start),
+        "change": steps.sizes(steps.end - steps.start),
+        "position": steps.sizes(steps.end),
+        "entry_px": average.entry,
+        "px": table.number("px")[steps.rows],
+        "closed_pnl": table.number("closed_pnl")[steps.rows],
+        "expected_closed_pnl": average.expected,
+        "chain_break": average.gap != 0,
+        "gap": average.gap,
     }
-    return memory_frames.result_from_table(pa.table(made), {"fills": fills}, helper="pnl.positions")
+    return finish(pd.DataFrame(made), {"fills": table.frame}, helper="pnl.positions")
 
 
-def add_spot_states(
-    frame: nw.DataFrame[Any],
-    integers: execution_sequence.IntegerFills,
-    order: Sequence[int],
-    walk: PositionStates,
-) -> tuple[list[int | None], int]:
-    """Add spot and outcome tokens to a walk; return entry prices and their extra decimals."""
-    spot = walk_spot_fills(integers, order, find_swaps(frame, integers))
-    if not spot.basis:
-        return walk.entry, 0
-    unit = 10**_FINER
-    entry = [None if px is None else px * unit for px in walk.entry]
-    for row, basis in spot.basis.items():
-        closed = spot.expected[row]
-        walk.expected[row] = None if closed is None else closed * integers.unit
-        if basis.size and basis.is_known:
-            entry[row] = (2 * basis.cost * unit + basis.size) // (2 * basis.size)
-    for row, size in spot.gap.items():
-        walk.broken[row], walk.gap[row] = True, size
-    return entry, _FINER
+def owner_columns(fills: Fills, places: Ints) -> dict[str, pd.Series]:
+    """Return user (if known) and coin of steps."""
+    steps = fills.steps
+    coins = Names(steps.coin, steps.coins).texts(places)
+    if not fills.table.has("user"):
+        return {"coin": coins}
+    return {"user": Names(steps.user, steps.users).texts(places), "coin": coins}
 
 
 def unrealised(
-    fills: IntoFrameT,
+    fills: Frame | Fills,
     marks: MarkPrices,
-    sz_decimals: execution_sequence.SizeDecimals,
+    sz_decimals: SizeDecimals,
     at: Time | None = None,
-) -> IntoFrameT:
+) -> pd.DataFrame:
     """Return the open positions and their unrealised PnL at given mark prices.
 
     Parameters
@@ -195,8 +140,8 @@ def unrealised(
     Returns
     -------
     DataFrame
-        In the engine of `fills`: one row per open perp position, by user and coin, with columns as
-        in the positions of `tk.batch_clearinghouse_states`:
+        One row per open perp position, by user and coin, with columns as in the positions of
+        `tk.batch_clearinghouse_states`:
 
         - ``user``: the account, if the fills have this column
         - ``coin``: the coin
@@ -229,156 +174,41 @@ def unrealised(
       coin  szi  unrealized_pnl
     0  BTC -2.0            20.0
     """
-    fills = drop_repeated_rows(fills, "fills")
-    sizes = execution_sequence.size_decimals(sz_decimals)
-    prices = marks if isinstance(marks, Mapping) else memory_frames.to_pandas(marks)
-    run = partial(unrealised, marks=prices, sz_decimals=sizes, at=at)
-    if (divided := run_by_account(run, {"fills": fills})) is not None:
-        all_accounts: IntoFrameT = divided
-        return all_accounts
-    frame, kind = read_position_fills(fills)
+    fills = prepare.fills(fills)
     if at is not None:
-        ms = at if isinstance(at, int) else aware_ms(at)
-        frame = frame.filter([time <= ms for time in memory_frames.series_ms(frame["time"])])
-    integers = execution_sequence.integer_fills(frame, sizes)
-    order = sort_by_chain(fills, frame, integers)
-    walk = walk_positions(integers, order)
-    rows = _open_rows(integers, order)
-    known, decimals = mark_prices(prices, integers.px_decimals)
-    mark = [known.get(coin) for coin in take_rows(frame["coin"].to_list(), rows)]
-    finer = 10 ** (decimals - integers.px_decimals)
-    entry = [None if e is None else e * finer for e in take_rows(walk.entry, rows)]
-    size = take_rows(integers.end, rows)
-    value = [None if m is None else abs(s) * m for s, m in zip(size, mark, strict=True)]
-    gain = [
-        None if m is None or e is None else s * (m - e)
-        for s, m, e in zip(size, mark, entry, strict=True)
-    ]
-    whole = decimals + integers.size_decimals
+        if not isinstance(at, int) and pd.Timestamp(at).tzinfo is None:
+            raise ValueError(f"at: {at!r} has no time zone. Use milliseconds, or a time in UTC")
+        before = fills.table.ms("time") <= to_ms(at)
+        fills = prepare.fills(fills.table.frame[before], account=fills.account)
+    sizes, prices = size_decimals(sz_decimals), mark_prices(marks)
+    check_positions(fills.table)
+    check_one_account(fills)
+    steps = fills.steps
+    places = np.flatnonzero(steps.last & ~steps.spot & (steps.end != 0))
+    size, entry = steps.sizes(steps.end)[places], fills.average(sizes).entry[places]
+    mark = np.array([prices.get(coin, np.nan) for coin in steps.coins])[steps.coin[places]]
     made = {
-        key: column
-        for key, column in identity_columns(frame, rows).items()
-        if key in ("user", "coin")
-    } | {
-        "szi": memory_frames.number_column(size, integers.size_decimals, kind),
-        "entry_px": memory_frames.number_column(entry, decimals, kind),
-        "mark_px": memory_frames.number_column(mark, decimals, kind),
-        "position_value": memory_frames.number_column(value, whole, kind),
-        "unrealized_pnl": memory_frames.number_column(gain, whole, kind),
+        **owner_columns(fills, places),
+        "szi": size,
+        "entry_px": entry,
+        "mark_px": mark,
+        "position_value": np.abs(size) * mark,
+        "unrealized_pnl": size * (mark - entry),
     }
-    return memory_frames.result_from_table(
-        pa.table(made), {"fills": fills}, helper="pnl.unrealised"
-    )
+    return finish(pd.DataFrame(made), {"fills": fills.table.frame}, helper="pnl.unrealised")
 
 
-def _open_rows(integers: execution_sequence.IntegerFills, order: Sequence[int]) -> list[int]:
-    """Return the last fill of each position chain of perps that ends with an open position."""
-    chains = integers.chain.tolist()
-    followers = [*(chains[row] for row in order[1:]), None]
-    return [
-        row
-        for row, follower in zip(order, followers, strict=False)
-        if follower != chains[row] and not integers.spot[row] and integers.end[row]
-    ]
-
-
-def read_position_fills(
-    fills: Any, needed: Sequence[str] = execution_sequence.NEEDED
-) -> tuple[nw.DataFrame[Any], frame_access.NumberKind]:
-    """Return fills in memory, with users in lower case, and their kind of numbers."""
-    refuse_several_accounts(fills, "fills")
-    frame = memory_frames.collect_frame(fills, "fills")
-    frame_access.require_columns(frame, needed, "fills")
-    if "user" in frame.columns:
-        frame = frame.with_columns(user=lower_address("user"))
-    return frame, frame_access.number_kind(frame, execution_sequence.NUMBERS, "fills")
-
-
-def sort_by_chain(
-    fills: Any,
-    frame: nw.DataFrame[Any],
-    integers: execution_sequence.IntegerFills,
-    account: str | None = None,
-) -> list[int]:
-    """Return the rows in the order of execution, with the chains sorted by user and coin.
-
-    - ``fills``: the fills as the caller passed them
-    - ``account``: their account, if the caller named it
-    """
-    order = np.array(execution_sequence.execution_order(frame, integers), dtype=np.int64)
-    check_one_account(fills, frame, integers, order.tolist(), account)
-    starts = np.flatnonzero(np.diff(integers.chain[order], prepend=-1))
-    chains = np.split(order, starts[1:])
-    owners = [name for name in ("user", "coin") if name in frame.columns]
-    names = frame.select(owners)[order[starts]].rows()
-    ranked = sorted(range(len(names)), key=names.__getitem__)
-    return [row for number in ranked for row in chains[number].tolist()]
-
-
-def identity_columns(frame: nw.DataFrame[Any], rows: Sequence[int]) -> dict[str, Any]:
-    """Return user (if known), coin and time of rows."""
-    kept = {
-        name: memory_frames.text_column(take_rows(frame[name].to_list(), rows))
-        for name in ("user", "coin")
-        if name in frame.columns
-    }
-    ms = memory_frames.series_ms(frame["time"])
-    return kept | {"time": memory_frames.utc_times(take_rows(ms, rows))}
-
-
-def take_rows(values: Sequence[Any], rows: Sequence[int]) -> list[Any]:
-    """Return the values of rows."""
-    return [values[row] for row in rows]
-
-
-def walk_positions(
-    integers: execution_sequence.IntegerFills,
-    order: Sequence[int],
-    apply: PerpRule = apply_perp_fill,
-) -> PositionStates:
-    """Return the state after each fill of every chain; unknown prices and PnL are None.
-
-    Entry prices are those of the current rule.
-    """
-    count = len(order)
-    walk = PositionStates([None] * count, [None] * count, [False] * count, [0] * count)
-    chains = integers.chain.tolist()
-    last, position, known, entry = -1, 0, False, 0
-    for row in order:
-        if integers.spot[row]:
-            continue
-        start, tick = integers.start[row], integers.tick[row]
-        if chains[row] != last or start != position:
-            walk.broken[row] = chains[row] == last
-            walk.gap[row] = start - position if chains[row] == last else 0
-            last, known, entry = chains[row], start == 0, 0
-        position = integers.end[row]
-        if not tick:
-            continue
-        if known:
-            gain, _, entry = apply(start, entry, integers.change[row], integers.px[row], tick)
-            walk.expected[row] = gain * integers.unit
-        elif position == 0 or (position > 0) != (start > 0):
-            # The position is flat or changed its side, so this fill opened all of it.
-            known, (_, _, entry) = True, apply(0, 0, position, integers.px[row], tick)
-        if known and position:
-            walk.entry[row] = entry_price(position, entry, tick)
-    return walk
-
-
-def mark_prices(marks: Any, least: int) -> tuple[dict[str, int], int]:
-    """Return mark prices as integers in units of 10**-decimals, with at least `least` decimals."""
+def mark_prices(marks: MarkPrices) -> dict[str, float]:
+    """Return mark prices by coin, from a mapping or a frame; only positive ones."""
     if isinstance(marks, Mapping):
-        marks = pd.DataFrame(
-            {"name": pd.Series(list(marks), dtype="str"), "mark_px": list(marks.values())}
-        ).astype({"mark_px": "float64"})
-    frame = memory_frames.collect_frame(marks, "marks")
-    frame_access.require_columns(frame, ("name", "mark_px"), "marks")
-    frame_access.number_kind(frame, ["mark_px"], "marks")
-    frame = frame.filter(~nw.col("mark_px").is_null() & (nw.col("mark_px") > 0))
-    values, decimals = fixed_point.to_integers(frame["mark_px"], least, "marks")
-    found = dict(zip(frame["name"].to_list(), values, strict=True))
-    if len(found) < len(values):
-        (coin, _), *_ = Counter(frame["name"].to_list()).most_common(1)
+        return {coin: float(px) for coin, px in marks.items() if px is not None and px > 0}
+    table = Table(marks, "marks")
+    table.require(("name", "mark_px"))
+    names, prices = table.text("name"), table.number("mark_px")
+    known = prices > 0
+    coins = [names.values[code] for code in names.codes[known].tolist()]
+    found = dict(zip(coins, prices[known].tolist(), strict=True))
+    if len(found) < len(coins):
+        (coin, _), *_ = Counter(coins).most_common(1)
         raise MissingColumns(f"marks: {coin} has several mark prices. Pass the prices of one time")
-    return found, decimals
+    return found

@@ -3,12 +3,12 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import narwhals as nw
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 from narwhals.typing import IntoFrame, IntoFrameT
 
-from toolkit.analysis.common import frame_access, memory_frames
+from toolkit.analysis.common import memory_frames
 from toolkit.analysis.common.account_batches import divide_by_account
 from toolkit.analysis.common.account_values import (
     UNIFIED,
@@ -22,13 +22,14 @@ from toolkit.analysis.common.account_values import (
 )
 from toolkit.analysis.common.frame_access import NumberKind
 from toolkit.analysis.common.repeated_rows import drop_repeated_rows
-from toolkit.analysis.common.usd_values import CASH, is_cash
 from toolkit.analysis.funding.payments import sums as funding_sums
 from toolkit.analysis.pnl.attribution import compute_attribution
 from toolkit.analysis.pnl.ledger import sums as ledger_sums
 from toolkit.analysis.pnl.reconcile_causes import column_by_account, find_causes
 from toolkit.analysis.pnl.reconcile_tables import AccountTables, account_bounds, select_tables
-from toolkit.errors import MissingColumns
+from toolkit.prepare import Fills
+from toolkit.prepare.door import with_floats
+from toolkit.prepare.money import CASH
 from toolkit.rules.spot_cost import SWAPS
 from toolkit.times import Time
 
@@ -146,6 +147,11 @@ def reconcile(
        change  trading_fee  unrealised  ledger  residual
     0   109.9         -0.1        10.0   100.0       0.0
     """
+    start, end = _with_floats(start, "start"), _with_floats(end, "end")
+    fills, funding, ledger = (
+        _with_floats(frame, what)
+        for frame, what in ((fills, "fills"), (funding, "funding"), (ledger, "ledger"))
+    )
     fills = drop_repeated_rows(fills, "fills")
     funding = drop_repeated_rows(funding, "funding")
     ledger = drop_repeated_rows(ledger, "ledger")
@@ -153,11 +159,7 @@ def reconcile(
     after = read_values(end, "end", end_time)
     if before is not None and any(value.ms is None for value in before.worth.values()):
         raise ValueError("start: the time of the values is not known. Pass start_time=")
-    if before is not None and before.kind != after.kind:
-        raise MissingColumns(
-            "start and end have different kinds of numbers. Fetch both with the same numbers="
-        )
-    limit = tolerance if tolerance is not None else 0.0 if after.kind == "exact" else _HALF_A_CENT
+    limit = _HALF_A_CENT if tolerance is None else tolerance
     other_quotes = set() if fills is None else _other_quote_coins(fills)
     rows: list[dict[str, Any]] = []
     for is_inside, part in divide_by_account(
@@ -175,6 +177,13 @@ def reconcile(
         table, inputs, nullable=["account_mode"], helper="pnl.reconcile"
     )
     return result
+
+
+def _with_floats(given: Any, what: str) -> Any:
+    """Return a frame, or each one of a tuple, with float numbers."""
+    if isinstance(given, tuple):
+        return tuple(_with_floats(part, what) for part in given)
+    return None if given is None else with_floats(given, what)
 
 
 def _select_accounts(
@@ -338,12 +347,14 @@ def _spot_cash(spots: pd.DataFrame, other_quotes: set[str]) -> dict[str, Amount]
 
 
 def _other_quote_coins(fills: Any) -> set[str]:
-    """Return the coins with another quote token than USDC: the fee of a sell is in this token."""
-    frame = frame_access.open_frame(fills, "fills")
-    if not {"fee_token", "side", "coin"} <= set(frame.columns):
+    """Return the coins whose quote token is not USDC."""
+    prepared = Fills(fills)
+    needed = ("coin", "side", "px", "sz", "closed_pnl", "fee", "fee_token")
+    if not all(map(prepared.table.has, needed)):
         return set()
-    sells = frame.filter((nw.col("side") == "A") & ~is_cash())
-    return set(sells.select("coin").unique(["coin"]).lazy().collect("pyarrow")["coin"].to_list())
+    coins, tokens = prepared.table.text("coin"), prepared.money.tokens
+    other = tokens.facts(lambda token: token not in CASH)
+    return {coins.values[code] for code in np.unique(coins.codes[other]).tolist()}
 
 
 def _cash_of_fill(side: Any, px: Amount, sz: Amount, fee: Amount, token: Any, tid: Any) -> Amount:

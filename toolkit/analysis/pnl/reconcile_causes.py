@@ -1,11 +1,10 @@
 """Possible causes of a residual: missing fills, missing funding, missing prices."""
 
 from collections import Counter
-from decimal import Decimal
+from math import isclose
 
 import pandas as pd
 
-from toolkit.analysis.common import memory_frames
 from toolkit.analysis.common.account_values import (
     UNIFIED,
     Amount,
@@ -13,14 +12,12 @@ from toolkit.analysis.common.account_values import (
     column_list,
     row_times,
 )
-from toolkit.analysis.pnl import execution_sequence
-from toolkit.analysis.pnl.positions import sort_by_chain
 from toolkit.analysis.pnl.reconcile_tables import AccountTables
 from toolkit.display import count_text
+from toolkit.prepare import Fills
+from toolkit.prepare.steps import POSITION_COLUMNS
 
-_OF_POSITIONS = tuple(
-    name for name in execution_sequence.NEEDED if name not in ("px", "closed_pnl")
-)
+_OF_POSITIONS = tuple(name for name in POSITION_COLUMNS if name not in ("px", "closed_pnl"))
 """The columns that determine how a fill changes a position."""
 
 
@@ -66,38 +63,45 @@ def _broken_coins(
     kept = [n for n in ("user", *_OF_POSITIONS, "tx_index") if n in perps.columns]
     silent = perps[list(_OF_POSITIONS)].isna().any(axis="columns")
     # Positions do not depend on prices, so fills without a price are used, too.
-    rows = perps.loc[~silent, kept]
-    rows = rows.assign(px=rows["sz"], closed_pnl=rows["sz"])
-    frame = memory_frames.collect_frame(rows, "fills")
-    integers = execution_sequence.integer_fills(frame, {})
-    users, coins = frame["user"].to_list(), frame["coin"].to_list()
-    ms = memory_frames.series_ms(frame["time"])
+    steps = Fills(perps.loc[~silent, kept]).steps
     gaps = _fill_times(perps[silent])
-    position = {} if before is None else _position_sizes(before, integers.size_decimals)
+    position = {} if before is None else _position_sizes(before)
     has_start = before is None or before.held is not None
     found: set[tuple[str, str]] = set()
     last: dict[tuple[str, str], int] = {}
-    for row in sort_by_chain(rows, frame, integers):
-        pair = users[row], coins[row]
-        known = position.get(pair, 0 if has_start else None)
-        if any(last.get(pair, 0) <= gap <= ms[row] for gap in gaps.get(pair, ())):
+    walk = zip(
+        steps.user.tolist(),
+        steps.coin.tolist(),
+        steps.ms.tolist(),
+        steps.sizes(steps.start).tolist(),
+        steps.sizes(steps.end).tolist(),
+        strict=True,
+    )
+    for user, coin, ms, start, end in walk:
+        pair = steps.users[user], steps.coins[coin]
+        known = position.get(pair, 0.0 if has_start else None)
+        if any(last.get(pair, 0) <= gap <= ms for gap in gaps.get(pair, ())):
             known = None
-        if known is not None and known != integers.start[row]:
+        if known is not None and not _is_same(known, start):
             found.add(pair)
-        position[pair], last[pair] = integers.end[row], ms[row]
+        position[pair], last[pair] = end, ms
     if after.held is not None and has_start:
-        ends = _position_sizes(after, integers.size_decimals)
+        ends = _position_sizes(after)
         found |= {
             pair
             for pair in position.keys() | ends.keys()
             if pair[0] in after.worth
-            and position.get(pair, 0) != ends.get(pair, 0)
+            and not _is_same(position.get(pair, 0.0), ends.get(pair, 0.0))
             and not any(last.get(pair, 0) <= gap for gap in gaps.get(pair, ()))
         }
     names: dict[str, set[str]] = {}
-    for user, coin in found:
-        names.setdefault(user, set()).add(coin)
+    for user, name in found:
+        names.setdefault(user, set()).add(name)
     return names
+
+
+def _is_same(one: float, other: float) -> bool:
+    return isclose(one, other, rel_tol=1e-12, abs_tol=1e-9)
 
 
 def _fill_times(silent: pd.DataFrame) -> dict[tuple[str, str], list[int]]:
@@ -110,12 +114,10 @@ def _fill_times(silent: pd.DataFrame) -> dict[tuple[str, str], list[int]]:
     return found
 
 
-def _position_sizes(
-    values: ValuesAndPositions, decimals: int
-) -> dict[tuple[str, str], Decimal | int]:
-    """Return signed sizes by user and coin, if they are known, also finer ones than `decimals`."""
+def _position_sizes(values: ValuesAndPositions) -> dict[tuple[str, str], float]:
+    """Return signed sizes by user and coin, if they are known."""
     return {
-        pair: Decimal(str(held.size)).scaleb(decimals)
+        pair: float(held.size)
         for pair, held in (values.held or {}).items()
         if held.size is not None
     }

@@ -15,16 +15,15 @@ positions. Three observations tell them apart:
 """
 
 from collections import Counter
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import narwhals as nw
 import numpy as np
 
-from toolkit.analysis.common.row_owners import SEVERAL_ACCOUNTS, account_names
-from toolkit.analysis.pnl.execution_sequence import IntegerFills
 from toolkit.display import count_text
 from toolkit.errors import UnnamedAccount, warn_caller
+from toolkit.prepare.fills import Fills
+from toolkit.prepare.owners import SEVERAL_ACCOUNTS, refuse_several_accounts
+from toolkit.prepare.steps import Steps
 
 
 class BreakCounts(NamedTuple):
@@ -47,28 +46,19 @@ class BreakCounts(NamedTuple):
 _SPOT_RESUMED = 3  # tokens also come back to a balance by transfers
 
 
-def check_one_account(
-    native: Any,
-    frame: nw.DataFrame[Any],
-    integers: IntegerFills,
-    order: Sequence[int],
-    account: str | None = None,
-) -> None:
+def check_one_account(fills: Fills) -> None:
     """Raise or warn if fills without a column user seem to be of several accounts.
-
-    - ``native``: the fills as the caller passed them, with their provenance
-    - ``frame``, ``integers``: the same fills
-    - ``order``: the rows in the order of execution, chain by chain
-    - ``account``: the account, if the caller named it
 
     Raise ValueError if the fills prove that they are of several accounts.
     """
-    if "user" in frame.columns or account is not None:
+    refuse_several_accounts(fills.table.frame, "fills")
+    if fills.table.has("user") or fills.account is not None:
         return
-    if trades := _count_two_sided_trades(frame, integers):
+    steps = fills.steps
+    if trades := _count_two_sided_trades(fills):
         how = f"trade ids with a buy and a sell: {trades:,}"
         raise ValueError(SEVERAL_ACCOUNTS.format(what="fills", how=how))
-    breaks = count_breaks(integers, order)
+    breaks = count_breaks(steps)
     if breaks.spot or (breaks.proved and breaks.resumed > breaks.begun):
         how = (
             "fills that return to a position at which an earlier chain of fills broke off: "
@@ -76,7 +66,7 @@ def check_one_account(
         )
         raise ValueError(SEVERAL_ACCOUNTS.format(what="fills", how=how))
     count = breaks.resumed + breaks.begun + breaks.flat
-    if count and len(account_names(native)) != 1:
+    if count and len(fills.owners.names) != 1:
         warn_caller(
             f"fills: {count_text(count, 'fill does', 'fills do')} not start from the position that "
             "the previous fill left. Fills are missing, or the frame mixes several accounts. Name "
@@ -85,42 +75,44 @@ def check_one_account(
         )
 
 
-def count_breaks(integers: IntegerFills, order: Sequence[int]) -> BreakCounts:
+def count_breaks(steps: Steps) -> BreakCounts:
     """Return how the positions of perps and the balances of spot tokens break."""
-    chains = integers.chain.tolist()
-    ends = Counter((chains[row], integers.end[row]) for row in order)
-    starts = Counter((chains[row], integers.start[row]) for row in order)
     resumed = proved = begun = flat = spot = moved = 0
-    last, position = -1, 0
+    chain, ends, starts = -1, Counter[int](), Counter[int]()
     left: Counter[int] = Counter()
-    for row in order:
-        start = integers.start[row]
-        if chains[row] != last:
-            last, left = chains[row], Counter()
-        elif start != position:
-            left[position] += 1
-            if integers.spot[row]:  # tokens leave and enter a balance in other ways, too
-                is_back = bool(start) and left[start] > 0
-                left[start] -= is_back
-                spot, moved = spot + is_back, moved + (start != 0 and not is_back)
-            elif start and left[start] > 0:
-                left[start] -= 1
-                resumed += 1
-                proved += ends[last, start] == starts[last, start] == 1
-            else:
-                begun, flat = begun + (start != 0), flat + (start == 0)
-        position = integers.end[row]
+    for place in np.flatnonzero(steps.is_gap).tolist():
+        if steps.chain[place] != chain:
+            chain, left = int(steps.chain[place]), Counter()
+            low, high = np.searchsorted(steps.chain, [chain, chain + 1])
+            ends, starts = (Counter(units[low:high].tolist()) for units in (steps.end, steps.start))
+        start = int(steps.start[place])
+        left[int(steps.end[place - 1])] += 1
+        if steps.spot[place]:  # tokens leave and enter a balance in other ways, too
+            is_back = bool(start) and left[start] > 0
+            left[start] -= is_back
+            spot, moved = spot + is_back, moved + (start != 0 and not is_back)
+        elif start and left[start] > 0:
+            left[start] -= 1
+            resumed += 1
+            proved += ends[start] == starts[start] == 1
+        else:
+            begun, flat = begun + (start != 0), flat + (start == 0)
     is_spot_proved = spot >= _SPOT_RESUMED and spot > 2 * moved
     return BreakCounts(resumed, proved, begun, flat, spot if is_spot_proved else 0)
 
 
-def _count_two_sided_trades(frame: nw.DataFrame[Any], integers: IntegerFills) -> int:
+def _count_two_sided_trades(fills: Fills) -> int:
     """Return the number of trade ids that have a buy and a sell of one coin."""
-    if "tid" not in frame.columns:
+    table = fills.table
+    if not table.has("tid"):
         return 0
-    tid = frame["tid"].fill_null(0).cast(nw.Int64()).to_numpy()
-    is_buy = np.array([change > 0 for change in integers.change], dtype=bool)
-    order = np.lexsort((is_buy, integers.chain, tid))
-    tid, chain, is_buy = tid[order], integers.chain[order], is_buy[order]
-    same = (tid[1:] == tid[:-1]) & (chain[1:] == chain[:-1]) & (tid[1:] != 0)
+    tid = np.nan_to_num(table.number("tid")).astype(np.int64)
+    is_buy = table.text("side").facts("B".__eq__)
+    ordered = np.sort(tid)
+    if not (ordered[1:] == ordered[:-1]).any():
+        return 0
+    coin = table.text("coin").codes
+    order = np.lexsort((is_buy, coin, tid))
+    tid, coin, is_buy = tid[order], coin[order], is_buy[order]
+    same = (tid[1:] == tid[:-1]) & (coin[1:] == coin[:-1]) & (tid[1:] != 0)
     return int((same & (is_buy[1:] != is_buy[:-1])).sum())

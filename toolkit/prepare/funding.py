@@ -1,0 +1,268 @@
+"""Funding beside fills: the time that fills cover, and the position hours with a payment.
+
+Funding of a week together with fills of a day would look like a very good or a very bad day. So
+funding outside the time of the fills is counted separately.
+
+Funding is paid at each full hour for each open position. The service has funding rows only of times
+at which the account had approved a builder, and a missing row looks like funding of 0. A row that
+sums n payments covers the n hours up to its time (docs/live_service.md, section 5).
+"""
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from toolkit.arrays import Flags, Ints
+from toolkit.display import count_text
+from toolkit.errors import MissingColumns
+from toolkit.prepare.door import NO_TIME, Table
+from toolkit.prepare.fills import Fills
+from toolkit.prepare.provenance import frame_provenance
+from toolkit.prepare.steps import Steps
+from toolkit.times import HOUR, Time, to_ms
+
+POSITIONS: Final = ("coin", "side", "sz", "start_position")
+"""The columns of fills that state positions."""
+
+_UNITS: Final = 1e6  # sizes of perps have at most six decimals
+_EIGHT_HOURS: Final = 8
+_HOURLY_FROM: Final = int(datetime(2024, 1, 1, tzinfo=UTC).timestamp() * 1000)
+
+
+class CoveredPeriod(NamedTuple):
+    """A time range in milliseconds, both ends included; None is unbounded.
+
+    - ``start``, ``end``: the range
+    - ``is_observed``: whether the range is only derived from the fills: from the first fill to the
+      full hour after the last one. Then a payment outside the range counts, too, if the fills show
+      its position.
+    - ``earliest``, ``latest``: the bounds that the caller passes, or None. A payment outside the
+      range must be between them to count.
+    """
+
+    start: int | None
+    end: int | None
+    is_observed: bool = False
+    earliest: int | None = None
+    latest: int | None = None
+
+
+def covered_period(
+    fills: Table, start_time: Time | None = None, end_time: Time | None = None
+) -> CoveredPeriod | None:
+    """Return the time range that fills cover.
+
+    - ``start_time``, ``end_time``: the bounds that the caller knows; each replaces its side
+
+    Returns: the bounds of the caller; otherwise the requested range, if the frame is complete and
+    unchanged since the fetch; otherwise the time from the first fill to the full hour after the
+    last one. None if there are neither fills nor bounds.
+    """
+    start, end = (
+        time if time is None or isinstance(time, int) else to_ms(time)
+        for time in (start_time, end_time)
+    )
+    if start is not None and end is not None:
+        return CoveredPeriod(start, end)
+    known = _requested_period(fills.frame) or _observed_period(fills)
+    if known is None:
+        return None if start is None and end is None else CoveredPeriod(start, end)
+    return CoveredPeriod(
+        known.start if start is None else start,
+        known.end if end is None else end,
+        known.is_observed,
+        start,
+        end,
+    )
+
+
+def _requested_period(fills: pd.DataFrame) -> CoveredPeriod | None:
+    """Return the requested time range, if the frame is complete and unchanged."""
+    facts = frame_provenance(fills)
+    parameters, asked_at = facts.get("parameters"), facts.get("asked_at")
+    if (
+        facts.get("complete") != "yes"
+        or not isinstance(parameters, Mapping)
+        or not isinstance(asked_at, str)
+        or facts.get("rows") != len(fills)  # the user removed rows, perhaps at the ends
+    ):
+        return None
+    start, end = parameters.get("start"), parameters.get("end")
+    return CoveredPeriod(
+        start if isinstance(start, int) else None, end if isinstance(end, int) else to_ms(asked_at)
+    )
+
+
+def _observed_period(fills: Table) -> CoveredPeriod | None:
+    """Return the time from the first fill to the full hour after the last fill."""
+    fills.require(("time",))
+    ms = fills.ms("time")
+    if missing := int((ms == NO_TIME).sum()):
+        raise MissingColumns(
+            f"fills: column time has {count_text(missing, 'missing value')}, so it is not known "
+            "which funding belongs to the fills. Fill the times in, or remove these rows"
+        )
+    if not len(ms):
+        return None
+    # The payment at the full hour after the last fill is for the position after this fill. Its time
+    # is some milliseconds after the full hour.
+    end = (int(ms.max()) // HOUR + 2) * HOUR - 1
+    return CoveredPeriod(int(ms.min()), end, is_observed=True)
+
+
+def is_inside(funding: Table, fills: Fills, period: CoveredPeriod | None) -> Flags:
+    """Return which funding rows are inside the time of the fills."""
+    funding.require(("time",))
+    ms = funding.ms("time")
+    if period is None or period[:2] == (None, None):
+        made: Flags = ms != NO_TIME
+        return made
+    within = _is_between(ms, period.start, period.end)
+    if not (period.is_observed and len(fills) and all(map(fills.table.has, POSITIONS))):
+        return within
+    shown = _is_shown(funding, fills) & _is_between(ms, period.earliest, period.latest)
+    return within | shown
+
+
+def rows_inside(funding: pd.DataFrame, fills: Fills, period: CoveredPeriod | None) -> pd.DataFrame:
+    """Return the funding rows inside the time of the fills."""
+    rows: pd.DataFrame = funding[is_inside(Table(funding, "funding"), fills, period)]
+    return rows.reset_index(drop=True)
+
+
+def _is_between(ms: Ints, start: int | None, end: int | None) -> Flags:
+    within: Flags = ms != NO_TIME
+    if start is not None:
+        within = within & (ms >= start)
+    return within if end is None else within & (ms <= end)
+
+
+def _is_shown(funding: Table, fills: Fills) -> Flags:
+    """Return whether the first or last fill of a coin shows the position of a payment."""
+    steps, ms = fills.steps, funding.ms("time")
+    chain = chains_of(funding, steps)
+    heads, tails = np.flatnonzero(steps.first), np.flatnonzero(steps.last)
+    start, end = (np.rint(steps.sizes(units) * _UNITS) for units in (steps.start, steps.end))
+    before = ms <= steps.ms[heads][chain]
+    at = np.where(before, start[heads][chain], end[tails][chain])
+    same = at != 0
+    if funding.has("szi"):  # a row without a size requires only an open position
+        size = np.rint(funding.number("szi") * _UNITS)
+        same = np.where(np.isnan(size), same, size == at)
+    shown: Flags = same & (before | (ms > steps.ms[tails][chain])) & (chain >= 0)
+    return shown
+
+
+def chains_of(funding: Table, steps: Steps) -> Ints:
+    """Return the number of each payment's chain of fills; -1 if there are no fills of the coin."""
+    coins = funding.text("coin")
+    has_users = any(steps.users) and funding.has("user")
+    users = funding.text("user") if has_users else None
+    places = steps.places()
+    if users is None:  # the fills are of one account
+        by_coin = {coin: place for (_, coin), place in places.items()}
+        made: Ints = coins.facts(lambda coin: by_coin.get(coin, -1)).astype(np.int64)
+        return made
+    width = len(coins.values)
+    pairs, codes = np.unique(users.codes * width + coins.codes, return_inverse=True)
+    names = ((users.values[pair // width], coins.values[pair % width]) for pair in pairs.tolist())
+    found = np.array([places.get(name, -1) for name in names], dtype=np.int64)
+    return found[codes] if len(found) else codes.astype(np.int64)
+
+
+class PositionHours(NamedTuple):
+    """Hours of each chain of fills.
+
+    - ``held``: full hours with an open position
+    - ``paid``: those of them with a funding row
+    """
+
+    held: Ints
+    paid: Ints
+
+
+def count_hours(fills: Fills, funding: Table, rows: Flags, until: int) -> PositionHours:
+    """Return the hours with an open position, and of those with a funding row, by chain.
+
+    - ``rows``: the funding rows of the accounts inside the time of the fills
+    - ``until``: the end of the time that both frames were requested for; 0 if it is not known
+
+    The hours of a coin begin at its first fill. They end at the last fill or payment of the
+    account, or at `until`.
+    """
+    steps = fills.steps
+    ms, chain = steps.ms, steps.chain
+    ends = np.append((ms[1:] != ms[:-1]) | (chain[1:] != chain[:-1]), True)[: len(steps)]
+    at = np.flatnonzero(ends & ~steps.spot)  # the last perp fill of each millisecond
+    hours, chains, owners = payment_hours(funding, steps, rows)
+    last = np.full(len(steps.users) + 1, until, dtype=np.int64)
+    np.maximum.at(last, steps.user[at], ms[at])
+    np.maximum.at(last, owners, hours * HOUR)
+    following = np.append(ms[at][1:], 0)[: len(at)]
+    is_last = np.append(chain[at][1:] != chain[at][:-1], True)[: len(at)]
+    following = np.where(is_last, last[steps.user[at]], following)
+    is_open = steps.end[at] != 0
+    number = int(chain.max(initial=-1)) + 1
+    spans = np.where(is_open, following // HOUR - ms[at] // HOUR, 0)
+    held = np.bincount(chain[at], weights=spans, minlength=number).astype(np.int64)
+    paid = np.zeros(number, dtype=np.int64)
+    known = chains >= 0
+    if known.any() and len(at):
+        pairs = np.unique(np.stack([chains[known], hours[known]]), axis=1)
+        begin = min(int(ms[at].min()), int(pairs[1].min()) * HOUR)
+        bits = (max(int(ms.max()), int(pairs[1].max()) * HOUR) - begin).bit_length() + 1
+        key = (chain[at] << bits) | (ms[at] - begin)
+        asked = (pairs[0] << bits) | (pairs[1] * HOUR - begin)
+        place = np.searchsorted(key, asked) - 1  # a fill in the same millisecond comes after it
+        found = (place >= 0) & (chain[at][place] == pairs[0]) & is_open[place]
+        paid = np.bincount(pairs[0][found], minlength=number)
+    return PositionHours(held, paid)
+
+
+# ASSUMED: If a funding row from before 2024 sums several payments, each payment is for eight hours,
+# the same as in the recorded rows of 2023.
+def payment_hours(funding: Table, steps: Steps, rows: Flags) -> tuple[Ints, Ints, Ints]:
+    """Return each hour (since the epoch) that payments are for, its chain and its user.
+
+    The user is the number of the name in the steps, or one more than the last.
+    """
+    places = np.flatnonzero(rows & (funding.ms("time") != NO_TIME))
+    hours, chains = funding.ms("time")[places] // HOUR, chains_of(funding, steps)[places]
+    owners = np.zeros(len(places), dtype=np.int64)
+    if any(steps.users) and funding.has("user"):
+        users = {name: number for number, name in enumerate(steps.users)}
+        nobody = len(steps.users)
+        owners = funding.text("user").facts(lambda name: users.get(name, nobody))[places]
+    elif any(steps.users):
+        owners[:] = next(number for number, name in enumerate(steps.users) if name)
+    if not funding.has("n_samples"):
+        return hours, chains, owners
+    count = np.nan_to_num(funding.number("n_samples")[places])
+    count = np.where(count >= 1, count, 1.0)
+    is_old = (funding.ms("time")[places] < _HOURLY_FROM) & (count > 1)
+    span = np.where(is_old, count * _EIGHT_HOURS, count).astype(np.int64)
+    again = np.repeat(np.arange(len(places)), span)
+    back = np.arange(len(again)) - np.repeat(np.cumsum(span) - span, span)
+    return hours[again] - back, chains[again], owners[again]
+
+
+def common_end(fills: pd.DataFrame, funding: pd.DataFrame) -> int:
+    """Return the end (ms) of the time that both frames were requested for; 0 if not known."""
+    of_fills, of_funding = frame_provenance(fills), frame_provenance(funding)
+    # If the user removed fills, the end of the remaining ones is not known.
+    if not of_fills or not of_funding or of_fills.get("rows") != len(fills):
+        return 0
+    known = (of_fills.get("asked_at"), of_funding.get("asked_at"))
+    times = [to_ms(time) for time in known if isinstance(time, str)]
+    end = of_fills.get("parameters", {}).get("end")
+    return min([*times, end] if isinstance(end, int) else times, default=0)
+
+
+def names_of_chains(steps: Steps) -> tuple[Sequence[Any], Sequence[Any]]:
+    """Return the user and the coin of each chain."""
+    heads = np.flatnonzero(steps.first)
+    users = [steps.users[code] for code in steps.user[heads].tolist()]
+    return users, [steps.coins[code] for code in steps.coin[heads].tolist()]
