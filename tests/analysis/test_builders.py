@@ -527,7 +527,7 @@ def test_errors_of_builders():
         *((partial(builders.cohorts, rows.drop(columns=name), B), MissingColumns, name)
           for name in columns),
         *((partial(builders.revenue, some, by=name), ValueError, f"'{name}'") for name in groups),
-        (lambda: builders.cohorts(rows.astype({"px": "str"}), B), MissingColumns, "px is String"),
+        (lambda: builders.cohorts(rows.astype({"px": "str"}), B), MissingColumns, "px is str"),
         (lambda: builders.cohorts(nobody, B), MissingColumns, "user is missing in 1 of 10 rows"),
         (lambda: builders.lifetime_value(nobody, B), MissingColumns, "user is missing in 1 of 10"),
         (lambda: builders.activity(nobody), MissingColumns, "user is missing in 1 of 14 rows"),

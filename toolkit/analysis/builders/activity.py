@@ -4,29 +4,24 @@ from typing import Final, Literal
 
 import numpy as np
 import pandas as pd
-from narwhals.typing import IntoFrame
 
 from toolkit.analysis.builders.cohorts import read_builder_fills
 from toolkit.analysis.common.estimate import check_level, wilson_interval
-from toolkit.analysis.common.grouping import CALENDAR
-from toolkit.analysis.common.provenance import result_provenance
-from toolkit.analysis.common.timestamps import timestamps_from_ms
+from toolkit.arrays import Ints
 from toolkit.installation import explain_missing
+from toolkit.prepare.door import Frame, Names, utc_times
+from toolkit.prepare.groups import CALENDAR, sum_groups
+from toolkit.prepare.provenance import finish
 from toolkit.times import Time
 
 PeriodName = Literal["day", "week", "month"]
 _PERIODS: Final = ("day", "week", "month")
-_COLUMNS: Final = {
-    "builder": "str", "time": "datetime64[ms, UTC]", "active": "int64", "new": "int64",
-    "returning": "int64", "before": "int64", "kept": "int64", "retention": "float64",
-    "low": "float64", "high": "float64", "fills": "int64", "volume": "float64",
-    "revenue": "float64", "volume_share": "float64", "revenue_share": "float64",
-    "complete": "bool",
-}  # fmt: skip
+_EARLIER: Final = -(10**9)
+"""The number of the period of all fills before the first period."""
 
 
 def activity(
-    fills: IntoFrame,
+    fills: Frame,
     by: PeriodName = "week",
     *,
     builder: str | None = None,
@@ -39,7 +34,7 @@ def activity(
     Parameters
     ----------
     fills : DataFrame
-        As for `cohorts`, of all users of the builders (any engine). Repeated rows count once.
+        As for `cohorts`, of all users of the builders. Repeated rows count once.
     by : {"day", "week", "month"}, default "week"
         Length of a period, UTC; weeks begin on Monday.
     builder : str, optional
@@ -53,7 +48,7 @@ def activity(
     Returns
     -------
     DataFrame
-        pandas, one row for each builder and period from its first to the last period:
+        One row for each builder and period from its first to the last period:
 
         - ``builder``: address of the builder.
         - ``time``: start of the period, UTC.
@@ -98,82 +93,84 @@ def activity(
     check_level(level)
     if by not in _PERIODS:
         raise ValueError(f"unknown by={by!r}; choose one of {', '.join(_PERIODS)}")
-    rows, begin, end = read_builder_fills(fills, None, since, until)
-    rows = rows.astype({"user": "str", "builder": "str"})
-    earlier = rows[rows["ms"] < begin].groupby("builder")["user"].agg(set)
-    rows = rows[rows["ms"] >= begin]
-    rows = rows.assign(period=_period_codes(rows["ms"], by))
-    last = int(_period_codes(pd.Series([max(end - 1, begin)]), by).iloc[0]) if len(rows) else 0
-    totals = rows.groupby("period")[["volume", "usd"]].sum()
-    parts = [
-        _builder_periods(str(name), part, last, earlier.get(name, set()))
-        for name, part in rows.groupby("builder", sort=True)
-        if builder is None or name == builder.lower()
-    ]
-    made = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=["period"])
-    table = made.reindex(columns=["period", *_COLUMNS])
-    whole = totals.reindex(table["period"]).reset_index(drop=True)
-    table["volume_share"] = table["volume"] / whole["volume"].where(whole["volume"] > 0)
-    table["revenue_share"] = table["revenue"] / whole["usd"].where(whole["usd"] > 0)
-    start, after = (_period_start(table["period"] + step, by) for step in (0, 1))
-    table["time"] = timestamps_from_ms(start)
-    table["complete"] = (after <= end) & (start >= begin)
-    _add_retention(table, level)
-    table = table[list(_COLUMNS)].astype(_COLUMNS)
-    facts = {**result_provenance({"fills": fills}), "helper": "builders.activity", "by": by}
-    table.attrs["toolkit"] = facts
-    return table
+    rows = read_builder_fills(fills, None, since, until)
+    begin, end, names = rows.begin, rows.end, rows.builder.sorted()
+    is_inside = rows.ms >= begin
+    period = np.where(is_inside, _period_codes(rows.ms, by), _EARLIER)
+    # One row for each builder and period, from the first period of the builder on.
+    after = int(_period_codes(np.array([max(end - 1, begin)]), by)[0]) + 1
+    first = np.full(len(names.values), after)
+    np.minimum.at(first, names.codes[is_inside], period[is_inside])
+    length = after - first
+    offset = np.cumsum(length) - length
+    number = int(length.sum())
+    code = np.repeat(np.arange(len(length)), length)
+    periods = first[code] + np.arange(number) - offset[code]
 
+    def place(codes: Ints, at: Ints) -> Ints:
+        places: Ints = offset[codes] + at - first[codes]
+        return places
 
-def _period_codes(ms: pd.Series, by: PeriodName) -> pd.Series:
-    """Return the number of each time's period."""
-    if by != "month":
-        length, into = CALENDAR[by]
-        return ((ms + into) // length).astype("int64")
-    months = ms.to_numpy().astype("int64").astype("datetime64[ms]").astype("datetime64[M]")
-    return pd.Series(months.astype("int64"), index=ms.index)
-
-
-def _period_start(codes: pd.Series, by: PeriodName) -> pd.Series:
-    """Return the start of each period, in milliseconds."""
-    if by != "month":
-        length, into = CALENDAR[by]
-        return codes.astype("float64") * length - into
-    months = codes.to_numpy().astype("int64").astype("datetime64[M]").astype("datetime64[ms]")
-    return pd.Series(months.astype("int64").astype("float64"), index=codes.index)
-
-
-def _builder_periods(name: str, rows: pd.DataFrame, last: int, known: set[str]) -> pd.DataFrame:
-    """Return one row for each period from the first fill of a builder to the last period.
-
-    The users of `known` have earlier fills.
-    """
-    users = rows.groupby("period")["user"].agg(set)
-    sums = rows.groupby("period").agg(
-        fills=("ms", "size"), volume=("volume", "sum"), revenue=("usd", "sum")
+    # Each user of a builder once in each period.
+    builders, users, at = np.unique(np.stack([names.codes, rows.user, period]), axis=1)
+    is_new = (np.diff(builders, prepend=-1) != 0) | (np.diff(users, prepend=-1) != 0)
+    is_kept = ~is_new & (np.diff(at, prepend=_EARLIER) == 1)
+    is_cell = at != _EARLIER
+    cell = place(builders[is_cell], at[is_cell])
+    active, new, kept = (
+        np.bincount(cell[flags[is_cell]], minlength=number) for flags in (is_cell, is_new, is_kept)
     )
-    before: set[str] = set()
-    made = []
-    for period in range(int(users.index.min()), last + 1):
-        active = users.get(period, set())
-        fresh = len(active - known)
-        made.append(
-            (name, period, len(active), fresh, len(active) - fresh, len(before),
-             len(active & before))
-        )  # fmt: skip
-        known = known | active
-        before = active
-    names = ["builder", "period", "active", "new", "returning", "before", "kept"]
-    table = pd.DataFrame(made, columns=names)
-    return table.join(sums, on="period").fillna({"fills": 0, "volume": 0.0, "revenue": 0.0})
-
-
-def _add_retention(table: pd.DataFrame, level: float) -> None:
+    before = np.append(0, active[:-1])[:number]
+    before[offset[length > 0]] = 0
+    row = place(names.codes[is_inside], period[is_inside])
+    volume, usd = (sum_groups(row, each[is_inside], number) for each in (rows.volume, rows.usd))
+    # The sums of all builders in the period.
+    same = periods - periods.min(initial=after)
+    volumes, fees = (np.bincount(same, each)[same] for each in (volume, usd))
+    start, stop = _period_starts(periods, by), _period_starts(periods + 1, by)
+    is_complete = (stop <= end) & (start >= begin)
     with explain_missing("analysis"):
         from scipy import stats
 
-    before, kept = (table[name].to_numpy(np.float64) for name in ("before", "kept"))
-    n = np.where((before > 0) & table["complete"].to_numpy(bool), before, np.nan)
-    table["retention"] = kept / n
     z = float(stats.norm.ppf((1 + level) / 2))
-    table["low"], table["high"] = wilson_interval(kept / n, n, z)
+    n = np.where((before > 0) & is_complete, before, np.nan)
+    low, high = wilson_interval(kept / n, n, z)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        columns = {
+            "builder": Names(code, names.values).texts(),
+            "time": utc_times(start),
+            "active": active,
+            "new": new,
+            "returning": active - new,
+            "before": before,
+            "kept": kept,
+            "retention": kept / n,
+            "low": low,
+            "high": high,
+            "fills": np.bincount(row, minlength=number),
+            "volume": volume,
+            "revenue": usd,
+            "volume_share": np.where(volumes > 0, volume / volumes, np.nan),
+            "revenue_share": np.where(fees > 0, usd / fees, np.nan),
+            "complete": is_complete,
+        }
+    result = pd.DataFrame(columns)
+    if builder is not None:
+        result = result[result["builder"] == builder.lower()]
+    return finish(result, {"fills": rows.table.frame}, helper="builders.activity", by=by)
+
+
+def _period_codes(ms: Ints, by: PeriodName) -> Ints:
+    """Return the number of each time's period."""
+    if by == "month":
+        return ms.view("M8[ms]").astype("M8[M]").astype(np.int64)
+    length, into = CALENDAR[by]
+    return (ms + into) // length
+
+
+def _period_starts(codes: Ints, by: PeriodName) -> Ints:
+    """Return the start of each period, in milliseconds."""
+    if by == "month":
+        return codes.astype("M8[M]").astype("M8[ms]").astype(np.int64)
+    length, into = CALENDAR[by]
+    return codes * length - into

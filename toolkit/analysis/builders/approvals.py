@@ -1,12 +1,10 @@
 """Approval spans: when users had approved a builder, from the rows attributed to it."""
 
-import narwhals as nw
+import numpy as np
 import pandas as pd
-from narwhals.typing import IntoFrame
 
-from toolkit.analysis.common import frame_access, timestamps
-from toolkit.analysis.common.provenance import result_provenance
-from toolkit.analysis.common.repeated_rows import drop_repeated_rows
+from toolkit.prepare.door import NO_TIME, Frame, Names, Table, utc_times
+from toolkit.prepare.provenance import finish
 
 FILL_KEYS = ("user", "time", "oid", "tid", "sz")
 """What a fill of one frame has in common with the same fill in another."""
@@ -16,7 +14,7 @@ PAYMENT_KEYS = ("user", "time", "coin")
 
 
 def approval_spans(
-    approved: IntoFrame, fills: IntoFrame | None = None, funding: IntoFrame | None = None
+    approved: Frame, fills: Frame | None = None, funding: Frame | None = None
 ) -> pd.DataFrame:
     """Find the time ranges in which each user is known to have approved a builder.
 
@@ -27,8 +25,8 @@ def approval_spans(
     Parameters
     ----------
     approved : DataFrame
-        `tk.builder_approved_fills_by_time` of one builder: ``user, time, oid`` (any engine).
-        Repeated rows count once.
+        `tk.builder_approved_fills_by_time` of one builder: ``user, time, oid``. Repeated rows
+        count once.
     fills : DataFrame, optional
         All fills of these users, from `tk.many` with `tk.user_fills_by_time`; ``tid`` and ``sz``
         distinguish fills of one millisecond. Without it no gap is found.
@@ -39,7 +37,7 @@ def approval_spans(
     Returns
     -------
     DataFrame
-        pandas, one row for each span, sorted by user and time. Spans are merged if no row lies
+        One row for each span, sorted by user and time. Spans are merged if no row lies
         between them.
 
         - ``user``: account that approved the builder.
@@ -73,71 +71,55 @@ def approval_spans(
     0     1     2    3.0
     1     2     1    NaN
     """
-    approved = drop_repeated_rows(approved, "fills", "approved")
-    fills = drop_repeated_rows(fills, "fills")
-    funding = drop_repeated_rows(funding, "funding")
-    needed = ["user", "time", "oid"]
-    approved_rows = _read_rows(approved, "approved", needed, FILL_KEYS)
-    seen = [approved_rows[["user", "ms"]].assign(held=True)]
+    inputs = {"approved": Table(approved, "approved", "fills")}
+    known = _read_rows(inputs["approved"], ("oid",), FILL_KEYS)
+    seen = [known[["user", "ms"]].assign(held=True)]
     if funding is not None:
-        paid = _read_rows(funding, "funding", ["user", "time"], PAYMENT_KEYS)
+        inputs["funding"] = Table(funding, "funding")
+        paid = _read_rows(inputs["funding"], (), PAYMENT_KEYS)
         seen.append(paid[["user", "ms"]].assign(held=True))
     if fills is not None:
-        every = _read_rows(fills, "fills", needed, FILL_KEYS)
-        seen.append(_fills_without_approval(every, approved_rows))
+        inputs["fills"] = Table(fills, "fills")
+        every = _read_rows(inputs["fills"], ("oid",), FILL_KEYS)
+        every = every[every["user"].isin(known["user"])]
+        keys = [name for name in every.columns if name in known]
+        is_approved = pd.concat([known[keys], every[keys]]).duplicated().to_numpy()[len(known) :]
+        seen.append(every.loc[~is_approved, ["user", "ms"]].assign(held=False))
     rows = pd.concat(seen, ignore_index=True)
+    user, names = pd.factorize(rows["user"], sort=True)
+    ms, held = rows["ms"].to_numpy(), rows["held"].to_numpy(dtype=bool)
     # A block is one millisecond. Within a block, all or none of a user's fills have the approval.
-    rows = rows.sort_values(["user", "ms", "held"], kind="stable", ignore_index=True)
-    result = _span_rows(rows)
-    inputs = {"approved": approved, "fills": fills, "funding": funding}
-    result.attrs["toolkit"] = {**result_provenance(inputs), "helper": "builders.approval_spans"}
-    return result
+    order = np.lexsort((held, ms, user))
+    user, ms, held = user[order], ms[order], held[order]
+    is_begin = np.append(True, (user[1:] != user[:-1]) | (held[1:] != held[:-1]))[: len(user)]
+    begin = np.flatnonzero(is_begin)
+    end = np.append(begin[1:], len(user)) - 1
+    # The runs of one user alternate: with the approval, and without it.
+    same = user[begin[1:]] == user[begin[:-1]]
+    after = np.append(NO_TIME, np.where(same, ms[end[:-1]], NO_TIME))[: len(begin)]
+    before = np.append(np.where(same, ms[begin[1:]], NO_TIME), NO_TIME)[: len(begin)]
+    kept = np.flatnonzero(held[begin])
+    owner = user[begin[kept]]
+    columns = {
+        "user": Names(owner, [*names, ""]).texts(),
+        "span": np.arange(len(kept)) - np.searchsorted(owner, owner) + 1,
+        "after": utc_times(after[kept]),
+        "first": utc_times(ms[begin[kept]]),
+        "last": utc_times(ms[end[kept]]),
+        "before": utc_times(before[kept]),
+        "seen": (end - begin + 1)[kept],
+    }
+    frames = {name: table.frame for name, table in inputs.items()}
+    return finish(pd.DataFrame(columns), frames, helper="builders.approval_spans")
 
 
-def _read_rows(
-    native: IntoFrame, what: str, needed: list[str], keys: tuple[str, ...]
-) -> pd.DataFrame:
-    """Return the rows with ``ms``; those that are equal in `keys` are one row."""
-    optional = [name for name in keys if name not in needed]
-    rows = frame_access.pandas_columns(native, what, needed, optional, ["sz"])
-    frame = nw.from_native(rows, eager_only=True)
-    frame_access.require_some_values(frame, "user", what, "says whose each row is")
-    rows = rows.assign(user=rows["user"].astype("str"), ms=timestamps.ms_from_times(rows["time"]))
-    if what == "funding" and "coin" not in rows:
+def _read_rows(table: Table, needed: tuple[str, ...], keys: tuple[str, ...]) -> pd.DataFrame:
+    """Return the columns `keys` with ``ms``; rows that are equal in them are one row."""
+    table.require(("user", "time", *needed))
+    table.require_some("user", "says whose each row is")
+    others = [name for name in keys if name not in ("user", "time") and table.has(name)]
+    amounts = [name for name in others if name == "sz"]
+    rows = table.columns(("user", *others), (), amounts).assign(ms=table.ms())
+    if table.what == "funding" and "coin" not in rows:
         return rows  # payments of several coins would look equal
-    return rows.drop_duplicates([name for name in keys if name in rows], ignore_index=True)
-
-
-def _fills_without_approval(fills: pd.DataFrame, approved: pd.DataFrame) -> pd.DataFrame:
-    """Return the fills of the approved fills' users that are not among the approved fills."""
-    keys = [name for name in FILL_KEYS if name in fills and name in approved]
-    known = approved[keys].drop_duplicates().assign(held=True)
-    both = fills[fills["user"].isin(approved["user"].unique())].merge(known, on=keys, how="left")
-    return both.loc[both["held"].isna(), ["user", "ms"]].assign(held=False)
-
-
-def _span_rows(rows: pd.DataFrame) -> pd.DataFrame:
-    changes = (rows["held"] != rows["held"].shift()) | (rows["user"] != rows["user"].shift())
-    rows = rows.assign(run=changes.cumsum())
-    runs = rows.groupby("run", sort=True).agg(
-        user=("user", "first"),
-        held=("held", "first"),
-        first=("ms", "min"),
-        last=("ms", "max"),
-        seen=("ms", "size"),
-    )
-    after = runs["last"].shift().where(runs["user"] == runs["user"].shift())
-    before = runs["first"].shift(-1).where(runs["user"] == runs["user"].shift(-1))
-    runs = runs.assign(after=after, before=before)
-    runs = runs[runs["held"].astype(bool)].reset_index(drop=True)
-    return pd.DataFrame(
-        {
-            "user": runs["user"].astype("str"),
-            "span": (runs.groupby("user").cumcount() + 1).astype("int64"),
-            "after": timestamps.timestamps_from_ms(runs["after"].astype("float64")),
-            "first": timestamps.timestamps_from_ms(runs["first"].astype("float64")),
-            "last": timestamps.timestamps_from_ms(runs["last"].astype("float64")),
-            "before": timestamps.timestamps_from_ms(runs["before"].astype("float64")),
-            "seen": runs["seen"].astype("int64"),
-        }
-    )
+    return rows.drop_duplicates(ignore_index=True)

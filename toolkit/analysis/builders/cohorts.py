@@ -1,34 +1,30 @@
 """Users of a builder over time: weekly cohorts, and the lifetime value of a user."""
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
-import narwhals as nw
 import numpy as np
 import pandas as pd
-from narwhals.typing import IntoFrame
 
-from toolkit.analysis.builders.revenue import NUMBERS, add_earnings, has_builder
-from toolkit.analysis.common import fill_kinds, frame_access, grouping, timestamps, usd_values
+from toolkit.analysis.builders.revenue import NEEDED, read_builder_trades, read_earnings
 from toolkit.analysis.common.estimate import Estimate, check_level
-from toolkit.analysis.common.provenance import result_provenance
-from toolkit.analysis.common.repeated_rows import drop_repeated_rows
-from toolkit.arrays import Floats
+from toolkit.arrays import Flags, Floats, Ints
 from toolkit.installation import explain_missing
+from toolkit.prepare.door import Frame, Names, Table, utc_times
+from toolkit.prepare.groups import sum_groups
+from toolkit.prepare.provenance import finish, result_provenance
 from toolkit.times import FIRST_MONDAY, WEEK, Time, to_ms
-
-NEEDED = ("user", "coin", "px", "sz", "side", "time", "fee", "builder", "builder_fee")
 
 
 def cohorts(
-    fills: IntoFrame, builder: str, *, since: Time | None = None, until: Time | None = None
+    fills: Frame, builder: str, *, since: Time | None = None, until: Time | None = None
 ) -> pd.DataFrame:
     """Count a builder's active users by the week of their first routed fill.
 
     Parameters
     ----------
     fills : DataFrame
-        As for `revenue`, with ``user`` (any engine). Repeated rows count once.
+        As for `revenue`, with ``user``. Repeated rows count once.
     builder : str
         Address of the builder.
     since, until : time, optional
@@ -39,7 +35,7 @@ def cohorts(
     Returns
     -------
     DataFrame
-        pandas, one row for each cohort and age, also without activity:
+        One row for each cohort and age, also without activity:
 
         - ``cohort``: Monday of the week of the first routed fill, UTC.
         - ``age``: weeks since the week of the first routed fill.
@@ -72,50 +68,45 @@ def cohorts(
     0    0      2     2.0        1.0
     1    1      2     1.0        0.5
     """
-    rows, begin, end = read_builder_fills(fills, builder, since, until)
-    rows = rows[rows["ms"].groupby(rows["user"]).transform("min") >= begin]
-    week = (rows["ms"] - FIRST_MONDAY) // WEEK
-    first = week.groupby(rows["user"]).transform("min")
-    rows = rows.assign(cohort=first, age=week - first)
-    sizes = rows.groupby("cohort")["user"].nunique()
-    last = (end - FIRST_MONDAY) // WEEK  # the week that runs at the end
-    if (end - FIRST_MONDAY) % WEEK == 0:
-        last -= 1
-    grid = _cohort_grid(sizes, last)
-    each = rows.groupby(["cohort", "age"])
-    found = each.agg(active=("user", "nunique"), volume=("volume", "sum"), revenue=("usd", "sum"))
-    made = grid.join(found, on=["cohort", "age"])
-    over = ((made["cohort"] + made["age"] + 1) * WEEK + FIRST_MONDAY <= end).astype(bool)
-    known = made[["active", "volume", "revenue"]].astype("float64").fillna(0.0).where(over)
-    made = pd.DataFrame(
-        {
-            "cohort": timestamps.timestamps_from_ms(made["cohort"] * WEEK + FIRST_MONDAY),
-            "age": made["age"].astype("int64"),
-            "users": made["users"].astype("int64"),
-            "active": known["active"],
-            "retention": known["active"] / made["users"].astype("float64"),
-            "volume": known["volume"],
-            "revenue": known["revenue"],
-            "complete": over,
-            "earlier": (made["cohort"] <= (begin - FIRST_MONDAY) // WEEK).astype(bool),
-        }
-    )
-    made.attrs["toolkit"] = {**result_provenance({"fills": fills}), "helper": "builders.cohorts"}
-    return made
+    rows = read_builder_fills(fills, builder, since, until)
+    first_ms = _first_times(rows)
+    rows, first_ms = rows.take(first_ms >= rows.begin), first_ms[first_ms >= rows.begin]
+    begin, end = rows.begin - FIRST_MONDAY, rows.end - FIRST_MONDAY
+    week, cohort = (rows.ms - FIRST_MONDAY) // WEEK, (first_ms - FIRST_MONDAY) // WEEK
+    starts, code = np.unique(cohort, return_inverse=True)
+    # Every cohort at every age that has begun; the last week may still run.
+    ages = np.maximum(-(-end // WEEK) - starts, 1)
+    offset = np.cumsum(ages) - ages
+    number = int(ages.sum())
+    place = offset[code] + week - cohort
+    user_weeks = np.unique(place * len(rows.names) + rows.user) // len(rows.names)
+    active = np.bincount(user_weeks, minlength=number)
+    users = np.repeat(active[offset], ages)
+    start = np.repeat(starts, ages)
+    age = np.arange(number) - np.repeat(offset, ages)
+    over = (start + age + 1) * WEEK <= end
+    known = {
+        "active": active.astype(np.float64),
+        "retention": active / users,
+        "volume": sum_groups(place, rows.volume, number),
+        "revenue": sum_groups(place, rows.usd, number),
+    }
+    columns = {
+        "cohort": utc_times(start * WEEK + FIRST_MONDAY),
+        "age": age,
+        "users": users,
+        **{name: np.where(over, values, np.nan) for name, values in known.items()},
+        "complete": over,
+        "earlier": start <= begin // WEEK,
+    }
+    return finish(pd.DataFrame(columns), {"fills": rows.table.frame}, helper="builders.cohorts")
 
 
-def _cohort_grid(sizes: pd.Series, last: float) -> pd.DataFrame:
-    """Return every cohort at every age that has begun."""
-    starts = sizes.index.to_numpy(dtype="float64")
-    ages = np.maximum(last - starts, 0).astype("int64") + 1 if len(starts) else np.zeros(0, "int64")
-    age = np.concatenate([np.arange(n) for n in ages]) if len(ages) else np.zeros(0)
-    return pd.DataFrame(
-        {
-            "cohort": np.repeat(starts, ages),
-            "age": age.astype("float64"),
-            "users": np.repeat(sizes.to_numpy(dtype="int64"), ages),
-        }
-    )
+def _first_times(rows: "BuilderFills") -> Ints:
+    """Return the time of the first fill of each row's user."""
+    first = np.full(len(rows.names), np.iinfo(np.int64).max)
+    np.minimum.at(first, rows.user, rows.ms)
+    return first[rows.user]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -152,7 +143,7 @@ class LifetimeValue(Estimate):
 
 
 def lifetime_value(
-    fills: IntoFrame,
+    fills: Frame,
     builder: str,
     *,
     weeks: int = 12,
@@ -213,22 +204,19 @@ def lifetime_value(
     check_level(level)
     if weeks < 1:
         raise ValueError(f"weeks must be at least 1, not {weeks}")
-    rows, _, end = read_builder_fills(fills, builder, None, until)
-    first = rows["ms"].groupby(rows["user"]).transform("min")
-    age = ((rows["ms"] - first) // WEEK).astype("int64")
-    users, codes = np.unique(rows["user"].to_numpy(dtype=str), return_inverse=True)
-    watched = np.zeros(len(users))
-    watched[codes] = (end - first.to_numpy(dtype="float64")) // WEEK
-    inside = (age < weeks).to_numpy()
-    money = np.zeros((len(users), weeks))
-    spent = rows["usd"].to_numpy(dtype="float64")
-    np.add.at(money, (codes[inside], age.to_numpy()[inside]), spent[inside])
+    rows = read_builder_fills(fills, builder, None, until)
+    first = _first_times(rows)
+    _, user = np.unique(rows.user, return_inverse=True)
+    number = int(user.max(initial=-1)) + 1
+    watched = np.zeros(number)
+    watched[user] = (rows.end - first) // WEEK
+    age = (rows.ms - first) // WEEK
+    inside = age < weeks
+    place = user[inside] * weeks + age[inside]
+    money = sum_groups(place, rows.usd[inside], number * weeks).reshape(number, weeks)
     curve = _value_curve(money, watched, level)
-    facts = {
-        **result_provenance({"fills": fills}),
-        "helper": "builders.lifetime_value",
-        "level": level,
-    }
+    facts = {"helper": "builders.lifetime_value", "level": level}
+    facts = {**result_provenance({"fills": rows.table.frame}), **facts}
     names = [f"within {k} week{'s' if k > 1 else ''}" for k in curve["weeks"]]
     params = curve[["low", "high"]].copy()
     params.insert(0, "estimate", curve["value"])
@@ -237,7 +225,7 @@ def lifetime_value(
         frame.attrs["toolkit"] = facts
     return LifetimeValue(
         params=params,
-        n=len(users),
+        n=number,
         level=level,
         method="mean revenue by week of age over the users watched so long, added up",
         curve=curve,
@@ -274,34 +262,53 @@ def _value_curve(money: Floats, watched: Floats, level: float) -> pd.DataFrame:
     )
 
 
-def read_builder_fills(
-    fills: IntoFrame, builder: str | None, since: Time | None, until: Time | None
-) -> tuple[pd.DataFrame, float, float]:
-    """Return the fills of a builder, or of all (None), and when all fills begin and end.
+class BuilderFills(NamedTuple):
+    """Fills of a builder or of all; arrays have one value for each fill.
 
-    The rows have `user`, `builder`, `ms`, `volume` and `usd`. Rows before `since` are included,
-    because they show which users are not new.
+    - ``table``: the fills that were passed
+    - ``names``: the names of users
+    - ``user``: user of each fill, as its place in `names`
+    - ``builder``: builder of each fill
+    - ``ms``, ``volume``, ``usd``: time, volume in USD, builder fee in USD
+    - ``begin``, ``end``: when all fills begin and end
     """
-    fills = drop_repeated_rows(fills, "fills")
-    frame = frame_access.open_as_floats(fills, "fills", ["px", "sz", "fee", "builder_fee"])
-    frame_access.require_columns(frame, NEEDED, "fills")
-    frame_access.number_kind(frame, NUMBERS, "fills")
-    frame_access.require_some_values(frame, "user", "fills", "says whose each fill is")
-    fill_kinds.warn_missing_directions(frame, "fills", outcomes_alone=True)
-    frame = grouping.add_ms(frame)
-    ends = frame.select(_first=nw.col("_ms").min(), _last=nw.col("_ms").max())
-    found = frame_access.pandas_columns(nw.to_native(ends), "fills", ["_first", "_last"])
-    begin = float(to_ms(since)) if since is not None else float(found["_first"].iloc[0])
-    end = float(to_ms(until)) if until is not None else float(found["_last"].iloc[0]) + 1
-    conversion = fill_kinds.is_conversion(frame.columns)
-    frame = frame.filter(has_builder(builder) & ~conversion)
-    frame_access.require_values(frame, ("user", "px", "sz"), "fills")
-    usd_values.warn_missing_builder_fees(frame, "fills")
-    usd_values.warn_missing_tokens(frame, "fills")
-    frame = add_earnings(frame, "float")
-    kept = frame.select(
-        "user", "builder", ms=nw.col("_ms"), volume=nw.col("volume"), usd=nw.col("_revenue")
+
+    table: Table
+    names: list[str]
+    user: Ints
+    builder: Names
+    ms: Ints
+    volume: Floats
+    usd: Floats
+    begin: int
+    end: int
+
+    def take(self, rows: Flags) -> "BuilderFills":
+        """Return some of the fills."""
+        return self._replace(
+            user=self.user[rows], builder=self.builder.take(rows), ms=self.ms[rows],
+            volume=self.volume[rows], usd=self.usd[rows],
+        )  # fmt: skip
+
+
+def read_builder_fills(
+    fills: Frame, builder: str | None, since: Time | None, until: Time | None
+) -> BuilderFills:
+    """Return the fills of a builder, or of all (None).
+
+    Fills before `since` are included, because they show which users are not new.
+    """
+    table, rows = read_builder_trades(fills, builder, ("user", *NEEDED))
+    every, ms, user, earned = table.ms(), rows.ms(), rows.text("user"), read_earnings(rows)
+    found = BuilderFills(
+        table=table,
+        names=user.values,
+        user=user.codes,
+        builder=rows.text("builder"),
+        ms=ms,
+        volume=earned.volume,
+        usd=earned.usd,
+        begin=to_ms(since) if since is not None else int(every.min()) if len(every) else 0,
+        end=to_ms(until) if until is not None else int(every.max(initial=-1)) + 1,
     )
-    rows = frame_access.pandas_columns(nw.to_native(kept), "fills", kept.columns)
-    rows["ms"] = rows["ms"].astype("float64")
-    return rows[rows["ms"] < end].reset_index(drop=True), begin, end
+    return found.take(ms < found.end)

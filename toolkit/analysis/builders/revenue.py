@@ -8,38 +8,38 @@ tokens are not trades and count nowhere (docs/live_service.md, sections 2 and 7)
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import NamedTuple
 
-import narwhals as nw
 import numpy as np
 import pandas as pd
-from narwhals.typing import IntoFrame, IntoFrameT
 
-from toolkit.analysis.common import fill_kinds, frame_access, grouping, usd_values
 from toolkit.analysis.common.estimate import check_level
-from toolkit.analysis.common.frame_access import Frame, NumberKind
-from toolkit.analysis.common.provenance import result_provenance
-from toolkit.analysis.common.repeated_rows import drop_repeated_rows
-from toolkit.analysis.common.row_owners import lower_address
+from toolkit.arrays import Flags, Floats, Ints
+from toolkit.errors import MissingFees, warn_caller
 from toolkit.installation import explain_missing
+from toolkit.prepare.door import Frame, Table
+from toolkit.prepare.groups import group_columns, list_keys, number_groups, sum_groups
+from toolkit.prepare.markets import is_perp
+from toolkit.prepare.money import CASH, is_in_base, read_tokens, warn_missing_tokens
+from toolkit.prepare.provenance import finish
+from toolkit.prepare.roles import read_roles, warn_missing_directions
+from toolkit.rules.directions import CONVERSIONS, LIQUIDATED
 
-NUMBERS = ("px", "sz", "fee", "builder_fee")
+NEEDED = ("coin", "px", "sz", "side", "time", "fee", "builder", "builder_fee")
 ROUTES = ("routed", "elsewhere", "direct", "unroutable")
-_REVENUE_NAMES = (*NUMBERS, "time", "fills", "volume", "revenue")
-_ROUTING_NAMES = ("px", "sz", "fee", "builder_fee", "time", "fills", "volume", "revenue", *ROUTES)
+_NUMBERS = ("px", "sz", "fee", "builder_fee", "time", "fills", "volume", "revenue")
 
 
 def revenue(
-    fills: IntoFrameT, builder: str | None = None, by: str | Iterable[str] | None = None
-) -> IntoFrameT:
+    fills: Frame, builder: str | None = None, by: str | Iterable[str] | None = None
+) -> pd.DataFrame:
     """Sum the builder fees of fills, in groups such as builder, user or week.
 
     Parameters
     ----------
     fills : DataFrame
         ``coin, px, sz, side, time, fee, builder, builder_fee``, from
-        `tk.builder_approved_fills_by_time` or `tk.user_fills` (pandas, Polars, DuckDB, PySpark;
-        numbers float or exact). Repeated rows count once.
+        `tk.builder_approved_fills_by_time` or `tk.user_fills`. Repeated rows count once.
     builder : str, optional
         Only fills of this builder. Without it, fills of every builder.
     by : str or list of str, optional
@@ -49,12 +49,11 @@ def revenue(
     Returns
     -------
     DataFrame
-        The engine of `fills`, sorted by the groups: the columns of `by`, then
+        Sorted by the groups: the columns of `by`, then
 
         - ``fills``: number of fills with a builder.
         - ``volume``: volume of the fills with a builder (px * sz), in USD.
-        - ``revenue``: builder fees, in USD, float or exact as in the fills; positive is good for
-          the builder.
+        - ``revenue``: builder fees, in USD; positive is good for the builder.
         - ``fee_bps``: ``revenue / volume`` of the fills whose fee has a price, in basis points;
           missing without volume.
         - ``unpriced``: number of fills with a builder fee in a token without a known price.
@@ -83,62 +82,74 @@ def revenue(
        fills  volume  revenue  fee_bps
     0      2  3000.0      0.3      1.0
     """
-    fills = drop_repeated_rows(fills, "fills")
-    keys = grouping.list_keys(by, _REVENUE_NAMES)
-    frame = frame_access.open_frame(fills, "fills")
-    needed = ("coin", "px", "sz", "side", "time", "fee", "builder", "builder_fee")
-    frame_access.require_columns(frame, (*needed, *grouping.own_columns(keys)), "fills")
-    kind = frame_access.number_kind(frame, NUMBERS, "fills")
-    conversion = fill_kinds.is_conversion(frame.columns)
-    fill_kinds.warn_missing_directions(frame, "fills", outcomes_alone=True)
-    frame = frame.filter(has_builder(builder) & ~conversion)
-    frame_access.require_values(frame, ("px", "sz"), "fills")
-    usd_values.warn_missing_builder_fees(frame, "fills")
-    usd_values.warn_missing_tokens(frame, "fills")
-    frame = grouping.add_groups(add_earnings(frame, kind), keys)
-    result = _sum_earnings(frame, keys, kind)
-    result = result.sort(*keys, nulls_last=True) if keys else result
-    return frame_access.result_from_frame(
-        result, {"fills": fills}, helper="builders.revenue", by=keys
-    )
+    keys = list_keys(by, _NUMBERS)
+    table, rows = read_builder_trades(fills, builder, NEEDED)
+    group, groups = number_groups(group_columns(rows, keys), missing_last=True)
+    number = len(groups) if keys else 1  # without keys one row, also of no fills
+    earned = read_earnings(rows)
+    usd = sum_groups(group, earned.usd, number)
+    known = sum_groups(group, np.where(earned.is_unpriced, 0.0, earned.volume), number)
+    columns = {
+        **groups,
+        "fills": np.bincount(group, minlength=number),
+        "volume": sum_groups(group, earned.volume, number),
+        "revenue": usd,
+        "fee_bps": np.divide(usd, known, out=np.full(number, np.nan), where=known > 0) * 1e4,
+        "unpriced": np.bincount(group[earned.is_unpriced], minlength=number),
+    }
+    result = pd.DataFrame(columns, index=range(number))
+    return finish(result, {"fills": table.frame}, helper="builders.revenue", by=keys)
 
 
-def has_builder(builder: str | None) -> nw.Expr:
-    """Return whether a fill carries the builder, or any builder (None)."""
-    if builder is None:
-        return ~nw.col("builder").is_null()
-    return (lower_address("builder") == builder.lower()).fill_null(False)
+def read_builder_trades(
+    fills: Frame, builder: str | None, needed: Sequence[str]
+) -> tuple[Table, Table]:
+    """Return all fills, and the trades among them that carry the builder, or any builder (None)."""
+    table = Table(fills, "fills")
+    table.require(needed)
+    if "user" in needed:
+        table.require_some("user", "says whose each fill is")
+    warn_missing_directions(table, outcomes_alone=True)
+    carried = table.text("builder").facts(bool if builder is None else builder.lower().__eq__)
+    if table.has("dir"):
+        carried = carried & ~table.text("dir").facts(CONVERSIONS.__contains__)
+    rows = Table(table.frame[carried], "fills")
+    rows.require_values([name for name in ("user", "px", "sz") if name in needed])
+    if rows.is_blank("builder_fee"):
+        warn_caller(
+            "fills: column builder_fee is missing on every fill that has a builder, and counts as "
+            "0 here. Fetch the rows again, unless the builders charge no fee",
+            MissingFees,
+        )
+    warn_missing_tokens(rows)
+    return table, rows
 
 
-def add_earnings(frame: Frame, kind: NumberKind) -> Frame:
-    """Add what a builder earns on a fill (`_revenue`), and on which volume (`_known`)."""
-    lost = usd_values.is_unpriced_fee(frame.columns, kind, "builder_fee")
-    volume = nw.col("px").cast(nw.Float64()) * nw.col("sz").cast(nw.Float64())
-    known = nw.when(lost == 0).then(volume).otherwise(nw.lit(0.0))
-    frame = usd_values.add_fees_in_usd(frame, kind)
-    return frame.with_columns(
-        _revenue=nw.col("_builder_fee"), unpriced=lost, volume=volume, _known=known
-    )
+class Earnings(NamedTuple):
+    """What a builder earns on fills: arrays with one value for each fill.
+
+    - ``volume``: px * sz, in USD
+    - ``usd``: builder fee in USD; 0 without a price
+    - ``is_unpriced``: whether the fee is in a token without a price
+    """
+
+    volume: Floats
+    usd: Floats
+    is_unpriced: Flags
 
 
-def _sum_earnings(frame: Frame, keys: Sequence[str], kind: NumberKind) -> Frame:
-    frame = frame.with_columns(fills=nw.lit(1))
-    sums = [nw.col(n).sum() for n in ("fills", "volume", "_revenue", "_known", "unpriced")]
-    grouped = frame.group_by(*keys).agg(*sums) if keys else frame.select(*sums)
-    whole = nw.col("_revenue").fill_null(0).cast(frame_access.number_type(kind))
-    grouped = grouped.with_columns(revenue=whole, _float=whole.cast(nw.Float64()))
-    rate = nw.when(nw.col("_known") > 0).then(nw.col("_float") / nw.col("_known") * 1e4)
-    return grouped.select(
-        *keys,
-        nw.col("fills").fill_null(0).cast(nw.Int64()),
-        nw.col("volume").fill_null(0.0),
-        "revenue",
-        rate.alias("fee_bps"),
-        nw.col("unpriced").fill_null(0).cast(nw.Int64()),
-    )
+def read_earnings(rows: Table) -> Earnings:
+    """Return what the builder earns on each fill; collateral and quote tokens count at par."""
+    px, fee = rows.number("px"), np.nan_to_num(rows.number("builder_fee"))
+    tokens = read_tokens(rows, {})
+    has_price = tokens.facts(CASH.__contains__)
+    has_price |= rows.text("coin").facts(lambda coin: ":" in coin or not is_perp(coin))
+    # The price of the fill converts a fee in the token that is bought.
+    usd = np.where(is_in_base(rows, tokens), fee * px, fee)
+    return Earnings(px * rows.number("sz"), np.where(has_price, usd, 0.0), ~has_price & (fee != 0))
 
 
-def routing(fills: IntoFrameT, builder: str, by: str | Iterable[str] | None = None) -> IntoFrameT:
+def routing(fills: Frame, builder: str, by: str | Iterable[str] | None = None) -> pd.DataFrame:
     """Count the fills through a builder, through another builder, and without a builder.
 
     Parameters
@@ -147,7 +158,7 @@ def routing(fills: IntoFrameT, builder: str, by: str | Iterable[str] | None = No
         Fills of users while they had approved the builder, from
         `tk.builder_approved_fills_by_time`: ``px, sz, builder``, and ``twap_id``, ``dir``,
         ``liquidated_user``, which mark unroutable fills (without these columns, such fills count as
-        direct). Any engine; repeated rows count once.
+        direct). Repeated rows count once.
     builder : str
         Address of the builder.
     by : str or list of str, optional
@@ -156,7 +167,7 @@ def routing(fills: IntoFrameT, builder: str, by: str | Iterable[str] | None = No
     Returns
     -------
     DataFrame
-        The engine of `fills`, sorted by the groups: the columns of `by`, then
+        Sorted by the groups: the columns of `by`, then
 
         - ``fills``: number of fills; the sum of the next four columns.
         - ``routed``: number of fills that carry the builder.
@@ -184,25 +195,26 @@ def routing(fills: IntoFrameT, builder: str, by: str | Iterable[str] | None = No
        fills  routed_usd  elsewhere_usd  direct_usd
     0      4       100.0          200.0       300.0
     """
-    keys = grouping.list_keys(by, _ROUTING_NAMES)
-    frame = _classify_fills(fills, builder, keys)
-    counts = ("fills", *ROUTES)
-    money = ("volume", *(f"{way}_usd" for way in ROUTES))
-    sums = [nw.col(name).sum() for name in (*counts, *money)]
-    grouped = frame.group_by(*keys).agg(*sums) if keys else frame.select(*sums)
-    result = grouped.select(
-        *keys,
-        *(nw.col(name).fill_null(0).cast(nw.Int64()) for name in counts),
-        *(nw.col(name).fill_null(0.0) for name in money),
-    )
-    result = result.sort(*keys, nulls_last=True) if keys else result
-    return frame_access.result_from_frame(
-        result, {"fills": fills}, helper="builders.routing", by=keys
-    )
+    keys = list_keys(by, (*_NUMBERS, *ROUTES))
+    table, rows, route, volume = _read_routes(fills, builder)
+    group, groups = number_groups(group_columns(table, keys, rows=rows), missing_last=True)
+    number = len(groups) if keys else 1  # without keys one row, also of no fills
+    place, places = group * len(ROUTES) + route, number * len(ROUTES)
+    counts = np.bincount(place, minlength=places).reshape(number, -1)
+    usd = sum_groups(place, volume, places).reshape(number, -1)
+    columns = {
+        **groups,
+        "fills": counts.sum(axis=1),
+        **dict(zip(ROUTES, counts.T, strict=True)),
+        "volume": sum_groups(group, volume, number),
+        **{f"{name}_usd": each for name, each in zip(ROUTES, usd.T, strict=True)},
+    }
+    result = pd.DataFrame(columns, index=range(number))
+    return finish(result, {"fills": table.frame}, helper="builders.routing", by=keys)
 
 
 def attach_rate(
-    fills: IntoFrame,
+    fills: Frame,
     builder: str,
     by: str | Iterable[str] | None = None,
     *,
@@ -214,7 +226,7 @@ def attach_rate(
     Parameters
     ----------
     fills : DataFrame
-        As for `routing`, with ``user`` (any engine). Repeated rows count once.
+        As for `routing`, with ``user``. Repeated rows count once.
     builder : str
         Address of the builder.
     by : str or list of str, optional
@@ -227,7 +239,7 @@ def attach_rate(
     Returns
     -------
     DataFrame
-        pandas, sorted by the groups: the columns of `by`, then
+        Sorted by the groups: the columns of `by`, then
 
         - ``users``: number of users with routable fills.
         - ``n``: number of routable fills.
@@ -260,101 +272,70 @@ def attach_rate(
     if weight not in {"usd", "fills"}:
         raise ValueError(f'weight must be "usd" or "fills", not {weight!r}')
     check_level(level)
-    keys = grouping.list_keys(by, (*_ROUTING_NAMES, "user") if by != "user" else _ROUTING_NAMES)
-    frame = _classify_fills(fills, builder, [*keys, "user"])
-    above, below = ("routed", "_routable") if weight == "fills" else ("routed_usd", "_routable_usd")
-    sums = [nw.col(name).sum() for name in dict.fromkeys(("_routable", above, below))]
-    users = frame.group_by(*dict.fromkeys((*keys, "user"))).agg(*sums)
-    names = users.columns
-    rows = frame_access.pandas_columns(
-        nw.to_native(users), "fills", names, [], ["_routable", above, below]
-    )
-    rows = rows[rows["_routable"] > 0].sort_values([*dict.fromkeys((*keys, "user"))])
-    result = _attach_rates(rows, keys, above, below, level)
-    facts = {**result_provenance({"fills": fills}), "helper": "builders.attach_rate", "by": keys}
-    result.attrs["toolkit"] = {**facts, "level": level}
-    return result
+    taken = (*_NUMBERS, *ROUTES)
+    keys = list_keys(by, taken if by == "user" else (*taken, "user"))
+    table, rows, route, volume = _read_routes(fills, builder)
+    table.require_some("user", "says whose each fill is")
+    is_routable = route != ROUTES.index("unroutable")
+    rows, route, volume = rows[is_routable], route[is_routable], volume[is_routable]
+    group, groups = number_groups(group_columns(table, keys, rows=rows), missing_last=True)
+    # The fills of a user in a group are one cluster.
+    users = table.text("user")
+    pairs, pair = np.unique(group * len(users.values) + users.codes[rows], return_inverse=True)
+    size = volume if weight == "usd" else np.ones(len(rows))
+    above = sum_groups(pair, np.where(route == 0, size, 0.0), len(pairs))
+    below = sum_groups(pair, size, len(pairs))
+    number = len(groups) if keys else 1  # without keys one row, also of no fills
+    group_of_pair = pairs // len(users.values)
+    top, base = (sum_groups(group_of_pair, each, number) for each in (above, below))
+    count = np.bincount(group_of_pair, minlength=number)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        rate = top / base
+        off = sum_groups(group_of_pair, (above - rate[group_of_pair] * below) ** 2, number)
+        low, high = _ratio_interval(rate, np.sqrt(off) / base, count, level)
+    columns = {
+        **groups,
+        "users": count,
+        "n": np.bincount(group, minlength=number),
+        "rate": rate,
+        "low": low,
+        "high": high,
+    }
+    result = pd.DataFrame(columns, index=range(number))
+    facts = {"helper": "builders.attach_rate", "by": keys, "level": level}
+    return finish(result, {"fills": table.frame}, **facts)
 
 
-def _attach_rates(
-    rows: pd.DataFrame, keys: Sequence[str], above: str, below: str, level: float
-) -> pd.DataFrame:
+def _ratio_interval(rate: Floats, off: Floats, users: Ints, level: float) -> tuple[Floats, Floats]:
+    """Return the interval of a ratio over users, on the logit scale; missing at 0 and 1.
+
+    - ``off``: root of the sum of squares of the users' residuals, as a share
+    """
     with explain_missing("analysis"):
         from scipy import stats
 
-    groups: Any = list(keys) or (lambda _: 0)
-    top = rows.groupby(groups, dropna=False)[above].transform("sum") if len(rows) else rows[above]
-    base = rows.groupby(groups, dropna=False)[below].transform("sum") if len(rows) else rows[below]
-    off = (rows[above] - top / base * rows[below]) ** 2
-    grouped = rows.assign(_off=off).groupby(groups, dropna=False, sort=True)
-    sums = grouped[[above, below, "_off"]].sum()
-    users = grouped.size()
-    rate = (sums[above] / sums[below]).astype("float64")
-    error = np.sqrt(sums["_off"] * users / (users - 1).where(users > 1)) / sums[below]
-    inside = rate.where((rate > 0) & (rate < 1))
-    wide = error / (inside * (1 - inside)) * stats.t.ppf((1 + level) / 2, (users - 1).clip(lower=1))
-    logit = np.log(inside / (1 - inside))
-    rates = pd.DataFrame(
-        {
-            "users": users.astype("int64"),
-            "n": grouped["_routable"].sum().astype("int64"),
-            "rate": rate,
-            "low": 1 / (1 + np.exp(wide - logit)),
-            "high": 1 / (1 + np.exp(-wide - logit)),
-        }
-    )
-    if keys:
-        return rates.reset_index()
-    if rates.empty:
-        rates.loc[0] = [0, 0, np.nan, np.nan, np.nan]
-    return rates.astype({"users": "int64", "n": "int64"}).reset_index(drop=True)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        inside = np.where((rate > 0) & (rate < 1), rate, np.nan)
+        error = off * np.sqrt(users / np.where(users > 1, users - 1, np.nan))
+        student = stats.t.ppf((1 + level) / 2, np.maximum(users - 1, 1))
+        wide, logit = error / (inside * (1 - inside)) * student, np.log(inside / (1 - inside))
+        return 1 / (1 + np.exp(wide - logit)), 1 / (1 + np.exp(-wide - logit))
 
 
-def _classify_fills(fills: IntoFrame, builder: str, keys: Sequence[str]) -> Frame:
-    """Return the fills with each route as 0 or 1, and with the volume of each route."""
-    fills = drop_repeated_rows(fills, "fills")
-    frame = frame_access.open_as_floats(fills, "fills", ["px", "sz"])
-    needed = (
-        "px",
-        "sz",
-        "builder",
-        *grouping.own_columns(keys),
-        *(["coin"] if "dex" in keys else []),
+def _read_routes(fills: Frame, builder: str) -> tuple[Table, Ints, Ints, Floats]:
+    """Return the fills, which of them are trades, and the route and volume of each trade."""
+    table = Table(fills, "fills")
+    table.require(("px", "sz", "builder"))
+    table.require_values(("px", "sz"))
+    warn_missing_directions(table)
+    roles = read_roles(table)
+    carried = table.text("builder")
+    is_forced = roles.forced | ~roles.trade | table.ids("twap_id")[1]
+    if table.has("dir"):  # also the fill of a vault that takes the position over
+        is_forced |= table.text("dir").facts(lambda word: word.startswith(LIQUIDATED))
+    route = np.select(
+        [carried.facts(builder.lower().__eq__), carried.facts(bool), ~is_forced], [0, 1, 2], 3
     )
-    if set(keys) & set(grouping.CALENDAR):
-        needed = (*needed, "time")
-    frame_access.require_columns(frame, needed, "fills")
-    frame_access.require_values(frame, ("px", "sz"), "fills")
-    if "user" in keys:
-        frame_access.require_some_values(frame, "user", "fills", "says whose each fill is")
-    fill_kinds.warn_missing_directions(frame, "fills")
-    column_names = frame.columns
-    is_unrouted = nw.col("builder").is_null()
-    is_builder = (lower_address("builder") == builder.lower()).fill_null(False)
-    frame = frame.filter(~fill_kinds.is_conversion(column_names))
-    forced = fill_kinds.is_forced_close(column_names) | ~fill_kinds.is_market_trade(column_names)
-    if "twap_id" in column_names:
-        forced = forced | ~nw.col("twap_id").is_null()
-    routes = {
-        "routed": is_builder,
-        "elsewhere": ~is_unrouted & ~is_builder,
-        "direct": is_unrouted & ~forced,
-        "unroutable": is_unrouted & forced,
-    }
-    zero, usd = nw.lit(0.0), nw.col("volume")
-    frame = frame.with_columns(volume=nw.col("px") * nw.col("sz"), fills=nw.lit(1))
-    frame = frame.with_columns(
-        **{
-            route: nw.when(is_so).then(nw.lit(1)).otherwise(nw.lit(0))
-            for route, is_so in routes.items()
-        },
-        **{
-            f"{route}_usd": nw.when(is_so).then(usd).otherwise(zero)
-            for route, is_so in routes.items()
-        },
-    )
-    frame = frame.with_columns(
-        _routable=nw.col("fills") - nw.col("unroutable"),
-        _routable_usd=nw.col("volume") - nw.col("unroutable_usd"),
-    )
-    return grouping.add_groups(frame, keys)
+    rows = np.flatnonzero(~roles.conversion)
+    volume = table.number("px") * table.number("sz")
+    return table, rows, route[rows], volume[rows]

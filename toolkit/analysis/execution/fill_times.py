@@ -249,7 +249,7 @@ def _window_begins(events: Events, last: Events) -> Ints:
 
 def _group_columns(table: Table, keys: list[str], rows: Ints) -> pd.DataFrame:
     """Return the columns by which orders are grouped; times are those of placing."""
-    columns = {}
+    columns: dict[str, object] = {}
     for key in keys:
         if key == "size":
             table.require(("limit_px", "orig_sz"))

@@ -1,31 +1,26 @@
 """Quality of TWAP orders: their prices against the market's prices while they ran."""
 
-from typing import NamedTuple
-
-import narwhals as nw
 import numpy as np
 import pandas as pd
-from narwhals.typing import IntoFrame
 
-from toolkit.analysis.common import fill_kinds, frame_access, timestamps
-from toolkit.analysis.common.provenance import result_provenance
-from toolkit.analysis.common.repeated_rows import drop_repeated_rows
-from toolkit.analysis.execution.quotes import side_signs
-from toolkit.arrays import Floats
+from toolkit.arrays import Flags, Floats, Ints
+from toolkit.prepare.door import NO_TIME, Frame, Table, utc_times
+from toolkit.prepare.groups import group_columns, number_groups
+from toolkit.prepare.provenance import finish
+from toolkit.prepare.roles import warn_missing_directions
+from toolkit.rules.directions import NOT_TRADED
 from toolkit.times import SECOND
 
-BENCHMARKS = ("vwap", "twap", "arrival")
 
-
-def quality(fills: IntoFrame, tape: IntoFrame, *, max_age_secs: float = 300.0) -> pd.DataFrame:
+def quality(fills: Frame, tape: Frame, *, max_age_secs: float = 300.0) -> pd.DataFrame:
     """Compare the price of each TWAP order with the market's prices while it ran.
 
     Parameters
     ----------
     fills : DataFrame
         Fills of the orders; others are left out: ``coin, px, sz, side, time, twap_id``, and
-        ``user`` if there are several accounts (any engine). Repeated rows count once, as do rows
-        that share ``tid`` within an account and order.
+        ``user`` if there are several accounts. Repeated rows count once, as do rows that share
+        ``tid`` within an account and order.
     tape : DataFrame
         Fills of all accounts, or of as many as possible, in these coins and times: ``coin, px, sz,
         time``, and ``dir``, which marks conversions and settlements; these are left out. If both
@@ -37,7 +32,7 @@ def quality(fills: IntoFrame, tape: IntoFrame, *, max_age_secs: float = 300.0) -
     Returns
     -------
     DataFrame
-        pandas, one row for each order, sorted by user, coin and ``twap_id``. If a fill has no price
+        One row for each order, sorted by user, coin and ``twap_id``. If a fill has no price
         or size, the columns that need it are missing.
 
         - ``user``: account of the order, if the fills have it.
@@ -86,132 +81,108 @@ def quality(fills: IntoFrame, tape: IntoFrame, *, max_age_secs: float = 300.0) -
           px   vwap   twap  share
     0  102.0  102.5  101.0    0.5
     """
-    fills = drop_repeated_rows(fills, "fills")
-    tape = drop_repeated_rows(tape, "fills", "tape")
-    orders = _read_orders(fills)
-    market = _read_tapes(tape)
-    found = pd.DataFrame(
-        np.nan, index=orders.index, columns=["vwap", "twap", "arrival_px", "arrival_age", "volume"]
-    )
-    for coin, rows in orders.groupby("coin"):
-        if coin in market:
-            found.loc[rows.index] = _order_benchmarks(market[str(coin)], rows)
-    stale = found["arrival_age"] > max_age_secs
-    found.loc[stale, ["arrival_px", "arrival_age"]] = np.nan
-    result = _compare_orders(orders, found)
-    facts = {**result_provenance({"fills": fills, "tape": tape}), "helper": "twaps.quality"}
-    result.attrs["toolkit"] = facts
-    return result
-
-
-class _CoinTape(NamedTuple):
-    """The trades of one coin, one for each millisecond, with running sums."""
-
-    time: Floats
-    px: Floats
-    sz: Floats  # one longer: sums before each trade, and the total
-    ntl: Floats
-    area: Floats  # price times milliseconds, up to each trade
-
-
-def _read_orders(fills: IntoFrame) -> pd.DataFrame:
-    needed = ("coin", "px", "sz", "side", "time", "twap_id")
-    rows = frame_access.pandas_columns(fills, "fills", needed, ["user", "tid"], ["px", "sz"])
-    if "user" in rows:
-        rows["user"] = rows["user"].astype("str")
-    rows = rows[~rows["twap_id"].isna()]
-    rows = rows.assign(
-        twap_id=rows["twap_id"].astype("int64"), time=timestamps.ms_from_times(rows["time"])
-    )
-    keys = [*(["user"] if "user" in rows else []), "coin", "twap_id"]
-    if "tid" in rows:
-        rows = _drop_repeated_trades(rows, [*keys, "tid"])
-    rows["ntl"] = rows["px"] * rows["sz"]
-    grouped = rows.groupby(keys, sort=True, dropna=False)
-    orders = grouped.agg(
-        side=("side", "first"),
-        fills=("sz", "size"),
-        sz=("sz", "sum"),
-        ntl=("ntl", "sum"),
-        first=("time", "min"),
-        last=("time", "max"),
-        _sized=("sz", "count"),
-        _priced=("ntl", "count"),
-    ).reset_index()
+    slices, trades = Table(fills, "fills"), Table(tape, "tape", "fills")
+    slices.require(("coin", "px", "sz", "side", "time", "twap_id"))
+    trades.require(("coin", "px", "sz", "time"))
+    warn_missing_directions(trades, outcomes_alone=True)
+    twap_id, is_slice = slices.ids("twap_id")
+    rows = np.flatnonzero(is_slice)
+    keys = [*(["user"] if slices.has("user") else []), "coin"]
+    by = group_columns(slices, keys, rows=rows).assign(twap_id=twap_id[rows])
+    group, orders = number_groups(by, missing_last=True)
+    once = ~_is_repeated(group, slices.ids("tid")[0][rows])
+    rows, group = rows[once], group[once]
+    sz, ms = slices.number("sz")[rows], slices.ms()[rows]
     # If a fill of an order has no price or size, the price of the order is not known.
-    orders["sz"] = orders["sz"].where(orders["_sized"] == orders["fills"])
-    orders["ntl"] = orders["ntl"].where(orders["_priced"] == orders["fills"])
-    return orders.astype({"fills": "int64"})
+    size, usd = np.bincount(group, sz), np.bincount(group, slices.number("px")[rows] * sz)
+    first, last = np.full(len(orders), np.iinfo(np.int64).max), np.full(len(orders), NO_TIME)
+    np.minimum.at(first, group, ms)
+    np.maximum.at(last, group, ms)
+    found = np.full((len(orders), 5), np.nan)
+    tapes = _read_tapes(trades)
+    for coin, places in orders.groupby("coin").indices.items():
+        if coin in tapes:
+            found[places] = _order_benchmarks(*tapes[coin], first[places], last[places])
+    vwap, twap, arrival, age, volume = found.T
+    arrival = np.where(age <= max_age_secs, arrival, np.nan)
+    px = usd / size
+    side = slices.text("side").take(rows[np.unique(group, return_index=True)[1]])
+    sign = side.facts(lambda name: {"B": 1.0, "A": -1.0}.get(name, np.nan))
+    marks = {"vwap": vwap, "twap": twap, "arrival": arrival}
+    columns = {
+        **orders,
+        "side": side.texts(),
+        "fills": np.bincount(group),
+        "sz": size,
+        "px": px,
+        "first": utc_times(first),
+        "last": utc_times(last),
+        "vwap": vwap,
+        "twap": twap,
+        "arrival_px": arrival,
+        "arrival_age_secs": np.where(np.isnan(arrival), np.nan, age),
+        "share": size / volume,
+        **{f"vs_{name}_bps": sign * (mark - px) / mark * 1e4 for name, mark in marks.items()},
+        **{f"vs_{name}_usd": sign * (mark - px) * size for name, mark in marks.items()},
+    }
+    inputs = {"fills": slices.frame, "tape": trades.frame}
+    return finish(pd.DataFrame(columns), inputs, helper="twaps.quality")
 
 
-def _drop_repeated_trades(rows: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
-    """Return the rows without those that repeat a trade; a trade id of 0 is no id."""
-    trade = ~(rows["tid"].isna() | (rows["tid"] == 0))
-    return rows[~(trade & rows.duplicated(keys))].copy()
+def _is_repeated(group: Ints, tid: Ints) -> Flags:
+    """Return which rows repeat a trade of their group; a trade id of 0 is no id."""
+    repeated = pd.DataFrame({"group": group, "tid": tid}).duplicated().to_numpy()
+    return np.logical_and(repeated, tid != 0)
 
 
-def _read_tapes(tape: IntoFrame) -> dict[str, _CoinTape]:
-    needed, optional = ("coin", "px", "sz", "time"), ("tid", "dir")
-    rows = frame_access.pandas_columns(tape, "tape", needed, optional, ("px", "sz"))
-    frame = nw.from_native(rows, eager_only=True)
-    fill_kinds.warn_missing_directions(frame, "tape", outcomes_alone=True)
-    rows = frame.filter(fill_kinds.is_market_trade(frame.columns)).to_native()
-    if "tid" in rows:
-        rows = _drop_repeated_trades(rows, ["coin", "tid"])
-    rows = rows[(rows["sz"] > 0) & rows["px"].notna()]
-    rows = rows.assign(time=timestamps.ms_from_times(rows["time"]), ntl=rows["px"] * rows["sz"])
-    sums = rows.groupby(["coin", "time"], sort=True)[["sz", "ntl"]].sum().reset_index()
-    return {str(coin): _running_sums(trades) for coin, trades in sums.groupby("coin")}
+def _read_tapes(tape: Table) -> dict[str, tuple[Ints, Floats, Floats]]:
+    """Return times, sizes and notionals of each coin's trades, one for each millisecond."""
+    coin, ms, px, sz = tape.text("coin"), tape.ms(), tape.number("px"), tape.number("sz")
+    used = ~_is_repeated(coin.codes, tape.ids("tid")[0]) & (sz > 0) & ~np.isnan(px)
+    if tape.has("dir"):
+        used &= ~tape.text("dir").facts(NOT_TRADED.__contains__)
+    rows = np.flatnonzero(used & (ms != NO_TIME))
+    rows = rows[np.lexsort((ms[rows], coin.codes[rows]))]
+    code, ms, sz, ntl = coin.codes[rows], ms[rows], sz[rows], (px * sz)[rows]
+    first = np.flatnonzero((np.diff(code, prepend=-1) != 0) | (np.diff(ms, prepend=0) != 0))
+    if not len(first):
+        return {}
+    code, ms = code[first], ms[first]
+    sz, ntl = np.add.reduceat(sz, first), np.add.reduceat(ntl, first)
+    edges = np.searchsorted(code, np.arange(len(coin.values) + 1))
+    return {
+        name: (ms[begin:end], sz[begin:end], ntl[begin:end])
+        for name, begin, end in zip(coin.values, edges[:-1], edges[1:], strict=True)
+        if begin < end
+    }
 
 
-def _running_sums(trades: pd.DataFrame) -> _CoinTape:
-    time, sz, ntl = (trades[name].to_numpy(dtype="float64") for name in ("time", "sz", "ntl"))
+def _order_benchmarks(time: Ints, sz: Floats, ntl: Floats, first: Ints, last: Ints) -> Floats:
+    """Return the market's prices while orders ran: (orders, 5).
+
+    These are the mean weighted by size, the mean weighted by duration, the price before, its age in
+    seconds, and the volume.
+    """
     px = ntl / sz
-    area = np.concatenate([[0.0], np.cumsum(px[:-1] * np.diff(time))])
     sizes, notionals = (np.concatenate([[0.0], np.cumsum(part)]) for part in (sz, ntl))
-    return _CoinTape(time, px, sizes, notionals, area)
+    area = np.concatenate([[0.0], np.cumsum(px[:-1] * np.diff(time))])  # price times milliseconds
 
+    def area_until(ms: Ints) -> Floats:
+        place = np.searchsorted(time, ms, "right") - 1
+        at = np.maximum(place, 0)
+        return np.where(place >= 0, area[at] + px[at] * (ms - time[at]), np.nan)
 
-def _order_benchmarks(tape: _CoinTape, orders: pd.DataFrame) -> Floats:
-    first, last = (orders[name].to_numpy(dtype="float64") for name in ("first", "last"))
-    begin = np.searchsorted(tape.time, first, "left")
-    end = np.searchsorted(tape.time, last, "right")
-    volume = tape.sz[end] - tape.sz[begin]
-    with np.errstate(invalid="ignore"):
-        vwap = np.where(end > begin, (tape.ntl[end] - tape.ntl[begin]) / volume, np.nan)
-        mean = (_area_until(tape, last) - _area_until(tape, first)) / (last - first)
-    place = np.searchsorted(tape.time, first, "right") - 1
-    last_price = np.where(place >= 0, tape.px[np.maximum(place, 0)], np.nan)
-    twap = np.where(last > first, mean, last_price)
+    begin, end = np.searchsorted(time, first, "left"), np.searchsorted(time, last, "right")
+    volume = np.where(end > begin, sizes[end] - sizes[begin], np.nan)
+    place = np.searchsorted(time, first, "right") - 1
+    last_price = np.where(place >= 0, px[np.maximum(place, 0)], np.nan)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        mean = (area_until(last) - area_until(first)) / (last - first)
     before = np.maximum(begin - 1, 0)
-    known = begin > 0
-    arrival = np.where(known, tape.px[before], np.nan)
-    age = np.where(known, (first - tape.time[before]) / SECOND, np.nan)
-    return np.column_stack([vwap, twap, arrival, age, np.where(end > begin, volume, np.nan)])
-
-
-def _area_until(tape: _CoinTape, time: Floats) -> Floats:
-    place = np.searchsorted(tape.time, time, "right") - 1
-    at = np.maximum(place, 0)
-    area = tape.area[at] + tape.px[at] * (time - tape.time[at])
-    return np.where(place >= 0, area, np.nan)
-
-
-def _compare_orders(orders: pd.DataFrame, found: pd.DataFrame) -> pd.DataFrame:
-    px = orders["ntl"] / orders["sz"]
-    keys = [name for name in ("user", "coin", "twap_id", "side", "fills", "sz") if name in orders]
-    result = orders[keys].assign(
-        px=px,
-        first=timestamps.timestamps_from_ms(orders["first"]),
-        last=timestamps.timestamps_from_ms(orders["last"]),
-        vwap=found["vwap"],
-        twap=found["twap"],
-        arrival_px=found["arrival_px"],
-        arrival_age_secs=found["arrival_age"],
-        share=orders["sz"] / found["volume"],
+    vwap, twap = (
+        (notionals[end] - notionals[begin]) / volume,
+        np.where(last > first, mean, last_price),
     )
-    sign = side_signs(orders["side"])
-    marks = {name: result["arrival_px" if name == "arrival" else name] for name in BENCHMARKS}
-    bps = {f"vs_{name}_bps": sign * (mark - px) / mark * 1e4 for name, mark in marks.items()}
-    usd = {f"vs_{name}_usd": sign * (mark - px) * orders["sz"] for name, mark in marks.items()}
-    return result.assign(**bps, **usd)
+    arrival = np.where(begin > 0, px[before], np.nan)
+    age = np.where(begin > 0, (first - time[before]) / SECOND, np.nan)
+    return np.column_stack([vwap, twap, arrival, age, volume])

@@ -8,11 +8,11 @@ from collections.abc import Iterable
 import numpy as np
 import pandas as pd
 
-from toolkit.analysis.common.row_owners import account_names
 from toolkit.arrays import Flags, Floats, Ints
 from toolkit.prepare.door import NO_TIME, Frame, Table
 from toolkit.prepare.groups import group_columns, list_keys, number_groups, sum_groups
 from toolkit.prepare.markets import dex_of
+from toolkit.prepare.owners import account_names
 from toolkit.prepare.provenance import finish, present_ms
 from toolkit.rules.twaps import SLICE_MS
 from toolkit.times import HOUR, SECOND, Time
@@ -348,4 +348,5 @@ def _read_schedule(table: Table, at: Ints) -> tuple[Floats, Floats]:
 
 def _ratio(above: Floats, below: Floats) -> Floats:
     """Return the ratio of two columns; missing where the second one is not above 0."""
-    return np.divide(above, below, out=np.full(len(above), np.nan), where=below > 0)
+    ratio: Floats = np.divide(above, below, out=np.full(len(above), np.nan), where=below > 0)
+    return ratio

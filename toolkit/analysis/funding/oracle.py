@@ -193,7 +193,7 @@ def oracle_check(
     first, last = np.zeros(len(prices), dtype=np.int64), np.zeros(len(prices), dtype=np.int64)
     code_of = {coin: code for code, coin in enumerate(coins.values)}
     for coin, places in prices.groupby("coin").indices.items():
-        code = code_of.get(coin, len(code_of))
+        code = code_of.get(str(coin), len(code_of))
         start, stop = np.searchsorted(codes, [code, code + 1])
         own = ms[start:stop]
         first[places] = start + np.searchsorted(own, begin[places], "left")
