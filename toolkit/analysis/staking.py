@@ -270,8 +270,7 @@ def rank_stability(
         ],
         columns=["name", "estimate", "low", "high"],
     )
-    ranks = table.unstack().rename("net_apr").reset_index()
-    ranks["rank"] = ranked.unstack().to_numpy(dtype="float64")
+    ranks = pd.DataFrame({"net_apr": table.unstack(), "rank": ranked.unstack()}).reset_index()
     facts = result_provenance(inputs) | {"helper": "staking.rank_stability"}
     params.attrs["toolkit"] = {**facts, "level": level}
     ranks.attrs["toolkit"] = facts
@@ -333,7 +332,7 @@ def _read_weeks(history: Frame, now: Time | None) -> tuple[pd.DataFrame, dict[st
     names = table.text("validator").texts() if table.has("validator") else [""] * len(table)
     rows = pd.DataFrame(
         {
-            "validator": pd.array(names, dtype="str"),
+            "validator": pd.array(list(names), dtype="str"),
             "week": utc_times(table.ms("week")),
             "whole": False,
             "net_apr": table.number("net_apr"),

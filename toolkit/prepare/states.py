@@ -11,6 +11,7 @@ from typing import Final
 import numpy as np
 import pandas as pd
 
+from toolkit.arrays import Ints
 from toolkit.contract.dexes import coin_dex
 from toolkit.display import count_text
 from toolkit.errors import warn_caller
@@ -131,23 +132,22 @@ def name_some(names: Iterable[str], most: int = 5) -> str:
     return ", ".join(names[:most]) + (" and others" if len(names) > most else "")
 
 
-def check_one_moment(rows: pd.DataFrame, keys: Sequence[str], ms: Sequence[int], what: str) -> None:
+def check_one_moment(rows: pd.DataFrame, keys: Sequence[str], ms: Ints, what: str) -> None:
     """Raise ValueError if states are of several moments: closed positions would still count.
 
     - ``keys``: columns of which each combination must have one time
     - ``ms``: time of each row; a missing one is not compared
     """
     codes = number_groups(rows[[*keys]])[0]
-    known = np.flatnonzero(np.asarray(ms) != NO_TIME)
+    known = np.flatnonzero(ms != NO_TIME)
     first = np.zeros(len(rows), dtype=np.int64)
-    first[codes[known[::-1]]] = np.asarray(ms)[known[::-1]]
-    later = known[np.asarray(ms)[known] != first[codes[known]]]
+    first[codes[known[::-1]]] = ms[known[::-1]]
+    later = known[ms[known] != first[codes[known]]]
     if len(later):
-        group = known[codes[known] == codes[later[0]]]
+        times = np.unique(ms[known[codes[known] == codes[later[0]]]])
         raise ValueError(
-            f"{what}: rows of {rows[keys[0]].iloc[later[0]]} have "
-            f"{len(np.unique(np.asarray(ms)[group]))} different times. Keep one batch of states, "
-            f"for example {what}[{what}.time == {what}.time.max()]"
+            f"{what}: rows of {rows[keys[0]].iloc[later[0]]} have {len(times)} different times. "
+            f"Keep one batch of states, for example {what}[{what}.time == {what}.time.max()]"
         )
 
 

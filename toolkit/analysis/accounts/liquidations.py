@@ -3,24 +3,25 @@
 from collections.abc import Iterable
 from typing import Final, Literal
 
-import narwhals as nw
 import numpy as np
 import pandas as pd
-from narwhals.typing import IntoFrameT
 
+from toolkit import prepare
 from toolkit.analysis.accounts.margin_buffers import read_margins
 from toolkit.analysis.accounts.margin_tiers import LeverageLimits
-from toolkit.analysis.common import fill_kinds, frame_access
-from toolkit.analysis.common.repeated_rows import drop_repeated_rows
 from toolkit.arrays import Flags, Floats, Ints
-from toolkit.prepare.door import Frame, Table
+from toolkit.errors import MissingColumns
+from toolkit.prepare import Fills
+from toolkit.prepare.door import ADDRESSES, Frame, Table
 from toolkit.prepare.groups import number_groups
 from toolkit.prepare.provenance import finish
+from toolkit.prepare.roles import OBJECT, warn_missing_directions
 from toolkit.prepare.states import open_positions
 from toolkit.rules.margin import liquidation_price
 
 LiquidationSide = Literal["liquidated", "counterparty", "deleveraged"]
 _SIDES: Final = ("liquidated", "counterparty", "deleveraged")
+_ORDER: Final = ("liquidated", "deleveraged", "counterparty")
 _DEFAULT: Final = ("liquidated", "counterparty")
 
 
@@ -203,22 +204,24 @@ def _sum_sides(
 
 
 def fills(
-    fills: IntoFrameT,
+    fills: Frame | Fills,
     side: LiquidationSide | Iterable[LiquidationSide] = _DEFAULT,
     *,
     account: str | None = None,
-) -> IntoFrameT:
+) -> pd.DataFrame:
     """Return the fills of liquidations, each marked as liquidated account or counterparty.
 
     A liquidation by market order looks like any other fill except for its liquidation object. Both
-    sides of the trade carry it (docs/live_service.md, section 2).
+    sides of the trade carry it (docs/live_service.md, section 2). The account that the object names
+    is the liquidated one, whatever ``dir`` says. If an account takes over positions as backstop,
+    its own later liquidation is left out: it passes such a position on.
 
     Parameters
     ----------
     fills : DataFrame
-        Fills with ``dir``, or ``liquidated_user`` or ``liquidation_method``, of one account or,
-        with ``user``, of many (pandas, Polars, DuckDB, PySpark). Repeated rows count
-        once.
+        Fills with ``dir``, or with the columns of the liquidation object (``liquidated_user``,
+        ``liquidation_method``, ``liquidation_mark_px``), of one account or, with ``user``, of many.
+        Repeated rows count once.
     side : {"liquidated", "counterparty", "deleveraged"} or list of them
         Which fills: the exchange closed the account's position; the account traded against another
         account's liquidation; or the exchange closed the account's position to settle a bankrupt
@@ -230,8 +233,7 @@ def fills(
     Returns
     -------
     DataFrame
-        The engine of `fills`: the rows of those sides in the same order, with all of their columns,
-        and
+        The rows of those sides in the same order, with all of their columns, and
 
         - ``liquidation_side``: side of the liquidation: ``liquidated``, ``counterparty`` or
           ``deleveraged``.
@@ -259,29 +261,22 @@ def fills(
     wanted = [side] if isinstance(side, str) else list(side)
     if wrong := [name for name in wanted if name not in _SIDES]:
         raise ValueError(f"unknown side {wrong[0]!r}; choose one of {', '.join(_SIDES)}")
-    once = drop_repeated_rows(fills, "fills")
-    frame: frame_access.Frame = nw.from_native(frame_access.normalise_frame(once))
-    column_names = frame.columns
-    if not {"dir", "liquidated_user", "liquidation_method"} & set(column_names):
-        frame_access.require_columns(
-            frame,
-            ["liquidated_user"],
-            "fills",
-            "Add it, or add dir, which names backstop liquidations",
+    prepared = prepare.fills(fills, account)
+    table = prepared.table
+    markers = [name for name in ("dir", *OBJECT) if table.has(name)]
+    if not markers:
+        advice = "Add it, or add dir, which names backstop liquidations"
+        table.require(["liquidated_user"], advice)
+    if len(table) and "dir" in markers and table.frame[markers].isna().all(axis=None):
+        raise MissingColumns(
+            "fills: column dir is missing in every row, and it says which fills are liquidations. "
+            "Recordings from 2023 do not have such fields. Fetch the rows again"
         )
-    markers = [n for n in ("dir", "liquidated_user", "liquidation_method") if n in column_names]
-    if "dir" in markers and all(frame_access.is_empty_column(frame, name) for name in markers):
-        frame_access.require_some_values(frame, "dir", "fills", "says which fills are liquidations")
-    frame = frame.with_columns(
-        liquidation_side=nw.when(fill_kinds.is_liquidation(column_names, account))
-        .then(nw.lit("liquidated"))
-        .when(fill_kinds.is_auto_deleveraging(column_names))
-        .then(nw.lit("deleveraged"))
-        .when(fill_kinds.is_liquidation_counterparty(column_names, account))
-        .then(nw.lit("counterparty"))
-        .otherwise(nw.lit(""))
-    )
-    result = frame.filter(nw.col("liquidation_side").is_in(wanted or ["nothing"]))
-    return frame_access.result_from_frame(
-        result, {"fills": once}, helper="liquidations.fills", side=wanted
-    )
+    warn_missing_directions(table)
+    roles = prepared.roles
+    sides = np.select([roles.liquidated, roles.deleveraged, roles.counterparty], _ORDER, default="")
+    kept = np.isin(sides, wanted)
+    result = table.frame[kept].assign(liquidation_side=pd.array(sides[kept], dtype="str"))
+    for name in set(ADDRESSES) & set(result.columns):
+        result[name] = table.text(name).texts(kept).to_numpy()
+    return finish(result, {"fills": table.frame}, helper="liquidations.fills", side=wanted)

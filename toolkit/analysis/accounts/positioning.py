@@ -9,7 +9,7 @@ import pandas as pd
 
 from toolkit.analysis.accounts.value_transitions import class_names
 from toolkit.analysis.common.estimate import check_level
-from toolkit.arrays import Floats, Ints
+from toolkit.arrays import Flags, Floats, Ints
 from toolkit.installation import explain_missing
 from toolkit.prepare.door import NO_TIME, Frame, Table, utc_times
 from toolkit.prepare.groups import number_groups
@@ -248,7 +248,7 @@ def _figures(
     with explain_missing("analysis"):
         from scipy import stats
 
-    def sums(part: Floats) -> Floats:
+    def sums(part: Floats | Flags) -> Floats:
         return np.bincount(codes, part, count).astype(np.float64)
 
     def largest(part: Floats) -> Floats:

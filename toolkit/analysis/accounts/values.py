@@ -220,9 +220,9 @@ def _own_values(rows: pd.DataFrame, split: Sequence[str]) -> Floats:
         return np.where(shared, np.nan, value)
     value[repeats] = 0.0
     if not split:
-        total = rows["pm_total_account_value"].where(portfolio)
-        first = ~rows["user"].duplicated()
-        total = total.groupby(rows["user"]).transform("first").to_numpy(dtype=np.float64)
+        totals = rows["pm_total_account_value"].where(portfolio).groupby(rows["user"])
+        total = totals.transform("first").to_numpy(dtype=np.float64)
+        first = ~rows["user"].duplicated().to_numpy()
         value = np.where(np.isnan(total), value, np.where(first, total, 0.0))
     return value
 

@@ -150,12 +150,8 @@ def resilience(
     rows = table.columns(needed, amounts=[*_SIDES.values()]).assign(ms=table.ms("timestamp_ms"))
     found = _find_recoveries(rows[rows["bps"] == bps], drop, window)
     # Falls within a second are one shock.
-    shock_of = pd.DataFrame(
-        [(recovery.dex, recovery.coin, round(recovery.ms / 1000)) for recovery in found]
-    )
-    clusters = (
-        shock_of.groupby([0, 1, 2], sort=False).ngroup().to_numpy() if found else np.zeros(0, int)
-    )
+    names = [(recovery.dex, recovery.coin, round(recovery.ms / 1000)) for recovery in found]
+    clusters = pd.factorize(pd.Series(names, dtype=object))[0].astype(np.int64)
     shocks = pd.DataFrame(
         {
             "dex": pd.array([recovery.dex for recovery in found], dtype="str"),
@@ -254,7 +250,7 @@ def _squared_errors(recovery: _Recovery, lives: Floats) -> Floats:
     spread, together = (left**2).sum(axis=0), depth @ left
     with np.errstate(divide="ignore", invalid="ignore"):
         explained = np.where(spread > 1e-12 * len(depth), together**2 / spread, 0.0)
-    return np.maximum((depth**2).sum() - explained, 0.0)
+    return np.asarray(np.maximum((depth**2).sum() - explained, 0.0))
 
 
 def _grid_minima(squares: Floats, places: Floats) -> Floats:
@@ -286,7 +282,7 @@ def _recovery_path(recoveries: list[_Recovery], half_life: float) -> pd.DataFram
     step = float(np.median(np.concatenate([np.diff(recovery.seconds) for recovery in recoveries])))
     rows = pd.DataFrame({"seconds": seconds, "share": share})[seconds <= 8 * half_life]
     grouped = rows.groupby(rows["seconds"] // max(half_life / 10, step))
-    quantiles = grouped["share"].quantile([0.1, 0.5, 0.9]).unstack()
+    quantiles = grouped["share"].quantile(np.array([0.1, 0.5, 0.9])).unstack()
     path = pd.DataFrame({"seconds": grouped["seconds"].mean(), "n": grouped["share"].size()})
     path[["q10", "q50", "q90"]] = quantiles.to_numpy()
     return path.reset_index(drop=True).astype(_PATH)

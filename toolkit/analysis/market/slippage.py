@@ -285,19 +285,19 @@ def asymmetry(
         costs = (part.mean() if count else np.nan for part in (buy[mine], sell[mine], dearer))
         figures.append((*costs, mean, low, high))
         days.append(len(np.unique(day)))
-    buy_bps, sell_bps, dearer, difference, low, high = np.array(figures).reshape(-1, 6).T
+    found = np.array(figures, dtype=np.float64).reshape(-1, 6).T
     texts = {name: "str" for name in ("coin", "dex") if name in keys}
     result = result.astype(texts).assign(
         n=n,
         buy_missing=np.bincount(codes[np.isnan(buy)], minlength=len(result)),
         sell_missing=np.bincount(codes[np.isnan(sell)], minlength=len(result)),
         days=np.array(days, dtype=np.int64),
-        buy_bps=buy_bps,
-        sell_bps=sell_bps,
-        difference_bps=difference,
-        low=low,
-        high=high,
-        buy_dearer=dearer,
+        buy_bps=found[0],
+        sell_bps=found[1],
+        difference_bps=found[3],
+        low=found[4],
+        high=found[5],
+        buy_dearer=found[2],
     )
     return finish(
         result, {"samples": table.frame}, helper="slippage.asymmetry", by=keys, level=level

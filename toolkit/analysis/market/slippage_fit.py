@@ -292,7 +292,8 @@ def _read_side(samples: pd.DataFrame, side: str) -> pd.DataFrame:
         [*book, "amount_usd", "bps"], kind="stable"
     )
     rows = rows.drop_duplicates([*book, "amount_usd"], ignore_index=True)
-    rows["least"] = _least_cost(rows, rows.groupby(book, sort=False).ngroup().to_numpy(), side)
+    book_of_row = np.asarray(rows.groupby(book, sort=False).ngroup(), dtype=np.int64)
+    rows["least"] = _least_cost(rows, book_of_row, side)
     return rows
 
 
@@ -305,13 +306,11 @@ def _least_cost(rows: pd.DataFrame, book: Ints, side: str) -> Floats:
     thin = thin[book[known[rank[thin]]] == book[thin]]
     larger, smaller = known[rank[thin]], known[np.maximum(rank[thin] - 1, 0)]
     has_two = (rank[thin] > 0) & (book[smaller] == book[thin])
-    ends = (
-        (usd[larger], bps[larger]),
-        tuple(np.where(has_two, values[smaller], 0.0) for values in (usd, bps)),
-    )
+    less_usd, less_bps = (np.where(has_two, values[smaller], 0.0) for values in (usd, bps))
+    ends = (usd[larger], bps[larger]), (less_usd, less_bps)
     least = spread.copy()
     least[thin] = least_beyond_bps(usd[thin], *ends, 1 if side == "buy" else -1)
-    return np.fmax(least, spread)
+    return np.asarray(np.fmax(least, spread))
 
 
 def _fit_parameters(group: pd.DataFrame, *, draws: int, seed: int, block: int) -> Floats | None:
