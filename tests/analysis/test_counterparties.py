@@ -64,6 +64,17 @@ class TestCounterparties:
             pairs = tk.execution.counterparties(fills, MIDS, "1m")
             assert pairs["trades"].sum() == 4
 
+    def test_unknown_taker_has_no_name(self):
+        """The flag of one side tells the taker; without both, there is a trade and no taker."""
+        for flags in ([True, None], [None, False]):
+            fills = TRADES.iloc[:2].assign(crossed=pd.array(flags, dtype="boolean"))
+            row = tk.execution.counterparties(fills, MIDS, "1m").iloc[0]
+            assert row[["taker", "maker", "gain_usd"]].tolist() == [A, B, 6.0]
+        fills = TRADES.iloc[:2].assign(crossed=pd.array([None, None], dtype="boolean"))
+        row = tk.execution.counterparties(fills, MIDS, "1m").iloc[0]
+        assert row[["taker", "maker", "gain_usd"]].isna().all()
+        assert row[["trades", "volume_usd", "priced"]].tolist() == [1, 300.0, 0]
+
     def test_equal_ids_of_two_coins_are_two_trades(self):
         both = pd.concat([TRADES, TRADES.assign(coin="ABC")])
         pairs = tk.execution.counterparties(both, MIDS, "1m")

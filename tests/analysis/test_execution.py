@@ -6,9 +6,11 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 
-from toolkit.analysis.execution.fill_quality import read_market_trades, read_reference_prices
+from toolkit.analysis.execution.quotes import reference_prices
 from toolkit.errors import MissingColumns, MissingDirections
 from toolkit.execution import fill_quality, markout, quotes, spreads
+from toolkit.prepare.door import Table
+from toolkit.prepare.trades import read_trades
 
 from .examples import DAY, HOUR, MONDAY, times, wrong_errors
 
@@ -209,6 +211,44 @@ def test_spread_parts_add_up(rows, seed):
         assert one["effective"] == pytest.approx(-quality["improvement_usd"], abs=1e-9)
 
 
+def test_prices_of_the_exchange_are_no_trades():
+    """The account buys at 100.02; the exchange deleverages it at 80; it takes over at 130."""
+    rows = fills([(1, "B", 100.02, 1, True), (2, "A", 80, 1, False), (3, "A", 130, 1, True)])
+    rows["dir"] = ["Open Long", "Auto-Deleveraging", "Liquidated Cross Short"]
+    rows["liquidation_method"] = [None, None, "backstop"]
+    prices = mids([(0, 100.0), (1.5, 100.0), (10, 100.0)])
+    (row,) = fill_quality(rows, prices, by="liquidity").to_dict("records")
+    assert (row["liquidity"], row["fills"]) == ("taker", 1)
+    assert row["improvement_bps"] == pytest.approx(-2)
+    assert spreads(rows, prices, "10s").params["n"].tolist() == [1, 1, 1]
+    assert markout(rows, prices, ["10s"]).params["estimate"].tolist() == pytest.approx(
+        [-2], rel=1e-3
+    )
+
+
+@pytest.mark.parametrize("known", [(True, False), (True, None), (None, False), (None, None)])
+def test_both_sides_of_a_trade_count_once(known):
+    """The taker buys at 100.02 against a mid of 100: 2 bps, not 0. One flag tells the other."""
+    rows = fills([(1, "B", 100.02, 1, known[0]), (1, "A", 100.02, 1, known[1])])
+    rows = rows.assign(tid=7, user=["0xa", "0xb"])
+    prices = mids([(0, 100.0), (10, 100.0)])
+    (row,) = fill_quality(rows, prices, by="coin").to_dict("records")
+    assert (row["fills"], row["volume_usd"]) == (1, 100.02)
+    found = spreads(rows, prices, "10s", by="coin").params
+    gains = markout(rows, prices, ["10s"], by=None).params
+    if known == (None, None):
+        assert row["priced"] == 0
+        assert set(found["missing"]) == {1} == set(gains["missing"])
+        return
+    assert row["improvement_bps"] == pytest.approx(-2)
+    assert found["estimate"].tolist() == pytest.approx([2, 2, 0])
+    assert gains["usd"].tolist() == pytest.approx([-0.02])
+    by_user = fill_quality(rows, prices, by="user")
+    assert by_user["improvement_bps"].tolist() == pytest.approx([-2, 2])
+    sides = fill_quality(rows, prices, by="liquidity")
+    assert sides["liquidity"].tolist() == ["maker", "taker"]
+
+
 def test_intervals_resample_clusters():
     """All fills of a day gain 1 or lose 1 bps: ten days have the error of ten coin tosses."""
     rng = np.random.default_rng(5)
@@ -284,15 +324,19 @@ def test_marks_keep_their_quotes():
     signs = [1, 1, -1, -1, 1, -1, 1]
     tape = fills([(n * 1.0, "B" if s > 0 else "A", 100 + s / 99, 2, True)
                   for n, s in enumerate(signs)])  # fmt: skip
-    rows = read_market_trades(tape, [])
-    own = read_reference_prices(tape, None, None, rows, 1.5)
+    table = Table(tape, "fills")
+    trades = read_trades(table)
+    own = reference_prices(table, None, None, trades, 1.5)
     assert own.source == "quotes"
+    assert own.is_tape
     pd.testing.assert_frame_equal(own.quotes, quotes(tape, max_age=1.5))
     assert fill_quality(tape, max_age=1.5)["priced"].sum() == 6
     assert fill_quality(tape, max_age=0.5)["priced"].sum() == 0
     prices = mids([(0, 100.0)])
-    assert read_reference_prices(tape, prices, None, rows, "60s").quotes is prices
-    marked = read_reference_prices(tape, prices.assign(mark_px=1.0), "mark_px", rows, "60s")
+    passed = reference_prices(table, prices, None, trades, "60s")
+    assert passed.quotes is prices
+    assert not passed.is_tape
+    marked = reference_prices(table, prices.assign(mark_px=1.0), "mark_px", trades, "60s")
     assert marked.quotes is None
     with pytest.warns(MissingDirections, match=r"^fills: column dir is missing in every row"):
-        read_market_trades(tape.assign(dir=pd.array([None] * len(tape), dtype="str")), [])
+        fill_quality(tape.assign(dir=pd.array([None] * len(tape), dtype="str")))

@@ -9,12 +9,18 @@ import toolkit as tk
 from toolkit.analysis.execution.quotes import (
     estimate_parts,
     price_changes,
-    read_trades,
+    read_tape,
 )
 from toolkit.errors import MissingColumns
 from toolkit.execution import fill_quality, markout, quotes, spreads
+from toolkit.prepare.door import Table
 
 from .examples import MONDAY, times
+
+
+def read_trades(fills, what="fills"):
+    return read_tape(Table(fills, what, "fills"))
+
 
 TRANSITORY, PERMANENT = 0.7, 0.3  # bps: half a spread of 1
 TRUTH = [1.0, TRANSITORY, PERMANENT]
@@ -206,11 +212,10 @@ def many_tapes(correlation, n, tapes):
 def true_parts(correlation):
     """Return effective and realised spread, and impact, until `HORIZON` after a trade.
 
-    The number k of trades in this time has a Poisson distribution, without 0. The mid moves by
-    `PERMANENT` times the sum of correlation^j for j up to k.
+    The number k of trades in this time has a Poisson distribution. The mid moves by `PERMANENT`
+    times the sum of correlation^j for j up to k.
     """
-    none = np.exp(-HORIZON)
-    power = (np.exp(HORIZON * (correlation - 1)) - none) / (1 - none)
+    power = np.exp(HORIZON * (correlation - 1))
     drift = PERMANENT * correlation / (1 - correlation) * (1 - power)
     return [1.0, TRANSITORY - drift, PERMANENT + drift]
 
@@ -289,7 +294,8 @@ class QuoteFigures:
         for coin in np.unique(self.coin):
             at = np.flatnonzero(self.coin == coin)
             for k in at:
-                earlier, later = at[ms[at] < ms[k]], at[(ms[at] > ms[k]) & (ms[at] <= ms[k] + span)]
+                earlier = at[ms[at] < ms[k]]
+                later = at[(ms[at] >= ms[k]) & (ms[at] <= ms[k] + span)]
                 if len(earlier) and ms[k] - ms[earlier[-1]] <= age:
                     before[k] = earlier[-1]
                 if len(later) and ms[k] + span - ms[later[-1]] <= age:
@@ -347,7 +353,8 @@ def test_quote_errors_widen_intervals_of_tape(cluster):
     trades = trades.assign(part=(trades["time"].dt.hour).astype("int64") + 7)
     trades = trades.sort_values(["time", "coin"], ignore_index=True)
     own = quotes(trades)
-    exact = own[["coin", "time", "mid_px"]]
+    # Moments with trades of both sides do not show a spread, so these quotes have no error.
+    exact = own.assign(sell_age_seconds=0.0, buy_age_seconds=0.0)
     options = {
         "by": None, "cluster": cluster, "seed": 3, "draws": 99, "max_age": 30, "level": 0.9,
     }  # fmt: skip
@@ -495,7 +502,27 @@ def test_fills_without_quote_are_excluded():
     rows["liquidation_method"] = [None, None, None, None, None, "market", "backstop", None]
     kept = read_trades(rows, "fills")["px"].tolist()
     assert kept == rows["px"].iloc[[0, 5, 7]].tolist()
-    assert fill_quality(rows, by=None)["fills"].item() == 6  # forced fills cost the account, too
+    assert fill_quality(rows, by=None)["fills"].item() == 3
+
+
+def test_quiet_tape_keeps_its_mid():
+    """Without a later trade, the mid after the fill's own trade holds until the horizon.
+
+    Buys at 100.03 and 100.04, then sells at 100.00 and 99.99, ten times: each trade moves the mid
+    by 1 bp and pays 2 bps more. A buy in front sees the mid rise by its own bp and the next one's.
+    """
+    n = np.arange(40)
+    rows = pd.DataFrame(
+        {"coin": "XYZ", "side": np.where(n % 4 < 2, "B", "A"), "crossed": True, "sz": 1.0,
+         "px": np.tile([100.03, 100.04, 99.99, 99.98], 10),
+         "time": times(MONDAY + 50_000 * (n // 2) + 5_000 * (n % 2))}
+    )  # fmt: skip
+    found = markout(rows, None, ["10s"], by=None).params.iloc[0]
+    assert (found["n"], found["missing"]) == (40, 0)
+    assert found["estimate"] == pytest.approx(-1.5, abs=0.01)  # -1 and -2 in turn
+    # For mids of another source, no later price is no figure.
+    mids = quotes(rows)[["coin", "time", "mid_px"]]
+    assert markout(rows, mids, ["10s"], by=None).params["n"].item() == 20
 
 
 def test_one_sided_tape_warns():

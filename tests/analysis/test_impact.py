@@ -57,7 +57,8 @@ def test_conversions_and_settlements_are_no_orders():
     rows["dir"] = ["Open Long", "Split Outcome", "Settlement", "Close Short"]
     found = tk.execution.impact(rows, PRICES, lags=1)
     assert found.parents["parent"].tolist() == [7, 10]
-    assert found.parents["share"].tolist() == [0.5, 0.5]
+    # 200 USD in twice 15 seconds are 576,000 USD a day.
+    assert found.parents["share"].tolist() == pytest.approx([100 / 576_000] * 2)
     assert found.lags["autocorrelation"].tolist() == [1.0]
     alone = tk.execution.impact(rows.iloc[[0, 3]], PRICES, lags=1)
     pd.testing.assert_frame_equal(found.lags, alone.lags)
@@ -190,6 +191,28 @@ def test_law_of_two_coins_by_hand():
     again = tk.execution.impact(fills, prices, **options)
     pd.testing.assert_frame_equal(again.params, found.params)
     pd.testing.assert_frame_equal(again.sizes, found.sizes)
+
+
+def test_coins_of_two_volatilities_have_one_exponent():
+    """ABC moves ten times as much for a share as XYZ does, and has smaller orders."""
+    fills, prices = lawful_tape(0.5)
+    is_wild = prices["coin"] == "ABC"
+    moved = np.where(is_wild, 50 + 10 * (prices["mark_px"] - 50), prices["mark_px"])
+    options = {"volume": VOLUMES, "price": "mark_px", "draws": 9}
+    found = tk.execution.impact(fills, prices.assign(mark_px=moved), **options)
+    assert found["exponent"] == pytest.approx(0.5, abs=1e-3)
+    assert found["impact_bps"] == pytest.approx((8 + 80) / 2, rel=1e-2)
+
+
+def test_part_of_a_day_is_no_day():
+    """Six orders, one each 20 minutes, are a volume of two hours; a day has 12 times as much."""
+    sizes = [1.0, 4.0, 9.0, 16.0, 25.0, 36.0]
+    rows = fills_of(range(6), [1200 * n + 60 for n in range(6)], sz=sizes)
+    prices = [(1200 * n + k, 100.0 + k * size**0.5 / 100) for n, size in enumerate(sizes)
+              for k in (0, 1)]  # fmt: skip
+    prices = mids(*((second + 59.5 + 1.0 * (px > 100), px) for second, px in prices))
+    parents = tk.execution.impact(rows, prices, horizon="1s").parents
+    assert parents["share"].tolist() == pytest.approx([size / 91 / 12 for size in sizes])
 
 
 def test_equal_shares_are_one_group():

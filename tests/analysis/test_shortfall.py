@@ -139,6 +139,37 @@ def test_twap_slices_are_one_order():
     assert found["opportunity"].tolist() == [0.0]
 
 
+@pytest.mark.parametrize("columns", [{"user": ["0xa", "0xb"]}, {"coin": ["XYZ", "ABC"]}])
+def test_twaps_of_two_accounts_may_share_an_id(columns):
+    bought = fills_of(5, "B", (5_000, 99.0, 1.0, True, 0.0), (6_000, 99.0, 2.0, True, 0.0))
+    bought = bought.assign(twap_id=8, **columns)
+    mids = pd.concat([MIDS, MIDS.assign(coin="ABC")])
+    found = shortfall(SALE.iloc[:0], bought, mids).orders
+    assert found[["kind", "parent", "filled"]].values.tolist() == [
+        ["twap", 8, 1.0],
+        ["twap", 8, 2.0],
+    ]
+    assert found["trading"].tolist() == [0.0, 0.0]
+
+
+@pytest.mark.parametrize("moment", [1_759_023_812_522, 1_759_022_773_126, 1_000])
+def test_stop_that_fills_at_once_is_decided_before(moment):
+    """The price of the millisecond is that of the fill itself: 50 before, sold at 49."""
+    steps = (("open", moment - 900, 1.0), ("triggered", moment, 1.0), ("filled", moment, 0.0))
+    stop = events(3, "A", 1.0, *steps).assign(is_trigger=True)
+    mids = pd.DataFrame({"coin": "XYZ", "time": at(moment - 1, moment), "mid_px": [50.0, 48.0]})
+    sold = fills_of(3, "A", (moment, 49.0, 1.0, True, 0.0))
+    row = shortfall(stop, sold, mids).orders.iloc[0]
+    assert row[["decision_px", "delay", "total"]].tolist() == [50.0, 0.0, -1.0]
+
+
+def test_order_of_a_forced_close_is_left_out():
+    forced = events(6, "B", 1.0, ("open", 1_000, 1.0), ("filled", 5_000, 0.0))
+    closed = fills_of(6, "B", (5_000, 150.0, 1.0, False, 0.0)).assign(dir="Auto-Deleveraging")
+    found = shortfall(pd.concat([SALE, forced]), pd.concat([SOLD, closed]), MIDS)
+    assert found.orders["parent"].tolist() == [1]
+
+
 def test_missing_and_foreign_fills_warn():
     with pytest.warns(HistoryWarning, match="1 of 1 order"):
         shortfall(SALE, SOLD.iloc[:1], MIDS)

@@ -1,33 +1,33 @@
 """What copying an account with a delay would have brought."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
 
 import numpy as np
 import pandas as pd
-from narwhals.typing import IntoFrame
 
-from toolkit.analysis.common import grouping
 from toolkit.analysis.common.bootstrap import DRAWS, bootstrap_interval, bootstrap_ratio
 from toolkit.analysis.common.estimate import check_level
-from toolkit.analysis.execution.fill_quality import (
-    group_fills,
-    key_types,
-    prices_after,
-    read_reference_prices,
-)
-from toolkit.analysis.execution.markout import read_clusters, result_facts
-from toolkit.analysis.execution.prices import list_spans, span_ms
+from toolkit.analysis.execution.markout import add_figures
+from toolkit.analysis.execution.prices import LATEST, list_spans, span_ms
+from toolkit.analysis.execution.quotes import reference_prices
+from toolkit.arrays import Floats
+from toolkit.prepare.door import Frame, Names, Table
+from toolkit.prepare.groups import list_keys, split_groups
+from toolkit.prepare.provenance import finish
+from toolkit.prepare.trades import group_trades
 
-_FIGURES = {
-    "fills": "int64", "volume_usd": "float64", "priced": "int64", "own_usd": "float64",
-    "delay_usd": "float64", "slippage_usd": "float64", "copied_usd": "float64",
-    "cost_bps": "float64", "low": "float64", "high": "float64", "clusters": "int64",
+_FIGURES: Final = {
+    "delay": "float64", "fills": "int64", "volume_usd": "float64", "priced": "int64",
+    "own_usd": "float64", "delay_usd": "float64", "slippage_usd": "float64",
+    "copied_usd": "float64", "cost_bps": "float64", "low": "float64", "high": "float64",
+    "clusters": "int64",
 }  # fmt: skip
 
 
 def copy_trading(
-    fills: IntoFrame,
-    prices: IntoFrame,
+    fills: Frame,
+    prices: Frame,
     delays: Sequence[str | float] = ("1s", "10s", "1m", "5m"),
     *,
     slippage_bps: float | Mapping[str, float] = 0.0,
@@ -61,7 +61,7 @@ def copy_trading(
     Returns
     -------
     DataFrame
-        pandas: the columns of `by`, then for the fills with a fresh price at the copy's time and a
+        The columns of `by`, then for the fills with a fresh price at the copy's time and a
         last price of their coin:
 
         - ``delay``: time from the fill of the account to that of the copier, in seconds.
@@ -109,58 +109,53 @@ def copy_trading(
     [[1.0, 8.0, -2.0, -0.202, 5.798]]
     """
     check_level(level)
-    keys = grouping.list_keys(by, ("delay", *_FIGURES))
-    rows = read_clusters(fills, keys, cluster)
-    marks = read_reference_prices(fills, prices, price, rows, max_age)
-    age_ms = span_ms(max_age, "max_age")
-    paid = _slippage_of(rows, slippage_bps) / 1e4
-    sign, sz = rows["_sign"].to_numpy(np.float64), rows["sz"].to_numpy(np.float64)
-    end, _ = marks.last_at(rows["coin"], np.full(len(rows), np.inf))
-    is_whole = rows[["px", "_sign"]].notna().all(axis=1).to_numpy()
+    keys = list_keys(by, _FIGURES)
+    table = Table(fills, "fills")
+    trades, codes, groups, clusters = group_trades(table, keys, cluster)
+    marks = reference_prices(table, prices, price, trades, max_age)
+    age_ms, spans = span_ms(max_age, "max_age"), list_spans(delays, "delays")
+    share = _read_slippage(trades.coin, slippage_bps) / 1e4
+    end, _ = marks.last_at(trades.coin, np.full(len(trades), LATEST))
+    copies = [marks.after(trades, span, age_ms)[0] for span in spans]
     made = []
-    for span in list_spans(delays, "delays"):
-        copy, _ = prices_after(rows, marks, span, age_ms)
-        known = ~np.isnan(copy * end * sz) & is_whole
-        table = rows.assign(
-            _known=known,
-            _own=sign * (end - rows["px"].to_numpy()) * sz,
-            _delay=sign * (rows["px"].to_numpy() - copy) * sz,
-            _slippage=-paid * copy * sz,
-        )
-        for key, group in group_fills(table, keys):
-            made.append((*key, span / 1000, *_copy_figures(group, level, draws, seed)))
-    types = {**key_types(rows, keys), "delay": "float64", **_FIGURES}
-    result = pd.DataFrame(made, columns=list(types)).astype(types)
-    result = result.sort_values([*keys, "delay"], kind="stable", ignore_index=True)
-    result.attrs["toolkit"] = result_facts("copy_trading", fills, prices, keys, marks.source)
-    return result
+    for place, rows in enumerate(split_groups(codes, len(groups))):
+        volume = float(np.nansum(trades.usd[rows]))
+        for span, copy_px in zip(spans, copies, strict=True):
+            has_prices = ~np.isnan(copy_px * end * trades.usd * trades.sign)[rows]
+            own, known = trades.take(rows[has_prices]), rows[has_prices]
+            copied = copy_px[known]
+            parts = [
+                own.sign * (end[known] - own.px) * own.sz,
+                own.sign * (own.px - copied) * own.sz,
+                -share[known] * copied * own.sz,
+            ]
+            sums = [float(part.sum()) if len(known) else np.nan for part in parts]
+            bps, values, count = bootstrap_ratio(
+                -1e4 * (parts[1] + parts[2]), own.usd, clusters[known], draws=draws, seed=seed
+            )
+            made.append(
+                (place, span / 1000, len(rows), volume, len(known), *sums, sum(sums), bps,
+                 *bootstrap_interval(values, count, level), count)
+            )  # fmt: skip
+    return finish(
+        add_figures(groups, made, _FIGURES), {"fills": table.frame, "prices": prices},
+        helper="execution.copy_trading", by=keys, price_source=marks.source,
+    )  # fmt: skip
 
 
-def _slippage_of(rows: pd.DataFrame, slippage_bps: float | Mapping[str, float]) -> pd.Series:
+def _read_slippage(coin: Names, slippage_bps: float | Mapping[str, float]) -> Floats:
+    """Return the slippage of each trade in basis points."""
+    traded = coin.present()
     if not isinstance(slippage_bps, Mapping):
-        slippage_bps = dict.fromkeys(rows["coin"].unique(), float(slippage_bps))
-    for coin, value in slippage_bps.items():
+        slippage_bps = dict.fromkeys(traded, float(slippage_bps))
+    for name, value in slippage_bps.items():
         if not value >= 0:
             raise ValueError(
-                f"slippage_bps of {coin} must be 0 or more, not {value!r}: the copier pays it"
+                f"slippage_bps of {name} must be 0 or more, not {value!r}: the copier pays it"
             )
-    if missing := sorted(set(rows["coin"]) - set(slippage_bps)):
+    if missing := sorted(set(traded) - set(slippage_bps)):
         raise ValueError(
             f"slippage_bps has no value for {', '.join(missing)}. Add them to the mapping"
         )
-    return rows["coin"].map(slippage_bps).astype("float64")
-
-
-def _copy_figures(
-    group: pd.DataFrame, level: float, draws: int, seed: int
-) -> tuple[float | int, ...]:
-    known = group[group["_known"]]
-    base = known["_usd"].to_numpy(np.float64)
-    cost = -1e4 * (known["_delay"] + known["_slippage"]).to_numpy(np.float64)
-    codes = known["_cluster"].to_numpy()
-    bps, values, count = bootstrap_ratio(cost, base, codes, draws=draws, seed=seed)
-    parts = [float(known[name].sum(min_count=1)) for name in ("_own", "_delay", "_slippage")]
-    return (
-        len(group), float(group["_usd"].sum()), len(known), *parts, sum(parts), bps,
-        *bootstrap_interval(values, count, level), count,
-    )  # fmt: skip
+    found: Floats = coin.facts(lambda name: float(slippage_bps.get(name, np.nan)))
+    return found

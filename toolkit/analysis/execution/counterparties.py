@@ -1,38 +1,40 @@
 """Who trades against whom: both sides of each trade, and whose trades the market follows."""
 
 from collections.abc import Mapping
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 import numpy as np
 import pandas as pd
-from narwhals.typing import IntoFrame
 
 from toolkit.analysis.common.bootstrap import DRAWS
 from toolkit.analysis.common.estimate import check_count, check_level
 from toolkit.analysis.common.shrinkage import shrink_estimates
-from toolkit.analysis.execution.fill_quality import prices_after, read_reference_prices
-from toolkit.analysis.execution.markout import estimate_gains, read_clusters, result_facts
+from toolkit.analysis.execution.markout import Gains, add_figures
 from toolkit.analysis.execution.prices import span_ms
+from toolkit.analysis.execution.quotes import reference_prices
+from toolkit.arrays import Ints
+from toolkit.prepare.door import Frame, Names, Table
+from toolkit.prepare.groups import number_groups, split_groups, sum_groups
+from toolkit.prepare.provenance import finish
+from toolkit.prepare.trades import Trades, read_clusters, read_trades, trade_columns
 
-Names = str | Mapping[str, str]
+NamesOfSides = str | Mapping[str, str]
 _PAIR: Final = {
-    "taker": "str", "maker": "str", "trades": "int64", "volume_usd": "float64", "priced": "int64",
-    "gain_usd": "float64", "gain_bps": "float64", "low": "float64", "high": "float64",
-    "clusters": "int64",
+    "trades": "int64", "volume_usd": "float64", "priced": "int64", "gain_usd": "float64",
+    "gain_bps": "float64", "low": "float64", "high": "float64", "clusters": "int64",
 }  # fmt: skip
-_RANKING: Final = {
-    "rank": "Int64", "name": "str", "fills": "int64", "volume_usd": "float64", "priced": "int64",
-    "gain_usd": "float64", "gain_bps": "float64", "error_bps": "float64", "shrunk_bps": "float64",
-    "low": "float64", "high": "float64", "clusters": "int64",
-}  # fmt: skip
+_RANKING: Final = (
+    "rank", "name", "fills", "volume_usd", "priced", "gain_usd", "gain_bps", "error_bps",
+    "shrunk_bps", "low", "high", "clusters",
+)  # fmt: skip
 
 
 def counterparties(
-    fills: IntoFrame,
-    prices: IntoFrame | None = None,
+    fills: Frame,
+    prices: Frame | None = None,
     horizon: str | float = "5m",
     *,
-    by: Names = "user",
+    by: NamesOfSides = "user",
     price: str | None = None,
     max_age: str | float = "60s",
     cluster: str = "day",
@@ -46,7 +48,7 @@ def counterparties(
     ----------
     fills : DataFrame
         Fills of as many accounts as possible: ``coin, px, sz, side, time, tid, crossed, user``
-        (pandas, Polars, DuckDB, PySpark; `tk.many` adds ``user``). Repeated rows count once.
+        (`tk.many` adds ``user``). Repeated rows count once.
     prices, price, max_age
         As for `markout`. Without `prices` the fills must be the full tape.
     horizon : str or float, default "5m"
@@ -60,7 +62,7 @@ def counterparties(
     Returns
     -------
     DataFrame
-        pandas, the pair with the largest volume first:
+        The pair with the largest volume first:
 
         - ``taker``: account of the taker; missing if that side is not in the frame, or has no name.
         - ``maker``: account of the maker; missing as for ``taker``.
@@ -84,8 +86,10 @@ def counterparties(
     Notes
     -----
     The two sides of a trade share the coin and the trade id. A fill without a trade id is a trade
-    without its other side. If the prices are `quotes` of the tape, their own error is not part of
-    the interval; it is in the intervals of `markout` and `spreads`.
+    without its other side. If ``crossed`` of one side is missing, the other side tells who was the
+    taker; if both are missing, the trade has no names and no gain. If the prices are `quotes` of
+    the tape, their own error is not part of the interval; it is in the intervals of `markout` and
+    `spreads`.
 
     Examples
     --------
@@ -104,36 +108,47 @@ def counterparties(
     """
     check_level(level)
     age_ms, span = span_ms(max_age, "max_age"), span_ms(horizon, "horizon")
+    table = Table(fills, "fills")
     column = by if isinstance(by, str) else "user"
-    keys = list(dict.fromkeys((column, "tid", "crossed")))
-    rows = read_clusters(fills, keys, cluster)
-    marks = read_reference_prices(fills, prices, price, rows, max_age)
-    trades = _join_sides(rows, _side_names(rows, by))
-    px, age = prices_after(trades, marks, span, age_ms)
-    gain = trades["_sign"].to_numpy() * (px - trades["px"].to_numpy()) * trades["sz"].to_numpy()
-    # Numbers alone: there may be thousands of pairs, and the rows of each one are copied.
-    figures = trades[["_cluster"]].assign(_gain=gain, _base=trades["_usd"], _age=age)
-    sides = [trades["taker"], trades["maker"]]
+    trades = read_trades(table, ("tid", "crossed"))
+    names, clusters = _side_names(table, trades, by), read_clusters(table, trades, cluster)
+    marks = reference_prices(table, prices, price, trades, max_age)
+    # One row for each trade, from the taker's side; from the maker's, if only that is known.
+    seen = np.lexsort((-trades.taker, trades.number))
+    seen = np.sort(seen[np.flatnonzero(np.diff(trades.number[seen], prepend=-1))])
+    trade, taker = trades.take(seen), trades.taker[seen]
+    sign = trade.sign * np.array([np.nan, -1.0, 1.0])[taker + 1]
+    sides = pd.DataFrame(
+        {
+            side: _names_of_side(trades, names, flag)[trade.number]
+            for side, flag in (("taker", 1), ("maker", 0))
+        }
+    )
+    px, age = marks.after(trade, span, age_ms)
+    gains = Gains([sign * (px - trade.px) * trade.sz], trade.usd, age, clusters[seen])
+    codes, groups = number_groups(sides, missing_last=True)
     made = []
-    for pair, group in figures.groupby(sides, sort=True, dropna=False):
-        ((bps, low, high, usd, priced, _, count, _),) = estimate_gains(
-            group, ["_gain"], level, draws, seed
+    for place, rows in enumerate(split_groups(codes, len(groups))):
+        ((bps, low, high, usd, priced, _, count, _),) = gains.take(rows).estimate(
+            level, draws, seed
         )
-        volume = float(group["_base"].sum())
-        made.append((*pair, len(group), volume, priced, usd, bps, low, high, count))
-    table = pd.DataFrame(made, columns=list(_PAIR)).astype(_PAIR)
-    table = table.sort_values("volume_usd", ascending=False, kind="stable", ignore_index=True)
-    facts = result_facts("counterparties", fills, prices, [column], marks.source)
-    table.attrs["toolkit"] = {**facts, "horizon_seconds": span / 1000}
-    return table
+        volume = float(np.nansum(trade.usd[rows]))
+        made.append((place, len(rows), volume, priced, usd, bps, low, high, count))
+    result = add_figures(groups, made, _PAIR)
+    result = result.sort_values("volume_usd", ascending=False, kind="stable")
+    return finish(
+        result, {"fills": table.frame, "prices": prices},
+        helper="execution.counterparties", by=[column], price_source=marks.source,
+        horizon_seconds=span / 1000,
+    )  # fmt: skip
 
 
 def toxicity(
-    fills: IntoFrame,
-    prices: IntoFrame | None = None,
+    fills: Frame,
+    prices: Frame | None = None,
     horizon: str | float = "5m",
     *,
-    by: Names = "user",
+    by: NamesOfSides = "user",
     liquidity: Literal["taker", "maker"] = "taker",
     price: str | None = None,
     max_age: str | float = "60s",
@@ -162,7 +177,7 @@ def toxicity(
     Returns
     -------
     DataFrame
-        pandas, the most toxic first:
+        The most toxic first:
 
         - ``rank``: 1 for the highest ``shrunk_bps``; names without one are last.
         - ``name``: the account or builder; all fills without a name form one row with a missing
@@ -210,76 +225,66 @@ def toxicity(
     if liquidity not in ("taker", "maker"):
         raise ValueError(f"liquidity must be 'taker' or 'maker', not {liquidity!r}")
     age_ms, span = span_ms(max_age, "max_age"), span_ms(horizon, "horizon")
+    table = Table(fills, "fills")
     column = by if isinstance(by, str) else "user"
-    rows = read_clusters(fills, list(dict.fromkeys((column, "crossed"))), cluster)
-    marks = read_reference_prices(fills, prices, price, rows, max_age)
-    crossed = rows["crossed"].astype("boolean")
-    is_side = (crossed if liquidity == "taker" else ~crossed).fillna(False).to_numpy(bool)
-    rows = rows.assign(_name=_side_names(rows, by))[is_side].reset_index(drop=True)
-    px, _ = prices_after(rows, marks, span, age_ms)
-    rows["_gain"] = rows["_sign"] * (px - rows["px"]) * rows["sz"]
-    made = [
-        _rank_row(name, group, min_clusters)
-        for name, group in rows.groupby("_name", sort=True, dropna=False)
-    ]
-    table = pd.DataFrame(made, columns=["name", *list(_RANKING)[2:]])
-    known = table["error_bps"].gt(0).to_numpy()
-    values, errors = (table.loc[known, n].to_numpy(np.float64) for n in ("gain_bps", "error_bps"))
-    shrunk = shrink_estimates(values, errors, level)
-    table.loc[known, "shrunk_bps"] = shrunk.values
-    table.loc[known, "low"], table.loc[known, "high"] = shrunk.low, shrunk.high
-    table = table.sort_values(
-        ["shrunk_bps", "gain_bps", "name"], ascending=[False, False, True], ignore_index=True
-    )
-    table["rank"] = table["shrunk_bps"].rank(ascending=False, method="min").astype("Int64")
-    table = table[list(_RANKING)].astype(_RANKING)
-    facts = result_facts("toxicity", fills, prices, [column], marks.source)
-    table.attrs["toolkit"] = {**facts, "liquidity": liquidity, "horizon_seconds": span / 1000}
-    return table
-
-
-def _side_names(rows: pd.DataFrame, by: Names) -> pd.Series:
-    if isinstance(by, str):
-        return rows[by].astype("str")
-    names = {address.lower(): name for address, name in by.items()}
-    users = rows["user"].astype("str")
-    return users.map(names).fillna(users).astype("str")
-
-
-def _join_sides(rows: pd.DataFrame, names: pd.Series) -> pd.DataFrame:
-    """Return one row per trade, seen from the taker, with the names of both sides."""
-    ids = rows["tid"].astype("Int64").fillna(0).to_numpy(np.int64)
-    # A fill without a trade id has no other side: its own negative number keeps it apart.
-    ids = np.where(ids > 0, ids, -1 - np.arange(len(rows)))
-    taken = rows["crossed"].astype("boolean").fillna(True).to_numpy(bool)
-    table = rows.assign(_id=ids, _taken=taken, _name=names)
-    table = table.sort_values(["_id", "coin", "_taken"], ascending=[True, True, False])
-    sides = table.groupby(["_id", "coin", "_taken"], sort=False).first()["_name"].unstack()
-    trades = table.drop_duplicates(["_id", "coin"]).set_index(["_id", "coin"])
-    trades = trades.assign(taker=None, maker=None)
-    if True in sides:
-        trades["taker"] = sides[True]
-    if False in sides:
-        trades["maker"] = sides[False]
-    # If only the maker of a trade is in the frame, the trade is seen from the maker's side.
-    trades["_sign"] = trades["_sign"].where(trades["_taken"], -trades["_sign"])
-    trades = trades.reset_index()
-    order = ["_ms", "coin", "_id"]
-    return trades.sort_values(order, kind="stable", ignore_index=True)
-
-
-def _rank_row(name: Any, group: pd.DataFrame, min_clusters: int) -> tuple[Any, ...]:
-    priced = group[group["_gain"].notna()]
-    gain, base = priced["_gain"].to_numpy(np.float64), priced["_usd"].to_numpy(np.float64)
-    _, codes = np.unique(priced["_cluster"], return_inverse=True)
-    count = int(codes.max()) + 1 if len(codes) else 0
-    total, value = float(gain.sum()), float(base.sum())
-    ratio = total / value if value > 0 else np.nan
-    error = np.nan
-    if count >= max(min_clusters, 2) and value > 0:
-        misses = np.bincount(codes, gain - ratio * base)
-        error = 1e4 * float(np.sqrt(count / (count - 1) * (misses @ misses))) / value
-    return (
-        name, len(group), float(group["_usd"].sum()), len(priced), total if count else np.nan,
-        1e4 * ratio, error, np.nan, np.nan, np.nan, count,
+    trades = read_trades(table, ["crossed"])
+    marks = reference_prices(table, prices, price, trades, max_age)
+    trades = trades.take(trades.taker == (liquidity == "taker"))
+    names = pd.DataFrame({"name": _side_names(table, trades, by).texts()})
+    codes, result = number_groups(names, missing_last=True)
+    clusters = read_clusters(table, trades, cluster)
+    px, _ = marks.after(trades, span, age_ms)
+    gain = trades.sign * (px - trades.px) * trades.sz
+    known, n = ~np.isnan(gain), len(result)
+    own, gain, base = codes[known], gain[known], trades.usd[known]
+    total, value = sum_groups(own, gain, n), sum_groups(own, base, n)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = np.where(value > 0, total / value, np.nan)
+        # What each cluster adds to the gain beyond the ratio of its name.
+        width = int(clusters.max(initial=0)) + 2
+        pairs, place = np.unique(own * width + clusters[known] + 1, return_inverse=True)
+        misses = np.bincount(place, gain - ratio[own] * base, len(pairs))
+        count = np.bincount(pairs // width, minlength=n)
+        squares = np.bincount(pairs // width, misses**2, n)
+        error = 1e4 * np.sqrt(count / (count - 1) * squares) / value
+    error = np.where((count >= max(min_clusters, 2)) & (value > 0), error, np.nan)
+    drawn, low, high = np.full((3, n), np.nan)
+    shown = error > 0
+    shrunk = shrink_estimates(1e4 * ratio[shown], error[shown], level)
+    drawn[shown], low[shown], high[shown] = shrunk.values, shrunk.low, shrunk.high
+    result = result.assign(
+        fills=np.bincount(codes, minlength=n),
+        volume_usd=sum_groups(codes, np.nan_to_num(trades.usd), n),
+        priced=np.bincount(own, minlength=n),
+        gain_usd=np.where(count > 0, total, np.nan),
+        gain_bps=1e4 * ratio,
+        error_bps=error,
+        shrunk_bps=drawn,
+        low=low,
+        high=high,
+        clusters=count,
+    ).sort_values(["shrunk_bps", "gain_bps", "name"], ascending=[False, False, True])
+    result["rank"] = result["shrunk_bps"].rank(ascending=False, method="min").astype("Int64")
+    return finish(
+        result[list(_RANKING)], {"fills": table.frame, "prices": prices},
+        helper="execution.toxicity", by=[column], price_source=marks.source, liquidity=liquidity,
+        horizon_seconds=span / 1000,
     )  # fmt: skip
+
+
+def _side_names(table: Table, trades: Trades, by: NamesOfSides) -> Names:
+    """Return the account, or the name, of each fill."""
+    if not isinstance(by, str):
+        table.require(["user"])
+        given = {address.lower(): name for address, name in by.items()}
+        return table.text("user").take(trades.rows).renamed(lambda user: given.get(user, user))
+    codes, values = pd.factorize(trade_columns(table, trades, [by])[by].astype("str"))
+    return Names(np.where(codes < 0, len(values), codes), [*values, ""])
+
+
+def _names_of_side(trades: Trades, names: Names, flag: int) -> pd.Series:
+    """Return the name of the taker or the maker of each trade by its number; or missing."""
+    codes: Ints = np.full(len(trades), len(names.values))
+    is_side = trades.taker == flag
+    codes[trades.number[is_side]] = names.codes[is_side]
+    return Names(codes, [*names.values, ""]).texts()

@@ -4,25 +4,25 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
-import narwhals as nw
 import numpy as np
 import pandas as pd
-from narwhals.typing import IntoFrame
 
-from toolkit.analysis.common import fill_kinds, frame_access, timestamps
 from toolkit.analysis.common.bootstrap import (
     DRAWS,
     bootstrap_interval,
     bootstrap_ratio,
+    count_draws,
     resample_sums,
 )
 from toolkit.analysis.common.estimate import Estimate, check_count, check_level
-from toolkit.analysis.common.provenance import result_provenance
-from toolkit.analysis.common.repeated_rows import drop_repeated_rows
-from toolkit.analysis.execution.prices import PriceHistory, read_prices, span_ms
-from toolkit.analysis.execution.quotes import refuse_trade_prices, side_signs
-from toolkit.arrays import Floats, Ints
+from toolkit.analysis.execution.prices import LATEST, PriceHistory, read_prices, span_ms
+from toolkit.analysis.execution.quotes import refuse_trade_prices
+from toolkit.arrays import Flags, Floats, Ints
 from toolkit.installation import explain_missing
+from toolkit.prepare.door import Frame, Names, Table, utc_times
+from toolkit.prepare.groups import number_rows, split_groups, sum_groups
+from toolkit.prepare.provenance import result_provenance
+from toolkit.prepare.trades import Trades, find_parents, read_trades
 from toolkit.times import DAY
 
 EXPONENTS: Final = np.linspace(-0.5, 2.0, 251)
@@ -33,19 +33,6 @@ _UNIT: Final = 0.01
 """The impact is stated for an order of this share of a day's volume."""
 _BINS: Final = 8
 _FEWEST: Final = 3  # orders of different sizes that determine a law
-_FIGURES: Final = {
-    "name": "str", "estimate": "float64", "low": "float64", "high": "float64", "n": "int64",
-    "missing": "int64", "clusters": "int64",
-}  # fmt: skip
-_PARENTS: Final = {
-    "kind": "str", "parent": "int64", "user": "str", "coin": "str", "side": "str",
-    "start": "datetime64[ms, UTC]", "end": "datetime64[ms, UTC]", "fills": "int64",
-    "usd": "float64", "share": "float64", "before_px": "float64", "after_px": "float64",
-    "impact_bps": "float64",
-}  # fmt: skip
-_SIZES: Final = {
-    "share": "float64", "estimate": "float64", "low": "float64", "high": "float64", "n": "int64",
-}  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -122,8 +109,8 @@ class Impact(Estimate):
 
 
 def impact(
-    fills: IntoFrame,
-    prices: IntoFrame,
+    fills: Frame,
+    prices: Frame,
     *,
     volume: Mapping[str, float] | None = None,
     price: str | None = None,
@@ -140,14 +127,15 @@ def impact(
     ----------
     fills : DataFrame
         Fills of all accounts of the markets, or of some: ``oid, coin, px, sz, side, time, crossed``
-        (and ``user``, ``twap_id``, ``dir``), in pandas, Polars, DuckDB, PySpark. Only fills of
-        takers count, and of these only trades, as for `fill_quality`. Repeated rows count once.
+        (and ``user``, ``twap_id``, ``dir``). Only fills of takers count, and of these only
+        trades, as for `fill_quality`. Repeated rows count once.
     prices : DataFrame
         Mids of the market, as for `markout`: asset contexts with times, or `quotes` of the tape.
         Prices of trades are refused, because each is a bid or an ask.
     volume : mapping of coin to float, optional
-        Volume of a day in USD. Without it, the volume of the fills, by the days with fills: the
-        market's volume only if the fills are those of all accounts.
+        Volume of a day in USD. Without it, the volume of the fills, scaled from the time between
+        the first and the last fill to a day: the market's volume only if the fills are those of all
+        accounts.
     price : str, optional
         Column of the price, as for `markout`.
     horizon : str or float, default "10s"
@@ -178,7 +166,9 @@ def impact(
     ``s * (after / before - 1)``, with s = 1 for buys and -1 for sells. The law
     ``c * (size / volume of a day)**d`` (Almgren et al., 2005; Toth et al., 2011) is fitted by least
     squares over d from -0.5 to 2, with c > 0. The impacts of single orders have both signs, so
-    their logarithms cannot be fitted. It is missing if no positive law fits better than no impact.
+    their logarithms cannot be fitted. All coins have one exponent, and each has its own c, because
+    coins differ in volatility; ``impact_bps`` and ``root_bps`` are means over the orders. The law
+    is missing if no positive law fits better than no impact.
 
     Response and autocorrelation: Bouchaud et al. (2004), one event for each taker order. The kernel
     solves ``E[r(t + j) s(t)] = sum(K(n) * C(j - n))`` for the price changes ``r`` between orders,
@@ -205,34 +195,38 @@ def impact(
     check_level(level)
     check_count(lags, "lags")
     span, age_ms = span_ms(horizon, "horizon"), span_ms(max_age, "max_age")
-    marks = read_prices(prices, price)
-    rows = _read_taker_fills(fills)
-    refuse_trade_prices(rows, marks)
-    parents = _price_parents(_join_parents(rows, volume), marks, span, age_ms)
-    known = parents[parents["impact_bps"].notna() & (parents["share"] > 0)]
-    day = (timestamps.ms_from_times(known["start"]) // DAY).to_numpy(np.int64)
-    _, days = np.unique(day, return_inverse=True)
-    share, found = (known[name].to_numpy(np.float64) for name in ("share", "impact_bps"))
-    counts = (len(known), len(parents) - len(known), len(np.unique(day)))
-    fitted = _fit_law(share, found, days.astype(np.int64), draws, seed)
+    marks, table = read_prices(prices, price), Table(fills, "fills")
+    trades = read_trades(table, ("oid", "crossed"))
+    trades = trades.take((trades.taker == 1) & (trades.usd > 0))
+    is_twap, parent = find_parents(table, trades.rows)
+    order = np.lexsort((parent, is_twap, trades.ms, trades.coin.codes))
+    trades, is_twap, parent = trades.take(order), is_twap[order], parent[order]
+    refuse_trade_prices(trades, marks)
+    parents = _price_parents(table, trades, is_twap, parent, marks, volume, span, age_ms)
+    known = parents["impact_bps"].notna() & (parents["share"] > 0)
+    share, found = (parents.loc[known, name].to_numpy() for name in ("share", "impact_bps"))
+    start = parents["start"].array.asi8[known]
+    days = np.unique(start // DAY, return_inverse=True)[1].astype(np.int64)
+    counts = (len(found), len(parents) - len(found), int(days.max(initial=-1)) + 1)
+    coin = pd.factorize(parents.loc[known, "coin"])[0]
+    fitted = _fit_law(share, found, coin, days, draws, seed)
     figures = []
     for name, values in zip(("exponent", "impact_bps", "root_bps"), fitted.T, strict=True):
         low, high = bootstrap_interval(values[1:], counts[2], level)
         if name == "exponent":
             low, high = np.clip((low, high), EXPONENTS[0], EXPONENTS[-1])
         figures.append((name, values[0], low, high, *counts))
-    facts = result_provenance({"fills": fills, "prices": prices})
+    names = ["name", "estimate", "low", "high", "n", "missing", "clusters"]
+    params = pd.DataFrame(figures, columns=names).astype({"name": "str"})
+    oid = table.ids("oid")[0][trades.rows]
+    events = trades.take(_first_fills(trades, oid))
+    mid, _ = marks.last_at(events.coin, events.ms - 1, age_ms)
+    response = _measure_response(events, mid, lags, level, draws, seed)
+    sizes = _average_sizes(share, found, days, level, draws, seed)
+    facts = result_provenance({"fills": table.frame, "prices": prices})
     facts |= {"helper": "execution.impact", "price_source": marks.source}
-    events = rows[rows["_sign"].notna()].drop_duplicates(["coin", "_ms", "oid", "side"])
-    events = events.reset_index(drop=True)
-    before = events["_ms"].to_numpy(np.float64) - 1
-    events = events.assign(_mid=_last_price(events["coin"], marks, before, age_ms))
-    response = measure_response(events, lags, level, draws, seed)
-    params = pd.DataFrame(figures, columns=list(_FIGURES)).astype(_FIGURES)
-    sizes = _average_sizes(share, found, days.astype(np.int64), level, draws, seed)
-    parents = parents[list(_PARENTS)].astype(_PARENTS)
-    for table in (params, parents, sizes, response):
-        table.attrs["toolkit"] = facts
+    for result in (params, parents, sizes, response):
+        result.attrs["toolkit"] = facts
     return Impact(
         params=params, n=counts[0], level=level, parents=parents, sizes=sizes, lags=response,
         price_source=marks.source,
@@ -240,88 +234,97 @@ def impact(
     )  # fmt: skip
 
 
-def _read_taker_fills(fills: IntoFrame) -> pd.DataFrame:
-    """Return the trades of takers among the fills, with the id of their order or TWAP."""
-    needed = ("oid", "coin", "px", "sz", "side", "time", "crossed")
-    optional = ("user", "twap_id", "dir")
-    rows = frame_access.pandas_columns(
-        drop_repeated_rows(fills, "fills"), "fills", needed, optional, ("px", "sz")
-    )
-    frame = nw.from_native(rows, eager_only=True)
-    fill_kinds.warn_missing_directions(frame, "fills")
-    rows = frame.filter(fill_kinds.is_market_trade(frame.columns)).to_native()
-    taken = rows["crossed"].astype("boolean").fillna(False).to_numpy(bool)
-    rows = rows[taken & (rows["px"] * rows["sz"] > 0).to_numpy(bool)].reset_index(drop=True)
-    twap = rows["twap_id"] if "twap_id" in rows else pd.Series(pd.NA, rows.index)
-    is_twap = twap.notna()
-    rows["kind"] = pd.Series(np.where(is_twap, "twap", "order"), rows.index, dtype="str")
-    rows["parent"] = twap.where(is_twap, rows["oid"]).astype("int64")
-    rows["user"] = rows["user"].astype("str").fillna("") if "user" in rows else ""
-    rows["coin"] = rows["coin"].astype("str")
-    rows["side"] = rows["side"].astype("str")
-    rows["_sign"] = side_signs(rows["side"])
-    rows["_ms"] = timestamps.ms_from_times(rows["time"]).astype("float64")
-    rows["_usd"] = rows["px"] * rows["sz"]
-    return rows.sort_values(["coin", "_ms", "kind", "parent"], kind="stable", ignore_index=True)
-
-
-def _join_parents(rows: pd.DataFrame, volume: Mapping[str, float] | None) -> pd.DataFrame:
-    """Return one row per parent order, with its share of a day's volume."""
-    keys = ["kind", "parent", "user", "coin", "side"]
-    parents = rows.groupby(keys, sort=False, as_index=False, dropna=False).agg(
-        fills=("_ms", "size"), usd=("_usd", "sum"), _start=("_ms", "min"), _end=("_ms", "max"),
-        _sign=("_sign", "first"),
-    )  # fmt: skip
-    parents["start"] = timestamps.timestamps_from_ms(parents["_start"])
-    parents["end"] = timestamps.timestamps_from_ms(parents["_end"])
-    if volume is None:
-        daily = rows.assign(_day=rows["_ms"] // DAY).groupby(["coin", "_day"])["_usd"].sum()
-        daily = daily.groupby("coin").mean()
-    else:
-        daily = pd.Series(dict(volume), dtype="float64")
-    parents["share"] = parents["usd"] / parents["coin"].map(daily).astype("float64")
-    return parents.sort_values(["_start", *keys], kind="stable", ignore_index=True)
+def _first_fills(trades: Trades, oid: Ints) -> Flags:
+    """Return which fills are the first of their order, side and moment; others are no events."""
+    number = number_rows(trades.coin.codes, trades.ms, oid, np.nan_to_num(trades.sign))
+    first = np.zeros(len(trades), dtype=bool)
+    first[np.unique(number, return_index=True)[1]] = True
+    return first & ~np.isnan(trades.sign)
 
 
 def _price_parents(
-    parents: pd.DataFrame, marks: PriceHistory, span: int, age_ms: int
+    table: Table,
+    trades: Trades,
+    is_twap: Flags,
+    parent: Ints,
+    marks: PriceHistory,
+    volume: Mapping[str, float] | None,
+    span: int,
+    age_ms: int,
 ) -> pd.DataFrame:
-    start, end = (parents[name].to_numpy(np.float64) for name in ("_start", "_end"))
-    before = _last_price(parents["coin"], marks, start - 1, age_ms)
-    after, when = marks.last_at(parents["coin"], end + span)
+    """Return one row per parent order, with its share of a day's volume and its impact."""
+    rows, coin = trades.rows, trades.coin
+    user = table.text("user") if table.has("user") else Names(np.zeros(len(table), int), [""])
+    user, side = (names.sorted().take(rows) for names in (user, table.text("side")))
+    number = number_rows(is_twap, parent, user.codes, coin.codes, side.codes)
+    first = np.unique(number, return_index=True)[1]
+    count = len(first)
+    start, end = np.full(count, LATEST), np.full(count, -LATEST)
+    np.minimum.at(start, number, trades.ms)
+    np.maximum.at(end, number, trades.ms)
+    usd = sum_groups(number, trades.usd, count)
+    if volume is None:
+        gap = np.ptp(trades.ms) / (len(rows) - 1) if len(rows) > 1 else 0
+        days = gap * len(rows) / DAY or np.nan
+        daily = sum_groups(coin.codes, trades.usd, len(coin.values)) / days
+    else:
+        daily = np.array([float(volume.get(name, np.nan)) for name in coin.values])
+    coin = coin.take(first)
+    before, _ = marks.last_at(coin, start - 1, age_ms)
     # A price from before the last fill does not contain its impact.
-    is_after = (when >= end) & (end + span - when <= age_ms)
-    after = np.where(is_after, after, np.nan)
-    moved = 1e4 * parents["_sign"].to_numpy(np.float64) * (after / before - 1)
-    return parents.assign(before_px=before, after_px=after, impact_bps=moved)
+    after, _ = marks.last_at(coin, end + span, min(span, age_ms))
+    parents = pd.DataFrame(
+        {
+            "kind": Names(is_twap[first].astype(np.int64), ["order", "twap"]).texts(),
+            "parent": parent[first],
+            "user": user.texts(first).fillna(""),
+            "coin": coin.texts(),
+            "side": side.texts(first),
+            "start": utc_times(start),
+            "end": utc_times(end),
+            "fills": np.bincount(number, minlength=count),
+            "usd": usd,
+            "share": usd / daily[coin.codes],
+            "before_px": before,
+            "after_px": after,
+            "impact_bps": 1e4 * trades.sign[first] * (after / before - 1),
+        }
+    )
+    return parents.iloc[np.argsort(start, kind="stable")].reset_index(drop=True)
 
 
-def _last_price(coin: pd.Series, marks: PriceHistory, at: Floats, age_ms: int) -> Floats:
-    px, when = marks.last_at(coin, at)
-    return np.where(at - when <= age_ms, px, np.nan)
-
-
-def _fit_law(share: Floats, found: Floats, days: Ints, draws: int, seed: int) -> Floats:
+def _fit_law(share: Floats, found: Floats, coin: Ints, days: Ints, draws: int, seed: int) -> Floats:
     """Return exponent, impact at 1 % and the same for 1/2: (1 + draws, 3), the estimate first.
 
-    For each exponent the best coefficient is a ratio of sums, so a resample needs sums only.
+    The law has one exponent, and a coefficient for each coin. For each exponent the best
+    coefficient is a ratio of sums, so a resample needs sums only. The impact is the mean of the
+    coefficients over the orders.
     """
-    if len(np.unique(share)) < _FEWEST:
+    orders_of_coins = [
+        rows for rows in split_groups(coin, int(coin.max(initial=-1)) + 1) if len(rows)
+    ]
+    if not any(len(np.unique(share[rows])) >= _FEWEST for rows in orders_of_coins):
         return np.full((1 + draws, 3), np.nan)
     count = int(days.max()) + 1
-    parts = np.empty((count, 2 * len(EXPONENTS)))
-    scale = np.log(share / _UNIT)
-    for place, exponent in enumerate(EXPONENTS):
-        power = np.exp(exponent * scale)
-        parts[:, 2 * place] = np.bincount(days, found * power, count)
-        parts[:, 2 * place + 1] = np.bincount(days, power * power, count)
-    whole = parts.sum(axis=0, keepdims=True)
-    sums = np.vstack([whole, resample_sums(parts, draws, seed)])
-    with np.errstate(divide="ignore", invalid="ignore"):
-        best = sums[:, ::2] / sums[:, 1::2]
+    drawn = count_draws(np.random.default_rng(seed), draws, count, 1)
+    drawn = np.vstack([np.ones(count), drawn])
+    gain, total, n = (np.zeros((1 + draws, width)) for width in (len(EXPONENTS), len(EXPONENTS), 1))
+    for rows in orders_of_coins:
+        scale, moved, day = np.log(share[rows] / _UNIT), found[rows], days[rows]
+        parts = np.empty((2, len(EXPONENTS), count))
+        for place, exponent in enumerate(EXPONENTS):
+            power = np.exp(exponent * scale)
+            parts[0, place] = np.bincount(day, moved * power, count)
+            parts[1, place] = np.bincount(day, power * power, count)
+        above, below = (drawn @ part.T for part in parts)
+        weight = drawn @ np.bincount(day, minlength=count)[:, None]
+        best = np.divide(above, below, out=np.zeros_like(above), where=below > 0)
         # What the law removes from the sum of squares; a negative law does not count.
-        gain = np.where(best > 0, best * sums[:, ::2], 0.0)
-    line = np.arange(len(sums))
+        gain += np.where(best > 0, best * above, 0.0)
+        total += weight * best
+        n += weight
+    best = np.divide(total, n, out=np.full_like(total, np.nan), where=n > 0)
+    line = np.arange(len(gain))
     place = gain.argmax(axis=1)
     inner = np.clip(place, 1, len(EXPONENTS) - 2)
     left, here, right = (gain[line, inner + step] for step in (-1, 0, 1))
@@ -333,7 +336,8 @@ def _fit_law(share: Floats, found: Floats, days: Ints, draws: int, seed: int) ->
         [EXPONENTS[place] + step * np.clip(shift, -0.5, 0.5), best[line, place], best[:, _ROOT]],
         axis=1,
     )
-    fitted[gain.max(axis=1) <= 0, :2] = np.nan
+    # Without a positive law, or with one order of each coin, no exponent is better than another.
+    fitted[np.ptp(gain, axis=1) <= 1e-9 * gain.max(axis=1), :2] = np.nan
     return fitted
 
 
@@ -352,7 +356,8 @@ def _average_sizes(
         )
         low, high = bootstrap_interval(values, count, level)
         rows.append((np.exp(np.log(share[own]).mean()), mean, low, high, int(own.sum())))
-    return pd.DataFrame(rows, columns=list(_SIZES)).astype(_SIZES)
+    types = {**dict.fromkeys(("share", "estimate", "low", "high"), "float64"), "n": "int64"}
+    return pd.DataFrame(rows, columns=list(types)).astype(types)
 
 
 _CURVES: Final = ("response_bps", "autocorrelation", "kernel_bps")
@@ -360,17 +365,16 @@ _LEAST_SHARE: Final = 1e-6
 """Smallest eigenvalue of the autocorrelations, as a share of the largest, of a kernel."""
 
 
-def measure_response(
-    events: pd.DataFrame, lags: int, level: float, draws: int, seed: int
+def _measure_response(
+    events: Trades, mid: Floats, lags: int, level: float, draws: int, seed: int
 ) -> pd.DataFrame:
     """Return response, autocorrelation of sides and kernel by lag, each with its interval.
 
-    - ``events``: taker orders sorted by coin and time: ``coin``, ``_ms``, ``_sign``, ``_mid`` (the
-      price before the order; missing if unknown)
+    - ``events``: taker orders, sorted by coin and time
+    - ``mid``: the price before each order; NaN if it is not known
     """
-    codes = np.unique(events["coin"].astype("str"), return_inverse=True)[1]
-    sign, mid = (events[name].to_numpy(np.float64) for name in ("_sign", "_mid"))
-    names, days = np.unique(events["_ms"].to_numpy(np.float64) // DAY, return_inverse=True)
+    codes, sign = events.coin.codes, events.sign
+    names, days = np.unique(events.ms // DAY, return_inverse=True)
     moves = np.full(len(events), np.nan)
     is_same = codes[1:] == codes[:-1]
     moves[:-1] = np.where(is_same, 1e4 * (mid[1:] / mid[:-1] - 1), np.nan)

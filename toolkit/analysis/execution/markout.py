@@ -1,28 +1,24 @@
 """Markout: the price change after fills, with intervals."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar, Final, NamedTuple
 
 import numpy as np
 import pandas as pd
-from narwhals.typing import IntoFrame
 
-from toolkit.analysis.common import grouping
 from toolkit.analysis.common.bootstrap import DRAWS, bootstrap_interval, bootstrap_ratios
 from toolkit.analysis.common.estimate import Estimate, check_level
-from toolkit.analysis.common.provenance import result_provenance
-from toolkit.analysis.execution.fill_quality import (
-    group_fills,
-    key_types,
-    prices_after,
-    read_market_trades,
-    read_reference_prices,
-)
 from toolkit.analysis.execution.prices import list_spans, span_ms
 from toolkit.analysis.execution.quote_error import QuoteErrors, estimate_quote_errors
+from toolkit.analysis.execution.quotes import reference_prices
+from toolkit.arrays import Floats, Ints
+from toolkit.prepare.door import Frame, Names, Table
+from toolkit.prepare.groups import list_keys, split_groups
+from toolkit.prepare.provenance import finish
+from toolkit.prepare.trades import group_trades
 
-FIGURES = {
+FIGURES: Final = {
     "estimate": "float64", "low": "float64", "high": "float64", "usd": "float64", "n": "int64",
     "missing": "int64", "clusters": "int64", "age_seconds": "float64",
 }  # fmt: skip
@@ -69,8 +65,8 @@ class Markout(Estimate):
 
 
 def markout(
-    fills: IntoFrame,
-    prices: IntoFrame | None = None,
+    fills: Frame,
+    prices: Frame | None = None,
     horizons: Sequence[str | float] = ("10s", "1m", "5m", "30m"),
     *,
     price: str | None = None,
@@ -86,8 +82,8 @@ def markout(
     Parameters
     ----------
     fills : DataFrame
-        ``coin, px, sz, side, time`` and the columns of `by` and `cluster` (pandas, Polars, DuckDB,
-        PySpark). Repeated rows count once.
+        ``coin, px, sz, side, time`` and the columns of `by` and `cluster`. Repeated rows count
+        once.
     prices : DataFrame, optional
         ``coin`` (or ``name``), ``time`` and a price: archived answers of `tk.meta_and_asset_ctxs`,
         with a column ``time``, or `quotes`. Without it `fills` must be the full tape of the market,
@@ -99,8 +95,9 @@ def markout(
         Column of the price. By default the first of ``mid_px``, ``mark_px``, ``oracle_px`` that
         exists.
     max_age : str or float, default "60s"
-        How old the last price may be at the horizon. The price must be later than the fill. Fills
-        without such a price, or without a side, count as ``missing``, not as 0.
+        How old the last price may be at the horizon. The price must be later than the fill; of
+        `quotes`, that of the fill's own millisecond counts too, because it holds until the next
+        trade. Fills without such a price, or without a side, count as ``missing``, not as 0.
     by : str, list of str or None, default ("liquidity",)
         Groups, as for `fill_quality`.
     cluster : str, default "day"
@@ -127,7 +124,8 @@ def markout(
     Notes
     -----
     Percentile bootstrap by cluster, expanded for few clusters as by Hesterberg (2015). With
-    `quotes` as prices, the intervals include the error of the quotes: see `spreads`.
+    `quotes` as prices, the intervals include the error of the quotes: see `spreads`. Which fills
+    count is as in `fill_quality`.
 
     Examples
     --------
@@ -145,89 +143,102 @@ def markout(
     1     taker     10.0      50.0  1.0  1        0          2.0
     """
     check_level(level)
-    keys = grouping.list_keys(by, RESULT_NAMES)
-    rows = read_clusters(fills, keys, cluster)
-    age_ms = span_ms(max_age, "max_age")
-    marks = read_reference_prices(fills, prices, price, rows, max_age)
-    errors = estimate_quote_errors(marks.quotes, age_ms)
-    errors = errors and errors.with_clusters(rows, cluster)
-    spans = list_spans(horizons, "horizons")
-    made = []
+    keys = list_keys(by, RESULT_NAMES)
+    table = Table(fills, "fills")
+    trades, codes, groups, clusters = group_trades(table, keys, cluster).of_one_side()
+    marks = reference_prices(table, prices, price, trades, max_age)
+    age_ms, spans = span_ms(max_age, "max_age"), list_spans(horizons, "horizons")
+    errors = estimate_quote_errors(marks, age_ms)
+    if errors:
+        errors = errors.with_clusters(trades, clusters, cluster)
+    gains = []
     for span in spans:
-        px, age = prices_after(rows, marks, span, age_ms)
-        gain = rows["_sign"].to_numpy() * (px - rows["px"].to_numpy()) * rows["sz"].to_numpy()
-        table = rows.assign(_gain=gain, _base=rows["_usd"], _age=age)
-        if errors:
-            table["_gain_slope"] = (
-                -rows["_sign"] * prices_after(rows, errors.signs, span, age_ms)[0]
-            )
-        for key, group in group_fills(table, keys):
-            (figures,) = estimate_gains(group, ["_gain"], level, draws, seed, errors)
-            made.append((*key, span / 1000, "markout", *figures))
-    types = {**key_types(rows, keys), "seconds": "float64", "name": "str"}
-    params = pd.DataFrame(made, columns=[*types, *FIGURES]).astype({**types, **FIGURES})
-    params = params.sort_values([*keys, "seconds"], kind="stable", ignore_index=True)
-    params.attrs["toolkit"] = result_facts("markout", fills, prices, keys, marks.source)
+        px, age = marks.after(trades, span, age_ms)
+        gain = trades.sign * (px - trades.px) * trades.sz
+        slope = [-trades.sign * errors.signs.after(trades, span, age_ms)[0]] if errors else []
+        gains.append(Gains([gain], trades.usd, age, clusters, trades.coin, errors, slope))
+    made = [
+        (place, span / 1000, "markout", *figures)
+        for place, rows in enumerate(split_groups(codes, len(groups)))
+        for span, found in zip(spans, gains, strict=True)
+        for figures in found.take(rows).estimate(level, draws, seed)
+    ]
+    params = add_figures(groups, made, {"seconds": "float64", "name": "str", **FIGURES})
     return Markout(
-        params=params,
-        n=len(rows),
+        params=finish(
+            params, {"fills": table.frame, "prices": prices},
+            helper="execution.markout", by=keys, price_source=marks.source,
+        ),
+        n=len(trades),
         level=level,
         method=f"gain over value traded; bootstrap by {cluster}; prices: {marks.source}",
         price_source=marks.source,
         max_age_seconds=age_ms / 1000,
         cluster=cluster,
-    )
+    )  # fmt: skip
 
 
-def read_clusters(fills: IntoFrame, keys: list[str], cluster: str) -> pd.DataFrame:
-    """Return the fills as `read_market_trades` does, with the number of each fill's cluster."""
-    rows = read_market_trades(fills, list(dict.fromkeys([*keys, cluster])))
-    names = rows[cluster]
-    return rows.assign(_cluster=pd.factorize(names, sort=True)[0].astype("int64"))
+class Gains(NamedTuple):
+    """Gains of trades in one or several figures; a trade has all figures and an age, or none.
 
-
-def estimate_gains(
-    group: pd.DataFrame,
-    names: Sequence[str],
-    level: float,
-    draws: int,
-    seed: int,
-    errors: QuoteErrors | None = None,
-) -> list[tuple[float | int, ...]]:
-    """Return the figures of each column of gains; a fill has all of them and an age, or none.
-
-    With `errors` the group has for each gain a column ``<name>_slope``, as `QuoteErrors.widen`
-    needs it.
+    - ``values``: the gains of each figure, in USD
+    - ``base``: the values by which their sums are divided, in USD
+    - ``age``: age of the prices in seconds
+    - ``cluster``: cluster of each trade
+    - ``coin``, ``errors``, ``slopes``: the error of the prices, and how much each figure of a trade
+      moves with it, as `QuoteErrors.widen` needs them; None and empty for exact prices
     """
-    gains = [group[name].to_numpy(dtype="float64") for name in names]
-    is_priced = ~np.isnan(gains[0])
-    gains = [gain[is_priced] for gain in gains]
-    base = group["_base"].to_numpy(dtype="float64")[is_priced]
-    codes = group["_cluster"].to_numpy()[is_priced]
-    age = group["_age"].to_numpy(dtype="float64")[is_priced]
-    whole, values, count = bootstrap_ratios(
-        [1e4 * gain for gain in gains], base, codes, draws=draws, seed=seed
-    )
-    nothing = float("nan")
-    usd = [float(gain.sum()) if len(gain) else nothing for gain in gains]
-    mean_age = float(age.mean()) if len(age) else nothing
-    counts = (len(base), len(group) - len(base), count, mean_age)
-    intervals = [bootstrap_interval(drawn, count, level) for drawn in values.T]
-    if errors and len(base):
-        priced = group[is_priced]
-        intervals = [
-            errors.widen(interval, float(estimate), priced, name, level)
-            for interval, estimate, name in zip(intervals, whole, names, strict=True)
-        ]
-    return [
-        (float(estimate), *interval, sum_, *counts)
-        for estimate, interval, sum_ in zip(whole, intervals, usd, strict=True)
-    ]
+
+    values: Sequence[Floats]
+    base: Floats
+    age: Floats
+    cluster: Ints
+    coin: Names | None = None
+    errors: QuoteErrors | None = None
+    slopes: Sequence[Floats] = ()
+
+    def take(self, rows: Ints) -> "Gains":
+        """Return the gains of some trades."""
+        return Gains(
+            [gain[rows] for gain in self.values], self.base[rows], self.age[rows],
+            self.cluster[rows], self.coin and self.coin.take(rows), self.errors,
+            [slope[rows] for slope in self.slopes],
+        )  # fmt: skip
+
+    def estimate(self, level: float, draws: int, seed: int) -> list[tuple[float, ...]]:
+        """Return the values of `FIGURES` for each figure."""
+        priced = np.flatnonzero(~np.isnan(self.values[0]))
+        found = self.take(priced)
+        whole, values, count = bootstrap_ratios(
+            [1e4 * gain for gain in found.values], found.base, found.cluster, draws=draws, seed=seed
+        )
+        n = len(priced)
+        counts = (n, len(self.base) - n, count, float(found.age.mean()) if n else np.nan)
+        made = []
+        for place, gain in enumerate(found.values):
+            estimate = float(whole[place])
+            interval = bootstrap_interval(values[:, place], count, level)
+            if found.errors and found.coin and n:
+                slope = found.slopes[place] * found.base / found.base.sum()
+                miss = 1e4 * gain - estimate * found.base
+                interval = found.errors.widen(
+                    interval, estimate, found.coin, slope, miss, found.cluster, level
+                )
+            made.append((estimate, *interval, float(gain.sum()) if n else np.nan, *counts))
+        return made
 
 
-def result_facts(
-    name: str, fills: IntoFrame, prices: IntoFrame | None, keys: list[str], source: str
-) -> dict[str, Any]:
-    """Return the provenance of a result."""
-    facts = result_provenance({"fills": fills, "prices": prices})
-    return {**facts, "helper": f"execution.{name}", "by": keys, "price_source": source}
+def add_figures(
+    groups: pd.DataFrame, made: Sequence[tuple[object, ...]], types: Mapping[str, str]
+) -> pd.DataFrame:
+    """Return rows of figures with the columns of their groups.
+
+    - ``made``: the place of the group, then the values of the columns `types`
+    """
+    places, *values = zip(*made, strict=True) if made else ([], *([] for _ in types))
+    columns = {
+        name: pd.Series(value, dtype=dtype) if dtype == "str" else np.array(value, dtype)
+        for (name, dtype), value in zip(types.items(), values, strict=True)
+    }
+    own = groups.iloc[list(places)].reset_index(drop=True)
+    return pd.DataFrame({**own, **columns}, index=own.index)

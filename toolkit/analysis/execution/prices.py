@@ -1,19 +1,26 @@
 """The price of a coin at a moment: the last known one, and its age."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Final
 
 import numpy as np
 import pandas as pd
-from narwhals.typing import IntoFrame
 
-from toolkit.analysis.common import frame_access, timestamps
-from toolkit.arrays import Floats
+from toolkit.arrays import Floats, Ints
 from toolkit.errors import MissingColumns
+from toolkit.prepare.door import NO_TIME, Frame, Names, Table
+from toolkit.prepare.trades import Trades
 from toolkit.times import SECOND, to_ms
 
 SOURCES = ("mid_px", "mark_px", "px", "oracle_px")
 """Columns that can serve as prices, the one that is taken first in front."""
+
+LATEST: Final = (1 << 43) - 2
+"""The last moment that has a price, in milliseconds: the year 2248."""
+
+QUOTES: Final = ("sell_px", "buy_px", "sell_age_seconds", "buy_age_seconds")
+"""Columns that only quotes of a tape have, as `tk.execution.quotes` estimates them."""
 
 _COINS = ("coin", "name")
 _TIMES = ("time", "timestamp", "timestamp_ms")
@@ -21,32 +28,78 @@ _TIMES = ("time", "timestamp", "timestamp_ms")
 
 @dataclass(frozen=True)
 class PriceHistory:
-    """Prices by coin, in the order of time.
+    """Prices in the order of coins and time.
 
     - ``source``: column of the prices
-    - ``by_coin``: coin -> times in milliseconds, and prices
+    - ``coins``: coin -> its number
+    - ``keys``: number of the coin and time of each price, as one number. The first is below all.
+    - ``px``: the prices; the first is NaN
     - ``quotes``: the frame of the prices, if these are mids, which may be estimated
+    - ``is_tape``: whether these are quotes of a tape, each of which holds until the next trade
     """
 
     source: str
-    by_coin: dict[str, tuple[Floats, Floats]]
-    quotes: IntoFrame | None = None
+    coins: dict[str, int]
+    keys: Ints
+    px: Floats
+    quotes: pd.DataFrame | None = None
+    is_tape: bool = False
 
-    def last_at(self, coins: pd.Series, ms: Floats) -> tuple[Floats, Floats]:
-        """Return the last price at or before each moment, and its time; NaN if there is none."""
-        px, when = np.full(len(ms), np.nan), np.full(len(ms), np.nan)
-        for coin, places in coins.groupby(coins).indices.items():
-            if str(coin) not in self.by_coin:
-                continue
-            times, prices = self.by_coin[str(coin)]
-            last = np.searchsorted(times, ms[places], side="right") - 1
-            there = last >= 0
-            px[places[there]] = prices[last[there]]
-            when[places[there]] = times[last[there]]
-        return px, when
+    def last_at(self, coin: Names, ms: Ints, max_age_ms: int = LATEST) -> tuple[Floats, Floats]:
+        """Return the last price at or before each moment, and its age in milliseconds; or NaN."""
+        number = np.array([self.coins.get(name, -1) for name in coin.values])[coin.codes]
+        wanted = _price_keys(number, ms)
+        place = np.searchsorted(self.keys, wanted, side="right") - 1
+        age = wanted - self.keys[place]
+        found = (self.keys[place] >> 43 == number) & (age <= max_age_ms)
+        age = np.where(found, age, np.nan)
+        return np.where(found, self.px[place], np.nan), age
+
+    def before(self, trades: Trades, max_age_ms: int) -> tuple[Floats, Floats]:
+        """Return the last price before each trade's own millisecond, and its age in seconds."""
+        px, age = self.last_at(trades.coin, trades.ms - 1, max_age_ms - 1)
+        return px, (age + 1) / SECOND
+
+    def after(self, trades: Trades, horizon_ms: int, max_age_ms: int) -> tuple[Floats, Floats]:
+        """Return the last price at the horizon after each trade, and its age then, in seconds.
+
+        A price from before the trade, or of the trade's millisecond, does not count: it does not
+        show what came after the trade. If the prices are those of a tape, the price of the trade's
+        millisecond counts, because it holds until another trade changes it.
+        """
+        latest = min(max_age_ms, horizon_ms - (not self.is_tape))
+        px, age = self.last_at(trades.coin, trades.ms + horizon_ms, latest)
+        return px, age / SECOND
 
 
-def read_prices(prices: IntoFrame, price: str | None = None, what: str = "prices") -> PriceHistory:
+def _price_keys(coin: Ints, ms: Ints) -> Ints:
+    return (coin << 43) + np.clip(ms, -1, LATEST) + 1
+
+
+def make_history(
+    source: str, coin: Names, ms: Ints, px: Floats, weight: Floats | None = None
+) -> PriceHistory:
+    """Return prices in order. Several of one coin and millisecond become their weighted mean."""
+    known = (ms != NO_TIME) & ~np.isnan(px) & coin.facts(bool)
+    weight = np.ones(len(px)) if weight is None else weight
+    known &= weight > 0
+    keys, px, weight = _price_keys(coin.codes, ms)[known], px[known], weight[known]
+    order = np.argsort(keys, kind="stable")
+    keys, px, weight = keys[order], px[order], weight[order]
+    first = np.flatnonzero(np.diff(keys, prepend=-1))
+    if len(first) < len(keys):
+        px = np.add.reduceat(px * weight, first) / np.add.reduceat(weight, first)
+        keys = keys[first]
+    below_all = np.iinfo(np.int64).min
+    return PriceHistory(
+        source,
+        {name: code for code, name in enumerate(coin.values)},
+        np.concatenate([[below_all], keys]),
+        np.concatenate([[np.nan], px]),
+    )
+
+
+def read_prices(prices: Frame, price: str | None = None) -> PriceHistory:
     """Read prices: archived asset contexts, quotes, or fills of any account.
 
     Prices of one coin and millisecond become one: their mean, weighted by `sz` if that column
@@ -54,37 +107,23 @@ def read_prices(prices: IntoFrame, price: str | None = None, what: str = "prices
 
     Raise MissingColumns if there is no coin, time or price.
     """
-    import narwhals as nw
-
-    column_names = nw.from_native(prices).columns
-    source = price or next((name for name in SOURCES if name in column_names), SOURCES[0])
-    coin = next((name for name in _COINS if name in column_names), _COINS[0])
-    time = next((name for name in _TIMES if name in column_names), _TIMES[0])
-    if time not in column_names:
+    table = Table(prices, "prices")
+    coin, time, source = (
+        next(filter(table.has, names), names[0]) for names in (_COINS, _TIMES, SOURCES)
+    )
+    source = price or source
+    if not table.has(time):
         raise MissingColumns(
-            f"{what}: the column time is missing. The frame has {', '.join(column_names)}. "
+            f"prices: the column time is missing. The frame has {', '.join(table.frame.columns)}. "
             "Add the time of each batch: "
             'frame.assign(time=pd.Timestamp(tk.provenance(frame)["asked_at"]))'
         )
-    rows = frame_access.pandas_columns(prices, what, (coin, time, source), ("sz",), (source, "sz"))
-    weight = rows["sz"] if "sz" in rows else pd.Series(1.0, index=rows.index)
-    table = pd.DataFrame(
-        {
-            "coin": rows[coin].astype("str"),
-            "ms": timestamps.ms_from_times(rows[time]),
-            "px": rows[source],
-        }
-    )
-    table["weight"] = weight
-    table = table[table["px"].notna() & (table["weight"] > 0)]
-    table["value"] = table["px"] * table["weight"]
-    sums = table.groupby(["coin", "ms"], sort=True)[["value", "weight"]].sum()
-    mean = (sums["value"] / sums["weight"]).reset_index(name="px")
-    by_coin = {
-        str(name): (group["ms"].to_numpy(dtype="float64"), group["px"].to_numpy(dtype="float64"))
-        for name, group in mean.groupby("coin")
-    }
-    return PriceHistory(source, by_coin)
+    table.require((coin, source))
+    weight = table.number("sz") if table.has("sz") else None
+    history = make_history(source, table.text(coin), table.ms(time), table.number(source), weight)
+    if source != "mid_px":
+        return history
+    return replace(history, quotes=table.frame, is_tape=all(map(table.has, QUOTES)))
 
 
 def list_spans(spans: Sequence[str | float], name: str) -> list[int]:

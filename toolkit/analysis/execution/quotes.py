@@ -11,37 +11,30 @@ before, so the result does not depend on how signs follow each other. With the l
 it does: with an autocorrelation of 0.8, only a fifth of the spread would show.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Final
 
-import narwhals as nw
 import numpy as np
 import pandas as pd
-from narwhals.typing import IntoFrame
 
-from toolkit.analysis.common import fill_kinds, frame_access, grouping, markets, timestamps
-from toolkit.analysis.common.provenance import result_provenance
-from toolkit.analysis.common.repeated_rows import drop_repeated_rows
-from toolkit.analysis.execution.prices import PriceHistory, span_ms
+from toolkit.analysis.execution.prices import PriceHistory, read_prices, span_ms
 from toolkit.arrays import Floats
+from toolkit.errors import MissingColumns
 from toolkit.installation import explain_missing
-from toolkit.rules.directions import AUTO_DELEVERAGING, LIQUIDATED
+from toolkit.prepare.door import NO_TIME, Frame, Names, Table, utc_times
+from toolkit.prepare.groups import CALENDAR, period_start, starts_group
+from toolkit.prepare.markets import dex_of
+from toolkit.prepare.provenance import finish
+from toolkit.prepare.trades import Trades, read_trades
 from toolkit.times import SECOND
 
-NEEDED: Final = ("coin", "px", "sz", "side", "time", "crossed")
-SIGNS: Final = {"B": 1.0, "A": -1.0}
 PARTS: Final = ("half_spread", "transitory", "permanent")
-_OPTIONAL: Final = ("tx_index", "dir", "liquidation_method")
 _FEWEST_TURNS: Final = 2  # changes of the taker's side, which alone show the spread
 _ENOUGH_SHARED: Final = 10
 _LEAST_LEFT: Final = 1e-6
 """Share of a variance that the regression must leave in the residuals."""
-_QUOTES: Final = {
-    "coin": "str", "time": "datetime64[ms, UTC]", "bid_px": "float64", "ask_px": "float64",
-    "mid_px": "float64", "sell_px": "float64", "buy_px": "float64",
-    "sell_age_seconds": "float64", "buy_age_seconds": "float64",
-}  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,64 +68,62 @@ _UNKNOWN: Final = SpreadParts(np.full(3, np.nan), np.full(3, np.nan), np.full(3,
 
 def side_signs(side: pd.Series) -> pd.Series:
     """Return 1 for a buy (``B``), -1 for a sell (``A``); missing if the side is not known."""
-    return side.map(SIGNS).astype("float64")
+    return side.map({"B": 1.0, "A": -1.0}).astype("float64")
 
 
-def read_trades(fills: IntoFrame, what: str) -> pd.DataFrame:
+def read_tape(table: Table) -> pd.DataFrame:
     """Return the trades of a tape in order, one row for each taker's order and moment.
 
     Fills of one coin, moment, transaction and taker's side are one trade. Its price is the best
     one, which was the quote; the other prices were deeper in the book. Fills that met no quote are
-    left out: conversions, settlements, backstop liquidations, auto-deleveraging. So are fills
-    without ``side``. Messages name the rows as ``what``.
+    left out, as are fills without ``side`` and trades whose taker is not known.
 
-    Returns: ``coin, ms, tx, sign`` (1: the taker bought), ``px``, ``usd``; ``sure``: whether
-    the order of this trade among those of its moment is known; ``taker``, ``maker``: whether the
-    trade has a fill of that side.
+    Returns: ``coin`` (categories in order), ``ms, tx, sign`` (1: the taker bought), ``px``,
+    ``usd``; ``sure``: whether the order of this trade among those of its moment is known;
+    ``taker``, ``maker``: whether the trade has a fill of that side.
     """
-    fills = drop_repeated_rows(fills, "fills", what)
-    rows = frame_access.pandas_columns(fills, what, NEEDED, _OPTIONAL, ("px", "sz"))
-    frame = nw.from_native(rows, eager_only=True)
-    column_names = frame.columns
-    frame_access.require_some_values(frame, "crossed", what, "says which side was the taker")
-    fill_kinds.warn_missing_directions(frame, what)
-    rows = frame.filter(
-        fill_kinds.is_market_trade(column_names) & ~_is_off_book(column_names)
-    ).to_native()
-    taker, sign = rows["crossed"].astype("boolean"), side_signs(rows["side"])
-    rows = rows.assign(ms=timestamps.ms_from_times(rows["time"]), usd=rows["px"] * rows["sz"])
-    known = taker.notna() & sign.notna() & rows["usd"].notna() & rows["ms"].notna()
-    rows = rows[known & (rows["px"] > 0)]
-    bought = (sign[rows.index] > 0) == taker[rows.index].astype("bool")
-    rows = rows.assign(
-        coin=rows["coin"].astype("str"),
-        tx=rows["tx_index"].astype("Int64").fillna(0).astype("int64") if "tx_index" in rows else 0,
-        sign=np.where(bought, 1.0, -1.0),
-        _taker=taker[rows.index].astype("bool"),
-        _maker=~taker[rows.index].astype("bool"),
-        # If both sides of a trade are on the tape, its volume is that of the takers.
-        taken=np.where(taker[rows.index].astype("bool"), rows["usd"], 0.0),
+    fills = read_trades(table, ["crossed"])
+    if len(table) and not table.flag("crossed")[1].any():
+        raise MissingColumns(
+            f"{table.what}: column crossed is missing in every row, and it says which side was the "
+            "taker. Recordings from 2023 do not have such fields. Fetch the rows again"
+        )
+    known = (fills.taker >= 0) & ~np.isnan(fills.sign * fills.usd) & (fills.px > 0)
+    fills = fills.take(known & (table.ms()[fills.rows] != NO_TIME))
+    tx, sign = table.ids("tx_index")[0][fills.rows], fills.sign * (2 * fills.taker - 1)
+    order = np.lexsort((sign, tx, fills.ms, fills.coin.codes))
+    fills, tx, sign = fills.take(order), tx[order], sign[order]
+    coin, ms, px = fills.coin.codes, fills.ms, fills.px
+    is_next = starts_group(coin, ms, tx, sign)
+    first, number = np.flatnonzero(is_next), np.cumsum(is_next) - 1
+    best = np.where(sign[first] > 0, np.minimum.reduceat(px, first), np.maximum.reduceat(px, first))
+    usd, taken = (
+        np.bincount(number, part, len(first)) for part in (fills.usd, fills.usd * fills.taker)
     )
-    grouped = rows.groupby(["coin", "ms", "tx", "sign"], sort=True)
-    trades = grouped.agg(low=("px", "min"), high=("px", "max"), usd=("usd", "sum"),
-                         taken=("taken", "sum"), taker=("_taker", "any"),
-                         maker=("_maker", "any")).reset_index()  # fmt: skip
-    trades["px"] = trades["low"].where(trades["sign"] > 0, trades["high"])
-    trades["usd"] = trades["taken"].where(trades["taken"] > 0, trades["usd"])
-    trades["sure"] = ~trades.duplicated(["coin", "ms", "tx"], keep=False)
-    return trades.drop(columns=["low", "high", "taken"])
+    takers = np.bincount(number, fills.taker, len(first))
+    alone = starts_group(coin[first], ms[first], tx[first])
+    return pd.DataFrame(
+        {
+            "coin": pd.Categorical.from_codes(coin[first], fills.coin.values),
+            "ms": ms[first],
+            "tx": tx[first],
+            "sign": sign[first],
+            "px": best,
+            # If both sides of a trade are on the tape, its volume is that of the takers.
+            "usd": np.where(taken > 0, taken, usd),
+            "sure": alone & np.append(alone, True)[1:],
+            "taker": takers > 0,
+            "maker": takers < np.bincount(number, minlength=len(first)),
+        }
+    )
 
 
-def _is_off_book(column_names: Sequence[str]) -> nw.Expr:
-    """Return whether the exchange set the price: a backstop liquidation, auto-deleveraging."""
-    off = nw.col(column_names[0]).is_null() & nw.lit(False)
-    if "dir" in column_names:
-        word = nw.col("dir").cast(nw.String()).fill_null("")
-        off = off | word.str.starts_with(LIQUIDATED) | (word == AUTO_DELEVERAGING)
-    if "liquidation_method" in column_names:
-        method = nw.col("liquidation_method").cast(nw.String()).fill_null("")
-        off = off | (method == "backstop")
-    return off
+def rows_by_coin(rows: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
+    """Yield the coins of sorted rows with their rows."""
+    codes = rows["coin"].cat.codes.to_numpy()
+    ends = np.append(np.flatnonzero(starts_group(codes)), len(codes))
+    for first, last in pairwise(ends):
+        yield str(rows["coin"].cat.categories[codes[first]]), rows.iloc[first:last]
 
 
 def price_changes(trades: pd.DataFrame, max_age_ms: float) -> pd.DataFrame:
@@ -142,14 +133,14 @@ def price_changes(trades: pd.DataFrame, max_age_ms: float) -> pd.DataFrame:
     seconds. Trades without an earlier trade of the coin within the time limit, and trades of
     unknown order, are left out.
     """
-    last = trades.groupby("coin", sort=False)[["px", "sign", "ms", "sure"]].shift(1)
-    changes = trades.assign(
-        change=1e4 * np.log(trades["px"] / last["px"].astype("float64")),
-        before=last["sign"].astype("float64"),
-        gap=(trades["ms"] - last["ms"].astype("float64")) / SECOND,
+    coin, sure, ms = trades["coin"].cat.codes.to_numpy(), trades["sure"].to_numpy(), trades["ms"]
+    gap = np.diff(ms.to_numpy()) / SECOND
+    is_pair = ~starts_group(coin)[1:] & sure[1:] & sure[:-1] & (gap <= max_age_ms / SECOND)
+    last = np.flatnonzero(is_pair)
+    px, sign = trades["px"].to_numpy(), trades["sign"].to_numpy()
+    return trades.iloc[last + 1].assign(
+        change=1e4 * np.log(px[last + 1] / px[last]), before=sign[last], gap=gap[last]
     )
-    sure = changes["sure"] & last["sure"].eq(True)
-    return changes[sure & (changes["gap"] <= max_age_ms / SECOND)]
 
 
 def estimate_parts(changes: pd.DataFrame) -> SpreadParts:
@@ -247,37 +238,41 @@ def combine_parts(parts: Sequence[SpreadParts], weights: Sequence[float]) -> Spr
     return SpreadParts(values, variances, whole)
 
 
-def with_trade_groups(trades: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
-    """Add the columns that trades can be grouped by: the dex, and hour, day, week.
+def tape_columns(trades: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
+    """Return the columns by which the trades of a tape are grouped.
 
-    Raise ValueError if `keys` has another column: a trade has two accounts, and only one taker.
+    Raise ValueError for another column than coin, dex, hour, day and week: a trade has two
+    accounts, and only one taker.
     """
-    allowed = ("coin", "dex", *grouping.CALENDAR)
+    allowed = ("coin", "dex", *CALENDAR)
     if wrong := [key for key in keys if key not in allowed]:
         raise ValueError(
             f"by={wrong[0]!r} needs prices: on the tape alone, group by liquidity, "
             f"{', '.join(allowed)}; or pass prices=tk.execution.quotes(tape)"
         )
-    if "dex" in keys:
-        frame = nw.from_native(trades, eager_only=True)
-        dexes = frame.select(dex=markets.dex_of(nw.col("coin"))).to_native()
-        trades = trades.assign(dex=dexes["dex"])
+    coin, ms = _coin_names(trades), trades["ms"].to_numpy()
+    made: dict[str, object] = {}
     for key in keys:
-        if key in grouping.CALENDAR:
-            length, into = grouping.CALENDAR[key]
-            start = trades["ms"] - (trades["ms"] + into) % length
-            trades = trades.assign(**{key: timestamps.timestamps_from_ms(start)})
-    return trades
+        if key in CALENDAR:
+            made[key] = utc_times(period_start(ms, key))
+        else:
+            made[key] = (coin if key == "coin" else coin.renamed(dex_of)).texts()
+    return pd.DataFrame(made, index=trades.index)
 
 
-def quotes(tape: IntoFrame, *, max_age: str | float = "60s") -> pd.DataFrame:
+def _coin_names(trades: pd.DataFrame) -> Names:
+    coin = trades["coin"].cat
+    return Names(coin.codes.to_numpy(np.int64), list(coin.categories))
+
+
+def quotes(tape: Frame, *, max_age: str | float = "60s") -> pd.DataFrame:
     """Estimate bid, ask and mid from the tape: prices for `fill_quality`, `spreads`, `markout`.
 
     Parameters
     ----------
     tape : DataFrame
         Fills of all accounts, or of the takers: ``coin, px, sz, side, time, crossed``, and
-        ``tx_index, dir, liquidation_method`` if they exist (any engine). Repeated rows count once.
+        ``tx_index, dir, liquidation_method`` if they exist. Repeated rows count once.
         Fills without ``crossed`` or ``side`` are left out, because their taker's side is not known.
     max_age : str or float, default "60s"
         Trades with more time between them do not show how the price changes from one to the next.
@@ -285,7 +280,7 @@ def quotes(tape: IntoFrame, *, max_age: str | float = "60s") -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        pandas, sorted by coin and time, one row for each coin and moment with a trade. Quotes are
+        Sorted by coin and time, one row for each coin and moment with a trade. Quotes are
         missing if the trades of a coin do not show its spread, which needs changes of the
         taker's side.
 
@@ -328,39 +323,61 @@ def quotes(tape: IntoFrame, *, max_age: str | float = "60s") -> pd.DataFrame:
     7   99.99   100.0  100.01               0.0
     """
     age_ms = span_ms(max_age, "max_age")
-    trades = read_trades(tape, "tape")
-    changes = price_changes(trades, age_ms)
-    found = {coin: estimate_parts(rows).values for coin, rows in changes.groupby("coin", sort=True)}
-    blank = np.full(3, np.nan)
-    spread = np.array([found.get(coin, blank) for coin in trades["coin"]]).reshape(-1, 3)
-    sign, px = trades["sign"].to_numpy("float64"), trades["px"].to_numpy("float64")
-    mid = px * np.exp(-sign * spread[:, 1] / 1e4)
-    rows_of_tape = trades.assign(
-        mid_px=mid,
-        bid_px=mid * np.exp(-spread[:, 0] / 1e4),
-        ask_px=mid * np.exp(spread[:, 0] / 1e4),
-    )
-    for name, own in (("sell", -1.0), ("buy", 1.0)):
-        last = (
-            rows_of_tape[["px", "ms"]]
-            .where(rows_of_tape["sign"] == own)
-            .groupby(rows_of_tape["coin"])
-            .ffill()
-        )
-        rows_of_tape[f"{name}_px"] = last["px"]
-        rows_of_tape[f"{name}_age_seconds"] = (rows_of_tape["ms"] - last["ms"]) / SECOND
+    table = Table(tape, "tape", "fills")
+    return finish(_estimate_quotes(table, age_ms), {"tape": table.frame}, helper="execution.quotes")
+
+
+def _estimate_quotes(table: Table, age_ms: int) -> pd.DataFrame:
+    trades = read_tape(table)
+    ms, px, sign = (trades[name].to_numpy() for name in ("ms", "px", "sign"))
+    coin = _coin_names(trades)
+    spread = np.full((len(coin.values), 3), np.nan)
+    places = {name: code for code, name in enumerate(coin.values)}
+    for name, rows in rows_by_coin(price_changes(trades, age_ms)):
+        spread[places[name]] = estimate_parts(rows).values
+    half, transitory, _ = spread[coin.codes].T
     # If both sides trade in one transaction, their order is not known: the mid is between them.
-    unsure = rows_of_tape.groupby(["coin", "ms", "tx"], sort=False)
-    for name in ("mid_px", "bid_px", "ask_px"):
-        rows_of_tape[name] = unsure[name].transform("mean")
-    rows_of_tape = rows_of_tape.drop_duplicates(["coin", "ms"], keep="last").reset_index(drop=True)
-    rows_of_tape["time"] = timestamps.timestamps_from_ms(rows_of_tape["ms"])
-    result = rows_of_tape[list(_QUOTES)].astype(_QUOTES)
-    result.attrs["toolkit"] = {**result_provenance({"tape": tape}), "helper": "execution.quotes"}
-    return result
+    is_next = starts_group(coin.codes, ms, trades["tx"].to_numpy())
+    number = np.cumsum(is_next) - 1
+    n = np.bincount(number)
+    mid = px * np.exp(-sign * transitory / 1e4)
+    bid, ask = mid * np.exp(-half / 1e4), mid * np.exp(half / 1e4)
+    bid, ask, mid = ((np.bincount(number, each) / n)[number] for each in (bid, ask, mid))
+    result = {
+        "coin": coin.texts(), "time": utc_times(ms), "bid_px": bid, "ask_px": ask, "mid_px": mid,
+    }  # fmt: skip
+    is_first = starts_group(coin.codes)
+    start = np.maximum.accumulate(np.where(is_first, np.arange(len(ms)), 0))
+    ages = {}
+    for side, own in (("sell", -1.0), ("buy", 1.0)):
+        last = np.maximum.accumulate(np.where(sign == own, np.arange(len(ms)), -1))
+        known = last >= start
+        result[f"{side}_px"] = np.where(known, px[last], np.nan)
+        ages[f"{side}_age_seconds"] = np.where(known, (ms - ms[last]) / SECOND, np.nan)
+    is_last = np.append(starts_group(coin.codes, ms), True)[1:]
+    return pd.DataFrame({**result, **ages})[is_last]
 
 
-def refuse_trade_prices(rows: pd.DataFrame, marks: PriceHistory) -> None:
+def reference_prices(
+    fills: Table,
+    prices: Frame | None,
+    price: str | None,
+    trades: Trades,
+    max_age: str | float,
+) -> PriceHistory:
+    """Return the passed prices; without any, the mids of the `quotes` of the fills.
+
+    Raise ValueError if the passed prices are prices of trades.
+    """
+    if prices is None:
+        own = _estimate_quotes(fills, span_ms(max_age, "max_age"))
+        return replace(read_prices(own, "mid_px"), source="quotes")
+    marks = read_prices(prices, price)
+    refuse_trade_prices(trades, marks)
+    return marks
+
+
+def refuse_trade_prices(trades: Trades, marks: PriceHistory) -> None:
     """Raise ValueError if prices are those of trades, which are bids and asks and not mids.
 
     Raise ValueError if the prices come from a column ``px``, or equal the fills' own prices.
@@ -369,10 +386,9 @@ def refuse_trade_prices(rows: pd.DataFrame, marks: PriceHistory) -> None:
     if marks.source == "px":
         words = "prices: column px holds the prices of trades"
     else:
-        px, when = marks.last_at(rows["coin"], rows["_ms"].to_numpy())
-        shared = when == rows["_ms"].to_numpy()
-        own = np.isclose(px[shared], rows["px"].to_numpy()[shared], rtol=1e-12, atol=0.0)
-        if shared.sum() >= _ENOUGH_SHARED and own.mean() > 0.9:
+        px, age = marks.last_at(trades.coin, trades.ms)
+        own = np.isclose(px[age == 0], trades.px[age == 0], rtol=1e-12, atol=0.0)
+        if len(own) >= _ENOUGH_SHARED and own.mean() > 0.9:
             words = f"prices: column {marks.source} holds the fills' own prices"
     if words:
         raise ValueError(

@@ -6,30 +6,28 @@ from typing import Any, ClassVar, Final
 import narwhals as nw
 import numpy as np
 import pandas as pd
-from narwhals.typing import IntoFrame
 
-from toolkit.analysis.common import frame_access, timestamps, usd_values
+from toolkit.analysis.common import frame_access, usd_values
 from toolkit.analysis.common.bootstrap import DRAWS, bootstrap_interval, bootstrap_ratios
 from toolkit.analysis.common.estimate import Estimate, check_level
-from toolkit.analysis.common.provenance import result_provenance
-from toolkit.analysis.common.repeated_rows import drop_repeated_rows
 from toolkit.analysis.execution.orders import sort_events
-from toolkit.analysis.execution.prices import PriceHistory, read_prices, span_ms
-from toolkit.analysis.execution.quotes import refuse_trade_prices, side_signs
+from toolkit.analysis.execution.prices import LATEST, PriceHistory, read_prices, span_ms
+from toolkit.analysis.execution.quotes import refuse_trade_prices
 from toolkit.arrays import Floats
 from toolkit.display import count_text
 from toolkit.errors import HistoryWarning, warn_caller
+from toolkit.prepare.door import NO_TIME, Frame, Table, utc_times
+from toolkit.prepare.groups import number_rows, starts_group, sum_groups
+from toolkit.prepare.provenance import result_provenance
+from toolkit.prepare.trades import Trades, find_parents, off_book, read_signs, read_trades
 from toolkit.rules.twaps import SLICE_TYPE
 from toolkit.times import DAY
 
 PARTS: Final = ("delay", "trading", "opportunity", "fees")
-_ORDERS: Final = {
-    "kind": "str", "parent": "int64", "coin": "str", "side": "str", "placed": "datetime64[ms, UTC]",
-    "ended": "datetime64[ms, UTC]", "size": "float64", "filled": "float64",
-    "maker_share": "float64", "decision_px": "float64", "first_px": "float64", "end_px": "float64",
-    "delay": "float64", "trading": "float64", "opportunity": "float64", "fees": "float64",
-    "total": "float64", "total_bps": "float64",
-}  # fmt: skip
+_COLUMNS: Final = (
+    "kind", "parent", "coin", "side", "placed", "ended", "size", "filled", "maker_share",
+    "decision_px", "first_px", "end_px", *PARTS, "total", "total_bps",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -92,9 +90,9 @@ class Shortfall(Estimate):
 
 
 def shortfall(
-    orders: IntoFrame,
-    fills: IntoFrame,
-    prices: IntoFrame,
+    orders: Frame,
+    fills: Frame,
+    prices: Frame,
     *,
     price: str | None = None,
     max_age: str | float = "60s",
@@ -111,8 +109,8 @@ def shortfall(
     ----------
     orders : DataFrame
         Status events of one account: ``oid, status, status_timestamp, timestamp, coin, side,
-        orig_sz``, with ``order_type`` and ``is_trigger`` if known, from `tk.historical_orders`
-        (pandas, Polars, DuckDB, PySpark). Repeated events count once.
+        orig_sz``, with ``order_type`` and ``is_trigger`` if known, from `tk.historical_orders`.
+        Repeated events count once.
     fills : DataFrame
         Fills of the same account and time: ``oid, coin, px, sz, side, time, crossed, fee``, with
         ``twap_id`` and the fee columns if known. Repeated rows count once.
@@ -156,13 +154,14 @@ def shortfall(
     - fees = -sum(fee)
 
     Their sum is ``s * sum(sz * (e - px)) + fees - s * S * (e - d)``. The decision is the time of
-    placing, or of triggering for trigger orders. If the order is filled in the millisecond
-    of the decision, the decision price is the last one before this millisecond: quotes of the tape
-    would contain the fill itself. Rejected orders and
-    triggers that never fired are left out. The slices of a TWAP are one order of kind ``twap``: its
-    size is what was filled, so its opportunity cost is 0. A fee in the bought token counts at the
-    price of the fill. A fee in another token counts at par (one token is one USD), but as 0 on a
-    perp of the native dex. Intervals: bootstrap by the day of the decision.
+    placing, or of triggering for trigger orders. If the order is filled in the millisecond of the
+    decision, the decision price is the last one before this millisecond: quotes of the tape would
+    contain the fill itself. Rejected orders, triggers that never fired, and orders that the
+    exchange filled at its own price (backstop liquidations, auto-deleveraging) are left out. The
+    slices of a TWAP are one order of kind ``twap``: its size is what was filled, so its opportunity
+    cost is 0. A fee in the bought token counts at the price of the fill. A fee in another token
+    counts at par (one token is one USD), but as 0 on a perp of the native dex. Intervals: bootstrap
+    by the day of the decision.
 
     Examples
     --------
@@ -186,111 +185,129 @@ def shortfall(
     check_level(level)
     age_ms = span_ms(max_age, "max_age")
     marks = read_prices(prices, price)
+    table = Table(fills, "fills")
     parents, late = _read_parents(orders)
-    rows = _read_executions(fills)
-    refuse_trade_prices(rows, marks)
-    table = _price_parents(_add_executions(parents, rows), marks, age_ms, late)
-    params = _sum_parts(table, level, draws, seed)
-    facts = result_provenance({"orders": orders, "fills": fills, "prices": prices})
+    trades = read_trades(table, ("oid", "crossed", "fee"))
+    refuse_trade_prices(trades, marks)
+    # The exchange filled these orders at its own price.
+    forced = parents["parent"].isin(table.ids("oid")[0][off_book(table)])
+    found = _add_executions(parents[~forced], _sum_executions(table, trades))
+    result = _price_orders(found, marks, age_ms, late)
+    params = _sum_parts(result, level, draws, seed)
+    facts = result_provenance({"orders": orders, "fills": table.frame, "prices": prices})
     facts |= {"helper": "execution.shortfall", "price_source": marks.source}
-    table = table[list(_ORDERS)].astype(_ORDERS)
-    table.attrs["toolkit"] = params.attrs["toolkit"] = facts
+    result = result[list(_COLUMNS)]
+    result.attrs["toolkit"] = params.attrs["toolkit"] = facts
     return Shortfall(
         params=params,
-        n=int(table["total"].notna().sum()),
+        n=int(result["total"].notna().sum()),
         level=level,
         method=f"implementation shortfall; bootstrap by day; prices: {marks.source}",
-        orders=table,
+        orders=result,
         price_source=marks.source,
     )
 
 
-def _read_parents(orders: IntoFrame) -> tuple[pd.DataFrame, float]:
+def _read_parents(orders: Frame) -> tuple[pd.DataFrame, int]:
     """Return one row per order that reached the market, and the time of the last event."""
     needed = ("coin", "side", "timestamp", "orig_sz")
-    optional = ("order_type", "is_trigger", "sz")
-    events = sort_events(orders, needed, optional, ("orig_sz",))
-    fired = events["ms"].where(events["status"] == "triggered").groupby(events["oid"]).min()
-    first, last = (events.groupby("oid").nth(place).set_index("oid") for place in (0, -1))
-    trigger = first.get("is_trigger", pd.Series(False, first.index)).astype("boolean").fillna(False)
-    kind = first.get("order_type", pd.Series("", first.index)).fillna("")
-    table = pd.DataFrame(
+    events = sort_events(orders, needed, ("order_type", "is_trigger", "sz"), ("orig_sz",))
+    oid, ms = events["oid"].to_numpy(np.int64), events["ms"].to_numpy(np.int64)
+    is_first = starts_group(oid)
+    number = np.cumsum(is_first) - 1
+    fired = np.full(int(is_first.sum()), LATEST)
+    triggered = (events["status"] == "triggered").to_numpy(bool)
+    np.minimum.at(fired, number[triggered], ms[triggered])
+    begin, end = (
+        events[flags].reset_index(drop=True) for flags in (is_first, np.append(is_first, True)[1:])
+    )
+    trigger = Table(begin, "orders").flag("is_trigger")[0]
+    placed = begin["placed"].fillna(NO_TIME).to_numpy(np.int64)
+    is_active = (end["_group"] == "active").to_numpy(bool)
+    parents = pd.DataFrame(
         {
-            "coin": first["coin"].astype("str"),
-            "side": first["side"].astype("str"),
-            "_placed": fired.reindex(first.index).where(trigger, first["placed"]),
-            "_ended": last["ms"].where(last["_group"] != "active"),
+            "kind": "order",
+            "parent": oid[is_first],
+            "coin": begin["coin"].astype("str"),
+            "side": begin["side"].astype("str"),
+            "placed": np.where(trigger, fired, placed),
+            "ended": np.where(is_active, NO_TIME, end["ms"].to_numpy(np.int64)),
             # A reduce-only order shrinks to the position that is left when it executes.
-            "size": last["orig_sz"].astype("float64"),
-            "_open": last["sz"].astype("float64") if "sz" in last else np.nan,
+            "size": end["orig_sz"].to_numpy(np.float64),
+            "open": end["sz"].to_numpy(np.float64) if "sz" in end else np.nan,
         }
     )
-    kept = (last["_group"] != "rejected") & (kind != SLICE_TYPE) & table["_placed"].notna()
-    return table[kept].reset_index(names="parent"), float(events["ms"].max())
+    is_slice = begin["order_type"].eq(SLICE_TYPE).to_numpy(bool) if "order_type" in begin else False
+    is_decided = (parents["placed"] != LATEST) & (parents["placed"] != NO_TIME)
+    kept = is_decided & (end["_group"] != "rejected").to_numpy(bool) & ~is_slice
+    return parents[kept], int(ms.max(initial=NO_TIME))
 
 
-def _read_executions(fills: IntoFrame) -> pd.DataFrame:
-    """Return the fills with their fee in USD, and the id of their order or TWAP."""
-    fills = drop_repeated_rows(fills, "fills")
-    amounts = ("px", "sz", "fee")
-    frame = frame_access.open_as_floats(fills, "fills", amounts)
-    frame_access.require_columns(frame, ("oid", "coin", "side", "time", "crossed"), "fills")
-    usd_values.warn_missing_tokens(frame, "fills")
+def _sum_executions(table: Table, trades: Trades) -> pd.DataFrame:
+    """Return the sums of the fills of each order and TWAP, sorted by kind and id."""
+    is_twap, parent = find_parents(table, trades.rows)
+    paid = _fees_in_usd(table)[trades.rows]
+    # The ids of TWAPs of two accounts may be equal.
+    user = table.text("user").codes[trades.rows] if table.has("user") else trades.rows * 0
+    number = number_rows(is_twap, parent, is_twap * user, is_twap * trades.coin.codes)
+    first, last = (np.unique(number[::step], return_index=True)[1] for step in (1, -1))
+    count = len(first)
+    # A fill without a price, size or fee makes the sums of its order unknown.
+    lacks = np.bincount(number, np.isnan(trades.usd + paid), count) > 0
+    value, fees = (
+        np.where(lacks, np.nan, sum_groups(number, np.nan_to_num(part), count))
+        for part in (trades.usd, paid)
+    )
+    sz = np.nan_to_num(trades.sz)
+    return pd.DataFrame(
+        {
+            "kind": np.where(is_twap[first], "twap", "order"),
+            "parent": parent[first],
+            "coin": trades.coin.texts(first),
+            "side": table.text("side").texts(trades.rows[first]),
+            "fills": np.bincount(number, minlength=count),
+            "filled": sum_groups(number, sz, count),
+            "value": value,
+            "paid": fees,
+            "rested": sum_groups(number, sz * (trades.taker == 0), count),
+            "first": trades.ms[first],
+            "last": trades.ms[len(number) - 1 - last],
+        }
+    )
+
+
+def _fees_in_usd(table: Table) -> Floats:
+    """Return the fee of each fill in USD; NaN if it is missing."""
+    usd_values.warn_missing_tokens(
+        frame_access.open_as_floats(table.frame, "fills", ("fee",)), "fills"
+    )
+    frame = frame_access.open_as_floats(table.frame, "fills", ("px", "sz", "fee"))
     frame = usd_values.add_fees_in_usd(frame, "float")
     frame = frame.with_columns(_paid=nw.when(~nw.col("fee").is_null()).then(nw.col("_fee")))
-    kept = ("oid", "coin", "px", "sz", "side", "time", "crossed", "_paid")
-    rows = frame_access.pandas_columns(nw.to_native(frame), "fills", kept, ("twap_id",))
-    rows["_ms"] = timestamps.ms_from_times(rows["time"]).astype("float64")
-    twap = rows["twap_id"] if "twap_id" in rows else pd.Series(pd.NA, rows.index)
-    is_twap = twap.notna()
-    rows["kind"] = np.where(is_twap, "twap", "order")
-    rows["parent"] = twap.where(is_twap, rows["oid"]).astype("int64")
-    rows["coin"] = rows["coin"].astype("str")
-    rows["_value"] = rows["px"] * rows["sz"]
-    rows["_rested"] = rows["sz"].where(~rows["crossed"].astype("boolean").fillna(True), 0.0)
-    return rows.sort_values(["_ms", "parent", "px", "sz"], kind="stable", ignore_index=True)
+    rows = frame_access.pandas_columns(nw.to_native(frame), "fills", ("_paid",))
+    return rows["_paid"].to_numpy(np.float64)
 
 
-def _add_executions(parents: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
+def _add_executions(parents: pd.DataFrame, sums: pd.DataFrame) -> pd.DataFrame:
     """Return the orders, and TWAPs from their fills, with the sums of their fills."""
-    # A fill without a price, size or fee makes the sums of its order unknown.
-    is_known = rows[["_value", "_paid"]].notna().all(axis=1)
-    sums = (
-        rows.assign(_known=is_known)
-        .groupby(["kind", "parent"], sort=True)
-        .agg(
-            filled=("sz", "sum"),
-            _value=("_value", "sum"),
-            _paid=("_paid", "sum"),
-            _known=("_known", "all"),
-            _rested=("_rested", "sum"),
-            _first=("_ms", "min"),
-            _last=("_ms", "max"),
-            coin=("coin", "first"),
-            side=("side", "first"),
-        )
-    )
-    sums[["_value", "_paid"]] = sums[["_value", "_paid"]].where(sums.pop("_known"))
-    twaps = sums.loc[sums.index.get_level_values("kind") == "twap"].reset_index()
-    twaps = twaps.assign(_placed=twaps["_first"], _ended=twaps["_last"], size=twaps["filled"])
-    own = ["filled", "_value", "_paid", "_rested", "_first"]
-    singles = parents.assign(kind="order").merge(
-        sums[own].reset_index(), on=["kind", "parent"], how="left"
-    )
-    is_unfilled = singles["_first"].isna()
-    singles.loc[is_unfilled, own[:-1]] = 0.0
-    kept = pd.MultiIndex.from_frame(singles[["kind", "parent"]])
-    is_other = (rows["kind"] == "order") & ~pd.MultiIndex.from_frame(rows[["kind", "parent"]]).isin(
-        kept
-    )
-    if others := int(is_other.sum()):
+    is_twap = (sums["kind"] == "twap").to_numpy(bool)
+    twaps = sums[is_twap]
+    twaps = twaps.assign(placed=twaps["first"], ended=twaps["last"], size=twaps["filled"])
+    own = sums[~is_twap].drop(columns=["kind", "coin", "side", "last"])
+    singles = parents.merge(own, on="parent", how="left")
+    filled = ["filled", "value", "paid", "rested"]
+    is_unfilled = singles["fills"].isna()
+    singles.loc[is_unfilled, filled] = 0.0
+    singles["first"] = singles["first"].fillna(NO_TIME).astype("int64")
+    every = int(sums["fills"].sum())
+    if others := int(own.loc[~own["parent"].isin(parents["parent"]), "fills"].sum()):
         lack = "does not count: its order is" if others == 1 else "do not count: their orders are"
         warn_caller(
-            f"fills: {others:,} of {count_text(len(rows), 'fill')} {lack} not in orders. Fetch the "
+            f"fills: {others:,} of {count_text(every, 'fill')} {lack} not in orders. Fetch the "
             "orders for the full time range of the fills",
             HistoryWarning,
         )
-    wrong = (singles["size"] - singles["_open"] - singles["filled"]).abs() > 1e-9 * singles["size"]
+    wrong = (singles["size"] - singles["open"] - singles["filled"]).abs() > 1e-9 * singles["size"]
     if wrong.any():
         warn_caller(
             f"fills: for {int(wrong.sum()):,} of {count_text(len(singles), 'order')}, the sizes of "
@@ -299,71 +316,69 @@ def _add_executions(parents: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
             HistoryWarning,
         )
     both = pd.concat([singles, twaps], ignore_index=True) if len(twaps) else singles
-    return both.sort_values(["_placed", "kind", "parent"], kind="stable", ignore_index=True)
+    return both.sort_values(["placed", "kind", "parent"], kind="stable", ignore_index=True)
 
 
-def _price_parents(
-    table: pd.DataFrame, marks: PriceHistory, age_ms: int, late: float
+def _price_orders(
+    orders: pd.DataFrame, marks: PriceHistory, age_ms: int, late: int
 ) -> pd.DataFrame:
     """Return the orders with their prices and the parts of their shortfall."""
-
-    def price_at(ms: pd.Series) -> Floats:
-        at = ms.to_numpy(np.float64)
-        px, when = marks.last_at(table["coin"], np.where(np.isnan(at), -np.inf, at))
-        return np.where(at - when <= age_ms, px, np.nan)
-
-    is_twap = (table["kind"] == "twap").to_numpy()
+    read = Table(orders, "orders")
+    coin, sign = read.text("coin"), read_signs(read.text("side"))
+    placed, ended, begun = (orders[name].to_numpy() for name in ("placed", "ended", "first"))
+    size, filled, value, paid, rested = (
+        orders[name].to_numpy(np.float64) for name in ("size", "filled", "value", "paid", "rested")
+    )
     # An order may be filled in the millisecond of its decision, as the first slice of a TWAP is.
     # A quote of this millisecond would contain its own fill: the price is from before.
-    decision = price_at(table["_placed"] - (table["_first"] == table["_placed"]))
-    first = price_at(table["_first"] - 1)
-    end = price_at(table["_ended"].fillna(late))
-    sign = side_signs(table["side"]).to_numpy()
-    size, filled = (table[name].to_numpy(np.float64) for name in ("size", "filled"))
-    rest = np.where(is_twap, 0.0, np.maximum(size - filled, 0.0))
-    with np.errstate(invalid="ignore", divide="ignore"):
-        parts: dict[str, Any] = {
-            "delay": np.where(filled > 0, -sign * filled * (first - decision), 0.0),
-            "trading": np.where(
-                filled > 0, -sign * (table["_value"].to_numpy() - filled * first), 0.0
-            ),
-            "opportunity": np.where(rest > 0, -sign * rest * (end - decision), 0.0),
-            "fees": -table["_paid"].to_numpy(np.float64),
-        }
-        share = table["_rested"].to_numpy(np.float64) / np.where(filled > 0, filled, np.nan)
-    known = ~np.isnan(decision) & ~np.isnan(sum(parts[name] for name in PARTS)) & (size > 0)
-    parts = {name: np.where(known, value, np.nan) + 0.0 for name, value in parts.items()}
-    total = sum(parts[name] for name in PARTS)
-    return table.assign(
-        placed=timestamps.timestamps_from_ms(table["_placed"]),
-        ended=timestamps.timestamps_from_ms(table["_ended"]),
+    moments = (placed - (begun == placed), np.maximum(begun, 0) - 1,
+               np.where(ended == NO_TIME, late, ended))  # fmt: skip
+    decision, first, end = (marks.last_at(coin, ms, age_ms)[0] for ms in moments)
+    rest = np.where(orders["kind"] == "twap", 0.0, np.maximum(size - filled, 0.0))
+    parts: dict[str, Any] = {
+        "delay": np.where(filled > 0, -sign * filled * (first - decision), 0.0),
+        "trading": np.where(filled > 0, -sign * (value - filled * first), 0.0),
+        "opportunity": np.where(rest > 0, -sign * rest * (end - decision), 0.0),
+        "fees": -paid,
+    }
+    known = ~np.isnan(decision + sum(parts.values())) & (size > 0)
+    parts = {name: np.where(known, part, np.nan) + 0.0 for name, part in parts.items()}
+    total = sum(parts.values())
+    with np.errstate(divide="ignore", invalid="ignore"):
+        share, bps = rested / np.where(filled > 0, filled, np.nan), 1e4 * total / (size * decision)
+    return orders.assign(
+        kind=orders["kind"].astype("str"),
+        placed=utc_times(placed),
+        ended=utc_times(ended),
         maker_share=share,
         decision_px=decision,
         first_px=first,
         end_px=end,
         **parts,
         total=total,
-        _decided=np.where(known, size * decision, np.nan),
-        total_bps=1e4 * total / (size * decision),
+        total_bps=bps,
     )
 
 
-def _sum_parts(table: pd.DataFrame, level: float, draws: int, seed: int) -> pd.DataFrame:
-    known = table[table["total"].notna()]
+def _sum_parts(orders: pd.DataFrame, level: float, draws: int, seed: int) -> pd.DataFrame:
+    known = orders[orders["total"].notna()]
     names = (*PARTS, "total")
-    above = [1e4 * known[name].to_numpy(np.float64) for name in names]
-    base = known["_decided"].to_numpy(np.float64)
-    _, days = np.unique(known["_placed"].to_numpy(np.float64) // DAY, return_inverse=True)
-    whole, values, count = bootstrap_ratios(above, base, days, draws=draws, seed=seed)
-    made = [
-        (
-            name, float(estimate), *bootstrap_interval(drawn, count, level),
-            float(known[name].sum(min_count=1)), len(known), len(table) - len(known), count,
-        )
-        for name, estimate, drawn in zip(names, whole, values.T, strict=True)
-    ]  # fmt: skip
-    types = {
-        "name": "str", "estimate": "float64", "low": "float64", "high": "float64", "usd": "float64",
-        "n": "int64", "missing": "int64", "clusters": "int64",
-    }  # fmt: skip
-    return pd.DataFrame(made, columns=list(types)).astype(types)
+    days = np.unique(known["placed"].array.asi8 // DAY, return_inverse=True)[1]
+    whole, values, count = bootstrap_ratios(
+        [1e4 * known[name].to_numpy() for name in names],
+        (known["size"] * known["decision_px"]).to_numpy(),
+        days, draws=draws, seed=seed,
+    )  # fmt: skip
+    intervals = [bootstrap_interval(drawn, count, level) for drawn in values.T]
+    return pd.DataFrame(
+        {
+            "name": pd.Series(names, dtype="str"),
+            "estimate": whole,
+            "low": [low for low, _ in intervals],
+            "high": [high for _, high in intervals],
+            "usd": [known[name].sum(min_count=1) for name in names],
+            "n": len(known),
+            "missing": len(orders) - len(known),
+            "clusters": count,
+        }
+    )

@@ -6,27 +6,10 @@ from typing import ClassVar, Final
 
 import numpy as np
 import pandas as pd
-from narwhals.typing import IntoFrame
 
-from toolkit.analysis.common import grouping
 from toolkit.analysis.common.bootstrap import DRAWS
 from toolkit.analysis.common.estimate import Estimate, check_level
-from toolkit.analysis.common.provenance import result_provenance
-from toolkit.analysis.execution.fill_quality import (
-    LIQUIDITY,
-    group_fills,
-    key_types,
-    prices_after,
-    prices_before,
-    read_reference_prices,
-)
-from toolkit.analysis.execution.markout import (
-    FIGURES,
-    RESULT_NAMES,
-    estimate_gains,
-    read_clusters,
-    result_facts,
-)
+from toolkit.analysis.execution.markout import FIGURES, RESULT_NAMES, Gains, add_figures
 from toolkit.analysis.execution.prices import span_ms
 from toolkit.analysis.execution.quote_error import estimate_quote_errors
 from toolkit.analysis.execution.quotes import (
@@ -34,17 +17,18 @@ from toolkit.analysis.execution.quotes import (
     combine_parts,
     estimate_parts,
     price_changes,
-    read_trades,
-    with_trade_groups,
+    read_tape,
+    reference_prices,
+    rows_by_coin,
+    tape_columns,
 )
 from toolkit.errors import warn_caller
+from toolkit.prepare.door import Frame, Table
+from toolkit.prepare.groups import list_keys, number_groups, split_groups
+from toolkit.prepare.provenance import finish
+from toolkit.prepare.trades import LIQUIDITY, group_trades
 
-_SPLIT = ["effective", "realised", "impact"]
-_COINS: Final = {
-    "coin": "str", "trades": "int64", "changes": "int64", "turns": "int64",
-    "sign_autocorrelation": "float64", "volume_usd": "float64",
-    **dict.fromkeys(PARTS, "float64"),
-}  # fmt: skip
+_SPLIT: Final = ("effective", "realised", "impact")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -102,8 +86,8 @@ class Spreads(Estimate):
 
 
 def spreads(
-    fills: IntoFrame,
-    prices: IntoFrame | None = None,
+    fills: Frame,
+    prices: Frame | None = None,
     horizon: str | float = "5m",
     *,
     price: str | None = None,
@@ -202,89 +186,77 @@ def spreads(
     (1.0, 1.0)
     """
     check_level(level)
-    keys = grouping.list_keys(by, RESULT_NAMES)
+    keys = list_keys(by, RESULT_NAMES)
+    table = Table(fills, "fills")
+    age_ms = span_ms(max_age, "max_age")
     if prices is None:
-        return _spreads_of_tape(fills, keys, max_age, level)
-    rows = read_clusters(fills, keys, cluster)
-    marks, age_ms = (
-        read_reference_prices(fills, prices, price, rows, max_age),
-        span_ms(max_age, "max_age"),
-    )
-    span = span_ms(horizon, "the horizon")
-    start, _ = prices_before(rows, marks, age_ms)
-    end, age = prices_after(rows, marks, span, age_ms)
-    px, sz, sign = (rows[name].to_numpy() for name in ("px", "sz", "_sign"))
-    # A fill without one of them is missing from every figure, so that the figures add up.
-    is_missing = np.isnan(start + end + px + sz)
-    start, end = (np.where(is_missing, np.nan, prices_then) for prices_then in (start, end))
-    table = rows.assign(
-        effective=sign * (px - start) * sz,
-        realised=sign * (px - end) * sz,
-        impact=sign * (end - start) * sz,
-        _base=start * sz,
-        _age=age,
-    )
-    errors = estimate_quote_errors(marks.quotes, age_ms)
+        return _spreads_of_tape(table, keys, age_ms, level)
+    span = span_ms(horizon, "horizon")
+    trades, codes, groups, clusters = group_trades(table, keys, cluster).of_one_side()
+    marks = reference_prices(table, prices, price, trades, max_age)
+    (start, _), (end, age) = marks.before(trades, age_ms), marks.after(trades, span, age_ms)
+    # A fill has all three figures or none, so that the figures add up.
+    is_missing = np.isnan(start + end + trades.usd)
+    start, end = (np.where(is_missing, np.nan, px) for px in (start, end))
+    moves = (trades.px - start, trades.px - end, end - start)
+    errors, slopes = estimate_quote_errors(marks, age_ms), []
     if errors:
-        errors = errors.with_clusters(rows, cluster)
-        first = sign * prices_before(rows, errors.signs, age_ms)[0]
-        last = sign * prices_after(rows, errors.signs, span, age_ms)[0]
-        table = table.assign(effective_slope=first, realised_slope=last, impact_slope=first - last)
-    figures_of_groups = [
-        (*key, name, *figures)
-        for key, group in group_fills(table, keys)
-        for name, figures in zip(
-            _SPLIT, estimate_gains(group, _SPLIT, level, draws, seed, errors), strict=True
-        )
+        errors = errors.with_clusters(trades, clusters, cluster)
+        first = trades.sign * errors.signs.before(trades, age_ms)[0]
+        last = trades.sign * errors.signs.after(trades, span, age_ms)[0]
+        slopes = [first, last, first - last]
+    gains = Gains(
+        [trades.sign * move * trades.sz for move in moves], start * trades.sz, age, clusters,
+        trades.coin, errors, slopes,
+    )  # fmt: skip
+    made = [
+        (place, name, *figures)
+        for place, rows in enumerate(split_groups(codes, len(groups)))
+        for name, figures in zip(_SPLIT, gains.take(rows).estimate(level, draws, seed), strict=True)
     ]
-    types = {**key_types(rows, keys), "name": "str"}
-    params = pd.DataFrame(figures_of_groups, columns=[*types, *FIGURES]).astype(
-        {**types, **FIGURES}
-    )
-    params.attrs["toolkit"] = result_facts("spreads", fills, prices, keys, marks.source)
+    params = add_figures(groups, made, {"name": "str", **FIGURES})
     return Spreads(
-        params=params,
-        n=len(rows),
+        params=finish(
+            params, {"fills": table.frame, "prices": prices},
+            helper="execution.spreads", by=keys, price_source=marks.source,
+        ),
+        n=len(trades),
         level=level,
         method=f"cost over value traded; bootstrap by {cluster}; prices: {marks.source}",
         price_source=marks.source,
         seconds=span / 1000,
         cluster=cluster,
-    )
+    )  # fmt: skip
 
 
-def _spreads_of_tape(
-    fills: IntoFrame, keys: list[str], max_age: str | float, level: float
-) -> Spreads:
+def _spreads_of_tape(table: Table, keys: list[str], age_ms: int, level: float) -> Spreads:
     """Estimate the half spread and its parts from the trades themselves."""
-    own_keys = [key for key in keys if key != LIQUIDITY]
-    trades = with_trade_groups(read_trades(fills, "fills"), own_keys)
-    age_ms = span_ms(max_age, "max_age")
+    trades = read_tape(table)
     changes = price_changes(trades, age_ms)
-    figures_of_groups = []
-    for key, group in group_fills(trades, own_keys):
-        rows = changes.loc[changes.index.intersection(group.index)]
-        coins = [
-            (trades_of_coin["usd"].sum(), rows[rows["coin"] == coin])
-            for coin, trades_of_coin in group.groupby("coin")
-        ]
-        parts = combine_parts(
-            [estimate_parts(trades_of_coin) for _, trades_of_coin in coins],
-            [usd for usd, _ in coins],
-        )
-        counts = (len(rows), len(group) - len(rows), 0, float(rows["gap"].mean()))
-        sides = [("taker", 1.0), ("maker", -1.0)] if LIQUIDITY in keys else [("", 1.0)]
-        for side, sign in sides:
-            if side and not group[side].any():
-                continue
-            words = dict(zip(own_keys, key, strict=True)) | {LIQUIDITY: side}
-            for name, value, ends in zip(_SPLIT, parts.values, parts.intervals(level), strict=True):
-                figures = (sign * value, *sorted(sign * end for end in ends), np.nan)
-                figures_of_groups.append((*(words[key] for key in keys), name, *figures, *counts))
-    types = {**key_types(trades.assign(**{LIQUIDITY: ""}), keys), "name": "str"}
-    params = pd.DataFrame(figures_of_groups, columns=[*types, *FIGURES]).astype(
-        {**types, **FIGURES}
+    columns = tape_columns(trades, [key for key in keys if key != LIQUIDITY])
+    codes, groups = number_groups(columns)
+    usd, coin = trades["usd"].to_numpy(), trades["coin"].cat.codes.to_numpy()
+    sides = (
+        {"taker": trades["taker"], "maker": trades["maker"]} if LIQUIDITY in keys else {"": None}
     )
+    rows_of_changes = split_groups(codes[changes.index], len(groups))
+    made = []
+    for place, rows in enumerate(split_groups(codes, len(groups))):
+        own = changes.iloc[rows_of_changes[place]]
+        volume = np.bincount(coin[rows], usd[rows])
+        found = [(estimate_parts(mine), volume[mine["coin"].cat.codes.iloc[0]])
+                 for _, mine in rows_by_coin(own)]  # fmt: skip
+        parts = combine_parts([part for part, _ in found], [weight for _, weight in found])
+        counts = (len(own), len(rows) - len(own), 0, float(own["gap"].mean()))
+        for side, has_fill in sides.items():
+            if has_fill is not None and not has_fill.to_numpy()[rows].any():
+                continue
+            sign = -1.0 if side == "maker" else 1.0
+            for name, value, ends in zip(_SPLIT, parts.values, parts.intervals(level), strict=True):
+                interval = sorted(sign * end for end in ends)
+                made.append((place, side, name, sign * value, *interval, np.nan, *counts))
+    params = add_figures(groups, made, {LIQUIDITY: "str", "name": "str", **FIGURES})
+    params = params[[*keys, "name", *FIGURES]]
     if keys:
         params = params.sort_values(keys, kind="stable", ignore_index=True)
     if len(trades) > 1 and params["estimate"].isna().all():
@@ -294,9 +266,8 @@ def _spreads_of_tape(
             UserWarning,
         )
     facts = {"helper": "execution.spreads", "by": keys, "price_source": "trades"}
-    params.attrs["toolkit"] = {**result_provenance({"fills": fills}), **facts}
     return Spreads(
-        params=params,
+        params=finish(params, {"fills": table.frame}, **facts),
         n=len(trades),
         level=level,
         method="regression of price changes on the signs of trades (Glosten and Harris)",
@@ -309,22 +280,18 @@ def _spreads_of_tape(
 
 def _coin_figures(trades: pd.DataFrame, changes: pd.DataFrame) -> pd.DataFrame:
     """Return the figures of each coin on the tape."""
-    figures = []
-    for coin, trades_of_coin in trades.groupby("coin", sort=True):
-        rows = changes[changes["coin"] == coin]
-        both = (rows["sign"] * rows["before"]).mean()
-        turns = int((rows["sign"] != rows["before"]).sum())
-        values = estimate_parts(rows).values
-        figures.append(
-            (
-                coin,
-                len(trades_of_coin),
-                len(rows),
-                turns,
-                both,
-                trades_of_coin["usd"].sum(),
-                *values,
-            )
-        )
-    result = pd.DataFrame(figures, columns=list(_COINS)).astype(_COINS)
-    return result
+    own = dict(rows_by_coin(changes))
+    made = []
+    for coin, rows in rows_by_coin(trades):
+        mine = own.get(coin, changes.iloc[:0])
+        sign, before = mine["sign"].to_numpy(), mine["before"].to_numpy()
+        both = (sign * before).mean() if len(mine) else np.nan
+        turns = int((sign != before).sum())
+        values = estimate_parts(mine).values
+        made.append((coin, len(rows), len(mine), turns, both, rows["usd"].sum(), *values))
+    types = {
+        "coin": "str", "trades": "int64", "changes": "int64", "turns": "int64",
+        "sign_autocorrelation": "float64", "volume_usd": "float64",
+        **dict.fromkeys(PARTS, "float64"),
+    }  # fmt: skip
+    return pd.DataFrame(made, columns=list(types)).astype(types)

@@ -1,0 +1,205 @@
+"""Trades of a market: fills that met on a book, with their side, their taker and their order."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from toolkit.arrays import Flags, Floats, Ints
+from toolkit.errors import MissingDirections, warn_caller
+from toolkit.prepare.door import Names, Table
+from toolkit.prepare.groups import (
+    CALENDAR,
+    group_columns,
+    number_groups,
+    period_start,
+    starts_group,
+)
+from toolkit.rules.directions import AUTO_DELEVERAGING, LIQUIDATED, NOT_TRADED
+
+NEEDED: Final = ("coin", "px", "sz", "side", "time")
+LIQUIDITY: Final = "liquidity"
+_SIGNS: Final = {"B": 1.0, "A": -1.0}
+_TEXTS: Final = ("coin", "dir", "side")
+_BEFORE_ALL: Final = -(1 << 42)
+
+
+@dataclass(frozen=True)
+class Trades:
+    """Fills that met on a book, in the order of time; arrays have one value for each fill.
+
+    - ``rows``: the places of the fills in the table
+    - ``coin``: the coins, with their names in order
+    - ``ms``: time; a missing time is before all prices
+    - ``px``, ``sz``, ``usd``: price, size and their product
+    - ``sign``: 1 for a buy, -1 for a sell, NaN if the side is not known
+    - ``taker``: 1 for the taker, 0 for the maker, -1 if nobody knows
+    - ``number``: number of the trade; the fills of both its sides have the same one
+    """
+
+    rows: Ints
+    coin: Names
+    ms: Ints
+    px: Floats
+    sz: Floats
+    usd: Floats
+    sign: Floats
+    taker: Ints
+    number: Ints
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def take(self, places: Any) -> "Trades":
+        """Return some of the trades."""
+        return Trades(
+            self.rows[places], self.coin.take(places), self.ms[places], self.px[places],
+            self.sz[places], self.usd[places], self.sign[places], self.taker[places],
+            self.number[places],
+        )  # fmt: skip
+
+
+def is_off_book(word: str) -> bool:
+    """Return whether a fill with this `dir` met no order on a book.
+
+    The exchange sets the price of conversions, settlements, dust, vaults that are netted, backstop
+    liquidations and auto-deleveraging. A liquidation by market order meets the book.
+    """
+    return (
+        word in NOT_TRADED or word == AUTO_DELEVERAGING or word.startswith((LIQUIDATED, "Backstop"))
+    )
+
+
+def off_book(table: Table) -> Flags:
+    """Return which fills met no order on a book."""
+    off = np.zeros(len(table), dtype=bool)
+    if table.has("dir"):
+        off |= table.text("dir").facts(is_off_book)
+    if table.has("liquidation_method"):
+        off |= table.text("liquidation_method").facts("backstop".__eq__)
+    return off
+
+
+def read_signs(side: Names) -> Floats:
+    """Return 1 for a buy (``B``), -1 for a sell (``A``), NaN if the side is not known."""
+    signs: Floats = side.facts(lambda name: _SIGNS.get(name, np.nan))
+    return signs
+
+
+def read_trades(table: Table, needed: Iterable[str] = ()) -> Trades:
+    """Return the fills that met on a book.
+
+    - ``needed``: columns that the frame must have, beside those of `NEEDED`
+    """
+    table.require(dict.fromkeys((*NEEDED, *needed)))
+    if table.has("dir") and len(table) and not table.text("dir").present():
+        warn_caller(
+            f"{table.what}: column dir is missing in every row, so conversions, settlements and "
+            "backstop liquidations count as trades here. Fetch the rows again, or remove such rows",
+            MissingDirections,
+        )
+    rows = np.flatnonzero(~off_book(table))
+    coin, ms = table.text("coin").sorted().take(rows), np.maximum(table.ms(), _BEFORE_ALL)[rows]
+    px, sz = table.number("px")[rows], table.number("sz")[rows]
+    sign = read_signs(table.text("side"))[rows]
+    crossed, known = (flags[rows] for flags in table.flag("crossed"))
+    taker = np.where(known, crossed, -1)
+    other = _other_sides(table.ids("tid")[0][rows], coin.codes, ms, sign)
+    paired = other >= 0
+    taker = np.where((taker < 0) & paired & (taker[other] >= 0), 1 - taker[other], taker)
+    number = np.where(paired, np.minimum(other, np.arange(len(rows))), np.arange(len(rows)))
+    trades = Trades(rows, coin, ms, px, sz, px * sz, sign, taker, number)
+    # A total order, so that sums do not depend on the order of the input.
+    return trades.take(np.lexsort((sign, sz, px, coin.codes, ms)))
+
+
+def _other_sides(tid: Ints, coin: Ints, ms: Ints, sign: Floats) -> Ints:
+    """Return the place of the fill of the other side of each fill's trade; -1 if there is none."""
+    other = np.full(len(tid), -1)
+    order = np.flatnonzero(tid > 0)
+    order = order[np.lexsort((coin[order], tid[order]))]
+    same = (tid[order][1:] == tid[order][:-1]) & (coin[order][1:] == coin[order][:-1])
+    # A trade has two fills: three that share an id are no trade.
+    alone = np.concatenate([[False], same, [False]])
+    first = np.flatnonzero(same & ~alone[:-2] & ~alone[2:])
+    left, right = order[first], order[first + 1]
+    fits = (sign[left] != sign[right]) & (ms[left] == ms[right])
+    left, right = left[fits], right[fits]
+    other[left], other[right] = right, left
+    return other
+
+
+def find_parents(table: Table, rows: Ints) -> tuple[Flags, Ints]:
+    """Return whether fills are slices of a TWAP, and the id of their TWAP or order."""
+    (twap, is_twap), (oid, _) = table.ids("twap_id"), table.ids("oid")
+    return is_twap[rows], np.where(is_twap, twap, oid)[rows]
+
+
+def trade_columns(table: Table, trades: Trades, keys: Sequence[str]) -> pd.DataFrame:
+    """Return the columns by which trades are grouped; ``liquidity`` is taker or maker."""
+    made = {}
+    for key in keys:
+        if key == LIQUIDITY:
+            made[key] = Names(trades.taker + 1, ["", "maker", "taker"]).texts()
+        elif key in _TEXTS:
+            made[key] = table.text(key).texts(trades.rows)
+        else:
+            made[key] = group_columns(table, [key], rows=trades.rows)[key]
+    return pd.DataFrame(made, index=range(len(trades)))
+
+
+class GroupedTrades(NamedTuple):
+    """Trades in groups.
+
+    - ``trades``: the trades
+    - ``codes``: the group of each trade, from 0
+    - ``groups``: the sorted groups, one row each
+    - ``cluster``: the cluster of each trade, from 0; -1 for none
+    """
+
+    trades: Trades
+    codes: Ints
+    groups: pd.DataFrame
+    cluster: Ints
+
+    def of_one_side(self) -> "GroupedTrades":
+        """Return the fills that count: of a trade with both sides in one group, the taker's.
+
+        What one side gains the other loses, so their sum is 0, whatever the prices are. If nobody
+        knows who was the taker, the trade counts once, without a side.
+        """
+        trades, codes = self.trades, self.codes
+        order = np.lexsort((-trades.taker, codes, trades.number))
+        again = ~starts_group(trades.number[order], codes[order])
+        if not again.any():
+            return self
+        first = order[np.flatnonzero(again) - 1]
+        sign = trades.sign.copy()
+        sign[first[trades.taker[first] < 0]] = np.nan
+        kept = np.sort(order[~again])
+        trades = replace(trades, sign=sign).take(kept)
+        return GroupedTrades(trades, codes[kept], self.groups, self.cluster[kept])
+
+
+def group_trades(table: Table, keys: Sequence[str], cluster: str = "") -> GroupedTrades:
+    """Return trades by the columns `keys`, with clusters that are resampled for intervals.
+
+    - ``cluster``: a column or a part of the calendar; without it all clusters are 0
+    """
+    wanted = [key for key in (*keys, cluster) if key]
+    trades = read_trades(table, ["crossed"] if LIQUIDITY in wanted else [])
+    codes, groups = number_groups(trade_columns(table, trades, keys), missing_last=True)
+    return GroupedTrades(trades, codes, groups, read_clusters(table, trades, cluster))
+
+
+def read_clusters(table: Table, trades: Trades, cluster: str) -> Ints:
+    """Return the cluster of each trade, from 0 in the order of their names; -1 for none."""
+    if not cluster:
+        return np.zeros(len(trades), dtype=np.int64)
+    if cluster in CALENDAR:
+        values: Any = period_start(trades.ms, cluster)
+    else:
+        values = trade_columns(table, trades, [cluster])[cluster]
+    return pd.factorize(values, sort=True)[0].astype(np.int64)
