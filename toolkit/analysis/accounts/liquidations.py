@@ -278,5 +278,5 @@ def fills(
     kept = np.isin(sides, wanted)
     result = table.frame[kept].assign(liquidation_side=pd.array(sides[kept], dtype="str"))
     for name in set(ADDRESSES) & set(result.columns):
-        result[name] = table.text(name).texts(kept).to_numpy()
+        result[name] = table.text(name).texts(kept).array
     return finish(result, {"fills": table.frame}, helper="liquidations.fills", side=wanted)
