@@ -380,3 +380,22 @@ def test_wrong_arguments_are_named():
     ):
         with pytest.raises(error, match=named):
             call()
+
+
+def test_periods_of_an_account_are_its_own():
+    """Hourly returns of one account change no figure of another one with daily returns."""
+    day = pd.DataFrame({"user": "0xa", "return_": RETURNS["0xb"]})
+    day["time"] = pd.date_range(START, periods=5)
+    hour = day.assign(user="0xb", time=pd.date_range(START, periods=5, freq="h"))
+    both = sheet(pd.concat([day, hour])).set_index("user")
+    alone = sheet(day).set_index("user")
+    pd.testing.assert_frame_equal(both.loc[["0xa"]], alone)
+
+
+def test_trips_and_costs_without_user_belong_to_nobody():
+    for name, given in (("trips", TRIPS), ("costs", costs())):
+        given = given.drop(columns="user", errors="ignore")
+        with pytest.raises(MissingColumns, match=rf"^{name}: .*user.* 2 accounts"):
+            sheet(days(), **{name: given})
+        one = days().query("user == '0xb'")
+        assert name in sheet(one, **{name: given})["basis"].tolist()

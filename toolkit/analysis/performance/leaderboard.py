@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 
 import numpy as np
-import pyarrow as pa
-from narwhals.typing import IntoFrameT
+import pandas as pd
+from pandas.api.types import is_float_dtype
 
-from toolkit.analysis.common import frame_access, memory_frames
-from toolkit.analysis.common.repeated_rows import drop_repeated_rows
+from toolkit.prepare.door import Frame, Table
+from toolkit.prepare.provenance import finish
 
 _BRIEF = (
     "total_return", "annual_return", "volatility", "sharpe", "max_drawdown", "win_rate",
@@ -16,19 +16,19 @@ _BRIEF = (
 
 
 def leaderboard(
-    figures: IntoFrameT,
+    figures: Frame,
     by: str = "sharpe",
     *,
     show: Sequence[str] = _BRIEF,
     ascending: bool = False,
-) -> IntoFrameT:
+) -> pd.DataFrame:
     """Rank accounts by one figure, with one column per figure.
 
     Parameters
     ----------
     figures : DataFrame
         As `sheet` or `trip_sheet` returns it for several accounts: ``user, figure, value, low,
-        high, n`` (pandas, Polars, DuckDB, PySpark).
+        high, n``.
     by : str, default "sharpe"
         The figure that ranks.
     show : sequence of str
@@ -39,7 +39,7 @@ def leaderboard(
     Returns
     -------
     DataFrame
-        In the engine of `figures`, one row per account, the best first:
+        One row per account, the best first:
 
         - ``rank`` int64: 1 for the best; accounts without a value are last
         - ``user``: the account
@@ -73,10 +73,12 @@ def leaderboard(
     >>> leaderboard(figures)[["rank", "user", "value", "overlaps"]].values.tolist()
     [[1, '0xb', 2.0, 1], [2, '0xa', 0.5, 1]]
     """
-    figures = drop_repeated_rows(figures, "figures")
+    table = Table(figures, "figures")
     numbers = ("value", "low", "high")
-    needed = ("user", "figure", *numbers, "n")
-    rows = frame_access.pandas_columns(figures, "figures", needed, amounts=numbers)
+    table.require(("user", "figure", *numbers, "n"))
+    # A figure may be infinite, such as a return per year that is too high for a number.
+    amounts = [name for name in numbers if not is_float_dtype(table.frame[name])]
+    rows = table.columns(("user", "figure", *numbers, "n"), amounts=amounts)
     best = rows[rows["figure"] == by]
     if best.empty and len(rows):
         names = ", ".join(sorted(rows["figure"].unique()))
@@ -87,28 +89,21 @@ def leaderboard(
             f"figures: {repeated.iloc[0]} has several rows for {by!r}. Select one group, for "
             "example one month"
         )
-    best = best.sort_values("user", kind="stable")
-    wide = rows[rows["figure"] != by].pivot_table(
-        index="user", columns="figure", values="value", aggfunc="first", dropna=False
-    )
-    ranked = best.sort_values("value", ascending=ascending, kind="stable", na_position="last")
-    low, high = ranked["low"].to_numpy(np.float64), ranked["high"].to_numpy(np.float64)
+    keys, directions = ["value", "user"], [ascending, True]
+    ranked = best.sort_values(keys, ascending=directions, kind="stable", na_position="last")
+    low, high = ranked["low"].to_numpy(), ranked["high"].to_numpy()
     overlap = (low[:, None] <= high) & (low <= high[:, None])
-    made: dict[str, object] = {
-        "rank": np.arange(1, len(ranked) + 1),
-        "user": memory_frames.text_column(ranked["user"].tolist()),
-        "figure": memory_frames.text_column([by] * len(ranked)),
-        "value": pa.array(ranked["value"], from_pandas=True, type=pa.float64()),
-        "low": pa.array(low, from_pandas=True, type=pa.float64()),
-        "high": pa.array(high, from_pandas=True, type=pa.float64()),
-        "n": pa.array(ranked["n"], type=pa.int64()),
-        "overlaps": pa.array(np.maximum(overlap.sum(axis=1) - 1, 0), type=pa.int64()),
-    }
-    for name in show:
-        if name in wide.columns and name != by:
-            values = wide[name].reindex(ranked["user"])
-            made[name] = pa.array(values, from_pandas=True, type=pa.float64())
-    result: IntoFrameT = memory_frames.result_from_table(
-        pa.table(made), {"figures": figures}, helper="performance.leaderboard", by=by
+    made = pd.DataFrame(
+        {
+            "rank": np.arange(1, len(ranked) + 1),
+            "user": ranked["user"].astype("str"),
+            "figure": pd.Series(by, index=ranked.index, dtype="str"),
+            **ranked[[*numbers, "n"]].astype({"n": "int64"}),
+            "overlaps": np.maximum(overlap.sum(axis=1) - 1, 0),
+        }
     )
-    return result
+    for name in show:
+        other = rows[(rows["figure"] == name) & rows["value"].notna()].drop_duplicates("user")
+        if name != by and (rows["figure"] == name).any():
+            made[name] = ranked["user"].map(other.set_index("user")["value"]).astype("float64")
+    return finish(made, {"figures": table.frame}, helper="performance.leaderboard", by=by)

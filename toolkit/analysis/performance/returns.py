@@ -1,24 +1,23 @@
 """Returns of an account per day, from its equity and the flows of cash."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from collections.abc import Mapping
+from typing import Literal
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
-from narwhals.typing import IntoFrameT
 
-from toolkit.analysis.common import frame_access, memory_frames
-from toolkit.analysis.common.account_values import row_times, row_users
-from toolkit.analysis.common.grouping import CALENDAR
-from toolkit.analysis.common.repeated_rows import drop_repeated_rows
 from toolkit.arrays import Floats, Ints
 from toolkit.display import count_text
 from toolkit.errors import MissingAmounts, MissingColumns, warn_caller
+from toolkit.prepare.door import Frame, Names, Table, utc_times
+from toolkit.prepare.groups import CALENDAR
+from toolkit.prepare.provenance import finish
+from toolkit.times import HOUR
 
-_LEVERAGE = ("long", "short")
-_HOUR = 3_600_000
-"""Milliseconds of an hour."""
+_FIGURES = (
+    "start", "end", "flows", "gain", "capital", "return_", "growth", "drawdown", "leverage",
+    "net_leverage", "leverage_hours",
+)  # fmt: skip
 _GAPS = {
     "unpriced_fees": ("fee in a token without a price", "fees in tokens without a price"),
     "missing_amounts": ("funding row without an amount", "funding rows without an amount"),
@@ -27,12 +26,12 @@ _GAPS = {
 
 
 def returns(
-    curve: IntoFrameT,
+    curve: Frame,
     by: str = "day",
     *,
     value: Literal["equity", "realised"] = "equity",
     start: float | Mapping[str, float] = 0.0,
-) -> IntoFrameT:
+) -> pd.DataFrame:
     """Compute returns per day from an equity curve, without the effect of deposits.
 
     The return of a period is its gain as a share of the average capital (modified Dietz):
@@ -44,8 +43,7 @@ def returns(
     ----------
     curve : DataFrame
         As `tk.pnl.equity` returns it: ``time, equity, flows``, and ``user`` if there are several
-        accounts (pandas, Polars, DuckDB, PySpark; exact numbers are read as floats).
-        With hourly points, the time of each flow is known to an hour.
+        accounts. With hourly points, the time of each flow is known to an hour.
     by : {"hour", "day", "week"}
         The length of a period (UTC, weeks from Monday), not shorter than the distance between
         points.
@@ -58,8 +56,7 @@ def returns(
     Returns
     -------
     DataFrame
-        In the engine of `curve`, one row per period from the first to the last known value, sorted
-        by user and time:
+        One row per period from the first to the last known value, sorted by user and time:
 
         - ``user``: the account, if the curve has this column
         - ``time``: start of the period, UTC
@@ -119,55 +116,59 @@ def returns(
         raise ValueError(f"unknown by={by!r}; choose one of {', '.join(CALENDAR)}")
     if value not in ("equity", "realised"):
         raise ValueError(f"value must be 'equity' or 'realised', not {value!r}")
-    curve = drop_repeated_rows(curve, "curve")
-    needed = ("time", "flows", value)
-    optional = ("user", *_LEVERAGE, "equity", "unknown_flows", *_GAPS)
-    frame = frame_access.pandas_columns(
-        curve, "curve", needed, optional, (value, "flows", *_LEVERAGE)
-    )
-    if frame["flows"].isna().any():
+    table = Table(curve, "curve")
+    table.require(("time", "flows", value))
+    flows, ms = table.number("flows"), table.known_ms()
+    if np.isnan(flows).any():
         raise MissingColumns(
             "curve: column flows has missing values, so a deposit would count as a gain. Pass the "
             "ledger to tk.pnl.equity"
         )
-    frame = frame.assign(_ms=np.array(row_times(frame, "curve")), _user=row_users(frame))
-    frame = frame.sort_values(["_user", "_ms"], kind="stable", ignore_index=True)
-    frame = _mask_unknown_flows(frame, value)
-    _warn_gaps(frame)
-    parts = {
-        str(user): _account_returns(_read_points(rows, str(user), value, start, by), by)
-        for user, rows in frame.groupby("_user", sort=True)
-    }
-    result: IntoFrameT = memory_frames.result_from_table(
-        _result_table(parts, "user" in frame.columns),
-        {"curve": curve},
-        helper="performance.returns",
-        by=by,
-        value=value,
+    users = table.text("user").sorted() if table.has("user") else Names(np.zeros_like(ms), [""])
+    _warn_gaps(table, users.codes)
+    unknown, _ = table.ids("unknown_flows")
+    values = table.number(value) + (flows if value == "realised" else 0.0)
+    values = np.where(unknown > 0, np.nan, values)
+    # Sizes as a share of equity; without positive equity they are not known.
+    base = np.where(values > 0, values, np.nan)
+    long, short = (table.number(name, np.nan) for name in ("long", "short"))
+    columns = np.stack([values, flows, (long + short) / base, (long - short) / base])
+    befores = (
+        {name.lower(): amount for name, amount in start.items()}
+        if isinstance(start, Mapping)
+        else dict.fromkeys(users.values, start)
     )
-    return result
+    order = np.lexsort((ms, users.codes))
+    names, times, figures = [], [np.zeros(0, dtype=np.int64)], [np.zeros((len(_FIGURES), 0))]
+    for rows in np.split(order, np.flatnonzero(np.diff(users.codes[order])) + 1):
+        user = users.values[users.codes[rows[0]]] if len(rows) else ""
+        made = _account_returns(ms[rows], columns[:, rows], befores.get(user, 0.0), by)
+        if made is not None:
+            names += [user] * len(made[0])
+            times.append(made[0])
+            figures.append(made[1])
+    named = {"user": pd.Series(names, dtype="str")} if table.has("user") else {}
+    results = dict(zip(_FIGURES, np.concatenate(figures, axis=1), strict=True))
+    result = pd.DataFrame({**named, "time": utc_times(np.concatenate(times)), **results})
+    inputs = {"curve": table.frame}
+    return finish(result, inputs, helper="performance.returns", by=by, value=value)
 
 
-def _mask_unknown_flows(frame: pd.DataFrame, value: str) -> pd.DataFrame:
-    """Return the points without a value from the first flow of unknown amount on, and warn."""
-    if "unknown_flows" not in frame.columns or not frame["unknown_flows"].any():
-        return frame
-    is_unknown = frame["unknown_flows"].fillna(0) > 0
-    count = int(frame.groupby("_user")["unknown_flows"].max().sum())
-    warn_caller(
-        f"curve: {count_text(count, 'ledger flow has', 'ledger flows have')} no known amount. The "
-        "value of an account is not known from the first of its flows without an amount on, so it "
-        "has no returns after them. Remove these rows from the ledger, or fill in their amount, "
-        "and compute the curve again",
-        MissingAmounts,
-    )
-    return frame.assign(**{value: frame[value].mask(is_unknown)})
-
-
-def _warn_gaps(frame: pd.DataFrame) -> None:
-    """Warn if gains do not contain some fees or funding rows."""
-    names = [name for name in _GAPS if name in frame.columns]
-    counts = {name: int(frame.groupby("_user")[name].max().sum()) for name in names}
+def _warn_gaps(table: Table, users: Ints) -> None:
+    """Warn of flows of unknown amount, and of fees and funding that gains do not contain."""
+    counts: dict[str, int] = {}
+    for name in ("unknown_flows", *_GAPS):
+        most = np.zeros(int(users.max(initial=0)) + 1, dtype=np.int64)
+        np.maximum.at(most, users, table.ids(name)[0])
+        counts[name] = int(most.sum())
+    if count := counts.pop("unknown_flows", 0):
+        warn_caller(
+            f"curve: {count_text(count, 'ledger flow has', 'ledger flows have')} no known amount. "
+            "The value of an account is not known from the first of its flows without an amount "
+            "on, so it has no returns after them. Remove these rows from the ledger, or fill in "
+            "their amount, and compute the curve again",
+            MissingAmounts,
+        )
     left_out = [count_text(count, *_GAPS[name]) for name, count in counts.items() if count]
     if left_out:
         warn_caller(
@@ -177,152 +178,67 @@ def _warn_gaps(frame: pd.DataFrame) -> None:
         )
 
 
-class _Points(NamedTuple):
-    """The known points of one account; the first one is the state before the curve."""
+def _account_returns(
+    ms: Ints, columns: Floats, start: float, by: str
+) -> tuple[Ints, Floats] | None:
+    """Return the periods of one account, from the first to the last known value.
 
-    ms: Ints
-    values: Floats
-    flows: Floats
-    """Flows between the point before and this one."""
-    gross: Floats
-    """Gross leverage at each point; NaN if it is not known."""
-    net: Floats
-    hours: Floats
-    """Hours since the point before; 0 for the first one."""
+    - ``columns`` (4, points): value, flows so far, gross and net leverage of each point
+    - ``start``: the value before the first point
 
-
-class _ReturnPeriod(NamedTuple):
-    """One row of the result, without the columns that are chained."""
-
-    ms: int
-    start: float | None
-    end: float | None
-    flows: float | None
-    capital: float | None
-    leverage: float | None
-    net_leverage: float | None
-    leverage_hours: float | None
-
-
-def _read_points(
-    rows: pd.DataFrame, user: str, value: str, start: float | Mapping[str, float], by: str
-) -> _Points:
-    """Return the points of an account, from the state before its first point on."""
-    ms = rows["_ms"].to_numpy(np.int64)
-    flows = rows["flows"].to_numpy(np.float64)
-    values = rows[value].to_numpy(np.float64)
-    values = values + flows if value == "realised" else values
-    step = int(np.median(np.diff(ms))) if len(ms) > 1 else CALENDAR[by][0]
-    before = start.get(user, 0.0) if isinstance(start, Mapping) else start
-    gross, net = _leverage_of(rows, values)
-    ms, values, flows, gross, net = (
-        np.concatenate([[first], each])
-        for first, each in zip(
-            (ms[0] - step, before, 0.0, np.nan, np.nan),
-            (ms, values, flows, gross, net),
-            strict=True,
-        )
-    )
-    ms = ms.astype(np.int64)
-    changes, hours = np.diff(flows, prepend=0.0), np.diff(ms, prepend=ms[0]) / _HOUR
-    return _Points(ms, values, changes, gross, net, hours)
-
-
-def _leverage_of(rows: pd.DataFrame, values: Floats) -> tuple[Floats, Floats]:
-    if not set(_LEVERAGE) <= set(rows.columns):
-        return np.full(len(rows), np.nan), np.full(len(rows), np.nan)
-    long, short = (rows[name].to_numpy(np.float64) for name in _LEVERAGE)
-    kept = np.where(values > 0, values, np.nan)
-    return (long + short) / kept, (long - short) / kept
-
-
-def _account_returns(points: _Points, by: str) -> list[_ReturnPeriod]:
-    """Return the periods of one account, from the first to the last known value."""
+    Returns: the start of each period (ms), and its figures; None if there is no period.
+    """
+    if not len(ms):
+        return None
     length, into = CALENDAR[by]
-    # A point states what happened before it, so a point at midnight belongs to the day before.
-    codes = (points.ms - 1 + into) // length
-    known = np.flatnonzero(~np.isnan(points.values))
+    step = int(np.median(np.diff(ms))) if len(ms) > 1 else length
+    ms = np.append(ms[0] - step, ms)
+    before = np.array([[start], [0.0], [np.nan], [np.nan]])
+    values, total, gross, net = np.concatenate([before, columns], axis=1)
+    flows, hours = np.diff(total, prepend=0.0), np.diff(ms, prepend=ms[0]) / HOUR
+    known = np.flatnonzero(~np.isnan(values))
     if len(known) < 2:
-        return []
-    lasts = {int(codes[place]): int(place) for place in known[1:]}
-    periods, before = [], int(known[0])
-    for code in range(min(lasts), max(lasts) + 1):
-        ms = code * length - into
-        if code not in lasts:
-            periods.append(_ReturnPeriod(ms, None, None, None, None, None, None, None))
-            continue
-        last = lasts[code]
-        periods.append(_period_of(points, before, last, ms))
-        before = last
-    return periods
+        return None
+    # A point states what happened before it, so a point at midnight belongs to the day before.
+    code = (ms - 1 + into) // length
+    is_last = np.append(np.diff(code[known[1:]]) != 0, True)
+    last = known[1:][is_last]
+    first = np.append(known[0], last[:-1])  # the known point before each period
+    begin, end = ms[first].astype(np.float64), ms[last].astype(np.float64)
+    inside = slice(first[0] + 1, last[-1] + 1)
+    period = np.repeat(np.arange(len(last)), last - first)
 
+    def add(each: Floats) -> Floats:
+        return np.bincount(period, each, len(last))
 
-def _period_of(points: _Points, before: int, last: int, ms: int) -> _ReturnPeriod:
-    """Return the period between two points."""
-    inside = slice(before + 1, last + 1)
-    flows = points.flows[inside]
-    middles = (points.ms[before:last] + points.ms[inside]) / 2
-    begin, end = float(points.ms[before]), float(points.ms[last])
-    start = float(points.values[before])
-    moved = np.flatnonzero(flows)
-    if start == 0 and len(moved):
-        begin = float(middles[moved[0]])
-    weights = (end - middles) / (end - begin)
-    capital = start + float(weights @ flows)
-    hours = np.minimum(points.hours[inside], (points.ms[inside] - ms) / _HOUR)
-    gross, net = points.gross[inside], points.net[inside]
-    known = hours[~np.isnan(gross)].sum()
-    return _ReturnPeriod(
-        ms, start, float(points.values[last]), float(flows.sum()), capital,
-        _weighted_mean(gross, hours), _weighted_mean(net, hours), float(known) or None,
-    )  # fmt: skip
+    flow, middle = flows[inside], (ms[inside] + ms[first[0] : last[-1]]) / 2
+    moved = np.full(len(last), np.inf)
+    np.minimum.at(moved, period, np.where(flow != 0, middle, np.inf))
+    begin = np.where((values[first] == 0) & np.isfinite(moved), moved, begin)
+    opening = code[last] * length - into
+    hour = np.minimum(hours[inside], (ms[inside] - opening[period]) / HOUR)
+    is_known = ~np.isnan(gross[inside])
+    share = np.where(is_known, hour, 0.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        capital = values[first] + add((end[period] - middle) / (end - begin)[period] * flow)
+        gain = values[last] - values[first] - add(flow)
+        returned = np.where(capital <= 0, np.nan, gain / capital)
+        held = add(share)
+        gross, net = (
+            add(np.where(is_known, lever[inside] * share, 0.0)) / held for lever in (gross, net)
+        )
+    every = np.arange(code[last[0]], code[last[-1]] + 1)
 
+    def spread(each: Floats) -> Floats:
+        """Return values of all periods; those without a known value are missing."""
+        placed = np.full(len(every), np.nan)
+        placed[code[last] - every[0]] = each
+        return placed
 
-def _weighted_mean(values: Floats, weights: Floats) -> float | None:
-    """Return the mean of known values; None if they have no weight."""
-    is_known = ~np.isnan(values)
-    total = weights[is_known].sum()
-    return float(values[is_known] @ weights[is_known] / total) if total else None
-
-
-def _result_table(parts: Mapping[str, Sequence[_ReturnPeriod]], named: bool) -> pa.Table:
-    rows = [(user, period) for user, periods in parts.items() for period in periods]
-    gains = [
-        None if p.end is None or p.start is None or p.flows is None else p.end - p.start - p.flows
-        for _, p in rows
-    ]
-    shares = [
-        None if gain is None or p.capital is None or p.capital <= 0 else gain / p.capital
-        for gain, (_, p) in zip(gains, rows, strict=True)
-    ]
-    growth: list[float] = []
-    fall: list[float] = []
-    value = top = 1.0
-    for place, ((user, _), share) in enumerate(zip(rows, shares, strict=True)):
-        if not place or user != rows[place - 1][0]:
-            value = top = 1.0
-        value = value if share is None else value * max(0.0, 1 + share)
-        top = max(top, value)
-        growth.append(value)
-        fall.append(value / top - 1)
-    users = {"user": memory_frames.text_column([user for user, _ in rows])} if named else {}
-    numbers: dict[str, list[Any]] = {
-        "start": [p.start for _, p in rows],
-        "end": [p.end for _, p in rows],
-        "flows": [p.flows for _, p in rows],
-        "gain": gains,
-        "capital": [p.capital for _, p in rows],
-        "return_": shares,
-        "growth": growth,
-        "drawdown": fall,
-        "leverage": [p.leverage for _, p in rows],
-        "net_leverage": [p.net_leverage for _, p in rows],
-        "leverage_hours": [p.leverage_hours for _, p in rows],
-    }
-    return pa.table(
-        {
-            **users,
-            "time": memory_frames.utc_times([p.ms for _, p in rows]),
-            **{name: pa.array(each, type=pa.float64()) for name, each in numbers.items()},
-        }
-    )
+    shares = spread(returned)
+    growth = np.cumprod(np.maximum(0.0, 1 + np.nan_to_num(shares)))
+    drawdown = growth / np.maximum.accumulate(np.maximum(growth, 1.0)) - 1
+    held = np.where(held > 0, held, np.nan)
+    amounts = (spread(each) for each in (values[first], values[last], add(flow), gain, capital))
+    levers = (spread(each) for each in (gross, net, held))
+    return every * length - into, np.stack([*amounts, shares, growth, drawdown, *levers])

@@ -5,12 +5,8 @@ from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
-from narwhals.typing import IntoFrame, IntoFrameT
 
-from toolkit.analysis.common import frame_access, memory_frames
 from toolkit.analysis.common.estimate import check_count, check_level
-from toolkit.analysis.common.repeated_rows import drop_repeated_rows
-from toolkit.analysis.common.timestamps import ms_from_times
 from toolkit.analysis.performance.ratios import (
     NAN,
     Figure,
@@ -30,15 +26,19 @@ from toolkit.analysis.performance.ratios import (
 )
 from toolkit.analysis.performance.sheet_tables import (
     YEAR,
-    add_month,
+    Group,
     complete_trips,
     figure_table,
     iterate_groups,
+    month_start,
     periods_per_year,
 )
 from toolkit.analysis.performance.trip_statistics import trip_figures
-from toolkit.arrays import Flags, Floats
+from toolkit.arrays import Flags, Floats, Ints
+from toolkit.errors import MissingColumns
 from toolkit.installation import explain_missing
+from toolkit.prepare.door import Frame, Table
+from toolkit.prepare.provenance import finish
 from toolkit.times import DAY
 
 _COSTS = ("trading_fee", "builder_fee", "deployer_fee", "rebate")
@@ -47,16 +47,16 @@ By = Literal["month"] | None
 
 
 def sheet(
-    returns: IntoFrameT,
+    returns: Frame,
     *,
-    trips: IntoFrame | None = None,
-    costs: IntoFrame | None = None,
+    trips: Frame | None = None,
+    costs: Frame | None = None,
     by: By = None,
     risk_free: float = 0.0,
     level: float = 0.95,
     draws: int = 999,
     seed: int = 0,
-) -> IntoFrameT:
+) -> pd.DataFrame:
     """Compute the performance figures of accounts, each with its confidence interval and inputs.
 
     Parameters
@@ -64,8 +64,8 @@ def sheet(
     returns : DataFrame
         As `tk.performance.returns` returns it: ``time, return_``; with ``start, flows, capital,
         gain`` for the money-weighted return, with ``leverage, leverage_hours`` for leverage, and
-        with ``user`` for several accounts (pandas, Polars, DuckDB, PySpark). Without
-        ``leverage_hours``, each period has the same weight.
+        with ``user`` for several accounts. Without ``leverage_hours``, each period has the same
+        weight.
     trips : DataFrame, optional
         As `tk.pnl.round_trips` returns them: ``status, net, return_, duration_hours, closed`` (and
         ``user``). Only complete trips count.
@@ -84,7 +84,7 @@ def sheet(
     Returns
     -------
     DataFrame
-        In the engine of `returns`, one row per figure, and per user and month if there are any:
+        One row per figure, and per user and month if there are any:
 
         - ``user``: the account, if the returns have this column
         - ``month``: start of the month, UTC, with ``by="month"``
@@ -145,7 +145,8 @@ def sheet(
     Raises
     ------
     MissingColumns
-        If a column is missing or contains text.
+        If a column is missing or contains text, or if returns of several accounts meet trips or
+        costs without a column ``user``.
     ValueError
         If `by`, `level` or `draws` is not valid.
 
@@ -178,44 +179,48 @@ def sheet(
     how = IntervalSettings(check_level(level), check_count(draws, "draws"), seed)
     if by not in (None, "month"):
         raise ValueError(f"by must be 'month' or None, not {by!r}")
-    returns = drop_repeated_rows(returns, "returns")
-    optional = ("user", "start", "flows", "capital", "gain", "leverage", "leverage_hours")
-    rows = frame_access.pandas_columns(
-        returns, "returns", ("time", "return_"), optional, ("return_", *optional[1:])
-    )
-    periods = periods_per_year(rows)
+    table = Table(returns, "returns")
+    amounts = ("start", "flows", "capital", "gain", "leverage", "leverage_hours")
+    rows = table.columns(("time", "return_"), ("user", *amounts), ("return_", *amounts))
+    ms = table.ms("time")
+    rows = rows.assign(ms=ms, month=month_start(ms), periods=periods_per_year(table))
+    rows = rows.sort_values("ms", kind="stable")
     keys = [*(["user"] if "user" in rows.columns else []), *([by] if by else [])]
-    rows = add_month(rows, "time")
-    closed = None if trips is None else add_month(complete_trips(trips), "closed")
-    paid = None if costs is None else add_month(_read_costs(costs), "day")
-    made: list[tuple[tuple[object, ...], str, Figure]] = []
+    closed = None if trips is None else complete_trips(trips)
+    paid = None if costs is None else _read_costs(costs)
+    accounts = rows["user"].nunique() if "user" in rows.columns else 1
+    for name, other in (("trips", closed), ("costs", paid)):
+        if accounts > 1 and other is not None and "user" not in other.columns:
+            raise MissingColumns(
+                f"{name}: the frame has no column user, and the returns are of {accounts} "
+                f"accounts. Add the account of its rows: {name}.assign(user=address)"
+            )
+    made: list[tuple[Group, str, Figure]] = []
     for group, part in iterate_groups(rows, keys):
         named = dict(zip(keys, group, strict=True))
+        periods = float(part["periods"].iloc[0]) if len(part) else YEAR / DAY
         figures = [("returns", item) for item in _return_figures(part, periods, risk_free, how)]
         if closed is not None:
-            own = _select(closed, named)
-            figures += [("trips", item) for item in trip_figures(own, how)]
+            figures += [("trips", item) for item in trip_figures(_select(closed, named), how)]
         if paid is not None:
             own = _select(paid, named)
             figures += [("costs", item) for item in _cost_figures(own, part, periods)]
         made += [(group, basis, figure) for basis, figure in figures]
-    table = figure_table(made, keys)
-    result: IntoFrameT = memory_frames.result_from_table(
-        table, {"returns": returns}, helper="performance.sheet", by=by, level=level
-    )
-    return result
+    result = figure_table(made, keys)
+    inputs = {"returns": table.frame}
+    return finish(result, inputs, helper="performance.sheet", by=by, level=level)
 
 
-def _read_costs(costs: IntoFrame) -> pd.DataFrame:
+def _read_costs(costs: Frame) -> pd.DataFrame:
+    table = Table(costs, "costs")
     fees = ("volume", *_COSTS)
-    costs = drop_repeated_rows(costs, "costs")
-    rows = frame_access.pandas_columns(
-        costs, "costs", ("day", *fees), ("user", "funding"), (*fees, "funding")
-    )
+    rows = table.columns(("day", *fees), ("user", "funding"), (*fees, "funding"))
     # Without a fee of the exchange or a rebate, the fees are not known. Most fills have no builder
     # fee and no deployer fee: a missing one counts as 0.
     is_known = rows[["trading_fee", "rebate"]].notna().all(axis=1)
-    return rows.assign(fees=-rows[list(_COSTS)].sum(axis=1).where(is_known))
+    ms = table.ms("day")
+    paid = -rows[list(_COSTS)].sum(axis=1).where(is_known)
+    return rows.assign(ms=ms, month=month_start(ms), fees=paid)
 
 
 def _select(rows: pd.DataFrame, named: dict[str, object]) -> pd.DataFrame:
@@ -228,9 +233,7 @@ def _select(rows: pd.DataFrame, named: dict[str, object]) -> pd.DataFrame:
 def _return_figures(
     rows: pd.DataFrame, periods: float, risk_free: float, how: IntervalSettings
 ) -> list[Figure]:
-    ordered = rows.sort_values("time")
-    known = ordered[ordered["return_"].notna()]
-    values = known["return_"].to_numpy(np.float64)
+    values = rows["return_"].dropna().to_numpy()
     n = len(values)
     if not n:
         return [plain_figure("total_return", NAN, 0, "share")]
@@ -240,7 +243,7 @@ def _return_figures(
     yearly = annual_return_figure(values, periods, how.level)
     figures = [
         plain_figure("total_return", chain_returns(values)[-1] - 1, n, "share"),
-        plain_figure("money_weighted_return", *_money_weighted(ordered), "share"),
+        plain_figure("money_weighted_return", *_money_weighted(rows), "share"),
         yearly,
         volatility_figure(values, periods, how.level),
         sharpe_figure(above, periods, how.level),
@@ -297,12 +300,13 @@ def _money_weighted(rows: pd.DataFrame) -> tuple[float, int]:
     rows = rows[is_stated & (has_return | (rows[needed] != 0).any(axis="columns"))]
     n = len(rows)
     last = _last_equity(rows)
-    start, flows, capital = (rows[name].to_numpy(np.float64) for name in needed)
-    weighted = capital - start  # the flows times the shares of the period after them
+    start, flows, capital = (rows[name].to_numpy() for name in needed)
+    # A flow, and the flow times the share of the period after it.
+    moves = list(zip(flows.tolist(), (capital - start).tolist(), strict=True))
 
     def miss(rate: Floats | float) -> Any:
-        value = start[0]
-        for flow, weight in zip(flows, weighted, strict=True):
+        value: Any = float(start[0])
+        for flow, weight in moves:
             value = value + flow + rate * (value + weight)
         return value - last
 
@@ -357,7 +361,7 @@ def _yearly_share(
     Periods with a day whose amount is missing, and periods without capital, are left out, with all
     of their days. Days outside the periods are left out, too. A day without a row has no costs.
     """
-    day, begin = (ms_from_times(each).to_numpy() for each in (costs["day"], returns["time"]))
+    day, begin = costs["ms"].to_numpy(), returns["ms"].to_numpy()
     is_missing = costs[name].isna().to_numpy()
     length = round(YEAR / periods)
     left_out = _overlap(begin, length, day[is_missing], DAY) | returns["capital"].isna().to_numpy()
@@ -374,10 +378,10 @@ def _known_sum(costs: pd.DataFrame, known: pd.Series) -> float:
     return float(known.sum()) if len(known) or costs.empty else NAN
 
 
-def _overlap(begin: Floats, length: float, other: Floats, other_length: float) -> Flags:
+def _overlap(begin: Ints, length: int, other: Ints, other_length: int) -> Flags:
     """Return which time ranges overlap one of the others; each range of a kind is as long."""
     other = np.sort(other)
     # The first of the others that ends after the range begins.
     place = np.searchsorted(other, begin - other_length, side="right")
-    following = np.append(other, np.inf)[place]
+    following = np.append(other.astype(np.float64), np.inf)[place]
     return np.asarray(following < begin + length)

@@ -1,32 +1,40 @@
-"""Rows and tables that the sheets share: complete trips, months, groups, the result."""
+"""Rows and tables that the sheets share: complete trips, months, periods, the result."""
 
 from collections.abc import Iterator, Sequence
-from typing import cast
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
-from narwhals.typing import IntoFrame
 
-from toolkit.analysis.common import frame_access, memory_frames
-from toolkit.analysis.common.repeated_rows import drop_repeated_rows
 from toolkit.analysis.performance.ratios import Figure
+from toolkit.arrays import Ints
 from toolkit.display import count_text
 from toolkit.errors import HistoryWarning, warn_caller
+from toolkit.prepare.door import NO_TIME, Frame, Table, utc_times
 from toolkit.times import DAY
 
 YEAR = 365 * DAY
 """Milliseconds of a year, for figures per year."""
 
+Group = tuple[object, ...]
+"""The values of the keys of a group."""
+
 _COMPLETE = ("closed", "liquidated")
-_COLUMNS = ("figure", "value", "low", "high", "n", "unit", "basis", "method")
+_DTYPES = {
+    "figure": "str", "value": "float64", "low": "float64", "high": "float64", "n": "int64",
+    "unit": "str", "basis": "str", "method": "str",
+}  # fmt: skip
+_KEY_DTYPES = {"month": "datetime64[ms, UTC]", "hour": "int64", "forced": "bool"}
 
 
-def complete_trips(trips: IntoFrame, more: Sequence[str] = ()) -> pd.DataFrame:
-    """Return the complete trips, and warn of the others; `more` names further columns."""
+def complete_trips(trips: Frame, more: Sequence[str] = ()) -> pd.DataFrame:
+    """Return the complete trips with the month in which they closed, and warn of the others.
+
+    `more` names further columns.
+    """
+    table = Table(trips, "trips")
     needed = ("status", "net", "duration_hours", "closed", *more)
-    trips = drop_repeated_rows(trips, "trips")
-    rows = frame_access.pandas_columns(trips, "trips", needed, ("user",), ("net", "duration_hours"))
+    rows = table.columns(needed, ("user",), ("net", "duration_hours"))
+    rows["month"] = month_start(table.ms("closed"))
     complete = rows["status"].isin(_COMPLETE) & rows["net"].notna()
     if missing := int((~complete).sum()):
         warn_caller(
@@ -40,27 +48,27 @@ def complete_trips(trips: IntoFrame, more: Sequence[str] = ()) -> pd.DataFrame:
     return rows[complete].sort_values(keys, kind="stable", ignore_index=True)
 
 
-def add_month(rows: pd.DataFrame, time: str) -> pd.DataFrame:
-    """Add the start of the month of a time, UTC."""
-    stamps = (
-        rows[time].dt.tz_convert("UTC") if rows[time].dt.tz else rows[time].dt.tz_localize("UTC")
-    )
-    start = stamps.dt.normalize() - pd.to_timedelta(stamps.dt.day - 1, unit="D")
-    return rows.assign(month=start.astype("datetime64[ms, UTC]"))
+def month_start(ms: Ints) -> pd.DatetimeIndex:
+    """Return the start of the month of each time, UTC."""
+    return utc_times(ms.view("M8[ms]").astype("M8[M]").astype("M8[ms]").view(np.int64))
 
 
-def periods_per_year(rows: pd.DataFrame) -> float:
-    """Return how many periods a year has, from the distance of the rows; days if unknown."""
-    keys = ["user"] if "user" in rows.columns else [np.zeros(len(rows))]
-    gaps = rows.sort_values("time").groupby(keys)["time"].diff().dropna()
-    if gaps.empty:
-        return YEAR / DAY
-    return YEAR / float(gaps.min() / pd.Timedelta(milliseconds=1))
+def periods_per_year(table: Table) -> pd.Series:
+    """Return how many periods a year has in each row: by the smallest distance of its account.
+
+    Days if no distance is known; an account with one row has the distance of the others.
+    """
+    ms = table.ms("time")
+    user = table.text("user").codes if table.has("user") else np.zeros(len(ms), np.int64)
+    order = np.lexsort((ms, user))
+    gap = np.diff(ms[order])
+    is_known = (np.diff(user[order]) == 0) & (ms[order][:-1] != NO_TIME) & (gap > 0)
+    least = pd.Series(gap[is_known]).groupby(user[order][1:][is_known]).min()
+    usual = least.min() if len(least) else DAY
+    return YEAR / pd.Series(user).map(least).fillna(usual).astype("float64")
 
 
-def iterate_groups(
-    rows: pd.DataFrame, keys: Sequence[str]
-) -> Iterator[tuple[tuple[object, ...], pd.DataFrame]]:
+def iterate_groups(rows: pd.DataFrame, keys: Sequence[str]) -> Iterator[tuple[Group, pd.DataFrame]]:
     """Yield the groups of rows, sorted; without keys all rows are one group."""
     if not keys:
         yield (), rows
@@ -68,36 +76,11 @@ def iterate_groups(
     yield from rows.groupby(list(keys), sort=True)
 
 
-def figure_table(
-    made: Sequence[tuple[tuple[object, ...], str, Figure]], keys: Sequence[str]
-) -> pa.Table:
+def figure_table(made: Sequence[tuple[Group, str, Figure]], keys: Sequence[str]) -> pd.DataFrame:
     """Return figures as a table: the keys of the group, its basis, and the figure."""
-    groups = {
-        key: _key_column(key, [group[place] for group, _, _ in made])
-        for place, key in enumerate(keys)
-    }
     figures = [figure for _, _, figure in made]
-    numbers = {
-        name: pa.array(
-            [getattr(figure, name) for figure in figures], pa.float64(), from_pandas=True
-        )
-        for name in ("value", "low", "high")
-    }
-    basis = memory_frames.text_column([basis for _, basis, _ in made])
-    texts = {
-        name: memory_frames.text_column([getattr(figure, attribute) for figure in figures])
-        for name, attribute in (("figure", "name"), ("unit", "unit"), ("method", "method"))
-    }
-    count = pa.array([figure.n for figure in figures], type=pa.int64())
-    parts = {**texts, **numbers, "n": count, "basis": basis}
-    return pa.table({**groups, **{name: parts[name] for name in _COLUMNS}})
-
-
-def _key_column(key: str, values: Sequence[object]) -> pa.Array:
-    """Return the column of a key, which has the same type if it is empty."""
-    if key == "month":
-        stamps = [cast("pd.Timestamp", value) for value in values]
-        return memory_frames.utc_times([int(stamp.timestamp() * 1000) for stamp in stamps])
-    if key in ("hour", "forced"):
-        return pa.array(values, type=pa.int64() if key == "hour" else pa.bool_())
-    return memory_frames.text_column([str(value) for value in values])
+    columns = {name: [getattr(figure, name) for figure in figures] for name in Figure._fields}
+    columns |= {"figure": columns["name"], "basis": [basis for _, basis, _ in made]}
+    columns |= {key: [group[place] for group, _, _ in made] for place, key in enumerate(keys)}
+    dtypes = {key: _KEY_DTYPES.get(key, "str") for key in keys} | _DTYPES
+    return pd.DataFrame({n: pd.Series(columns[n], dtype=dtype) for n, dtype in dtypes.items()})

@@ -6,17 +6,15 @@ from typing import ClassVar, Literal
 
 import numpy as np
 import pandas as pd
-from narwhals.typing import IntoFrame
 
-from toolkit.analysis.common import frame_access
 from toolkit.analysis.common.estimate import Estimate, check_level
-from toolkit.analysis.common.provenance import result_provenance
-from toolkit.analysis.common.repeated_rows import drop_repeated_rows
 from toolkit.analysis.common.shrinkage import shrink_estimates
 from toolkit.analysis.performance.ratios import sharpe_error, sharpe_ratio
 from toolkit.analysis.performance.sheet_tables import periods_per_year
 from toolkit.arrays import Floats
 from toolkit.installation import explain_missing
+from toolkit.prepare.door import Frame, Table, utc_times
+from toolkit.prepare.provenance import result_provenance
 
 Measure = Literal["sharpe", "mean"]
 NAN = float("nan")
@@ -76,7 +74,7 @@ class Skill(Estimate):
 
 
 def skill(
-    returns: IntoFrame,
+    returns: Frame,
     *,
     measure: Measure = "sharpe",
     min_periods: int = 20,
@@ -91,8 +89,8 @@ def skill(
     Parameters
     ----------
     returns : DataFrame
-        As `returns` makes them for several accounts: ``user, time, return_`` (pandas, Polars,
-        DuckDB, PySpark). Missing returns are left out.
+        As `returns` makes them for several accounts: ``user, time, return_``. Missing
+        returns are left out.
     measure : {"sharpe", "mean"}, default "sharpe"
         The Sharpe ratio, or the mean return, both per year. The mean return is higher for an
         account with more leverage, also without skill.
@@ -145,10 +143,9 @@ def skill(
         raise ValueError(f"measure must be 'sharpe' or 'mean', not {measure!r}")
     if min_periods < 3:
         raise ValueError(f"min_periods must be at least 3, not {min_periods!r}")
-    returns = drop_repeated_rows(returns, "returns")
-    rows = frame_access.pandas_columns(
-        returns, "returns", ("user", "time", "return_"), amounts=("return_",)
-    )
+    source = Table(returns, "returns")
+    rows = source.columns(("user", "time", "return_"), amounts=("return_",))
+    rows = rows.assign(time=utc_times(source.ms("time")), periods=periods_per_year(source))
     rows = rows.sort_values(["user", "time", "return_"], kind="stable", ignore_index=True)
     table, halves = _account_table(rows, measure, min_periods)
     known = table["value"].notna().to_numpy()
@@ -172,7 +169,7 @@ def skill(
         columns=["name", "estimate", "low", "high"],
     ).astype({"name": "str"})
     accounts = table[list(_COLUMNS)].astype(_COLUMNS)
-    facts = {**result_provenance({"returns": returns}), "helper": "performance.skill"}
+    facts = {**result_provenance({"returns": source.frame}), "helper": "performance.skill"}
     params.attrs["toolkit"] = accounts.attrs["toolkit"] = {**facts, "measure": measure}
     return Skill(
         params=params,
@@ -191,12 +188,11 @@ def _account_table(
     with explain_missing("analysis"):
         from scipy import stats
 
-    periods = periods_per_year(rows)
     rows = rows[rows["return_"].notna()]
     middle = rows["time"].min() + (rows["time"].max() - rows["time"].min()) / 2
     made = []
     for user, account in rows.groupby("user", sort=True):
-        values = account["return_"].to_numpy(np.float64)
+        values, periods = account["return_"].to_numpy(), float(account["periods"].iloc[0])
         is_first = (account["time"] <= middle).to_numpy()
         value, error = _measure(values, measure, periods, min_periods)
         halves = [

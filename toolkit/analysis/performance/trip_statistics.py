@@ -4,9 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
-from narwhals.typing import IntoFrameT
 
-from toolkit.analysis.common import memory_frames
 from toolkit.analysis.common.estimate import check_count, check_level
 from toolkit.analysis.performance.ratios import (
     NAN,
@@ -18,32 +16,29 @@ from toolkit.analysis.performance.ratios import (
     resample_figure,
     share_figure,
 )
-from toolkit.analysis.performance.sheet_tables import (
-    add_month,
-    complete_trips,
-    figure_table,
-    iterate_groups,
-)
+from toolkit.analysis.performance.sheet_tables import complete_trips, figure_table, iterate_groups
 from toolkit.arrays import Floats
+from toolkit.prepare.door import Frame
+from toolkit.prepare.provenance import finish
 
 _TRIP_GROUPS = ("user", "side", "coin", "hour", "month", "forced", "status")
 
 
 def trip_sheet(
-    trips: IntoFrameT,
+    trips: Frame,
     by: str | Sequence[str] | None = None,
     *,
     level: float = 0.95,
     draws: int = 999,
     seed: int = 0,
-) -> IntoFrameT:
+) -> pd.DataFrame:
     """Compute the figures of round trips: win rate, payoff, expectancy, holding time.
 
     Parameters
     ----------
     trips : DataFrame
         As `tk.pnl.round_trips` returns them: ``status, net, duration_hours, closed`` and the
-        columns of `by` (pandas, Polars, DuckDB, PySpark). Only complete trips count.
+        columns of `by`. Only complete trips count.
     by : str or list of str, optional
         ``"user"``, ``"side"``, ``"coin"``, ``"forced"``, ``"status"``, ``"hour"`` (of the day in
         which the trip opened, 0 to 23, UTC) or ``"month"`` in which it closed. A column ``user``
@@ -54,7 +49,7 @@ def trip_sheet(
     Returns
     -------
     DataFrame
-        In the engine of `trips`, one row per group and figure, with the columns of `by`, and:
+        One row per group and figure, with the columns of `by`, and:
 
         - ``figure`` text: name of the figure, see below
         - ``value`` float64: value of the figure, in the unit of the figure; missing if it cannot be
@@ -114,17 +109,14 @@ def trip_sheet(
     rows = complete_trips(trips, (*own, *(["opened"] if "hour" in wanted else [])))
     if "hour" in wanted:
         rows = rows.assign(hour=rows["opened"].dt.hour).dropna(subset=["hour"])
-    rows = add_month(rows, "closed")
     keys = list(dict.fromkeys([*(["user"] if "user" in rows.columns else []), *wanted]))
     made = [
         (group, "trips", figure)
         for group, part in iterate_groups(rows, keys)
         for figure in trip_figures(part, how)
     ]
-    result: IntoFrameT = memory_frames.result_from_table(
-        figure_table(made, keys), {"trips": trips}, helper="performance.trip_sheet", level=level
-    )
-    return result
+    table = figure_table(made, keys)
+    return finish(table, {"trips": trips}, helper="performance.trip_sheet", level=level)
 
 
 def trip_figures(trips: pd.DataFrame, how: IntervalSettings) -> list[Figure]:
