@@ -394,3 +394,19 @@ def test_wrong_arguments_of_orders_are_named():
     ):
         with pytest.raises(error, match=named):
             call()
+
+
+def test_no_orders_keep_columns():
+    lives = events(*LIVES).assign(is_trigger=True, order_type="Stop Market", tif="Gtc")
+    for call in (
+        lambda rows: orders.transitions(rows, "coin"),
+        lambda rows: orders.mix(rows, "day"),
+        lambda rows: orders.fill_ratio(rows, "coin"),
+        orders.trigger_delay,
+        lambda rows: orders.time_to_fill(rows, by=["size", "type"]).params,
+        lambda rows: orders.time_to_fill(rows, by="dex").curves,
+    ):
+        full, none = call(lives), call(lives.iloc[:0])
+        assert len(none) == 0
+        assert list(none.dtypes.items()) == list(full.dtypes.items())
+    assert orders.fill_ratio(lives.iloc[:0])["orders"].tolist() == [0]

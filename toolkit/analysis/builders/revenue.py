@@ -200,8 +200,8 @@ def routing(fills: Frame, builder: str, by: str | Iterable[str] | None = None) -
     group, groups = number_groups(group_columns(table, keys, rows=rows), missing_last=True)
     number = len(groups) if keys else 1  # without keys one row, also of no fills
     place, places = group * len(ROUTES) + route, number * len(ROUTES)
-    counts = np.bincount(place, minlength=places).reshape(number, -1)
-    usd = sum_groups(place, volume, places).reshape(number, -1)
+    counts = np.bincount(place, minlength=places).reshape(number, len(ROUTES))
+    usd = sum_groups(place, volume, places).reshape(number, len(ROUTES))
     columns = {
         **groups,
         "fills": counts.sum(axis=1),

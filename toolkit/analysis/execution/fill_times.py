@@ -218,7 +218,7 @@ def _estimate(
         for found, own in zip(curves, parts, strict=True)
     ]
     params = _stack_curves(at_horizons, groups)
-    ages = params.pop("seconds").map("{:g}".format)
+    ages = params.pop("seconds").map("{:g}".format).astype("str")
     params["cause"] += " within " + ages + " s"
     params = params.rename(columns={"cause": "name", "probability": "estimate"})
     thin = _stack_curves([_thin_curves(found) for found in curves], groups)

@@ -5,7 +5,7 @@ import pandas as pd
 
 from toolkit.arrays import Flags, Floats, Ints
 from toolkit.prepare.door import NO_TIME, Frame, Table, utc_times
-from toolkit.prepare.groups import group_columns, number_groups
+from toolkit.prepare.groups import group_columns, number_groups, sum_groups
 from toolkit.prepare.provenance import finish
 from toolkit.prepare.roles import warn_missing_directions
 from toolkit.rules.directions import NOT_TRADED
@@ -94,7 +94,8 @@ def quality(fills: Frame, tape: Frame, *, max_age_secs: float = 300.0) -> pd.Dat
     rows, group = rows[once], group[once]
     sz, ms = slices.number("sz")[rows], slices.ms()[rows]
     # If a fill of an order has no price or size, the price of the order is not known.
-    size, usd = np.bincount(group, sz), np.bincount(group, slices.number("px")[rows] * sz)
+    size = sum_groups(group, sz, len(orders))
+    usd = sum_groups(group, slices.number("px")[rows] * sz, len(orders))
     first, last = np.full(len(orders), np.iinfo(np.int64).max), np.full(len(orders), NO_TIME)
     np.minimum.at(first, group, ms)
     np.maximum.at(last, group, ms)
