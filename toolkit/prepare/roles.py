@@ -87,6 +87,21 @@ def read_roles(table: Table, account: str | None = None) -> Roles:
     )
 
 
+def is_off_book(table: Table) -> Flags:
+    """Return which fills met no order on a book.
+
+    The exchange sets the price of conversions, settlements, dust, vaults that are netted, backstop
+    liquidations and auto-deleveraging. A liquidation by market order meets the book.
+    """
+    off: Flags = _text(table, "dir").facts(_names_off_book)
+    return off | _text(table, "liquidation_method").facts("backstop".__eq__)
+
+
+def _names_off_book(word: str) -> bool:
+    is_forced = word == AUTO_DELEVERAGING or word.startswith((LIQUIDATED, "Backstop"))
+    return is_forced or word in NOT_TRADED
+
+
 def warn_missing_directions(table: Table, *, outcomes_alone: bool = False) -> None:
     """Warn if ``dir`` is missing in every row, so that other events look like trades.
 
@@ -95,11 +110,13 @@ def warn_missing_directions(table: Table, *, outcomes_alone: bool = False) -> No
     """
     if not table.has("dir") or not len(table):
         return
-    words = table.text("dir")
     rows = np.ones(len(table), dtype=bool)
     if outcomes_alone:
         rows = table.text("coin").facts(is_outcome)
-    if not words.present() and rows.any() and table.frame["dir"].isna().to_numpy()[rows].all():
+        if not rows.any():
+            return
+    words = table.text("dir")
+    if not words.present() and table.frame["dir"].isna().to_numpy()[rows].all():
         warn_caller(
             f"{table.what}: column dir is missing in every row, so conversions, settlements and "
             "backstop liquidations count as trades here. Fetch the rows again, or remove such rows",
@@ -138,7 +155,9 @@ def _is_own(table: Table, named: Names, account: str | None) -> Flags:
         return mine
     users = table.text("user")
     places = {name: code for code, name in enumerate(users.values)}
-    return np.array([places.get(name, -1) for name in named.values])[named.codes] == users.codes
+    own = np.array([places.get(name, -1) for name in named.values])[named.codes]
+    made: Flags = own == users.codes
+    return made
 
 
 def _took_over(table: Table, account: str | None, takes: Flags) -> Flags:
@@ -166,13 +185,13 @@ def _closes_by_words(table: Table, words: Names) -> Flags:
     """
     marked: Flags = words.facts(lambda word: word.startswith(LIQUIDATED))
     if marked.any():
-        long, short = (
-            words.facts(lambda word, end=end: word.endswith(end)) for end in ("Long", "Short")
-        )
+        long = words.facts(lambda word: word.endswith("Long"))
+        short = words.facts(lambda word: word.endswith("Short"))
         if table.has("side"):
             is_buy = table.text("side").facts("B".__eq__)
             marked = marked & ~(long & is_buy) & ~(short & ~is_buy)
         if table.has("start_position"):
             start = table.number("start_position")
             marked = marked & ~(long & (start <= 0)) & ~(short & (start >= 0))
-    return marked | words.facts(BORROW_LIQUIDATIONS.__contains__)
+    borrowed: Flags = words.facts(BORROW_LIQUIDATIONS.__contains__)
+    return marked | borrowed

@@ -8,7 +8,6 @@ import numpy as np
 import pandas as pd
 
 from toolkit.arrays import Flags, Floats, Ints
-from toolkit.errors import MissingDirections, warn_caller
 from toolkit.prepare.door import Names, Table
 from toolkit.prepare.groups import (
     CALENDAR,
@@ -17,7 +16,7 @@ from toolkit.prepare.groups import (
     period_start,
     starts_group,
 )
-from toolkit.rules.directions import AUTO_DELEVERAGING, LIQUIDATED, NOT_TRADED
+from toolkit.prepare.roles import is_off_book, warn_missing_directions
 
 NEEDED: Final = ("coin", "px", "sz", "side", "time")
 LIQUIDITY: Final = "liquidity"
@@ -61,27 +60,6 @@ class Trades:
         )  # fmt: skip
 
 
-def is_off_book(word: str) -> bool:
-    """Return whether a fill with this `dir` met no order on a book.
-
-    The exchange sets the price of conversions, settlements, dust, vaults that are netted, backstop
-    liquidations and auto-deleveraging. A liquidation by market order meets the book.
-    """
-    return (
-        word in NOT_TRADED or word == AUTO_DELEVERAGING or word.startswith((LIQUIDATED, "Backstop"))
-    )
-
-
-def off_book(table: Table) -> Flags:
-    """Return which fills met no order on a book."""
-    off = np.zeros(len(table), dtype=bool)
-    if table.has("dir"):
-        off |= table.text("dir").facts(is_off_book)
-    if table.has("liquidation_method"):
-        off |= table.text("liquidation_method").facts("backstop".__eq__)
-    return off
-
-
 def read_signs(side: Names) -> Floats:
     """Return 1 for a buy (``B``), -1 for a sell (``A``), NaN if the side is not known."""
     signs: Floats = side.facts(lambda name: _SIGNS.get(name, np.nan))
@@ -94,13 +72,8 @@ def read_trades(table: Table, needed: Iterable[str] = ()) -> Trades:
     - ``needed``: columns that the frame must have, beside those of `NEEDED`
     """
     table.require(dict.fromkeys((*NEEDED, *needed)))
-    if table.has("dir") and len(table) and not table.text("dir").present():
-        warn_caller(
-            f"{table.what}: column dir is missing in every row, so conversions, settlements and "
-            "backstop liquidations count as trades here. Fetch the rows again, or remove such rows",
-            MissingDirections,
-        )
-    rows = np.flatnonzero(~off_book(table))
+    warn_missing_directions(table)
+    rows = np.flatnonzero(~is_off_book(table))
     coin, ms = table.text("coin").sorted().take(rows), np.maximum(table.ms(), _BEFORE_ALL)[rows]
     px, sz = table.number("px")[rows], table.number("sz")[rows]
     sign = read_signs(table.text("side"))[rows]

@@ -66,11 +66,6 @@ class SpreadParts:
 _UNKNOWN: Final = SpreadParts(np.full(3, np.nan), np.full(3, np.nan), np.full(3, np.nan))
 
 
-def side_signs(side: pd.Series) -> pd.Series:
-    """Return 1 for a buy (``B``), -1 for a sell (``A``); missing if the side is not known."""
-    return side.map({"B": 1.0, "A": -1.0}).astype("float64")
-
-
 def read_tape(table: Table) -> pd.DataFrame:
     """Return the trades of a tape in order, one row for each taker's order and moment.
 

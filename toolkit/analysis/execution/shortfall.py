@@ -3,11 +3,9 @@
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
-import narwhals as nw
 import numpy as np
 import pandas as pd
 
-from toolkit.analysis.common import frame_access, usd_values
 from toolkit.analysis.common.bootstrap import DRAWS, bootstrap_interval, bootstrap_ratios
 from toolkit.analysis.common.estimate import Estimate, check_level
 from toolkit.analysis.execution.orders import sort_events
@@ -18,8 +16,11 @@ from toolkit.display import count_text
 from toolkit.errors import HistoryWarning, warn_caller
 from toolkit.prepare.door import NO_TIME, Frame, Table, utc_times
 from toolkit.prepare.groups import number_rows, starts_group, sum_groups
+from toolkit.prepare.markets import is_perp
+from toolkit.prepare.money import CASH, is_in_base, read_tokens, warn_missing_tokens
 from toolkit.prepare.provenance import result_provenance
-from toolkit.prepare.trades import Trades, find_parents, off_book, read_signs, read_trades
+from toolkit.prepare.roles import is_off_book
+from toolkit.prepare.trades import Trades, find_parents, read_signs, read_trades
 from toolkit.rules.twaps import SLICE_TYPE
 from toolkit.times import DAY
 
@@ -190,7 +191,7 @@ def shortfall(
     trades = read_trades(table, ("oid", "crossed", "fee"))
     refuse_trade_prices(trades, marks)
     # The exchange filled these orders at its own price.
-    forced = parents["parent"].isin(table.ids("oid")[0][off_book(table)])
+    forced = parents["parent"].isin(table.ids("oid")[0][is_off_book(table)])
     found = _add_executions(parents[~forced], _sum_executions(table, trades))
     result = _price_orders(found, marks, age_ms, late)
     params = _sum_parts(result, level, draws, seed)
@@ -278,14 +279,12 @@ def _sum_executions(table: Table, trades: Trades) -> pd.DataFrame:
 
 def _fees_in_usd(table: Table) -> Floats:
     """Return the fee of each fill in USD; NaN if it is missing."""
-    usd_values.warn_missing_tokens(
-        frame_access.open_as_floats(table.frame, "fills", ("fee",)), "fills"
-    )
-    frame = frame_access.open_as_floats(table.frame, "fills", ("px", "sz", "fee"))
-    frame = usd_values.add_fees_in_usd(frame, "float")
-    frame = frame.with_columns(_paid=nw.when(~nw.col("fee").is_null()).then(nw.col("_fee")))
-    rows = frame_access.pandas_columns(nw.to_native(frame), "fills", ("_paid",))
-    return rows["_paid"].to_numpy(np.float64)
+    warn_missing_tokens(table)
+    tokens = read_tokens(table, {})
+    coins, is_cash = table.text("coin"), tokens.facts(CASH.__contains__)
+    is_native = coins.facts(lambda coin: is_perp(coin) and ":" not in coin)
+    price = np.where(is_in_base(table, tokens), table.number("px"), is_cash | ~is_native)
+    return table.number("fee") * price
 
 
 def _add_executions(parents: pd.DataFrame, sums: pd.DataFrame) -> pd.DataFrame:
