@@ -154,13 +154,13 @@ def check_one_moment(rows: pd.DataFrame, keys: Sequence[str], ms: Ints, what: st
 def distinct_states(
     rows: pd.DataFrame, keys: Sequence[str], values: Sequence[str], what: str
 ) -> pd.DataFrame:
-    """Return the first row of each key, with an index from 0.
+    """Return the first row of each key; `rows` and the result have an index from 0.
 
     Raise ValueError if two rows of a key have different values.
     """
     codes, groups = number_groups(rows[[*keys]])
     if len(groups) == len(rows):
-        return rows.reset_index(drop=True)
+        return rows
     first = np.zeros(len(groups), dtype=np.int64)
     first[codes[::-1]] = np.arange(len(rows))[::-1]
     one, other = (rows[[*values]].iloc[places].reset_index(drop=True) for places in (

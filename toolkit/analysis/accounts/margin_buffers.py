@@ -155,11 +155,9 @@ def read_margins(
     tiers = read_tiers(rows, max_leverage, margin_tables)
     own = maintenance(rows["notional"], tiers.max_leverage, tiers.lower_bound)
     is_isolated = (rows["leverage_type"] == "isolated").to_numpy()
-    account, table = number_groups(
-        rows[keys].assign(
-            margin=np.where(is_isolated, "isolated", "cross"), coin=rows["coin"].where(is_isolated)
-        )
-    )
+    own_coin = rows["coin"].astype("str").where(is_isolated)
+    kind = pd.array(np.where(is_isolated, "isolated", "cross"), dtype="str")
+    account, table = number_groups(rows[keys].assign(margin=kind, coin=own_coin))
 
     def sums(part: Floats) -> Floats:
         return np.bincount(account, part, len(table)).astype(np.float64)
@@ -172,7 +170,7 @@ def read_margins(
     equity = np.where(is_cross, value, sums(rows["margin_used"].to_numpy()))
     computed = sums(own)
     needed = np.where(np.isnan(stated), computed, stated)
-    table = table.astype(dict.fromkeys([*keys, "margin", "coin"], "str")).assign(
+    table = table.assign(
         positions=np.bincount(account, minlength=len(table)),
         equity=equity,
         notional=sums(rows["notional"].to_numpy()),

@@ -144,7 +144,8 @@ def positioning(
     result = result.iloc[order].assign(
         size=lambda made: made["size"].map(dict(enumerate(names)) | {-1: "all"})
     )
-    result = result.astype(dict.fromkeys([*keys, "size", "crowded_side"], "str"))
+    for name in (*keys, "size", "crowded_side"):
+        result[name] = result[name].astype("str")
     inputs = {"positions": positions, "accounts": accounts}
     return finish(result, inputs, helper="accounts.positioning", by=keys)
 

@@ -79,13 +79,13 @@ def migration(start: Frame, end: Frame, edges: Sequence[float] = EDGES) -> pd.Da
     total = np.repeat(accounts.reshape(many, many).sum(axis=1), many)
     result = pd.DataFrame(
         {
-            "from_class": np.repeat(names, many),
-            "to_class": np.tile(names, many),
+            "from_class": pd.array([name for name in names for _ in names], dtype="str"),
+            "to_class": pd.array(names * many, dtype="str"),
             "accounts": accounts,
             "share": np.divide(accounts, total, out=np.full(many**2, np.nan), where=total > 0),
             "value_change": np.bincount(pair, change, many**2).astype(np.float64),
         }
-    ).astype({"from_class": "str", "to_class": "str"})
+    )
     return finish(result, {"start": start, "end": end}, helper="accounts.migration")
 
 

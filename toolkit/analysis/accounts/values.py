@@ -187,20 +187,26 @@ def values_table(
         )
     numbers = ("account_value", *_NOTIONALS, "account_mode", "pm_total_account_value")
     rows = table.columns(("user", "account_value"), ("collateral_token", "dex", *numbers), numbers)
-    rows["user"] = rows["user"].astype("str")
     keys = [name for name in ("user", "collateral_token", "dex") if name in rows]
     if table.has("time"):
         owners = [name for name in ("user", "dex") if name in rows]
         check_one_moment(rows, owners, table.ms(), what)
     stated = [name for name in ("account_value", "account_mode") if name in rows]
     rows = distinct_states(rows, keys, stated, what)
-    rows = rows.reindex(columns=[*dict.fromkeys((*rows.columns, *numbers))])
-    parts = rows["collateral_token"].str.rpartition(":") if "collateral_token" in rows else None
-    if parts is not None:  # a bare token belongs to all dexes
-        rows = rows.assign(token=parts[2], dex=parts[0].where(parts[0] != "", "all"))
-    accounts = rows[["user", *split]].assign(mode=_mode_names(rows["account_mode"]))
-    accounts["value"] = _own_values(rows, split)
-    accounts[["long", "short"]] = rows[[*_NOTIONALS]].to_numpy()
+    for name in {*numbers} - {*rows.columns}:
+        rows[name] = np.nan
+    if "collateral_token" in rows:  # a bare token belongs to all dexes
+        parts = rows["collateral_token"].str.rpartition(":")
+        rows["token"], rows["dex"] = parts[2], parts[0].where(parts[0] != "", "all")
+    accounts = pd.DataFrame(
+        {
+            **{name: rows[name] for name in ("user", *split)},
+            "mode": _mode_names(rows["account_mode"]),
+            "value": _own_values(rows, split),
+            "long": rows[_NOTIONALS[0]],
+            "short": rows[_NOTIONALS[1]],
+        }
+    )
     return _sum_accounts(accounts, ["user", *split])
 
 
@@ -230,16 +236,15 @@ def _own_values(rows: pd.DataFrame, split: Sequence[str]) -> Floats:
 def _sum_accounts(accounts: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
     """Sum the rows of each account; a missing part makes the sum missing."""
     codes, sums = number_groups(accounts[[*keys]])
-    known = np.flatnonzero(accounts["mode"].notna())[::-1]
-    row = np.full(len(sums), -1, dtype=np.int64)
-    row[codes[known]] = known
-    modes = accounts["mode"].astype("str").iloc[row].where(row >= 0)
-    sums = sums.astype({key: "str" for key in keys if key in ("user", "token", "dex")})
-    sums["mode"] = modes.to_numpy()
+    # The mode of an account is that of its first row with one.
+    modes = pd.Series(None, range(len(sums)), dtype="object")
+    known = accounts["mode"].notna().to_numpy()
+    modes[codes[known][::-1]] = accounts["mode"].to_numpy()[known][::-1]
+    sums["mode"] = modes.astype("str")
     for name in _MONEY:
         if name in accounts:
             sums[name] = np.bincount(codes, accounts[name], len(sums)).astype(np.float64)
-    return sums.astype({"mode": "str"})
+    return sums
 
 
 def _mode_names(mode: pd.Series) -> pd.Series:

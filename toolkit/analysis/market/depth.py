@@ -94,7 +94,7 @@ def profile(
         mean = np.divide(sums, n, out=np.full(len(cells), np.nan), where=n > 0)
         picks = dict(zip(names, rank_quantiles(usd, codes, n, names.values()), strict=True))
         sides.append(cells.assign(side=side, n=n, mean_usd=mean, **picks, missing=missing))
-    rows = pd.concat(sides, ignore_index=True).astype({"side": "str"})
+    rows = pd.concat(sides, ignore_index=True)
     rows.insert(len(keys), "side", rows.pop("side"))
     # The cells are sorted by group and band. The sides stand between the two.
     group_of_cell = groups.number_groups(cells[keys])[0]
@@ -236,7 +236,7 @@ def consistency(
     order = ["timestamp", "coin", "amount_usd", "side", "slippage_bps"]
     result = pd.concat(parts).sort_values(order, kind="stable")
     inputs = {"depth": batches.frame, "samples": table.frame}
-    return finish(result.astype({"side": "str"}), inputs, helper="depth.consistency")
+    return finish(result, inputs, helper="depth.consistency")
 
 
 def _check_side(

@@ -163,8 +163,7 @@ def _group_quantiles(
         figures = dict(zip(quantiles, picks, strict=True))
         counts = {"n": n, "missing": missing, "missing_share": missing / n}
         sides.append(found.assign(side=side, **counts, **figures, half_spread_bps=half))
-    rows = pd.concat(sides).sort_index(kind="stable")
-    return rows.astype({"side": "str"})
+    return pd.concat(sides).sort_index(kind="stable")
 
 
 def name_quantiles(quantiles: Iterable[float]) -> dict[str, float]:
