@@ -6,13 +6,11 @@ from typing import Any, Final
 import pandas as pd
 
 from toolkit import pnl
-from toolkit.analysis.common.timestamps import ms_from_times
 from toolkit.errors import MissingAmounts
 from toolkit.plots import formats
 from toolkit.reports.report_frames import is_perp
 from toolkit.reports.sentences import Paragraph, Sentence, sentence
 from toolkit.reports.wallet_report import WalletResults
-from toolkit.times import HOUR
 
 SENTENCES: Final = {
     "maker": "Of its volume, {share:share} rested in the book before others traded against it.",
@@ -87,7 +85,7 @@ def match_within_hours(fills: pd.DataFrame) -> tuple[float, float]:
     Returns: USD bought, and USD sold less USD bought.
     """
     fills = fills[is_perp(fills["coin"])].dropna(subset=["px", "sz"])
-    hours = ms_from_times(fills["time"]) // HOUR
+    hours = fills["time"].dt.floor("h")
     px, sz = (fills[name].astype("object") for name in ("px", "sz"))  # decimals of any length
     sums = (
         pd.DataFrame({"sz": sz, "usd": px * sz})

@@ -15,7 +15,6 @@ import pandas as pd
 from toolkit.analysis.common import frame_access, memory_frames
 from toolkit.analysis.common.frame_access import NumberKind
 from toolkit.analysis.common.repeated_rows import drop_repeated_rows
-from toolkit.analysis.common.timestamps import aware_ms
 from toolkit.display import count_text
 from toolkit.errors import MissingColumns
 
@@ -63,9 +62,17 @@ def read_values(given: Any, what: str, at: Any = None) -> ValuesAndPositions:
     opened = frame_access.open_frame(frame, what)
     frame_access.require_columns(opened, ("user", "account_value"), what)
     kind = frame_access.number_kind(opened, ["account_value"], what)
-    moment = None if at is None else at if isinstance(at, int) else aware_ms(at)
+    moment = None if at is None else at if isinstance(at, int) else _aware_ms(at)
     held = None if positions is None else _read_positions(positions, what)
     return ValuesAndPositions(_sum_values(frame, moment, what), held, kind)
+
+
+def _aware_ms(at: Any) -> int:
+    """Return a time that has a time zone in milliseconds."""
+    stamp = pd.Timestamp(at)
+    if stamp.tzinfo is None:
+        raise ValueError(f"at: {at!r} has no time zone. Use milliseconds, or a time in UTC")
+    return int(stamp.value // 10**6)
 
 
 def distinct_rows(frame: pd.DataFrame, keys: Sequence[str], what: str = "rows") -> pd.DataFrame:
