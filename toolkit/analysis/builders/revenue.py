@@ -22,8 +22,8 @@ from toolkit.prepare.groups import group_columns, list_keys, number_groups, sum_
 from toolkit.prepare.markets import is_perp
 from toolkit.prepare.money import CASH, is_in_base, read_tokens, warn_missing_tokens
 from toolkit.prepare.provenance import finish
-from toolkit.prepare.roles import read_roles, warn_missing_directions
-from toolkit.rules.directions import CONVERSIONS, LIQUIDATED
+from toolkit.prepare.roles import is_off_book, read_roles, warn_missing_directions
+from toolkit.rules.directions import CONVERSIONS
 
 NEEDED = ("coin", "px", "sz", "side", "time", "fee", "builder", "builder_fee")
 ROUTES = ("routed", "elsewhere", "direct", "unroutable")
@@ -330,9 +330,7 @@ def _read_routes(fills: Frame, builder: str) -> tuple[Table, Ints, Ints, Floats]
     warn_missing_directions(table)
     roles = read_roles(table)
     carried = table.text("builder")
-    is_forced = roles.forced | ~roles.trade | table.ids("twap_id")[1]
-    if table.has("dir"):  # also the fill of a vault that takes the position over
-        is_forced |= table.text("dir").facts(lambda word: word.startswith(LIQUIDATED))
+    is_forced = roles.forced | is_off_book(table) | table.ids("twap_id")[1]
     route = np.select(
         [carried.facts(builder.lower().__eq__), carried.facts(bool), ~is_forced], [0, 1, 2], 3
     )

@@ -7,8 +7,7 @@ from toolkit.arrays import Flags, Floats, Ints
 from toolkit.prepare.door import NO_TIME, Frame, Table, utc_times
 from toolkit.prepare.groups import group_columns, number_groups, sum_groups
 from toolkit.prepare.provenance import finish
-from toolkit.prepare.roles import warn_missing_directions
-from toolkit.rules.directions import NOT_TRADED
+from toolkit.prepare.roles import is_off_book, warn_missing_directions
 from toolkit.times import SECOND
 
 
@@ -23,9 +22,9 @@ def quality(fills: Frame, tape: Frame, *, max_age_secs: float = 300.0) -> pd.Dat
         ``tid`` within an account and order.
     tape : DataFrame
         Fills of all accounts, or of as many as possible, in these coins and times: ``coin, px, sz,
-        time``, and ``dir``, which marks conversions and settlements; these are left out. If both
-        sides of a trade are in it, they share ``tid`` and count once. Rows without a price or size
-        are left out.
+        time``, and ``dir``, ``liquidation_method``, which mark fills without two orders on a book,
+        such as conversions and settlements; these are left out. If both sides of a trade are in it,
+        they share ``tid`` and count once. Rows without a price or size are left out.
     max_age_secs : float, default 300
         If the last trade before an order's first fill is older, there is no arrival price.
 
@@ -140,8 +139,7 @@ def _read_tapes(tape: Table) -> dict[str, tuple[Ints, Floats, Floats]]:
     """Return times, sizes and notionals of each coin's trades, one for each millisecond."""
     coin, ms, px, sz = tape.text("coin"), tape.ms(), tape.number("px"), tape.number("sz")
     used = ~_is_repeated(coin.codes, tape.ids("tid")[0]) & (sz > 0) & ~np.isnan(px)
-    if tape.has("dir"):
-        used &= ~tape.text("dir").facts(NOT_TRADED.__contains__)
+    used &= ~is_off_book(tape)
     rows = np.flatnonzero(used & (ms != NO_TIME))
     rows = rows[np.lexsort((ms[rows], coin.codes[rows]))]
     code, ms, sz, ntl = coin.codes[rows], ms[rows], sz[rows], (px * sz)[rows]
