@@ -1,16 +1,14 @@
 """The ledger: each type by hand, sums, identities, and both pockets of simulated accounts."""
 
-from unittest.mock import ANY
-
+import numpy as np
 import pandas as pd
 import pytest
 
 import toolkit.ledger as topic
-from toolkit.analysis.common.frame_access import open_frame
-from toolkit.analysis.pnl.perp_flows import add_perp_flows
-from toolkit.analysis.pnl.wallet_flows import add_wallet_flows
 from toolkit.errors import MissingColumns, RepeatedRows
 from toolkit.ledger import flows, sums, unknown
+from toolkit.prepare.door import Names, Table
+from toolkit.prepare.ledger import read_movements
 
 from .examples import DAY, HOUR, ME, MONDAY, OTHER, ledger, times
 from .simulated import everybody
@@ -74,16 +72,18 @@ ROWS = [  # row, perp in USD, spot in tokens, the entire account in USD
     (SEND | STRANGERS | PERP, None, None, None),
     (SEND | OUT | PERP | {"fee_token": "HYPE"}, -10, 0, -10),
     (HYPE | OUT | PERP | {"fee_token": "USDC"}, -90.5, 0, -90.5),
-    (HYPE | OUT | IN_SPOT | {"fee_token": "HYPE"}, 0, -3.5, -90),
+    (HYPE | OUT | IN_SPOT | {"fee_token": "HYPE"}, 0, -3.5, -105),
     (HYPE | OUT | IN_SPOT | {"fee_token": ""}, 0, -3, -90),
     (HYPE | OUT | PERP | {"usdc_value": None}, None, 0, None),
-    (MOVE | OUT | {"fee_token": "HYPE"}, 0, -4.25, -120),
-    (MOVE | OUT | {"fee_token": "USDC"}, 0, -4, -120),
+    (HYPE | OUT | PERP | {"fee_token": "HYPE"}, -105, 0, -105),
+    (MOVE | OUT | {"fee_token": "HYPE"}, 0, -4.25, -127.5),
+    (MOVE | OUT | {"fee_token": "USDC"}, 0, -4, -120.25),
+    (MOVE | OUT | {"fee": 0.0, "native_token_fee": 0.5}, 0, -4.5, -135),
     (MOVE | OUT | {"token": "USDC", "fee_token": "USDC"}, 0, -4.25, -4.25),
     (MOVE | OUT | {"token": "USDC", "fee_token": ""}, 0, -4.25, -4.25),
     (MOVE | OUT | {"fee": None, "fee_token": "HYPE"}, 0, None, None),
     (MOVE | IN | {"fee": None, "fee_token": "HYPE"}, 0, 4, 120),
-    (MOVE | OWN | {"fee_token": "HYPE"}, 0, -0.25, ANY),  # the row states no value of its fee
+    (MOVE | OWN | {"fee_token": "HYPE"}, 0, -0.25, -7.5),
     (MOVE | STRANGERS | {"fee_token": "HYPE"}, 0, None, None),
     ({"type": "rewardsClaim", "token": "HYPE", "amount": 2.0}, 0, 2, None),
     ({"type": "rewardsClaim", "token": "USDC", "amount": 3.0}, 0, 3, 3),
@@ -96,6 +96,8 @@ ROWS = [  # row, perp in USD, spot in tokens, the entire account in USD
     (LEND | {"operation": "supply"}, 0, -7, -7),
     (LEND | {"operation": "withdraw", "interest_amount": 0.5}, 0, 7.5, 7.5),
     (LEND | {"operation": "borrow"}, 0, 7, 7),
+    (LEND | {"operation": "supply", "interest_amount": 0.5}, 0, -7, -7),  # it had accrued before
+    (LEND | {"operation": "borrow", "interest_amount": 0.5}, 0, 7, 7),
     (LEND | {"operation": "repay", "interest_amount": 0.5}, 0, -7.5, -7.5),
     (LEND | {"operation": "odd"}, 0, None, None),
     (LEND, 0, None, None),
@@ -116,9 +118,13 @@ def listed(frame, *names):
 
 def parts_of(frame, account):
     """Return the flows of perp account and spot wallet, before either hides the other."""
-    rows = open_frame(frame, "ledger", "float")
-    made = add_wallet_flows(add_perp_flows(rows, "float", account), "float").to_native()
-    return listed(made, "flow", "spot", "unknown")
+    table = Table(frame, "ledger")
+    owner = Names(np.zeros(len(table), dtype=np.int64), [account or ""])
+    if account is None and table.has("account"):
+        owner = table.text("account")
+    made = read_movements(table, owner)
+    rows = pd.DataFrame({"perp": made.perp, "spot": made.spot, "unknown": np.isnan(made.perp)})
+    return listed(rows, "perp", "spot", "unknown")
 
 
 def test_flows_of_every_type_by_hand():
@@ -228,6 +234,21 @@ def test_unknown_updates_of_two_accounts_by_hand():
         ("deposit", lost, 2, 29, 30), ("new", new, 2, 27, 27), ("newer", new, 1, 28, 28),
     ]  # fmt: skip
     assert found(account=ME.upper()) == [("new", new, 1, 27, 27)]
+
+
+def test_token_without_price_is_the_reason():
+    """The amount and the direction of the row are there."""
+    row = DEX | {"to_perp": True, "token": "USDH", "time": FIRST}
+    assert unknown(pd.DataFrame([row]))["reason"].tolist() == ["price of the token missing"]
+    lost = unknown(pd.DataFrame([row | {"to_perp": None}]))
+    assert lost["reason"].tolist() == ["amount or direction missing"]
+
+
+def test_fee_in_cash_leaves_the_wallet():
+    """A fee in USDC for another token is part of the sums of cash."""
+    move = MOVE | OUT | {"fee_token": "USDC", "time": FIRST}
+    made = sums(pd.DataFrame([move]), by=None, account=ME)
+    assert listed(made, "spot_usdc", "net_deposits") == [(-0.25, -120.25)]
 
 
 def test_account_of_flows_is_stated():

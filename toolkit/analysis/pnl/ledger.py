@@ -1,32 +1,30 @@
 """Ledger updates: movements of the perp account and the spot wallet, in USD and in tokens."""
 
 from collections.abc import Iterable
-from typing import Any
 
-import narwhals as nw
-from narwhals.typing import IntoFrameT
+import numpy as np
+import pandas as pd
 
-from toolkit.analysis.common import frame_access, grouping, row_owners
-from toolkit.analysis.common.frame_access import Frame, NumberKind
-from toolkit.analysis.common.repeated_rows import drop_repeated_rows
-from toolkit.analysis.common.usd_values import CASH
-from toolkit.analysis.pnl.perp_flows import AMOUNTS, RULES, add_perp_flows
-from toolkit.analysis.pnl.wallet_flows import add_wallet_flows
+from toolkit.prepare.door import Frame, Names, Table, utc_times
+from toolkit.prepare.groups import group_columns, list_keys, number_groups, sum_groups
+from toolkit.prepare.ledger import RULES, Movements, read_movements
+from toolkit.prepare.money import CASH
+from toolkit.prepare.owners import account_names
+from toolkit.prepare.provenance import finish
 
 NEEDED = ("time", "type")
-FLOWS = ("account", "time", "type", "token", "perp", "spot", "usd", "known")
 MONEY = ("perp", "spot_usdc", "deposits", "withdrawals", "net_deposits")
 SUMS = ("updates", *MONEY, "unpriced", "unknown")
 
 
-def flows(ledger: IntoFrameT, account: str | None = None) -> IntoFrameT:
+def flows(ledger: Frame, account: str | None = None) -> pd.DataFrame:
     """Return the movement of each ledger update: of the perp account and of the spot wallet.
 
     Parameters
     ----------
     ledger : DataFrame
         As `tk.user_non_funding_ledger_updates` returns it, or `tk.many` of it, which adds the
-        column ``account`` (pandas, Polars, DuckDB, PySpark; numbers float or exact).
+        column ``account``.
     account : str, optional
         The account of the ledger. If the ledger has several accounts, only rows of this one count.
         By default the column ``account``, or the address that the ledger was fetched for.
@@ -34,7 +32,7 @@ def flows(ledger: IntoFrameT, account: str | None = None) -> IntoFrameT:
     Returns
     -------
     DataFrame
-        In the engine of `ledger`: one row per update in the given order, without repeats:
+        One row per update in the given order, without repeats:
 
         - ``account`` text: the account; missing if it is not known
         - ``time``: the time of the update, UTC
@@ -55,9 +53,9 @@ def flows(ledger: IntoFrameT, account: str | None = None) -> IntoFrameT:
     Notes
     -----
     A ``liquidation`` row moves nothing: the fills of the liquidation do. The fees of an update are
-    included in the amount that leaves. The modules `toolkit.analysis.pnl.perp_flows` and
-    `toolkit.analysis.pnl.wallet_flows` have the rule of each type; docs/assumptions.md lists what
-    they assume.
+    included in the amount that leaves. A fee in USDC for moving another token is in ``usd``, not in
+    ``spot``. The module `toolkit.prepare.ledger` has the rule of each type; docs/assumptions.md
+    lists what it assumes.
 
     Examples
     --------
@@ -72,15 +70,24 @@ def flows(ledger: IntoFrameT, account: str | None = None) -> IntoFrameT:
     2           liquidation    0.0   0.0    0.0   True
     3                   new    NaN   NaN    NaN  False
     """
-    rows, _ = _ledger_movements(ledger, account)
-    return frame_access.result_from_frame(
-        rows.select(*FLOWS), {"ledger": ledger}, helper="ledger.flows"
-    )
+    table, moves, owner = _ledger_movements(ledger, account)
+    known = ~np.isnan(moves.perp + moves.spot)
+    made = {
+        "account": owner.texts(),
+        "time": utc_times(table.ms("time")),
+        "type": table.text("type").texts(),
+        "token": moves.token.texts(),
+        "perp": np.where(known, moves.perp, np.nan),
+        "spot": np.where(known, moves.spot, np.nan),
+        "usd": moves.usd,
+        "known": known,
+    }
+    return finish(pd.DataFrame(made), {"ledger": table.frame}, helper="ledger.flows")
 
 
 def sums(
-    ledger: IntoFrameT, by: str | Iterable[str] | None = ("type",), account: str | None = None
-) -> IntoFrameT:
+    ledger: Frame, by: str | Iterable[str] | None = ("type",), account: str | None = None
+) -> pd.DataFrame:
     """Return sums of ledger updates, such as net deposits.
 
     Parameters
@@ -94,7 +101,7 @@ def sums(
     Returns
     -------
     DataFrame
-        In the engine of `ledger`, sorted by group: the columns of `by`, then:
+        Sorted by group: the columns of `by`, then:
 
         - ``updates`` int64: number of updates
         - ``perp``: amount into the perp account less the amount out of it, in USD
@@ -126,34 +133,33 @@ def sums(
        updates  deposits  withdrawals  net_deposits  unknown
     0        3     100.0        -41.0          59.0        1
     """
-    keys = grouping.list_keys(by, ("time", "perp", "spot", "usd", "known", *SUMS))
-    rows, kind = _ledger_movements(ledger, account)
-    frame_access.require_columns(
-        rows, [key for key in keys if key not in grouping.CALENDAR], "ledger"
+    keys = list_keys(by, ("time", "perp", "spot", "usd", "known", *SUMS))
+    table, moves, owner = _ledger_movements(ledger, account)
+    names = {"account": owner.texts().array, "token": moves.token.texts().array}
+    codes, groups = number_groups(
+        group_columns(Table(table.frame.assign(**names), "ledger", "none"), keys), missing_last=True
     )
-    rows = grouping.add_calendar(rows, keys)
-    usd, lost = nw.col("usd"), ~nw.col("known")
+    count = len(groups) if keys else 1
+    known, usd = ~np.isnan(moves.perp + moves.spot), moves.usd
+    spot = np.where(moves.token.facts(lambda name: name == "USDC"), moves.spot, 0.0)
     amounts = {
-        "perp": nw.col("perp"),
-        "spot_usdc": nw.when(nw.col("token") == "USDC").then(nw.col("spot")),
-        "deposits": nw.when(usd > 0).then(usd),
-        "withdrawals": nw.when(usd < 0).then(usd),
+        "perp": moves.perp,
+        "spot_usdc": spot - moves.cash_fee,
+        "deposits": np.maximum(usd, 0.0),
+        "withdrawals": np.minimum(usd, 0.0),
         "net_deposits": usd,
     }
-    rows = rows.select(
-        *keys,
-        "time",
-        **amounts,
-        unpriced=frame_access.flag(~lost & usd.is_null()),
-        unknown=frame_access.flag(lost),
-    )
-    result = _sum_movements(rows, keys, kind)
-    if keys:
-        result = result.sort(*keys, nulls_last=True)
-    return frame_access.result_from_frame(result, {"ledger": ledger}, helper="ledger.sums", by=keys)
+    counts = {"updates": known | True, "unpriced": known & np.isnan(usd), "unknown": ~known}
+    made = {
+        name: sum_groups(codes, np.where(known, np.nan_to_num(values), 0.0), count)
+        for name, values in amounts.items()
+    } | {name: sum_groups(codes, rows, count).astype(np.int64) for name, rows in counts.items()}
+    result = groups if keys else pd.DataFrame(index=range(1))
+    result = result.assign(**{name: made[name] for name in SUMS})
+    return finish(result, {"ledger": table.frame}, helper="ledger.sums", by=keys)
 
 
-def unknown(ledger: IntoFrameT, account: str | None = None) -> IntoFrameT:
+def unknown(ledger: Frame, account: str | None = None) -> pd.DataFrame:
     """Return the number of updates whose amount or direction is not known, by type.
 
     Parameters
@@ -164,10 +170,11 @@ def unknown(ledger: IntoFrameT, account: str | None = None) -> IntoFrameT:
     Returns
     -------
     DataFrame
-        In the engine of `ledger`, sorted by type; empty if all updates are known:
+        Sorted by type; empty if all updates are known:
 
         - ``type`` text: the type of the updates
-        - ``reason`` text: ``"unknown type"``, or ``"amount or direction missing"``
+        - ``reason`` text: ``"unknown type"``, ``"amount or direction missing"``, or ``"price of the
+          token missing"``
         - ``updates`` int64: number of updates
         - ``first``: time of the first update, UTC
         - ``last``: time of the last update, UTC
@@ -187,79 +194,39 @@ def unknown(ledger: IntoFrameT, account: str | None = None) -> IntoFrameT:
     0  deposit  amount or direction missing        1
     1      new                 unknown type        1
     """
-    rows, _ = _ledger_movements(ledger, account)
-    listed = nw.col("type").is_in(list(RULES))
-    reason = (
-        nw.when(listed)
-        .then(nw.lit("amount or direction missing"))
-        .otherwise(nw.lit("unknown type"))
-    )
-    rows = rows.filter(~nw.col("known")).select("type", "time", reason=reason)
-    grouped = rows.group_by("type", "reason").agg(
-        nw.col("time").count().alias("updates"),
-        nw.col("time").min().alias("first"),
-        nw.col("time").max().alias("last"),
-    )
-    result = grouped.select(
-        "type", "reason", nw.col("updates").cast(nw.Int64()), "first", "last"
-    ).sort("type", "reason")
-    return frame_access.result_from_frame(result, {"ledger": ledger}, helper="ledger.unknown")
+    table, moves, _ = _ledger_movements(ledger, account)
+    types = table.text("type")
+    is_priced = moves.token.facts(lambda name: name in CASH)
+    if table.has("usdc_value"):
+        is_priced |= ~np.isnan(table.number("usdc_value"))
+    # The wallet knows the amount and the direction, so only the price in USD can be missing.
+    no_price = np.isnan(moves.perp) & ~np.isnan(moves.spot) & ~is_priced
+    has_rule = types.facts(RULES.__contains__)
+    reasons = ["unknown type", "amount or direction missing", "price of the token missing"]
+    reason = Names(np.where(has_rule, np.where(no_price, 2, 1), 0), reasons)
+    rows = np.isnan(moves.perp + moves.spot)
+    columns = {
+        "type": types.texts(rows),
+        "reason": reason.texts(rows),
+        "time": utc_times(table.ms("time")[rows]),
+    }
+    times = pd.DataFrame(columns).groupby(["type", "reason"])["time"]
+    made = times.agg(updates="count", first="min", last="max").reset_index()
+    return finish(made, {"ledger": table.frame}, helper="ledger.unknown")
 
 
-def _ledger_movements(ledger: Any, account: str | None) -> tuple[Frame, NumberKind]:
-    """Return the updates with their movements of perp account and spot wallet."""
-    ledger = drop_repeated_rows(ledger, "ledger")
-    frame = frame_access.open_frame(ledger, "ledger")
-    frame_access.require_columns(frame, NEEDED, "ledger")
-    kind = frame_access.number_kind(frame, AMOUNTS, "ledger")
-    accounts = row_owners.account_names(ledger, account)
-    has_account = "account" in frame.columns
-    owner = accounts[0] if len(accounts) == 1 and (account is not None or not has_account) else None
-    if owner is not None and has_account:
-        frame = frame.filter(row_owners.lower_address("account") == owner)
-    rows = add_wallet_flows(add_perp_flows(frame, kind, owner), kind)
-    if owner is not None:
-        name = nw.lit(owner)
+def _ledger_movements(ledger: Frame, account: str | None) -> tuple[Table, Movements, Names]:
+    """Return the updates of the account, their movements, and the account of each one."""
+    table = Table(ledger, "ledger")
+    table.require(NEEDED)
+    names = account_names(table.frame, account)
+    has_account = table.has("account")
+    if account is not None and has_account:
+        own = table.text("account").facts(lambda name: name == names[0])
+        table = Table(table.frame[own], "ledger", "none")
+    owner = Names(np.zeros(len(table), dtype=np.int64), [""])
+    if len(names) == 1 and (account is not None or not has_account):
+        owner = Names(owner.codes, names)
     elif has_account:
-        name = nw.col("account")
-    else:
-        name = nw.lit(None).cast(nw.String())
-    known = ~(nw.col("flow").is_null() | nw.col("spot").is_null())
-    rows = rows.with_columns(account=name, known=known, _priced=_wallet_usd(kind))
-    number = frame_access.number_type(kind)
-    rows = rows.with_columns(
-        perp=nw.when(known).then(nw.col("flow")).cast(number),
-        spot=nw.when(known).then(nw.col("spot")).cast(number),
-    )
-    whole = nw.col("perp") + nw.col("_priced")
-    return rows.with_columns(usd=whole.cast(number)), kind
-
-
-def _wallet_usd(kind: NumberKind) -> nw.Expr:
-    """Return the wallet's movement in USD: USDC at par, other tokens at the row's own value."""
-    value = nw.col("usdc_value")
-    return (
-        nw.when(nw.col("spot") == 0)
-        .then(frame_access.zero_literal(kind))
-        .when(nw.col("token").is_in(CASH))
-        .then(nw.col("spot"))
-        .when(nw.col("spot") > 0)
-        .then(value)
-        .when(nw.col("spot") < 0)
-        .then(-value)
-    )
-
-
-def _sum_movements(rows: Frame, keys: list[str], kind: NumberKind) -> Frame:
-    every = [
-        nw.col("time").count().alias("updates"),
-        *(nw.col(name).sum() for name in (*MONEY, "unpriced", "unknown")),
-    ]
-    made = rows.group_by(*keys).agg(*every) if keys else rows.select(*every)
-    number = frame_access.number_type(kind)
-    return made.select(
-        *keys,
-        nw.col("updates").cast(nw.Int64()),
-        *(nw.col(name).cast(number) for name in MONEY),
-        *(nw.col(name).cast(nw.Int64()) for name in ("unpriced", "unknown")),
-    )
+        owner = table.text("account")
+    return table, read_movements(table, owner), owner

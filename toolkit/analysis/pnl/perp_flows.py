@@ -33,13 +33,6 @@ class FlowRule(NamedTuple):
     amount: str = "usdc"
 
 
-# ASSUMED: The amount of a withdrawal, internal transfer, send or vault creation does not include
-# its fee.
-# ASSUMED: The amount that a follower withdraws from a vault does not include the commission of the
-# leader. The vault pays both.
-# ASSUMED: `activateDexAbstraction` moves cash only between perp dexes of the same account.
-# ASSUMED: Rewards, gas auctions, genesis tokens, staking, lending and activation gas change the
-# spot balance, not the perp account.
 RULES: Mapping[str, FlowRule] = {
     "deposit": FlowRule("in"),
     "withdraw": FlowRule("out"),

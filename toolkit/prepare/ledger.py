@@ -1,0 +1,231 @@
+"""Ledger updates: what each one moves in the perp account and in the spot wallet.
+
+`RULES` states the direction of each type for both. An amount is missing (NaN) if the type is not
+in the table, if its direction depends on the account of the ledger, which is not known, or if its
+type has a fee and the fee is missing. Such rows are counted and never taken as zero.
+"""
+
+from collections.abc import Mapping
+from typing import Final, Literal, NamedTuple
+
+import numpy as np
+
+from toolkit.arrays import Flags, Floats
+from toolkit.contract.records import DELTA_FIELDS
+from toolkit.prepare.door import Names, Table
+from toolkit.prepare.money import CASH
+
+PerpDirection = Literal["in", "out", "joins", "leaves", "class", "party", "send", "none"]
+WalletDirection = Literal["in", "out", "class", "party", "send", "stakes", "lends", "none"]
+
+
+class FlowRule(NamedTuple):
+    """How rows of one type count: their directions, and the column of their amount in USD.
+
+    - ``perp``: the direction for the perp account, over all its dexes
+    - ``wallet``: the direction for the spot wallet; that of a class transfer is the opposite
+    """
+
+    perp: PerpDirection
+    wallet: WalletDirection = "none"
+    amount: str = "usdc"
+
+
+# ASSUMED: The amount of a withdrawal, internal transfer, send or vault creation does not include
+# its fee.
+# ASSUMED: The amount that a follower withdraws from a vault does not include the commission of the
+# leader. The vault pays both.
+# ASSUMED: `activateDexAbstraction` moves cash only between perp dexes of the same account.
+# ASSUMED: Rewards, gas auctions, genesis tokens, staking, lending and activation gas change the
+# spot balance, not the perp account.
+# ASSUMED: The sender of a spot transfer pays the fee in the fee token of the row. The amount does
+# not include the fee.
+# ASSUMED: For a lending withdrawal and for a repayment, the amount does not include the interest.
+RULES: Final[Mapping[str, FlowRule]] = {
+    "deposit": FlowRule("in"),
+    "withdraw": FlowRule("out"),
+    "accountClassTransfer": FlowRule("class", "class"),
+    "perpDexClassTransfer": FlowRule("class", "class", "amount"),
+    "internalTransfer": FlowRule("party"),
+    "subAccountTransfer": FlowRule("party"),
+    "spotTransfer": FlowRule("none", "party"),
+    "send": FlowRule("send", "send", "amount"),
+    "liquidation": FlowRule("none"),
+    "vaultCreate": FlowRule("joins"),
+    "vaultDeposit": FlowRule("joins"),
+    "vaultDistribution": FlowRule("leaves"),
+    "vaultWithdraw": FlowRule("leaves", amount="net_withdrawn_usd"),
+    "vaultLeaderCommission": FlowRule("in"),
+    "rewardsClaim": FlowRule("none", "in"),
+    "spotGenesis": FlowRule("none", "in"),
+    "deployGasAuction": FlowRule("none", "out"),
+    "accountActivationGas": FlowRule("none", "out"),
+    "cStakingTransfer": FlowRule("none", "stakes"),
+    "borrowLend": FlowRule("none", "lends"),
+    "activateDexAbstraction": FlowRule("none"),
+}
+
+AMOUNTS: Final = ("usdc", "amount", "net_withdrawn_usd", "usdc_value", "fee", "commission")
+_OPERATIONS: Final = {"withdraw": 1, "borrow": 1, "supply": -1, "repay": -1}
+_WITH_INTEREST: Final = ("withdraw", "repay")
+_NATIVE: Final = "HYPE"
+
+
+class Movements(NamedTuple):
+    """What each ledger row moves; NaN if it is not known.
+
+    - ``perp``: into (+) or out of (-) the perp account, in USD
+    - ``spot``: into (+) or out of (-) the spot wallet, in units of `token`
+    - ``token``: the token that the wallet moves; USDC if the row names none
+    - ``usd``: into the entire account, in USD; missing if the row states no price of the token
+    - ``cash_fee``: fee in USDC that the wallet pays for moving another token, part of `usd`
+    """
+
+    perp: Floats
+    spot: Floats
+    token: Names
+    usd: Floats
+    cash_fee: Floats
+
+
+def read_movements(table: Table, account: Names) -> Movements:
+    """Return the movements of ledger rows.
+
+    - ``account``: the account of each row; "" if it is not known
+
+    Raise `MissingColumns` if a column of amounts is text.
+    """
+    rows = _Rows(table, account)
+    perp = rows.perp()
+    spot, in_usd, cash_fee = rows.wallet()
+    return Movements(perp, spot, rows.token, perp + in_usd - cash_fee, cash_fee)
+
+
+class _Rows:
+    """Ledger rows with the columns that both accounts need."""
+
+    def __init__(self, table: Table, account: Names) -> None:
+        self.table, self.account, self.types = table, account, table.text("type")
+        self.number = {name: table.number(name, np.nan) for name in AMOUNTS}
+        self.fee, self.commission = (self.stated_fee(name) for name in ("fee", "commission"))
+        self.user, self.receiver = self.is_owner("user"), self.is_owner("destination")
+        self.from_spot, self.to_spot = (
+            self.text(f"{end}_dex").facts(lambda name: name == "spot")
+            for end in ("source", "destination")
+        )
+        self.to_perp = self.flag_sign("to_perp")
+        # The token of a row, and that of its fee.
+        stated, self.fee_token = self.text("token"), self.text("fee_token")
+        self.is_cash = stated.facts(lambda name: name in CASH)
+        self.token = stated.renamed(lambda name: name or "USDC")
+        self.fee_in_cash = self.fee_token.facts(lambda name: name in CASH)
+        codes = {name: code for code, name in enumerate(self.token.values)}
+        fee_codes = self.fee_token.facts(lambda name: codes.get(name, -1))
+        self.fee_in_token = fee_codes == self.token.codes
+        with np.errstate(divide="ignore", invalid="ignore"):
+            price = self.number["usdc_value"] / self.number["amount"]
+        self.price = np.where(self.is_cash, 1.0, price)
+
+    def text(self, name: str) -> Names:
+        """Return a column of texts; "" in all rows if the ledger does not have it."""
+        if self.table.has(name):
+            return self.table.text(name)
+        return Names(np.zeros(len(self.table), dtype=np.int64), [""])
+
+    def is_owner(self, party: str) -> Flags:
+        """Return whether a column has the account of the row."""
+        parties = self.text(party)
+        codes = {name: code for code, name in enumerate(parties.values) if name}
+        own = self.account.facts(lambda name: codes.get(name.lower(), -1))
+        made: Flags = parties.codes == own
+        return made
+
+    def flag_sign(self, name: str) -> Floats:
+        """Return 1 for a flag, -1 for its opposite, 0 if it is missing."""
+        value, known = self.table.flag(name)
+        return np.where(known, np.where(value, 1.0, -1.0), 0.0)
+
+    def stated_fee(self, name: str) -> Floats:
+        """Return a fee: 0 for types without it, and NaN if a type has it and the row does not."""
+        if not self.table.has(name):
+            return np.zeros(len(self.table))
+        has_fee = self.types.facts(lambda type: name in DELTA_FIELDS.get(type, ()))
+        fee = self.table.number(name)
+        return np.where(np.isnan(fee) & ~has_fee, 0.0, fee)
+
+    def moves_perp(self, *ways: PerpDirection) -> Flags:
+        """Return which types move the perp account in one of several directions."""
+        made: Flags = self.types.facts(lambda name: name in RULES and RULES[name].perp in ways)
+        return made
+
+    def moves_wallet(self, *ways: WalletDirection) -> Flags:
+        """Return which types move the spot wallet in one of several directions."""
+        made: Flags = self.types.facts(lambda name: name in RULES and RULES[name].wallet in ways)
+        return made
+
+    def has_amount(self, column: str) -> Flags:
+        """Return which types have their amount in a column."""
+        made: Flags = self.types.facts(lambda name: name in RULES and RULES[name].amount == column)
+        return made
+
+    def perp(self) -> Floats:
+        """Return the movement of the perp account, in USD."""
+        moves, vault = self.moves_perp, self.is_owner("vault")
+        party, send, leaves = moves("party"), moves("send"), moves("leaves")
+        sender = self.user & (party | (send & ~self.from_spot))
+        receiver = self.receiver & (party | (send & ~self.to_spot))
+        # A vault's own ledger has the rows of its followers, and the vault receives their deposits.
+        pooled = np.where(vault, 1.0, -1.0) * (moves("joins") * 1.0 - leaves)
+        sign = pooled + moves("in") - moves("out") - sender + receiver
+        sign += np.where(moves("class"), self.to_perp, 0.0)
+        usd = np.where(self.is_cash, self.number["amount"], self.number["usdc_value"])
+        usd = np.where(self.has_amount("amount"), usd, self.number["usdc"])
+        withdrawn = self.number["net_withdrawn_usd"]
+        usd = np.where(self.has_amount("net_withdrawn_usd"), withdrawn, usd)
+        pays = sender | moves("out") | ((pooled < 0) & ~vault) | (moves("class") & (sign < 0))
+        cost = np.where(pays & self.fee_in_cash, self.fee, 0.0)
+        in_token = sender & send & self.fee_in_token & ~self.is_cash
+        cost = np.where(in_token, _product(self.fee, self.price), cost)
+        cost = np.where(leaves & vault, self.commission, cost)
+        known = moves("in", "out", "joins", "leaves", "none")
+        known |= moves("class") & (self.to_perp != 0)
+        known |= moves("party", "send") & (self.user | self.receiver)
+        return np.where(known, _product(sign, usd) - cost, np.nan)
+
+    def wallet(self) -> tuple[Floats, Floats, Floats]:
+        """Return the movement of the spot wallet: tokens, their USD, and a fee in USDC beside."""
+        moves, lends = self.moves_wallet, self.moves_wallet("lends")
+        party, send = moves("party"), moves("send")
+        sender = self.user & (party | (send & self.from_spot))
+        receiver = self.receiver & (party | (send & self.to_spot))
+        operation, deposit = self.text("operation"), self.flag_sign("is_deposit")
+        lent = operation.facts(lambda name: _OPERATIONS.get(name, 0.0))
+        sign = moves("in") * 1.0 - moves("out") - sender + receiver
+        sign -= np.where(moves("class"), self.to_perp, 0.0)
+        sign -= np.where(moves("stakes"), deposit, 0.0)
+        sign += np.where(lends, lent, 0.0)
+        by_class = self.types.facts(lambda name: name == "accountClassTransfer")
+        amount = np.where(by_class, self.number["usdc"], self.number["amount"])
+        has_interest = lends & operation.facts(lambda name: name in _WITH_INTEREST)
+        interest = np.nan_to_num(self.table.number("interest_amount", 0.0))
+        moved = _product(sign, amount + np.where(has_interest, interest, 0.0))
+        is_usdc = self.token.facts(lambda name: name == "USDC")
+        in_token = self.fee_in_token | (self.fee_in_cash & is_usdc)
+        fee = np.where(sender & in_token, self.fee, 0.0)
+        native = np.nan_to_num(self.table.number("native_token_fee", 0.0))
+        fee += np.where(sender & self.token.facts(lambda name: name == _NATIVE), native, 0.0)
+        other_fee = sender & ~self.is_cash & self.fee_token.facts(lambda name: name == "USDC")
+        known = self.types.facts(lambda name: name in RULES)
+        known &= ~moves("class") | (self.to_perp != 0)
+        known &= ~moves("party", "send") | self.user | self.receiver
+        known &= ~moves("stakes") | (deposit != 0)
+        known &= ~lends | (lent != 0)
+        spot = np.where(known, moved - fee, np.nan)
+        usd = _product(np.sign(moved), self.number["usdc_value"]) - _product(fee, self.price)
+        usd = np.where(known, np.where(is_usdc, spot, usd), np.nan)
+        return spot, usd, np.where(other_fee, self.fee, 0.0)
+
+
+def _product(left: Floats, right: Floats) -> Floats:
+    """Return a product; 0 if the left factor is 0, even if the other one is missing."""
+    return np.where(left == 0, 0.0, left * right)
