@@ -132,7 +132,8 @@ def quality(fills: Frame, tape: Frame, *, max_age_secs: float = 300.0) -> pd.Dat
 def _is_repeated(group: Ints, tid: Ints) -> Flags:
     """Return which rows repeat a trade of their group; a trade id of 0 is no id."""
     repeated = pd.DataFrame({"group": group, "tid": tid}).duplicated().to_numpy()
-    return np.logical_and(repeated, tid != 0)
+    is_again: Flags = repeated & (tid != 0)
+    return is_again
 
 
 def _read_tapes(tape: Table) -> dict[str, tuple[Ints, Floats, Floats]]:
