@@ -288,10 +288,11 @@ class Table:
             return np.zeros(len(self), dtype=np.int64), np.zeros(len(self), dtype=bool)
         column = self.frame[name]
         known = column.notna().to_numpy()
-        if isinstance(column.dtype, np.dtype) and column.dtype.kind in "iu":
-            return column.to_numpy(np.int64), known
         try:
-            return column.astype("Int64").to_numpy(np.int64, na_value=0), known
+            if not (isinstance(column.dtype, np.dtype) and column.dtype.kind in "iu"):
+                column = column.astype("Int64")
+            numbers: Ints = column.to_numpy(np.int64, na_value=0)
+            return numbers, known
         except (TypeError, ValueError):
             raise MissingColumns(
                 f"{self.what}: column {name} is {column.dtype}, not whole numbers"

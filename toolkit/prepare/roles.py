@@ -93,8 +93,9 @@ def is_off_book(table: Table) -> Flags:
     The exchange sets the price of conversions, settlements, dust, vaults that are netted, backstop
     liquidations and auto-deleveraging. A liquidation by market order meets the book.
     """
-    off: Flags = _text(table, "dir").facts(_names_off_book)
-    return off | _text(table, "liquidation_method").facts("backstop".__eq__)
+    words, method = _text(table, "dir"), _text(table, "liquidation_method")
+    off: Flags = words.facts(_names_off_book) | method.facts("backstop".__eq__)
+    return off
 
 
 def _names_off_book(word: str) -> bool:
@@ -173,8 +174,10 @@ def _took_over(table: Table, account: str | None, takes: Flags) -> Flags:
 
 def _is_delisted(table: Table, words: Names) -> Flags:
     """Return whether the exchange closed a perp at its settlement price."""
+    if not table.has("coin"):
+        return np.zeros(len(table), dtype=bool)
     settled: Flags = words.facts(SETTLEMENT.__eq__)
-    return settled & table.text("coin").facts(is_perp) if settled.any() else settled
+    return settled & table.text("coin").facts(is_perp)
 
 
 def _closes_by_words(table: Table, words: Names) -> Flags:

@@ -175,4 +175,5 @@ def read_clusters(table: Table, trades: Trades, cluster: str) -> Ints:
         values: Any = period_start(trades.ms, cluster)
     else:
         values = trade_columns(table, trades, [cluster])[cluster]
-    return pd.factorize(values, sort=True)[0].astype(np.int64)
+    codes: Ints = pd.factorize(values, sort=True)[0].astype(np.int64)
+    return codes

@@ -27,6 +27,7 @@ from toolkit.times import DAY
 
 EXPONENTS: Final = np.linspace(-0.5, 2.0, 251)
 """The exponents among which the law is searched."""
+_STEP: Final = float(EXPONENTS[1] - EXPONENTS[0])
 _ROOT: Final = 100
 """Place of the exponent 1/2 in `EXPONENTS`."""
 _UNIT: Final = 0.01
@@ -312,10 +313,11 @@ def _fit_law(share: Floats, found: Floats, coin: Ints, days: Ints, draws: int, s
     for rows in orders_of_coins:
         scale, moved, day = np.log(share[rows] / _UNIT), found[rows], days[rows]
         parts = np.empty((2, len(EXPONENTS), count))
-        for place, exponent in enumerate(EXPONENTS):
-            power = np.exp(exponent * scale)
+        power, step = (np.exp(width * scale) for width in (EXPONENTS[0], _STEP))
+        for place in range(len(EXPONENTS)):
             parts[0, place] = np.bincount(day, moved * power, count)
             parts[1, place] = np.bincount(day, power * power, count)
+            power = power * step
         above, below = (drawn @ part.T for part in parts)
         weight = drawn @ np.bincount(day, minlength=count)[:, None]
         best = np.divide(above, below, out=np.zeros_like(above), where=below > 0)
@@ -331,9 +333,8 @@ def _fit_law(share: Floats, found: Floats, coin: Ints, days: Ints, draws: int, s
     bend = left - 2 * here + right
     with np.errstate(divide="ignore", invalid="ignore"):
         shift = np.where((place == inner) & (bend < 0), 0.5 * (left - right) / bend, 0.0)
-    step = EXPONENTS[1] - EXPONENTS[0]
     fitted = np.stack(
-        [EXPONENTS[place] + step * np.clip(shift, -0.5, 0.5), best[line, place], best[:, _ROOT]],
+        [EXPONENTS[place] + _STEP * np.clip(shift, -0.5, 0.5), best[line, place], best[:, _ROOT]],
         axis=1,
     )
     # Without a positive law, or with one order of each coin, no exponent is better than another.

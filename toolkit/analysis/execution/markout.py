@@ -214,7 +214,7 @@ class Gains(NamedTuple):
         )
         n = len(priced)
         counts = (n, len(self.base) - n, count, float(found.age.mean()) if n else np.nan)
-        made = []
+        made: list[tuple[float, ...]] = []
         for place, gain in enumerate(found.values):
             estimate = float(whole[place])
             interval = bootstrap_interval(values[:, place], count, level)

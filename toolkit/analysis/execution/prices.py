@@ -52,8 +52,9 @@ class PriceHistory:
         place = np.searchsorted(self.keys, wanted, side="right") - 1
         age = wanted - self.keys[place]
         found = (self.keys[place] >> 43 == number) & (age <= max_age_ms)
-        age = np.where(found, age, np.nan)
-        return np.where(found, self.px[place], np.nan), age
+        return np.where(found, self.px[place], np.nan), np.where(
+            found, age.astype(np.float64), np.nan
+        )
 
     def before(self, trades: Trades, max_age_ms: int) -> tuple[Floats, Floats]:
         """Return the last price before each trade's own millisecond, and its age in seconds."""

@@ -133,9 +133,14 @@ def estimate_quote_errors(marks: PriceHistory, max_age_ms: float) -> QuoteErrors
     buy_px, sell_px = (table.number(f"{side}_px")[order] for side in ("buy", "sell"))
     coin, ms, sign = coin.take(order), ms[order], bought.astype(np.float64) - sold
     trades = pd.DataFrame(
-        {"coin": pd.Categorical.from_codes(coin.codes, coin.values), "ms": ms, "sign": sign,
-         "px": np.where(bought, buy_px, sell_px), "sure": bought != sold}
-    )  # fmt: skip
+        {
+            "coin": pd.Categorical.from_codes(coin.codes, pd.Index(coin.values)),
+            "ms": ms,
+            "sign": sign,
+            "px": np.where(bought, buy_px, sell_px),
+            "sure": bought != sold,
+        }
+    )
     errors = {}
     for name, rows in rows_by_coin(price_changes(trades, max_age_ms)):
         parts = estimate_parts(rows)

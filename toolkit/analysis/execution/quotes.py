@@ -99,7 +99,7 @@ def read_tape(table: Table) -> pd.DataFrame:
     alone = starts_group(coin[first], ms[first], tx[first])
     return pd.DataFrame(
         {
-            "coin": pd.Categorical.from_codes(coin[first], fills.coin.values),
+            "coin": pd.Categorical.from_codes(coin[first], pd.Index(fills.coin.values)),
             "ms": ms[first],
             "tx": tx[first],
             "sign": sign[first],
@@ -257,7 +257,7 @@ def tape_columns(trades: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
 
 def _coin_names(trades: pd.DataFrame) -> Names:
     coin = trades["coin"].cat
-    return Names(coin.codes.to_numpy(np.int64), list(coin.categories))
+    return Names(coin.codes.to_numpy().astype(np.int64), list(coin.categories))
 
 
 def quotes(tape: Frame, *, max_age: str | float = "60s") -> pd.DataFrame:
