@@ -338,7 +338,7 @@ def test_errors_of_drawdown():
     late["time"] = late["time"].where(late.index != 3)
     table = [
         (lambda: drawdown(late), "time has 1 missing value in 10 rows"),
-        (lambda: drawdown(pd.DataFrame()), "curve: the frame has no columns"),
+        (lambda: drawdown(pd.DataFrame()), "curve: the frame lacks the columns time, pnl"),
         (lambda: drawdown(curves().drop(columns="time")), "lacks the column time"),
         (lambda: drawdown(curves().drop(columns="pnl")), "lacks the column pnl"),
         (lambda: drawdown(curves(), of="realised"), "lacks the column realised"),

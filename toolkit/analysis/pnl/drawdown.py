@@ -64,4 +64,6 @@ def drawdown(curve: Frame, of: str = "pnl") -> pd.DataFrame:
         "under_hours": np.where(known, (ms - since) / HOUR, np.nan),
     }
     points = table.frame.iloc[order].drop(columns=list(made), errors="ignore")
+    if table.has("user"):
+        points["user"] = table.text("user").texts(order).array
     return finish(points.assign(**made), {"curve": table.frame}, helper="pnl.drawdown", of=of)

@@ -1,35 +1,17 @@
 """Equity over time, from an empty account on."""
 
-from bisect import bisect_right
-from collections.abc import Mapping, Sequence
-from decimal import Decimal, localcontext
-from functools import partial
-from typing import Any, NamedTuple
-
+import numpy as np
 import pandas as pd
-import pyarrow as pa
-from narwhals.typing import IntoFrame, IntoFrameT
 
-from toolkit.analysis.common import fixed_point, frame_access, memory_frames
-from toolkit.analysis.common.account_batches import run_by_account
-from toolkit.analysis.common.account_values import (
-    Amount,
-    column_list,
-    row_times,
-    row_users,
-    zero_amount,
-)
-from toolkit.analysis.common.frame_access import NumberKind
-from toolkit.analysis.common.grouping import CALENDAR
-from toolkit.analysis.common.repeated_rows import drop_repeated_rows
 from toolkit.analysis.pnl.attribution import compute_attribution
 from toolkit.analysis.pnl.positions import positions
-from toolkit.contract.dexes import NOT_PERP, coin_dex
-from toolkit.errors import MissingColumns
+from toolkit.arrays import Floats, Ints
 from toolkit.prepare import Fills
 from toolkit.prepare.average import SizeDecimals, size_decimals
-from toolkit.prepare.door import Table, with_floats
-from toolkit.prepare.funding import CoveredPeriod, covered_period, rows_inside
+from toolkit.prepare.door import Frame, Table, utc_times, with_floats
+from toolkit.prepare.funding import covered_period, rows_inside
+from toolkit.prepare.groups import CALENDAR
+from toolkit.prepare.markets import dex_of, is_perp
 from toolkit.prepare.money import (
     Prices,
     collateral_in_fills,
@@ -38,45 +20,24 @@ from toolkit.prepare.money import (
     warn_missing_tokens,
 )
 from toolkit.prepare.owners import Owners, account_names, refuse_several_accounts
+from toolkit.prepare.provenance import finish
 from toolkit.prepare.single_account import check_one_account
 from toolkit.prepare.steps import POSITION_COLUMNS
 from toolkit.prepare.words import CURVE_GAPS, curve_coverage
 
-MONEY = ("realised", "unrealised", "pnl", "flows", "equity", "long", "short")
-
-
-class _StepChange(NamedTuple):
-    """The change of an account in one step; None for an amount that is not known."""
-
-    net: Amount | None = None
-    flow: Amount | None = None
-    gaps: tuple[int, ...] = (0,) * len(CURVE_GAPS)
-    """Number of rows without a known amount, as in `CURVE_GAPS`."""
-
-
-class _CurvePoint(NamedTuple):
-    """The end of a step."""
-
-    ms: int
-    realised: Amount
-    flows: Amount
-    gaps: tuple[int, ...]
-    values: Sequence[Amount | None] = (None, None, None)
-    """Unrealised PnL, long and short notional."""
-
 
 def equity(
-    fills: IntoFrameT,
-    funding: IntoFrame | None = None,
-    ledger: IntoFrame | None = None,
+    fills: Frame,
+    funding: Frame | None = None,
+    ledger: Frame | None = None,
     by: str = "hour",
     *,
-    marks: IntoFrame | None = None,
+    marks: Frame | None = None,
     sz_decimals: SizeDecimals | None = None,
     account: str | None = None,
     prices: Prices | None = None,
-    meta: IntoFrame | None = None,
-) -> IntoFrameT:
+    meta: Frame | None = None,
+) -> pd.DataFrame:
     """Return the perp account's equity over time: realised and unrealised PnL, and flows.
 
     Parameters
@@ -99,7 +60,7 @@ def equity(
     Returns
     -------
     DataFrame
-        In the engine of `fills`: one row per step between the first and the last event, sorted by
+        One row per step between the first and the last event, sorted by
         user and time. Amounts are in USD at the end of the step, positive for a gain:
 
         - ``user``: the account, if the fills have this column
@@ -151,322 +112,154 @@ def equity(
     >>> equity(fills)["realised"].tolist()
     [-0.5, 9.0, 9.0, 6.5]
     """
-    fills = with_floats(fills, "fills")
-    funding = None if funding is None else with_floats(funding, "funding")
-    ledger = None if ledger is None else with_floats(ledger, "ledger")
-    time = None if funding is None else covered_period(Table(fills, "fills"))
-    fills = drop_repeated_rows(fills, "fills")
-    refuse_several_accounts(fills, "fills")
-    funding = drop_repeated_rows(funding, "funding")
-    ledger = drop_repeated_rows(ledger, "ledger")
     if by not in CALENDAR:
         raise ValueError(f"unknown by={by!r}; choose one of {', '.join(CALENDAR)}")
     if marks is not None and sz_decimals is None:
         raise ValueError("marks require the size decimals of the coins. Pass sz_decimals=")
-    run = partial(
-        _trace_equity,
-        by=by,
-        marks=None if marks is None else with_floats(marks, "marks"),
-        sz_decimals=None if sz_decimals is None else size_decimals(sz_decimals),
-        money={
-            "account": account,
-            "prices": prices,
-            "meta": _collateral(fills, prices, meta),
-        },
-        time=time,
-    )
-    divided = run_by_account(run, {"fills": fills, "funding": funding, "ledger": ledger})
-    made: IntoFrameT = run(fills, funding, ledger) if divided is None else divided
-    return made
-
-
-def _collateral(fills: Any, prices: Prices | None, meta: Any) -> dict[str, str]:
-    """Return the collateral of dexes by `meta`, and with `prices` also by the fee tokens of fills.
-
-    `fills` are those of all accounts.
-    """
-    dexes = collateral_of_dexes(meta)
-    if not parse_prices(prices):
-        return dexes
-    return {**collateral_in_fills(Table(fills, "fills")), **dexes}
-
-
-def _trace_equity(
-    fills: IntoFrameT,
-    funding: Any = None,
-    ledger: Any = None,
-    *,
-    by: str,
-    marks: pd.DataFrame | None,
-    sz_decimals: Mapping[str, int] | None,
-    money: dict[str, Any],
-    time: CoveredPeriod | None,
-) -> IntoFrameT:
-    """Return the equity of accounts without repeated rows; see `equity`.
-
-    - ``money``: further arguments of `compute_attribution`
-    - ``time``: the time of the fills of all accounts
-    """
-    frame = memory_frames.to_pandas(fills)
-    frame_access.require_columns(frame_access.open_frame(frame, "fills"), ("coin", "time"), "fills")
-    kind = frame_access.number_kind(frame_access.open_frame(frame, "fills"), ("px", "fee"), "fills")
-    row_times(frame, "fills")  # raises if a time is missing: it has no place on a curve
-    if "user" in frame.columns:
-        frame = frame.assign(user=frame["user"].astype("str"))
-    every = frame
-    is_other = frame["coin"].astype("str").str.contains(NOT_PERP).fillna(False).astype(bool)
-    frame, other = (frame[rows].reset_index(drop=True) for rows in (~is_other, is_other))
+    table = Table(with_floats(fills, "fills"), "fills")
+    period = None if funding is None else covered_period(table)
+    refuse_several_accounts(table.frame, "fills")
+    table.require(("coin", "time"))
+    table.known_ms()
     # A curve cannot state for each point which amounts are missing, so it requires all of them.
-    amounts = [name for name in ("px", "sz", "closed_pnl", "fee") if name in frame.columns]
-    frame_access.require_values(frame_access.open_frame(frame, "fills"), amounts, "fills")
-    frame_access.require_values(frame_access.open_frame(other, "fills"), amounts, "fills")
-    _check_if_positions_known(fills, every, money["account"])
-    if "side" in other.columns:
-        warn_missing_tokens(Table(other, "fills"))
-    names = account_names(fills, money["account"])
-    own = money["account"] or (names[0] if len(names) == 1 else None)
-    keys = ["user"] if "user" in frame.columns else []
-    paid = None if funding is None else memory_frames.to_pandas(funding)
-    moved = None if ledger is None else memory_frames.to_pandas(ledger)
-    owners = Owners(Fills(every).owners.users, names)
-    money = money | {"account": own, "owners": owners}
-    whole = compute_attribution(frame, paid, moved, keys or None, time, **money)
+    table.require_values(filter(table.has, ("px", "sz", "closed_pnl", "fee")))
+    has_positions = all(map(table.has, POSITION_COLUMNS))
+    if has_positions and table.frame[list(POSITION_COLUMNS)].notna().all(axis=None):
+        check_one_account(Fills(table.frame, account))
+    paid = None if funding is None else Table(with_floats(funding, "funding"), "funding").frame
+    moved = None if ledger is None else Table(with_floats(ledger, "ledger"), "ledger").frame
+    inputs = {"fills": table.frame, "funding": paid, "ledger": moved, "marks": marks}
+
+    names = account_names(table.frame, account)
+    own = account or (names[0] if len(names) == 1 else None)
+    owners = Owners(Fills(table.frame).owners.users, names)
+    collateral = collateral_of_dexes(meta)
+    if parse_prices(prices):
+        collateral = {**collateral_in_fills(table), **collateral}
+    in_perps = table.text("coin").facts(is_perp)
+    # The time of the request is not part of these frames: hours end at the last event of a curve.
+    frames = (pd.DataFrame(table.frame[rows], copy=False) for rows in (in_perps, ~in_perps))
+    perps, other = (
+        Fills(frame.reset_index(drop=True), own, prices, collateral) for frame in frames
+    )
+    if other.table.has("side"):
+        warn_missing_tokens(other.table)
+    keys = ["user"] if table.has("user") else []
+    whole = compute_attribution(perps, paid, moved, keys or None, period, owners=owners)
     if paid is not None:
-        paid = rows_inside(paid, Fills(frame), time)
-    made = compute_attribution(frame, paid, moved, [*keys, by], **money)
-    spot = _spot_net(other, keys, by, kind, money)
-    rows = _account_curves(made, spot, by, kind)
-    worth = _collateral_prices(money)
-    rows = _add_unrealised(rows, frame, marks, sz_decimals, worth, CALENDAR[by][0], kind)
-    covered = (curve_coverage(row) for _, row in whole.iterrows())
-    covers = dict(zip(row_users(whole), covered, strict=True))
-    inputs: dict[str, Any] = {"fills": fills, "funding": funding, "ledger": ledger, "marks": marks}
-    table = _result_table(rows, spot, covers, bool(keys), kind, ledger is not None)
-    result: IntoFrameT = memory_frames.result_from_table(table, inputs, helper="pnl.equity", by=by)
-    return result
+        paid = rows_inside(paid, perps, period)
+    changes = compute_attribution(perps, paid, moved, [*keys, by], owners=owners)
+    spot = compute_attribution(other, None, None, [*keys, by], owners=owners)
+    points = _sum_changes(changes, spot.rename(columns={"net": "spot_net"}), by)
+
+    gain = long = short = np.full(len(points), np.nan)
+    if marks is not None:
+        held = positions(Fills(perps.table.frame, account=""), size_decimals(sz_decimals))
+        known = parse_prices(prices)
+        worth = {dex: known.get(token.upper(), 1.0) for dex, token in collateral.items()}
+        gain, long, short = _value_positions(held, points, _read_marks(marks), worth, by)
+    flows = np.full(len(points), np.nan) if ledger is None else points["ledger"]
+    pnl = points["net"] + gain
+    texts = whole.apply(curve_coverage, axis="columns") if len(whole) else pd.Series(dtype="str")
+    users = whole["user"].fillna("") if keys else pd.Series("", index=whole.index)
+    covers = dict(zip(users, texts, strict=True))
+    made = {
+        **{key: points["user"].astype("str") for key in keys},
+        "time": utc_times(points["ms"]),
+        "realised": points["net"],
+        "unrealised": gain,
+        "pnl": pnl,
+        "flows": flows,
+        "equity": flows + pnl,
+        "long": long,
+        "short": short,
+        "spot_realised": points["spot_net"],
+        **{name: points[name].astype("int64") for name in CURVE_GAPS},
+        "covers": points["user"].map(lambda user: covers.get(user, "")).astype("str"),
+    }
+    return finish(pd.DataFrame(made), inputs, helper="pnl.equity", by=by)
 
 
-def _check_if_positions_known(fills: Any, frame: pd.DataFrame, account: str | None) -> None:
-    """Raise or warn if the start positions of the fills show several accounts.
+def _sum_changes(changes: pd.DataFrame, spot: pd.DataFrame, by: str) -> pd.DataFrame:
+    """Return the running sums of each account at the end of each step.
 
-    Fills with a column ``user``, or without start positions, are not checked.
+    A curve reaches from the first to the last step of perps, spot and outcome markets. An amount
+    that is not known changes no sum.
     """
-    needed = [name for name in POSITION_COLUMNS if name in frame.columns]
-    has_positions = len(needed) == len(POSITION_COLUMNS) and frame[needed].notna().all(axis=None)
-    if "user" in frame.columns or not has_positions:
-        return
-    check_one_account(Fills(fills, account))
+    step, names = CALENDAR[by][0], ["net", "ledger", *CURVE_GAPS, "spot_net"]
+    rows = pd.concat([changes, spot[[c for c in spot if c in ("user", by, "spot_net")]]])
+    user = rows["user"].fillna("").astype("str") if "user" in rows else pd.Series("", rows.index)
+    codes, users = pd.factorize(user, sort=True)
+    ms = Table(rows, "fills", "none").ms(by)
+    first, last = (
+        pd.Series(ms).groupby(codes).agg(how).to_numpy(np.int64) for how in ("min", "max")
+    )
+    count = (last - first) // step + 1 if len(rows) else np.zeros(0, dtype=np.int64)
+    begin = np.cumsum(count) - count
+    place = begin[codes] + (ms - first[codes]) // step
+    owner, total = np.repeat(np.arange(len(count)), count), int(count.sum())
+    sums = np.stack(
+        [
+            np.bincount(place, np.nan_to_num(rows[name].to_numpy(np.float64, na_value=0)), total)
+            for name in names
+        ]
+    )
+    # Plain sums, account by account: a step without a change leaves them exactly as they are.
+    running = [np.cumsum(part, axis=1) for part in np.split(sums, begin[1:], axis=1)]
+    points = pd.DataFrame(dict(zip(names, np.concatenate(running, axis=1), strict=True)))
+    end = first[owner] + (np.arange(total) - begin[owner] + 1) * step
+    return points.assign(user=pd.Series(users, dtype="str").to_numpy()[owner], ms=end)
 
 
-def _spot_net(
-    fills: pd.DataFrame, keys: list[str], by: str, kind: NumberKind, money: Mapping[str, Any]
-) -> dict[str, tuple[list[int], list[Amount]]]:
-    """Return for each account the times and the cumulated net of its spot and outcome fills."""
-    if fills.empty:
-        return {}
-    made = compute_attribution(fills, None, None, [*keys, by], **money)
-    found: dict[str, tuple[list[int], list[Amount]]] = {}
-    starts = row_times(made.rename(columns={by: "time"}))
-    for user, ms, net in zip(row_users(made), starts, column_list(made, "net"), strict=True):
-        times, sums = found.setdefault(user, ([], []))
-        times.append((ms or 0) + CALENDAR[by][0])
-        sums.append((sums[-1] if sums else zero_amount(kind)) + net)
-    return found
+def _read_marks(marks: Frame) -> dict[str, tuple[Ints, Floats]]:
+    """Return the times and the mark prices of each coin, in the order of time."""
+    table = Table(marks, "marks", "none")
+    # `tk.funding.implied_oracle` returns prices with other names.
+    is_implied = table.has("oracle_px")
+    time, name, px = ("hour", "coin", "oracle_px") if is_implied else ("time", "name", "mark_px")
+    table.require((time, name, px))
+    rows = pd.DataFrame({"ms": table.known_ms(time), "px": table.number(px)})
+    rows["coin"] = table.text(name).texts()
+    rows = rows.dropna(subset=["px"]).sort_values("ms", kind="stable")
+    return {
+        str(coin): (part["ms"].to_numpy(), part["px"].to_numpy())
+        for coin, part in rows.groupby("coin")
+    }
 
 
-def _account_curves(
-    made: pd.DataFrame,
-    spot: Mapping[str, tuple[list[int], list[Amount]]],
+def _value_positions(
+    held: pd.DataFrame,
+    points: pd.DataFrame,
+    marks: dict[str, tuple[Ints, Floats]],
+    worth: dict[str, float],
     by: str,
-    kind: NumberKind,
-) -> dict[str, list[_CurvePoint]]:
-    """Return each account's points.
+) -> tuple[Floats, Floats, Floats]:
+    """Return unrealised PnL, long and short notional before the end of each step, in USD.
 
-    A curve reaches to the last fill of perps, spot and outcome markets.
+    - ``held``: positions after each fill
+    - ``worth``: the price of the collateral of a dex; 1 by default
+
+    A point is missing if an open position has no price in the step.
     """
     step = CALENDAR[by][0]
-    changes: dict[str, dict[int, _StepChange]] = {
-        user: {end - step: _StepChange() for end in ends} for user, (ends, _) in spot.items()
-    }
-    times = row_times(made.rename(columns={by: "time"}))
-    gaps = zip(*(column_list(made, name) for name in CURVE_GAPS), strict=True)
-    amounts = (column_list(made, name) for name in ("net", "ledger"))
-    for user, ms, *change in zip(row_users(made), times, *amounts, gaps, strict=True):
-        changes.setdefault(user, {})[ms or 0] = _StepChange(*change)
-    return {user: _curve_points(each, step, kind) for user, each in sorted(changes.items())}
-
-
-def _curve_points(
-    changes: Mapping[int, _StepChange], step: int, kind: NumberKind
-) -> list[_CurvePoint]:
-    realised = flows = zero_amount(kind)
-    gaps = _StepChange().gaps
-    points = []
-    for ms in range(min(changes), max(changes) + 1, step):
-        change = changes.get(ms, _StepChange())
-        realised = realised if change.net is None else realised + change.net
-        flows = flows if change.flow is None else flows + change.flow
-        gaps = tuple(map(sum, zip(gaps, change.gaps, strict=True)))
-        points.append(_CurvePoint(ms + step, realised, flows, gaps))
-    return points
-
-
-def _collateral_prices(money: Mapping[str, Any]) -> dict[str, Amount]:
-    """Return dex -> price of its collateral in USD; a dex without a price counts at par."""
-    prices = parse_prices(money["prices"])
-    pairs = [(dex, prices.get(token.upper())) for dex, token in money["meta"].items()]
-    known = {dex: price for dex, price in pairs if price is not None}
-    return known
-
-
-def _add_unrealised(
-    rows: dict[str, list[_CurvePoint]],
-    fills: pd.DataFrame,
-    marks: Any,
-    sz_decimals: Any,
-    worth: Mapping[str, Amount],
-    step: int,
-    kind: NumberKind,
-) -> dict[str, list[_CurvePoint]]:
-    """Return the points with unrealised PnL and notionals at the end of each step, in USD."""
-    if marks is None:
-        return rows
-    # `positions` does not know the account, and need not check it again.
-    held = _position_runs(positions(Fills(fills, account=""), sz_decimals))
-    prices = _price_series(marks, kind)
-    with localcontext(fixed_point.PRODUCTS):
-        return {
-            user: [
-                point._replace(
-                    values=_value_before(held.get(user, {}), prices, worth, point.ms, step, kind)
-                )
-                for point in points
-            ]
-            for user, points in rows.items()
-        }
-
-
-def _value_before(
-    held: Mapping[str, tuple[list[int], list[Amount], list[Amount]]],
-    prices: Mapping[str, tuple[list[int], list[Amount]]],
-    worth: Mapping[str, Amount],
-    end: int,
-    step: int,
-    kind: NumberKind,
-) -> Sequence[Amount | None]:
-    """Return unrealised PnL, long and short notional before a time; None if a price is missing."""
-    gain = long = short = zero_amount(kind)
-    for coin, (times, sizes, entries) in held.items():
-        place = bisect_right(times, end - 1) - 1
-        if place < 0 or not sizes[place]:
-            continue
-        stamps, marks = prices.get(coin, ([], []))
-        latest = bisect_right(stamps, end) - 1
-        if latest < 0 or stamps[latest] <= end - step or entries[place] is None:
-            return None, None, None
-        size, mark, price = sizes[place], marks[latest], worth.get(coin_dex(coin))
-        gain += _in_usd(size * (mark - entries[place]), price)
-        long += _in_usd(max(size, 0) * mark, price)
-        short -= _in_usd(min(size, 0) * mark, price)
-    return _round_amounts((gain, long, short))
-
-
-def _in_usd(amount: Amount, price: Amount | None) -> Amount:
-    """Return an amount of collateral in USD."""
-    return amount if price is None else amount * price
-
-
-def _round_amounts(amounts: Sequence[Amount]) -> list[Amount]:
-    """Return the amounts with at most 18 decimals."""
-    return [
-        fixed_point.round_exact(amount) if isinstance(amount, Decimal) else amount
-        for amount in amounts
-    ]
-
-
-def _position_runs(
-    made: pd.DataFrame,
-) -> dict[str, dict[str, tuple[list[int], list[Amount], list[Amount]]]]:
-    runs: dict[str, dict[str, tuple[list[int], list[Amount], list[Amount]]]] = {}
-    for user, coin, ms, size, entry in zip(
-        row_users(made),
-        made["coin"],
-        row_times(made),
-        column_list(made, "position"),
-        column_list(made, "entry_px"),
-        strict=True,
-    ):
-        run = runs.setdefault(user, {}).setdefault(coin, ([], [], []))
-        for column, value in zip(run, (ms or 0, size, entry), strict=True):
-            column.append(value)
-    return runs
-
-
-def _price_series(marks: Any, kind: NumberKind) -> dict[str, tuple[list[int], list[Amount]]]:
-    frame = memory_frames.to_pandas(marks)
-    if "oracle_px" in frame.columns:  # as `tk.funding.implied_oracle` returns them
-        names = {"coin": "name", "hour": "time", "oracle_px": "mark_px"}
-        frame = frame[list(names)].rename(columns=names)
-        if kind == "exact":  # implied prices are floats; eight decimals are below any tick size
-            exact = [Decimal(f"{px:.8f}") for px in frame["mark_px"]]
-            values = pa.array(exact, type=memory_frames.arrow_type(kind))
-            frame["mark_px"] = pd.Series(pd.arrays.ArrowExtensionArray(values), index=frame.index)
-    opened = frame_access.open_frame(frame, "marks")
-    frame_access.require_columns(opened, ("time", "name", "mark_px"), "marks")
-    if frame_access.number_kind(opened, ["mark_px"], "marks") != kind and kind == "exact":
-        raise MissingColumns(
-            "marks: the numbers are float, but the fills are exact. Fetch both with the same "
-            "numbers="
-        )
-    frame = frame[frame["mark_px"].notna()].sort_values(["name", "time"], kind="stable")
-    found: dict[str, tuple[list[int], list[Amount]]] = {}
-    for name, ms, px in zip(
-        frame["name"], row_times(frame, "marks"), frame["mark_px"], strict=True
-    ):
-        times, prices = found.setdefault(name, ([], []))
-        times.append(ms or 0)
-        prices.append(px if kind == "exact" else float(px))
-    return found
-
-
-def _result_table(
-    rows: Mapping[str, Sequence[_CurvePoint]],
-    spot: Mapping[str, tuple[list[int], list[Amount]]],
-    covers: Mapping[str, str],
-    split: bool,
-    kind: NumberKind,
-    flowing: bool,
-) -> pa.Table:
-    points = [(user, point) for user, each in rows.items() for point in each]
-    number = memory_frames.arrow_type(kind)
-    money: dict[str, list[Amount]] = {name: [] for name in MONEY}
-    for _, point in points:
-        unrealised, long, short = point.values
-        pnl = None if unrealised is None else point.realised + unrealised
-        flowed = point.flows if flowing else None
-        money["realised"].append(point.realised)
-        money["unrealised"].append(unrealised)
-        money["pnl"].append(pnl)
-        money["flows"].append(flowed)
-        money["equity"].append(None if pnl is None or flowed is None else flowed + pnl)
-        money["long"].append(long)
-        money["short"].append(short)
-    spot_realised: list[Amount] = []
-    for user, point in points:
-        times, sums = spot.get(user, ([], []))
-        place = bisect_right(times, point.ms)
-        spot_realised.append(sums[place - 1] if place else zero_amount(kind))
-    users = {"user": memory_frames.text_column([user for user, _ in points])} if split else {}
-    return pa.table(
-        {
-            **users,
-            "time": memory_frames.utc_times([point.ms for _, point in points]),
-            **{name: pa.array(values, type=number) for name, values in money.items()},
-            "spot_realised": pa.array(spot_realised, type=number),
-            **{
-                name: pa.array([point.gaps[place] for _, point in points], type=pa.int64())
-                for place, name in enumerate(CURVE_GAPS)
-            },
-            "covers": memory_frames.text_column([covers.get(user, "") for user, _ in points]),
-        }
-    )
+    gain, long, short = np.zeros((3, len(points)))
+    rows_of = {user: np.asarray(rows) for user, rows in points.groupby("user").indices.items()}
+    ends = points["ms"].to_numpy()
+    held = held.assign(ms=Table(held, "fills", "none").ms("time"))
+    keys = [held["user"].fillna("") if "user" in held else np.zeros(len(held)), held["coin"]]
+    for (user, coin), fills in held.groupby(keys, sort=False):
+        rows = rows_of.get(user if "user" in held else "", np.zeros(0, dtype=np.int64))
+        place = np.searchsorted(fills["ms"].to_numpy(), ends[rows] - 1, side="right") - 1
+        rows, place = rows[place >= 0], place[place >= 0]
+        size, entry = (fills[name].to_numpy(np.float64)[place] for name in ("position", "entry_px"))
+        rows, size, entry = rows[size != 0], size[size != 0], entry[size != 0]
+        times, prices = marks.get(coin, (np.zeros(0, dtype=np.int64), np.zeros(0)))
+        latest = np.searchsorted(times, ends[rows], side="right") - 1
+        times, prices = np.append(times, -(2**62)), np.append(prices, np.nan)  # the last is none
+        mark = np.where(times[latest] > ends[rows] - step, prices[latest], np.nan)
+        price = worth.get(dex_of(coin), 1.0)
+        gain[rows] += size * (mark - entry) * price
+        long[rows] += np.maximum(size, 0.0) * mark * price
+        short[rows] += np.maximum(-size, 0.0) * mark * price
+    missing = np.isnan(gain)
+    return gain, np.where(missing, np.nan, long), np.where(missing, np.nan, short)
