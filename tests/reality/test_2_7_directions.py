@@ -1,17 +1,10 @@
 """Sections 2 and 7: conversions, liquidations, their other side, and forced fills."""
 
-import narwhals as nw
 import pandas as pd
 import pyarrow as pa
 
-from toolkit.analysis.common.fill_kinds import (
-    is_auto_deleveraging,
-    is_conversion,
-    is_forced_close,
-    is_liquidation,
-    is_liquidation_counterparty,
-    is_market_trade,
-)
+from toolkit.prepare.door import Table
+from toolkit.prepare.roles import read_roles
 
 DIRECTIONS = [
     *("Open Long", "Close Long", "Short > Long", "Liquidated Cross Long", "Auto-Deleveraging"),
@@ -29,59 +22,50 @@ FILLS = pd.DataFrame(
 
 
 def marks(frame, account=None):
-    given = nw.from_native(frame)
-    have = given.collect_schema().names()
-    marked = given.select(
-        conversion=is_conversion(have),
-        trade=is_market_trade(have),
-        liquidation=is_liquidation(have, account),
-        other_side=is_liquidation_counterparty(have, account),
-        deleveraging=is_auto_deleveraging(have),
-        forced=is_forced_close(have, account),
-    )
-    return {name: "".join("01"[mark] for mark in marked[name].to_list()) for name in marked.columns}
+    roles = read_roles(Table(frame, "fills"), account)._asdict()
+    return {name: "".join("01"[mark] for mark in flags.tolist()) for name, flags in roles.items()}
 
 
 def test_directions_of_liquidated_account_are_classified():
     assert marks(FILLS, "0xaA") == {
         "conversion": "00000100001",
+        "swap": "00000000000",
         "trade": "11111010000",
-        "liquidation": "01110000000",
-        "other_side": "00000000000",
-        "deleveraging": "00001000000",
+        "liquidated": "01110000000",
+        "counterparty": "00000000000",
+        "deleveraged": "00001000000",
         "forced": "01111000000",
     }
 
 
 def test_liquidation_of_other_account_is_other_side():
     found = marks(FILLS, "0xbb")
-    assert found["liquidation"] == "00010000000"
-    assert found["other_side"] == "01100000000"
+    assert found["liquidated"] == "00010000000"
+    assert found["counterparty"] == "01100000000"
     assert found["forced"] == "00011000000"
 
 
 def test_account_is_read_from_user_column():
     found = marks(FILLS.assign(user=["0xAA", "0xaa", "0xbb", *["0xcc"] * 8]))
-    assert found["liquidation"] == "01010000000"
-    assert found["other_side"] == "00100000000"
+    assert found["liquidated"] == "01010000000"
+    assert found["counterparty"] == "00100000000"
 
 
 def test_taker_of_unknown_account_counts_as_liquidated():
     for fills in (FILLS, FILLS.drop(columns="liquidated_user")):
         found = marks(fills)
-        assert found["liquidation"] == "01010000000"
-        assert found["other_side"] == "00100000000"
+        assert found["liquidated"] == "01010000000"
+        assert found["counterparty"] == "00100000000"
 
 
 def test_direction_alone_marks_liquidations():
     words = marks(FILLS[["dir"]], "0xaa")
-    assert words["liquidation"] == "00010000000"
+    assert words["liquidated"] == "00010000000"
     assert words["forced"] == "00011000000"
     found = marks(FILLS[["crossed"]])
     assert {kind for kind, marked in found.items() if "1" in marked} <= {"trade"}
 
 
 def test_arrow_frame_marks_forced_fills():
-    table = nw.from_native(pa.Table.from_pandas(FILLS, preserve_index=False))
-    rows = table.select(forced=is_forced_close(table.columns, "0xAA"))
-    assert rows["forced"].to_list() == [n in (1, 2, 3, 4) for n in range(len(FILLS))]
+    table = pa.Table.from_pandas(FILLS, preserve_index=False)
+    assert marks(table, "0xAA")["forced"] == "01111000000"

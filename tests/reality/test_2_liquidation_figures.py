@@ -52,6 +52,7 @@ def test_deleveraged_fills_are_returned_on_request(rows):
         dir=["Auto-Deleveraging", "Liquidated Cross Long", "Buy"],
         liquidated_user=None,
         liquidation_method=None,
+        liquidation_mark_px=None,
     )
     every = tk.liquidations.fills(odd, ["liquidated", "counterparty", "deleveraged"])
     assert every["liquidation_side"].tolist() == ["deleveraged", "liquidated"]

@@ -55,11 +55,12 @@ def test_totals_equal_decimal_sums(results, session, user):
     closed = sum(map(Decimal, fills["closed_pnl"]))
     fees = sum(map(Decimal, fills["fee"]))
     funding = sum(results.frames.funding["usdc"])
-    assert results.total["closed_pnl"] == closed
-    assert results.fees == -fees
-    assert results.total["net"] == closed - fees + funding
+    found = [results.total["closed_pnl"], results.fees, results.total["net"]]
+    wanted = [float(each) for each in (closed, -fees, closed - fees + funding)]
+    assert found == pytest.approx(wanted, abs=1e-6)
     assert results.residual == 0
-    assert results.total["equity_change"] == results.total["net"] + results.total["ledger"]
+    change = results.total["net"] + results.total["ledger"]
+    assert results.total["equity_change"] == pytest.approx(change)
     assert results.frames.fills["dir"].str.startswith("Close ").any()
 
 
@@ -152,7 +153,8 @@ def test_summary_names_liquidations(results):
     closing = fills.index[fills["dir"].str.startswith("Close ")][:2]
     lost = sum(fills.loc[closing, "closed_pnl"])
     coins = fills.loc[closing, "coin"].nunique()
-    fills.loc[closing, "dir"] = "Liquidated Cross Long"
+    sides = fills.loc[closing, "side"].map({"A": "Long", "B": "Short"})
+    fills.loc[closing, "dir"] = "Liquidated Cross " + sides
     forced = WalletResults(replace(results.frames, fills=fills))
     assert fills.loc[closing, "oid"].nunique() == 2
     words = f"2 liquidations, in {coins} {'coin' if coins == 1 else 'coins'}, "
@@ -305,7 +307,8 @@ def test_account_value_has_no_residual(results):
 def test_missing_funding_leaves_residual(results):
     frames = results.frames
     late = WalletResults(replace(frames, funding=frames.funding.iloc[5:]))
-    assert late.reconciliation["residual"] == sum(frames.funding["usdc"].iloc[:5])
+    lost = float(sum(frames.funding["usdc"].iloc[:5]))
+    assert late.reconciliation["residual"] == pytest.approx(lost, abs=1e-6)
     assert "funding" in wallet_text.describe_value(late)
     assert "Account value, less the value that its rows explain" in [
         name for name, _, _ in wallet_text.list_checks(late)

@@ -78,6 +78,11 @@ class Fills:
         """Amounts in USD."""
         return read_money(self.table, self.tokens, self.in_base, self.prices)
 
+    def tokens_at_par(self) -> list[str]:
+        """Return the tokens other than USDC that count at par."""
+        tokens, codes = self.money.tokens, self.money.tokens.codes[self.money.is_at_par]
+        return sorted(tokens.values[code] for code in np.unique(codes).tolist())
+
     @cached_property
     def roles(self) -> Roles:
         """What each fill is, apart from an ordinary trade."""

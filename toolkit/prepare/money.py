@@ -88,25 +88,27 @@ def is_in_base(table: Table, tokens: Names) -> Flags:
     in_base = spot & other
     if not in_base.any():
         return in_base
-    is_buy = table.text("side").facts("B".__eq__)
-    return in_base & (is_buy != (table.number("fee", 0.0) < 0))
+    is_buy: Flags = table.text("side").facts("B".__eq__)
+    made: Flags = in_base & (is_buy != (table.number("fee", 0.0) < 0))
+    return made
 
 
 def read_money(table: Table, tokens: Names, in_base: Flags, prices: Mapping[str, float]) -> Money:
     """Return the amounts of fills in USD."""
     fee, px = table.number("fee"), table.number("px")
     unknown = np.isnan(fee)
-    parts = (
+    builder, deployer = (
         np.where(unknown, 0.0, np.nan_to_num(table.number(name, 0.0)))
         for name in ("builder_fee", "deployer_fee")
     )
-    amounts = [np.nan_to_num(fee), *parts]
+    paid = np.nan_to_num(fee)
     closed = np.nan_to_num(table.number("closed_pnl"))
     volume = np.nan_to_num(px * table.number("sz"))
     nothing = np.zeros(len(table))
     if all(token in CASH for token in tokens.present()):
         none = np.zeros(len(table), dtype=bool)
-        return Money(closed, *amounts, nothing, volume, nothing + 1.0, none, none, tokens)
+        one = nothing + 1.0
+        return Money(closed, paid, builder, deployer, nothing, volume, one, none, none, tokens)
     coins = table.text("coin")
     quotes = _quote_tokens(coins, tokens, in_base)
     is_native: Flags = coins.facts(lambda coin: is_perp(coin) and ":" not in coin)
@@ -114,12 +116,16 @@ def read_money(table: Table, tokens: Names, in_base: Flags, prices: Mapping[str,
     fee_price, fee_known = _prices_of(tokens, prices)
     unpriced = is_native & ~fee_known & tokens.facts(lambda token: token not in CASH)
     is_counted = ~(unpriced | in_base)
-    amounts = [np.where(is_counted, amount * fee_price, 0.0) for amount in amounts]
+    paid, builder, deployer = (
+        np.where(is_counted, amount * fee_price, 0.0) for amount in (paid, builder, deployer)
+    )
     in_quote = quotes.facts(lambda token: token not in CASH)
     is_buy = table.text("side").facts("B".__eq__)
     return Money(
         closed * price,
-        *amounts,
+        paid,
+        builder,
+        deployer,
         np.where(in_base, np.nan_to_num(fee * px) * price, 0.0),
         volume * price,
         price,
@@ -268,7 +274,7 @@ def warn_missing_tokens(table: Table) -> None:
     """Warn if spot buys do not name the token of their fee, which then counts as USDC."""
     if not (table.has("fee") and table.has("fee_token") and table.has("side")):
         return
-    silent = table.text("fee_token").facts("".__eq__)
+    silent = table.frame["fee_token"].isna().to_numpy(dtype=bool)
     if not silent.any():
         return
     fee = table.number("fee")
@@ -291,4 +297,5 @@ def in_usd(
     if not (prices and collateral):
         return amounts
     price = coins.facts(lambda coin: prices.get(collateral.get(dex_of(coin), "").upper(), 1.0))
-    return amounts * price
+    made: Floats = amounts * price
+    return made

@@ -73,18 +73,21 @@ class Steps:
     @property
     def last(self) -> Flags:
         """Whether it is the last fill of its chain."""
-        return np.append(self.first[1:], True)[: len(self)]
+        made: Flags = np.append(self.first[1:], True)[: len(self)]
+        return made
 
     @property
     def is_gap(self) -> Flags:
         """Whether the position before the fill is not the one after the fill before it."""
-        return self.gap != 0
+        made: Flags = self.gap != 0
+        return made
 
     @property
     def same_start(self) -> Flags:
         """Whether the tolerance explains the gap of a spot balance."""
         before = np.append(0, self.tolerance[:-1])[: len(self)]
-        return self.spot & (np.abs(self.gap) <= before) & (self.start != 0)
+        made: Flags = self.spot & (np.abs(self.gap) <= before) & (self.start != 0)
+        return made
 
     def places(self) -> dict[tuple[str, str], int]:
         """Return the number of each chain by user and coin."""
@@ -102,7 +105,9 @@ class Steps:
 def check_positions(table: Table, needed: tuple[str, ...] = POSITION_COLUMNS) -> None:
     """Raise `MissingColumns` if a column of positions is missing, no number, or has gaps."""
     table.require(needed)
-    numbers = [name for name in ("px", "sz", "start_position", "closed_pnl") if name in needed]
+    numbers: list[str] = [
+        name for name in ("px", "sz", "start_position", "closed_pnl") if name in needed
+    ]
     if "fee" in needed or (table.has("fee") and table.has("fee_token")):
         numbers.append("fee")
     table.require_values(numbers)
@@ -193,7 +198,8 @@ def grid(values: Floats, heads: Ints, together: Flags, most: int = WEI) -> Float
     decimals = np.minimum(most, _DIGITS - digits)
     if together.any():
         decimals[together] = decimals[together].min()
-    return np.power(10.0, decimals)
+    scale: Floats = np.power(10.0, decimals)
+    return scale
 
 
 def _sort_rows(table: Table, chain: Ints, ms: Ints) -> tuple[Ints, Ints]:

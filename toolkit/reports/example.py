@@ -5,12 +5,13 @@ from functools import partial
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
-import narwhals as nw
+import numpy as np
 import pandas as pd
 
-from toolkit.analysis.common import fill_kinds
 from toolkit.client import Session, current_session
 from toolkit.fetch import builder_approved_funding_by_time, user_fills_by_time
+from toolkit.prepare.door import Table
+from toolkit.prepare.roles import read_roles
 from toolkit.reports.funding_coverage import compare_funding
 from toolkit.reports.report_frames import fetch_optional, find_builders
 
@@ -125,6 +126,6 @@ def _covered_share(session: Session, user: str, payments: pd.DataFrame, above: f
 
 def _has_closed(fills: pd.DataFrame, user: str) -> bool:
     """Return whether an account closed positions that the exchange did not close."""
-    frame = nw.from_native(fills, eager_only=True)
-    free = frame.filter(~fill_kinds.is_forced_close(frame.columns, user))["closed_pnl"]
-    return bool((free.fill_null(0) != 0).any())
+    table = Table(fills, "fills", "none")
+    is_free = ~read_roles(table, user).forced
+    return bool((np.nan_to_num(table.number("closed_pnl"))[is_free] != 0).any())

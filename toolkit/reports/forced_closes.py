@@ -3,12 +3,12 @@
 import warnings
 from typing import Any
 
-import narwhals as nw
 import pandas as pd
 
 from toolkit import pnl
-from toolkit.analysis.common import fill_kinds
 from toolkit.errors import MissingAmounts
+from toolkit.prepare.door import Table
+from toolkit.prepare.roles import read_roles
 from toolkit.reports.wallet_frames import WalletFrames
 from toolkit.rules.directions import LIQUIDATED
 
@@ -33,11 +33,10 @@ def find_forced_closes(frames: WalletFrames) -> dict[str, pd.DataFrame]:
 
     A kind without fills is left out.
     """
-    frame = nw.from_native(frames.fills.reset_index(drop=True), eager_only=True)
-    is_liquidation = fill_kinds.is_liquidation(frame.columns, frames.user)
-    is_deleveraging = fill_kinds.is_auto_deleveraging(frame.columns) & ~is_liquidation
-    kinds = {"forced": is_liquidation, "deleveraged": is_deleveraging}
-    rows = {name: frame.filter(is_forced).to_native() for name, is_forced in kinds.items()}
+    frame = frames.fills.reset_index(drop=True)
+    roles = read_roles(Table(frame, "fills", "none"), frames.user)
+    kinds = {"forced": roles.liquidated, "deleveraged": roles.deleveraged}
+    rows = {name: frame[is_forced] for name, is_forced in kinds.items()}
     return {name: fills for name, fills in rows.items() if not fills.empty}
 
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import Any
 
 import pandas as pd
@@ -74,7 +73,7 @@ def plain_text(value: Any) -> str:
 def usd_text(value: Any) -> str:
     """Return an amount of USD with two decimals and without a plus sign, such as a cost.
 
-    >>> usd_text(Decimal("12345.678")), usd_text(0)
+    >>> usd_text(12345.678), usd_text(0)
     ('12,345.68', '0.00')
     """
     return formats.true_minus(f"{value:,.2f}")
@@ -83,7 +82,7 @@ def usd_text(value: Any) -> str:
 def signed_usd(value: Any) -> str:
     """Return an amount of USD with two decimals and its sign.
 
-    >>> signed_usd(Decimal("12345.678")), signed_usd(-0.001)
+    >>> signed_usd(12345.678), signed_usd(-0.001)
     ('+12,345.68', '0.00')
     """
     text = f"{abs(value):,.2f}"
@@ -93,12 +92,12 @@ def signed_usd(value: Any) -> str:
 
 
 def exact_usd(value: Any) -> str:
-    """Return an amount with all of its digits, at least two after the point.
+    """Return an amount to a millionth of a USD, with at least two digits after the point.
 
-    >>> exact_usd(Decimal("1234.500000")), exact_usd(Decimal("0.000001"))
+    >>> exact_usd(1234.500000), exact_usd(0.000001)
     ('1,234.50', '0.000001')
     """
-    whole, _, digits = f"{abs(Decimal(value)):,f}".partition(".")
+    whole, _, digits = f"{abs(value):,.6f}".partition(".")
     return f"{formats.MINUS if value < 0 else ''}{whole}.{digits.rstrip('0').ljust(2, '0')}"
 
 

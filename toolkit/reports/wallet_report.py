@@ -5,16 +5,15 @@ The notebook ``notebooks/wallet.py`` has the prose, and calls these functions.
 
 import warnings
 from dataclasses import dataclass
-from decimal import Decimal
 from functools import cached_property
 from typing import Any, Final
 
 import pandas as pd
 
 from toolkit import funding, plots, pnl, slippage
-from toolkit.analysis.common import usd_values
 from toolkit.client import Session
 from toolkit.errors import MissingAmounts, MissingColumns, ReportFailed
+from toolkit.prepare import Fills
 from toolkit.reports import blocks, tables
 from toolkit.reports.blocks import BlockList, TitleBlock
 from toolkit.reports.example import example_account
@@ -123,7 +122,7 @@ class WalletResults:
     @cached_property
     def par_tokens(self) -> list[str]:
         """The tokens other than USDC in fills, which count at par."""
-        return usd_values.tokens_at_par(self.frames.fills)
+        return Fills(self.frames.fills).tokens_at_par()
 
     @cached_property
     def coverage(self) -> FundingCoverage | None:
@@ -137,10 +136,10 @@ class WalletResults:
         return compare_funding(frames.fills, frames.funding, frames.end_ms)
 
     @cached_property
-    def residual(self) -> Decimal:
-        """Net less the sum of its parts; it is 0 unless this program has an error."""
+    def residual(self) -> float:
+        """Net less the sum of its parts, to 1e-6 USD; 0 unless this program has an error."""
         parts = [self.total[name] for name in PARTS]
-        return Decimal(self.total["net"]) - sum((p for p in parts if not pd.isna(p)), Decimal(0))
+        return round(self.total["net"] - sum(p for p in parts if not pd.isna(p)), 6)
 
     @cached_property
     def reconciliation(self) -> pd.Series | None:
@@ -151,7 +150,8 @@ class WalletResults:
         rows = pnl.reconcile(
             None, frames.states, frames.fills, frames.funding, frames.ledger, account=frames.user
         )
-        row: pd.Series = rows.iloc[0]
+        row: pd.Series = rows.iloc[0].copy()
+        row["residual"] = round(row["residual"], 6)
         return row
 
     @cached_property
@@ -164,10 +164,10 @@ class WalletResults:
         return audit
 
     @cached_property
-    def fees(self) -> Decimal:
+    def fees(self) -> float:
         """All fees with rebates, negative if paid; without fees in the cost of spot tokens."""
         names = ("trading_fee", "builder_fee", "deployer_fee", "rebate")
-        return sum((Decimal(self.total[name]) for name in names), Decimal(0))
+        return float(sum(self.total[name] for name in names))
 
     @cached_property
     def fee_bps(self) -> float | None:
@@ -176,7 +176,7 @@ class WalletResults:
         They include the fees that spot buys paid in the bought token.
         """
         volume = float(self.total["volume"])
-        paid = self.fees + Decimal(self.total["fees_in_cost"])
+        paid = self.fees + float(self.total["fees_in_cost"])
         return None if volume == 0 else float(paid) / volume * 1e4
 
     @cached_property

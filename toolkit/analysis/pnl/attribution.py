@@ -4,19 +4,16 @@ Each source is summed by group. Then the sums are stacked and summed again, so t
 occurs in only one source keeps its row.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
 
-import narwhals as nw
 import numpy as np
 import pandas as pd
 
 from toolkit import prepare
 from toolkit.analysis.common.account_values import refuse_batches
-from toolkit.analysis.pnl.perp_flows import AMOUNTS, add_perp_flows
 from toolkit.arrays import Flags, Floats, Ints
 from toolkit.prepare import Fills
-from toolkit.prepare.door import Frame, Table, with_floats
+from toolkit.prepare.door import Frame, Names, Table
 from toolkit.prepare.funding import (
     POSITIONS,
     CoveredPeriod,
@@ -25,7 +22,8 @@ from toolkit.prepare.funding import (
     covered_period,
     is_inside,
 )
-from toolkit.prepare.groups import CALENDAR, group_codes, group_columns, list_keys
+from toolkit.prepare.groups import CALENDAR, group_codes, group_columns, list_keys, sum_groups
+from toolkit.prepare.ledger import read_movements
 from toolkit.prepare.markets import dex_of, is_outcome, is_perp
 from toolkit.prepare.money import (
     Collateral,
@@ -65,6 +63,9 @@ POSITION_KEYS = ("user", "coin", "dex")
 FUNDING_KEYS = ("user", "coin", "dex", *CALENDAR)
 LEDGER_KEYS = ("user", *CALENDAR)
 _POSITION = ("user", "dex", "coin", "time", "szi", "unrealized_pnl")
+
+Sums = tuple[pd.DataFrame, dict[str, Floats]]
+"""The groups of a source, and the sums of its measures in each group."""
 
 
 def attribution(
@@ -262,8 +263,10 @@ def compute_attribution(
     """
     fills = prepare.fills(fills, account, prices, meta)
     keys = list_keys(by, ("time", *FILL_NUMBERS, *RESULT))
-    table, owners = fills.table, owners or fills.owners
+    table = fills.table
     table.require(NEEDED)
+    is_alone = funding is None and ledger is None and positions is None
+    owners = owners or (Owners(None, ()) if is_alone else fills.owners)
     parts = [_sum_fills(fills, keys)]
     collateral = fills.collateral
     if fills.prices and funding is not None:
@@ -273,13 +276,15 @@ def compute_attribution(
         warn_missing_amounts(table)
         warn_missing_tokens(table)
         warn_missing_directions(table, outcomes_alone=True)
+    possible = (
+        ("funding", funding, FUNDING_KEYS),
+        ("ledger", ledger, LEDGER_KEYS),
+        ("unrealised", positions, POSITION_KEYS),
+    )
     covers = {"fills": "fills"}
-    if funding is not None:
-        covers["funding"] = source_state("funding", keys, FUNDING_KEYS)
-    if ledger is not None:
-        covers["ledger"] = source_state("ledger", keys, LEDGER_KEYS)
-    if positions is not None:
-        covers["unrealised"] = source_state("unrealised", keys, POSITION_KEYS)
+    covers |= {
+        name: source_state(name, keys, of) for name, rows, of in possible if rows is not None
+    }
     hours = None
     inputs = {"fills": table.frame, "funding": funding, "ledger": ledger}
     if covers.get("funding") == "funding":
@@ -296,23 +301,21 @@ def compute_attribution(
         inputs["ledger"] = moved.frame
         parts.append(_sum_ledger(moved, keys, owners, fills.account))
     if covers.get("unrealised") == "unrealised":
-        for held, sign in zip(positions or (), (-1.0, 1.0), strict=True):
-            if held is not None:
-                parts.append(_sum_positions(held, sign, keys, owners))
-    whole = _add_parts(parts, keys)
-    result = _mark_uncovered(whole, keys, covers, hours, is_final=warns)
+        ends = zip(positions or (), (-1.0, 1.0), strict=True)
+        known = [(held, sign) for held, sign in ends if held is not None]
+        parts += [_sum_positions(held, sign, keys, owners) for held, sign in known]
+    groups, sums = _add_parts(parts, keys)
+    result = _mark_uncovered(groups, sums, covers, hours, is_final=warns)
     if keys:
         result = result.sort_values(keys, na_position="last", kind="stable")
     facts = {"helper": "pnl.attribution", "by": keys, "covers": ", ".join(covers.values())}
     made = finish(result, inputs, **facts)
     if made["at_par"].any():
-        quotes = fills.money.tokens
-        used = np.unique(quotes.codes[fills.money.is_at_par]).tolist()
-        made.attrs["toolkit"]["at_par"] = sorted(quotes.values[code] for code in used)
+        made.attrs["toolkit"]["at_par"] = fills.tokens_at_par()
     return made
 
 
-def _sum_fills(fills: Fills, keys: Sequence[str]) -> pd.DataFrame:
+def _sum_fills(fills: Fills, keys: Sequence[str]) -> Sums:
     """Return the sums of the fills by group.
 
     The trading fee is the fee without the parts of builder and deployer. Below 0 it is a rebate.
@@ -338,20 +341,20 @@ def _sum_fills(fills: Fills, keys: Sequence[str]) -> pd.DataFrame:
         "unpriced_fees": money.is_unpriced,
         "at_par": money.is_at_par,
     }
-    if table.has("dir"):  # conversions are not trades (docs/live_service.md, section 7)
-        # Only outcome tokens can be converted.
+    # Conversions are not trades (docs/live_service.md, section 7). Only outcome tokens convert.
+    if table.has("dir") and any(map(is_outcome, table.text("coin").present())):
         converts = fills.roles.conversion & table.text("coin").facts(is_outcome)
-        if converts.any():
-            measures["conversions"] = converts
-            measures["volume"] = np.where(converts, 0.0, money.volume)
-    made = _sum_rows(table, keys, measures)
-    made["net"] = made["closed_pnl"] + made[list(FEES)].sum(axis="columns")
-    return made
+        measures["conversions"] = converts
+        measures["volume"] = np.where(converts, 0.0, money.volume)
+    measures["rows"] = np.ones(len(table))
+    groups, sums = _sum_rows(table, keys, measures)
+    sums["net"] = sums["closed_pnl"] + np.sum([sums[name] for name in FEES], axis=0)
+    return groups, sums
 
 
 def _sum_funding(
     funding: Table, keys: Sequence[str], usdc: Floats, inside: Flags, rows: Ints
-) -> pd.DataFrame:
+) -> Sums:
     """Return the sums of payments; those outside the time of the fills have their own columns."""
     known, paid = ~np.isnan(usdc), np.nan_to_num(usdc)
     counted = np.where(inside, paid, 0.0)
@@ -367,23 +370,20 @@ def _sum_funding(
     return _sum_rows(funding, keys, measures, rows)
 
 
-def _sum_ledger(
-    ledger: Table, keys: Sequence[str], owners: Owners, account: str | None
-) -> pd.DataFrame:
+def _sum_ledger(ledger: Table, keys: Sequence[str], owners: Owners, account: str | None) -> Sums:
     """Return the sums of the ledger rows of the accounts."""
     ledger.require(("time", "type"))
-    for name in filter(ledger.has, AMOUNTS):
-        ledger.number(name)  # raises if it is text
     owner = account or _ledger_owner(ledger, owners)
     if "user" in keys and owner is None:
         ledger.require(["account"], "Add it, or pass account=")
     rows = np.flatnonzero(is_owned(ledger, "account", owners))
-    floats = with_floats(ledger.frame, "ledger").reset_index(drop=True)
-    flows: Any = add_perp_flows(nw.from_native(floats), "float", owner)
-    flow = np.asarray(flows["flow"].to_numpy(), dtype=np.float64)
+    accounts = Names(np.zeros(len(ledger), dtype=np.int64), [owner or ""])
+    if owner is None and ledger.has("account"):
+        accounts = ledger.text("account")
+    flow = read_movements(ledger, accounts).perp
     if "user" in keys:
-        users = owner if owner is not None else ledger.text("account").texts()
-        ledger = Table(ledger.frame.reset_index(drop=True).assign(user=users), "ledger", "none")
+        users = accounts.texts().to_numpy()
+        ledger = Table(ledger.frame.assign(user=users), "ledger", "none")
     measures = {"ledger": np.nan_to_num(flow), "unknown_flows": np.isnan(flow)}
     return _sum_rows(ledger, keys, measures, rows)
 
@@ -401,7 +401,7 @@ def _ledger_owner(ledger: Table, owners: Owners) -> str | None:
     return names[0]
 
 
-def _sum_positions(held: Frame, sign: float, keys: Sequence[str], owners: Owners) -> pd.DataFrame:
+def _sum_positions(held: Frame, sign: float, keys: Sequence[str], owners: Owners) -> Sums:
     """Return the sums of the unrealised PnL of positions, times a sign."""
     table = Table(held, "positions")
     table.require(["coin", "unrealized_pnl", *(["user"] if "user" in keys else [])])
@@ -423,32 +423,34 @@ def _sum_rows(
     keys: Sequence[str],
     measures: Mapping[str, Floats | Flags],
     rows: Ints | None = None,
-) -> pd.DataFrame:
-    """Return the sums of measures by group, and the number of rows as `rows`."""
+) -> Sums:
+    """Return the groups of rows, and the sums of the measures in each."""
     codes, member = group_codes(table, keys, rows=rows)
-    made = group_columns(table, keys, rows=member)
-    count = len(member)
-    if not keys:
-        made, count = pd.DataFrame(index=range(1)), 1
+    groups = group_columns(table, keys, rows=member) if keys else pd.DataFrame(index=range(1))
+    number = len(groups)
+    sums: dict[str, Floats] = {}
     for name, values in measures.items():
-        taken = values if rows is None else values[rows]
-        made[name] = np.bincount(codes, taken, count) if np.any(taken) else np.zeros(count)
-    if table.what == "fills":
-        made["rows"] = np.bincount(codes, minlength=count).astype(np.float64)
-    return made
+        taken = (values if rows is None else values[rows]).astype(np.float64, copy=False)
+        sums[name] = sum_groups(codes, taken, number) if taken.any() else np.zeros(number)
+    return groups, sums
 
 
-def _add_parts(parts: Sequence[pd.DataFrame], keys: Sequence[str]) -> pd.DataFrame:
+def _add_parts(parts: Sequence[Sums], keys: Sequence[str]) -> Sums:
     """Return the sums of all sources by group."""
     if len(parts) == 1:
         return parts[0]
-    stacked = pd.concat(parts, ignore_index=True)
-    names = [name for name in stacked.columns if name not in keys]
-    stacked[names] = stacked[names].fillna(0.0)
-    if not keys:
-        return stacked.sum().to_frame().T
-    groups = stacked.groupby(list(keys), dropna=False, sort=False, as_index=False, observed=True)
-    return groups.sum()
+    stacked = pd.concat([each for each, _ in parts], ignore_index=True)
+    codes, member = np.zeros(len(stacked), dtype=np.int64), np.zeros(1, dtype=np.int64)
+    if keys:
+        numbers = stacked.groupby(list(keys), dropna=False, sort=False).ngroup()
+        codes = numbers.to_numpy(np.int64)
+        member = np.unique(codes, return_index=True)[1]
+    names = dict.fromkeys(name for _, each in parts for name in each)
+    sums: dict[str, Floats] = {}
+    for name in names:
+        values = [each.get(name, np.zeros(len(group))) for group, each in parts]
+        sums[name] = sum_groups(codes, np.concatenate(values), len(member))
+    return stacked.iloc[member].reset_index(drop=True), sums
 
 
 def _position_hours(
@@ -480,8 +482,8 @@ def _position_hours(
 
 
 def _mark_uncovered(
-    whole: pd.DataFrame,
-    keys: Sequence[str],
+    groups: pd.DataFrame,
+    sums: Mapping[str, Floats],
     covers: Mapping[str, str],
     hours: Mapping[tuple[str, ...], tuple[int, int]] | None,
     *,
@@ -491,41 +493,38 @@ def _mark_uncovered(
 
     With `is_final` an amount that no fill of a group states is missing, too.
     """
-    number = len(whole)
-
-    def sums(name: str) -> Floats:
-        return whole[name].to_numpy(np.float64) if name in whole else np.zeros(number)
+    keys, number = list(groups.columns), len(groups)
+    zero = np.zeros(number)
 
     def counts(name: str) -> Ints:
-        return np.rint(sums(name)).astype(np.int64)
+        return np.rint(sums.get(name, zero)).astype(np.int64)
 
     has_funding = covers.get("funding") == "funding"
-    groups = [key for key in keys if key in HOUR_KEYS]
-    held = paid = np.zeros(number, dtype=np.int64)
+    held = paid = counts("")
     unpaid = np.zeros(number, dtype=bool)
     if has_funding:
         if hours is not None:
-            columns = [whole[key].fillna("").tolist() for key in groups]
+            columns = [groups[key].fillna("").tolist() for key in keys if key in HOUR_KEYS]
             names = list(zip(*columns, strict=True)) if columns else [()] * number
             pairs = np.array([hours.get(name, (0, 0)) for name in names], dtype=np.int64)
             held, paid = pairs.reshape(-1, 2).T
-        unpaid = _misses_payments(whole, keys, counts, held, paid, has_hours=hours is not None)
+        gaps = (paid < held) if hours is not None else None
+        unpaid = _misses_payments(groups, counts("payments"), counts("perps"), held, gaps)
     coverage = Coverage(
         unpaid=unpaid,
         held=held,
         paid=paid,
-        outside=counts("outside") if has_funding else np.zeros(number, dtype=np.int64),
+        outside=counts("outside"),
         no_unrealised=counts("no_unrealised"),
         fills=counts("rows"),
         no_closed_pnl=counts("no_closed_pnl") * is_final,
         no_fee=counts("no_fee") * is_final,
     )
-    made = {key: whole[key] for key in keys}
+    made: dict[str, object] = {key: groups[key] for key in keys}
     made["fills"] = coverage.fills - counts("conversions")
-    made["volume"] = sums("volume")
-    made |= {name: sums(name) + 0.0 for name in MONEY}
-    made |= {name: counts(name) for name in GAPS}
-    made["equity_change"] = sums("perp_net") + sums("ledger")
+    made["volume"] = sums["volume"]
+    money = {name: sums.get(name, zero) + 0.0 for name in MONEY}
+    money["equity_change"] = sums["perp_net"] + sums.get("ledger", zero)
     nothing = np.ones(number, dtype=bool)
     has_rows = coverage.fills > 0
     no_closed = has_rows & (coverage.no_closed_pnl == coverage.fills)
@@ -544,42 +543,41 @@ def _mark_uncovered(
     }
     for name, gone in lost.items():
         if gone.any():
-            made[name] = np.where(gone, np.nan, made[name])
+            money[name] = np.where(gone, np.nan, money[name])
+    made |= money | {name: counts(name) for name in GAPS}
     of_what = "in all" if any(key in CALENDAR for key in keys) else ""
     made["covers"] = pd.Series(coverage_texts(covers, coverage, of_what), dtype="str")
     return pd.DataFrame({name: made[name] for name in (*keys, *RESULT)}, index=range(number))
 
 
 def _misses_payments(
-    whole: pd.DataFrame,
-    keys: Sequence[str],
-    counts: Callable[[str], Ints],
-    held: Ints,
-    paid: Ints,
-    *,
-    has_hours: bool,
+    groups: pd.DataFrame, payments: Ints, perps: Ints, held: Ints, gaps: Flags | None
 ) -> Flags:
     """Return whether funding rows are missing although there were positions.
+
+    - ``held``: position hours
+    - ``gaps``: whether some of them have no payment; None if position hours are not known
 
     `builderApprovedFundingByTime` has no rows of accounts without an approval. So an account with
     perp fills and no rows did not necessarily pay nothing. The same holds for a coin with open
     positions at full hours, and for a day without rows if a row of any position hour is missing or
     if position hours are not known. An account without fills misses nothing.
     """
-    payments, perps = counts("payments"), counts("perps")
 
     def totals(names: Sequence[str]) -> tuple[Ints, Ints]:
         """Return payments and perp fills of all rows with the same keys."""
-        columns = [key for key in keys if key in names]
-        if not columns:
-            return np.full(len(whole), payments.sum()), np.full(len(whole), perps.sum())
-        codes = whole.groupby(columns, dropna=False, sort=False).ngroup().to_numpy()
-        return tuple(np.bincount(codes, values)[codes] for values in (payments, perps))
+        columns = [key for key in groups.columns if key in names]
+        codes = np.zeros(len(groups), dtype=np.int64)
+        if columns:
+            numbers = groups.groupby(columns, dropna=False, sort=False).ngroup()
+            codes = numbers.to_numpy(np.int64)
+        of_payments, of_perps = (np.bincount(codes, each)[codes] for each in (payments, perps))
+        return of_payments, of_perps
 
     of_account, perps_of_account = totals(("user",))
     of_group, perps_of_group = totals(HOUR_KEYS)
     unpaid = (of_account == 0) & (perps_of_account > 0)
     unpaid |= (of_group == 0) & (held > 0)
-    gaps = paid < held if has_hours else perps_of_group > 0
+    gaps = perps_of_group > 0 if gaps is None else gaps
     made: Flags = unpaid | ((payments == 0) & gaps)
     return made

@@ -176,7 +176,7 @@ def unrealised(
     """
     fills = prepare.fills(fills)
     if at is not None:
-        if not isinstance(at, int) and pd.Timestamp(at).tzinfo is None:
+        if not isinstance(at, int) and pd.Timestamp(str(at)).tzinfo is None:
             raise ValueError(f"at: {at!r} has no time zone. Use milliseconds, or a time in UTC")
         before = fills.table.ms("time") <= to_ms(at)
         fills = prepare.fills(fills.table.frame[before], account=fills.account)
@@ -201,7 +201,7 @@ def unrealised(
 def mark_prices(marks: MarkPrices) -> dict[str, float]:
     """Return mark prices by coin, from a mapping or a frame; only positive ones."""
     if isinstance(marks, Mapping):
-        return {coin: float(px) for coin, px in marks.items() if px is not None and px > 0}
+        return {coin: float(px) for coin, px in marks.items() if px > 0}
     table = Table(marks, "marks")
     table.require(("name", "mark_px"))
     names, prices = table.text("name"), table.number("mark_px")
