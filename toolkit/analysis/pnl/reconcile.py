@@ -1,6 +1,6 @@
 """Reconciliation: account tables against the change of account values between two times."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -9,7 +9,6 @@ import pyarrow as pa
 from narwhals.typing import IntoFrame, IntoFrameT
 
 from toolkit.analysis.common import memory_frames
-from toolkit.analysis.common.account_batches import divide_by_account
 from toolkit.analysis.common.account_values import (
     UNIFIED,
     AccountValue,
@@ -161,15 +160,8 @@ def reconcile(
         raise ValueError("start: the time of the values is not known. Pass start_time=")
     limit = _HALF_A_CENT if tolerance is None else tolerance
     other_quotes = set() if fills is None else _other_quote_coins(fills)
-    rows: list[dict[str, Any]] = []
-    for is_inside, part in divide_by_account(
-        {"fills": fills, "funding": funding, "ledger": ledger}
-    ):
-        begun = None if before is None else _select_accounts(before, is_inside)
-        ended = _select_accounts(after, is_inside)
-        bounds = account_bounds(begun, ended)
-        tables = select_tables(bounds, part["fills"], part["funding"], part["ledger"], account)
-        rows += _account_rows(tables, begun, ended, fills is not None, other_quotes, limit)
+    tables = select_tables(account_bounds(before, after), fills, funding, ledger, account)
+    rows = _account_rows(tables, before, after, fills is not None, other_quotes, limit)
     first = end[0] if isinstance(end, tuple) else end
     inputs: dict[str, Any] = {"end": first, "fills": fills, "funding": funding, "ledger": ledger}
     table = _result_table(rows, after.kind)
@@ -184,17 +176,6 @@ def _with_floats(given: Any, what: str) -> Any:
     if isinstance(given, tuple):
         return tuple(_with_floats(part, what) for part in given)
     return None if given is None else with_floats(given, what)
-
-
-def _select_accounts(
-    values: ValuesAndPositions, is_inside: Callable[[str], bool]
-) -> ValuesAndPositions:
-    held = values.held
-    return ValuesAndPositions(
-        {user: worth for user, worth in values.worth.items() if is_inside(user)},
-        None if held is None else {key: each for key, each in held.items() if is_inside(key[0])},
-        values.kind,
-    )
 
 
 def _account_rows(
