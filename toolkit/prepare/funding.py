@@ -8,9 +8,9 @@ at which the account had approved a builder, and a missing row looks like fundin
 sums n payments covers the n hours up to its time (docs/live_service.md, section 5).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -259,10 +259,3 @@ def common_end(fills: pd.DataFrame, funding: pd.DataFrame) -> int:
     times = [to_ms(time) for time in known if isinstance(time, str)]
     end = of_fills.get("parameters", {}).get("end")
     return min([*times, end] if isinstance(end, int) else times, default=0)
-
-
-def names_of_chains(steps: Steps) -> tuple[Sequence[Any], Sequence[Any]]:
-    """Return the user and the coin of each chain."""
-    heads = np.flatnonzero(steps.first)
-    users = [steps.users[code] for code in steps.user[heads].tolist()]
-    return users, [steps.coins[code] for code in steps.coin[heads].tolist()]

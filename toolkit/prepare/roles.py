@@ -177,7 +177,8 @@ def _is_delisted(table: Table, words: Names) -> Flags:
     if not table.has("coin"):
         return np.zeros(len(table), dtype=bool)
     settled: Flags = words.facts(SETTLEMENT.__eq__)
-    return settled & table.text("coin").facts(is_perp)
+    perp: Flags = table.text("coin").facts(is_perp)
+    return settled & perp
 
 
 def _closes_by_words(table: Table, words: Names) -> Flags:

@@ -443,7 +443,7 @@ def _add_parts(parts: Sequence[Sums], keys: Sequence[str]) -> Sums:
     codes, member = np.zeros(len(stacked), dtype=np.int64), np.zeros(1, dtype=np.int64)
     if keys:
         numbers = stacked.groupby(list(keys), dropna=False, sort=False).ngroup()
-        codes = numbers.to_numpy(np.int64)
+        codes = numbers.to_numpy().astype(np.int64)
         member = np.unique(codes, return_index=True)[1]
     names = dict.fromkeys(name for _, each in parts for name in each)
     sums: dict[str, Floats] = {}
@@ -570,7 +570,7 @@ def _misses_payments(
         codes = np.zeros(len(groups), dtype=np.int64)
         if columns:
             numbers = groups.groupby(columns, dropna=False, sort=False).ngroup()
-            codes = numbers.to_numpy(np.int64)
+            codes = numbers.to_numpy().astype(np.int64)
         of_payments, of_perps = (np.bincount(codes, each)[codes] for each in (payments, perps))
         return of_payments, of_perps
 
