@@ -1,10 +1,10 @@
 """What rows are grouped by."""
 
-import narwhals as nw
 import pandas as pd
 import pytest
 
-from toolkit.analysis.common import grouping
+from toolkit.prepare import groups as grouping
+from toolkit.prepare.door import Table
 
 from .examples import times
 
@@ -19,8 +19,8 @@ STARTS = {  # of the hour, the day and the week; 1970-01-01 was a Thursday
 
 def test_calendar_reads_integers_and_times():
     for time in (list(STARTS), times(STARTS)):
-        frame = nw.from_native(pd.DataFrame({"time": time}))
-        found = nw.to_native(grouping.add_calendar(frame, ["hour", "day", "week"]))
+        table = Table(pd.DataFrame({"time": time}), "fills", "none")
+        found = grouping.group_columns(table, ["hour", "day", "week"])
         rows = found[["hour", "day", "week"]].map(lambda start: start.timestamp() * 1000)
         assert [tuple(row) for row in rows.to_numpy()] == list(STARTS.values())
 

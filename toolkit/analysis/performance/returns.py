@@ -209,7 +209,8 @@ def _account_returns(
     period = np.repeat(np.arange(len(last)), last - first)
 
     def add(each: Floats) -> Floats:
-        return np.bincount(period, each, len(last))
+        sums: Floats = np.bincount(period, each, len(last)).astype(np.float64, copy=False)
+        return sums
 
     flow, middle = flows[inside], (ms[inside] + ms[first[0] : last[-1]]) / 2
     moved = np.full(len(last), np.inf)

@@ -153,7 +153,7 @@ def equity(
     points = _sum_changes(changes, spot.rename(columns={"net": "spot_net"}), by)
 
     gain = long = short = np.full(len(points), np.nan)
-    if marks is not None:
+    if marks is not None and sz_decimals is not None:
         held = positions(Fills(perps.table.frame, account=""), size_decimals(sz_decimals))
         known = parse_prices(prices)
         worth = {dex: known.get(token.upper(), 1.0) for dex, token in collateral.items()}
@@ -247,7 +247,8 @@ def _value_positions(
     ends = points["ms"].to_numpy()
     held = held.assign(ms=Table(held, "fills", "none").ms("time"))
     keys = [held["user"].fillna("") if "user" in held else np.zeros(len(held)), held["coin"]]
-    for (user, coin), fills in held.groupby(keys, sort=False):
+    for (user, name), fills in held.groupby(keys, sort=False):
+        coin = str(name)
         rows = rows_of.get(user if "user" in held else "", np.zeros(0, dtype=np.int64))
         place = np.searchsorted(fills["ms"].to_numpy(), ends[rows] - 1, side="right") - 1
         rows, place = rows[place >= 0], place[place >= 0]

@@ -8,8 +8,8 @@ import pandas as pd
 
 from toolkit.analysis.common import frame_access, memory_frames
 from toolkit.analysis.common.account_values import ValuesAndPositions, row_times
-from toolkit.analysis.common.row_owners import account_names
 from toolkit.contract.dexes import NOT_PERP
+from toolkit.prepare.owners import account_names
 
 _LATER = 2**62
 _NOWHERE = (_LATER, -_LATER)
