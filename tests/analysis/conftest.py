@@ -1,4 +1,4 @@
-"""Frames of each engine, the recordings, and a simulated exchange."""
+"""The recordings, and a simulated exchange."""
 
 import json
 from pathlib import Path
@@ -6,18 +6,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from tests.engines import ENGINES, Engine
 from tests.worlds import world_of
 from toolkit.frames import frame
 
 from .simulated import everybody
 
 RECORDINGS = Path(__file__).parents[3] / "shared" / "recordings"
-
-
-@pytest.fixture(scope="session", params=ENGINES)
-def engine(request):
-    return Engine(request.param)
 
 
 @pytest.fixture(scope="session")
