@@ -1,7 +1,6 @@
-"""Small frames, worked out by hand, in both kinds of numbers."""
+"""Small frames, worked out by hand, and what tests of errors share."""
 
 from decimal import Decimal
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -29,13 +28,9 @@ def exact(frame):
     return result
 
 
-def as_numbers(frame, kind):
-    return exact(frame) if kind == "exact" else frame
-
-
 NONE = float("nan")
 #  coin       px     sz   side  ms            closed  fee    builder deployer token  crossed dir
-_FILLS: list[tuple[Any, ...]] = [
+_FILLS = [
     ("BTC", 100.0, 1.0, "B", 0, 0.0, 0.05, 0.01, NONE, "USDC", True, "Open Long"),
     ("BTC", 110.0, 1.0, "A", HOUR, 10.0, 0.06, 0.01, NONE, "USDC", True, "Close Long"),
     ("flx:TSLA", 200.0, 2.0, "B", DAY, 0.0, 0.1, NONE, 0.05, "USDC", True, "Open Long"),

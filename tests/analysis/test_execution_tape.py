@@ -517,23 +517,6 @@ def test_spreads_of_tape_by_dex_and_day():
         spreads(rows, by="user")
 
 
-def test_interval_against_statsmodels():
-    """Equal gaps mean equal weights. The leverage of a thousand rows is small, so 1 % is enough."""
-    import statsmodels.api as sm
-
-    rows = tape(12, 0.5, 1000)
-    rows["time"] = times(MONDAY + 1000 * np.arange(1000))
-    changes = price_changes(read_trades(rows, "fills"), 60_000)
-    known = sm.add_constant(np.column_stack([changes["sign"], -changes["before"]]))
-    lags = int(4 * (len(changes) / 100) ** (2 / 9))
-    other = sm.OLS(changes["change"].to_numpy(), known).fit(
-        cov_type="HAC", cov_kwds={"maxlags": lags}
-    )
-    found = estimate_parts(changes)
-    assert found.values[:2] == pytest.approx(other.params[1:])
-    assert np.sqrt(found.variances[:2]) == pytest.approx(other.bse[1:], rel=0.01)
-
-
 def test_intervals_contain_simulated_books():
     """Slippage samples contain each book's half spread and do not depend on the tape.
 
