@@ -5,7 +5,7 @@ import tempfile
 
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import toolkit as tk
@@ -87,6 +87,7 @@ def refresh_range(archive, fills, inclusive, request):
 
 
 @pytest.mark.filterwarnings("ignore::toolkit.errors.HistoryWarning")
+@settings(max_examples=30)
 @given(groups=GROUPS, inclusive=st.booleans(), refreshes=REFRESHES)
 def test_random_ranges_equal_fetched_rows(groups, inclusive, refreshes):
     fills = make_fills_at((START + at, tx) for at, tx, size in sorted(groups) for _ in range(size))
