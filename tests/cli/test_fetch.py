@@ -104,10 +104,8 @@ def test_strict_service_has_no_list_of_dexes(monkeypatch):
 
 def test_parquet_file_has_certificate(session, user, tmp_path):
     out = tmp_path / "fills.parquet"
-    call("plan", "user_fills_by_time", "--user", user, "--start", "0", *TINY)
-    said = call(
-        "fetch", "userFillsByTime", "--user", user, "--start", "0", *TINY, "-o", str(out), "--json"
-    )
+    asked = ("user_fills_by_time", "--user", user, "--start", "0", *TINY)  # or userFillsByTime
+    said = call("fetch", *asked, "-o", str(out), "--json")
     frame = tk.user_fills_by_time(user, 0, session=session)
     pd.testing.assert_frame_equal(pd.read_parquet(out), frame)
     facts = json.loads(said.stdout)
