@@ -39,38 +39,21 @@ _FILLS = [
     ("ETH", 3000.0, 1.0, "A", 10 * DAY, -5.0, -0.3, NONE, NONE, "USDC", False, "Close Long"),
     ("ETH", 3000.0, 1.0, "A", 10 * DAY, 0.0, 1.0, NONE, NONE, "HYPE", False, "Open Short"),
 ]
-_NAMES = (
-    "coin",
-    "px",
-    "sz",
-    "side",
-    "time",
-    "closed_pnl",
-    "fee",
-    "builder_fee",
-    "deployer_fee",
-    "fee_token",
-    "crossed",
-    "dir",
-)
+_NAMES = ["coin", "px", "sz", "side", "time", "closed_pnl", "fee", "builder_fee", "deployer_fee"]
+_NAMES += ["fee_token", "crossed", "dir"]
 
 
 def fills():
-    frame = pd.DataFrame(_FILLS, columns=list(_NAMES))
+    frame = pd.DataFrame(_FILLS, columns=_NAMES)
     frame["time"] = times(MONDAY + ms for ms in frame["time"])
     frame.insert(0, "user", ME)
     return frame
 
 
 def funding():
-    return pd.DataFrame(
-        {
-            "user": ME,
-            "time": times([MONDAY, MONDAY + DAY, MONDAY + DAY + HOUR]),
-            "coin": ["BTC", "SOL", "flx:TSLA"],
-            "usdc": [-1.0, 0.5, -0.25],
-        }
-    )
+    at = times([MONDAY, MONDAY + DAY, MONDAY + DAY + HOUR])
+    rows = {"user": ME, "time": at, "coin": ["BTC", "SOL", "flx:TSLA"], "usdc": [-1.0, 0.5, -0.25]}
+    return pd.DataFrame(rows)
 
 
 def ledger():

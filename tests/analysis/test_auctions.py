@@ -34,21 +34,6 @@ def iso_time(seconds):
     return pd.Timestamp(seconds, unit="s").isoformat() + "Z"
 
 
-def test_premium_of_sold_auction():
-    """Bought at 226, 22 hours in: 226 / 534 of the start, 126 % above the floor of 100."""
-    bought = Auction(
-        "perp", 1_759_104_000, 111_600, "534.0", "100.0", 1_759_104_000 + 79_200, "226.0"
-    )
-    status = status_after(bought, 30 * 3600)
-    row = auctions.decay(status, floor=100.0).iloc[0]
-    assert row["of_start"] == pytest.approx(226 / 534)
-    assert row["premium"] == pytest.approx(1.26)
-    assert row["bought_at"] - row["start"] == pd.Timedelta("22h")
-    unknown = auctions.decay(status).iloc[0]  # the end of the line is not known
-    assert pd.isna(unknown[["premium", "bought_at"]]).all()
-    assert unknown["over"]
-
-
 def test_running_auction_has_no_sale_figures():
     status = status_after(ROUND, 3600)
     running = auctions.decay(status).iloc[0]

@@ -12,20 +12,10 @@ from toolkit.errors import MissingColumns
 from toolkit.frames import frame
 from toolkit.pnl import audit
 
-from .examples import EXACT, HOUR, MONDAY, times, wrong_errors
+from .examples import EXACT, MONDAY, times, wrong_errors
+from .test_lots import chain
 
 NEW = ["expected_closed_pnl", "difference", "chain_break"]
-
-
-def chain(rows, start=0.0, coin="BTC", step=HOUR):
-    """Return a chain of fills (side, sz, px), with a closed PnL of 0."""
-    result = pd.DataFrame(rows, columns=["side", "sz", "px"]).astype({"sz": float, "px": float})
-    signed = result["sz"].where(result["side"] == "B", -result["sz"])
-    result["start_position"] = start + signed.cumsum().shift(fill_value=0.0)
-    result["start_position"] = result["start_position"].round(9)
-    result["coin"], result["closed_pnl"] = coin, 0.0
-    result["time"] = times(MONDAY + n * step for n in range(len(rows)))
-    return result
 
 
 def expected(result):

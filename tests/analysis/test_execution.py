@@ -212,14 +212,6 @@ def test_intervals_resample_clusters():
     assert one_day[["low", "high"]].isna().all().all()
 
 
-def test_fills_are_grouped_by_dex_and_day():
-    rows = pd.concat([fills([(1, "B", 100, 1, True)]), fills([(1, "A", 9, 1, True)], "flx:ABC")])
-    prices = pd.concat([mids([(0, 101.0)]), mids([(0, 9.0)], "flx:ABC")])
-    result = fill_quality(rows, prices, by=["dex", "day"])
-    assert result["dex"].tolist() == ["flx", "hyperliquid"]
-    assert list(result["day"]) == list(times([MONDAY, MONDAY]))
-
-
 def test_price_column_can_be_chosen():
     trade = fills([(1, "B", 100, 1, True)])
     contexts = mids([(0, 101.0)]).rename(columns={"coin": "name"}).assign(mark_px=102.0)

@@ -17,7 +17,7 @@ from toolkit.funding import annualised, carry, implied_oracle
 from toolkit.slippage import fit
 
 from .examples import HOUR, ME, MONDAY, times
-from .test_slippage_fit import books
+from .test_slippage_fit import books, samples_of
 
 
 def rows(usdc, hours, coin="BTC"):
@@ -86,10 +86,9 @@ def test_rounded_payments_of_one_price_agree(oracle, sizes, rate):
     assert oracle / 100 <= result["high"] * (1 + 1e-12)
 
 
-def test_simulated_payments_agree(world, rows_of):
+def test_simulated_payments_agree(world, tables):
     """Payments of all accounts imply the oracle price of each coin and hour."""
-    frames = [rows_of("builderApprovedFundingByTime", user) for user in world.expected]
-    together = pd.concat([frame for frame in frames if len(frame)], ignore_index=True)
+    together = tables.funding[tables.funding["user"].isin(world.expected)].reset_index(drop=True)
     result = implied_oracle(together)
     assert result["agree"].all()
     assert result["n"].max() > 3
@@ -177,33 +176,6 @@ def test_annualised_of_mixed_rows_by_hand():
     assert len(annualised(frame, trim=0)) == 6
 
 
-def test_missing_hours_are_not_zero():
-    frame = rates([1e-5] * 100)
-    some = annualised(frame.drop(index=range(10, 60)))
-    assert some["missing"].tolist() == [50] * 3
-    assert some["covered"].tolist() == [0.5] * 3
-    assert some["estimate"].tolist() == pytest.approx([0.0876] * 3)
-    gaps = annualised(frame.assign(funding_rate=[np.nan, *[1e-5] * 99]))
-    assert gaps["n"].tolist() == [99] * 3
-
-
-def test_annualised_interval_coverage():
-    """In 40 months of rates that revert to 1e-5, the coverage of the mean is as stated."""
-    hits, seeds, level = 0, 40, 0.9
-    for seed in range(seeds):
-        rng = np.random.default_rng(seed)
-        noise, level_now = rng.normal(size=720 + 50), 0.0
-        path = []
-        for shock in noise:
-            level_now = 0.8 * level_now + shock
-            path.append(level_now)
-        frame = rates(1e-5 + 1e-6 * np.array(path[50:]))
-        result = annualised(frame, level=level, draws=399, seed=seed).set_index("statistic")
-        hits += result.loc["mean", "low"] <= 0.0876 <= result.loc["mean", "high"]
-    low, high = stats.binom.ppf([0.001, 0.999], seeds, level)
-    assert low <= hits <= high, hits
-
-
 COSTS = fit(books(6, half=1.0, a=10.0, k=0.5), draws=99)
 SEVERAL = books(6, sigma=0.1)
 NOISY = fit(SEVERAL, draws=99)
@@ -271,16 +243,8 @@ def test_carry_of_coin_without_costs_is_missing():
 def test_carry_exits_on_other_side():
     """At 1e5 a buy costs 11 bps and a sale 31 bps: a short sells first, a long buys first."""
     usd = np.array([1e3, 1e4, 1e5, 1e6])
-    samples = pd.DataFrame(
-        {
-            "timestamp": times([MONDAY] * 4),
-            "coin": "XYZ",
-            "amount_usd": usd,
-            "half_spread_bps": 1.0,
-            "buy_slippage_bps": (1 + 10 * (usd / 1e5) ** 0.5).round(4),
-            "sell_slippage_bps": (1 + 30 * (usd / 1e5) ** 0.5).round(4),
-        }
-    )
+    buy, sell = ((1 + a * (usd / 1e5) ** 0.5).round(4) for a in (10, 30))
+    samples = samples_of([0] * 4, usd, buy, sell)
     hours = rates([1e-4] * 48)
     for side, wanted in (("short", [24, -31, -11]), ("long", [-24, -11, -31])):
         result = carry(hours, samples, 1e5, days=1, fee_bps=0, side=side, draws=19).iloc[0]

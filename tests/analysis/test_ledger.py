@@ -13,7 +13,6 @@ from toolkit.errors import MissingColumns, RepeatedRows
 from toolkit.ledger import flows, sums, unknown
 
 from .examples import DAY, HOUR, ME, MONDAY, OTHER, ledger, times
-from .simulated import everybody
 
 POOL = "0x" + "c" * 40
 IN, OUT, OWN = (
@@ -275,9 +274,8 @@ def test_wrong_ledgers_are_named():
     assert dir(topic) == ["flows", "sums", "unknown"]
 
 
-def test_flows_equal_simulated_balances(world):
+def test_flows_equal_simulated_balances(world, tables):
     """Perp account in USD, and every token of the wallet."""
-    tables = everybody(world)
     rows = flows(tables.ledger)
     assert rows["known"].sum() == len(rows) - 1
     assert unknown(tables.ledger)["type"].tolist() == ["borrowLendBackstopLiquidation"]

@@ -52,21 +52,6 @@ def test_fees_of_each_token_by_hand(fills):
     assert values(raw, nw.col("_fee"))[0] == [row[3] for row in ROWS]
 
 
-def test_kinds_of_tokens_by_hand(fills):
-    kinds = usd_values.is_cash(), usd_values.is_in_bought_token(), usd_values.is_at_par()
-    places = [[place for place, so in enumerate(each) if so] for each in values(fills, *kinds)]
-    assert places == [[0, 7, 8], [2, 3], [4, 5, 6]]
-    unpriced = usd_values.is_unpriced_fee
-    lost, built, no_part = values(
-        fills,
-        unpriced(NAMES, "float"),
-        unpriced(NAMES, "float", "builder_fee"),
-        unpriced([name for name in NAMES if name != "fee_token"], "float"),
-    )
-    assert [place for place, so in enumerate(lost) if so] == [1]
-    assert set(built) | set(no_part) == {0}
-
-
 def test_prices_of_tokens_by_hand(fills):
     """USDH is worth 0.75 and HYPE 30; a price of 1 changes nothing."""
     prices = usd_values.parse_prices({"Usde": 1.0, "usdh": "0.75", "HYPE": 30, "USDC": 1, "": 1})
