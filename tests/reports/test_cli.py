@@ -46,28 +46,20 @@ def test_invalid_options_are_refused(run, tmp_path):
         assert not out.exists()
 
 
-def test_live_needs_user_and_address(run, tmp_path):
-    result = run("--live", "--out", tmp_path / "w.html")
-    assert result.exit_code == 2
-    assert "--user" in result.output
-    result = run("--live", "--user", "0x" + "1" * 40, "--out", tmp_path / "w.html")
+def test_missing_sources_are_named(run, tmp_path):
+    own = ("--user", "0x" + "1" * 40, "--out", tmp_path / "w.html")
+    for arguments, code, named in (
+        (("--live", "--out", tmp_path / "w.html"), 2, "--user"),
+        (("--live", *own), 1, "TOOLKIT_BASE_URL"),
+        (("--recordings", tmp_path / "none", *own), 2, str(tmp_path / "none")),
+    ):
+        result = run(*arguments)
+        assert result.exit_code == code
+        assert named in result.output
+    result = CliRunner().invoke(report_app, ["run", str(tmp_path / "none.py")])
     assert result.exit_code == 1
-    assert "TOOLKIT_BASE_URL" in result.output
-
-
-def test_recordings_need_existing_folder(run, tmp_path):
-    result = run("--recordings", tmp_path / "none", "--user", "0x" + "1" * 40)
-    assert result.exit_code == 2
-    assert f"there is no folder {tmp_path / 'none'}" in result.output
-
-
-def test_report_without_data_fails(tmp_path):
-    out = tmp_path / "report.html"
-    words = ["market", "--coin", "NOPE", "--size", "tiny", "--out", str(out)]
-    result = CliRunner().invoke(report_app, words)
-    assert result.exit_code == 1
-    assert "NOPE" in result.output
-    assert not out.exists()
+    assert "none.py" in result.output
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.fixture
@@ -86,27 +78,26 @@ def browser(tmp_path, monkeypatch):
     return program
 
 
-def test_command_prints_several_reports(run, session, browser, tmp_path):
-    users = session.world["users"][:2]
+def test_command_prints_several_reports(run, browser, tmp_path):
+    """One of an account, and one of an account without data, which fails."""
+    users = [PARAMETERS["wallet"]["user"], "0x" + "00" * 20]
     asked = [part for user in users for part in ("--user", user)]
     result = run("--size", "tiny", *asked, "--out", tmp_path / "many", "--pdf", "--code")
-    assert result.exit_code == 0, result.output
-    for user in users:
-        page, pdf = (tmp_path / "many" / f"{user}.{ending}" for ending in ("html", "pdf"))
-        assert f"{user}: {page}, {pdf}" in result.output
-        assert pdf.read_text() == page.as_uri()
-        assert "<summary>code</summary>" in page.read_text()
+    assert result.exit_code == 1
+    page, pdf = (tmp_path / "many" / f"{users[0]}.{ending}" for ending in ("html", "pdf"))
+    assert f"{users[0]}: {page}, {pdf}" in result.output
+    assert f"{users[1]}: " in result.output
+    assert not (tmp_path / "many" / f"{users[1]}.html").exists()
+    assert pdf.read_text() == page.as_uri()
+    assert "<summary>code</summary>" in page.read_text()
 
 
 def test_unprinted_pages_are_kept(browser, tmp_path):
     browser.unlink()
-    (tmp_path / "mine.py").write_text('# %% tags=["parameters"]\nname = None\n')
-    asked = [{"name": "a"}, {"name": "b"}]
-    with pytest.warns(UserWarning, match="tag source"):
-        made = list(write_reports(tmp_path / "mine.py", asked, "None", tmp_path, pdf=True))
-    for report in made:
-        assert report.path.read_text().endswith("</html>\n")
-        assert "prints PDF" in report.error
+    (tmp_path / "mine.py").write_text('# %% tags=["parameters", "source"]\nname = None\n')
+    (report,) = write_reports(tmp_path / "mine.py", [{"name": "a"}], "None", tmp_path, pdf=True)
+    assert report.path.read_text().endswith("</html>\n")
+    assert "prints PDF" in report.error
 
 
 def test_reports_share_last_options():
