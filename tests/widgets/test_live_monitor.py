@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 import toolkit as tk
-from tests.widgets.fetchers import CannedFetcher, Gate, run_on_thread
+from tests.widgets.fetchers import CannedFetcher
 from toolkit.errors import NotReady, Unreachable
 from toolkit.widgets.fetcher import limit_calls
 from toolkit.widgets.live_monitor import LiveMonitor, live_monitor
@@ -149,30 +149,6 @@ def test_status_shows_errors(monitor, canned):
     canned.answers["current_depth"] = depth()
     monitor.look()
     assert 'role="alert"' not in state.value
-
-
-def test_answer_after_stop_is_not_shown(canned):
-    gate = Gate()
-
-    def slow(**_):
-        gate.wait()
-        return depth()
-
-    canned.answers["current_depth"] = slow
-    monitor = LiveMonitor(MonitorRequest("BTC"), ["BTC"], "1s", canned, lambda: NOON)
-    monitor._switch.click()
-    assert gate.reached.wait(20)
-    assert monitor.running
-    assert monitor._switch.description == "Stop"
-    assert run_on_thread(lambda: monitor._switch.click() or True)
-    assert not monitor.running
-    assert monitor._switch.description == "Start"
-    gate.opened.set()
-    for thread in threading.enumerate():
-        if thread.name == "poll":
-            thread.join(20)
-    assert monitor.view is None  # it came after the stop
-    monitor.close()
 
 
 def test_new_market_ends_pause(monitor, canned):

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 
-from tests.widgets.fetchers import CannedFetcher, Gate, run_on_thread
+from tests.widgets.fetchers import CannedFetcher, run_on_thread
 from toolkit.contract.requests import AMOUNTS
 from toolkit.errors import ServiceDown
 from toolkit.widgets.slippage_explorer import SlippageExplorer, slippage_explorer
@@ -102,29 +102,6 @@ def test_same_samples_are_fetched_once(explorer, canned):
     assert len(canned.asked) == asked == 2 * len(AMOUNTS)
 
 
-def test_last_of_fast_changes_is_shown(canned):
-    gate = Gate()
-
-    def slow(coin, *arguments, **named):
-        if coin == "ETH":
-            gate.wait()
-        return samples(coin, *arguments, **named)
-
-    canned.answers["slippage_history"] = slow
-    coins = ["BTC", "ETH", "SOL", "XRP"]
-    explorer = SlippageExplorer(SlippageRequest("BTC"), coins, canned, lambda: NOW)
-    explorer._coin.value = "ETH"
-    assert gate.reached.wait(20)
-    explorer._coin.value = "SOL"
-    explorer._coin.value = "XRP"
-    assert explorer.view.request.coin == "BTC"  # what was asked is shown only once it is there
-    gate.opened.set()
-    assert explorer.settle(20)
-    assert explorer.view.request.coin == "XRP"
-    assert {arguments[0] for _, arguments, _ in canned.asked} == {"BTC", "ETH", "XRP"}
-    explorer.close()
-
-
 def test_error_is_shown_and_cleared(explorer, canned):
     canned.answers["slippage_history"] = ServiceDown("upstream <failed>", operation="x")
     explorer.set(coin="ETH")
@@ -148,9 +125,3 @@ def test_unknown_choice_is_refused(explorer):
         explorer.set(amount=777)
     with pytest.raises(ValueError, match="unknown side 'bid'; choose one of both, buy, sell"):
         SlippageRequest("BTC", side="bid")
-
-
-def test_closed_explorer_shows_nothing(canned):
-    with SlippageExplorer(SlippageRequest("BTC"), ["BTC"], canned, lambda: NOW) as explorer:
-        pass
-    assert explorer.widget.comm is None

@@ -52,15 +52,11 @@ def of(whole, **chosen):
     return wallet_view(request, CannedFetcher({}), whole.account.end_ms, whole.account)
 
 
-def test_coins_and_days_sum_to_net(whole):
+def test_parts_sum_to_net(whole):
     (net,) = whole.earned["net"]
-    assert whole.coins["net"].sum() == net
-    assert whole.days["net"].sum() == net
-    assert whole.hours["net"].sum() == net
+    for parts in (whole.coins, whole.days, whole.hours):
+        assert parts["net"].sum() == net
     assert sum(whole.earned[cause].iloc[0] for cause in CAUSES) == net
-
-
-def test_parts_of_choices_sum_to_net(whole):
     assert "There is no data of" in wallet_html(of(whole, coin="NOPE", day="2025-09-28"))
     for coin in whole.coins["coin"].head(3):
         view = of(whole, coin=coin)
@@ -70,16 +66,6 @@ def test_parts_of_choices_sum_to_net(whole):
         view = of(whole, day=day)
         assert view.coins["net"].sum() == view.earned["net"].iloc[0]
         assert view.hours["net"].sum() == view.earned["net"].iloc[0]
-
-
-def test_view_of_coin_and_day_has_own_fills(whole):
-    fills = whole.account.fills
-    coin, time = fills["coin"].iloc[0], fills["time"].iloc[0]
-    view = of(whole, coin=coin, day=f"{time:%Y-%m-%d}")
-    own = fills[(fills["coin"] == coin) & (fills["time"].dt.date == time.date())]
-    pd.testing.assert_frame_equal(view.fills, own)
-    assert view.earned["fills"].tolist() == [len(own)]
-    assert view.earned["closed_pnl"].iloc[0] == own["closed_pnl"].sum()
 
 
 def test_choices_are_sorted(whole):
@@ -189,17 +175,6 @@ def test_choice_during_update_is_kept(explorer):
     thread.join(20)
     assert explorer.settle(20)
     assert (explorer._day.value, explorer.view.request.day) == (day, day)
-
-
-def test_lists_are_set_before_view(explorer):
-    """A choice that follows the new view is a choice from the new lists."""
-    coin = explorer.view.coins["coin"].iloc[0]
-    seen: list[tuple[str, ...]] = []
-    explorer._panel._view.observe(
-        lambda _: seen.append(tuple(label for label, _ in explorer._day.options)), "value"
-    )
-    explorer.set(coin=coin)
-    assert seen == [tuple(label for label, _ in day_options(explorer.view))]
 
 
 @pytest.fixture(scope="module")
