@@ -191,12 +191,3 @@ def test_each_operation_states_completeness(tmp_path, tiny):
             warnings.simplefilter("error")
             before = archive.frame(fetch, *subject, start=0, end=middle)
         assert "history" not in tk.provenance(before)
-
-
-def test_coin_of_native_dex_has_three_names(tmp_path, tiny):
-    open_archive(tmp_path).refresh(tk.slippage_history, "main:BTC", 1_000, 0, session=tiny)
-    for coin in ("BTC", "main:BTC", "hyperliquid:BTC"):
-        assert (
-            fetch_served(tk.slippage_history, coin, 1_000, 0, session=offline_session(tmp_path))[0]
-            == "yes"
-        )
