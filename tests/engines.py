@@ -4,8 +4,6 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 
-ENGINES = ("pandas", "polars", "polars lazy", "duckdb")
-
 
 def as_table(result):
     if isinstance(result, pl.LazyFrame):

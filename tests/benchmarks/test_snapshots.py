@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 import zstandard
 
-from tests.benchmarks.side_by_side import Ratio, side_by_side
+from tests.benchmarks.side_by_side import side_by_side
 from toolkit.contract.answers import decode
 from toolkit.contract.columns import record_columns
 from toolkit.contract.operations import OPERATIONS
@@ -32,7 +32,6 @@ from toolkit.frames import Collector
 ACCOUNTS = OPERATIONS["accountValueSnapshots"]
 TWAPS = OPERATIONS["perpTwapSnapshots"]
 USERS = 500_000
-Report = Callable[[Ratio | str], None]
 Way = tuple[str, Callable[[], object]]
 
 

@@ -50,7 +50,6 @@ PORTFOLIO = """[["day",{"accountValueHistory":[[1,"10"],[2,"13"]],"pnlHistory":[
 "vlm":"99"}]]"""
 DEXES = """[null,{"name":"flx","fullName":"F","deployer":"0x01","oracleUpdater":null,
 "feeRecipient":null}]"""
-BOOK_LEVELS = [("B", 1, "99", "2", 3), ("B", 2, "98", "1", 1), ("A", 1, "101", "4", 2)]
 LEVEL, DAY = "side level px sz orders", "period time account_value pnl vlm"
 ROWS = [
     # operation, answer, fields, and their values in each row
