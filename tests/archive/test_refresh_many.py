@@ -17,7 +17,6 @@ from tests.archive.world import (
     make_fills,
 )
 from toolkit.archive import open as open_archive
-from toolkit.errors import IncompleteWarning
 
 USERS = [f"0x{number:040x}" for number in range(40)]
 FILLS = make_fills(60)
@@ -47,19 +46,6 @@ def test_many_accounts_share_commits(tmp_path):
     assert together.verify() == []
 
 
-def test_long_histories_come_in_several_commits(tmp_path):
-    """Histories that are longer than a portion come in several commits."""
-    users, fills = USERS[:3], make_fills(17_000)
-    archive, session = open_archive(tmp_path), fill_session(fills, users=users)
-    archive.refresh_many(
-        tk.user_fills_by_time, users, START, session=session, rows_per_commit=10_000
-    )
-    assert version(archive, "fills") >= 3
-    fetched = tk.user_fills_by_time(users[1], START, session=session)
-    pd.testing.assert_frame_equal(archive.frame(tk.user_fills_by_time, users[1]), fetched)
-    assert archive.verify() == []
-
-
 def test_other_history_fails_its_account_only(tmp_path):
     archive = open_archive(tmp_path)
     change = lambda body: body.replace(b"64000.10", b"1.0")  # noqa: E731
@@ -84,18 +70,6 @@ def test_refresh_continues_after_service_failure(tmp_path):
     done = archive.refresh_many(tk.user_fills_by_time, USERS, START, session=session)
     assert sum(each.rows for each in done) == len(FILLS) * len(USERS) - kept
     assert archive.verify() == []
-
-
-def test_histories_with_gaps_are_all_archived(tmp_path):
-    """Rows that disagree are pulled once more; no other process wrote in between."""
-    archive, users = open_archive(tmp_path), [f"0x{number:040x}" for number in range(90)]
-    session = fill_session(FILLS[:20] + FILLS[30:], users=users)
-    with pytest.warns(IncompleteWarning):
-        done = archive.refresh_many(
-            tk.user_fills_by_time, users, START, session=session, rows_per_commit=200
-        )
-    assert {each.total for each in done} == {50}
-    assert len(done) == len(users)
 
 
 class Faulty(Executor):

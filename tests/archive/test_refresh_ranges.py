@@ -116,20 +116,6 @@ def test_random_ranges_equal_fetched_rows(groups, inclusive, refreshes):
         assert error_kinds(archive) == set()
 
 
-def test_refresh_fills_gap_without_rows(tmp_path):
-    fills = make_fills_at((START + at, 0) for at in range(LAST))
-    session, archive = fill_session(fills), open_archive(tmp_path)
-    archive.refresh(tk.user_fills_by_time, USER, START - 20, START - 10, session=session)
-    later = (START + 20, START + 25)
-    archive.refresh(tk.user_fills_by_time, USER, *later, session=session)
-    assert archive.status()["gaps"].tolist() == [1]
-    done = archive.refresh(tk.user_fills_by_time, USER, session=session)
-    assert (done.start_ms, done.total) == (START - 20, LAST)
-    assert archive.status()["gaps"].tolist() == [0]
-    assert archive.refresh(tk.user_fills_by_time, USER, session=session).rows == 0
-    assert archive.verify() == []
-
-
 def test_refresh_earlier_samples_leaves_gap(tmp_path, tiny):
     archive = open_archive(tmp_path)
     request = (tk.slippage_history, "BTC", 1_000)

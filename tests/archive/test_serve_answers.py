@@ -138,17 +138,6 @@ def lacking_session(name):
     return store_session(simulated_store(7, "tiny"), through=through)
 
 
-@pytest.mark.filterwarnings("ignore::toolkit.errors.MissingField")
-def test_serve_states_without_field(tmp_path, tiny):
-    archive, users = open_archive(tmp_path), tiny.world["users"][:2]
-    call = (tk.batch_clearinghouse_states, users)
-    archive.refresh(*call, session=lacking_session("maxTradeSzs"))
-    states = tk.batch_clearinghouse_states(users, session=offline_session(tmp_path))
-    there = tk.batch_clearinghouse_states(users, session=tiny)
-    assert states.positions["max_trade_szs"].isna().all()
-    assert states.positions["szi"].tolist() == there.positions["szi"].tolist()
-
-
 def test_serve_refuses_rows_without_user(tmp_path, tiny):
     archive, builder = open_archive(tmp_path), tiny.world["builders"][0]
     forget_deviations()

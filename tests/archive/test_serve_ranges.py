@@ -105,15 +105,6 @@ def test_cursor_time_decides_completeness(tmp_path):
             pd.testing.assert_frame_equal(rows, tk.user_fills_by_time(USER, **cursor, session=live))
 
 
-def test_range_before_first_day_is_complete(tmp_path):
-    archive = open_archive(tmp_path)
-    archive.refresh(tk.user_fills_by_time, USER, session=fill_session(FILLS))  # from the first day
-    assert archived_state(archive, tk.user_fills_by_time, USER, start=0) == "yes"
-    assert (
-        fetch_served(tk.user_fills_by_time, USER, 0, session=offline_session(tmp_path))[0] == "yes"
-    )
-
-
 @settings(max_examples=12, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_service_and_archive_agree_on_completeness(tmp_path_factory, data):

@@ -2,7 +2,6 @@
 
 import narwhals as nw
 import pandas as pd
-import pyarrow as pa
 
 from toolkit.analysis.common.fill_kinds import (
     is_auto_deleveraging,
@@ -79,9 +78,3 @@ def test_direction_alone_marks_liquidations():
     assert words["forced"] == "00011000000"
     found = marks(FILLS[["crossed"]])
     assert {kind for kind, marked in found.items() if "1" in marked} <= {"trade"}
-
-
-def test_arrow_frame_marks_forced_fills():
-    table = nw.from_native(pa.Table.from_pandas(FILLS, preserve_index=False))
-    rows = table.select(forced=is_forced_close(table.columns, "0xAA"))
-    assert rows["forced"].to_list() == [n in (1, 2, 3, 4) for n in range(len(FILLS))]
