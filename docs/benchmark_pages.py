@@ -104,21 +104,15 @@ def scale_page(sections: Sections) -> str:
         "scale.md.j2",
         fills=FILLS,
         accounts=ACCOUNTS,
-        perps=400,
-        days=365,
         date=sections["test_growth"]["date"],
         largest=LARGEST,
         moving=MOVING,
         bytes_a_row=bytes_a_row,
         total=FILLS * bytes_a_row,
-        file_mb=256,
-        accounts_per_commit=500,
         page=PAGE,
         page_points=PAGE_POINTS,
         requests=requests,
         snapshots=SNAPSHOTS,
-        snapshots_a_day=720,
-        quotas=(1_000, 5_000, 20_000, 100_000),
         loads={
             "the year, once": requests * PAGE_POINTS,
             "each day, every account": (ACCOUNTS + new_pages) * PAGE_POINTS,
@@ -130,7 +124,6 @@ def scale_page(sections: Sections) -> str:
         verify=a_row["verify"],
         refresh=figures["seconds of a refresh without new rows"],
         frame_bytes=cost(work["frame of the account"], 1e9)[1] / 1e9,
-        sorted_bytes=400,  # temporary bytes of a row that is compacted: docs/archive.md
         wanted=WANTED_SECONDS,
         questions=[
             {"text": question.text, "rows": question.rows, "work": question.work}

@@ -48,24 +48,20 @@ def documents() -> dict[str, str]:
 
 
 def helpers_block() -> str:
-    """Return the tables of analysis helpers by topic, with what each reads into memory."""
+    """Return the tables of analysis helpers by topic."""
     from tests.scale.case import cases, topics
 
     helpers = {case.helper: case for case in cases()}
     parts = []
     for topic in topics():
         rows = [
-            (f"`tk.{name}`", _first_line(case.function), case.memory, _engine_of_result(case))
+            (f"`tk.{name}`", _first_line(case.function))
             for name, case in sorted(helpers.items())
             if case.topic == topic
         ]
         parts += [f"## `tk.{topic}`", _first_line(getattr(toolkit, topic))]
-        parts.append(markdown_table(("helper", "what it does", "memory", "result"), rows))
+        parts.append(markdown_table(("helper", "what it does"), rows))
     return "\n\n".join(parts)
-
-
-def _engine_of_result(case: Any) -> str:
-    return "same engine" if case.gives == "same" else "pandas"
 
 
 def _first_line(documented: Any) -> str:

@@ -106,26 +106,7 @@ def render(template: str, **values: Any) -> str:
 
 def operations_table() -> str:
     """Return the table of all operations."""
-    rows = [
-        (
-            f"[`{operation.function}`]({operation.topic}.md#{operation.function})",
-            f"`{operation.type}`",
-            operation.summary,
-            _points_text(operation),
-            "yes" if operation.add_on else "",
-            operation.since,
-        )
-        for operation in OPERATIONS.values()
-    ]
-    return markdown_table(("function", "operation", "what", "points", "add-on", "data since"), rows)
-
-
-def _points_text(operation: Operation) -> str:
-    scale = operation.scale
-    if scale is None:
-        return str(operation.points)
-    words = f"{scale.each} for each of the {scale.entries}, at most {operation.points}"
-    return f"{words}; times the number of dexes with ALL_DEXES"
+    return render("operations.md.j2", operations=OPERATIONS.values())
 
 
 def read_samples() -> dict[str, Any]:
@@ -276,7 +257,7 @@ def _mark_beyond(meaning: str, section: int) -> str:
 
 
 def _errors_table(operation: Operation) -> str:
-    """Return the table of errors; `check_request` gives the messages of wrong requests."""
+    """Return the first rows of the errors; `check_request` gives the messages of wrong requests."""
     full = _required(operation)
     rows = []
     for item in operation.parameters:
@@ -289,16 +270,6 @@ def _errors_table(operation: Operation) -> str:
             rows.append((f"`{item.name}` = {item.most + 1}", full | {item.name: item.most + 1}))
     table = [("400", when, _refusal(operation, request)) for when, request in rows]
     table.append(("401", "no key, or an unknown key", "`Invalid API key`"))
-    if operation.add_on:
-        table.append(("403", "the key has no permission for the add-on", "`Permission denied`"))
-    if operation.unpublished == 404:
-        table.append(("404", "nothing published yet", "`No snapshots are available yet`"))
-    table.append(("429", "too many points in a minute", "`Rate limit exceeded`"))
-    also = "; nothing published yet" if operation.unpublished == 500 else ""
-    table.append(("500", f"the service failed{also}", "`An internal error occurred`"))
-    if not operation.own:
-        cause = "the exchange behind the service did not answer in time"
-        table.append(("502", cause, "`Timeout error`"))
     return markdown_table(("status", "when", "message"), table)
 
 

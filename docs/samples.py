@@ -130,33 +130,34 @@ def requests(world: World) -> dict[str, list[Json]]:
     dexes: list[str] = summary["dexes"]
     coins = [(coin, amount) for coin in summary["perp_coins"] for amount in (100_000, 1_000_000)]
     pairs = [users[i : i + 2] + failing for i in range(0, len(users), 2)]
+    by_user = [{"user": user} for user in users]
+    by_builder = [{"builder": builder, "startTime": start} for builder in builders]
+    by_dex = [{"dex": dex} for dex in dexes]
     fields: dict[str, list[Json]] = {
-        "spotPairDeployAuctionStatus": [{}],
-        "perpDeployAuctionStatus": [{}],
         "currentDepth": [{"dex": dex} for dex in ("eqx", "hyperliquid")],
         "slippageHistory": [{"coin": c, "amount": a, "startTime": start} for c, a in coins],
-        "meta": [{"dex": dex} for dex in dexes],
-        "metaAndAssetCtxs": [{"dex": dex} for dex in dexes],
-        "perpDexLimits": [{"dex": dex} for dex in reversed(dexes)],
-        "accountValueSnapshotTimestamp": [{}],
+        "meta": by_dex,
+        "metaAndAssetCtxs": by_dex,
+        "perpDexLimits": by_dex[::-1],
         "accountValueSnapshots": [{"collateral_tokens": ["ALL"]}],
-        "perpTwapSnapshotTimestamp": [{}],
         "perpTwapSnapshots": [{"market_names": ["ALL:ALL_DEXES"]}],
-        "userFills": [{"user": user} for user in users],
-        "userFillsByTime": [{"user": user, "startTime": start} for user in users],
-        "builderOrdersByTime": [{"builder": builder, "startTime": start} for builder in builders],
-        "historicalOrders": [{"user": user} for user in users],
-        "userNonFundingLedgerUpdates": [{"user": user, "startTime": start} for user in users],
+        "userFills": by_user,
+        "userFillsByTime": [user | {"startTime": start} for user in by_user],
+        "builderApprovedFillsByTime": by_builder,
+        "builderApprovedFundingByTime": by_builder,
+        "builderOrdersByTime": by_builder,
+        "historicalOrders": by_user,
+        "userNonFundingLedgerUpdates": [user | {"startTime": start} for user in by_user],
         "batchClearinghouseStates": [
             {"users": two, "dex": dex} for dex in ("", "ALL_DEXES") for two in pairs
         ],
-        "borrowLendUserState": [{"user": user} for user in users],
-        "delegations": [{"user": user} for user in users],
+        "borrowLendUserState": by_user,
+        "delegations": by_user,
         "validatorAprHistory": [{"validator": validator} for validator in summary["validators"]],
     }
-    approved = [{"builder": builder, "startTime": start} for builder in builders]
-    fields |= {name: approved for name in OPERATIONS if name.startswith("builderApproved")}
-    return {name: [{"type": name, **field} for field in fields[name]] for name in OPERATIONS}
+    return {
+        name: [{"type": name, **field} for field in fields.get(name, [{}])] for name in OPERATIONS
+    }
 
 
 # Selection.

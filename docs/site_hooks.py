@@ -25,16 +25,24 @@ _NAMES: Final = re.compile(
 )
 
 
-class Modules(griffe.Extension):
-    """Makes the examples and the literal blocks in docstrings of modules Markdown."""
+# Parameters that share their description: each one has a default of its own.
+_SHARED: Final = re.compile(r"^([\w*]+(?:, [\w*]+)+) : (.*\n(?: +.*(?:\n|\Z))+)", re.M)
 
-    def on_module(self, *, mod: griffe.Module, **_: Any) -> None:
-        """Change the docstring of a module."""
-        if mod.docstring:
-            text = re.sub(
-                r"^(>>> (?:.+\n?)+)", r"```pycon\n\1\n```", mod.docstring.value, flags=re.M
-            )
-            mod.docstring.value = re.sub(r"^::$|(?<=:):$", "", text, flags=re.M)
+
+class Docstrings(griffe.Extension):
+    """Makes examples and literal blocks in docstrings of modules Markdown; splits parameters."""
+
+    def on_object(self, *, obj: griffe.Object, **_: Any) -> None:
+        """Change the docstring of an object."""
+        if not obj.docstring:
+            return
+        text = obj.docstring.value
+        if obj.is_module:
+            text = re.sub(r"^(>>> (?:.+\n?)+)", r"```pycon\n\1\n```", text, flags=re.M)
+            text = re.sub(r"^::$|(?<=:):$", "", text, flags=re.M)
+        obj.docstring.value = _SHARED.sub(
+            lambda found: "".join(f"{name} : {found[2]}" for name in found[1].split(", ")), text
+        )
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:

@@ -299,29 +299,37 @@ async def measure_half_open(server, seconds):
     return max(health), server.log.stat().st_size
 
 
-async def measure_refusal(server, data):
-    """Return the processor time of a request that is refused, and its status."""
-    began = server.cpu_seconds
-    for _ in range(20):
-        reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
-        writer.write(data)
-        answer = await reader.read()
-        writer.close()
-    return (server.cpu_seconds - began) / 20, int(answer[9:12])
+def print_table(print_line, heading, rows):
+    """Print a table in Markdown, a line at a time; `rows` may measure them."""
+    print_line("")
+    print_line(f"| {heading} |")
+    print_line(f"|{' --- |' * (heading.count('|') + 1)}")
+    for row in rows:
+        print_line(f"| {row} |")
 
 
-def many_headers():
-    return (
-        HALF_OPEN + b"".join(b"%d: 1\r\nx-" % number for number in range(12_000)) + b"y: 1\r\n\r\n"
-    )
+def measure_loads(size, user, seconds):
+    for count in (8, 64, 500):
+        with run_service(size) as server:
+            request = page_request(user, "one", "zstd")
+            yield " | ".join(asyncio.run(measure_load(server, count, request, seconds)))
 
 
-def many_patterns():
-    names = [f"{number:x}" for number in range(110_000)]
-    request = {"type": "perpTwapSnapshots", "market_names": names}
-    body = json.dumps(request, separators=(",", ":")).encode()
-    head = "POST /info HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer one\r\n"
-    return f"{head}Connection: close\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
+def measure_encodings(server, user, every, seconds):
+    for encoding, requests in every.items():
+        rates = [
+            asyncio.run(measure_pages(server, asked, seconds / 6))[0]
+            for asked in ([page_request(user, "one", encoding)], requests)
+        ]
+        yield f"{encoding} | {rates[0]:.0f} | {rates[1]:.0f}"
+
+
+def measure_strangers(server, user, seconds):
+    for what, key in (("of another key", "two"), ("with a wrong key", "none")):
+        greedy = page_request(user, key, "zstd")
+        quiet, beside = asyncio.run(measure_turns(server, user, greedy, seconds / 3))
+        ratio = beside / quiet
+        yield f"60 busy connections {what} | {quiet:.1f} ms | {beside:.1f} ms | {ratio:.1f}"
 
 
 def measure_all(size, seconds, print_line):
@@ -341,58 +349,29 @@ def measure_all(size, seconds, print_line):
         f"Clients request pages of 2,000 fills (zstd) for {seconds:.0f} s. 50 other connections "
         "are half-open or idle. SIGTERM ends the run."
     )
-    print_line("")
-    print_line(
-        "| connections | pages per second | errors other than 429 | p50 / p99 | slowest `/healthz` "
-        "| memory at the start / at the end | requests answered after SIGTERM |"
+    print_table(
+        print_line,
+        "connections | pages per second | errors other than 429 | p50 / p99 | slowest `/healthz` "
+        "| memory at the start / at the end | requests answered after SIGTERM",
+        measure_loads(size, user, seconds),
     )
-    print_line("| --- | --- | --- | --- | --- | --- | --- |")
-    for count in (8, 64, 500):
-        with run_service(size) as server:
-            request = page_request(user, "one", "zstd")
-            row = asyncio.run(measure_load(server, count, request, seconds))
-        print_line(f"| {' | '.join(row)} |")
     print_line("")
     print_line("Pages of 2,000 fills for each second of processor time:")
-    print_line("")
     pages = len(every["identity"])
-    print_line(f"| encoding | one page, repeated | {pages} different pages |")
-    print_line("| --- | --- | --- |")
     with run_service(size) as server:
-        for encoding, requests in every.items():
-            again = [page_request(user, "one", encoding)]
-            rates = [
-                asyncio.run(measure_pages(server, asked, seconds / 6))[0]
-                for asked in (again, requests)
-            ]
-            print_line(f"| {encoding} | {rates[0]:.0f} | {rates[1]:.0f} |")
+        heading = f"encoding | one page, repeated | {pages} different pages"
+        print_table(print_line, heading, measure_encodings(server, user, every, seconds))
         print_line("")
         print_line("99 % of the requests of a key with few requests (p99) are answered within:")
-        print_line("")
-        print_line("| other connections | alone | beside them | ratio |")
-        print_line("| --- | --- | --- | --- |")
-        for what, key in (
-            ("60 busy connections of another key", "two"),
-            ("60 busy connections with a wrong key", "none"),
-        ):
-            greedy = page_request(user, key, "zstd")
-            quiet, beside = asyncio.run(measure_turns(server, user, greedy, seconds / 3))
-            print_line(f"| {what} | {quiet:.1f} ms | {beside:.1f} ms | {beside / quiet:.1f} |")
-        print_line("")
-        print_line("| request | result |")
-        print_line("| --- | --- |")
-        for what, data in (
-            ("12,000 headers", many_headers()),
-            ("110,000 names in `market_names`", many_patterns()),
-        ):
-            cpu, status = asyncio.run(measure_refusal(server, data))
-            print_line(f"| {what} | status {status}, {cpu * 1_000:.0f} ms of processor time |")
+        heading = "other connections | alone | beside them | ratio"
+        print_table(print_line, heading, measure_strangers(server, user, seconds))
     with run_service(size, files=300) as server:
         slowest, log = asyncio.run(measure_half_open(server, seconds / 3))
-        print_line(
-            "| `/healthz`, beside 350 half-open connections, if the service may open 300 files | "
-            f"answered within {slowest * 1_000:.0f} ms; {log} bytes of log |"
-        )
+    print_line("")
+    print_line(
+        "Beside 350 half-open connections, if the service may open 300 files, `/healthz` is "
+        f"answered within {slowest * 1_000:.0f} ms; the log has {log} bytes."
+    )
 
 
 def main():

@@ -124,24 +124,9 @@ def alive_with(word):
 
 
 @pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="needs /proc to find orphans")
-def test_interrupt_ends_all_processes(lab):
+def test_lab_opens_notebooks_and_ends_all_processes(lab, tmp_path):
     assert lab.ready.wait(MINUTE)
     assert lab.process.poll() is None, "".join(lab.lines)
-    lab.ask("api/kernels", name="python3")
-    running = " ".join(alive_with(lab.token))
-    for name in ("toolkit lab", "jupyterlab", "ipykernel"):
-        assert name in running
-    lab.process.send_signal(signal.SIGINT)
-    assert lab.process.wait(MINUTE) == 0
-    assert alive_with(lab.token) == []
-    said = "".join(lab.lines)
-    assert "Ready in every kernel: simulated, seed 7, size tiny, at http://127.0.0.1:" in said
-    assert "Its history ends on 2025-10-01" in said
-    assert "toolkit/lab.py" not in said  # no traceback of ours; an interrupted kernel may print one
-
-
-def test_lab_opens_notebooks_and_note(lab, tmp_path):
-    assert lab.ready.wait(MINUTE)
     opened = lab.ask("lab/api/workspaces/default")["data"]
     assert opened["layout-restorer:data"]["main"]["current"] == "notebook:10 first?.ipynb"
     assert [name for name in opened if ":" in name and "restorer" not in name] == [
@@ -153,13 +138,18 @@ def test_lab_opens_notebooks_and_note(lab, tmp_path):
     assert model["content"] == make_note(
         ABOUT, lab.service, sorted((tmp_path / "notebooks").iterdir())
     )
-    assert not model["writable"]
     with pytest.raises(urllib.error.HTTPError, match="403"):
         lab.ask(f"api/contents/{quote(NOTE)}", method="PUT", type="file", format="text", content="")
     listed = lab.ask("api/contents/")["content"]
     assert sorted(entry["name"] for entry in listed) == ["10 first?.ipynb", "20_second.ipynb"]
+    lab.ask("api/kernels", name="python3")
+    running = " ".join(alive_with(lab.token))
+    for name in ("toolkit lab", "jupyterlab", "ipykernel"):
+        assert name in running
     lab.process.send_signal(signal.SIGINT)
     assert lab.process.wait(MINUTE) == 0
+    assert alive_with(lab.token) == []
+    assert "toolkit/lab.py" not in "".join(lab.lines)  # no traceback of ours
     assert len(list((tmp_path / "notebooks").iterdir())) == 2
     written = [path for path in (tmp_path / "private").rglob("*") if "workspace" in path.name]
     assert written == []

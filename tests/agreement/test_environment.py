@@ -17,6 +17,7 @@ ROOT = Path(__file__).parents[2]
 SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text())
 PROJECT = SETTINGS["project"]
 LOCK = (ROOT / "requirements.lock").read_text()
+DEMO_LOCK = (ROOT / "requirements-demo.lock").read_text()
 
 CONDA_NAMES = {
     "duckdb": "python-duckdb",
@@ -57,8 +58,8 @@ def requirement_names(*extras):
     return list(dict.fromkeys(items))
 
 
-def locked_versions():
-    pins = re.findall(r"^([A-Za-z0-9_.-]+)==([^ ;\\]+)", LOCK, flags=re.MULTILINE)
+def locked_versions(lock=LOCK):
+    pins = re.findall(r"^([A-Za-z0-9_.-]+)==([^ ;\\]+)", lock, flags=re.MULTILINE)
     return {canonicalize_name(name): version for name, version in pins}
 
 
@@ -106,6 +107,16 @@ def test_lock_pins_with_hashes():
     assert len(entries) == len(locked_versions())
     assert [entry for entry in entries if "--hash=sha256:" not in entry] == []
     assert re.findall(r"https?:|file:|--(?:extra-)?index-url|--find-links|@", LOCK) == []
+
+
+def test_demo_lock_has_reports_alone():
+    demo, names = locked_versions(DEMO_LOCK), {item.name for item in requirement_names("reports")}
+    assert demo.items() <= locked_versions().items()
+    assert {canonicalize_name(name) for name in names} | {"hatchling", "editables"} <= demo.keys()
+    assert len(demo) < 110
+    assert {
+        entry for entry in re.split(r"\n(?=\S)", DEMO_LOCK.strip()) if "sha256" not in entry
+    } == set()
 
 
 def test_every_import_is_declared():

@@ -24,7 +24,6 @@ from toolkit.contract.requests import check_request
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "data" / "samples"
 MAKE = runpy.run_path(str(ROOT / "docs" / "samples.py"), run_name="samples")
-JSON = [operation for operation in OPERATIONS.values() if not operation.binary]
 
 READ_ONLY = {
     "MarginSummary.withdrawable absent": "old answers have it at the top level",

@@ -62,3 +62,13 @@ def test_navigation_has_every_page():
     pages += [f"docs/reference/tk_{name}.md" for name in tk.__all__ if ismodule(getattr(tk, name))]
     pages.remove("docs/reference/tk_plots.md")  # its page is figures.md
     assert [path for path in pages if path not in navigation] == []
+
+
+def test_docstrings_become_markdown():
+    text = "Title.\n\n>>> 1 + 1\n2\n\nstart, end : Time\n    The range.\n"
+    item = SimpleNamespace(docstring=SimpleNamespace(value=text), is_module=True)
+    HOOKS["Docstrings"]().on_object(obj=item)
+    assert item.docstring.value == (
+        "Title.\n\n```pycon\n>>> 1 + 1\n2\n\n```\n"
+        "start : Time\n    The range.\nend : Time\n    The range.\n"
+    )

@@ -1,23 +1,15 @@
-"""Frames of each engine, the recordings, and a simulated exchange."""
+"""The recordings, and a simulated exchange."""
 
 import json
 from pathlib import Path
 
-import msgspec
 import pytest
 
-from tests.engines import ENGINES, Engine
 from tests.worlds import world_of
-from toolkit.frames import frame
 
 from .simulated import everybody
 
 RECORDINGS = Path(__file__).parents[3] / "shared" / "recordings"
-
-
-@pytest.fixture(scope="session", params=ENGINES)
-def engine(request):
-    return Engine(request.param)
 
 
 @pytest.fixture(scope="session")
@@ -29,27 +21,6 @@ def world():
 def tables(world):
     """Return the tables of all accounts, which no test changes."""
     return everybody(world)
-
-
-@pytest.fixture(scope="session")
-def rows_of(world):
-    """Return an account's rows of one table, as the fetch function does."""
-    kept = {}
-    for name, rows in (
-        ("userFillsByTime", world.sources.fills),
-        ("userNonFundingLedgerUpdates", world.sources.ledger),
-        ("builderApprovedFundingByTime", [(row.user, row) for row in world.sources.funding]),
-    ):
-        for user, row in rows:
-            kept.setdefault((name, user), []).append(row)
-
-    def make(name, user, numbers="exact"):
-        wire = msgspec.json.decode(msgspec.json.encode(kept.get((name, user), [])))
-        if name == "userFillsByTime":
-            wire = [{k: v for k, v in row.items() if k != "builder"} for row in wire]
-        return frame(name, wire, numbers=numbers)
-
-    return make
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
-"""Small frames, worked out by hand, in both kinds of numbers."""
+"""Small frames, worked out by hand, and what tests of errors share."""
 
 from decimal import Decimal
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -29,13 +28,9 @@ def exact(frame):
     return result
 
 
-def as_numbers(frame, kind):
-    return exact(frame) if kind == "exact" else frame
-
-
 NONE = float("nan")
 #  coin       px     sz   side  ms            closed  fee    builder deployer token  crossed dir
-_FILLS: list[tuple[Any, ...]] = [
+_FILLS = [
     ("BTC", 100.0, 1.0, "B", 0, 0.0, 0.05, 0.01, NONE, "USDC", True, "Open Long"),
     ("BTC", 110.0, 1.0, "A", HOUR, 10.0, 0.06, 0.01, NONE, "USDC", True, "Close Long"),
     ("flx:TSLA", 200.0, 2.0, "B", DAY, 0.0, 0.1, NONE, 0.05, "USDC", True, "Open Long"),
@@ -44,38 +39,21 @@ _FILLS: list[tuple[Any, ...]] = [
     ("ETH", 3000.0, 1.0, "A", 10 * DAY, -5.0, -0.3, NONE, NONE, "USDC", False, "Close Long"),
     ("ETH", 3000.0, 1.0, "A", 10 * DAY, 0.0, 1.0, NONE, NONE, "HYPE", False, "Open Short"),
 ]
-_NAMES = (
-    "coin",
-    "px",
-    "sz",
-    "side",
-    "time",
-    "closed_pnl",
-    "fee",
-    "builder_fee",
-    "deployer_fee",
-    "fee_token",
-    "crossed",
-    "dir",
-)
+_NAMES = ["coin", "px", "sz", "side", "time", "closed_pnl", "fee", "builder_fee", "deployer_fee"]
+_NAMES += ["fee_token", "crossed", "dir"]
 
 
 def fills():
-    frame = pd.DataFrame(_FILLS, columns=list(_NAMES))
+    frame = pd.DataFrame(_FILLS, columns=_NAMES)
     frame["time"] = times(MONDAY + ms for ms in frame["time"])
     frame.insert(0, "user", ME)
     return frame
 
 
 def funding():
-    return pd.DataFrame(
-        {
-            "user": ME,
-            "time": times([MONDAY, MONDAY + DAY, MONDAY + DAY + HOUR]),
-            "coin": ["BTC", "SOL", "flx:TSLA"],
-            "usdc": [-1.0, 0.5, -0.25],
-        }
-    )
+    at = times([MONDAY, MONDAY + DAY, MONDAY + DAY + HOUR])
+    rows = {"user": ME, "time": at, "coin": ["BTC", "SOL", "flx:TSLA"], "usdc": [-1.0, 0.5, -0.25]}
+    return pd.DataFrame(rows)
 
 
 def ledger():

@@ -73,16 +73,12 @@ def served(world, users=None):
 
 def _snapshot(values, mine):
     rows = [
-        (
-            row.user,
-            f"{dex or 'hyperliquid'}:{token}",
-            Decimal(repr(row.account_value)),
-            row.account_mode,
-        )
+        (f"{dex or 'hyperliquid'}:{token}", row.user, row.account_mode, row.account_value)
         for (dex, token), each in values.items()
         for row in each
         if row.user in mine
     ]
-    names = ["user", "collateral_token", "account_value", "account_mode"]
+    names = ["collateral_token", "user", "account_mode", "account_value"]
     frame = pd.DataFrame(rows, columns=names)
+    frame["account_value"] = [Decimal(repr(value)) for value in frame["account_value"]]
     return frame.astype({"user": "str", "collateral_token": "str", "account_value": EXACT})

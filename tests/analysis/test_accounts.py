@@ -281,26 +281,6 @@ def held():
     return pd.DataFrame(rows, columns=names).assign(coin="X", dex="native")
 
 
-def test_levels_by_hand():
-    """90 is at the lower edge of the bin of 9 to 10 %."""
-    rows = levels(held(), pd.DataFrame({"name": ["X"], "open_interest": [50.0]}))
-    names = ["distance", "low", "notional", "cumulative", "cross_share", "unplaced", "known"]
-    longs = rows.loc[rows["side"] == "long", [*names, "covered"]].to_numpy()
-    assert longs == pytest.approx(
-        np.array(
-            [
-                [-0.09, 90, 2000, 3200, 1, 100, 33 / 50, 32 / 50],
-                [-0.05, 94, 1200, 1200, 1000 / 1200, 100, 33 / 50, 32 / 50],
-            ]
-        )
-    )
-    short = rows[rows["side"] == "short"].iloc[0]
-    assert (short["distance"], short["notional"], short["covered"]) == (0.12, 500, 0.1)
-    near = levels(held(), reach=0.06)
-    assert near[near["side"] == "long"]["unplaced"].tolist() == [2100]
-    assert near["known"].isna().all()
-
-
 def test_levels_computed_from_other_margins():
     """The equity behind a cross position is the account's less the margin of its other positions.
 
@@ -349,6 +329,9 @@ def test_levels_computed_from_other_margins():
     for row, wanted in zip(rows, expected, strict=True):
         assert row[2:] == pytest.approx(wanted[2:], nan_ok=True)
     assert made.index.tolist() == list(range(len(expected)))
+    near = levels(held(), reach=0.06)  # 90 is farther, and one has no price
+    assert near[near["side"] == "long"]["unplaced"].tolist() == [2100]
+    assert near["known"].isna().all()
 
 
 def test_levels_add_up_to_notional(tables):
@@ -391,23 +374,16 @@ def test_buffers_of_two_dexes_by_hand():
     )
     result = buffers(accounts, positions, {"X": 20, "Y": 10, "flx:Z": 5})
     money = result[["equity", "notional", "maintenance", "buffer", "distance"]]
-    assert money.to_numpy() == pytest.approx(
-        np.array(
-            [
-                [40, 80, 9, 31, 31 / 72],
-                [100, 1500, 50, 50, 50 / 1500],
-                [60, 400, 10, 50, 50 / 410],
-                [45, 300, 15, 30, 30 / 285],
-            ]
-        )
-    )
+    wanted = [
+        [40, 80, 9, 31, 31 / 72], [100, 1500, 50, 50, 50 / 1500], [60, 400, 10, 50, 50 / 410],
+        [45, 300, 15, 30, 30 / 285],
+    ]  # fmt: skip
+    assert money.to_numpy() == pytest.approx(np.array(wanted))
     named = result[["user", "margin", "coin", "positions"]].fillna("-").to_numpy().tolist()
     assert named == [
-        ["0xa", "cross", "-", 1],
-        ["0xa", "cross", "-", 2],
-        ["0xb", "isolated", "X", 1],
+        ["0xa", "cross", "-", 1], ["0xa", "cross", "-", 2], ["0xb", "isolated", "X", 1],
         ["0xb", "isolated", "Y", 1],
-    ]
+    ]  # fmt: skip
     stated = "one tier for each coin; maintenance as stated for 1 of 2 cross accounts"
     assert result.attrs["toolkit"]["margin"] == stated
     alone = positions[positions["dex"] == ""].drop(columns="dex")

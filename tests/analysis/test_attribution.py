@@ -96,14 +96,6 @@ def test_missing_amounts_are_counted():
     assert row["net"] == pytest.approx(8.07 - 10)
 
 
-def test_payment_without_amount_is_not_summed():
-    """-1 + 0.5 without the third one, which is not 0: it is not known."""
-    paid = funding()
-    paid.loc[2, "usdc"] = None
-    row = one(attribution(fills(), paid))
-    assert (row["funding"], row["missing_amounts"]) == (-0.5, 1)
-
-
 def test_parts_of_unknown_fee():
     """BTC's buy and TSLA lack their fee: their 0.01 and 0.05 are no rebates of 0.06."""
     gone = fills()
@@ -227,12 +219,6 @@ def test_groups_sum_to_total():
             assert rows[name].sum() == pytest.approx(total[name], abs=1e-12), by
         parts = rows[[*PARTS, "funding"]].sum(axis=1)
         assert rows["net"].tolist() == pytest.approx(parts.tolist(), abs=1e-12), by
-
-
-def test_each_repeated_row_counts():
-    twice = pd.concat([fills(), fills()])
-    assert attribution(twice)["fills"].item() == 14
-    assert attribution(twice)["net"].item() == pytest.approx(2 * 8.07)
 
 
 def test_absent_columns_count_as_zero():

@@ -34,38 +34,6 @@ def iso_time(seconds):
     return pd.Timestamp(seconds, unit="s").isoformat() + "Z"
 
 
-def test_decay_of_running_auction():
-    """After 12 of 31 hours: 534 - 12 * 14 = 366; at 226 ten hours later; the end is 100."""
-    status = status_after(ROUND, 12 * 3600)
-    row = auctions.decay(status).iloc[0]
-    assert row["gas"] == 366.0
-    assert row["floor_gas"] == pytest.approx(100.0, abs=1e-6)
-    assert row["per_hour"] == pytest.approx(-14.0, abs=1e-6)
-    assert row["elapsed"] == pytest.approx(12 / 31)
-    assert not row["over"]
-    assert (row["end"] - row["start"]) == pd.Timedelta("31h")
-    wait = auctions.decay(status, gas=226.0).iloc[0]
-    assert wait["gas_seconds"] == pytest.approx(10 * 3600, abs=1e-3)
-    assert wait["gas_time"] == row["start"] + pd.Timedelta("22h")
-    passed = auctions.decay(status, gas=450.0)["gas_seconds"].item()
-    assert passed == pytest.approx(-6 * 3600, abs=1e-3)
-
-
-def test_premium_of_sold_auction():
-    """Bought at 226, 22 hours in: 226 / 534 of the start, 126 % above the floor of 100."""
-    bought = Auction(
-        "perp", 1_759_104_000, 111_600, "534.0", "100.0", 1_759_104_000 + 79_200, "226.0"
-    )
-    status = status_after(bought, 30 * 3600)
-    row = auctions.decay(status, floor=100.0).iloc[0]
-    assert row["of_start"] == pytest.approx(226 / 534)
-    assert row["premium"] == pytest.approx(1.26)
-    assert row["bought_at"] - row["start"] == pd.Timedelta("22h")
-    unknown = auctions.decay(status).iloc[0]  # the end of the line is not known
-    assert pd.isna(unknown[["premium", "bought_at"]]).all()
-    assert unknown["over"]
-
-
 def test_running_auction_has_no_sale_figures():
     status = status_after(ROUND, 3600)
     running = auctions.decay(status).iloc[0]

@@ -96,13 +96,6 @@ def test_missing_builder_fee_is_zero():
     assert (row["unpriced"], row["revenue"], row["fee_bps"]) == (1, 0.0, 0.0)
 
 
-def test_fee_contains_builder_fee():
-    """The builder's revenue is the builder fee, not the builder fee on top of the fee."""
-    rows = fills(*SOME)
-    paid = tk.pnl.attribution(rows.assign(closed_pnl=0.0)).iloc[0]
-    assert builders.revenue(rows)["revenue"].item() == pytest.approx(-paid["builder_fee"])
-
-
 def test_routing_by_hand():
     rows = fills(*SOME, ("v", None, 7.0, NAN, 3), ("v", None, 9.0, NAN, 4))
     rows["twap_id"] = pd.array([None] * 4 + [5, None], dtype="Int64")
@@ -137,24 +130,6 @@ def test_routes_add_up(rows):
         assert found["rate"] == pytest.approx(sum(b == B for _, b, _, _ in rows) / len(rows))
 
 
-def test_attach_rate_by_hand():
-    """u routes 400 of 600, v none of 500: 4/11. Residuals 400 - 600 p and -500 p are +-2000/11.
-
-    So the error is sqrt(2 / 1 * 2 * (2000/11)^2) / 1100 = 4000 / 11 / 1100 = 40/121.
-    """
-    row = builders.attach_rate(fills(*SOME), B, level=0.5).iloc[0]
-    assert (row["users"], row["n"]) == (2, 4)
-    p = 4 / 11
-    assert row["rate"] == pytest.approx(p)
-    wide = 1.0 * (40 / 121) / (p * (1 - p))  # Student's quantile of 0.75 with 1 degree is 1
-    logits = [np.log(x / (1 - x)) for x in (row["low"], row["high"])]
-    assert np.diff(logits)[0] / 2 == pytest.approx(wide)
-    assert np.mean(logits) == pytest.approx(np.log(p / (1 - p)))
-    one = builders.attach_rate(fills(*SOME[:3]), B).iloc[0]
-    assert one["users"] == 1
-    assert pd.isna(one[["low", "high"]]).all()
-
-
 def test_attach_rate_of_three_users():
     """u routes 4 of 6, v none of 5, w 3 of 7, and its TWAP of 9 cannot be routed: p = 7/18.
 
@@ -171,6 +146,9 @@ def test_attach_rate_of_three_users():
     assert row[["users", "n", "rate"]].tolist() == [3, 6, pytest.approx(p)]
     for name, sign in (("low", -1), ("high", 1)):
         assert row[name] == pytest.approx(1 / (1 + np.exp(-np.log(p / (1 - p)) - sign * wide)))
+    alone = builders.attach_rate(rows.iloc[:3], B).iloc[0]
+    assert alone["users"] == 1
+    assert alone[["low", "high"]].isna().all()
     counted = builders.attach_rate(rows, B, weight="fills").iloc[0]
     assert counted[["users", "n", "rate"]].tolist() == [3, 6, 0.5]
     each = builders.attach_rate(rows, B, by="user")
@@ -183,36 +161,6 @@ def test_attach_rate_of_three_users():
     assert (facts["by"], facts["level"]) == (["venue"], 0.95)
     routes = builders.routing(rows, B, by="venue")
     assert routes["unroutable_usd"].tolist() == [0, 900]
-
-
-def crowd(seed, users=60):
-    rng = np.random.default_rng(seed)
-    keen = rng.beta(2, 2, users)
-    who = np.repeat(np.arange(users), rng.integers(1, 30, users))
-    mine = rng.random(len(who)) < keen[who]
-    rows = (
-        (f"u{w}", B if m else None, float(s), 0.01 * s if m else NAN, int(t))
-        for w, m, s, t in zip(
-            who,
-            mine,
-            rng.integers(1, 20, len(who)),
-            rng.integers(0, 5 * WEEK, len(who)),
-            strict=True,
-        )
-    )
-    return fills(*rows)
-
-
-def test_attach_rate_interval_matches_bootstrap():
-    rows = crowd(1)
-    result = builders.attach_rate(rows, B).iloc[0]
-    each = rows.assign(usd=100 * rows["sz"], mine=(rows["builder"] == B) * 100 * rows["sz"])
-    sums = each.groupby("user")[["mine", "usd"]].sum().to_numpy()
-    rng = np.random.default_rng(0)
-    drawn = sums[rng.integers(0, len(sums), (2000, len(sums)))].sum(axis=1)
-    low, high = np.quantile(drawn[:, 0] / drawn[:, 1], [0.025, 0.975])
-    assert result["low"] == pytest.approx(low, abs=0.015)
-    assert result["high"] == pytest.approx(high, abs=0.015)
 
 
 def weeks():
@@ -298,10 +246,7 @@ def test_days_and_months_of_builders():
     assert later["volume"].tolist() == [600, 800, 0, 800]
     assert later["kept"].tolist() == [0, 1, 0, 0]
     assert len(builders.activity(rows[:0])) == 0
-    nobody = builders.activity(rows, builder=U)
-    assert (len(nobody), nobody["active"].dtype) == (0, "int64")
-    none = builders.activity(rows[:0], since=MONDAY, until=MONDAY + WEEK)
-    assert none.columns.tolist() == months.columns.tolist()
+    assert len(builders.activity(rows, builder=U)) == 0
 
 
 def test_cohorts_of_two_builders_by_hand():
@@ -324,8 +269,7 @@ def test_cohorts_of_two_builders_by_hand():
     assert open_weeks[["active", "retention", "volume", "revenue"]].isna().all(axis=None)
     whole = builders.cohorts(weeks(), C)  # until the last fill of any user
     assert whole["cohort"].nunique() == 4
-    none = builders.cohorts(weeks(), U)
-    assert (len(none), none["cohort"].dtype) == (0, "datetime64[ms, UTC]")
+    assert len(builders.cohorts(weeks(), U)) == 0
 
 
 def test_lifetime_value_of_four_users_by_hand():
@@ -367,17 +311,6 @@ def test_lifetime_value_of_four_users_by_hand():
     assert alone[["low", "high"]].isna().all(axis=None)
 
 
-@settings(max_examples=12, deadline=None)
-@given(st.lists(st.sampled_from([0.0, 0.0, 0.01, 1.0, 1e4]), min_size=2, max_size=8))
-def test_lifetime_interval_is_positive(fees):
-    rows = fills(*((f"u{n}", B, 1.0, fee, n) for n, fee in enumerate(fees)))
-    result = builders.lifetime_value(rows, B, weeks=1, until=MONDAY + 2 * WEEK).params.iloc[0]
-    if result["estimate"] == 0:
-        assert result[["low", "high"]].isna().all()
-    else:
-        assert 0 <= result["low"] <= result["estimate"] <= result["high"]
-
-
 def test_lifetime_interval_coverage():
     """Fifteen users bring 1 USD on average, from an exponential distribution."""
     hits, seeds, level = 0, 50, 0.9
@@ -388,30 +321,6 @@ def test_lifetime_interval_coverage():
         hits += result.params["low"].item() <= 1 <= result.params["high"].item()
     low, high = stats.binom.ppf([0.001, 0.999], seeds, level)
     assert low <= hits <= high, hits
-
-
-def test_lifetime_interval_matches_bootstrap():
-    rows = crowd(2)
-    until = MONDAY + 5 * WEEK
-    result = builders.lifetime_value(rows, B, weeks=4, until=until).params.iloc[3]
-    mine = rows[rows["builder"] == B].assign(ms=lambda one: one["time"].astype("int64"))
-    first = mine.groupby("user")["ms"].transform("min")
-    week = ((mine["ms"] - first) // WEEK).rename("week")
-    money = mine.groupby(["user", week])["builder_fee"].sum().unstack(fill_value=0.0)
-    table = money.reindex(columns=range(4), fill_value=0.0).to_numpy()
-    seen = ((until - first.groupby(mine["user"]).first()) // WEEK).to_numpy()[:, None] > np.arange(
-        4
-    )
-    rng = np.random.default_rng(0)
-    drawn = []
-    for _ in range(1000):
-        pick = rng.integers(0, len(table), len(table))
-        drawn.append(((table * seen)[pick].sum(axis=0) / seen[pick].sum(axis=0)).sum())
-    assert result["estimate"] == pytest.approx(
-        ((table * seen).sum(axis=0) / seen.sum(axis=0)).sum()
-    )
-    wide = 2 * 1.96 * np.std(drawn)
-    assert result["high"] - result["low"] == pytest.approx(wide, rel=0.15)
 
 
 def test_spans_by_hand():
@@ -450,8 +359,8 @@ def session():
 
 
 def test_simulated_revenue_sums_builder_fees(world, session):
-    """The sums are from the exchange's own fills, for every builder."""
-    for builder in session.world["builders"]:
+    """The sums are from the exchange's own fills; each builder charges fixed basis points."""
+    for builder, bps in zip(session.world["builders"], FEES_BPS, strict=False):
         rows = tk.builder_approved_fills_by_time(builder, 0, session=session)
         approved = set(zip(rows["user"], rows["tid"], rows["oid"], strict=True))
         whole = sum(
@@ -460,14 +369,9 @@ def test_simulated_revenue_sums_builder_fees(world, session):
             if fill.builder == builder and (user, fill.tid, fill.oid) in approved
         )
         assert whole > 0
-        assert builders.revenue(rows, builder)["revenue"].item() == pytest.approx(whole)
-
-
-def test_simulated_builder_fee_rates(session):
-    """Each builder charges fixed basis points; amounts are rounded to a millionth."""
-    for builder, bps in zip(session.world["builders"], FEES_BPS, strict=False):
-        rows = tk.builder_approved_fills_by_time(builder, 0, session=session)
-        assert builders.revenue(rows, builder)["fee_bps"].item() == pytest.approx(bps, abs=0.01)
+        found = builders.revenue(rows, builder).iloc[0]
+        assert found["revenue"] == pytest.approx(whole)
+        assert found["fee_bps"] == pytest.approx(bps, abs=0.01)
 
 
 def test_simulated_spans_contain_approvals(world, session):
@@ -485,23 +389,11 @@ def test_simulated_spans_contain_approvals(world, session):
                 None if pd.isna(stamp) else stamp.value // 10**6
                 for stamp in (row.first, row.last, row.after, row.before)
             )
-            held = [
-                (begin, end)
-                for who, begin, end in truth[row.user]
-                if who == builder and begin <= first and (end is None or last < end)
-            ]
-            later = [
-                (begin, end)
-                for who, begin, end in truth[row.user]
-                if who == builder and begin <= last and (end is None or last < end)
-            ]
-            begins = [b for who, b, _ in truth[row.user] if who == builder and b <= first]
-            assert begins
-            assert later
-            assert after is None or after < max(begins)
-            assert before is None or (later[0][1] is not None and later[0][1] <= before)
-            if held:
-                assert held == later
+            own = [(begin, end) for who, begin, end in truth[row.user] if who == builder]
+            begin = max(begin for begin, _ in own if begin <= first)
+            (end,) = (end for begin, end in own if begin <= last and (end is None or last < end))
+            assert after is None or after < begin
+            assert before is None or (end is not None and end <= before)
 
 
 def test_simulated_cohorts_add_up(session):

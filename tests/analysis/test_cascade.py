@@ -61,10 +61,6 @@ class TestByHand:
             made = run(rows, owners(a=12e3), self.depth, [-0.1])
         assert made.liquidated["user"].tolist() == ["a"]
 
-    def test_better_margined_account_is_not_liquidated(self):
-        made = run(self.rows, owners(a=12e3, b=15.5e3), self.depth, [-0.1])
-        assert made.liquidated["user"].tolist() == ["a"]
-
     def test_cascade_without_backstop_trades(self):
         made = run(
             self.rows, owners(a=12e3, b=15e3), self.depth, [-0.1], backstop_trades=False
@@ -76,30 +72,12 @@ class TestByHand:
         made = run(self.rows, owners(a=12e3, b=50e3), self.depth, [-0.2])
         assert made.params["deficit_usd"].tolist() == pytest.approx([8_000])
 
-    def test_cross_positions_are_liquidated_together(self):
-        rows = held(("a", "X", 1e5), ("a", "Y", -1e5), ("b", "Y", -1e5))
-        made = run(rows, owners(a=20e3, b=11e3), self.depth, [-0.1])
-        # a owes 4,500 + 10,000 and has 10,000. It buys 100,000 of Y: 1 % up.
-        # b then has 10,000 and owes 10,100.
-        assert made.liquidated["user"].tolist() == ["a", "b"]
-        assert made.rounds["coin_usd"].tolist() == pytest.approx([-90_000, 0])
-
-    def test_hedge_protects_if_prices_move_together(self):
-        rows = held(("a", "X", 1e5), ("a", "Y", -1e5))
-        alone = run(rows, owners(a=20e3), self.depth, [-0.1])
-        together = run(rows, owners(a=20e3), self.depth, [-0.1], betas={"Y": 1.0})
-        assert (len(alone.liquidated), len(together.liquidated)) == (1, 0)
-
     def test_isolated_position_is_liquidated_alone(self):
         rows = held(("a", "X", 1e5), ("a", "Y", 1e5)).assign(
             leverage_type=["isolated", "cross"], margin_used=[12e3, 0.0]
         )
         made = run(rows, owners(a=11e3), self.depth, [-0.1])
         assert made.liquidated[["margin", "coin"]].values.tolist() == [["isolated", "X"]]
-
-    def test_short_liquidation_raises_price(self):
-        made = run(held(("a", "X", -1e5)), owners(a=12e3), self.depth, [0.1])
-        assert made.params["estimate"].tolist() == pytest.approx([1.1 * 1.011 - 1])
 
     def test_coin_without_law_moves_nothing(self):
         rows = held(("a", "X", 1e5), ("a", "Y", 1e5))
@@ -212,17 +190,6 @@ def test_liquidations_without_impact_equal_buffers():
     made = run(longs, accounts, books(0.004, 0.6), [-0.1], betas=1.0, lasting=0.0)
     assert made.params["amplification"].tolist() == [1.0]
     assert set(made.liquidated["user"]) == set(distance[distance < 0.1].index)
-
-
-def test_larger_impact_falls_further():
-    positions, accounts = random_market(4)
-    longs = positions.assign(szi=positions["szi"].abs())
-    moves = [
-        run(longs, accounts, books(0.004, 0.6), [-0.1], lasting=share).params["estimate"][0]
-        for share in (0.0, 0.5, 1.0, 2.0)
-    ]
-    assert moves == sorted(moves, reverse=True)
-    assert moves[0] == -0.1
 
 
 def test_intervals_hold_planted_move():

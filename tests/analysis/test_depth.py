@@ -14,19 +14,15 @@ from toolkit.errors import MissingColumns
 from toolkit.rules.depth import BANDS_BPS, Book, depth_bands, slippage_bounds
 
 from .examples import MONDAY, times, wrong_errors
+from .test_slippage_fit import samples_of
 
 NAN = float("nan")
 
 
 def batch(second, bid, ask, bps=10, coin="XYZ"):
-    return {
-        "timestamp_ms": MONDAY + int(1000 * second),
-        "dex": "main",
-        "coin": coin,
-        "bps": bps,
-        "bid_depth_usd": bid,
-        "ask_depth_usd": ask,
-    }
+    depths = {"bid_depth_usd": bid, "ask_depth_usd": ask}
+    at = MONDAY + int(1000 * second)
+    return {"timestamp_ms": at, "dex": "main", "coin": coin, "bps": bps, **depths}
 
 
 def depth(rows):
@@ -170,16 +166,7 @@ def test_book_slippage_is_within_bounds(bids, asks, usd):
 
 
 def sample(second, buy, sell, usd=2e3):
-    return pd.DataFrame(
-        {
-            "timestamp": times([MONDAY + int(1000 * second)]),
-            "coin": "XYZ",
-            "half_spread_bps": 2.0,
-            "amount_usd": usd,
-            "buy_slippage_bps": [buy],
-            "sell_slippage_bps": [sell],
-        }
-    )
+    return samples_of([int(1000 * second)], usd, [buy], [sell], 2.0)
 
 
 def test_consistency_by_hand():

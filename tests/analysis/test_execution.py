@@ -29,27 +29,6 @@ def mids(rows, coin="XYZ"):
     return frame.drop(columns="second").assign(coin=coin)
 
 
-def test_fill_quality_by_hand():
-    """Mid 100. A taker buys 2 at 100.1: -0.2 USD. A maker sells 1 at 100.3: +0.3 USD.
-
-    In bps of value at mid: -0.2 / 200 = -10, 0.3 / 100 = 30. The third fill has only an old price.
-    """
-    trades = fills([(1, "B", 100.1, 2, True), (2, "A", 100.3, 1, False), (500, "A", 99, 1, False)])
-    result = fill_quality(trades, mids([(0, 100.0)]))
-    sell, buy = result.to_dict("records")
-    assert (sell["side"], sell["liquidity"], sell["fills"], sell["priced"]) == ("A", "maker", 2, 1)
-    assert sell["improvement_usd"] == pytest.approx(0.3)
-    assert sell["improvement_bps"] == pytest.approx(30)
-    assert sell["covered"] == pytest.approx(100.3 / 199.3)
-    assert buy["improvement_usd"] == pytest.approx(-0.2)
-    assert buy["improvement_bps"] == pytest.approx(-10)
-    assert buy["age_seconds"] == 1
-    assert result.attrs["toolkit"]["price_source"] == "mid_px"
-    nothing = fill_quality(trades, mids([(0, 100.0)]), max_age=0.5)
-    assert nothing["priced"].sum() == 0
-    assert nothing[["improvement_usd", "improvement_bps", "age_seconds"]].isna().all().all()
-
-
 def test_fill_quality_of_mixed_fills():
     """Prices of the own millisecond do not count, and those of 60 s before still do."""
     rows = [(61, "A", 103, 1, False), (61.001, "A", 99, 1, True), (1, "B", 100.1, 2, True)]
@@ -88,6 +67,9 @@ def test_incomplete_fills_are_not_measured():
     quality = fill_quality(trades, prices, by=None).iloc[0]
     assert (quality["fills"], quality["priced"], quality["covered"]) == (3, 1, 1)
     assert quality["improvement_bps"] == pytest.approx(-10)
+    nothing = fill_quality(trades, prices, max_age=0.5, by=None).iloc[0]
+    assert nothing["priced"] == 0
+    assert nothing[["improvement_usd", "improvement_bps", "age_seconds"]].isna().all()
     found = spreads(trades, prices, "1m", by=None).params
     assert found["n"].tolist() == [1, 1, 1]
     assert found["missing"].tolist() == [2, 2, 2]
@@ -268,14 +250,6 @@ def test_intervals_resample_clusters():
     one_day = markout(rows.head(50), prices, ["1m"]).params
     assert one_day["estimate"].iloc[0] == pytest.approx(1)
     assert one_day[["low", "high"]].isna().all().all()
-
-
-def test_fills_are_grouped_by_dex_and_day():
-    rows = pd.concat([fills([(1, "B", 100, 1, True)]), fills([(1, "A", 9, 1, True)], "flx:ABC")])
-    prices = pd.concat([mids([(0, 101.0)]), mids([(0, 9.0)], "flx:ABC")])
-    result = fill_quality(rows, prices, by=["dex", "day"])
-    assert result["dex"].tolist() == ["flx", "hyperliquid"]
-    assert list(result["day"]) == list(times([MONDAY, MONDAY]))
 
 
 def test_price_column_can_be_chosen():

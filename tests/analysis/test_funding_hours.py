@@ -8,6 +8,7 @@ from toolkit.pnl import attribution
 from toolkit.reports.funding_coverage import compare_funding
 
 from .examples import HOUR, ME, MONDAY, OTHER, times
+from .test_lots import chain
 
 #  hours  coin       side size start: BTC is open at 1..4 and 6..9, ETH at 1..9, @1 never
 _FILLS = [
@@ -98,10 +99,9 @@ def test_group_without_payments_is_not_covered():
 
 def two_days():
     """Long 1 BTC over hours 23 of Monday, 0 and 1 of Tuesday; a quick trade on Wednesday."""
-    frame = pd.DataFrame({"side": ["B", "A", "B", "A"], "start_position": [0.0, 1.0, 0.0, 1.0]})
-    frame["time"] = times(MONDAY + int(hour * HOUR) for hour in (22.5, 25.5, 60.2, 60.4))
-    frame["closed_pnl"] = [0.0, 10.0, 0.0, 3.0]
-    return frame.assign(user=ME, coin="BTC", px=100.0, sz=1.0, fee=0.5)
+    at = times(MONDAY + int(hour * HOUR) for hour in (22.5, 25.5, 60.2, 60.4))
+    paid = {"closed_pnl": [0.0, 10.0, 0.0, 3.0], "fee": 0.5}
+    return chain([("B", 1, 100.0), ("A", 1, 100.0)] * 2, time=at, user=ME, **paid)
 
 
 def test_funding_of_partly_covered_day_is_missing():
@@ -155,12 +155,11 @@ def test_sizes_as_text_are_refused():
             attribution(fills().assign(**{name: "1"}), funding(**HELD))
 
 
-def test_hours_equal_the_report(world, rows_of):
-    paying = list(dict.fromkeys(row.user for row in world.sources.funding))
+def test_hours_equal_the_report(tables):
     seen = set()
-    for user in paying[:4]:
-        traded = rows_of("userFillsByTime", user)
-        every = rows_of("builderApprovedFundingByTime", user)
+    for user in tables.funding["user"].unique()[:4]:
+        traded = tables.fills[tables.fills["user"] == user]
+        every = tables.funding[tables.funding["user"] == user]
         for paid in (every, every[: len(every) // 3]):
             last = max(traded["time"].max(), paid["time"].max())
             found = compare_funding(traded, paid, last.value // 1_000_000)

@@ -17,7 +17,7 @@ from toolkit.funding import annualised, carry, implied_oracle
 from toolkit.slippage import fit
 
 from .examples import HOUR, ME, MONDAY, times
-from .test_slippage_fit import books
+from .test_slippage_fit import books, samples_of
 
 
 def rows(usdc, hours, coin="BTC"):
@@ -56,9 +56,6 @@ def test_implied_oracle_of_mixed_rows():
     assert found["high"].tolist() == pytest.approx([-499.999, 100.05, 100.0125])
     assert found["agree"].tolist() == [True, False, True]
     assert found["n"].tolist() == [1, 2, 1]
-    facts = found.attrs["toolkit"]
-    assert facts["helper"] == "funding.implied_oracle"
-    assert list(facts["inputs"]) == ["funding"]
     for wrong in ("coin", "szi"):
         with pytest.raises(MissingColumns, match=rf"^funding: .*{wrong}"):
             implied_oracle(frame.drop(columns=wrong))
@@ -86,10 +83,9 @@ def test_rounded_payments_of_one_price_agree(oracle, sizes, rate):
     assert oracle / 100 <= result["high"] * (1 + 1e-12)
 
 
-def test_simulated_payments_agree(world, rows_of):
+def test_simulated_payments_agree(world, tables):
     """Payments of all accounts imply the oracle price of each coin and hour."""
-    frames = [rows_of("builderApprovedFundingByTime", user) for user in world.expected]
-    together = pd.concat([frame for frame in frames if len(frame)], ignore_index=True)
+    together = tables.funding[tables.funding["user"].isin(world.expected)].reset_index(drop=True)
     result = implied_oracle(together)
     assert result["agree"].all()
     assert result["n"].max() > 3
@@ -167,41 +163,12 @@ def test_annualised_of_mixed_rows_by_hand():
     wanted = np.array(ends) * 8760
     assert result[["low", "high"]].to_numpy()[:3] == pytest.approx(wanted, rel=1e-12)
     assert result[["low", "high"]].iloc[3:].isna().all(axis=None)
-    facts = result.attrs["toolkit"]
-    assert (facts["helper"], facts["level"]) == ("funding.annualised", 0.8)
-    assert list(facts["inputs"]) == ["funding"]
+    assert result.attrs["toolkit"]["level"] == 0.8
     eight = annualised(rates([8e-5] * 2).iloc[::2], interval_hours=8, **options)
     assert eight["n"].tolist() == [8] * 3
     few = trimmed_means(hourly, [0, 2], 2, 7, 3)
     assert few.shape == (8, 2)
     assert len(annualised(frame, trim=0)) == 6
-
-
-def test_missing_hours_are_not_zero():
-    frame = rates([1e-5] * 100)
-    some = annualised(frame.drop(index=range(10, 60)))
-    assert some["missing"].tolist() == [50] * 3
-    assert some["covered"].tolist() == [0.5] * 3
-    assert some["estimate"].tolist() == pytest.approx([0.0876] * 3)
-    gaps = annualised(frame.assign(funding_rate=[np.nan, *[1e-5] * 99]))
-    assert gaps["n"].tolist() == [99] * 3
-
-
-def test_annualised_interval_coverage():
-    """In 40 months of rates that revert to 1e-5, the coverage of the mean is as stated."""
-    hits, seeds, level = 0, 40, 0.9
-    for seed in range(seeds):
-        rng = np.random.default_rng(seed)
-        noise, level_now = rng.normal(size=720 + 50), 0.0
-        path = []
-        for shock in noise:
-            level_now = 0.8 * level_now + shock
-            path.append(level_now)
-        frame = rates(1e-5 + 1e-6 * np.array(path[50:]))
-        result = annualised(frame, level=level, draws=399, seed=seed).set_index("statistic")
-        hits += result.loc["mean", "low"] <= 0.0876 <= result.loc["mean", "high"]
-    low, high = stats.binom.ppf([0.001, 0.999], seeds, level)
-    assert low <= hits <= high, hits
 
 
 COSTS = fit(books(6, half=1.0, a=10.0, k=0.5), draws=99)
@@ -239,9 +206,7 @@ def test_carry_equals_formula_in_each_draw(side, sign, legs):
     for name, value in wanted.items():
         exact = isinstance(value, str)
         assert found[name] == (value if exact else pytest.approx(value, rel=1e-12, nan_ok=True))
-    facts = result.attrs["toolkit"]
-    assert (facts["helper"], facts["level"]) == ("funding.carry", 0.8)
-    assert list(facts["inputs"]) == ["funding", "samples"]
+    assert result.attrs["toolkit"]["level"] == 0.8
     free = carry(rates(values), NOISY, 2e5, days=3, fee_bps=-500, side=side, draws=99)
     assert free["break_even_hours"].tolist() == [0]
     fee = (0.5 + orders[0][0] + orders[1][0]) / 2
@@ -271,16 +236,8 @@ def test_carry_of_coin_without_costs_is_missing():
 def test_carry_exits_on_other_side():
     """At 1e5 a buy costs 11 bps and a sale 31 bps: a short sells first, a long buys first."""
     usd = np.array([1e3, 1e4, 1e5, 1e6])
-    samples = pd.DataFrame(
-        {
-            "timestamp": times([MONDAY] * 4),
-            "coin": "XYZ",
-            "amount_usd": usd,
-            "half_spread_bps": 1.0,
-            "buy_slippage_bps": (1 + 10 * (usd / 1e5) ** 0.5).round(4),
-            "sell_slippage_bps": (1 + 30 * (usd / 1e5) ** 0.5).round(4),
-        }
-    )
+    buy, sell = ((1 + a * (usd / 1e5) ** 0.5).round(4) for a in (10, 30))
+    samples = samples_of([0] * 4, usd, buy, sell)
     hours = rates([1e-4] * 48)
     for side, wanted in (("short", [24, -31, -11]), ("long", [-24, -11, -31])):
         result = carry(hours, samples, 1e5, days=1, fee_bps=0, side=side, draws=19).iloc[0]

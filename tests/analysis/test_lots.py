@@ -16,12 +16,13 @@ from .examples import HOUR, ME, MONDAY, OTHER, times
 from .test_round_trips import NO, listed_rows, mixed_fills
 
 
-def chain(rows, start=0.0, **more):
+def chain(rows, start=0.0, step=HOUR, **more):
+    """Return fills of one position from (side, sz, px)."""
     frame = pd.DataFrame(rows, columns=["side", "sz", "px"]).astype({"sz": float, "px": float})
     signed = frame["sz"].where(frame["side"] == "B", -frame["sz"])
     frame["start_position"] = (start + signed.cumsum().shift(fill_value=0.0)).round(9)
-    frame["time"] = times(MONDAY + n * HOUR for n in range(len(rows)))
-    return frame.assign(coin="BTC", **more)
+    frame["time"] = times(MONDAY + n * step for n in range(len(rows)))
+    return frame.assign(**{"coin": "BTC", "closed_pnl": 0.0, **more})
 
 
 TRADES = [("B", 2, 100.0), ("B", 2, 110.0), ("A", 3, 120.0), ("A", 3, 90.0)]

@@ -8,6 +8,8 @@ import pytest
 import toolkit as tk
 from toolkit.errors import MissingColumns, MissingDirections, MissingFees, MissingTokens
 
+from . import test_lots
+
 TIMES = pd.to_datetime([0, 1_000, 2_000, 4_000], unit="ms", utc=True)
 HOURS = TIMES[0] + pd.to_timedelta(range(4), unit="h")
 NO_FLAG = pd.array([pd.NA] * 4, dtype="boolean")
@@ -31,20 +33,11 @@ def tape(**changes):
 
 def chain(coin, **changes):
     """Return two buys, of 4 and of 2, and a sell of 3; the first buy pays a fee of 0.5."""
-    return pd.DataFrame(
-        {
-            "coin": coin,
-            "px": [10.0, 12.0, 14.0],
-            "sz": [4.0, 2.0, 3.0],
-            "side": ["B", "B", "A"],
-            "time": TIMES[:3],
-            "start_position": [0.0, 4.0, 6.0],
-            "closed_pnl": [0.0, 0.0, 10.0],
-            "fee": [0.5, 0.0, 0.25],
-            "fee_token": pd.array([None, "USDC", "USDC"], dtype="str"),
-            "dir": pd.array(["Buy", "Buy", "Sell"], dtype="str"),
-        }
-    ).assign(**changes)
+    paid = {"closed_pnl": [0.0, 0.0, 10.0], "fee": [0.5, 0.0, 0.25], "time": TIMES[:3]}
+    paid["fee_token"] = pd.array([None, "USDC", "USDC"], dtype="str")
+    paid["dir"] = pd.array(["Buy", "Buy", "Sell"], dtype="str")
+    rows = [("B", 4, 10.0), ("B", 2, 12.0), ("A", 3, 14.0)]
+    return test_lots.chain(rows, coin=coin, **(paid | changes))
 
 
 def routed(**changes):

@@ -300,19 +300,6 @@ def test_incidence_against_lifelines():
             assert row["high"] - row["low"] == pytest.approx(wide, rel=0.05)
 
 
-def test_incidence_interval_coverage():
-    """At least 51 of 60 intervals of 95 % contain the truth; fewer has probability 0.001."""
-    truth = (1 / 20) / (1 / 20 + 1 / 40) * (1 - np.exp(-20 * (1 / 20 + 1 / 40)))
-    held = 0
-    for seed in range(60):
-        rows, *_ = drawn(seed, 150)
-        result = orders.time_to_fill(
-            rows, since=MONDAY, until=MONDAY + 60 * SECOND, horizons=(20,)
-        ).params.iloc[0]
-        held += result["low"] <= truth <= result["high"]
-    assert held >= stats.binom.ppf(0.001, 60, 0.95)
-
-
 def test_trigger_delay_by_hand():
     """Orders placed at 0 are triggered at 10, 20, 30; two are filled 1 and 3 s later."""
     rows = events(
@@ -374,14 +361,6 @@ def test_simulated_trigger_delays_are_short(simulated):
     fired = simulated.loc[simulated["is_trigger"] & (simulated["status"] == "triggered"), "oid"]
     assert result["triggered"].sum() == fired.nunique() > 10
     assert (result["delay_q90_secs"].dropna() < 1).all()
-
-
-def test_fill_times_are_shown_as_html(simulated):
-    result = orders.time_to_fill(simulated)
-    assert "filled within 60 s" in result._repr_html_()
-    assert result.curves["cause"].unique().tolist() == ["filled", "canceled", "rejected"]
-    assert len(result.curves) <= 1500
-    assert result.params.attrs["toolkit"]["simulated"]
 
 
 def test_wrong_arguments_of_orders_are_named():

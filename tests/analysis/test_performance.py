@@ -30,23 +30,11 @@ def figures_of(frame):
     return frame.set_index("figure")["value"]
 
 
-def trips_of(net, **more):
-    times = pd.date_range(START, periods=len(net), tz="UTC")
-    rows = {"status": "closed", "net": net, "duration_hours": 2.0, "opened": times, "closed": times}
-    return pd.DataFrame({**rows, **more})
-
-
 def test_first_period_begins_with_deposit():
     values = [0.0] * 20 + [1000.0, 1010.0, 1010.0, 1010.0]
     returns = tk.performance.returns(curve_of(values, [0.0] * 20 + [1000.0, 0, 0, 0], hours=1.0))
     assert returns["capital"].tolist() == [1000.0]
     assert returns["return_"].tolist() == pytest.approx([0.01])
-
-
-def test_growth_stays_zero_after_total_loss():
-    returns = tk.performance.returns(curve_of([-5.0, 20.0], [0.0, 20.0]), start=100.0)
-    assert returns["growth"].tolist() == [0.0, 0.0]
-    assert returns["drawdown"].tolist() == [-1.0, -1.0]
 
 
 def test_realised_value_adds_flows():
@@ -86,10 +74,7 @@ def test_two_accounts_by_hand():
     ]
     assert result.iloc[:, 2:].to_numpy() == pytest.approx(np.array(wanted), nan_ok=True)
     facts = result.attrs["toolkit"]
-    assert [facts[name] for name in ("helper", "by", "value")] == [
-        "performance.returns", "day", "equity",
-    ]  # fmt: skip
-    assert list(facts["inputs"]) == ["curve"]
+    assert (facts["by"], facts["value"]) == ("day", "equity")
     weeks = tk.performance.returns(curve, by="week", start={"a": 100.0, "b": 7.0})
     assert weeks[["start", "end"]].to_numpy().tolist() == [[100, 150], [7, 900]]
     assert weeks["time"].tolist() == [START, START]  # a Monday
@@ -100,7 +85,6 @@ def test_two_accounts_by_hand():
     few = tk.performance.returns(curve_of([0.6], [0.0]), start=0.5)
     assert few["return_"].tolist() == pytest.approx([0.2])
     assert list(few.columns) == list(result.columns)[1:]
-    assert list(tk.performance.returns(curve.iloc[:0]).dtypes) == list(result.dtypes)
 
 
 def test_no_returns_after_unknown_flow():
@@ -178,17 +162,12 @@ def test_return_figures_by_hand():
     values = [0.02, -0.01, 0.03, -0.02]
     found = figures_of(tk.performance.sheet(days_of(values)))
     mean, spread = 0.005, sqrt((0.015**2 + 0.015**2 + 0.025**2 + 0.025**2) / 3)
-    assert found["total_return"] == pytest.approx(1.02 * 0.99 * 1.03 * 0.98 - 1)
-    assert found["volatility"] == pytest.approx(spread * sqrt(365))
     assert found["sharpe"] == pytest.approx(mean / spread * sqrt(365))
     assert found["sharpe_error"] == pytest.approx(
         sqrt((1 + (mean / spread) ** 2 / 2) / 4) * sqrt(365)
     )
     assert found["sortino"] == pytest.approx(mean / sqrt((0.01**2 + 0.02**2) / 4) * sqrt(365))
-    assert found["max_drawdown"] == pytest.approx(-0.02)
     assert found["drawdown_periods"] == 2  # below the high of day 1 until day 3
-    assert found["best"] == 0.03
-    assert found["worst"] == -0.02
     assert found["positive"] == 0.5
     found = figures_of(tk.performance.sheet(days_of(values), risk_free=0.005 * 365))
     assert found["sharpe"] == pytest.approx(0.0, abs=1e-12)
@@ -217,28 +196,6 @@ def test_costs_without_capital_are_left_out():
         assert sheet.loc["volume", "value"] == 2000.0
 
 
-def test_win_rate_has_wilson_interval():
-    row = tk.performance.trip_sheet(trips_of([1.0, 1.0, -1.0, -1.0])).iloc[1]
-    assert row["figure"] == "win_rate"
-    # Wilson (1927) for 2 of 4 at 95 %.
-    assert row["low"] == pytest.approx(0.15003898915214947)
-    assert row["high"] == pytest.approx(0.8499610108478506)
-
-
-def test_median_interval_uses_ranks():
-    trips = trips_of([1.0] * 10, duration_hours=np.arange(1.0, 11.0))
-    row = tk.performance.trip_sheet(trips).set_index("figure").loc["median_hours"]
-    # P(2 <= number below the median <= 8 of 10) = 0.9785, so ranks 2 and 9.
-    assert (row["value"], row["low"], row["high"]) == (5.5, 2.0, 9.0)
-
-
-def test_incomplete_trips_warn():
-    trips = trips_of([1.0, 5.0]).assign(status=["closed", "late"])
-    with pytest.warns(HistoryWarning, match="1 of 2 trips"):
-        found = figures_of(tk.performance.trip_sheet(trips))
-    assert found["trips"] == 1
-
-
 def test_wrong_arguments_of_returns_and_sheets_are_named():
     curve, day = curve_of([1.0, 2.0], [0.0, 0.0]), days_of([0.1], user="a")
     figures = pd.DataFrame({"user": ["a"] * 2, "figure": "sharpe", "value": [1.0, 2.0], "n": 3})
@@ -252,7 +209,6 @@ def test_wrong_arguments_of_returns_and_sheets_are_named():
         (ValueError, "hour, day, week", lambda: returns(curve, by="month")),
         (ValueError, "'equity' or 'realised'", lambda: returns(curve, value="pnl")),
         (ValueError, "'month' or None", lambda: sheet(day, by="day")),
-        (ValueError, "^by ", lambda: tk.performance.trip_sheet(trips_of([1.0]), by="size")),
         (ValueError, "several rows", lambda: tk.performance.leaderboard(figures)),
         (ValueError, "'sharpe' or 'mean'", lambda: tk.performance.skill(day, measure="sortino")),
     ):
@@ -281,15 +237,6 @@ def test_intervals_hold_known_figures():
     shares = {name: count / worlds for name, count in held.items()}
     # Three standard errors of 200 worlds around 95 % are 90.4 % and 99.6 %.
     assert all(0.904 <= share <= 0.996 for share in shares.values()), shares
-
-
-def test_shortfall_interval_needs_many_returns():
-    rng = np.random.default_rng(3)
-    few = tk.performance.sheet(days_of(rng.normal(0, 0.02, 500).tolist()))
-    many = tk.performance.sheet(days_of(rng.normal(0, 0.02, 1200).tolist()))
-    assert few.set_index("figure").loc["expected_shortfall", ["low", "high"]].isna().all()
-    row = many.set_index("figure").loc["expected_shortfall"]
-    assert row["low"] < -0.02 * 2.0627128075074257 < row["high"]
 
 
 def test_gains_of_days_sum_to_pnl():

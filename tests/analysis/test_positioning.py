@@ -40,15 +40,6 @@ def test_net_share_interval_by_hand():
     assert (made["low"], made["high"]) == (-1.0, 1.0)
 
 
-def test_account_value_sets_size_class():
-    owners = pd.DataFrame(
-        {"user": ["a", "a", "b"], "dex": ["x", "y", "x"], "account_value": [60.0, 70.0, 5.0]}
-    )
-    made = tk.accounts.positioning(ROWS, owners, edges=[100], by=[])
-    sizes = made.set_index("size")["accounts"].to_dict()
-    assert sizes == {"all": 3, "below 100": 1, "100 and more": 1, "unknown": 1}
-
-
 def test_position_without_value_is_missing():
     rows = ROWS.assign(position_value=[np.nan, 500.0, 110.0, 110.0])
     whole = tk.accounts.positioning(rows).set_index(["coin", "size"]).loc[("X", "all")]
@@ -63,15 +54,6 @@ def test_rows_without_user_or_dex_count():
     assert whole["dex"].tolist() == ["hyperliquid", "x"]
     assert whole["accounts"].tolist() == [1, 3]
     assert whole[["long_usd", "short_usd"]].values.tolist() == [[220, 0], [110, 610]]
-
-
-def test_snapshots_are_measured_apart():
-    first, last = pd.Timestamp("2025-09-01", tz="UTC"), pd.Timestamp("2025-09-02", tz="UTC")
-    both = pd.concat([ROWS.assign(time=first), ROWS.iloc[:2].assign(time=last)])
-    made = tk.accounts.positioning(both)
-    alone = tk.accounts.positioning(ROWS.iloc[:2])
-    later = made[made["time"] == last].drop(columns="time").reset_index(drop=True)
-    pd.testing.assert_frame_equal(later, alone, check_names=False)
 
 
 def test_states_of_one_batch_count_together():

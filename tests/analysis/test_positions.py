@@ -6,10 +6,9 @@ import pytest
 from hypothesis import given, settings
 
 from toolkit.errors import HistoryWarning, MissingColumns
-from toolkit.pnl import attribution, lots, positions, round_trips, unrealised
+from toolkit.pnl import attribution, positions, round_trips, unrealised
 
 from .examples import HOUR, ME, MONDAY, OTHER, times
-from .simulated import everybody
 from .test_lots import chain, trades
 from .test_round_trips import listed_rows
 
@@ -17,13 +16,8 @@ SIZES = {"BTC": 5, "ETH": 4}
 NO = None
 
 
-@pytest.fixture(scope="module")
-def tables(world):
-    return everybody(world)
-
-
 def fills(rows, **more):
-    return chain(rows, **{"closed_pnl": 0.0, "fee": 0.0, **more})
+    return chain(rows, **{"fee": 0.0, **more})
 
 
 def listed(column):
@@ -40,18 +34,6 @@ def test_entry_prices_are_truncated():
     assert listed(result["change"]) == [2, 1, -1, -3, 1]
     late = [("B", 1, 100.0), ("A", 3, 100.0), ("B", 1, 90.0), ("A", 1, 95.0)]  # until the flip
     assert listed(positions(fills(late, start=2.0), SIZES)["entry_px"]) == [NO, NO, 90.0, NO]
-
-
-def test_address_case_is_ignored():
-    """One account that is written in two ways: one chain, one position, one trip, one lot."""
-    rows = fills([("B", 2, 100.0), ("A", 1, 110.0), ("A", 1, 120.0)], closed_pnl=[0.0, 10.0, 20.0])
-    rows["user"] = [OTHER, OTHER.lower(), OTHER]
-    result = positions(rows, SIZES)
-    assert result["user"].tolist() == [OTHER.lower()] * 3
-    assert result["expected_closed_pnl"].tolist() == [0, 10, 20]
-    assert round_trips(rows)["gross"].tolist() == [30]
-    assert lots(rows)["realised"].tolist() == [10, 20]
-    assert unrealised(rows, {"BTC": 1.0}, SIZES, at=MONDAY + 10 * HOUR).empty
 
 
 def mixed_fills():

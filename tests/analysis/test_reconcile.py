@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from toolkit.errors import MissingColumns
-from toolkit.pnl import audit, reconcile, unrealised
+from toolkit.pnl import reconcile, unrealised
 from toolkit.simulation.history import SIZES, run_history
 from toolkit.simulation.markets import PERPS
 
@@ -476,11 +476,3 @@ def test_late_history_is_named(tables):
     # Who was flat by then leaves no trace in later fills.
     assert len(found) > 0.8 * len(odd)
     assert (odd.drop(found.index)["unexplained"] != 0).all()
-
-
-def test_audit_of_simulation_has_no_differences(tables):
-    perps = tables.fills[~tables.fills["coin"].str.contains("^@|/|^#")]
-    result = audit(perps, tables.contexts)
-    assert is_zero(result["difference"])
-    assert result["expected_closed_pnl"].notna().all()
-    assert not result["chain_break"].any()

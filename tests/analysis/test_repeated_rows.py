@@ -9,26 +9,16 @@ import pytest
 
 import toolkit as tk
 from tests.analysis.examples import HOUR, ME, MONDAY, OTHER, times
+from tests.analysis.test_lots import chain
 from toolkit.analysis.common.repeated_rows import drop_repeated_rows
 from toolkit.errors import RepeatedRows, UnnamedAccount
 
 
 def fills():
     """Buy 2 at 100, sell 1 at 110 and 1 at 120."""
-    return pd.DataFrame(
-        {
-            "coin": pd.array(["BTC"] * 3, dtype="str"),
-            "px": [100.0, 110.0, 120.0],
-            "sz": [2.0, 1.0, 1.0],
-            "side": pd.array(["B", "A", "A"], dtype="str"),
-            "time": times([MONDAY, MONDAY + 1, MONDAY + 2]),
-            "start_position": [0.0, 2.0, 1.0],
-            "closed_pnl": [0.0, 10.0, 20.0],
-            "fee": 0.5,
-            "oid": [11, 12, 13],
-            "tid": pd.array([101, 102, 103], dtype="Int64"),
-        }
-    )
+    ids = {"oid": [11, 12, 13], "tid": pd.array([101, 102, 103], dtype="Int64")}
+    rows = [("B", 2, 100.0), ("A", 1, 110.0), ("A", 1, 120.0)]
+    return chain(rows, step=1, closed_pnl=[0.0, 10.0, 20.0], fee=0.5, **ids)
 
 
 def payments():
@@ -154,14 +144,11 @@ def test_warning_names_the_callers_line():
 
 def alternating(user_column):
     """Two accounts that trade in turn: one is 5 long and adds 1, one is 40 short and adds 2."""
-    rows = []
-    for turn in range(6):
-        rows.append((ME, 1.0, "B", 5.0 + turn))
-        rows.append((OTHER, 2.0, "A", -40.0 - 2 * turn))
-    frame = pd.DataFrame(rows, columns=["user", "sz", "side", "start_position"])
-    frame["coin"], frame["px"], frame["closed_pnl"], frame["fee"] = "BTC", 100.0, 0.0, 0.0
-    frame["time"] = times(MONDAY + n for n in range(len(frame)))
-    return frame if user_column else frame.drop(columns="user")
+    mine = chain([("B", 1, 100.0)] * 6, start=5.0, fee=0.0, user=ME)
+    other = chain([("A", 2, 100.0)] * 6, start=-40.0, fee=0.0, user=OTHER)
+    both = pd.concat([mine, other.assign(time=other["time"] + pd.Timedelta("1min"))])
+    rows = both.sort_values("time", ignore_index=True)
+    return rows if user_column else rows.drop(columns="user")
 
 
 WALKERS = {

@@ -7,7 +7,7 @@ from scipy import stats
 
 from toolkit.analysis.common.bootstrap import bootstrap_interval
 from toolkit.analysis.performance.ratios import probabilistic_sharpe
-from toolkit.errors import MissingColumns
+from toolkit.errors import HistoryWarning, MissingColumns
 from toolkit.performance import leaderboard, sheet, trip_sheet
 
 NAN = float("nan")
@@ -371,12 +371,19 @@ def test_groups_of_trips_by_hand():
     assert medians["0xb"].to_dict() == {0: 1, 1: 1, 2: 1}
 
 
+def test_incomplete_trips_warn():
+    with pytest.warns(HistoryWarning, match="1 of 3 trips"):
+        found = trip_sheet(TRIPS.assign(status=["closed", "late", "closed"]))
+    assert found.loc[found["figure"] == "trips", "value"].tolist() == [1, 1]
+
+
 def test_wrong_arguments_are_named():
     for error, named, call in (
         (MissingColumns, "^costs: .*volume", lambda: sheet(days(), costs=costs()[["user", "day"]])),
         (ValueError, "^draws", lambda: sheet(days(), draws=-1)),
         (ValueError, "'alpha'.*sharpe, trips", lambda: leaderboard(FIGURES, by="alpha")),
         (MissingColumns, "^trips: .*opened", lambda: trip_sheet(TRIPS, by="hour")),
+        (ValueError, "^by ", lambda: trip_sheet(TRIPS, by="size")),
     ):
         with pytest.raises(error, match=named):
             call()

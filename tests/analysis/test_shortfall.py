@@ -40,18 +40,6 @@ SALE = events(1, "A", 5.0, ("open", 1_000, 5.0), ("canceled", 9_000, 2.0))
 SOLD = fills_of(1, "A", (5_000, 99.5, 2.0, False, -0.1), (6_000, 98.5, 1.0, True, 0.4))
 
 
-def test_shortfall_of_sale_by_hand():
-    row = shortfall(SALE, SOLD, MIDS).orders.iloc[0]
-    assert row["delay"] == -3.0  # 3 * (99 - 100)
-    assert row["trading"] == pytest.approx(0.5)  # 2 * 0.5 - 1 * 0.5
-    assert row["opportunity"] == -6.0  # 2 * (97 - 100): not sold before the fall
-    assert row["fees"] == pytest.approx(-0.3)
-    assert row["maker_share"] == pytest.approx(2 / 3)
-    assert row["total_bps"] == pytest.approx(1e4 * -8.8 / 500)
-    real, paper = (99.5 * 2 + 98.5) - 3 * 97.0 - 0.3, 5 * (100.0 - 97.0)
-    assert row["total"] == pytest.approx(real - paper)
-
-
 def test_quote_of_own_fill_is_no_decision_price():
     """A buy is filled at 102 in its millisecond, where a quote of 102 is its own fill."""
     mids = pd.DataFrame({"coin": "XYZ", "time": at(900, 1_000), "mid_px": [100.0, 102.0]})
@@ -62,7 +50,7 @@ def test_quote_of_own_fill_is_no_decision_price():
 
 
 def test_shortfall_of_two_parents_by_hand():
-    """A buy of 4 tokens, decided at 50: 1 rests and fills at 51, 3 take at 51.5.
+    """The sale, and a buy of 4 tokens, decided at 50: 1 rests and fills at 51, 3 take at 51.5.
 
     The fee of the first is 0.001 tokens, which are 0.051 USD.
     """

@@ -1,19 +1,15 @@
 """The expected cost of a size: at, between and beyond sampled sizes, and missing costs."""
 
-import itertools
-
 import hypothesis.strategies as st
 import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given, settings
 
-from toolkit.simulation.engine.prices import simulate_prices
 from toolkit.slippage import capacity, cost, fit
 
 from .examples import DAY
 from .test_slippage_fit import books, samples_of
-from .test_slippage_truth import samples as sampled
 
 NAN = float("nan")
 FITTED = fit(books(6, sigma=0.1), draws=99)
@@ -90,19 +86,15 @@ def test_single_size_is_not_extrapolated():
     assert cost(samples({1e4: [NAN, NAN]}), 1e4)["range"].tolist() == ["never filled"] * 2
 
 
-def test_columns_of_cost_and_capacity():
+def test_figures_of_cost_and_capacity():
     """Of two days, with 2 and 8 bps, the interval is wide; it is one of positive numbers."""
     paid = cost(KINKED, [1e4, 1e5])
-    names = ["coin", "side", "amount_usd", "cost_bps", "low", "high", "cost_usd", "range"]
-    assert list(paid.columns) == [*names, "too_thin", "n"]
     assert paid["side"].tolist() == ["buy", "buy", "sell", "sell"]
     assert (paid["low"] > 0).all()
     assert (paid["low"] < paid["cost_bps"] / 2).all()
     assert (paid["high"] > paid["cost_bps"] * 2).all()
     assert paid["n"].tolist() == [6] * 4
     room = capacity(KINKED, 4.0)
-    names = ["coin", "side", "bps", "capacity_usd", "low", "high", "range", "smallest_usd"]
-    assert list(room.columns) == [*names, "largest_usd", "n"]
     assert room[["smallest_usd", "largest_usd"]].to_numpy().tolist() == [[1e3, 1e5]] * 2
     none = capacity(samples({1e4: [NAN, NAN]}), 4.0)
     assert none["range"].tolist() == ["never filled"] * 2
@@ -119,15 +111,6 @@ def test_wrong_arguments_are_named():
     ):
         with pytest.raises(ValueError, match=named):
             call()
-
-
-def test_only_coin_of_one_size_is_unknown():
-    """ABC has one size and XYZ three: only ABC cannot be extrapolated."""
-    rows = pd.concat([KINKED, samples({1e4: [2, 4]}).assign(coin="ABC")])
-    frame = cost(rows, 5e4, side="buy").set_index("coin")
-    assert frame["range"].to_dict() == {"ABC": "one size", "XYZ": "between"}
-    assert np.isnan(frame.loc["ABC", "cost_bps"])
-    assert capacity(rows, 3.0, side="buy")["range"].tolist() == ["one size", "between"]
 
 
 def test_capacity_below_half_spread_is_zero():
@@ -182,29 +165,3 @@ def test_misfit_is_worst_relative_error():
     assert wanted > 0.1
     assert "does not hold, it misses a sampled mean by" in found._repr_html_()
     assert "does not hold" not in FITTED._repr_html_()
-
-
-def test_simulated_cost_intervals_contain_own_mean():
-    """Every interval contains its own mean, and less often the mean of other days.
-
-    The deviation of the difference of two means is the root of 2 times that of one: three in four
-    intervals of 90 % contain the other mean. The sizes of a half move together, so the limits are
-    wide.
-    """
-    hits = []
-    for seed, coin in itertools.product(range(2), ("BTC", "FARTCOIN")):
-        rows = sampled(simulate_prices(seed, 24 * 7), seed, coin)
-        odd = rows["timestamp"].dt.day_of_year % 2 == 1
-        for mine, other in ((rows[odd], rows[~odd]), (rows[~odd], rows[odd])):
-            result = cost(fit(mine, draws=199), [1e3, 1e4, 1e5, 2.5e5], level=0.9)
-            for found in result[result["too_thin"] == 0].to_dict("records"):
-                bps = f"{found['side']}_slippage_bps"
-                own, theirs = (
-                    half.loc[half["amount_usd"] == found["amount_usd"], bps].mean()
-                    for half in (mine, other)
-                )
-                assert found["cost_bps"] == pytest.approx(own)
-                assert found["low"] <= own <= found["high"]
-                hits.append(found["low"] <= theirs <= found["high"])
-    assert len(hits) > 40
-    assert 0.45 < np.mean(hits) < 0.98, np.mean(hits)

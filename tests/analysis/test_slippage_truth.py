@@ -8,7 +8,6 @@ here is therefore the mean over other books on the same prices.
 
 import numpy as np
 import pandas as pd
-import pytest
 from scipy import stats
 
 from tests.analysis.interval_coverage import hold_share
@@ -58,18 +57,6 @@ def test_interval_coverage_of_laws():
         costs += int(paid["low"] <= truth <= paid["high"])
     assert holds(exponents, seeds), exponents
     assert holds(costs, seeds), costs
-
-
-def test_missing_samples_lower_exponent():
-    """Only the least cost of a missing sample is known, so k is too low."""
-    found, missing = [], []
-    for seed in range(8):
-        rows = books(12, sigma=0.15, end=20.0, seed=seed)
-        missing.append(rows["buy_slippage_bps"].isna().mean())
-        table = fit(rows.assign(sell_slippage_bps=np.nan), draws=9).params
-        found.append(table.set_index(["side", "name"]).loc[("buy", "k"), "estimate"])
-    assert np.mean(missing) == pytest.approx(0.25, abs=0.01)
-    assert 0.59 < np.mean(found) < 0.6
 
 
 def test_asymmetry_interval_coverage():

@@ -1,7 +1,5 @@
 """Staking: examples by hand, scipy, and the simulated exchange with its known commissions."""
 
-from collections import defaultdict
-from decimal import Decimal
 from itertools import pairwise
 
 import hypothesis.strategies as st
@@ -95,18 +93,6 @@ def test_fee_and_lag_behind_best_by_hand():
     assert staking.apy(nothing, now=at(2))["apy"].item() == 0.0
 
 
-def test_ranks_by_hand():
-    """Orders abc, abc, acb: rank sums 3, 7, 8, so W = 12 * 14 / (9 * 24) = 7/9."""
-    rows = history({"a": [3, 3, 3], "b": [2, 2, 1], "c": [1, 1, 2]})
-    result = staking.rank_stability(rows, now=at(3))
-    assert result["concordance"] == pytest.approx(7 / 9)
-    assert result["next_week"] == pytest.approx((1 + 0.5) / 2)
-    assert result.n == 3
-    assert result.ranks.query("validator == 'a'")["rank"].tolist() == [1, 1, 1]
-    assert (result.params["low"] <= result.params["estimate"]).all()
-    assert (result.params["high"] <= 1).all()
-
-
 WEEKS = st.lists(st.integers(0, 6), min_size=4, max_size=4).filter(lambda row: len(set(row)) > 1)
 
 
@@ -187,23 +173,6 @@ def test_fee_equals_simulated_commission(simulated):
         assert frame.loc[validator, "fee"] == pytest.approx(truth, abs=1e-9)
         assert frame.loc[validator, "low"] == pytest.approx(truth, abs=1e-8)
     assert (frame["n"] == 8).all()  # ten weeks, of which the first and the running one are partial
-
-
-def test_simulated_aprs_equal_daily_rewards(world, simulated):
-    """The sums are computed again in decimals, from the rewards behind the service's weeks."""
-    rows, _ = simulated
-    rewards, staked = defaultdict(Decimal), defaultdict(Decimal)
-    for row in world.sources.rewards:
-        monday = (row.time - DAY - 4 * DAY) // WEEK * WEEK + 4 * DAY
-        rewards[row.validator, monday] += Decimal(row.delegator_rewards)
-        staked[row.validator, monday] += Decimal(row.staked)
-    result = staking.implied_fee(rows, by="week")
-    assert len(result) == len(rewards)
-    for row in result.itertuples():
-        key = row.validator, row.week.value // 10**6
-        apr = float(rewards[key] / staked[key] * 365)
-        assert row.net_apr == pytest.approx(apr, rel=1e-14)
-        assert row.apy == pytest.approx((1 + apr * 7 / 365) ** (365 / 7) - 1)
 
 
 def test_rank_stability_html_is_escaped():

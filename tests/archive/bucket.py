@@ -134,18 +134,11 @@ def list_objects(environment, prefix):
     return {name: client.get_object(Bucket="bucket", Key=name)["Body"].read() for name in names}
 
 
-def put_object(environment, name, content, *, if_none):
-    """Write an object, with `if_none` only if it does not exist; return the status."""
-    port = int(environment["AWS_ENDPOINT_URL"].rpartition(":")[2])
-    headers = {"If-None-Match": "*"} if if_none else {}
-    return _request(port, "PUT", f"/bucket/{name}", content, headers)
-
-
-def _request(port, method, path, content=b"", headers=None):
+def _request(port, method, path):
     signed = {"Authorization": "AWS4-HMAC-SHA256 Credential=k/20260101/us-east-1/s3/aws4_request"}
     connection = http.client.HTTPConnection("127.0.0.1", port)
     with contextlib.closing(connection):
-        connection.request(method, path, content, signed | (headers or {}))
+        connection.request(method, path, headers=signed)
         return connection.getresponse().status
 
 

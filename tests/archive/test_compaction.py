@@ -45,37 +45,6 @@ def test_compaction_sorts_by_account(archive):
     assert archive.verify() == []
 
 
-class _InterruptedTable:
-    """A table whose user presses Ctrl-C when a commit has just been written."""
-
-    def __init__(self, handle):
-        self._handle = handle
-
-    def __getattr__(self, name):
-        return getattr(self._handle, name)
-
-    def update_incremental(self):
-        raise KeyboardInterrupt
-
-
-class InterruptedTables(ArchiveTables):
-    """Tables of which each is interrupted after a commit."""
-
-    def open_for_append(self, name):
-        return _InterruptedTable(super().open_for_append(name))
-
-
-def test_interrupt_after_commit_keeps_rows(archive):
-    before = [archive.frame(tk.user_fills_by_time, user) for user in USERS]
-    tables = InterruptedTables(archive.tables.location)
-    with pytest.raises(KeyboardInterrupt):
-        compact_table(tables, "fills", (), None)
-    again = open_archive(archive.tables.location)
-    for user, frame in zip(USERS, before, strict=True):
-        pd.testing.assert_frame_equal(again.frame(tk.user_fills_by_time, user), frame)
-    assert again.verify() == []
-
-
 class LateTables(ArchiveTables):
     """Tables that another process has changed since they were opened."""
 

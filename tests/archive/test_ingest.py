@@ -117,25 +117,6 @@ def test_ingest_refuses_incomplete_frames(tmp_path):
             archive.ingest(frame)
 
 
-def test_lost_ingest_after_two_ranges_is_found(tmp_path):
-    session, archive = fill_session(FILLS), open_archive(tmp_path)
-    archive.refresh(tk.user_fills_by_time, USER, START, FILLS[150].time, session=session)
-    archive.refresh(tk.user_fills_by_time, USER, FILLS[180].time, FILLS[200].time, session=session)
-    before = len(archived_rows(archive))
-    last = tk.user_fills_by_time(USER, FILLS[200].time, numbers="text", session=session)
-    archive.ingest(last)
-    assert len(archived_rows(archive)) > before
-    # Both are between the two ranges.
-    assert {finding.kind for finding in archive.verify()} == {"chain", "gap"}
-    lost = sorted((tmp_path / "fills" / "_delta_log").glob("*.json"))[-1]
-    lost.unlink()
-    assert "lost" in {finding.kind for finding in archive.verify()}
-    facts = tk.provenance(
-        archive.frame(tk.user_fills_by_time, USER, start=START, end=FILLS[20].time)
-    )
-    assert f"has {before} of" in facts["why"]
-
-
 def test_ingest_leaves_out_shortened_file(tmp_path):
     """Rows may be missing between any two rows of the file."""
     samples = Path(__file__).parents[2] / "data" / "samples"

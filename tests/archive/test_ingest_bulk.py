@@ -65,18 +65,6 @@ def test_bulk_files_become_histories(tmp_path, tiny):
     assert archive.verify() == []
 
 
-def test_bulk_leaves_out_earlier_rows(tmp_path, tiny):
-    """Rows that begin before the archived ones cannot be put between them."""
-    users, now = tiny.world["users"][:2], tiny.now_ms()
-    archive = open_archive(tmp_path / "kept")
-    archive.refresh(tk.user_fills_by_time, users[0], MIDDLE, session=tiny)
-    files = write_files(tmp_path / "files", tiny, users, 0, now)
-    columns = {"user": "trader", "px": "price"}
-    done = archive.ingest_bulk(files, tk.user_fills_by_time, 0, now, columns=columns)
-    assert list(done["left"]) == [users[0]]
-    assert list(done["kept"]) == [f"userFillsByTime {users[1]}"]
-
-
 def test_bulk_notes_missing_rows(tmp_path):
     user, fills = "0x" + "c" * 40, make_fills(300)
     session = fill_session(fills, users=[user])
@@ -159,16 +147,6 @@ def test_bulk_beside_writer_repeats_no_row(tmp_path, made):
                 writer.append_part(part)
         kept = archive.frame(tk.user_fills_by_time, refreshed)
         assert kept["tid"].tolist() == frame["tid"].tolist()
-
-
-def test_bulk_reads_times_as_numbers_and_text(tmp_path, made):
-    session, frame, times = made
-    fetched = tk.user_fills_by_time(USERS[0], times[0], session=session)
-    for form in (float, str):
-        archive, file = open_archive(tmp_path / form.__name__), tmp_path / "f.parquet"
-        frame.assign(user=USERS[0], time=[*map(form, times)]).to_parquet(file)
-        archive.ingest_bulk(file, tk.user_fills_by_time, times[0], times[-1])
-        pd.testing.assert_frame_equal(archive.frame(tk.user_fills_by_time, USERS[0]), fetched)
 
 
 UNREADABLE = [  # column, change of its values, and what the error names

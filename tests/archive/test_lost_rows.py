@@ -147,16 +147,3 @@ def test_verify_finds_wrong_statistics(tmp_path):
             assert (found.kind, found.severity, found.table) == ("damage", "error", "fills")
             assert f"{column} has other values than Delta's log" in found.what
             entry.write_text(text)
-
-
-def test_readers_ignore_other_statistics(tmp_path):
-    archive = make_archive(tmp_path)
-    for number, bound in ((1, "minValues"), (2, "maxValues")):
-        wrong = {"minValues": 1e9, "maxValues": 0.0}[bound]
-        change_log(
-            log_entries(archive, "fills")[number],
-            lambda statistics, bound=bound, wrong=wrong: statistics[bound].update({"px": wrong}),
-        )
-    rows = archive.scan("fills", columns=["px"]).filter("px > 0")
-    assert len(rows.df()) == len(FILLS)
-    assert archive.verify() == []

@@ -81,18 +81,6 @@ def test_unreachable_store_error_has_advice(native, options, named):
     assert "canary" not in str(result.value)
 
 
-def test_verify_command_reports_unreachable_store(monkeypatch):
-    for name, value in {
-        "AWS_ENDPOINT_URL": "http://127.0.0.1:1",
-        "AWS_ALLOW_HTTP": "true",
-        "AWS_REGION": "us-east-1",
-        "AWS_ACCESS_KEY_ID": "name",
-        "AWS_SECRET_ACCESS_KEY": "canary-secret",
-    }.items():
-        monkeypatch.setenv(name, value)
-    assert "check the address" in run_command("verify", "s3://bucket/x", code=2).output
-
-
 def test_commits_name_the_version(tmp_path, tiny):
     archive = open_archive(tmp_path)
     archive.refresh(tk.delegations, tiny.world["users"][0], session=tiny)

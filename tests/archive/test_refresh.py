@@ -50,14 +50,6 @@ def test_refreshed_rows_equal_fetched_rows(tmp_path, inclusive):
     assert tk.provenance(archived)["complete"] == "yes"
 
 
-def test_frame_of_range_equals_fetched_range(tmp_path):
-    archive, session = open_archive(tmp_path), fill_session(FILLS)
-    archive.refresh(tk.user_fills_by_time, USER, START, session=session)
-    archived = archive.frame(tk.user_fills_by_time, USER, start=MIDDLE, end=MIDDLE + 60_000)
-    fetched = tk.user_fills_by_time(USER, MIDDLE, MIDDLE + 60_000, session=session)
-    pd.testing.assert_frame_equal(archived, fetched)
-
-
 def test_refresh_keeps_rows_before_failure(tmp_path):
     archive = open_archive(tmp_path)
     failing = fill_session(FILLS, through=lambda inner: StopsAfter(inner, 12))

@@ -5,7 +5,7 @@ import tempfile
 
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import toolkit as tk
@@ -87,6 +87,7 @@ def refresh_range(archive, fills, inclusive, request):
 
 
 @pytest.mark.filterwarnings("ignore::toolkit.errors.HistoryWarning")
+@settings(max_examples=30)
 @given(groups=GROUPS, inclusive=st.booleans(), refreshes=REFRESHES)
 def test_random_ranges_equal_fetched_rows(groups, inclusive, refreshes):
     fills = make_fills_at((START + at, tx) for at, tx, size in sorted(groups) for _ in range(size))
@@ -113,20 +114,6 @@ def test_random_ranges_equal_fetched_rows(groups, inclusive, refreshes):
             )
             assert tk.provenance(archived)["covered"] == expected_coverage(ranges)
         assert error_kinds(archive) == set()
-
-
-def test_refresh_fills_gap_without_rows(tmp_path):
-    fills = make_fills_at((START + at, 0) for at in range(LAST))
-    session, archive = fill_session(fills), open_archive(tmp_path)
-    archive.refresh(tk.user_fills_by_time, USER, START - 20, START - 10, session=session)
-    later = (START + 20, START + 25)
-    archive.refresh(tk.user_fills_by_time, USER, *later, session=session)
-    assert archive.status()["gaps"].tolist() == [1]
-    done = archive.refresh(tk.user_fills_by_time, USER, session=session)
-    assert (done.start_ms, done.total) == (START - 20, LAST)
-    assert archive.status()["gaps"].tolist() == [0]
-    assert archive.refresh(tk.user_fills_by_time, USER, session=session).rows == 0
-    assert archive.verify() == []
 
 
 def test_refresh_earlier_samples_leaves_gap(tmp_path, tiny):

@@ -12,9 +12,7 @@ from tests.archive.kills import FILLS, USERS, refresh_all
 from tests.archive.test_scan import to_table
 from tests.archive.world import START, archived_rows, error_kinds, fill_session
 from toolkit.archive import open as open_archive
-from toolkit.archive.schemas import RowOrigin, Series, arrow_rows
-from toolkit.contract.operations import OPERATIONS
-from toolkit.errors import ArchiveError, CommitConflict, HistoryWarning
+from toolkit.errors import ArchiveError, HistoryWarning
 
 
 @pytest.fixture(scope="module", name="served")
@@ -61,19 +59,6 @@ def test_store_works_like_folder(tmp_path, tiny):
         found = archive.scan("fills", subject=USERS[3], engine=engine)
         assert len(to_table(found)) == len(FILLS)
     assert "no errors: " in run_command("verify", f"{place}@{name}").output
-
-
-def test_store_refuses_second_writer(store):
-    """The store writes a version of the log only if it does not exist."""
-    assert bucket.put_object(store, "once", b"1", if_none=True) == 200
-    assert bucket.put_object(store, "once", b"2", if_none=True) == 412
-    tables = open_archive(f"{bucket.BUCKET}/refused").tables
-    series = Series(OPERATIONS["userFillsByTime"], USERS[0], {"user": USERS[0]})
-    rows = arrow_rows(series, [], START, 0, RowOrigin("test", True, 0))
-    first, second = tables.open_for_append("fills"), tables.open_table("fills")
-    tables.append_rows(first, rows, counts={series.name: 0})
-    with pytest.raises(CommitConflict):
-        tables.append_rows(second, rows, counts={series.name: 0})
 
 
 def test_store_hides_credentials(store):

@@ -29,11 +29,6 @@ def test_serve_archived_states(tmp_path, tiny):
         (tk.batch_clearinghouse_states, (users[3:5],), {"dex": "ALL_DEXES"}),
         (tk.current_depth, (), {}),
     ]
-    composed = [  # from answers to other requests
-        (tk.meta, (), {"dex": dex}),
-        (tk.batch_clearinghouse_states, (users[:5],), {}),
-        (tk.current_depth, (), {"dex": dex}),
-    ]
     missing = [
         (tk.meta, (), {"dex": "nowhere"}),
         (tk.meta_and_asset_ctxs, (), {}),
@@ -48,7 +43,7 @@ def test_serve_archived_states(tmp_path, tiny):
     for fetch, arguments, named in archived:
         archive.refresh(fetch, *arguments, **named, session=tiny)
     session = offline_session(tmp_path)
-    for fetch, arguments, named in [*archived, *composed]:
+    for fetch, arguments, named in archived:
         state, rows = fetch_served(fetch, *arguments, **named, session=session)
         assert (fetch.__name__, named, state) == (fetch.__name__, named, "yes")
         there = fetch(*arguments, **named, session=tiny)
@@ -141,17 +136,6 @@ def lacking_session(name):
 
     through = lambda inner: ChangedAnswers(inner, change)  # noqa: E731
     return store_session(simulated_store(7, "tiny"), through=through)
-
-
-@pytest.mark.filterwarnings("ignore::toolkit.errors.MissingField")
-def test_serve_states_without_field(tmp_path, tiny):
-    archive, users = open_archive(tmp_path), tiny.world["users"][:2]
-    call = (tk.batch_clearinghouse_states, users)
-    archive.refresh(*call, session=lacking_session("maxTradeSzs"))
-    states = tk.batch_clearinghouse_states(users, session=offline_session(tmp_path))
-    there = tk.batch_clearinghouse_states(users, session=tiny)
-    assert states.positions["max_trade_szs"].isna().all()
-    assert states.positions["szi"].tolist() == there.positions["szi"].tolist()
 
 
 def test_serve_refuses_rows_without_user(tmp_path, tiny):

@@ -105,15 +105,6 @@ def test_cursor_time_decides_completeness(tmp_path):
             pd.testing.assert_frame_equal(rows, tk.user_fills_by_time(USER, **cursor, session=live))
 
 
-def test_range_before_first_day_is_complete(tmp_path):
-    archive = open_archive(tmp_path)
-    archive.refresh(tk.user_fills_by_time, USER, session=fill_session(FILLS))  # from the first day
-    assert archived_state(archive, tk.user_fills_by_time, USER, start=0) == "yes"
-    assert (
-        fetch_served(tk.user_fills_by_time, USER, 0, session=offline_session(tmp_path))[0] == "yes"
-    )
-
-
 @settings(max_examples=12, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_service_and_archive_agree_on_completeness(tmp_path_factory, data):
@@ -191,12 +182,3 @@ def test_each_operation_states_completeness(tmp_path, tiny):
             warnings.simplefilter("error")
             before = archive.frame(fetch, *subject, start=0, end=middle)
         assert "history" not in tk.provenance(before)
-
-
-def test_coin_of_native_dex_has_three_names(tmp_path, tiny):
-    open_archive(tmp_path).refresh(tk.slippage_history, "main:BTC", 1_000, 0, session=tiny)
-    for coin in ("BTC", "main:BTC", "hyperliquid:BTC"):
-        assert (
-            fetch_served(tk.slippage_history, coin, 1_000, 0, session=offline_session(tmp_path))[0]
-            == "yes"
-        )

@@ -1,6 +1,5 @@
 """Every call on a served archive shows what is not proved complete."""
 
-import pandas as pd
 import pytest
 
 import toolkit as tk
@@ -96,17 +95,3 @@ def test_each_call_reports_incomplete_rows(tmp_path):
     assert "not proved complete" in plan.why
     with pytest.raises(tk.Incomplete):
         next(tk.poll(tk.perp_twap_snapshot_timestamp, tk.meta, session=session))
-
-
-def test_copied_archive_keeps_coverage(tmp_path):
-    archive_two_ranges(tmp_path / "kept").refresh(tk.user_fills, USER, session=fill_session(FILLS))
-    session, copy = offline_session(tmp_path / "kept"), open_archive(tmp_path / "copy")
-    with pytest.raises(tk.Incomplete, match="not proved complete"):
-        copy.refresh(tk.user_fills_by_time, USER, A, session=session)
-    with pytest.raises(tk.Incomplete, match="no answer to meta hyperliquid"):
-        copy.refresh(tk.meta, session=session)
-    assert len(copy.status()) == 0
-    copy.refresh(tk.user_fills_by_time, USER, A, B, session=session)
-    copy.refresh(tk.user_fills, USER, session=session)
-    (until,) = copy.status()["covered_until"].dropna()
-    assert until == pd.Timestamp(B, unit="ms", tz="UTC")

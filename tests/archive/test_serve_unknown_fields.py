@@ -37,12 +37,12 @@ def test_unknown_fields_are_served(tmp_path):
     world = simulated_store(7, "tiny").about["world"]
     user, builder = world["users"][0], world["builders"][0]
     calls = [
-        (tk.user_fills_by_time, user, 0),
-        (tk.builder_approved_fills_by_time, builder, 0),
+        (tk.user_fills_by_time, user, "2025-09-29"),
+        (tk.builder_approved_fills_by_time, builder, "2025-09-29"),
         (tk.historical_orders, user),
-        (tk.builder_approved_funding_by_time, builder, 0),
+        (tk.builder_approved_funding_by_time, builder, "2025-09-29"),
         (tk.user_non_funding_ledger_updates, user, 0),
-        (tk.slippage_history, "BTC", 1000, 0),
+        (tk.slippage_history, "BTC", 1000, "2025-09-29"),
         (tk.meta,),
     ]
     archive = open_archive(tmp_path)

@@ -1,7 +1,6 @@
 """Status, findings with exit codes, scans, and the HTML of an archive."""
 
 import json
-import sys
 import warnings
 
 import pandas as pd
@@ -13,7 +12,6 @@ from tests.archive.world import CANARY, START, USER, fill_session, make_fills, s
 from toolkit.archive import open as open_archive
 from toolkit.archive.coverage import RefreshResult, log_entry, log_refreshes
 from toolkit.archive.schemas import RowOrigin
-from toolkit.archive.storage import ArchiveTables
 from toolkit.contract.recorded_rows import build_record
 from toolkit.contract.records import FundingRow, SlippageSample
 from toolkit.contract.source_tables import Approval, Sources
@@ -71,31 +69,6 @@ def test_status_counts_gaps(tmp_path):
     assert tk.provenance(archive.frame(tk.user_fills_by_time, USER))["complete"] == "no"
     inside = archive.frame(tk.user_fills_by_time, USER, start=START, end=MIDDLE)
     assert tk.provenance(inside)["complete"] == "yes"
-
-
-def count_table_opens(archive):
-    """Return how often status opens a table."""
-    found, before = 0, sys.getprofile()
-
-    def count(frame, event, _):
-        nonlocal found
-        found += event == "call" and frame.f_code is ArchiveTables.open_table.__code__
-
-    sys.setprofile(count)
-    try:
-        archive.status()
-    finally:
-        sys.setprofile(before)
-    return found
-
-
-def test_status_reads_log_once(tmp_path):
-    archive = open_archive(tmp_path)
-    refresh(archive, USER, START)
-    of_one = count_table_opens(archive)
-    refresh(archive, OTHER, MIDDLE)
-    assert len(archive.status()) == 2
-    assert count_table_opens(archive) == of_one
 
 
 PAYMENT = {"coin": "BTC", "usdc": "-1.5", "szi": "2.0", "fundingRate": "0.0000125"}

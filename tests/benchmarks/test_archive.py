@@ -1,4 +1,4 @@
-"""Cost of storing numbers as text, float or decimal; time and memory of frames from an archive.
+"""Time and memory of frames from an archive, of refreshes, and of ingest.
 
 `python -m tests.benchmarks.test_archive <folder>` reads an archive and prints the peak of memory.
 """
@@ -16,8 +16,6 @@ from typing import Any
 import duckdb
 import msgspec
 import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
 import pytest
 
 import toolkit as tk
@@ -37,11 +35,6 @@ SERIES = Series(OPERATIONS["userFillsByTime"], USER, {"user": USER})
 ORIGIN = RowOrigin("benchmark", True, 0)
 ROWS = 1_000_000
 _ACCOUNTS = ((0, 1_000), (10**6, 20))
-NUMBERS = ("px", "sz", "start_position", "closed_pnl", "fee")
-WIRE = {"start_position": "startPosition", "closed_pnl": "closedPnl"}
-EXACT = pa.decimal128(36, 18)
-# Products of such decimals overflow their 38 digits.
-EXACTLY = "CAST({name}_exact AS DOUBLE)"
 
 
 @pytest.fixture(scope="module", name="simulated")
@@ -55,54 +48,6 @@ def _simulated():
         )
         texts += map(bytes, msgspec.json.decode(answer.content, type=list[msgspec.Raw]))
     return texts[:60_000]
-
-
-def forms_of(texts):
-    """Yield name, table and number expression of each way to store the rows."""
-    rows = arrow_rows(SERIES, texts, 0, 0, ORIGIN)
-    wire = [msgspec.json.decode(text) for text in texts]
-    others = [name for name in rows.column_names if name not in NUMBERS and name != "_json"]
-    floats = rows.select(NUMBERS)
-    decimals = pa.table(
-        {
-            f"{name}_exact": pc.cast(pa.array([row[WIRE.get(name, name)] for row in wire]), EXACT)
-            for name in NUMBERS
-        }
-    )
-
-    def joined(*parts):
-        return pa.table({name: part[name] for part in parts for name in part.column_names})
-
-    keys = [name for name in rows.column_names if name.startswith("_")]
-    text = rows.select([*keys, "time", "coin"])
-    plain, typed = rows.select(others), rows.select([*others, "_json"])
-    yield "JSON text and keys", text, "CAST(_json->>'$.{wire}' AS DOUBLE)"
-    yield "JSON text and float64", joined(typed, floats), "{name}"
-    yield "JSON text and decimal(36, 18)", joined(typed, decimals), EXACTLY
-    yield "JSON text, float64 and decimal", joined(typed, floats, decimals), "{name}"
-    yield "decimal without text", joined(plain, decimals), EXACTLY
-
-
-def scan_ms(file, number):
-    """Return the median processor time of one scan in milliseconds."""
-    px, sz, fee = (number.format(name=name, wire=name) for name in ("px", "sz", "fee"))
-    query = f"SELECT coin, sum({px} * {sz}), sum({fee}) FROM '{file}' GROUP BY coin"
-    taken = []
-    for _ in range(5):
-        begun = time.process_time()
-        assert duckdb.sql(query).fetchall()
-        taken.append(time.process_time() - begun)
-    return statistics.median(taken) * 1e3
-
-
-def test_archive_size_by_form_of_numbers(simulated, tmp_path, report):
-    size = sum(map(len, simulated)) / len(simulated)
-    report(f"{len(simulated):,} simulated fills, {size:.0f} bytes of JSON a row:")
-    for number, (name, table, read) in enumerate(forms_of(simulated)):
-        file = tmp_path / f"{number}.parquet"
-        pq.write_table(table, file, compression="zstd", compression_level=3, row_group_size=20_000)
-        bytes_a_row = file.stat().st_size / len(simulated)
-        report(f"  {name:32}{bytes_a_row:6.0f} bytes a row{scan_ms(file, read):8.0f} ms a scan")
 
 
 @pytest.fixture(scope="module", name="million")

@@ -41,10 +41,8 @@ import random
 import statistics
 import time
 import tracemalloc
-import warnings
 from collections.abc import Callable
 from decimal import Decimal
-from pathlib import Path
 
 import msgspec
 import pandas as pd
@@ -52,10 +50,6 @@ import pytest
 
 from tests.benchmarks.side_by_side import side_by_side
 from toolkit.contract.answers import decode
-from toolkit.contract.field_deviations import (
-    KNOWN_DEVIATIONS,
-    forget_deviations,
-)
 from toolkit.contract.operations import OPERATIONS
 from toolkit.frames import Collector
 
@@ -63,15 +57,6 @@ Way = tuple[str, Callable[[], object]]
 
 FILLS = OPERATIONS["userFillsByTime"]
 NUMBERS = ("px", "sz", "startPosition", "closedPnl", "fee")
-SAMPLES = Path(__file__).parents[2] / "data" / "samples"
-HISTORIES = [
-    "userFillsByTime",
-    "historicalOrders",
-    "userNonFundingLedgerUpdates",
-    "builderApprovedFundingByTime",
-    "slippageHistory",
-]
-"""Operations whose pages can be long."""
 
 
 def page_of_fills(rows, first=0):
@@ -198,63 +183,3 @@ def test_memory_of_many_pages(report):
     tracemalloc.stop()
     size = frame.memory_usage(deep=True).sum()
     report(f"100,000 fills, pages -> frame: peak of Python memory {peak / size:.2f} x the frame")
-
-
-MORE = {
-    "liquidity": '"maker"',
-    "nested": '{"a":[1.5,null]}',
-    "rebate": "-1.25",
-}
-
-
-def with_unknown(page, names):
-    """Add fields to each row that the contract does not know."""
-    further = {name: json.loads(MORE[name]) for name in names}
-    rows = [{**row, **further} for row in json.loads(page)]
-    return json.dumps(rows, separators=(",", ":")).encode()
-
-
-def page_of_sample(type_):
-    """Return 2,000 rows of the sample of an operation."""
-    rows = json.loads((SAMPLES / f"{type_}.json").read_text())["response"]
-    rows = list(itertools.islice(itertools.cycle(rows), 2_000))
-    return json.dumps(rows, separators=(",", ":")).encode()
-
-
-@pytest.mark.parametrize("extra", ["drop", "keep"])
-@pytest.mark.parametrize("type_", HISTORIES)
-def test_rows_with_unknown_fields(type_, extra, report):
-    """A page with unknown fields costs at most 1.3 times one without; kept, their columns too."""
-    operation = OPERATIONS[type_]
-    plain = page_of_fills(2_000) if operation is FILLS else page_of_sample(type_)
-    names = list(MORE)[: 3 if operation is FILLS else 1]  # a fill has three times as many fields
-    strange = with_unknown(plain, names)
-
-    def read(page, known):
-        # Each page is read by the decoder that its own fields have made.
-        KNOWN_DEVIATIONS.clear()
-        KNOWN_DEVIATIONS.update(known)
-        collector = Collector(operation, "float", extra)
-        collector.add((decode(operation, 200, {}, page, numbers="float"),))
-        return collector.frames({})[0]
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        forget_deviations()
-        read(plain, {})
-        without = dict(KNOWN_DEVIATIONS)
-        result = read(strange, without)
-        found = dict(KNOWN_DEVIATIONS)
-    assert [name for name in MORE if name in result] == ([] if extra == "drop" else names)
-    ratio = side_by_side(
-        f"2,000 rows of {type_} with unknown fields ({len(names)}), extra={extra!r}",
-        "with them",
-        lambda: read(strange, found),
-        "without",
-        lambda: read(plain, without),
-        rounds=100,
-    )
-    forget_deviations()
-    report(ratio)
-    if extra == "drop":
-        assert ratio.value <= 2 * 1.3  # 1.3 is stated; noise does not fail

@@ -28,7 +28,6 @@ from tests.benchmarks.history import (
 from tests.benchmarks.test_frames import as_the_toolkit_does, page_of_fills
 from toolkit.service import AcceptedKey, Application, KeyQuotas
 
-Report = Callable[[object], None]
 FETCH = tk.user_fills_by_time
 
 

@@ -16,5 +16,6 @@ MOST = 1_000_000
 def test_growth_of_helper(case, sizes, report):
     fewer = [size for size in sizes if size <= min(case.most, MOST)]
     report(measure_growth(str(case), case.frames, case.run, fewer, rounds=1))
-    frames = case.frames(fewer[-1])
-    case.at_scale(frames, case.run(frames))
+    if case.at_scale:
+        frames = case.frames(fewer[-1])
+        case.at_scale(frames, case.run(frames))

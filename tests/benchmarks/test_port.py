@@ -22,7 +22,6 @@ from tests.load import Server
 ROWS, USERS = 6_250, [f"0x{number:040x}" for number in range(1, 41)]
 STATED = 10.0
 HEADERS = {"Authorization": "Bearer s3cret", "Content-Type": "application/json"}
-Question = tuple[str, str, bytes]
 
 
 def questions():

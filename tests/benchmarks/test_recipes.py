@@ -8,7 +8,6 @@ intervals.
 """
 
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +19,6 @@ from tests.benchmarks.history import USER, history_end, history_session, history
 from tests.benchmarks.side_by_side import side_by_side
 from tests.scale.cases.funding import payments
 
-Report = Callable[[object], None]
 ROWS = 200_000
 EMPYRICAL = Path(__file__).parents[2] / ".venv/clients/ccxt"
 

@@ -8,15 +8,12 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from toolkit.local_service import simulated_store
 from toolkit.simulation import simulate
-
-Report = Callable[[str], None]
 
 FIRST_FRAME = """
 import json, time

@@ -8,9 +8,7 @@ save a tenth of the time.
 
 import random
 import tracemalloc
-import warnings
 from collections.abc import Callable
-from typing import Any, get_args
 
 import msgpack
 import pandas as pd
@@ -18,7 +16,7 @@ import pyarrow as pa
 import pytest
 import zstandard
 
-from tests.benchmarks.side_by_side import Ratio, side_by_side
+from tests.benchmarks.side_by_side import side_by_side
 from toolkit.contract.answers import decode
 from toolkit.contract.columns import record_columns
 from toolkit.contract.operations import OPERATIONS
@@ -29,13 +27,11 @@ from toolkit.contract.snapshots import (
     encode,
     pack,
 )
-from toolkit.errors import UnknownField
-from toolkit.frames import Collector, Extra
+from toolkit.frames import Collector
 
 ACCOUNTS = OPERATIONS["accountValueSnapshots"]
 TWAPS = OPERATIONS["perpTwapSnapshots"]
 USERS = 500_000
-Report = Callable[[Ratio | str], None]
 Way = tuple[str, Callable[[], object]]
 
 
@@ -124,91 +120,6 @@ def test_accounts_to_a_frame(accounts, report):
     report(side_by_side(f"{what}, bytes -> frame", *slow, *framed, rounds=3, stated=15))
     report(side_by_side(f"{what}, bytes -> columns", *slow, *read, rounds=5))
     report(side_by_side(f"{what}, bytes -> bytes", *read, *inflated, rounds=7))
-
-
-def test_accounts_of_decimal_text(report):
-    """What is not read all at once: numbers as text, which the specification does not rule out."""
-    draw = random.Random(7)
-    parts = ((f"0x{draw.randbytes(20).hex()}", account(draw)) for _ in range(100_000))
-    users = {user: (*map(str, values[:3]), *values[3:]) for user, values in parts}
-    content = encode(ACCOUNTS, [WireAccountSnapshot("s", "USDC", users)])[1]
-    report(
-        side_by_side(
-            "100,000 accounts with decimal text, bytes -> frame",
-            "unpackb + pandas",
-            lambda: accounts_as_users_write_it(content),
-            "toolkit",
-            lambda: as_the_toolkit_does(ACCOUNTS, content),
-            rounds=5,
-        )
-    )
-
-
-UNKNOWN_VALUES: dict[str, tuple[Any, ...]] = {
-    "one additional number": (1.5,),
-    "one additional text": ("of some length",),
-    "additional nested values": ({"a": [1.5, None]},),
-}
-
-
-def read_extra(operation, content, extra):
-    collector = Collector(operation, "float", extra)
-    collector.add((decode(operation, 200, {}, content),))
-    return collector.frames({})[0]
-
-
-def compare_with_unknown(report, operation, what, plain, strange):
-    """Report the cost of unknown values; if they are dropped, it is at most 1.3 times."""
-    for extra in get_args(Extra):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UnknownField)
-            unknown = set(read_extra(operation, strange, extra)) - set(names(operation))
-        assert bool(unknown) is (extra == "keep")
-        ratio = side_by_side(
-            f"{what}, extra={extra!r}",
-            "with it",
-            lambda extra=extra: read_extra(operation, strange, extra),
-            "without",
-            lambda extra=extra: read_extra(operation, plain, extra),
-            rounds=9,
-        )
-        report(ratio)
-        if extra == "drop":
-            assert ratio.value <= 2 * 1.3  # 1.3 is stated; noise does not fail
-
-
-@pytest.mark.parametrize("keyed", [False, True], ids=["tuples", "objects"])
-@pytest.mark.parametrize("unknown", list(UNKNOWN_VALUES))
-def test_accounts_with_unknown_values(unknown, keyed, report):
-    draw = random.Random(7)
-    users = {f"0x{draw.randbytes(20).hex()}": account(draw) for _ in range(200_000)}
-
-    def content(further):
-        values = {user: (*values, *further) for user, values in users.items()}
-        if not keyed:
-            return zstandard.compress(msgpack.packb(["s", "USDC", values]), 1)
-        keys = ("v", "l", "s", "m", "am", "pm", "pa", "pt")
-        later = {"later": further[0]} if further else {}
-        named = {user: dict(zip(keys, row, strict=False)) | later for user, row in users.items()}
-        return zstandard.compress(msgpack.packb({"i": "s", "t": "USDC", "u": named}), 1)
-
-    what = f"200,000 accounts as {'objects' if keyed else 'tuples'} with {unknown}"
-    compare_with_unknown(report, ACCOUNTS, what, content(()), content(UNKNOWN_VALUES[unknown]))
-
-
-@pytest.mark.parametrize("unknown", list(UNKNOWN_VALUES))
-def test_twaps_with_unknown_values(unknown, report):
-    draw = random.Random(7)
-    twaps = {f"COIN{n}": [twap(draw, f"COIN{n}") for _ in range(25)] for n in range(200)}
-
-    def content(further):
-        snapshots = [
-            ["s", name, [(*row, *further) for row in rows]] for name, rows in twaps.items()
-        ]
-        return assemble([zstandard.compress(msgpack.packb(item), 1) for item in snapshots])[1]
-
-    what = f"5,000 TWAPs in 200 snapshots with {unknown}"
-    compare_with_unknown(report, TWAPS, what, content(()), content(UNKNOWN_VALUES[unknown]))
 
 
 def test_twaps_to_a_frame(twaps, report):

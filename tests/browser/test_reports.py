@@ -3,39 +3,27 @@
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
-import toolkit as tk
-from toolkit.reports.build import write_reports
+from tests.reports.pages import PARAMETERS, report_page
+from toolkit.reports.build import write_page
 from toolkit.reports.pdf import print_pdf
-from toolkit.reports.source_expressions import session_source
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 
-KINDS = {
-    "wallet": {},
-    "market": {"coin": "BTC"},
-    "builder": {"address": None},
-    "market_quality": {"dex": "eqx"},
-    "comparison": {"users": None, "start": 0},  # returns need all rows
-}
 SERIOUS = ("serious", "critical")
 
 
 @pytest.fixture(scope="module")
 def reports(tmp_path_factory):
-    """Build a report of each kind from the tiny exchange."""
+    """A report of each kind of the tiny exchange."""
     folder = tmp_path_factory.mktemp("reports")
-    source = session_source(tk.local(seed=7, size="tiny", default=False))
-    result = {}
-    for kind, asked in KINDS.items():
-        (written,) = write_reports(kind, [{"start": "3d", **asked}], source, folder / kind)
-        assert written.path is not None, written.error
-        result[kind] = written.path
-    return result
+    return {
+        kind: write_page(report_page(kind).html, folder / f"{kind}.html") for kind in PARAMETERS
+    }
 
 
-@pytest.fixture(params=["light", "dark"])
-def report_page(browser, request):
-    """A page in each theme that loads only files, and the errors that it reported."""
+@pytest.fixture
+def opened(browser):
+    """A page that loads only files, and the errors that it reported."""
     complaints: list[str] = []
 
     def block_remote(route):
@@ -45,9 +33,7 @@ def report_page(browser, request):
             complaints.append(f"asked for {route.request.url}")
             route.abort()
 
-    context = browser.new_context(
-        color_scheme=request.param, viewport={"width": 1100, "height": 900}
-    )
+    context = browser.new_context(viewport={"width": 1100, "height": 900})
     context.route("**/*", block_remote)
     page = context.new_page()
     page.on("console", lambda said: complaints.append(said.text))
@@ -56,40 +42,30 @@ def report_page(browser, request):
     context.close()
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_report_opens_without_errors(kind, reports, report_page):
-    page, complaints = report_page
+@pytest.mark.parametrize("kind", PARAMETERS)
+def test_report_opens_without_errors(kind, reports, opened):
+    page, complaints = opened
     page.goto(reports[kind].as_uri())
-    images = page.locator("img").all()
-    assert images
-    for image in images:
-        image.scroll_into_view_if_needed()
-        assert image.evaluate("image => image.complete && image.naturalWidth > 100")
-        assert len(image.get_attribute("alt") or "") > 40
+    for theme in ("light", "dark"):
+        page.emulate_media(color_scheme=theme)
+        images = page.locator("img").all()
+        assert images
+        for image in images:
+            image.scroll_into_view_if_needed()
+            assert image.evaluate("image => image.complete && image.naturalWidth > 100")
     for link in page.locator("nav a").all():
         link.click()
         assert page.locator(f"section{link.get_attribute('href')} h2").is_visible()
     assert complaints == []
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_axe_finds_no_violations(kind, reports, report_page):
-    page, _ = report_page
     # A report blocks all scripts. axe is a script, so this test removes the rule.
     html = reports[kind].read_text(encoding="utf-8")
     rule = '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; '
     assert rule in html
     page.set_content(html.replace(rule, '<meta name="none" content="'))
-    found = Axe().run(page).response["violations"]
-    assert [item["id"] for item in found if item["impact"] in SERIOUS] == []
-
-
-def test_narrow_page_does_not_scroll(reports, browser):
-    with browser.new_context(viewport={"width": 420, "height": 800}) as context:
-        page = context.new_page()
-        for path in reports.values():
-            page.goto(path.as_uri())
-            assert page.evaluate("document.documentElement.scrollWidth") <= 420
+    for theme in ("light", "dark"):
+        page.emulate_media(color_scheme=theme)
+        found = Axe().run(page).response["violations"]
+        assert [item["id"] for item in found if item["impact"] in SERIOUS] == []
 
 
 def test_narrow_page_keeps_words_whole(reports, browser):
@@ -97,6 +73,7 @@ def test_narrow_page_keeps_words_whole(reports, browser):
         page = context.new_page()
         for path in reports.values():
             page.goto(path.as_uri())
+            assert page.evaluate("document.documentElement.scrollWidth") <= 400
             assert min(image["width"] for image in _boxes(page, "figure img")) >= 570
             assert all(cell["width"] >= 100 for cell in _boxes(page, ".checks tbody th"))
             assert all(cell["height"] < 60 for cell in _boxes(page, ".pair th"))

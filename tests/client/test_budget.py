@@ -486,20 +486,6 @@ def test_snapshots_without_quota_are_unlimited():
             assert spending.waited == 0
 
 
-def test_session_counts_snapshot_wait(tmp_path):
-    world = World()
-    none = {"error": "No snapshots are available yet"}
-    (session,) = sessions(world, tmp_path, lambda request: httpx.Response(404, json=none), 1)
-    session.retry = replace(session.retry, attempts=1)
-    for _ in range(5):
-        with pytest.raises(tk.NotReady):
-            tk.perp_twap_snapshots("ALL", session=session)
-    with pytest.warns(LimitWarning), pytest.raises(tk.NotReady):
-        tk.perp_twap_snapshots("ALL", session=session)
-    assert (session.counts.waits, session.counts.waited) == (1, pytest.approx(600.0, abs=0.01))
-    session.close()
-
-
 def test_cost_of_all_dexes_follows_answers(tmp_path):
     """The cost assumes 20 dexes until an answer shows how many there are."""
     world = World()

@@ -42,63 +42,42 @@ def test_strict_search_finds_no_extra_operation():
     assert find_operation("meta", strict=True) is OPERATIONS["meta"]
 
 
-def test_book_becomes_rows():
-    wire = (
-        b'{"coin":"BTC","time":5,"levels":[[{"px":"99","sz":"2","n":3},{"px":"98","sz":"1","n":1}],'
-        b'[{"px":"101","sz":"4","n":2}]]}'
-    )
-    operation = EXTRA_OPERATIONS["l2Book"]
-    [result] = answer_rows(operation, decode(operation, 200, {}, wire), {})
-    assert [(row.side, row.level, row.px, row.sz, row.orders) for row in result] == [
+BOOK = """{"coin":"BTC","time":5,"levels":[[{"px":"99","sz":"2","n":3},{"px":"98","sz":"1","n":1}],
+[{"px":"101","sz":"4","n":2}]]}"""
+CANDLE = """[{"t":60000,"T":119999,"s":"BTC","i":"1m","o":"1.5","c":"2","h":"3","l":"1","v":"10",
+"n":4}]"""
+PORTFOLIO = """[["day",{"accountValueHistory":[[1,"10"],[2,"13"]],"pnlHistory":[[1,"0"],[2,"-4"]],
+"vlm":"99"}]]"""
+DEXES = """[null,{"name":"flx","fullName":"F","deployer":"0x01","oracleUpdater":null,
+"feeRecipient":null}]"""
+LEVEL, DAY = "side level px sz orders", "period time account_value pnl vlm"
+ROWS = [
+    # operation, answer, fields, and their values in each row
+    (
+        "l2Book",
+        BOOK,
+        LEVEL,
         ("B", 1, "99", "2", 3),
         ("B", 2, "98", "1", 1),
         ("A", 1, "101", "4", 2),
-    ]
-    [none] = answer_rows(operation, decode(operation, 200, {}, b"null"), {})
-    assert list(none) == []
+    ),
+    ("l2Book", "null", LEVEL),
+    ("candleSnapshot", CANDLE, "start_time end_time coin interval", (60_000, 119_999, "BTC", "1m")),
+    ("candleSnapshot", CANDLE, "open close high low", ("1.5", "2", "3", "1")),
+    ("candleSnapshot", CANDLE, "volume trades", ("10", 4)),
+    ("portfolio", PORTFOLIO, DAY, ("day", 1, "10", "0", "99"), ("day", 2, "13", "-4", "99")),
+    ("perpDexs", DEXES, "name full_name", ("flx", "F")),
+    ("orderStatus", '{"status":"unknownOid"}', "status"),
+    ("orderStatus", '{"status":"order","order":null}', "status"),
+]
 
 
-def test_candle_fields_have_full_names():
-    wire = (
-        b'[{"t":60000,"T":119999,"s":"BTC","i":"1m","o":"1.5","c":"2","h":"3","l":"1",'
-        b'"v":"10","n":4}]'
-    )
-    [candle] = decode(EXTRA_OPERATIONS["candleSnapshot"], 200, {}, wire)
-    assert (candle.start_time, candle.end_time, candle.coin, candle.interval) == (
-        60_000,
-        119_999,
-        "BTC",
-        "1m",
-    )
-    assert (candle.open, candle.close, candle.high, candle.low) == ("1.5", "2", "3", "1")
-    assert (candle.volume, candle.trades) == ("10", 4)
-
-
-def test_portfolio_becomes_rows():
-    wire = (
-        b'[["day",{"accountValueHistory":[[1,"10"],[2,"13"]],"pnlHistory":[[1,"0"],[2,"-4"]],'
-        b'"vlm":"99"}]]'
-    )
-    operation = EXTRA_OPERATIONS["portfolio"]
-    [result] = answer_rows(operation, decode(operation, 200, {}, wire), {})
-    assert [(row.period, row.time, row.account_value, row.pnl, row.vlm) for row in result] == [
-        ("day", 1, "10", "0", "99"),
-        ("day", 2, "13", "-4", "99"),
-    ]
-
-
-def test_perp_dexes_skip_null():
-    wire = (
-        b'[null,{"name":"flx","fullName":"F","deployer":"0x01","oracleUpdater":null,'
-        b'"feeRecipient":null}]'
-    )
-    operation = EXTRA_OPERATIONS["perpDexs"]
-    [result] = answer_rows(operation, decode(operation, 200, {}, wire), {})
-    assert [row.name for row in result] == ["flx"]
-
-
-def test_unknown_order_has_no_row():
-    operation = EXTRA_OPERATIONS["orderStatus"]
-    for wire in (b'{"status":"unknownOid"}', b'{"status":"order","order":null}'):
-        [result] = answer_rows(operation, decode(operation, 200, {}, wire), {})
-        assert list(result) == []
+def test_answers_become_rows():
+    wrong = []
+    for type_, wire, fields, *expected in ROWS:
+        operation = EXTRA_OPERATIONS[type_]
+        [rows] = answer_rows(operation, decode(operation, 200, {}, wire.encode()), {})
+        found = [tuple(getattr(row, name) for name in fields.split()) for row in rows]
+        if found != expected:
+            wrong.append((type_, found))
+    assert wrong == []

@@ -10,7 +10,6 @@ import reprlib
 import typing
 import warnings
 from dataclasses import dataclass, replace
-from decimal import Decimal
 from typing import Any, get_args, get_origin
 
 import msgpack
@@ -276,20 +275,6 @@ def test_unreadable_pair_loses_no_other():
         assert [reprlib.repr(pair) in text for text in texts] == [True]
 
 
-def test_new_field_after_unreadable_pair_is_kept():
-    """Known unreadable pairs do not hide a later table that has a new field."""
-    view = VIEWS["marginTables"]
-    table = {"description": "", "marginTiers": [{"lowerBound": "0.0", "maxLeverage": 50}]}
-    first = {"universe": [], "marginTables": [[50, table], ["x"]]}
-    second = {"universe": [], "marginTables": [[50, table], [56, table | {"new": 1}]]}
-    forget_deviations()
-    with pytest.warns(MissingField, match="marginTables"):
-        decoded_frames(view, {}, first, "float")
-    with pytest.warns(UnknownField, match=r"marginTables\.new"):
-        (result,) = decoded_frames(view, {}, second, "float")
-    assert result["margin_table_id"].tolist() == [50, 56]
-
-
 def test_tiers_of_table_belong_together():
     """A table without one of its tiers would have wrong margins, so it has none."""
     tiers = [{"lowerBound": "0.0", "maxLeverage": 50}, 5]
@@ -298,29 +283,6 @@ def test_tiers_of_table_belong_together():
     with pytest.warns(MissingField, match="marginTables.marginTiers"):
         (result,) = decoded_frames(VIEWS["marginTables"], {}, meta, "float")
     assert result.empty
-
-
-def test_unspecified_field_accepts_json_number():
-    meta = full_answer(OPERATIONS["meta"], {})
-    meta["universe"][0]["deployerFeeScale"] = 0.25
-    for form, read in (("float", 0.25), ("exact", Decimal("0.25")), ("text", "0.25")):
-        (result,) = decoded_frames(OPERATIONS["meta"], {}, meta, form)
-        assert result["deployer_fee_scale"].iloc[0] == read
-
-
-def test_missing_field_message_names_source():
-    """The specification is named only for what it has."""
-    meta, mids = full_answer(OPERATIONS["meta"], {}), full_answer(EXTRA_OPERATIONS["perpDexs"], {})
-    del meta["universe"][0]["szDecimals"], mids[0]["fullName"]
-    del meta["marginTables"][0][1]["marginTiers"]
-    forget_deviations()
-    with warnings.catch_warnings(record=True) as warned:
-        warnings.simplefilter("always")
-        decoded_frames(OPERATIONS["meta"], {}, meta, "float")
-        decoded_frames(EXTRA_OPERATIONS["perpDexs"], {}, mids, "float")
-    messages = sorted(str(warning.message) for warning in warned)
-    assert ["the specification has" in message for message in messages] == [False, True, False]
-    assert ["known answers have" in message for message in messages] == [True, False, True]
 
 
 SNAPSHOT = {

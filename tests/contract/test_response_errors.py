@@ -4,7 +4,16 @@ import pytest
 
 from toolkit.contract.answers import decode
 from toolkit.contract.operations import OPERATIONS
-from toolkit.errors import AnswerInvalid, NotPermitted, RateLimited, ServiceDown, ServiceError
+from toolkit.errors import (
+    AnswerInvalid,
+    BadRequest,
+    InvalidKey,
+    NotPermitted,
+    NotReady,
+    RateLimited,
+    ServiceDown,
+    ServiceError,
+)
 
 CLOUDFLARE = {"server": "cloudflare", "cf-ray": "8f1c22-FRA", "content-type": "text/html"}
 PAGE = (
@@ -39,12 +48,34 @@ def test_denied_permission_hints_at_add_on():
     assert "add-on" in error.hint
 
 
-def test_gateway_failures_are_service_down():
-    for status in (500, 502, 503, 504, 520, 522, 530):
-        for content in (b"", b"error code: 522", PAGE, b'{"error":"Timeout error"}'):
-            assert type(raised_error(status, content)) is ServiceDown
-    for status in (501, 505, 511):
-        assert type(raised_error(status, b"")) is ServiceError
+STATUSES = {
+    **{400: BadRequest, 401: InvalidKey, 403: NotPermitted, 429: RateLimited},
+    **dict.fromkeys((500, 502, 503, 504, 520, 522, 530), ServiceDown),
+    **dict.fromkeys((405, 413, 501, 505, 511), ServiceError),
+}
+
+
+def test_status_selects_error_class():
+    for status, kind in STATUSES.items():
+        error = raised_error(status, b'{"error":"the reason"}')
+        assert (type(error), error.message) == (kind, "the reason")
+        assert str(error).startswith(f"userFills: the reason (status {status})")
+        assert str(error).count(str(status)) == 1
+        for content in (b"", b"[]", b"7", b"error code: 522", PAGE):
+            assert status < 500 or type(raised_error(status, content)) is kind
+
+
+def test_429_has_retry_after():
+    for header, seconds in (
+        ({"retry-after": "2"}, 2.0),
+        ({"retry-after": "0.5"}, 0.5),
+        ({"retry-after": "-1"}, 0.0),
+        *[({"retry-after": wait}, None) for wait in ("inf", "1e400", "nan")],
+        ({"retry-after": "Wed, 21 Oct 2026 07:28:00 GMT"}, None),
+        ({"server": "nginx"}, None),
+    ):
+        error = raised_error(429, b'{"error":"Rate limit exceeded"}', header)
+        assert (type(error), error.retry_after) == (RateLimited, seconds)
 
 
 def test_1015_is_rate_limited():
@@ -62,18 +93,6 @@ def test_web_page_text_is_hidden():
         if status == 403:
             assert type(error) is NotPermitted
             assert "not a missing add-on" in error.hint
-
-
-def test_404_web_page_is_wrong_address():
-    for type_ in ("userFills", "perpTwapSnapshots"):
-        with pytest.raises(ServiceError) as caught:
-            decode(OPERATIONS[type_], 404, {"server": "nginx"}, PAGE)
-        assert type(caught.value) is ServiceError  # not NotReady, which tk.poll waits for
-        assert "base URL" in caught.value.hint
-
-
-def test_message_has_status_once():
-    assert str(raised_error(503, b"{}")).count("503") == 1
 
 
 def test_web_page_with_status_200_is_refused():
@@ -121,7 +140,7 @@ def test_redirect_names_target():
             assert "base URL" in error.hint
 
 
-def test_404_with_message_is_no_wrong_address():
+def test_404_without_message_is_wrong_address():
     for content, is_address_wrong in (
         (b'{"error":"User not found"}', False),
         (b'{"message":"no such coin"}', False),
@@ -129,7 +148,14 @@ def test_404_with_message_is_no_wrong_address():
         (b"404 page not found", True),
         (b"{}", True),
         (b"", True),
+        (PAGE, True),
     ):
-        error = raised_error(404, content, {})
+        error = raised_error(404, content, {"server": "nginx"})
         assert type(error) is ServiceError
         assert ("base URL" in error.hint) is is_address_wrong
+    snapshots = OPERATIONS["perpTwapSnapshots"]
+    with pytest.raises(NotReady, match="try again"):
+        decode(snapshots, 404, {}, b'{"error":"No snapshots are available yet"}')
+    with pytest.raises(ServiceError, match="base URL") as caught:
+        decode(snapshots, 404, {"server": "nginx"}, PAGE)
+    assert type(caught.value) is ServiceError  # not NotReady, which tk.poll waits for

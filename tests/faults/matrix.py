@@ -36,7 +36,6 @@ RETRIED: Final = ("status 429", "status 502", "refused", "reset", "cut", "short"
 
 WHOLE: Final = ("metaAndAssetCtxs", "currentDepth", "batchClearinghouseStates")
 """Answers whose rows have no order."""
-LATEST: Final = ("userFills", "historicalOrders")
 SNAPSHOT: Final = ("accountValueSnapshots",)
 CURSORS: Final = (
     "userFillsByTime",

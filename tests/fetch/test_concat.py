@@ -130,10 +130,9 @@ def test_incomplete_part_stays_incomplete(session, user):
     assert "requested more than once" in twice["why"]
 
 
-@pytest.mark.parametrize("rows", [1, 6, 33])
-def test_pull_continues_after_max_rows(session, user, rows):
+def test_pull_continues_after_max_rows(session, user):
     all_of_it = tk.user_fills_by_time(user, 0, session=session)
-    cut = tk.user_fills_by_time(user, 0, max_rows=rows, session=session)
+    cut = tk.user_fills_by_time(user, 0, max_rows=33, session=session)
     rest = tk.user_fills_by_time(user, cut["time"].max(), session=session)
     whole = tk.concat([rest, cut])
     assert tk.provenance(whole)["complete"] == "yes"
@@ -146,37 +145,6 @@ def test_pull_continues_after_max_rows(session, user, rows):
     facts = tk.provenance(tk.concat([cut, after]))
     assert facts["complete"] == "no"
     assert "Continue from the time of the last row" in facts["why"]
-
-
-def test_cut_part_without_later_rows_is_incomplete(session, user):
-    """Another frame must reach as far as the pull that `max_rows` ended, not only beyond its rows.
-
-    Here the transaction at the end of the cut pull has more rows than it.
-    """
-
-    def pull(start, end=None, **options):
-        return tk.user_fills_by_time(user, start, end, session=session, **options)
-
-    whole = pull(0)
-    goes_on = whole["time"].eq(whole["time"].shift(-1))
-    rows = int(goes_on[goes_on].index[10]) + 1
-    cut = pull(0, max_rows=rows)
-    moment = cut["time"].max().value // 1_000_000
-    last = whole["time"].max().value // 1_000_000
-    short = pull(0, last, max_rows=rows)
-    for parts in (
-        [pull(0, moment - 1), cut],
-        [pull(0, moment + 1_000), cut],
-        [cut, pull(moment, moment + HOUR)],
-        [short, pull(moment, moment + HOUR)],
-    ):
-        facts = tk.provenance(tk.concat(parts))
-        assert facts["complete"] == "no"
-        assert "no frame has all rows after" in facts["why"]
-    for parts in ([short, pull(moment, last)], [pull(0, moment - 1), cut, pull(moment)]):
-        joined = tk.concat(parts)
-        assert tk.provenance(joined)["complete"] == "yes"
-        pd.testing.assert_frame_equal(joined, whole)
 
 
 @st.composite

@@ -14,10 +14,10 @@ import pytest
 
 from tests.fetch.wire import fill, rows_of_request
 from toolkit import fetch
-from toolkit.client import connect, forget
+from toolkit.client import connect
 from toolkit.contract.columns import table_columns
 from toolkit.contract.operations import OPERATIONS
-from toolkit.errors import BadRequest, Incomplete, IncompleteWarning, NotConnected
+from toolkit.errors import BadRequest, Incomplete, IncompleteWarning
 from toolkit.frames import column_dtype, provenance
 
 # Rows of these samples may be missing, which is a warning: tests/fetch/test_notices.py.
@@ -232,10 +232,3 @@ def test_full_page_of_one_key_is_incomplete():
     with pytest.warns(IncompleteWarning, match="incomplete"):
         frame = fetch.user_fills_by_time(USER, 0, on_incomplete="warn", session=session)
     assert provenance(frame)["complete"] == "no"
-
-
-def test_missing_session_has_advice(monkeypatch):
-    monkeypatch.delenv("TOOLKIT_BASE_URL", raising=False)
-    forget()
-    with pytest.raises(NotConnected, match=r"tk\.local\(\)"):
-        fetch.meta()

@@ -9,8 +9,6 @@ from toolkit import fetch
 from toolkit.contract.operations import OPERATIONS
 from toolkit.frames import provenance
 
-NOBODY = "0x" + "0" * 40
-
 
 @pytest.fixture(scope="module")
 def session():
@@ -54,14 +52,6 @@ def test_page_size_and_numbers_change_no_row(name, session, subjects):
         paged = call(*subjects[name], page_size=ONE_PAGE[name], **options)
         assert_frame_equal(floats, paged, check_flags=False)
         assert provenance(paged)["pages"] > provenance(floats)["pages"]
-
-
-def test_unknown_user_has_empty_frame(session, subjects):
-    for name in ("user_fills_by_time", "user_non_funding_ledger_updates"):
-        full = getattr(fetch, name)(*subjects[name], session=session)
-        empty = getattr(fetch, name)(NOBODY, 0, session=session)
-        assert len(empty) == 0
-        assert dict(empty.dtypes) == dict(full.dtypes)
 
 
 @pytest.mark.parametrize("name", RANGED)

@@ -5,7 +5,6 @@ import json
 import httpx
 import pandas as pd
 import pytest
-import stamina
 
 import toolkit as tk
 from toolkit.client import connect
@@ -27,13 +26,6 @@ def test_pages_have_every_row_once(session, users):
         list(tk.pages(tk.batch_clearinghouse_states, users, session=session))
 
 
-def test_provenance_states_removed_rows(session, users):
-    fills = tk.user_fills_by_time(users[0], 0, session=session)
-    assert tk.provenance(fills)["complete"] == "yes"
-    some = fills.head(3)
-    assert tk.provenance(some)["complete"] == f"no longer: 3 rows, {len(fills)} were fetched"
-
-
 def test_unevenly_cut_pages_are_complete():
     """The service cuts its answers anywhere: 500 rows, then 480, then 500."""
 
@@ -52,16 +44,6 @@ def test_unevenly_cut_pages_are_complete():
         "http://service.test", "key", transport=httpx.MockTransport(handler), default=False
     )
     assert len(tk.user_non_funding_ledger_updates(NOBODY, session=session)) == 1_600
-
-
-def test_malformed_retry_after_is_ignored():
-    for wait in ("inf", "1e400", "nan", "Wed, 21 Oct 2026 07:28:00 GMT"):
-        answer = httpx.Response(429, json={"error": "slow"}, headers={"Retry-After": wait})
-        transport = httpx.MockTransport(lambda request, answer=answer: answer)
-        session = connect("http://service.test", "key", transport=transport, default=False)
-        with stamina.set_testing(True, attempts=2), pytest.raises(tk.RateLimited) as caught:
-            tk.meta(session=session)
-        assert caught.value.retry_after is None
 
 
 def test_huge_amount_is_refused(session):

@@ -11,7 +11,6 @@ import stamina
 import toolkit as tk
 from tests.fetch.wire import fill
 from toolkit.client import connect
-from toolkit.errors import IncompleteWarning
 from toolkit.times import to_iso
 
 USER = "0x" + "a" * 40
@@ -234,19 +233,6 @@ def test_session_counts_sum_pulls():
     assert (joined["pages"], joined["ties"], joined["rows"]) == (18, 12, 42)
 
 
-def test_waits_are_counted():
-    now = [0.0]
-
-    def sleep(seconds):
-        now[0] += seconds
-
-    session = Service().session(points_per_minute=10, clock=lambda: now[0], sleep=sleep)
-    facts = tk.provenance(tk.user_fills_by_time(USER, 0, page_size=4, session=session))
-    # Four requests of 10 points, one a minute: three waits.
-    assert facts["waits"] == 3
-    assert facts["waited_seconds"] == pytest.approx(180, abs=1)
-
-
 def test_provenance_time_is_start_of_call():
     """Rows that come during the pull may be missing."""
     clock = itertools.count(5_000, 1_000)
@@ -270,13 +256,6 @@ def test_incomplete_has_rows_and_cursor():
     assert "20" in facts["why"]
     rest = tk.user_fills_by_time(USER, cursor=caught.value.cursor, session=Service().session())
     assert rows["tid"].tolist() + rest["tid"].tolist() == list(range(7))
-
-
-def test_warned_rows_have_certificate():
-    session = Service().session(most_points=10)
-    with pytest.warns(IncompleteWarning):
-        some = tk.user_fills_by_time(USER, 0, page_size=4, on_incomplete="warn", session=session)
-    assert (tk.provenance(some)["complete"], tk.provenance(some)["rows"]) == ("no", 3)
 
 
 def test_empty_pull_has_no_first_key():

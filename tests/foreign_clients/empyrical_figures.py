@@ -1,6 +1,6 @@
-"""Print empyrical's figures of daily returns as JSON.
+"""Print empyrical's figures of each series of daily returns as JSON.
 
-Arguments: the folder with empyrical, and the returns as JSON.
+Arguments: the folder with empyrical, and the series as JSON.
 """
 
 import json
@@ -9,10 +9,7 @@ import sys
 import pandas as pd
 
 
-def main(folder, values):
-    sys.path.insert(0, folder)
-    import empyrical
-
+def figures_of(empyrical, values):
     returns = pd.Series(values, index=pd.date_range("2025-01-01", periods=len(values)))
     year = {"annualization": 365}
     figures = {
@@ -26,8 +23,11 @@ def main(folder, values):
         "value_at_risk": empyrical.value_at_risk(returns),
         "expected_shortfall": empyrical.conditional_value_at_risk(returns),
     }
-    print(json.dumps({name: float(value) for name, value in figures.items()}))
+    return {name: float(value) for name, value in figures.items()}
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], json.loads(sys.argv[2]))
+    sys.path.insert(0, sys.argv[1])
+    import empyrical
+
+    print(json.dumps([figures_of(empyrical, values) for values in json.loads(sys.argv[2])]))

@@ -67,19 +67,15 @@ def call(info, name, arguments):
     )
 
 
-def test_client_has_38_read_methods():
-    assert len(set(methods())) == 38
-
-
-@pytest.mark.parametrize("name", sorted(methods()))
-def test_every_method_has_answer(info, arguments, name):
-    answer = call(info, name, arguments)
+def test_all_38_methods_have_answers(info, arguments):
     none = {
         "query_user_to_multi_sig_signers",
         "query_sub_accounts",
         "query_user_dex_abstraction_state",
     }
-    assert answer is not None or name in none
+    answers = {name: call(info, name, arguments) for name in methods()}
+    assert len(answers) == 38
+    assert {name for name, answer in answers.items() if answer is None} <= none
 
 
 def refusal():

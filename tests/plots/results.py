@@ -8,8 +8,6 @@ import pandas as pd
 import toolkit as tk
 from tests.analysis.interval_coverage import impact_tape, premium_contexts
 
-Frames = dict[str, pd.DataFrame]
-Results = dict[str, Any]
 SHOCKS = [step / 50 for step in (*range(-12, 0), *range(1, 13))]
 SIZES = (1e3, 1e4, 1e5, 1e6)
 

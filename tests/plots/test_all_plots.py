@@ -146,15 +146,6 @@ def test_html_escapes_alternative_text(results):
     assert "&lt;script&gt;" in html
 
 
-def test_account_plots_have_axis_labels(results):
-    names = ("equity_curve", "growth_curve", "leaderboard", "return_calendar", "skill")
-    names += ("cascade", "liquidation_map", "lorenz_curve", "migration_map", "positioning")
-    for name in (*names, "positions_over_time", "trip_returns"):
-        figure = draw_figure(name, results[name])
-        assert all(ax.get_ylabel() for ax in figure.axes)
-        assert figure.axes[-1].get_xlabel()
-
-
 def test_plot_method_equals_plot_function(results):
     for name in PLOTS_OF_ESTIMATES:
         assert alt(results[name].plot()) == alt(draw_figure(name, results[name]))

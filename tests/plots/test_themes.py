@@ -14,8 +14,6 @@ from tests.plots.figures import draw_figure, list_texts
 from toolkit.plots import themes
 from toolkit.plots.notebook import recolour_figure, root_figure
 
-NAMES = themes.COLOUR_NAMES
-
 
 @pytest.fixture(autouse=True)
 def _default_settings():
@@ -93,8 +91,3 @@ def test_use_sets_theme_titles_and_dpi(results):
     for options, named in (({"theme": "blue"}, "'light' or 'dark'"), ({"dpi": 5}, "50 to 1200")):
         with pytest.raises(ValueError, match=named):
             tk.plots.use(**options)
-
-
-def test_colour_map_is_named_by_its_colours():
-    shades = themes.colour_map(themes.get_theme("dark"), *NAMES[-2:])
-    assert shades.name == "fourth fifth"

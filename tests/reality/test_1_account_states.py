@@ -1,18 +1,13 @@
 """Fields of states and metadata on the simulated exchange: docs/live_service.md, section 1."""
 
-import warnings
 from collections import defaultdict
-from dataclasses import replace
 from decimal import Decimal
 
 import pytest
-from msgspec import UNSET, structs
+from msgspec import UNSET
 
-import toolkit as tk
 from tests.worlds import world_of
 from toolkit.contract.records import Fill
-from toolkit.local_service import InProcessTransport, application_of
-from toolkit.service import AcceptedKey, KeyQuotas, build_store
 from toolkit.simulation.markets import PERPS
 
 
@@ -99,45 +94,3 @@ def test_fee_is_at_least_its_escrow(world):
     fills = [f for _, f in world.sources.fills if isinstance(f.fee_trial_escrow, str)]
     assert 0 < len(fills) < 0.1 * len(world.sources.fills)
     assert all(0 <= Decimal(str(f.fee_trial_escrow)) <= Decimal(f.fee) for f in fills)
-
-
-def drop_trade_sizes(sources):
-    """Return the tables with positions without `maxTradeSzs`.
-
-    The live service has left this field out since 2025 (docs/live_service.md, section 1), and the
-    specification shows it. A service of these tables answers as the live one does today.
-    """
-
-    def without(row):
-        return structs.replace(row, position=structs.replace(row.position, max_trade_szs=UNSET))
-
-    states = {
-        dex: {
-            user: structs.replace(state, asset_positions=list(map(without, state.asset_positions)))
-            for user, state in states.items()
-        }
-        for dex, states in sources.states.items()
-    }
-    return replace(sources, states=states)
-
-
-def test_states_without_trade_sizes_keep_others(world):
-    """All other columns are equal, and there is at most one warning."""
-    sources = replace(world.sources, orders=[], slippage=[])
-    users = list(sources.states[""])[:30]
-
-    def fetched(tables):
-        application = application_of(build_store(tables), KeyQuotas([AcceptedKey("k", "secret")]))
-        transport = InProcessTransport(application)
-        session = tk.connect("http://local", "secret", transport=transport, default=False)
-        return tk.batch_clearinghouse_states(users, session=session).positions
-
-    before = fetched(sources)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        after = fetched(drop_trade_sizes(sources))
-    assert len(caught) <= 1
-    assert len(before) == len(after) > 20
-    assert before["max_trade_szs"].notna().all()
-    assert after["max_trade_szs"].isna().all()
-    assert after.drop(columns="max_trade_szs").equals(before.drop(columns="max_trade_szs"))

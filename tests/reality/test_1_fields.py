@@ -88,16 +88,6 @@ def test_meta_and_margin_tables_become_frames(examples):
     assert tiers["max_leverage"].tolist() == [10, 5, 3]
 
 
-def test_recorded_answers_are_served(examples, served):
-    session = served({"type": "meta"}, examples["4_meta"])
-    assert tk.margin_tables(session=session)["lower_bound"].max() == 3_000_000
-    assert tk.meta(session=session)["margin_table_id"].tolist() == [52, 3]
-    session = served({"type": "clearinghouseState", "user": USER}, examples["1_state"])
-    states = tk.batch_clearinghouse_states([USER], session=session)
-    assert states.positions["cum_funding_all_time"].tolist() == [4.966798]
-    assert states.accounts["withdrawable"].tolist() == [75.781884]
-
-
 def test_flags_are_never_missing():
     """A flag is true or absent, and `meta[~meta["is_delisted"]]` has to keep the others."""
     asset = {"name": "BTC", "szDecimals": 5, "maxLeverage": 40}
@@ -174,14 +164,6 @@ def test_funding_samples_may_be_missing(examples):
     assert frame["n_samples"].fillna(-1).tolist() == [3, -1, -1]
 
 
-@pytest.mark.parametrize("numbers", ["float", "exact", "text"])
-def test_fills_of_every_section_are_read(numbers, examples):
-    for section in ("2_liquidation_fills", "3_spot_fills", "6_fee_token", "7_outcome_conversions"):
-        rows = examples[section]
-        frame = tk.frame("userFills", rows, numbers=numbers)
-        assert frame["oid"].tolist() == [row["oid"] for row in rows]
-
-
 def test_missing_columns_keep_their_dtypes(examples):
     row = examples["3_spot_fills"][0]
     keys = {name: row[name] for name in ("coin", "px", "sz", "side", "time", "oid")}
@@ -193,18 +175,6 @@ def test_missing_columns_keep_their_dtypes(examples):
     assert tk.frame("userFills", [row]).dtypes.equals(pd_types)
     known = {name for name in bare.columns if bare[name].notna().all()}
     assert known == {"coin", "px", "sz", "side", "time", "oid"}
-
-
-def test_simulated_answers_have_same_columns(examples):
-    session = tk.local(seed=7, size="tiny", default=False)
-    user = session.world["users"][0]
-    fills = tk.user_fills(user, session=session)
-    assert fills.dtypes.equals(tk.frame("userFills", examples["6_fee_token"]).dtypes)
-    states = tk.batch_clearinghouse_states([user], session=session)
-    frame = tk.frame("batchClearinghouseStates", batch_of(examples["1_state"]))
-    for simulated, real in zip(states, frame, strict=True):
-        assert simulated.dtypes.equals(real.dtypes)
-    assert tk.meta(session=session).dtypes.equals(tk.frame("meta", examples["4_meta"]).dtypes)
 
 
 def fills_with(examples, *extras):
@@ -301,19 +271,6 @@ def test_concat_joins_unknown_fields(examples, served):
         whole = tk.concat(parts)
     assert whole["new_field"].fillna("-").tolist() == ["x", "-", "-"]
     assert whole["other"].fillna("-").tolist() == ["-", "-", "5"]
-
-
-def test_archive_returns_unknown_fields(examples, served, tmp_path):
-    rows = fills_with(examples, {}, {"newField": "x"})
-    session = served({"type": "userFills", "user": USER}, rows)
-    kept = tk.archive.open(tmp_path / "archive")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        kept.refresh(tk.user_fills_by_time, USER, 0, session=session)
-        frame = kept.frame(tk.user_fills_by_time, USER, extra="keep")
-        plain = kept.frame(tk.user_fills_by_time, USER)
-    assert frame["new_field"].fillna("-").tolist() == ["-", "x"]
-    assert "new_field" not in plain
 
 
 def test_only_64_unknown_fields_are_kept(examples):

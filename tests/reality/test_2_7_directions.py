@@ -1,7 +1,6 @@
 """Sections 2 and 7: conversions, liquidations, their other side, and forced fills."""
 
 import pandas as pd
-import pyarrow as pa
 
 from toolkit.prepare.door import Table
 from toolkit.prepare.roles import read_roles
@@ -64,8 +63,3 @@ def test_direction_alone_marks_liquidations():
     assert words["forced"] == "00011000000"
     found = marks(FILLS[["crossed"]])
     assert {kind for kind, marked in found.items() if "1" in marked} <= {"trade"}
-
-
-def test_arrow_frame_marks_forced_fills():
-    table = pa.Table.from_pandas(FILLS, preserve_index=False)
-    assert marks(table, "0xAA")["forced"] == "01111000000"

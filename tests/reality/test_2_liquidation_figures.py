@@ -78,17 +78,6 @@ def test_conversions_add_no_volume(examples):
     assert tk.builders.revenue(trade)["volume"].item() == pytest.approx(40.0)
 
 
-def test_simulated_liquidations_have_two_sides(simulated):
-    found = tk.liquidations.fills(simulated)
-    mine = found[found["liquidation_side"] == "liquidated"]
-    market = mine[mine["liquidation_method"] == "market"]
-    others = found[found["liquidation_side"] == "counterparty"]
-    assert len(market)
-    assert set(market["tid"]) <= set(others["tid"])
-    own = mine["liquidated_user"] == mine["user"]
-    assert (mine["dir"].str.startswith("Liquidated") | own).all()
-
-
 def test_market_liquidation_marks_trip_as_forced(unnamed):
     """Without an account, the taker counts as liquidated and the maker does not."""
     own, other = unnamed.head(2), unnamed.tail(1)

@@ -107,31 +107,6 @@ def test_carry_uses_hourly_rate():
     assert result["funding_bps"].item() == pytest.approx(24.0)  # 24 hours of 1 bp
 
 
-def test_oracle_check_finds_wrong_factor():
-    rows = hourly_payments([1e-5, 2e-5], [None, 3], [1, 4])
-    trades = pd.DataFrame(
-        {
-            "coin": "XYZ",
-            "px": [101.0, 99.0, 250.0, 7.0],
-            "sz": [3.0, 1.0, 5.0, 900.0],
-            "time": times([MONDAY + HOUR - 1, MONDAY + 3 * HOUR, MONDAY + 9 * HOUR, MONDAY + HOUR]),
-            "dir": ["Open Long", "Open Long", "Close Long", "Split Outcome"],
-        }
-    )
-    right = oracle_check(rows, trades)
-    assert right["fill_px"].tolist() == pytest.approx([101.0, 99.0])
-    assert right["off_by"].tolist() == [1.0, 1.0]
-    assert right["agrees"].all()
-    blind = oracle_check(rows.drop(columns="n_samples"), trades)
-    assert blind["off_by"].tolist() == [1.0, 3.0]
-    assert blind["agrees"].tolist() == [True, False]
-    low = oracle_check(rows.assign(usdc=rows["usdc"] / 3), trades)
-    assert low["off_by"].tolist() == pytest.approx([1 / 3, 1 / 3])
-    late = oracle_check(rows, trades.iloc[2:3])
-    assert late[["ratio", "agrees"]].isna().all(axis=None)
-    assert late["fills"].tolist() == [0, 0]
-
-
 def test_oracle_check_by_hand():
     """ABC pays at hours 9 and 12, XYZ at 12 for three hours; the fills are at any time.
 

@@ -6,7 +6,6 @@ from decimal import Decimal
 import msgspec
 import pytest
 
-import toolkit as tk
 from tests.reality.spot_chains import PRICE, TOKEN, chains
 from tests.worlds import world_of
 from toolkit.contract.records import Fill
@@ -154,23 +153,3 @@ def test_settled_split_legs_close_half():
                 assert Decimal(settled.px) == pays
                 gains.add(pays - Decimal(settled.closed_pnl) / Decimal(settled.sz))
     assert gains == {Decimal("0.5")}
-
-
-def test_service_serves_conversions():
-    """Each leg is a separate row, aggregated or not, and can be requested by venue."""
-    session = tk.local(seed=7, size="tiny", default=False)
-    world = world_of("tiny")
-    user = world.examples["SPOT_TRADER"]
-    expected = [fill for owner, fill in world.sources.fills if owner == user]
-    expected = [fill for fill in expected if fill.dir in CONVERSIONS]
-    plain = tk.user_fills_by_time(user, "4d", session=session)
-    merged = tk.user_fills_by_time(user, "4d", aggregate_by_time=True, session=session)
-    assert len(merged) < len(plain)
-    for frame in (plain, merged):
-        rows = frame[frame["dir"].isin(CONVERSIONS)]
-        assert list(rows["coin"]) == [fill.coin for fill in expected]
-        assert list(rows["sz"]) == [float(fill.sz) for fill in expected]
-        assert set(rows["tid"]) == {0}
-    there = tk.user_fills_by_time(user, "4d", venue="PMX", session=session)
-    assert set(there["coin"]) == {"#1230", "#1231"}
-    assert "Split Outcome" in set(there["dir"])

@@ -4,26 +4,19 @@ More tests are beside the code: tests/contract/test_names.py and test_gateway.py
 tests/client/test_budget.py, tests/service/test_access.py, tests/end/test_complete.py.
 """
 
-import contextlib
 import json
 
-import httpx
 import pandas as pd
 import pytest
-import stamina
 
 import toolkit as tk
 from tests.analysis.examples import MONDAY, times
 from tests.analysis.test_slippage_fit import samples_of
-from toolkit.client import connect
 from toolkit.contract.dexes import NATIVE_ALIASES
-from toolkit.contract.operations import OPERATIONS
-from toolkit.contract.requests import request_points
-from toolkit.local_service import InProcessTransport, application_of, simulated_store
+from toolkit.local_service import application_of, simulated_store
 from toolkit.service import AcceptedKey, KeyQuotas
 
 ALIASES = sorted(NATIVE_ALIASES)
-USER = "0x" + "1" * 40
 
 
 @pytest.fixture(scope="module")
@@ -116,49 +109,6 @@ def test_account_values_join_by_alias():
         assert set(tk.accounts.values(snapshot, by="token")["token"]) == {"USDC"}
 
 
-def test_dex_aliases_are_one_group(examples):
-    fill = examples["2_liquidation_fills"][0]
-    rows = [fill | {"coin": coin, "tid": n} for n, coin in enumerate(["HYPE", "main:HYPE"])]
-    by_dex = tk.pnl.attribution(tk.frame("userFillsByTime", rows), by="dex")
-    assert by_dex["dex"].tolist() == ["hyperliquid"]
-
-
-STATES = OPERATIONS["batchClearinghouseStates"]
-
-
-def test_cost_of_states_by_users_and_dexes():
-    for users, dex, points in [
-        (1, "", 2),
-        (49, "", 98),
-        (50, "", 100),
-        (1_000, "flx", 100),
-        (1, "ALL_DEXES", 18),
-        (100, "ALL_DEXES", 900),
-    ]:
-        request = {"type": STATES.type, "users": [USER] * users, "dex": dex}
-        assert request_points(STATES, request, 9) == points
-
-
-def over(access, **options):
-    """Return a session over a service in this process."""
-    store = simulated_store(7, "tiny", strict=options.pop("strict", False))
-    transport = InProcessTransport(application_of(store, access))
-    return connect("http://local", "secret", transport=transport, default=False, **options)
-
-
-@pytest.mark.parametrize(("strict", "costs"), [(False, {1: 2, 3: 6}), (True, {1: 100, 3: 100})])
-def test_service_charges_known_costs(strict, costs):
-    """The default costs are those of the live service; strict ones follow the specification."""
-    for users, cost in costs.items():
-        accounts = [f"0x{n:040x}" for n in range(users)]
-        for quota in (cost - 1, cost):
-            access = KeyQuotas([AcceptedKey("desk", "secret", points_per_minute=quota)])
-            session = over(access, strict=strict, attempts=1)
-            refused = pytest.raises(tk.RateLimited) if quota < cost else contextlib.nullcontext()
-            with refused:
-                tk.batch_clearinghouse_states(accounts, session=session)
-
-
 def test_plan_of_states_states_actual_cost(session):
     users = session.world["users"][:3]
     plan = tk.plan(tk.batch_clearinghouse_states, users, dex="ALL_DEXES", session=session)
@@ -171,11 +121,6 @@ def test_plan_of_states_states_actual_cost(session):
     assert (twaps.points, "5 times in 10 minutes" in twaps.why) == (2, True)
 
 
-def test_local_snapshots_are_unlimited(session):
-    for _ in range(7):
-        assert len(tk.perp_twap_snapshots("ALL:ALL_DEXES", session=session))
-
-
 def test_service_limits_snapshots():
     access = KeyQuotas([AcceptedKey("desk", "secret", points_per_minute=5_000)])
     application = application_of(simulated_store(7, "tiny"), access)
@@ -185,73 +130,3 @@ def test_service_limits_snapshots():
     assert statuses == [200] * 5 + [429]
     cheap = json.dumps({"type": "perpTwapSnapshotTimestamp"}).encode()
     assert application.respond("POST", "/info", headers, cheap).status == 200
-
-
-def test_ledger_before_first_day_warns():
-    transport = httpx.MockTransport(lambda request: httpx.Response(200, json=[]))
-    result = connect("http://service.test", transport=transport, default=False)
-    with pytest.warns(tk.HistoryWarning, match="2025-07-28"):
-        tk.user_non_funding_ledger_updates(USER, "2025-07-27", session=result)
-    rows = tk.user_non_funding_ledger_updates(USER, "2025-07-29", session=result)
-    assert "2025-07-28" not in tk.provenance(rows).get("history", "")
-
-
-def test_both_cursor_kinds_give_same_rows(session):
-    builder = session.world["builders"][0]
-    asked = {"page_size": 97, "numbers": "text"}
-    exclusive = tk.builder_approved_fills_by_time(builder, 0, session=session, **asked)
-    with tk.local(seed=7, size="tiny", cursors="inclusive", default=False) as other:
-        inclusive = tk.builder_approved_fills_by_time(builder, 0, session=other, **asked)
-    pd.testing.assert_frame_equal(exclusive, inclusive)
-    assert tk.provenance(inclusive)["pages"] > 3
-
-
-@pytest.mark.parametrize(
-    ("status", "content", "error", "requests"),
-    [
-        (403, b"error code: 1010", tk.NotPermitted, 1),
-        (429, b"error code: 1015", tk.RateLimited, 3),
-        (520, b"<html>unknown error</html>", tk.ServiceDown, 3),
-        (524, b"error code: 524", tk.ServiceDown, 3),
-        (200, b"<html>Log in</html>", tk.AnswerInvalid, 1),
-    ],
-)
-def test_gateway_error_names_cloudflare(status, content, error, requests):
-    answer = httpx.Response(status, content=content, headers={"server": "cloudflare"})
-    transport = httpx.MockTransport(lambda request: answer)
-    result = connect("http://service.test", "key", transport=transport, default=False)
-    with stamina.set_testing(True, attempts=3), pytest.raises(error, match="cloudflare") as caught:
-        tk.meta(session=result)
-    assert "<html>" not in str(caught.value)
-    assert result.counts.requests == requests
-
-
-def test_unknown_operation_reaches_the_service(session):
-    with pytest.raises(tk.BadRequest, match="portfolioState") as raised:
-        tk.info({"type": "portfolioState", "user": USER}, session=session)
-    assert raised.value.status == 400
-
-
-class Clock:
-    """A clock whose time passes only during sleeps."""
-
-    def __init__(self):
-        self.now = 0.0
-
-    def __call__(self):
-        return self.now
-
-    def sleep(self, seconds):
-        self.now += seconds
-
-
-def test_sixth_snapshot_waits():
-    clock = Clock()
-    access = KeyQuotas([AcceptedKey("k", "secret")])
-    result = over(access, points_per_minute=5_000, clock=clock, sleep=clock.sleep)
-    for _ in range(5):
-        facts = tk.provenance(tk.perp_twap_snapshots("ALL", session=result))
-        assert (facts["waits"], facts["waited_seconds"]) == (0, 0)
-    with pytest.warns(UserWarning, match="5 times in 10 minutes"):
-        facts = tk.provenance(tk.perp_twap_snapshots("ALL", session=result))
-    assert (facts["waits"], facts["waited_seconds"]) == (1, pytest.approx(600.0, abs=0.01))

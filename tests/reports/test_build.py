@@ -1,5 +1,7 @@
 """Reports of notebooks: parameters, prose, outputs, errors, and self-contained pages."""
 
+from types import SimpleNamespace
+
 import nbformat.v4 as nb
 import psutil
 import pytest
@@ -8,7 +10,12 @@ import toolkit as tk
 from tests.reports.page_content import PageContent
 from toolkit.local_service import application_of, simulated_store
 from toolkit.reports.build import NAMES, build, page_digest, template, write_page, write_reports
-from toolkit.reports.notebook_runner import read_notebook, read_parameters
+from toolkit.reports.notebook_runner import (
+    _error_text,
+    read_notebook,
+    read_parameters,
+    report_provenance,
+)
 from toolkit.reports.page import make_page
 from toolkit.reports.source_expressions import session_source
 from toolkit.service import AcceptedKey, KeyQuotas
@@ -71,21 +78,19 @@ def children():
 
 
 @pytest.fixture(scope="module")
-def store():
-    return simulated_store(7, "tiny")
+def served():
+    """The address of a service with one key, and its store."""
+    store = simulated_store(7, "tiny")
+    with run_server(application_of(store, KeyQuotas([AcceptedKey("me", CANARY)]))) as address:
+        yield address, store
 
 
 @pytest.fixture(scope="module")
-def user(store):
-    return store.about["world"]["users"][0]
-
-
-@pytest.fixture(scope="module")
-def made(own, store, user):
+def made(own, served, user):
     """The page of a service with a key; its kernel has ended."""
-    keys = KeyQuotas([AcceptedKey("me", CANARY)])
+    address, store = served
     before, told = children(), []
-    with pytest.MonkeyPatch.context() as patch, run_server(application_of(store, keys)) as address:
+    with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TOOLKIT_API_KEY", CANARY)
         with tk.connect(address, default=False) as session:
             source = session_source(session)
@@ -105,6 +110,11 @@ def test_notebook_gets_parameters_and_source(made, user):
     assert "it&#x27;s &quot;quoted&quot; &lt;b&gt;" in made.html
     assert "seed 7, size tiny" in made.html  # not the seed of its own cell
     assert "<td>3</td>" not in made.html  # three rows: 0, 1, 2
+    (source,) = made.facts["sources"]
+    assert [source[name] for name in ("name", "operation", "rows")] == [
+        "fills", "userFillsByTime", 3,
+    ]  # fmt: skip
+    assert source["digest"] in made.html
 
 
 def test_markdown_headings_become_sections(made):
@@ -119,18 +129,12 @@ def test_markdown_headings_become_sections(made):
     assert "<td>1</td>" in made.html
 
 
-def test_page_shows_warnings_without_stderr(made):
+def test_page_shows_warnings_code_and_figure(made):
     assert "UserWarning: mind the gap" in made.html
     assert "to nobody" not in made.html.replace("&quot;to nobody&quot;", "")
     assert "ipykernel" not in made.html
-
-
-def test_code_is_folded(made):
     assert made.html.count("<details>") == 4
     assert "_report" not in made.html
-
-
-def test_figure_has_alternative_text(made):
     images = PageContent(made.html).images
     assert [image["class"] for image in images] == ["tk-light", "tk-dark"]
     assert all("Simulated data: yes." in image["alt"] for image in images)
@@ -138,24 +142,22 @@ def test_figure_has_alternative_text(made):
     assert "body .tk-plot .tk-dark" in made.html
 
 
-def test_page_states_source_of_frame(made):
-    (source,) = made.facts["sources"]
-    assert source["name"] == "fills"
-    assert source["operation"] == "userFillsByTime"
-    assert source["rows"] == 3
-    assert source["digest"] in made.html
+def page_of(*outputs):
+    return make_page(nb.new_notebook(cells=[nb.new_code_cell("fetch()", outputs=[*outputs])])).html
 
 
 def test_progress_bars_leave_no_trace():
     """A bar appears only if a fetch takes long, and the same data gives the same page."""
     text = nb.new_output("display_data", {"text/plain": "4 fills"})
     bar = nb.new_output("display_data", {"application/vnd.jupyter.widget-view+json": {}})
-    pages = [
-        make_page(nb.new_notebook(cells=[nb.new_code_cell("fetch()", outputs=outputs)])).html
-        for outputs in ([text], [bar, bar, text, bar])
-    ]
-    assert pages[0] == pages[1]
-    assert "4 fills" in pages[0]
+    assert page_of(text) == page_of(bar, bar, text, bar)
+    assert "4 fills" in page_of(text)
+
+
+def test_page_loads_nothing_from_outside():
+    for html in ('<img src="https://example.org/a.png">', "<script>1</script>"):
+        with pytest.raises(tk.ReportFailed, match="outside"):
+            page_of(nb.new_output("display_data", {"text/html": html}))
 
 
 def test_wrong_notebooks_are_refused(own, tmp_path):
@@ -171,14 +173,6 @@ def test_wrong_notebooks_are_refused(own, tmp_path):
         list(write_reports(own, [{"user": "a"}] * 2, "None", tmp_path))
 
 
-def test_page_loads_nothing_from_outside():
-    for html in ('<img src="https://example.org/a.png">', "<script>1</script>"):
-        output = nb.new_output("display_data", {"text/html": html})
-        cells = [nb.new_code_cell("HTML(...)", outputs=[output])]
-        with pytest.raises(tk.ReportFailed, match="outside"):
-            make_page(nb.new_notebook(cells=cells))
-
-
 def test_write_replaces_page(tmp_path):
     out = tmp_path / "report.html"
     write_page("old", out)
@@ -187,17 +181,42 @@ def test_write_replaces_page(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
 
 
-def test_failed_report_leaves_others_written(tmp_path):
-    """A cell that raises stops its report; its error has no colours."""
-    raised = "raise SystemError('\\x1b[31mred\\x1b[0m')"
-    cells = ['# %% tags=["parameters"]\nis_wrong = None', f"# %%\nif is_wrong:\n    {raised}"]
-    (tmp_path / "mine.py").write_text("\n\n".join(['# %% tags=["source"]', *cells]))
-    asked = [{"is_wrong": False}, {"is_wrong": True}]
-    first, second = write_reports(tmp_path / "mine.py", asked, "None", tmp_path)
-    assert first.path == tmp_path / "False.html"
-    assert page_digest(first.path.read_text()) == first.digest
+WRONG = """# %% tags=["parameters"]
+address = None
+
+# %%
+import toolkit as tk
+
+if address:
+    session = tk.connect(address)
+    try:
+        tk.meta(session=session)
+    except tk.ToolkitError as error:
+        raise SystemError(f'\\x1b[31m{error} {session!r}\\x1b[0m')
+"""
+
+
+def test_failed_report_leaves_others_written(served, tmp_path, monkeypatch):
+    """A cell that raises stops its report; its error has no colours, and not the refused key."""
+    refused = CANARY[::-1]
+    monkeypatch.setenv("TOOLKIT_API_KEY", refused)
+    (tmp_path / "mine.py").write_text(WRONG)
+    asked = [{"address": ""}, {"address": served[0]}]
+    with pytest.warns(UserWarning, match="tag source"):
+        first, second = write_reports(tmp_path / "mine.py", asked, "None", tmp_path)
+    page = (tmp_path / "report.html").read_text()
+    assert (first.path, first.digest) == (tmp_path / "report.html", page_digest(page))
+    assert "the notebook itself: it opened no session" in page
     assert second.path is None
-    assert second.error.endswith("SystemError: red")
+    assert second.error.startswith("SystemError: ")
+    assert "401" in second.error
+    assert refused not in second.error
+
+
+def test_error_text_has_no_colours():
+    for name, text in (("ReportFailed", "no data"), ("KeyError", "KeyError: no data")):
+        error = SimpleNamespace(ename=name, evalue="\x1b[31mno data\x1b[0m")
+        assert _error_text(error) == text
 
 
 def test_templates_have_source_and_parameters():
@@ -206,13 +225,6 @@ def test_templates_have_source_and_parameters():
         tags = [tag for cell in notebook.cells for tag in cell.metadata.get("tags", [])]
         assert tags.count("source") == tags.count("parameters") == 1
         assert read_parameters(notebook)
-
-
-def test_source_without_cell_is_warned(tmp_path):
-    (tmp_path / "own.py").write_text("# %%\n1 + 1\n")
-    with pytest.warns(UserWarning, match="tag source"):
-        page = build(tmp_path / "own.py", "None")
-    assert page.facts["source"] == "the notebook itself: it opened no session"
 
 
 def test_missing_key_is_named():
@@ -233,3 +245,15 @@ def test_interrupt_ends_kernel(tmp_path):
     with pytest.raises(KeyboardInterrupt):
         build(tmp_path / "long.py", "None")
     assert children().keys() <= before.keys()
+
+
+def test_provenance_lists_fetched_frames(session, user):
+    fills = tk.user_fills(user, session=session)
+    helped = tk.pnl.attribution(fills)
+    names = {"session": session, "fills": fills, "_hidden": fills, "helped": helped, "user": user}
+    made = report_provenance(names, ["user"])
+    assert [source.name for source in made.sources] == ["fills"]
+    assert made.parameters == {"user": user}
+    assert (made.source, made.simulated) == (session.label, True)
+    made = report_provenance(names | {"sources": {"mine": fills}}, [])
+    assert [source.name for source in made.sources] == ["mine"]

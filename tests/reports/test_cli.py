@@ -1,12 +1,18 @@
 """``toolkit report`` writes files, and prints their paths and headline numbers."""
 
 import inspect
+import re
+import shlex
 import sys
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
+from tests.reports.pages import PARAMETERS, report_page
+from toolkit.cli import app
 from toolkit.cli.report import report_app
+from toolkit.reports.build import write_reports
 
 
 @pytest.fixture
@@ -15,64 +21,45 @@ def run():
     return lambda *arguments: runner.invoke(report_app, ["wallet", *map(str, arguments)])
 
 
-def test_command_writes_report(run, tmp_path):
+def test_command_writes_same_page(run, tmp_path):
     out = tmp_path / "wallet.html"
-    result = run("--size", "tiny", "--out", out)
+    result = run("--size", "tiny", "--user", PARAMETERS["wallet"]["user"], "--out", out)
     assert result.exit_code == 0, result.output
     assert f"report: {out}" in result.output
     for label in ("net PnL", "closed PnL", "fees", "funding", "volume"):
         assert label in result.output
-    assert out.stat().st_size > 100_000
+    assert out.read_bytes() == report_page("wallet").html.encode()
 
 
-@pytest.mark.parametrize(
-    ("option", "value", "message"),
-    [
-        ("--user", "0x12", "--user: '0x12' is not an address. An address is 0x and 40 hex digits"),
-        ("--builder", "me", "--builder: 'me' is not an address. An address is 0x and 40 hex"),
-        ("--start", "yesterday", "--start: 'yesterday' is not a time. Use whole milliseconds"),
-        ("--end", "1756684800", "--end: 1756684800 looks like seconds, but times are"),
-    ],
-)
-def test_invalid_option_is_refused(run, tmp_path, option, value, message):
-    result = run("--size", "tiny", option, value, "--out", tmp_path / "w.html")
-    assert result.exit_code == 2
-    assert message in " ".join(result.output.split())
-    assert not (tmp_path / "w.html").exists()
+def test_invalid_options_are_refused(run, tmp_path):
+    out = tmp_path / "w.html"
+    for option, value, named in (
+        ("--user", "0x12", "'0x12' is not an address"),
+        ("--builder", "me", "'me' is not an address"),
+        ("--start", "yesterday", "'yesterday' is not a time"),
+        ("--end", "1756684800", "seconds"),
+    ):
+        result = run("--size", "tiny", option, value, "--out", out)
+        assert result.exit_code == 2
+        assert option in result.output
+        assert named in " ".join(result.output.split())
+        assert not out.exists()
 
 
-def test_live_needs_user_and_address(run, tmp_path):
-    result = run("--live", "--out", tmp_path / "w.html")
-    assert result.exit_code == 2
-    assert "--user" in result.output
-    result = run("--live", "--user", "0x" + "1" * 40, "--out", tmp_path / "w.html")
+def test_missing_sources_are_named(run, tmp_path):
+    own = ("--user", "0x" + "1" * 40, "--out", tmp_path / "w.html")
+    for arguments, code, named in (
+        (("--live", "--out", tmp_path / "w.html"), 2, "--user"),
+        (("--live", *own), 1, "TOOLKIT_BASE_URL"),
+        (("--recordings", tmp_path / "none", *own), 2, str(tmp_path / "none")),
+    ):
+        result = run(*arguments)
+        assert result.exit_code == code
+        assert named in result.output
+    result = CliRunner().invoke(report_app, ["run", str(tmp_path / "none.py")])
     assert result.exit_code == 1
-    assert "TOOLKIT_BASE_URL" in result.output
-
-
-def test_recordings_need_existing_folder(run, tmp_path):
-    result = run("--recordings", tmp_path / "none", "--user", "0x" + "1" * 40)
-    assert result.exit_code == 2
-    assert f"there is no folder {tmp_path / 'none'}" in result.output
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["market", "--coin", "NOPE"], "NOPE"),
-        (["builder", "--address", "0x" + "1" * 40], "there are no fills through 0x1111"),
-        (
-            ["comparison", "--user", "0x" + "1" * 40],
-            "needs 2 to 50 accounts; 1 was passed",
-        ),
-    ],
-)
-def test_report_without_data_fails(words, message, tmp_path):
-    out = tmp_path / "report.html"
-    result = CliRunner().invoke(report_app, [*words, "--size", "tiny", "--out", str(out)])
-    assert result.exit_code == 1
-    assert message in result.output
-    assert not out.exists()
+    assert "none.py" in result.output
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.fixture
@@ -91,36 +78,43 @@ def browser(tmp_path, monkeypatch):
     return program
 
 
-def several(run, session, out, *options):
-    users = session.world["users"][:2]
+def test_command_prints_several_reports(run, browser, tmp_path):
+    """One of an account, and one of an account without data, which fails."""
+    users = [PARAMETERS["wallet"]["user"], "0x" + "00" * 20]
     asked = [part for user in users for part in ("--user", user)]
-    return users, run("--size", "tiny", "--seed", "7", *asked, "--out", out, *options)
-
-
-def test_command_prints_several_reports(run, session, browser, tmp_path):
-    users, result = several(run, session, tmp_path / "many", "--pdf", "--code")
-    assert result.exit_code == 0, result.output
-    for user in users:
-        page, pdf = (tmp_path / "many" / f"{user}.{ending}" for ending in ("html", "pdf"))
-        assert f"{user}: {page}, {pdf}" in result.output
-        assert pdf.read_text() == page.as_uri()
-        assert "<summary>code</summary>" in page.read_text()
-
-
-def test_unprinted_page_is_kept(run, session, browser, tmp_path):
-    browser.unlink()
-    users, result = several(run, session, tmp_path / "many", "--pdf")
+    result = run("--size", "tiny", *asked, "--out", tmp_path / "many", "--pdf", "--code")
     assert result.exit_code == 1
-    assert "2 of 2 reports failed" in result.output
-    for user in users:
-        page = tmp_path / "many" / f"{user}.html"
-        assert f"{user}: {page}, no browser on this machine prints PDF" in result.output
-        assert "<summary>code</summary>" not in page.read_text()
+    page, pdf = (tmp_path / "many" / f"{users[0]}.{ending}" for ending in ("html", "pdf"))
+    assert f"{users[0]}: {page}, {pdf}" in result.output
+    assert f"{users[1]}: " in result.output
+    assert not (tmp_path / "many" / f"{users[1]}.html").exists()
+    assert pdf.read_text() == page.as_uri()
+    assert "<summary>code</summary>" in page.read_text()
 
 
-@pytest.mark.parametrize(
-    "command", report_app.registered_commands, ids=lambda c: c.callback.__name__
-)
-def test_reports_share_last_options(command):
-    names = [*inspect.signature(command.callback).parameters]
-    assert names[-8:] == ["out", "seed", "size", "recordings", "archive", "live", "pdf", "code"]
+def test_unprinted_pages_are_kept(browser, tmp_path):
+    browser.unlink()
+    (tmp_path / "mine.py").write_text('# %% tags=["parameters", "source"]\nname = None\n')
+    (report,) = write_reports(tmp_path / "mine.py", [{"name": "a"}], "None", tmp_path, pdf=True)
+    assert report.path.read_text().endswith("</html>\n")
+    assert "prints PDF" in report.error
+
+
+def test_reports_share_last_options():
+    for command in report_app.registered_commands:
+        names = [*inspect.signature(command.callback).parameters]
+        assert names[-8:] == ["out", "seed", "size", "recordings", "archive", "live", "pdf", "code"]
+
+
+def test_notebook_of_docs_becomes_report(user, tmp_path, monkeypatch):
+    text = (Path(__file__).parents[2] / "docs" / "reports.md").read_text()
+    monkeypatch.chdir(tmp_path)
+    (notebook,) = re.findall(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+    (tmp_path / "mine.py").write_text(notebook)
+    (line,) = re.findall(r"`(toolkit report run [^`]*)`", text)
+    words = shlex.split(line.replace("0x...", user))[1:]
+    done = CliRunner().invoke(app, [*words, "--size", "tiny"])
+    assert done.exit_code == 0, done.output
+    page = (tmp_path / "mine.html").read_text()
+    assert "How active is this account?" in page
+    assert "Fills a day" in page

@@ -59,7 +59,7 @@ UNKNOWN = {
 
 
 @pytest.mark.parametrize("field", UNKNOWN)
-def test_headlines_without_fields_are_unknown(session, user, field):
+def test_amounts_without_fields_are_unknown(session, user, field):
     results = missing_reasons(session, user, field)
     fills = results.frames.fills
     missing, rows = -(-len(fills) // 7), len(fills)
@@ -72,14 +72,13 @@ def test_headlines_without_fields_are_unknown(session, user, field):
     assert f"{missing} " in remark
     assert "not state" in remark
     assert ("Net PnL is" in summary) == (field == "startPosition")
+    check_tables(results, field)
 
 
 FEE_PARTS = {STEP_NAMES[name] for name in ("trading_fee", "builder_fee", "deployer_fee", "rebate")}
 
 
-@pytest.mark.parametrize("field", UNKNOWN)
-def test_tables_without_fields_show_dashes(session, user, field):
-    results = missing_reasons(session, user, field)
+def check_tables(results, field):
     tables = make_tables(results)
     headings = [column.heading for column in tables["coins"].columns]
     total = dict(zip(headings, tables["coins"].total, strict=True))

@@ -8,15 +8,15 @@ as ``CASES``; every public function of every topic must have one. What follows f
   or names it likewise;
 - the order of rows means nothing, nor does the index, the zone of times, or the case of addresses;
 - rows that stand twice count once, with a warning;
-- the result of many rows is what the closed form of `at_scale` says: of 20,000 rows in
-  `make test`, of a million in `make bench`.
+- the result of many rows is what the closed form of `at_scale` says, if there is one: of 20,000
+  rows in `make test`, of a million in `make bench`.
 """
 
 import importlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -24,43 +24,6 @@ import pandas as pd
 import toolkit
 from tests.analysis.examples import times
 from toolkit.analysis.common.estimate import Estimate
-
-STREAMS = """
-    builders.revenue builders.routing depth.imbalance depth.profile funding.implied_oracle
-    funding.sums ledger.flows ledger.sums ledger.unknown liquidations.fills orders.fill_ratio
-    orders.mix orders.transitions pnl.attribution slippage.curve slippage.heatmap twaps.adherence
-    twaps.linked twaps.pressure
-"""
-"""Helpers that leave all rows to the engine: they collect a few totals."""
-
-BY_ACCOUNT = """
-    pnl.audit pnl.equity pnl.lots pnl.positions pnl.reconcile pnl.round_trips pnl.unrealised
-"""
-"""Helpers that collect the rows of a few accounts at a time. All others collect their columns."""
-
-ESTIMATES = """
-    auctions.decay builders.activity builders.approval_spans builders.attach_rate
-    builders.cohorts builders.lifetime_value depth.consistency depth.resilience
-    execution.copy_trading execution.counterparties execution.fill_quality execution.impact
-    execution.markout execution.quotes execution.shortfall execution.spreads execution.toxicity
-    funding.annualised funding.basis funding.carry funding.oracle_check liquidations.cascade
-    orders.time_to_fill orders.trigger_delay performance.skill slippage.asymmetry
-    slippage.capacity slippage.cost slippage.fit staking.apy staking.implied_fee
-    staking.rank_stability twaps.quality
-"""
-"""Helpers that always give pandas. All others give the engine of their first frame."""
-
-ON_EXECUTORS = (
-    "builders.revenue by builder, week and user",  # calendar groups
-    "funding.accrual",  # a window
-    "ledger.sums",
-    "orders.time_to_fill",  # an estimate, in pandas
-    "pnl.attribution",
-    "pnl.equity",  # account by account
-    "pnl.positions",
-    "slippage.curve",
-)
-"""Calls that the documents count as run on executors (`docs/generate.py`)."""
 
 
 def frame_of(result):
@@ -79,8 +42,6 @@ class Case:
     frames : function of n
         The frames it takes, by the names of its parameters: n rows each (or as many as make
         sense), the same for the same n. Vectorised: a million rows should take a second.
-    at_scale : function of (frames, result)
-        Asserts the closed form of the result of many rows.
     needed : mapping
         Name of a frame -> columns it cannot do without, with a space between them.
     arguments : mapping
@@ -97,15 +58,14 @@ class Case:
         warning (`toolkit.analysis.common.repeated_rows`).
     rows : int
         Rows for the tests that compare.
-    many : int
-        Rows for the closed form in `make test`.
     most : int
         The most rows; fewer than a million only where the docstring says why.
+    at_scale : function of (frames, result), or None
+        Asserts the closed form of the result of many rows, if the helper sums or walks.
     """
 
     helper: str
     frames: Callable[[int], Mapping[str, pd.DataFrame]]
-    at_scale: Callable[[Mapping[str, pd.DataFrame], Any], None]
     needed: Mapping[str, str]
     arguments: Mapping[str, Any] = field(default_factory=dict)
     note: str = ""
@@ -113,9 +73,8 @@ class Case:
     table: Callable[[Any], Any] = frame_of
     has_identity: bool = True
     rows: int = 60
-    many: int = 20_000
     most: int = 1_000_000
-    numbers: ClassVar = ("float", "exact")  # the documents say so of all helpers
+    at_scale: Callable[[Mapping[str, pd.DataFrame], Any], None] | None = None
 
     @property
     def topic(self):
@@ -124,17 +83,6 @@ class Case:
     @property
     def function(self):
         return getattr(getattr(toolkit, self.topic), self.helper.split(".")[1])
-
-    @property
-    def gives(self):
-        return "pandas" if self.helper in ESTIMATES.split() else "same"
-
-    @property
-    def memory(self):
-        """Return what the helper has in memory, apart from its result."""
-        if self.helper in STREAMS.split():
-            return "streams"
-        return "account by account" if self.helper in BY_ACCOUNT.split() else "in memory"
 
     def __str__(self):
         return f"{self.helper} {self.note}".rstrip()

@@ -1,19 +1,19 @@
 """Helpers give the pandas result on PySpark: on two executors, and over Spark Connect."""
 
-import pyarrow as pa
 import pytest
 
 import toolkit as tk
-from tests.engines import Engine
+from tests.engines import as_table, rows_of
 from tests.scale.case import cases
 from tests.scale.test_cases import close, plain_result
 from tests.spark import close_gateway, connect_session, open_session
+from toolkit.analysis.common.memory_frames import spark_frame
 
 pytestmark = pytest.mark.xdist_group("spark")  # one process starts Java
 
 CASES = {str(case): case for case in cases()}
 ON_EXECUTORS = (
-    "builders.revenue by builder, week and user",  # calendar groups
+    "funding.sums by day and dex",  # calendar groups
     "funding.accrual",  # a window
     "pnl.attribution",
     "pnl.equity",  # account by account
@@ -35,17 +35,16 @@ def remote(executors):
     session.stop()
 
 
-def rows_of(session, result):
-    return [close(row) for row in Engine("spark", session).take(result)]
+def assert_same(found, wanted):
+    assert rows_of(wanted) == [close(row) for row in rows_of(found)]
 
 
 def check_equal(name, session):
-    case, spark = CASES[name], Engine("spark", session)
-    frames = case.frames(case.rows)
-    result = case.run({key: spark.give(frame) for key, frame in frames.items()})
-    assert spark.owns(result)
-    wanted = Engine("pandas").take(plain_result(case))
-    assert wanted == rows_of(session, result)
+    case = CASES[name]
+    tables = {key: as_table(frame) for key, frame in case.frames(case.rows).items()}
+    result = case.run({key: spark_frame(session, table) for key, table in tables.items()})
+    assert hasattr(result, "toArrow")
+    assert_same(result, plain_result(case))
 
 
 def test_two_executors_run(executors):
@@ -71,16 +70,16 @@ def test_spark_scan_equals_pandas_scan(executors, remote, tmp_path):
     for user in users:
         archive.refresh(tk.user_fills_by_time, user, 0)
     plain = archive.scan("fills", engine="pandas")
-    wanted = Engine("pandas").take(tk.pnl.attribution(plain, by="user"))
+    wanted = tk.pnl.attribution(plain, by="user")
     for spark in (executors, remote):
         rows = archive.scan("fills", engine="spark", session=spark)
         assert rows.columns == list(plain.columns)
-        assert wanted == rows_of(spark, tk.pnl.attribution(rows, by="user"))
+        assert_same(tk.pnl.attribution(rows, by="user"), wanted)
     names, order = ["tid", "oid", "px", "fee"], [("tid", "ascending"), ("oid", "ascending")]
     exact = archive.scan("fills", engine="pandas", numbers="exact")
     scanned = archive.scan("fills", engine="spark", session=remote, numbers="exact")
     decoded = scanned.select(*names).toArrow().sort_by(order)
-    wanted = pa.Table.from_pandas(exact[names], preserve_index=False).sort_by(order)
+    wanted = as_table(exact[names]).sort_by(order)
     assert decoded.to_pylist() == wanted.to_pylist()
     few = {
         "subject": users[0],

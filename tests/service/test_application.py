@@ -1,4 +1,3 @@
-import gzip
 import zlib
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -6,7 +5,6 @@ from typing import NamedTuple
 import msgspec
 import pandas as pd
 import pytest
-import zstandard
 
 import toolkit as tk
 from toolkit.contract.compression import decompress
@@ -23,11 +21,6 @@ from toolkit.times import SECOND
 
 KEY = {"authorization": "Bearer s3cret"}
 META = b'{"type":"meta"}'
-OPENED = {
-    "gzip": gzip.decompress,
-    "zstd": zstandard.ZstdDecompressor().decompress,
-    None: bytes,
-}
 
 
 @pytest.fixture
@@ -49,23 +42,6 @@ def test_wrong_paths_and_methods_are_refused(application):
         got = application.respond(method, "/info", KEY, META)
         assert (got.status, got.headers["allow"]) == (405, "POST")
         assert got.content.startswith(b'{"error":')
-
-
-def test_accepted_encoding_compresses(application):
-    plain = application.respond("POST", "/info", KEY, META)
-    assert "content-encoding" not in plain.headers
-    assert plain.headers["vary"] == "accept-encoding"
-    table = [
-        ("gzip", "gzip"),
-        ("zstd, gzip;q=0.9", "zstd"),
-        ("*", "gzip"),
-        ("br", None),
-        ("", None),
-    ]
-    for accepts, name in table:
-        got = application.respond("POST", "/info", {**KEY, "accept-encoding": accepts}, META)
-        assert got.headers.get("content-encoding") == name
-        assert OPENED[name](got.content) == plain.content
 
 
 def test_stored_blocks_equal_plain_page(application, store):
@@ -248,21 +224,6 @@ def test_auctions_restart_with_higher_price(running):
     assert gas(tk.perp_deploy_auction_status) == ("551.0", "550.99595878", None)
     running.clock.move(10 * 3_600)  # the perp auction ends after ten hours: 551 - 451 * 10 / 31
     assert gas(tk.perp_deploy_auction_status) == ("551.0", None, "405.51612903")
-
-
-def test_polling_yields_new_snapshots(running):
-    frames = tk.poll(
-        tk.perp_twap_snapshot_timestamp,
-        tk.perp_twap_snapshots,
-        ["ALL"],
-        every="10s",
-        rounds=9,
-        wait=running.clock.move,
-        session=running.session,
-    )
-    ids = [frame["snapshot_id"].iloc[0] for frame in frames]
-    assert len(ids) == len(set(ids)) == 5  # at 0, 20, 40, 60 and 80 seconds
-    assert running.session.counts.requests == 9 + 5
 
 
 def test_live_answers_are_deterministic(store, world, tmp_path):

@@ -12,28 +12,17 @@ SHORT = b"[1]"
 def test_encoding_of_largest_weight_is_chosen():
     table = [
         ("gzip, deflate, br, zstd", "gzip"),  # equal weights
-        ("zstd, gzip", "gzip"),
-        ("zstd;q=0.7, gzip;q=0.7", "gzip"),
         ("zstd, gzip;q=0.9", "zstd"),
-        ("gzip;q=0.4, zstd;q=0.5", "zstd"),
-        ("gzip;q=0.5, zstd;q=0.4", "gzip"),
         ("GZIP;Q=0.5", "gzip"),
-        ("zstd", "zstd"),
         ("*", "gzip"),
         ("gzip;q=0, *", "zstd"),
-        ("gzip;q=0.2, *;q=0.8", "zstd"),
-        ("gzip;q=0.8, *;q=0.2", "gzip"),
         ("*;q=0", "identity"),
         ("", "identity"),
         ("br", "identity"),
-        ("gzip;q=0, zstd;q=0", "identity"),
-        ("identity, gzip;q=0.5", "identity"),
-        ("identity;q=0.5, gzip;q=0.5", "gzip"),
         ("identity;q=0.1, gzip;q=0.5", "gzip"),
         ("gzip ; q=0.3 , zstd ; q=0.6", "zstd"),
         ("gzip;q=", "identity"),
         ("gzip;q=nan", "identity"),
-        ("gzip;q=-1", "identity"),
         ("gzip;q=7, zstd;q=1", "gzip"),
         (",,gzip,", "gzip"),
     ]

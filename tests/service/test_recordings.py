@@ -1,7 +1,6 @@
 """Recorded answers, served by the usual handlers."""
 
 import json
-from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -268,16 +267,6 @@ def test_real_recordings_are_served():
     assert got == {"successful_states": [[user, recording["response"]]], "failed_wallets": []}
 
 
-def test_fills_without_fields_are_merged(tmp_path):
-    row = OLD_FILL | {"coin": "kPEPE", "px": "0.000001", "sz": "3"}
-    record_fills(tmp_path, row, row | {"px": "0.000002", "sz": "4"})
-    session = tk.local(recordings=tmp_path, default=False)
-    fills = tk.user_fills_by_time(USER, 0, aggregate_by_time=True, numbers="exact", session=session)
-    assert fills["sz"].tolist() == [7]
-    assert abs(fills["px"][0] - Decimal(11) / Decimal(7_000_000)) < Decimal("1e-18")
-    assert fills["tid"].isna().all()
-
-
 def test_overlapping_recordings_are_merged(tmp_path):
     def update(time):
         return {"time": time, "hash": "0x0", "delta": {"type": "deposit", "usdc": "1.0"}}
@@ -288,14 +277,6 @@ def test_overlapping_recordings_are_merged(tmp_path):
     session = tk.local(recordings=tmp_path, default=False)
     ledger = tk.user_non_funding_ledger_updates(USER, session=session)
     assert [int(time.timestamp() * 1_000) for time in ledger["time"]] == [1, 2, 2, 3]
-
-
-def test_recorded_frame_has_history_note(tmp_path):
-    record_fills(tmp_path, OLD_FILL)
-    session = tk.local(recordings=tmp_path, default=False)
-    rows = tk.user_fills_by_time(USER, 0, 10, session=session)
-    assert len(rows) == 1
-    assert "so other rows are missing" in tk.provenance(rows)["history"]
 
 
 def test_unknown_fields_of_orders_are_served(tmp_path):
@@ -311,16 +292,3 @@ def test_unknown_fields_of_orders_are_served(tmp_path):
     for strict, expected in ((False, row), (True, known)):
         asker, _ = serve(tmp_path, strict=strict)
         assert asker.ask("historicalOrders", user=USER) == [{**expected, "txIndex": 0}]
-
-
-def test_missing_recordings_are_refused(tmp_path):
-    """The status is 400: a 500 or 404 would mean that the data comes later."""
-    record_fills(tmp_path, OLD_FILL)
-    record(tmp_path, "meta", {"type": "meta"}, {"universe": [{"name": "BTC", "szDecimals": 5}]})
-    session = tk.local(recordings=tmp_path, default=False)
-    for type in (
-        *("currentDepth", "metaAndAssetCtxs", "perpDeployAuctionStatus"),
-        "accountValueSnapshotTimestamp",
-    ):
-        with pytest.raises(tk.BadRequest, match=type):
-            tk.info({"type": type}, session=session)

@@ -89,31 +89,6 @@ def test_invalid_request_is_400(asker):
         assert named in json.loads(got.content)["error"]
 
 
-def test_add_on_needs_permission(store, asker):
-    plain = AcceptedKey("plain", "s3cret", add_ons=frozenset({"accountValueSnapshots"}))
-    caller = Asker(store, KeyQuotas([plain]), asker.now_ms)
-    assert caller.refuse("currentDepth") == (403, "Permission denied")
-    assert caller.refuse("accountValueSnapshotTimestamp") == (403, "Permission denied")
-    assert caller.refuse("accountValueSnapshots")[0] == 400
-    assert caller.ask("meta")["universe"]
-
-
-def test_points_renew_every_minute(store, asker):
-    access = KeyQuotas(
-        [AcceptedKey("poor", "s3cret", points_per_minute=25), AcceptedKey("other", "two")]
-    )
-    poor = Asker(store, access, asker.now_ms)
-    fills = json.dumps({"type": "userFills", "user": USER}).encode()
-    statuses = [poor.send(fills, at_ms=61_500).status for _ in range(3)]
-    assert statuses == [200, 200, 429]
-    refused = poor.send(fills, at_ms=61_500)
-    assert refused.content == b'{"error":"Rate limit exceeded"}'
-    assert refused.headers["retry-after"] == "59"
-    assert poor.send(META, at_ms=61_500).status == 200
-    assert poor.send(fills, {"x-api-key": "two"}, at_ms=61_500).status == 200
-    assert poor.send(fills, at_ms=120_000).status == 200
-
-
 def test_points_are_checked_before_body(store, asker):
     poor = Asker(store, KeyQuotas([AcceptedKey("p", "s3cret", points_per_minute=2)]), asker.now_ms)
     assert poor.send(META).status == 200

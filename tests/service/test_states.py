@@ -8,8 +8,6 @@ import msgspec
 import pytest
 
 from tests.service.conftest import Asker, asker_of
-from toolkit.contract.operations import OPERATIONS
-from toolkit.contract.snapshots import decode_snapshots
 from toolkit.contract.source_tables import Auction, DailyReward, Sources
 from toolkit.service import build_store
 from toolkit.service.answer_documents import weekly_aprs
@@ -64,38 +62,6 @@ def test_markets_equal_simulation(asker, world):
 
 
 # --- accounts ---
-
-
-def test_unknown_account_has_empty_state(asker, world):
-    users = list(world.sources.states[""])[:5]
-    got = asker.ask("batchClearinghouseStates", users=[*users, NOBODY])
-    assert got["failed_wallets"] == []
-    expected = [[u, msgspec.to_builtins(world.sources.states[""][u])] for u in users]
-    assert got["successful_states"][:-1] == expected
-    nobody, state = got["successful_states"][-1]
-    assert nobody == NOBODY
-    assert state["assetPositions"] == []
-    assert {*state["marginSummary"].values()} == {"0.0"}
-    assert state["time"] == asker.now_ms
-
-
-def test_states_keyed_by_dex(asker, world):
-    user = next(iter(world.sources.states["eqx"]))
-    got = asker.ask("batchClearinghouseStates", users=[user], dex="ALL_DEXES")
-    ((who, states),) = got["successful_states"]
-    assert who == user
-    assert list(states) == ["native", "eqx", "pre"]
-    for dex, name in (("", "native"), ("eqx", "eqx")):
-        assert states[name] == msgspec.to_builtins(world.sources.states[dex][user])
-        alone = asker.ask("batchClearinghouseStates", users=[user], dex=name)
-        assert alone["successful_states"] == [[user, states[name]]]
-
-
-def test_lending_and_delegations_equal_simulation(asker, world):
-    for user, state in world.sources.borrow_lend.items():
-        assert asker.ask("borrowLendUserState", user=user) == wire(state)
-    for user, delegations in world.sources.delegations.items():
-        assert asker.ask("delegations", user=user) == wire(delegations)
 
 
 # --- staking ---
@@ -172,78 +138,3 @@ def test_auction_status_is_of_latest_auction(asker, world):
 
 
 # --- snapshots ---
-
-NONE = (404, "No snapshots are available yet")
-
-
-def columns_of(asker, type, names):
-    field = "collateral_tokens" if type == "accountValueSnapshots" else "market_names"
-    got = asker.send(json.dumps({"type": type, field: names}).encode())
-    assert got.status == 200, got.content
-    return decode_snapshots(OPERATIONS[type], got.headers, got.content)
-
-
-def tokens(asker, names):
-    return set(columns_of(asker, "accountValueSnapshots", names)["collateral_token"].to_pylist())
-
-
-def markets(asker, names):
-    return set(columns_of(asker, "perpTwapSnapshots", names)["market"].to_pylist())
-
-
-def test_snapshot_metadata_names_latest_snapshot(asker, world):
-    latest = world.sources.account_snapshots[-1]
-    expected = {"snapshot_id": latest.snapshot_id, "timestamp": latest.time // 1000}
-    assert asker.ask("accountValueSnapshotTimestamp") == expected
-    assert asker.ask("perpTwapSnapshotTimestamp") == expected
-
-
-def test_account_values_are_selected_by_token(asker, world):
-    every = {"hyperliquid:USDC", "eqx:USDC", "pre:USDH"}
-    assert tokens(asker, ["ALL"]) == tokens(asker, ["ALL", "eqx:USDC", "ALL"]) == every
-    assert tokens(asker, ["USDC"]) == {"hyperliquid:USDC", "eqx:USDC"}
-    assert (
-        tokens(asker, ["hyperliquid:USDC"])
-        == tokens(asker, ["native:USDC"])
-        == {"hyperliquid:USDC"}
-    )
-    assert tokens(asker, ["eqx:USDC", "USDH", "USDH", "NONE"]) == {"eqx:USDC", "pre:USDH"}
-    for names in (["NONE"], ["eqx:USDH"], ["all"], ["eqx:"]):
-        assert asker.refuse("accountValueSnapshots", collateral_tokens=names) == NONE
-
-
-def test_account_values_equal_simulation(asker, world):
-    columns = columns_of(asker, "accountValueSnapshots", ["ALL"])
-    got = zip(
-        columns["collateral_token"].to_pylist(),
-        columns["user"].to_pylist(),
-        columns["account_value"].tolist(),
-        columns["account_mode"].tolist(),
-        strict=True,
-    )
-    latest = world.sources.account_snapshots[-1]
-    expected = {
-        (f"{dex or 'hyperliquid'}:{token}", row.user, row.account_value, row.account_mode)
-        for (dex, token), rows in latest.values.items()
-        for row in rows
-    }
-    assert set(got) == expected
-
-
-def test_twap_patterns_select_markets(asker, world):
-    there = set(world.sources.twap_snapshots[-1].twaps)
-    native = {name for name in there if ":" not in name}
-    deployed = there - native
-    assert native
-    assert deployed
-    coin = min(native)
-    dex = next(iter(deployed)).partition(":")[0]
-    of_dex = {name for name in deployed if name.startswith(f"{dex}:")}
-    assert markets(asker, ["ALL:ALL_DEXES"]) == there
-    assert markets(asker, [coin, "ALL:ALL_DEXES", f"ALL:{dex}"]) == there
-    assert markets(asker, ["ALL"]) == markets(asker, ["ALL:main", coin]) == native
-    assert markets(asker, [f"ALL:{dex}", f"ALL:{dex}", next(iter(of_dex))]) == of_dex
-    assert markets(asker, [f"ALL:{dex}", coin, "NONE"]) == of_dex | {coin}
-    assert markets(asker, [f"main:{coin}"]) == {coin}
-    for names in (["NONE"], ["ALL:nowhere"], ["nowhere:BTC"]):
-        assert asker.refuse("perpTwapSnapshots", market_names=names) == NONE

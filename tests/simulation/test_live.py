@@ -121,31 +121,6 @@ def test_new_twaps_run_until_their_end(seed):
     assert again.twaps(now + 24 * HOUR) == live.twaps(now + 24 * HOUR)
 
 
-def test_new_twap_advances_steadily(world, live):
-    """A new TWAP keeps its side, size and price, continues to trade, and ends only once."""
-    now = world.sources.now_ms + 2 * HOUR
-    seen: dict[tuple[str, int], TwapRow] = {}
-    gone: set[tuple[str, int]] = set()
-    for later in range(0, 2 * HOUR, MINUTE):
-        snapshot = live.twaps(now + later)
-        rows = rows_of(snapshot)
-        mine = new_twap_rows(world, snapshot)
-        gone |= set(seen) - mine
-        assert not gone & mine
-        for key in mine:
-            row, old = rows[key], seen.get(key, rows[key])
-            for name in ("market", "is_buy", "total_sz", "start_time_ms", "duration_secs"):
-                assert getattr(row, name) == getattr(old, name)
-            assert row.executed_sz >= old.executed_sz
-            if old.executed_sz:
-                old_px, px = (item.executed_ntl / item.executed_sz for item in (old, row))
-                assert px == pytest.approx(old_px, rel=1e-6)
-        seen |= {key: rows[key] for key in mine}
-    assert len(gone) > 15
-    cancelled = [key for key in gone if seen[key].progress_pct < 60]
-    assert 0 < len(cancelled) < len(gone) / 2
-
-
 def exchange_with_one_twap(sources, **changes):
     """Return an exchange with one TWAP of 60 slices, simple enough for mental arithmetic."""
     values = {

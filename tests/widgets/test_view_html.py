@@ -1,7 +1,7 @@
 """HTML of views: escaped text in accessible tables."""
 
 import pandas as pd
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from toolkit.plots import formats
@@ -25,6 +25,7 @@ def test_every_text_is_escaped():
 
 
 @given(st.text())
+@settings(max_examples=20)
 def test_cell_text_cannot_add_tags(words):
     frame = pd.DataFrame({"coin": [words]}, dtype=object)
     html = view_html.table("t", frame, [HtmlColumn("coin", "coin", number=False)])

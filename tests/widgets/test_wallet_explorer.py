@@ -52,16 +52,13 @@ def of(whole, **chosen):
     return wallet_view(request, CannedFetcher({}), whole.account.end_ms, whole.account)
 
 
-def test_coins_and_days_sum_to_net(whole):
+def test_parts_sum_to_net(whole):
     (net,) = whole.earned["net"]
-    assert whole.coins["net"].sum() == net
-    assert whole.days["net"].sum() == net
-    assert whole.hours["net"].sum() == net
+    for parts in (whole.coins, whole.days, whole.hours):
+        assert parts["net"].sum() == net
     assert sum(whole.earned[cause].iloc[0] for cause in CAUSES) == net
-
-
-def test_parts_of_choices_sum_to_net(whole):
-    for coin in whole.coins["coin"]:
+    assert "There is no data of" in wallet_html(of(whole, coin="NOPE", day="2025-09-28"))
+    for coin in whole.coins["coin"].head(3):
         view = of(whole, coin=coin)
         assert view.days["net"].sum() == view.earned["net"].iloc[0]
         assert set(view.fills["coin"]) <= {coin}
@@ -69,22 +66,6 @@ def test_parts_of_choices_sum_to_net(whole):
         view = of(whole, day=day)
         assert view.coins["net"].sum() == view.earned["net"].iloc[0]
         assert view.hours["net"].sum() == view.earned["net"].iloc[0]
-
-
-def test_view_of_coin_and_day_has_own_fills(whole):
-    fills = whole.account.fills
-    coin, time = fills["coin"].iloc[0], fills["time"].iloc[0]
-    view = of(whole, coin=coin, day=f"{time:%Y-%m-%d}")
-    own = fills[(fills["coin"] == coin) & (fills["time"].dt.date == time.date())]
-    pd.testing.assert_frame_equal(view.fills, own)
-    assert view.earned["fills"].tolist() == [len(own)]
-    assert view.earned["closed_pnl"].iloc[0] == own["closed_pnl"].sum()
-
-
-def test_choice_without_rows_says_no_data(whole):
-    view = of(whole, coin="NOPE", day="2025-09-28")
-    assert len(view.earned) == 0
-    assert "There is no data of" in wallet_html(view)
 
 
 def test_choices_are_sorted(whole):
@@ -127,7 +108,7 @@ def test_refused_positions_are_explained(exchange, user):
     assert len(view.earned) == 1
 
 
-@pytest.mark.parametrize("chosen", [[], ["day"], ["coin", "day"]], ids=", ".join)
+@pytest.mark.parametrize("chosen", [[], ["coin", "day"]], ids=", ".join)
 def test_code_reproduces_view(default, explorer, chosen):
     fills = explorer.view.fills.iloc[0]
     known = {"coin": fills["coin"], "day": f"{fills['time']:%Y-%m-%d}"}
@@ -144,8 +125,13 @@ def test_code_reproduces_view(default, explorer, chosen):
 def test_choices_make_no_requests(exchange, explorer):
     before = exchange.counts.requests
     coin = explorer.view.coins["coin"].iloc[0]
-    explorer._coin.value = coin
-    assert explorer.settle(20)
+
+    def choose():  # on another thread
+        explorer._coin.value = coin
+        return explorer.settle(20)
+
+    assert run_on_thread(choose)
+    assert explorer._coin.value == coin
     assert explorer.view.earned["coin"].tolist() == [coin]
     explorer.set(day="2025-09-29")
     assert explorer.view.request.day == "2025-09-29"
@@ -175,18 +161,6 @@ def test_other_account_resets_choices(exchange, explorer):
     assert (explorer._coin.value, explorer._day.value) == (None, None)
 
 
-def test_choice_on_thread_is_shown(explorer):
-    coin = explorer.view.coins["coin"].iloc[-1]
-
-    def choose():
-        explorer._coin.value = coin
-        return explorer.settle(20)
-
-    assert run_on_thread(choose)
-    assert explorer.view.request.coin == coin
-    assert explorer._coin.value == coin
-
-
 def test_choice_during_update_is_kept(explorer):
     """A day is picked while the worker sets the lists to those of its view, all days."""
     day = explorer._day.options[1][1]
@@ -201,17 +175,6 @@ def test_choice_during_update_is_kept(explorer):
     thread.join(20)
     assert explorer.settle(20)
     assert (explorer._day.value, explorer.view.request.day) == (day, day)
-
-
-def test_lists_are_set_before_view(explorer):
-    """A choice that follows the new view is a choice from the new lists."""
-    coin = explorer.view.coins["coin"].iloc[0]
-    seen: list[tuple[str, ...]] = []
-    explorer._panel._view.observe(
-        lambda _: seen.append(tuple(label for label, _ in explorer._day.options)), "value"
-    )
-    explorer.set(coin=coin)
-    assert seen == [tuple(label for label, _ in day_options(explorer.view))]
 
 
 @pytest.fixture(scope="module")
@@ -243,6 +206,14 @@ def test_several_accounts_are_compared(several, accounts):
     assert "4 accounts in 7d" in html
     assert "1 account has no rows" in html
     assert html.count("<caption>By account") == 1
+
+
+def test_chosen_account_makes_no_requests(exchange, several, accounts):
+    several.set(user="all")
+    before = exchange.counts.requests
+    several.set(user=accounts[2])
+    several.set(user="all")
+    assert exchange.counts.requests == before
 
 
 def test_compared_account_equals_single_view(exchange, several, accounts):
@@ -282,17 +253,6 @@ def test_failed_request_is_shown_by_account(exchange, accounts):
     assert (labels[1], labels[4]) == ("missing", "no rows")
 
 
-def test_chosen_account_makes_no_requests(exchange, several, accounts):
-    several.set(user="all")
-    before = exchange.counts.requests
-    several.set(user=accounts[2])
-    several.set(user="all")
-    assert exchange.counts.requests == before
-    several._refresh.click()
-    assert several.settle(20)
-    assert exchange.counts.requests > before
-
-
 def test_code_reproduces_comparison(default, several):
     cell: dict[str, object] = {}
     exec(several.set(user="all").code, cell)
@@ -301,6 +261,10 @@ def test_code_reproduces_comparison(default, several):
 
 
 def test_failed_account_is_named(exchange, accounts):
+    with wallet_explorer(accounts[0], coin="BTC", day="2025-09-29", session=exchange) as explorer:
+        opened = f"{accounts[0]!r}, period='30d', coin='BTC', day='2025-09-29'"
+        assert repr(explorer) == f"tk.widgets.wallet_explorer({opened})"
+        assert explorer.view.earned["coin"].tolist() == ["BTC"]
     users = [accounts[0], "0x<b>"]
     with wallet_explorer(users, period="7d", builders=(), session=exchange) as explorer:
         assert explorer.view.earned["user"].tolist() == users[:1]
@@ -314,13 +278,6 @@ def test_failed_account_is_named(exchange, accounts):
     with wallet_explorer(["0x1", "0x2"], builders=(), session=exchange) as explorer:
         assert explorer.view is None
         assert "0x1" in str(explorer.error)
-
-
-def test_chosen_coin_opens_first_account(exchange, accounts):
-    with wallet_explorer(accounts, coin="BTC", builders=(), session=exchange) as explorer:
-        assert explorer.view.request.user == accounts[0]
-        assert explorer.view.earned["coin"].tolist() == ["BTC"]
-        assert repr(explorer.set(user="all")).startswith("tk.widgets.wallet_explorer(['0x")
 
 
 def test_malformed_address_is_shown(explorer):
@@ -338,10 +295,3 @@ def test_only_local_source_has_default_account(exchange):
     elsewhere = tk.connect("http://127.0.0.1:9", "a-secret", default=False)
     with elsewhere, pytest.raises(ValueError, match="pass an address"):
         wallet_explorer(session=elsewhere)
-
-
-def test_repr_is_a_call(exchange, user):
-    with wallet_explorer(user, coin="SOL", day="2025-09-29", session=exchange) as explorer:
-        opened = f"{user!r}, period='30d', coin='SOL', day='2025-09-29'"
-        assert repr(explorer) == f"tk.widgets.wallet_explorer({opened})"
-        assert explorer.view.request.coin == "SOL"

@@ -98,8 +98,10 @@ class Names(NamedTuple):
 
     def facts(self, fact: Callable[[str], Any]) -> Any:
         """Return a fact of each row's name as an array."""
-        return np.array([fact(name) for name in self.values])[self.codes] if self.values else (
-            np.zeros(0, dtype=bool)
+        return (
+            np.array([fact(name) for name in self.values])[self.codes]
+            if self.values
+            else (np.zeros(0, dtype=bool))
         )
 
     def renamed(self, rename: Callable[[str], str]) -> "Names":
@@ -131,7 +133,9 @@ class Names(NamedTuple):
     def texts(self, rows: Any = slice(None)) -> pd.Series:
         """Return the names of rows as a column of texts; "" becomes missing."""
         known = [name or None for name in self.values]
-        column = pa.DictionaryArray.from_arrays(self.codes[rows], pa.array(known, pa.large_string()))
+        column = pa.DictionaryArray.from_arrays(
+            self.codes[rows], pa.array(known, pa.large_string())
+        )
         made: pd.Series = pd.Series(column.cast(pa.large_string()), dtype="str")
         return made
 
@@ -196,9 +200,12 @@ class Table:
             elif column.isna().all():
                 values = np.full(len(column), np.nan)
             elif (
-                (is_numeric_dtype(column.dtype)
-                and not is_bool_dtype(column.dtype))
-                or infer_dtype(column, skipna=True) in ("decimal", "floating", "integer", "mixed-integer-float")
+                is_numeric_dtype(column.dtype) and not is_bool_dtype(column.dtype)
+            ) or infer_dtype(column, skipna=True) in (
+                "decimal",
+                "floating",
+                "integer",
+                "mixed-integer-float",
             ):
                 values = column.to_numpy(dtype=np.float64, na_value=np.nan)
             else:
@@ -256,7 +263,9 @@ class Table:
             return np.full(len(column), NO_TIME, dtype=np.int64)
         if is_numeric_dtype(column.dtype):
             known = column.notna().to_numpy()
-            times = np.where(known, column.to_numpy(dtype=np.float64, na_value=0), 0).astype(np.int64)
+            times = np.where(known, column.to_numpy(dtype=np.float64, na_value=0), 0).astype(
+                np.int64
+            )
             if (times[known] >= 10**9).all() and (times[known] < 10**10).all():
                 raise MissingColumns(
                     f"{self.what}: column {name} looks like seconds. Convert it with "
@@ -278,7 +287,9 @@ class Table:
 
     def flag(self, name: str) -> tuple[Flags, Flags]:
         """Return a column of flags, False if missing, and which of them are known."""
-        column = self.frame[name] if self.has(name) else pd.Series([None] * len(self), dtype="boolean")
+        column = (
+            self.frame[name] if self.has(name) else pd.Series([None] * len(self), dtype="boolean")
+        )
         known = column.notna().to_numpy()
         return column.astype("boolean").fillna(False).to_numpy(dtype=bool), known
 
@@ -402,8 +413,7 @@ def with_floats(native: Any, what: str = "frame") -> pd.DataFrame:
     exact = [
         name
         for name, dtype in frame.dtypes.items()
-        if (isinstance(dtype, pd.ArrowDtype)
-        and pa.types.is_decimal(dtype.pyarrow_dtype))
+        if (isinstance(dtype, pd.ArrowDtype) and pa.types.is_decimal(dtype.pyarrow_dtype))
         or (dtype == object and infer_dtype(frame[name], skipna=True) == "decimal")
     ]
     return frame.astype(dict.fromkeys(exact, "float64")) if exact else frame

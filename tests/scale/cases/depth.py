@@ -41,19 +41,6 @@ def profile_at_scale(frames, result):
     assert result["n"].sum() == 2 * len(frames["depth"])
 
 
-def imbalance_at_scale(frames, result):
-    """A full book has (1 - 2) / 3, the lowest one (1/4 - 2) / (9/4)."""
-    assert len(result) == len(frames["depth"])
-    assert abs(result["imbalance"].max() + 1 / 3) < 1e-6
-    assert abs(result["imbalance"].min() + 7 / 9) < 1e-6
-
-
-def resilience_at_scale(frames, result):
-    row = result.set_index("name")
-    assert abs(row.loc["half_life", "estimate"] - 40) < 0.1
-    assert abs(row.loc["taken", "estimate"] - 0.75) < 0.01
-
-
 def sampled(n):
     """Return depth of 1000 USD for each basis point; 3000 USD cost 3 to 4 bps."""
     k = np.arange(n)
@@ -72,27 +59,12 @@ def sampled(n):
     return {"depth": books, "samples": samples}
 
 
-def consistency_at_scale(frames, result):
-    """30,000 cost at most 24.2 bps: 10,000 at 10, 15,000 at 25, 5,000 at 50; 40 is impossible."""
-    count = len(frames["samples"])
-    assert len(result) == 2 * count
-    assert (~result["consistent"]).sum() == count // 2
-    assert abs(result["most_bps"].max() - 24.2) < 0.1
-
-
 PROFILE = "dex coin bps bid_depth_usd ask_depth_usd"
 DEPTH = f"timestamp_ms {PROFILE}"
 SAMPLES = "timestamp coin amount_usd half_spread_bps buy_slippage_bps sell_slippage_bps"
 CASES = [
-    Case("depth.profile", batches, profile_at_scale, {"depth": PROFILE}),
-    Case("depth.imbalance", batches, imbalance_at_scale, {"depth": DEPTH}),
-    Case(
-        "depth.resilience",
-        batches,
-        resilience_at_scale,
-        {"depth": DEPTH},
-        arguments={"bps": 10},
-        rows=1200,
-    ),
-    Case("depth.consistency", sampled, consistency_at_scale, {"depth": DEPTH, "samples": SAMPLES}),
+    Case("depth.profile", batches, {"depth": PROFILE}, at_scale=profile_at_scale),
+    Case("depth.imbalance", batches, {"depth": DEPTH}),
+    Case("depth.resilience", batches, {"depth": DEPTH}, arguments={"bps": 10}, rows=1200),
+    Case("depth.consistency", sampled, {"depth": DEPTH, "samples": SAMPLES}),
 ]

@@ -4,7 +4,7 @@ from functools import partial
 
 import numpy as np
 
-from tests.analysis.examples import DAY, HOUR, MONDAY, times
+from tests.analysis.examples import HOUR, MONDAY, times
 from tests.scale.case import Case, addresses, table, trades
 
 
@@ -24,27 +24,6 @@ def quality_at_scale(frames, result):
     assert (result["covered"] == 1).all()
 
 
-def markout_at_scale(frames, result):
-    """The markout is (102 - 101) / 101 after a minute and missing after ten seconds."""
-    assert result["n"].tolist() == [0, len(frames["fills"]) // 2] * 2
-    assert np.allclose(result["estimate"].dropna(), 1e4 / 101)
-    assert result["clusters"].max() == 1 + (len(frames["fills"]) - 1) * HOUR // DAY
-
-
-def spreads_at_scale(frames, result):
-    assert result["name"].tolist() == ["effective", "realised", "impact"] * 2
-    assert np.allclose(result["estimate"], [100, -100, 200] * 2)
-
-
-def copies_at_scale(frames, result):
-    """The fill costs 101, the copy a minute later 102, the last mid is 102."""
-    n = len(frames["fills"])
-    assert result["priced"].tolist() == [0, n]
-    assert np.isclose(result["own_usd"].iloc[1], 2.0 * n)
-    assert np.isclose(result["delay_usd"].iloc[1], -2.0 * n)
-    assert np.isclose(result["slippage_usd"].iloc[1], -2.04 * n)
-
-
 def tape(n, name):
     """Return a trade of 2 every second: two buys at 100.01, two sells at 99.99, and so on."""
     bought = np.arange(n) % 4 < 2
@@ -57,19 +36,6 @@ def tape(n, name):
         tx_index=3,
     )
     return {name: rows}
-
-
-def quotes_at_scale(frames, result):
-    assert len(result) == len(frames["tape"])
-    assert np.allclose(result["mid_px"], 100, rtol=0, atol=1e-6)
-    assert np.allclose(result["ask_px"], 100.01, rtol=0, atol=1e-6)
-    assert result["sell_age_seconds"].max() == 2
-
-
-def tape_at_scale(frames, result):
-    """The half spread is 1 bps, all of it transitory."""
-    assert result["n"].tolist() == [len(frames["fills"]) - 1] * 3
-    assert np.allclose(result["estimate"], [1, 1, 0], rtol=0, atol=1e-6)
 
 
 def both_sides(n):
@@ -90,20 +56,6 @@ def both_sides(n):
     after = times(MONDAY + 2 * HOUR * count + 60_000)
     mids = table(len(count), coin="XYZ", time=after, mid_px=101.0 + 0.01 * (count % 5))
     return {"fills": fills, "prices": mids}
-
-
-def pairs_at_scale(frames, result):
-    assert len(result) == 6
-    assert result["trades"].sum() == len(frames["fills"]) // 2
-    assert (result["maker"] == f"0x{9:040x}").all()
-    assert np.allclose(result["gain_bps"], 102, atol=0.5)
-
-
-def toxicity_at_scale(frames, result):
-    assert len(result) == 6
-    assert result["fills"].sum() == len(frames["fills"]) // 2
-    assert np.allclose(result["shrunk_bps"], 102, atol=0.5)
-    assert (result["clusters"] == result["fills"]).all()
 
 
 def parents(n):
@@ -130,13 +82,6 @@ def parents(n):
     return {"orders": orders, "fills": fills, "prices": mids}
 
 
-def shortfall_at_scale(frames, result):
-    n = len(frames["fills"])
-    assert result["name"].tolist() == ["delay", "trading", "opportunity", "fees", "total"]
-    assert np.allclose(result["usd"], np.array([-1.0, -1.0, -4.0, -0.5, -6.5]) * n)
-    assert np.allclose(result["estimate"], [-50.0, -50.0, -200.0, -25.0, -325.0])
-
-
 def sized_orders(n):
     """Return orders of 1, 4 and 16 in turn; they move the price by 1, 2 and 4 bps of 100."""
     k = np.arange(n)
@@ -154,59 +99,38 @@ def sized_orders(n):
     return {"fills": fills, "prices": mids}
 
 
-def impact_at_scale(frames, result):
-    """The exponent is 1/2, and an order of 10,000 USD, 1 % of a volume of a million, 10 bps."""
-    assert result["n"].eq(len(frames["fills"])).all()
-    assert np.allclose(result["estimate"], [0.5, 10.0, 10.0], rtol=1e-3)
-
-
-def case(helper, frames, at_scale, fills, *, orders="", **more):
+def case(helper, frames, fills, *, orders="", **more):
     needed = {"fills": fills, "prices": "coin time mid_px"} | ({"orders": orders} if orders else {})
-    return Case(f"execution.{helper}", frames, at_scale, needed, **more)
+    return Case(f"execution.{helper}", frames, needed, **more)
 
 
 FILLS = "coin px sz side time"
 TAKEN = f"{FILLS} crossed"
 CASES = [
-    Case("execution.quotes", partial(tape, name="tape"), quotes_at_scale, {"tape": TAKEN}),
-    Case(
-        "execution.spreads",
-        partial(tape, name="fills"),
-        tape_at_scale,
-        {"fills": TAKEN},
-        note="of the tape",
-    ),
-    case("fill_quality", hourly, quality_at_scale, TAKEN),
-    case("markout", hourly, markout_at_scale, TAKEN, arguments={"horizons": ["10s", "1m"]}),
-    case("spreads", hourly, spreads_at_scale, TAKEN, arguments={"horizon": "1m"}),
+    Case("execution.quotes", partial(tape, name="tape"), {"tape": TAKEN}),
+    Case("execution.spreads", partial(tape, name="fills"), {"fills": TAKEN}, note="of the tape"),
+    case("fill_quality", hourly, TAKEN, at_scale=quality_at_scale),
+    case("markout", hourly, TAKEN, arguments={"horizons": ["10s", "1m"]}),
+    case("spreads", hourly, TAKEN, arguments={"horizon": "1m"}),
     case(
         "counterparties",
         both_sides,
-        pairs_at_scale,
         f"{TAKEN} tid user",
         arguments={"horizon": "1m", "draws": 20},
         most=100_000,
     ),
     case(
-        "toxicity",
-        both_sides,
-        toxicity_at_scale,
-        f"{TAKEN} user",
-        arguments={"horizon": "1m"},
-        rows=160,
-        most=100_000,
+        "toxicity", both_sides, f"{TAKEN} user", arguments={"horizon": "1m"}, rows=160, most=100_000
     ),
     case(
         "copy_trading",
         hourly,
-        copies_at_scale,
         FILLS,
         arguments={"delays": ["10s", "1m"], "slippage_bps": 100.0, "draws": 20},
     ),
     case(
         "shortfall",
         parents,
-        shortfall_at_scale,
         f"{TAKEN} oid fee",
         orders="oid coin side orig_sz timestamp status_timestamp",
         arguments={"draws": 20},
@@ -215,7 +139,6 @@ CASES = [
     case(
         "impact",
         sized_orders,
-        impact_at_scale,
         f"{TAKEN} oid",
         arguments={"volume": {"XYZ": 1e6}, "draws": 20, "lags": 3},
         most=100_000,

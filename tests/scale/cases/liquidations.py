@@ -38,14 +38,6 @@ def levels_at_scale(frames, result):
     assert result["covered"].eq(0.5).all()
 
 
-def buffers_at_scale(frames, result):
-    """The maintenance margin is 100 / 20 each: 11 - 5 and 20 - 5 remain, over 95."""
-    cross = result["margin"] == "cross"
-    assert result.loc[cross, "buffer"].eq(6.0).all()
-    assert result.loc[~cross, "buffer"].eq(15.0).all()
-    assert np.allclose(result["distance"], result["buffer"] / 95)
-
-
 WORDS = np.array(["Close Long", "Open Long", "Auto-Deleveraging", "Open Long", "Close Short"])
 USERS = addresses(np.array([1, 2, 1, 2, 1]))
 LIQUIDATED = np.array([USERS[0], USERS[0], None, None, None], dtype=object)
@@ -56,12 +48,6 @@ def forced(n):
     k = np.arange(n)
     given = {"user": USERS[k % 5], "dir": WORDS[k % 5], "liquidated_user": LIQUIDATED[k % 5]}
     return {"fills": trades(n, MONDAY + k, **given)}
-
-
-def forced_at_scale(frames, result):
-    count = len(frames["fills"]) // 5
-    sides = result["liquidation_side"].value_counts().to_dict()
-    assert sides == {"liquidated": count, "counterparty": count}
 
 
 def books(n):
@@ -80,28 +66,19 @@ def books(n):
     )
 
 
-def cascade_at_scale(frames, result):
-    """A fall of 10 % takes the cross half: 11 - 10 < 4.5. They sell 45 each."""
-    count = len(frames["positions"]) // 2
-    assert result["accounts"].eq(count).all()
-    assert np.allclose(result["forced_usd"], 90.0 * count)
-    assert np.allclose(result["estimate"], -0.1 - 0.9 * 0.01 * 45 / 1000)
-
-
 HELD = "user coin szi position_value leverage_type"
 MARGINS = {"accounts": "user cross_account_value", "positions": f"{HELD} margin_used"}
 CASES = [
-    Case("liquidations.fills", forced, forced_at_scale, {"fills": ""}, keys=("time",)),
+    Case("liquidations.fills", forced, {"fills": ""}, keys=("time",)),
     Case(
         "liquidations.levels",
         lambda n: {"positions": positions(n), "contexts": contexts(n)},
-        levels_at_scale,
         {"positions": f"{HELD} liquidation_px", "contexts": "name open_interest"},
+        at_scale=levels_at_scale,
     ),
     Case(
         "liquidations.buffers",
         lambda n: {"accounts": accounts(n), "positions": positions(n)},
-        buffers_at_scale,
         MARGINS,
         arguments={"max_leverage": {"BTC": 10}},
     ),
@@ -112,7 +89,6 @@ CASES = [
             "accounts": accounts(n),
             "impact": books(n),
         },
-        cascade_at_scale,
         {**MARGINS, "impact": "coin timestamp_ms bps bid_depth_usd ask_depth_usd"},
         arguments={"coin": "BTC", "shocks": [-0.1], "max_leverage": {"BTC": 10}, "draws": 9},
         most=100_000,

@@ -161,35 +161,42 @@ PAID = "coin px sz side time closed_pnl fee"
 FLOWS = {"fills": PAID, "funding": "coin time usdc", "ledger": "time type"}
 DECIMALS = {"sz_decimals": {"BTC": 5}}
 CASES = [
-    Case("pnl.positions", fills, positions_at_scale, {"fills": WALKED}, DECIMALS, keys=("time",)),
+    Case(
+        "pnl.positions",
+        fills,
+        {"fills": WALKED},
+        DECIMALS,
+        keys=("time",),
+        at_scale=positions_at_scale,
+    ),
     Case(
         "pnl.unrealised",
         growing,
-        unrealised_at_scale,
         {"fills": WALKED},
         {**DECIMALS, "marks": {"BTC": 102.0}},
+        at_scale=unrealised_at_scale,
     ),
-    Case("pnl.lots", fills, lots_at_scale, {"fills": LOTS}),
-    Case("pnl.round_trips", fills, trips_at_scale, {"fills": f"{WALKED} fee"}),
-    Case("pnl.equity", fills, equity_at_scale, {"fills": PAID}),
-    Case("pnl.drawdown", curve, drawdown_at_scale, {"curve": "time pnl"}),
+    Case("pnl.lots", fills, {"fills": LOTS}, at_scale=lots_at_scale),
+    Case("pnl.round_trips", fills, {"fills": f"{WALKED} fee"}, at_scale=trips_at_scale),
+    Case("pnl.equity", fills, {"fills": PAID}, at_scale=equity_at_scale),
+    Case("pnl.drawdown", curve, {"curve": "time pnl"}, at_scale=drawdown_at_scale),
     Case(
         "pnl.reconcile",
         reconciled,
-        reconcile_at_scale,
         {"end": "user account_value", **FLOWS},
         {"start": None},
+        at_scale=reconcile_at_scale,
     ),
     Case(
         "pnl.carried_back",
         stated,
-        carried_back_at_scale,
         {
             "accounts": "user account_value time",
             "positions": "user coin szi position_value unrealized_pnl",
             **FLOWS,
         },
+        at_scale=carried_back_at_scale,
     ),
-    Case("pnl.attribution", fills, attribution_at_scale, {"fills": PAID}),
-    Case("pnl.audit", fills, audit_at_scale, {"fills": WALKED}, DECIMALS, keys=("time",)),
+    Case("pnl.attribution", fills, {"fills": PAID}, at_scale=attribution_at_scale),
+    Case("pnl.audit", fills, {"fills": WALKED}, DECIMALS, keys=("time",), at_scale=audit_at_scale),
 ]

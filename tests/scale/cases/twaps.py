@@ -59,16 +59,6 @@ def orders(n):
     return {"fills": frame, "tape": frame.drop(columns=["user", "side", "twap_id"])}
 
 
-def adherence_at_scale(frames, result):
-    """Half of the hour has passed, and 4 of 10 are executed."""
-    n = len(frames["twaps"])
-    assert len(result) == n
-    runs = result[result["elapsed"].notna()]
-    assert len(runs) == n - n // 4
-    assert np.allclose(runs["behind_sz"], 1.0)
-    assert (runs["slices_due"] == 60).all()
-
-
 def pressure_at_scale(frames, result):
     """Odd orders sell, and half of those wait; half an hour remains."""
     rows = frames["twaps"]
@@ -88,42 +78,32 @@ def linked_at_scale(frames, result):
     assert (rest == -4.0).sum() == len(result) // 4
 
 
-def quality_at_scale(frames, result):
-    """Each order pays its own mean, 104.5; the price over nine seconds is 104 on average."""
-    assert np.allclose(result["vs_vwap_bps"], 0.0)
-    assert np.allclose(result["twap"], 104.0)
-    assert np.allclose(result["share"], 1.0)
-    assert (result["arrival_px"].iloc[1:] == 109.0).all()
-
-
 RUNNING = "market duration_secs start_time_ms waiting"
 EXECUTED = f"{RUNNING} address twap_id executed_sz executed_ntl"
 CASES = [
     Case(
         "twaps.adherence",
         lambda n: {"twaps": snapshot(n)},
-        adherence_at_scale,
         {"twaps": f"{EXECUTED} is_buy total_sz remaining_sz slice_number"},
         {"at": AT},
     ),
     Case(
         "twaps.pressure",
         lambda n: {"twaps": snapshot(n), "prices": prices().iloc[:n]},
-        pressure_at_scale,
         {"twaps": f"{RUNNING} is_buy remaining_sz", "prices": "name mark_px"},
         {"at": AT},
+        at_scale=pressure_at_scale,
     ),
     Case(
         "twaps.linked",
         lambda n: {"twaps": snapshot(n), "fills": fills(n)},
-        linked_at_scale,
         {"twaps": EXECUTED, "fills": "user coin px sz time twap_id"},
         {"at": AT},
+        at_scale=linked_at_scale,
     ),
     Case(
         "twaps.quality",
         orders,
-        quality_at_scale,
         {"fills": "coin px sz side time twap_id", "tape": "coin px sz time"},
     ),
 ]

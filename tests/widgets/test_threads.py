@@ -1,9 +1,63 @@
-"""The poller repeats a call on its thread, and stops at once."""
+"""Threads of widgets: of several requests the newest is shown; polling stops at once."""
 
 import threading
 
 from tests.widgets.fetchers import Gate, run_on_thread
-from toolkit.widgets.threads import Poller
+from toolkit.widgets.threads import NewestRequestWorker, Poller
+
+
+def alive(name):
+    """Return the threads of a name, after those that end have ended."""
+    for thread in threading.enumerate():
+        if thread.name == name:
+            thread.join(20)
+    return [thread for thread in threading.enumerate() if thread.name == name]
+
+
+def test_newest_request_replaces_waiting():
+    gate, answered, shown = Gate(), [], []
+
+    def answer(request, wanted):
+        answered.append(request)
+        if request == "first":
+            gate.wait()
+        if wanted():
+            shown.append(request)
+
+    newest = NewestRequestWorker(answer)
+    newest.ask("first")
+    assert gate.reached.wait(20)
+    for request in ("second", "third", "fourth"):
+        run_on_thread(lambda request=request: newest.ask(request) or True)
+    gate.opened.set()
+    assert newest.settle(20)
+    assert answered == ["first", "fourth"]
+    assert shown == ["fourth"]
+
+
+def test_dropped_request_is_not_shown():
+    gate, shown = Gate(), []
+
+    def answer(request, wanted):
+        gate.wait()
+        if wanted():
+            shown.append(request)
+
+    newest = NewestRequestWorker(answer)
+    newest.ask("a")
+    assert gate.reached.wait(20)
+    newest.drop()
+    gate.opened.set()
+    assert newest.settle(20)
+    assert shown == []
+
+
+def test_thread_ends_without_requests():
+    newest = NewestRequestWorker(lambda request, wanted: None)
+    for number in range(50):
+        newest.ask(number)
+    assert newest.settle(20)
+    assert alive("widget view") == []
 
 
 class Looks:
@@ -51,11 +105,7 @@ def test_stop_does_not_wait():
     assert gate.reached.wait(20)
     assert run_on_thread(lambda: polling.stop() or True)  # returns, though an answer is awaited
     gate.opened.set()
-    for thread in threading.enumerate():
-        if thread.name == "poll":
-            thread.join(20)
-    assert shown == []
-    assert [t for t in threading.enumerate() if t.name == "poll"] == []
+    assert (alive("poll"), shown) == ([], [])
 
 
 def test_restart_uses_one_thread():

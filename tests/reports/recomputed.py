@@ -1,0 +1,306 @@
+"""The numbers of reports, computed again from their frames.
+
+A class has the number of each place in the headlines of a report, and in the sentences of `told`:
+`volume` in each of them, or `volume_fills` in `volume` alone.
+"""
+
+from functools import cached_property
+
+import numpy as np
+import pandas as pd
+
+import toolkit as tk
+from toolkit.rules.directions import CONVERSIONS
+
+
+class MarketNumbers:
+    told = ("cost",)
+    size, bps = 100_000, 10
+
+    def __init__(self, market):
+        self.market, self.context = market, market.context.iloc[0]
+        self.coin = self.context["name"]
+
+    @cached_property
+    def _costs(self):
+        """The mean of the samples of each side, with the interval that the helper gives for it."""
+        samples, costs = self.market.samples, {}
+        for side in ("buy", "sell"):
+            row = tk.slippage.cost(samples, self.size, side=side).iloc[0]
+            own = samples.loc[samples["amount_usd"] == self.size, f"{side}_slippage_bps"]
+            mean = own.mean() if own.notna().all() else row["cost_bps"]
+            costs[side] = (mean, row["low"], row["high"])
+        return costs
+
+    buy = cost = property(lambda self: self._costs["buy"][0])
+    buy_low = buying_low = property(lambda self: self._costs["buy"][1])
+    buy_high = buying_high = property(lambda self: self._costs["buy"][2])
+    sell = property(lambda self: self._costs["sell"][0])
+    sell_low = property(lambda self: self._costs["sell"][1])
+    sell_high = property(lambda self: self._costs["sell"][2])
+
+    @property
+    def room(self):
+        samples = self.market.samples
+        row = tk.slippage.capacity(samples, self.bps, coin=self.coin, side="buy").iloc[0]
+        sizes = samples.loc[samples["buy_slippage_bps"].notna(), "amount_usd"]
+        assert (row["range"] == "above") == (row["capacity_usd"] > sizes.max())
+        ends = {"smallest_usd": sizes.min(), "largest_usd": sizes.max()}
+        return {"capacity_usd": row["capacity_usd"], "range": row["range"], **ends}
+
+    @property
+    def half(self):
+        return self.market.samples.groupby("amount_usd")["half_spread_bps"].median().median()
+
+    px = property(lambda self: self.context["mark_px"])
+    usd = property(lambda self: self.context["open_interest"] * self.px)
+    yearly = property(lambda self: 24 * 365 * self.context["funding"])
+
+
+class PositionNumbers:
+    told = ("shown", "crowding")
+
+    def __init__(self, positions):
+        self.coin, self.market = positions.market.coin, positions.market
+        rows = positions.frames.states and positions.frames.states.positions
+        self.own = None if rows is None else rows[rows["coin"] == self.coin]
+
+    accounts = property(lambda self: self.own["user"].nunique())
+    shown_long = property(lambda self: self._interest(1))
+    shown_short = property(lambda self: self._interest(-1))
+    crowding_long = property(lambda self: 1 / (self._shares(1) ** 2).sum(min_count=1))
+    crowding_short = property(lambda self: 1 / (self._shares(-1) ** 2).sum(min_count=1))
+    long_top = property(lambda self: self._shares(1).max())
+    short_top = property(lambda self: self._shares(-1).max())
+
+    def _interest(self, sign):
+        return (sign * self.own["szi"]).clip(0).sum() / self.market.context["open_interest"].item()
+
+    def _shares(self, sign):
+        values = self.own.loc[self.own["szi"] * sign > 0, "position_value"]
+        return values / values.sum() if len(values) else pd.Series([np.nan])
+
+
+class QualityNumbers:
+    told = ("ends",)
+    size = 100_000
+
+    def __init__(self, quality):
+        self.quality, self.samples = quality, quality.samples
+
+    @cached_property
+    def _costs(self):
+        """What buying 100,000 USD of each market costs, the cheapest first."""
+        costs = tk.slippage.cost(self.samples, self.size, side="buy").set_index("coin")["cost_bps"]
+        return costs.reindex(self.quality.contexts["name"]).sort_values(kind="stable").dropna()
+
+    best = cheapest_cost = property(lambda self: self._costs.iloc[0])
+    best_coin = cheapest_coin = property(lambda self: self._costs.index[0])
+    worst = dearest_cost = property(lambda self: self._costs.iloc[-1])
+    worst_coin = dearest_coin = property(lambda self: self._costs.index[-1])
+    times = property(lambda self: self.worst / self.best)
+    markets = property(lambda self: len(self.quality.contexts))
+    which = property(lambda self: "chosen" if self.quality.is_chosen else "largest by volume")
+
+    @property
+    def half(self):
+        each = self.samples.groupby(["coin", "amount_usd"])["half_spread_bps"].median()
+        return each.groupby("coin").median().median()
+
+
+class BuilderNumbers:
+    told = ("traded", "all", "share", "unnamed")
+
+    def __init__(self, builder):
+        self.address, self.all = builder.address, builder.fills
+        traded = self.all[~self.all["dir"].isin(CONVERSIONS)]
+        self.own = self.all[self.all["builder"] == self.address]
+        forced = traded["dir"].str.contains("^Liquidated|^Auto|^Settlement|^Net Child|^Spot Dust")
+        forced |= traded["liquidated_user"] == traded["user"]
+        alone = traded["builder"].isna() & (traded["twap_id"].notna() | forced)
+        self.routable = traded[~alone]  # what a builder could have had
+
+    @staticmethod
+    def _usd(fills):
+        return (fills["px"] * fills["sz"]).sum()
+
+    volume = property(lambda self: self._usd(self.own))
+    volume_fills = property(lambda self: len(self.own))
+    all_volume = property(lambda self: self._usd(self.all[~self.all["dir"].isin(CONVERSIONS)]))
+    revenue = property(lambda self: self.own["builder_fee"].sum())
+    could = property(lambda self: self._usd(self.routable))
+    rate = property(lambda self: self.volume / self.could)
+    fee = property(lambda self: 1e4 * self.revenue / self.volume)
+    unnamed = property(lambda self: self.all["user"].isna().sum())
+    unnamed_fills = property(lambda self: len(self.all))
+    users = property(lambda self: self.all["user"].nunique())
+    through = property(lambda self: self.own["user"].nunique())
+    direct = property(lambda self: self._usd(self.routable[self.routable["builder"].isna()]))
+    low = property(lambda self: self._rate["low"])
+    high = property(lambda self: self._rate["high"])
+
+    @property
+    def elsewhere(self):
+        builders = self.all["builder"]
+        return self._usd(self.all[builders.notna() & (builders != self.address)])
+
+    @property
+    def _rate(self):
+        return tk.builders.attach_rate(self.all, self.address).iloc[0]
+
+
+class WalletNumbers:
+    told = ("closed", "fees", "rebates", "funding", "net", "net_without_funding", "forced")
+    told += ("deleveraged", "traded", "closed_unknown", "fees_unknown", "worth")
+
+    def __init__(self, results):
+        self.results, self.frames = results, results.frames
+        names = ("px", "sz", "closed_pnl", "fee")
+        self.rows = self.frames.fills.astype(dict.fromkeys(names, "float64"))
+        self.rows["usd"] = self.rows["px"] * self.rows["sz"]
+        own = self.rows["liquidated_user"].astype("str").str.lower() == self.frames.user.lower()
+        is_forced = own | self.rows["dir"].str.startswith("Liquidated")
+        self._forced = self.rows[is_forced]
+        self._deleveraged = self.rows[~is_forced & (self.rows["dir"] == "Auto-Deleveraging")]
+
+    @property
+    def _in_cost(self):
+        """The fills whose fee is paid in the token that they buy: it is in the token's cost."""
+        in_token = self.rows["coin"].str.contains("^[@#]|/") & (self.rows["side"] == "B")
+        return in_token & (self.rows["fee_token"] != "USDC")
+
+    _traded = property(lambda self: self.rows[~self.rows["dir"].isin(CONVERSIONS)])
+    volume = property(lambda self: self._traded["usd"].sum())
+    volume_fills = property(lambda self: len(self._traded))
+    fills = property(lambda self: len(self.rows))
+    closed = property(lambda self: self.rows["closed_pnl"].sum())
+    fees = property(lambda self: -self.rows.loc[~self._in_cost, "fee"].sum())
+    net = property(lambda self: self.closed + self.fees + (self.funding or 0))
+    updates = property(lambda self: len(self.frames.ledger))
+    cash = property(lambda self: self._flows["perp"].astype("float64").sum())
+    amounts = property(lambda self: (~self._flows["known"]).sum())
+    closed_unknown_missing = unclosed = property(lambda self: self._missing("closed_pnl"))
+    fees_unknown_missing = unpaid = property(lambda self: self._missing("fee"))
+    net_unknown_missing = property(lambda self: self._missing("closed_pnl", "fee"))
+    unplaced = property(lambda self: self._missing("start_position"))
+    funding_in_part_share = property(
+        lambda self: self.results.coverage.covered / self.results.coverage.held
+    )
+    worth_value = property(lambda self: self._state_sum("accounts", "account_value"))
+    unrealised = property(lambda self: self._state_sum("positions", "unrealized_pnl"))
+    residual = property(lambda self: self.results.reconciliation["residual"])
+    causes = property(
+        lambda self: self.results.reconciliation["causes"] or "the cause is not known"
+    )
+    parts_residual = apart = 0
+    recomputed_in_part_known = property(lambda self: self._audit["difference"].count())
+    breaks = property(lambda self: self._audit["chain_break"].sum())
+    forced_orders = property(lambda self: self._forced["oid"].nunique())
+    forced_coins = property(lambda self: self._forced["coin"].nunique())
+    forced_closed = property(lambda self: self._forced["closed_pnl"].sum())
+    deleveraged_orders = property(lambda self: self._deleveraged["oid"].nunique())
+    deleveraged_coins = property(lambda self: self._deleveraged["coin"].nunique())
+    deleveraged_closed = property(lambda self: self._deleveraged["closed_pnl"].sum())
+
+    @property
+    def rate(self):
+        in_cost = self.rows[self._in_cost]
+        return 1e4 * (self.fees - (in_cost["px"] * in_cost["fee"]).sum()) / self.volume
+
+    @property
+    def funding(self):
+        rows = self.frames.funding
+        if rows is None or rows.empty:
+            return None
+        ends = pd.to_datetime([self.frames.start_ms, self.frames.end_ms], unit="ms", utc=True)
+        return rows.loc[rows["time"].between(*ends), "usdc"].astype("float64").sum()
+
+    @property
+    def _flows(self):
+        return tk.ledger.flows(self.frames.ledger, self.frames.user)
+
+    @cached_property
+    def _audit(self):
+        return tk.pnl.audit(self.frames.fills, self.frames.perps)
+
+    def _missing(self, *columns):
+        return self.rows[[*columns]].isna().any(axis=1).sum()
+
+    def _state_sum(self, frame, column):
+        return getattr(self.frames.states, frame)[column].astype("float64").sum()
+
+    @cached_property
+    def conditions(self):
+        """When the sentences without numbers are true."""
+        found = self.results.coverage
+        return {
+            "no_fills": lambda: self.rows.empty,
+            "all_covered": lambda: found.held == found.covered == found.agreeing,
+            "funding_complete": lambda: found.is_complete,
+            "funding_missing": lambda: found.held and not found.covered,
+            "funding_without_positions": lambda: not found.held,
+            "worth_exact": lambda: self.residual == 0,
+            "rebates": lambda: self.fees > 0,
+            "fees_received": lambda: self.rate > 0,
+        }
+
+
+class ReasonNumbers:
+    """Why a wallet gained or lost: of the fills whose fees are known."""
+
+    told = ("maker", "maker_most", "coin_gain", "coin_loss", "best_day", "worst_day")
+
+    def __init__(self, results):
+        self.results, self.fills = results, results.frames.fills
+
+    @property
+    def share(self):
+        """The share of the volume that rested in the book."""
+        usd = self.fills["px"].astype("float64") * self.fills["sz"].astype("float64")
+        return usd[~self.fills["crossed"].astype("bool")].sum() / usd.sum()
+
+    def _nets(self, by):
+        rows = self.results.attribution(by=by)
+        return rows[~rows[by].astype("str").str.startswith("#")].set_index(by)["net"].astype(float)
+
+    coin_gain_coin = property(lambda self: self._nets("coin").idxmax())
+    coin_gain_net = property(lambda self: self._nets("coin").max())
+    coin_loss_coin = property(lambda self: self._nets("coin").idxmin())
+    coin_loss_net = property(lambda self: self._nets("coin").min())
+    best_day_day = property(lambda self: f"{self._nets('day').idxmax():%Y-%m-%d}")
+    best_day_net = property(lambda self: self._nets("day").max())
+    worst_day_day = property(lambda self: f"{self._nets('day').idxmin():%Y-%m-%d}")
+    worst_day_net = property(lambda self: self._nets("day").min())
+
+
+class ComparisonNumbers:
+    told = ("trading", "all_traded")
+
+    def __init__(self, comparison):
+        self.wallets = [WalletNumbers(wallet.results) for wallet in comparison.wallets]
+
+    n = property(lambda self: len(self.wallets))
+    traders = property(lambda self: sum(wallet.fills > 0 for wallet in self.wallets))
+    fills = property(lambda self: sum(wallet.fills for wallet in self.wallets))
+    volume = property(lambda self: sum(wallet.volume for wallet in self.wallets))
+
+    @property
+    def net(self):
+        is_known = not any(wallet.net_unknown_missing for wallet in self.wallets)
+        return sum(wallet.net for wallet in self.wallets) if is_known else None
+
+
+class PerformanceNumbers:
+    told = ("total_return", "drawdown")
+
+    def __init__(self, wallet):
+        returns = wallet.returns
+        self.returns = [] if returns.empty else returns["return_"].dropna()
+        self._growth = np.cumprod([1.0, *(1 + each for each in self.returns)])
+
+    n = property(lambda self: len(self.returns))
+    total_return_value = property(lambda self: self._growth[-1] - 1)
+
+    @property
+    def drawdown_value(self):
+        return (self._growth / np.maximum.accumulate(self._growth) - 1).min()
