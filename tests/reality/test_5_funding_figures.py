@@ -78,7 +78,7 @@ def test_eight_hour_rates_become_hourly():
 
 
 def test_intervals_of_2023_are_those_of_coin_and_time():
-    """BTC has 0.0008 for 8 hours each; hourly rows of another coin or of December change nothing."""
+    """BTC has 0.0008 for 8 hours each; hourly rows of another coin or time change nothing."""
     old = hourly_payments([8e-4] * 4, [None] * 4, [0, 8, 16, 24], OLD)
     late = hourly_payments([1e-4] * 2, [None] * 2, [24 * 200, 24 * 200 + 1], OLD)
     for rows in (old, pd.concat([old, late.assign(coin="ABC")]), pd.concat([late, old])):

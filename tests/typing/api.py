@@ -109,7 +109,7 @@ def errors() -> None:
 
 
 def trading(frame: pd.DataFrame) -> None:
-    # Estimates are pandas or result objects; accounting gives the engine that it was given.
+    # Results are pandas frames or result objects.
     times = tk.orders.time_to_fill(frame, since="2025-09-01", horizons=(1, 60), level=0.9)
     assert_type(times, tk.orders.FillTimes)
     assert_type(times["filled within 60 s"], float)
@@ -126,17 +126,17 @@ def trading(frame: pd.DataFrame) -> None:
 
 
 def engines(frame: pd.DataFrame, lazy: pl.LazyFrame) -> None:
-    # Accounting returns the engine of its first frame; frames of other types are refused.
+    # Results are pandas frames, whatever library the frames are of; other types are refused.
     assert_type(tk.pnl.attribution(frame, frame, by="coin", start_time="7d"), pd.DataFrame)
-    assert_type(tk.pnl.attribution(lazy, prices={"USDH": 0.998}), pl.LazyFrame)
+    assert_type(tk.pnl.attribution(lazy, prices={"USDH": 0.998}), pd.DataFrame)
     assert_type(tk.pnl.audit(frame, {"BTC": 5}), pd.DataFrame)
-    assert_type(tk.pnl.positions(lazy, frame), pl.LazyFrame)
+    assert_type(tk.pnl.positions(lazy, frame), pd.DataFrame)
     assert_type(tk.pnl.drawdown(tk.pnl.equity(frame, by="day")), pd.DataFrame)
     assert_type(tk.pnl.reconcile(None, (frame, frame), frame, None, None), pd.DataFrame)
     state = tk.batch_clearinghouse_states([USER])
     assert_type(tk.pnl.reconcile(state, state, frame, lazy, None), pd.DataFrame)
     assert_type(tk.pnl.unrealised(frame, {"BTC": 90.0}, {"BTC": 5}, at=0), pd.DataFrame)
-    assert_type(tk.ledger.sums(lazy, by=None), pl.LazyFrame)
-    tk.pnl.attribution(USER)  # type: ignore[type-var]
+    assert_type(tk.ledger.sums(lazy, by=None), pd.DataFrame)
+    tk.pnl.attribution(USER)  # type: ignore[arg-type]
     tk.pnl.attribution(frame, start_time=5.5)  # type: ignore[arg-type]
     tk.user_fills_by_time(USER, 5.5)  # type: ignore[arg-type]

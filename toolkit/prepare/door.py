@@ -169,9 +169,10 @@ class Table:
         is_other_frame = len(missing) > 1 and len(missing) > len(names) / 2
         if is_other_frame and self.what in _FETCH_FUNCTIONS and not hint:
             hint = f"Fetch {self.what} with {_FETCH_FUNCTIONS[self.what]}"
+        present = ", ".join(map(str, self.frame.columns)) or "no columns"
         raise MissingColumns(
             f"{self.what}: the frame lacks the column{'s' * (len(missing) > 1)} "
-            f"{', '.join(missing)}. It has {', '.join(map(str, self.frame.columns)) or 'no columns'}"
+            f"{', '.join(missing)}. It has {present}"
             f"{f'. {hint}' if hint else ''}"
         )
 
@@ -318,8 +319,8 @@ class Table:
         for name, count in self.count_missing(names).items():
             if count:
                 raise MissingColumns(
-                    f"{self.what}: column {name} is missing in {count:,} of {len(self):,} rows, and "
-                    "missing is not 0. Remove these rows, or fetch them again"
+                    f"{self.what}: column {name} is missing in {count:,} of {len(self):,} rows, "
+                    "and missing is not 0. Remove these rows, or fetch them again"
                 )
 
     def known_ms(self, name: str = "time") -> Ints:
@@ -414,7 +415,7 @@ def with_floats(native: Any, what: str = "frame") -> pd.DataFrame:
         name
         for name, dtype in frame.dtypes.items()
         if (isinstance(dtype, pd.ArrowDtype) and pa.types.is_decimal(dtype.pyarrow_dtype))
-        or (dtype == object and infer_dtype(frame[name], skipna=True) == "decimal")
+        or (dtype.kind == "O" and infer_dtype(frame[name], skipna=True) == "decimal")
     ]
     return frame.astype(dict.fromkeys(exact, "float64")) if exact else frame
 

@@ -115,7 +115,9 @@ def drop_repeated_rows(native: pd.DataFrame, record: str, what: str = "") -> pd.
     fills: 1 of 2 rows repeats another row (the same tid, coin, time, side, px, sz)...
     """
     identity = ROW_IDENTITIES.get(record)
-    names = _identity_columns(identity, native) if identity else []
+    if identity is None:
+        return native
+    names = _identity_columns(identity, native)
     return _distinct_rows(native, identity, names, what or record) if names else native
 
 
@@ -125,13 +127,14 @@ def _identity_columns(identity: RowIdentity, frame: pd.DataFrame) -> list[str]:
         return []
     if not identity.in_full:
         return [*identity.needed, *(name for name in identity.also if name in frame.columns)]
-    return [name for name, dtype in frame.dtypes.items() if not _is_nested(frame[name], dtype)]
+    return [name for name in frame.columns if not _is_nested(frame[name])]
 
 
-def _is_nested(column: pd.Series, dtype: Any) -> bool:
+def _is_nested(column: pd.Series) -> bool:
+    dtype: Any = column.dtype
     if isinstance(dtype, pd.ArrowDtype):
         return bool(pa.types.is_nested(dtype.pyarrow_dtype))
-    return dtype == object and infer_dtype(column, skipna=True) == "mixed"
+    return bool(dtype.kind == "O" and infer_dtype(column, skipna=True) == "mixed")
 
 
 def _distinct_rows(
