@@ -55,7 +55,7 @@ class Case:
         Gives the frame of a result object: its estimates, unless another one is named.
     has_identity : bool
         Whether a frame's rows have an identity, so that a row that stands twice is one, with a
-        warning (`toolkit.analysis.common.repeated_rows`).
+        warning (`toolkit.prepare.repeats`).
     rows : int
         Rows for the tests that compare.
     most : int

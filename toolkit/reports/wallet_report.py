@@ -139,7 +139,7 @@ class WalletResults:
     def residual(self) -> float:
         """Net less the sum of its parts, to 1e-6 USD; 0 unless this program has an error."""
         parts = [self.total[name] for name in PARTS]
-        return round(float(self.total["net"]) - sum(p for p in parts if not pd.isna(p)), 6)
+        return round(float(self.total["net"] - sum(p for p in parts if not pd.isna(p))), 6)
 
     @cached_property
     def reconciliation(self) -> pd.Series | None:

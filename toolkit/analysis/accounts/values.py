@@ -196,8 +196,8 @@ def values_table(
     for name in {*numbers} - {*rows.columns}:
         rows[name] = np.nan
     if "collateral_token" in rows:  # a bare token belongs to all dexes
-        parts = rows["collateral_token"].str.rpartition(":")
-        rows["token"], rows["dex"] = parts[2], parts[0].where(parts[0] != "", "all")
+        parts = rows["collateral_token"].str.extract("(?:(.*):)?([^:]*)$")
+        rows["token"], rows["dex"] = parts[1], parts[0].fillna("all").replace("", "all")
     accounts = pd.DataFrame(
         {
             **{name: rows[name] for name in ("user", *split)},

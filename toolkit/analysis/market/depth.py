@@ -82,7 +82,8 @@ def profile(
     names = name_quantiles(quantiles)
     keys = groups.list_keys(by, ("bps", *SIDES.values()))
     table = Table(depth, "depth")
-    table.require((*SIDES.values(), "bps"))
+    # Coins of depth rows do not name their dex.
+    table.require((*SIDES.values(), "bps", *(key for key in keys if key == "dex")))
     columns = groups.group_columns(table, keys, TIME).assign(bps=table.columns(["bps"])["bps"])
     codes, cells = groups.number_groups(columns)
     sides = []

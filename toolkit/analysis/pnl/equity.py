@@ -202,7 +202,8 @@ def _sum_changes(changes: pd.DataFrame, spot: pd.DataFrame, by: str) -> pd.DataF
         [
             np.bincount(place, np.nan_to_num(rows[name].to_numpy(np.float64, na_value=0)), total)
             for name in names
-        ]
+        ],
+        dtype=np.float64,
     )
     # Plain sums, account by account: a step without a change leaves them exactly as they are.
     running = [np.cumsum(part, axis=1) for part in np.split(sums, begin[1:], axis=1)]
