@@ -97,9 +97,9 @@ def carried_back(
     --------
     >>> import toolkit as tk
     >>> session = tk.local(seed=7, size="tiny")
-    >>> state = tk.batch_clearinghouse_states([tk.example.WHALE], numbers="exact")
-    >>> fills = tk.user_fills_by_time(tk.example.WHALE, "1d", numbers="exact")
-    >>> ledger = tk.user_non_funding_ledger_updates(tk.example.WHALE, "1d", numbers="exact")
+    >>> state = tk.batch_clearinghouse_states([tk.example.WHALE])
+    >>> fills = tk.user_fills_by_time(tk.example.WHALE, "1d")
+    >>> ledger = tk.user_non_funding_ledger_updates(tk.example.WHALE, "1d")
     >>> curve = carried_back(state.accounts, state.positions, fills, None, ledger)
     >>> bool(curve["equity"].iloc[-1] == state.accounts["account_value"].sum())
     True
@@ -150,7 +150,7 @@ def carried_back(
             for name in ("net", "ledger")
         )
         change = realised + flows + gain
-        equity = after.worth[user].value - change[-1] + change
+        equity = after.worth[user].value + (change - change[-1])
     made = {
         "time": utc_times(times),
         "realised": realised,
