@@ -87,7 +87,8 @@ def test_missing_rows_are_counted(results):
     fewer = WalletResults(replace(frames, funding=frames.funding.iloc[5:]))
     assert fewer.coverage.held - fewer.coverage.covered == 5
     assert {line.label: line.note for line in list_headlines(fewer)}["funding"].startswith("covers")
-    assert fewer.reconciliation["residual"] == sum(frames.funding["usdc"].iloc[:5])
+    missing = float(frames.funding["usdc"].iloc[:5].sum())
+    assert fewer.reconciliation["residual"] == pytest.approx(missing, rel=0, abs=1e-6)
     assert "funding" in wallet_text.describe_value(fewer)
     busiest = frames.fills["coin"].mode()[0]
     second = frames.fills.index[frames.fills["coin"] == busiest][1]

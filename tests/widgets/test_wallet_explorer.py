@@ -46,6 +46,11 @@ def explorer(opened, user):
     return opened.set(user=user, coin=None, day=None)
 
 
+def nearly(amount):
+    """Equal up to a millionth of a USD, the last digit of the service."""
+    return pytest.approx(amount, rel=0, abs=1e-6)
+
+
 def of(whole, **chosen):
     """Choose a coin or day of an account that was fetched; nothing is asked."""
     request = WalletRequest(whole.request.user, builders=whole.request.builders, **chosen)
@@ -55,17 +60,17 @@ def of(whole, **chosen):
 def test_parts_sum_to_net(whole):
     (net,) = whole.earned["net"]
     for parts in (whole.coins, whole.days, whole.hours):
-        assert parts["net"].sum() == net
-    assert sum(whole.earned[cause].iloc[0] for cause in CAUSES) == net
+        assert parts["net"].sum() == nearly(net)
+    assert sum(whole.earned[cause].iloc[0] for cause in CAUSES) == nearly(net)
     assert "There is no data of" in wallet_html(of(whole, coin="NOPE", day="2025-09-28"))
     for coin in whole.coins["coin"].head(3):
         view = of(whole, coin=coin)
-        assert view.days["net"].sum() == view.earned["net"].iloc[0]
+        assert view.days["net"].sum() == nearly(view.earned["net"].iloc[0])
         assert set(view.fills["coin"]) <= {coin}
     for day in whole.days["day"].dt.strftime("%Y-%m-%d"):
         view = of(whole, day=day)
-        assert view.coins["net"].sum() == view.earned["net"].iloc[0]
-        assert view.hours["net"].sum() == view.earned["net"].iloc[0]
+        assert view.coins["net"].sum() == nearly(view.earned["net"].iloc[0])
+        assert view.hours["net"].sum() == nearly(view.earned["net"].iloc[0])
 
 
 def test_choices_are_sorted(whole):
@@ -196,12 +201,12 @@ def test_several_accounts_are_compared(several, accounts):
     assert isinstance(view, ComparisonView)
     assert sorted(view.earned["user"]) == sorted(accounts[:3])
     assert view.earned["net"].is_monotonic_decreasing
-    assert [view.earned["net"].sum()] == view.total["net"].tolist()
+    assert view.total["net"].tolist() == nearly([view.earned["net"].sum()])
     nets = view.earned.set_index("user")["net"]
     for user in accounts[:3]:
         (net,) = several.set(user=user).view.earned["net"]
-        assert net == nets[user]
-        assert view.hours.loc[view.hours["user"] == user, "net"].sum() == net
+        assert net == nearly(nets[user])
+        assert view.hours.loc[view.hours["user"] == user, "net"].sum() == nearly(net)
     html = several.set(user="all")._panel.html
     assert "4 accounts in 7d" in html
     assert "1 account has no rows" in html

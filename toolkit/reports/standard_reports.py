@@ -23,8 +23,9 @@ def wallet(
 ) -> Path:
     """Write a report about one account as one self-contained HTML file.
 
-    The same data gives the same bytes. Money is computed in exact decimals. The report is a
-    notebook, which runs in a kernel of its own over the source of the session.
+    The same data gives the same bytes. Amounts are fetched as exact decimals and summed as
+    floats. The report is a notebook, which runs in a kernel of its own over the source of the
+    session.
 
     Parameters
     ----------

@@ -36,7 +36,7 @@ STATES: Final = "account value"
 
 @dataclass(frozen=True, slots=True)
 class WalletFrames:
-    """The frames of a wallet report, money in exact decimals.
+    """The fetched frames of a wallet report, money in exact decimals.
 
     - ``user``: address of the account
     - ``start_ms``, ``end_ms``: the period, both ends inclusive

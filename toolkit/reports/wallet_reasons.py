@@ -69,7 +69,7 @@ def _maker_sentences(results: WalletResults) -> list[Sentence]:
     is_whole = results.frames.start_ms == 0  # unrealised PnL counts from the entry on
     if usd and is_whole and states is not None and not results.fills_without_amounts:
         unrealised = states.positions["unrealized_pnl"].sum(skipna=False)
-        rest = float(results.total["closed_pnl"] + unrealised) - gain
+        rest = float(results.total["closed_pnl"]) + float(unrealised) - gain
         sentences.append(sentence(SENTENCES, "held_longer", rest=rest))
     return sentences
 

@@ -136,7 +136,7 @@ CHECKS: Final = {
     "parts": (
         "Net, less the sum of its parts",
         "{residual:exact} USD",
-        "closed PnL + fees + rebates + funding, in exact decimals",
+        "closed PnL + fees + rebates + funding, to a millionth of a USD",
     ),
     "recomputed": (
         "Closed PnL, less recomputed closed PnL",

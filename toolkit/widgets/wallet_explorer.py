@@ -275,8 +275,7 @@ def wallet_explorer(
 
     Notes
     -----
-    Amounts are those of `tk.pnl.attribution`: USD in exact decimals, positive is good for the
-    account.
+    Amounts are those of `tk.pnl.attribution`: USD, positive is good for the account.
 
     Examples
     --------

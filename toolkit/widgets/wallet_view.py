@@ -44,7 +44,7 @@ class WalletRequest:
 
 @dataclass(frozen=True)
 class AccountData:
-    """The frames of an account in a period, money in exact decimals.
+    """The fetched frames of an account in a period, money in exact decimals.
 
     - ``fills``, ``ledger``, ``funding``: fetched frames; funding has the rows of the account only,
       and is None if no builder is known
