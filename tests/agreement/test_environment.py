@@ -41,7 +41,7 @@ BOUNDED = {
     "numpy": "dtypes and casts of every frame",
     "pandas": "dtypes of every frame",
     "polars": "an engine: each version changes what a lazy frame can do",
-    "pyspark": "an engine, and its protocol of workers: toolkit/analysis/common/account_batches.py",
+    "pyspark": "an engine, and its protocol of workers: toolkit/archive/engines.py",
     "typer": "versions before 1: the classes of commands: toolkit/cli/operations.py",
     "zstandard": "versions before 1: frames and their errors",
 }

@@ -37,7 +37,6 @@ def positions():
 def test_values_of_three_accounts_by_hand():
     """An account with an unknown part has no value; one without a row has no entry."""
     found = read_values((snapshot(), positions()), "end")
-    assert found.kind == "float"
     assert list(found.worth) == ["0xa", "0xb", "0xc"]
     assert found.worth["0xa"] == AccountValue(5.75, 0, MONDAY + 2)
     assert found.worth["0xb"] == AccountValue(100.5, 2, MONDAY + 5)
@@ -122,7 +121,7 @@ def test_errors_of_account_values():
         ((rows, moments), ValueError, "end[1]: rows of one account are from 2 times"),
         (rows.drop(columns="user"), MissingColumns, "user"),
         (rows.drop(columns="account_value"), MissingColumns, "account_value"),
-        (rows.astype({"account_value": "str"}), MissingColumns, "account_value is String"),
+        (rows.astype({"account_value": "str"}), MissingColumns, "account_value is str"),
         *(((rows, held.drop(columns=name)), MissingColumns, name)
           for name in ("user", "coin", "unrealized_pnl")),
     ]  # fmt: skip

@@ -10,8 +10,8 @@ import pytest
 import toolkit as tk
 from tests.analysis.examples import HOUR, ME, MONDAY, OTHER, times
 from tests.analysis.test_lots import chain
-from toolkit.analysis.common.repeated_rows import drop_repeated_rows
 from toolkit.errors import RepeatedRows, UnnamedAccount
+from toolkit.prepare.repeats import drop_repeated_rows
 
 
 def fills():

@@ -36,7 +36,7 @@ def assert_same(case, found, **options):
 
 
 def close(value):
-    """Compare rows; floats may differ in their last digits, since libraries add in another order."""
+    """Compare rows; floats may differ in their last digits, as sums may be in another order."""
     if isinstance(value, float):
         return pytest.approx(value, rel=1e-9, abs=1e-9, nan_ok=True)
     if isinstance(value, Mapping):

@@ -7,7 +7,7 @@ from tests.engines import as_table, rows_of
 from tests.scale.case import cases
 from tests.scale.test_cases import close, plain_result
 from tests.spark import close_gateway, connect_session, open_session
-from toolkit.analysis.common.memory_frames import spark_frame
+from toolkit.archive.engines import spark_frame
 
 pytestmark = pytest.mark.xdist_group("spark")  # one process starts Java
 
@@ -43,7 +43,6 @@ def check_equal(name, session):
     case = CASES[name]
     tables = {key: as_table(frame) for key, frame in case.frames(case.rows).items()}
     result = case.run({key: spark_frame(session, table) for key, table in tables.items()})
-    assert hasattr(result, "toArrow")
     assert_same(result, plain_result(case))
 
 

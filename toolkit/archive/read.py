@@ -25,6 +25,7 @@ from toolkit.archive.coverage import (
     missing_rows_message,
     read_series_log,
 )
+from toolkit.archive.engines import decimal_dtype, scan_tables, spark_frame
 from toolkit.archive.errors import explain_missing_library
 from toolkit.archive.schemas import (
     ANSWERS,
@@ -328,8 +329,6 @@ def _read_with_spark(
     times: tuple[int | None, int | None],
 ) -> Any:
     """Return the rows of Parquet files that Spark itself reads."""
-    from toolkit.analysis.common.memory_frames import spark_frame
-
     empty = spark_frame(session, schema.empty_table())
     if not files:
         return empty
@@ -366,9 +365,6 @@ class NumberDecoder:
 
     def scan(self, dataset: Any, engine: str) -> Any:
         """Return the rows of a dataset on an engine of this machine."""
-        from toolkit.analysis.common.account_batches import scan_tables
-        from toolkit.analysis.common.frame_access import decimal_dtype
-
         tables = self._read_tables(dataset)
         if engine == "pandas":
             return pa.concat_tables(tables).to_pandas(types_mapper=decimal_dtype)
@@ -376,8 +372,6 @@ class NumberDecoder:
 
     def on_spark(self, session: Any, rows: Any) -> Any:
         """Return a Spark frame whose numbers the executors decode."""
-        from toolkit.analysis.common.memory_frames import spark_frame
-
         rows = rows.select(*self._needed)
         schema = spark_frame(session, self._decode(rows.limit(0).toArrow())).schema
 

@@ -1,1 +1,1 @@
-"""Shared parts of the analysis: frames, engines, decimals, grouping, bootstrap. Private."""
+"""Shared parts of the analysis: account values, bootstrap, estimates, shrinkage. Private."""

@@ -7,16 +7,13 @@ on each row and is never summed.
 """
 
 from collections.abc import Mapping, Sequence
-from decimal import Decimal
 from typing import Any, NamedTuple
 
 import pandas as pd
 
-from toolkit.analysis.common import frame_access, memory_frames
-from toolkit.analysis.common.frame_access import NumberKind
-from toolkit.analysis.common.repeated_rows import drop_repeated_rows
 from toolkit.display import count_text
 from toolkit.errors import MissingColumns
+from toolkit.prepare.door import Table
 
 UNIFIED = 2
 """From this mode on the equity is in the spot wallet: 2 unified, 3 portfolio margin."""
@@ -27,7 +24,7 @@ MODES = {0: "standard", 1: "dex abstraction", 2: "unified", 3: "portfolio margin
 _STATED = ("account_value", "szi", "unrealized_pnl", "account_mode")
 
 Amount = Any
-"""A float or a Decimal; None if it is not known."""
+"""A float; None if it is not known."""
 
 
 class AccountValue(NamedTuple):
@@ -50,21 +47,19 @@ class ValuesAndPositions(NamedTuple):
 
     worth: Mapping[str, AccountValue]
     held: Mapping[tuple[str, str], OpenPosition] | None
-    kind: NumberKind
 
 
 def read_values(given: Any, what: str, at: Any = None) -> ValuesAndPositions:
     """Return account values from a frame, or from a tuple of values and positions."""
     values, positions = (given[0], given[1]) if isinstance(given, tuple) else (given, None)
-    values = drop_repeated_rows(values, "snapshot", what)
-    positions = drop_repeated_rows(positions, "positions", f"{what}[1]")
-    frame = memory_frames.to_pandas(values)
-    opened = frame_access.open_frame(frame, what)
-    frame_access.require_columns(opened, ("user", "account_value"), what)
-    kind = frame_access.number_kind(opened, ["account_value"], what)
+    frame = Table(values, what, "snapshot").columns(
+        ("user", "account_value"),
+        ("collateral_token", "dex", "account_mode", "time", "snapshot_id"),
+        ("account_value",),
+    )
     moment = None if at is None else at if isinstance(at, int) else _aware_ms(at)
     held = None if positions is None else _read_positions(positions, what)
-    return ValuesAndPositions(_sum_values(frame, moment, what), held, kind)
+    return ValuesAndPositions(_sum_values(frame, moment, what), held)
 
 
 def _aware_ms(at: Any) -> int:
@@ -148,16 +143,6 @@ def row_times(frame: pd.DataFrame, what: str = "rows") -> list[int | None]:
     return [int(ms) for ms in whole]
 
 
-def zero_amount(kind: NumberKind) -> Amount:
-    """Return 0 as an amount of a kind of numbers."""
-    return Decimal(0) if kind == "exact" else 0.0
-
-
-def row_users(frame: pd.DataFrame) -> list[str]:
-    """Return the account of each row; empty texts if the frame has no column user."""
-    return frame["user"].tolist() if "user" in frame.columns else [""] * len(frame)
-
-
 def sum_amounts(values: Sequence[Amount]) -> Amount:
     """Return the sum of amounts; None if one of them is None."""
     return None if any(value is None for value in values) else sum(values[1:], values[0])
@@ -197,13 +182,13 @@ def _latest_time(each: Sequence[AccountValue]) -> int | None:
 
 
 def _read_positions(native: Any, what: str) -> dict[tuple[str, str], OpenPosition]:
-    frame = memory_frames.to_pandas(
-        native, ("user", "coin", "szi", "unrealized_pnl", "time", "dex")
+    name = f"{what}[1]"
+    frame = Table(native, name, "positions").columns(
+        ("user", "coin", "unrealized_pnl"),
+        ("szi", "time", "dex"),
+        ("szi", "unrealized_pnl"),
     )
-    frame_access.require_columns(
-        frame_access.open_frame(frame, what), ("user", "coin", "unrealized_pnl"), what
-    )
-    frame = distinct_rows(frame, ("user", "coin"), f"{what}[1]")
+    frame = distinct_rows(frame, ("user", "coin"), name)
     pairs = zip(frame["user"], frame["coin"], strict=True)
     held = zip(column_list(frame, "szi"), column_list(frame, "unrealized_pnl"), strict=True)
     return dict(zip(pairs, (OpenPosition(*values) for values in held), strict=True))

@@ -5,10 +5,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
-from narwhals.typing import IntoFrame, IntoFrameT
 
-from toolkit.analysis.common import memory_frames
 from toolkit.analysis.common.account_values import (
     UNIFIED,
     AccountValue,
@@ -17,18 +14,16 @@ from toolkit.analysis.common.account_values import (
     column_list,
     read_values,
     sum_amounts,
-    zero_amount,
 )
-from toolkit.analysis.common.frame_access import NumberKind
-from toolkit.analysis.common.repeated_rows import drop_repeated_rows
 from toolkit.analysis.funding.payments import sums as funding_sums
 from toolkit.analysis.pnl.attribution import compute_attribution
 from toolkit.analysis.pnl.ledger import sums as ledger_sums
 from toolkit.analysis.pnl.reconcile_causes import column_by_account, find_causes
 from toolkit.analysis.pnl.reconcile_tables import AccountTables, account_bounds, select_tables
 from toolkit.prepare import Fills
-from toolkit.prepare.door import with_floats
+from toolkit.prepare.door import Frame, Table, with_floats
 from toolkit.prepare.money import CASH
+from toolkit.prepare.provenance import finish
 from toolkit.rules.spot_cost import SWAPS
 from toolkit.times import Time
 
@@ -39,17 +34,17 @@ _HALF_A_CENT = 0.005
 
 
 def reconcile(
-    start: IntoFrame | tuple[IntoFrame, ...] | None,
-    end: IntoFrameT | tuple[IntoFrameT, ...],
-    fills: IntoFrame | None,
-    funding: IntoFrame | None,
-    ledger: IntoFrame | None,
+    start: Frame | tuple[Frame, ...] | None,
+    end: Frame | tuple[Frame, ...],
+    fills: Frame | None,
+    funding: Frame | None,
+    ledger: Frame | None,
     *,
     start_time: Time | None = None,
     end_time: Time | None = None,
     account: str | None = None,
     tolerance: float | None = None,
-) -> IntoFrameT:
+) -> pd.DataFrame:
     """Explain the change of account values between two times by fills, funding and ledger.
 
     ``end_value - start_value = closed_pnl + fees + funding + unrealised + ledger + spot_cash +
@@ -76,13 +71,12 @@ def reconcile(
     account : str, optional
         The account of the tables, if they do not state it.
     tolerance : float, optional
-        Residuals up to this amount in USD have no cause. By default 0 for exact numbers, else half
-        a cent.
+        Residuals up to this amount in USD have no cause. By default half a cent.
 
     Returns
     -------
     DataFrame
-        In the engine of `end`: one row per account of `end`, sorted. Amounts are in USD, positive
+        One row per account of `end`, sorted. Amounts are in USD, positive
         for a gain:
 
         - ``user``: the account
@@ -126,8 +120,8 @@ def reconcile(
     equity over all dexes for standard accounts; for unified and portfolio-margin accounts also the
     USDC of the spot wallet. Clearinghouse states have only the perp equity in all modes, so compare
     unified accounts by snapshots. Collateral other than USDC counts as USD. The ledger row of a
-    liquidation moves no cash; its fills do. Repeated rows count once. A lazy frame is
-    read a few accounts at a time.
+    liquidation moves no cash; its fills do. Repeated rows count once. Frames
+    are read into memory.
 
     Examples
     --------
@@ -146,36 +140,21 @@ def reconcile(
        change  trading_fee  unrealised  ledger  residual
     0   109.9         -0.1        10.0   100.0       0.0
     """
-    start, end = _with_floats(start, "start"), _with_floats(end, "end")
-    fills, funding, ledger = (
-        _with_floats(frame, what)
+    trades, paid, moved = (
+        None if frame is None else Table(with_floats(frame, what), what).frame
         for frame, what in ((fills, "fills"), (funding, "funding"), (ledger, "ledger"))
     )
-    fills = drop_repeated_rows(fills, "fills")
-    funding = drop_repeated_rows(funding, "funding")
-    ledger = drop_repeated_rows(ledger, "ledger")
     before = None if start is None else read_values(start, "start", start_time)
     after = read_values(end, "end", end_time)
     if before is not None and any(value.ms is None for value in before.worth.values()):
         raise ValueError("start: the time of the values is not known. Pass start_time=")
     limit = _HALF_A_CENT if tolerance is None else tolerance
-    other_quotes = set() if fills is None else _other_quote_coins(fills)
-    tables = select_tables(account_bounds(before, after), fills, funding, ledger, account)
-    rows = _account_rows(tables, before, after, fills is not None, other_quotes, limit)
+    other_quotes = set() if trades is None else _other_quote_coins(trades)
+    tables = select_tables(account_bounds(before, after), trades, paid, moved, account)
+    rows = _account_rows(tables, before, after, trades is not None, other_quotes, limit)
     first = end[0] if isinstance(end, tuple) else end
-    inputs: dict[str, Any] = {"end": first, "fills": fills, "funding": funding, "ledger": ledger}
-    table = _result_table(rows, after.kind)
-    result: IntoFrameT = memory_frames.result_from_table(
-        table, inputs, nullable=["account_mode"], helper="pnl.reconcile"
-    )
-    return result
-
-
-def _with_floats(given: Any, what: str) -> Any:
-    """Return a frame, or each one of a tuple, with float numbers."""
-    if isinstance(given, tuple):
-        return tuple(_with_floats(part, what) for part in given)
-    return None if given is None else with_floats(given, what)
+    inputs = {"end": first, "fills": trades, "funding": paid, "ledger": moved}
+    return finish(_result_frame(rows), inputs, helper="pnl.reconcile")
 
 
 def _account_rows(
@@ -209,8 +188,7 @@ def _account_row(
 ) -> dict[str, Any]:
     """Return the parts and the residual of one account's change, with its first cause."""
     worth = after.worth[user]
-    zero = zero_amount(after.kind)
-    begun = AccountValue(zero, None, None) if before is None else before.worth.get(user)
+    begun = AccountValue(0.0, None, None) if before is None else before.worth.get(user)
     start_value = None if begun is None else begun.value
     change = _subtract(worth.value, start_value)
     left = _subtract(change, sum_amounts([parts[name] for name in PARTS]))
@@ -226,7 +204,7 @@ def _account_row(
     large = left is not None and abs(left) > limit
     cause = next(iter(reasons), "unexplained")
     for name in CAUSES:
-        row[name] = left if left is None or (large and name == cause) else zero
+        row[name] = left if left is None or (large and name == cause) else 0.0
     named_parts = ("start_value", "end_value", *PARTS)
     lacks = [f"{name} not known" for name in named_parts if row[name] is None]
     words = list(reasons.values()) if large or lacks else []
@@ -238,17 +216,12 @@ def _subtract(one: Amount, other: Amount) -> Amount:
     return None if one is None or other is None else one - other
 
 
-def _result_table(rows: Sequence[Mapping[str, Any]], kind: NumberKind) -> pa.Table:
-    number = memory_frames.arrow_type(kind)
+def _result_frame(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
     money = ("start_value", "end_value", "change", *PARTS, "residual", *CAUSES)
-    return pa.table(
-        {
-            "user": memory_frames.text_column([row["user"] for row in rows]),
-            "account_mode": pa.array([row["account_mode"] for row in rows], type=pa.int64()),
-            **{name: pa.array([row[name] for row in rows], type=number) for name in money},
-            "causes": memory_frames.text_column([row["causes"] for row in rows]),
-        }
-    )
+    types = {"user": "str", "account_mode": "Int64", **dict.fromkeys(money, "float64")}
+    types["causes"] = "str"
+    made = {name: pd.Series([row[name] for row in rows], dtype="object") for name in types}
+    return pd.DataFrame(made).astype(types)
 
 
 def _change_parts(
@@ -263,7 +236,6 @@ def _change_parts(
 
     - ``other_quotes``: spot markets that are not quoted in USDC
     """
-    zero = zero_amount(after.kind)
     trades = {
         name: None if traded is None else column_by_account(traded, "user", name)
         for name in FILL_PARTS
@@ -276,35 +248,35 @@ def _change_parts(
     perp = None if moved is None else column_by_account(moved, "account", "perp")
     wallet = None if moved is None else column_by_account(moved, "account", "spot_usdc")
     spent = _spot_cash(tables.spots, other_quotes)
-    opened, closed = _unrealised_sums(before, zero), _unrealised_sums(after, zero)
+    opened, closed = _unrealised_sums(before), _unrealised_sums(after)
     parts = {}
     for user, worth in after.worth.items():
-        cash: Amount = zero
+        cash: Amount = 0.0
         if (worth.mode or 0) >= UNIFIED:
             known = None if traded is None else spent
-            cash = sum_amounts([_value_of(wallet, user, zero), _value_of(known, user, zero)])
-        begun = zero if before is None else _value_of(opened, user, zero)
+            cash = sum_amounts([_value_of(wallet, user), _value_of(known, user)])
+        begun = 0.0 if before is None else _value_of(opened, user)
         parts[user] = {
-            **{name: _value_of(values, user, zero) for name, values in trades.items()},
-            "funding": _value_of(paid, user, zero),
-            "unrealised": _subtract(_value_of(closed, user, zero), begun),
-            "ledger": _value_of(perp, user, zero),
+            **{name: _value_of(values, user) for name, values in trades.items()},
+            "funding": _value_of(paid, user),
+            "unrealised": _subtract(_value_of(closed, user), begun),
+            "ledger": _value_of(perp, user),
             "spot_cash": cash,
         }
     return parts
 
 
-def _value_of(values: Mapping[str, Amount] | None, user: str, zero: Amount) -> Amount:
-    return None if values is None else values.get(user, zero)
+def _value_of(values: Mapping[str, Amount] | None, user: str) -> Amount:
+    return None if values is None else values.get(user, 0.0)
 
 
-def _unrealised_sums(values: ValuesAndPositions | None, zero: Amount) -> dict[str, Amount] | None:
+def _unrealised_sums(values: ValuesAndPositions | None) -> dict[str, Amount] | None:
     """Return the unrealised PnL by account; None without positions."""
     if values is None or values.held is None:
         return None
     gains: dict[str, list[Amount]] = {}
     for (user, _), held in values.held.items():
-        gains.setdefault(user, [zero]).append(held.unrealised)
+        gains.setdefault(user, [0.0]).append(held.unrealised)
     return {user: sum_amounts(each) for user, each in gains.items()}
 
 
@@ -345,6 +317,6 @@ def _cash_of_fill(side: Any, px: Amount, sz: Amount, fee: Amount, token: Any, ti
     # ASSUMED: The exchange truncates the proceeds of a dust conversion (trade id 0) to eight
     # decimals.
     if tid == 0:
-        notional -= notional % type(notional)("1e-8")
+        notional -= notional % 1e-8
     paid = fee if fee is not None and token in (None, *CASH) else notional - notional
     return (-notional if side == "B" else notional) - paid

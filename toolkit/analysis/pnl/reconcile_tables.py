@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from toolkit.analysis.common import frame_access, memory_frames
-from toolkit.analysis.common.account_values import ValuesAndPositions, row_times
+from toolkit.analysis.common.account_values import ValuesAndPositions
 from toolkit.contract.dexes import NOT_PERP
+from toolkit.prepare.door import Table, utc_times
 from toolkit.prepare.owners import account_names
 
 _LATER = 2**62
@@ -78,22 +78,25 @@ def _rows_between(
     bounds: Mapping[str, tuple[int, int]], native: Any, owner: str, what: str, account: str | None
 ) -> pd.DataFrame:
     """Return the accounts' rows between the two times."""
-    frame = memory_frames.to_pandas(native)
-    needed = ("coin", "time") if owner == "user" else ("time",)
-    frame_access.require_columns(frame_access.open_frame(frame, what), needed, what)
-    if owner not in frame.columns:
+    table = Table(native, what, "none")
+    table.require(("coin", "time") if owner == "user" else ("time",))
+    ms = table.known_ms()
+    frame = table.frame.reset_index(drop=True)
+    if table.has(owner):
+        accounts = table.text(owner).texts()
+    else:
         names = account_names(native, account) or list(bounds)
         if len(names) != 1:
             raise ValueError(
                 f"{what}: the frame has no column {owner}, and the values are of {len(bounds)} "
                 "accounts. Pass account="
             )
-        frame = frame.assign(**{owner: names[0]})
-    accounts = frame[owner].astype("str")
+        accounts = pd.Series(names[0], frame.index, dtype="str")
     codes, users = pd.factorize(accounts)
     ends = np.array([bounds.get(user, _NOWHERE) for user in users] + [_NOWHERE], np.int64)
     first, last = ends[codes].T  # a missing account has the code -1, which selects the last pair
-    ms = np.array(row_times(frame, what), dtype=np.int64)
     inside = (ms > first) & (ms <= last)
-    kept: pd.DataFrame = frame.assign(**{owner: accounts})[inside].reset_index(drop=True)
+    texts = {"coin": table.text("coin").texts()} if table.has("coin") else {}
+    made = frame.assign(**texts, **{owner: accounts}, time=utc_times(ms))
+    kept: pd.DataFrame = made[inside].reset_index(drop=True)
     return kept
