@@ -101,8 +101,8 @@ def test_groups_and_curves_add_up_to_total(rows):
 
 def test_sums_of_simulated_accounts(world, tables):
     found = sums(tables.funding, "user").set_index("user")["net"]
-    wanted = {user: truth.funding for user, truth in world.expected.items() if truth.funding}
-    assert {user: found[user] for user in wanted} == wanted
+    wanted = {u: float(truth.funding) for u, truth in world.expected.items() if truth.funding}
+    assert {user: found[user] for user in wanted} == pytest.approx(wanted, abs=1e-6)
 
 
 def test_sums_of_recorded_rows(recorded):

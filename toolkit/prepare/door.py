@@ -389,10 +389,10 @@ def as_pandas(native: Any, what: str = "frame") -> pd.DataFrame:
     """
     if isinstance(native, pd.DataFrame):
         return native
-    if hasattr(native, "collect") and hasattr(native, "lazy"):  # a lazy frame of Polars
-        native = native.collect()
-    if hasattr(native, "toArrow"):  # Spark
+    if hasattr(native, "toArrow"):  # Spark; over Spark Connect, each name is an attribute
         native = native.toArrow()
+    elif hasattr(native, "collect") and hasattr(native, "lazy"):  # a lazy frame of Polars
+        native = native.collect()
     if not hasattr(native, "__arrow_c_stream__"):
         advice = "To join frames: tk.concat"
         if callable(native):
