@@ -79,8 +79,8 @@ def carried_back(
     Raises
     ------
     MissingColumns
-        If a column is missing, contains text, or has another kind of numbers than the state; if an
-        amount of the state or of a perp fill is missing; if the time of the state is not known.
+        If a column is missing or contains text; if an amount of the state or of a perp fill is
+        missing; if the time of the state is not known.
     ValueError
         If the state has several accounts and `account` is missing; if its time differs from
         `end_time` or is before `start_time`.
