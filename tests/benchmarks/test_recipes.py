@@ -1,10 +1,10 @@
 """Analyses compared with common recipes in pandas, and performance figures compared with empyrical.
 
-The recipes are faster. They group and add columns of floats, and compute only the main figures of
-the helper. The helper does more, and this takes its time: it finds rows that come twice, orders the
-fills of a millisecond by their positions, computes in exact integers, splits fees, and states what
-is not covered. empyrical computes nine figures. The sheet computes these and others, with
-intervals.
+The recipes group and add columns of floats, and compute only the main figures of the helper. The
+helper does more: it finds rows that come twice, orders the fills of a millisecond by their
+positions, splits fees, and states what is not covered. Figures before December 2026 are of helpers
+that computed in exact integers. empyrical computes nine figures. The sheet computes these and
+others, with intervals.
 """
 
 import sys

@@ -87,7 +87,7 @@ def check_level(level: float) -> float:
 
 
 def wilson_interval(share: Any, n: Any, z: float) -> tuple[Any, Any]:
-    """Return low and high of a share of `n` cases (Wilson 1927): numbers, or narwhals expressions.
+    """Return low and high of a share of `n` cases (Wilson 1927): numbers or arrays.
 
     Examples
     --------
