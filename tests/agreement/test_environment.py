@@ -37,7 +37,6 @@ BOUNDED = {
     "httpx": "its connections are private: toolkit/client/wire.py",
     "jupyterlab": "the format of its workspaces and extensions: toolkit/lab",
     "msgspec": "versions before 1: the records and their errors",
-    "narwhals": "each version changes what an engine can do",
     "numpy": "dtypes and casts of every frame",
     "pandas": "dtypes of every frame",
     "polars": "an engine: each version changes what a lazy frame can do",

@@ -28,7 +28,7 @@ class Block(Protocol):
     def _repr_mimebundle_(self) -> dict[str, Any]: ...
 
 
-_LIBRARIES: Final = ("exchange-toolkit", "pandas", "numpy", "pyarrow", "narwhals", "matplotlib")
+_LIBRARIES: Final = ("exchange-toolkit", "pandas", "numpy", "pyarrow", "matplotlib")
 _TIMES: Final = ("start", "end")
 _MAX_NAMES: Final = 12  # the most names of a list that the page shows
 
