@@ -17,8 +17,9 @@
 #
 # Fills of one account fit into memory. Fills of thousands of accounts over a year do not: pandas
 # needs memory for several copies of the table. Helpers take the scan of an archive on DuckDB or
-# Polars, collect its rows and compute in memory. Sums that do not fit are the work of the engine
-# itself. This notebook checks that helper, DuckDB and exact decimals give the same sums.
+# Polars, collect its rows and compute in memory. If they do not fit, `tk.apply` runs a helper on one
+# partition after another, or the engine itself sums. This notebook checks that helper, partitions,
+# DuckDB and exact decimals give the same sums.
 
 # %% tags=["source"]
 import toolkit as tk
@@ -91,6 +92,23 @@ differences = {
 differences
 
 # %% [markdown]
+# ## Partition by partition
+#
+# `tk.apply` runs a helper on the files of an archive. It reads all rows of some accounts at a time,
+# here at least 20,000 rows, so memory follows this number and not the archive. `executor=` takes a
+# process pool, a Dask client or a PySpark session.
+
+# %%
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore", tk.RepeatedRows)
+    files = kept.files(tk.builder_approved_fills_by_time)
+    trips = tk.apply(tk.pnl.round_trips, files, rows_at_once=20_000)
+    parts = tk.apply(tk.pnl.attribution, files, by="coin", rows_at_once=20_000)
+    whole = tk.pnl.attribution(scans["pandas"], by="coin")
+difference_of_parts = float((parts[money] - whole[money]).abs().to_numpy().max())
+len(trips), trips.attrs["toolkit"]["partitions"], difference_of_parts
+
+# %% [markdown]
 # ## With a memory limit
 #
 # DuckDB processes the files in pieces within its memory limit, here 100 MB. The limit holds for the
@@ -154,8 +172,8 @@ print(f"stored twice, because two builders saw them: {repeated:.1%} of the rows"
 # %% [markdown]
 # - The same helper gives the same results for scans of pandas, DuckDB and Polars: counts exactly,
 #   amounts except for the last few bits. The results are frames of pandas.
-# - A helper holds its rows in memory. If they do not fit, select columns and rows in the scan, or
-#   let DuckDB sum within a memory limit.
+# - A helper holds its rows in memory. If they do not fit, run it with `tk.apply` on one partition
+#   after another, or let DuckDB sum within a memory limit.
 # - If a row is stored twice, a plain sum over the archive counts it twice. The helper counts it
 #   once, and warns.
 # - If the last digit matters, sum exact decimals on the engine.
@@ -180,6 +198,7 @@ assert summed > 1.01 * exact["fee"].sum()
 # %%
 assert all((frame["fills"] == plain["fills"]).all() for frame in frames.values())
 assert max(differences.values()) < 1e-8 * plain["volume"].sum()
+assert difference_of_parts < 1e-6
 assert limited["fills"].equals(exact["fills"].astype("int64"))
 assert limited["fills"].equals(helper["fills"])
 assert abs(plain["fills"].sum() / limited["fills"].sum() - 1) < 0.01  # settlements have trade id 0

@@ -109,5 +109,8 @@ from .frames import (
 from .local_service import (
     local as local,
 )
+from .partitions import (
+    apply as apply,
+)
 
 __version__: str

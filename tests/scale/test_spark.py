@@ -62,6 +62,17 @@ def test_connect_equals_pandas(remote):
     check_equal("pnl.attribution", remote)
 
 
+def test_partitions_on_spark_equal_pandas(executors, remote, tmp_path):
+    session = tk.local(seed=7, size="tiny")
+    fills = tk.many(tk.user_fills_by_time, session.world["users"][:4], "30d", session=session)
+    fills.sort_values("user").to_parquet(tmp_path / "fills.parquet")
+    for spark in (executors, remote):
+        found = tk.apply(
+            tk.pnl.attribution, tmp_path, by="coin", rows_at_once=2_000, executor=spark
+        )
+        assert_same(found, tk.pnl.attribution(fills, by="coin"))
+
+
 def test_spark_scan_equals_pandas_scan(executors, remote, tmp_path):
     """Spark reads the files itself; the rows and the results are those of pandas."""
     session = tk.local(seed=7, size="tiny")

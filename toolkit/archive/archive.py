@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, TypedDict, TypeVar, Unpack, overload
 
 import pandas as pd
+import pyarrow.dataset as ds
 
 from toolkit.archive.compaction import compact_table
 from toolkit.archive.coverage import (
@@ -21,7 +22,13 @@ from toolkit.archive.ingest import IngestResult, ingest_bulk, ingest_frame, inge
 from toolkit.archive.read import Engine, read_frames, scan_table
 from toolkit.archive.refresh import ROWS_PER_COMMIT, is_fatal, prepare_refresh, refresh_all
 from toolkit.archive.refresh_plan import ALL_TOKENS, RefreshPlan, make_refresh_plan
-from toolkit.archive.schemas import RowOrigin, find_table, make_series, resolve_operation
+from toolkit.archive.schemas import (
+    RowOrigin,
+    find_table,
+    make_series,
+    operation_table,
+    resolve_operation,
+)
 from toolkit.archive.storage import (
     ArchiveTables,
     check_location,
@@ -38,6 +45,7 @@ from toolkit.errors import ArchiveError, CommitConflict, Incomplete, ToolkitErro
 from toolkit.fetch.snapshots import account_value_snapshots
 from toolkit.fetch.workers import ClusterClient
 from toolkit.frames import Extra
+from toolkit.partitions import Files
 from toolkit.times import Time, to_ms
 
 if TYPE_CHECKING:
@@ -424,6 +432,24 @@ class Archive:
         series = make_series(resolve_operation(what), arguments, named)
         frames = read_frames(self.tables, series, start, end, numbers, extra)
         return frames if len(frames) > 1 else frames[0]
+
+    def files(self, fetch: str | Callable[..., object]) -> Files:
+        """Return the files that have the archived rows of a fetch function, for `tk.apply`.
+
+        Raises
+        ------
+        ArchiveError
+            If nothing of it is archived.
+        """
+        operation = resolve_operation(fetch)
+        handle = self.tables.open_table(operation_table(operation))
+        if handle is None:
+            raise ArchiveError(f"{self.tables.location} has no rows of {operation.type}")
+        dataset, ours = self.tables.open_dataset(handle), ds.field("_operation") == operation.type
+        origin = dataset.head(1, columns=["_source", "_simulated"], filter=ours).to_pydict()
+        facts = {name[1:]: values[0] for name, values in origin.items() if values}
+        owner = "_subject" if operation.subject == ("user",) else "user"
+        return Files(dataset.files, dataset.filesystem, dataset.schema, ours, owner, facts)
 
     @overload
     def scan(

@@ -1,0 +1,300 @@
+"""More rows than memory: run a helper on partitions of Parquet files, and combine its results."""
+
+import json
+import pickle
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+
+from toolkit.errors import warn_caller
+from toolkit.public_names import publish_as
+
+__all__ = ["Files", "apply"]
+
+SUMS: Final = ("pnl.attribution", "builders.routing", "ledger.sums")
+"""Helpers whose every figure is a sum over rows, so that the results of partitions add up."""
+
+
+class Part(NamedTuple):
+    """The rows from the first to the last value of a column, both inclusive."""
+
+    first: Any
+    last: Any
+
+
+@dataclass(frozen=True)
+class Files:
+    """Parquet files with the rows of one table.
+
+    - ``paths``, ``filesystem``: the files
+    - ``schema``: their columns
+    - ``condition``: which rows count; None for all
+    - ``owner``: the column that has the account of each row
+    - ``facts``: the provenance of the rows
+    """
+
+    paths: Sequence[str]
+    filesystem: Any
+    schema: pa.Schema
+    condition: Any = None
+    owner: str = "user"
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def open(cls, path: Path) -> "Files":
+        """Return a Parquet file, or the files of a folder."""
+        dataset = ds.dataset(path, format="parquet")
+        attrs = json.loads((dataset.schema.metadata or {}).get(b"PANDAS_ATTRS", b"{}"))
+        stated = attrs.get("toolkit", {})
+        facts = {name: stated[name] for name in ("source", "simulated") if name in stated}
+        return cls(dataset.files, dataset.filesystem, dataset.schema, facts=facts)
+
+    def count(self, split: str) -> Counter[Any]:
+        """Return the number of rows by the value of a column, or by day."""
+        counts = Counter[Any]()
+        columns = [self._column(split)]
+        for batch in self._dataset(columns).to_batches(columns=columns, filter=self.condition):
+            values = batch.column(0)
+            if split == "day":
+                values = pc.floor_temporal(values, unit="day")
+            for value, rows in zip(*pc.value_counts(values).flatten(), strict=True):
+                counts[value.as_py()] += rows.as_py()
+        if None in counts:
+            raise ValueError(
+                f"{counts[None]:,} rows have no {split}, so they belong to no partition. Split by "
+                "another column, or fill it in"
+            )
+        return counts
+
+    def read(
+        self, split: str, part: Part | None, wanted: Sequence[str] | None = None
+    ) -> pd.DataFrame:
+        """Return the wanted columns of a partition; of None, a frame without rows."""
+        known = [name for name in self.schema.names if name[0] != "_" and name != self.owner]
+        columns = {"user": self.owner} if self.owner in self.schema.names else {}
+        columns |= {name: name for name in known if name not in columns}
+        if wanted is not None:
+            columns = {name: column for name, column in columns.items() if name in wanted}
+        condition = self.condition
+        if part is not None:
+            column = ds.field(self._column(split))
+            past = part.last + timedelta(days=1) if split == "day" else part.last
+            inside = (column >= part.first) & (column < past if split == "day" else column <= past)
+            condition = inside if condition is None else condition & inside
+        dataset = self._dataset([*columns.values()])
+        read = dataset.head if part is None else dataset.to_table
+        options = {"num_rows": 0} if part is None else {}
+        table = read(**options, columns=[*columns.values()], filter=condition)
+        frame: pd.DataFrame = table.rename_columns([*columns]).to_pandas()
+        frame.attrs["toolkit"] = dict(self.facts)
+        return frame
+
+    def _column(self, split: str) -> str:
+        column = {"user": self.owner, "day": "time"}.get(split, split)
+        if column not in self.schema.names:
+            raise ValueError(
+                f"the files have no column {column}, by which the rows are split. They have "
+                f"{', '.join(self.schema.names)}"
+            )
+        return column
+
+    def _dataset(self, columns: Sequence[str]) -> ds.Dataset:
+        """Return the files, with texts as dictionaries, which are read several times faster."""
+        texts = [
+            name
+            for name in columns
+            if pa.types.is_string(kind := self.schema.field(name).type)
+            or pa.types.is_large_string(kind)
+        ]
+        fields = [
+            field.with_type(pa.dictionary(pa.int32(), pa.string()))
+            if field.name in texts
+            else field
+            for field in self.schema
+        ]
+        form = ds.ParquetFileFormat(dictionary_columns=texts)
+        return ds.dataset([*self.paths], pa.schema(fields), form, self.filesystem)
+
+
+@dataclass(frozen=True)
+class _Call:
+    """A helper with its arguments, to be called on a partition, here or elsewhere."""
+
+    helper: Callable[..., pd.DataFrame]
+    positional: Sequence[Any]
+    named: Mapping[str, Any]
+    split: str
+    columns: Sequence[str] | None
+
+    def __call__(self, part: Part | None) -> tuple[pd.DataFrame, list[tuple[type[Warning], str]]]:
+        """Return the result, and the warnings, which a worker could not show."""
+
+        def argument(value: Any) -> Any:
+            return value.read(self.split, part, self.columns) if isinstance(value, Files) else value
+
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            result = self.helper(
+                *map(argument, self.positional),
+                **{name: argument(value) for name, value in self.named.items()},
+            )
+        return result, [(item.category, str(item.message)) for item in caught]
+
+
+@publish_as("toolkit")
+def apply(
+    helper: Callable[..., pd.DataFrame],
+    *arguments: Any,
+    split: str = "user",
+    executor: Any = None,
+    rows_at_once: int = 500_000,
+    columns: Sequence[str] | None = None,
+    **named: Any,
+) -> pd.DataFrame:
+    """Run a helper on Parquet files or on an archive, one partition of the rows after another.
+
+    A partition has all rows of some accounts, coins or days, so memory follows the partition and
+    not the files. The results are concatenated if each of their rows belongs to one account, coin
+    or day. They are added up if the helper only sums: ``pnl.attribution``, ``builders.routing``
+    and ``ledger.sums``. Every other helper needs all rows at once, and is refused before it runs.
+
+    Parameters
+    ----------
+    helper : callable
+        A helper that returns a frame, such as ``tk.pnl.round_trips``.
+    *arguments, **named
+        Its arguments. These are split: a ``pathlib.Path`` of a Parquet file or of a folder of such
+        files, and ``archive.files(fetch)``. Each partition gets all other arguments unchanged.
+    split : str, default "user"
+        The column by whose values the rows are split, or ``"day"``. Files that are sorted by it, as
+        those of an archive are by account, are read once. Of others each partition reads all.
+    executor : Executor, Dask Client or SparkSession, optional
+        Where the partitions run; by default in this process. Other processes and machines need
+        this package and access to the files.
+    rows_at_once : int
+        The number of rows from which a partition is full. No account, coin or day is cut.
+    columns : sequence of str, optional
+        The columns to read; by default all.
+
+    Returns
+    -------
+    DataFrame
+        As from the helper; sums of floats may differ in their last digits. The provenance has
+        ``split`` and ``partitions``.
+
+    Raises
+    ------
+    ValueError
+        If the helper needs all rows at once, no argument has files, or the files lack a column.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import toolkit as tk
+    >>> session = tk.local(seed=7, size="tiny")
+    >>> fills = tk.many(tk.user_fills_by_time, session.world["users"][:4], "30d")
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "fills.parquet"
+    >>> fills.sort_values("user").to_parquet(path)
+    >>> trips = tk.apply(tk.pnl.round_trips, path, rows_at_once=1_000)
+    >>> len(trips) == len(tk.pnl.round_trips(fills))
+    True
+    """
+    positional, others = [*map(_files, arguments)], {k: _files(v) for k, v in named.items()}
+    sources = [value for value in [*positional, *others.values()] if isinstance(value, Files)]
+    if not sources:
+        raise ValueError(
+            "apply needs rows in files: pass a pathlib.Path of Parquet files, or "
+            "archive.files(tk.user_fills_by_time)"
+        )
+    call = _Call(helper, positional, others, split, columns)
+    empty, _ = call(None)
+    name = f"{helper.__module__.removeprefix('toolkit.')}.{helper.__name__}"
+    is_sum = name in SUMS and split not in empty
+    if not is_sum and (split not in empty or "rank" in empty):
+        raise ValueError(
+            f"{name} needs all rows at once: its results do not belong to one {split} each, and do "
+            f"not add up. Pass by= with {split} if it has it, or pass one frame"
+        )
+    parts = _parts(sum((source.count(split) for source in sources), Counter()), rows_at_once)
+    results, said = [empty], dict[tuple[type[Warning], str], None]()
+    for result, caught in _run(call, parts, executor):
+        results.append(result)
+        said |= dict.fromkeys(caught)
+    for category, message in said:
+        warn_caller(message, category)
+    filled = [result for result in results if len(result)] or results[:1]
+    whole = pd.concat(filled, ignore_index=True)
+    if is_sum:
+        whole = _sum(whole, empty.attrs["toolkit"].get("by") or [])
+    facts = {"helper": name, "split": split, "partitions": len(parts)}
+    whole.attrs["toolkit"] = {**empty.attrs["toolkit"], **facts}
+    del whole.attrs["toolkit"]["inputs"]
+    return whole.astype(empty.dtypes.to_dict())
+
+
+def _files(value: Any) -> Any:
+    return Files.open(value) if isinstance(value, Path) else value
+
+
+def _parts(counts: Mapping[Any, int], rows_at_once: int) -> list[Part]:
+    """Return ranges of the values, in their order, with few more rows than a partition may have."""
+    parts, first, rows = list[Part](), None, 0
+    for value in sorted(counts):
+        first, rows = (value, 0) if first is None else (first, rows)
+        rows += counts[value]
+        if rows >= rows_at_once:
+            parts.append(Part(first, value))
+            first = None
+    return parts if first is None else [*parts, Part(first, value)]
+
+
+def _run(call: _Call, parts: Sequence[Part], executor: Any) -> Iterator[Any]:
+    """Yield the results of the partitions in their order."""
+    from tqdm.auto import tqdm
+
+    if executor is None:
+        results: Any = map(call, parts)
+    elif hasattr(executor, "createDataFrame"):
+        results = _run_on_spark(call, parts, executor)
+    else:
+        pool: Executor = getattr(executor, "get_executor", lambda: executor)()
+        results = pool.map(call, parts)
+    yield from tqdm(results, total=len(parts), unit="part", leave=False, delay=1)
+
+
+def _run_on_spark(call: _Call, parts: Sequence[Part], session: Any) -> list[Any]:
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number, part in zip(*map(pa.Array.to_pylist, batch.columns), strict=True):
+                done = pickle.dumps(call(pickle.loads(part)))
+                yield pa.RecordBatch.from_pydict({"number": [number], "value": [done]})
+
+    rows = [(number, pickle.dumps(part)) for number, part in enumerate(parts)]
+    frame = session.createDataFrame(rows, "number long, value binary").repartition(len(rows) or 1)
+    done = frame.mapInArrow(run, "number long, value binary").collect()
+    return [pickle.loads(row["value"]) for row in sorted(done, key=lambda row: row["number"])]
+
+
+def _sum(results: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
+    """Add up the results of partitions; a text stays if all partitions have the same."""
+    figures = [name for name in map(str, results) if name not in keys]
+    numbers = [name for name in figures if pd.api.types.is_numeric_dtype(results[name])]
+    groups = (
+        results.groupby(list(keys), sort=True, dropna=False)
+        if keys
+        else results.groupby(pd.Series(0, results.index))
+    )
+    sums = groups[numbers].sum(min_count=1)
+    for name in set(figures) - set(numbers):
+        sums[name] = groups[name].first().where(groups[name].nunique(dropna=False) == 1)
+    return sums.reset_index(drop=not keys)[list(results)]
