@@ -154,12 +154,12 @@ class _Call:
 @publish_as("toolkit")
 def apply(
     helper: Callable[..., pd.DataFrame],
-    *arguments: Any,
+    *arguments: object,
     split: str = "user",
-    executor: Any = None,
+    executor: object = None,
     rows_at_once: int = 500_000,
     columns: Sequence[str] | None = None,
-    **named: Any,
+    **named: object,
 ) -> pd.DataFrame:
     """Run a helper on Parquet files or on an archive, one partition of the rows after another.
 
