@@ -61,14 +61,13 @@ class Server:
 
 
 @contextlib.contextmanager
-def run_service(size, files=None):
-    """Run the command, with at most so many open files."""
+def run_service(size):
+    """Run the command."""
     with tempfile.TemporaryDirectory() as folder:
         keys, log = Path(folder) / "keys.toml", Path(folder) / "log"
         keys.write_text(KEYS)
         keys.chmod(0o600)
-        limit = f"resource.setrlimit(resource.RLIMIT_NOFILE, ({files}, {files}))" if files else ""
-        code = f"import resource; {limit}\nfrom toolkit.cli import app; app()"
+        code = "from toolkit.cli import app; app()"
         command = [sys.executable, "-u", "-c", code, "serve", "--port", "0", "--size", size]
         with (
             log.open("w") as errors,
@@ -134,8 +133,6 @@ class Tally:
     seconds: list[float] = field(default_factory=list)
     cut: int = 0
     """Requests without a complete response."""
-    tasks: set[asyncio.Task[object]] = field(default_factory=set)
-    """Connections that are opened again."""
 
     def percentile(self, share):
         """Return a quantile of the durations, in milliseconds."""
@@ -208,7 +205,7 @@ async def measure_load(server, count, request, seconds):
     health = asyncio.create_task(probe_health(server, until))
     memory = []
     while time.monotonic() < until:
-        strangers = await open_strangers(server, 50)  # new ones: the service closes the old ones
+        strangers = await open_strangers(server, 50)
         await asyncio.sleep(min(seconds / 6, max(0.0, until - time.monotonic())))
         memory.append(server.memory_mb)
         for writer in strangers:
@@ -264,39 +261,14 @@ async def measure_turns(server, user, greedy, seconds):
     return quiet.percentile(0.99), beside.percentile(0.99)
 
 
-class GreedyClient(Client):
-    """A client that connects again when the service closes its connection."""
-
-    def connection_lost(self, error):
-        port = self._transport.get_extra_info("peername")[1]
-        request = next(self.requests)
-        loop = asyncio.get_running_loop()
-        again = loop.create_connection(
-            lambda: GreedyClient([request], self.tally), "127.0.0.1", port
-        )
-        self.tally.tasks.add(task := loop.create_task(again))
-        task.add_done_callback(self.tally.tasks.discard)
-
-
 def run_greedy(port, request):
     """Run 60 clients without end."""
 
     async def run():
-        loop, tally = asyncio.get_running_loop(), Tally()
-        for _ in range(60):
-            await loop.create_connection(lambda: GreedyClient([request], tally), "127.0.0.1", port)
+        await open_clients(port, 60, [request], Tally())
         await asyncio.sleep(3_600)
 
     asyncio.run(run())
-
-
-async def measure_half_open(server, seconds):
-    """Return the slowest ``/healthz`` beside 350 half-open connections, and the size of the log."""
-    writers = await open_strangers(server, 350)
-    health = await probe_health(server, time.monotonic() + seconds)
-    for writer in writers:
-        writer.close()
-    return max(health), server.log.stat().st_size
 
 
 def print_table(print_line, heading, rows):
@@ -365,13 +337,6 @@ def measure_all(size, seconds, print_line):
         print_line("99 % of the requests of a key with few requests (p99) are answered within:")
         heading = "other connections | alone | beside them | ratio"
         print_table(print_line, heading, measure_strangers(server, user, seconds))
-    with run_service(size, files=300) as server:
-        slowest, log = asyncio.run(measure_half_open(server, seconds / 3))
-    print_line("")
-    print_line(
-        "Beside 350 half-open connections, if the service may open 300 files, `/healthz` is "
-        f"answered within {slowest * 1_000:.0f} ms; the log has {log} bytes."
-    )
 
 
 def main():

@@ -33,7 +33,6 @@ BOUNDED = {
     "deltalake": "its log and its errors: toolkit/archive",
     "duckdb": "an engine: each version changes what a relation can do",
     "httpcore": "the streams below httpx: toolkit/client/wire.py",
-    "httptools": "the callbacks and errors of its parser: toolkit/service/connection.py",
     "httpx": "its connections are private: toolkit/client/wire.py",
     "jupyterlab": "the format of its workspaces and extensions: toolkit/lab",
     "msgspec": "versions before 1: the records and their errors",
@@ -42,6 +41,7 @@ BOUNDED = {
     "polars": "an engine: each version changes what a lazy frame can do",
     "pyspark": "an engine, and its protocol of workers: toolkit/archive/engines.py",
     "typer": "versions before 1: the classes of commands: toolkit/cli/operations.py",
+    "uvicorn": "versions before 1: how it stops, and its settings: toolkit/service/http.py",
     "zstandard": "versions before 1: frames and their errors",
 }
 """Libraries with an upper bound -> what of them this project depends on and may change."""

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 import uvicorn
-from fastapi import FastAPI
+from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse
 
 from tests.benchmarks.history import history_fills, serve_module
@@ -43,7 +43,7 @@ def make_app(path):
     connection.row_factory = sqlite3.Row
 
     @app.post("/info")
-    async def info(request):
+    async def info(request: Request):
         question: dict[str, Any] = await request.json()
         rows = connection.execute(
             f"SELECT {', '.join(FIELDS)} FROM fills WHERE account = ? AND time >= ? "

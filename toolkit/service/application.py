@@ -82,7 +82,7 @@ class Application:
         """Return the response to an HTTP request; names in `headers` are in lower case."""
         admitted = self.admit(method, path, headers)
         if isinstance(admitted, Response):
-            return self.add_source_headers(admitted, self.now_ms())
+            return self.add_source_headers(admitted)
         return self.answer(admitted, headers, content)
 
     def admit(self, method: str, path: str, headers: Mapping[str, str]) -> AcceptedKey | Response:
@@ -188,14 +188,18 @@ class Application:
         points = request_points(operation, body, dexes)
         self.access.charge(key, points, at_ms=at_ms, operation=operation)
 
-    def add_source_headers(self, response: Response, now_ms: int) -> Response:
+    def add_source_headers(self, response: Response, now_ms: int | None = None) -> Response:
         """Return the response with headers that name its source and the present.
 
         A client computes ages and labels figures from these headers.
         """
         about = self.store.about
         source = SourceStatement(
-            now_ms, self.live is not None, about["label"], about["simulated"], about["history"]
+            self.now_ms() if now_ms is None else now_ms,
+            self.live is not None,
+            about["label"],
+            about["simulated"],
+            about["history"],
         )
         headers = {**response.headers, **write_source(source)}
         return Response(response.status, headers, response.content)

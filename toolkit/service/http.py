@@ -1,39 +1,32 @@
 """The HTTP server: an `Application` behind a socket.
 
-The event loop reads and writes (`toolkit.service.connection`); worker threads compute responses
-(`toolkit.service.request_queue`).
+uvicorn reads and writes; worker threads compute responses. What only a proxy in front of it can
+do is in SECURITY.md.
 """
 
 import asyncio
 import contextlib
-import ipaddress
-import logging
+import queue
 import signal
 import socket
 import threading
-import time
-from collections import OrderedDict
-from collections.abc import Callable, Collection, Iterator
-from typing import Final
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
+from typing import Any
 
+import uvicorn
+
+from toolkit.errors import ServiceError
+from toolkit.service.api_keys import AcceptedKey
 from toolkit.service.application import Application
-from toolkit.service.connection import Connection
-from toolkit.service.hosts import is_loopback
-from toolkit.service.limits import ServiceLimits, connection_limit
-from toolkit.service.request_queue import RequestQueue
+from toolkit.service.handler_messages import Response, error_response
+from toolkit.service.hosts import check_host, is_loopback
 
 __all__ = ["HttpServer", "bind_socket", "run_server"]
 
-_BACKLOG: Final = 512
-"""Connections that the system holds until the server accepts them."""
-
-_LOG_SECONDS: Final = 60.0
-"""The least time between two messages about failed connections."""
-
-_ACCEPT_PAUSE: Final = 0.05
-"""Seconds to wait if the system has no resources for another connection."""
-
-_log = logging.getLogger(__name__)
+_Receive = Callable[[], Awaitable[Mapping[str, Any]]]
+_Work = tuple[asyncio.Future[Response], tuple[AcceptedKey, Mapping[str, str], bytes]]
+_Send = Callable[[dict[str, Any]], Awaitable[None]]
 
 
 def bind_socket(host: str, port: int) -> socket.socket:
@@ -62,6 +55,9 @@ def bind_socket(host: str, port: int) -> socket.socket:
 class HttpServer:
     """The server of an application on one socket.
 
+    Each key computes at most `ServiceLimits.workers_per_key` responses at once, and the keys wait
+    in one line. So a key with many requests delays each other key by at most one request.
+
     Parameters
     ----------
     application : Application
@@ -71,17 +67,6 @@ class HttpServer:
     allowed_hosts : collection of str
         Names that a Host header may have besides those of this machine. They matter only if the
         socket is on loopback; otherwise every name is accepted.
-
-    Attributes
-    ----------
-    connections : dict
-        The open connections, the oldest first.
-    is_stopping : bool
-        Whether the server accepts no more requests.
-    is_full : bool
-        Whether a client waits for a connection. Connections then close after a response.
-    refusals : RefusalSchedule
-        When refusals are sent.
     """
 
     def __init__(
@@ -91,105 +76,103 @@ class HttpServer:
         *,
         allowed_hosts: Collection[str] = (),
     ) -> None:
-        self.application = application
-        self.connections: dict[Connection, None] = {}
-        self.is_stopping = self.is_full = False
+        limits = application.limits
+        workers, for_key = limits.workers, limits.workers_per_key
+        if application.upstream is not None:
+            workers, for_key = limits.forwards, max(1, limits.forwards // 2)
+        self._application = application
         self._listener = listener
         local = is_loopback(listener.getsockname()[0])
-        self.hosts = frozenset(map(str.lower, allowed_hosts)) if local else None
-        self.refusals = RefusalSchedule(application.limits, time.monotonic)
-        self._most = connection_limit(application.limits)
-        self._logged = -_LOG_SECONDS
-        self._started = threading.Event()
+        self._hosts = frozenset(map(str.lower, allowed_hosts)) if local else None
+        self._work: queue.SimpleQueue[_Work | None] = queue.SimpleQueue()
+        self._threads = workers
+        self._workers = asyncio.Semaphore(workers)
+        self._turns: defaultdict[str, asyncio.Semaphore] = defaultdict(
+            lambda: asyncio.Semaphore(for_key)
+        )
+        config = uvicorn.Config(
+            self._serve,
+            interface="asgi3",
+            loop="asyncio",
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            log_level="error",  # its warnings are about each client that sends no HTTP
+            access_log=False,
+            proxy_headers=False,
+            server_header=False,
+            timeout_keep_alive=limits.idle_seconds,
+            timeout_graceful_shutdown=limits.stop_seconds,
+        )
+        self._server = uvicorn.Server(config)
 
     def run(self) -> None:
         """Serve until `stop`, SIGTERM or SIGINT; then finish the responses that are computed."""
-        asyncio.run(self._serve())
+        if threading.current_thread() is threading.main_thread():
+            # After it has stopped, uvicorn raises the signal once more.
+            signal.signal(signal.SIGTERM, signal.default_int_handler)
+        for _ in range(self._threads):
+            # Less work than an executor, and a daemon does not keep the process alive.
+            threading.Thread(target=self._compute, daemon=True).start()
+        with contextlib.suppress(KeyboardInterrupt):
+            self._server.run([self._listener])
+        for _ in range(self._threads):
+            self._work.put(None)
 
     def stop(self) -> None:
         """Begin to stop, from any thread."""
-        self._started.wait()
-        with contextlib.suppress(RuntimeError):  # the server has ended
-            self.loop.call_soon_threadsafe(self._stopped.set)
+        self._server.should_exit = True
 
-    def forget(self, connection: Connection) -> None:
-        """Remove a connection that is closed."""
-        self.connections.pop(connection, None)
-        if self.is_stopping and not self.connections:
-            self._all_closed.set()
+    async def _serve(self, scope: Mapping[str, Any], receive: _Receive, send: _Send) -> None:
+        """Answer one request: the application of ASGI."""
+        headers: dict[str, str] = {}
+        for raw_name, raw_value in scope["headers"]:
+            name, value = raw_name.decode("latin-1"), raw_value.decode("latin-1")
+            headers[name] = f"{headers[name]}, {value}" if name in headers else value
+        try:
+            response = await self._respond(scope, headers, receive)
+        except ServiceError as error:
+            response = self._application.add_source_headers(error_response(error))
+        fields = {**response.headers, "content-length": str(len(response.content))}
+        await send(
+            {
+                "type": "http.response.start",
+                "status": response.status,
+                "headers": [(name.encode(), value.encode()) for name, value in fields.items()],
+            }
+        )
+        await send({"type": "http.response.body", "body": response.content})
 
-    def log_seldom(self, message: str, error: BaseException | None) -> None:
-        """Log an error, at most once a minute, so that clients cannot fill the log."""
-        now = time.monotonic()
-        if now - self._logged >= _LOG_SECONDS:
-            self._logged = now
-            _log.error("%s (such messages come at most once a minute)", message, exc_info=error)
+    async def _respond(
+        self, scope: Mapping[str, Any], headers: Mapping[str, str], receive: _Receive
+    ) -> Response:
+        application, limits = self._application, self._application.limits
+        check_host(headers.get("host"), self._hosts)
+        key = application.admit(scope["method"], scope["path"], headers)
+        if isinstance(key, Response):
+            return application.add_source_headers(key)
+        content, more = b"", True
+        try:
+            async with asyncio.timeout(limits.body_seconds):
+                while more and len(content) <= limits.body_bytes:  # a longer one is refused below
+                    message = await receive()
+                    content += message.get("body", b"")
+                    more = message.get("more_body", False)
+        except TimeoutError:
+            error = ServiceError("The request did not arrive in time", status=408)
+            late = application.add_source_headers(error_response(error))
+            return Response(late.status, {**late.headers, "connection": "close"}, late.content)
+        async with self._turns[key.name], self._workers:
+            waiting: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
+            self._work.put((waiting, (key, headers, content)))
+            return await waiting
 
-    async def _serve(self) -> None:
-        self.loop = asyncio.get_running_loop()
-        self._stopped, self._all_closed = asyncio.Event(), asyncio.Event()
-        limits = self.application.limits
-        if self.application.upstream is None:
-            self.queue = RequestQueue(self.loop, limits.workers, limits.workers_per_key)
-        else:
-            self.queue = RequestQueue(self.loop, limits.forwards, max(1, limits.forwards // 2))
-        self._handle_signals()
-        self._listener.setblocking(False)
-        self._listener.listen(_BACKLOG)
-        accepting = asyncio.create_task(self._accept_connections())
-        self._started.set()
-        await self._stopped.wait()
-        accepting.cancel()
-        await asyncio.wait([accepting])
-        self._listener.close()
-        await self._finish_connections()
-        self.queue.close()
-
-    async def _accept_connections(self) -> None:
-        """Accept one connection after the other; make room if there are too many."""
-        while True:
-            try:
-                client, _ = await self.loop.sock_accept(self._listener)
-            except OSError as error:  # such as too many open files of the whole system
-                self.log_seldom(f"cannot accept a connection: {error}", None)
-                self._close_least_needed()
-                await asyncio.sleep(_ACCEPT_PAUSE)
-                continue
-            while len(self.connections) >= self._most and not self._close_least_needed():
-                self.is_full = True  # every connection is busy and has sent a valid key
-                await asyncio.sleep(_ACCEPT_PAUSE)
-            self.is_full = False
-            await self.loop.connect_accepted_socket(lambda: Connection(self), client)
-
-    def _close_least_needed(self) -> bool:
-        """Close the oldest connection without a key, or else the oldest that waits for a request.
-
-        Return whether there is one.
-        """
-        least = min(self.connections, key=Connection.rank, default=None)
-        if least is None or (least.has_key and least.is_working):
-            return False
-        least.abort()
-        return True
-
-    async def _finish_connections(self) -> None:
-        """Let the responses that are computed finish, then close all connections."""
-        self.is_stopping = True
-        for connection in list(self.connections):
-            connection.stop()
-        if self.connections:
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(self.application.limits.stop_seconds):
-                    await self._all_closed.wait()
-        for connection in list(self.connections):
-            connection.abort()
-
-    def _handle_signals(self) -> None:
-        if threading.current_thread() is not threading.main_thread():
-            return
-        for number in (signal.SIGTERM, signal.SIGINT):
-            with contextlib.suppress(NotImplementedError):  # Windows: Ctrl-C raises instead
-                self.loop.add_signal_handler(number, self._stopped.set)
+    def _compute(self) -> None:
+        """Compute one response after the other, on a worker thread."""
+        for waiting, arguments in iter(self._work.get, None):
+            response = self._application.answer(*arguments)
+            with contextlib.suppress(RuntimeError):  # the loop has ended
+                waiting.get_loop().call_soon_threadsafe(waiting.set_result, response)
 
 
 @contextlib.contextmanager
@@ -206,64 +189,3 @@ def run_server(application: Application) -> Iterator[str]:
     finally:
         server.stop()
         thread.join(timeout=10)
-
-
-_MOST_ADDRESSES: Final = 10_000
-"""Addresses in memory. Beyond them, the one with the oldest refusal is forgotten."""
-
-
-class RefusalSchedule:
-    """The times at which refusals are sent; a few come at once, further ones at a constant rate.
-
-    Requests with a valid key are never delayed, so clients that share an address with a flood, for
-    example behind a proxy, are not harmed.
-
-    Parameters
-    ----------
-    limits : ServiceLimits
-        Rate, number at once and longest wait.
-    now : callable
-        Returns a time in seconds, such as `time.monotonic`.
-
-    Examples
-    --------
-    >>> limits = ServiceLimits(refusals_at_once=2, refusals_per_second=1, refusal_wait_seconds=2)
-    >>> schedule = RefusalSchedule(limits, now=lambda: 0.0)
-    >>> [schedule.plan_refusal("192.0.2.1") for _ in range(5)]
-    [0.0, 0.0, 1.0, 2.0, None]
-    """
-
-    def __init__(self, limits: ServiceLimits, now: Callable[[], float]) -> None:
-        self._now = now
-        self._interval = 1 / limits.refusals_per_second
-        self._at_once = limits.refusals_at_once
-        self._longest = limits.refusal_wait_seconds
-        self._due: OrderedDict[str, float] = OrderedDict()
-
-    def plan_refusal(self, address: str) -> float | None:
-        """Return the seconds until the next refusal for an address, or None if they are too many.
-
-        They are too many if the refusal would wait longer than `refusal_wait_seconds`. Then it is
-        dropped, and it does not delay later refusals.
-        """
-        group, now = _address_group(address), self._now()
-        due = max(self._due.get(group, now), now)
-        wait = max(0.0, due - now - (self._at_once - 1) * self._interval)
-        if wait > self._longest:
-            return None
-        self._due[group] = due + self._interval
-        self._due.move_to_end(group)
-        if len(self._due) > _MOST_ADDRESSES:
-            self._due.popitem(last=False)
-        return wait
-
-
-def _address_group(address: str) -> str:
-    """Return the part of an address that a client cannot change at will.
-
-    Of an IPv6 address this is the network: its first 64 bits.
-    """
-    if ":" not in address:
-        return address
-    ip = ipaddress.IPv6Address(address.partition("%")[0])
-    return str(ip.ipv4_mapped) if ip.ipv4_mapped else f"{int(ip) >> 64:x}"
