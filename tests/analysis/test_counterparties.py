@@ -195,7 +195,7 @@ class TestCopyTrading:
             ("XYZ", 1, 2, 303, 2, 5.5, -1, -0.306, 4.194, 1e4 * 1.306 / 303),
             ("XYZ", 6, 2, 303, 2, 5.5, -8.5, -0.3105, -3.3105, 1e4 * 8.8105 / 303),
         ]
-        rows = found.drop(columns=["low", "high", "clusters"]).to_numpy().tolist()
+        rows = found.drop(columns=["low", "high", "clusters", "age_seconds"]).to_numpy().tolist()
         assert [row[0] for row in rows] == [row[0] for row in wanted]
         for row, expected in zip(rows, wanted, strict=True):
             assert row[1:] == pytest.approx(expected[1:])
@@ -205,6 +205,15 @@ class TestCopyTrading:
         days = tk.execution.copy_trading(fills, mids, ["6s"], by="day")
         assert days["fills"].tolist() == [3, 1]
         assert str(days["day"].dtype) == "datetime64[ms, UTC]"
+
+    def test_both_sides_are_one_copy(self):
+        """The taker's buy at 100 gains 4; a second later the copier pays 101 and gains 3."""
+        fills = fills_of(
+            (A, "B", True, 100.0, 1.0, 1_000, 7), (B, "A", False, 100.0, 1.0, 1_000, 7)
+        )
+        prices = mids((2_000, 101.0), (9_000, 104.0))
+        found = tk.execution.copy_trading(fills, prices, ["1s"]).iloc[0]
+        assert found[["fills", "own_usd", "copied_usd"]].tolist() == [1, 4, 3]
 
     def test_interval_of_three_days_by_hand(self):
         """Bought 1 at 100 on three days; the copies pay 1, 2 and 6 more: 300 bps on average."""

@@ -92,8 +92,10 @@ def test_old_price_is_missing():
     trade = fills([(100, "B", 100, 1, True)])
     before = mids([(99, 100.0)])
     assert markout(trade, before, ["1s"]).params["missing"].tolist() == [1]
-    same = mids([(100, 100.0)])
-    assert markout(trade, same, ["1s"]).params["missing"].tolist() == [1]
+    # A price of the fill's own millisecond may show it already: it is none from before.
+    same = mids([(100, 100.5)])
+    assert markout(trade, same, ["1s"])["markout"] == pytest.approx(50)
+    assert fill_quality(trade, same)["priced"].tolist() == [0]
     after = mids([(130, 100.0)])
     result = markout(trade, after, ["30s", "60s", "2m"], max_age="45s").params
     assert result["n"].tolist() == [1, 1, 0]
@@ -101,6 +103,32 @@ def test_old_price_is_missing():
     assert result["age_seconds"].tolist()[:2] == [0, 30]
     other = mids([(110, 100.0)], coin="ABC")
     assert markout(trade, other, ["30s"]).params["n"].tolist() == [0]
+
+
+def test_quotes_hold_until_the_next_one():
+    """The bid and ask of a quiet book hold: its mid counts, however long ago it changed.
+
+    A minute after the last quote nobody knows it. Polls show their own moment alone.
+    """
+    trades = fills([(100, "B", 100.1, 1, True), (320, "A", 99.9, 1, True)])
+    polls = mids([(90, 100.0), (310, 100.0), (330, 100.2)])
+    book = polls.assign(bid_px=polls["mid_px"] - 0.1, ask_px=polls["mid_px"] + 0.1)
+    found = markout(trades, book, ["3m"], by="side").params
+    assert found[["side", "n", "missing"]].to_numpy().tolist() == [["A", 0, 1], ["B", 1, 0]]
+    assert found["usd"].tolist()[1] == pytest.approx(-0.1)
+    assert found["age_seconds"].tolist()[1] == 190
+    assert markout(trades, polls, ["3m"], by="side").params["n"].tolist() == [0, 0]
+    assert spreads(trades, book, "3m", by=None).params["n"].tolist() == [1] * 3
+
+
+def test_markout_before_the_fill():
+    """The mid rises by 1 in the half minute before the buy, and by another 0.5 after it."""
+    trade = fills([(100, "B", 101.2, 2, True)])
+    prices = mids([(60, 100.0), (99, 101.0), (100, 101.5)])
+    found = markout(trade, prices, ["-30s", -0.5, "10s"]).params
+    assert found["seconds"].tolist() == [-30, -0.5, 10]
+    assert found["usd"].tolist() == pytest.approx([-2.4, -0.4, 0.6])
+    assert found["age_seconds"].tolist() == [10, 0.5, 10]
 
 
 def test_spreads_by_hand():
@@ -158,7 +186,8 @@ def test_markout_and_spreads_of_mixed_fills():
     wanted = [2e2, -2e2, 4e2, 1e2, -1e2, 2e2, -1e2, 2e2, -3e2]
     assert costs["estimate"].tolist()[:9] == pytest.approx(wanted)
     assert costs[["n", "missing"]].to_numpy().tolist()[::3] == [[1, 0], [1, 1], [1, 0], [0, 1]]
-    assert costs["age_seconds"].tolist()[:9:3] == [11, 31, 22]
+    ages = [1, 11, 11, 1, 31, 31, 2, 22, 22]  # before the fill, at the horizon, the older one
+    assert costs["age_seconds"].tolist()[:9] == ages
     assert str(costs["hour"].dtype) == "datetime64[ms, UTC]"
     assert (split.n, split.level, split.price_source) == (5, 0.95, "mid_px")
     assert (split.seconds, split.cluster) == (60, "day")
@@ -270,7 +299,7 @@ def test_errors_of_execution():
         (lambda: fill_quality(trade.drop(columns="side"), prices), MissingColumns, "side"),
         (lambda: fill_quality(trade, prices, max_age=0), ValueError, "max_age"),
         (lambda: fill_quality(trade, prices, by="fills"), ValueError, "'fills'"),
-        (lambda: markout(trade, prices, [-5]), ValueError, "each of horizons"),
+        (lambda: markout(trade, prices, [0]), ValueError, "each of horizons"),
         (lambda: markout(trade, prices, max_age=0), ValueError, "max_age"),
         (lambda: markout(trade, prices, by="age_seconds"), ValueError, "'age_seconds'"),
         (lambda: spreads(trade, prices, level=1), ValueError, "level"),

@@ -375,9 +375,59 @@ def test_quiet_tape_keeps_its_mid():
     found = markout(rows, None, ["10s"], by=None).params.iloc[0]
     assert (found["n"], found["missing"]) == (40, 0)
     assert found["estimate"] == pytest.approx(-1.5, abs=0.01)  # -1 and -2 in turn
-    # For mids of another source, no later price is no figure.
+    # Mids at the times of the trades are the mids after them.
     mids = quotes(rows)[["coin", "time", "mid_px"]]
-    assert markout(rows, mids, ["10s"], by=None).params["n"].item() == 20
+    again = markout(rows, mids, ["10s"], by=None).params.iloc[0]
+    assert (again["n"], again["estimate"]) == (40, pytest.approx(found["estimate"]))
+
+
+def walk(seed, gap, follow, n=4000):
+    """Each trade moves the mid by 1.5 bps to its side and is paid 4 bps from the mid before it.
+
+    A trade has the side of the one before it with probability (1 + `follow`) / 2.
+    """
+    rng = np.random.default_rng([seed, gap])
+    sign = np.cumprod(np.where(rng.random(n) < (1 + follow) / 2, 1.0, -1.0))
+    mid = np.cumsum(1.5 * sign + rng.normal(0.0, 1.0, n))
+    at = MONDAY + np.cumsum(1 + rng.exponential(1000 * gap, n).astype("int64"))
+    return pd.DataFrame(
+        {"coin": "XYZ", "time": times(at), "sz": 1.0, "crossed": True,
+         "side": np.where(sign > 0, "B", "A"), "px": 100 * np.exp((mid + 2.5 * sign) / 1e4),
+         "mid_px": 100 * np.exp(mid / 1e4)}
+    )  # fmt: skip
+
+
+def true_markout(gap, follow, seconds):
+    """Return 1.5 - 4, and what later trades add: follow^k times the probability of a k-th one."""
+    power = np.arange(1, 400)
+    return -2.5 + 1.5 * (follow**power * stats.poisson.sf(power - 1, seconds / gap)).sum()
+
+
+@pytest.mark.parametrize(
+    ("gap", "follow", "seconds"),
+    [(2, 0.3, 10), (10, 0.3, 10), (30, 0.3, 10), (120, 0.3, 10), (120, 0.8, 300)],
+)
+def test_quiet_markets_are_not_selected(gap, follow, seconds):
+    """A fill counts whether another trade follows or not: 18 of 20 intervals hold the truth."""
+    truth, held = true_markout(gap, follow, seconds), []
+    for seed in range(20):
+        rows = walk(seed, gap, follow)
+        prices = None if seed % 2 else rows[["coin", "time", "mid_px"]]
+        if prices is not None and seconds > 60:  # mids that are known to hold
+            prices = prices.assign(bid_px=rows["mid_px"], ask_px=rows["mid_px"])
+        options = {"by": None, "cluster": "hour", "draws": 199}
+        found = markout(rows, prices, [seconds], **options).params.iloc[0]
+        assert found["n"] >= 3990
+        held.append(found["low"] <= truth <= found["high"])
+    assert sum(held) >= 18
+
+
+def test_estimated_quotes_do_not_cross():
+    """Takers buy below the price at which takers sell: this shows no spread."""
+    rows = tape(12, 0.0, 200).assign(px=lambda rows: 200 - rows["px"])
+    found = quotes(rows)
+    assert found["mid_px"].notna().all()
+    assert found[["bid_px", "ask_px"]].isna().all(axis=None)
 
 
 def test_one_sided_tape_warns():

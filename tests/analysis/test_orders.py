@@ -199,7 +199,8 @@ def test_market_orders_are_separate():
     rows["tif"] = rows["oid"].map({5: "LiquidationMarket"}).fillna("Gtc").astype("str")
     rows["is_trigger"] = pd.array(rows["oid"] == 6, dtype="boolean")
     result = orders.time_to_fill(rows, horizons=(1,))
-    assert (result.n, result.open) == (3, 1)
+    assert (result.n, result.open) == (2, 1)
+    assert (result.triggers.n, result.triggers.ended["filled"]) == (1, 1)
     assert result["filled within 1 s"] == 0.0
     assert result.market.n == 3
     assert result.market["filled within 1 s"] == 1.0

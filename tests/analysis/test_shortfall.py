@@ -182,6 +182,22 @@ def test_stale_decision_price_is_missing():
     assert np.isnan(found["total"])
 
 
+def test_quotes_hold_until_the_end_of_an_order():
+    """Nobody trades while the order rests: its end counts, at the quote from before, with its age.
+
+    Whether the fills rested is not known, so their share is not.
+    """
+    book = MIDS.iloc[:1].assign(bid_px=99.9, ask_px=100.1)
+    late = pd.concat([SALE.iloc[:1], SALE.iloc[1:].assign(status_timestamp=at(500_000))])
+    row = shortfall(late, SOLD.assign(crossed=[None, True]), book).orders.iloc[0]
+    assert row[["delay", "trading", "opportunity"]].tolist() == pytest.approx([0, -2.5, 0])
+    ages = row[["decision_age_seconds", "first_age_seconds", "end_age_seconds"]]
+    assert ages.tolist() == pytest.approx([0.1, 4.099, 499.1])
+    assert np.isnan(row["maker_share"])
+    polls = shortfall(late, SOLD, MIDS.iloc[:1]).orders
+    assert polls["total"].isna().all()
+
+
 def test_prices_of_trades_are_refused():
     with pytest.raises((ValueError, ToolkitError), match="bid or an ask"):
         shortfall(SALE, SOLD, SOLD[["coin", "time", "px"]])

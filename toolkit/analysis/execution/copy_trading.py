@@ -21,7 +21,7 @@ _FIGURES: Final = {
     "delay": "float64", "fills": "int64", "volume_usd": "float64", "priced": "int64",
     "own_usd": "float64", "delay_usd": "float64", "slippage_usd": "float64",
     "copied_usd": "float64", "cost_bps": "float64", "low": "float64", "high": "float64",
-    "clusters": "int64",
+    "clusters": "int64", "age_seconds": "float64",
 }  # fmt: skip
 
 
@@ -80,6 +80,7 @@ def copy_trading(
         - ``low``: lower end of the interval of `cost_bps`, bootstrap by cluster.
         - ``high``: upper end of the interval of `cost_bps`, bootstrap by cluster.
         - ``clusters``: number of clusters.
+        - ``age_seconds``: mean age of the prices at the copies' times, in seconds.
 
     Raises
     ------
@@ -93,7 +94,8 @@ def copy_trading(
     -----
     With s = 1 for buys and -1 for sells, price of the copy q, last price e: the account gains
     ``s * (e - px) * sz`` and the copier ``s * (e - q) * sz``. The copier's own trades do not move
-    the prices here. Fees are those of the copier's account, and not part of the figures.
+    the prices here. If a group has both sides of a trade, the taker is copied, because the gains of
+    both sides cancel. Fees are those of the copier's account, and not part of the figures.
 
     Examples
     --------
@@ -111,16 +113,16 @@ def copy_trading(
     check_level(level)
     keys = list_keys(by, _FIGURES)
     table = Table(fills, "fills")
-    trades, codes, groups, clusters = group_trades(table, keys, cluster)
+    trades, codes, groups, clusters = group_trades(table, keys, cluster).of_one_side()
     marks = reference_prices(table, prices, price, trades, max_age)
     age_ms, spans = span_ms(max_age, "max_age"), list_spans(delays, "delays")
     share = _read_slippage(trades.coin, slippage_bps) / 1e4
     end, _ = marks.last_at(trades.coin, np.full(len(trades), LATEST))
-    copies = [marks.after(trades, span, age_ms)[0] for span in spans]
+    copies = [marks.after(trades.coin, trades.ms, span, age_ms) for span in spans]
     made = []
     for place, rows in enumerate(split_groups(codes, len(groups))):
         volume = float(np.nansum(trades.usd[rows]))
-        for span, copy_px in zip(spans, copies, strict=True):
+        for span, (copy_px, age) in zip(spans, copies, strict=True):
             has_prices = ~np.isnan(copy_px * end * trades.usd * trades.sign)[rows]
             own, known = trades.take(rows[has_prices]), rows[has_prices]
             copied = copy_px[known]
@@ -135,7 +137,8 @@ def copy_trading(
             )
             made.append(
                 (place, span / 1000, len(rows), volume, len(known), *sums, sum(sums), bps,
-                 *bootstrap_interval(values, count, level), count)
+                 *bootstrap_interval(values, count, level), count,
+                 float(age[known].mean()) if len(known) else np.nan)
             )  # fmt: skip
     return finish(
         add_figures(groups, made, _FIGURES), {"fills": table.frame, "prices": prices},

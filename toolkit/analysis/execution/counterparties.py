@@ -22,10 +22,11 @@ NamesOfSides = str | Mapping[str, str]
 _PAIR: Final = {
     "trades": "int64", "volume_usd": "float64", "priced": "int64", "gain_usd": "float64",
     "gain_bps": "float64", "low": "float64", "high": "float64", "clusters": "int64",
+    "age_seconds": "float64",
 }  # fmt: skip
 _RANKING: Final = (
     "rank", "name", "fills", "volume_usd", "priced", "gain_usd", "gain_bps", "error_bps",
-    "shrunk_bps", "low", "high", "clusters",
+    "shrunk_bps", "low", "high", "clusters", "age_seconds",
 )  # fmt: skip
 
 
@@ -75,6 +76,7 @@ def counterparties(
         - ``low``: lower end of the interval of `gain_bps`, bootstrap by cluster.
         - ``high``: upper end of the interval of `gain_bps`, bootstrap by cluster.
         - ``clusters``: number of clusters.
+        - ``age_seconds``: mean age of the prices at the horizon, in seconds.
 
     Raises
     ------
@@ -124,16 +126,16 @@ def counterparties(
             for side, flag in (("taker", 1), ("maker", 0))
         }
     )
-    px, age = marks.after(trade, span, age_ms)
-    gains = Gains([sign * (px - trade.px) * trade.sz], trade.usd, age, clusters[seen])
+    px, age = marks.after(trade.coin, trade.ms, span, age_ms)
+    gains = Gains([sign * (px - trade.px) * trade.sz], trade.usd, [age], clusters[seen])
     codes, groups = number_groups(sides, missing_last=True)
     made = []
     for place, rows in enumerate(split_groups(codes, len(groups))):
-        ((bps, low, high, usd, priced, _, count, _),) = gains.take(rows).estimate(
+        ((bps, low, high, usd, priced, _, count, age),) = gains.take(rows).estimate(
             level, draws, seed
         )
         volume = float(np.nansum(trade.usd[rows]))
-        made.append((place, len(rows), volume, priced, usd, bps, low, high, count))
+        made.append((place, len(rows), volume, priced, usd, bps, low, high, count, age))
     result = add_figures(groups, made, _PAIR)
     result = result.sort_values("volume_usd", ascending=False, kind="stable")
     return finish(
@@ -193,6 +195,7 @@ def toxicity(
         - ``low``: lower end of the interval of the true gain after shrinkage.
         - ``high``: upper end of the interval of the true gain after shrinkage.
         - ``clusters``: number of clusters.
+        - ``age_seconds``: mean age of the prices at the horizon, in seconds.
 
     Raises
     ------
@@ -233,11 +236,12 @@ def toxicity(
     names = pd.DataFrame({"name": _side_names(table, trades, by).texts()})
     codes, result = number_groups(names, missing_last=True)
     clusters = read_clusters(table, trades, cluster)
-    px, _ = marks.after(trades, span, age_ms)
+    px, age = marks.after(trades.coin, trades.ms, span, age_ms)
     gain = trades.sign * (px - trades.px) * trades.sz
     known, n = ~np.isnan(gain), len(result)
     own, gain, base = codes[known], gain[known], trades.usd[known]
     total, value = sum_groups(own, gain, n), sum_groups(own, base, n)
+    priced = np.bincount(own, minlength=n)
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.where(value > 0, total / value, np.nan)
         # What each cluster adds to the gain beyond the ratio of its name.
@@ -255,7 +259,7 @@ def toxicity(
     result = result.assign(
         fills=np.bincount(codes, minlength=n),
         volume_usd=sum_groups(codes, np.nan_to_num(trades.usd), n),
-        priced=np.bincount(own, minlength=n),
+        priced=priced,
         gain_usd=np.where(count > 0, total, np.nan),
         gain_bps=1e4 * ratio,
         error_bps=error,
@@ -263,6 +267,9 @@ def toxicity(
         low=low,
         high=high,
         clusters=count,
+        age_seconds=np.where(
+            count > 0, sum_groups(own, age[known], n) / np.maximum(priced, 1), np.nan
+        ),
     ).sort_values(["shrunk_bps", "gain_bps", "name"], ascending=[False, False, True])
     result["rank"] = result["shrunk_bps"].rank(ascending=False, method="min").astype("Int64")
     return finish(

@@ -98,7 +98,7 @@ def fill_quality(
     table = Table(fills, "fills")
     trades, codes, groups, _ = group_trades(table, keys).of_one_side()
     marks = reference_prices(table, prices, price, trades, max_age)
-    px, age = marks.before(trades, span_ms(max_age, "max_age"))
+    px, age = marks.before(trades.coin, trades.ms, span_ms(max_age, "max_age"))
     count = len(groups)
     priced = ~np.isnan(px * trades.usd * trades.sign)
     own, px, age, found = codes[priced], px[priced], age[priced], trades.take(priced)

@@ -1,14 +1,14 @@
 """Times to fill: how long orders take until they are filled, or end otherwise."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Final, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from toolkit.analysis.common.estimate import Estimate, check_level
-from toolkit.arrays import Flags, Floats, Ints
+from toolkit.arrays import Floats, Ints
 from toolkit.errors import MissingDirections, warn_caller
 from toolkit.installation import explain_missing
 from toolkit.prepare.door import NO_TIME, Frame, Table
@@ -23,6 +23,7 @@ CAUSES: Final = ("filled", "canceled", "rejected")
 HORIZONS: Final = (1.0, 10.0, 60.0, 600.0, 3600.0, 86_400.0)
 MARKET_TYPES: Final = ("Market", "Vault Close", SLICE_TYPE, SPOT_DUST)
 MARKET_TIFS: Final = ("FrontendMarket", "Ioc", "LiquidationMarket")
+_RESTING: Final = 0
 _POINTS = 500
 _TINY: Final = 1e-12
 _RESULT_NAMES: Final = (
@@ -69,6 +70,9 @@ class FillTimes(Estimate):
         are visible.
     market : FillTimes or None
         The same for market orders, which are in no other figure here; None if there are none.
+    triggers : FillTimes or None
+        The same for trigger orders, which wait for a price before they rest or take; None if there
+        are none.
     """
 
     curves: pd.DataFrame
@@ -76,6 +80,7 @@ class FillTimes(Estimate):
     open: int
     left_out: int
     market: "FillTimes | None" = None
+    triggers: "FillTimes | None" = None
 
     picture: ClassVar[str] = "fill_times"
 
@@ -120,8 +125,8 @@ def time_to_fill(
         ``filled within 60 s``: the cumulative incidence. It is missing beyond the oldest age in the
         data, unless all orders have ended. ``n`` is the number of orders. Market orders
         (``order_type`` Market, Vault Close, Twap Slice, Spot Dust Conversion, or ``tif`` Ioc,
-        FrontendMarket, LiquidationMarket; no trigger orders) never rest: they are separate, in
-        ``market``.
+        FrontendMarket, LiquidationMarket) never rest: they are separate, in ``market``. Trigger
+        orders (``is_trigger``) wait for a price first: they are in ``triggers``.
 
     Raises
     ------
@@ -165,26 +170,28 @@ def time_to_fill(
             "every row, so market orders count as resting orders. Fetch the rows again",
             MissingDirections,
         )
-    is_market = _is_market(table)[events.rows]
+    kind = _order_kinds(table)[events.rows]
     stop = int(events.ms.max(initial=NO_TIME)) if until is None else to_ms(until)
     facts = {"helper": "orders.time_to_fill", "by": keys, "level": level}
     facts = {**result_provenance({"orders": table.frame}), **facts}
     begin = None if since is None else to_ms(since)
-    market = None
-    if is_market.any():
-        market = _estimate(events.take(is_market), keys, begin, stop, horizons, level, facts)
-    return _estimate(
-        events.take(~is_market), keys, begin, stop, horizons, level, facts, market=market
+    resting, market, triggers = (
+        _estimate(events.take(kind == code), keys, begin, stop, horizons, level, facts)
+        if code == _RESTING or (kind == code).any()
+        else None
+        for code in range(3)
     )
+    assert resting is not None
+    return replace(resting, market=market, triggers=triggers)
 
 
-def _is_market(table: Table) -> Flags:
-    """Return whether events are those of market orders, which never rest."""
-    found = np.zeros(len(table), dtype=bool)
+def _order_kinds(table: Table) -> Ints:
+    """Return the kind of each order: 0 rests, 1 is a market order, 2 waits for a trigger."""
+    is_market = np.zeros(len(table), dtype=bool)
     for name, words in (("order_type", MARKET_TYPES), ("tif", MARKET_TIFS)):
         if table.has(name):
-            found |= table.text(name).facts(words.__contains__)
-    return found & ~table.flag("is_trigger")[0]
+            is_market |= table.text(name).facts(words.__contains__)
+    return np.where(table.flag("is_trigger")[0], 2, is_market.astype(np.int64))
 
 
 def _estimate(
@@ -195,8 +202,6 @@ def _estimate(
     horizons: Sequence[float],
     level: float,
     facts: dict[str, Any],
-    *,
-    market: FillTimes | None = None,
 ) -> FillTimes:
     """Return the curves and figures of the orders behind the events."""
     table, events = events.table, events.take(events.ms <= stop)
@@ -232,7 +237,6 @@ def _estimate(
         ended={name: int((cause == k + 1).sum()) for k, name in enumerate(CAUSES)},
         open=int((cause == 0).sum()),
         left_out=int((~is_seen).sum()),
-        market=market,
     )
 
 

@@ -34,7 +34,7 @@ class Markout(Estimate):
     params : DataFrame
         The groups, and in each group one row per horizon:
 
-        - ``seconds``: time from the fill to the price
+        - ``seconds``: time from the fill to the price; negative before the fill
         - ``name``: name of the figure
         - ``estimate``: gain as a part of the value of the fills, in basis points
         - ``low``: lower end of the interval of the estimate
@@ -90,14 +90,16 @@ def markout(
         and the prices are the mids of its `quotes`. Prices of trades are refused, because each is a
         bid or an ask.
     horizons : list of str or float
-        Times after the fill: text such as ``"5m"``, or seconds.
+        Times after the fill: text such as ``"5m"``, or seconds. Negative times are before it:
+        ``"-1m"`` compares the price a minute before the fill, which shows what the fill followed.
     price : str, optional
         Column of the price. By default the first of ``mid_px``, ``mark_px``, ``oracle_px`` that
         exists.
     max_age : str or float, default "60s"
-        How old the last price may be at the horizon. The price must be later than the fill; of
-        `quotes`, that of the fill's own millisecond counts too, because it holds until the next
-        trade. Fills without such a price, or without a side, count as ``missing``, not as 0.
+        How old the last price may be at the horizon. A price from before the fill does not count.
+        But quotes (`quotes`, or mids with ``bid_px`` and ``ask_px``) hold until the next one: they
+        count if they were that fresh at the fill, up to `max_age` after the last of them. Fills
+        without such a price, or without a side, count as ``missing``, not as 0.
     by : str, list of str or None, default ("liquidity",)
         Groups, as for `fill_quality`.
     cluster : str, default "day"
@@ -147,16 +149,20 @@ def markout(
     table = Table(fills, "fills")
     trades, codes, groups, clusters = group_trades(table, keys, cluster).of_one_side()
     marks = reference_prices(table, prices, price, trades, max_age)
-    age_ms, spans = span_ms(max_age, "max_age"), list_spans(horizons, "horizons")
+    age_ms, spans = span_ms(max_age, "max_age"), list_spans(horizons, "horizons", signed=True)
     errors = estimate_quote_errors(marks, age_ms)
     if errors:
         errors = errors.with_clusters(trades, clusters, cluster)
     gains = []
     for span in spans:
-        px, age = marks.after(trades, span, age_ms)
+        px, age = marks.after(trades.coin, trades.ms, span, age_ms)
         gain = trades.sign * (px - trades.px) * trades.sz
-        slope = [-trades.sign * errors.signs.after(trades, span, age_ms)[0]] if errors else []
-        gains.append(Gains([gain], trades.usd, age, clusters, trades.coin, errors, slope))
+        slope = (
+            [-trades.sign * errors.signs.after(trades.coin, trades.ms, span, age_ms)[0]]
+            if errors
+            else []
+        )
+        gains.append(Gains([gain], trades.usd, [age], clusters, trades.coin, errors, slope))
     made = [
         (place, span / 1000, "markout", *figures)
         for place, rows in enumerate(split_groups(codes, len(groups)))
@@ -183,7 +189,7 @@ class Gains(NamedTuple):
 
     - ``values``: the gains of each figure, in USD
     - ``base``: the values by which their sums are divided, in USD
-    - ``age``: age of the prices in seconds
+    - ``ages``: age of the prices of each figure, in seconds
     - ``cluster``: cluster of each trade
     - ``coin``, ``errors``, ``slopes``: the error of the prices, and how much each figure of a trade
       moves with it, as `QuoteErrors.widen` needs them; None and empty for exact prices
@@ -191,7 +197,7 @@ class Gains(NamedTuple):
 
     values: Sequence[Floats]
     base: Floats
-    age: Floats
+    ages: Sequence[Floats]
     cluster: Ints
     coin: Names | None = None
     errors: QuoteErrors | None = None
@@ -200,7 +206,7 @@ class Gains(NamedTuple):
     def take(self, rows: Ints) -> "Gains":
         """Return the gains of some trades."""
         return Gains(
-            [gain[rows] for gain in self.values], self.base[rows], self.age[rows],
+            [gain[rows] for gain in self.values], self.base[rows], [age[rows] for age in self.ages],
             self.cluster[rows], self.coin and self.coin.take(rows), self.errors,
             [slope[rows] for slope in self.slopes],
         )  # fmt: skip
@@ -213,7 +219,6 @@ class Gains(NamedTuple):
             [1e4 * gain for gain in found.values], found.base, found.cluster, draws=draws, seed=seed
         )
         n = len(priced)
-        counts = (n, len(self.base) - n, count, float(found.age.mean()) if n else np.nan)
         made: list[tuple[float, ...]] = []
         for place, gain in enumerate(found.values):
             estimate = float(whole[place])
@@ -224,7 +229,10 @@ class Gains(NamedTuple):
                 interval = found.errors.widen(
                     interval, estimate, found.coin, slope, miss, found.cluster, level
                 )
-            made.append((estimate, *interval, float(gain.sum()) if n else np.nan, *counts))
+            usd, age = (
+                (float(gain.sum()), float(found.ages[place].mean())) if n else (np.nan, np.nan)
+            )
+            made.append((estimate, *interval, usd, n, len(self.base) - n, count, age))
         return made
 
 

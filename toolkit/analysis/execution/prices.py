@@ -10,7 +10,6 @@ import pandas as pd
 from toolkit.arrays import Floats, Ints
 from toolkit.errors import MissingColumns
 from toolkit.prepare.door import NO_TIME, Frame, Names, Table
-from toolkit.prepare.trades import Trades
 from toolkit.times import SECOND, to_ms
 
 SOURCES = ("mid_px", "mark_px", "px", "oracle_px")
@@ -35,7 +34,9 @@ class PriceHistory:
     - ``keys``: number of the coin and time of each price, as one number. The first is below all.
     - ``px``: the prices; the first is NaN
     - ``quotes``: the frame of the prices, if these are mids, which may be estimated
-    - ``is_tape``: whether these are quotes of a tape, each of which holds until the next trade
+    - ``is_tape``: whether these are the quotes of a tape
+    - ``until``: quotes hold until the next one, the last ones until this moment; None for prices
+      that are known only at their own moments
     """
 
     source: str
@@ -44,33 +45,40 @@ class PriceHistory:
     px: Floats
     quotes: pd.DataFrame | None = None
     is_tape: bool = False
+    until: int | None = None
 
-    def last_at(self, coin: Names, ms: Ints, max_age_ms: int = LATEST) -> tuple[Floats, Floats]:
-        """Return the last price at or before each moment, and its age in milliseconds; or NaN."""
+    def last_at(
+        self, coin: Names, ms: Ints, max_age_ms: int | Ints = LATEST
+    ) -> tuple[Floats, Floats]:
+        """Return the last price at or before each moment, and its age in seconds; or NaN."""
         number = np.array([self.coins.get(name, -1) for name in coin.values])[coin.codes]
         wanted = _price_keys(number, ms)
         place = np.searchsorted(self.keys, wanted, side="right") - 1
         age = wanted - self.keys[place]
         found = (self.keys[place] >> 43 == number) & (age <= max_age_ms)
-        return np.where(found, self.px[place], np.nan), np.where(
-            found, age.astype(np.float64), np.nan
-        )
+        return np.where(found, self.px[place], np.nan), np.where(found, age / SECOND, np.nan)
 
-    def before(self, trades: Trades, max_age_ms: int) -> tuple[Floats, Floats]:
-        """Return the last price before each trade's own millisecond, and its age in seconds."""
-        px, age = self.last_at(trades.coin, trades.ms - 1, max_age_ms - 1)
-        return px, (age + 1) / SECOND
+    def before(self, coin: Names, ms: Ints, max_age_ms: int) -> tuple[Floats, Floats]:
+        """Return the last price before each moment's own millisecond, and its age in seconds."""
+        px, age = self.last_at(coin, ms - 1, max_age_ms - 1)
+        return px, age + 1 / SECOND
 
-    def after(self, trades: Trades, horizon_ms: int, max_age_ms: int) -> tuple[Floats, Floats]:
-        """Return the last price at the horizon after each trade, and its age then, in seconds.
+    def after(
+        self, coin: Names, ms: Ints, horizon_ms: int, max_age_ms: int
+    ) -> tuple[Floats, Floats]:
+        """Return the price at the horizon after each moment, and its age then, in seconds.
 
-        A price from before the trade, or of the trade's millisecond, does not count: it does not
-        show what came after the trade. If the prices are those of a tape, the price of the trade's
-        millisecond counts, because it holds until another trade changes it.
+        A price from before the moment does not show what came after it. But a quote holds until the
+        next one, so it counts if it was fresh at the moment: else only fills would count that
+        another trade follows.
         """
-        latest = min(max_age_ms, horizon_ms - (not self.is_tape))
-        px, age = self.last_at(trades.coin, trades.ms + horizon_ms, latest)
-        return px, age / SECOND
+        if horizon_ms < 0:
+            return self.last_at(coin, ms + horizon_ms, max_age_ms)
+        if self.until is None:
+            return self.last_at(coin, ms + horizon_ms, min(max_age_ms, horizon_ms))
+        px, age = self.last_at(coin, ms + horizon_ms, max_age_ms + horizon_ms)
+        is_known = ms + horizon_ms <= self.until + max_age_ms
+        return np.where(is_known, px, np.nan), np.where(is_known, age, np.nan)
 
 
 def _price_keys(coin: Ints, ms: Ints) -> Ints:
@@ -104,7 +112,8 @@ def read_prices(prices: Frame, price: str | None = None) -> PriceHistory:
     """Read prices: archived asset contexts, quotes, or fills of any account.
 
     Prices of one coin and millisecond become one: their mean, weighted by `sz` if that column
-    exists, so that the order of rows does not matter.
+    exists, so that the order of rows does not matter. Mids with ``bid_px`` and ``ask_px`` are
+    quotes.
 
     Raise MissingColumns if there is no coin, time or price.
     """
@@ -121,17 +130,26 @@ def read_prices(prices: Frame, price: str | None = None) -> PriceHistory:
         )
     table.require((coin, source))
     weight = table.number("sz") if table.has("sz") else None
-    history = make_history(source, table.text(coin), table.ms(time), table.number(source), weight)
+    ms = table.ms(time)
+    history = make_history(source, table.text(coin), ms, table.number(source), weight)
     if source != "mid_px":
         return history
-    return replace(history, quotes=table.frame, is_tape=all(map(table.has, QUOTES)))
+    holds = table.has("bid_px") and table.has("ask_px")
+    until = int(ms.max(initial=NO_TIME)) if holds else None
+    is_tape = all(map(table.has, QUOTES))
+    return replace(history, quotes=table.frame, is_tape=is_tape, until=until)
 
 
-def list_spans(spans: Sequence[str | float], name: str) -> list[int]:
-    """Return spans of time in milliseconds, ascending and each once."""
+def list_spans(spans: Sequence[str | float], name: str, *, signed: bool = False) -> list[int]:
+    """Return spans of time in milliseconds, ascending and each once; negative ones if `signed`."""
     if isinstance(spans, str | int | float):
         raise TypeError(f"{name} must be a list of time spans, such as [{spans!r}], not {spans!r}")
-    return sorted({span_ms(span, f"each of {name}") for span in spans})
+    found = set()
+    for span in spans:
+        sign = -1 if signed and str(span).startswith("-") else 1
+        size = span if sign > 0 else span[1:] if isinstance(span, str) else -span
+        found.add(sign * span_ms(size, f"each of {name}"))
+    return sorted(found)
 
 
 def span_ms(span: str | float, name: str) -> int:

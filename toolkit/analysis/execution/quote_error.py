@@ -149,5 +149,5 @@ def estimate_quote_errors(marks: PriceHistory, max_age_ms: float) -> QuoteErrors
             float(parts.variances[_TRANSITORY]), float(parts.freedom[_TRANSITORY]),
             rows["ms"].to_numpy()[known], parts.moves, np.full(len(parts.moves), -1),
         )  # fmt: skip
-    signs = replace(make_history("sign", coin, ms, sign), is_tape=True)
+    signs = replace(make_history("sign", coin, ms, sign), until=marks.until)
     return QuoteErrors(signs, errors)

@@ -27,7 +27,8 @@ from toolkit.times import DAY
 PARTS: Final = ("delay", "trading", "opportunity", "fees")
 _COLUMNS: Final = (
     "kind", "parent", "coin", "side", "placed", "ended", "size", "filled", "maker_share",
-    "decision_px", "first_px", "end_px", *PARTS, "total", "total_bps",
+    "decision_px", "first_px", "end_px", *PARTS, "total", "total_bps", "decision_age_seconds",
+    "first_age_seconds", "end_age_seconds",
 )  # fmt: skip
 
 
@@ -70,7 +71,8 @@ class Shortfall(Estimate):
         - ``ended``: time of the end, UTC; missing for an order that is still open
         - ``size``: decided size, in units of the coin
         - ``filled``: filled size, in units of the coin
-        - ``maker_share``: share of the filled size that rested in the book
+        - ``maker_share``: share of the filled size that rested in the book; missing if ``crossed``
+          of a fill is not known
         - ``decision_px``: price at the decision, in USD
         - ``first_px``: price before the first fill, in USD; missing without fills
         - ``end_px``: price at the end of the order, in USD
@@ -80,6 +82,9 @@ class Shortfall(Estimate):
         - ``fees``: fees of the fills, in USD, negative if paid
         - ``total``: sum of the four parts, in USD
         - ``total_bps``: the sum in basis points of the decided value
+        - ``decision_age_seconds``: age of `decision_px` at the decision, in seconds
+        - ``first_age_seconds``: age of `first_px` at the first fill, in seconds
+        - ``end_age_seconds``: age of `end_px` at the end, in seconds
     price_source : str
         Column of the prices.
     """
@@ -121,7 +126,8 @@ def shortfall(
     price : str, optional
         Column of the price, as for `markout`.
     max_age : str or float, default "60s"
-        Largest age of a price. An order without a fresh decision price has no figures.
+        Largest age of a price. An order without a fresh decision price has no figures. Quotes hold
+        until the next one, so those that were fresh at the decision count until the order's end.
     level, draws, seed
         Level of the intervals; number of resamples; their seed.
 
@@ -260,6 +266,7 @@ def _sum_executions(table: Table, trades: Trades) -> pd.DataFrame:
         for part in (trades.usd, paid)
     )
     sz = np.nan_to_num(trades.sz)
+    rested = np.where(trades.taker < 0, np.nan, sz * (trades.taker == 0))
     return pd.DataFrame(
         {
             "kind": np.where(is_twap[first], "twap", "order"),
@@ -270,7 +277,7 @@ def _sum_executions(table: Table, trades: Trades) -> pd.DataFrame:
             "filled": sum_groups(number, sz, count),
             "value": value,
             "paid": fees,
-            "rested": sum_groups(number, sz * (trades.taker == 0), count),
+            "rested": sum_groups(number, rested, count),
             "first": trades.ms[first],
             "last": trades.ms[len(number) - 1 - last],
         }
@@ -332,7 +339,12 @@ def _price_orders(
     # A quote of this millisecond would contain its own fill: the price is from before.
     moments = (placed - (begun == placed), np.maximum(begun, 0) - 1,
                np.where(ended == NO_TIME, late, ended))  # fmt: skip
-    decision, first, end = (marks.last_at(coin, ms, age_ms)[0] for ms in moments)
+    # Quotes hold: else only orders would count that other trades follow.
+    lasts = [0 if marks.until is None else np.maximum(ms - placed, 0) for ms in moments]
+    found = [
+        marks.last_at(coin, ms, age_ms + last) for ms, last in zip(moments, lasts, strict=True)
+    ]
+    (decision, decision_age), (first, first_age), (end, end_age) = found
     rest = np.where(orders["kind"] == "twap", 0.0, np.maximum(size - filled, 0.0))
     parts: dict[str, Any] = {
         "delay": np.where(filled > 0, -sign * filled * (first - decision), 0.0),
@@ -356,6 +368,9 @@ def _price_orders(
         **parts,
         total=total,
         total_bps=bps,
+        decision_age_seconds=decision_age,
+        first_age_seconds=first_age,
+        end_age_seconds=end_age,
     )
 
 

@@ -49,7 +49,8 @@ class Spreads(Estimate):
         - ``missing``: number of fills without a fresh price, or without a price, size or side; on
           the tape, number of trades that do not shortly follow another one, or of unknown order
         - ``clusters``: number of clusters that the interval resamples; 0 on the tape
-        - ``age_seconds``: mean age of the prices; on the tape, mean time between the two trades
+        - ``age_seconds``: mean age of the price: before the fill (``effective``), at the horizon
+          (``realised``), the older of both (``impact``); on the tape, mean time between two trades
 
         The figures:
 
@@ -194,7 +195,9 @@ def spreads(
     span = span_ms(horizon, "horizon")
     trades, codes, groups, clusters = group_trades(table, keys, cluster).of_one_side()
     marks = reference_prices(table, prices, price, trades, max_age)
-    (start, _), (end, age) = marks.before(trades, age_ms), marks.after(trades, span, age_ms)
+    coin, ms = trades.coin, trades.ms
+    start, start_age = marks.before(coin, ms, age_ms)
+    end, end_age = marks.after(coin, ms, span, age_ms)
     # A fill has all three figures or none, so that the figures add up.
     is_missing = np.isnan(start + end + trades.usd)
     start, end = (np.where(is_missing, np.nan, px) for px in (start, end))
@@ -202,12 +205,12 @@ def spreads(
     errors, slopes = estimate_quote_errors(marks, age_ms), []
     if errors:
         errors = errors.with_clusters(trades, clusters, cluster)
-        first = trades.sign * errors.signs.before(trades, age_ms)[0]
-        last = trades.sign * errors.signs.after(trades, span, age_ms)[0]
+        first = trades.sign * errors.signs.before(coin, ms, age_ms)[0]
+        last = trades.sign * errors.signs.after(coin, ms, span, age_ms)[0]
         slopes = [first, last, first - last]
     gains = Gains(
-        [trades.sign * move * trades.sz for move in moves], start * trades.sz, age, clusters,
-        trades.coin, errors, slopes,
+        [trades.sign * move * trades.sz for move in moves], start * trades.sz,
+        [start_age, end_age, np.maximum(start_age, end_age)], clusters, coin, errors, slopes,
     )  # fmt: skip
     made = [
         (place, name, *figures)
