@@ -4,7 +4,7 @@ import json
 import pickle
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -91,7 +91,9 @@ class Files:
             past = part.last + timedelta(days=1) if split == "day" else part.last
             inside = (column >= part.first) & (column < past if split == "day" else column <= past)
             condition = inside if condition is None else condition & inside
-        dataset = self._dataset([*columns.values()])
+        # The column of the condition stays text: statistics of row groups are not compared with
+        # dictionaries, so that every file would be read.
+        dataset = self._dataset({*columns.values()} - {self._column(split)})
         read = dataset.head if part is None else dataset.to_table
         options = {"num_rows": 0} if part is None else {}
         table = read(**options, columns=[*columns.values()], filter=condition)
@@ -108,7 +110,7 @@ class Files:
             )
         return column
 
-    def _dataset(self, columns: Sequence[str]) -> ds.Dataset:
+    def _dataset(self, columns: Collection[str]) -> ds.Dataset:
         """Return the files, with texts as dictionaries, which are read several times faster."""
         texts = [
             name
