@@ -1,4 +1,4 @@
-"""Profit and loss of accounts: attribution, equity, positions, and reconciliation."""
+"""Profit and loss of accounts: attribution, equity, value, positions, and reconciliation."""
 
 from toolkit.analysis.pnl.attribution import attribution
 from toolkit.analysis.pnl.audit import audit
@@ -9,6 +9,7 @@ from toolkit.analysis.pnl.lots import lots
 from toolkit.analysis.pnl.positions import positions, unrealised
 from toolkit.analysis.pnl.reconcile import reconcile
 from toolkit.analysis.pnl.round_trips import round_trips
+from toolkit.analysis.pnl.value import value
 from toolkit.public_names import publish_names
 
 __all__ = [
@@ -22,6 +23,7 @@ __all__ = [
     "reconcile",
     "round_trips",
     "unrealised",
+    "value",
 ]
 
 publish_names(__name__)

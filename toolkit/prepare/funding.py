@@ -224,6 +224,14 @@ def count_hours(fills: Fills, funding: Table, rows: Flags, until: int) -> Positi
 
 # ASSUMED: If a funding row from before 2024 sums several payments, each payment is for eight hours,
 # the same as in the recorded rows of 2023.
+def payment_spans(funding: Table) -> Ints:
+    """Return the number of hours that each row is for."""
+    count = np.fmax(funding.number("n_samples", 1.0), 1.0)
+    is_old = (funding.ms("time") < _HOURLY_FROM) & (count > 1)
+    made: Ints = np.where(is_old, count * _EIGHT_HOURS, count).astype(np.int64)
+    return made
+
+
 def payment_hours(funding: Table, steps: Steps, rows: Flags) -> tuple[Ints, Ints, Ints]:
     """Return each hour (since the epoch) that payments are for, its chain and its user.
 
@@ -238,12 +246,7 @@ def payment_hours(funding: Table, steps: Steps, rows: Flags) -> tuple[Ints, Ints
         owners = funding.text("user").facts(lambda name: users.get(name, nobody))[places]
     elif any(steps.users):
         owners[:] = next(number for number, name in enumerate(steps.users) if name)
-    if not funding.has("n_samples"):
-        return hours, chains, owners
-    count = np.nan_to_num(funding.number("n_samples")[places])
-    count = np.where(count >= 1, count, 1.0)
-    is_old = (funding.ms("time")[places] < _HOURLY_FROM) & (count > 1)
-    span = np.where(is_old, count * _EIGHT_HOURS, count).astype(np.int64)
+    span = payment_spans(funding)[places]
     again = np.repeat(np.arange(len(places)), span)
     back = np.arange(len(again)) - np.repeat(np.cumsum(span) - span, span)
     return hours[again] - back, chains[again], owners[again]

@@ -17,6 +17,7 @@ from toolkit.prepare.money import CASH
 
 PerpDirection = Literal["in", "out", "joins", "leaves", "class", "party", "send", "none"]
 WalletDirection = Literal["in", "out", "class", "party", "send", "stakes", "lends", "none"]
+Meaning = Literal["outside", "inside", "income", "vault", "kept"]
 
 
 class FlowRule(NamedTuple):
@@ -24,11 +25,15 @@ class FlowRule(NamedTuple):
 
     - ``perp``: the direction for the perp account, over all its dexes
     - ``wallet``: the direction for the spot wallet; that of a class transfer is the opposite
+    - ``means``: what the movement is for the owner: money from or to the outside, a move between
+      parts of the account, income or a cost, money in a vault that still belongs to the account,
+      or tokens that are staked, lent or borrowed (kept)
     """
 
     perp: PerpDirection
     wallet: WalletDirection = "none"
     amount: str = "usdc"
+    means: Meaning = "outside"
 
 
 # ASSUMED: The amount of a withdrawal, internal transfer, send or vault creation does not include
@@ -44,25 +49,25 @@ class FlowRule(NamedTuple):
 RULES: Final[Mapping[str, FlowRule]] = {
     "deposit": FlowRule("in"),
     "withdraw": FlowRule("out"),
-    "accountClassTransfer": FlowRule("class", "class"),
-    "perpDexClassTransfer": FlowRule("class", "class", "amount"),
+    "accountClassTransfer": FlowRule("class", "class", means="inside"),
+    "perpDexClassTransfer": FlowRule("class", "class", "amount", "inside"),
     "internalTransfer": FlowRule("party"),
     "subAccountTransfer": FlowRule("party"),
     "spotTransfer": FlowRule("none", "party"),
     "send": FlowRule("send", "send", "amount"),
-    "liquidation": FlowRule("none"),
-    "vaultCreate": FlowRule("joins"),
-    "vaultDeposit": FlowRule("joins"),
-    "vaultDistribution": FlowRule("leaves"),
-    "vaultWithdraw": FlowRule("leaves", amount="net_withdrawn_usd"),
-    "vaultLeaderCommission": FlowRule("in"),
-    "rewardsClaim": FlowRule("none", "in"),
-    "spotGenesis": FlowRule("none", "in"),
-    "deployGasAuction": FlowRule("none", "out"),
-    "accountActivationGas": FlowRule("none", "out"),
-    "cStakingTransfer": FlowRule("none", "stakes"),
-    "borrowLend": FlowRule("none", "lends"),
-    "activateDexAbstraction": FlowRule("none"),
+    "liquidation": FlowRule("none", means="inside"),
+    "vaultCreate": FlowRule("joins", means="vault"),
+    "vaultDeposit": FlowRule("joins", means="vault"),
+    "vaultDistribution": FlowRule("leaves", means="vault"),
+    "vaultWithdraw": FlowRule("leaves", amount="net_withdrawn_usd", means="vault"),
+    "vaultLeaderCommission": FlowRule("in", means="income"),
+    "rewardsClaim": FlowRule("none", "in", means="income"),
+    "spotGenesis": FlowRule("none", "in", means="income"),
+    "deployGasAuction": FlowRule("none", "out", means="income"),
+    "accountActivationGas": FlowRule("none", "out", means="income"),
+    "cStakingTransfer": FlowRule("none", "stakes", means="kept"),
+    "borrowLend": FlowRule("none", "lends", means="kept"),
+    "activateDexAbstraction": FlowRule("none", means="inside"),
 }
 
 AMOUNTS: Final = ("usdc", "amount", "net_withdrawn_usd", "usdc_value", "fee", "commission")
@@ -99,6 +104,56 @@ def read_movements(table: Table, account: Names) -> Movements:
     perp = rows.perp()
     spot, in_usd, cash_fee = rows.wallet()
     return Movements(perp, spot, rows.token, perp + in_usd - cash_fee, cash_fee)
+
+
+def read_kept(table: Table, account: Names, moves: Movements) -> tuple[Floats, Floats]:
+    """Return what changes outside of both wallets and still belongs to the account, row by row.
+
+    - ``kept``: the change of money in vaults, of tokens staked and lent, less tokens borrowed
+    - ``outside``: the part of the movement that was put in before the rows begin (+), or repaid (-)
+
+    Both are in USD for vaults, and else in units of the token. Money in a vault counts at what was
+    put in, until it is withdrawn, then with its gain: ``moved + kept - outside``.
+    """
+    kept, outside = np.zeros(len(table)), np.zeros(len(table))
+    means = table.text("type").facts(lambda name: RULES[name].means if name in RULES else "")
+    rows = np.flatnonzero((means == "vault") | (means == "kept"))
+    none = Names(np.zeros(len(table), dtype=np.int64), [""])
+    types, vaults, operations = (
+        table.text(name) if table.has(name) else none for name in ("type", "vault", "operation")
+    )
+    names = [
+        [names.values[code] for code in names.codes[rows].tolist()]
+        for names in (account, types, vaults, operations, moves.token)
+    ]
+    basis, fee = table.number("basis", np.nan), table.number("fee", 0.0)
+    held: dict[tuple[str, ...], float] = {}
+    order = np.argsort(table.ms()[rows], kind="stable").tolist()
+    for place in order:
+        row = rows[place]
+        owner, type_, vault, operation, token = (column[place] for column in names)
+        is_vault = means[row] == "vault"
+        moved = moves.perp[row] if is_vault else moves.spot[row]
+        if is_vault and (moved > 0) == (RULES[type_].perp == "joins"):
+            outside[row] = moved  # the vault's own ledger: money of its followers
+            continue
+        sign = -1.0 if operation in ("borrow", "repay") else 1.0
+        key = (owner, type_ * (not is_vault), vault or token, operation * (sign < 0))
+        if sign < 0:
+            key = (owner, "borrow", token, "")
+        put = -sign * moved - (np.nan_to_num(fee[row]) if type_ == "vaultCreate" else 0.0)
+        stake = held.get(key, 0.0)
+        if put >= 0 or np.isnan(put):
+            change = put
+        else:
+            back = basis[row] if is_vault and not np.isnan(basis[row]) else min(stake, -put)
+            change = -min(back, stake)
+            # Without a stake in the rows, a gain cannot be told from what was put in before.
+            before = back - stake if back > stake else -put if not stake else 0.0
+            outside[row] = sign * before
+        held[key] = stake + np.nan_to_num(change)
+        kept[row] = sign * change
+    return kept, outside
 
 
 class _Rows:

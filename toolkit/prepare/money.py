@@ -102,7 +102,7 @@ def read_money(table: Table, tokens: Names, in_base: Flags, prices: Mapping[str,
         for name in ("builder_fee", "deployer_fee")
     )
     paid = np.nan_to_num(fee)
-    closed = np.nan_to_num(table.number("closed_pnl"))
+    closed = np.nan_to_num(table.number("closed_pnl", np.nan))
     volume = np.nan_to_num(px * table.number("sz"))
     nothing = np.zeros(len(table))
     if all(token in CASH for token in tokens.present()):

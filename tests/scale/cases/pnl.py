@@ -90,6 +90,12 @@ def equity_at_scale(frames, result):
     assert result["covers"].eq("fills").all()
 
 
+def value_at_scale(frames, result):
+    n = len(frames["fills"])
+    assert result["value"].iloc[-1] == 100 + n // 2 - 0.25 * n
+    assert not result["unmarked"].any()
+
+
 def curve(n):
     """Up 2, down 1, over and over."""
     k = np.arange(n)
@@ -179,6 +185,13 @@ CASES = [
     Case("pnl.lots", fills, {"fills": LOTS}, at_scale=lots_at_scale),
     Case("pnl.round_trips", fills, {"fills": f"{WALKED} fee"}, at_scale=trips_at_scale),
     Case("pnl.equity", fills, {"fills": PAID}, at_scale=equity_at_scale),
+    Case(
+        "pnl.value",
+        fills,
+        {"fills": "coin px sz side time start_position fee"},
+        {"start": 100.0},
+        at_scale=value_at_scale,
+    ),
     Case("pnl.drawdown", curve, {"curve": "time pnl"}, at_scale=drawdown_at_scale),
     Case(
         "pnl.reconcile",

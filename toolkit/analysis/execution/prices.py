@@ -12,7 +12,7 @@ from toolkit.errors import MissingColumns
 from toolkit.prepare.door import NO_TIME, Frame, Names, Table
 from toolkit.times import SECOND, to_ms
 
-SOURCES = ("mid_px", "mark_px", "px", "oracle_px")
+SOURCES = ("mid_px", "mark_px", "px", "oracle_px", "close")
 """Columns that can serve as prices, the one that is taken first in front."""
 
 LATEST: Final = (1 << 43) - 2
@@ -22,7 +22,7 @@ QUOTES: Final = ("sell_px", "buy_px", "sell_age_seconds", "buy_age_seconds")
 """Columns that only quotes of a tape have, as `tk.execution.quotes` estimates them."""
 
 _COINS = ("coin", "name")
-_TIMES = ("time", "timestamp", "timestamp_ms")
+_TIMES = ("time", "timestamp", "timestamp_ms", "end_time", "hour")
 
 
 @dataclass(frozen=True)
@@ -57,6 +57,10 @@ class PriceHistory:
         age = wanted - self.keys[place]
         found = (self.keys[place] >> 43 == number) & (age <= max_age_ms)
         return np.where(found, self.px[place], np.nan), np.where(found, age / SECOND, np.nan)
+
+    def last_ms(self) -> int:
+        """Return the time of the last price; 0 without prices."""
+        return int((self.keys[1:] & ((1 << 43) - 1)).max(initial=1)) - 1
 
     def before(self, coin: Names, ms: Ints, max_age_ms: int) -> tuple[Floats, Floats]:
         """Return the last price before each moment's own millisecond, and its age in seconds."""

@@ -70,7 +70,7 @@ def flows(ledger: Frame, account: str | None = None) -> pd.DataFrame:
     2           liquidation    0.0   0.0    0.0   True
     3                   new    NaN   NaN    NaN  False
     """
-    table, moves, owner = _ledger_movements(ledger, account)
+    table, moves, owner = ledger_movements(ledger, account)
     known = ~np.isnan(moves.perp + moves.spot)
     made = {
         "account": owner.texts(),
@@ -134,7 +134,7 @@ def sums(
     0        3     100.0        -41.0          59.0        1
     """
     keys = list_keys(by, ("time", "perp", "spot", "usd", "known", *SUMS))
-    table, moves, owner = _ledger_movements(ledger, account)
+    table, moves, owner = ledger_movements(ledger, account)
     names = {"account": owner.texts().array, "token": moves.token.texts().array}
     codes, groups = number_groups(
         group_columns(Table(table.frame.assign(**names), "ledger", "none"), keys), missing_last=True
@@ -194,7 +194,7 @@ def unknown(ledger: Frame, account: str | None = None) -> pd.DataFrame:
     0  deposit  amount or direction missing        1
     1      new                 unknown type        1
     """
-    table, moves, _ = _ledger_movements(ledger, account)
+    table, moves, _ = ledger_movements(ledger, account)
     types = table.text("type")
     is_priced = moves.token.facts(lambda name: name in CASH)
     if table.has("usdc_value"):
@@ -215,7 +215,7 @@ def unknown(ledger: Frame, account: str | None = None) -> pd.DataFrame:
     return finish(made, {"ledger": table.frame}, helper="ledger.unknown")
 
 
-def _ledger_movements(ledger: Frame, account: str | None) -> tuple[Table, Movements, Names]:
+def ledger_movements(ledger: Frame, account: str | None) -> tuple[Table, Movements, Names]:
     """Return the updates of the account, their movements, and the account of each one."""
     table = Table(ledger, "ledger")
     table.require(NEEDED)
