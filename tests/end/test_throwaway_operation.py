@@ -99,9 +99,16 @@ def throwaway_state(
         "from .fetch import throwaway_state as throwaway_state\n",
     ),
     "toolkit/service/answers/__init__.py": (
-        '    "builderOrdersByTime":',
-        '    "throwawayFunding": funding.user_funding,\n'
-        '    "throwawayState": staking.delegations,\n',
+        '    "delegations": (',
+        '    "throwawayState": ("delegations", "user", b"[]"),\n',
+    ),
+    "toolkit/service/answers/funding.py": (
+        "def user_funding(",
+        """def throwaway_funding(store: Store, request: CheckedRequest) -> bytes:
+    return user_funding(store, request)
+
+
+""",
     ),
     # A state needs a reader, so that a served archive can answer with it.
     "toolkit/archive/serve.py": (

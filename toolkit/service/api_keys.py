@@ -5,23 +5,22 @@ Specification, "Authentication". A key may be in either of its two headers.
 
 import base64
 import hashlib
-import re
 import threading
 import tomllib
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, Literal
+from typing import Annotated, Literal
 
-from toolkit.contract.operations import OPERATIONS, CallLimit, Operation
+import msgspec
+
+from toolkit.contract.operations import OPERATIONS, Operation
 from toolkit.errors import InvalidKey, RateLimited
 
 __all__ = ["AcceptedKey", "KeyQuotas", "KeysUnreadable", "read_keys"]
 
 _MINUTE = 60_000
-_SETTINGS: Final = ("name", "secret", "secret_sha256", "add_ons", "points_per_minute")
-_SHA256: Final = re.compile("[0-9a-f]{64}")
 
 
 class KeysUnreadable(ValueError):
@@ -69,7 +68,7 @@ class _Usage:
 
     minute: int = 0
     points: int = 0
-    calls: dict[str, list[int]] = field(default_factory=dict)
+    calls: defaultdict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
     """Type of an operation with a call limit -> times of its calls, in milliseconds."""
 
 
@@ -141,19 +140,14 @@ class KeyQuotas:
                 wait = (_MINUTE - at_ms % _MINUTE + 999) // 1000
                 raise RateLimited("Rate limit exceeded", retry_after=wait)
             if operation is not None and operation.limit is not None:
-                _count_call(usage.calls.setdefault(operation.type, []), operation.limit, at_ms)
+                window = operation.limit.seconds * 1_000
+                times = [time for time in usage.calls[operation.type] if time > at_ms - window]
+                if len(times) >= operation.limit.calls:
+                    # Like its points, a refused call does not count.
+                    wait = (times[0] + window - at_ms + 999) // 1_000
+                    raise RateLimited("Rate limit exceeded", retry_after=wait)
+                usage.calls[operation.type] = [*times, at_ms]
             usage.points += points
-
-
-def _count_call(times: list[int], limit: CallLimit, at_ms: int) -> None:
-    """Add a call to the times of earlier calls, or refuse it if the limit is reached."""
-    window = limit.seconds * 1_000
-    times[:] = [time for time in times if at_ms - window < time <= at_ms]
-    if len(times) >= limit.calls:
-        # Like its points, a refused call does not count.
-        wait = (times[0] + window - at_ms + 999) // 1_000
-        raise RateLimited("Rate limit exceeded", retry_after=wait)
-    times.append(at_ms)
 
 
 def read_keys(path: Path) -> list[AcceptedKey]:
@@ -175,7 +169,12 @@ def read_keys(path: Path) -> list[AcceptedKey]:
         raise KeysUnreadable(f"{path} is not TOML: {error}") from None
     if not isinstance(entries, list) or not entries:
         raise KeysUnreadable(f"{path} has no [[key]]")
-    keys = [_parse_key(path, number, entry) for number, entry in enumerate(entries, 1)]
+    keys = []
+    for number, entry in enumerate(entries, 1):
+        try:
+            keys.append(_parse_key(msgspec.convert(entry, _KeyEntry), number))
+        except ValueError as error:
+            raise KeysUnreadable(f"{path}: key {number}: {error}") from None
     (name, count), *_ = Counter(key.name for key in keys).most_common(1)
     if count > 1:
         raise KeysUnreadable(
@@ -186,37 +185,31 @@ def read_keys(path: Path) -> list[AcceptedKey]:
     return keys
 
 
-def _parse_key(path: Path, number: int, entry: object) -> AcceptedKey:
-    """Return the key of one entry; every message names the file and the number of the entry."""
+class _KeyEntry(msgspec.Struct, forbid_unknown_fields=True):
+    """An entry of a keys file."""
 
-    def key_error(reason: str) -> KeysUnreadable:
-        return KeysUnreadable(f"{path}: key {number}: {reason}")
+    name: str | None = None
+    secret: str | None = None
+    secret_sha256: Annotated[str, msgspec.Meta(pattern="^[0-9a-fA-F]{64}$")] | None = None
+    add_ons: Literal["all"] | list[str] = []
+    points_per_minute: Annotated[int, msgspec.Meta(ge=1)] | None = None
 
-    if not isinstance(entry, dict):
-        raise key_error("the entry is not a table")
-    if unknown := entry.keys() - set(_SETTINGS):
-        raise key_error(f"unknown setting {', '.join(sorted(unknown))}")
-    name, secret = entry.get("name", f"key {number}"), entry.get("secret", "")
-    digest = entry.get("secret_sha256", "")
-    if not isinstance(name, str):
-        raise key_error("name must be text")
-    if "secret_sha256" in entry:
-        if "secret" in entry:
-            raise key_error("give either secret or secret_sha256")
-        if not isinstance(digest, str) or not _SHA256.fullmatch(digest.lower()):
-            raise key_error("secret_sha256 must be 64 hexadecimal digits")
-    elif not isinstance(secret, str) or not secret.isascii() or not secret.strip():
-        raise key_error("secret must be ASCII text that is not empty")
-    points = entry.get("points_per_minute")
-    if points is not None and (not isinstance(points, int) or points < 1):
-        raise key_error("points_per_minute must be a whole number of at least 1")
-    add_ons = entry.get("add_ons", [])
-    if add_ons == "all":
-        return AcceptedKey(name, secret, "all", points, digest)
+
+def _parse_key(entry: _KeyEntry, number: int) -> AcceptedKey:
+    if (entry.secret is None) == (entry.secret_sha256 is None):
+        raise ValueError("give either secret or secret_sha256")
+    if entry.secret is not None and not (entry.secret.isascii() and entry.secret.strip()):
+        raise ValueError("secret must be ASCII text that is not empty")
     known = [operation.type for operation in OPERATIONS.values() if operation.add_on]
-    if not isinstance(add_ons, list) or not all(add_on in known for add_on in add_ons):
-        raise key_error(f'add_ons must be "all" or a list of {", ".join(known)}')
-    return AcceptedKey(name, secret, frozenset(add_ons), points, digest)
+    if entry.add_ons != "all" and not set(entry.add_ons) <= set(known):
+        raise ValueError(f'add_ons must be "all" or a list of {", ".join(known)}')
+    return AcceptedKey(
+        name=f"key {number}" if entry.name is None else entry.name,
+        secret=entry.secret or "",
+        add_ons="all" if entry.add_ons == "all" else frozenset(entry.add_ons),
+        points_per_minute=entry.points_per_minute,
+        secret_sha256=entry.secret_sha256 or "",
+    )
 
 
 def _hash_secret(secret: str) -> bytes:
@@ -224,7 +217,10 @@ def _hash_secret(secret: str) -> bytes:
 
 
 def _read_secret(headers: Mapping[str, str]) -> str:
-    """Return the key in the headers of a request; empty if there is none."""
+    """Return the key in the headers of a request; empty if there is none.
+
+    Clients that set no header send the password of an address like http://key:<secret>@host.
+    """
     # The specification leaves open when X-API-Key is accepted. Here both headers are accepted, and
     # Bearer has priority.
     scheme, _, secret = headers.get("authorization", "").partition(" ")
@@ -232,17 +228,11 @@ def _read_secret(headers: Mapping[str, str]) -> str:
         return secret.strip()
     if api_key := headers.get("x-api-key", "").strip():
         return api_key
-    return _basic_password(secret.strip()) if scheme.lower() == "basic" else ""
-
-
-def _basic_password(credentials: str) -> str:
-    """Return the password of Basic credentials; empty if they cannot be decoded.
-
-    Clients that set no header send the password of an address like http://key:<secret>@host.
-    """
+    if scheme.lower() != "basic":
+        return ""
     # ASSUMED: The local service also accepts the key as the password of HTTP Basic authentication,
     # which is beyond the specification.
     try:
-        return base64.b64decode(credentials, validate=True).decode().partition(":")[2]
+        return base64.b64decode(secret.strip(), validate=True).decode().partition(":")[2]
     except ValueError:
         return ""

@@ -8,11 +8,10 @@ import json
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from toolkit.completeness.headers import SourceStatement, write_completeness, write_source
 from toolkit.contract.extra_operations import find_operation
-from toolkit.contract.operations import Operation
 from toolkit.contract.requests import check_request, request_points
 from toolkit.errors import BadRequest, NotPermitted, NotReady, ServiceDown, ServiceError
 from toolkit.service.answer_completeness import state_completeness
@@ -22,7 +21,6 @@ from toolkit.service.encodings import choose_encoding, compress_response
 from toolkit.service.handler_messages import (
     CheckedRequest,
     Response,
-    check_lists,
     error_response,
     json_response,
     parse_body,
@@ -30,7 +28,6 @@ from toolkit.service.handler_messages import (
 from toolkit.service.limits import DEFAULT_LIMITS, ServiceLimits
 from toolkit.service.live_documents import LiveDocuments
 from toolkit.service.mirror import Upstream, is_mirrored
-from toolkit.service.row_blocks import PageEncoding
 from toolkit.service.store import Store
 
 __all__ = ["Application"]
@@ -125,19 +122,18 @@ class Application:
         Response
             For every input, the status is one of the specification.
         """
-        now_ms, accepted = self.now_ms(), headers.get("accept-encoding", "")
+        now_ms, encoding = self.now_ms(), choose_encoding(headers.get("accept-encoding", ""))
         try:
-            response = self._answer_body(key, content, now_ms, choose_encoding(accepted))
+            response = self._answer_body(key, content, now_ms, encoding)
         except ServiceError as error:
             response = error_response(error)
         except Exception:  # no fault of a handler may leave a request without an answer
             _log.exception("a handler failed")
             response = error_response(ServiceError("An internal error occurred"))
-        response = compress_response(response, accepted)
-        return self.add_source_headers(response, now_ms)
+        return self.add_source_headers(compress_response(response, encoding), now_ms)
 
     def _answer_body(
-        self, key: AcceptedKey, content: bytes, now_ms: int, encoding: PageEncoding
+        self, key: AcceptedKey, content: bytes, now_ms: int, encoding: str
     ) -> Response:
         """Return the answer to a request body.
 
@@ -145,48 +141,35 @@ class Application:
         (400), permission (403).
         """
         body = parse_body(content, self.limits.body_bytes)
-        operation = find_operation(body["type"], strict=self.store.about["strict"])
+        is_strict, at_ms = self.store.about["strict"], self.at_ms()
+        operation = find_operation(body["type"], strict=is_strict)
         if operation is None:
-            return self._forward_unknown(key, body, content)
-        self._charge_points(key, operation, body)
+            if self.upstream is None or is_strict:
+                raise BadRequest(f"Unknown type: {body['type'][:80]}")
+            self.access.charge(key, _UNKNOWN_POINTS, at_ms=at_ms)
+            return self.upstream.forward(content)
+        if is_strict:  # the specification has fixed points and no call limits
+            self.access.charge(key, operation.points, at_ms=at_ms)
+        else:
+            dexes = 1
+            if operation.scale:  # only then the points depend on the number of dexes
+                dexes = len(json.loads(self.store.document("dexes") or b'[""]'))
+            points = request_points(operation, body, dexes)
+            self.access.charge(key, points, at_ms=at_ms, operation=operation)
         parameters = check_request(operation, body)
-        check_lists(parameters, self.limits.list_entries)
+        most = self.limits.list_entries
+        for name, value in parameters.items():
+            if isinstance(value, list | tuple) and len(value) > most:
+                raise BadRequest(f"{name} must have at most {most} entries, not {len(value)}")
         if not key.may_use(operation):
             raise NotPermitted("Permission denied", operation=operation.type)
         if self.upstream is not None and is_mirrored(operation):
             return self.upstream.forward(content)
+        seconds = self.limits.answer_seconds
         request = CheckedRequest(
-            operation,
-            parameters,
-            now_ms,
-            self.inclusive,
-            self.live,
-            encoding,
-            self.limits.answer_seconds,
+            operation, parameters, now_ms, self.inclusive, self.live, encoding, seconds
         )
         return _answer_from_store(self.store, request)
-
-    def _forward_unknown(
-        self, key: AcceptedKey, body: Mapping[str, Any], content: bytes
-    ) -> Response:
-        """Forward a request of unknown type, or refuse it if there is no upstream."""
-        if self.upstream is None or self.store.about["strict"]:
-            raise BadRequest(f"Unknown type: {body['type'][:80]}")
-        self.access.charge(key, _UNKNOWN_POINTS, at_ms=self.at_ms())
-        return self.upstream.forward(content)
-
-    def _charge_points(
-        self, key: AcceptedKey, operation: Operation, body: Mapping[str, Any]
-    ) -> None:
-        at_ms = self.at_ms()
-        if self.store.about["strict"]:  # the specification has fixed points and no call limits
-            self.access.charge(key, operation.points, at_ms=at_ms)
-            return
-        dexes = 1
-        if operation.scale:  # only then the points depend on the number of dexes
-            dexes = len(json.loads(self.store.document("dexes") or b'[""]'))
-        points = request_points(operation, body, dexes)
-        self.access.charge(key, points, at_ms=at_ms, operation=operation)
 
     def add_source_headers(self, response: Response, now_ms: int | None = None) -> Response:
         """Return the response with headers that name its source and the present.
@@ -217,12 +200,15 @@ def _answer_from_store(store: Store, request: CheckedRequest) -> Response:
             f"{store.about['label']}"
         )
     try:
-        response = handler(store, request)
+        answer = handler(store, request)
     except (NotReady, ServiceDown) as error:
         if not store.about["whole"] and not store.about["partial"]:  # recordings never change
             raise BadRequest(
                 f"{operation.type} cannot be answered: no such data in {store.about['label']}"
             ) from None
-        response = error_response(error)
+        answer = error_response(error)
+    response = json_response(answer) if isinstance(answer, bytes) else answer
+    if not store.about["partial"]:
+        return response
     completeness = write_completeness(state_completeness(store, request))
     return Response(response.status, {**response.headers, **completeness}, response.content)

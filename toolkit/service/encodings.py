@@ -5,51 +5,24 @@ and cannot (docs/live_service.md, section 9).
 """
 
 import functools
-import math
-from collections.abc import Callable
+import re
 from typing import Final
 
 import zstandard
 from isal import igzip
 
 from toolkit.service.handler_messages import Response
-from toolkit.service.row_blocks import PageEncoding
 
 __all__ = ["choose_encoding", "compress_response"]
 
 _SMALLEST: Final = 1_024
 """The smallest body that is compressed, in bytes."""
 
-
-def compress_response(response: Response, accepted: str) -> Response:
-    """Return a response in the encoding that a client prefers.
-
-    Parameters
-    ----------
-    response : Response
-        The response. Only JSON is compressed. A small body is compressed only if the client
-        refuses uncompressed bodies.
-    accepted : str
-        The client's Accept-Encoding header; empty if there is none.
-    """
-    is_json = response.headers.get("content-type") == "application/json"
-    if not is_json:
-        return response
-    response = Response(
-        response.status, {**response.headers, "vary": "accept-encoding"}, response.content
-    )
-    if "content-encoding" in response.headers:  # the handler had finished bytes
-        return response
-    name = choose_encoding(accepted)
-    is_small = len(response.content) < _SMALLEST and _encoding_weights(accepted)("identity") > 0
-    if name == "identity" or is_small:
-        return response
-    headers = {**response.headers, "content-encoding": name}
-    return Response(response.status, headers, _COMPRESS[name](response.content))
+_CODING: Final = re.compile(r"([\w*-]+)(?:;q=(\d*\.?\d+))?")
 
 
 @functools.lru_cache(maxsize=256)
-def choose_encoding(accepted: str) -> PageEncoding:
+def choose_encoding(accepted: str) -> str:
     """Return the encoding that a client prefers, out of those that the service writes.
 
     Parameters
@@ -70,60 +43,27 @@ def choose_encoding(accepted: str) -> PageEncoding:
     >>> choose_encoding("identity, gzip;q=0.5"), choose_encoding("*;q=0.1"), choose_encoding("")
     ('identity', 'gzip', 'identity')
     """
-    weight = _encoding_weights(accepted)
-    # `max` returns the first of several equal weights.
-    best = max(_COMPRESS, key=weight)
-    if weight(best) <= 0:
+    codings = re.sub(r"\s", "", accepted.lower()).split(",")
+    weights = {
+        coding[1]: float(coding[2] or 1) for coding in map(_CODING.fullmatch, codings) if coding
+    }
+    gzip, zstd = (weights.get(name, weights.get("*", 0.0)) for name in ("gzip", "zstd"))
+    if not max(gzip, zstd) or max(gzip, zstd) < weights.get("identity", 0.0):
         return "identity"
-    is_named = "identity" in _parse_weights(accepted)
-    return "identity" if is_named and weight("identity") > weight(best) else best
+    return "zstd" if zstd > gzip else "gzip"
 
 
-def _encoding_weights(accepted: str) -> Callable[[str], float]:
-    """Return a function from an encoding to its weight, also for encodings without a name."""
-    named = _parse_weights(accepted)
-    rest = named.get("*")
-
-    def weight(name: str) -> float:
-        # `identity` is acceptable unless the header refuses it by name or by `*`.
-        unnamed = (1.0 if rest is None else rest) if name == "identity" else (rest or 0.0)
-        return named.get(name, unnamed)
-
-    return weight
-
-
-def _parse_weights(accepted: str) -> dict[str, float]:
-    """Return the encodings in a header, with their weights."""
-    weights = {}
-    for part in accepted.lower().split(","):
-        name, *parameters = (piece.strip() for piece in part.split(";"))
-        if name:
-            weights[name] = _quality_value(parameters)
-    return weights
-
-
-def _quality_value(parameters: list[str]) -> float:
-    """Return the weight in the parameters of an encoding; 0 if it cannot be read."""
-    for parameter in parameters:
-        name, _, value = (piece.strip() for piece in parameter.partition("="))
-        if name == "q":
-            try:
-                weight = float(value)
-            except ValueError:
-                return 0.0
-            return min(max(weight, 0.0), 1.0) if math.isfinite(weight) else 0.0
-        return 0.0
-    return 1.0
-
-
-def _gzip(content: bytes) -> bytes:
-    # Four times as fast as zlib, and the result is smaller.
-    return bytes(igzip.compress(content, compresslevel=1, mtime=0))
-
-
-def _zstd(content: bytes) -> bytes:
-    return zstandard.ZstdCompressor(level=1).compress(content)
-
-
-_COMPRESS: Final[dict[PageEncoding, Callable[[bytes], bytes]]] = {"gzip": _gzip, "zstd": _zstd}
-"""The encodings that the service writes, the preferred one first."""
+def compress_response(response: Response, encoding: str) -> Response:
+    """Return a response in an encoding; only JSON that is not small is compressed."""
+    if response.headers.get("content-type") != "application/json":
+        return response
+    content, headers = response.content, {**response.headers, "vary": "accept-encoding"}
+    # A handler may have encoded its response itself.
+    is_finished = "content-encoding" in headers or len(content) < _SMALLEST
+    if not is_finished and encoding != "identity":
+        headers["content-encoding"] = encoding
+        if encoding == "gzip":  # four times as fast as zlib, and the result is smaller
+            content = bytes(igzip.compress(content, compresslevel=1, mtime=0))
+        else:
+            content = zstandard.ZstdCompressor(level=1).compress(content)
+    return Response(response.status, headers, content)

@@ -12,7 +12,7 @@ import sqlite3
 import tempfile
 import threading
 import zlib
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, Final
@@ -22,7 +22,7 @@ import zstandard
 
 from toolkit.contract.fields import drop_beyond_fields
 from toolkit.contract.source_tables import Sources
-from toolkit.service.row_blocks import PageEncoding, block_bounds, read_page, read_texts
+from toolkit.service.row_blocks import BLOCK_ROWS, read_page, read_texts
 from toolkit.service.tables import (
     create_tables,
     fill_tables,
@@ -81,7 +81,7 @@ class Store:
         self._memory = memory
         self._lock = threading.RLock()
         self._idle: list[sqlite3.Connection] = []
-        self._closed = False
+        self._closed = threading.Event()
         self.about: Mapping[str, Any] = msgspec.json.decode(
             self.select_value("SELECT json FROM about WHERE name = 'about'") or b"null"
         )
@@ -107,18 +107,11 @@ class Store:
         sql = f"SELECT data FROM {kind}_text WHERE block = ?"
         return read_texts(lambda block: self.select_value(sql, block), rows)
 
-    def page(
-        self,
-        kind: str,
-        rows: range,
-        edited: Collection[int],
-        edit: Callable[[int, list[bytes]], list[bytes]],
-        encoding: PageEncoding,
-    ) -> bytes:
+    def page(self, kind: str, rows: range, omitted: Mapping[int, bytes], is_zstd: bool) -> bytes:
         """Return a JSON array of the texts of neighbouring rows; see `read_page`."""
         sql = f"SELECT block, data FROM {kind}_text WHERE block BETWEEN ? AND ? ORDER BY block"
-        blocks = self.select_rows(sql, *block_bounds(rows))
-        return read_page(blocks, rows, edited, edit, encoding)
+        blocks = self.select_rows(sql, rows[0] // BLOCK_ROWS, rows[-1] // BLOCK_ROWS)
+        return read_page(blocks, rows, omitted, is_zstd)
 
     def select_texts(self, kind: str, sql: str, *values: Any) -> bytes:
         """Return a JSON array of the rows whose numbers a query selects."""
@@ -150,7 +143,7 @@ class Store:
 
     def close(self) -> None:
         """Close every connection. The store cannot be read afterwards."""
-        self._closed = True
+        self._closed.set()
         with self._lock:
             if self._memory is not None:
                 self._memory.close()
@@ -160,7 +153,7 @@ class Store:
     @contextlib.contextmanager
     def _connection(self) -> Iterator[sqlite3.Connection]:
         """Borrow an idle connection, or open another one."""
-        if self._closed:
+        if self._closed.is_set():
             raise ValueError("the store is closed")
         if self._path is None:
             assert self._memory is not None
@@ -175,12 +168,9 @@ class Store:
         try:
             yield connection
         finally:
-            self._return_connection(connection)
-
-    def _return_connection(self, connection: sqlite3.Connection) -> None:
-        self._idle.append(connection)
-        if self._closed:
-            self.close()
+            self._idle.append(connection)
+            if self._closed.is_set():
+                self.close()
 
 
 def build_store(

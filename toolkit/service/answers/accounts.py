@@ -8,41 +8,24 @@ from toolkit.contract.dexes import ALL_DEXES, canonical_dex, dex_name_in
 from toolkit.contract.records import ClearinghouseState, MarginSummary
 from toolkit.errors import ServiceDown
 from toolkit.service.answer_documents import state_key
-from toolkit.service.handler_messages import CheckedRequest, Response, json_response
+from toolkit.service.handler_messages import CheckedRequest
 from toolkit.service.store import Store
 
-__all__ = [
-    "batch_clearinghouse_states",
-    "borrow_lend_user_state",
-    "clearinghouse_state",
-    "state_of",
-    "user_non_funding_ledger_updates",
-]
 
-_NO_LOAN = b'{"tokenToState":[],"health":"healthy","healthFactor":null}'
-
-
-def user_non_funding_ledger_updates(store: Store, request: CheckedRequest) -> Response:
+def user_non_funding_ledger_updates(store: Store, request: CheckedRequest) -> bytes:
     """Return all ledger updates in a time range, oldest first."""
     # ASSUMED: `userNonFundingLedgerUpdates` always returns all updates of the range. It has no page
     # size.
-    return json_response(
-        store.select_texts(
-            "ledger",
-            "SELECT row FROM ledger WHERE account = ? AND time BETWEEN ? AND ? ORDER BY time, row",
-            store.account_number(request["user"]),
-            request["start"],
-            request.end,
-        )
+    return store.select_texts(
+        "ledger",
+        "SELECT row FROM ledger WHERE account = ? AND time BETWEEN ? AND ? ORDER BY time, row",
+        store.account_number(request["user"]),
+        request["start"],
+        request.end,
     )
 
 
-def borrow_lend_user_state(store: Store, request: CheckedRequest) -> Response:
-    """Return the amounts that a user has borrowed and lent."""
-    return json_response(store.document("borrow lend", request["user"]) or _NO_LOAN)
-
-
-def batch_clearinghouse_states(store: Store, request: CheckedRequest) -> Response:
+def batch_clearinghouse_states(store: Store, request: CheckedRequest) -> bytes:
     """Return the states of many accounts, and the accounts whose states are unavailable."""
     users, dex = request["users"], request["dex"]
     failed = {user for user in users if store.document("unavailable", user)}
@@ -57,18 +40,18 @@ def batch_clearinghouse_states(store: Store, request: CheckedRequest) -> Respons
         for user in users
         if user not in failed
     ]
-    return json_response(
-        b'{"successful_states":[%b],"failed_wallets":%b}'
-        % (b",".join(pairs), encode([user for user in users if user in failed]))
+    return b'{"successful_states":[%b],"failed_wallets":%b}' % (
+        b",".join(pairs),
+        encode([user for user in users if user in failed]),
     )
 
 
-def clearinghouse_state(store: Store, request: CheckedRequest) -> Response:
+def clearinghouse_state(store: Store, request: CheckedRequest) -> bytes:
     """Return the state of one account on a dex, as in batchClearinghouseStates."""
     user, dex = request["user"], canonical_dex(request["dex"])
     if store.document("unavailable", user):
         raise ServiceDown("An internal error occurred")
-    return json_response(state_of(store, user, dex, request.now_ms))
+    return state_of(store, user, dex, request.now_ms)
 
 
 def state_of(store: Store, user: str, dex: str, now_ms: int) -> bytes:

@@ -11,30 +11,23 @@ from toolkit.contract.source_tables import Auction
 from toolkit.errors import ServiceDown
 from toolkit.rules.auctions import GAS_DECIMALS, auction_price
 from toolkit.service.decimals import format_decimal
-from toolkit.service.handler_messages import CheckedRequest, Response, json_response
+from toolkit.service.handler_messages import CheckedRequest
 from toolkit.service.store import Store
 
-__all__ = [
-    "auction_status",
-    "perp_deploy_auction_status",
-    "spot_deploy_state",
-    "spot_pair_deploy_auction_status",
-]
 
-
-def spot_pair_deploy_auction_status(store: Store, request: CheckedRequest) -> Response:
+def spot_pair_deploy_auction_status(store: Store, request: CheckedRequest) -> bytes:
     """Return the state of the auction for deploying a spot pair."""
-    return json_response(_latest_status(store, request, "spot"))
+    return _latest_status(store, request, "spot")
 
 
-def perp_deploy_auction_status(store: Store, request: CheckedRequest) -> Response:
+def perp_deploy_auction_status(store: Store, request: CheckedRequest) -> bytes:
     """Return the state of the auction for deploying a perp."""
-    return json_response(_latest_status(store, request, "perp"))
+    return _latest_status(store, request, "perp")
 
 
-def spot_deploy_state(store: Store, request: CheckedRequest) -> Response:
+def spot_deploy_state(store: Store, request: CheckedRequest) -> bytes:
     """Return the auction for deploying spot tokens; no user deploys a token here."""
-    return json_response(b'{"states":[],"gasAuction":%b}' % _latest_status(store, request, "spot"))
+    return b'{"states":[],"gasAuction":%b}' % _latest_status(store, request, "spot")
 
 
 def auction_status(auction: Auction, now_seconds: int) -> AuctionStatus:

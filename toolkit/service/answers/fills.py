@@ -11,15 +11,8 @@ from toolkit.contract.dexes import canonical_dex
 from toolkit.contract.recorded_rows import read_record
 from toolkit.contract.records import Fill
 from toolkit.service.aggregation import StoredFill, aggregate_fills
-from toolkit.service.handler_messages import CheckedRequest, Response, json_response
+from toolkit.service.handler_messages import CheckedRequest, Response
 from toolkit.service.store import Store, json_array
-
-__all__ = [
-    "builder_approved_fills_by_time",
-    "user_fills",
-    "user_fills_by_time",
-    "user_twap_slice_fills",
-]
 
 _UNFILTERED: Final = "account = ?"
 _EVERY: Final = -1  # no limit in SQLite
@@ -29,7 +22,7 @@ _MOST_SLICES: Final = 2_000
 _TWAP: Final = re.compile(rb'"twapId":(\d+)')
 
 
-def user_fills(store: Store, request: CheckedRequest) -> Response:
+def user_fills(store: Store, request: CheckedRequest) -> bytes:
     """Return the latest fills, newest first; within a transaction in the order of execution."""
     where, values = _filter_conditions(store, request)
     # ASSUMED: `userFills` returns the fills of one transaction in the order of execution.
@@ -38,13 +31,13 @@ def user_fills(store: Store, request: CheckedRequest) -> Response:
     )
     if not request["aggregate_by_time"]:
         rows = store.select_rows(query.format(""), *values, request["max_rows"])
-        return json_response(json_array(_texts_without("venue", store, rows)))
+        return json_array(_texts_without("venue", store, rows))
     all_rows = store.iterate_rows(query.format(_KEY), *values, _EVERY)
     groups = _group_by_time(request.read_batches(all_rows), "venue", store)
-    return json_response(_aggregated_page(groups, request["max_rows"], is_newest_first=True))
+    return _aggregated_page(groups, request["max_rows"], is_newest_first=True)
 
 
-def user_fills_by_time(store: Store, request: CheckedRequest) -> Response:
+def user_fills_by_time(store: Store, request: CheckedRequest) -> bytes | Response:
     """Return the fills in a time range, oldest first."""
     where, values = _filter_conditions(store, request)
     comparison, key = request.page_start
@@ -57,17 +50,17 @@ def user_fills_by_time(store: Store, request: CheckedRequest) -> Response:
             return _unfiltered_page(store, request, values[0])
         page = (*key, request.end, request["page_size"])
         rows = store.select_rows(query.format("", comparison), *values, *page)
-        return json_response(json_array(_texts_without("builder", store, rows)))
+        return json_array(_texts_without("builder", store, rows))
     # The cursor may divide the fills of an order in one millisecond, so begin before all of them.
     page = (key[0], 0, request.end, _EVERY)
     all_rows = store.iterate_rows(query.format(_KEY, ">="), *values, *page)
     groups = _group_by_time(request.read_batches(all_rows), "builder", store)
-    return json_response(
-        _aggregated_page(groups, request["page_size"], request.cursor, request.inclusive)
-    )
+    return _aggregated_page(groups, request["page_size"], request.cursor, request.inclusive)
 
 
-def _unfiltered_page(store: Store, request: CheckedRequest, account: int | None) -> Response:
+def _unfiltered_page(
+    store: Store, request: CheckedRequest, account: int | None
+) -> bytes | Response:
     """Return a page without filters: one range of rows, because row numbers follow the time.
 
     This is the usual request. Reading a range is three times as fast as comparing every key.
@@ -80,26 +73,20 @@ def _unfiltered_page(store: Store, request: CheckedRequest, account: int | None)
         f"{sql} ORDER BY time DESC, tx DESC, row DESC LIMIT 1", account, request.end
     )
     if first is None or last is None or first > last:
-        return json_response(b"[]")
+        return b"[]"
     rows = range(first, min(last + 1, first + request["page_size"]))
     sql = "SELECT row, builder FROM fill WHERE builder IS NOT NULL AND row BETWEEN ? AND ?"
-    routed: dict[int, str] = dict(store.select_rows(sql, first, first + len(rows) - 1))
-
-    def remove_builders(first: int, texts: list[bytes]) -> list[bytes]:
-        places = (
-            (row - first, routed[row]) for row in range(first, first + len(texts)) if row in routed
-        )
-        return _remove_field("builder", texts, places)
-
-    encoding = request.encoding if len(rows) >= _FEWEST_FINISHED else "identity"
-    response = json_response(store.page("fill", rows, routed, remove_builders, encoding))
-    if encoding == "identity":
-        return response
-    headers = {**response.headers, "content-encoding": encoding}
-    return Response(200, headers, response.content)
+    routed = store.select_rows(sql, first, first + len(rows) - 1)
+    omitted = {row: _field_text("builder", builder) for row, builder in routed}
+    is_finished = request.encoding == "zstd" and len(rows) >= _FEWEST_FINISHED
+    content = store.page("fill", rows, omitted, is_finished)
+    if not is_finished:
+        return content
+    headers = {"content-type": "application/json", "content-encoding": "zstd"}
+    return Response(200, headers, content)
 
 
-def builder_approved_fills_by_time(store: Store, request: CheckedRequest) -> Response:
+def builder_approved_fills_by_time(store: Store, request: CheckedRequest) -> bytes:
     """Return the fills of users while they had approved a builder, oldest first."""
     comparison, key = request.page_start
     rows = store.select_rows(
@@ -113,16 +100,14 @@ def builder_approved_fills_by_time(store: Store, request: CheckedRequest) -> Res
     )
     texts = _texts_without("venue", store, rows)
     # Every row of this operation has the fields builder and user.
-    return json_response(
-        json_array(
-            b'%b%b,"user":"%b"}'
-            % (text[:-1], b',"builder":null' if routed is None else b"", user.encode())
-            for (_, _, routed, user), text in zip(rows, texts, strict=True)
-        )
+    return json_array(
+        b'%b%b,"user":"%b"}'
+        % (text[:-1], b',"builder":null' if routed is None else b"", user.encode())
+        for (_, _, routed, user), text in zip(rows, texts, strict=True)
     )
 
 
-def user_twap_slice_fills(store: Store, request: CheckedRequest) -> Response:
+def user_twap_slice_fills(store: Store, request: CheckedRequest) -> bytes:
     """Return the latest fills of a user's TWAP orders, newest first."""
     # ASSUMED: A fill in `userTwapSliceFills` has the same fields as in `userFills`.
     rows = store.iterate_rows(
@@ -136,7 +121,7 @@ def user_twap_slice_fills(store: Store, request: CheckedRequest) -> Response:
                 slices.append(b'{"fill":%b,"twapId":%b}' % (text, number[1]))
         if len(slices) >= _MOST_SLICES:
             break
-    return json_response(json_array(slices[:_MOST_SLICES]))
+    return json_array(slices[:_MOST_SLICES])
 
 
 def _texts_without(field: str, store: Store, rows: Sequence[tuple[Any, ...]]) -> list[bytes]:
@@ -146,18 +131,16 @@ def _texts_without(field: str, store: Store, rows: Sequence[tuple[Any, ...]]) ->
     no such field.
     """
     texts = store.row_texts("fill", [row[0] for row in rows])
-    values = [(place, row[1]) for place, row in enumerate(rows) if row[1] is not None]
-    return _remove_field(field, texts, values)
+    return [
+        text if row[1] is None else text.replace(_field_text(field, row[1]), b"", 1)
+        for row, text in zip(rows, texts, strict=True)
+    ]
 
 
-def _remove_field(field: str, texts: list[bytes], values: Iterable[tuple[int, str]]) -> list[bytes]:
-    """Remove a field from texts; `values` are the places of those that have it, with its value."""
+def _field_text(field: str, value: str) -> bytes:
+    """Return a field in the text of a row; an empty value means null."""
     # No value contains this sequence: its quotes would be escaped there.
-    name = b',"%b":' % field.encode()
-    for place, text in values:
-        value = encode(text) if text else b"null"
-        texts[place] = texts[place].replace(name + value, b"", 1)
-    return texts
+    return b',"%b":%b' % (field.encode(), encode(value) if value else b"null")
 
 
 def _filter_conditions(store: Store, request: CheckedRequest) -> tuple[str, list[Any]]:

@@ -12,28 +12,10 @@ from toolkit.contract.dexes import canonical_dex, strip_native_dex
 from toolkit.contract.records import BookLevel, FundingRate, L2Book
 from toolkit.errors import BadRequest, ServiceDown
 from toolkit.service.decimals import format_decimal
-from toolkit.service.handler_messages import CheckedRequest, Response, json_response
+from toolkit.service.handler_messages import CheckedRequest
 from toolkit.service.store import Store
 from toolkit.service.trade_totals import MinuteCandle, make_candles
 from toolkit.times import SECOND
-
-__all__ = [
-    "all_mids",
-    "candle_snapshot",
-    "current_depth",
-    "exchange_status",
-    "funding_history",
-    "group_levels",
-    "l2_book",
-    "meta",
-    "meta_and_asset_ctxs",
-    "outcome_meta",
-    "perp_dex_limits",
-    "perp_dexs",
-    "slippage_history",
-    "spot_meta",
-    "spot_meta_and_asset_ctxs",
-]
 
 _MOST_LEVELS: Final = 20
 """The number of levels on each side of a book that the exchange shows."""
@@ -41,7 +23,7 @@ _MOST_LEVELS: Final = 20
 _decode_minutes = msgspec.msgpack.Decoder(list[MinuteCandle]).decode
 
 
-def current_depth(store: Store, request: CheckedRequest) -> Response:
+def current_depth(store: Store, request: CheckedRequest) -> bytes:
     """Return the depth of all markets, or of the markets of a dex."""
     text = request.find_document(store, "depth time")
     if text is None:
@@ -53,18 +35,10 @@ def current_depth(store: Store, request: CheckedRequest) -> Response:
         markets = request.find_document(store, "depth")
     else:
         markets = request.find_document(store, "depth of", canonical_dex(request["dex"]))
-    return json_response(b'{"timestampMs":%d,"data":%b}' % (time, markets or b"[]"))
+    return b'{"timestampMs":%d,"data":%b}' % (time, markets or b"[]")
 
 
-def meta(store: Store, request: CheckedRequest) -> Response:
-    """Return the perps of a dex; an unknown dex has none."""
-    # ASSUMED: For an unknown dex, `meta` returns an empty `universe`, not an error.
-    return json_response(
-        store.document("meta", canonical_dex(request["dex"])) or b'{"universe":[]}'
-    )
-
-
-def meta_and_asset_ctxs(store: Store, request: CheckedRequest) -> Response:
+def meta_and_asset_ctxs(store: Store, request: CheckedRequest) -> bytes:
     """Return the perps of a dex with the states of their markets; an unknown dex has none."""
     text = store.document("contexts", canonical_dex(request["dex"]))
     if text is None and not store.about["whole"] and not store.about["partial"]:
@@ -72,62 +46,33 @@ def meta_and_asset_ctxs(store: Store, request: CheckedRequest) -> Response:
         raise BadRequest(
             f"metaAndAssetCtxs cannot be answered: no such data in {store.about['label']}"
         )
-    return json_response(text or b'[{"universe":[]},[]]')
+    return text or b'[{"universe":[]},[]]'
 
 
-def perp_dex_limits(store: Store, request: CheckedRequest) -> Response:
-    """Return the limits of a dex, or null if it has none."""
-    return json_response(store.document("limits", canonical_dex(request["dex"])) or b"null")
-
-
-def slippage_history(store: Store, request: CheckedRequest) -> Response:
+def slippage_history(store: Store, request: CheckedRequest) -> bytes:
     """Return the samples in a time range, oldest first."""
-    return json_response(
-        store.select_texts(
-            "slippage",
-            "SELECT row FROM slippage WHERE coin = ? AND amount = ? AND time BETWEEN ? AND ? "
-            "ORDER BY time LIMIT ?",
-            strip_native_dex(request["coin"]),
-            request["amount"],
-            request["start"],
-            request.end,
-            request["page_size"],
-        )
+    return store.select_texts(
+        "slippage",
+        "SELECT row FROM slippage WHERE coin = ? AND amount = ? AND time BETWEEN ? AND ? "
+        "ORDER BY time LIMIT ?",
+        strip_native_dex(request["coin"]),
+        request["amount"],
+        request["start"],
+        request.end,
+        request["page_size"],
     )
 
 
-def spot_meta(store: Store, request: CheckedRequest) -> Response:
-    """Return the tokens and the spot markets."""
-    return json_response(store.document("spot meta") or b'{"universe":[],"tokens":[]}')
-
-
-def spot_meta_and_asset_ctxs(store: Store, request: CheckedRequest) -> Response:
-    """Return the spot markets with their states."""
-    return json_response(store.document("spot contexts") or b'[{"universe":[],"tokens":[]},[]]')
-
-
-def perp_dexs(store: Store, request: CheckedRequest) -> Response:
-    """Return the builder-deployed dexes; null stands for the native one."""
-    return json_response(store.document("perp dexes") or b"[null]")
-
-
-def all_mids(store: Store, request: CheckedRequest) -> Response:
-    """Return the mid price of every market of a dex, if the market has one."""
-    return json_response(store.document("mids", canonical_dex(request["dex"])) or b"{}")
-
-
-def funding_history(store: Store, request: CheckedRequest) -> Response:
+def funding_history(store: Store, request: CheckedRequest) -> bytes:
     """Return the funding rates of a coin in a time range, oldest first."""
     # ASSUMED: In the local service, `fundingHistory` returns all rows. The exchange's own API
     # returns at most 500.
     text = store.compressed_document("funding rates", strip_native_dex(request["coin"])) or b"[]"
     rates = msgspec.json.decode(text, type=list[FundingRate])
-    return json_response(
-        encode([rate for rate in rates if request["start"] <= rate.time <= request.end])
-    )
+    return encode([rate for rate in rates if request["start"] <= rate.time <= request.end])
 
 
-def candle_snapshot(store: Store, request: CheckedRequest) -> Response:
+def candle_snapshot(store: Store, request: CheckedRequest) -> bytes:
     """Return the candles of a coin in a time range, oldest first."""
     coin = strip_native_dex(request["coin"])
     decompress = zstandard.ZstdDecompressor().decompress
@@ -138,10 +83,10 @@ def candle_snapshot(store: Store, request: CheckedRequest) -> Response:
         for minute in _decode_minutes(decompress(data))
     )
     candles = make_candles(minutes, coin, request["interval"], request["start"], request.end)
-    return json_response(encode(candles))
+    return encode(candles)
 
 
-def l2_book(store: Store, request: CheckedRequest) -> Response:
+def l2_book(store: Store, request: CheckedRequest) -> bytes:
     """Return the book of a coin at the end of the history, also while the clock runs.
 
     The book of a spot market is empty. A coin without a book has null.
@@ -152,15 +97,15 @@ def l2_book(store: Store, request: CheckedRequest) -> Response:
         book = msgspec.json.decode(text, type=L2Book)
         book = group_levels(book, request["n_sig_figs"], request["mantissa"])
         best = [levels[:_MOST_LEVELS] for levels in book.levels]
-        return json_response(encode(replace(book, levels=best)))
+        return encode(replace(book, levels=best))
     if not store.about["whole"]:
         raise BadRequest(
             f"l2Book cannot be answered: {store.about['label']} has no book of {coin[:80]}"
         )
     # ASSUMED: For a delisted or unknown coin, `l2Book` returns null, not an error.
     if coin not in msgspec.json.decode(store.document("mids") or b"{}"):
-        return json_response(b"null")
-    return json_response(encode(L2Book(coin=coin, time=request.now_ms, levels=[[], []])))
+        return b"null"
+    return encode(L2Book(coin=coin, time=request.now_ms, levels=[[], []]))
 
 
 def group_levels(book: L2Book, digits: int | None, mantissa: int | None) -> L2Book:
@@ -215,11 +160,6 @@ def _group_side(
     ]
 
 
-def outcome_meta(store: Store, request: CheckedRequest) -> Response:
-    """Return the outcome markets and their questions."""
-    return json_response(store.document("outcome meta") or b'{"outcomes":[],"questions":[]}')
-
-
-def exchange_status(store: Store, request: CheckedRequest) -> Response:
+def exchange_status(store: Store, request: CheckedRequest) -> bytes:
     """Return the present of the exchange; it never has a special status."""
-    return json_response(b'{"time":%d,"specialStatuses":null}' % request.now_ms)
+    return b'{"time":%d,"specialStatuses":null}' % request.now_ms

@@ -9,34 +9,24 @@ from toolkit.contract.answers import encode
 from toolkit.contract.dexes import canonical_dex, coin_dex
 from toolkit.contract.recorded_rows import read_record
 from toolkit.contract.records import OpenOrder, Order, OrderStatus
-from toolkit.service.handler_messages import CheckedRequest, Response, json_response
+from toolkit.service.handler_messages import CheckedRequest
 from toolkit.service.store import Store, json_array
-
-__all__ = [
-    "builder_orders_by_time",
-    "frontend_open_orders",
-    "historical_orders",
-    "open_orders",
-    "order_status",
-]
 
 # ASSUMED: A page of `builderOrdersByTime` has at most 2,000 rows.
 _PAGE: Final = 2_000
 
 
-def historical_orders(store: Store, request: CheckedRequest) -> Response:
+def historical_orders(store: Store, request: CheckedRequest) -> bytes:
     """Return the latest status events of a user, newest first."""
-    return json_response(
-        store.select_texts(
-            "status",
-            "SELECT row FROM status WHERE account = ? ORDER BY time DESC, tx DESC, row LIMIT ?",
-            store.account_number(request["user"]),
-            request["max_rows"],
-        )
+    return store.select_texts(
+        "status",
+        "SELECT row FROM status WHERE account = ? ORDER BY time DESC, tx DESC, row LIMIT ?",
+        store.account_number(request["user"]),
+        request["max_rows"],
     )
 
 
-def builder_orders_by_time(store: Store, request: CheckedRequest) -> Response:
+def builder_orders_by_time(store: Store, request: CheckedRequest) -> bytes:
     """Return the status events of orders placed via a builder, oldest first."""
     comparison, key = request.page_start
     rows = store.select_rows(
@@ -50,25 +40,23 @@ def builder_orders_by_time(store: Store, request: CheckedRequest) -> Response:
     )
     texts = store.row_texts("status", [row for row, _ in rows])
     builder = b'"builder":"%b",' % request["builder"].encode()
-    return json_response(
-        json_array(
-            b'{"user":"%b",%b' % (user.encode(), text.replace(builder, b"", 1)[1:])
-            for (_, user), text in zip(rows, texts, strict=True)
-        )
+    return json_array(
+        b'{"user":"%b",%b' % (user.encode(), text.replace(builder, b"", 1)[1:])
+        for (_, user), text in zip(rows, texts, strict=True)
     )
 
 
-def open_orders(store: Store, request: CheckedRequest) -> Response:
+def open_orders(store: Store, request: CheckedRequest) -> bytes:
     """Return the open orders of a user on a dex, newest first."""
-    return json_response(encode([_short_order(order) for order in _open_orders(store, request)]))
+    return encode([_short_order(order) for order in _open_orders(store, request)])
 
 
-def frontend_open_orders(store: Store, request: CheckedRequest) -> Response:
+def frontend_open_orders(store: Store, request: CheckedRequest) -> bytes:
     """Return the open orders of a user on a dex, with all their fields."""
-    return json_response(encode(_open_orders(store, request)))
+    return encode(_open_orders(store, request))
 
 
-def order_status(store: Store, request: CheckedRequest) -> Response:
+def order_status(store: Store, request: CheckedRequest) -> bytes:
     """Return the last status of an order, by its order id or its client order id."""
     # A text with these bytes may also be of another order that refers to this one as its child,
     # so the decoded event is checked, too.
@@ -85,11 +73,11 @@ def order_status(store: Store, request: CheckedRequest) -> Response:
             event = read_record(OrderStatus, text)
             if oid in (event.order.oid, event.order.cloid):
                 status, time = encode(event.status), event.status_timestamp
-                return json_response(
+                return (
                     b'{"status":"order","order":{"order":%b,"status":%b,"statusTimestamp":%d}}'
                     % (encode(event.order), status, time)
                 )
-    return json_response(b'{"status":"unknownOid"}')
+    return b'{"status":"unknownOid"}'
 
 
 def _open_orders(store: Store, request: CheckedRequest) -> list[Order]:

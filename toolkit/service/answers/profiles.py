@@ -15,30 +15,14 @@ from toolkit.contract.records import (
     SubAccountRow,
     UserFees,
     UserRateLimit,
-    UserRole,
 )
 from toolkit.service.answers.accounts import state_of
 from toolkit.service.decimals import format_decimal
-from toolkit.service.handler_messages import CheckedRequest, Response, json_response
+from toolkit.service.handler_messages import CheckedRequest
 from toolkit.service.store import Store
 from toolkit.times import DAY, to_iso
 
-__all__ = [
-    "extra_agents",
-    "portfolio",
-    "referral",
-    "spot_clearinghouse_state",
-    "sub_accounts",
-    "user_abstraction",
-    "user_dex_abstraction",
-    "user_fees",
-    "user_rate_limit",
-    "user_role",
-    "user_to_multi_sig_signers",
-    "user_vault_equities",
-]
-
-_NO_BALANCES: Final = b'{"balances":[]}'
+NO_BALANCES: Final = b'{"balances":[]}'
 _FEE_DAYS: Final = 15
 _FIRST_REQUESTS: Final = 10_000
 _REFERRER_VOLUME: Final = 10_000
@@ -46,17 +30,7 @@ _PERIODS: Final = {"day": 1, "week": 7, "month": 30, "allTime": None}
 """The periods of a portfolio, in days."""
 
 
-def spot_clearinghouse_state(store: Store, request: CheckedRequest) -> Response:
-    """Return the spot balances of a user."""
-    return json_response(store.document("spot state", request["user"]) or _NO_BALANCES)
-
-
-def user_vault_equities(store: Store, request: CheckedRequest) -> Response:
-    """Return the equity of a user in vaults."""
-    return json_response(store.document("vault equities", request["user"]) or b"[]")
-
-
-def sub_accounts(store: Store, request: CheckedRequest) -> Response:
+def sub_accounts(store: Store, request: CheckedRequest) -> bytes:
     """Return the sub-accounts of a user with their states on the native dex, or null."""
     # ASSUMED: The answer of `subAccounts` contains only states of the native dex.
     text = store.document("sub-accounts", request["user"])
@@ -68,21 +42,14 @@ def sub_accounts(store: Store, request: CheckedRequest) -> Response:
             row.sub_account_user.encode(),
             row.master.encode(),
             state_of(store, row.sub_account_user, "", request.now_ms),
-            store.document("spot state", row.sub_account_user) or _NO_BALANCES,
+            store.document("spot state", row.sub_account_user) or NO_BALANCES,
         )
         for row in rows
     ]
-    return json_response(b"[%b]" % b",".join(parts) if parts else b"null")
+    return b"[%b]" % b",".join(parts) if parts else b"null"
 
 
-def user_role(store: Store, request: CheckedRequest) -> Response:
-    """Return the role of an address; ``missing`` if the exchange does not know the address."""
-    return json_response(
-        store.document("role", request["user"]) or encode(UserRole(role="missing"))
-    )
-
-
-def user_fees(store: Store, request: CheckedRequest) -> Response:
+def user_fees(store: Store, request: CheckedRequest) -> bytes:
     """Return the fee rates of a user, and the volumes of the last days."""
     # ASSUMED: A user without trades pays the fee rates of the lowest volume tier.
     text = store.document("fees", request["user"]) or _lowest_fees(store)
@@ -101,28 +68,26 @@ def user_fees(store: Store, request: CheckedRequest) -> Response:
         }
         for day in days
     ]
-    return json_response(encode(fees))
+    return encode(fees)
 
 
-def user_rate_limit(store: Store, request: CheckedRequest) -> Response:
+def user_rate_limit(store: Store, request: CheckedRequest) -> bytes:
     """Return how many requests a user has sent to the exchange, and how many are allowed."""
     # ASSUMED: Placing an order is one request, and cancelling it is another. A user may send 10,000
     # requests, and one more for each dollar of volume.
     volume = _total_volume(store, request["user"])
     requests = store.document("requests", request["user"])
-    return json_response(
-        encode(
-            UserRateLimit(
-                cum_vlm=format_decimal(volume),
-                n_requests_used=int(requests) if requests else 0,
-                n_requests_cap=_FIRST_REQUESTS + int(volume),
-                n_requests_surplus=0,
-            )
+    return encode(
+        UserRateLimit(
+            cum_vlm=format_decimal(volume),
+            n_requests_used=int(requests) if requests else 0,
+            n_requests_cap=_FIRST_REQUESTS + int(volume),
+            n_requests_surplus=0,
         )
     )
 
 
-def portfolio(store: Store, request: CheckedRequest) -> Response:
+def portfolio(store: Store, request: CheckedRequest) -> bytes:
     """Return account value, PnL and volume of a user for four periods, in total and of perps."""
     # ASSUMED: The operation `portfolio` counts volume by days (UTC). Its account value excludes
     # stake and equity in vaults.
@@ -144,10 +109,10 @@ def portfolio(store: Store, request: CheckedRequest) -> Response:
                 vlm=format_decimal(volume),
             )
             periods.append((prefix + (name[0].upper() + name[1:] if prefix else name), history))
-    return json_response(encode(periods))
+    return encode(periods)
 
 
-def referral(store: Store, request: CheckedRequest) -> Response:
+def referral(store: Store, request: CheckedRequest) -> bytes:
     """Return the referral state of a user.
 
     The simulation has no referrers, so `referredBy` is null. `builderRewards` has the fees that the
@@ -159,41 +124,24 @@ def referral(store: Store, request: CheckedRequest) -> Response:
     state: dict[str, Any] = {"stage": "needToCreateCode"}
     if required > 0:
         state = {"stage": "needToTrade", "data": {"required": format_decimal(required)}}
-    return json_response(
-        encode(
-            {
-                "referredBy": None,
-                "cumVlm": format_decimal(volume),
-                "unclaimedRewards": "0.0",
-                "claimedRewards": "0.0",
-                "builderRewards": msgspec.json.decode(fees) if fees else "0.0",
-                "referrerState": state,
-                "rewardHistory": [],
-                "tokenToState": [],
-            }
-        )
+    return encode(
+        {
+            "referredBy": None,
+            "cumVlm": format_decimal(volume),
+            "unclaimedRewards": "0.0",
+            "claimedRewards": "0.0",
+            "builderRewards": msgspec.json.decode(fees) if fees else "0.0",
+            "referrerState": state,
+            "rewardHistory": [],
+            "tokenToState": [],
+        }
     )
 
 
-def user_abstraction(store: Store, request: CheckedRequest) -> Response:
-    """Return the account mode of a user."""
-    return json_response(store.document("mode", request["user"]) or b'"default"')
-
-
-def user_dex_abstraction(store: Store, request: CheckedRequest) -> Response:
+def user_dex_abstraction(store: Store, request: CheckedRequest) -> bytes:
     """Return whether dexes use the other balances of a user; null if it was never set."""
     is_on = store.document("mode", request["user"]) == b'"dexAbstraction"'
-    return json_response(b"true" if is_on else b"null")
-
-
-def extra_agents(store: Store, request: CheckedRequest) -> Response:
-    """Return the named agents of a user. No user here has one."""
-    return json_response(b"[]")
-
-
-def user_to_multi_sig_signers(store: Store, request: CheckedRequest) -> Response:
-    """Return the signers of a multi-signature account. There is no such account here."""
-    return json_response(b"null")
+    return b"true" if is_on else b"null"
 
 
 def _lowest_fees(store: Store) -> bytes:

@@ -6,15 +6,8 @@ from typing import Final
 from toolkit.contract.dexes import ALL_DEXES, canonical_dex, coin_dex, join_coin
 from toolkit.contract.snapshots import assemble
 from toolkit.errors import NotReady
-from toolkit.service.handler_messages import CheckedRequest, Response, json_response
+from toolkit.service.handler_messages import CheckedRequest, Response
 from toolkit.service.store import Store
-
-__all__ = [
-    "account_value_snapshot_timestamp",
-    "account_value_snapshots",
-    "perp_twap_snapshot_timestamp",
-    "perp_twap_snapshots",
-]
 
 _Selection = tuple[str | None, str | None]
 """Parts of a name; None: every dex."""
@@ -22,14 +15,14 @@ _Selection = tuple[str | None, str | None]
 _NO_SNAPSHOTS: Final = "No snapshots are available yet"
 
 
-def account_value_snapshot_timestamp(store: Store, request: CheckedRequest) -> Response:
+def account_value_snapshot_timestamp(store: Store, request: CheckedRequest) -> bytes:
     """Return the id and the time of the latest snapshot of account values."""
-    return json_response(_require(request.find_document(store, "account values at")))
+    return _require(request.find_document(store, "account values at"))
 
 
-def perp_twap_snapshot_timestamp(store: Store, request: CheckedRequest) -> Response:
+def perp_twap_snapshot_timestamp(store: Store, request: CheckedRequest) -> bytes:
     """Return the id and the time of the latest snapshot of TWAPs."""
-    return json_response(_require(request.find_document(store, "twaps at")))
+    return _require(request.find_document(store, "twaps at"))
 
 
 def account_value_snapshots(store: Store, request: CheckedRequest) -> Response:
