@@ -172,7 +172,8 @@ def test_law_of_two_coins_by_hand():
     assert found.sizes["low"].notna().tolist() == pairs.tolist()
     assert (found.n, found.level, found.price_source) == (10, 0.95, "mark_px")
     assert found.method.endswith("bootstrap by day; prices: mark_px")
-    for table in (found.params, found.parents, found.sizes, found.lags):
+    assert found.coins["n"].tolist() == [5, 0, 5]
+    for table in (found.params, found.parents, found.coins, found.sizes, found.lags):
         assert table.attrs["toolkit"]["price_source"] == "mark_px"
 
 
@@ -185,6 +186,38 @@ def test_coins_of_two_volatilities_have_one_exponent():
     found = tk.execution.impact(fills, prices.assign(mark_px=moved), **options)
     assert found["exponent"] == pytest.approx(0.5, abs=1e-3)
     assert found["impact_bps"] == pytest.approx((8 + 80) / 2, rel=1e-2)
+    laws = found.coins.set_index("coin").drop("OLD")
+    assert laws["impact_bps"].to_dict() == pytest.approx({"ABC": 80, "XYZ": 8}, rel=1e-2)
+    assert laws["y_root"].tolist() == pytest.approx(
+        (laws["impact_bps"] / laws["volatility_bps"] / 0.1).tolist(), rel=1e-2
+    )
+
+
+def test_volatile_coin_does_not_decide_the_exponent():
+    """XYZ follows a square root; ABC is noise of ten times its size, in as many orders."""
+    rng = np.random.default_rng(6)
+    fills, prices = impact_tape(rng, days=30)
+    other = [frame.assign(coin="ABC") for frame in impact_tape(rng, days=30)]
+    other[1]["mid_px"] = 100 + 10 * (other[1]["mid_px"].sample(frac=1, random_state=1).array - 100)
+    rows, mixed = pd.concat([fills, other[0]]), pd.concat([prices, other[1]])
+    found = tk.execution.impact(rows, mixed, volume={"XYZ": 1e8, "ABC": 1e8}, draws=9)
+    assert found["exponent"] == pytest.approx(0.5, abs=0.1)
+
+
+def test_volatility_and_kyles_lambda_by_hand():
+    """Changes of +1 %, 0 and -2 % in steps of 300, 300 and 600 s; only the last price of 5 minutes.
+
+    Takers buy 2 % and sell 1 % of a day's volume in the first and the last step.
+    """
+    prices = mids((0, 90.0), (1, 100.0), (300, 101.0), (600, 101.0), (1_200, 98.98))
+    rows = fills_of([1, 2, 3], [200, 250, 700], sz=[3.0, 1.0, 1.0], side=["B", "A", "A"])
+    row = tk.execution.impact(rows, prices, volume={"XYZ": 1e4}, max_age="1h").coins.iloc[0]
+    assert row["volatility_bps"] == pytest.approx(
+        (100**2 + 200**2) ** 0.5 * (86_400 / 1_199) ** 0.5
+    )
+    assert row["kyle_bps"] == pytest.approx((2 * 100 + 1 * 200) / 5)
+    assert np.isnan(row["kyle_low"])
+    assert (row["n"], row["volume_usd"]) == (0, 1e4)  # no price shows the impact of an order
 
 
 def test_part_of_a_day_is_no_day():

@@ -14,6 +14,7 @@ PURE_NUMBERS = {
     "builders.cohorts": {"active"},
     "depth.imbalance": {"imbalance"},
     "execution.impact": {
+        "y_root",
         "exponent",
         "autocorrelation",
         "autocorrelation_low",

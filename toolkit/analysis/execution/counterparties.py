@@ -126,8 +126,8 @@ def counterparties(
             for side, flag in (("taker", 1), ("maker", 0))
         }
     )
-    px, age = marks.after(trade.coin, trade.ms, span, age_ms)
-    gains = Gains([sign * (px - trade.px) * trade.sz], trade.usd, [age], clusters[seen])
+    px, ages = marks.after(trade.coin, trade.ms, span, age_ms)
+    gains = Gains([sign * (px - trade.px) * trade.sz], trade.usd, [ages], clusters[seen])
     codes, groups = number_groups(sides, missing_last=True)
     made = []
     for place, rows in enumerate(split_groups(codes, len(groups))):
