@@ -10,7 +10,6 @@ from toolkit.analysis.execution.quotes import reference_prices
 from toolkit.errors import MissingColumns, MissingDirections
 from toolkit.execution import fill_quality, markout, quotes, spreads
 from toolkit.prepare.door import Table
-from toolkit.prepare.trades import read_trades
 
 from .examples import DAY, HOUR, MONDAY, times, wrong_errors
 
@@ -328,18 +327,17 @@ def test_marks_keep_their_quotes():
     tape = fills([(n * 1.0, "B" if s > 0 else "A", 100 + s / 99, 2, True)
                   for n, s in enumerate(signs)])  # fmt: skip
     table = Table(tape, "fills")
-    trades = read_trades(table)
-    own = reference_prices(table, None, None, trades, 1.5)
+    own = reference_prices(table, None, None, 1.5)
     assert own.source == "quotes"
     assert own.is_tape
     pd.testing.assert_frame_equal(own.quotes, quotes(tape, max_age=1.5))
     assert fill_quality(tape, max_age=1.5)["priced"].sum() == 6
     assert fill_quality(tape, max_age=0.5)["priced"].sum() == 0
     prices = mids([(0, 100.0)])
-    passed = reference_prices(table, prices, None, trades, "60s")
+    passed = reference_prices(table, prices, None, "60s")
     assert passed.quotes is prices
     assert not passed.is_tape
-    marked = reference_prices(table, prices.assign(mark_px=1.0), "mark_px", trades, "60s")
+    marked = reference_prices(table, prices.assign(mark_px=1.0), "mark_px", "60s")
     assert marked.quotes is None
     with pytest.warns(MissingDirections, match=r"^fills: column dir is missing in every row"):
         fill_quality(tape.assign(dir=pd.array([None] * len(tape), dtype="str")))

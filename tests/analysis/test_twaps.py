@@ -23,6 +23,18 @@ def tape_of(*trades):
     return frame
 
 
+def mids_of(*rows):
+    """Return mids of BTC from (second, price)."""
+    second, px = zip(*rows, strict=True)
+    at = times(MONDAY + SECOND * np.array(second))
+    return pd.DataFrame({"coin": "BTC", "time": at, "mid_px": px})
+
+
+def quality(fills, tape, **options):
+    """Return the quality of orders; the mid of BTC is 100 at the start."""
+    return twaps.quality(fills, tape, mids_of((0, 100.0)), **options)
+
+
 def order(rows, side="B", twap_id=1):
     return rows.assign(side=side, twap_id=twap_id)
 
@@ -53,7 +65,7 @@ def test_quality_by_hand():
         ]
     )
     fills["user"] = fills["user"].astype("category")
-    found = twaps.quality(fills, pd.concat([other, tape]))
+    found = quality(fills, pd.concat([other, tape]))
     assert found.iloc[:4, :6].to_numpy().tolist() == [
         ["0xa", "BTC", 2, "A", 1, 1.0],
         ["0xb", "BTC", 1, "B", 1, 1.0],
@@ -79,16 +91,16 @@ def test_quality_by_hand():
     assert found["vs_vwap_bps"].tolist()[3] == pytest.approx(1e4 * 3 / 52)
     assert list(found["first"]) == list(times(MONDAY + SECOND * np.array([10, 0, 10, 5, 0])))
     assert list(found["last"]) == list(times(MONDAY + SECOND * np.array([10, 0, 40, 25, 0])))
-    unnamed = twaps.quality(fills.iloc[:2].assign(user=None), tape)
+    unnamed = quality(fills.iloc[:2].assign(user=None), tape)
     assert (str(unnamed["user"].dtype), unnamed["fills"].tolist()) == ("str", [2])
 
 
 def test_unpriced_fill_leaves_quality_missing():
     tape = tape_of((0, 100, 1), (10, 110, 1), (40, 120, 2))
-    unpriced = twaps.quality(order(tape.iloc[1:].assign(px=[110.0, NAN], sz=1.0)), tape).iloc[0]
+    unpriced = quality(order(tape.iloc[1:].assign(px=[110.0, NAN], sz=1.0)), tape).iloc[0]
     assert (unpriced["fills"], unpriced["sz"], unpriced["share"]) == (2, 2.0, 2 / 3)
     assert pd.isna(unpriced[["px", "vs_vwap_bps", "vs_twap_usd", "vs_arrival_usd"]]).all()
-    unsized = twaps.quality(order(tape.iloc[1:].assign(sz=[1.0, NAN])), tape).iloc[0]
+    unsized = quality(order(tape.iloc[1:].assign(sz=[1.0, NAN])), tape).iloc[0]
     assert pd.isna(unsized[["px", "sz", "share", "vs_vwap_usd"]]).all()
 
 
@@ -96,28 +108,47 @@ def test_tape_rows_without_price_are_skipped():
     """Without the row, 100 applies until 40 s, then 2 at 120; the price is not 0 in between."""
     orders = order(tape_of((10, 110, 1), (40, 120, 1)))
     tape = tape_of((0, 100, 1), (10, 110, 1), (40, 120, 2)).assign(px=[100.0, NAN, 120.0])
-    row = twaps.quality(orders, tape).iloc[0]
+    row = quality(orders, tape).iloc[0]
     assert (row["vwap"], row["twap"], row["arrival_px"]) == (120.0, 100.0, 100.0)
     assert row["share"] == 1.0
     # A row of size 0 is no trade. A perp's row without a direction is one, without a warning.
     empty = tape_of((0, 100, 1), (10, 110, 0), (40, 120, 2))
     empty["dir"] = pd.array([None] * 3, dtype="str")
-    pd.testing.assert_series_equal(twaps.quality(orders, empty).iloc[0], row)
+    pd.testing.assert_series_equal(quality(orders, empty).iloc[0], row)
 
 
 def test_old_price_is_not_arrival():
     tape = tape_of((0, 100, 1), (400, 110, 1), (410, 110, 1))
-    row = twaps.quality(order(tape.iloc[1:]), tape).iloc[0]
+    row = quality(order(tape.iloc[1:]), tape).iloc[0]
     assert pd.isna(row[["arrival_px", "arrival_age_secs", "vs_arrival_bps"]]).all()
-    assert twaps.quality(order(tape.iloc[1:]), tape, max_age_secs=400)["arrival_px"].item() == 100
+    assert quality(order(tape.iloc[1:]), tape, max_age_secs=400)["arrival_px"].item() == 100
+
+
+def test_arrival_is_a_mid():
+    """Takers buy at 100.01 and sell at 99.99 in turn; the order starts after a buy.
+
+    Against the buy it would gain 1 bp by buying at 100. The mid is 100.
+    """
+    n = np.arange(20)
+    tape = tape_of(*((second, 100.0, 1) for second in n)).assign(crossed=True)
+    tape["side"] = np.where(n % 4 < 2, "B", "A")
+    tape["px"] += np.where(n % 4 < 2, 0.01, -0.01)
+    fills = order(tape_of((17.5, 100.0, 1)))
+    row = twaps.quality(fills, tape).iloc[0]
+    assert (row["arrival_px"], row["arrival_age_secs"]) == (pytest.approx(100), 0.5)
+    assert row["vs_arrival_bps"] == pytest.approx(0, abs=1e-3)
+    with pytest.warns(UserWarning, match=r"^tape: without side and crossed"):
+        assert twaps.quality(fills, tape.drop(columns="crossed"))["arrival_px"].isna().all()
+    with pytest.raises(ValueError, match="bid or an ask"):
+        twaps.quality(fills, tape, tape)
 
 
 def test_quality_without_tape_is_missing():
     tape = tape_of((0, 100, 1), (10, 110, 1))
     for other in (tape.assign(coin="ETH"), tape.iloc[:0]):
-        row = twaps.quality(order(tape), other).iloc[0]
+        row = quality(order(tape), other).iloc[0]
         assert pd.isna(row[["vwap", "twap", "arrival_px", "share", "vs_vwap_bps"]]).all()
-    later = twaps.quality(order(tape), tape.iloc[1:]).iloc[0]
+    later = quality(order(tape), tape.iloc[1:]).iloc[0]
     assert pd.isna(later["twap"])  # the first price is not known
     assert later["vwap"] == 110
 
@@ -125,7 +156,7 @@ def test_quality_without_tape_is_missing():
 def test_both_sides_are_one_trade():
     tape = tape_of((0, 100, 1), (10, 110, 1)).assign(tid=[5, 6])
     both = pd.concat([tape.assign(dir="Open Long"), tape.assign(dir="Open Short")])
-    one, two = (twaps.quality(order(tape.assign(sz=0.5)), item) for item in (tape, both))
+    one, two = (quality(order(tape.assign(sz=0.5)), item) for item in (tape, both))
     pd.testing.assert_frame_equal(one, two)
     assert one["share"].item() == 0.5
 
@@ -135,7 +166,7 @@ def test_rows_without_trade_id_stay_apart():
     tape = tape_of((0, 100, 1), (10, 110, 1), (10, 120, 1))
     for ids in (0, None):
         rows = tape.assign(tid=pd.array([ids] * 3, dtype="Int64"))
-        row = twaps.quality(order(rows.iloc[1:]), rows).iloc[0]
+        row = quality(order(rows.iloc[1:]), rows).iloc[0]
         assert (row["fills"], row["px"], row["vwap"], row["share"]) == (2, 115.0, 115.0, 1.0)
 
 
@@ -144,15 +175,15 @@ def test_conversions_are_no_market_volume():
     tape = tape_of((0, 0.30, 2.0), (1_000, 0.40, 1.0)).assign(dir="Buy")
     odd = tape_of((500, 0.5, 70.0), (900, 1.0, 9.0)).assign(dir=["Split Outcome", "Settlement"])
     fills = order(tape)
-    plain = twaps.quality(fills, tape)
-    pd.testing.assert_frame_equal(twaps.quality(fills, pd.concat([tape, odd])), plain)
+    plain = quality(fills, tape)
+    pd.testing.assert_frame_equal(quality(fills, pd.concat([tape, odd])), plain)
     assert plain["vwap"].item() == pytest.approx(1.0 / 3.0)
 
 
 def test_fills_without_twap_are_excluded():
     tape = tape_of((0, 100, 1), (10, 110, 1))
     mixed = pd.concat([order(tape), order(tape, twap_id=NAN)])
-    assert twaps.quality(mixed, tape)["fills"].tolist() == [2]
+    assert quality(mixed, tape)["fills"].tolist() == [2]
 
 
 @settings(max_examples=20)
@@ -168,9 +199,9 @@ def test_benchmarks_equal_loop_over_seconds(trades):
     tape = tape_of(*((t, 100 + p, s) for t, p, s, _ in trades))
     mine = np.array([own for *_, own in trades])
     if not mine.any():
-        assert twaps.quality(order(tape.iloc[:0]), tape).empty
+        assert quality(order(tape.iloc[:0]), tape).empty
         return
-    row = twaps.quality(order(tape[mine]), tape).iloc[0]
+    row = quality(order(tape[mine]), tape).iloc[0]
     moments = [t for t, *_, own in trades if own]
     first, last = min(moments), max(moments)
     inside = [(p + 100, s) for t, p, s, _ in trades if first <= t <= last]
@@ -183,11 +214,6 @@ def test_benchmarks_equal_loop_over_seconds(trades):
 
     steps = [stood(second) for second in range(first, last)] or [stood(first)]
     assert row["twap"] == pytest.approx(np.mean(steps))
-    earlier = [t for t, *_ in trades if t < first]
-    if earlier:
-        assert row["arrival_px"] == pytest.approx(stood(max(earlier)))
-    else:
-        assert np.isnan(row["arrival_px"])
 
 
 def test_adherence_by_hand():

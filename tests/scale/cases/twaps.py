@@ -56,7 +56,8 @@ def orders(n):
     k = np.arange(n)
     own = {"user": "0xa", "px": 100.0 + k % 10, "side": "A", "twap_id": k // 10}
     frame = trades(n, MONDAY + SECOND * k, **own)
-    return {"fills": frame, "tape": frame.drop(columns=["user", "side", "twap_id"])}
+    mids = frame[["coin", "time"]].assign(mid_px=100.0)
+    return {"fills": frame, "tape": frame.drop(columns=["user", "side", "twap_id"]), "prices": mids}
 
 
 def pressure_at_scale(frames, result):
@@ -104,6 +105,10 @@ CASES = [
     Case(
         "twaps.quality",
         orders,
-        {"fills": "coin px sz side time twap_id", "tape": "coin px sz time"},
+        {
+            "fills": "coin px sz side time twap_id",
+            "tape": "coin px sz time",
+            "prices": "coin time mid_px",
+        },
     ),
 ]

@@ -114,7 +114,7 @@ def copy_trading(
     keys = list_keys(by, _FIGURES)
     table = Table(fills, "fills")
     trades, codes, groups, clusters = group_trades(table, keys, cluster).of_one_side()
-    marks = reference_prices(table, prices, price, trades, max_age)
+    marks = reference_prices(table, prices, price, max_age)
     age_ms, spans = span_ms(max_age, "max_age"), list_spans(delays, "delays")
     share = _read_slippage(trades.coin, slippage_bps) / 1e4
     end, _ = marks.last_at(trades.coin, np.full(len(trades), LATEST))

@@ -114,7 +114,7 @@ def counterparties(
     column = by if isinstance(by, str) else "user"
     trades = read_trades(table, ("tid", "crossed"))
     names, clusters = _side_names(table, trades, by), read_clusters(table, trades, cluster)
-    marks = reference_prices(table, prices, price, trades, max_age)
+    marks = reference_prices(table, prices, price, max_age)
     # One row for each trade, from the taker's side; from the maker's, if only that is known.
     seen = np.lexsort((-trades.taker, trades.number))
     seen = np.sort(seen[np.flatnonzero(np.diff(trades.number[seen], prepend=-1))])
@@ -231,7 +231,7 @@ def toxicity(
     table = Table(fills, "fills")
     column = by if isinstance(by, str) else "user"
     trades = read_trades(table, ["crossed"])
-    marks = reference_prices(table, prices, price, trades, max_age)
+    marks = reference_prices(table, prices, price, max_age)
     trades = trades.take(trades.taker == (liquidity == "taker"))
     names = pd.DataFrame({"name": _side_names(table, trades, by).texts()})
     codes, result = number_groups(names, missing_last=True)

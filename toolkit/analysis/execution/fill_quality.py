@@ -97,7 +97,7 @@ def fill_quality(
     keys = list_keys(by, _QUALITY)
     table = Table(fills, "fills")
     trades, codes, groups, _ = group_trades(table, keys).of_one_side()
-    marks = reference_prices(table, prices, price, trades, max_age)
+    marks = reference_prices(table, prices, price, max_age)
     px, age = marks.before(trades.coin, trades.ms, span_ms(max_age, "max_age"))
     count = len(groups)
     priced = ~np.isnan(px * trades.usd * trades.sign)

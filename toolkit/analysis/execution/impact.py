@@ -15,8 +15,8 @@ from toolkit.analysis.common.bootstrap import (
     resample_sums,
 )
 from toolkit.analysis.common.estimate import Estimate, check_count, check_level
-from toolkit.analysis.execution.prices import LATEST, PriceHistory, read_prices, span_ms
-from toolkit.analysis.execution.quotes import refuse_trade_prices
+from toolkit.analysis.execution.prices import LATEST, PriceHistory, span_ms
+from toolkit.analysis.execution.quotes import reference_prices
 from toolkit.arrays import Flags, Floats, Ints
 from toolkit.installation import explain_missing
 from toolkit.prepare.door import Frame, Names, Table, utc_times
@@ -197,7 +197,7 @@ def impact(
     with the autocorrelation C; ``kernel_bps`` is the sum of K (Eisler, Bouchaud and Kockelkoren,
     2012). Intervals: bootstrap by day; an order belongs to the day of its first fill. With `quotes`
     as prices, the error of the quotes is not part of the intervals; in simulated tapes of 20 days
-    those of 95 % contain the exponent in 94 %, as those with exact mids do.
+    those of 95 % contain the exponent in 94 % and the impact in 86 %, as those with exact mids do.
 
     Examples
     --------
@@ -219,13 +219,13 @@ def impact(
     check_level(level)
     check_count(lags, "lags")
     span, age_ms = span_ms(horizon, "horizon"), span_ms(max_age, "max_age")
-    marks, table = read_prices(prices, price), Table(fills, "fills")
+    table = Table(fills, "fills")
     trades = read_trades(table, ("oid", "crossed"))
     trades = trades.take((trades.taker == 1) & (trades.usd > 0))
     is_twap, parent = find_parents(table, trades.rows)
     order = np.lexsort((parent, is_twap, trades.ms, trades.coin.codes))
     trades, is_twap, parent = trades.take(order), is_twap[order], parent[order]
-    refuse_trade_prices(trades, marks)
+    marks = reference_prices(table, prices, price, max_age)
     daily = _daily_volumes(trades, volume)
     parents = _price_parents(table, trades, is_twap, parent, marks, daily, span, age_ms)
     priced = parents[parents["impact_bps"].notna() & (parents["share"] > 0)]

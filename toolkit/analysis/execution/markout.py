@@ -148,7 +148,7 @@ def markout(
     keys = list_keys(by, RESULT_NAMES)
     table = Table(fills, "fills")
     trades, codes, groups, clusters = group_trades(table, keys, cluster).of_one_side()
-    marks = reference_prices(table, prices, price, trades, max_age)
+    marks = reference_prices(table, prices, price, max_age)
     age_ms, spans = span_ms(max_age, "max_age"), list_spans(horizons, "horizons", signed=True)
     errors = estimate_quote_errors(marks, age_ms)
     if errors:

@@ -27,7 +27,7 @@ from toolkit.prepare.door import NO_TIME, Frame, Names, Table, utc_times
 from toolkit.prepare.groups import CALENDAR, period_start, starts_group
 from toolkit.prepare.markets import dex_of
 from toolkit.prepare.provenance import finish
-from toolkit.prepare.trades import Trades, read_trades
+from toolkit.prepare.trades import read_trades
 from toolkit.times import SECOND
 
 PARTS: Final = ("half_spread", "transitory", "permanent")
@@ -356,35 +356,22 @@ def _estimate_quotes(table: Table, age_ms: int) -> pd.DataFrame:
 
 
 def reference_prices(
-    fills: Table,
-    prices: Frame | None,
-    price: str | None,
-    trades: Trades,
-    max_age: str | float,
+    fills: Table, prices: Frame | None, price: str | None, max_age: str | float
 ) -> PriceHistory:
     """Return the passed prices; without any, the mids of the `quotes` of the fills.
 
-    Raise ValueError if the passed prices are prices of trades.
+    Raise ValueError if the passed prices are those of trades, which are bids and asks and not mids:
+    from a column ``px``, or equal to the fills' own prices.
     """
     if prices is None:
         own = _estimate_quotes(fills, span_ms(max_age, "max_age"))
         return replace(read_prices(own, "mid_px"), source="quotes")
-    marks = read_prices(prices, price)
-    refuse_trade_prices(trades, marks)
-    return marks
-
-
-def refuse_trade_prices(trades: Trades, marks: PriceHistory) -> None:
-    """Raise ValueError if prices are those of trades, which are bids and asks and not mids.
-
-    Raise ValueError if the prices come from a column ``px``, or equal the fills' own prices.
-    """
-    words = ""
+    marks, words = read_prices(prices, price), ""
     if marks.source == "px":
         words = "prices: column px holds the prices of trades"
     else:
-        px, age = marks.last_at(trades.coin, trades.ms)
-        own = np.isclose(px[age == 0], trades.px[age == 0], rtol=1e-12, atol=0.0)
+        px, age = marks.last_at(fills.text("coin"), fills.ms())
+        own = np.isclose(px[age == 0], fills.number("px")[age == 0], rtol=1e-12, atol=0.0)
         if len(own) >= _ENOUGH_SHARED and own.mean() > 0.9:
             words = f"prices: column {marks.source} holds the fills' own prices"
     if words:
@@ -394,3 +381,4 @@ def refuse_trade_prices(trades: Trades, marks: PriceHistory) -> None:
             "prices if the fills are the whole tape, or pass tk.execution.quotes(tape), or asset "
             "contexts with mid_px or mark_px"
         )
+    return marks

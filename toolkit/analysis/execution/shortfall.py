@@ -9,8 +9,8 @@ import pandas as pd
 from toolkit.analysis.common.bootstrap import DRAWS, bootstrap_interval, bootstrap_ratios
 from toolkit.analysis.common.estimate import Estimate, check_level
 from toolkit.analysis.execution.orders import sort_events
-from toolkit.analysis.execution.prices import LATEST, PriceHistory, read_prices, span_ms
-from toolkit.analysis.execution.quotes import refuse_trade_prices
+from toolkit.analysis.execution.prices import LATEST, PriceHistory, span_ms
+from toolkit.analysis.execution.quotes import reference_prices
 from toolkit.arrays import Floats
 from toolkit.display import count_text
 from toolkit.errors import HistoryWarning, warn_caller
@@ -191,11 +191,10 @@ def shortfall(
     """
     check_level(level)
     age_ms = span_ms(max_age, "max_age")
-    marks = read_prices(prices, price)
     table = Table(fills, "fills")
     parents, late = _read_parents(orders)
     trades = read_trades(table, ("oid", "crossed", "fee"))
-    refuse_trade_prices(trades, marks)
+    marks = reference_prices(table, prices, price, max_age)
     # The exchange filled these orders at its own price.
     forced = parents["parent"].isin(table.ids("oid")[0][is_off_book(table)])
     found = _add_executions(parents[~forced], _sum_executions(table, trades))

@@ -194,7 +194,7 @@ def spreads(
         return _spreads_of_tape(table, keys, age_ms, level)
     span = span_ms(horizon, "horizon")
     trades, codes, groups, clusters = group_trades(table, keys, cluster).of_one_side()
-    marks = reference_prices(table, prices, price, trades, max_age)
+    marks = reference_prices(table, prices, price, max_age)
     coin, ms = trades.coin, trades.ms
     start, start_age = marks.before(coin, ms, age_ms)
     end, end_age = marks.after(coin, ms, span, age_ms)

@@ -3,15 +3,21 @@
 import numpy as np
 import pandas as pd
 
+from toolkit.analysis.execution.prices import PriceHistory, make_history
+from toolkit.analysis.execution.quotes import reference_prices
 from toolkit.arrays import Flags, Floats, Ints
+from toolkit.errors import warn_caller
 from toolkit.prepare.door import NO_TIME, Frame, Table, utc_times
 from toolkit.prepare.groups import group_columns, number_groups, sum_groups
 from toolkit.prepare.provenance import finish
 from toolkit.prepare.roles import is_off_book, warn_missing_directions
+from toolkit.prepare.trades import read_signs
 from toolkit.times import SECOND
 
 
-def quality(fills: Frame, tape: Frame, *, max_age_secs: float = 300.0) -> pd.DataFrame:
+def quality(
+    fills: Frame, tape: Frame, prices: Frame | None = None, *, max_age_secs: float = 300.0
+) -> pd.DataFrame:
     """Compare the price of each TWAP order with the market's prices while it ran.
 
     Parameters
@@ -25,8 +31,11 @@ def quality(fills: Frame, tape: Frame, *, max_age_secs: float = 300.0) -> pd.Dat
         time``, and ``dir``, ``liquidation_method``, which mark fills without two orders on a book,
         such as conversions and settlements; these are left out. If both sides of a trade are in it,
         they share ``tid`` and count once. Rows without a price or size are left out.
+    prices : DataFrame, optional
+        Mids of the market for the arrival, as for `tk.execution.markout`. Without it they are the
+        `tk.execution.quotes` of the tape, which needs ``side`` and ``crossed`` then.
     max_age_secs : float, default 300
-        If the last trade before an order's first fill is older, there is no arrival price.
+        If the last mid before an order's first fill is older, there is no arrival price.
 
     Returns
     -------
@@ -47,7 +56,8 @@ def quality(fills: Frame, tape: Frame, *, max_age_secs: float = 300.0) -> pd.Dat
           size, in USD.
         - ``twap``: last traded price from first to last fill, weighted by its duration, in USD;
           missing if the tape begins later.
-        - ``arrival_px``: last price before the first fill, in USD.
+        - ``arrival_px``: last mid before the first fill, in USD. The last trade would be a bid or
+          an ask.
         - ``arrival_age_secs``: age of ``arrival_px`` at the first fill, in seconds.
         - ``share``: size of the order as a share of the tape's volume from first to last fill.
         - ``vs_vwap_bps``: advantage over ``vwap``, in basis points of it; positive is good for the
@@ -62,6 +72,8 @@ def quality(fills: Frame, tape: Frame, *, max_age_secs: float = 300.0) -> pd.Dat
     ------
     MissingColumns
         If a column is missing.
+    ValueError
+        If `prices` are those of trades.
 
     Notes
     -----
@@ -74,8 +86,8 @@ def quality(fills: Frame, tape: Frame, *, max_age_secs: float = 300.0) -> pd.Dat
     >>> import pandas as pd
     >>> times = pd.to_datetime([0, 30_000, 60_000], unit="ms", utc=True)
     >>> tape = pd.DataFrame({"coin": "BTC", "px": [100.0, 102.0, 104.0], "sz": [1.0, 1.0, 2.0],
-    ...                      "time": times})
-    >>> fills = tape.assign(side="B", twap_id=7).iloc[[0, 2]].assign(sz=1.0)
+    ...                      "time": times, "side": "B", "crossed": True})
+    >>> fills = tape.assign(twap_id=7).iloc[[0, 2]].assign(sz=1.0)
     >>> quality(fills, tape)[["px", "vwap", "twap", "share"]]
           px   vwap   twap  share
     0  102.0  102.5  101.0    0.5
@@ -93,25 +105,27 @@ def quality(fills: Frame, tape: Frame, *, max_age_secs: float = 300.0) -> pd.Dat
     rows, group = rows[once], group[once]
     sz, ms = slices.number("sz")[rows], slices.ms()[rows]
     # If a fill of an order has no price or size, the price of the order is not known.
-    size = sum_groups(group, sz, len(orders))
-    usd = sum_groups(group, slices.number("px")[rows] * sz, len(orders))
+    size, usd = (
+        sum_groups(group, part, len(orders)) for part in (sz, slices.number("px")[rows] * sz)
+    )
     first, last = np.full(len(orders), np.iinfo(np.int64).max), np.full(len(orders), NO_TIME)
     np.minimum.at(first, group, ms)
     np.maximum.at(last, group, ms)
-    found = np.full((len(orders), 5), np.nan)
+    found = np.full((len(orders), 3), np.nan)
     tapes = _read_tapes(trades)
     for coin, places in orders.groupby("coin").indices.items():
         if coin in tapes:
             found[places] = _order_benchmarks(*tapes[coin], first[places], last[places])
-    vwap, twap, arrival, age, volume = found.T
-    arrival = np.where(age <= max_age_secs, arrival, np.nan)
-    px = usd / size
-    side = slices.text("side").take(rows[np.unique(group, return_index=True)[1]])
-    sign = side.facts(lambda name: {"B": 1.0, "A": -1.0}.get(name, np.nan))
+    vwap, twap, volume = found.T
+    one = rows[np.unique(group, return_index=True)[1]]
+    arrival, age = _arrival_prices(trades, prices, max_age_secs).before(
+        slices.text("coin").take(one), first, round(max_age_secs * SECOND)
+    )
+    px, sign = usd / size, read_signs(slices.text("side"))[one]
     marks = {"vwap": vwap, "twap": twap, "arrival": arrival}
     columns = {
         **orders,
-        "side": side.texts(),
+        "side": slices.text("side").texts(one),
         "fills": np.bincount(group),
         "sz": size,
         "px": px,
@@ -120,20 +134,34 @@ def quality(fills: Frame, tape: Frame, *, max_age_secs: float = 300.0) -> pd.Dat
         "vwap": vwap,
         "twap": twap,
         "arrival_px": arrival,
-        "arrival_age_secs": np.where(np.isnan(arrival), np.nan, age),
+        "arrival_age_secs": age,
         "share": size / volume,
         **{f"vs_{name}_bps": sign * (mark - px) / mark * 1e4 for name, mark in marks.items()},
         **{f"vs_{name}_usd": sign * (mark - px) * size for name, mark in marks.items()},
     }
-    inputs = {"fills": slices.frame, "tape": trades.frame}
+    inputs = {"fills": slices.frame, "tape": trades.frame, "prices": prices}
     return finish(pd.DataFrame(columns), inputs, helper="twaps.quality")
 
 
 def _is_repeated(group: Ints, tid: Ints) -> Flags:
     """Return which rows repeat a trade of their group; a trade id of 0 is no id."""
-    repeated = pd.DataFrame({"group": group, "tid": tid}).duplicated().to_numpy()
-    is_again: Flags = repeated & (tid != 0)
-    return is_again
+    pairs = pd.DataFrame({"group": group, "tid": tid})
+    repeated: Flags = pairs.duplicated().to_numpy() & (tid != 0)
+    return repeated
+
+
+def _arrival_prices(tape: Table, prices: Frame | None, max_age_secs: float) -> PriceHistory:
+    """Return the mids: the stated ones, or those of the tape."""
+    has_sides = tape.has("side") and tape.has("crossed") and tape.flag("crossed")[1].any()
+    if prices is not None or has_sides:
+        return reference_prices(tape, prices, None, max_age_secs)
+    if len(tape):
+        warn_caller(
+            "tape: without side and crossed it shows no mid, so arrival prices are missing. Pass "
+            "prices=, or fetch the tape again",
+            UserWarning,
+        )
+    return make_history("mid_px", tape.text("coin"), tape.ms(), np.full(len(tape), np.nan))
 
 
 def _read_tapes(tape: Table) -> dict[str, tuple[Ints, Floats, Floats]]:
@@ -158,31 +186,23 @@ def _read_tapes(tape: Table) -> dict[str, tuple[Ints, Floats, Floats]]:
 
 
 def _order_benchmarks(time: Ints, sz: Floats, ntl: Floats, first: Ints, last: Ints) -> Floats:
-    """Return the market's prices while orders ran: (orders, 5).
+    """Return the market's prices while orders ran: (orders, 3).
 
-    These are the mean weighted by size, the mean weighted by duration, the price before, its age in
-    seconds, and the volume.
+    These are the mean weighted by size, the mean weighted by duration, and the volume.
     """
     px = ntl / sz
     sizes, notionals = (np.concatenate([[0.0], np.cumsum(part)]) for part in (sz, ntl))
     area = np.concatenate([[0.0], np.cumsum(px[:-1] * np.diff(time))])  # price times milliseconds
-
-    def area_until(ms: Ints) -> Floats:
-        place = np.searchsorted(time, ms, "right") - 1
-        at = np.maximum(place, 0)
-        return np.where(place >= 0, area[at] + px[at] * (ms - time[at]), np.nan)
-
-    begin, end = np.searchsorted(time, first, "left"), np.searchsorted(time, last, "right")
-    volume = np.where(end > begin, sizes[end] - sizes[begin], np.nan)
-    place = np.searchsorted(time, first, "right") - 1
-    last_price = np.where(place >= 0, px[np.maximum(place, 0)], np.nan)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        mean = (area_until(last) - area_until(first)) / (last - first)
-    before = np.maximum(begin - 1, 0)
-    vwap, twap = (
-        (notionals[end] - notionals[begin]) / volume,
-        np.where(last > first, mean, last_price),
+    # The price that stands at the first and at the last fill.
+    places = [np.searchsorted(time, ms, "right") - 1 for ms in (first, last)]
+    since, until = (
+        np.where(place >= 0, area[place] + px[place] * (ms - time[place]), np.nan)
+        for place, ms in zip(places, (first, last), strict=True)
     )
-    arrival = np.where(begin > 0, px[before], np.nan)
-    age = np.where(begin > 0, (first - time[before]) / SECOND, np.nan)
-    return np.column_stack([vwap, twap, arrival, age, volume])
+    begin, end = np.searchsorted(time, first, "left"), places[1] + 1
+    volume = np.where(end > begin, sizes[end] - sizes[begin], np.nan)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        mean = (until - since) / (last - first)
+    alone = np.where(places[0] >= 0, px[places[0]], np.nan)
+    vwap = (notionals[end] - notionals[begin]) / volume
+    return np.column_stack([vwap, np.where(last > first, mean, alone), volume])
