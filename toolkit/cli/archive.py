@@ -1,5 +1,6 @@
 """``toolkit archive``: refresh, ingest, status, scan, verify, freeze and compact."""
 
+import inspect
 import itertools
 import json
 import os
@@ -14,17 +15,16 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from toolkit.cli.console import (
-    PullProgress,
+    RowProgress,
     fail,
     plain_message,
     print_warnings,
     report_errors,
-    row_counter,
 )
 from toolkit.cli.fetch import listed_names
 from toolkit.cli.files import check_path, write_frame, write_json_lines
 from toolkit.cli.operations import NumberForm, fetch_function, is_repeatable, parse_usd
-from toolkit.cli.options import SizeChoice, open_session
+from toolkit.cli.options import SOURCE_OPTIONS, keyword_option, open_session, set_options
 from toolkit.display import count_text
 
 if TYPE_CHECKING:
@@ -63,7 +63,36 @@ def archive() -> None:
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
 
 
-@archive_app.command()
+_SUBJECTS: Final = {
+    "user": "An account",
+    "builder": "A builder",
+    "coin": "A coin",
+    "validator": "A validator",
+}
+"""Options of `refresh` that name subjects."""
+
+_REFRESH_OPTIONS: Final = (
+    *(
+        keyword_option(name, list[str] | None, f"{words}; can be repeated.")
+        for name, words in _SUBJECTS.items()
+    ),
+    keyword_option("start", str | None, 'First time, for example 2025-09-01 or "7d".'),
+    keyword_option("end", str | None, "Last time; by default the present."),
+    keyword_option("amount", str | None, "USD notional, for slippageHistory."),
+    keyword_option("dex", str | None, "Dex, for an operation with a dex."),
+    *(option for option in SOURCE_OPTIONS if option.name not in ("recordings", "archive")),
+    keyword_option(
+        "moved",
+        bool,
+        "Refresh only accounts that changed since their last refresh, according to an account "
+        "snapshot. Without --user, check all archived accounts.",
+        False,
+        "--moved",
+    ),
+    keyword_option("as_json", bool, "Print JSON.", False, "--json"),
+)
+
+
 def refresh(
     path: ArchivePath,
     operation: Annotated[str, typer.Argument(help="Operation, for example userFillsByTime.")],
@@ -75,41 +104,7 @@ def refresh(
             "the options --user, --builder, --coin and --validator, as in `toolkit fetch`."
         ),
     ] = None,
-    user: Annotated[list[str] | None, typer.Option(help="An account; can be repeated.")] = None,
-    builder: Annotated[list[str] | None, typer.Option(help="A builder; can be repeated.")] = None,
-    coin: Annotated[list[str] | None, typer.Option(help="A coin; can be repeated.")] = None,
-    validator: Annotated[
-        list[str] | None, typer.Option(help="A validator; can be repeated.")
-    ] = None,
-    start: Annotated[
-        str | None, typer.Option(help='First time, for example 2025-09-01 or "7d".')
-    ] = None,
-    end: Annotated[str | None, typer.Option(help="Last time; by default the present.")] = None,
-    amount: Annotated[str | None, typer.Option(help="USD notional, for slippageHistory.")] = None,
-    dex: Annotated[str | None, typer.Option(help="Dex, for an operation with a dex.")] = None,
-    base_url: Annotated[
-        str | None, typer.Option(help="Address of the service; by default TOOLKIT_BASE_URL.")
-    ] = None,
-    points_per_minute: Annotated[
-        int | None,
-        typer.Option(help="Quota of the key: requests wait when it is used up, and do not fail."),
-    ] = None,
-    most_points: Annotated[int | None, typer.Option(help="Spend no more points than this.")] = None,
-    moved: Annotated[
-        bool,
-        typer.Option(
-            "--moved",
-            help="Refresh only accounts that changed since their last refresh, according to an "
-            "account snapshot. Without --user, check all archived accounts.",
-        ),
-    ] = False,
-    seed: Annotated[
-        int | None, typer.Option(help="Use a simulated exchange with this seed instead.")
-    ] = None,
-    size: Annotated[
-        SizeChoice | None, typer.Option(help="Use a simulated exchange of this size instead.")
-    ] = None,
-    as_json: JsonOption = False,
+    **options: Any,
 ) -> None:
     """Fetch missing rows and archive them. The key comes from TOOLKIT_API_KEY.
 
@@ -121,35 +116,34 @@ def refresh(
 
     with _archive_errors():
         found, target = resolve_operation(operation), _open_archive(path)
-    named = {"user": user, "builder": builder, "coin": coin, "validator": validator}
+    named = {name: options[name] for name in _SUBJECTS}
     subjects = [*(subject or []), *_named_subjects(found, named)]
-    usd = None if amount is None else parse_usd("amount", amount)
-    options = {"start": start, "end": end, "amount": usd, "dex": dex}
-    arguments: dict[str, Any] = {k: v for k, v in options.items() if v is not None}
-    source = {
-        "base_url": base_url,
-        "points_per_minute": points_per_minute,
-        "most_points": most_points,
-        "seed": seed,
-        "size": size,
-        "recordings": None,
-        "archive": None,
+    arguments: dict[str, Any] = {
+        name: options[name] for name in ("start", "end", "dex") if options[name] is not None
     }
-    with report_errors(), open_session(source) as session:
+    if options["amount"] is not None:
+        arguments["amount"] = parse_usd("amount", options["amount"])
+    with report_errors(), open_session(options) as session:
         try:
-            if moved:
-                fetch = fetch_function(found)
-                plan = target.plan_refresh(fetch, subjects or None, start=start, session=session)
+            if options["moved"]:
+                plan = target.plan_refresh(
+                    fetch_function(found), subjects or None, start=options["start"], session=session
+                )
                 typer.echo(f"toolkit: {plan}", err=True)
                 subjects = plan.to_ask
                 if not subjects:
-                    nothing = {"type": found.type, "rows": 0}
+                    nothing = json.dumps({"type": found.type, "rows": 0})
                     line = f"{found.type}: 0 new, no account needs a request"
-                    typer.echo(json.dumps(nothing) if as_json else line)
+                    typer.echo(nothing if options["as_json"] else line)
                     return
-            _refresh_all(target, found, subjects, arguments, session, as_json=as_json)
+            _refresh_all(target, found, subjects, arguments, session, as_json=options["as_json"])
         except KeyboardInterrupt as interrupt:
             fail("; ".join(["interrupted", *getattr(interrupt, "__notes__", [])]), code=130)
+
+
+_ARGUMENTS: Final = list(inspect.signature(refresh).parameters.values())[:-1]
+set_options(refresh, [*_ARGUMENTS, *_REFRESH_OPTIONS])
+archive_app.command()(refresh)
 
 
 @archive_app.command()
@@ -226,20 +220,13 @@ def _ingest_bulk(
         fail(f"--column is OURS=THEIRS, for example px=price, not {wrong[0]}", code=2)
     names = {ours.strip(): theirs.strip() for ours, _, theirs in pairs}
     fetch = fetch_function(resolve_operation(type))
-    count = 0
-    with row_counter("archive") as show_rows:
-
-        def count_rows(rows: int) -> None:
-            nonlocal count
-            count += rows
-            show_rows(rows)
-
+    with RowProgress("archive") as progress:
         try:
             return archive.ingest_bulk(
-                files, fetch, start, end, columns=names, source=source, progress=count_rows
+                files, fetch, start, end, columns=names, source=source, progress=progress.update
             )
         except KeyboardInterrupt:
-            note = f"{count:,} rows are archived; repeat the command to continue"
+            note = f"{progress.rows:,} rows are archived; repeat the command to continue"
             fail(f"interrupted; {note}", code=130)
 
 
@@ -317,14 +304,8 @@ def _leave_out_origin(rows: "pd.DataFrame") -> "pd.DataFrame":
 @archive_app.command()
 def verify(path: ArchivePath, as_json: JsonOption = False) -> None:
     """Read all rows and print every fault; the exit code is 1 if there is an error."""
-    checked_rows: list[int] = []
-    with _archive_errors(), row_counter("verify") as count:
-
-        def count_checked(rows: int) -> None:
-            checked_rows.append(rows)
-            count(rows)
-
-        findings = _open_existing(path).verify(progress=count_checked)
+    with _archive_errors(), RowProgress("verify") as progress:
+        findings = _open_existing(path).verify(progress=progress.update)
     errors = [finding for finding in findings if finding.severity == "error"]
     if as_json:
         facts = [asdict(finding) for finding in findings]
@@ -332,7 +313,7 @@ def verify(path: ArchivePath, as_json: JsonOption = False) -> None:
     else:
         for finding in findings:
             typer.echo(f"{finding.severity}: {finding.table} {finding.series}: {finding.what}")
-        checked = count_text(sum(checked_rows), "row")
+        checked = count_text(progress.rows, "row")
         typer.echo(
             count_text(len(errors), "error")
             if errors
@@ -344,8 +325,8 @@ def verify(path: ArchivePath, as_json: JsonOption = False) -> None:
 @archive_app.command()
 def freeze(path: ArchivePath, as_json: JsonOption = False) -> None:
     """Name the present rows permanently, and print the id of this freeze."""
-    with _archive_errors(), row_counter("freeze") as count:
-        name = _open_archive(path).freeze(progress=count)
+    with _archive_errors(), RowProgress("freeze") as progress:
+        name = _open_archive(path).freeze(progress=progress.update)
     if as_json:
         typer.echo(json.dumps({"id": name, "archive": f"{path}@{name}"}))
         return
@@ -363,8 +344,10 @@ def compact(
     as_json: JsonOption = False,
 ) -> None:
     """Merge the small files of many refreshes; other programs can read and write meanwhile."""
-    with _archive_errors(), row_counter("compact") as count:
-        fewer = _open_existing(path).compact(forget_after_hours=forget_after_hours, progress=count)
+    with _archive_errors(), RowProgress("compact") as progress:
+        fewer = _open_existing(path).compact(
+            forget_after_hours=forget_after_hours, progress=progress.update
+        )
     text = f"{count_text(fewer, 'file')} fewer"
     typer.echo(json.dumps({"files_fewer": fewer}) if as_json else text)
 
@@ -437,7 +420,7 @@ def _refresh_all(
             fail(f"{operation.type}: {'; '.join(unknown)}. Nothing was archived", code=2)
     failed: dict[str, ToolkitError] = {}
     remaining = len(requests)
-    with PullProgress(f"archive {operation.type}", len(requests)) as progress:
+    with RowProgress(f"archive {operation.type}", len(requests)) as progress:
         session.progress = progress.start_pull
         try:
             for request, outcome in refresh_all(archive.tables, requests, session):

@@ -4,23 +4,11 @@ import os
 import re
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final, NoReturn
 
 import typer
-
-__all__ = [
-    "PullProgress",
-    "RowProgress",
-    "disk_message",
-    "fail",
-    "plain_message",
-    "print_warnings",
-    "report_errors",
-    "row_counter",
-    "warn",
-]
 
 _WORDS: Final = {
     "tk.local() works without either": "--size tiny works without either",
@@ -119,58 +107,25 @@ def print_warnings() -> Iterator[None]:
 
 
 class RowProgress:
-    """A spinner with the number of rows; the total number is not known.
+    """The number of rows beside a spinner, if stderr is a terminal; with a total, a bar of pulls.
 
     Parameters
     ----------
     title : str
         The text beside the spinner.
+    total : int, optional
+        The number of pulls that count their rows here.
     """
 
-    def __init__(self, title: str) -> None:
-        from rich.console import Console
-        from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
-        self._display = Progress(
-            SpinnerColumn(),
-            TextColumn("{task.description}"),
-            TextColumn("{task.completed:,.0f}"),
-            TimeElapsedColumn(),
-            console=Console(stderr=True),
-            transient=True,
-        )
-        self._display.start()
-        self._task: Any = self._display.add_task(title, total=None)
-
-    def update(self, rows: int) -> None:
-        """Add rows to the count."""
-        self._display.advance(self._task, rows)
-
-    def close(self) -> None:
-        """Remove the spinner."""
-        self._display.stop()
-
-
-class PullProgress:
-    """A bar with the number of finished pulls, and the rows of all pulls.
-
-    Parameters
-    ----------
-    title : str
-        The text beside the bar.
-    total : int
-        The number of pulls.
-    """
-
-    def __init__(self, title: str, total: int) -> None:
+    def __init__(self, title: str, total: int | None = None) -> None:
         from rich import progress
         from rich.console import Console
 
+        bar = [progress.MofNCompleteColumn(separator=" of "), progress.BarColumn()]
         self._display = progress.Progress(
             progress.SpinnerColumn(),
             progress.TextColumn("{task.description}"),
-            progress.MofNCompleteColumn(separator=" of "),
-            progress.BarColumn(),
+            *([] if total is None else bar),
             progress.TextColumn("{task.fields[rows]:,} rows"),
             progress.TimeElapsedColumn(),
             console=Console(stderr=True),
@@ -179,40 +134,30 @@ class PullProgress:
             disable=not sys.stderr.isatty(),
         )
         self._task = self._display.add_task(title, total=total, rows=0)
-        self._rows = 0
+        self._has_pulls = total is not None
+        self.rows = 0
+        self._display.start()
 
-    def start_pull(self, _: str) -> "PullProgress":
+    def start_pull(self, _: str) -> "RowProgress":
         """Return the counter of a pull's rows, for `Session.progress`."""
         return self
 
     def update(self, rows: int) -> None:
         """Add rows to the count."""
-        self._rows += rows
-        self._display.update(self._task, rows=self._rows)
-
-    def close(self) -> None:
-        """Do nothing: the next pull continues the count."""
+        self.rows += rows
+        self._display.update(self._task, rows=self.rows)
 
     def finish_pull(self) -> None:
         """Count a finished pull."""
         self._display.advance(self._task)
 
-    def __enter__(self) -> "PullProgress":
-        self._display.start()
+    def close(self) -> None:
+        """Remove the count, unless another pull continues it."""
+        if not self._has_pulls:
+            self._display.stop()
+
+    def __enter__(self) -> "RowProgress":
         return self
 
     def __exit__(self, *_: object) -> None:
         self._display.stop()
-
-
-@contextmanager
-def row_counter(title: str) -> Iterator[Callable[[int], None]]:
-    """Yield a function that counts rows; the count appears only on a terminal."""
-    if not sys.stderr.isatty():
-        yield lambda _: None
-        return
-    progress = RowProgress(title)
-    try:
-        yield progress.update
-    finally:
-        progress.close()

@@ -118,8 +118,7 @@ def _fetch_frames(
 
     arguments = fetch_arguments(operation, options)
     function = fetch_function(operation)
-    progress = RowProgress if sys.stderr.isatty() else False
-    with open_session(options, progress=progress) as session:
+    with open_session(options, progress=RowProgress) as session:
         try:
             if has_many_subjects(operation, arguments):
                 subjects = arguments.pop(operation.parameters[0].python)

@@ -20,16 +20,6 @@ from toolkit.contract.operations import OPERATIONS, Operation, Parameter
 from toolkit.contract.requests import describe_cost
 from toolkit.display import count_text
 
-__all__ = [
-    "OperationGroup",
-    "add_operations",
-    "fetch_arguments",
-    "fetch_function",
-    "has_many_subjects",
-    "is_repeatable",
-    "parse_usd",
-]
-
 
 class OperationGroup(TyperGroup):
     """A group of commands by operation; its error for another operation names `toolkit info`."""

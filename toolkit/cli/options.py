@@ -14,20 +14,6 @@ if TYPE_CHECKING:
     from toolkit.client import Session
     from toolkit.service import Store
 
-__all__ = [
-    "SOURCE_OPTIONS",
-    "ArchiveOption",
-    "PortOption",
-    "RecordingsOption",
-    "SeedOption",
-    "SizeChoice",
-    "SizeOption",
-    "keyword_option",
-    "open_chosen_store",
-    "open_session",
-    "set_options",
-]
-
 
 class SizeChoice(StrEnum):
     """The sizes of simulated exchanges."""
@@ -131,8 +117,8 @@ def open_chosen_store(
 
 def open_session(options: Mapping[str, Any], progress: Any = False) -> "Session":
     """Connect to the service or the local source that the options select."""
-    local = {name: options[name] for name in ("seed", "size", "recordings", "archive")}
-    local = {name: value for name, value in local.items() if value is not None}
+    names = ("seed", "size", "recordings", "archive")
+    local = {name: options[name] for name in names if options.get(name) is not None}
     if local and options["base_url"]:
         fail("--base-url and a local source are two sources: use only one of them", code=2)
     for name in ("points_per_minute", "most_points"):

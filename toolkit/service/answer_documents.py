@@ -32,18 +32,6 @@ from toolkit.service.open_orders import OrderTracker
 from toolkit.service.trade_totals import TradeTotals
 from toolkit.times import DAY, week_begin
 
-__all__ = [
-    "Document",
-    "account_value_documents",
-    "auction_documents",
-    "depth_documents",
-    "extra_documents",
-    "state_key",
-    "twap_documents",
-    "usual_documents",
-    "weekly_aprs",
-]
-
 Document = tuple[str, str, bytes]
 """Kind, key, text."""
 

@@ -7,11 +7,10 @@ then sends requests of this page to a service on this machine, with the page's n
 import ipaddress
 import re
 from collections.abc import Collection
-from urllib.parse import urlsplit
 
 from toolkit.errors import BadRequest, ServiceError
 
-__all__ = ["check_host", "is_loopback", "split_target"]
+__all__ = ["check_host", "is_loopback"]
 
 _HOST = re.compile(r"(\[[0-9a-fA-F:.]+\]|[^\s:/?#@\[\]]*)(?::\d*)?")
 
@@ -29,23 +28,6 @@ def is_loopback(address: str) -> bool:
         return ipaddress.ip_address(name).is_loopback
     except ValueError:
         return name == "localhost" or name.endswith(".localhost")
-
-
-def split_target(target: str) -> tuple[str, str | None]:
-    """Return the path of a request target, and its host if the target is an absolute address.
-
-    Examples
-    --------
-    >>> split_target("/info?x=1"), split_target("http://127.0.0.1:80/info"), split_target("*")
-    (('/info', None), ('/info', '127.0.0.1:80'), ('*', None))
-    """
-    if not target.lower().startswith(("http://", "https://")):
-        return target.partition("?")[0], None
-    try:
-        parts = urlsplit(target)
-    except ValueError:
-        raise BadRequest("The address of the request is not valid") from None
-    return parts.path or "/", parts.netloc.rpartition("@")[2]
 
 
 def check_host(host: str | None, allowed: Collection[str] | None) -> None:

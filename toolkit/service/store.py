@@ -44,13 +44,7 @@ _STREAMS: Final = ("fills", "funding", "ledger", "orders", "slippage")
 
 def json_array(texts: Iterable[bytes]) -> bytes:
     """Return a JSON array of finished texts."""
-    parts = list(texts)
-    if not parts:
-        return b"[]"
-    # The brackets are added to the first and the last text, so that a page is copied once.
-    parts[0] = b"[" + parts[0]
-    parts[-1] += b"]"
-    return b",".join(parts)
+    return b"[%b]" % b",".join(texts)
 
 
 class StoreDamaged(Exception):

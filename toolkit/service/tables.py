@@ -30,13 +30,6 @@ from toolkit.service.open_orders import OrderTracker
 from toolkit.service.row_blocks import SEPARATOR, TextWriter
 from toolkit.service.trade_totals import TradeTotals
 
-__all__ = [
-    "create_tables",
-    "fill_tables",
-    "has_current_tables",
-    "index_tables",
-]
-
 _TEXT_KINDS: Final = ("fill", "funding", "status", "ledger", "slippage")
 """The tables whose rows have texts."""
 
@@ -99,7 +92,7 @@ def fill_tables(connection: sqlite3.Connection, sources: Sources, *, strict: boo
         If an account has rows in an earlier part, too, or fills are not in the order of
         execution.
     """
-    accounts, approvals = _AccountNumbers(connection), ApprovalIntervals(sources.approvals)
+    accounts, approvals = _AccountNumbers(connection), approval_intervals(sources.approvals)
     totals, open_orders = TradeTotals(), OrderTracker()
     events, fills = sources.orders, sources.fills
     if not strict:
@@ -131,21 +124,10 @@ def index_tables(connection: sqlite3.Connection) -> None:
 BuilderInterval = tuple[str, int, int | None]
 """Builder, first millisecond, first millisecond after the approval (None: it has no end)."""
 
-
-class ApprovalIntervals:
-    """The approvals of all users."""
-
-    def __init__(self, approvals: Iterable[Approval]) -> None:
-        self._intervals = approval_intervals(approvals)
-
-    def builders_at(self, user: str, time: int) -> Iterator[str]:
-        """Yield the builders that a user had approved in the block at a time."""
-        for builder, first, end in self._intervals.get(user, ()):
-            if first <= time and (end is None or time < end):
-                yield builder
+_Intervals = dict[str, list[BuilderInterval]]
 
 
-def approval_intervals(approvals: Iterable[Approval]) -> dict[str, list[BuilderInterval]]:
+def approval_intervals(approvals: Iterable[Approval]) -> _Intervals:
     """Return the approvals of each user as intervals.
 
     An approval is valid from its own block on, and ends before the block of its revocation. A
@@ -168,6 +150,13 @@ def approval_intervals(approvals: Iterable[Approval]) -> dict[str, list[BuilderI
     for (user, builder), first in since.items():
         intervals[user].append((builder, first, None))
     return dict(intervals)
+
+
+def _builders_at(intervals: _Intervals, user: str, time: int) -> Iterator[str]:
+    """Yield the builders that a user had approved in the block at a time."""
+    for builder, first, end in intervals.get(user, ()):
+        if first <= time and (end is None or time < end):
+            yield builder
 
 
 class _AccountNumbers(dict[str, int]):
@@ -219,7 +208,7 @@ def _insert_fills(
     connection: sqlite3.Connection,
     fills: Iterable[tuple[str, Fill]],
     accounts: _AccountNumbers,
-    approvals: ApprovalIntervals,
+    approvals: _Intervals,
 ) -> None:
     approved: list[tuple[Any, ...]] = []
 
@@ -232,7 +221,7 @@ def _insert_fills(
                 raise ValueError(f"fills of {user} are not in the order of execution: {fill.hash}")
             before = (user, time, tx)
             routed, venue = _field_value(fill.builder), _field_value(fill.venue)
-            for builder in approvals.builders_at(user, time):
+            for builder in _builders_at(approvals, user, time):
                 approved.append((builder, time, tx, place, row, account, routed, venue))
             yield account, time, tx, row, dex_of(fill.coin), routed, venue
 
@@ -246,7 +235,7 @@ def _field_value(value: str | msgspec.UnsetType | None) -> str | None:
 
 
 def _insert_funding(
-    connection: sqlite3.Connection, funding: Iterable[FundingRow], approvals: ApprovalIntervals
+    connection: sqlite3.Connection, funding: Iterable[FundingRow], approvals: _Intervals
 ) -> list[tuple[str, int, int]]:
     """Insert funding rows, and return user, time and row number of each."""
     approved: list[tuple[Any, ...]] = []
@@ -255,7 +244,7 @@ def _insert_funding(
     first = TextWriter(connection, "funding").write_records(records)
     for row, record in enumerate(records, first):
         rows.append((record.user, record.time, row))
-        for builder in approvals.builders_at(record.user, record.time):
+        for builder in _builders_at(approvals, record.user, record.time):
             approved.append((builder, record.time, record.user, record.delta.coin, row))
     approved.sort()
     connection.executemany("INSERT INTO approved_funding VALUES (?,?,?,?,?)", approved)

@@ -20,22 +20,8 @@ __all__ = ["MinuteCandle", "TradeTotals", "make_candles", "merge_minutes"]
 
 _CONVERSION: Final = frozenset(NOT_TRADED)
 
-_LENGTHS: Final = {
-    "1m": MINUTE,
-    "3m": 3 * MINUTE,
-    "5m": 5 * MINUTE,
-    "15m": 15 * MINUTE,
-    "30m": 30 * MINUTE,
-    "1h": HOUR,
-    "2h": 2 * HOUR,
-    "4h": 4 * HOUR,
-    "8h": 8 * HOUR,
-    "12h": 12 * HOUR,
-    "1d": DAY,
-    "3d": 3 * DAY,
-    "1w": WEEK,
-}
-"""Intervals of constant length; a month is not one of them."""
+_UNITS: Final = {"m": MINUTE, "h": HOUR, "d": DAY, "w": WEEK}
+"""Units of intervals of constant length; a month (M) is not one of them."""
 
 _MOST_CANDLES: Final = 5_000
 
@@ -182,15 +168,21 @@ def _candle(coin: str, interval: str, begin: int, end: int, minutes: list[Minute
     )
 
 
+def _length(interval: str) -> int | None:
+    """Return the milliseconds of an interval; None for a month."""
+    unit = _UNITS.get(interval[-1])
+    return None if unit is None else int(interval[:-1]) * unit
+
+
 def _interval_begin(time: int, interval: str) -> int:
-    if (length := _LENGTHS.get(interval)) is not None:
+    if (length := _length(interval)) is not None:
         return week_begin(time) if length == WEEK else time // length * length
     day = dt.datetime.fromtimestamp(time / 1000, dt.UTC)
     return _to_ms(day.replace(day=1, hour=0, minute=0, second=0, microsecond=0))
 
 
 def _interval_end(begin: int, interval: str) -> int:
-    if (length := _LENGTHS.get(interval)) is not None:
+    if (length := _length(interval)) is not None:
         return begin + length - 1
     day = dt.datetime.fromtimestamp(begin / 1000, dt.UTC)
     return _to_ms((day + dt.timedelta(days=32)).replace(day=1)) - 1
