@@ -19,8 +19,7 @@ from toolkit.contract.answers import answer_type
 from toolkit.contract.fields import is_record, record_fields, split_annotation
 from toolkit.contract.operations import OPERATIONS, Operation
 from toolkit.contract.records import AccountValueRow
-from toolkit.contract.snapshots import LIMIT
-from toolkit.contract.snapshots.envelope import open_envelope
+from toolkit.contract.snapshots import LIMIT, open_envelope
 from toolkit.service import AcceptedKey, Application, KeyQuotas, build_store
 from toolkit.simulation import World, simulate
 

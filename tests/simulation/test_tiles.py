@@ -155,7 +155,7 @@ def test_snapshots_join_all_tiles(tiled_asker, tile_askers, type, names):
         got = asker.send(json.dumps({"type": type, **names}).encode())
         assert got.status == 200, got.content
         columns = decode_snapshots(OPERATIONS[type], got.headers, got.content)
-        lists = [list(column) for column in columns.values()]
+        lists = [column.to_pylist() for column in columns.values()]
         return sorted(map(repr, zip(*lists, strict=True)))
 
     found = rows(tiled_asker)

@@ -249,8 +249,7 @@ def _has_key(operation: Operation, response: httpx.Response, content: bytes, key
         return True
     if not operation.binary or response.status_code != 200:
         return False
-    from toolkit.contract.snapshots import LIMIT
-    from toolkit.contract.snapshots.envelope import open_envelope
+    from toolkit.contract.snapshots import LIMIT, open_envelope
 
     try:
         return any(map(key.is_in, open_envelope(response.headers, content, LIMIT)))

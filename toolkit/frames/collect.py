@@ -276,6 +276,10 @@ def _typed_array(column: Column, values: Any, numbers: Numbers) -> Any:
         If a value is not of the column's kind.
     """
     family = column.kind.family
+    if isinstance(values, pa.ChunkedArray):
+        values = values.combine_chunks()
+    if isinstance(values, pa.DoubleArray):
+        values = values.to_numpy(zero_copy_only=False)
     if column.missing and _is_all_missing(values):
         return _missing_array(column, len(values), numbers)
     if family == "number":
@@ -402,8 +406,6 @@ def _cell_array(column: Column, values: Any, numbers: Numbers) -> pa.Array:
 
 
 def _arrow_array(values: Any, arrow_type: pa.DataType) -> Any:
-    if isinstance(values, pa.ChunkedArray):
-        values = values.combine_chunks()
     return values.cast(arrow_type) if isinstance(values, pa.Array) else pa.array(values, arrow_type)
 
 
@@ -473,7 +475,8 @@ def _is_all_missing(values: Sequence[Any]) -> bool:
 
 
 def _first_invalid(column: Column, values: Any, numbers: Numbers) -> tuple[int | None, Any]:
-    for row, value in enumerate(values):
+    plain = values.to_pylist() if isinstance(values, pa.Array | pa.ChunkedArray) else values
+    for row, value in enumerate(plain):
         try:
             _typed_array(column, [value], numbers)
         except _REFUSALS:
