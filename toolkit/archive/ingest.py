@@ -11,7 +11,6 @@ committed in portions, and the range of all accounts is logged at the end. If th
 another call skips the rows that are archived and continues.
 """
 
-import contextlib
 import itertools
 import json
 from collections import defaultdict
@@ -56,13 +55,13 @@ from toolkit.archive.schemas import (
 )
 from toolkit.archive.storage import ArchiveTables, retry_append
 from toolkit.completeness.row_checks import BreakLog, HistoryChecks
-from toolkit.contract.answers import RowKey, decode, ordered_parts
+from toolkit.contract.answers import decode
 from toolkit.contract.columns import Column, table_columns
 from toolkit.contract.operations import OPERATIONS, Operation
-from toolkit.contract.paging import PageReader, key_getter
+from toolkit.contract.paging import UNKNOWN_LIMIT, RowKey, ordered_parts, row_keys
 from toolkit.contract.requests import make_cursor, parse_cursor
 from toolkit.display import count_text
-from toolkit.errors import ArchiveError, CommitConflict, HistoryMismatch, Incomplete, ToolkitError
+from toolkit.errors import ArchiveError, CommitConflict, HistoryMismatch, ToolkitError
 from toolkit.frames import provenance
 from toolkit.times import to_iso, to_ms
 
@@ -101,13 +100,12 @@ class RowBlock:
         Raise an ArchiveError if the rows do not ascend in time.
         """
         rows = decode_texts(series.operation, texts)
-        keys = list(map(key_getter(series.operation), rows))
+        keys = row_keys(series.operation, rows)
         block = _make_block(series, texts, keys, parameters)
-        size = _page_limit(series.operation, parameters)
-        reader = PageReader(series.operation, {}, size, size, last_kept_key=block.after)
-        with contextlib.suppress(Incomplete):
-            if reader.read(rows).end_row == len(rows):  # a reader of pages would keep all rows
-                return block
+        limit = _page_limit(series.operation, parameters) or UNKNOWN_LIMIT
+        new = {key for key in keys if key != block.after}
+        if len(keys) < limit and (series.operation.paging == "cursor" or len(new) < 2):
+            return block  # no limit has cut the last tie
         return replace(block, until=block.until - 1)
 
     @classmethod
@@ -142,7 +140,7 @@ class RowBlock:
             If the block does not contain the archived rows of the run's last time.
         """
         operation = self.series.operation
-        archived = [key_getter(operation)(row) for row in decode_texts(operation, run.last_texts)]
+        archived = row_keys(operation, decode_texts(operation, run.last_texts))
         if self.until < run.start:
             raise ArchiveError(
                 f"{self.series.name}: these rows end at {to_iso(self.until)}, before the archived "

@@ -10,7 +10,7 @@ service attributes the archived rows, and no others, to each builder.
 import graphlib
 import operator
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -36,7 +36,7 @@ from toolkit.completeness.evidence_names import evidence_names
 from toolkit.contract import records as r
 from toolkit.contract.dexes import ALL_DEXES, canonical_dex, coin_dex, strip_native_dex
 from toolkit.contract.operations import OPERATIONS, Operation
-from toolkit.contract.paging import key_getter
+from toolkit.contract.paging import row_keys
 from toolkit.contract.recorded_rows import join_records, read_record
 from toolkit.contract.requests import check_request
 from toolkit.contract.source_tables import Approval, Evidence, HistoryCoverage, Sources, WorldFacts
@@ -263,7 +263,7 @@ def _has_all_rows(latest: LatestRows) -> bool:
     return len(latest.keys) < int(latest.parameters["max_rows"])
 
 
-def _matching_rows(content: ArchiveContent, latest: LatestRows) -> Iterable[Any]:
+def _matching_rows(content: ArchiveContent, latest: LatestRows) -> Collection[Any]:
     """Return the archived rows that match the request."""
     user = latest.parameters["user"]
     if latest.operation.tables[0].record is not r.Fill:
@@ -277,9 +277,9 @@ def _matching_rows(content: ArchiveContent, latest: LatestRows) -> Iterable[Any]
     ]
 
 
-def _is_reproduced(latest: LatestRows, rows: Iterable[Any]) -> bool:
+def _is_reproduced(latest: LatestRows, rows: Collection[Any]) -> bool:
     """Return whether the rows are those of the answer, as far back as the answer goes."""
-    found, answered = Counter(map(key_getter(latest.operation), rows)), Counter(latest.keys)
+    found, answered = Counter(row_keys(latest.operation, rows)), Counter(latest.keys)
     if _has_all_rows(latest):
         return found == answered
     oldest = min(answered)  # the answer may have only the first rows of its oldest key
@@ -542,7 +542,7 @@ def _add_latest_rows(
     texts = [bytes(text) for text in msgspec.json.decode(answer.body, type=list[msgspec.Raw])]
     record = operation.tables[0].record
     add_rows(content, Series(operation, parameters["user"]), texts)
-    keys = list(map(key_getter(operation), (_decode_record(record, text) for text in texts)))
+    keys = row_keys(operation, [_decode_record(record, text) for text in texts])
     (name,) = answer.names
     content.latest[name] = LatestRows(operation, parameters, keys)
     return []  # `latest` proves them

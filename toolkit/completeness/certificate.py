@@ -16,7 +16,7 @@ from toolkit.completeness.headers import Completeness
 from toolkit.completeness.row_checks import BreakLog, HistoryChecks, PageColumns, row_proof
 from toolkit.contract.dexes import ALL_DEXES, canonical_dex, strip_native_dex
 from toolkit.contract.operations import Operation
-from toolkit.contract.paging import PageReader, key_getter
+from toolkit.contract.paging import row_keys
 from toolkit.contract.requests import make_cursor, parse_cursor
 from toolkit.times import DAY, HOUR, to_iso, to_ms
 
@@ -49,16 +49,20 @@ class CertifiedPage(Protocol):
         """For each table of the operation its rows, or its columns by name."""
 
     @property
-    def reader(self) -> PageReader:
-        """The position of the pull after the page."""
-
-    @property
     def is_last(self) -> bool:
         """Whether all rows have come."""
 
     @property
     def completeness(self) -> Completeness:
         """What the service stated about the complete answer."""
+
+    @property
+    def cursor(self) -> str | None:
+        """The cursor after which to continue."""
+
+    @property
+    def ties(self) -> int:
+        """How many ties were requested again."""
 
 
 @dataclass(slots=True)
@@ -91,7 +95,7 @@ class Certificate:
     is_at_end: bool = False
     completeness: Completeness = field(default_factory=Completeness)
     breaks: BreakLog = field(default_factory=BreakLog)
-    _reader: PageReader | None = field(default=None, repr=False)
+    _page: CertifiedPage | None = field(default=None, repr=False)
     _checks: HistoryChecks = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -114,12 +118,12 @@ class Certificate:
         self.pages += 1
         self.is_at_end = page.is_last
         self.completeness = page.completeness
-        self._reader = page.reader
+        self._page = page
         rows = page.tables[0]
         if self.operation.key and not self.operation.binary and len(rows):
-            key = key_getter(self.operation)
-            self.first = self.first or make_cursor(key(rows[0]))
-            self.last = make_cursor(key(rows[-1]))
+            first, last = row_keys(self.operation, [rows[0], rows[-1]])
+            self.first = self.first or make_cursor(first)
+            self.last = make_cursor(last)
 
     def check_complete(self) -> None:
         """Raise `Incomplete` if the headers of the first page state that rows may be missing.
@@ -134,13 +138,9 @@ class Certificate:
     @property
     def resume_cursor(self) -> str | None:
         """The cursor from which to go on; None if there is none, or if earlier rows are missing."""
-        reader = self._reader
-        if reader is None or reader.last_kept_key is None or self.completeness.missing_reason:
+        if self._page is None or self.completeness.missing_reason or self.breaks.reason:
             return None
-        if "breaks" in self.breaks.facts():
-            return None
-        has_cursors = reader.operation.paging.endswith("cursor") and not reader.by_time
-        return make_cursor(reader.last_kept_key) if has_cursors else None
+        return self._page.cursor
 
     def facts(self, counts: Mapping[str, Any]) -> dict[str, Any]:
         """Return the certificate as plain values for provenance.
@@ -157,7 +157,7 @@ class Certificate:
             **proof,
             **self.breaks.facts(),
             "pages": self.pages,
-            "ties": self._reader.ties if self._reader else 0,
+            "ties": self._page.ties if self._page else 0,
             "first": self.first,
             "last": self.last,
             **counts,

@@ -6,19 +6,15 @@ snapshot, and decodes JSON directly into records. `answer_rows` returns the reco
 Readers are liberal where writers are strict. The decoder of an operation accepts exactly the fields
 of the specification, which is fast. If it refuses an answer, the deviations of the answer are found
 once, and from then on the operation has a decoder that accepts them.
-
-`check_row_sequence` and `check_range` check the keys of the rows of a page.
 """
 
 import functools
-import itertools
 import json
-import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
-from typing import Any, Final, NoReturn, get_args, get_origin
+from typing import Any, Final, get_args, get_origin
 
 import msgspec
 
@@ -36,15 +32,10 @@ from toolkit.contract.field_deviations import (
 from toolkit.contract.fields import RecordField, is_record, record_fields
 from toolkit.contract.operations import Operation
 from toolkit.contract.records import Record
-from toolkit.contract.requests import make_cursor, parse_cursor
 from toolkit.contract.response_errors import check_no_web_page, response_error
 from toolkit.contract.rows import ROW_FUNCTIONS, Rows
 from toolkit.contract.value_kinds import Numbers
 from toolkit.errors import AnswerInvalid
-from toolkit.times import to_iso
-
-RowKey = tuple[Any, ...]
-"""The values that order a row and make up its cursor."""
 
 _PLACE = re.compile(r" - at `\$(?P<path>.*)`$")
 _MISSING_FIELD = re.compile(r"Object missing required field `(?P<name>.*?)`")
@@ -168,77 +159,6 @@ def answer_rows(operation: Operation, answer: Any, parameters: Mapping[str, Any]
         tables.answer = answer
         return tables
     return (answer if isinstance(answer, list) else [answer],)
-
-
-def ordered_parts(key: RowKey) -> int:
-    """Return how many parts of a key come in a known order: those before the first text.
-
-    The specification names no collation: a service may sort ``kPEPE`` before or after ``XRP``.
-
-    >>> ordered_parts((1756684800000, "0xabc", "BTC")), ordered_parts((1756684800000, 3))
-    (1, 2)
-    """
-    return next((at for at, part in enumerate(key) if isinstance(part, str)), len(key))
-
-
-def check_row_sequence(operation: Operation, keys: list[RowKey]) -> None:
-    """Raise AnswerInvalid if the keys of rows are not in the order of the operation."""
-    if not keys:
-        return
-    is_backward = operation.paging == "backward"
-    parts = ordered_parts(keys[0])
-    known = keys if parts == len(keys[0]) else [key[:parts] for key in keys]
-    if known == sorted(known, reverse=is_backward):
-        return
-    ordered = operator.ge if is_backward else operator.le
-    for row, (key, next_key) in enumerate(itertools.pairwise(known)):
-        if not ordered(key, next_key):
-            raise AnswerInvalid(
-                f"rows are not in the order of {', '.join(operation.key[:parts])}: "
-                f"{make_cursor(keys[row + 1])} follows {make_cursor(keys[row])}",
-                operation=operation.type,
-                column=operation.key[0],
-                row=row + 1,
-            )
-
-
-def check_range(operation: Operation, parameters: Mapping[str, Any], keys: list[RowKey]) -> None:
-    """Raise AnswerInvalid if a row is outside of the requested range; `keys` are in order.
-
-    The rows of the cursor itself may come again.
-    """
-    if not keys:
-        return
-    first, last = (-1, 0) if operation.paging == "backward" else (0, -1)
-    start, end = parameters.get("start"), parameters.get("end")
-    limit: RowKey = () if start is None else (start,)
-    if cursor := parameters.get("cursor"):
-        limit = parse_cursor(operation, cursor)[: ordered_parts(keys[0])]
-    if limit and keys[first][: len(limit)] < limit:
-        name = "cursor" if cursor else "start"
-        time = _time_text(limit[0])
-        place = f"before the requested {name} {f'{cursor} ({time})' if cursor else time}"
-        _refuse_row(operation, first % len(keys), place)
-    if end is not None and keys[last][0] > end:
-        _refuse_row(operation, last % len(keys), f"after the requested end {_time_text(end)}")
-
-
-def _time_text(ms: int) -> str:
-    """Return a time as ISO text; if it is after the year 9999, as a number."""
-    try:
-        return to_iso(ms)
-    except OverflowError:
-        return str(ms)
-
-
-def _refuse_row(operation: Operation, row: int, place: str) -> NoReturn:
-    raise AnswerInvalid(
-        f"the row is {place}: the service, or a cache in between, answered another request. "
-        "Repeat the call",
-        operation=operation.type,
-        column=operation.key[0],
-        row=row,
-    )
 
 
 def _find_unreadable(numbers: Numbers, field: RecordField, value: Any) -> list[Any]:

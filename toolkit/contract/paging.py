@@ -1,589 +1,369 @@
-"""Paging: which rows of a page to keep, and what to request next.
+"""Paging, the one rule: which rows of a page are certain, and what to request next.
 
-A cursor contains the key of a row. For fills and orders, this key is the transaction, so several
-rows can share it. Rows with one key are a tie, and a page can end inside a tie. The specification
-does not say whether the service continues at the cursor or after it. Therefore a `PageReader` keeps
-the rows of a page up to its last complete tie. It continues from the key of that tie (without a
-cursor: from the time of the cut tie), and drops rows with keys that it already has. Paging works
-whether the service treats a cursor as inclusive or exclusive.
+Rows with one key are a tie, such as the fills of one transaction. A page can end inside a tie, so
+its last tie is not certain. `read_pages` keeps the rows before it, requests the rows after the last
+certain key, and drops the rows that it already has:
 
-The specification names no collation. Therefore rows of one time can have any order if their keys
-have texts, as those of funding do.
+1. A first page that is shorter than its limit is the end.
+2. After it, the end is when nothing new comes, for which a page after a full one is no proof.
+3. If a tie fills a page, a larger page is requested. If there is none, rows may be missing.
 
-A service that ignores the cursor, or sends one page in the place of another, sends rows outside of
-the requested range. The reader refuses them. It never makes the same request twice. This module
-does no input or output.
+The specification does not say whether a page begins at the key of its cursor (an inclusive cursor)
+or after it. If rows of the cursor come again, cursors are inclusive, and the next request can begin
+at the last tie itself. An operation without cursors follows the same rule, with the time of the
+last certain row, and all rows of one time as a tie.
+
+Rows outside of the request, a last tie that does not come again, and a request that would be sent
+twice are errors. This module does no input or output.
 """
 
+import itertools
 import math
 import operator
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Final
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Generic, NoReturn, TypeVar
 
-from toolkit.contract.answers import RowKey, check_range, check_row_sequence, ordered_parts
 from toolkit.contract.operations import Operation
 from toolkit.contract.requests import filters_of, make_cursor, parse_cursor
-from toolkit.contract.tie_proof import TieProof
 from toolkit.errors import AnswerInvalid, Incomplete
+from toolkit.times import LAST_MS, to_iso
+
+RowKey = tuple[Any, ...]
+"""The values that order a row and make up its cursor."""
+
+PageT = TypeVar("PageT")
 
 # ASSUMED: If the page size is not known, further rows may follow a page of 500 rows or more.
-_SILENT_CUT: Final = 500
+UNKNOWN_LIMIT: Final = 500
 
 _ROUND: Final = 100
-"""A multiple of it is probably a page size of the service: then a first page may not be the end."""
+"""A multiple of it is probably a limit of the service: then a first page may not be the end."""
 
 _NEARLY_FULL: Final = 0.9
 """A larger part of the page size may be all that fits: the next transaction may be a large one."""
 
 
 @dataclass(frozen=True, slots=True)
-class PageDecision:
-    """The rows of a page to keep, and the next request.
+class CertainRows(Generic[PageT]):
+    """The certain rows of a page.
 
-    - ``first_row``, ``end_row``: positions in the page, counted from 0. The rows from ``first_row``
-      on, and before ``end_row``, are kept.
-    - ``after``: the parameters that change in the next request; None at the end
-    - ``certain_end_row``: None, unless the page seems to be the last one and the next request only
-      confirms this. Then it replaces ``end_row`` if that request does not confirm it.
-    - ``is_confirmed``: whether the page has no row that the page before it did not have
+    - ``page``: the page
+    - ``first``, ``stop``: positions in the page; the rows from ``first`` on and before ``stop`` are
+      certain
+    - ``is_last``: whether all rows of the request have come
+    - ``cursor``: the cursor after which to continue; None if there is none
+    - ``ties``: the number of ties at the end of a page that were requested again, so far
     """
 
-    first_row: int
-    end_row: int
-    after: Mapping[str, Any] | None
-    certain_end_row: int | None = None
-    is_confirmed: bool = False
+    page: PageT
+    first: int
+    stop: int
+    is_last: bool
+    cursor: str | None
+    ties: int
 
 
-@dataclass(slots=True)
-class PageReader:
-    """The state of reading an operation page by page; `page_reader` makes one.
+def read_pages(
+    operation: Operation,
+    parameters: Mapping[str, Any],
+    ask: Callable[[Mapping[str, Any]], tuple[PageT, Sequence[Any]]],
+    *,
+    asked_ms: int = LAST_MS,
+    confirm_end: bool | None = None,
+    max_rows: int | None = None,
+) -> Iterator[CertainRows[PageT]]:
+    """Request an operation page by page. Every row comes once, in the order of the operation.
 
-    - ``operation``: the operation
-    - ``parameters``: the parameters of the next request, in Python names
-    - ``size``: the requested rows of a page; None if the operation has no page size
-    - ``most``: the largest page size
-    - ``last_kept_key``: key of the last complete tie; the reader has kept every row up to it
-    - ``ties``: the number of ties at the end of a page that were read again
-    - ``by_time``: whether rows lack a part of their key. Then paging continues from times, not from
-      cursors.
-    - ``confirm_until``: a page that is shorter than its limit and does not end after this time is
-      not yet the end: the rows after it are requested once more. Later rows arrived during the
-      pull. None: no end is confirmed.
-    - ``confirm_pages``: after how many pages an end is confirmed. With 1, also the end of one page
-      or of an empty history is confirmed, if the operation allows it, and (except for samples with
-      fixed times) the last request is for only the rows after the last tie. The end of a page with
-      a filter is always confirmed, because a service may apply the filter after its limit. An
-      empty page does not show whether the service did so.
+    - ``parameters``: the parameters of the request, in Python names
+    - ``ask``: sends a request, and returns a page and its rows
+    - ``asked_ms``: the time of the call. Later rows arrived during the pull.
+    - ``confirm_end``: which pages that are shorter than their limit are not the end before a
+      further request confirms it. None: all but the first page, and the first page if a limit of
+      the service, or a filter behind it, may have shortened it. True: all. False: none.
+    - ``max_rows``: the most rows
+
+    Raise AnswerInvalid if rows are outside of the request, not in order, or do not come again.
+    Raise Incomplete if no request leads past a tie, or if rows of a tie may be missing.
+    """
+    place, left = _Place(operation, parameters), math.inf if max_rows is None else max_rows
+    longest = ties = 0
+    was_short = was_full = is_capped = is_doubtful = False
+    for number in itertools.count():
+        page, rows = ask(place.request)
+        if operation.paging == "none":
+            yield CertainRows(page, 0, len(rows), True, None, 0)
+            return
+        keys, first = place.read_keys(rows)
+        new, count = keys[first:], len(keys)
+        is_known, longest = new == place.tail, max(longest, count)
+        is_late = bool(keys) and keys[-1][0] > asked_ms
+        if was_short and not (is_known or is_late):
+            is_capped = True  # the service sends fewer rows than requested
+            if is_doubtful:
+                raise place.incomplete("rows follow a page that has fewer rows than requested")
+        is_short = count < (longest if is_capped else place.limit)
+        if number:  # after a full page, a page without new rows may be a wrong one
+            is_end = is_known and count < max(longest, 1) and not was_full
+        else:
+            is_end = not _needs_confirmation(operation, parameters, count, confirm_end)
+        if operation.paging == "cursor":
+            is_end = is_end or is_late or confirm_end is False
+        is_end = is_end and is_short
+        was_short, was_full = 0 < count < place.limit, count >= place.limit
+        stop, request = count, None
+        if not is_end and len(new) < left:
+            # The last tie is not certain, unless it is all that is new in a short page. If it came
+            # again after rows of the cursor, a page that begins with it shows more.
+            stop -= sum(1 for _ in itertools.takewhile(keys[-1:].__contains__, reversed(new)))
+            is_single = stop == first and is_short and not (is_known and first)
+            is_doubtful = is_single if new else is_doubtful
+            place.keep(keys, first, count if is_single else stop)
+            stop = count - len(place.tail)
+            ties += bool(place.tail)
+            request = place.next_request(asked_ms, is_empty=not keys)
+            is_end = request is None and is_short and not place.tail
+        taken = int(min(stop - first, left))
+        is_last = is_end and taken == len(new)
+        yield CertainRows(page, first, first + taken, is_last, place.cursor, ties)
+        left -= taken
+        if is_end or not left:
+            return
+        if request is None:
+            raise place.incomplete(
+                f"all {count} rows of a full page have the key {make_cursor(keys[-1])}"
+            )
+        place.request = request
+
+
+def _needs_confirmation(
+    operation: Operation, parameters: Mapping[str, Any], count: int, confirm_end: bool | None
+) -> bool:
+    """Return whether a first page of `count` rows, shorter than its limit, may not be the end."""
+    if count and operation.paging != "cursor":
+        return True  # nothing states the limit
+    if confirm_end is not None:
+        return confirm_end
+    if not count:
+        return operation.grid is not None  # samples with fixed times are rarely missing
+    is_limit = count % _ROUND == 0 or count > _NEARLY_FULL * parameters.get("page_size", math.inf)
+    return is_limit or bool(filters_of(operation, parameters))
+
+
+class _Place:
+    """The place of a pull in a history: what it has, and what to request next.
+
+    - ``request``: the parameters of the next request
+    - ``last``: the last certain key
+    - ``held``: the certain keys of its time, with the number of their rows
+    - ``tail``: the keys of the rows after it, which were not certain: they have to come again
     """
 
-    operation: Operation
-    parameters: dict[str, Any]
-    size: int | None
-    most: int | None
-    last_kept_key: RowKey | None = None
-    ties: int = 0
-    by_time: bool = False
-    confirm_until: int | None = None
-    confirm_pages: int = 2
-    _after: RowKey | None = None
-    _earliest: int = 0
-    _last_tie: tuple[RowKey, int] | None = None
-    _last_tie_row: int = 0
-    _is_confirming: bool = False
-    _is_tie_again: bool = False
-    _longest: int = 0
-    _only_tie: tuple[RowKey, int] | None = None
-    _proof: TieProof | None = None
-    _proved: tuple[RowKey, int] | None = None
-    _past: RowKey | None = None
-    _known: set[RowKey] = field(default_factory=set)
-    _sent: set[frozenset[tuple[str, Any]]] = field(default_factory=set)
+    def __init__(self, operation: Operation, parameters: Mapping[str, Any]) -> None:
+        self.operation, self.request = operation, dict(parameters)
+        cursor = parameters.get("cursor")
+        self.last: RowKey | None = parse_cursor(operation, cursor) if cursor else None
+        self.held: dict[RowKey, float] = {self.last: math.inf} if self.last else {}
+        self.tail: list[RowKey] = []
+        self._sent: list[Mapping[str, Any]] = []
+        self._has_cursors = operation.paging in ("cursor", "open cursor")
+        self._is_inclusive = False
 
-    def read(self, rows: Sequence[Any]) -> PageDecision:
-        """Return which rows of a page to keep, and what to request next.
+    @property
+    def limit(self) -> int:
+        """The number of rows of a full page."""
+        page = self.operation.page
+        return UNKNOWN_LIMIT if page is None else self.request.get(page.python) or page.default
 
-        Raise AnswerInvalid if rows are outside of what was requested, if they are not in the order
-        of the operation, or if they lack a part of their key that the rows of earlier pages have.
-        Raise Incomplete if a full page has no new key, so that no cursor leads past it.
+    @property
+    def cursor(self) -> str | None:
+        """The cursor after the last certain row; None if there is none."""
+        return make_cursor(self.last) if self.last and self._has_cursors else None
+
+    def read_keys(self, rows: Sequence[Any]) -> tuple[list[RowKey], int]:
+        """Return the keys of the rows that came, and how many of the first rows came before.
+
+        Raise AnswerInvalid if these rows do not answer the request.
         """
-        if self.operation.paging == "none":
-            return PageDecision(0, len(rows), None)
-        self._sent.add(frozenset(self.parameters.items()))
-        keys = self._keys(rows)
-        decision = self._decide(keys)
-        self._note_kept(keys, decision)
-        self._is_confirming = decision.certain_end_row is not None
-        if decision.after is not None:
-            is_sent = self._is_sent(decision.after)
-            self.parameters = self._change(decision.after)
-            if is_sent:
-                raise Incomplete(
-                    f"{self.operation.type}: the next request would repeat an earlier one of this "
-                    "pull, so new rows cannot be recognised. Report this to the service"
-                )
-        return decision
-
-    def _change(self, after: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the parameters of the next request."""
-        changed = {**self.parameters, **after}
-        if after.get("cursor") is not None:
-            changed.pop("start", None)
-        return changed
-
-    def _is_sent(self, after: Mapping[str, Any]) -> bool:
-        return frozenset(self._change(after).items()) in self._sent
-
-    def _decide(self, keys: list[RowKey]) -> PageDecision:
-        check_row_sequence(self.operation, keys)
-        past, self._past = self._past, None
-        # The rows of this key may come again, although the cursor is the next possible key.
-        cursor = {} if past is None else {"cursor": make_cursor(past)}
-        check_range(self.operation, self.parameters | cursor, keys)
-        proved, self._proved = self._proved, None
-        if self._proof is not None:
-            proved = self._proof.key, self._proof.count
-            again = self._check_proof(self._proof, keys)
-            if again is not None:
-                return PageDecision(0, 0, again)
-        first_row = self._first_new_row(keys)
-        tie_row = len(keys)
-        while tie_row > first_row and keys[tie_row - 1] == keys[-1]:
-            tie_row -= 1
-        self._check_last_tie(keys[first_row:])
-        # No new row came, or only the tie at the end of the page before, with the same rows.
-        is_unchanged = first_row == len(keys) or (
-            tie_row == first_row and self._last_tie == (keys[-1], len(keys) - first_row)
-        )
-        self._last_tie = None
-        proof = None if proved else self._request_proof(keys, first_row, tie_row)
-        self._longest = max(self._longest, len(keys))
-        if first_row < len(keys):
-            self._only_tie = None
-        if proof is not None:
-            return PageDecision(first_row, first_row, proof)
-        if self._is_last(keys, first_row, is_unchanged=is_unchanged):
-            return self._decide_end(keys, first_row, tie_row, is_unchanged=is_unchanged)
-        if tie_row == first_row:
-            is_complete = proved == (keys[-1], len(keys) - first_row)
-            return self._decide_single_tie(keys, first_row, is_complete=is_complete)
-        self.ties += 1
-        return PageDecision(first_row, tie_row, self._drop_last_tie(keys, tie_row))
-
-    def _drop_last_tie(self, keys: list[RowKey], tie_row: int) -> dict[str, Any]:
-        """Return the change that requests the last tie of a page again."""
-        self.last_kept_key = keys[tie_row - 1]
-        self._last_tie = (keys[-1], len(keys) - tie_row)
-        self._last_tie_row = tie_row
-        return self._request_again(keys[tie_row - 1], keys[-1])
-
-    def _decide_end(
-        self, keys: list[RowKey], first_row: int, tie_row: int, *, is_unchanged: bool
-    ) -> PageDecision:
-        """Decide on a page after which there should be no rows."""
-        after: dict[str, Any] | None = None
-        is_only_page = len(self._sent) == 1
-        is_tie_again, self._is_tie_again = self._is_tie_again, False
-        is_confirmed = is_unchanged and self._is_confirming and not is_tie_again
-        certain_end_row = tie_row
-        until = -1 if self.confirm_until is None else self.confirm_until
-        is_early = bool(keys) and keys[-1][0] <= until
-        if is_early and is_unchanged and not is_tie_again and self._may_hide_rows(keys):
-            after = self._request_following(keys, first_row)
-            if after is not None:
-                return self._keep_unchanged(keys, first_row, after)
-        # The service may send fewer rows than requested, only complete transactions, or only those
-        # rows of a full page that a filter leaves.
-        is_cut = self._is_limit(len(keys)) or bool(filters_of(self.operation, self.parameters))
-        if is_confirmed or (len(self._sent) < self.confirm_pages and not (keys and is_cut)):
-            pass
-        elif not keys and is_only_page:
-            after = self._request_range_again()
-        elif not is_early or self.operation.paging != "cursor" or self.by_time:
-            pass
-        elif tie_row > first_row:
-            after = self._drop_last_tie(keys, tie_row)
-        elif first_row < len(keys):
-            # First the only new tie, which may be cut; then what follows it.
-            after = None if is_tie_again else self._request_single_tie_again(keys, first_row)
-            if after is None:
-                certain_end_row = self._keep_only_tie(keys, first_row)
-                after = self._request_after(keys[-1])
-                if after and self._is_sent(after):
-                    after = self._request_past(keys[-1])
-        if after is not None and self._is_sent(after):
-            after = None  # this request was answered
-        if after is None:
-            return PageDecision(first_row, len(keys), None, is_confirmed=is_confirmed)
-        return PageDecision(first_row, len(keys), after, certain_end_row=certain_end_row)
-
-    def _is_limit(self, count: int) -> bool:
-        """Return whether a limit of the service may have ended a page of so many rows."""
-        return count % _ROUND == 0 or count > _NEARLY_FULL * (self.size or math.inf)
-
-    def _may_hide_rows(self, keys: list[RowKey]) -> bool:
-        """Return whether rows may follow an unchanged page, because they did not fit into it.
-
-        Some services never split a transaction. If the page has few of the rows of the longest
-        page, only a transaction that nearly fills a page does not fit. By default, the reader
-        believes that there is none.
-        """
-        is_at_end = self._is_confirming or self.operation.paging != "cursor"
-        if not (keys and is_at_end) or self.operation.grid is not None:
-            return False
-        if self.confirm_pages == 1:
-            return True
-        is_limited = len(self._sent) > 2 or self._is_limit(self._longest)
-        return is_limited and len(keys) > (1 - _NEARLY_FULL) * self._longest
-
-    def _request_following(self, keys: list[RowKey], first_row: int) -> dict[str, Any] | None:
-        """Return the change that requests only the rows after a page; None if it was sent."""
-        after = (
-            None if first_row and self.parameters.get("cursor") else self._request_after(keys[-1])
-        )
-        if after is None or self._is_sent(after):
-            after = self._request_past(keys[-1])  # cursors are inclusive here
-        return None if after is None or self._is_sent(after) else after
-
-    def _keep_unchanged(
-        self, keys: list[RowKey], first_row: int, after: dict[str, Any]
-    ) -> PageDecision:
-        """Keep the last tie of a page that came again, and request only what follows it."""
-        if first_row < len(keys):
-            self._keep_only_tie(keys, first_row)
-            if first_row != self._last_tie_row:
-                # A limit would have cut the tie elsewhere, because it begins at another place now.
-                self._only_tie = None
-        return PageDecision(first_row, len(keys), after, certain_end_row=len(keys))
-
-    def _keys(self, rows: Sequence[Any]) -> list[RowKey]:
-        """Return the keys of rows; only their times if a part of a key is missing."""
-        parts = [list(map(operator.attrgetter(path), rows)) for path in self.operation.key]
-        keys = list(zip(*parts, strict=True))
-        if not self.by_time and any(None in part for part in parts):
-            if self.last_kept_key is not None:
+        operation, keys = self.operation, row_keys(self.operation, rows)
+        if self._has_cursors and any(None in key for key in keys):
+            if self._sent and self.last:
                 row = next(row for row, key in enumerate(keys) if None in key)
                 time = keys[row][0]
                 raise AnswerInvalid(
-                    f"the row lacks a part of {', '.join(self.operation.key)}, but rows of earlier "
+                    f"the row lacks a part of {', '.join(operation.key)}, but rows of earlier "
                     "pages have it, so the row's place is unknown. Fetch only this time: "
                     f"start={time}, end={time}",
-                    operation=self.operation.type,
+                    operation=operation.type,
                     row=row,
                 )
-            self.by_time = True
-        # Paging by time needs all rows of a time as one tie.
-        return keys if self._has_cursors else [key[:1] for key in keys]
-
-    @property
-    def _has_cursors(self) -> bool:
-        return self.operation.paging in ("cursor", "open cursor") and not self.by_time
-
-    def _request_single_tie_again(
-        self, keys: list[RowKey], first_row: int
-    ) -> dict[str, Any] | None:
-        """Return the change that requests the only new tie of a page again: another page size."""
-        page, size = self.operation.page, self.size or 0
-        if page is None or self.confirm_pages > 1 or len(keys) >= size - 1:
-            return None
-        self.size = size + 1 if size < (self.most or 0) else size - 1
-        self._last_tie = (keys[-1], len(keys) - first_row)
-        self._is_tie_again = True
-        return {page.python: self.size}
-
-    def _request_range_again(self) -> dict[str, Any] | None:
-        """Return the change that requests an empty range once more, with other words.
-
-        A cache would answer the same request with the same page.
-        """
-        until, start, end = (self.confirm_until, *map(self.parameters.get, ("start", "end")))
-        first = self._after[0] if self._after is not None else start
-        if until is None or (first or 0) >= until:
-            return None
-        if end is None or end > until:
-            return {"end": until}
-        if first is None or self._edge == "end":
-            return None
-        if self._after is not None:
-            return {"start": first, "cursor": None}
-        self._earliest = first  # the range begins earlier, and its first rows are dropped
-        return {"start": abs(first - 1)}
-
-    def _first_new_row(self, keys: list[RowKey]) -> int:
-        """Return the position of the first row that the reader does not have.
-
-        Raise AnswerInvalid if a row that it has follows: the service changed the order of rows.
-        """
-        passed = keys.index(self._after) if self._after and self._after in keys else -1
-        first_row = 0
-        while first_row < len(keys) and not self._is_new(keys[first_row], first_row, passed):
-            first_row += 1
-        for row in range(first_row, len(keys) if self._known else 0):
-            if keys[row] in self._known:
+            self._has_cursors, self.held, self.tail = False, {}, []
+        if not self._has_cursors:
+            keys = [key[:1] for key in keys]
+        self._sent.append(self.request)
+        check_row_order(operation, keys)
+        # The rows of the last key may come again, although the cursor is the next possible key.
+        is_past = self.request.get("cursor") and not self.tail
+        check_range(operation, self.request | ({"cursor": self.cursor} if is_past else {}), keys)
+        first = sum(1 for _ in itertools.takewhile(self.held.__contains__, keys))
+        self._is_inclusive |= bool(first) and bool(self.request.get("cursor"))
+        for row in range(first, len(keys)) if self.held else ():
+            if keys[row] in self.held:
                 raise AnswerInvalid(
                     f"the row with the key {make_cursor(keys[row])} comes again, after rows that "
                     "are new: the service changed the order of its rows. Repeat the call",
-                    operation=self.operation.type,
-                    column=self.operation.key[0],
+                    operation=operation.type,
+                    column=operation.key[0],
                     row=row,
                 )
-        return first_row
+        if first and keys.count(keys[0]) > self.held[keys[0]]:
+            self._refuse_tie(keys, keys[0], "came before")
+        if self.tail and keys.count(self.tail[0]) < len(self.tail):
+            self._refuse_tie(keys, self.tail[0], "ended the previous page")
+        return keys, first
 
-    def _is_new(self, key: RowKey, row: int, passed: int) -> bool:
-        """Return whether a row is new; `passed` is the position of the row of the user's cursor."""
-        if key[0] < self._earliest:
-            return False
-        last = self._after if self.last_kept_key is None else self.last_kept_key
-        if last is None or (self.last_kept_key is None and self.by_time):
-            return True
-        parts = ordered_parts(key)
-        if parts < len(key) and key[:parts] == last[:parts]:
-            is_known = key == last or key in self._known
-            return not is_known and self._is_after_cursor(key, row, passed)
-        return key < last if self.operation.paging == "backward" else key > last
-
-    def _is_after_cursor(self, key: RowKey, row: int, passed: int) -> bool:
-        """Return whether a row comes after the user's cursor in the order of the service.
-
-        Rows of one time have no known order if their keys have texts. The service sends the row of
-        the cursor before the rows after it, or not at all.
-        """
-        if self._after is None or key[0] != self._after[0]:
-            return True
-        if passed >= 0:
-            return row > passed
-        return bool(self.parameters.get("cursor")) or key > self._after
-
-    def _note_kept(self, keys: list[RowKey], decision: PageDecision) -> None:
-        """Note which rows of the last time were kept, if keys have texts."""
-        last = self.last_kept_key
-        if last is None or ordered_parts(last) == len(last):
-            return
-        end = decision.end_row if decision.certain_end_row is None else decision.certain_end_row
-        known = {key for key in self._known if key[0] == last[0]}
-        self._known = known.union(
-            key for key in keys[decision.first_row : end] if key[0] == last[0]
+    def _refuse_tie(self, keys: list[RowKey], key: RowKey, what: str) -> NoReturn:
+        came = len(self.tail) if key in self.tail else self.held[key]
+        raise AnswerInvalid(
+            f"{came} rows with the key {make_cursor(key)} {what}, and this page has "
+            f"{keys.count(key)} of them: the service, or a cache in between, answered another "
+            "request. Repeat the call",
+            operation=self.operation.type,
+            column=self.operation.key[0],
         )
 
-    def _is_last(self, keys: list[RowKey], first_row: int, *, is_unchanged: bool) -> bool:
-        if self.operation.paging == "cursor":
-            return self.size is not None and len(keys) < self.size
-        if first_row < len(keys):
-            return is_unchanged
-        # The page size is unknown, and the rows of the cursor may have filled the page.
-        return len(keys) < _SILENT_CUT or not self._has_cursors
+    def keep(self, keys: list[RowKey], first: int, stop: int) -> None:
+        """Note which rows of a page are certain."""
+        self.tail = keys[max(first, stop) :]
+        if stop > first:
+            self.last = keys[stop - 1]
+            held = self.held | Counter(keys[first:stop])
+            self.held = {key: count for key, count in held.items() if key[0] == self.last[0]}
 
-    def _decide_single_tie(
-        self, keys: list[RowKey], first_row: int, *, is_complete: bool
-    ) -> PageDecision:
-        """Decide on a page whose new rows all have the same key."""
-        if is_complete or len(keys) < (_SILENT_CUT if self.size is None else self.size):
-            self._keep_only_tie(keys, first_row)
-            after = self._request_after(keys[-1])
-            if after is not None and self._is_sent(after):
-                # An inclusive service sent the rows of the cursor, and nothing else.
-                after = self._request_past(keys[-1])
-            if after is not None and self._is_sent(after):
-                after = None
-            return PageDecision(first_row, len(keys), after)
-        self._last_tie = (keys[-1], len(keys) - first_row)
-        if 0 < first_row < len(keys) and self._has_cursors and self.parameters.get("cursor"):
-            # The rows of the cursor came again and used a part of the page: cursors are inclusive
-            # here, so that the next page can begin with this tie.
-            return PageDecision(first_row, first_row, {"cursor": make_cursor(keys[-1])})
-        page = self.operation.page
-        if page is not None and self.size is not None and self.size < (self.most or 0):
-            # A larger page may contain the complete tie.
-            self.size = min(self.size * 2, self.most or self.size)
-            return PageDecision(first_row, first_row, {page.python: self.size})
-        raise Incomplete(
-            f"{self.operation.type}: all {len(keys)} rows of a full page have the key "
-            f"{make_cursor(keys[-1])}. No cursor leads past it, so the rows after it cannot be "
-            "fetched. Fetch the times before and after it separately",
-            cursor=None
-            if self.last_kept_key is None or self.by_time
-            else make_cursor(self.last_kept_key),
+    def next_request(self, asked_ms: int, *, is_empty: bool) -> dict[str, Any] | None:
+        """Return a request of the rows after the certain ones that was not sent; None: no such."""
+        requests = self._words_for_empty(asked_ms) if is_empty else self._requests()
+        return next((request for request in requests if request not in self._sent), None)
+
+    def _requests(self) -> Iterator[dict[str, Any]]:
+        """Yield the requests of the rows after the certain ones."""
+        page, last = self.operation.page, self.last
+        if self._has_cursors and last:
+            is_past = self._is_inclusive and not self.tail
+            yield self._from_cursor(self.tail[0] if self.tail and self._is_inclusive else last)
+            # ASSUMED: A service with inclusive cursors also accepts a cursor that is no row's key.
+            if is_past and isinstance(last[-1], int):
+                yield self._from_cursor((*last[:-1], last[-1] + 1))
+            if is_past:
+                yield from self._from_time(last[0])
+        elif last:
+            yield from self._from_time(last[0])
+        if self.tail and page is not None and page.most is not None and self.limit < page.most:
+            yield self.request | {page.python: min(2 * self.limit, page.most)}
+
+    def _from_cursor(self, key: RowKey) -> dict[str, Any]:
+        """Return the request of the rows after a key; its cursor takes the place of a start."""
+        request = self.request | {"cursor": make_cursor(key)}
+        request.pop("start", None)
+        return request
+
+    def _from_time(self, time: int) -> Iterator[dict[str, Any]]:
+        """Yield the request of the rows after a time; none if the range ends there."""
+        is_backward = self.operation.paging == "backward"
+        request = {name: value for name, value in self.request.items() if name != "cursor"}
+        if time != request.get("start" if is_backward else "end"):
+            yield request | ({"end": time - 1} if is_backward else {"start": time + 1})
+
+    def _words_for_empty(self, asked_ms: int) -> Iterator[dict[str, Any]]:
+        """Yield a request without rows in other words: a cache could repeat the first answer."""
+        page, start, end = self.operation.page, *map(self.request.get, ("start", "end"))
+        if (end is None or end > asked_ms) and (start or 0) < asked_ms:
+            yield self.request | {"end": asked_ms}
+        elif page is not None:
+            yield self.request | {page.python: self.limit - 1 or 2}
+
+    def incomplete(self, reason: str) -> Incomplete:
+        """Return an error about rows that cannot be fetched."""
+        return Incomplete(
+            f"{self.operation.type}: {reason}, so rows at or after {self.cursor or 'the start'} "
+            "may be missing. Fetch the times before and after it separately, or use another page "
+            "size, if the function has one",
+            cursor=self.cursor,
         )
 
-    def _keep_only_tie(self, keys: list[RowKey], first_row: int) -> int:
-        """Keep the only new tie of a page, and return the end of the page."""
-        self.last_kept_key = keys[-1]
-        self._only_tie = keys[-1], len(keys) - first_row
-        return len(keys)
 
-    def _request_proof(
-        self, keys: list[RowKey], first_row: int, tie_row: int
-    ) -> dict[str, Any] | None:
-        """Return the change that requests a proof that a tie is complete; None if none is needed.
+def row_keys(operation: Operation, rows: Collection[Any]) -> list[RowKey]:
+    """Return the key of each row."""
+    return list(zip(*(map(operator.attrgetter(path), rows) for path in operation.key), strict=True))
 
-        A service may send fewer rows than requested. Then a tie can fill a page, and its other
-        rows never come. If the page is as long as any before, the proof is a longer page, from a
-        row before the tie. If rows follow the tie later, the proof is a page with the tie and them.
-        """
-        if self.operation.grid is not None:  # it has no ties
-            return None
-        if self._only_tie is not None and first_row < len(keys):
-            self._proof = TieProof(*self._only_tie, keys[first_row][0], self.parameters)
-            return self._request_unsent(self._only_tie[0][0])
-        is_full = self.size is not None and len(keys) >= self.size
-        if tie_row > first_row or is_full or not 0 < self._longest <= len(keys):
-            return None
-        after: dict[str, Any] | None = None
-        if first_row and self.parameters.get("cursor"):
-            # Cursors are inclusive here, and the rows of the cursor may have filled the page.
-            if first_row < len(keys):
-                self._last_tie = (keys[-1], len(keys) - first_row)
-                after = {"cursor": make_cursor(keys[-1])}
-            else:
-                after = self._request_past(keys[-1])
-        elif not first_row and self.last_kept_key is not None:
-            self._proof = TieProof(keys[-1], len(keys), None, self.parameters)
-            after = self._request_unsent(self.last_kept_key[0])
-        return after
 
-    def _request_unsent(self, time: int) -> dict[str, Any]:
-        """Return the change that requests the rows from a time on, as no request before did."""
-        after: dict[str, Any] = {"cursor": None} if "cursor" in self.parameters else {}
-        if self.operation.page is not None:
-            self.size = self.most
-            after[self.operation.page.python] = self.most
-        while self._is_sent(after | {"start": time}):
-            time -= 1
-        return after | {"start": time}
+def ordered_parts(key: RowKey) -> int:
+    """Return how many parts of a key come in a known order: those before the first text.
 
-    def _check_proof(self, proof: TieProof, keys: list[RowKey]) -> dict[str, Any] | None:
-        """Return the change that requests rows that the proof does not have; None if it has them.
+    The specification names no collation: a service may sort ``kPEPE`` before or after ``XRP``.
 
-        Raise Incomplete if the page shows that the service cut a tie.
-        """
-        self._proof = None
-        shown = proof.check(keys, _SILENT_CUT if self.size is None else self.size)
-        if shown == "complete":
-            return None
-        again = self._request_unproved(proof) if shown == "unknown" else None
-        if again is not None:
-            self._longest = max(self._longest, len(keys))
-            self._last_tie = (proof.key, proof.count) if proof.next_time is None else None
-            self._proved, self._only_tie = (proof.key, proof.count), None
-            return again
-        kept = self.last_kept_key or ()
-        raise Incomplete(
-            f"{self.operation.type}: rows after {make_cursor(kept)} may be missing, because "
-            f"the service sends pages with fewer rows than there are, such as this one with "
-            f"{len(keys)}. Use another page size, if the function has one, and report this to "
-            "the service"
-        )
+    >>> ordered_parts((1756684800000, "0xabc", "BTC")), ordered_parts((1756684800000, 3))
+    (1, 2)
+    """
+    return next((at for at, part in enumerate(key) if isinstance(part, str)), len(key))
 
-    def _request_unproved(self, proof: TieProof) -> dict[str, Any] | None:
-        """Return the change that requests the rows before a proof again, in other words."""
-        kept = self.last_kept_key or proof.key
-        time, before = proof.next_time, proof.key[0]
-        if time is None:
-            time, before = proof.key[0], kept[0]
-        if time > before:  # no row that was not read is earlier
-            return self._request_unsent(time)
-        if self.operation.page is not None and self.most is not None:
-            for size in range(self.most, proof.count - 1, -1):
-                again = {"cursor": None, **proof.request, self.operation.page.python: size}
-                if not self._is_sent(again):
-                    self.size = size
-                    return again
-        return None
 
-    def _request_again(self, complete: RowKey, last: RowKey) -> dict[str, Any]:
-        """Return the change that requests an incomplete tie again: by cursor, or by its time."""
-        if not self._has_cursors:
-            return self._request_from(last[0])
-        cursor = make_cursor(complete)
-        if cursor == self.parameters.get("cursor"):
-            # The rows of the cursor came again, as the only ones before this tie: cursors are
-            # inclusive here, so that the next page can begin with this tie.
-            cursor = make_cursor(last)
-        return {"cursor": cursor}
-
-    def _request_past(self, key: RowKey) -> dict[str, Any] | None:
-        """Return the change that requests the rows after a key without its own rows.
-
-        Cursors are inclusive here. The cursor of the next possible key leaves out no row of the
-        same time. If the key ends in text, or if this cursor was already sent (a service may read
-        only the time of a cursor), the next request begins 1 ms after the key.
-        """
-        # ASSUMED: A service with inclusive cursors also accepts a cursor that is no row's key.
-        *parts, last = key
-        if parts and isinstance(last, int):
-            after = {"cursor": make_cursor((*parts, last + 1))}
-            if not self._is_sent(after):
-                self._past = key
-                return after
-        return (
-            None if key[0] == self.parameters.get("end") else {"start": key[0] + 1, "cursor": None}
-        )
-
-    def _request_after(self, key: RowKey) -> dict[str, Any] | None:
-        """Return the change that requests the rows after a complete tie."""
-        if self._has_cursors:
-            return {"cursor": make_cursor(key)}
-        bound = self.parameters.get("start" if self._edge == "end" else "end")
-        if bound is not None and key[0] == bound:
-            return None
-        return self._request_from(key[0] + (-1 if self._edge == "end" else 1))
-
-    def _request_from(self, time: int) -> dict[str, Any]:
-        """Return the change that continues from a time; it removes a cursor, which would win."""
-        return {self._edge: time, **({"cursor": None} if self.by_time else {})}
-
-    @property
-    def _edge(self) -> str:
-        return "end" if self.operation.paging == "backward" else "start"
-
-    def _check_last_tie(self, keys: list[RowKey]) -> None:
-        """Raise AnswerInvalid if the tie that was requested again did not come completely.
-
-        Without this check, an empty page in the place of the next one would lose its rows.
-        """
-        if self._last_tie is None:
-            return
-        key, count = self._last_tie
-        is_cut = bool(keys) and keys[-1] == key
-        if keys.count(key) < count and not (is_cut and self.size == len(keys)):
+def check_row_order(operation: Operation, keys: list[RowKey]) -> None:
+    """Raise AnswerInvalid if the keys of rows are not in the order of the operation."""
+    if not keys:
+        return
+    is_backward = operation.paging == "backward"
+    parts = ordered_parts(keys[0])
+    known = keys if parts == len(keys[0]) else [key[:parts] for key in keys]
+    if known == sorted(known, reverse=is_backward):
+        return
+    ordered = operator.ge if is_backward else operator.le
+    for row, (key, next_key) in enumerate(itertools.pairwise(known)):
+        if not ordered(key, next_key):
             raise AnswerInvalid(
-                f"{count} rows with the key {make_cursor(key)} ended the previous page, and the "
-                f"next page has {keys.count(key)} of them: the service, or a cache in between, "
-                "answered another request. Repeat the call",
-                operation=self.operation.type,
-                column=self.operation.key[0],
+                f"rows are not in the order of {', '.join(operation.key[:parts])}: "
+                f"{make_cursor(keys[row + 1])} follows {make_cursor(keys[row])}",
+                operation=operation.type,
+                column=operation.key[0],
+                row=row + 1,
             )
 
 
-def page_reader(
-    operation: Operation,
-    parameters: Mapping[str, Any],
-    confirm_until: int | None = None,
-    *,
-    confirm_pages: int = 2,
-) -> PageReader:
-    """Return a reader for a request with these parameters, in Python names."""
-    page, size, most = operation.page, None, None
-    if page is not None:
-        size, most = parameters.get(page.python) or page.default, page.most
-    cursor = parameters.get("cursor")
-    return PageReader(
-        operation,
-        dict(parameters),
-        size,
-        most,
-        confirm_until=confirm_until,
-        confirm_pages=confirm_pages,
-        _after=parse_cursor(operation, cursor) if cursor else None,
+def check_range(operation: Operation, parameters: Mapping[str, Any], keys: list[RowKey]) -> None:
+    """Raise AnswerInvalid if a row is outside of the requested range; `keys` are in order.
+
+    The rows of the cursor itself may come again.
+    """
+    if not keys:
+        return
+    first, last = (-1, 0) if operation.paging == "backward" else (0, -1)
+    start, end = parameters.get("start"), parameters.get("end")
+    limit: RowKey = () if start is None else (start,)
+    if cursor := parameters.get("cursor"):
+        limit = parse_cursor(operation, cursor)[: ordered_parts(keys[0])]
+    if limit and keys[first][: len(limit)] < limit:
+        name = "cursor" if cursor else "start"
+        time = _time_text(limit[0])
+        place = f"before the requested {name} {f'{cursor} ({time})' if cursor else time}"
+        _refuse_row(operation, first % len(keys), place)
+    if end is not None and keys[last][0] > end:
+        _refuse_row(operation, last % len(keys), f"after the requested end {_time_text(end)}")
+
+
+def _time_text(ms: int) -> str:
+    """Return a time as ISO text; if it is after the year 9999, as a number."""
+    try:
+        return to_iso(ms)
+    except OverflowError:
+        return str(ms)
+
+
+def _refuse_row(operation: Operation, row: int, place: str) -> NoReturn:
+    raise AnswerInvalid(
+        f"the row is {place}: the service, or a cache in between, answered another request. "
+        "Repeat the call",
+        operation=operation.type,
+        column=operation.key[0],
+        row=row,
     )
-
-
-def key_getter(operation: Operation) -> Callable[[Any], RowKey]:
-    """Return a function that returns the key of a row; without an order the key is empty."""
-    if not operation.key:
-        return lambda row: ()
-    if len(operation.key) == 1:
-        get_part = operator.attrgetter(operation.key[0])
-        return lambda row: (get_part(row),)
-    return operator.attrgetter(*operation.key)

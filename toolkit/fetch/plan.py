@@ -1,22 +1,17 @@
 """The plan of a call: what it will cost, before it is made."""
 
+import itertools
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from html import escape
-from typing import Any, Final
+from typing import Final
 
 from toolkit.contract.dexes import ALL_DEXES
-from toolkit.contract.operations import Grid, Operation
-from toolkit.contract.requests import filters_of, request_body, request_points
+from toolkit.contract.operations import Grid
+from toolkit.contract.requests import request_body, request_points
 from toolkit.display import count_text
-from toolkit.fetch.pull import (
-    Request,
-    confirmation_limit,
-    pages_before_confirmation,
-    read_pages,
-    request_of,
-)
+from toolkit.fetch.pull import Request, read_pages, request_of
 from toolkit.public_names import publish_as
 
 __all__ = ["Plan", "plan"]
@@ -95,10 +90,9 @@ def plan(
     *arguments, **named
         The arguments of the fetch function.
     probe : bool, default False
-        Whether to fetch the first page and, if it does not have all rows, one page from the middle
-        of the rest. Both cost points. The plan then assumes that the rest is as dense. If the pages
-        span less than a fiftieth of the range, they show too little, and the plan says ``at
-        least``.
+        Whether to fetch the first page and, if it does not have all rows, the second one. Both cost
+        points. The plan then assumes that the rest is as dense. If the pages span less than a
+        fiftieth of the range, they show too little, and the plan says ``at least``.
 
     Returns
     -------
@@ -130,63 +124,39 @@ def plan(
 
 
 def _plan_by_probe(request: Request) -> Plan:
-    """Estimate from the first page, and from the density of rows in the middle of the rest."""
+    """Estimate from the density of the rows of the first two pages."""
     clock, operation = request.session.retry.clock, request.operation
     begun = clock()
     counts = request.session.new_counts()
-    page = next(read_pages(request, counts))
-    sent = max(counts.requests - counts.causes.total(), 1)  # with the confirmation of an end
+    pages = list(itertools.islice(read_pages(request, counts), 2))
+    sent = max(counts.requests - counts.causes.total(), 1)
     seconds = (clock() - begun) / sent
-    rows, missing_reason = len(page.tables[0]), page.completeness.missing_reason
-    if page.is_last and not missing_reason:
-        requests = max(sent, _count_requests(request, rows))
-        return _make_plan(request, rows, requests, "exact", "the first page has all rows", seconds)
-    if request.max_rows is not None and rows >= request.max_rows:
-        return _make_plan(request, rows, 1, "exact", "the first page has max_rows", seconds)
+    rows = [row for page in pages for row in page.tables[0]]
+    missing_reason = pages[0].completeness.missing_reason
+    if not missing_reason and pages[-1].is_last:
+        why = f"the first {count_text(len(pages), 'page')} have all rows"
+        return _make_plan(request, len(rows), sent, "exact", why, seconds)
+    if request.max_rows is not None and len(rows) >= request.max_rows:
+        why = "the first pages have max_rows"
+        return _make_plan(request, len(rows), sent, "exact", why, seconds)
     if missing_reason or not rows or operation.paging == "backward":
-        why = missing_reason or "the first page does not have all rows"
-        return _make_plan(request, None, 2, "at least", why, seconds)
-    first, last = (_row_time(operation, page.tables[0][at]) for at in (0, -1))
+        why = missing_reason or "the first pages do not have all rows"
+        return _make_plan(request, None, sent + 1, "at least", why, seconds)
+    first, last = (getattr(rows[at], operation.key[0]) for at in (0, -1))
     if operation.grid is not None:
         return _plan_grid(request, operation.grid, first, seconds)
     now = request.session.now_ms()
     end = min(request.parameters.get("end") or now, now)
-    sampled_rows, sampled_ms = rows, last - first
-    covered_ms = sampled_ms
-    # If the page size is not known, a short page may be all: then the first page must do.
-    if operation.page is not None and last < end:
-        sampled_rows, sampled_ms = _probe_middle(request, last, end)
-        covered_ms += sampled_ms
-    share = covered_ms / max(end - first, 1)
-    if share < _LEAST_SHARE or sampled_ms <= 0:
-        why = "the probed pages span less than a fiftieth of the range"
-        return _make_plan(request, None, 2, "at least", why, seconds)
-    expected = rows + math.ceil(sampled_rows * (end - last) / sampled_ms)
+    share = (last - first) / max(end - first, 1)
+    if share < _LEAST_SHARE or last == first:
+        why = "the first pages span less than a fiftieth of the range"
+        return _make_plan(request, None, sent + 1, "at least", why, seconds)
+    expected = math.ceil(len(rows) / share)
     if request.max_rows is not None:
         expected = min(expected, request.max_rows)
-    requests = _count_requests(request, expected)
-    why = f"if the rest has as many rows per time as the probed {100 * share:.0f} % of the range"
+    requests = max(_count_requests(request, expected), sent)
+    why = f"if the rest has as many rows per time as the first {100 * share:.0f} % of the range"
     return _make_plan(request, expected, requests, "likely", why, seconds)
-
-
-def _probe_middle(request: Request, start: int, end: int) -> tuple[int, int]:
-    """Return the rows of one page from the middle of a range, and the milliseconds it spans.
-
-    Rows that grow evenly, as the accounts of a builder do, have their mean density there.
-    """
-    middle = (start + end) // 2
-    parameters = {name: value for name, value in request.parameters.items() if name != "cursor"}
-    parameters["start"] = middle
-    page = next(read_pages(replace(request, parameters=parameters, max_rows=None)))
-    rows = page.tables[0]
-    if not rows and not page.is_last:  # one moment fills the page: it shows nothing of the rest
-        return 0, 0
-    return len(rows), (end if page.is_last else _row_time(request.operation, rows[-1])) - middle
-
-
-def _row_time(operation: Operation, row: Any) -> int:
-    time: int = getattr(row, operation.key[0])
-    return time
 
 
 def _plan_grid(request: Request, grid: Grid, start: int, seconds: float = 0.0) -> Plan:
@@ -200,20 +170,16 @@ def _plan_grid(request: Request, grid: Grid, start: int, seconds: float = 0.0) -
 
 
 def _count_requests(request: Request, rows: int) -> int:
-    """Return the number of pages: ties are read again, and paging by time needs one page more."""
+    """Return the number of pages: ties are read again, and the end is confirmed."""
     page = request.operation.page
     if page is None:
         return 2
     size: int = request.parameters[page.python]
-    if request.operation.paging == "cursor":
-        pages = max(math.ceil((rows + 1) / max(size - 1, 1)), 1)
-        is_confirmed = pages >= pages_before_confirmation(request) or bool(
-            filters_of(request.operation, request.parameters)
-        )
-        if confirmation_limit(request) is None or not is_confirmed:
-            return pages
-        return pages + (2 if request.session.confirm_end else 1)
-    return math.ceil(rows / max(size - 1, 1)) + (1 if rows else 0) or 1
+    if request.operation.paging != "cursor":
+        return math.ceil(rows / max(size - 1, 1)) + (1 if rows else 0) or 1
+    pages = max(math.ceil((rows + 1) / max(size - 1, 1)), 1)
+    confirm_end = request.session.confirm_end
+    return pages + (pages > 1 if confirm_end is None else confirm_end)
 
 
 def _make_plan(

@@ -34,13 +34,12 @@ from toolkit.completeness.shared_values import SharedList
 from toolkit.contract.answers import answer_rows, decode
 from toolkit.contract.dexes import ALL_DEXES
 from toolkit.contract.operations import DEX, OPERATIONS, VIEWS, Operation
-from toolkit.contract.paging import PageDecision, PageReader, page_reader
+from toolkit.contract.paging import read_pages as read_certain_rows
 from toolkit.contract.records import Fill
 from toolkit.contract.requests import check_request, request_body
 from toolkit.contract.value_kinds import Numbers
 from toolkit.display import count_text
 from toolkit.errors import (
-    BudgetSpent,
     HistoryWarning,
     Incomplete,
     IncompleteWarning,
@@ -61,10 +60,8 @@ __all__ = [
     "answer_remarks",
     "ask",
     "check_one_frame",
-    "confirmation_limit",
     "fetch_frame",
     "fetch_frames",
-    "pages_before_confirmation",
     "pop_deferred_warning",
     "prepare_request",
     "publish_remarks",
@@ -350,14 +347,12 @@ def _attach_rows(error: BaseException, frames: AnswerFrames) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """One page of an answer, with the rows of it that are certain.
+    """The certain rows of one page of an answer.
 
     Attributes
     ----------
     tables : tuple
         For each table of the operation its rows, or its columns by name.
-    reader : PageReader
-        The position of the pull after this page.
     is_last : bool
         Whether all rows have come.
     completeness : Completeness
@@ -365,21 +360,20 @@ class Page:
     content : bytes
         The body of the page as it came.
     first : int
-        Position in the body of the first row that is certain.
+        Position in the body of the first row.
+    cursor : str or None
+        The cursor after which to continue.
+    ties : int
+        How many ties at the end of a page were requested again, up to this page.
     """
 
     tables: tuple[Any, ...]
-    reader: PageReader
     is_last: bool
     completeness: Completeness
     content: bytes = field(default=b"[]", repr=False)
     first: int = 0
-
-    def select_rows(self, start: int, stop: int, *, is_last: bool) -> "Page":
-        """Return a part of a page that has all its rows."""
-        (rows,) = self.tables
-        part = rows if start == 0 and stop == len(rows) else rows[start:stop]
-        return replace(self, tables=(part,), first=start, is_last=is_last)
+    cursor: str | None = None
+    ties: int = 0
 
     def texts(self) -> list[bytes]:
         """Return the JSON text of each row, for an operation that answers with a list."""
@@ -406,87 +400,44 @@ def read_pages(request: Request, counts: RequestCounts | None = None) -> Iterato
     ------
     ServiceError, Unreachable, AnswerInvalid, Incomplete, BudgetSpent
     """
-    left = request.max_rows
-    reader = page_reader(
-        request.operation,
-        request.parameters,
-        confirmation_limit(request),
-        confirm_pages=pages_before_confirmation(request),
-    )
+    operation, session = request.operation, request.session
+
+    def ask_page(parameters: Mapping[str, Any]) -> tuple[Page, Any]:
+        answer = ask(session, operation, parameters, counts)
+        decoded = decode(
+            operation,
+            200,
+            answer.headers,
+            answer.content,
+            numbers=request.numbers,
+            parameters=parameters,
+        )
+        tables = (decoded,) if operation.binary else answer_rows(operation, decoded, parameters)
+        _learn_dexes(session, operation, parameters, tables)
+        return Page(tables, False, answer.completeness, answer.content), tables[0]
+
     completeness: Completeness | None = None
-    seeming_end: tuple[Page, Page] | None = None  # the page before: all its rows, the certain rows
-    while True:
-        try:
-            answer, tables, decision = _ask_page(request, reader, counts)
-        except (ToolkitError, KeyboardInterrupt) as error:
-            is_confirmed = isinstance(error, BudgetSpent)  # the points do not suffice to ask again
-            if seeming_end is not None:
-                yield seeming_end[0] if is_confirmed else seeming_end[1]
-                if is_confirmed:
-                    return
-            raise
-        if seeming_end is not None:
-            whole, certain = seeming_end
-            if decision.is_confirmed:
-                yield whole
-                return
-            yield certain
-            seeming_end = None
-        completeness = completeness or answer.completeness
-        is_end = decision.after is None or decision.certain_end_row is not None
-        page = Page(tables, reader, is_end, completeness, answer.content)
-        if request.operation.paging == "none":
-            yield page
-            return
-        first, end = decision.first_row, decision.end_row
-        stop = end if left is None else min(end, first + left)
-        whole = page.select_rows(first, stop, is_last=is_end and stop == end)
-        left = None if left is None else left - (stop - first)
-        if decision.certain_end_row is None or left == 0:
-            yield whole
-            if is_end or left == 0:
-                return
-        else:
-            certain = page.select_rows(first, decision.certain_end_row, is_last=False)
-            left = None if left is None else left + end - decision.certain_end_row
-            seeming_end = whole, certain
-
-
-def confirmation_limit(request: Request) -> int | None:
-    """Return up to which time a seeming end is confirmed by one more request; None: never."""
-    return None if request.session.confirm_end is False else request.asked_ms
-
-
-def pages_before_confirmation(request: Request) -> int:
-    """Return after how many pages a seeming end is confirmed.
-
-    The confirmation of two pages costs half of their points, and that of more pages less. It would
-    double the cost of one page. The reader confirms some single pages nevertheless, such as those
-    with a filter.
-    """
-    # Of samples with fixed times only an empty page needs to be confirmed, and it is rare.
-    return 1 if request.session.confirm_end or request.operation.grid is not None else 2
-
-
-def _ask_page(
-    request: Request, reader: PageReader, counts: RequestCounts | None
-) -> tuple[RawAnswer, tuple[Any, ...], PageDecision]:
-    """Ask for the next page; return its answer, its tables, and which rows to keep."""
-    operation, parameters = request.operation, dict(reader.parameters)
-    answer = ask(request.session, operation, parameters, counts)
-    decoded = decode(
+    for kept in read_certain_rows(
         operation,
-        200,
-        answer.headers,
-        answer.content,
-        numbers=request.numbers,
-        parameters=parameters,
-    )
-    tables = (decoded,) if operation.binary else answer_rows(operation, decoded, parameters)
-    _learn_dexes(request.session, operation, parameters, tables)
-    if answer.completeness.missing_reason:  # the service itself states that rows are missing
-        reader.confirm_until = None
-    return answer, tables, reader.read(tables[0])
+        request.parameters,
+        ask_page,
+        asked_ms=request.asked_ms,
+        confirm_end=session.confirm_end,
+        max_rows=request.max_rows,
+    ):
+        page, tables = kept.page, kept.page.tables
+        completeness = completeness or page.completeness
+        if operation.paging != "none":
+            tables = (tables[0][kept.first : kept.stop],)
+        yield replace(
+            page,
+            tables=tables,
+            is_last=kept.is_last,
+            completeness=completeness,
+            first=kept.first,
+            cursor=kept.cursor,
+            ties=kept.ties,
+        )
 
 
 def _learn_dexes(
