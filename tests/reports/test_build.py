@@ -1,5 +1,6 @@
 """Reports of notebooks: parameters, prose, outputs, errors, and self-contained pages."""
 
+import json
 from types import SimpleNamespace
 
 import nbformat.v4 as nb
@@ -216,7 +217,19 @@ def test_failed_report_leaves_others_written(served, tmp_path, monkeypatch):
 def test_error_text_has_no_colours():
     for name, text in (("ReportFailed", "no data"), ("KeyError", "KeyError: no data")):
         error = SimpleNamespace(ename=name, evalue="\x1b[31mno data\x1b[0m")
-        assert _error_text(error) == text
+        assert _error_text(error, None) == text
+
+
+def test_error_names_cell_of_old_notebook(tmp_path):
+    """The format is that of 2014, and the error is one of the user's own code."""
+    cells = [
+        {"cell_type": "code", "input": [line], "language": "python", "metadata": {}, "outputs": []}
+        for line in ("rows = []", "mean = 7 / len(rows)")
+    ]
+    old = {"nbformat": 3, "nbformat_minor": 0, "metadata": {}, "worksheets": [{"cells": cells}]}
+    (tmp_path / "old.ipynb").write_text(json.dumps(old))
+    with pytest.raises(tk.ReportFailed, match=r"cell 2 .*ZeroDivisionError"):
+        build(tmp_path / "old.ipynb", None)
 
 
 def test_templates_have_source_and_parameters():

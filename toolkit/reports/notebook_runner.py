@@ -25,9 +25,7 @@ _START_TIMEOUT: Final = 180  # seconds; a busy machine is slow
 _TRANSPORT: Final = "tcp" if sys.platform == "win32" else "ipc"  # a socket of this user alone
 _FIRST_CELL: Final = "import toolkit.reports.notebook_runner as _report\n\n_report.show_warnings()"
 _LAST_CELL: Final = "_report.report_provenance(globals(), {names!r})"
-_OWN_ERRORS: Final = frozenset(
-    {"ArchiveError", "BadRequest", "Incomplete", "ReportFailed", "ValueError"}
-)
+_OWN_ERRORS: Final = frozenset({"ArchiveError", "BadRequest", "Incomplete", "ReportFailed"})
 _DEVELOPER_WARNINGS: Final = (
     DeprecationWarning,
     FutureWarning,
@@ -42,11 +40,12 @@ def read_notebook(path: Path) -> Any:
     Raise ReportFailed if there is no such file, or it is not a notebook.
     """
     import jupytext
+    import nbformat
 
     if not path.is_file():
         raise ReportFailed(f"there is no notebook {path}: check the path")
     try:
-        return jupytext.read(path)
+        return nbformat.convert(jupytext.read(path), 4)  # old notebooks, too
     except Exception as error:  # each format has its own errors
         raise ReportFailed(f"{path} is not a notebook: {error}") from None
 
@@ -120,12 +119,13 @@ def _prepare_notebook(notebook: Any, parameters: Mapping[str, Any], source: str 
             stacklevel=2,
         )
     cells = [_hidden_cell(_FIRST_CELL)]
-    for cell in notebook.cells:
+    for number, cell in enumerate(notebook.cells, 1):
         tags = _cell_tags(cell)
         if "source" in tags and source is not None:
             cells.append(_hidden_cell(f"import toolkit as tk\n\nsession = {source}"))
             continue
         cells.append(nbformat.from_dict(dict(cell)))
+        cells[-1].metadata["number"] = number
         if "parameters" in tags and parameters:
             lines = (f"{name} = {value!r}" for name, value in parameters.items())
             cells.append(_hidden_cell("\n".join(lines)))
@@ -169,6 +169,13 @@ def _execute_cells(notebook: Any, on_cell: Callable[[int, int], None] | None) ->
             "transport": _TRANSPORT,
             "connection_file": str(Path(profile) / "kernel.json"),
         }
+        started: list[int] = []
+
+        def start_cell(*, cell_index: int, **_: Any) -> None:
+            started.append(cell_index)
+            if on_cell is not None:
+                on_cell(cell_index + 1, len(notebook.cells))
+
         client = nbclient.NotebookClient(
             notebook,
             config=Config({"ConnectionFileMixin": connection}),
@@ -178,8 +185,7 @@ def _execute_cells(notebook: Any, on_cell: Callable[[int, int], None] | None) ->
             record_timing=False,
             resources={"metadata": {"path": str(Path.cwd())}},
         )
-        if on_cell is not None:
-            client.on_cell_start = partial(_report_cell, on_cell, len(notebook.cells))
+        client.on_cell_start = start_cell
         variables = {**os.environ, "IPYTHONDIR": profile, "MPLBACKEND": "Agg"}
         # The kernel needs an event loop of its own: in a notebook this thread has a running one.
         with start_blocking_portal() as portal:
@@ -190,7 +196,8 @@ def _execute_cells(notebook: Any, on_cell: Callable[[int, int], None] | None) ->
                     pass
                 execution.result()
             except CellExecutionError as error:
-                raise ReportFailed(_error_text(error)) from None
+                number = notebook.cells[started[-1]].metadata.get("number")
+                raise ReportFailed(_error_text(error, number)) from None
             except BaseException:  # an interrupt, too, must not leave the kernel running
                 if client.km is not None:
                     portal.call(partial(client.km.shutdown_kernel, now=True))
@@ -198,16 +205,14 @@ def _execute_cells(notebook: Any, on_cell: Callable[[int, int], None] | None) ->
                 raise
 
 
-def _report_cell(
-    on_cell: Callable[[int, int], None], cells: int, *, cell_index: int, **_: Any
-) -> None:
-    on_cell(cell_index + 1, cells)
-
-
-def _error_text(error: Any) -> str:
+def _error_text(error: Any, number: int | None) -> str:
     """Return the message of a cell's error without the traceback of the kernel."""
     message = re.sub(r"\x1b\[[0-9;]*m", "", str(error.evalue))
-    return message if error.ename in _OWN_ERRORS else f"{error.ename}: {message}"
+    if error.ename in _OWN_ERRORS:
+        return message
+    kind = "" if error.ename == "ValueError" else f"{error.ename}: "
+    where = "" if number is None else f"cell {number} of the notebook: "
+    return f"{where}{kind}{message}"
 
 
 def show_warnings() -> None:
