@@ -1,5 +1,6 @@
 """Frames: constant columns and dtypes, no lost values, errors that name invalid values."""
 
+import pickle
 from decimal import Decimal
 
 import pandas as pd
@@ -15,7 +16,7 @@ from toolkit.contract.operations import OPERATIONS
 from toolkit.contract.records import Fill, FundingRow, OrderStatus, TwapRow
 from toolkit.contract.snapshots import WireAccountSnapshot
 from toolkit.contract.snapshots import encode as encode_snapshots
-from toolkit.errors import AnswerInvalid, MissingField, UnknownField
+from toolkit.errors import AnswerInvalid, HistoryWarning, MissingField, UnknownField
 from toolkit.frames import Collector, column_dtype, frame, provenance
 
 FILL = {
@@ -420,3 +421,26 @@ def test_null_market_state_is_missing():
     perps = frame("metaAndAssetCtxs", [{"universe": names}, [None, state]])
     assert perps["name"].tolist() == ["BTC", "ETH"]
     assert perps["mark_px"].fillna(-1).tolist() == [-1, 2.5]
+
+
+def test_frames_of_answer_have_names(service):
+    frames = frame("spotMeta", tk.info({"type": "spotMeta"}, session=service))
+    assert frames._fields == ("pairs", "tokens")
+    copied = pickle.loads(pickle.dumps(frames))
+    assert copied.tokens["name"].tolist() == frames.tokens["name"].tolist()
+
+
+def test_full_answer_may_lack_rows():
+    reward = {"time": 1_767_225_600_000, "source": "delegation", "totalAmount": "0.5"}
+    assert "complete" not in provenance(frame("delegatorRewards", [reward] * 1_999))
+    with pytest.warns(HistoryWarning, match="2,000"):
+        cut = frame("delegatorRewards", [reward] * 2_000)
+    assert provenance(cut)["complete"] == "no"
+
+
+def test_other_tables_are_refused():
+    page = pd.DataFrame({"time": ["07/02/2026 - 09:00:00"], "dir": "Buy", "ntl": 1, "closedPnl": 1})
+    with pytest.raises(TypeError, match="web page"):
+        frame("userFills", page)
+    with pytest.raises(TypeError, match="meta"):
+        frame("marginTables", [[52, {"description": "", "marginTiers": []}]])

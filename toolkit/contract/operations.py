@@ -157,6 +157,8 @@ class Operation:
     - ``grid``: the fixed times of the rows
     - ``unpublished``: the status of the answer before the first publication; 0 if there is always
       an answer
+    - ``most_rows``: the most rows of one answer, if it has no page size; 0 if there is no limit, or
+      none is known
     - ``from_archive``: whether an archive or recorded answers contain all that the answer is
       computed from
     - ``by_wire``: the parameters by their names on the wire
@@ -189,6 +191,7 @@ class Operation:
     answer_by_dex: Any = None
     grid: Grid | None = None
     unpublished: int = 0
+    most_rows: int = 0
     from_archive: bool = False
     by_wire: dict[str, Parameter] = field(init=False, repr=False, compare=False)
     page: Parameter | None = field(init=False, repr=False, compare=False)

@@ -1,6 +1,8 @@
 """Frames of answers and rows that the caller has, such as the answer of `tk.info`."""
 
-from collections.abc import Mapping
+from collections import namedtuple
+from collections.abc import Mapping, Sequence
+from functools import cache
 from types import GenericAlias
 from typing import Any, get_args, get_origin
 
@@ -15,6 +17,7 @@ from toolkit.contract.operations import VIEWS, Operation, Table
 from toolkit.contract.records import ClearinghouseState, Record
 from toolkit.contract.value_kinds import Numbers
 from toolkit.display import type_text
+from toolkit.errors import HistoryWarning, warn_caller
 from toolkit.frames.collect import Collector, Extra
 from toolkit.public_names import publish_as
 
@@ -51,8 +54,10 @@ def frame(
 
     Returns
     -------
-    DataFrame or tuple of DataFrame
-        A tuple if the answer of the operation has several tables.
+    DataFrame or named tuple of DataFrame
+        A tuple if the answer of the operation has several tables, such as ``pairs`` and ``tokens``
+        of ``spotMeta``. If the rows are as many as one answer can have, a `HistoryWarning` says so,
+        and ``complete`` is ``no``.
 
     Raises
     ------
@@ -61,8 +66,8 @@ def frame(
     ValueError
         If there is no such operation, or no record describes its answer.
     TypeError
-        If the kind is neither text nor a record, if the record contains rows, or if the rows are a
-        frame.
+        If the kind is neither text nor a record, if the record contains rows, if the rows are a
+        frame, or if they are only a part of the answer.
 
     Examples
     --------
@@ -79,7 +84,17 @@ def frame(
             "of the operation whose answer it is"
         )
     if hasattr(rows, "columns"):
+        if {"ntl", "closedPnl", "dir"} <= {*map(str, rows.columns)}:
+            raise TypeError(
+                "this is the table of the exchange's web page. It lacks the side, the position "
+                "before and the ids of its fills, and its closedPnl is net of fees: fetch the "
+                "fills instead"
+            )
         raise TypeError(f"rows are JSON objects as on the wire, not {type_text(rows)}")
+    if operation.view and isinstance(rows, list):
+        raise TypeError(
+            f"{operation.view} is a part of the answer of {operation.type}. Pass this whole answer"
+        )
     plain = operation.binary or (isinstance(rows, list) and _is_one_record(operation))
     if plain:
         operation = _stand_in(operation.tables[0].record, operation.type)
@@ -89,8 +104,35 @@ def frame(
     collector.add((answer,) if plain else answer_rows(operation, answer, parameters))
     view = {"view": operation.view} if operation.view else {}
     facts = {"operation": operation.type, **view, "source": "rows", "numbers": numbers}
+    if operation.most_rows and isinstance(rows, list) and len(rows) >= operation.most_rows:
+        facts |= {"complete": "no", "why": _cut_message(operation)}
+        warn_caller(f"{operation.type}: {facts['why']}", HistoryWarning)
     frames = collector.frames(facts)
-    return frames if len(frames) > 1 else frames[0]
+    if len(frames) == 1:
+        return frames[0]
+    return _name_frames(operation.type, tuple(table.name for table in operation.tables), frames)
+
+
+def _cut_message(operation: Operation) -> str:
+    rest = (
+        "Ask again from the time of the last row, and drop the rows that you have"
+        if "startTime" in operation.by_wire
+        else "Nobody can ask for older rows: keep what you fetch"
+    )
+    return f"an answer has at most {operation.most_rows:,} rows, so rows may be missing. {rest}"
+
+
+def _name_frames(kind: str, names: tuple[str, ...], frames: Sequence[Any]) -> tuple[Any, ...]:
+    named: tuple[Any, ...] = _tuple_type(kind, names)._make(frames)
+    return named
+
+
+@cache
+def _tuple_type(kind: str, names: tuple[str, ...]) -> Any:
+    make: Any = namedtuple
+    made = make(kind[0].upper() + kind[1:], names)
+    made.__reduce__ = lambda frames: (_name_frames, (kind, names, tuple(frames)))  # for pickle
+    return made
 
 
 def _operation_of(kind: Any) -> Operation:
