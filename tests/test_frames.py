@@ -409,8 +409,42 @@ def test_sub_accounts_do_not_warn(service):
         for user in service.world["users"]
     )
     rows = next(answer for answer in answers if answer)
-    assert len(frame("subAccounts", rows)) == len(rows)
+    accounts = frame("subAccounts", rows)
+    states = tk.batch_clearinghouse_states(accounts["sub_account_user"], session=service)
+    assert accounts["account_value"].tolist() == states.accounts["account_value"].tolist()
     assert frame("subAccounts", None).empty
+    balance = {"coin": "USDC", "token": 0, "total": "7.5", "hold": "0.0", "entryNtl": "0.0"}
+    unified = {key: rows[0][key] for key in ("name", "subAccountUser", "master")} | {
+        "dexToClearinghouseState": [["", rows[0]["clearinghouseState"]]],
+        "spotState": {"balances": [balance]},
+    }
+    accounts = frame("subAccounts", [unified])
+    value = float(rows[0]["clearinghouseState"]["marginSummary"]["accountValue"])
+    assert accounts[["account_value", "spot_usdc"]].to_numpy().tolist() == [[value, 7.5]]
+
+
+def test_spot_market_without_state_stays():
+    pairs = [{"name": name, "index": 1, "tokens": [1, 0], "isCanonical": True} for name in "AB"]
+    state = dict.fromkeys(("prevDayPx", "dayNtlVlm", "midPx", "circulatingSupply"), "1.0")
+    meta = {"tokens": [], "universe": pairs}
+    markets, _ = frame("spotMetaAndAssetCtxs", [meta, [state | {"coin": "B", "markPx": "3.0"}]])
+    assert markets["name"].tolist() == ["A", "B"]
+    assert markets["ctx_mark_px"].fillna(-1).tolist() == [-1, 3.0]
+
+
+def test_slice_has_id_of_twap(service):
+    user = service.world["examples"]["TWAP_USER"]
+    request = {"type": "userTwapSliceFills", "user": user}
+    slices = tk.info(request, session=service)
+    for entry in slices:
+        entry["fill"]["twapId"] = None
+    assert frame(request, slices)["twap_id"].tolist() == [entry["twapId"] for entry in slices]
+
+
+def test_addresses_have_one_spelling():
+    vault = "0x" + "aB" * 20
+    equity = {"vaultAddress": vault, "equity": "2.0", "lockedUntilTimestamp": 0}
+    assert frame("userVaultEquities", [equity])["vault_address"].tolist() == [vault.lower()]
 
 
 def test_null_market_state_is_missing():

@@ -28,7 +28,9 @@ from toolkit.contract.records import (
     PerpAsset,
     PortfolioRow,
     PositionRow,
+    SpotContext,
     SpotMarketRow,
+    SubAccountRow,
     TokenRow,
 )
 from toolkit.errors import AnswerInvalid
@@ -197,6 +199,7 @@ def _account_row(user: str, dex: str, state: Any) -> AccountRow:
 # A lax reader puts None into any field.
 _NULL: Final[Any] = None
 _NO_STATE: Final = ClearinghouseState(**dict.fromkeys(ClearinghouseState.__struct_fields__, _NULL))
+_NO_SPOT_STATE: Final = SpotContext(**dict.fromkeys(SpotContext.__struct_fields__, _NULL))
 _NO_SUMMARY: Final = MarginSummary(**dict.fromkeys(MarginSummary.__struct_fields__, _NULL))
 
 
@@ -222,12 +225,11 @@ def _spot_meta_rows(answer: Any, _: Mapping[str, Any]) -> Rows:
 
 def _spot_context_rows(answer: Any, _: Mapping[str, Any]) -> Rows:
     meta, contexts = answer
-    # A market without a state, or a state without a market, does not count: joined by name.
-    pairs = {pair.name: pair for pair in meta.universe or ()}
+    # Joined by name. A state without a market does not count.
+    states = {context.coin: context for context in contexts or () if context is not None}
     markets = [
-        SpotMarketRow(pair=pairs[context.coin], context=context)
-        for context in contexts or ()
-        if context is not None and context.coin in pairs
+        SpotMarketRow(pair=pair, context=states.get(pair.name, _NO_SPOT_STATE))
+        for pair in meta.universe or ()
     ]
     return markets, meta.tokens
 
@@ -267,7 +269,35 @@ def _balance_rows(answer: Any, _: Mapping[str, Any]) -> Rows:
 
 
 def _sub_account_rows(answer: Any, _: Mapping[str, Any]) -> Rows:
-    return (answer or [],)
+    return (
+        ComposedRows(
+            (
+                SubAccountRow(
+                    name=account.name,
+                    sub_account_user=account.sub_account_user,
+                    master=account.master,
+                    account_value=_native_value(account),
+                    spot_usdc=_usdc_balance(account.spot_state),
+                ),
+                (account,),
+            )
+            for account in answer or ()
+        ),
+    )
+
+
+def _native_value(account: Any) -> Any:
+    """Return the value of a sub-account on the native dex."""
+    by_dex = dict(account.dex_to_clearinghouse_state or ())
+    state = account.clearinghouse_state or by_dex.get("")
+    summary = state and state.margin_summary
+    return summary and summary.account_value
+
+
+def _usdc_balance(state: Any) -> Any:
+    balances = (state and state.balances) or ()
+    usdc = (balance.total for balance in balances if balance.coin == "USDC")
+    return next(usdc, None if state is None else "0.0")
 
 
 def _order_rows(answer: Any, _: Mapping[str, Any]) -> Rows:

@@ -15,7 +15,7 @@ from toolkit.contract.answers import AnswerTables
 from toolkit.contract.columns import Column, table_columns
 from toolkit.contract.field_deviations import report_unknown, report_unreadable
 from toolkit.contract.operations import Operation, Table
-from toolkit.contract.value_kinds import Family, Numbers
+from toolkit.contract.value_kinds import ADDRESS, Family, Numbers
 from toolkit.errors import AnswerInvalid
 from toolkit.frames.nested_values import EXACT, STR, TEXT, cell_type, cell_value, field_type
 from toolkit.frames.unknown_columns import (
@@ -289,6 +289,8 @@ def _typed_array(column: Column, values: Any, numbers: Numbers) -> Any:
     if family == "nested":
         return _cell_array(column, values, numbers)
     array = _arrow_array(values, _ARROW_TYPES[family])
+    if column.kind is ADDRESS:  # some answers have checksums
+        array = pc.ascii_lower(array)
     if column.missing or family == "text":
         return array
     if array.null_count:

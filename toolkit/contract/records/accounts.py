@@ -213,7 +213,12 @@ class SubAccount(Record, kw_only=True):
     name: Annotated[str, TEXT("name of the sub-account")]
     sub_account_user: Annotated[str, ADDRESS("sub-account")]
     master: Annotated[str, ADDRESS("account that owns the sub-account")]
-    clearinghouse_state: Annotated[ClearinghouseState, ROWS("its perp account")]
+    clearinghouse_state: Annotated[
+        ClearinghouseState | UnsetType, ROWS("its perp account; unified ones have one for each dex")
+    ] = UNSET
+    dex_to_clearinghouse_state: Annotated[
+        list[tuple[str, ClearinghouseState]] | UnsetType, ROWS("dex -> perp account, if unified")
+    ] = UNSET
     spot_state: Annotated[SpotState, ROWS("its spot balances")]
 
 
@@ -223,6 +228,10 @@ class SubAccountRow(Record, kw_only=True):
     name: Annotated[str, TEXT("name of the sub-account")]
     sub_account_user: Annotated[str, ADDRESS("sub-account")]
     master: Annotated[str, ADDRESS("account that owns the sub-account")]
+    account_value: Annotated[
+        Text, USD("value on the native dex; a unified account has its collateral in spot_usdc")
+    ] = UNSET
+    spot_usdc: Annotated[Text, AMOUNT("USDC in the spot wallet", unit="USDC")] = UNSET
 
 
 class UserRole(Record, kw_only=True):

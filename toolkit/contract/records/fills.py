@@ -100,3 +100,4 @@ class TwapSliceRow(Record, kw_only=True):
     """A fill of a TWAP order, as a row."""
 
     fill: Annotated[Fill, NESTED("the fill")]
+    twap_id: Annotated[int, ID("TWAP order id")]
