@@ -1,6 +1,7 @@
 """Attribution: by hand, as identities, and on the simulated exchange."""
 
 import hypothesis.strategies as st
+import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given
@@ -464,6 +465,30 @@ def test_hours_state_coverage_of_account():
     ]
     names = ["funding", "equity_change"]
     assert mine[names].isna().all(axis=1).tolist() == [True, *[False] * 6, True]
+
+
+def test_income_of_vaults_is_named():
+    """500 of 600 USD that came back were put in before; a commission of 7 came on another day."""
+    rows = {"type": ["deposit", "vaultDeposit", "vaultWithdraw", "vaultLeaderCommission"]}
+    rows |= {
+        "usdc": [900.0, 500.0, np.nan, 7.0],
+        "net_withdrawn_usd": [np.nan] * 2 + [600.0, np.nan],
+    }
+    frame = pd.DataFrame({**rows, "vault": "0x" + "c" * 40, "basis": 500.0, "user": ME})
+    frame["time"] = times([MONDAY, MONDAY, MONDAY, MONDAY + 24 * HOUR])
+    made = attribution(fills().drop(columns="user"), ledger=frame, by="day", account=ME)
+    named = [text.partition("without ")[2].split(" USD from vaults")[0] for text in made["covers"]]
+    assert [text for text in named if text] == ["100.00", "7.00"]
+
+
+def test_fills_without_named_users_take_the_account_that_is_known():
+    """A column `user` that is empty names nobody: another column or the request does."""
+    rows = two_fills().assign(account=lambda frame: frame["user"])
+    wanted = attribution(two_fills(), by="user")["net"].tolist()
+    for blank in (rows.assign(user=None), rows.assign(user=np.nan), rows.drop(columns="user")):
+        assert attribution(blank, by="user")["net"].tolist() == wanted
+    alone = fills().assign(user=pd.Series([None] * len(fills()), dtype="str"))
+    assert attribution(alone, by="user", account=OTHER)["user"].tolist() == [OTHER.lower()]
 
 
 def test_missing_group_is_last():

@@ -58,6 +58,9 @@ ROWS = [  # row, perp in USD, spot in tokens, the entire account in USD
     (LEAVE | {"vault": POOL, "commission": None}, 8, 0, 8),
     (LEAVE | {"vault": ME, "commission": None}, None, 0, None),
     ({"type": "vaultLeaderCommission", "usdc": 1.5, "user": ME}, 1.5, 0, 1.5),
+    ({"type": "vaultLeaderCommission", "usdc": 1.5, "user": OTHER}, 0, 0, 0),
+    (DEX | {"to_perp": True, "token": "USDE"}, 6, -6, 0),
+    (HYPE | OUT | IN_SPOT | {"token": "PURR", "fee": 0.0, "native_token_fee": 0.1}, 0, -3, None),
     (SEND | OUT | TO_SPOT, -11, 0, -11),
     (SEND | OUT | OF_SPOT, 0, -11, -11),
     (SEND | OUT | IN_SPOT, 0, -11, -11),
@@ -183,14 +186,14 @@ MOVES = [
     (OTHER, 30, "deposit", {}),
 ]
 FIRST, SECOND = times([MONDAY, MONDAY + DAY])
-#                   updates perp spot_usdc in    out     net  unpriced unknown
-TOTALS = {ME.lower(): (9, 44, 9, 104.5, -71.5, 33, 1, 1),
-          OTHER.lower(): (10, 7.75, -3, 97, -2.25, 94.75, 2, 4)}  # fmt: skip
-BY_TOKEN = {"HYPE": (4, 0, 0, 90, -20, 70, 2, 0), "PURR": (1, 0, 0, 0, 0, 0, 1, 0),
-            "USDC": (14, 51.75, 6, 111.5, -53.75, 57.75, 0, 5)}  # fmt: skip
-BY_DAY = {FIRST: (11, 54, 6, 201.5, -71.5, 130, 1, 0),
-          SECOND: (8, -2.25, 0, 0, -2.25, -2.25, 2, 5)}  # fmt: skip
-SUMS = ["updates", "perp", "spot_usdc", "deposits", "withdrawals", "net_deposits"]
+#                   updates perp spot_usdc in    out     net  income unpriced unknown
+TOTALS = {ME.lower(): (9, 44, 9, 100.5, -51.5, 49, -16, 1, 1),
+          OTHER.lower(): (10, 7.75, -3, 7, -2.25, 4.75, 90, 2, 4)}  # fmt: skip
+BY_TOKEN = {"HYPE": (4, 0, 0, 0, 0, 0, 70, 2, 0), "PURR": (1, 0, 0, 0, 0, 0, 0, 1, 0),
+            "USDC": (14, 51.75, 6, 107.5, -53.75, 53.75, 4, 0, 5)}  # fmt: skip
+BY_DAY = {FIRST: (11, 54, 6, 107.5, -51.5, 56, 74, 1, 0),
+          SECOND: (8, -2.25, 0, 0, -2.25, -2.25, 0, 2, 5)}  # fmt: skip
+SUMS = ["updates", "perp", "spot_usdc", "deposits", "withdrawals", "net_deposits", "income"]
 SUMS += ["unpriced", "unknown"]
 
 
@@ -208,14 +211,14 @@ def test_sums_of_two_accounts():
         rows = sums(moves(), by=key)
         assert dict(zip(rows[key], listed(rows, *SUMS), strict=True)) == wanted
     assert {str(rows[name].dtype) for name in ("updates", "unpriced", "unknown")} == {"int64"}
-    assert {str(rows[name].dtype) for name in SUMS[1:6]} == {"float64"}
+    assert {str(rows[name].dtype) for name in SUMS[1:7]} == {"float64"}
     assert rows.attrs["toolkit"]["by"] == ["day"]
     for name, total in TOTALS.items():
         assert listed(sums(moves(), by=None, account=name), *SUMS) == [total]
     assert listed(sums(moves()[:0], by=None), *SUMS) == [(0,) * len(SUMS)]
     # 1000 - 51 - 21 + 7 came in; 5 only changed the pocket; nobody knows one type.
     row = sums(ledger(), by=None, account=ME)
-    assert listed(row, *SUMS) == [(7, 930, 5, 1007, -72, 935, 0, 1)]
+    assert listed(row, *SUMS) == [(7, 930, 5, 1007, -72, 935, 0, 0, 1)]
 
 
 def test_unknown_updates_of_two_accounts_by_hand():
@@ -234,10 +237,35 @@ def test_unknown_updates_of_two_accounts_by_hand():
 
 def test_token_without_price_is_the_reason():
     """The amount and the direction of the row are there."""
-    row = DEX | {"to_perp": True, "token": "USDH", "time": FIRST}
+    row = DEX | {"to_perp": True, "token": "FLX", "time": FIRST}
     assert unknown(pd.DataFrame([row]))["reason"].tolist() == ["price of the token missing"]
     lost = unknown(pd.DataFrame([row | {"to_perp": None}]))
     assert lost["reason"].tolist() == ["amount or direction missing"]
+    assert unknown(pd.DataFrame([INTERNAL | IN | {"time": FIRST}]))["reason"].tolist() == [
+        "account not known"
+    ]
+
+
+def test_vaults_loans_and_income_are_no_deposits():
+    """200 and 300 go into two vaults; 150 come back from the first, of which 120 were put in.
+
+    The second pays out 310, the rest of a loan of 90 is repaid with 2 of interest, and 40 of 60
+    that come back from a third vault were put in before the rows begin.
+    """
+    into, back = {"type": "vaultDeposit"}, LEAVE | {"user": ME}
+    rows = [
+        {"type": "deposit", "usdc": 1000.0}, into | {"usdc": 200.0, "vault": POOL},
+        into | {"usdc": 300.0, "vault": OTHER}, LEND | {"operation": "borrow", "amount": 90.0},
+        back | {"vault": POOL, "net_withdrawn_usd": 150.0, "basis": 120.0},
+        {"type": "vaultDistribution", "usdc": 310.0, "vault": OTHER},
+        LEND | {"operation": "repay", "amount": 92.0},
+        back | {"vault": ME[:-1] + "0", "net_withdrawn_usd": 60.0, "basis": 40.0},
+        {"type": "vaultLeaderCommission", "usdc": 7.0, "user": OTHER},
+    ]  # fmt: skip
+    frame = pd.DataFrame(rows).assign(time=times(range(len(rows))))
+    made = sums(frame, by=None, account=ME)
+    names = ["perp", "spot_usdc", "deposits", "withdrawals", "income", "kept"]
+    assert listed(made, *names) == [(1020, -2, 1040, 0, 30 + 10 + 20 - 2, 80)]
 
 
 def test_fee_in_cash_leaves_the_wallet():

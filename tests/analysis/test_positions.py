@@ -174,7 +174,7 @@ def round_fills():
 
 def test_trips_of_mixed_fills_by_hand():
     """The flip closes 2 of 3 at 90 after 1 at 110, and pays 2 of its 5 parts of the fee."""
-    rows = [("BTC", 1, -1.0), ("BTC", 3, 0.25), ("BTC", 4, 0.5), ("ETH", 0, 8.0)]
+    rows = [("BTC", 1, -1.0), ("BTC", 2, 0.0), ("BTC", 3, 0.25), ("BTC", 4, 0.5), ("ETH", 0, 8.0)]
     paid = pd.DataFrame(rows, columns=["coin", "time", "usdc"]).assign(user=ME)
     paid["time"] = times(MONDAY + HOUR * paid["time"])
     result = round_trips(round_fills(), paid)
@@ -201,14 +201,17 @@ def test_trips_of_mixed_fills_by_hand():
 
 
 def test_funding_outside_trips_is_excluded():
-    """Two payments a day after the last fill, for a coin that these fills do not show."""
+    """Two payments a day after the last fill, for a coin that these fills do not show.
+
+    Of the open trip, one of six hours is paid.
+    """
     rows = fills(FLIP, user=ME)
     later = PAID.iloc[:2].assign(coin="ETH", usdc=-50.0)
     later["time"] += pd.Timedelta(days=1)
     plain = round_trips(rows, PAID)
     with pytest.warns(HistoryWarning, match=r"^funding: 2 rows"):
         result = round_trips(rows, pd.concat([PAID, later]))
-    assert listed(result["funding"]) == listed(plain["funding"]) == [-1, 0.25, 7]
+    assert listed(result["funding"]) == listed(plain["funding"]) == [-1, 0.25, None]
     assert result.attrs["toolkit"]["funding_outside"] == 2
     assert plain.attrs["toolkit"]["funding_outside"] == 0
     strangers = PAID[PAID["user"] == OTHER]

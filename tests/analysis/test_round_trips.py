@@ -75,6 +75,14 @@ def payments():
     return frame.assign(time=times(MONDAY + hour * HOUR for hour in frame["time"]))
 
 
+def all_payments():
+    """Those of every hour with a position."""
+    rows = [("BTC", 5), ("ETH", 3), ("flx:TSLA", 4), ("flx:TSLA", 6)]
+    frame = pd.DataFrame(rows, columns=["coin", "time"]).assign(usdc=0.0)
+    frame["time"] = times(MONDAY + hour * HOUR for hour in frame["time"])
+    return pd.concat([payments(), frame], ignore_index=True)
+
+
 def cell(value):
     if isinstance(value, str | bool):
         return value
@@ -89,8 +97,10 @@ def listed_rows(frame):
 
 def test_trips_of_mixed_coins_by_hand():
     """Each amount of another token has its price, and no price is taken from a swap or a gap."""
-    result = round_trips(mixed_fills(), payments(), account=ME, prices=PRICES | {"hype": 30})
+    result = round_trips(mixed_fills(), all_payments(), account=ME, prices=PRICES | {"hype": 30})
     forced, at_par = result.pop("forced"), result.pop("at_par")
+    held, funded = result.pop("held_hours").tolist(), result.pop("funded_hours").tolist()
+    assert held == funded == [0] * 6 + [2, 2, 2, 0, 0, 2, 3]
     assert listed_rows(result) == [
         tuple(round(v, 9) if isinstance(v, float) else v for v in row) for row in EXPECTED
     ]
@@ -134,11 +144,26 @@ def test_collateral_is_read_from_metadata():
 def test_funding_of_others_is_excluded():
     """Neither do payments of other accounts count, nor is there a warning of them."""
     rows = mixed_fills().query("coin == 'BTC'").assign(user=ME)
-    paid = payments().query("coin == 'BTC'").assign(user=ME)
+    paid = all_payments().query("coin == 'BTC'").assign(user=ME)
     others = paid.head(2).assign(user=OTHER, time=times([MONDAY + 99 * HOUR] * 2))
     result = round_trips(rows, pd.concat([paid, others]))
     assert result["funding"].tolist() == [0.5, -1.25, -3]
     assert result.attrs["toolkit"]["funding_outside"] == 0
+
+
+def test_trip_with_a_part_of_its_funding_has_none():
+    """Of two hours one is paid; a trip without a full hour is complete, and a row of two hours."""
+    rows = mixed_fills().query("coin in ['ETH', 'flx:TSLA']").assign(fee_token="USDC")
+    paid = all_payments()[all_payments()["time"].dt.hour < 6]
+    result = round_trips(rows, paid.query("coin != 'ETH' or time.dt.hour != 3"))
+    assert result["funding"].isna().tolist() == [True, False, False]
+    assert result["net"].isna().tolist() == [True, False, False]
+    assert result[["held_hours", "funded_hours"]].to_numpy().tolist() == [[2, 1], [2, 2], [2, 2]]
+    both = payments().query("coin == 'ETH' and time.dt.hour == 4").assign(n_samples=2.0)
+    whole = round_trips(rows.query("coin == 'ETH'"), both)
+    assert (whole["funding"].item(), whole["funded_hours"].item()) == (0.125, 2)
+    nobody = round_trips(rows, payments()[:0])
+    assert nobody["net"].notna().tolist() == nobody["funding"].isna().tolist() == [True] * 3
 
 
 def test_trip_without_rows_has_no_funding():

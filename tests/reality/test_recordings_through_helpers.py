@@ -39,7 +39,7 @@ HELPERS = {
         *("execution.counterparties", "execution.fill_quality", "execution.markout"),
         *("execution.spreads", "execution.toxicity", "liquidations.fills", "pnl.attribution"),
         *("pnl.audit", "pnl.equity", "pnl.lots", "pnl.positions", "pnl.round_trips"),
-        "pnl.unrealised",
+        *("pnl.unrealised", "pnl.value"),
     ],
     ("approved", "fills"): ["builders.approval_spans"],
     ("fills", "prices"): ["execution.copy_trading", "execution.impact"],

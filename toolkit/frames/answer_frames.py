@@ -42,7 +42,7 @@ def frame(
         - the ``type`` of an operation, also of one that only `tk.info` can send, such as
           ``userFunding``
         - the request of the answer, as `tk.info` sends it, for frames whose rows name its ``user``
-          or ``dex``
+          or ``dex``, and for helpers, which then know the account
         - ``"marginTables"``
         - a record class of `toolkit.contract.records`
     rows : list or dict
@@ -107,6 +107,8 @@ def frame(
     if operation.most_rows and isinstance(rows, list) and len(rows) >= operation.most_rows:
         facts |= {"complete": "no", "why": _cut_message(operation)}
         warn_caller(f"{operation.type}: {facts['why']}", HistoryWarning)
+    if isinstance(request.get("user"), str):
+        facts["parameters"] = {"user": request["user"]}
     frames = collector.frames(facts)
     if len(frames) == 1:
         return frames[0]

@@ -5,15 +5,17 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from toolkit.arrays import Flags
 from toolkit.prepare.average import Average, average_prices
-from toolkit.prepare.door import Frame, Names, Table
+from toolkit.prepare.door import Frame, Names, Table, as_pandas
 from toolkit.prepare.legs import Legs, split_legs
 from toolkit.prepare.money import (
     Collateral,
     Money,
     Prices,
+    collateral_in_fills,
     collateral_of_dexes,
     is_in_base,
     parse_prices,
@@ -48,7 +50,7 @@ class Fills:
         prices: Prices | None = None,
         meta: Frame | Collateral | None = None,
     ) -> None:
-        self.table = Table(frame, "fills")
+        self.table = Table(_with_owner(as_pandas(frame, "fills"), account), "fills")
         self.account = None if account is None else account.lower()
         self.prices = parse_prices(prices)
         self.collateral = collateral_of_dexes(meta)
@@ -77,6 +79,10 @@ class Fills:
     def money(self) -> Money:
         """Amounts in USD."""
         return read_money(self.table, self.tokens, self.in_base, self.prices)
+
+    def known_collateral(self) -> dict[str, str]:
+        """Return the collateral of dexes; with prices also what fee tokens state."""
+        return {**(collateral_in_fills(self.table) if self.prices else {}), **self.collateral}
 
     def tokens_at_par(self) -> list[str]:
         """Return the tokens other than USDC that count at par."""
@@ -109,6 +115,17 @@ class Fills:
         return self._average[1]
 
     _average: tuple[Any, Average] | None = None
+
+
+def _with_owner(frame: pd.DataFrame, account: str | None) -> pd.DataFrame:
+    """Return fills whose column `user` is not empty if a column or a request names the account."""
+    has_users = "user" in frame and frame["user"].notna().any()
+    if has_users or frame.empty:
+        return frame
+    if "account" in frame:
+        return frame.assign(user=frame["account"])
+    names = account_names(frame, account) if "user" in frame else []
+    return frame.assign(user=names[0]) if len(names) == 1 else frame
 
 
 def fills(

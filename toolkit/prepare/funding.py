@@ -222,6 +222,16 @@ def count_hours(fills: Fills, funding: Table, rows: Flags, until: int) -> Positi
     return PositionHours(held, paid)
 
 
+def payers_of(funding: Table, steps: Steps) -> Ints:
+    """Return the number of each row's user in the steps, or one more than the last."""
+    users = {name: number for number, name in enumerate(steps.users)}
+    if any(steps.users) and funding.has("user"):
+        made: Ints = funding.text("user").facts(lambda name: users.get(name, len(users)))
+        return made.astype(np.int64)
+    only = next((number for name, number in users.items() if name), 0)
+    return np.full(len(funding), only, dtype=np.int64)
+
+
 # ASSUMED: If a funding row from before 2024 sums several payments, each payment is for eight hours,
 # the same as in the recorded rows of 2023.
 def payment_spans(funding: Table) -> Ints:
@@ -239,13 +249,7 @@ def payment_hours(funding: Table, steps: Steps, rows: Flags) -> tuple[Ints, Ints
     """
     places = np.flatnonzero(rows & (funding.ms("time") != NO_TIME))
     hours, chains = funding.ms("time")[places] // HOUR, chains_of(funding, steps)[places]
-    owners = np.zeros(len(places), dtype=np.int64)
-    if any(steps.users) and funding.has("user"):
-        users = {name: number for number, name in enumerate(steps.users)}
-        nobody = len(steps.users)
-        owners = funding.text("user").facts(lambda name: users.get(name, nobody))[places]
-    elif any(steps.users):
-        owners[:] = next(number for number, name in enumerate(steps.users) if name)
+    owners = payers_of(funding, steps)[places]
     span = payment_spans(funding)[places]
     again = np.repeat(np.arange(len(places)), span)
     back = np.arange(len(again)) - np.repeat(np.cumsum(span) - span, span)

@@ -11,11 +11,12 @@ from typing import Final, Literal, NamedTuple
 import numpy as np
 
 from toolkit.arrays import Flags, Floats
+from toolkit.contract.dexes import COLLATERAL_TOKENS
 from toolkit.contract.records import DELTA_FIELDS
 from toolkit.prepare.door import Names, Table
 from toolkit.prepare.money import CASH
 
-PerpDirection = Literal["in", "out", "joins", "leaves", "class", "party", "send", "none"]
+PerpDirection = Literal["in", "out", "joins", "leaves", "leads", "class", "party", "send", "none"]
 WalletDirection = Literal["in", "out", "class", "party", "send", "stakes", "lends", "none"]
 Meaning = Literal["outside", "inside", "income", "vault", "kept"]
 
@@ -60,7 +61,7 @@ RULES: Final[Mapping[str, FlowRule]] = {
     "vaultDeposit": FlowRule("joins", means="vault"),
     "vaultDistribution": FlowRule("leaves", means="vault"),
     "vaultWithdraw": FlowRule("leaves", amount="net_withdrawn_usd", means="vault"),
-    "vaultLeaderCommission": FlowRule("in", means="income"),
+    "vaultLeaderCommission": FlowRule("leads", means="income"),
     "rewardsClaim": FlowRule("none", "in", means="income"),
     "spotGenesis": FlowRule("none", "in", means="income"),
     "deployGasAuction": FlowRule("none", "out", means="income"),
@@ -69,6 +70,9 @@ RULES: Final[Mapping[str, FlowRule]] = {
     "borrowLend": FlowRule("none", "lends", means="kept"),
     "activateDexAbstraction": FlowRule("none", means="inside"),
 }
+
+COLLATERAL: Final = frozenset(COLLATERAL_TOKENS.values())
+"""Tokens that count as USD if the row states no value."""
 
 AMOUNTS: Final = ("usdc", "amount", "net_withdrawn_usd", "usdc_value", "fee", "commission")
 _OPERATIONS: Final = {"withdraw": 1, "borrow": 1, "supply": -1, "repay": -1}
@@ -156,6 +160,14 @@ def read_kept(table: Table, account: Names, moves: Movements) -> tuple[Floats, F
     return kept, outside
 
 
+def read_income(table: Table, account: Names, moves: Movements) -> Floats:
+    """Return the income in USD of each row: gains of vaults, commissions and rewards, less gas."""
+    kept, outside = read_kept(table, account, moves)
+    means = table.text("type").facts(lambda name: RULES[name].means if name in RULES else "")
+    made = np.where(means == "vault", moves.perp + kept - outside, 0.0)
+    return np.nan_to_num(np.where(means == "income", moves.usd, made))
+
+
 class _Rows:
     """Ledger rows with the columns that both accounts need."""
 
@@ -177,9 +189,12 @@ class _Rows:
         codes = {name: code for code, name in enumerate(self.token.values)}
         fee_codes = self.fee_token.facts(lambda name: codes.get(name, -1))
         self.fee_in_token = fee_codes == self.token.codes
+        # Collateral tokens count at par if the row states no value.
+        amount, worth = self.number["amount"], self.number["usdc_value"]
+        at_par = stated.facts(COLLATERAL.__contains__) & np.isnan(worth)
+        self.worth = np.where(self.is_cash | at_par, amount, worth)
         with np.errstate(divide="ignore", invalid="ignore"):
-            price = self.number["usdc_value"] / self.number["amount"]
-        self.price = np.where(self.is_cash, 1.0, price)
+            self.price = np.where(self.is_cash | at_par, 1.0, worth / amount)
 
     def text(self, name: str) -> Names:
         """Return a column of texts; "" in all rows if the ledger does not have it."""
@@ -231,10 +246,11 @@ class _Rows:
         receiver = self.receiver & (party | (send & ~self.to_spot))
         # A vault's own ledger has the rows of its followers, and the vault receives their deposits.
         pooled = np.where(vault, 1.0, -1.0) * (moves("joins") * 1.0 - leaves)
-        sign = pooled + moves("in") - moves("out") - sender + receiver
+        # A vault's own ledger has the commission of its leader, which withdrawals have paid.
+        paid_out = moves("leads") & ~self.user & ~self.text("user").facts("".__eq__)
+        sign = pooled + (moves("in", "leads") & ~paid_out) - moves("out") - sender + receiver
         sign += np.where(moves("class"), self.to_perp, 0.0)
-        usd = np.where(self.is_cash, self.number["amount"], self.number["usdc_value"])
-        usd = np.where(self.has_amount("amount"), usd, self.number["usdc"])
+        usd = np.where(self.has_amount("amount"), self.worth, self.number["usdc"])
         withdrawn = self.number["net_withdrawn_usd"]
         usd = np.where(self.has_amount("net_withdrawn_usd"), withdrawn, usd)
         pays = sender | moves("out") | ((pooled < 0) & ~vault) | (moves("class") & (sign < 0))
@@ -242,7 +258,7 @@ class _Rows:
         in_token = sender & send & self.fee_in_token & ~self.is_cash
         cost = np.where(in_token, _product(self.fee, self.price), cost)
         cost = np.where(leaves & vault, self.commission, cost)
-        known = moves("in", "out", "joins", "leaves", "none")
+        known = moves("in", "out", "joins", "leaves", "leads", "none")
         known |= moves("class") & (self.to_perp != 0)
         known |= moves("party", "send") & (self.user | self.receiver)
         return np.where(known, _product(sign, usd) - cost, np.nan)
@@ -276,7 +292,9 @@ class _Rows:
         known &= ~moves("stakes") | (deposit != 0)
         known &= ~lends | (lent != 0)
         spot = np.where(known, moved - fee, np.nan)
-        usd = _product(np.sign(moved), self.number["usdc_value"]) - _product(fee, self.price)
+        usd = _product(np.sign(moved), self.worth) - _product(fee, self.price)
+        other_token = self.token.facts(lambda name: name != _NATIVE)
+        usd = np.where(sender & other_token & (native > 0), np.nan, usd)
         usd = np.where(known, np.where(is_usdc, spot, usd), np.nan)
         return spot, usd, np.where(other_fee, self.fee, 0.0)
 

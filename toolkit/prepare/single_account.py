@@ -52,7 +52,8 @@ def check_one_account(fills: Fills) -> None:
     Raise ValueError if the fills prove that they are of several accounts.
     """
     refuse_several_accounts(fills.table.frame, "fills")
-    if fills.table.has("user") or fills.account is not None:
+    named = fills.table.has("user") and not fills.table.is_blank("user")
+    if named or fills.account is not None:
         return
     steps = fills.steps
     if trades := _count_two_sided_trades(fills):

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from toolkit.arrays import Flags, Ints
+from toolkit.arrays import Flags, Floats, Ints
 
 CURVE_GAPS = {
     "unpriced_fees": "fees in other tokens",
@@ -24,6 +24,7 @@ class Coverage(NamedTuple):
     - ``outside``: funding rows outside the time of the fills
     - ``no_unrealised``: positions without an unrealised PnL
     - ``fills``, ``no_closed_pnl``, ``no_fee``: fills, and those without these amounts
+    - ``income``: gains of vaults, commissions and rewards that the ledger states, in USD
     """
 
     unpaid: Flags
@@ -34,6 +35,7 @@ class Coverage(NamedTuple):
     fills: Ints
     no_closed_pnl: Ints
     no_fee: Ints
+    income: Floats
 
 
 def source_state(name: str, keys: Sequence[str], possible: Sequence[str]) -> str:
@@ -52,7 +54,7 @@ def coverage_texts(covers: Mapping[str, str], counts: Coverage, of_what: str) ->
     texts = [base] * len(counts.unpaid)
     partly = counts.unpaid | (counts.paid < counts.held) | (counts.outside > 0)
     unknown = counts.no_unrealised + counts.no_closed_pnl + counts.no_fee > 0
-    for row in np.flatnonzero(partly | unknown).tolist():
+    for row in np.flatnonzero(partly | unknown | (np.abs(counts.income) >= 0.005)).tolist():
         texts[row] = _row_text(base, Coverage(*(column[row] for column in counts)), of_what)
     return texts
 
@@ -70,6 +72,8 @@ def _row_text(text: str, row: Coverage, of_what: str) -> str:
     if row.no_unrealised:
         positions = "position" if row.no_unrealised == 1 else "positions"
         text += f", without the unrealised PnL of {row.no_unrealised} {positions}"
+    if abs(row.income) >= 0.005:
+        text += f", without {row.income:,.2f} USD from vaults, commissions and rewards"
     if row.no_closed_pnl + row.no_fee:
         closed, fee = row.fills - row.no_closed_pnl, row.fills - row.no_fee
         known = f"{closed} of {row.fills} closed PnLs, {fee} of {row.fills} fees known"

@@ -23,12 +23,11 @@ from toolkit.prepare.funding import (
     is_inside,
 )
 from toolkit.prepare.groups import CALENDAR, group_codes, group_columns, list_keys, sum_groups
-from toolkit.prepare.ledger import read_movements
+from toolkit.prepare.ledger import read_income, read_movements
 from toolkit.prepare.markets import dex_of, is_outcome, is_perp
 from toolkit.prepare.money import (
     Collateral,
     Prices,
-    collateral_in_fills,
     in_usd,
     warn_missing_amounts,
     warn_missing_tokens,
@@ -190,7 +189,8 @@ def attribution(
           ``"fills, funding (5 of 712 position hours)"``. Groups by hour, day or week state the
           share of the entire time, with the words ``"position hours in all"``. It also states how
           many funding rows are outside the time range of the fills, how many positions have no
-          unrealised PnL, and how many amounts are known:
+          unrealised PnL, how much of ``ledger`` is income, such as the gain of money that came back
+          from a vault, and how many amounts are known:
           ``"fills (13 of 13 closed PnLs, 0 of 13 fees known)"``
 
     Warns
@@ -268,11 +268,9 @@ def compute_attribution(
     is_alone = funding is None and ledger is None and positions is None
     owners = owners or (Owners(None, ()) if is_alone else fills.owners)
     parts = [_sum_fills(fills, keys)]
-    collateral = fills.collateral
-    if fills.prices and funding is not None:
-        collateral = {**collateral_in_fills(table), **collateral}
-    warn_unused_prices(fills.prices, table, collateral)
+    collateral = fills.known_collateral() if funding is not None else fills.collateral
     if warns:
+        warn_unused_prices(fills.prices, table, collateral)
         warn_missing_amounts(table)
         warn_missing_tokens(table)
         warn_missing_directions(table, outcomes_alone=True)
@@ -380,11 +378,12 @@ def _sum_ledger(ledger: Table, keys: Sequence[str], owners: Owners, account: str
     accounts = Names(np.zeros(len(ledger), dtype=np.int64), [owner or ""])
     if owner is None and ledger.has("account"):
         accounts = ledger.text("account")
-    flow = read_movements(ledger, accounts).perp
+    moves = read_movements(ledger, accounts)
+    flow, income = moves.perp, read_income(ledger, accounts, moves)
     if "user" in keys:
         users = accounts.texts().to_numpy()
         ledger = Table(ledger.frame.assign(user=users), "ledger", "none")
-    measures = {"ledger": np.nan_to_num(flow), "unknown_flows": np.isnan(flow)}
+    measures = {"ledger": np.nan_to_num(flow), "unknown_flows": np.isnan(flow), "income": income}
     return _sum_rows(ledger, keys, measures, rows)
 
 
@@ -519,6 +518,7 @@ def _mark_uncovered(
         fills=counts("rows"),
         no_closed_pnl=counts("no_closed_pnl") * is_final,
         no_fee=counts("no_fee") * is_final,
+        income=sums.get("income", zero),
     )
     made: dict[str, object] = {key: groups[key] for key in keys}
     made["fills"] = coverage.fills - counts("conversions")

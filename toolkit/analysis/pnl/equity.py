@@ -14,10 +14,9 @@ from toolkit.prepare.groups import CALENDAR
 from toolkit.prepare.markets import dex_of, is_perp
 from toolkit.prepare.money import (
     Prices,
-    collateral_in_fills,
-    collateral_of_dexes,
     parse_prices,
     warn_missing_tokens,
+    warn_unused_prices,
 )
 from toolkit.prepare.owners import Owners, account_names, refuse_several_accounts
 from toolkit.prepare.provenance import finish
@@ -132,10 +131,10 @@ def equity(
 
     names = account_names(table.frame, account)
     own = account or (names[0] if len(names) == 1 else None)
-    owners = Owners(Fills(table.frame).owners.users, names)
-    collateral = collateral_of_dexes(meta)
-    if parse_prices(prices):
-        collateral = {**collateral_in_fills(table), **collateral}
+    whole_fills = Fills(table.frame, account, prices, meta)
+    owners = Owners(whole_fills.owners.users, names)
+    collateral = whole_fills.known_collateral()
+    warn_unused_prices(whole_fills.prices, table, collateral)
     in_perps = table.text("coin").facts(is_perp)
     # The time of the request is not part of these frames: hours end at the last event of a curve.
     frames = (pd.DataFrame(table.frame[rows], copy=False) for rows in (in_perps, ~in_perps))

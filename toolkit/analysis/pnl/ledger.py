@@ -7,13 +7,13 @@ import pandas as pd
 
 from toolkit.prepare.door import Frame, Names, Table, utc_times
 from toolkit.prepare.groups import group_columns, list_keys, number_groups, sum_groups
-from toolkit.prepare.ledger import RULES, Movements, read_movements
+from toolkit.prepare.ledger import RULES, Movements, read_kept, read_movements
 from toolkit.prepare.money import CASH
 from toolkit.prepare.owners import account_names
 from toolkit.prepare.provenance import finish
 
 NEEDED = ("time", "type")
-MONEY = ("perp", "spot_usdc", "deposits", "withdrawals", "net_deposits")
+MONEY = ("perp", "spot_usdc", "deposits", "withdrawals", "net_deposits", "income", "kept")
 SUMS = ("updates", *MONEY, "unpriced", "unknown")
 
 
@@ -106,9 +106,12 @@ def sums(
         - ``updates`` int64: number of updates
         - ``perp``: amount into the perp account less the amount out of it, in USD
         - ``spot_usdc``: USDC into the spot wallet less USDC out of it, in USD
-        - ``deposits``: amounts into the entire account, in USD, at least 0
-        - ``withdrawals``: amounts out of the entire account, in USD, at most 0
+        - ``deposits``: money from outside, in USD, at least 0
+        - ``withdrawals``: money to the outside, in USD, at most 0
         - ``net_deposits``: ``deposits + withdrawals``, in USD
+        - ``income``: rewards, commissions, and the gains of vaults when they are withdrawn, less
+          gas, in USD
+        - ``kept``: put into vaults, lent or staked, less what came back and less loans, in USD
         - ``unpriced`` int64: updates of tokens without a price in the row; no sum contains them
         - ``unknown`` int64: updates whose amount or direction is not known; no sum contains them
 
@@ -121,8 +124,8 @@ def sums(
 
     Notes
     -----
-    Sums of groups add up to the total. Repeated rows count once. Rows without a hash cannot be
-    identified, and all of them count.
+    All movements together are ``net_deposits + income - kept``. Sums of groups add up to the total.
+    Repeated rows count once. Rows without a hash cannot be identified, and all of them count.
 
     Examples
     --------
@@ -141,13 +144,21 @@ def sums(
     )
     count = len(groups) if keys else 1
     known, usd = ~np.isnan(moves.perp + moves.spot), moves.usd
+    means = table.text("type").facts(lambda name: RULES[name].means if name in RULES else "")
+    kept, outside = read_kept(table, owner, moves)
+    price = np.divide(usd, moves.spot, where=moves.spot != 0, out=np.ones(len(usd)))
+    price = np.where(means == "vault", 1.0, price)
+    kept = np.where(kept == 0, 0.0, kept * price)
+    outside = np.where(means == "outside", usd, np.where(outside == 0, 0.0, outside * price))
     spot = np.where(moves.token.facts(lambda name: name == "USDC"), moves.spot, 0.0)
     amounts = {
         "perp": moves.perp,
         "spot_usdc": spot - moves.cash_fee,
-        "deposits": np.maximum(usd, 0.0),
-        "withdrawals": np.minimum(usd, 0.0),
-        "net_deposits": usd,
+        "deposits": np.maximum(outside, 0.0),
+        "withdrawals": np.minimum(outside, 0.0),
+        "net_deposits": outside,
+        "income": usd - outside + kept,
+        "kept": kept,
     }
     counts = {"updates": known | True, "unpriced": known & np.isnan(usd), "unknown": ~known}
     made = {
@@ -173,8 +184,8 @@ def unknown(ledger: Frame, account: str | None = None) -> pd.DataFrame:
         Sorted by type; empty if all updates are known:
 
         - ``type`` text: the type of the updates
-        - ``reason`` text: ``"unknown type"``, ``"amount or direction missing"``, or ``"price of the
-          token missing"``
+        - ``reason`` text: ``"unknown type"``, ``"amount or direction missing"``, ``"price of the
+          token missing"``, or ``"account not known"``, which `account` names
         - ``updates`` int64: number of updates
         - ``first``: time of the first update, UTC
         - ``last``: time of the last update, UTC
@@ -194,7 +205,7 @@ def unknown(ledger: Frame, account: str | None = None) -> pd.DataFrame:
     0  deposit  amount or direction missing        1
     1      new                 unknown type        1
     """
-    table, moves, _ = ledger_movements(ledger, account)
+    table, moves, owner = ledger_movements(ledger, account)
     types = table.text("type")
     is_priced = moves.token.facts(lambda name: name in CASH)
     if table.has("usdc_value"):
@@ -202,8 +213,14 @@ def unknown(ledger: Frame, account: str | None = None) -> pd.DataFrame:
     # The wallet knows the amount and the direction, so only the price in USD can be missing.
     no_price = np.isnan(moves.perp) & ~np.isnan(moves.spot) & ~is_priced
     has_rule = types.facts(RULES.__contains__)
-    reasons = ["unknown type", "amount or direction missing", "price of the token missing"]
-    reason = Names(np.where(has_rule, np.where(no_price, 2, 1), 0), reasons)
+    sides = types.facts(lambda name: name in RULES and RULES[name].wallet in ("party", "send"))
+    sides |= types.facts(lambda name: name in RULES and RULES[name].perp == "party")
+    reasons = [
+        *("unknown type", "amount or direction missing", "price of the token missing"),
+        "account not known",
+    ]
+    codes = np.where(no_price, 2, np.where(sides & owner.facts("".__eq__), 3, 1))
+    reason = Names(np.where(has_rule, codes, 0), reasons)
     rows = np.isnan(moves.perp + moves.spot)
     columns = {
         "type": types.texts(rows),

@@ -1,23 +1,25 @@
 """Round trips: from flat to flat, with gain, fees and funding."""
 
+from typing import NamedTuple
+
 import numpy as np
 import pandas as pd
 
 from toolkit import prepare
 from toolkit.analysis.pnl.positions import owner_columns
-from toolkit.arrays import Floats, Ints
+from toolkit.arrays import Flags, Floats, Ints
 from toolkit.display import count_text
 from toolkit.errors import HistoryWarning, MissingColumns, warn_caller
 from toolkit.prepare import Fills
 from toolkit.prepare.door import NO_TIME, Frame, Table, utc_times
-from toolkit.prepare.funding import chains_of, common_end, covered_period, is_inside
-from toolkit.prepare.money import (
-    Prices,
-    collateral_in_fills,
-    in_usd,
-    warn_missing_tokens,
-    warn_unused_prices,
+from toolkit.prepare.funding import (
+    common_end,
+    covered_period,
+    is_inside,
+    payment_hours,
+    payment_spans,
 )
+from toolkit.prepare.money import Prices, in_usd, warn_missing_tokens, warn_unused_prices
 from toolkit.prepare.owners import is_owned
 from toolkit.prepare.provenance import finish
 from toolkit.prepare.roles import warn_missing_directions
@@ -76,13 +78,16 @@ def round_trips(
         - ``gross``: closed PnL that the exchange states, in USD
         - ``fees``: fees in USD, negative
         - ``funding``: funding in USD, positive if received; missing if the account has no funding
-          rows, or if the trip was open at a full hour and has none
-        - ``net``: ``gross + fees + funding``, in USD; without funding if that is missing
+          rows, or if the trip was open at a full hour without one
+        - ``net``: ``gross + fees + funding``, in USD; without funding if the account has no funding
+          rows, and missing if only this trip lacks some
         - ``return_`` float64: ``net`` as a share of the opened notional; missing if the trip began
           before the fills, or if fills, entry prices or proceeds are missing
         - ``forced`` bool: whether the exchange closed it, by liquidation, auto-deleveraging
           or the settlement of a delisted coin
         - ``at_par`` bool: whether its amounts are in a token other than USDC and count at par
+        - ``held_hours`` int64: full hours at which the trip was open; 0 without `funding`
+        - ``funded_hours`` int64: full hours of the trip with a funding row
 
     Raises
     ------
@@ -147,11 +152,11 @@ def round_trips(
     last_rows = steps.rows[last]
     status = np.array(legs.status, dtype=object)
     status[(status == "closed") & roles.liquidated[last_rows]] = "liquidated"
-    paid, outside = None, None
+    no_hours = np.zeros(len(at), dtype=np.int64)
+    paid = _TripFunding(np.full(len(at), np.nan), no_hours, no_hours, no_hours > 0, 0)
     if funding is not None:
-        paid, outside = _funding_of_trips(fills, Table(funding, "funding"))
-    paid = np.full(len(at), np.nan) if paid is None else paid
-    net = gross + fees + np.nan_to_num(paid)
+        paid = _funding_of_trips(fills, Table(funding, "funding"))
+    net = gross + fees + np.where(paid.has_rows, paid.usd, 0.0)
     is_full = legs.basis & ~np.isin(status, ("late", "broken"))
     complete = (opened != NO_TIME) & (closed != NO_TIME)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -168,13 +173,15 @@ def round_trips(
             "exit_px": np.where(legs.whole & (closed_size > 0), closed_px / closed_size, np.nan),
             "gross": gross,
             "fees": fees,
-            "funding": paid,
+            "funding": paid.usd,
             "net": net,
             "return_": np.where(is_full & legs.whole & (opened_usd > 0), net / opened_usd, np.nan),
             "forced": legs.closed & roles.forced[last_rows],
             "at_par": legs.any(money.is_at_par[legs.rows]),
+            "held_hours": paid.held,
+            "funded_hours": paid.funded,
         }
-    facts = {} if outside is None else {"funding_outside": outside}
+    facts = {} if funding is None else {"funding_outside": paid.outside}
     inputs = {"fills": table.frame, "funding": funding}
     return finish(pd.DataFrame(made), inputs, helper="pnl.round_trips", **facts)
 
@@ -192,11 +199,25 @@ def _refuse_unpriced_fees(fills: Fills) -> None:
         )
 
 
-def _funding_of_trips(fills: Fills, funding: Table) -> tuple[Floats, int]:
-    """Return the funding of each trip, and the number of rows outside the time of the fills.
+class _TripFunding(NamedTuple):
+    """Funding of trips: USD, full hours with an open position, and those with a payment.
 
-    A payment belongs to the trip that was open at its time. Funding is missing if the account has
-    no rows, or if a trip was open at a full hour and has none.
+    - ``has_rows``: whether the account has any payment; without one its trips are alike
+    - ``outside``: the number of rows outside the time of the fills
+    """
+
+    usd: Floats
+    held: Ints
+    funded: Ints
+    has_rows: Flags
+    outside: int
+
+
+def _funding_of_trips(fills: Fills, funding: Table) -> _TripFunding:
+    """Return the funding of each trip.
+
+    A payment belongs to the trip that was open at its full hour. Funding is missing if the account
+    has no rows, or if one of the hours has none.
     """
     funding.require(("coin", "time", "usdc", *(["user"] if fills.table.has("user") else [])))
     inside = is_inside(funding, fills, covered_period(fills.table))
@@ -210,37 +231,39 @@ def _funding_of_trips(fills: Fills, funding: Table) -> tuple[Floats, int]:
             "sum of such rows as funding_outside",
             HistoryWarning,
         )
-    rows = np.flatnonzero(mine & inside & ~np.isnan(funding.number("usdc")))
-    collateral = fills.collateral
-    if fills.prices:
-        collateral = {**collateral_in_fills(fills.table), **collateral}
-    usdc = in_usd(funding.number("usdc"), funding.text("coin"), collateral, fills.prices)[rows]
-    ms, chain = funding.ms("time")[rows], chains_of(funding, fills.steps)[rows]
     steps, legs = fills.steps, fills.legs
-    at = legs.step[legs.heads]
+    rows = np.flatnonzero(mine & inside & ~np.isnan(funding.number("usdc")))
+    collateral = fills.known_collateral()
+    usdc = in_usd(funding.number("usdc"), funding.text("coin"), collateral, fills.prices)[rows]
+    is_paid = np.zeros(len(funding), dtype=bool)
+    is_paid[rows] = True
+    # A row that sums payments has several hours, and one amount, which counts at the last of them.
+    hours, chain, payers = payment_hours(funding, steps, is_paid)
+    ms = hours * HOUR
+    spans = payment_spans(funding)[rows]
+    amount = np.zeros(len(ms))
+    amount[np.cumsum(spans) - spans] = usdc
+    at, number = legs.step[legs.heads], len(legs.heads)
     begins, ends = steps.ms[at], trip_ends(fills)
     begin = int(min(ms.min(initial=0), steps.ms.min(initial=0)))
     end = int(max(ms.max(initial=0), steps.ms.max(initial=0))) + 1
     bits = (end - begin).bit_length()
     # The first trip of the chain that ends at the time of the payment or later.
     key = (steps.chain[at] << bits) | (np.minimum(ends, end) - begin)
-    place = np.searchsorted(key, (np.maximum(chain, 0) << bits) | (ms - begin))
-    trip = np.minimum(place, max(len(at) - 1, 0))
-    found = (place < len(at)) & (chain >= 0) if len(at) else np.zeros(len(rows), dtype=bool)
-    if len(at):
-        found = found & (steps.chain[at][trip] == chain)
-        found = found & (~legs.opened[trip] | (begins[trip] < ms))
-    paid = np.bincount(trip[found], weights=usdc[found], minlength=len(at))
-    count = np.bincount(trip[found], minlength=len(at))
-    users = funding.text("user") if fills.table.has("user") else None
-    last = _last_times(fills, funding, rows)
-    held = np.minimum(ends, last[steps.user[at]]) // HOUR - begins // HOUR
-    has_rows = np.full(len(at), len(rows) > 0)
-    if users is not None:
-        payers = {users.values[code] for code in np.unique(users.codes[rows]).tolist()}
-        has_rows = np.array([name in payers for name in steps.users], dtype=bool)[steps.user[at]]
-    unpaid = ~steps.spot[at] & (held > 0) & (count == 0)
-    return np.where(has_rows & ~unpaid, paid, np.nan), outside
+    trip = np.searchsorted(key, (np.maximum(chain, 0) << bits) | (ms - begin))
+    found = np.flatnonzero((trip < number) & (chain >= 0))
+    found = found[steps.chain[at][trip[found]] == chain[found]]
+    found = found[~legs.opened[trip[found]] | (begins[trip[found]] < ms[found])]
+    paid, funded = (np.bincount(trip[found], weights, number) for weights in (amount[found], None))
+    last = np.full(len(steps.users) + 1, common_end(fills.table.frame, funding.frame))
+    np.maximum.at(last, steps.user, steps.ms)
+    np.maximum.at(last, payers, ms)
+    held = np.where(steps.spot[at], 0, np.minimum(ends, last[steps.user[at]]) // HOUR)
+    held = np.maximum(held - np.where(steps.spot[at], 0, begins // HOUR), 0)
+    funded = np.minimum(funded.astype(np.int64), held)
+    has_rows = (np.bincount(payers, minlength=len(last)) > 0)[steps.user[at]]
+    usd = np.where(has_rows & (funded == held), paid, np.nan)
+    return _TripFunding(usd, held, funded, has_rows, outside)
 
 
 def trip_ends(fills: Fills) -> Ints:
@@ -251,17 +274,3 @@ def trip_ends(fills: Fills) -> Ints:
     following = np.append(steps.ms[at][1:], 0)[: len(at)]
     never = np.iinfo(np.int64).max
     return np.where(legs.closed, steps.ms[last], np.where(follows, following, never))
-
-
-def _last_times(fills: Fills, funding: Table, rows: Ints) -> Ints:
-    """Return for each user the time of the last fill or payment, or of the request if later."""
-    steps = fills.steps
-    last = np.full(len(steps.users) + 1, common_end(fills.table.frame, funding.frame))
-    np.maximum.at(last, steps.user, steps.ms)
-    owners = np.zeros(len(rows), dtype=np.int64)
-    if fills.table.has("user"):
-        places = {name: number for number, name in enumerate(steps.users)}
-        users = funding.text("user")
-        owners = users.facts(lambda name: places.get(name, len(steps.users)))[rows]
-    np.maximum.at(last, owners, funding.ms("time")[rows])
-    return last

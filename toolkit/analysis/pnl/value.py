@@ -16,13 +16,12 @@ from toolkit import prepare
 from toolkit.analysis.execution.prices import PriceHistory, make_history, read_prices
 from toolkit.analysis.pnl.ledger import ledger_movements
 from toolkit.arrays import Flags, Floats, Ints
-from toolkit.contract.dexes import COLLATERAL_TOKENS
 from toolkit.prepare import Fills
 from toolkit.prepare.door import Frame, Names, Table, utc_times
 from toolkit.prepare.funding import payment_spans
-from toolkit.prepare.ledger import RULES, Movements, read_kept
+from toolkit.prepare.ledger import COLLATERAL, RULES, Movements, read_kept
 from toolkit.prepare.markets import dex_of, pair_of
-from toolkit.prepare.money import Prices, collateral_in_fills, in_usd
+from toolkit.prepare.money import Prices, in_usd
 from toolkit.prepare.owners import is_owned
 from toolkit.prepare.provenance import finish, frame_provenance
 from toolkit.prepare.roles import is_off_book
@@ -34,7 +33,6 @@ from toolkit.times import DAY, HOUR, SECOND, to_ms
 
 Part = Literal["account", "perp account"]
 
-_STABLE: Final = {"USDC", *COLLATERAL_TOKENS.values()}
 _EXACT: Final = 500 * LAST_DIGIT  # a smaller payment does not state its price to 0.1 %
 _DUST: Final = 1.0  # USD; a smaller balance of a token keeps its last price
 _NOTHING: Final = 1e-7  # of a token: rounding of balances
@@ -159,7 +157,7 @@ def value(
         - ``kept``: the part of ``value`` that is in vaults, staked or lent, less loans, in USD;
           recorded values do not contain it
         - ``unmarked`` int64: positions and balances without a price
-        - ``part`` text: what is valued, see `part`
+        - ``part`` text: ``"account"``, or ``"perp account"``, whose spot wallet does not count
         - ``reason`` text: why the value is missing; empty if it is known
 
     Raises
@@ -342,7 +340,7 @@ def _read_rows(
 ) -> _Rows:
     """Return what happened to an account, or to its perps alone."""
     steps, money, prices, made = fills.steps, fills.money, fills.prices, _Rows()
-    collateral = {**(collateral_in_fills(fills.table) if prices else {}), **fills.collateral}
+    collateral = fills.known_collateral()
     own = np.ones(len(steps), dtype=bool)
     if fills.table.has("user"):
         own = np.array([name == user for name in steps.users], dtype=bool)[steps.user]
@@ -360,7 +358,7 @@ def _read_rows(
             made.held.append(_Holding([coin], before, steps.ms[each], sizes[each], price))
             gaps = steps.ms[each[steps.is_gap[each]]].tolist()
             made.breaks |= dict.fromkeys(gaps, f"fills of {coin} are missing")
-        elif bases[coin] in _STABLE:  # at par, as cash
+        elif bases[coin] in COLLATERAL:  # at par, as cash
             net = np.append(sizes[each[0]] - steps.sizes(steps.start)[head], np.diff(sizes[each]))
             usd[each] += net * prices.get(bases[coin].upper(), 1.0)
         else:
@@ -426,7 +424,7 @@ def _add_ledger(
     perp, spot, kept, outside = map(
         np.nan_to_num, (perp, spot, moved.kept[mine], moved.outside[mine])
     )
-    in_vault, is_cash = means == "vault", token.facts(_STABLE.__contains__)
+    in_vault, is_cash = means == "vault", token.facts(COLLATERAL.__contains__)
     par = token.facts(lambda name: fills.prices.get(name.upper(), 1.0))
     as_usd = np.where(in_vault, 1.0, np.where(is_cash, par, 0.0) * whole)
     usd = perp + spot * np.where(is_cash, par, 0.0) - moves.cash_fee[mine] * whole
