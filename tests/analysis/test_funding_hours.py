@@ -149,6 +149,19 @@ def test_positions_count_until_earlier_request():
         assert covers(traded[:rows], paid) == [wanted]
 
 
+def test_recorded_fills_cover_their_own_time():
+    """Recordings may lack earlier fills, so funding of a day before is not funding of these."""
+    traded, paid = fills(), pd.concat([funding(**HELD), funding(BTC={-30, -29})])
+    parameters = {"user": ME, "start": MONDAY - 48 * HOUR, "end": MONDAY + 24 * HOUR}
+    whole = {"complete": "yes", "rows": len(traded), "parameters": parameters}
+    whole |= {"asked_at": "2026-01-07T00:00:00Z"}
+    sums = []
+    for history in ("", "some fills may be missing: the source has only recorded answers"):
+        traded.attrs["toolkit"] = whole | ({"history": history} if history else {})
+        sums.append(attribution(traded, paid)[["funding", "funding_outside"]].loc[0].tolist())
+    assert sums == [[-19.0, 0.0], [-17.0, -2.0]]
+
+
 def test_sizes_as_text_are_refused():
     for name in ("sz", "start_position"):
         with pytest.raises(MissingColumns, match=rf"^fills: .*{name}"):

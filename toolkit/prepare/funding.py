@@ -88,6 +88,7 @@ def _requested_period(fills: pd.DataFrame) -> CoveredPeriod | None:
         or not isinstance(parameters, Mapping)
         or not isinstance(asked_at, str)
         or facts.get("rows") != len(fills)  # the user removed rows, perhaps at the ends
+        or "may be missing" in str(facts.get("history"))  # as in recorded answers
     ):
         return None
     start, end = parameters.get("start"), parameters.get("end")

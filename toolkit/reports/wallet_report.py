@@ -53,6 +53,9 @@ class WalletResults:
     def _compute_attribution(self, by: str | None) -> pd.DataFrame:
         frames = self.frames
         ledger = None if by == "coin" else frames.ledger
+        period = {"start_time": frames.start_ms, "end_time": frames.end_ms}
+        if "may be missing" in str(frames.fills.attrs["toolkit"].get("history")):
+            period = {}  # then funding counts between the first and the last fill
         with warnings.catch_warnings():
             # The report states the missing amounts itself (`missing_counts`).
             warnings.simplefilter("ignore", MissingAmounts)
@@ -62,8 +65,7 @@ class WalletResults:
                 ledger,
                 by=by,
                 account=frames.user,
-                start_time=frames.start_ms,
-                end_time=frames.end_ms,
+                **period,
             )
         return result
 
