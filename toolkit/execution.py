@@ -4,6 +4,7 @@ from toolkit.analysis.execution.copy_trading import copy_trading
 from toolkit.analysis.execution.counterparties import counterparties, toxicity
 from toolkit.analysis.execution.fill_quality import fill_quality
 from toolkit.analysis.execution.impact import Impact, impact
+from toolkit.analysis.execution.maker_days import maker_days
 from toolkit.analysis.execution.markout import Markout, markout
 from toolkit.analysis.execution.quotes import quotes
 from toolkit.analysis.execution.shortfall import Shortfall, shortfall
@@ -19,6 +20,7 @@ __all__ = [
     "counterparties",
     "fill_quality",
     "impact",
+    "maker_days",
     "markout",
     "quotes",
     "shortfall",

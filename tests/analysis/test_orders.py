@@ -390,3 +390,31 @@ def test_no_orders_keep_columns():
         assert len(none) == 0
         assert list(none.dtypes.items()) == list(full.dtypes.items())
     assert orders.fill_ratio(lives.iloc[:0])["orders"].tolist() == [0]
+
+
+def test_fill_probability_by_distance():
+    """The mid is 100: a buy at 99.9 and a sell at 100.1 wait 10 bps away, a buy at 100.2 crosses.
+
+    Trigger and market orders are apart, and an order without a mid has no distance.
+    """
+    rows = events(
+        *((k, "open", 0) for k in range(1, 8)), (1, "filled", 4), (3, "filled", 1),
+        (5, "filled", 1), (6, "filled", 1),
+    )  # fmt: skip
+    of = {1: ("B", 99.9), 2: ("A", 100.1), 3: ("B", 100.2), 4: ("A", 103), 7: ("B", 9)}
+    rows["side"] = [of.get(oid, ("B", 0))[0] for oid in rows["oid"]]
+    rows["limit_px"] = [float(of.get(oid, ("B", 98.0))[1]) for oid in rows["oid"]]
+    rows["coin"] = np.where(rows["oid"] == 7, "NEW", "XYZ")
+    rows["tif"] = np.where(rows["oid"] == 6, "Ioc", "Gtc")
+    rows["is_trigger"] = rows["oid"] == 5
+    begin = rows["timestamp"].min() - pd.Timedelta("1s")
+    mids = pd.DataFrame({"coin": "XYZ", "time": [begin], "mid_px": [100.0]})
+    found = orders.fill_probability(rows, mids, (0, 10, 50), horizons=(4,))
+    filled = found.params[found.params["name"] == "filled within 4 s"]
+    assert filled["distance_bps"].tolist()[:3] == [-np.inf, 10, 50]
+    assert filled["distance_bps"].isna().tolist() == [False] * 3 + [True]
+    assert filled["estimate"].tolist()[:3] == [1.0, 0.5, 0.0]
+    assert (found.n, found.market.n, found.triggers.n) == (5, 1, 1)
+    assert found.params.attrs["toolkit"]["helper"] == "orders.fill_probability"
+    with pytest.raises(ValueError, match="edges"):
+        orders.fill_probability(rows, mids, (5, 5))

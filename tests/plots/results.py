@@ -241,6 +241,8 @@ def compute_trading_results(frames, builder):
         "auction_line": tk.auctions.decay(frames["auction"]),
         "builder_cohorts": tk.builders.cohorts(mine, builder),
         "builder_routing": tk.builders.routing(mine, builder, by="user"),
+        "fill_probability": tk.orders.fill_probability(frames["orders"], mids, max_age="1h"),
+        "maker_days": tk.execution.maker_days(fills, mids, max_age="1h"),
         "fill_times": tk.orders.time_to_fill(frames["orders"]),
         "lifetime_value": tk.builders.lifetime_value(mine, builder, until="2025-10-20"),
         "order_mix": tk.orders.mix(frames["orders"]),

@@ -30,6 +30,7 @@ PLOTS_WITH_PANELS = (
 PLOTS_OF_ESTIMATES = (
     "basis",
     "cascade",
+    "fill_probability",
     "fill_times",
     "impact",
     "lifetime_value",

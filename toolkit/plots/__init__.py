@@ -25,12 +25,12 @@ with explain_missing("plots"):
     from toolkit.plots.counterparties import counterparties, toxicity
     from toolkit.plots.depth import depth_profile, resilience
     from toolkit.plots.equity import equity_curve, positions_over_time
-    from toolkit.plots.execution import markout, spreads
+    from toolkit.plots.execution import maker_days, markout, spreads
     from toolkit.plots.funding import funding_accrual, funding_by_coin, funding_over_time
     from toolkit.plots.impact import impact
     from toolkit.plots.liquidations import liquidation_map, trip_returns
     from toolkit.plots.notebook import alt
-    from toolkit.plots.orders import fill_times, order_mix, order_transitions
+    from toolkit.plots.orders import fill_probability, fill_times, order_mix, order_transitions
     from toolkit.plots.performance import growth_curve, leaderboard, return_calendar, skill
     from toolkit.plots.pnl import cumulative_pnl, waterfall
     from toolkit.plots.positioning import positioning
@@ -53,6 +53,7 @@ __all__ = [
     "cumulative_pnl",
     "depth_profile",
     "equity_curve",
+    "fill_probability",
     "fill_times",
     "funding_accrual",
     "funding_by_coin",
@@ -63,6 +64,7 @@ __all__ = [
     "lifetime_value",
     "liquidation_map",
     "lorenz_curve",
+    "maker_days",
     "markout",
     "migration_map",
     "order_mix",

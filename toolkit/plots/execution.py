@@ -1,7 +1,7 @@
 """Execution: price changes after fills, and half spreads."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pandas as pd
@@ -42,8 +42,9 @@ def markout(
     Returns
     -------
     Axes
-        Gain in basis points over time since the fill, on a logarithmic axis. Each group has a
-        line, and the band of its intervals; each point has its number of fills.
+        Gain in basis points over time since the fill, on a logarithmic axis; times before the fill
+        are negative. Each group has a line, and the band of its intervals; each point has its
+        number of fills.
 
     Raises
     ------
@@ -81,7 +82,12 @@ def _split_groups(params: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
 def _draw_markout(
     ax: Axes, theme: Theme, estimate: Markout, groups: list[tuple[str, pd.DataFrame]]
 ) -> None:
-    ax.set_xscale("log")
+    seconds = np.unique(estimate.params["seconds"])
+    if seconds[0] < 0:
+        ax.set_xscale("symlog", linthresh=float(np.abs(seconds).min()), linscale=0.3)
+        ax.axvline(0, color=theme.muted, linewidth=0.8)
+    else:
+        ax.set_xscale("log")
     axes.add_zero_line(ax, theme)
     for number, (name, rows) in enumerate(groups):
         line = axes.line_style(theme, number)
@@ -108,7 +114,7 @@ def _draw_markout(
         ax.fill_between(
             rows["seconds"], rows["low"], rows["high"], color=line.colour, alpha=0.16, linewidth=0
         )
-    axes.set_ticks(ax.xaxis, sorted(estimate.params["seconds"].unique()), formats.time_span)
+    axes.set_ticks(ax.xaxis, seconds.tolist(), formats.time_span)
     ax.yaxis.set_major_formatter(FuncFormatter(formats.signed_number))
     ax.margins(x=0.06)
     ax.set_ylabel("gain of the account, bps (below 0: a loss)")
@@ -124,7 +130,8 @@ def _describe_markout(groups: list[tuple[str, pd.DataFrame]]) -> str:
             parts.append(
                 f"{name or 'all fills'}: {formats.signed_number(round(row['estimate'], 2))} bps"
                 f"{_interval_text(row)} "
-                f"after {formats.time_span(row['seconds'])}, {row['missing']} fills without a price"
+                f"{'after' if row['seconds'] > 0 else 'before'} "
+                f"{formats.time_span(abs(row['seconds']))}, {row['missing']} fills without a price"
             )
     return f"Gain after fills. {'; '.join(parts)}."
 
@@ -233,3 +240,89 @@ def _describe_spreads(estimate: Spreads, groups: list[tuple[str, pd.DataFrame]])
         for name, rows in groups
     ]
     return f"Half spreads of fills and impact{_after_text(estimate)}. {'; '.join(parts)}."
+
+
+_PARTS: Final = {
+    "spread": "spread",
+    "taking": "taking",
+    "adverse": "adverse selection",
+    "inventory": "inventory",
+    "costs": "fees and rebates",
+    "funding": "funding",
+}
+
+
+@draws_result
+def maker_days(
+    days: pd.DataFrame,
+    *,
+    ax: Axes | None = None,
+    theme: ThemeName = "auto",
+    transparent: bool = False,
+) -> Axes:
+    """Draw what a maker earned and lost on each day, and the net.
+
+    Parameters
+    ----------
+    days : DataFrame
+        `tk.execution.maker_days` by day, of one account or of all together.
+    ax : Axes, optional
+        Axes to draw on. By default, a new figure.
+    theme : {"auto", "light", "dark"}, default "auto"
+        Theme of the figure. "auto" takes the theme of `tk.plots.use`.
+    transparent : bool, default False
+        Whether a new figure has no background.
+
+    Returns
+    -------
+    Axes
+        For each day one bar with the gains upwards and one with the losses downwards, in USD, and a
+        diamond at the net. Adverse selection is that of the longest horizon. A day whose inventory
+        is not known has no diamond.
+
+    Raises
+    ------
+    ValueError
+        If a day has several rows, or the frame is not by day.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> row = {"day": pd.Timestamp("2025-09-01", tz="UTC"), "spread": 9.0, "taking": -1.0,
+    ...        "adverse_300s": -3.0, "inventory": 2.0, "rebates": 0.5, "fees": -1.0,
+    ...        "funding": 0.5, "net": 7.0}
+    >>> maker_days(pd.DataFrame([row])).get_ylabel()
+    'USD, losses go down'
+    """
+    colours = themes.get_theme(theme)
+    ax = style.new_axes(colours, ax=ax, transparent=transparent)
+    if not len(days):
+        style.draw_no_data(ax, colours)
+        return style.finish_axes(ax, colours, "Days: no data.", style.is_simulated(days))
+    if days["day"].duplicated().any():
+        keys = days.select_dtypes(include=["str", "category", "datetimetz"])
+        raise axes.several_parts_error("maker_days", "row of each day", "days", keys)
+    days = days.sort_values("day")
+    last = [name for name in days.columns if name.startswith("adverse_")][-1]
+    parts = days.assign(adverse=days[last], costs=days["rebates"] + days["fees"])
+    at: Any = days["day"].dt.to_pydatetime()
+    ends = {1: np.zeros(len(days)), -1: np.zeros(len(days))}
+    for number, (name, label) in enumerate(_PARTS.items()):
+        values = parts[name].fillna(0.0).to_numpy(np.float64)
+        colour: Any = axes.line_style(colours, number).colour
+        for sign, bottom in ends.items():
+            height = np.where(np.sign(values) == sign, values, 0.0)
+            ax.bar(at, height, bottom=bottom, width=0.7, color=colour,
+                   label=label if sign > 0 else None)  # fmt: skip
+            bottom += height
+    ax.plot(at, days["net"], "D", color=colours.text, markeredgecolor=colours.background,
+            markersize=5.5, label="net")  # fmt: skip
+    axes.add_zero_line(ax, colours)
+    axes.set_time_axis(ax, days["day"].iloc[0], days["day"].iloc[-1])
+    axes.set_usd_ticks(ax.yaxis)
+    ax.set_ylabel("USD, losses go down")
+    axes.add_legend(ax, colours, ncols=4)
+    sums = [f"{label} {formats.usd_amount(parts[name].sum(), signed=True)}"
+            for name, label in _PARTS.items() if parts[name].notna().any()]  # fmt: skip
+    words = f"{len(days)} days: {', '.join(sums)} USD."
+    return style.finish_axes(ax, colours, words, style.is_simulated(days))

@@ -177,6 +177,8 @@ def time_span(seconds: float, _: int | None = None) -> str:
     >>> [time_span(seconds) for seconds in (0.5, 30, 300, 7200)]
     ['0.5 s', '30 s', '5 min', '2 h']
     """
+    if seconds < 0:
+        return f"{MINUS}{time_span(-seconds)}"
     if seconds < 60:
         return f"{seconds:g} s"
     return f"{seconds / 60:g} min" if seconds < 3600 else f"{seconds / 3600:g} h"

@@ -1,6 +1,7 @@
 """Orders: transitions between statuses, last statuses, and times until orders end."""
 
 from collections import Counter
+from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -9,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, NullLocator, PercentFormatter
 
 from toolkit.contract.order_states import order_state_group
-from toolkit.orders import FillTimes
+from toolkit.orders import FillProbability, FillTimes
 from toolkit.plots import axes, formats, matrix, style, themes
 from toolkit.plots.result_checks import draws_result
 from toolkit.plots.themes import Theme, ThemeName
@@ -367,3 +368,91 @@ def _describe_times(times: FillTimes) -> str:
         if row["name"].startswith("filled")
     ]
     return f"Ends of {times.n:,} orders by age, {times.open:,} still open: {', '.join(parts)}."
+
+
+@draws_result
+def fill_probability(
+    times: FillProbability,
+    seconds: float | None = None,
+    *,
+    ax: Axes | None = None,
+    theme: ThemeName = "auto",
+    transparent: bool = False,
+) -> Axes:
+    """Draw how probable a fill of a resting order is, by its distance from the mid.
+
+    Parameters
+    ----------
+    times : FillProbability
+        `tk.orders.fill_probability`, without further groups.
+    seconds : float, optional
+        One of its horizons. By default each has a line, at most six.
+    ax : Axes, optional
+        Axes to draw on. By default, a new figure.
+    theme : {"auto", "light", "dark"}, default "auto"
+        Theme of the figure. "auto" takes the theme of `tk.plots.use`.
+    transparent : bool, default False
+        Whether a new figure has no background.
+
+    Returns
+    -------
+    Axes
+        The probability of a fill within each horizon, with its interval, for each range of
+        distances in basis points. Orders without a mid are left out.
+
+    Raises
+    ------
+    ValueError
+        If there is no such horizon, or there are too many.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from toolkit import orders
+    >>> ms = lambda *at: pd.to_datetime(at, unit="ms", utc=True)
+    >>> rows = pd.DataFrame({"oid": [1, 1, 2], "status": ["open", "filled", "open"],
+    ...     "coin": "XYZ", "side": "B", "limit_px": [99.9, 99.9, 99.0], "timestamp": ms(9, 9, 9),
+    ...     "status_timestamp": ms(9, 2_009, 9)})
+    >>> mids = pd.DataFrame({"coin": "XYZ", "mid_px": [100.0], "time": ms(0)})
+    >>> found = orders.fill_probability(rows, mids, horizons=[1, 2])
+    >>> fill_probability(found).get_xlabel()
+    'distance from the mid, bps'
+    """
+    colours = themes.get_theme(theme)
+    ax = style.new_axes(colours, ax=ax, transparent=transparent)
+    rows = times.params[times.params["name"].str.startswith("filled within ")]
+    rows = rows[rows["distance_bps"].notna()]
+    ages = rows["name"].str.extract(r"within (\S+) s", expand=False).astype("float64")
+    wanted = sorted(ages.unique()) if seconds is None else [float(seconds)]
+    if seconds is not None and seconds not in set(ages):
+        raise ValueError(f"there is no horizon of {seconds:g} s; choose one of {sorted(set(ages))}")
+    axes.check_drawable(len(wanted), axes.MAX_LINES, "horizons")
+    places = np.unique(rows["distance_bps"])
+    words = []
+    for number, age in enumerate(wanted):
+        own = rows[ages == age].sort_values("distance_bps")
+        line = axes.line_style(colours, number)
+        at = np.searchsorted(places, own["distance_bps"]) + 0.05 * (number - (len(wanted) - 1) / 2)
+        middle = own["estimate"].to_numpy(np.float64)
+        reach = np.abs(own[["low", "high"]].to_numpy(np.float64).T - middle)
+        ax.errorbar(
+            at, middle, yerr=reach, color=line.colour, linestyle=line.dashes, marker=line.marker,
+            markersize=5, capsize=3, linewidth=1.4, label=f"within {formats.time_span(age)}",
+        )  # fmt: skip
+        words.append(f"within {formats.time_span(age)} " + ", ".join(f"{p:.0%}" for p in middle))
+    if not len(rows):
+        style.draw_no_data(ax, colours)
+        return style.finish_axes(ax, colours, "Fills by distance: no data.", False)
+    ends = [*(f"{place:g}" for place in places), ""]
+    names = [
+        f"below {high or 0}" if low == "-inf" else f"{low} to {high}" if high else f"{low} or more"
+        for low, high in pairwise(ends)
+    ]
+    ax.set_xticks(range(len(places)), names)
+    ax.set_ylim(0, 1.02)
+    ax.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
+    ax.set_xlabel("distance from the mid, bps")
+    ax.set_ylabel("probability of a fill")
+    axes.add_legend(ax, colours, ncols=3)
+    text = f"Fills of {times.n:,} resting orders by distance from the mid: {'; '.join(words)}."
+    return style.finish_axes(ax, colours, text, style.is_simulated(times.params))

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from toolkit.analysis.common.estimate import Estimate, check_level
+from toolkit.analysis.execution.prices import read_prices, span_ms
 from toolkit.arrays import Floats, Ints
 from toolkit.errors import MissingDirections, warn_caller
 from toolkit.installation import explain_missing
@@ -15,6 +16,7 @@ from toolkit.prepare.door import NO_TIME, Frame, Table
 from toolkit.prepare.groups import group_columns, list_keys, number_groups, split_groups
 from toolkit.prepare.orders import Events, read_events
 from toolkit.prepare.provenance import result_provenance
+from toolkit.prepare.trades import read_signs
 from toolkit.rules.directions import SPOT_DUST
 from toolkit.rules.twaps import SLICE_TYPE
 from toolkit.times import SECOND, Time, to_ms
@@ -29,6 +31,7 @@ _TINY: Final = 1e-12
 _RESULT_NAMES: Final = (
     "name", "estimate", "low", "high", "cause", "seconds", "probability", "code",
 )  # fmt: skip
+DISTANCE: Final = "distance_bps"
 _COLUMNS: Final = {"type": "order_type"}
 
 
@@ -42,6 +45,8 @@ class FillTimes(Estimate):
         The groups, and in each group one row per cause and horizon:
 
         - ``size``: power of ten of the value of the orders, in USD. Only by size
+        - ``distance_bps``: lower end of the range of the distance from the mid, in basis points.
+          Only of `fill_probability`
         - ``name``: name of the figure
         - ``estimate``: share of the orders that have ended for the cause by the horizon
         - ``low``: lower end of the interval of the share
@@ -56,6 +61,8 @@ class FillTimes(Estimate):
         The groups, and in each group at most 500 points for each cause:
 
         - ``size``: power of ten of the value of the orders, in USD. Only by size
+        - ``distance_bps``: lower end of the range of the distance from the mid, in basis points.
+          Only of `fill_probability`
         - ``cause``: filled, canceled or rejected
         - ``seconds``: time since the order was placed
         - ``probability``: share of the orders that have ended for the cause by the time
@@ -83,6 +90,15 @@ class FillTimes(Estimate):
     triggers: "FillTimes | None" = None
 
     picture: ClassVar[str] = "fill_times"
+
+
+class FillProbability(FillTimes):
+    """Probability that a resting order has been filled, by its distance from the mid.
+
+    As `FillTimes`, by ``distance_bps``.
+    """
+
+    picture: ClassVar[str] = "fill_probability"
 
 
 def time_to_fill(
@@ -183,6 +199,87 @@ def time_to_fill(
     )
     assert resting is not None
     return replace(resting, market=market, triggers=triggers)
+
+
+def fill_probability(
+    orders: Frame,
+    prices: Frame,
+    edges: Sequence[float] = (0, 1, 2, 5, 10, 20, 50, 100),
+    *,
+    horizons: Sequence[float] = HORIZONS,
+    price: str | None = None,
+    max_age: str | float = "60s",
+    since: Time | None = None,
+    until: Time | None = None,
+    level: float = 0.95,
+    by: str | Iterable[str] | None = None,
+) -> FillProbability:
+    """Estimate how probable a fill of a resting order is, by its distance from the mid.
+
+    Parameters
+    ----------
+    orders : DataFrame
+        Status events as for `time_to_fill`, with ``coin, side, limit_px``.
+    prices : DataFrame
+        Mids of the coins, as for `tk.execution.markout`.
+    edges : list of float
+        Lower ends of the ranges of distance, in basis points.
+    price, max_age
+        As for `tk.execution.fill_quality`: the last mid before the order was placed.
+    horizons, since, until, level
+        As for `time_to_fill`.
+    by : str or list of str, optional
+        Further groups, as for `time_to_fill`.
+
+    Returns
+    -------
+    FillProbability
+        As `time_to_fill` returns it, by ``distance_bps``: the lower end of the range of the
+        distance from the mid, in basis points of the mid, positive if the order waits for a better
+        price than the mid. It is -inf below the first of `edges`, and missing without a fresh mid.
+        Market and trigger orders are apart.
+
+    Raises
+    ------
+    MissingColumns
+        If a column is missing.
+    ValueError
+        If `edges` do not rise, or a span of time or `level` is not valid.
+
+    Examples
+    --------
+    Two buys at 99.9 and at 99 rest below a mid of 100; the first is filled after 2 seconds.
+
+    >>> import pandas as pd
+    >>> ms = lambda *at: pd.to_datetime(at, unit="ms", utc=True)
+    >>> orders = pd.DataFrame({"oid": [1, 1, 2], "status": ["open", "filled", "open"],
+    ...     "coin": "XYZ", "side": "B", "limit_px": [99.9, 99.9, 99.0], "timestamp": ms(9, 9, 9),
+    ...     "status_timestamp": ms(9, 2_009, 9)})
+    >>> mids = pd.DataFrame({"coin": "XYZ", "mid_px": [100.0], "time": ms(0)})
+    >>> found = fill_probability(orders, mids, horizons=[2])
+    >>> found.params.loc[found.params["name"] == "filled within 2 s",
+    ...                  ["distance_bps", "estimate"]].values.tolist()
+    [[10.0, 1.0], [100.0, 0.0]]
+    """
+    ends = np.array(edges, dtype=np.float64)
+    if not len(ends) or (np.diff(ends) <= 0).any():
+        raise ValueError(f"edges must rise, not {list(edges)}")
+    table = Table(orders, "orders")
+    table.require(("coin", "side", "limit_px", "timestamp"))
+    age_ms = span_ms(max_age, "max_age")
+    mid, _ = read_prices(prices, price).before(table.text("coin"), table.ms("timestamp"), age_ms)
+    away = read_signs(table.text("side")) * (mid - table.number("limit_px")) / mid * 1e4
+    # A limit price of some digits may lie a rounding error below an edge.
+    place = np.searchsorted(ends, away + 1e-9, side="right")
+    lower = np.where(np.isnan(away), np.nan, np.append(-np.inf, ends)[place])
+    frame = table.frame.assign(distance_bps=lower)
+    keys = [*list_keys(by, (*_RESULT_NAMES, DISTANCE)), DISTANCE]
+    found = time_to_fill(frame, since=since, until=until, horizons=horizons, level=level, by=keys)
+    facts = result_provenance({"orders": table.frame, "prices": prices})
+    for each in (found, found.market, found.triggers):
+        for result in () if each is None else (each.params, each.curves):
+            result.attrs["toolkit"] |= {**facts, "helper": "orders.fill_probability"}
+    return FillProbability(**vars(found))
 
 
 def _order_kinds(table: Table) -> Ints:
