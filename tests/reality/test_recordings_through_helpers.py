@@ -42,8 +42,9 @@ HELPERS = {
         *("pnl.unrealised", "pnl.value"),
     ],
     ("approved", "fills"): ["builders.approval_spans"],
-    ("fills", "prices"): ["execution.copy_trading", "execution.impact"],
+    ("fills", "prices"): ["execution.copy_trading", "execution.impact", "execution.maker_days"],
     ("tape",): ["execution.quotes"],
+    ("orders", "prices"): ["orders.fill_probability"],
     ("orders", "fills", "prices"): ["execution.shortfall"],
     ("funding",): [
         *("funding.accrual", "funding.annualised", "funding.implied_oracle", "funding.sums"),

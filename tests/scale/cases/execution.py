@@ -99,6 +99,24 @@ def sized_orders(n):
     return {"fills": fills, "prices": mids}
 
 
+def days(n):
+    """Return hourly buys of 1 at 99.99 from makers, with mid 100 before and 99.98 after each."""
+    frames = hourly(n)
+    own = {"px": 99.99, "sz": 1.0, "crossed": False, "fee": 0.5}
+    fills = frames["fills"].assign(**own, start_position=1.0 * np.arange(n), closed_pnl=0.0)
+    mids = np.repeat([100.0, 99.98], n)
+    return {"fills": fills, "prices": frames["prices"].assign(mid_px=mids)}
+
+
+def days_at_scale(frames, result):
+    """A spread of 0.01 is earned and 0.02 is lost after it, by the mid of each day's end, too."""
+    n = len(frames["fills"])
+    assert np.isclose(result["spread"].sum(), 0.01 * n)
+    assert np.isclose(result["adverse_60s"].sum(), -0.02 * n)
+    assert np.isclose(result["fees"].sum(), -0.5 * n)
+    assert np.isclose(result["net"].sum(), -0.51 * n)
+
+
 def case(helper, frames, fills, *, orders="", **more):
     needed = {"fills": fills, "prices": "coin time mid_px"} | ({"orders": orders} if orders else {})
     return Case(f"execution.{helper}", frames, needed, **more)
@@ -111,6 +129,13 @@ CASES = [
     Case("execution.spreads", partial(tape, name="fills"), {"fills": TAKEN}, note="of the tape"),
     case("fill_quality", hourly, TAKEN, at_scale=quality_at_scale),
     case("markout", hourly, TAKEN, arguments={"horizons": ["10s", "1m"]}),
+    case(
+        "maker_days",
+        days,
+        f"{TAKEN} start_position fee",
+        arguments={"horizons": ["1m"]},
+        at_scale=days_at_scale,
+    ),
     case("spreads", hourly, TAKEN, arguments={"horizon": "1m"}),
     case(
         "counterparties",

@@ -1,6 +1,7 @@
 """Cases of ``tk.orders``."""
 
 import numpy as np
+import pandas as pd
 
 from tests.analysis.examples import MONDAY, times
 from tests.scale.case import Case, table
@@ -52,7 +53,24 @@ def ratio_at_scale(frames, result):
     assert row["partly"] == row["canceled"] == len(frames["orders"]) // 4
 
 
+def priced(n):
+    """Return the events with a mid of 10.01 before each order."""
+    orders = events(n)["orders"].assign(side="B")
+    begin = orders[["coin", "timestamp"]].drop_duplicates()
+    mids = begin.rename(columns={"timestamp": "time"}).assign(mid_px=10.01)
+    return {"orders": orders, "prices": mids.assign(time=mids["time"] - pd.Timedelta("1ms"))}
+
+
 CASES = [
+    Case(
+        "orders.fill_probability",
+        priced,
+        {
+            "orders": "oid status status_timestamp timestamp coin side limit_px",
+            "prices": "coin time mid_px",
+        },
+        {"horizons": (1, 3)},
+    ),
     case("transitions", at_scale=transitions_at_scale),
     case("transitions", note="by day and dex", most=1000, arguments={"by": ["day", "dex"]}),
     case("mix"),
