@@ -39,6 +39,7 @@ The warnings are subclasses of UserWarning::
     MissingFees                 no fill with a builder has a builder fee
     MissingTokens               spot buys do not name the token of their fee
     MissingDirections           rows do not state the kind of their event or order
+    UnmeasuredAccounts          the margin of accounts is not known, so they are left out
     UnusedPrices                a price is passed for a token that nothing uses
     UnnamedAccount              positions of fills break, and no account is named
 """
@@ -78,6 +79,7 @@ __all__ = [
     "StoreUnreachable",
     "ToolkitError",
     "UnknownField",
+    "UnmeasuredAccounts",
     "UnnamedAccount",
     "Unreachable",
     "UnusedPrices",
@@ -367,6 +369,13 @@ class MissingFees(UserWarning):
 
 class MissingTokens(UserWarning):
     """Spot buys do not name the token of their fee."""
+
+
+class UnmeasuredAccounts(UserWarning):
+    """The margin of accounts is not known, so they are left out.
+
+    The collateral of a unified or portfolio-margin account is in its spot wallet, not in its state.
+    """
 
 
 class UnusedPrices(UserWarning):

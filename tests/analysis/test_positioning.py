@@ -145,7 +145,12 @@ def test_longs_equal_shorts_in_simulated_exchange():
     session = tk.local(seed=7, size="tiny")
     users = session.world["users"]
     states = tk.batch_clearinghouse_states(users, dex="ALL_DEXES", session=session)
-    made = tk.accounts.positioning(states.positions, states.accounts)
+    snapshot = tk.account_value_snapshots(["ALL"], session=session)
+    sized = tk.accounts.positioning(states.positions, snapshot)
+    assert "unknown" not in set(sized["size"])
+    with pytest.warns(UserWarning, match="spot wallet"):
+        made = tk.accounts.positioning(states.positions, states.accounts)
+    assert "unknown" in set(made["size"])
     whole = made[made["size"] == "all"]
     assert len(whole) > 10
     assert whole["net_share"].abs().max() < 1e-6

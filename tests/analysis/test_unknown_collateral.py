@@ -35,7 +35,7 @@ def test_collateral_in_spot_wallet_is_unknown():
     assert distance.tolist() == pytest.approx([np.nan, 28 / 38], nan_ok=True)
     with pytest.warns(UserWarning, match="0xa"):
         bins = tk.liquidations.levels(rows, accounts=owners, max_leverage=limits, reach=0.9)
-    assert bins[["notional", "unplaced"]].values.tolist() == [[4e4, 4e4]]
+    assert bins[["notional", "unplaced", "unmeasured"]].values.tolist() == [[4e4, 0.0, 4e4]]
     named = r"1 account of 2 \(0xa\) cannot be measured"
     with pytest.warns(UserWarning, match="spot wallet"), pytest.warns(UserWarning, match=named):
         made = tk.liquidations.cascade(rows, owners, DEPTH, "X", [-0.1], max_leverage=limits)
@@ -46,6 +46,60 @@ def test_collateral_in_spot_wallet_is_unknown():
     # A snapshot's value has the spot wallet in it.
     whole = owners.drop(columns="cross_account_value").assign(account_value=[5e5, 3e4])
     assert "unknown" not in tk.accounts.positioning(rows, whole)["size"].tolist()
+
+
+def test_states_without_mode_show_who_has_no_cash():
+    """0xa has only its gain of 3,000; 0xc is far below its margin, 0xd a little, 0xb is rich."""
+    rows = positions(*((user, "X", 800.0, 4e4) for user in ("0xa", "0xb", "0xc", "0xd")))
+    rows["unrealized_pnl"] = 3e3
+    owners = accounts(("0xa", 3e3), ("0xb", 3e4), ("0xc", 1e3), ("0xd", 1.5e3))
+    limits = {"X": 10}  # a maintenance margin of 2,000 each
+    with pytest.warns(UserWarning, match=r"2 accounts .*0xa, 0xc.*account_mode is not known"):
+        distance = tk.liquidations.buffers(owners, rows, limits)["distance"]
+    assert distance.tolist() == pytest.approx([np.nan, 28 / 38, np.nan, -0.5 / 38], nan_ok=True)
+    with pytest.warns(UserWarning, match=r"1 account .*0xa"):  # here no margin is known
+        sizes = tk.accounts.positioning(rows.assign(entry_px=46.25), owners, edges=[2e3])
+    assert sizes[["size", "accounts"]].values.tolist() == [
+        ["all", 4], ["below 2k", 2], ["2k and more", 1], ["unknown", 1]
+    ]  # fmt: skip
+    # With the modes, the state of a standard account is what it says.
+    named = owners.assign(account_mode=0)
+    assert tk.liquidations.buffers(named, rows, limits)["equity"].tolist() == [3e3, 3e4, 1e3, 1.5e3]
+
+
+def test_snapshot_measures_accounts_with_their_spot_wallet():
+    """Unified 0xa shares 9,000 USDC over two dexes; 0xb has 5,000 as portfolio margin.
+
+    0xa is long 40,000 X and 20,000 pre:X, with an isolated position of 1,000 apart:
+    8,000 - 60,000 d = 3,000 (1 - d). 0xb needs 0.3 * 5,000 = 1,500, its tiers 1,000:
+    5,000 - 1,500 - 20,000 d = -1,000 d.
+    """
+    rows = pd.concat([
+        positions(("0xa", "X", 800.0, 4e4), ("0xa", "pre:X", 400.0, 2e4), ("0xb", "X", 400.0, 2e4),
+                  ("0xc", "X", 10.0, 500.0)),
+        positions(("0xa", "Y", 10.0, 500.0)).assign(leverage_type="isolated", margin_used=1e3),
+    ])  # fmt: skip
+    snapshot = pd.DataFrame(
+        [("0xa", "native:USDC", 8.5e3, 2, np.nan, np.nan),
+         ("0xa", "pre:USDC", 5e2, 2, np.nan, np.nan),
+         ("0xb", "native:USDC", 4e3, 3, 0.3, 5e3), ("0xb", "pre:USDC", 4e3, 3, 0.3, 5e3),
+         ("0xc", "native:USDC", 1e2, 0, np.nan, np.nan)],
+        columns=["user", "collateral_token", "account_value", "account_mode", "pm_ratio",
+                 "pm_total_account_value"],
+    )  # fmt: skip
+    limits = {"X": 10, "pre:X": 10, "Y": 10}
+    made = tk.liquidations.buffers(snapshot, rows, limits)
+    assert made[["user", "dex", "margin"]].values.tolist() == [
+        ["0xa", "USDC", "cross"], ["0xa", "USDC", "isolated"], ["0xb", "all", "cross"],
+        ["0xc", "hyperliquid", "cross"],
+    ]  # fmt: skip
+    assert made["equity"].tolist() == [8e3, 1e3, 5e3, 100]
+    assert made["maintenance"].tolist() == [3e3, 25, 1.5e3, 25]
+    assert made["distance"].tolist()[::2] == pytest.approx([5 / 57, 3.5 / 19])
+    cascade = tk.liquidations.cascade(rows, snapshot, DEPTH, "X", [-0.2], max_leverage=limits)
+    assert set(cascade.liquidated["user"]) == {"0xa", "0xb", "0xc"}
+    bins = tk.liquidations.levels(rows, accounts=snapshot, max_leverage=limits)
+    assert bins["unmeasured"].eq(0).all()
 
 
 def test_accounts_that_are_not_measured_are_named():

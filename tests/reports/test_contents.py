@@ -169,7 +169,7 @@ def wallets(session, user):
     latest = made["routed"].latest
     some = latest["builder"].where(pd.Series(range(len(latest))) % 5 != 0)
     made["some routed"] = replace(made["routed"], latest=latest.assign(builder=some))
-    for name in ("LIQUIDATED", "ISOLATED", "TRIMMED", "MARKET_MAKER", "SOLD"):
+    for name in ("LIQUIDATED", "ISOLATED", "TRIMMED", "MARKET_MAKER", "SOLD", "UNIFIED"):
         user = session.world["examples"][name]
         made[name] = wallet_report.fetch_results(session, user, builders=[]).frames
     sold = made["SOLD"].fills

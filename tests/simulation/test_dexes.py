@@ -1,9 +1,9 @@
 """Account values by dex equal the sums of the tables, for every account and mode.
 
-Every account, in every mode, has a balance on each dex, which clearinghouse states show. Its perps
-pay their fees from that balance, in its collateral. A unified or portfolio-margin account also has
-dollars in the spot wallet: its value in the snapshots is the sum of the native dex and the wallet.
-Its other dexes are like those of all accounts.
+Perps pay their fees from a balance on each dex, in its collateral. The state of a standard account
+shows this balance. That of a unified or portfolio-margin account shows only unrealised PnL and the
+margin of isolated positions: the balance is in the spot wallet. Its value in the snapshots is the
+sum of balance, unrealised PnL and, on the native dex, the other USDC of the wallet.
 """
 
 from collections import defaultdict
@@ -93,17 +93,41 @@ def cash_by_dex(each_world):
     return sum_cash_by_dex(each_world)
 
 
+def unrealised(state):
+    return sum((Decimal(row.position.unrealized_pnl) for row in state.asset_positions), Decimal(0))
+
+
+def account_modes(world):
+    rows = world.sources.account_snapshots[-1].values["", "USDC"]
+    return {row.user: row.account_mode for row in rows}
+
+
 def check_dex_values(world, cash):
-    """Account value = flows + closed PnL + funding - fees + unrealised, on every dex."""
-    traded = set()
+    """Flows + closed PnL + funding - fees are in the state or, if unified, in the spot wallet."""
+    traded, modes = set(), account_modes(world)
+    truths = {**world.expected, **world.expected_mixed}
+    in_wallet: Sums = defaultdict(Decimal)
     for dex, states in world.sources.states.items():
-        assert len(states) == len(world.expected) + len(world.expected_mixed)
+        assert len(states) == len(truths)
         for user, state in states.items():
-            gains = [Decimal(row.position.unrealized_pnl) for row in state.asset_positions]
-            value = Decimal(state.margin_summary.account_value)
-            assert value == cash[user, dex] + sum(gains, Decimal(0))
-            traded |= {dex} if gains else set()
+            shown = Decimal(state.margin_summary.account_value) - unrealised(state)
+            held = [row.position for row in state.asset_positions]
+            isolated = [row for row in held if row.leverage.type == "isolated"]
+            margin = sum(Decimal(row.margin_used) for row in isolated)
+            gains = sum(Decimal(row.unrealized_pnl) for row in isolated)
+            assert shown == (cash[user, dex] if modes[user] < 2 else margin - gains)
+            cross = {row.liquidation_px for row in held if row not in isolated}
+            assert modes[user] < 2 or cross <= {None}
+            in_wallet[user, COLLATERAL[dex]] += cash[user, dex] - shown
+            traded |= {dex} if held else set()
     assert traded == set(DEXES)
+    for user, truth in truths.items():
+        expected = {token: kept.balance for token, kept in truth.tokens.items()}
+        for token in set(COLLATERAL.values()):
+            expected[token] = expected.get(token, Decimal(0)) + in_wallet[user, token]
+        rows = world.sources.spot_states[user].balances
+        found = {row.coin: Decimal(row.total) for row in rows}
+        assert found == {token: amount for token, amount in expected.items() if amount}
 
 
 def test_dex_value_equals_table_sums(each_world, cash_by_dex):
@@ -120,7 +144,7 @@ def test_snapshots_include_unified_wallets(each_world, cash_by_dex):
         assert token == COLLATERAL[dex]
         for row in rows:
             state = each_world.sources.states[dex][row.user]
-            value = Decimal(state.margin_summary.account_value)
+            value = cash_by_dex[row.user, dex] + unrealised(state)
             wallet = truths[row.user].tokens.get("USDC")
             if row.account_mode >= 2 and not dex and wallet is not None:
                 value += wallet.balance

@@ -16,7 +16,7 @@ from toolkit.simulation.output.examples import STORY_TEXTS
 from toolkit.simulation.output.totals import compute_digest
 from toolkit.times import DAY
 
-GOLDEN = "5aa88a57e0abf3d74764b7a62c1ddf9b032e69c200771b62d176e5ee9cd7884e"
+GOLDEN = "ca8a02fc1f7d0eecba1daf528175f53f63c736859e41b7f3ce9c9c86686939df"
 
 
 def test_fills_are_sorted(any_world):

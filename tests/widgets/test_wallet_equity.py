@@ -28,7 +28,7 @@ def fetched(exchange, who, period="30d"):
 
 
 def test_equity_matches_state_and_reconciliation(exchange):
-    for who, is_explained in (("WHALE", False), ("UNIFIED", False), ("ISOLATED", True)):
+    for who, is_explained in (("WHALE", False), ("ISOLATED", True)):
         account = fetched(exchange, who)
         curve, state = account.equity, (account.accounts, account.positions)
         told = tk.pnl.reconcile(
@@ -57,6 +57,15 @@ def test_html_shows_equity_of_account(exchange):
     assert "Equity in USD" not in wallet_html(
         wallet_view(coin, CannedFetcher({}), account.end_ms, account)
     )
+
+
+def test_equity_of_unified_account_is_unknown(exchange):
+    account = fetched(exchange, "UNIFIED")
+    assert account.equity is None
+    request = WalletRequest(account.user, period="30d", builders=account.builders)
+    drawn = wallet_html(wallet_view(request, CannedFetcher({}), account.end_ms, account))
+    assert "Equity is not known" in drawn
+    assert "Equity in USD" not in drawn
 
 
 def test_equity_of_day_changes_by_net(exchange):

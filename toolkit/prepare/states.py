@@ -6,15 +6,15 @@ of a snapshot does.
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import pandas as pd
 
-from toolkit.arrays import Ints
+from toolkit.arrays import Flags, Floats, Ints
 from toolkit.contract.dexes import coin_dex
 from toolkit.display import count_text
-from toolkit.errors import warn_caller
+from toolkit.errors import UnmeasuredAccounts, warn_caller
 from toolkit.prepare.door import NATIVE_DEX, NO_TIME, Frame, Table
 from toolkit.prepare.groups import number_groups
 
@@ -30,6 +30,9 @@ MODES: Final = {0: "standard", 1: "dex abstraction", 2: "unified", 3: "portfolio
 STATED: Final = "cross_maintenance_margin_used"
 """The maintenance margin as the exchange states it."""
 
+BACKSTOP_SHARE: Final = 2 / 3
+"""Below this share of the maintenance margin, the exchange takes over the positions at once."""
+
 
 def open_positions(
     native: Frame, numbers: Sequence[str] = (), texts: Sequence[str] = ()
@@ -37,16 +40,18 @@ def open_positions(
     """Return open positions of one moment, each once.
 
     The result has ``user``, ``coin``, ``szi``, ``position_value``, ``side``, ``size`` and
-    ``notional`` without sign, ``mark``, the `numbers` and `texts`, and ``dex`` and ``max_leverage``
-    if the frame has them. Raise MissingColumns if a column or a size is missing, and ValueError if
-    rows are of several moments or contradict each other.
+    ``notional`` without sign, ``mark``, the `numbers` and `texts`, and ``dex``, ``max_leverage``
+    and ``unrealized_pnl`` if the frame has them. Raise MissingColumns if a column or a size is
+    missing, and ValueError if rows are of several moments or contradict each other.
     """
     table = Table(native, "positions")
     amounts = ("szi", "position_value", *numbers)
     table.require(("user", "coin", *amounts, *texts))
     table.require_values(["szi"])
-    optional = ("dex", "max_leverage")
-    rows = table.columns(("user", "coin", *amounts, *texts), optional, (*amounts, "max_leverage"))
+    optional = ("max_leverage", "unrealized_pnl")
+    rows = table.columns(
+        ("user", "coin", *amounts, *texts), ("dex", *optional), (*amounts, *optional)
+    )
     rows["user"] = rows["user"].astype("str").fillna("")
     own = dex_names(rows["coin"])
     if table.has("time"):
@@ -103,27 +108,64 @@ def join_keys(owners: pd.DataFrame, positions: pd.DataFrame) -> list[str]:
     return ["user"]
 
 
-def without_spot_backed(owners: pd.DataFrame, name: str) -> pd.DataFrame:
-    """Return states of accounts without the values of those whose collateral is in the spot wallet.
+LEAST_MARGIN: Final = 0.01
+"""The smallest maintenance margin as a share of the notional: that of 50 times leverage."""
 
-    - ``name``: the column of the value
 
-    Warn if there are such accounts. Without a column ``account_mode`` no mode is known.
+def is_spot_backed(mode: Any, value: Any, gain: Any, least: Any) -> Flags:
+    """Return whether the collateral of accounts is in the spot wallet, not in their states.
+
+    - ``mode``: account mode; NaN if it is not known
+    - ``value``, ``gain``: cross account value, and unrealised PnL of the cross positions
+    - ``least``: value below which the positions of a standard account are taken over at once
+
+    Without a mode, the state decides: such an account has no cash of its own, so its value is its
+    unrealised PnL; or the value is too small for a standard account.
     """
-    if "account_mode" not in owners:
-        return owners
-    is_backed = owners["account_mode"] >= UNIFIED
-    if not is_backed.any():
-        return owners
-    users = owners.loc[is_backed, "user"].unique()
-    warn_caller(
-        f"accounts: {count_text(len(users), 'account')} with unified or portfolio margin "
-        f"({name_some(users)}): the collateral is in the spot wallet, which states do not have, so "
-        f"the value is unknown. To measure an account, set {name} to all of its collateral, and "
-        "account_mode to missing",
-        UserWarning,
+    hidden = (value < least) | np.isclose(value, gain, rtol=1e-9, atol=1e-5)
+    return np.where(np.isnan(mode), hidden & ~np.isnan(gain), np.asarray(mode) >= UNIFIED)
+
+
+def spot_backed_users(table: Table, held: Table) -> set[str]:
+    """Return the accounts of states whose collateral is in the spot wallet.
+
+    - ``table``, ``held``: accounts and positions, with ``unrealized_pnl``, of one moment
+    """
+    value = "cross_account_value"
+    if not table.has(value):  # values of a snapshot include the spot wallet
+        return set()
+    owners = table.columns(("user", value), ("account_mode",), (value, "account_mode"))
+    amounts = ("unrealized_pnl", "position_value")
+    rows = held.columns(("user", amounts[0]), ("leverage_type", amounts[1]), amounts)
+    if "leverage_type" in rows:
+        rows = rows[rows["leverage_type"] != "isolated"]
+    sums = owners.groupby("user").agg("sum", min_count=1)
+    cross = rows.groupby("user")[[name for name in amounts if name in rows]].sum()
+    cross = cross.reindex(sums.index)
+    modes = owners.groupby("user")["account_mode"].max() if table.has("account_mode") else np.nan
+    least = BACKSTOP_SHARE * LEAST_MARGIN * cross.get("position_value", 0.0)
+    backed = is_spot_backed(
+        np.broadcast_to(modes, len(sums)), sums[value], cross["unrealized_pnl"], least
     )
-    return owners.assign(**{name: owners[name].mask(is_backed)})
+    return set(sums.index[backed])
+
+
+def warn_spot_backed(users: pd.Series, modes: Floats) -> None:
+    """Warn if there are accounts whose collateral is in the spot wallet."""
+    if users.empty:
+        return
+    names = users.unique()
+    guess = "" if not np.isnan(modes).any() else (
+        ". account_mode is not known: their cash is 0, or their value is below the level at which "
+        "a standard account is taken over"
+    )  # fmt: skip
+    warn_caller(
+        f"accounts: {count_text(len(names), 'account')} with unified or portfolio margin "
+        f"({name_some(names)}): the collateral is in the spot wallet, which states do not have, so "
+        f"the value is unknown{guess}. Pass the account values of tk.account_value_snapshots as "
+        "accounts, which include it",
+        UnmeasuredAccounts,
+    )
 
 
 def name_some(names: Iterable[str], most: int = 5) -> str:

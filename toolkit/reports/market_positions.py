@@ -3,15 +3,19 @@
 The notebook ``notebooks/market.py`` has the prose, and calls these functions.
 """
 
+import warnings
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 
 import pandas as pd
 
 from toolkit import accounts, liquidations, plots
+from toolkit.errors import UnmeasuredAccounts
 from toolkit.liquidations import Cascade
 from toolkit.plots import formats
+from toolkit.prepare.states import MODES
 from toolkit.reports import blocks, tables
 from toolkit.reports.blocks import BlockList
 from toolkit.reports.sentences import Paragraph, Sentence, sentence
@@ -20,12 +24,15 @@ from toolkit.reports.tables import TextColumn, TextTable, table
 if TYPE_CHECKING:
     from toolkit.reports.market_report import MarketReport
 
+P = ParamSpec("P")
+R = TypeVar("R")
+
 _SHOCKS: Final = (-0.3, -0.2, -0.1, -0.05, -0.02, 0.02, 0.05, 0.1, 0.2, 0.3)
 _SHOCK: Final = 0.2  # of the sentences
 _WIDTH: Final = 0.02  # of a bin of the map
 _DRAWS: Final = 99
 _SMALL: Final = 1.01  # amplification below which there is no spiral
-_SHARED: Final = ("unified", "portfolio margin")
+_MODES: Final = {name: number for number, name in MODES.items()}
 
 SENTENCES: Final = {
     "positions_unknown": "The positions of accounts are not known: {reason}.",
@@ -34,7 +41,7 @@ SENTENCES: Final = {
     "shown": "{accounts:count account has|accounts have} a known position in {coin}: {long:share} "
     "of the long side of the open interest, and {short:share} of the short side.",
     "shared": "For {shared:count account} with unified or portfolio margin, a state does not show "
-    "all collateral: they are farther from liquidation than it seems here.",
+    "the collateral: liquidations leave them out.",
     "single_tiers": "The source does not have the margin tables. Each coin therefore has one tier "
     "here, which requires too little margin of large positions.",
     # the cascade
@@ -129,14 +136,20 @@ class MarketPositions:
 
     @cached_property
     def equity(self) -> pd.DataFrame:
-        """The accounts of the states, without the time of each."""
-        states = self.frames.states
-        return pd.DataFrame() if states is None else _prepare_states(states.accounts)
+        """The accounts of the states, without the time of each, with their modes if known."""
+        if self.frames.states is None:
+            return pd.DataFrame()
+        rows, values = _prepare_states(self.frames.states.accounts), self.frames.values
+        if values is not None:
+            modes = dict(zip(values["user"], values["mode"].map(_MODES), strict=True))
+            rows["account_mode"] = rows["user"].map(modes).astype("float64")
+        return rows
 
     @cached_property
     def levels(self) -> pd.DataFrame:
         """Notional of the coin by the distance of its liquidation price."""
-        rows: pd.DataFrame = liquidations.levels(
+        rows = _quietly(
+            liquidations.levels,
             self.positions,
             self.market.context,
             width=_WIDTH,
@@ -167,7 +180,8 @@ class MarketPositions:
 
     def _run(self, impact: Any, draws: int = 1, betas: float = 0.0) -> Cascade:
         coin = self.market.coin
-        return liquidations.cascade(
+        return _quietly(
+            liquidations.cascade,
             self.positions,
             self.equity,
             impact,
@@ -188,8 +202,7 @@ class MarketPositions:
     def classes(self) -> pd.DataFrame:
         """Positioning of the coin by the size of the accounts."""
         sizes = self.equity if self.sizes is None else self.sizes
-        rows: pd.DataFrame = accounts.positioning(self.own, sizes)
-        return rows
+        return _quietly(accounts.positioning, self.own, sizes)
 
     def side(self, sign: int) -> pd.Series:
         """Return the positioning of all longs (1) or of all shorts (-1)."""
@@ -198,12 +211,18 @@ class MarketPositions:
 
     @cached_property
     def shared(self) -> int:
-        """Number of accounts with a position whose collateral a state does not show entirely."""
-        if self.frames.values is None:
-            return 0
-        values = self.frames.values
-        is_shared = values["mode"].isin(_SHARED) & values["user"].isin(self.own["user"])
-        return int(is_shared.sum())
+        """Number of accounts with a position whose collateral a state does not show."""
+        rows = _quietly(liquidations.buffers, self.equity, self.positions, **self.margins)
+        hidden = rows.loc[(rows["margin"] == "cross") & rows["equity"].isna(), "user"]
+        is_hidden = self.own["user"].isin(hidden) & (self.own["leverage_type"] == "cross")
+        return int(self.own.loc[is_hidden, "user"].nunique())
+
+
+def _quietly(helper: Callable[P, R], *arguments: P.args, **options: P.kwargs) -> R:
+    """Return the result of a helper; a sentence counts the accounts that it leaves out."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UnmeasuredAccounts)
+        return helper(*arguments, **options)
 
 
 def _prepare_states(rows: pd.DataFrame) -> pd.DataFrame:

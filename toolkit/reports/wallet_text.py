@@ -4,6 +4,8 @@ from typing import Any, Final
 
 import pandas as pd
 
+from toolkit.prepare.door import Table
+from toolkit.prepare.states import spot_backed_users
 from toolkit.reports.forced_closes import (
     add_notionals,
     describe_largest_close,
@@ -81,6 +83,9 @@ SENTENCES: Final = {
     "approved then.",
     # the value of the account
     "worth_unknown": "The value of the account is not known.",
+    "worth_shared": "The account has unified or portfolio margin: its collateral is in the spot "
+    "wallet, which its state does not have. So its value is not known; open positions have an "
+    "unrealised PnL of {unrealised:signed} USD.",
     "worth_past": "The period ends before now. The value of the account at its end is not known.",
     "worth": "On all dexes together the value of the account's perps is {value:dollars} USD, "
     "{unrealised:signed} USD of it unrealised.",
@@ -378,8 +383,11 @@ def describe_value(results: WalletResults) -> Paragraph:
         return Paragraph([sentence(SENTENCES, "worth_unknown"), *_left_out_sentences(results)])
     if states is None:
         return Paragraph([sentence(SENTENCES, "worth_past")])
-    value = states.accounts["account_value"].sum(skipna=False)
     unrealised = states.positions["unrealized_pnl"].sum(skipna=False)
+    parts = (Table(states.accounts, "accounts"), Table(states.positions, "positions"))
+    if spot_backed_users(*parts):
+        return Paragraph([sentence(SENTENCES, "worth_shared", unrealised=unrealised)])
+    value = states.accounts["account_value"].sum(skipna=False)
     sentences = [sentence(SENTENCES, "worth", value=value, unrealised=unrealised)]
     row = results.reconciliation
     if row is None:

@@ -52,6 +52,10 @@ _LISTED: Final = (
 _MARK_NOTE: Final = (
     "perp account; positions at the price of its last fill, at the end at the mark price"
 )
+_SPOT_BACKED_NOTE: Final = (
+    "Equity is not known: the account has unified or portfolio margin, and its collateral is in "
+    "the spot wallet, which its state does not have."
+)
 _EQUITY_NOTE: Final = (
     "Equity ends at the value that the service states now. Earlier values are computed back from "
     "it through fills, fees, funding and ledger. Equity does not contain the spot wallet of "
@@ -118,6 +122,8 @@ def _choice_text(view: WalletView) -> str:
 def _equity_html(view: WalletView) -> str:
     """Return equity over time with a note; empty without equity."""
     curve = view.equity
+    if view.account.is_spot_backed and view.request.coin is None:
+        return view_html.note(_SPOT_BACKED_NOTE)
     if curve is None or not len(curve):
         return ""
     drawn = draw_svg(partial(plots.equity_curve, of="equity", note=_MARK_NOTE), curve)

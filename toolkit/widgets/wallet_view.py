@@ -18,6 +18,8 @@ from toolkit.fetch import (
     user_non_funding_ledger_updates,
 )
 from toolkit.fetch.many import many
+from toolkit.prepare.door import Table
+from toolkit.prepare.states import spot_backed_users
 from toolkit.times import to_iso, to_ms
 from toolkit.widgets.fetcher import Fetcher, error_text
 
@@ -75,10 +77,15 @@ class AccountData:
             )
         return self._earned[by]
 
+    @property
+    def is_spot_backed(self) -> bool:
+        """Whether the state lacks the collateral, which is in the spot wallet."""
+        return self.accounts is not None and bool(self.accounts["account_value"].isna().any())
+
     @cached_property
     def equity(self) -> pd.DataFrame | None:
         """The perp equity of the account over the period; None if its present state is unknown."""
-        if self.accounts is None or self.positions is None:
+        if self.accounts is None or self.positions is None or self.is_spot_backed:
             return None
         curve: pd.DataFrame = pnl.carried_back(
             self.accounts,
@@ -209,12 +216,18 @@ def _fetch_funding(
 def fetch_state(
     users: Sequence[str], fetch: Fetcher
 ) -> tuple[pd.DataFrame | None, pd.DataFrame | None, str]:
-    """Return positions and account values, or why they are missing."""
+    """Return positions and account values, or why they are missing.
+
+    The value of a unified or portfolio-margin account is missing, because its collateral is.
+    """
     try:
         state = fetch(batch_clearinghouse_states, users, dex=ALL_DEXES, numbers="exact")
-        return state.positions, state.accounts, ""
     except ToolkitError as error:
         return None, None, error_text(error)
+    accounts = state.accounts.copy()
+    hidden = spot_backed_users(Table(accounts, "accounts"), Table(state.positions, "positions"))
+    accounts["account_value"] = accounts["account_value"].mask(accounts["user"].isin(hidden))
+    return state.positions, accounts, ""
 
 
 def period_limits(period: str, accounts: pd.DataFrame | None, now_ms: int) -> tuple[int, int]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Final, NamedTuple
+from typing import Any, ClassVar, Final, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -15,33 +15,32 @@ from toolkit.analysis.common.estimate import Estimate, check_level
 from toolkit.analysis.market.slippage_fit import SlippageFit
 from toolkit.arrays import Flags, Floats, Ints
 from toolkit.display import count_text
-from toolkit.errors import warn_caller
+from toolkit.errors import UnmeasuredAccounts, warn_caller
 from toolkit.prepare.door import Frame
 from toolkit.prepare.provenance import result_provenance
-from toolkit.prepare.states import name_some, open_positions
+from toolkit.prepare.states import BACKSTOP_SHARE, name_some, open_positions
 from toolkit.rules.margin import maintenance
 
 SHOCKS: Final = (-0.3, -0.2, -0.15, -0.1, -0.05, -0.02, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3)
-_BACKSTOP_SHARE: Final = 2 / 3
-"""Below this share of the maintenance margin, the exchange takes over the positions at once."""
 _LOWEST_PRICE: Final = 0.01
 """Impact leaves at least this share of a price."""
-_SUMS: Final = {
-    "shock": "float64", "estimate": "float64", "low": "float64", "high": "float64",
-    "amplification": "float64", "amplification_low": "float64", "amplification_high": "float64",
-    "rounds": "int64", "accounts": "int64", "forced_usd": "float64", "backstop_usd": "float64",
-    "deficit_usd": "float64", "unpriced_usd": "float64",
-}  # fmt: skip
-_ROUNDS: Final = {
-    "shock": "float64", "round": "int64", "accounts": "int64", "positions": "int64",
-    "forced_usd": "float64", "coin_usd": "float64", "backstop_usd": "float64",
-    "deficit_usd": "float64", "move": "float64",
-}  # fmt: skip
-_LIQUIDATED: Final = {
-    "shock": "float64", "round": "int64", "user": "str", "dex": "str", "margin": "str",
-    "coin": "str", "notional": "float64", "equity": "float64", "maintenance": "float64",
-    "method": "str",
-}  # fmt: skip
+_TOTALS: Final = ("accounts", "forced_usd", "backstop_usd", "deficit_usd", "unpriced_usd")
+_PARAMS: Final = (
+    "shock", "estimate", "low", "high", "amplification", "amplification_low",
+    "amplification_high", "rounds", *_TOTALS, "extrapolated_usd",
+)  # fmt: skip
+_ROUNDS: Final = (
+    "shock", "round", "accounts", "positions", "forced_usd", "coin_usd", "backstop_usd",
+    "deficit_usd", "move",
+)  # fmt: skip
+_LIQUIDATED: Final = (
+    "shock", "round", "user", "dex", "margin", "coin", "notional", "equity", "maintenance",
+    "method",
+)  # fmt: skip
+_DTYPES: Final = dict.fromkeys(("rounds", "accounts", "round", "positions"), "int64") | (
+    dict.fromkeys(("user", "dex", "margin", "coin", "method"), "str")
+)
+"""Dtypes of the columns that are not float64."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -68,6 +67,8 @@ class Cascade(Estimate):
         - ``deficit_usd``: loss beyond the equity of the liquidated accounts, in USD
         - ``unpriced_usd``: part of the liquidated notional in coins whose impact is not known, in
           USD; it moves no price
+        - ``extrapolated_usd``: part of the forced trades beyond the largest size or depth that the
+          impact was estimated from, in USD
     rounds : DataFrame
         One row per shock and round:
 
@@ -96,34 +97,20 @@ class Cascade(Estimate):
         - ``method``: ``market`` or ``backstop``
     coin : str
         The shocked coin.
+    unmeasured : int
+        Number of accounts that are never liquidated here, because their collateral or the largest
+        leverage of one of their coins is not known.
+    unmeasured_usd : float
+        Notional of the positions of these accounts, in USD.
     """
 
     rounds: pd.DataFrame
     liquidated: pd.DataFrame
     coin: str
+    unmeasured: int
+    unmeasured_usd: float
 
     picture: ClassVar[str] = "cascade"
-
-
-class _RankedAccounts(NamedTuple):
-    """Accounts in the order of their distance from liquidation, and their positions likewise.
-
-    - ``distance``, ``equity`` (array of float, (accounts,))
-    - ``starts`` (array of int, (accounts + 1,)): place of each account's first position
-    - ``owner``, ``coin`` (array of int, (positions,)): places of the account and of the coin
-    - ``value`` (array of float, (positions,)): signed values at the mark prices, USD
-    - ``tiers``: tiers of the positions
-    - ``names``: the accounts, by distance
-    """
-
-    distance: Floats
-    equity: Floats
-    starts: Ints
-    owner: Ints
-    coin: Ints
-    value: Floats
-    tiers: Tiers
-    names: pd.DataFrame
 
 
 class _Round(NamedTuple):
@@ -138,13 +125,94 @@ class _Round(NamedTuple):
     unpriced: float
     move: float
 
+    @property
+    def is_backstop(self) -> Flags:
+        return np.asarray(self.equity < BACKSTOP_SHARE * self.required)
 
-class _ShockRules(NamedTuple):
-    """What holds for all shocks: the place of the coin, and how forced trades move prices."""
+    def figures(self, place: int) -> dict[str, float]:
+        """Return the sums of the round; `place` is that of the shocked coin."""
+        return {
+            "accounts": len(self.accounts),
+            "positions": self.positions,
+            "forced_usd": self.notional.sum(),
+            "coin_usd": self.flow[place] + 0.0,
+            "backstop_usd": self.notional[self.is_backstop].sum(),
+            "deficit_usd": -np.minimum(self.equity, 0.0).sum() + 0.0,
+            "unpriced_usd": self.unpriced,
+            "move": self.move,
+        }
 
-    place: int
-    share: float
+
+class _Exchange(NamedTuple):
+    """Accounts in the order of their distance from liquidation, and how forced trades move prices.
+
+    - ``distance``, ``equity`` (array of float, (accounts,))
+    - ``starts`` (array of int, (accounts + 1,)): place of each account's first position
+    - ``owner``, ``coin`` (array of int, (positions,)): places of the account and of the coin
+    - ``value`` (array of float, (positions,)): signed values at the mark prices, USD
+    - ``tiers``: tiers of the positions
+    - ``names``: the accounts, by distance
+    - ``laws``, ``lasting``, ``backstop_trades``: the impact, and the arguments of `cascade`
+    - ``place``: place of the shocked coin
+    """
+
+    distance: Floats
+    equity: Floats
+    starts: Ints
+    owner: Ints
+    coin: Ints
+    value: Floats
+    tiers: Tiers
+    names: pd.DataFrame
+    laws: ImpactLaws
+    lasting: float
     backstop_trades: bool
+    place: int
+
+    def run(self, shock: Floats, draw: int = 0) -> list[_Round]:
+        """Return the rounds of liquidations that follow from the shocks of all coins.
+
+        - ``draw``: number of the resample of the impact; 0 is the estimate
+        """
+        gone = np.zeros(len(self.equity), bool)
+        traded = np.zeros(len(shock))
+        move = shock
+        rounds: list[_Round] = []
+        while np.isfinite(move[self.place]):
+            # Nobody is liquidated while no price has moved by more than the account's distance.
+            near = int(np.searchsorted(self.distance, np.abs(move).max(), side="right"))
+            last = int(self.starts[near])
+            owner, coin, value = self.owner[:last], self.coin[:last], self.value[:last]
+            moved = value * (1 + move[coin])
+            margin = maintenance(
+                np.abs(moved), self.tiers.max_leverage[:last], self.tiers.lower_bound[:last]
+            )
+            equity = self.equity[:near] + _sum_by(owner, moved - value, near)
+            required = _sum_by(owner, margin, near)
+            is_hit = (equity < required) & ~gone[:near]
+            if not is_hit.any():
+                break
+            gone[:near] |= is_hit
+            trades = is_hit & (self.backstop_trades | (equity >= BACKSTOP_SHARE * required))
+            flow = -_sum_by(coin, np.where(trades[owner], moved, 0.0), len(shock))
+            traded = traded + flow
+            pushed = self.laws.moves(traded, draw)
+            unknown = np.isnan(pushed) & (np.arange(len(shock)) != self.place)
+            pushed = np.where(unknown, 0.0, pushed)
+            move = shock + (1 + shock) * np.maximum(self.lasting * pushed, _LOWEST_PRICE - 1)
+            rounds.append(
+                _Round(
+                    accounts=np.flatnonzero(is_hit),
+                    equity=equity[is_hit],
+                    required=required[is_hit],
+                    notional=_sum_by(owner, np.abs(moved), near)[is_hit],
+                    positions=int(is_hit[owner].sum()),
+                    flow=flow,
+                    unpriced=float(np.abs(moved)[is_hit[owner] & unknown[coin]].sum()),
+                    move=float(move[self.place]),
+                )
+            )
+        return rounds
 
 
 def cascade(
@@ -219,13 +287,14 @@ def cascade(
     to the depth within each distance. For a `SlippageFit`, the impact is the marginal cost of the
     fitted curve, without the half spread: ``a * (1 + k)`` takes the place of ``a``.
 
-    Whole positions are liquidated in one trade, books do not refill, and nobody adds margin. These
-    assumptions make the cascade larger, so within this model the result is an upper bound for the
-    accounts that are measured. If the value of an account or the largest leverage of one of its
-    coins is not known, the account is never liquidated here, and a warning names it. An account
-    that is below its maintenance margin before the shock is liquidated in round 1. The interval
-    includes only the error of the estimated impact. It does not include errors of the formula or of
-    the positions.
+    The result is no bound. Whole positions are liquidated in one trade, books do not refill, and
+    nobody adds margin, which makes the cascade larger. Three things make it smaller. An account
+    whose collateral or whose largest leverage of a coin is not known is never liquidated:
+    ``unmeasured`` counts them, and a warning names them. A liquidated account closes at the price
+    before its own trades, so ``deficit_usd`` lacks their cost. Trades beyond the sampled sizes or
+    the stated depth follow the same formula, as ``extrapolated_usd`` states. An account that is
+    below its maintenance margin before the shock is liquidated in round 1. The interval includes
+    only the error of the estimated impact, not errors of the formula or of the positions.
 
     The computing time is proportional to the number of shocks, to `draws`, and to the number of
     positions that a shock brings near liquidation.
@@ -253,62 +322,77 @@ def cascade(
         raise ValueError(f"each shock must be above -1 and different from 0; one is {wrong[0]!r}")
     held = open_positions(positions, ("margin_used",), ("leverage_type",))
     margins = read_margins(held, accounts, max_leverage, margin_tables)
-    _warn_unmeasured(held, margins)
+    unknown = np.isnan(margins.equity)
+    _warn_unmeasured(held, margins, unknown)
     coins = sorted({*held["coin"], coin})
-    ranked = _rank_accounts(margins, held, coins)
+    place = coins.index(coin)
     laws = estimate_laws(impact, coins, draws, seed)
-    is_held = held.empty or coin in set(held["coin"])
-    if not is_held and np.isnan(laws.a[0][coins.index(coin)]).all():
+    if len(held) and coin not in set(held["coin"]) and np.isnan(laws.a[0][place]).all():
         names = held["coin"].value_counts().index
         raise ValueError(
             f"positions: no position is in {coin!r}. Choose one of {name_some(names, 8)}"
         )
-    rules = _ShockRules(coins.index(coin), lasting, backstop_trades)
+    exchange = _rank_accounts(
+        margins, held, coins, laws=laws, lasting=lasting, backstop_trades=backstop_trades,
+        place=place,
+    )  # fmt: skip
+    of_other = betas.get if isinstance(betas, Mapping) else lambda name, _: betas
     sums: list[dict[str, float]] = []
     rounds: list[dict[str, float]] = []
     gone: list[pd.DataFrame] = []
     for shock in shocks:
-        first = np.array([_shock_of(name, coin, shock, betas) for name in coins])
-        made = _run_rounds(ranked, first, laws, 0, rules)
-        drawn = np.array([
-            _final_move(_run_rounds(ranked, first, laws, n, rules), shock)
-            for n in range(1, len(laws.a))
-        ])  # fmt: skip
-        sums.append(_sum_rounds(shock, made, drawn, laws.blocks, level))
-        rounds += [
-            {"shock": shock, "round": number, **_round_figures(found, rules)}
-            for number, found in enumerate(made, 1)
-        ]
-        gone += [
-            _list_liquidated(ranked, found).assign(shock=shock, round=number)
-            for number, found in enumerate(made, 1)
-        ]
-    inputs = {"positions": positions, "accounts": accounts}
+        first = np.array([max(of_other(name, 0.0) * shock, -1.0) for name in coins])
+        first[place] = shock
+        made = exchange.run(first)
+        drawn = np.array(
+            [_final_move(exchange.run(first, n), shock) for n in range(1, len(laws.a))]
+        )
+        final, figures = _final_move(made, shock), [found.figures(place) for found in made]
+        low, high = bootstrap_interval(drawn, laws.blocks, level)
+        low, high = min(low, final), max(high, final)
+        ends = sorted((low / shock, high / shock))
+        row = {"estimate": final, "low": low, "high": high, "amplification": final / shock}
+        row |= {"amplification_low": ends[0], "amplification_high": ends[1], "rounds": len(made)}
+        row |= {name: sum(each[name] for each in figures) for name in _TOTALS}
+        traded = np.sum([found.flow for found in made], axis=0)
+        sums.append({"shock": shock, **row, "extrapolated_usd": laws.beyond(traded)})
+        for number, (found, each) in enumerate(zip(made, figures, strict=True), 1):
+            rounds.append({"shock": shock, "round": number, **each})
+            gone.append(
+                exchange.names.iloc[found.accounts].assign(
+                    shock=shock,
+                    round=number,
+                    notional=found.notional,
+                    equity=found.equity,
+                    maintenance=found.required,
+                    method=np.where(found.is_backstop, "backstop", "market"),
+                )
+            )
+    inputs: dict[str, Any] = {"positions": positions, "accounts": accounts}
     if not isinstance(impact, SlippageFit):
         inputs["impact"] = impact
     facts = result_provenance(inputs)
     facts |= {"helper": "liquidations.cascade", "coin": coin, "margin": margins.tiers.source,
               "impact": laws.source}  # fmt: skip
-    results = [
-        pd.DataFrame(rows).reindex(columns=[*dtypes]).astype(dtypes)
-        for rows, dtypes in (
-            (sums, _SUMS),
-            (rounds, _ROUNDS),
-            (pd.concat(gone, ignore_index=True) if gone else [], _LIQUIDATED),
-        )
-    ]
-    for result in results:
-        result.attrs["toolkit"] = facts
+
+    def result(rows: Any, columns: Sequence[str]) -> pd.DataFrame:
+        frame = pd.DataFrame(rows).reindex(columns=[*columns])
+        frame = frame.astype({name: _DTYPES.get(name, "float64") for name in columns})
+        frame.attrs["toolkit"] = facts
+        return frame
+
     return Cascade(
-        params=results[0], n=len(ranked.equity), level=level, rounds=results[1],
-        liquidated=results[2], coin=coin,
+        params=result(sums, _PARAMS), n=len(margins.equity), level=level,
+        rounds=result(rounds, _ROUNDS),
+        liquidated=result(pd.concat(gone, ignore_index=True) if gone else [], _LIQUIDATED),
+        coin=coin, unmeasured=int(unknown.sum()),
+        unmeasured_usd=float(margins.table["notional"][unknown].sum()),
         method=f"rounds of liquidations; {margins.tiers.source}; impact: {laws.source}",
     )  # fmt: skip
 
 
-def _warn_unmeasured(held: pd.DataFrame, margins: Margins) -> None:
+def _warn_unmeasured(held: pd.DataFrame, margins: Margins, unknown: Flags) -> None:
     """Warn if accounts cannot be measured, because a value or a largest leverage is not known."""
-    unknown = np.isnan(margins.equity)
     if not unknown.any():
         return
     users = margins.table["user"][unknown].unique()
@@ -318,16 +402,13 @@ def _warn_unmeasured(held: pd.DataFrame, margins: Margins) -> None:
         f"positions: {count_text(int(unknown.sum()), 'account')} of {len(unknown):,} "
         f"({name_some(users)}) cannot be measured and are never liquidated here. The value of the "
         f"account is not known{reason}. Pass all accounts, and max_leverage= of all coins",
-        UserWarning,
+        UnmeasuredAccounts,
     )
 
 
-def _shock_of(name: str, coin: str, shock: float, betas: float | Mapping[str, float]) -> float:
-    beta = betas.get(name, 0.0) if isinstance(betas, Mapping) else betas
-    return shock if name == coin else max(beta * shock, -1.0)
-
-
-def _rank_accounts(margins: Margins, held: pd.DataFrame, coins: list[str]) -> _RankedAccounts:
+def _rank_accounts(
+    margins: Margins, held: pd.DataFrame, coins: list[str], **rules: Any
+) -> _Exchange:
     """Return the accounts by their distance from liquidation; those without one are last.
 
     No price falls below 0, so an account that no move liquidates is never liquidated here.
@@ -339,7 +420,7 @@ def _rank_accounts(margins: Margins, held: pd.DataFrame, coins: list[str]) -> _R
     owner = place[margins.account]
     order = np.argsort(owner, kind="stable")
     tiers = margins.tiers
-    return _RankedAccounts(
+    return _Exchange(
         distance=distance[rank][: np.count_nonzero(~np.isnan(distance))],
         equity=margins.equity[rank],
         starts=np.searchsorted(owner[order], np.arange(len(rank) + 1)),
@@ -348,6 +429,7 @@ def _rank_accounts(margins: Margins, held: pd.DataFrame, coins: list[str]) -> _R
         value=(held["notional"] * np.sign(held["szi"])).to_numpy()[order],
         tiers=Tiers(tiers.max_leverage[order], tiers.lower_bound[order], tiers.source),
         names=margins.table.iloc[rank].reset_index(drop=True),
+        **rules,
     )
 
 
@@ -355,99 +437,5 @@ def _sum_by(place: Ints, values: Floats, count: int) -> Floats:
     return np.bincount(place, values, count).astype(np.float64)
 
 
-def _run_rounds(
-    ranked: _RankedAccounts, shock: Floats, laws: ImpactLaws, draw: int, rules: _ShockRules
-) -> list[_Round]:
-    """Return the rounds of liquidations that follow from the shocks of all coins."""
-    gone = np.zeros(len(ranked.equity), bool)
-    traded = np.zeros(len(shock))
-    move = shock
-    rounds: list[_Round] = []
-    while np.isfinite(move[rules.place]):
-        # Nobody is liquidated while no price has moved by more than the account's distance.
-        near = int(np.searchsorted(ranked.distance, np.abs(move).max(), side="right"))
-        last = int(ranked.starts[near])
-        owner, coin, value = ranked.owner[:last], ranked.coin[:last], ranked.value[:last]
-        moved = value * (1 + move[coin])
-        margin = maintenance(
-            np.abs(moved), ranked.tiers.max_leverage[:last], ranked.tiers.lower_bound[:last]
-        )
-        equity = ranked.equity[:near] + _sum_by(owner, moved - value, near)
-        required = _sum_by(owner, margin, near)
-        is_hit = (equity < required) & ~gone[:near]
-        if not is_hit.any():
-            break
-        gone[:near] |= is_hit
-        trades = is_hit & (rules.backstop_trades | (equity >= _BACKSTOP_SHARE * required))
-        is_forced = is_hit[owner]
-        notional = _sum_by(owner, np.abs(moved), near)
-        flow = -_sum_by(coin, np.where(trades[owner], moved, 0.0), len(shock))
-        traded = traded + flow
-        pushed = laws.moves(traded, draw)
-        unknown = np.isnan(pushed) & (np.arange(len(shock)) != rules.place)
-        pushed = np.where(unknown, 0.0, pushed)
-        move = shock + (1 + shock) * np.maximum(rules.share * pushed, _LOWEST_PRICE - 1)
-        hit = np.flatnonzero(is_hit)
-        unpriced = float(np.abs(moved)[is_forced & unknown[coin]].sum())
-        amounts = (equity[hit], required[hit], notional[hit])
-        forced = (int(is_forced.sum()), flow, unpriced)
-        rounds.append(_Round(hit, *amounts, *forced, float(move[rules.place])))
-    return rounds
-
-
 def _final_move(rounds: list[_Round], shock: float) -> float:
     return rounds[-1].move if rounds else shock
-
-
-def _is_backstop(found: _Round) -> Flags:
-    return np.asarray(found.equity < _BACKSTOP_SHARE * found.required)
-
-
-def _sum_rounds(
-    shock: float, rounds: list[_Round], drawn: Floats, blocks: int, level: float
-) -> dict[str, float]:
-    final = _final_move(rounds, shock)
-    low, high = bootstrap_interval(drawn, blocks, level)
-    low, high = min(low, final), max(high, final)
-    first, last = sorted((low / shock, high / shock))
-    return {
-        "shock": shock,
-        "estimate": final,
-        "low": low,
-        "high": high,
-        "amplification": final / shock,
-        "amplification_low": first,
-        "amplification_high": last,
-        "rounds": len(rounds),
-        "accounts": sum(len(found.accounts) for found in rounds),
-        "forced_usd": sum(found.notional.sum() for found in rounds),
-        "backstop_usd": sum(found.notional[_is_backstop(found)].sum() for found in rounds),
-        "deficit_usd": sum(_deficit(found) for found in rounds),
-        "unpriced_usd": sum(found.unpriced for found in rounds),
-    }
-
-
-def _round_figures(found: _Round, rules: _ShockRules) -> dict[str, float]:
-    return {
-        "accounts": len(found.accounts),
-        "positions": found.positions,
-        "forced_usd": found.notional.sum(),
-        "coin_usd": found.flow[rules.place] + 0.0,
-        "backstop_usd": found.notional[_is_backstop(found)].sum(),
-        "deficit_usd": _deficit(found),
-        "move": found.move,
-    }
-
-
-def _deficit(found: _Round) -> float:
-    """Return the loss beyond the equity of the liquidated accounts."""
-    return float(-np.minimum(found.equity, 0.0).sum()) + 0.0
-
-
-def _list_liquidated(ranked: _RankedAccounts, found: _Round) -> pd.DataFrame:
-    return ranked.names.iloc[found.accounts].assign(
-        notional=found.notional,
-        equity=found.equity,
-        maintenance=found.required,
-        method=np.where(_is_backstop(found), "backstop", "market"),
-    )

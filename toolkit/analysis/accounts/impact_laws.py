@@ -22,12 +22,14 @@ class ImpactLaws(NamedTuple):
 
     - ``a``, ``k`` (array of float, (1 + draws, coins, 2)): the estimate, then the resamples; NaN if
       not known
+    - ``largest`` (array of float, (coins, 2)): the largest trade that the data shows, in USD
     - ``blocks``: number of days (or blocks of days) that were resampled
     - ``source``: the data from which the laws were estimated, in words
     """
 
     a: Floats
     k: Floats
+    largest: Floats
     blocks: int
     source: str
 
@@ -39,6 +41,13 @@ class ImpactLaws(NamedTuple):
         with np.errstate(over="ignore"):
             size = a * (np.abs(usd) / UNIT_USD) ** k
         return np.where(usd == 0, 0.0, np.sign(usd) * size)
+
+    def beyond(self, usd: Floats) -> float:
+        """Return how much of signed trades is beyond the largest that the data shows, in USD."""
+        if not np.ndim(usd):  # no round
+            return 0.0
+        largest = self.largest[np.arange(len(usd)), (usd > 0).astype(np.int64)]
+        return float(np.nansum(np.maximum(np.abs(usd) - largest, 0.0)))
 
 
 def estimate_laws(
@@ -57,7 +66,8 @@ def estimate_laws(
 def _fitted_laws(fitted: SlippageFit, coins: list[str], draws: int) -> ImpactLaws:
     count = min([draws, *(len(values) - 1 for _, values in fitted.draws.values())])
     a = np.full((1 + count, len(coins), 2), np.nan)
-    k = a.copy()
+    k, largest = a.copy(), a[0].copy()
+    sampled = fitted.groups.set_index(["coin", "side"])["largest_usd"]
     blocks = 0
     for place, coin in enumerate(coins):
         for number, side in enumerate(_SIDES):
@@ -65,8 +75,9 @@ def _fitted_laws(fitted: SlippageFit, coins: list[str], draws: int) -> ImpactLaw
                 continue
             blocks, values = fitted.draws[coin, side]
             k[:, place, number] = values[: 1 + count, 2]
+            largest[place, number] = sampled[coin, side]
             a[:, place, number] = values[: 1 + count, 1] * (1 + values[: 1 + count, 2]) / 1e4
-    return ImpactLaws(a, k, blocks, f"fitted slippage of {fitted.n:,} samples")
+    return ImpactLaws(a, k, largest, blocks, f"fitted slippage of {fitted.n:,} samples")
 
 
 def _depth_laws(depth: Frame, coins: list[str], draws: int, seed: int) -> ImpactLaws:
@@ -81,11 +92,12 @@ def _depth_laws(depth: Frame, coins: list[str], draws: int, seed: int) -> Impact
     # Without resamples of several days there is no interval.
     count = draws if len(days) > 1 else 0
     a = np.full((1 + count, len(coins), 2), np.nan)
-    k = a.copy()
+    k, largest = a.copy(), a[0].copy()
     for place, coin in enumerate(coins):
         for number, column in enumerate(_DEPTHS):
             usd = table.number(column)
             use = (names == coin)[market] & (usd > 0) & (distance > 0)
+            largest[place, number] = usd[use].max(initial=np.nan if not use.any() else 0.0)
             x, y = np.log(usd[use] / UNIT_USD), np.log(distance[use] / 1e4)
             parts = [
                 np.bincount(codes[use], part, len(days))
@@ -103,4 +115,4 @@ def _depth_laws(depth: Frame, coins: list[str], draws: int, seed: int) -> Impact
                 a[:, place, number] = np.exp((sy - slope * sx) / n)
             k[:, place, number] = slope
     batches = len(np.unique(table.ms("timestamp_ms")))
-    return ImpactLaws(a, k, len(days), f"depth of {batches:,} batches")
+    return ImpactLaws(a, k, largest, len(days), f"depth of {batches:,} batches")

@@ -50,8 +50,8 @@ def levels(
     reach : float, default 0.5
         Largest distance from the mark price, as a share of it.
     accounts : DataFrame, optional
-        Accounts of the same states, as for `buffers`. Missing liquidation prices are then computed,
-        each in the margin tier that applies at that price.
+        Accounts of the same states, or a snapshot, as for `buffers`. Missing liquidation prices are
+        then computed, each in the margin tier that applies at that price.
     max_leverage, margin_tables
         As for `buffers`; used with `accounts`.
 
@@ -74,11 +74,14 @@ def levels(
         - ``cumulative``: notional from the mark price to this bin inclusive, in USD.
         - ``cross_share``: cross-margined share of the notional.
         - ``unplaced``: notional of the coin and side, in USD, that no price above 0 liquidates, or
-          only a price beyond `reach`.
+          only a price beyond `reach`. Without `accounts`, a missing price counts as none.
         - ``known``: share of the open interest of this side that is in `positions`; missing without
           contexts.
         - ``covered``: share of the open interest of this side that is in the bins; missing without
           contexts.
+        - ``unmeasured``: notional of the coin and side, in USD, whose liquidation price is not
+          known: the collateral of the account, or the largest leverage of a coin, is missing. It is
+          not in ``unplaced``. 0 without `accounts`.
 
     Raises
     ------
@@ -114,15 +117,24 @@ def levels(
     margin = () if accounts is None else ("margin_used",)
     rows = open_positions(positions, ("liquidation_px", *margin), ("leverage_type",))
     px, mark = rows["liquidation_px"].to_numpy(), rows["mark"].to_numpy()
+    unmeasured = np.zeros(len(rows), dtype=bool)
     if accounts is not None:
-        computed = _liquidation_prices(rows, accounts, max_leverage, margin_tables)
+        margins = read_margins(rows, accounts, max_leverage, margin_tables)
+        # The margin of the account's other positions is not available to this one.
+        others = margins.computed[margins.account] - margins.own
+        equity = margins.equity[margins.account] - others
+        tiers = margins.tiers
+        computed = liquidation_price(
+            mark, rows["szi"], equity, tiers.max_leverage, tiers.lower_bound
+        )
+        unmeasured = np.isnan(px) & np.isnan(equity)
         px = np.where(np.isnan(px), computed, px)
     away = px / mark - 1
     # The small number keeps a price on an edge in the bin that begins there.
     number_of_bin = np.where(np.abs(away) <= reach, np.floor(away / width + 1e-9), np.nan)
     side, sides = number_groups(rows[["coin", "side"]])
     placed = ~np.isnan(number_of_bin)
-    sums = _sum_sides(rows, side, placed, sides, contexts)
+    sums = _sum_sides(rows, side, placed, unmeasured, sides, contexts)
     bins = _sum_bins(rows[placed], side[placed], number_of_bin[placed])
     # A side without a placed position has one row without a bin.
     empty = pd.DataFrame({"side_number": np.setdiff1d(np.arange(len(sides)), side[placed])})
@@ -136,27 +148,10 @@ def levels(
         high=sums["mark"] * (1 + edge + width),
         **{name: bins[name] for name in ("positions", "accounts", "notional", "cumulative")},
         cross_share=bins["cross_share"],
-        **{name: sums[name] for name in ("unplaced", "known", "covered")},
+        **{name: sums[name] for name in ("unplaced", "known", "covered", "unmeasured")},
     )
     inputs = {"positions": positions, "contexts": contexts}
     return finish(result, inputs, helper="liquidations.levels")
-
-
-def _liquidation_prices(
-    rows: pd.DataFrame,
-    accounts: Frame,
-    max_leverage: LeverageLimits | None,
-    margin_tables: Frame | None,
-) -> Floats:
-    """Return the liquidation prices of positions, in the tier that applies at the price."""
-    margins = read_margins(rows, accounts, max_leverage, margin_tables)
-    # The margin of the account's other positions is not available to this one.
-    others = margins.computed[margins.account] - margins.own
-    equity = margins.equity[margins.account] - others
-    tiers = margins.tiers
-    return liquidation_price(
-        rows["mark"], rows["szi"], equity, tiers.max_leverage, tiers.lower_bound
-    )
 
 
 def _sum_bins(rows: pd.DataFrame, side: Ints, number_of_bin: Floats) -> pd.DataFrame:
@@ -178,16 +173,24 @@ def _sum_bins(rows: pd.DataFrame, side: Ints, number_of_bin: Floats) -> pd.DataF
 
 
 def _sum_sides(
-    rows: pd.DataFrame, side: Ints, placed: Flags, sides: pd.DataFrame, contexts: Frame | None
+    rows: pd.DataFrame,
+    side: Ints,
+    placed: Flags,
+    unmeasured: Flags,
+    sides: pd.DataFrame,
+    contexts: Frame | None,
 ) -> pd.DataFrame:
     """Return the mark price, the unplaced notional and the coverage of each coin and side."""
     size, notional = rows["size"].to_numpy(), rows["notional"].to_numpy()
-    sizes, whole, inside, placed_notional = (
+    sizes, inside, left, unknown = (
         np.bincount(side, part, len(sides)).astype(np.float64)
-        for part in (size, notional, size * placed, notional * placed)
+        for part in (
+            size,
+            size * placed,
+            notional * ~(placed | unmeasured),
+            notional * unmeasured,
+        )
     )
-    # Rounding may leave a rest of the difference, which is not a notional.
-    left = whole - placed_notional
     interest = np.full(len(sides), np.nan)
     if contexts is not None:
         table = Table(contexts, "contexts")
@@ -197,9 +200,10 @@ def _sum_sides(
     interest = np.where(interest > 0, interest, np.nan)
     return sides.assign(
         mark=rows["mark"].groupby(side).median(),
-        unplaced=np.where(left <= 1e-9 * whole, 0.0, left),
+        unplaced=left,
         known=sizes / interest,
         covered=inside / interest,
+        unmeasured=unknown,
     )
 
 

@@ -6,16 +6,23 @@ import numpy as np
 import pandas as pd
 
 from toolkit.analysis.accounts.margin_tiers import LeverageLimits, Tiers, read_tiers
+from toolkit.analysis.accounts.values import values_table
 from toolkit.arrays import Floats, Ints
-from toolkit.prepare.door import Frame
+from toolkit.prepare.door import Frame, Table, as_pandas
 from toolkit.prepare.groups import number_groups
 from toolkit.prepare.provenance import finish
 from toolkit.prepare.states import (
+    BACKSTOP_SHARE,
+    MODES,
+    PORTFOLIO_MARGIN,
     STATED,
+    UNIFIED,
     account_states,
+    dex_names,
+    is_spot_backed,
     join_keys,
     open_positions,
-    without_spot_backed,
+    warn_spot_backed,
 )
 from toolkit.rules.margin import maintenance, tiered_adverse_move
 
@@ -36,8 +43,8 @@ def buffers(
         ``cross_maintenance_margin_used``); ``user, coin, szi, position_value, leverage_type,
         margin_used`` (and ``dex``, ``max_leverage``). Repeated rows count once. If accounts have
         several dexes and positions have no ``dex``, it is that of the coin, such as ``flx`` of
-        ``flx:TSLA``. ``account_mode`` of account-value snapshots, if you add it, tells which
-        accounts are unified.
+        ``flx:TSLA``. Instead of the accounts of states, you can pass `tk.account_value_snapshots`
+        of the same moment, whose values include the spot wallets.
     max_leverage : mapping of coin to number, or DataFrame, optional
         The largest leverage of each asset: a dict, or a frame of `tk.meta` (``name, max_leverage``,
         and ``margin_table_id``). Without it the positions' own ``max_leverage``.
@@ -55,13 +62,15 @@ def buffers(
 
         - ``user``: address of the account.
         - ``dex``: dex of the account, if both frames have it, or if accounts have several dexes.
+          With a snapshot, the positions of a unified account in one collateral token are one
+          account, with the token as dex, and those of a portfolio-margin account are one, ``all``.
         - ``margin``: ``"cross"`` or ``"isolated"``.
         - ``coin``: coin of an isolated position; missing for cross positions.
         - ``positions``: number of positions.
         - ``equity``: cross account value, or the isolated position's margin with its PnL, in USD.
         - ``notional``: notional of the positions, in USD.
         - ``maintenance``: maintenance margin of the positions, in USD: as stated
-          (``cross_maintenance_margin_used``) if the state has it, else computed.
+          (``cross_maintenance_margin_used``, or ``pm_ratio`` of the value) if known, else computed.
         - ``buffer``: ``equity - maintenance``, in USD.
         - ``distance``: share by which all prices must move against the account at once until it is
           liquidated; smaller is nearer. Above 1, only shorts continue to lose, because no price
@@ -82,9 +91,13 @@ def buffers(
     Margin tiers: docs/live_service.md, section 4. Rules: `toolkit.rules.margin`. All positions of a
     cross account share its margin, and the liquidation price of one position depends on all others;
     so accounts are measured, not positions. `distance` moves every price against the account at
-    once, the worst case. Unified and portfolio-margin accounts back their positions by the spot
-    wallet, which a clearinghouse state does not have. With ``account_mode`` their equity and
-    distance are missing, and a warning names them. Without it, the distance is too small.
+    once, the worst case.
+
+    Unified and portfolio-margin accounts back their positions by the spot wallet, which a
+    clearinghouse state does not have. Their equity and distance are missing, and a warning names
+    them. ``account_mode`` tells which they are, if the states have it. If not, these accounts have
+    no cash in the state, or less than two thirds of the maintenance margin, at which a standard
+    account is taken over at once. A snapshot has the collateral.
 
     Examples
     --------
@@ -150,11 +163,12 @@ def read_margins(
     margin_tables: Frame | None,
 ) -> Margins:
     """Return the margins of the accounts of positions; `rows` are of `open_positions`."""
-    owners = without_spot_backed(account_states(accounts), "cross_account_value")
+    is_isolated = (rows["leverage_type"] == "isolated").to_numpy()
+    is_snapshot = "collateral_token" in as_pandas(accounts, "accounts")
+    owners = _snapshot_accounts(accounts, rows) if is_snapshot else account_states(accounts)
     keys = join_keys(owners, rows)
     tiers = read_tiers(rows, max_leverage, margin_tables)
     own = maintenance(rows["notional"], tiers.max_leverage, tiers.lower_bound)
-    is_isolated = (rows["leverage_type"] == "isolated").to_numpy()
     own_coin = rows["coin"].astype("str").where(is_isolated)
     kind = pd.array(np.where(is_isolated, "isolated", "cross"), dtype="str")
     account, table = number_groups(rows[keys].assign(margin=kind, coin=own_coin))
@@ -164,12 +178,23 @@ def read_margins(
 
     is_cross = (table["margin"] == "cross").to_numpy()
     found = table[keys].merge(owners, on=keys, how="left")
-    value = found["cross_account_value"].to_numpy(dtype=np.float64)
-    stated = found[STATED].to_numpy() if STATED in found else np.full(len(table), np.nan)
+    value, stated, mode = (
+        found.get(name, pd.Series(np.nan, found.index)).to_numpy(dtype=np.float64)
+        for name in ("cross_account_value", STATED, "account_mode")
+    )
     stated = np.where(is_cross, stated, np.nan)
-    equity = np.where(is_cross, value, sums(rows["margin_used"].to_numpy()))
     computed = sums(own)
     needed = np.where(np.isnan(stated), computed, stated)
+    margin = sums(rows["margin_used"].to_numpy())
+    if is_snapshot:  # the value contains the margin of isolated positions
+        apart = table[keys].assign(margin=np.where(is_cross, 0.0, margin))
+        value = value - apart.groupby(keys)["margin"].transform("sum").to_numpy()
+    else:
+        gain = sums(rows.get("unrealized_pnl", np.full(len(rows), np.nan)))
+        backed = is_cross & is_spot_backed(mode, value, gain, BACKSTOP_SHARE * needed)
+        warn_spot_backed(table["user"][backed], mode[backed])
+        value = np.where(backed, np.nan, value)
+    equity = np.where(is_cross, value, margin)
     table = table.assign(
         positions=np.bincount(account, minlength=len(table)),
         equity=equity,
@@ -185,3 +210,29 @@ def read_margins(
         tiers=tiers,
         stated=int((~np.isnan(stated)).sum()),
     )
+
+
+def _snapshot_accounts(snapshot: Frame, rows: pd.DataFrame) -> pd.DataFrame:
+    """Return the accounts of a snapshot, and rename the dexes of positions accordingly.
+
+    All positions of a unified account in one collateral token are one account, which has the name
+    of the token as dex; all positions of a portfolio-margin account are one, ``all``.
+    """
+    parts = values_table(snapshot, ["dex", "token"], ["mode"], "accounts")
+    token_of_dex = dict(zip(parts["dex"], parts["token"], strict=True))
+    by_token = values_table(snapshot, ["token"], ["mode"], "accounts")
+    whole = values_table(snapshot, [], ["mode"], "accounts")
+    table = Table(snapshot, "accounts", "snapshot")
+    ratio = pd.Series(table.number("pm_ratio", np.nan)).groupby(table.text("user").texts()).max()
+    portfolio = whole[whole["mode"] == MODES[PORTFOLIO_MARGIN]]
+    mode = rows["user"].map(dict(zip(whole["user"], whole["mode"], strict=True)))
+    dex = rows["dex"] if "dex" in rows else dex_names(rows["coin"])
+    rows["dex"] = dex.where(mode != MODES[UNIFIED], dex.map(token_of_dex)).mask(
+        mode == MODES[PORTFOLIO_MARGIN], "all"
+    )
+    owners = [
+        parts[~parts["mode"].isin([MODES[UNIFIED], MODES[PORTFOLIO_MARGIN]])],
+        by_token[by_token["mode"] == MODES[UNIFIED]].assign(dex=lambda found: found["token"]),
+        portfolio.assign(dex="all", **{STATED: portfolio["user"].map(ratio) * portfolio["value"]}),
+    ]
+    return pd.concat(owners).rename(columns={"value": "cross_account_value"})

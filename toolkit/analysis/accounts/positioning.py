@@ -8,13 +8,20 @@ import numpy.typing as npt
 import pandas as pd
 
 from toolkit.analysis.accounts.value_transitions import class_names
+from toolkit.analysis.accounts.values import values_table
 from toolkit.analysis.common.estimate import check_level
 from toolkit.arrays import Flags, Floats, Ints
 from toolkit.installation import explain_missing
-from toolkit.prepare.door import NO_TIME, Frame, Table, utc_times
+from toolkit.prepare.door import NO_TIME, Frame, Table, as_pandas, utc_times
 from toolkit.prepare.groups import number_groups
 from toolkit.prepare.provenance import finish
-from toolkit.prepare.states import dex_names, without_spot_backed
+from toolkit.prepare.states import (
+    BACKSTOP_SHARE,
+    LEAST_MARGIN,
+    dex_names,
+    is_spot_backed,
+    warn_spot_backed,
+)
 
 EDGES: Final = (1e4, 1e5, 1e6)
 BATCH_GAP_MS: Final = 60_000
@@ -40,11 +47,11 @@ def positioning(
         position_value, entry_px``, and ``time`` if there are several batches, and optionally
         ``dex``. Repeated rows count once.
     accounts : DataFrame, optional
-        Accounts of the same states (``user, account_value``, and ``dex, time``). The size of an
-        account is then its value over all dexes, which is unknown if one of them is missing, and
-        for states of a unified or portfolio-margin account, if they have ``account_mode``: its
-        collateral is in the spot wallet. Without accounts, the size is the notional of all
-        positions of an account.
+        Accounts of the same states (``user, account_value``, and ``dex, time``), or
+        `tk.account_value_snapshots`. The size of an account is then its value over all dexes. It is
+        unknown if one of them is missing, and for the states of a unified or portfolio-margin
+        account, whose collateral is in the spot wallet (see `buffers`). Without accounts, the size
+        is the notional of all positions of an account.
     edges : sequence of float, default (1e4, 1e5, 1e6)
         Edges of the size classes in USD, rising. A size on an edge belongs to the class above it.
     by : str or list of str, default "coin"
@@ -116,7 +123,9 @@ def positioning(
     keys = [by] if isinstance(by, str) else list(by)
     amounts = ("szi", "position_value", "entry_px")
     table = Table(positions, "positions")
-    rows = table.columns(("user", "coin", *keys, *amounts), ("time", "dex"), amounts)
+    rows = table.columns(
+        ("user", "coin", *keys, *amounts), ("time", "dex", "leverage_type"), amounts
+    )
     rows["user"] = rows["user"].astype("str").fillna("")
     moment = ["time"] if table.has("time") else []
     if moment:
@@ -151,14 +160,24 @@ def positioning(
 
 
 def _read_owners(accounts: Frame, moment: list[str]) -> pd.DataFrame:
-    table = Table(accounts, "accounts")
+    frame = as_pandas(accounts, "accounts")
     numbers = ("account_value", "cross_account_value", "account_mode")
+    if "collateral_token" in frame:
+        parts = frame.groupby("snapshot_id") if "snapshot_id" in frame else [("", frame)]
+        rows = [
+            values_table(part, [], (), "accounts").assign(
+                **{name: part[name].iloc[0] for name in moment if name in part}
+            )
+            for _, part in parts
+        ]
+        frame = pd.concat(rows, ignore_index=True).rename(columns={"value": numbers[0]})
+    table = Table(frame, "accounts")
     rows = table.columns(("user", "account_value"), (*moment, "dex", *numbers[1:]), numbers).astype(
         {"user": "str"}
     )
     if "time" in rows:
         rows["_ms"] = table.ms()
-    return without_spot_backed(rows, "account_value") if table.has(numbers[1]) else rows
+    return rows
 
 
 def _join_batches(rows: pd.DataFrame, owners: pd.DataFrame | None) -> None:
@@ -211,8 +230,23 @@ def _account_sizes(rows: pd.DataFrame, owners: pd.DataFrame | None) -> Floats:
         return np.bincount(codes, notional, len(accounts)).astype(np.float64)[codes]
     on = [name for name in on if name in owners]
     codes, accounts = number_groups(owners[on])
-    # One missing value makes the value of its account missing.
-    accounts["_size"] = np.bincount(codes, owners["account_value"], len(accounts))
+
+    def sums(name: str) -> Floats:
+        # One missing value makes the value of its account missing.
+        return np.bincount(codes, owners[name], len(accounts)).astype(np.float64)
+
+    accounts["_size"] = sums("account_value")
+    if "cross_account_value" in owners:
+        cross = rows[rows["leverage_type"] != "isolated"] if "leverage_type" in rows else rows
+        signed = np.sign(cross["szi"]) * cross["position_value"].abs()
+        held = cross[on].assign(gain=signed - cross["szi"] * cross["entry_px"], gross=signed.abs())
+        held = held.groupby(on, as_index=False)[["gain", "gross"]].sum()
+        gain, gross = accounts[on].merge(held, on=on, how="left")[["gain", "gross"]].to_numpy().T
+        mode = owners.get("account_mode", pd.Series(np.nan, owners.index)).groupby(codes).max()
+        least = BACKSTOP_SHARE * LEAST_MARGIN * gross
+        backed = is_spot_backed(mode.to_numpy(), sums("cross_account_value"), gain, least)
+        warn_spot_backed(accounts["user"][backed], mode.to_numpy()[backed])
+        accounts["_size"] = accounts["_size"].mask(backed)
     return rows[on].merge(accounts, on=on, how="left")["_size"].to_numpy(dtype=np.float64)
 
 

@@ -14,6 +14,7 @@ import pandas as pd
 from toolkit.display import count_text
 from toolkit.errors import MissingColumns
 from toolkit.prepare.door import Table
+from toolkit.prepare.states import spot_backed_users
 
 UNIFIED = 2
 """From this mode on the equity is in the spot wallet: 2 unified, 3 portfolio margin."""
@@ -52,13 +53,20 @@ class ValuesAndPositions(NamedTuple):
 def read_values(given: Any, what: str, at: Any = None) -> ValuesAndPositions:
     """Return account values from a frame, or from a tuple of values and positions."""
     values, positions = (given[0], given[1]) if isinstance(given, tuple) else (given, None)
-    frame = Table(values, what, "snapshot").columns(
+    table = Table(values, what, "snapshot")
+    frame = table.columns(
         ("user", "account_value"),
         ("collateral_token", "dex", "account_mode", "time", "snapshot_id"),
         ("account_value",),
     )
     moment = None if at is None else at if isinstance(at, int) else _aware_ms(at)
-    held = None if positions is None else _read_positions(positions, what)
+    held = None
+    if positions is not None:
+        stated = Table(positions, f"{what}[1]", "positions")
+        held = _read_positions(stated)
+        # The state of such an account does not have its collateral.
+        hidden = frame["user"].isin(spot_backed_users(table, stated))
+        frame["account_value"] = frame["account_value"].mask(hidden)
     return ValuesAndPositions(_sum_values(frame, moment, what), held)
 
 
@@ -181,14 +189,13 @@ def _latest_time(each: Sequence[AccountValue]) -> int | None:
     return max((part.ms for part in each if part.ms is not None), default=None)
 
 
-def _read_positions(native: Any, what: str) -> dict[tuple[str, str], OpenPosition]:
-    name = f"{what}[1]"
-    frame = Table(native, name, "positions").columns(
+def _read_positions(table: Table) -> dict[tuple[str, str], OpenPosition]:
+    frame = table.columns(
         ("user", "coin", "unrealized_pnl"),
         ("szi", "time", "dex"),
         ("szi", "unrealized_pnl"),
     )
-    frame = distinct_rows(frame, ("user", "coin"), name)
+    frame = distinct_rows(frame, ("user", "coin"), table.what)
     pairs = zip(frame["user"], frame["coin"], strict=True)
     held = zip(column_list(frame, "szi"), column_list(frame, "unrealized_pnl"), strict=True)
     return dict(zip(pairs, (OpenPosition(*values) for values in held), strict=True))

@@ -114,9 +114,15 @@ def carried_back(
     trades = Table(with_floats(fills, "fills"), "fills")
     paid = None if funding is None else Table(with_floats(funding, "funding"), "funding").frame
     moved = None if ledger is None else Table(with_floats(ledger, "ledger"), "ledger").frame
-    after = read_values(states.frame, "accounts")
+    after = read_values((states.frame, stated.frame), "accounts")
     user, begin = _pick_account(after, account), _optional_ms(start_time)
     states.require_values(["account_value"])
+    if user is not None and after.worth[user].value is None:
+        raise MissingColumns(
+            f"accounts: {user} has unified or portfolio margin: its collateral is in the spot "
+            "wallet, which its state does not have. Pass its values of tk.account_value_snapshots, "
+            "with a column time"
+        )
     stated.require(("user", "coin", *STATED))
     stated.require_values(STATED)
     numbers = {name: stated.number(name) for name in STATED}

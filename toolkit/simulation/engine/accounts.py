@@ -14,6 +14,9 @@ HEDGER = "hedger"
 DORMANT = "dormant"
 """The strategy of accounts that trade on the first day only."""
 
+UNIFIED = 2
+"""From this mode on the collateral is in the spot wallet: 2 unified, 3 portfolio margin."""
+
 MAKER_MICRO = 150
 """Fee of resting orders of ordinary accounts, in millionths of the notional."""
 

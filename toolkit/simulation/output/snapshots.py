@@ -10,6 +10,7 @@ from toolkit.contract.records import AccountValueRow, BranchMargin, TwapRow
 from toolkit.contract.source_tables import AccountSnapshot, TwapSnapshot, Valuation
 from toolkit.rules.closed_pnl import entry_price
 from toolkit.rules.spot_cost import WEI
+from toolkit.simulation.engine.accounts import UNIFIED
 from toolkit.simulation.engine.exchange import DEX_INDEX, Exchange
 from toolkit.simulation.engine.orders import Twap
 from toolkit.simulation.engine.state import SimulationState
@@ -157,7 +158,7 @@ def _value_row(
     cash = exchange.wallets[number]["USDC"].balance
     # ASSUMED: On the native dex, the account value of a unified or portfolio-margin account
     # includes the USDC of its spot wallet. Such accounts keep their equity there.
-    wei = perps * WEI_PER_MICRO + (cash if account.mode > 1 and not DEXES[dex] else 0)
+    wei = perps * WEI_PER_MICRO + (cash if account.mode >= UNIFIED and not DEXES[dex] else 0)
     value = wei // WEI_PER_MICRO
     row = AccountValueRow(
         snapshot_id=snapshot_id,
@@ -166,7 +167,7 @@ def _value_row(
         account_value=wei / (_USD * WEI_PER_MICRO),
         total_long_notional=long / _USD,
         total_short_notional=short / _USD,
-        is_unified=account.mode == 2,
+        is_unified=account.mode == UNIFIED,
         account_mode=account.mode,
         pm_ratio=None,
         pm_avail_by_branch=None,

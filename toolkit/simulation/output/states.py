@@ -19,8 +19,8 @@ from toolkit.contract.records import (
 )
 from toolkit.rules.margin import exact_maintenance
 from toolkit.rules.spot_cost import WEI
-from toolkit.simulation.engine.accounts import Account, FundingTotals
-from toolkit.simulation.engine.exchange import Exchange
+from toolkit.simulation.engine.accounts import UNIFIED, Account, FundingTotals
+from toolkit.simulation.engine.exchange import DEX_INDEX, Exchange
 from toolkit.simulation.engine.margin import (
     account_leverage,
     initial_margin,
@@ -28,8 +28,23 @@ from toolkit.simulation.engine.margin import (
     liquidation_px,
 )
 from toolkit.simulation.engine.spot import cost_unit
-from toolkit.simulation.markets import DEXES, NATIVE_TOKEN, PAIRS, PERPS, TOKENS, Perp
-from toolkit.simulation.quantities import MICRO, ONE_TOKEN, decimal_text, money_text, rounded_share
+from toolkit.simulation.markets import (
+    COLLATERAL,
+    DEXES,
+    NATIVE_TOKEN,
+    PAIRS,
+    PERPS,
+    TOKENS,
+    Perp,
+)
+from toolkit.simulation.quantities import (
+    MICRO,
+    ONE_TOKEN,
+    WEI_PER_MICRO,
+    decimal_text,
+    money_text,
+    rounded_share,
+)
 
 _PAIRS_BY_BASE = {pair.base: pair for pair in PAIRS}
 _OUTCOME_TOKENS = 100_000_000
@@ -57,18 +72,26 @@ def clearinghouse_states(exchange: Exchange) -> dict[str, dict[str, Clearinghous
 def spot_states(exchange: Exchange) -> dict[str, SpotState]:
     """Return each account's tokens at the end of history, and their cost.
 
-    It contains every account, but no token with an empty balance.
+    It contains every account, but no token with an empty balance. The balances of a unified or
+    portfolio-margin account contain the collateral of its perps.
     """
-    return {
-        account.address: SpotState(
+    states = {}
+    for account in exchange.accounts:
+        amounts = {
+            token: balance.balance for token, balance in exchange.wallets[account.number].items()
+        }
+        for dex, name in enumerate(DEXES):
+            cash = exchange.balances[account.number][dex] - _perp_cash(exchange, account, dex)
+            token = COLLATERAL[name]
+            amounts[token] = amounts.get(token, 0) + cash * WEI_PER_MICRO
+        states[account.address] = SpotState(
             balances=[
-                _spot_balance(exchange, account.number, token)
-                for token, balance in exchange.wallets[account.number].items()
-                if balance.balance
+                _spot_balance(exchange, account.number, token, amount)
+                for token, amount in amounts.items()
+                if amount
             ]
         )
-        for account in exchange.accounts
-    }
+    return states
 
 
 def borrow_lend_states(accounts: list[Account]) -> dict[str, BorrowLend]:
@@ -111,6 +134,19 @@ class _MarkedPosition:
         return exact_maintenance(abs(self.value), self.perp.tiers)
 
 
+def _perp_cash(exchange: Exchange, account: Account, dex: int) -> int:
+    """Return the cash that a state of an account on a dex contains, in micro-dollars."""
+    # ASSUMED: The account value in a state of a unified or portfolio-margin account is its
+    # unrealised PnL and the margin of its isolated positions. Its other cash is in its spot wallet.
+    if account.mode < UNIFIED:
+        return exchange.balances[account.number][dex]
+    return sum(
+        margins.get(account.number, 0)
+        for coin, margins in enumerate(exchange.margins)
+        if DEX_INDEX[coin] == dex
+    )
+
+
 def _perp_state(exchange: Exchange, account: Account, dex: int) -> ClearinghouseState:
     positions = [
         _mark_position(exchange, account, *position)
@@ -118,18 +154,18 @@ def _perp_state(exchange: Exchange, account: Account, dex: int) -> Clearinghouse
     ]
     cross = [position for position in positions if not position.is_isolated]
     isolated = [position for position in positions if position.is_isolated]
-    equity = exchange.balances[account.number][dex] + sum(position.pnl for position in positions)
+    equity = _perp_cash(exchange, account, dex) + sum(position.pnl for position in positions)
     cross_equity = equity - sum(position.margin for position in isolated)
     maintenance = sum(position.maintenance for position in cross)
     cross_summary = _margin_summary(cross, cross_equity)
     free = max(0, exchange.free_collateral(account.number, dex, exchange.end_ms))
+    # ASSUMED: A cross position of a unified or portfolio-margin account has no liquidation price.
+    cushion = None if account.mode >= UNIFIED else cross_equity - maintenance
     return ClearinghouseState(
         margin_summary=_margin_summary(positions, equity),
         cross_margin_summary=cross_summary,
         asset_positions=[
-            AssetPosition(
-                type="oneWay", position=_position_record(position, cross_equity - maintenance, free)
-            )
+            AssetPosition(type="oneWay", position=_position_record(position, cushion, free))
             for position in positions
         ],
         time=exchange.end_ms,
@@ -164,16 +200,20 @@ def _margin_summary(positions: list[_MarkedPosition], equity: int) -> MarginSumm
     )
 
 
-def _position_record(position: _MarkedPosition, cushion: int, free: int) -> Position:
+def _position_record(position: _MarkedPosition, cushion: int | None, free: int) -> Position:
     """Return the record of a position.
 
     - ``position``: the position
-    - ``cushion``: cross equity of the account less its maintenance margin
+    - ``cushion``: cross equity of the account less its maintenance margin; None if the state does
+      not have the collateral
     - ``free``: free collateral of the account
     """
     perp, is_isolated = position.perp, position.is_isolated
-    equity = position.margin if is_isolated else cushion + position.maintenance
-    px = liquidation_px(position.mark, position.size, equity, perp)
+    px = None
+    if is_isolated:
+        px = liquidation_px(position.mark, position.size, position.margin, perp)
+    elif cushion is not None:
+        px = liquidation_px(position.mark, position.size, cushion + position.maintenance, perp)
     largest = decimal_text(free * position.leverage // position.mark, perp.sz_decimals)
     has_margin = position.margin > 0
     roe = rounded_share(position.pnl, 10**8, position.margin) if has_margin else 0
@@ -203,19 +243,18 @@ def _position_record(position: _MarkedPosition, cushion: int, free: int) -> Posi
     )
 
 
-def _spot_balance(exchange: Exchange, account: int, token: str) -> SpotBalance:
-    balance = exchange.wallets[account][token]
+def _spot_balance(exchange: Exchange, account: int, token: str, amount: int) -> SpotBalance:
     pair = _PAIRS_BY_BASE.get(token)
     cost = 0
     if pair is not None:
         unit = cost_unit(pair)
-        cost = balance.current_basis(unit).cost // unit
+        cost = exchange.wallets[account][token].current_basis(unit).cost // unit
     is_outcome = token.startswith("+")
     # ASSUMED: The cost of stablecoins, and of tokens that came in without a trade, is 0.
     return SpotBalance(
         coin=token,
         token=_OUTCOME_TOKENS + int(token[1:]) if is_outcome else TOKENS[token],
-        total=decimal_text(balance.balance, WEI),
+        total=decimal_text(amount, WEI),
         hold="0.0",  # no spot order rests at the end of history
         entry_ntl=decimal_text(cost, WEI),
     )
