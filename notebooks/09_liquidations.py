@@ -36,14 +36,15 @@ dexes = ["", *(dex["name"] for dex in tk.info({"type": "perpDexs"})[1:])]  # "" 
 # %% [markdown]
 # ## All positions
 #
-# These are the states of all accounts on each dex, and the data of the markets: mark price, open
-# interest and maximum leverage. The margin tables are needed because large positions need more
-# margin.
+# These are the states of all accounts on each dex, their values, and the data of the markets: mark
+# price, open interest and maximum leverage. The values come from a snapshot, because the states of
+# unified and portfolio-margin accounts do not have their collateral. The margin tables are needed
+# because large positions need more margin.
 
 # %%
 states = [tk.batch_clearinghouse_states(accounts, dex=dex) for dex in dexes]
 positions = tk.concat(state.positions for state in states)
-equity = tk.concat(state.accounts for state in states)
+equity = tk.account_value_snapshots(["ALL"])
 markets = tk.concat(tk.meta_and_asset_ctxs(dex=dex) for dex in dexes)
 tiers = tk.concat(tk.margin_tables(dex=dex) for dex in dexes)
 f"{len(positions)} positions of {positions['user'].nunique()} accounts"
@@ -160,16 +161,15 @@ isolated.sort_values("distance")[["coin", "equity", "notional", "distance", "alo
 # %% [markdown]
 # ## Does a state show all collateral of a position?
 #
-# All assets of a portfolio-margin account are collateral. Its state on one dex shows only a part of
-# the value in the snapshot of account values. `shown` is this part as a share:
+# The collateral of a unified or portfolio-margin account is in its spot wallet, so its states show
+# only a part of the value in the snapshot. `shown` is this part as a share, over all dexes:
 
 # %%
-snapshot = tk.account_value_snapshots(["ALL"])
-values = tk.accounts.values(snapshot).set_index("user")
-modes = cross.join(values[["mode", "value"]], on="user")
-backed = modes[modes["mode"] == "portfolio margin"]
-backed = backed.assign(shown=backed["equity"] / backed["value"])
-backed[["user", "dex", "distance", "equity", "value", "shown"]].head().round(3)
+values = tk.accounts.values(equity).set_index("user")
+in_states = tk.concat(state.accounts for state in states).groupby("user")["account_value"].sum()
+backed = values[values["mode"].isin(["unified", "portfolio margin"])].join(in_states)
+backed["shown"] = backed["account_value"] / backed["value"]
+backed[["mode", "account_value", "value", "shown"]].head().round(3)
 
 # %% [markdown]
 # ## How much is at risk?
@@ -230,7 +230,7 @@ five = {margin: shares_of["5%"] for margin, shares_of in risk.items()}
 print("the median cross account with several positions is liquidated at", end=" ")
 print(f"{several['ratio'].median():.0%} of the distance on the map")
 print(f"a move of 5 % liquidates {five['isolated']:.1%} of isolated, {five['cross']:.1%} of cross")
-print(f"portfolio margin: a state shows at least {backed['shown'].min():.0%} of the value")
+print(f"unified and portfolio margin: states show {backed['shown'].median():.0%} of the value")
 deep_times, thin_times = (each.params["amplification"].max() for each in (deep, thin))
 print(f"liquidations add at most {deep_times - 1:.0%} to a shock in BTC,", end=" ")
 print(f"and {thin_times - 1:.0%} in {THIN}")
@@ -242,8 +242,8 @@ print(f"and {thin_times - 1:.0%} in {THIN}")
 #   liquidation map.
 # - The map treats each position alone. For an account with several cross positions, the map
 #   overestimates the distance to liquidation, because all of its prices may move together.
-# - A state of a portfolio-margin account may show only a part of its collateral. Check
-#   the account mode before you use a liquidation price.
+# - The states of unified and portfolio-margin accounts do not show their collateral. Pass the
+#   values of a snapshot, or these accounts are left out.
 # - A cascade needs a thin book. There, each liquidation moves the price far enough to reach the
 #   next account.
 #
@@ -281,6 +281,6 @@ assert ratio.median() < shares["fifty"]["known"].median()
 assert (several["ratio"] < 1).all()
 assert ((isolated["alone"] / isolated["distance"] - 1).abs() < 0.001).all()
 assert risk["isolated"]["5%"] > 3 * risk["cross"]["5%"]
-assert backed["shown"].between(0, 1).all()
+assert backed["shown"].abs().median() < 0.1
 assert deep.params["amplification"].between(1, 1.02).all()
 assert thin.params["amplification"].max() > 1.05

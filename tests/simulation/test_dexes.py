@@ -3,7 +3,8 @@
 Perps pay their fees from a balance on each dex, in its collateral. The state of a standard account
 shows this balance. That of a unified or portfolio-margin account shows only unrealised PnL and the
 margin of isolated positions: the balance is in the spot wallet. Its value in the snapshots is the
-sum of balance, unrealised PnL and, on the native dex, the other USDC of the wallet.
+sum of balance, unrealised PnL and, on the native dex, the other USDC of the wallet; of a
+portfolio-margin account that of all dexes with the token.
 """
 
 from collections import defaultdict
@@ -139,7 +140,7 @@ def test_snapshots_include_unified_wallets(each_world, cash_by_dex):
     snapshot = each_world.sources.account_snapshots[-1]
     assert snapshot.time == each_world.sources.now_ms
     truths = {**each_world.expected, **each_world.expected_mixed}
-    seen, totals = set(), dict[str, Decimal]()
+    seen, totals, tokens = set(), dict[str, Decimal](), dict[tuple[str, str], Decimal]()
     for (dex, token), rows in snapshot.values.items():
         assert token == COLLATERAL[dex]
         for row in rows:
@@ -148,11 +149,14 @@ def test_snapshots_include_unified_wallets(each_world, cash_by_dex):
             wallet = truths[row.user].tokens.get("USDC")
             if row.account_mode >= 2 and not dex and wallet is not None:
                 value += wallet.balance
-            assert row.account_value == float(value)
             totals[row.user] = totals.get(row.user, Decimal(0)) + value
+            tokens[row.user, token] = tokens.get((row.user, token), Decimal(0)) + value
+            assert row.account_mode == 3 or row.account_value == float(value)
             seen.add((row.account_mode, dex))
     assert seen >= {(mode, "") for mode in range(4)}
     assert {mode for mode, dex in seen if dex} >= {0, 1}
-    for row in (row for rows in snapshot.values.values() for row in rows):
-        if row.pm_total_account_value is not None:
-            assert row.pm_total_account_value == float(totals[row.user])
+    for (_, token), rows in snapshot.values.items():
+        for row in rows:
+            if row.pm_total_account_value is not None:
+                assert row.pm_total_account_value == float(totals[row.user])
+                assert row.account_value == float(tokens[row.user, token])

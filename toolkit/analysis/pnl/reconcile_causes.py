@@ -6,7 +6,6 @@ from math import isclose
 import pandas as pd
 
 from toolkit.analysis.common.account_values import (
-    UNIFIED,
     Amount,
     ValuesAndPositions,
     column_list,
@@ -15,6 +14,7 @@ from toolkit.analysis.common.account_values import (
 from toolkit.analysis.pnl.reconcile_tables import AccountTables
 from toolkit.display import count_text
 from toolkit.prepare import Fills
+from toolkit.prepare.states import UNIFIED
 from toolkit.prepare.steps import POSITION_COLUMNS
 
 _OF_POSITIONS = tuple(name for name in POSITION_COLUMNS if name not in ("px", "closed_pnl"))

@@ -26,7 +26,7 @@ from toolkit.prepare.owners import is_owned
 from toolkit.prepare.provenance import finish, frame_provenance
 from toolkit.prepare.roles import is_off_book
 from toolkit.prepare.single_account import check_one_account
-from toolkit.prepare.states import PORTFOLIO_MARGIN, UNIFIED
+from toolkit.prepare.states import PORTFOLIO_MARGIN, UNIFIED, spot_backed_users
 from toolkit.prepare.steps import POSITION_COLUMNS, check_positions
 from toolkit.rules.funding import LAST_DIGIT
 from toolkit.times import DAY, HOUR, SECOND, to_ms
@@ -199,7 +199,7 @@ def value(
     paid = None if funding is None else Table(funding, "funding")
     moved = None if ledger is None else _read_ledger(ledger, account)
     values, positions = accounts[:2] if isinstance(accounts, tuple) else (accounts, None)
-    recorded = None if values is None else _read_values(values)
+    recorded = None if values is None else _read_values(values, positions)
     given = [] if marks is None else [read_prices(marks)]
     if positions is not None:
         given.append(_stated_marks(Table(positions, "positions")))
@@ -243,11 +243,11 @@ def _read_ledger(ledger: Frame, account: str | None) -> _Ledger:
     return _Ledger(table, moves, owner, *read_kept(table, owner, moves))
 
 
-def _read_values(values: Frame) -> _Recorded:
+def _read_values(values: Frame, positions: Frame | None = None) -> _Recorded:
     """Return recorded values, those of several dexes or tokens together.
 
     A state of a unified or portfolio-margin account does not have its spot wallet, so it does not
-    count. A state without value beside open positions is one of them.
+    count. A state without value or cash beside open positions is one of them.
     """
     is_state = "cross_account_value" in Table(values, "accounts", "none").frame
     table = Table(values, "accounts", "accounts" if is_state else "snapshot")
@@ -269,6 +269,9 @@ def _read_values(values: Frame) -> _Recorded:
     value = np.where((mode == PORTFOLIO_MARGIN) & ~np.isnan(total), total, value)
     notional = np.add.reduceat(table.number("total_ntl_pos", 0.0)[order], first)
     whole = mode >= UNIFIED
+    if is_state and positions is not None:
+        hidden = spot_backed_users(table, Table(positions, "positions"))
+        value = np.where(users.facts(hidden.__contains__)[order][first], np.nan, value)
     lacks = np.isnan(value) | (is_state & (whole | ((value <= 0) & (notional > 0))))
     kept = first[~lacks]
     latest = np.maximum.reduceat(ms, first)[~lacks]

@@ -17,6 +17,9 @@ DORMANT = "dormant"
 UNIFIED = 2
 """From this mode on the collateral is in the spot wallet: 2 unified, 3 portfolio margin."""
 
+PORTFOLIO_MARGIN = 3
+"""The mode of portfolio margin."""
+
 MAKER_MICRO = 150
 """Fee of resting orders of ordinary accounts, in millionths of the notional."""
 

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from toolkit.contract.records import AccountValueRow, Depth, DepthLevel, MarketDepth, TwapRow
 from toolkit.contract.source_tables import AccountSnapshot, Auction, Sources, TwapSnapshot
 from toolkit.rules.twaps import SLICE_MS
+from toolkit.simulation.engine.accounts import PORTFOLIO_MARGIN
 from toolkit.simulation.markets import PERPS
 from toolkit.simulation.output.metadata import count_new_rounds, next_rounds
 from toolkit.simulation.output.snapshots import (
@@ -92,8 +93,8 @@ class LiveExchange:
     def account_values(self, now_ms: int) -> AccountSnapshot:
         """Return the latest account values: those at the end of history with random changes.
 
-        A value changes by up to 0.1 %. The total of a portfolio-margin account stays the sum of its
-        values.
+        A value changes by up to 0.1 %. The total of a portfolio-margin account stays the sum of the
+        values of its tokens.
         """
         return self._values(self._snapshot_time(now_ms))
 
@@ -140,17 +141,20 @@ def _account_values_at(seed: int, last: AccountSnapshot, time: int) -> AccountSn
     if time <= last.time:
         return last
     rng = random_stream(seed, "live values", str(time))
-    moves = {
-        key: [
-            round(row.account_value * _USD) * int(rng.integers(-1_000, 1_001)) // 10**6
-            for row in rows
-        ]
-        for key, rows in last.values.items()
-    }
+    # Rows of a portfolio-margin account repeat the value of their token.
+    repeated: dict[tuple[str, str], int] = {}
     totals: defaultdict[str, int] = defaultdict(int)
-    for key, rows in last.values.items():
-        for row, move in zip(rows, moves[key], strict=True):
-            totals[row.user] += move
+    moves: dict[tuple[str, str], list[int]] = {}
+    for (dex, token), rows in last.values.items():
+        moves[dex, token] = []
+        for row in rows:
+            move = round(row.account_value * _USD) * int(rng.integers(-1_000, 1_001)) // 10**6
+            place = (row.user, token)
+            if row.account_mode != PORTFOLIO_MARGIN or place not in repeated:
+                totals[row.user] += move
+            if row.account_mode == PORTFOLIO_MARGIN:
+                move = repeated.setdefault(place, move)
+            moves[dex, token].append(move)
     snapshot_id = snapshot_name(time)
     values = {
         key: [
@@ -166,14 +170,15 @@ def _move_value(row: AccountValueRow, move: int, total: int) -> AccountValueRow:
     """Return a row with a moved value; `total` is the sum of the account's moves on all dexes."""
     value = round(row.account_value * _USD) + move
     row = replace(row, account_value=value / _USD)
-    if row.pm_total_account_value is None:
+    if row.pm_total_account_value is None or row.pm_ratio is None:
         return row
+    before = round(row.pm_total_account_value * _USD)
     notional = round((row.total_long_notional + row.total_short_notional) * _USD)
     return replace(
         row,
-        pm_ratio=portfolio_margin_ratio(notional, value),
+        pm_ratio=portfolio_margin_ratio(row.pm_ratio * before, before + total),
         pm_avail_by_branch=branch_margins(value, notional),
-        pm_total_account_value=(round(row.pm_total_account_value * _USD) + total) / _USD,
+        pm_total_account_value=(before + total) / _USD,
     )
 
 

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from toolkit.contract.records import AccountValueRow, BranchMargin, TwapRow
 from toolkit.contract.source_tables import AccountSnapshot, TwapSnapshot, Valuation
 from toolkit.rules.closed_pnl import entry_price
+from toolkit.rules.margin import exact_maintenance
 from toolkit.rules.spot_cost import WEI
-from toolkit.simulation.engine.accounts import UNIFIED
+from toolkit.simulation.engine.accounts import PORTFOLIO_MARGIN, UNIFIED
 from toolkit.simulation.engine.exchange import DEX_INDEX, Exchange
 from toolkit.simulation.engine.orders import Twap
 from toolkit.simulation.engine.state import SimulationState
@@ -25,7 +26,8 @@ VALUATION_MS = 3 * HOUR
 """Time between two valuations."""
 
 _USD = 1e6
-_PORTFOLIO_MARGIN = 3
+_Sums = dict[tuple[int, int], tuple[int, int, int, int]]
+_NOTHING = (0, 0, 0, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,13 +98,13 @@ def snapshot_name(time: int) -> str:
     return f"{day}_state_{700_000_000 + time // SECOND % 100_000_000}"
 
 
-def portfolio_margin_ratio(notional: int, value: int) -> float:
-    """Return the share of an account's value that its margin uses: a tenth of the notional.
+def portfolio_margin_ratio(required: float, value: int) -> float:
+    """Return the maintenance margin as a share of an account's value.
 
-    >>> portfolio_margin_ratio(5_000_000, 2_000_000)
+    >>> portfolio_margin_ratio(500_000, 2_000_000)
     0.25
     """
-    return round(notional / (10 * value), 6) if value > 0 else 1.0
+    return round(required / value, 6) if value > 0 else 1.0
 
 
 def branch_margins(value: int, notional: int) -> list[BranchMargin]:
@@ -132,16 +134,17 @@ def _account_values(
     return values
 
 
-def _position_sums(exchange: Exchange, time: int) -> dict[tuple[int, int], tuple[int, int, int]]:
-    """Return unrealised PnL, long and short notional by account and dex."""
-    sums: dict[tuple[int, int], tuple[int, int, int]] = {}
+def _position_sums(exchange: Exchange, time: int) -> _Sums:
+    """Return unrealised PnL, long and short notional, and margin by account and dex."""
+    sums: _Sums = {}
     for coin, positions in enumerate(exchange.positions):
         mark, dex = exchange.mark_price(coin, time), DEX_INDEX[coin]
         for account, (size, entry) in positions.items():
-            pnl, long, short = sums.get((account, dex), (0, 0, 0))
+            pnl, long, short, required = sums.get((account, dex), _NOTHING)
             pnl += size * (mark - entry_price(size, entry))
             notional = size * mark
-            sums[account, dex] = pnl, long + max(notional, 0), short + max(-notional, 0)
+            required += exact_maintenance(abs(notional), PERPS[coin].tiers)
+            sums[account, dex] = pnl, long + max(notional, 0), short + max(-notional, 0), required
     return sums
 
 
@@ -150,15 +153,25 @@ def _value_row(
     snapshot_id: str,
     number: int,
     dex: int,
-    sums: dict[tuple[int, int], tuple[int, int, int]],
+    sums: _Sums,
 ) -> AccountValueRow:
     account = exchange.accounts[number]
-    pnl, long, short = sums.get((number, dex), (0, 0, 0))
-    perps = exchange.balances[number][dex] + pnl
+    _, long, short, _ = sums.get((number, dex), _NOTHING)
     cash = exchange.wallets[number]["USDC"].balance
-    # ASSUMED: On the native dex, the account value of a unified or portfolio-margin account
-    # includes the USDC of its spot wallet. Such accounts keep their equity there.
-    wei = perps * WEI_PER_MICRO + (cash if account.mode >= UNIFIED and not DEXES[dex] else 0)
+    token, is_portfolio = COLLATERAL[DEXES[dex]], account.mode == PORTFOLIO_MARGIN
+    # ASSUMED: On the native dex, the account value of a unified account includes the USDC of its
+    # spot wallet. That of a portfolio-margin account is the value of the token over all dexes.
+    counted = [
+        place
+        for place, name in enumerate(DEXES)
+        if place == dex or (is_portfolio and COLLATERAL[name] == token)
+    ]
+    perps = {
+        place: exchange.balances[number][place] + sums.get((number, place), _NOTHING)[0]
+        for place in range(len(DEXES))
+    }
+    has_wallet = account.mode >= UNIFIED and (token == "USDC" if is_portfolio else not DEXES[dex])
+    wei = sum(perps[place] for place in counted) * WEI_PER_MICRO + cash * has_wallet
     value = wei // WEI_PER_MICRO
     row = AccountValueRow(
         snapshot_id=snapshot_id,
@@ -173,12 +186,14 @@ def _value_row(
         pm_avail_by_branch=None,
         pm_total_account_value=None,
     )
-    if account.mode == _PORTFOLIO_MARGIN:
-        pnls = (sums.get((number, place), (0, 0, 0))[0] for place in range(len(DEXES)))
-        total = sum(exchange.balances[number]) + sum(pnls)
-        row.pm_ratio = portfolio_margin_ratio(long + short, value)
+    if is_portfolio:
+        # ASSUMED: The ratio of a portfolio-margin account is the maintenance margin of all its
+        # positions divided by its total value.
+        required = sum(sums.get((number, place), _NOTHING)[3] for place in perps)
+        total = sum(perps.values()) * WEI_PER_MICRO + cash
+        row.pm_ratio = portfolio_margin_ratio(required, total // WEI_PER_MICRO)
         row.pm_avail_by_branch = branch_margins(value, long + short)
-        row.pm_total_account_value = (total * WEI_PER_MICRO + cash) / (_USD * WEI_PER_MICRO)
+        row.pm_total_account_value = total / (_USD * WEI_PER_MICRO)
     return row
 
 
