@@ -1,5 +1,6 @@
 """Figures of one short series of returns, computed again from their definitions."""
 
+from itertools import pairwise
 from math import comb, exp, log, sqrt
 
 import numpy as np
@@ -17,15 +18,17 @@ NAN = float("nan")
 NONE = np.array([])
 
 
-def error_of(terms, lags):
-    """Return the error of Newey and West (1987) of a mean, with weights 1 - lag / (lags + 1)."""
+def error_of(terms):
+    """Return the error of a mean of an autoregression, at least that of independent terms."""
     n, mean = len(terms), sum(terms) / len(terms)
     off = [term - mean for term in terms]
     total = sum(x * x for x in off)
-    for lag in range(1, lags + 1):
-        pairs = sum(x * y for x, y in zip(off, off[lag:], strict=False))
-        total += 2 * (1 - lag / (lags + 1)) * pairs
-    return sqrt(total / n / (n - 1))
+    found = sum(x * y for x, y in pairwise(off)) / total
+    r = min(max(found + (1 + 3 * found) / n, 0), 0.9)
+    rest = [y - r * x for x, y in pairwise(off)]
+    centre = sum(rest) / (n - 1)
+    left = sum((x - centre) ** 2 for x in rest) / (n - 2) / (1 - r) ** 2
+    return sqrt(max(total / (n - 1), left) / n)
 
 
 def checked(figure, name, unit, method, n=N):
@@ -46,82 +49,87 @@ def test_chained_returns_and_drawdown_by_hand():
     assert ratios.chain_returns(np.array([0.1, -0.5, -1.5, 2.0])).tolist() == pytest.approx(
         [1.1, 0.55, 0.0, 0.0]
     )
-    both = ratios.chain_returns(np.array([[0.1, 0.1], [0.5, -0.2]]))
-    assert both == pytest.approx(np.array([[1.1, 1.21], [1.5, 1.2]]))
     deepest = 1 - 0.96 * 1.01 * 1.015 * 0.98  # from the high after 0.005
-    assert ratios.deepest_drawdown(R) == (pytest.approx(-max(0.04, deepest)), 5)
-    assert ratios.deepest_drawdown(np.array([0.1, -0.1, 0.2])) == (pytest.approx(-0.1), 2)
-    assert ratios.deepest_drawdown(np.array([0.1, 0.0, 0.2])) == (0, 0)
-    assert ratios.deepest_drawdown(np.array([-0.1])) == (pytest.approx(-0.1), 1)
-    assert ratios.deepest_drawdown(NONE) == (0, 0)
+
+    def deepest_of(values, lengths=None):
+        lengths = np.ones(len(values)) if lengths is None else np.array(lengths)
+        ends = np.cumsum(lengths)
+        return ratios.deepest_drawdown(np.array(values), ends - lengths, ends)
+
+    assert deepest_of(R) == (pytest.approx(-max(0.04, deepest)), 5)
+    assert deepest_of([0.1, -0.1, 0.2]) == (pytest.approx(-0.1), 2)
+    assert deepest_of([0.1, -0.1, 0.2], [3, 5, 20]) == (pytest.approx(-0.1), 25)
+    assert deepest_of([0.1, 0.0, 0.2]) == (0, 0)
+    assert deepest_of([-0.1]) == (pytest.approx(-0.1), 1)
+    assert deepest_of([]) == (0, 0)
 
 
 def test_sharpe_and_its_errors():
     spread = sqrt(sum((r - MEAN) ** 2 for r in R) / (N - 1))
     ratio = MEAN / spread
-    assert ratios.sharpe_ratio(np.array([R, R * 2])) == pytest.approx([ratio, ratio])
-    assert ratios.sharpe_error(R) == pytest.approx(sqrt((1 + ratio**2 / 2) / N))
-    assert ratios.sharpe_error(R[:2]) == pytest.approx(
-        sqrt((1 + (0.005 / (0.03 / sqrt(2))) ** 2 / 2) / 2)
-    )
+    assert ratios.sharpe_ratio(R) == pytest.approx(ratio)
     whole = sqrt(sum((r - MEAN) ** 2 for r in R) / N)
     z = [(r - MEAN) / whole for r in R]
-    skew, kurtosis = sum(x**3 for x in z) / N, sum(x**4 for x in z) / N
-    width = sqrt(1 - skew * ratio + (kurtosis - 1) / 4 * ratio**2)
-    for benchmark in (0.0, 0.1):
-        wanted = stats.norm.cdf((ratio - benchmark) * sqrt(N - 1) / width)
-        assert ratios.probabilistic_sharpe(R, benchmark) == pytest.approx(wanted)
-    terms = [x - ratio / 2 * (x**2 - 1) for x in z]
-    reach = T * error_of(terms, 2) * sqrt(YEAR)
-    found = checked(ratios.sharpe_figure(R, YEAR, LEVEL), "sharpe", "ratio", "Newey-West")
-    assert found == around(ratio * sqrt(YEAR), reach)
-    assert 0.5 < ratios.probabilistic_sharpe(np.array([0.02, -0.01])) < 1
+    error = error_of([x - ratio / 2 * (x**2 - 1) for x in z])
+    assert ratios.sharpe_error(R) == pytest.approx(error)
+    found = checked(ratios.sharpe_figure(R, YEAR, LEVEL), "sharpe", "ratio", "AR(1)")
+    assert found == around(ratio * sqrt(YEAR), T * error * sqrt(YEAR))
     pair = ratios.sharpe_figure(R[:2], YEAR, LEVEL)
     assert pair.value == pytest.approx(0.005 / (0.03 / sqrt(2)) * sqrt(YEAR))
-    flat = ratios.sharpe_figure(np.zeros(4), YEAR, LEVEL)
-    assert checked(flat, "sharpe", "ratio", "Newey-West", 4) == missing()
-    assert np.isnan(ratios.sharpe_ratio(np.zeros(3)))
-    for few in (R[:1], np.full(4, 0.01), np.zeros(3)):
-        assert np.isnan(ratios.probabilistic_sharpe(few))
-    assert np.isnan(ratios.sharpe_error(R[:1]))
+    # Equal returns have no ratio, also if they differ by rounding.
+    for same in (np.zeros(4), np.full(4, 0.004), 0.004 + 1e-11 * R[:4]):
+        flat = ratios.sharpe_figure(same, YEAR, LEVEL)
+        assert checked(flat, "sharpe", "ratio", "AR(1)", 4) == missing()
+        assert ratios.volatility_figure(same, YEAR, LEVEL).value == 0
+    assert np.isnan([ratios.sharpe_error(R[:1]), ratios.sharpe_ratio(R[:1])]).all()
+
+
+def test_luck_by_hand():
+    """Gains are 0.08 and losses 0.07; there are three losses."""
+    terms = [max(r, 0) * N / 0.08 - max(-r, 0) * N / 0.07 for r in R]
+    log_ratio, error, degrees = ratios.gains_over_losses(R)
+    assert (log_ratio, degrees) == (pytest.approx(log(8 / 7)), 3)
+    assert error == pytest.approx(error_of(terms))
+    p = stats.t.sf(log(8 / 7) / error_of(terms), 3)
+    assert ratios.luck_probability(R) == pytest.approx(p)
+    assert ratios.luck_probability(-R) == pytest.approx(1 - p)
+    for unknown in (np.abs(R), -np.abs(R), R[:2], NONE):
+        assert np.isnan(ratios.luck_probability(unknown))
 
 
 def test_long_run_error_by_hand():
-    assert ratios.long_run_error(R) == pytest.approx(error_of(R.tolist(), 2))
-    assert ratios.long_run_error(R[:3]) == pytest.approx(error_of(R[:3].tolist(), 1))
+    for values in (R, R[:3], np.sin(np.arange(273.0)), np.cumsum(R), np.tile([1.0, -1.0], 6)):
+        assert ratios.long_run_error(values) == pytest.approx(error_of(values.tolist()))
     assert np.isnan(ratios.long_run_error(R[:2]))
-    many = np.sin(np.arange(273.0) ** 2)  # the fewest with five lags
-    assert ratios.long_run_error(many) == pytest.approx(error_of(many.tolist(), 5))
-    turns = [1.0, -1.0] * 6
-    assert ratios.long_run_error(np.array(turns)) == pytest.approx(error_of(turns, 2))
-    assert ratios.interval_half_width(0.5, N, LEVEL) == pytest.approx(T / 2)
-    assert ratios.interval_half_width(0.5, 2, LEVEL) == pytest.approx(stats.t.ppf(0.95, 1) / 2)
-    assert np.isnan([ratios.interval_half_width(0.5, n, LEVEL) for n in (0, 1)]).all()
+    assert ratios.long_run_error(np.ones(5)) == 0
 
 
 def test_annual_return_and_volatility_by_hand():
     growth = float(np.prod(1 + R))
     logs = [log(1 + r) for r in R]
-    reach = T * error_of(logs, 2)
+    reach = T * error_of(logs)
     middle = sum(logs) / N
-    figure = ratios.annual_return_figure(R, YEAR, LEVEL)
+    years = np.full(N, 1 / YEAR)
+    figure = ratios.annual_return_figure(R, years, LEVEL)
     wanted = [growth ** (YEAR / N), exp(YEAR * (middle - reach)), exp(YEAR * (middle + reach))]
-    found = checked(figure, "annual_return", "share", "Newey-West")
+    found = checked(figure, "annual_return", "share", "AR(1)")
     assert found == pytest.approx([each - 1 for each in wanted])
-    lost = ratios.annual_return_figure(np.array([0.1, -1.0]), YEAR, LEVEL)
+    part = ratios.annual_return_figure(R[:2], np.array([0.25, 0.5]), LEVEL)
+    assert part.value == pytest.approx((1.02 * 0.99) ** (1 / 0.75) - 1)
+    lost = ratios.annual_return_figure(np.array([0.1, -1.0]), years[:2], LEVEL)
     assert [lost.value, lost.low, lost.high] == missing(-1.0)
     spread = sqrt(sum((r - MEAN) ** 2 for r in R) / (N - 1)) * sqrt(YEAR)
     squares = [(r - MEAN) ** 2 for r in R]
     terms = [square / (sum(squares) / N) / 2 for square in squares]
-    factor = exp(T * error_of(terms, 2))
-    found = checked(ratios.volatility_figure(R, YEAR, LEVEL), "volatility", "share", "Newey-West")
+    factor = exp(T * error_of(terms))
+    found = checked(ratios.volatility_figure(R, YEAR, LEVEL), "volatility", "share", "AR(1)")
     assert found == pytest.approx([spread, spread / factor, spread * factor])
     wide = ratios.volatility_figure(R[:3], YEAR, 1 - 1e-9)
     assert (wide.low, wide.high) == (0, float("inf"))
     flat = ratios.volatility_figure(np.zeros(4), YEAR, LEVEL)
-    assert checked(flat, "volatility", "share", "Newey-West", 4) == missing(0.0)
+    assert checked(flat, "volatility", "share", "AR(1)", 4) == missing(0.0)
     single = ratios.volatility_figure(R[:1], YEAR, LEVEL)
-    assert checked(single, "volatility", "share", "Newey-West", 1) == missing()
+    assert checked(single, "volatility", "share", "AR(1)", 1) == missing()
     pair = ratios.volatility_figure(R[:2], YEAR, LEVEL)
     assert pair.value == pytest.approx(0.03 / sqrt(2) * sqrt(YEAR))
 
@@ -130,11 +138,11 @@ def test_sortino_figure_by_hand():
     down = sqrt((0.01**2 + 0.04**2 + 0.02**2) / N)
     ratio = MEAN / down
     terms = [r / down - ratio / 2 * (min(r, 0) ** 2 / down**2 - 1) for r in R]
-    reach = T * error_of(terms, 2) * sqrt(YEAR)
-    found = checked(ratios.sortino_figure(R, YEAR, LEVEL), "sortino", "ratio", "Newey-West")
+    reach = T * error_of(terms) * sqrt(YEAR)
+    found = checked(ratios.sortino_figure(R, YEAR, LEVEL), "sortino", "ratio", "AR(1)")
     assert found == around(ratio * sqrt(YEAR), reach)
     never = ratios.sortino_figure(np.array([0.0, 0.1]), YEAR, LEVEL)
-    assert checked(never, "sortino", "ratio", "Newey-West", 2) == missing()
+    assert checked(never, "sortino", "ratio", "AR(1)", 2) == missing()
 
 
 def test_value_at_risk_is_between_ranks():
@@ -155,45 +163,23 @@ def test_value_at_risk_is_between_ranks():
 
 def test_expected_shortfall_by_hand():
     how = ratios.IntervalSettings(LEVEL, 200, 3)
-    few = ratios.expected_shortfall_figure(R, how, 2)
+    few = ratios.expected_shortfall_figure(R, how)
     assert checked(few, "expected_shortfall", "share", "bootstrap") == missing(-0.04)
-    assert ratios.expected_shortfall_figure(R, how, 2, 0.25).value == pytest.approx(-0.07 / 3)
+    assert ratios.expected_shortfall_figure(R, how, 0.25).value == pytest.approx(-0.07 / 3)
     values = np.sin(np.arange(981.0)) / 50
-    assert ratios.expected_shortfall_figure(values[:980], how, 2).high != few.high
-    assert np.isnan(ratios.expected_shortfall_figure(values[:980], how, 2).low)
-    many = ratios.expected_shortfall_figure(values, how, 2)
+    assert ratios.expected_shortfall_figure(values[:980], how).high != few.high
+    assert np.isnan(ratios.expected_shortfall_figure(values[:980], how).low)
+    many = ratios.expected_shortfall_figure(values, how)
     worst = float(np.sort(values)[:50].mean())
     assert many.value == pytest.approx(worst)
-    places = draw_blocks(np.random.default_rng(3), 200, 981, 2)
+    places = draw_blocks(np.random.default_rng(3), 200, 981, 10)
     draws = np.sort(values[places], axis=1)[:, :50].mean(axis=1)
-    assert (many.low, many.high) == bootstrap_interval(draws, 491, LEVEL)
+    assert (many.low, many.high) == bootstrap_interval(draws, 99, LEVEL)
     assert many.low < worst < many.high
     assert checked(many, "expected_shortfall", "share", "bootstrap", 981)[0] == many.value
 
 
-def test_resampled_interval_equals_bootstrap():
-    how = ratios.IntervalSettings(LEVEL, 400, 3)
-
-    def largest(values):
-        return values.max(axis=-1)
-
-    found = ratios.resample_figure("top", "USD", R, largest, how, block=3)
-    assert checked(found, "top", "USD", "bootstrap")[0] == 0.03
-    again = ratios.resample_figure("top", "USD", R, largest, how, block=3)
-    other = ratios.resample_figure("top", "USD", R, largest, how._replace(seed=4), block=3)
-    assert found == again
-    assert found.low < 0.03
-    assert other.n == N
-    places = draw_blocks(np.random.default_rng(3), 400, N, 4)
-    for positive in (False, True):
-        each = ratios.resample_figure("t", "", R + 1, largest, how, block=4, positive=positive)
-        draws = largest((R + 1)[places])
-        assert (each.low, each.high) == bootstrap_interval(draws, 3, LEVEL, positive=positive)
-    nothing = ratios.resample_figure("top", "USD", NONE, largest, how)
-    assert checked(nothing, "top", "USD", "bootstrap", 0) == missing()
-
-
-def test_share_median_and_mean_by_hand():
+def test_share_and_median_by_hand():
     z = stats.norm.ppf(0.95)
     share = 3 / 8
     middle = (share + z**2 / 16) / (1 + z**2 / 8)
@@ -210,12 +196,4 @@ def test_share_median_and_mean_by_hand():
     few = ratios.median_figure("mid", R[:3], "USD", LEVEL)
     assert [few.value, few.low, few.high] == missing(0.02)
     assert checked(ratios.median_figure("m", NONE, "h", LEVEL), "m", "h", "ranks", 0) == missing()
-    reach = T * sqrt(sum((r - MEAN) ** 2 for r in R) / (N - 1)) / sqrt(N)
-    found = checked(ratios.mean_figure("mean", R, "USD", LEVEL), "mean", "USD", "Student")
-    assert found == around(MEAN, reach)
-    single = ratios.mean_figure("mean", R[:1], "USD", LEVEL)
-    assert checked(single, "mean", "USD", "Student", 1) == missing(0.02)
-    assert checked(ratios.mean_figure("m", NONE, "h", LEVEL), "m", "h", "Student", 0) == missing()
-    pair = ratios.mean_figure("mean", R[:2], "USD", LEVEL)
-    assert pair.high - pair.value == pytest.approx(stats.t.ppf(0.95, 1) * 0.03 / sqrt(2) / sqrt(2))
     assert checked(ratios.plain_figure("f", 3, 4, "USD"), "f", "USD", "fact", 4) == missing(3.0)

@@ -5,8 +5,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from toolkit.analysis.common.bootstrap import bootstrap_interval
-from toolkit.analysis.performance.ratios import probabilistic_sharpe
+from toolkit.analysis.performance.ratios import luck_probability
 from toolkit.errors import HistoryWarning, MissingColumns
 from toolkit.performance import leaderboard, sheet, trip_sheet
 
@@ -57,7 +56,7 @@ def test_sheets_of_two_accounts_by_hand():
         "calmar": ((whole**73 - 1) / 0.2, 5, "ratio"),
         "best": (0.3, 5, "share"),
         "worst": (-0.2, 5, "share"),
-        "probabilistic_sharpe": (probabilistic_sharpe(np.array(RETURNS["0xb"])), 5, "share"),
+        "probabilistic_sharpe": (1 - luck_probability(np.array(RETURNS["0xb"])), 5, "share"),
     }
     paid = {
         "volume": (1000, 2, "USD"),
@@ -286,21 +285,34 @@ def test_leaderboard_of_overlaps_by_hand():
     table = leaderboard(FIGURES, show=["trips", "volatility", "sharpe", "alpha"])
     names = ["rank", "user", "figure", "value", "low", "high", "n", "overlaps"]
     assert table.columns.tolist() == [*names, "trips", "volatility"]
-    numbers = table.drop(columns=["user", "figure", "value"]).to_numpy(dtype=float)
+    numbers = table.drop(columns=["user", "figure", "value"]).to_numpy(dtype=float, na_value=NAN)
     wanted = [
         [1, 2, 4, 10, 1, NAN, 0.25],
         [2, 1.5, 2, 20, 2, NAN, NAN],
         [3, 0, 0.25, 40, 0, NAN, 0.75],
         [4, 0.5, 1.5, 30, 1, 7, NAN],
-        [5, NAN, NAN, 1, 0, NAN, NAN],
+        [5, NAN, NAN, 1, NAN, NAN, NAN],
     ]
     assert table["user"].tolist() == ["0xb", "0xd", "0xa", "0xc", "0xe"]
     assert numbers == pytest.approx(np.array(wanted), nan_ok=True)
-    low = leaderboard(FIGURES, by="volatility", ascending=True)
+    low = leaderboard(FIGURES, by="volatility")  # the lowest is the best
     assert low[["user", "figure", "overlaps"]].values.tolist() == [
         ["0xb", "volatility", 1],
         ["0xa", "volatility", 1],
     ]
+    assert low.attrs["toolkit"]["ascending"]
+    assert leaderboard(FIGURES, by="volatility", ascending=False)["user"].tolist() == ["0xa", "0xb"]
+    assert leaderboard(FIGURES, by="trips")["overlaps"].isna().all()  # a fact has no interval
+
+
+def test_ruin_ranks_last():
+    """0xb lost everything, so its Sharpe ratio of 3 ranks no account; 0xe has none at all."""
+    ruin = FIGURES[:1].assign(user="0xb", figure="total_return", value=-1.0)
+    table = leaderboard(pd.concat([FIGURES, ruin]))
+    assert table["user"].tolist() == ["0xd", "0xa", "0xc", "0xb", "0xe"]
+
+
+def test_known_figures_of_every_leaderboard():
     assert leaderboard(FIGURES, "sharpe").columns[8:].tolist() == ["volatility", "trips"]
     known = "total_return annual_return volatility sharpe max_drawdown win_rate profit_factor"
     known += " trips volume fee_bps"
@@ -333,20 +345,21 @@ def test_trips_of_three_accounts_by_hand():
     units = ["count", "share", "ratio", "ratio", "USD", "hours", "USD", "USD"]
     assert rows.loc["0xa", "unit"].tolist() == units
     assert set(table["basis"]) == {"trips"}
-    for user in ("0xb", "0xa"):
-        net = np.array(NETS[user])
-        drawn = net[np.random.default_rng(3).integers(0, len(net), (150, len(net)))]
-        wins, losses = drawn > 0, drawn < 0
-        with np.errstate(all="ignore"):
-            factor = np.where(wins, drawn, 0).sum(axis=1) / -np.where(losses, drawn, 0).sum(axis=1)
-            payoff = factor * losses.sum(axis=1) / wins.sum(axis=1)
-        for name, draws in (("profit_factor", factor), ("payoff_ratio", payoff)):
-            ends = bootstrap_interval(draws, len(net), 0.8, positive=True)
-            assert rows.loc[(user, name), ["low", "high"]].tolist() == pytest.approx(ends)
-        mean = stats.t.interval(0.8, len(net) - 1, net.mean(), stats.sem(net))
-        assert rows.loc[(user, "expectancy"), ["low", "high"]].tolist() == pytest.approx(mean)
-    without_loss = rows.loc["0xc"].loc[["payoff_ratio", "profit_factor"], ["low", "high"]]
-    assert without_loss.isna().all(axis=None)
+    net = np.array(NETS["0xb"])  # two gains and two losses: 2 degrees of freedom
+    gains, losses = np.maximum(net, 0) / 1.75, np.maximum(-net, 0) / 0.75
+    reach = stats.t.ppf(0.9, 2) * np.sqrt(((gains - losses) ** 2).sum() / 3 / 4)
+    ends = 7 / 3 * np.exp([-reach, reach])
+    assert rows.loc[("0xb", "profit_factor"), ["low", "high"]].tolist() == pytest.approx(ends)
+    spread = np.sqrt(0.5 / 3.5**2 / 2 + 0.5 / 1.5**2 / 2)
+    reach = stats.t.ppf(0.9, 1) * spread
+    ends = 7 / 3 * np.exp([-reach, reach])
+    assert rows.loc[("0xb", "payoff_ratio"), ["low", "high"]].tolist() == pytest.approx(ends)
+    low, high = rows.loc[("0xb", "expectancy"), ["low", "high"]]
+    assert low < 1 < high
+    few = rows.loc[["0xa", "0xc"]].drop(index=["trips", "win_rate"], level=1)
+    few = few[few["unit"] != "hours"]
+    assert few[["low", "high"]].isna().all(axis=None)
+    assert set(few["method"]) == {"needs two gains and two losses", "fact"}
 
 
 def test_groups_of_trips_by_hand():

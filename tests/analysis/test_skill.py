@@ -3,11 +3,15 @@
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import stats
 
 import toolkit as tk
 from toolkit.analysis.common.shrinkage import shrink_estimates
-from toolkit.analysis.performance.ratios import sharpe_error, sharpe_ratio
+from toolkit.analysis.performance.ratios import (
+    long_run_error,
+    luck_probability,
+    sharpe_error,
+    sharpe_ratio,
+)
 
 START = pd.Timestamp("2025-09-01", tz="UTC")
 MEANS = {"0xa": (1, 2), "0xe": (5, 4), "0xb": (2, 1), "0xc": (3, 3), "0xd": (4, 5)}
@@ -45,10 +49,10 @@ def test_means_of_accounts_by_hand():
     own = series()
     known = table[:5]
     values = [365 * float(own[user].mean()) for user in known["user"]]
-    errors = [365 * float(own[user].std(ddof=1)) / np.sqrt(24) for user in known["user"]]
+    errors = [365 * long_run_error(own[user]) for user in known["user"]]
     assert known["value"].tolist() == pytest.approx(values)
     assert known["error"].tolist() == pytest.approx(errors)
-    p = [stats.ttest_1samp(own[user], 0, alternative="greater").pvalue for user in known["user"]]
+    p = [luck_probability(own[user]) for user in known["user"]]
     assert known["p"].tolist() == pytest.approx(p)
     # Benjamini and Hochberg: p * 5 / place, at most that of the next larger p.
     shares = np.sort(p) * 5 / np.arange(1, 6)
@@ -100,6 +104,29 @@ def test_sharpe_ratios_of_accounts_by_hand():
     assert np.isfinite(odd.loc["0x9", "value"])
     assert found.params.attrs["toolkit"]["measure"] == "sharpe"
     assert found.method == "sharpe per year; shrinkage of Morris (1983)"
+
+
+def test_ruin_and_certainty_do_not_spoil_the_others():
+    """0xr gained, then lost everything; 0xf earns the same but for rounding; 0xg never loses.
+
+    Of 0xg nobody knows how large a loss would be: it has a value, no p, and counts as 1 in q.
+    """
+    dates = pd.date_range(START, periods=24)
+    odd = {
+        "0xr": [0.5] * 23 + [-1.0],
+        "0xf": 0.25 + 1e-12 * np.arange(24),
+        "0xg": [0.001, 0.003] * 12,
+    }
+    rows = returns()[lambda rows: rows["user"].isin(list(MEANS))]
+    parts = [pd.DataFrame({"user": u, "time": dates, "return_": r}) for u, r in odd.items()]
+    table = tk.performance.skill(pd.concat([rows, *parts])).accounts.set_index("user")
+    assert table.loc["0xr", ["p", "q"]].tolist() == [1, 1]
+    assert table.loc[["0xr", "0xf"], ["value", "shrunk", "rank"]].isna().all(axis=None)
+    assert np.isnan(table.loc["0xg", ["p", "q"]].astype(float)).all()
+    known = list(MEANS)
+    assert table.loc[known, ["value", "shrunk", "low", "high"]].notna().all(axis=None)
+    before = tk.performance.skill(rows).accounts.set_index("user").loc[known, "q"]
+    assert (table.loc[known, "q"] >= before - 1e-12).all()
 
 
 def test_wrong_arguments_are_named():

@@ -14,13 +14,18 @@ _BRIEF = (
     "profit_factor", "trips", "volume", "fee_bps",
 )  # fmt: skip
 
+_LESS_IS_BETTER = (
+    "volatility", "sharpe_error", "drawdown_periods", "leverage", "max_leverage", "fee_bps",
+    "fee_drag", "funding_drag",
+)  # fmt: skip
+
 
 def leaderboard(
     figures: Frame,
     by: str = "sharpe",
     *,
     show: Sequence[str] = _BRIEF,
-    ascending: bool = False,
+    ascending: bool | None = None,
 ) -> pd.DataFrame:
     """Rank accounts by one figure, with one column per figure.
 
@@ -33,23 +38,26 @@ def leaderboard(
         The figure that ranks.
     show : sequence of str
         Further figures to show; those that the sheet does not have are left out.
-    ascending : bool, default False
-        Whether the lowest value is first.
+    ascending : bool, optional
+        Whether the lowest value is first. By default for figures of which less is better:
+        volatility, sharpe_error, drawdown_periods, leverage, max_leverage, fee_bps, fee_drag and
+        funding_drag.
 
     Returns
     -------
     DataFrame
         One row per account, the best first:
 
-        - ``rank`` int64: 1 for the best; accounts without a value are last
+        - ``rank`` int64: 1 for the best. Accounts that lost everything (a total return of -100 %)
+          are last, whatever the figure, but for accounts without a value
         - ``user``: the account
         - ``figure`` text: the figure that ranks
         - ``value`` float64: value of the account, in the unit of the figure
         - ``low`` float64: lower end of the interval of the value
         - ``high`` float64: upper end of the interval of the value
         - ``n`` int64: number of observations that the value rests on
-        - ``overlaps`` int64: number of other accounts whose interval overlaps this one;
-          accounts that overlap do not differ clearly
+        - ``overlaps`` Int64: number of other accounts whose interval overlaps this one;
+          accounts that overlap do not differ clearly. Missing without an interval
 
         and the values of the figures of `show`, each in a column of its name.
 
@@ -89,21 +97,29 @@ def leaderboard(
             f"figures: {repeated.iloc[0]} has several rows for {by!r}. Select one group, for "
             "example one month"
         )
-    keys, directions = ["value", "user"], [ascending, True]
-    ranked = best.sort_values(keys, ascending=directions, kind="stable", na_position="last")
+    ascending = by in _LESS_IS_BETTER if ascending is None else ascending
+    lost = rows["user"][(rows["figure"] == "total_return") & (rows["value"] <= -1)]
+    best = best.assign(
+        has_none=best["value"].isna(),
+        is_ruined=best["user"].isin(lost),
+    )
+    keys, directions = ["has_none", "is_ruined", "value", "user"], [True, True, ascending, True]
+    ranked = best.sort_values(keys, ascending=directions, kind="stable")
     low, high = ranked["low"].to_numpy(), ranked["high"].to_numpy()
     overlap = (low[:, None] <= high) & (low <= high[:, None])
+    known = ~np.isnan(low) & ~np.isnan(high)
     made = pd.DataFrame(
         {
             "rank": np.arange(1, len(ranked) + 1),
             "user": ranked["user"].astype("str"),
             "figure": pd.Series(by, index=ranked.index, dtype="str"),
             **ranked[[*numbers, "n"]].astype({"n": "int64"}),
-            "overlaps": np.maximum(overlap.sum(axis=1) - 1, 0),
+            "overlaps": pd.Series(overlap.sum(axis=1) - 1, ranked.index, "Int64").where(known),
         }
     )
     for name in show:
         other = rows[(rows["figure"] == name) & rows["value"].notna()].drop_duplicates("user")
         if name != by and (rows["figure"] == name).any():
             made[name] = ranked["user"].map(other.set_index("user")["value"]).astype("float64")
-    return finish(made, {"figures": table.frame}, helper="performance.leaderboard", by=by)
+    inputs = {"figures": table.frame}
+    return finish(made, inputs, helper="performance.leaderboard", by=by, ascending=ascending)

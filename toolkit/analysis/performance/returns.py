@@ -1,28 +1,42 @@
-"""Returns of an account per day, from its equity and the flows of cash."""
+"""Returns of an account per day, from its value over time and the flows of cash."""
 
-from collections.abc import Mapping
-from typing import Literal
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from toolkit.arrays import Floats, Ints
+from toolkit.analysis.performance.sheet_tables import refuse_repeated_times
+from toolkit.arrays import Flags, Floats, Ints
 from toolkit.display import count_text
-from toolkit.errors import MissingAmounts, MissingColumns, warn_caller
+from toolkit.errors import HistoryWarning, MissingAmounts, MissingColumns, warn_caller
 from toolkit.prepare.door import Frame, Names, Table, utc_times
 from toolkit.prepare.groups import CALENDAR
 from toolkit.prepare.provenance import finish
 from toolkit.times import HOUR
 
+Start = float | Mapping[str, float] | None
+
 _FIGURES = (
     "start", "end", "flows", "gain", "capital", "return_", "growth", "drawdown", "leverage",
-    "net_leverage", "leverage_hours",
+    "net_leverage", "leverage_hours", "hours", "below_hours",
 )  # fmt: skip
 _GAPS = {
     "unpriced_fees": ("fee in a token without a price", "fees in tokens without a price"),
     "missing_amounts": ("funding row without an amount", "funding rows without an amount"),
 }
 """Column of a curve that counts what its gains do not contain -> what it counts."""
+_REASONS = {
+    "outside": "it gains before any capital is known, so capital is missing in the curve, such as "
+    "that of a spot wallet, or of deposits before the rows. Pass start=, the equity before the "
+    "first point, or the result of tk.pnl.value",
+    "capital": "it has no capital in the curve",
+    "value": "its value is not known, such as while positions are open without mark prices. Pass "
+    "marks= to tk.pnl.equity, or the result of tk.pnl.value. Realised PnL is the column realised "
+    "of the curve; it has no return, because it leaves open losses out",
+}
+_MAX_UNPRICED = 0.1  # share of the time at the end without a price of what is open
+_DUST = 1e-6  # the last digit of an amount in USD, and of a share
 
 
 def returns(
@@ -30,33 +44,34 @@ def returns(
     by: str = "day",
     *,
     value: Literal["equity", "realised"] = "equity",
-    start: float | Mapping[str, float] = 0.0,
+    start: Start = None,
 ) -> pd.DataFrame:
     """Compute returns per day from an equity curve, without the effect of deposits.
 
-    The return of a period is its gain as a share of the average capital (modified Dietz):
-    ``return = (end - start - flows) / (start + sum(weight * flow))``. The weight of a flow is the
-    share of the period after it. Chained returns approximate the time-weighted return, which does
-    not depend on the size of deposits and withdrawals.
+    Between two neighbouring points the return is the gain as a share of the capital; the return of
+    a period links them: ``return = product(1 + gain / capital) - 1``. So deposits and withdrawals
+    have no effect (time-weighted return).
 
     Parameters
     ----------
     curve : DataFrame
-        As `tk.pnl.equity` returns it: ``time, equity, flows``, and ``user`` if there are several
-        accounts. With hourly points, the time of each flow is known to an hour.
+        As `tk.pnl.value` returns it: ``time, value, flows``; or as `tk.pnl.equity` does: ``time,
+        equity, flows``, where the flows are sums so far. With ``user`` if there are several
+        accounts.
     by : {"hour", "day", "week"}
-        The length of a period (UTC, weeks from Monday), not shorter than the distance between
-        points.
+        The length of a period (UTC, weeks from Monday).
     value : {"equity", "realised"}
-        ``"realised"`` uses ``flows + realised``: equity without unrealised PnL, for curves without
-        mark prices.
-    start : float or mapping of user to float
-        Equity before the first point, in USD: 0 for a curve from the first deposit on.
+        ``"realised"`` uses ``flows + realised`` of `tk.pnl.equity` where no position is open. Where
+        one is open, unrealised PnL is a part of the account's value, which is then not known.
+    start : float or mapping of user to float, optional
+        Equity before the first point, in USD. By default 0 for a curve that begins with a deposit,
+        and for `tk.pnl.equity`, which counts from an empty account; else the first value of the
+        curve, and returns begin after it.
 
     Returns
     -------
     DataFrame
-        One row per period from the first to the last known value, sorted by user and time:
+        One row per period up to the last point, sorted by user and time:
 
         - ``user``: the account, if the curve has this column
         - ``time``: start of the period, UTC
@@ -65,22 +80,27 @@ def returns(
         - ``flows`` float64: deposits less withdrawals, in USD
         - ``gain`` float64: ``end - start - flows``, in USD, positive for a profit
         - ``capital`` float64: average capital of the period, in USD
-        - ``return_`` float64: ``gain / capital``; missing if the capital is not positive
+        - ``return_`` float64: time-weighted return; missing if the value or the capital is not
+          known, or if there is no capital
         - ``growth`` float64: value in USD of 1 USD that was invested before the first period. A
           missing return changes nothing. After a return of -100 % or less it is 0
-        - ``drawdown`` float64: ``growth`` as a share of its highest value so far, less 1; at
-          most 0
+        - ``drawdown`` float64: the deepest ``growth`` at a point of the period, as a share of its
+          highest value so far, less 1; at most 0
         - ``leverage`` float64: mean of (``long + short``) / equity over the hours of the period;
           missing without mark prices
         - ``net_leverage`` float64: mean of (``long - short``) / equity
         - ``leverage_hours`` float64: number of hours of the period with known leverage
+        - ``hours`` float64: hours from the last known point before the period to the last one in
+          it: the time that the return covers
+        - ``below_hours`` float64: the longest time below a high that ends in the period, or lasts
+          at its end, in hours
 
     Raises
     ------
     MissingColumns
         If a column is missing or contains text, or if flows are missing.
     ValueError
-        If `by` or `value` is not one of the choices.
+        If `by` or `value` is not one of the choices, or if an account has two values at a time.
 
     Warns
     -----
@@ -88,70 +108,101 @@ def returns(
         If the curve leaves out amounts that are not known: ``unknown_flows``, ``unpriced_fees`` or
         ``missing_amounts`` of `tk.pnl.equity` are above 0. From the first flow of unknown amount
         on, the value of the account is not known, and it has no returns.
+    HistoryWarning
+        If an account has no return, with the reason: it gains before any capital is known, so
+        capital is missing in the curve; or its value is not known, also if that is so for more
+        than the last tenth of the time because positions are open without a price.
 
     Notes
     -----
-    Modified Dietz: Dietz (1968); GIPS standards, "Calculation methodology". A point without a value
-    is left out: its gain counts in the period of the next known value, and a period without any
-    known value has no return. If equity is 0 at the start of a period, the period starts with its
-    first flow. Repeated points count once.
+    Time-weighted return: GIPS standards, "Calculation methodology". Flows of `tk.pnl.value` are at
+    their time. In other curves a deposit counts from the point before it on, and a withdrawal until
+    the point after it. A point without a value is left out: its gain counts in the period of the
+    next known value, and a period without any known value has no return. Repeated points count
+    once.
 
     Mean leverage is ``sum(leverage * hours) / sum(hours)`` over the points of a period. The hours
-    of a point count from the previous point, or from the start of the period if it is later. The
-    first point counts for the median distance between points.
+    of a point count from the previous point, or from the start of the period if it is later.
 
     Examples
     --------
-    A gain of 10 on 100. Then a deposit of 100 between midnight and noon, which is invested for 75 %
-    of the day, and a gain of 16:
+    A gain of 10 on 100. Then a deposit of 100 between midnight and noon, and a gain of 16 on 210:
 
     >>> import pandas as pd
     >>> curve = pd.DataFrame({"time": pd.to_datetime([24, 36, 48], unit="h", utc=True),
     ...     "equity": [110.0, 210.0, 226.0], "flows": [0.0, 100.0, 100.0]})
     >>> made = returns(curve, start=100.0)
     >>> made[["gain", "capital", "return_", "growth"]].round(4).values.tolist()
-    [[10.0, 100.0, 0.1, 1.1], [16.0, 185.0, 0.0865, 1.1951]]
+    [[10.0, 100.0, 0.1, 1.1], [16.0, 210.0, 0.0762, 1.1838]]
     """
     if by not in CALENDAR:
         raise ValueError(f"unknown by={by!r}; choose one of {', '.join(CALENDAR)}")
     if value not in ("equity", "realised"):
         raise ValueError(f"value must be 'equity' or 'realised', not {value!r}")
     table = Table(curve, "curve")
-    table.require(("time", "flows", value))
-    flows, ms = table.number("flows"), table.known_ms()
+    # `tk.pnl.value` states each flow at its time; other curves state the sum so far.
+    is_dated = value == "equity" and table.has("value") and not table.has("equity")
+    name = "value" if is_dated else value
+    table.require(("time", "flows", name))
+    flows, ms, values = table.number("flows"), table.known_ms(), table.number(name)
     if np.isnan(flows).any():
         raise MissingColumns(
             "curve: column flows has missing values, so a deposit would count as a gain. Pass the "
             "ledger to tk.pnl.equity"
         )
     users = table.text("user").sorted() if table.has("user") else Names(np.zeros_like(ms), [""])
-    _warn_gaps(table, users.codes)
-    unknown, _ = table.ids("unknown_flows")
-    values = table.number(value) + (flows if value == "realised" else 0.0)
-    values = np.where(unknown > 0, np.nan, values)
-    # Sizes as a share of equity; without positive equity they are not known.
-    base = np.where(values > 0, values, np.nan)
-    long, short = (table.number(name, np.nan) for name in ("long", "short"))
-    columns = np.stack([values, flows, (long + short) / base, (long - short) / base])
-    befores = (
-        {name.lower(): amount for name, amount in start.items()}
-        if isinstance(start, Mapping)
-        else dict.fromkeys(users.values, start)
-    )
     order = np.lexsort((ms, users.codes))
-    names, times, figures = [], [np.zeros(0, dtype=np.int64)], [np.zeros((len(_FIGURES), 0))]
-    for rows in np.split(order, np.flatnonzero(np.diff(users.codes[order])) + 1):
+    refuse_repeated_times(table, users.codes[order], ms[order])
+    _warn_gaps(table, users.codes)
+    gains = table.number("pnl", np.nan)
+    if value == "realised":
+        # Unrealised PnL belongs to the value, so it is known only where nothing is open.
+        values = np.where(table.number("unrealised", np.nan) == 0, flows + values, np.nan)
+        gains = values - flows
+    # An unknown flow may end returns; an open position without a price may not: it may be a loser.
+    has_flows = table.ids("unknown_flows")[0] == 0
+    values = np.where(has_flows, values, np.nan)
+    if is_dated:
+        has_flows = ~np.isnan(values) | (table.ids("unmarked")[0] > 0)
+    long, short = (table.number(each, np.nan) for each in ("long", "short"))
+    given = (
+        {user.lower(): amount for user, amount in start.items()}
+        if isinstance(start, Mapping)
+        else dict.fromkeys([] if start is None else users.values, start)
+    )
+    names, parts, reasons = [], [], dict[str, list[str]]()
+    for rows in np.split(order, np.flatnonzero(np.diff(users.codes[order])) + 1 if len(ms) else []):
         user = users.values[users.codes[rows[0]]] if len(rows) else ""
-        made = _account_returns(ms[rows], columns[:, rows], befores.get(user, 0.0), by)
-        if made is not None:
-            names += [user] * len(made[0])
-            times.append(made[0])
-            figures.append(made[1])
+        before, own, flow = given.get(user), values[rows], flows[rows]
+        if is_dated:
+            flow = np.cumsum(flow)
+        elif _adds_up(own, flow + gains[rows]):
+            # `tk.pnl.equity` begins with an empty account; what it had before is not in the curve.
+            before = before or 0.0
+            own = own + before
+        elif before is None and flow[:1].any():
+            before = 0.0
+        size = np.where(own > 0, own, np.nan)
+        points = [ms[rows], own, flow, (long + short)[rows] / size, (long - short)[rows] / size]
+        last = ms[rows][has_flows[rows]].max(initial=0)
+        part, reason = _account_periods(points, before, is_dated, by, last)
+        parts.append(part)
+        names += [user] * part.shape[1]
+        if reason:
+            reasons.setdefault(reason, []).append(user or "the account")
+    _warn_without_returns(reasons)
+    made = np.concatenate(parts, axis=1)
     named = {"user": pd.Series(names, dtype="str")} if table.has("user") else {}
-    results = dict(zip(_FIGURES, np.concatenate(figures, axis=1), strict=True))
-    result = pd.DataFrame({**named, "time": utc_times(np.concatenate(times)), **results})
+    columns = dict(zip(_FIGURES, made[1:], strict=True))
+    result = pd.DataFrame({**named, "time": utc_times(made[0]), **columns})
     inputs = {"curve": table.frame}
     return finish(result, inputs, helper="performance.returns", by=by, value=value)
+
+
+def _adds_up(values: Floats, sums: Floats) -> bool:
+    """Return whether values are the sums of flows and gains, as far as both are known."""
+    off = np.abs(values - sums)[~np.isnan(values + sums)]
+    return len(off) > 0 and bool((off <= _DUST * (1 + np.abs(sums[~np.isnan(sums)]).max())).all())
 
 
 def _warn_gaps(table: Table, users: Ints) -> None:
@@ -178,68 +229,137 @@ def _warn_gaps(table: Table, users: Ints) -> None:
         )
 
 
-def _account_returns(
-    ms: Ints, columns: Floats, start: float, by: str
-) -> tuple[Ints, Floats] | None:
-    """Return the periods of one account, from the first to the last known value.
+def _warn_without_returns(reasons: Mapping[str, list[str]]) -> None:
+    for reason, users in reasons.items():
+        others = f" and {count_text(len(users) - 1, 'other account')}" if len(users) > 1 else ""
+        warn_caller(f"curve: no returns of {users[0]}{others}: {_REASONS[reason]}", HistoryWarning)
 
-    - ``columns`` (4, points): value, flows so far, gross and net leverage of each point
-    - ``start``: the value before the first point
 
-    Returns: the start of each period (ms), and its figures; None if there is no period.
+def _account_periods(
+    points: Sequence[Any], before: float | None, is_dated: bool, by: str, last: int
+) -> tuple[Floats, str]:
+    """Return the times and figures of the periods of one account, and why it has no return.
+
+    - ``points``: time (ms), value, flows so far, gross and net leverage
+    - ``before``: the value before the first point; None if the first known value is the beginning
+    - ``is_dated``: whether flows are at the times of their points, not somewhere before
+    - ``last``: the time from which on only flows or fills are missing
     """
-    if not len(ms):
-        return None
     length, into = CALENDAR[by]
-    step = int(np.median(np.diff(ms))) if len(ms) > 1 else length
-    ms = np.append(ms[0] - step, ms)
-    before = np.array([[start], [0.0], [np.nan], [np.nan]])
-    values, total, gross, net = np.concatenate([before, columns], axis=1)
-    flows, hours = np.diff(total, prepend=0.0), np.diff(ms, prepend=ms[0]) / HOUR
-    known = np.flatnonzero(~np.isnan(values))
-    if len(known) < 2:
-        return None
+    if before is None:
+        first = int(np.argmax(~np.isnan(points[1]))) if len(points[1]) else 0
+        points = [each[first:] for each in points]
+    elif len(points[0]):
+        step = int(np.median(np.diff(points[0]))) if len(points[0]) > 1 else length
+        opening = (points[0][0] - step, before, 0.0, np.nan, np.nan)
+        points = [np.append(one, each) for one, each in zip(opening, points, strict=True)]
+    ms, value, flows, gross, net = points
+    if len(ms) < 2:
+        return np.zeros((1 + len(_FIGURES), 0)), ""
     # A point states what happened before it, so a point at midnight belongs to the day before.
-    code = (ms - 1 + into) // length
-    is_last = np.append(np.diff(code[known[1:]]) != 0, True)
-    last = known[1:][is_last]
-    first = np.append(known[0], last[:-1])  # the known point before each period
-    begin, end = ms[first].astype(np.float64), ms[last].astype(np.float64)
-    inside = slice(first[0] + 1, last[-1] + 1)
-    period = np.repeat(np.arange(len(last)), last - first)
+    place = (ms - 1 + into) // length
+    every = np.arange(place[1], place[-1] + 1)
+    opening, place = every * length - into, place - every[0]
+    links = _link(ms, value, flows, is_dated)
+    period = place[links.end]
+    if last - ms[links.end].max(initial=ms[0]) > _MAX_UNPRICED * (ms[-1] - ms[0]):
+        links = links._replace(is_funded=np.zeros_like(links.is_funded), reason="value")
+    heads = np.flatnonzero(np.diff(period, prepend=-1))
 
-    def add(each: Floats) -> Floats:
-        sums: Floats = np.bincount(period, each, len(last)).astype(np.float64, copy=False)
-        return sums
-
-    flow, middle = flows[inside], (ms[inside] + ms[first[0] : last[-1]]) / 2
-    moved = np.full(len(last), np.inf)
-    np.minimum.at(moved, period, np.where(flow != 0, middle, np.inf))
-    begin = np.where((values[first] == 0) & np.isfinite(moved), moved, begin)
-    opening = code[last] * length - into
-    hour = np.minimum(hours[inside], (ms[inside] - opening[period]) / HOUR)
-    is_known = ~np.isnan(gross[inside])
-    share = np.where(is_known, hour, 0.0)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        capital = values[first] + add((end[period] - middle) / (end - begin)[period] * flow)
-        gain = values[last] - values[first] - add(flow)
-        returned = np.where(capital <= 0, np.nan, gain / capital)
-        held = add(share)
-        gross, net = (
-            add(np.where(is_known, lever[inside] * share, 0.0)) / held for lever in (gross, net)
-        )
-    every = np.arange(code[last[0]], code[last[-1]] + 1)
-
-    def spread(each: Floats) -> Floats:
-        """Return values of all periods; those without a known value are missing."""
+    def spread(each: Floats, how: np.ufunc = np.add) -> Floats:
+        """Return values of all periods from those of links; missing without a known value."""
         placed = np.full(len(every), np.nan)
-        placed[code[last] - every[0]] = each
+        if len(heads):
+            placed[period[heads]] = how.reduceat(each, heads)
         return placed
 
-    shares = spread(returned)
-    growth = np.cumprod(np.maximum(0.0, 1 + np.nan_to_num(shares)))
-    drawdown = growth / np.maximum.accumulate(np.maximum(growth, 1.0)) - 1
+    def latest(each: Floats, none: float) -> Floats:
+        """Return the value of the last link until the end of each period."""
+        count = np.searchsorted(period, np.arange(len(every)), side="right")
+        return np.append(none, each)[count]
+
+    first, last = np.zeros(len(period)), np.zeros(len(period))
+    first[heads] = value[links.begin[heads]]
+    tails = np.flatnonzero(np.diff(period, append=-1))
+    last[tails] = value[links.end[tails]]
+    weight = np.where(links.is_funded, links.hours, 0.0)
+    broken = np.where(links.is_funded | ~links.has_gain, 0.0, 1.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        average = spread(weight * links.capital) / spread(weight)
+    is_funded = spread(weight) > 0
+    share = np.where(
+        is_funded & (spread(broken) == 0), spread(links.factor, np.multiply) - 1, np.nan
+    )
+    fall = spread(links.fall, np.minimum)
+
+    # Every point has a leverage, for the time from the point before, or from the opening.
+    since = np.maximum(ms[:-1], opening[place[1:]])
+    lasted = np.where(np.isnan(gross[1:]), 0.0, (ms[1:] - since) / HOUR)
+    held = np.bincount(place[1:], lasted, len(every))
     held = np.where(held > 0, held, np.nan)
-    amounts = (spread(each) for each in (values[first], values[last], add(flow), gain, capital))
-    levers = (spread(each) for each in (gross, net, held))
-    return every * length - into, np.stack([*amounts, shares, growth, drawdown, *levers])
+    gross, net = (
+        np.bincount(place[1:], np.nan_to_num(each[1:]) * lasted, len(every)) / held
+        for each in (gross, net)
+    )
+    figures = [
+        opening, spread(first), spread(last), spread(links.moved), spread(links.gain),
+        np.where(is_funded, average, spread(links.capital, np.maximum)), share,
+        latest(links.growth, 1.0), np.where(np.isnan(fall), latest(links.fall, 0.0), fall),
+        gross, net, held, spread(links.hours), spread(links.below, np.maximum),
+    ]  # fmt: skip
+    return np.stack(figures), links.reason
+
+
+class _Links(NamedTuple):
+    """Neighbouring points whose value is known; an array has one value for each pair.
+
+    - ``begin``, ``end``: the places of the two points
+    - ``hours``, ``moved``, ``gain``, ``capital``: between them
+    - ``is_funded``, ``has_gain``: whether capital and gain are more than dust
+    - ``factor``: 1 + return; ``growth``: the product so far
+    - ``fall``: growth as a share of its highest value, less 1
+    - ``below``: the hours since the last high
+    - ``reason``: why there is no return; else ""
+    """
+
+    begin: Ints
+    end: Ints
+    hours: Floats
+    moved: Floats
+    gain: Floats
+    capital: Floats
+    is_funded: Flags
+    has_gain: Flags
+    factor: Floats
+    growth: Floats
+    fall: Floats
+    below: Floats
+    reason: str
+
+
+def _link(ms: Ints, value: Floats, flows: Floats, is_dated: bool) -> _Links:
+    known = np.flatnonzero(~np.isnan(value))
+    begin, end = known[:-1], known[1:]
+    moved = flows[end] - flows[begin]
+    gain = value[end] - value[begin] - moved
+    dust = _DUST * max(1.0, np.abs(value[known]).max(initial=0.0))
+    # A flow at the time of its point comes after the gain of the link.
+    is_late = is_dated & (end - begin == 1) & (value[begin] > dust)
+    capital = value[begin] + np.where(is_late, 0.0, np.maximum(moved, 0.0))
+    is_funded, has_gain = capital > dust, np.abs(gain) > dust
+    reason = "" if is_funded.any() else "capital" if len(end) else "value"
+    if has_gain[: np.argmax(is_funded) if is_funded.any() else None].any():
+        reason, is_funded = "outside", np.zeros_like(is_funded)
+    rates = np.divide(gain, capital, out=np.zeros(len(end)), where=is_funded)
+    factor = np.maximum(0.0, 1 + rates)
+    growth = np.cumprod(factor)
+    fall = growth / np.maximum.accumulate(np.maximum(growth, 1.0)) - 1
+    fall[fall > -(_DUST**2)] = 0.0
+    is_high = np.append(True, fall == 0)[: len(known)]
+    high = np.maximum.accumulate(np.where(is_high, ms[known], 0))
+    below = np.where(is_high[1:] & is_high[:-1], 0, ms[end] - high[:-1]) / HOUR
+    hours = (ms[end] - ms[begin]) / HOUR
+    return _Links(
+        begin, end, hours, moved, gain, capital, is_funded, has_gain, factor, growth, fall, below,
+        reason,
+    )  # fmt: skip

@@ -15,8 +15,8 @@ from toolkit.analysis.performance.ratios import (
     chain_returns,
     deepest_drawdown,
     expected_shortfall_figure,
+    luck_probability,
     plain_figure,
-    probabilistic_sharpe,
     share_figure,
     sharpe_error,
     sharpe_figure,
@@ -30,8 +30,9 @@ from toolkit.analysis.performance.sheet_tables import (
     complete_trips,
     figure_table,
     iterate_groups,
+    known_returns,
     month_start,
-    periods_per_year,
+    read_returns,
 )
 from toolkit.analysis.performance.trip_statistics import trip_figures
 from toolkit.arrays import Flags, Floats, Ints
@@ -39,8 +40,11 @@ from toolkit.errors import MissingColumns
 from toolkit.installation import explain_missing
 from toolkit.prepare.door import Frame, Table
 from toolkit.prepare.provenance import finish
-from toolkit.times import DAY
+from toolkit.times import DAY, HOUR
 
+_OPTIONAL = (
+    "start", "flows", "capital", "gain", "leverage", "leverage_hours", "drawdown", "below_hours",
+)  # fmt: skip
 _COSTS = ("trading_fee", "builder_fee", "deployer_fee", "rebate")
 
 By = Literal["month"] | None
@@ -179,36 +183,44 @@ def sheet(
     how = IntervalSettings(check_level(level), check_count(draws, "draws"), seed)
     if by not in (None, "month"):
         raise ValueError(f"by must be 'month' or None, not {by!r}")
-    table = Table(returns, "returns")
-    amounts = ("start", "flows", "capital", "gain", "leverage", "leverage_hours")
-    rows = table.columns(("time", "return_"), ("user", *amounts), ("return_", *amounts))
-    ms = table.ms("time")
-    rows = rows.assign(ms=ms, month=month_start(ms), periods=periods_per_year(table))
-    rows = rows.sort_values("ms", kind="stable")
+    table, rows = read_returns(returns, optional=_OPTIONAL)
+    rows = rows.assign(month=month_start(rows["ms"].to_numpy()))
     keys = [*(["user"] if "user" in rows.columns else []), *([by] if by else [])]
     closed = None if trips is None else complete_trips(trips)
     paid = None if costs is None else _read_costs(costs)
-    accounts = rows["user"].nunique() if "user" in rows.columns else 1
     for name, other in (("trips", closed), ("costs", paid)):
-        if accounts > 1 and other is not None and "user" not in other.columns:
-            raise MissingColumns(
-                f"{name}: the frame has no column user, and the returns are of {accounts} "
-                f"accounts. Add the account of its rows: {name}.assign(user=address)"
-            )
+        if other is not None:
+            _check_owners(name, other, rows)
     made: list[tuple[Group, str, Figure]] = []
     for group, part in iterate_groups(rows, keys):
         named = dict(zip(keys, group, strict=True))
-        periods = float(part["periods"].iloc[0]) if len(part) else YEAR / DAY
-        figures = [("returns", item) for item in _return_figures(part, periods, risk_free, how)]
+        figures = [("returns", item) for item in _return_figures(part, risk_free, how)]
         if closed is not None:
-            figures += [("trips", item) for item in trip_figures(_select(closed, named), how)]
+            figures += [("trips", item) for item in trip_figures(_select(closed, named), level)]
         if paid is not None:
             own = _select(paid, named)
-            figures += [("costs", item) for item in _cost_figures(own, part, periods)]
+            figures += [("costs", item) for item in _cost_figures(own, part)]
         made += [(group, basis, figure) for basis, figure in figures]
     result = figure_table(made, keys)
     inputs = {"returns": table.frame}
     return finish(result, inputs, helper="performance.sheet", by=by, level=level)
+
+
+def _check_owners(name: str, other: pd.DataFrame, returns: pd.DataFrame) -> None:
+    """Raise `MissingColumns` if trips or costs do not say to which account they belong."""
+    accounts = returns["user"].nunique() if "user" in returns.columns else 1
+    owners = other["user"].fillna("").unique() if "user" in other.columns else [""]
+    if accounts > 1 and "" in owners:
+        raise MissingColumns(
+            f"{name}: {'rows' if len(owners) > 1 else 'the frame'} without a column user, and the "
+            f"returns are of {accounts} accounts. Add the account of its rows: "
+            f"{name}.assign(user=address)"
+        )
+    if "user" not in returns.columns and len(owners) > 1:
+        raise MissingColumns(
+            f"returns: the frame has no column user, and the {name} are of {len(owners)} accounts. "
+            "Add the account: returns.assign(user=address)"
+        )
 
 
 def _read_costs(costs: Frame) -> pd.DataFrame:
@@ -230,34 +242,39 @@ def _select(rows: pd.DataFrame, named: dict[str, object]) -> pd.DataFrame:
     return rows
 
 
-def _return_figures(
-    rows: pd.DataFrame, periods: float, risk_free: float, how: IntervalSettings
-) -> list[Figure]:
-    values = rows["return_"].dropna().to_numpy()
-    n = len(values)
+def _return_figures(rows: pd.DataFrame, risk_free: float, how: IntervalSettings) -> list[Figure]:
+    known = known_returns(rows)
+    every, n = known.returns, len(known.returns)
     if not n:
-        return [plain_figure("total_return", NAN, 0, "share")]
-    above = values - risk_free / periods
-    block = max(1, round(n ** (1 / 3)))
-    fall, longest = deepest_drawdown(values)
-    yearly = annual_return_figure(values, periods, how.level)
+        none = rows.head(1).assign(return_=0.0, usual=1.0, ms=0)
+        names = _return_figures(none, 0.0, how) if len(rows) else []
+        return [each._replace(value=NAN, low=NAN, high=NAN, n=0) for each in names]
+    values, periods = every[known.is_whole], known.periods
+    above = values - risk_free * known.lengths[known.is_whole] / YEAR
+    count = len(values)
+    fall, longest = deepest_drawdown(every, known.begins, known.begins + known.lengths)
+    if {"drawdown", "below_hours"} <= set(rows.columns) and rows["drawdown"].notna().any():
+        # Of every point of the curve, not only of the ends of periods.
+        fall, longest = rows["drawdown"].min(), rows["below_hours"].max() * HOUR
+    yearly = annual_return_figure(every, known.lengths / YEAR, how.level)
+    positive = share_figure("positive", int((values > 0).sum()), count, how.level)
     figures = [
-        plain_figure("total_return", chain_returns(values)[-1] - 1, n, "share"),
+        plain_figure("total_return", chain_returns(every)[-1] - 1, n, "share"),
         plain_figure("money_weighted_return", *_money_weighted(rows), "share"),
         yearly,
         volatility_figure(values, periods, how.level),
         sharpe_figure(above, periods, how.level),
-        plain_figure("sharpe_error", sharpe_error(above) * sqrt(periods), n, "ratio"),
-        plain_figure("probabilistic_sharpe", probabilistic_sharpe(above), n, "share"),
+        plain_figure("sharpe_error", sharpe_error(above) * sqrt(periods), count, "ratio"),
+        plain_figure("probabilistic_sharpe", 1 - luck_probability(above), count, "share"),
         sortino_figure(above, periods, how.level),
         plain_figure("max_drawdown", fall, n, "share"),
-        plain_figure("drawdown_periods", longest, n, "periods"),
+        plain_figure("drawdown_periods", longest / known.usual, n, "periods"),
         plain_figure("calmar", yearly.value / -fall if fall else NAN, n, "ratio"),
         value_at_risk_figure(values, how.level),
-        expected_shortfall_figure(values, how, block),
-        plain_figure("best", values.max(), n, "share"),
-        plain_figure("worst", values.min(), n, "share"),
-        share_figure("positive", int((values > 0).sum()), n, how.level),
+        expected_shortfall_figure(values, how),
+        plain_figure("best", every.max(), n, "share"),
+        plain_figure("worst", every.min(), n, "share"),
+        positive,
     ]
     if "leverage" in rows.columns and rows["leverage"].notna().any():
         used = rows["leverage"].dropna()
@@ -323,10 +340,7 @@ def _money_weighted(rows: pd.DataFrame) -> tuple[float, int]:
 def _last_equity(rows: pd.DataFrame) -> float:
     """Return the equity at the end of the last period; NaN if it is not known."""
     last = rows.iloc[-1]
-    if pd.isna(last["return_"]):
-        gain = last["gain"] if "gain" in rows.columns else NAN
-    else:
-        gain = last["return_"] * last["capital"]
+    gain = last["gain"] if "gain" in rows.columns else last["return_"] * last["capital"]
     return float(last["start"] + last["flows"] + gain)
 
 
@@ -334,7 +348,7 @@ def _sign_changes(values: Floats) -> int:
     return int(np.diff(values > 0).sum())
 
 
-def _cost_figures(costs: pd.DataFrame, returns: pd.DataFrame, periods: float) -> list[Figure]:
+def _cost_figures(costs: pd.DataFrame, returns: pd.DataFrame) -> list[Figure]:
     volume, fees = costs["volume"].dropna(), costs.dropna(subset=["volume", "fees"])
     known = float(fees["volume"].sum())
     bps = 1e4 * float(fees["fees"].sum()) / known if known else NAN
@@ -348,13 +362,13 @@ def _cost_figures(costs: pd.DataFrame, returns: pd.DataFrame, periods: float) ->
     if "funding" in costs.columns and costs["funding"].notna().any():
         shares.append(("funding_drag", "funding", -1e4, "bps"))
     for figure, name, scale, unit in shares:
-        amount, yearly, n = _yearly_share(costs, name, returns, periods)
+        amount, yearly, n = _yearly_share(costs, name, returns)
         figures.append(plain_figure(figure, scale * amount * yearly, n, unit))
     return figures
 
 
 def _yearly_share(
-    costs: pd.DataFrame, name: str, returns: pd.DataFrame, periods: float
+    costs: pd.DataFrame, name: str, returns: pd.DataFrame
 ) -> tuple[float, float, int]:
     """Return an amount, the factor that makes it a share of capital per year, and its days.
 
@@ -363,12 +377,12 @@ def _yearly_share(
     """
     day, begin = costs["ms"].to_numpy(), returns["ms"].to_numpy()
     is_missing = costs[name].isna().to_numpy()
-    length = round(YEAR / periods)
+    length = int(returns["step"].iloc[0])
     left_out = _overlap(begin, length, day[is_missing], DAY) | returns["capital"].isna().to_numpy()
     is_inside = _overlap(day, DAY, begin[~left_out], length)
     kept = costs[~is_missing & is_inside & ~_overlap(day, DAY, begin[left_out], length)]
     capital = returns.loc[~left_out, "capital"]
-    mean, years = float(capital.mean()), len(capital) / periods
+    mean, years = float(capital.mean()), len(capital) * length / YEAR
     yearly = 1 / (mean * years) if mean > 0 else NAN
     return _known_sum(costs, kept[name]), yearly, len(kept)
 

@@ -1,16 +1,18 @@
-"""Rows and tables that the sheets share: complete trips, months, periods, the result."""
+"""Rows and tables that the sheets share: returns, complete trips, months, the result."""
 
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from toolkit.analysis.performance.ratios import Figure
-from toolkit.arrays import Ints
+from toolkit.analysis.performance.ratios import NAN, Figure
+from toolkit.arrays import Flags, Floats, Ints
 from toolkit.display import count_text
 from toolkit.errors import HistoryWarning, warn_caller
-from toolkit.prepare.door import NO_TIME, Frame, Table, utc_times
-from toolkit.times import DAY
+from toolkit.prepare.door import Frame, Table, utc_times
+from toolkit.prepare.groups import split_groups
+from toolkit.times import DAY, HOUR
 
 YEAR = 365 * DAY
 """Milliseconds of a year, for figures per year."""
@@ -33,19 +35,31 @@ def complete_trips(trips: Frame, more: Sequence[str] = ()) -> pd.DataFrame:
     """
     table = Table(trips, "trips")
     needed = ("status", "net", "duration_hours", "closed", *more)
-    rows = table.columns(needed, ("user",), ("net", "duration_hours"))
+    amounts = ("net", "duration_hours", "funding")
+    rows = table.columns(needed, ("user", "funding"), amounts)
     rows["month"] = month_start(table.ms("closed"))
     complete = rows["status"].isin(_COMPLETE) & rows["net"].notna()
-    if missing := int((~complete).sum()):
+    _warn_left_out(len(rows), ~complete, "not complete", "The column status says why")
+    rows = rows[complete]
+    if "funding" in rows.columns:
+        # Nets with and without funding are of two kinds. An account without any has one kind.
+        is_known = rows["funding"].notna()
+        users = rows["user"].fillna("") if "user" in rows.columns else np.zeros(len(rows))
+        has_funding = is_known | ~is_known.groupby(users).transform("any")
+        _warn_left_out(len(rows), ~has_funding, "without known funding", "Fetch their funding")
+        rows = rows[has_funding]
+    # Rows in any order must come in the same one, for the dependence between neighbours.
+    return rows.sort_values(["closed", "net", "duration_hours"], kind="stable", ignore_index=True)
+
+
+def _warn_left_out(count: int, left_out: pd.Series, what: str, advice: str) -> None:
+    if missing := int(left_out.sum()):
         warn_caller(
-            f"trips: {missing:,} of {count_text(len(rows), 'trip')} "
-            f"{'is not complete, and does' if missing == 1 else 'are not complete, and do'} not "
-            "count. The column status says why",
+            f"trips: {missing:,} of {count_text(count, 'trip')} "
+            f"{f'is {what}, and does' if missing == 1 else f'are {what}, and do'} not count. "
+            f"{advice}",
             HistoryWarning,
         )
-    # Bootstrap draws depend on the order, so rows in any order must come in the same one.
-    keys = ["closed", "net", "duration_hours"]
-    return rows[complete].sort_values(keys, kind="stable", ignore_index=True)
 
 
 def month_start(ms: Ints) -> pd.DatetimeIndex:
@@ -53,19 +67,100 @@ def month_start(ms: Ints) -> pd.DatetimeIndex:
     return utc_times(ms.view("M8[ms]").astype("M8[M]").astype("M8[ms]").view(np.int64))
 
 
-def periods_per_year(table: Table) -> pd.Series:
-    """Return how many periods a year has in each row: by the smallest distance of its account.
+class Series(NamedTuple):
+    """The known returns of an account, by time.
 
-    Days if no distance is known; an account with one row has the distance of the others.
+    - ``returns``: the returns
+    - ``begins``, ``lengths``: start and length of their periods, in milliseconds
+    - ``usual``: the usual length of a period
+    - ``is_whole``: whether a period is a whole one; the first and the last one may not be
     """
-    ms = table.ms("time")
-    user = table.text("user").codes if table.has("user") else np.zeros(len(ms), np.int64)
+
+    returns: Floats
+    begins: Floats
+    lengths: Floats
+    usual: float
+    is_whole: Flags
+
+    @property
+    def periods(self) -> float:
+        """Whole periods in a year."""
+        whole = self.lengths[self.is_whole]
+        return YEAR / float(whole.mean() if len(whole) else self.usual)
+
+
+def read_returns(
+    returns: Frame, needed: Sequence[str] = (), optional: Sequence[str] = ()
+) -> tuple[Table, pd.DataFrame]:
+    """Return the table of returns, and its rows by account and time.
+
+    ``ms`` is the start of a period; ``step`` and ``usual`` are the distances of all rows and of
+    those with a known return, in milliseconds: those of the other accounts for an account with one
+    row, and a day if no distance is known.
+    """
+    table = Table(returns, "returns")
+    optional = ("hours", *optional)
+    names = ("time", "return_", *needed)
+    rows = table.columns(names, ("user", *optional), ("return_", *optional))
+    ms = table.known_ms()
+    user = table.text("user").sorted().codes if table.has("user") else np.zeros_like(ms)
     order = np.lexsort((ms, user))
-    gap = np.diff(ms[order])
-    is_known = (np.diff(user[order]) == 0) & (ms[order][:-1] != NO_TIME) & (gap > 0)
-    least = pd.Series(gap[is_known]).groupby(user[order][1:][is_known]).min()
-    usual = least.min() if len(least) else DAY
-    return YEAR / pd.Series(user).map(least).fillna(usual).astype("float64")
+    ms, user = ms[order], user[order]
+    refuse_repeated_times(table, user, ms)
+    rows = rows.iloc[order].reset_index(drop=True)
+    known = rows["return_"].notna().to_numpy()
+    step, usual = np.zeros((2, len(rows)))
+    for mine in split_groups(user, int(user.max(initial=-1)) + 1):
+        step[mine] = np.diff(ms[mine]).min() if len(mine) > 1 else 0
+        usual[mine] = usual_length(ms[mine[known[mine]]], weekdays=not table.has("hours"))
+    for each in (step, usual):
+        each[each == 0] = each[each > 0].min() if each.any() else DAY
+    return table, rows.assign(ms=ms, step=step, usual=usual)
+
+
+def usual_length(ms: Ints, *, weekdays: bool) -> float:
+    """Return the usual distance of sorted times in milliseconds, without gaps; 0 for one time.
+
+    With `weekdays`, days without weekends stand for 7 / 5 days each.
+    """
+    gaps = np.diff(ms)
+    if not len(gaps):
+        return 0.0
+    usual = float(np.median(gaps))
+    is_weekday = (ms // DAY + 3) % 7 < 5  # 1970-01-01 was a Thursday
+    if weekdays and usual == DAY and ms[-1] - ms[0] >= 7 * DAY and is_weekday.all():
+        return 7 / 5 * DAY
+    return float(gaps[gaps <= 1.5 * usual].mean())
+
+
+def known_returns(rows: pd.DataFrame) -> Series:
+    """Return the known returns of rows of `read_returns`, of one account."""
+    rows = rows[rows["return_"].notna()]
+    usual = rows["usual"].to_numpy()
+    lengths, is_whole = usual, np.ones(len(rows), dtype=bool)
+    if "hours" in rows.columns:
+        hours = rows["hours"].to_numpy()
+        lengths = np.where(hours > 0, hours * HOUR, usual)
+        for edge in (slice(0, 1), slice(-1, None)):
+            is_whole[edge] = (lengths >= 0.98 * usual)[edge]
+    begins = rows["ms"].to_numpy(np.float64)
+    return Series(
+        rows["return_"].to_numpy(),
+        begins,
+        lengths,
+        float(usual[0]) if len(usual) else DAY,
+        is_whole,
+    )
+
+
+def refuse_repeated_times(table: Table, users: Ints, ms: Ints) -> None:
+    """Raise ValueError if an account has two rows at a time; rows are by account and time."""
+    repeated = np.flatnonzero((np.diff(ms) == 0) & (np.diff(users) == 0))
+    if len(repeated):
+        raise ValueError(
+            f"{table.what}: an account has two different rows at {utc_times(ms[repeated])[0]}. "
+            "Keep one row for each time. Rows of several accounts need a column user"
+        )
 
 
 def iterate_groups(rows: pd.DataFrame, keys: Sequence[str]) -> Iterator[tuple[Group, pd.DataFrame]]:
@@ -77,9 +172,16 @@ def iterate_groups(rows: pd.DataFrame, keys: Sequence[str]) -> Iterator[tuple[Gr
 
 
 def figure_table(made: Sequence[tuple[Group, str, Figure]], keys: Sequence[str]) -> pd.DataFrame:
-    """Return figures as a table: the keys of the group, its basis, and the figure."""
+    """Return figures as a table: the keys of the group, its basis, and the figure.
+
+    An interval without width is missing: it would claim to be certain.
+    """
     figures = [figure for _, _, figure in made]
     columns = {name: [getattr(figure, name) for figure in figures] for name in Figure._fields}
+    low, high = (np.array(columns[name], dtype=np.float64) for name in ("low", "high"))
+    with np.errstate(invalid="ignore"):
+        has_width = high - low > 1e-6 * np.abs(high)
+    columns |= {"low": np.where(has_width, low, NAN), "high": np.where(has_width, high, NAN)}
     columns |= {"figure": columns["name"], "basis": [basis for _, basis, _ in made]}
     columns |= {key: [group[place] for group, _, _ in made] for place, key in enumerate(keys)}
     dtypes = {key: _KEY_DTYPES.get(key, "str") for key in keys} | _DTYPES

@@ -9,11 +9,17 @@ import pandas as pd
 
 from toolkit.analysis.common.estimate import Estimate, check_level
 from toolkit.analysis.common.shrinkage import shrink_estimates
-from toolkit.analysis.performance.ratios import sharpe_error, sharpe_ratio
-from toolkit.analysis.performance.sheet_tables import periods_per_year
+from toolkit.analysis.performance.ratios import (
+    is_constant,
+    long_run_error,
+    luck_probability,
+    sharpe_error,
+    sharpe_ratio,
+)
+from toolkit.analysis.performance.sheet_tables import known_returns, read_returns
 from toolkit.arrays import Floats
 from toolkit.installation import explain_missing
-from toolkit.prepare.door import Frame, Table, utc_times
+from toolkit.prepare.door import Frame
 from toolkit.prepare.provenance import result_provenance
 
 Measure = Literal["sharpe", "mean"]
@@ -57,10 +63,11 @@ class Skill(Estimate):
         - ``shrunk``: best guess of the true value of the account, in the unit of the measure
         - ``low``: lower end of the interval of the true value
         - ``high``: upper end of the interval of the true value
-        - ``p``: probability that an account whose true mean is 0 has a mean as high as this one, or
-          higher (Student's test)
-        - ``q``: false discovery rate: among all accounts with this q or a lower one, at most the
-          share q has no skill
+        - ``p``: probability of returns as good as these, or better, if the true mean is 0. It is
+          one-sided: near 0 for a gain beyond luck, near 1 for a loss beyond luck. Missing without
+          a loss or without a gain; 1 after a return of -100 %
+        - ``q``: false discovery rate of ``p``: among all accounts with this q or a lower one, at
+          most the share q has no skill. A missing p counts as 1
         - ``first_half``: value in the first half of the time, in the unit of the measure
         - ``second_half``: value in the second half of the time, in the unit of the measure
     measure : str
@@ -89,13 +96,15 @@ def skill(
     Parameters
     ----------
     returns : DataFrame
-        As `returns` makes them for several accounts: ``user, time, return_``. Missing
-        returns are left out.
+        As `returns` makes them for several accounts: ``user, time, return_``, and ``hours`` if
+        there are any. Missing returns are left out, and so are a first and a last period that are
+        not whole.
     measure : {"sharpe", "mean"}, default "sharpe"
         The Sharpe ratio, or the mean return, both per year. The mean return is higher for an
         account with more leverage, also without skill.
     min_periods : int, default 20
-        Accounts with fewer returns have no value.
+        Accounts with fewer returns have no value; neither have those whose returns are all the
+        same, or reach -100 %: they do not change the figures of the others.
     level : float, default 0.95
         Level of the intervals.
 
@@ -111,15 +120,21 @@ def skill(
     MissingColumns
         If a column is missing or contains text.
     ValueError
-        If `measure`, `min_periods` or `level` is not valid.
+        If `measure`, `min_periods` or `level` is not valid, or if a time comes twice.
 
     Notes
     -----
-    Standard error of the Sharpe ratio: Lo (2002), equation 9, for independent returns. Shrinkage:
-    Morris (1983), with the spread of Paule and Mandel (1982). ``q``: Benjamini and Hochberg (1995);
-    it holds for independent accounts. Persistence: Spearman's correlation with the interval of
-    Bonett and Wright (2000); the halves meet in the middle of the time of all accounts. With fewer
-    than five accounts there is no shrinkage and no persistence.
+    ``error`` and ``p`` are for returns that depend on their neighbours (an autoregression of the
+    first order; Lo 2002 for the Sharpe ratio). ``p`` is Student's test of the logarithm of gains /
+    losses, which is above 0 if the mean is, with as many degrees of freedom as there are losses (or
+    gains, if they are fewer), because few losses do not tell how large losses are. Of 100 times 20
+    accounts without skill and 60 days, a discovery at q <= 5 % happened in 2 % (normal returns),
+    SHARE_AR % (autocorrelation of 0.3) and SHARE_LOSS % (90 % small gains, 10 % large losses).
+
+    Shrinkage: Morris (1983), with the spread of Paule and Mandel (1982). ``q``: Benjamini and
+    Hochberg (1995); it holds for independent accounts. Persistence: Spearman's correlation with the
+    interval of Bonett and Wright (2000); the halves meet in the middle of the time of all accounts.
+    With fewer than five accounts there is no shrinkage and no persistence.
 
     Accounts that trade the same market on the same side win and lose together. Then fewer accounts
     are independent than there are rows, and the intervals of ``params`` are too narrow.
@@ -143,10 +158,7 @@ def skill(
         raise ValueError(f"measure must be 'sharpe' or 'mean', not {measure!r}")
     if min_periods < 3:
         raise ValueError(f"min_periods must be at least 3, not {min_periods!r}")
-    source = Table(returns, "returns")
-    rows = source.columns(("user", "time", "return_"), amounts=("return_",))
-    rows = rows.assign(time=utc_times(source.ms("time")), periods=periods_per_year(source))
-    rows = rows.sort_values(["user", "time", "return_"], kind="stable", ignore_index=True)
+    source, rows = read_returns(returns, ["user"])
     table, halves = _account_table(rows, measure, min_periods)
     known = table["value"].notna().to_numpy()
     shrunk = shrink_estimates(
@@ -156,7 +168,8 @@ def skill(
     )
     table.loc[known, "shrunk"] = shrunk.values
     table.loc[known, "low"], table.loc[known, "high"] = shrunk.low, shrunk.high
-    table.loc[known, "q"] = _discovery_rates(table.loc[known, "p"].to_numpy(np.float64))
+    tested = table["p"].notna().to_numpy() | known
+    table.loc[tested, "q"] = _discovery_rates(table.loc[tested, "p"].to_numpy(np.float64))
     order = "shrunk" if table["shrunk"].notna().any() else "value"
     table = table.sort_values([order, "user"], ascending=[False, True], ignore_index=True)
     table["rank"] = table[order].rank(ascending=False, method="min").astype("Int64")
@@ -185,21 +198,21 @@ def _account_table(
     rows: pd.DataFrame, measure: Measure, min_periods: int
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return each account's values, and the values of the halves of the accounts that have both."""
-    with explain_missing("analysis"):
-        from scipy import stats
-
-    rows = rows[rows["return_"].notna()]
-    middle = rows["time"].min() + (rows["time"].max() - rows["time"].min()) / 2
+    times = rows["ms"][rows["return_"].notna()]
+    middle = (times.min() + times.max()) / 2
     made = []
     for user, account in rows.groupby("user", sort=True):
-        values, periods = account["return_"].to_numpy(), float(account["periods"].iloc[0])
-        is_first = (account["time"] <= middle).to_numpy()
+        known = known_returns(account)
+        values, periods = known.returns[known.is_whole], known.periods
         value, error = _measure(values, measure, periods, min_periods)
+        p = NAN if np.isnan(value) else luck_probability(values)
+        is_first = known.begins[known.is_whole] <= middle
         halves = [
             _measure(part, measure, periods, -(-min_periods // 2))[0]
             for part in (values[is_first], values[~is_first])
         ]
-        p = NAN if np.isnan(value) else stats.ttest_1samp(values, 0.0, alternative="greater").pvalue
+        if (known.returns <= -1).any():  # the mean of an account that lost everything says nothing
+            value, error, p, halves = NAN, NAN, 1.0, [NAN, NAN]
         made.append((str(user), len(values), value, error, p, *halves))
     table = pd.DataFrame(
         made, columns=["user", "n", "value", "error", "p", "first_half", "second_half"]
@@ -212,19 +225,20 @@ def _measure(
     values: Floats, measure: Measure, periods: float, min_periods: int
 ) -> tuple[float, float]:
     """Return a value per year and its standard error; NaN if there are too few different values."""
-    n = len(values)
-    if n < max(min_periods, 2) or not values.std() > 0:
+    if len(values) < max(min_periods, 2) or is_constant(values):
         return NAN, NAN
     if measure == "mean":
-        return float(values.mean()) * periods, float(values.std(ddof=1)) / sqrt(n) * periods
-    return float(sharpe_ratio(values)) * sqrt(periods), sharpe_error(values) * sqrt(periods)
+        return float(values.mean()) * periods, long_run_error(values) * periods
+    return sharpe_ratio(values) * sqrt(periods), sharpe_error(values) * sqrt(periods)
 
 
 def _discovery_rates(p: Floats) -> Floats:
+    """Return the false discovery rates; an unknown p counts as 1, and has none."""
     with explain_missing("analysis"):
         from scipy import stats
 
-    return np.asarray(stats.false_discovery_control(p)) if len(p) else p
+    rates = stats.false_discovery_control(np.nan_to_num(p, nan=1.0)) if len(p) else p
+    return np.where(np.isnan(p), NAN, rates)
 
 
 def _persistence(halves: pd.DataFrame, level: float) -> tuple[float, float, float]:

@@ -21,7 +21,7 @@ from toolkit.prepare.money import (
 from toolkit.prepare.owners import Owners, account_names, refuse_several_accounts
 from toolkit.prepare.provenance import finish
 from toolkit.prepare.single_account import check_one_account
-from toolkit.prepare.steps import POSITION_COLUMNS
+from toolkit.prepare.steps import POSITION_COLUMNS, Steps
 from toolkit.prepare.words import CURVE_GAPS, curve_coverage
 
 
@@ -67,7 +67,7 @@ def equity(
         - ``realised``: closed PnL, fees and funding so far, in USD; without funding if `covers`
           says so
         - ``unrealised``: unrealised PnL of the open positions, in USD; missing if a mark price is
-          missing
+          missing; 0 without positions
         - ``pnl``: ``realised + unrealised``, in USD; missing if one of the two is missing
         - ``flows``: ledger flows so far, in USD; missing without a ledger
         - ``equity``: ``flows + pnl``, in USD, since the account was empty
@@ -122,8 +122,8 @@ def equity(
     table.known_ms()
     # A curve cannot state for each point which amounts are missing, so it requires all of them.
     table.require_values(filter(table.has, ("px", "sz", "closed_pnl", "fee")))
-    has_positions = all(map(table.has, POSITION_COLUMNS))
-    if has_positions and table.frame[list(POSITION_COLUMNS)].notna().all(axis=None):
+    has_positions = all(map(table.has, POSITION_COLUMNS)) and table.frame[list(POSITION_COLUMNS)].notna().all(axis=None)
+    if has_positions:
         check_one_account(Fills(table.frame, account))
     paid = None if funding is None else Table(with_floats(funding, "funding"), "funding").frame
     moved = None if ledger is None else Table(with_floats(ledger, "ledger"), "ledger").frame
@@ -157,6 +157,8 @@ def equity(
         known = parse_prices(prices)
         worth = {dex: known.get(token.upper(), 1.0) for dex, token in collateral.items()}
         gain, long, short = _value_positions(held, points, _read_marks(marks), worth, by)
+    elif has_positions and len(perps.table):
+        gain = long = short = _flat_points(perps.steps, points)
     flows = np.full(len(points), np.nan) if ledger is None else points["ledger"]
     pnl = points["net"] + gain
     texts = whole.apply(curve_coverage, axis="columns") if len(whole) else pd.Series(dtype="str")
@@ -209,6 +211,23 @@ def _sum_changes(changes: pd.DataFrame, spot: pd.DataFrame, by: str) -> pd.DataF
     points = pd.DataFrame(dict(zip(names, np.concatenate(running, axis=1), strict=True)))
     end = first[owner] + (np.arange(total) - begin[owner] + 1) * step
     return points.assign(user=pd.Series(users, dtype="str").to_numpy()[owner], ms=end)
+
+
+def _flat_points(steps: Steps, points: pd.DataFrame) -> Floats:
+    """Return 0 at points at which an account holds no position, else NaN."""
+    is_open = (steps.end != 0).astype(np.int64)
+    before = np.where(steps.first, steps.start != 0, np.append(0, is_open)[:-1])
+    made = np.full(len(points), np.nan)
+    for name, rows in points.groupby("user").indices.items():
+        code = steps.users.index(name) if name in steps.users else 0 if not name else -1
+        mine = np.flatnonzero(steps.user == code)
+        mine = mine[np.argsort(steps.ms[mine], kind="stable")]
+        first = before[mine][steps.first[mine]].sum()
+        count = first + np.cumsum((is_open - before)[mine])
+        ends = points["ms"].to_numpy()[rows]
+        held = np.append(first, count)[np.searchsorted(steps.ms[mine], ends, side="left")]
+        made[rows] = np.where(held == 0, 0.0, np.nan)
+    return made
 
 
 def _read_marks(marks: Frame) -> dict[str, tuple[Ints, Floats]]:
