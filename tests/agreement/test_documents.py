@@ -139,8 +139,10 @@ def test_code_of_pages_runs(monkeypatch):
             exec(compile(block, page, "exec"), names)
     finally:
         forget()
-    closed = names["curve"]["realised"].iloc[-1]
-    assert names["returns"]["gain"].sum() == pytest.approx(closed)
+    earned = names["value"]["value"].iloc[-1] - names["value"]["flows"].sum()
+    assert names["returns"]["gain"].sum() == pytest.approx(earned)
+    returned = names["sheet"].set_index("figure").loc["total_return", "value"]
+    assert (1 + names["series"]).prod() - 1 == pytest.approx(returned)
     assert names["sample"]["request"]["type"] == "userFillsByTime"
 
 

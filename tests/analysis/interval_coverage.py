@@ -5,7 +5,7 @@
 
 import argparse
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from typing import Final
 
 import numpy as np
@@ -210,6 +210,49 @@ def carry_sample(rng):
     return found["low"].le(net).to_numpy() & found["high"].ge(net).to_numpy()
 
 
+def trip_sample(rng, n):
+    """Of n round trips 90 % gain 1 in the mean, and 10 % lose 10; sizes are exponential."""
+    is_loss = rng.random(n) < 0.1
+    net = rng.exponential(1.0, n) * np.where(is_loss, -10.0, 1.0)
+    closed = START + pd.to_timedelta(np.arange(n), unit="h")
+    trips = pd.DataFrame({"status": "closed", "net": net, "closed": closed, "duration_hours": 1.0})
+    rows = tk.performance.trip_sheet(trips).set_index("figure")
+    truth = pd.Series({"payoff_ratio": 0.1, "profit_factor": 0.9, "expectancy": -0.1})
+    rows = rows.loc[truth.index].dropna(subset=["low"])
+    truth = truth[rows.index]
+    return rows["low"].le(truth).to_numpy() & rows["high"].ge(truth).to_numpy()
+
+
+LUCK: Final[dict[str, Callable[[np.random.Generator], npt.NDArray[np.float64]]]] = {
+    "normal": lambda rng: rng.normal(size=(20, 60)),
+    "autocorrelation of 0.3": lambda rng: _persistent(rng.normal(size=(20, 90)))[:, 30:],
+    "rare large losses": lambda rng: (
+        np.where(rng.random((20, 60)) < 0.1, -9.0, 1.0) * rng.exponential(size=(20, 60))
+    ),
+}
+"""Returns of 20 accounts without skill on 60 days, in hundredths."""
+
+
+def _persistent(shocks):
+    made = shocks.copy()
+    for day in range(1, made.shape[1]):
+        made[:, day] += 0.3 * made[:, day - 1]
+    return made
+
+
+def discovery_share(name, worlds, seed=0):
+    """Return the share of worlds without skill in which an account has q <= 5 %."""
+    rng = np.random.default_rng(seed)
+    return float(np.mean([_has_discovery(LUCK[name](rng) / 100) for _ in range(worlds)]))
+
+
+def _has_discovery(returns):
+    users = np.repeat([f"0x{k:02d}" for k in range(len(returns))], returns.shape[1])
+    times = START + pd.to_timedelta(np.tile(np.arange(returns.shape[1]), len(returns)), unit="D")
+    rows = pd.DataFrame({"user": users, "time": times, "return_": returns.ravel()})
+    return bool((tk.performance.skill(rows).accounts["q"] <= 0.05).any())
+
+
 SAMPLES: Final[dict[str, Callable[[np.random.Generator], Held]]] = {
     "asymmetry": asymmetry_sample,
     "basis": basis_sample,
@@ -217,6 +260,8 @@ SAMPLES: Final[dict[str, Callable[[np.random.Generator], Held]]] = {
     "cascade": cascade_sample,
     "impact": impact_sample,
     "positioning": positioning_sample,
+    "25 trips": partial(trip_sample, n=25),
+    "60 trips": partial(trip_sample, n=60),
 }
 
 
@@ -233,3 +278,5 @@ if __name__ == "__main__":
     options = parser.parse_args()
     for each in [options.only] if options.only else SAMPLES:
         print(f"{each}: {hold_share(each, options.samples):.3f}")
+    for each in [] if options.only else LUCK:
+        print(f"discovery without skill, {each}: {discovery_share(each, options.samples):.3f}")

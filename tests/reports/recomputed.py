@@ -5,6 +5,7 @@ A class has the number of each place in the headlines of a report, and in the se
 """
 
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 import pandas as pd
@@ -226,6 +227,12 @@ class WalletNumbers:
     def _missing(self, *columns):
         return self.rows[[*columns]].isna().any(axis=1).sum()
 
+    @property
+    def gain(self):
+        """What the account is worth now, less what came from outside."""
+        outside = self.results.attribution()["ledger"].iloc[0]
+        return self._state_sum("accounts", "account_value") - outside
+
     def _state_sum(self, frame, column):
         return getattr(self.frames.states, frame)[column].astype("float64").sum()
 
@@ -279,6 +286,13 @@ class ComparisonNumbers:
     def __init__(self, comparison):
         self.wallets = [WalletNumbers(wallet.results) for wallet in comparison.wallets]
 
+    @property
+    def gain(self):
+        is_known = all(
+            w.frames.states and w.fills and w.rows["fee"].notna().all() for w in self.wallets
+        )
+        return sum(wallet.gain for wallet in self.wallets) if is_known else None
+
     n = property(lambda self: len(self.wallets))
     traders = property(lambda self: sum(wallet.fills > 0 for wallet in self.wallets))
     fills = property(lambda self: sum(wallet.fills for wallet in self.wallets))
@@ -291,16 +305,30 @@ class ComparisonNumbers:
 
 
 class PerformanceNumbers:
-    told = ("total_return", "drawdown")
+    """The value links from point to point: a flow is at its point, and changes no return."""
+
+    told = ("total_return", "drawdown", "value_unknown")
 
     def __init__(self, wallet):
-        returns = wallet.returns
-        self.returns = [] if returns.empty else returns["return_"].dropna()
-        self._growth = np.cumprod([1.0, *(1 + each for each in self.returns)])
+        value = wallet.value
+        self.n = len(wallet.returns)
+        if not self.n:
+            return
+        self.points, self.missing = len(value), value["value"].isna().sum()
+        self.part = wallet.value["part"].iloc[0]
+        rows = value.assign(flows=value["flows"].cumsum()).dropna(subset="value")
+        self.gain, self._growth = 0.0, [1.0]
+        for (at, before), (place, after) in pairwise(rows.iterrows()):
+            moved = after["flows"] - before["flows"]
+            gain = after["value"] - before["value"] - moved
+            is_late = place == at + 1 and before["value"] > 0.01
+            capital = before["value"] + (0 if is_late else max(moved, 0))
+            self.gain += gain
+            self._growth.append(self._growth[-1] * (1 + (gain / capital if capital > 0.01 else 0)))
 
-    n = property(lambda self: len(self.returns))
     total_return_value = property(lambda self: self._growth[-1] - 1)
 
     @property
     def drawdown_value(self):
-        return (self._growth / np.maximum.accumulate(self._growth) - 1).min()
+        growth = np.array(self._growth)
+        return (growth / np.maximum.accumulate(growth) - 1).min()

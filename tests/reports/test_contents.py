@@ -9,11 +9,13 @@ from dataclasses import replace
 from functools import partial
 from string import Formatter
 
+import numpy as np
 import pandas as pd
 import pytest
 
 import toolkit as tk
 from tests.reports import recomputed
+from toolkit import performance
 from toolkit.plots import formats
 from toolkit.plots.formats import short_address
 from toolkit.reports import (
@@ -52,7 +54,7 @@ LACKING = {"depth": "it was not archived", "TWAP orders": "the key may not"}
 def variants(session, user):
     """Make reports that together say every sentence there is."""
     of_wallets, of_markets = wallets(session, user), list(markets(session))
-    curves = ("whole", "begins later", "unknown flow", "no fees", "sold")
+    curves = ("whole", "no capital", "unknown flow", "no fees", "sold")
     reasons = ("whole", "no fees", "routed", "some routed", "spot", "MARKET_MAKER")
     return {
         "builder": builders(session),
@@ -80,31 +82,36 @@ def without(fills, column):
 
 
 def comparisons(session):
-    first = comparison_report.fetch_comparison(session, session.world["users"][5:7])
+    users = session.world["users"]
+    first = comparison_report.fetch_comparison(session, [users[9], users[5]])
     frames = [wallet.results.frames for wallet in first.wallets]
     yield first
-    yield comparison_of([longer(each) for each in frames])
+    up = np.array([0.01, 0.01, 0.01, -0.002] * 10)
+    yield ranked(frames, up, up)
     yield comparison_of([replace(frames[0], fills=without(frames[0].fills, "fee")), frames[1]])
-    yield comparison_of([replace(each, start_ms=1) for each in frames])
-    winner, loser = (longer(each) for each in frames)
-    gains = winner.fills.assign(closed_pnl=winner.fills["closed_pnl"].abs() + 1)
-    losses = loser.fills.assign(closed_pnl=-loser.fills["closed_pnl"].abs() - 1)
-    yield comparison_of([replace(winner, fills=gains), replace(loser, fills=losses)])
+    unknown = {"ledger": frames[0].ledger.iloc[:0], "states": None}
+    yield comparison_of([replace(each, **unknown) for each in frames])
+    yield ranked(frames, up, -up)
+    yield ranked(frames, [0.02, 0.018], -up)
     yield comparison_of([replace(frames[0], fills=frames[0].fills.iloc[:0]), frames[1]])
 
 
 def comparison_of(frames):
-    return comparison_report.Comparison([WalletPerformance(WalletResults(each)) for each in frames])
+    return comparison_report.compare(frames)
 
 
-def longer(frames):
-    """Return the frames of a wallet as if its three days had been thirty."""
-    end = pd.Timestamp(frames.end_ms, unit="ms", tz="UTC")
-    stretched = {
-        name: rows.assign(time=(end - (end - rows["time"]) * 10).astype(rows["time"].dtype))
-        for name, rows in (("fills", frames.fills), ("ledger", frames.ledger))
-    }
-    return replace(frames, **stretched)
+def ranked(frames, *returns):
+    """Return a comparison of two accounts with given returns by day."""
+    made = comparison_of(frames)
+    parts = [
+        pd.DataFrame({"user": user, "time": pd.date_range("2025-09-01", periods=len(each)),
+                      "return_": each})
+        for user, each in zip(("0xa", "0xb"), returns, strict=True)
+    ]  # fmt: skip
+    made.__dict__["returns"] = pd.concat(parts, ignore_index=True)
+    figures = performance.sheet(made.returns)
+    made.__dict__["leaderboard"] = performance.leaderboard(figures)
+    return made
 
 
 def markets(session):
@@ -152,6 +159,7 @@ def wallets(session, user):
         "no funding": {"funding": None, "missing_reasons": {"funding by 0xb": no_answer}},
         "funding begins later": {"funding": funding.iloc[5:]},
         "begins later": {"funding": funding.iloc[:-5], "start_ms": 1},
+        "no capital": {"ledger": frames.ledger.iloc[:0], "states": None},
         "late": {"fills": late, "funding": paid_late, "missing_reasons": {STATES: no_answer}},
         "no fills": {"fills": fills.iloc[:0], "states": None},
         "nothing": {"fills": fills.iloc[:0], "funding": funding.iloc[:0], "states": None},
@@ -246,7 +254,7 @@ def captions(figures):
 def test_unknown_data_leave_no_figures(variants):
     """A month has enough days for a ranking and for skill; three days have not."""
     three_days, month, _, unknown, *_ = variants["comparison"]
-    whole, begins_later, *_ = variants["performance"]
+    whole, no_capital, *_ = variants["performance"]
     market, _, unread, *_ = variants["positions"]
     calls = [
         (comparison_report.draw_growth, three_days, 1),
@@ -254,7 +262,7 @@ def test_unknown_data_leave_no_figures(variants):
         (comparison_report.draw_growth, unknown, 0),
         (comparison_report.draw_ranks, unknown, 0),
         (wallet_performance.draw_returns, whole, 2),
-        (wallet_performance.draw_returns, begins_later, 0),
+        (wallet_performance.draw_returns, no_capital, 0),
         (market_positions.draw_positioning, market, 1),
         (market_positions.draw_positioning, unread, 0),
         (market_positions.draw_liquidations, unread, 0),
@@ -267,10 +275,10 @@ def test_unknown_data_leave_no_figures(variants):
     assert not market_positions.list_classes(unread).rows
 
 
-def test_comparison_lists_accounts_by_net(variants):
+def test_comparison_lists_accounts_by_gain(variants):
     comparison = variants["comparison"][0]
-    nets, users = comparison.rows["net"].tolist(), comparison.rows["user"].tolist()
-    assert nets == sorted(nets, reverse=True)
+    gains, users = comparison.rows["gain"].tolist(), comparison.rows["user"].tolist()
+    assert gains == sorted(gains, reverse=True)
     addresses = comparison_report.list_addresses(comparison)
     assert [row[:2] for row in addresses.rows] == [["1", users[0]], ["2", users[1]]]
     made = comparison_report.make_account_table(comparison)
@@ -281,18 +289,18 @@ def test_comparison_lists_accounts_by_net(variants):
 
 
 def test_performance_tables_write_units(variants):
-    performance = variants["performance"][0]
-    rows = {row[0]: row[1] for row in wallet_performance.make_figure_table(performance).rows}
-    values = performance.figures.set_index("figure")["value"]
+    wallet = variants["performance"][0]
+    rows = {row[0]: row[1] for row in wallet_performance.make_figure_table(wallet).rows}
+    values = wallet.figures.set_index("figure")["value"]
     assert rows["return, time-weighted"] == formats.true_minus(
         f"{100 * values['total_return']:.2f} %"
     )
     assert rows["volume / capital, per year"] == formats.true_minus(f"{values['turnover']:,.2f}")
-    trips = wallet_performance.make_trip_table(performance)
-    assert 0 < len(trips.rows) <= len(performance.trips)
-    assert trips.caption.startswith(f"The {len(trips.rows)} of {len(performance.trips)} complete")
-    quiet = WalletPerformance(performance.results)
-    quiet.trips = performance.trips.iloc[:0]
+    trips = wallet_performance.make_trip_table(wallet)
+    assert 0 < len(trips.rows) <= len(wallet.trips)
+    assert trips.caption.startswith(f"The {len(trips.rows)} of {len(wallet.trips)} complete")
+    quiet = WalletPerformance(wallet.results)
+    quiet.trips = wallet.trips.iloc[:0]
     assert wallet_performance.make_trip_table(quiet).rows == []
 
 

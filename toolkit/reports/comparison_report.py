@@ -20,7 +20,7 @@ from toolkit.reports.blocks import BlockList, TitleBlock
 from toolkit.reports.example import example_account
 from toolkit.reports.sentences import Headline, Paragraph, Sentence, headline, sentence
 from toolkit.reports.tables import TextColumn, TextTable, table
-from toolkit.reports.wallet_frames import fetch_wallet
+from toolkit.reports.wallet_frames import WalletFrames, fetch_wallet
 from toolkit.reports.wallet_performance import WalletPerformance
 from toolkit.reports.wallet_report import WalletResults
 from toolkit.times import Time
@@ -34,26 +34,27 @@ SENTENCES: Final = {
     "trading": "{traders:count} of the {n:count} accounts traded: {volume:dollars} USD in "
     "{fills:count fill}.",
     "all_traded": "All {n:count account} traded: {volume:dollars} USD in {fills:count fill}.",
-    "net": "Accounts with a gain: {winners:count} of {known:count}. The highest net is "
-    "{best_net:signed} USD, of {best}; the lowest is {worst_net:signed} USD, of {worst}.",
-    "net_unknown": "The net of {unknown:count account} is not known: some of their fills do not "
-    "state all amounts.",
-    "returns_unknown": "The return of no account is known: the rows do not begin with accounts, "
-    "or the accounts had no capital.",
+    "gain": "Accounts whose value gained: {winners:count} of {known:count}. The highest gain is "
+    "{best_gain:signed} USD, of {best}; the lowest is {worst_gain:signed} USD, of {worst}.",
+    "gain_unknown": "The gain of {unknown:count account} is not known: {reason}.",
+    "returns_unknown": "The return of no account is known.",
     "returns": "Returns are known of {known:count account}, from {lowest:rate} to {highest:rate}.",
+    "no_interval": "The highest Sharpe ratio, of {first}, is from {n:count day}: too few for an "
+    "interval, so it is not known whether it differs from the others.",
     "overlap": "The interval of the Sharpe ratio of {first}, the highest, overlaps those of "
     "{overlaps:count} of {others:count other account}: it does not differ clearly from these.",
     "no_overlap": "The interval of the Sharpe ratio of {first}, the highest, overlaps that of no "
     "other account.",
-    "discoveries": "Of {n:count account} with enough days, {found:count} differ from luck at a "
-    "false discovery rate of {rate:share}.",
-    "no_discoveries": "Of {n:count account} with enough days, none differs from luck at a false "
-    "discovery rate of {rate:share}.",
+    "discoveries": "Of {n:count account} with enough days, {found:count} gained more than luck "
+    "explains, at a false discovery rate of {rate:share}. The test does not look for losses.",
+    "no_discoveries": "Of {n:count account} with enough days, none gained more than luck explains, "
+    "at a false discovery rate of {rate:share}. The test does not look for losses.",
 }
 HEADLINES: Final = {
     "accounts": ("accounts", "{n:count}", "{traders:count} with fills"),
     "volume": ("volume", "{volume:dollars} USD", "{fills:count fill}"),
-    "net": ("net of all", "{net:signed} USD", "after fees, without funding"),
+    "gain": ("gain of all", "{gain:signed} USD", "change of value, without deposits"),
+    "net": ("closed PnL after fees", "{net:signed} USD", "without funding and open positions"),
 }
 
 
@@ -68,7 +69,8 @@ _COLUMNS: Final = (
     TextColumn("volume", "volume, USD", formats.whole_dollars),
     TextColumn("closed_pnl", "closed PnL", tables.signed_usd),
     TextColumn("fees", "fees", tables.signed_usd),
-    TextColumn("net", "net", tables.signed_usd),
+    TextColumn("net", "after fees", tables.signed_usd),
+    TextColumn("gain", "gain of value", tables.signed_usd),
     TextColumn("total_return", "return", _fine_share),
     TextColumn("max_drawdown", "deepest drawdown", _fine_share),
     TextColumn("sharpe", "Sharpe ratio", lambda value: formats.true_minus(f"{value:,.2f}")),
@@ -89,10 +91,10 @@ class Comparison:
 
     @cached_property
     def rows(self) -> pd.DataFrame:
-        """One row for each account, the highest net first; unknown values are missing."""
+        """One row for each account, the highest gain first; unknown values are missing."""
         rows = [_account_row(wallet) for wallet in self.wallets]
         return pd.DataFrame(rows).sort_values(
-            ["net", "user"], ascending=[False, True], ignore_index=True
+            ["gain", "user"], ascending=[False, True], ignore_index=True
         )
 
     @cached_property
@@ -141,6 +143,7 @@ def _account_row(wallet: WalletPerformance) -> dict[str, Any]:
         "closed_pnl": float(total["closed_pnl"]) if is_known else float("nan"),
         "fees": float(results.fees) if is_known else float("nan"),
         "net": float(total["net"]) if is_known else float("nan"),
+        "gain": float(wallet.returns["gain"].sum()) if len(wallet.returns) else float("nan"),
         "trips": len(wallet.trips),
         **{name: values.get(name, float("nan")) for name in _FIGURES},
     }
@@ -165,7 +168,14 @@ def fetch_comparison(
     frames = [fetch_wallet(session, user, start, end, (), with_slippage=False) for user in chosen]
     if all(wallet.is_empty for wallet in frames):
         raise ReportFailed("there is no data of these accounts in this period: check the addresses")
-    return Comparison([WalletPerformance(WalletResults(wallet)) for wallet in frames])
+    return compare(frames)
+
+
+def compare(frames: Sequence[WalletFrames]) -> Comparison:
+    """Return the results of the comparison of accounts; the fills of all give prices to each."""
+    prices = [wallet.fills[["coin", "time", "px"]] for wallet in frames if len(wallet.fills)]
+    marks = pd.concat(prices, ignore_index=True) if prices else None
+    return Comparison([WalletPerformance(WalletResults(wallet), marks) for wallet in frames])
 
 
 def _example_accounts(session: Session) -> list[str]:
@@ -192,10 +202,11 @@ def list_headlines(comparison: Comparison) -> list[Headline]:
     rows = comparison.rows
     fills, volume = int(rows["fills"].sum()), float(rows["volume"].sum())
     traders = int((rows["fills"] > 0).sum())
-    net = float(rows["net"].sum(skipna=False))
+    gain, net = (float(rows[name].sum(skipna=False)) for name in ("gain", "net"))
     return [
         headline(HEADLINES, "accounts", n=len(rows), traders=traders),
         headline(HEADLINES, "volume", volume=volume, fills=fills),
+        headline(HEADLINES, "gain", gain=gain),
         headline(HEADLINES, "net", net=net),
     ]
 
@@ -222,20 +233,23 @@ def list_summary(comparison: Comparison) -> list[Sentence]:
         add("all_traded", **values)
     else:
         add("trading", traders=traders, **values)
-    known = rows[rows["net"].notna()]
+    known = rows[rows["gain"].notna()]
     if len(known):
         best, worst = known.iloc[0], known.iloc[-1]
         add(
-            "net",
-            winners=int((known["net"] > 0).sum()),
+            "gain",
+            winners=int((known["gain"] > 0).sum()),
             known=len(known),
             best=formats.short_address(best["user"]),
-            best_net=best["net"],
+            best_gain=best["gain"],
             worst=formats.short_address(worst["user"]),
-            worst_net=worst["net"],
+            worst_gain=worst["gain"],
         )
     if len(known) < len(rows):
-        add("net_unknown", unknown=len(rows) - len(known))
+        reasons = pd.Series(
+            [wallet.reason for wallet in comparison.wallets if wallet.returns.empty]
+        )
+        add("gain_unknown", unknown=len(rows) - len(known), reason=reasons.mode().iloc[0])
     returns = rows["total_return"].dropna()
     if returns.empty:
         add("returns_unknown")
@@ -253,11 +267,14 @@ def list_rank_sentences(comparison: Comparison) -> list[Sentence]:
     """Return the sentences about the ranking."""
     sentences = []
     board = comparison.leaderboard
-    ranked = board[board["low"].notna()] if len(board) else board
-    if len(ranked) > 1:
-        first = formats.short_address(ranked.iloc[0]["user"])
-        counts = {"overlaps": int(ranked.iloc[0]["overlaps"]), "others": len(ranked) - 1}
-        if counts["overlaps"]:
+    board = board[board["value"].notna()] if len(board) else board
+    if len(board) > 1:
+        highest, ranked = board.iloc[0], board["overlaps"].notna()
+        first = formats.short_address(highest["user"])
+        counts = {"overlaps": highest["overlaps"], "others": int(ranked.sum()) - 1}
+        if pd.isna(highest["overlaps"]):
+            sentences.append(sentence(SENTENCES, "no_interval", first=first, n=highest["n"]))
+        elif counts["overlaps"]:
             sentences.append(sentence(SENTENCES, "overlap", first=first, **counts))
         else:
             sentences.append(sentence(SENTENCES, "no_overlap", first=first))
@@ -278,7 +295,7 @@ def describe_ranks(comparison: Comparison) -> Paragraph:
 
 def make_account_table(comparison: Comparison) -> TextTable:
     """Return one row for each account."""
-    caption = "The accounts, the highest net first, in USD. A dash: not known."
+    caption = "The accounts, the highest gain of value first, in USD. A dash: not known."
     return table(caption, comparison.rows, _COLUMNS)
 
 

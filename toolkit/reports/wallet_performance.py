@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import pandas as pd
 
-from toolkit import funding, performance, plots, pnl
+from toolkit import performance, plots, pnl
 from toolkit.errors import HistoryWarning, MissingAmounts, MissingColumns
 from toolkit.plots import formats
 from toolkit.reports import blocks, tables
@@ -17,19 +17,17 @@ from toolkit.reports.tables import TextColumn, TextTable, table
 from toolkit.reports.wallet_report import WalletResults
 
 SENTENCES: Final = {
-    "returns_unknown": "Returns are not known: the rows of the report do not begin with the "
-    "account, the account had no capital, or amounts of its ledger are not known.",
+    "returns_unknown": "Returns are not known: {reason}.",
     "amounts_unknown": "Returns are not known: some fills do not state their closed PnL, their fee "
     "or the position before them.",
-    "total_return": "The return over {n:count day} is {value:rate}, without the effect of "
-    "deposits and withdrawals.",
-    "unknown_flows": "{flows:count ledger row has|ledger rows have} no known amount. Returns end "
-    "at the first such row.",
-    "drawdown": "The deepest fall below an earlier high was {value:rate}.",
+    "total_return": "The return of the {part} over {n:count day} is {value:rate}, without the "
+    "effect of deposits and withdrawals: its value changed by {gain:signed} USD.",
+    "drawdown": "The deepest known fall below an earlier high was {value:rate}.",
     "sharpe": "The Sharpe ratio per year is {value:ratio}; an interval of 95 % reaches from "
     "{low:ratio} to {high:ratio}.",
-    "realised_only": "Returns are of realised PnL: no prices are known for open positions at "
-    "{missing:count} of {points:count} hours.",
+    "value_unknown": "At {missing:count} of {points:count} hours and events the value is not "
+    "known, because open positions have no price or rows are missing: days without a known value "
+    "count in the return of the next day with one.",
     "trips": "Of {n:count complete round trip}, {wins:count} ended with a gain, after fees and "
     "funding.",
     "one_trip": "The only complete round trip brought {net:signed} USD, after fees and funding.",
@@ -43,7 +41,7 @@ _NAMES: Final[Mapping[str, tuple[str, str]]] = {
     "sharpe": ("Sharpe ratio per year", "ratio"),
     "sortino": ("Sortino ratio per year", "ratio"),
     "max_drawdown": ("deepest drawdown", "share"),
-    "drawdown_periods": ("longest drawdown, days", "count"),
+    "drawdown_periods": ("longest drawdown, days", "ratio"),
     "value_at_risk": ("worst 5 % of days begin at", "share"),
     "best": ("best day", "share"),
     "worst": ("worst day", "share"),
@@ -72,7 +70,6 @@ _TRIPS: Final = (
     TextColumn("status", "closed by", lambda value: _CLOSED_BY[value], number=False),
 )
 _MAX_TRIPS: Final = 10
-_MIN_KNOWN: Final = 0.9  # share of the hours of a curve that must have a known equity
 
 
 class WalletPerformance:
@@ -82,52 +79,49 @@ class WalletPerformance:
     ----------
     results : WalletResults
         The results of the report.
+    marks : DataFrame, optional
+        Prices over time, for positions that the account's own fills and funding do not price.
     """
 
-    def __init__(self, results: WalletResults) -> None:
-        self.results = results
+    def __init__(self, results: WalletResults, marks: pd.DataFrame | None = None) -> None:
+        self.results, self.marks = results, marks
 
     @cached_property
-    def curve(self) -> pd.DataFrame:
-        """The equity of each hour.
-
-        It is empty if the rows do not begin at the start of the account's history, or if they do
-        not suffice for a curve.
-        """
+    def value(self) -> pd.DataFrame:
+        """The value of the account over time; empty without fills that suffice for it."""
         results, frames = self.results, self.results.frames
-        known = not (results.fills_without_amounts or results.fills_without_position)
-        if frames.start_ms > 0 or frames.fills.empty or frames.ledger.empty or not known:
+        lacks = results.fills_without_amounts or results.fills_without_position
+        if frames.fills.empty or lacks:
             return pd.DataFrame()
-        marks = None if results.funding is None else funding.implied_oracle(results.funding)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", HistoryWarning)  # the report states the coverage
-            curve: pd.DataFrame = pnl.equity(
-                frames.fills,
-                results.funding,
-                frames.ledger,
-                marks=marks,
-                sz_decimals=frames.perps,
-                account=frames.user,
-            )
-        return curve
-
-    @cached_property
-    def is_marked(self) -> bool:
-        """Whether open positions have prices at almost all hours."""
-        return len(self.curve) > 0 and bool(self.curve["equity"].notna().mean() >= _MIN_KNOWN)
+        made: pd.DataFrame = pnl.value(
+            frames.fills,
+            results.funding,
+            frames.ledger,
+            marks=self.marks,
+            accounts=frames.states,
+            account=frames.user,
+        )
+        return made
 
     @cached_property
     def returns(self) -> pd.DataFrame:
         """The returns by day; empty if they are not known."""
-        if self.curve.empty:
+        if self.value.empty:
             return pd.DataFrame()
         with warnings.catch_warnings():
-            # A sentence states how many amounts are unknown.
-            warnings.simplefilter("ignore", MissingAmounts)
-            rows: pd.DataFrame = performance.returns(
-                self.curve, value="equity" if self.is_marked else "realised"
-            )
+            warnings.simplefilter("ignore", HistoryWarning)  # a sentence states the reason
+            rows: pd.DataFrame = performance.returns(self.value)
         return rows if rows["return_"].notna().any() else pd.DataFrame()
+
+    @property
+    def reason(self) -> str:
+        """Why returns are not known."""
+        if self.results.frames.fills.empty:
+            return "the account has no fills"
+        if self.value.empty:
+            return "some fills do not state all amounts"
+        reasons = self.value["reason"][self.value["reason"] != ""]
+        return str(reasons.mode().iloc[0]) if len(reasons) else "the account had no capital"
 
     @cached_property
     def trips(self) -> pd.DataFrame:
@@ -170,21 +164,25 @@ def list_sentences(wallet: WalletPerformance) -> list[Sentence]:
     def add(name: str, **values: Any) -> None:
         sentences.append(sentence(SENTENCES, name, **values))
 
-    if wallet.returns.empty:
-        is_unknown = results.fills_without_amounts or results.fills_without_position
-        add("amounts_unknown" if is_unknown else "returns_unknown")
+    if results.fills_without_amounts or results.fills_without_position:
+        add("amounts_unknown")
+    elif wallet.returns.empty:
+        add("returns_unknown", reason=wallet.reason)
     else:
-        total = wallet.figure("total_return")
-        add("total_return", value=total["value"], n=total["n"])
-        if flows := int(wallet.curve["unknown_flows"].max()):
-            add("unknown_flows", flows=flows)
+        rows, value = wallet.returns, wallet.value
+        add(
+            "total_return",
+            part=value["part"].iloc[0],
+            n=len(rows),
+            value=wallet.figure("total_return")["value"],
+            gain=rows["gain"].sum(),
+        )
         add("drawdown", value=wallet.figure("max_drawdown")["value"])
         ratio = wallet.figure("sharpe")
         if pd.notna(ratio["low"]):
             add("sharpe", value=ratio["value"], low=ratio["low"], high=ratio["high"])
-        if not wallet.is_marked:
-            missing = int(wallet.curve["unrealised"].isna().sum())
-            add("realised_only", missing=missing, points=len(wallet.curve))
+        if missing := int(value["value"].isna().sum()):
+            add("value_unknown", missing=missing, points=len(value))
     if len(wallet.trips) == 1:
         add("one_trip", net=wallet.trips["net"].iloc[0])
     elif len(wallet.trips):
@@ -203,14 +201,13 @@ def draw_returns(wallet: WalletPerformance) -> BlockList:
     """Return the figures of returns; none if returns are not known."""
     if wallet.returns.empty:
         return BlockList([])
-    of = "equity" if wallet.is_marked else "realised PnL and flows"
     return BlockList(
         [
             blocks.figure(
                 plots.growth_curve,
                 wallet.returns,
-                caption=f"Time-weighted return, from {of}; below, the distance from the highest "
-                "value so far.",
+                caption="Time-weighted return of the account's value; below, the distance from the "
+                "highest value so far.",
             ),
             blocks.figure(
                 plots.return_calendar, wallet.returns, caption="Return of each day, UTC."

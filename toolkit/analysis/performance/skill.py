@@ -128,8 +128,8 @@ def skill(
     first order; Lo 2002 for the Sharpe ratio). ``p`` is Student's test of the logarithm of gains /
     losses, which is above 0 if the mean is, with as many degrees of freedom as there are losses (or
     gains, if they are fewer), because few losses do not tell how large losses are. Of 100 times 20
-    accounts without skill and 60 days, a discovery at q <= 5 % happened in 2 % (normal returns),
-    SHARE_AR % (autocorrelation of 0.3) and SHARE_LOSS % (90 % small gains, 10 % large losses).
+    accounts without skill and 60 days, a discovery at q <= 5 % happened in 1 (normal returns), in
+    3 (autocorrelation of 0.3) and in none (90 % small gains, 10 % large losses).
 
     Shrinkage: Morris (1983), with the spread of Paule and Mandel (1982). ``q``: Benjamini and
     Hochberg (1995); it holds for independent accounts. Persistence: Spearman's correlation with the
@@ -149,7 +149,7 @@ def skill(
     ...     "time": pd.date_range("2025-09-01", periods=40, tz="UTC")}) for k in range(6)]
     >>> found = skill(pd.concat(parts))
     >>> found.accounts[["rank", "user", "value", "shrunk"]].head(2).round(1).values.tolist()
-    [[1, '0x5', 9.4, 7.2], [2, '0x4', 7.5, 6.2]]
+    [[1, '0x5', 9.4, 7.3], [2, '0x4', 7.5, 6.3]]
     >>> found["persistence"]
     1.0
     """

@@ -122,7 +122,9 @@ def equity(
     table.known_ms()
     # A curve cannot state for each point which amounts are missing, so it requires all of them.
     table.require_values(filter(table.has, ("px", "sz", "closed_pnl", "fee")))
-    has_positions = all(map(table.has, POSITION_COLUMNS)) and table.frame[list(POSITION_COLUMNS)].notna().all(axis=None)
+    has_positions = all(map(table.has, POSITION_COLUMNS)) and table.frame[
+        list(POSITION_COLUMNS)
+    ].notna().all(axis=None)
     if has_positions:
         check_one_account(Fills(table.frame, account))
     paid = None if funding is None else Table(with_floats(funding, "funding"), "funding").frame

@@ -33,6 +33,7 @@ from toolkit.times import DAY, HOUR, SECOND, to_ms
 
 Part = Literal["account", "perp account"]
 
+_LACKING: Final = 0.1  # share of an account's cash that its rows may lack, such as funding
 _EXACT: Final = 500 * LAST_DIGIT  # a smaller payment does not state its price to 0.1 %
 _DUST: Final = 1.0  # USD; a smaller balance of a token keeps its last price
 _NOTHING: Final = 1e-7  # of a token: rounding of balances
@@ -576,6 +577,9 @@ def _value_rows(
     since = np.array(sorted(rows.breaks), dtype=np.int64)
     part = np.searchsorted(since, times, side="right")
     opening = _opening(anchors, times, total, part)
+    if rows.is_empty and anchors and np.abs(opening[0]) <= _LACKING * np.nanmax(np.abs(total)):
+        # What rows lack, such as funding, is missing from when a value is stated, not before.
+        opening = _opening({None: 0.0, **anchors}, times, total, part)
     if rows.is_empty and not anchors:
         opening = np.where(part == 0, 0.0, np.nan)
         if ((total + opening)[is_flat] < -_DUST).any():

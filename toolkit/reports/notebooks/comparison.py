@@ -33,8 +33,8 @@ comparison_report.make_title(results)
 # %% [markdown]
 # ## Summary
 #
-# Net is closed PnL after fees. It contains neither funding nor the PnL of open positions. The
-# wallet report of an account has both.
+# The gain is the change of an account's value, without deposits and withdrawals. Closed PnL after
+# fees contains neither funding nor the PnL of open positions, so it can have another sign.
 
 # %%
 blocks.words(comparison_report.summarize_comparison(results), lead=True)
@@ -54,8 +54,8 @@ comparison_report.list_addresses(results)
 # %% [markdown]
 # ## Returns
 #
-# A return is the gain of realised PnL as a share of the average capital of a day (modified Dietz).
-# Deposits and withdrawals change no return.
+# A return is the gain of an account's value as a share of its capital, linked over deposits and
+# withdrawals (time-weighted). They change no return.
 
 # %%
 comparison_report.draw_growth(results)

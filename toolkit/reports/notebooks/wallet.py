@@ -98,8 +98,8 @@ tables["days"]
 # %% [markdown]
 # ## Performance
 #
-# A return is the gain of a day as a share of the average capital of the day (modified Dietz). Days
-# are chained, so that deposits and withdrawals change no return. Figures per year extrapolate.
+# A return is the gain of the account's value as a share of its capital, linked over deposits and
+# withdrawals (time-weighted), so that they change no return. Figures per year extrapolate.
 
 # %%
 blocks.words(wallet_performance.describe_performance(performance))
