@@ -33,8 +33,8 @@ from toolkit.archive.schemas import (
     use_milliseconds,
 )
 from toolkit.archive.storage import ArchiveTables, file_actions, retry_append
+from toolkit.completeness.checks import BreakLog
 from toolkit.completeness.covered_ranges import TimeRange, join_ranges, subtract_ranges
-from toolkit.completeness.row_checks import BreakLog
 from toolkit.contract.operations import OPERATIONS
 from toolkit.errors import CommitConflict
 from toolkit.times import to_ms

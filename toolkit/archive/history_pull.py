@@ -30,8 +30,8 @@ from toolkit.archive.coverage import (
 from toolkit.archive.schemas import CHECKED_COLUMNS, COMPLETE, RowOrigin, Series, arrow_rows
 from toolkit.archive.storage import ArchiveTables
 from toolkit.client import Session
+from toolkit.completeness.checks import BreakLog, HistoryChecks, RowBreak
 from toolkit.completeness.covered_ranges import TimeRange, enclosing_range
-from toolkit.completeness.row_checks import BreakLog, HistoryChecks, RowBreak
 from toolkit.contract.columns import table_columns
 from toolkit.contract.operations import OPERATIONS
 from toolkit.display import count_text, type_text

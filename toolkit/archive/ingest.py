@@ -54,7 +54,7 @@ from toolkit.archive.schemas import (
     use_milliseconds,
 )
 from toolkit.archive.storage import ArchiveTables, retry_append
-from toolkit.completeness.row_checks import BreakLog, HistoryChecks
+from toolkit.completeness.checks import BreakLog, HistoryChecks
 from toolkit.contract.answers import decode
 from toolkit.contract.columns import Column, table_columns
 from toolkit.contract.operations import OPERATIONS, Operation

@@ -57,7 +57,7 @@ from toolkit.archive.storage import (
     noted_freezes,
     unconfirmed_freezes,
 )
-from toolkit.completeness.row_checks import HistoryChecks, RowBreak
+from toolkit.completeness.checks import HistoryChecks, RowBreak
 from toolkit.contract.operations import OPERATIONS
 from toolkit.display import count_text
 from toolkit.errors import ArchiveError, StoreUnreachable

@@ -9,11 +9,18 @@ evidence that all rows came.
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
-from toolkit.completeness.answer_checks import check_answer
+import msgspec
+
+from toolkit.completeness.checks import (
+    BreakLog,
+    HistoryChecks,
+    PageColumns,
+    check_answer,
+    row_proof,
+)
 from toolkit.completeness.headers import Completeness
-from toolkit.completeness.row_checks import BreakLog, HistoryChecks, PageColumns, row_proof
 from toolkit.contract.dexes import ALL_DEXES, canonical_dex, strip_native_dex
 from toolkit.contract.operations import Operation
 from toolkit.contract.paging import row_keys
@@ -23,6 +30,7 @@ from toolkit.times import DAY, HOUR, to_iso, to_ms
 __all__ = [
     "SUMMED_COUNTS",
     "Certificate",
+    "Page",
     "Remark",
     "active_account_remark",
     "clock_remarks",
@@ -41,28 +49,40 @@ SUMMED_COUNTS: Final = ("pages", "ties", "requests", "points", "waits", "waited_
 _VERY_ACTIVE: Final = 100_000
 
 
-class CertifiedPage(Protocol):
-    """What a certificate reads from a page."""
+@dataclass(frozen=True, slots=True)
+class Page:
+    """The certain rows of one page of an answer.
 
-    @property
-    def tables(self) -> tuple[Any, ...]:
-        """For each table of the operation its rows, or its columns by name."""
+    Attributes
+    ----------
+    tables : tuple
+        For each table of the operation its rows, or its columns by name.
+    is_last : bool
+        Whether all rows have come.
+    completeness : Completeness
+        What the service stated with the first page about the complete answer.
+    content : bytes
+        The body of the page as it came.
+    first : int
+        Position in the body of the first row.
+    cursor : str or None
+        The cursor after which to continue.
+    ties : int
+        How many ties at the end of a page were requested again, up to this page.
+    """
 
-    @property
-    def is_last(self) -> bool:
-        """Whether all rows have come."""
+    tables: tuple[Any, ...]
+    is_last: bool
+    completeness: Completeness
+    content: bytes = field(default=b"[]", repr=False)
+    first: int = 0
+    cursor: str | None = None
+    ties: int = 0
 
-    @property
-    def completeness(self) -> Completeness:
-        """What the service stated about the complete answer."""
-
-    @property
-    def cursor(self) -> str | None:
-        """The cursor after which to continue."""
-
-    @property
-    def ties(self) -> int:
-        """How many ties were requested again."""
+    def texts(self) -> list[bytes]:
+        """Return the JSON text of each row, for an operation that answers with a list."""
+        rows = msgspec.json.decode(self.content, type=list[msgspec.Raw])
+        return [bytes(row) for row in rows[self.first : self.first + len(self.tables[0])]]
 
 
 @dataclass(slots=True)
@@ -95,18 +115,18 @@ class Certificate:
     is_at_end: bool = False
     completeness: Completeness = field(default_factory=Completeness)
     breaks: BreakLog = field(default_factory=BreakLog)
-    _page: CertifiedPage | None = field(default=None, repr=False)
+    _page: Page | None = field(default=None, repr=False)
     _checks: HistoryChecks = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         self._checks = HistoryChecks(self.operation, self.parameters)
 
-    def add_page(self, page: CertifiedPage, tables: Sequence[PageColumns]) -> None:
+    def add_page(self, page: Page, tables: Sequence[PageColumns]) -> None:
         """Count a page, check its rows, and keep the evidence that it brings.
 
         Parameters
         ----------
-        page : CertifiedPage
+        page : Page
             The page.
         tables : sequence of mapping
             The columns of each of its tables.
@@ -124,16 +144,6 @@ class Certificate:
             first, last = row_keys(self.operation, [rows[0], rows[-1]])
             self.first = self.first or make_cursor(first)
             self.last = make_cursor(last)
-
-    def check_complete(self) -> None:
-        """Raise `Incomplete` if the headers of the first page state that rows may be missing.
-
-        Raises
-        ------
-        Incomplete
-            With what is missing, and what to do.
-        """
-        self.completeness.check_complete()
 
     @property
     def resume_cursor(self) -> str | None:
@@ -242,38 +252,24 @@ def range_remarks(
         start, has_start = int(parse_cursor(operation, parameters["cursor"])[0]), False
     else:
         start = parameters.get("start") or 0
-    remarks = list(_bounds_remarks(operation, start, end, now_ms, has_start=has_start))
-    return remarks if simulated else remarks + _known_gap_remarks(operation, start, end, has_start)
-
-
-def _bounds_remarks(
-    operation: Operation, start: int, end: int, now_ms: int, *, has_start: bool
-) -> Iterator[Remark]:
-    """Compare the range with the first available day and with the present."""
-    since = operation.since
+    remarks, since = [], operation.since
     if has_start and since and start < to_ms(since):
         requested = f" ({to_iso(start)})" if start else ""
-        yield Remark(
-            f"the requested start{requested} precedes the first available day ({since})", start != 0
-        )
+        words = f"the requested start{requested} precedes the first available day ({since})"
+        remarks.append(Remark(words, start != 0))
     if start > now_ms:
-        yield Remark(
-            f"the requested range begins at {to_iso(start)}, after the present ({to_iso(now_ms)})",
-            True,
-        )
+        words = f"the requested range begins at {to_iso(start)}, after the present"
+        remarks.append(Remark(f"{words} ({to_iso(now_ms)})", True))
     elif has_start and start > end:
-        yield Remark(
-            f"the requested range ends at {to_iso(end)}, before it begins ({to_iso(start)})", True
-        )
-
-
-def _known_gap_remarks(operation: Operation, start: int, end: int, has_start: bool) -> list[Remark]:
-    """Return remarks about known gaps; only a caller who chose a start is warned of them."""
-    return [
-        Remark(gap.words, has_start and start > 0)
-        for gap in operation.gaps
-        if start < to_ms(gap.last) + DAY and end >= to_ms(gap.first)
-    ]
+        words = f"the requested range ends at {to_iso(end)}, before it begins ({to_iso(start)})"
+        remarks.append(Remark(words, True))
+    if not simulated:  # of known gaps, only a caller who chose a start is warned
+        remarks += [
+            Remark(gap.words, has_start and start > 0)
+            for gap in operation.gaps
+            if start < to_ms(gap.last) + DAY and end >= to_ms(gap.first)
+        ]
+    return remarks
 
 
 def active_account_remark(most_fills: int) -> Remark:

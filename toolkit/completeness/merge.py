@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from toolkit.completeness.certificate import SUMMED_COUNTS, sum_counts
-from toolkit.completeness.shared_values import share_value
 
 __all__ = [
     "common_covered",
@@ -26,9 +25,6 @@ _COUNTS: Final = (*SUMMED_COUNTS, "retries", "first", "last")
 
 _STATEMENTS: Final = ("rows", "why", "history", "failed", "states")
 """What the merge determines again for the merged frame."""
-
-_SHARED: Final = ("breaks", "gaps", "unproved", "failed", "states")
-"""What can be long, so that frames share it."""
 
 _RANGE: Final = ("start", "end", "cursor")
 _PAGING: Final = ("page_size", "max_rows")
@@ -81,8 +77,7 @@ def merge_provenance(
         if values := [part[name] for part in parts if name in part]:
             merged[name] = merge_values(values)
     complete = overall_completeness(states, failed)
-    shared = {name: share_value(value) for name, value in parameters.items()}
-    merged |= {"parameters": shared, "complete": complete, **sum_counts(parts)}
+    merged |= {"parameters": dict(parameters), "complete": complete, **sum_counts(parts)}
     if why := "; ".join(dict.fromkeys(reasons)):
         merged["why"] = why
     if failed:
@@ -93,7 +88,7 @@ def merge_provenance(
         merged["states"] = incomplete
     if remarks := dict.fromkeys(part["history"] for part in parts if "history" in part):
         merged["history"] = "; ".join(remarks)
-    return merged | {name: share_value(merged[name]) for name in _SHARED if name in merged}
+    return merged
 
 
 def _join_texts(texts: Iterable[str]) -> str:

@@ -112,17 +112,7 @@ def user_non_funding_ledger_updates(
     >>> {"type", "usdc", "amount", "token"} <= set(ledger)
     True
     """
-    return fetch_frame(
-        "userNonFundingLedgerUpdates",
-        user=user,
-        start=start,
-        end=end,
-        max_rows=max_rows,
-        on_incomplete=on_incomplete,
-        numbers=numbers,
-        extra=extra,
-        session=session,
-    )
+    return fetch_frame("userNonFundingLedgerUpdates", **locals())
 
 
 @fetches("batchClearinghouseStates")
@@ -179,16 +169,7 @@ def batch_clearinghouse_states(
     >>> len(accounts), len(positions), len(failed)
     (0, 0, 1)
     """
-    return AccountStates(
-        *fetch_frames(
-            "batchClearinghouseStates",
-            users=users,
-            dex=dex,
-            numbers=numbers,
-            extra=extra,
-            session=session,
-        )
-    )
+    return AccountStates(*fetch_frames("batchClearinghouseStates", **locals()))
 
 
 @fetches("borrowLendUserState")
@@ -234,8 +215,4 @@ def borrow_lend_user_state(
     >>> account["health"].tolist(), len(tokens)
     (['healthy'], 0)
     """
-    return BorrowLendState(
-        *fetch_frames(
-            "borrowLendUserState", user=user, numbers=numbers, extra=extra, session=session
-        )
-    )
+    return BorrowLendState(*fetch_frames("borrowLendUserState", **locals()))

@@ -45,7 +45,7 @@ def spot_pair_deploy_auction_status(
     >>> list(empty)
     ['start_time_seconds', 'duration_seconds', 'start_gas', 'current_gas', 'end_gas']
     """
-    return fetch_frame("spotPairDeployAuctionStatus", numbers=numbers, extra=extra, session=session)
+    return fetch_frame("spotPairDeployAuctionStatus", **locals())
 
 
 @fetches("perpDeployAuctionStatus")
@@ -93,4 +93,4 @@ def perp_deploy_auction_status(
     >>> auction["start_time_seconds"][0].isoformat()
     '2025-09-01T00:00:00+00:00'
     """
-    return fetch_frame("perpDeployAuctionStatus", numbers=numbers, extra=extra, session=session)
+    return fetch_frame("perpDeployAuctionStatus", **locals())

@@ -17,7 +17,7 @@ from toolkit.contract.extra_operations import known_operation
 from toolkit.contract.operations import Operation
 from toolkit.contract.value_kinds import Numbers
 from toolkit.display import type_text
-from toolkit.frames import Collector, provenance
+from toolkit.frames import Collector, Provenance, provenance
 from toolkit.public_names import publish_as
 
 __all__ = ["concat", "concat_subjects", "rename_old_subject", "subjects_of"]
@@ -88,10 +88,8 @@ def concat(frames: Iterable[pd.DataFrame]) -> pd.DataFrame:
     kept, states, reasons = find_overlaps(operation, parts)
     bare = [_keep_rows(operation, frame, kept[number]) for number, frame in enumerate(frames)]
     joined = pd.concat(bare, ignore_index=True)
-    joined.attrs["toolkit"] = _merge_parts(each, states, reasons) | {
-        "parts": len(frames),
-        "rows": len(joined),
-    }
+    facts = _merge_parts(each, states, reasons)
+    joined.attrs["toolkit"] = Provenance(facts, parts=len(frames), rows=len(joined))
     return joined
 
 
@@ -277,7 +275,7 @@ def _concat_table(
     for frame in bare:
         frame.attrs = {}  # pandas compares attrs, and drops them if they differ
     joined = pd.concat(bare, ignore_index=True)
-    joined.attrs["toolkit"] = facts | {"rows": len(joined)}
+    joined.attrs["toolkit"] = Provenance(facts, rows=len(joined))
     return joined
 
 

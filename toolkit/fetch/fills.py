@@ -79,17 +79,7 @@ def user_fills(
     >>> fills["time"].dtype, fills["px"].dtype
     (datetime64[ms, UTC], dtype('float64'))
     """
-    return fetch_frame(
-        "userFills",
-        user=user,
-        builder=builder,
-        aggregate_by_time=aggregate_by_time,
-        dex=dex,
-        max_rows=max_rows,
-        numbers=numbers,
-        extra=extra,
-        session=session,
-    )
+    return fetch_frame("userFills", **locals())
 
 
 @fetches("userFillsByTime")
@@ -184,23 +174,7 @@ def user_fills_by_time(
     >>> "venue" in fills, "builder" in fills
     (True, False)
     """
-    return fetch_frame(
-        "userFillsByTime",
-        user=user,
-        start=start,
-        end=end,
-        cursor=cursor,
-        builder=builder,
-        aggregate_by_time=aggregate_by_time,
-        dex=dex,
-        venue=venue,
-        page_size=page_size,
-        max_rows=max_rows,
-        on_incomplete=on_incomplete,
-        numbers=numbers,
-        extra=extra,
-        session=session,
-    )
+    return fetch_frame("userFillsByTime", **locals())
 
 
 @fetches("builderApprovedFillsByTime")
@@ -273,16 +247,4 @@ def builder_approved_fills_by_time(
     >>> "user" in fills, "builder" in fills, "venue" in fills
     (True, True, False)
     """
-    return fetch_frame(
-        "builderApprovedFillsByTime",
-        builder=builder,
-        start=start,
-        end=end,
-        cursor=cursor,
-        page_size=page_size,
-        max_rows=max_rows,
-        on_incomplete=on_incomplete,
-        numbers=numbers,
-        extra=extra,
-        session=session,
-    )
+    return fetch_frame("builderApprovedFillsByTime", **locals())

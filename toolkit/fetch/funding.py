@@ -82,16 +82,4 @@ def builder_approved_funding_by_time(
     >>> list(payments)
     ['user', 'time', 'hash', 'type', 'coin', 'usdc', 'szi', 'funding_rate', 'n_samples']
     """
-    return fetch_frame(
-        "builderApprovedFundingByTime",
-        builder=builder,
-        start=start,
-        end=end,
-        cursor=cursor,
-        page_size=page_size,
-        max_rows=max_rows,
-        on_incomplete=on_incomplete,
-        numbers=numbers,
-        extra=extra,
-        session=session,
-    )
+    return fetch_frame("builderApprovedFundingByTime", **locals())

@@ -78,7 +78,7 @@ def current_depth(
     >>> list(depth)
     ['timestamp_ms', 'coin', 'dex', 'bps', 'bid_depth_usd', 'ask_depth_usd']
     """
-    return fetch_frame("currentDepth", dex=dex, numbers=numbers, extra=extra, session=session)
+    return fetch_frame("currentDepth", **locals())
 
 
 @fetches("slippageHistory")
@@ -152,19 +152,7 @@ def slippage_history(
     >>> samples["amount_usd"].unique().tolist()
     [10000.0]
     """
-    return fetch_frame(
-        "slippageHistory",
-        coin=coin,
-        amount=amount,
-        start=start,
-        end=end,
-        page_size=page_size,
-        max_rows=max_rows,
-        on_incomplete=on_incomplete,
-        numbers=numbers,
-        extra=extra,
-        session=session,
-    )
+    return fetch_frame("slippageHistory", **locals())
 
 
 @fetches("meta")
@@ -203,7 +191,7 @@ def meta(
     >>> perps["name"].is_unique, bool((perps["max_leverage"] >= 1).all())
     (True, True)
     """
-    return fetch_frame("meta", dex=dex, numbers=numbers, extra=extra, session=session)
+    return fetch_frame("meta", **locals())
 
 
 @fetches("marginTables")
@@ -247,7 +235,7 @@ def margin_tables(
     >>> rows[["margin_table_id", "tier", "lower_bound", "max_leverage"]].values.tolist()
     [[52, 0, 0.0, 10], [52, 1, 3000000.0, 5]]
     """
-    return fetch_frame("marginTables", dex=dex, numbers=numbers, extra=extra, session=session)
+    return fetch_frame("marginTables", **locals())
 
 
 @fetches("metaAndAssetCtxs")
@@ -290,7 +278,7 @@ def meta_and_asset_ctxs(
     >>> {"name", "mark_px", "funding", "open_interest"} <= set(perps)
     True
     """
-    return fetch_frame("metaAndAssetCtxs", dex=dex, numbers=numbers, extra=extra, session=session)
+    return fetch_frame("metaAndAssetCtxs", **locals())
 
 
 @fetches("perpDexLimits")
@@ -331,6 +319,4 @@ def perp_dex_limits(
     >>> coins["coin"].tolist(), bool((coins["oi_cap"] <= dex["total_oi_cap"][0]).all())
     (['flx:GOLD'], True)
     """
-    return DexLimits(
-        *fetch_frames("perpDexLimits", dex=dex, numbers=numbers, extra=extra, session=session)
-    )
+    return DexLimits(*fetch_frames("perpDexLimits", **locals()))

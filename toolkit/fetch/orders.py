@@ -78,18 +78,7 @@ def builder_orders_by_time(
     >>> "user" in orders, "builder" in orders
     (True, False)
     """
-    return fetch_frame(
-        "builderOrdersByTime",
-        builder=builder,
-        start=start,
-        end=end,
-        cursor=cursor,
-        max_rows=max_rows,
-        on_incomplete=on_incomplete,
-        numbers=numbers,
-        extra=extra,
-        session=session,
-    )
+    return fetch_frame("builderOrdersByTime", **locals())
 
 
 @fetches("historicalOrders")
@@ -142,11 +131,4 @@ def historical_orders(
     >>> "user" in orders, "builder" in orders
     (False, True)
     """
-    return fetch_frame(
-        "historicalOrders",
-        user=user,
-        max_rows=max_rows,
-        numbers=numbers,
-        extra=extra,
-        session=session,
-    )
+    return fetch_frame("historicalOrders", **locals())

@@ -73,7 +73,7 @@ def pages(
         certificate.add_page(page, collector.last_page())
         facts = request_facts(request) | certificate.facts(counts.facts())
         try:
-            certificate.check_complete()
+            certificate.completeness.check_complete()
             facts["complete"] = "one page, the last" if page.is_last else "one page"
             (frame,) = collector.frames(facts)
         except Incomplete as error:

@@ -12,15 +12,15 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
-import msgspec
 import pandas as pd
 
 from toolkit.client import RawAnswer, RequestCounts, Session, current_session
 from toolkit.completeness.certificate import (
     Certificate,
+    Page,
     Remark,
     active_account_remark,
     clock_remarks,
@@ -30,7 +30,6 @@ from toolkit.completeness.certificate import (
     range_remarks,
 )
 from toolkit.completeness.headers import Completeness
-from toolkit.completeness.shared_values import SharedList
 from toolkit.contract.answers import answer_rows, decode
 from toolkit.contract.dexes import ALL_DEXES
 from toolkit.contract.operations import DEX, OPERATIONS, VIEWS, Operation
@@ -232,9 +231,7 @@ def request_facts(request: Request) -> dict[str, Any]:
         "operation": operation.type,
         **({"view": operation.view} if operation.view else {}),
         "parameters": {
-            name: SharedList(value) if isinstance(value, list) else value
-            for name, value in request.parameters.items()
-            if value is not None
+            name: value for name, value in request.parameters.items() if value is not None
         },
         "numbers": request.numbers,
         **({"extra": request.extra} if request.extra != "drop" else {}),
@@ -284,7 +281,7 @@ def _pull_frames(request: Request) -> AnswerFrames:
                 certificate.add_page(page, collector.last_page())
                 count_rows(collector.rows - rows_before)
         # Only now: all rows that there are have come.
-        certificate.check_complete()
+        certificate.completeness.check_complete()
         facts = _provenance(request, certificate, counts)
         # Some sources, such as recordings, lack rows: their gaps are noted, but no fault.
         if (reason := certificate.breaks.reason) and not request.session.source.history:
@@ -343,42 +340,6 @@ def _incomplete_frames(
 def _attach_rows(error: BaseException, frames: AnswerFrames) -> None:
     vars(error)["rows"] = frames[0] if len(frames) == 1 else frames
     error.add_note(f"error.rows has the {count_text(len(frames[0]), 'row')} that came before")
-
-
-@dataclass(frozen=True, slots=True)
-class Page:
-    """The certain rows of one page of an answer.
-
-    Attributes
-    ----------
-    tables : tuple
-        For each table of the operation its rows, or its columns by name.
-    is_last : bool
-        Whether all rows have come.
-    completeness : Completeness
-        What the service stated with the first page about the complete answer.
-    content : bytes
-        The body of the page as it came.
-    first : int
-        Position in the body of the first row.
-    cursor : str or None
-        The cursor after which to continue.
-    ties : int
-        How many ties at the end of a page were requested again, up to this page.
-    """
-
-    tables: tuple[Any, ...]
-    is_last: bool
-    completeness: Completeness
-    content: bytes = field(default=b"[]", repr=False)
-    first: int = 0
-    cursor: str | None = None
-    ties: int = 0
-
-    def texts(self) -> list[bytes]:
-        """Return the JSON text of each row, for an operation that answers with a list."""
-        rows = msgspec.json.decode(self.content, type=list[msgspec.Raw])
-        return [bytes(row) for row in rows[self.first : self.first + len(self.tables[0])]]
 
 
 def read_pages(request: Request, counts: RequestCounts | None = None) -> Iterator[Page]:

@@ -58,9 +58,7 @@ def account_value_snapshot_timestamp(
     >>> latest["timestamp"][0].isoformat()
     '2024-09-15T08:00:00+00:00'
     """
-    return fetch_frame(
-        "accountValueSnapshotTimestamp", numbers=numbers, extra=extra, session=session
-    )
+    return fetch_frame("accountValueSnapshotTimestamp", **locals())
 
 
 @fetches("accountValueSnapshots")
@@ -115,13 +113,7 @@ def account_value_snapshots(
     >>> list(accounts)[:4]
     ['snapshot_id', 'collateral_token', 'user', 'account_value']
     """
-    return fetch_frame(
-        "accountValueSnapshots",
-        collateral_tokens=collateral_tokens,
-        numbers=numbers,
-        extra=extra,
-        session=session,
-    )
+    return fetch_frame("accountValueSnapshots", **locals())
 
 
 @fetches("perpTwapSnapshotTimestamp")
@@ -157,7 +149,7 @@ def perp_twap_snapshot_timestamp(
     >>> list(tk.frame("perpTwapSnapshotTimestamp", []))
     ['snapshot_id', 'timestamp']
     """
-    return fetch_frame("perpTwapSnapshotTimestamp", numbers=numbers, extra=extra, session=session)
+    return fetch_frame("perpTwapSnapshotTimestamp", **locals())
 
 
 @fetches("perpTwapSnapshots")
@@ -208,10 +200,4 @@ def perp_twap_snapshots(
     >>> {"twap_id", "total_sz", "executed_sz", "waiting"} <= set(twaps)
     True
     """
-    return fetch_frame(
-        "perpTwapSnapshots",
-        market_names=market_names,
-        numbers=numbers,
-        extra=extra,
-        session=session,
-    )
+    return fetch_frame("perpTwapSnapshots", **locals())

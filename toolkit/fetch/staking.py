@@ -50,7 +50,7 @@ def delegations(
     >>> tk.frame("delegations", [row], numbers="text")["amount"][0]
     '12060.16529862'
     """
-    return fetch_frame("delegations", user=user, numbers=numbers, extra=extra, session=session)
+    return fetch_frame("delegations", **locals())
 
 
 @fetches("validatorAprHistory")
@@ -116,15 +116,4 @@ def validator_apr_history(
     >>> list(tk.frame("validatorAprHistory", []))
     ['week', 'net_apr', 'gross_apr', 'total_delegator_rewards']
     """
-    return fetch_frame(
-        "validatorAprHistory",
-        validator=validator,
-        start=start,
-        end=end,
-        page_size=page_size,
-        max_rows=max_rows,
-        on_incomplete=on_incomplete,
-        numbers=numbers,
-        extra=extra,
-        session=session,
-    )
+    return fetch_frame("validatorAprHistory", **locals())

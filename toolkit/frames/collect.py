@@ -18,6 +18,7 @@ from toolkit.contract.operations import Operation, Table
 from toolkit.contract.value_kinds import ADDRESS, Family, Numbers
 from toolkit.errors import AnswerInvalid
 from toolkit.frames.nested_values import EXACT, STR, TEXT, cell_type, cell_value, field_type
+from toolkit.frames.provenance import Provenance
 from toolkit.frames.unknown_columns import (
     ExtraValues,
     extra_columns,
@@ -153,7 +154,7 @@ class Collector:
                 facts["missing_fields"] = missing
             if self._unplaced:
                 facts["unknown_fields"] = self._unplaced
-            frame.attrs["toolkit"] = facts
+            frame.attrs["toolkit"] = Provenance(facts)
         return frames
 
 

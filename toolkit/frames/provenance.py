@@ -22,8 +22,13 @@ _FIRST: Final = 3
 class Provenance(dict[str, Any]):
     """The origin of a frame: a dict that a notebook shows as a table.
 
-    The table shows only the first of many subjects; the dict has all of them.
+    The table shows only the first of many subjects; the dict has all of them. Frames share it:
+    pandas copies `frame.attrs` deeply in nearly every operation, and the copy of a thousand names
+    takes longer than the operation.
     """
+
+    def __deepcopy__(self, memo: object) -> "Provenance":
+        return self
 
     def __repr__(self) -> str:
         return pformat(self._shortened_facts(), sort_dicts=False, width=100)

@@ -6,6 +6,7 @@ from typing import Any
 import pandas as pd
 
 from toolkit.completeness.merge import merge_inputs
+from toolkit.frames import Provenance
 from toolkit.installation import package_version
 from toolkit.times import Time, to_ms
 
@@ -46,7 +47,7 @@ def finish(result: pd.DataFrame, inputs: Mapping[str, Any], **facts: Any) -> pd.
     - ``**facts``: entries of the provenance, such as ``helper`` and ``by``
     """
     made = result.reset_index(drop=True)
-    made.attrs["toolkit"] = {**result_provenance(inputs), **facts}
+    made.attrs["toolkit"] = Provenance({**result_provenance(inputs), **facts})
     return made
 
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import toolkit as tk
 from tests.fetch.wire import fill
 from tests.worlds import world_of
-from toolkit.completeness.row_checks import HistoryChecks, RowBreak, row_proof
+from toolkit.completeness.checks import HistoryChecks, RowBreak, row_proof
 from toolkit.contract.answers import answer_rows, decode, encode
 from toolkit.contract.columns import table_columns
 from toolkit.contract.operations import OPERATIONS
