@@ -12,10 +12,14 @@ lists them. ``tk.connect(base_url, api_key)`` asks a live service instead.
 """
 
 from difflib import get_close_matches
+from functools import partial
 
 import lazy_loader
 
+from toolkit import drawing
+
 _import_public_name, _list_public_names, __all__ = lazy_loader.attach_stub(__name__, __file__)
+drawing.load_with(partial(_import_public_name, "plots"))
 
 
 def __getattr__(name: str) -> object:

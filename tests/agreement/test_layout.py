@@ -1,7 +1,9 @@
 """The layout of the project: files that people look for, test folders, and no local paths."""
 
+import ast
 import re
 import subprocess
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -77,3 +79,34 @@ def test_files_name_no_registry(tracked_texts):
         if any(registry in text for registry in REGISTRIES)
     ]
     assert naming == []
+
+
+def imported_at_module_level(path, modules):
+    """Yield the modules of the package that a file imports when it is imported itself."""
+
+    def statements(body):
+        for node in body:
+            if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+                yield from statements(node.orelse)
+            elif isinstance(node, ast.With | ast.Try | ast.If | ast.ClassDef):
+                yield from statements([*node.body, *getattr(node, "orelse", [])])
+            else:
+                yield node
+
+    for node in statements(ast.parse(path.read_text()).body):
+        if isinstance(node, ast.Import):
+            yield from (each.name for each in node.names if each.name in modules)
+        elif isinstance(node, ast.ImportFrom) and node.module in modules:
+            for each in node.names:
+                inner = f"{node.module}.{each.name}"
+                yield inner if inner in modules else node.module
+
+
+def test_imports_have_no_circle():
+    package = ROOT / "toolkit"
+    modules = {
+        ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
+        for path in package.rglob("*.py")
+    }
+    imports = {name: set(imported_at_module_level(path, modules)) for name, path in modules.items()}
+    TopologicalSorter(imports).prepare()  # raises CycleError, which names the modules

@@ -5,7 +5,7 @@ Every helper reads weekly APRs as `tk.validator_apr_history` returns them.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, Final, Literal
+from typing import Final, Literal
 
 import numpy as np
 import pandas as pd
@@ -216,8 +216,6 @@ class RankStability(Estimate):
 
     ranks: pd.DataFrame
     left_out: int
-
-    picture: ClassVar[str] = "validator_ranks"
 
 
 def rank_stability(

@@ -3,12 +3,15 @@
 import re
 from collections.abc import Callable
 from functools import wraps
+from inspect import signature
 from typing import ParamSpec, TypeVar
 
 import pandas as pd
 from matplotlib.axes import Axes
 
+from toolkit.analysis.common.estimate import Estimate
 from toolkit.display import type_text
+from toolkit.drawing import PLOTS
 from toolkit.errors import MissingColumns
 
 P = ParamSpec("P")
@@ -18,7 +21,8 @@ R = TypeVar("R")
 def draws_result(draw: Callable[P, R]) -> Callable[P, R]:
     """Return a figure's function with clear errors for a first argument that it cannot draw.
 
-    The first helper that its docstring names is the one whose result it draws.
+    The first helper that its docstring names is the one whose result it draws. If the first
+    parameter is a class of results, their method ``plot`` calls the function.
 
     Raises
     ------
@@ -46,4 +50,7 @@ def draws_result(draw: Callable[P, R]) -> Callable[P, R]:
             kind = type(result).__name__
             raise MissingColumns(f"{words}; this {kind} lacks {lacking}") from error
 
+    drawn = next(iter(signature(draw).parameters.values())).annotation
+    if isinstance(drawn, type) and issubclass(drawn, Estimate):
+        PLOTS[drawn] = draw_checked
     return draw_checked

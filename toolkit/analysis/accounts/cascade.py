@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -109,8 +109,6 @@ class Cascade(Estimate):
     coin: str
     unmeasured: int
     unmeasured_usd: float
-
-    picture: ClassVar[str] = "cascade"
 
 
 class _Round(NamedTuple):

@@ -1,7 +1,7 @@
 """Users of a builder over time: weekly cohorts, and the lifetime value of a user."""
 
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -138,8 +138,6 @@ class LifetimeValue(Estimate):
     """
 
     curve: pd.DataFrame
-
-    picture: ClassVar[str] = "lifetime_value"
 
 
 def lifetime_value(

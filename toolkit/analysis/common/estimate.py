@@ -2,9 +2,11 @@
 
 from dataclasses import dataclass
 from html import escape
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
+
+from toolkit import drawing
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -32,8 +34,6 @@ class Estimate:
     level: float
     method: str
 
-    picture: ClassVar[str] = ""
-
     def __getitem__(self, name: str) -> float:
         """Return the estimate of a figure by its name."""
         found = self.params.loc[self.params["name"] == name, "estimate"]
@@ -47,11 +47,7 @@ class Estimate:
 
         Returns the Axes of one panel, or the Figure of several panels.
         """
-        # The only arrow from the analysis up to the plots; pyproject.toml lists it as an exception.
-        from toolkit import plots
-
-        draw = getattr(plots, self.picture)
-        drawn: Axes | Figure = draw(self, ax=ax, **options)
+        drawn: Axes | Figure = drawing.plot_of(type(self))(self, ax=ax, **options)
         return drawn
 
     def _repr_html_(self) -> str:

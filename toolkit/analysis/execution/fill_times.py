@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -89,16 +89,12 @@ class FillTimes(Estimate):
     market: "FillTimes | None" = None
     triggers: "FillTimes | None" = None
 
-    picture: ClassVar[str] = "fill_times"
-
 
 class FillProbability(FillTimes):
     """Probability that a resting order has been filled, by its distance from the mid.
 
     As `FillTimes`, by ``distance_bps``.
     """
-
-    picture: ClassVar[str] = "fill_probability"
 
 
 def time_to_fill(

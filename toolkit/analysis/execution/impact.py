@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Final
+from typing import Final
 
 import numpy as np
 import pandas as pd
@@ -123,8 +123,6 @@ class Impact(Estimate):
     sizes: pd.DataFrame
     lags: pd.DataFrame
     price_source: str
-
-    picture: ClassVar[str] = "impact"
 
 
 def impact(

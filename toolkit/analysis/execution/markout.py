@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -60,8 +60,6 @@ class Markout(Estimate):
     price_source: str
     max_age_seconds: float
     cluster: str
-
-    picture: ClassVar[str] = "markout"
 
 
 def markout(

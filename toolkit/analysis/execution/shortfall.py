@@ -1,7 +1,7 @@
 """Implementation shortfall: what each order cost against the price at its decision."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 import numpy as np
 import pandas as pd
@@ -91,8 +91,6 @@ class Shortfall(Estimate):
 
     orders: pd.DataFrame
     price_source: str
-
-    picture: ClassVar[str] = "shortfall"
 
 
 def shortfall(

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import ClassVar, Final
+from typing import Final
 
 import numpy as np
 import pandas as pd
@@ -82,8 +82,6 @@ class Spreads(Estimate):
     seconds: float
     cluster: str
     coins: pd.DataFrame | None = None
-
-    picture: ClassVar[str] = "spreads"
 
 
 def spreads(

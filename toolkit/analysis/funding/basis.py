@@ -1,7 +1,7 @@
 """The basis of perps against their oracle, how fast it reverts, and funding across dexes."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 import numpy as np
 import pandas as pd
@@ -78,8 +78,6 @@ class PerpBasis(Estimate):
 
     rates: pd.DataFrame
     hours: pd.DataFrame
-
-    picture: ClassVar[str] = "basis"
 
 
 def basis(

@@ -1,7 +1,7 @@
 """Resilience of order books: how fast depth returns after a shock."""
 
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -66,8 +66,6 @@ class Resilience(Estimate):
     shocks: pd.DataFrame
     path: pd.DataFrame
     bps: int
-
-    picture: ClassVar[str] = "resilience"
 
 
 def resilience(

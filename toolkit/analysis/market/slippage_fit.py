@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -100,8 +100,6 @@ class SlippageFit(Estimate):
     samples: pd.DataFrame
     draws: Mapping[tuple[str, str], tuple[int, Floats]] = field(repr=False)
     means: Mapping[tuple[str, str], SizeMeans] = field(repr=False)
-
-    picture: ClassVar[str] = "slippage_fit"
 
     def _repr_html_(self) -> str:
         return super()._repr_html_() + "".join(

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from math import sqrt
-from typing import ClassVar, Literal
+from typing import Literal
 
 import numpy as np
 import pandas as pd
@@ -76,8 +76,6 @@ class Skill(Estimate):
 
     accounts: pd.DataFrame
     measure: str
-
-    picture: ClassVar[str] = "skill"
 
 
 def skill(
