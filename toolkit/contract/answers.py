@@ -11,23 +11,20 @@ once, and from then on the operation has a decoder that accepts them.
 import functools
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, Final, get_args, get_origin
 
 import msgspec
 
-from toolkit.contract import snapshots
 from toolkit.contract.columns import table_columns
 from toolkit.contract.dexes import ALL_DEXES
 from toolkit.contract.field_deviations import (
     KNOWN_DEVIATIONS,
     LIBERAL,
-    NO_DEVIATIONS,
-    AcceptedDeviations,
-    find_deviations,
-    learn_deviations,
+    Accepted,
+    Deviation,
+    report_deviations,
 )
 from toolkit.contract.fields import RecordField, is_record, record_fields
 from toolkit.contract.operations import Operation
@@ -97,31 +94,36 @@ def decode(
     if status != 200:
         raise response_error(operation, status, headers, content)
     if operation.binary:
+        # pyarrow and msgpack are imported only if there is a snapshot to read.
+        from toolkit.contract.snapshots import decode_snapshots
+
         check_no_web_page(operation, headers, content)
-        return snapshots.decode_snapshots(operation, headers, content)
+        return decode_snapshots(operation, headers, content)
     wanted = answer_type(operation, parameters or {})
     omits = operation.tables[0].omits if operation.tables else ()
     answer_key = operation.type, wanted, omits
-    known = KNOWN_DEVIATIONS.get(answer_key, NO_DEVIATIONS)
-    if not known.unknown or _is_readable_text(content):
-        try:
-            return _decoder(wanted, numbers, _without_pairs(known), omits).decode(content)
-        except _UNREADABLE:
-            pass  # the answer has further deviations, or it is invalid
+    accepted = KNOWN_DEVIATIONS.get(answer_key, Accepted())
+    try:
+        return _decoder(wanted, numbers, accepted, omits).decode(content)
+    except _UNREADABLE as error:
+        refusal = error  # the answer has further deviations, or it is invalid
     check_no_web_page(operation, headers, content)
     try:
-        answer = _decoder(wanted, numbers, LIBERAL, omits).decode(content)
-        # This also checks the unknown fields, so that others can decode what was accepted here.
-        found = find_deviations(
-            wanted, json.loads(content), functools.partial(_find_unreadable, numbers), omits
-        )
-    except (*_UNREADABLE, ValueError) as error:
+        value = json.loads(content, parse_float=Decimal)
+        found: dict[Any, Deviation] = {}
+        for deviation in _compare(wanted, value, numbers, "", omits):
+            found.setdefault(deviation[:3], deviation)
+        if any(kind in ("unreadable", "rewritten") for kind, *_ in found):
+            content = encode(value)
+        accepted = accepted.extend(found.values())
+        answer = _decoder(wanted, numbers, accepted, omits).decode(content)
+    except _UNREADABLE as error:
         raise _invalid_answer(operation, error, content) from None
-    known = learn_deviations(answer_key, operation.type, found)
-    try:
-        return _decoder(wanted, numbers, known, omits).decode(content)
-    except _UNREADABLE:
-        return answer
+    except (ValueError, RecursionError):
+        raise _invalid_answer(operation, refusal, content) from None
+    KNOWN_DEVIATIONS[answer_key] = accepted
+    report_deviations(operation.type, found.values(), accepted)
+    return answer
 
 
 def answer_type(operation: Operation, parameters: Mapping[str, Any]) -> Any:
@@ -161,45 +163,88 @@ def answer_rows(operation: Operation, answer: Any, parameters: Mapping[str, Any]
     return (answer if isinstance(answer, list) else [answer],)
 
 
-def _find_unreadable(numbers: Numbers, field: RecordField, value: Any) -> list[Any]:
-    """Return what cannot be read of a field: of a list of pairs the bad pairs, else the value."""
-    reader: Any = _readable_type(_value_type(field, numbers, LIBERAL))
-    if (pair := _pair_type(reader.wanted)) is not None and isinstance(value, list):
-        return [item for item in value if _convert_if_readable(_readable_type(pair), item) is None]
-    return [] if _convert_if_readable(reader, value) is not None else [value]
+def _compare(
+    annotation: Any, value: Any, numbers: Numbers, path: str = "", omits: tuple[str, ...] = ()
+) -> Iterator[Deviation]:
+    """Compare a JSON value with its annotated type, and yield each deviation.
 
-
-def _is_readable_text(content: bytes) -> bool:
-    """Return whether unknown fields can be skipped without a look at their values.
-
-    Other readers cannot decode text that is not UTF-8, and whole numbers of more than 4,300 digits.
+    Values of fields beyond the specification that cannot be read are removed from `value`.
     """
-    step = 2_150  # a longer number covers a whole block of this length
-    if any(content[at : at + step].isdigit() for at in range(0, len(content), step)):
-        return False
-    if content.isascii():
-        return True
+    origin, parts = get_origin(annotation), get_args(annotation)
+    if is_record(annotation) and isinstance(value, dict):
+        yield from _compare_fields(annotation, value, numbers, path, omits)
+    elif origin in (list, tuple) and isinstance(value, list):
+        if origin is list:
+            parts *= len(value)
+        elif None in value[1:]:
+            yield Deviation("missing", (None, ""), path.rstrip("."))
+        for part, item in zip(parts, value, strict=False):
+            yield from _compare(part, item, numbers, path, omits)
+    elif origin is dict and isinstance(value, dict):
+        if None in value.values():
+            yield Deviation("missing", (None, ""), path.rstrip("."))
+        for item in value.values():
+            yield from _compare(parts[1], item, numbers, path, omits)
+    else:
+        for part in parts:
+            yield from _compare(part, value, numbers, path, omits)
+
+
+def _compare_fields(
+    record: type[Record], value: dict[str, Any], numbers: Numbers, path: str, omits: tuple[str, ...]
+) -> Iterator[Deviation]:
+    fields = {field.wire: field for field in record_fields(record) if field.name not in omits}
+    for name, field in fields.items():
+        if field.is_expected and (name not in value or (value[name] is None and not field.null)):
+            yield Deviation("missing", (record, name), path + name, bool(field.note.beyond))
+    for name, item in value.items():
+        place = record, name
+        if name not in fields:
+            yield Deviation("unknown", place, path + name)
+            continue
+        field = fields[name]
+        if item is not None and not field.may_be_unreadable and field.has_records:
+            yield from _compare(field.type, item, numbers, f"{path}{name}.")
+        if item is not None and field.may_be_unreadable:
+            wanted = _value_type(field, numbers, LIBERAL)
+            if wanted is str and type(item) in (int, Decimal):
+                yield Deviation("rewritten", place, path + name)
+                value[name] = str(item)
+            pair = next(iter(get_args(wanted)), None)
+            is_list = get_origin(pair) is tuple and isinstance(item, list)
+            kept = []  # each pair belongs to its own key
+            for entry in item if is_list else [value[name]]:
+                part = get_args(field.type)[0] if is_list else field.type
+                below = numbers, f"{path}{name}."
+                inside = [*_compare(part, entry, *below)] if field.has_records else []
+                if _is_readable(pair if is_list else wanted, entry):
+                    kept.append(entry)
+                    yield from inside
+                else:
+                    yield Deviation(
+                        "unreadable", place, path + name, value=msgspec.json.decode(encode(entry))
+                    )
+            value[name] = kept if is_list else next(iter(kept), None)
+
+
+def _is_readable(wanted: Any, value: Any) -> bool:
     try:
-        content.decode()
-    except UnicodeDecodeError:
+        msgspec.json.decode(encode(value), type=wanted, strict=False)
+    except (*_UNREADABLE, OverflowError):
         return False
     return True
 
 
 @functools.cache
 def _decoder(
-    wanted: Any, numbers: Numbers, deviations: AcceptedDeviations, omits: tuple[str, ...]
+    wanted: Any, numbers: Numbers, accepted: Accepted, omits: tuple[str, ...]
 ) -> "msgspec.json.Decoder[Any]":
     # With strict=False decimal text becomes floats directly, and 1.0 a whole number.
-    return msgspec.json.Decoder(
-        decoder_type(wanted, numbers, deviations, omits),
-        strict=False,
-        dec_hook=_convert_if_readable,
-    )
+    return msgspec.json.Decoder(decoder_type(wanted, numbers, accepted, omits), strict=False)
 
 
 def decoder_type(
-    annotation: Any, numbers: Numbers, deviations: AcceptedDeviations, omits: tuple[str, ...] = ()
+    annotation: Any, numbers: Numbers, accepted: Accepted, omits: tuple[str, ...] = ()
 ) -> Any:
     """Return the type that a decoder uses for an answer.
 
@@ -208,14 +253,14 @@ def decoder_type(
 
     - ``annotation``: the type of the answer, made of records, lists, tuples, dicts and unions
     - ``numbers`` ({"float", "exact", "text"}): the form of numbers
-    - ``deviations``: expected fields that may be missing, and unknown fields
+    - ``accepted``: expected fields that may be missing, and unknown fields
     - ``omits``: fields of the outermost record that the operation does not have
     """
     if is_record(annotation):
-        return _decoder_struct(annotation, numbers, deviations, omits)
-    parts = [decoder_type(part, numbers, deviations, omits) for part in get_args(annotation)]
+        return _decoder_struct(annotation, numbers, accepted, omits)
+    parts = [decoder_type(part, numbers, accepted, omits) for part in get_args(annotation)]
     origin = get_origin(annotation)
-    if origin in (tuple, dict) and deviations.allows_missing(None, ""):
+    if origin in (tuple, dict) and accepted.allows_missing(None, ""):
         # The first part is a key: it names what the others are about.
         parts = [parts[0], *(part | None for part in parts[1:])]
     if origin in (list, dict, tuple):
@@ -225,102 +270,43 @@ def decoder_type(
 
 @functools.cache
 def _decoder_struct(
-    record: type[Record], numbers: Numbers, deviations: AcceptedDeviations, omits: tuple[str, ...]
+    record: type[Record], numbers: Numbers, accepted: Accepted, omits: tuple[str, ...]
 ) -> type[msgspec.Struct]:
     fields = [field for field in record_fields(record) if field.name not in omits]
-    extras = deviations.unknown_fields(record)
+    extras = accepted.unknown_fields(record)
     return msgspec.defstruct(
         record.__name__,
         [
-            *(_struct_field(record, field, numbers, deviations) for field in fields),
+            *(_struct_field(record, field, numbers, accepted) for field in fields),
             *((name, msgspec.Raw | msgspec.UnsetType, msgspec.UNSET) for name in extras),
         ],
         rename={field.name: field.wire for field in fields} | extras,
         namespace={"__extras__": extras},
         kw_only=True,
         gc=False,
-        forbid_unknown_fields=not deviations.is_open,
+        forbid_unknown_fields=not accepted.is_open,
     )
 
 
 def _struct_field(
-    record: type[Record], field: RecordField, numbers: Numbers, deviations: AcceptedDeviations
+    record: type[Record], field: RecordField, numbers: Numbers, accepted: Accepted
 ) -> tuple[str, Any] | tuple[str, Any, Any]:
-    value_type = _value_type(field, numbers, deviations)
-    if field.may_be_unreadable and deviations.allows_unreadable(record, field.wire):
-        value_type = _readable_type(value_type)
+    value_type = _value_type(field, numbers, accepted)
     if field.note.key:
         return field.name, value_type
     if field.has_default:
         return field.name, value_type | None, field.default
-    if field.may_be_absent or deviations.allows_missing(record, field.wire):
+    if field.may_be_absent or accepted.allows_missing(record, field.wire):
         return field.name, value_type | None, None
     return (field.name, value_type | None) if field.null else (field.name, value_type)
 
 
-def _value_type(field: RecordField, numbers: Numbers, deviations: AcceptedDeviations) -> Any:
+def _value_type(field: RecordField, numbers: Numbers, accepted: Accepted) -> Any:
     if field.note.kind.family == "number":
         return _NUMBER_TYPES[numbers].get(field.type, field.type)
     if field.has_records:
-        return decoder_type(field.type, numbers, deviations)
+        return decoder_type(field.type, numbers, accepted)
     return Any if field.note.kind.family == "nested" else field.type
-
-
-class _AnyValue(type):
-    """Metaclass: every value is an instance of its classes, so msgspec passes any value on."""
-
-    wanted: Any
-
-    def __instancecheck__(cls, value: object) -> bool:
-        return True
-
-
-@functools.cache
-def _readable_type(wanted: Any) -> type:
-    """Return a class for `_convert_if_readable`: values of a type, and None for all others."""
-    return _AnyValue("ReadableValue", (), {"wanted": wanted})
-
-
-def _pair_type(wanted: Any) -> Any:
-    """Return the type of the pairs of a list; None if the type is no list of pairs."""
-    parts = get_args(wanted) if get_origin(wanted) is list else ()
-    return parts[0] if parts and get_origin(parts[0]) is tuple else None
-
-
-@functools.cache
-def _without_pairs(known: AcceptedDeviations) -> AcceptedDeviations:
-    """Return known deviations without unreadable lists of pairs, which may hide new fields.
-
-    Each answer that has unreadable pairs is searched again: a pair may be unreadable only because
-    of a new field, which then becomes known.
-    """
-    pairs = {
-        (record, field.wire)
-        for record, wire in known.unreadable
-        if record is not None
-        for field in record_fields(record)
-        if field.wire == wire and _pair_type(_value_type(field, "text", LIBERAL)) is not None
-    }
-    return replace(known, unreadable=known.unreadable - pairs) if pairs else known
-
-
-def _convert_if_readable(reader: Any, value: Any) -> Any:
-    """Return a decoded value as the type of its field, or None if it cannot be read.
-
-    Of a list of pairs, return those that can be read: each belongs to its own key.
-    """
-    if reader.wanted is str and type(value) in (int, float):
-        return str(value)  # decimal text in another form
-    if (pair := _pair_type(reader.wanted)) is not None and isinstance(value, list):
-        pairs = (_convert_if_readable(_readable_type(pair), item) for item in value)
-        return [item for item in pairs if item is not None]
-    try:
-        # Unknown fields are kept as JSON text, which `msgspec.convert` cannot make.
-        return msgspec.json.decode(
-            encode(value), type=reader.wanted, strict=False, dec_hook=_convert_if_readable
-        )
-    except (msgspec.DecodeError, OverflowError, RecursionError):
-        return None
 
 
 def _invalid_answer(operation: Operation, error: Exception, content: bytes) -> AnswerInvalid:
