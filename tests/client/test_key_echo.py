@@ -48,6 +48,11 @@ def escape(text, prefix="\\"):
     return "".join(f"{prefix}u{ord(letter):04x}" for letter in text)
 
 
+def encode_percent(text):
+    """Return a text with each byte as an escape of addresses, letters too."""
+    return "".join(f"%{byte:02x}" for byte in text.encode())
+
+
 def reply_escaped(status, body, key):
     return httpx.Response(status, content=body.replace("KEY", key).encode())
 
@@ -78,6 +83,16 @@ REPLIES = {
     ),
     "header": lambda key: reply_json(200, [FILL], **{"x-echo": key, "x-other": quote(key)}),
     "source label": lambda key: reply_json(200, [FILL], **{"x-toolkit-source": key}),
+    "label, percent-encoded": lambda key: reply_json(
+        200, [FILL], **{"x-toolkit-source": encode_percent(key)}
+    ),
+    "missing rows, percent-encoded": lambda key: reply_json(
+        200, [FILL], **{"x-toolkit-incomplete": encode_percent(key)}
+    ),
+    "error, percent-encoded": lambda key: reply_json(400, {"error": encode_percent(key)}),
+    "error, percent-encoded as HTML": lambda key: reply_json(
+        400, {"error": encode_percent(key).replace("%", "&#37;")}
+    ),
     "header of a redirect": lambda key: reply_json(
         302, {}, location=f"https://elsewhere/?key={quote(key, safe='')}"
     ),
@@ -110,7 +125,8 @@ def _new_warnings():
 
 def forms_of(key):
     json_text = json.dumps(key)[1:-1]
-    return [key, json_text, json_text.replace("/", "\\/"), quote(key, safe=""), html.escape(key)]
+    forms = [key, json_text, json_text.replace("/", "\\/"), quote(key, safe=""), html.escape(key)]
+    return [*forms, encode_percent(key)]
 
 
 def collect_outputs(key, reply, folder, fetch, *arguments):

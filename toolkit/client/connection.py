@@ -15,7 +15,7 @@ from toolkit.client.proxies import address_problem, is_this_machine, warn_of_exp
 from toolkit.client.retry import Retry
 from toolkit.client.session import DataSource, ProgressBar, Session, use
 from toolkit.client.session_recipe import Recipe
-from toolkit.client.wire import PATIENCE, ApiKey, budget_file, is_header_text, limit_stream_time
+from toolkit.client.wire import PATIENCE, ApiKey, budget_file, is_header_text
 from toolkit.contract.source_tables import WorldFacts
 from toolkit.errors import MissingExtra, NotConnected
 from toolkit.frames.notebook_view import register_view
@@ -252,7 +252,6 @@ def _http_client(
             f"valid ({type(error).__name__}). Use an address such as http://host:8080, or unset "
             "the variable"
         ) from None
-    limit_stream_time(client)
     return client
 
 

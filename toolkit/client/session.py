@@ -22,7 +22,7 @@ from toolkit.client.budget import Budget, PointReservation, RequestCounts
 from toolkit.client.proxies import is_this_machine
 from toolkit.client.retry import Retry, counts_as_failed_time, retry_cause
 from toolkit.client.session_recipe import Recipe
-from toolkit.client.wire import PATIENCE, ApiKey, limit_answer_time, read_body
+from toolkit.client.wire import PATIENCE, ApiKey, read_body
 from toolkit.completeness.headers import Completeness, read_completeness, read_source
 from toolkit.contract.operations import Operation
 from toolkit.contract.requests import DEXES_AT_MOST, request_points
@@ -354,12 +354,10 @@ class Session:
     ) -> RawAnswer:
         """Send a request once."""
         try:
-            with (
-                limit_answer_time(self.patience),
-                self.client.stream("POST", "/info", json=dict(body)) as response,
-            ):
+            deadline = time.monotonic() + self.patience
+            with self.client.stream("POST", "/info", json=dict(body)) as response:
                 reservation.record_answer()
-                content = read_body(operation, response, self.key)
+                content = read_body(operation, response, self.key, deadline)
                 headers = self._clean_headers(response)
         except httpx.HTTPError as error:
             failure = self._unreachable(operation, error)
@@ -381,7 +379,7 @@ class Session:
         if self.key is None:
             return response.headers
         response.extensions.pop("reason_phrase", None)  # the repr of a response shows it
-        response.headers = self.key.scrub_headers(response.headers)
+        response.headers = self.key.hide_in_headers(response.headers)
         return response.headers
 
     def _check_response(
@@ -406,10 +404,7 @@ class Session:
         if self.client.is_closed or not is_this_machine(self.base_url):
             return
         try:
-            with (
-                limit_answer_time(_GLANCE),
-                self.client.stream("GET", "/healthz", auth=None, timeout=_GLANCE) as response,
-            ):
+            with self.client.stream("GET", "/healthz", auth=None, timeout=_GLANCE) as response:
                 self.source.update_from_headers(self._clean_headers(response))
         except httpx.HTTPError:
             pass
@@ -425,7 +420,7 @@ class Session:
     def _unreachable(self, operation: Operation, error: httpx.HTTPError) -> Unreachable:
         words = str(error) or type(error).__name__
         if self.key is not None:
-            words = self.key.scrub(words)
+            words = self.key.hide(words)
         is_own = is_this_machine(self.base_url)
         has_no_service = is_own and _is_refused(error) and not self.source.has_answered
         advice = "Check the address and the network; tk.local() works without either"

@@ -1,32 +1,24 @@
 """What travels between client and service: the key goes out, and the bytes of answers come in.
 
 The key goes into the header of a request, and nowhere else. A service, or a gateway in front of it,
-may echo the key in an answer. So the key is removed from the headers and the errors of answers, and
-from what httpx logs. An answer with rows that contain the key is refused, because its rows cannot
-be changed.
+may echo the key in an answer. So `ApiKey.hide` removes it from whatever a service says: headers,
+errors, and what httpx logs. An answer with rows that contain the key is refused, because its rows
+cannot be changed.
 
 Answers are read and decompressed as they come, up to limits of size and time.
-The time-out of httpx counts from one received byte to the next. A service that sends a byte now and
-then, or one ``100 Continue`` after the other, would be waited for without end. Therefore the
-streams of a session also have a deadline for the complete answer.
 """
 
 import hashlib
 import html
-import json
 import logging
 import re
-import ssl
-import threading
 import time
-from collections.abc import Generator, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Mapping
 from pathlib import Path
-from typing import Any, Final, NoReturn
-from urllib.parse import quote
+from typing import Final, NoReturn
+from urllib.parse import unquote
 from weakref import WeakSet
 
-import httpcore
 import httpx
 import msgspec
 
@@ -42,8 +34,6 @@ __all__ = [
     "budget_file",
     "is_binary",
     "is_header_text",
-    "limit_answer_time",
-    "limit_stream_time",
     "read_body",
 ]
 
@@ -54,16 +44,29 @@ LARGEST_SNAPSHOTS: Final = 2**30
 """Bytes of the largest binary answer that is read; its decompressed size has another limit."""
 
 PATIENCE: Final = 600.0
-"""Seconds for one answer in all, from the connection to the last byte."""
+"""Seconds for the body of one answer in all, from the request to the last byte."""
 
 _SHORTEST: Final = 6
-_PART: Final = 1 << 24
+_NESTED: Final = 3  # how many ways of writing the key can be inside each other
 _ROUNDS: Final = 20_000  # of the hash: a short key cannot be found by trying
-_ESCAPE: Final = re.compile(rb"\\+(?:u00([2-7][0-9a-fA-F])|/)")
-_LONGEST_ESCAPE: Final = 8  # bytes of one character, as an escape in a text inside a text
-_LATE: Final = "the answer did not end in time"
+_ESCAPE: Final = re.compile(r"""\\+(?:u([0-9a-fA-F]{4})|(["'/]))""")
 _ENDS: Final = {b"[": b"]", b"{": b"}"}
 _BINARY: Final = ("application/octet-stream", "application/msgpack", "application/x-msgpack")
+
+
+def _read_escapes(text: str) -> str:
+    r"""Return a text with the escapes of JSON resolved, such as ``\u0041`` and ``\/``."""
+    if "\\" not in text:
+        return text
+    return _ESCAPE.sub(lambda found: chr(int(found[1], 16)) if found[1] else found[2], text)
+
+
+_DECODINGS: Final[tuple[Callable[[str], str], ...]] = (
+    unquote,
+    html.unescape,
+    _read_escapes,
+    lambda text: text.replace("\\\\", "\\"),
+)
 
 
 class ApiKey(httpx.Auth):
@@ -71,8 +74,6 @@ class ApiKey(httpx.Auth):
 
     def __init__(self, secret: str) -> None:
         self._secret = secret
-        # A shorter key would be found by chance in any message.
-        self._forms = _written_forms(secret) if len(secret) >= _SHORTEST else []
         _log_filter.keys.add(self)
 
     @property
@@ -85,44 +86,39 @@ class ApiKey(httpx.Auth):
         request.headers["Authorization"] = f"Bearer {self._secret}"
         yield request
 
-    def is_in(self, content: bytes | memoryview) -> bool:
-        """Return whether bytes contain the key, also as JSON, HTML and addresses write it."""
-        if isinstance(content, bytes):
-            return self._is_in_part(content)
-        longest = max(map(len, self._forms), default=0) * _LONGEST_ESCAPE
-        return any(  # part by part, so that a large snapshot is not in memory twice
-            self._is_in_part(bytes(content[at : at + _PART + longest]))
-            for at in range(0, len(content), _PART)
-        )
+    def hide(self, text: str) -> str:
+        """Return a text with the key replaced by asterisks.
 
-    def _is_in_part(self, content: bytes) -> bool:
-        if any(form in content for form in self._forms):
-            return True
-        plain = _read_escapes(content)
-        return plain is not content and any(form in plain for form in self._forms)
+        The key is found as it is, and as JSON, HTML or an address may write it. Then the result is
+        the decoded text. A key of fewer than 6 characters would be found by chance in any message,
+        and stays.
+        """
+        if len(self._secret) < _SHORTEST:
+            return text
+        readings = [text]
+        for _ in range(_NESTED + 1):
+            for reading in readings:
+                if self._secret in reading:
+                    return self.hide(reading.replace(self._secret, "***"))
+            plain = (decode(reading) for reading in readings for decode in _DECODINGS)
+            readings = [text for text in dict.fromkeys(plain) if text not in readings]
+        return text
 
-    def scrub(self, text: str) -> str:
-        """Return a text with the key replaced by asterisks."""
-        return self.scrub_bytes(text.encode(errors="surrogatepass")).decode(errors="surrogatepass")
-
-    def scrub_bytes(self, content: bytes) -> bytes:
-        """Return bytes with the key replaced by asterisks."""
-        if self._is_in_part(content):
-            content = _read_escapes(content)
-            for form in self._forms:
-                content = content.replace(form, b"***")
-        return content
-
-    def scrub_headers(self, headers: Mapping[str, str]) -> httpx.Headers:
+    def hide_in_headers(self, headers: Mapping[str, str]) -> httpx.Headers:
         """Return headers without the key in their values; a name that contains it is left out."""
-        names = [form.decode().lower() for form in self._forms]
+        secret = self._secret.lower()
         return httpx.Headers(
             [
-                (name, self.scrub(value))
+                (name, self.hide(value))
                 for name, value in headers.items()
-                if not any(form in name for form in names)
+                if len(secret) < _SHORTEST or secret not in unquote(name).lower()
             ]
         )
+
+    def is_in_blob(self, blob: memoryview) -> bool:
+        """Return whether binary data contains the key."""
+        is_long = len(self._secret) >= _SHORTEST
+        return is_long and re.search(re.escape(self._secret.encode()), blob) is not None
 
     def budget_file(self, folder: Path, base_url: str) -> Path:
         """Return the file that counts the points of the key."""
@@ -140,31 +136,6 @@ def is_header_text(text: object) -> bool:
     return isinstance(text, str) and text.isascii() and text.isprintable()
 
 
-def _written_forms(secret: str) -> list[bytes]:
-    """Return the forms in which an answer or a log may write a key; the longest first."""
-    in_json = json.dumps(secret)[1:-1]
-    forms = {secret, in_json, in_json.replace("/", "\\/"), quote(secret, safe=""), quote(secret)}
-    forms |= {html.escape(secret), repr(secret.encode())[2:-1], repr(in_json.encode())[2:-1]}
-    return sorted((form.encode() for form in forms), key=len, reverse=True)
-
-
-def _read_escapes(content: bytes) -> bytes:
-    r"""Return JSON with the ``\u`` escapes of printable ASCII, and escaped slashes, resolved.
-
-    JSON may write any character of a key as an escape, also in JSON inside a text.
-    """
-    if b"\\" not in content or b"\\u00" not in content:  # the first search is much faster
-        return content
-    return _ESCAPE.sub(_read_escape, content)
-
-
-def _read_escape(found: re.Match[bytes]) -> bytes:
-    if found[1] is None:
-        return b"/"
-    character = bytes([int(found[1], 16)])
-    return b"\\" + character if character in b'"\\' else character
-
-
 class _LogFilter(logging.Filter):
     """Removes keys from log messages: httpcore logs the headers of answers at its debug level."""
 
@@ -175,7 +146,7 @@ class _LogFilter(logging.Filter):
     def filter(self, record: logging.LogRecord) -> bool:
         message = clean = record.getMessage()
         for key in list(self.keys):
-            clean = key.scrub(clean)
+            clean = key.hide(clean)
         if clean != message:
             record.msg, record.args = clean, None
         return True
@@ -192,8 +163,15 @@ def budget_file(folder: Path, base_url: str, key: str) -> Path:
     return folder / f"{digest.hex()[:32]}.db"
 
 
-def read_body(operation: Operation, response: httpx.Response, key: ApiKey | None = None) -> bytes:
+def read_body(
+    operation: Operation,
+    response: httpx.Response,
+    key: ApiKey | None = None,
+    deadline: float = float("inf"),
+) -> bytes:
     """Return the body of an answer, decompressed unless the operation is binary.
+
+    `deadline` is the time of `time.monotonic` at which it must have come.
 
     Raises
     ------
@@ -204,24 +182,27 @@ def read_body(operation: Operation, response: httpx.Response, key: ApiKey | None
     httpx.HTTPError
         If the body does not come.
     """
-    content = _receive_body(operation, response)
+    content = _receive_body(operation, response, deadline)
     if not operation.binary:
         content = bytes(decompress(content, LARGEST_JSON))
-    if key is not None and _has_key(operation, response, content, key):
-        if response.status_code == 200:
-            del content  # tracebacks may show local variables
+    is_good = response.status_code == 200
+    if key is not None:
+        text = content.decode(errors="replace") if not (operation.binary and is_good) else ""
+        hidden = key.hide(text)
+        if is_good and (hidden != text or _has_key(operation, response, content, key)):
+            del content, text  # tracebacks may show local variables
             raise AnswerInvalid(
                 "the answer contains your API key. A correct answer never does. Tell the provider, "
                 "and replace the key",
                 operation=operation.type,
             )
-        content = key.scrub_bytes(content)
-    if response.status_code == 200 and not is_binary(operation, response.headers):
+        content = content if hidden == text else hidden.encode()
+    if is_good and not is_binary(operation, response.headers):
         _check_json_end(operation, content)
     return content
 
 
-def _receive_body(operation: Operation, response: httpx.Response) -> bytes:
+def _receive_body(operation: Operation, response: httpx.Response, deadline: float) -> bytes:
     """Return the bytes of a body as they came."""
     limit = LARGEST_SNAPSHOTS if operation.binary else LARGEST_JSON
     parts, size = [], 0
@@ -235,8 +216,8 @@ def _receive_body(operation: Operation, response: httpx.Response) -> bytes:
                 f"the answer is longer than {limit:,} bytes. Request less data at a time",
                 operation=operation.type,
             )
-        if time.monotonic() > _deadline.at:  # of a transport without streams of ours
-            raise httpx.ReadTimeout(_LATE)
+        if time.monotonic() > deadline:
+            raise httpx.ReadTimeout("the answer did not end in time")
     announced = response.headers.get("content-length", "")
     if not is_decoded and announced.isascii() and announced.isdigit() and size < int(announced):
         raise httpx.RemoteProtocolError(f"the answer broke off after {size} of {announced} bytes")
@@ -244,15 +225,13 @@ def _receive_body(operation: Operation, response: httpx.Response) -> bytes:
 
 
 def _has_key(operation: Operation, response: httpx.Response, content: bytes, key: ApiKey) -> bool:
-    """Return whether an answer contains the key; snapshots are decompressed for this."""
-    if key.is_in(content):
-        return True
-    if not operation.binary or response.status_code != 200:
+    """Return whether a binary answer contains the key."""
+    if not operation.binary:
         return False
     from toolkit.contract.snapshots import LIMIT, open_envelope
 
     try:
-        return any(map(key.is_in, open_envelope(response.headers, content, LIMIT)))
+        return any(map(key.is_in_blob, open_envelope(response.headers, content, LIMIT)))
     except AnswerInvalid:
         return False  # reading it reports what is wrong
 
@@ -284,97 +263,3 @@ def _is_truncated(content: bytes) -> bool:
     except (msgspec.DecodeError, RecursionError) as error:
         return "truncated" in str(error)
     return False
-
-
-class _Deadline(threading.local):
-    """When the answer that this thread reads must have come."""
-
-    at: float = float("inf")
-
-
-_deadline: Final = _Deadline()
-
-
-@contextmanager
-def limit_answer_time(seconds: float) -> Iterator[None]:
-    """Let everything that this thread sends and reads end within some seconds."""
-    _deadline.at = time.monotonic() + seconds
-    try:
-        yield
-    finally:
-        _deadline.at = float("inf")
-
-
-def limit_stream_time(client: httpx.Client) -> None:
-    """Let the streams of a client keep to the deadline of the thread that reads them."""
-    # httpx has no public way to its connections, so pyproject.toml bounds its version. With another
-    # one this raises an error; `tests/client/test_slow_services.py` tests the deadline.
-    for transport in (client._transport, *client._mounts.values()):
-        if isinstance(transport, httpx.HTTPTransport):
-            pool: Any = transport._pool
-            pool._network_backend = _BoundedBackend(pool._network_backend)
-
-
-def _time_left(timeout: float | None) -> float:
-    """Return the seconds for the next read or write; raise an error if the deadline has passed."""
-    left = _deadline.at - time.monotonic()
-    if left <= 0:
-        raise httpcore.ReadTimeout(_LATE)
-    return left if timeout is None else min(timeout, left)
-
-
-class _BoundedStream(httpcore.NetworkStream):
-    """A stream that keeps to the deadline of the thread."""
-
-    def __init__(self, inner: httpcore.NetworkStream) -> None:
-        self._inner = inner
-
-    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        return self._inner.read(max_bytes, _time_left(timeout))
-
-    def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        self._inner.write(buffer, _time_left(timeout))
-
-    def close(self) -> None:
-        self._inner.close()
-
-    def start_tls(
-        self,
-        ssl_context: ssl.SSLContext,
-        server_hostname: str | None = None,
-        timeout: float | None = None,
-    ) -> httpcore.NetworkStream:
-        inner = self._inner.start_tls(ssl_context, server_hostname, _time_left(timeout))
-        return _BoundedStream(inner)
-
-    def get_extra_info(self, info: str) -> Any:
-        return self._inner.get_extra_info(info)
-
-
-class _BoundedBackend(httpcore.NetworkBackend):
-    """The network, with streams that keep to the deadline of the thread."""
-
-    def __init__(self, inner: httpcore.NetworkBackend) -> None:
-        self._inner = inner
-
-    def connect_tcp(
-        self,
-        host: str,
-        port: int,
-        timeout: float | None = None,
-        local_address: str | None = None,
-        socket_options: Iterable[Any] | None = None,
-    ) -> httpcore.NetworkStream:
-        inner = self._inner.connect_tcp(
-            host, port, _time_left(timeout), local_address, socket_options
-        )
-        return _BoundedStream(inner)
-
-    def connect_unix_socket(
-        self, path: str, timeout: float | None = None, socket_options: Iterable[Any] | None = None
-    ) -> httpcore.NetworkStream:
-        inner = self._inner.connect_unix_socket(path, _time_left(timeout), socket_options)
-        return _BoundedStream(inner)
-
-    def sleep(self, seconds: float) -> None:
-        self._inner.sleep(seconds)
