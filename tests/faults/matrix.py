@@ -146,13 +146,16 @@ class Matrix:
 
     def connect(self, transport):
         """Return a session with a transport."""
-        return tk.connect(
+        session = tk.connect(
             "http://localhost",
             transport=transport,
             most_points=MOST_REQUESTS * 100,
             confirm_end=self.confirm_end,
             default=False,
         )
+        # It has asked for the list of coins, so that only the pull sends requests.
+        session.markets["perps of "] = {coin: coin for coin in self.session.world["perp_coins"]}
+        return session
 
     def damage(self, faults, share=1.0, seed=0):
         """Return a transport with faults, as `toolkit.testing.faulty` takes them."""

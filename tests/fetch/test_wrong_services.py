@@ -74,7 +74,7 @@ def pull(name, exchange, respond, start=0, **options):
     options = PAGED[name] | options | {"start": start, "session": service.session()}
     try:
         return service, fetch(subject, **options)
-    except (tk.Incomplete, tk.AnswerInvalid) as error:
+    except (tk.Incomplete, tk.AnswerInvalid, tk.BadRequest) as error:
         return service, error
 
 

@@ -144,7 +144,7 @@ class Archive:
         """
         self.tables.check_writable()
         session = current_session(session)
-        request = prepare_refresh(fetch, arguments, named, session.now_ms())
+        request = prepare_refresh(fetch, arguments, named, session.now_ms(), session)
         ((_, outcome),) = refresh_all(self.tables, [request], session, rows_per_commit)
         if isinstance(outcome, ToolkitError):
             raise outcome
@@ -200,7 +200,7 @@ class Archive:
         session = current_session(session)
         now_ms = session.now_ms()
         requests = {
-            subject: prepare_refresh(fetch, (subject, *arguments), named, now_ms)
+            subject: prepare_refresh(fetch, (subject, *arguments), named, now_ms, session)
             for subject in ([subjects] if isinstance(subjects, str) else subjects)
         }
         unique = {request.series.name: request for request in requests.values()}

@@ -64,6 +64,7 @@ from toolkit.errors import (
     ToolkitError,
     warn_caller,
 )
+from toolkit.fetch.markets import with_codes
 from toolkit.fetch.pull import (
     Request,
     answer_remarks,
@@ -105,9 +106,15 @@ NextCall = tuple[Callable[..., Any], Mapping[str, Any]]
 
 
 def prepare_refresh(
-    fetch: Callable[..., Any], arguments: Sequence[Any], named: Mapping[str, Any], now_ms: int
+    fetch: Callable[..., Any],
+    arguments: Sequence[Any],
+    named: Mapping[str, Any],
+    now_ms: int,
+    session: Session | None = None,
 ) -> RefreshRequest:
-    """Return the request that a call of a fetch function stands for. Nothing is sent.
+    """Return the request that a call of a fetch function stands for.
+
+    Nothing is sent, except for a list of markets if there is a session and a name is not a code.
 
     Raises
     ------
@@ -131,6 +138,8 @@ def prepare_refresh(
     }
     if not operation.is_history:
         values |= {name: time for name, time in times_ms.items() if time is not None}
+    if session is not None:
+        values = with_codes(session, operation, values)
     series = make_series(operation, (), values)
     return RefreshRequest(series, times, times_ms["start"], times_ms["end"], page_size)
 

@@ -1,7 +1,6 @@
 """``toolkit archive``: refresh, ingest, status, scan, verify, freeze and compact."""
 
 import inspect
-import itertools
 import json
 import os
 import sys
@@ -21,7 +20,7 @@ from toolkit.cli.console import (
     print_warnings,
     report_errors,
 )
-from toolkit.cli.fetch import listed_names
+from toolkit.cli.fetch import unknown_dex
 from toolkit.cli.files import check_path, write_frame, write_json_lines
 from toolkit.cli.operations import NumberForm, fetch_function, is_repeatable, parse_usd
 from toolkit.cli.options import SOURCE_OPTIONS, keyword_option, open_session, set_options
@@ -412,12 +411,13 @@ def _refresh_all(
         calls = [(list(subjects),)]  # one request takes all of them
     # The arguments are checked first with the local time: `session.now_ms` may send a request.
     _check_calls(fetch, calls, arguments, time.time_ns() // 1_000_000)
-    requests = _check_calls(fetch, calls, arguments, session.now_ms())
-    if "seed" in (world := session.world or {}):  # a simulated exchange has no other names
-        checks = [_unknown_names(request, world) for request in requests]
-        unknown = list(dict.fromkeys(itertools.chain(*checks)))
-        if unknown:
-            fail(f"{operation.type}: {'; '.join(unknown)}. Nothing was archived", code=2)
+    requests = _check_calls(fetch, calls, arguments, session.now_ms(), session)
+    if "seed" in (session.world or {}):  # a simulated exchange has no other dexes
+        dexes = {request.series.parameters.get("dex") for request in requests}
+        if unknown := next(
+            filter(None, (unknown_dex(d, session, is_empty=True) for d in dexes)), ""
+        ):
+            fail(f"{operation.type}: {unknown}. Nothing was archived", code=2)
     failed: dict[str, ToolkitError] = {}
     remaining = len(requests)
     with RowProgress(f"archive {operation.type}", len(requests)) as progress:
@@ -431,10 +431,9 @@ def _refresh_all(
                     total = count_text(outcome.total, "row")
                     line = f"{request.series.name}: {outcome.rows:,} new, {total}"
                     typer.echo(json.dumps(asdict(outcome)) if as_json else line)
-                    if not outcome.total:
-                        listed = listed_names(dict(request.series.parameters), session)
-                        for words in _unknown_names(request, listed):
-                            failed[request.series.name] = ToolkitError(words)
+                    dex = request.series.parameters.get("dex")
+                    if words := unknown_dex(dex, session, is_empty=not outcome.total):
+                        failed[request.series.name] = ToolkitError(words)
                 progress.finish_pull()
         except ArchiveError as error:  # nothing can be written
             failed[archive.tables.location] = error
@@ -447,19 +446,12 @@ def _refresh_all(
         fail(f"{len(failed)} of {len(requests)} failed{not_requested}")
 
 
-def _unknown_names(request: "RefreshRequest", listed: Mapping[str, Any]) -> list[str]:
-    """Return a sentence if the coin or dex of a request is not among the listed names."""
-    from toolkit.completeness.certificate import name_remarks
-
-    remarks = name_remarks(request.series.parameters, listed, is_empty=True)
-    return [remark.words for remark in remarks if remark.warns]
-
-
 def _check_calls(
     fetch: Callable[..., Any],
     calls: Sequence[CallArguments],
     arguments: Mapping[str, Any],
     now_ms: int,
+    session: "Session | None" = None,
 ) -> list["RefreshRequest"]:
     """Return the requests of the calls; wrong arguments end the command."""
     from toolkit.archive.refresh import prepare_refresh
@@ -469,7 +461,7 @@ def _check_calls(
     errors = []
     for call in calls:
         try:
-            request = prepare_refresh(fetch, call, arguments, now_ms)
+            request = prepare_refresh(fetch, call, arguments, now_ms, session)
             checked[request.series.name] = request
         except (BadRequest, ArchiveError) as error:
             errors.append(f"toolkit: {error}")

@@ -23,7 +23,7 @@ from toolkit.cli.operations import (
     has_many_subjects,
 )
 from toolkit.cli.options import SOURCE_OPTIONS, keyword_option, open_session, set_options
-from toolkit.contract.dexes import ALL_DEXES, canonical_dex, coin_dex, strip_native_dex
+from toolkit.contract.dexes import ALL_DEXES, canonical_dex
 from toolkit.display import count_text
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from toolkit.client import Session
     from toolkit.contract.operations import Operation
 
-__all__ = ["INCOMPLETE", "fetch_app", "info", "listed_names", "plan_app"]
+__all__ = ["INCOMPLETE", "fetch_app", "info", "plan_app", "unknown_dex"]
 
 INCOMPLETE: Final = 3
 """Exit code if rows are missing, or contradict each other."""
@@ -129,7 +129,7 @@ def _fetch_frames(
             typer.echo(f"toolkit: incomplete: {plain_message(error)}", err=True)
             return _name_frames(operation, error.rows), False
         frames = _name_frames(operation, result)
-        _check_names(operation, fetch_arguments(operation, options), frames, session)
+        _check_dex(operation, arguments, frames, session)
     return frames, not any(_lacks_rows(frame) for frame in frames.values())
 
 
@@ -140,48 +140,45 @@ def _lacks_rows(frame: "pd.DataFrame") -> bool:
     return str(provenance(frame)["complete"]).startswith("no")
 
 
-def _check_names(
+def _check_dex(
     operation: "Operation",
     arguments: dict[str, Any],
     frames: "dict[str, pd.DataFrame]",
     session: "Session",
 ) -> None:
-    """End the command if a coin or a dex does not exist: its answer has no rows, and no error."""
+    """End the command if the dex does not exist: its answer has no rows, and no error."""
+    # An account has a state on every dex, also on one that does not exist.
+    is_empty = next(iter(frames.values())).empty or "users" in arguments
+    if words := unknown_dex(arguments.get("dex"), session, is_empty=is_empty):
+        fail(f"{operation.function}: {words}. Nothing was written", code=2)
+
+
+def unknown_dex(dex: Any, session: "Session", *, is_empty: bool) -> str:
+    """Return a sentence if a dex does not exist, else an empty text.
+
+    If its answer has no rows, the service is asked for its dexes, which costs 2 points.
+    """
     from toolkit.completeness.certificate import name_remarks
 
-    first = operation.parameters[0].python if operation.parameters else ""
-    values = arguments.get(first)
-    for value in values if isinstance(values, list) else [values]:
-        parameters = {**arguments, first: value}
-        rows = next(iter(frames.values()))
-        if first == "coin" and "coin" in rows.columns:
-            rows = rows.loc[rows["coin"] == strip_native_dex(str(value))]
-        # An account has a state on every dex, also on one that does not exist.
-        is_empty = rows.empty or "users" in parameters
-        world = session.world or (listed_names(parameters, session) if is_empty else {})
-        remarks = name_remarks(parameters, world, is_empty=is_empty)
-        if words := "; ".join(remark.words for remark in remarks if remark.warns):
-            fail(f"{operation.function}: {words}. Nothing was written", code=2)
+    if not isinstance(dex, str) or canonical_dex(dex) in ("", ALL_DEXES):
+        return ""
+    world = session.world or ({"dexes": _list_dexes(dex, session)} if is_empty else {})
+    remarks = name_remarks({"dex": dex}, world, is_empty=is_empty)
+    return "; ".join(remark.words for remark in remarks if remark.warns)
 
 
-def listed_names(parameters: dict[str, Any], session: "Session") -> dict[str, Any]:
-    """Return the coins or dexes that a service lists, if one was requested; it costs 2 points."""
+def _list_dexes(dex: str, session: "Session") -> list[str]:
+    """Return the dexes that a service lists; none if it has no list, such as an archive."""
     import toolkit as tk
 
-    coin, dex = parameters.get("coin"), parameters.get("dex")
     try:
-        if isinstance(coin, str):
-            return {"perp_coins": tk.meta(dex=coin_dex(coin), session=session)["name"].tolist()}
-        if not isinstance(dex, str) or canonical_dex(dex) in ("", ALL_DEXES):
-            return {}
         try:
             listed: Any = tk.info({"type": "perpDexs"}, session=session)
-            return {"dexes": ["", *(entry["name"] for entry in listed if entry is not None)]}
+            return ["", *(entry["name"] for entry in listed if entry is not None)]
         except tk.BadRequest:  # a strict service has no list, but the perps of each dex
-            perps = tk.meta(dex=dex, session=session)
-            return {"dexes": ["", dex] if len(perps) else [""]}
+            return ["", dex] if len(tk.meta(dex=dex, session=session)) else [""]
     except (tk.ToolkitError, LookupError, TypeError):
-        return {}  # such as an archive that has no list
+        return []
 
 
 def _name_frames(operation: "Operation", result: Any) -> "dict[str, pd.DataFrame]":

@@ -177,6 +177,8 @@ class Session:
         Whether the end of a history is confirmed, as `toolkit.connect` takes it.
     patience : float
         Seconds for one answer in all, from the connection to its last byte.
+    markets : dict
+        Lists of markets that the service has sent: code -> readable name.
     """
 
     base_url: str
@@ -192,6 +194,7 @@ class Session:
     counts: RequestCounts = field(default_factory=RequestCounts)
     confirm_end: bool | None = field(default=None, repr=False)
     patience: float = field(default=PATIENCE, repr=False)
+    markets: dict[str, dict[str, str]] = field(default_factory=dict, init=False, repr=False)
 
     @property
     def label(self) -> str:

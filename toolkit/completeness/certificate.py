@@ -21,7 +21,8 @@ from toolkit.completeness.checks import (
     row_proof,
 )
 from toolkit.completeness.headers import Completeness
-from toolkit.contract.dexes import ALL_DEXES, canonical_dex, strip_native_dex
+from toolkit.contract.dexes import ALL_DEXES, canonical_dex
+from toolkit.contract.market_names import suggest_names
 from toolkit.contract.operations import Operation
 from toolkit.contract.paging import row_keys
 from toolkit.contract.requests import make_cursor, parse_cursor
@@ -315,7 +316,7 @@ def name_remarks(
     is_empty: bool,
     lists_markets: bool = False,
 ) -> Iterator[Remark]:
-    """Yield a remark if the requested coin or dex does not exist, as far as that is known.
+    """Yield a remark if the requested dex does not exist, as far as that is known.
 
     Parameters
     ----------
@@ -332,24 +333,13 @@ def name_remarks(
     """
     if not is_empty and "seed" not in world:
         return
-    for name, known in (("coin", world.get("perp_coins")), ("dex", world.get("dexes"))):
-        value = parameters.get(name)
-        if not isinstance(value, str) or canonical_dex(value) in ("", ALL_DEXES):
-            continue
-        if not known and is_empty:
-            words = f"no rows came; the service may not know the {name} {value!r}"
-            yield Remark(words, lists_markets)
-        elif known and strip_native_dex(canonical_dex(value)) not in known:
-            yield Remark(f"there is no {name} {value!r}; {_suggestion(value, known)}", True)
-
-
-def _suggestion(name: str, names: Sequence[str], most: int = 8) -> str:
-    """Return the names that differ only in case or dex, or else the first known names."""
-    bare = name.rpartition(":")[2].casefold()
-    if alike := [other for other in names if other.rpartition(":")[2].casefold() == bare]:
-        return f"did you mean {' or '.join(map(repr, alike))}?"
-    shown = ", ".join(repr(name) for name in names[:most])
-    return f"choose one of {shown}" + (", ..." if len(names) > most else "")
+    value, known = parameters.get("dex"), world.get("dexes")
+    if not isinstance(value, str) or canonical_dex(value) in ("", ALL_DEXES):
+        return
+    if not known and is_empty:
+        yield Remark(f"no rows came; the service may not know the dex {value!r}", lists_markets)
+    elif known and canonical_dex(value) not in known:
+        yield Remark(f"there is no dex {value!r}; {suggest_names(value, known)}", True)
 
 
 def clock_remarks(

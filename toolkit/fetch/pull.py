@@ -46,6 +46,7 @@ from toolkit.errors import (
     ToolkitError,
     warn_caller,
 )
+from toolkit.fetch.markets import check_markets, with_codes
 from toolkit.fetch.registry import operation_of
 from toolkit.frames import Collector, Extra
 from toolkit.times import to_iso, to_ms, whole_number
@@ -146,7 +147,9 @@ def prepare_request(
     on_incomplete: OnIncomplete = "raise",
     **parameters: Any,
 ) -> Request:
-    """Check a call and return it as a request. Nothing is sent.
+    """Check a call and return it as a request.
+
+    Nothing is sent, except for a list of markets if a name is not a code; see `with_codes`.
 
     Parameters
     ----------
@@ -184,6 +187,7 @@ def prepare_request(
             raise ValueError(f"{name}: {error}") from None
     # An age gives another moment for another present; a date does not.
     is_aged = any(parameters[name] != to_ms(times[name], now_ms=asked_ms + 1) for name in times)
+    parameters = with_codes(session, operation, parameters)
     checked = check_request(operation, request_body(operation, parameters))
     return Request(
         operation, checked, max_rows, on_incomplete, numbers, session, asked_ms, is_aged, extra
@@ -387,9 +391,11 @@ def read_pages(request: Request, counts: RequestCounts | None = None) -> Iterato
         max_rows=request.max_rows,
     ):
         page, tables = kept.page, kept.page.tables
-        completeness = completeness or page.completeness
         if operation.paging != "none":
             tables = (tables[0][kept.first : kept.stop],)
+            if completeness is None and page.completeness.covered is None and not tables[0]:
+                check_markets(session, operation, request.parameters)
+        completeness = completeness or page.completeness
         yield replace(
             page,
             tables=tables,

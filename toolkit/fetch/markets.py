@@ -1,0 +1,103 @@
+"""The markets of a session's service: which market a name means."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from toolkit.client import Session
+from toolkit.contract.dexes import coin_dex, strip_native_dex
+from toolkit.contract.extra_operations import known_operation
+from toolkit.contract.market_names import (
+    find_code,
+    guess_code,
+    is_code,
+    plain_name,
+    spot_names,
+    wrong_name,
+)
+from toolkit.contract.operations import Operation
+from toolkit.errors import Incomplete, InvalidKey, RateLimited, ServiceError
+
+
+def with_codes(
+    session: Session, operation: Operation, parameters: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the parameters of a request with the codes of the markets that they name.
+
+    A name in the form of a code stays as it is. For another name, the session asks its service
+    once for the list of markets.
+    """
+    changed = dict(parameters)
+    for parameter in operation.parameters:
+        value = parameters.get(parameter.python)
+        if parameter.dex_form not in ("coin", "market") or value is None:
+            continue
+        if isinstance(value, str):
+            changed[parameter.python] = market_code(session, value)
+        elif isinstance(value, list | tuple):
+            changed[parameter.python] = [
+                market_code(session, name) if isinstance(name, str) else name for name in value
+            ]
+    return changed
+
+
+def market_code(session: Session, name: str) -> str:
+    """Return the code of the market that a name means; ``ALL`` and ``ALL:<dex>`` stay.
+
+    Raises
+    ------
+    BadRequest
+        If there is no such market.
+    """
+    code = strip_native_dex(name)
+    if is_code(code) or code.partition(":")[0] == "ALL":
+        return code
+    markets = list_markets(session, name)
+    return find_code(name, markets) if markets else guess_code(name)
+
+
+def check_markets(session: Session, operation: Operation, parameters: Mapping[str, Any]) -> None:
+    """Raise BadRequest if a request without rows names a market that does not exist."""
+    for parameter in operation.parameters:
+        name = parameters.get(parameter.python)
+        if parameter.dex_form != "coin" or not isinstance(name, str):
+            continue
+        markets = list_markets(session, name)
+        if not markets and not session.source.history:
+            raise wrong_name(
+                f"no rows came for the coin {name!r}, which the service does not list. Check the "
+                "name"
+            )
+        if markets and (code := find_code(name, markets)) != name:
+            raise wrong_name(f"there is no coin {name!r}; did you mean {code!r}?")
+
+
+def list_markets(session: Session, name: str) -> dict[str, str]:
+    """Return code -> readable name of the spot pairs, or of the perps of the dex of a name.
+
+    The session keeps them. They are empty if the service does not list them.
+    """
+    is_spot = "/" in name or name.startswith("@")
+    dex = "" if is_spot else coin_dex(plain_name(name))
+    place = "spot" if is_spot else f"perps of {dex}"
+    if place not in session.markets:
+        session.markets[place] = _ask_markets(session, dex, is_spot)
+    return session.markets[place]
+
+
+def _ask_markets(session: Session, dex: str, is_spot: bool) -> dict[str, str]:
+    world = session.world or {}
+    if "seed" in world and not is_spot:  # a simulated exchange lists the perps of every dex
+        return {coin: coin for coin in world["perp_coins"]}
+    body = {"type": "spotMeta"} if is_spot else {"type": "meta", **({"dex": dex} if dex else {})}
+    try:
+        answer = msgspec.json.decode(session.ask(known_operation(body["type"]), body).content)
+        if is_spot:
+            return spot_names(answer)
+        names = [asset["name"] for asset in answer["universe"]]
+        return {name: name for name in names if coin_dex(name) == dex}
+    except (InvalidKey, RateLimited):
+        raise
+    except (ServiceError, Incomplete, msgspec.DecodeError, LookupError, TypeError):
+        return {}
