@@ -1,7 +1,5 @@
 """Compaction: the order of rows in files, and checks of a history in several parts."""
 
-from pathlib import Path
-
 import pandas as pd
 import pytest
 
@@ -9,11 +7,14 @@ import toolkit as tk
 from tests.archive.world import START, fill_session, make_fills
 from toolkit.archive import open as open_archive
 from toolkit.archive.compaction import compact_table
+from toolkit.archive.schemas import make_series
 from toolkit.archive.storage import ArchiveTables, file_actions
+from toolkit.contract.operations import OPERATIONS
 from toolkit.errors import CommitConflict
 
 USERS = [f"0x{number:040x}" for number in (3, 1, 2)]
 FILLS = make_fills(60)
+SERIES = (OPERATIONS["userFillsByTime"], (USERS[0],), {})
 
 
 @pytest.fixture(name="archive")
@@ -48,16 +49,31 @@ def test_compaction_sorts_by_account(archive):
 class LateTables(ArchiveTables):
     """Tables that another process has changed since they were opened."""
 
+    def __init__(self, location, change):
+        super().__init__(location)
+        self._change = change
+
     def open_for_append(self, name):
         handle = super().open_for_append(name)
-        open_archive(self.location).compact()
+        self._change(open_archive(self.location))
         return handle
 
 
 def test_concurrent_compaction_is_refused(archive):
+    tables = LateTables(archive.tables.location, lambda other: other.compact())
     with pytest.raises(CommitConflict):
-        compact_table(LateTables(archive.tables.location), "fills", (), None)
+        compact_table(tables, "fills", (), None)
     assert archive.verify() == []
-    files = {Path(uri).name for uri in archive.tables.open_table("fills").file_uris()}
-    folder = Path(archive.tables.location) / "fills"
-    assert {file.name for file in folder.glob("sorted-*.parquet")} == files  # none is left over
+
+
+def test_rows_beside_compaction_are_kept(archive):
+    session = fill_session(make_fills(70), users=USERS)
+    tables = LateTables(
+        archive.tables.location,
+        lambda other: other.refresh(tk.user_fills_by_time, USERS[0], session=session),
+    )
+    assert compact_table(tables, "fills", (), None) == 7  # of nine files; the tenth is new
+    assert archive.tables.count_rows(make_series(*SERIES)) == 70
+    assert archive.verify() == []
+    assert archive.compact() > 0
+    assert archive.verify() == []

@@ -9,6 +9,7 @@ import pytest
 import toolkit as tk
 from tests.archive.commands import run_command
 from tests.archive.world import START, USER, fill_session, make_fills
+from tests.engines import rows_of
 from toolkit.archive import open as open_archive
 from toolkit.archive.schemas import operation_table
 from toolkit.contract.columns import table_columns
@@ -144,3 +145,21 @@ def test_scan_selects_rows_and_columns(tmp_path, engine):
     assert len(rows) == sum(fill.time >= FILLS[30].time for fill in FILLS)
     assert rows.schema.names == ["px", "builder"]
     assert set(rows["px"].to_pylist()) == {64000.1}
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_scan_names_the_account_of_each_row(tmp_path, engine):
+    """The fills of an account do not repeat the account: it is the subject."""
+    users = ["0x" + digit * 40 for digit in "57"]
+    session = fill_session(FILLS[:20], users=users)
+    archive = open_archive(tmp_path)
+    for user in users:
+        archive.refresh(tk.user_fills_by_time, user, START, session=session)
+    archive.refresh(tk.user_fills, users[1], session=session)
+    rows = archive.scan("fills", columns=["user", "_subject", "px"], engine=engine)
+    found = rows_of(rows)
+    assert len(found) == 40
+    assert {row["user"] for row in found} == set(users)
+    assert all(row["user"] == row["_subject"] for row in found)
+    groups = rows_of(tk.pnl.attribution(archive.scan("fills", engine=engine), by="user"))
+    assert sorted(row["user"] for row in groups) == users

@@ -324,7 +324,7 @@ class Archive:
         source: str | None = None,
         progress: Callable[[int], object] | None = None,
     ) -> IngestResult:
-        """Append the rows of many accounts from Parquet files, such as a published bulk history.
+        """Append the rows of many accounts from bulk files, such as a published history.
 
         The files must have all rows of every account between `start` and `end`. The accounts may be
         in any order, but the rows of one account must be in the order of its history. The rows are
@@ -333,7 +333,8 @@ class Archive:
         Parameters
         ----------
         path : str or Path
-            A Parquet file, or a folder of them.
+            A Parquet file, a file of JSON lines (rows of the wire with their account, or blocks of
+            a node's file of fills), or a folder of such files of one kind.
         fetch : callable
             The fetch function whose rows they are, such as ``tk.user_fills_by_time``.
         start, end : Time
@@ -342,7 +343,8 @@ class Archive:
             Our name of a column -> its name in the files. ``user`` (or the subject of the
             operation) names the account. A column that is not in the mapping has our name or the
             name on the wire, such as ``startPosition``. Numbers may be texts, floats or decimals;
-            times may be timestamps or Unix milliseconds.
+            times may be timestamps or Unix milliseconds. All other columns are kept in the texts of
+            the rows: ``frame(..., extra="keep")`` shows them.
         source : str, optional
             The name of the source in provenance; by default the name of the file.
         progress : callable, optional
@@ -524,9 +526,7 @@ class Archive:
             themselves, so they must reach them under the same path.
         numbers : {"float", "exact", "text"}
             The form of numbers. Exact decimals (36 digits, 18 of them after the point) and texts
-            are decoded from the texts of the rows. DuckDB and Polars then scan a temporary file of
-            the chosen rows and columns, in the folder of ``TMPDIR``, which exists until the end of
-            the process.
+            are extracted from the texts of the rows.
 
         Returns
         -------

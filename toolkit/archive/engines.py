@@ -1,44 +1,82 @@
-"""Arrow tables as frames of an engine, for scans of an archive."""
+"""Arrow tables as frames of an engine, for scans of an archive; sorting by DuckDB."""
 
-import atexit
-import shutil
+import functools
 import tempfile
-from collections.abc import Iterator
-from functools import cache
-from pathlib import Path
-from typing import Any
-from uuid import uuid4
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Final
 
 import pandas as pd
 import pyarrow as pa
-import pyarrow.parquet as pq
+import pyarrow.compute as pc
+
+from toolkit.archive.errors import explain_missing_library
+
+_ROWS_AT_ONCE: Final = 20_480  # ten vectors of DuckDB
 
 
-@cache
-def _temporary_folder() -> Path:
-    folder = tempfile.mkdtemp(prefix="toolkit-")
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return Path(folder)
+@contextmanager
+def open_duckdb(rows: int = 0) -> Iterator[Any]:
+    """Return a database in memory that sorts so many rows in temporary files if need be."""
+    with explain_missing_library():
+        import duckdb
+    with tempfile.TemporaryDirectory(prefix="toolkit-archive-") as folder:
+        settings: dict[str, str | bool | int | float | list[str]] = {
+            "temp_directory": folder,
+            "threads": 1,  # each further one needs memory of its own
+            "preserve_insertion_order": False,
+        }
+        with duckdb.connect(config=settings) as database:
+            database.execute("SET TimeZone = 'UTC'")
+            limit_memory(database, rows)
+            yield database
 
 
-def scan_tables(tables: Iterator[pa.Table], engine: str) -> Any:
-    """Return tables as one lazy frame of Polars or DuckDB; a temporary file has their rows.
+def limit_memory(database: Any, rows: int) -> None:
+    """Let a database use the memory that sorting so many rows in temporary files needs."""
+    database.execute(f"SET memory_limit = '{192 + 30 * rows // 1_000_000}MB'")
 
-    So memory follows the largest table.
-    """
-    path = str(_temporary_folder() / f"{uuid4()}.parquet")
-    table = next(tables)
-    with pq.ParquetWriter(path, table.schema) as writer:
-        writer.write_table(table)
-        for table in tables:
-            writer.write_table(table.cast(writer.schema))
-    if engine == "polars":
-        import polars as pl
 
-        return pl.scan_parquet(path)
-    import duckdb
+def read_batches(relation: Any) -> pa.RecordBatchReader:
+    """Return the rows of a relation in batches."""
+    read = getattr(relation, "to_arrow_reader", None) or relation.fetch_record_batch
+    return read(_ROWS_AT_ONCE)
 
-    return duckdb.read_parquet(path)
+
+@contextmanager
+def sorted_batches(
+    schema: pa.Schema, batches: Iterable[pa.RecordBatch], order: str, count: int
+) -> Iterator[Iterator[pa.RecordBatch]]:
+    """Return batches of the same `count` rows, ordered by an expression of SQL."""
+    with open_duckdb(count) as database, use_system_memory():
+        rows = database.from_arrow(pa.RecordBatchReader.from_batches(schema, batches))
+        yield (batch.cast(schema) for batch in read_batches(rows.order(order)))
+
+
+@contextmanager
+def use_system_memory() -> Iterator[None]:
+    """Let Arrow take memory from the C library, which returns freed memory to the system sooner."""
+    before = pa.default_memory_pool()
+    pa.set_memory_pool(pa.system_memory_pool())
+    try:
+        yield
+    finally:
+        pa.set_memory_pool(before)
+
+
+def whole_groups(batches: Iterable[pa.RecordBatch], columns: Sequence[str]) -> Iterator[pa.Table]:
+    """Yield sorted rows in tables; rows with the same values in columns are in one of them."""
+    rows = pa.table([])
+    for batch in batches:
+        if rows.num_rows:
+            is_last = (pc.equal(rows[name], rows[name][-1]) for name in columns)
+            end = rows.num_rows - pc.sum(functools.reduce(pc.and_, is_last)).as_py()
+            if end:
+                yield rows.slice(0, end)
+            rows = rows.slice(end)
+        rows = pa.Table.from_batches([*rows.to_batches(), batch])
+    if rows.num_rows:
+        yield rows
 
 
 def spark_frame(session: Any, table: pa.Table) -> Any:

@@ -5,14 +5,16 @@ A recorded page may end inside a tie: rows with one key. It proves what a reader
 the last one. The rows of the last tie are archived as well, but no range that is logged as complete
 contains them.
 
-In bulk files a table of columns says where the values are. The rows of many accounts are sorted by
-account and time in temporary files, so that the memory does not grow with the files. They are
-committed in portions, and the range of all accounts is logged at the end. If the process is killed,
-another call skips the rows that are archived and continues.
+In bulk files a table of columns says where the values are. DuckDB sorts the rows of many accounts
+by account and time, in temporary files if they do not fit into memory. They are committed in
+portions, and the range of all accounts is logged at the end. If the process is killed, another call
+skips the rows that are archived and continues.
 """
 
+import functools
 import itertools
 import json
+import operator
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -24,11 +26,8 @@ import msgspec
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
-from toolkit.archive.compaction import ExternalSort, KeySample
 from toolkit.archive.coverage import (
     RefreshResult,
     Run,
@@ -38,25 +37,41 @@ from toolkit.archive.coverage import (
     read_log,
     read_series_log,
 )
+from toolkit.archive.engines import (
+    limit_memory,
+    open_duckdb,
+    read_batches,
+    use_system_memory,
+    whole_groups,
+)
 from toolkit.archive.history_pull import RunOverlap, checked_columns, count_run_rows, read_runs
 from toolkit.archive.refresh import FetchedAnswer, append_answers
+from toolkit.archive.row_sql import (
+    flat_columns,
+    match_columns,
+    required_columns,
+    row_expressions,
+    table_rows,
+    value,
+)
 from toolkit.archive.schemas import (
     RowOrigin,
     Series,
     arrow_rows,
+    complete_rows,
     decode_texts,
+    decoded_rows,
     make_series,
-    nan_to_null,
+    operation_table,
     place_rows,
     resolve_operation,
-    table_rows,
     to_milliseconds,
     use_milliseconds,
 )
 from toolkit.archive.storage import ArchiveTables, retry_append
 from toolkit.completeness.checks import BreakLog, HistoryChecks
 from toolkit.contract.answers import decode
-from toolkit.contract.columns import Column, table_columns
+from toolkit.contract.columns import record_columns, table_columns
 from toolkit.contract.operations import OPERATIONS, Operation
 from toolkit.contract.paging import UNKNOWN_LIMIT, RowKey, ordered_parts, row_keys
 from toolkit.contract.requests import make_cursor, parse_cursor
@@ -70,9 +85,6 @@ __all__ = ["BulkWriter", "IngestResult", "ingest_bulk", "ingest_frame", "ingest_
 _INGESTED: Final = (".json", ".parquet")
 _ROWS_AT_ONCE: Final = 50_000
 _PART_NAMES: Final = frozenset({"start", "end", "cursor", "page_size"})
-
-_PLACE: Final = "_place"  # of a row in the files
-_TIME: Final = pa.timestamp("ms", "UTC")
 
 
 @dataclass(frozen=True, slots=True)
@@ -420,165 +432,207 @@ def ingest_bulk(
     progress: Callable[[int], object] | None = None,
 ) -> IngestResult:
     """Append the rows of many accounts; see `Archive.ingest_bulk`."""
-    files = _BulkFiles(path, operation, columns, times, origin)
-    sample = KeySample(_ROWS_AT_ONCE)
-    for keys in files.read_keys():
-        sample.add_keys(keys)
-    writer = BulkWriter(tables, operation, times, origin)
-    with ExternalSort(["_subject", files.time, _PLACE], sample) as sort:
-        for rows in files.read_rows():
-            for batch in rows.combine_chunks().to_batches():
-                sort.add_rows(batch)
-        for part in sort.sorted_parts():
-            writer.append_part(part.drop_columns([_PLACE]))
+    required = [parameter.python for parameter in operation.parameters if parameter.required]
+    subject = [name for name in required if name != "start"]
+    if not operation.is_history or len(subject) != 1:
+        raise ArchiveError(f"{operation.type}: only histories of one subject have bulk files")
+    files = sorted(path.rglob("[!._]*")) if path.is_dir() else [path]
+    files = [file for file in files if file.is_file()]
+    is_parquet = all(map(_is_parquet, files))
+    select = _select_columns if is_parquet else _select_texts
+    with open_duckdb() as database, use_system_memory(), _named_errors(path):
+        rows, made = select(database, files, operation, subject[0], columns)
+        limit_memory(database, _check_bulk(rows, made, path, operation, times))
+        rows = rows.filter(f"_time BETWEEN {times[0]} AND {times[1]}")
+        rows = rows.order("_subject, _time, _file, _place").select(
+            ", ".join(f'{sql} AS "{name}"' for name, sql in made.items())
+        )
+        writer = BulkWriter(tables, operation, times, origin)
+        for part in whole_groups(read_batches(rows), ["_subject", "_time"]):
+            if is_parquet:
+                known = complete_rows(operation_table(operation), part, origin)
+            else:
+                texts = part["_json"].cast(pa.binary()).to_pylist()
+                known = decoded_rows(Series(operation, ""), texts, origin)
+            writer.append_part(known.append_column("_subject", part["_subject"]))
             if progress is not None:
                 progress(part.num_rows)
     return writer.log_ranges()
 
 
-class _BulkFiles:
-    """Parquet files with the rows of many accounts, in a file or a folder.
+def _is_parquet(file: Path) -> bool:
+    with file.open("rb") as opened:
+        return opened.read(4) == b"PAR1"
 
-    `columns` maps our name of a column to its name in the files. Other columns have our name or the
-    name on the wire. Rows outside the range `times`, in Unix milliseconds, are left out.
 
-    Raise an ArchiveError if a column is missing that every row needs, the operation has no such
-    files, a value cannot be read, or no row is in the range.
+def _select_columns(
+    database: Any,
+    files: Sequence[Path],
+    operation: Operation,
+    subject: str,
+    columns: Mapping[str, str],
+) -> tuple[Any, Mapping[str, str]]:
+    """Return the rows of Parquet files with their subject and place, and what to make of them."""
+    query = (
+        "SELECT * FROM read_parquet($files, union_by_name=true, hive_partitioning=false, "
+        "filename='_file', file_row_number=true)"
+    )
+    relation = database.sql(query, params={"files": list(map(str, files))})
+    found = flat_columns(relation)
+    file, place = found.pop("_file"), found.pop("file_row_number")
+    shown = {column.name for column in table_columns(operation.tables[0])}
+    known = match_columns(operation, found, columns)
+    if unknown := sorted((set(columns) - {subject, *shown}) | (set(columns.values()) - {*found})):
+        raise ArchiveError(
+            f"columns: unknown name {', '.join(unknown)}. Each key must be one of our columns "
+            f"({', '.join(sorted({subject, *shown}))}). Each value must be a column of the files "
+            f"({', '.join(sorted(found))})"
+        )
+    owner = found.get(columns.get(subject, subject))
+    missing = [name for name in required_columns(operation) if name not in known]
+    if missing or owner is None:
+        names = ", ".join([*([subject] if owner is None else []), *missing])
+        raise ArchiveError(
+            f"{files[0].parent if files[1:] else files[0]} has no column {names}: name them in "
+            "columns={our name: name in the files}"
+        )
+    known = {name: cell for name, cell in known.items() if cell != owner or name in shown}
+    wires = {column.wire for column in record_columns(operation.tables[0].record)}
+    others = {
+        name: cell
+        for name, cell in found.items()
+        if cell not in (owner, *known.values())
+        and name not in wires
+        and not name.startswith("__")  # the index of pandas
+    }
+    time = next(c for c in record_columns(operation.tables[0].record) if c.kind.family == "time")
+    places = {
+        "_subject": f"lower(CAST({owner.expression} AS VARCHAR))",
+        "_time": value(time, known[Series(operation, "").keys[0]]),
+        "_file": file.expression,
+        "_place": place.expression,
+    }
+    made = row_expressions(operation, known, others)
+    needed = ", ".join(f'{sql} AS "{name}"' for name, sql in places.items())
+    return relation.select(f"*, {needed}"), {"_subject": "_subject", "_time": "_time", **made}
+
+
+def _select_texts(
+    database: Any,
+    files: Sequence[Path],
+    operation: Operation,
+    subject: str,
+    columns: Mapping[str, str],
+) -> tuple[Any, Mapping[str, str]]:
+    """Return the rows of files of JSON lines, unchanged, with their subject and place.
+
+    A line is a row of the wire with its subject, or a block of a node's file of fills.
     """
-
-    def __init__(
-        self,
-        path: Path,
-        operation: Operation,
-        columns: Mapping[str, str],
-        times: tuple[int, int],
-        origin: RowOrigin,
-    ) -> None:
-        self._operation, self._times, self._origin = operation, times, origin
-        self._path = path
-        self._dataset = ds.dataset(path, format="parquet")
-        required = [parameter.python for parameter in operation.parameters if parameter.required]
-        subject = [name for name in required if name != "start"]
-        if not operation.is_history or len(subject) != 1:
-            raise ArchiveError(f"{operation.type}: only histories of one subject have bulk files")
-        self.time = Series(operation, "").keys[0]
-        known = set(self._dataset.schema.names)
-        self._columns = table_columns(operation.tables[0])
-        wanted = {subject[0], *(column.name for column in self._columns)}
-        if unknown := sorted((set(columns) - wanted) | (set(columns.values()) - known)):
-            raise ArchiveError(
-                f"columns: unknown name {', '.join(unknown)}. Each key must be one of our columns "
-                f"({', '.join(sorted(wanted))}). Each value must be a column of the files "
-                f"({', '.join(sorted(known))})"
-            )
-        self._subject = columns.get(subject[0], subject[0])
-        self._names: dict[str, str | None] = {}
-        for column in self._columns:
-            candidates = (columns.get(column.name), column.name, column.wire)
-            self._names[column.name] = next((name for name in candidates if name in known), None)
-        missing = [
-            column.name
-            for column in self._columns
-            if not self._names[column.name] and not column.missing and column.default is None
+    if set(columns) - {subject}:
+        raise ArchiveError(f"columns: JSON lines have the names of the wire; give only {subject}")
+    schema = pa.schema(
+        [
+            ("_subject", pa.string()),
+            ("_time", pa.int64()),
+            ("_file", pa.int64()),
+            ("_place", pa.int64()),
+            ("_json", pa.string()),
         ]
-        if self._subject not in known:
-            missing.insert(0, self._subject)
-        if missing:
-            raise ArchiveError(
-                f"{path} has no column {', '.join(missing)}: name them in columns="
-                "{our name: name in the files}"
-            )
-        self._time = self._names[self.time] or self.time
+    )
+    owner, time = columns.get(subject, subject), operation.key[0]
+    wire = next(c.wire for c in table_columns(operation.tables[0]) if c.path == time)
 
-    def read_keys(self) -> Iterator[pa.Table]:
-        """Yield the subject and the time of the rows."""
-        names, found, last = [self._subject, self._time], 0, None
-        for _, _, keys in self._read_tables(names):
-            last = keys[self.time][-1] if keys.num_rows else last
-            wanted = keys.filter(self._in_range(keys))
-            found += wanted.num_rows
-            yield wanted
-        if last is not None and not found:
-            first_ms, last_ms = self._times
-            raise ArchiveError(
-                f"{self._path}: no row is in the range {to_iso(first_ms)} to {to_iso(last_ms)}. "
-                f"Column {names[1]} of the last row is {last.value} Unix milliseconds. State the "
-                "range of the files, and check the unit of their times"
-            )
+    def read_batches() -> Iterator[pa.RecordBatch]:
+        for number, file in enumerate(files):
+            found = _read_lines(file, owner, wire, operation)
+            while rows := list(itertools.islice(found, _ROWS_AT_ONCE)):
+                cells = [(user, time, number, place, text) for place, user, time, text in rows]
+                yield pa.record_batch([*map(list, zip(*cells, strict=True))], schema=schema)
 
-    def read_rows(self) -> Iterator[pa.Table]:
-        """Yield rows in the form of the archive, with subject and place in the files."""
-        names = [name for name in self._names.values() if name]
-        first = 0
-        for file, table, keys in self._read_tables(list(dict.fromkeys([self._subject, *names]))):
-            is_wanted = self._in_range(keys)
-            if not pc.all(is_wanted).as_py():  # a filter copies all rows
-                table, keys = table.filter(is_wanted), keys.filter(is_wanted)
-            cells = {column.name: self._cells(file, table, column) for column in self._columns}
-            with _named_errors(file, "of numbers"):
-                rows = table_rows(self._operation, pa.table(cells), self._origin)
-            place = pa.array(np.arange(first, first + rows.num_rows))
-            first += rows.num_rows
-            rows = rows.append_column("_subject", keys["_subject"])
-            yield rows.append_column(_PLACE, place)
+    lines = pa.RecordBatchReader.from_batches(schema, read_batches())
+    database.from_arrow(lines).create("lines")
+    return database.table("lines"), {name: name for name in ("_subject", "_time", "_json")}
 
-    def _read_tables(self, names: Sequence[str]) -> Iterator[tuple[str, pa.Table, pa.Table]]:
-        """Yield the name of the file, columns of some of its rows, and their subject and time."""
-        for file in self._dataset.get_fragments():
-            for batch in file.to_batches(
-                self._dataset.schema, columns=names, batch_size=_ROWS_AT_ONCE
-            ):
-                table = pa.Table.from_batches([batch])
-                for name in (self._subject, self._time):
-                    if missing := nan_to_null(table[name]).null_count:
-                        lacking = count_text(missing, "row has", "rows have")
-                        raise ArchiveError(
-                            f"{file.path}: {lacking} no {name}. Remove or fill these rows"
-                        )
-                with _named_errors(file.path, self._time):
-                    times = _read_times(table[self._time]).cast(_TIME)
-                with _named_errors(file.path, self._subject):
-                    subjects = pc.utf8_lower(table[self._subject].cast(pa.string()))
-                yield file.path, table, pa.table({"_subject": subjects, self.time: times})
 
-    def _in_range(self, keys: pa.Table) -> pa.ChunkedArray:
-        times = keys[self.time].cast(pa.int64())
-        first, last = self._times
-        return pc.and_(pc.greater_equal(times, first), pc.less_equal(times, last))
+def _read_lines(
+    file: Path, owner: str, time: str, operation: Operation
+) -> Iterator[tuple[int, str | None, int, str]]:
+    """Yield place, subject, time and text of the rows in a file of JSON lines."""
+    place = itertools.count()
+    with file.open("rb") as lines:
+        for number, line in enumerate(lines, start=1):
+            if not line.strip():
+                continue
+            try:
+                block = msgspec.json.decode(line, type=dict[str, msgspec.Raw])
+                pairs = [(block.get(owner, b'""'), msgspec.Raw(line.strip()))]
+                if "events" in block:
+                    pair = tuple[msgspec.Raw, msgspec.Raw]
+                    pairs = msgspec.json.decode(block["events"], type=list[pair])
+                for user, text in pairs:
+                    found = functools.reduce(
+                        operator.getitem, time.split("."), msgspec.json.decode(text)
+                    )
+                    subject = msgspec.json.decode(user, type=str).lower()
+                    yield next(place), subject or None, found, bytes(text).decode()
+            except (msgspec.MsgspecError, UnicodeDecodeError, LookupError, TypeError) as error:
+                raise ArchiveError(
+                    f"{file}, line {number}: {error}. Bulk files are Parquet, or JSON lines: each "
+                    f"a row of {operation.type} with {owner}, or a block of a node's file of fills "
+                    "with events. Decompress the files first"
+                ) from None
 
-    def _cells(self, file: str, table: pa.Table, column: Column) -> Any:
-        name, family = self._names[column.name], column.kind.family
-        if name is None:
-            return pa.nulls(table.num_rows, pa.string())
-        cells = table[name].combine_chunks()
-        if pa.types.is_dictionary(cells.type):
-            cells = cells.dictionary_decode()
-        cells = nan_to_null(cells)
-        kinds = {"integer": pa.int64(), "flag": pa.bool_(), "text": pa.string()}
-        with _named_errors(file, name):
-            if family in kinds:
-                return cells.cast(kinds[family])
-            if family == "time":
-                return _read_times(cells)
-        return cells.cast(pa.string()) if pa.types.is_large_string(cells.type) else cells
+
+def _check_bulk(
+    rows: Any,
+    made: Mapping[str, str],
+    path: Path,
+    operation: Operation,
+    times: tuple[int, int],
+) -> int:
+    """Return the number of rows.
+
+    Raise an ArchiveError if a value cannot be read, or is missing that every row has, or no row is
+    in the range.
+    """
+    counts = rows.aggregate(
+        ", ".join(
+            [
+                "count(*) AS _rows, any_value(_time) AS _some",
+                f"count_if(_time BETWEEN {times[0]} AND {times[1]}) AS _wanted",
+                *(f'count({sql}) AS "{name}"' for name, sql in made.items() if name != "_json"),
+            ]
+        )
+    )
+    (found,) = counts.to_arrow_table().to_pylist()
+    needed = [name for name in required_columns(operation) if name in made]
+    for name in ("_subject", "_time", *needed):
+        if missing := found["_rows"] - found[name]:
+            lacking = count_text(missing, "row has", "rows have")
+            ours = {"_subject": operation.subject[0], "_time": Series(operation, "").keys[0]}
+            raise ArchiveError(f"{path}: {lacking} no {ours.get(name, name)}. Remove or fill them")
+    if found["_rows"] and not found["_wanted"]:
+        raise ArchiveError(
+            f"{path}: no row is in the range {to_iso(times[0])} to {to_iso(times[1])}. The time of "
+            f"one row is {found['_some']} Unix milliseconds. State the range of the files, and "
+            "check the unit of their times"
+        )
+    count: int = found["_rows"]
+    return count
 
 
 @contextmanager
-def _named_errors(file: str, column: str) -> Iterator[None]:
-    """Name the file and the column if values cannot be read."""
+def _named_errors(path: Path) -> Iterator[None]:
+    """Name the files if values cannot be read."""
+    from duckdb import Error
+
     try:
         yield
-    except pa.ArrowException as error:
+    except (Error, pa.ArrowException) as error:
         raise ArchiveError(
-            f"{file}: column {column}: {error}. Times are timestamps or whole Unix milliseconds, "
-            "numbers are texts, floats or decimals"
+            f"{path}: {error}. Times are timestamps or whole Unix milliseconds, numbers are "
+            "texts, floats or decimals"
         ) from None
-
-
-def _read_times(column: Any) -> Any:
-    """Return times of a bulk file as Unix milliseconds; whole numbers may be floats or texts."""
-    is_timestamp = pa.types.is_timestamp(column.type)
-    return to_milliseconds(column if is_timestamp else column.cast(pa.int64()))
 
 
 class BulkWriter:

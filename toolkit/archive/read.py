@@ -1,15 +1,13 @@
 """Read archived rows: as the frames that fetching returns, or as scans on an engine.
 
-The tables hold numbers as floats. Exact decimals are in the text of a row only. A scan with exact
-numbers decodes them a batch at a time, by the same functions as those of a frame. So it has the
-values of `Archive.frame`, on every engine.
+The tables hold numbers as floats. Exact decimals are in the text of a row only: a scan with exact
+numbers extracts them from there, on the engine.
 """
 
 import functools
 import json
 import operator
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Final, Literal, get_args
 
@@ -25,7 +23,7 @@ from toolkit.archive.coverage import (
     missing_rows_message,
     read_series_log,
 )
-from toolkit.archive.engines import decimal_dtype, scan_tables, spark_frame
+from toolkit.archive.engines import decimal_dtype, spark_frame
 from toolkit.archive.errors import explain_missing_library
 from toolkit.archive.schemas import (
     ANSWERS,
@@ -35,7 +33,6 @@ from toolkit.archive.schemas import (
     Series,
     collect_texts,
     column_set_id,
-    decode_texts,
     time_column_name,
     to_milliseconds,
 )
@@ -44,13 +41,13 @@ from toolkit.completeness.certificate import coverage_remarks
 from toolkit.completeness.covered_ranges import TimeRange, find_covered_range, make_coverage
 from toolkit.contract.answers import answer_rows, decode
 from toolkit.contract.columns import record_columns, table_columns
-from toolkit.contract.operations import OPERATIONS, Operation
-from toolkit.contract.value_kinds import Numbers
+from toolkit.contract.fields import record_fields
+from toolkit.contract.operations import OPERATIONS
+from toolkit.contract.value_kinds import EXACT_PRECISION, EXACT_SCALE, Numbers
 from toolkit.errors import ArchiveError
 from toolkit.fetch.pull import publish_remarks
 from toolkit.frames import Collector, Extra
-from toolkit.frames.collect import FrameBuilder
-from toolkit.frames.nested_values import TEXT, field_type
+from toolkit.frames.nested_values import TEXT
 from toolkit.times import Time, to_iso, to_ms
 
 __all__ = ["Engine", "read_frames", "read_texts", "scan_table"]
@@ -59,7 +56,6 @@ Engine = Literal["duckdb", "polars", "pandas", "spark"]
 """The library that reads a scan."""
 
 _TEXTS_AT_ONCE: Final = 20_000
-_ROWS_AT_ONCE: Final = 50_000  # whose numbers are decoded
 _STORED_FAMILIES: Final = ("number", "time", "integer", "flag", "text")
 
 
@@ -300,24 +296,52 @@ def scan_table(
     limits = [ds.field(column) == value for column, value in values.items()]
     limits += _time_limits(time_column_name(name), *times) if name in RECORDS else []
     filtered = dataset.filter(functools.reduce(operator.and_, limits)) if limits else dataset
-    coded = NumberDecoder(name, shown, numbers) if numbers != "float" else None
     with tables.translate_errors(tables.table_uri(name)), explain_missing_library():
         if engine == "spark":
             files = [] if handle is None else handle.file_uris()
             time = time_column_name(name) if name in RECORDS else ""
             rows = _read_with_spark(session, files, dataset.schema, values, time, times)
-            return coded.on_spark(session, rows) if coded else rows.select(*shown)
-        if coded:
-            return coded.scan(filtered, engine)
-        if engine == "pandas":
-            return filtered.to_table(columns=shown).to_pandas()
+            made = _scanned_columns(name, shown, numbers, "get_json_object", "`")
+            return rows.selectExpr(*made)
+        import duckdb
+
+        made = _scanned_columns(name, shown, numbers, "json_extract_string", '"')
         if engine == "duckdb":
-            import duckdb
+            return duckdb.from_arrow(filtered).select(", ".join(made))
+        database = duckdb.connect()
+        database.execute("SET TimeZone = 'UTC'")
+        relation = database.from_arrow(filtered).select(", ".join(made))
+        if engine == "polars":
+            return relation.pl(lazy=True)
+        return relation.to_arrow_table().to_pandas(types_mapper=decimal_dtype)
 
-            return duckdb.from_arrow(filtered).select(*(f'"{column}"' for column in shown))
-        import polars
 
-        return polars.scan_pyarrow_dataset(filtered).select(shown)
+def _scanned_columns(
+    table: str, shown: Sequence[str], numbers: Numbers, extract: str, quote: str
+) -> list[str]:
+    """Return columns of a table as expressions of SQL.
+
+    Exact numbers come from the text of a row. The history of an account does not repeat the account
+    in each row, so it is the subject.
+    """
+    fields = record_fields(RECORDS[table]) if table in RECORDS else ()
+    older = {field.note.older_place_of: field.wire for field in fields}
+    columns = {column.name: column for column in record_columns(RECORDS[table])} if fields else {}
+    histories = [operation for operation in OPERATIONS.values() if operation.is_history]
+    of_users = ", ".join(f"'{each.type}'" for each in histories if "user" in each.subject)
+    made = []
+    for name in shown:
+        expression, column = f"{quote}{name}{quote}", columns.get(name)
+        if column is not None and column.kind.family == "number" and numbers != "float":
+            places = [column.wire, *([older[name]] if name in older else [])]
+            texts = ", ".join(f"{extract}(_json, '$.{place}')" for place in places)
+            type = f"DECIMAL({EXACT_PRECISION}, {EXACT_SCALE})" if numbers == "exact" else "STRING"
+            expression = f"CAST(coalesce({texts}) AS {type})"
+        elif name == "user" and column is not None:
+            is_of_user = f"_operation IN ({of_users})"
+            expression = f"CASE WHEN {is_of_user} THEN _subject ELSE {expression} END"
+        made.append(f"{expression} AS {quote}{name}{quote}")
+    return made
 
 
 def _read_with_spark(
@@ -339,83 +363,3 @@ def _read_with_spark(
         if limit is not None:
             frame = frame.filter(f"`{time}` {sign} timestamp_millis({limit})")
     return frame
-
-
-class NumberDecoder:
-    """Decodes the number columns of a table from the texts of its rows.
-
-    - ``table``: the table
-    - ``shown``: the columns of the result
-    - ``numbers`` ({"exact", "text"}): the form of numbers
-    """
-
-    def __init__(self, table: str, shown: Sequence[str], numbers: Numbers) -> None:
-        self._shown, self._numbers = list(shown), numbers
-        columns = record_columns(RECORDS[table]) if table in RECORDS else ()
-        wanted = {
-            column.name: column
-            for column in columns
-            if column.kind.family == "number" and column.name in shown
-        }
-        self._types = {name: field_type(column, numbers) for name, column in wanted.items()}
-        self._unused = tuple(column.path for column in columns if column.name not in wanted)
-        sources = ("_operation", "_json") if wanted else ()  # that the numbers are decoded from
-        stored = [name for name in shown if name not in wanted]
-        self._needed = list(dict.fromkeys([*stored, *sources]))
-
-    def scan(self, dataset: Any, engine: str) -> Any:
-        """Return the rows of a dataset on an engine of this machine."""
-        tables = self._read_tables(dataset)
-        if engine == "pandas":
-            return pa.concat_tables(tables).to_pandas(types_mapper=decimal_dtype)
-        return scan_tables(tables, engine)
-
-    def on_spark(self, session: Any, rows: Any) -> Any:
-        """Return a Spark frame whose numbers the executors decode."""
-        rows = rows.select(*self._needed)
-        schema = spark_frame(session, self._decode(rows.limit(0).toArrow())).schema
-
-        def decode_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            for batch in batches:
-                yield from self._decode(pa.Table.from_batches([batch])).to_batches()
-
-        return rows.mapInArrow(decode_batches, schema)
-
-    def _read_tables(self, dataset: Any) -> Iterator[pa.Table]:
-        """Yield the rows in tables of few rows; the first one has none."""
-        yield self._decode(dataset.schema.empty_table().select(self._needed))
-        for batch in dataset.to_batches(columns=self._needed, batch_size=_ROWS_AT_ONCE):
-            yield self._decode(pa.Table.from_batches([batch]))
-
-    def _decode(self, rows: pa.Table) -> pa.Table:
-        """Return the rows with the columns of the result."""
-        if not self._types:
-            return rows.select(self._shown)
-        types = pc.unique(rows["_operation"]).to_pylist()
-        parts = [
-            self._decode_operation(
-                OPERATIONS[type],
-                rows if len(types) == 1 else rows.filter(pc.equal(rows["_operation"], type)),
-            )
-            for type in types
-        ]
-        return pa.concat_tables(parts) if parts else self._place(rows, {})
-
-    def _decode_operation(self, operation: Operation, rows: pa.Table) -> pa.Table:
-        texts = rows["_json"].cast(pa.large_binary()).to_pylist()
-        records = decode_texts(operation, texts, self._numbers)
-        table = operation.tables[0]
-        numbers = replace(table, omits=(*table.omits, *self._unused))
-        builder = FrameBuilder(numbers, operation.type, self._numbers)
-        names = [column.name for column in builder.columns]
-        return self._place(rows, dict(zip(names, builder.chunks(records), strict=True)))
-
-    def _place(self, rows: pa.Table, decoded: dict[str, Any]) -> pa.Table:
-        """Return the columns of the result in their order, with decoded numbers."""
-        columns = [
-            decoded.get(name, pa.nulls(rows.num_rows, self._types[name]))
-            if name in self._types
-            else rows[name]
-            for name in self._shown
-        ]
-        return pa.table(columns, names=self._shown)

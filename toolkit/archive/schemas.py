@@ -8,36 +8,29 @@ unknown fields and exact decimals are not lost. Next to the text are the record'
 have them, with numbers as float64, for scans. The other three tables hold whole answers, the log
 of refreshes and the freezes.
 
-`arrow_rows` makes rows from texts. `table_rows` makes them from columns, of a frame or of a file of
-somebody else: the texts are made by column, and none is decoded, so that this is several times as
-fast.
+`arrow_rows` makes rows from texts. `toolkit.archive.row_sql` makes them from columns, of a frame or
+of a file of somebody else: no text is decoded, so that this is several times as fast.
 """
 
 import contextlib
 import json
 import zlib
-from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from decimal import Decimal
 from difflib import get_close_matches
-from typing import Any, Final, get_args, get_origin
+from typing import Any, Final
 
-import msgspec
 import numpy as np
-import pandas as pd
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from toolkit.contract import records as r
 from toolkit.contract.answers import answer_rows, decode
-from toolkit.contract.columns import Column, record_columns, table_columns
+from toolkit.contract.columns import record_columns
 from toolkit.contract.operations import OPERATIONS, Operation
 from toolkit.contract.records import Record
 from toolkit.contract.requests import filters_of, request_body, wire_value
 from toolkit.contract.value_kinds import Numbers
-from toolkit.display import count_text
 from toolkit.errors import ArchiveError
 from toolkit.fetch.registry import operation_of
 from toolkit.frames import Collector
@@ -55,14 +48,14 @@ __all__ = [
     "arrow_rows",
     "collect_texts",
     "column_set_id",
+    "complete_rows",
     "decode_texts",
+    "decoded_rows",
     "find_table",
     "make_series",
-    "nan_to_null",
     "operation_table",
     "place_rows",
     "resolve_operation",
-    "table_rows",
     "time_column_name",
     "to_milliseconds",
     "use_milliseconds",
@@ -354,59 +347,32 @@ def arrow_rows(
 
     Raise AnswerInvalid if a row breaks the contract.
     """
-    if not texts:
-        return SCHEMAS[series.table].empty_table()
+    return place_rows(series, decoded_rows(series, texts, origin), run_start, first)
+
+
+def decoded_rows(series: Series, texts: Sequence[bytes], origin: RowOrigin) -> pa.Table:
+    """Return the rows of a record's table for the JSON texts of rows, without series and run."""
     collector = Collector(series.operation, "float")
     collect_texts(collector, series, texts)
     typed = pa.Table.from_pandas(collector.frames({})[0], preserve_index=False)
-    cells = dict(zip(typed.column_names, typed.columns, strict=True))
-    rows = _complete_rows(series.table, cells, pa.array(texts, pa.binary()), origin)
-    return place_rows(series, rows, run_start, first)
+    cells = typed.append_column("_json", pa.array(texts, pa.binary()))
+    return complete_rows(series.table, cells, origin)
 
 
-def table_rows(operation: Operation, columns: pa.Table, origin: RowOrigin) -> pa.Table:
-    """Return rows of the archive's table for the columns of a frame, without series and run.
-
-    The columns are in the order of the frame. Times are timestamps or Unix milliseconds.
-
-    Raise an ArchiveError if a value is missing that every row has.
-    """
-    table, known = operation_table(operation), {}
-    wire = table_columns(operation.tables[0])
-    for column in wire:
-        cells = nan_to_null(columns[column.name].combine_chunks())
-        if pa.types.is_decimal(cells.type):
-            cells = _decimal_texts(cells)
-        place = columns.schema.get_field_index(column.name)
-        columns = columns.set_column(place, column.name, cells)
-        if cells.null_count and not column.missing:
-            if column.default is None:
-                raise ArchiveError(
-                    f"{operation.type}: {count_text(cells.null_count, 'row has', 'rows have')} no "
-                    f"{column.name}"
-                )
-            known[column.name] = pc.fill_null(_typed_cells(column, cells), column.default)
-        elif column.name in SCHEMAS[table].names:
-            known[column.name] = _typed_cells(column, cells)
-    return _complete_rows(table, known, _json_texts(operation, columns), origin)
-
-
-def _complete_rows(table: str, cells: Mapping[str, Any], texts: Any, origin: RowOrigin) -> pa.Table:
-    """Return rows of a table, without their series and their run.
+def complete_rows(table: str, cells: pa.Table, origin: RowOrigin) -> pa.Table:
+    """Return rows of a table, without their series and their run, for their texts and columns.
 
     Nested values are only in the text, so the table has no column for some of the cells.
     """
     fields = [column for column in SCHEMAS[table] if column.name not in _PLACE_COLUMNS]
-    values = {**cells, "_json": texts, "_columns": column_set_id(table), **origin.columns}
-    arrays = []
-    for column in fields:
-        value = values.get(column.name)
-        if isinstance(value, pa.ChunkedArray):
-            value = value.combine_chunks()
-        elif not isinstance(value, pa.Array):
-            value = pa.repeat(pa.scalar(value, column.type), len(texts))
-        arrays.append(value.cast(column.type))
-    return pa.table(arrays, schema=pa.schema(fields))
+    constants = {"_columns": column_set_id(table), **origin.columns}
+    columns = [
+        cells[column.name].cast(column.type)
+        if column.name in cells.column_names
+        else pa.repeat(pa.scalar(constants.get(column.name), column.type), cells.num_rows)
+        for column in fields
+    ]
+    return pa.table(columns, schema=pa.schema(fields))
 
 
 def place_rows(series: Series, rows: pa.Table, run_start: int, first: int) -> pa.Table:
@@ -423,39 +389,6 @@ def place_rows(series: Series, rows: pa.Table, run_start: int, first: int) -> pa
     return pa.table(columns, schema=schema)
 
 
-def nan_to_null(cells: Any) -> Any:
-    """Return cells in which a float that is not a number is missing."""
-    if not pa.types.is_floating(cells.type):
-        return cells
-    return pc.if_else(pc.is_nan(cells), pa.scalar(None, cells.type), cells)
-
-
-def _typed_cells(column: Column, cells: Any) -> Any:
-    """Return the cells of a column in the type of the archive."""
-    family = column.kind.family
-    if family == "number" and not pa.types.is_floating(cells.type):
-        if not _is_text(cells):
-            cells = pa.array([None if cell is None else float(cell) for cell in cells.to_pylist()])
-        return cells.cast(pa.float64())
-    if family == "time":
-        return to_milliseconds(cells).cast(_MILLISECONDS)
-    return cells
-
-
-def _decimal_texts(cells: Any) -> Any:
-    """Return decimals as texts without trailing zeros."""
-    texts = cells.cast(pa.string())
-    if cells.type.scale <= 0:
-        return texts
-    has_exponent = pc.fill_null(pc.match_substring(texts, "E"), fill_value=False)
-    texts = pc.utf8_rtrim(pc.utf8_rtrim(texts, "0"), ".")
-    if not pc.any(has_exponent).as_py():
-        return texts
-    # Arrow writes small decimals with an exponent; the service does not.
-    small = pa.array(map(_number_text, cells.filter(has_exponent).to_pylist()), pa.string())
-    return pc.replace_with_mask(texts, has_exponent, small)
-
-
 def to_milliseconds(times: Any) -> Any:
     """Return times as Unix milliseconds; they are timestamps or numbers of milliseconds."""
     if not pa.types.is_integer(times.type):
@@ -469,120 +402,3 @@ def use_milliseconds(rows: pa.Table) -> pa.Table:
         if pa.types.is_timestamp(column.type):
             rows = rows.set_column(index, column.name, to_milliseconds(rows[column.name]))
     return rows
-
-
-def _json_texts(operation: Operation, columns: pa.Table) -> Any:
-    """Return rows as JSON texts of the wire; missing cells are left out."""
-    fields: dict[str, list[Any]] = defaultdict(list)  # object inside the row -> parts of its text
-    for column in table_columns(operation.tables[0]):
-        cells = columns[column.name].combine_chunks()
-        if cells.null_count == len(cells):
-            continue
-        outer, _, name = column.wire.rpartition(".")
-        parts = _field_parts(f',"{name}":', column, cells)
-        if cells.null_count:
-            parts = [pc.fill_null(pc.binary_join_element_wise(*parts, ""), "")]
-        fields[outer] += parts
-    rows = fields.pop("", [])
-    for name, parts in fields.items():
-        objects = _json_objects(parts)  # an object without fields is left out
-        objects = pc.if_else(pc.equal(objects, "{}"), pa.scalar(None, pa.string()), objects)
-        object_texts = pc.binary_join_element_wise(f',"{name}":', objects, "")
-        rows.append(pc.fill_null(object_texts, ""))
-    return _json_objects(rows)
-
-
-def _json_objects(parts: Sequence[Any]) -> Any:
-    """Return objects with the parts of their fields, each of which begins with a comma."""
-    if parts and isinstance(parts[0], str):
-        return pc.binary_join_element_wise("{" + parts[0][1:], *parts[1:], "}", "")
-    joined = pc.binary_join_element_wise(*parts, "")  # empty for an object without fields
-    opened = pc.binary_replace_slice(joined, 0, 1, "{")  # in place of the first comma
-    return pc.binary_join_element_wise(opened, "}", "")
-
-
-def _field_parts(start: str, column: Column, cells: Any) -> list[Any]:
-    """Return the text parts of one JSON field for all rows: its beginning `start`, and its values.
-
-    PyArrow makes the texts of the values where it can.
-    """
-    family = column.kind.family
-    if family == "time":
-        return [start, to_milliseconds(cells).cast(pa.string())]
-    if family in ("integer", "flag") and not pa.types.is_floating(cells.type):
-        return [start, cells.cast(pa.string())]
-    if family == "number" and pa.types.is_floating(cells.type):
-        cells = cells.cast(pa.float64()).cast(pa.string())  # the shortest text of the same number
-        if column.type is not str:
-            return [start, cells]
-    if family == "number" and column.type is str and not _is_text(cells):
-        numbers = [None if cell is None else _number_text(cell) for cell in cells.to_pylist()]
-        cells = pa.array(numbers, pa.string())
-    is_plain = family == "text" or (family == "number" and column.type is str)
-    if is_plain and _is_text(cells) and not _needs_escapes(cells):
-        return [f'{start}"', cells.cast(pa.string()), '"']
-    values = [
-        None
-        if cell is None
-        else msgspec.json.encode(_wire_value(family, column.type, cell)).decode()
-        for cell in cells.to_pylist()
-    ]
-    return [start, pa.array(values, pa.string())]
-
-
-def _needs_escapes(texts: Any) -> bool:
-    """Return whether a text may have a quote, a backslash or a control character."""
-    *_, content = texts.buffers()  # of a slice also the texts around it
-    letters = np.frombuffer(content or b"", np.uint8)
-    return bool(np.any((letters < ord(" ")) | (letters == ord('"')) | (letters == ord("\\"))))
-
-
-def _is_text(cells: Any) -> bool:
-    return bool(pa.types.is_string(cells.type) or pa.types.is_large_string(cells.type))
-
-
-def _wire_record(columns: Sequence[Column], cells: Mapping[str, Any]) -> dict[str, Any]:
-    record: dict[str, Any] = {}
-    for column in columns:
-        if (value := cells[column.name]) is None:
-            continue
-        target = record
-        *outer, last = column.wire.split(".")
-        for name in outer:
-            target = target.setdefault(name, {})
-        target[last] = _wire_value(column.kind.family, column.type, value)
-    return record
-
-
-def _wire_value(family: str, type: Any, value: Any) -> Any:
-    """Return a cell in the form of the wire, including the records and lists inside it."""
-    if family == "nested":
-        return _nested_wire_value(type, value)
-    if family == "time":
-        return pd.Timestamp(value).value // 1_000_000
-    if family == "number":
-        return _number_text(value) if type is str else float(value)
-    return value
-
-
-def _nested_wire_value(type: Any, value: Any) -> Any:
-    """Reverse `toolkit.frames.nested_values.cell_value`."""
-    parts = get_args(type)
-    if get_origin(type) is list:
-        return [_nested_wire_value(parts[0], item) for item in value]
-    if get_origin(type) is tuple:
-        return [
-            _nested_wire_value(part, item) for part, item in zip(parts, value.values(), strict=True)
-        ]
-    if parts or not issubclass(type, Record):
-        return _number_text(value)
-    # A record inside a record of the same type is JSON text in the cell.
-    if isinstance(value, str):
-        return msgspec.json.decode(value)
-    return _wire_record(record_columns(type), value)
-
-
-def _number_text(value: Any) -> str:
-    if isinstance(value, Decimal):
-        return f"{value.normalize():f}"
-    return value if isinstance(value, str) else repr(value)

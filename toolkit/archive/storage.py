@@ -48,6 +48,7 @@ __all__ = [
     "retry_append",
     "table_digest",
     "unconfirmed_freezes",
+    "writer_properties",
 ]
 
 _FREEZE_ID_LIKE: Final = re.compile(r"f[0-9a-fA-F]{7,}")
@@ -273,9 +274,7 @@ class ArchiveTables:
                 mode="append",
                 schema_mode=None if same_columns else "merge",
                 commit_properties=commit,
-                writer_properties=delta.WriterProperties(
-                    compression="ZSTD", compression_level=3, max_row_group_size=ROWS_IN_GROUP
-                ),
+                writer_properties=writer_properties(),
             )
 
     def read_counters(self, handle: Any) -> Mapping[str, int] | None:
@@ -403,6 +402,18 @@ class ArchiveTables:
             dataset = self.open_dataset(handle, series)
             count: int = dataset.count_rows(filter=series.condition)
         return count
+
+
+def writer_properties() -> Any:
+    """Return how the files of tables are written."""
+    delta = load_deltalake()
+    text = delta.ColumnProperties(dictionary_enabled=False)
+    return delta.WriterProperties(
+        compression="ZSTD",
+        compression_level=1,  # as small as level 3 for such rows, and faster
+        max_row_group_size=ROWS_IN_GROUP,
+        column_properties={"_json": text, "_body": text},
+    )
 
 
 def _read_subjects(filesystem: Any, path: str) -> pa.Array:

@@ -8,21 +8,10 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
-from toolkit.archive.compaction import (
-    NO_VALUES,
-    ExternalSort,
-    KeySample,
-    ValueSpan,
-    union_span,
-    use_system_memory,
-    value_span,
-)
 from toolkit.archive.coverage import (
     LogEntries,
     complete_ranges,
@@ -32,6 +21,7 @@ from toolkit.archive.coverage import (
     read_log,
     select_table_log,
 )
+from toolkit.archive.engines import open_duckdb, read_batches, use_system_memory, whole_groups
 from toolkit.archive.errors import error_text
 from toolkit.archive.history_pull import is_run_complete
 from toolkit.archive.schemas import (
@@ -46,7 +36,6 @@ from toolkit.archive.schemas import (
     column_set_id,
     operation_table,
     time_column_name,
-    use_milliseconds,
 )
 from toolkit.archive.storage import (
     ArchiveTables,
@@ -54,23 +43,30 @@ from toolkit.archive.storage import (
     file_actions,
     format_digest,
     freeze_ids,
+    keep_files,
     noted_freezes,
     unconfirmed_freezes,
 )
 from toolkit.completeness.checks import HistoryChecks, RowBreak
+from toolkit.contract.columns import table_columns
 from toolkit.contract.operations import OPERATIONS
 from toolkit.display import count_text
 from toolkit.errors import ArchiveError, StoreUnreachable
 from toolkit.times import to_iso
 
-__all__ = ["Finding", "SeriesCheck", "verify_tables"]
+__all__ = ["Finding", "verify_tables"]
 
 _ALWAYS_THERE: Final = ("_operation", "_subject", "_part", "_row", "_json", "_body", "_fetched")
-_ROWS_IN_PART: Final = 80_000  # of the checked columns
+_SERIES: Final = ("_operation", "_subject")
+_PLACES: Final = (*_SERIES, "_part", "_row", "_before")
+_NO_VALUES: Final = (None, None, 0)  # the span of a column without values
 _ROWS_AT_ONCE: Final = 4_000  # whose texts are decoded
-
 _TIMES_SHOWN: Final = 3
 _RESTORE: Final = ". Restore the table from a copy"
+
+
+ValueSpan = tuple[Any, Any, int]
+"""Least and greatest value of a column, and the number of missing values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,23 +144,24 @@ def _check_table(
             what = "the table does not exist, although the refresh log or the freeze names it"
             yield error_finding(name, "", "lost", what)
         return
-    digest, damage, counts = 0, list[str](), Counter[tuple[str, str]]()
+    digest, damage, unread, counts = 0, list[str](), set[str](), Counter[tuple[str, str]]()
+    for rows in _read_row_groups(tables, handle, damage.append, unread):
+        digest += digest_rows(rows)
+        for first in range(0, rows.num_rows, _ROWS_AT_ONCE):
+            yield from _check_rows(name, rows.slice(first, _ROWS_AT_ONCE), counts)
+        if progress is not None:
+            progress(rows.num_rows)
+    for what in damage:
+        yield error_finding(name, "", "damage", what)
+    yield from _check_digests(handle, name, format_digest(digest), frozen)
+    for pair, entries in logged.items():
+        if what := missing_rows_message(counts[pair], count_logged_rows(entries)):
+            yield error_finding(name, " ".join(pair), "lost", what)
+    if name not in RECORDS:
+        return
     spans: dict[tuple[str, str], Mapping[str, Any]] = {}
-    with ExternalSort(_sort_key(name), _sample_keys(tables, handle, name)) as sort:
-        for rows in _read_row_groups(tables, handle, damage.append):
-            digest += digest_rows(rows)
-            for first in range(0, rows.num_rows, _ROWS_AT_ONCE):
-                yield from _collect_rows(name, rows.slice(first, _ROWS_AT_ONCE), sort, counts)
-            if progress is not None:
-                progress(rows.num_rows)
-        for what in damage:
-            yield error_finding(name, "", "damage", what)
-        yield from _check_digests(handle, name, format_digest(digest), frozen)
-        for pair, entries in logged.items():
-            if what := missing_rows_message(counts[pair], count_logged_rows(entries)):
-                yield error_finding(name, " ".join(pair), "lost", what)
-        yield from _check_histories(tables, handle, name, sort, spans)
-    if name not in RECORDS or log is None:
+    yield from _check_histories(tables, handle, name, unread, spans)
+    if log is None:
         return
     for pair in sorted({*spans, *logged}):
         span = spans.get(pair, {"first": None, "last": None})
@@ -221,114 +218,117 @@ def _check_digests(
         yield error_finding(name, "", "digest", what)
 
 
-def _sort_key(name: str) -> list[str]:
-    """Return the order in which the rows of a table's histories are checked."""
-    if name not in RECORDS:
-        return []
-    operation = next(
-        operation
-        for operation in OPERATIONS.values()
-        if operation.is_history and operation_table(operation) == name
-    )
-    return ["_operation", "_subject", *Series(operation, "").keys, "_part", "_row"]
-
-
-def _sample_keys(tables: ArchiveTables, handle: Any, name: str) -> KeySample:
-    sample, dataset = KeySample(_ROWS_IN_PART), tables.open_dataset(handle)
-    if name not in RECORDS or handle.count() <= _ROWS_IN_PART:
-        return sample
-    for fragment in dataset.get_fragments():
-        # A file that cannot be read is reported when it is checked.
-        with contextlib.suppress(Exception):
-            file = ds.FileSystemDataset(
-                [fragment], dataset.schema, dataset.format, dataset.filesystem
-            )
-            for batch in tables.scan_batches(
-                file, ["_operation", "_subject", time_column_name(name)]
-            ):
-                sample.add_keys(use_milliseconds(pa.Table.from_batches([batch])))
-    return sample
-
-
 def _check_histories(
     tables: ArchiveTables,
     handle: Any,
     name: str,
-    sort: ExternalSort,
+    unread: set[str],
     spans: dict[tuple[str, str], Mapping[str, Any]],
 ) -> Iterator[Finding]:
     """Check the histories one after the other, and put the span of each into `spans`."""
-    check: SeriesCheck | None = None
-    for part in sort.sorted_parts():
-        operations, subjects = (
-            part[column].combine_chunks().dictionary_encode()
-            for column in ("_operation", "_subject")
+    dataset, time = tables.open_dataset(handle), time_column_name(name)
+    whole = {file.path for file in dataset.get_fragments()} - unread
+    dataset = keep_files(dataset, whole)
+    more = [column for column in CHECKED_COLUMNS.get(name, ()) if column in dataset.schema.names]
+    histories = [operation for operation in OPERATIONS.values() if operation.is_history]
+    histories = [operation for operation in histories if operation_table(operation) == name]
+    keys = Series(histories[0], "").keys
+    known = ", ".join(f"'{operation.type}'" for operation in histories)
+    needed = dict.fromkeys([*_SERIES, *keys, "_part", "_row", "_json", *more])
+    stored = [column for column in needed if column in dataset.schema.names]
+    schema = pa.schema([dataset.schema.field(column) for column in stored])
+    subjects = ", ".join([*_SERIES, *(column for column in ("coin", "user") if column in stored)])
+    with open_duckdb(handle.count()) as database:
+        rows = pa.RecordBatchReader.from_batches(schema, tables.scan_batches(dataset, stored))
+        shown = ", ".join(f'"{column}"' for column in stored if column not in ("_json", time))
+        database.from_arrow(rows).filter(f"_operation IN ({known})").select(
+            f'{shown}, epoch_ms("{time}") AS "{time}", hash(_json) AS _hash'
+        ).create("rows")
+        yield from _check_runs(tables, handle, database, name, time)
+        order = ", ".join(f'"{column}"' for column in [*_SERIES, *keys, "_part", "_row"])
+        ordered = database.sql(
+            f"SELECT *, lag(_part, 1, _part) OVER (PARTITION BY {subjects} ORDER BY {order}) "
+            f"AS _before FROM rows ORDER BY {order}"
         )
-        codes = [encoded.indices.to_numpy() for encoded in (operations, subjects)]
-        is_new = (np.diff(codes[0]) != 0) | (np.diff(codes[1]) != 0)
-        bounds = [0, *(np.flatnonzero(is_new) + 1).tolist(), part.num_rows]
-        rows = part.drop_columns(["_operation", "_subject"])
-        for first, end in itertools.pairwise(bounds):
-            pair = (operations[first].as_py(), subjects[first].as_py())
-            if check is None or pair != (check.series.operation.type, check.series.subject):
-                if check is not None:
-                    yield from check.finish()
-                check = SeriesCheck(tables, handle, name, Series(OPERATIONS[pair[0]], pair[1]))
-            yield from check.add_rows(rows.slice(first, end - first))
-            spans[pair] = check.span
-    if check is not None:
-        yield from check.finish()
+        history: _History | None = None
+        for part in whole_groups(read_batches(ordered), [*_SERIES, time]):
+            for first, end, *pair in _series_bounds(part):
+                if history is None or pair != [
+                    history.series.operation.type,
+                    history.series.subject,
+                ]:
+                    if history is not None:
+                        yield from history.repeat_findings()
+                    history = _History(tables, handle, name, Series(OPERATIONS[pair[0]], pair[1]))
+                yield from history.check_rows(part.slice(first, end - first), time)
+                spans[pair[0], pair[1]] = history.span
+        if history is not None:
+            yield from history.repeat_findings()
 
 
-class SeriesCheck:
-    """The checks of one history against itself and the table's counters.
+def _check_runs(
+    tables: ArchiveTables, handle: Any, database: Any, name: str, time: str
+) -> Iterator[Finding]:
+    """Yield the runs that lack or repeat rows, or are not in time order."""
+    runs = database.sql(
+        "SELECT _operation, _subject, _part, count(*) AS rows, bool_and(follows) AS is_whole, "
+        "bool_and(is_later) AS is_ordered FROM (SELECT _operation, _subject, _part, "
+        f'_row = lag(_row, 1, -1) OVER run + 1 AS follows, "{time}" >= lag("{time}", 1, "{time}") '
+        "OVER run AS is_later FROM rows "
+        "WINDOW run AS (PARTITION BY _operation, _subject, _part ORDER BY _row)) "
+        "GROUP BY ALL ORDER BY ALL"
+    )
+    for run in runs.to_arrow_table().to_pylist():
+        series = Series(OPERATIONS[run["_operation"]], run["_subject"])
+        what, place = f"the run from {to_iso(run['_part'])}", (name, series.name)
+        logged = tables.counter(handle, series.run_counter(run["_part"]))
+        if not run["is_whole"]:
+            yield error_finding(*place, "run", f"{what} lacks or repeats rows{_RESTORE}")
+        elif logged != run["rows"]:
+            rows = count_text(run["rows"], "row")
+            stated = f"{what} has {rows}, but its counter states {logged}{_RESTORE}"
+            yield error_finding(*place, "run", stated)
+        if not run["is_ordered"]:
+            yield error_finding(*place, "order", f"{what} is not in time order{_RESTORE}")
 
-    The counters state how many rows each run has.
-    """
+
+def _series_bounds(rows: pa.Table) -> Iterator[tuple[int, int, str, str]]:
+    """Yield first row, end, operation and subject of each series in sorted rows."""
+    operations, subjects = (rows[column].combine_chunks().dictionary_encode() for column in _SERIES)
+    codes = [encoded.indices.to_numpy() for encoded in (operations, subjects)]
+    is_new = (np.diff(codes[0]) != 0) | (np.diff(codes[1]) != 0)
+    bounds = [0, *(np.flatnonzero(is_new) + 1).tolist(), rows.num_rows]
+    for first, end in itertools.pairwise(bounds):
+        yield first, end, operations[first].as_py(), subjects[first].as_py()
+
+
+class _History:
+    """The checks of the rows of one history against each other."""
 
     def __init__(self, tables: ArchiveTables, handle: Any, name: str, series: Series) -> None:
         self.series = series
-        self._tables = tables
-        self.span: dict[str, Any] = {"rows": 0, "first": None, "last": None}
-        self._handle, self._place = handle, (name, series.name)
+        self.span: dict[str, Any] = {"first": None, "last": None}
+        self._tables, self._handle, self._place = tables, handle, (name, series.name)
         self._checks = HistoryChecks(series.operation, series.parameters, identity=("_hash",))
         self._repeats: list[tuple[int, bool]] = []
-        self._runs: dict[int, _RunRows] = {}
-        # Of each coin and account the run of the last row, in the rows of earlier calls.
-        self._last_runs = pd.DataFrame()
-        self._previous: pa.Table | None = None
 
-    def add_rows(self, rows: pa.Table) -> Iterator[Finding]:
+    def check_rows(self, rows: pa.Table, time: str) -> Iterator[Finding]:
         """Check the rows that follow in the order of the operation; times are milliseconds.
 
         All rows of one time must be in one call.
         """
-        ends = pc.min_max(rows[self.series.keys[0]])
-        first = self.span["first"]
-        self.span = {
-            "rows": self.span["rows"] + rows.num_rows,
-            "first": ends["min"].as_py() if first is None else first,
-            "last": ends["max"].as_py(),
-        }
-        columns = ("_part", "_row", self.series.keys[0])
-        part, row, time = (rows[column].to_numpy() for column in columns)
-        if self._previous is not None:
-            self._last_runs = self._runs_before(self._previous)
-        self._previous = rows.select([*self._subjects(rows), "_part"])
-        for start in np.unique(part).tolist():
-            is_of_run = part == start
-            self._runs.setdefault(start, _RunRows()).add_rows(row[is_of_run], time[is_of_run])
-        names = [name for name in rows.column_names if name not in ("_part", "_row")]
-        breaks = self._checks.add_page({name: rows[name] for name in names})
-        for found in breaks:
+        first, last = rows[time][0].as_py(), rows[time][-1].as_py()
+        self.span = {"first": self.span["first"] or first, "last": last}
+        names = [name for name in rows.column_names if name not in _PLACES]
+        for found in self._checks.add_page({name: rows[name] for name in names}):
             if found.kind == "repeat":
                 self._repeats.append((found.time, found.is_certain))
             # A gap in a chain that is no proof may be a transfer, or a builder's revoked approval.
             elif found.is_certain or found.kind != "chain":
-                yield from self._break_findings(found, rows)
+                yield from self._break_finding(found, rows)
 
-    def finish(self) -> Iterator[Finding]:
-        """Yield the findings that need all rows."""
+    def repeat_findings(self) -> Iterator[Finding]:
+        """Yield the findings about rows that came more than once, after all rows."""
         for make_finding, is_certain in ((error_finding, True), (notice_finding, False)):
             times = sorted(time for time, certain in self._repeats if certain == is_certain)
             if times:
@@ -336,33 +336,15 @@ class SeriesCheck:
                 rows = count_text(len(times), "row repeats", "rows repeat")
                 what = f"{rows} an earlier row, first at {first}"
                 yield make_finding(*self._place, "duplicate", what)
-        for start, run in sorted(self._runs.items()):
-            what = f"the run from {to_iso(start)}"
-            logged = self._tables.counter(self._handle, self.series.run_counter(start))
-            if not run.is_whole:
-                yield error_finding(*self._place, "run", f"{what} lacks or repeats rows{_RESTORE}")
-            elif logged != run.count:
-                rows = count_text(run.count, "row")
-                what = f"{what} has {rows}, but its counter states {logged}{_RESTORE}"
-                yield error_finding(*self._place, "run", what)
-            if not run.is_ordered:
-                what = f"the run from {to_iso(start)} is not in time order{_RESTORE}"
-                yield error_finding(*self._place, "order", what)
 
-    def _break_findings(self, found: RowBreak, rows: pa.Table) -> Iterator[Finding]:
+    def _break_finding(self, found: RowBreak, rows: pa.Table) -> Iterator[Finding]:
         """Yield the finding of a break.
 
         A break between two runs, of which the first is not pulled completely, is known, and a
         refresh fills it. For a grid, the gap between the complete ranges states the same.
         """
-        run, before = rows["_part"][found.row].as_py(), self._runs_before(rows.slice(0, found.row))
-        for column, value in (("coin", found.coin), ("user", found.user)):
-            if value and column in before:
-                before = before[before[column] == value]
-        run_before = int(before["_part"].iloc[-1]) if len(before) else run
-        if run != run_before and not is_run_complete(
-            self._tables, self._handle, self.series, run_before
-        ):
+        run, before = (rows[name][found.row].as_py() for name in ("_part", "_before"))
+        if run != before and not is_run_complete(self._tables, self._handle, self.series, before):
             if found.kind != "grid":
                 yield notice_finding(*self._place, found.kind, f"{found}: refresh again")
             return
@@ -370,56 +352,9 @@ class SeriesCheck:
         make_finding = error_finding if is_error else notice_finding
         yield make_finding(*self._place, found.kind, str(found))
 
-    def _runs_before(self, rows: pa.Table) -> pd.DataFrame:
-        """Return the last run of each coin and account, in order, up to the last of the rows."""
-        subjects = self._subjects(rows)
-        later: pd.DataFrame = rows.select([*subjects, "_part"]).to_pandas()
-        runs = pd.concat([self._last_runs, later])
-        return runs.drop_duplicates(subjects, keep="last") if subjects else runs.tail(1)
 
-    def _subjects(self, rows: pa.Table) -> list[str]:
-        return [name for name in ("coin", "user") if name in rows.column_names]
-
-
-class _RunRows:
-    """What is known of a run's rows, which come in the order of their times."""
-
-    def __init__(self) -> None:
-        self.count, self.is_ordered = 0, True
-        self._last, self._sum, self._squares, self._is_distinct = -1, 0, 0, True
-
-    def add_rows(self, row: Any, time: Any) -> None:
-        """Add the positions and times of rows."""
-        order = np.argsort(row, kind="stable")
-        row = row[order]
-        # Positions that ascend from call to call are distinct if those of each call are.
-        self.is_ordered &= not np.any(np.diff(time[order]) < 0) and int(row[0]) > self._last
-        self._is_distinct &= bool(np.all(np.diff(row) > 0)) and int(row[0]) >= 0
-        self.count += len(row)
-        self._last = max(self._last, int(row[-1]))
-        self._sum += int(row.sum())
-        self._squares += int((row.astype(np.uint64) ** 2).sum())
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether each position from 0 on is there once.
-
-        If the positions do not ascend, their sum and the sum of their squares decide.
-        """
-        n = self.count
-        sums = (n * (n - 1) // 2, n * (n - 1) * (2 * n - 1) // 6 % 2**64)
-        is_same_sum = (self._sum, self._squares % 2**64) == sums
-        return self._is_distinct and self._last == n - 1 and is_same_sum
-
-
-def _collect_rows(
-    name: str, rows: pa.Table, sort: ExternalSort, counts: Counter[tuple[str, str]]
-) -> Iterator[Finding]:
-    """Check rows against their texts, and collect what the checks of whole histories need.
-
-    That is a hash of the text, the row's position and the columns that are checked. `counts` are
-    the numbers of rows by operation and subject.
-    """
+def _check_rows(name: str, rows: pa.Table, counts: Counter[tuple[str, str]]) -> Iterator[Finding]:
+    """Check rows against their texts, and count the rows of each operation and subject."""
     if name not in (*RECORDS, ANSWERS):
         return
     for type in pc.unique(rows["_operation"]).to_pylist():
@@ -433,17 +368,6 @@ def _collect_rows(
             counts[type, count["values"]] += count["counts"]
         if name != ANSWERS:
             yield from _check_columns(name, Series(operation, ""), of_operation)
-            for batch in _select_checked_columns(name, of_operation).to_batches():
-                sort.add_rows(batch)
-
-
-def _select_checked_columns(name: str, rows: pa.Table) -> pa.Table:
-    # An archive of an older version may lack a column.
-    more = [column for column in CHECKED_COLUMNS.get(name, ()) if column in rows.column_names]
-    checked = use_milliseconds(rows.select(list(dict.fromkeys([*_sort_key(name), *more]))))
-    texts = rows["_json"].to_pylist()
-    hashes = np.fromiter(map(hash, texts), np.int64, len(texts))
-    return checked.append_column("_hash", pa.array(hashes)).combine_chunks()
 
 
 def _check_columns(name: str, series: Series, rows: pa.Table) -> Iterator[Finding]:
@@ -461,8 +385,10 @@ def _check_columns(name: str, series: Series, rows: pa.Table) -> Iterator[Findin
         is_current = pc.fill_null(pc.equal(rows["_columns"], column_set_id(name)), False)
     else:
         is_current = pa.array([False] * rows.num_rows)
-    for column in expected.column_names:
-        if column.startswith("_") or column not in rows.column_names:
+    # Only bulk files have columns that the operation does not show, such as the builder of a fill.
+    shown = [column.name for column in table_columns(series.operation.tables[0])]
+    for column in shown:
+        if column not in expected.column_names or column not in rows.column_names:
             continue
         stored = rows[column]
         if stored.equals(expected[column]):
@@ -484,14 +410,14 @@ def _check_columns(name: str, series: Series, rows: pa.Table) -> Iterator[Findin
 
 
 def _read_row_groups(
-    tables: ArchiveTables, handle: Any, report: Callable[[str], None]
+    tables: ArchiveTables, handle: Any, report: Callable[[str], None], unread: set[str]
 ) -> Iterator[pa.Table]:
     """Yield all rows of a table from its files, and check the statistics of the files.
 
     Readers skip files by the statistics in the table's log, and row groups by those in the footer
     of a file. If they are wrong, a reader does not see rows that exist. This function reads without
-    statistics. `report` is called with a sentence for each fault of a file; the other files are
-    still read.
+    statistics. `report` is called with a sentence for each fault of a file. The paths of files that
+    cannot be read are added to `unread`; the other files are still read.
     """
     logged = {action["path"]: action for action in file_actions(handle)}
     schema = tables.open_dataset(handle).schema
@@ -505,8 +431,10 @@ def _read_row_groups(
             raise
         except ArchiveError as error:
             report(error_text(error))
+            unread.add(fragment.path)
         except Exception as error:  # damaged files can raise anything
             report(f"{location}: {error_text(error)}")
+            unread.add(fragment.path)
 
 
 def _read_file(
@@ -526,7 +454,7 @@ def _read_file(
                 if not _is_within(spans[name], _footer_statistics(column.statistics)):
                     report(_statistics_message(fragment.path, name, "its footer"))
             file_spans = {
-                name: union_span(file_spans.get(name, NO_VALUES), span)
+                name: union_span(file_spans.get(name, _NO_VALUES), span)
                 for name, span in spans.items()
             }
             row_count += group.num_rows
@@ -540,6 +468,19 @@ def _read_file(
         has_null_bound = span[0] is not None and f"min.{name}" in logged and None in statistics[:2]
         if has_null_bound or not _is_within(span, statistics):
             report(_statistics_message(fragment.path, name, "Delta's log"))
+
+
+def value_span(column: pa.ChunkedArray) -> ValueSpan:
+    """Return the span of the values of a column."""
+    ends = pc.min_max(column)
+    return ends["min"].as_py(), ends["max"].as_py(), column.null_count
+
+
+def union_span(first: ValueSpan, second: ValueSpan) -> ValueSpan:
+    """Return the span of the values of two parts of a column."""
+    low = min((value for value in (first[0], second[0]) if value is not None), default=None)
+    high = max((value for value in (first[1], second[1]) if value is not None), default=None)
+    return low, high, first[2] + second[2]
 
 
 def _statistics_message(path: str, column: str, source: str) -> str:
