@@ -37,6 +37,7 @@ __all__ = [
     "clock_remarks",
     "coverage_remarks",
     "gap_remarks",
+    "midnight_remarks",
     "name_remarks",
     "range_remarks",
     "sum_counts",
@@ -340,6 +341,21 @@ def name_remarks(
         yield Remark(f"no rows came; the service may not know the dex {value!r}", lists_markets)
     elif known and canonical_dex(value) not in known:
         yield Remark(f"there is no dex {value!r}; {suggest_names(value, known)}", True)
+
+
+def midnight_remarks(parameters: Mapping[str, Any]) -> list[Remark]:
+    """Return a remark if an empty range ends at midnight: a date as its end may mean the day."""
+    end = parameters.get("end")
+    if not end or end % DAY:
+        return []
+    day = to_iso(end)[:10]
+    return [
+        Remark(
+            f"no rows came, and the range ends where {day} begins: a date means 00:00 UTC. Pass "
+            f"the next day as the end to include {day}",
+            True,
+        )
+    ]
 
 
 def clock_remarks(

@@ -26,6 +26,7 @@ from toolkit.completeness.certificate import (
     clock_remarks,
     coverage_remarks,
     gap_remarks,
+    midnight_remarks,
     name_remarks,
     range_remarks,
 )
@@ -438,6 +439,7 @@ def answer_remarks(request: Request, frames: Sequence[pd.DataFrame]) -> list[Rem
     if is_empty:
         service_ms = session.source.stated_now_ms()
         remarks += clock_remarks(parameters, request.asked_ms, service_ms, is_aged=request.is_aged)
+        remarks += midnight_remarks(parameters)
     return remarks
 
 
