@@ -269,26 +269,6 @@ def test_fill_in_two_answers_counts_once(session):
         pd.testing.assert_frame_equal(weeks, tk.builders.activity(once, "week"))
 
 
-def test_saved_frames_with_old_subject_column_are_joined(session):
-    """Version 0.2.0 named the requested builder `account`."""
-    builders = session.world["builders"]
-
-    def old(*some):
-        frame = tk.many(tk.builder_approved_fills_by_time, some, 0, session=session)
-        facts = dict(frame.attrs)
-        frame = frame.rename(columns={"requested_builder": "account"})
-        frame.attrs = facts
-        return frame
-
-    new = tk.many(tk.builder_approved_fills_by_time, builders, 0, session=session)
-    resumed = tk.many(
-        tk.builder_approved_fills_by_time, builders, 0, session=session, resume=old(builders[0])
-    )
-    pd.testing.assert_frame_equal(resumed, new)
-    joined = tk.concat([old(builders[0]), old(*builders[1:]), old(builders[0])])
-    pd.testing.assert_frame_equal(joined, new)
-
-
 def test_requested_builder_is_described_and_no_group(session):
     rows = tk.many(tk.builder_approved_fills_by_time, session.world["builders"], 0, session=session)
     words = tk.describe(rows).set_index("column")

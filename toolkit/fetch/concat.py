@@ -20,7 +20,7 @@ from toolkit.display import type_text
 from toolkit.frames import Collector, Provenance, provenance
 from toolkit.public_names import publish_as
 
-__all__ = ["concat", "concat_subjects", "rename_old_subject", "subjects_of"]
+__all__ = ["concat", "concat_subjects", "subjects_of"]
 
 
 @publish_as("toolkit")
@@ -78,10 +78,6 @@ def concat(frames: Iterable[pd.DataFrame]) -> pd.DataFrame:
                 f"concat takes fetched pandas frames, but frames[{number}] is {type_text(part)}"
             )
     each = [provenance(frame) for frame in frames]
-    frames = [
-        rename_old_subject(_subject_parameter(facts), frame)
-        for frame, facts in zip(frames, each, strict=True)
-    ]
     frames = _name_subjects(frames, each)
     operation = _common_operation(frames, each)
     parts = [part for number, facts in enumerate(each) for part in parts_of(number, facts)]
@@ -295,19 +291,6 @@ def _other_name(name: str) -> str:
     it.
     """
     return "account" if name == "user" else f"requested_{name}"
-
-
-def rename_old_subject(name: str, frame: pd.DataFrame) -> pd.DataFrame:
-    """Return a frame with the present name of its subject column.
-
-    Version 0.2.0 named the builder of a request `account`. Such frames may be saved.
-    """
-    if name in ("", "user") or list(frame.columns[:1]) != ["account"]:
-        return frame
-    facts = frame.attrs
-    renamed = frame.rename(columns={"account": _other_name(name)})
-    renamed.attrs = facts
-    return renamed
 
 
 def _subject_column(name: str, frame: pd.DataFrame) -> str:

@@ -9,11 +9,11 @@ from typing import Any, Literal, TypeVar, cast
 import pandas as pd
 
 from toolkit.client import Session, current_session
-from toolkit.contract.operations import Operation, Parameter
+from toolkit.contract.operations import Operation
 from toolkit.contract.requests import wire_value
 from toolkit.display import type_text
 from toolkit.errors import HistoryWarning, Incomplete, IncompleteWarning, ToolkitError, warn_caller
-from toolkit.fetch.concat import concat_subjects, rename_old_subject, subjects_of
+from toolkit.fetch.concat import concat_subjects, subjects_of
 from toolkit.fetch.pull import pop_deferred_warning, prepare_request
 from toolkit.fetch.registry import operation_of
 from toolkit.fetch.workers import FATAL_ERRORS, ClusterClient, Workers, executor_error
@@ -79,8 +79,8 @@ def many(
     ------
     Incomplete
         If a subject failed. ``error.rows`` has the rows of the others, ``error.failed`` the errors
-        by subject, in the spelling of the request; ``error.failed[subject]`` also accepts your
-        spelling. ``resume=error`` fetches the failed subjects again.
+        by subject, in the spelling of the request. ``resume=error`` fetches the failed subjects
+        again.
     KeyboardInterrupt
         If the call is interrupted: ``error.rows`` has the rows so far, and ``resume=error``
         continues. In a notebook ``sys.last_value`` is that error.
@@ -111,7 +111,7 @@ def many(
     session = current_session(cast("Session | None", named.pop("session", None)))
     arguments_by_name = _bind_arguments(fetch, operation, arguments, named)
     before, call = _resumed_call(operation, arguments_by_name, session, resume)
-    done = set() if before is None else _done_subjects(operation, before)
+    done = [] if before is None else subjects_of(operation, _first_frame(before))
     _check_arguments(operation, subjects, call, session)
     calls = _ManyCalls(operation, fetch, call, session)
     numbers = call.get("numbers", "float")
@@ -125,23 +125,8 @@ def many(
         interrupt.add_note("error.rows has the rows so far; resume=error continues")
         raise
     if calls.failed:
-        failed = SubjectErrors(operation.parameters[0], calls.failed)
-        _report_failures(failed, len(subjects), joined, on_error)
+        _report_failures(calls.failed, len(subjects), joined, on_error)
     return cast("Answer", joined)
-
-
-class SubjectErrors(dict[str, ToolkitError]):
-    """Errors by subject. ``errors[subject]`` accepts each spelling of a subject."""
-
-    def __init__(self, parameter: Parameter, errors: Mapping[str, ToolkitError]) -> None:
-        super().__init__(errors)
-        self.parameter = parameter
-
-    def __missing__(self, subject: str) -> ToolkitError:
-        name = wire_value(self.parameter, subject)
-        if name == subject:
-            raise KeyError(subject)
-        return self[name]
 
 
 class _ManyCalls:
@@ -221,13 +206,8 @@ class _ManyCalls:
                 f"the executor returned {type_text(answer)}, not the frame of this call"
             )
         facts = frames[0].attrs.get("toolkit", {})
-        name = self.operation.parameters[0].python
-        request = prepare_request(
-            self.operation, **{name: subject, **self.call, "session": self.session}
-        )
-        wanted = request.parameters[name]
-        found = facts.get("parameters", {}).get(name)
-        if (facts.get("operation"), found) != (self.operation.type, wanted):
+        found = facts.get("parameters", {}).get(self.operation.parameters[0].python)
+        if (facts.get("operation"), found) != (self.operation.type, subject):
             raise TypeError(
                 f"the executor returned the frame of {facts.get('operation')} of {found}"
             )
@@ -248,15 +228,6 @@ def _unique_subjects(operation: Operation, subjects: str | Iterable[str]) -> lis
     if not operation.parameters or operation.parameters[0].kind in ("addresses", "texts"):
         raise TypeError(f"{operation.function} takes all subjects at once: call it directly")
     return list(dict.fromkeys(wire_value(operation.parameters[0], item) for item in subjects))
-
-
-def _done_subjects(operation: Operation, before: Any) -> set[str]:
-    """Return the subjects of an earlier call as they are on the wire.
-
-    Version 0.2.0 kept the spelling of the caller. Such frames may be saved.
-    """
-    known = subjects_of(operation, _first_frame(before))
-    return {wire_value(operation.parameters[0], subject) for subject in known}
 
 
 def _bind_arguments(
@@ -315,8 +286,6 @@ def _resumed_call(
     done = subjects_of(operation, _first_frame(before))
     if not done:
         return None, fixed
-    if isinstance(before, pd.DataFrame):
-        before = rename_old_subject(name, before)
     earlier = facts["parameters"]
     # An age gives another time for another present; a date does not.
     aged = {k for k, v in _fix_times(operation, call, now_ms + 1).items() if v != fixed[k]}

@@ -172,11 +172,17 @@ def prepare_request(
     """
     if isinstance(operation, str):
         operation = VIEWS.get(operation) or OPERATIONS[operation]
-    max_rows = None if operation.latest else parameters.pop("max_rows", None)
-    _check_choice("numbers", numbers, ("float", "exact", "text"))
-    _check_choice("extra", extra, ("drop", "keep"))
-    _check_choice("on_incomplete", on_incomplete, ("raise", "warn"))
-    max_rows = _check_max_rows(max_rows)
+    for name, value, choices in (
+        ("numbers", numbers, ("float", "exact", "text")),
+        ("extra", extra, ("drop", "keep")),
+        ("on_incomplete", on_incomplete, ("raise", "warn")),
+    ):
+        if value not in choices:
+            raise ValueError(f"{name} must be {' or '.join(map(repr, choices))}, not {value!r}")
+    limit = None if operation.latest else parameters.pop("max_rows", None)
+    max_rows = None if limit is None else whole_number(limit)
+    if limit is not None and (max_rows is None or max_rows < 1):
+        raise ValueError(f"max_rows must be a whole number of at least 1, or None, not {limit!r}")
     session = current_session(session)
     time_names = [item.python for item in operation.parameters if item.kind == "time"]
     asked_ms = session.now_ms() if time_names else 0
@@ -254,22 +260,6 @@ def check_one_frame(operation: Operation) -> None:
             f"{operation.function} returns several frames ({names}): call it directly, for each "
             "subject"
         )
-
-
-def _check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
-    if value not in choices:
-        raise ValueError(f"{name} must be {' or '.join(map(repr, choices))}, not {value!r}")
-
-
-def _check_max_rows(max_rows: object) -> int | None:
-    if max_rows is None:
-        return None
-    number = whole_number(max_rows)
-    if number is None or number < 1:
-        raise ValueError(
-            f"max_rows must be a whole number of at least 1, or None, not {max_rows!r}"
-        )
-    return number
 
 
 def _pull_frames(request: Request) -> AnswerFrames:
@@ -379,7 +369,9 @@ def read_pages(request: Request, counts: RequestCounts | None = None) -> Iterato
             parameters=parameters,
         )
         tables = (decoded,) if operation.binary else answer_rows(operation, decoded, parameters)
-        _learn_dexes(session, operation, parameters, tables)
+        scale = operation.scale
+        if scale is not None and parameters.get(scale.dex) == ALL_DEXES and tables[0]:
+            session.dexes = len({row.dex for row in tables[0]})  # costs depend on it
         return Page(tables, False, answer.completeness, answer.content), tables[0]
 
     completeness: Completeness | None = None
@@ -408,15 +400,6 @@ def read_pages(request: Request, counts: RequestCounts | None = None) -> Iterato
         )
 
 
-def _learn_dexes(
-    session: Session, operation: Operation, parameters: Mapping[str, Any], tables: Sequence[Any]
-) -> None:
-    """Note how many dexes there are, if an answer shows it: costs depend on it."""
-    scale = operation.scale
-    if scale is not None and parameters.get(scale.dex) == ALL_DEXES and tables[0]:
-        session.dexes = len({row.dex for row in tables[0]})
-
-
 def answer_remarks(request: Request, frames: Sequence[pd.DataFrame]) -> list[Remark]:
     """Return remarks about data that is, or may be, missing from an answer."""
     session, parameters = request.session, request.parameters
@@ -424,7 +407,9 @@ def answer_remarks(request: Request, frames: Sequence[pd.DataFrame]) -> list[Rem
     # Some sources, such as recordings, lack rows: their gaps are noted, but no fault.
     remarks = [] if session.source.history else gap_remarks(facts.get("gaps", ()))
     if request.operation.tables[0].record is Fill and not session.simulated:
-        remarks.append(active_account_remark(_most_rows_of_account(frames[0])))
+        has_user = "user" in frames[0].columns
+        counts = frames[0]["user"].value_counts().tolist() if has_user else [len(frames[0])]
+        remarks.append(active_account_remark(max(counts, default=0)))
     if history := session.source.history:
         remarks.append(Remark(history, False))
     if covered := facts.get("covered"):
@@ -441,12 +426,6 @@ def answer_remarks(request: Request, frames: Sequence[pd.DataFrame]) -> list[Rem
         remarks += clock_remarks(parameters, request.asked_ms, service_ms, is_aged=request.is_aged)
         remarks += midnight_remarks(parameters)
     return remarks
-
-
-def _most_rows_of_account(frame: pd.DataFrame) -> int:
-    if "user" not in frame.columns:
-        return len(frame)
-    return max(frame["user"].value_counts().tolist(), default=0)
 
 
 def publish_remarks(
