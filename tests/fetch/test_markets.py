@@ -4,11 +4,13 @@ import json
 from functools import partial
 
 import httpx
+import pandas as pd
 import pytest
 
 import toolkit as tk
 from toolkit.client import connect
 from toolkit.errors import BadRequest
+from toolkit.fetch.markets import with_readable_coins
 
 SAMPLES = {
     coin: [
@@ -106,6 +108,18 @@ def test_service_without_lists():
     for name in ("NOPE", "kpepe"):
         with pytest.raises(BadRequest, match=f"(?i){name}"):
             slippage(name, session=session)
+
+
+def test_rows_have_readable_spot_pairs():
+    pairs = [{"name": name, "tokens": [5, 0]} for name in ("@9", "@10")]
+    twice = LISTS | {"spot": LISTS["spot"] | {"universe": pairs}}
+    rows = pd.DataFrame({"coin": ["@9", "BTC", "@77"]})
+    for lists, first in ((LISTS, "HYPE/USDC"), ({}, "@9"), (twice, "@9")):
+        named = with_readable_coins(rows, service(lists)[0])
+        assert named["coin"].tolist() == [first, "BTC", "@77"]
+    session, asked = service(LISTS)
+    assert with_readable_coins(rows.iloc[1:2], session)["coin"].tolist() == ["BTC"]
+    assert asked == []
 
 
 def test_twap_markets_have_spellings():

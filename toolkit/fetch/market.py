@@ -104,7 +104,8 @@ def slippage_history(
     Parameters
     ----------
     coin : str
-        The symbol on the native dex, ``<dex>:<symbol>`` on a builder-deployed dex.
+        The symbol on the native dex, ``<dex>:<symbol>`` on a builder-deployed dex; ``btc``,
+        ``$BTC`` and ``BTC-PERP`` mean BTC.
     amount : float
         Notional in USD: 1e3, 5e3, 1e4, 3e4, 5e4, 1e5, 2.5e5, 5e5 or 1e6.
     start : Time
@@ -133,7 +134,7 @@ def slippage_history(
     Raises
     ------
     BadRequest
-        If there are no samples for `amount`.
+        If there are no samples for `amount`, or there is no such coin.
     Incomplete
         If all rows of a full page have one time, so that rows after it could be lost.
 

@@ -1,9 +1,11 @@
 """The markets of a session's service: which market a name means."""
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
 import msgspec
+import pandas as pd
 
 from toolkit.client import Session
 from toolkit.contract.dexes import coin_dex, strip_native_dex
@@ -71,6 +73,20 @@ def check_markets(session: Session, operation: Operation, parameters: Mapping[st
             )
         if markets and (code := find_code(name, markets)) != name:
             raise wrong_name(f"there is no coin {name!r}; did you mean {code!r}?")
+
+
+def with_readable_coins(rows: pd.DataFrame, session: Session) -> pd.DataFrame:
+    """Return rows with the readable names of spot pairs in `coin`, such as HYPE/USDC for @107.
+
+    A code stays if its pair is not listed, or if two pairs have the same name.
+    """
+    codes = rows["coin"]
+    if not codes.str.startswith("@").any():
+        return rows
+    names = list_markets(session, "@")
+    counts = Counter(names.values())
+    unique = {code: name for code, name in names.items() if counts[name] == 1}
+    return rows.assign(coin=codes.map(lambda code: unique.get(code, code)).astype(codes.dtype))
 
 
 def list_markets(session: Session, name: str) -> dict[str, str]:

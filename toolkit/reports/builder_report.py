@@ -14,6 +14,7 @@ from toolkit.analysis.builders.cohorts import LifetimeValue
 from toolkit.client import Session
 from toolkit.errors import ReportFailed
 from toolkit.fetch import builder_approved_fills_by_time, builder_orders_by_time
+from toolkit.fetch.markets import with_readable_coins
 from toolkit.plots import formats
 from toolkit.reports import blocks, tables
 from toolkit.reports.blocks import TitleBlock
@@ -250,8 +251,8 @@ def fetch_report(
         address=address.lower(),
         start_ms=start_ms,
         end_ms=end_ms,
-        fills=fills,
-        orders=orders,
+        fills=with_readable_coins(fills, session),
+        orders=with_readable_coins(orders, session),
         source=session.label,
         simulated=session.simulated,
     )

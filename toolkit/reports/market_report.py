@@ -14,9 +14,10 @@ from toolkit import slippage, twaps
 from toolkit.analysis.market import depth as depths
 from toolkit.analysis.market.slippage_fit import LARGE_MISFIT, SlippageFit
 from toolkit.client import Session
-from toolkit.contract.dexes import coin_dex, dex_name_in, join_coin, strip_native_dex
-from toolkit.errors import ReportFailed
+from toolkit.contract.dexes import coin_dex, dex_name_in, join_coin
+from toolkit.errors import BadRequest, ReportFailed
 from toolkit.fetch import current_depth, perp_dex_limits, perp_twap_snapshots
+from toolkit.fetch.markets import market_code
 from toolkit.plots import formats
 from toolkit.reports import blocks, tables
 from toolkit.reports.blocks import TitleBlock
@@ -313,7 +314,10 @@ def fetch_report(
     now = session.now_ms()
     start_ms = to_ms(start, now_ms=now)
     end_ms = now if end is None else to_ms(end, now_ms=now)
-    coin = strip_native_dex(coin)
+    try:
+        coin = market_code(session, coin)
+    except BadRequest as error:
+        raise ReportFailed(str(error)) from None
     dex = coin_dex(coin)
     context, by_coin = fetch_markets(
         session, dex, partial(_select_market, coin), [coin], start_ms, end_ms

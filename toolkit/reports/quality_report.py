@@ -14,9 +14,10 @@ from toolkit import slippage
 from toolkit.analysis.market import depth as depths
 from toolkit.analysis.market.slippage_fit import SlippageFit
 from toolkit.client import Session
-from toolkit.contract.dexes import dex_name_in, join_coin, strip_native_dex
-from toolkit.errors import ReportFailed
+from toolkit.contract.dexes import dex_name_in, join_coin
+from toolkit.errors import BadRequest, ReportFailed
 from toolkit.fetch import current_depth
+from toolkit.fetch.markets import market_code
 from toolkit.plots import formats
 from toolkit.reports import blocks, tables
 from toolkit.reports.blocks import TitleBlock
@@ -260,7 +261,13 @@ def fetch_report(
     start_ms = to_ms(start, now_ms=now)
     end_ms = now if end is None else to_ms(end, now_ms=now)
     if coins is not None:
-        coins = [strip_native_dex(coin) for coin in ([coins] if isinstance(coins, str) else coins)]
+        try:
+            coins = [
+                market_code(session, coin)
+                for coin in ([coins] if isinstance(coins, str) else coins)
+            ]
+        except BadRequest as error:
+            raise ReportFailed(str(error)) from None
     contexts, frames = fetch_markets(
         session, dex, partial(_choose_markets, coins, dex), coins, start_ms, end_ms, AMOUNTS
     )

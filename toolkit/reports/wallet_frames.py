@@ -16,6 +16,7 @@ from toolkit.fetch import (
     user_fills_by_time,
     user_non_funding_ledger_updates,
 )
+from toolkit.fetch.markets import with_readable_coins
 from toolkit.reports.report_frames import (
     concat_frames,
     fetch_funding,
@@ -103,6 +104,7 @@ def fetch_wallet(
             "meta": partial(meta, session=session),
         },
     )
+    fills = with_readable_coins(fills, session)
     latest = fetch_latest_fills(session, user)
     chosen = tuple(builders) if builders is not None else list_builders(session, latest)
     missing_reasons: dict[str, str] = {}

@@ -6,7 +6,7 @@ from typing import Final
 
 from toolkit.client import Session, current_session
 from toolkit.client.retry import Retry
-from toolkit.contract.dexes import strip_native_dex
+from toolkit.fetch.markets import market_code
 from toolkit.widgets.fetcher import (
     Fetcher,
     as_list,
@@ -192,7 +192,7 @@ def live_monitor(
     if every not in EVERY:
         raise ValueError(f"unknown every={every!r}; choose one of {', '.join(EVERY)}")
     session = current_session(session)
-    coin = strip_native_dex(coin)
+    coin = market_code(session, coin)
     names = (
         list_coins(session, bind_session(without_progress(session)))
         if coins is None

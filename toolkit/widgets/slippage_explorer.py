@@ -5,8 +5,8 @@ from dataclasses import replace
 from typing import TypedDict, Unpack
 
 from toolkit.client import Session, current_session
-from toolkit.contract.dexes import strip_native_dex
 from toolkit.contract.requests import AMOUNTS
+from toolkit.fetch.markets import market_code
 from toolkit.plots.formats import short_usd
 from toolkit.widgets.explorer import Explorer
 from toolkit.widgets.fetcher import (
@@ -180,7 +180,7 @@ def slippage_explorer(
     """
     session = current_session(session)
     fetch = bind_session(without_progress(session))
-    coin = strip_native_dex(coin)
+    coin = market_code(session, coin)
     names = list_coins(session, fetch) if coins is None else as_list(coins)
     request = SlippageRequest(coin, float(amount), side, period)
     choices = list(dict.fromkeys([*names, coin]))
