@@ -31,38 +31,42 @@ builder = tk.user_fills(user)["builder"].dropna().iloc[0]
 dexes = ["", *(dex["name"] for dex in tk.info({"type": "perpDexs"})[1:])]  # "" is the native dex
 
 # %% [markdown]
-# ## Equity at each hour
+# ## The value at each hour
 #
-# `tk.pnl.equity` needs the prices of open positions. The service has no history of mark prices, but
-# each funding payment implies the oracle price of its coin and hour. The payments of all clients of
-# one builder together give the prices of all coins in which they had positions.
+# The value of an account needs the prices of open positions. The service has no history of mark
+# prices, but each funding payment implies the oracle price of its coin and hour. The payments of
+# all clients of one builder together give the prices of all coins in which they had positions. The
+# state of an account gives its value now.
 
 # %%
 funding = tk.builder_approved_funding_by_time(builder, 0)
 oracle = tk.funding.implied_oracle(funding)
-markets = tk.many(tk.meta, dexes)
 
 
 # %%
-def equity_of(accounts):
-    """Return the hourly equity, the round trips and the daily costs of a list of accounts."""
+def results_of(accounts):
+    """Return the value over time, the round trips and the daily costs of a list of accounts."""
     fills = tk.many(tk.user_fills_by_time, accounts, 0)
     ledger = tk.many(tk.user_non_funding_ledger_updates, accounts)
     own = funding[funding["user"].isin(accounts)]
-    curve = tk.pnl.equity(fills, own, ledger, marks=oracle, sz_decimals=markets)
+    states = tk.batch_clearinghouse_states(accounts, dex="ALL_DEXES")
+    value = tk.pnl.value(fills, own, ledger, marks=oracle, accounts=states)
     trips = tk.pnl.round_trips(fills, own)
-    return curve, trips, tk.pnl.attribution(fills, own, by=["user", "day"])
+    return value, trips, tk.pnl.attribution(fills, own, by=["user", "day"])
 
 
 # %%
-curve, trips, costs = equity_of([user])
-curve[["time", "realised", "unrealised", "flows", "equity", "long", "short"]].tail(3)
+value, trips, costs = results_of([user])
+value[["time", "value", "flows", "unmarked", "part", "reason"]].tail(3)
 
 # %% [markdown]
-# The drawdown is the distance of the PnL from its highest point so far. It shows a risk that the
-# final result hides: how much was lost in between, and for how long.
+# PnL in USD, of the perps alone: the drawdown is the distance of the PnL from its highest point so
+# far. It shows a risk that the final result hides: how much was lost in between, and for how long.
 
 # %%
+markets = tk.many(tk.meta, dexes)
+perps = [tk.user_fills_by_time(user, 0), funding[funding["user"] == user]]
+curve = tk.pnl.equity(*perps, marks=oracle, sz_decimals=markets, account=user)
 falls = tk.pnl.drawdown(curve)
 tk.plots.equity_curve(falls)
 
@@ -76,11 +80,11 @@ print(f"result {falls['pnl'].dropna().iloc[-1]:,.2f} USD")
 # %% [markdown]
 # ## Returns
 #
-# The return of a day is its gain as a share of the average capital of the day (modified Dietz).
-# Compounded returns depend little on deposits and withdrawals.
+# The return of a day is the gain of the account's value as a share of its capital, linked over
+# deposits and withdrawals. So these have no effect on it (time-weighted return).
 
 # %%
-returns = tk.performance.returns(curve)
+returns = tk.performance.returns(value)
 returns.tail(3)
 
 # %%
@@ -96,7 +100,7 @@ tk.plots.return_calendar(returns)
 # the Sharpe ratio shows how uncertain one month of daily returns is.
 
 # %%
-complete = trips[trips["status"].isin(["closed", "liquidated"])]
+complete = trips[trips["status"].isin(["closed", "liquidated"]) & trips["net"].notna()]
 sheet = tk.performance.sheet(returns, trips=complete, costs=costs)
 sheet.drop(columns="user")
 
@@ -113,13 +117,13 @@ tk.performance.trip_sheet(complete, by="side").pivot(index="figure", columns="si
 
 # %%
 clients = funding["user"].value_counts().index[:10].tolist()
-curves, all_trips, all_costs = equity_of(clients)
+values, all_trips, all_costs = results_of(clients)
 gaps = all_costs[all_costs["covers"].str.contains("position hours")].drop_duplicates("user")
 gaps["covers"].tolist()
 
 # %%
-many = tk.performance.returns(curves)
-ended = all_trips[all_trips["status"].isin(["closed", "liquidated"])]
+many = tk.performance.returns(values)
+ended = all_trips[all_trips["status"].isin(["closed", "liquidated"]) & all_trips["net"].notna()]
 sheets = tk.performance.sheet(many, trips=ended, costs=all_costs)
 ranking = tk.performance.leaderboard(sheets)
 ranking.head(5)
@@ -131,7 +135,8 @@ tk.plots.leaderboard(ranking)
 # ## Skill or luck?
 #
 # The best of ten accounts owes its rank partly to luck. `tk.performance.skill` moves each Sharpe
-# ratio towards the mean of all accounts, and states the false discovery rate `q`. It also compares
+# ratio towards the mean of all accounts, and states the false discovery rate `q` of accounts whose
+# mean return is above 0 (a one-sided test, for returns that depend on each other). It also compares
 # the first half of the time with the second half.
 
 # %%
@@ -193,10 +198,11 @@ print(f"{len(differing)} of {len(copied)}")
 
 # %%
 gain = returns["gain"].sum()
-pnl = curve["pnl"].dropna().iloc[-1]
+known = value["value"].dropna()
+earned = known.iloc[-1] - known.iloc[0] - value["flows"].loc[: known.index[-1]].sum()
 
 # %%
-assert abs(gain - pnl) < 1e-6
+assert abs(gain - earned) < 1e-6
 assert abs(falls["drawdown"].min() - (falls["pnl"] - falls["high"]).min()) < 1e-9
 assert abs((1 + returns["return_"].dropna()).prod() - returns["growth"].iloc[-1]) < 1e-9
 assert best["overlaps"] > len(ranking) / 2

@@ -35,31 +35,19 @@ def complete_trips(trips: Frame, more: Sequence[str] = ()) -> pd.DataFrame:
     """
     table = Table(trips, "trips")
     needed = ("status", "net", "duration_hours", "closed", *more)
-    amounts = ("net", "duration_hours", "funding")
-    rows = table.columns(needed, ("user", "funding"), amounts)
+    rows = table.columns(needed, ("user",), ("net", "duration_hours"))
     rows["month"] = month_start(table.ms("closed"))
     complete = rows["status"].isin(_COMPLETE) & rows["net"].notna()
-    _warn_left_out(len(rows), ~complete, "not complete", "The column status says why")
-    rows = rows[complete]
-    if "funding" in rows.columns:
-        # Nets with and without funding are of two kinds. An account without any has one kind.
-        is_known = rows["funding"].notna()
-        users = rows["user"].fillna("") if "user" in rows.columns else np.zeros(len(rows))
-        has_funding = is_known | ~is_known.groupby(users).transform("any")
-        _warn_left_out(len(rows), ~has_funding, "without known funding", "Fetch their funding")
-        rows = rows[has_funding]
-    # Rows in any order must come in the same one, for the dependence between neighbours.
-    return rows.sort_values(["closed", "net", "duration_hours"], kind="stable", ignore_index=True)
-
-
-def _warn_left_out(count: int, left_out: pd.Series, what: str, advice: str) -> None:
-    if missing := int(left_out.sum()):
+    if missing := int((~complete).sum()):
         warn_caller(
-            f"trips: {missing:,} of {count_text(count, 'trip')} "
-            f"{f'is {what}, and does' if missing == 1 else f'are {what}, and do'} not count. "
-            f"{advice}",
+            f"trips: {missing:,} of {count_text(len(rows), 'trip')} "
+            f"{'does' if missing == 1 else 'do'} not count: not complete, or without a known net. "
+            "The columns status and funded_hours say why",
             HistoryWarning,
         )
+    # Rows in any order must come in the same one, for the dependence between neighbours.
+    keys = ["closed", "net", "duration_hours"]
+    return rows[complete].sort_values(keys, kind="stable", ignore_index=True)
 
 
 def month_start(ms: Ints) -> pd.DatetimeIndex:

@@ -83,8 +83,7 @@ def trip_sheet(
     Warns
     -----
     HistoryWarning
-        If trips are not complete, with their number. Where the funding of some trips of an account
-        is known, those without it do not count either: their net is of another kind.
+        If trips are not complete, or their net is not known, with their number.
 
     Notes
     -----
