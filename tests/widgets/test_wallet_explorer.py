@@ -261,7 +261,7 @@ def test_failed_request_is_shown_by_account(exchange, accounts):
 def test_code_reproduces_comparison(default, several):
     cell: dict[str, object] = {}
     exec(several.set(user="all").code, cell)
-    for name in ("earned", "total", "hours", "largest"):
+    for name in ("earned", "total", "hours", "largest", "returns"):
         pd.testing.assert_frame_equal(cell[name], getattr(several.view, name))
 
 

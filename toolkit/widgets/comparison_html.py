@@ -2,6 +2,7 @@
 
 from typing import Any, Final
 
+import numpy as np
 import pandas as pd
 
 from toolkit import plots
@@ -10,8 +11,9 @@ from toolkit.plots import formats
 from toolkit.widgets import view_html
 from toolkit.widgets.comparison_view import ComparisonView
 from toolkit.widgets.svg import draw_svg
-from toolkit.widgets.view_html import HtmlColumn, signed_usd
+from toolkit.widgets.view_html import HtmlColumn, signed_share, signed_usd
 from toolkit.widgets.wallet_html import MONEY_COLUMNS
+from toolkit.widgets.wallet_view import gain_and_return
 
 _ACCOUNTS: Final = (
     HtmlColumn(
@@ -22,6 +24,8 @@ _ACCOUNTS: Final = (
         False,
     ),
     *MONEY_COLUMNS,
+    HtmlColumn("gain", "gain of value", signed_usd, "USD, without deposits; a dash: not known"),
+    HtmlColumn("return_", "return", signed_share, "time-weighted; a dash: not known"),
     HtmlColumn("account_value", "equity now", formats.whole_dollars, "perp account values, USD"),
     HtmlColumn("positions", "positions", formats.whole_number, "open perp positions now"),
 )
@@ -72,13 +76,13 @@ def _headline_text(view: ComparisonView) -> str:
         f"{where}: net {signed_usd(row['net'])} USD from {count_text(row['fills'], 'fill')}, "
         f"volume {formats.whole_dollars(row['volume'])} USD"
     )
-    known = earned.dropna(subset="net")
+    known = _account_rows(view).dropna(subset="gain").sort_values("gain", ascending=False)
     if len(known) > 1:
         best, worst = (
-            f"{formats.short_address(row['user'])} with {signed_usd(row['net'])}"
-            for row in (known.iloc[0], known.iloc[-1])
+            f"{formats.short_address(row['user'])} with {signed_usd(row['gain'])}"
+            for _, row in known.iloc[[0, -1]].iterrows()
         )
-        text += f"; best: {best}; worst: {worst}"
+        text += f"; gain of value, best: {best}; worst: {worst}"
     if empty := count - len(earned):
         text += f"; {count_text(empty, 'account has', 'accounts have')} no rows"
     return text + "."
@@ -96,6 +100,9 @@ def _account_rows(view: ComparisonView) -> pd.DataFrame:
     accounts = view.compared.accounts
     others = [user for user in accounts if user not in set(view.earned["user"])]
     rows = pd.concat([view.earned, pd.DataFrame({"user": others})], ignore_index=True)
+    made, none = dict([*view.returns.groupby("user")] if len(view.returns) else []), pd.DataFrame()
+    earned = [gain_and_return(made.get(user, none)) for user in rows["user"]]
+    rows[["gain", "return_"]] = np.array(earned).reshape(-1, 2)
     values, counts = [], []
     for user in rows["user"]:
         state, positions = accounts[user].accounts, accounts[user].positions

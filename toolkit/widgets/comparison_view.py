@@ -22,6 +22,7 @@ from toolkit.widgets.wallet_view import (
     fetch_state,
     latest_builders,
     period_limits,
+    value_returns,
 )
 
 _LEDGER_USER: Final = "account"  # `tk.many` names it so: a ledger row has a user of its own
@@ -48,6 +49,7 @@ class ComparedAccounts:
     - ``accounts``: address -> frames of the account
     - ``failed``: address -> why the account is missing
     - ``fills``, ``funding``, ``ledger``: the rows of all accounts
+    - ``states``: the account values and positions of all accounts; None if they are not known
     """
 
     accounts: Mapping[str, AccountData]
@@ -55,6 +57,7 @@ class ComparedAccounts:
     fills: pd.DataFrame
     funding: pd.DataFrame | None
     ledger: pd.DataFrame
+    states: tuple[pd.DataFrame, pd.DataFrame | None] | None = None
 
 
 @dataclass(frozen=True)
@@ -66,6 +69,7 @@ class ComparisonView:
     - ``earned``: `tk.pnl.attribution` by account, the largest net first
     - ``total``: the same of all accounts together: one row
     - ``hours``: the same by account and hour
+    - ``returns``: `tk.performance.returns` of the accounts' values; empty if they are not known
     """
 
     request: ComparisonRequest
@@ -73,6 +77,7 @@ class ComparisonView:
     earned: pd.DataFrame
     total: pd.DataFrame
     hours: pd.DataFrame
+    returns: pd.DataFrame
 
     @property
     def largest(self) -> pd.DataFrame:
@@ -102,6 +107,7 @@ def comparison_view(
         earned.sort_values("net", ascending=False, kind="stable", ignore_index=True),
         pnl.attribution(*sources),
         pnl.attribution(*sources, by=["user", "hour"]),
+        value_returns(*sources, compared.states),
     )
 
 
@@ -144,6 +150,7 @@ def fetch_accounts(request: ComparisonRequest, fetch: Fetcher, now_ms: int) -> C
         fills,
         funding,
         ledger,
+        None if accounts is None else (accounts, positions),
     )
 
 
@@ -213,6 +220,12 @@ def _code_lines(view: ComparisonView) -> Iterator[str]:
         yield f"paid = tk.many(tk.builder_approved_funding_by_time, builders, {exact}"
         yield 'own = paid[paid["user"].isin(users)]'
         yield 'funding = own.drop_duplicates(["user", "time", "coin"])'
+    states = "None"
+    if compared.states is not None:
+        states = "states"
+        yield 'states = tk.batch_clearinghouse_states(users, dex="ALL_DEXES", numbers="exact")'
+    yield f"value = tk.pnl.value(fills, funding, ledger, accounts={states})"
+    yield "returns = tk.performance.returns(value)"
     yield 'earned = tk.pnl.attribution(fills, funding, ledger, by="user")'
     yield 'earned = earned.sort_values("net", ascending=False, kind="stable", ignore_index=True)'
     yield "total = tk.pnl.attribution(fills, funding, ledger)"

@@ -207,6 +207,11 @@ def signed_usd(value: Any) -> str:
     return formats.usd_amount(value, signed=True)
 
 
+def signed_share(value: Any) -> str:
+    """Return a share in percent with its sign."""
+    return formats.true_minus(f"{100 * value:+.2f} %")
+
+
 def time_text(value: Any) -> str:
     """Return a time in seconds."""
     return f"{value:%Y-%m-%d %H:%M:%S}"

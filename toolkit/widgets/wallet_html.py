@@ -10,8 +10,8 @@ from toolkit.display import count_text
 from toolkit.plots import formats
 from toolkit.widgets import view_html
 from toolkit.widgets.svg import draw_svg
-from toolkit.widgets.view_html import HtmlColumn, signed_usd
-from toolkit.widgets.wallet_view import WalletView
+from toolkit.widgets.view_html import HtmlColumn, signed_share, signed_usd
+from toolkit.widgets.wallet_view import WalletView, gain_and_return
 
 _FILLS: Final = 20  # the latest fills are listed
 
@@ -106,10 +106,15 @@ def _headline_text(view: WalletView) -> str:
             f"There is no data of {request.user.strip()}{where}: no fills, no ledger, no funding."
         )
     row: Any = view.earned.iloc[0]
-    return (
+    text = (
         f"{formats.short_address(view.account.user)}{where}: net {signed_usd(row['net'])} USD from "
-        f"{count_text(row['fills'], 'fill')}, volume {formats.whole_dollars(row['volume'])} USD."
+        f"{count_text(row['fills'], 'fill')}, volume {formats.whole_dollars(row['volume'])} USD"
     )
+    if request.coin is None and request.day is None:
+        gain, share = gain_and_return(view.account.returns)
+        if pd.notna(gain):
+            text += f"; its value gained {signed_usd(gain)} USD, a return of {signed_share(share)}"
+    return f"{text}."
 
 
 def _choice_text(view: WalletView) -> str:

@@ -1,15 +1,16 @@
 """The view of the wallet explorer: one account, or one coin or one day of it."""
 
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Final
+from typing import Any, Final
 
 import pandas as pd
 
-from toolkit import pnl
+from toolkit import performance, pnl
 from toolkit.contract.dexes import ALL_DEXES
-from toolkit.errors import ToolkitError
+from toolkit.errors import HistoryWarning, MissingColumns, ToolkitError
 from toolkit.fetch import (
     batch_clearinghouse_states,
     builder_approved_funding_by_time,
@@ -81,6 +82,12 @@ class AccountData:
     def is_spot_backed(self) -> bool:
         """Whether the state lacks the collateral, which is in the spot wallet."""
         return self.accounts is not None and bool(self.accounts["account_value"].isna().any())
+
+    @cached_property
+    def returns(self) -> pd.DataFrame:
+        """`tk.performance.returns` of the account's value; empty if it is not known."""
+        states = None if self.accounts is None else (self.accounts, self.positions)
+        return value_returns(self.fills, self.funding, self.ledger, states, account=self.user)
 
     @cached_property
     def equity(self) -> pd.DataFrame | None:
@@ -171,6 +178,33 @@ def wallet_view(
         days=_keep_coin(account.attribution(*coin, "day"), request),
         hours=_keep_chosen(account.attribution(*coin, "hour"), request),
     )
+
+
+def value_returns(
+    fills: pd.DataFrame,
+    funding: pd.DataFrame | None,
+    ledger: pd.DataFrame,
+    states: tuple[pd.DataFrame, pd.DataFrame | None] | None,
+    **options: Any,
+) -> pd.DataFrame:
+    """Return the returns of accounts by day, from their value; empty if it is not known."""
+    if fills.empty:
+        return pd.DataFrame()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", HistoryWarning)  # a dash states what is not known
+        try:
+            value = pnl.value(fills, funding, ledger, accounts=states, **options)
+        except MissingColumns:  # some fills do not state all amounts
+            return pd.DataFrame()
+        made: pd.DataFrame = performance.returns(value)
+    return made
+
+
+def gain_and_return(returns: pd.DataFrame) -> tuple[float, float]:
+    """Return the change of a value without deposits, and the return; NaN if they are not known."""
+    if returns.empty or returns["return_"].isna().all():
+        return float("nan"), float("nan")
+    return float(returns["gain"].sum()), float(returns["growth"].iloc[-1]) - 1
 
 
 def fetch_account(request: WalletRequest, fetch: Fetcher, now_ms: int) -> AccountData:

@@ -347,7 +347,9 @@ def _link(ms: Ints, value: Floats, flows: Floats, is_dated: bool) -> _Links:
     is_late = is_dated & (end - begin == 1) & (value[begin] > dust)
     capital = value[begin] + np.where(is_late, 0.0, np.maximum(moved, 0.0))
     is_funded, has_gain = capital > dust, np.abs(gain) > dust
-    reason = "" if is_funded.any() else "capital" if len(end) else "value"
+    reason = (
+        "" if is_funded.any() or (is_dated and len(end)) else "capital" if len(end) else "value"
+    )
     if has_gain[: np.argmax(is_funded) if is_funded.any() else None].any():
         reason, is_funded = "outside", np.zeros_like(is_funded)
     rates = np.divide(gain, capital, out=np.zeros(len(end)), where=is_funded)
