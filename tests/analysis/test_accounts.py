@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 from hypothesis import given
 
+import toolkit as tk
 from toolkit.accounts import concentration, leverage, lorenz, migration, values
 from toolkit.errors import MissingColumns, RepeatedRows
 from toolkit.liquidations import buffers, levels
@@ -456,3 +457,45 @@ def test_accounts_paid_in_full_have_no_distance():
     assert [(row["side"], row["distance"], row["unplaced"]) for row in placed] == [
         ("long", -0.98, 300), ("short", 2.76, 0),
     ]  # fmt: skip
+
+
+def test_liquidation_history_counts_each_position_once():
+    """0xa's long is sold at 97 and 98, mark 100; 0xv takes over 0xb's short and passes it on."""
+    method = ["market"] * 3 + ["backstop"] * 4 + [None]
+    rows = pd.DataFrame(
+        {
+            "user": ["0xa", "0xc", "0xa", "0xb", "0xv", "0xv", "0xd", "0xe"],
+            "coin": "X",
+            "px": [97.0, 97.0, 98.0, 110.0, 110.0, 112.0, 112.0, 50.0],
+            "sz": [2.0, 2.0, 1.0, 4.0, 4.0, 4.0, 4.0, 9.0],
+            "side": list("ABABABAB"),
+            "dir": ["Close Long", "Open Long", "Close Long", "Liquidated Cross Short",
+                    "Liquidated Cross Short", "Auto-Deleveraging", "Auto-Deleveraging",
+                    "Open Long"],
+            "liquidated_user": ["0xa", "0xa", "0xa", "0xb", "0xb", "0xv", "0xv", None],
+            "liquidation_method": method,
+            "liquidation_mark_px": [100.0, 100.0, None, 109.0, 109.0, None, None, None],
+            "closed_pnl": [-6.0, 0.0, -2.0, -40.0, 0.0, -8.0, 30.0, 0.0],
+            "time": pd.to_datetime([0, 0, 59, 61, 61, 70, 70, 1], unit="m", utc=True),
+        }
+    )  # fmt: skip
+    made = tk.liquidations.history(rows)
+    names = ["method", "side", "fills", "accounts", "notional", "closed_pnl", "marked"]
+    assert made[names].values.tolist() == [
+        ["market", "long", 2, 1, 292, -8, 194],
+        ["backstop", "short", 1, 1, 440, -40, 440],
+        ["deleveraging", "long", 1, 1, 448, 30, 0],
+        ["deleveraging", "short", 1, 1, 448, -8, 0],
+    ]
+    assert made["time"].dt.hour.tolist() == [0, 1, 1, 1]
+    assert made["slippage_bps"].tolist() == pytest.approx(
+        [300, 1e4 / 109, np.nan, np.nan], nan_ok=True
+    )
+    by_coin = tk.liquidations.history(rows, "day", "coin")
+    assert by_coin["notional"].sum() == made["notional"].sum()
+    one = tk.liquidations.history(rows[rows["user"] == "0xa"].drop(columns="user"), account="0xa")
+    assert one[["accounts", "notional"]].values.tolist() == [[1, 292]]
+    with pytest.raises(ValueError, match="month"):
+        tk.liquidations.history(rows, "month")
+    with pytest.raises(MissingColumns, match="liquidated_user"):
+        tk.liquidations.history(rows[["time", "coin", "px", "sz", "side"]])

@@ -13,7 +13,7 @@ from toolkit.analysis.common.bootstrap import bootstrap_interval, draw_blocks
 from toolkit.analysis.funding.rates import trimmed_means
 from toolkit.analysis.market.slippage_means import blocks_at, expected_cost
 from toolkit.errors import MissingColumns
-from toolkit.funding import annualised, carry, implied_oracle
+from toolkit.funding import annualised, carry, hedged_carry, implied_oracle
 from toolkit.slippage import fit
 
 from .examples import HOUR, ME, MONDAY, times
@@ -266,3 +266,28 @@ def test_wrong_arguments_of_rates_are_named():
         arguments = {"usd": 1e5, "days": 1, "fee_bps": 1.0, "draws": 99} | wrong
         with pytest.raises(ValueError, match=next(iter(wrong))):
             carry(frame, COSTS, **arguments)
+
+
+def test_hedged_carry_adds_the_spot_leg():
+    """Carry less two spot orders of 6 bps and two fees of 7, on 1e5 of spot and 2e4 of margin."""
+    both = pd.concat([rates([1e-4] * 48), rates([1e-4] * 48, "ABC")])
+    options = {"days": 10, "fee_bps": 4.5, "draws": 99}
+    perp = carry(both, COSTS, 1e5, **options).set_index("coin").loc["XYZ"]
+    basis = {"XYZ": 5.0}  # ABC has none
+    made = hedged_carry(
+        both, COSTS, 1e5, spot_bps=6.0, spot_fee_bps=7.0, basis_bps=basis, leverage=5, **options
+    )
+    row = made.set_index("coin").loc["XYZ"]
+    parts = ["funding_bps", "basis_bps", "perp_bps", "spot_bps", "fees_bps"]
+    assert row[parts].tolist() == pytest.approx(
+        [240, 5, perp["entry_bps"] + perp["exit_bps"], -12, -23]
+    )
+    assert row["net_bps"] == pytest.approx(row[parts].sum())
+    assert [row["low"], row["high"]] == pytest.approx([perp["low"] - 21, perp["high"] - 21])
+    assert row["capital_usd"] == pytest.approx(1.2e5)
+    assert row["net_usd"] == pytest.approx(row["net_bps"] * 10)
+    assert row["net_annual"] == pytest.approx(row["net_usd"] / 1.2e5 * 36.5)
+    assert row["break_even_hours"] == pytest.approx(240 - row["net_bps"])  # funding is 1 bp an hour
+    assert made.set_index("coin").loc["ABC", ["basis_bps", "net_bps"]].isna().all()
+    with pytest.raises(ValueError, match="leverage"):
+        hedged_carry(both, COSTS, 1e5, spot_bps=6.0, spot_fee_bps=7.0, leverage=0, **options)

@@ -83,6 +83,7 @@ def compute_account_results(session):
         ]
     )
     levels = tk.liquidations.levels(states.positions, contexts, reach=0.9, width=0.05)
+    every = tk.many(tk.user_fills_by_time, users, 0, session=session)
     return {
         "cascade": compute_cascade(states.positions),
         "equity_curve": tk.pnl.drawdown(tk.pnl.equity(fills), of="realised"),
@@ -90,6 +91,7 @@ def compute_account_results(session):
         "leaderboard": tk.performance.leaderboard(sheets),
         "return_calendar": daily,
         "skill": tk.performance.skill(_with_provenance(daily, hourly)),
+        "liquidation_history": tk.liquidations.history(every),
         "liquidation_map": _coin_with_most_levels(levels),
         "lorenz_curve": tk.accounts.lorenz(snapshot),
         "migration_map": tk.accounts.migration(snapshot, snapshot),
@@ -180,6 +182,16 @@ def compute_market_results(frames):
     one_size = samples[samples["amount_usd"] == 1e4]
     spans: dict[str, Any] = {"max_age": "1h", "cluster": "user"}
     return {
+        "carry": tk.funding.hedged_carry(
+            frames["funding"][frames["funding"]["coin"] == "PURR"],
+            samples,
+            1e4,
+            days=30,
+            fee_bps=4.5,
+            spot_bps=6.0,
+            spot_fee_bps=7.0,
+            draws=99,
+        ),
         "depth_profile": tk.depth.profile(frames["depth"]),
         "funding_accrual": tk.funding.accrual(frames["funding"]),
         "markout": tk.execution.markout(fills, horizons=["10m", "1h"], **spans),

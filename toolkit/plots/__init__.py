@@ -26,9 +26,9 @@ with explain_missing("plots"):
     from toolkit.plots.depth import depth_profile, resilience
     from toolkit.plots.equity import equity_curve, positions_over_time
     from toolkit.plots.execution import maker_days, markout, spreads
-    from toolkit.plots.funding import funding_accrual, funding_by_coin, funding_over_time
+    from toolkit.plots.funding import carry, funding_accrual, funding_by_coin, funding_over_time
     from toolkit.plots.impact import impact
-    from toolkit.plots.liquidations import liquidation_map, trip_returns
+    from toolkit.plots.liquidations import liquidation_history, liquidation_map, trip_returns
     from toolkit.plots.notebook import alt
     from toolkit.plots.orders import fill_probability, fill_times, order_mix, order_transitions
     from toolkit.plots.performance import growth_curve, leaderboard, return_calendar, skill
@@ -48,6 +48,7 @@ __all__ = [
     "builder_activity",
     "builder_cohorts",
     "builder_routing",
+    "carry",
     "cascade",
     "counterparties",
     "cumulative_pnl",
@@ -62,6 +63,7 @@ __all__ = [
     "impact",
     "leaderboard",
     "lifetime_value",
+    "liquidation_history",
     "liquidation_map",
     "lorenz_curve",
     "maker_days",

@@ -9,6 +9,10 @@ from toolkit.plots.result_checks import draws_result
 from toolkit.plots.themes import Theme, ThemeName
 
 _MAX_BARS = 16
+_CARRY_PARTS = {
+    "funding_bps": "funding", "basis_bps": "basis", "entry_bps": "entry", "exit_bps": "exit",
+    "perp_bps": "perp", "spot_bps": "spot", "fees_bps": "fees",
+}  # fmt: skip
 _NOT_KEYS = {"time", "usdc", "payments", "total"}
 
 
@@ -255,3 +259,73 @@ def _describe_accrual(lines: list[tuple[str, pd.DataFrame]]) -> str:
     more = len(lines) - axes.MAX_LINES
     others = f"; {more} smaller ones not drawn" if more > 0 else ""
     return f"Running total of funding in USD at the end: {', '.join(ends)}{others}."
+
+
+@draws_result
+def carry(
+    carry: pd.DataFrame,
+    *,
+    ax: Axes | None = None,
+    theme: ThemeName = "auto",
+    transparent: bool = False,
+) -> Axes:
+    """Draw what positions earn in funding, what they cost, and the net, for each coin.
+
+    Parameters
+    ----------
+    carry : DataFrame
+        `tk.funding.hedged_carry`, or `tk.funding.carry`.
+    ax : Axes, optional
+        Axes to draw on. By default, a new figure.
+    theme : {"auto", "light", "dark"}, default "auto"
+        Theme of the figure. "auto" takes the theme of `tk.plots.use`.
+    transparent : bool, default False
+        Whether a new figure has no background.
+
+    Returns
+    -------
+    Axes
+        Horizontal bars in basis points of the notional: gains to the right, costs to the left, and
+        a mark at the net, with its interval. The 16 coins with the highest net are drawn.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> rows = pd.DataFrame({"coin": ["XYZ"], "hours": 240.0, "funding_bps": 240.0,
+    ...     "basis_bps": 0.0, "perp_bps": -22.0, "spot_bps": -12.0, "fees_bps": -23.0,
+    ...     "net_bps": 183.0, "low": 150.0, "high": 216.0})
+    >>> [text.get_text() for text in carry(rows).get_yticklabels()]
+    ['XYZ']
+    """
+    colours = themes.get_theme(theme)
+    ax = style.new_axes(colours, ax=ax, transparent=transparent)
+    rows = carry.dropna(subset="net_bps") if len(carry) else carry
+    simulated = style.is_simulated(carry)
+    if rows.empty:
+        style.draw_no_data(ax, colours)
+        return style.finish_axes(ax, colours, "Carry: no data.", simulated)
+    rows = rows.sort_values("net_bps", kind="stable").tail(_MAX_BARS)
+    at = axes.name_rows(ax, colours, rows["coin"].tolist())
+    left = {True: np.zeros(len(rows)), False: np.zeros(len(rows))}
+    parts = [name for name in _CARRY_PARTS if name in rows]
+    for number, name in enumerate(parts):
+        bps = rows[name].to_numpy(np.float64)
+        line = axes.line_style(colours, min(number, axes.MAX_LINES - 1))
+        for is_gain in (True, False):
+            part = np.where((bps > 0) == is_gain, bps, 0.0)
+            ax.barh(
+                at, part, left=left[is_gain], height=0.55, color=line.colour, linewidth=0,
+                label=_CARRY_PARTS[name] if is_gain else None,
+            )  # fmt: skip
+            left[is_gain] = left[is_gain] + part
+    ax.hlines(at, rows["low"], rows["high"], color=colours.text, linewidth=1.3)
+    axes.draw_net(ax, colours, rows["net_bps"], at)
+    days = rows["hours"].iloc[0] / 24
+    ax.set_xlabel(f"gain over {days:g} days, bps of the notional")
+    axes.add_legend(ax, colours, ncols=len(parts) + 1)
+    best = rows.iloc[-1]
+    words = (
+        f"Carry of {len(rows)} coins over {days:g} days. The highest net is that of {best['coin']}:"
+        f" {formats.basis_points(best['net_bps'])} bps."
+    )
+    return style.finish_axes(ax, colours, words, simulated)

@@ -1,5 +1,6 @@
-"""Liquidations: the map of liquidation prices; and returns of round trips."""
+"""Liquidations: the map of liquidation prices, their history; and returns of round trips."""
 
+import matplotlib.dates as mdates
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
@@ -10,6 +11,11 @@ from toolkit.plots.result_checks import draws_result
 from toolkit.plots.themes import Theme, ThemeName
 
 _HATCHES = {"long": "", "short": "////"}
+_METHODS = ("market", "backstop", "deleveraging", "unknown")
+_HISTORY = {
+    "time", "method", "side", "fills", "accounts", "notional", "closed_pnl", "marked",
+    "slippage_bps",
+}  # fmt: skip
 
 
 @draws_result
@@ -62,6 +68,91 @@ def liquidation_map(
     rows = levels.dropna(subset="distance") if len(levels) else levels
     _draw_map(ax, colours, rows, coins[0]) if len(rows) else style.draw_no_data(ax, colours)
     return style.finish_axes(ax, colours, _describe_map(levels, rows), style.is_simulated(levels))
+
+
+@draws_result
+def liquidation_history(
+    history: pd.DataFrame,
+    *,
+    ax: Axes | None = None,
+    theme: ThemeName = "auto",
+    transparent: bool = False,
+) -> Axes:
+    """Draw liquidated longs and shorts over time, by method.
+
+    Parameters
+    ----------
+    history : DataFrame
+        `tk.liquidations.history`, without further groups or of one of them.
+    ax : Axes, optional
+        Axes to draw on. By default, a new figure.
+    theme : {"auto", "light", "dark"}, default "auto"
+        Theme of the figure. "auto" takes the theme of `tk.plots.use`.
+    transparent : bool, default False
+        Whether a new figure has no background.
+
+    Returns
+    -------
+    Axes
+        Bars in USD by period (UTC): closed longs above 0, closed shorts below. Each method has its
+        own colour, and its mean slippage to the mark price in the legend.
+
+    Raises
+    ------
+    ValueError
+        If the result has several groups, such as coins.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> rows = pd.DataFrame({"time": pd.to_datetime(["2025-10-10T21:00Z"]), "method": "market",
+    ...     "side": "long", "fills": 1, "notional": 980.0, "marked": 980.0, "slippage_bps": 200.0})
+    >>> liquidation_history(rows).get_legend().get_texts()[0].get_text()
+    'market: 200.00 bps'
+    """
+    colours = themes.get_theme(theme)
+    ax = style.new_axes(colours, ax=ax, transparent=transparent)
+    simulated = style.is_simulated(history)
+    if history.empty:
+        style.draw_no_data(ax, colours)
+        return style.finish_axes(ax, colours, "Liquidations over time: no data.", simulated)
+    groups = [name for name in history.columns if name not in _HISTORY]
+    if history.duplicated(["time", "method", "side"]).any():
+        parts = history[groups[:1] or ["time"]].drop_duplicates()
+        raise axes.several_parts_error("liquidation_history", "group", "history", parts)
+    times = pd.DatetimeIndex(history["time"].drop_duplicates().sort_values())
+    places = mdates.date2num(times)
+    width = np.diff(places).min(initial=7.0) if len(places) > 1 else 1 / 24
+    bottom = {side: np.zeros(len(times)) for side in ("long", "short")}
+    words = []
+    for method, colour in zip(_METHODS, _method_colours(colours), strict=True):
+        own = history[history["method"] == method]
+        if own.empty:
+            continue
+        marked = own["marked"].sum()
+        slippage = (own["slippage_bps"] * own["marked"]).sum() / marked if marked else np.nan
+        label = method if not marked else f"{method}: {formats.basis_points(slippage)} bps"
+        for side, sign in (("long", 1.0), ("short", -1.0)):
+            sums = own[own["side"] == side].groupby("time")["notional"].sum()
+            usd = sign * sums.reindex(times, fill_value=0.0).to_numpy(np.float64)
+            ax.bar(
+                places + width / 2, usd, width=0.86 * width, bottom=bottom[side], color=colour,
+                linewidth=0, label=label if side == "long" else None,
+            )  # fmt: skip
+            bottom[side] = bottom[side] + usd
+        words.append(f"{label}, {formats.usd_amount(own['notional'].sum())} USD")
+    axes.add_zero_line(ax, colours)
+    axes.set_time_axis(ax, times.min(), times.max())
+    ax.spines["bottom"].set_visible(False)
+    ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: formats.short_usd(abs(value))))
+    ax.set_ylabel("longs (above) and shorts\nclosed, USD")
+    axes.add_legend(ax, colours, ncols=4)
+    text = f"Liquidations over time, worse than the mark price by: {'; '.join(words)}."
+    return style.finish_axes(ax, colours, text, simulated)
+
+
+def _method_colours(theme: Theme) -> tuple[str, ...]:
+    return theme.bad, theme.accent, theme.good, theme.muted
 
 
 @draws_result

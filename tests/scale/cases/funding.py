@@ -128,6 +128,20 @@ CASES = [
         rows=120,
     ),
     Case(
+        "funding.hedged_carry",
+        carried,
+        {"funding": RATES, "samples": SAMPLES},
+        arguments={
+            "usd": 1e5,
+            "days": 10,
+            "fee_bps": 1.0,
+            "spot_bps": 2.0,
+            "spot_fee_bps": 1.0,
+            "draws": 99,
+        },
+        rows=120,
+    ),
+    Case(
         "funding.basis",
         contexts,
         {"contexts": "name mark_px oracle_px funding open_interest time"},

@@ -70,6 +70,7 @@ HELD = "user coin szi position_value leverage_type"
 MARGINS = {"accounts": "user cross_account_value", "positions": f"{HELD} margin_used"}
 CASES = [
     Case("liquidations.fills", forced, {"fills": ""}, keys=("time",)),
+    Case("liquidations.history", forced, {"fills": "time coin px sz side"}),
     Case(
         "liquidations.levels",
         lambda n: {"positions": positions(n), "contexts": contexts(n)},

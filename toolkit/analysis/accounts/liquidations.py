@@ -13,10 +13,17 @@ from toolkit.arrays import Flags, Floats, Ints
 from toolkit.errors import MissingColumns
 from toolkit.prepare import Fills
 from toolkit.prepare.door import ADDRESSES, Frame, Table
-from toolkit.prepare.groups import number_groups
+from toolkit.prepare.groups import (
+    CALENDAR,
+    group_columns,
+    list_keys,
+    number_groups,
+    sum_groups,
+)
 from toolkit.prepare.provenance import finish
 from toolkit.prepare.roles import OBJECT, warn_missing_directions
 from toolkit.prepare.states import open_positions
+from toolkit.rules.directions import LIQUIDATED
 from toolkit.rules.margin import liquidation_price
 
 LiquidationSide = Literal["liquidated", "counterparty", "deleveraged"]
@@ -267,6 +274,18 @@ def fills(
         raise ValueError(f"unknown side {wrong[0]!r}; choose one of {', '.join(_SIDES)}")
     prepared = prepare.fills(fills, account)
     table = prepared.table
+    _require_markers(table)
+    roles = prepared.roles
+    sides = np.select([roles.liquidated, roles.deleveraged, roles.counterparty], _ORDER, default="")
+    kept = np.isin(sides, wanted)
+    result = table.frame[kept].assign(liquidation_side=pd.array(sides[kept], dtype="str"))
+    for name in set(ADDRESSES) & set(result.columns):
+        result[name] = table.text(name).texts(kept).array
+    return finish(result, {"fills": table.frame}, helper="liquidations.fills", side=wanted)
+
+
+def _require_markers(table: Table) -> None:
+    """Raise `MissingColumns` if no column marks liquidations; warn of unknown directions."""
     markers = [name for name in ("dir", *OBJECT) if table.has(name)]
     if not markers:
         advice = "Add it, or add dir, which names backstop liquidations"
@@ -277,10 +296,124 @@ def fills(
             "Recordings from 2023 do not have such fields. Fetch the rows again"
         )
     warn_missing_directions(table)
-    roles = prepared.roles
-    sides = np.select([roles.liquidated, roles.deleveraged, roles.counterparty], _ORDER, default="")
-    kept = np.isin(sides, wanted)
-    result = table.frame[kept].assign(liquidation_side=pd.array(sides[kept], dtype="str"))
-    for name in set(ADDRESSES) & set(result.columns):
-        result[name] = table.text(name).texts(kept).array
-    return finish(result, {"fills": table.frame}, helper="liquidations.fills", side=wanted)
+
+
+def history(
+    fills: Frame | Fills,
+    step: str = "hour",
+    by: str | Iterable[str] | None = None,
+    *,
+    account: str | None = None,
+) -> pd.DataFrame:
+    """Sum liquidations over time, by method and side, with their slippage to the mark price.
+
+    Parameters
+    ----------
+    fills : DataFrame
+        As for `fills`, with ``time, coin, px, sz, side``. If it has both sides of a trade, only
+        that of the liquidated account counts.
+    step : {"hour", "day", "week"}, default "hour"
+        Length of a period, UTC; weeks begin on Monday.
+    by : str or list of str, optional
+        Further groups: ``coin``, ``dex``, ``user`` or any column of the fills.
+    account : str, optional
+        As for `fills`.
+
+    Returns
+    -------
+    DataFrame
+        Sorted, one row for each group with a liquidation: the columns of `by`, then
+
+        - ``time``: start of the period, UTC.
+        - ``method``: ``market``: orders on the book; ``backstop``: the positions were taken over;
+          ``deleveraging``: positions of others that were closed against a bankrupt account; or
+          ``unknown``.
+        - ``side``: side of the closed position: ``long`` or ``short``.
+        - ``fills``: number of fills.
+        - ``accounts``: number of accounts; missing if no row names its account.
+        - ``notional``: size times price, in USD; other collateral than USDC counts at par.
+        - ``closed_pnl``: closed PnL as stated, in USD; missing without the column.
+        - ``marked``: notional of the fills that state a mark price, in USD.
+        - ``slippage_bps``: by how much these fills were worse than the mark price, in basis points
+          of the notional at the mark price: positive if a long was sold below it. Missing without a
+          mark price, as for deleveraging.
+
+    Raises
+    ------
+    MissingColumns
+        If a column is missing, or no column marks liquidations.
+    ValueError
+        If there is no such step.
+
+    Notes
+    -----
+    A position counts once: at the trader's liquidation. If a backstop vault that took it over is
+    deleveraged later, that second stage does not count (docs/live_service.md, section 2). A
+    deleveraging closes a long and a short, which are two rows.
+
+    Examples
+    --------
+    A long of 10 is sold at 98 while the mark price is 100.
+
+    >>> import pandas as pd
+    >>> rows = pd.DataFrame({"user": ["0xa", "0xb"], "coin": "X", "px": 98.0, "sz": 10.0,
+    ...     "side": ["A", "B"], "dir": ["Close Long", "Open Long"], "liquidated_user": "0xa",
+    ...     "liquidation_method": "market", "liquidation_mark_px": 100.0,
+    ...     "time": pd.Timestamp("2025-10-10T21:20", tz="UTC")})
+    >>> history(rows)[["method", "side", "accounts", "notional", "slippage_bps"]]
+       method  side  accounts  notional  slippage_bps
+    0  market  long         1     980.0         200.0
+    """
+    if step not in CALENDAR:
+        raise ValueError(f"unknown step {step!r}; choose one of {', '.join(CALENDAR)}")
+    keys = list_keys(by, ("time", "method", "notional", "closed_pnl", *CALENDAR))
+    prepared = prepare.fills(fills, account)
+    table, roles = prepared.table, prepared.roles
+    table.require(("time", "coin", "px", "sz", "side"))
+    _require_markers(table)
+    rows = np.flatnonzero(roles.liquidated | roles.deleveraged)
+    words = table.text("dir").texts(rows) if table.has("dir") else pd.Series("", range(len(rows)))
+    stated = (
+        table.text("liquidation_method").texts(rows) if table.has("liquidation_method") else words
+    )
+    is_word = words.str.startswith((LIQUIDATED, "Backstop")).fillna(False)
+    method = np.select(
+        [roles.deleveraged[rows], stated.isin(["market", "backstop"]), is_word],
+        ["deleveraging", stated.fillna(""), "backstop"],
+        default="unknown",
+    )
+    sells = table.text("side").facts("A".__eq__)[rows]
+    columns = group_columns(table, [*keys, step], rows=rows).rename(columns={step: "time"})
+    columns["method"] = pd.array(method, dtype="str")
+    columns["side"] = pd.array(np.where(sells, "long", "short"), dtype="str")
+    group, result = number_groups(columns, missing_last=True)
+    count, size = len(result), table.number("sz")[rows]
+    usd = table.number("px")[rows] * size
+    at_mark = table.number("liquidation_mark_px", np.nan)[rows] * size
+    worse = np.where(sells, at_mark - usd, usd - at_mark)
+    marked = np.nan_to_num(at_mark)
+    sums = {
+        name: sum_groups(group, part, count)
+        for name, part in (
+            ("notional", usd),
+            ("closed_pnl", table.number("closed_pnl", np.nan)[rows]),
+            ("marked", np.where(marked > 0, usd, 0.0)),
+            ("at_mark", marked),
+            ("worse", np.nan_to_num(worse)),
+        )
+    }
+    users = np.full(count, np.nan)
+    if table.has("user"):
+        pairs = np.unique(np.stack([group, table.text("user").codes[rows]]), axis=1)
+        users = np.bincount(pairs[0], minlength=count)
+    elif prepared.account is not None:
+        users = np.ones(count)
+    result = result.assign(
+        fills=np.bincount(group, minlength=count),
+        accounts=pd.array(users, dtype="Int64"),
+        **{name: sums[name] for name in ("notional", "closed_pnl", "marked")},
+    )
+    at_mark = np.where(sums["at_mark"] > 0, sums["at_mark"], np.nan)
+    result["slippage_bps"] = 1e4 * sums["worse"] / at_mark
+    inputs = {"fills": table.frame}
+    return finish(result, inputs, helper="liquidations.history", by=keys, step=step)

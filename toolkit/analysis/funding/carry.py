@@ -1,5 +1,7 @@
 """Net return of a position that is open for its funding, after the cost of entry and exit."""
 
+from collections.abc import Mapping
+
 import numpy as np
 import pandas as pd
 
@@ -151,6 +153,127 @@ def carry(
     result = pd.DataFrame(figures, columns=list(_RESULT)).astype(_RESULT)
     inputs = {"funding": funding, "samples": fitted.params}
     return finish(result, inputs, helper="funding.carry", level=level)
+
+
+def hedged_carry(
+    funding: Frame,
+    samples: Frame | SlippageFit,
+    usd: float,
+    *,
+    days: float,
+    fee_bps: float,
+    spot_bps: float | Mapping[str, float],
+    spot_fee_bps: float,
+    basis_bps: float | Mapping[str, float] = 0.0,
+    leverage: float = 1.0,
+    block_hours: int = 24,
+    level: float = 0.95,
+    draws: int = DRAWS,
+    seed: int = 0,
+    interval_hours: float | None = None,
+) -> pd.DataFrame:
+    """Compute what a short perp earns that is hedged with spot, net of all four orders.
+
+    Parameters
+    ----------
+    funding, samples, usd, days, fee_bps, block_hours, level, draws, seed, interval_hours
+        As for `carry`; `usd` is the notional of each leg.
+    spot_bps : float or mapping of coin to float
+        Slippage of one spot order of this size, in basis points, positive; coins of `funding`.
+    spot_fee_bps : float
+        Trading fee of one spot fill, in basis points; positive is paid.
+    basis_bps : float or mapping of coin to float, default 0
+        By how much the perp is above spot at the entry, less the same at the exit, in basis points:
+        the hedged position earns what the perp falls towards spot.
+    leverage : float, default 1
+        Notional of the perp over its margin. The capital is ``usd * (1 + 1 / leverage)``.
+
+    Returns
+    -------
+    DataFrame
+        One row for each coin, sorted; positive is good for the account:
+
+        - ``coin``: coin of the position.
+        - ``amount_usd``: notional of each leg, in USD.
+        - ``capital_usd``: spot and margin, in USD.
+        - ``hours``: time that the position is open, in hours.
+        - ``funding_bps``: funding of the perp, in basis points of the notional of one leg.
+        - ``basis_bps``: gain from the change of the basis, in basis points.
+        - ``perp_bps``: slippage of both orders of the perp, in basis points, negative.
+        - ``spot_bps``: slippage of both spot orders, in basis points, negative.
+        - ``fees_bps``: trading fees of all four fills, in basis points; negative is paid.
+        - ``net_bps``: sum of funding, basis, slippage and fees, in basis points.
+        - ``low``: lower end of the interval of the expected `net_bps`, as for `carry`.
+        - ``high``: upper end of the interval of the expected `net_bps`.
+        - ``net_usd``: sum of funding, basis, slippage and fees, in USD.
+        - ``net_annual``: share of the capital that the position earns a year, net.
+        - ``break_even_hours``: hours until funding has paid the rest; missing if it never does.
+        - ``n``: number of hours with a rate.
+
+    Raises
+    ------
+    MissingColumns, ValueError
+        As for `carry`; ValueError also if `leverage` is not positive.
+
+    Notes
+    -----
+    Price changes of the two legs cancel, apart from the basis. The interval has the errors of the
+    rates and of the perp's slippage only. Interest on the capital is not a cost here.
+
+    Examples
+    --------
+    The example of `carry`, with 6 bps of slippage and 7 bps of fees for each spot order:
+
+    >>> import pandas as pd
+    >>> hours = pd.to_datetime(range(48), unit="h", utc=True)
+    >>> rates = pd.DataFrame({"coin": "XYZ", "time": hours, "funding_rate": 1e-4})
+    >>> usd = pd.Series([1e3, 1e4, 1e5, 1e6])
+    >>> bps = (1 + 10 * (usd / 1e5) ** 0.5).round(2)
+    >>> rows = pd.DataFrame({
+    ...     "timestamp": pd.to_datetime([0] * 4, unit="ms", utc=True), "coin": "XYZ",
+    ...     "amount_usd": usd, "half_spread_bps": 1.0,
+    ...     "buy_slippage_bps": bps, "sell_slippage_bps": bps})
+    >>> found = hedged_carry(
+    ...     rates, rows, 1e5, days=10, fee_bps=4.5, spot_bps=6.0, spot_fee_bps=7.0)
+    >>> found[["funding_bps", "perp_bps", "spot_bps", "fees_bps", "net_bps"]].round(1)
+       funding_bps  perp_bps  spot_bps  fees_bps  net_bps
+    0        240.0     -22.0     -12.0     -23.0    183.0
+    """
+    if not leverage > 0:
+        raise ValueError(f"leverage must be above 0, not {leverage!r}")
+    perp = carry(
+        funding, samples, usd, days=days, fee_bps=fee_bps, block_hours=block_hours, level=level,
+        draws=draws, seed=seed, interval_hours=interval_hours,
+    )  # fmt: skip
+    spot, basis = (
+        perp["coin"].map(given) if isinstance(given, Mapping) else pd.Series(given, perp.index)
+        for given in (spot_bps, basis_bps)
+    )
+    capital = usd * (1 + 1 / leverage)
+    rest = basis.astype("float64") - 2.0 * spot.astype("float64") - 2.0 * spot_fee_bps
+    net = perp["net_bps"] + rest
+    costs, hourly = perp["funding_bps"] - net, perp["funding_bps"] / perp["hours"]
+    parts = {
+        "coin": perp["coin"],
+        "amount_usd": perp["amount_usd"],
+        "capital_usd": capital,
+        "hours": perp["hours"],
+        "funding_bps": perp["funding_bps"],
+        "basis_bps": basis.astype("float64"),
+        "perp_bps": perp["entry_bps"] + perp["exit_bps"],
+        "spot_bps": -2.0 * spot.astype("float64"),
+        "fees_bps": perp["fees_bps"] - 2.0 * spot_fee_bps,
+        "net_bps": net,
+        "low": perp["low"] + rest,
+        "high": perp["high"] + rest,
+        "net_usd": net / 1e4 * usd,
+        "net_annual": net / 1e4 * usd / capital / perp["hours"] * HOURS_A_YEAR,
+        "break_even_hours": [*map(_break_even_hours, costs, hourly)],
+        "n": perp["n"],
+    }
+    result = pd.DataFrame(parts).astype({"break_even_hours": "float64"})
+    result.attrs["toolkit"] = perp.attrs["toolkit"] | {"helper": "funding.hedged_carry"}
+    return result
 
 
 def _order_cost(
