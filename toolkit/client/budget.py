@@ -2,7 +2,6 @@
 
 import threading
 import time
-import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -184,8 +183,10 @@ class Budget:
                         needed.pop(0)
                 if pause <= 0:
                     return PointReservation(taken, waited)
-                if needed and needed[0][0] is calls and operation is not None:
-                    _warn_of_wait(operation, pause)
+                if needed and needed[0][0] is calls and operation and operation.limit:
+                    number, minutes = operation.limit.calls, operation.limit.seconds // 60
+                    words = f"{operation.type} can be requested {number} times in {minutes} minutes"
+                    self.announce_wait(pause, words)
                 self.wait(pause, stop)
                 waited += pause
         except BaseException:  # interrupted while it waited: nothing was sent
@@ -223,8 +224,7 @@ class Budget:
             if not is_announced:
                 self._announced_until = now + seconds
         if not is_announced:
-            words = f"{reason}. The request waits {seconds:.0f} s, and is then sent again"
-            warn_caller(words, LimitWarning)
+            warn_caller(f"{reason}. The request waits {seconds:.0f} s", LimitWarning)
 
     def close(self) -> None:
         """Close the files."""
@@ -288,15 +288,3 @@ class PointReservation:
         taken, self._taken = self._taken, ()
         for window, name in taken:
             window.record_answer(name)
-
-
-def _warn_of_wait(operation: Operation, pause: float) -> None:
-    """Warn before a long wait: a notebook cell that takes minutes should say why."""
-    limit = operation.limit
-    if limit is not None and pause > _SHORT:
-        warnings.warn(
-            f"{operation.type} can be requested {limit.calls} times in "
-            f"{limit.seconds // 60} minutes: this request waits {pause:.0f} s",
-            LimitWarning,
-            stacklevel=2,
-        )

@@ -11,9 +11,7 @@ answer can come, and later the time at which it came. A request counts for one w
 stamp.
 """
 
-import functools
 import math
-import os
 import sqlite3
 import threading
 import uuid
@@ -21,7 +19,6 @@ import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final, TypeVar
-from weakref import WeakSet
 
 __all__ = ["WINDOW", "QuotaWindow"]
 
@@ -32,8 +29,6 @@ WINDOW: Final = 60.0
 
 _FARTHEST: Final = 3_600.0  # seconds; nothing is reserved or blocked for longer
 _PATIENCE: Final = 30.0  # seconds to wait for the file; one transaction takes about a millisecond
-
-_FORK_PATIENCE: Final = 1.0  # seconds that a fork waits for the end of a transaction
 
 _SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS requests (name TEXT PRIMARY KEY, stamp INTEGER, points INTEGER);
@@ -77,9 +72,7 @@ class QuotaWindow:
         self._lease = math.ceil(lease * 1_000)
         self._window = math.ceil(window * 1_000)
         self._lock = threading.Lock()
-        self._connection: sqlite3.Connection | None = None
-        self._is_held = False
-        _windows.add(self)
+        self._memory: sqlite3.Connection | None = None  # without a file
 
     def reserve(self, points: int) -> tuple[float, str]:
         """Reserve points for a request.
@@ -108,25 +101,11 @@ class QuotaWindow:
         self._transaction(lambda file: file.execute(insert, (until,)))
 
     def close(self) -> None:
-        """Close the file; it is opened again when needed."""
+        """Forget what was counted without a file."""
         with self._lock:
-            self._disconnect()
-
-    def hold_for_fork(self) -> None:
-        """Wait until the running transaction ends, and block others until the fork is done."""
-        self._is_held = self._lock.acquire(timeout=_FORK_PATIENCE)
-
-    def release_after_fork(self, *, is_child: bool) -> None:
-        """Release the lock after a fork. A child process opens the file again."""
-        if is_child and self._connection is not None:
-            # SQLite forbids a child to use or close a connection of its parent.
-            _inherited.append(self._connection)
-            self._connection = None
-        if self._is_held:
-            self._lock.release()
-        elif is_child:
-            self._lock = threading.Lock()  # the thread that had the lock does not exist here
-        self._is_held = False
+            if self._memory is not None:
+                self._memory.close()
+            self._memory = None
 
     def _reserve(self, connection: sqlite3.Connection, points: int) -> tuple[float, str]:
         now = self._now_ms(math.floor)  # inside the transaction: the wait for it has passed
@@ -169,14 +148,12 @@ class QuotaWindow:
                     "only, not with other processes. If the file is damaged, remove it",
                     stacklevel=2,
                 )
-                self._disconnect()
                 self.path = None
                 return self._run(work)
 
     def _run(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        if self._connection is None:
-            self._connection = _connect(self.path)
-        connection = self._connection
+        # A file is opened for each transaction, so that no forked process has it open.
+        connection = self._memory or _connect(self.path)
         try:
             connection.execute("BEGIN IMMEDIATE")  # takes the write lock of the file
             result = work(connection)
@@ -184,12 +161,11 @@ class QuotaWindow:
         finally:
             if connection.in_transaction:  # it was interrupted
                 connection.execute("ROLLBACK")
+            if self.path is None:
+                self._memory = connection
+            else:
+                connection.close()
         return result
-
-    def _disconnect(self) -> None:
-        if self._connection is not None:
-            self._connection.close()
-        self._connection = None
 
 
 def _connect(path: Path | None) -> sqlite3.Connection:
@@ -206,27 +182,3 @@ def _connect(path: Path | None) -> sqlite3.Connection:
         connection.close()
         raise
     return connection
-
-
-_windows: WeakSet[QuotaWindow] = WeakSet()
-_inherited: Final[list[sqlite3.Connection]] = []
-
-
-def _hold_all() -> None:
-    for window in list(_windows):
-        window.hold_for_fork()
-
-
-def _release_all(*, is_child: bool) -> None:
-    for window in list(_windows):
-        window.release_after_fork(is_child=is_child)
-
-
-if hasattr(os, "register_at_fork"):
-    # SQLite's memory of a lock is copied by a fork: in a child that is forked during a transaction
-    # the file would look locked for ever. So a fork waits until no transaction runs.
-    os.register_at_fork(
-        before=_hold_all,
-        after_in_parent=functools.partial(_release_all, is_child=False),
-        after_in_child=functools.partial(_release_all, is_child=True),
-    )

@@ -398,7 +398,9 @@ class Session:
                 return RawAnswer(headers, content, completeness)
         else:
             completeness.check_complete()
-            error = self._error_of(operation, status, headers, content)
+            error = response_error(operation, status, headers, content)
+            if self.key is None and isinstance(error, InvalidKey):
+                error.hint = "There is no key: set TOOLKIT_API_KEY, or call tk.connect with api_key"
         self.budget.block(self.retry.requested_wait(error))
         raise error
 
@@ -411,14 +413,6 @@ class Session:
                 self.source.update_from_headers(self._clean_headers(response))
         except httpx.HTTPError:
             pass
-
-    def _error_of(
-        self, operation: Operation, status: int, headers: Mapping[str, str], content: bytes
-    ) -> ServiceError:
-        error = response_error(operation, status, headers, content)
-        if self.key is None and isinstance(error, InvalidKey):
-            error.hint = "There is no key: set TOOLKIT_API_KEY, or call tk.connect with api_key"
-        return error
 
     def _unreachable(self, operation: Operation, error: httpx.HTTPError) -> Unreachable:
         words = str(error) or type(error).__name__

@@ -9,10 +9,9 @@ import json
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import Any, Final
+from typing import Final
 
 from toolkit.contract.operations import Operation
 from toolkit.errors import (
@@ -65,37 +64,12 @@ _NETWORK_REFUSED: Final = (
     "The cause is not a missing add-on: the gateway refuses your network. Use another network, or "
     "ask the provider of the service to allow yours"
 )
-_HINTS: Final[dict[int, str]] = {
-    1006: _NETWORK_REFUSED,
-    1007: _NETWORK_REFUSED,
-    1008: _NETWORK_REFUSED,
-    1009: _NETWORK_REFUSED,
-    1010: _CLIENT_REFUSED,
-    1012: _NETWORK_REFUSED,
-    1020: _CLIENT_REFUSED,
+_CODE_HINTS: Final[dict[int, str]] = {
+    **dict.fromkeys((1006, 1007, 1008, 1009, 1012), _NETWORK_REFUSED),
+    **dict.fromkeys((1010, 1020), _CLIENT_REFUSED),
     1015: "The gateway limits the requests of your network: wait, and send fewer requests",
 }
 """Cloudflare's codes for a refused client -> what to do."""
-
-_PAGE_HINTS: Final[dict[int, str]] = {
-    403: _CLIENT_REFUSED,  # such as the page that checks whether the client is a person
-    404: _WRONG_URL,
-}
-"""Status of a web page without a code -> what to do."""
-
-
-@dataclass(frozen=True, slots=True)
-class GatewayError:
-    """An error answer of a gateway instead of the service.
-
-    - ``message``: what happened
-    - ``hint``: what to do about it; None: the usual hint for the status
-    - ``is_rate_limit``: whether the client sent too many requests
-    """
-
-    message: str
-    hint: str | None = None
-    is_rate_limit: bool = False
 
 
 def response_error(
@@ -108,28 +82,30 @@ def response_error(
     - ``headers``: HTTP headers, names in lower case
     - ``content``: the body
     """
-    facts: dict[str, Any] = {"status": status, "operation": operation.type}
     error_type = _ERRORS.get(status, ServiceError)
-    gateway = _redirect_error(status, headers) or gateway_error(headers, content, status)
-    message = _error_message(content) if gateway is None else gateway.message
-    if gateway is not None and gateway.is_rate_limit:
+    message, hint = _gateway_message(status, headers, content)
+    is_own = not message
+    message = message or _error_message(content)
+    if hint == _CODE_HINTS[1015]:
         error_type = RateLimited
-    if error_type is RateLimited and operation.limit is not None:
+    elif error_type is RateLimited and operation.limit is not None:
         calls, minutes = operation.limit.calls, operation.limit.seconds // 60
-        facts["hint"] = (
+        hint = (
             f"The limit is {calls} requests in {minutes} minutes: wait, or set points_per_minute "
             "of the session, so that it waits by itself"
         )
-    if gateway is not None and gateway.hint is not None:
-        facts["hint"] = gateway.hint
-        error_type = (
-            ServiceError if status == 404 else error_type
-        )  # the 404 is not of a missing snapshot
-    elif status == 404 and operation.unpublished != 404:
-        error_type = ServiceError
-        facts["hint"] = "" if _is_message_of_service(content, message) else _WRONG_URL
-    facts["retry_after"] = _stated_wait(headers)
-    return error_type(message, **facts)
+    elif status == 404 and (hint is not None or (is_own and operation.unpublished != 404)):
+        error_type = ServiceError  # it is not the 404 of a missing snapshot
+        if is_own:
+            hint = "" if _is_message_of_service(content, message) else _WRONG_URL
+    hints = {} if hint is None else {"hint": hint}
+    return error_type(
+        message,
+        status=status,
+        operation=operation.type,
+        retry_after=_stated_wait(headers),
+        **hints,
+    )
 
 
 def error_in_answer(
@@ -168,36 +144,37 @@ def check_no_web_page(operation: Operation, headers: Mapping[str, str], content:
         )
 
 
-def gateway_error(
-    headers: Mapping[str, str], content: bytes, status: int = 0
-) -> GatewayError | None:
-    """Return the error of a gateway, or None if the service itself answered.
+def _gateway_message(
+    status: int, headers: Mapping[str, str], content: bytes
+) -> tuple[str, str | None]:
+    """Return what a gateway answered instead of the service, and what to do about it.
 
-    - ``headers``: HTTP headers, names in lower case
-    - ``content``: the body
-    - ``status``: the HTTP status, if it is known
+    The text is empty if the service itself answered. The hint is None if the usual one of the
+    status holds.
 
-    >>> gateway_error({"server": "cloudflare"}, b"error code: 1010").message
+    >>> _gateway_message(403, {"server": "cloudflare"}, b"error code: 1010")[0]
     'the gateway (cloudflare) refused this client: error code 1010'
-    >>> gateway_error({}, b'{"error": "Permission denied"}') is None
-    True
+    >>> _gateway_message(403, {}, b'{"error": "Permission denied"}')
+    ('', None)
     """
+    target = re.split("[?#]", headers.get("location", ""))[0]  # the query may name the key
+    if 300 <= status < 400 and target:
+        return f"the service redirects to {_clean_text(target)}", _REDIRECTED
     if content.lstrip()[:1] in (b"{", b"["):
-        return None
+        return "", None
     match = _CODE.search(content[:_CODE_BYTES])
     code = int(next(filter(None, match.groups()))) if match else 0
     sender = _sender_name(headers)
     gateway = f"the gateway ({sender})" if sender else "a gateway"
-    if code == 1015:
-        return GatewayError(f"{gateway} limits this client: error code 1015", _HINTS[1015], True)
-    if code in _HINTS:
-        return GatewayError(f"{gateway} refused this client: error code {code}", _HINTS[code])
     if code:
-        return GatewayError(f"{gateway} answered instead of the service: error code {code}")
-    if _is_web_page(content):
-        message = f"the answer is a web page of {gateway}, not an answer of the service"
-        return GatewayError(message, _PAGE_HINTS.get(status))
-    return None
+        did = "refused this client" if code in _CODE_HINTS else "answered instead of the service"
+        did = "limits this client" if code == 1015 else did
+        return f"{gateway} {did}: error code {code}", _CODE_HINTS.get(code)
+    if not _is_web_page(content):
+        return "", None
+    # 403: such as the page that checks whether the client is a person
+    hint = {403: _CLIENT_REFUSED, 404: _WRONG_URL}.get(status)
+    return f"the answer is a web page of {gateway}, not an answer of the service", hint
 
 
 def _is_web_page(content: bytes) -> bool:
@@ -210,14 +187,6 @@ def _sender_name(headers: Mapping[str, str]) -> str:
     texts = (headers.get(name, "") for name in ("server", "cf-ray"))
     server, ray = (text[:_HEADER_LETTERS] if text.isprintable() else "" for text in texts)
     return ", ".join(filter(None, (server, ray and f"cf-ray {ray}")))
-
-
-def _redirect_error(status: int, headers: Mapping[str, str]) -> GatewayError | None:
-    """Return the error of a redirect. It names the target without its query."""
-    target = re.split("[?#]", headers.get("location", ""))[0]
-    if not 300 <= status < 400 or not target:
-        return None
-    return GatewayError(f"the service redirects to {_clean_text(target)}", _REDIRECTED)
 
 
 def _error_message(content: bytes) -> str:
