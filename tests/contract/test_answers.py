@@ -229,12 +229,6 @@ def test_answer_type_depends_on_dex():
     assert answer_type(OPERATIONS["meta"], {"dex": ALL_DEXES}) is OPERATIONS["meta"].answer
 
 
-def test_rows_keep_their_answer():
-    read = decode(OPERATIONS["meta"], 200, {}, b'{"universe": []}')
-    tables = answer_rows(OPERATIONS["meta"], read, {})
-    assert (tables, tables.answer) == (([],), read)
-
-
 def test_invalid_value_keeps_rest_of_record():
     """Of a liquidation only the value that cannot be read is missing."""
     forget_deviations()

@@ -95,14 +95,6 @@ def _join_texts(texts: Iterable[str]) -> str:
     return ", ".join(dict.fromkeys(texts))
 
 
-def _join_fields(parts: Iterable[Mapping[str, list[str]]]) -> dict[str, list[str]]:
-    joined: dict[str, list[str]] = {}
-    for fields in parts:
-        for name, texts in fields.items():
-            joined.setdefault(name, []).extend(texts)
-    return joined
-
-
 def _sum_rows(parts: Iterable[Mapping[str, int]]) -> dict[str, int]:
     summed: Counter[str] = Counter()
     for rows in parts:
@@ -120,7 +112,6 @@ _MERGES: Final[dict[str, Callable[[list[Any]], Any]]] = {
     "toolkit_version": _join_texts,
     "simulated": any,
     "asked_at": min,
-    "unknown_fields": _join_fields,
     "missing_fields": _sum_rows,
     **dict.fromkeys(("breaks", "gaps", "unproved"), _join_lists),
 }

@@ -11,7 +11,7 @@ once, and from then on the operation has a decoder that accepts them.
 import functools
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from decimal import Decimal
 from typing import Any, Final, get_args, get_origin
 
@@ -137,15 +137,6 @@ def answer_type(operation: Operation, parameters: Mapping[str, Any]) -> Any:
     return operation.answer
 
 
-class AnswerTables(tuple[Sequence[Any], ...]):
-    """The rows of each table of a nested answer.
-
-    - ``answer``: the decoded answer, which has unknown fields that belong to no row
-    """
-
-    answer: Any
-
-
 def answer_rows(operation: Operation, answer: Any, parameters: Mapping[str, Any]) -> Rows:
     """Return the rows of an answer: one sequence for each table of the operation.
 
@@ -153,13 +144,10 @@ def answer_rows(operation: Operation, answer: Any, parameters: Mapping[str, Any]
     """
     if make_rows := ROW_FUNCTIONS.get(operation.view or operation.type):
         try:
-            made_rows = make_rows(answer, parameters)
-            tables = AnswerTables(() if rows is None else rows for rows in made_rows)
+            return tuple(() if rows is None else rows for rows in make_rows(answer, parameters))
         except AnswerInvalid as error:
             error.operation = error.operation or operation.type
             raise
-        tables.answer = answer
-        return tables
     return (answer if isinstance(answer, list) else [answer],)
 
 

@@ -74,9 +74,7 @@ def provenance(frame: pd.DataFrame) -> Provenance:
           before a retry;
         - ``missing_fields``: columns in which values are missing although the specification says
           that every row has them -> the number of these rows. Only there if values are missing;
-          in a result of `tk.concat`, a row that two frames have counts twice;
-        - ``unknown_fields``: with ``extra="keep"`` the unknown fields that belong to no row: place
-          in the answer -> texts of the values.
+          in a result of `tk.concat`, a row that two frames have counts twice.
 
     Raises
     ------

@@ -2,8 +2,7 @@
 
 import functools
 import json
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from itertools import zip_longest
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any, get_args, get_origin
 
 import msgspec
@@ -20,7 +19,6 @@ __all__ = [
     "extra_columns",
     "gather_cell_extras",
     "gather_extras",
-    "gather_unplaced_fields",
 ]
 
 Path = tuple[str, ...]
@@ -91,49 +89,6 @@ def gather_cell_extras(column: Column, cells: Sequence[Any]) -> ExtraValues:
     }
 
 
-def gather_unplaced_fields(answer: Any, tables: Sequence[Any]) -> dict[str, list[str]]:
-    """Return the unknown fields of a nested answer that no row has.
-
-    - ``answer``: the decoded answer
-    - ``tables``: the rows of its tables, whose unknown fields are columns
-
-    Returns: place in the answer, with dots -> the texts of its values, in the order of the answer.
-    """
-    placed = {
-        id(record)
-        for rows in tables
-        for row, parts in zip_longest(rows, getattr(rows, "parts", ()), fillvalue=())
-        for part in (row, *parts)
-        for record in _nested_records(part)
-    }
-    found: dict[str, list[str]] = {}
-    for path, record in _iterate_records(answer, ()):
-        for attribute, wire in getattr(type(record), "__extras__", {}).items():
-            (text,) = [None] if id(record) in placed else _raw_texts([getattr(record, attribute)])
-            if text is not None:
-                found.setdefault(".".join((*path, wire)), []).append(text)
-    return found
-
-
-def _nested_records(record: Any) -> Iterator[msgspec.Struct]:
-    """Yield a record and the records in its fields, but not those in lists."""
-    if isinstance(record, msgspec.Struct):
-        yield record
-        for name in record.__struct_fields__:
-            yield from _nested_records(getattr(record, name))
-
-
-def _iterate_records(value: Any, path: Path) -> Iterator[tuple[Path, msgspec.Struct]]:
-    """Yield every record of an answer with its place."""
-    if isinstance(value, msgspec.Struct):
-        yield path, value
-        for field in msgspec.structs.fields(value):
-            yield from _iterate_records(getattr(value, field.name), (*path, field.encode_name))
-    elif isinstance(value, list | tuple | dict):
-        for item in value.values() if isinstance(value, dict) else value:
-            yield from _iterate_records(item, path)
-
-
 def _values_text(cell: Any, name: str) -> str | None:
     values = [entry.get(name) if isinstance(entry, dict) else None for entry in cell or ()]
     return None if values.count(None) == len(values) else json.dumps(values, ensure_ascii=False)
@@ -141,8 +96,11 @@ def _values_text(cell: Any, name: str) -> str | None:
 
 def extra_columns(
     pages: Sequence[tuple[int, ExtraValues]], known: Collection[str]
-) -> Iterator[tuple[str, Any]]:
-    """Yield the columns of the unknown fields of all pages: name and array.
+) -> dict[str, Any]:
+    """Return the columns of the unknown fields of all pages: name -> array.
+
+    Each has the name of the last part of its place in snake case. If that is not unique, it has
+    more parts, and a number if not even the whole place is.
 
     Parameters
     ----------
@@ -152,11 +110,21 @@ def extra_columns(
         Names of the other columns.
     """
     paths = dict.fromkeys(path for _, extras in pages for path in extras)
-    for path, name in _column_names(paths, known).items():
+    columns: dict[str, Any] = {}
+    for path in paths:
+        for parts in range(1, len(path) + 1):
+            name = _snake_name(path[-parts:])
+            others = (other for other in paths if other != path)
+            if name not in known and all(_snake_name(other[-parts:]) != name for other in others):
+                break
+        free, number = name, 2
+        while free in known or free in columns:
+            free, number = f"{name}_{number}", number + 1
         chunks = [
             extras[path] if path in extras else pa.nulls(rows, TEXT) for rows, extras in pages
         ]
-        yield name, STR.__from_arrow__(pa.chunked_array(chunks, TEXT))
+        columns[free] = STR.__from_arrow__(pa.chunked_array(chunks, TEXT))
+    return columns
 
 
 def _iterate_fields(objects: Sequence[Any], path: Path) -> Iterator[tuple[Path, list[str | None]]]:
@@ -190,43 +158,15 @@ def _names_struct(annotation: Any) -> bool:
 
 def _raw_texts(values: Sequence[Any]) -> list[str | None]:
     """Return the texts of JSON values: of a string its content; None for null and absence."""
-    texts = [b"null" if value is msgspec.UNSET else bytes(value).strip() for value in values]
-    contents = iter(
-        msgspec.json.decode(b"[%b]" % b",".join(text for text in texts if text[:1] == b'"'))
-    )
-    return [
-        next(contents) if text[:1] == b'"' else None if text == b"null" else text.decode()
-        for text in texts
+    texts = [
+        "null" if value is msgspec.UNSET else bytes(value).decode(errors="replace").strip()
+        for value in values
     ]
-
-
-def _column_names(paths: Iterable[Path], known: Collection[str]) -> dict[Path, str]:
-    """Return a name for each place: its last part in snake case, or more parts to be unique."""
-    parts = dict.fromkeys(paths, 1)
-    while True:
-        names = {path: _snake_name(path[-count:]) for path, count in parts.items()}
-        all_names = list(names.values())
-        clash = [
-            path
-            for path, name in names.items()
-            if (name in known or all_names.count(name) > 1) and parts[path] < len(path)
-        ]
-        if not clash:
-            return _add_numbers(names, known)
-        for path in clash:
-            parts[path] += 1
-
-
-def _add_numbers(names: dict[Path, str], known: Collection[str]) -> dict[Path, str]:
-    """Return the names with a number where complete places have the same name."""
-    taken = set(known)
-    for path, name in names.items():
-        free, number = name, 2
-        while free in taken:
-            free, number = f"{name}_{number}", number + 1
-        names[path] = free
-        taken.add(free)
-    return names
+    quoted = ",".join(text for text in texts if text[:1] == '"')
+    contents = iter(msgspec.json.decode(f"[{quoted}]"))
+    return [
+        next(contents) if text[:1] == '"' else None if text == "null" else text for text in texts
+    ]
 
 
 def _snake_name(path: Path) -> str:

@@ -1,0 +1,245 @@
+"""From the values of a column to its array: one maker for each family and form of numbers."""
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from decimal import Context, Decimal
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from toolkit.contract.columns import Column
+from toolkit.contract.value_kinds import ADDRESS, Numbers
+from toolkit.frames.nested_values import EXACT, STR, TEXT, cell_type, cell_value, field_type
+
+__all__ = [
+    "REFUSALS",
+    "column_dtype",
+    "first_invalid",
+    "is_all_missing",
+    "join_arrays",
+    "typed_array",
+]
+
+REFUSALS: Final = (ValueError, TypeError, ArithmeticError, pa.ArrowException)
+"""The errors that `typed_array` raises for a value that its column cannot have."""
+
+_UTC = pd.DatetimeTZDtype("ms", "UTC")
+_UTC_TYPE = pa.timestamp("ms", "UTC")
+_NAT = np.iinfo(np.int64).min
+_LAST_DIGIT = Decimal(1).scaleb(-EXACT.scale)
+_WIDE = Context(prec=400)
+_ARROW_TYPES: Final = {"integer": pa.int64(), "flag": pa.bool_(), "text": TEXT}
+_DTYPES: Final[dict[str, tuple[Any, Any]]] = {
+    "number, float": (np.dtype("float64"), np.dtype("float64")),
+    "number, exact": (pd.ArrowDtype(EXACT), pd.ArrowDtype(EXACT)),
+    "number, text": (STR, STR),
+    "time": (_UTC, _UTC),
+    "seconds": (_UTC, _UTC),
+    "iso": (_UTC, _UTC),
+    "integer": (np.dtype("int64"), pd.Int64Dtype()),
+    "flag": (np.dtype("bool"), pd.BooleanDtype()),
+    "text": (STR, STR),
+}
+"""Family -> the dtype if no value is missing, and if values may be missing."""
+
+
+def _form(column: Column, numbers: Numbers) -> str:
+    family = column.kind.family
+    return f"number, {numbers}" if family == "number" else family
+
+
+def column_dtype(column: Column, numbers: Numbers = "float") -> Any:
+    """Return the dtype of a column, which is the same in every frame.
+
+    Examples
+    --------
+    >>> from toolkit.contract.columns import record_columns
+    >>> from toolkit.contract.records import Fill
+    >>> [str(column_dtype(column)) for column in record_columns(Fill)[:5]]
+    ['str', 'float64', 'float64', 'str', 'datetime64[ms, UTC]']
+    """
+    if column.kind.family == "nested":
+        return pd.ArrowDtype(cell_type(column.type, numbers))
+    return _DTYPES[_form(column, numbers)][column.missing]
+
+
+def typed_array(column: Column, values: Any, numbers: Numbers) -> Any:
+    """Return the values of one page as a typed array.
+
+    Parameters
+    ----------
+    column : Column
+        The column of the values.
+    values : list, numpy.ndarray or pyarrow.Array
+        The values; a missing value is None, or NaN in arrays of floats.
+    numbers : {"float", "exact", "text"}
+        The form of numbers.
+
+    Returns
+    -------
+    numpy.ndarray or pyarrow.Array
+        Times are whole milliseconds.
+
+    Raises
+    ------
+    REFUSALS
+        If a value is not of the column's kind.
+    """
+    family = column.kind.family
+    if isinstance(values, pa.ChunkedArray):
+        values = values.combine_chunks()
+    if isinstance(values, pa.DoubleArray):
+        values = values.to_numpy(zero_copy_only=False)
+    if column.missing and is_all_missing(values):
+        return _missing_array(column, len(values), numbers)
+    if maker := _MAKERS.get(_form(column, numbers)):
+        return maker(values)
+    if family == "nested":
+        return _cell_array(column, values, numbers)
+    array = _arrow_array(values, _ARROW_TYPES[family])
+    if column.kind is ADDRESS:  # some answers have checksums
+        array = pc.ascii_lower(array)
+    if column.missing or family == "text":
+        return array
+    if array.null_count:
+        raise ValueError("a value is missing")
+    return np.asarray(array.to_numpy(zero_copy_only=False))
+
+
+def join_arrays(column: Column, chunks: list[Any], numbers: Numbers) -> Any:
+    """Return the array of a frame from the arrays of all pages of a column."""
+    target = column_dtype(column, numbers)
+    chunks = chunks or [typed_array(column, [], numbers)]
+    if not isinstance(target, np.dtype) and target is not _UTC:
+        return target.__from_arrow__(pa.chunked_array(chunks))
+    array = np.concatenate(chunks)  # a copy, because arrays of Arrow cannot be changed
+    return pd.DatetimeIndex(array.view("M8[ms]"), tz="UTC").array if target is _UTC else array
+
+
+def _missing_array(column: Column, count: int, numbers: Numbers) -> Any:
+    """Return the array of a column in which every value is missing."""
+    target = column_dtype(column, numbers)
+    if isinstance(target, np.dtype):
+        return np.full(count, np.nan)
+    if target is _UTC:
+        return np.full(count, _NAT)
+    return pa.nulls(count, _ARROW_TYPES.get(column.kind.family) or field_type(column, numbers))
+
+
+def _float_array(values: Any) -> np.ndarray:
+    if not isinstance(values, list):
+        return np.array(values, dtype=np.float64)
+    try:
+        numbers = pa.array(values, pa.float64())
+    except pa.ArrowException:  # text, as the second parts of pairs are
+        floats = [None if value is None else float(value) for value in values]
+        numbers = pa.array(floats, pa.float64())
+    array = np.asarray(numbers.to_numpy(zero_copy_only=False))  # null becomes NaN
+    if np.count_nonzero(np.isfinite(array)) + numbers.null_count < len(array):
+        wrong = numbers.filter(pc.invert(pc.is_finite(numbers)))[0]
+        raise ValueError(f"{wrong} is not a finite number")
+    return array
+
+
+def _exact_array(values: Any) -> pa.Array:
+    if isinstance(values, np.ndarray):
+        values = [None if value != value else Decimal(repr(float(value))) for value in values]
+    try:
+        texts = pa.array(values, TEXT)
+    except pa.ArrowException:  # a JSON number
+        texts = pa.array([_exact_text(value) for value in values], TEXT)
+    try:
+        return pc.cast(texts, EXACT)
+    except pa.ArrowInvalid as error:
+        raise ValueError(
+            f"{error}; exact numbers have {EXACT.scale} digits after the point and "
+            f"{EXACT.precision - EXACT.scale} before it. Fetch with numbers='text' or 'float'"
+        ) from None
+
+
+def _number_text_array(values: Any) -> pa.Array:
+    """Return numbers as decimal text; for a float the shortest text with the same value."""
+    if isinstance(values, np.ndarray):
+        values = [None if value != value else repr(float(value)) for value in values]
+    try:
+        return pa.array(values, TEXT)
+    except pa.ArrowException:  # a JSON number
+        return pa.array([None if value is None else str(value) for value in values], TEXT)
+
+
+def _exact_text(value: Any) -> str | None:
+    """Return the text of a number for the exact form.
+
+    A number from JSON is a float, so it is rounded to 18 decimals: its further digits have no
+    meaning.
+    """
+    if not isinstance(value, Decimal):
+        return None if value is None else str(value)
+    return format(value.quantize(_LAST_DIGIT, context=_WIDE), "f") if value.is_finite() else "nan"
+
+
+def _millisecond_array(values: Any) -> np.ndarray:
+    if isinstance(values, np.ndarray):
+        return values.astype(np.int64)
+    array = _arrow_array(values, pa.int64())
+    return np.asarray(array.fill_null(_NAT) if array.null_count else array)
+
+
+def _second_array(values: Any) -> np.ndarray:
+    array = _millisecond_array(values)
+    return np.where(array == _NAT, _NAT, array * 1_000)
+
+
+def _iso_array(values: Any) -> np.ndarray:
+    texts = _arrow_array(values, TEXT)
+    try:
+        array = pc.cast(texts, _UTC_TYPE)
+    except pa.ArrowInvalid:  # another form of ISO 8601, such as one without a zone
+        moments = [
+            None if text is None else datetime.fromisoformat(text) for text in texts.to_pylist()
+        ]
+        index = pd.to_datetime(pd.Series(moments, dtype="object"), utc=True)
+        return np.asarray(index.to_numpy(dtype="M8[ms]")).view(np.int64)
+    return _millisecond_array(array.cast(pa.int64()))
+
+
+def _cell_array(column: Column, values: Any, numbers: Numbers) -> pa.Array:
+    arrow_type = cell_type(column.type, numbers)
+    if numbers != "float" and not isinstance(values, list):
+        values = values.to_pylist()  # Arrow's cast shows the noise of binary floats
+    if isinstance(values, list):
+        values = [cell_value(value, column.type, numbers) for value in values]
+    return _arrow_array(values, arrow_type)
+
+
+def _arrow_array(values: Any, arrow_type: pa.DataType) -> Any:
+    return values.cast(arrow_type) if isinstance(values, pa.Array) else pa.array(values, arrow_type)
+
+
+_MAKERS: Final[dict[str, Callable[[Any], Any]]] = {
+    "number, float": _float_array,
+    "number, exact": _exact_array,
+    "number, text": _number_text_array,
+    "time": _millisecond_array,
+    "seconds": _second_array,
+    "iso": _iso_array,
+}
+
+
+def is_all_missing(values: Sequence[Any]) -> bool:
+    """Return whether every value of a list is None."""
+    return isinstance(values, list) and values[:1] == [None] and values.count(None) == len(values)
+
+
+def first_invalid(column: Column, values: Any, numbers: Numbers) -> tuple[int | None, Any]:
+    """Return the row and the value that a column cannot have."""
+    plain = values.to_pylist() if isinstance(values, pa.Array | pa.ChunkedArray) else values
+    for row, value in enumerate(plain):
+        try:
+            typed_array(column, [value], numbers)
+        except REFUSALS:
+            return row, value
+    return None, None
