@@ -9,7 +9,7 @@ import pandas as pd
 from toolkit.analysis.common.estimate import check_level, wilson_interval
 from toolkit.arrays import Flags, Ints
 from toolkit.contract.order_states import order_state_group
-from toolkit.prepare.door import NO_TIME, Frame, Names
+from toolkit.prepare.door import Frame, Names
 from toolkit.prepare.groups import group_columns, list_keys, number_groups, sum_groups
 from toolkit.prepare.orders import Events, read_events
 from toolkit.prepare.provenance import finish
@@ -256,24 +256,3 @@ def fill_ratio(orders: Frame, by: str | Iterable[str] | None = None) -> pd.DataF
     }
     facts = {"helper": "orders.fill_ratio", "by": keys}
     return finish(pd.DataFrame(columns, index=range(number)), {"orders": table.frame}, **facts)
-
-
-def sort_events(
-    orders: Frame,
-    needed: Sequence[str],
-    optional: Iterable[str] = (),
-    amounts: Sequence[str] = (),
-) -> pd.DataFrame:
-    """Return each event once and in order, with `ms` of the event and `placed`.
-
-    The columns of `needed` and `amounts` must exist; those of `optional` are kept if they exist.
-    """
-    events = read_events(orders)
-    names = ("oid", "status", "status_timestamp", *needed, *amounts)
-    rows = events.table.columns(names, tuple(optional), amounts).iloc[events.rows]
-    placed = events.table.ms("timestamp")[events.rows]
-    return rows.reset_index(drop=True).assign(
-        ms=events.ms.astype(np.float64),
-        placed=np.where(placed == NO_TIME, np.nan, placed),
-        _group=events.groups().texts(),
-    )

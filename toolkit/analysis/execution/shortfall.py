@@ -8,16 +8,16 @@ import pandas as pd
 
 from toolkit.analysis.common.bootstrap import DRAWS, bootstrap_interval, bootstrap_ratios
 from toolkit.analysis.common.estimate import Estimate, check_level
-from toolkit.analysis.execution.orders import sort_events
 from toolkit.analysis.execution.prices import LATEST, PriceHistory, span_ms
 from toolkit.analysis.execution.quotes import reference_prices
 from toolkit.arrays import Floats
 from toolkit.display import count_text
 from toolkit.errors import HistoryWarning, warn_caller
 from toolkit.prepare.door import NO_TIME, Frame, Table, utc_times
-from toolkit.prepare.groups import number_rows, starts_group, sum_groups
+from toolkit.prepare.groups import number_rows, sum_groups
 from toolkit.prepare.markets import is_perp
 from toolkit.prepare.money import CASH, is_in_base, read_tokens, warn_missing_tokens
+from toolkit.prepare.orders import read_events
 from toolkit.prepare.provenance import result_provenance
 from toolkit.prepare.roles import is_off_book
 from toolkit.prepare.trades import Trades, find_parents, read_signs, read_trades
@@ -25,11 +25,6 @@ from toolkit.rules.twaps import SLICE_TYPE
 from toolkit.times import DAY
 
 PARTS: Final = ("delay", "trading", "opportunity", "fees")
-_COLUMNS: Final = (
-    "kind", "parent", "coin", "side", "placed", "ended", "size", "filled", "maker_share",
-    "decision_px", "first_px", "end_px", *PARTS, "total", "total_bps", "decision_age_seconds",
-    "first_age_seconds", "end_age_seconds",
-)  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -188,7 +183,6 @@ def shortfall(
     0   -3.0     -3.0         -5.0  -1.0  -12.0     -300.0
     """
     check_level(level)
-    age_ms = span_ms(max_age, "max_age")
     table = Table(fills, "fills")
     parents, late = _read_parents(orders)
     trades = read_trades(table, ("oid", "crossed", "fee"))
@@ -196,11 +190,10 @@ def shortfall(
     # The exchange filled these orders at its own price.
     forced = parents["parent"].isin(table.ids("oid")[0][is_off_book(table)])
     found = _add_executions(parents[~forced], _sum_executions(table, trades))
-    result = _price_orders(found, marks, age_ms, late)
+    result = _price_orders(found, marks, span_ms(max_age, "max_age"), late)
     params = _sum_parts(result, level, draws, seed)
     facts = result_provenance({"orders": orders, "fills": table.frame, "prices": prices})
     facts |= {"helper": "execution.shortfall", "price_source": marks.source}
-    result = result[list(_COLUMNS)]
     result.attrs["toolkit"] = params.attrs["toolkit"] = facts
     return Shortfall(
         params=params,
@@ -214,37 +207,33 @@ def shortfall(
 
 def _read_parents(orders: Frame) -> tuple[pd.DataFrame, int]:
     """Return one row per order that reached the market, and the time of the last event."""
-    needed = ("coin", "side", "timestamp", "orig_sz")
-    events = sort_events(orders, needed, ("order_type", "is_trigger", "sz"), ("orig_sz",))
-    oid, ms = events["oid"].to_numpy(np.int64), events["ms"].to_numpy(np.int64)
-    is_first = starts_group(oid)
-    number = np.cumsum(is_first) - 1
-    fired = np.full(int(is_first.sum()), LATEST)
-    triggered = (events["status"] == "triggered").to_numpy(bool)
-    np.minimum.at(fired, number[triggered], ms[triggered])
-    begin, end = (
-        events[flags].reset_index(drop=True) for flags in (is_first, np.append(is_first, True)[1:])
-    )
-    trigger = Table(begin, "orders").flag("is_trigger")[0]
-    placed = begin["placed"].fillna(NO_TIME).to_numpy(np.int64)
-    is_active = (end["_group"] == "active").to_numpy(bool)
+    events = read_events(orders)
+    table, first = events.table, events.is_first()
+    table.require(("coin", "side", "timestamp", "orig_sz"))
+    begin, end = events.take(first), events.take(events.is_last())
+    fired = np.full(len(begin), LATEST)
+    triggered = events.status.facts("triggered".__eq__)
+    np.minimum.at(fired, (np.cumsum(first) - 1)[triggered], events.ms[triggered])
+    is_trigger = table.flag("is_trigger")[0][begin.rows]
+    placed = np.where(is_trigger, fired, table.ms("timestamp")[begin.rows])
+    group = end.groups()
     parents = pd.DataFrame(
         {
             "kind": "order",
-            "parent": oid[is_first],
-            "coin": begin["coin"].astype("str"),
-            "side": begin["side"].astype("str"),
-            "placed": np.where(trigger, fired, placed),
-            "ended": np.where(is_active, NO_TIME, end["ms"].to_numpy(np.int64)),
+            "parent": begin.oid,
+            "coin": table.text("coin").texts(begin.rows),
+            "side": table.text("side").texts(begin.rows),
+            "placed": placed,
+            "ended": np.where(group.facts("active".__eq__), NO_TIME, end.ms),
             # A reduce-only order shrinks to the position that is left when it executes.
-            "size": end["orig_sz"].to_numpy(np.float64),
-            "open": end["sz"].to_numpy(np.float64) if "sz" in end else np.nan,
+            "size": table.number("orig_sz")[end.rows],
+            "open": table.number("sz", np.nan)[end.rows],
         }
     )
-    is_slice = begin["order_type"].eq(SLICE_TYPE).to_numpy(bool) if "order_type" in begin else False
-    is_decided = (parents["placed"] != LATEST) & (parents["placed"] != NO_TIME)
-    kept = is_decided & (end["_group"] != "rejected").to_numpy(bool) & ~is_slice
-    return parents[kept], int(ms.max(initial=NO_TIME))
+    kept = (placed != LATEST) & (placed != NO_TIME) & ~group.facts("rejected".__eq__)
+    if table.has("order_type"):
+        kept &= ~table.text("order_type").facts(SLICE_TYPE.__eq__)[begin.rows]
+    return parents[kept], int(events.ms.max(initial=NO_TIME))
 
 
 def _sum_executions(table: Table, trades: Trades) -> pd.DataFrame:
@@ -296,18 +285,16 @@ def _add_executions(parents: pd.DataFrame, sums: pd.DataFrame) -> pd.DataFrame:
     is_twap = (sums["kind"] == "twap").to_numpy(bool)
     twaps = sums[is_twap]
     twaps = twaps.assign(placed=twaps["first"], ended=twaps["last"], size=twaps["filled"])
-    own = sums[~is_twap].drop(columns=["kind", "coin", "side", "last"])
-    singles = parents.merge(own, on="parent", how="left")
-    filled = ["filled", "value", "paid", "rested"]
-    is_unfilled = singles["fills"].isna()
-    singles.loc[is_unfilled, filled] = 0.0
-    singles["first"] = singles["first"].fillna(NO_TIME).astype("int64")
-    every = int(sums["fills"].sum())
-    if others := int(own.loc[~own["parent"].isin(parents["parent"]), "fills"].sum()):
+    own = sums[~is_twap].set_index("parent").drop(columns=["kind", "coin", "side", "last"])
+    matched = own.reindex(parents["parent"], fill_value=0).reset_index(drop=True)
+    matched["first"] = np.where(matched["fills"] == 0, NO_TIME, matched["first"])
+    singles = pd.concat([parents.reset_index(drop=True), matched], axis=1)
+    if others := int(own.loc[~own.index.isin(parents["parent"]), "fills"].sum()):
         lack = "does not count: its order is" if others == 1 else "do not count: their orders are"
+        every = count_text(int(sums["fills"].sum()), "fill")
         warn_caller(
-            f"fills: {others:,} of {count_text(every, 'fill')} {lack} not in orders. Fetch the "
-            "orders for the full time range of the fills",
+            f"fills: {others:,} of {every} {lack} not in orders. Fetch the orders for the full "
+            "time range of the fills",
             HistoryWarning,
         )
     wrong = (singles["size"] - singles["open"] - singles["filled"]).abs() > 1e-9 * singles["size"]
@@ -354,10 +341,12 @@ def _price_orders(
     total = sum(parts.values())
     with np.errstate(divide="ignore", invalid="ignore"):
         share, bps = rested / np.where(filled > 0, filled, np.nan), 1e4 * total / (size * decision)
-    return orders.assign(
+    return orders[["kind", "parent", "coin", "side"]].assign(
         kind=orders["kind"].astype("str"),
         placed=utc_times(placed),
         ended=utc_times(ended),
+        size=size,
+        filled=filled,
         maker_share=share,
         decision_px=decision,
         first_px=first,
@@ -375,18 +364,17 @@ def _sum_parts(orders: pd.DataFrame, level: float, draws: int, seed: int) -> pd.
     known = orders[orders["total"].notna()]
     names = (*PARTS, "total")
     days = np.unique(known["placed"].array.asi8 // DAY, return_inverse=True)[1]
+    base = (known["size"] * known["decision_px"]).to_numpy()
     whole, values, count = bootstrap_ratios(
-        [1e4 * known[name].to_numpy() for name in names],
-        (known["size"] * known["decision_px"]).to_numpy(),
-        days, draws=draws, seed=seed,
-    )  # fmt: skip
-    intervals = [bootstrap_interval(drawn, count, level) for drawn in values.T]
+        [1e4 * known[name].to_numpy() for name in names], base, days, draws=draws, seed=seed
+    )
+    low, high = zip(*(bootstrap_interval(drawn, count, level) for drawn in values.T), strict=True)
     return pd.DataFrame(
         {
             "name": pd.Series(names, dtype="str"),
             "estimate": whole,
-            "low": [low for low, _ in intervals],
-            "high": [high for _, high in intervals],
+            "low": low,
+            "high": high,
             "usd": [known[name].sum(min_count=1) for name in names],
             "n": len(known),
             "missing": len(orders) - len(known),

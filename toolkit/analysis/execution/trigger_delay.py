@@ -1,23 +1,18 @@
 """Delays of trigger orders: from placing to trigger, and from trigger to fill."""
 
 from collections.abc import Iterable
-from typing import Final
 
 import numpy as np
 import pandas as pd
 
 from toolkit.analysis.common.estimate import check_level
-from toolkit.arrays import Flags, Floats, Ints
+from toolkit.analysis.market.slippage import rank_quantiles
 from toolkit.installation import explain_missing
 from toolkit.prepare.door import NO_TIME, Frame
-from toolkit.prepare.groups import group_columns, list_keys, number_groups, split_groups
+from toolkit.prepare.groups import group_columns, list_keys, number_groups
 from toolkit.prepare.orders import read_events
 from toolkit.prepare.provenance import finish
 from toolkit.times import SECOND
-
-_FIGURES: Final = (
-    "wait_q50_secs", "delay_q10_secs", "delay_q50_secs", "delay_q90_secs", "low", "high",
-)  # fmt: skip
 
 
 def trigger_delay(
@@ -70,6 +65,8 @@ def trigger_delay(
     0  Stop Market          1            9.0             0.5
     """
     check_level(level)
+    with explain_missing("analysis"):
+        from scipy import stats
     keys = list_keys(by, ("oid", "status", "status_timestamp", "timestamp", "is_trigger"))
     events = read_events(orders)
     table = events.table
@@ -78,13 +75,10 @@ def trigger_delay(
     events = events.take(table.flag("is_trigger")[0][events.rows])
     order = np.cumsum(events.is_first()) - 1
     last = events.take(events.is_last())
-    times = []
-    for status in ("triggered", "filled"):  # the first event of each order
+    fired, done = np.full((2, len(last)), np.nan)
+    for status, time in (("triggered", fired), ("filled", done)):  # the first event of each order
         found = np.flatnonzero(events.status.facts(status.__eq__))[::-1]
-        time = np.full(len(last), np.nan)
         time[order[found]] = events.ms[found]
-        times.append(time)
-    fired, done = times
     placed = table.ms("timestamp")[last.rows]
     wait = (fired - np.where(placed == NO_TIME, np.nan, placed)) / SECOND
     delay = (done - fired) / SECOND
@@ -92,43 +86,24 @@ def trigger_delay(
         group_columns(table, keys, "status_timestamp", last.rows), missing_last=True
     )
     number = len(groups) if keys else 1  # without keys one row, also of no orders
-    figures = []
-    for own in split_groups(group, number):
-        own = own[~np.isnan(fired[own])]
-        delays, waits = np.sort(np.where(np.isnan(delay), np.inf, delay)[own]), np.sort(wait[own])
-        quantiles = [_quantile(delays, q) for q in (0.1, 0.5, 0.9)]
-        figures.append((_quantile(waits, 0.5), *quantiles, *_median_interval(delays, level)))
-
-    def count(kept: Flags) -> Ints:
-        return np.bincount(group[kept], minlength=number)
-
+    is_fired = ~np.isnan(fired)
+    own, n = group[is_fired], np.bincount(group[is_fired], minlength=number)
+    (wait_q50,) = rank_quantiles(wait[is_fired], own, n, [0.5])
+    # The ranks between which the median lies with this probability.
+    below = stats.binom.ppf((1 - level) / 2, n, 0.5)
+    ends = (below / np.maximum(n, 1), (n - below + 1) / np.maximum(n, 1))
+    q10, q50, q90, low, high = rank_quantiles(delay[is_fired], own, n, [0.1, 0.5, 0.9, *ends])
     columns = {
         **groups,
         "orders": np.bincount(group, minlength=number),
-        "triggered": count(~np.isnan(fired)),
-        "filled": count(~np.isnan(delay)),
-        **dict(zip(_FIGURES, np.array(figures, dtype=np.float64).reshape(-1, 6).T, strict=True)),
+        "triggered": n,
+        "filled": np.bincount(group[~np.isnan(delay)], minlength=number),
+        "wait_q50_secs": wait_q50,
+        "delay_q10_secs": q10,
+        "delay_q50_secs": q50,
+        "delay_q90_secs": q90,
+        "low": np.where(below >= 1, low, np.nan),
+        "high": np.where(below >= 1, high, np.nan),
     }
     result = pd.DataFrame(columns, index=range(number))
     return finish(result, {"orders": table.frame}, helper="orders.trigger_delay")
-
-
-def _quantile(values: Floats, q: float) -> float:
-    """Return one of the sorted values as their quantile; missing if it is infinite."""
-    if not len(values):
-        return float("nan")
-    found = float(values[max(int(np.ceil(q * len(values) - 1e-9)), 1) - 1])
-    return found if np.isfinite(found) else float("nan")
-
-
-def _median_interval(values: Floats, level: float) -> tuple[float, float]:
-    """Return two values that contain the median with at least the probability `level`."""
-    with explain_missing("analysis"):
-        from scipy import stats
-
-    n = len(values)
-    below = int(stats.binom.ppf((1 - level) / 2, n, 0.5)) if n else 0
-    if below < 1:  # the smallest and the largest value do not contain it with this probability
-        return float("nan"), float("nan")
-    low, high = float(values[below - 1]), float(values[n - below])
-    return low, high if np.isfinite(high) else float("nan")

@@ -4,11 +4,12 @@ The frames come from `tk.perp_twap_snapshots`.
 """
 
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from toolkit.arrays import Flags, Floats, Ints
+from toolkit.arrays import Floats, Ints
 from toolkit.prepare.door import NO_TIME, Frame, Table
 from toolkit.prepare.groups import group_columns, list_keys, number_groups, sum_groups
 from toolkit.prepare.markets import dex_of
@@ -184,33 +185,23 @@ def pressure(
     # An order may have executed a little more than its size.
     rest = np.where(runs, np.maximum(table.number("remaining_sz"), 0.0), 0.0)
     is_buy = table.flag("is_buy")[0]
-    hours = np.maximum(lasts - passed, SLICE_MS) / HOUR
-
-    def count(kept: Flags) -> Ints:
-        return np.bincount(group[kept], minlength=number)
-
-    def total(values: Floats) -> Floats:
-        return sum_groups(group, values, number)
-
-    def usd(values: Floats) -> Floats:
-        return np.where(count(is_priced) > 0, total(np.where(is_priced, values, 0.0)), np.nan)
-
     buy, sell = np.where(is_buy, rest, 0.0), np.where(is_buy, 0.0, rest)
-    sums = {
-        **groups,
-        "orders": count(runs),
-        "waiting": count(~runs),
-        "buy_sz": total(buy),
-        "sell_sz": total(sell),
-        "net_sz": total(buy - sell),
-        "buy_usd": usd(buy * px),
-        "sell_usd": usd(sell * px),
-        "net_usd": usd((buy - sell) * px),
-        "net_usd_per_hour": usd((buy - sell) * px / hours),
-        "unpriced": count(runs & ~is_priced),
+    hours = np.maximum(lasts - passed, SLICE_MS) / HOUR
+    sizes = {"buy_sz": buy, "sell_sz": sell, "net_sz": buy - sell}
+    usd = {name.replace("_sz", "_usd"): size * px for name, size in sizes.items()}
+    usd["net_usd_per_hour"] = usd["net_usd"] / hours
+    counts = {"orders": runs, "waiting": ~runs, "unpriced": runs & ~is_priced}
+    found: dict[str, Any] = {
+        name: np.bincount(group[kept], minlength=number) for name, kept in counts.items()
     }
+    found |= {name: sum_groups(group, size, number) for name, size in sizes.items()}
+    has_price = np.bincount(group[is_priced], minlength=number) > 0
+    for name, values in usd.items():
+        sums = sum_groups(group, np.where(is_priced, values, 0.0), number)
+        found[name] = np.where(has_price, sums, np.nan)
+    found["unpriced"] = found.pop("unpriced")
     inputs = {"twaps": table.frame, "prices": prices}
-    result = pd.DataFrame(sums, index=range(number))
+    result = pd.DataFrame({**groups, **found}, index=range(number))
     return finish(result, inputs, helper="twaps.pressure", by=keys)
 
 
@@ -220,11 +211,8 @@ def _mark_prices(table: Table, prices: Frame | None) -> Floats:
         return np.full(len(table), np.nan)
     marks = Table(prices, "prices")
     marks.require(("name", "mark_px"))
-    px = dict.fromkeys(table.text("market").values, np.nan)
-    names = marks.text("name")
-    for code, price in zip(names.codes.tolist(), marks.number("mark_px").tolist(), strict=True):
-        px[names.values[code]] = max(price, px.get(names.values[code], np.nan))
-    found: Floats = table.text("market").facts(px.__getitem__)
+    px = pd.Series(marks.number("mark_px")).groupby(marks.text("name").texts().to_numpy()).max()
+    found: Floats = table.text("market").facts(lambda name: px.get(name, np.nan))
     return found
 
 
@@ -290,7 +278,6 @@ def linked(
     table.require((*ORDER, *sums, *_SCHEDULE))
     trades.require(("coin", "px", "sz", "time", "twap_id"))
     orders = table.columns((*ORDER, *sums), (), sums)
-    orders["until"] = _snapshot_ms(table, at)
     names = account_names(fills, account)
     if not trades.has("user") and len(names) != 1:
         trades.require(["user"], "Add it, or pass account=")
@@ -306,13 +293,11 @@ def linked(
             "filled_ntl": trades.number("px") * trades.number("sz"),
         }
     )[is_slice]
-    keys = list(ORDER)
-    until = orders.groupby(keys)["until"].max().reset_index()
+    keys, filled = list(ORDER), ["fills", "filled_sz", "filled_ntl"]
+    until = orders[keys].assign(until=_snapshot_ms(table, at)).groupby(keys, as_index=False).max()
     slices = slices.merge(until, on=keys)
-    slices = slices[slices["ms"] <= slices["until"]]
-    found = slices.groupby(keys)[["fills", "filled_sz", "filled_ntl"]].sum().reset_index()
-    result = orders.drop(columns="until").merge(found, how="left", on=keys)
-    result = result.fillna(dict.fromkeys(("fills", "filled_sz", "filled_ntl"), 0))
+    found = slices[slices["ms"] <= slices["until"]].groupby(keys)[filled].sum()
+    result = orders.join(found, on=keys).fillna(dict.fromkeys(filled, 0))
     result["fills"] = result["fills"].astype("int64")
     result["missing_sz"] = result["executed_sz"] - result["filled_sz"]
     result["missing_ntl"] = result["executed_ntl"] - result["filled_ntl"]

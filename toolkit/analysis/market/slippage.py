@@ -178,7 +178,7 @@ def name_quantiles(quantiles: Iterable[float]) -> dict[str, float]:
 
 
 def rank_quantiles(
-    values: Floats, codes: Ints, n: Ints, quantiles: Iterable[float]
+    values: Floats, codes: Ints, n: Ints, quantiles: Iterable[float | Floats]
 ) -> list[Floats]:
     """Return quantiles by rank of each group: the k-th smallest value with k = ceil(q * n) >= 1.
 
@@ -186,12 +186,12 @@ def rank_quantiles(
     - ``codes``: the group of each value, from 0
     - ``n``: number of values of each group that count
     """
-    ranked = values[np.lexsort((values, codes))]
+    ranked = np.append(values[np.lexsort((values, codes))], np.nan)
     rows = np.bincount(codes, minlength=len(n))
     first = np.cumsum(rows) - rows
     # The small number corrects products that are rounded up: 0.7 * 10 = 7.000000000000001.
     ranks = [np.maximum(np.ceil(n * q - 1e-9), 1).astype(np.int64) for q in quantiles]
-    return [ranked[first + rank - 1] for rank in ranks]
+    return [np.where(rows > 0, ranked[first + rank - 1], np.nan) for rank in ranks]
 
 
 def asymmetry(
