@@ -6,23 +6,20 @@ from typing import Final
 import numpy as np
 import pandas as pd
 
-from toolkit.analysis.common.bootstrap import DRAWS, bootstrap_interval, bootstrap_ratio
+from toolkit.analysis.common.bootstrap import DRAWS
 from toolkit.analysis.common.estimate import check_level
-from toolkit.analysis.execution.markout import add_figures
+from toolkit.analysis.execution.markout import Gain, estimate_gains
 from toolkit.analysis.execution.prices import LATEST, list_spans, span_ms
 from toolkit.analysis.execution.quotes import reference_prices
 from toolkit.arrays import Floats
 from toolkit.prepare.door import Frame, Names, Table
-from toolkit.prepare.groups import list_keys, split_groups
+from toolkit.prepare.groups import list_keys, sum_groups
 from toolkit.prepare.provenance import finish
 from toolkit.prepare.trades import group_trades
+from toolkit.times import SECOND
 
-_FIGURES: Final = {
-    "delay": "float64", "fills": "int64", "volume_usd": "float64", "priced": "int64",
-    "own_usd": "float64", "delay_usd": "float64", "slippage_usd": "float64",
-    "copied_usd": "float64", "cost_bps": "float64", "low": "float64", "high": "float64",
-    "clusters": "int64", "age_seconds": "float64",
-}  # fmt: skip
+_FIGURES: Final = ("delay", "fills", "volume_usd", "priced", "own_usd", "delay_usd", "slippage_usd",
+            "copied_usd", "cost_bps", "low", "high", "clusters", "age_seconds")  # fmt: skip
 
 
 def copy_trading(
@@ -113,35 +110,47 @@ def copy_trading(
     check_level(level)
     keys = list_keys(by, _FIGURES)
     table = Table(fills, "fills")
-    trades, codes, groups, clusters = group_trades(table, keys, cluster).of_one_side()
+    grouped = group_trades(table, keys, cluster).of_one_side()
+    trades, codes, groups, _ = grouped
     marks = reference_prices(table, prices, price, max_age)
-    age_ms, spans = span_ms(max_age, "max_age"), list_spans(delays, "delays")
+    age_ms, number = span_ms(max_age, "max_age"), len(groups)
     share = _read_slippage(trades.coin, slippage_bps) / 1e4
     end, _ = marks.last_at(trades.coin, np.full(len(trades), LATEST))
-    copies = [marks.after(trades.coin, trades.ms, span, age_ms) for span in spans]
     made = []
-    for place, rows in enumerate(split_groups(codes, len(groups))):
-        volume = float(np.nansum(trades.usd[rows]))
-        for span, (copy_px, age) in zip(spans, copies, strict=True):
-            has_prices = ~np.isnan(copy_px * end * trades.usd * trades.sign)[rows]
-            own, known = trades.take(rows[has_prices]), rows[has_prices]
-            copied = copy_px[known]
-            parts = [
-                own.sign * (end[known] - own.px) * own.sz,
-                own.sign * (own.px - copied) * own.sz,
-                -share[known] * copied * own.sz,
-            ]
-            sums = [float(part.sum()) if len(known) else np.nan for part in parts]
-            bps, values, count = bootstrap_ratio(
-                -1e4 * (parts[1] + parts[2]), own.usd, clusters[known], draws=draws, seed=seed
+    for span in list_spans(delays, "delays"):
+        copied, age = marks.after(trades.coin, trades.ms, span, age_ms)
+        known = ~np.isnan(copied * end * trades.usd * trades.sign)
+        own, delay, slippage = (
+            np.where(known, part, np.nan)
+            for part in (
+                trades.sign * (end - trades.px) * trades.sz,
+                trades.sign * (trades.px - copied) * trades.sz,
+                -share * copied * trades.sz,
             )
-            made.append(
-                (place, span / 1000, len(rows), volume, len(known), *sums, sum(sums), bps,
-                 *bootstrap_interval(values, count, level), count,
-                 float(age[known].mean()) if len(known) else np.nan)
-            )  # fmt: skip
+        )
+        cost = {(): Gain(-(delay + slippage), trades.usd, age)}
+        found = estimate_gains(grouped, cost, {}, None, level, draws, seed)
+        sums = [
+            np.where(found["n"] > 0, sum_groups(codes, np.nan_to_num(part), number), np.nan)
+            for part in (own, delay, slippage)
+        ]
+        made.append(
+            groups.assign(
+                delay=span / SECOND,
+                fills=np.bincount(codes, minlength=number),
+                volume_usd=sum_groups(codes, np.nan_to_num(trades.usd), number),
+                priced=found["n"],
+                own_usd=sums[0],
+                delay_usd=sums[1],
+                slippage_usd=sums[2],
+                copied_usd=sum(sums),
+                cost_bps=found["estimate"],
+                **found[["low", "high", "clusters", "age_seconds"]],
+            )
+        )
+    result = pd.concat(made).sort_index(kind="stable")
     return finish(
-        add_figures(groups, made, _FIGURES), {"fills": table.frame, "prices": prices},
+        result, {"fills": table.frame, "prices": prices},
         helper="execution.copy_trading", by=keys, price_source=marks.source,
     )  # fmt: skip
 

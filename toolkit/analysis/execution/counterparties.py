@@ -9,21 +9,17 @@ import pandas as pd
 from toolkit.analysis.common.bootstrap import DRAWS
 from toolkit.analysis.common.estimate import check_count, check_level
 from toolkit.analysis.common.shrinkage import shrink_estimates
-from toolkit.analysis.execution.markout import Gains, add_figures
+from toolkit.analysis.execution.markout import Gain, estimate_gains
 from toolkit.analysis.execution.prices import span_ms
 from toolkit.analysis.execution.quotes import reference_prices
 from toolkit.arrays import Ints
 from toolkit.prepare.door import Frame, Names, Table
-from toolkit.prepare.groups import number_groups, split_groups, sum_groups
+from toolkit.prepare.groups import number_groups, sum_groups
 from toolkit.prepare.provenance import finish
-from toolkit.prepare.trades import Trades, read_clusters, read_trades, trade_columns
+from toolkit.prepare.trades import GroupedTrades, Trades, read_clusters, read_trades, trade_columns
+from toolkit.times import SECOND
 
 NamesOfSides = str | Mapping[str, str]
-_PAIR: Final = {
-    "trades": "int64", "volume_usd": "float64", "priced": "int64", "gain_usd": "float64",
-    "gain_bps": "float64", "low": "float64", "high": "float64", "clusters": "int64",
-    "age_seconds": "float64",
-}  # fmt: skip
 _RANKING: Final = (
     "rank", "name", "fills", "volume_usd", "priced", "gain_usd", "gain_bps", "error_bps",
     "shrunk_bps", "low", "high", "clusters", "age_seconds",
@@ -126,22 +122,23 @@ def counterparties(
             for side, flag in (("taker", 1), ("maker", 0))
         }
     )
-    px, ages = marks.after(trade.coin, trade.ms, span, age_ms)
-    gains = Gains([sign * (px - trade.px) * trade.sz], trade.usd, [ages], clusters[seen])
+    px, age = marks.after(trade.coin, trade.ms, span, age_ms)
+    gain = Gain(sign * (px - trade.px) * trade.sz, trade.usd, age)
     codes, groups = number_groups(sides, missing_last=True)
-    made = []
-    for place, rows in enumerate(split_groups(codes, len(groups))):
-        ((bps, low, high, usd, priced, _, count, age),) = gains.take(rows).estimate(
-            level, draws, seed
-        )
-        volume = float(np.nansum(trade.usd[rows]))
-        made.append((place, len(rows), volume, priced, usd, bps, low, high, count, age))
-    result = add_figures(groups, made, _PAIR)
-    result = result.sort_values("volume_usd", ascending=False, kind="stable")
+    grouped = GroupedTrades(trade, codes, groups, clusters[seen])
+    found = estimate_gains(grouped, {(): gain}, {}, None, level, draws, seed)
+    result = groups.assign(
+        trades=np.bincount(codes, minlength=len(groups)),
+        volume_usd=sum_groups(codes, np.nan_to_num(trade.usd), len(groups)),
+        priced=found["n"],
+        gain_usd=found["usd"],
+        gain_bps=found["estimate"],
+        **found[["low", "high", "clusters", "age_seconds"]],
+    ).sort_values("volume_usd", ascending=False, kind="stable")
     return finish(
         result, {"fills": table.frame, "prices": prices},
         helper="execution.counterparties", by=[column], price_source=marks.source,
-        horizon_seconds=span / 1000,
+        horizon_seconds=span / SECOND,
     )  # fmt: skip
 
 
@@ -275,7 +272,7 @@ def toxicity(
     return finish(
         result[list(_RANKING)], {"fills": table.frame, "prices": prices},
         helper="execution.toxicity", by=[column], price_source=marks.source, liquidity=liquidity,
-        horizon_seconds=span / 1000,
+        horizon_seconds=span / SECOND,
     )  # fmt: skip
 
 

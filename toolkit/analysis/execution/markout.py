@@ -2,21 +2,22 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from toolkit.analysis.common.bootstrap import DRAWS, bootstrap_interval, bootstrap_ratios
+from toolkit.analysis.common.bootstrap import DRAWS, bootstrap_interval, bootstrap_ratio
 from toolkit.analysis.common.estimate import Estimate, check_level
 from toolkit.analysis.execution.prices import list_spans, span_ms
 from toolkit.analysis.execution.quote_error import QuoteErrors, estimate_quote_errors
 from toolkit.analysis.execution.quotes import reference_prices
-from toolkit.arrays import Floats, Ints
-from toolkit.prepare.door import Frame, Names, Table
+from toolkit.arrays import Floats
+from toolkit.prepare.door import Frame, Table
 from toolkit.prepare.groups import list_keys, split_groups
 from toolkit.prepare.provenance import finish
-from toolkit.prepare.trades import group_trades
+from toolkit.prepare.trades import GroupedTrades, group_trades
+from toolkit.times import SECOND
 
 FIGURES: Final = {
     "estimate": "float64", "low": "float64", "high": "float64", "usd": "float64", "n": "int64",
@@ -145,29 +146,19 @@ def markout(
     check_level(level)
     keys = list_keys(by, RESULT_NAMES)
     table = Table(fills, "fills")
-    trades, codes, groups, clusters = group_trades(table, keys, cluster).of_one_side()
+    grouped = group_trades(table, keys, cluster).of_one_side()
+    trades, coin, ms = grouped.trades, grouped.trades.coin, grouped.trades.ms
     marks = reference_prices(table, prices, price, max_age)
     age_ms, spans = span_ms(max_age, "max_age"), list_spans(horizons, "horizons", signed=True)
-    errors = estimate_quote_errors(marks, age_ms)
-    if errors:
-        errors = errors.with_clusters(trades, clusters, cluster)
-    gains = []
+    errors = estimate_quote_errors(marks, age_ms, grouped, cluster)
+    gains = {}
     for span in spans:
-        px, age = marks.after(trades.coin, trades.ms, span, age_ms)
+        px, age = marks.after(coin, ms, span, age_ms)
+        slope = -trades.sign * errors.signs.after(coin, ms, span, age_ms)[0] if errors else None
         gain = trades.sign * (px - trades.px) * trades.sz
-        slope = (
-            [-trades.sign * errors.signs.after(trades.coin, trades.ms, span, age_ms)[0]]
-            if errors
-            else []
-        )
-        gains.append(Gains([gain], trades.usd, [age], clusters, trades.coin, errors, slope))
-    made = [
-        (place, span / 1000, "markout", *figures)
-        for place, rows in enumerate(split_groups(codes, len(groups)))
-        for span, found in zip(spans, gains, strict=True)
-        for figures in found.take(rows).estimate(level, draws, seed)
-    ]
-    params = add_figures(groups, made, {"seconds": "float64", "name": "str", **FIGURES})
+        gains[span / SECOND, "markout"] = Gain(gain, trades.usd, age, slope)
+    types = {"seconds": "float64", "name": "str"}
+    params = estimate_gains(grouped, gains, types, errors, level, draws, seed)
     return Markout(
         params=finish(
             params, {"fills": table.frame, "prices": prices},
@@ -177,74 +168,59 @@ def markout(
         level=level,
         method=f"gain over value traded; bootstrap by {cluster}; prices: {marks.source}",
         price_source=marks.source,
-        max_age_seconds=age_ms / 1000,
+        max_age_seconds=age_ms / SECOND,
         cluster=cluster,
     )  # fmt: skip
 
 
-class Gains(NamedTuple):
-    """Gains of trades in one or several figures; a trade has all figures and an age, or none.
+class Gain(NamedTuple):
+    """A figure of trades.
 
-    - ``values``: the gains of each figure, in USD
-    - ``base``: the values by which their sums are divided, in USD
-    - ``ages``: age of the prices of each figure, in seconds
-    - ``cluster``: cluster of each trade
-    - ``coin``, ``errors``, ``slopes``: the error of the prices, and how much each figure of a trade
-      moves with it, as `QuoteErrors.widen` needs them; None and empty for exact prices
+    - ``value``: the gains in USD; NaN if a trade has no price
+    - ``base``: the values by which their sum is divided, in USD
+    - ``age``: age of the prices in seconds
+    - ``slope``: how much the figure of a trade moves with the error of quotes
     """
 
-    values: Sequence[Floats]
+    value: Floats
     base: Floats
-    ages: Sequence[Floats]
-    cluster: Ints
-    coin: Names | None = None
-    errors: QuoteErrors | None = None
-    slopes: Sequence[Floats] = ()
-
-    def take(self, rows: Ints) -> "Gains":
-        """Return the gains of some trades."""
-        return Gains(
-            [gain[rows] for gain in self.values], self.base[rows], [age[rows] for age in self.ages],
-            self.cluster[rows], self.coin and self.coin.take(rows), self.errors,
-            [slope[rows] for slope in self.slopes],
-        )  # fmt: skip
-
-    def estimate(self, level: float, draws: int, seed: int) -> list[tuple[float, ...]]:
-        """Return the values of `FIGURES` for each figure."""
-        priced = np.flatnonzero(~np.isnan(self.values[0]))
-        found = self.take(priced)
-        whole, values, count = bootstrap_ratios(
-            [1e4 * gain for gain in found.values], found.base, found.cluster, draws=draws, seed=seed
-        )
-        n = len(priced)
-        made: list[tuple[float, ...]] = []
-        for place, gain in enumerate(found.values):
-            estimate = float(whole[place])
-            interval = bootstrap_interval(values[:, place], count, level)
-            if found.errors and found.coin and n:
-                slope = found.slopes[place] * found.base / found.base.sum()
-                miss = 1e4 * gain - estimate * found.base
-                interval = found.errors.widen(
-                    interval, estimate, found.coin, slope, miss, found.cluster, level
-                )
-            usd, age = (
-                (float(gain.sum()), float(found.ages[place].mean())) if n else (np.nan, np.nan)
-            )
-            made.append((estimate, *interval, usd, n, len(self.base) - n, count, age))
-        return made
+    age: Floats
+    slope: Floats | None = None
 
 
-def add_figures(
-    groups: pd.DataFrame, made: Sequence[tuple[object, ...]], types: Mapping[str, str]
+def estimate_gains(
+    grouped: GroupedTrades,
+    gains: Mapping[Any, Gain],
+    types: Mapping[str, str],
+    errors: QuoteErrors | None,
+    level: float,
+    draws: int,
+    seed: int,
 ) -> pd.DataFrame:
-    """Return rows of figures with the columns of their groups.
+    """Return the `FIGURES` of each group and figure, below the columns of groups and labels.
 
-    - ``made``: the place of the group, then the values of the columns `types`
+    - ``gains``: by the labels of a figure
+    - ``types``: the columns of the labels
     """
-    places, *values = zip(*made, strict=True) if made else ([], *([] for _ in types))
-    columns = {
-        name: pd.Series(value, dtype=dtype) if dtype == "str" else np.array(value, dtype)
-        for (name, dtype), value in zip(types.items(), values, strict=True)
-    }
-    own = groups.iloc[list(places)].reset_index(drop=True)
-    return pd.DataFrame({**own, **columns}, index=own.index)
+    trades, codes, groups, cluster = grouped
+    made = []
+    for place, own in enumerate(split_groups(codes, len(groups))):
+        for labels, gain in gains.items():
+            rows = own[~np.isnan(gain.value[own])]
+            value, base, n = 1e4 * gain.value[rows], gain.base[rows], len(rows)
+            estimate, values, count = bootstrap_ratio(
+                value, base, cluster[rows], draws=draws, seed=seed
+            )
+            interval = bootstrap_interval(values, count, level)
+            if errors and gain.slope is not None and n:
+                slope, miss = gain.slope[rows] * base / base.sum(), value - estimate * base
+                interval = errors.widen(
+                    interval, estimate, trades.coin.take(rows), slope, miss, cluster[rows], level
+                )
+            usd, age = (gain.value[rows].sum(), gain.age[rows].mean()) if n else (np.nan, np.nan)
+            made.append((place, *labels, estimate, *interval, usd, n, len(own) - n, count, age))
+    types = {**types, **FIGURES}
+    columns = dict(zip(("place", *types), zip(*made, strict=True), strict=True)) if made else {}
+    rows = np.array(columns.pop("place", ()), dtype=np.int64)
+    figures = {name: pd.Series(columns.get(name, ()), dtype=kind) for name, kind in types.items()}
+    return pd.DataFrame({**groups.iloc[rows].reset_index(drop=True), **figures})

@@ -6,23 +6,18 @@ of all sells to the other: resampling the fills cannot show this error.
 """
 
 from dataclasses import dataclass, replace
-from typing import Final, NamedTuple, Self
+from typing import Final, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from toolkit.analysis.execution.prices import PriceHistory, make_history
-from toolkit.analysis.execution.quotes import (
-    PARTS,
-    estimate_parts,
-    price_changes,
-    rows_by_coin,
-)
+from toolkit.analysis.execution.quotes import PARTS, estimate_parts, price_changes, rows_by_coin
 from toolkit.arrays import Floats, Ints
 from toolkit.installation import explain_missing
 from toolkit.prepare.door import Names, Table
 from toolkit.prepare.groups import CALENDAR, period_start
-from toolkit.prepare.trades import Trades
+from toolkit.prepare.trades import GroupedTrades
 
 _TRANSITORY: Final = PARTS.index("transitory")
 
@@ -31,14 +26,12 @@ class _CoinError(NamedTuple):
     """The error of one coin's transitory half spread.
 
     - ``variance``, ``freedom``: variance in basis points squared, and its degrees of freedom
-    - ``ms``, ``moves``: times of the trades, and by how much each of them moved the half spread, in
-      basis points
+    - ``moves``: by how much each trade moved the half spread, in basis points
     - ``cluster``: the cluster of each of these trades; -1 for none
     """
 
     variance: float
     freedom: float
-    ms: Ints
     moves: Floats
     cluster: Ints
 
@@ -54,19 +47,6 @@ class QuoteErrors:
 
     signs: PriceHistory
     coins: dict[str, _CoinError]
-
-    def with_clusters(self, trades: Trades, codes: Ints, cluster: str) -> Self:
-        """Return the errors with the clusters of fills, if these are hours, days or weeks."""
-        if cluster not in CALENDAR:
-            return self
-        starts, first = np.unique(period_start(trades.ms, cluster), return_index=True)
-        found = {}
-        for coin, error in self.coins.items():
-            start = period_start(error.ms, cluster)
-            place = np.minimum(np.searchsorted(starts, start), len(starts) - 1)
-            own = np.where(starts[place] == start, codes[first[place]], -1)
-            found[coin] = error._replace(cluster=own)
-        return replace(self, coins=found)
 
     def widen(
         self,
@@ -118,11 +98,14 @@ class QuoteErrors:
         )
 
 
-def estimate_quote_errors(marks: PriceHistory, max_age_ms: float) -> QuoteErrors | None:
+def estimate_quote_errors(
+    marks: PriceHistory, max_age_ms: float, grouped: GroupedTrades, cluster: str
+) -> QuoteErrors | None:
     """Return the errors of `quotes`, estimated from the trades that they show.
 
     - ``marks``: prices; if they are no quotes of a tape, they have no such errors
     - ``max_age_ms``: the longest time between two trades that show how the price changes
+    - ``grouped``, ``cluster``: the fills; the trades have their clusters if these are periods
     """
     if not marks.is_tape:
         return None
@@ -141,13 +124,18 @@ def estimate_quote_errors(marks: PriceHistory, max_age_ms: float) -> QuoteErrors
             "sure": bought != sold,
         }
     )
+    starts, first = np.zeros(0), np.zeros(0, dtype=np.int64)
+    if cluster in CALENDAR:
+        starts, first = np.unique(period_start(grouped.trades.ms, cluster), return_index=True)
+    codes = pd.Series(grouped.cluster[first], index=starts)
     errors = {}
     for name, rows in rows_by_coin(price_changes(trades, max_age_ms)):
         parts = estimate_parts(rows)
-        known = slice(0 if len(parts.moves) else len(rows), None)
+        own = np.full(len(parts.moves), -1)
+        if len(codes) and len(own):
+            start = period_start(rows["ms"].to_numpy(), cluster)
+            own = codes.reindex(start, fill_value=-1).to_numpy()
         errors[name] = _CoinError(
-            float(parts.variances[_TRANSITORY]), float(parts.freedom[_TRANSITORY]),
-            rows["ms"].to_numpy()[known], parts.moves, np.full(len(parts.moves), -1),
-        )  # fmt: skip
-    signs = replace(make_history("sign", coin, ms, sign), until=marks.until)
-    return QuoteErrors(signs, errors)
+            float(parts.variances[_TRANSITORY]), float(parts.freedom[_TRANSITORY]), parts.moves, own
+        )
+    return QuoteErrors(replace(make_history("sign", coin, ms, sign), until=marks.until), errors)

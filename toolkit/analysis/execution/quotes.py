@@ -24,8 +24,7 @@ from toolkit.arrays import Floats
 from toolkit.errors import MissingColumns
 from toolkit.installation import explain_missing
 from toolkit.prepare.door import NO_TIME, Frame, Names, Table, utc_times
-from toolkit.prepare.groups import CALENDAR, period_start, starts_group
-from toolkit.prepare.markets import dex_of
+from toolkit.prepare.groups import CALENDAR, group_columns, starts_group
 from toolkit.prepare.provenance import finish
 from toolkit.prepare.trades import read_trades
 from toolkit.times import SECOND
@@ -245,14 +244,8 @@ def tape_columns(trades: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
             f"by={wrong[0]!r} needs prices: on the tape alone, group by liquidity, "
             f"{', '.join(allowed)}; or pass prices=tk.execution.quotes(tape)"
         )
-    coin, ms = _coin_names(trades), trades["ms"].to_numpy()
-    made: dict[str, object] = {}
-    for key in keys:
-        if key in CALENDAR:
-            made[key] = utc_times(period_start(ms, key))
-        else:
-            made[key] = (coin if key == "coin" else coin.renamed(dex_of)).texts()
-    return pd.DataFrame(made, index=trades.index)
+    columns = pd.DataFrame({"coin": trades["coin"], "time": utc_times(trades["ms"])})
+    return group_columns(Table(columns, "fills", "trades of a tape"), keys)
 
 
 def _coin_names(trades: pd.DataFrame) -> Names:

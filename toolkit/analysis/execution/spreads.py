@@ -9,7 +9,7 @@ import pandas as pd
 
 from toolkit.analysis.common.bootstrap import DRAWS
 from toolkit.analysis.common.estimate import Estimate, check_level
-from toolkit.analysis.execution.markout import FIGURES, RESULT_NAMES, Gains, add_figures
+from toolkit.analysis.execution.markout import FIGURES, RESULT_NAMES, Gain, estimate_gains
 from toolkit.analysis.execution.prices import span_ms
 from toolkit.analysis.execution.quote_error import estimate_quote_errors
 from toolkit.analysis.execution.quotes import (
@@ -22,11 +22,13 @@ from toolkit.analysis.execution.quotes import (
     rows_by_coin,
     tape_columns,
 )
+from toolkit.arrays import Floats
 from toolkit.errors import warn_caller
 from toolkit.prepare.door import Frame, Table
 from toolkit.prepare.groups import list_keys, number_groups, split_groups
 from toolkit.prepare.provenance import finish
 from toolkit.prepare.trades import LIQUIDITY, group_trades
+from toolkit.times import SECOND
 
 _SPLIT: Final = ("effective", "realised", "impact")
 
@@ -191,31 +193,27 @@ def spreads(
     if prices is None:
         return _spreads_of_tape(table, keys, age_ms, level)
     span = span_ms(horizon, "horizon")
-    trades, codes, groups, clusters = group_trades(table, keys, cluster).of_one_side()
+    grouped = group_trades(table, keys, cluster).of_one_side()
+    trades, coin, ms = grouped.trades, grouped.trades.coin, grouped.trades.ms
     marks = reference_prices(table, prices, price, max_age)
-    coin, ms = trades.coin, trades.ms
     start, start_age = marks.before(coin, ms, age_ms)
     end, end_age = marks.after(coin, ms, span, age_ms)
     # A fill has all three figures or none, so that the figures add up.
     is_missing = np.isnan(start + end + trades.usd)
     start, end = (np.where(is_missing, np.nan, px) for px in (start, end))
-    moves = (trades.px - start, trades.px - end, end - start)
-    errors, slopes = estimate_quote_errors(marks, age_ms), []
+    errors = estimate_quote_errors(marks, age_ms, grouped, cluster)
+    slopes: list[Floats | None] = [None] * 3
     if errors:
-        errors = errors.with_clusters(trades, clusters, cluster)
         first = trades.sign * errors.signs.before(coin, ms, age_ms)[0]
         last = trades.sign * errors.signs.after(coin, ms, span, age_ms)[0]
         slopes = [first, last, first - last]
-    gains = Gains(
-        [trades.sign * move * trades.sz for move in moves], start * trades.sz,
-        [start_age, end_age, np.maximum(start_age, end_age)], clusters, coin, errors, slopes,
-    )  # fmt: skip
-    made = [
-        (place, name, *figures)
-        for place, rows in enumerate(split_groups(codes, len(groups)))
-        for name, figures in zip(_SPLIT, gains.take(rows).estimate(level, draws, seed), strict=True)
-    ]
-    params = add_figures(groups, made, {"name": "str", **FIGURES})
+    moves = (trades.px - start, trades.px - end, end - start)
+    ages = (start_age, end_age, np.maximum(start_age, end_age))
+    gains = {
+        (name,): Gain(trades.sign * move * trades.sz, start * trades.sz, age, slope)
+        for name, move, age, slope in zip(_SPLIT, moves, ages, slopes, strict=True)
+    }
+    params = estimate_gains(grouped, gains, {"name": "str"}, errors, level, draws, seed)
     return Spreads(
         params=finish(
             params, {"fills": table.frame, "prices": prices},
@@ -225,7 +223,7 @@ def spreads(
         level=level,
         method=f"cost over value traded; bootstrap by {cluster}; prices: {marks.source}",
         price_source=marks.source,
-        seconds=span / 1000,
+        seconds=span / SECOND,
         cluster=cluster,
     )  # fmt: skip
 
@@ -237,9 +235,7 @@ def _spreads_of_tape(table: Table, keys: list[str], age_ms: int, level: float) -
     columns = tape_columns(trades, [key for key in keys if key != LIQUIDITY])
     codes, groups = number_groups(columns)
     usd, coin = trades["usd"].to_numpy(), trades["coin"].cat.codes.to_numpy()
-    sides = (
-        {"taker": trades["taker"], "maker": trades["maker"]} if LIQUIDITY in keys else {"": None}
-    )
+    sides = ("maker", "taker") if LIQUIDITY in keys else ("",)
     rows_of_changes = split_groups(codes[changes.index], len(groups))
     made = []
     for place, rows in enumerate(split_groups(codes, len(groups))):
@@ -249,15 +245,17 @@ def _spreads_of_tape(table: Table, keys: list[str], age_ms: int, level: float) -
                  for _, mine in rows_by_coin(own)]  # fmt: skip
         parts = combine_parts([part for part, _ in found], [weight for _, weight in found])
         counts = (len(own), len(rows) - len(own), 0, float(own["gap"].mean()))
-        for side, has_fill in sides.items():
-            if has_fill is not None and not has_fill.to_numpy()[rows].any():
+        for side in sides:
+            if side and not trades[side].to_numpy()[rows].any():
                 continue
             sign = -1.0 if side == "maker" else 1.0
             for name, value, ends in zip(_SPLIT, parts.values, parts.intervals(level), strict=True):
                 interval = sorted(sign * end for end in ends)
                 made.append((place, side, name, sign * value, *interval, np.nan, *counts))
-    params = add_figures(groups, made, {LIQUIDITY: "str", "name": "str", **FIGURES})
-    params = params[[*keys, "name", *FIGURES]]
+    types = {LIQUIDITY: "str", "name": "str", **FIGURES}
+    figures = pd.DataFrame(made, columns=["place", *types]).astype(types)
+    named = groups.iloc[figures["place"].astype("int64")].reset_index(drop=True)
+    params = pd.concat([named, figures], axis=1)[[*keys, "name", *FIGURES]]
     if keys:
         params = params.sort_values(keys, kind="stable", ignore_index=True)
     if len(trades) > 1 and params["estimate"].isna().all():
