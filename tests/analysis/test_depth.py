@@ -110,6 +110,7 @@ def test_shock_without_recovery_counts_in_path():
     assert result["half_life"] == pytest.approx(20.0, rel=0.002)
     assert result["taken"] == pytest.approx(0.6)
     assert result.shocks["taken"].tolist() == pytest.approx([0.6, 0.6])
+    assert result.shocks["returned"].tolist() == [0, pytest.approx(1, abs=1e-3)]
     first, path = result.path.iloc[0], result.path[["q10", "q50", "q90"]]
     assert (first["n"], first["q10"], first["q90"]) == (2, 0.0, 0.0)
     assert path.min(axis=None) >= 0

@@ -1,7 +1,7 @@
 """Who trades against whom: both sides of each trade, and whose trades the market follows."""
 
 from collections.abc import Mapping
-from typing import Final, Literal
+from typing import Literal
 
 import numpy as np
 import pandas as pd
@@ -20,10 +20,6 @@ from toolkit.prepare.trades import GroupedTrades, Trades, read_clusters, read_tr
 from toolkit.times import SECOND
 
 NamesOfSides = str | Mapping[str, str]
-_RANKING: Final = (
-    "rank", "name", "fills", "volume_usd", "priced", "gain_usd", "gain_bps", "error_bps",
-    "shrunk_bps", "low", "high", "clusters", "age_seconds",
-)  # fmt: skip
 
 
 def counterparties(
@@ -241,6 +237,7 @@ def toxicity(
     priced = np.bincount(own, minlength=n)
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.where(value > 0, total / value, np.nan)
+        ages = sum_groups(own, age[known], n) / priced
         # What each cluster adds to the gain beyond the ratio of its name.
         width = int(clusters.max(initial=0)) + 2
         pairs, place = np.unique(own * width + clusters[known] + 1, return_inverse=True)
@@ -253,24 +250,25 @@ def toxicity(
     shown = error > 0
     shrunk = shrink_estimates(1e4 * ratio[shown], error[shown], level)
     drawn[shown], low[shown], high[shown] = shrunk.values, shrunk.low, shrunk.high
-    result = result.assign(
-        fills=np.bincount(codes, minlength=n),
-        volume_usd=sum_groups(codes, np.nan_to_num(trades.usd), n),
-        priced=priced,
-        gain_usd=np.where(count > 0, total, np.nan),
-        gain_bps=1e4 * ratio,
-        error_bps=error,
-        shrunk_bps=drawn,
-        low=low,
-        high=high,
-        clusters=count,
-        age_seconds=np.where(
-            count > 0, sum_groups(own, age[known], n) / np.maximum(priced, 1), np.nan
-        ),
-    ).sort_values(["shrunk_bps", "gain_bps", "name"], ascending=[False, False, True])
-    result["rank"] = result["shrunk_bps"].rank(ascending=False, method="min").astype("Int64")
+    columns = {
+        "rank": pd.Series(drawn).rank(ascending=False, method="min").astype("Int64"),
+        "name": result["name"],
+        "fills": np.bincount(codes, minlength=n),
+        "volume_usd": sum_groups(codes, np.nan_to_num(trades.usd), n),
+        "priced": priced,
+        "gain_usd": np.where(count > 0, total, np.nan),
+        "gain_bps": 1e4 * ratio,
+        "error_bps": error,
+        "shrunk_bps": drawn,
+        "low": low,
+        "high": high,
+        "clusters": count,
+        "age_seconds": ages,
+    }
+    order = ["shrunk_bps", "gain_bps", "name"]
     return finish(
-        result[list(_RANKING)], {"fills": table.frame, "prices": prices},
+        pd.DataFrame(columns).sort_values(order, ascending=[False, False, True]),
+        {"fills": table.frame, "prices": prices},
         helper="execution.toxicity", by=[column], price_source=marks.source, liquidity=liquidity,
         horizon_seconds=span / SECOND,
     )  # fmt: skip

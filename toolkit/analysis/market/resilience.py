@@ -13,14 +13,19 @@ from toolkit.analysis.common.bootstrap import (
     resample_sums,
 )
 from toolkit.analysis.common.estimate import Estimate, check_level
+from toolkit.analysis.market.depth import SIDES
 from toolkit.arrays import Floats, Ints
-from toolkit.prepare.door import Frame, Table, utc_times
+from toolkit.prepare.door import Frame, Table
 from toolkit.prepare.provenance import result_provenance
+from toolkit.times import SECOND
 
-_SIDES = {"ask": "ask_depth_usd", "bid": "bid_depth_usd"}
 _GRID = 241
 _LEAST_SAMPLES = 6  # samples of a recovery: more than its three parameters
 _GAP = 5  # a longer time between batches, in usual times between batches, is a gap
+_SHOCKS = {
+    "dex": "str", "coin": "str", "side": "str", "time": "datetime64[ms, UTC]",
+    "before_usd": "float64", "taken": "float64", "samples": "int64", "returned": "float64",
+}  # fmt: skip
 _PATH = {"seconds": "float64", "n": "int64", "q10": "float64", "q50": "float64", "q90": "float64"}
 
 
@@ -40,7 +45,8 @@ class Resilience(Estimate):
 
         The figures:
 
-        - ``half_life``: time until half of the lost depth has returned, in seconds
+        - ``half_life``: time until half of the depth that returns has returned, in seconds: a
+          shock of which nothing returns does not change it
         - ``taken``: share of the depth that a shock took, mean of the shocks
     shocks : DataFrame
         One row for each side and shock:
@@ -52,6 +58,8 @@ class Resilience(Estimate):
         - ``before_usd``: depth before the shock, in USD
         - ``taken``: share of the depth before the shock that the shock took
         - ``samples``: number of batches in the recovery
+        - ``returned``: share of the lost depth that had returned at the last of them; about 0 for a
+          shock that never recovers
     path : DataFrame
         One row for each time after a shock:
 
@@ -144,33 +152,24 @@ def resilience(
     if not window > 0:
         raise ValueError(f"window must be a positive number of seconds, not {window!r}")
     table = Table(depth, "depth")
-    needed = ("timestamp_ms", "dex", "coin", "bps", *_SIDES.values())
-    rows = table.columns(needed, amounts=[*_SIDES.values()]).assign(ms=table.ms("timestamp_ms"))
+    needed = ("timestamp_ms", "dex", "coin", "bps", *SIDES.values())
+    rows = table.columns(needed, amounts=[*SIDES.values()]).assign(ms=table.ms("timestamp_ms"))
     found = _find_recoveries(rows[rows["bps"] == bps], drop, window)
+    shocks = pd.DataFrame([each.facts() for each in found], columns=list(_SHOCKS)).astype(_SHOCKS)
     # Falls within a second are one shock.
-    names = [(recovery.dex, recovery.coin, round(recovery.ms / 1000)) for recovery in found]
+    names = [(each.dex, each.coin, round(each.ms / SECOND)) for each in found]
     clusters = pd.factorize(pd.Series(names, dtype=object))[0].astype(np.int64)
-    shocks = pd.DataFrame(
-        {
-            "dex": pd.array([recovery.dex for recovery in found], dtype="str"),
-            "coin": pd.array([recovery.coin for recovery in found], dtype="str"),
-            "side": pd.array([recovery.side for recovery in found], dtype="str"),
-            "time": utc_times([recovery.ms for recovery in found]),
-            "before_usd": np.array([recovery.before for recovery in found], dtype=np.float64),
-            "taken": np.array([recovery.taken for recovery in found], dtype=np.float64),
-            "samples": np.array([len(recovery.depth) for recovery in found], dtype=np.int64),
-        }
-    )
-    taken = shocks["taken"].to_numpy()
     mean, means, count = bootstrap_ratio(
-        taken, np.ones(len(taken)), clusters, draws=draws, seed=seed
+        shocks["taken"].to_numpy(), np.ones(len(found)), clusters, draws=draws, seed=seed
     )
-    life = _estimate_half_life(found, clusters, level, draws, seed, window)
+    steps = [np.diff(each.seconds) for each in found]
+    step = float(np.median(np.concatenate(steps))) if found else np.nan
+    life = _estimate_half_life(found, clusters, step, level, draws, seed, window)
     params = pd.DataFrame(
         [("half_life", *life), ("taken", mean, *bootstrap_interval(means, count, level))],
         columns=["name", "estimate", "low", "high"],
     )
-    path = _recovery_path(found, life[0])
+    path = _recovery_path(found, life[0], step)
     facts = result_provenance({"depth": table.frame}) | {"helper": "depth.resilience", "bps": bps}
     for frame in (params, shocks, path):
         frame.attrs["toolkit"] = facts
@@ -197,38 +196,52 @@ class _Recovery(NamedTuple):
     depth: Floats
 
     @property
-    def taken(self) -> float:
-        return float(1 - self.depth[0] / self.before)
+    def returned(self) -> Floats:
+        """The share of the lost depth that has returned at each batch."""
+        share: Floats = (self.depth - self.depth[0]) / (self.before - self.depth[0])
+        return share
+
+    def facts(self) -> tuple[object, ...]:
+        """Return a row of the shocks."""
+        at = pd.Timestamp(self.ms, unit="ms", tz="UTC")
+        taken = 1 - self.depth[0] / self.before
+        return (self.dex, self.coin, self.side, at, self.before, taken, len(self.depth),
+                self.returned[-1])  # fmt: skip
 
 
 def _find_recoveries(rows: pd.DataFrame, drop: float, window: float) -> list[_Recovery]:
     recoveries = []
     for (dex, coin), market in rows.groupby(["dex", "coin"], sort=True):
-        for side, name in _SIDES.items():
+        for side, name in SIDES.items():
             series = market[["ms", name]].dropna().sort_values(["ms", name], kind="stable")
             series = series.drop_duplicates("ms")
             ms, usd = series["ms"].to_numpy(), series[name].to_numpy()
             steps = np.diff(ms)
             is_gap = steps > _GAP * np.median(steps) if len(steps) else np.zeros(0, dtype=bool)
             falls = np.flatnonzero((usd[1:] < (1 - drop) * usd[:-1]) & ~is_gap) + 1
-            ends = np.append(np.flatnonzero(is_gap) + 1, [*falls, len(ms)])
-            ends = np.sort(ends)[np.searchsorted(np.sort(ends), falls, side="right")]
-            late = np.searchsorted(ms, ms[falls] + 1000 * window, side="right")
+            ends = np.sort(np.append(np.flatnonzero(is_gap) + 1, [*falls, len(ms)]))
+            ends = ends[np.searchsorted(ends, falls, side="right")]
+            late = np.searchsorted(ms, ms[falls] + SECOND * window, side="right")
             for first, last in zip(falls, np.minimum(ends, late), strict=True):
                 if last - first >= _LEAST_SAMPLES:
-                    seconds, before = (ms[first:last] - ms[first]) / 1000, float(usd[first - 1])
+                    seconds, before = (ms[first:last] - ms[first]) / SECOND, float(usd[first - 1])
                     shock = (str(dex), str(coin), side, int(ms[first]), before)
                     recoveries.append(_Recovery(*shock, seconds, usd[first:last]))
     return recoveries
 
 
 def _estimate_half_life(
-    recoveries: list[_Recovery], clusters: Ints, level: float, draws: int, seed: int, window: float
+    recoveries: list[_Recovery],
+    clusters: Ints,
+    step: float,
+    level: float,
+    draws: int,
+    seed: int,
+    window: float,
 ) -> tuple[float, float, float]:
     """Return the half-life with its interval."""
     if not recoveries:
         return (float("nan"),) * 3
-    step = float(np.median(np.concatenate([np.diff(recovery.seconds) for recovery in recoveries])))
     lives = np.geomspace(step / 5, 10 * window, _GRID)
     count = int(clusters.max()) + 1
     squares = np.zeros((count, _GRID))
@@ -265,19 +278,13 @@ def _grid_minima(squares: Floats, places: Floats) -> Floats:
     return np.where(inside, found, np.nan)
 
 
-def _recovery_path(recoveries: list[_Recovery], half_life: float) -> pd.DataFrame:
+def _recovery_path(recoveries: list[_Recovery], half_life: float, step: float) -> pd.DataFrame:
     """Return quantiles of the share of depth that has returned, by seconds since the shock."""
     if np.isnan(half_life):
         return pd.DataFrame({name: pd.Series(dtype=kind) for name, kind in _PATH.items()})
     seconds = np.concatenate([recovery.seconds for recovery in recoveries])
-    share = np.concatenate(
-        [
-            (recovery.depth - recovery.depth[0]) / (recovery.before - recovery.depth[0])
-            for recovery in recoveries
-        ]
-    )
+    share = np.concatenate([recovery.returned for recovery in recoveries])
     # A bin is a tenth of the half-life, or the time between batches if that is longer.
-    step = float(np.median(np.concatenate([np.diff(recovery.seconds) for recovery in recoveries])))
     rows = pd.DataFrame({"seconds": seconds, "share": share})[seconds <= 8 * half_life]
     grouped = rows.groupby(rows["seconds"] // max(half_life / 10, step))
     quantiles = grouped["share"].quantile(np.array([0.1, 0.5, 0.9])).unstack()

@@ -75,8 +75,9 @@ def cost(
           ``no law`` (the fit failed).
         - ``too_thin``: share of samples that the book could not fill, at the smallest size in the
           samples that is not below `usd` (this size may never have been filled); missing if `usd`
-          is above all sizes in the samples. If it is not 0, `cost_bps` is a lower bound, because
-          such orders count with their smallest possible cost.
+          is above all sizes in the samples. If it is not 0 and `range` is ``sampled`` or
+          ``between``, `cost_bps` is a lower bound, because such orders count with their smallest
+          possible cost.
         - ``n``: number of samples behind the curve.
 
     Raises
@@ -163,8 +164,8 @@ def capacity(
         - ``bps``: the bound, in basis points.
         - ``capacity_usd``: largest size within the bound, in USD: 0 if the smallest order costs
           more; missing if only one size was filled, or if the size lies beyond the sampled sizes
-          and no rising curve could be fitted. If books were too thin for the size, it is an upper
-          bound: see ``too_thin`` of `cost`.
+          and no rising curve could be fitted. If books were too thin for the size and it is among
+          the sampled sizes, it is an upper bound: see ``too_thin`` of `cost`.
         - ``low``: lower end of the interval, in USD; missing for a single day.
         - ``high``: upper end of the interval, in USD; missing for a single day.
         - ``range``: position of the size among the sampled sizes, as for `cost`. If it is

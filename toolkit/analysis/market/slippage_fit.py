@@ -87,8 +87,8 @@ class SlippageFit(Estimate):
         - ``missing``: number of samples for which the book was too thin
         - ``q50``: median cost, in basis points, in which missing samples count as infinite; missing
           if no sample was filled
-        - ``mean``: mean cost, in basis points, in which a missing sample counts with the smallest
-          cost that it can have, so that it is a lower bound; missing if no sample was filled
+        - ``mean``: mean cost, in basis points; a missing sample counts with the smallest cost that
+          it can have, so with such samples it is a lower bound; missing if no sample was filled
     draws : mapping
         By coin and side: the number of blocks of days, and the parameters of each resample.
     means : mapping
