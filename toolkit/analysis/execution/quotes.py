@@ -270,7 +270,7 @@ def quotes(tape: Frame, *, max_age: str | float = "60s") -> pd.DataFrame:
     DataFrame
         Sorted by coin and time, one row for each coin and moment with a trade. Quotes are
         missing if the trades of a coin do not show its spread, which needs changes of the
-        taker's side. If the estimated spread is below 0, there are no bids and asks.
+        taker's side. An estimated spread below 0 counts as 0: bids are never above asks.
 
         - ``coin``: coin of the trade.
         - ``time``: time of the trade, UTC.
@@ -324,8 +324,7 @@ def _estimate_quotes(table: Table, age_ms: int) -> pd.DataFrame:
     for name, rows in rows_by_coin(price_changes(trades, age_ms)):
         spread[places[name]] = estimate_parts(rows).values
     half, transitory, _ = spread[coin.codes].T
-    # An estimate below 0 does not show a spread: quotes never cross.
-    half = np.where(half >= 0, half, np.nan)
+    half = np.maximum(half, 0.0)  # quotes never cross
     # If both sides trade in one transaction, their order is not known: the mid is between them.
     is_next = starts_group(coin.codes, ms, trades["tx"].to_numpy())
     number = np.cumsum(is_next) - 1
