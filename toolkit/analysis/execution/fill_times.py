@@ -45,8 +45,6 @@ class FillTimes(Estimate):
         The groups, and in each group one row per cause and horizon:
 
         - ``size``: power of ten of the value of the orders, in USD. Only by size
-        - ``distance_bps``: lower end of the range of the distance from the mid, in basis points.
-          Only of `fill_probability`
         - ``name``: name of the figure
         - ``estimate``: share of the orders that have ended for the cause by the horizon
         - ``low``: lower end of the interval of the share
@@ -61,8 +59,6 @@ class FillTimes(Estimate):
         The groups, and in each group at most 500 points for each cause:
 
         - ``size``: power of ten of the value of the orders, in USD. Only by size
-        - ``distance_bps``: lower end of the range of the distance from the mid, in basis points.
-          Only of `fill_probability`
         - ``cause``: filled, canceled or rejected
         - ``seconds``: time since the order was placed
         - ``probability``: share of the orders that have ended for the cause by the time
@@ -91,9 +87,33 @@ class FillTimes(Estimate):
 
 
 class FillProbability(FillTimes):
-    """Probability that a resting order has been filled, by its distance from the mid.
+    """Probability that a resting order has been filled by an age, by its distance from the mid.
 
-    As `FillTimes`, by ``distance_bps``.
+    Attributes
+    ----------
+    params : DataFrame
+        As of `FillTimes`, in each range of distances:
+
+        - ``distance_bps``: lower end of the range of the distance from the mid, in basis points
+        - ``name``: name of the figure
+        - ``estimate``: share of the orders that have ended for the cause by the horizon
+        - ``low``: lower end of the interval of the share
+        - ``high``: upper end of the interval of the share
+
+        The figures:
+
+        - ``filled within N s``: share of the orders that are filled within N s
+        - ``canceled within N s``: share of the orders that are canceled within N s
+        - ``rejected within N s``: share of the orders that are rejected within N s
+    curves : DataFrame
+        As of `FillTimes`, in each range of distances:
+
+        - ``distance_bps``: lower end of the range of the distance from the mid, in basis points
+        - ``cause``: filled, canceled or rejected
+        - ``seconds``: time since the order was placed
+        - ``probability``: share of the orders that have ended for the cause by the time
+        - ``low``: lower end of the interval of the probability
+        - ``high``: upper end of the interval of the probability
     """
 
 

@@ -66,8 +66,8 @@ def maker_days(
         - ``taking``: gain of the taker's fills against the mid before them, in USD.
         - ``adverse_Ns``: gain of the maker's fills from the mid before them to N seconds later, in
           USD; a loss if prices follow the other side. One column for each of `horizons`.
-        - ``inventory``: what positions gained otherwise, in USD: from the longest horizon on, from
-          the day before, and from ``unpriced`` fills.
+        - ``inventory``: other gain of the positions, in USD: from the longest horizon on, of those
+          from the day before, and of ``unpriced`` fills.
         - ``rebates``: rebates, in USD.
         - ``fees``: fees, in USD, also those in the base token of spot buys.
         - ``funding``: funding, in USD; missing if it is not passed, and then not in ``net``.

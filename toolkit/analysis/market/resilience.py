@@ -58,8 +58,7 @@ class Resilience(Estimate):
         - ``before_usd``: depth before the shock, in USD
         - ``taken``: share of the depth before the shock that the shock took
         - ``samples``: number of batches in the recovery
-        - ``returned``: share of the lost depth that had returned at the last of them; about 0 for a
-          shock that never recovers
+        - ``returned``: share of the lost depth that has returned at the last batch of the recovery
     path : DataFrame
         One row for each time after a shock:
 
