@@ -15,6 +15,7 @@ A service that serves an archive also states how complete the answer is:
   Unix milliseconds.
 """
 
+import functools
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -135,6 +136,7 @@ class SourceStatement:
     history: str = ""
 
 
+@functools.lru_cache(maxsize=8)
 def write_source(source: SourceStatement) -> dict[str, str]:
     """Return the headers for a source; names are in lower case.
 

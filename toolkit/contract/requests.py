@@ -151,7 +151,8 @@ def check_request(operation: Operation, request: Mapping[str, Any]) -> dict[str,
     """
     checked = {}
     for parameter in operation.parameters:
-        value = _parent_object(operation, request, parameter).get(parameter.name)
+        holder = _parent_object(operation, request, parameter) if parameter.within else request
+        value = holder.get(parameter.name)
         replaced = bool(parameter.unless) and request.get(parameter.unless) is not None
         if value is None or replaced:
             if parameter.required and not replaced:
@@ -203,9 +204,7 @@ def make_cursor(key: tuple[int | str, ...]) -> str:
 def _parent_object(
     operation: Operation, request: Mapping[str, Any], parameter: Parameter
 ) -> Mapping[str, Any]:
-    """Return the object that contains a parameter: the request, or an object inside it."""
-    if not parameter.within:
-        return request
+    """Return the object inside the request that contains a parameter."""
     parent = request.get(parameter.within)
     if parent is not None and not isinstance(parent, Mapping):
         raise _bad_request(
@@ -283,7 +282,7 @@ def _argument_hint(parameter: Parameter) -> str:
 
 
 def _check_address(operation: Operation, _: Parameter, value: Any) -> str:
-    if isinstance(value, str) and is_address(value):
+    if isinstance(value, str) and _ADDRESS.fullmatch(value):
         return value.lower()
     hint = "An address is 0x and 40 hex digits"
     if not isinstance(value, str) and isinstance(value, Iterable):

@@ -4,6 +4,7 @@ Specification, "Authentication". A key may be in either of its two headers.
 """
 
 import base64
+import contextlib
 import hashlib
 import threading
 import tomllib
@@ -55,11 +56,7 @@ class AcceptedKey:
     @property
     def digest(self) -> bytes:
         """The SHA-256 of the secret."""
-        return bytes.fromhex(self.secret_sha256) or _hash_secret(self.secret)
-
-    def may_use(self, operation: Operation) -> bool:
-        """Return whether the key may use an operation."""
-        return not operation.add_on or self.add_ons == "all" or operation.type in self.add_ons
+        return bytes.fromhex(self.secret_sha256) or hashlib.sha256(self.secret.encode()).digest()
 
 
 @dataclass(slots=True)
@@ -94,14 +91,29 @@ class KeyQuotas:
     def find_key(self, headers: Mapping[str, str]) -> AcceptedKey:
         """Return the key that a request sends; names in `headers` are in lower case.
 
+        Clients that set no header send the password of an address like http://key:<secret>@host.
+
         Raises
         ------
         InvalidKey
             If the request sends no key, or an unknown one.
         """
-        secret = _read_secret(headers)
+        # The specification leaves open when X-API-Key is accepted. Here both headers are accepted,
+        # and Bearer has priority.
+        scheme, _, secret = headers.get("authorization", "").partition(" ")
+        if scheme.lower() != "bearer" and (api_key := headers.get("x-api-key", "").strip()):
+            secret = api_key
+        elif scheme.lower() == "basic":
+            # ASSUMED: The local service also accepts the key as the password of HTTP Basic
+            # authentication, which is beyond the specification.
+            encoded, secret = secret.strip(), ""
+            with contextlib.suppress(ValueError):
+                secret = base64.b64decode(encoded, validate=True).decode().partition(":")[2]
+        elif scheme.lower() != "bearer":
+            secret = ""
         # The duration of a look-up by hash reveals nothing about the secret.
-        key = self._keys.get(_hash_secret(secret)) if secret else None
+        digest = hashlib.sha256(secret.strip().encode("utf-8", "surrogateescape")).digest()
+        key = self._keys.get(digest) if secret.strip() else None
         if key is None:
             raise InvalidKey("Invalid API key")
         return key
@@ -210,29 +222,3 @@ def _parse_key(entry: _KeyEntry, number: int) -> AcceptedKey:
         points_per_minute=entry.points_per_minute,
         secret_sha256=entry.secret_sha256 or "",
     )
-
-
-def _hash_secret(secret: str) -> bytes:
-    return hashlib.sha256(secret.encode("utf-8", "surrogateescape")).digest()
-
-
-def _read_secret(headers: Mapping[str, str]) -> str:
-    """Return the key in the headers of a request; empty if there is none.
-
-    Clients that set no header send the password of an address like http://key:<secret>@host.
-    """
-    # The specification leaves open when X-API-Key is accepted. Here both headers are accepted, and
-    # Bearer has priority.
-    scheme, _, secret = headers.get("authorization", "").partition(" ")
-    if scheme.lower() == "bearer":
-        return secret.strip()
-    if api_key := headers.get("x-api-key", "").strip():
-        return api_key
-    if scheme.lower() != "basic":
-        return ""
-    # ASSUMED: The local service also accepts the key as the password of HTTP Basic authentication,
-    # which is beyond the specification.
-    try:
-        return base64.b64decode(secret.strip(), validate=True).decode().partition(":")[2]
-    except ValueError:
-        return ""

@@ -22,7 +22,6 @@ from toolkit.service.handler_messages import (
     CheckedRequest,
     Response,
     error_response,
-    json_response,
     parse_body,
 )
 from toolkit.service.limits import DEFAULT_LIMITS, ServiceLimits
@@ -97,7 +96,7 @@ class Application:
             answer = error_response(ServiceError(message, status=405))
             return Response(405, {**answer.headers, "allow": allowed}, answer.content)
         if path == "/healthz":
-            return json_response(b'{"status":"ok"}')
+            return Response(200, {"content-type": "application/json"}, b'{"status":"ok"}')
         try:
             key = self.access.find_key(headers)
             self.access.charge(key, 0, at_ms=self.at_ms())
@@ -151,17 +150,17 @@ class Application:
         if is_strict:  # the specification has fixed points and no call limits
             self.access.charge(key, operation.points, at_ms=at_ms)
         else:
-            dexes = 1
-            if operation.scale:  # only then the points depend on the number of dexes
+            points = operation.points
+            if operation.scale:  # only then the points depend on the request and on the dexes
                 dexes = len(json.loads(self.store.document("dexes") or b'[""]'))
-            points = request_points(operation, body, dexes)
+                points = request_points(operation, body, dexes)
             self.access.charge(key, points, at_ms=at_ms, operation=operation)
         parameters = check_request(operation, body)
         most = self.limits.list_entries
         for name, value in parameters.items():
             if isinstance(value, list | tuple) and len(value) > most:
                 raise BadRequest(f"{name} must have at most {most} entries, not {len(value)}")
-        if not key.may_use(operation):
+        if operation.add_on and key.add_ons != "all" and operation.type not in key.add_ons:
             raise NotPermitted("Permission denied", operation=operation.type)
         if self.upstream is not None and is_mirrored(operation):
             return self.upstream.forward(content)
@@ -207,7 +206,8 @@ def _answer_from_store(store: Store, request: CheckedRequest) -> Response:
                 f"{operation.type} cannot be answered: no such data in {store.about['label']}"
             ) from None
         answer = error_response(error)
-    response = json_response(answer) if isinstance(answer, bytes) else answer
+    headers = {"content-type": "application/json"}
+    response = Response(200, headers, answer) if isinstance(answer, bytes) else answer
     if not store.about["partial"]:
         return response
     completeness = write_completeness(state_completeness(store, request))

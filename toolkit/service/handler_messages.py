@@ -116,8 +116,8 @@ class CheckedRequest:
     @property
     def page_start(self) -> tuple[str, tuple[Any, ...]]:
         """The SQL comparison and the row key with which a page begins."""
-        if (cursor := self.cursor) is not None:
-            return ">=" if self.inclusive else ">", cursor
+        if (cursor := self.parameters["cursor"]) is not None:
+            return ">=" if self.inclusive else ">", parse_cursor(self.operation, cursor)
         # In SQLite, every text is greater than a number.
         return ">=", (self.parameters["start"], *[0] * (len(self.operation.key) - 1))
 

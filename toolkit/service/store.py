@@ -22,7 +22,7 @@ import zstandard
 
 from toolkit.contract.fields import drop_beyond_fields
 from toolkit.contract.source_tables import Sources
-from toolkit.service.row_blocks import BLOCK_ROWS, read_page, read_texts
+from toolkit.service.row_blocks import read_texts
 from toolkit.service.tables import (
     create_tables,
     fill_tables,
@@ -100,12 +100,6 @@ class Store:
         """Return the texts of rows of a table."""
         sql = f"SELECT data FROM {kind}_text WHERE block = ?"
         return read_texts(lambda block: self.select_value(sql, block), rows)
-
-    def page(self, kind: str, rows: range, omitted: Mapping[int, bytes], is_zstd: bool) -> bytes:
-        """Return a JSON array of the texts of neighbouring rows; see `read_page`."""
-        sql = f"SELECT block, data FROM {kind}_text WHERE block BETWEEN ? AND ? ORDER BY block"
-        blocks = self.select_rows(sql, rows[0] // BLOCK_ROWS, rows[-1] // BLOCK_ROWS)
-        return read_page(blocks, rows, omitted, is_zstd)
 
     def select_texts(self, kind: str, sql: str, *values: Any) -> bytes:
         """Return a JSON array of the rows whose numbers a query selects."""

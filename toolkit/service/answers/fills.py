@@ -12,6 +12,7 @@ from toolkit.contract.recorded_rows import read_record
 from toolkit.contract.records import Fill
 from toolkit.service.aggregation import StoredFill, aggregate_fills
 from toolkit.service.handler_messages import CheckedRequest, Response
+from toolkit.service.row_blocks import BLOCK_ROWS, read_page
 from toolkit.service.store import Store, json_array
 
 _UNFILTERED: Final = "account = ?"
@@ -79,7 +80,9 @@ def _unfiltered_page(
     routed = store.select_rows(sql, first, first + len(rows) - 1)
     omitted = {row: _field_text("builder", builder) for row, builder in routed}
     is_finished = request.encoding == "zstd" and len(rows) >= _FEWEST_FINISHED
-    content = store.page("fill", rows, omitted, is_finished)
+    sql = "SELECT block, data FROM fill_text WHERE block BETWEEN ? AND ? ORDER BY block"
+    blocks = store.select_rows(sql, rows[0] // BLOCK_ROWS, rows[-1] // BLOCK_ROWS)
+    content = read_page(blocks, rows, omitted, is_finished)
     if not is_finished:
         return content
     headers = {"content-type": "application/json", "content-encoding": "zstd"}
