@@ -71,6 +71,18 @@ def find_code(name: str, markets: Mapping[str, str]) -> str:
     raise wrong_name(f"there is no coin {name!r}; {suggest_names(name, list(markets.values()))}")
 
 
+def code_among(name: str, codes: Iterable[str]) -> str:
+    """Return the one of some codes that a name means; without such a code, the name itself.
+
+    >>> code_among("btc-perp", ["BTC", "ETH"]), code_among("nope", ["BTC"])
+    ('BTC', 'nope')
+    """
+    try:
+        return find_code(name, {code: code for code in codes})
+    except BadRequest:
+        return name
+
+
 def wrong_name(message: str) -> BadRequest:
     """Return an error without a status: no service answered."""
     error = BadRequest(message)

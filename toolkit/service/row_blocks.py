@@ -19,8 +19,7 @@ BLOCK_ROWS: Final = 64
 SEPARATOR: Final = b",\n"
 """Between the texts of a block. A JSON text has no line break, so it can be split there."""
 
-_PUNCTUATION: Final = (b"[", SEPARATOR, b"]")
-_OPEN_FRAME, _SEPARATOR_FRAME, _CLOSE_FRAME = map(zstandard.ZstdCompressor().compress, _PUNCTUATION)
+_OPEN_FRAME, _SEPARATOR_FRAME, _CLOSE_FRAME = map(zstandard.compress, (b"[", SEPARATOR, b"]"))
 
 
 def read_texts(read_block: Callable[[int], bytes], rows: Sequence[int]) -> list[bytes]:

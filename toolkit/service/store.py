@@ -108,9 +108,8 @@ class Store:
 
     def document(self, kind: str, key: str = "") -> bytes | None:
         """Return a document, or None."""
-        text: bytes | None = self.select_value(
-            "SELECT json FROM document WHERE kind = ? AND key = ?", kind, key
-        )
+        sql = "SELECT json FROM document WHERE kind = ? AND key = ?"
+        text: bytes | None = self.select_value(sql, kind, key)
         return text
 
     def compressed_document(self, kind: str, key: str = "") -> bytes | None:
@@ -125,8 +124,7 @@ class Store:
 
     def account_number(self, address: str) -> int | None:
         """Return the number of an account, or None if the store has no rows of it."""
-        sql = "SELECT id FROM account WHERE address = ?"
-        number: int | None = self.select_value(sql, address)
+        number: int | None = self.select_value("SELECT id FROM account WHERE address = ?", address)
         return number
 
     def close(self) -> None:

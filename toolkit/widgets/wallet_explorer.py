@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from toolkit.client import Session, current_session
-from toolkit.contract.dexes import strip_native_dex
+from toolkit.fetch.markets import market_code
 from toolkit.plots import formats
 from toolkit.widgets.comparison_html import account_options, comparison_html
 from toolkit.widgets.comparison_view import (
@@ -300,7 +300,7 @@ def wallet_explorer(
     if builders is None:
         builders = world.get("builders")
     known = None if builders is None else tuple(builders)
-    coin = None if coin is None else strip_native_dex(coin)
+    coin = None if coin is None else market_code(session, coin)
     request = WalletRequest(users[0], period, coin, day, known)
     fetch = bind_session(without_progress(session))
     return WalletExplorer(request, fetch, session.now_ms, users)

@@ -14,6 +14,7 @@ from toolkit.analysis.common.bootstrap import bootstrap_interval
 from toolkit.analysis.common.estimate import Estimate, check_level
 from toolkit.analysis.market.slippage_fit import SlippageFit
 from toolkit.arrays import Flags, Floats, Ints
+from toolkit.contract.market_names import code_among
 from toolkit.display import count_text
 from toolkit.errors import UnmeasuredAccounts, warn_caller
 from toolkit.prepare.door import Frame
@@ -322,6 +323,7 @@ def cascade(
     margins = read_margins(held, accounts, max_leverage, margin_tables)
     unknown = np.isnan(margins.equity)
     _warn_unmeasured(held, margins, unknown)
+    coin = code_among(coin, set(held["coin"]))
     coins = sorted({*held["coin"], coin})
     place = coins.index(coin)
     laws = estimate_laws(impact, coins, draws, seed)

@@ -16,6 +16,7 @@ from toolkit.analysis.market.slippage_means import (
     place_among_sizes,
 )
 from toolkit.arrays import Floats
+from toolkit.contract.market_names import code_among
 from toolkit.prepare.door import Frame
 
 _COST = {
@@ -253,6 +254,7 @@ def _choose_groups(
         if wanted is None:
             continue
         have = sorted(groups[name].unique())
+        wanted = code_among(wanted, have)
         if wanted not in have:
             advice = f"Choose one of {', '.join(have)}" if have else "There are no samples"
             raise ValueError(f"the samples have no {name} {wanted!r}. {advice}")
