@@ -25,9 +25,9 @@ from toolkit.contract.records import (
     MarginTierRow,
     MetaRow,
     MidRow,
-    PerpAsset,
     PortfolioRow,
     PositionRow,
+    Record,
     SpotContext,
     SpotMarketRow,
     SubAccountRow,
@@ -53,54 +53,28 @@ class ComposedRows(list[Any]):
         self.parts = [parts for _, parts in rows_and_parts]
 
 
+def _row(record: type[Record], *parts: Any, **values: Any) -> tuple[Record, tuple[Any, ...]]:
+    """Return a row and its parts; a field without a value has that of the first part with one."""
+    for name in record.__struct_fields__:
+        if name not in values:
+            found = (getattr(part, name, None) for part in parts)
+            values[name] = next((value for value in found if value is not None), None)
+    return record(**values), parts
+
+
 def _depth_rows(answer: Any, _: Mapping[str, Any]) -> Rows:
-    return (
-        ComposedRows(
-            (
-                DepthRow(
-                    timestamp_ms=answer.timestamp_ms,
-                    coin=market.coin,
-                    dex=market.dex,
-                    bps=level.bps,
-                    bid_depth_usd=level.bid_depth_usd,
-                    ask_depth_usd=level.ask_depth_usd,
-                ),
-                (level, market, answer),
-            )
-            for market in answer.data
-            for level in market.levels or ()
-        ),
-    )
+    levels = ((level, market) for market in answer.data for level in market.levels or ())
+    return (ComposedRows(_row(DepthRow, *parts, answer) for parts in levels),)
 
 
 def _meta_rows(answer: Any, _: Mapping[str, Any]) -> Rows:
-    return (
-        ComposedRows((_perpetual_row(answer, asset), (asset, answer)) for asset in answer.universe),
-    )
-
-
-def _perpetual_row(meta: Any, asset: Any) -> MetaRow:
-    """Return the row of a perpetual, with the fields that its answer has once for the dex."""
-    fields = {name: getattr(asset, name) for name in PerpAsset.__struct_fields__}
-    for name in ("deployer_fee_scale", "last_fee_scale_change_time"):
-        if fields[name] is None:
-            fields[name] = getattr(meta, name)
-    return MetaRow(collateral_token=meta.collateral_token, **fields)
+    return (ComposedRows(_row(MetaRow, asset, answer) for asset in answer.universe),)
 
 
 def _margin_table_rows(answer: Any, _: Mapping[str, Any]) -> Rows:
     return (
         ComposedRows(
-            (
-                MarginTierRow(
-                    margin_table_id=number,
-                    description=table.description,
-                    tier=at,
-                    lower_bound=tier.lower_bound,
-                    max_leverage=tier.max_leverage,
-                ),
-                (tier, table, answer),
-            )
+            _row(MarginTierRow, tier, table, answer, margin_table_id=number, tier=at)
             for number, table in answer.margin_tables or ()
             if table is not None
             for at, tier in enumerate(table.margin_tiers or ())
@@ -116,18 +90,10 @@ def _context_rows(answer: Any, _: Mapping[str, Any]) -> Rows:
             "are joined by position, so the counts must be equal. Repeat the call. If it fails "
             "again, report this to the service"
         )
-    pairs = zip(meta.universe, contexts, strict=True)
     return (
         ComposedRows(
-            (
-                ContextRow(
-                    asset=_perpetual_row(meta, asset),
-                    context=context,
-                    collateral_token=meta.collateral_token,
-                ),
-                (asset, meta),
-            )
-            for asset, context in pairs
+            _row(ContextRow, asset, meta, asset=_row(MetaRow, asset, meta)[0], context=context)
+            for asset, context in zip(meta.universe, contexts, strict=True)
         ),
     )
 
@@ -135,33 +101,20 @@ def _context_rows(answer: Any, _: Mapping[str, Any]) -> Rows:
 def _limit_rows(answer: Any, _: Mapping[str, Any]) -> Rows:
     if answer is None:
         return [], []
-    caps = DexCaps(
-        total_oi_cap=answer.total_oi_cap,
-        oi_sz_cap_per_perp=answer.oi_sz_cap_per_perp,
-        max_transfer_ntl=answer.max_transfer_ntl,
-    )
     coins = [CoinCapRow(coin=coin, oi_cap=cap) for coin, cap in answer.coin_to_oi_cap or ()]
-    return ComposedRows([(caps, (answer,))]), coins
+    return ComposedRows([_row(DexCaps, answer)]), coins
 
 
 def _batch_state_rows(answer: Any, parameters: Mapping[str, Any]) -> Rows:
     states = list(_states_by_dex(answer, parameters))
     accounts = ComposedRows(
-        (_account_row(user, dex, state), (state, answer)) for user, dex, state in states
+        _row(AccountRow, state, answer, user=user, dex=dex, margin_summary=_summary(state))
+        for user, dex, state in states
     )
     positions = ComposedRows(
-        (
-            PositionRow(
-                user=user,
-                dex=dex,
-                type=asset_position.type,
-                position=asset_position.position,
-                time=state.time,
-            ),
-            (asset_position,),
-        )
+        _row(PositionRow, held, user=user, dex=dex, time=state.time)
         for user, dex, state in states
-        for asset_position in state.asset_positions or ()
+        for held in state.asset_positions or ()
     )
     return accounts, positions, [FailedRow(user=user) for user in answer.failed_wallets or ()]
 
@@ -179,21 +132,14 @@ def _states_by_dex(answer: Any, parameters: Mapping[str, Any]) -> Iterator[tuple
             yield user, dex_name_in("states", dex), state
 
 
-def _account_row(user: str, dex: str, state: Any) -> AccountRow:
+def _summary(state: Any) -> Any:
     summary = state.margin_summary
     if state.withdrawable is not None:  # docs/live_service.md, section 1: today it is there
         if summary is None:
             summary = _NO_SUMMARY
         if summary.withdrawable is None:
             summary = msgspec.structs.replace(summary, withdrawable=state.withdrawable)
-    return AccountRow(
-        user=user,
-        dex=dex,
-        margin_summary=summary,
-        cross_margin_summary=state.cross_margin_summary,
-        time=state.time,
-        cross_maintenance_margin_used=state.cross_maintenance_margin_used,
-    )
+    return summary
 
 
 # A lax reader puts None into any field.
@@ -204,11 +150,10 @@ _NO_SUMMARY: Final = MarginSummary(**dict.fromkeys(MarginSummary.__struct_fields
 
 
 def _borrow_lend_rows(answer: Any, _: Mapping[str, Any]) -> Rows:
-    account = BorrowLendAccount(health=answer.health, health_factor=answer.health_factor)
     tokens = [
         TokenRow(token_index=index, state=state) for index, state in answer.token_to_state or ()
     ]
-    return ComposedRows([(account, (answer,))]), tokens
+    return ComposedRows([_row(BorrowLendAccount, answer)]), tokens
 
 
 def _state_rows(answer: Any, parameters: Mapping[str, Any]) -> Rows:
@@ -246,18 +191,7 @@ def _book_rows(answer: Any, _: Mapping[str, Any]) -> Rows:
     sides = () if answer is None else zip("BA", answer.levels or (), strict=False)
     return (
         ComposedRows(
-            (
-                BookLevelRow(
-                    coin=answer.coin,
-                    time=answer.time,
-                    side=side,
-                    level=place,
-                    px=level.px,
-                    sz=level.sz,
-                    orders=level.orders,
-                ),
-                (level, answer),
-            )
+            _row(BookLevelRow, level, answer, side=side, level=place)
             for side, levels in sides
             for place, level in enumerate(levels or (), 1)
         ),
@@ -271,15 +205,11 @@ def _balance_rows(answer: Any, _: Mapping[str, Any]) -> Rows:
 def _sub_account_rows(answer: Any, _: Mapping[str, Any]) -> Rows:
     return (
         ComposedRows(
-            (
-                SubAccountRow(
-                    name=account.name,
-                    sub_account_user=account.sub_account_user,
-                    master=account.master,
-                    account_value=_native_value(account),
-                    spot_usdc=_usdc_balance(account.spot_state),
-                ),
-                (account,),
+            _row(
+                SubAccountRow,
+                account,
+                account_value=_native_value(account),
+                spot_usdc=_usdc_balance(account.spot_state),
             )
             for account in answer or ()
         ),
@@ -315,11 +245,8 @@ def _portfolio_rows(answer: Any, _: Mapping[str, Any]) -> Rows:
             continue
         pnl_at = dict(history.pnl_history or ())
         for time, value in history.account_value_history or ():
-            pnl = pnl_at.get(time)
-            row = PortfolioRow(
-                period=period, time=time, account_value=value, pnl=pnl, vlm=history.vlm
-            )
-            rows.append((row, (history,)))
+            own = {"period": period, "time": time, "account_value": value, "pnl": pnl_at.get(time)}
+            rows.append(_row(PortfolioRow, history, **own))
     return (ComposedRows(rows),)
 
 

@@ -103,7 +103,12 @@ def frame(
     collector = Collector(operation, numbers, extra)
     collector.add((answer,) if plain else answer_rows(operation, answer, parameters))
     view = {"view": operation.view} if operation.view else {}
-    facts = {"operation": operation.type, **view, "source": "rows", "numbers": numbers}
+    facts: dict[str, Any] = {
+        "operation": operation.type,
+        **view,
+        "source": "rows",
+        "numbers": numbers,
+    }
     if operation.most_rows and isinstance(rows, list) and len(rows) == operation.most_rows:
         facts |= {"complete": "no", "why": _cut_message(operation)}
         warn_caller(f"{operation.type}: {facts['why']}", HistoryWarning)
