@@ -477,7 +477,7 @@ def test_income_of_vaults_is_named():
     frame = pd.DataFrame({**rows, "vault": "0x" + "c" * 40, "basis": 500.0, "user": ME})
     frame["time"] = times([MONDAY, MONDAY, MONDAY, MONDAY + 24 * HOUR])
     made = attribution(fills().drop(columns="user"), ledger=frame, by="day", account=ME)
-    named = [text.partition("without ")[2].split(" USD from vaults")[0] for text in made["covers"]]
+    named = [text.partition("without ")[2].split(" USD of vaults")[0] for text in made["covers"]]
     assert [text for text in named if text] == ["100.00", "7.00"]
 
 

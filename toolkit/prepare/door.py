@@ -114,10 +114,10 @@ class Names(NamedTuple):
         """Return the number of names that rows have, with one for missing names."""
         return int(np.count_nonzero(np.bincount(self.codes, minlength=1)))
 
-    def present(self) -> list[str]:
-        """Return the names that rows have, without the missing one."""
-        used = np.flatnonzero(np.bincount(self.codes, minlength=1)).tolist()
-        return [self.values[code] for code in used if self.values[code]]
+    def present(self, *, blank: bool = False) -> list[str]:
+        """Return the names that rows have, without the missing one; with it if `blank`."""
+        used = np.flatnonzero(np.bincount(self.codes)).tolist()
+        return [self.values[code] for code in used if blank or self.values[code]]
 
     def sorted(self) -> "Names":
         """Return the column with its names in order, so that codes sort as names do."""
@@ -125,6 +125,14 @@ class Names(NamedTuple):
         place = np.empty(len(order), dtype=np.int64)
         place[order] = np.arange(len(order))
         return Names(place[self.codes], [self.values[code] for code in order])
+
+    def ranks(self) -> Ints:
+        """Return a number for each row, in the order of names; the missing one is the last."""
+        order = sorted(range(len(self.values)), key=lambda n: (not self.values[n], self.values[n]))
+        place = np.empty(len(order), dtype=np.int64)
+        place[order] = np.arange(len(order))
+        made: Ints = place[self.codes]
+        return made
 
     def take(self, rows: Any) -> "Names":
         """Return the names of some rows."""
@@ -144,21 +152,23 @@ class Table:
     """A frame of any library, whose columns are read when they are needed.
 
     - ``frame``: the frame as pandas, each row once
+    - ``plain``: the same without attrs, which pandas copies at each step
     - ``what``: its name in messages
     """
 
     def __init__(self, native: Any, what: str, record: str = "") -> None:
         frame = as_pandas(native, what)
         self.frame: pd.DataFrame = drop_repeated_rows(frame, record or what, what)
+        self.plain = pd.DataFrame(self.frame, copy=False)  # without attrs, so that reading is quick
         self.what = what
         self._read: dict[tuple[str, str], Any] = {}
 
     def __len__(self) -> int:
-        return len(self.frame)
+        return len(self.plain)
 
     def has(self, name: str) -> bool:
         """Return whether the frame has a column."""
-        return name in self.frame.columns
+        return name in self.plain.columns
 
     def require(self, names: Iterable[str], hint: str = "") -> None:
         """Raise `MissingColumns` if the frame lacks columns; the message names them all."""
@@ -169,7 +179,7 @@ class Table:
         is_other_frame = len(missing) > 1 and len(missing) > len(names) / 2
         if is_other_frame and self.what in _FETCH_FUNCTIONS and not hint:
             hint = f"Fetch {self.what} with {_FETCH_FUNCTIONS[self.what]}"
-        present = ", ".join(map(str, self.frame.columns)) or "no columns"
+        present = ", ".join(map(str, self.plain.columns)) or "no columns"
         raise MissingColumns(
             f"{self.what}: the frame lacks the column{'s' * (len(missing) > 1)} "
             f"{', '.join(missing)}. It has {present}"
@@ -194,7 +204,7 @@ class Table:
         return values
 
     def _read_number(self, name: str) -> Floats:
-        column = self.frame[name]
+        column = self.plain[name]
         try:
             if isinstance(column.dtype, np.dtype) and column.dtype.kind in "fiu":
                 values = column.to_numpy(dtype=np.float64)
@@ -229,20 +239,22 @@ class Table:
         return names
 
     def _read_text(self, name: str) -> Names:
-        column = self.frame[name]
+        column = self.plain[name]
         if isinstance(column.dtype, pd.CategoricalDtype):
             known, codes = list(column.cat.categories), column.cat.codes.to_numpy(np.int64)
+            codes = np.where(codes < 0, len(known), codes)
         else:
             try:
-                plain = pa.array(column, from_pandas=True)
+                plain = pa.array(column.array, from_pandas=True)
             except pa.ArrowException:  # a column of objects of several types
                 plain = pa.array(column.map(str, na_action="ignore"), from_pandas=True)
             if isinstance(plain, pa.ChunkedArray):
                 plain = plain.combine_chunks()
             encoded = plain.dictionary_encode()
-            known = encoded.dictionary.to_pylist()
-            codes = encoded.indices.fill_null(-1).to_numpy().astype(np.int64)
-        names = Names(np.where(codes < 0, len(known), codes), [str(n) for n in known] + [""])
+            known, indices = encoded.dictionary.to_pylist(), encoded.indices
+            indices = indices.fill_null(len(known)) if indices.null_count else indices
+            codes = indices.to_numpy()
+        names = Names(codes.astype(np.int64), [str(n) for n in known] + [""])
         if name in ADDRESSES:
             return names.renamed(str.lower)
         if name == "dex":
@@ -257,7 +269,7 @@ class Table:
         return times
 
     def _read_ms(self, name: str) -> Ints:
-        column = self.frame[name]
+        column = self.plain[name]
         if isinstance(column.dtype, pd.ArrowDtype):
             column = column.astype("datetime64[ms, UTC]")
         if column.isna().all():
@@ -289,7 +301,7 @@ class Table:
     def flag(self, name: str) -> tuple[Flags, Flags]:
         """Return a column of flags, False if missing, and which of them are known."""
         column = (
-            self.frame[name] if self.has(name) else pd.Series([None] * len(self), dtype="boolean")
+            self.plain[name] if self.has(name) else pd.Series([None] * len(self), dtype="boolean")
         )
         known = column.notna().to_numpy()
         return column.astype("boolean").fillna(False).to_numpy(dtype=bool), known
@@ -298,7 +310,7 @@ class Table:
         """Return a column of whole numbers, 0 if missing, and which of them are known."""
         if not self.has(name):
             return np.zeros(len(self), dtype=np.int64), np.zeros(len(self), dtype=bool)
-        column = self.frame[name]
+        column = self.plain[name]
         known = column.notna().to_numpy()
         try:
             if not (isinstance(column.dtype, np.dtype) and column.dtype.kind in "iu"):
@@ -312,7 +324,7 @@ class Table:
 
     def count_missing(self, names: Iterable[str]) -> dict[str, int]:
         """Return the number of missing values of columns."""
-        return {name: int(self.frame[name].isna().sum()) for name in names}
+        return {name: int(self.plain[name].array.isna().sum()) for name in names}
 
     def require_values(self, names: Iterable[str]) -> None:
         """Raise `MissingColumns` if a column has missing values, since missing is not 0."""
@@ -335,7 +347,7 @@ class Table:
 
     def is_blank(self, name: str) -> bool:
         """Return whether all values of a column are missing, in a frame that has rows."""
-        return len(self) > 0 and bool(self.frame[name].isna().all())
+        return len(self) > 0 and bool(self.plain[name].array.isna().all())
 
     def require_some(self, name: str, use: str) -> None:
         """Raise `MissingColumns` if all values of a column are missing.
@@ -362,7 +374,7 @@ class Table:
         return pd.DataFrame({n: self._plain(n, n in amounts) for n in kept}, index=range(len(self)))
 
     def _plain(self, name: str, is_amount: bool) -> Any:
-        column = self.frame[name]
+        column = self.plain[name]
         if is_amount:
             return self.number(name)
         arrow = column.dtype.pyarrow_dtype if isinstance(column.dtype, pd.ArrowDtype) else None
@@ -418,6 +430,12 @@ def with_floats(native: Any, what: str = "frame") -> pd.DataFrame:
         or (dtype.kind == "O" and infer_dtype(frame[name], skipna=True) == "decimal")
     ]
     return frame.astype(dict.fromkeys(exact, "float64")) if exact else frame
+
+
+def filled(values: Floats) -> Floats:
+    """Return numbers with 0 for missing ones."""
+    unknown = np.isnan(values)
+    return np.where(unknown, 0.0, values) if unknown.any() else values
 
 
 def utc_times(ms: Any) -> pd.DatetimeIndex:

@@ -119,7 +119,7 @@ class Fills:
 
 def _with_owner(frame: pd.DataFrame, account: str | None) -> pd.DataFrame:
     """Return fills whose column `user` is not empty if a column or a request names the account."""
-    has_users = "user" in frame and frame["user"].notna().any()
+    has_users = "user" in frame and not frame["user"].array.isna().all()
     if has_users or frame.empty:
         return frame
     if "account" in frame:

@@ -73,25 +73,28 @@ def group_columns(
             made[key] = table.text(key).texts(rows)
         else:
             made[key] = table.columns([key])[key].iloc[rows].reset_index(drop=True)
-    return pd.DataFrame(made, index=range(len(rows)))
+    return pd.DataFrame(made, index=range(len(rows)), copy=False)
 
 
-def group_codes(
+def group_rows(
     table: Table, keys: Iterable[str], time: str = "time", rows: Ints | None = None
-) -> tuple[Ints, Ints]:
-    """Return the number of each row's group, from 0, and one row of each group.
+) -> tuple[Ints, pd.DataFrame]:
+    """Return the number of each row's group, from 0, and the sorted groups, one row each.
+
+    A missing value is the last group. Without keys there is one group, also of no rows.
 
     - ``rows``: the rows to group; all by default
     """
-    rows = np.arange(len(table)) if rows is None else rows
+    keys, rows = _checked_keys(table, keys), np.arange(len(table)) if rows is None else rows
     codes = np.zeros(len(rows), dtype=np.int64)
-    for key in _checked_keys(table, keys):
+    if not keys:
+        return codes, pd.DataFrame(index=range(1))
+    for key in keys:
         each = _key_codes(table, key, time)[rows]
         codes = _without_gaps(codes * (int(each.max(initial=0)) + 1) + each)
-    codes = _without_gaps(codes)
     member = np.zeros(int(codes.max(initial=-1)) + 1, dtype=np.int64)
     member[codes[::-1]] = rows[::-1]
-    return codes, member
+    return codes, group_columns(table, keys, time, member)
 
 
 def _checked_keys(table: Table, keys: Iterable[str]) -> list[str]:
@@ -166,17 +169,19 @@ def _has_texts(table: Table, name: str) -> bool:
 
 
 def _key_codes(table: Table, key: str, time: str) -> Ints:
+    """Return a number for each row, in the order of the key; a missing value is the last."""
     if key in CALENDAR:
         ms, length = table.ms(time), CALENDAR[key][0]
         known = ms != NO_TIME
         number = (np.where(known, ms, 0) + CALENDAR[key][1]) // length
-        first = int(number[known].min()) if known.any() else 0
-        return np.where(known, number - first + 1, 0)
+        first, last = (int(of(number[known])) if known.any() else 0 for of in (np.min, np.max))
+        return np.where(known, number, last + 1) - first
     if key == "dex" and not table.has("dex"):
-        return table.text("coin").renamed(dex_of).codes
+        return table.text("coin").renamed(dex_of).ranks()
     if _has_texts(table, key):
-        return table.text(key).codes
-    return pd.factorize(table.columns([key])[key], use_na_sentinel=False)[0].astype(np.int64)
+        return table.text(key).ranks()
+    codes, values = pd.factorize(table.columns([key])[key], sort=True)
+    return np.where(codes < 0, len(values), codes).astype(np.int64)
 
 
 def _without_gaps(codes: Ints) -> Ints:
@@ -188,7 +193,7 @@ def _without_gaps(codes: Ints) -> Ints:
     return codes if present.all() else (np.cumsum(present) - 1)[codes]
 
 
-def sum_groups(codes: Ints, values: Floats, count: int) -> Floats:
+def sum_groups(codes: Ints, values: Floats | Flags, count: int) -> Floats:
     """Return the sum of the values of each of `count` groups; 0 without values.
 
     >>> sum_groups(np.array([1, 0, 1]), np.array([2.0, 5.0, 0.5]), 3).tolist()

@@ -30,7 +30,7 @@ from toolkit.errors import (
     UnusedPrices,
     warn_caller,
 )
-from toolkit.prepare.door import Frame, Names, Table
+from toolkit.prepare.door import Frame, Names, Table, filled
 from toolkit.prepare.markets import dex_of, is_perp, is_spot, pair_of
 
 CASH: Final = ("USDC", "")
@@ -96,14 +96,14 @@ def is_in_base(table: Table, tokens: Names) -> Flags:
 def read_money(table: Table, tokens: Names, in_base: Flags, prices: Mapping[str, float]) -> Money:
     """Return the amounts of fills in USD."""
     fee, px = table.number("fee"), table.number("px")
-    unknown = np.isnan(fee)
+    paid, closed = filled(fee), filled(table.number("closed_pnl", np.nan))
+    # A part of a fee that is missing does not count either.
     builder, deployer = (
-        np.where(unknown, 0.0, np.nan_to_num(table.number(name, 0.0)))
+        filled(table.number(name, 0.0)) if paid is fee
+        else np.where(np.isnan(fee), 0.0, filled(table.number(name, 0.0)))
         for name in ("builder_fee", "deployer_fee")
-    )
-    paid = np.nan_to_num(fee)
-    closed = np.nan_to_num(table.number("closed_pnl", np.nan))
-    volume = np.nan_to_num(px * table.number("sz"))
+    )  # fmt: skip
+    volume = filled(px * table.number("sz"))
     nothing = np.zeros(len(table))
     if all(token in CASH for token in tokens.present()):
         none = np.zeros(len(table), dtype=bool)

@@ -20,23 +20,19 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
-import pyarrow.compute as pc
 from pandas.api.types import infer_dtype
 
 from toolkit.arrays import Flags, Ints
 from toolkit.errors import RepeatedRows, warn_caller
 from toolkit.rules.funding import ZERO_HASH
 
-RowHashes = npt.NDArray[np.uint64]
-
 ACCOUNT: Final = ("account", "user")
 """Columns that name the account; the `user` beside an `account` may be a sender."""
 
-_FOLD: Final = np.uint64(0x9E3779B97F4A7C15)  # odd, so that the product can be inverted
-_MIX: Final = np.uint64(29)
+_FOLD: Final = np.int64(-0x61C8864680B583EB)  # odd, so that the product can be inverted
+_MIX: Final = np.int64(29)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,19 +111,35 @@ def drop_repeated_rows(native: pd.DataFrame, record: str, what: str = "") -> pd.
     fills: 1 of 2 rows repeats another row (the same tid, coin, time, side, px, sz)...
     """
     identity = ROW_IDENTITIES.get(record)
-    if identity is None:
+    if identity is None or any(name not in native.columns for name in identity.needed):
         return native
-    names = _identity_columns(identity, native)
-    return _distinct_rows(native, identity, names, what or record) if names else native
-
-
-def _identity_columns(identity: RowIdentity, frame: pd.DataFrame) -> list[str]:
-    """Return the columns that identify rows of a frame; none if rows have no identity."""
-    if any(name not in frame.columns for name in identity.needed):
-        return []
-    if not identity.in_full:
-        return [*identity.needed, *(name for name in identity.also if name in frame.columns)]
-    return [name for name in frame.columns if not _is_nested(frame[name])]
+    frame = pd.DataFrame(native, copy=False)  # without attrs, which pandas copies at each step
+    names = [*identity.needed, *(name for name in identity.also if name in frame.columns)]
+    if identity.in_full:
+        names = [name for name in frame.columns if not _is_nested(frame[name])]
+    suspect = _suspects(frame, identity, names)
+    if not suspect.any():
+        return native
+    rows = frame.loc[suspect, names].reset_index(drop=True)
+    for name in set(names) & {*ACCOUNT}:
+        rows[name] = rows[name].astype("str").str.lower()
+    repeats = rows.duplicated().to_numpy()
+    # A row without a value in the column of the account may be a copy.
+    owners = [name for name in ACCOUNT if name in names] if identity.of_one_account else []
+    for owner in owners[:1]:
+        is_unnamed = rows[owner].isna().to_numpy()
+        named_first = rows.drop(columns=owner).iloc[np.argsort(is_unnamed, kind="stable")]
+        repeats = repeats | (is_unnamed & named_first.duplicated().sort_index().to_numpy())
+    suspect[suspect] = repeats
+    if not (count := int(suspect.sum())):
+        return native
+    _warn_repeats(what or record, count, len(native), names)
+    kept = native[~suspect]
+    facts = native.attrs.get("toolkit")
+    if isinstance(facts, Mapping) and facts.get("rows") == len(native):
+        # The frame is as complete as before: it lost only repeated rows.
+        kept.attrs["toolkit"] = {**facts, "rows": len(kept), "repeated_rows": count}
+    return kept
 
 
 def _is_nested(column: pd.Series) -> bool:
@@ -137,110 +149,39 @@ def _is_nested(column: pd.Series) -> bool:
     return bool(dtype.kind == "O" and infer_dtype(column, skipna=True) == "mixed")
 
 
-def _distinct_rows(
-    native: pd.DataFrame, identity: RowIdentity, names: list[str], what: str
-) -> pd.DataFrame:
-    known = _has_identity(native, identity)
-    keys = np.zeros(len(native), dtype=np.uint64)
+def _suspects(frame: pd.DataFrame, identity: RowIdentity, names: Sequence[str]) -> Flags:
+    """Return rows with an identity whose numbers and times are those of another row."""
+    keys = np.zeros(len(frame), dtype=np.int64)
     for name in names:
-        if (bits := _column_bits(native[name])) is not None:
-            keys = _fold_bits(keys, bits)
-    repeated = _repeated_keys(keys if known is None else keys[known])
-    if not len(repeated):
-        return native
-    suspect = np.isin(keys, repeated) if known is None else np.isin(keys, repeated) & known
-    rows = native.loc[suspect, names].reset_index(drop=True)
-    for name in set(names) & {*ACCOUNT}:
-        rows[name] = rows[name].astype("str").str.lower()
-    repeats = rows.duplicated().to_numpy()
-    if owner := _owner_column(identity, names):
-        is_unnamed = rows[owner].isna().to_numpy()
-        named_first = rows.drop(columns=owner).iloc[np.argsort(is_unnamed, kind="stable")]
-        repeats = repeats | (is_unnamed & named_first.duplicated().sort_index().to_numpy())
-    again = np.zeros(len(native), dtype=bool)
-    again[np.flatnonzero(suspect)] = repeats
-    count = int(again.sum())
-    if not count:
-        return native
-    _warn_repeats(what, count, len(native), names)
-    kept = native[~again]
-    facts = native.attrs.get("toolkit")
-    if isinstance(facts, Mapping) and facts.get("rows") == len(native):
-        # The frame is as complete as before: it lost only repeated rows.
-        kept.attrs["toolkit"] = {**facts, "rows": len(kept), "repeated_rows": count}
-    return kept
-
-
-def _owner_column(identity: RowIdentity, names: Sequence[str]) -> str:
-    """Return the column of the account, or "". A row without a value in it may be a copy."""
-    owners = ACCOUNT if identity.of_one_account else ()
-    return next((name for name in owners if name in names), "")
-
-
-def _has_identity(native: pd.DataFrame, identity: RowIdentity) -> Flags | None:
-    """Return which rows have an identity; None if all have one."""
+        if (bits := _number_bits(frame[name])) is not None:
+            keys = (keys ^ bits) * _FOLD
+            keys ^= keys >> _MIX
+    known = np.ones(len(frame), dtype=bool)
     if identity.number:
-        numbers = native[identity.number]
-        if isinstance(numbers.dtype, np.dtype) and numbers.dtype.kind in "iu":
-            known = numbers.to_numpy() != 0
-        else:
-            known = (numbers.notna() & (numbers != 0).fillna(False)).to_numpy(dtype=bool)
-        return None if known.all() else known
+        number = _number_bits(frame[identity.number])
+        known = known if number is None else number != 0
     if identity.text:
-        texts = native[identity.text]
+        texts = frame[identity.text]
         known = (texts.notna() & (texts != ZERO_HASH).fillna(False)).to_numpy(dtype=bool)
-        return None if known.all() else known
-    return None
+    ordered = np.sort(keys if known.all() else keys[known])
+    again = ordered[1:][ordered[1:] == ordered[:-1]]
+    return np.isin(keys, again) & known if len(again) else np.zeros(len(frame), dtype=bool)
 
 
-def _column_bits(column: pd.Series) -> RowHashes | None:
-    """Return an integer for each value, equal for equal values; None for texts."""
-    dtype = column.dtype
-    if isinstance(dtype, pd.DatetimeTZDtype):
+def _number_bits(column: pd.Series) -> Ints | None:
+    """Return an integer for each value, equal for equal values, 0 if missing; None for texts."""
+    kind = column.dtype.kind
+    if kind == "M" and hasattr(column.array, "asi8"):
         stamps: Ints = column.array.asi8
-        return stamps.view(np.uint64)
-    if isinstance(dtype, np.dtype):
-        return _number_bits(column.to_numpy())
-    if isinstance(dtype, pd.ArrowDtype) and pa.types.is_decimal128(dtype.pyarrow_dtype):
-        return _decimal_bits(column.array.__arrow_array__())
-    if pd.api.types.is_integer_dtype(dtype):
-        return column.to_numpy(dtype="int64", na_value=0).view(np.uint64)
-    return None
-
-
-def _number_bits(values: npt.NDArray[Any]) -> RowHashes | None:
-    if values.dtype.kind in "iuM" and values.dtype.itemsize == 8:
-        return np.ascontiguousarray(values).view(np.uint64)
-    if values.dtype.kind == "f":
-        floats = values.astype(np.float64) + 0.0  # -0.0 becomes 0.0
-        floats[np.isnan(floats)] = np.nan
-        return floats.view(np.uint64)
-    if values.dtype.kind in "iub":
-        return values.astype(np.uint64)
-    return None
-
-
-def _decimal_bits(column: Any) -> RowHashes:
-    """Return the low words of exact numbers; 0 for null, since its words are undefined."""
-    chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
-    words = [np.zeros(0, dtype=np.uint64)]
-    for chunk in chunks:
-        filled = pc.fill_null(chunk, 0) if chunk.null_count else chunk
-        raw = np.frombuffer(filled.buffers()[1], dtype=np.uint64)
-        words.append(raw[2 * filled.offset : 2 * (filled.offset + len(filled)) : 2])
-    return np.concatenate(words)
-
-
-def _fold_bits(keys: RowHashes, bits: RowHashes) -> RowHashes:
-    mixed = (keys ^ bits) * _FOLD
-    return mixed ^ (mixed >> _MIX)
-
-
-def _repeated_keys(keys: RowHashes) -> RowHashes:
-    """Return the keys that occur more than once."""
-    ordered = np.sort(keys)
-    found: RowHashes = np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
-    return found
+        return stamps
+    is_plain = isinstance(column.dtype, np.dtype)
+    if kind == "f":
+        floats = column.to_numpy() if is_plain else column.to_numpy(np.float64, na_value=0.0)
+        return (floats.astype(np.float64) + 0.0).view(np.int64)  # -0.0 becomes 0.0
+    if kind not in "iu":
+        return None
+    whole = column.to_numpy() if is_plain else column.to_numpy(np.int64, na_value=0)
+    return whole.astype(np.int64, copy=False)
 
 
 def _warn_repeats(what: str, count: int, every: int, names: Sequence[str]) -> None:

@@ -1,10 +1,9 @@
 """Words about what a result covers, from numbers."""
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-import pandas as pd
 
 from toolkit.arrays import Flags, Floats, Ints
 
@@ -73,7 +72,7 @@ def _row_text(text: str, row: Coverage, of_what: str) -> str:
         positions = "position" if row.no_unrealised == 1 else "positions"
         text += f", without the unrealised PnL of {row.no_unrealised} {positions}"
     if abs(row.income) >= 0.005:
-        text += f", without {row.income:,.2f} USD from vaults, commissions and rewards"
+        text += f", without {row.income:,.2f} USD of vaults, commissions, rewards and gas"
     if row.no_closed_pnl + row.no_fee:
         closed, fee = row.fills - row.no_closed_pnl, row.fills - row.no_fee
         known = f"{closed} of {row.fills} closed PnLs, {fee} of {row.fills} fees known"
@@ -81,7 +80,9 @@ def _row_text(text: str, row: Coverage, of_what: str) -> str:
     return text
 
 
-def curve_coverage(row: pd.Series) -> str:
+def curve_coverage(covers: str, counts: Mapping[Any, Any]) -> str:
     """Return the sources that a curve covers, and the number of rows without a known amount."""
-    gaps = [f"without {row[name]} {words}" for name, words in CURVE_GAPS.items() if row[name]]
-    return ", ".join([row["covers"], *gaps])
+    gaps = [
+        f"without {counts[name]:.0f} {text}" for name, text in CURVE_GAPS.items() if counts[name]
+    ]
+    return ", ".join([covers, *gaps])

@@ -5,6 +5,7 @@ occurs in only one source keeps its row.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -13,7 +14,7 @@ from toolkit import prepare
 from toolkit.analysis.common.account_values import refuse_batches
 from toolkit.arrays import Flags, Floats, Ints
 from toolkit.prepare import Fills
-from toolkit.prepare.door import Frame, Names, Table
+from toolkit.prepare.door import Frame, Names, Table, filled
 from toolkit.prepare.funding import (
     POSITIONS,
     CoveredPeriod,
@@ -22,8 +23,8 @@ from toolkit.prepare.funding import (
     covered_period,
     is_inside,
 )
-from toolkit.prepare.groups import CALENDAR, group_codes, group_columns, list_keys, sum_groups
-from toolkit.prepare.ledger import read_income, read_movements
+from toolkit.prepare.groups import CALENDAR, group_rows, list_keys, sum_groups
+from toolkit.prepare.ledger import Movements, read_income, read_movements
 from toolkit.prepare.markets import dex_of, is_outcome, is_perp
 from toolkit.prepare.money import (
     Collateral,
@@ -304,8 +305,6 @@ def compute_attribution(
         parts += [_sum_positions(held, sign, keys, owners) for held, sign in known]
     groups, sums = _add_parts(parts, keys)
     result = _mark_uncovered(groups, sums, covers, hours, is_final=warns)
-    if keys:
-        result = result.sort_values(keys, na_position="last", kind="stable")
     facts = {"helper": "pnl.attribution", "by": keys, "covers": ", ".join(covers.values())}
     made = finish(result, inputs, **facts)
     if made["at_par"].any():
@@ -320,22 +319,23 @@ def _sum_fills(fills: Fills, keys: Sequence[str]) -> Sums:
     """
     table, money = fills.table, fills.money
     trading = money.fee - money.builder_fee - money.deployer_fee
-    lacks = {name: np.isnan(table.number(name)) for name in ("px", "sz", "closed_pnl", "fee")}
+    px, sz, closed, fee = (np.isnan(table.number(n)) for n in ("px", "sz", "closed_pnl", "fee"))
     perp = table.text("coin").facts(is_perp)
+    perp_net = money.closed_pnl - money.fee
     measures: dict[str, Floats | Flags] = {
         "volume": money.volume,
         "closed_pnl": money.closed_pnl,
-        "trading_fee": -np.maximum(trading, 0.0),
-        "rebate": -np.minimum(trading, 0.0),
-        "builder_fee": -money.builder_fee,
-        "deployer_fee": -money.deployer_fee,
-        "perp_net": np.where(perp, money.closed_pnl - money.fee, 0.0),
+        "trading_fee": np.maximum(trading, 0.0),
+        "rebate": np.minimum(trading, 0.0),
+        "builder_fee": money.builder_fee,
+        "deployer_fee": money.deployer_fee,
+        "perp_net": perp_net if perp.all() else np.where(perp, perp_net, 0.0),
         "perps": perp,
-        "priority_gas": -np.nan_to_num(table.number("priority_gas", 0.0)),
-        "fees_in_cost": -money.fee_in_cost,
-        "missing_amounts": np.logical_or.reduce(list(lacks.values())),
-        "no_closed_pnl": lacks["closed_pnl"],
-        "no_fee": lacks["fee"],
+        "priority_gas": filled(table.number("priority_gas", 0.0)),
+        "fees_in_cost": money.fee_in_cost,
+        "missing_amounts": px | sz | closed | fee,
+        "no_closed_pnl": closed,
+        "no_fee": fee,
         "unpriced_fees": money.is_unpriced,
         "at_par": money.is_at_par,
     }
@@ -344,8 +344,10 @@ def _sum_fills(fills: Fills, keys: Sequence[str]) -> Sums:
         converts = fills.roles.conversion & table.text("coin").facts(is_outcome)
         measures["conversions"] = converts
         measures["volume"] = np.where(converts, 0.0, money.volume)
-    measures["rows"] = np.ones(len(table))
+    measures["rows"] = np.ones(len(table), dtype=bool)
     groups, sums = _sum_rows(table, keys, measures)
+    for name in (*FEES, "priority_gas", "fees_in_cost"):  # what is paid is bad for the account
+        sums[name] = 0.0 - sums[name]
     sums["net"] = sums["closed_pnl"] + np.sum([sums[name] for name in FEES], axis=0)
     return groups, sums
 
@@ -368,22 +370,39 @@ def _sum_funding(
     return _sum_rows(funding, keys, measures, rows)
 
 
-def _sum_ledger(ledger: Table, keys: Sequence[str], owners: Owners, account: str | None) -> Sums:
-    """Return the sums of the ledger rows of the accounts."""
+class OwnLedger(NamedTuple):
+    """Ledger rows of the accounts of fills: their places, all accounts, and all movements."""
+
+    rows: Ints
+    accounts: Names
+    moves: Movements
+
+
+def own_ledger(ledger: Table, owners: Owners, account: str | None, *, named: bool) -> OwnLedger:
+    """Return the ledger rows of the accounts.
+
+    - ``named``: whether each row needs an account
+    """
     ledger.require(("time", "type"))
     owner = account or _ledger_owner(ledger, owners)
-    if "user" in keys and owner is None:
+    if named and owner is None:
         ledger.require(["account"], "Add it, or pass account=")
     rows = np.flatnonzero(is_owned(ledger, "account", owners))
     accounts = Names(np.zeros(len(ledger), dtype=np.int64), [owner or ""])
     if owner is None and ledger.has("account"):
         accounts = ledger.text("account")
-    moves = read_movements(ledger, accounts)
-    flow, income = moves.perp, read_income(ledger, accounts, moves)
+    return OwnLedger(rows, accounts, read_movements(ledger, accounts))
+
+
+def _sum_ledger(ledger: Table, keys: Sequence[str], owners: Owners, account: str | None) -> Sums:
+    """Return the sums of the ledger rows of the accounts."""
+    rows, accounts, moves = own_ledger(ledger, owners, account, named="user" in keys)
+    income = read_income(ledger, accounts, moves)
     if "user" in keys:
         users = accounts.texts().to_numpy()
-        ledger = Table(ledger.frame.assign(user=users), "ledger", "none")
-    measures = {"ledger": np.nan_to_num(flow), "unknown_flows": np.isnan(flow), "income": income}
+        ledger = Table(ledger.plain.assign(user=users), "ledger", "none")
+    flow = moves.perp
+    measures = {"ledger": filled(flow), "unknown_flows": np.isnan(flow), "income": income}
     return _sum_rows(ledger, keys, measures, rows)
 
 
@@ -424,13 +443,16 @@ def _sum_rows(
     rows: Ints | None = None,
 ) -> Sums:
     """Return the groups of rows, and the sums of the measures in each."""
-    codes, member = group_codes(table, keys, rows=rows)
-    groups = group_columns(table, keys, rows=member) if keys else pd.DataFrame(index=range(1))
+    codes, groups = group_rows(table, keys, rows=rows)
     number = len(groups)
     sums: dict[str, Floats] = {}
     for name, values in measures.items():
-        taken = (values if rows is None else values[rows]).astype(np.float64, copy=False)
-        sums[name] = sum_groups(codes, taken, number) if taken.any() else np.zeros(number)
+        taken = values if rows is None else values[rows]
+        is_count = taken.dtype == np.bool_
+        if is_count and taken.all():
+            sums[name] = np.bincount(codes, minlength=number).astype(np.float64)
+        else:
+            sums[name] = sum_groups(codes, taken, number) if taken.any() else np.zeros(number)
     return groups, sums
 
 
@@ -441,7 +463,7 @@ def _add_parts(parts: Sequence[Sums], keys: Sequence[str]) -> Sums:
     stacked = pd.concat([each for each, _ in parts], ignore_index=True)
     codes, member = np.zeros(len(stacked), dtype=np.int64), np.zeros(1, dtype=np.int64)
     if keys:
-        numbers = stacked.groupby(list(keys), dropna=False, sort=False).ngroup()
+        numbers = stacked.groupby(list(keys), dropna=False).ngroup()
         codes = numbers.to_numpy().astype(np.int64)
         member = np.unique(codes, return_index=True)[1]
     names = dict.fromkeys(name for _, each in parts for name in each)
@@ -547,7 +569,8 @@ def _mark_uncovered(
     made |= money | {name: counts(name) for name in GAPS}
     of_what = "in all" if any(key in CALENDAR for key in keys) else ""
     made["covers"] = pd.Series(coverage_texts(covers, coverage, of_what), dtype="str")
-    return pd.DataFrame({name: made[name] for name in (*keys, *RESULT)}, index=range(number))
+    ordered = {name: made[name] for name in (*keys, *RESULT)}
+    return pd.DataFrame(ordered, index=range(number), copy=False)
 
 
 def _misses_payments(

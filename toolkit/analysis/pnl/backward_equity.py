@@ -157,6 +157,7 @@ def carried_back(
         )
         change = realised + flows + gain
         equity = after.worth[user].value + (change - change[-1])
+    text = curve_coverage(whole["covers"].iloc[0], whole.iloc[0].to_dict())
     made = {
         "time": utc_times(times),
         "realised": realised,
@@ -164,7 +165,7 @@ def carried_back(
         "pnl": equity - equity[:1] - flows,
         "flows": flows,
         "equity": equity,
-        "covers": pd.Series(curve_coverage(whole.iloc[0]), range(len(times)), dtype="str"),
+        "covers": pd.Series(text, range(len(times)), dtype="str"),
     }
     inputs = {
         "accounts": states.frame,

@@ -1,27 +1,25 @@
 """Equity over time, from an empty account on."""
 
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
 import numpy as np
 import pandas as pd
 
-from toolkit.analysis.pnl.attribution import compute_attribution
+from toolkit.analysis.pnl.attribution import NEEDED, compute_attribution, own_ledger
 from toolkit.analysis.pnl.positions import positions
-from toolkit.arrays import Floats, Ints
+from toolkit.arrays import Flags, Floats, Ints
 from toolkit.prepare import Fills
 from toolkit.prepare.average import SizeDecimals, size_decimals
-from toolkit.prepare.door import Frame, Table, utc_times, with_floats
-from toolkit.prepare.funding import covered_period, rows_inside
+from toolkit.prepare.door import Frame, Names, Table, filled, utc_times
+from toolkit.prepare.funding import covered_period, is_inside
 from toolkit.prepare.groups import CALENDAR
 from toolkit.prepare.markets import dex_of, is_perp
-from toolkit.prepare.money import (
-    Prices,
-    parse_prices,
-    warn_missing_tokens,
-    warn_unused_prices,
-)
-from toolkit.prepare.owners import Owners, account_names, refuse_several_accounts
+from toolkit.prepare.money import Prices, in_usd, warn_missing_tokens, warn_unused_prices
+from toolkit.prepare.owners import is_owned, refuse_several_accounts
 from toolkit.prepare.provenance import finish
 from toolkit.prepare.single_account import check_one_account
-from toolkit.prepare.steps import POSITION_COLUMNS, Steps
+from toolkit.prepare.steps import POSITION_COLUMNS
 from toolkit.prepare.words import CURVE_GAPS, curve_coverage
 
 
@@ -115,121 +113,166 @@ def equity(
         raise ValueError(f"unknown by={by!r}; choose one of {', '.join(CALENDAR)}")
     if marks is not None and sz_decimals is None:
         raise ValueError("marks require the size decimals of the coins. Pass sz_decimals=")
-    table = Table(with_floats(fills, "fills"), "fills")
-    period = None if funding is None else covered_period(table)
+    traded = Fills(fills, account, prices, meta)
+    traded.collateral = traded.known_collateral()
+    table = traded.table
     refuse_several_accounts(table.frame, "fills")
-    table.require(("coin", "time"))
+    table.require(NEEDED)
     table.known_ms()
     # A curve cannot state for each point which amounts are missing, so it requires all of them.
-    table.require_values(filter(table.has, ("px", "sz", "closed_pnl", "fee")))
-    has_positions = all(map(table.has, POSITION_COLUMNS)) and table.frame[
-        list(POSITION_COLUMNS)
-    ].notna().all(axis=None)
+    table.require_values(("px", "sz", "closed_pnl", "fee"))
+    has_positions = all(map(table.has, POSITION_COLUMNS))
+    has_positions = has_positions and not any(table.count_missing(POSITION_COLUMNS).values())
     if has_positions:
-        check_one_account(Fills(table.frame, account))
-    paid = None if funding is None else Table(with_floats(funding, "funding"), "funding").frame
-    moved = None if ledger is None else Table(with_floats(ledger, "ledger"), "ledger").frame
-    inputs = {"fills": table.frame, "funding": paid, "ledger": moved, "marks": marks}
+        check_one_account(traded)
+    warn_unused_prices(traded.prices, table, traded.collateral)
+    warn_missing_tokens(table)
+    is_named, in_perps = table.has("user"), table.text("coin").facts(is_perp)
+    gain = traded.money.closed_pnl - traded.money.fee
+    nobody = Names(np.zeros(len(table), dtype=np.int64), [""])
+    amounts: dict[str, Floats | Flags] = {
+        "net": np.where(in_perps, gain, 0.0),
+        "spot_net": np.where(in_perps, 0.0, gain),
+        "unpriced_fees": traded.money.is_unpriced,
+    }
+    begun: dict[str, float] = {}
+    if has_positions and marks is None:
+        amounts["open"], begun = _count_open(traded)
+    parts = [_Part(table.text("user") if is_named else nobody, table.ms(), amounts)]
+    covers = dict.fromkeys(parts[0].users.take(in_perps).present() or [""], "fills")
+    inputs = {"fills": table.frame, "funding": funding, "ledger": ledger, "marks": marks}
+    if funding is not None or ledger is not None:
+        others, covers = _other_parts(traded, in_perps, funding, ledger)
+        parts += others
+    points = _sum_parts(parts, by)
 
-    names = account_names(table.frame, account)
-    own = account or (names[0] if len(names) == 1 else None)
-    whole_fills = Fills(table.frame, account, prices, meta)
-    owners = Owners(whole_fills.owners.users, names)
-    collateral = whole_fills.known_collateral()
-    warn_unused_prices(whole_fills.prices, table, collateral)
-    in_perps = table.text("coin").facts(is_perp)
-    # The time of the request is not part of these frames: hours end at the last event of a curve.
-    frames = (pd.DataFrame(table.frame[rows], copy=False) for rows in (in_perps, ~in_perps))
-    perps, other = (
-        Fills(frame.reset_index(drop=True), own, prices, collateral) for frame in frames
-    )
-    if other.table.has("side"):
-        warn_missing_tokens(other.table)
-    keys = ["user"] if table.has("user") else []
-    whole = compute_attribution(perps, paid, moved, keys or None, period, owners=owners)
-    if paid is not None:
-        paid = rows_inside(paid, perps, period)
-    changes = compute_attribution(perps, paid, moved, [*keys, by], owners=owners)
-    spot = compute_attribution(other, None, None, [*keys, by], owners=owners)
-    points = _sum_changes(changes, spot.rename(columns={"net": "spot_net"}), by)
-
-    gain = long = short = np.full(len(points), np.nan)
+    sums = points.sums
+    pnl = np.full(len(points.ms), np.nan)
+    gains = long = short = pnl
     if marks is not None and sz_decimals is not None:
-        held = positions(Fills(perps.table.frame, account=""), size_decimals(sz_decimals))
-        known = parse_prices(prices)
-        worth = {dex: known.get(token.upper(), 1.0) for dex, token in collateral.items()}
-        gain, long, short = _value_positions(held, points, _read_marks(marks), worth, by)
-    elif has_positions and len(perps.table):
-        gain = long = short = _flat_points(perps.steps, points)
-    flows = np.full(len(points), np.nan) if ledger is None else points["ledger"]
-    pnl = points["net"] + gain
-    texts = whole.apply(curve_coverage, axis="columns") if len(whole) else pd.Series(dtype="str")
-    users = whole["user"].fillna("") if keys else pd.Series("", index=whole.index)
-    covers = dict(zip(users, texts, strict=True))
+        held = positions(Fills(table.frame[in_perps], account=""), size_decimals(sz_decimals))
+        worth = {d: traded.prices.get(t.upper(), 1.0) for d, t in traded.collateral.items()}
+        gains, long, short = _value_positions(held, points, _read_marks(marks), worth, by)
+    elif has_positions and in_perps.any():
+        held_before = np.array([begun.get(user, 0.0) for user in points.users])[points.owner]
+        is_flat = sums["open"] + held_before == 0
+        gains = long = short = np.where(is_flat, 0.0, np.nan)
+    flows = sums["ledger"] if ledger is not None else pnl
+    pnl = sums["net"] + gains
+    texts = [
+        curve_coverage(covers.get(user, ""), {name: sums[name][last] for name in CURVE_GAPS})
+        for user, last in zip(points.users, points.last.tolist(), strict=True)
+    ]
     made = {
-        **{key: points["user"].astype("str") for key in keys},
-        "time": utc_times(points["ms"]),
-        "realised": points["net"],
-        "unrealised": gain,
+        **({"user": Names(points.owner, points.users).texts()} if is_named else {}),
+        "time": utc_times(points.ms),
+        "realised": sums["net"],
+        "unrealised": gains,
         "pnl": pnl,
         "flows": flows,
         "equity": flows + pnl,
         "long": long,
         "short": short,
-        "spot_realised": points["spot_net"],
-        **{name: points[name].astype("int64") for name in CURVE_GAPS},
-        "covers": points["user"].map(lambda user: covers.get(user, "")).astype("str"),
+        "spot_realised": sums["spot_net"],
+        **{name: sums[name].astype(np.int64) for name in CURVE_GAPS},
+        "covers": pd.Series(np.array(texts, dtype=object)[points.owner], dtype="str"),
     }
-    return finish(pd.DataFrame(made), inputs, helper="pnl.equity", by=by)
+    return finish(pd.DataFrame(made, copy=False), inputs, helper="pnl.equity", by=by)
 
 
-def _sum_changes(changes: pd.DataFrame, spot: pd.DataFrame, by: str) -> pd.DataFrame:
+class _Points(NamedTuple):
+    """Points of curves, by account and time: the place of the account, and the end of the step.
+
+    - ``last``: the last point of each account
+    - ``sums``: running sums at each point
+    """
+
+    users: list[str]
+    owner: Ints
+    ms: Ints
+    last: Ints
+    sums: dict[str, Floats]
+
+
+class _Part(NamedTuple):
+    """Events of one source: their account, their time, and what each one changes."""
+
+    users: Names
+    ms: Ints
+    amounts: Mapping[str, Floats | Flags]
+
+
+def _other_parts(
+    fills: Fills, in_perps: Flags, funding: Frame | None, ledger: Frame | None
+) -> tuple[list[_Part], dict[str, str]]:
+    """Return the payments inside the time of the fills, the ledger, and what each curve covers."""
+    table, is_named, owners = fills.table, fills.table.has("user"), fills.owners
+    perps = Fills(table.frame[in_perps], fills.account, fills.prices, fills.collateral)
+    perps.owners = owners
+    nobody = [""]
+    parts, time = [], None
+    if funding is not None:
+        time, paid = covered_period(table), Table(funding, "funding")
+        paid.require(("coin", "time", "usdc", *(["user"] if is_named else [])))
+        rows = np.flatnonzero(is_owned(paid, "user", owners) & is_inside(paid, perps, time))
+        users = paid.text("user") if is_named else Names(np.zeros(len(paid), np.int64), nobody)
+        usdc = in_usd(paid.number("usdc"), paid.text("coin"), fills.collateral, fills.prices)[rows]
+        amounts = {"net": filled(usdc), "missing_amounts": np.isnan(usdc)}
+        parts.append(_Part(users.take(rows), paid.ms()[rows], amounts))
+    if ledger is not None:
+        moved = Table(ledger, "ledger")
+        own = own_ledger(moved, owners, fills.account, named=is_named)
+        flow = own.moves.perp[own.rows]
+        users = own.accounts if is_named else Names(np.zeros(len(moved), np.int64), nobody)
+        amounts = {"ledger": filled(flow), "unknown_flows": np.isnan(flow)}
+        parts.append(_Part(users.take(own.rows), moved.ms()[own.rows], amounts))
+    whole = compute_attribution(perps, funding, ledger, ["user"] if is_named else None, time)
+    names = whole["user"].fillna("") if is_named else [""] * len(whole)
+    return parts, dict(zip(names, whole["covers"], strict=True))
+
+
+def _count_open(fills: Fills) -> tuple[Floats, dict[str, float]]:
+    """Return how each fill changes the number of open perps, and this number before all fills."""
+    steps = fills.steps
+    is_open = (steps.end != 0) & ~steps.spot
+    before = np.where(steps.first, steps.start != 0, np.append(False, is_open)[:-1]) & ~steps.spot
+    change = np.zeros(len(steps))
+    change[steps.rows] = is_open.astype(np.float64) - before
+    begun = np.bincount(steps.user, before & steps.first, len(steps.users))
+    return change, dict(zip(steps.users, begun.tolist(), strict=True))
+
+
+def _sum_parts(parts: Sequence[_Part], by: str) -> _Points:
     """Return the running sums of each account at the end of each step.
 
     A curve reaches from the first to the last step of perps, spot and outcome markets. An amount
     that is not known changes no sum.
     """
-    step, names = CALENDAR[by][0], ["net", "ledger", *CURVE_GAPS, "spot_net"]
-    rows = pd.concat([changes, spot[[c for c in spot if c in ("user", by, "spot_net")]]])
-    user = rows["user"].fillna("").astype("str") if "user" in rows else pd.Series("", rows.index)
-    codes, users = pd.factorize(user, sort=True)
-    ms = Table(rows, "fills", "none").ms(by)
-    first, last = (
-        pd.Series(ms).groupby(codes).agg(how).to_numpy(np.int64) for how in ("min", "max")
-    )
-    count = (last - first) // step + 1 if len(rows) else np.zeros(0, dtype=np.int64)
-    begin = np.cumsum(count) - count
-    place = begin[codes] + (ms - first[codes]) // step
-    owner, total = np.repeat(np.arange(len(count)), count), int(count.sum())
-    sums = np.stack(
-        [
-            np.bincount(place, np.nan_to_num(rows[name].to_numpy(np.float64, na_value=0)), total)
-            for name in names
-        ],
-        dtype=np.float64,
-    )
-    # Plain sums, account by account: a step without a change leaves them exactly as they are.
-    running = [np.cumsum(part, axis=1) for part in np.split(sums, begin[1:], axis=1)]
-    points = pd.DataFrame(dict(zip(names, np.concatenate(running, axis=1), strict=True)))
-    end = first[owner] + (np.arange(total) - begin[owner] + 1) * step
-    return points.assign(user=pd.Series(users, dtype="str").to_numpy()[owner], ms=end)
-
-
-def _flat_points(steps: Steps, points: pd.DataFrame) -> Floats:
-    """Return 0 at points at which an account holds no position, else NaN."""
-    is_open = (steps.end != 0).astype(np.int64)
-    before = np.where(steps.first, steps.start != 0, np.append(0, is_open)[:-1])
-    made = np.full(len(points), np.nan)
-    for name, rows in points.groupby("user").indices.items():
-        code = steps.users.index(name) if name in steps.users else 0 if not name else -1
-        mine = np.flatnonzero(steps.user == code)
-        mine = mine[np.argsort(steps.ms[mine], kind="stable")]
-        first = before[mine][steps.first[mine]].sum()
-        count = first + np.cumsum((is_open - before)[mine])
-        ends = points["ms"].to_numpy()[rows]
-        held = np.append(first, count)[np.searchsorted(steps.ms[mine], ends, side="left")]
-        made[rows] = np.where(held == 0, 0.0, np.nan)
-    return made
+    length, into = CALENDAR[by]
+    users = sorted({name for part in parts for name in part.users.present(blank=True)})
+    place_of = {name: place for place, name in enumerate(users)}
+    codes = [part.users.facts(lambda name: place_of.get(name, 0)) for part in parts]
+    code = np.concatenate(codes).astype(np.int64)
+    step = (np.concatenate([part.ms for part in parts]) + into) // length
+    first = np.full(len(users), np.iinfo(np.int64).max)
+    np.minimum.at(first, code, step)
+    last = first.copy()
+    np.maximum.at(last, code, step)
+    count = last - first + 1
+    begin, total = np.cumsum(count) - count, int(count.sum())
+    place = np.split(begin[code] + step - first[code], np.cumsum([len(part.ms) for part in parts]))
+    owner = np.repeat(np.arange(len(users)), count)
+    running = {}
+    for name in ("net", "ledger", *CURVE_GAPS, "spot_net", "open"):
+        sums = np.zeros(total)
+        for part, at in zip(parts, place, strict=False):
+            if name in part.amounts:
+                sums += np.bincount(at, part.amounts[name], total)
+        # Plain sums, account by account: a step without a change leaves them exactly as they are.
+        each = [np.cumsum(own) for own in np.split(sums, begin[1:])]
+        running[name] = np.concatenate(each)
+    ms = (first[owner] + np.arange(total) - begin[owner] + 1) * length - into
+    return _Points(users, owner, ms, begin + count - 1, running)
 
 
 def _read_marks(marks: Frame) -> dict[str, tuple[Ints, Floats]]:
@@ -250,7 +293,7 @@ def _read_marks(marks: Frame) -> dict[str, tuple[Ints, Floats]]:
 
 def _value_positions(
     held: pd.DataFrame,
-    points: pd.DataFrame,
+    points: _Points,
     marks: dict[str, tuple[Ints, Floats]],
     worth: dict[str, float],
     by: str,
@@ -263,14 +306,16 @@ def _value_positions(
     A point is missing if an open position has no price in the step.
     """
     step = CALENDAR[by][0]
-    gain, long, short = np.zeros((3, len(points)))
-    rows_of = {user: np.asarray(rows) for user, rows in points.groupby("user").indices.items()}
-    ends = points["ms"].to_numpy()
+    ends = points.ms
+    gain, long, short = np.zeros((3, len(ends)))
+    begins = np.append(0, points.last + 1).tolist()
+    spans = zip(points.users, begins[:-1], begins[1:], strict=True)
+    rows_of = {user: np.arange(begin, end) for user, begin, end in spans}
     held = held.assign(ms=Table(held, "fills", "none").ms("time"))
     keys = [held["user"].fillna("") if "user" in held else np.zeros(len(held)), held["coin"]]
     for (user, name), fills in held.groupby(keys, sort=False):
         coin = str(name)
-        rows = rows_of.get(user if "user" in held else "", np.zeros(0, dtype=np.int64))
+        rows = rows_of.get(str(user) if "user" in held else "", np.zeros(0, dtype=np.int64))
         place = np.searchsorted(fills["ms"].to_numpy(), ends[rows] - 1, side="right") - 1
         rows, place = rows[place >= 0], place[place >= 0]
         size, entry = (fills[name].to_numpy(np.float64)[place] for name in ("position", "entry_px"))

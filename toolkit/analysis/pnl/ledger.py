@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from toolkit.prepare.door import Frame, Names, Table, utc_times
-from toolkit.prepare.groups import group_columns, list_keys, number_groups, sum_groups
+from toolkit.prepare.groups import group_rows, list_keys, sum_groups
 from toolkit.prepare.ledger import RULES, Movements, read_kept, read_movements
 from toolkit.prepare.money import CASH
 from toolkit.prepare.owners import account_names
@@ -139,10 +139,8 @@ def sums(
     keys = list_keys(by, ("time", "perp", "spot", "usd", "known", *SUMS))
     table, moves, owner = ledger_movements(ledger, account)
     names = {"account": owner.texts().array, "token": moves.token.texts().array}
-    codes, groups = number_groups(
-        group_columns(Table(table.frame.assign(**names), "ledger", "none"), keys), missing_last=True
-    )
-    count = len(groups) if keys else 1
+    codes, groups = group_rows(Table(table.frame.assign(**names), "ledger", "none"), keys)
+    count = len(groups)
     known, usd = ~np.isnan(moves.perp + moves.spot), moves.usd
     means = table.text("type").facts(lambda name: RULES[name].means if name in RULES else "")
     kept, outside = read_kept(table, owner, moves)
@@ -165,8 +163,7 @@ def sums(
         name: sum_groups(codes, np.where(known, np.nan_to_num(values), 0.0), count)
         for name, values in amounts.items()
     } | {name: sum_groups(codes, rows, count).astype(np.int64) for name, rows in counts.items()}
-    result = groups if keys else pd.DataFrame(index=range(1))
-    result = result.assign(**{name: made[name] for name in SUMS})
+    result = groups.assign(**{name: made[name] for name in SUMS})
     return finish(result, {"ledger": table.frame}, helper="ledger.sums", by=keys)
 
 
