@@ -324,7 +324,13 @@ class Table:
 
     def count_missing(self, names: Iterable[str]) -> dict[str, int]:
         """Return the number of missing values of columns."""
-        return {name: int(self.plain[name].array.isna().sum()) for name in names}
+        found = {}
+        for name in names:
+            column = self.plain[name]
+            is_float = isinstance(column.dtype, np.dtype) and column.dtype.kind == "f"
+            lacks = np.isnan(column.to_numpy()) if is_float else column.array.isna()
+            found[name] = int(np.count_nonzero(lacks))
+        return found
 
     def require_values(self, names: Iterable[str]) -> None:
         """Raise `MissingColumns` if a column has missing values, since missing is not 0."""

@@ -9,8 +9,9 @@ import pandas as pd
 
 from toolkit.arrays import Flags
 from toolkit.prepare.average import Average, average_prices
-from toolkit.prepare.door import Frame, Names, Table, as_pandas
+from toolkit.prepare.door import Frame, Names, Table, as_pandas, filled
 from toolkit.prepare.legs import Legs, split_legs
+from toolkit.prepare.markets import is_spot
 from toolkit.prepare.money import (
     Collateral,
     Money,
@@ -73,7 +74,8 @@ class Fills:
     @cached_property
     def in_base(self) -> Flags:
         """Whether the fee of a spot fill is in the base token."""
-        return is_in_base(self.table, self.tokens)
+        spot: Flags = self.table.text("coin").facts(is_spot)
+        return is_in_base(self.table, self.tokens) if spot.any() else spot
 
     @cached_property
     def money(self) -> Money:
@@ -98,7 +100,7 @@ class Fills:
     @cached_property
     def steps(self) -> Steps:
         """The fills in the order of execution."""
-        fee = np.where(self.in_base, self.table.number("fee", 0.0), 0.0)
+        fee = self.in_base * filled(self.table.number("fee", 0.0))
         return sort_steps(self.table, fee)
 
     @cached_property

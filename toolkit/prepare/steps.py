@@ -23,7 +23,7 @@ import numpy as np
 from toolkit.arrays import Flags, Floats, Ints
 from toolkit.display import count_text
 from toolkit.errors import MissingColumns
-from toolkit.prepare.door import NO_TIME, Names, Table
+from toolkit.prepare.door import NO_TIME, Names, Table, filled
 from toolkit.prepare.markets import is_outcome, is_perp
 from toolkit.rules.spot_cost import WEI
 
@@ -138,22 +138,24 @@ def sort_steps(table: Table, token_fee: Floats) -> Steps:
     ms = table.ms("time")
     ms = np.where(ms == NO_TIME, ms.max(initial=0) + 1, ms) if (ms == NO_TIME).any() else ms
     order, key = _sort_rows(table, chain, ms)
-    chain, coin = chain[order], coins.codes[order]
+    chain = chain[order]
     first = np.diff(chain, prepend=-1) != 0
-    number = np.cumsum(first) - 1
     heads = np.flatnonzero(first)
-    spot = np.array([not is_perp(name) for name in coins.values], dtype=bool)[coin]
-    sign = np.where(table.text("side").facts("B".__eq__), 1.0, -1.0)[order]
-    start, size, fee = (
-        np.nan_to_num(values)[order]
-        for values in (table.number("start_position"), table.number("sz"), token_fee)
+    lengths = np.diff(heads, append=len(order))
+    user, coin = (codes[order[heads]] for codes in (users.codes, coins.codes))
+    spot, outcome = (
+        np.array([of(name) for name in coins.values], dtype=bool)[coin]
+        for of in (lambda name: not is_perp(name), is_outcome)
     )
-    outcome = np.array([is_outcome(name) for name in coins.values], dtype=bool)[coin[heads]]
-    by_chain = grid(np.maximum(np.abs(start), np.abs(start + sign * size)), heads, outcome)
-    scale = by_chain[number]
-    start_, change, fee_ = (
-        np.rint(values * scale).astype(np.int64) for values in (start, sign * size, fee)
-    )
+    number = np.repeat(np.arange(len(heads)), lengths)
+    start, size = (filled(table.number(name))[order] for name in ("start_position", "sz"))
+    signed = np.where(table.text("side").facts("B".__eq__)[order], size, -size)
+    by_chain = grid(np.maximum(np.abs(start), np.abs(start + signed)), heads, outcome)
+    scale, spot = np.repeat(by_chain, lengths), np.repeat(spot, lengths)
+    start_, change = (np.rint(values * scale).astype(np.int64) for values in (start, signed))
+    fee_ = np.zeros(len(order), dtype=np.int64)
+    if token_fee.any():
+        fee_ = np.rint(filled(token_fee)[order] * scale).astype(np.int64)
     end = start_ + change - fee_
     place = _order_ties(key, number, start_, end)
     if place is not None:
@@ -176,8 +178,8 @@ def sort_steps(table: Table, token_fee: Floats) -> Steps:
         spot=spot,
         tolerance=tolerance,
         gap=gap,
-        user=users.codes[order],
-        coin=coin,
+        user=np.repeat(user, lengths),
+        coin=np.repeat(coin, lengths),
         users=users.values,
         coins=coins.values,
     )
@@ -209,7 +211,11 @@ def _sort_rows(table: Table, chain: Ints, ms: Ints) -> tuple[Ints, Ints]:
     if int(chain.max(initial=0)).bit_length() + bits > 62:
         chain = np.unique(chain, return_inverse=True)[1].astype(np.int64)
     key = (chain << bits) | (ms - begin)
-    order = np.argsort(key, kind="stable")
+    # Short numbers sort in linear time, and an account's rows are often in the order of time.
+    is_short = int(chain.max(initial=0)) < 1 << 16
+    order = np.argsort(chain.astype(np.uint16) if is_short else key, kind="stable")
+    if is_short and (np.diff(key[order]) < 0).any():
+        order = np.argsort(key, kind="stable")
     tx = table.number("tx_index") if table.has("tx_index") else np.zeros(len(table))
     if np.isnan(tx).any() or not tx.any():
         return order, key[order]

@@ -266,7 +266,7 @@ def _sum_parts(parts: Sequence[_Part], by: str) -> _Points:
     for name in ("net", "ledger", *CURVE_GAPS, "spot_net", "open"):
         sums = np.zeros(total)
         for part, at in zip(parts, place, strict=False):
-            if name in part.amounts:
+            if name in part.amounts and part.amounts[name].any():
                 sums += np.bincount(at, part.amounts[name], total)
         # Plain sums, account by account: a step without a change leaves them exactly as they are.
         each = [np.cumsum(own) for own in np.split(sums, begin[1:])]
