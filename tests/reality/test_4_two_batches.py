@@ -17,7 +17,7 @@ def states(ms, value, szi, unrealised):
     positions = pd.DataFrame(
         {"user": [ME], "coin": ["BTC"], "szi": [szi], "unrealized_pnl": [unrealised]}
     )
-    return accounts, positions.assign(time=times([ms]))
+    return accounts, positions.assign(time=times([ms]), position_value=100.0 * szi)
 
 
 def two_batches(*, is_newer_first, is_timed):

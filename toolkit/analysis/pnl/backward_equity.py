@@ -114,6 +114,9 @@ def carried_back(
     trades = Table(with_floats(fills, "fills"), "fills")
     paid = None if funding is None else Table(with_floats(funding, "funding"), "funding").frame
     moved = None if ledger is None else Table(with_floats(ledger, "ledger"), "ledger").frame
+    stated.require(("user", "coin", *STATED))
+    stated.require_values(STATED)
+    numbers = {name: stated.number(name) for name in STATED}
     after = read_values((states.frame, stated.frame), "accounts")
     user, begin = _pick_account(after, account), _optional_ms(start_time)
     states.require_values(["account_value"])
@@ -123,9 +126,6 @@ def carried_back(
             "wallet, which its state does not have. Pass its values of tk.account_value_snapshots, "
             "with a column time"
         )
-    stated.require(("user", "coin", *STATED))
-    stated.require_values(STATED)
-    numbers = {name: stated.number(name) for name in STATED}
     held = distinct_rows(stated.frame.assign(**numbers), ("user", "coin"), "positions")
     held = held[held["user"].str.lower() == user]
     end = 0 if user is None else _state_time(after.worth[user].ms, _optional_ms(end_time), begin)

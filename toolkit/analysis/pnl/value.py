@@ -267,7 +267,9 @@ def _read_values(values: Frame, positions: Frame | None = None) -> _Recorded:
         return _Recorded(users, ms, np.zeros(0), np.zeros(0, dtype=bool))
     mode, total, amount = mode[order][first], total[order][first], amount[order]
     value = np.add.reduceat(amount, first)
-    value = np.where((mode == PORTFOLIO_MARGIN) & ~np.isnan(total), total, value)
+    # Several dexes of one token repeat its value, so without the total a sum is not known.
+    repeats = np.where(np.diff(first, append=len(order)) > 1, np.nan, value)
+    value = np.where(mode == PORTFOLIO_MARGIN, np.where(np.isnan(total), repeats, total), value)
     notional = np.add.reduceat(table.number("total_ntl_pos", 0.0)[order], first)
     whole = mode >= UNIFIED
     if is_state and positions is not None:
