@@ -14,8 +14,7 @@ from toolkit.contract.columns import record_columns, table_columns
 from toolkit.contract.field_deviations import forget_deviations
 from toolkit.contract.operations import OPERATIONS
 from toolkit.contract.records import Fill, FundingRow, OrderStatus, TwapRow
-from toolkit.contract.snapshots import WireAccountSnapshot
-from toolkit.contract.snapshots import encode as encode_snapshots
+from toolkit.contract.snapshots import WireAccountSnapshot, assemble, pack
 from toolkit.errors import AnswerInvalid, HistoryWarning, MissingField, UnknownField
 from toolkit.frames import Collector, column_dtype, frame, provenance
 
@@ -360,7 +359,7 @@ def test_snapshot_decodes_margin_fields(numbers, available):
         "0x" + "1" * 40: (1.5, 2.0, 0.0, False, 0),
         "0x" + "2" * 40: (1.5, 2.0, 0.0, False, 3, 0.25, [["USDC", 12.1]], 9.0),
     }
-    headers, content = encode_snapshots(operation, [WireAccountSnapshot("s1", "USDC", users)])
+    headers, content = assemble([pack(WireAccountSnapshot("s1", "USDC", users))])
     headers = {name.lower(): value for name, value in headers.items()}
     collector = Collector(operation, numbers)
     collector.add((decode(operation, 200, headers, content),))

@@ -22,7 +22,6 @@ from toolkit.contract.snapshots import (
     WireAccountSnapshot,
     WireTwapSnapshot,
     assemble,
-    encode,
     pack,
 )
 from toolkit.frames import Collector
@@ -58,7 +57,7 @@ def twap(draw, market):
 def accounts():
     draw = random.Random(7)
     users = {f"0x{draw.randbytes(20).hex()}": account(draw) for _ in range(USERS)}
-    return encode(ACCOUNTS, [WireAccountSnapshot("20250901_state_123456789", "USDC", users)])[1]
+    return pack(WireAccountSnapshot("20250901_state_123456789", "USDC", users))
 
 
 @pytest.fixture(scope="module")

@@ -9,8 +9,7 @@ Unknown values are further columns of text, after the known ones: ``entry.<name>
 entry, and ``snapshot.<name>`` for a value of the snapshot, which all of its rows repeat. The
 name is the key, or ``value_8`` for the value at place 8 of a tuple.
 
-`encode` is the inverse. `pack` and `assemble` are its two halves, for a service that compresses a
-snapshot once and sends it many times.
+`pack` and `assemble` are the inverse: a service compresses a snapshot once and sends it many times.
 """
 
 import functools
@@ -41,7 +40,6 @@ __all__ = [
     "WireTwapSnapshot",
     "assemble",
     "decode_snapshots",
-    "encode",
     "open_envelope",
     "pack",
 ]
@@ -141,33 +139,6 @@ def _split_blobs(content: bytes) -> Iterator[memoryview]:
         raise AnswerInvalid(
             f"unexpected: {rest} the last of {count_text(count, 'snapshot')}. Request it again"
         )
-
-
-def encode(
-    operation: "Operation",
-    snapshots: Sequence[WireAccountSnapshot | WireTwapSnapshot],
-    *,
-    level: int = 1,
-) -> tuple[dict[str, str], bytes]:
-    """Return the headers and the body of an answer with snapshots.
-
-    - ``operation``: accountValueSnapshots or perpTwapSnapshots
-    - ``snapshots``: at least one snapshot; their number decides the format
-    - ``level``: the level of the compression; 3 takes more than twice the time of 1
-
-    Returns: headers and body.
-
-    Raise TypeError or ValueError if there is no snapshot, or one does not have the form of the
-    specification.
-    """
-    is_twaps = operation.type == "perpTwapSnapshots"
-    wanted = WireTwapSnapshot if is_twaps else WireAccountSnapshot
-    for snapshot in snapshots:
-        if not isinstance(snapshot, wanted):
-            raise TypeError(
-                f"{operation.type} needs {wanted.__name__}s, not {type(snapshot).__name__}"
-            )
-    return assemble([pack(snapshot, level=level) for snapshot in snapshots])
 
 
 def pack(snapshot: WireAccountSnapshot | WireTwapSnapshot, *, level: int = 1) -> bytes:
@@ -303,7 +274,7 @@ def decode_snapshots(
     >>> from toolkit.contract.operations import OPERATIONS
     >>> accounts = OPERATIONS["accountValueSnapshots"]
     >>> users = {"0x" + "a" * 40: (150.5, 100.0, 0.0, False, 0)}
-    >>> headers, body = encode(accounts, [WireAccountSnapshot("s1", "USDC", users)])
+    >>> headers, body = assemble([pack(WireAccountSnapshot("s1", "USDC", users))])
     >>> decode_snapshots(accounts, headers, body)["account_value"].to_pylist()
     [150.5]
     """
@@ -334,13 +305,10 @@ class _SnapshotReader:
             self._raw = [_decoder(str | list[Raw]), _decoder(str | dict[str, Raw])]
         else:
             self._step, self._usual, self._raw = 1, [self._known], [_decoder(list[Raw])]
-        self._whole = (
-            None
-            if layout.keys
-            else msgspec.msgpack.Decoder(
-                GenericAlias(tuple, (str, str, GenericAlias(list, entry))), strict=False
-            )
-        )
+        self._whole: Any = None
+        if not layout.keys:
+            whole = GenericAlias(tuple, (str, str, GenericAlias(list, entry)))
+            self._whole = msgspec.msgpack.Decoder(whole, strict=False)
         self._tables: list[Any] = []
         self._done = 0
         self._begin_batch()
