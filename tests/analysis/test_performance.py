@@ -170,6 +170,117 @@ def test_deposits_change_no_return(rates, deposits):
     assert returns["gain"].sum() == pytest.approx(value - 100 - sum(flows), abs=1e-6)
 
 
+def hourly(changes, start, flows=()):
+    """Return an hourly curve of two days; `changes` and `flows` by hour."""
+    gain, moved = np.zeros(48), np.zeros(48)
+    for each, pairs in ((gain, changes), (moved, flows)):
+        for hour, amount in pairs:
+            each[hour] += amount
+    return curve_of(start + np.cumsum(gain + moved), moved, hours=1.0)
+
+
+def test_flows_inside_a_day_change_no_return():
+    """80 on 2,000, then all leaves; 30 % of 500 lost, then all leaves; 300 of 9,000 + 600 lost."""
+    for curve, start, wanted in (
+        (hourly([(5, 80)], 2000, [(7, -2080)]), 2000.0, 0.04),
+        (hourly([(5, -150)], 500, [(6, -350)]), 500.0, -0.3),
+        (hourly([(23, -300), (40, 465)], 600, [(22, 9000)]), 600.0, 9300 / 9600 * 9765 / 9300 - 1),
+    ):
+        found = figures_of(tk.performance.sheet(tk.performance.returns(curve, start=start)))
+        assert found["total_return"] == pytest.approx(wanted)
+
+
+def test_drawdown_has_every_point_and_elapsed_time():
+    """From the sixth to the twentieth hour 20 % are gone: 15 hours from high to high."""
+    curve = hourly([(5, -400), (20, 400), (30, 20)], 2000)
+    returns = tk.performance.returns(curve, start=2000.0)
+    assert returns["drawdown"].tolist() == pytest.approx([-0.2, 0])
+    assert returns["below_hours"].tolist() == [16, 0]
+    found = figures_of(tk.performance.sheet(returns))
+    assert found["max_drawdown"] == pytest.approx(-0.2)
+    assert found["drawdown_periods"] == pytest.approx(16 / 24)
+    days = [0.1, -0.1, np.nan, np.nan, 0.0, 0.0, 0.2, 0.01]
+    own = figures_of(tk.performance.sheet(days_of(days)))
+    assert own["drawdown_periods"] == 6  # from the end of the first day to that of the seventh
+
+
+def test_period_is_as_long_as_its_times_say():
+    """Equity on each tenth day; business days; a Saturday, a week and two days by week."""
+    values = 1000 * np.cumprod([1.03, 0.98, 1.03, 0.98])
+    curve = curve_of([1000.0, *np.ravel([[np.nan] * 9 + [value] for value in values])], [0.0] * 41)
+    returns = tk.performance.returns(curve)
+    assert returns["hours"].dropna().tolist() == [240] * 4
+    found = figures_of(tk.performance.sheet(returns))
+    spread, year = 0.025 * sqrt(4 / 3), sqrt(36.5)
+    assert found["volatility"] == pytest.approx(spread * year)
+    assert found["sharpe"] == pytest.approx(0.005 / spread * year)
+    assert found["annual_return"] == pytest.approx((1.03 * 0.98) ** (2 * 365 / 40) - 1)
+    time = pd.bdate_range("2025-09-01", periods=50, tz="UTC")
+    rows = pd.DataFrame({"time": time, "return_": [0.004, -0.002] * 25})
+    found = tk.performance.sheet(rows).set_index("figure")
+    assert found.loc["volatility", "value"] == pytest.approx(0.003 * sqrt(50 / 49 * 365 * 5 / 7))
+    assert found.loc["volatility", ["low", "high"]].isna().all()  # all deviations are as large
+    assert found.loc["annual_return", "value"] == pytest.approx(
+        (1.004 * 0.998) ** (25 * 365 / 70) - 1
+    )
+    ten = 1000 * 1.02 ** np.arange(1, 11)
+    curve = curve_of(ten, [0.0] * 10).assign(time=pd.date_range("2025-09-07", periods=10, tz="UTC"))
+    weeks = tk.performance.returns(curve, by="week", start=1000.0)
+    assert weeks["hours"].tolist() == [48, 168, 24]
+    found = figures_of(tk.performance.sheet(weeks))
+    assert found["annual_return"] == pytest.approx(1.02**365 - 1)
+    assert np.isnan(found["volatility"])  # of one whole week
+
+
+def test_capital_outside_of_a_curve_is_not_zero():
+    """Gains of 2 a day before any capital: no returns, and with 400 given the return of 400."""
+    pnl = 2.0 * np.arange(1, 6)
+    for flows in ([0.0] * 5, [0, 0, 50.0, 0, 0], [0, 0, 0, -30.0, 0]):
+        curve = curve_of(np.cumsum(flows) + pnl, flows).assign(pnl=pnl)
+        with pytest.warns(HistoryWarning, match="gains before any capital .* start="):
+            returns = tk.performance.returns(curve)
+        assert returns["return_"].isna().all()
+        assert figures_of(tk.performance.sheet(returns))[["total_return", "sharpe"]].isna().all()
+        known = tk.performance.returns(curve, start=400.0)["return_"]
+        base = 400 + pnl - 2 + np.cumsum(flows) - np.minimum(flows, 0)
+        assert known.tolist() == pytest.approx((2 / base).tolist())
+    begun = curve_of([1000.0, 1010.0], [0.0, 0.0])  # a curve that begins with its own first value
+    assert tk.performance.returns(begun)["return_"].tolist() == pytest.approx([0.01])
+
+
+def test_returns_of_the_value_of_an_account():
+    """Flows of `tk.pnl.value` are at their time: 1,000 come, 50 are gained, and 1,050 leave."""
+    hour = START + pd.to_timedelta([0, 1, 2, 3], unit="h")
+    value = pd.DataFrame({"time": hour, "value": [0.0, 1000, 1050, 0], "unmarked": 0})
+    value["flows"] = [0.0, 1000, 0, -1050]
+    assert tk.performance.returns(value)["return_"].tolist() == pytest.approx([0.05])
+    open_loser = value.assign(value=[0.0, 1000, np.nan, np.nan], unmarked=[0, 0, 1, 1])
+    with pytest.warns(HistoryWarning, match="its value is not known"):
+        returns = tk.performance.returns(open_loser.assign(flows=[0.0, 1000, 0, 0]))
+    assert returns["return_"].isna().all()
+
+
+def test_wrong_times_are_named():
+    sheet, skill = tk.performance.sheet, tk.performance.skill
+    rows = days_of([0.02, -0.01, 0.03], user="a")
+    texts = rows.assign(time=rows["time"].dt.strftime("%Y-%m-%d"))
+    ms = rows.assign(time=rows["time"].dt.as_unit("ms").astype("int64"))
+    for other in (texts, ms):
+        assert sheet(other)["value"].equals(sheet(rows)["value"])
+    doubled = pd.concat([rows, rows.head(1).assign(return_=0.5)])
+    for helper in (sheet, skill):
+        with pytest.raises(ValueError, match="2025-09-01"):
+            helper(doubled)
+        with pytest.raises(MissingColumns, match="column time has 3 missing"):
+            helper(rows.assign(time=pd.NaT))
+        with pytest.raises(MissingColumns, match="return_ is infinite in 1 row"):
+            helper(rows.assign(return_=[0.01, np.inf, 0.0]))
+    curve = curve_of([1.0, 2.0], [0.0, 0.0])
+    curve = pd.concat([curve, curve.head(1).assign(equity=3.0)])
+    with pytest.raises(ValueError, match=r"curve: .*2025-09-02"):
+        tk.performance.returns(curve)
+
+
 def test_return_figures_by_hand():
     values = [0.02, -0.01, 0.03, -0.02]
     found = figures_of(tk.performance.sheet(days_of(values)))

@@ -93,12 +93,13 @@ class WalletPerformance:
         lacks = results.fills_without_amounts or results.fills_without_position
         if frames.fills.empty or lacks:
             return pd.DataFrame()
+        states = frames.states
         made: pd.DataFrame = pnl.value(
             frames.fills,
             results.funding,
             frames.ledger,
             marks=self.marks,
-            accounts=frames.states,
+            accounts=None if states is None else (states.accounts, states.positions),
             account=frames.user,
         )
         return made

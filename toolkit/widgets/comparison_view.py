@@ -19,6 +19,7 @@ from toolkit.times import to_iso
 from toolkit.widgets.fetcher import Fetcher, error_text
 from toolkit.widgets.wallet_view import (
     AccountData,
+    both_states,
     fetch_state,
     latest_builders,
     period_limits,
@@ -57,7 +58,7 @@ class ComparedAccounts:
     fills: pd.DataFrame
     funding: pd.DataFrame | None
     ledger: pd.DataFrame
-    states: tuple[pd.DataFrame, pd.DataFrame | None] | None = None
+    states: tuple[pd.DataFrame, pd.DataFrame] | None = None
 
 
 @dataclass(frozen=True)
@@ -150,7 +151,7 @@ def fetch_accounts(request: ComparisonRequest, fetch: Fetcher, now_ms: int) -> C
         fills,
         funding,
         ledger,
-        None if accounts is None else (accounts, positions),
+        both_states(accounts, positions),
     )
 
 

@@ -86,7 +86,7 @@ class AccountData:
     @cached_property
     def returns(self) -> pd.DataFrame:
         """`tk.performance.returns` of the account's value; empty if it is not known."""
-        states = None if self.accounts is None else (self.accounts, self.positions)
+        states = both_states(self.accounts, self.positions)
         return value_returns(self.fills, self.funding, self.ledger, states, account=self.user)
 
     @cached_property
@@ -180,11 +180,18 @@ def wallet_view(
     )
 
 
+def both_states(
+    accounts: pd.DataFrame | None, positions: pd.DataFrame | None
+) -> tuple[pd.DataFrame, pd.DataFrame] | None:
+    """Return account values and positions; None if they are not known."""
+    return None if accounts is None or positions is None else (accounts, positions)
+
+
 def value_returns(
     fills: pd.DataFrame,
     funding: pd.DataFrame | None,
     ledger: pd.DataFrame,
-    states: tuple[pd.DataFrame, pd.DataFrame | None] | None,
+    states: tuple[pd.DataFrame, pd.DataFrame] | None,
     **options: Any,
 ) -> pd.DataFrame:
     """Return the returns of accounts by day, from their value; empty if it is not known."""

@@ -62,7 +62,7 @@ def chain_returns(returns: Floats) -> Floats:
     return made
 
 
-def deepest_drawdown(returns: Floats, begins: Floats, ends: Floats) -> tuple[float, float]:
+def deepest_drawdown(returns: Floats, begins: Any, ends: Any) -> tuple[float, float]:
     """Return the deepest fall below the highest value so far, and the longest time below it.
 
     The fall is a share, at most 0. The time is the longest one between a high and the next value
@@ -129,7 +129,7 @@ def gains_over_losses(values: Floats) -> tuple[float, float, int]:
     do not tell how large losses are. All are missing without a gain or a loss.
     """
     gains, losses = np.maximum(values, 0.0), np.maximum(-values, 0.0)
-    degrees = min(np.count_nonzero(gains), np.count_nonzero(losses))
+    degrees = min(int(np.count_nonzero(gains)), int(np.count_nonzero(losses)))
     if not degrees:
         return NAN, NAN, 0
     above, below = float(gains.mean()), float(losses.mean())

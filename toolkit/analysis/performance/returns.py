@@ -251,8 +251,8 @@ def _account_periods(
         points = [each[first:] for each in points]
     elif len(points[0]):
         step = int(np.median(np.diff(points[0]))) if len(points[0]) > 1 else length
-        opening = (points[0][0] - step, before, 0.0, np.nan, np.nan)
-        points = [np.append(one, each) for one, each in zip(opening, points, strict=True)]
+        before_all = (points[0][0] - step, before, 0.0, np.nan, np.nan)
+        points = [np.append(one, each) for one, each in zip(before_all, points, strict=True)]
     ms, value, flows, gross, net = points
     if len(ms) < 2:
         return np.zeros((1 + len(_FIGURES), 0)), ""
@@ -260,10 +260,8 @@ def _account_periods(
     place = (ms - 1 + into) // length
     every = np.arange(place[1], place[-1] + 1)
     opening, place = every * length - into, place - every[0]
-    links = _link(ms, value, flows, is_dated)
+    links = _link(ms, value, flows, is_dated, last)
     period = place[links.end]
-    if last - ms[links.end].max(initial=ms[0]) > _MAX_UNPRICED * (ms[-1] - ms[0]):
-        links = links._replace(is_funded=np.zeros_like(links.is_funded), reason="value")
     heads = np.flatnonzero(np.diff(period, prepend=-1))
 
     def spread(each: Floats, how: np.ufunc = np.add) -> Floats:
@@ -278,10 +276,10 @@ def _account_periods(
         count = np.searchsorted(period, np.arange(len(every)), side="right")
         return np.append(none, each)[count]
 
-    first, last = np.zeros(len(period)), np.zeros(len(period))
-    first[heads] = value[links.begin[heads]]
+    start, end = np.zeros(len(period)), np.zeros(len(period))
+    start[heads] = value[links.begin[heads]]
     tails = np.flatnonzero(np.diff(period, append=-1))
-    last[tails] = value[links.end[tails]]
+    end[tails] = value[links.end[tails]]
     weight = np.where(links.is_funded, links.hours, 0.0)
     broken = np.where(links.is_funded | ~links.has_gain, 0.0, 1.0)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -295,14 +293,14 @@ def _account_periods(
     # Every point has a leverage, for the time from the point before, or from the opening.
     since = np.maximum(ms[:-1], opening[place[1:]])
     lasted = np.where(np.isnan(gross[1:]), 0.0, (ms[1:] - since) / HOUR)
-    held = np.bincount(place[1:], lasted, len(every))
-    held = np.where(held > 0, held, np.nan)
+    total = np.bincount(place[1:], lasted, len(every))
+    held = np.where(total > 0, total, np.nan)
     gross, net = (
         np.bincount(place[1:], np.nan_to_num(each[1:]) * lasted, len(every)) / held
         for each in (gross, net)
     )
-    figures = [
-        opening, spread(first), spread(last), spread(links.moved), spread(links.gain),
+    figures: list[Floats] = [
+        opening, spread(start), spread(end), spread(links.moved), spread(links.gain),
         np.where(is_funded, average, spread(links.capital, np.maximum)), share,
         latest(links.growth, 1.0), np.where(np.isnan(fall), latest(links.fall, 0.0), fall),
         gross, net, held, spread(links.hours), spread(links.below, np.maximum),
@@ -337,7 +335,7 @@ class _Links(NamedTuple):
     reason: str
 
 
-def _link(ms: Ints, value: Floats, flows: Floats, is_dated: bool) -> _Links:
+def _link(ms: Ints, value: Floats, flows: Floats, is_dated: bool, last: int) -> _Links:
     known = np.flatnonzero(~np.isnan(value))
     begin, end = known[:-1], known[1:]
     moved = flows[end] - flows[begin]
@@ -352,6 +350,8 @@ def _link(ms: Ints, value: Floats, flows: Floats, is_dated: bool) -> _Links:
     )
     if has_gain[: np.argmax(is_funded) if is_funded.any() else None].any():
         reason, is_funded = "outside", np.zeros_like(is_funded)
+    if last - ms[end].max(initial=ms[0]) > _MAX_UNPRICED * (ms[-1] - ms[0]):
+        reason, is_funded = "value", np.zeros_like(is_funded)
     rates = np.divide(gain, capital, out=np.zeros(len(end)), where=is_funded)
     factor = np.maximum(0.0, 1 + rates)
     growth = np.cumprod(factor)

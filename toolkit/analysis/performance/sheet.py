@@ -26,10 +26,10 @@ from toolkit.analysis.performance.ratios import (
 )
 from toolkit.analysis.performance.sheet_tables import (
     YEAR,
+    Columns,
     Group,
     complete_trips,
     figure_table,
-    iterate_groups,
     known_returns,
     month_start,
     read_returns,
@@ -39,6 +39,7 @@ from toolkit.arrays import Flags, Floats, Ints
 from toolkit.errors import MissingColumns
 from toolkit.installation import explain_missing
 from toolkit.prepare.door import Frame, Table
+from toolkit.prepare.groups import starts_group
 from toolkit.prepare.provenance import finish
 from toolkit.times import DAY, HOUR
 
@@ -183,40 +184,45 @@ def sheet(
     how = IntervalSettings(check_level(level), check_count(draws, "draws"), seed)
     if by not in (None, "month"):
         raise ValueError(f"by must be 'month' or None, not {by!r}")
-    table, rows = read_returns(returns, optional=_OPTIONAL)
-    rows = rows.assign(month=month_start(rows["ms"].to_numpy()))
-    keys = [*(["user"] if "user" in rows.columns else []), *([by] if by else [])]
+    table, rows, users = read_returns(returns, optional=_OPTIONAL)
+    months = rows["ms"].view("M8[ms]").astype("M8[M]").view(np.int64)
     closed = None if trips is None else complete_trips(trips)
     paid = None if costs is None else _read_costs(costs)
     for name, other in (("trips", closed), ("costs", paid)):
         if other is not None:
-            _check_owners(name, other, rows)
+            _check_owners(name, other, len(np.unique(rows["user"])) if table.has("user") else 0)
+    keys = [*(["user"] if table.has("user") else []), *([by] if by else [])]
     made: list[tuple[Group, str, Figure]] = []
-    for group, part in iterate_groups(rows, keys):
-        named = dict(zip(keys, group, strict=True))
+    heads = np.flatnonzero(starts_group(rows["user"], months if by else rows["user"]))
+    ends = np.append(heads[1:], len(months))[: len(heads)]
+    for first, last in zip(heads.tolist(), ends.tolist(), strict=True):
+        part = {name: column[first:last] for name, column in rows.items()}
+        own = {"user": users[rows["user"][first]], "month": month_start(part["ms"][:1])[0]}
+        named = {key: own[key] for key in keys}
         figures = [("returns", item) for item in _return_figures(part, risk_free, how)]
         if closed is not None:
             figures += [("trips", item) for item in trip_figures(_select(closed, named), level)]
         if paid is not None:
-            own = _select(paid, named)
-            figures += [("costs", item) for item in _cost_figures(own, part)]
-        made += [(group, basis, figure) for basis, figure in figures]
+            figures += [("costs", item) for item in _cost_figures(_select(paid, named), part)]
+        made += [(tuple(named.values()), basis, figure) for basis, figure in figures]
     result = figure_table(made, keys)
     inputs = {"returns": table.frame}
     return finish(result, inputs, helper="performance.sheet", by=by, level=level)
 
 
-def _check_owners(name: str, other: pd.DataFrame, returns: pd.DataFrame) -> None:
-    """Raise `MissingColumns` if trips or costs do not say to which account they belong."""
-    accounts = returns["user"].nunique() if "user" in returns.columns else 1
+def _check_owners(name: str, other: pd.DataFrame, accounts: int) -> None:
+    """Raise `MissingColumns` if trips or costs do not say to which account they belong.
+
+    `accounts` is 0 if the returns do not name any.
+    """
     owners = other["user"].fillna("").unique() if "user" in other.columns else [""]
     if accounts > 1 and "" in owners:
         raise MissingColumns(
-            f"{name}: {'rows' if len(owners) > 1 else 'the frame'} without a column user, and the "
-            f"returns are of {accounts} accounts. Add the account of its rows: "
+            f"{name}: the frame has {'rows without' if len(owners) > 1 else 'no column'} user, and "
+            f"the returns are of {accounts} accounts. Add the account of its rows: "
             f"{name}.assign(user=address)"
         )
-    if "user" not in returns.columns and len(owners) > 1:
+    if not accounts and len(owners) > 1:
         raise MissingColumns(
             f"returns: the frame has no column user, and the {name} are of {len(owners)} accounts. "
             "Add the account: returns.assign(user=address)"
@@ -242,20 +248,20 @@ def _select(rows: pd.DataFrame, named: dict[str, object]) -> pd.DataFrame:
     return rows
 
 
-def _return_figures(rows: pd.DataFrame, risk_free: float, how: IntervalSettings) -> list[Figure]:
+def _return_figures(rows: Columns, risk_free: float, how: IntervalSettings) -> list[Figure]:
     known = known_returns(rows)
     every, n = known.returns, len(known.returns)
     if not n:
-        none = rows.head(1).assign(return_=0.0, usual=1.0, ms=0)
-        names = _return_figures(none, 0.0, how) if len(rows) else []
+        none = {"return_": np.zeros(1), "ms": np.zeros(1), "usual": np.ones(1)}
+        names = _return_figures(none, 0.0, how)
         return [each._replace(value=NAN, low=NAN, high=NAN, n=0) for each in names]
     values, periods = every[known.is_whole], known.periods
     above = values - risk_free * known.lengths[known.is_whole] / YEAR
     count = len(values)
     fall, longest = deepest_drawdown(every, known.begins, known.begins + known.lengths)
-    if {"drawdown", "below_hours"} <= set(rows.columns) and rows["drawdown"].notna().any():
+    if "drawdown" in rows and "below_hours" in rows and not np.isnan(rows["below_hours"]).all():
         # Of every point of the curve, not only of the ends of periods.
-        fall, longest = rows["drawdown"].min(), rows["below_hours"].max() * HOUR
+        fall, longest = np.nanmin(rows["drawdown"]), np.nanmax(rows["below_hours"]) * HOUR
     yearly = annual_return_figure(every, known.lengths / YEAR, how.level)
     positive = share_figure("positive", int((values > 0).sum()), count, how.level)
     figures = [
@@ -276,25 +282,19 @@ def _return_figures(rows: pd.DataFrame, risk_free: float, how: IntervalSettings)
         plain_figure("worst", every.min(), n, "share"),
         positive,
     ]
-    if "leverage" in rows.columns and rows["leverage"].notna().any():
-        used = rows["leverage"].dropna()
+    used = ~np.isnan(rows["leverage"]) if "leverage" in rows else np.zeros(0, dtype=bool)
+    if used.any():
+        leverage, count = rows["leverage"][used], int(used.sum())
+        hours = np.nan_to_num(rows["leverage_hours"][used]) if "leverage_hours" in rows else None
+        mean = NAN if hours is not None and not hours.any() else np.average(leverage, weights=hours)
         figures += [
-            plain_figure("leverage", _mean_leverage(rows.loc[used.index]), len(used), "ratio"),
-            plain_figure("max_leverage", used.max(), len(used), "ratio"),
+            plain_figure("leverage", mean, count, "ratio"),
+            plain_figure("max_leverage", leverage.max(), count, "ratio"),
         ]
     return figures
 
 
-def _mean_leverage(rows: pd.DataFrame) -> float:
-    """Return the mean of known leverage by hours; without hours, each period counts the same."""
-    if "leverage_hours" not in rows.columns:
-        return float(rows["leverage"].mean())
-    hours = rows["leverage_hours"].fillna(0.0)
-    total = float(hours.sum())
-    return float((rows["leverage"] * hours).sum()) / total if total > 0 else NAN
-
-
-def _money_weighted(rows: pd.DataFrame) -> tuple[float, int]:
+def _money_weighted(rows: Columns) -> tuple[float, int]:
     """Return the money-weighted return, NaN if it is not defined, and the number of its periods.
 
     It is the constant return per period with which the first equity and the flows become the last
@@ -304,20 +304,21 @@ def _money_weighted(rows: pd.DataFrame) -> tuple[float, int]:
     with explain_missing("analysis"):
         from scipy import optimize
 
-    needed = ["start", "flows", "capital"]
-    has_return = rows["return_"].notna()
+    has_return = ~np.isnan(rows["return_"])
     n = int(has_return.sum())
-    if not set(needed) <= set(rows.columns):
+    if not {"start", "flows", "capital"} <= set(rows):
         return NAN, n
-    is_stated = rows[needed].notna().all(axis="columns")
-    has_flow = rows["flows"].fillna(0.0) != 0
+    stated = np.stack([rows[name] for name in ("start", "flows", "capital")])
+    is_stated = ~np.isnan(stated).any(axis=0)
+    has_flow = np.nan_to_num(stated[1]) != 0
     if (~is_stated & (has_return | has_flow)).any():
         return NAN, n
     # A period without a known equity is left out: the next period begins with its first equity.
-    rows = rows[is_stated & (has_return | (rows[needed] != 0).any(axis="columns"))]
-    n = len(rows)
-    last = _last_equity(rows)
-    start, flows, capital = (rows[name].to_numpy() for name in needed)
+    kept = np.flatnonzero(is_stated & (has_return | (stated != 0).any(axis=0)))
+    n = len(kept)
+    start, flows, capital = stated[:, kept]
+    gain = rows["gain"] if "gain" in rows else rows["return_"] * rows["capital"]
+    last = start[-1] + flows[-1] + gain[kept[-1]]
     # A flow, and the flow times the share of the period after it.
     moves = list(zip(flows.tolist(), (capital - start).tolist(), strict=True))
 
@@ -331,24 +332,14 @@ def _money_weighted(rows: pd.DataFrame) -> tuple[float, int]:
     if not miss(low) < 0 < miss(high):
         return NAN, n
     # Without capital in a period, more than one return may lead to the last equity.
-    if (capital <= 0).any() and _sign_changes(miss(np.linspace(low, high, 2_000))) > 1:
+    changes = np.diff(miss(np.linspace(low, high, 2_000)) > 0) if (capital <= 0).any() else []
+    if np.count_nonzero(changes) > 1:
         return NAN, n
     rate = float(optimize.brentq(miss, low, high, xtol=1e-14))
     return float((1 + rate) ** n - 1), n
 
 
-def _last_equity(rows: pd.DataFrame) -> float:
-    """Return the equity at the end of the last period; NaN if it is not known."""
-    last = rows.iloc[-1]
-    gain = last["gain"] if "gain" in rows.columns else last["return_"] * last["capital"]
-    return float(last["start"] + last["flows"] + gain)
-
-
-def _sign_changes(values: Floats) -> int:
-    return int(np.diff(values > 0).sum())
-
-
-def _cost_figures(costs: pd.DataFrame, returns: pd.DataFrame) -> list[Figure]:
+def _cost_figures(costs: pd.DataFrame, returns: Columns) -> list[Figure]:
     volume, fees = costs["volume"].dropna(), costs.dropna(subset=["volume", "fees"])
     known = float(fees["volume"].sum())
     bps = 1e4 * float(fees["fees"].sum()) / known if known else NAN
@@ -356,7 +347,7 @@ def _cost_figures(costs: pd.DataFrame, returns: pd.DataFrame) -> list[Figure]:
         plain_figure("volume", _known_sum(costs, volume), len(volume), "USD"),
         plain_figure("fee_bps", bps, len(fees), "bps"),
     ]
-    if "capital" not in returns.columns or returns["capital"].isna().all():
+    if "capital" not in returns or np.isnan(returns["capital"]).all():
         return figures
     shares = [("turnover", "volume", 1.0, "per year"), ("fee_drag", "fees", 1e4, "bps")]
     if "funding" in costs.columns and costs["funding"].notna().any():
@@ -367,22 +358,21 @@ def _cost_figures(costs: pd.DataFrame, returns: pd.DataFrame) -> list[Figure]:
     return figures
 
 
-def _yearly_share(
-    costs: pd.DataFrame, name: str, returns: pd.DataFrame
-) -> tuple[float, float, int]:
+def _yearly_share(costs: pd.DataFrame, name: str, returns: Columns) -> tuple[float, float, int]:
     """Return an amount, the factor that makes it a share of capital per year, and its days.
 
     Periods with a day whose amount is missing, and periods without capital, are left out, with all
     of their days. Days outside the periods are left out, too. A day without a row has no costs.
     """
-    day, begin = costs["ms"].to_numpy(), returns["ms"].to_numpy()
+    day, begin, capital = costs["ms"].to_numpy(), returns["ms"], returns["capital"]
     is_missing = costs[name].isna().to_numpy()
-    length = int(returns["step"].iloc[0])
-    left_out = _overlap(begin, length, day[is_missing], DAY) | returns["capital"].isna().to_numpy()
+    length = int(returns["step"][0])
+    left_out = _overlap(begin, length, day[is_missing], DAY) | np.isnan(capital)
     is_inside = _overlap(day, DAY, begin[~left_out], length)
     kept = costs[~is_missing & is_inside & ~_overlap(day, DAY, begin[left_out], length)]
-    capital = returns.loc[~left_out, "capital"]
-    mean, years = float(capital.mean()), len(capital) * length / YEAR
+    capital = capital[~left_out]
+    mean = float(capital.mean()) if len(capital) else NAN
+    years = len(capital) * length / YEAR
     yearly = 1 / (mean * years) if mean > 0 else NAN
     return _known_sum(costs, kept[name]), yearly, len(kept)
 

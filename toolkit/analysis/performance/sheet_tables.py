@@ -1,7 +1,7 @@
 """Rows and tables that the sheets share: returns, complete trips, months, the result."""
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -10,7 +10,7 @@ from toolkit.analysis.performance.ratios import NAN, Figure
 from toolkit.arrays import Flags, Floats, Ints
 from toolkit.display import count_text
 from toolkit.errors import HistoryWarning, warn_caller
-from toolkit.prepare.door import Frame, Table, utc_times
+from toolkit.prepare.door import Frame, Names, Table, utc_times
 from toolkit.prepare.groups import split_groups
 from toolkit.times import DAY, HOUR
 
@@ -65,7 +65,7 @@ class Series(NamedTuple):
     """
 
     returns: Floats
-    begins: Floats
+    begins: Ints
     lengths: Floats
     usual: float
     is_whole: Flags
@@ -77,33 +77,48 @@ class Series(NamedTuple):
         return YEAR / float(whole.mean() if len(whole) else self.usual)
 
 
+Columns = dict[str, Any]
+"""Columns of returns as arrays, sorted by account and time."""
+
+
 def read_returns(
     returns: Frame, needed: Sequence[str] = (), optional: Sequence[str] = ()
-) -> tuple[Table, pd.DataFrame]:
-    """Return the table of returns, and its rows by account and time.
+) -> tuple[Table, Columns, list[str]]:
+    """Return the table of returns, its columns by account and time, and the accounts.
 
-    ``ms`` is the start of a period; ``step`` and ``usual`` are the distances of all rows and of
-    those with a known return, in milliseconds: those of the other accounts for an account with one
-    row, and a day if no distance is known.
+    ``ms`` is the start of a period, ``user`` the number of the account; ``step`` and ``usual`` are
+    the distances of all rows and of those with a known return, in milliseconds: those of the other
+    accounts for an account with one row, and a day if no distance is known.
     """
-    table = Table(returns, "returns")
-    optional = ("hours", *optional)
-    names = ("time", "return_", *needed)
-    rows = table.columns(names, ("user", *optional), ("return_", *optional))
-    ms = table.known_ms()
-    user = table.text("user").sorted().codes if table.has("user") else np.zeros_like(ms)
-    order = np.lexsort((ms, user))
-    ms, user = ms[order], user[order]
-    refuse_repeated_times(table, user, ms)
-    rows = rows.iloc[order].reset_index(drop=True)
-    known = rows["return_"].notna().to_numpy()
-    step, usual = np.zeros((2, len(rows)))
-    for mine in split_groups(user, int(user.max(initial=-1)) + 1):
+    table = Table(returns, "returns", "none")
+    table.require(("time", "return_", *needed))
+    if _repeats(table):
+        table = Table(returns, "returns")  # equal rows count once
+    users, ms = _names(table), table.known_ms()
+    order = np.lexsort((ms, users.codes))
+    refuse_repeated_times(table, users.codes[order], ms[order])
+    numbers = ["return_", *(name for name in ("hours", *optional) if table.has(name))]
+    columns = {name: table.number(name)[order] for name in numbers}
+    ms, user = ms[order], users.codes[order]
+    known, (step, usual) = ~np.isnan(columns["return_"]), np.zeros((2, len(ms)))
+    for mine in split_groups(user, len(users.values)):
         step[mine] = np.diff(ms[mine]).min() if len(mine) > 1 else 0
         usual[mine] = usual_length(ms[mine[known[mine]]], weekdays=not table.has("hours"))
     for each in (step, usual):
         each[each == 0] = each[each > 0].min() if each.any() else DAY
-    return table, rows.assign(ms=ms, step=step, usual=usual)
+    return table, columns | {"ms": ms, "user": user, "step": step, "usual": usual}, users.values
+
+
+def _names(table: Table) -> Names:
+    if table.has("user"):
+        return table.text("user").sorted()
+    return Names(np.zeros(len(table), np.int64), [""])
+
+
+def _repeats(table: Table) -> bool:
+    """Return whether an account has two rows at a time."""
+    keys = _names(table).codes * len(table) + np.unique(table.ms(), return_inverse=True)[1]
+    return len(np.unique(keys)) < len(table)
 
 
 def usual_length(ms: Ints, *, weekdays: bool) -> float:
@@ -121,24 +136,17 @@ def usual_length(ms: Ints, *, weekdays: bool) -> float:
     return float(gaps[gaps <= 1.5 * usual].mean())
 
 
-def known_returns(rows: pd.DataFrame) -> Series:
-    """Return the known returns of rows of `read_returns`, of one account."""
-    rows = rows[rows["return_"].notna()]
-    usual = rows["usual"].to_numpy()
-    lengths, is_whole = usual, np.ones(len(rows), dtype=bool)
-    if "hours" in rows.columns:
-        hours = rows["hours"].to_numpy()
+def known_returns(rows: Columns) -> Series:
+    """Return the known returns of one account."""
+    known = ~np.isnan(rows["return_"])
+    returns, begins, usual = (rows[name][known] for name in ("return_", "ms", "usual"))
+    lengths, is_whole = usual, np.ones(len(returns), dtype=bool)
+    if "hours" in rows:
+        hours = rows["hours"][known]
         lengths = np.where(hours > 0, hours * HOUR, usual)
         for edge in (slice(0, 1), slice(-1, None)):
             is_whole[edge] = (lengths >= 0.98 * usual)[edge]
-    begins = rows["ms"].to_numpy(np.float64)
-    return Series(
-        rows["return_"].to_numpy(),
-        begins,
-        lengths,
-        float(usual[0]) if len(usual) else DAY,
-        is_whole,
-    )
+    return Series(returns, begins, lengths, float(usual[0]) if len(usual) else DAY, is_whole)
 
 
 def refuse_repeated_times(table: Table, users: Ints, ms: Ints) -> None:
@@ -165,6 +173,7 @@ def figure_table(made: Sequence[tuple[Group, str, Figure]], keys: Sequence[str])
     An interval without width is missing: it would claim to be certain.
     """
     figures = [figure for _, _, figure in made]
+    columns: dict[str, Any]
     columns = {name: [getattr(figure, name) for figure in figures] for name in Figure._fields}
     low, high = (np.array(columns[name], dtype=np.float64) for name in ("low", "high"))
     with np.errstate(invalid="ignore"):

@@ -1,5 +1,6 @@
 """Skill or luck: which accounts are better than chance, and how much of a ranking lasts."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import sqrt
 from typing import Literal
@@ -16,10 +17,11 @@ from toolkit.analysis.performance.ratios import (
     sharpe_error,
     sharpe_ratio,
 )
-from toolkit.analysis.performance.sheet_tables import known_returns, read_returns
+from toolkit.analysis.performance.sheet_tables import Columns, known_returns, read_returns
 from toolkit.arrays import Floats
 from toolkit.installation import explain_missing
 from toolkit.prepare.door import Frame
+from toolkit.prepare.groups import split_groups
 from toolkit.prepare.provenance import result_provenance
 
 Measure = Literal["sharpe", "mean"]
@@ -156,8 +158,8 @@ def skill(
         raise ValueError(f"measure must be 'sharpe' or 'mean', not {measure!r}")
     if min_periods < 3:
         raise ValueError(f"min_periods must be at least 3, not {min_periods!r}")
-    source, rows = read_returns(returns, ["user"])
-    table, halves = _account_table(rows, measure, min_periods)
+    source, rows, users = read_returns(returns, ["user"])
+    table, halves = _account_table(rows, users, measure, min_periods)
     known = table["value"].notna().to_numpy()
     shrunk = shrink_estimates(
         table.loc[known, "value"].to_numpy(np.float64),
@@ -193,13 +195,17 @@ def skill(
 
 
 def _account_table(
-    rows: pd.DataFrame, measure: Measure, min_periods: int
+    rows: Columns, users: Sequence[str], measure: Measure, min_periods: int
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return each account's values, and the values of the halves of the accounts that have both."""
-    times = rows["ms"][rows["return_"].notna()]
-    middle = (times.min() + times.max()) / 2
+    times = rows["ms"][~np.isnan(rows["return_"])]
+    middle = (times.min() + times.max()) / 2 if len(times) else 0
     made = []
-    for user, account in rows.groupby("user", sort=True):
+    for mine in split_groups(rows["user"], len(users)):
+        if not len(mine):
+            continue
+        account = {name: column[mine] for name, column in rows.items()}
+        user = users[account["user"][0]]
         known = known_returns(account)
         values, periods = known.returns[known.is_whole], known.periods
         value, error = _measure(values, measure, periods, min_periods)
@@ -211,7 +217,7 @@ def _account_table(
         ]
         if (known.returns <= -1).any():  # the mean of an account that lost everything says nothing
             value, error, p, halves = NAN, NAN, 1.0, [NAN, NAN]
-        made.append((str(user), len(values), value, error, p, *halves))
+        made.append((user, len(values), value, error, p, *halves))
     table = pd.DataFrame(
         made, columns=["user", "n", "value", "error", "p", "first_half", "second_half"]
     )
