@@ -442,7 +442,8 @@ def fill_probability(
         words.append(f"within {formats.time_span(age)} " + ", ".join(f"{p:.0%}" for p in middle))
     if not len(rows):
         style.draw_no_data(ax, colours)
-        return style.finish_axes(ax, colours, "Fills by distance: no data.", False)
+        text = "Fills by distance: no data."
+        return style.finish_axes(ax, colours, text, style.is_simulated(times.params))
     ends = [*(f"{place:g}" for place in places), ""]
     names = [
         f"below {high or 0}" if low == "-inf" else f"{low} to {high}" if high else f"{low} or more"

@@ -268,35 +268,32 @@ def asymmetry(
     rows = rows.drop_duplicates(["timestamp", "coin", "amount_usd"], ignore_index=True)
     codes, result = groups.number_groups(rows[keys])
     buy, sell = rows["buy_slippage_bps"].to_numpy(), rows["sell_slippage_bps"].to_numpy()
-    both = ~np.isnan(buy - sell)
-    pairs = np.flatnonzero(both)[np.argsort(codes[both], kind="stable")]
-    n = np.bincount(codes[both], minlength=len(result))
-    days, figures = [], []
-    for last, count in zip(np.cumsum(n), n, strict=True):
-        mine = pairs[last - count : last]
-        gap, day = (buy - sell)[mine], rows["_day"].to_numpy()[mine]
+    gap, day, count = buy - sell, rows["_day"].to_numpy(), len(result)
+    # The values have two decimals, so a difference below half of the last one is none.
+    dearer = (gap > 0.005) + 0.5 * (np.abs(gap) <= 0.005)
+    pairs = pd.DataFrame({"buy": buy, "sell": sell, "dearer": dearer, "day": day, "code": codes})
+    split = pairs[~np.isnan(gap)].groupby("code")
+    means = split[["buy", "sell", "dearer"]].mean().reindex(range(count))
+    figures = []
+    for own in groups.split_groups(codes, count):
+        own = own[~np.isnan(gap[own])]
         mean, values, blocks = bootstrap_ratio(
-            gap, np.ones(count), day, draws=draws, seed=seed, block=block_days
+            gap[own], np.ones(len(own)), day[own], draws=draws, seed=seed, block=block_days
         )
-        low, high = bootstrap_interval(values, blocks, level)
-        # The values have two decimals, so a difference below half of the last one is none.
-        dearer = (gap > 0.005) + 0.5 * (np.abs(gap) <= 0.005)
-        costs = (part.mean() if count else np.nan for part in (buy[mine], sell[mine], dearer))
-        figures.append((*costs, mean, low, high))
-        days.append(len(np.unique(day)))
-    found = np.array(figures, dtype=np.float64).reshape(-1, 6).T
+        figures.append((mean, *bootstrap_interval(values, blocks, level)))
+    difference, low, high = np.array(figures, dtype=np.float64).reshape(-1, 3).T
     texts = {name: "str" for name in ("coin", "dex") if name in keys}
     result = result.astype(texts).assign(
-        n=n,
-        buy_missing=np.bincount(codes[np.isnan(buy)], minlength=len(result)),
-        sell_missing=np.bincount(codes[np.isnan(sell)], minlength=len(result)),
-        days=np.array(days, dtype=np.int64),
-        buy_bps=found[0],
-        sell_bps=found[1],
-        difference_bps=found[3],
-        low=found[4],
-        high=found[5],
-        buy_dearer=found[2],
+        n=split.size().reindex(range(count), fill_value=0),
+        buy_missing=np.bincount(codes[np.isnan(buy)], minlength=count),
+        sell_missing=np.bincount(codes[np.isnan(sell)], minlength=count),
+        days=split["day"].nunique().reindex(range(count), fill_value=0),
+        buy_bps=means["buy"],
+        sell_bps=means["sell"],
+        difference_bps=difference,
+        low=low,
+        high=high,
+        buy_dearer=means["dearer"],
     )
     return finish(
         result, {"samples": table.frame}, helper="slippage.asymmetry", by=keys, level=level

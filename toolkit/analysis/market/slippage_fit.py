@@ -1,9 +1,8 @@
 """Fitted curves of cost by size: half spread + a * Q**k, with missing samples as bounds."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from html import escape
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -205,71 +204,47 @@ def fit(
     table = Table(samples, "samples")
     rows = table.columns(("timestamp", "coin", *NUMBERS), amounts=NUMBERS)
     rows["ms"] = table.ms("timestamp")
-    curves = [
-        _fit_curve(str(coin), side, group, level=level, draws=draws, seed=seed, block=block_days)
-        for side in SIDES
-        for coin, group in _read_side(rows, side).groupby("coin", sort=True)
+    params: list[tuple[object, ...]] = []
+    groups: list[tuple[object, ...]] = []
+    points: list[tuple[object, ...]] = []
+    drawn, means = {}, {}
+    for side in SIDES:
+        for coin, own in _read_side(rows, side).groupby("coin", sort=True):
+            key, days = (str(coin), side), int(own["day"].nunique())
+            blocks = block_count(days, block_days)
+            values = _fit_parameters(own, draws=draws, seed=seed, block=block_days)
+            drawn[key] = (blocks, values)
+            for name, column in zip(NAMES, values.T, strict=True):
+                is_positive = name != "k"
+                low, high = bootstrap_interval(column[1:], blocks, level, positive=is_positive)
+                params.append((*key, name, column[0], low, high))
+            found = means[key] = mean_costs(own, values, seed=seed, block=block_days)
+            sizes, n, missing, medians = _size_statistics(own)
+            mean = pd.Series(found.bps[0], index=found.sizes).reindex(sizes).to_numpy()
+            misfit = largest_misfit(found, missing[~np.isnan(mean)] == 0)
+            groups.append((*key, len(own), missing.sum(), days, sizes[0], sizes[-1], misfit))
+            points += [(*key, *row) for row in zip(sizes, n, missing, medians, mean, strict=True)]
+    tables = [
+        pd.DataFrame(made, columns=list(types)).astype(types)
+        for made, types in ((params, _PARAMS), (groups, _GROUPS), (points, _POINTS))
     ]
-    params = _sorted_frame([row for curve in curves for row in curve.params], _PARAMS)
-    groups = _sorted_frame([curve.group for curve in curves], _GROUPS)
-    points = pd.DataFrame(
-        [row for curve in curves for row in curve.points], columns=list(_POINTS)
-    ).astype(_POINTS)
     facts = result_provenance({"samples": table.frame}) | {"helper": "slippage.fit", "level": level}
-    for frame in (params, groups, points):
+    for place, frame in enumerate(tables):
+        if place < 2:
+            frame = frame.sort_values(["coin", "side"], kind="stable", ignore_index=True)
         frame.attrs["toolkit"] = facts
+        tables[place] = frame
     by = "day" if block_days == 1 else f"{block_days} days"
     return SlippageFit(
-        params=params,
-        n=int(groups["n"].sum()),
+        params=tables[0],
+        n=int(tables[1]["n"].sum()),
         level=level,
         method=f"half spread + a * (Q / 100,000 USD)**k by maximum likelihood; bootstrap by {by}",
-        groups=groups,
-        samples=points,
-        draws={curve.group[:2]: curve.draws for curve in curves},
-        means={curve.group[:2]: curve.means for curve in curves},
-    )
-
-
-class _Curve(NamedTuple):
-    """The curve of one coin and side: rows of the result's frames, draws and means."""
-
-    params: list[tuple[str, str, str, float, float, float]]
-    group: tuple[str, str, int, int, int, float, float, float]
-    points: list[tuple[str, str, float, int, int, float, float]]
-    draws: tuple[int, Floats]
-    means: SizeMeans
-
-
-def _fit_curve(
-    coin: str, side: str, rows: pd.DataFrame, *, level: float, draws: int, seed: int, block: int
-) -> _Curve:
-    days = int(rows["day"].nunique())
-    blocks = block_count(days, block)
-    found = _fit_parameters(rows, draws=draws, seed=seed, block=block)
-    values = np.full((1 + draws, len(NAMES)), np.nan) if found is None else found
-    means = mean_costs(rows, values, seed=seed, block=block)
-    sizes, n, missing, medians = _size_statistics(rows)
-    mean = pd.Series(means.bps[0], index=means.sizes).reindex(sizes).to_numpy()
-    params = [
-        (coin, side, name, float(drawn[0]),
-         *bootstrap_interval(drawn[1:], blocks, level, positive=name != "k"))
-        for name, drawn in zip(NAMES, values.T, strict=True)
-    ]  # fmt: skip
-    misfit = largest_misfit(means, missing[~np.isnan(mean)] == 0)
-    ends = float(sizes[0]), float(sizes[-1])
-    return _Curve(
-        params=params,
-        group=(coin, side, len(rows), int(missing.sum()), days, *ends, misfit),
-        points=[(coin, side, *row) for row in zip(sizes, n, missing, medians, mean, strict=True)],
-        draws=(blocks, values),
+        groups=tables[1],
+        samples=tables[2],
+        draws=drawn,
         means=means,
     )
-
-
-def _sorted_frame(rows: Sequence[tuple[object, ...]], dtypes: dict[str, str]) -> pd.DataFrame:
-    frame = pd.DataFrame(rows, columns=list(dtypes)).astype(dtypes)
-    return frame.sort_values(["coin", "side"], kind="stable", ignore_index=True)
 
 
 def _read_side(samples: pd.DataFrame, side: str) -> pd.DataFrame:
@@ -311,11 +286,12 @@ def _least_cost(rows: pd.DataFrame, book: Ints, side: str) -> Floats:
     return np.asarray(np.fmax(least, spread))
 
 
-def _fit_parameters(group: pd.DataFrame, *, draws: int, seed: int, block: int) -> Floats | None:
+def _fit_parameters(group: pd.DataFrame, *, draws: int, seed: int, block: int) -> Floats:
     """Return the parameters, in the order of `NAMES`, of the estimate and of each resample."""
+    unknown = np.full((1 + draws, len(NAMES)), np.nan)
     known = group["bps"].notna().to_numpy()
     if group["amount_usd"][known].nunique() < 2:
-        return None
+        return unknown
     bps, least = group["bps"].to_numpy(), group["least"].to_numpy()
     bottom = np.where(known, bps - _ROUNDED, least - _ROUNDED)
     with np.errstate(divide="ignore"):
@@ -326,7 +302,7 @@ def _fit_parameters(group: pd.DataFrame, *, draws: int, seed: int, block: int) -
     rows = slippage_likelihood.BoundedCosts(low=low, high=high, size=size, spread=spread)
     theta = slippage_likelihood.maximise_likelihood(rows)
     if theta is None or slippage_likelihood.is_at_an_end(theta):
-        return None
+        return unknown
     days = np.unique(group["day"].to_numpy(), return_inverse=True)[1].astype(np.int64)
     drawn = slippage_likelihood.resample_estimates(
         theta, rows, days, draws=draws, seed=seed, block=block
