@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 
 from toolkit.arrays import Floats, Ints
-from toolkit.prepare.door import NO_TIME, Frame, Table
-from toolkit.prepare.groups import group_columns, list_keys, number_groups, sum_groups
+from toolkit.prepare.door import NO_TIME, Frame, Names, Table
+from toolkit.prepare.groups import group_columns, list_keys, number_groups, number_rows, sum_groups
 from toolkit.prepare.markets import dex_of
 from toolkit.prepare.owners import account_names
 from toolkit.prepare.provenance import finish, present_ms
@@ -277,33 +277,44 @@ def linked(
     sums = ("executed_sz", "executed_ntl")
     table.require((*ORDER, *sums, *_SCHEDULE))
     trades.require(("coin", "px", "sz", "time", "twap_id"))
-    orders = table.columns((*ORDER, *sums), (), sums)
     names = account_names(fills, account)
     if not trades.has("user") and len(names) != 1:
         trades.require(["user"], "Add it, or pass account=")
     twap_id, is_slice = trades.ids("twap_id")
-    slices = pd.DataFrame(
-        {
-            "market": trades.text("coin").texts(),
-            "address": trades.text("user").texts() if trades.has("user") else names[0],
-            "twap_id": twap_id,
-            "ms": trades.ms(),
-            "fills": 1,
-            "filled_sz": trades.number("sz"),
-            "filled_ntl": trades.number("px") * trades.number("sz"),
-        }
-    )[is_slice]
-    keys, filled = list(ORDER), ["fills", "filled_sz", "filled_ntl"]
-    until = orders[keys].assign(until=_snapshot_ms(table, at)).groupby(keys, as_index=False).max()
-    slices = slices.merge(until, on=keys)
-    found = slices[slices["ms"] <= slices["until"]].groupby(keys)[filled].sum()
-    result = orders.join(found, on=keys).fillna(dict.fromkeys(filled, 0))
-    result["fills"] = result["fills"].astype("int64")
-    result["missing_sz"] = result["executed_sz"] - result["filled_sz"]
-    result["missing_ntl"] = result["executed_ntl"] - result["filled_ntl"]
-    result["whole"] = result["missing_sz"].abs() <= 1e-9 * result["executed_sz"]
+    market, address = (table.text(name).sorted() for name in ORDER[:2])
+    nobody = Names(np.zeros(len(trades), dtype=np.int64), names[:1])
+    owner = trades.text("user") if trades.has("user") else nobody
+    own = (_codes_among(trades.text("coin"), market), _codes_among(owner, address), twap_id)
+    orders = (market.codes, address.codes, table.ids("twap_id")[0])
+    number, count = number_rows(*map(np.append, orders, own)), len(table)
+    number, of_slice = number[:count], number[count:]
+    until = np.full(len(number) + len(of_slice), NO_TIME)
+    np.maximum.at(until, number, _snapshot_ms(table, at))
+    # Fills of other orders are in groups without an order, which end before all times.
+    kept = is_slice & (trades.ms() <= until[of_slice])
+    sz, px = trades.number("sz"), trades.number("px")
+    executed_sz, executed_ntl = (table.number(name) for name in sums)
+    n, filled_sz, filled_ntl = (
+        sum_groups(of_slice[kept], part[kept], len(until))[number]
+        for part in (np.ones(len(trades)), sz, px * sz)
+    )
+    missing = executed_sz - filled_sz
+    result = table.columns((*ORDER, *sums), (), sums).assign(
+        fills=n.astype(np.int64),
+        filled_sz=filled_sz,
+        filled_ntl=filled_ntl,
+        missing_sz=missing,
+        missing_ntl=executed_ntl - filled_ntl,
+        whole=np.abs(missing) <= 1e-9 * executed_sz,
+    )
     inputs = {"twaps": table.frame, "fills": trades.frame}
-    return finish(result.sort_values(keys, kind="stable"), inputs, helper="twaps.linked")
+    return finish(result.sort_values(list(ORDER), kind="stable"), inputs, helper="twaps.linked")
+
+
+def _codes_among(names: Names, others: Names) -> Ints:
+    """Return the codes that names have among others; -1 for a name that is not among them."""
+    places = {name: code for code, name in enumerate(others.values)}
+    return np.array([places.get(name, -1) for name in names.values], dtype=np.int64)[names.codes]
 
 
 def _snapshot_ms(table: Table, at: Time | None) -> Ints:
