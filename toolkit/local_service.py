@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, Literal
 import httpx
 import numpy as np
 
-from toolkit.client import Recipe, Session, connect, find_cache_folder
+from toolkit.client import Recipe, Session, find_cache_folder, open_session
 from toolkit.contract.dexes import canonical_dex
 from toolkit.contract.seeds import check_seed
 from toolkit.contract.source_tables import Sources
@@ -134,7 +134,7 @@ def local(
         store = simulated_store(seed, size, strict=strict)
     access = KeyQuotas([AcceptedKey("local", key or _KEY)])
     application = application_of(store, access, inclusive=cursors == "inclusive", clock=clock)
-    session = connect(
+    session = open_session(
         "http://local",
         key or _KEY,
         transport=InProcessTransport(application),

@@ -1,10 +1,11 @@
 """Faults on purpose: a transport that damages answers, to test code that fetches.
 
 >>> import toolkit as tk
+>>> from toolkit.client import open_session
 >>> session = tk.local(seed=7, size="tiny")
 >>> user = session.world["users"][0]
 >>> transport = tk.testing.faulty(session, {1: "reset", 2: "status 502"})
->>> damaged = tk.connect("http://localhost", transport=transport, default=False)
+>>> damaged = open_session("http://localhost", transport=transport)
 >>> fills = tk.user_fills_by_time(user, 0, session=damaged)
 >>> tk.provenance(fills)["complete"], tk.provenance(fills)["retries"]
 ('yes', {'502': 1, 'connection broken': 1})
@@ -133,9 +134,10 @@ def faulty(
     The positions of fills show that one is missing:
 
     >>> import toolkit as tk
+    >>> from toolkit.client import open_session
     >>> session = tk.local(seed=7, size="tiny")
     >>> transport = faulty(session, "row dropped", share=1.0)
-    >>> damaged = tk.connect("http://localhost", transport=transport, default=False)
+    >>> damaged = open_session("http://localhost", transport=transport)
     >>> import warnings
     >>> with warnings.catch_warnings(record=True, action="always") as caught:
     ...     fills = tk.user_fills_by_time(tk.example.LARGE, 0, session=damaged)

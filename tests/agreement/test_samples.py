@@ -15,6 +15,7 @@ import zstandard
 import toolkit as tk
 from tests.fetch.wire import rows_of_request
 from tests.simulation.test_coverage import DIRECTIONS, ORDER_TYPES, TIFS
+from toolkit.client import open_session
 from toolkit.contract.fields import split_annotation
 from toolkit.contract.operations import OPERATIONS
 from toolkit.contract.order_states import GROUPS
@@ -168,7 +169,7 @@ def test_fetch_functions_read_samples():
     for operation, exchange in EXCHANGES:
         arguments = check_request(operation, exchange["request"]).items()
         given = {name: value for name, value in arguments if value is not None}
-        with tk.connect(
+        with open_session(
             "http://samples",
             "samples",
             transport=Replaying(operation, exchange),

@@ -9,6 +9,7 @@ import pandas as pd
 import pyarrow as pa
 
 import toolkit as tk
+from toolkit.client import open_session
 from toolkit.local_service import InProcessTransport, application_of
 from toolkit.service import AcceptedKey, KeyQuotas, build_store
 
@@ -59,7 +60,7 @@ def served(world, users=None):
         sources = replace(sources, fills=fills, funding=[])
     store = build_store(sources, None, world=world.session_facts())
     application = application_of(store, KeyQuotas([AcceptedKey("local", "key")]))
-    return tk.connect(
+    return open_session(
         "http://local",
         "key",
         transport=InProcessTransport(application),

@@ -11,7 +11,7 @@ import toolkit as tk
 from tests.archive.commands import run_command, serving
 from tests.archive.world import START, USER, fill_session, make_fills
 from toolkit.archive import open as open_archive
-from toolkit.client import connect
+from toolkit.client import open_session
 from toolkit.contract.source_tables import Sources
 from toolkit.errors import HistoryWarning
 from toolkit.service import build_store
@@ -33,7 +33,9 @@ def live_session(rows=()):
         return httpx.Response(200, content=msgspec.json.encode(plain[first : first + 2_000]))
 
     transport = httpx.MockTransport(answer)
-    return connect("http://service.test", transport=transport, now_ms=lambda: NOW, default=False)
+    return open_session(
+        "http://service.test", transport=transport, now_ms=lambda: NOW, default=False
+    )
 
 
 def call_with_warnings(call, *arguments, **named):

@@ -5,7 +5,7 @@ import random
 import httpx
 import pyarrow as pa
 
-from toolkit.client import connect
+from toolkit.client import open_session
 from toolkit.contract.records import Fill
 from toolkit.contract.source_tables import Sources
 from toolkit.local_service import InProcessTransport, application_of
@@ -84,7 +84,7 @@ def store_session(store, *, inclusive=False, through=None, key=CANARY, now_ms=No
     keys = KeyQuotas([AcceptedKey("k", key)])
     application = application_of(store, keys, inclusive=inclusive)
     transport = InProcessTransport(application)
-    return connect(
+    return open_session(
         "http://local",
         key,
         transport=through(transport) if through else transport,

@@ -9,8 +9,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-import toolkit as tk
 from tests.load import Server
+from toolkit.client import open_session
 from toolkit.contract.records import Fill
 from toolkit.contract.source_tables import Sources
 from toolkit.local_service import InProcessTransport
@@ -79,7 +79,7 @@ def history_application(store):
 def history_session(store):
     """Return a session whose service is in this process."""
     application = history_application(store)
-    return tk.connect(
+    return open_session(
         "http://local",
         "s3cret",
         transport=InProcessTransport(application),

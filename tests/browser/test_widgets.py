@@ -47,10 +47,10 @@ BOTH = pytest.mark.parametrize(
 def page(browser, lab, service, user, secret, subshells):
     """A notebook with all widgets, after its run."""
     cells = [
-        "from pathlib import Path\nimport toolkit as tk\n"
+        "from pathlib import Path\nimport toolkit as tk\nfrom toolkit.client import open_session\n"
         f"url, now = {service.url!r}, {service.now_ms}  # the present of what is simulated\n"
         f"key = Path({str(secret)!r}).read_text()\n"
-        "session = tk.connect(url, key, now_ms=lambda: now)\ndel key\nsession",
+        "session = open_session(url, key, now_ms=lambda: now, default=True)\ndel key\nsession",
         'explorer = tk.widgets.slippage_explorer("BTC", period="3d")\nexplorer',
         f'wallet = tk.widgets.wallet_explorer({user!r}, period="7d", builders=())\nwallet',
         'monitor = tk.widgets.live_monitor("SOL", every="1s")\nmonitor',

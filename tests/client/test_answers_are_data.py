@@ -11,6 +11,7 @@ import msgpack
 import pytest
 
 import toolkit as tk
+from toolkit.client import open_session
 from toolkit.errors import ToolkitError
 
 PACKAGE = Path(tk.__file__).parent
@@ -72,7 +73,7 @@ def test_code_in_answer_does_not_run(tmp_path):
         def respond(request, content=content, type_=type_):
             return httpx.Response(200, headers={"content-type": type_}, content=content)
 
-        with tk.connect(
+        with open_session(
             "http://127.0.0.1:9",
             api_key="a-secret-key",
             transport=httpx.MockTransport(respond),

@@ -20,7 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import toolkit as tk
-from toolkit.client import connect
+from toolkit.client import connect, open_session
 from toolkit.client.budget import LEASE, Budget, RequestCounts
 from toolkit.client.quota_window import QuotaWindow
 from toolkit.client.wire import budget_file
@@ -214,7 +214,7 @@ def test_damaged_points_file_warns(tmp_path):
 
 def sessions(world, folder, handler, number=2, quota=1_000):
     return [
-        connect(
+        open_session(
             "http://service.test",
             CANARY,
             points_per_minute=quota,
@@ -263,7 +263,7 @@ def refused_session(world, headers, seconds, status=429):
             return httpx.Response(status, json={"error": "slow"}, headers=headers)
         return httpx.Response(200, json=[])
 
-    session = connect(
+    session = open_session(
         "http://service.test",
         transport=httpx.MockTransport(handler),
         clock=world.clock,
@@ -386,7 +386,9 @@ def test_key_is_in_no_file(tmp_path):
 
 def test_budget_without_quota_is_private(tmp_path):
     assert connect("http://127.0.0.1:1", default=False).recipe.arguments["budget_folder"] is None
-    alone = connect("http://127.0.0.1:1", points_per_minute=5, budget_folder=False, default=False)
+    alone = open_session(
+        "http://127.0.0.1:1", points_per_minute=5, budget_folder=False, default=False
+    )
     assert alone.recipe.arguments["budget_folder"] is False
 
 
@@ -394,9 +396,10 @@ def test_budget_without_quota_is_private(tmp_path):
 PULL = """
 import json, sys, time
 import toolkit as tk
+from toolkit.client import open_session
 address, folder, quota = sys.argv[1], sys.argv[2], int(sys.argv[3])
-session = tk.connect(
-    address, points_per_minute=quota, budget_folder=folder, timeout=600,
+session = open_session(
+    address, points_per_minute=quota, budget_folder=folder, timeout=600, default=True,
     clock=lambda: time.time() * 60, sleep=lambda seconds: time.sleep(seconds / 60),
 )
 users = [f"0x{number:040x}" for number in range(16)]

@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 import toolkit as tk
-from toolkit.client import connect
+from toolkit.client import connect, open_session
 from toolkit.local_service import application_of, simulated_store
 from toolkit.service import AcceptedKey, KeyQuotas
 from toolkit.service.http import run_server
@@ -99,7 +99,9 @@ def test_interrupt_has_rows_so_far():
         answer = local.client.post("/info", content=request.content)
         return httpx.Response(200, content=answer.content)
 
-    session = connect("http://service.test", transport=httpx.MockTransport(handler), default=False)
+    session = open_session(
+        "http://service.test", transport=httpx.MockTransport(handler), default=False
+    )
     with pytest.raises(KeyboardInterrupt) as caught:
         tk.user_fills_by_time(user, 0, page_size=50, session=session)
     rows = caught.value.rows
@@ -113,7 +115,7 @@ def test_interrupted_wait_spends_nothing():
     def interrupted(seconds):
         raise KeyboardInterrupt
 
-    session = connect(
+    session = open_session(
         "http://service.test",
         points_per_minute=10,
         most_points=100,

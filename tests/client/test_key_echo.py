@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 
 import toolkit as tk
 from toolkit.cli import app
-from toolkit.client import connect
+from toolkit.client import connect, open_session
 from toolkit.contract.field_deviations import forget_deviations
 from toolkit.errors import KeyExposed
 
@@ -136,7 +136,7 @@ def collect_outputs(key, reply, folder, fetch, *arguments):
     logging.getLogger().addHandler(handler)
     logging.getLogger().setLevel(logging.DEBUG)
     transport = httpx.MockTransport(lambda _: reply(key))
-    session = connect("https://s.test", key, transport=transport, attempts=1, default=False)
+    session = open_session("https://s.test", key, transport=transport, attempts=1)
     archive = tk.archive.open(folder / "archive")
     steps = {
         "frame": lambda: fetch(*arguments, extra="keep", session=session),

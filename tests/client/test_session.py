@@ -13,7 +13,7 @@ import stamina
 import zstandard
 
 import toolkit as tk
-from toolkit.client import connect, forget
+from toolkit.client import connect, forget, open_session
 from toolkit.client.wire import LARGEST_JSON
 from toolkit.contract.operations import OPERATIONS
 
@@ -27,7 +27,7 @@ def _no_waiting():
 
 
 def session_of(handler, **options):
-    return connect(
+    return open_session(
         "https://service.example/",
         CANARY,
         transport=httpx.MockTransport(handler),
@@ -162,7 +162,7 @@ def test_other_failures_are_no_missing_service():
         ("http://127.0.0.1:9", (200, UNIVERSE), httpx.ConnectError("refused")),
     ):
         transport = httpx.MockTransport(answers_in_turn(*answers))
-        session = connect(address, transport=transport, default=False)
+        session = open_session(address, transport=transport)
         for _ in answers[1:]:
             tk.meta(session=session)
         with pytest.raises(tk.Unreachable, match="address and the network") as caught:
@@ -198,7 +198,7 @@ def test_spaces_around_address_are_removed():
         asked.append(str(request.url))
         return httpx.Response(200, json=UNIVERSE)
 
-    session = connect(
+    session = open_session(
         " http://service.example:8787/ \n",
         transport=httpx.MockTransport(handler),
         default=False,
@@ -271,9 +271,10 @@ def test_compressed_answers_are_read_or_refused():
 
 def test_closed_session_is_not_default():
     forget()
-    with connect(
+    with open_session(
         "http://service.test",
         transport=httpx.MockTransport(answers_in_turn((200, UNIVERSE))),
+        default=True,
     ) as session:
         assert tk.meta()["name"].tolist() == ["BTC"]
     with pytest.raises(tk.NotConnected, match="session was closed"):
@@ -289,7 +290,7 @@ def test_missing_key_has_hint(monkeypatch):
     monkeypatch.delenv("TOOLKIT_API_KEY", raising=False)
     refusal = httpx.MockTransport(lambda _: httpx.Response(401, json={"error": "Invalid API key"}))
     for key, hint in ((None, "There is no key: set TOOLKIT_API_KEY"), ("x", "Check TOOLKIT_API")):
-        session = connect("http://service.test", key, transport=refusal, default=False)
+        session = open_session("http://service.test", key, transport=refusal)
         with pytest.raises(tk.InvalidKey, match=rf"^meta: Invalid API key \(status 401\)\. {hint}"):
             tk.meta(session=session)
 

@@ -10,7 +10,7 @@ import pytest
 import stamina
 
 import toolkit as tk
-from toolkit.client import connect
+from toolkit.client import open_session
 
 PATIENCE = 0.5
 PAUSE = 0.02  # between two bytes; the time-out of a read is longer
@@ -59,7 +59,7 @@ def failure_of(respond):
         server.respond, server.ended = respond, threading.Event()
         threading.Thread(target=server.serve_forever, daemon=True).start()
         address = f"http://127.0.0.1:{server.server_address[1]}"
-        with connect(address, timeout=2, now_ms=lambda: 0, default=False) as session:
+        with open_session(address, timeout=2, now_ms=lambda: 0) as session:
             session.patience = PATIENCE
             begun = time.monotonic()
             with pytest.raises(tk.Unreachable) as caught:

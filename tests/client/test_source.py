@@ -10,7 +10,7 @@ import pytest
 import toolkit as tk
 from toolkit.archive.history_pull import HistoryPull
 from toolkit.archive.refresh import prepare_refresh
-from toolkit.client import connect
+from toolkit.client import open_session
 from toolkit.client.session import DataSource
 
 NOW = 1_759_276_800_000  # 2025-10-01
@@ -44,7 +44,7 @@ class Service:
 
 
 def session_of(service, address):
-    return connect(address, "s3cret", transport=httpx.MockTransport(service), default=False)
+    return open_session(address, "s3cret", transport=httpx.MockTransport(service))
 
 
 def test_local_service_gets_one_health_request():
@@ -147,6 +147,6 @@ def test_refresh_ends_before_running_present():
 
 def test_refresh_with_users_clock_ends_before_present():
     service = httpx.MockTransport(Service({}))
-    session = connect("http://s", "key", transport=service, now_ms=lambda: NOW, default=False)
+    session = open_session("http://s", "key", transport=service, now_ms=lambda: NOW)
     request = prepare_refresh(tk.user_fills_by_time, (USER, 0), {}, NOW)
     assert HistoryPull(request, session).until_ms == NOW - 1

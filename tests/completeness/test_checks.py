@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 import toolkit as tk
 from tests.fetch.wire import fill
 from tests.worlds import world_of
+from toolkit.client import open_session
 from toolkit.completeness.checks import HistoryChecks, RowBreak, row_proof
 from toolkit.contract.answers import answer_rows, decode, encode
 from toolkit.contract.columns import table_columns
@@ -239,7 +240,7 @@ def test_missing_position_is_found_by_total():
     session = tk.local(seed=7, size="tiny", default=False)
     users = session.world["users"][:5]
     transport = tk.testing.faulty(session, {1: "row dropped"}, seed=1)
-    with tk.connect("http://localhost", transport=transport, default=False) as damaged:
+    with open_session("http://localhost", transport=transport) as damaged:
         with pytest.warns(tk.HistoryWarning, match="but its positions are worth"):
             accounts, _, _ = tk.batch_clearinghouse_states(users, session=damaged)
         assert len(tk.provenance(accounts)["gaps"]) == 1

@@ -10,7 +10,7 @@ from collections import Counter
 
 import httpx
 
-from toolkit.client import connect
+from toolkit.client import open_session
 from toolkit.local_service import InProcessTransport, application_of
 from toolkit.service import AcceptedKey, KeyQuotas
 
@@ -87,7 +87,7 @@ def served(store, inclusive):
 def failing(application, share):
     """Return a session on a service in this process, through a failing network."""
     network = Failing(InProcessTransport(application), seed=3, share=share)
-    session = connect(
+    session = open_session(
         "http://service.test",
         SECRET,
         transport=network,

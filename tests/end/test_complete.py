@@ -8,7 +8,7 @@ import pytest
 import toolkit as tk
 from tests.archive.world import START, USER, draw_keys, fill_store, make_fills_at
 from tests.end.faults import BROKEN, REFUSED, SECRET, FailingSocket, failing, served
-from toolkit.client import connect
+from toolkit.client import open_session
 from toolkit.contract.operations import OPERATIONS
 from toolkit.contract.requests import request_body
 from toolkit.service import open_store
@@ -122,7 +122,9 @@ def test_failing_sockets_lose_nothing(tmp_path):
     store = open_store(_store(stormy(10_000), tmp_path / "store.db"))
     network = FailingSocket(served(store, inclusive=False), seed=4, share=0.4)
     with network.running() as address:
-        session = connect(address, SECRET, attempts=12, timeout=0.2, simulated=True, default=False)
+        session = open_session(
+            address, SECRET, attempts=12, timeout=0.2, simulated=True, default=False
+        )
         with session:
             pulled = tk.user_fills_by_time(USER, 0, page_size=500, session=session)
     store.close()

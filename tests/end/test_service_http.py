@@ -10,6 +10,7 @@ from hyperliquid.info import Info
 
 import toolkit as tk
 from tests.worlds import world_of
+from toolkit.client import open_session
 from toolkit.local_service import application_of, simulated_store
 from toolkit.service import AcceptedKey, KeyQuotas
 from toolkit.service.http import run_server
@@ -98,7 +99,7 @@ def test_age_counts_from_service_present(served, world):
 
 def test_user_choice_overrides_service(address, world):
     later = world.sources.now_ms + 400 * DAY
-    with tk.connect(
+    with open_session(
         address, "s3cret", label="mine", now_ms=lambda: later, default=False
     ) as session:
         with pytest.warns(tk.HistoryWarning, match="the service's present is"):

@@ -20,6 +20,7 @@ import stamina
 import zstandard
 
 import toolkit as tk
+from toolkit.client import open_session
 from toolkit.contract.extra_operations import EXTRA_OPERATIONS
 from toolkit.contract.operations import OPERATIONS
 
@@ -199,7 +200,7 @@ def fuzz_answers(session, count, seed=0):
     transport = MutatingTransport(session, draw)
     with (
         stamina.set_testing(True, attempts=1),  # no waits
-        tk.connect("http://localhost", transport=transport, attempts=1, default=False) as reader,
+        open_session("http://localhost", transport=transport, attempts=1) as reader,
     ):
         for _ in range(count):
             transport.requests = 0

@@ -19,6 +19,7 @@ from typing import Any, Final
 import pandas as pd
 
 import toolkit as tk
+from toolkit.client import open_session
 from toolkit.contract.field_deviations import forget_deviations
 from toolkit.times import DAY
 
@@ -146,7 +147,7 @@ class Matrix:
 
     def connect(self, transport):
         """Return a session with a transport."""
-        session = tk.connect(
+        session = open_session(
             "http://localhost",
             transport=transport,
             most_points=MOST_REQUESTS * 100,

@@ -10,7 +10,7 @@ import pytest
 
 import toolkit as tk
 from tests.fetch.wire import fill, rows_of_request
-from toolkit.client import connect
+from toolkit.client import open_session
 from toolkit.contract.field_deviations import forget_deviations
 from toolkit.contract.operations import OPERATIONS
 from toolkit.errors import MissingField, UnknownField
@@ -74,7 +74,7 @@ def test_only_toolkit_errors_escape(session):
         service = httpx.MockTransport(Damaging(session, random.Random(type_)))
         options = {"attempts": 1, "now_ms": session.now_ms, "default": False}
         with (
-            connect("http://service.test", transport=service, **options) as damaged,
+            open_session("http://service.test", transport=service, **options) as damaged,
             warnings.catch_warnings(action="ignore"),
         ):
             for _ in range(TRIES):
@@ -95,7 +95,7 @@ def connect_to(rows):
         return httpx.Response(200, json=rows_of_request(rows, asked)[: asked.get("limit", 2_000)])
 
     transport = httpx.MockTransport(respond)
-    return connect("http://service.test", transport=transport, default=False)
+    return open_session("http://service.test", transport=transport)
 
 
 def test_every_frame_names_missing_fields():

@@ -14,7 +14,7 @@ import pytest
 
 from tests.fetch.wire import fill, rows_of_request
 from toolkit import fetch
-from toolkit.client import connect
+from toolkit.client import open_session
 from toolkit.contract.columns import table_columns
 from toolkit.contract.operations import OPERATIONS
 from toolkit.errors import BadRequest, Incomplete, IncompleteWarning
@@ -61,7 +61,7 @@ class Service:
         return httpx.Response(200, content=json.dumps(answer))
 
     def session(self):
-        return connect(
+        return open_session(
             "https://service.example",
             "a-key",
             transport=httpx.MockTransport(self),

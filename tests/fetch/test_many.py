@@ -23,7 +23,7 @@ import pytest
 import stamina
 
 import toolkit as tk
-from toolkit.client import connect
+from toolkit.client import connect, open_session
 from toolkit.errors import IncompleteWarning
 from toolkit.fetch.workers import Workers
 from toolkit.local_service import application_of, simulated_store
@@ -54,7 +54,7 @@ def processes():
 def session_over(handler, **options):
     """Return a session whose requests go to a function of this process."""
     transport = httpx.MockTransport(handler)
-    return connect("http://service.test", "key", transport=transport, default=False, **options)
+    return open_session("http://service.test", "key", transport=transport, default=False, **options)
 
 
 @pytest.fixture(autouse=True)

@@ -9,7 +9,7 @@ import pytest
 
 import toolkit as tk
 from tests.fetch.wire import fill
-from toolkit.client import connect
+from toolkit.client import open_session
 from toolkit.contract.operations import OPERATIONS
 from toolkit.errors import HistoryWarning
 from toolkit.times import to_ms
@@ -20,7 +20,7 @@ NOW = to_ms("2026-01-01")
 
 def live_session(rows=None, **options):
     transport = httpx.MockTransport(lambda request: httpx.Response(200, json=rows or []))
-    return connect(
+    return open_session(
         "http://service.test",
         transport=transport,
         now_ms=lambda: NOW,
@@ -107,7 +107,7 @@ def test_very_active_account_warns():
         start = int(asked.get("cursor", f"{asked.get('startTime')}_0").split("_")[0]) + 1
         return httpx.Response(200, json=[fill(start + number) for number in range(2_000)])
 
-    session = connect(
+    session = open_session(
         "http://service.test",
         transport=httpx.MockTransport(rows),
         now_ms=lambda: NOW,

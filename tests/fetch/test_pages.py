@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import toolkit as tk
-from toolkit.client import connect
+from toolkit.client import connect, open_session
 from toolkit.errors import IncompleteWarning
 
 NOBODY = "0x" + "0" * 39 + "9"
@@ -40,7 +40,7 @@ def test_unevenly_cut_pages_are_complete():
         ]
         return httpx.Response(200, json=rows)
 
-    session = connect(
+    session = open_session(
         "http://service.test", "key", transport=httpx.MockTransport(handler), default=False
     )
     assert len(tk.user_non_funding_ledger_updates(NOBODY, session=session)) == 1_600

@@ -4,7 +4,7 @@ import httpx
 import pytest
 
 import toolkit as tk
-from toolkit.client import connect
+from toolkit.client import open_session
 
 
 def test_plan_without_probe_sends_nothing(session, users):
@@ -107,7 +107,7 @@ def test_plan_counts_waits_of_quota(session):
         return httpx.Response(200, content=content)
 
     for quota in (10, 25, 40):
-        slow = connect(
+        slow = open_session(
             "http://service.test",
             points_per_minute=quota,
             budget_folder=False,
@@ -126,7 +126,9 @@ def test_plan_counts_waits_of_quota(session):
         assert plan.minutes == {10: 6, 25: 3, 40: 1}[quota]
         assert now[0] - begun == pytest.approx(60 * plan.minutes, abs=0.05)
         assert "minutes" in str(plan)
-    dear = connect("http://service.test", points_per_minute=5, budget_folder=False, default=False)
+    dear = open_session(
+        "http://service.test", points_per_minute=5, budget_folder=False, default=False
+    )
     plan = tk.plan(tk.slippage_history, *asked, session=dear)
     assert plan.minutes is None
     assert "costs 10 points, more than points_per_minute" in plan.why

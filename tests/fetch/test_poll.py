@@ -9,12 +9,12 @@ import pytest
 import zstandard
 
 import toolkit as tk
-from toolkit.client import connect
+from toolkit.client import open_session
 
 
 def mock_session(status, content):
     transport = httpx.MockTransport(lambda request: httpx.Response(status, content=content))
-    return connect("https://service.test", "key", transport=transport, default=False)
+    return open_session("https://service.test", "key", transport=transport)
 
 
 def test_poll_fetches_only_after_change(session):
@@ -52,7 +52,7 @@ def polled_ids(stamps, snapshots):
         headers = {"x-payload-format": "msgpack"}
         return httpx.Response(200, content=zstandard.compress(content), headers=headers)
 
-    session = connect(
+    session = open_session(
         "https://service.test",
         "key",
         transport=httpx.MockTransport(answer),
@@ -97,7 +97,7 @@ def poll_snapshots(quota, refuse=(), *, session=None):
         heavy.append(looks[-1])
         return empty
 
-    session = session or connect(
+    session = session or open_session(
         "https://service.test", "key", points_per_minute=quota, budget_folder=False, default=False
     )
     frames = tk.poll(
@@ -119,7 +119,7 @@ def test_poll_keeps_snapshot_limit():
 
 
 def test_poll_without_service_is_unlimited(session, tmp_path):
-    served = connect("https://service.test", "key", simulated=True, default=False)
+    served = open_session("https://service.test", "key", simulated=True)
     answer = {"universe": [{"name": "BTC", "szDecimals": 5}]}
     call = {"request": {"type": "meta"}, "status": 200, "response": answer}
     (tmp_path / "meta.json").write_text(json.dumps(call))

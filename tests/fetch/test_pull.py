@@ -10,7 +10,7 @@ import stamina
 
 import toolkit as tk
 from tests.fetch.wire import fill
-from toolkit.client import connect
+from toolkit.client import open_session
 from toolkit.times import to_iso
 
 USER = "0x" + "a" * 40
@@ -46,7 +46,7 @@ class Service:
 
     def session(self, **options):
         transport = httpx.MockTransport(self)
-        return connect("http://service.test", transport=transport, default=False, **options)
+        return open_session("http://service.test", transport=transport, default=False, **options)
 
 
 def short_answer(content):
@@ -255,7 +255,7 @@ def test_incomplete_has_rows_and_cursor():
 
 def test_empty_pull_has_no_first_key():
     transport = httpx.MockTransport(lambda request: httpx.Response(200, json=[]))
-    session = connect("http://service.test", transport=transport, default=False)
+    session = open_session("http://service.test", transport=transport)
     facts = tk.provenance(tk.user_fills_by_time(USER, 0, session=session))
     assert (facts["first"], facts["last"], facts["rows"], facts["complete"]) == (
         None,

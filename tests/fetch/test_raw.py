@@ -7,7 +7,7 @@ import pytest
 import stamina
 
 import toolkit as tk
-from toolkit.client import connect
+from toolkit.client import open_session
 from toolkit.errors import BadRequest
 
 
@@ -54,7 +54,7 @@ def test_info_returns_unknown_answers():
         asked.append(json.loads(request.content))
         return answers[asked[-1]["type"]]
 
-    result = connect(
+    result = open_session(
         "http://service.test", "key", transport=httpx.MockTransport(handler), default=False
     )
     request = {"type": "portfolioState", "user": "0xAB", "other": None}
@@ -69,7 +69,7 @@ def test_info_returns_unknown_answers():
 
 def test_info_counts_costs_and_retries():
     left = [httpx.Response(522, content=b"error code: 522"), httpx.Response(200, json=[])]
-    result = connect(
+    result = open_session(
         "http://service.test",
         "key",
         points_per_minute=100,

@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 import toolkit as tk
-from toolkit.client import connect
+from toolkit.client import open_session
 from toolkit.times import DAY, HOUR
 
 CUTS = {"builderOrdersByTime": 40, "userNonFundingLedgerUpdates": 3}  # rows of an answer
@@ -34,7 +34,7 @@ class Wrong:
 
     def session(self):
         now_ms = self.exchange.now_ms
-        return connect(
+        return open_session(
             "http://service.test",
             transport=httpx.MockTransport(self),
             simulated=True,

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 import toolkit as tk
+from toolkit.client import open_session
 from toolkit.contract.compression import decompress
 from toolkit.contract.source_tables import Sources
 from toolkit.local_service import InProcessTransport, application_of
@@ -149,7 +150,7 @@ def run_on(store, clock="live"):
     application = application_of(
         store, KeyQuotas([AcceptedKey("all", "s3cret")]), clock=clock, now_ms=hand
     )
-    session = tk.connect(
+    session = open_session(
         "http://local",
         "s3cret",
         transport=InProcessTransport(application),

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import toolkit as tk
-from toolkit.client import current_session, forget, use
+from toolkit.client import current_session, forget, open_session, use
 from toolkit.contract.source_tables import Sources
 from toolkit.local_service import InProcessTransport, application_of
 from toolkit.service import AcceptedKey, KeyQuotas, build_store
@@ -217,7 +217,9 @@ def test_example_without_session_raises():
 def test_example_needs_simulated_session():
     store = build_store(Sources(start_ms=0, now_ms=0, label="", simulated=False))
     transport = InProcessTransport(application_of(store, KeyQuotas([AcceptedKey("all", "s3cret")])))
-    tk.connect("http://local", "s3cret", transport=transport, label="the desk's recordings")
+    open_session(
+        "http://local", "s3cret", transport=transport, label="the desk's recordings", default=True
+    )
     with pytest.raises(tk.NotConnected, match="the desk's recordings"):
         _ = tk.example.WHALE
     transport.close()

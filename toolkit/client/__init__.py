@@ -1,7 +1,7 @@
 """The client of the service: sessions, retries, the points budget."""
 
 from toolkit.client.budget import RequestCounts
-from toolkit.client.connection import connect, find_cache_folder
+from toolkit.client.connection import connect, find_cache_folder, open_session
 from toolkit.client.session import RawAnswer, Session, current_session, forget, use
 from toolkit.client.session_recipe import Recipe
 from toolkit.errors import LimitWarning
@@ -16,5 +16,6 @@ __all__ = [
     "current_session",
     "find_cache_folder",
     "forget",
+    "open_session",
     "use",
 ]

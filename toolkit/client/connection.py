@@ -3,7 +3,6 @@
 import os
 import sys
 import time
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -17,11 +16,11 @@ from toolkit.client.session import DataSource, ProgressBar, Session, use
 from toolkit.client.session_recipe import Recipe
 from toolkit.client.wire import PATIENCE, ApiKey, budget_file, is_header_text
 from toolkit.contract.source_tables import WorldFacts
-from toolkit.errors import MissingExtra, NotConnected
+from toolkit.errors import MissingExtra, NotConnected, warn_caller
 from toolkit.frames.notebook_view import register_view
 from toolkit.public_names import publish_as
 
-__all__ = ["connect", "find_cache_folder"]
+__all__ = ["connect", "find_cache_folder", "open_session"]
 
 _MOST_ATTEMPTS: Final = 100
 _CONNECTIONS: Final = 8  # beyond eight, httpcore's pool takes more time than the requests
@@ -39,14 +38,6 @@ def connect(
     confirm_end: bool | None = None,
     user_agent: str | None = None,
     progress: bool | Callable[[str], ProgressBar] | None = None,
-    label: str = "",
-    simulated: bool = False,
-    world: WorldFacts | None = None,
-    transport: httpx.BaseTransport | None = None,
-    now_ms: Callable[[], int] | None = None,
-    budget_folder: str | Path | Literal[False] | None = None,
-    clock: Callable[[], float] | None = None,
-    sleep: Callable[[float], None] | None = None,
     default: bool = True,
 ) -> Session:
     """Connect to a query service.
@@ -88,26 +79,6 @@ def connect(
     progress : bool or callable, optional
         Whether long pulls show a progress bar; by default only in a live kernel or terminal. Or a
         function that makes a bar from a title; the bar has ``update(rows)`` and ``close()``.
-    label : str, optional
-        Name of the source in provenance. By default the name that the service states, as
-        ``toolkit serve`` does, or its address.
-    simulated : bool, default False
-        Whether the data is simulated; figures of it say so. The argument has no effect if the
-        service itself states that its data is simulated.
-    world : dict, optional
-        What is in the source, for `Session.world`.
-    transport : httpx.BaseTransport, optional
-        The transport of httpx; by default the network.
-    now_ms : callable, optional
-        Returns the present in Unix milliseconds; ages such as ``"7d"`` count back from it. By
-        default the present that the service states (`Session.now_ms`), else the wall clock's.
-    budget_folder : path or False, optional
-        Folder in which processes count the points of a key together; by default the user's cache
-        folder. With False, or with a `transport`, each session counts only its own points.
-    clock, sleep : callable, optional
-        `clock` returns the present in seconds; all processes that share a budget must use the same
-        clock. `sleep` waits for a number of seconds. By default, `clock` is that of the
-        machine, and a wait ends at once if you interrupt `toolkit.many`.
     default : bool, default True
         Whether the session becomes the default.
 
@@ -138,27 +109,78 @@ def connect(
     >>> tk.connect("http://127.0.0.1:8787", "a-secret", default=False)
     <Session http://127.0.0.1:8787, with key, 0 requests, 0 points spent>
     """
-    secret = api_key or os.environ.get("TOOLKIT_API_KEY")
-    is_text, kind = secret is None or isinstance(secret, str), type(secret).__name__
-    key = ApiKey(secret) if secret and is_text else None
-    del api_key, secret  # tracebacks may show local variables
-    if not is_text:
-        raise TypeError(f"api_key must be text, not {kind}")
-    if key is not None and not key.is_sendable:
-        raise ValueError(
-            "the API key must be printable ASCII text without spaces. Pass the key alone, without "
-            "the word Bearer"
-        )
-    base_url = (base_url or os.environ.get("TOOLKIT_BASE_URL") or "").strip()
-    if not base_url:
-        raise NotConnected(
-            "there is no address. Call tk.connect(base_url, api_key), set TOOLKIT_BASE_URL, or "
-            "work offline with tk.local()"
-        )
-    if problem := address_problem(base_url):
-        del base_url  # it may be the key
-        raise ValueError(problem)
-    base_url = base_url.rstrip("/").removesuffix("/info")
+    address, key, problem = _read_access(base_url, api_key)
+    del base_url, api_key  # tracebacks may show local variables, and the address may be the key
+    if problem is not None:
+        raise problem
+    return open_session(
+        address,
+        key,
+        points_per_minute=points_per_minute,
+        most_points=most_points,
+        attempts=attempts,
+        timeout=timeout,
+        confirm_end=confirm_end,
+        user_agent=user_agent,
+        progress=progress,
+        default=default,
+    )
+
+
+def open_session(
+    base_url: str | None = None,
+    api_key: str | ApiKey | None = None,
+    *,
+    points_per_minute: int | None = None,
+    most_points: int | None = None,
+    attempts: int = 6,
+    timeout: float = 60.0,
+    confirm_end: bool | None = None,
+    user_agent: str | None = None,
+    progress: bool | Callable[[str], ProgressBar] | None = None,
+    label: str = "",
+    simulated: bool = False,
+    world: WorldFacts | None = None,
+    transport: httpx.BaseTransport | None = None,
+    now_ms: Callable[[], int] | None = None,
+    budget_folder: str | Path | Literal[False] | None = None,
+    clock: Callable[[], float] | None = None,
+    sleep: Callable[[float], None] | None = None,
+    default: bool = False,
+) -> Session:
+    """Open a session, as `connect` does, with what a test or a service in this process replaces.
+
+    Parameters
+    ----------
+    base_url, api_key, points_per_minute, most_points, attempts, timeout, confirm_end, user_agent
+        As in `connect`.
+    progress, default
+        As in `connect`; the session does not become the default by itself.
+    label : str, optional
+        Name of the source in provenance. By default the name that the service states, as
+        ``toolkit serve`` does, or its address.
+    simulated : bool, default False
+        Whether the data is simulated; figures of it say so. The argument has no effect if the
+        service itself states that its data is simulated.
+    world : dict, optional
+        What is in the source, for `Session.world`.
+    transport : httpx.BaseTransport, optional
+        The transport of httpx; by default the network.
+    now_ms : callable, optional
+        Returns the present in Unix milliseconds; ages such as ``"7d"`` count back from it. By
+        default the present that the service states (`Session.now_ms`), else the wall clock's.
+    budget_folder : path or False, optional
+        Folder in which processes count the points of a key together; by default the user's cache
+        folder. With False, or with a `transport`, each session counts only its own points.
+    clock, sleep : callable, optional
+        `clock` returns the present in seconds; all processes that share a budget must use the same
+        clock. `sleep` waits for a number of seconds. By default, `clock` is that of the
+        machine, and a wait ends at once if you interrupt `toolkit.many`.
+    """
+    base_url, key, problem = _read_access(base_url, api_key)
+    del api_key  # tracebacks may show local variables
+    if problem is not None:
+        raise problem
     if key is not None and transport is None:
         warn_of_exposure(base_url)
     _check_numbers(attempts, timeout)
@@ -194,12 +216,36 @@ def connect(
             "confirm_end": confirm_end, "user_agent": user_agent, "label": label,
             "simulated": simulated, "progress": False, "budget_folder": budget_folder,
         }  # fmt: skip
-        session.set_recipe(Recipe(connect, arguments, needs_key=key is not None))
+        session.set_recipe(Recipe(open_session, arguments, needs_key=key is not None))
     ipython = sys.modules.get("IPython")  # a notebook has imported it before us
     shell = ipython.get_ipython() if ipython is not None else None
     if shell is not None:
         register_view(shell.display_formatter.formatters["text/html"])
     return use(session) if default else session
+
+
+def _read_access(base_url: str | None, api_key: Any) -> tuple[str, ApiKey | None, Exception | None]:
+    """Return the address and the key, or an error that shows neither."""
+    secret = api_key or os.environ.get("TOOLKIT_API_KEY")
+    if not isinstance(secret, str | ApiKey | None):
+        return "", None, TypeError(f"api_key must be text, not {type(secret).__name__}")
+    key = ApiKey(secret) if isinstance(secret, str) else secret
+    base_url = (base_url or os.environ.get("TOOLKIT_BASE_URL") or "").strip()
+    problem: Exception | None = None
+    if key is not None and not key.is_sendable:
+        problem = ValueError(
+            "the API key must be printable ASCII text without spaces. Pass the key alone, without "
+            "the word Bearer"
+        )
+    elif not base_url:
+        problem = NotConnected(
+            "there is no address. Call tk.connect(base_url, api_key), set TOOLKIT_BASE_URL, or "
+            "work offline with tk.local()"
+        )
+    elif words := address_problem(base_url):
+        problem = ValueError(words)
+    address = "" if problem else base_url.rstrip("/").removesuffix("/info")
+    return address, key, problem
 
 
 def _check_numbers(attempts: Any, timeout: Any) -> None:
@@ -264,7 +310,7 @@ def _find_budget_folder() -> Path | None:
     try:
         return find_cache_folder("budgets")
     except OSError as error:
-        warnings.warn(f"{error}. Points are counted in this session only", stacklevel=3)
+        warn_caller(f"{error}. Points are counted in this session only", UserWarning)
         return None
 
 

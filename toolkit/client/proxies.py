@@ -1,11 +1,10 @@
 """Proxies: which machines between the client and the service can read the key."""
 
-import warnings
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
-from toolkit.errors import KeyExposed
+from toolkit.errors import KeyExposed, warn_caller
 
 
 def address_problem(base_url: str) -> str:
@@ -52,21 +51,19 @@ def warn_of_exposure(base_url: str) -> None:
     if is_this_machine(base_url):
         return
     if parts.scheme == "http":
-        warnings.warn(
+        warn_caller(
             f"The key is sent to {host} without encryption: every machine on the way can read it. "
             "Use https://",
             KeyExposed,
-            stacklevel=3,
         )
     proxies = getproxies()
     proxy = proxies.get(parts.scheme) or proxies.get("all")
     if proxy and not proxy_bypass(host):
         name = urlsplit(proxy if "//" in proxy else f"//{proxy}").hostname
         decrypts = "" if parts.scheme == "http" else " if it decrypts HTTPS"
-        warnings.warn(
+        warn_caller(
             f"Requests to {host} go through the proxy {name} (an environment variable sets it). "
             f"The proxy can read the key{decrypts}. If {name} is not your proxy, add {host} to "
             "NO_PROXY",
             KeyExposed,
-            stacklevel=3,
         )
