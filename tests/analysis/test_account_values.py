@@ -118,7 +118,7 @@ def test_errors_of_account_values():
         (pd.concat([rows, rows[:1].assign(account_mode=3)]), ValueError, "0xb hyperliquid:USDC"),
         ((rows, changed("szi")), ValueError, "end[1]: 0xb X"),
         ((rows, changed("unrealized_pnl")), ValueError, "end[1]: 0xb X"),
-        ((rows, moments), ValueError, "end[1]: rows of one account are from 2 times"),
+        ((rows, moments), ValueError, "end[1]: rows of 0xb have 2 different times"),
         (rows.drop(columns="user"), MissingColumns, "user"),
         (rows.drop(columns="account_value"), MissingColumns, "account_value"),
         (rows.astype({"account_value": "str"}), MissingColumns, "account_value is str"),

@@ -137,17 +137,29 @@ def spot_backed_users(table: Table, held: Table) -> set[str]:
     owners = table.columns(("user", value), ("account_mode",), (value, "account_mode"))
     amounts = ("unrealized_pnl", "position_value")
     rows = held.columns(("user", amounts[0]), ("leverage_type", amounts[1]), amounts)
-    if "leverage_type" in rows:
-        rows = rows[rows["leverage_type"] != "isolated"]
-    sums = owners.groupby("user").agg("sum", min_count=1)
-    cross = rows.groupby("user")[[name for name in amounts if name in rows]].sum()
-    cross = cross.reindex(sums.index)
-    modes = owners.groupby("user")["account_mode"].max() if table.has("account_mode") else np.nan
-    least = BACKSTOP_SHARE * LEAST_MARGIN * cross.get("position_value", 0.0)
-    backed = is_spot_backed(
-        np.broadcast_to(modes, len(sums)), sums[value], cross["unrealized_pnl"], least
-    )
-    return set(sums.index[backed])
+    sums, backed, _ = find_spot_backed(owners, rows, ["user"])
+    return set(sums["user"][backed])
+
+
+def find_spot_backed(
+    owners: pd.DataFrame, rows: pd.DataFrame, on: Sequence[str]
+) -> tuple[pd.DataFrame, Flags, Floats]:
+    """Return accounts, whether the collateral of each is in the spot wallet, and their modes.
+
+    - ``owners``: `on`, ``cross_account_value``, and ``account_mode`` if known
+    - ``rows``: positions: `on`, ``unrealized_pnl``, and ``position_value``, ``leverage_type``
+    - ``on``: the columns that name an account
+    """
+    codes, accounts = number_groups(owners[[*on]])
+    cross = rows[rows["leverage_type"] != "isolated"] if "leverage_type" in rows else rows
+    known = cross.groupby([*on])[["unrealized_pnl", *({"position_value"} & {*cross})]].sum()
+    found = accounts.merge(known.reset_index(), on=[*on], how="left")
+    mode = np.full(len(accounts), np.nan)
+    if "account_mode" in owners:
+        mode = owners["account_mode"].groupby(codes).max().to_numpy(dtype=np.float64)
+    value = np.bincount(codes, owners["cross_account_value"], len(accounts))
+    least = BACKSTOP_SHARE * LEAST_MARGIN * found.get("position_value", 0.0)
+    return accounts, is_spot_backed(mode, value, found["unrealized_pnl"], least), mode
 
 
 def warn_spot_backed(users: pd.Series, modes: Floats) -> None:

@@ -15,13 +15,7 @@ from toolkit.installation import explain_missing
 from toolkit.prepare.door import NO_TIME, Frame, Table, as_pandas, utc_times
 from toolkit.prepare.groups import number_groups
 from toolkit.prepare.provenance import finish
-from toolkit.prepare.states import (
-    BACKSTOP_SHARE,
-    LEAST_MARGIN,
-    dex_names,
-    is_spot_backed,
-    warn_spot_backed,
-)
+from toolkit.prepare.states import dex_names, find_spot_backed, warn_spot_backed
 
 EDGES: Final = (1e4, 1e5, 1e6)
 BATCH_GAP_MS: Final = 60_000
@@ -230,22 +224,15 @@ def _account_sizes(rows: pd.DataFrame, owners: pd.DataFrame | None) -> Floats:
         return np.bincount(codes, notional, len(accounts)).astype(np.float64)[codes]
     on = [name for name in on if name in owners]
     codes, accounts = number_groups(owners[on])
-
-    def sums(name: str) -> Floats:
-        # One missing value makes the value of its account missing.
-        return np.bincount(codes, owners[name], len(accounts)).astype(np.float64)
-
-    accounts["_size"] = sums("account_value")
+    # One missing value makes the value of its account missing.
+    accounts["_size"] = np.bincount(codes, owners["account_value"], len(accounts))
     if "cross_account_value" in owners:
-        cross = rows[rows["leverage_type"] != "isolated"] if "leverage_type" in rows else rows
-        signed = np.sign(cross["szi"]) * cross["position_value"].abs()
-        held = cross[on].assign(gain=signed - cross["szi"] * cross["entry_px"], gross=signed.abs())
-        held = held.groupby(on, as_index=False)[["gain", "gross"]].sum()
-        gain, gross = accounts[on].merge(held, on=on, how="left")[["gain", "gross"]].to_numpy().T
-        mode = owners.get("account_mode", pd.Series(np.nan, owners.index)).groupby(codes).max()
-        least = BACKSTOP_SHARE * LEAST_MARGIN * gross
-        backed = is_spot_backed(mode.to_numpy(), sums("cross_account_value"), gain, least)
-        warn_spot_backed(accounts["user"][backed], mode.to_numpy()[backed])
+        size = np.sign(rows["szi"]) * rows["position_value"].abs()
+        held = rows.assign(
+            unrealized_pnl=size - rows["szi"] * rows["entry_px"], position_value=size.abs()
+        )
+        _, backed, modes = find_spot_backed(owners, held, on)
+        warn_spot_backed(accounts["user"][backed], modes[backed])
         accounts["_size"] = accounts["_size"].mask(backed)
     return rows[on].merge(accounts, on=on, how="left")["_size"].to_numpy(dtype=np.float64)
 

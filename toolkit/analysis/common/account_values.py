@@ -16,7 +16,12 @@ from toolkit.display import count_text
 from toolkit.errors import MissingColumns
 from toolkit.prepare.door import Table
 from toolkit.prepare.groups import number_groups
-from toolkit.prepare.states import own_values, spot_backed_users
+from toolkit.prepare.states import (
+    check_one_moment,
+    distinct_states,
+    own_values,
+    spot_backed_users,
+)
 
 _STATED = ("account_value", "szi", "unrealized_pnl", "account_mode")
 
@@ -78,49 +83,20 @@ def _aware_ms(at: Any) -> int:
 def distinct_rows(frame: pd.DataFrame, keys: Sequence[str], what: str = "rows") -> pd.DataFrame:
     """Return the first row for each combination of the keys.
 
-    Raises
-    ------
-    ValueError
-        As `refuse_batches`.
-    """
-    column_names = [key for key in keys if key in frame.columns]
-    frame = frame.assign(user=frame["user"].astype("str"))
-    refuse_batches(frame, column_names, what)
-    return frame.drop_duplicates(column_names, ignore_index=True)
-
-
-def refuse_batches(frame: pd.DataFrame, keys: Sequence[str], what: str) -> None:
-    """Raise if a frame has two batches of states: only the first batch would count.
-
     Raise ValueError if rows with the same keys have different values, or if the rows of one account
-    are from several times.
+    are from several times: only the first batch would count.
     """
-    keys = [key for key in keys if key in frame.columns]
-    _refuse_times(frame, what)
-    once = frame.drop_duplicates([*keys, *(name for name in _STATED if name in frame.columns)])
-    if (again := once.duplicated(keys)).any():
-        name = " ".join(str(once.loc[again, key].iloc[0]) for key in keys)
+    frame = frame.reset_index(drop=True)
+    owners = [name for name in ("user", "dex") if name in frame]
+    if "time" in frame:
+        check_one_moment(frame, owners, Table(frame, what, "none").ms(), what)
+    if "snapshot_id" in frame and (count := frame["snapshot_id"].nunique()) > 1:
         raise ValueError(
-            f"{what}: {name} has several rows with different values, and it is not known which "
-            "one is newer. Pass the rows of one time"
+            f"{what}: the frame contains {count} snapshots. Keep those of one, for example "
+            f"{what}[{what}.snapshot_id == {what}.snapshot_id.max()]"
         )
-
-
-def _refuse_times(frame: pd.DataFrame, what: str) -> None:
-    """Raise if states are from several times: closed positions would still count."""
-    owners = [name for name in ("user", "dex") if name in frame.columns]
-    for name, keys in (("time", owners), ("snapshot_id", [])):
-        if name not in frame.columns or frame.empty:
-            continue
-        counts = (
-            frame.groupby(keys, dropna=False)[name].nunique() if keys else frame[[name]].nunique()
-        )
-        if counts.max() > 1:
-            noun = "times" if name == "time" else "snapshots"
-            raise ValueError(
-                f"{what}: rows of one account are from {counts.max()} {noun}. Keep those of one, "
-                f"for example {what}[{what}.{name} == {what}.{name}.max()]"
-            )
+    stated = [name for name in _STATED if name in frame]
+    return distinct_states(frame, [key for key in keys if key in frame], stated, what)
 
 
 def column_list(frame: pd.DataFrame, name: str) -> list[Any]:

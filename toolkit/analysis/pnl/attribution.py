@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from toolkit import prepare
-from toolkit.analysis.common.account_values import refuse_batches
+from toolkit.analysis.common.account_values import distinct_rows
 from toolkit.arrays import Flags, Floats, Ints
 from toolkit.prepare import Fills
 from toolkit.prepare.door import Frame, Names, Table, filled
@@ -425,7 +425,7 @@ def _sum_positions(held: Frame, sign: float, keys: Sequence[str], owners: Owners
     table.require(["coin", "unrealized_pnl", *(["user"] if "user" in keys else [])])
     rows = np.flatnonzero(is_owned(table, "user", owners))
     kept = [name for name in _POSITION if table.has(name)]
-    refuse_batches(table.columns(kept).iloc[rows], ("user", "coin"), "positions")
+    distinct_rows(table.columns(kept).iloc[rows], ("user", "coin"), "positions")
     gain = table.number("unrealized_pnl")
     unknown = np.isnan(gain)
     measures = {
