@@ -5,7 +5,7 @@ portfolio-margin account does not have its spot wallet, which backs its position
 of a snapshot does.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -15,8 +15,8 @@ from toolkit.arrays import Flags, Floats, Ints
 from toolkit.contract.dexes import coin_dex
 from toolkit.display import count_text
 from toolkit.errors import UnmeasuredAccounts, warn_caller
-from toolkit.prepare.door import NATIVE_DEX, NO_TIME, Frame, Table
-from toolkit.prepare.groups import number_groups
+from toolkit.prepare.door import NATIVE_DEX, NO_TIME, Frame, Names, Table
+from toolkit.prepare.groups import number_groups, number_rows
 
 UNIFIED: Final = 2
 """From this mode on the collateral is in the spot wallet: 2 unified, 3 portfolio margin."""
@@ -48,21 +48,29 @@ def open_positions(
     amounts = ("szi", "position_value", *numbers)
     table.require(("user", "coin", *amounts, *texts))
     table.require_values(["szi"])
-    optional = ("max_leverage", "unrealized_pnl")
-    rows = table.columns(
-        ("user", "coin", *amounts, *texts), ("dex", *optional), (*amounts, *optional)
-    )
-    rows["user"] = rows["user"].astype("str").fillna("")
-    own = dex_names(rows["coin"])
+    users, coins, szi = table.text("user"), table.text("coin"), table.number("szi")
+    dexes = coins.renamed(lambda coin: coin_dex(coin) or NATIVE_DEX)
     if table.has("time"):
-        check_one_moment(rows.assign(dex=own), ["user", "dex"], table.ms(), "positions")
-    if "dex" in rows:
-        rows["dex"] = rows["dex"].fillna(own)
-    rows = rows[rows["szi"] != 0].reset_index(drop=True)
-    rows = distinct_states(rows, ["user", "coin"], ["szi", "position_value"], "positions")
-    size, notional = rows["szi"].abs(), rows["position_value"].abs()
-    side = pd.array(np.where(rows["szi"] > 0, "long", "short"), dtype="str")
-    return rows.assign(side=side, size=size, notional=notional, mark=notional / size)
+        check_one_moment(number_rows(users.codes, dexes.codes), users, table.ms(), "positions")
+    rows = np.flatnonzero(szi != 0)
+    codes = number_rows(users.codes[rows], coins.codes[rows])
+    stated = {name: table.number(name)[rows] for name in ("szi", "position_value")}
+    rows = rows[distinct_states(codes, stated, (users.take(rows), coins.take(rows)), "positions")]
+    optional = [name for name in ("max_leverage", "unrealized_pnl") if table.has(name)]
+    size, notional = np.abs(szi[rows]), np.abs(table.number("position_value")[rows])
+    made = {
+        "user": users.texts(rows).fillna(""),
+        "coin": coins.texts(rows),
+        **{name: table.number(name)[rows] for name in (*amounts, *optional)},
+        **{name: table.text(name).texts(rows) for name in texts},
+        "side": pd.array(np.where(szi[rows] > 0, "long", "short"), dtype="str"),
+        "size": size,
+        "notional": notional,
+        "mark": notional / size,
+    }
+    if table.has("dex"):
+        made["dex"] = table.text("dex").texts(rows).fillna(dexes.texts(rows))
+    return pd.DataFrame(made, index=range(len(rows)))
 
 
 def account_states(native: Frame) -> pd.DataFrame:
@@ -72,16 +80,20 @@ def account_states(native: Frame) -> pd.DataFrame:
     them. Raise as `open_positions`.
     """
     table = Table(native, "accounts")
-    value = "cross_account_value"
-    rows = table.columns(
-        ("user", value), ("dex", STATED, "account_mode"), (value, STATED, "account_mode")
-    )
-    rows["user"] = rows["user"].astype("str").fillna("")
-    keys = ["user", *(["dex"] if table.has("dex") else [])]
+    table.require(("user", "cross_account_value"))
+    users = table.text("user")
+    owners = (users, *([table.text("dex")] if table.has("dex") else []))
+    codes = number_rows(*(names.codes for names in owners))
     if table.has("time"):
-        check_one_moment(rows, keys, table.ms(), "accounts")
-    values = [name for name in (value, STATED) if name in rows]
-    return distinct_states(rows, keys, values, "accounts")
+        check_one_moment(codes, users, table.ms(), "accounts")
+    numbers = [name for name in ("cross_account_value", STATED, "account_mode") if table.has(name)]
+    stated = {name: table.number(name) for name in numbers if name != "account_mode"}
+    rows = distinct_states(codes, stated, owners, "accounts")
+    made = {"user": users.texts(rows).fillna("")}
+    if table.has("dex"):
+        made["dex"] = table.text("dex").texts(rows)
+    made |= {name: table.number(name)[rows] for name in numbers}
+    return pd.DataFrame(made, index=range(len(rows)))
 
 
 def join_keys(owners: pd.DataFrame, positions: pd.DataFrame) -> list[str]:
@@ -180,27 +192,34 @@ def warn_spot_backed(users: pd.Series, modes: Floats) -> None:
     )
 
 
-def own_values(rows: pd.DataFrame, split: Sequence[str] = ()) -> Floats:
-    """Return the part of each row in the value of its account.
+def own_values(
+    users: Names, token: Ints, value: Floats, mode: Floats, total: Floats, split: Sequence[str] = ()
+) -> Floats:
+    """Return the part of each row of a snapshot in the value of its account.
+
+    - ``users``, ``token``: account of each row, and the number of its collateral token
+    - ``value``, ``mode``, ``total``: account value, account mode, and stated total; NaN is missing
 
     Of a portfolio-margin account the rows state the value of each token, so several dexes of one
     token repeat it. It counts once, and is missing by dex. Without `split` the stated total counts.
     """
-    value = rows["account_value"].to_numpy(dtype=np.float64).copy()
-    portfolio = rows["account_mode"] == PORTFOLIO_MARGIN
-    if "token" not in rows or not portfolio.any():
+    portfolio = mode == PORTFOLIO_MARGIN
+    if not portfolio.any():
         return value
-    repeats = (portfolio & rows.duplicated(["user", "token"])).to_numpy()
+    pair = number_rows(users.codes, token)
+    first = np.zeros(len(pair), dtype=bool)
+    first[np.unique(pair, return_index=True)[1]] = True
     if "dex" in split:
-        shared = portfolio & rows.duplicated(["user", "token"], keep=False)
-        return np.where(shared, np.nan, value)
-    value[repeats] = 0.0
-    if not split:
-        totals = rows["pm_total_account_value"].where(portfolio).groupby(rows["user"])
-        total = totals.transform("first").to_numpy(dtype=np.float64)
-        first = ~rows["user"].duplicated().to_numpy()
-        value = np.where(np.isnan(total), value, np.where(first, total, 0.0))
-    return value
+        return np.where(portfolio & (np.bincount(pair)[pair] > 1), np.nan, value)
+    value = np.where(portfolio & ~first, 0.0, value)
+    if split:
+        return value
+    stated = np.full(len(users.values), np.nan)
+    stated[users.codes[portfolio][::-1]] = total[portfolio][::-1]
+    stated = stated[users.codes]
+    is_first = np.zeros(len(pair), dtype=bool)
+    is_first[np.unique(users.codes, return_index=True)[1]] = True
+    return np.where(np.isnan(stated), value, np.where(is_first, stated, 0.0))
 
 
 def name_some(names: Iterable[str], most: int = 5) -> str:
@@ -209,48 +228,51 @@ def name_some(names: Iterable[str], most: int = 5) -> str:
     return ", ".join(names[:most]) + (" and others" if len(names) > most else "")
 
 
-def check_one_moment(rows: pd.DataFrame, keys: Sequence[str], ms: Ints, what: str) -> None:
+def check_one_moment(codes: Ints, users: Names, ms: Ints, what: str) -> None:
     """Raise ValueError if states are of several moments: closed positions would still count.
 
-    - ``keys``: columns of which each combination must have one time
-    - ``ms``: time of each row; a missing one is not compared
+    - ``codes``: the account of each row, all of whose rows must have one time
+    - ``users``, ``ms``: name and time of each row; a missing time is not compared
     """
-    codes = number_groups(rows[[*keys]])[0]
     known = np.flatnonzero(ms != NO_TIME)
-    first = np.zeros(len(rows), dtype=np.int64)
+    first = np.full(int(codes.max(initial=-1)) + 1, NO_TIME, dtype=np.int64)
     first[codes[known[::-1]]] = ms[known[::-1]]
     later = known[ms[known] != first[codes[known]]]
     if len(later):
         times = np.unique(ms[known[codes[known] == codes[later[0]]]])
         raise ValueError(
-            f"{what}: rows of {rows[keys[0]].iloc[later[0]]} have {len(times)} different times. "
-            f"Keep one batch of states, for example {what}[{what}.time == {what}.time.max()]"
+            f"{what}: rows of {users.values[users.codes[later[0]]]} have {len(times)} different "
+            f"times. Keep one batch of states, for example {what}[{what}.time == {what}.time.max()]"
         )
 
 
 def distinct_states(
-    rows: pd.DataFrame, keys: Sequence[str], values: Sequence[str], what: str
-) -> pd.DataFrame:
-    """Return the first row of each key; `rows` and the result have an index from 0.
+    codes: Ints, values: Mapping[str, Any], names: Sequence[Names], what: str
+) -> Ints:
+    """Return the first row of each state.
 
-    Raise ValueError if two rows of a key have different values.
+    - ``codes``: the state of each row, such as the position of an account in a coin
+    - ``values``: columns that must be equal in all rows of a state
+    - ``names``: the columns that name a state in the message
+
+    Raise ValueError if two rows of a state have different values.
     """
-    codes, groups = number_groups(rows[[*keys]])
-    if len(groups) == len(rows):
-        return rows
-    first = np.zeros(len(groups), dtype=np.int64)
-    first[codes[::-1]] = np.arange(len(rows))[::-1]
-    one, other = (rows[[*values]].iloc[places].reset_index(drop=True) for places in (
-        np.arange(len(rows)), first[codes]
-    ))  # fmt: skip
-    differs = ((one != other) & ~(one.isna() & other.isna())).any(axis=1).to_numpy()
+    first = np.zeros(int(codes.max(initial=-1)) + 1, dtype=np.int64)
+    first[codes[::-1]] = np.arange(len(codes))[::-1]
+    if len(first) == len(codes):
+        return np.arange(len(codes))
+    differs = np.zeros(len(codes), dtype=bool)
+    for column in values.values():
+        other = column[first[codes]]
+        differs |= (column != other) & ~(pd.isna(column) & pd.isna(other))
     if differs.any():
-        name = " ".join(rows[[*keys]].iloc[int(np.argmax(differs))].astype("str"))
+        row = int(np.argmax(differs))
+        name = " ".join(column.values[column.codes[row]] for column in names)
         raise ValueError(
             f"{what}: {name} has several rows with different {' or '.join(values)}, and no time "
             "says which one is newer. Pass the rows of one batch of states"
         )
-    return rows.iloc[np.sort(first)].reset_index(drop=True)
+    return np.sort(first)
 
 
 def dex_names(coin: pd.Series) -> pd.Series:

@@ -233,6 +233,9 @@ def _snapshot_accounts(snapshot: Frame, rows: pd.DataFrame) -> pd.DataFrame:
     owners = [
         parts[~parts["mode"].isin([MODES[UNIFIED], MODES[PORTFOLIO_MARGIN]])],
         by_token[by_token["mode"] == MODES[UNIFIED]].assign(dex=lambda found: found["token"]),
-        portfolio.assign(dex="all", **{STATED: portfolio["user"].map(ratio) * portfolio["value"]}),
+        portfolio.assign(
+            dex="all",
+            **{STATED: portfolio["user"].map(ratio).astype("float64") * portfolio["value"]},
+        ),
     ]
     return pd.concat(owners).rename(columns={"value": "cross_account_value"})

@@ -1,13 +1,14 @@
 """Account values by account, mode, token and dex, and the leverage of accounts."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from toolkit.arrays import Floats, Ints
 from toolkit.prepare.door import Frame, Table
-from toolkit.prepare.groups import list_keys, number_groups
+from toolkit.prepare.groups import list_keys, number_groups, number_rows, sum_groups
 from toolkit.prepare.provenance import finish
 from toolkit.prepare.states import MODES, check_one_moment, distinct_states, own_values
 
@@ -173,60 +174,74 @@ def values_table(
     table = Table(snapshot, what, "snapshot")
     if all(map(table.has, ("user", "value", "mode", *split))):
         rows = table.columns([*table.frame.columns], amounts=_MONEY)
-        further = {"token", "dex"} & {*rows.columns} - {*split}
+        if not {"token", "dex"} & {*rows.columns} - {*split}:
+            return rows
         keys = [key for key in (*split, *wanted) if key in rows.columns and key != "mode"]
-        return _sum_accounts(rows, [*dict.fromkeys(("user", *keys))]) if further else rows
+        codes, groups = number_groups(rows[[*dict.fromkeys(("user", *keys))]])
+        amounts = {name: rows[name].to_numpy() for name in _MONEY if name in rows}
+        return groups.assign(**_sum_accounts(codes, len(groups), rows["mode"], amounts))
     needed = ["user", "account_value"]
     needed += ["account_mode"] * ("mode" in wanted) + list(_NOTIONALS) * ("notional" in wanted)
     needed += ["collateral_token"] * ("token" in split)
     needed += ["collateral_token"] * ("dex" in split and not table.has("dex"))
     table.require(dict.fromkeys(needed))
-    if table.has("snapshot_id") and table.frame["snapshot_id"].nunique() > 1:
+    if table.has("snapshot_id") and table.text("snapshot_id").count_names() > 1:
         raise ValueError(
             f"{what}: the frame contains several snapshots. Pass one snapshot at a time"
         )
-    numbers = ("account_value", *_NOTIONALS, "account_mode", "pm_total_account_value")
-    rows = table.columns(("user", "account_value"), ("collateral_token", "dex", *numbers), numbers)
-    keys = [name for name in ("user", "collateral_token", "dex") if name in rows]
+    users = table.text("user").sorted()
+    names = {"dex": table.text("dex")} if table.has("dex") else {}
+    places = [users, *names.values()]
     if table.has("time"):
-        owners = [name for name in ("user", "dex") if name in rows]
-        check_one_moment(rows, owners, table.ms(), what)
-    stated = [name for name in ("account_value", "account_mode") if name in rows]
-    rows = distinct_states(rows, keys, stated, what)
-    for name in {*numbers} - {*rows.columns}:
-        rows[name] = np.nan
-    if "collateral_token" in rows:  # a bare token belongs to all dexes
-        parts = rows["collateral_token"].str.extract("(?:(.*):)?([^:]*)$")
-        rows["token"], rows["dex"] = parts[1], parts[0].fillna("all").replace("", "all")
-    accounts = pd.DataFrame(
-        {
-            **{name: rows[name] for name in ("user", *split)},
-            "mode": _mode_names(rows["account_mode"]),
-            "value": own_values(rows, split),
-            "long": rows[_NOTIONALS[0]],
-            "short": rows[_NOTIONALS[1]],
-        }
+        owner = number_rows(*(place.codes for place in places))
+        check_one_moment(owner, users, table.ms(), what)
+    if table.has("collateral_token"):  # a bare token belongs to all dexes
+        stated = table.text("collateral_token")
+        places.append(stated)
+        names["token"] = stated.renamed(lambda name: name.rpartition(":")[2])
+        names["dex"] = stated.renamed(lambda name: name.rpartition(":")[0] or "all")
+    value, mode, total, long, short = (
+        table.number(name, np.nan)
+        for name in ("account_value", "account_mode", "pm_total_account_value", *_NOTIONALS)
     )
-    return _sum_accounts(accounts, ["user", *split])
+    rows = distinct_states(
+        number_rows(*(place.codes for place in places)),
+        {"account_value": value} | ({"account_mode": mode} if table.has("account_mode") else {}),
+        places,
+        what,
+    )
+    users, mode = users.take(rows), mode[rows]
+    if "token" in names:
+        token = names["token"].codes[rows]
+        value = own_values(users, token, value[rows], mode, total[rows], split)
+    else:
+        value = value[rows]
+    keys = [users, *(names[name].sorted().take(rows) for name in split)]
+    codes = number_rows(*(key.codes for key in keys))
+    first = np.unique(codes, return_index=True)[1]
+    amounts = {"value": value, "long": long[rows], "short": short[rows]}
+    columns = {name: key.texts(first) for name, key in zip(("user", *split), keys, strict=True)}
+    columns |= _sum_accounts(codes, len(first), _mode_names(mode), amounts)
+    return pd.DataFrame(columns, index=range(len(first)))
 
 
-def _sum_accounts(accounts: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
-    """Sum the rows of each account; a missing part makes the sum missing."""
-    codes, sums = number_groups(accounts[[*keys]])
+def _sum_accounts(
+    codes: Ints, count: int, mode: pd.Series, amounts: Mapping[str, Floats]
+) -> dict[str, Any]:
+    """Return the mode and the sums of each account; a missing part makes a sum missing."""
     # The mode of an account is that of its first row with one.
-    modes = pd.Series(None, range(len(sums)), dtype="object")
-    known = accounts["mode"].notna().to_numpy()
-    modes[codes[known][::-1]] = accounts["mode"].to_numpy()[known][::-1]
-    sums["mode"] = modes.astype("str")
-    for name in _MONEY:
-        if name in accounts:
-            sums[name] = np.bincount(codes, accounts[name], len(sums)).astype(np.float64)
-    return sums
+    modes = np.full(count, None, dtype=object)
+    known = mode.notna().to_numpy()
+    modes[codes[known][::-1]] = mode.to_numpy()[known][::-1]
+    sums = {name: sum_groups(codes, part, count) for name, part in amounts.items()}
+    return {"mode": pd.array(modes, dtype="str"), **sums}
 
 
-def _mode_names(mode: pd.Series) -> pd.Series:
-    codes, known = pd.factorize(mode)
-    names = [MODES.get(int(number), f"mode {number:g}") for number in known]
+def _mode_names(mode: Floats) -> pd.Series:
+    known, codes = np.unique(mode, return_inverse=True)
+    names = [
+        None if np.isnan(number) else MODES.get(int(number), f"mode {number:g}") for number in known
+    ]
     return pd.Series(np.array([*names, None], dtype=object)[codes], dtype="str")
 
 

@@ -15,7 +15,7 @@ import pandas as pd
 from toolkit.display import count_text
 from toolkit.errors import MissingColumns
 from toolkit.prepare.door import Table
-from toolkit.prepare.groups import number_groups
+from toolkit.prepare.groups import number_groups, number_rows
 from toolkit.prepare.states import (
     check_one_moment,
     distinct_states,
@@ -86,17 +86,20 @@ def distinct_rows(frame: pd.DataFrame, keys: Sequence[str], what: str = "rows") 
     Raise ValueError if rows with the same keys have different values, or if the rows of one account
     are from several times: only the first batch would count.
     """
-    frame = frame.reset_index(drop=True)
-    owners = [name for name in ("user", "dex") if name in frame]
-    if "time" in frame:
-        check_one_moment(frame, owners, Table(frame, what, "none").ms(), what)
+    table = Table(frame, what, "none")
+    names = [table.text(key) for key in keys if table.has(key)]
+    if table.has("time"):
+        owners = [table.text(name) for name in ("user", "dex") if table.has(name)]
+        owner = number_rows(*(name.codes for name in owners))
+        check_one_moment(owner, table.text("user"), table.ms(), what)
     if "snapshot_id" in frame and (count := frame["snapshot_id"].nunique()) > 1:
         raise ValueError(
             f"{what}: the frame contains {count} snapshots. Keep those of one, for example "
             f"{what}[{what}.snapshot_id == {what}.snapshot_id.max()]"
         )
-    stated = [name for name in _STATED if name in frame]
-    return distinct_states(frame, [key for key in keys if key in frame], stated, what)
+    stated = {name: frame[name].to_numpy() for name in _STATED if name in frame}
+    codes = number_rows(*(name.codes for name in names))
+    return frame.iloc[distinct_states(codes, stated, names, what)].reset_index(drop=True)
 
 
 def column_list(frame: pd.DataFrame, name: str) -> list[Any]:
@@ -130,11 +133,12 @@ def sum_amounts(values: Sequence[Amount]) -> Amount:
 def _sum_values(frame: pd.DataFrame, moment: int | None, what: str) -> dict[str, AccountValue]:
     frame = distinct_rows(frame, ("user", "collateral_token", "dex"), what)
     mode = frame.get("account_mode", pd.Series(np.nan, frame.index))
-    if "collateral_token" in frame:
-        token = frame["collateral_token"].str.extract("([^:]*)$")[0]
-        total = frame.get("pm_total_account_value", np.nan)
-        rows = frame.assign(token=token, account_mode=mode, pm_total_account_value=total)
-        frame["account_value"] = own_values(rows)
+    table = Table(frame, what, "none")
+    if table.has("collateral_token"):
+        token = table.text("collateral_token").renamed(lambda name: name.rpartition(":")[2])
+        names = ("account_value", "account_mode", "pm_total_account_value")
+        amounts = (table.number(name, np.nan) for name in names)
+        frame["account_value"] = own_values(table.text("user"), token.codes, *amounts)
     codes, owners = number_groups(frame[["user"]])
     value = np.bincount(codes, frame["account_value"], len(owners))
     modes = dict(zip(frame["user"][::-1], mode[::-1], strict=True))
