@@ -1,7 +1,7 @@
 """Liquidations: the prices at which positions are liquidated, and the fills of liquidations."""
 
 from collections.abc import Iterable
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 import numpy as np
 import pandas as pd
@@ -9,7 +9,7 @@ import pandas as pd
 from toolkit import prepare
 from toolkit.analysis.accounts.margin_buffers import read_margins
 from toolkit.analysis.accounts.margin_tiers import LeverageLimits
-from toolkit.arrays import Flags, Floats, Ints
+from toolkit.arrays import Floats, Ints
 from toolkit.errors import MissingColumns
 from toolkit.prepare import Fills
 from toolkit.prepare.door import ADDRESSES, Frame, Table
@@ -18,6 +18,8 @@ from toolkit.prepare.groups import (
     group_columns,
     list_keys,
     number_groups,
+    number_rows,
+    starts_group,
     sum_groups,
 )
 from toolkit.prepare.provenance import finish
@@ -139,79 +141,85 @@ def levels(
     away = px / mark - 1
     # The small number keeps a price on an edge in the bin that begins there.
     number_of_bin = np.where(np.abs(away) <= reach, np.floor(away / width + 1e-9), np.nan)
-    side, sides = number_groups(rows[["coin", "side"]])
     placed = ~np.isnan(number_of_bin)
-    sums = _sum_sides(rows, side, placed, unmeasured, sides, contexts)
+    coin, coins = pd.factorize(rows["coin"], sort=True)
+    side = number_rows(coin, (rows["szi"] < 0).to_numpy())
+    first = np.unique(side, return_index=True)[1]
+    notional, size = rows["notional"].to_numpy(), rows["size"].to_numpy()
+    interest = _open_interest(contexts, coins)[coin[first]]
+
+    def of_sides(part: Floats) -> Floats:
+        return sum_groups(side, part, len(first))
+
     bins = _sum_bins(rows[placed], side[placed], number_of_bin[placed])
     # A side without a placed position has one row without a bin.
-    empty = pd.DataFrame({"side_number": np.setdiff1d(np.arange(len(sides)), side[placed])})
-    bins = pd.concat([bins, empty.assign(positions=0, accounts=0, notional=0.0, cumulative=0.0)])
-    bins = bins.sort_values(["side_number", "bin"], ignore_index=True)
-    sums = sums.iloc[bins["side_number"]].reset_index(drop=True)
-    edge = bins["bin"] * width
-    result = sums[["coin", "side"]].assign(
-        distance=edge.where(bins["bin"] >= 0, edge + width).round(12),
-        low=sums["mark"] * (1 + edge),
-        high=sums["mark"] * (1 + edge + width),
-        **{name: bins[name] for name in ("positions", "accounts", "notional", "cumulative")},
-        cross_share=bins["cross_share"],
-        **{name: sums[name] for name in ("unplaced", "known", "covered", "unmeasured")},
+    empty = np.setdiff1d(np.arange(len(first)), side[placed])
+    number = np.append(bins.pop("bin"), np.full(len(empty), np.nan))
+    place = np.append(bins.pop("side"), empty)
+    order = np.lexsort((number, place))
+    number, place = number[order], place[order]
+    edge, fill = number * width, {"cross_share": np.nan}
+    at_mark = pd.Series(mark).groupby(side).median().to_numpy()[place]
+    sums = {
+        "unplaced": of_sides(notional * ~(placed | unmeasured)),
+        "known": of_sides(size) / interest,
+        "covered": of_sides(size * placed) / interest,
+        "unmeasured": of_sides(notional * unmeasured),
+    }
+    result = pd.DataFrame(
+        {
+            "coin": rows["coin"].iloc[first[place]].array,
+            "side": rows["side"].iloc[first[place]].array,
+            "distance": np.round(np.where(number < 0, edge + width, edge), 12),
+            "low": at_mark * (1 + edge),
+            "high": at_mark * (1 + edge + width),
+            **{
+                name: np.append(part, np.full(len(empty), fill.get(name, 0), part.dtype))[order]
+                for name, part in bins.items()
+            },
+            **{name: part[place] for name, part in sums.items()},
+        }
     )
     inputs = {"positions": positions, "contexts": contexts}
     return finish(result, inputs, helper="liquidations.levels")
 
 
-def _sum_bins(rows: pd.DataFrame, side: Ints, number_of_bin: Floats) -> pd.DataFrame:
-    """Return the sums of each side and bin."""
-    bin_of_row, bins = number_groups(pd.DataFrame({"side_number": side, "bin": number_of_bin}))
-    count, notional = len(bins), rows["notional"].to_numpy()
-    is_cross = (rows["leverage_type"] == "cross").to_numpy()
+def _open_interest(contexts: Frame | None, coins: Iterable[str]) -> Floats:
+    """Return the open interest of each coin; NaN if it is not known."""
+    if contexts is None:
+        return np.full(len(pd.Index(coins)), np.nan)
+    table = Table(contexts, "contexts")
+    table.require(("name", "open_interest"))
+    stated = dict(zip(table.frame["name"], table.number("open_interest"), strict=True))
+    interest = np.array([stated.get(coin, np.nan) for coin in coins], dtype=np.float64)
+    return np.where(interest > 0, interest, np.nan)
+
+
+def _sum_bins(rows: pd.DataFrame, side: Ints, number_of_bin: Floats) -> dict[str, Any]:
+    """Return the sums of each side and bin, with ``side`` and ``bin``."""
+    cell = number_rows(side, number_of_bin)
+    first = np.unique(cell, return_index=True)[1]
+    count, place, number = len(first), side[first], number_of_bin[first]
+    notional = rows["notional"].to_numpy()
     user, users = pd.factorize(rows["user"])
-    pairs = np.unique(bin_of_row * (len(users) + 1) + user)
-    bins["positions"] = np.bincount(bin_of_row, minlength=count)
-    bins["accounts"] = np.bincount(pairs // (len(users) + 1), minlength=count)
-    bins["notional"] = np.bincount(bin_of_row, notional, count).astype(np.float64)
-    cross = np.bincount(bin_of_row, notional * is_cross, count).astype(np.float64)
-    bins["cross_share"] = cross / bins["notional"]
-    outwards = bins.iloc[np.argsort(bins["bin"].abs().to_numpy(), kind="stable")]
-    below = (outwards["bin"] < 0).rename("below")
-    bins["cumulative"] = outwards.groupby(["side_number", below])["notional"].cumsum()
-    return bins
-
-
-def _sum_sides(
-    rows: pd.DataFrame,
-    side: Ints,
-    placed: Flags,
-    unmeasured: Flags,
-    sides: pd.DataFrame,
-    contexts: Frame | None,
-) -> pd.DataFrame:
-    """Return the mark price, the unplaced notional and the coverage of each coin and side."""
-    size, notional = rows["size"].to_numpy(), rows["notional"].to_numpy()
-    sizes, inside, left, unknown = (
-        np.bincount(side, part, len(sides)).astype(np.float64)
-        for part in (
-            size,
-            size * placed,
-            notional * ~(placed | unmeasured),
-            notional * unmeasured,
-        )
-    )
-    interest = np.full(len(sides), np.nan)
-    if contexts is not None:
-        table = Table(contexts, "contexts")
-        table.require(("name", "open_interest"))
-        stated = dict(zip(table.frame["name"], table.number("open_interest"), strict=True))
-        interest = sides["coin"].map(stated).to_numpy(dtype=np.float64)
-    interest = np.where(interest > 0, interest, np.nan)
-    return sides.assign(
-        mark=rows["mark"].groupby(side).median(),
-        unplaced=left,
-        known=sizes / interest,
-        covered=inside / interest,
-        unmeasured=unknown,
-    )
+    pairs = np.unique(cell * (len(users) + 1) + user)
+    usd = sum_groups(cell, notional, count)
+    cross = sum_groups(cell, notional * (rows["leverage_type"] == "cross").to_numpy(), count)
+    # Sums from the mark price outwards, below and above it.
+    outwards = np.lexsort((np.abs(number), number < 0, place))
+    starts = starts_group(place[outwards], number[outwards] < 0)
+    whole = np.cumsum(usd[outwards])
+    cumulative = np.empty(count)
+    cumulative[outwards] = whole - (whole - usd[outwards])[starts][np.cumsum(starts) - 1]
+    return {
+        "side": place,
+        "bin": number,
+        "positions": np.bincount(cell, minlength=count),
+        "accounts": np.bincount(pairs // (len(users) + 1), minlength=count),
+        "notional": usd,
+        "cumulative": cumulative,
+        "cross_share": cross / usd,
+    }
 
 
 def fills(
