@@ -9,7 +9,7 @@ from toolkit.analysis.accounts.margin_tiers import LeverageLimits, Tiers, read_t
 from toolkit.analysis.accounts.values import values_table
 from toolkit.arrays import Floats, Ints
 from toolkit.prepare.door import Frame, Table, as_pandas
-from toolkit.prepare.groups import number_groups
+from toolkit.prepare.groups import number_rows, sum_groups
 from toolkit.prepare.provenance import finish
 from toolkit.prepare.states import (
     BACKSTOP_SHARE,
@@ -169,37 +169,51 @@ def read_margins(
     keys = join_keys(owners, rows)
     tiers = read_tiers(rows, max_leverage, margin_tables)
     own = maintenance(rows["notional"], tiers.max_leverage, tiers.lower_bound)
-    own_coin = rows["coin"].astype("str").where(is_isolated)
-    kind = pd.array(np.where(is_isolated, "isolated", "cross"), dtype="str")
-    account, table = number_groups(rows[keys].assign(margin=kind, coin=own_coin))
+    user, users = pd.factorize(rows["user"], sort=True)
+    dex, dexes = pd.factorize(rows["dex"] if "dex" in keys else is_isolated & False, sort=True)
+    coin = np.where(is_isolated, pd.factorize(rows["coin"], sort=True)[0] + 1, 0)
+    account = number_rows(user, dex, coin)
+    first = np.unique(account, return_index=True)[1]
+    owner, is_cross = (user * len(dexes) + dex)[first], coin[first] == 0
+    found = np.full(len(users) * len(dexes), -1)
+    places = pd.Index(users).get_indexer(pd.Index(owners["user"]))
+    of_dex = pd.Index(dexes).get_indexer(pd.Index(owners["dex"])) if "dex" in keys else 0 * places
+    held = np.flatnonzero((places >= 0) & (of_dex >= 0))
+    found[places[held] * len(dexes) + of_dex[held]] = held
+    row = found[owner]
 
     def sums(part: Floats) -> Floats:
-        return np.bincount(account, part, len(table)).astype(np.float64)
+        return sum_groups(account, part, len(first))
 
-    is_cross = (table["margin"] == "cross").to_numpy()
-    found = table[keys].merge(owners, on=keys, how="left")
-    value, stated, mode = (
-        found.get(name, pd.Series(np.nan, found.index)).to_numpy(dtype=np.float64)
-        for name in ("cross_account_value", STATED, "account_mode")
-    )
-    stated = np.where(is_cross, stated, np.nan)
+    def of_owner(name: str) -> Floats:
+        if name not in owners or owners.empty:
+            return np.full(len(first), np.nan)
+        return np.where(row >= 0, owners[name].to_numpy(np.float64)[row], np.nan)
+
+    value, mode = of_owner("cross_account_value"), of_owner("account_mode")
+    stated = np.where(is_cross, of_owner(STATED), np.nan)
     computed = sums(own)
     needed = np.where(np.isnan(stated), computed, stated)
     margin = sums(rows["margin_used"].to_numpy())
+    own_users = rows["user"].iloc[first].reset_index(drop=True)
     if is_snapshot:  # the value contains the margin of isolated positions
-        apart = table[keys].assign(margin=np.where(is_cross, 0.0, margin))
-        value = value - apart.groupby(keys)["margin"].transform("sum").to_numpy()
+        value = value - np.bincount(owner, np.where(is_cross, 0.0, margin), len(found))[owner]
     else:
         gain = sums(rows.get("unrealized_pnl", np.full(len(rows), np.nan)))
         backed = is_cross & is_spot_backed(mode, value, gain, BACKSTOP_SHARE * needed)
-        warn_spot_backed(table["user"][backed], mode[backed])
+        warn_spot_backed(own_users[backed], mode[backed])
         value = np.where(backed, np.nan, value)
     equity = np.where(is_cross, value, margin)
-    table = table.assign(
-        positions=np.bincount(account, minlength=len(table)),
-        equity=equity,
-        notional=sums(rows["notional"].to_numpy()),
-        maintenance=needed,
+    table = pd.DataFrame(
+        {
+            **{name: rows[name].iloc[first].array for name in keys},
+            "margin": pd.array(np.where(is_cross, "cross", "isolated"), dtype="str"),
+            "coin": rows["coin"].iloc[first].astype("str").mask(is_cross).array,
+            "positions": np.bincount(account, minlength=len(first)),
+            "equity": equity,
+            "notional": sums(rows["notional"].to_numpy()),
+            "maintenance": needed,
+        }
     )
     return Margins(
         account=account,
