@@ -17,10 +17,10 @@ from toolkit.analysis.execution.prices import PriceHistory, make_history, read_p
 from toolkit.analysis.pnl.ledger import ledger_movements
 from toolkit.arrays import Flags, Floats, Ints
 from toolkit.prepare import Fills
-from toolkit.prepare.door import Frame, Names, Table, utc_times
-from toolkit.prepare.funding import payment_spans
+from toolkit.prepare.door import Frame, Names, Table, filled, utc_times
+from toolkit.prepare.funding import chains_of, payment_spans
 from toolkit.prepare.ledger import COLLATERAL, RULES, Movements, read_kept
-from toolkit.prepare.markets import dex_of, pair_of
+from toolkit.prepare.markets import dex_of, is_perp, pair_of
 from toolkit.prepare.money import Prices, in_usd
 from toolkit.prepare.owners import is_owned
 from toolkit.prepare.provenance import finish, frame_provenance
@@ -43,6 +43,12 @@ _BATCH: Final = 10 * SECOND  # the states of all dexes in one answer
 _NEEDED: Final = (*(name for name in POSITION_COLUMNS if name != "closed_pnl"), "fee")
 
 
+Changes = tuple[Ints, Floats]
+"""Times and amounts."""
+
+_NO_CHANGES: Final[Changes] = (np.zeros(0, dtype=np.int64), np.zeros(0))
+
+
 class _Holding(NamedTuple):
     """A position, or a balance of a token, of one account.
 
@@ -51,6 +57,7 @@ class _Holding(NamedTuple):
     - ``ms``, ``size``: the times at which it changes, ascending, and the size from then on
     - ``price``: USD for one unit of the token in which prices are quoted; the price of a token that
       has no names
+    - ``came``: what of it came from outside
     - ``is_kept``: whether it is staked or lent, outside of what recorded values contain
     """
 
@@ -59,6 +66,7 @@ class _Holding(NamedTuple):
     ms: Ints
     size: Floats
     price: float = 1.0
+    came: Changes = _NO_CHANGES
     is_kept: bool = False
 
     def at(self, times: Ints) -> Floats:
@@ -71,17 +79,15 @@ class _Holding(NamedTuple):
 class _Rows:
     """What happened to one account.
 
-    - ``cash``, ``kept``, ``flows``: times and amounts in USD: paid and received, put into vaults or
-      lent, and what came from outside
-    - ``tokens``: tokens from outside: the number of the holding, times and sizes
+    - ``cash``, ``kept``, ``flows``: USD that was paid and received, that is in vaults or lent, and
+      that came from outside
     - ``breaks``: time -> why the sum of all rows is not known from then on
     - ``is_empty``: whether nothing belonged to the account before its first row
     """
 
-    cash: list[tuple[Ints, Floats]] = field(default_factory=list)
-    kept: list[tuple[Ints, Floats]] = field(default_factory=list)
-    flows: list[tuple[Ints, Floats]] = field(default_factory=list)
-    tokens: list[tuple[int, Ints, Floats]] = field(default_factory=list)
+    cash: list[Changes] = field(default_factory=list)
+    kept: Changes = _NO_CHANGES
+    flows: Changes = _NO_CHANGES
     held: list[_Holding] = field(default_factory=list)
     breaks: dict[int, str] = field(default_factory=dict)
     is_empty: bool = False
@@ -292,13 +298,9 @@ def _own_marks(fills: Fills, paid: Table | None, moved: _Ledger | None) -> list[
     """Return the prices of fills, of funding payments and of ledger rows."""
     table, coins = fills.table, fills.table.text("coin")
     rows = np.flatnonzero(~is_off_book(table))
-    in_usd_ = np.where(
-        coins.facts(lambda c: dex_of(c) in ("spot", "outcome")), fills.money.price, 1
-    )
-    px = (table.number("px") * in_usd_)[rows]
-    found = [
-        make_history("fills", coins.take(rows), table.ms()[rows], px, table.number("sz")[rows])
-    ]
+    px = table.number("px") * np.where(coins.facts(is_perp), 1.0, fills.money.price)
+    ms, sz = table.ms()[rows], table.number("sz")[rows]
+    found = [make_history("fills", coins.take(rows), ms, px[rows], sz)]
     if paid is not None and all(map(paid.has, ("szi", "funding_rate"))):
         usdc, due = paid.number("usdc"), paid.number("szi") * paid.number("funding_rate")
         count = np.fmax(paid.number("n_samples", 1.0), 1.0)
@@ -317,19 +319,15 @@ def _own_marks(fills: Fills, paid: Table | None, moved: _Ledger | None) -> list[
 
 def _moved_inside(fills: Fills, paid: Table) -> Flags:
     """Return the rows that sum payments, unless the fills show one position for all of them."""
-    hours = payment_spans(paid)
-    rows, moved = np.flatnonzero(hours > 1), hours > 1
-    steps, ms = fills.steps, paid.ms()
-    coins = np.array(
-        [{n: c for c, n in enumerate(steps.coins)}.get(n, -1) for n in paid.text("coin").values]
-    )
-    size = paid.number("szi")
-    for row in rows.tolist():
-        at = steps.coin == coins[paid.text("coin").codes[row]]
-        ends, after = steps.ms[at], steps.sizes(steps.end)[at]
-        place = np.searchsorted(ends, ms[row])
-        is_still = place > 0 and ends[place - 1] < ms[row] - hours[row] * HOUR
-        moved[row] = not (is_still and np.isclose(after[place - 1], size[row]))
+    hours, steps, ms, size = payment_spans(paid), fills.steps, paid.ms(), paid.number("szi")
+    moved = hours > 1
+    chain = chains_of(paid, steps)
+    for row in np.flatnonzero(moved).tolist():
+        at = steps.chain == chain[row]
+        times, after = steps.ms[at], steps.sizes(steps.end)[at]
+        place = np.searchsorted(times, ms[row]) - 1
+        is_still = place >= 0 and times[place] < ms[row] - hours[row] * HOUR
+        moved[row] = not (is_still and np.isclose(after[place], size[row]))
     return moved
 
 
@@ -392,9 +390,9 @@ def _add_funding(
     mine = paid.text("user").facts(user.__eq__) if named else is_owned(paid, "user", fills.owners)
     coins, ms = paid.text("coin").take(mine), paid.known_ms()[mine]
     usdc = in_usd(paid.number("usdc")[mine], coins, collateral, fills.prices)
-    made.cash.append((ms, np.nan_to_num(usdc)))
-    unknown = dict.fromkeys(ms[np.isnan(usdc)].tolist(), "a funding payment has no amount")
-    made.breaks |= unknown
+    made.cash.append((ms, filled(usdc)))
+    lost = ms[np.isnan(usdc)].tolist()
+    made.breaks |= dict.fromkeys(lost, "a funding payment has no amount")
     shown = {holding.coins[0] for holding in made.held}
     for code in np.unique(coins.codes).tolist() if paid.has("szi") else []:
         coin, rows = coins.values[code], np.flatnonzero(coins.codes == code)
@@ -410,7 +408,7 @@ def _add_funding(
 
 def _add_ledger(
     made: _Rows, fills: Fills, moved: _Ledger, user: str, whole: bool
-) -> tuple[int | None, dict[str, list[tuple[Ints, Floats]]]]:
+) -> tuple[int | None, dict[str, list[Changes]]]:
     """Add cash and flows of ledger rows.
 
     Returns the time of the first row, if it brings money in and may be the first one of all, and
@@ -425,30 +423,26 @@ def _add_ledger(
     perp, spot = moves.perp[mine], moves.spot[mine]
     if not whole:
         spot = spot * 0.0
-    lost = dict.fromkeys(ms[np.isnan(perp + spot)].tolist(), "a ledger row has no known amount")
-    made.breaks |= lost
-    perp, spot, kept, outside = map(
-        np.nan_to_num, (perp, spot, moved.kept[mine], moved.outside[mine])
-    )
+    lost = ms[np.isnan(perp + spot)].tolist()
+    made.breaks |= dict.fromkeys(lost, "a ledger row has no known amount")
+    amounts = (perp, spot, moved.kept[mine], moved.outside[mine])
+    perp, spot, kept, outside = map(filled, amounts)
     in_vault, is_cash = means == "vault", token.facts(COLLATERAL.__contains__)
     par = token.facts(lambda name: fills.prices.get(name.upper(), 1.0))
-    as_usd = np.where(in_vault, 1.0, np.where(is_cash, par, 0.0) * whole)
-    usd = perp + spot * np.where(is_cash, par, 0.0) - moves.cash_fee[mine] * whole
+    in_usd_ = np.where(is_cash, par, 0.0)
+    as_usd = np.where(in_vault, 1.0, in_usd_ * whole)
+    usd = perp + spot * in_usd_ - moves.cash_fee[mine] * whole
     made.cash.append((ms, usd))
-    made.kept.append((ms, kept * as_usd))
+    made.kept = (ms, kept * as_usd)
     came = np.where(means == "outside", usd, outside * as_usd)
-    came = came if whole else came + np.where(means == "inside", perp, 0.0)
-    made.flows.append((ms, came))
-    sizes = (
-        spot,
-        np.where(in_vault, 0.0, kept),
-        np.where(means == "outside", spot, np.where(in_vault, 0.0, outside)),
-    )
+    made.flows = (ms, came if whole else came + np.where(means == "inside", perp, 0.0))
+    of_tokens = np.where(in_vault, 0.0, [kept, np.where(means == "outside", spot, outside)])
+    sizes = (spot, *of_tokens)
     found = {}
     for code in np.unique(token.codes[~is_cash & (spot != 0)]).tolist():
         rows = token.codes == code
         found[token.values[code]] = [(ms[rows], size[rows]) for size in sizes]
-    if not len(ms) or not (came[0] > 0 or (spot[0] > 0 and not is_cash[0])):
+    if not len(ms) or not (made.flows[1][0] > 0 or (spot[0] > 0 and not is_cash[0])):
         return None, found
     asked = frame_provenance(table.frame).get("parameters", {})
     begin = asked.get("start") if isinstance(asked, Mapping) else None
@@ -462,7 +456,7 @@ def _add_balance(
     token: str,
     coins: list[str],
     place: Ints,
-    moves: list[tuple[Ints, Floats]] | None,
+    moves: list[Changes] | None,
 ) -> float:
     """Add the balance of a token; return what it was worth before the rows, in USD.
 
@@ -472,12 +466,9 @@ def _add_balance(
     Fills state the balance. What came or left beside fills and ledger is from outside.
     """
     steps = fills.steps
-    none = (np.zeros(0, np.int64), np.zeros(0))
-    wallet, kept, came = moves or [none] * 3
-    ms, start, end = (
-        steps.ms[place],
-        *(steps.sizes(units)[place] for units in (steps.start, steps.end)),
-    )
+    wallet, kept, came = moves or [_NO_CHANGES] * 3
+    ms = steps.ms[place]
+    start, end = (steps.sizes(units)[place] for units in (steps.start, steps.end))
     times = np.unique(np.append(ms, wallet[0]))
     before, gap = np.zeros(1), np.zeros(len(ms))
     if len(ms):
@@ -490,9 +481,8 @@ def _add_balance(
     size[np.abs(size) < _NOTHING] = 0.0
     fixed, first = fills.prices.get(token.upper()), float(before[0])
     names, price = (coins, 1.0) if fixed is None else ([], fixed)
-    number = len(made.held)
-    made.held.append(_Holding(names, first, times, size, price))
-    made.tokens += [(number, ms[gap != 0], gap[gap != 0]), (number, *came)]
+    came = _join([(ms[gap != 0], gap[gap != 0]), came])
+    made.held.append(_Holding(names, first, times, size, price, came))
     if kept[1].any():
         away = np.unique(kept[0])
         made.held.append(_Holding(names, 0.0, away, _sum_until(kept, away), price, is_kept=True))
@@ -501,7 +491,13 @@ def _add_balance(
     return worth if worth > _DUST else 0.0
 
 
-def _sum_until(changes: tuple[Ints, Floats], times: Ints) -> Floats:
+def _join(changes: Sequence[Changes]) -> Changes:
+    """Return several changes as one."""
+    ms, amounts = zip(_NO_CHANGES, *changes, strict=True)
+    return np.concatenate(ms), np.concatenate(amounts)
+
+
+def _sum_until(changes: Changes, times: Ints) -> Floats:
     """Return the sum of the changes up to and including some times."""
     order = np.argsort(changes[0], kind="stable")
     place = np.searchsorted(changes[0][order], times, side="right")
@@ -530,14 +526,7 @@ def _value_rows(
     - ``anchors``: known values by time; None is the time before the first row
     - ``last``: the time of the last given price
     """
-    none = [(np.zeros(0, np.int64), np.zeros(0))]
-    cash, kept, flows = (
-        (
-            np.concatenate([ms for ms, _ in none + each]),
-            np.concatenate([usd for _, usd in none + each]),
-        )
-        for each in (rows.cash, rows.kept, rows.flows)
-    )
+    cash = _join(rows.cash)
     known = [ms for ms in anchors if ms is not None]
     events = np.concatenate(
         [cash[0], *(h.ms for h in rows.held), np.array([*known, *rows.breaks], np.int64)]
@@ -551,17 +540,13 @@ def _value_rows(
         end = max(end, last)
     times = np.unique(np.append(events, np.arange(first // HOUR * HOUR + HOUR, end + 1, HOUR)))
     times, look = np.append(first - 1, times), np.append(first, times)
-    total, away = _sum_until(cash, times), _sum_until(kept, times)
+    total, away, came = _sum_until(cash, times), _sum_until(rows.kept, times), np.zeros(len(times))
+    np.add.at(came, np.searchsorted(times, rows.flows[0]), rows.flows[1])
     unmarked = np.zeros(len(times), dtype=np.int64)
-    came = np.bincount(np.searchsorted(times, flows[0]), flows[1], len(times)).astype(np.float64)
-    lacks = np.full(len(times), "", dtype=object)
-    is_flat = np.ones(len(times), dtype=bool)
-    for number, holding in enumerate(rows.held):
-        size = holding.at(times)
-        arrived = np.zeros(len(times))
-        for which, ms, amount in rows.tokens:
-            if which == number:
-                np.add.at(arrived, np.searchsorted(times, ms), amount)
+    lacks, is_flat = np.full(len(times), "", dtype=object), np.ones(len(times), dtype=bool)
+    for holding in rows.held:
+        size, arrived = holding.at(times), np.zeros(len(times))
+        np.add.at(arrived, np.searchsorted(times, holding.came[0]), holding.came[1])
         at = np.flatnonzero((size != 0) | (arrived != 0))
         mark = np.ones(len(at))
         if holding.coins:
@@ -586,11 +571,9 @@ def _value_rows(
         opening = np.where(part == 0, 0.0, np.nan)
         if ((total + opening)[is_flat] < -_DUST).any():
             opening[:] = np.nan
-    words = np.array([_UNKNOWN, *(f"{rows.breaks[ms]}" for ms in since.tolist())], dtype=object)
-    reason = np.where(np.isnan(opening), words[part], "")
-    reason = np.where(
-        unmarked > 0, "no price within an hour: " + np.array([t[2:] for t in lacks], object), reason
-    )
+    words = np.array([_UNKNOWN, *(rows.breaks[ms] for ms in since.tolist())], dtype=object)
+    silent = np.array([f"no price within an hour: {names[2:]}" for names in lacks], dtype=object)
+    reason = np.where(unmarked > 0, silent, np.where(np.isnan(opening), words[part], ""))
     return {
         "time": utc_times(times),
         "value": total + away + opening,
