@@ -171,24 +171,31 @@ def test_users_have_their_own_rows():
 
 @pytest.mark.parametrize("seed", [7, 11])
 def test_value_meets_recorded_values(seed):
-    """From an empty account on, by fills, funding and ledger alone; largest: 0.9 % and 1.3 %."""
-    world = world_of("tiny", seed)
-    tables = everybody(world, sorted({user for user, _ in world.sources.fills})[:32])
-    curve = value(tables.fills, tables.funding, tables.ledger, part="perp account")
-    assert (curve["value"].isna() == (curve["reason"] != "")).all()
-    last = curve.dropna(subset=["value"]).groupby("user").tail(1).set_index("user")
-    stated = tables.states.accounts.astype({"account_value": float, "total_ntl_pos": float})
-    stated = stated.groupby("user")[["account_value", "total_ntl_pos"]].sum()
-    modes = tables.snapshots[-1].groupby("user")["account_mode"].max()
-    stated = stated[modes.reindex(stated.index) < 2]  # the others' states lack their collateral
-    open_ = stated[stated["total_ntl_pos"] > 0].index.intersection(last.index)
-    error = (last["value"] - last["kept"] - stated["account_value"])[open_].abs()
-    share = error / stated["total_ntl_pos"][open_]
-    assert len(open_) >= 20
-    assert share.median() < 0.005
-    assert share.max() < 0.02
-    flat = stated.index.difference(open_).intersection(last.index)
-    assert (last["value"] - last["kept"] - stated["account_value"])[flat].abs().max() < 0.2
+    """From an empty account on, by fills, funding and ledger alone.
+
+    The largest error is 0.82 % of the positions; of unified accounts with USDC alone, 0.12 %.
+    """
+    tables = everybody(world_of("tiny", seed))
+    snapshot = tables.snapshots[-1].astype({"account_value": float}).groupby("user")
+    mode, recorded = snapshot["account_mode"].max(), snapshot["account_value"].sum()
+    states = tables.states.accounts.astype({"account_value": float, "total_ntl_pos": float})
+    stated = states.groupby("user")[["account_value", "total_ntl_pos"]].sum()
+    wallets = {*tables.fills["user"][tables.fills["coin"].str.contains("[@/#]")]}
+    wallets |= {*tables.ledger["account"][tables.ledger["token"].fillna("USDC") != "USDC"]}
+    for part, is_meant, values, least in (
+        ("perp account", mode < 2, stated["account_value"], 20),
+        ("account", (mode >= 2) & ~mode.index.isin(wallets), recorded, 1),
+    ):
+        curve = value(tables.fills, tables.funding, tables.ledger, part=part)
+        assert (curve["value"].isna() == (curve["reason"] != "")).all()
+        last = curve.dropna(subset=["value"]).groupby("user").tail(1).set_index("user")
+        own = is_meant[is_meant].index.intersection(last.index)
+        error = (last["value"] - last["kept"])[own] - values[own]
+        share = (error.abs() / stated["total_ntl_pos"][own])[stated["total_ntl_pos"][own] > 0]
+        assert len(share) >= least
+        assert share.median() < 0.005
+        assert share.max() < 0.01
+        assert error[stated["total_ntl_pos"][own] == 0].abs().max() < 0.2 or least == 1
     back = value(tables.fills, tables.funding, tables.ledger, accounts=tables.states[:2])
     begin = back.groupby("user")["value"].first().dropna()
     assert len(begin) >= 20
