@@ -186,11 +186,12 @@ class _Place:
 
         Raise AnswerInvalid if these rows do not answer the request.
         """
-        operation, keys = self.operation, row_keys(self.operation, rows)
-        if self._has_cursors and any(None in key for key in keys):
+        operation = self.operation
+        parts = [list(map(operator.attrgetter(path), rows)) for path in operation.key]
+        if self._has_cursors and any(None in part for part in parts):
             if self._sent and self.last:
-                row = next(row for row, key in enumerate(keys) if None in key)
-                time = keys[row][0]
+                row = min(part.index(None) for part in parts if None in part)
+                time = parts[0][row]
                 raise AnswerInvalid(
                     f"the row lacks a part of {', '.join(operation.key)}, but rows of earlier "
                     "pages have it, so the row's place is unknown. Fetch only this time: "
@@ -199,8 +200,7 @@ class _Place:
                     row=row,
                 )
             self._has_cursors, self.held, self.tail = False, {}, []
-        if not self._has_cursors:
-            keys = [key[:1] for key in keys]
+        keys: list[RowKey] = list(zip(*parts[: None if self._has_cursors else 1], strict=True))
         self._sent.append(self.request)
         check_row_order(operation, keys)
         # The rows of the last key may come again, although the cursor is the next possible key.
@@ -238,8 +238,10 @@ class _Place:
         self.tail = keys[max(first, stop) :]
         if stop > first:
             self.last = keys[stop - 1]
-            held = self.held | Counter(keys[first:stop])
-            self.held = {key: count for key, count in held.items() if key[0] == self.last[0]}
+            time = self.last[0]
+            before = {key: count for key, count in self.held.items() if key[0] == time}
+            recent = itertools.takewhile(lambda key: key[0] == time, reversed(keys[first:stop]))
+            self.held = before | Counter(recent)
 
     def next_request(self, asked_ms: int, *, is_empty: bool) -> dict[str, Any] | None:
         """Return a request of the rows after the certain ones that was not sent; None: no such."""

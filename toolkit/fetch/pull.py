@@ -195,7 +195,7 @@ def prepare_request(
     # An age gives another moment for another present; a date does not.
     is_aged = any(parameters[name] != to_ms(times[name], now_ms=asked_ms + 1) for name in times)
     parameters = with_codes(session, operation, parameters)
-    checked = check_request(operation, request_body(operation, parameters))
+    checked = check_request(operation, request_body(operation, parameters, is_checked=True))
     return Request(
         operation, checked, max_rows, on_incomplete, numbers, session, asked_ms, is_aged, extra
     )
@@ -496,7 +496,7 @@ def ask(
     A thread that works for `tk.many` lets another one work while it waits. A service in this
     process needs the processor itself, so the thread keeps its turn.
     """
-    body, call = request_body(operation, parameters), _worker_role.get()
+    body, call = request_body(operation, parameters, is_checked=True), _worker_role.get()
     if call is None:
         return session.ask(operation, body, counts)
     if call.turn is None or session.source.in_process:
