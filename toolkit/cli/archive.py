@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from toolkit.client import Session
     from toolkit.contract.operations import Operation
 
-__all__ = ["archive_app"]
-
 archive_app = typer.Typer(
     help="Archive fetched rows permanently, as Delta tables that can be verified and cited.",
     no_args_is_help=True,

@@ -35,17 +35,13 @@ def plain_message(message: object) -> str:
     )
     for words, other in _WORDS.items():
         text = text.replace(words, other)
-    text = re.sub(
-        r"\w+ is the argument (\w+) of the fetch function",
-        lambda found: f"The option is {_option_names(found[1])}",
+    text = re.sub(r"\w+ is the argument (\w+) of the fetch function", r"The option is --\1", text)
+    text = re.sub(r"needs the argument (\w+(?:, \w+)*)", r"needs --\1", text)
+    return re.sub(
+        r"(?:needs|option is) --\w+(?:, \w+)*",
+        lambda found: found[0].replace(", ", ", --").replace("_", "-"),
         text,
     )
-    names = r"needs the argument (\w+(?:, \w+)*)"
-    return re.sub(names, lambda found: f"needs {_option_names(found[1])}", text)
-
-
-def _option_names(arguments: str) -> str:
-    return ", ".join(f"--{name.replace('_', '-')}" for name in arguments.split(", "))
 
 
 def _resume(found: re.Match[str]) -> str:

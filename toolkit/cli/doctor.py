@@ -25,8 +25,6 @@ from toolkit.installation import (
     install_command,
 )
 
-__all__ = ["doctor"]
-
 _LARGEST_SKEW: Final = 60  # seconds; ages such as "7d" count back from the clock
 _LEAST_FREE: Final = 1 << 30  # bytes; the demo exchange and its answers need some 200 MB
 

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from toolkit.client import Session
     from toolkit.contract.operations import Operation
 
-__all__ = ["INCOMPLETE", "fetch_app", "info", "plan_app", "unknown_dex"]
-
 INCOMPLETE: Final = 3
 """Exit code if rows are missing, or contradict each other."""
 
@@ -51,16 +49,6 @@ plan_app = typer.Typer(
     help="Estimate the rows, requests, points and minutes of a fetch, and how certain they are.",
     no_args_is_help=True,
 )
-
-
-@fetch_app.callback()
-def fetch() -> None:
-    """Fetch an operation into a file."""
-
-
-@plan_app.callback()
-def plan() -> None:
-    """Estimate the cost of a fetch."""
 
 
 _FETCH_OPTIONS: Final = (

@@ -14,8 +14,6 @@ from toolkit.installation import explain_missing
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["WRITERS", "check_path", "write_frame", "write_json_lines"]
-
 
 def check_path(path: Path) -> None:
     """End the command if a file cannot be written at a path; called before anything is read."""

@@ -97,21 +97,15 @@ def open_chosen_store(
     from toolkit.errors import ArchiveError
     from toolkit.local_service import archived_store, recorded_store, simulated_store
 
-    if archive is not None:
-        try:
-            return archived_store(archive, strict=strict)
-        except ArchiveError as error:
-            fail(str(error))
-    if recordings is None:
-        try:
-            return simulated_store(seed, size.value, strict=strict)
-        except (ValueError, OSError) as error:
-            fail(str(error))
-    if not recordings.is_dir():
+    if archive is None and recordings is not None and not recordings.is_dir():
         fail(f"there is no folder {recordings}: check --recordings", code=2)
     try:
-        return recorded_store(recordings, strict=strict)
-    except ValueError as error:
+        if archive is not None:
+            return archived_store(archive, strict=strict)
+        if recordings is not None:
+            return recorded_store(recordings, strict=strict)
+        return simulated_store(seed, size.value, strict=strict)
+    except (ArchiveError, ValueError, OSError) as error:
         fail(str(error))
 
 

@@ -23,8 +23,6 @@ from toolkit.cli.options import (
 from toolkit.contract.requests import is_address
 from toolkit.times import to_ms
 
-__all__ = ["report_app"]
-
 report_app = typer.Typer(
     help="Write reports; each is one self-contained HTML file.", no_args_is_help=True
 )
@@ -112,11 +110,6 @@ def _report_command(
     all_options = [*own.values(), *_COMMON.values()]
     set_options(call, [option.replace(kind=option.KEYWORD_ONLY) for option in all_options])
     return call
-
-
-@report_app.callback()
-def report() -> None:
-    """Write reports; each is one self-contained HTML file."""
 
 
 @report_app.command()

@@ -24,8 +24,6 @@ from toolkit.display import count_text
 if TYPE_CHECKING:
     from toolkit.service import AcceptedKey, Upstream
 
-__all__ = ["lab", "notebooks", "serve", "world"]
-
 
 def serve(
     host: Annotated[
