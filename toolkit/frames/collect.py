@@ -47,49 +47,32 @@ class Collector:
         self._builders = [
             FrameBuilder(table, operation.type, numbers) for table in operation.tables
         ]
-        self._pages: list[_PageChunks] = []
+        self._pages: list[list[_Page]] = []
 
     @property
     def rows(self) -> int:
         """The number of rows of the first table so far."""
-        return self._pages[-1].rows if self._pages else 0
+        return sum(page[0].rows for page in self._pages)
 
     def add(self, tables: Sequence[Any]) -> None:
         """Add one page: for each table of the operation its rows, or its columns by name.
 
         An interruption leaves complete pages only, because the page is added in a single step.
         """
-        pairs = list(zip(self._builders, tables, strict=True))
-        chunks = [builder.chunks(rows) for builder, rows in pairs]
-        extras = [
-            (len(arrays[0]), self._extras(builder, rows))
-            for arrays, (builder, rows) in zip(chunks, pairs, strict=True)
-        ]
-        self._pages.append(_PageChunks(self.rows + len(chunks[0][0]), chunks, extras))
-
-    def _extras(self, builder: "FrameBuilder", rows: Any) -> ExtraValues:
-        """Return the unknown fields of a page if they are kept, and report those inside cells."""
-        if isinstance(rows, Mapping):  # columns of a snapshot, or of an archive
-            known = {column.name for column in builder.columns} if self.extra == "keep" else rows
-            return {(*name.split(".", 1),): rows[name] for name in rows if name not in known}
-        in_cells = builder.cell_extras(rows)
-        for path in in_cells:  # decoding has reported all others
-            report_unknown(self.operation.type, ".".join(path))
-        return gather_extras(rows) | in_cells if self.extra == "keep" else {}
+        pairs = zip(self._builders, tables, strict=True)
+        self._pages.append([builder.page(rows, self.extra) for builder, rows in pairs])
 
     def last_page(self) -> list[dict[str, Any]]:
         """Return the columns of each table on the last page: name -> array."""
         return [
-            {column.name: array for column, array in zip(builder.columns, arrays, strict=True)}
-            for builder, arrays in zip(self._builders, self._pages[-1].chunks, strict=True)
+            {column.name: array for column, array in zip(builder.columns, page.arrays, strict=True)}
+            for builder, page in zip(self._builders, self._pages[-1], strict=True)
         ]
 
     def frames(self, provenance: Mapping[str, Any]) -> tuple[pd.DataFrame, ...]:
         """Return the frames with `provenance` in their attrs; a second call is possible."""
         frames = tuple(
-            builder.frame(
-                [page.chunks[at] for page in self._pages], [page.extras[at] for page in self._pages]
-            )
+            builder.frame([page[at] for page in self._pages])
             for at, builder in enumerate(self._builders)
         )
         for builder, frame in zip(self._builders, frames, strict=True):
@@ -101,12 +84,12 @@ class Collector:
         return frames
 
 
-class _PageChunks(NamedTuple):
-    """One page: the rows up to its end, and the columns and extras of each table."""
+class _Page(NamedTuple):
+    """One page of one table: its number of rows, its known columns and its unknown fields."""
 
     rows: int
-    chunks: list[list[Any]]
-    extras: list[tuple[int, ExtraValues]]
+    arrays: list[Any]
+    extras: ExtraValues
 
 
 class FrameBuilder:
@@ -121,10 +104,32 @@ class FrameBuilder:
         )
         self._joined: dict[str, Any] = {}
 
+    def page(self, rows: Any, extra: Extra) -> _Page:
+        """Return one page; unknown fields are kept or dropped, and those inside cells reported."""
+        arrays = self.chunks(rows)
+        extras: ExtraValues = {}
+        if isinstance(rows, Mapping):  # columns of a snapshot, or of an archive
+            known = {column.name for column in self.columns} if extra == "keep" else rows
+            extras = {(*name.split(".", 1),): rows[name] for name in rows if name not in known}
+        else:
+            cells = [column for column in self.columns if column.kind.family == "nested"]
+            by_path = _values_by_path([column.path for column in cells], rows) if cells else {}
+            for column in cells:
+                extras |= gather_cell_extras(column, by_path[column.path])
+            for path in extras:  # decoding has reported all others
+                report_unknown(self.operation, ".".join(path))
+            extras = gather_extras(rows) | extras if extra == "keep" else {}
+        return _Page(len(arrays[0]), arrays, extras)
+
     def chunks(self, rows: Any) -> list[Any]:
         """Return the columns of a page."""
+        if isinstance(rows, Mapping):
+            by_column = [rows[column.name] for column in self.columns]
+        else:
+            by_path = _values_by_path(self._paths, rows)
+            by_column = [_column_values(column, by_path) for column in self.columns]
         arrays = []
-        for column, values in zip(self.columns, self._by_column(rows), strict=True):
+        for column, values in zip(self.columns, by_column, strict=True):
             try:
                 arrays.append(typed_array(column, values, self.numbers))
             except REFUSALS as error:
@@ -132,16 +137,6 @@ class FrameBuilder:
                     raise self._invalid(column, values, error) from None
                 arrays.append(typed_array(column, self._readable(column, values), self.numbers))
         return arrays
-
-    def cell_extras(self, rows: Any) -> ExtraValues:
-        """Return the unknown fields of the records in cells."""
-        cells = [column for column in self.columns if column.kind.family == "nested"]
-        by_path = _values_by_path([column.path for column in cells], rows) if cells else {}
-        return {
-            path: values
-            for column in cells
-            for path, values in gather_cell_extras(column, by_path[column.path]).items()
-        }
 
     def _readable(self, column: Column, values: Sequence[Any]) -> list[Any]:
         """Return the values of a column beyond the specification, with None for unreadable ones."""
@@ -154,25 +149,16 @@ class FrameBuilder:
                 kept[row] = None
         return kept
 
-    def _by_column(self, rows: Any) -> list[Any]:
-        if isinstance(rows, Mapping):
-            return [rows[column.name] for column in self.columns]
-        by_path = _values_by_path(self._paths, rows)
-        return [_column_values(column, by_path) for column in self.columns]
-
-    def frame(
-        self, pages: Sequence[list[Any]], extras: Sequence[tuple[int, ExtraValues]]
-    ) -> pd.DataFrame:
+    def frame(self, pages: Sequence[_Page]) -> pd.DataFrame:
         """Return the frame of all pages; this frees the columns of the pages column by column."""
         for at, column in enumerate(self.columns):
             if column.name not in self._joined:
                 self._joined[column.name] = join_arrays(
-                    column, [page[at] for page in pages], self.numbers
+                    column, [page.arrays[at] for page in pages], self.numbers
                 )
             for page in pages:
-                page[at] = None
-        has_extras = any(fields for _, fields in extras)
-        further = extra_columns(extras, self._joined) if has_extras else {}
+                page.arrays[at] = None
+        further = extra_columns([(page.rows, page.extras) for page in pages], self._joined)
         return pd.DataFrame(self._joined | further, copy=False)
 
     def count_missing(self) -> dict[str, int]:
@@ -189,11 +175,7 @@ class FrameBuilder:
             else f"not a legal {column.kind.name}: {error}"
         )
         return AnswerInvalid(
-            reason,
-            operation=self.operation,
-            column=column.name,
-            row=row,
-            value=value,
+            reason, operation=self.operation, column=column.name, row=row, value=value
         )
 
 
