@@ -360,10 +360,9 @@ def archived_store(archive: str | Path, *, strict: bool = False) -> Store:
     ArchiveError
         If the archive or the freeze does not exist, or is damaged.
     """
-    from toolkit.archive import world_of
+    from toolkit.archive.serve import archived_store as store_of
 
-    sources, world = world_of(str(archive))
-    return build_store(sources, world=world, strict=strict)
+    return store_of(archive, strict=strict)
 
 
 def _live_documents(store: Store) -> LiveDocuments:

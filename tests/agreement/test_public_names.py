@@ -40,8 +40,6 @@ def functions_and_classes():
 
 PUBLIC = functions_and_classes()
 FUNCTIONS = {name: value for name, value in PUBLIC.items() if inspect.isfunction(value)}
-# tk.archive.world_of gives them to the local service.
-NO_PUBLIC_CLASS = {"Sources", "WorldFacts"}
 
 
 def classes_in(annotation):
@@ -105,7 +103,7 @@ def test_returned_classes_are_public():
         for kind in classes_in(typing.get_type_hints(function)["return"])
         if kind.__module__.startswith("toolkit") and kind not in PUBLIC.values()
     }
-    assert hidden == NO_PUBLIC_CLASS, "a user cannot annotate them: export them"
+    assert hidden == set(), "a user cannot annotate them: export them"
 
 
 def signatures(name, value):

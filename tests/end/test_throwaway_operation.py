@@ -110,11 +110,6 @@ def throwaway_state(
 
 """,
     ),
-    # A state needs a reader, so that a served archive can answer with it.
-    "toolkit/archive/serve.py": (
-        '    "delegations": _add_delegations,',
-        '    "throwawayState": _add_delegations,\n',
-    ),
 }
 
 WALK = """

@@ -79,7 +79,7 @@ def test_market_reports_name_missing_data(tmp_path, session):
     market = market_report.fetch_report(source, "BTC", "2d")
     assert (market.depth, market.running) == (None, None)
     assert "and the report leaves them out: its book (" in market.summary()
-    assert "TWAP orders (perpTwapSnapshots is not served from an archive" in market.summary()
+    assert "TWAP orders (the archive has no answer to perpTwapSnapshots" in market.summary()
     quality = quality_report.fetch_report(source, start="2d", coins=["BTC", "ETH"])
     assert quality.depth is None
     assert "leaves them out: books (the archive has no answer to currentDepth" in quality.summary()

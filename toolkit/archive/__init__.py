@@ -14,10 +14,9 @@ from toolkit.archive.archive import Archive, open
 from toolkit.archive.coverage import RefreshResult
 from toolkit.archive.ingest import IngestResult
 from toolkit.archive.refresh_plan import RefreshPlan
-from toolkit.archive.serve import world_of
 from toolkit.archive.verify import Finding
 from toolkit.public_names import publish_names
 
-__all__ = ["Archive", "Finding", "IngestResult", "RefreshPlan", "RefreshResult", "open", "world_of"]
+__all__ = ["Archive", "Finding", "IngestResult", "RefreshPlan", "RefreshResult", "open"]
 
 publish_names(__name__)

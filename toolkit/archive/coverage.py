@@ -28,14 +28,15 @@ from toolkit.archive.schemas import (
     SCHEMAS,
     RowOrigin,
     Series,
+    archived_operation,
     operation_table,
+    resolve_operation,
     time_column_name,
     use_milliseconds,
 )
 from toolkit.archive.storage import ArchiveTables, file_actions, retry_append
 from toolkit.completeness.checks import BreakLog
 from toolkit.completeness.covered_ranges import TimeRange, join_ranges, subtract_ranges
-from toolkit.contract.operations import OPERATIONS
 from toolkit.errors import CommitConflict
 from toolkit.times import to_ms
 
@@ -183,7 +184,7 @@ def log_entry(
         "start": done.start_ms,
         "until": done.until_ms,
         "rows": done.rows,
-        "total": done.total if OPERATIONS[done.operation].is_history else None,
+        "total": done.total if resolve_operation(done.operation).is_history else None,
         "breaks": json.dumps(join_ranges(breaks.spans)) if breaks and breaks.spans else None,
         "why": breaks.reason if breaks and breaks.spans else None,
         "runs": _note_runs(runs) if runs else None,
@@ -207,7 +208,7 @@ def log_refreshes(
         handle = retry_append(tables.table_uri(PULLS), _append_to_log, tables, rows)
     # Each refresh writes a file into both tables: a few large files take less time to read.
     if handle.version() % _REFRESHES_PER_JOIN == 0:
-        for name in (PULLS, operation_table(OPERATIONS[entries[0]["_operation"]])):
+        for name in (PULLS, operation_table(resolve_operation(entries[0]["_operation"]))):
             with contextlib.suppress(CommitConflict):
                 join_small_files(tables, name)
 
@@ -242,7 +243,7 @@ def select_table_log(
     return {
         pair: entries
         for pair, entries in log.items()
-        if pair[0] in OPERATIONS and operation_table(OPERATIONS[pair[0]]) == name
+        if (operation := archived_operation(pair[0])) and operation_table(operation) == name
     }
 
 

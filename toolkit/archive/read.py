@@ -33,6 +33,7 @@ from toolkit.archive.schemas import (
     Series,
     collect_texts,
     column_set_id,
+    table_operations,
     time_column_name,
     to_milliseconds,
 )
@@ -42,7 +43,6 @@ from toolkit.completeness.covered_ranges import TimeRange, find_covered_range, m
 from toolkit.contract.answers import answer_rows, decode
 from toolkit.contract.columns import record_columns, table_columns
 from toolkit.contract.fields import record_fields
-from toolkit.contract.operations import OPERATIONS
 from toolkit.contract.value_kinds import EXACT_PRECISION, EXACT_SCALE, Numbers
 from toolkit.errors import ArchiveError
 from toolkit.fetch.pull import publish_remarks
@@ -327,7 +327,7 @@ def _scanned_columns(
     fields = record_fields(RECORDS[table]) if table in RECORDS else ()
     older = {field.note.older_place_of: field.wire for field in fields}
     columns = {column.name: column for column in record_columns(RECORDS[table])} if fields else {}
-    histories = [operation for operation in OPERATIONS.values() if operation.is_history]
+    histories = table_operations(table)
     of_users = ", ".join(f"'{each.type}'" for each in histories if "user" in each.subject)
     made = []
     for name in shown:

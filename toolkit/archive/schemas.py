@@ -13,10 +13,11 @@ of a file of somebody else: no text is decoded, so that this is several times as
 """
 
 import contextlib
+import functools
 import json
 import zlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from typing import Any, Final
 
@@ -27,6 +28,7 @@ import pyarrow.dataset as ds
 from toolkit.contract import records as r
 from toolkit.contract.answers import answer_rows, decode
 from toolkit.contract.columns import record_columns
+from toolkit.contract.extra_operations import EXTRA_OPERATIONS, find_operation
 from toolkit.contract.operations import OPERATIONS, Operation
 from toolkit.contract.records import Record
 from toolkit.contract.requests import filters_of, request_body, wire_value
@@ -45,6 +47,7 @@ __all__ = [
     "SCHEMAS",
     "RowOrigin",
     "Series",
+    "archived_operation",
     "arrow_rows",
     "collect_texts",
     "column_set_id",
@@ -56,6 +59,7 @@ __all__ = [
     "operation_table",
     "place_rows",
     "resolve_operation",
+    "table_operations",
     "time_column_name",
     "to_milliseconds",
     "use_milliseconds",
@@ -196,6 +200,25 @@ class Series:
         return f"{self.run_counter(start)}{COMPLETE}"
 
 
+@functools.cache
+def archived_operation(type: str) -> Operation | None:
+    """Return the operation of a type, also one beyond the specification; None if it is unknown.
+
+    The pages of an operation whose rows have no table are answers.
+    """
+    operation = find_operation(type)
+    if operation is None or not operation.extra or not operation.is_history:
+        return operation
+    has_table = operation.tables[0].record in RECORDS.values()
+    return operation if has_table else replace(operation, paging="none")
+
+
+def table_operations(table: str) -> list[Operation]:
+    """Return the histories of a table, also those beyond the specification."""
+    known = map(archived_operation, (*OPERATIONS, *EXTRA_OPERATIONS))
+    return [each for each in known if each and each.is_history and operation_table(each) == table]
+
+
 def resolve_operation(name: str | Callable[..., Any]) -> Operation:
     """Return an operation by its type, by its fetch function, or by the name of that function."""
     if callable(name):
@@ -203,6 +226,8 @@ def resolve_operation(name: str | Callable[..., Any]) -> Operation:
     for operation in OPERATIONS.values():
         if name in (operation.type, operation.function):
             return operation
+    if extra := archived_operation(name):
+        return extra
     near = get_close_matches(name, OPERATIONS, n=1)
     hint = f"did you mean {near[0]}?" if near else "tk.describe() lists all"
     raise ArchiveError(f"there is no operation {name!r}; {hint}")

@@ -32,9 +32,12 @@ from toolkit.archive.schemas import (
     SCHEMAS,
     RowOrigin,
     Series,
+    archived_operation,
     arrow_rows,
     column_set_id,
     operation_table,
+    resolve_operation,
+    table_operations,
     time_column_name,
 )
 from toolkit.archive.storage import (
@@ -49,7 +52,6 @@ from toolkit.archive.storage import (
 )
 from toolkit.completeness.checks import HistoryChecks, RowBreak
 from toolkit.contract.columns import table_columns
-from toolkit.contract.operations import OPERATIONS
 from toolkit.display import count_text
 from toolkit.errors import ArchiveError, StoreUnreachable
 from toolkit.times import to_iso
@@ -230,8 +232,7 @@ def _check_histories(
     whole = {file.path for file in dataset.get_fragments()} - unread
     dataset = keep_files(dataset, whole)
     more = [column for column in CHECKED_COLUMNS.get(name, ()) if column in dataset.schema.names]
-    histories = [operation for operation in OPERATIONS.values() if operation.is_history]
-    histories = [operation for operation in histories if operation_table(operation) == name]
+    histories = table_operations(name)
     keys = Series(histories[0], "").keys
     known = ", ".join(f"'{operation.type}'" for operation in histories)
     needed = dict.fromkeys([*_SERIES, *keys, "_part", "_row", "_json", *more])
@@ -259,7 +260,9 @@ def _check_histories(
                 ]:
                     if history is not None:
                         yield from history.repeat_findings()
-                    history = _History(tables, handle, name, Series(OPERATIONS[pair[0]], pair[1]))
+                    history = _History(
+                        tables, handle, name, Series(resolve_operation(pair[0]), pair[1])
+                    )
                 yield from history.check_rows(part.slice(first, end - first), time)
                 spans[pair[0], pair[1]] = history.span
         if history is not None:
@@ -279,7 +282,7 @@ def _check_runs(
         "GROUP BY ALL ORDER BY ALL"
     )
     for run in runs.to_arrow_table().to_pylist():
-        series = Series(OPERATIONS[run["_operation"]], run["_subject"])
+        series = Series(resolve_operation(run["_operation"]), run["_subject"])
         what, place = f"the run from {to_iso(run['_part'])}", (name, series.name)
         logged = tables.counter(handle, series.run_counter(run["_part"]))
         if not run["is_whole"]:
@@ -358,7 +361,7 @@ def _check_rows(name: str, rows: pa.Table, counts: Counter[tuple[str, str]]) -> 
     if name not in (*RECORDS, ANSWERS):
         return
     for type in pc.unique(rows["_operation"]).to_pylist():
-        operation = OPERATIONS.get(type)
+        operation = archived_operation(type)
         if operation is None or operation_table(operation) != name:
             what = f"the table has rows of operation {type!r}, which do not belong here"
             yield error_finding(name, "", "damage", what)

@@ -5,12 +5,13 @@ serves an archive decide by the same functions whether a request is covered.
 """
 
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from toolkit.contract.operations import Operation
-from toolkit.contract.source_tables import HistoryCoverage
 from toolkit.times import to_ms
 
 __all__ = [
+    "HistoryCoverage",
     "TimeRange",
     "enclosing_range",
     "find_covered_range",
@@ -21,6 +22,19 @@ __all__ = [
 
 TimeRange = tuple[int, int]
 """First and last millisecond, both inclusive."""
+
+
+class HistoryCoverage(NamedTuple):
+    """What an archive has of one history.
+
+    - ``ranges``: time ranges that are proved complete, ascending
+    - ``first``, ``last``: the times of the first and the last known row. Rows at the cut end of a
+      page lie outside of every range.
+    """
+
+    ranges: list[TimeRange]
+    first: int
+    last: int
 
 
 def join_ranges(ranges: Iterable[TimeRange]) -> list[TimeRange]:

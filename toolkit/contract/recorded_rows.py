@@ -85,32 +85,6 @@ def read_record(record: type[R], text: bytes) -> R:
     return build_record(record, json.loads(text))  # also numbers that are too large for msgspec
 
 
-def join_records(first: R, second: R) -> R:
-    """Return the first record, with the fields that only the second record has.
-
-    - ``first``, ``second``: two records of one row, from different answers. The function may change
-      the first one.
-
-    >>> from toolkit.contract.records import Delegation
-    >>> rows = {"validator": "0x1", "share": "0.5"}, {"validator": "0x1", "rank": 3}
-    >>> msgspec.json.encode(join_records(*(build_record(Delegation, row) for row in rows)))
-    b'{"validator":"0x1","share":"0.5","rank":3}'
-    """
-    names = _names_by_wire(first)
-    new = tuple(wire for wire in _names_by_wire(second) if wire not in names)
-    if new:
-        first = _add_fields(first, new)
-        names = _names_by_wire(first)
-    for wire, name in _names_by_wire(second).items():
-        value, before = getattr(second, name), getattr(first, names[wire])
-        if before is UNSET or before is None:
-            if value is not UNSET:
-                setattr(first, names[wire], value)
-        elif isinstance(before, Record) and isinstance(value, Record):
-            setattr(first, names[wire], join_records(before, value))
-    return first
-
-
 def check_values(record: Record) -> None:
     """Raise ValueError if a value of a recorded row is not valid.
 
@@ -152,22 +126,6 @@ def _check_nested(wire: str, value: Any) -> None:
             check_values(value)
         except ValueError as error:
             raise ValueError(f"{wire}.{error}") from error
-
-
-def _names_by_wire(record: Record) -> dict[str, str]:
-    return dict(zip(record.__struct_encode_fields__, record.__struct_fields__, strict=True))
-
-
-def _add_fields(record: R, new: tuple[str, ...]) -> R:
-    """Return a copy of a record whose type has further unknown fields."""
-    record_type = type(record)
-    unknown = getattr(record_type, "__unknown__", ())
-    extended_type = _extended_type(
-        record_type.__base__ if unknown else record_type, (*unknown, *new)
-    )
-    values = {name: getattr(record, name) for name in record.__struct_fields__}
-    extended: R = extended_type(**values)
-    return extended
 
 
 @functools.lru_cache(maxsize=256)

@@ -10,8 +10,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, TypedDict
 
-import msgspec
-
 from toolkit.contract.records import (
     AccountValueRow,
     AssetContext,
@@ -144,37 +142,6 @@ class Valuation:
     perp_pnl: str
 
 
-class HistoryCoverage(msgspec.Struct, frozen=True):
-    """What a partial source, such as an archive, has of one history.
-
-    `toolkit.completeness.covered_ranges` makes it and compares requests with it.
-
-    - ``ranges``: time ranges that are proved complete, in milliseconds, both ends inclusive;
-      ascending
-    - ``first``, ``last``: the times of the first and the last known row. Rows at the cut end of a
-      page lie outside of every range.
-    """
-
-    ranges: list[tuple[int, int]]
-    first: int
-    last: int
-
-
-@dataclass(frozen=True, slots=True)
-class Evidence:
-    """Which requests a partial source answers in full.
-
-    `toolkit.completeness.evidence_names` makes the names.
-
-    - ``histories``: name -> what is known of the history
-    - ``answers``: name -> how many of the latest rows are known; None if the complete answer is
-      known
-    """
-
-    histories: Mapping[str, HistoryCoverage] = field(default_factory=dict)
-    answers: Mapping[str, int | None] = field(default_factory=dict)
-
-
 class WorldFacts(TypedDict, total=False):
     """The contents of a local service, so that users find accounts and markets in it."""
 
@@ -243,8 +210,6 @@ class Sources:
     - ``roles``: every known address -> its role
     - ``fees``: account -> its fee rates, without its daily volume
     - ``valuations``: account -> its values, by time
-    - ``evidence``: which requests are answered in full; None if that is not known, or if nothing is
-      missing
     - ``history``: a sentence about data that may be missing, for the provenance of every frame
     """
 
@@ -285,7 +250,6 @@ class Sources:
     roles: Mapping[str, UserRole] = field(default_factory=dict)
     fees: Mapping[str, UserFees] = field(default_factory=dict)
     valuations: Mapping[str, Sequence[Valuation]] = field(default_factory=dict)
-    evidence: Evidence | None = None
     history: str = ""
 
 

@@ -386,7 +386,7 @@ def read_pages(request: Request, counts: RequestCounts | None = None) -> Iterato
         page, tables = kept.page, kept.page.tables
         if operation.paging != "none":
             tables = (tables[0][kept.first : kept.stop],)
-            if completeness is None and page.completeness.covered is None and not tables[0]:
+            if completeness is None and page.completeness == Completeness() and not tables[0]:
                 check_markets(session, operation, request.parameters)
         completeness = completeness or page.completeness
         yield replace(

@@ -70,11 +70,6 @@ def usual_documents(sources: Sources) -> Iterator[Document]:
     yield from _account_documents(sources)
     for validator, weeks in weekly_aprs(sources.rewards).items():
         yield "weeks", validator, encode(weeks)
-    if sources.evidence is not None:
-        for name, coverage in sources.evidence.histories.items():
-            yield "covered", name, encode(coverage)
-        for name, most_rows in sources.evidence.answers.items():
-            yield "answered", name, encode(most_rows)
     if (values := _latest_snapshot(sources.account_snapshots, sources.now_ms)) is not None:
         yield from account_value_documents(values)
     if (twaps := _latest_snapshot(sources.twap_snapshots, sources.now_ms)) is not None:

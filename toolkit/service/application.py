@@ -10,11 +10,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from toolkit.completeness.headers import SourceStatement, write_completeness, write_source
+from toolkit.completeness.headers import SourceStatement, write_source
 from toolkit.contract.extra_operations import find_operation
 from toolkit.contract.requests import check_request, request_points
 from toolkit.errors import BadRequest, NotPermitted, NotReady, ServiceDown, ServiceError
-from toolkit.service.answer_completeness import state_completeness
 from toolkit.service.answers import HANDLERS
 from toolkit.service.api_keys import AcceptedKey, KeyQuotas
 from toolkit.service.encodings import choose_encoding, compress_response
@@ -168,6 +167,9 @@ class Application:
         request = CheckedRequest(
             operation, parameters, now_ms, self.inclusive, self.live, encoding, seconds
         )
+        if self.store.replay is not None:
+            replayed: Response = self.store.replay(request)
+            return replayed
         return _answer_from_store(self.store, request)
 
     def add_source_headers(self, response: Response, now_ms: int | None = None) -> Response:
@@ -188,7 +190,7 @@ class Application:
 
 
 def _answer_from_store(store: Store, request: CheckedRequest) -> Response:
-    """Return the answer of the operation's handler, and state how complete it is."""
+    """Return the answer of the operation's handler."""
     operation = request.operation
     handler = HANDLERS.get(operation.type)
     if handler is None:
@@ -201,14 +203,10 @@ def _answer_from_store(store: Store, request: CheckedRequest) -> Response:
     try:
         answer = handler(store, request)
     except (NotReady, ServiceDown) as error:
-        if not store.about["whole"] and not store.about["partial"]:  # recordings never change
+        if not store.about["whole"]:  # recordings never change
             raise BadRequest(
                 f"{operation.type} cannot be answered: no such data in {store.about['label']}"
             ) from None
         answer = error_response(error)
     headers = {"content-type": "application/json"}
-    response = Response(200, headers, answer) if isinstance(answer, bytes) else answer
-    if not store.about["partial"]:
-        return response
-    completeness = write_completeness(state_completeness(store, request))
-    return Response(response.status, {**response.headers, **completeness}, response.content)
+    return Response(200, headers, answer) if isinstance(answer, bytes) else answer

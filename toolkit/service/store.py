@@ -65,9 +65,10 @@ class Store:
     ----------
     about : mapping
         Facts about the store: ``start_ms``, ``now_ms``, ``label``, ``simulated``, ``history``,
-        ``partial`` (whether the source states what it does not have), ``strict`` (whether the
-        store has the specification and nothing more), ``whole`` (whether it has everything that
-        happened) and, if there is one, ``world``.
+        ``strict`` (whether the store has the specification and nothing more), ``whole`` (whether
+        it has everything that happened) and, if there is one, ``world``.
+    replay : callable, optional
+        Answers every request in place of the handlers, as a served archive does.
     """
 
     def __init__(self, path: Path | None, memory: sqlite3.Connection | None = None) -> None:
@@ -76,6 +77,7 @@ class Store:
         self._lock = threading.RLock()
         self._idle: list[sqlite3.Connection] = []
         self._closed = threading.Event()
+        self.replay: Callable[[Any], Any] | None = None
         self.about: Mapping[str, Any] = msgspec.json.decode(
             self.select_value("SELECT json FROM about WHERE name = 'about'") or b"null"
         )
@@ -308,9 +310,8 @@ def _write_store(
         with _paused_collector():
             fill_tables(connection, _strict_sources(part) if strict else part, strict=strict)
         about = {name: getattr(part, name) for name in _ABOUT}
-        about["partial"] = part.evidence is not None
         about["strict"] = strict
-        about["whole"] = part.evidence is None and not part.history
+        about["whole"] = not part.history
         connection.commit()
         del part  # this part must not be in memory while the next one is made
     if not about:
