@@ -194,7 +194,8 @@ def prepare_request(
             raise ValueError(f"{name}: {error}") from None
     # An age gives another moment for another present; a date does not.
     is_aged = any(parameters[name] != to_ms(times[name], now_ms=asked_ms + 1) for name in times)
-    parameters = with_codes(session, operation, parameters)
+    if any(item.dex_form in ("coin", "market") for item in operation.parameters):
+        parameters = with_codes(session, operation, parameters)
     checked = check_request(operation, request_body(operation, parameters, is_checked=True))
     return Request(
         operation, checked, max_rows, on_incomplete, numbers, session, asked_ms, is_aged, extra
