@@ -5,7 +5,7 @@ occurs in only one source keeps its row.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -294,7 +294,7 @@ def compute_attribution(
         mine, inside = is_owned(paid, "user", owners), is_inside(paid, fills, time)
         usdc = in_usd(paid.number("usdc"), paid.text("coin"), collateral, fills.prices)
         parts.append(_sum_funding(paid, keys, usdc, inside, np.flatnonzero(mine)))
-        hours = _position_hours(fills, paid, mine & inside, keys)
+        hours = _position_hours(fills, paid, mine & inside)
     if covers.get("ledger") == "ledger":
         moved = Table(ledger, "ledger")
         inputs["ledger"] = moved.frame
@@ -474,10 +474,8 @@ def _add_parts(parts: Sequence[Sums], keys: Sequence[str]) -> Sums:
     return stacked.iloc[member].reset_index(drop=True), sums
 
 
-def _position_hours(
-    fills: Fills, funding: Table, rows: Flags, keys: Sequence[str]
-) -> dict[tuple[str, ...], tuple[int, int]] | None:
-    """Return position hours, and those with a payment, by the keys of `HOUR_KEYS`.
+def _position_hours(fills: Fills, funding: Table, rows: Flags) -> pd.DataFrame | None:
+    """Return position hours, and those with a payment, by user, coin and dex.
 
     None if the fills do not state positions.
     """
@@ -487,26 +485,17 @@ def _position_hours(
     steps = fills.steps
     hours = count_hours(fills, funding, rows, common_end(table.frame, funding.frame))
     heads = np.flatnonzero(steps.first)
-    coins = [steps.coins[code] for code in steps.coin[heads].tolist()]
-    names = {
-        "user": [steps.users[code] for code in steps.user[heads].tolist()],
-        "coin": coins,
-        "dex": [dex_of(coin) for coin in coins],
-    }
-    found: dict[tuple[str, ...], tuple[int, int]] = {}
-    columns = [names[key] for key in keys if key in HOUR_KEYS]
-    groups = zip(*columns, strict=True) if columns else [()] * len(coins)
-    for group, held, paid in zip(groups, hours.held.tolist(), hours.paid.tolist(), strict=True):
-        before = found.get(group, (0, 0))
-        found[group] = (before[0] + held, before[1] + paid)
-    return found
+    coins = Names(steps.coin[heads], steps.coins)
+    names = (Names(steps.user[heads], steps.users), coins, coins.renamed(dex_of))
+    columns = {key: each.texts() for key, each in zip(HOUR_KEYS, names, strict=True)}
+    return pd.DataFrame({**columns, "held": hours.held, "paid": hours.paid})
 
 
 def _mark_uncovered(
     groups: pd.DataFrame,
     sums: Mapping[str, Floats],
     covers: Mapping[str, str],
-    hours: Mapping[tuple[str, ...], tuple[int, int]] | None,
+    hours: pd.DataFrame | None,
     *,
     is_final: bool,
 ) -> pd.DataFrame:
@@ -525,10 +514,13 @@ def _mark_uncovered(
     unpaid = np.zeros(number, dtype=bool)
     if has_funding:
         if hours is not None:
-            columns = [groups[key].fillna("").tolist() for key in keys if key in HOUR_KEYS]
-            names = list(zip(*columns, strict=True)) if columns else [()] * number
-            pairs = np.array([hours.get(name, (0, 0)) for name in names], dtype=np.int64)
-            held, paid = pairs.reshape(-1, 2).T
+            by = [key for key in keys if key in HOUR_KEYS]
+            sums_ = hours[["held", "paid"]].sum().to_frame().T
+            pairs = groups.merge(sums_, "cross")
+            if by:
+                sums_ = hours.groupby(by, dropna=False)[["held", "paid"]].sum().reset_index()
+                pairs = groups.merge(sums_, "left", by)
+            held, paid = pairs[["held", "paid"]].fillna(0).to_numpy(np.int64).T
         gaps = (paid < held) if hours is not None else None
         unpaid = _misses_payments(groups, counts("payments"), counts("perps"), held, gaps)
     coverage = Coverage(
@@ -586,19 +578,18 @@ def _misses_payments(
     positions at full hours, and for a day without rows if a row of any position hour is missing or
     if position hours are not known. An account without fills misses nothing.
     """
+    counts = groups.assign(payments=payments, perps=perps)
 
-    def totals(names: Sequence[str]) -> tuple[Ints, Ints]:
+    def totals(names: Sequence[str]) -> Any:
         """Return payments and perp fills of all rows with the same keys."""
-        columns = [key for key in groups.columns if key in names]
-        codes = np.zeros(len(groups), dtype=np.int64)
-        if columns:
-            numbers = groups.groupby(columns, dropna=False, sort=False).ngroup()
-            codes = numbers.to_numpy().astype(np.int64)
-        of_payments, of_perps = (np.bincount(codes, each)[codes] for each in (payments, perps))
-        return of_payments, of_perps
+        keys = [key for key in groups.columns if key in names]
+        columns = counts.groupby(keys, dropna=False) if keys else counts.groupby(lambda _: 0)
+        return columns[["payments", "perps"]].transform("sum").to_numpy(np.int64).T
 
-    of_account, perps_of_account = totals(("user",))
-    of_group, perps_of_group = totals(HOUR_KEYS)
+    (of_account, perps_of_account), (of_group, perps_of_group) = (
+        totals(("user",)),
+        totals(HOUR_KEYS),
+    )
     unpaid = (of_account == 0) & (perps_of_account > 0)
     unpaid |= (of_group == 0) & (held > 0)
     gaps = perps_of_group > 0 if gaps is None else gaps

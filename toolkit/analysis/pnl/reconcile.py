@@ -1,29 +1,24 @@
 """Reconciliation: account tables against the change of account values between two times."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from toolkit.analysis.common.account_values import (
-    AccountValue,
-    Amount,
-    ValuesAndPositions,
-    column_list,
-    read_values,
-    sum_amounts,
-)
+from toolkit.analysis.common.account_values import ValuesAndPositions, read_values
 from toolkit.analysis.funding.payments import sums as funding_sums
 from toolkit.analysis.pnl.attribution import compute_attribution
 from toolkit.analysis.pnl.ledger import sums as ledger_sums
-from toolkit.analysis.pnl.reconcile_causes import column_by_account, find_causes
+from toolkit.analysis.pnl.reconcile_causes import find_causes
 from toolkit.analysis.pnl.reconcile_tables import AccountTables, account_bounds, select_tables
+from toolkit.arrays import Floats
 from toolkit.prepare import Fills
-from toolkit.prepare.door import Frame, Table, with_floats
+from toolkit.prepare.door import Frame, Table, filled, with_floats
 from toolkit.prepare.money import CASH
 from toolkit.prepare.provenance import finish
 from toolkit.prepare.states import UNIFIED
+from toolkit.prepare.trades import read_signs
 from toolkit.rules.spot_cost import SWAPS
 from toolkit.times import Time
 
@@ -151,152 +146,110 @@ def reconcile(
     limit = _HALF_A_CENT if tolerance is None else tolerance
     other_quotes = set() if trades is None else _other_quote_coins(trades)
     tables = select_tables(account_bounds(before, after), trades, paid, moved, account)
-    rows = _account_rows(tables, before, after, trades is not None, other_quotes, limit)
+    made = _explain(tables, before, after, other_quotes, limit, has_fills=trades is not None)
     first = end[0] if isinstance(end, tuple) else end
     inputs = {"end": first, "fills": trades, "funding": paid, "ledger": moved}
-    return finish(_result_frame(rows), inputs, helper="pnl.reconcile")
+    return finish(made, inputs, helper="pnl.reconcile")
 
 
-def _account_rows(
+def _explain(
     tables: AccountTables,
     before: ValuesAndPositions | None,
     after: ValuesAndPositions,
+    other_quotes: set[str],
+    limit: float,
+    *,
     has_fills: bool,
-    other_quotes: set[str],
-    limit: float,
-) -> list[dict[str, Any]]:
-    """Return the rows of accounts, in the order of their values."""
-    moved = None if tables.ledger is None else ledger_sums(tables.ledger, "account")
-    traded = None
-    if has_fills:
-        traded = compute_attribution(tables.perps, tables.funding, None, "user")
-    parts = _change_parts(tables, traded, moved, before, after, other_quotes)
-    reasons = {} if traded is None else find_causes(tables, traded, moved, before, after)
-    return [
-        _account_row(user, before, after, parts[user], reasons.get(user, {}), limit)
-        for user in after.worth
-    ]
-
-
-def _account_row(
-    user: str,
-    before: ValuesAndPositions | None,
-    after: ValuesAndPositions,
-    parts: Mapping[str, Amount],
-    reasons: Mapping[str, str],
-    limit: float,
-) -> dict[str, Any]:
-    """Return the parts and the residual of one account's change, with its first cause."""
-    worth = after.worth[user]
-    begun = AccountValue(0.0, None, None) if before is None else before.worth.get(user)
-    start_value = None if begun is None else begun.value
-    change = _subtract(worth.value, start_value)
-    left = _subtract(change, sum_amounts([parts[name] for name in PARTS]))
-    row = {
-        "user": user,
-        "account_mode": worth.mode,
-        "start_value": start_value,
-        "end_value": worth.value,
-        "change": change,
-        **parts,
-        "residual": left,
-    }
-    large = left is not None and abs(left) > limit
-    cause = next(iter(reasons), "unexplained")
-    for name in CAUSES:
-        row[name] = left if left is None or (large and name == cause) else 0.0
-    named_parts = ("start_value", "end_value", *PARTS)
-    lacks = [f"{name} not known" for name in named_parts if row[name] is None]
-    words = list(reasons.values()) if large or lacks else []
-    row["causes"] = ", ".join([*(words or (["no known cause"] if large else [])), *lacks])
-    return row
-
-
-def _subtract(one: Amount, other: Amount) -> Amount:
-    return None if one is None or other is None else one - other
-
-
-def _result_frame(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
-    money = ("start_value", "end_value", "change", *PARTS, "residual", *CAUSES)
-    types = {"user": "str", "account_mode": "Int64", **dict.fromkeys(money, "float64")}
-    types["causes"] = "str"
-    made = {name: pd.Series([row[name] for row in rows], dtype="object") for name in types}
-    return pd.DataFrame(made).astype(types)
-
-
-def _change_parts(
-    tables: AccountTables,
-    traded: pd.DataFrame | None,
-    moved: pd.DataFrame | None,
-    before: ValuesAndPositions | None,
-    after: ValuesAndPositions,
-    other_quotes: set[str],
-) -> dict[str, dict[str, Amount]]:
-    """Return all parts of each account's change; None if a part is not known.
+) -> pd.DataFrame:
+    """Return the parts and the residual of each account's change, with its first cause.
 
     - ``other_quotes``: spot markets that are not quoted in USDC
     """
-    trades = {
-        name: None if traded is None else column_by_account(traded, "user", name)
-        for name in FILL_PARTS
-    }
-    paid = (
-        None
-        if tables.funding is None
-        else column_by_account(funding_sums(tables.funding, "user"), "user", "net")
-    )
-    perp = None if moved is None else column_by_account(moved, "account", "perp")
-    wallet = None if moved is None else column_by_account(moved, "account", "spot_usdc")
+    users, nothing = list(after.worth), np.zeros(len(after.worth))
+    moved = None if tables.ledger is None else ledger_sums(tables.ledger, "account")
+    paid = None if tables.funding is None else funding_sums(tables.funding, "user")
+    traded = None
+    if has_fills:
+        traded = compute_attribution(tables.perps, tables.funding, None, "user")
+
+    def part(frame: pd.DataFrame | None, key: str, name: str) -> Floats:
+        """Return a part of each account: 0 without rows, NaN if it is not known."""
+        if frame is None:
+            return nothing + np.nan
+        column = frame.set_index(key)[name].astype("float64")
+        return np.asarray(column.reindex(users, fill_value=0.0), dtype=np.float64)
+
+    modes = [worth.mode for worth in after.worth.values()]
+    made = pd.DataFrame({"user": pd.Series(users, dtype="str")})
+    made["account_mode"] = pd.array(modes, dtype="Int64")
+    made["start_value"] = nothing if before is None else _values(before, users)
+    made["end_value"] = _values(after, users)
+    made["change"] = made["end_value"] - made["start_value"]
+    for name in FILL_PARTS:
+        made[name] = part(traded, "user", name)
+    made["funding"] = part(paid, "user", "net")
+    begun = nothing if before is None else _unrealised(before, users)
+    made["unrealised"] = _unrealised(after, users) - begun
+    made["ledger"] = part(moved, "account", "perp")
     spent = _spot_cash(tables.spots, other_quotes)
-    opened, closed = _unrealised_sums(before), _unrealised_sums(after)
-    parts = {}
-    for user, worth in after.worth.items():
-        cash: Amount = 0.0
-        if (worth.mode or 0) >= UNIFIED:
-            known = None if traded is None else spent
-            cash = sum_amounts([_value_of(wallet, user), _value_of(known, user)])
-        begun = 0.0 if before is None else _value_of(opened, user)
-        parts[user] = {
-            **{name: _value_of(values, user) for name, values in trades.items()},
-            "funding": _value_of(paid, user),
-            "unrealised": _subtract(_value_of(closed, user), begun),
-            "ledger": _value_of(perp, user),
-            "spot_cash": cash,
-        }
-    return parts
+    cash = np.array([spent.get(user, 0.0) for user in users]) if has_fills else nothing + np.nan
+    has_wallet = np.array([(mode or 0) >= UNIFIED for mode in modes], dtype=bool)
+    made["spot_cash"] = np.where(has_wallet, part(moved, "account", "spot_usdc") + cash, 0.0)
+    left = made["change"] - made[[*PARTS]].sum(axis="columns", skipna=False)
+    reasons = {} if traded is None else find_causes(tables, traded, moved, before, after)
+    causes = np.array([next(iter(reasons.get(user, {})), "unexplained") for user in users])
+    made["residual"], is_large = left, left.abs() > limit
+    for name in CAUSES:
+        made[name] = left.where((is_large & (causes == name)) | left.isna(), 0.0)
+    named = made[["start_value", "end_value", *PARTS]]
+    texts = []
+    for user, large, lacks in zip(users, is_large, named.isna().to_numpy(), strict=True):
+        unknown = [f"{name} not known" for name in named.columns[lacks]]
+        words = list(reasons.get(user, {}).values()) if large or unknown else []
+        texts.append(", ".join([*(words or ["no known cause"] * bool(large)), *unknown]))
+    return made.assign(causes=pd.Series(texts, dtype="str"))
 
 
-def _value_of(values: Mapping[str, Amount] | None, user: str) -> Amount:
-    return None if values is None else values.get(user, 0.0)
+def _values(values: ValuesAndPositions, users: Sequence[str]) -> Floats:
+    """Return the values of accounts; NaN if they are not known."""
+    found = (values.worth.get(user) for user in users)
+    known = [None if worth is None else worth.value for worth in found]
+    return np.array(known, dtype=np.float64)
 
 
-def _unrealised_sums(values: ValuesAndPositions | None) -> dict[str, Amount] | None:
-    """Return the unrealised PnL by account; None without positions."""
-    if values is None or values.held is None:
-        return None
-    gains: dict[str, list[Amount]] = {}
-    for (user, _), held in values.held.items():
-        gains.setdefault(user, [0.0]).append(held.unrealised)
-    return {user: sum_amounts(each) for user, each in gains.items()}
+def _unrealised(values: ValuesAndPositions, users: Sequence[str]) -> Floats:
+    """Return the unrealised PnL of accounts; NaN if it is not known."""
+    gains = dict.fromkeys(users, np.nan if values.held is None else 0.0)
+    for (user, _), held in (values.held or {}).items():
+        if user in gains:
+            gains[user] += np.nan if held.unrealised is None else float(held.unrealised)
+    return np.array([gains[user] for user in users])
 
 
-def _spot_cash(spots: pd.DataFrame, other_quotes: set[str]) -> dict[str, Amount]:
+def _spot_cash(spots: pd.DataFrame, other_quotes: set[str]) -> dict[str, float]:
     """Return the USDC by account that spot and outcome fills brought, less fees in USDC.
 
     Splits and merges of outcome tokens move USD, swaps do not (docs/live_service.md, section 7).
-    Markets with another quote token move no USDC (section 6). The result is None if the cash of a
+    Markets with another quote token move no USDC (section 6). The result is NaN if the cash of a
     fill is not known.
     """
-    cash: dict[str, Amount] = {}
-    if "dir" in spots.columns:  # swaps of outcome tokens bring no USDC: their price has no meaning
-        spots = spots[~spots["dir"].isin(SWAPS)]
-    if "coin" in spots.columns:
-        spots = spots[~spots["coin"].isin(other_quotes)]
-    names = ("user", "side", "px", "sz", "fee", "fee_token", "tid")
-    for user, *fill in zip(*(column_list(spots, name) for name in names), strict=True):
-        got = _cash_of_fill(*fill)
-        cash[user] = sum_amounts([cash[user], got]) if user in cash else got
-    return cash
+    table = Table(spots, "fills", "none")
+    if not len(table):
+        return {}
+    counts = ~table.text("coin").facts(other_quotes.__contains__)
+    if table.has("dir"):  # swaps of outcome tokens bring no USDC: their price has no meaning
+        counts &= ~table.text("dir").facts(SWAPS.__contains__)
+    notional = table.number("px", np.nan) * table.number("sz", np.nan)
+    # ASSUMED: The exchange truncates the proceeds of a dust conversion (trade id 0) to eight
+    # decimals.
+    notional -= np.where(table.number("tid", np.nan) == 0, notional % 1e-8, 0.0)
+    paid = filled(table.number("fee", np.nan))
+    if table.has("fee_token"):
+        paid = np.where(table.text("fee_token").facts(CASH.__contains__), paid, 0.0)
+    cash = -read_signs(table.text("side")) * notional - paid
+    users = table.text("user")
+    sums = np.bincount(users.codes[counts], cash[counts], len(users.values))
+    return dict(zip(users.values, sums.tolist(), strict=True))
 
 
 def _other_quote_coins(fills: Any) -> set[str]:
@@ -308,15 +261,3 @@ def _other_quote_coins(fills: Any) -> set[str]:
     coins, tokens = prepared.table.text("coin"), prepared.money.tokens
     other = tokens.facts(lambda token: token not in CASH)
     return {coins.values[code] for code in np.unique(coins.codes[other]).tolist()}
-
-
-def _cash_of_fill(side: Any, px: Amount, sz: Amount, fee: Amount, token: Any, tid: Any) -> Amount:
-    if side is None or px is None or sz is None:
-        return None
-    notional = px * sz
-    # ASSUMED: The exchange truncates the proceeds of a dust conversion (trade id 0) to eight
-    # decimals.
-    if tid == 0:
-        notional -= notional % 1e-8
-    paid = fee if fee is not None and token in (None, *CASH) else notional - notional
-    return (-notional if side == "B" else notional) - paid
