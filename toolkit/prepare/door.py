@@ -426,18 +426,6 @@ def as_pandas(native: Any, what: str = "frame") -> pd.DataFrame:
     return made
 
 
-def with_floats(native: Any, what: str = "frame") -> pd.DataFrame:
-    """Return a frame of any library as pandas, with exact numbers as float64."""
-    frame = as_pandas(native, what)
-    exact = [
-        name
-        for name, dtype in frame.dtypes.items()
-        if (isinstance(dtype, pd.ArrowDtype) and pa.types.is_decimal(dtype.pyarrow_dtype))
-        or (dtype.kind == "O" and infer_dtype(frame[name], skipna=True) == "decimal")
-    ]
-    return frame.astype(dict.fromkeys(exact, "float64")) if exact else frame
-
-
 def filled(values: Floats) -> Floats:
     """Return numbers with 0 for missing ones."""
     unknown = np.isnan(values)

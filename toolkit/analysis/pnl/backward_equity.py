@@ -13,7 +13,7 @@ from toolkit.analysis.pnl.reconcile_tables import select_tables
 from toolkit.arrays import Floats, Ints
 from toolkit.errors import MissingColumns
 from toolkit.prepare import Fills
-from toolkit.prepare.door import Frame, Table, utc_times, with_floats
+from toolkit.prepare.door import Frame, Table, utc_times
 from toolkit.prepare.funding import covered_period, rows_inside
 from toolkit.prepare.provenance import finish
 from toolkit.prepare.words import curve_coverage
@@ -109,11 +109,11 @@ def carried_back(
             "fills is None. A curve needs all fills between its start and the time of the state. "
             "Fetch them; if there are none, pass a frame without rows"
         )
-    states = Table(with_floats(accounts, "accounts"), "accounts")
-    stated = Table(with_floats(positions, "positions"), "positions")
-    trades = Table(with_floats(fills, "fills"), "fills")
-    paid = None if funding is None else Table(with_floats(funding, "funding"), "funding").frame
-    moved = None if ledger is None else Table(with_floats(ledger, "ledger"), "ledger").frame
+    states = Table(accounts, "accounts")
+    stated = Table(positions, "positions")
+    trades = Table(fills, "fills")
+    paid = None if funding is None else Table(funding, "funding").frame
+    moved = None if ledger is None else Table(ledger, "ledger").frame
     stated.require(("user", "coin", *STATED))
     stated.require_values(STATED)
     numbers = {name: stated.number(name) for name in STATED}

@@ -14,7 +14,7 @@ from toolkit.analysis.pnl.reconcile_causes import find_causes
 from toolkit.analysis.pnl.reconcile_tables import AccountTables, account_bounds, select_tables
 from toolkit.arrays import Floats
 from toolkit.prepare import Fills
-from toolkit.prepare.door import Frame, Table, filled, with_floats
+from toolkit.prepare.door import Frame, Table, filled
 from toolkit.prepare.money import CASH
 from toolkit.prepare.provenance import finish
 from toolkit.prepare.states import UNIFIED
@@ -136,7 +136,7 @@ def reconcile(
     0   109.9         -0.1        10.0   100.0       0.0
     """
     trades, paid, moved = (
-        None if frame is None else Table(with_floats(frame, what), what).frame
+        None if frame is None else Table(frame, what).frame
         for frame, what in ((fills, "fills"), (funding, "funding"), (ledger, "ledger"))
     )
     before = None if start is None else read_values(start, "start", start_time)
