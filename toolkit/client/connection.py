@@ -62,18 +62,17 @@ def connect(
         Seconds to wait for the next bytes of an answer. A complete answer may take 600 seconds
         (`Session.patience`).
     confirm_end : bool, optional
-        Whether one to three more requests confirm the end of a history: a page shorter than
-        requested is the end only if nothing follows it. By default an end is confirmed
+        Whether one more request confirms the end of a history: a page shorter than requested is the
+        end only if nothing follows it. By default an end is confirmed
 
         - after two or more pages,
         - after one page that has a multiple of 100 rows, is more than 90 % full, or was requested
           with a filter (`builder`, `dex`, `venue` or `aggregate_by_time`),
-        - after an empty answer of slippage samples, or of APR samples up to the present.
+        - after an empty answer of slippage samples or APR samples.
 
-        True confirms the end of every history with cursors, also of one page, and every empty
-        history except APR samples up to an `end` in the past. It always sends a request for only
-        the rows after the last tie. False confirms none. If a service applies a filter after its
-        limit and the first page is empty, no confirmation detects the missing rows.
+        True confirms every end, also of one page and of an empty history. False confirms none. If a
+        service applies a filter after its limit and the first page is empty, no confirmation
+        detects the missing rows.
     user_agent : str, optional
         Name of this client; some gateways refuse the default names of HTTP libraries.
     progress : bool or callable, optional

@@ -75,10 +75,9 @@ class DataSource:
     has_fixed_clock: bool = field(default=False, init=False)
     has_answered: bool = field(default=False, init=False)
     history: str = field(default="", init=False)
-    _stated_ms: int | None = field(default=None, init=False)
-    _runs_from: float | None = field(default=None, init=False)
+    # The present that it stated, and since when this clock runs; one value, for many threads.
+    _stated: tuple[int, float | None] | None = field(default=None, init=False)
     _is_known: bool = field(default=False, init=False)
-    _lock: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False)
     _first_contact: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False)
 
     def update_from_headers(self, headers: Mapping[str, str]) -> None:
@@ -87,9 +86,7 @@ class DataSource:
         stated = read_source(headers)
         if stated is None:
             return
-        with self._lock:
-            self._stated_ms = stated.now_ms
-            self._runs_from = time.monotonic() if stated.is_live else None
+        self._stated = stated.now_ms, time.monotonic() if stated.is_live else None
         self.simulated = self.simulated or stated.simulated
         if stated.label and not self.has_own_label:
             self.label = stated.label
@@ -97,15 +94,14 @@ class DataSource:
 
     def stated_now_ms(self) -> int | None:
         """Return the present that the service stated, in Unix milliseconds; None if it did not."""
-        with self._lock:
-            if self._stated_ms is None or self._runs_from is None:
-                return self._stated_ms
-            return self._stated_ms + int((time.monotonic() - self._runs_from) * 1_000)
+        if self._stated is None:
+            return None
+        stated_ms, since = self._stated
+        return stated_ms if since is None else stated_ms + int((time.monotonic() - since) * 1_000)
 
     def has_running_clock(self) -> bool:
         """Return whether the present moves on, so that rows of this millisecond may still come."""
-        with self._lock:
-            states_fixed = self._stated_ms is not None and self._runs_from is None
+        states_fixed = self._stated is not None and self._stated[1] is None
         return not (self.has_fixed_clock or states_fixed)
 
     def now_ms(self, introduce: Callable[[], None]) -> int:
