@@ -68,6 +68,18 @@ class TestByHand:
         assert made.params["estimate"].tolist() == [-0.1]
         assert made.params["backstop_usd"].tolist() == pytest.approx([90_000])
 
+    def test_what_is_not_measured_is_stated(self):
+        """The book shows 200,000 USD, and 270,000 are sold; c is not in the frame of accounts."""
+        rows = held(("a", "X", 3e5), ("c", "X", 4e4))
+        with pytest.warns(tk.errors.UnmeasuredAccounts, match="1 account of 2 .c."):
+            made = run(rows, owners(a=36e3), self.depth, [-0.1])
+        largest = self.depth["bid_depth_usd"].max()
+        assert made.params["extrapolated_usd"].tolist() == pytest.approx([270_000 - largest])
+        assert (made.unmeasured, made.unmeasured_usd) == (1, 4e4)
+        small = run(self.rows, owners(a=12e3, b=50e3), self.depth, [-0.1])
+        assert small.params["extrapolated_usd"].tolist() == [max(0.0, 90_000 - largest)]
+        assert (small.unmeasured, small.unmeasured_usd) == (0, 0.0)
+
     def test_deficit_is_loss_beyond_equity(self):
         made = run(self.rows, owners(a=12e3, b=50e3), self.depth, [-0.2])
         assert made.params["deficit_usd"].tolist() == pytest.approx([8_000])

@@ -5,16 +5,16 @@ Every helper reads weekly APRs as `tk.validator_apr_history` returns them.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from toolkit.analysis.common.estimate import Estimate, check_level
-from toolkit.arrays import Floats
+from toolkit.arrays import Flags, Floats, Ints
 from toolkit.installation import explain_missing
-from toolkit.prepare.door import Frame, Table, utc_times
-from toolkit.prepare.groups import number_groups
+from toolkit.prepare.door import Frame, Names, Table, utc_times
+from toolkit.prepare.groups import starts_group, sum_groups
 from toolkit.prepare.provenance import finish, present_ms, result_provenance
 from toolkit.rules import staking as rules
 from toolkit.times import WEEK, Time
@@ -73,27 +73,26 @@ def apy(history: Frame, *, now: Time | None = None, level: float = 0.95) -> pd.D
         from scipy import stats
 
     check_level(level)
-    rows, inputs = _read_weeks(history, now)
-    codes, result = number_groups(rows[["validator"]])
-    net, earned = rows["net_apr"].to_numpy(), rows["earned"].to_numpy()
-    whole = rows["whole"].to_numpy()
-    known = whole & ~np.isnan(net)
-    group, growth = codes[known], np.log1p(earned[known])
-    n = np.bincount(group, minlength=len(result))
+    weeks, inputs = _read_weeks(history, now)
+    group, count = weeks.group, len(weeks.names)
+    known = weeks.whole & ~np.isnan(weeks.net)
+    of, growth = group[known], np.log1p(weeks.net[known] / rules.WEEKS)
+    n = np.bincount(of, minlength=count)
     with np.errstate(divide="ignore", invalid="ignore"):
-        apr, mean = (np.bincount(group, part, len(result)) / n for part in (net[known], growth))
-        squares = np.bincount(group, (growth - mean[group]) ** 2, len(result))
+        apr, mean = (sum_groups(of, part, count) / n for part in (weeks.net[known], growth))
+        squares = sum_groups(of, (growth - mean[of]) ** 2, count)
         error = np.sqrt(squares / np.where(n > 1, n - 1, np.nan) / n)
     half = error * stats.t.ppf((1 + level) / 2, np.maximum(n - 1, 1))
-    result = result.assign(
-        n=n,
-        partial=np.bincount(codes[~whole], minlength=len(result)),
-        apr=apr,
-        apy=np.expm1(mean * rules.WEEKS),
-        low=np.maximum(np.expm1((mean - half) * rules.WEEKS), 0.0),
-        high=np.expm1((mean + half) * rules.WEEKS),
-    )
-    return finish(result, inputs, helper="staking.apy", level=level)
+    columns = {
+        "validator": weeks.names,
+        "n": n,
+        "partial": np.bincount(group[~weeks.whole], minlength=count),
+        "apr": apr,
+        "apy": np.expm1(mean * rules.WEEKS),
+        "low": np.maximum(np.expm1((mean - half) * rules.WEEKS), 0.0),
+        "high": np.expm1((mean + half) * rules.WEEKS),
+    }
+    return finish(pd.DataFrame(columns), inputs, helper="staking.apy", level=level)
 
 
 def implied_fee(
@@ -160,27 +159,43 @@ def implied_fee(
     """
     if by not in ("validator", "week"):
         raise ValueError(f"by must be 'validator' or 'week', not {by!r}")
-    rows, inputs = _read_weeks(history, now)
-    best = rows["net_apr"].where(rows["whole"]).groupby(rows["week"]).transform("max")
-    rows["behind_best"] = 1 - rows["net_apr"] / best.where(best > 0)
-    result = rows if by == "week" else _fee_by_validator(rows)
-    return finish(result, inputs, helper="staking.implied_fee")
-
-
-def _fee_by_validator(rows: pd.DataFrame) -> pd.DataFrame:
-    known = rows["whole"] & rows["fee"].notna()
-    grouped = rows.drop(columns="validator").where(known).groupby(rows["validator"])
-    net, gross = (grouped[name].sum(min_count=1) for name in ("net_apr", "gross_apr"))
-    fees = grouped["fee"]
-    return pd.DataFrame(
-        {
-            "n": fees.count().astype("int64"),
-            "fee": rules.implied_fee(net, gross),
-            "low": fees.min(),
-            "high": fees.max(),
-            "behind_best": grouped["behind_best"].median(),
+    weeks, inputs = _read_weeks(history, now)
+    net, gross, week = weeks.net, weeks.gross, np.unique(weeks.ms, return_inverse=True)[1]
+    usable = weeks.whole & (net > 0)
+    best = np.full(int(week.max(initial=-1)) + 1, np.nan)
+    np.fmax.at(best, week[usable], net[usable])
+    behind, fee = 1 - net / best[week], rules.implied_fee(net, gross)
+    if by == "week":
+        columns = {
+            "validator": weeks.names.iloc[weeks.group].array,
+            "week": utc_times(weeks.ms),
+            "whole": weeks.whole,
+            "net_apr": net,
+            "gross_apr": weeks.stated,
+            "earned": net / rules.WEEKS,
+            "apy": rules.apy(net),
+            "fee": fee,
+            "behind_best": behind,
         }
-    ).reset_index()
+        return finish(pd.DataFrame(columns), inputs, helper="staking.implied_fee")
+    known = weeks.whole & ~np.isnan(fee)
+    group, count = weeks.group[known], len(weeks.names)
+    n = np.bincount(group, minlength=count)
+    fees = pd.DataFrame({"fee": fee[known], "behind": behind[known]}).groupby(group)
+    ends = {"low": fees["fee"].min(), "high": fees["fee"].max(), "behind": fees["behind"].median()}
+    low, high, middle = (found.reindex(range(count)).to_numpy() for found in ends.values())
+    paid, whole = (
+        np.where(n > 0, sum_groups(group, part[known], count), np.nan) for part in (net, gross)
+    )
+    columns = {
+        "validator": weeks.names,
+        "n": n,
+        "fee": rules.implied_fee(paid, whole),
+        "low": low,
+        "high": high,
+        "behind_best": middle,
+    }
+    return finish(pd.DataFrame(columns), inputs, helper="staking.implied_fee")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -256,8 +271,15 @@ def rank_stability(
     1.0
     """
     check_level(level)
-    rows, inputs = _read_weeks(history, now)
-    complete = rows[rows["whole"] & rows["net_apr"].notna()]
+    weeks, inputs = _read_weeks(history, now)
+    rows = np.flatnonzero(weeks.whole & ~np.isnan(weeks.net))
+    complete = pd.DataFrame(
+        {
+            "week": utc_times(weeks.ms[rows]),
+            "validator": weeks.names.iloc[weeks.group[rows]].array,
+            "net_apr": weeks.net[rows],
+        }
+    )
     table = complete.pivot(index="week", columns="validator", values="net_apr").dropna(axis=1)
     ranked = table.rank(axis=1, ascending=False)
     figures = {"concordance": (_concordance, 0.0), "next_week": (_next_week_correlation, -1.0)}
@@ -278,7 +300,7 @@ def rank_stability(
         level=level,
         method="Kendall's W and Spearman's correlation of weekly ranks; jackknife over weeks",
         ranks=ranks,
-        left_out=int(rows["validator"].nunique() - table.shape[1]),
+        left_out=len(weeks.names) - table.shape[1],
     )
 
 
@@ -323,28 +345,46 @@ def _jackknife(
     return estimate, max(estimate - half, least), min(estimate + half, 1.0)
 
 
-def _read_weeks(history: Frame, now: Time | None) -> tuple[pd.DataFrame, dict[str, pd.DataFrame]]:
-    """Return a row for each validator and week, with earnings and implied fee, and the input."""
+class _Weeks(NamedTuple):
+    """The weeks of validators, by validator and time, each once.
+
+    - ``names``: the validators, sorted
+    - ``group``, ``ms``: validator of each week, as its place in `names`, and when the week begins
+    - ``whole``: whether the week is complete
+    - ``net``, ``stated``, ``gross``: net APR, and gross APR as stated, and if it is above 0
+    """
+
+    names: pd.Series
+    group: Ints
+    ms: Ints
+    whole: Flags
+    net: Floats
+    stated: Floats
+    gross: Floats
+
+
+def _read_weeks(history: Frame, now: Time | None) -> tuple[_Weeks, dict[str, pd.DataFrame]]:
+    """Return the weeks of validators, and the input."""
     table = Table(history, "history")
     table.require(NEEDED)
-    names = table.text("validator").texts() if table.has("validator") else [""] * len(table)
-    rows = pd.DataFrame(
-        {
-            "validator": pd.array(list(names), dtype="str"),
-            "week": utc_times(table.ms("week")),
-            "whole": False,
-            "net_apr": table.number("net_apr"),
-            "gross_apr": table.number("gross_apr"),
-        }
-    )
-    rows = rows.sort_values(["validator", "week"], kind="stable")
-    rows = rows.drop_duplicates(["validator", "week"], keep="last", ignore_index=True)
+    nobody = Names(np.zeros(len(table), dtype=np.int64), [""])
+    validator = table.text("validator").sorted() if table.has("validator") else nobody
+    ms = table.ms("week")
+    rows = np.lexsort((ms, validator.codes))
+    repeats = ~starts_group(validator.codes[rows], ms[rows])
+    rows = rows[~np.append(repeats[1:], False)[: len(rows)]]  # the last of several rows counts
+    present, group = np.unique(validator.codes[rows], return_inverse=True)
     # ASSUMED: A week is complete when the next Monday begins. The service has published rewards
     # since 2025-08-01, so the week of 2025-07-28 is never complete.
-    now_ms, monday = present_ms(table.frame, now, "history", "now"), rows["week"].array.asi8
-    rows["whole"] = (monday + WEEK <= now_ms) & (monday != FIRST_WEEK)
-    net, gross = rows["net_apr"], rows["gross_apr"].where(rows["gross_apr"] > 0)
-    rows["earned"] = net / rules.WEEKS
-    rows["apy"] = rules.apy(net)
-    rows["fee"] = rules.implied_fee(net, gross)
-    return rows, {"history": table.frame}
+    now_ms, monday = present_ms(table.frame, now, "history", "now"), ms[rows]
+    gross = table.number("gross_apr")[rows]
+    weeks = _Weeks(
+        names=pd.Series([validator.values[code] for code in present.tolist()], dtype="str"),
+        group=group,
+        ms=monday,
+        whole=(monday + WEEK <= now_ms) & (monday != FIRST_WEEK),
+        net=table.number("net_apr")[rows],
+        stated=gross,
+        gross=np.where(gross > 0, gross, np.nan),
+    )
+    return weeks, {"history": table.frame}

@@ -63,18 +63,19 @@ def migration(start: Frame, end: Frame, edges: Sequence[float] = EDGES) -> pd.Da
         values_table(snapshot, [], what=what)[["user", "value"]]
         for what, snapshot in (("start", start), ("end", end))
     )
-    both = before.merge(after, on="user", how="outer", suffixes=("_from", "_to"), indicator=True)
-    first, last = (
-        np.select(
-            [both["_merge"] == gone, both[name].isna()],
-            [len(edges) + 1, len(edges) + 2],
-            np.searchsorted(edges, both[name].to_numpy(), side="right"),
-        )
-        for name, gone in (("value_from", "right_only"), ("value_to", "left_only"))
-    )
-    change = (both["value_to"] - both["value_from"]).fillna(0.0)
+    codes, users = pd.factorize(pd.concat([before["user"], after["user"]]))
+    worth = np.full((2, len(users)), np.nan)
+    place = np.full((2, len(users)), len(edges) + 1)  # absent
+    for number, (frame, code) in enumerate(
+        ((before, codes[: len(before)]), (after, codes[len(before) :]))
+    ):
+        value = frame["value"].to_numpy(np.float64)
+        worth[number, code] = value
+        found = np.searchsorted(edges, value, side="right")
+        place[number, code] = np.where(np.isnan(value), len(edges) + 2, found)
+    change = np.nan_to_num(worth[1] - worth[0])
     many = len(names)
-    pair = many * first + last
+    pair = many * place[0] + place[1]
     accounts = np.bincount(pair, minlength=many**2)
     total = np.repeat(accounts.reshape(many, many).sum(axis=1), many)
     result = pd.DataFrame(
