@@ -16,7 +16,7 @@ from toolkit.contract.dexes import coin_dex
 from toolkit.display import count_text
 from toolkit.errors import UnmeasuredAccounts, warn_caller
 from toolkit.prepare.door import NATIVE_DEX, NO_TIME, Frame, Names, Table
-from toolkit.prepare.groups import number_groups, number_rows
+from toolkit.prepare.groups import number_rows, sum_groups
 
 UNIFIED: Final = 2
 """From this mode on the collateral is in the spot wallet: 2 unified, 3 portfolio margin."""
@@ -149,29 +149,45 @@ def spot_backed_users(table: Table, held: Table) -> set[str]:
     owners = table.columns(("user", value), ("account_mode",), (value, "account_mode"))
     amounts = ("unrealized_pnl", "position_value")
     rows = held.columns(("user", amounts[0]), ("leverage_type", amounts[1]), amounts)
-    sums, backed, _ = find_spot_backed(owners, rows, ["user"])
-    return set(sums["user"][backed])
+    own, held_by, count = pair_accounts(owners, rows, ["user"])
+    backed, _ = find_spot_backed(owners, rows, own, held_by, count)
+    return set(owners["user"][backed[own]])
+
+
+def pair_accounts(
+    owners: pd.DataFrame, rows: pd.DataFrame, on: Sequence[str]
+) -> tuple[Ints, Ints, int]:
+    """Return the number of the account of each row of two frames, and the number of accounts."""
+    columns = [
+        pd.factorize(pd.concat([owners[name], rows[name]], ignore_index=True))[0] for name in on
+    ]
+    codes = number_rows(*columns)
+    return codes[: len(owners)], codes[len(owners) :], int(codes.max(initial=-1)) + 1
 
 
 def find_spot_backed(
-    owners: pd.DataFrame, rows: pd.DataFrame, on: Sequence[str]
-) -> tuple[pd.DataFrame, Flags, Floats]:
-    """Return accounts, whether the collateral of each is in the spot wallet, and their modes.
+    owners: pd.DataFrame, rows: pd.DataFrame, own: Ints, held: Ints, count: int
+) -> tuple[Flags, Floats]:
+    """Return whether the collateral of each account is in the spot wallet, and its mode.
 
-    - ``owners``: `on`, ``cross_account_value``, and ``account_mode`` if known
-    - ``rows``: positions: `on`, ``unrealized_pnl``, and ``position_value``, ``leverage_type``
-    - ``on``: the columns that name an account
+    - ``owners``: ``cross_account_value``, and ``account_mode`` if known
+    - ``rows``: positions: ``unrealized_pnl``, and ``position_value``, ``leverage_type`` if known
+    - ``own``, ``held``, ``count``: as `pair_accounts` returns them
     """
-    codes, accounts = number_groups(owners[[*on]])
-    cross = rows[rows["leverage_type"] != "isolated"] if "leverage_type" in rows else rows
-    known = cross.groupby([*on])[["unrealized_pnl", *({"position_value"} & {*cross})]].sum()
-    found = accounts.merge(known.reset_index(), on=[*on], how="left")
-    mode = np.full(len(accounts), np.nan)
+    cross = np.ones(len(rows), dtype=bool)
+    if "leverage_type" in rows:
+        cross = (rows["leverage_type"] != "isolated").to_numpy()
+    gain = sum_groups(held[cross], rows["unrealized_pnl"].to_numpy()[cross], count)
+    gain[np.bincount(held[cross], minlength=count) == 0] = np.nan
+    least = np.zeros(count)
+    if "position_value" in rows:
+        usd = np.nan_to_num(rows["position_value"].to_numpy()[cross])
+        least = BACKSTOP_SHARE * LEAST_MARGIN * sum_groups(held[cross], usd, count)
+    mode = np.full(count, np.nan)
     if "account_mode" in owners:
-        mode = owners["account_mode"].groupby(codes).max().to_numpy(dtype=np.float64)
-    value = np.bincount(codes, owners["cross_account_value"], len(accounts))
-    least = BACKSTOP_SHARE * LEAST_MARGIN * found.get("position_value", 0.0)
-    return accounts, is_spot_backed(mode, value, found["unrealized_pnl"], least), mode
+        np.fmax.at(mode, own, owners["account_mode"].to_numpy(np.float64))
+    value = sum_groups(own, owners["cross_account_value"].to_numpy(), count)
+    return is_spot_backed(mode, value, gain, least), mode
 
 
 def warn_spot_backed(users: pd.Series, modes: Floats) -> None:

@@ -13,9 +13,14 @@ from toolkit.analysis.common.estimate import check_level
 from toolkit.arrays import Flags, Floats, Ints
 from toolkit.installation import explain_missing
 from toolkit.prepare.door import NO_TIME, Frame, Table, as_pandas, utc_times
-from toolkit.prepare.groups import number_groups
+from toolkit.prepare.groups import number_groups, sum_groups
 from toolkit.prepare.provenance import finish
-from toolkit.prepare.states import dex_names, find_spot_backed, warn_spot_backed
+from toolkit.prepare.states import (
+    dex_names,
+    find_spot_backed,
+    pair_accounts,
+    warn_spot_backed,
+)
 
 EDGES: Final = (1e4, 1e5, 1e6)
 BATCH_GAP_MS: Final = 60_000
@@ -223,18 +228,21 @@ def _account_sizes(rows: pd.DataFrame, owners: pd.DataFrame | None) -> Floats:
         notional = np.nan_to_num(rows["position_value"].abs().to_numpy())
         return np.bincount(codes, notional, len(accounts)).astype(np.float64)[codes]
     on = [name for name in on if name in owners]
-    codes, accounts = number_groups(owners[on])
+    own, held, count = pair_accounts(owners, rows, on)
     # One missing value makes the value of its account missing.
-    accounts["_size"] = np.bincount(codes, owners["account_value"], len(accounts))
+    size = sum_groups(own, owners["account_value"].to_numpy(), count)
+    size[np.bincount(own, minlength=count) == 0] = np.nan
     if "cross_account_value" in owners:
-        size = np.sign(rows["szi"]) * rows["position_value"].abs()
-        held = rows.assign(
-            unrealized_pnl=size - rows["szi"] * rows["entry_px"], position_value=size.abs()
+        value = np.sign(rows["szi"]) * rows["position_value"].abs()
+        stated = rows.assign(
+            unrealized_pnl=value - rows["szi"] * rows["entry_px"], position_value=value.abs()
         )
-        _, backed, modes = find_spot_backed(owners, held, on)
-        warn_spot_backed(accounts["user"][backed], modes[backed])
-        accounts["_size"] = accounts["_size"].mask(backed)
-    return rows[on].merge(accounts, on=on, how="left")["_size"].to_numpy(dtype=np.float64)
+        backed, mode = find_spot_backed(owners, stated, own, held, count)
+        found = own[backed[own]]
+        warn_spot_backed(owners["user"][backed[own]], mode[found])
+        size[backed] = np.nan
+    sizes: Floats = size[held]
+    return sizes
 
 
 def _number_accounts(cells: Ints, users: pd.Series) -> tuple[Ints, Ints]:
