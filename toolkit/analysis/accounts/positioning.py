@@ -13,7 +13,7 @@ from toolkit.analysis.common.estimate import check_level
 from toolkit.arrays import Flags, Floats, Ints
 from toolkit.installation import explain_missing
 from toolkit.prepare.door import NO_TIME, Frame, Table, as_pandas, utc_times
-from toolkit.prepare.groups import number_groups, sum_groups
+from toolkit.prepare.groups import number_groups, number_rows, sum_groups
 from toolkit.prepare.provenance import finish
 from toolkit.prepare.states import (
     dex_names,
@@ -182,40 +182,46 @@ def _read_owners(accounts: Frame, moment: list[str]) -> pd.DataFrame:
 def _join_batches(rows: pd.DataFrame, owners: pd.DataFrame | None) -> None:
     """Add the batch of each state as a column, and set the times of positions to their batch's."""
     own = dex_names(rows["coin"])
-    parts = [(rows, rows["dex"].fillna(own) if "dex" in rows else own)]
+    frames, dexes = [rows], [rows["dex"].fillna(own) if "dex" in rows else own]
     if owners is not None and "time" in owners:
+        frames.append(owners)
         # Without a column dex, several states of an account may be of one batch.
-        unknown = pd.Series(None, owners.index, dtype="str")
-        parts.append((owners, owners.get("dex", unknown)))
-    states = pd.concat(
-        [frame[["user"]].assign(dex=dex, ms=frame["_ms"]) for frame, dex in parts],
-        ignore_index=True,
+        dexes.append(owners.get("dex", pd.Series(None, owners.index, dtype="str")))
+    user, dex = (
+        pd.factorize(pd.concat(columns, ignore_index=True))[0]
+        for columns in ([frame["user"] for frame in frames], dexes)
     )
-    numbers = np.split(_batch_numbers(states), [len(rows)])
-    for (frame, _), batch in zip(parts, numbers, strict=False):
-        frame["_batch"] = batch
-    latest = np.full(int(rows["_batch"].max() if len(rows) else 0) + 2, NO_TIME)
-    np.maximum.at(latest, rows["_batch"], rows["_ms"])
-    rows["time"] = utc_times(latest[rows["_batch"]])
+    batch = _batch_numbers(user, dex, np.concatenate([frame["_ms"] for frame in frames]))
+    rows["_batch"] = batch[: len(rows)]
+    if len(frames) > 1:
+        frames[1]["_batch"] = batch[len(rows) :]
+    latest = np.full(int(batch.max(initial=-1)) + 2, NO_TIME)
+    np.maximum.at(latest, batch[: len(rows)], rows["_ms"].to_numpy())
+    rows["time"] = utc_times(latest[batch[: len(rows)]])
 
 
-def _batch_numbers(states: pd.DataFrame) -> Ints:
-    """Return the number of the batch of each state, counted by time; -1 without a time."""
-    known = (states["ms"] != NO_TIME).to_numpy()
-    moments, place = np.unique(states["ms"].to_numpy()[known], return_inverse=True)
+def _batch_numbers(user: Ints, dex: Ints, ms: Ints) -> Ints:
+    """Return the number of the batch of each state, counted by time; -1 without a time.
+
+    - ``user``, ``dex``: numbers of the names; -1 is missing
+    """
+    known = ms != NO_TIME
+    moments, place = np.unique(ms[known], return_inverse=True)
     gaps = np.diff(moments)
     begins = np.concatenate([[True], gaps > BATCH_GAP_MS])[: len(moments)]
     latest = np.maximum.accumulate(np.where(begins, np.arange(len(moments)), 0))
-    own = states.loc[known, ["user", "dex"]].assign(after=place).dropna().drop_duplicates()
-    own = own.sort_values(["user", "dex", "after"])
-    own["before"] = own.groupby(["user", "dex"])["after"].shift()
-    twice = own.loc[own["before"] >= latest[own["after"]], ["after", "before"]].drop_duplicates()
+    has_names = ((user >= 0) & (dex >= 0))[known]
+    owner = number_rows(user[known][has_names], dex[known][has_names])
+    owner, at = np.unique(np.stack([owner, place[has_names]]), axis=1)
+    is_next = np.diff(owner) == 0
+    before, after = at[:-1][is_next], at[1:][is_next]
+    twice = before >= latest[after]
     cut = 0
-    for after, before in twice.astype("int64").sort_values(["after", "before"]).to_numpy():
-        if cut <= before:
-            cut = int(before) + 1 + int(gaps[before:after].argmax())
+    for later, earlier in np.unique(np.stack([after[twice], before[twice]]), axis=1).T.tolist():
+        if cut <= earlier:
+            cut = earlier + 1 + int(gaps[earlier:later].argmax())
             begins[cut] = True
-    numbers = np.full(len(states), -1, dtype=np.int64)
+    numbers = np.full(len(ms), -1, dtype=np.int64)
     numbers[known] = np.cumsum(begins)[place] - 1
     return numbers
 
