@@ -143,17 +143,25 @@ def positioning(
     held = _sum_positions(rows, own, len(first))
     cell, size = cells[first], place[first]
     parts, code_of_part = np.unique(cell * len(names) + size, return_inverse=True)
-    everyone = groups.assign(size=-1, **_figures(held, cell, len(groups), level))
-    classes = groups.iloc[parts // len(names)].assign(
-        size=parts % len(names), **_figures(held, code_of_part, len(parts), level)
+    # Each account counts among all, and in the class of its size.
+    figures = _figures(
+        {name: np.tile(part, 2) for name, part in held.items()},
+        np.append(cell, len(groups) + code_of_part),
+        len(groups) + len(parts),
+        level,
     )
-    result = pd.concat([everyone, classes])
-    order = np.lexsort((result["size"], np.append(np.arange(len(groups)), parts // len(names))))
-    result = result.iloc[order].assign(
-        size=lambda made: made["size"].map(dict(enumerate(names)) | {-1: "all"})
-    )
-    for name in (*keys, "size", "crowded_side"):
-        result[name] = result[name].astype("str")
+    group = np.append(np.arange(len(groups)), parts // len(names))
+    size_of = np.append(np.full(len(groups), -1), parts % len(names))
+    order = np.lexsort((size_of, group))
+    of_group = groups.iloc[group[order]]
+    result = pd.DataFrame(
+        {
+            **{name: of_group[name].array for name in moment},
+            **{name: of_group[name].astype("str").array for name in keys},
+            "size": pd.array(np.array([*names, "all"])[size_of[order]], dtype="str"),
+            **{name: part[order] for name, part in figures.items()},
+        }
+    ).astype({"crowded_side": "str"})
     inputs = {"positions": positions, "accounts": accounts}
     return finish(result, inputs, helper="accounts.positioning", by=keys)
 
