@@ -10,12 +10,13 @@ import numpy as np
 import pandas as pd
 
 from toolkit.analysis.market.slippage import name_quantiles, rank_quantiles
-from toolkit.arrays import Floats
+from toolkit.arrays import Floats, Ints
 from toolkit.contract.dexes import join_coin
 from toolkit.prepare import groups
-from toolkit.prepare.door import Frame, Table
+from toolkit.prepare.door import NO_TIME, Frame, Table, utc_times
 from toolkit.prepare.provenance import finish
 from toolkit.rules.depth import slippage_bounds
+from toolkit.times import SECOND
 
 TIME = "timestamp_ms"
 SIDES = {"ask": "ask_depth_usd", "bid": "bid_depth_usd"}
@@ -224,16 +225,26 @@ def consistency(
     if not 0 <= slack < 1:
         raise ValueError(f"slack must be 0 or more and below 1, not {slack!r}")
     table, batches = Table(samples, "samples"), Table(depth, "depth")
-    rows = table.columns(("timestamp", "coin", *_SAMPLE), amounts=_SAMPLE)
-    rows = rows.assign(coin=rows["coin"].astype("str"), ms=table.ms("timestamp"))
-    rows = rows.sort_values("ms", kind="stable")
-    bands = batches.columns((TIME, *MARKET, "bps", *SIDES.values()), amounts=[*SIDES.values()])
-    bands["ms"] = batches.ms(TIME)
-    markets = bands[[*MARKET]].drop_duplicates()
-    names = [join_coin(*pair) for pair in zip(markets["dex"], markets["coin"], strict=True)]
-    bands = bands.merge(markets.assign(market=pd.array(names, dtype="str")), on=[*MARKET])
-    bands = bands.drop_duplicates(["market", "ms", "bps"])
-    parts = [_check_side(rows, bands, side, max_age, slack) for side in _TAKERS]
+    table.require(("timestamp", "coin", *_SAMPLE))
+    batches.require((TIME, *MARKET, "bps", *SIDES.values()))
+    coin, ms = table.text("coin"), table.ms("timestamp")
+    # One key for each market and moment, and one book for each key.
+    dexes, coins = (batches.text(name) for name in MARKET)
+    width = len(coins.values)
+    pairs, codes = np.unique(dexes.codes * width + coins.codes, return_inverse=True)
+    names = (join_coin(dexes.values[pair // width], coins.values[pair % width]) for pair in pairs)
+    places = {name: code for code, name in enumerate(names)}
+    keys, book = np.unique((codes << 43) + batches.ms(TIME), return_inverse=True)
+    widths, band = np.unique(batches.number("bps"), return_inverse=True)
+    wanted = (coin.facts(lambda name: places.get(name, -1)).astype(np.int64) << 43) + ms
+    parts = []
+    for side, (_, column, _) in _TAKERS.items():
+        usd = np.full((len(keys), len(widths)), np.nan)
+        usd[book[::-1], band[::-1]] = batches.number(column)[::-1]  # the first of equal ones
+        is_whole = ~np.isnan(usd).any(axis=1)
+        parts.append(
+            _check_side(table, side, usd[is_whole], widths, keys[is_whole], wanted, max_age, slack)
+        )
     order = ["timestamp", "coin", "amount_usd", "side", "slippage_bps"]
     result = pd.concat(parts).sort_values(order, kind="stable")
     inputs = {"depth": batches.frame, "samples": table.frame}
@@ -241,36 +252,41 @@ def consistency(
 
 
 def _check_side(
-    rows: pd.DataFrame, bands: pd.DataFrame, side: str, max_age: float, slack: float
+    table: Table,
+    side: str,
+    books: Floats,
+    widths: Floats,
+    keys: Ints,
+    wanted: Ints,
+    max_age: float,
+    slack: float,
 ) -> pd.DataFrame:
-    """Return the samples of one side with the bounds from the nearest batch of their market."""
-    column, depth, sign = _TAKERS[side]
-    books = bands.pivot(index=["market", "ms"], columns="bps", values=depth)
-    books = books.sort_index(axis=1).dropna()
-    moments = books.index.to_frame(index=False).assign(
-        book=np.arange(len(books)), book_ms=lambda made: made["ms"]
-    )
-    nearest = pd.merge_asof(
-        rows, moments.sort_values("ms"),
-        on="ms", left_by="coin", right_by="market", direction="nearest",
-    )  # fmt: skip
-    age = (nearest["ms"] - nearest["book_ms"]).to_numpy(dtype=np.float64) / 1000
-    near = np.abs(age) <= max_age
-    usd, half, bps = (
-        nearest[name].to_numpy(dtype=np.float64)
-        for name in ("amount_usd", "half_spread_bps", column)
-    )
-    least, most = np.full((2, len(nearest)), np.nan)
-    around = books.to_numpy(dtype=np.float64)[nearest["book"][near].astype("int64")]
-    widths = books.columns.to_numpy(dtype=np.float64)
+    """Return the samples of one side with the bounds from the nearest batch of their market.
+
+    - ``books`` (array of float, (books, widths)): depth within each width, in USD
+    - ``keys``, ``wanted``: market and moment of each book and of each sample, as one number
+    """
+    column, _, sign = _TAKERS[side]
+    usd, half, bps = (table.number(name) for name in ("amount_usd", "half_spread_bps", column))
+    age, place = np.full(len(wanted), np.inf), np.zeros(len(wanted), dtype=np.int64)
+    after = np.searchsorted(keys, wanted)
+    for near in (after - 1, after):  # of two equally near ones the earlier
+        inside = (near >= 0) & (near < len(keys))
+        at = np.append(keys, NO_TIME)[np.where(inside, near, -1)]
+        gap = np.where(at >> 43 == wanted >> 43, (wanted - at) / SECOND, np.inf)
+        place = np.where(np.abs(gap) < np.abs(age), near, place)
+        age = np.where(np.abs(gap) < np.abs(age), gap, age)
+    near = (np.abs(age) <= max_age) & np.isfinite(age)
+    least, most = np.full((2, len(wanted)), np.nan)
+    around = books[place[near]]
     least[near] = slippage_bounds(usd[near], (1 + slack) * around, widths, half[near], sign)[0]
     most[near] = slippage_bounds(usd[near], (1 - slack) * around, widths, half[near], sign)[1]
     outside = _distance_outside(bps, least, most)
     known = near & ~np.isnan(half)
     return pd.DataFrame(
         {
-            "timestamp": nearest["timestamp"],
-            "coin": nearest["coin"],
+            "timestamp": utc_times(table.ms("timestamp")),
+            "coin": table.text("coin").texts(),
             "side": side,
             "amount_usd": usd,
             "half_spread_bps": half,

@@ -115,19 +115,16 @@ def cost(
     2   4000000.0      64.0    above
     """
     sizes = _positive_numbers(usd, "usd: each size must be above 0 USD")
-    fitted = _as_fit(samples, level, seed)
+    fitted = samples if isinstance(samples, SlippageFit) else fit(samples, level=level, seed=seed)
     rows = []
     for group, means in _choose_groups(fitted, coin, side):
         for size in sizes:
             values = expected_cost(means, size)
-            low, high = _interval_around(values, blocks_at(means, size), level, positive=True)
-            where = (
-                place_among_sizes(means, size) if np.isfinite(values[0]) else _missing_reason(means)
-            )
-            thin = _thin_share(fitted.samples, group, size)
-            paid = values[0] / 1e4 * size
-            name = (group.coin, group.side, size)
-            rows.append((*name, values[0], low, high, paid, where, thin, group.n))
+            interval = _interval_around(values, blocks_at(means, size), level, positive=True)
+            where = _place_or_reason(means, size, values[0])
+            thin, paid = _thin_share(fitted.samples, group, size), values[0] / 1e4 * size
+            figures = (values[0], *interval, paid, where, thin, group.n)
+            rows.append((group.coin, group.side, size, *figures))
     return _result_frame(rows, _COST, fitted, "slippage.cost")
 
 
@@ -204,21 +201,16 @@ def capacity(
     2      390000.0  between
     """
     bounds = _positive_numbers(bps, "bps: each bound must be above 0 basis points")
-    fitted = _as_fit(samples, level, seed)
+    fitted = samples if isinstance(samples, SlippageFit) else fit(samples, level=level, seed=seed)
     rows = []
     for group, means in _choose_groups(fitted, coin, side):
+        ends = (means.sizes[0], means.sizes[-1]) if len(means.sizes) else (np.nan, np.nan)
         for bound in bounds:
             values = largest_size(means, bound)
-            low, high = _interval_around(values, blocks_at(means, float(values[0])), level)
-            low = max(low, 0.0)
-            where = (
-                place_among_sizes(means, float(values[0]))
-                if np.isfinite(values[0])
-                else _missing_reason(means)
-            )
-            ends = (means.sizes[0], means.sizes[-1]) if len(means.sizes) else (np.nan, np.nan)
-            name = (group.coin, group.side, bound)
-            rows.append((*name, values[0], low, high, where, *ends, group.n))
+            size = float(values[0])
+            low, high = _interval_around(values, blocks_at(means, size), level)
+            figures = (size, max(low, 0.0), high, _place_or_reason(means, size, size), *ends)
+            rows.append((group.coin, group.side, bound, *figures, group.n))
     return _result_frame(rows, _CAPACITY, fitted, "slippage.capacity")
 
 
@@ -242,10 +234,6 @@ def _positive_numbers(numbers: float | Sequence[float], rule: str) -> list[float
     return values
 
 
-def _as_fit(samples: Frame | SlippageFit, level: float, seed: int) -> SlippageFit:
-    return samples if isinstance(samples, SlippageFit) else fit(samples, level=level, seed=seed)
-
-
 def _choose_groups(
     fitted: SlippageFit, coin: str | None, side: str | None
 ) -> list[tuple[Any, SizeMeans]]:
@@ -263,8 +251,10 @@ def _choose_groups(
     return [(group, fitted.means[group.coin, group.side]) for group in rows]
 
 
-def _missing_reason(means: SizeMeans) -> str:
-    """Return why there is no estimate."""
+def _place_or_reason(means: SizeMeans, size: float, found: float) -> str:
+    """Return where a size lies among the sampled ones, or why there is no estimate."""
+    if np.isfinite(found):
+        return place_among_sizes(means, size)
     return {0: "never filled", 1: "one size"}.get(len(means.sizes), "no law")
 
 
