@@ -137,8 +137,9 @@ def test_arrival_is_a_mid():
     row = twaps.quality(fills, tape).iloc[0]
     assert (row["arrival_px"], row["arrival_age_secs"]) == (pytest.approx(100), 0.5)
     assert row["vs_arrival_bps"] == pytest.approx(0, abs=1e-3)
-    with pytest.warns(UserWarning, match=r"^tape: without side and crossed"):
-        assert twaps.quality(fills, tape.drop(columns="crossed"))["arrival_px"].isna().all()
+    assert twaps.quality(fills, tape.drop(columns="crossed"))["arrival_px"].isna().all()
+    with pytest.warns(UserWarning, match=r"^tape: column crossed"):
+        assert twaps.quality(fills, tape.assign(crossed=None))["arrival_px"].isna().all()
     with pytest.raises(ValueError, match="bid or an ask"):
         twaps.quality(fills, tape, tape)
 

@@ -33,7 +33,7 @@ def quality(
         they share ``tid`` and count once. Rows without a price or size are left out.
     prices : DataFrame, optional
         Mids of the market for the arrival, as for `tk.execution.markout`. Without it they are the
-        `tk.execution.quotes` of the tape, which needs ``side`` and ``crossed`` then.
+        `tk.execution.quotes` of the tape; without its ``side`` and ``crossed`` they are missing.
     max_age_secs : float, default 300
         If the last mid before an order's first fill is older, there is no arrival price.
 
@@ -151,14 +151,14 @@ def _is_repeated(group: Ints, tid: Ints) -> Flags:
 
 
 def _arrival_prices(tape: Table, prices: Frame | None, max_age_secs: float) -> PriceHistory:
-    """Return the mids: the stated ones, or those of the tape."""
-    has_sides = tape.has("side") and tape.has("crossed") and tape.flag("crossed")[1].any()
-    if prices is not None or has_sides:
+    """Return the mids: the stated ones, those of the tape, or none if it does not name takers."""
+    has_takers = tape.has("side") and tape.has("crossed")
+    if prices is not None or (has_takers and not tape.is_blank("crossed")):
         return reference_prices(tape, prices, None, max_age_secs)
-    if len(tape):
+    if has_takers:
         warn_caller(
-            "tape: without side and crossed it shows no mid, so arrival prices are missing. Pass "
-            "prices=, or fetch the tape again",
+            "tape: column crossed is missing in every row, so it shows no mid, and arrival prices "
+            "are missing. Pass prices=, or fetch the tape again",
             UserWarning,
         )
     return make_history("mid_px", tape.text("coin"), tape.ms(), np.full(len(tape), np.nan))
