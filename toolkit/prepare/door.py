@@ -233,8 +233,13 @@ class Table:
             )
         return values
 
-    def text(self, name: str) -> Names:
-        """Return a column of texts; addresses are in lower case, the native dex has one name."""
+    def text(self, name: str, *, blank: bool = False) -> Names:
+        """Return a column of texts; addresses are in lower case, the native dex has one name.
+
+        - ``blank``: all texts are missing if the frame has no such column
+        """
+        if blank and not self.has(name):
+            return Names(np.zeros(len(self), dtype=np.int64), [""])
         names: Names = self._once("text", name, self._read_text)
         return names
 
@@ -300,11 +305,13 @@ class Table:
 
     def flag(self, name: str) -> tuple[Flags, Flags]:
         """Return a column of flags, False if missing, and which of them are known."""
-        column = (
-            self.plain[name] if self.has(name) else pd.Series([None] * len(self), dtype="boolean")
-        )
-        known = column.notna().to_numpy()
-        return column.astype("boolean").fillna(False).to_numpy(dtype=bool), known
+        if not self.has(name):
+            return np.zeros(len(self), dtype=bool), np.zeros(len(self), dtype=bool)
+        column = self.plain[name]
+        known = ~column.array.isna()
+        if column.dtype != np.bool_:
+            column = column.astype("boolean")
+        return np.where(known, column.to_numpy(bool, na_value=False), False), known
 
     def ids(self, name: str) -> tuple[Ints, Flags]:
         """Return a column of whole numbers, 0 if missing, and which of them are known."""

@@ -6,7 +6,7 @@ type has a fee and the fee is missing. Such rows are counted and never taken as 
 """
 
 from collections.abc import Mapping
-from typing import Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 import numpy as np
 
@@ -110,6 +110,11 @@ def read_movements(table: Table, account: Names) -> Movements:
     return Movements(perp, spot, rows.token, perp + in_usd - cash_fee, cash_fee)
 
 
+def read_means(table: Table) -> Any:
+    """Return what the movement of each row means; "" if the type is not known."""
+    return table.text("type").facts(lambda name: RULES[name].means if name in RULES else "")
+
+
 def read_kept(table: Table, account: Names, moves: Movements) -> tuple[Floats, Floats]:
     """Return what changes outside of both wallets and still belongs to the account, row by row.
 
@@ -120,11 +125,10 @@ def read_kept(table: Table, account: Names, moves: Movements) -> tuple[Floats, F
     put in, until it is withdrawn, then with its gain: ``moved + kept - outside``.
     """
     kept, outside = np.zeros(len(table)), np.zeros(len(table))
-    means = table.text("type").facts(lambda name: RULES[name].means if name in RULES else "")
+    means = read_means(table)
     rows = np.flatnonzero((means == "vault") | (means == "kept"))
-    none = Names(np.zeros(len(table), dtype=np.int64), [""])
     types, vaults, operations = (
-        table.text(name) if table.has(name) else none for name in ("type", "vault", "operation")
+        table.text(name, blank=True) for name in ("type", "vault", "operation")
     )
     names = [
         [names.values[code] for code in names.codes[rows].tolist()]
@@ -163,7 +167,7 @@ def read_kept(table: Table, account: Names, moves: Movements) -> tuple[Floats, F
 def read_income(table: Table, account: Names, moves: Movements) -> Floats:
     """Return the income in USD of each row: gains of vaults, commissions and rewards, less gas."""
     kept, outside = read_kept(table, account, moves)
-    means = table.text("type").facts(lambda name: RULES[name].means if name in RULES else "")
+    means = read_means(table)
     made = np.where(means == "vault", moves.perp + kept - outside, 0.0)
     return np.nan_to_num(np.where(means == "income", moves.usd, made))
 
@@ -177,12 +181,15 @@ class _Rows:
         self.fee, self.commission = (self.stated_fee(name) for name in ("fee", "commission"))
         self.user, self.receiver = self.is_owner("user"), self.is_owner("destination")
         self.from_spot, self.to_spot = (
-            self.text(f"{end}_dex").facts(lambda name: name == "spot")
+            self.table.text(f"{end}_dex", blank=True).facts(lambda name: name == "spot")
             for end in ("source", "destination")
         )
         self.to_perp = self.flag_sign("to_perp")
         # The token of a row, and that of its fee.
-        stated, self.fee_token = self.text("token"), self.text("fee_token")
+        stated, self.fee_token = (
+            self.table.text("token", blank=True),
+            self.table.text("fee_token", blank=True),
+        )
         self.is_cash = stated.facts(lambda name: name in CASH)
         self.token = stated.renamed(lambda name: name or "USDC")
         self.fee_in_cash = self.fee_token.facts(lambda name: name in CASH)
@@ -196,15 +203,9 @@ class _Rows:
         with np.errstate(divide="ignore", invalid="ignore"):
             self.price = np.where(self.is_cash | at_par, 1.0, worth / amount)
 
-    def text(self, name: str) -> Names:
-        """Return a column of texts; "" in all rows if the ledger does not have it."""
-        if self.table.has(name):
-            return self.table.text(name)
-        return Names(np.zeros(len(self.table), dtype=np.int64), [""])
-
     def is_owner(self, party: str) -> Flags:
         """Return whether a column has the account of the row."""
-        parties = self.text(party)
+        parties = self.table.text(party, blank=True)
         codes = {name: code for code, name in enumerate(parties.values) if name}
         own = self.account.facts(lambda name: codes.get(name.lower(), -1))
         made: Flags = parties.codes == own
@@ -247,7 +248,9 @@ class _Rows:
         # A vault's own ledger has the rows of its followers, and the vault receives their deposits.
         pooled = np.where(vault, 1.0, -1.0) * (moves("joins") * 1.0 - leaves)
         # A vault's own ledger has the commission of its leader, which withdrawals have paid.
-        paid_out = moves("leads") & ~self.user & ~self.text("user").facts("".__eq__)
+        paid_out = (
+            moves("leads") & ~self.user & ~self.table.text("user", blank=True).facts("".__eq__)
+        )
         sign = pooled + (moves("in", "leads") & ~paid_out) - moves("out") - sender + receiver
         sign += np.where(moves("class"), self.to_perp, 0.0)
         usd = np.where(self.has_amount("amount"), self.worth, self.number["usdc"])
@@ -269,7 +272,7 @@ class _Rows:
         party, send = moves("party"), moves("send")
         sender = self.user & (party | (send & self.from_spot))
         receiver = self.receiver & (party | (send & self.to_spot))
-        operation, deposit = self.text("operation"), self.flag_sign("is_deposit")
+        operation, deposit = self.table.text("operation", blank=True), self.flag_sign("is_deposit")
         lent = operation.facts(lambda name: _OPERATIONS.get(name, 0.0))
         sign = moves("in") * 1.0 - moves("out") - sender + receiver
         sign -= np.where(moves("class"), self.to_perp, 0.0)

@@ -71,8 +71,7 @@ class Money(NamedTuple):
 
 def read_tokens(table: Table, collateral: Collateral) -> Names:
     """Return the token of each fee; a missing one is the collateral of the dex, "" is USDC."""
-    missing = Names(np.zeros(len(table), dtype=np.int64), [""])
-    tokens = table.text("fee_token") if table.has("fee_token") else missing
+    tokens = table.text("fee_token", blank=True)
     if not collateral:
         return tokens
     of_coin = table.text("coin").renamed(lambda coin: collateral.get(dex_of(coin), ""))

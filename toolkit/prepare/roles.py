@@ -57,9 +57,9 @@ def read_roles(table: Table, account: str | None = None) -> Roles:
       of a liquidation by market order counts as the liquidated account.
     """
     nothing = np.zeros(len(table), dtype=bool)
-    words = _text(table, "dir")
+    words = table.text("dir", blank=True)
     deleveraged = words.facts(AUTO_DELEVERAGING.__eq__)
-    named, method = (_text(table, name) for name in OBJECT[:2])
+    named, method = (table.text(name, blank=True) for name in OBJECT[:2])
     is_named, backstop = named.facts(bool), method.facts("backstop".__eq__)
     has_object = is_named | method.facts(bool)
     if table.has("liquidation_mark_px"):
@@ -93,7 +93,7 @@ def is_off_book(table: Table) -> Flags:
     The exchange sets the price of conversions, settlements, dust, vaults that are netted, backstop
     liquidations and auto-deleveraging. A liquidation by market order meets the book.
     """
-    words, method = _text(table, "dir"), _text(table, "liquidation_method")
+    words, method = table.text("dir", blank=True), table.text("liquidation_method", blank=True)
     off: Flags = words.facts(_names_off_book) | method.facts("backstop".__eq__)
     return off
 
@@ -140,13 +140,6 @@ def _warn_unknown_directions(what: str, words: Names) -> None:
 
 def _is_known(word: str) -> bool:
     return word in KNOWN or word.startswith(LIQUIDATED)
-
-
-def _text(table: Table, name: str) -> Names:
-    """Return a column of texts; all are missing if the frame does not have it."""
-    return (
-        table.text(name) if table.has(name) else Names(np.zeros(len(table), dtype=np.int64), [""])
-    )
 
 
 def _is_own(table: Table, named: Names, account: str | None) -> Flags:

@@ -23,7 +23,7 @@ import numpy as np
 from toolkit.arrays import Flags, Floats, Ints
 from toolkit.display import count_text
 from toolkit.errors import MissingColumns
-from toolkit.prepare.door import NO_TIME, Names, Table, filled
+from toolkit.prepare.door import NO_TIME, Table, filled
 from toolkit.prepare.markets import is_outcome, is_perp
 from toolkit.rules.spot_cost import WEI
 
@@ -131,8 +131,7 @@ def sort_steps(table: Table, token_fee: Floats) -> Steps:
 
     - ``token_fee``: the fee of each fill in the base token
     """
-    nobody = Names(np.zeros(len(table), dtype=np.int64), [""])
-    users = (table.text("user") if table.has("user") else nobody).sorted()
+    users = table.text("user", blank=True).sorted()
     coins = table.text("coin").sorted()
     chain = users.codes * len(coins.values) + coins.codes
     ms = table.ms("time")

@@ -129,7 +129,6 @@ def equity(
     warn_missing_tokens(table)
     is_named, in_perps = table.has("user"), table.text("coin").facts(is_perp)
     gain = traded.money.closed_pnl - traded.money.fee
-    nobody = Names(np.zeros(len(table), dtype=np.int64), [""])
     amounts: dict[str, Floats | Flags] = {
         "net": np.where(in_perps, gain, 0.0),
         "spot_net": np.where(in_perps, 0.0, gain),
@@ -138,7 +137,7 @@ def equity(
     begun: dict[str, float] = {}
     if has_positions and marks is None:
         amounts["open"], begun = _count_open(traded)
-    parts = [_Part(table.text("user") if is_named else nobody, table.ms(), amounts)]
+    parts = [_Part(table.text("user", blank=True), table.ms(), amounts)]
     covers = dict.fromkeys(parts[0].users.take(in_perps).present() or [""], "fills")
     inputs = {"fills": table.frame, "funding": funding, "ledger": ledger, "marks": marks}
     if funding is not None or ledger is not None:

@@ -7,7 +7,7 @@ import pandas as pd
 
 from toolkit.prepare.door import Frame, Names, Table, utc_times
 from toolkit.prepare.groups import group_rows, list_keys, sum_groups
-from toolkit.prepare.ledger import RULES, Movements, read_kept, read_movements
+from toolkit.prepare.ledger import RULES, Movements, read_kept, read_means, read_movements
 from toolkit.prepare.money import CASH
 from toolkit.prepare.owners import account_names
 from toolkit.prepare.provenance import finish
@@ -142,7 +142,7 @@ def sums(
     codes, groups = group_rows(Table(table.frame.assign(**names), "ledger", "none"), keys)
     count = len(groups)
     known, usd = ~np.isnan(moves.perp + moves.spot), moves.usd
-    means = table.text("type").facts(lambda name: RULES[name].means if name in RULES else "")
+    means = read_means(table)
     kept, outside = read_kept(table, owner, moves)
     price = np.divide(usd, moves.spot, where=moves.spot != 0, out=np.ones(len(usd)))
     price = np.where(means == "vault", 1.0, price)

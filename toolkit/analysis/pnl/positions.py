@@ -107,7 +107,7 @@ def positions(fills: Frame | Fills, sz_decimals: SizeDecimals) -> pd.DataFrame:
         "chain_break": average.gap != 0,
         "gap": average.gap,
     }
-    return finish(pd.DataFrame(made), {"fills": table.frame}, helper="pnl.positions")
+    return finish(pd.DataFrame(made, copy=False), {"fills": table.frame}, helper="pnl.positions")
 
 
 def owner_columns(fills: Fills, places: Ints) -> dict[str, pd.Series]:

@@ -183,7 +183,7 @@ def round_trips(
         }
     facts = {} if funding is None else {"funding_outside": paid.outside}
     inputs = {"fills": table.frame, "funding": funding}
-    return finish(pd.DataFrame(made), inputs, helper="pnl.round_trips", **facts)
+    return finish(pd.DataFrame(made, copy=False), inputs, helper="pnl.round_trips", **facts)
 
 
 def _refuse_unpriced_fees(fills: Fills) -> None:

@@ -19,7 +19,7 @@ from toolkit.arrays import Flags, Floats, Ints
 from toolkit.prepare import Fills
 from toolkit.prepare.door import Frame, Names, Table, filled, utc_times
 from toolkit.prepare.funding import chains_of, payment_spans
-from toolkit.prepare.ledger import COLLATERAL, RULES, Movements, read_kept
+from toolkit.prepare.ledger import COLLATERAL, Movements, read_kept, read_means
 from toolkit.prepare.markets import dex_of, is_perp, pair_of
 from toolkit.prepare.money import Prices, in_usd
 from toolkit.prepare.owners import is_owned
@@ -262,7 +262,7 @@ def _read_values(values: Frame, positions: Frame | None = None) -> _Recorded:
     if not table.has("time") and not isinstance(asked, str):
         table.require(["time"])
     ms = table.known_ms() if table.has("time") else np.full(len(table), to_ms(asked or 0))
-    users = table.text("user") if table.has("user") else Names(np.zeros(len(table), int), [""])
+    users = table.text("user", blank=True)
     mode, amount = table.number("account_mode", np.nan), table.number("account_value")
     total = table.number("pm_total_account_value", np.nan)
     order = np.lexsort((ms, users.codes))
@@ -419,7 +419,7 @@ def _add_ledger(
     mine = np.flatnonzero(owner.facts(user.__eq__)) if named else np.arange(len(table))
     mine = mine[np.argsort(table.known_ms()[mine], kind="stable")]
     ms, token = table.ms()[mine], moves.token.take(mine)
-    means = table.text("type").facts(lambda name: RULES[name].means if name in RULES else "")[mine]
+    means = read_means(table)[mine]
     perp, spot = moves.perp[mine], moves.spot[mine]
     if not whole:
         spot = spot * 0.0
