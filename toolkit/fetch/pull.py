@@ -387,7 +387,8 @@ def read_pages(request: Request, counts: RequestCounts | None = None) -> Iterato
         page, tables = kept.page, kept.page.tables
         if operation.paging != "none":
             tables = (tables[0][kept.first : kept.stop],)
-            if completeness is None and page.completeness == Completeness() and not tables[0]:
+            is_first = completeness is None
+            if is_first and page.completeness == Completeness() and not page.tables[0]:
                 check_markets(session, operation, request.parameters)
         completeness = completeness or page.completeness
         yield replace(

@@ -158,8 +158,10 @@ class FrameBuilder:
                 )
             for page in pages:
                 page.arrays[at] = None
-        further = extra_columns([(page.rows, page.extras) for page in pages], self._joined)
-        return pd.DataFrame(self._joined | further, copy=False)
+        columns = self._joined
+        if any(page.extras for page in pages):
+            columns = columns | extra_columns([(page.rows, page.extras) for page in pages], columns)
+        return pd.DataFrame(columns, copy=False)
 
     def count_missing(self) -> dict[str, int]:
         """Return in how many rows a value is missing that the specification has in every row."""
