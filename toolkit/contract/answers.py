@@ -104,9 +104,11 @@ def decode(
     answer_key = operation.type, wanted, omits
     accepted = KNOWN_DEVIATIONS.get(answer_key, Accepted())
     try:
+        if accepted.unknown:
+            content.decode()  # the decoder does not read the values of unknown fields
         return _decoder(wanted, numbers, accepted, omits).decode(content)
     except _UNREADABLE as error:
-        refusal = error  # the answer has further deviations, or it is invalid
+        refusal: Exception = error  # the answer has further deviations, or it is invalid
     check_no_web_page(operation, headers, content)
     try:
         value = json.loads(content, parse_float=Decimal)
@@ -119,8 +121,9 @@ def decode(
         answer = _decoder(wanted, numbers, accepted, omits).decode(content)
     except _UNREADABLE as error:
         raise _invalid_answer(operation, error, content) from None
-    except (ValueError, RecursionError):
-        raise _invalid_answer(operation, refusal, content) from None
+    except ValueError as error:
+        is_json = isinstance(refusal, msgspec.ValidationError)  # but not for Python
+        raise _invalid_answer(operation, error if is_json else refusal, content) from None
     KNOWN_DEVIATIONS[answer_key] = accepted
     report_deviations(operation.type, found.values(), accepted)
     return answer
