@@ -110,6 +110,19 @@ def test_no_returns_after_unknown_flow():
     assert returns["return_"].tolist() == pytest.approx(wanted, nan_ok=True)
 
 
+def test_days_after_the_last_known_value_are_missing():
+    """Equity of one's own that ends early; a curve that says why would lack an open loser."""
+    curve = curve_of([110.0, 99.0, np.nan, np.nan], [0.0] * 4)
+    returns = tk.performance.returns(curve, start=100.0)
+    wanted = [0.1, -0.1, np.nan, np.nan]
+    assert returns["return_"].tolist() == pytest.approx(wanted, nan_ok=True)
+    assert returns["growth"].tolist() == pytest.approx([1.1, 0.99, 0.99, 0.99])
+    assert figures_of(tk.performance.sheet(returns))["total_return"] == pytest.approx(-0.01)
+    with pytest.warns(HistoryWarning, match="value is not known"):
+        unpriced = tk.performance.returns(curve.assign(unrealised=curve["equity"]), start=100.0)
+    assert unpriced["return_"].isna().all()
+
+
 def test_missing_gains_are_stated():
     curve = curve_of([110.0, 99.0], [0.0] * 2).assign(unpriced_fees=[0, 1], missing_amounts=[2, 3])
     with pytest.warns(MissingAmounts, match=r"^curve: .* 1 fee .* 3 funding rows"):

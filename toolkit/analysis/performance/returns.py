@@ -1,17 +1,17 @@
 """Returns of an account per day, from its value over time and the flows of cash."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 
 from toolkit.analysis.performance.sheet_tables import refuse_repeated_times
-from toolkit.arrays import Flags, Floats, Ints
+from toolkit.arrays import Floats, Ints
 from toolkit.display import count_text
 from toolkit.errors import HistoryWarning, MissingAmounts, MissingColumns, warn_caller
 from toolkit.prepare.door import Frame, Names, Table, utc_times
-from toolkit.prepare.groups import CALENDAR
+from toolkit.prepare.groups import CALENDAR, split_groups
 from toolkit.prepare.provenance import finish
 from toolkit.times import HOUR
 
@@ -152,45 +152,41 @@ def returns(
         )
     users = table.text("user").sorted() if table.has("user") else Names(np.zeros_like(ms), [""])
     order = np.lexsort((ms, users.codes))
-    refuse_repeated_times(table, users.codes[order], ms[order])
+    codes = users.codes[order]
+    refuse_repeated_times(table, codes, ms[order])
     _warn_gaps(table, users.codes)
-    gains = table.number("pnl", np.nan)
+    gains, is_open = table.number("pnl", np.nan), table.ids("unmarked")[0] > 0
     if value == "realised":
         # Unrealised PnL belongs to the value, so it is known only where nothing is open.
         values = np.where(table.number("unrealised", np.nan) == 0, flows + values, np.nan)
         gains = values - flows
-    # An unknown flow may end returns; an open position without a price may not: it may be a loser.
     has_flows = table.ids("unknown_flows")[0] == 0
+    if table.has("unrealised"):
+        is_open = np.isnan(table.number("unrealised")) & has_flows
     values = np.where(has_flows, values, np.nan)
-    if is_dated:
-        has_flows = ~np.isnan(values) | (table.ids("unmarked")[0] > 0)
     long, short = (table.number(each, np.nan) for each in ("long", "short"))
+    curves = np.stack([values, flows, gains, long + short, long - short, is_open])[:, order]
     given = (
         {user.lower(): amount for user, amount in start.items()}
         if isinstance(start, Mapping)
         else dict.fromkeys([] if start is None else users.values, start)
     )
-    names, parts, reasons = [], [], dict[str, list[str]]()
-    for rows in np.split(order, np.flatnonzero(np.diff(users.codes[order])) + 1 if len(ms) else []):
-        user = users.values[users.codes[rows[0]]] if len(rows) else ""
-        before, own, flow = given.get(user), values[rows], flows[rows]
-        if is_dated:
-            flow = np.cumsum(flow)
-        elif _adds_up(own, flow + gains[rows]):
-            # `tk.pnl.equity` begins with an empty account; what it had before is not in the curve.
-            before = before or 0.0
-            own = own + before
-        elif before is None and flow[:1].any():
-            before = 0.0
-        size = np.where(own > 0, own, np.nan)
-        points = [ms[rows], own, flow, (long + short)[rows] / size, (long - short)[rows] / size]
-        last = ms[rows][has_flows[rows]].max(initial=0)
-        part, reason = _account_periods(points, before, is_dated, by, last)
+    reasons: dict[str, list[str]] = {}
+    parts, names = [np.zeros((1 + len(_FIGURES), 0))], []
+    for rows in split_groups(codes, len(users.values)):
+        if not len(rows):
+            continue
+        user = users.values[codes[rows[0]]]
+        curve_ = ms[order][rows], *curves[:, rows]
+        part, reason = _account_periods(curve_, given.get(user), is_dated, by)
         parts.append(part)
         names += [user] * part.shape[1]
         if reason:
             reasons.setdefault(reason, []).append(user or "the account")
-    _warn_without_returns(reasons)
+    for reason, without in reasons.items():
+        others = f" and {count_text(len(without) - 1, 'other account')}" if without[1:] else ""
+        what = f"curve: no returns of {without[0]}{others}: {_REASONS[reason]}"
+        warn_caller(what, HistoryWarning)
     made = np.concatenate(parts, axis=1)
     named = {"user": pd.Series(names, dtype="str")} if table.has("user") else {}
     columns = dict(zip(_FIGURES, made[1:], strict=True))
@@ -199,29 +195,22 @@ def returns(
     return finish(result, inputs, helper="performance.returns", by=by, value=value)
 
 
-def _adds_up(values: Floats, sums: Floats) -> bool:
-    """Return whether values are the sums of flows and gains, as far as both are known."""
-    off = np.abs(values - sums)[~np.isnan(values + sums)]
-    return len(off) > 0 and bool((off <= _DUST * (1 + np.abs(sums[~np.isnan(sums)]).max())).all())
-
-
 def _warn_gaps(table: Table, users: Ints) -> None:
     """Warn of flows of unknown amount, and of fees and funding that gains do not contain."""
-    counts: dict[str, int] = {}
-    for name in ("unknown_flows", *_GAPS):
-        most = np.zeros(int(users.max(initial=0)) + 1, dtype=np.int64)
-        np.maximum.at(most, users, table.ids(name)[0])
-        counts[name] = int(most.sum())
-    if count := counts.pop("unknown_flows", 0):
+    unknown, *counts = (
+        int(pd.Series(table.ids(name)[0]).groupby(users).max().sum())
+        for name in ("unknown_flows", *_GAPS)
+    )
+    if unknown:
         warn_caller(
-            f"curve: {count_text(count, 'ledger flow has', 'ledger flows have')} no known amount. "
-            "The value of an account is not known from the first of its flows without an amount "
-            "on, so it has no returns after them. Remove these rows from the ledger, or fill in "
-            "their amount, and compute the curve again",
+            f"curve: {count_text(unknown, 'ledger flow has', 'ledger flows have')} no known "
+            "amount. The value of an account is not known from the first of its flows without an "
+            "amount on, so it has no returns after them. Remove these rows from the ledger, or "
+            "fill in their amount, and compute the curve again",
             MissingAmounts,
         )
-    left_out = [count_text(count, *_GAPS[name]) for name, count in counts.items() if count]
-    if left_out:
+    pairs = zip(counts, _GAPS.values(), strict=True)
+    if left_out := [count_text(count, *words) for count, words in pairs if count]:
         warn_caller(
             f"curve: the gains do not contain {' and '.join(left_out)}. Pass prices= to "
             "tk.pnl.equity, or fetch the funding again",
@@ -229,69 +218,53 @@ def _warn_gaps(table: Table, users: Ints) -> None:
         )
 
 
-def _warn_without_returns(reasons: Mapping[str, list[str]]) -> None:
-    for reason, users in reasons.items():
-        others = f" and {count_text(len(users) - 1, 'other account')}" if len(users) > 1 else ""
-        warn_caller(f"curve: no returns of {users[0]}{others}: {_REASONS[reason]}", HistoryWarning)
-
-
 def _account_periods(
-    points: Sequence[Any], before: float | None, is_dated: bool, by: str, last: int
+    curve: Sequence[Any], before: float | None, is_dated: bool, by: str
 ) -> tuple[Floats, str]:
     """Return the times and figures of the periods of one account, and why it has no return.
 
-    - ``points``: time (ms), value, flows so far, gross and net leverage
-    - ``before``: the value before the first point; None if the first known value is the beginning
-    - ``is_dated``: whether flows are at the times of their points, not somewhere before
-    - ``last``: the time from which on only flows or fills are missing
+    - ``curve``: time (ms), value, flows, gains so far, long + short, long - short, and whether
+      what is open has no price
+    - ``before``: the value before the first point, if it was passed
+    - ``is_dated``: whether flows are those at the point, not all that came until then
     """
     length, into = CALENDAR[by]
-    if before is None:
-        first = int(np.argmax(~np.isnan(points[1]))) if len(points[1]) else 0
-        points = [each[first:] for each in points]
-    elif len(points[0]):
-        step = int(np.median(np.diff(points[0]))) if len(points[0]) > 1 else length
-        before_all = (points[0][0] - step, before, 0.0, np.nan, np.nan)
-        points = [np.append(one, each) for one, each in zip(before_all, points, strict=True)]
-    ms, value, flows, gross, net = points
+    ms, value, flows, gross, net = _open_curve(curve, before, is_dated, length)
     if len(ms) < 2:
         return np.zeros((1 + len(_FIGURES), 0)), ""
     # A point states what happened before it, so a point at midnight belongs to the day before.
     place = (ms - 1 + into) // length
     every = np.arange(place[1], place[-1] + 1)
-    opening, place = every * length - into, place - every[0]
-    links = _link(ms, value, flows, is_dated, last)
-    period = place[links.end]
+    begins, place = every * length - into, place - every[0]
+    is_seen = ~np.isnan(curve[1]) | (curve[-1] > 0)
+    links, reason = _link(ms, value, flows, is_dated, int(curve[0][is_seen].max(initial=0)))
+    period = place[links["end"]]
     heads = np.flatnonzero(np.diff(period, prepend=-1))
+    tails = np.append(heads[1:], len(period))[: len(heads)] - 1
+
+    def place_all(each: Floats) -> Floats:
+        """Return values of periods that have links among all periods; the others are missing."""
+        placed = np.full(len(every), np.nan)
+        placed[period[heads]] = each
+        return placed
 
     def spread(each: Floats, how: np.ufunc = np.add) -> Floats:
-        """Return values of all periods from those of links; missing without a known value."""
-        placed = np.full(len(every), np.nan)
-        if len(heads):
-            placed[period[heads]] = how.reduceat(each, heads)
-        return placed
+        return place_all(how.reduceat(each, heads) if len(heads) else each)
 
     def latest(each: Floats, none: float) -> Floats:
         """Return the value of the last link until the end of each period."""
         count = np.searchsorted(period, np.arange(len(every)), side="right")
         return np.append(none, each)[count]
 
-    start, end = np.zeros(len(period)), np.zeros(len(period))
-    start[heads] = value[links.begin[heads]]
-    tails = np.flatnonzero(np.diff(period, append=-1))
-    end[tails] = value[links.end[tails]]
-    weight = np.where(links.is_funded, links.hours, 0.0)
-    broken = np.where(links.is_funded | ~links.has_gain, 0.0, 1.0)
+    weight = np.where(links["is_funded"], links["hours"], 0.0)
+    is_funded, is_broken = spread(weight) > 0, spread(links["is_broken"]) > 0
     with np.errstate(divide="ignore", invalid="ignore"):
-        average = spread(weight * links.capital) / spread(weight)
-    is_funded = spread(weight) > 0
-    share = np.where(
-        is_funded & (spread(broken) == 0), spread(links.factor, np.multiply) - 1, np.nan
-    )
-    fall = spread(links.fall, np.minimum)
+        average = spread(weight * links["capital"]) / spread(weight)
+    returned = spread(links["factor"], np.multiply) - 1
+    fall = spread(links["fall"], np.minimum)
 
     # Every point has a leverage, for the time from the point before, or from the opening.
-    since = np.maximum(ms[:-1], opening[place[1:]])
+    since = np.maximum(ms[:-1], begins[place[1:]])
     lasted = np.where(np.isnan(gross[1:]), 0.0, (ms[1:] - since) / HOUR)
     total = np.bincount(place[1:], lasted, len(every))
     held = np.where(total > 0, total, np.nan)
@@ -300,42 +273,47 @@ def _account_periods(
         for each in (gross, net)
     )
     figures: list[Floats] = [
-        opening, spread(start), spread(end), spread(links.moved), spread(links.gain),
-        np.where(is_funded, average, spread(links.capital, np.maximum)), share,
-        latest(links.growth, 1.0), np.where(np.isnan(fall), latest(links.fall, 0.0), fall),
-        gross, net, held, spread(links.hours), spread(links.below, np.maximum),
+        begins, place_all(value[links["begin"][heads]]), place_all(value[links["end"][tails]]),
+        spread(links["moved"]), spread(links["gain"]),
+        np.where(is_funded, average, spread(links["capital"], np.maximum)),
+        np.where(is_funded & ~is_broken, returned, np.nan), latest(links["growth"], 1.0),
+        np.where(np.isnan(fall), latest(links["fall"], 0.0), fall), gross, net, held,
+        spread(links["hours"]), spread(links["below"], np.maximum),
     ]  # fmt: skip
-    return np.stack(figures), links.reason
+    return np.stack(figures), reason
 
 
-class _Links(NamedTuple):
-    """Neighbouring points whose value is known; an array has one value for each pair.
+def _open_curve(
+    curve: Sequence[Any], before: float | None, is_dated: bool, length: int
+) -> Sequence[Any]:
+    """Return time, value, flows so far, gross and net leverage, from the known beginning on."""
+    ms, value, flows, gains, *sizes, _ = curve
+    flows = np.cumsum(flows) if is_dated else flows
+    off = np.abs(value - flows - gains)
+    close = _DUST * max(1.0, float(np.nanmax(np.abs(value), initial=0.0)))
+    if not is_dated and 0 <= np.nanmax(off, initial=-1) <= close:
+        # `tk.pnl.equity` begins with an empty account; what it had before is not in the curve.
+        before = before or 0.0
+        value = value + before
+    elif before is None and not is_dated and flows[0]:
+        before = 0.0
+    base = np.where(value > 0, value, np.nan)
+    points = [ms, value, flows, *(size / base for size in sizes)]
+    if before is None:
+        first = int(np.argmax(~np.isnan(value)))
+        return [each[first:] for each in points]
+    step = int(np.median(np.diff(ms))) if len(ms) > 1 else length
+    opening = (ms[0] - step, before, 0.0, np.nan, np.nan)
+    return [np.append(one, each) for one, each in zip(opening, points, strict=True)]
 
-    - ``begin``, ``end``: the places of the two points
-    - ``hours``, ``moved``, ``gain``, ``capital``: between them
-    - ``is_funded``, ``has_gain``: whether capital and gain are more than dust
-    - ``factor``: 1 + return; ``growth``: the product so far
-    - ``fall``: growth as a share of its highest value, less 1
-    - ``below``: the hours since the last high
-    - ``reason``: why there is no return; else ""
+
+def _link(
+    ms: Ints, value: Floats, flows: Floats, is_dated: bool, last: int
+) -> tuple[dict[str, Any], str]:
+    """Return what lies between neighbouring points whose value is known, and why not a return.
+
+    ``last`` is the last time at which the value is known, or only lacks a price.
     """
-
-    begin: Ints
-    end: Ints
-    hours: Floats
-    moved: Floats
-    gain: Floats
-    capital: Floats
-    is_funded: Flags
-    has_gain: Flags
-    factor: Floats
-    growth: Floats
-    fall: Floats
-    below: Floats
-    reason: str
-
-
-def _link(ms: Ints, value: Floats, flows: Floats, is_dated: bool, last: int) -> _Links:
     known = np.flatnonzero(~np.isnan(value))
     begin, end = known[:-1], known[1:]
     moved = flows[end] - flows[begin]
@@ -344,24 +322,24 @@ def _link(ms: Ints, value: Floats, flows: Floats, is_dated: bool, last: int) -> 
     # A flow at the time of its point comes after the gain of the link.
     is_late = is_dated & (end - begin == 1) & (value[begin] > dust)
     capital = value[begin] + np.where(is_late, 0.0, np.maximum(moved, 0.0))
-    is_funded, has_gain = capital > dust, np.abs(gain) > dust
-    reason = (
-        "" if is_funded.any() or (is_dated and len(end)) else "capital" if len(end) else "value"
-    )
+    is_funded, has_gain, reason = capital > dust, np.abs(gain) > dust, ""
+    if not is_funded.any() and not (is_dated and len(end)):
+        reason = "capital" if len(end) else "value"
     if has_gain[: np.argmax(is_funded) if is_funded.any() else None].any():
         reason, is_funded = "outside", np.zeros_like(is_funded)
     if last - ms[end].max(initial=ms[0]) > _MAX_UNPRICED * (ms[-1] - ms[0]):
         reason, is_funded = "value", np.zeros_like(is_funded)
     rates = np.divide(gain, capital, out=np.zeros(len(end)), where=is_funded)
-    factor = np.maximum(0.0, 1 + rates)
-    growth = np.cumprod(factor)
+    growth = np.cumprod(np.maximum(0.0, 1 + rates))
     fall = growth / np.maximum.accumulate(np.maximum(growth, 1.0)) - 1
     fall[fall > -(_DUST**2)] = 0.0
     is_high = np.append(True, fall == 0)[: len(known)]
     high = np.maximum.accumulate(np.where(is_high, ms[known], 0))
-    below = np.where(is_high[1:] & is_high[:-1], 0, ms[end] - high[:-1]) / HOUR
-    hours = (ms[end] - ms[begin]) / HOUR
-    return _Links(
-        begin, end, hours, moved, gain, capital, is_funded, has_gain, factor, growth, fall, below,
-        reason,
-    )  # fmt: skip
+    links = {
+        "begin": begin, "end": end, "hours": (ms[end] - ms[begin]) / HOUR, "moved": moved,
+        "gain": gain, "capital": capital, "is_funded": is_funded,
+        "is_broken": np.where(is_funded | ~has_gain, 0.0, 1.0),
+        "factor": np.maximum(0.0, 1 + rates), "growth": growth, "fall": fall,
+        "below": np.where(is_high[1:] & is_high[:-1], 0, ms[end] - high[:-1]) / HOUR,
+    }  # fmt: skip
+    return links, reason

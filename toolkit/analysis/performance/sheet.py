@@ -68,9 +68,11 @@ def sheet(
     ----------
     returns : DataFrame
         As `tk.performance.returns` returns it: ``time, return_``; with ``start, flows, capital,
-        gain`` for the money-weighted return, with ``leverage, leverage_hours`` for leverage, and
-        with ``user`` for several accounts. Without ``leverage_hours``, each period has the same
-        weight.
+        gain`` for the money-weighted return, with ``hours`` for the length of periods, with
+        ``drawdown, below_hours`` for the drawdown at every point, with ``leverage,
+        leverage_hours`` for leverage, and with ``user`` for several accounts. Without ``hours``,
+        periods are as long as the usual distance of the account's times; weekdays alone are 5 of 7
+        days. Without ``leverage_hours``, each period has the same weight.
     trips : DataFrame, optional
         As `tk.pnl.round_trips` returns them: ``status, net, return_, duration_hours, closed`` (and
         ``user``). Only complete trips count.
@@ -96,15 +98,18 @@ def sheet(
         - ``figure`` text: name of the figure, see below
         - ``value`` float64: value of the figure, in the unit of the figure; missing if it cannot be
           computed
-        - ``low`` float64: lower end of the interval; missing for facts and for few values
-        - ``high`` float64: upper end of the interval; missing for facts and for few values
+        - ``low`` float64: lower end of the interval; missing for facts, for few values, and for an
+          interval without width
+        - ``high`` float64: upper end of the interval; missing as ``low``
         - ``n`` int64: number of periods, trips or days that the figure rests on
         - ``unit`` text: unit of the figure: ``"share"``, ``"ratio"``, ``"USD"``, ``"hours"``,
           ``"periods"``, ``"bps"``, ``"per year"``, ``"count"``
         - ``basis`` text: source of the figure: ``"returns"``, ``"trips"``, or ``"costs"``
         - ``method`` text: method of the interval, or ``"fact"`` for what happened itself
 
-        From returns; figures per year scale periods to 365 days:
+        From returns; figures per year scale periods to 365 days. A first and a last period that
+        are not whole count only in ``total_return``, ``money_weighted_return``, ``annual_return``,
+        ``max_drawdown``, ``best`` and ``worst``:
 
         - ``total_return``: time-weighted return, product of 1 + return, less 1
         - ``money_weighted_return``: the constant return per period that leads from the first to the
@@ -112,15 +117,17 @@ def sheet(
           positive has no return, but its flows count: this needs ``gain`` if it is the last one.
           Missing if a flow is in a period without a known capital, or if several returns from
           -99 to 100 % lead to the last equity
-        - ``annual_return``: (1 + total return) ** (periods per year / n) - 1
+        - ``annual_return``: (1 + total return) ** (1 / years) - 1
         - ``volatility``: standard deviation, times the root of periods per year
-        - ``sharpe``: mean / standard deviation, times the root of periods per year
+        - ``sharpe``: mean / standard deviation, times the root of periods per year; missing if all
+          returns are the same
         - ``sharpe_error``: standard error of the Sharpe ratio (Lo 2002)
-        - ``probabilistic_sharpe``: probability that the true ratio is above 0 (Bailey and
-          López de Prado 2012)
+        - ``probabilistic_sharpe``: 1 - p of the one-sided test of `skill`: near 1 if the true ratio
+          is above 0; missing without a loss
         - ``sortino``: mean / root mean square of losses, times the root of periods per year
-        - ``max_drawdown``: deepest fall below a high, as a share, at most 0
-        - ``drawdown_periods``: longest time below a high
+        - ``max_drawdown``: deepest fall below a high, as a share, at most 0; with the column
+          ``drawdown``, below the highest value since the beginning of the curve
+        - ``drawdown_periods``: longest time below a high, in usual periods of elapsed time
         - ``calmar``: annual return / -max_drawdown
         - ``value_at_risk``: 5 % quantile of returns, negative for a loss
         - ``expected_shortfall``: mean of the worst 5 % of returns
@@ -153,24 +160,24 @@ def sheet(
         If a column is missing or contains text, or if returns of several accounts meet trips or
         costs without a column ``user``.
     ValueError
-        If `by`, `level` or `draws` is not valid.
+        If `by`, `level` or `draws` is not valid, or if an account has two returns at a time.
 
     Warns
     -----
     HistoryWarning
-        If trips are not complete, with their number.
+        If trips are not complete, or their net is not known, with their number.
 
     Notes
     -----
-    ``sharpe_error`` is the error of Lo (2002) for independent normal returns. The intervals of
-    figures of returns hold for any distribution and for returns that depend on their neighbours:
-    the influence of each return on the figure has a long-run variance (Newey and West 1987; Lo
-    2002 for the Sharpe ratio). The interval of a quantile lies between two ranks. In simulated
-    series with known figures (60 and 250 days: normal, t with 5 degrees of freedom, exponential
-    losses) intervals of 95 % held in 87 to 98 % of cases; in series with an autocorrelation of
-    0.3, in 87 to 94 %. The interval of ``expected_shortfall`` needs 1,000 returns. Missing returns
-    are left out; ``n`` counts those that remain. Figures per year of less than a year extrapolate:
-    a return of 20 % in a month is 790 % per year.
+    The intervals of figures of returns hold for any distribution and for returns that depend on
+    their neighbours: the influence of each return on the figure (Lo 2002 for the Sharpe ratio) is
+    an autoregression of the first order, and its error at least that of independent returns. The
+    interval of a quantile lies between two ranks. In simulated series with known figures (60 and
+    250 days: normal, t with 5 degrees of freedom, exponential losses) intervals of 95 % held in
+    88 to 97 % of cases; in series with an autocorrelation of 0.3, in 93 to 95 %. The interval of
+    ``expected_shortfall`` needs 1,000 returns. Missing returns are left out; ``n`` counts those
+    that remain. Figures per year of less than a year extrapolate: a return of 20 % in a month is
+    790 % per year.
 
     Examples
     --------
