@@ -19,6 +19,7 @@ from toolkit.arrays import Flags, Floats, Ints
 from toolkit.prepare import Fills
 from toolkit.prepare.door import Frame, Names, Table, filled, utc_times
 from toolkit.prepare.funding import chains_of, payment_spans
+from toolkit.prepare.groups import split_groups
 from toolkit.prepare.ledger import COLLATERAL, Movements, read_kept, read_means
 from toolkit.prepare.markets import dex_of, is_perp, pair_of
 from toolkit.prepare.money import Prices, in_usd
@@ -103,13 +104,26 @@ class _Recorded(NamedTuple):
 
 
 class _Ledger(NamedTuple):
-    """Ledger rows: their movements, their accounts, and what is kept elsewhere."""
+    """Ledger rows: their movements, what is kept elsewhere, and the rows of each account."""
 
     table: Table
     moves: Movements
-    owner: Names
     kept: Floats
     outside: Floats
+    rows: Mapping[str, Ints]
+
+
+class _Steps(NamedTuple):
+    """Fills in the order of execution: cash in USD, sizes around them, and tokens of markets.
+
+    - ``payments``: the funding rows of each account
+    """
+
+    cash: Floats
+    start: Floats
+    end: Floats
+    bases: Mapping[str, str]
+    payments: Mapping[str, Ints]
 
 
 def value(
@@ -212,6 +226,7 @@ def value(
         given.append(_stated_marks(Table(positions, "positions")))
     sources = [*given, *_own_marks(fills, paid, moved)]
     last = max((source.last_ms() for source in given), default=0)
+    steps = _read_steps(fills, paid)
     has_users = fills.table.has("user")
     users = [*fills.owners.names]
     if has_users:
@@ -226,7 +241,7 @@ def value(
             known = _Recorded(recorded.users, *(column[mine] for column in recorded[1:]))
         states_perps = known is not None and not known.whole.any() and len(known.ms) > 0
         chosen: Part = part or ("perp account" if states_perps else "account")
-        rows = _read_rows(fills, paid, moved, user, whole=chosen == "account")
+        rows = _read_rows(fills, steps, paid, moved, user, whole=chosen == "account")
         begun = start.get(user) if isinstance(start, Mapping) else start
         anchors: dict[int | None, float] = {} if begun is None else {None: float(begun)}
         if known is not None:
@@ -247,7 +262,26 @@ def value(
 
 def _read_ledger(ledger: Frame, account: str | None) -> _Ledger:
     table, moves, owner = ledger_movements(ledger, account)
-    return _Ledger(table, moves, owner, *read_kept(table, owner, moves))
+    return _Ledger(table, moves, *read_kept(table, owner, moves), _rows_by_name(owner))
+
+
+def _rows_by_name(names: Names) -> dict[str, Ints]:
+    return dict(zip(names.values, split_groups(names.codes, len(names.values)), strict=True))
+
+
+def _read_steps(fills: Fills, paid: Table | None) -> _Steps:
+    """Return what all accounts share."""
+    steps, money = fills.steps, fills.money
+    bought = np.where(fills.roles.swap[steps.rows], 0, np.sign(steps.change))
+    cash = -bought * money.volume[steps.rows] - money.fee[steps.rows]
+    payments: dict[str, Ints] = {}
+    if paid is not None and paid.has("user") and fills.table.has("user"):
+        payments = _rows_by_name(paid.text("user"))
+    elif paid is not None:
+        mine = np.flatnonzero(is_owned(paid, "user", fills.owners))
+        payments = dict.fromkeys([*steps.users, *fills.owners.names, ""], mine)
+    start, end = (steps.sizes(units) for units in (steps.start, steps.end))
+    return _Steps(cash, start, end, _base_tokens(fills), payments)
 
 
 def _read_values(values: Frame, positions: Frame | None = None) -> _Recorded:
@@ -340,38 +374,42 @@ def _base_tokens(fills: Fills) -> dict[str, str]:
 
 
 def _read_rows(
-    fills: Fills, paid: Table | None, moved: _Ledger | None, user: str, *, whole: bool
+    fills: Fills,
+    traded: _Steps,
+    paid: Table | None,
+    moved: _Ledger | None,
+    user: str,
+    *,
+    whole: bool,
 ) -> _Rows:
     """Return what happened to an account, or to its perps alone."""
-    steps, money, prices, made = fills.steps, fills.money, fills.prices, _Rows()
+    steps, prices, made, bases = fills.steps, fills.prices, _Rows(), traded.bases
     collateral = fills.known_collateral()
-    own = np.ones(len(steps), dtype=bool)
-    if fills.table.has("user"):
-        own = np.array([name == user for name in steps.users], dtype=bool)[steps.user]
-    own &= whole | ~steps.spot
-    bought = np.where(fills.roles.swap[steps.rows], 0, np.sign(steps.change))
-    usd = -bought * money.volume[steps.rows] - money.fee[steps.rows]
-    bases, sizes = _base_tokens(fills), steps.sizes(steps.end)
+    code = steps.users.index(user) if user in steps.users else -1
+    low, high = np.searchsorted(steps.user, [code, code + 1])
+    own = np.arange(low, high) if fills.table.has("user") else np.arange(len(steps))
+    own = own[whole | ~steps.spot[own]]
+    usd, opened = traded.cash.copy() if COLLATERAL & {*bases.values()} else traded.cash, 0.0
     balances: dict[str, list[Ints]] = {}
-    heads, tails = (np.flatnonzero(own & end).tolist() for end in (steps.first, steps.last))
+    heads, tails = (own[end[own]].tolist() for end in (steps.first, steps.last))
     for head, tail in zip(heads, tails, strict=True):
         coin, each = steps.coins[steps.coin[head]], np.arange(head, tail + 1)
+        before, sizes = float(traded.start[head]), traded.end[each]
         if not steps.spot[head]:
             price = prices.get(collateral.get(dex_of(coin), "").upper(), 1.0)
-            before = steps.sizes(steps.start)[head]
-            made.held.append(_Holding([coin], before, steps.ms[each], sizes[each], price))
+            made.held.append(_Holding([coin], before, steps.ms[each], sizes, price))
             gaps = steps.ms[each[steps.is_gap[each]]].tolist()
             made.breaks |= dict.fromkeys(gaps, f"fills of {coin} are missing")
+            opened += abs(before)
         elif bases[coin] in COLLATERAL:  # at par, as cash
-            net = np.append(sizes[each[0]] - steps.sizes(steps.start)[head], np.diff(sizes[each]))
-            usd[each] += net * prices.get(bases[coin].upper(), 1.0)
+            usd[each] += np.diff(sizes, prepend=before) * prices.get(bases[coin].upper(), 1.0)
         else:
             balances.setdefault(bases[coin], []).append(each)
     made.cash.append((steps.ms[own], usd[own]))
-    opened = sum(abs(holding.before) for holding in made.held)
-    begins = [int(ms.min()) for ms in (steps.ms[own],) if len(ms)]
-    if paid is not None:
-        begins += _add_funding(made, fills, paid, user, collateral)
+    begins = [int(steps.ms[own].min())] if len(own) else []
+    if paid is not None and len(mine := traded.payments.get(user, own[:0])):
+        begins += [int(paid.known_ms()[mine].min())]
+        opened += _add_funding(made, fills, paid, mine, collateral)
     entered, tokens = (None, {}) if moved is None else _add_ledger(made, fills, moved, user, whole)
     for token in dict.fromkeys([*balances, *tokens]):
         names = [*(coin for coin, base in bases.items() if base == token), f"{token}/USDC"]
@@ -383,12 +421,10 @@ def _read_rows(
 
 
 def _add_funding(
-    made: _Rows, fills: Fills, paid: Table, user: str, collateral: Mapping[str, str]
-) -> list[int]:
-    """Add payments, and positions that no fill shows; return the time of the first payment."""
-    named = paid.has("user") and fills.table.has("user")
-    mine = paid.text("user").facts(user.__eq__) if named else is_owned(paid, "user", fills.owners)
-    coins, ms = paid.text("coin").take(mine), paid.known_ms()[mine]
+    made: _Rows, fills: Fills, paid: Table, mine: Ints, collateral: Mapping[str, str]
+) -> float:
+    """Add payments, and positions that no fill shows; return the size of the latter."""
+    coins, ms, opened = paid.text("coin").take(mine), paid.known_ms()[mine], 0.0
     usdc = in_usd(paid.number("usdc")[mine], coins, collateral, fills.prices)
     made.cash.append((ms, filled(usdc)))
     lost = ms[np.isnan(usdc)].tolist()
@@ -401,9 +437,10 @@ def _add_funding(
         if coin not in shown and not np.isnan(size[0]):
             price = fills.prices.get(collateral.get(dex_of(coin), "").upper(), 1.0)
             made.held.append(_Holding([coin], float(size[0]), ms[rows], size, price))
+            opened += abs(float(size[0]))
             moves = ms[rows[1:]][np.diff(size) != 0].tolist()
             made.breaks |= dict.fromkeys(moves, f"fills of {coin} are missing")
-    return [int(ms.min())] if len(ms) else []
+    return opened
 
 
 def _add_ledger(
@@ -414,9 +451,9 @@ def _add_ledger(
     Returns the time of the first row, if it brings money in and may be the first one of all, and
     for each token the movements of the wallet, of what is kept elsewhere, and from outside.
     """
-    table, moves, owner = moved.table, moved.moves, moved.owner
-    named = bool(user) and len(owner.present()) > 0
-    mine = np.flatnonzero(owner.facts(user.__eq__)) if named else np.arange(len(table))
+    table, moves = moved.table, moved.moves
+    named = bool(user) and any(moved.rows)
+    mine = moved.rows.get(user, np.zeros(0, np.int64)) if named else np.arange(len(table))
     mine = mine[np.argsort(table.known_ms()[mine], kind="stable")]
     ms, token = table.ms()[mine], moves.token.take(mine)
     means = read_means(table)[mine]
