@@ -30,7 +30,8 @@ from toolkit.service import (
     read_last_state,
 )
 from toolkit.service.cache import cached_store
-from toolkit.service.recordings import read_recordings
+from toolkit.service.handler_messages import CheckedRequest, Response, json_response
+from toolkit.service.recordings import read_recordings, request_key
 
 if TYPE_CHECKING:
     from toolkit.simulation import World
@@ -349,7 +350,15 @@ def recorded_store(folder: Path, *, strict: bool = False) -> Store:
         warnings.warn(
             f"these files are not recordings: {files}. Remove or repair them", stacklevel=3
         )
-    return build_store(recordings.sources, world=recordings.world, strict=strict)
+    store = build_store(recordings.sources, world=recordings.world, strict=strict)
+
+    def find_answer(request: CheckedRequest) -> Response | None:
+        key = request_key(request.operation.type, request.parameters)
+        answer = recordings.answers.get(key)
+        return None if answer is None else json_response(answer)
+
+    store.replay = find_answer
+    return store
 
 
 def archived_store(archive: str | Path, *, strict: bool = False) -> Store:

@@ -10,7 +10,14 @@ import pytest
 
 import toolkit as tk
 from tests.archive.commands import run_command
-from tests.archive.world import START, USER, archived_rows, fill_session, make_fills
+from tests.archive.world import (
+    START,
+    USER,
+    archived_rows,
+    error_kinds,
+    fill_session,
+    make_fills,
+)
 from toolkit.archive import open as open_archive
 from toolkit.errors import ArchiveError, UnknownField
 
@@ -150,3 +157,65 @@ def test_ingest_command_names_left_files(tmp_path):
     result = run_command(*words, "--json", code=1)
     assert list(json.loads(result.stdout)["left"]) == ["torn.json"]
     assert "torn.json: left out: " in result.stderr
+
+
+OWN_ANSWERS = [  # of the exchange's own API, beyond the specification
+    (
+        {"type": "clearinghouseState", "user": USER},
+        {
+            "marginSummary": {
+                "accountValue": "31.5",
+                "totalMarginUsed": "0.0",
+                "totalNtlPos": "0.0",
+                "totalRawUsd": "31.5",
+            },
+            "crossMarginSummary": {
+                "accountValue": "31.5",
+                "totalMarginUsed": "0.0",
+                "totalNtlPos": "0.0",
+                "totalRawUsd": "31.5",
+            },
+            "crossMaintenanceMarginUsed": "0.0",
+            "withdrawable": "31.5",
+            "assetPositions": [],
+            "time": START,
+        },
+    ),
+    (
+        {"type": "userFunding", "user": USER, "startTime": START},
+        [
+            {
+                "time": START + hour * 3_600_000,
+                "hash": "0x" + "0" * 64,
+                "delta": {
+                    "type": "funding",
+                    "coin": "SOL",
+                    "usdc": f"-0.0{hour}",
+                    "szi": "4.0",
+                    "fundingRate": "0.0000125",
+                    "nSamples": None,
+                },
+            }
+            for hour in (1, 2)
+        ],
+    ),
+    ({"type": "metaAndAssetCtxs"}, [{"universe": [], "marginTables": []}, []]),
+]
+
+
+@pytest.mark.filterwarnings("ignore::toolkit.errors.IncompleteWarning")
+def test_recorded_answers_of_the_exchange_are_served_again(tmp_path):
+    (tmp_path / "files").mkdir()
+    for number, (request, response) in enumerate(OWN_ANSWERS):
+        recorded = {"request": request, "status": 200, "response": response}
+        (tmp_path / "files" / f"{number}.json").write_text(json.dumps(recorded))
+    archive = open_archive(tmp_path / "kept")
+    kept = {"0.json": 1, "1.json": 2, "2.json": 1}
+    assert archive.ingest(tmp_path / "files") == {"kept": kept, "left": {}}
+    assert error_kinds(archive) == set()
+    for source in ({"archive": tmp_path / "kept"}, {"recordings": tmp_path / "files"}):
+        session = tk.local(default=False, **source)
+        for request, response in OWN_ANSWERS:
+            assert tk.info(request, session=session) == response
+    scanned = archive.scan("funding", engine="pandas")
+    assert scanned["user"].tolist() == [USER] * 2

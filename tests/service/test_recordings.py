@@ -170,10 +170,29 @@ def test_recorded_book_is_served(tmp_path):
     assert (status, "has no book of ETH" in words) == (400, True)
 
 
-def test_unserved_files_are_listed(tmp_path):
-    record(tmp_path, "mids", {"type": "allMids"}, {})
+def test_other_answers_are_served_to_the_same_request(tmp_path):
+    spot = {
+        "balances": [{"coin": "USDC", "token": 0, "total": "7.5", "hold": "0", "entryNtl": "0"}]
+    }
     rounded = {"type": "l2Book", "coin": "BTC", "nSigFigs": 3}
-    record(tmp_path, "rounded", rounded, BOOK)
+    answers = (
+        ({"type": "spotClearinghouseState", "user": USER}, spot),
+        ({"type": "metaAndAssetCtxs"}, [{"universe": []}, []]),
+        ({"type": "allMids"}, {"BTC": "100.5"}),
+        (rounded, BOOK),
+    )
+    for number, (request, response) in enumerate(answers):
+        record(tmp_path, str(number), request, response)
+    session = tk.local(recordings=tmp_path, default=False)
+    assert session.world["not_served"] == []
+    for request, response in answers:
+        assert tk.info(request, session=session) == response
+    with pytest.raises(tk.BadRequest):
+        tk.info({"type": "spotClearinghouseState", "user": "0x" + "e" * 40}, session=session)
+
+
+def test_unserved_files_are_listed(tmp_path):
+    record(tmp_path, "unknown", {"type": "neverHeardOf"}, {})
     with pytest.raises(NoRecordings):
         read_recordings(tmp_path)
     record(tmp_path, "meta", {"type": "meta"}, {"universe": []})
@@ -181,7 +200,7 @@ def test_unserved_files_are_listed(tmp_path):
     (tmp_path / "no_json.json").write_text("{")
     (tmp_path / "other.json").write_text("[]")
     found = read_recordings(tmp_path)
-    assert found.not_served == found.world["not_served"] == ["mids.json", "rounded.json"]
+    assert found.not_served == found.world["not_served"] == ["unknown.json"]
     assert [text.split(":")[0] for text in found.damaged] == [
         "bad_fill.json",
         "no_json.json",
@@ -239,7 +258,7 @@ def test_folder_without_recordings_names_reasons(tmp_path):
         with pytest.raises(NoRecordings, match=named):
             read_recordings(folder)
     record(tmp_path, "bad", {"type": "userFills", "user": USER}, [{**OLD_FILL, "px": "abc"}])
-    record(tmp_path, "odd", {"type": "allMids"}, {})
+    record(tmp_path, "odd", {"type": "neverHeardOf"}, {})
     with pytest.raises(NoRecordings, match=r"bad\.json: row 0: px: 'abc' .*; odd\.json: "):
         read_recordings(tmp_path)
 

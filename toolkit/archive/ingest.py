@@ -116,7 +116,8 @@ class RowBlock:
         block = _make_block(series, texts, keys, parameters)
         limit = _page_limit(series.operation, parameters) or UNKNOWN_LIMIT
         new = {key for key in keys if key != block.after}
-        if len(keys) < limit and (series.operation.paging == "cursor" or len(new) < 2):
+        has_limit = series.operation.paging == "cursor" or series.operation.most_rows
+        if len(keys) < limit and (has_limit or len(new) < 2):
             return block  # no limit has cut the last tie
         return replace(block, until=block.until - 1)
 
@@ -211,7 +212,7 @@ def _page_limit(operation: Operation, parameters: Mapping[str, Any]) -> int | No
     """Return the largest number of rows that a page of a request can have; None if unknown."""
     page = operation.page
     if page is None:
-        return None
+        return operation.most_rows or None
     requested: int = parameters.get(page.python) or page.default
     return requested if page.most is None else min(requested, page.most)
 

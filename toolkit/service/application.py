@@ -168,8 +168,9 @@ class Application:
             operation, parameters, now_ms, self.inclusive, self.live, encoding, seconds
         )
         if self.store.replay is not None:
-            replayed: Response = self.store.replay(request)
-            return replayed
+            replayed: Response | None = self.store.replay(request)
+            if replayed is not None:
+                return replayed
         return _answer_from_store(self.store, request)
 
     def add_source_headers(self, response: Response, now_ms: int | None = None) -> Response:

@@ -14,6 +14,7 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
+from toolkit.contract.extra_operations import find_operation
 from toolkit.contract.recorded_rows import build_record, check_values
 from toolkit.contract.records import (
     ClearinghouseState,
@@ -25,9 +26,11 @@ from toolkit.contract.records import (
     OrderStatus,
     Record,
 )
+from toolkit.contract.requests import check_request
 from toolkit.contract.source_tables import Approval, Sources
+from toolkit.errors import BadRequest
 
-__all__ = ["RECORDED_BUILDER", "NoRecordings", "Recordings", "read_recordings"]
+__all__ = ["RECORDED_BUILDER", "NoRecordings", "Recordings", "read_recordings", "request_key"]
 
 R = TypeVar("R", bound=Record)
 
@@ -50,6 +53,7 @@ _REFUSALS: Final = (
     ArithmeticError,
     RecursionError,
     OSError,
+    BadRequest,
 )
 
 
@@ -67,16 +71,24 @@ class Recordings:
         The tables of the recordings that can be served.
     world : dict
         A summary of the tables: users, builders, coins, first and last time.
+    answers : dict
+        `request_key` -> the recorded answer, for answers that no table shows.
     not_served : list of str
-        Files with answers that no operation of the service shows.
+        Files with answers of unknown operations, and with other statuses than 200.
     damaged : list of str
         Files that are not recordings, each with the reason.
     """
 
     sources: Sources
     world: dict[str, Any]
+    answers: dict[str, bytes]
     not_served: list[str]
     damaged: list[str]
+
+
+def request_key(type: str, parameters: Mapping[str, Any]) -> str:
+    """Return what equal requests have in common."""
+    return json.dumps([type, parameters], sort_keys=True)
 
 
 @dataclass(slots=True)
@@ -90,6 +102,7 @@ class _RecordedTables:
     metas: dict[str, Meta] = field(default_factory=dict)
     states: dict[str, dict[str, ClearinghouseState]] = field(default_factory=dict)
     books: dict[str, L2Book] = field(default_factory=dict)
+    answers: dict[str, bytes] = field(default_factory=dict)
 
 
 def read_recordings(folder: Path) -> Recordings:
@@ -122,7 +135,7 @@ def read_recordings(folder: Path) -> Recordings:
         raise NoRecordings(f"There is no recording to serve in {folder}{why}")
     sources = _make_sources(tables, folder)
     world = {**_summarize(tables, sources), "not_served": not_served}
-    return Recordings(sources, world, not_served, damaged)
+    return Recordings(sources, world, tables.answers, not_served, damaged)
 
 
 def _describe_error(error: Exception) -> str:
@@ -161,11 +174,16 @@ def _add_recording(tables: _RecordedTables, path: Path) -> bool:
     """Add a recording to the tables, and return whether the service shows such answers."""
     recording = json.loads(path.read_bytes())
     request, status = recording["request"], recording.get("status", 200)
-    add = _READERS.get(request["type"])
-    is_rounded = request.get("nSigFigs") is not None  # such a book does not have the exact prices
-    if add is None or status != 200 or is_rounded:
+    operation = find_operation(request["type"])
+    if operation is None or status != 200:
         return False
-    add(tables, request, recording["response"])
+    add = _READERS.get(operation.type)
+    is_rounded = request.get("nSigFigs") is not None  # such a book does not have the exact prices
+    if add is None or is_rounded:
+        key = request_key(operation.type, check_request(operation, request))
+        tables.answers[key] = json.dumps(recording["response"]).encode()
+    else:
+        add(tables, request, recording["response"])
     return True
 
 
@@ -249,6 +267,12 @@ def _make_sources(tables: _RecordedTables, folder: Path) -> Sources:
         *(key[0] for key in tables.funding),
         *(update.time for updates in tables.ledger.values() for update in updates),
         *(event.status_timestamp for events in tables.orders.values() for event in events),
+        *(
+            state.time
+            for states in tables.states.values()
+            for state in states.values()
+            if state.time
+        ),
     ]
     return Sources(
         start_ms=min(times, default=0),

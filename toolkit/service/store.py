@@ -68,7 +68,8 @@ class Store:
         ``strict`` (whether the store has the specification and nothing more), ``whole`` (whether
         it has everything that happened) and, if there is one, ``world``.
     replay : callable, optional
-        Answers every request in place of the handlers, as a served archive does.
+        Answers requests in place of the handlers, as served archives and recordings do; None for
+        those that the handlers answer.
     """
 
     def __init__(self, path: Path | None, memory: sqlite3.Connection | None = None) -> None:
