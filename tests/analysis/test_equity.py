@@ -112,7 +112,8 @@ def test_marks_value_open_positions():
     bought = two_fills().query("coin == 'BTC' and start_position == 0")
     prices = {"coin": "BTC", "hour": times([MONDAY + 3 * HOUR]), "oracle_px": [104.5]}
     oracle = pd.DataFrame(prices).set_index(pd.Index([7]))
-    for marked, gain in ((oracle, 13.5), (marks(), 12.0)):
+    contexts = marks().assign(oracle_px=1.0)
+    for marked, gain in ((oracle, 13.5), (marks(), 12.0), (contexts, 12.0)):
         row = equity(bought, marks=marked, sz_decimals=SIZES).iloc[0]
         assert (row["unrealised"], row["long"]) == pytest.approx((gain, 300 + gain))
     other = equity(bought, marks=marks().query("name == 'ETH'"), sz_decimals=SIZES)

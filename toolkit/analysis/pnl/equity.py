@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
+from toolkit.analysis.execution.prices import PriceHistory, make_history
 from toolkit.analysis.pnl.attribution import NEEDED, compute_attribution, own_ledger
 from toolkit.analysis.pnl.positions import positions
 from toolkit.arrays import Flags, Floats, Ints
@@ -274,26 +275,19 @@ def _sum_parts(parts: Sequence[_Part], by: str) -> _Points:
     return _Points(users, owner, ms, begin + count - 1, running)
 
 
-def _read_marks(marks: Frame) -> dict[str, tuple[Ints, Floats]]:
-    """Return the times and the mark prices of each coin, in the order of time."""
+def _read_marks(marks: Frame) -> PriceHistory:
+    """Return mark prices; those of `tk.funding.implied_oracle` have other names."""
     table = Table(marks, "marks", "none")
-    # `tk.funding.implied_oracle` returns prices with other names.
-    is_implied = table.has("oracle_px")
+    is_implied = table.has("oracle_px") and not table.has("mark_px")
     time, name, px = ("hour", "coin", "oracle_px") if is_implied else ("time", "name", "mark_px")
     table.require((time, name, px))
-    rows = pd.DataFrame({"ms": table.known_ms(time), "px": table.number(px)})
-    rows["coin"] = table.text(name).texts()
-    rows = rows.dropna(subset=["px"]).sort_values("ms", kind="stable")
-    return {
-        str(coin): (part["ms"].to_numpy(), part["px"].to_numpy())
-        for coin, part in rows.groupby("coin")
-    }
+    return make_history(px, table.text(name), table.known_ms(time), table.number(px))
 
 
 def _value_positions(
     held: pd.DataFrame,
     points: _Points,
-    marks: dict[str, tuple[Ints, Floats]],
+    marks: PriceHistory,
     worth: dict[str, float],
     by: str,
 ) -> tuple[Floats, Floats, Floats]:
@@ -319,10 +313,8 @@ def _value_positions(
         rows, place = rows[place >= 0], place[place >= 0]
         size, entry = (fills[name].to_numpy(np.float64)[place] for name in ("position", "entry_px"))
         rows, size, entry = rows[size != 0], size[size != 0], entry[size != 0]
-        times, prices = marks.get(coin, (np.zeros(0, dtype=np.int64), np.zeros(0)))
-        latest = np.searchsorted(times, ends[rows], side="right") - 1
-        times, prices = np.append(times, -(2**62)), np.append(prices, np.nan)  # the last is none
-        mark = np.where(times[latest] > ends[rows] - step, prices[latest], np.nan)
+        coins = Names(np.zeros(len(rows), dtype=np.int64), [coin])
+        mark, _ = marks.last_at(coins, ends[rows], step - 1)
         price = worth.get(dex_of(coin), 1.0)
         gain[rows] += size * (mark - entry) * price
         long[rows] += np.maximum(size, 0.0) * mark * price
