@@ -348,7 +348,7 @@ assert fresh.loc["300s", "age_seconds"] > 2 * fresh.loc["60s", "age_seconds"]
 assert takers.loc[60, "high"] < 0
 assert spans[300] > 3 * spans[60]
 assert spans[1800] > 8 * spans[60]
-assert takers.loc[300, "low"] < 0 < takers.loc[300, "high"]
+assert takers.loc[1800, "low"] < 0 < takers.loc[1800, "high"]
 
 # %%
 ahead = ranked.dropna(subset="shrunk_bps")
