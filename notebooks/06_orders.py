@@ -109,7 +109,7 @@ table.filter(regex="filled|canceled", axis=0).round(3)
 
 # %%
 triggers = orders[orders["is_trigger"]]
-waiting = tk.orders.time_to_fill(triggers, horizons=[3600, 86400, 7 * 86400])
+waiting = tk.orders.time_to_fill(triggers, horizons=[3600, 86400, 7 * 86400]).triggers
 waiting.plot()
 
 # %%
