@@ -246,20 +246,16 @@ def is_binary(operation: Operation, headers: Mapping[str, str]) -> bool:
 def _check_json_end(operation: Operation, content: bytes) -> None:
     """Raise an error if JSON was cut off; `decode` refuses what is not JSON at all."""
     bare = content.strip()
-    if not bare or bare[-1:] != _ENDS.get(bare[:1], bare[-1:]) or _is_truncated(bare):
+    is_cut = not bare or bare[-1:] != _ENDS.get(bare[:1], bare[-1:])
+    # In a list of flat rows, as most answers are, only the end has a bracket.
+    if not is_cut and not (bare[:1] == b"[" and bare.find(b"[", 1) == -1):
+        try:
+            msgspec.json.decode(bare, type=msgspec.Raw)
+        except (msgspec.DecodeError, RecursionError) as error:
+            is_cut = "truncated" in str(error)
+    if is_cut:
         raise AnswerDamaged(
             "the answer cannot be read: it ends too early",
             operation=operation.type,
             value=content[:80],
         )
-
-
-def _is_truncated(content: bytes) -> bool:
-    """Return whether JSON ends too early, although its last byte fits its first one."""
-    if content[:1] == b"[" and content.find(b"[", 1) == -1:
-        return False  # a list of flat rows, as most answers: only its end has a bracket
-    try:
-        msgspec.json.decode(content, type=msgspec.Raw)
-    except (msgspec.DecodeError, RecursionError) as error:
-        return "truncated" in str(error)
-    return False

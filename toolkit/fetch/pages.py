@@ -72,23 +72,17 @@ def pages(
         collector.add(page.tables)
         certificate.add_page(page, collector.last_page())
         facts = request_facts(request) | certificate.facts(counts.facts())
-        try:
-            certificate.completeness.check_complete()
-            facts["complete"] = "one page, the last" if page.is_last else "one page"
-            (frame,) = collector.frames(facts)
-        except Incomplete as error:
-            (frame,) = collector.frames(facts | {"complete": "no", "why": str(error)})
-            if request.on_incomplete == "raise":
-                raise Incomplete(str(error), rows=frame) from None
-            if not is_warned:
-                warn_caller(f"incomplete: {error}", IncompleteWarning)
+        missing = certificate.completeness.missing_reason
+        why = missing or ("" if request.session.source.history else certificate.breaks.reason)
+        state = "one page, the last" if page.is_last else "one page"
+        facts |= {"complete": "no", "why": why} if why else {"complete": state}
+        (frame,) = collector.frames(facts)
+        if missing and request.on_incomplete == "raise":
+            raise Incomplete(missing, rows=frame)
+        if why and not is_warned:
             is_warned = True
-        reason = certificate.breaks.reason
-        if reason and not request.session.source.history:
-            frame.attrs["toolkit"] |= {"complete": "no", "why": reason}
-            if not is_warned:
-                warn_caller(f"incomplete: {request.operation.type}: {reason}", IncompleteWarning)
-            is_warned = True
+            words = why if missing else f"{request.operation.type}: {why}"
+            warn_caller(f"incomplete: {words}", IncompleteWarning)
         if page.is_last:
             publish_remarks(request.operation, gap_remarks(facts.get("gaps", ())), [frame])
         yield frame
