@@ -3,12 +3,13 @@
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
-from typing import Any, cast
+from typing import cast
 
 import pandas as pd
 
 from toolkit.client import Session, current_session
 from toolkit.contract.extra_operations import known_operation
+from toolkit.contract.operations import CallLimit
 from toolkit.errors import NotReady, RateLimited
 from toolkit.public_names import publish_as
 from toolkit.times import SECOND, to_ms
@@ -72,14 +73,15 @@ def poll(
     if seconds <= 0:
         raise ValueError(f"every must be longer than 0, not {every!r}")
     session = cast("Session | None", named.get("session"))
-    limiter = _CallLimiter(fetch, session)
+    limit = known_operation(getattr(fetch, "__operation__", "")).limit
+    calls, now = deque[float](), 0.0  # seconds that were waited
     last_stamp: pd.DataFrame | None = None
     last_ids: set[str] = set()
     polls = 0
     while rounds is None or polls < rounds:
         if polls:
             wait(seconds)
-            limiter.pass_time(seconds)
+            now += seconds
         polls += 1
         try:
             stamp = timestamp_fetch(session=session)
@@ -87,17 +89,17 @@ def poll(
             continue
         is_known = last_stamp is not None and stamp.equals(last_stamp)
         is_known = is_known or (bool(last_ids) and _snapshot_ids(stamp) == last_ids)
-        if is_known or not limiter.has_room():
+        if is_known or (limit is not None and not _has_room(limit, calls, now, session)):
             continue
         try:
             snapshot = fetch(*arguments, **named)
         except NotReady:
             continue
         except RateLimited:
-            if limiter.limit is None:
+            if limit is None:
                 raise
             continue
-        limiter.add_call()
+        calls.append(now)
         ids = _snapshot_ids(snapshot)
         if ids and ids == last_ids:
             continue  # the service still answers with the snapshot before
@@ -113,37 +115,14 @@ def _snapshot_ids(answer: object) -> set[str]:
     return set(answer["snapshot_id"].unique())
 
 
-class _CallLimiter:
-    """Keeps the calls of the expensive operation within their limit.
+def _has_room(limit: CallLimit, calls: deque[float], now: float, session: Session | None) -> bool:
+    """Return whether one more call is within the limit; `calls` has the seconds of the last ones.
 
-    It counts only the time for which polling waits. This time is never longer than the time on the
-    clock of the service.
+    A service of simulated data has no limit, unless the session has a quota.
     """
-
-    def __init__(self, fetch: Callable[..., Any], session: Session | None) -> None:
-        self.limit = known_operation(getattr(fetch, "__operation__", "")).limit
-        self._session = session
-        self._ages: deque[float] = deque()  # seconds since each of the last calls
-
-    def pass_time(self, seconds: float) -> None:
-        """Add seconds to the age of every call."""
-        self._ages = deque(age + seconds for age in self._ages)
-
-    def has_room(self) -> bool:
-        """Return whether one more call is within the limit."""
-        if self.limit is None or not _is_limited(self._session):
-            return True
-        window = self.limit.seconds
-        self._ages = deque(age for age in self._ages if age < window)
-        return len(self._ages) < self.limit.calls
-
-    def add_call(self) -> None:
-        """Count a call."""
-        self._ages.append(0.0)
-
-
-def _is_limited(session: Session | None) -> bool:
-    """Return whether the service limits calls; a service of simulated data does not."""
+    while calls and now - calls[0] >= limit.seconds:
+        calls.popleft()
     session = current_session(session)
     is_unlimited = session.source.in_process or session.simulated
-    return session.budget.per_minute is not None or not is_unlimited
+    is_limited = session.budget.per_minute is not None or not is_unlimited
+    return not is_limited or len(calls) < limit.calls
