@@ -9,7 +9,7 @@ meaning, the unit and the family of the column.
 """
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -28,7 +28,21 @@ A 128-bit decimal has 38 digits; the other two leave room for sums."""
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """The facts about one field of a record; `Kind.__call__` explains them."""
+    """The facts about one field of a record.
+
+    - ``kind``: its kind
+    - ``prefix``: a prefix for the column names of a nested record, to keep them unique
+    - ``missing_reason``: why readers accept that the field is missing although the specification
+      requires it: which known answers do not have it
+    - ``column``: the name of the column, if it is not that of the field
+    - ``older_place_of``: the column that gets this value if the field at the newer place is empty
+    - ``beyond``: the section of docs/live_service.md about a field beyond the specification; 0 for
+      a field of the specification
+    - ``key``: whether every row must have the field. Any other field that is absent or null is a
+      missing value.
+    - ``is_presence``: whether the field is a flag that is true or absent. A reader takes absence
+      and null as false, so that the column is never missing.
+    """
 
     kind: "Kind"
     prefix: str = ""
@@ -48,45 +62,15 @@ class Kind:
     family: Family
     unit: str = ""
 
-    def __call__(
-        self,
-        meaning: str,
-        *,
-        prefix: str = "",
-        missing_reason: str = "",
-        unit: str = "",
-        column: str = "",
-        older_place_of: str = "",
-        beyond: int = 0,
-        key: bool = False,
-        is_presence: bool = False,
-    ) -> msgspec.Meta:
+    def __call__(self, meaning: str, *, unit: str = "", **facts: Any) -> msgspec.Meta:
         """Return the annotation of a field.
 
         - ``meaning``: one line for the docs; empty if the meanings in a nested record suffice
-        - ``prefix``: a prefix for the column names of a nested record, to keep them unique
-        - ``missing_reason``: why readers accept that the field is missing although the
-          specification requires it: which known answers do not have it
         - ``unit``: the unit, if it is not that of the kind
-        - ``column``: the name of the column, if it is not that of the field
-        - ``older_place_of``: the column that gets this value if the field at the newer place is
-          empty
-        - ``beyond``: the section of docs/live_service.md about a field beyond the specification; 0
-          for a field of the specification
-        - ``key``: whether every row must have the field. Any other field that is absent or null is
-          a missing value.
-        - ``is_presence``: whether the field is a flag that is true or absent. A reader takes
-          absence and null as false, so that the column is never missing.
+        - ``facts``: the other facts of a `Note`
         """
         kind = Kind(self.name, self.family, unit) if unit else self
-        return msgspec.Meta(
-            description=meaning,
-            extra={
-                "note": Note(
-                    kind, prefix, missing_reason, column, older_place_of, beyond, key, is_presence
-                )
-            },
-        )
+        return msgspec.Meta(description=meaning, extra={"note": Note(kind, **facts)})
 
 
 PRICE = Kind("price", "number", "USD per unit")
