@@ -66,8 +66,11 @@ def compute_account_results(session):
     snapshot = tk.account_value_snapshots(["ALL"], session=session)
     states = tk.batch_clearinghouse_states(users, dex="ALL_DEXES", session=session)
     perps = _with_provenance(fills, fills[fills["coin"].isin(fills["coin"].unique()[:4])])
-    ledger = tk.user_non_funding_ledger_updates(users[8], 0, session=session)
-    daily = tk.performance.returns(tk.pnl.equity(fills, None, ledger), value="realised")
+    ledger = tk.user_non_funding_ledger_updates(users[9], 0, session=session)
+    own = tk.user_fills_by_time(users[9], 0, session=session)
+    known = (states.accounts, states.positions)
+    value = tk.pnl.value(own, None, ledger, accounts=known, account=users[9])
+    daily = tk.performance.returns(value)
     of_users = pd.concat(
         [
             daily.assign(user=user, return_=daily["return_"] + 0.001 * place)
@@ -75,7 +78,7 @@ def compute_account_results(session):
         ]
     )
     sheets = tk.performance.sheet(_with_provenance(daily, of_users))
-    by_hour = tk.performance.returns(tk.pnl.equity(fills, None, ledger), "hour", value="realised")
+    by_hour = tk.performance.returns(value, "hour")
     hourly = pd.concat(
         [
             by_hour.assign(user=user, return_=by_hour["return_"] + 0.001 * place)

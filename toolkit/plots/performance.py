@@ -206,15 +206,18 @@ def leaderboard(
     style.style_axes(ax, colours, "x")
     name = str(rows["figure"].iloc[0])
     values, low, high = (rows[key].to_numpy(np.float64) for key in ("value", "low", "high"))
-    if np.isfinite([low[0], high[0]]).all():
+    has_interval = bool(np.isfinite([low[0], high[0]]).all())
+    if has_interval:
         ax.axvspan(low[0], high[0], color=colours.grid, alpha=0.5, linewidth=0)
     ranking_rows.draw_intervals(ax, rows, "value", colours.good)
     _name_accounts(ax, colours, rows)
-    ax.set_xlabel(f"{_RATIOS.get(name, name.replace('_', ' '))} with its interval")
-    best = _short_name(rows["user"].iloc[0])
+    is_least = ranking.attrs.get("toolkit", {}).get("ascending", False)
+    label = f"{_RATIOS.get(name, name.replace('_', ' '))} with its interval"
+    ax.set_xlabel(f"{label}; the lowest is first" if is_least else label)
     words = (
-        f"Leaderboard by {name}: {len(rows)} accounts, the best {best} with "
-        f"{values[0]:.3g}, interval {low[0]:.3g} to {high[0]:.3g}."
+        f"Leaderboard by {name}: {len(rows)} accounts, the {'lowest' * is_least or 'best'} "
+        f"{_short_name(rows['user'].iloc[0])} with {values[0]:.3g}, "
+        f"{f'interval {low[0]:.3g} to {high[0]:.3g}' if has_interval else 'without an interval'}."
     )
     return style.finish_axes(ax, colours, words, style.is_simulated(ranking))
 

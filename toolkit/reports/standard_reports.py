@@ -87,7 +87,8 @@ def comparison(
 ) -> Path:
     """Write a report that compares accounts: profits, returns, drawdowns, skill or luck.
 
-    Net has no funding, because the service has funding only through builders; `wallet` asks them.
+    Accounts are ranked by the change of their value without deposits. Closed PnL after fees has no
+    funding, because the service has funding only through builders; `wallet` asks them.
 
     Parameters
     ----------
