@@ -87,6 +87,9 @@ from .fetch.concat import (
 from .fetch.many import (
     many as many,
 )
+from .fetch.markets import (
+    market_names as market_names,
+)
 from .fetch.pages import (
     pages as pages,
 )

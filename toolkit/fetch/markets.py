@@ -1,13 +1,13 @@
 """The markets of a session's service: which market a name means."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
 import pandas as pd
 
-from toolkit.client import Session
+from toolkit.client import Session, current_session
 from toolkit.contract.dexes import coin_dex, strip_native_dex
 from toolkit.contract.extra_operations import known_operation
 from toolkit.contract.market_names import (
@@ -20,6 +20,7 @@ from toolkit.contract.market_names import (
 )
 from toolkit.contract.operations import Operation
 from toolkit.errors import Incomplete, InvalidKey, RateLimited, ServiceError
+from toolkit.public_names import publish_as
 
 
 def with_codes(
@@ -76,17 +77,48 @@ def check_markets(session: Session, operation: Operation, parameters: Mapping[st
 
 
 def with_readable_coins(rows: pd.DataFrame, session: Session) -> pd.DataFrame:
-    """Return rows with the readable names of spot pairs in `coin`, such as HYPE/USDC for @107.
+    """Return rows with the readable names of spot pairs in `coin`."""
+    return rows.assign(coin=rows["coin"].map(market_names(rows["coin"], session=session)))
 
-    A code stays if its pair is not listed, or if two pairs have the same name.
+
+@publish_as("toolkit")
+def market_names(coins: Iterable[str], *, session: Session | None = None) -> dict[str, str]:
+    """Return the readable names of markets, by code: HYPE/USDC for @107.
+
+    If a code is the number of a spot pair, the session asks its service once for the list of spot
+    pairs, which costs 2 points. Perps and all other coins are their own names.
+
+    Parameters
+    ----------
+    coins : iterable of str
+        Codes, such as the column `coin` of a frame.
+    session : Session, optional
+        The session that sends the request; by default the one of `tk.connect` or `tk.local`.
+
+    Returns
+    -------
+    dict
+        Code -> name, each code once. A code is its own name if its pair is not listed, or if two
+        pairs have the same name.
+
+    Examples
+    --------
+    Another column of a frame. For a plot, map the column `coin` itself:
+
+    >>> import pandas as pd
+    >>> import toolkit as tk
+    >>> session = tk.local(seed=7, size="tiny", default=False)
+    >>> rows = pd.DataFrame({"coin": ["BTC", "@107"]})
+    >>> names = tk.market_names(rows["coin"], session=session)
+    >>> rows.assign(market=rows["coin"].map(names))["market"].tolist()
+    ['BTC', 'HYPE/USDC']
     """
-    codes = rows["coin"]
-    if not codes.str.startswith("@").any():
-        return rows
-    names = list_markets(session, "@")
+    codes = list(dict.fromkeys(coins))
+    names: dict[str, str] = {}
+    if any(code.startswith("@") for code in codes):
+        names = list_markets(current_session(session), "@")
     counts = Counter(names.values())
-    unique = {code: name for code, name in names.items() if counts[name] == 1}
-    return rows.assign(coin=codes.map(lambda code: unique.get(code, code)).astype(codes.dtype))
+    return {code: names[code] if counts[names.get(code, "")] == 1 else code for code in codes}
 
 
 def list_markets(session: Session, name: str) -> dict[str, str]:
