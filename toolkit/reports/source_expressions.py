@@ -1,11 +1,12 @@
 """Sources of data for the kernel of a report: expressions that make a session."""
 
+import inspect
 import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from toolkit.client import Session
+from toolkit.client import Session, connect
 from toolkit.errors import ReportFailed
 
 _FOLDERS: Final = ("recordings", "archive")
@@ -51,7 +52,12 @@ def session_source(session: Session) -> str:
             "a report runs in a process of its own, and the key is not sent to it. Set "
             "TOOLKIT_API_KEY in the environment"
         )
-    return f"tk.{recipe.make.__name__}({_argument_text(recipe.arguments)})"
+    arguments = recipe.arguments
+    if "base_url" in arguments:  # the others are of tests
+        names = inspect.signature(connect).parameters
+        arguments = {name: value for name, value in arguments.items() if name in names}
+        return f"tk.connect({_argument_text(arguments)})"
+    return f"tk.local({_argument_text(arguments)})"
 
 
 def _argument_text(arguments: Mapping[str, Any]) -> str:
