@@ -16,6 +16,7 @@ import functools
 import math
 import re
 import struct
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from types import GenericAlias, SimpleNamespace
 from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
@@ -437,8 +438,8 @@ class _SnapshotReader:
                     further = entry
                     kept = [further.pop(key, _NULL) for key in self._layout.keys]
                 else:
-                    lengths = (n for n in self._layout.lengths if n <= len(entry))
-                    size = max(lengths, default=len(entry))
+                    shorter = bisect_right(self._layout.lengths, len(entry))
+                    size = self._layout.lengths[shorter - 1] if shorter else len(entry)
                     further = {f"value_{at}": raw for at, raw in enumerate(entry[size:], size)}
                     kept = entry[:size]
                 known.append(struct.pack(">BH", 0xDC, len(kept)) + b"".join(kept))
@@ -453,11 +454,14 @@ class _SnapshotReader:
 
     def _keep(self, name: str, row: int, raw: Raw) -> None:
         """Keep an unknown value of an entry."""
-        if name not in self._further and len(self._further) >= MOST_UNKNOWN:
-            report_unknown(self._operation, "very many values of an entry", has_column=False)
-            return
-        report_unknown(self._operation, name)
-        self._further.setdefault(name, {})[row] = _text(raw)
+        if name not in self._further:
+            has_column = len(self._further) < MOST_UNKNOWN
+            what = name if has_column else "very many values of an entry"
+            report_unknown(self._operation, what, has_column=has_column)
+            if not has_column:
+                return
+            self._further[name] = {}
+        self._further[name][row] = _text(raw)
 
     def _invalid(self, error: Exception, first_row: int, step: int) -> AnswerInvalid:
         place = _PLACE.search(str(error))
