@@ -92,7 +92,7 @@ def comparisons(session):
     unknown = {"ledger": frames[0].ledger.iloc[:0], "states": None}
     yield comparison_of([replace(each, **unknown) for each in frames])
     yield ranked(frames, up, -up)
-    yield ranked(frames, [0.02, 0.018], -up)
+    yield ranked(frames, [0.02, 0.018], -up, -up)
     yield comparison_of([replace(frames[0], fills=frames[0].fills.iloc[:0]), frames[1]])
 
 
@@ -101,12 +101,12 @@ def comparison_of(frames):
 
 
 def ranked(frames, *returns):
-    """Return a comparison of two accounts with given returns by day."""
+    """Return a comparison of accounts with given returns by day."""
     made = comparison_of(frames)
     parts = [
         pd.DataFrame({"user": user, "time": pd.date_range("2025-09-01", periods=len(each)),
                       "return_": each})
-        for user, each in zip(("0xa", "0xb"), returns, strict=True)
+        for user, each in zip(("0xa", "0xb", "0xc"), returns, strict=False)
     ]  # fmt: skip
     made.__dict__["returns"] = pd.concat(parts, ignore_index=True)
     figures = performance.sheet(made.returns)

@@ -39,8 +39,10 @@ SENTENCES: Final = {
     "gain_unknown": "The gain of {unknown:count account} is not known: {reason}.",
     "returns_unknown": "The return of no account is known.",
     "returns": "Returns are known of {known:count account}, from {lowest:rate} to {highest:rate}.",
-    "no_interval": "The highest Sharpe ratio, of {first}, is from {n:count day}: too few for an "
-    "interval, so it is not known whether it differs from the others.",
+    "short": "{short:count account has|accounts have} too few whole days for an interval of the "
+    "Sharpe ratio: it is not known whose ratio is the highest.",
+    "overlap_some": "Among the {n:count account} with such an interval, that of {first} overlaps "
+    "{overlaps:count other|others}.",
     "overlap": "The interval of the Sharpe ratio of {first}, the highest, overlaps those of "
     "{overlaps:count} of {others:count other account}: it does not differ clearly from these.",
     "no_overlap": "The interval of the Sharpe ratio of {first}, the highest, overlaps that of no "
@@ -267,14 +269,16 @@ def list_rank_sentences(comparison: Comparison) -> list[Sentence]:
     """Return the sentences about the ranking."""
     sentences = []
     board = comparison.leaderboard
-    board = board[board["value"].notna()] if len(board) else board
-    if len(board) > 1:
-        highest, ranked = board.iloc[0], board["overlaps"].notna()
-        first = formats.short_address(highest["user"])
-        counts = {"overlaps": highest["overlaps"], "others": int(ranked.sum()) - 1}
-        if pd.isna(highest["overlaps"]):
-            sentences.append(sentence(SENTENCES, "no_interval", first=first, n=highest["n"]))
-        elif counts["overlaps"]:
+    ranked = board[board["overlaps"].notna()] if len(board) else board
+    if short := len(board) - len(ranked):
+        sentences.append(sentence(SENTENCES, "short", short=short))
+    if len(ranked) > 1:
+        first, overlaps = formats.short_address(ranked["user"].iloc[0]), ranked["overlaps"].iloc[0]
+        counts = {"overlaps": int(overlaps), "others": len(ranked) - 1}
+        if short:
+            counts = {"overlaps": int(overlaps), "n": len(ranked)}
+            sentences.append(sentence(SENTENCES, "overlap_some", first=first, **counts))
+        elif overlaps:
             sentences.append(sentence(SENTENCES, "overlap", first=first, **counts))
         else:
             sentences.append(sentence(SENTENCES, "no_overlap", first=first))

@@ -145,7 +145,7 @@ def known_returns(rows: Columns) -> Series:
         hours = rows["hours"][known]
         lengths = np.where(hours > 0, hours * HOUR, usual)
         for edge in (slice(0, 1), slice(-1, None)):
-            is_whole[edge] = (lengths >= 0.98 * usual)[edge]
+            is_whole[edge] = (lengths >= 0.9 * usual)[edge]
     return Series(returns, begins, lengths, float(usual[0]) if len(usual) else DAY, is_whole)
 
 
