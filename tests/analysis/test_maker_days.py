@@ -110,11 +110,13 @@ def test_missing_fills_and_marks_are_said():
 
 
 def test_errors_of_maker_days():
+    both = ROWS.iloc[[0, 0]].assign(side=["A", "B"], tid=7)
     table = [
         (lambda: maker_days(ROWS, PRICES, by="hour"), ValueError, "'hour'"),
         (lambda: maker_days(ROWS, PRICES, horizons=[0]), ValueError, "each of horizons"),
         (lambda: maker_days(ROWS.drop(columns="start_position"), PRICES), tk.errors.MissingColumns,
          "start_position"),
         (lambda: maker_days(ROWS, ROWS), ValueError, "bid or an ask"),
+        (lambda: maker_days(both, PRICES), ValueError, "several accounts"),
     ]  # fmt: skip
     assert wrong_errors(table) == []

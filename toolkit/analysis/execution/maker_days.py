@@ -19,6 +19,7 @@ from toolkit.prepare.money import collateral_in_fills, in_usd
 from toolkit.prepare.owners import check_owner, is_owned
 from toolkit.prepare.provenance import finish
 from toolkit.prepare.roles import is_off_book
+from toolkit.prepare.single_account import check_one_account
 from toolkit.prepare.steps import Steps, check_positions
 from toolkit.times import DAY, SECOND
 
@@ -83,7 +84,8 @@ def maker_days(
     MissingColumns
         If a column is missing or holds text.
     ValueError
-        If a span of time is not valid, or the prices are those of trades.
+        If a span of time is not valid, the prices are those of trades, or fills without a column
+        ``user`` are of several accounts.
 
     Notes
     -----
@@ -116,6 +118,7 @@ def maker_days(
     prepared = prepare_fills(fills, account)
     table = prepared.table
     check_positions(table, _NEEDED)
+    check_one_account(prepared)
     marks = reference_prices(table, prices, price, max_age)
     cells = _day_cells(prepared, marks, spans, span_ms(max_age, "max_age"))
     inputs = {"fills": table.frame, "prices": prices, "funding": funding}
