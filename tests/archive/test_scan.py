@@ -163,3 +163,20 @@ def test_scan_names_the_account_of_each_row(tmp_path, engine):
     assert all(row["user"] == row["_subject"] for row in found)
     groups = rows_of(tk.pnl.attribution(archive.scan("fills", engine=engine), by="user"))
     assert sorted(row["user"] for row in groups) == users
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_scanned_ledger_keeps_the_source_of_transfers(tmp_path, tiny, engine):
+    archive, users = open_archive(tmp_path), tiny.world["users"][:4]
+    archive.refresh_many(tk.user_non_funding_ledger_updates, users, 0, session=tiny)
+    fetched = tk.many(tk.user_non_funding_ledger_updates, users, 0, session=tiny)
+    rows = rows_of(archive.scan("ledger", columns=["account", "user", "time"], engine=engine))
+    key = lambda row: (row["account"], row["time"], row["user"] or "")  # noqa: E731
+    expected = rows_of(fetched[["account", "user", "time"]])
+    assert sorted(map(key, rows)) == sorted(map(key, expected))
+    assert any(row["user"] not in (None, row["account"]) for row in rows)
+    assert "account" in rows_of(archive.scan("ledger", engine=engine))[0]
+    builder = tiny.world["builders"][0]
+    archive.refresh(tk.builder_orders_by_time, builder, 0, session=tiny)
+    placed = rows_of(archive.scan("orders", engine=engine))
+    assert {row["user"] for row in placed} <= {*tiny.world["users"]}

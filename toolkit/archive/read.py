@@ -55,6 +55,7 @@ __all__ = ["Engine", "read_frames", "read_texts", "scan_table"]
 Engine = Literal["duckdb", "polars", "pandas", "spark"]
 """The library that reads a scan."""
 
+_OWNER: Final = "account"
 _TEXTS_AT_ONCE: Final = 20_000
 _STORED_FAMILIES: Final = ("number", "time", "integer", "flag", "text")
 
@@ -287,7 +288,8 @@ def scan_table(
     dataset = (
         ds.dataset(SCHEMAS[name].empty_table()) if handle is None else tables.open_dataset(handle)
     )
-    known = dataset.schema.names
+    # A ledger row names the source of a transfer as its user, so its account has another column.
+    known = [*dataset.schema.names, *([_OWNER] if name == "ledger" else [])]
     shown = list(columns or [column for column in known if column != "_json"])
     if unknown := set(shown) - set(known):
         raise ArchiveError(
@@ -337,7 +339,9 @@ def _scanned_columns(
             texts = ", ".join(f"{extract}(_json, '$.{place}')" for place in places)
             type = f"DECIMAL({EXACT_PRECISION}, {EXACT_SCALE})" if numbers == "exact" else "STRING"
             expression = f"CAST(coalesce({texts}) AS {type})"
-        elif name == "user" and column is not None:
+        elif name == _OWNER and table == "ledger":
+            expression = "_subject"
+        elif column is not None and column.wire == "user" and of_users:
             is_of_user = f"_operation IN ({of_users})"
             expression = f"CASE WHEN {is_of_user} THEN _subject ELSE {expression} END"
         made.append(f"{expression} AS {quote}{name}{quote}")
