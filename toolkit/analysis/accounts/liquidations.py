@@ -12,7 +12,7 @@ from toolkit.analysis.accounts.margin_tiers import LeverageLimits
 from toolkit.arrays import Floats, Ints
 from toolkit.errors import MissingColumns
 from toolkit.prepare import Fills
-from toolkit.prepare.door import ADDRESSES, Frame, Table
+from toolkit.prepare.door import ADDRESSES, Frame, Names, Table
 from toolkit.prepare.groups import (
     CALENDAR,
     group_columns,
@@ -380,14 +380,19 @@ def history(
     table.require(("time", "coin", "px", "sz", "side"))
     _require_markers(table)
     rows = np.flatnonzero(roles.liquidated | roles.deleveraged)
-    words = table.text("dir").texts(rows) if table.has("dir") else pd.Series("", range(len(rows)))
-    stated = (
-        table.text("liquidation_method").texts(rows) if table.has("liquidation_method") else words
+    nothing = Names(np.zeros(len(table), dtype=np.int64), [""])
+    words, stated = (
+        table.text(name).take(rows) if table.has(name) else nothing.take(rows)
+        for name in ("dir", "liquidation_method")
     )
-    is_word = words.str.startswith((LIQUIDATED, "Backstop")).fillna(False)
     method = np.select(
-        [roles.deleveraged[rows], stated.isin(["market", "backstop"]), is_word],
-        ["deleveraging", stated.fillna(""), "backstop"],
+        [
+            roles.deleveraged[rows],
+            stated.facts("market".__eq__),
+            stated.facts("backstop".__eq__)
+            | words.facts(lambda word: word.startswith((LIQUIDATED, "Backstop"))),
+        ],
+        ["deleveraging", "market", "backstop"],
         default="unknown",
     )
     sells = table.text("side").facts("A".__eq__)[rows]

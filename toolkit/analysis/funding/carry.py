@@ -23,6 +23,12 @@ _RESULT = {
     "range": "str", "n": "int64",
 }  # fmt: skip
 
+_HEDGED = (
+    "coin", "amount_usd", "capital_usd", "hours", "funding_bps", "basis_bps", "perp_bps",
+    "spot_bps", "fees_bps", "net_bps", "low", "high", "net_usd", "net_annual",
+    "break_even_hours", "n",
+)  # fmt: skip
+
 
 def carry(
     funding: Frame,
@@ -250,28 +256,24 @@ def hedged_carry(
         for given in (spot_bps, basis_bps)
     )
     capital = usd * (1 + 1 / leverage)
-    rest = basis.astype("float64") - 2.0 * spot.astype("float64") - 2.0 * spot_fee_bps
+    spot, basis = spot.astype("float64"), basis.astype("float64")
+    rest = basis - 2.0 * spot - 2.0 * spot_fee_bps
     net = perp["net_bps"] + rest
-    costs, hourly = perp["funding_bps"] - net, perp["funding_bps"] / perp["hours"]
-    parts = {
-        "coin": perp["coin"],
-        "amount_usd": perp["amount_usd"],
-        "capital_usd": capital,
-        "hours": perp["hours"],
-        "funding_bps": perp["funding_bps"],
-        "basis_bps": basis.astype("float64"),
-        "perp_bps": perp["entry_bps"] + perp["exit_bps"],
-        "spot_bps": -2.0 * spot.astype("float64"),
-        "fees_bps": perp["fees_bps"] - 2.0 * spot_fee_bps,
-        "net_bps": net,
-        "low": perp["low"] + rest,
-        "high": perp["high"] + rest,
-        "net_usd": net / 1e4 * usd,
-        "net_annual": net / 1e4 * usd / capital / perp["hours"] * HOURS_A_YEAR,
-        "break_even_hours": [*map(_break_even_hours, costs, hourly)],
-        "n": perp["n"],
-    }
-    result = pd.DataFrame(parts).astype({"break_even_hours": "float64"})
+    hourly = perp["funding_bps"] / perp["hours"]
+    made = perp.assign(
+        capital_usd=capital,
+        basis_bps=basis,
+        perp_bps=perp["entry_bps"] + perp["exit_bps"],
+        spot_bps=-2.0 * spot,
+        fees_bps=perp["fees_bps"] - 2.0 * spot_fee_bps,
+        net_bps=net,
+        low=perp["low"] + rest,
+        high=perp["high"] + rest,
+        net_usd=net / 1e4 * usd,
+        net_annual=net / 1e4 * usd / capital / perp["hours"] * HOURS_A_YEAR,
+        break_even_hours=[*map(_break_even_hours, perp["funding_bps"] - net, hourly)],
+    )
+    result = made[[*_HEDGED]].astype({"break_even_hours": "float64"})
     result.attrs["toolkit"] = perp.attrs["toolkit"] | {"helper": "funding.hedged_carry"}
     return result
 
