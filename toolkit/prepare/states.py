@@ -58,7 +58,7 @@ def open_positions(
     rows = rows[distinct_states(codes, stated, (users.take(rows), coins.take(rows)), "positions")]
     optional = [name for name in ("max_leverage", "unrealized_pnl") if table.has(name)]
     size, notional = np.abs(szi[rows]), np.abs(table.number("position_value")[rows])
-    made = {
+    made: dict[str, Any] = {
         "user": users.texts(rows).fillna(""),
         "coin": coins.texts(rows),
         **{name: table.number(name)[rows] for name in (*amounts, *optional)},
@@ -89,7 +89,7 @@ def account_states(native: Frame) -> pd.DataFrame:
     numbers = [name for name in ("cross_account_value", STATED, "account_mode") if table.has(name)]
     stated = {name: table.number(name) for name in numbers if name != "account_mode"}
     rows = distinct_states(codes, stated, owners, "accounts")
-    made = {"user": users.texts(rows).fillna("")}
+    made: dict[str, Any] = {"user": users.texts(rows).fillna("")}
     if table.has("dex"):
         made["dex"] = table.text("dex").texts(rows)
     made |= {name: table.number(name)[rows] for name in numbers}

@@ -154,11 +154,11 @@ def levels(
     bins = _sum_bins(rows[placed], side[placed], number_of_bin[placed])
     # A side without a placed position has one row without a bin.
     empty = np.setdiff1d(np.arange(len(first)), side[placed])
-    number = np.append(bins.pop("bin"), np.full(len(empty), np.nan))
+    bin_of_cell = np.append(bins.pop("bin"), np.full(len(empty), np.nan))
     place = np.append(bins.pop("side"), empty)
-    order = np.lexsort((number, place))
-    number, place = number[order], place[order]
-    edge, fill = number * width, {"cross_share": np.nan}
+    order = np.lexsort((bin_of_cell, place))
+    bin_of_cell, place = bin_of_cell[order], place[order]
+    edge, fill = bin_of_cell * width, {"cross_share": np.nan}
     at_mark = pd.Series(mark).groupby(side).median().to_numpy()[place]
     sums = {
         "unplaced": of_sides(notional * ~(placed | unmeasured)),
@@ -170,7 +170,7 @@ def levels(
         {
             "coin": rows["coin"].iloc[first[place]].array,
             "side": rows["side"].iloc[first[place]].array,
-            "distance": np.round(np.where(number < 0, edge + width, edge), 12),
+            "distance": np.round(np.where(bin_of_cell < 0, edge + width, edge), 12),
             "low": at_mark * (1 + edge),
             "high": at_mark * (1 + edge + width),
             **{

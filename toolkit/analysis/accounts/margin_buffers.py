@@ -199,7 +199,9 @@ def read_margins(
     if is_snapshot:  # the value contains the margin of isolated positions
         value = value - np.bincount(owner, np.where(is_cross, 0.0, margin), len(found))[owner]
     else:
-        gain = sums(rows.get("unrealized_pnl", np.full(len(rows), np.nan)))
+        gain = np.full(len(first), np.nan)
+        if "unrealized_pnl" in rows:
+            gain = sums(rows["unrealized_pnl"].to_numpy())
         backed = is_cross & is_spot_backed(mode, value, gain, BACKSTOP_SHARE * needed)
         warn_spot_backed(own_users[backed], mode[backed])
         value = np.where(backed, np.nan, value)

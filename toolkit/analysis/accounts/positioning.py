@@ -171,13 +171,13 @@ def _read_owners(accounts: Frame, moment: list[str]) -> pd.DataFrame:
     numbers = ("account_value", "cross_account_value", "account_mode")
     if "collateral_token" in frame:
         parts = frame.groupby("snapshot_id") if "snapshot_id" in frame else [("", frame)]
-        rows = [
+        values = [
             values_table(part, [], (), "accounts").assign(
                 **{name: part[name].iloc[0] for name in moment if name in part}
             )
             for _, part in parts
         ]
-        frame = pd.concat(rows, ignore_index=True).rename(columns={"value": numbers[0]})
+        frame = pd.concat(values, ignore_index=True).rename(columns={"value": numbers[0]})
     table = Table(frame, "accounts")
     rows = table.columns(("user", "account_value"), (*moment, "dex", *numbers[1:]), numbers).astype(
         {"user": "str"}

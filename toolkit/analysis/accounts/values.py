@@ -204,23 +204,25 @@ def values_table(
         table.number(name, np.nan)
         for name in ("account_value", "account_mode", "pm_total_account_value", *_NOTIONALS)
     )
-    rows = distinct_states(
+    kept = distinct_states(
         number_rows(*(place.codes for place in places)),
         {"account_value": value} | ({"account_mode": mode} if table.has("account_mode") else {}),
         places,
         what,
     )
-    users, mode = users.take(rows), mode[rows]
+    users, mode = users.take(kept), mode[kept]
     if "token" in names:
-        token = names["token"].codes[rows]
-        value = own_values(users, token, value[rows], mode, total[rows], split)
+        token = names["token"].codes[kept]
+        value = own_values(users, token, value[kept], mode, total[kept], split)
     else:
-        value = value[rows]
-    keys = [users, *(names[name].sorted().take(rows) for name in split)]
-    codes = number_rows(*(key.codes for key in keys))
+        value = value[kept]
+    owners = [users, *(names[name].sorted().take(kept) for name in split)]
+    codes = number_rows(*(owner.codes for owner in owners))
     first = np.unique(codes, return_index=True)[1]
-    amounts = {"value": value, "long": long[rows], "short": short[rows]}
-    columns = {name: key.texts(first) for name, key in zip(("user", *split), keys, strict=True)}
+    amounts = {"value": value, "long": long[kept], "short": short[kept]}
+    columns = {
+        name: owner.texts(first) for name, owner in zip(("user", *split), owners, strict=True)
+    }
     columns |= _sum_accounts(codes, len(first), _mode_names(mode), amounts)
     return pd.DataFrame(columns, index=range(len(first)))
 

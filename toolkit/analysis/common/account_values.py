@@ -136,12 +136,12 @@ def _sum_values(frame: pd.DataFrame, moment: int | None, what: str) -> dict[str,
     table = Table(frame, what, "none")
     if table.has("collateral_token"):
         token = table.text("collateral_token").renamed(lambda name: name.rpartition(":")[2])
-        names = ("account_value", "account_mode", "pm_total_account_value")
-        amounts = (table.number(name, np.nan) for name in names)
-        frame["account_value"] = own_values(table.text("user"), token.codes, *amounts)
+        stated = (table.number("account_value"), table.number("account_mode", np.nan))
+        total = table.number("pm_total_account_value", np.nan)
+        frame["account_value"] = own_values(table.text("user"), token.codes, *stated, total)
     codes, owners = number_groups(frame[["user"]])
     value = np.bincount(codes, frame["account_value"], len(owners))
-    modes = dict(zip(frame["user"][::-1], mode[::-1], strict=True))
+    modes = dict(zip(frame["user"][::-1], mode.astype("float64")[::-1], strict=True))
     times: dict[str, int] = {}
     if "time" in frame:
         known = frame[frame["time"].notna()]
@@ -150,7 +150,7 @@ def _sum_values(frame: pd.DataFrame, moment: int | None, what: str) -> dict[str,
     return {
         user: AccountValue(
             None if np.isnan(amount) else float(amount),
-            None if pd.isna(modes[user]) else int(modes[user]),
+            int(modes[user]) if modes[user] >= 0 else None,
             times.get(user) if moment is None else moment,
         )
         for user, amount in zip(owners["user"], value, strict=True)
