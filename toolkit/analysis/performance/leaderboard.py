@@ -98,28 +98,20 @@ def leaderboard(
             "example one month"
         )
     ascending = by in _LESS_IS_BETTER if ascending is None else ascending
-    lost = rows["user"][(rows["figure"] == "total_return") & (rows["value"] <= -1)]
-    best = best.assign(
-        has_none=best["value"].isna(),
-        is_ruined=best["user"].isin(lost),
-    )
+    known = rows.dropna(subset="value").drop_duplicates(["user", "figure"])
+    values = known.pivot(index="user", columns="figure", values="value")
+    lost = values.index[values.get("total_return", pd.Series(0.0, values.index)) <= -1]
+    best = best.assign(has_none=best["value"].isna(), is_ruined=best["user"].isin(lost))
     keys, directions = ["has_none", "is_ruined", "value", "user"], [True, True, ascending, True]
-    ranked = best.sort_values(keys, ascending=directions, kind="stable")
+    ranked = best.sort_values(keys, ascending=directions, kind="stable", ignore_index=True)
     low, high = ranked["low"].to_numpy(), ranked["high"].to_numpy()
     overlap = (low[:, None] <= high) & (low <= high[:, None])
-    known = ~np.isnan(low) & ~np.isnan(high)
-    made = pd.DataFrame(
-        {
-            "rank": np.arange(1, len(ranked) + 1),
-            "user": ranked["user"].astype("str"),
-            "figure": pd.Series(by, index=ranked.index, dtype="str"),
-            **ranked[[*numbers, "n"]].astype({"n": "int64"}),
-            "overlaps": pd.Series(overlap.sum(axis=1) - 1, ranked.index, "Int64").where(known),
-        }
-    )
-    for name in show:
-        other = rows[(rows["figure"] == name) & rows["value"].notna()].drop_duplicates("user")
-        if name != by and (rows["figure"] == name).any():
-            made[name] = ranked["user"].map(other.set_index("user")["value"]).astype("float64")
+    overlaps = pd.Series(overlap.sum(axis=1) - 1, dtype="Int64").where(~np.isnan(low + high))
+    made = ranked[["user", *numbers, "n"]].astype({"user": "str", "n": "int64"})
+    made.insert(0, "rank", np.arange(1, len(ranked) + 1))
+    made.insert(2, "figure", pd.Series(by, index=ranked.index, dtype="str"))
+    present = set(rows["figure"])
+    others = values.reindex(columns=[name for name in show if name != by and name in present])
+    made = made.assign(overlaps=overlaps).join(others.astype("float64"), on="user")
     inputs = {"figures": table.frame}
     return finish(made, inputs, helper="performance.leaderboard", by=by, ascending=ascending)
