@@ -55,6 +55,7 @@ def table_rows(operation: Operation, columns: pa.Table, origin: RowOrigin) -> pa
             ]
             columns = columns.set_column(place, column.name, pa.array(cells, pa.string()))
     with open_duckdb() as database:
+        database.execute("SET preserve_insertion_order = true")
         relation = database.from_arrow(columns)
         known = match_columns(operation, flat_columns(relation), {})
         made = row_expressions(operation, known, {})
