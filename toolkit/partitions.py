@@ -1,7 +1,6 @@
 """More rows than memory: run a helper on partitions of Parquet files, and combine its results."""
 
 import json
-import pickle
 import warnings
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -275,16 +274,25 @@ def _run(call: _Call, parts: Sequence[Part], executor: Any) -> Iterator[Any]:
 
 
 def _run_on_spark(call: _Call, parts: Sequence[Part], session: Any) -> list[Any]:
+    """Return the results of the partitions; executors send them as Arrow."""
+
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            for number, part in zip(*map(pa.Array.to_pylist, batch.columns), strict=True):
-                done = pickle.dumps(call(pickle.loads(part)))
-                yield pa.RecordBatch.from_pydict({"number": [number], "value": [done]})
+            for number in batch.column(0).to_pylist():
+                result, caught = call(parts[number])
+                rows = pa.Table.from_pandas(result)
+                with pa.ipc.new_stream(sink := pa.BufferOutputStream(), rows.schema) as writer:
+                    writer.write_table(rows)
+                said = [f"{category.__name__}: {words}" for category, words in caught]
+                values = {"rows": [sink.getvalue().to_pybytes()], "said": [said]}
+                yield pa.RecordBatch.from_pydict({"number": [number]} | values)
 
-    rows = [(number, pickle.dumps(part)) for number, part in enumerate(parts)]
-    frame = session.createDataFrame(rows, "number long, value binary").repartition(len(rows) or 1)
-    done = frame.mapInArrow(run, "number long, value binary").collect()
-    return [pickle.loads(row["value"]) for row in sorted(done, key=lambda row: row["number"])]
+    numbers = session.range(len(parts)).repartition(max(1, len(parts)))
+    done = numbers.mapInArrow(run, "number long, rows binary, said array<string>").collect()
+    return [
+        (pa.ipc.open_stream(row["rows"]).read_pandas(), [(UserWarning, w) for w in row["said"]])
+        for row in sorted(done, key=lambda row: row["number"])
+    ]
 
 
 def _sum(results: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:

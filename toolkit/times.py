@@ -104,6 +104,13 @@ def to_ms(time: Time, *, now_ms: int | None = None) -> int:
     return ms
 
 
+def is_date(time: Time | None) -> bool:
+    """Return whether a time is a date without a time of day."""
+    if isinstance(time, str):
+        return bool(re.fullmatch(r"\d{4}-\d\d-\d\d", time.strip()))
+    return isinstance(time, dt.date) and not isinstance(time, dt.datetime)
+
+
 def to_iso(time_ms: int) -> str:
     """Return Unix milliseconds as ISO text in UTC.
 

@@ -36,8 +36,8 @@ __all__ = [
     "active_account_remark",
     "clock_remarks",
     "coverage_remarks",
+    "date_remark",
     "gap_remarks",
-    "midnight_remarks",
     "name_remarks",
     "range_remarks",
     "sum_counts",
@@ -343,19 +343,14 @@ def name_remarks(
         yield Remark(f"there is no dex {value!r}; {suggest_names(value, known)}", True)
 
 
-def midnight_remarks(parameters: Mapping[str, Any]) -> list[Remark]:
-    """Return a remark if an empty range ends at midnight: a date as its end may mean the day."""
-    end = parameters.get("end")
-    if not end or end % DAY:
-        return []
+def date_remark(end: int) -> Remark:
+    """Return a remark about an empty range whose end is a date, which may mean the whole day."""
     day = to_iso(end)[:10]
-    return [
-        Remark(
-            f"no rows came, and the range ends where {day} begins: a date means 00:00 UTC. Pass "
-            f"the next day as the end to include {day}",
-            True,
-        )
-    ]
+    return Remark(
+        f"no rows came, and the range ends where {day} begins: a date means 00:00 UTC. Pass the "
+        f"next day as the end to include {day}",
+        True,
+    )
 
 
 def clock_remarks(

@@ -25,8 +25,8 @@ from toolkit.completeness.certificate import (
     active_account_remark,
     clock_remarks,
     coverage_remarks,
+    date_remark,
     gap_remarks,
-    midnight_remarks,
     name_remarks,
     range_remarks,
 )
@@ -50,7 +50,7 @@ from toolkit.errors import (
 from toolkit.fetch.markets import check_markets, with_codes
 from toolkit.fetch.registry import operation_of
 from toolkit.frames import Collector, Extra
-from toolkit.times import to_iso, to_ms, whole_number
+from toolkit.times import is_date, to_iso, to_ms, whole_number
 
 __all__ = [
     "Extra",
@@ -126,6 +126,8 @@ class Request:
         Whether the range was given as an age, such as ``"7d"``, counted back from `asked_ms`.
     extra : {"drop", "keep"}
         Whether unknown fields are left out or kept as columns.
+    ends_on_date : bool
+        Whether the end was given as a date without a time.
     """
 
     operation: Operation
@@ -137,6 +139,7 @@ class Request:
     asked_ms: int
     is_aged: bool = False
     extra: Extra = "drop"
+    ends_on_date: bool = False
 
 
 def prepare_request(
@@ -197,9 +200,11 @@ def prepare_request(
     if any(item.dex_form in ("coin", "market") for item in operation.parameters):
         parameters = with_codes(session, operation, parameters)
     checked = check_request(operation, request_body(operation, parameters, is_checked=True))
+    ends_on_date = is_date(times.get("end"))
     return Request(
-        operation, checked, max_rows, on_incomplete, numbers, session, asked_ms, is_aged, extra
-    )
+        operation, checked, max_rows, on_incomplete, numbers, session, asked_ms, is_aged, extra,
+        ends_on_date,
+    )  # fmt: skip
 
 
 def request_of(
@@ -426,7 +431,8 @@ def answer_remarks(request: Request, frames: Sequence[pd.DataFrame]) -> list[Rem
     if is_empty:
         service_ms = session.source.stated_now_ms()
         remarks += clock_remarks(parameters, request.asked_ms, service_ms, is_aged=request.is_aged)
-        remarks += midnight_remarks(parameters)
+        if request.ends_on_date:
+            remarks.append(date_remark(parameters["end"]))
     return remarks
 
 
