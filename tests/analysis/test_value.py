@@ -122,6 +122,15 @@ def test_unified_account_counts_its_spot_wallet():
     assert set(curve["part"]) == {"account"}
 
 
+def test_stated_value_that_lacks_the_wallet_does_not_count():
+    """A flat unified account whose mode is not known is worth 0 by its state, and 511 in truth."""
+    closed = trades(("ETH", "B", 1, 1.0, 0.0, 100, 0), ("ETH", "A", 2, 1.0, 1.0, 111, 0))
+    state = pd.DataFrame({"user": [ME], "account_value": [0.0], "time": at(3)})
+    assert by_hour(value(closed, ledger=moves(DEPOSIT), accounts=state), 0, 2) == [500, 511]
+    late = moves(("deposit", 1.5, {"usdc": 500.0}))
+    assert value(closed, ledger=late, accounts=state)["value"].isna().all()
+
+
 def test_tokens_count_at_prices():
     """100 tokens are bought at 3 with a fee of 1; 40 are staked, 10 leave, 5 come without a row."""
     bought = trades(("@9", "B", 1, 100.0, 0.0, 3.0, 1.0), ("@9", "A", 5, 5.0, 54.0, 4.0, 0.0))

@@ -600,14 +600,17 @@ def _value_rows(
         lacks[missing] = lacks[missing] + f", {holding.coins[0] if holding.coins else ''}"
     since = np.array(sorted(rows.breaks), dtype=np.int64)
     part = np.searchsorted(since, times, side="right")
-    opening = _opening(anchors, times, total, part)
-    if rows.is_empty and anchors and np.abs(opening[0]) <= _LACKING * np.nanmax(np.abs(total)):
+    opening, limit = _opening(anchors, times, total, part), _LACKING * np.abs(filled(total)).max()
+    if rows.is_empty and anchors and np.abs(opening[0]) <= limit:
         # What rows lack, such as funding, is missing from when a value is stated, not before.
         opening = _opening({None: 0.0, **anchors}, times, total, part)
-    if rows.is_empty and not anchors:
+    # Nobody owes money without a position: the stated value lacks a part of the account.
+    contradicts = (total + opening)[is_flat] < -max(limit, _DUST)
+    if rows.is_empty and (not anchors or contradicts.any()):
         opening = np.where(part == 0, 0.0, np.nan)
-        if ((total + opening)[is_flat] < -_DUST).any():
-            opening[:] = np.nan
+        contradicts = (total + opening)[is_flat] < -_DUST
+    if contradicts.any():
+        opening[:] = np.nan
     words = np.array([_UNKNOWN, *(rows.breaks[ms] for ms in since.tolist())], dtype=object)
     silent = np.array([f"no price within an hour: {names[2:]}" for names in lacks], dtype=object)
     reason = np.where(unmarked > 0, silent, np.where(np.isnan(opening), words[part], ""))
