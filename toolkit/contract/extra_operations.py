@@ -98,7 +98,7 @@ EXTRA_OPERATIONS: Final[dict[str, Operation]] = {
         Operation("clearinghouseState", "accounts", "Margin and positions of one account.",
             r.ClearinghouseState,
             (Table(r.AccountRow, "accounts"), Table(r.PositionRow, "positions")), (USER, DEX),
-            subject=("dex", "user"), part_of="batchClearinghouseStates", from_archive=True),
+            subject=("dex", "user"), from_archive=True),
         Operation("spotClearinghouseState", "accounts", "The spot balances of an account.",
             r.SpotState, (Table(r.SpotBalance),), (USER,)),
         Operation("userVaultEquities", "accounts", "The equity of a user in vaults.",

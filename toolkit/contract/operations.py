@@ -151,7 +151,6 @@ class Operation:
     - ``subject``: Python names of the parameters that an answer is about. By default these are the
       required parameters that do not select a part of the answer. An optional parameter in this
       tuple is a filter.
-    - ``part_of``: type of an operation whose answer contains this one
     - ``answer_by_dex``: the Python type of the answer to a request for ALL_DEXES; None if there is
       no such request
     - ``grid``: the fixed times of the rows
@@ -159,8 +158,7 @@ class Operation:
       an answer
     - ``most_rows``: the most rows of one answer, if it has no page size; 0 if there is no limit, or
       none is known
-    - ``from_archive``: whether an archive or recorded answers contain all that the answer is
-      computed from
+    - ``from_archive``: whether recorded answers contain all that the answer is computed from
     - ``by_wire``: the parameters by their names on the wire
     - ``page``: the parameter of the page size, if there is one
     - ``filters``: the optional parameters that change which rows an answer has
@@ -187,7 +185,6 @@ class Operation:
     scale: Scale | None = None
     limit: CallLimit | None = None
     subject: tuple[str, ...] = ()
-    part_of: str = ""
     answer_by_dex: Any = None
     grid: Grid | None = None
     unpublished: int = 0
@@ -318,7 +315,7 @@ OPERATIONS: Final[dict[str, Operation]] = {
             from_archive=True),
         Operation("meta", "market", "The perpetuals of a dex.",
             r.Meta, (Table(r.MetaRow),), (DEX,),
-            part_of="metaAndAssetCtxs", subject=("dex",), from_archive=True),
+            subject=("dex",), from_archive=True),
         Operation("metaAndAssetCtxs", "market",
             "The perpetuals of a dex with prices, funding, open interest and volume.",
             tuple[r.Meta, list[r.AssetContext | None]], (Table(r.ContextRow),), (DEX,),
