@@ -38,6 +38,7 @@ HELPERS = {
         *("builders.lifetime_value", "builders.revenue", "builders.routing"),
         *("execution.counterparties", "execution.fill_quality", "execution.markout"),
         *("execution.spreads", "execution.toxicity", "liquidations.fills", "pnl.attribution"),
+        "liquidations.history",
         *("pnl.audit", "pnl.equity", "pnl.lots", "pnl.positions", "pnl.round_trips"),
         *("pnl.unrealised", "pnl.value"),
     ],
@@ -86,7 +87,13 @@ NOT_RECORDED = {
         *("performance.skill", "performance.trip_sheet", "pnl.drawdown"),
     ],
     "slippage samples": [
-        *("funding.carry", "slippage.asymmetry", "slippage.capacity", "slippage.cost"),
+        *(
+            "funding.carry",
+            "funding.hedged_carry",
+            "slippage.asymmetry",
+            "slippage.capacity",
+            "slippage.cost",
+        ),
         *("slippage.curve", "slippage.fit", "slippage.heatmap"),
     ],
     "validator weeks": ["staking.apy", "staking.implied_fee", "staking.rank_stability"],

@@ -18,6 +18,7 @@ from toolkit.contract.market_names import code_among
 from toolkit.display import count_text
 from toolkit.errors import UnmeasuredAccounts, warn_caller
 from toolkit.prepare.door import Frame
+from toolkit.prepare.groups import sum_groups
 from toolkit.prepare.provenance import result_provenance
 from toolkit.prepare.states import BACKSTOP_SHARE, name_some, open_positions
 from toolkit.rules.margin import maintenance
@@ -186,14 +187,14 @@ class _Exchange(NamedTuple):
             margin = maintenance(
                 np.abs(moved), self.tiers.max_leverage[:last], self.tiers.lower_bound[:last]
             )
-            equity = self.equity[:near] + _sum_by(owner, moved - value, near)
-            required = _sum_by(owner, margin, near)
+            equity = self.equity[:near] + sum_groups(owner, moved - value, near)
+            required = sum_groups(owner, margin, near)
             is_hit = (equity < required) & ~gone[:near]
             if not is_hit.any():
                 break
             gone[:near] |= is_hit
             trades = is_hit & (self.backstop_trades | (equity >= BACKSTOP_SHARE * required))
-            flow = -_sum_by(coin, np.where(trades[owner], moved, 0.0), len(shock))
+            flow = -sum_groups(coin, np.where(trades[owner], moved, 0.0), len(shock))
             traded = traded + flow
             pushed = self.laws.moves(traded, draw)
             unknown = np.isnan(pushed) & (np.arange(len(shock)) != self.place)
@@ -204,7 +205,7 @@ class _Exchange(NamedTuple):
                     accounts=np.flatnonzero(is_hit),
                     equity=equity[is_hit],
                     required=required[is_hit],
-                    notional=_sum_by(owner, np.abs(moved), near)[is_hit],
+                    notional=sum_groups(owner, np.abs(moved), near)[is_hit],
                     positions=int(is_hit[owner].sum()),
                     flow=flow,
                     unpriced=float(np.abs(moved)[is_hit[owner] & unknown[coin]].sum()),
@@ -431,10 +432,6 @@ def _rank_accounts(
         names=margins.table.iloc[rank].reset_index(drop=True),
         **rules,
     )
-
-
-def _sum_by(place: Ints, values: Floats, count: int) -> Floats:
-    return np.bincount(place, values, count).astype(np.float64)
 
 
 def _final_move(rounds: list[_Round], shock: float) -> float:

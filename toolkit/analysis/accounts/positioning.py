@@ -139,7 +139,8 @@ def positioning(
     place = np.where(np.isnan(sizes), len(names) - 1, place)
     cells, groups = number_groups(rows[[*moment, *keys]], missing_last=True)
     # Each account counts once in a group, with all of its positions in it.
-    own, first = _number_accounts(cells, rows["user"])
+    own = number_rows(cells, pd.factorize(rows["user"])[0])
+    first = np.unique(own, return_index=True)[1]
     held = _sum_positions(rows, own, len(first))
     cell, size = cells[first], place[first]
     parts, code_of_part = np.unique(cell * len(names) + size, return_inverse=True)
@@ -257,15 +258,6 @@ def _account_sizes(rows: pd.DataFrame, owners: pd.DataFrame | None) -> Floats:
         size[backed] = np.nan
     sizes: Floats = size[held]
     return sizes
-
-
-def _number_accounts(cells: Ints, users: pd.Series) -> tuple[Ints, Ints]:
-    """Return the number of each row's account in its group, and one row of each."""
-    codes, names = pd.factorize(users)
-    own, numbers = pd.factorize(cells * (len(names) + 1) + codes)
-    first = np.zeros(len(numbers), dtype=np.int64)
-    first[own[::-1]] = np.arange(len(own))[::-1]
-    return own, first
 
 
 def _sum_positions(rows: pd.DataFrame, own: Ints, count: int) -> dict[str, Floats]:
