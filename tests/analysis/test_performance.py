@@ -120,7 +120,7 @@ def test_days_after_the_last_known_value_are_missing():
     assert figures_of(tk.performance.sheet(returns))["total_return"] == pytest.approx(-0.01)
     with pytest.warns(HistoryWarning, match="value is not known"):
         unpriced = tk.performance.returns(curve.assign(unrealised=curve["equity"]), start=100.0)
-    assert unpriced["return_"].isna().all()
+    assert unpriced[["return_", "growth", "drawdown"]].isna().all(axis=None)
 
 
 def test_missing_gains_are_stated():

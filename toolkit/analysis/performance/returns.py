@@ -83,7 +83,8 @@ def returns(
         - ``return_`` float64: time-weighted return; missing if the value or the capital is not
           known, or if there is no capital
         - ``growth`` float64: value in USD of 1 USD that was invested before the first period. A
-          missing return changes nothing. After a return of -100 % or less it is 0
+          missing return changes nothing. After a return of -100 % or less it is 0. Missing for an
+          account without any return
         - ``drawdown`` float64: the deepest ``growth`` at a point of the period, as a share of its
           highest value so far, less 1; at most 0
         - ``leverage`` float64: mean of (``long + short``) / equity over the hours of the period;
@@ -261,6 +262,11 @@ def _account_periods(
     with np.errstate(divide="ignore", invalid="ignore"):
         average = spread(weight * links["capital"]) / spread(weight)
     returned = spread(links["factor"], np.multiply) - 1
+    # Without any return there is no growth, not even one of 0 %.
+    grown, fallen = (
+        latest(links[name], none) + (0.0 if links["is_funded"].any() else np.nan)
+        for name, none in (("growth", 1.0), ("fall", 0.0))
+    )
     fall = spread(links["fall"], np.minimum)
 
     # Every point has a leverage, for the time from the point before, or from the opening.
@@ -276,8 +282,8 @@ def _account_periods(
         begins, place_all(value[links["begin"][heads]]), place_all(value[links["end"][tails]]),
         spread(links["moved"]), spread(links["gain"]),
         np.where(is_funded, average, spread(links["capital"], np.maximum)),
-        np.where(is_funded & ~is_broken, returned, np.nan), latest(links["growth"], 1.0),
-        np.where(np.isnan(fall), latest(links["fall"], 0.0), fall), gross, net, held,
+        np.where(is_funded & ~is_broken, returned, np.nan), grown,
+        np.where(np.isnan(fall), fallen, np.minimum(fall, fallen)), gross, net, held,
         spread(links["hours"]), spread(links["below"], np.maximum),
     ]  # fmt: skip
     return np.stack(figures), reason

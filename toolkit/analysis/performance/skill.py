@@ -188,7 +188,7 @@ def skill(
         params=params,
         n=int(known.sum()),
         level=level,
-        method=f"{measure} per year; shrinkage of Morris (1983)",
+        method=f"{measure} per year; shrinkage of Morris (1983); p of a mean above 0, one-sided",
         accounts=accounts,
         measure=measure,
     )
