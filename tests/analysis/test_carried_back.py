@@ -151,12 +151,11 @@ def test_curve_without_events_is_constant():
     assert set(curve["unrealised"]) == {6.0}
 
 
-def test_curve_of_empty_account_ends_at_zero():
-    """All money is gone: the curve ends at 0."""
+def test_state_that_lacks_the_wallet_is_refused():
+    """With a value of 0 at the end the account would owe 110.8 USD before it held anything."""
     state = tables()["accounts"].assign(account_value=0.0)
-    curve = made(accounts=state)
-    equity = curve["equity"].astype("float64").tolist()
-    assert equity == pytest.approx([-110.8, -10.8, -10.9, -1, 0])
+    with pytest.raises(MissingColumns, match="account_value_snapshots"):
+        made(accounts=state)
 
 
 def test_period_begins_with_open_positions():

@@ -22,6 +22,11 @@ from toolkit.times import HOUR, Time, to_iso, to_ms
 STATED = ("szi", "position_value", "unrealized_pnl")
 _AMOUNTS = ("px", "sz", "closed_pnl", "fee")
 _LONG_AGO = -(2**62)
+_LACKING = 0.1  # share of the change that missing rows, such as funding, may explain
+_LACKS_WALLET = (
+    "accounts: {user} has unified or portfolio margin: its collateral is in the spot wallet, which "
+    "its state does not have. Pass its values of tk.account_value_snapshots, with a column time"
+)
 
 
 def carried_back(
@@ -121,11 +126,7 @@ def carried_back(
     user, begin = _pick_account(after, account), _optional_ms(start_time)
     states.require_values(["account_value"])
     if user is not None and after.worth[user].value is None:
-        raise MissingColumns(
-            f"accounts: {user} has unified or portfolio margin: its collateral is in the spot "
-            "wallet, which its state does not have. Pass its values of tk.account_value_snapshots, "
-            "with a column time"
-        )
+        raise MissingColumns(_LACKS_WALLET.format(user=user))
     held = distinct_rows(stated.frame.assign(**numbers), ("user", "coin"), "positions")
     held = held[held["user"].str.lower() == user]
     end = 0 if user is None else _state_time(after.worth[user].ms, _optional_ms(end_time), begin)
@@ -157,6 +158,9 @@ def carried_back(
         )
         change = realised + flows + gain
         equity = after.worth[user].value + (change - change[-1])
+        # Nobody owes money without a position.
+        if (equity[gain == 0] < -_LACKING * np.abs(change).max()).any():
+            raise MissingColumns(_LACKS_WALLET.format(user=user))
     text = curve_coverage(whole["covers"].iloc[0], whole.iloc[0].to_dict())
     made = {
         "time": utc_times(times),
