@@ -138,7 +138,8 @@ def prepare_refresh(
     }
     if not operation.is_history:
         values |= {name: time for name, time in times_ms.items() if time is not None}
-    if session is not None:
+    names_markets = any(item.dex_form in ("coin", "market") for item in operation.parameters)
+    if session is not None and names_markets:
         values = with_codes(session, operation, values)
     series = make_series(operation, (), values)
     return RefreshRequest(series, times, times_ms["start"], times_ms["end"], page_size)

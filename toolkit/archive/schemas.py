@@ -223,8 +223,10 @@ def resolve_operation(name: str | Callable[..., Any]) -> Operation:
     """Return an operation by its type, by its fetch function, or by the name of that function."""
     if callable(name):
         return operation_of(name)
+    if name in OPERATIONS:
+        return OPERATIONS[name]
     for operation in OPERATIONS.values():
-        if name in (operation.type, operation.function):
+        if name == operation.function:
             return operation
     if extra := archived_operation(name):
         return extra
@@ -379,7 +381,9 @@ def decoded_rows(series: Series, texts: Sequence[bytes], origin: RowOrigin) -> p
     """Return the rows of a record's table for the JSON texts of rows, without series and run."""
     collector = Collector(series.operation, "float")
     collect_texts(collector, series, texts)
-    typed = pa.Table.from_pandas(collector.frames({})[0], preserve_index=False)
+    frame = collector.frames({})[0]
+    frame.attrs = {}  # pandas would copy them for each column
+    typed = pa.Table.from_pandas(frame, preserve_index=False)
     cells = typed.append_column("_json", pa.array(texts, pa.binary()))
     return complete_rows(series.table, cells, origin)
 

@@ -53,9 +53,8 @@ class WalletResults:
     def _compute_attribution(self, by: str | None) -> pd.DataFrame:
         frames = self.frames
         ledger = None if by == "coin" else frames.ledger
-        period = {"start_time": frames.start_ms, "end_time": frames.end_ms}
-        if "may be missing" in str(frames.fills.attrs["toolkit"].get("history")):
-            period = {}  # then funding counts between the first and the last fill
+        # Where fills may be missing, funding counts between the first and the last of them.
+        is_whole = "may be missing" not in str(frames.fills.attrs["toolkit"].get("history"))
         with warnings.catch_warnings():
             # The report states the missing amounts itself (`missing_counts`).
             warnings.simplefilter("ignore", MissingAmounts)
@@ -65,7 +64,8 @@ class WalletResults:
                 ledger,
                 by=by,
                 account=frames.user,
-                **period,
+                start_time=frames.start_ms if is_whole else None,
+                end_time=frames.end_ms if is_whole else None,
             )
         return result
 
