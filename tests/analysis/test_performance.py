@@ -268,8 +268,9 @@ def test_returns_of_the_value_of_an_account():
     value["flows"] = [0.0, 1000, 0, -1050]
     assert tk.performance.returns(value)["return_"].tolist() == pytest.approx([0.05])
     open_loser = value.assign(value=[0.0, 1000, np.nan, np.nan], unmarked=[0, 0, 1, 1])
-    with pytest.warns(HistoryWarning, match="its value is not known"):
-        returns = tk.performance.returns(open_loser.assign(flows=[0.0, 1000, 0, 0]))
+    open_loser = open_loser.assign(flows=[0.0, 1000, 0, 0], reason=["", "", "no price", "no price"])
+    with pytest.warns(HistoryWarning, match="its value is not known: no price$"):
+        returns = tk.performance.returns(open_loser)
     assert returns["return_"].isna().all()
 
 

@@ -183,11 +183,14 @@ def returns(
         parts.append(part)
         names += [user] * part.shape[1]
         if reason:
-            reasons.setdefault(reason, []).append(user or "the account")
-    for reason, without in reasons.items():
+            words = _REASONS[reason]
+            if reason == "value" and table.has("reason"):
+                stated = table.text("reason").texts(order[rows]).dropna().mode()
+                words = f"its value is not known: {stated.iloc[0]}" if len(stated) else words
+            reasons.setdefault(words, []).append(user or "the account")
+    for words, without in reasons.items():
         others = f" and {count_text(len(without) - 1, 'other account')}" if without[1:] else ""
-        what = f"curve: no returns of {without[0]}{others}: {_REASONS[reason]}"
-        warn_caller(what, HistoryWarning)
+        warn_caller(f"curve: no returns of {without[0]}{others}: {words}", HistoryWarning)
     made = np.concatenate(parts, axis=1)
     named = {"user": pd.Series(names, dtype="str")} if table.has("user") else {}
     columns = dict(zip(_FIGURES, made[1:], strict=True))
