@@ -111,14 +111,13 @@ hidden.assign(share=hidden["hidden"] / hidden["value"]).round(3)
 # %% [markdown]
 # ## Are large accounts on the other side of small ones?
 #
-# The table groups accounts by equity. It shows the net long share of their open positions, the gain
+# The table groups accounts by value. It shows the net long share of their open positions, the gain
 # of these positions since entry, and the number of equally large accounts that would be as
 # concentrated as the larger side.
 
 # %%
 held = tk.concat(one.positions for one in states)
-equity = tk.concat(one.accounts for one in states)
-sides = tk.accounts.positioning(held, equity, by=[])
+sides = tk.accounts.positioning(held, snapshot, by=[])
 columns = ["accounts", "net_share", "low", "high", "gain_bps", "crowded_side", "effective_accounts"]
 sides.set_index("size")[columns].round(2)
 
