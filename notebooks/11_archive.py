@@ -30,7 +30,7 @@ session = tk.local(seed=7, size="demo")
 import tempfile
 from pathlib import Path
 
-START, MIDDLE = "2025-09-01", "2025-09-15"  # on a live service: two recent days
+START, MIDDLE = "2025-09-01", "2025-09-15T00:00Z"  # on a live service: two recent days
 builder = tk.example.BUILDER  # on a live service: the address of a builder
 other_user = session.world["users"][1]  # on a live service: a second address
 dexes = ["", *(dex["name"] for dex in tk.info({"type": "perpDexs"})[1:])]  # "" is the native dex

@@ -32,8 +32,7 @@ CONDA_NAMES = {
 BOUNDED = {
     "deltalake": "its log and its errors: toolkit/archive",
     "duckdb": "an engine: each version changes what a relation can do",
-    "httpcore": "the streams below httpx: toolkit/client/wire.py",
-    "httpx": "its connections are private: toolkit/client/wire.py",
+    "httpx": "versions before 1: its errors and transports: toolkit/client",
     "jupyterlab": "the format of its workspaces and extensions: toolkit/lab",
     "msgspec": "versions before 1: the records and their errors",
     "numpy": "dtypes and casts of every frame",
