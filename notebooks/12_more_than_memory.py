@@ -17,9 +17,9 @@
 #
 # Fills of one account fit into memory. Fills of thousands of accounts over a year do not: pandas
 # needs memory for several copies of the table. Helpers take the scan of an archive on DuckDB or
-# Polars, collect its rows and compute in memory. If they do not fit, `tk.apply` runs a helper on one
-# partition after another, or the engine itself sums. This notebook checks that helper, partitions,
-# DuckDB and exact decimals give the same sums.
+# Polars, collect its rows and compute in memory. If they do not fit, `tk.apply` runs a helper on
+# one partition after another, or the engine itself sums. This notebook checks that helper,
+# partitions, DuckDB and exact decimals give the same sums.
 
 # %% tags=["source"]
 import toolkit as tk
