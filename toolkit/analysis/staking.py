@@ -13,7 +13,7 @@ import pandas as pd
 from toolkit.analysis.common.estimate import Estimate, check_level
 from toolkit.arrays import Flags, Floats, Ints
 from toolkit.installation import explain_missing
-from toolkit.prepare.door import Frame, Names, Table, utc_times
+from toolkit.prepare.door import Frame, Table, utc_times
 from toolkit.prepare.groups import starts_group, sum_groups
 from toolkit.prepare.provenance import finish, present_ms, result_provenance
 from toolkit.rules import staking as rules
@@ -367,8 +367,7 @@ def _read_weeks(history: Frame, now: Time | None) -> tuple[_Weeks, dict[str, pd.
     """Return the weeks of validators, and the input."""
     table = Table(history, "history")
     table.require(NEEDED)
-    nobody = Names(np.zeros(len(table), dtype=np.int64), [""])
-    validator = table.text("validator").sorted() if table.has("validator") else nobody
+    validator = table.text("validator", blank=True).sorted()
     ms = table.ms("week")
     rows = np.lexsort((ms, validator.codes))
     repeats = ~starts_group(validator.codes[rows], ms[rows])

@@ -12,7 +12,7 @@ from toolkit.analysis.accounts.margin_tiers import LeverageLimits
 from toolkit.arrays import Floats, Ints
 from toolkit.errors import MissingColumns
 from toolkit.prepare import Fills
-from toolkit.prepare.door import ADDRESSES, Frame, Names, Table
+from toolkit.prepare.door import ADDRESSES, Frame, Table
 from toolkit.prepare.groups import (
     CALENDAR,
     group_columns,
@@ -380,10 +380,8 @@ def history(
     table.require(("time", "coin", "px", "sz", "side"))
     _require_markers(table)
     rows = np.flatnonzero(roles.liquidated | roles.deleveraged)
-    nothing = Names(np.zeros(len(table), dtype=np.int64), [""])
     words, stated = (
-        table.text(name).take(rows) if table.has(name) else nothing.take(rows)
-        for name in ("dir", "liquidation_method")
+        table.text(name, blank=True).take(rows) for name in ("dir", "liquidation_method")
     )
     method = np.select(
         [

@@ -12,9 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from toolkit.display import count_text
-from toolkit.errors import MissingColumns
-from toolkit.prepare.door import Table
+from toolkit.prepare.door import NO_TIME, Table
 from toolkit.prepare.groups import number_groups, number_rows
 from toolkit.prepare.states import (
     check_one_moment,
@@ -110,26 +108,6 @@ def column_list(frame: pd.DataFrame, name: str) -> list[Any]:
     return [None if gone else value for value, gone in zip(column, column.isna(), strict=True)]
 
 
-def row_times(frame: pd.DataFrame, what: str = "rows") -> list[int]:
-    """Return the times of rows in milliseconds.
-
-    Raise MissingColumns if some times are missing; `what` is the name of the frame in the message.
-    """
-    time = frame["time"]
-    if time.isna().any():
-        raise MissingColumns(
-            f"{what}: column time has {count_text(int(time.isna().sum()), 'missing value')} in "
-            f"{count_text(len(frame), 'row')}. Fill the times in, or remove these rows"
-        )
-    whole = time if pd.api.types.is_integer_dtype(time) else time.dt.as_unit("ms").astype("int64")
-    return [int(ms) for ms in whole]
-
-
-def sum_amounts(values: Sequence[Amount]) -> Amount:
-    """Return the sum of amounts; None if one of them is None."""
-    return None if any(value is None for value in values) else sum(values[1:], values[0])
-
-
 def _sum_values(frame: pd.DataFrame, moment: int | None, what: str) -> dict[str, AccountValue]:
     frame = distinct_rows(frame, ("user", "collateral_token", "dex"), what)
     mode = frame.get("account_mode", pd.Series(np.nan, frame.index))
@@ -142,16 +120,15 @@ def _sum_values(frame: pd.DataFrame, moment: int | None, what: str) -> dict[str,
     codes, owners = number_groups(frame[["user"]])
     value = np.bincount(codes, frame["account_value"], len(owners))
     modes = dict(zip(frame["user"][::-1], mode.astype("float64")[::-1], strict=True))
-    times: dict[str, int] = {}
-    if "time" in frame:
-        known = frame[frame["time"].notna()]
-        for user, ms in zip(known["user"], row_times(known), strict=True):
-            times[user] = max(times.get(user, ms), ms)
+    latest = np.full(len(owners), NO_TIME)
+    if table.has("time"):
+        np.maximum.at(latest, codes, table.ms())
+    times = dict(zip(owners["user"], latest.tolist(), strict=True))
     return {
         user: AccountValue(
             None if np.isnan(amount) else float(amount),
             int(modes[user]) if modes[user] >= 0 else None,
-            times.get(user) if moment is None else moment,
+            moment if moment is not None else None if times[user] == NO_TIME else times[user],
         )
         for user, amount in zip(owners["user"], value, strict=True)
     }

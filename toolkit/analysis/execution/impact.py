@@ -297,7 +297,7 @@ def _price_parents(
 ) -> pd.DataFrame:
     """Return one row per parent order, with its share of a day's volume and its impact."""
     rows, coin = trades.rows, trades.coin
-    user = table.text("user") if table.has("user") else Names(np.zeros(len(table), int), [""])
+    user = table.text("user", blank=True)
     user, side = (names.sorted().take(rows) for names in (user, table.text("side")))
     number = number_rows(is_twap, parent, user.codes, coin.codes, side.codes)
     first = np.unique(number, return_index=True)[1]

@@ -15,7 +15,7 @@ from toolkit.prepare.fills import fills as prepare_fills
 from toolkit.prepare.funding import covered_period, is_inside
 from toolkit.prepare.groups import list_keys, number_groups, sum_groups
 from toolkit.prepare.markets import dex_of
-from toolkit.prepare.money import collateral_in_fills, in_usd
+from toolkit.prepare.money import in_usd
 from toolkit.prepare.owners import check_owner, is_owned
 from toolkit.prepare.provenance import finish
 from toolkit.prepare.roles import is_off_book
@@ -240,8 +240,7 @@ def _read_funding(fills: Fills, funding: Frame) -> pd.DataFrame:
     check_owner(rows, fills.table)
     inside = is_inside(rows, fills, covered_period(fills.table))
     kept = np.flatnonzero(is_owned(rows, "user", fills.owners) & inside)
-    collateral = {**collateral_in_fills(fills.table), **fills.collateral}
-    usd = in_usd(rows.number("usdc"), rows.text("coin"), collateral, fills.prices)
+    usd = in_usd(rows.number("usdc"), rows.text("coin"), fills.known_collateral(), fills.prices)
     has_users = rows.has("user") and fills.table.has("user")
     names = rows.text("user") if has_users else Names(np.zeros(len(rows), dtype=np.int64), [""])
     made = {

@@ -10,7 +10,7 @@ from toolkit.analysis.performance.sheet_tables import refuse_repeated_times
 from toolkit.arrays import Floats, Ints
 from toolkit.display import count_text
 from toolkit.errors import HistoryWarning, MissingAmounts, MissingColumns, warn_caller
-from toolkit.prepare.door import Frame, Names, Table, utc_times
+from toolkit.prepare.door import Frame, Table, utc_times
 from toolkit.prepare.groups import CALENDAR, split_groups
 from toolkit.prepare.provenance import finish
 from toolkit.times import HOUR
@@ -151,7 +151,7 @@ def returns(
             "curve: column flows has missing values, so a deposit would count as a gain. Pass the "
             "ledger to tk.pnl.equity"
         )
-    users = table.text("user").sorted() if table.has("user") else Names(np.zeros_like(ms), [""])
+    users = table.text("user", blank=True).sorted()
     order = np.lexsort((ms, users.codes))
     codes = users.codes[order]
     refuse_repeated_times(table, codes, ms[order])

@@ -10,7 +10,7 @@ from toolkit.analysis.performance.ratios import NAN, Figure
 from toolkit.arrays import Flags, Floats, Ints
 from toolkit.display import count_text
 from toolkit.errors import HistoryWarning, warn_caller
-from toolkit.prepare.door import Frame, Names, Table, utc_times
+from toolkit.prepare.door import Frame, Table, utc_times
 from toolkit.prepare.groups import split_groups
 from toolkit.times import DAY, HOUR
 
@@ -90,11 +90,9 @@ def read_returns(
     the distances of all rows and of those with a known return, in milliseconds: those of the other
     accounts for an account with one row, and a day if no distance is known.
     """
-    table = Table(returns, "returns", "none")
+    table = Table(returns, "returns")
     table.require(("time", "return_", *needed))
-    if _repeats(table):
-        table = Table(returns, "returns")  # equal rows count once
-    users, ms = _names(table), table.known_ms()
+    users, ms = table.text("user", blank=True).sorted(), table.known_ms()
     order = np.lexsort((ms, users.codes))
     refuse_repeated_times(table, users.codes[order], ms[order])
     numbers = ["return_", *(name for name in ("hours", *optional) if table.has(name))]
@@ -107,18 +105,6 @@ def read_returns(
     for each in (step, usual):
         each[each == 0] = each[each > 0].min() if each.any() else DAY
     return table, columns | {"ms": ms, "user": user, "step": step, "usual": usual}, users.values
-
-
-def _names(table: Table) -> Names:
-    if table.has("user"):
-        return table.text("user").sorted()
-    return Names(np.zeros(len(table), np.int64), [""])
-
-
-def _repeats(table: Table) -> bool:
-    """Return whether an account has two rows at a time."""
-    keys = _names(table).codes * len(table) + np.unique(table.ms(), return_inverse=True)[1]
-    return len(np.unique(keys)) < len(table)
 
 
 def usual_length(ms: Ints, *, weekdays: bool) -> float:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from toolkit.analysis.common.estimate import check_count, check_level
+from toolkit.analysis.common.estimate import check_level
 from toolkit.analysis.performance.ratios import (
     NAN,
     Figure,
@@ -26,8 +26,6 @@ def trip_sheet(
     by: str | Sequence[str] | None = None,
     *,
     level: float = 0.95,
-    draws: int = 999,
-    seed: int = 0,
 ) -> pd.DataFrame:
     """Compute the figures of round trips: win rate, payoff, expectancy, holding time.
 
@@ -42,8 +40,6 @@ def trip_sheet(
         always groups.
     level : float, default 0.95
         Level of the intervals.
-    draws, seed : int
-        Without effect: intervals of trips need no resamples.
 
     Returns
     -------
@@ -78,7 +74,7 @@ def trip_sheet(
     MissingColumns
         If a column is missing or contains text.
     ValueError
-        If `by`, `level` or `draws` is not valid.
+        If `by` or `level` is not valid.
 
     Warns
     -----
@@ -107,7 +103,6 @@ def trip_sheet(
     [0.5, 2.33, 2.33, 1.0]
     """
     check_level(level)
-    check_count(draws, "draws")
     wanted = [] if by is None else [by] if isinstance(by, str) else list(by)
     if wrong := [name for name in wanted if name not in _TRIP_GROUPS]:
         raise ValueError(f"by must be among {', '.join(_TRIP_GROUPS)}, not {wrong[0]!r}")

@@ -16,6 +16,7 @@ from toolkit.prepare import Fills
 from toolkit.prepare.door import Frame, Table, utc_times
 from toolkit.prepare.funding import covered_period, rows_inside
 from toolkit.prepare.provenance import finish
+from toolkit.prepare.trades import read_signs
 from toolkit.prepare.words import curve_coverage
 from toolkit.times import HOUR, Time, to_iso, to_ms
 
@@ -228,9 +229,7 @@ def _unrealised_before(held: pd.DataFrame, perps: Table, until: Ints) -> Floats:
     """
     gain = np.zeros(len(until))
     coins, ms = perps.text("coin"), perps.ms()
-    signed = perps.number("sz") * perps.text("side").facts(
-        lambda side: 1.0 if side == "B" else -1.0
-    )
+    signed = perps.number("sz") * read_signs(perps.text("side"))
     price, closed = perps.number("px"), perps.number("closed_pnl")
     states = {
         coin: (size, np.sign(size) * notional - profit, profit)

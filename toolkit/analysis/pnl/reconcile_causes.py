@@ -9,11 +9,11 @@ from toolkit.analysis.common.account_values import (
     Amount,
     ValuesAndPositions,
     column_list,
-    row_times,
 )
 from toolkit.analysis.pnl.reconcile_tables import AccountTables
 from toolkit.display import count_text
 from toolkit.prepare import Fills
+from toolkit.prepare.door import Table
 from toolkit.prepare.states import UNIFIED
 from toolkit.prepare.steps import POSITION_COLUMNS
 
@@ -107,10 +107,9 @@ def _is_same(one: float, other: float) -> bool:
 def _fill_times(silent: pd.DataFrame) -> dict[tuple[str, str], list[int]]:
     """Return the times of fills with missing position columns, by account and coin."""
     found: dict[tuple[str, str], list[int]] = {}
-    pairs = zip(silent["user"], silent["coin"], row_times(silent), strict=True)
-    for user, coin, ms in pairs:
-        if ms is not None:
-            found.setdefault((user, coin), []).append(ms)
+    times = Table(silent, "fills", "none").ms().tolist()
+    for user, coin, ms in zip(silent["user"], silent["coin"], times, strict=True):
+        found.setdefault((user, coin), []).append(ms)
     return found
 
 
