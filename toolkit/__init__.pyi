@@ -16,6 +16,7 @@ from . import (
     performance as performance,
     plots as plots,
     pnl as pnl,
+    prepare as prepare,
     reports as reports,
     slippage as slippage,
     staking as staking,

@@ -3,6 +3,7 @@
 import pandas as pd
 import pytest
 
+import toolkit as tk
 from toolkit.contract.columns import table_columns
 from toolkit.contract.operations import OPERATIONS
 from toolkit.contract.value_kinds import ADDRESS
@@ -11,7 +12,7 @@ from toolkit.prepare.door import ADDRESSES, Table
 from toolkit.prepare.groups import group_columns, list_keys
 from toolkit.prepare.markets import dex_of, is_perp
 
-from .examples import DAY, fills, times
+from .examples import DAY, ME, MONDAY, fills, times
 
 
 def test_wanted_columns_are_read():
@@ -82,3 +83,26 @@ def test_coin_name_tells_its_dex():
     coins |= {"@107": "spot", "PURR/USDC": "spot", "#12": "outcome"}
     assert {coin: dex_of(coin) for coin in coins} == coins
     assert [coin for coin in coins if is_perp(coin)] == ["BTC", "kPEPE", "flx:TSLA"]
+
+
+def test_prepared_fills_show_their_columns():
+    rows = pd.DataFrame(
+        {
+            "user": ME,
+            "coin": "BTC",
+            "time": times([MONDAY + 2, MONDAY]),
+            "side": ["A", "B"],
+            "px": [12.0, 10.0],
+            "sz": [1.0, 3.0],
+            "start_position": [3.0, 0.0],
+            "closed_pnl": [2.0, 0.0],
+            "fee": [0.5, -0.25],
+            "dir": ["Close Long", "Open Long"],
+        }
+    )
+    shown = tk.prepare.fills(rows).frame()
+    assert shown["position"].tolist() == [3.0, 2.0]
+    assert shown["volume_usd"].tolist() == [30.0, 12.0]
+    assert shown["fee_usd"].tolist() == [-0.25, 0.5]
+    assert shown["trade"].tolist() == [True, True]
+    assert tk.prepare.fills(rows.drop(columns="start_position")).frame()["px"].tolist() == [12, 10]

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pandas as pd
@@ -25,7 +25,11 @@ from toolkit.prepare.money import (
 )
 from toolkit.prepare.owners import Owners, account_names
 from toolkit.prepare.roles import Roles, read_roles
-from toolkit.prepare.steps import Steps, sort_steps
+from toolkit.prepare.steps import POSITION_COLUMNS, Steps, sort_steps
+
+_AMOUNTS: Final = (
+    "volume", "closed_pnl", "fee", "builder_fee", "deployer_fee", "fee_in_cost",
+)  # fmt: skip
 
 
 class Fills:
@@ -118,6 +122,26 @@ class Fills:
 
     _average: tuple[Any, Average] | None = None
 
+    def frame(self) -> pd.DataFrame:
+        """Return the fills, each once, with the prepared columns after those of the frame.
+
+        - ``volume_usd``, ``closed_pnl_usd``, ``fee_usd``, ``builder_fee_usd``,
+          ``deployer_fee_usd``, ``fee_in_cost_usd``: USD; a missing amount counts as 0, and fees
+          are positive if paid
+        - ``trade``, ``conversion``, ``swap``, ``liquidated``, ``counterparty``, ``deleveraged``,
+          ``forced``: what each fill is, see `Roles`
+        - with positions, in the order of execution: ``position``, the one after the fill, and
+          ``gap``, what came (+) or left (-) before the fill without a fill, in units of the coin
+        """
+        money = {f"{name}_usd": getattr(self.money, name) for name in _AMOUNTS}
+        made = self.table.frame.assign(**money, **self.roles._asdict())
+        if all(map(self.table.has, POSITION_COLUMNS)):
+            steps = self.steps
+            made = made.iloc[steps.rows].assign(
+                position=steps.sizes(steps.end), gap=steps.sizes(steps.gap)
+            )
+        return made.reset_index(drop=True)
+
 
 def _with_owner(frame: pd.DataFrame, account: str | None) -> pd.DataFrame:
     """Return fills whose column `user` is not empty if a column or a request names the account."""
@@ -146,6 +170,12 @@ def fills(
         The account of the fills, if the frame does not state it.
     prices, meta : optional
         Prices of tokens other than USDC, and the collateral of dexes, see `tk.pnl.attribution`.
+
+    Returns
+    -------
+    Fills
+        For the helpers of `tk.pnl` and for several helpers in turn: each layer (columns, amounts
+        in USD, roles, positions, trips) is computed once. ``.frame()`` shows the columns.
 
     Raises
     ------
