@@ -106,6 +106,18 @@ def test_missing_fills_end_the_value_until_it_is_stated_again():
     assert by_hour(helped, 5, 6) == [700, 700]
 
 
+def test_stated_value_without_prices_takes_nothing_away():
+    """At 7:00 nobody knows the price of the position, and after 5:00 fills are missing."""
+    stated = pd.DataFrame({"user": [ME], "account_value": [700.0], "time": at(7)})
+    names = {"part": "perp account", "accounts": stated}
+    assert by_hour(value(BOUGHT, ledger=moves(DEPOSIT), **names), 1, 2) == [500, 499.5]
+    gap = trades(("ETH", "B", 1, 1.0, 0.0, 100, 0), ("ETH", "A", 5, 2.0, 2.0, 110, 0))
+    assert by_hour(value(gap, ledger=moves(DEPOSIT), **names), 1, 5) == [500, 700]
+    late = value(BOUGHT, ledger=moves(("deposit", 3, {"usdc": 500.0})), **names)
+    assert late["value"].isna().all()
+    assert "marks=" in late["reason"].iloc[0]
+
+
 def test_unified_account_counts_its_spot_wallet():
     """A state of it has no spot wallet and does not count; a snapshot states everything."""
     sent = {"user": OTHER, "destination": ME, "source_dex": "spot", "destination_dex": "spot"}

@@ -90,7 +90,7 @@ def market_names(coins: Iterable[str], *, session: Session | None = None) -> dic
 
     Parameters
     ----------
-    coins : iterable of str
+    coins : str or iterable of str
         Codes, such as the column `coin` of a frame.
     session : Session, optional
         The session that sends the request; by default the one of `tk.connect` or `tk.local`.
@@ -113,7 +113,7 @@ def market_names(coins: Iterable[str], *, session: Session | None = None) -> dic
     >>> rows.assign(market=rows["coin"].map(names))["market"].tolist()
     ['BTC', 'HYPE/USDC']
     """
-    codes = list(dict.fromkeys(coins))
+    codes = list(dict.fromkeys([coins] if isinstance(coins, str) else coins))
     names: dict[str, str] = {}
     if any(code.startswith("@") for code in codes):
         names = list_markets(current_session(session), "@")

@@ -40,6 +40,10 @@ _DUST: Final = 1.0  # USD; a smaller balance of a token keeps its last price
 _NOTHING: Final = 1e-7  # of a token: rounding of balances
 _FOREVER: Final = 1 << 42
 _UNKNOWN: Final = "the value at the beginning is not known. Pass accounts= or start="
+_UNUSED: Final = (
+    "no known value is of use: it lacks a part of the account, or what was open then has no price. "
+    "Pass marks="
+)
 _BATCH: Final = 10 * SECOND  # the states of all dexes in one answer
 _NEEDED: Final = (*(name for name in POSITION_COLUMNS if name != "closed_pnl"), "fee")
 
@@ -195,8 +199,8 @@ def value(
     time less than a day before. Without it the value is missing. Between two gains a return is
     ``(value - flows) / value before - 1``. After missing fills, and after amounts that no row
     states, the value is missing until `accounts` states it again. States of unified and
-    portfolio-margin accounts lack their spot wallet; snapshots contain it. Balances worth less than
-    a dollar keep their last price. Without funding the value lacks it.
+    portfolio-margin accounts lack their spot wallet; snapshots contain its collateral. Balances
+    worth less than a dollar keep their last price. Without funding the value lacks it.
 
     Examples
     --------
@@ -600,18 +604,26 @@ def _value_rows(
         lacks[missing] = lacks[missing] + f", {holding.coins[0] if holding.coins else ''}"
     since = np.array(sorted(rows.breaks), dtype=np.int64)
     part = np.searchsorted(since, times, side="right")
-    opening, limit = _opening(anchors, times, total, part), _LACKING * np.abs(filled(total)).max()
-    if rows.is_empty and anchors and np.abs(opening[0]) <= limit:
+    stated = np.full(len(times), np.nan)
+    for ms, each in anchors.items():
+        stated[0 if ms is None else np.searchsorted(times, ms)] = each
+    is_unused = bool(np.isnan(stated - total).all())  # also if what was open has no price then
+    opening, limit = _opening(stated, total, part), _LACKING * np.abs(filled(total)).max()
+    if rows.is_empty and not np.abs(opening[0]) > limit:
         # What rows lack, such as funding, is missing from when a value is stated, not before.
-        opening = _opening({None: 0.0, **anchors}, times, total, part)
+        stated[0] = filled(stated[:1])[0]
+        opening = _opening(stated, total, part)
     # Nobody owes money without a position: the stated value lacks a part of the account.
     contradicts = (total + opening)[is_flat] < -max(limit, _DUST)
-    if rows.is_empty and (not anchors or contradicts.any()):
+    if rows.is_empty and (is_unused or contradicts.any()):
         opening = np.where(part == 0, 0.0, np.nan)
         contradicts = (total + opening)[is_flat] < -_DUST
     if contradicts.any():
         opening[:] = np.nan
-    words = np.array([_UNKNOWN, *(rows.breaks[ms] for ms in since.tolist())], dtype=object)
+    words = np.array(
+        [_UNUSED if anchors else _UNKNOWN, *(rows.breaks[ms] for ms in since.tolist())],
+        dtype=object,
+    )
     silent = np.array([f"no price within an hour: {names[2:]}" for names in lacks], dtype=object)
     reason = np.where(unmarked > 0, silent, np.where(np.isnan(opening), words[part], ""))
     return {
@@ -624,20 +636,15 @@ def _value_rows(
     }
 
 
-def _opening(anchors: Mapping[int | None, float], times: Ints, total: Floats, part: Ints) -> Floats:
+def _opening(stated: Floats, total: Floats, part: Ints) -> Floats:
     """Return what the account had before its rows, at each time.
 
     It follows from the last known value of the same part of the history, else from the next one.
     """
-    found = sorted(
-        (0 if ms is None else int(np.searchsorted(times, ms)), v) for ms, v in anchors.items()
-    )
-    at = np.array([place for place, _ in found], dtype=np.int64)
-    before = np.array([value for _, value in found]) - total[at]
-    at, before = at[~np.isnan(before)], before[~np.isnan(before)]
-    made = np.full(len(times), np.nan)
+    at = np.flatnonzero(~np.isnan(stated - total))
+    before, made = (stated - total)[at], np.full(len(total), np.nan)
     if len(at):
-        place = np.searchsorted(at, np.arange(len(times)), side="right") - 1
+        place = np.searchsorted(at, np.arange(len(total)), side="right") - 1
         for each in (np.minimum(place + 1, len(at) - 1), np.maximum(place, 0)):
             made = np.where(part[at[each]] == part, before[each], made)
     return made
