@@ -356,7 +356,7 @@ def _estimate(
 def _window_begins(events: Events, last: Events) -> Ints:
     """Return for each order when the events of its account begin."""
     table, rows = events.table, events.rows
-    account = table.text("user").codes if table.has("user") else np.zeros(len(table), np.int64)
+    account = table.text("user", blank=True).codes
     placed = table.ms("timestamp")[rows]
     times = events.ms if (events.ms == placed).any() else placed
     begins = np.full(int(account.max(initial=0)) + 1, np.iinfo(np.int64).max)

@@ -241,7 +241,7 @@ def _sum_executions(table: Table, trades: Trades) -> pd.DataFrame:
     is_twap, parent = find_parents(table, trades.rows)
     paid = _fees_in_usd(table)[trades.rows]
     # The ids of TWAPs of two accounts may be equal.
-    user = table.text("user").codes[trades.rows] if table.has("user") else trades.rows * 0
+    user = table.text("user", blank=True).codes[trades.rows]
     number = number_rows(is_twap, parent, is_twap * user, is_twap * trades.coin.codes)
     first, last = (np.unique(number[::step], return_index=True)[1] for step in (1, -1))
     count = len(first)

@@ -160,7 +160,7 @@ def _read_hours(contexts: Frame) -> pd.DataFrame:
     table = Table(contexts, "contexts")
     table.require(("name", "mark_px", "oracle_px", "funding", "open_interest"))
     names = table.text("name")
-    dexes = table.text("dex") if table.has("dex") else Names(0 * names.codes, [""])
+    dexes = table.text("dex", blank=True)
     pairs, codes = np.unique(dexes.codes * len(names.values) + names.codes, return_inverse=True)
     places = [divmod(int(pair), len(names.values)) for pair in pairs]
     known = [join_coin(dexes.values[dex], names.values[name]) for dex, name in places]

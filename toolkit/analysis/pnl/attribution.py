@@ -23,7 +23,7 @@ from toolkit.prepare.funding import (
     covered_period,
     is_inside,
 )
-from toolkit.prepare.groups import CALENDAR, group_rows, list_keys, sum_groups
+from toolkit.prepare.groups import CALENDAR, group_rows, list_keys, number_groups, sum_groups
 from toolkit.prepare.ledger import Movements, read_income, read_movements
 from toolkit.prepare.markets import dex_of, is_outcome, is_perp
 from toolkit.prepare.money import (
@@ -461,17 +461,13 @@ def _add_parts(parts: Sequence[Sums], keys: Sequence[str]) -> Sums:
     if len(parts) == 1:
         return parts[0]
     stacked = pd.concat([each for each, _ in parts], ignore_index=True)
-    codes, member = np.zeros(len(stacked), dtype=np.int64), np.zeros(1, dtype=np.int64)
-    if keys:
-        numbers = stacked.groupby(list(keys), dropna=False).ngroup()
-        codes = numbers.to_numpy().astype(np.int64)
-        member = np.unique(codes, return_index=True)[1]
+    codes, groups = number_groups(stacked[[*keys]], missing_last=True)
     names = dict.fromkeys(name for _, each in parts for name in each)
     sums: dict[str, Floats] = {}
     for name in names:
         values = [each.get(name, np.zeros(len(group))) for group, each in parts]
-        sums[name] = sum_groups(codes, np.concatenate(values), len(member))
-    return stacked.iloc[member].reset_index(drop=True), sums
+        sums[name] = sum_groups(codes, np.concatenate(values), len(groups))
+    return groups, sums
 
 
 def _position_hours(fills: Fills, funding: Table, rows: Flags) -> pd.DataFrame | None:

@@ -50,7 +50,7 @@ def drawdown(curve: Frame, of: str = "pnl") -> pd.DataFrame:
     table = Table(curve, "curve")
     table.require(("time", of))
     value, ms = table.number(of), table.known_ms()
-    user = table.text("user").sorted().codes if table.has("user") else np.zeros(len(ms), np.int64)
+    user = table.text("user", blank=True).sorted().codes
     order = np.lexsort((ms, user))
     value, ms, user = value[order], ms[order], user[order]
     known = ~np.isnan(value)

@@ -31,8 +31,11 @@ def account_bounds(
     before: ValuesAndPositions | None, after: ValuesAndPositions
 ) -> dict[str, tuple[int, int]]:
     """Return the two times of each account's values."""
+    first = -_LATER if before is None else _LATER
+    known = {} if before is None else before.worth
+    starts = {user: worth.ms for user, worth in known.items() if worth.ms is not None}
     return {
-        user: (_start_of(before, user), _LATER if worth.ms is None else worth.ms)
+        user: (starts.get(user, first), _LATER if worth.ms is None else worth.ms)
         for user, worth in after.worth.items()
     }
 
@@ -45,33 +48,16 @@ def select_tables(
     account: str | None,
 ) -> AccountTables:
     """Return the accounts' rows after the first time, up to and including the second one."""
-    if fills is None:
-        no_rows = pd.DataFrame()
-        return AccountTables(no_rows, no_rows, *_funding_rows(bounds, funding, ledger, account))
-    trades = _rows_between(bounds, fills, "user", "fills", account)
-    other = trades["coin"].str.contains(NOT_PERP, na=False).astype(bool)
-    return AccountTables(
-        trades[~other].reset_index(drop=True),
-        trades[other].reset_index(drop=True),
-        *_funding_rows(bounds, funding, ledger, account),
+    perps = spots = pd.DataFrame()
+    if fills is not None:
+        trades = _rows_between(bounds, fills, "user", "fills", account)
+        other = trades["coin"].str.contains(NOT_PERP, na=False).astype(bool)
+        perps, spots = (trades[kept].reset_index(drop=True) for kept in (~other, other))
+    paid, moved = (
+        None if frame is None else _rows_between(bounds, frame, owner, what, account)
+        for frame, owner, what in ((funding, "user", "funding"), (ledger, "account", "ledger"))
     )
-
-
-def _funding_rows(
-    bounds: Mapping[str, tuple[int, int]], funding: Any, ledger: Any, account: str | None
-) -> tuple[pd.DataFrame | None, pd.DataFrame | None]:
-    """Return funding and ledger between the two times; None if they are not known."""
-    return (
-        None if funding is None else _rows_between(bounds, funding, "user", "funding", account),
-        None if ledger is None else _rows_between(bounds, ledger, "account", "ledger", account),
-    )
-
-
-def _start_of(before: ValuesAndPositions | None, user: str) -> int:
-    if before is None:
-        return -_LATER
-    worth = before.worth.get(user)
-    return _LATER if worth is None or worth.ms is None else worth.ms
+    return AccountTables(perps, spots, paid, moved)
 
 
 def _rows_between(
