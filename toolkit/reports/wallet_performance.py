@@ -28,9 +28,8 @@ SENTENCES: Final = {
     "value_unknown": "At {missing:count} of {points:count} hours and events the value is not "
     "known, because open positions have no price or rows are missing: days without a known value "
     "count in the return of the next day with one.",
-    "trips": "Of {n:count complete round trip}, {wins:count} ended with a gain, after fees and "
-    "funding.",
-    "one_trip": "The only complete round trip brought {net:signed} USD, after fees and funding.",
+    "trips": "Of {n:count complete round trip}, {wins:count} ended with a gain, {after}.",
+    "one_trip": "The only complete round trip brought {net:signed} USD, {after}.",
     "no_trips": "The account completed no round trip.",
 }
 _NAMES: Final[Mapping[str, tuple[str, str]]] = {
@@ -141,6 +140,12 @@ class WalletPerformance:
         ordered: pd.DataFrame = complete.loc[order].reset_index(drop=True)
         return ordered
 
+    @property
+    def costs(self) -> str:
+        """After which costs the trips are net."""
+        is_missing = self.results.funding is None
+        return "after fees, without funding" if is_missing else "after fees and funding"
+
     @cached_property
     def figures(self) -> pd.DataFrame:
         """The performance sheet; empty if there are neither returns nor trips."""
@@ -185,9 +190,10 @@ def list_sentences(wallet: WalletPerformance) -> list[Sentence]:
         if missing := int(value["value"].isna().sum()):
             add("value_unknown", missing=missing, points=len(value))
     if len(wallet.trips) == 1:
-        add("one_trip", net=wallet.trips["net"].iloc[0])
+        add("one_trip", net=wallet.trips["net"].iloc[0], after=wallet.costs)
     elif len(wallet.trips):
-        add("trips", n=len(wallet.trips), wins=int((wallet.trips["net"] > 0).sum()))
+        wins = int((wallet.trips["net"] > 0).sum())
+        add("trips", n=len(wallet.trips), wins=wins, after=wallet.costs)
     else:
         add("no_trips")
     return sentences
@@ -254,7 +260,7 @@ def make_trip_table(wallet: WalletPerformance) -> TextTable:
     shown = (
         f"The {len(rows)} of {len(wallet.trips)} complete round trips with the largest gain or loss"
     )
-    return table(f"{shown}, after fees and funding.", rows, _TRIPS)
+    return table(f"{shown}, {wallet.costs}.", rows, _TRIPS)
 
 
 def _write_figure(name: str, value: float) -> str:
