@@ -13,9 +13,8 @@ from toolkit.contract.answers import decode, encode
 from toolkit.contract.columns import record_columns, table_columns
 from toolkit.contract.field_deviations import forget_deviations
 from toolkit.contract.operations import OPERATIONS
-from toolkit.contract.records import Fill, FundingRow, OrderStatus, TwapRow
-from toolkit.contract.snapshots import WireAccountSnapshot, assemble, pack
-from toolkit.errors import AnswerInvalid, HistoryWarning, MissingField, UnknownField
+from toolkit.contract.records import Fill, OrderStatus, TwapRow
+from toolkit.errors import AnswerInvalid, HistoryWarning, MissingField
 from toolkit.frames import Collector, column_dtype, frame, provenance
 
 FILL = {
@@ -189,15 +188,6 @@ def test_unknown_operation_is_refused():
         frame("fills", [])
 
 
-def test_unknown_field_is_dropped_with_warning():
-    row = {"user": "0x" + "3" * 40, "time": 1, "hash": "0x0"}
-    delta = {"type": "funding", "coin": "BTC", "usdc": "1", "szi": "2", "fundingRate": "0.1"}
-    with pytest.warns(UnknownField, match=r"FundingRow: .* delta\.novelty"):
-        result = frame(FundingRow, [row | {"delta": delta | {"novelty": 1}}])
-    assert result["usdc"].tolist() == [1.0]
-    frame(FundingRow, [row | {"delta": delta | {"novelty": 1}}])  # not again: warnings are errors
-
-
 def test_nested_records_become_columns():
     assert [column.name for column in record_columns(OrderStatus)][:6] == [
         "user",
@@ -350,24 +340,6 @@ def test_provenance_survives_selection():
 def test_fill_has_every_field():
     assert [column.wire for column in record_columns(Fill)][:3] == ["coin", "px", "sz"]
     assert len([column for column in record_columns(Fill) if not column.beyond]) == 23
-
-
-@pytest.mark.parametrize(("numbers", "available"), [("float", 12.1), ("exact", Decimal("12.1"))])
-def test_snapshot_decodes_margin_fields(numbers, available):
-    operation = OPERATIONS["accountValueSnapshots"]
-    users = {
-        "0x" + "1" * 40: (1.5, 2.0, 0.0, False, 0),
-        "0x" + "2" * 40: (1.5, 2.0, 0.0, False, 3, 0.25, [["USDC", 12.1]], 9.0),
-    }
-    headers, content = assemble([pack(WireAccountSnapshot("s1", "USDC", users))])
-    headers = {name.lower(): value for name, value in headers.items()}
-    collector = Collector(operation, numbers)
-    collector.add((decode(operation, 200, headers, content),))
-    (result,) = collector.frames({})
-    assert list(result.dtypes) == list(frame("accountValueSnapshots", [], numbers=numbers).dtypes)
-    branches = result["pm_avail_by_branch"]
-    assert branches.isna().tolist() == [True, False]
-    assert branches[1] == [{"token": "USDC", "available": available}]
 
 
 @pytest.fixture(scope="module")

@@ -119,9 +119,6 @@ def test_errors_of_account_values():
         ((rows, changed("szi")), ValueError, "end[1]: 0xb X"),
         ((rows, changed("unrealized_pnl")), ValueError, "end[1]: 0xb X"),
         ((rows, moments), ValueError, "end[1]: rows of 0xb have 2 different times"),
-        (rows.drop(columns="user"), MissingColumns, "user"),
-        (rows.drop(columns="account_value"), MissingColumns, "account_value"),
-        (rows.astype({"account_value": "str"}), MissingColumns, "account_value is str"),
         *(((rows, held.drop(columns=name)), MissingColumns, name)
           for name in ("user", "coin", "unrealized_pnl")),
     ]  # fmt: skip

@@ -229,17 +229,11 @@ def test_migration_by_hand():
 
 
 def test_errors_of_accounts():
-    full, interest = snapshot(), pd.DataFrame({"name": ["X"], "open_interest": ["50"]})
-    bare = pd.DataFrame({"account_value": [1.0]})
+    full = snapshot()
     tokenless = full.drop(columns="collateral_token")
     table = [
-        (lambda: leverage(bare), MissingColumns, "snapshot: the frame lacks the columns user, acc"),
-        (lambda: leverage(full.drop(columns="account_mode")), MissingColumns, "account_mode"),
-        (lambda: leverage(full.drop(columns=LONG_SHORT[0])), MissingColumns, LONG_SHORT[0]),
         (lambda: values(tokenless, "dex"), MissingColumns, "collateral_token"),
         (lambda: values(tokenless, "token"), MissingColumns, "collateral_token"),
-        (lambda: values(full.drop(columns="account_value")), MissingColumns, "account_value"),
-        (lambda: levels(held(), interest), MissingColumns, "contexts: column open_interest is st"),
         (lambda: leverage(full, by="size"), ValueError, "'size'"),
         (lambda: values(full, by="mode"), ValueError, "token or dex"),
         (lambda: values(full.assign(snapshot_id=list("aaaabb"))), ValueError, "several snapshots"),

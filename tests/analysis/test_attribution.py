@@ -511,11 +511,8 @@ def test_errors_of_attribution():
     texts = AFTER.astype({"unrealized_pnl": "str"})
     no_users = AFTER.drop(columns="user")
     table = [
-        (lambda: attribution(fills().drop(columns=["px", "fee"])), MissingColumns, "px, fee"),
         (lambda: attribution(fills(), by="builder"), MissingColumns, "column builder"),
         (lambda: attribution(fills(), by="month"), MissingColumns, "dex, hour, day, week"),
-        (lambda: attribution(fills(), bare.drop(columns="usdc")), MissingColumns, "usdc"),
-        (lambda: attribution(fills().astype({"fee": "str"})), MissingColumns, "fee is str"),
         (lambda: attribution(fills(), None, ledger(), by="user"), MissingColumns, "account"),
         (lambda: attribution(two, bare), MissingColumns, "funding: "),
         (lambda: attribution(fills(), bare, by="user"), MissingColumns, "column user"),
@@ -524,12 +521,6 @@ def test_errors_of_attribution():
         (lambda: attribution(nameless, None, two_ledgers()), ValueError, "ledger: the frame has"),
         (lambda: attribution(nameless, positions=(None, AFTER)), ValueError, "positions: "),
         (lambda: attribution(mine, None, theirs), ValueError, OTHER.lower()),
-        (lambda: attribution(fills(), None, ledger().drop(columns="type")), MissingColumns, "type"),
-        (
-            lambda: attribution(fills(), None, ledger().astype({"usdc": "str"})),
-            MissingColumns,
-            "usdc is str",
-        ),
         (lambda: positioned(no_users, by="user"), MissingColumns, "column user"),
         (lambda: positioned(AFTER[["user", "coin"]]), MissingColumns, "unrealized_pnl"),
         (lambda: positioned(texts), MissingColumns, "unrealized_pnl is str"),

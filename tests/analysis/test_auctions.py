@@ -10,7 +10,7 @@ from hypothesis import given, settings
 import toolkit as tk
 from toolkit import auctions
 from toolkit.contract.source_tables import Auction
-from toolkit.errors import MissingColumns, RepeatedRows
+from toolkit.errors import RepeatedRows
 from toolkit.frames import frame
 from toolkit.service.answers.auctions import auction_status
 from toolkit.times import HOUR, SECOND
@@ -157,7 +157,5 @@ def test_errors_of_decay():
     table = [
         (lambda: auctions.decay(bare), ValueError, "status: the time of the fetch"),
         (lambda: auctions.decay(status, points=1), ValueError, "points"),
-        (lambda: auctions.decay(status.drop(columns="end_gas")), MissingColumns, "end_gas"),
-        (lambda: auctions.decay(status.assign(start_gas="534.0")), MissingColumns, "start_gas is"),
     ]
     assert wrong_errors(table) == []

@@ -413,18 +413,12 @@ def test_errors_of_builders():
     rows, some = weeks(), fills(*SOME)
     nobody = rows.copy()
     nobody.loc[[2, 9], "user"] = None  # the second has no builder
-    columns = ("user", "px", "fee", "builder_fee")
     groups = ("fills", "volume", "revenue", "time", "px")
     table = [
-        *((partial(builders.cohorts, rows.drop(columns=name), B), MissingColumns, name)
-          for name in columns),
         *((partial(builders.revenue, some, by=name), ValueError, f"'{name}'") for name in groups),
-        (lambda: builders.cohorts(rows.astype({"px": "str"}), B), MissingColumns, "px is str"),
         (lambda: builders.cohorts(nobody, B), MissingColumns, "user is missing in 1 of 10 rows"),
         (lambda: builders.lifetime_value(nobody, B), MissingColumns, "user is missing in 1 of 10"),
         (lambda: builders.activity(nobody), MissingColumns, "user is missing in 1 of 14 rows"),
-        (lambda: builders.revenue(some.drop(columns="side")), MissingColumns, "side"),
-        (lambda: builders.revenue(some.assign(builder_fee="1")), MissingColumns, "builder_fee is"),
         (lambda: builders.attach_rate(some, B, weight="coins"), ValueError, '"usd" or "fills"'),
         (lambda: builders.lifetime_value(some, B, weeks=0), ValueError, "weeks"),
         (lambda: builders.routing(some, B, by="routed"), ValueError, "'routed'"),

@@ -195,9 +195,6 @@ def test_time_of_state():
 def test_errors_of_carried_back():
     given = tables()
 
-    def without(name, column):
-        return lambda: made(**{name: given[name].drop(columns=column)})
-
     def unknown(name, column, value=None):
         known = given[name][column]
         rows = given[name].assign(**{column: known.where(known.index > 0, value)})
@@ -210,9 +207,6 @@ def test_errors_of_carried_back():
           for name in ("fills", "ledger")),
         (unknown("accounts", "account_value"), "account_value"),
         (unknown("positions", "unrealized_pnl"), "unrealized_pnl"),
-        (without("accounts", "account_value"), "accounts: the frame lacks the column account_val"),
-        (without("funding", "usdc"), "funding: the frame lacks the column usdc"),
-        (lambda: made(positions=given["positions"].assign(szi="1")), "szi"),
         (lambda: made(fills=None), "fills is None"),
     ]  # fmt: skip
     assert wrong_errors((call, MissingColumns, named) for call, named in table) == []

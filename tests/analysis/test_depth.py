@@ -10,7 +10,6 @@ from hypothesis import given
 
 from tests.rules.reference import half_spread_bps, slippage_bps
 from toolkit.depth import consistency, imbalance, profile, resilience
-from toolkit.errors import MissingColumns
 from toolkit.rules.depth import BANDS_BPS, Book, depth_bands, slippage_bounds
 
 from .examples import MONDAY, times, wrong_errors
@@ -133,7 +132,6 @@ def test_errors_of_depth():
     table = [
         *((partial(resilience, rows, **{name: value}), ValueError, name)
           for name, value in (("drop", 0), ("drop", 1.5), ("window", 0), ("level", 95))),
-        (lambda: resilience(rows.drop(columns="dex")), MissingColumns, "dex"),
         (lambda: profile(one, (50,)), ValueError, "between 0 and 1"),
         (lambda: profile(one, by="bps"), ValueError, "'bps'"),
         (lambda: consistency(one, sample(0, 1, 1), slack=1.0), ValueError, "slack"),

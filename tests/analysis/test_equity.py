@@ -247,11 +247,7 @@ def test_errors_of_equity():
             "fills: column px",
         ),
         (lambda: equity(rows.assign(closed_pnl=NAN)), "fills: column closed_pnl"),
-        (lambda: equity(rows.drop(columns="coin")), "fills: the frame lacks the column coin"),
         (lambda: equity(late), "time has 6 missing values"),
-        (lambda: equity(few, two_payments().drop(columns="usdc")), "funding: the frame lacks"),
-        (marked(marks().drop(columns="mark_px")), "marks: the frame lacks the column mark_px"),
-        (marked(marks().astype({"mark_px": "str"})), "mark_px is"),
         (marked(marks().assign(time=pd.NaT)), "marks: "),
     ]
     assert wrong_errors((call, MissingColumns, named) for call, named in table) == []

@@ -130,18 +130,6 @@ def test_markout_before_the_fill():
     assert found["age_seconds"].tolist() == [10, 0.5, 10]
 
 
-def test_spreads_by_hand():
-    """Mid 100, a taker buys at 100.2, the mid moves to 100.5: paid 20, realised -30, impact 50.
-
-    The maker on the other side has the same figures with the opposite sign.
-    """
-    trades = fills([(1, "B", 100.2, 2, True), (1, "A", 100.2, 2, False)])
-    prices = mids([(0, 100.0), (61, 100.5)])
-    result = spreads(trades, prices, "1m").params.set_index(["liquidity", "name"])["estimate"]
-    assert result["taker"].round(9).to_dict() == {"effective": 20, "realised": -30, "impact": 50}
-    assert result["maker"].round(9).to_dict() == {"effective": -20, "realised": 30, "impact": -50}
-
-
 def test_markout_and_spreads_of_mixed_fills():
     """Two coins and both sides in two hours; the last fill of ABC comes after all prices.
 
@@ -294,8 +282,6 @@ def test_errors_of_execution():
     table = [
         (lambda: fill_quality(trade, prices.drop(columns="time")), MissingColumns, "asked_at"),
         (lambda: fill_quality(trade, prices, price="oracle_px"), MissingColumns, "oracle_px"),
-        (lambda: fill_quality(trade.drop(columns="crossed"), prices), MissingColumns, "crossed"),
-        (lambda: fill_quality(trade.drop(columns="side"), prices), MissingColumns, "side"),
         (lambda: fill_quality(trade, prices, max_age=0), ValueError, "max_age"),
         (lambda: fill_quality(trade, prices, by="fills"), ValueError, "'fills'"),
         (lambda: markout(trade, prices, [0]), ValueError, "each of horizons"),

@@ -262,8 +262,6 @@ def test_wrong_arguments_of_impact_are_named():
     for name, wrong in (("max_age", 0), ("horizon", "soon"), ("lags", 0), ("level", 95)):
         with pytest.raises(ValueError, match=f"^{name}.* must"):
             tk.execution.impact(fills, prices, **{name: wrong})
-    with pytest.raises(tk.errors.MissingColumns, match=r"^fills: .*oid"):
-        tk.execution.impact(fills.drop(columns="oid"), prices)
     with pytest.raises(ValueError, match="bid or an ask"):  # prices of trades
         tk.execution.impact(fills, fills[["coin", "time", "px"]])
 

@@ -4,12 +4,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import toolkit as tk
 from toolkit.execution import maker_days
 
 from .examples import DAY, HOUR, MONDAY, times, wrong_errors
-
-NAN = float("nan")
 
 
 def fills_of(*rows, coin="XYZ"):
@@ -114,8 +111,6 @@ def test_errors_of_maker_days():
     table = [
         (lambda: maker_days(ROWS, PRICES, by="hour"), ValueError, "'hour'"),
         (lambda: maker_days(ROWS, PRICES, horizons=[0]), ValueError, "each of horizons"),
-        (lambda: maker_days(ROWS.drop(columns="start_position"), PRICES), tk.errors.MissingColumns,
-         "start_position"),
         (lambda: maker_days(ROWS, ROWS), ValueError, "bid or an ask"),
         (lambda: maker_days(both, PRICES), ValueError, "several accounts"),
     ]  # fmt: skip

@@ -367,29 +367,12 @@ def test_simulated_trigger_delays_are_short(simulated):
 def test_wrong_arguments_of_orders_are_named():
     lives = events(*LIVES)
     for error, named, call in (
-        (MissingColumns, "oid, status", lambda: orders.transitions(lives[["coin"]])),
         (ValueError, "^level", lambda: orders.mix(lives, level=0)),
         (ValueError, "'status'", lambda: orders.transitions(lives, by="status")),
         (MissingColumns, "tif", lambda: orders.time_to_fill(lives, by="tif")),
     ):
         with pytest.raises(error, match=named):
             call()
-
-
-def test_no_orders_keep_columns():
-    lives = events(*LIVES).assign(is_trigger=True, order_type="Stop Market", tif="Gtc")
-    for call in (
-        lambda rows: orders.transitions(rows, "coin"),
-        lambda rows: orders.mix(rows, "day"),
-        lambda rows: orders.fill_ratio(rows, "coin"),
-        orders.trigger_delay,
-        lambda rows: orders.time_to_fill(rows, by=["size", "type"]).params,
-        lambda rows: orders.time_to_fill(rows, by="dex").curves,
-    ):
-        full, none = call(lives), call(lives.iloc[:0])
-        assert len(none) == 0
-        assert list(none.dtypes.items()) == list(full.dtypes.items())
-    assert orders.fill_ratio(lives.iloc[:0])["orders"].tolist() == [0]
 
 
 def test_fill_probability_by_distance():

@@ -336,7 +336,6 @@ def test_wrong_arguments_of_returns_and_sheets_are_named():
     figures = figures.assign(low=0.0, high=3.0)
     returns, sheet = tk.performance.returns, tk.performance.sheet
     for error, named, call in (
-        (MissingColumns, "^curve: .*equity", lambda: returns(curve.assign(equity="1"))),
         (MissingColumns, "^curve: .*realised", lambda: returns(curve, value="realised")),
         (MissingColumns, "^curve: .*time", lambda: returns(curve.assign(time=pd.NaT))),
         (MissingColumns, "flows", lambda: returns(curve.assign(flows=[0.0, np.nan]))),

@@ -108,10 +108,6 @@ def test_wrong_frames_of_positions_are_named():
     timeless = rows.assign(time=rows["time"].where([True, False]))
     double = pd.concat([MARKS, MARKS])
     for call, named in (
-        (lambda: positions(rows.drop(columns="px"), SIZES), "fills: .*px"),
-        (lambda: positions(rows.assign(px="1"), SIZES), "fills: .*px"),
-        (lambda: unrealised(rows, MARKS.assign(mark_px="1"), SIZES), "marks: .*mark_px"),
-        (lambda: unrealised(rows, MARKS[["name"]], SIZES), "marks: .*mark_px"),
         (lambda: unrealised(rows, double, SIZES), "marks: BTC"),
         (lambda: round_trips(timeless, PAID), "fills: .*time has 1"),
         (lambda: attribution(timeless, PAID[:3]), "fills: .*time has 1"),

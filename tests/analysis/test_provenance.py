@@ -1,6 +1,5 @@
 """Where results come from."""
 
-from toolkit.funding import accrual, sums
 from toolkit.pnl import attribution
 
 from .examples import ME, fills, funding, ledger
@@ -40,14 +39,3 @@ def test_inputs_state_rows_and_fetched_rows():
     assert (facts["inputs"]["fills"]["rows"], facts["inputs"]["fills"]["fetched_rows"]) == (2, 7)
     assert facts["inputs"]["ledger"]["parameters"] == {"user": ME}
     assert facts["source"] == "here"
-
-
-def test_results_say_their_helper():
-    total = sums(said(funding(), simulated=True), ["coin", "day"]).attrs["toolkit"]
-    assert (total["helper"], total["by"]) == ("funding.sums", ["coin", "day"])
-    assert total["simulated"] is True
-    assert list(total["inputs"]) == ["funding"]
-    assert total["inputs"]["funding"]["rows"] == 3
-    curve = accrual(said(funding()), "coin", step="week").attrs["toolkit"]
-    assert (curve["helper"], curve["by"], curve["step"]) == ("funding.accrual", ["coin"], "week")
-    assert list(curve["inputs"]) == ["funding"]

@@ -44,12 +44,6 @@ def attributed(*frames, repeated=0, **more):
     return result.iloc[0]
 
 
-def test_repeated_fills_count_once():
-    for again in ([1], [0, 2]):
-        row = attributed(fills(), fills().iloc[again], repeated=len(again))
-        assert (row["fills"], row["closed_pnl"], row["net"]) == (3, 30.0, 28.5)
-
-
 def test_fills_without_identity_stay():
     """Trade id 0, and no trade id: two legs of a conversion may look alike."""
     for tid in (0, None):

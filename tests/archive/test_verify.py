@@ -64,19 +64,6 @@ def test_verify_finds_missing_fills(archive):
     assert error_kinds(holed) == {"chain"}
 
 
-def test_verify_finds_damaged_files(archive):
-    files = sorted((Path(archive.tables.location) / "fills").glob("*.parquet"))
-    content = bytearray(files[0].read_bytes())
-    for at in range(
-        len(content) // 8, len(content) // 8 + 64
-    ):  # pages of data are at the beginning
-        content[at] ^= 0xFF
-    files[0].write_bytes(content)
-    assert "damage" in error_kinds(archive)
-    files[0].unlink()
-    assert "damage" in error_kinds(archive)
-
-
 def test_verify_finds_repeated_rows(archive):
     tables = ArchiveTables(archive.tables.location)
     handle = tables.open_table("fills")

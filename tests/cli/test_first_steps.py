@@ -211,24 +211,6 @@ def test_notebooks_need_writable_folder(tmp_path):
     assert f"cannot write into {tmp_path / 'file'}: File exists" in shown.output
 
 
-def test_lab_needs_existing_folder(tmp_path):
-    shown = call("lab", "--folder", tmp_path / "none", *TINY)
-    assert shown.exit_code == 2
-    assert f"there is no folder {tmp_path / 'none'}" in shown.output
-
-
-def test_serve_refuses_wrong_source(monkeypatch, tmp_path):
-    monkeypatch.chdir(tmp_path)
-    for words, code, named in (
-        (("--upstream", "ftp://127.0.0.1"), 2, "ftp://127.0.0.1"),
-        (("--recordings", "none"), 2, "none"),
-        (("--archive", "none"), 1, "none"),
-    ):
-        shown = call("serve", "--port", "0", *words)
-        assert shown.exit_code == code
-        assert named in shown.output
-
-
 TINY = ("--size", "tiny")
 USER = "0x4a1ddfb577c46543c4485b599b97bcc3d58e77ca"
 

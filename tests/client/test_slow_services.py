@@ -1,7 +1,9 @@
-"""Services that send a byte now and then: the wait for a body has an end, an error of ours."""
+"""Services that send a byte now and then, or break a connection: an error of ours ends a wait."""
 
 import contextlib
+import socket
 import socketserver
+import struct
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -13,6 +15,7 @@ import toolkit as tk
 from toolkit.client import open_session
 
 PATIENCE = 0.5
+AT_ONCE = struct.pack("ii", 1, 0)  # closes without the rest
 PAUSE = 0.02  # between two bytes; the time-out of a read is longer
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 1000000\r\n\r\n"
@@ -36,6 +39,9 @@ SLOW = {
 }
 
 
+BROKEN = {"cut": lambda send: send(HEAD + b"["), "reset": lambda send: "reset"}
+
+
 class Slow(socketserver.BaseRequestHandler):
     def handle(self):
         self.request.recv(65_536)
@@ -46,7 +52,9 @@ class Slow(socketserver.BaseRequestHandler):
                 raise OSError
 
         with contextlib.suppress(OSError):  # the client has closed the connection
-            self.server.respond(send)
+            if self.server.respond(send) == "reset":
+                self.request.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, AT_ONCE)
+                self.request.close()
 
 
 class Server(socketserver.ThreadingTCPServer):
@@ -75,3 +83,9 @@ def test_slow_answer_times_out():
         found = dict(zip(SLOW, pool.map(failure_of, SLOW.values()), strict=True))
     wrong = {name: item for name, item in found.items() if item[0] != "time-out" or item[1] > 10}
     assert wrong == {}
+
+
+def test_broken_connection_is_named():
+    with stamina.set_testing(True, attempts=1):
+        found = {name: failure_of(respond)[0] for name, respond in BROKEN.items()}
+    assert found == dict.fromkeys(BROKEN, "connection broken")

@@ -2,7 +2,6 @@
 
 import builtins
 import json
-import re
 import typing
 import warnings
 from decimal import Decimal
@@ -173,34 +172,6 @@ def read_error(row, content, **options):
     return caught.value
 
 
-def test_missing_key_field_is_refused():
-    for name in ("coin", "px", "sz", "side", "time", "oid"):
-        without = {key: value for key, value in FILL.items() if key != name}
-        for item in (without, FILL | {name: None}):
-            error = read_error(OPERATIONS["userFills"], json.dumps([FILL, item]).encode())
-            assert (error.column, error.row) == (name, 1)
-
-
-def test_invalid_value_error_names_place():
-    for name, column, value in (
-        ("time", "time", "noon"),
-        ("startPosition", "start_position", 5.5),
-        ("oid", "oid", 1.5),
-        ("crossed", "crossed", "perhaps"),
-        ("coin", "coin", 7),
-    ):
-        content = json.dumps([FILL, FILL, FILL | {name: value}]).encode()
-        error = read_error(OPERATIONS["userFills"], content)
-        assert (error.column, error.row, error.value) == (column, 2, value)
-        assert f"column {column}, row 2" in str(error)
-        assert re.search(r"Expected `.*`|Invalid|Unable", str(error)), str(error)
-        assert " - at `$" not in str(error)
-    payment = {"user": "0x00", "time": 0, "hash": "0x00"}
-    payment["delta"] = {"coin": "BTC", "usdc": 1, "szi": "1", "fundingRate": "0"}
-    error = read_error(OPERATIONS["builderApprovedFundingByTime"], json.dumps([payment]).encode())
-    assert (error.column, error.row, error.value) == ("usdc", 0, 1)
-
-
 def test_invalid_answer_is_refused():
     contents = [b"", b"[", b"{}", b"null", b"7", b"\xff\xfe", b"[" * 100_000, b'[{"coin":']
     for content in contents:
@@ -255,14 +226,6 @@ def test_user_of_own_fills_is_unknown():
     row = OPERATIONS["builderApprovedFillsByTime"]
     (read,) = decode(row, 200, {}, json.dumps([FILL | {"user": "0x00"}]).encode())
     assert read.user == "0x00"
-
-
-def test_numbers_have_requested_form():
-    content = json.dumps([FILL]).encode()
-    for form, px in (("float", 100_000.5), ("exact", "100000.5"), ("text", "100000.5")):
-        (read,) = decode(OPERATIONS["userFills"], 200, {}, content, numbers=form)
-        assert (read.px, type(read.px)) == (px, type(px))
-        assert (read.time, read.crossed, read.twap_id) == (1_756_684_800_000, True, None)
 
 
 def test_single_records_become_rows():

@@ -353,24 +353,6 @@ def test_null_margin_of_branch_is_missing():
     assert result["account_value"].tolist() == [1.5] * (others + 1)
 
 
-@pytest.mark.parametrize("name", SNAPSHOT)
-def test_unknown_snapshot_values_become_columns(name):
-    entries = snapshot_entries(name, SNAPSHOT[name], (*SNAPSHOT[name], "new"), 1)
-    usual = snapshot_frame(
-        OPERATIONS[name], snapshot_entries(name, *[SNAPSHOT[name]] * 2, 1), "float"
-    )
-    forget_deviations()
-    with pytest.warns(UnknownField, match="extra=.keep.") as warned:
-        dropped = snapshot_frame(OPERATIONS[name], entries, "float")
-    assert len(warned) == 1
-    pd.testing.assert_frame_equal(dropped, usual)
-    kept = snapshot_frame(OPERATIONS[name], entries, "float", extra="keep")
-    pd.testing.assert_frame_equal(kept[usual.columns], usual)
-    (added,) = kept.columns.difference(usual.columns)
-    assert added == f"value_{len(SNAPSHOT[name])}"
-    assert kept[added].fillna("").tolist() == ["", "new"]
-
-
 def record_places(value, path=()):
     """Yield the place of each JSON object."""
     if isinstance(value, dict):

@@ -159,18 +159,6 @@ def test_cut_snapshots_are_refused():
                 decode_snapshots(ACCOUNTS, {}, content[:length])
 
 
-def test_object_form_has_same_rows():
-    users = {USER: PLAIN, OTHER: MARGIN}
-    objects = {user: dict(zip(KEYS, values, strict=False)) for user, values in users.items()}
-    turned = {user: dict(reversed(values.items())) for user, values in objects.items()}
-    for snapshot in (
-        {"i": "s", "t": "USDC", "u": objects},
-        {"u": objects, "t": "USDC", "i": "s"},
-        {"i": "s", "t": "USDC", "u": turned},
-    ):
-        assert list_rows(decode_snapshots(ACCOUNTS, {}, msgpack.packb(snapshot))) == ROWS
-
-
 numbers = (
     st.floats(allow_nan=False)
     | st.integers(-(2**63), 2**64 - 1)

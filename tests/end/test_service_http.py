@@ -1,8 +1,6 @@
 """The service on a real port, over HTTP and with the exchange's own Python client."""
 
-import http.client
-import json
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 import httpx
 import pytest
@@ -33,38 +31,6 @@ def address():
 def ask_meta(address):
     headers = {"Authorization": "Bearer s3cret"}
     return httpx.post(f"{address}/info", json={"type": "meta"}, headers=headers)
-
-
-def test_http_answer_is_compressed_json(address):
-    health, got = httpx.get(f"{address}/healthz"), ask_meta(address)
-    assert (health.status_code, health.json()) == (200, {"status": "ok"})
-    assert got.status_code == 200
-    assert got.headers["content-type"] == "application/json"
-    assert got.headers["content-encoding"] == "gzip"
-    assert got.json()["universe"][0]["name"] == "BTC"
-
-
-def test_errors_are_json(address):
-    wrong = {("GET", "/info"): 405, ("OPTIONS", "/info"): 405, ("POST", "/"): 404}
-    wrong[("POST", "/info")] = 401
-    answers = {row: httpx.request(row[0], f"{address}{row[1]}") for row in wrong}
-    assert {row: answer.status_code for row, answer in answers.items()} == wrong
-    assert all(list(answer.json()) == ["error"] for answer in answers.values())
-
-
-def test_endless_body_is_refused(address):
-    """The client announces a length and sends only a part; the answer comes nevertheless."""
-    where = urlsplit(address)
-    connection = http.client.HTTPConnection(where.hostname or "", where.port or 0, timeout=10)
-    connection.putrequest("POST", "/info")
-    connection.putheader("Authorization", "Bearer s3cret")
-    connection.putheader("Content-Length", str(2**40))
-    connection.endheaders()
-    connection.send(b" " * (2**20 + 65_536))
-    got = connection.getresponse()
-    assert got.status == 413
-    assert list(json.loads(got.read())) == ["error"]
-    connection.close()
 
 
 def test_answers_name_source(address, world):

@@ -115,14 +115,11 @@ class Outcome:
         The error, or what was said.
     frames
         The frames, also those of an error; empty if there are none.
-    requests
-        The numbers of the requests with a fault.
     """
 
     name: str
     words: str = ""
     frames: Frames = ()
-    requests: tuple[int, ...] = ()
 
 
 class Matrix:
@@ -168,8 +165,7 @@ class Matrix:
         """Return the outcome of a pull through a transport with faults."""
         with self.connect(transport) as session:
             found = self._pull(operation, session)
-        numbers = tuple(fault.number for fault in transport.injected)
-        return Outcome(found.name, found.words, found.frames, numbers) if numbers else Outcome("")
+        return found if transport.injected else Outcome("")
 
     def _pull(self, operation, session):
         forget_deviations()

@@ -1,5 +1,8 @@
 """Every fault x operation x recovery: nothing is wrong in silence but what docs/faults.md names."""
 
+import itertools
+from collections import Counter
+
 import pytest
 import stamina
 
@@ -11,6 +14,7 @@ from tests.faults.matrix import (
     RETRIED,
     SNAPSHOT,
     UNCONFIRMED_FAULTS,
+    Matrix,
     cells_table,
     documented_cells,
     run_cells,
@@ -81,3 +85,18 @@ def test_archive_refreshed_after_fault_is_correct(matrix, fault, tmp_path):
         archive = open_archive(tmp_path / name)
         wrong = matrix.refresh_again(name, fault, archive)
         assert not wrong or (fault, name) in documented_cells(), f"{name}: {wrong}"
+
+
+def test_pulls_with_many_faults_are_rarely_silent():
+    """Faults hit 30 % of the requests: three seeds that hit, of each operation and fault."""
+    faults = ("row dropped", "page cut", "page empty", "row doubled")
+    outcomes = Counter()
+    with stamina.set_testing(True, attempts=6):
+        matrix = Matrix(tk.local(seed=7, size="tiny", default=False), confirm_end=True)
+        for operation, fault in itertools.product((*CURSORS, "slippageHistory"), faults):
+            damaged = (matrix.damage(fault, share=0.3, seed=seed) for seed in range(100))
+            names = (matrix.run(operation, transport).name for transport in damaged)
+            outcomes.update(itertools.islice(filter(None, names), 3))
+    assert outcomes.total() == 60
+    assert outcomes["silent"] <= 3
+    assert outcomes["endless"] == 0

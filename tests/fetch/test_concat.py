@@ -10,8 +10,6 @@ from toolkit import archive
 from toolkit.errors import ArchiveError
 from toolkit.times import DAY, HOUR, to_iso, to_ms
 
-USER = "0x" + "a" * 40
-
 
 @pytest.fixture(scope="module")
 def user(session):

@@ -4,12 +4,11 @@ import json
 import warnings
 from pathlib import Path
 
-import pandas as pd
 import pytest
 
 import toolkit as tk
 from toolkit.contract.field_deviations import forget_deviations
-from toolkit.errors import MissingAmounts, MissingField, UnknownField
+from toolkit.errors import UnknownField
 
 OPEN_ORDER = {
     **{"coin": "BTC", "side": "B", "limitPx": "1.5", "sz": "2.0", "origSz": "2.0"},
@@ -60,19 +59,6 @@ def test_present_state_is_complete(examples):
     assert positions["max_trade_szs"].isna().all()
 
 
-def test_state_without_summary_has_missing_value(examples):
-    """The rows of one table come from records with different fields."""
-    state = examples["1_state"]
-    more = state | {"marginSummary": state["marginSummary"] | {"newField": 1}}
-    less = {name: value for name, value in state.items() if name != "marginSummary"}
-    answer = {"successful_states": [[USER, more], [USER, less]], "failed_wallets": []}
-    with pytest.warns(UnknownField), pytest.warns(MissingField):
-        accounts, *_ = tk.frame("batchClearinghouseStates", answer, extra="keep")
-    assert accounts["account_value"].isna().tolist() == [False, True]
-    assert accounts["withdrawable"].tolist() == [75.781884] * 2
-    assert accounts["new_field"].tolist()[0] == "1"
-
-
 def test_meta_and_margin_tables_become_frames(examples):
     answer = examples["4_meta"]
     frame = tk.frame("meta", answer)
@@ -112,36 +98,6 @@ def test_perps_have_dex_fields():
     assert frame["last_growth_mode_change_time"].dt.hour.fillna(-1).tolist() == [-1, 3]
 
 
-@pytest.mark.parametrize("numbers", ["float", "exact", "text"])
-def test_fee_scale_is_text(numbers):
-    """A fee scale belongs to a market or its dex; nested content is never read as a number."""
-    asset = {"name": "flx:OIL", "szDecimals": 2, "maxLeverage": 20}
-    universe = [asset | {"deployerFeeScale": "0.25"}, asset]
-    frame = tk.frame("meta", {"universe": universe, "deployerFeeScale": "1.5"}, numbers=numbers)
-    assert [float(scale) for scale in frame["deployer_fee_scale"]] == [0.25, 1.5]
-    for nested in ({"scale": "0.5"}, ["0.5"]):
-        odd = {"universe": [asset | {"deployerFeeScale": nested}]}
-        forget_deviations()
-        with pytest.warns(MissingField, match="universe.deployerFeeScale"):
-            frame = tk.frame("meta", odd, numbers=numbers)
-        assert frame["name"].tolist() == ["flx:OIL"]
-        assert frame["deployer_fee_scale"].isna().all()
-
-
-def test_unreadable_time_warns():
-    """Text that is not a time does not fail, because no form is specified."""
-    asset = {"name": "BTC", "szDecimals": 5, "maxLeverage": 40}
-    good = asset | {"lastGrowthModeChangeTime": "2025-11-23T17:37:10.033211662"}
-    odd = asset | {"name": "ETH", "lastGrowthModeChangeTime": "yesterday"}
-    answer = {"universe": [asset, good, odd, odd], "lastFeeScaleChangeTime": "block 12"}
-    with pytest.warns(MissingField, match="lastGrowthModeChangeTime .* 'yesterday'") as caught:
-        frame = tk.frame("meta", answer)
-    assert len(caught) == 1
-    moment = pd.Timestamp("2025-11-23T17:37:10.033", tz="UTC")
-    assert frame["last_growth_mode_change_time"].tolist() == [pd.NaT, moment, pd.NaT, pd.NaT]
-    assert frame["last_fee_scale_change_time"].tolist() == ["block 12"] * 4
-
-
 def test_liquidation_of_fill_becomes_columns(examples):
     rows = examples["2_liquidation_fills"]
     rows.append(rows[0] | {"liquidationMarkPx": "29.5", "feeTrialEscrow": "0.01"})
@@ -154,27 +110,6 @@ def test_liquidation_of_fill_becomes_columns(examples):
     methods = frame["liquidation_method"].fillna("").tolist()
     assert methods == ["", "market", "market", "", "", "backstop"]
     assert frame["fee_trial_escrow"].fillna(0).tolist() == [0, 0, 0, 0.01, 0, 0]
-
-
-def test_funding_samples_may_be_missing(examples):
-    rows = [{"user": USER} | row for row in examples["5_funding"]]
-    rows.append(rows[0] | {"delta": {k: v for k, v in rows[0]["delta"].items() if k != "nSamples"}})
-    frame = tk.frame("builderApprovedFundingByTime", rows)
-    assert str(frame["n_samples"].dtype) == "Int64"
-    assert frame["n_samples"].fillna(-1).tolist() == [3, -1, -1]
-
-
-def test_missing_columns_keep_their_dtypes(examples):
-    row = examples["3_spot_fills"][0]
-    keys = {name: row[name] for name in ("coin", "px", "sz", "side", "time", "oid")}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", MissingField)
-        bare = tk.frame("userFills", [keys])
-    pd_types = tk.frame("userFills", []).dtypes
-    assert bare.dtypes.equals(pd_types)
-    assert tk.frame("userFills", [row]).dtypes.equals(pd_types)
-    known = {name for name in bare.columns if bare[name].notna().all()}
-    assert known == {"coin", "px", "sz", "side", "time", "oid"}
 
 
 def fills_with(examples, *extras):
@@ -297,23 +232,3 @@ def test_recordings_give_no_warning():
         tk.batch_clearinghouse_states([user], session=session)
         tk.historical_orders(user, session=session)
     assert tk.meta(session=session)["only_isolated"].dtype == bool
-
-
-def test_equity_refuses_missing_amounts(examples):
-    for wire, name in (("closedPnl", "closed_pnl"), ("fee", "fee")):
-        rows = [{k: v for k, v in row.items() if k != wire} for row in examples["6_fee_token"]]
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", MissingField)
-            fills = tk.frame("userFills", rows)
-        with pytest.raises(tk.MissingColumns, match=name):
-            tk.pnl.equity(fills)
-
-
-def test_attribution_counts_missing_amounts(examples):
-    rows = examples["6_fee_token"]
-    rows[1]["closedPnl"] = None
-    with pytest.warns(MissingField, match="closedPnl"):
-        fills = tk.frame("userFills", rows)
-    with pytest.warns(MissingAmounts, match="closed_pnl .* 1"):
-        attribution = tk.pnl.attribution(fills)
-    assert attribution["missing_amounts"].tolist() == [1]

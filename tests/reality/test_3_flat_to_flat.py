@@ -63,24 +63,3 @@ def test_flat_spot_trip_equals_cash(spot):
         mine = traded[(traded["user"] == trip.user) & (traded["coin"] == trip.coin)]
         during = mine["time"].between(trip.opened, trip.closed)
         assert trip.net == pytest.approx(mine[during]["cash"].sum(), abs=1e-6), trip
-
-
-def test_perp_net_equals_parts(tables):
-    """Net is closed PnL - fees + funding; with unrealised PnL it is the change of equity."""
-    perps = floats(tables.fills[~tables.fills["coin"].str.contains("^@|/|^#")])
-    funding = floats(tables.funding)
-    rows = pnl.attribution(perps, funding, by="user").set_index("user")
-    assert len(rows) > 20
-    sums = perps.groupby("user")[["closed_pnl", "fee"]].sum()
-    paid = funding.groupby("user")["usdc"].sum()
-    expected = sums["closed_pnl"] - sums["fee"] + paid.reindex(sums.index, fill_value=0.0)
-    assert (rows["net"] - expected).abs().max() < 1e-6
-    assert (rows["funding_outside"] == 0).all()
-
-
-def test_audit_confirms_closed_pnl_of_spot(spot):
-    audited = pnl.audit(spot.drop(columns="cash"), {})
-    known = audited["difference"].notna()
-    assert known.mean() > 0.5
-    assert (audited.loc[known, "difference"].abs() < 1e-8).all()
-    assert (audited.loc[known, "expected_closed_pnl"] != 0).sum() > 100

@@ -1,7 +1,6 @@
 """Section 3: closed PnL of spot sells, the token fee in the cost, gaps, cash from flat to flat."""
 
 from decimal import Decimal
-from fractions import Fraction
 
 import msgspec
 import pytest
@@ -23,24 +22,6 @@ def found():
         for seed in SEEDS
         for (user, coin), chain in chains(world_of("tiny", seed).sources.fills).items()
     }
-
-
-@pytest.fixture(scope="module")
-def flat_spans(found):
-    """Return the parts of chains between flat balances, if only fills with cash change them."""
-    spans = []
-    for chain in found.values():
-        begun = []
-        for row in chain:
-            begun.append(row)
-            if row.after == FLAT:
-                spans.append(begun)
-                begun = []
-    return [
-        span
-        for span in spans
-        if not any(row.gap or not (row.cash or row.fill.px == "0.0") for row in span)
-    ]
 
 
 def cash_of(fill):
@@ -65,38 +46,6 @@ def test_sells_close_average_cost_exactly(found):
     rows = [row for chain in found.values() for row in chain]
     assert [row.fill for row in rows if row.stated != (row.closed or 0)] == []
     assert sum(bool(row.stated) for row in rows) > 300
-
-
-def test_spot_pnl_uses_unrounded_cost(found):
-    """The test repeats section 3 in fractions, for chains without incoming gaps."""
-    judged = 0
-    for chain in found.values():
-        if any(row.after.unknown or row.fill.dir == "Negate Outcome" for row in chain):
-            continue
-        held, cost = Fraction(0), Fraction(0)
-        for number, row in enumerate(chain, 1):
-            start, change = Fraction(row.fill.start_position), Fraction(row.change, TOKEN)
-            if start != held:
-                held, cost = start, cost * start / held
-            if change < 0:
-                closed = -change * (Fraction(row.fill.px) - cost / held)
-                cost -= cost * -change / held
-                assert abs(Fraction(row.fill.closed_pnl) - closed) <= Fraction(number, 10**8)
-                judged += 1
-            else:
-                cost += change * Fraction(row.fill.px)
-            held += change - Fraction(row.fee, TOKEN)
-    assert judged > 150
-
-
-def test_closed_pnl_equals_cash_between_flats(flat_spans):
-    """It holds exactly, less the fees in USDC; the cost contains the token fees."""
-    for span in flat_spans:
-        fills = [row.fill for row in span]
-        assert sum(map(cash_of, fills)) == sum(Decimal(fill.closed_pnl) for fill in fills)
-    assert len(flat_spans) > 15
-    pairs = [row for span in flat_spans for row in span if not row.fill.coin.startswith("#")]
-    assert sum(row.fee for row in pairs) > 0
 
 
 def test_cash_equals_pnl_less_cost_moves(found):

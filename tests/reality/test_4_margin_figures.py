@@ -1,14 +1,10 @@
 """Margin tiers in liquidation figures: docs/live_service.md, section 4."""
 
-import copy
-import warnings
-
 import numpy as np
 import pandas as pd
 import pytest
 
 import toolkit as tk
-from tests.analysis.examples import MONDAY, times
 from toolkit.liquidations import buffers, levels
 
 
@@ -96,17 +92,6 @@ def test_missing_tables_warn_and_use_one_tier(meta, tables):
         assert found.attrs["toolkit"]["margin"] == "one tier for each coin"
 
 
-def test_margin_tier_nulls_are_missing(examples):
-    """A tier with a null number fails neither meta nor the tables."""
-    answer = copy.deepcopy(examples["4_meta"])
-    answer["marginTables"][0][1]["marginTiers"][0].update(lowerBound=None, maxLeverage=None)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        assert len(tk.frame("meta", answer)) == len(answer["universe"])
-        tables = tk.frame("marginTables", answer)
-    assert tables[["lower_bound", "max_leverage"]].isna().sum().tolist() == [1, 1]
-
-
 def test_position_leverage_replaces_metadata():
     found = buffers(accounts(), whale().assign(max_leverage=10))
     assert found["maintenance"].item() == pytest.approx(500_000)
@@ -153,41 +138,11 @@ def test_each_dex_has_its_own_tables(meta, tables):
         buffers(owners, rows, more, margin_tables=tables)
 
 
-@pytest.mark.parametrize("is_timed", [True, False])
-@pytest.mark.parametrize("is_newer_first", [True, False])
-def test_two_batches_are_refused(meta, tables, is_timed, is_newer_first):
-    moments = times([MONDAY, MONDAY + 1])
-
-    def batches(*parts):
-        frame = pd.concat(parts, ignore_index=True)
-        frame = frame.assign(time=moments) if is_timed else frame
-        return frame.iloc[::-1] if is_newer_first else frame
-
-    rows = batches(whale(), whale(-1.0))
-    owners = batches(accounts(), accounts(1.0))
-    named = " rows of 0xa have 2 " if is_timed else " 0xa .* has several rows"
-    for call, table in (
-        (lambda: levels(rows), "positions"),
-        (lambda: buffers(accounts(), rows, meta, margin_tables=tables), "positions"),
-        (lambda: buffers(owners, whale(), meta, margin_tables=tables), "accounts"),
-    ):
-        with pytest.raises(ValueError, match=f"{table}:{named}"):
-            call()
-    assert len(levels(batches(whale(), whale().assign(user="0xb")))) > 0
-
-
 def test_tables_need_ids_and_leverage(tables):
     with pytest.raises(ValueError, match="max_leverage"):
         buffers(accounts(), whale())
     with pytest.raises(ValueError, match="table of each coin"):
         buffers(accounts(), whale(), {"BNB": 10}, margin_tables=tables)
-
-
-def test_no_positions_give_empty_frames(meta, tables):
-    assert levels(whale().iloc[:0]).empty
-    found = buffers(accounts(), whale().iloc[:0], meta, margin_tables=tables)
-    assert found.empty
-    assert "distance" in found
 
 
 def test_distance_implies_stated_liquidation_price(examples):

@@ -3,7 +3,6 @@
 from collections import defaultdict
 from decimal import Decimal
 
-import msgspec
 import pytest
 
 from tests.reality.spot_chains import PRICE, TOKEN, chains
@@ -42,16 +41,6 @@ def fill(coin, side, px, sz, word, start="0.0"):
     )  # fmt: skip
 
 
-def test_split_and_merge_close_nothing(examples):
-    """20 USD become 20 of both legs and back: each leg costs 10 and returns 10."""
-    fills = [msgspec.convert(row, Fill) for row in examples["7_outcome_conversions"]]
-    result = chains(("0x1", row) for row in fills)
-    assert {coin for _, coin in result} == {"#1230", "#1231"}
-    for split, merge in result.values():
-        assert split.after.cost == 10 * USD
-        assert (merge.closed, merge.stated, merge.after.size) == (0, 0, 0)
-
-
 def test_merge_after_sold_leg_by_hand():
     """Split 20, sell 20 No at 0.3, buy 20 No at 0.25, merge: the result is 6 - 5 USD."""
     rows = [
@@ -66,26 +55,6 @@ def test_merge_after_sold_leg_by_hand():
     assert [row.closed for row in result["0x1", "#10"]] == [0, 0]
     assert [row.closed for row in result["0x1", "#11"]] == [0, -4 * USD, 0, 5 * USD]
     assert sum(row.cash for chain in result.values() for row in chain) == 1 * USD
-
-
-def test_negation_moves_cost():
-    """12 No bought at 0.7 cost 8.4; 9 of them become 9 Yes of two others, each at 3.15."""
-    rows = [
-        fill("#21", "B", "0.7", "12.0", "Buy"),
-        fill("#21", "A", "0.33333333", "9.0", "Negate Outcome", "12.0"),
-        fill("#30", "B", "0.33333333", "9.0", "Negate Outcome"),
-        fill("#40", "B", "0.33333333", "9.0", "Negate Outcome"),
-        fill("#30", "A", "1.0", "9.0", "Settlement", "9.0"),
-        fill("#40", "A", "0.0", "9.0", "Settlement", "9.0"),
-        fill("#21", "A", "1.0", "3.0", "Settlement", "3.0"),
-    ]
-    result = chains(("0x1", row) for row in rows)
-    closed = {coin: [row.closed for row in chain] for (_, coin), chain in result.items()}
-    assert closed["#21"] == [0, 0, 9 * USD // 10]  # 3 - 2.1
-    assert closed["#30"] == [0, 585 * USD // 100]  # 9 - 3.15
-    assert closed["#40"] == [0, -315 * USD // 100]
-    total = sum(value or 0 for values in closed.values() for value in values)
-    assert total == sum(row.cash for chain in result.values() for row in chain) == 36 * USD // 10
 
 
 def test_conversions_are_no_trades(conversions):

@@ -1,6 +1,5 @@
 """The wallet report: exact amounts, coverage of funding, and a self-contained page."""
 
-import re
 from dataclasses import replace
 from decimal import Decimal
 
@@ -16,7 +15,6 @@ from toolkit.reports.wallet_tables import make_tables
 from toolkit.reports.wallet_text import list_headlines
 
 HOSTILE = '<script>alert("x")</script>$\\frac$'
-ADDRESS = re.compile(r"(?:https?:)?//\w")
 
 
 @pytest.fixture(scope="module")

@@ -70,12 +70,6 @@ def test_partial_sell_keeps_average():
     assert apply_spot_fill(basis, -3, 11, unit=20) == (33 - 40, CostBasis(4, 31, 0))
 
 
-def test_only_token_fee_reduces_size():
-    """Without a token fee the size stays ten; the fee in USDC is no part of the cost."""
-    assert apply_spot_fill(FLAT, 10, 3) == (0, CostBasis(10, 30, 0))
-    assert apply_spot_fill(FLAT, 10, 3, fee=1) == (0, CostBasis(9, 30, 0))
-
-
 def test_leaving_tokens_take_share_of_cost():
     """A quarter of the tokens leaves with a quarter of the cost, without proceeds."""
     assert adjust_balance(CostBasis(40, 100, 8), 30) == (25, CostBasis(30, 75, 6))
@@ -100,11 +94,6 @@ def test_sell_of_partly_unknown_tokens_by_hand():
 
 def test_sell_of_unknown_tokens_has_no_pnl():
     assert apply_spot_fill(CostBasis(50, 0, 50), -20, 4) == (None, CostBasis(30, 0, 30))
-
-
-def test_sell_beyond_balance_adds_unknown():
-    """Ten tokens cost 20, twelve are sold at 3: the other two are priced like the ten."""
-    assert apply_spot_fill(CostBasis(10, 20, 0), -12, 3) == (12, FLAT)
 
 
 def test_rounding_gap_keeps_cost():
@@ -135,13 +124,6 @@ def test_swap_beyond_balance_is_partly_unknown():
         left, came = swap_tokens([(CostBasis(held, cost, 0), 10)], [(FLAT, 10)])
         assert (left, came) == ([FLAT], [CostBasis(10, cost, 10 - held)])
     assert swap_tokens([], [(CostBasis(2, 8, 0), 5)]) == ([], [CostBasis(7, 8, 5)])
-
-
-def test_merge_closes_difference_of_leg_prices():
-    """Both legs at 50, one bought at 30 instead: merging a pair closes 20 on that leg."""
-    _, yes = apply_spot_fill(FLAT, 8, 50)
-    _, no = apply_spot_fill(FLAT, 8, 30)
-    assert [apply_spot_fill(leg, -8, 50)[0] for leg in (yes, no)] == [0, 160]
 
 
 @given(moves)

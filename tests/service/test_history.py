@@ -1,22 +1,11 @@
 """Fills, orders, funding and ledger of the service, compared with the simulation's tables."""
 
 from collections import defaultdict
-from typing import Any
 
-import msgspec
 import pytest
 
 from toolkit.contract.records import Fill
 from toolkit.service.aggregation import aggregate_fills
-
-TIMED = ("builder", "user")
-LATEST = ("venue", "user")
-
-
-def sent_fill(fill, omits):
-    """Return a fill as an operation sends it."""
-    fields: dict[str, Any] = msgspec.to_builtins(fill)
-    return {name: value for name, value in fields.items() if name not in omits}
 
 
 @pytest.fixture(scope="module")
@@ -25,26 +14,6 @@ def fills(world):
     for user, fill in world.sources.fills:
         by_user[user].append(fill)
     return by_user
-
-
-@pytest.fixture(scope="module")
-def busy_user(fills):
-    return max(fills, key=lambda user: len(fills[user]))
-
-
-def test_fills_by_time_are_complete(asker, fills):
-    for user, rows in fills.items():
-        expected = [sent_fill(row, TIMED) for row in rows]
-        assert asker.ask("userFillsByTime", user=user, startTime=0) == expected[:2000]
-
-
-def test_user_fills_newest_first(asker, fills, busy_user):
-    newest = sorted(fills[busy_user], key=lambda row: (row.time, row.tx_index), reverse=True)
-    expected = [sent_fill(row, LATEST) for row in newest]
-    assert asker.ask("userFills", user=busy_user) == expected[:2000]
-    assert (
-        asker.ask("userFills", user=busy_user.upper().replace("0X", "0x"), limit=7) == expected[:7]
-    )
 
 
 def test_aggregated_pages_equal_all_rows(asker, fills, world):

@@ -292,6 +292,7 @@ def test_mistake_prints_message_without_traceback():
             (["serve", "--port", port, "--size", "tiny"], 1, "--port 0"),
             ([*serve, "--keys", "/none.toml"], 2, "/none.toml"),
             ([*serve, "--recordings", "/none"], 2, "/none"),
+            ([*serve, "--upstream", "ftp://127.0.0.1"], 2, "ftp://127.0.0.1"),
             ([*serve, "--clock", "stopped"], 2, "live"),
             ([*serve, "--host", "203.0.113.1"], 1, "203.0.113.1"),
             ([*serve, "--host", "0.0.0.0"], 2, "key"),

@@ -1,8 +1,6 @@
 """Answers about the present: markets, accounts, staking, auctions, snapshots."""
 
-import json
 from dataclasses import replace
-from decimal import Decimal
 
 import msgspec
 import pytest
@@ -20,10 +18,6 @@ MONDAY = to_ms("2025-09-29")
 
 def empty():
     return asker_of(build_store(Sources(start_ms=0, now_ms=10**12, label="", simulated=True)))
-
-
-def wire(value):
-    return json.loads(msgspec.json.encode(value))
 
 
 # --- markets ---
@@ -49,18 +43,6 @@ def test_depth_is_younger_than_one_second(asker, world):
         assert 0 <= later.now_ms - got["timestampMs"] < 1000
 
 
-def test_markets_equal_simulation(asker, world):
-    for dex, contexts in world.sources.contexts.items():
-        meta, states = asker.ask("metaAndAssetCtxs", dex=dex)
-        assert asker.ask("meta", dex=dex) == meta == wire(world.sources.metas[dex])
-        assert states == [msgspec.to_builtins(context) for context in contexts]
-    assert asker.ask("meta", dex="nowhere") == {"universe": []}
-    assert asker.ask("metaAndAssetCtxs", dex="nowhere") == [{"universe": []}, []]
-    for dex, limits in world.sources.limits.items():
-        assert asker.ask("perpDexLimits", dex=dex) == wire(limits)
-    assert asker.ask("perpDexLimits", dex="nowhere") is None
-
-
 # --- accounts ---
 
 
@@ -79,31 +61,6 @@ def test_weeks_begin_on_monday():
     assert found[0].net_apr == pytest.approx(0.18)
     assert found[0].gross_apr == pytest.approx(0.20)
     assert found[1].total_delegator_rewards == "27.0"
-
-
-def test_apr_history_is_newest_first_within_bounds(asker, world):
-    for validator in world.summary()["validators"]:
-        entries = asker.ask("validatorAprHistory", validator=validator, limit=100)
-        times = [entry["week"] for entry in entries]
-        assert times == sorted(times, reverse=True)
-        assert all(time % (7 * DAY) == MONDAY % (7 * DAY) for time in times)
-        assert len(asker.ask("validatorAprHistory", validator=validator)) == min(12, len(times))
-        some = {"startTime": times[3], "endTime": times[1]}
-        got = asker.ask("validatorAprHistory", validator=validator, **some)
-        assert [row["week"] for row in got] == times[1:4]
-        days = [
-            item
-            for item in world.sources.rewards
-            if item.validator == validator and times[2] < item.time <= times[2] + 7 * DAY
-        ]
-        total = sum(Decimal(day.delegator_rewards) for day in days)
-        assert Decimal(entries[2]["totalDelegatorRewards"]) == total
-        assert entries[2]["netApr"] == float(total / sum(Decimal(d.staked) for d in days) * 365)
-    assert asker.ask("validatorAprHistory", validator=NOBODY) == []
-    assert asker.refuse("validatorAprHistory", validator=NOBODY, startTime=5, endTime=4) == (
-        400,
-        "endTime must be at or after startTime",
-    )
 
 
 # --- auctions ---

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from tests.worlds import SLIPPAGE_EXPONENT
 from toolkit.contract.requests import AMOUNTS
@@ -12,7 +11,6 @@ from toolkit.simulation.engine.prices import simulate_prices
 from toolkit.simulation.markets import PERPS
 from toolkit.simulation.output.depth import draw_books
 
-Floats = NDArray[np.float64]
 HOURS = 720
 
 
