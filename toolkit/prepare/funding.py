@@ -16,8 +16,6 @@ import numpy as np
 import pandas as pd
 
 from toolkit.arrays import Flags, Ints
-from toolkit.display import count_text
-from toolkit.errors import MissingColumns
 from toolkit.prepare.door import NO_TIME, Table
 from toolkit.prepare.fills import Fills
 from toolkit.prepare.provenance import frame_provenance
@@ -99,13 +97,7 @@ def _requested_period(fills: pd.DataFrame) -> CoveredPeriod | None:
 
 def _observed_period(fills: Table) -> CoveredPeriod | None:
     """Return the time from the first fill to the full hour after the last fill."""
-    fills.require(("time",))
-    ms = fills.ms("time")
-    if missing := int((ms == NO_TIME).sum()):
-        raise MissingColumns(
-            f"fills: column time has {count_text(missing, 'missing value')}, so it is not known "
-            "which funding belongs to the fills. Fill the times in, or remove these rows"
-        )
+    ms = fills.known_ms()
     if not len(ms):
         return None
     # The payment at the full hour after the last fill is for the position after this fill. Its time

@@ -111,11 +111,7 @@ def check_positions(table: Table, needed: tuple[str, ...] = POSITION_COLUMNS) ->
     if "fee" in needed or (table.has("fee") and table.has("fee_token")):
         numbers.append("fee")
     table.require_values(numbers)
-    if missing := int((table.ms("time") == NO_TIME).sum()):
-        raise MissingColumns(
-            f"fills: column time has {count_text(missing, 'missing value')}. Fill the times in, or "
-            "remove these rows"
-        )
+    table.known_ms()
     sides = table.text("side")
     wrong = sides.facts(lambda side: side not in ("A", "B"))
     if wrong.any():

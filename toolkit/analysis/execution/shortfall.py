@@ -15,8 +15,7 @@ from toolkit.display import count_text
 from toolkit.errors import HistoryWarning, warn_caller
 from toolkit.prepare.door import NO_TIME, Frame, Table, utc_times
 from toolkit.prepare.groups import number_rows, sum_groups
-from toolkit.prepare.markets import is_perp
-from toolkit.prepare.money import CASH, is_in_base, read_tokens, warn_missing_tokens
+from toolkit.prepare.money import is_in_base, read_money, read_tokens, warn_missing_tokens
 from toolkit.prepare.orders import read_events
 from toolkit.prepare.provenance import result_provenance
 from toolkit.prepare.roles import is_off_book
@@ -274,10 +273,8 @@ def _fees_in_usd(table: Table) -> Floats:
     """Return the fee of each fill in USD; NaN if it is missing."""
     warn_missing_tokens(table)
     tokens = read_tokens(table, {})
-    coins, is_cash = table.text("coin"), tokens.facts(CASH.__contains__)
-    is_native = coins.facts(lambda coin: is_perp(coin) and ":" not in coin)
-    price = np.where(is_in_base(table, tokens), table.number("px"), is_cash | ~is_native)
-    return table.number("fee") * price
+    money = read_money(table, tokens, is_in_base(table, tokens), {})
+    return np.where(np.isnan(table.number("fee")), np.nan, money.fee + money.fee_in_cost)
 
 
 def _add_executions(parents: pd.DataFrame, sums: pd.DataFrame) -> pd.DataFrame:
