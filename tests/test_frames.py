@@ -120,6 +120,16 @@ def test_exact_json_numbers_are_rounded(number):
     assert exact["gross_apr"][0] == Decimal("0.3333333333333333")
 
 
+def test_json_numbers_of_key_fields_are_read():
+    """Some services write numbers where the specification has text."""
+    fill = FILL | {"px": 0.25, "sz": 80}
+    for numbers, px, sz in (("float", 0.25, 80.0), ("exact", Decimal("0.25"), 80)):
+        row = frame("userFills", [fill], numbers=numbers).iloc[0]
+        assert (row["px"], row["sz"]) == (px, sz)
+    text = frame("userFills", [fill], numbers="text").iloc[0]
+    assert (text["px"], text["sz"]) == ("0.25", "80")
+
+
 def test_json_numbers_are_exact_too():
     sample = {
         "timestamp": 1756684800000,

@@ -196,11 +196,12 @@ def _compare_fields(
         field = fields[name]
         if item is not None and not field.may_be_unreadable and field.has_records:
             yield from _compare(field.type, item, numbers, f"{path}{name}.")
+        wanted = _value_type(field, numbers, LIBERAL)
+        is_number = field.note.kind.family == "number" or field.may_be_unreadable
+        if is_number and wanted is str and type(item) in (int, Decimal):
+            yield Deviation("rewritten", place, path + name)
+            value[name] = str(item)
         if item is not None and field.may_be_unreadable:
-            wanted = _value_type(field, numbers, LIBERAL)
-            if wanted is str and type(item) in (int, Decimal):
-                yield Deviation("rewritten", place, path + name)
-                value[name] = str(item)
             pair = next(iter(get_args(wanted)), None)
             is_list = get_origin(pair) is tuple and isinstance(item, list)
             kept = []  # each pair belongs to its own key
