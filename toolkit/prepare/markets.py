@@ -1,9 +1,7 @@
 """Markets by the name of their coin: perp, spot or outcome; dex, base and quote token."""
 
-from toolkit.contract.dexes import NATIVE_NAMES, coin_dex
-
-NATIVE_DEX = NATIVE_NAMES["rows"]
-"""The name of the native dex in results; depth and slippage rows have the same name."""
+from toolkit.contract.dexes import coin_dex
+from toolkit.prepare.door import NATIVE_DEX
 
 
 def is_spot(coin: str) -> bool:

@@ -10,7 +10,6 @@ from toolkit import prepare
 from toolkit.analysis.accounts.margin_buffers import read_margins
 from toolkit.analysis.accounts.margin_tiers import LeverageLimits
 from toolkit.arrays import Floats, Ints
-from toolkit.errors import MissingColumns
 from toolkit.prepare import Fills
 from toolkit.prepare.door import ADDRESSES, Frame, Table
 from toolkit.prepare.groups import (
@@ -298,11 +297,8 @@ def _require_markers(table: Table) -> None:
     if not markers:
         advice = "Add it, or add dir, which names backstop liquidations"
         table.require(["liquidated_user"], advice)
-    if len(table) and "dir" in markers and table.frame[markers].isna().all(axis=None):
-        raise MissingColumns(
-            "fills: column dir is missing in every row, and it says which fills are liquidations. "
-            "Recordings from 2023 do not have such fields. Fetch the rows again"
-        )
+    if "dir" in markers and all(map(table.is_blank, markers)):
+        table.require_some("dir", "says which fills are liquidations")
     warn_missing_directions(table)
 
 

@@ -21,7 +21,6 @@ import pandas as pd
 
 from toolkit.analysis.execution.prices import PriceHistory, read_prices, span_ms
 from toolkit.arrays import Floats
-from toolkit.errors import MissingColumns
 from toolkit.installation import explain_missing
 from toolkit.prepare.door import NO_TIME, Frame, Names, Table, utc_times
 from toolkit.prepare.groups import CALENDAR, group_columns, starts_group
@@ -77,11 +76,7 @@ def read_tape(table: Table) -> pd.DataFrame:
     ``taker``, ``maker``: whether the trade has a fill of that side.
     """
     fills = read_trades(table, ["crossed"])
-    if len(table) and not table.flag("crossed")[1].any():
-        raise MissingColumns(
-            f"{table.what}: column crossed is missing in every row, and it says which side was the "
-            "taker. Recordings from 2023 do not have such fields. Fetch the rows again"
-        )
+    table.require_some("crossed", "says which side was the taker")
     known = (fills.taker >= 0) & ~np.isnan(fills.sign * fills.usd) & (fills.px > 0)
     fills = fills.take(known & (table.ms()[fills.rows] != NO_TIME))
     tx, sign = table.ids("tx_index")[0][fills.rows], fills.sign * (2 * fills.taker - 1)
