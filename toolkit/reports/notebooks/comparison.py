@@ -55,7 +55,9 @@ comparison_report.list_addresses(results)
 # ## Returns
 #
 # A return is the gain of an account's value as a share of its capital, linked over deposits and
-# withdrawals (time-weighted). They change no return.
+# withdrawals (time-weighted). They change no return. Here positions count at the prices of all
+# fills of these accounts, and without funding payments. A wallet report has the prices and payments
+# of its own account, so its return may differ a little.
 
 # %%
 comparison_report.draw_growth(results)
