@@ -51,6 +51,8 @@ def test_two_days_by_hand():
         [1, 105, 0, 0],
     ]
     assert found["mark_age_seconds"].tolist() == pytest.approx([0.499, 0.099])
+    named = maker_days(ROWS.assign(user="0xA"), PRICES, paid, by=["user"])
+    assert named[["user", "fills", "funding"]].values.tolist() == [["0xa", 2, pytest.approx(-0.2)]]
 
 
 def test_parts_equal_a_loop_over_fills():

@@ -242,7 +242,8 @@ def _read_funding(fills: Fills, funding: Frame) -> pd.DataFrame:
     kept = np.flatnonzero(is_owned(rows, "user", fills.owners) & inside)
     usd = in_usd(rows.number("usdc"), rows.text("coin"), fills.known_collateral(), fills.prices)
     has_users = rows.has("user") and fills.table.has("user")
-    names = rows.text("user") if has_users else Names(np.zeros(len(rows), dtype=np.int64), [""])
+    only = Names(np.zeros(len(rows), dtype=np.int64), [*(fills.owners.users or [""])])
+    names = rows.text("user") if has_users else only
     made = {
         "user": names.texts(kept),
         "coin": rows.text("coin").texts(kept),
