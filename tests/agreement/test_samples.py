@@ -14,7 +14,7 @@ import zstandard
 
 import toolkit as tk
 from tests.fetch.wire import rows_of_request
-from tests.simulation.test_coverage import DIRECTIONS, ORDER_TYPES, TIFS
+from tests.simulation.test_coverage import DIRECTIONS
 from toolkit.client import open_session
 from toolkit.contract.fields import split_annotation
 from toolkit.contract.operations import OPERATIONS
@@ -53,8 +53,11 @@ WORDS = {
     "Fill.side": "AB",
     "Fill.dir": DIRECTIONS,
     "Order.side": "AB",
-    "Order.tif": TIFS - {None, msgspec.UNSET},
-    "Order.order_type": ORDER_TYPES,
+    "Order.tif": ["Gtc", "Ioc", "Alo", "FrontendMarket", "LiquidationMarket"],
+    "Order.order_type": [
+        *("Market", "Limit", "Stop Market", "Stop Limit", "Take Profit Market"),
+        *("Take Profit Limit", "Twap Slice", "Vault Close", "Spot Dust Conversion"),
+    ],
     "OrderStatus.status": [state for group in GROUPS.values() for state in group],
     "LedgerDelta.type": DELTA_FIELDS,
     "LedgerDelta.leverage_type": ["Cross", "Isolated"],

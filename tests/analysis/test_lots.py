@@ -284,12 +284,6 @@ def test_unseen_tokens_have_no_cost():
     ]  # fmt: skip
 
 
-def test_perps_without_dir_do_not_warn():
-    """Only outcome tokens are converted, so this is no reason for a warning."""
-    fills = two_accounts().query("coin == 'ETH'")
-    assert lots(fills.assign(dir=pd.array([None] * 3, dtype="str")))["realised"].sum() == -8
-
-
 def test_only_unnamed_broken_fills_warn():
     """Fills are missing, so positions break: this warns only if nothing names the account."""
     fills = two_accounts().query("coin == 'BTC'").drop(columns="user")

@@ -133,17 +133,3 @@ def test_account_without_dex_is_not_of_two_dexes():
         tk.liquidations.buffers(owners, rows, {"X": 10, "pre:X": 10})
     only = rows.assign(leverage_type=["cross", "isolated"])
     assert len(tk.liquidations.buffers(owners, only, {"X": 10, "pre:X": 10})) == 2
-
-
-def test_token_of_portfolio_margin_counts_once():
-    """Two dexes state the same 80 USDC; with 40 USDH the total is 120."""
-    snapshot = pd.DataFrame(
-        {"user": ["0xa"] * 3, "collateral_token": ["native:USDC", "pre:USDC", "pre:USDH"],
-         "account_value": [80.0, 80.0, 40.0], "account_mode": 3}
-    )  # fmt: skip
-    assert tk.accounts.values(snapshot)["value"].tolist() == [120]
-    assert tk.accounts.values(snapshot, by="token")["value"].tolist() == [80, 40]
-    by_dex = tk.accounts.values(snapshot.iloc[:2], by="dex")
-    assert by_dex["value"].isna().all()
-    stated = snapshot.assign(pm_total_account_value=119.5)  # USDH is not at par
-    assert tk.accounts.values(stated)["value"].tolist() == [119.5]

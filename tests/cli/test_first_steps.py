@@ -51,10 +51,6 @@ def test_full_disk_ends_command():
     assert ended.stderr == "toolkit: cannot write the output: No space left on device\n"
 
 
-def test_completion_is_offered():
-    assert "--install-completion" in call("--help").stdout
-
-
 def test_doctor_finds_this_machine_ready(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.chdir(tmp_path)

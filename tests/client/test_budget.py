@@ -463,32 +463,6 @@ def test_sixth_snapshot_waits_ten_minutes(tmp_path):
         budget.close()
 
 
-def test_processes_share_snapshot_limit(tmp_path):
-    world = World()
-    one, other = (
-        Budget(1_000, None, clock=world.clock, sleep=world.sleep, path=tmp_path / "points.db")
-        for _ in range(2)
-    )
-    for _ in range(3):
-        with one.spend(2, TWAPS), other.spend(2, OPERATIONS["meta"]):
-            pass
-    for _ in range(2):
-        with other.spend(2, TWAPS):
-            pass
-    with pytest.warns(LimitWarning), other.spend(2, TWAPS) as spending:
-        assert spending.waited == pytest.approx(600.0, abs=0.01)
-    one.close()
-    other.close()
-
-
-def test_snapshots_without_quota_are_unlimited():
-    world = World()
-    budget = Budget(None, None, clock=world.clock, sleep=world.sleep)
-    for _ in range(20):
-        with budget.spend(2, TWAPS) as spending:
-            assert spending.waited == 0
-
-
 def test_cost_of_all_dexes_follows_answers(tmp_path):
     """The cost assumes 20 dexes until an answer shows how many there are."""
     world = World()

@@ -337,22 +337,6 @@ def test_every_snapshot_value_may_be_null(name, others):
         pd.testing.assert_frame_equal(result[others_of_row], all_there[form][others_of_row])
 
 
-def test_null_margin_of_branch_is_missing():
-    others, usual = 50, SNAPSHOT["accountValueSnapshots"]
-    branches = [("USDC", 4.5), ("HYPE", None)]
-    changed = (*usual[:6], branches, usual[7])
-    operation = OPERATIONS["accountValueSnapshots"]
-    entries = snapshot_entries("accountValueSnapshots", usual, changed, others)
-    result = snapshot_frame(operation, entries, "float")
-    cells = result["pm_avail_by_branch"].tolist()
-    assert cells[:-1] == [[{"token": "USDC", "available": 4.5}]] * others
-    assert cells[-1] == [
-        {"token": "USDC", "available": 4.5},
-        {"token": "HYPE", "available": None},
-    ]
-    assert result["account_value"].tolist() == [1.5] * (others + 1)
-
-
 def record_places(value, path=()):
     """Yield the place of each JSON object."""
     if isinstance(value, dict):

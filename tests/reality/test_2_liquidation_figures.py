@@ -102,12 +102,6 @@ def test_liquidation_without_its_fields_is_ordinary_close(unnamed):
     assert (row["status"], row["forced"]) == ("closed", True)
 
 
-def test_late_trip_has_no_return(unnamed):
-    row = round_trips(unnamed.iloc[1:2]).iloc[0]
-    assert (row["status"], row["gross"]) == ("late", -54.56)
-    assert row[["opened", "entry_px", "return_"]].isna().all()
-
-
 def test_simulated_liquidations_mark_closed_trips(simulated):
     """Exactly the positions that a liquidation fill closes are forced."""
     trips = round_trips(simulated)

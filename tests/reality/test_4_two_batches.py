@@ -62,13 +62,6 @@ def test_two_batches_are_refused(name):
                 HELPERS[name](*given)
 
 
-def test_states_of_dexes_add_up():
-    """States of several dexes are requested one after the other, and add up."""
-    first, second = states(MONDAY, 70.0, 1.0, 5.0)[0], states(MONDAY + 40, 30.0, 2.0, 6.0)[0]
-    frame = pd.concat([first.assign(dex="hyperliquid"), second.assign(dex="flx")])
-    assert tk.accounts.values(frame)["value"].tolist() == [100.0]
-
-
 def test_repeated_states_count_once():
     accounts, positions = states(MONDAY + HOUR, 1054.5, 1.0, 5.0)
     once = tk.pnl.reconcile(None, (accounts, positions), fills(), None, None)

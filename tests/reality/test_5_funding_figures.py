@@ -45,14 +45,6 @@ def test_oracle_price_uses_samples(examples):
         assert found["HYPE"] == pytest.approx(39.9679, abs=1e-4)
 
 
-def test_sums_keep_paid_amounts(examples):
-    rows = tk.frame("userFunding", examples["5_funding"])
-    row = tk.funding.sums(rows, None).iloc[0]
-    assert row[["paid", "net", "payments"]].tolist() == pytest.approx([-2.944263, -2.944263, 2])
-    total = tk.funding.accrual(rows, None, step="day")["total"].iloc[-1]
-    assert total == row["net"]
-
-
 def test_mean_rate_covers_hours_of_samples():
     """Hours 1 to 4 at 3e-5 and hour 5 at 1e-5: a mean of 2.6e-5 over 5 hours, none missing."""
     result = annualised(hourly_payments([3e-5, 1e-5], [4, None], [4, 5]), draws=19)

@@ -2,14 +2,11 @@
 
 from collections import defaultdict
 from decimal import Decimal
-from fractions import Fraction
 
 import pytest
 from msgspec import UNSET
 
 from tests.worlds import world_of
-from toolkit.simulation.engine.prices import simulate_prices
-from toolkit.simulation.markets import PERPS
 from toolkit.times import HOUR
 
 
@@ -37,20 +34,3 @@ def test_row_of_three_samples_follows_gap(world):
     assert not hours & {34, 35}
     assert hours >= {36, 37}
     assert set(sums.values()) == {Decimal(0)}
-
-
-def test_payments_imply_oracle_price(world):
-    """usdc / (szi * rate * 3) is the mean oracle price of the three hours, up to rounding."""
-    coins = {perp.coin: (number, perp) for number, perp in enumerate(PERPS)}
-    oracle = simulate_prices(world.seed, 72).oracle
-    seen = 0
-    for row in world.sources.funding:
-        rate, size = Fraction(row.delta.funding_rate), Fraction(row.delta.szi)
-        if row.delta.n_samples != 3 or not rate:
-            continue
-        number, perp = coins[row.delta.coin]
-        mean = Fraction(int(oracle[number, 34:37].sum()), 3 * 10**perp.px_decimals)
-        implied = -Fraction(row.delta.usdc) / (size * rate * 3)
-        assert abs(implied - mean) <= Fraction(1, 10**6) / abs(size * rate * 3)
-        seen += 1
-    assert seen

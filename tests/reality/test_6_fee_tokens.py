@@ -5,7 +5,7 @@ import pytest
 
 import toolkit as tk
 from tests.analysis.examples import times
-from toolkit.errors import MissingColumns, UnusedPrices
+from toolkit.errors import UnusedPrices
 from toolkit.pnl import attribution, round_trips
 
 PRICES = {"USDH": 0.998}
@@ -82,19 +82,3 @@ def test_price_of_unused_token_warns(fills):
         with pytest.warns(UnusedPrices, match=r"USDDH.*USDH") as warned:
             row = helper(fills, prices={"usddh": 0.75}).iloc[0]
         assert (len(warned), bool(row["at_par"])) == (1, True)
-
-
-def test_price_of_usdc_may_be_one(fills):
-    assert attribution(fills, prices={"USDC": 1, "USDH": 0.75})["closed_pnl"].tolist() == [-3.0]
-
-
-def test_wrong_prices_are_refused(fills):
-    """A price of USDC would count for its fees, but not for its closed PnL."""
-    meta = pd.DataFrame({"name": ["flx:TSLA"], "collateral_token": [999]})
-    wrong = [{"USDH": price} for price in (0, -1, "much", float("nan"))]
-    wrong += [{"USDH": 0.75, "usdh": 0.5}, {"USDC": 0.99}, {"usdc": 0.99}]
-    for prices in wrong:
-        with pytest.raises(ValueError, match=f"(?i)'?{list(prices)[-1]}"):
-            attribution(fills, prices=prices)
-    with pytest.raises(MissingColumns, match=r"999.*flx:TSLA"):
-        attribution(fills, prices=PRICES, meta=meta)

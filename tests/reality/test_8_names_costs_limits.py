@@ -4,8 +4,6 @@ More tests are beside the code: tests/contract/test_names.py and test_gateway.py
 tests/client/test_budget.py, tests/service/test_access.py, tests/end/test_complete.py.
 """
 
-import json
-
 import pandas as pd
 import pytest
 
@@ -13,8 +11,6 @@ import toolkit as tk
 from tests.analysis.examples import MONDAY, times
 from tests.analysis.test_slippage_fit import samples_of
 from toolkit.contract.dexes import NATIVE_ALIASES
-from toolkit.local_service import application_of, simulated_store
-from toolkit.service import AcceptedKey, KeyQuotas
 
 ALIASES = sorted(NATIVE_ALIASES)
 
@@ -119,14 +115,3 @@ def test_plan_of_states_states_actual_cost(session):
     assert session.counts.points - before == 18
     twaps = tk.plan(tk.perp_twap_snapshots, "ALL", session=session)
     assert (twaps.points, "5 times in 10 minutes" in twaps.why) == (2, True)
-
-
-def test_service_limits_snapshots():
-    access = KeyQuotas([AcceptedKey("desk", "secret", points_per_minute=5_000)])
-    application = application_of(simulated_store(7, "tiny"), access)
-    headers = {"authorization": "Bearer secret"}
-    body = json.dumps({"type": "perpTwapSnapshots", "market_names": ["ALL"]}).encode()
-    statuses = [application.respond("POST", "/info", headers, body).status for _ in range(6)]
-    assert statuses == [200] * 5 + [429]
-    cheap = json.dumps({"type": "perpTwapSnapshotTimestamp"}).encode()
-    assert application.respond("POST", "/info", headers, cheap).status == 200

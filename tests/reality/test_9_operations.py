@@ -73,12 +73,6 @@ def test_every_operation_is_answered(world, ask):
             assert len(frames) == len(EXTRA_OPERATIONS[type_].tables), type_
 
 
-def test_unknown_type_is_400(ask):
-    with pytest.raises(tk.BadRequest) as raised:
-        ask("l4Book", coin="BTC")
-    assert raised.value.status == 400
-
-
 # --- markets ---
 
 

@@ -278,15 +278,3 @@ def test_recorded_fills_of_2023_have_known_pnl():
     assert trips.loc[~unknown, "return_"].notna().all()
     assert pnl.positions(fills, {})["chain_break"].sum() == 167
     assert pnl.lots(fills).loc[lambda lots: lots["opened"].isna(), "realised"].isna().all()
-
-
-def test_recorded_funding_outside_fills_is_separate():
-    """Funding of two weeks with fills of five minutes: 695 USD were once added silently."""
-    fills, paid = recorded("userFills"), recorded("userFunding")
-    row = pnl.attribution(fills, paid).iloc[0]
-    assert row["funding_outside"] == pytest.approx(paid["usdc"].sum())
-    assert pd.isna(row["funding"])
-    assert row["net"] == pytest.approx(-152.586132)
-    assert "funding rows outside the time of the fills" in row["covers"]
-    curve = pnl.equity(fills, paid)
-    assert curve["realised"].iloc[-1] == pytest.approx(row["net"])

@@ -21,7 +21,6 @@ from toolkit.service import (
 from toolkit.times import SECOND
 
 KEY = {"authorization": "Bearer s3cret"}
-META = b'{"type":"meta"}'
 
 
 @pytest.fixture
@@ -33,16 +32,6 @@ def application(store):
 
 def test_health_needs_no_key(application):
     assert application.respond("GET", "/healthz", {}, b"").status == 200
-
-
-def test_wrong_paths_and_methods_are_refused(application):
-    for path in ("/", "/info/", "/nope", "/info/x", "//"):
-        got = application.respond("POST", path, KEY, META)
-        assert (got.status, got.content[:9]) == (404, b'{"error":')
-    for method in ("GET", "PUT", "DELETE", "OPTIONS", "PATCH", "HEAD", "BREW"):
-        got = application.respond(method, "/info", KEY, META)
-        assert (got.status, got.headers["allow"]) == (405, "POST")
-        assert got.content.startswith(b'{"error":')
 
 
 def test_stored_blocks_equal_plain_page(application, store):

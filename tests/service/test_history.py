@@ -1,33 +1,7 @@
 """Fills, orders, funding and ledger of the service, compared with the simulation's tables."""
 
-from collections import defaultdict
-
-import pytest
-
 from toolkit.contract.records import Fill
 from toolkit.service.aggregation import aggregate_fills
-
-
-@pytest.fixture(scope="module")
-def fills(world):
-    by_user = defaultdict(list)
-    for user, fill in world.sources.fills:
-        by_user[user].append(fill)
-    return by_user
-
-
-def test_aggregated_pages_equal_all_rows(asker, fills, world):
-    user = next(user for user, rows in fills.items() if 100 < len(rows) < 1500)
-    whole = asker.ask("userFillsByTime", user=user, startTime=0, aggregateByTime=True)
-    assert (
-        asker.ask("userFills", user=user, aggregateByTime=True, limit=20)[0]["time"]
-        == (whole[-1]["time"])
-    )
-    seen = []
-    for row in asker.pages("userFillsByTime", 7, inclusive=True, user=user, aggregateByTime=True):
-        if row not in seen:
-            seen.append(row)
-    assert seen == whole
 
 
 def fill(**fields):

@@ -142,13 +142,6 @@ def test_slippage_samples_every_quarter_hour(world):
     assert settled == ended[-1] + 7 * MINUTE
 
 
-def test_no_fill_after_delisting(world):
-    ended = {perp.coin for perp in PERPS if perp.delisted}
-    last = max(fill.time for _, fill in world.sources.fills if fill.coin in ended)
-    words = {f.dir for _, f in world.sources.fills if f.coin in ended and f.time == last}
-    assert words == {"Settlement"}
-
-
 def test_auction_price_falls_in_straight_line(any_world):
     """A sale after 10 of 31 hours costs start - (start - floor) * 10 / 31, to eight decimals."""
     sold = [auction for auction in any_world.sources.auctions if auction.end_gas is not None]

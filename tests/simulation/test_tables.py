@@ -126,11 +126,6 @@ def test_digest_covers_every_table(world):
             assert compute_digest(emptied) != whole, field.name
 
 
-def test_unknown_size_raises():
-    with pytest.raises(ValueError, match=r"unknown size 'huge'; choose one of tiny, demo"):
-        simulate(7, "huge")
-
-
 def test_summary_lists_contents(world):
     summary = world.summary()
     assert set(summary) == {
