@@ -132,6 +132,10 @@ def test_unified_account_counts_its_spot_wallet():
     curve = value(closed, accounts=snapshot)
     assert by_hour(curve, 2) == [309]
     assert set(curve["part"]) == {"account"}
+    # The 100 USDC of the snapshot are what is left beside 6 tokens at 4 USD.
+    tokens = trades(("@9", "A", 2.5, 4.0, 10.0, 4.0, 0.0), fee_token="USDC")
+    stated = snapshot.assign(account_value=100.0)
+    assert by_hour(value(tokens, accounts=stated), 2.5, 3) == [124, 124]
 
 
 def test_stated_value_that_lacks_the_wallet_does_not_count():

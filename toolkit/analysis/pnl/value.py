@@ -99,12 +99,16 @@ class _Rows:
 
 
 class _Recorded(NamedTuple):
-    """Recorded values: user, time, USD, and whether they are of the entire account."""
+    """Recorded values: user, time, USD, and whether they are of the entire account.
+
+    - ``lacks_tokens``: whether the spot wallet counts with its collateral only
+    """
 
     users: Names
     ms: Ints
     value: Floats
     whole: Flags
+    lacks_tokens: Flags
 
 
 class _Ledger(NamedTuple):
@@ -199,8 +203,9 @@ def value(
     time less than a day before. Without it the value is missing. Between two gains a return is
     ``(value - flows) / value before - 1``. After missing fills, and after amounts that no row
     states, the value is missing until `accounts` states it again. States of unified and
-    portfolio-margin accounts lack their spot wallet; snapshots contain its collateral. Balances
-    worth less than a dollar keep their last price. Without funding the value lacks it.
+    portfolio-margin accounts lack their spot wallet; snapshots contain its collateral, to
+    which tokens in the rows are added if the account is unified. Balances worth less than a dollar
+    keep their last price. Without funding the value lacks it.
 
     Examples
     --------
@@ -251,7 +256,8 @@ def value(
         if known is not None:
             fits = known.whole == (chosen == "account")
             anchors |= dict(zip(known.ms[fits].tolist(), known.value[fits].tolist(), strict=True))
-        curve = _value_rows(rows, sources, anchors, last)
+        bare = () if known is None else known.ms[known.lacks_tokens].tolist()
+        curve = _value_rows(rows, sources, anchors, bare, last)
         curves.append(pd.DataFrame({"user": user, **curve, "part": chosen}))
     made = pd.concat(curves, ignore_index=True)
     order = ["time", "value", "flows", "kept", "unmarked", "part", "reason"]
@@ -308,7 +314,7 @@ def _read_values(values: Frame, positions: Frame | None = None) -> _Recorded:
     head = np.append(True, (np.diff(codes) != 0) | (np.diff(ms) > _BATCH))[: len(order)]
     first = np.flatnonzero(head)
     if not len(first):
-        return _Recorded(users, ms, np.zeros(0), np.zeros(0, dtype=bool))
+        return _Recorded(users, ms, np.zeros(0), *np.zeros((2, 0), dtype=bool))
     mode, total, amount = mode[order][first], total[order][first], amount[order]
     value = np.add.reduceat(amount, first)
     # Several dexes of one token repeat its value, so without the total a sum is not known.
@@ -322,7 +328,8 @@ def _read_values(values: Frame, positions: Frame | None = None) -> _Recorded:
     lacks = np.isnan(value) | (is_state & (whole | ((value <= 0) & (notional > 0))))
     kept = first[~lacks]
     latest = np.maximum.reduceat(ms, first)[~lacks]
-    return _Recorded(users.take(order[kept]), latest, value[~lacks], whole[~lacks])
+    flags = whole[~lacks], (mode == UNIFIED)[~lacks]
+    return _Recorded(users.take(order[kept]), latest, value[~lacks], *flags)
 
 
 def _stated_marks(table: Table) -> PriceHistory:
@@ -560,11 +567,16 @@ def _latest_marks(
 
 
 def _value_rows(
-    rows: _Rows, sources: Sequence[PriceHistory], anchors: Mapping[int | None, float], last: int
+    rows: _Rows,
+    sources: Sequence[PriceHistory],
+    anchors: Mapping[int | None, float],
+    bare: Sequence[int],
+    last: int,
 ) -> dict[str, object]:
     """Return the columns of one account.
 
     - ``anchors``: known values by time; None is the time before the first row
+    - ``bare``: the times of those without the wallet's tokens
     - ``last``: the time of the last given price
     """
     cash = _join(rows.cash)
@@ -583,20 +595,22 @@ def _value_rows(
     times, look = np.append(first - 1, times), np.append(first, times)
     total, away, came = _sum_until(cash, times), _sum_until(rows.kept, times), np.zeros(len(times))
     np.add.at(came, np.searchsorted(times, rows.flows[0]), rows.flows[1])
-    unmarked = np.zeros(len(times), dtype=np.int64)
+    unmarked, tokens = np.zeros(len(times), dtype=np.int64), np.zeros(len(times))
     lacks, is_flat = np.full(len(times), "", dtype=object), np.ones(len(times), dtype=bool)
     for holding in rows.held:
         size, arrived = holding.at(times), np.zeros(len(times))
         np.add.at(arrived, np.searchsorted(times, holding.came[0]), holding.came[1])
         at = np.flatnonzero((size != 0) | (arrived != 0))
-        mark = np.ones(len(at))
+        mark, is_token = np.ones(len(at)), not holding.coins or "/" in holding.coins[-1]
         if holding.coins:
             mark = _latest_marks(sources, holding.coins, look[at], HOUR)
-            if "/" in holding.coins[-1]:  # a balance of a token
+            if is_token:
                 old = _latest_marks(sources, holding.coins, look[at], _FOREVER)
                 mark = np.where(np.isnan(mark) & (np.abs(size[at] * old) < _DUST), old, mark)
         worth, held = mark * holding.price, size[at] != 0
-        (away if holding.is_kept else total)[at] += np.where(held, size[at] * worth, 0.0)
+        usd = np.where(held, size[at] * worth, 0.0)
+        (away if holding.is_kept else total)[at] += usd
+        tokens[at] += usd * (is_token and not holding.is_kept)
         came[at] += np.where(arrived[at] != 0, arrived[at] * worth, 0.0)
         is_flat[at[held]] = False
         missing = at[held & np.isnan(mark)]
@@ -604,11 +618,9 @@ def _value_rows(
         lacks[missing] = lacks[missing] + f", {holding.coins[0] if holding.coins else ''}"
     since = np.array(sorted(rows.breaks), dtype=np.int64)
     part = np.searchsorted(since, times, side="right")
-    stated = np.full(len(times), np.nan)
-    for ms, each in anchors.items():
-        stated[0 if ms is None else np.searchsorted(times, ms)] = each
-    is_unused = bool(np.isnan(stated - total).all())  # also if what was open has no price then
+    stated = _stated_values(anchors, bare, times, tokens)
     opening, limit = _opening(stated, total, part), _LACKING * np.abs(filled(total)).max()
+    is_unused = np.isnan(opening).all()  # also if what was open has no price then
     if rows.is_empty and not np.abs(opening[0]) > limit:
         # What rows lack, such as funding, is missing from when a value is stated, not before.
         stated[0] = filled(stated[:1])[0]
@@ -625,15 +637,25 @@ def _value_rows(
         dtype=object,
     )
     silent = np.array([f"no price within an hour: {names[2:]}" for names in lacks], dtype=object)
-    reason = np.where(unmarked > 0, silent, np.where(np.isnan(opening), words[part], ""))
     return {
         "time": utc_times(times),
         "value": total + away + opening,
         "flows": came,
         "kept": away,
         "unmarked": unmarked,
-        "reason": reason,
+        "reason": np.where(unmarked > 0, silent, np.where(np.isnan(opening), words[part], "")),
     }
+
+
+def _stated_values(
+    anchors: Mapping[int | None, float], bare: Sequence[int], times: Ints, tokens: Floats
+) -> Floats:
+    """Return the known values by time, with the worth of tokens that they lack."""
+    made = np.full(len(times), np.nan)
+    for ms, each in anchors.items():
+        place = 0 if ms is None else np.searchsorted(times, ms)
+        made[place] = each + (tokens[place] if ms in bare else 0.0)
+    return made
 
 
 def _opening(stated: Floats, total: Floats, part: Ints) -> Floats:
