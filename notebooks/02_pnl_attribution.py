@@ -280,5 +280,6 @@ assert spread < NOTHING
 assert len(set(versions.values())) == len(versions)
 
 # %%
-curve = explorer.view.equity  # None for a unified account
-assert curve is None or abs(curve["equity"].iloc[-1] - explained["end_value"].item()) < NOTHING
+assert explorer.view.equity is None or (  # it is None for a unified account
+    abs(explorer.view.equity["equity"].iloc[-1] - explained["end_value"].item()) < NOTHING
+)

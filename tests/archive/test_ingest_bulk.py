@@ -196,10 +196,8 @@ def test_bulk_keeps_structs_and_unknown_columns(tmp_path):
     scanned = archive.scan("fills", engine="pandas").sort_values("time")
     assert scanned["builder"].fillna("").tolist() == [USERS[2], ""]
     assert scanned["user"].tolist() == USERS[:2]
-    texts = [
-        json.loads(text)
-        for text in archive.scan("fills", engine="pandas", columns=["_json"])["_json"]
-    ]
+    stored = archive.scan("fills", engine="pandas", columns=["_json", "time"]).sort_values("time")
+    texts = [json.loads(text) for text in stored["_json"]]
     assert [text.get("liquidation") for text in texts] == [liquidation, None]
     assert archive.verify() == []
 

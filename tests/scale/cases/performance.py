@@ -74,7 +74,6 @@ CASES = [
         "performance.trip_sheet",
         trips,
         {"trips": "status net duration_hours closed"},
-        arguments={"draws": 20},
         most=100_000,
     ),
     Case(
