@@ -69,14 +69,13 @@ def _first_line(documented: Any) -> str:
 
 
 def assumptions_block() -> str:
-    """Return all assumptions in the code, by module."""
-    parts = []
+    """Return all assumptions in the code, by package."""
+    parts: dict[str, list[str]] = {}
     for path in sorted((ROOT / "toolkit").rglob("*.py")):
-        if found := list(assumed_in(path.read_text())):
-            module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
-            parts.append(f"## `{module.removesuffix('.__init__')}`")
-            parts.append("\n".join(f"- {sentence}" for sentence in found))
-    return "\n\n".join(parts)
+        package = path.relative_to(ROOT / "toolkit").parts[0].removesuffix(".py")
+        lines = [f"- {sentence}\n" for sentence in assumed_in(path.read_text())]
+        parts[package] = parts.get(package, []) + lines
+    return "\n".join(f"## `toolkit.{name}`\n\n{''.join(it)}" for name, it in parts.items() if it)
 
 
 def assumed_in(source: str) -> Iterator[str]:
@@ -96,7 +95,6 @@ def facts_block() -> str:
         ]
         parts += [f"## {section['number']}. {section['title']}", _one_line(section["about"])]
         parts.append(markdown_table(("fact", "known from", "what this project does"), rows))
-        parts.append(f"Tests: {', '.join(f'`{path}`' for path in section['tests'])}.")
     return "\n\n".join(parts)
 
 

@@ -6,7 +6,6 @@ import tomllib
 from pathlib import Path
 
 from toolkit.contract import records
-from toolkit.contract.extra_operations import EXTRA_OPERATIONS
 from toolkit.contract.fields import beyond_fields
 
 ROOT = Path(__file__).parents[2]
@@ -52,7 +51,6 @@ def test_sections_name_fields_and_operations_beyond():
         if not {field, wire_name(field)} & {*spans[number]}
     }
     assert missing == set()
-    assert [name for name in EXTRA_OPERATIONS if f"`{name}`" not in section_text(9)] == []
 
 
 def test_reference_marks_fields_beyond():

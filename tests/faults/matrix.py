@@ -325,16 +325,20 @@ def run_cells(matrix, fault, runs=RUNS):
 
 
 def cells_table(cells):
-    """Return the outcomes, fault -> operation -> outcome, as a table of Markdown."""
+    """Return the outcomes, fault -> operation -> outcome, as a table of Markdown.
+
+    Faults with the same outcomes share a row.
+    """
     names = list(next(iter(cells.values())))
+    faults = {}
+    for fault, row in cells.items():
+        outcomes = " | ".join(row[name] or "-" for name in names)
+        faults[outcomes] = [*faults.get(outcomes, []), fault]
     return "\n".join(
         [
             f"| fault | {' | '.join(f'`{name}`' for name in names)} |",
             "| --- |" + " --- |" * len(names),
-            *(
-                f"| {fault} | {' | '.join(row[name] or '-' for name in names)} |"
-                for fault, row in cells.items()
-            ),
+            *(f"| {', '.join(alike)} | {outcomes} |" for outcomes, alike in faults.items()),
         ]
     )
 
