@@ -31,6 +31,7 @@ ROOT: Final = Path(__file__).resolve().parents[1]
 PAGES: Final = ROOT / "build" / "site_pages"
 FILES: Final = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "data/README.md")
 LIKE_MODULES: Final = {
+    "prepare.fills": "prepare.fills",
     "provenance": "frames.provenance",
     "widgets.live_monitor": "widgets.live_monitor",
     "widgets.slippage_explorer": "widgets.slippage_explorer",
