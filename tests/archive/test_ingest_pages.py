@@ -205,3 +205,25 @@ def test_payments_come_in_any_text_order(tmp_path):
     assert error_kinds(archive) == set()
     frame = archive.frame(tk.builder_approved_funding_by_time, builder)
     assert sorted(frame["coin"]) == sorted(row["delta"]["coin"] for row in rows)
+
+
+def test_history_beyond_specification_needs_no_own_code(tmp_path, tiny):
+    archive, file = open_archive(tmp_path / "kept"), tmp_path / "page.json"
+    start, end = tiny.now_ms() - 30 * HOUR, tiny.now_ms()
+    request = {"type": "fundingHistory", "coin": "BTC", "startTime": start, "endTime": end}
+    rows = tk.info(request, session=tiny)
+    file.write_text(json.dumps({"request": request, "status": 200, "response": rows}))
+    for expected in (len(rows), 0):
+        assert archive.ingest(file) == {"kept": {"page.json": expected}, "left": {}}
+    times = [row["time"] for row in rows]
+    frame = archive.frame("fundingHistory", "BTC", start=start, end=times[-1] - 1)
+    assert (tk.provenance(frame)["complete"], len(frame)) == ("yes", len(rows) - 1)
+    expected = [float(row["fundingRate"]) for row in rows]
+    assert archive.frame("fundingHistory", "BTC")["funding_rate"].tolist() == expected
+    assert archive.scan("fundingHistory", engine="pandas")["coin"].unique().tolist() == ["BTC"]
+    assert archive.status()["table"].tolist() == ["funding_rate"]
+    assert {finding.severity for finding in archive.verify()} <= {"notice"}
+    archive.compact()
+    served = tk.local(archive=tmp_path / "kept", default=False)
+    some = request | {"startTime": times[1], "endTime": times[-2]}
+    assert tk.info(some, session=served) == rows[1:-1]

@@ -28,15 +28,16 @@ from toolkit.archive.schemas import (
     SCHEMAS,
     RowOrigin,
     Series,
-    archived_operation,
     operation_table,
     resolve_operation,
+    stored_series,
     time_column_name,
     use_milliseconds,
 )
 from toolkit.archive.storage import ArchiveTables, file_actions, retry_append
 from toolkit.completeness.checks import BreakLog
 from toolkit.completeness.covered_ranges import TimeRange, join_ranges, subtract_ranges
+from toolkit.contract.extra_operations import find_operation
 from toolkit.errors import CommitConflict
 from toolkit.times import to_ms
 
@@ -243,7 +244,7 @@ def select_table_log(
     return {
         pair: entries
         for pair, entries in log.items()
-        if (operation := archived_operation(pair[0])) and operation_table(operation) == name
+        if find_operation(pair[0]) and stored_series(*pair).table == name
     }
 
 

@@ -7,6 +7,7 @@ another process.
 """
 
 import contextlib
+import functools
 import json
 import operator
 from collections import defaultdict, deque
@@ -27,13 +28,19 @@ from toolkit.archive.coverage import (
     pulled_ranges,
     read_noted_runs,
 )
-from toolkit.archive.schemas import CHECKED_COLUMNS, COMPLETE, RowOrigin, Series, arrow_rows
+from toolkit.archive.schemas import (
+    CHECKED_COLUMNS,
+    COMPLETE,
+    RowOrigin,
+    Series,
+    arrow_rows,
+    resolve_operation,
+)
 from toolkit.archive.storage import ArchiveTables
 from toolkit.client import Session
 from toolkit.completeness.checks import BreakLog, HistoryChecks, RowBreak
 from toolkit.completeness.covered_ranges import TimeRange, enclosing_range
 from toolkit.contract.columns import table_columns
-from toolkit.contract.operations import OPERATIONS
 from toolkit.display import count_text, type_text
 from toolkit.errors import ArchiveError, HistoryMismatch, ToolkitError
 from toolkit.fetch.pull import prepare_request, read_pages
@@ -171,7 +178,8 @@ class RunOverlap:
         self._expected = [json.loads(text) for text in run.last_texts]
         self._last = run.last
         columns = table_columns(series.operation.tables[0])
-        self._time_field = next(column.wire for column in columns if column.name == series.keys[0])
+        time = next(column.wire for column in columns if column.name == series.keys[0])
+        self._time_fields = time.split(".")
 
     @property
     def is_matched(self) -> bool:
@@ -192,7 +200,7 @@ class RunOverlap:
             if _is_same_value(self._expected[0], row):
                 del self._expected[0]
                 continue
-            if row[self._time_field] != self._last:
+            if functools.reduce(operator.getitem, self._time_fields, row) != self._last:
                 self.check_matched()
             yield text
 
@@ -251,12 +259,12 @@ def pull_rows(
     pull: RunPull, session: Session, count_rows: Callable[[int], object] = int
 ) -> PulledRows:
     """Pull pages of a run after its last archived row, until the portion is full."""
-    series = Series(OPERATIONS[pull.type], pull.subject, pull.parameters)
+    series = Series(resolve_operation(pull.type), pull.subject, pull.parameters)
     overlap, until_ms, is_end = RunOverlap(series, pull.run), None, True
     texts: list[bytes] = []
     failure: ToolkitError | KeyboardInterrupt | None = None
     try:
-        request = prepare_request(pull.type, session=session, **pull.parameters)
+        request = prepare_request(series.operation, session=session, **pull.parameters)
         for page in read_pages(request):
             page.completeness.check_complete()
             if page.completeness.covered is not None:

@@ -50,7 +50,7 @@ from toolkit.frames import Collector, Extra
 from toolkit.frames.nested_values import TEXT
 from toolkit.times import Time, to_iso, to_ms
 
-__all__ = ["Engine", "read_frames", "read_texts", "scan_table"]
+__all__ = ["Engine", "ordered_rows", "read_frames", "scan_table"]
 
 Engine = Literal["duckdb", "polars", "pandas", "spark"]
 """The library that reads a scan."""
@@ -182,22 +182,11 @@ def _make_provenance(
     }
 
 
-def read_texts(
-    tables: ArchiveTables, series: Series, start: int | None = None, end: int | None = None
-) -> list[bytes]:
-    """Return the JSON texts of a history's rows in the order of the operation.
-
-    The range is in Unix milliseconds, both ends inclusive.
-    """
-    handle = tables.open_table(series.table)
-    return [text for texts in _text_chunks(tables, series, handle, start, end) for text in texts]
-
-
 def _text_chunks(
     tables: ArchiveTables, series: Series, handle: Any, start: int | None, end: int | None
 ) -> Iterator[list[bytes]]:
     """Yield the texts in chunks, because a million texts need much memory."""
-    rows, order = _ordered_rows(tables, series, handle, start, end, ["_json"])
+    rows, order = ordered_rows(tables, series, handle, start, end, ["_json"])
     texts = rows["_json"].cast(pa.large_binary())
     for first in range(0, len(order), _TEXTS_AT_ONCE):
         yield texts.take(order[first : first + _TEXTS_AT_ONCE]).to_pylist()
@@ -215,7 +204,7 @@ def _stored_columns(
     if any(column.kind.family not in _STORED_FAMILIES for column in columns):
         return None
     names = ["_columns", *(column.name for column in columns)]
-    rows, order = _ordered_rows(tables, series, handle, start, end, names)
+    rows, order = ordered_rows(tables, series, handle, start, end, names)
     if not {*names} <= {*rows.column_names}:
         return None
     if not {*pc.unique(rows["_columns"]).to_pylist()} <= {column_set_id(series.table)}:
@@ -234,7 +223,7 @@ def _stored_columns(
     return values
 
 
-def _ordered_rows(
+def ordered_rows(
     tables: ArchiveTables,
     series: Series,
     handle: Any,

@@ -13,7 +13,6 @@ of a file of somebody else: no text is decoded, so that this is several times as
 """
 
 import contextlib
-import functools
 import json
 import zlib
 from collections.abc import Callable, Mapping, Sequence
@@ -28,11 +27,12 @@ import pyarrow.dataset as ds
 from toolkit.contract import records as r
 from toolkit.contract.answers import answer_rows, decode
 from toolkit.contract.columns import record_columns
-from toolkit.contract.extra_operations import EXTRA_OPERATIONS, find_operation
+from toolkit.contract.extra_operations import EXTRA_OPERATIONS
 from toolkit.contract.operations import OPERATIONS, Operation
 from toolkit.contract.records import Record
 from toolkit.contract.requests import filters_of, request_body, wire_value
 from toolkit.contract.value_kinds import Numbers
+from toolkit.display import snake_case
 from toolkit.errors import ArchiveError
 from toolkit.fetch.registry import operation_of
 from toolkit.frames import Collector
@@ -47,7 +47,6 @@ __all__ = [
     "SCHEMAS",
     "RowOrigin",
     "Series",
-    "archived_operation",
     "arrow_rows",
     "collect_texts",
     "column_set_id",
@@ -59,20 +58,38 @@ __all__ = [
     "operation_table",
     "place_rows",
     "resolve_operation",
+    "stored_series",
     "table_operations",
     "time_column_name",
     "to_milliseconds",
     "use_milliseconds",
 ]
 
-RECORDS: Final[dict[str, type[Record]]] = {
-    "fills": r.Fill,
-    "funding": r.FundingRow,
-    "ledger": r.LedgerUpdate,
-    "orders": r.OrderStatus,
-    "slippage": r.SlippageSample,
+_HISTORIES: Final = [
+    operation
+    for operation in (*OPERATIONS.values(), *EXTRA_OPERATIONS.values())
+    if operation.is_history
+]
+_TABLE_NAMES: Final[dict[type[Record], str]] = {
+    r.Fill: "fills",
+    r.FundingRow: "funding",
+    r.LedgerUpdate: "ledger",
+    r.OrderStatus: "orders",
+    r.SlippageSample: "slippage",
 }
-"""Table -> the record of its rows."""
+"""The record of rows -> the name of its table, if it is not the name of the record."""
+
+
+def _table_name(operation: Operation) -> str:
+    record = operation.tables[0].record
+    return _TABLE_NAMES.get(record) or snake_case(record.__name__).lstrip("_")
+
+
+RECORDS: Final[dict[str, type[Record]]] = {
+    _table_name(operation): operation.tables[0].record
+    for operation in sorted(_HISTORIES, key=_table_name)
+}
+"""Table -> the record of its rows. Every history has a table."""
 
 ANSWERS: Final = "answers"
 """The table of whole answers, of operations that are not histories."""
@@ -189,7 +206,9 @@ class Series:
     @property
     def keys(self) -> list[str]:
         """The columns by which a history is ordered. The first is its time."""
-        return [path.rpartition(".")[2] for path in self.operation.key]
+        columns = record_columns(self.operation.tables[0].record)
+        names = {column.path: column.name for column in columns}
+        return [names[path] for path in self.operation.key]
 
     def run_counter(self, start: int) -> str:
         """Return the name of the counter that counts the rows of a run."""
@@ -200,23 +219,20 @@ class Series:
         return f"{self.run_counter(start)}{COMPLETE}"
 
 
-@functools.cache
-def archived_operation(type: str) -> Operation | None:
-    """Return the operation of a type, also one beyond the specification; None if it is unknown.
+def stored_series(type: str, subject: str) -> Series:
+    """Return the series of a row of the archive.
 
-    The pages of an operation whose rows have no table are answers.
+    Older versions kept pages of some histories as answers; their subject is a request.
     """
-    operation = find_operation(type)
-    if operation is None or not operation.extra or not operation.is_history:
-        return operation
-    has_table = operation.tables[0].record in RECORDS.values()
-    return operation if has_table else replace(operation, paging="none")
+    operation = resolve_operation(type)
+    if operation.is_history and subject.startswith("{"):
+        operation = replace(operation, paging="none")
+    return Series(operation, subject)
 
 
 def table_operations(table: str) -> list[Operation]:
     """Return the histories of a table, also those beyond the specification."""
-    known = map(archived_operation, (*OPERATIONS, *EXTRA_OPERATIONS))
-    return [each for each in known if each and each.is_history and operation_table(each) == table]
+    return [operation for operation in _HISTORIES if _table_name(operation) == table]
 
 
 def resolve_operation(name: str | Callable[..., Any]) -> Operation:
@@ -228,8 +244,8 @@ def resolve_operation(name: str | Callable[..., Any]) -> Operation:
     for operation in OPERATIONS.values():
         if name == operation.function:
             return operation
-    if extra := archived_operation(name):
-        return extra
+    if name in EXTRA_OPERATIONS:
+        return EXTRA_OPERATIONS[name]
     near = get_close_matches(name, OPERATIONS, n=1)
     hint = f"did you mean {near[0]}?" if near else "tk.describe() lists all"
     raise ArchiveError(f"there is no operation {name!r}; {hint}")
@@ -308,25 +324,13 @@ class RowOrigin:
 
 
 def operation_table(operation: Operation) -> str:
-    """Return the table that holds an operation's answers.
-
-    Raise an ArchiveError if it is a history of a new record, which has no table yet.
-    """
-    if not operation.is_history:
-        return ANSWERS
-    for name, record in RECORDS.items():
-        if record is operation.tables[0].record:
-            return name
-    raise ArchiveError(
-        f"{operation.type}: the archive has no table for {operation.tables[0].record.__name__}. "
-        "Add the record to RECORDS in toolkit/archive/schemas.py"
-    )
+    """Return the table that holds an operation's answers."""
+    return _table_name(operation) if operation.is_history else ANSWERS
 
 
 def time_column_name(name: str) -> str:
     """Return the column of a record's table by which its histories are ordered."""
-    column: str = next(c.name for c in SCHEMAS[name] if pa.types.is_timestamp(c.type))
-    return column
+    return Series(table_operations(name)[0], "").keys[0]
 
 
 def find_table(name: str | type[Record]) -> str:

@@ -1,21 +1,21 @@
 """Serve an archive: answer requests with the rows of the series asked, or with a stored answer.
 
-The rows of a history become a small store of their own, which the handlers of the service page and
-filter as they do those of a simulated exchange. Any other request gets the latest stored answer to
-the same body. Each answer states whether it is complete.
-
-The time at which a user approved a builder is not on the wire. A builder's archived rows are those
-of approved users, so each of them counts as approved from the beginning.
+The rows of a history are paged as they were on the wire. If fills are filtered, they become a small
+store of their own, which the handlers of the service filter as they do those of a simulated
+exchange. Any other request gets the latest stored answer to the same body. Each answer states
+whether it is complete.
 """
 
 import json
 import operator
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, get_args
 
-import msgspec
+import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
@@ -29,14 +29,25 @@ from toolkit.archive.coverage import (
     read_log,
     row_spans,
 )
-from toolkit.archive.read import read_texts
-from toolkit.archive.schemas import ANSWERS, RECORDS, Series, make_series, resolve_operation
+from toolkit.archive.read import ordered_rows
+from toolkit.archive.schemas import (
+    ANSWERS,
+    RECORDS,
+    Series,
+    make_series,
+    stored_series,
+    use_milliseconds,
+)
 from toolkit.archive.storage import ArchiveTables, archive_present_ms
 from toolkit.completeness.covered_ranges import HistoryCoverage, find_covered_range, make_coverage
 from toolkit.completeness.headers import Completeness, write_completeness
+from toolkit.contract.answers import encode
 from toolkit.contract.dexes import ALL_DEXES, strip_native_dex
+from toolkit.contract.fields import drop_beyond_fields
 from toolkit.contract.recorded_rows import read_record
-from toolkit.contract.source_tables import Approval, Sources, WorldFacts
+from toolkit.contract.records import Fill
+from toolkit.contract.requests import filters_of
+from toolkit.contract.source_tables import Sources, WorldFacts
 from toolkit.display import count_text
 from toolkit.errors import ArchiveError, BadRequest, NotReady, ServiceDown
 from toolkit.service import Store, build_store
@@ -47,11 +58,13 @@ from toolkit.service.handler_messages import (
     error_response,
     json_response,
 )
+from toolkit.service.store import json_array
 from toolkit.times import to_iso
 
-__all__ = ["HISTORY_TABLES", "archived_store"]
+__all__ = ["archived_store"]
 
 _MOST_RANGES: Final = 3  # of an archive, in a message
+_MOST_ROWS: Final = 2_000  # of a page, if the operation states no limit
 _REFRESH: Final = "refresh the archive with this operation"
 
 Pair = tuple[str, str]
@@ -104,7 +117,7 @@ def archived_store(path: str | Path, *, strict: bool = False) -> Store:
     names = ", ".join(sorted({source for source, _ in origins}))
     now = archive_present_ms(tables)
     firsts = [
-        span["first"] for pair, span in spans.items() if resolve_operation(pair[0]).is_history
+        span["first"] for pair, span in spans.items() if stored_series(*pair).operation.is_history
     ]
     sources = Sources(
         start_ms=min(firsts, default=now),
@@ -114,7 +127,7 @@ def archived_store(path: str | Path, *, strict: bool = False) -> Store:
     )
     world = _summarize(tables, [*spans], sources)
     store = build_store(sources, world=world, strict=strict)
-    store.replay = _Replay(tables, log, spans, store).answer
+    store.replay = _Replay(tables, log, spans, store, sources).answer
     return store
 
 
@@ -123,7 +136,7 @@ def _summarize(tables: ArchiveTables, pairs: Sequence[Pair], sources: Sources) -
     users, builders, coins, dexes = set[str](), set[str](), dict[str, None](), set[str]()
     paged = set[str]()  # answers of several pages
     for type, subject in pairs:
-        operation = resolve_operation(type)
+        operation = stored_series(type, subject).operation
         if operation.is_history:
             if "user" in operation.subject:
                 users.add(subject)
@@ -172,36 +185,37 @@ class _Replay:
         log: Mapping[Pair, Sequence[Mapping[str, Any]]],
         spans: Mapping[Pair, RowSpan],
         empty: Store,
+        sources: Sources,
     ) -> None:
-        self._tables, self._log, self._spans, self._empty = tables, log, spans, empty
+        self._tables, self._log, self._spans = tables, log, spans
+        self._empty, self._sources = empty, sources
         # The native dex may be written or left out.
         self._subjects = {(type, strip_native_dex(subject)): subject for type, subject in log}
-        self._stores: dict[Pair, Store] = {}
+        self._known: dict[Pair, tuple[Sequence[tuple[Any, ...]], pa.ChunkedArray]] = {}
         self._lock = threading.Lock()
 
     def answer(self, request: CheckedRequest) -> Response:
         """Return the answer to a request, and state how complete it is."""
-        operation = resolve_operation(request.operation.type)
+        operation = request.operation
         if operation.is_history:
             subject = operation.subject_of(request.parameters)
             subject = self._subjects.get((operation.type, strip_native_dex(subject)), subject)
-            store = self._series_store(Series(operation, subject))
-            return _respond(store, request, self._completeness(request, subject))
+            series = Series(operation, subject)
+            return _state(self._page(series, request), self._completeness(request, subject))
         series = make_series(operation, (), request.parameters)
         row = _stored_row(self._tables, series)
         if operation.paging != "none":
             reason = f"{operation.type} is not served from an archive: read it with Archive.frame"
-            return _respond(self._empty, request, Completeness(reason))
+            return _state(_handle(self._empty, request), Completeness(reason))
         if row:
             headers = {"content-type": "application/json", **json.loads(row["_headers"])}
-            complete = write_completeness(Completeness())
-            return Response(200, {**headers, **complete}, row["_body"])
+            return _state(Response(200, headers, row["_body"]), Completeness())
         if operation.type == "batchClearinghouseStates":
             return self._account_states(request)
         reason = f"the archive has no answer to {series.name}: {_REFRESH}"
         if operation.extra:
             raise BadRequest(f"{reason}; it is not in {self._empty.about['label']}")
-        return _respond(self._empty, request, Completeness(reason))
+        return _state(_handle(self._empty, request), Completeness(reason))
 
     def _account_states(self, request: CheckedRequest) -> Response:
         """Return the latest archived state of each account, from answers about others as well."""
@@ -223,32 +237,50 @@ class _Replay:
         more = f" and {len(missing) - 1} more" if missing[1:] else ""
         name = " ".join(filter(None, (request.operation.type, dex, *missing[:1])))
         reason = f"the archive has no answer to {name}{more}: {_REFRESH}" if missing else ""
-        response = json_response(json.dumps(answer).encode())
-        headers = {**response.headers, **write_completeness(Completeness(reason))}
-        return Response(200, headers, response.content)
+        return _state(json_response(json.dumps(answer).encode()), Completeness(reason))
 
-    def _series_store(self, series: Series) -> Store:
-        """Return a store of the rows of a history."""
+    def _page(self, series: Series, request: CheckedRequest) -> Response:
+        """Return a page of the archived rows of a history, as they were on the wire."""
+        operation = series.operation
+        if filters_of(operation, request.parameters):  # only fills have filters
+            sources = replace(self._sources, fills=self._fills(series))
+            store = build_store(sources, strict=self._empty.about["strict"])
+            return _handle(store, request)
+        keys, texts = self._rows(series)
+        if cursor := request.parameters.get("cursor") and request.cursor:
+            first = (bisect_left if request.inclusive else bisect_right)(keys, cursor)
+        else:
+            first = bisect_left(keys, (request["start"],))
+        end = bisect_right(keys, request.end, key=operator.itemgetter(0))
+        most = request[operation.page.python] if operation.page else operation.most_rows
+        page = texts.slice(first, max(min(end - first, most or _MOST_ROWS), 0)).to_pylist()
+        if self._empty.about["strict"]:
+            (record,) = get_args(operation.answer)
+            page = [encode(drop_beyond_fields(read_record(record, text))) for text in page]
+        return json_response(json_array(page))
+
+    def _rows(self, series: Series) -> tuple[Sequence[tuple[Any, ...]], pa.ChunkedArray]:
+        """Return the keys and the texts of a history, in its order."""
         pair = (series.operation.type, series.subject)
         with self._lock:
-            if pair not in self._stores:
+            if pair not in self._known:
                 # Only rows of pulled ranges are served: rows may be missing between others.
-                ranges = pulled_ranges(self._log.get(pair, ()))
-                texts = [
-                    text for bounds in ranges for text in read_texts(self._tables, series, *bounds)
-                ]
-                rows = [_read_row(series, text) for text in texts]
-                about = self._empty.about
-                tables = HISTORY_TABLES[series.table](series, rows)
-                sources = Sources(
-                    start_ms=about["start_ms"],
-                    now_ms=about["now_ms"],
-                    label=about["label"],
-                    simulated=about["simulated"],
-                    **tables,
-                )
-                self._stores[pair] = build_store(sources, strict=about["strict"])
-            return self._stores[pair]
+                ranges = pulled_ranges(self._log.get(pair, ())) or [(0, -1)]
+                names = [*series.keys, "_json"]
+                parts = [ordered_rows(self._tables, series, None, *span, names) for span in ranges]
+                rows = pa.concat_tables([rows.take(order) for rows, order in parts])
+                rows = use_milliseconds(rows)
+                # A recorded fill may lack its transaction.
+                cells = [[cell or 0 for cell in rows[name].to_pylist()] for name in series.keys]
+                keys = list(zip(*cells, strict=True))
+                self._known[pair] = (keys, rows["_json"].cast(pa.large_binary()))
+            return self._known[pair]
+
+    def _fills(self, series: Series) -> list[tuple[str, Fill]]:
+        fills = [read_record(Fill, text) for text in self._rows(series)[1].to_pylist()]
+        for fill in fills:
+            fill.tx_index = fill.tx_index or 0
+        return [(series.subject, fill) for fill in fills]
 
     def _completeness(self, request: CheckedRequest, subject: str) -> Completeness:
         """Return how complete the answer to the request of a history is."""
@@ -274,15 +306,19 @@ class _Replay:
         )
 
 
-def _respond(store: Store, request: CheckedRequest, completeness: Completeness) -> Response:
-    """Return the answer of the operation's handler, with its completeness."""
+def _handle(store: Store, request: CheckedRequest) -> Response:
+    """Return the answer of the operation's handler."""
     try:
         answer = HANDLERS[request.operation.type](store, request)
     except (NotReady, ServiceDown) as error:
         answer = error_response(error)
-    response = json_response(answer) if isinstance(answer, bytes) else answer
+    return json_response(answer) if isinstance(answer, bytes) else answer
+
+
+def _state(response: Response, completeness: Completeness) -> Response:
+    """Return a response that states its completeness."""
     headers = {**response.headers, **write_completeness(completeness)}
-    return Response(response.status, headers, response.content)
+    return replace(response, headers=headers)
 
 
 def _format_time(time_ms: int) -> str:
@@ -305,75 +341,3 @@ def _describe_ranges(coverage: HistoryCoverage) -> str:
     if coverage.ranges[-1][1] < coverage.last:
         text += f", and rows up to {to_iso(coverage.last)}, of which some may be missing"
     return text
-
-
-def _read_row(series: Series, text: bytes) -> Any:
-    """Return the record of an archived row; a row without a transaction index gets 0."""
-    row: Any = read_record(RECORDS[series.table], text)
-    if getattr(row, "tx_index", 0) in (None, msgspec.UNSET):
-        row.tx_index = 0
-    return row
-
-
-def _take_users(series: Series, rows: Sequence[Any]) -> list[tuple[str, Any]]:
-    """Return rows with their accounts; a builder's rows name them."""
-    pairs = []
-    for row in rows:
-        user = series.subject if "user" in series.operation.subject else row.user
-        if not isinstance(user, str):
-            raise BadRequest(
-                f"{series.name}: an archived row has no user, so a service cannot place it. "
-                "The archive's frame() still reads it"
-            )
-        row.user = msgspec.UNSET
-        pairs.append((user, row))
-    return pairs
-
-
-def _approvals(series: Series, users: Sequence[str]) -> list[Approval]:
-    is_of_builder = "builder" in series.operation.subject
-    return [Approval(user, series.subject, 0, 0, True) for user in users if is_of_builder]
-
-
-def _fill_tables(series: Series, rows: Sequence[Any]) -> dict[str, Any]:
-    fills = _take_users(series, rows)
-    fills.sort(key=lambda pair: (pair[1].time, pair[1].tx_index))
-    users = list(dict.fromkeys(user for user, _ in fills))
-    return {"fills": fills, "approvals": _approvals(series, users)}
-
-
-def _order_tables(series: Series, rows: Sequence[Any]) -> dict[str, Any]:
-    orders = _take_users(series, rows)
-    orders.sort(key=lambda pair: (pair[1].status_timestamp, pair[1].tx_index))
-    for _, event in orders:
-        event.builder = series.subject
-    return {"orders": orders}
-
-
-def _funding_tables(series: Series, rows: Sequence[Any]) -> dict[str, Any]:
-    for user, row in _take_users(series, rows):
-        row.user = user
-    rows = sorted(rows, key=lambda row: (row.time, row.user, row.delta.coin))
-    users = list(dict.fromkeys(row.user for row in rows))
-    return {"funding": rows, "approvals": _approvals(series, users)}
-
-
-def _ledger_tables(series: Series, rows: Sequence[Any]) -> dict[str, Any]:
-    return {"ledger": [(series.subject, row) for row in rows]}
-
-
-def _slippage_tables(series: Series, rows: Sequence[Any]) -> dict[str, Any]:
-    for sample in rows:
-        if not isinstance(sample.amount_usd, int | float | str):
-            sample.amount_usd = float(series.subject.rpartition(" ")[2])
-    return {"slippage": rows}
-
-
-HISTORY_TABLES: Final[dict[str, Callable[[Series, Sequence[Any]], dict[str, Any]]]] = {
-    "fills": _fill_tables,
-    "orders": _order_tables,
-    "funding": _funding_tables,
-    "ledger": _ledger_tables,
-    "slippage": _slippage_tables,
-}
-"""Table -> the function that returns the tables of a store for rows of a series."""

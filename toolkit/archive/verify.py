@@ -32,7 +32,6 @@ from toolkit.archive.schemas import (
     SCHEMAS,
     RowOrigin,
     Series,
-    archived_operation,
     arrow_rows,
     column_set_id,
     operation_table,
@@ -52,6 +51,7 @@ from toolkit.archive.storage import (
 )
 from toolkit.completeness.checks import HistoryChecks, RowBreak
 from toolkit.contract.columns import table_columns
+from toolkit.contract.extra_operations import find_operation
 from toolkit.display import count_text
 from toolkit.errors import ArchiveError, StoreUnreachable
 from toolkit.times import to_iso
@@ -361,8 +361,8 @@ def _check_rows(name: str, rows: pa.Table, counts: Counter[tuple[str, str]]) -> 
     if name not in (*RECORDS, ANSWERS):
         return
     for type in pc.unique(rows["_operation"]).to_pylist():
-        operation = archived_operation(type)
-        if operation is None or operation_table(operation) != name:
+        operation = find_operation(type)
+        if operation is None or (name != ANSWERS and operation_table(operation) != name):
             what = f"the table has rows of operation {type!r}, which do not belong here"
             yield error_finding(name, "", "damage", what)
             continue
