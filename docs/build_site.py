@@ -25,7 +25,7 @@ import typer.core
 
 import toolkit as tk
 from toolkit.cli import app
-from toolkit.contract.operations import OPERATIONS
+from toolkit.contract.extra_operations import FETCHED
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 PAGES: Final = ROOT / "build" / "site_pages"
@@ -79,7 +79,7 @@ def write_reference() -> None:
     folder = PAGES / "docs/reference"
     modules = {name: value for name in tk.__all__ if ismodule(value := getattr(tk, name))}
     del modules["plots"]  # its page has pictures
-    fetched = {operation.function for operation in OPERATIONS.values()}
+    fetched = {operation.function for operation in FETCHED.values()}
     core = sorted(
         set(tk.__all__) - modules.keys() - {"plots", "provenance", *tk.errors.__all__, *fetched}
     )

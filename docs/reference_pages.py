@@ -12,9 +12,9 @@ from typing import Any, Final, get_args
 import jinja2
 
 from toolkit.contract.columns import Column, table_columns
-from toolkit.contract.extra_operations import EXTRA_OPERATIONS
+from toolkit.contract.extra_operations import EXTRA_OPERATIONS, FETCHED
 from toolkit.contract.fields import is_record, record_fields
-from toolkit.contract.operations import OPERATIONS, VIEWS, Operation, Parameter
+from toolkit.contract.operations import VIEWS, Operation, Parameter
 from toolkit.contract.requests import check_request, describe_cost
 from toolkit.errors import BadRequest
 from toolkit.frames import column_dtype
@@ -89,11 +89,11 @@ def replace_block(text: str, name: str, block: str) -> str:
 def reference_pages() -> dict[str, str]:
     """Return the pages of the topics, and of the operations beyond the specification."""
     pages, samples = {}, read_samples()
-    for topic in dict.fromkeys(operation.topic for operation in OPERATIONS.values()):
-        own = [operation for operation in OPERATIONS.values() if operation.topic == topic]
+    for topic in dict.fromkeys(operation.topic for operation in FETCHED.values()):
+        own = [operation for operation in FETCHED.values() if operation.topic == topic]
         page = render("topic.md.j2", topic=topic, operations=own, samples=samples)
         pages[f"docs/reference/{topic}.md"] = page
-    extra = list(EXTRA_OPERATIONS.values())
+    extra = [row for row in EXTRA_OPERATIONS.values() if not row.has_function]
     archived = [operation.type for operation in extra if operation.from_archive]
     page = render("beyond.md.j2", operations=extra, archived=archived)
     return pages | {"docs/reference/beyond.md": page}
@@ -106,7 +106,7 @@ def render(template: str, **values: Any) -> str:
 
 def operations_table() -> str:
     """Return the table of all operations."""
-    return render("operations.md.j2", operations=OPERATIONS.values())
+    return render("operations.md.j2", operations=FETCHED.values())
 
 
 def read_samples() -> dict[str, Any]:
@@ -119,7 +119,7 @@ def read_samples() -> dict[str, Any]:
     """
     folder = DOCS.parent / "data/samples"
     samples = {path.stem: json.loads(path.read_text()) for path in folder.glob("*")}
-    if missing := sorted(OPERATIONS.keys() - samples.keys()):
+    if missing := sorted(FETCHED.keys() - samples.keys()):
         raise FileNotFoundError(f"no sample of {', '.join(missing)}: run python docs/samples.py")
     return samples
 
@@ -158,7 +158,7 @@ def _cursor(operation: Operation) -> str:
 
 
 def _parameters_table(operation: Operation) -> str:
-    fetched = operation.type in OPERATIONS
+    fetched = operation.type in FETCHED
     rows = [
         (
             f"`{item.python}`" if fetched else "",

@@ -16,8 +16,9 @@ from typing import Any, Final, get_args, get_origin
 import msgpack
 
 from toolkit.contract.answers import answer_type
+from toolkit.contract.extra_operations import FETCHED
 from toolkit.contract.fields import is_record, record_fields, split_annotation
-from toolkit.contract.operations import OPERATIONS, Operation
+from toolkit.contract.operations import Operation
 from toolkit.contract.records import AccountValueRow
 from toolkit.contract.snapshots import LIMIT, open_envelope
 from toolkit.service import AcceptedKey, Application, KeyQuotas, build_store
@@ -130,33 +131,31 @@ def requests(world: World) -> dict[str, list[Json]]:
     coins = [(coin, amount) for coin in summary["perp_coins"] for amount in (100_000, 1_000_000)]
     pairs = [users[i : i + 2] + failing for i in range(0, len(users), 2)]
     by_user = [{"user": user} for user in users]
-    by_builder = [{"builder": builder, "startTime": start} for builder in builders]
+    by_builder = [{"builder": builder} for builder in builders]
+    by_coin = [{"coin": coin} for coin in summary["perp_coins"]]
     by_dex = [{"dex": dex} for dex in dexes]
     fields: dict[str, list[Json]] = {
         "currentDepth": [{"dex": dex} for dex in ("eqx", "hyperliquid")],
-        "slippageHistory": [{"coin": c, "amount": a, "startTime": start} for c, a in coins],
+        "slippageHistory": [{"coin": c, "amount": a} for c, a in coins],
         "meta": by_dex,
         "metaAndAssetCtxs": by_dex,
         "perpDexLimits": by_dex[::-1],
         "accountValueSnapshots": [{"collateral_tokens": ["ALL"]}],
         "perpTwapSnapshots": [{"market_names": ["ALL:ALL_DEXES"]}],
-        "userFills": by_user,
-        "userFillsByTime": [user | {"startTime": start} for user in by_user],
-        "builderApprovedFillsByTime": by_builder,
-        "builderApprovedFundingByTime": by_builder,
-        "builderOrdersByTime": by_builder,
-        "historicalOrders": by_user,
-        "userNonFundingLedgerUpdates": [user | {"startTime": start} for user in by_user],
         "batchClearinghouseStates": [
             {"users": two, "dex": dex} for dex in ("", "ALL_DEXES") for two in pairs
         ],
-        "borrowLendUserState": by_user,
-        "delegations": by_user,
         "validatorAprHistory": [{"validator": validator} for validator in summary["validators"]],
     }
-    return {
-        name: [{"type": name, **field} for field in fields.get(name, [{}])] for name in OPERATIONS
-    }
+    usual = {"user": by_user, "builder": by_builder, "coin": by_coin}
+    tried = {}
+    for name, operation in FETCHED.items():
+        required = [item.name for item in operation.parameters if item.required]
+        known = fields.get(name) or next((usual[name] for name in required if name in usual), [{}])
+        item = operation.by_wire.get("startTime")
+        first = {"startTime": start} if item and (item.required or item.default == 0) else {}
+        tried[name] = [{"type": name, **field, **first} for field in known]
+    return tried
 
 
 # Selection.
@@ -203,7 +202,7 @@ def all_samples() -> dict[str, str]:
     samples = {}
     for name, tried in requests(world).items():
         answers = [(request, *ask(request)) for request in tried]
-        samples[f"{name}.json"] = format_sample(make_sample(answers, OPERATIONS[name]))
+        samples[f"{name}.json"] = format_sample(make_sample(answers, FETCHED[name]))
     return samples
 
 

@@ -64,6 +64,7 @@ from .fetch import (
     borrow_lend_user_state as borrow_lend_user_state,
     builder_approved_fills_by_time as builder_approved_fills_by_time,
     builder_approved_funding_by_time as builder_approved_funding_by_time,
+    user_funding as user_funding,
     builder_orders_by_time as builder_orders_by_time,
     current_depth as current_depth,
     delegations as delegations,

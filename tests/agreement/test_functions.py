@@ -8,10 +8,11 @@ from itertools import chain
 import toolkit as tk
 from toolkit import fetch
 from toolkit.contract.columns import table_columns
+from toolkit.contract.extra_operations import FETCHED
 from toolkit.contract.operations import OPERATIONS, VIEWS
 from toolkit.contract.requests import describe_cost
 
-EVERY = [*OPERATIONS.values(), *VIEWS.values()]
+EVERY = [*FETCHED.values(), *VIEWS.values()]
 TAIL = {
     "max_rows": None,
     "on_incomplete": "raise",

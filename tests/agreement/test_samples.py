@@ -16,8 +16,8 @@ import toolkit as tk
 from tests.fetch.wire import rows_of_request
 from tests.simulation.test_coverage import DIRECTIONS
 from toolkit.client import open_session
+from toolkit.contract.extra_operations import FETCHED
 from toolkit.contract.fields import split_annotation
-from toolkit.contract.operations import OPERATIONS
 from toolkit.contract.order_states import GROUPS
 from toolkit.contract.records import DELTA_FIELDS, Record
 from toolkit.contract.requests import check_request
@@ -71,7 +71,7 @@ WORDS = {
 
 def sample_exchanges():
     """Yield (operation, exchange) of all samples, with those that show further branches."""
-    for name, operation in OPERATIONS.items():
+    for name, operation in FETCHED.items():
         sample = json.loads((FOLDER / f"{name}.json").read_text())
         yield from ((operation, exchange) for exchange in [sample, *sample.get("more", [])])
 
@@ -116,7 +116,7 @@ def record_branches(record, met):
 
 def test_samples_cover_every_branch(seen):
     met, allowed = set(), set()
-    for name, row in OPERATIONS.items():
+    for name, row in FETCHED.items():
         allowed |= set(
             record_branches(row.tables[0].record, met)
             if row.binary
@@ -138,7 +138,7 @@ def test_samples_cover_account_modes():
 
 
 def test_samples_have_request_and_answer():
-    assert {path.name for path in FOLDER.iterdir()} == {f"{name}.json" for name in OPERATIONS}
+    assert {path.name for path in FOLDER.iterdir()} == {f"{name}.json" for name in FETCHED}
     for operation, exchange in EXCHANGES:
         assert list(exchange)[:3] == ["request", "status", "response"]
         assert exchange.keys() <= {"request", "status", "response", "left_out", "more"}

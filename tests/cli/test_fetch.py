@@ -350,10 +350,10 @@ def test_info_prints_answer(session, user):
 
 def test_other_operations_are_explained():
     command = "fetch"
-    said = call(command, "userFunding", "--user", "0x1", code=2).output
-    assert "userFunding is none of the 22 operations" in said
-    assert """toolkit info '{"type": "userFunding"}'""" in said
-    assert "costs 10 points" in said
+    said = call(command, "subAccounts", "--user", "0x1", code=2).output
+    assert "subAccounts is none of the " in said
+    assert """toolkit info '{"type": "subAccounts"}'""" in said
+    assert "costs 2 points" in said
     assert "Did you mean userFills?" in call(command, "userFils", code=2).output
 
 

@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 import toolkit as tk
-from toolkit.contract.operations import OPERATIONS
+from toolkit.contract.extra_operations import FETCHED
 
 
 @pytest.fixture(scope="module")
@@ -13,7 +13,7 @@ def session():
 
 
 def test_describe_lists_columns_of_operations(session):
-    assert tk.describe()["operation"].tolist() == list(OPERATIONS)
+    assert tk.describe()["operation"].tolist() == list(FETCHED)
     columns = tk.describe(tk.batch_clearinghouse_states)
     assert columns["frame"].unique().tolist() == ["accounts", "positions", "failed"]
     extra = tk.describe("userFunding").set_index("column")

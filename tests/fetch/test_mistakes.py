@@ -34,7 +34,7 @@ MISTAKES = [
     ("tk.concat", lambda: tk.pnl.attribution(USER)),
     ("by .*not 5", lambda: tk.pnl.attribution(tk.frame("userFills", []), by=5)),
     ("Did you mean user_fills", lambda: tk.user_fill),
-    ("builder_approved_funding_by_time", lambda: tk.user_funding),
+    ("user_funding", lambda: tk.user_fundings),
 ]
 
 

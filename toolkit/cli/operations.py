@@ -15,8 +15,8 @@ from typer.core import TyperGroup
 
 from toolkit.cli.console import fail
 from toolkit.cli.options import keyword_option, set_options
-from toolkit.contract.extra_operations import known_operation
-from toolkit.contract.operations import OPERATIONS, Operation, Parameter
+from toolkit.contract.extra_operations import FETCHED, known_operation
+from toolkit.contract.operations import Operation, Parameter
 from toolkit.contract.requests import describe_cost
 from toolkit.display import count_text
 
@@ -28,12 +28,12 @@ class OperationGroup(TyperGroup):
         """Return the command; an unknown name ends the command line with a message."""
         name = args[0]
         if not name.startswith("-") and self.get_command(ctx, name) is None:
-            near = get_close_matches(name, OPERATIONS, n=1)
+            near = get_close_matches(name, FETCHED, n=1)
             points = known_operation(name).points
             suggestion = f" Did you mean {near[0]}?" if near else ""
             request = json.dumps({"type": name})
             fail(
-                f"{name} is none of the 22 operations that have a function.{suggestion} "
+                f"{name} is none of the {len(FETCHED)} operations with a function.{suggestion} "
                 f"toolkit info '{request}' sends any request and prints the answer as JSON; "
                 f"one request costs {count_text(points, 'point')}",
                 code=2,
@@ -71,7 +71,7 @@ def add_operations(
     app: typer.Typer, command: Command, options: tuple[inspect.Parameter, ...]
 ) -> None:
     """Add a command for each operation, named by its type, with a hidden alias in snake case."""
-    for operation in OPERATIONS.values():
+    for operation in FETCHED.values():
         call = _operation_command(operation, command, options)
         for name in dict.fromkeys((operation.type, operation.function)):
             app.command(

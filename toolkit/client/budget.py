@@ -61,6 +61,13 @@ class RequestCounts:
         if self.session is not None:
             self.session.add_request(points, waited)
 
+    def add_points(self, points: int) -> None:
+        """Count the points that the rows of an answer cost."""
+        with self._lock:
+            self.points += points
+        if self.session is not None:
+            self.session.add_points(points)
+
     def add_retry(self, cause: str, waited: float) -> None:
         """Count a further attempt, and the seconds between it and the failure."""
         with self._lock:
@@ -196,6 +203,14 @@ class Budget:
                 window.release(name)
             raise
 
+    def settle(self, reservation: "PointReservation", reserved: int, spent: int) -> None:
+        """Count what a request did cost, once its answer shows it, instead of the most it could."""
+        with self._lock:
+            self.spent -= reserved - spent
+        for window, name in reservation.taken:
+            if window is self._points:
+                window.settle(name, spent)
+
     def block(self, seconds: float) -> None:
         """Delay all requests with this key for some seconds, because the service demands it."""
         if seconds <= 0:
@@ -271,11 +286,14 @@ class PointReservation:
     ----------
     waited : float
         Seconds that the request waited for them.
+    taken : tuple
+        Each quota that counts the request, and the request's name there.
     """
 
     def __init__(self, taken: Sequence[tuple[QuotaWindow, str]], waited: float) -> None:
         self.waited = waited
-        self._taken = tuple(taken)
+        self.taken = tuple(taken)
+        self._is_answered = False
 
     def __enter__(self) -> "PointReservation":
         return self
@@ -285,6 +303,7 @@ class PointReservation:
 
     def record_answer(self) -> None:
         """Record that the answer begins, good or bad: from now on the minute of the points runs."""
-        taken, self._taken = self._taken, ()
-        for window, name in taken:
-            window.record_answer(name)
+        if not self._is_answered:
+            self._is_answered = True
+            for window, name in self.taken:
+                window.record_answer(name)

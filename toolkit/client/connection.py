@@ -15,6 +15,7 @@ from toolkit.client.retry import Retry
 from toolkit.client.session import DataSource, ProgressBar, Session, use
 from toolkit.client.session_recipe import Recipe
 from toolkit.client.wire import PATIENCE, ApiKey, budget_file, is_header_text
+from toolkit.contract.apis import EXCHANGE, SERVICE, Api, api_of_address, find_address
 from toolkit.contract.source_tables import WorldFacts
 from toolkit.errors import MissingExtra, NotConnected, warn_caller
 from toolkit.frames.notebook_view import register_view
@@ -31,6 +32,7 @@ def connect(
     base_url: str | None = None,
     api_key: str | None = None,
     *,
+    exchange: str | None = None,
     points_per_minute: int | None = None,
     most_points: int | None = None,
     attempts: int = 6,
@@ -40,20 +42,27 @@ def connect(
     progress: bool | Callable[[str], ProgressBar] | None = None,
     default: bool = True,
 ) -> Session:
-    """Connect to a query service.
+    """Connect to a query service, or to the exchange's own API, which needs no key.
 
     Nothing is sent yet. The session becomes the default for all fetch functions.
 
     Parameters
     ----------
     base_url : str, optional
-        Address of the service, without ``/info``. By default ``TOOLKIT_BASE_URL`` of the
-        environment; there is no other default.
+        Address of the service, without ``/info``, or one of the names ``hydromancer``,
+        ``hydromancer-testnet``, ``hyperliquid`` and ``hyperliquid-testnet``. By default
+        ``TOOLKIT_BASE_URL`` of the environment; there is no other default.
     api_key : str, optional
-        The key. By default ``TOOLKIT_API_KEY`` of the environment. It is never shown.
+        The key. By default ``TOOLKIT_API_KEY`` of the environment or, for the addresses of
+        Hydromancer, ``HYDROMANCER_API_KEY``. It is never shown, and never sent to the exchange.
+    exchange : {"hyperliquid", "hyperliquid-testnet"}, optional
+        The exchange whose own API answers. Its operations, limits and weights apply, and no key is
+        sent. Without `base_url`, its public address is used; with one, whatever answers there
+        in its place.
     points_per_minute : int, optional
         The quota of the key. With a quota, requests wait and are not refused with 429. All threads
-        and processes of this machine that use the key at this address share it.
+        and processes of this machine that use the key at this address share it. By default none,
+        or 1,200 for the exchange's own API.
     most_points : int, optional
         Points that the session may spend altogether. A request beyond them raises `BudgetSpent`.
     attempts : int, default 6
@@ -88,7 +97,8 @@ def connect(
     Raises
     ------
     NotConnected
-        If there is no address, or if the proxy that the environment names is not valid.
+        If there is no address, if the exchange is unknown, or if the proxy that the environment
+        names is not valid.
     MissingExtra
         If the environment names a SOCKS proxy, and the library for it is not installed.
     ValueError
@@ -107,14 +117,17 @@ def connect(
     >>> import toolkit as tk
     >>> tk.connect("http://127.0.0.1:8787", "a-secret", default=False)
     <Session http://127.0.0.1:8787, with key, 0 requests, 0 points spent>
+    >>> tk.connect("hyperliquid", default=False)
+    <Session https://api.hyperliquid.xyz, without key, 0 requests, 0 points spent>
     """
-    address, key, problem = _read_access(base_url, api_key)
+    address, key, api, problem = _read_access(base_url, api_key, exchange)
     del base_url, api_key  # tracebacks may show local variables, and the address may be the key
     if problem is not None:
         raise problem
     return open_session(
         address,
         key,
+        api=api.name,
         points_per_minute=points_per_minute,
         most_points=most_points,
         attempts=attempts,
@@ -130,6 +143,7 @@ def open_session(
     base_url: str | None = None,
     api_key: str | ApiKey | None = None,
     *,
+    api: str = "",
     points_per_minute: int | None = None,
     most_points: int | None = None,
     attempts: int = 6,
@@ -153,6 +167,9 @@ def open_session(
     ----------
     base_url, api_key, points_per_minute, most_points, attempts, timeout, confirm_end, user_agent
         As in `connect`.
+    api : str, optional
+        The name of the API that answers, of `toolkit.contract.apis`. By default the one whose own
+        address this is, else that of the specification.
     progress, default
         As in `connect`; the session does not become the default by itself.
     label : str, optional
@@ -176,7 +193,7 @@ def open_session(
         clock. `sleep` waits for a number of seconds. By default, `clock` is that of the
         machine, and a wait ends at once if you interrupt `toolkit.many`.
     """
-    base_url, key, problem = _read_access(base_url, api_key)
+    base_url, key, found, problem = _read_access(base_url, api_key, api)
     del api_key  # tracebacks may show local variables
     if problem is not None:
         raise problem
@@ -185,6 +202,8 @@ def open_session(
     _check_numbers(attempts, timeout)
     if user_agent is not None and not is_header_text(user_agent):
         raise ValueError("user_agent must be printable ASCII text")
+    if points_per_minute is None:
+        points_per_minute = found.points_per_minute
     if budget_folder is None and transport is None and points_per_minute is not None:
         budget_folder = _find_budget_folder()
     shared = _shared_file(budget_folder, base_url, key) if budget_folder else None
@@ -195,6 +214,7 @@ def open_session(
         key=key,
         source=DataSource(label or base_url, simulated, bool(label), now_ms),
         world=world,
+        api=found,
         progress=progress,
         budget=Budget(
             points_per_minute,
@@ -210,7 +230,7 @@ def open_session(
     )
     if transport is None:
         arguments = {
-            "base_url": base_url, "points_per_minute": points_per_minute,
+            "base_url": base_url, "api": found.name, "points_per_minute": points_per_minute,
             "most_points": most_points, "attempts": attempts, "timeout": timeout,
             "confirm_end": confirm_end, "user_agent": user_agent, "label": label,
             "simulated": simulated, "progress": False, "budget_folder": budget_folder,
@@ -223,28 +243,44 @@ def open_session(
     return use(session) if default else session
 
 
-def _read_access(base_url: str | None, api_key: Any) -> tuple[str, ApiKey | None, Exception | None]:
-    """Return the address and the key, or an error that shows neither."""
-    secret = api_key or os.environ.get("TOOLKIT_API_KEY")
-    if not isinstance(secret, str | ApiKey | None):
-        return "", None, TypeError(f"api_key must be text, not {type(secret).__name__}")
-    key = ApiKey(secret) if isinstance(secret, str) else secret
-    base_url = (base_url or os.environ.get("TOOLKIT_BASE_URL") or "").strip()
+def _read_access(
+    base_url: str | None, api_key: Any, name: str | None
+) -> tuple[str, ApiKey | None, Api, Exception | None]:
+    """Return the address, the key and the API, or an error that shows neither."""
+    own = find_address(name) if name else None  # without an address, its own
+    text = (base_url or (own[1] if own else os.environ.get("TOOLKIT_BASE_URL")) or "").strip()
+    named = find_address(text)
+    address = named[1] if named else text.rstrip("/").removesuffix("/info")
+    at_home = api_of_address(address)
+    api = own[0] if own else at_home or SERVICE
+    secret = api_key
+    if secret is None and api.has_keys:
+        secret = os.environ.get("TOOLKIT_API_KEY")
+        if not secret and at_home is SERVICE:
+            secret = os.environ.get("HYDROMANCER_API_KEY")
     problem: Exception | None = None
-    if key is not None and not key.is_sendable:
+    key = ApiKey(secret) if isinstance(secret, str) and secret else None
+    if isinstance(secret, ApiKey):
+        key = secret
+    if not isinstance(secret, str | ApiKey | None):
+        problem = TypeError(f"api_key must be text, not {type(secret).__name__}")
+    elif key is not None and not (api.has_keys and (at_home or SERVICE).has_keys):
+        problem = ValueError(f"{EXCHANGE.title} needs no key, and none is sent to it. Omit api_key")
+    elif key is not None and not key.is_sendable:
         problem = ValueError(
             "the API key must be printable ASCII text without spaces. Pass the key alone, without "
             "the word Bearer"
         )
-    elif not base_url:
+    elif name and own is None:
+        problem = NotConnected(f"{name!r} is no known exchange. Use {EXCHANGE.name!r}")
+    elif not address:
         problem = NotConnected(
-            "there is no address. Call tk.connect(base_url, api_key), set TOOLKIT_BASE_URL, or "
-            "work offline with tk.local()"
+            "there is no address. Call tk.connect(base_url, api_key), set TOOLKIT_BASE_URL, use "
+            "the exchange's own API with tk.connect('hyperliquid'), or work offline with tk.local()"
         )
-    elif words := address_problem(base_url):
+    elif words := address_problem(address):
         problem = ValueError(words)
-    address = "" if problem else base_url.rstrip("/").removesuffix("/info")
-    return address, key, problem
+    return ("" if problem else address), key, api, problem
 
 
 def _check_numbers(attempts: Any, timeout: Any) -> None:

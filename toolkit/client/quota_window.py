@@ -94,6 +94,11 @@ class QuotaWindow:
         update = "UPDATE requests SET stamp = ? WHERE name = ?"
         self._transaction(lambda file: file.execute(update, (self._now_ms(math.ceil), name)))
 
+    def settle(self, name: str, points: int) -> None:
+        """Change the points of a request to what it did cost."""
+        update = "UPDATE requests SET points = ? WHERE name = ?"
+        self._transaction(lambda file: file.execute(update, (points, name)))
+
     def block(self, seconds: float) -> None:
         """Block all requests for some seconds."""
         until = self._now_ms(math.ceil) + math.ceil(seconds * 1_000)

@@ -22,10 +22,11 @@ from toolkit.client.budget import Budget, PointReservation, RequestCounts
 from toolkit.client.proxies import is_this_machine
 from toolkit.client.retry import Retry, counts_as_failed_time, retry_cause
 from toolkit.client.session_recipe import Recipe
-from toolkit.client.wire import PATIENCE, ApiKey, read_body
+from toolkit.client.wire import PATIENCE, ApiKey, count_rows, read_body
 from toolkit.completeness.headers import Completeness, read_completeness, read_source
+from toolkit.contract.apis import Api
 from toolkit.contract.operations import Operation
-from toolkit.contract.requests import DEXES_AT_MOST, request_points
+from toolkit.contract.requests import DEXES_AT_MOST, request_points, row_points
 from toolkit.contract.response_errors import error_in_answer, response_error
 from toolkit.contract.source_tables import WorldFacts
 from toolkit.display import count_text, facts_table
@@ -163,6 +164,8 @@ class Session:
         What is known of the service that answers.
     world : dict or None
         What is in a local service: ``users``, ``builders``, ``perp_coins`` and more.
+    api : Api
+        What the service has, and what its requests cost: the query service's or the exchange's.
     recipe : Recipe or None
         How another process makes a session like it; None if no other process can.
     dexes : int
@@ -181,6 +184,7 @@ class Session:
     key: ApiKey | None = field(repr=False)
     source: DataSource
     world: WorldFacts | None
+    api: Api
     progress: bool | Callable[[str], ProgressBar] | None
     budget: Budget
     retry: Retry
@@ -266,11 +270,17 @@ class Session:
                     counts.add_retry(retry_cause(failure), paused if paused >= _SHORTEST else 0.0)
                 try:
                     points = request_points(operation, body, self.dexes)
-                    with self.budget.spend(points, operation, stop) as reservation:
+                    most = points + row_points(operation, operation.most_rows)
+                    with self.budget.spend(most, operation, stop) as reservation:
                         if failure is None or not counts_as_failed_time(failure):
                             queued += reservation.waited
                         counts.add_request(points, reservation.waited)
-                        return self._send(operation, body, reservation)
+                        answer = self._send(operation, body, reservation)
+                        if operation.row_points:
+                            more = row_points(operation, count_rows(answer.content))
+                            counts.add_points(more)
+                            self.budget.settle(reservation, most, points + more)
+                        return answer
                 except Exception as error:
                     failure, failed_at, failures = error, clock(), failures + 1
                     raise

@@ -55,7 +55,8 @@ class Recipe:
         if living is not None:
             return living
         if self._process_token() not in _made:
-            if self.needs_key and not os.environ.get("TOOLKIT_API_KEY"):
+            names = ("TOOLKIT_API_KEY", "HYDROMANCER_API_KEY")
+            if self.needs_key and not any(map(os.environ.get, names)):
                 raise NotConnected(
                     "the key is not sent to other processes. Set TOOLKIT_API_KEY in the "
                     "environment of the workers, or use threads"

@@ -202,6 +202,13 @@ def read_body(
     return content
 
 
+def count_rows(content: bytes) -> int:
+    """Return how many rows a JSON list has; 0 for anything else."""
+    if content[:64].lstrip()[:1] != b"[":
+        return 0
+    return len(msgspec.json.decode(content, type=list[msgspec.Raw]))
+
+
 def _receive_body(operation: Operation, response: httpx.Response, deadline: float) -> bytes:
     """Return the bytes of a body as they came."""
     limit = LARGEST_SNAPSHOTS if operation.binary else LARGEST_JSON

@@ -1,8 +1,8 @@
 """Operations beyond the specification. docs/live_service.md, section 9.
 
 Each is a public operation of the exchange's info API. The live service answers them, and some
-third-party clients need them at start. The local service answers them by default. They have no
-fetch function; `tk.info` sends them.
+third-party clients need them at start. The local service answers them by default. Those with
+`has_function` have a fetch function; `tk.info` sends the others.
 """
 
 from dataclasses import replace
@@ -82,7 +82,7 @@ EXTRA_OPERATIONS: Final[dict[str, Operation]] = {
             "The funding payments of a user in a range of time, oldest first.",
             list[r.FundingRow], (Table(r.FundingRow, omits=("user",)),), (USER, _ANY_START, END),
             key=("time", "delta.coin"), paging="forward", points=_HISTORY_POINTS,
-            most_rows=500, from_archive=True),
+            most_rows=500, from_archive=True, has_function=True),
         Operation("openOrders", "orders", "The open orders of a user, newest first.",
             list[r.OpenOrder], (Table(r.OpenOrder),), (USER, DEX),
             from_archive=True),
@@ -145,6 +145,12 @@ EXTRA_OPERATIONS: Final[dict[str, Operation]] = {
 """Each operation beyond the specification by its type, ordered by topic.
 
 No record describes the answer of an operation without tables."""
+
+
+FETCHED: Final[dict[str, Operation]] = OPERATIONS | {
+    type: operation for type, operation in EXTRA_OPERATIONS.items() if operation.has_function
+}
+"""Each operation that has a fetch function, by its type."""
 
 
 def find_operation(type: str, *, strict: bool = False) -> Operation | None:

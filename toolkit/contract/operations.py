@@ -144,6 +144,7 @@ class Operation:
     - ``add_on``: whether a key needs a separate permission
     - ``own``: whether only this service has the operation, and the mirrored API does not
     - ``extra``: whether the specification does not have the operation
+    - ``has_function``: whether it has a fetch function, as all operations of the specification have
     - ``binary``: whether the answer is compressed MessagePack instead of JSON
     - ``since``: the first day for which the service has data
     - ``gaps``: later days for which the service does not have all rows
@@ -158,6 +159,8 @@ class Operation:
       an answer
     - ``most_rows``: the most rows of one answer, if it has no page size; 0 if there is no limit, or
       none is known
+    - ``reach``: how many of the latest rows the service keeps; 0 if it keeps all
+    - ``row_points``: how many rows of an answer cost one more point; 0 if rows cost nothing
     - ``from_archive``: whether recorded answers contain all that the answer is computed from
     - ``by_wire``: the parameters by their names on the wire
     - ``page``: the parameter of the page size, if there is one
@@ -178,6 +181,7 @@ class Operation:
     add_on: bool = False
     own: bool = False
     extra: bool = False
+    has_function: bool = False
     binary: bool = False
     since: str = ""
     gaps: tuple[Gap, ...] = ()
@@ -189,6 +193,8 @@ class Operation:
     grid: Grid | None = None
     unpublished: int = 0
     most_rows: int = 0
+    reach: int = 0
+    row_points: int = 0
     from_archive: bool = False
     by_wire: dict[str, Parameter] = field(init=False, repr=False, compare=False)
     page: Parameter | None = field(init=False, repr=False, compare=False)

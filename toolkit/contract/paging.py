@@ -88,12 +88,12 @@ def read_pages(
     Raise Incomplete if no request leads past a tie, or if rows of a tie may be missing.
     """
     place, left = _Place(operation, parameters), math.inf if max_rows is None else max_rows
-    longest = ties = 0
+    longest = ties = done = 0
     was_short = was_full = is_capped = is_doubtful = False
     for number in itertools.count():
         page, rows = ask(place.request)
         if operation.paging == "none":
-            yield CertainRows(page, 0, len(rows), True, None, 0)
+            yield CertainRows(page, 0, int(min(len(rows), left)), True, None, 0)
             return
         keys, first = place.read_keys(rows)
         new, count = keys[first:], len(keys)
@@ -107,10 +107,10 @@ def read_pages(
         if number:  # after a full page, a page without new rows may be a wrong one
             is_end = is_known and count < max(longest, 1) and not was_full
         else:
-            is_end = not _needs_confirmation(operation, parameters, count, confirm_end)
+            is_end = not _needs_confirmation(place, count, confirm_end)
         if operation.paging == "cursor":
             is_end = is_end or is_late or confirm_end is False
-        is_end = is_end and is_short
+        is_end = is_short and (is_end or 0 < operation.reach <= done + len(new))
         was_short, was_full = 0 < count < place.limit, count >= place.limit
         stop, request = count, None
         if not is_end and len(new) < left:
@@ -127,7 +127,7 @@ def read_pages(
         taken = int(min(stop - first, left))
         is_last = is_end and taken == len(new)
         yield CertainRows(page, first, first + taken, is_last, place.cursor, ties)
-        left -= taken
+        left, done = left - taken, done + stop - first
         if is_end or not left:
             return
         if request is None:
@@ -137,18 +137,17 @@ def read_pages(
         place.request = request
 
 
-def _needs_confirmation(
-    operation: Operation, parameters: Mapping[str, Any], count: int, confirm_end: bool | None
-) -> bool:
+def _needs_confirmation(place: "_Place", count: int, confirm_end: bool | None) -> bool:
     """Return whether a first page of `count` rows, shorter than its limit, may not be the end."""
-    if count and operation.paging != "cursor":
+    operation = place.operation
+    if count and operation.paging != "cursor" and not operation.most_rows:
         return True  # nothing states the limit
     if confirm_end is not None:
         return confirm_end
     if not count:
         return operation.grid is not None  # samples with fixed times are rarely missing
-    is_limit = count % _ROUND == 0 or count > _NEARLY_FULL * parameters.get("page_size", math.inf)
-    return is_limit or bool(filters_of(operation, parameters))
+    is_limit = count % _ROUND == 0 or count > _NEARLY_FULL * place.limit
+    return is_limit or bool(filters_of(operation, place.request))
 
 
 class _Place:
@@ -174,7 +173,9 @@ class _Place:
     def limit(self) -> int:
         """The number of rows of a full page."""
         page = self.operation.page
-        return UNKNOWN_LIMIT if page is None else self.request.get(page.python) or page.default
+        if page is None:
+            return self.operation.most_rows or UNKNOWN_LIMIT
+        return int(self.request.get(page.python) or page.default)
 
     @property
     def cursor(self) -> str | None:

@@ -96,6 +96,17 @@ def request_points(
     return points * dexes if request.get(scale.dex) == ALL_DEXES else points
 
 
+def row_points(operation: Operation, rows: int) -> int:
+    """Return the points that the rows of an answer cost, in addition to the request.
+
+    >>> from toolkit.contract.apis import EXCHANGE
+    >>> from toolkit.contract.operations import OPERATIONS
+    >>> row_points(EXCHANGE.adapt(OPERATIONS["userFills"]), 2_000)
+    100
+    """
+    return -(-rows // operation.row_points) if operation.row_points else 0
+
+
 def filters_of(operation: Operation, parameters: Mapping[str, Any]) -> list[str]:
     """Return the names of the optional parameters that change which rows an answer has.
 
@@ -120,6 +131,8 @@ def describe_cost(operation: Operation) -> str:
     'Costs 2 points a request. Can be requested 5 times in 10 minutes.'
     """
     words = f"Costs {operation.points} points a request."
+    if operation.row_points:
+        words = f"{words[:-1]}, and one more for each {operation.row_points} rows."
     if (scale := operation.scale) is not None:
         words = (
             f"Costs {scale.each} points for each of the {scale.entries}, at most "

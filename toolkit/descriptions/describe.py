@@ -8,8 +8,8 @@ from typing import Any, Final, Protocol, cast
 import pandas as pd
 
 from toolkit.contract.columns import table_columns
-from toolkit.contract.extra_operations import find_operation, known_operation
-from toolkit.contract.operations import OPERATIONS, VIEWS, Operation
+from toolkit.contract.extra_operations import FETCHED, find_operation, known_operation
+from toolkit.contract.operations import VIEWS, Operation
 from toolkit.descriptions.column_descriptions import (
     ColumnWords,
     estimate_columns,
@@ -86,7 +86,7 @@ def describe(
     number of rows with an amount. A row that sums several payments (n_samples) is one row
     """
     if what is None:
-        return Description([_operation_row(operation) for operation in OPERATIONS.values()])
+        return Description([_operation_row(operation) for operation in FETCHED.values()])
     if isinstance(what, str):
         return Description(_operation_columns(_find_operation(what)))
     if isinstance(what, tuple):
@@ -118,7 +118,7 @@ def _operation_row(operation: Operation) -> dict[str, Any]:
 def _find_operation(type: str) -> Operation:
     operation = VIEWS.get(type) or find_operation(type)
     if operation is None or not operation.tables:
-        near = get_close_matches(type, [*OPERATIONS, *VIEWS], n=1, cutoff=0.5)
+        near = get_close_matches(type, [*FETCHED, *VIEWS], n=1, cutoff=0.5)
         hint = f"Did you mean {near[0]!r}? " if near else ""
         raise ValueError(
             f"{type!r} is not an operation that tk.describe knows. {hint}tk.describe() lists the "
@@ -270,7 +270,7 @@ def _helper_words(facts: Mapping[str, Any], frame: pd.DataFrame) -> Mapping[str,
 def _common_words() -> dict[str, ColumnWords]:
     """Return the words of columns that mean the same in every operation."""
     meanings: dict[str, set[ColumnWords]] = {}
-    for operation in OPERATIONS.values():
+    for operation in FETCHED.values():
         for table in operation.tables:
             for column in table_columns(table):
                 words = ColumnWords(column.kind.unit, column.meaning)

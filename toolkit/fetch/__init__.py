@@ -21,6 +21,7 @@ from toolkit.fetch.fills import (
 )
 from toolkit.fetch.funding import (
     builder_approved_funding_by_time as builder_approved_funding_by_time,
+    user_funding as user_funding,
 )
 from toolkit.fetch.market import (
     DexLimits as DexLimits,

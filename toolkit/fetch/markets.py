@@ -140,7 +140,8 @@ def _ask_markets(session: Session, dex: str, is_spot: bool) -> dict[str, str]:
         return {coin: coin for coin in world["perp_coins"]}
     body = {"type": "spotMeta"} if is_spot else {"type": "meta", **({"dex": dex} if dex else {})}
     try:
-        answer = msgspec.json.decode(session.ask(known_operation(body["type"]), body).content)
+        operation = session.api.adapt(known_operation(body["type"]))
+        answer = msgspec.json.decode(session.ask(operation, body).content)
         if is_spot:
             return spot_names(answer)
         names = [asset["name"] for asset in answer["universe"]]

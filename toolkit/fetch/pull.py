@@ -32,8 +32,10 @@ from toolkit.completeness.certificate import (
 )
 from toolkit.completeness.headers import Completeness
 from toolkit.contract.answers import answer_rows, decode
+from toolkit.contract.apis import SERVICE
 from toolkit.contract.dexes import ALL_DEXES
-from toolkit.contract.operations import DEX, OPERATIONS, VIEWS, Operation
+from toolkit.contract.extra_operations import FETCHED
+from toolkit.contract.operations import DEX, VIEWS, Operation
 from toolkit.contract.paging import read_pages as read_certain_rows
 from toolkit.contract.records import Fill
 from toolkit.contract.requests import check_request, request_body
@@ -174,7 +176,7 @@ def prepare_request(
         If `max_rows`, `numbers`, `extra` or `on_incomplete` is not allowed.
     """
     if isinstance(operation, str):
-        operation = VIEWS.get(operation) or OPERATIONS[operation]
+        operation = VIEWS.get(operation) or FETCHED[operation]
     for name, value, choices in (
         ("numbers", numbers, ("float", "exact", "text")),
         ("extra", extra, ("drop", "keep")),
@@ -182,11 +184,14 @@ def prepare_request(
     ):
         if value not in choices:
             raise ValueError(f"{name} must be {' or '.join(map(repr, choices))}, not {value!r}")
-    limit = None if operation.latest else parameters.pop("max_rows", None)
+    session = current_session(session)
+    if session.api is not SERVICE:
+        operation, parameters = session.api.adapt_call(operation, parameters)
+    is_sent = any(item.python == "max_rows" for item in operation.parameters)
+    limit = None if is_sent else parameters.pop("max_rows", None)
     max_rows = None if limit is None else whole_number(limit)
     if limit is not None and (max_rows is None or max_rows < 1):
         raise ValueError(f"max_rows must be a whole number of at least 1, or None, not {limit!r}")
-    session = current_session(session)
     time_names = [item.python for item in operation.parameters if item.kind == "time"]
     asked_ms = session.now_ms() if time_names else 0
     times = {name: parameters[name] for name in time_names if parameters.get(name) is not None}
@@ -283,6 +288,8 @@ def _pull_frames(request: Request) -> AnswerFrames:
                 count_rows(collector.rows - rows_before)
         # Only now: all rows that there are have come.
         certificate.completeness.check_complete()
+        if request.operation.reach:
+            _check_reach(request, certificate, collector.rows, counts)
         facts = _provenance(request, certificate, counts)
         # Some sources, such as recordings, lack rows: their gaps are noted, but no fault.
         if (reason := certificate.breaks.reason) and not request.session.source.history:
@@ -299,6 +306,41 @@ def _pull_frames(request: Request) -> AnswerFrames:
         why = "interrupted" if is_interrupt else f"{type(error).__name__}: {error}"
         _attach_rows(error, collector.frames(facts | {"complete": "no", "why": why}))
         raise
+
+
+def _check_reach(
+    request: Request, certificate: Certificate, rows: int, counts: RequestCounts
+) -> None:
+    """Raise Incomplete if the service keeps too few of the latest rows to have all from the start.
+
+    It keeps a number of rows, whatever range is requested, so the rows from the start to the
+    present are counted. If they are fewer than this number, no row is missing.
+    """
+    operation, parameters = request.operation, dict(request.parameters)
+    end, first = parameters.get("end"), certificate.first
+    if parameters.get("aggregate_by_time"):  # it keeps a number of fills, not of merged ones
+        rows, parameters["aggregate_by_time"] = 0, False
+    elif not certificate.is_at_end and certificate.last:
+        parameters["start"] = int(certificate.last.partition("_")[0])
+    elif end is None or end >= request.asked_ms:
+        parameters = {}
+    else:
+        parameters["start"] = end + 1
+    if parameters and rows < operation.reach:
+        later = replace(
+            request, parameters=parameters | {"end": None}, max_rows=operation.reach - rows
+        )
+        for page in read_pages(later, counts):
+            rows += len(page.tables[0])
+            first = first or str(page.tables[0][0].time)
+    start_ms, first_ms = request.parameters["start"], int((first or "0").partition("_")[0])
+    if rows >= operation.reach and first_ms > start_ms:
+        begin = to_iso(first_ms)
+        raise Incomplete(
+            f"{operation.type}: {request.session.api.title} keeps only the {operation.reach:,} "
+            f"latest rows, so rows before {begin} are missing. From then on the rows are "
+            f"complete: request start={begin!r}. {SERVICE.title.capitalize()} has more"
+        )
 
 
 def _provenance(
@@ -390,8 +432,9 @@ def read_pages(request: Request, counts: RequestCounts | None = None) -> Iterato
         max_rows=request.max_rows,
     ):
         page, tables = kept.page, kept.page.tables
-        if operation.paging != "none":
+        if operation.key:
             tables = (tables[0][kept.first : kept.stop],)
+        if operation.paging != "none":
             is_first = completeness is None
             if is_first and page.completeness == Completeness() and not page.tables[0]:
                 check_markets(session, operation, request.parameters)

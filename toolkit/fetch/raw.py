@@ -103,11 +103,12 @@ def info(request: Mapping[str, object], *, session: Session | None = None) -> ob
     except (TypeError, ValueError, RecursionError) as error:
         words = "the request cannot be written as JSON"
         raise _refuse_unsent(f"{type}: {words}: {error}. Use text, numbers and lists") from None
-    operation = known_operation(type)
+    session = current_session(session)
+    operation, _ = session.api.adapt_call(known_operation(type), request)
     if not operation.extra:
         check_request(operation, request)
     try:
-        answer = current_session(session).ask(operation, request)
+        answer = session.ask(operation, request)
     except BadRequest as error:
         if near := get_close_matches(type, [*OPERATIONS, *EXTRA_OPERATIONS], n=1):
             error.hint = error.hint or (f"Did you mean {near[0]}?" if near[0] != type else "")

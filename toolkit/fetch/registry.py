@@ -5,7 +5,8 @@ from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
 from toolkit.contract.columns import Column, table_columns
-from toolkit.contract.operations import OPERATIONS, VIEWS, Operation
+from toolkit.contract.extra_operations import FETCHED
+from toolkit.contract.operations import VIEWS, Operation
 from toolkit.display import type_text
 from toolkit.frames import column_dtype
 
@@ -28,7 +29,7 @@ def fetches(type: str) -> Callable[[F], F]:
     type : str
         The operation's ``type``, or the name of a view.
     """
-    operation = VIEWS.get(type) or OPERATIONS[type]
+    operation = VIEWS.get(type) or FETCHED[type]
 
     def register(function: F) -> F:
         vars(function)["__operation__"] = type
@@ -57,7 +58,7 @@ def operation_of(fetch: Callable[..., object]) -> Operation:
             f"{short} is not a fetch function, such as tk.user_fills. Pass the function, and then "
             "its arguments"
         )
-    return VIEWS.get(name) or OPERATIONS[name]
+    return VIEWS.get(name) or FETCHED[name]
 
 
 def _columns_section(operation: Operation) -> str:

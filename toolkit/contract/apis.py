@@ -1,0 +1,206 @@
+"""The APIs that answer the operations: the query service, and the exchange's own API.
+
+The exchange's own API needs no key. It mirrors some operations of the service with other limits:
+no cursors, no filters, fixed pages, and a weight that grows with the rows of an answer.
+docs/live_service.md, sections 12 to 15. Nobody has proved these limits: they are documented, or
+were observed by others.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from toolkit.contract.operations import START, Operation
+from toolkit.errors import BadRequest
+
+_LISTS: Final = {"most_rows": 500, "row_points": 20}
+_LATEST: Final = {"most_rows": 2_000, "row_points": 20}
+_CHEAP: Final = {"points": 2}
+
+# ASSUMED: An operation that is not listed costs 20 points, as most requests do.
+_EXCHANGE: Final[dict[str, dict[str, Any]]] = {
+    "userFills": _LATEST,
+    "userFillsByTime": {**_LATEST, "paging": "forward", "reach": 10_000},
+    "historicalOrders": _LATEST,
+    "userNonFundingLedgerUpdates": _LISTS,
+    "userFunding": _LISTS,
+    "fundingHistory": _LISTS,
+    "userTwapSliceFills": _LATEST,
+    "delegatorHistory": _LATEST,
+    "delegatorRewards": _LATEST,
+    "candleSnapshot": {"row_points": 60},
+    "l2Book": _CHEAP,
+    "allMids": _CHEAP,
+    "clearinghouseState": _CHEAP,
+    "orderStatus": _CHEAP,
+    "spotClearinghouseState": _CHEAP,
+    "exchangeStatus": _CHEAP,
+    "userRole": {"points": 60},
+}
+"""Type of an operation -> what is different. The other columns stay."""
+
+_MIRRORED: Final = (
+    "userFills",
+    "userFillsByTime",
+    "historicalOrders",
+    "userNonFundingLedgerUpdates",
+    "meta",
+    "metaAndAssetCtxs",
+    "perpDexLimits",
+    "spotPairDeployAuctionStatus",
+    "perpDeployAuctionStatus",
+    "borrowLendUserState",
+    "delegations",
+)
+"""The operations of the specification that the exchange's own API has."""
+
+_EXCHANGE_LACKS: Final = ("builder", "venue", "cursor", "limit")
+"""The parameters, by their names on the wire, that the exchange's own API does not have."""
+
+
+@dataclass(frozen=True, slots=True)
+class Api:
+    """An API: where it is, what it has, and what it costs.
+
+    - ``name``: its name in `toolkit.connect`
+    - ``title``: its name in sentences
+    - ``addresses``: name of a network -> address; the first is the usual one
+    - ``has_keys``: whether a key may be sent to it
+    - ``points_per_minute``: its quota for one machine; None if it depends on the key
+    - ``changes``: type -> the columns of `Operation` that are different; None if nothing is
+    """
+
+    name: str
+    title: str
+    addresses: Mapping[str, str]
+    has_keys: bool
+    points_per_minute: int | None = None
+    changes: Mapping[str, Mapping[str, Any]] | None = None
+    _adapted: dict[str, Operation] = field(default_factory=dict, repr=False, compare=False)
+
+    def adapt(self, operation: Operation) -> Operation:
+        """Return the row of an operation as this API has it.
+
+        Raise BadRequest if this API does not have the operation; nothing is sent.
+
+        >>> EXCHANGE.adapt(OPERATIONS["userFillsByTime"]).paging
+        'forward'
+        """
+        if self.changes is None:
+            return operation
+        name = operation.view or operation.type
+        if name not in self._adapted:
+            self._adapted[name] = self._change(operation)
+        return self._adapted[name]
+
+    def _change(self, operation: Operation) -> Operation:
+        changes = self.changes or {}
+        is_mirrored = operation.type in _MIRRORED or (operation.extra and not operation.own)
+        if not is_mirrored:
+            raise _unsent(
+                operation,
+                f"{self.title} does not have {operation.type}",
+                f"{SERVICE.title} has it: tk.connect({SERVICE.name!r}) with a key, or tk.local() "
+                "for simulated data",
+            )
+        lacks = set(_EXCHANGE_LACKS)
+        if any(item.dex_form == "fills" for item in operation.parameters):
+            lacks.add("dex")
+        kept = tuple(
+            START if item.name == "startTime" and item.required and item.unless else item
+            for item in operation.parameters
+            if item.name not in lacks
+        )
+        names = {item.python for item in kept}
+        return replace(
+            operation,
+            parameters=kept,
+            subject=tuple(name for name in operation.subject if name in names),
+            since="",
+            gaps=(),
+            limit=None,
+            **{"points": 20, **changes.get(operation.type, {})},
+        )
+
+    def adapt_call(
+        self, operation: Operation, parameters: Mapping[str, Any]
+    ) -> tuple[Operation, dict[str, Any]]:
+        """Return the row of an operation as this API has it, and the parameters that it has.
+
+        - ``parameters``: the parameters, in Python names or in wire names
+
+        Raise BadRequest if another parameter has a value. It would be ignored in silence: all rows
+        would come, and look like a filtered answer.
+        """
+        adapted, kept = self.adapt(operation), dict(parameters)
+        for item in operation.parameters:
+            is_cut_here = item.python == "max_rows" and item.name not in kept
+            if item.name in adapted.by_wire or is_cut_here:
+                continue
+            for name in (item.python, item.name):
+                if kept.pop(name, None) not in (None, item.default):
+                    raise _unsent(
+                        operation,
+                        f"{self.title} has no parameter {name} for {operation.type}",
+                        "Leave it out and select rows of the frame. Or connect to "
+                        f"{SERVICE.title}, which has it",
+                    )
+        return adapted, kept
+
+
+def _unsent(operation: Operation, message: str, hint: str) -> BadRequest:
+    """Return the error of a request that was not sent, and so has no status."""
+    error = BadRequest(message, operation=operation.type, hint=hint)
+    error.status = None
+    return error
+
+
+SERVICE: Final = Api(
+    "hydromancer",
+    "the query service",
+    {
+        "mainnet": "https://api.hydromancer.xyz",
+        "testnet": "https://api-testnet.hydromancer.xyz",
+    },
+    has_keys=True,
+)
+"""The query service of the specification."""
+
+EXCHANGE: Final = Api(
+    "hyperliquid",
+    "the exchange's own API",
+    {
+        "mainnet": "https://api.hyperliquid.xyz",
+        "testnet": "https://api.hyperliquid-testnet.xyz",
+    },
+    has_keys=False,
+    points_per_minute=1_200,
+    changes=_EXCHANGE,
+)
+"""The exchange's own public API."""
+
+APIS: Final = {api.name: api for api in (SERVICE, EXCHANGE)}
+"""Every API by its name."""
+
+
+def find_address(name: str) -> tuple[Api, str] | None:
+    """Return the API and the address of a name, such as ``hyperliquid-testnet``; None if unknown.
+
+    >>> find_address("hyperliquid-testnet")[1]
+    'https://api.hyperliquid-testnet.xyz'
+    """
+    short, _, network = name.strip().lower().partition("-")
+    api = APIS.get(short)
+    address = api.addresses.get(network or "mainnet") if api else None
+    return (api, address) if api and address else None
+
+
+def api_of_address(address: str) -> Api | None:
+    """Return the API whose own address this is; None for any other address.
+
+    >>> api_of_address("https://api.hyperliquid.xyz/info") is EXCHANGE
+    True
+    """
+    host = address.lower().partition("//")[2].partition("/")[0].partition(":")[0].rstrip(".")
+    own = (api for api in APIS.values() if f"https://{host}" in api.addresses.values())
+    return next(own, None)
