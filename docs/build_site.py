@@ -86,7 +86,11 @@ def write_reference() -> None:
     pages = {"toolkit": f"# toolkit\n\n::: toolkit\n    options: {{members: {core}}}\n"}
     for name, value in modules.items():
         inner = [f"{name}.{part}" for part in value.__all__ if ismodule(getattr(value, part))]
-        parts = [f"# tk.{name} {{#toolkit.{name}}}\n\n::: toolkit.{name}"]
+        shown = [part for part in value.__all__ if not ismodule(getattr(value, part))]
+        parts = [
+            f"# tk.{name} {{#toolkit.{name}}}\n\n::: toolkit.{name}\n"
+            f"    options: {{members: {shown}}}\n"
+        ]
         parts += [f"## tk.{part} {{#toolkit.{part}}}\n\n::: toolkit.{part}" for part in inner]
         pages[f"tk_{name}"] = "\n\n".join(parts)
     for public, module in LIKE_MODULES.items():

@@ -219,7 +219,9 @@ def apply(
         )
     call = _Call(helper, positional, others, split, columns)
     empty, _ = call(None)
-    name = f"{helper.__module__.removeprefix('toolkit.')}.{helper.__name__}"
+    # The public path: toolkit.pnl._attribution is tk.pnl.
+    topic = helper.__module__.removeprefix("toolkit.").partition("._")[0]
+    name = f"{topic}.{helper.__name__}"
     is_sum = name in SUMS and split not in empty
     if not is_sum and (split not in empty or "rank" in empty):
         raise ValueError(

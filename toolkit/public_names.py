@@ -24,8 +24,8 @@ def publish_names(module: str) -> None:
     Examples
     --------
     >>> import toolkit as tk
-    >>> tk.pnl.attribution.__module__, tk.archive.Archive.__module__
-    ('toolkit.pnl', 'toolkit.archive')
+    >>> tk.plots.waterfall.__module__, tk.archive.Archive.__module__
+    ('toolkit.plots', 'toolkit.archive')
     """
     namespace = vars(sys.modules[module])
     names: list[str] = namespace["__all__"]

@@ -5,9 +5,9 @@ from functools import partial
 import pandas as pd
 import pytest
 
-from toolkit.analysis.common import account_values
-from toolkit.analysis.common.account_values import AccountValue, OpenPosition, read_values
 from toolkit.errors import MissingColumns, RepeatedRows
+from toolkit.prepare import account_values
+from toolkit.prepare.account_values import AccountValue, OpenPosition, read_values
 
 from .examples import DAY, MONDAY, times, wrong_errors
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from toolkit.analysis.common.bootstrap import (
+from toolkit.statistics.bootstrap import (
     bootstrap_interval,
     count_draws,
     draw_blocks,

@@ -6,9 +6,9 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 
-from toolkit.analysis.execution.quotes import reference_prices
 from toolkit.errors import MissingColumns, MissingDirections
 from toolkit.execution import fill_quality, markout, quotes, spreads
+from toolkit.execution._quotes import reference_prices
 from toolkit.prepare.door import Table
 
 from .examples import DAY, HOUR, MONDAY, times, wrong_errors

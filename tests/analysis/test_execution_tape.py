@@ -6,12 +6,12 @@ import pytest
 from scipy import signal, stats
 
 import toolkit as tk
-from toolkit.analysis.execution.quotes import (
+from toolkit.execution import fill_quality, markout, quotes, spreads
+from toolkit.execution._quotes import (
     estimate_parts,
     price_changes,
     read_tape,
 )
-from toolkit.execution import fill_quality, markout, quotes, spreads
 from toolkit.prepare.door import Table
 
 from .examples import MONDAY, times

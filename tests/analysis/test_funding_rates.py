@@ -9,12 +9,12 @@ from scipy import stats
 
 from tests.analysis.interval_coverage import hold_share
 from tests.rules.reference import funding_payment
-from toolkit.analysis.common.bootstrap import bootstrap_interval, draw_blocks
-from toolkit.analysis.funding.rates import trimmed_means
-from toolkit.analysis.market.slippage_means import blocks_at, expected_cost
 from toolkit.errors import MissingColumns
 from toolkit.funding import annualised, carry, hedged_carry, implied_oracle
+from toolkit.funding._rates import trimmed_means
 from toolkit.slippage import fit
+from toolkit.slippage._means import blocks_at, expected_cost
+from toolkit.statistics.bootstrap import bootstrap_interval, draw_blocks
 
 from .examples import HOUR, ME, MONDAY, times
 from .test_slippage_fit import books, samples_of

@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 from hypothesis import given
 
-from toolkit.analysis.pnl.lot_book import GUARD_BITS, METHODS, LotBook
 from toolkit.errors import UnnamedAccount
 from toolkit.pnl import lots
+from toolkit.pnl._lot_book import GUARD_BITS, METHODS, LotBook
 
 from .examples import HOUR, ME, MONDAY, OTHER, times
 from .test_round_trips import NO, listed_rows, mixed_fills

@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from toolkit.analysis.accounts.margin_tiers import read_tiers
 from toolkit.errors import MissingColumns, RepeatedRows
+from toolkit.liquidations._margin_tiers import read_tiers
 from toolkit.prepare.states import account_states, open_positions
 
 from .examples import MONDAY, times

@@ -5,9 +5,9 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from toolkit.analysis.performance.ratios import luck_probability
 from toolkit.errors import HistoryWarning, MissingColumns
 from toolkit.performance import leaderboard, sheet, trip_sheet
+from toolkit.performance._ratios import luck_probability
 
 NAN = float("nan")
 START = pd.Timestamp("2025-09-30", tz="UTC")

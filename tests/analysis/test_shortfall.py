@@ -6,9 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from toolkit.analysis.execution.shortfall import PARTS
 from toolkit.errors import HistoryWarning, ToolkitError
 from toolkit.execution import shortfall
+from toolkit.execution._shortfall import PARTS
 
 
 def at(*ms):

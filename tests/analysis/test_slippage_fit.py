@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from toolkit.analysis.common.bootstrap import bootstrap_interval
 from toolkit.slippage import asymmetry, cost, fit, heatmap
+from toolkit.statistics.bootstrap import bootstrap_interval
 
 from .examples import DAY, HOUR, MONDAY, times
 

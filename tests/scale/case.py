@@ -23,7 +23,7 @@ import pandas as pd
 
 import toolkit
 from tests.analysis.examples import times
-from toolkit.analysis.common.estimate import Estimate
+from toolkit.statistics.estimate import Estimate
 
 
 def frame_of(result):

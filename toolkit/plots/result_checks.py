@@ -9,10 +9,10 @@ from typing import ParamSpec, TypeVar
 import pandas as pd
 from matplotlib.axes import Axes
 
-from toolkit.analysis.common.estimate import Estimate
 from toolkit.display import type_text
 from toolkit.drawing import PLOTS
 from toolkit.errors import MissingColumns
+from toolkit.statistics.estimate import Estimate
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -8,13 +8,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
-from toolkit.analysis.market.slippage_fit import LARGE_MISFIT, misfit_words
 from toolkit.display import count_text
 from toolkit.plots import axes, formats, notebook, style, themes
 from toolkit.plots.formats import WEEKDAYS
 from toolkit.plots.result_checks import draws_result
 from toolkit.plots.themes import Theme, ThemeName
 from toolkit.slippage import SlippageFit
+from toolkit.slippage._fit import LARGE_MISFIT, misfit_words
 
 _MAX_COINS = 4
 _SIDES = ("buy", "sell")

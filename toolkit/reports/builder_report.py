@@ -10,7 +10,7 @@ from typing import Any, Final
 import pandas as pd
 
 from toolkit import builders, orders
-from toolkit.analysis.builders.cohorts import LifetimeValue
+from toolkit.builders._cohorts import LifetimeValue
 from toolkit.client import Session
 from toolkit.errors import ReportFailed
 from toolkit.fetch import builder_approved_fills_by_time, builder_orders_by_time

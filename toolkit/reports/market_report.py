@@ -10,9 +10,8 @@ from typing import Any, Final
 
 import pandas as pd
 
+from toolkit import depth as depths
 from toolkit import slippage, twaps
-from toolkit.analysis.market import depth as depths
-from toolkit.analysis.market.slippage_fit import LARGE_MISFIT, SlippageFit
 from toolkit.client import Session
 from toolkit.contract.dexes import coin_dex, dex_name_in, join_coin
 from toolkit.errors import BadRequest, ReportFailed
@@ -25,6 +24,7 @@ from toolkit.reports.position_frames import PositionFrames, fetch_positions
 from toolkit.reports.report_frames import fetch_markets, fetch_optional, join_reasons
 from toolkit.reports.sentences import Headline, Paragraph, Sentence, headline, sentence
 from toolkit.reports.tables import TextColumn, TextTable, table
+from toolkit.slippage._fit import LARGE_MISFIT, SlippageFit
 from toolkit.times import Time, to_ms
 
 _SIZE: Final = 100_000.0  # USD, of the headline

@@ -8,7 +8,6 @@ from typing import Final
 import pandas as pd
 
 from toolkit import accounts
-from toolkit.analysis.accounts.margin_tiers import FIRST_TABLE
 from toolkit.client import Session
 from toolkit.contract.dexes import canonical_dex, coin_dex
 from toolkit.errors import Incomplete, NotPermitted, NotReady
@@ -20,6 +19,7 @@ from toolkit.fetch import (
     meta,
 )
 from toolkit.fetch.registry import operation_of
+from toolkit.liquidations._margin_tiers import FIRST_TABLE
 from toolkit.reports.report_frames import archive_command, fetch_optional
 
 _MAX_ACCOUNTS: Final = 1_000  # of one request for states

@@ -10,9 +10,8 @@ from typing import Any, Final
 
 import pandas as pd
 
+from toolkit import depth as depths
 from toolkit import slippage
-from toolkit.analysis.market import depth as depths
-from toolkit.analysis.market.slippage_fit import SlippageFit
 from toolkit.client import Session
 from toolkit.contract.dexes import dex_name_in, join_coin
 from toolkit.errors import BadRequest, ReportFailed
@@ -24,6 +23,7 @@ from toolkit.reports.blocks import TitleBlock
 from toolkit.reports.report_frames import concat_frames, fetch_markets, fetch_optional, join_reasons
 from toolkit.reports.sentences import Headline, Paragraph, Sentence, headline, sentence
 from toolkit.reports.tables import TextColumn, TextTable, table
+from toolkit.slippage._fit import SlippageFit
 from toolkit.times import Time, to_ms
 
 AMOUNTS: Final = (1_000.0, 10_000.0, 100_000.0, 1_000_000.0)

@@ -1,0 +1,5 @@
+"""Account values: how they are distributed, their leverage, how they change; and positioning."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,0 +1,143 @@
+"""Concentration of value over accounts."""
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import pandas as pd
+
+from toolkit.accounts._values import account_groups, values_table
+from toolkit.arrays import Floats
+from toolkit.prepare.door import Frame
+from toolkit.prepare.groups import list_keys
+from toolkit.prepare.provenance import finish
+
+SHARES = (0.01, 0.1)
+
+
+def concentration(
+    snapshot: Frame, by: str | Iterable[str] | None = None, shares: Sequence[float] = SHARES
+) -> pd.DataFrame:
+    """Measure how unevenly value is distributed over accounts: Gini, Herfindahl, top shares.
+
+    Parameters
+    ----------
+    snapshot : DataFrame
+        As for `values`, or a result of `values`, also by token or dex: each account counts once.
+    by : {"token", "dex", "mode"} or list of them, optional
+        One row for each group. Without it, one row.
+    shares : sequence of float, default (0.01, 0.1)
+        Top shares of the accounts to sum, as fractions.
+
+    Returns
+    -------
+    DataFrame
+        Sorted by the groups. The measures are float64, and missing if there are no accounts. The
+        columns of `by`, then
+
+        - ``accounts``: number of accounts with a value above 0. All measures are of these.
+        - ``not_positive``: number of accounts with a value of 0 or less.
+        - ``missing``: number of accounts without a known value.
+        - ``value``: sum of the values, in USD.
+        - ``gini``: Gini coefficient: 0 if all values are equal, towards 1 if one account has all.
+        - ``hhi``: Herfindahl index: the sum of squared shares, from 1 / accounts to 1.
+        - ``effective``: ``1 / hhi``: the number of equal accounts with the same index.
+        - ``top_N``: share of the value in the top N % of the accounts, one column for each of
+          `shares`; of n accounts the ceil(n * share) largest.
+
+    Raises
+    ------
+    MissingColumns
+        If a column is missing, or numbers are text.
+    ValueError
+        If a share is not above 0 and at most 1, or as for `values`.
+
+    Notes
+    -----
+    Gini (1912) as ``sum((2 i - n - 1) x_i) / (n sum(x))`` over values in ascending order;
+    Herfindahl (1950) and Hirschman (1945). The order of equal values does not matter.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> snapshot = pd.DataFrame({"user": list("abcd"), "account_value": [1.0, 2.0, 3.0, 4.0]})
+    >>> made = concentration(snapshot, shares=[0.25])
+    >>> made[["accounts", "gini", "hhi", "top_25"]].round(3)
+       accounts  gini  hhi  top_25
+    0         4  0.25  0.3     0.4
+    """
+    if not all(0 < share <= 1 for share in shares):
+        raise ValueError(f"shares must be above 0 and at most 1: {list(shares)}")
+    keys = list_keys(by)
+    frame = values_table(snapshot, [key for key in keys if key != "mode"], keys)
+    codes, result = account_groups(frame, keys)
+    order = np.argsort(codes, kind="stable")
+    value = frame["value"].to_numpy(dtype=np.float64)[order]
+    parts = np.split(value, np.searchsorted(codes[order], np.arange(1, len(result))))
+    names = ["value", "gini", "hhi", "effective", *(f"top_{100 * share:g}" for share in shares)]
+    counts = [(int((part > 0).sum()), int((part <= 0).sum())) for part in parts]
+    figures = np.array([_concentration_figures(part[part > 0], shares) for part in parts])
+    result["accounts"] = [positive for positive, _ in counts]
+    result["not_positive"] = [other for _, other in counts]
+    result["missing"] = [int(np.isnan(part).sum()) for part in parts]
+    result[names] = figures
+    return finish(result, {"snapshot": snapshot}, helper="accounts.concentration")
+
+
+def lorenz(snapshot: Frame, points: int = 101) -> pd.DataFrame:
+    """Compute the Lorenz curve: the share of all value that the poorest accounts have together.
+
+    Parameters
+    ----------
+    snapshot : DataFrame
+        As for `values`, or a result of `values`, also by token or dex: each account counts once.
+    points : int, default 101
+        Number of points. Shares between accounts are interpolated.
+
+    Returns
+    -------
+    DataFrame
+        Of the accounts with a value above 0; empty if there are none:
+
+        - ``accounts``: share of the accounts, the poorest first, from 0 to 1.
+        - ``value``: share of the value that these accounts have, from 0 to 1.
+
+    Raises
+    ------
+    MissingColumns
+        If a column is missing, or numbers are text.
+    ValueError
+        If there are fewer than two points, or as for `values`.
+
+    Notes
+    -----
+    Lorenz (1905). Gini's coefficient is one minus twice the area below the curve of all accounts.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> snapshot = pd.DataFrame({"user": ["a", "b"], "account_value": [1.0, 3.0]})
+    >>> lorenz(snapshot, points=3).values.tolist()
+    [[0.0, 0.0], [0.5, 0.25], [1.0, 1.0]]
+    """
+    if points < 2:
+        raise ValueError(f"points must be at least 2, not {points}")
+    value = np.sort(values_table(snapshot, [])["value"].to_numpy())
+    value = value[value > 0]
+    at = np.linspace(0, 1, points if len(value) else 0)
+    sums = np.concatenate([[0.0], np.cumsum(value)])
+    curve = np.interp(at, np.linspace(0, 1, len(sums)), sums / (sums[-1] or 1.0))
+    result = pd.DataFrame({"accounts": at, "value": curve})
+    return finish(result, {"snapshot": snapshot}, helper="accounts.lorenz")
+
+
+def _concentration_figures(value: Floats, shares: Sequence[float]) -> list[float]:
+    """Return sum, Gini, Herfindahl, its inverse and top shares of values above 0."""
+    value, n = np.sort(value), len(value)
+    if not n:
+        return [np.nan] * (4 + len(shares))
+    whole = value.sum()
+    hhi = ((value / whole) ** 2).sum()
+    gini = (2 * np.arange(1, n + 1) - n - 1) @ value / (n * whole)
+    # The small number corrects products that round up, as in 0.07 * 100 = 7.000000000000001.
+    tops = [max(1, int(np.ceil(n * share - 1e-9))) for share in shares]
+    return [whole, gini, hhi, 1 / hhi, *(value[-top:].sum() / whole for top in tops)]

@@ -1,1 +1,0 @@
-"""Account values, leverage and liquidations."""

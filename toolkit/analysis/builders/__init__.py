@@ -1,1 +1,0 @@
-"""Builders: revenue, users and routing."""

@@ -1,1 +1,0 @@
-"""Shared parts of the analysis: account values, bootstrap, estimates, shrinkage. Private."""

@@ -1,1 +1,0 @@
-"""Fills, orders and TWAPs."""

@@ -1,1 +1,0 @@
-"""Funding payments and rates."""

@@ -1,1 +1,0 @@
-"""Slippage and depth of order books."""

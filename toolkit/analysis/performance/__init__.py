@@ -1,1 +1,0 @@
-"""Performance: returns, the figures that describe them, and rankings of accounts."""

@@ -1,1 +1,0 @@
-"""Profit and loss of accounts: attribution, equity, positions, reconciliation, the ledger."""

@@ -1,0 +1,292 @@
+"""Resilience of order books: how fast depth returns after a shock."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from toolkit.arrays import Floats, Ints
+from toolkit.depth._depth import SIDES
+from toolkit.prepare.door import Frame, Table
+from toolkit.prepare.provenance import result_provenance
+from toolkit.statistics.bootstrap import (
+    DRAWS,
+    bootstrap_interval,
+    bootstrap_ratio,
+    resample_sums,
+)
+from toolkit.statistics.estimate import Estimate, check_level
+from toolkit.times import SECOND
+
+_GRID = 241
+_LEAST_SAMPLES = 6  # samples of a recovery: more than its three parameters
+_GAP = 5  # a longer time between batches, in usual times between batches, is a gap
+_SHOCKS = {
+    "dex": "str", "coin": "str", "side": "str", "time": "datetime64[ms, UTC]",
+    "before_usd": "float64", "taken": "float64", "samples": "int64", "returned": "float64",
+}  # fmt: skip
+_PATH = {"seconds": "float64", "n": "int64", "q10": "float64", "q50": "float64", "q90": "float64"}
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Resilience(Estimate):
+    """How fast depth returns after a shock.
+
+    Attributes
+    ----------
+    params : DataFrame
+        One row per figure:
+
+        - ``name``: name of the figure
+        - ``estimate``: value of the figure, in the unit of the figure
+        - ``low``: lower end of the interval of the estimate
+        - ``high``: upper end of the interval of the estimate
+
+        The figures:
+
+        - ``half_life``: time until half of the depth that returns has returned, in seconds: a
+          shock of which nothing returns does not change it
+        - ``taken``: share of the depth that a shock took, mean of the shocks
+    shocks : DataFrame
+        One row for each side and shock:
+
+        - ``dex``: dex of the market
+        - ``coin``: coin of the market
+        - ``side``: ``ask`` (what a buyer meets) or ``bid``
+        - ``time``: time of the first batch after the shock, UTC
+        - ``before_usd``: depth before the shock, in USD
+        - ``taken``: share of the depth before the shock that the shock took
+        - ``samples``: number of batches in the recovery
+        - ``returned``: share of the lost depth that has returned at the last batch of the recovery
+    path : DataFrame
+        One row for each time after a shock:
+
+        - ``seconds``: time since the shock
+        - ``n``: number of batches at about that time, over all shocks
+        - ``qN``: share of the lost depth that has returned, N % quantile over the shocks; below 0
+          if the depth fell further
+    bps : int
+        Width of the band.
+    """
+
+    shocks: pd.DataFrame
+    path: pd.DataFrame
+    bps: int
+
+
+def resilience(
+    depth: Frame,
+    bps: int = 10,
+    *,
+    drop: float = 0.3,
+    window: float = 600.0,
+    level: float = 0.95,
+    draws: int = DRAWS,
+    seed: int = 0,
+) -> Resilience:
+    """Estimate the half-life of the depth that a shock took from the books.
+
+    A shock is a fall of the depth by at least `drop` from one batch to the next. A fall over a gap,
+    longer than five times the usual time between batches, is none. The time after a shock is
+    fitted by ``depth(t) = full - lost * 2**(-t / half_life)``. Each side and shock has its own
+    `full` and `lost`, and all share the half-life. The fit minimises the squared error of the
+    depth divided by the depth before the shock.
+
+    Parameters
+    ----------
+    depth : DataFrame
+        Batches of `tk.current_depth`, from an archive or a poll, of the markets to be measured
+        together. The time between batches should be much shorter than the half-life. Repeated rows
+        count once.
+    bps : int, default 10
+        Width of the band.
+    drop : float, default 0.3
+        Between 0 and 1, well above the usual change of the depth.
+    window : float, default 600
+        Seconds to look at after a shock, unless the next shock or a gap comes first.
+    level : float, default 0.95
+        Level of the intervals.
+    draws, seed : int
+        Number of resamples of shocks, and their seed.
+
+    Returns
+    -------
+    Resilience
+        ``n`` is the number of shocks (a shock to both sides of a market is one). Intervals come
+        from resampled shocks and are missing for fewer than two. For fewer than ten shocks the
+        interval is at least as wide as Student's; draws cannot lie outside the observed values.
+        Estimates are missing without a shock. The half-life is also missing if it would be below a
+        fifth of the time between batches or above ten times the window. If no depth returns after a
+        shock, this shock still counts in ``taken`` and in ``path``.
+
+    Raises
+    ------
+    MissingColumns
+        If a column is missing or holds text.
+    ValueError
+        If `drop` or `level` is not between 0 and 1, or `window` is not positive.
+
+    Notes
+    -----
+    Interval: percentile bootstrap by shock, expanded as by Hesterberg (2015).
+
+    Examples
+    --------
+    A book of 1000 USD loses 800 and regains half of the missing depth every 30 seconds:
+
+    >>> import pandas as pd
+    >>> import numpy as np
+    >>> seconds = np.arange(-20, 200, 10)
+    >>> usd = np.where(seconds < 0, 1000.0, 1000 - 800 * 2.0 ** (-seconds / 30))
+    >>> batches = pd.DataFrame({"dex": "hyperliquid", "coin": "XYZ", "bps": 10,
+    ...     "timestamp_ms": pd.to_datetime(1000 * (seconds + 20), unit="ms", utc=True),
+    ...     "bid_depth_usd": usd, "ask_depth_usd": 5e5})
+    >>> round(resilience(batches)["half_life"], 1)
+    30.0
+    """
+    check_level(level)
+    if not 0 < drop < 1:
+        raise ValueError(f"drop must be between 0 and 1, not {drop!r}")
+    if not window > 0:
+        raise ValueError(f"window must be a positive number of seconds, not {window!r}")
+    table = Table(depth, "depth")
+    needed = ("timestamp_ms", "dex", "coin", "bps", *SIDES.values())
+    rows = table.columns(needed, amounts=[*SIDES.values()]).assign(ms=table.ms("timestamp_ms"))
+    found = _find_recoveries(rows[rows["bps"] == bps], drop, window)
+    shocks = pd.DataFrame([each.facts() for each in found], columns=list(_SHOCKS)).astype(_SHOCKS)
+    # Falls within a second are one shock.
+    names = [(each.dex, each.coin, round(each.ms / SECOND)) for each in found]
+    clusters = pd.factorize(pd.Series(names, dtype=object))[0].astype(np.int64)
+    mean, means, count = bootstrap_ratio(
+        shocks["taken"].to_numpy(), np.ones(len(found)), clusters, draws=draws, seed=seed
+    )
+    steps = [np.diff(each.seconds) for each in found]
+    step = float(np.median(np.concatenate(steps))) if found else np.nan
+    life = _estimate_half_life(found, clusters, step, level, draws, seed, window)
+    params = pd.DataFrame(
+        [("half_life", *life), ("taken", mean, *bootstrap_interval(means, count, level))],
+        columns=["name", "estimate", "low", "high"],
+    )
+    path = _recovery_path(found, life[0], step)
+    facts = result_provenance({"depth": table.frame}) | {"helper": "depth.resilience", "bps": bps}
+    for frame in (params, shocks, path):
+        frame.attrs["toolkit"] = facts
+    return Resilience(
+        params=params,
+        n=count,
+        level=level,
+        method="exponential recovery by least squares; bootstrap by shock",
+        shocks=shocks,
+        path=path,
+        bps=bps,
+    )
+
+
+class _Recovery(NamedTuple):
+    """The depth of one side after a shock; seconds since the first batch after it."""
+
+    dex: str
+    coin: str
+    side: str
+    ms: int
+    before: float
+    seconds: Floats
+    depth: Floats
+
+    @property
+    def returned(self) -> Floats:
+        """The share of the lost depth that has returned at each batch."""
+        share: Floats = (self.depth - self.depth[0]) / (self.before - self.depth[0])
+        return share
+
+    def facts(self) -> tuple[object, ...]:
+        """Return a row of the shocks."""
+        at = pd.Timestamp(self.ms, unit="ms", tz="UTC")
+        taken = 1 - self.depth[0] / self.before
+        return (self.dex, self.coin, self.side, at, self.before, taken, len(self.depth),
+                self.returned[-1])  # fmt: skip
+
+
+def _find_recoveries(rows: pd.DataFrame, drop: float, window: float) -> list[_Recovery]:
+    recoveries = []
+    for (dex, coin), market in rows.groupby(["dex", "coin"], sort=True):
+        for side, name in SIDES.items():
+            series = market[["ms", name]].dropna().sort_values(["ms", name], kind="stable")
+            series = series.drop_duplicates("ms")
+            ms, usd = series["ms"].to_numpy(), series[name].to_numpy()
+            steps = np.diff(ms)
+            is_gap = steps > _GAP * np.median(steps) if len(steps) else np.zeros(0, dtype=bool)
+            falls = np.flatnonzero((usd[1:] < (1 - drop) * usd[:-1]) & ~is_gap) + 1
+            ends = np.sort(np.append(np.flatnonzero(is_gap) + 1, [*falls, len(ms)]))
+            ends = ends[np.searchsorted(ends, falls, side="right")]
+            late = np.searchsorted(ms, ms[falls] + SECOND * window, side="right")
+            for first, last in zip(falls, np.minimum(ends, late), strict=True):
+                if last - first >= _LEAST_SAMPLES:
+                    seconds, before = (ms[first:last] - ms[first]) / SECOND, float(usd[first - 1])
+                    shock = (str(dex), str(coin), side, int(ms[first]), before)
+                    recoveries.append(_Recovery(*shock, seconds, usd[first:last]))
+    return recoveries
+
+
+def _estimate_half_life(
+    recoveries: list[_Recovery],
+    clusters: Ints,
+    step: float,
+    level: float,
+    draws: int,
+    seed: int,
+    window: float,
+) -> tuple[float, float, float]:
+    """Return the half-life with its interval."""
+    if not recoveries:
+        return (float("nan"),) * 3
+    lives = np.geomspace(step / 5, 10 * window, _GRID)
+    count = int(clusters.max()) + 1
+    squares = np.zeros((count, _GRID))
+    np.add.at(squares, clusters, [_squared_errors(recovery, lives) for recovery in recoveries])
+    drawn = np.vstack([squares.sum(axis=0), resample_sums(squares, draws, seed)])
+    best = _grid_minima(drawn, np.log(lives))
+    if np.isnan(best[0]):
+        return (float("nan"),) * 3
+    return float(best[0]), *bootstrap_interval(best[1:], count, level, positive=True)
+
+
+def _squared_errors(recovery: _Recovery, lives: Floats) -> Floats:
+    """Return the squared error for each half-life, as a share of the depth before the shock."""
+    left = np.exp2(-recovery.seconds[:, None] / lives)
+    depth = recovery.depth / recovery.before
+    left, depth = left - left.mean(axis=0), depth - depth.mean()
+    spread, together = (left**2).sum(axis=0), depth @ left
+    with np.errstate(divide="ignore", invalid="ignore"):
+        explained = np.where(spread > 1e-12 * len(depth), together**2 / spread, 0.0)
+    return np.asarray(np.maximum((depth**2).sum() - explained, 0.0))
+
+
+def _grid_minima(squares: Floats, places: Floats) -> Floats:
+    """Return the place of each row's minimum, between the grid points; missing at the ends."""
+    at = np.argmin(squares, axis=1)
+    inside = (at > 0) & (at < squares.shape[1] - 1)
+    middle = np.clip(at, 1, squares.shape[1] - 2)
+    row = np.arange(len(squares))
+    left, here, right = (squares[row, middle + shift] for shift in (-1, 0, 1))
+    bend = left - 2 * here + right
+    with np.errstate(divide="ignore", invalid="ignore"):
+        shift = np.where(bend > 0, 0.5 * (left - right) / bend, 0.0)
+    found = np.exp(places[middle] + shift * (places[1] - places[0]))
+    return np.where(inside, found, np.nan)
+
+
+def _recovery_path(recoveries: list[_Recovery], half_life: float, step: float) -> pd.DataFrame:
+    """Return quantiles of the share of depth that has returned, by seconds since the shock."""
+    if np.isnan(half_life):
+        return pd.DataFrame({name: pd.Series(dtype=kind) for name, kind in _PATH.items()})
+    seconds = np.concatenate([recovery.seconds for recovery in recoveries])
+    share = np.concatenate([recovery.returned for recovery in recoveries])
+    # A bin is a tenth of the half-life, or the time between batches if that is longer.
+    rows = pd.DataFrame({"seconds": seconds, "share": share})[seconds <= 8 * half_life]
+    grouped = rows.groupby(rows["seconds"] // max(half_life / 10, step))
+    quantiles = grouped["share"].quantile(np.array([0.1, 0.5, 0.9])).unstack()
+    path = pd.DataFrame({"seconds": grouped["seconds"].mean(), "n": grouped["share"].size()})
+    path[["q10", "q50", "q90"]] = quantiles.to_numpy()
+    return path.reset_index(drop=True).astype(_PATH)

@@ -1,0 +1,292 @@
+"""Who trades against whom: both sides of each trade, and whose trades the market follows."""
+
+from collections.abc import Mapping
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+
+from toolkit.arrays import Ints
+from toolkit.execution._markout import Gain, estimate_gains
+from toolkit.execution._quotes import reference_prices
+from toolkit.prepare.door import Frame, Names, Table
+from toolkit.prepare.groups import number_groups, sum_groups
+from toolkit.prepare.prices import span_ms
+from toolkit.prepare.provenance import finish
+from toolkit.prepare.trades import GroupedTrades, Trades, read_clusters, read_trades, trade_columns
+from toolkit.statistics.bootstrap import DRAWS
+from toolkit.statistics.estimate import check_count, check_level
+from toolkit.statistics.shrinkage import shrink_estimates
+from toolkit.times import SECOND
+
+NamesOfSides = str | Mapping[str, str]
+
+
+def counterparties(
+    fills: Frame,
+    prices: Frame | None = None,
+    horizon: str | float = "5m",
+    *,
+    by: NamesOfSides = "user",
+    price: str | None = None,
+    max_age: str | float = "60s",
+    cluster: str = "day",
+    level: float = 0.95,
+    draws: int = DRAWS,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """Join both sides of each trade: how much each taker traded with each maker, and who gained.
+
+    Parameters
+    ----------
+    fills : DataFrame
+        Fills of as many accounts as possible: ``coin, px, sz, side, time, tid, crossed, user``
+        (`tk.many` adds ``user``). Repeated rows count once.
+    prices, price, max_age
+        As for `markout`. Without `prices` the fills must be the full tape.
+    horizon : str or float, default "5m"
+        Time after the trade at which the gain is measured.
+    by : str or mapping of address to name, default "user"
+        How the two sides are named: by a column, such as ``user`` or ``builder``, or by a name for
+        each address. Addresses without a name keep the address.
+    cluster, level, draws, seed
+        As for `markout`.
+
+    Returns
+    -------
+    DataFrame
+        The pair with the largest volume first:
+
+        - ``taker``: account of the taker; missing if that side is not in the frame, or has no name.
+        - ``maker``: account of the maker; missing as for ``taker``.
+        - ``trades``: number of trades.
+        - ``volume_usd``: volume of the trades, each counted once, in USD.
+        - ``priced``: number of trades with a fresh price at the horizon, and a side.
+        - ``gain_usd``: gain of the taker from the trade to the horizon, without fees, in USD.
+          Positive is good for the taker; the maker's gain is the opposite.
+        - ``gain_bps``: the gain in basis points of the priced volume.
+        - ``low``: lower end of the interval of `gain_bps`, bootstrap by cluster.
+        - ``high``: upper end of the interval of `gain_bps`, bootstrap by cluster.
+        - ``clusters``: number of clusters.
+        - ``age_seconds``: mean age of the prices at the horizon, in seconds.
+
+    Raises
+    ------
+    MissingColumns
+        If a column is missing or holds text.
+    ValueError
+        If a span of time or `level` is not valid, or the prices are those of trades.
+
+    Notes
+    -----
+    The two sides of a trade share the coin and the trade id. A fill without a trade id is a trade
+    without its other side. If ``crossed`` of one side is missing, the other side tells who was the
+    taker; if both are missing, the trade has no names and no gain. If the prices are `quotes` of
+    the tape, their own error is not part of the interval; it is in the intervals of `markout` and
+    `spreads`.
+
+    Examples
+    --------
+    Account a takes 2 at 100 from account b; a minute later the mid is 100.5.
+
+    >>> import pandas as pd
+    >>> fills = pd.DataFrame({"user": ["0xa", "0xb"], "coin": "XYZ", "px": 100.0, "sz": 2.0,
+    ...     "side": ["B", "A"], "crossed": [True, False], "tid": 7,
+    ...     "time": pd.to_datetime([1000, 1000], unit="ms", utc=True)})
+    >>> mids = pd.DataFrame({"coin": "XYZ", "mid_px": [100.5],
+    ...     "time": pd.to_datetime([60_000], unit="ms", utc=True)})
+    >>> found = counterparties(fills, mids, "1m")
+    >>> found[["taker", "maker", "trades", "volume_usd", "gain_usd", "gain_bps"]]
+      taker maker  trades  volume_usd  gain_usd  gain_bps
+    0   0xa   0xb       1       200.0       1.0      50.0
+    """
+    check_level(level)
+    age_ms, span = span_ms(max_age, "max_age"), span_ms(horizon, "horizon")
+    table = Table(fills, "fills")
+    column = by if isinstance(by, str) else "user"
+    trades = read_trades(table, ("tid", "crossed"))
+    names, clusters = _side_names(table, trades, by), read_clusters(table, trades, cluster)
+    marks = reference_prices(table, prices, price, max_age)
+    # One row for each trade, from the taker's side; from the maker's, if only that is known.
+    seen = np.lexsort((-trades.taker, trades.number))
+    seen = np.sort(seen[np.flatnonzero(np.diff(trades.number[seen], prepend=-1))])
+    trade, taker = trades.take(seen), trades.taker[seen]
+    sign = trade.sign * np.array([np.nan, -1.0, 1.0])[taker + 1]
+    sides = pd.DataFrame(
+        {
+            side: _names_of_side(trades, names, flag)[trade.number]
+            for side, flag in (("taker", 1), ("maker", 0))
+        }
+    )
+    px, age = marks.after(trade.coin, trade.ms, span, age_ms)
+    gain = Gain(sign * (px - trade.px) * trade.sz, trade.usd, age)
+    codes, groups = number_groups(sides, missing_last=True)
+    grouped = GroupedTrades(trade, codes, groups, clusters[seen])
+    found = estimate_gains(grouped, {(): gain}, {}, None, level, draws, seed)
+    result = groups.assign(
+        trades=np.bincount(codes, minlength=len(groups)),
+        volume_usd=sum_groups(codes, np.nan_to_num(trade.usd), len(groups)),
+        priced=found["n"],
+        gain_usd=found["usd"],
+        gain_bps=found["estimate"],
+        **found[["low", "high", "clusters", "age_seconds"]],
+    ).sort_values("volume_usd", ascending=False, kind="stable")
+    return finish(
+        result, {"fills": table.frame, "prices": prices},
+        helper="execution.counterparties", by=[column], price_source=marks.source,
+        horizon_seconds=span / SECOND,
+    )  # fmt: skip
+
+
+def toxicity(
+    fills: Frame,
+    prices: Frame | None = None,
+    horizon: str | float = "5m",
+    *,
+    by: NamesOfSides = "user",
+    liquidity: Literal["taker", "maker"] = "taker",
+    price: str | None = None,
+    max_age: str | float = "60s",
+    cluster: str = "hour",
+    min_clusters: int = 10,
+    level: float = 0.95,
+) -> pd.DataFrame:
+    """Rank accounts or builders by how far prices follow their trades.
+
+    Flow is toxic for the makers if prices move on in the direction of the taker. With
+    ``liquidity="maker"`` the ranking shows which makers lose the most to such flow.
+
+    Parameters
+    ----------
+    fills, prices, horizon, by, price, max_age
+        As for `counterparties`; ``tid`` is not needed.
+    liquidity : {"taker", "maker"}, default "taker"
+        Which side of the trades counts.
+    cluster : str, default "hour"
+        Fills of one cluster move together: ``hour``, ``day``, ``week`` or a column.
+    min_clusters : int, default 10
+        Names with fewer clusters have no standard error and no shrunk value.
+    level : float, default 0.95
+        Level of the intervals.
+
+    Returns
+    -------
+    DataFrame
+        The most toxic first:
+
+        - ``rank``: 1 for the highest ``shrunk_bps``; names without one are last.
+        - ``name``: the account or builder; all fills without a name form one row with a missing
+          name.
+        - ``fills``: number of fills on that side.
+        - ``volume_usd``: volume of the fills on that side, in USD.
+        - ``priced``: number of fills with a fresh price at the horizon, and a side.
+        - ``gain_usd``: gain from the fill to the horizon, without fees, in USD. Positive is good
+          for the named side, and bad for the other side.
+        - ``gain_bps``: the gain in basis points of the priced volume.
+        - ``error_bps``: standard error of ``gain_bps``, robust for clusters.
+        - ``shrunk_bps``: best guess of the true gain, after shrinkage to the mean of all names.
+        - ``low``: lower end of the interval of the true gain after shrinkage.
+        - ``high``: upper end of the interval of the true gain after shrinkage.
+        - ``clusters``: number of clusters.
+        - ``age_seconds``: mean age of the prices at the horizon, in seconds.
+
+    Raises
+    ------
+    MissingColumns
+        If a column is missing or holds text.
+    ValueError
+        If an argument is not valid, or the prices are those of trades.
+
+    Notes
+    -----
+    Standard error of a ratio of sums, linearised, with the clusters of Liang and Zeger (1986).
+    Shrinkage: Morris (1983). At least five names are needed for it. If the prices are `quotes` of
+    the tape, their own error is not part of the standard error.
+
+    Examples
+    --------
+    The price follows account a, and turns against account b.
+
+    >>> import pandas as pd
+    >>> fills = pd.DataFrame({"user": ["0xa", "0xb"], "coin": "XYZ", "px": 100.0, "sz": 1.0,
+    ...     "side": ["B", "A"], "crossed": True,
+    ...     "time": pd.to_datetime([1000, 1000], unit="ms", utc=True)})
+    >>> mids = pd.DataFrame({"coin": "XYZ", "mid_px": [101.0],
+    ...     "time": pd.to_datetime([60_000], unit="ms", utc=True)})
+    >>> toxicity(fills, mids, "1m")[["name", "fills", "gain_bps"]].values.tolist()
+    [['0xa', 1, 100.0], ['0xb', 1, -100.0]]
+    """
+    check_level(level)
+    check_count(min_clusters, "min_clusters")
+    if liquidity not in ("taker", "maker"):
+        raise ValueError(f"liquidity must be 'taker' or 'maker', not {liquidity!r}")
+    age_ms, span = span_ms(max_age, "max_age"), span_ms(horizon, "horizon")
+    table = Table(fills, "fills")
+    column = by if isinstance(by, str) else "user"
+    trades = read_trades(table, ["crossed"])
+    marks = reference_prices(table, prices, price, max_age)
+    trades = trades.take(trades.taker == (liquidity == "taker"))
+    names = pd.DataFrame({"name": _side_names(table, trades, by).texts()})
+    codes, result = number_groups(names, missing_last=True)
+    clusters = read_clusters(table, trades, cluster)
+    px, age = marks.after(trades.coin, trades.ms, span, age_ms)
+    gain = trades.sign * (px - trades.px) * trades.sz
+    known, n = ~np.isnan(gain), len(result)
+    own, gain, base = codes[known], gain[known], trades.usd[known]
+    total, value = sum_groups(own, gain, n), sum_groups(own, base, n)
+    priced = np.bincount(own, minlength=n)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = np.where(value > 0, total / value, np.nan)
+        ages = sum_groups(own, age[known], n) / priced
+        # What each cluster adds to the gain beyond the ratio of its name.
+        width = int(clusters.max(initial=0)) + 2
+        pairs, place = np.unique(own * width + clusters[known] + 1, return_inverse=True)
+        misses = np.bincount(place, gain - ratio[own] * base, len(pairs))
+        count = np.bincount(pairs // width, minlength=n)
+        squares = np.bincount(pairs // width, misses**2, n)
+        error = 1e4 * np.sqrt(count / (count - 1) * squares) / value
+    error = np.where((count >= max(min_clusters, 2)) & (value > 0), error, np.nan)
+    drawn, low, high = np.full((3, n), np.nan)
+    shown = error > 0
+    shrunk = shrink_estimates(1e4 * ratio[shown], error[shown], level)
+    drawn[shown], low[shown], high[shown] = shrunk.values, shrunk.low, shrunk.high
+    columns = {
+        "rank": pd.Series(drawn).rank(ascending=False, method="min").astype("Int64"),
+        "name": result["name"],
+        "fills": np.bincount(codes, minlength=n),
+        "volume_usd": sum_groups(codes, np.nan_to_num(trades.usd), n),
+        "priced": priced,
+        "gain_usd": np.where(count > 0, total, np.nan),
+        "gain_bps": 1e4 * ratio,
+        "error_bps": error,
+        "shrunk_bps": drawn,
+        "low": low,
+        "high": high,
+        "clusters": count,
+        "age_seconds": ages,
+    }
+    order = ["shrunk_bps", "gain_bps", "name"]
+    return finish(
+        pd.DataFrame(columns).sort_values(order, ascending=[False, False, True]),
+        {"fills": table.frame, "prices": prices},
+        helper="execution.toxicity", by=[column], price_source=marks.source, liquidity=liquidity,
+        horizon_seconds=span / SECOND,
+    )  # fmt: skip
+
+
+def _side_names(table: Table, trades: Trades, by: NamesOfSides) -> Names:
+    """Return the account, or the name, of each fill."""
+    if not isinstance(by, str):
+        table.require(["user"])
+        given = {address.lower(): name for address, name in by.items()}
+        return table.text("user").take(trades.rows).renamed(lambda user: given.get(user, user))
+    codes, values = pd.factorize(trade_columns(table, trades, [by])[by].astype("str"))
+    return Names(np.where(codes < 0, len(values), codes), [*values, ""])
+
+
+def _names_of_side(trades: Trades, names: Names, flag: int) -> pd.Series:
+    """Return the name of the taker or the maker of each trade by its number; or missing."""
+    codes: Ints = np.full(len(trades), len(names.values))
+    is_side = trades.taker == flag
+    codes[trades.number[is_side]] = names.codes[is_side]
+    return Names(codes, [*names.values, ""]).texts()

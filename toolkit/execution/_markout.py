@@ -1,0 +1,226 @@
+"""Markout: the price change after fills, with intervals."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from toolkit.arrays import Floats
+from toolkit.execution._quote_error import QuoteErrors, estimate_quote_errors
+from toolkit.execution._quotes import reference_prices
+from toolkit.prepare.door import Frame, Table
+from toolkit.prepare.groups import list_keys, split_groups
+from toolkit.prepare.prices import list_spans, span_ms
+from toolkit.prepare.provenance import finish
+from toolkit.prepare.trades import GroupedTrades, group_trades
+from toolkit.statistics.bootstrap import DRAWS, bootstrap_interval, bootstrap_ratio
+from toolkit.statistics.estimate import Estimate, check_level
+from toolkit.times import SECOND
+
+FIGURES: Final = {
+    "estimate": "float64", "low": "float64", "high": "float64", "usd": "float64", "n": "int64",
+    "missing": "int64", "clusters": "int64", "age_seconds": "float64",
+}  # fmt: skip
+RESULT_NAMES = ("name", "seconds", *FIGURES)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Markout(Estimate):
+    """Price changes after fills.
+
+    Attributes
+    ----------
+    params : DataFrame
+        The groups, and in each group one row per horizon:
+
+        - ``seconds``: time from the fill to the price; negative before the fill
+        - ``name``: name of the figure
+        - ``estimate``: gain as a part of the value of the fills, in basis points
+        - ``low``: lower end of the interval of the estimate
+        - ``high``: upper end of the interval of the estimate
+        - ``usd``: gain of all priced fills together, in USD
+        - ``n``: number of fills with a fresh price
+        - ``missing``: number of fills without a fresh price, or without a price, size or side
+        - ``clusters``: number of clusters that the interval resamples
+        - ``age_seconds``: mean age of the prices
+
+        The figure:
+
+        - ``markout``: price change after the fills, in basis points; positive is good for the
+          account
+    price_source : str
+        Column of the prices.
+    max_age_seconds : float
+        Largest age of a price.
+    cluster : str
+        What the resamples draw.
+    """
+
+    price_source: str
+    max_age_seconds: float
+    cluster: str
+
+
+def markout(
+    fills: Frame,
+    prices: Frame | None = None,
+    horizons: Sequence[str | float] = ("10s", "1m", "5m", "30m"),
+    *,
+    price: str | None = None,
+    max_age: str | float = "60s",
+    by: str | Iterable[str] | None = ("liquidity",),
+    cluster: str = "day",
+    level: float = 0.95,
+    draws: int = DRAWS,
+    seed: int = 0,
+) -> Markout:
+    """Estimate the price change after fills; positive is good for the account.
+
+    Parameters
+    ----------
+    fills : DataFrame
+        ``coin, px, sz, side, time`` and the columns of `by` and `cluster`. Repeated rows count
+        once.
+    prices : DataFrame, optional
+        ``coin`` (or ``name``), ``time`` and a price: archived answers of `tk.meta_and_asset_ctxs`,
+        with a column ``time``, or `quotes`. Without it `fills` must be the full tape of the market,
+        and the prices are the mids of its `quotes`. Prices of trades are refused, because each is a
+        bid or an ask.
+    horizons : list of str or float
+        Times after the fill: text such as ``"5m"``, or seconds. Negative times are before it:
+        ``"-1m"`` compares the price a minute before the fill, which shows what the fill followed.
+    price : str, optional
+        Column of the price. By default the first of ``mid_px``, ``mark_px``, ``oracle_px`` that
+        exists.
+    max_age : str or float, default "60s"
+        How old the last price may be at the horizon. A price from before the fill does not count.
+        But quotes (`quotes`, or mids with ``bid_px`` and ``ask_px``) hold until the next one: they
+        count if they were that fresh at the fill, up to `max_age` after the last of them. Fills
+        without such a price, or without a side, count as ``missing``, not as 0.
+    by : str, list of str or None, default ("liquidity",)
+        Groups, as for `fill_quality`.
+    cluster : str, default "day"
+        What the resamples draw for the intervals: ``hour``, ``day`` or ``week`` (UTC), ``user``, or
+        another column. Fills of one cluster move together.
+    level, draws, seed
+        Level of the intervals; number of resamples; their seed.
+
+    Returns
+    -------
+    Markout
+        ``params`` has a row for each group and horizon. ``estimate`` is the gain, the sum of
+        ``(price - px) * sz`` (with the opposite sign for sells), divided by the value traded, the
+        sum of ``px * sz``, in basis points; ``usd`` is the gain. Intervals are missing for fewer
+        than two clusters.
+
+    Raises
+    ------
+    MissingColumns
+        If a column is missing or holds text.
+    ValueError
+        If a span of time or `level` is not valid, or the prices are those of trades.
+
+    Notes
+    -----
+    Percentile bootstrap by cluster, expanded for few clusters as by Hesterberg (2015). With
+    `quotes` as prices, the intervals include the error of the quotes: see `spreads`. Which fills
+    count is as in `fill_quality`.
+
+    Examples
+    --------
+    Bought at 100. Ten seconds later the mid is 100.5, and that price is two seconds old.
+
+    >>> import pandas as pd
+    >>> fills = pd.DataFrame({"coin": "XYZ", "px": [100.0], "sz": [2.0], "side": ["B"],
+    ...     "crossed": [True], "time": pd.to_datetime([1000], unit="ms", utc=True)})
+    >>> mids = pd.DataFrame({"coin": "XYZ", "mid_px": [100.0, 100.5],
+    ...     "time": pd.to_datetime([0, 9000], unit="ms", utc=True)})
+    >>> found = markout(fills, mids, ["5s", "10s"]).params
+    >>> found[["liquidity", "seconds", "estimate", "usd", "n", "missing", "age_seconds"]]
+      liquidity  seconds  estimate  usd  n  missing  age_seconds
+    0     taker      5.0       NaN  NaN  0        1          NaN
+    1     taker     10.0      50.0  1.0  1        0          2.0
+    """
+    check_level(level)
+    keys = list_keys(by, RESULT_NAMES)
+    table = Table(fills, "fills")
+    grouped = group_trades(table, keys, cluster).of_one_side()
+    trades, coin, ms = grouped.trades, grouped.trades.coin, grouped.trades.ms
+    marks = reference_prices(table, prices, price, max_age)
+    age_ms, spans = span_ms(max_age, "max_age"), list_spans(horizons, "horizons", signed=True)
+    errors = estimate_quote_errors(marks, age_ms, grouped, cluster)
+    gains = {}
+    for span in spans:
+        px, age = marks.after(coin, ms, span, age_ms)
+        slope = -trades.sign * errors.signs.after(coin, ms, span, age_ms)[0] if errors else None
+        gain = trades.sign * (px - trades.px) * trades.sz
+        gains[span / SECOND, "markout"] = Gain(gain, trades.usd, age, slope)
+    types = {"seconds": "float64", "name": "str"}
+    params = estimate_gains(grouped, gains, types, errors, level, draws, seed)
+    return Markout(
+        params=finish(
+            params, {"fills": table.frame, "prices": prices},
+            helper="execution.markout", by=keys, price_source=marks.source,
+        ),
+        n=len(trades),
+        level=level,
+        method=f"gain over value traded; bootstrap by {cluster}; prices: {marks.source}",
+        price_source=marks.source,
+        max_age_seconds=age_ms / SECOND,
+        cluster=cluster,
+    )  # fmt: skip
+
+
+class Gain(NamedTuple):
+    """A figure of trades.
+
+    - ``value``: the gains in USD; NaN if a trade has no price
+    - ``base``: the values by which their sum is divided, in USD
+    - ``age``: age of the prices in seconds
+    - ``slope``: how much the figure of a trade moves with the error of quotes
+    """
+
+    value: Floats
+    base: Floats
+    age: Floats
+    slope: Floats | None = None
+
+
+def estimate_gains(
+    grouped: GroupedTrades,
+    gains: Mapping[Any, Gain],
+    types: Mapping[str, str],
+    errors: QuoteErrors | None,
+    level: float,
+    draws: int,
+    seed: int,
+) -> pd.DataFrame:
+    """Return the `FIGURES` of each group and figure, below the columns of groups and labels.
+
+    - ``gains``: by the labels of a figure
+    - ``types``: the columns of the labels
+    """
+    trades, codes, groups, cluster = grouped
+    made = []
+    for place, own in enumerate(split_groups(codes, len(groups))):
+        for labels, gain in gains.items():
+            rows = own[~np.isnan(gain.value[own])]
+            value, base, n = 1e4 * gain.value[rows], gain.base[rows], len(rows)
+            estimate, values, count = bootstrap_ratio(
+                value, base, cluster[rows], draws=draws, seed=seed
+            )
+            interval = bootstrap_interval(values, count, level)
+            if errors and gain.slope is not None and n:
+                slope, miss = gain.slope[rows] * base / base.sum(), value - estimate * base
+                interval = errors.widen(
+                    interval, estimate, trades.coin.take(rows), slope, miss, cluster[rows], level
+                )
+            usd, age = (gain.value[rows].sum(), gain.age[rows].mean()) if n else (np.nan, np.nan)
+            made.append((place, *labels, estimate, *interval, usd, n, len(own) - n, count, age))
+    types = {**types, **FIGURES}
+    columns = dict(zip(("place", *types), zip(*made, strict=True), strict=True)) if made else {}
+    rows = np.array(columns.pop("place", ()), dtype=np.int64)
+    figures = {name: pd.Series(columns.get(name, ()), dtype=kind) for name, kind in types.items()}
+    return pd.DataFrame({**groups.iloc[rows].reset_index(drop=True), **figures})

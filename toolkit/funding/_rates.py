@@ -1,0 +1,217 @@
+"""Annualised funding rates, and the hourly rates behind them."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Final
+
+import numpy as np
+import pandas as pd
+
+from toolkit.arrays import Floats, Ints
+from toolkit.prepare.door import NO_TIME, Frame, Table
+from toolkit.prepare.provenance import finish
+from toolkit.statistics.bootstrap import (
+    DRAWS,
+    block_count,
+    bootstrap_interval,
+    count_codes,
+    draw_blocks,
+)
+from toolkit.statistics.estimate import check_level
+from toolkit.times import HOUR
+
+HOURS_A_YEAR = 24 * 365
+_CHUNK = 100_000
+_EIGHT_HOURS: Final = 8
+"""The hours that a payment was for in 2023."""
+_HOURLY_FROM: Final = int(datetime(2024, 1, 1, tzinfo=UTC).timestamp() * 1000) // HOUR
+_ANNUAL = {
+    "coin": "str", "statistic": "str", "estimate": "float64", "low": "float64",
+    "high": "float64", "n": "int64", "missing": "int64", "covered": "float64",
+}  # fmt: skip
+
+
+def annualised(
+    funding: Frame,
+    *,
+    trim: float = 0.1,
+    block_hours: int = 24,
+    level: float = 0.95,
+    draws: int = DRAWS,
+    seed: int = 0,
+    interval_hours: float | None = None,
+) -> pd.DataFrame:
+    """Compute the annualised funding rate of each coin: hourly rates times 24 * 365.
+
+    Parameters
+    ----------
+    funding : DataFrame
+        ``coin, time, funding_rate`` (and ``n_samples``) of one or many accounts. The rate of a coin
+        and hour counts once, even if many accounts paid it or rows repeat it. A row that sums n
+        payments is for n hours.
+    trim : float, default 0.1
+        Share of the hours that the trimmed mean leaves out at each end, below 0.5.
+    block_hours : int, default 24
+        Length of the blocks that are drawn, since the rates of neighbouring hours are similar.
+    level, draws, seed
+        Level of the intervals; number of resamples; seed of the resamples.
+    interval_hours : float, optional
+        How many hours one payment is for. A rate for 8 hours counts as 8 hourly rates of one
+        eighth. By default 1 hour; for rows before 2024, 8 hours, or 1 if the row before or behind
+        it, of the same coin, is nearer than that (docs/live_service.md, section 5).
+
+    Returns
+    -------
+    DataFrame
+        Three rows for each coin, sorted:
+
+        - ``coin``: coin of the rates.
+        - ``statistic``: ``mean``, ``trimmed`` or ``median`` of the hourly rates.
+        - ``estimate``: share of the notional a year; positive if longs pay, as the exchange signs
+          rates, so that a short position receives it.
+        - ``low``: lower end of the interval; missing with fewer than two blocks.
+        - ``high``: upper end of the interval; missing with fewer than two blocks.
+        - ``n``: number of hours with a rate.
+        - ``missing``: number of hours without a rate, from the first hour to the last. An account
+          without a position has no rows, and a missing rate is not 0.
+        - ``covered``: share of the hours that have a rate.
+
+    Raises
+    ------
+    MissingColumns
+        If a column is missing or holds text.
+    ValueError
+        If `trim`, `block_hours`, `level` or `interval_hours` is not valid.
+
+    Notes
+    -----
+    Circular block bootstrap over the hours that have a rate (Politis and Romano, 1992), expanded
+    for few blocks as by Hesterberg (2015). Rates are sorted once. A draw only counts how often each
+    occurs, so the time grows with hours times draws, and the memory with hours.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> rows = pd.DataFrame({"coin": "XYZ", "funding_rate": [1e-5, 1e-5, 4e-5],
+    ...     "time": pd.to_datetime([0, 1, 3], unit="h", utc=True)})
+    >>> annualised(rows)[["statistic", "estimate", "n", "missing", "covered"]].round(4)
+      statistic  estimate  n  missing  covered
+    0      mean    0.1752  3        1     0.75
+    1   trimmed    0.1752  3        1     0.75
+    2    median    0.0876  3        1     0.75
+    """
+    check_level(level)
+    if not 0 <= trim < 0.5:
+        raise ValueError(f"trim must be at least 0 and below 0.5, not {trim!r}")
+    if block_hours < 1:
+        raise ValueError(f"block_hours must be at least 1, not {block_hours!r}")
+    figures = []
+    for coin, rates, span in hourly_rates(funding, interval_hours):
+        hours = len(rates)
+        cuts = {"mean": 0, "trimmed": int(trim * hours), "median": (hours - 1) // 2}
+        values = trimmed_means(rates, list(cuts.values()), block_hours, draws, seed)
+        blocks = block_count(hours, block_hours)
+        for name, estimates in zip(cuts, values.T, strict=True):
+            low, high = bootstrap_interval(estimates[1:], blocks, level)
+            counts = (hours, span - hours, hours / span)
+            year = HOURS_A_YEAR
+            figures.append((coin, name, estimates[0] * year, low * year, high * year, *counts))
+    result = pd.DataFrame(figures, columns=list(_ANNUAL)).astype(_ANNUAL)
+    return finish(result, {"funding": funding}, helper="funding.annualised", level=level)
+
+
+def hourly_rates(funding: Frame, interval: float | None = None) -> list[tuple[str, Floats, int]]:
+    """Return each coin's rates hour by hour, and the number of hours from the first to the last.
+
+    `interval` is how many hours one payment is for, if the caller knows it.
+    """
+    if interval is not None and not interval > 0:
+        raise ValueError(f"interval_hours must be above 0, not {interval!r}")
+    table = Table(funding, "funding")
+    table.require(("coin", "time", "funding_rate"))
+    rows = pd.DataFrame(
+        {
+            "coin": table.text("coin").codes,
+            "hour": table.ms() // HOUR,
+            # A row that sums several payments has the rate of one of them.
+            "samples": np.fmax(table.number("n_samples", default=1.0), 1.0),
+            "rate": table.number("funding_rate"),
+        }
+    )
+    rows = rows[rows["rate"].notna() & (table.ms() != NO_TIME)].reset_index(drop=True)
+    hours = _payment_hours(rows) if interval is None else np.full(len(rows), float(interval))
+    rows["rate"] /= hours
+    span = np.maximum(np.rint(hours * rows["samples"]), 1).astype(np.int64)
+    if (span > 1).any():  # one row for each hour; the last one is the hour of the row itself
+        first = np.repeat(np.cumsum(span) - span, span)
+        rows = rows.loc[rows.index.repeat(span)]
+        rows["hour"] -= np.arange(len(rows)) - first
+    # An hour has one rate. If there are two, the median does not depend on the order of rows.
+    hourly = rows.groupby(["coin", "hour"], sort=True)["rate"].median().reset_index()
+    names = table.text("coin").values
+    coins = []
+    for code, group in hourly.groupby("coin"):
+        hour = group["hour"].to_numpy()
+        coins.append((names[code], group["rate"].to_numpy(), int(hour[-1] - hour[0]) + 1))
+    return sorted(coins, key=lambda coin: coin[0])
+
+
+# ASSUMED: Each payment of a funding row from before 2024 is for eight hours, the same as in the
+# recorded rows of 2023, unless another row of the coin is nearer.
+def _payment_hours(rows: pd.DataFrame) -> Floats:
+    """Return how many hours one payment of each row is for: 1 from 2024 on, before 8 or 1.
+
+    - ``rows``: ``coin``, ``hour`` (since the epoch), ``samples``
+    """
+    is_old = rows["hour"] < _HOURLY_FROM
+    if not is_old.any():
+        return np.ones(len(rows))
+    each = rows[is_old].groupby(["coin", "hour"])["samples"].min().reset_index()
+    gap = each.groupby("coin")["hour"].diff() / each["samples"]
+    behind = gap.groupby(each["coin"]).shift(-1)
+    each["hours"] = np.where(np.fmin(gap, behind) < _EIGHT_HOURS, 1.0, _EIGHT_HOURS)
+    found = rows[["coin", "hour"]].merge(each, how="left", on=["coin", "hour"])
+    return found["hours"].fillna(1.0).to_numpy()
+
+
+def trimmed_means(
+    rates: Floats, cuts: Sequence[int], block_hours: int, draws: int, seed: int
+) -> Floats:
+    """Return trimmed means of the rates, and of draws of blocks of them.
+
+    Parameters
+    ----------
+    rates : array of float, (hours,)
+    cuts : sequence of int
+        How many of the smallest and of the largest rates each mean leaves out: none for the mean,
+        all but the middle one or two for the median.
+    block_hours, draws, seed : int
+        As for `annualised`.
+
+    Returns
+    -------
+    array of float, (1 + draws, cuts)
+        The first row is that of the rates themselves.
+    """
+    values, codes = np.unique(rates, return_inverse=True)
+    count, distinct = len(rates), len(values)
+    means = [_means_of_draws(values, count_codes(codes[None, :], distinct), cuts)]
+    rng = np.random.default_rng(seed)
+    # Draw in portions: years of hours times a thousand draws would need too much memory.
+    portion = max(1, _CHUNK // count)
+    for first in range(0, draws, portion):
+        places = draw_blocks(rng, min(portion, draws - first), count, block_hours)
+        means.append(_means_of_draws(values, count_codes(codes[places], distinct), cuts))
+    return np.concatenate(means)
+
+
+def _means_of_draws(values: Floats, counts: Ints, cuts: Sequence[int]) -> Floats:
+    """Return the trimmed means of draws, each given as a count of the rising values."""
+    ranks = np.zeros((len(counts), len(values) + 1))
+    np.cumsum(counts, axis=1, out=ranks[:, 1:])
+    means = []
+    for cut in cuts:
+        upper = ranks[:, -1:] - cut
+        kept = np.diff(np.clip(ranks, cut, upper), axis=1)
+        means.append(kept @ values / (upper[:, 0] - cut))
+    return np.stack(means, axis=1)

@@ -1,0 +1,438 @@
+"""Liquidation cascades: forced trades move the price, which forces more trades."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from toolkit.arrays import Flags, Floats, Ints
+from toolkit.contract.market_names import code_among
+from toolkit.display import count_text
+from toolkit.errors import UnmeasuredAccounts, warn_caller
+from toolkit.liquidations._impact_laws import ImpactLaws, estimate_laws
+from toolkit.liquidations._margin_buffers import Margins, read_margins
+from toolkit.liquidations._margin_tiers import LeverageLimits, Tiers
+from toolkit.prepare.door import Frame
+from toolkit.prepare.groups import sum_groups
+from toolkit.prepare.provenance import result_provenance
+from toolkit.prepare.states import BACKSTOP_SHARE, name_some, open_positions
+from toolkit.rules.margin import maintenance
+from toolkit.slippage._fit import SlippageFit
+from toolkit.statistics.bootstrap import bootstrap_interval
+from toolkit.statistics.estimate import Estimate, check_level
+
+SHOCKS: Final = (-0.3, -0.2, -0.15, -0.1, -0.05, -0.02, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3)
+_LOWEST_PRICE: Final = 0.01
+"""Impact leaves at least this share of a price."""
+_TOTALS: Final = ("accounts", "forced_usd", "backstop_usd", "deficit_usd", "unpriced_usd")
+_PARAMS: Final = (
+    "shock", "estimate", "low", "high", "amplification", "amplification_low",
+    "amplification_high", "rounds", *_TOTALS, "extrapolated_usd",
+)  # fmt: skip
+_ROUNDS: Final = (
+    "shock", "round", "accounts", "positions", "forced_usd", "coin_usd", "backstop_usd",
+    "deficit_usd", "move",
+)  # fmt: skip
+_LIQUIDATED: Final = (
+    "shock", "round", "user", "dex", "margin", "coin", "notional", "equity", "maintenance",
+    "method",
+)  # fmt: skip
+_DTYPES: Final = dict.fromkeys(("rounds", "accounts", "round", "positions"), "int64") | (
+    dict.fromkeys(("user", "dex", "margin", "coin", "method"), "str")
+)
+"""Dtypes of the columns that are not float64."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Cascade(Estimate):
+    """What follows from price shocks when liquidations move prices.
+
+    Attributes
+    ----------
+    params : DataFrame
+        One row per shock:
+
+        - ``shock``: first price change of the coin, as a share of the mark price
+        - ``estimate``: price change after all rounds, as a share of the mark price
+        - ``low``: lower end of the interval of the estimate, from the uncertainty of the impact
+          alone; missing if the impact is known from one day only
+        - ``high``: upper end of the interval of the estimate
+        - ``amplification``: price change after all rounds over the shock
+        - ``amplification_low``: lower end of the interval of the amplification
+        - ``amplification_high``: upper end of the interval of the amplification
+        - ``rounds``: number of rounds of liquidations
+        - ``accounts``: number of liquidated accounts; an isolated position counts as one
+        - ``forced_usd``: liquidated notional of all coins, in USD
+        - ``backstop_usd``: part of the liquidated notional that the backstop takes over, in USD
+        - ``deficit_usd``: loss beyond the equity of the liquidated accounts, in USD
+        - ``unpriced_usd``: part of the liquidated notional in coins whose impact is not known, in
+          USD; it moves no price
+        - ``extrapolated_usd``: part of the forced trades beyond the largest size or depth that the
+          impact was estimated from, in USD
+    rounds : DataFrame
+        One row per shock and round:
+
+        - ``shock``: first price change of the coin, as a share of the mark price
+        - ``round``: number of the round, from 1
+        - ``accounts``: number of accounts that the round liquidates
+        - ``positions``: number of positions that the round liquidates
+        - ``forced_usd``: notional that the round liquidates, in USD
+        - ``coin_usd``: value of the shocked coin that the round trades, in USD; negative is sold
+        - ``backstop_usd``: part of the round's notional that the backstop takes over, in USD
+        - ``deficit_usd``: loss beyond the equity of the round's accounts, in USD
+        - ``move``: price change of the coin after the round, with the shock, as a share of the mark
+          price
+    liquidated : DataFrame
+        One row per shock and liquidated account:
+
+        - ``shock``: first price change of the coin, as a share of the mark price
+        - ``round``: number of the round that liquidates the account, from 1
+        - ``user``: address of the account
+        - ``dex``: dex of the account
+        - ``margin``: ``cross`` or ``isolated``
+        - ``coin``: coin of an isolated position; missing for cross positions
+        - ``notional``: notional of the positions at the liquidation, in USD
+        - ``equity``: equity of the account at the liquidation, in USD
+        - ``maintenance``: maintenance margin at the liquidation, in USD
+        - ``method``: ``market`` or ``backstop``
+    coin : str
+        The shocked coin.
+    unmeasured : int
+        Number of accounts that are never liquidated here, because their collateral or the largest
+        leverage of one of their coins is not known.
+    unmeasured_usd : float
+        Notional of the positions of these accounts, in USD.
+    """
+
+    rounds: pd.DataFrame
+    liquidated: pd.DataFrame
+    coin: str
+    unmeasured: int
+    unmeasured_usd: float
+
+
+class _Round(NamedTuple):
+    """One round of liquidations."""
+
+    accounts: Ints
+    equity: Floats
+    required: Floats
+    notional: Floats
+    positions: int
+    flow: Floats
+    unpriced: float
+    move: float
+
+    @property
+    def is_backstop(self) -> Flags:
+        return np.asarray(self.equity < BACKSTOP_SHARE * self.required)
+
+    def figures(self, place: int) -> dict[str, float]:
+        """Return the sums of the round; `place` is that of the shocked coin."""
+        return {
+            "accounts": len(self.accounts),
+            "positions": self.positions,
+            "forced_usd": self.notional.sum(),
+            "coin_usd": self.flow[place] + 0.0,
+            "backstop_usd": self.notional[self.is_backstop].sum(),
+            "deficit_usd": -np.minimum(self.equity, 0.0).sum() + 0.0,
+            "unpriced_usd": self.unpriced,
+            "move": self.move,
+        }
+
+
+class _Exchange(NamedTuple):
+    """Accounts in the order of their distance from liquidation, and how forced trades move prices.
+
+    - ``distance``, ``equity`` (array of float, (accounts,))
+    - ``starts`` (array of int, (accounts + 1,)): place of each account's first position
+    - ``owner``, ``coin`` (array of int, (positions,)): places of the account and of the coin
+    - ``value`` (array of float, (positions,)): signed values at the mark prices, USD
+    - ``tiers``: tiers of the positions
+    - ``names``: the accounts, by distance
+    - ``laws``, ``lasting``, ``backstop_trades``: the impact, and the arguments of `cascade`
+    - ``place``: place of the shocked coin
+    """
+
+    distance: Floats
+    equity: Floats
+    starts: Ints
+    owner: Ints
+    coin: Ints
+    value: Floats
+    tiers: Tiers
+    names: pd.DataFrame
+    laws: ImpactLaws
+    lasting: float
+    backstop_trades: bool
+    place: int
+
+    def run(self, shock: Floats, draw: int = 0) -> list[_Round]:
+        """Return the rounds of liquidations that follow from the shocks of all coins.
+
+        - ``draw``: number of the resample of the impact; 0 is the estimate
+        """
+        gone = np.zeros(len(self.equity), bool)
+        traded = np.zeros(len(shock))
+        move = shock
+        rounds: list[_Round] = []
+        while np.isfinite(move[self.place]):
+            # Nobody is liquidated while no price has moved by more than the account's distance.
+            near = int(np.searchsorted(self.distance, np.abs(move).max(), side="right"))
+            last = int(self.starts[near])
+            owner, coin, value = self.owner[:last], self.coin[:last], self.value[:last]
+            moved = value * (1 + move[coin])
+            margin = maintenance(
+                np.abs(moved), self.tiers.max_leverage[:last], self.tiers.lower_bound[:last]
+            )
+            equity = self.equity[:near] + sum_groups(owner, moved - value, near)
+            required = sum_groups(owner, margin, near)
+            is_hit = (equity < required) & ~gone[:near]
+            if not is_hit.any():
+                break
+            gone[:near] |= is_hit
+            trades = is_hit & (self.backstop_trades | (equity >= BACKSTOP_SHARE * required))
+            flow = -sum_groups(coin, np.where(trades[owner], moved, 0.0), len(shock))
+            traded = traded + flow
+            pushed = self.laws.moves(traded, draw)
+            unknown = np.isnan(pushed) & (np.arange(len(shock)) != self.place)
+            pushed = np.where(unknown, 0.0, pushed)
+            move = shock + (1 + shock) * np.maximum(self.lasting * pushed, _LOWEST_PRICE - 1)
+            rounds.append(
+                _Round(
+                    accounts=np.flatnonzero(is_hit),
+                    equity=equity[is_hit],
+                    required=required[is_hit],
+                    notional=sum_groups(owner, np.abs(moved), near)[is_hit],
+                    positions=int(is_hit[owner].sum()),
+                    flow=flow,
+                    unpriced=float(np.abs(moved)[is_hit[owner] & unknown[coin]].sum()),
+                    move=float(move[self.place]),
+                )
+            )
+        return rounds
+
+
+def cascade(
+    positions: Frame,
+    accounts: Frame,
+    impact: Frame | SlippageFit,
+    coin: str,
+    shocks: Sequence[float] = SHOCKS,
+    *,
+    betas: float | Mapping[str, float] = 0.0,
+    max_leverage: LeverageLimits | None = None,
+    margin_tables: Frame | None = None,
+    lasting: float = 1.0,
+    backstop_trades: bool = True,
+    level: float = 0.95,
+    draws: int = 199,
+    seed: int = 0,
+) -> Cascade:
+    """Compute how far liquidations move a price after a shock, round by round.
+
+    A shock moves the price of one coin, and changes the value of all accounts. Accounts below their
+    maintenance margin are liquidated with all cross positions. The forced trades move prices. The
+    rounds repeat until no further account is below its maintenance margin.
+
+    Parameters
+    ----------
+    positions, accounts : DataFrame
+        As for `buffers`: open positions and accounts of one moment. Repeated rows count once.
+    impact : DataFrame or SlippageFit
+        How far forced trades move prices: `tk.current_depth`, one batch or many (repeated rows
+        count once), or the result of `tk.slippage.fit`.
+    coin : str
+        Coin whose price is shocked.
+    shocks : sequence of float
+        First price changes, as shares of the mark price; -0.1 is a fall by a tenth.
+    betas : float or mapping of coin to float, default 0
+        Price change of the other coins for a change of 1 of the shocked coin.
+    max_leverage, margin_tables
+        As for `buffers`.
+    lasting : float, default 1
+        Share of the impact that stays in the mark price. If it is 0, liquidations move no price.
+    backstop_trades : bool, default True
+        Whether positions that the backstop takes over are traded in the book, too.
+    level : float, default 0.95
+        Level of the intervals.
+    draws : int, default 199
+        Number of bootstrap resamples of days; at most the number that the fit has.
+    seed : int, default 0
+        Seed of the resamples.
+
+    Returns
+    -------
+    Cascade
+        ``params`` has the price change after all rounds and the amplification of each shock.
+
+    Raises
+    ------
+    MissingColumns
+        If a column is missing, or numbers are text.
+    ValueError
+        If neither a position nor the impact has the coin, a shock is 0 or not above -1, `lasting`
+        is negative, or as for `buffers`.
+
+    Notes
+    -----
+    Rounds: the loss spiral of Brunnermeier and Pedersen (2009), as a fixed point over accounts as
+    in Cont and Schaanning (2017). With signed values v at the mark prices, price changes m, equity
+    E: an account is liquidated if ``E + sum(v * m) < sum(maintenance(abs(v) * (1 + m)))``, with the
+    margin tiers of `toolkit.rules.margin`. The forced trades of a coin add up over the rounds to Q,
+    and its price is ``mark * (1 + shock) * (1 + lasting * sign(Q) * a * (abs(Q) / 100,000)**k)``.
+    So the price impact of 100,000 USD is ``a``, as a share of the price. ``a`` and ``k`` are fitted
+    to the depth within each distance. For a `SlippageFit`, the impact is the marginal cost of the
+    fitted curve, without the half spread: ``a * (1 + k)`` takes the place of ``a``.
+
+    The result is no bound. Whole positions are liquidated in one trade, books do not refill, and
+    nobody adds margin, which makes the cascade larger. Three things make it smaller. An account
+    whose collateral or whose largest leverage of a coin is not known is never liquidated:
+    ``unmeasured`` counts them, and a warning names them. A liquidated account closes at the price
+    before its own trades, so ``deficit_usd`` lacks their cost. Trades beyond the sampled sizes or
+    the stated depth follow the same formula, as ``extrapolated_usd`` states. An account that is
+    below its maintenance margin before the shock is liquidated in round 1. The interval includes
+    only the error of the estimated impact, not errors of the formula or of the positions.
+
+    The computing time is proportional to the number of shocks, to `draws`, and to the number of
+    positions that a shock brings near liquidation.
+
+    Examples
+    --------
+    A fall by 10 % liquidates account a. Its forced sale of 90,000 USD costs 30 bps per 100,000 USD.
+    This does not liquidate account b.
+
+    >>> import pandas as pd
+    >>> rows = pd.DataFrame({"user": ["a", "b"], "coin": "X", "szi": [1000.0, 1000.0],
+    ...     "position_value": 1e5, "leverage_type": "cross", "margin_used": 0.0})
+    >>> owners = pd.DataFrame({"user": ["a", "b"], "cross_account_value": [12e3, 25e3]})
+    >>> depth = pd.DataFrame({"coin": "X", "bps": [15, 30], "bid_depth_usd": [5e4, 1e5],
+    ...     "ask_depth_usd": [5e4, 1e5], "timestamp_ms": pd.Timestamp(0, unit="ms", tz="UTC")})
+    >>> made = cascade(rows, owners, depth, "X", [-0.1], max_leverage={"X": 10})
+    >>> made.params[["shock", "estimate", "amplification", "rounds", "forced_usd"]].round(5)
+       shock  estimate  amplification  rounds  forced_usd
+    0   -0.1  -0.10243         1.0243       1     90000.0
+    """
+    check_level(level)
+    if lasting < 0:
+        raise ValueError(f"lasting must be 0 or more, not {lasting!r}")
+    if wrong := [shock for shock in shocks if not shock or shock <= -1]:
+        raise ValueError(f"each shock must be above -1 and different from 0; one is {wrong[0]!r}")
+    held = open_positions(positions, ("margin_used",), ("leverage_type",))
+    margins = read_margins(held, accounts, max_leverage, margin_tables)
+    unknown = np.isnan(margins.equity)
+    _warn_unmeasured(held, margins, unknown)
+    coin = code_among(coin, set(held["coin"]))
+    coins = sorted({*held["coin"], coin})
+    place = coins.index(coin)
+    laws = estimate_laws(impact, coins, draws, seed)
+    if len(held) and coin not in set(held["coin"]) and np.isnan(laws.a[0][place]).all():
+        names = held["coin"].value_counts().index
+        raise ValueError(
+            f"positions: no position is in {coin!r}. Choose one of {name_some(names, 8)}"
+        )
+    exchange = _rank_accounts(
+        margins, held, coins, laws=laws, lasting=lasting, backstop_trades=backstop_trades,
+        place=place,
+    )  # fmt: skip
+    of_other = betas.get if isinstance(betas, Mapping) else lambda name, _: betas
+    sums: list[dict[str, float]] = []
+    rounds: list[dict[str, float]] = []
+    gone: list[pd.DataFrame] = []
+    for shock in shocks:
+        first = np.array([max(of_other(name, 0.0) * shock, -1.0) for name in coins])
+        first[place] = shock
+        made = exchange.run(first)
+        drawn = np.array(
+            [_final_move(exchange.run(first, n), shock) for n in range(1, len(laws.a))]
+        )
+        final, figures = _final_move(made, shock), [found.figures(place) for found in made]
+        low, high = bootstrap_interval(drawn, laws.blocks, level)
+        low, high = min(low, final), max(high, final)
+        ends = sorted((low / shock, high / shock))
+        row = {"estimate": final, "low": low, "high": high, "amplification": final / shock}
+        row |= {"amplification_low": ends[0], "amplification_high": ends[1], "rounds": len(made)}
+        row |= {name: sum(each[name] for each in figures) for name in _TOTALS}
+        traded = np.sum([found.flow for found in made], axis=0)
+        sums.append({"shock": shock, **row, "extrapolated_usd": laws.beyond(traded)})
+        for number, (found, each) in enumerate(zip(made, figures, strict=True), 1):
+            rounds.append({"shock": shock, "round": number, **each})
+            gone.append(
+                exchange.names.iloc[found.accounts].assign(
+                    shock=shock,
+                    round=number,
+                    notional=found.notional,
+                    equity=found.equity,
+                    maintenance=found.required,
+                    method=np.where(found.is_backstop, "backstop", "market"),
+                )
+            )
+    inputs: dict[str, Any] = {"positions": positions, "accounts": accounts}
+    if not isinstance(impact, SlippageFit):
+        inputs["impact"] = impact
+    facts = result_provenance(inputs)
+    facts |= {"helper": "liquidations.cascade", "coin": coin, "margin": margins.tiers.source,
+              "impact": laws.source}  # fmt: skip
+
+    def result(rows: Any, columns: Sequence[str]) -> pd.DataFrame:
+        frame = pd.DataFrame(rows).reindex(columns=[*columns])
+        frame = frame.astype({name: _DTYPES.get(name, "float64") for name in columns})
+        frame.attrs["toolkit"] = facts
+        return frame
+
+    return Cascade(
+        params=result(sums, _PARAMS), n=len(margins.equity), level=level,
+        rounds=result(rounds, _ROUNDS),
+        liquidated=result(pd.concat(gone, ignore_index=True) if gone else [], _LIQUIDATED),
+        coin=coin, unmeasured=int(unknown.sum()),
+        unmeasured_usd=float(margins.table["notional"][unknown].sum()),
+        method=f"rounds of liquidations; {margins.tiers.source}; impact: {laws.source}",
+    )  # fmt: skip
+
+
+def _warn_unmeasured(held: pd.DataFrame, margins: Margins, unknown: Flags) -> None:
+    """Warn if accounts cannot be measured, because a value or a largest leverage is not known."""
+    if not unknown.any():
+        return
+    users = margins.table["user"][unknown].unique()
+    coins = sorted(held["coin"][np.isnan(margins.own)].unique())
+    reason = f", or the largest leverage of {name_some(coins)}" if coins else ""
+    warn_caller(
+        f"positions: {count_text(int(unknown.sum()), 'account')} of {len(unknown):,} "
+        f"({name_some(users)}) cannot be measured and are never liquidated here. The value of the "
+        f"account is not known{reason}. Pass all accounts, and max_leverage= of all coins",
+        UnmeasuredAccounts,
+    )
+
+
+def _rank_accounts(
+    margins: Margins, held: pd.DataFrame, coins: list[str], **rules: Any
+) -> _Exchange:
+    """Return the accounts by their distance from liquidation; those without one are last.
+
+    No price falls below 0, so an account that no move liquidates is never liquidated here.
+    """
+    distance = margins.distances(held)
+    rank = np.argsort(distance, kind="stable")
+    place = np.empty_like(rank)
+    place[rank] = np.arange(len(rank))
+    owner = place[margins.account]
+    order = np.argsort(owner, kind="stable")
+    tiers = margins.tiers
+    return _Exchange(
+        distance=distance[rank][: np.count_nonzero(~np.isnan(distance))],
+        equity=margins.equity[rank],
+        starts=np.searchsorted(owner[order], np.arange(len(rank) + 1)),
+        owner=owner[order],
+        coin=pd.Index(coins).get_indexer(pd.Index(held["coin"]))[order].astype(np.int64),
+        value=(held["notional"] * np.sign(held["szi"])).to_numpy()[order],
+        tiers=Tiers(tiers.max_leverage[order], tiers.lower_bound[order], tiers.source),
+        names=margins.table.iloc[rank].reset_index(drop=True),
+        **rules,
+    )
+
+
+def _final_move(rounds: list[_Round], shock: float) -> float:
+    return rounds[-1].move if rounds else shock

@@ -1,0 +1,118 @@
+"""Power laws of price impact: how far a forced trade of a size moves the price of a coin."""
+
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from toolkit.arrays import Floats
+from toolkit.contract.dexes import join_coin
+from toolkit.prepare.door import Frame, Table
+from toolkit.prepare.groups import number_groups
+from toolkit.slippage._fit import SlippageFit
+from toolkit.slippage._means import UNIT_USD
+from toolkit.statistics.bootstrap import resample_sums
+from toolkit.times import DAY
+
+_SIDES: Final = ("sell", "buy")
+_DEPTHS: Final = ("bid_depth_usd", "ask_depth_usd")
+
+
+class ImpactLaws(NamedTuple):
+    """Laws ``move = a * (Q / 100,000 USD)**k`` of coins, for sells and buys, as shares.
+
+    - ``a``, ``k`` (array of float, (1 + draws, coins, 2)): the estimate, then the resamples; NaN if
+      not known
+    - ``largest`` (array of float, (coins, 2)): the largest trade that the data shows, in USD
+    - ``blocks``: number of days (or blocks of days) that were resampled
+    - ``source``: the data from which the laws were estimated, in words
+    """
+
+    a: Floats
+    k: Floats
+    largest: Floats
+    blocks: int
+    source: str
+
+    def moves(self, usd: Floats, draw: int) -> Floats:
+        """Return the signed price changes after signed trades of all coins; 0 without a trade."""
+        place = np.arange(len(usd))
+        side = (usd > 0).astype(np.int64)
+        a, k = self.a[draw, place, side], self.k[draw, place, side]
+        with np.errstate(over="ignore"):
+            size = a * (np.abs(usd) / UNIT_USD) ** k
+        return np.where(usd == 0, 0.0, np.sign(usd) * size)
+
+    def beyond(self, usd: Floats) -> float:
+        """Return how much of signed trades is beyond the largest that the data shows, in USD."""
+        if not np.ndim(usd):  # no round
+            return 0.0
+        largest = self.largest[np.arange(len(usd)), (usd > 0).astype(np.int64)]
+        return float(np.nansum(np.maximum(np.abs(usd) - largest, 0.0)))
+
+
+def estimate_laws(
+    impact: Frame | SlippageFit, coins: list[str], draws: int, seed: int
+) -> ImpactLaws:
+    """Return the laws of coins, from depth or from a fit of slippage.
+
+    The marginal price of a fitted cost ``a * Q**k`` is ``a * (1 + k) * Q**k``: the derivative of
+    the amount ``Q * cost`` that an order pays.
+    """
+    if isinstance(impact, SlippageFit):
+        return _fitted_laws(impact, coins, draws)
+    return _depth_laws(impact, coins, draws, seed)
+
+
+def _fitted_laws(fitted: SlippageFit, coins: list[str], draws: int) -> ImpactLaws:
+    count = min([draws, *(len(values) - 1 for _, values in fitted.draws.values())])
+    a = np.full((1 + count, len(coins), 2), np.nan)
+    k, largest = a.copy(), a[0].copy()
+    sampled = fitted.groups.set_index(["coin", "side"])["largest_usd"]
+    blocks = 0
+    for place, coin in enumerate(coins):
+        for number, side in enumerate(_SIDES):
+            if (coin, side) not in fitted.draws:
+                continue
+            blocks, values = fitted.draws[coin, side]
+            k[:, place, number] = values[: 1 + count, 2]
+            largest[place, number] = sampled[coin, side]
+            a[:, place, number] = values[: 1 + count, 1] * (1 + values[: 1 + count, 2]) / 1e4
+    return ImpactLaws(a, k, largest, blocks, f"fitted slippage of {fitted.n:,} samples")
+
+
+def _depth_laws(depth: Frame, coins: list[str], draws: int, seed: int) -> ImpactLaws:
+    """Return laws fitted to the depth within each distance, by a regression of logarithms."""
+    table = Table(depth, "impact", "depth")
+    table.require(("coin", "timestamp_ms", "bps", *_DEPTHS))
+    market, markets = number_groups(table.columns(["coin"], ["dex"]).astype("str").fillna(""))
+    pairs = markets.assign(dex=markets.get("dex", ""))[["dex", "coin"]]
+    names = np.array([join_coin(*pair) for pair in pairs.itertuples(index=False)], dtype=object)
+    distance, day = table.number("bps"), table.ms("timestamp_ms") // DAY
+    days, codes = np.unique(day, return_inverse=True)
+    # Without resamples of several days there is no interval.
+    count = draws if len(days) > 1 else 0
+    a = np.full((1 + count, len(coins), 2), np.nan)
+    k, largest = a.copy(), a[0].copy()
+    for place, coin in enumerate(coins):
+        for number, column in enumerate(_DEPTHS):
+            usd = table.number(column)
+            use = (names == coin)[market] & (usd > 0) & (distance > 0)
+            largest[place, number] = usd[use].max(initial=np.nan if not use.any() else 0.0)
+            x, y = np.log(usd[use] / UNIT_USD), np.log(distance[use] / 1e4)
+            parts = [
+                np.bincount(codes[use], part, len(days))
+                for part in (np.ones(len(x)), x, y, x * x, x * y)
+            ]
+            sums = np.stack(parts, axis=1).astype(np.float64)
+            whole = sums.sum(axis=0, keepdims=True)
+            many = np.vstack([whole, resample_sums(sums, count, seed)]) if count else whole
+            n, sx, sy, sxx, sxy = many.T
+            with np.errstate(divide="ignore", invalid="ignore"):
+                spread = n * sxx - sx**2
+                slope = np.where(spread > 1e-9 * n * sxx, (n * sxy - sx * sy) / spread, np.nan)
+                # The impact of a larger trade is never smaller.
+                slope = np.maximum(slope, 0.0)
+                a[:, place, number] = np.exp((sy - slope * sx) / n)
+            k[:, place, number] = slope
+    batches = len(np.unique(table.ms("timestamp_ms")))
+    return ImpactLaws(a, k, largest, len(days), f"depth of {batches:,} batches")

@@ -1,0 +1,469 @@
+"""Times to fill: how long orders take until they are filled, or end otherwise."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from toolkit.arrays import Floats, Ints
+from toolkit.errors import MissingDirections, warn_caller
+from toolkit.installation import explain_missing
+from toolkit.prepare.door import NO_TIME, Frame, Table
+from toolkit.prepare.groups import group_columns, list_keys, number_groups, split_groups
+from toolkit.prepare.orders import Events, read_events
+from toolkit.prepare.prices import read_prices, span_ms
+from toolkit.prepare.provenance import result_provenance
+from toolkit.prepare.trades import read_signs
+from toolkit.rules.directions import SPOT_DUST
+from toolkit.rules.twaps import SLICE_TYPE
+from toolkit.statistics.estimate import Estimate, check_level
+from toolkit.times import SECOND, Time, to_ms
+
+CAUSES: Final = ("filled", "canceled", "rejected")
+HORIZONS: Final = (1.0, 10.0, 60.0, 600.0, 3600.0, 86_400.0)
+MARKET_TYPES: Final = ("Market", "Vault Close", SLICE_TYPE, SPOT_DUST)
+MARKET_TIFS: Final = ("FrontendMarket", "Ioc", "LiquidationMarket")
+_RESTING: Final = 0
+_POINTS = 500
+_TINY: Final = 1e-12
+_RESULT_NAMES: Final = (
+    "name", "estimate", "low", "high", "cause", "seconds", "probability", "code",
+)  # fmt: skip
+DISTANCE: Final = "distance_bps"
+_COLUMNS: Final = {"type": "order_type"}
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class FillTimes(Estimate):
+    """Probability that an order has been filled, or has ended otherwise, by an age.
+
+    Attributes
+    ----------
+    params : DataFrame
+        The groups, and in each group one row per cause and horizon:
+
+        - ``size``: power of ten of the value of the orders, in USD. Only by size
+        - ``name``: name of the figure
+        - ``estimate``: share of the orders that have ended for the cause by the horizon
+        - ``low``: lower end of the interval of the share
+        - ``high``: upper end of the interval of the share
+
+        The figures:
+
+        - ``filled within N s``: share of the orders that are filled within N s
+        - ``canceled within N s``: share of the orders that are canceled within N s
+        - ``rejected within N s``: share of the orders that are rejected within N s
+    curves : DataFrame
+        The groups, and in each group at most 500 points for each cause:
+
+        - ``size``: power of ten of the value of the orders, in USD. Only by size
+        - ``cause``: filled, canceled or rejected
+        - ``seconds``: time since the order was placed
+        - ``probability``: share of the orders that have ended for the cause by the time
+        - ``low``: lower end of the interval of the probability
+        - ``high``: upper end of the interval of the probability
+    ended : dict of str to int
+        Cause -> number of orders that ended for it.
+    open : int
+        Number of orders that had not ended at their last event: censored.
+    left_out : int
+        Number of orders that were placed before the events begin, of which only the long-lived ones
+        are visible.
+    market : FillTimes or None
+        The same for market orders, which are in no other figure here; None if there are none.
+    triggers : FillTimes or None
+        The same for trigger orders, which wait for a price before they rest or take; None if there
+        are none.
+    """
+
+    curves: pd.DataFrame
+    ended: dict[str, int]
+    open: int
+    left_out: int
+    market: "FillTimes | None" = None
+    triggers: "FillTimes | None" = None
+
+
+class FillProbability(FillTimes):
+    """Probability that a resting order has been filled by an age, by its distance from the mid.
+
+    Attributes
+    ----------
+    params : DataFrame
+        As of `FillTimes`, in each range of distances:
+
+        - ``distance_bps``: lower end of the range of the distance from the mid, in basis points
+        - ``name``: name of the figure
+        - ``estimate``: share of the orders that have ended for the cause by the horizon
+        - ``low``: lower end of the interval of the share
+        - ``high``: upper end of the interval of the share
+
+        The figures:
+
+        - ``filled within N s``: share of the orders that are filled within N s
+        - ``canceled within N s``: share of the orders that are canceled within N s
+        - ``rejected within N s``: share of the orders that are rejected within N s
+    curves : DataFrame
+        As of `FillTimes`, in each range of distances:
+
+        - ``distance_bps``: lower end of the range of the distance from the mid, in basis points
+        - ``cause``: filled, canceled or rejected
+        - ``seconds``: time since the order was placed
+        - ``probability``: share of the orders that have ended for the cause by the time
+        - ``low``: lower end of the interval of the probability
+        - ``high``: upper end of the interval of the probability
+    """
+
+
+def time_to_fill(
+    orders: Frame,
+    *,
+    since: Time | None = None,
+    until: Time | None = None,
+    horizons: Sequence[float] = HORIZONS,
+    level: float = 0.95,
+    by: str | Iterable[str] | None = None,
+) -> FillTimes:
+    """Estimate the time until orders are filled, cancelled or rejected, as competing risks.
+
+    Parameters
+    ----------
+    orders : DataFrame
+        Status events as for `transitions`, with ``timestamp``, the time of placing. Repeated
+        events count once. ``user``, ``order_type``, ``tif`` are used if they exist.
+    since : time, optional
+        Start of the window. Orders placed before it are left out: some of them ended before it, and
+        the frame does not show these. By default the window of an account begins at its first
+        event. If the frame has no event of the placing itself (such as ``open``), the window begins
+        when the account's first order was placed.
+    until : time, optional
+        End of the window. An order that is still open then is censored. By default the time of the
+        last event.
+    horizons : sequence of float
+        Ages in seconds for ``params``.
+    level : float, default 0.95
+        Level of the intervals.
+    by : str or list of str, optional
+        Groups: ``tif``, ``type`` (``order_type``), ``side``, ``size`` (the power of ten of
+        ``limit_px * orig_sz`` in USD: 1000 means 1,000 to 10,000), ``dex``, ``hour``, ``day``,
+        ``week`` of placing, or any other column.
+
+    Returns
+    -------
+    FillTimes
+        ``params`` has the columns of `by`, and a row for each cause and horizon, named like
+        ``filled within 60 s``: the cumulative incidence. It is missing beyond the oldest age in the
+        data, unless all orders have ended. ``n`` is the number of orders. Market orders
+        (``order_type`` Market, Vault Close, Twap Slice, Spot Dust Conversion, or ``tif`` Ioc,
+        FrontendMarket, LiquidationMarket) never rest: they are separate, in ``market``. Trigger
+        orders (``is_trigger``) wait for a price first: they are in ``triggers``.
+
+    Raises
+    ------
+    MissingColumns
+        If a column is missing.
+    ValueError
+        If `level` is not between 0 and 1.
+
+    Notes
+    -----
+    Estimator of Aalen and Johansen (1978), with ties; intervals on the scale of
+    log(-log(1 - F)) (Kalbfleisch and Prentice, 2002). If the estimate is 0 or 1 that scale has no
+    width; the interval is then that of Clopper and Pearson (1934) for as many orders as were
+    observed for so long or ended before. One minus Kaplan and Meier's estimator would treat a
+    cancelled order as one that may still be filled, and overestimate. Orders of one account are not
+    independent: intervals are too narrow if few accounts place most orders.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> orders = pd.DataFrame({
+    ...     "oid": [1, 2, 3, 4], "status": ["filled", "canceled", "filled", "open"],
+    ...     "timestamp": pd.to_datetime([0, 0, 0, 0], unit="ms", utc=True),
+    ...     "status_timestamp": pd.to_datetime([1000, 2000, 3000, 0], unit="ms", utc=True)})
+    >>> found = time_to_fill(orders, horizons=[0.5, 3])
+    >>> found["filled within 3 s"]
+    0.5
+    >>> found.params.head(1).round(2)
+                    name  estimate  low  high
+    0  filled within 0.5 s       0.0  0.0   0.6
+    """
+    check_level(level)
+    keys = list_keys(by, _RESULT_NAMES)
+    events = read_events(orders)
+    table = events.table
+    table.require_some("timestamp", "says when each order was placed")
+    markers = [name for name in ("order_type", "tif") if table.has(name)]
+    if markers and all(table.is_blank(name) for name in markers):
+        warn_caller(
+            f"orders: {' and '.join(markers)} {'are' if len(markers) > 1 else 'is'} missing in "
+            "every row, so market orders count as resting orders. Fetch the rows again",
+            MissingDirections,
+        )
+    kind = _order_kinds(table)[events.rows]
+    stop = int(events.ms.max(initial=NO_TIME)) if until is None else to_ms(until)
+    facts = {"helper": "orders.time_to_fill", "by": keys, "level": level}
+    facts = {**result_provenance({"orders": table.frame}), **facts}
+    begin = None if since is None else to_ms(since)
+    resting, market, triggers = (
+        _estimate(events.take(kind == code), keys, begin, stop, horizons, level, facts)
+        if code == _RESTING or (kind == code).any()
+        else None
+        for code in range(3)
+    )
+    assert resting is not None
+    return replace(resting, market=market, triggers=triggers)
+
+
+def fill_probability(
+    orders: Frame,
+    prices: Frame,
+    edges: Sequence[float] = (0, 1, 2, 5, 10, 20, 50, 100),
+    *,
+    horizons: Sequence[float] = HORIZONS,
+    price: str | None = None,
+    max_age: str | float = "60s",
+    since: Time | None = None,
+    until: Time | None = None,
+    level: float = 0.95,
+    by: str | Iterable[str] | None = None,
+) -> FillProbability:
+    """Estimate how probable a fill of a resting order is, by its distance from the mid.
+
+    Parameters
+    ----------
+    orders : DataFrame
+        Status events as for `time_to_fill`, with ``coin, side, limit_px``.
+    prices : DataFrame
+        Mids of the coins, as for `tk.execution.markout`.
+    edges : list of float
+        Lower ends of the ranges of distance, in basis points.
+    price, max_age
+        As for `tk.execution.fill_quality`: the last mid before the order was placed.
+    horizons, since, until, level
+        As for `time_to_fill`.
+    by : str or list of str, optional
+        Further groups, as for `time_to_fill`.
+
+    Returns
+    -------
+    FillProbability
+        As `time_to_fill` returns it, by ``distance_bps``: the lower end of the range of the
+        distance from the mid, in basis points of the mid, positive if the order waits for a better
+        price than the mid. It is -inf below the first of `edges`, and missing without a fresh mid.
+        Market and trigger orders are apart.
+
+    Raises
+    ------
+    MissingColumns
+        If a column is missing.
+    ValueError
+        If `edges` do not rise, or a span of time or `level` is not valid.
+
+    Examples
+    --------
+    Two buys at 99.9 and at 99 rest below a mid of 100; the first is filled after 2 seconds.
+
+    >>> import pandas as pd
+    >>> ms = lambda *at: pd.to_datetime(at, unit="ms", utc=True)
+    >>> orders = pd.DataFrame({"oid": [1, 1, 2], "status": ["open", "filled", "open"],
+    ...     "coin": "XYZ", "side": "B", "limit_px": [99.9, 99.9, 99.0], "timestamp": ms(9, 9, 9),
+    ...     "status_timestamp": ms(9, 2_009, 9)})
+    >>> mids = pd.DataFrame({"coin": "XYZ", "mid_px": [100.0], "time": ms(0)})
+    >>> found = fill_probability(orders, mids, horizons=[2])
+    >>> found.params.loc[found.params["name"] == "filled within 2 s",
+    ...                  ["distance_bps", "estimate"]].values.tolist()
+    [[10.0, 1.0], [100.0, 0.0]]
+    """
+    ends = np.array(edges, dtype=np.float64)
+    if not len(ends) or (np.diff(ends) <= 0).any():
+        raise ValueError(f"edges must rise, not {list(edges)}")
+    table = Table(orders, "orders")
+    table.require(("coin", "side", "limit_px", "timestamp"))
+    age_ms = span_ms(max_age, "max_age")
+    mid, _ = read_prices(prices, price).before(table.text("coin"), table.ms("timestamp"), age_ms)
+    away = read_signs(table.text("side")) * (mid - table.number("limit_px")) / mid * 1e4
+    # A limit price of some digits may lie a rounding error below an edge.
+    place = np.searchsorted(ends, away + 1e-9, side="right")
+    lower = np.where(np.isnan(away), np.nan, np.append(-np.inf, ends)[place])
+    frame = table.frame.assign(distance_bps=lower)
+    keys = [*list_keys(by, (*_RESULT_NAMES, DISTANCE)), DISTANCE]
+    found = time_to_fill(frame, since=since, until=until, horizons=horizons, level=level, by=keys)
+    facts = result_provenance({"orders": table.frame, "prices": prices})
+    for each in (found, found.market, found.triggers):
+        for result in () if each is None else (each.params, each.curves):
+            result.attrs["toolkit"] |= {**facts, "helper": "orders.fill_probability"}
+    return FillProbability(**vars(found))
+
+
+def _order_kinds(table: Table) -> Ints:
+    """Return the kind of each order: 0 rests, 1 is a market order, 2 waits for a trigger."""
+    is_market = np.zeros(len(table), dtype=bool)
+    for name, words in (("order_type", MARKET_TYPES), ("tif", MARKET_TIFS)):
+        if table.has(name):
+            is_market |= table.text(name).facts(words.__contains__)
+    return np.where(table.flag("is_trigger")[0], 2, is_market.astype(np.int64))
+
+
+def _estimate(
+    events: Events,
+    keys: list[str],
+    begin: int | None,
+    stop: int,
+    horizons: Sequence[float],
+    level: float,
+    facts: dict[str, Any],
+) -> FillTimes:
+    """Return the curves and figures of the orders behind the events."""
+    table, events = events.table, events.take(events.ms <= stop)
+    last = events.take(events.is_last())
+    placed = table.ms("timestamp")[last.rows]
+    begins = _window_begins(events, last) if begin is None else begin
+    is_seen = (placed >= begins) & (placed != NO_TIME)
+    last, placed = last.take(is_seen), placed[is_seen]
+    cause = last.groups().facts(lambda name: 1 + CAUSES.index(name) if name in CAUSES else 0)
+    # An unknown status may be an end. It is only known that the order existed until then.
+    is_over = (cause > 0) | last.groups().facts("unknown".__eq__)
+    seconds = np.maximum(np.where(is_over, last.ms, stop) - placed, 0) / SECOND
+    group, groups = number_groups(_group_columns(table, keys, last.rows), missing_last=True)
+    # Without keys there is one group, which may be empty.
+    parts = split_groups(group, len(groups) if keys else 1)
+    curves = [_incidence_curves(seconds[own], cause[own], level) for own in parts]
+    at_horizons = [
+        _curves_at(found, seconds[own], cause[own], horizons, level)
+        for found, own in zip(curves, parts, strict=True)
+    ]
+    params = _stack_curves(at_horizons, groups)
+    ages = params.pop("seconds").map("{:g}".format).astype("str")
+    params["cause"] += " within " + ages + " s"
+    params = params.rename(columns={"cause": "name", "probability": "estimate"})
+    thin = _stack_curves([_thin_curves(found) for found in curves], groups)
+    params.attrs["toolkit"] = thin.attrs["toolkit"] = facts
+    return FillTimes(
+        params=params,
+        n=len(last),
+        level=level,
+        method="cumulative incidence (Aalen and Johansen), log-log intervals, exact at 0 and 1",
+        curves=thin,
+        ended={name: int((cause == k + 1).sum()) for k, name in enumerate(CAUSES)},
+        open=int((cause == 0).sum()),
+        left_out=int((~is_seen).sum()),
+    )
+
+
+def _window_begins(events: Events, last: Events) -> Ints:
+    """Return for each order when the events of its account begin."""
+    table, rows = events.table, events.rows
+    account = table.text("user", blank=True).codes
+    placed = table.ms("timestamp")[rows]
+    times = events.ms if (events.ms == placed).any() else placed
+    begins = np.full(int(account.max(initial=0)) + 1, np.iinfo(np.int64).max)
+    np.minimum.at(begins, account[rows], np.where(times == NO_TIME, begins[0], times))
+    return begins[account[last.rows]]
+
+
+def _group_columns(table: Table, keys: list[str], rows: Ints) -> pd.DataFrame:
+    """Return the columns by which orders are grouped; times are those of placing."""
+    columns: dict[str, object] = {}
+    for key in keys:
+        if key == "size":
+            table.require(("limit_px", "orig_sz"))
+            usd = (table.number("limit_px") * table.number("orig_sz"))[rows]
+            decades = 10.0 ** np.arange(-3, 13)
+            place = np.searchsorted(decades, usd, "right") - 1
+            columns[key] = np.where(usd > 0, decades[np.maximum(place, 0)], np.nan)
+        else:
+            name = _COLUMNS.get(key, key)
+            columns[key] = group_columns(table, [name], "timestamp", rows)[name]
+    return pd.DataFrame(columns, index=range(len(rows)))
+
+
+class _Curves(NamedTuple):
+    """Cumulative incidence of each cause: ages in seconds, then arrays (causes, ages)."""
+
+    ages: Floats
+    share: Floats
+    low: Floats
+    high: Floats
+
+
+def _incidence_curves(seconds: Floats, cause: Ints, level: float) -> _Curves:
+    """Return the cumulative incidence of each cause at each age with an event."""
+    if not cause.any():
+        return _Curves(np.zeros(0), *np.zeros((3, len(CAUSES), 0)))
+    with explain_missing("analysis"):
+        from scipy import stats
+        from statsmodels.duration.survfunc import CumIncidenceRight
+
+    # If all remaining orders end at once, the variance divides by zero.
+    with np.errstate(divide="ignore", invalid="ignore"):
+        fitted = CumIncidenceRight(seconds, cause)
+    share, error = np.zeros((2, len(CAUSES), len(fitted.times)))
+    share[: len(fitted.cinc)], error[: len(fitted.cinc)] = fitted.cinc, fitted.cinc_se
+    watched = _orders_at_risk(seconds, cause, fitted.times)
+    plain = np.sqrt(share * np.maximum(1 - share, 0.0) / watched)
+    error = np.where(np.isfinite(error) & (error > 0), error, plain)
+    z = float(stats.norm.ppf((1 + level) / 2))
+    return _Curves(fitted.times, share, *_intervals(share, error, z, watched, level))
+
+
+def _orders_at_risk(seconds: Floats, cause: Ints, ages: Floats) -> Floats:
+    """Return the number of orders whose state at each age is known."""
+    lost = np.sort(seconds[cause == 0])
+    return np.asarray(len(seconds) - np.searchsorted(lost, ages, "left"), dtype=np.float64)
+
+
+def _intervals(
+    chance: Floats, error: Floats, z: float, watched: Floats, level: float
+) -> tuple[Floats, Floats]:
+    """Return log-log intervals, and those of Clopper and Pearson if the probability is 0 or 1."""
+    never, always = chance <= _TINY, chance >= 1 - _TINY
+    inside = np.where(never | always, 0.5, chance)
+    rest = np.log1p(-inside)  # log(-log(1 - F)) has the derivative -1 / ((1 - F) log(1 - F))
+    wide = z * np.where(never | always, 0.0, error) / ((1 - inside) * -rest)
+    low, high = (-np.expm1(rest * np.exp(sign * wide)) for sign in (-1, 1))
+    tail = ((1 - level) / 2) ** (1 / watched)
+    low = np.where(never, 0.0, np.where(always, tail, low))
+    return low, np.where(never, 1 - tail, np.where(always, 1.0, high))
+
+
+def _curves_at(
+    curves: _Curves, seconds: Floats, cause: Ints, horizons: Sequence[float], level: float
+) -> _Curves:
+    """Return the probability of each cause at each horizon; missing beyond the oldest age."""
+    ages = np.array(horizons, dtype=np.float64)
+    place = np.searchsorted(curves.ages, ages, "right")  # 0: before the first event
+    share, low, high = (np.pad(each, ((0, 0), (1, 0)))[:, place] for each in curves[1:])
+    # At 0 and 1 the interval is exact. After the last event more orders may be censored.
+    watched = np.maximum(_orders_at_risk(seconds, cause, ages), 1.0)
+    exact_low, exact_high = _intervals(share, np.zeros_like(share), 0.0, watched, level)
+    is_inside = (share > _TINY) & (share < 1 - _TINY)
+    low, high = np.where(is_inside, low, exact_low), np.where(is_inside, high, exact_high)
+    all_ended = curves.share[:, -1:].sum() > 1 - 1e-9
+    is_known = (ages <= seconds.max(initial=-np.inf)) | all_ended
+    return _Curves(ages, *(np.where(is_known, each, np.nan) for each in (share, low, high)))
+
+
+def _thin_curves(curves: _Curves) -> _Curves:
+    """Return at most 500 points of each curve, evenly spaced; the last point is always kept."""
+    if not len(curves.ages):
+        return curves
+    places = np.unique(np.linspace(0, len(curves.ages) - 1, _POINTS).round().astype(int))
+    return _Curves(curves.ages[places], *(each[:, places] for each in curves[1:]))
+
+
+def _stack_curves(curves: list[_Curves], groups: pd.DataFrame) -> pd.DataFrame:
+    """Return the curves of the groups below each other, with the columns of the groups in front."""
+    counts = [len(CAUSES) * len(found.ages) for found in curves]
+    front = groups.loc[groups.index.repeat(counts)] if len(groups.columns) else pd.DataFrame()
+    causes = [np.repeat(CAUSES, len(found.ages)) for found in curves]
+    columns = {
+        **front.reset_index(drop=True),
+        "cause": pd.Series(np.concatenate([[], *causes]), dtype="str"),
+        "seconds": np.concatenate([[], *(np.tile(found.ages, len(CAUSES)) for found in curves)]),
+    }
+    for name, place in (("probability", 1), ("low", 2), ("high", 3)):
+        columns[name] = np.concatenate([[], *(found[place].ravel() for found in curves)])
+    return pd.DataFrame(columns)

@@ -1,0 +1,258 @@
+"""Status events of orders: transitions, outcomes, and how much was filled."""
+
+from collections.abc import Iterable, Sequence
+from statistics import NormalDist
+
+import numpy as np
+import pandas as pd
+
+from toolkit.arrays import Flags, Ints
+from toolkit.contract.order_states import order_state_group
+from toolkit.prepare.door import Frame, Names
+from toolkit.prepare.groups import group_columns, list_keys, number_groups, sum_groups
+from toolkit.prepare.orders import Events, read_events
+from toolkit.prepare.provenance import finish
+from toolkit.statistics.estimate import check_level, wilson_interval
+
+PLACED = "(placed)"
+LAST = "(last)"
+OUTCOMES = ("filled", "canceled", "rejected", "active", "unknown")
+
+
+def transitions(orders: Frame, by: str | Iterable[str] | None = None) -> pd.DataFrame:
+    """Count the status changes of orders, as a transition matrix in long form.
+
+    Parameters
+    ----------
+    orders : DataFrame
+        Status events: ``oid, status, status_timestamp``, and ``tx_index`` for ties, from
+        `tk.historical_orders` or `tk.builder_orders_by_time`, in any order. Repeated events count
+        once.
+    by : str or list of str, optional
+        One matrix for each group: ``coin``, ``dex``, ``order_type``, ``tif``, ``user``, ... or the
+        ``hour``, ``day``, ``week`` (UTC) of the earlier event.
+
+    Returns
+    -------
+    DataFrame
+        Sorted: the columns of `by`, then
+
+        - ``before``: the earlier status, or ``(placed)`` in front of the first event.
+        - ``after``: the later status, or ``(last)`` behind the last event.
+        - ``orders``: number of orders with this transition. As many orders enter a status as
+          leave it, ``(last)`` included.
+        - ``share``: share of the orders in `before`.
+
+    Raises
+    ------
+    MissingColumns
+        If a column is missing.
+
+    Notes
+    -----
+    `tk.historical_orders` returns the latest events only. If the earlier events of an order are not
+    among them, the order starts with its first event in the frame.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> orders = pd.DataFrame({
+    ...     "oid": [1, 1, 2], "status": ["open", "filled", "open"],
+    ...     "status_timestamp": pd.to_datetime([0, 9, 5], unit="ms", utc=True)})
+    >>> transitions(orders)
+         before   after  orders  share
+    0  (placed)    open       2    1.0
+    1    filled  (last)       1    1.0
+    2      open  (last)       1    0.5
+    3      open  filled       1    0.5
+    """
+    keys = list_keys(by, ("oid", "status", "status_timestamp", "before", "after"))
+    events = read_events(orders)
+    group, groups = _number_events(events, keys)
+    words = Names(np.arange(len(events.status.values) + 2), [*events.status.values, PLACED, LAST])
+    place, words = words.sorted().codes, words.sorted()
+    status, first = place[events.status.codes], events.is_first()
+    after = np.append(status[1:], 0)
+    after[events.is_last()] = place[-1]
+    # One number for each way: group, earlier and later status.
+    count = len(place)
+    left = (group * count + status) * count + after
+    entered = (group[first] * count + place[-2]) * count + status[first]
+    ways, orders_ = np.unique(np.concatenate([entered, left]), return_counts=True)
+    whole = np.unique(ways // count, return_inverse=True)[1]
+    columns = {
+        **groups.iloc[ways // count**2].reset_index(drop=True),
+        "before": Names(ways // count % count, words.values).texts(),
+        "after": Names(ways % count, words.values).texts(),
+        "orders": orders_,
+        "share": orders_ / np.bincount(whole, orders_)[whole],
+    }
+    facts = {"helper": "orders.transitions", "by": keys}
+    return finish(pd.DataFrame(columns), {"orders": events.table.frame}, **facts)
+
+
+def _number_events(events: Events, keys: Sequence[str]) -> tuple[Ints, pd.DataFrame]:
+    """Return the group of each event, and the groups; missing values are last."""
+    columns = group_columns(events.table, keys, "status_timestamp", events.rows)
+    return number_groups(columns, missing_last=True)
+
+
+def mix(
+    orders: Frame, by: str | Iterable[str] | None = None, *, level: float = 0.95
+) -> pd.DataFrame:
+    """Count how orders ended, by status: filled, and each kind of cancellation and rejection.
+
+    Parameters
+    ----------
+    orders : DataFrame
+        As for `transitions`. Repeated events count once.
+    by : str or list of str, optional
+        Groups, as for `transitions`; times are those of the last event.
+    level : float, default 0.95
+        Level of the intervals.
+
+    Returns
+    -------
+    DataFrame
+        Sorted: the columns of `by`, then
+
+        - ``group``: filled, canceled, rejected, active (not ended) or unknown, a status that is not
+          in the specification.
+        - ``status``: last status of the orders.
+        - ``orders``: number of orders with this last status.
+        - ``n``: number of all orders of the group of `by`.
+        - ``share``: ``orders / n``.
+        - ``low``: lower end of Wilson's interval (1927) of the share, which assumes independent
+          orders.
+        - ``high``: upper end of Wilson's interval (1927) of the share.
+
+    Raises
+    ------
+    MissingColumns
+        If a column is missing.
+    ValueError
+        If `level` is not between 0 and 1.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> orders = pd.DataFrame({
+    ...     "oid": [1, 1, 2], "status": ["open", "filled", "oracleRejected"],
+    ...     "status_timestamp": pd.to_datetime([0, 9, 5], unit="ms", utc=True)})
+    >>> mix(orders)[["group", "status", "orders", "n", "share"]]
+          group          status  orders  n  share
+    0    filled          filled       1  2    0.5
+    1  rejected  oracleRejected       1  2    0.5
+    """
+    z = NormalDist().inv_cdf((1 + check_level(level)) / 2)
+    keys = list_keys(by, ("oid", "status", "status_timestamp", "group"))
+    events = read_events(orders)
+    last = events.take(events.is_last())
+    group, groups = _number_events(last, keys)
+    outcomes = last.status.renamed(lambda status: f"{order_state_group(status)} {status}").sorted()
+    count = len(outcomes.values)
+    found, orders_ = np.unique(group * count + outcomes.codes, return_counts=True)
+    n = np.bincount(group)[found // count] if len(found) else orders_
+    low, high = wilson_interval(orders_ / n, n, z)
+    texts = [outcomes.values[code].split(" ", 1) for code in (found % count).tolist()]
+    columns = {
+        **groups.iloc[found // count].reset_index(drop=True),
+        "group": pd.Series([name for name, _ in texts], dtype="str"),
+        "status": pd.Series([status for _, status in texts], dtype="str"),
+        "orders": orders_,
+        "n": n,
+        "share": orders_ / n,
+        "low": low,
+        "high": high,
+    }
+    facts = {"helper": "orders.mix", "by": keys, "level": level}
+    return finish(pd.DataFrame(columns), {"orders": events.table.frame}, **facts)
+
+
+def fill_ratio(orders: Frame, by: str | Iterable[str] | None = None) -> pd.DataFrame:
+    """Compute the filled share of the ordered size.
+
+    Parameters
+    ----------
+    orders : DataFrame
+        Status events as for `transitions`, with ``sz, orig_sz, limit_px``. Repeated events count
+        once.
+    by : str or list of str, optional
+        Groups, as for `transitions`; times are those of the last event.
+
+    Returns
+    -------
+    DataFrame
+        Sorted by the groups: the columns of `by`, then
+
+        - ``orders``: number of orders.
+        - ``filled``: number of orders that are filled, by their last status.
+        - ``canceled``: number of orders that are canceled.
+        - ``rejected``: number of orders that are rejected.
+        - ``active``: number of orders that have not ended.
+        - ``unknown``: number of orders with a status that is not in the specification.
+        - ``partly``: number of orders that are filled in part.
+        - ``asked_usd``: original size at the limit price, in USD, of all orders that were not
+          rejected.
+        - ``filled_usd``: filled size at the limit price, in USD, of all orders that were not
+          rejected.
+        - ``ratio``: ``filled_usd / asked_usd``; missing if ``asked_usd`` is 0.
+        - ``unsized``: number of orders without an original size (to close a whole position), limit
+          price or open size. They are in no sum.
+
+    Raises
+    ------
+    MissingColumns
+        If a column is missing, also if every value of it is missing, or holds text.
+
+    Notes
+    -----
+    The filled size is the original size less the open size at the last event. An order that is
+    still open may have been filled since. `asked_usd` is at the limit price; a fill can be at a
+    better price.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> orders = pd.DataFrame({
+    ...     "oid": [1, 2], "status": ["filled", "canceled"], "limit_px": 10.0,
+    ...     "sz": [0.0, 6.0], "orig_sz": [5.0, 10.0],
+    ...     "status_timestamp": pd.to_datetime([0, 9], unit="ms", utc=True)})
+    >>> fill_ratio(orders)[["orders", "partly", "asked_usd", "filled_usd", "ratio"]]
+       orders  partly  asked_usd  filled_usd  ratio
+    0       2       1      150.0        90.0    0.6
+    """
+    keys = list_keys(by, ("oid", "status", "status_timestamp", "sz", "orig_sz", "limit_px"))
+    events = read_events(orders)
+    events.table.require_some("sz", "says what is still open")
+    events.table.require_some("orig_sz", "says what was asked for")
+    events.table.require_some("limit_px", "says at which price")
+    last = events.take(events.is_last())
+    group, groups = _number_events(last, keys)
+    is_state = {name: last.groups().facts(name.__eq__) for name in OUTCOMES}
+    table, rows = last.table, last.rows
+    original, px = np.nan_to_num(table.number("orig_sz")[rows]), table.number("limit_px")[rows]
+    filled = original - table.number("sz")[rows]
+    filled[is_state["filled"]] = original[is_state["filled"]]
+    filled[is_state["rejected"]] = 0.0
+    is_unsized = (original == 0) | np.isnan(px) | np.isnan(filled)
+    price = np.where(is_state["rejected"] | is_unsized, np.nan, px)
+    number = len(groups) if keys else 1  # without keys one row, also of no orders
+    asked = sum_groups(group, np.nan_to_num(original * price), number)
+    got = sum_groups(group, np.nan_to_num(filled * price), number)
+
+    def count(kept: Flags) -> Ints:
+        return np.bincount(group[kept], minlength=number)
+
+    columns = {
+        **groups,
+        "orders": np.bincount(group, minlength=number),
+        **{name: count(is_state[name]) for name in OUTCOMES},
+        "partly": count((filled > 0) & (filled < original)),
+        "asked_usd": asked,
+        "filled_usd": got,
+        "ratio": np.divide(got, asked, out=np.full(number, np.nan), where=asked > 0),
+        "unsized": count(is_unsized),
+    }
+    facts = {"helper": "orders.fill_ratio", "by": keys}
+    return finish(pd.DataFrame(columns, index=range(number)), {"orders": table.frame}, **facts)

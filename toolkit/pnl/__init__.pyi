@@ -1,0 +1,11 @@
+from ._attribution import attribution as attribution
+from ._audit import audit as audit
+from ._backward_equity import carried_back as carried_back
+from ._drawdown import drawdown as drawdown
+from ._equity import equity as equity
+from ._lots import lots as lots
+from ._positions import positions as positions
+from ._positions import unrealised as unrealised
+from ._reconcile import reconcile as reconcile
+from ._round_trips import round_trips as round_trips
+from ._value import value as value

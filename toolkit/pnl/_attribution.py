@@ -1,0 +1,593 @@
+"""Attribution: how fills, funding and ledger changed the money of an account.
+
+Each source is summed by group. Then the sums are stacked and summed again, so that a group that
+occurs in only one source keeps its row.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from toolkit import prepare
+from toolkit.arrays import Flags, Floats, Ints
+from toolkit.prepare import Fills
+from toolkit.prepare.account_values import distinct_rows
+from toolkit.prepare.door import Frame, Names, Table, filled
+from toolkit.prepare.funding import (
+    POSITIONS,
+    CoveredPeriod,
+    common_end,
+    count_hours,
+    covered_period,
+    is_inside,
+)
+from toolkit.prepare.groups import CALENDAR, group_rows, list_keys, number_groups, sum_groups
+from toolkit.prepare.ledger import Movements, read_income, read_movements
+from toolkit.prepare.markets import dex_of, is_outcome, is_perp
+from toolkit.prepare.money import (
+    Collateral,
+    Prices,
+    in_usd,
+    warn_missing_amounts,
+    warn_missing_tokens,
+    warn_unused_prices,
+)
+from toolkit.prepare.owners import Owners, account_names, check_owner, is_owned
+from toolkit.prepare.provenance import finish
+from toolkit.prepare.roles import warn_missing_directions
+from toolkit.prepare.words import Coverage, coverage_texts, source_state
+from toolkit.times import Time
+
+NEEDED = ("coin", "px", "sz", "side", "time", "closed_pnl", "fee")
+FILL_NUMBERS = ("px", "sz", "closed_pnl", "fee", "builder_fee", "deployer_fee", "priority_gas")
+FEES = ("trading_fee", "builder_fee", "deployer_fee", "rebate")
+MONEY = (
+    "closed_pnl",
+    *FEES,
+    "funding",
+    "net",
+    "ledger",
+    "equity_change",
+    "unrealised",
+    "priority_gas",
+    "fees_in_cost",
+    "funding_outside",
+)
+GAPS = ("missing_amounts", "unpriced_fees", "unknown_flows", "conversions", "at_par")
+RESULT = ("fills", "volume", *MONEY, *GAPS, "covers")
+
+HOUR_KEYS = ("user", "coin", "dex")
+POSITION_KEYS = ("user", "coin", "dex")
+FUNDING_KEYS = ("user", "coin", "dex", *CALENDAR)
+LEDGER_KEYS = ("user", *CALENDAR)
+_POSITION = ("user", "dex", "coin", "time", "szi", "unrealized_pnl")
+
+Sums = tuple[pd.DataFrame, dict[str, Floats]]
+"""The groups of a source, and the sums of its measures in each group."""
+
+
+def attribution(
+    fills: Frame | Fills,
+    funding: Frame | None = None,
+    ledger: Frame | None = None,
+    by: str | Iterable[str] | None = None,
+    *,
+    positions: tuple[Frame | None, Frame | None] | None = None,
+    account: str | None = None,
+    prices: Prices | None = None,
+    meta: Frame | None = None,
+    start_time: Time | None = None,
+    end_time: Time | None = None,
+) -> pd.DataFrame:
+    """Split the change of an account's money into its sources.
+
+    All amounts are in USD and are positive if they are good for the account, so fees are negative:
+
+    - ``net = closed_pnl + trading_fee + builder_fee + deployer_fee + rebate + funding``,
+    - ``equity_change`` is the sum of ``ledger`` and the part of ``net`` that comes from perp fills
+      and funding. This is the change of the perp account's equity without unrealised PnL. Spot and
+      outcome fills are not in it, because they are paid from the spot balance.
+
+    The `fee` of a fill contains its builder fee and deployer fee. They are split from it, not added
+    to it. A part without data, such as funding that was not fetched, is missing (NA), never 0, and
+    ``net`` does not contain it; `covers` states which parts are there.
+
+    For spot and outcome markets, ``net`` equals the change of cash if the balance is zero before
+    and after: the proceeds of sells, less the cost of buys and the fees in USDC. A fee in the base
+    token, of a spot buy, is a part of the token's cost. ``closed_pnl`` contains it, so it is not
+    deducted again. The same holds for a rebate in the base token, of a spot sell.
+
+    Parameters
+    ----------
+    fills : DataFrame
+        As `tk.user_fills_by_time` returns them.
+    funding : DataFrame, optional
+        Funding rows of the same time: ``coin, time, usdc`` (and ``user``). If they are of several
+        users, as `tk.builder_approved_funding_by_time` returns them, only the rows of the fills'
+        accounts count: the accounts in the fills' ``user`` column, `account`, or the account that
+        the fills were fetched for.
+    ledger : DataFrame, optional
+        Ledger updates of the same account and time, as `tk.user_non_funding_ledger_updates`
+        returns them (for several accounts by `tk.many`, with a column ``account``). As in funding
+        and `positions`, only the rows of the fills' accounts count. Cash into the perp account, on
+        any dex, is positive. Movements of the spot balance and liquidation rows do not change the
+        perp account's cash.
+    by : str or list of str, optional
+        One row per group: ``user``, ``coin``, ``dex``, ``hour``, ``day``, ``week`` (from Monday,
+        UTC), ``side``, ``dir``, ``crossed``, ``builder``, or any other column of the fills. By
+        default one row in total. With ``user``, each row of the fills' accounts counts for the user
+        that it names, in lower case. An account without fills has a row only if the fills were
+        fetched for it, or if it is `account`.
+    positions : (before, after), optional
+        The open positions before the first fill and after the last fill, for the change of
+        unrealised PnL: frames of ``coin, unrealized_pnl`` (and ``user``), as
+        `tk.batch_clearinghouse_states` or `tk.pnl.unrealised` return them. None for one of them
+        means that no position was open.
+    account : str, optional
+        The account of fills, funding and ledger. Funding rows may be of many accounts, and
+        transfers have two parties. By default the ledger's ``account`` column, or the address that
+        fills and ledger were fetched for.
+    prices : mapping of str to number, optional
+        Token -> USD, for example ``{"USDH": 0.998}``, for amounts in tokens other than USDC:
+        volume, closed PnL, fees and funding of a dex with this collateral, and of spot and outcome
+        markets with this quote token. Upper and lower case do not matter. A warning lists names
+        that no fill uses. Without a price such amounts count at par (one token is one USD), and
+        ``at_par`` counts the fills.
+    meta : DataFrame, optional
+        As `tk.meta` returns it, with ``name`` and ``collateral_token``: the collateral of each dex,
+        for funding of a dex without fills, and for fills without a fee token.
+    start_time, end_time : int, datetime or text, optional
+        The time range of the fills. By default the requested range, if the frame is complete and
+        has its provenance. Otherwise it is the time from the first fill to the full hour after the
+        last fill. This range is extended by earlier hours whose funding rows state the position
+        before the first fill, and by later hours whose rows state the position after the last
+        fill. Funding outside this range is not part of ``funding`` and ``net``.
+
+    Returns
+    -------
+    DataFrame
+        Sorted by group. Amounts are in USD. The columns of `by`, then:
+
+        - ``fills`` int64: number of fills, without conversions
+        - ``volume`` float64: sum of px * sz, in USD, without conversions. Settlements, dust
+          conversions and netted vaults count here and in ``fills``, because they have a real price.
+          `tk.execution` excludes them: no order was filled
+        - ``closed_pnl``: closed PnL before fees and funding, in USD
+        - ``trading_fee``: fees paid to the exchange, in USD, negative: what remains of a fill's fee
+          after its builder and deployer fees, if it is above 0
+        - ``builder_fee``: fees paid to builders, in USD, negative
+        - ``deployer_fee``: fees paid to the deployers of dexes, in USD, negative
+        - ``rebate``: rebates, in USD, positive: what remains of a fill's fee after its builder and
+          deployer fees, if it is below 0
+        - ``funding``: funding in USD, positive if the account received it
+        - ``net``: closed PnL plus funding less fees, in USD, positive for a gain
+        - ``ledger``: cash into the perp account less cash out of it, in USD
+        - ``equity_change``: ``net`` of perps plus ``ledger``, in USD
+        - ``unrealised``: change of unrealised PnL, in USD; missing without `positions`, and if
+          the unrealised PnL of one of the positions is missing. Together with ``equity_change`` it
+          is the total change of the perp account's equity
+        - ``priority_gas``: gas paid for priority, in the chain's native token, negative; not a part
+          of ``net``
+        - ``fees_in_cost``: fees that spot buys paid in the base token, in USD at the price of the
+          fill, negative, and rebates of sells in it, positive; not a part of ``net``, because the
+          cost and so ``closed_pnl`` contain them
+        - ``funding_outside``: funding outside the time range of the fills, in USD; not a part of
+          ``net``
+        - ``missing_amounts`` int64: fills without px, sz, closed PnL or fee, funding rows without
+          an amount, and positions without an unrealised PnL. No sum contains the missing values. If
+          the fee of a fill is missing, its builder and deployer fee do not count either. If closed
+          PnL is missing in all fills of a row, ``closed_pnl`` is missing; if the fee is missing in
+          all, all fee columns are. ``net`` and ``equity_change`` are missing in both cases
+        - ``unpriced_fees`` int64: fees in tokens without a known price; no sum contains them
+        - ``unknown_flows`` int64: ledger rows whose amount is not known; no sum contains them
+        - ``conversions`` int64: fills that convert outcome tokens (`Split Outcome`, ...). They are
+          no trades and have no volume; ``closed_pnl`` contains what they close
+        - ``at_par`` int64: fills in a token other than USDC that count at par
+        - ``covers`` text: the sources that the row covers, for example ``"fills, funding"``. If
+          funding rows are missing for some full hours with an open position, it states the share:
+          ``"fills, funding (5 of 712 position hours)"``. Groups by hour, day or week state the
+          share of the entire time, with the words ``"position hours in all"``. It also states how
+          many funding rows are outside the time range of the fills, how many positions have no
+          unrealised PnL, how much of ``ledger`` is income, such as the gain of money that came back
+          from a vault, and how many amounts are known:
+          ``"fills (13 of 13 closed PnLs, 0 of 13 fees known)"``
+
+    Warns
+    -----
+    MissingAmounts
+        If prices, sizes, closed PnL or fees of fills are missing.
+    UnusedPrices
+        If `prices` has tokens that no fill uses.
+
+    Raises
+    ------
+    MissingColumns
+        If a column is missing or contains text instead of numbers, or if fills are of several
+        accounts and funding has no column of accounts.
+    ValueError
+        If funding or ledger are of several accounts and the account of the fills is not known; if
+        fills and ledger were fetched for different accounts; if a price is not positive, a token
+        has two prices, or USDC has a price other than 1.
+
+    Notes
+    -----
+    Spot, collateral and conversions: docs/live_service.md, sections 3, 6 and 7. The token of a dex
+    is the ``fee_token`` of its fills. The quote token of a spot market is the ``fee_token`` of its
+    fills that do not pay in the base token. A fee of a native perp in a token other than USDC has
+    no price unless `prices` has one.
+
+    Position hours are computed from ``start_position``, up to the last fill or payment, or up to
+    the end of the request if fills and funding are complete. Without ``start_position`` no share is
+    stated. The position of a coin before its first fill is not counted. Sums of groups add up to
+    the total. ``funding`` is missing, and ``net`` does not contain it, in these cases:
+
+    - an account has fills but no funding rows;
+    - a coin has positions but no funding rows;
+    - an hour, day or week has no funding rows, but it has position hours without a payment.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> fills = pd.DataFrame({
+    ...     "coin": ["BTC", "BTC"], "px": [100.0, 110.0], "sz": [1.0, 1.0], "side": ["B", "A"],
+    ...     "time": pd.to_datetime([0, 60_000], unit="ms", utc=True),
+    ...     "closed_pnl": [0.0, 10.0], "fee": [0.05, 0.06], "builder_fee": [0.01, 0.01]})
+    >>> attribution(fills)[["fills", "closed_pnl", "trading_fee", "builder_fee", "net", "covers"]]
+       fills  closed_pnl  trading_fee  builder_fee   net covers
+    0      2        10.0        -0.09        -0.02  9.89  fills
+    """
+    fills = prepare.fills(fills, account, prices, meta)
+    time = None if funding is None else covered_period(fills.table, start_time, end_time)
+    return compute_attribution(fills, funding, ledger, by, time, positions, warns=True)
+
+
+def compute_attribution(
+    fills: Frame | Fills,
+    funding: Frame | None,
+    ledger: Frame | None,
+    by: str | Iterable[str] | None = None,
+    time: CoveredPeriod | None = None,
+    positions: tuple[Frame | None, Frame | None] | None = None,
+    account: str | None = None,
+    prices: Prices | None = None,
+    meta: Frame | Collateral | None = None,
+    *,
+    owners: Owners | None = None,
+    warns: bool = False,
+) -> pd.DataFrame:
+    """Return the attribution of rows; without a `time` all funding counts.
+
+    Funding and ledger count for the accounts of `owners`, by default those of the fills. With
+    `warns` it warns of missing values in the fills.
+    """
+    fills = prepare.fills(fills, account, prices, meta)
+    keys = list_keys(by, ("time", *FILL_NUMBERS, *RESULT))
+    table = fills.table
+    table.require(NEEDED)
+    is_alone = funding is None and ledger is None and positions is None
+    owners = owners or (Owners(None, ()) if is_alone else fills.owners)
+    parts = [_sum_fills(fills, keys)]
+    collateral = fills.known_collateral() if funding is not None else fills.collateral
+    if warns:
+        warn_unused_prices(fills.prices, table, collateral)
+        warn_missing_amounts(table)
+        warn_missing_tokens(table)
+        warn_missing_directions(table, outcomes_alone=True)
+    possible = (
+        ("funding", funding, FUNDING_KEYS),
+        ("ledger", ledger, LEDGER_KEYS),
+        ("unrealised", positions, POSITION_KEYS),
+    )
+    covers = {"fills": "fills"}
+    covers |= {
+        name: source_state(name, keys, of) for name, rows, of in possible if rows is not None
+    }
+    hours = None
+    inputs = {"fills": table.frame, "funding": funding, "ledger": ledger}
+    if covers.get("funding") == "funding":
+        paid = Table(funding, "funding")
+        inputs["funding"] = paid.frame
+        paid.require(("coin", "time", "usdc"))
+        check_owner(paid, table)
+        mine, inside = is_owned(paid, "user", owners), is_inside(paid, fills, time)
+        usdc = in_usd(paid.number("usdc"), paid.text("coin"), collateral, fills.prices)
+        parts.append(_sum_funding(paid, keys, usdc, inside, np.flatnonzero(mine)))
+        hours = _position_hours(fills, paid, mine & inside)
+    if covers.get("ledger") == "ledger":
+        moved = Table(ledger, "ledger")
+        inputs["ledger"] = moved.frame
+        parts.append(_sum_ledger(moved, keys, owners, fills.account))
+    if covers.get("unrealised") == "unrealised":
+        ends = zip(positions or (), (-1.0, 1.0), strict=True)
+        known = [(held, sign) for held, sign in ends if held is not None]
+        parts += [_sum_positions(held, sign, keys, owners) for held, sign in known]
+    groups, sums = _add_parts(parts, keys)
+    result = _mark_uncovered(groups, sums, covers, hours, is_final=warns)
+    facts = {"helper": "pnl.attribution", "by": keys, "covers": ", ".join(covers.values())}
+    made = finish(result, inputs, **facts)
+    if made["at_par"].any():
+        made.attrs["toolkit"]["at_par"] = fills.tokens_at_par()
+    return made
+
+
+def _sum_fills(fills: Fills, keys: Sequence[str]) -> Sums:
+    """Return the sums of the fills by group.
+
+    The trading fee is the fee without the parts of builder and deployer. Below 0 it is a rebate.
+    """
+    table, money = fills.table, fills.money
+    trading = money.fee - money.builder_fee - money.deployer_fee
+    px, sz, closed, fee = (np.isnan(table.number(n)) for n in ("px", "sz", "closed_pnl", "fee"))
+    perp = table.text("coin").facts(is_perp)
+    perp_net = money.closed_pnl - money.fee
+    measures: dict[str, Floats | Flags] = {
+        "volume": money.volume,
+        "closed_pnl": money.closed_pnl,
+        "trading_fee": np.maximum(trading, 0.0),
+        "rebate": np.minimum(trading, 0.0),
+        "builder_fee": money.builder_fee,
+        "deployer_fee": money.deployer_fee,
+        "perp_net": perp_net if perp.all() else np.where(perp, perp_net, 0.0),
+        "perps": perp,
+        "priority_gas": filled(table.number("priority_gas", 0.0)),
+        "fees_in_cost": money.fee_in_cost,
+        "missing_amounts": px | sz | closed | fee,
+        "no_closed_pnl": closed,
+        "no_fee": fee,
+        "unpriced_fees": money.is_unpriced,
+        "at_par": money.is_at_par,
+    }
+    # Conversions are not trades (docs/live_service.md, section 7). Only outcome tokens convert.
+    if table.has("dir") and any(map(is_outcome, table.text("coin").present())):
+        converts = fills.roles.conversion & table.text("coin").facts(is_outcome)
+        measures["conversions"] = converts
+        measures["volume"] = np.where(converts, 0.0, money.volume)
+    measures["rows"] = np.ones(len(table), dtype=bool)
+    groups, sums = _sum_rows(table, keys, measures)
+    for name in (*FEES, "priority_gas", "fees_in_cost"):  # what is paid is bad for the account
+        sums[name] = 0.0 - sums[name]
+    sums["net"] = sums["closed_pnl"] + np.sum([sums[name] for name in FEES], axis=0)
+    return groups, sums
+
+
+def _sum_funding(
+    funding: Table, keys: Sequence[str], usdc: Floats, inside: Flags, rows: Ints
+) -> Sums:
+    """Return the sums of payments; those outside the time of the fills have their own columns."""
+    known, paid = ~np.isnan(usdc), np.nan_to_num(usdc)
+    counted = np.where(inside, paid, 0.0)
+    measures: dict[str, Floats | Flags] = {
+        "funding": counted,
+        "net": counted,
+        "perp_net": counted,
+        "funding_outside": paid - counted,
+        "payments": known & inside,
+        "outside": ~inside,
+        "missing_amounts": ~known,
+    }
+    return _sum_rows(funding, keys, measures, rows)
+
+
+class OwnLedger(NamedTuple):
+    """Ledger rows of the accounts of fills: their places, all accounts, and all movements."""
+
+    rows: Ints
+    accounts: Names
+    moves: Movements
+
+
+def own_ledger(ledger: Table, owners: Owners, account: str | None, *, named: bool) -> OwnLedger:
+    """Return the ledger rows of the accounts.
+
+    - ``named``: whether each row needs an account
+    """
+    ledger.require(("time", "type"))
+    owner = account or _ledger_owner(ledger, owners)
+    if named and owner is None:
+        ledger.require(["account"], "Add it, or pass account=")
+    rows = np.flatnonzero(is_owned(ledger, "account", owners))
+    accounts = Names(np.zeros(len(ledger), dtype=np.int64), [owner or ""])
+    if owner is None and ledger.has("account"):
+        accounts = ledger.text("account")
+    return OwnLedger(rows, accounts, read_movements(ledger, accounts))
+
+
+def _sum_ledger(ledger: Table, keys: Sequence[str], owners: Owners, account: str | None) -> Sums:
+    """Return the sums of the ledger rows of the accounts."""
+    rows, accounts, moves = own_ledger(ledger, owners, account, named="user" in keys)
+    income = read_income(ledger, accounts, moves)
+    if "user" in keys:
+        users = accounts.texts().to_numpy()
+        ledger = Table(ledger.plain.assign(user=users), "ledger", "none")
+    flow = moves.perp
+    measures = {"ledger": filled(flow), "unknown_flows": np.isnan(flow), "income": income}
+    return _sum_rows(ledger, keys, measures, rows)
+
+
+def _ledger_owner(ledger: Table, owners: Owners) -> str | None:
+    """Return the address that the ledger was fetched for, from its provenance."""
+    names = account_names(ledger.frame)
+    if len(names) != 1:
+        return None
+    if len(owners.names) == 1 and list(owners.names) != names:
+        raise ValueError(
+            f"the ledger was fetched for {names[0]}, but the fills for {owners.names[0]}. "
+            "Fetch both for one account, or pass account="
+        )
+    return names[0]
+
+
+def _sum_positions(held: Frame, sign: float, keys: Sequence[str], owners: Owners) -> Sums:
+    """Return the sums of the unrealised PnL of positions, times a sign."""
+    table = Table(held, "positions")
+    table.require(["coin", "unrealized_pnl", *(["user"] if "user" in keys else [])])
+    rows = np.flatnonzero(is_owned(table, "user", owners))
+    kept = [name for name in _POSITION if table.has(name)]
+    distinct_rows(table.columns(kept).iloc[rows], ("user", "coin"), "positions")
+    gain = table.number("unrealized_pnl")
+    unknown = np.isnan(gain)
+    measures = {
+        "unrealised": sign * np.nan_to_num(gain),
+        "missing_amounts": unknown,
+        "no_unrealised": unknown,
+    }
+    return _sum_rows(table, keys, measures, rows)
+
+
+def _sum_rows(
+    table: Table,
+    keys: Sequence[str],
+    measures: Mapping[str, Floats | Flags],
+    rows: Ints | None = None,
+) -> Sums:
+    """Return the groups of rows, and the sums of the measures in each."""
+    codes, groups = group_rows(table, keys, rows=rows)
+    number = len(groups)
+    sums: dict[str, Floats] = {}
+    for name, values in measures.items():
+        taken = values if rows is None else values[rows]
+        is_count = taken.dtype == np.bool_
+        if is_count and taken.all():
+            sums[name] = np.bincount(codes, minlength=number).astype(np.float64)
+        else:
+            sums[name] = sum_groups(codes, taken, number) if taken.any() else np.zeros(number)
+    return groups, sums
+
+
+def _add_parts(parts: Sequence[Sums], keys: Sequence[str]) -> Sums:
+    """Return the sums of all sources by group."""
+    if len(parts) == 1:
+        return parts[0]
+    stacked = pd.concat([each for each, _ in parts], ignore_index=True)
+    codes, groups = number_groups(stacked[[*keys]], missing_last=True)
+    names = dict.fromkeys(name for _, each in parts for name in each)
+    sums: dict[str, Floats] = {}
+    for name in names:
+        values = [each.get(name, np.zeros(len(group))) for group, each in parts]
+        sums[name] = sum_groups(codes, np.concatenate(values), len(groups))
+    return groups, sums
+
+
+def _position_hours(fills: Fills, funding: Table, rows: Flags) -> pd.DataFrame | None:
+    """Return position hours, and those with a payment, by user, coin and dex.
+
+    None if the fills do not state positions.
+    """
+    table = fills.table
+    if not all(map(table.has, POSITIONS)) or (table.has("user") and not funding.has("user")):
+        return None
+    steps = fills.steps
+    hours = count_hours(fills, funding, rows, common_end(table.frame, funding.frame))
+    heads = np.flatnonzero(steps.first)
+    coins = Names(steps.coin[heads], steps.coins)
+    names = (Names(steps.user[heads], steps.users), coins, coins.renamed(dex_of))
+    columns = {key: each.texts() for key, each in zip(HOUR_KEYS, names, strict=True)}
+    return pd.DataFrame({**columns, "held": hours.held, "paid": hours.paid})
+
+
+def _mark_uncovered(
+    groups: pd.DataFrame,
+    sums: Mapping[str, Floats],
+    covers: Mapping[str, str],
+    hours: pd.DataFrame | None,
+    *,
+    is_final: bool,
+) -> pd.DataFrame:
+    """Return the columns of the result, with missing values for what is not covered.
+
+    With `is_final` an amount that no fill of a group states is missing, too.
+    """
+    keys, number = list(groups.columns), len(groups)
+    zero = np.zeros(number)
+
+    def counts(name: str) -> Ints:
+        return np.rint(sums.get(name, zero)).astype(np.int64)
+
+    has_funding = covers.get("funding") == "funding"
+    held = paid = counts("")
+    unpaid = np.zeros(number, dtype=bool)
+    if has_funding:
+        if hours is not None:
+            by = [key for key in keys if key in HOUR_KEYS]
+            sums_ = hours[["held", "paid"]].sum().to_frame().T
+            pairs = groups.merge(sums_, "cross")
+            if by:
+                sums_ = hours.groupby(by, dropna=False)[["held", "paid"]].sum().reset_index()
+                pairs = groups.merge(sums_, "left", by)
+            held, paid = pairs[["held", "paid"]].fillna(0).to_numpy(np.int64).T
+        gaps = (paid < held) if hours is not None else None
+        unpaid = _misses_payments(groups, counts("payments"), counts("perps"), held, gaps)
+    coverage = Coverage(
+        unpaid=unpaid,
+        held=held,
+        paid=paid,
+        outside=counts("outside"),
+        no_unrealised=counts("no_unrealised"),
+        fills=counts("rows"),
+        no_closed_pnl=counts("no_closed_pnl") * is_final,
+        no_fee=counts("no_fee") * is_final,
+        income=sums.get("income", zero),
+    )
+    made: dict[str, object] = {key: groups[key] for key in keys}
+    made["fills"] = coverage.fills - counts("conversions")
+    made["volume"] = sums["volume"]
+    money = {name: sums.get(name, zero) + 0.0 for name in MONEY}
+    money["equity_change"] = sums["perp_net"] + sums.get("ledger", zero)
+    nothing = np.ones(number, dtype=bool)
+    has_rows = coverage.fills > 0
+    no_closed = has_rows & (coverage.no_closed_pnl == coverage.fills)
+    no_fee = has_rows & (coverage.no_fee == coverage.fills)
+    no_ledger = nothing if covers.get("ledger") != "ledger" else ~nothing
+    lost = {
+        "closed_pnl": no_closed,
+        **dict.fromkeys((*FEES, "fees_in_cost"), no_fee),
+        "net": no_closed | no_fee,
+        "funding": unpaid if has_funding else nothing,
+        "ledger": no_ledger,
+        "equity_change": (unpaid if has_funding else nothing) | no_ledger | no_closed | no_fee,
+        "unrealised": coverage.no_unrealised > 0
+        if covers.get("unrealised") == "unrealised"
+        else nothing,
+    }
+    for name, gone in lost.items():
+        if gone.any():
+            money[name] = np.where(gone, np.nan, money[name])
+    made |= money | {name: counts(name) for name in GAPS}
+    of_what = "in all" if any(key in CALENDAR for key in keys) else ""
+    made["covers"] = pd.Series(coverage_texts(covers, coverage, of_what), dtype="str")
+    ordered = {name: made[name] for name in (*keys, *RESULT)}
+    return pd.DataFrame(ordered, index=range(number), copy=False)
+
+
+def _misses_payments(
+    groups: pd.DataFrame, payments: Ints, perps: Ints, held: Ints, gaps: Flags | None
+) -> Flags:
+    """Return whether funding rows are missing although there were positions.
+
+    - ``held``: position hours
+    - ``gaps``: whether some of them have no payment; None if position hours are not known
+
+    `builderApprovedFundingByTime` has no rows of accounts without an approval. So an account with
+    perp fills and no rows did not necessarily pay nothing. The same holds for a coin with open
+    positions at full hours, and for a day without rows if a row of any position hour is missing or
+    if position hours are not known. An account without fills misses nothing.
+    """
+    counts = groups.assign(payments=payments, perps=perps)
+
+    def totals(names: Sequence[str]) -> Any:
+        """Return payments and perp fills of all rows with the same keys."""
+        keys = [key for key in groups.columns if key in names]
+        columns = counts.groupby(keys, dropna=False) if keys else counts.groupby(lambda _: 0)
+        return columns[["payments", "perps"]].transform("sum").to_numpy(np.int64).T
+
+    (of_account, perps_of_account), (of_group, perps_of_group) = (
+        totals(("user",)),
+        totals(HOUR_KEYS),
+    )
+    unpaid = (of_account == 0) & (perps_of_account > 0)
+    unpaid |= (of_group == 0) & (held > 0)
+    gaps = perps_of_group > 0 if gaps is None else gaps
+    made: Flags = unpaid | ((payments == 0) & gaps)
+    return made

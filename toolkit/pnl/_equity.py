@@ -1,0 +1,323 @@
+"""Equity over time, from an empty account on."""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from toolkit.arrays import Flags, Floats, Ints
+from toolkit.pnl._attribution import NEEDED, compute_attribution, own_ledger
+from toolkit.pnl._positions import positions
+from toolkit.prepare import Fills
+from toolkit.prepare.average import SizeDecimals, size_decimals
+from toolkit.prepare.door import Frame, Names, Table, filled, utc_times
+from toolkit.prepare.funding import covered_period, is_inside
+from toolkit.prepare.groups import CALENDAR
+from toolkit.prepare.markets import dex_of, is_perp
+from toolkit.prepare.money import Prices, in_usd, warn_missing_tokens, warn_unused_prices
+from toolkit.prepare.owners import is_owned, refuse_several_accounts
+from toolkit.prepare.prices import PriceHistory, make_history
+from toolkit.prepare.provenance import finish
+from toolkit.prepare.single_account import check_one_account
+from toolkit.prepare.steps import POSITION_COLUMNS
+from toolkit.prepare.words import CURVE_GAPS, curve_coverage
+
+
+def equity(
+    fills: Frame,
+    funding: Frame | None = None,
+    ledger: Frame | None = None,
+    by: str = "hour",
+    *,
+    marks: Frame | None = None,
+    sz_decimals: SizeDecimals | None = None,
+    account: str | None = None,
+    prices: Prices | None = None,
+    meta: Frame | None = None,
+) -> pd.DataFrame:
+    """Return the perp account's equity over time: realised and unrealised PnL, and flows.
+
+    Parameters
+    ----------
+    fills, funding, ledger, account
+        See `tk.pnl.attribution`. Spot and outcome fills have their own column, because they are
+        paid from the spot balance. Fills with a column ``user`` have one curve per account.
+    by : {"hour", "day", "week"}
+        The distance between points (UTC, weeks from Monday).
+    marks : DataFrame, optional
+        Mark prices over time: ``time, name, mark_px``, as collected from `tk.meta_and_asset_ctxs`,
+        or the oracle prices of `tk.funding.implied_oracle`. Each point uses the last price of each
+        coin, if this price is not older than one step.
+    sz_decimals : mapping or DataFrame, optional
+        See `tk.pnl.positions`; required with `marks`.
+    prices, meta : optional
+        Prices of tokens other than USDC, see `tk.pnl.attribution`. Without a price they count at
+        par.
+
+    Returns
+    -------
+    DataFrame
+        One row per step between the first and the last event, sorted by
+        user and time. Amounts are in USD at the end of the step, positive for a gain:
+
+        - ``user``: the account, if the fills have this column
+        - ``time``: the end of the step, UTC
+        - ``realised``: closed PnL, fees and funding so far, in USD; without funding if `covers`
+          says so
+        - ``unrealised``: unrealised PnL of the open positions, in USD; missing if a mark price is
+          missing; 0 without positions
+        - ``pnl``: ``realised + unrealised``, in USD; missing if one of the two is missing
+        - ``flows``: ledger flows so far, in USD; missing without a ledger
+        - ``equity``: ``flows + pnl``, in USD, since the account was empty
+        - ``long``: notional of the long perp positions at the mark prices, in USD, at least 0;
+          missing if a mark price is missing
+        - ``short``: notional of the short perp positions at the mark prices, in USD, at least 0;
+          missing if a mark price is missing
+        - ``spot_realised``: closed PnL less fees of spot and outcome fills so far, in USD; not a
+          part of ``pnl`` and ``equity``, which describe the perp account
+        - ``unpriced_fees`` int64: fees so far in tokens without a known price; ``realised``,
+          ``pnl`` and ``equity`` do not contain them
+        - ``unknown_flows`` int64: ledger rows so far whose amount is not known; ``flows`` and
+          ``equity`` do not contain them
+        - ``missing_amounts`` int64: funding rows so far without an amount; ``realised``, ``pnl``
+          and ``equity`` do not contain them
+        - ``covers`` text: the sources that are covered, see `tk.pnl.attribution`. It also states
+          the number of fees in other tokens, and of flows and funding rows of unknown amount, which
+          the entire curve leaves out
+
+    Raises
+    ------
+    MissingColumns
+        If a column is missing or contains text instead of numbers.
+    ValueError
+        If `by` is not a step, if `marks` come without `sz_decimals`, or if the fills are of several
+        accounts and no column names the account.
+
+    Notes
+    -----
+    Funding outside the time range of the fills does not count; ``covers`` states how many rows. The
+    last point equals `tk.pnl.attribution` of the entire time. Repeated rows count once. A lazy
+    frame is read a few accounts at a time.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> fills = pd.DataFrame({
+    ...     "coin": "BTC", "px": [100.0, 110.0, 90.0], "sz": 1.0, "side": ["B", "A", "A"],
+    ...     "time": pd.to_datetime([0, 3_600_000, 10_800_000], unit="ms", utc=True),
+    ...     "closed_pnl": [0.0, 10.0, -2.0], "fee": 0.5})
+    >>> equity(fills)["realised"].tolist()
+    [-0.5, 9.0, 9.0, 6.5]
+    """
+    if by not in CALENDAR:
+        raise ValueError(f"unknown by={by!r}; choose one of {', '.join(CALENDAR)}")
+    if marks is not None and sz_decimals is None:
+        raise ValueError("marks require the size decimals of the coins. Pass sz_decimals=")
+    traded = Fills(fills, account, prices, meta)
+    traded.collateral = traded.known_collateral()
+    table = traded.table
+    refuse_several_accounts(table.frame, "fills")
+    table.require(NEEDED)
+    table.known_ms()
+    # A curve cannot state for each point which amounts are missing, so it requires all of them.
+    table.require_values(("px", "sz", "closed_pnl", "fee"))
+    has_positions = all(map(table.has, POSITION_COLUMNS))
+    has_positions = has_positions and not any(table.count_missing(POSITION_COLUMNS).values())
+    if has_positions:
+        check_one_account(traded)
+    warn_unused_prices(traded.prices, table, traded.collateral)
+    warn_missing_tokens(table)
+    is_named, in_perps = table.has("user"), table.text("coin").facts(is_perp)
+    gain = traded.money.closed_pnl - traded.money.fee
+    amounts: dict[str, Floats | Flags] = {
+        "net": np.where(in_perps, gain, 0.0),
+        "spot_net": np.where(in_perps, 0.0, gain),
+        "unpriced_fees": traded.money.is_unpriced,
+    }
+    begun: dict[str, float] = {}
+    if has_positions and marks is None:
+        amounts["open"], begun = _count_open(traded)
+    parts = [_Part(table.text("user", blank=True), table.ms(), amounts)]
+    covers = dict.fromkeys(parts[0].users.take(in_perps).present() or [""], "fills")
+    inputs = {"fills": table.frame, "funding": funding, "ledger": ledger, "marks": marks}
+    if funding is not None or ledger is not None:
+        others, covers = _other_parts(traded, in_perps, funding, ledger)
+        parts += others
+    points = _sum_parts(parts, by)
+
+    sums = points.sums
+    pnl = np.full(len(points.ms), np.nan)
+    gains = long = short = pnl
+    if marks is not None and sz_decimals is not None:
+        held = positions(Fills(table.frame[in_perps], account=""), size_decimals(sz_decimals))
+        worth = {d: traded.prices.get(t.upper(), 1.0) for d, t in traded.collateral.items()}
+        gains, long, short = _value_positions(held, points, _read_marks(marks), worth, by)
+    elif has_positions and in_perps.any():
+        held_before = np.array([begun.get(user, 0.0) for user in points.users])[points.owner]
+        is_flat = sums["open"] + held_before == 0
+        gains = long = short = np.where(is_flat, 0.0, np.nan)
+    flows = sums["ledger"] if ledger is not None else pnl
+    pnl = sums["net"] + gains
+    texts = [
+        curve_coverage(covers.get(user, ""), {name: sums[name][last] for name in CURVE_GAPS})
+        for user, last in zip(points.users, points.last.tolist(), strict=True)
+    ]
+    made = {
+        **({"user": Names(points.owner, points.users).texts()} if is_named else {}),
+        "time": utc_times(points.ms),
+        "realised": sums["net"],
+        "unrealised": gains,
+        "pnl": pnl,
+        "flows": flows,
+        "equity": flows + pnl,
+        "long": long,
+        "short": short,
+        "spot_realised": sums["spot_net"],
+        **{name: sums[name].astype(np.int64) for name in CURVE_GAPS},
+        "covers": pd.Series(np.array(texts, dtype=object)[points.owner], dtype="str"),
+    }
+    return finish(pd.DataFrame(made, copy=False), inputs, helper="pnl.equity", by=by)
+
+
+class _Points(NamedTuple):
+    """Points of curves, by account and time: the place of the account, and the end of the step.
+
+    - ``last``: the last point of each account
+    - ``sums``: running sums at each point
+    """
+
+    users: list[str]
+    owner: Ints
+    ms: Ints
+    last: Ints
+    sums: dict[str, Floats]
+
+
+class _Part(NamedTuple):
+    """Events of one source: their account, their time, and what each one changes."""
+
+    users: Names
+    ms: Ints
+    amounts: Mapping[str, Floats | Flags]
+
+
+def _other_parts(
+    fills: Fills, in_perps: Flags, funding: Frame | None, ledger: Frame | None
+) -> tuple[list[_Part], dict[str, str]]:
+    """Return the payments inside the time of the fills, the ledger, and what each curve covers."""
+    table, is_named, owners = fills.table, fills.table.has("user"), fills.owners
+    perps = Fills(table.frame[in_perps], fills.account, fills.prices, fills.collateral)
+    perps.owners = owners
+    nobody = [""]
+    parts, time = [], None
+    if funding is not None:
+        time, paid = covered_period(table), Table(funding, "funding")
+        paid.require(("coin", "time", "usdc", *(["user"] if is_named else [])))
+        rows = np.flatnonzero(is_owned(paid, "user", owners) & is_inside(paid, perps, time))
+        users = paid.text("user") if is_named else Names(np.zeros(len(paid), np.int64), nobody)
+        usdc = in_usd(paid.number("usdc"), paid.text("coin"), fills.collateral, fills.prices)[rows]
+        amounts = {"net": filled(usdc), "missing_amounts": np.isnan(usdc)}
+        parts.append(_Part(users.take(rows), paid.ms()[rows], amounts))
+    if ledger is not None:
+        moved = Table(ledger, "ledger")
+        own = own_ledger(moved, owners, fills.account, named=is_named)
+        flow = own.moves.perp[own.rows]
+        users = own.accounts if is_named else Names(np.zeros(len(moved), np.int64), nobody)
+        amounts = {"ledger": filled(flow), "unknown_flows": np.isnan(flow)}
+        parts.append(_Part(users.take(own.rows), moved.ms()[own.rows], amounts))
+    whole = compute_attribution(perps, funding, ledger, ["user"] if is_named else None, time)
+    names = whole["user"].fillna("") if is_named else [""] * len(whole)
+    return parts, dict(zip(names, whole["covers"], strict=True))
+
+
+def _count_open(fills: Fills) -> tuple[Floats, dict[str, float]]:
+    """Return how each fill changes the number of open perps, and this number before all fills."""
+    steps = fills.steps
+    is_open = (steps.end != 0) & ~steps.spot
+    before = np.where(steps.first, steps.start != 0, np.append(False, is_open)[:-1]) & ~steps.spot
+    change = np.zeros(len(steps))
+    change[steps.rows] = is_open.astype(np.float64) - before
+    begun = np.bincount(steps.user, before & steps.first, len(steps.users))
+    return change, dict(zip(steps.users, begun.tolist(), strict=True))
+
+
+def _sum_parts(parts: Sequence[_Part], by: str) -> _Points:
+    """Return the running sums of each account at the end of each step.
+
+    A curve reaches from the first to the last step of perps, spot and outcome markets. An amount
+    that is not known changes no sum.
+    """
+    length, into = CALENDAR[by]
+    users = sorted({name for part in parts for name in part.users.present(blank=True)})
+    place_of = {name: place for place, name in enumerate(users)}
+    codes = [part.users.facts(lambda name: place_of.get(name, 0)) for part in parts]
+    code = np.concatenate(codes).astype(np.int64)
+    step = (np.concatenate([part.ms for part in parts]) + into) // length
+    first = np.full(len(users), np.iinfo(np.int64).max)
+    np.minimum.at(first, code, step)
+    last = first.copy()
+    np.maximum.at(last, code, step)
+    count = last - first + 1
+    begin, total = np.cumsum(count) - count, int(count.sum())
+    place = np.split(begin[code] + step - first[code], np.cumsum([len(part.ms) for part in parts]))
+    owner = np.repeat(np.arange(len(users)), count)
+    running = {}
+    for name in ("net", "ledger", *CURVE_GAPS, "spot_net", "open"):
+        sums = np.zeros(total)
+        for part, at in zip(parts, place, strict=False):
+            if name in part.amounts and part.amounts[name].any():
+                sums += np.bincount(at, part.amounts[name], total)
+        # Plain sums, account by account: a step without a change leaves them exactly as they are.
+        each = [np.cumsum(own) for own in np.split(sums, begin[1:])]
+        running[name] = np.concatenate(each)
+    ms = (first[owner] + np.arange(total) - begin[owner] + 1) * length - into
+    return _Points(users, owner, ms, begin + count - 1, running)
+
+
+def _read_marks(marks: Frame) -> PriceHistory:
+    """Return mark prices; those of `tk.funding.implied_oracle` have other names."""
+    table = Table(marks, "marks", "none")
+    is_implied = table.has("oracle_px") and not table.has("mark_px")
+    time, name, px = ("hour", "coin", "oracle_px") if is_implied else ("time", "name", "mark_px")
+    table.require((time, name, px))
+    return make_history(px, table.text(name), table.known_ms(time), table.number(px))
+
+
+def _value_positions(
+    held: pd.DataFrame,
+    points: _Points,
+    marks: PriceHistory,
+    worth: dict[str, float],
+    by: str,
+) -> tuple[Floats, Floats, Floats]:
+    """Return unrealised PnL, long and short notional before the end of each step, in USD.
+
+    - ``held``: positions after each fill
+    - ``worth``: the price of the collateral of a dex; 1 by default
+
+    A point is missing if an open position has no price in the step.
+    """
+    step = CALENDAR[by][0]
+    ends = points.ms
+    gain, long, short = np.zeros((3, len(ends)))
+    begins = np.append(0, points.last + 1).tolist()
+    spans = zip(points.users, begins[:-1], begins[1:], strict=True)
+    rows_of = {user: np.arange(begin, end) for user, begin, end in spans}
+    held = held.assign(ms=Table(held, "fills", "none").ms("time"))
+    keys = [held["user"].fillna("") if "user" in held else np.zeros(len(held)), held["coin"]]
+    for (user, name), fills in held.groupby(keys, sort=False):
+        coin = str(name)
+        rows = rows_of.get(str(user) if "user" in held else "", np.zeros(0, dtype=np.int64))
+        place = np.searchsorted(fills["ms"].to_numpy(), ends[rows] - 1, side="right") - 1
+        rows, place = rows[place >= 0], place[place >= 0]
+        size, entry = (fills[name].to_numpy(np.float64)[place] for name in ("position", "entry_px"))
+        rows, size, entry = rows[size != 0], size[size != 0], entry[size != 0]
+        coins = Names(np.zeros(len(rows), dtype=np.int64), [coin])
+        mark, _ = marks.last_at(coins, ends[rows], step - 1)
+        price = worth.get(dex_of(coin), 1.0)
+        gain[rows] += size * (mark - entry) * price
+        long[rows] += np.maximum(size, 0.0) * mark * price
+        short[rows] += np.maximum(-size, 0.0) * mark * price
+    missing = np.isnan(gain)
+    return gain, np.where(missing, np.nan, long), np.where(missing, np.nan, short)

@@ -1,0 +1,672 @@
+"""The value of accounts over time, from cash, holdings and marks.
+
+An account is worth ``K + cash + sum(size * mark)``: what it paid and received, and what it holds at
+the last price. K is what it had before the rows begin. It follows from any moment at which the
+value is known.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Literal, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from toolkit import prepare
+from toolkit.arrays import Flags, Floats, Ints
+from toolkit.ledger import ledger_movements
+from toolkit.prepare import Fills
+from toolkit.prepare.door import Frame, Names, Table, filled, utc_times
+from toolkit.prepare.funding import chains_of, payment_spans
+from toolkit.prepare.groups import split_groups
+from toolkit.prepare.ledger import COLLATERAL, Movements, read_kept, read_means
+from toolkit.prepare.markets import dex_of, is_perp, pair_of
+from toolkit.prepare.money import Prices, in_usd
+from toolkit.prepare.owners import is_owned
+from toolkit.prepare.prices import PriceHistory, make_history, read_prices
+from toolkit.prepare.provenance import finish, frame_provenance
+from toolkit.prepare.roles import is_off_book
+from toolkit.prepare.single_account import check_one_account
+from toolkit.prepare.states import PORTFOLIO_MARGIN, UNIFIED, spot_backed_users
+from toolkit.prepare.steps import POSITION_COLUMNS, check_positions
+from toolkit.rules.funding import LAST_DIGIT
+from toolkit.times import DAY, HOUR, SECOND, to_ms
+
+Part = Literal["account", "perp account"]
+
+_LACKING: Final = 0.1  # share of an account's cash that its rows may lack, such as funding
+_EXACT: Final = 500 * LAST_DIGIT  # a smaller payment does not state its price to 0.1 %
+_DUST: Final = 1.0  # USD; a smaller balance of a token keeps its last price
+_NOTHING: Final = 1e-7  # of a token: rounding of balances
+_FOREVER: Final = 1 << 42
+_UNKNOWN: Final = "the value at the beginning is not known. Pass accounts= or start="
+_UNUSED: Final = (
+    "no known value is of use: it lacks a part of the account, or what was open then has no price. "
+    "Pass marks="
+)
+_BATCH: Final = 10 * SECOND  # the states of all dexes in one answer
+_NEEDED: Final = (*(name for name in POSITION_COLUMNS if name != "closed_pnl"), "fee")
+
+
+Changes = tuple[Ints, Floats]
+"""Times and amounts."""
+
+_NO_CHANGES: Final[Changes] = (np.zeros(0, dtype=np.int64), np.zeros(0))
+
+
+class _Holding(NamedTuple):
+    """A position, or a balance of a token, of one account.
+
+    - ``coins``: the names under which its price is known
+    - ``before``: the size before the rows begin
+    - ``ms``, ``size``: the times at which it changes, ascending, and the size from then on
+    - ``price``: USD for one unit of the token in which prices are quoted; the price of a token that
+      has no names
+    - ``came``: what of it came from outside
+    - ``is_kept``: whether it is staked or lent, outside of what recorded values contain
+    """
+
+    coins: Sequence[str]
+    before: float
+    ms: Ints
+    size: Floats
+    price: float = 1.0
+    came: Changes = _NO_CHANGES
+    is_kept: bool = False
+
+    def at(self, times: Ints) -> Floats:
+        """Return the size at some times."""
+        place = np.searchsorted(self.ms, times, side="right")
+        return np.append(self.before, self.size)[place]
+
+
+@dataclass
+class _Rows:
+    """What happened to one account.
+
+    - ``cash``, ``kept``, ``flows``: USD that was paid and received, that is in vaults or lent, and
+      that came from outside
+    - ``breaks``: time -> why the sum of all rows is not known from then on
+    - ``is_empty``: whether nothing belonged to the account before its first row
+    """
+
+    cash: list[Changes] = field(default_factory=list)
+    kept: Changes = _NO_CHANGES
+    flows: Changes = _NO_CHANGES
+    held: list[_Holding] = field(default_factory=list)
+    breaks: dict[int, str] = field(default_factory=dict)
+    is_empty: bool = False
+
+
+class _Recorded(NamedTuple):
+    """Recorded values: user, time, USD, and whether they are of the entire account.
+
+    - ``lacks_tokens``: whether the spot wallet counts with its collateral only
+    """
+
+    users: Names
+    ms: Ints
+    value: Floats
+    whole: Flags
+    lacks_tokens: Flags
+
+
+class _Ledger(NamedTuple):
+    """Ledger rows: their movements, what is kept elsewhere, and the rows of each account."""
+
+    table: Table
+    moves: Movements
+    kept: Floats
+    outside: Floats
+    rows: Mapping[str, Ints]
+
+
+class _Steps(NamedTuple):
+    """Fills in the order of execution: cash in USD, sizes around them, and tokens of markets.
+
+    - ``payments``: the funding rows of each account
+    """
+
+    cash: Floats
+    start: Floats
+    end: Floats
+    bases: Mapping[str, str]
+    payments: Mapping[str, Ints]
+
+
+def value(
+    fills: Frame | Fills,
+    funding: Frame | None = None,
+    ledger: Frame | None = None,
+    *,
+    marks: Frame | None = None,
+    accounts: Frame | tuple[Frame, Frame] | None = None,
+    start: float | Mapping[str, float] | None = None,
+    part: Part | None = None,
+    account: str | None = None,
+    prices: Prices | None = None,
+    meta: Frame | None = None,
+) -> pd.DataFrame:
+    """Return what accounts are worth over time: cash, positions and balances at the last price.
+
+    Where a price, or the capital at the beginning, is not known, the value is missing, never 0.
+
+    Parameters
+    ----------
+    fills, funding, ledger, account, prices, meta
+        See `tk.pnl.attribution`. Fills must have ``start_position``. `prices` also values balances
+        of its tokens, at all times.
+    marks : DataFrame, optional
+        Prices over time: ``coin, time, px``, asset contexts, candles (at their end), or the result
+        of `tk.funding.implied_oracle`. Further marks are the oracle price inside each funding
+        payment, usdc / (-szi * rate * n), and the fills that met on a book. The latest one counts,
+        for at most an hour.
+    accounts : DataFrame or (accounts, positions), optional
+        Recorded values: ``user, account_value`` and ``time`` of one or more moments, as
+        `tk.batch_clearinghouse_states` or `tk.account_value_snapshots` return them. The positions
+        of the same states are marks, too.
+    start : float or mapping of account to float, optional
+        The value before the first row, in USD.
+    part : {"account", "perp account"}, optional
+        What is valued: the entire account, with the spot wallet at prices, staking and lending; or
+        its perps on all dexes alone; money in vaults counts in both. By default the perp account if
+        `accounts` states its value, else the entire account.
+
+    Returns
+    -------
+    DataFrame
+        One row before the first event, at each event and at each full hour, by user and time:
+
+        - ``user``: the account, if the fills have this column
+        - ``time``: the time, UTC; the first row is a millisecond before the first event
+        - ``value``: the value after the events of this time, in USD
+        - ``flows``: money from outside (+) since the row before, in USD, at this time. Money in a
+          vault counts at what was put in, until it is withdrawn with its gain; rewards and
+          commissions are gains; tokens that came without a row are from outside
+        - ``kept``: the part of ``value`` that is in vaults, staked or lent, less loans, in USD;
+          recorded values do not contain it
+        - ``unmarked`` int64: positions and balances without a price
+        - ``part`` text: ``"account"``, or ``"perp account"``, whose spot wallet does not count
+        - ``reason`` text: why the value is missing; empty if it is known
+
+    Raises
+    ------
+    MissingColumns
+        If a column or an amount of the fills is missing.
+    ValueError
+        If the fills are of several accounts and no column names the account.
+
+    Notes
+    -----
+    The value before the first row is `start`; or it follows from `accounts`; or it is 0, if the
+    first row brings money in and no position is older, and if the ledger was not requested from a
+    time less than a day before. Without it the value is missing. Between two gains a return is
+    ``(value - flows) / value before - 1``. After missing fills, and after amounts that no row
+    states, the value is missing until `accounts` states it again. States of unified and
+    portfolio-margin accounts lack their spot wallet; snapshots contain its collateral, to
+    which tokens in the rows are added if the account is unified. Balances worth less than a dollar
+    keep their last price. Without funding the value lacks it.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> hour = pd.to_datetime([0, 1, 2, 3], unit="h", utc=True)
+    >>> fills = pd.DataFrame({"coin": "BTC", "px": [100.0], "sz": [2.0], "side": ["B"],
+    ...     "time": hour[1:2], "start_position": [0.0], "fee": [0.5]})
+    >>> ledger = pd.DataFrame({"type": ["deposit"], "usdc": [1000.0], "time": hour[:1]})
+    >>> marks = pd.DataFrame({"coin": "BTC", "time": hour[2:], "px": [110.0, 90.0]})
+    >>> value(fills, ledger=ledger, marks=marks)[["value", "flows"]]
+        value   flows
+    0     0.0     0.0
+    1  1000.0  1000.0
+    2   999.5     0.0
+    3  1019.5     0.0
+    4   979.5     0.0
+    """
+    fills = prepare.fills(fills, account, prices, meta)
+    check_positions(fills.table, _NEEDED)
+    check_one_account(fills)
+    paid = None if funding is None else Table(funding, "funding")
+    moved = None if ledger is None else _read_ledger(ledger, account)
+    values, positions = accounts[:2] if isinstance(accounts, tuple) else (accounts, None)
+    recorded = None if values is None else _read_values(values, positions)
+    given = [] if marks is None else [read_prices(marks)]
+    if positions is not None:
+        given.append(_stated_marks(Table(positions, "positions")))
+    sources = [*given, *_own_marks(fills, paid, moved)]
+    last = max((source.last_ms() for source in given), default=0)
+    steps = _read_steps(fills, paid)
+    has_users = fills.table.has("user")
+    users = [*fills.owners.names]
+    if has_users:
+        named = fills.table.text("user")
+        nobody = [""] * bool(named.count_names() > len(named.present()))
+        users = list(dict.fromkeys([*sorted(named.present()), *users, *nobody]))
+    curves = []
+    for user in users or [""]:
+        known = None
+        if recorded is not None:
+            mine = recorded.users.facts(user.__eq__) if user else np.ones(len(recorded.ms), bool)
+            known = _Recorded(recorded.users, *(column[mine] for column in recorded[1:]))
+        states_perps = known is not None and not known.whole.any() and len(known.ms) > 0
+        chosen: Part = part or ("perp account" if states_perps else "account")
+        rows = _read_rows(fills, steps, paid, moved, user, whole=chosen == "account")
+        begun = start.get(user) if isinstance(start, Mapping) else start
+        anchors: dict[int | None, float] = {} if begun is None else {None: float(begun)}
+        if known is not None:
+            fits = known.whole == (chosen == "account")
+            anchors |= dict(zip(known.ms[fits].tolist(), known.value[fits].tolist(), strict=True))
+        bare = () if known is None else known.ms[known.lacks_tokens].tolist()
+        curve = _value_rows(rows, sources, anchors, bare, last)
+        curves.append(pd.DataFrame({"user": user, **curve, "part": chosen}))
+    made = pd.concat(curves, ignore_index=True)
+    order = ["time", "value", "flows", "kept", "unmarked", "part", "reason"]
+    made = made.astype({"user": "str", "part": "str", "reason": "str"})
+    made = made[["user", *order] if has_users else order]
+    inputs = {
+        "fills": fills.table.frame, "funding": paid and paid.frame,
+        "ledger": moved and moved.table.frame, "marks": marks, "accounts": values,
+    }  # fmt: skip
+    return finish(made, inputs, helper="pnl.value")
+
+
+def _read_ledger(ledger: Frame, account: str | None) -> _Ledger:
+    table, moves, owner = ledger_movements(ledger, account)
+    return _Ledger(table, moves, *read_kept(table, owner, moves), _rows_by_name(owner))
+
+
+def _rows_by_name(names: Names) -> dict[str, Ints]:
+    return dict(zip(names.values, split_groups(names.codes, len(names.values)), strict=True))
+
+
+def _read_steps(fills: Fills, paid: Table | None) -> _Steps:
+    """Return what all accounts share."""
+    steps, money = fills.steps, fills.money
+    bought = np.where(fills.roles.swap[steps.rows], 0, np.sign(steps.change))
+    cash = -bought * money.volume[steps.rows] - money.fee[steps.rows]
+    payments: dict[str, Ints] = {}
+    if paid is not None and paid.has("user") and fills.table.has("user"):
+        payments = _rows_by_name(paid.text("user"))
+    elif paid is not None:
+        mine = np.flatnonzero(is_owned(paid, "user", fills.owners))
+        payments = dict.fromkeys([*steps.users, *fills.owners.names, ""], mine)
+    start, end = (steps.sizes(units) for units in (steps.start, steps.end))
+    return _Steps(cash, start, end, _base_tokens(fills), payments)
+
+
+def _read_values(values: Frame, positions: Frame | None = None) -> _Recorded:
+    """Return recorded values, those of several dexes or tokens together.
+
+    A state of a unified or portfolio-margin account does not have its spot wallet, so it does not
+    count. A state without value or cash beside open positions is one of them.
+    """
+    is_state = "cross_account_value" in Table(values, "accounts", "none").frame
+    table = Table(values, "accounts", "accounts" if is_state else "snapshot")
+    asked = frame_provenance(table.frame).get("asked_at")
+    if not table.has("time") and not isinstance(asked, str):
+        table.require(["time"])
+    ms = table.known_ms() if table.has("time") else np.full(len(table), to_ms(asked or 0))
+    users = table.text("user", blank=True)
+    mode, amount = table.number("account_mode", np.nan), table.number("account_value")
+    total = table.number("pm_total_account_value", np.nan)
+    order = np.lexsort((ms, users.codes))
+    codes, ms = users.codes[order], ms[order]
+    head = np.append(True, (np.diff(codes) != 0) | (np.diff(ms) > _BATCH))[: len(order)]
+    first = np.flatnonzero(head)
+    if not len(first):
+        return _Recorded(users, ms, np.zeros(0), *np.zeros((2, 0), dtype=bool))
+    mode, total, amount = mode[order][first], total[order][first], amount[order]
+    value = np.add.reduceat(amount, first)
+    # Several dexes of one token repeat its value, so without the total a sum is not known.
+    repeats = np.where(np.diff(first, append=len(order)) > 1, np.nan, value)
+    value = np.where(mode == PORTFOLIO_MARGIN, np.where(np.isnan(total), repeats, total), value)
+    notional = np.add.reduceat(table.number("total_ntl_pos", 0.0)[order], first)
+    whole = mode >= UNIFIED
+    if is_state and positions is not None:
+        hidden = spot_backed_users(table, Table(positions, "positions"))
+        value = np.where(users.facts(hidden.__contains__)[order][first], np.nan, value)
+    lacks = np.isnan(value) | (is_state & (whole | ((value <= 0) & (notional > 0))))
+    kept = first[~lacks]
+    latest = np.maximum.reduceat(ms, first)[~lacks]
+    flags = whole[~lacks], (mode == UNIFIED)[~lacks]
+    return _Recorded(users.take(order[kept]), latest, value[~lacks], *flags)
+
+
+def _stated_marks(table: Table) -> PriceHistory:
+    """Return the marks of stated positions."""
+    size = np.abs(table.number("szi"))
+    px = np.divide(table.number("position_value"), size, where=size > 0, out=size * np.nan)
+    return make_history("positions", table.text("coin"), table.ms(), np.abs(px))
+
+
+def _own_marks(fills: Fills, paid: Table | None, moved: _Ledger | None) -> list[PriceHistory]:
+    """Return the prices of fills, of funding payments and of ledger rows."""
+    table, coins = fills.table, fills.table.text("coin")
+    rows = np.flatnonzero(~is_off_book(table))
+    px = table.number("px") * np.where(coins.facts(is_perp), 1.0, fills.money.price)
+    ms, sz = table.ms()[rows], table.number("sz")[rows]
+    found = [make_history("fills", coins.take(rows), ms, px[rows], sz)]
+    if paid is not None and all(map(paid.has, ("szi", "funding_rate"))):
+        usdc, due = paid.number("usdc"), paid.number("szi") * paid.number("funding_rate")
+        count = np.fmax(paid.number("n_samples", 1.0), 1.0)
+        is_exact = (np.abs(usdc) >= _EXACT * count) & (due != 0) & ~_moved_inside(fills, paid)
+        px = np.divide(-usdc, due * count, where=is_exact, out=np.full(len(usdc), np.nan))
+        # The oracle price is that of the full hour; the row is some milliseconds later.
+        hour, px = paid.ms() // HOUR * HOUR, np.where(px > 0, px, np.nan)
+        found.append(make_history("funding", paid.text("coin"), hour, px))
+    if moved is not None:
+        worth, amount = (moved.table.number(n, np.nan) for n in ("usdc_value", "amount"))
+        px = np.divide(worth, amount, where=amount > 0, out=np.full(len(worth), np.nan))
+        names = moved.moves.token.renamed("{}/USDC".format)
+        found.append(make_history("ledger", names, moved.table.ms(), px))
+    return found
+
+
+def _moved_inside(fills: Fills, paid: Table) -> Flags:
+    """Return the rows that sum payments, unless the fills show one position for all of them."""
+    hours, steps, ms, size = payment_spans(paid), fills.steps, paid.ms(), paid.number("szi")
+    moved = hours > 1
+    chain = chains_of(paid, steps)
+    for row in np.flatnonzero(moved).tolist():
+        at = steps.chain == chain[row]
+        times, after = steps.ms[at], steps.sizes(steps.end)[at]
+        place = np.searchsorted(times, ms[row]) - 1
+        is_still = place >= 0 and times[place] < ms[row] - hours[row] * HOUR
+        moved[row] = not (is_still and np.isclose(after[place], size[row]))
+    return moved
+
+
+def _base_tokens(fills: Fills) -> dict[str, str]:
+    """Return the token of each spot or outcome market; its own name if no fill states it."""
+    coins, tokens = fills.table.text("coin"), fills.tokens
+    found = {coin: pair_of(coin)[0] or coin for coin in coins.present()}
+    stated = np.unique(np.stack([coins.codes, tokens.codes])[:, fills.in_base], axis=1)
+    return found | {coins.values[coin]: tokens.values[token] for coin, token in stated.T.tolist()}
+
+
+def _read_rows(
+    fills: Fills,
+    traded: _Steps,
+    paid: Table | None,
+    moved: _Ledger | None,
+    user: str,
+    *,
+    whole: bool,
+) -> _Rows:
+    """Return what happened to an account, or to its perps alone."""
+    steps, prices, made, bases = fills.steps, fills.prices, _Rows(), traded.bases
+    collateral = fills.known_collateral()
+    code = steps.users.index(user) if user in steps.users else -1
+    low, high = np.searchsorted(steps.user, [code, code + 1])
+    own = np.arange(low, high) if fills.table.has("user") else np.arange(len(steps))
+    own = own[whole | ~steps.spot[own]]
+    usd, opened = traded.cash.copy() if COLLATERAL & {*bases.values()} else traded.cash, 0.0
+    balances: dict[str, list[Ints]] = {}
+    heads, tails = (own[end[own]].tolist() for end in (steps.first, steps.last))
+    for head, tail in zip(heads, tails, strict=True):
+        coin, each = steps.coins[steps.coin[head]], np.arange(head, tail + 1)
+        before, sizes = float(traded.start[head]), traded.end[each]
+        if not steps.spot[head]:
+            price = prices.get(collateral.get(dex_of(coin), "").upper(), 1.0)
+            made.held.append(_Holding([coin], before, steps.ms[each], sizes, price))
+            gaps = steps.ms[each[steps.is_gap[each]]].tolist()
+            made.breaks |= dict.fromkeys(gaps, f"fills of {coin} are missing")
+            opened += abs(before)
+        elif bases[coin] in COLLATERAL:  # at par, as cash
+            usd[each] += np.diff(sizes, prepend=before) * prices.get(bases[coin].upper(), 1.0)
+        else:
+            balances.setdefault(bases[coin], []).append(each)
+    made.cash.append((steps.ms[own], usd[own]))
+    begins = [int(steps.ms[own].min())] if len(own) else []
+    if paid is not None and len(mine := traded.payments.get(user, own[:0])):
+        begins += [int(paid.known_ms()[mine].min())]
+        opened += _add_funding(made, fills, paid, mine, collateral)
+    entered, tokens = (None, {}) if moved is None else _add_ledger(made, fills, moved, user, whole)
+    for token in dict.fromkeys([*balances, *tokens]):
+        names = [*(coin for coin, base in bases.items() if base == token), f"{token}/USDC"]
+        place = np.concatenate([np.zeros(0, np.int64), *balances.get(token, [])])
+        place = place[np.argsort(steps.ms[place], kind="stable")]
+        opened += _add_balance(made, fills, token, names, place, tokens.get(token))
+    made.is_empty = entered is not None and not opened and entered <= min(begins, default=entered)
+    return made
+
+
+def _add_funding(
+    made: _Rows, fills: Fills, paid: Table, mine: Ints, collateral: Mapping[str, str]
+) -> float:
+    """Add payments, and positions that no fill shows; return the size of the latter."""
+    coins, ms, opened = paid.text("coin").take(mine), paid.known_ms()[mine], 0.0
+    usdc = in_usd(paid.number("usdc")[mine], coins, collateral, fills.prices)
+    made.cash.append((ms, filled(usdc)))
+    lost = ms[np.isnan(usdc)].tolist()
+    made.breaks |= dict.fromkeys(lost, "a funding payment has no amount")
+    shown = {holding.coins[0] for holding in made.held}
+    for code in np.unique(coins.codes).tolist() if paid.has("szi") else []:
+        coin, rows = coins.values[code], np.flatnonzero(coins.codes == code)
+        rows = rows[np.argsort(ms[rows], kind="stable")]
+        size = paid.number("szi")[mine][rows]
+        if coin not in shown and not np.isnan(size[0]):
+            price = fills.prices.get(collateral.get(dex_of(coin), "").upper(), 1.0)
+            made.held.append(_Holding([coin], float(size[0]), ms[rows], size, price))
+            opened += abs(float(size[0]))
+            moves = ms[rows[1:]][np.diff(size) != 0].tolist()
+            made.breaks |= dict.fromkeys(moves, f"fills of {coin} are missing")
+    return opened
+
+
+def _add_ledger(
+    made: _Rows, fills: Fills, moved: _Ledger, user: str, whole: bool
+) -> tuple[int | None, dict[str, list[Changes]]]:
+    """Add cash and flows of ledger rows.
+
+    Returns the time of the first row, if it brings money in and may be the first one of all, and
+    for each token the movements of the wallet, of what is kept elsewhere, and from outside.
+    """
+    table, moves = moved.table, moved.moves
+    named = bool(user) and any(moved.rows)
+    mine = moved.rows.get(user, np.zeros(0, np.int64)) if named else np.arange(len(table))
+    mine = mine[np.argsort(table.known_ms()[mine], kind="stable")]
+    ms, token = table.ms()[mine], moves.token.take(mine)
+    means = read_means(table)[mine]
+    perp, spot = moves.perp[mine], moves.spot[mine]
+    if not whole:
+        spot = spot * 0.0
+    lost = ms[np.isnan(perp + spot)].tolist()
+    made.breaks |= dict.fromkeys(lost, "a ledger row has no known amount")
+    amounts = (perp, spot, moved.kept[mine], moved.outside[mine])
+    perp, spot, kept, outside = map(filled, amounts)
+    in_vault, is_cash = means == "vault", token.facts(COLLATERAL.__contains__)
+    par = token.facts(lambda name: fills.prices.get(name.upper(), 1.0))
+    in_usd_ = np.where(is_cash, par, 0.0)
+    as_usd = np.where(in_vault, 1.0, in_usd_ * whole)
+    usd = perp + spot * in_usd_ - moves.cash_fee[mine] * whole
+    made.cash.append((ms, usd))
+    made.kept = (ms, kept * as_usd)
+    came = np.where(means == "outside", usd, outside * as_usd)
+    made.flows = (ms, came if whole else came + np.where(means == "inside", perp, 0.0))
+    of_tokens = np.where(in_vault, 0.0, [kept, np.where(means == "outside", spot, outside)])
+    sizes = (spot, *of_tokens)
+    found = {}
+    for code in np.unique(token.codes[~is_cash & (spot != 0)]).tolist():
+        rows = token.codes == code
+        found[token.values[code]] = [(ms[rows], size[rows]) for size in sizes]
+    if not len(ms) or not (made.flows[1][0] > 0 or (spot[0] > 0 and not is_cash[0])):
+        return None, found
+    asked = frame_provenance(table.frame).get("parameters", {})
+    begin = asked.get("start") if isinstance(asked, Mapping) else None
+    is_first = not isinstance(begin, int) or not begin or ms[0] - begin >= DAY
+    return int(ms[0]) if is_first else None, found
+
+
+def _add_balance(
+    made: _Rows,
+    fills: Fills,
+    token: str,
+    coins: list[str],
+    place: Ints,
+    moves: list[Changes] | None,
+) -> float:
+    """Add the balance of a token; return what it was worth before the rows, in USD.
+
+    - ``place``: the steps of its fills, in the order of time
+    - ``moves``: as `_add_ledger` returns them
+
+    Fills state the balance. What came or left beside fills and ledger is from outside.
+    """
+    steps = fills.steps
+    wallet, kept, came = moves or [_NO_CHANGES] * 3
+    ms = steps.ms[place]
+    start, end = (steps.sizes(units)[place] for units in (steps.start, steps.end))
+    times = np.unique(np.append(ms, wallet[0]))
+    before, gap = np.zeros(1), np.zeros(len(ms))
+    if len(ms):
+        moved = _sum_until(wallet, ms)
+        before = start[:1] - moved[:1]
+        gap[1:] = start[1:] - end[:-1] - np.diff(moved)
+        gap[np.abs(gap) < _NOTHING] = 0.0
+    base = np.append(before, end - _sum_until(wallet, ms))
+    size = base[np.searchsorted(ms, times, side="right")] + _sum_until(wallet, times)
+    size[np.abs(size) < _NOTHING] = 0.0
+    fixed, first = fills.prices.get(token.upper()), float(before[0])
+    names, price = (coins, 1.0) if fixed is None else ([], fixed)
+    came = _join([(ms[gap != 0], gap[gap != 0]), came])
+    made.held.append(_Holding(names, first, times, size, price, came))
+    if kept[1].any():
+        away = np.unique(kept[0])
+        made.held.append(_Holding(names, 0.0, away, _sum_until(kept, away), price, is_kept=True))
+    px = fills.table.number("px")[steps.rows[place[:1]]]
+    worth = abs(first) * (px[0] if len(px) else 1.0)
+    return worth if worth > _DUST else 0.0
+
+
+def _join(changes: Sequence[Changes]) -> Changes:
+    """Return several changes as one."""
+    ms, amounts = zip(_NO_CHANGES, *changes, strict=True)
+    return np.concatenate(ms), np.concatenate(amounts)
+
+
+def _sum_until(changes: Changes, times: Ints) -> Floats:
+    """Return the sum of the changes up to and including some times."""
+    order = np.argsort(changes[0], kind="stable")
+    place = np.searchsorted(changes[0][order], times, side="right")
+    made: Floats = np.append(0.0, np.cumsum(changes[1][order]))[place]
+    return made
+
+
+def _latest_marks(
+    sources: Sequence[PriceHistory], coins: Sequence[str], times: Ints, most: int
+) -> Floats:
+    """Return the latest price at some times, of any source and name; the first source in a tie."""
+    best, age = np.full((2, len(times)), np.nan)
+    for source in sources:
+        for coin in coins:
+            px, old = source.last_at(Names(np.zeros(len(times), np.int64), [coin]), times, most)
+            newer = ~(old >= age) & ~np.isnan(old)
+            best, age = np.where(newer, px, best), np.where(newer, old, age)
+    return best
+
+
+def _value_rows(
+    rows: _Rows,
+    sources: Sequence[PriceHistory],
+    anchors: Mapping[int | None, float],
+    bare: Sequence[int],
+    last: int,
+) -> dict[str, object]:
+    """Return the columns of one account.
+
+    - ``anchors``: known values by time; None is the time before the first row
+    - ``bare``: the times of those without the wallet's tokens
+    - ``last``: the time of the last given price
+    """
+    cash = _join(rows.cash)
+    known = [ms for ms in anchors if ms is not None]
+    events = np.concatenate(
+        [cash[0], *(h.ms for h in rows.held), np.array([*known, *rows.breaks], np.int64)]
+    )
+    if not len(events):
+        empty = np.zeros(0)
+        made = {"time": utc_times(empty), **dict.fromkeys(("value", "flows", "kept"), empty)}
+        return {**made, "unmarked": empty.astype(np.int64), "reason": empty.astype(str)}
+    first, end = int(events.min()), int(events.max())
+    if any(holding.at(np.array([end]))[0] for holding in rows.held):
+        end = max(end, last)
+    times = np.unique(np.append(events, np.arange(first // HOUR * HOUR + HOUR, end + 1, HOUR)))
+    times, look = np.append(first - 1, times), np.append(first, times)
+    total, away, came = _sum_until(cash, times), _sum_until(rows.kept, times), np.zeros(len(times))
+    np.add.at(came, np.searchsorted(times, rows.flows[0]), rows.flows[1])
+    unmarked, tokens = np.zeros(len(times), dtype=np.int64), np.zeros(len(times))
+    lacks, is_flat = np.full(len(times), "", dtype=object), np.ones(len(times), dtype=bool)
+    for holding in rows.held:
+        size, arrived = holding.at(times), np.zeros(len(times))
+        np.add.at(arrived, np.searchsorted(times, holding.came[0]), holding.came[1])
+        at = np.flatnonzero((size != 0) | (arrived != 0))
+        mark, is_token = np.ones(len(at)), not holding.coins or "/" in holding.coins[-1]
+        if holding.coins:
+            mark = _latest_marks(sources, holding.coins, look[at], HOUR)
+            if is_token:
+                old = _latest_marks(sources, holding.coins, look[at], _FOREVER)
+                mark = np.where(np.isnan(mark) & (np.abs(size[at] * old) < _DUST), old, mark)
+        worth, held = mark * holding.price, size[at] != 0
+        usd = np.where(held, size[at] * worth, 0.0)
+        (away if holding.is_kept else total)[at] += usd
+        tokens[at] += usd * (is_token and not holding.is_kept)
+        came[at] += np.where(arrived[at] != 0, arrived[at] * worth, 0.0)
+        is_flat[at[held]] = False
+        missing = at[held & np.isnan(mark)]
+        unmarked[missing] += 1
+        lacks[missing] = lacks[missing] + f", {holding.coins[0] if holding.coins else ''}"
+    since = np.array(sorted(rows.breaks), dtype=np.int64)
+    part = np.searchsorted(since, times, side="right")
+    stated = _stated_values(anchors, bare, times, tokens)
+    opening, limit = _opening(stated, total, part), _LACKING * np.abs(filled(total)).max()
+    is_unused = np.isnan(opening).all()  # also if what was open has no price then
+    if rows.is_empty and not np.abs(opening[0]) > limit:
+        # What rows lack, such as funding, is missing from when a value is stated, not before.
+        stated[0] = filled(stated[:1])[0]
+        opening = _opening(stated, total, part)
+    # Nobody owes money without a position: the stated value lacks a part of the account.
+    contradicts = (total + opening)[is_flat] < -max(limit, _DUST)
+    if rows.is_empty and (is_unused or contradicts.any()):
+        opening = np.where(part == 0, 0.0, np.nan)
+        contradicts = (total + opening)[is_flat] < -_DUST
+    if contradicts.any():
+        opening[:] = np.nan
+    words = np.array(
+        [_UNUSED if anchors else _UNKNOWN, *(rows.breaks[ms] for ms in since.tolist())],
+        dtype=object,
+    )
+    silent = np.array([f"no price within an hour: {names[2:]}" for names in lacks], dtype=object)
+    return {
+        "time": utc_times(times),
+        "value": total + away + opening,
+        "flows": came,
+        "kept": away,
+        "unmarked": unmarked,
+        "reason": np.where(unmarked > 0, silent, np.where(np.isnan(opening), words[part], "")),
+    }
+
+
+def _stated_values(
+    anchors: Mapping[int | None, float], bare: Sequence[int], times: Ints, tokens: Floats
+) -> Floats:
+    """Return the known values by time, with the worth of tokens that they lack."""
+    made = np.full(len(times), np.nan)
+    for ms, each in anchors.items():
+        place = 0 if ms is None else np.searchsorted(times, ms)
+        made[place] = each + (tokens[place] if ms in bare else 0.0)
+    return made
+
+
+def _opening(stated: Floats, total: Floats, part: Ints) -> Floats:
+    """Return what the account had before its rows, at each time.
+
+    It follows from the last known value of the same part of the history, else from the next one.
+    """
+    at = np.flatnonzero(~np.isnan(stated - total))
+    before, made = (stated - total)[at], np.full(len(total), np.nan)
+    if len(at):
+        place = np.searchsorted(at, np.arange(len(total)), side="right") - 1
+        for each in (np.minimum(place + 1, len(at) - 1), np.maximum(place, 0)):
+            made = np.where(part[at[each]] == part, before[each], made)
+    return made

@@ -1,0 +1,5 @@
+"""Slippage: cost by order size, fitted curves, and capacity."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

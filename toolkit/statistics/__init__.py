@@ -1,0 +1,1 @@
+"""Estimates with intervals: bootstrap, shrinkage, and the class of their results."""
