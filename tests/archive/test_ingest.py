@@ -115,13 +115,25 @@ def test_ingest_joins_parquet_files(tmp_path):
 def test_ingest_refuses_incomplete_frames(tmp_path):
     session, archive = fill_session(FILLS), open_archive(tmp_path)
     fills = tk.user_fills_by_time(USER, START, FILLS[100].time, session=session)
-    later = tk.user_fills_by_time(USER, FILLS[200].time, session=session)
     part = tk.user_fills_by_time(USER, START, max_rows=5, session=session)
     archive.ingest(fills)
-    refused = ((later, "gap"), (part, "complete"), (fills.drop(columns=["px", "fee"]), "px, fee"))
+    refused = ((part, "complete"), (fills.drop(columns=["px", "fee"]), "px, fee"))
     for frame, named in refused:
         with pytest.raises(ArchiveError, match=named):
             archive.ingest(frame)
+
+
+def test_later_frame_leaves_gap(tmp_path):
+    session, archive = fill_session(FILLS), open_archive(tmp_path)
+    for start, end in ((START, FILLS[100].time), (FILLS[200].time, None)):
+        frame = tk.user_fills_by_time(USER, start, end, numbers="text", session=session)
+        archive.ingest(frame)
+    (row,) = archive.status().itertuples()
+    assert (row.gaps, row.rows < len(FILLS)) == (1, True)
+    archive.refresh(tk.user_fills_by_time, USER, session=session)
+    fetched = tk.user_fills_by_time(USER, START, session=session)
+    pd.testing.assert_frame_equal(archive.frame(tk.user_fills_by_time, USER), fetched)
+    assert archive.verify() == []
 
 
 def test_ingest_leaves_out_shortened_file(tmp_path):

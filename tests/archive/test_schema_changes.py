@@ -11,7 +11,6 @@ import toolkit as tk
 from tests.archive.world import START, USER, ChangedAnswers, archived_rows, fill_session, make_fills
 from toolkit.archive import open as open_archive
 from toolkit.archive.coverage import RefreshResult, log_entry, log_refreshes
-from toolkit.archive.read import read_texts
 from toolkit.archive.schemas import SCHEMAS, RowOrigin, Series, arrow_rows
 from toolkit.archive.storage import ArchiveTables
 from toolkit.contract.operations import OPERATIONS
@@ -111,7 +110,8 @@ def test_field_unknown_when_archived_is_in_frames(tmp_path):
 
 def frame_of_texts(archive):
     """Return the archived rows as a frame, decoded from their texts."""
-    rows = [json.loads(text) for text in read_texts(archive.tables, SERIES)]
+    texts = archive.scan("fills", columns=["_json", "_row"], engine="pandas").sort_values("_row")
+    rows = [json.loads(text) for text in texts["_json"]]
     return tk.frame("userFillsByTime", rows)
 
 

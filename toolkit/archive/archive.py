@@ -7,7 +7,7 @@ import reprlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal, TypedDict, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Final, TypeVar, overload
 
 import pandas as pd
 import pyarrow.dataset as ds
@@ -49,29 +49,13 @@ from toolkit.partitions import Files
 from toolkit.times import Time, to_ms
 
 if TYPE_CHECKING:
-    from duckdb import DuckDBPyRelation
-    from polars import LazyFrame
-    from pyspark.sql import DataFrame as SparkFrame
     from pyspark.sql import SparkSession
-
-    Scanned = DuckDBPyRelation | LazyFrame | pd.DataFrame | SparkFrame
 
 __all__ = ["Archive", "open", "open_existing"]
 
 FrameResult = TypeVar("FrameResult", pd.DataFrame, tuple[pd.DataFrame, ...])
 
 _FROZEN_PATH: Final = re.compile(r"(?P<location>.+)@(?P<id>f[0-9a-f]{16})")
-
-
-class _ScanArguments(TypedDict, total=False):
-    """The arguments of `Archive.scan` that select rows and columns."""
-
-    operation: str | Callable[..., object] | None
-    subject: str | None
-    start: Time | None
-    end: Time | None
-    columns: Sequence[str] | None
-    numbers: Numbers
 
 
 class Archive:
@@ -295,18 +279,17 @@ class Archive:
         -------
         IngestResult
             ``kept``: new rows by file or series; ``left``: why a file was left out, for example
-            because rows may be missing between it and the archived rows.
+            because the archive has later rows.
 
         Raises
         ------
         ArchiveError
-            If a frame is not a complete history with all its columns, or rows may be missing
-            between it and the archived rows.
+            If a frame is not a complete history with all its columns, or the archive has rows
+            after its beginning that do not continue it.
         """
         self.tables.check_writable()
         if isinstance(what, pd.DataFrame):
-            done = ingest_frame(self.tables, what)
-            return {"kept": {f"{done.operation} {done.subject}": done.rows}, "left": {}}
+            return ingest_frame(self.tables, what)
         if not isinstance(what, str | Path):
             raise TypeError(
                 f"ingest takes a file, a folder or a fetched pandas frame, not {reprlib.repr(what)}"
@@ -453,43 +436,6 @@ class Archive:
         owner = "_subject" if operation.subject == ("user",) else "user"
         return Files(dataset.files, dataset.filesystem, dataset.schema, ours, owner, facts)
 
-    @overload
-    def scan(
-        self,
-        record: str | type[Record],
-        *,
-        engine: Literal["duckdb"] = "duckdb",
-        **rows: Unpack[_ScanArguments],
-    ) -> "DuckDBPyRelation": ...
-
-    @overload
-    def scan(
-        self,
-        record: str | type[Record],
-        *,
-        engine: Literal["polars"],
-        **rows: Unpack[_ScanArguments],
-    ) -> "LazyFrame": ...
-
-    @overload
-    def scan(
-        self,
-        record: str | type[Record],
-        *,
-        engine: Literal["pandas"],
-        **rows: Unpack[_ScanArguments],
-    ) -> pd.DataFrame: ...
-
-    @overload
-    def scan(
-        self,
-        record: str | type[Record],
-        *,
-        engine: Literal["spark"],
-        session: "SparkSession",
-        **rows: Unpack[_ScanArguments],
-    ) -> "SparkFrame": ...
-
     def scan(
         self,
         record: str | type[Record],
@@ -502,7 +448,7 @@ class Archive:
         engine: Engine = "duckdb",
         session: "SparkSession | None" = None,
         numbers: Numbers = "float",
-    ) -> "Scanned":
+    ) -> Any:
         """Read all rows of one kind of record on an engine, even if they do not fit into memory.
 
         Parameters
@@ -554,10 +500,9 @@ class Archive:
                 raise TypeError(f"subject must be text, not {subject!r}")
             values["_subject"] = subject.lower() if subject.startswith("0x") else subject
         first, last = (None if time is None else to_ms(time) for time in (start, end))
-        rows: Scanned = scan_table(
+        return scan_table(
             self.tables, name, values, (first, last), columns, engine, session, numbers
         )
-        return rows
 
     def status(self) -> pd.DataFrame:
         """Return what is in the archive.

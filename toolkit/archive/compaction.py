@@ -15,7 +15,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from toolkit.archive.engines import sorted_batches
-from toolkit.archive.errors import hide_panics, load_deltalake
+from toolkit.archive.errors import load_deltalake
 from toolkit.archive.schemas import RECORDS, time_column_name
 from toolkit.archive.storage import (
     ArchiveTables,
@@ -49,7 +49,7 @@ def compact_table(
     is_done = len(before) < 2 or tables.counter(handle, _SORTED) == rows
     if not is_done and name in RECORDS:
         _sort_rows(tables, handle, name, rows)
-    with tables.translate_errors(handle.table_uri), hide_panics():
+    with tables.translate_errors(handle.table_uri):
         if not is_done and name not in RECORDS:
             handle.optimize.compact(writer_properties=writer_properties())
         if not is_done:
@@ -72,7 +72,7 @@ def join_small_files(tables: ArchiveTables, name: str) -> None:
     handle = tables.open_for_append(name)
     small = [action for action in file_actions(handle) if action["size_bytes"] < _JOINED_BYTES]
     if len(small) >= _LOOSE_FILES:
-        with tables.translate_errors(handle.table_uri), hide_panics():
+        with tables.translate_errors(handle.table_uri):
             handle.optimize.compact(
                 target_size=_JOINED_BYTES, writer_properties=writer_properties()
             )
@@ -96,7 +96,6 @@ def _sort_rows(tables: ArchiveTables, handle: Any, name: str, rows: int) -> None
 
     with (
         tables.translate_errors(handle.table_uri),
-        hide_panics(),
         sorted_batches(dataset.schema, tables.scan_batches(dataset), order, rows) as batches,
     ):
         delta.write_deltalake(

@@ -64,9 +64,11 @@ def use_system_memory() -> Iterator[None]:
         pa.set_memory_pool(before)
 
 
-def whole_groups(batches: Iterable[pa.RecordBatch], columns: Sequence[str]) -> Iterator[pa.Table]:
+def whole_groups(
+    batches: Iterable[pa.RecordBatch | pa.Table], columns: Sequence[str]
+) -> Iterator[pa.Table]:
     """Yield sorted rows in tables; rows with the same values in columns are in one of them."""
-    rows = pa.table([])
+    rows = pa.table({})
     for batch in batches:
         if rows.num_rows:
             is_last = (pc.equal(rows[name], rows[name][-1]) for name in columns)
@@ -74,7 +76,8 @@ def whole_groups(batches: Iterable[pa.RecordBatch], columns: Sequence[str]) -> I
             if end:
                 yield rows.slice(0, end)
             rows = rows.slice(end)
-        rows = pa.Table.from_batches([*rows.to_batches(), batch])
+        later = batch if isinstance(batch, pa.Table) else pa.Table.from_batches([batch])
+        rows = pa.concat_tables([rows, later]) if rows.num_rows else later
     if rows.num_rows:
         yield rows
 

@@ -3,7 +3,6 @@
 import os
 import re
 import sys
-import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from types import ModuleType
@@ -17,7 +16,6 @@ from toolkit.installation import install_command
 __all__ = [
     "error_text",
     "explain_missing_library",
-    "hide_panics",
     "load_deltalake",
     "translate_errors",
 ]
@@ -39,8 +37,6 @@ _WRITE_FAILED: Final = ("performing PUT", "performing POST")
 _REQUEST_FAILED: Final = ("rror performing", "rror sending request", "NoSuchBucket")
 _DECORATION: Final = re.compile(r"\x1b\[[0-9;]*m|↳")  # colours and arrows in messages
 _BACKTRACE: Final = re.compile(r"\s+0: .*\s1: .*")
-_PANIC: Final = re.compile(rb"\n?thread '[^']*' (?:\(\d+\) )?panicked at (?:.*\n)+?note: .*\n")
-_STDERR_LOCK: Final = threading.Lock()
 _STORE_VARIABLES: Final = ("AWS_", "AZURE_", "GOOGLE_")
 _SECRET_NAME: Final = re.compile(r"secret|token|password|key", re.IGNORECASE)
 _SHORTEST_SECRET: Final = 6  # characters
@@ -80,36 +76,6 @@ def _native_log_off() -> Iterator[None]:
         yield
     finally:
         os.environ.pop("RUST_LOG", None)
-
-
-@contextmanager
-def hide_panics() -> Iterator[None]:
-    """Keep the panics of deltalake's threads off the screen; it raises the same errors anyway.
-
-    On a full disk, a thread of deltalake panics, and Rust writes the panic to the file descriptor
-    of stderr. Other output to stderr is buffered, and written afterwards.
-    """
-    if os.name != "posix":
-        yield
-        return
-    with _STDERR_LOCK:
-        try:
-            screen = os.dup(2)
-        except OSError:  # stderr is closed
-            yield
-            return
-        reader, writer = os.pipe()
-        try:
-            # A full pipe must not stop a thread that writes into it.
-            os.set_blocking(reader, False)
-            os.set_blocking(writer, False)
-            os.dup2(writer, 2)
-            yield
-        finally:
-            os.dup2(screen, 2)
-            os.close(writer)
-            with os.fdopen(reader, "rb") as pipe, os.fdopen(screen, "wb") as stderr:
-                stderr.write(_PANIC.sub(b"", pipe.read() or b""))
 
 
 @contextmanager

@@ -35,7 +35,6 @@ from toolkit.archive.coverage import (
     log_refreshes,
     pulled_ranges,
     read_log,
-    read_series_log,
 )
 from toolkit.archive.engines import (
     limit_memory,
@@ -57,7 +56,6 @@ from toolkit.archive.row_sql import (
 from toolkit.archive.schemas import (
     RowOrigin,
     Series,
-    arrow_rows,
     complete_rows,
     decode_texts,
     decoded_rows,
@@ -66,15 +64,14 @@ from toolkit.archive.schemas import (
     place_rows,
     resolve_operation,
     to_milliseconds,
-    use_milliseconds,
 )
-from toolkit.archive.storage import ArchiveTables, retry_append
+from toolkit.archive.storage import ArchiveTables
 from toolkit.completeness.checks import BreakLog, HistoryChecks
 from toolkit.contract.answers import decode
 from toolkit.contract.columns import record_columns, table_columns
 from toolkit.contract.operations import OPERATIONS, Operation
-from toolkit.contract.paging import UNKNOWN_LIMIT, RowKey, ordered_parts, row_keys
-from toolkit.contract.requests import make_cursor, parse_cursor
+from toolkit.contract.paging import UNKNOWN_LIMIT, RowKey, check_row_order, ordered_parts, row_keys
+from toolkit.contract.requests import parse_cursor
 from toolkit.display import count_text
 from toolkit.errors import ArchiveError, CommitConflict, HistoryMismatch, ToolkitError
 from toolkit.frames import provenance
@@ -85,127 +82,6 @@ __all__ = ["BulkWriter", "IngestResult", "ingest_bulk", "ingest_frame", "ingest_
 _INGESTED: Final = (".json", ".parquet")
 _ROWS_AT_ONCE: Final = 50_000
 _PART_NAMES: Final = frozenset({"start", "end", "cursor", "page_size"})
-
-
-@dataclass(frozen=True, slots=True)
-class RowBlock:
-    """Rows of a history that follow each other; make one with `from_page` or `from_columns`.
-
-    From `start` to `until`, in Unix milliseconds and both ends inclusive, they are all rows that
-    exist. The range is empty if `until` is before `start`.
-    """
-
-    series: Series
-    texts: Sequence[bytes]  # the JSON text of each row
-    keys: Sequence[RowKey]  # the key of each row, ascending
-    after: RowKey | None  # the cursor after which they come; None if they begin at a time
-    start: int
-    until: int
-    rows: pa.Table | None = None  # the same rows from `table_rows`, if they were made from columns
-
-    @classmethod
-    def from_page(
-        cls, series: Series, texts: Sequence[bytes], parameters: Mapping[str, Any]
-    ) -> "RowBlock":
-        """Return the block of one page, with the parameters of its request.
-
-        Raise an ArchiveError if the rows do not ascend in time.
-        """
-        rows = decode_texts(series.operation, texts)
-        keys = row_keys(series.operation, rows)
-        block = _make_block(series, texts, keys, parameters)
-        limit = _page_limit(series.operation, parameters) or UNKNOWN_LIMIT
-        new = {key for key in keys if key != block.after}
-        has_limit = series.operation.paging == "cursor" or series.operation.most_rows
-        if len(keys) < limit and (has_limit or len(new) < 2):
-            return block  # no limit has cut the last tie
-        return replace(block, until=block.until - 1)
-
-    @classmethod
-    def from_columns(
-        cls, series: Series, columns: pa.Table, parameters: Mapping[str, Any], origin: RowOrigin
-    ) -> "RowBlock":
-        """Return the block of the columns of a frame, whose rows are complete up to the last one.
-
-        Raise an ArchiveError if the rows do not ascend in time, or values are missing.
-        """
-        rows = table_rows(series.operation, columns, origin)
-        names = [name for name in series.keys if name in rows.column_names]
-        cells = use_milliseconds(rows.select(names)).to_pydict()
-        keys = list(zip(*cells.values(), strict=True))
-        texts = rows["_json"].cast(pa.binary()).to_pylist()
-        return replace(_make_block(series, texts, keys, parameters), rows=rows)
-
-    def texts_since(self, time: int) -> list[bytes]:
-        """Return the rows from a time on."""
-        return [text for text, key in zip(self.texts, self.keys, strict=True) if key[0] >= time]
-
-    def texts_after_run(self, run: Run, proved_until: int) -> list[bytes]:
-        """Return the rows that the last run of the series, which has rows, does not have yet.
-
-        The run is complete up to the time `proved_until`.
-
-        Raises
-        ------
-        ArchiveError
-            If rows may be missing between the run and the block.
-        HistoryMismatch
-            If the block does not contain the archived rows of the run's last time.
-        """
-        operation = self.series.operation
-        archived = row_keys(operation, decode_texts(operation, run.last_texts))
-        if self.until < run.start:
-            raise ArchiveError(
-                f"{self.series.name}: these rows end at {to_iso(self.until)}, before the archived "
-                f"rows begin at {to_iso(run.start)}, so rows between may be missing. Ingest the "
-                "pages in the order of their times, or refresh with an earlier start"
-            )
-        if not self._contains_tie(archived[-1]) and self.start > proved_until + 1:
-            begin = make_cursor(self.after) if self.after else self.start
-            raise ArchiveError(
-                f"{self.series.name}: the rows begin at {begin}, but the archive is complete only "
-                f"up to {proved_until}. There may be a gap between: refresh instead"
-            )
-        expected = [
-            text
-            for text, key in zip(run.last_texts, archived, strict=True)
-            if self._contains_tie(key)
-        ]
-        overlap = RunOverlap(self.series, replace(run, last_texts=tuple(expected)))
-        new = list(overlap.new_texts(self.texts_since(archived[-1][0])))
-        # Without new rows the block may end before the last archived row.
-        if new:
-            overlap.check_matched()
-        return new
-
-    def _contains_tie(self, key: RowKey) -> bool:
-        """Return whether the block has every row of this key and of later keys, up to its end.
-
-        A service may repeat the rows of the cursor, or begin after them. If the first row of the
-        block has the key of the cursor, the service repeated these rows.
-        """
-        if self.after is None:
-            return bool(key[0] >= self.start)
-        parts = ordered_parts(key)
-        if parts < len(key) and key[:parts] == self.after[:parts]:  # texts have no known order
-            return key in self.keys
-        return key > self.after or (key == self.after and key in self.keys[:1])
-
-
-def _make_block(
-    series: Series, texts: Sequence[bytes], keys: Sequence[RowKey], parameters: Mapping[str, Any]
-) -> RowBlock:
-    parts = ordered_parts(keys[0]) if keys else 0
-    if any(later[:parts] < earlier[:parts] for earlier, later in itertools.pairwise(keys)):
-        raise ArchiveError(f"{series.name}: the rows do not ascend in time. Sort them by time")
-    after, start = None, parameters.get("start")
-    if parameters.get("cursor"):
-        after = parse_cursor(series.operation, parameters["cursor"])
-        start = int(after[0]) + 1  # only a part of the rows of the cursor's own time come after it
-    elif start is None:
-        start = keys[0][0] if keys else 0
-    until = keys[-1][0] if keys else start - (after is not None)
-    return RowBlock(series, texts, keys, after, start, until)
 
 
 def _page_limit(operation: Operation, parameters: Mapping[str, Any]) -> int | None:
@@ -257,7 +133,7 @@ def ingest_recordings(tables: ArchiveTables, path: Path) -> IngestResult:
     for file in files:
         try:
             if file.suffix == ".parquet":
-                new_rows[file.name] = ingest_frame(tables, file).rows
+                new_rows[file.name] = sum(ingest_frame(tables, file)["kept"].values())
             else:
                 new_rows[file.name] = _ingest_file(tables, file)
         except (ToolkitError, TypeError, ValueError, KeyError, OSError) as error:
@@ -294,13 +170,8 @@ def _ingest_file(tables: ArchiveTables, file: Path) -> int:
     body, modified_ms = bytes(recording.response), file.stat().st_mtime_ns // 1_000_000
     origin = RowOrigin(f"recording {file.name}", False, modified_ms)
     if operation.is_history:
-        subject = {name: value for name, value in parameters.items() if name not in _PART_NAMES}
         texts = [bytes(text) for text in msgspec.json.decode(body, type=list[msgspec.Raw])]
-        page = RowBlock.from_page(make_series(operation, (), subject), texts, parameters)
-        done = retry_append(page.series.name, _append_block, tables, page, origin)
-        assert done is not None
-        log_refreshes(tables, [log_entry(done, origin)])
-        return done.rows
+        return sum(_ingest_page(tables, operation, texts, parameters, origin)["kept"].values())
     series = make_series(operation, (), parameters)
     answer = decode(operation, 200, {}, body, parameters=series.parameters)
     limit = _page_limit(operation, parameters)
@@ -311,6 +182,46 @@ def _ingest_file(tables: ArchiveTables, file: Path) -> int:
         )
     (done,) = append_answers(tables, [FetchedAnswer(series, body, {}, origin)])
     return done.rows
+
+
+def _ingest_page(
+    tables: ArchiveTables,
+    operation: Operation,
+    texts: Sequence[bytes],
+    parameters: Mapping[str, Any],
+    origin: RowOrigin,
+) -> IngestResult:
+    """Append the rows of a recorded page, and log the range that it proves."""
+    keys = row_keys(operation, decode_texts(operation, texts))
+    check_row_order(operation, keys)
+    start, after = _page_start(operation, parameters, keys[0][0] if keys else 0)
+    until = keys[-1][0] if keys else start - (after is not None)
+    limit = _page_limit(operation, parameters) or UNKNOWN_LIMIT
+    has_limit = operation.paging == "cursor" or operation.most_rows
+    if len(keys) >= limit or not (has_limit or len({*keys} - {after}) < 2):
+        until -= 1  # a limit may have cut the last tie
+    series = _history_series(operation, parameters)
+    writer = BulkWriter(tables, operation, (start, until), origin, after, keys)
+    writer.begin_series(series)
+    if texts:
+        rows = decoded_rows(series, texts, origin)
+        writer.append_part(rows.append_column("_subject", pa.repeat(series.subject, len(texts))))
+    return writer.log_whole()
+
+
+def _history_series(operation: Operation, parameters: Mapping[str, Any]) -> Series:
+    subject = {name: value for name, value in parameters.items() if name not in _PART_NAMES}
+    return make_series(operation, (), subject)
+
+
+def _page_start(
+    operation: Operation, parameters: Mapping[str, Any], first: int
+) -> tuple[int, RowKey | None]:
+    """Return the time from which on a page has all rows, and the cursor after which it begins."""
+    if parameters.get("cursor"):
+        after = parse_cursor(operation, parameters["cursor"])
+        return int(after[0]) + 1, after  # only a part of the rows of the cursor's own time follow
+    return parameters.get("start", first), None
 
 
 @dataclass(frozen=True, slots=True)
@@ -345,7 +256,7 @@ class _FetchedFrame:
             yield pa.table({name: pa.Array.from_pandas(part[name]) for name in columns})
 
 
-def ingest_frame(tables: ArchiveTables, source: pd.DataFrame | Path) -> RefreshResult:
+def ingest_frame(tables: ArchiveTables, source: pd.DataFrame | Path) -> IngestResult:
     """Append a fetched history, or the Parquet file of one; see `Archive.ingest`.
 
     The rows are committed in portions, and their range is logged at the end. If the process is
@@ -370,57 +281,22 @@ def ingest_frame(tables: ArchiveTables, source: pd.DataFrame | Path) -> RefreshR
             f"{operation.type}: the frame lacks {', '.join(missing)}. Pass the fetched frame with "
             "all of its columns"
         )
-    subject = {name: value for name, value in parameters.items() if name not in _PART_NAMES}
-    series = make_series(operation, (), subject)
+    series = _history_series(operation, parameters)
     origin = RowOrigin(facts["source"], facts["simulated"], to_ms(facts["asked_at"]))
-    new_rows, done, rest = 0, None, None
-    portions = itertools.chain(frame.read_portions(columns), [None])
-    for portion, following in itertools.pairwise(portions):
-        rows = portion if rest is None else pa.concat_tables([rest, portion])
-        block = RowBlock.from_columns(series, rows, parameters, origin)
-        # The next portion begins with the rows of the last time, so that it proves to follow.
-        parameters = {"start": block.until}
-        rest = rows.slice(sum(key[0] < block.until for key in block.keys))
-        is_last = following is None
-        done = retry_append(series.name, _append_block, tables, block, origin, is_last=is_last)
-        new_rows += 0 if done is None else done.rows
-    assert done is not None
-    done = replace(done, rows=new_rows)
-    log_refreshes(tables, [log_entry(done, origin)])
-    return done
-
-
-def _append_block(
-    tables: ArchiveTables, block: RowBlock, origin: RowOrigin, *, is_last: bool = True
-) -> RefreshResult | None:
-    """Append the rows of a block that are not archived to the last run, or as the first run.
-
-    Return None if the block comes before the archived rows, and others follow. Raise an
-    ArchiveError if rows may be missing between the archived rows and the block.
-    """
-    series = block.series
-    handle = tables.open_for_append(series.table)
-    runs = read_runs(tables, handle, series)
-    if runs:
-        run = runs[-1]
-        if block.until < run.start and not is_last:
-            return None
-        pulled = pulled_ranges(read_series_log(tables, series))
-        ends = [last for first, last in pulled if first <= run.start]
-        new = block.texts_after_run(run, max(ends, default=run.start - 1))
-    else:
-        run, new = Run(block.start, None), block.texts_since(block.start)
-    if block.rows is not None and list(block.texts[len(block.texts) - len(new) :]) == new:
-        of_series = block.rows.slice(len(block.texts) - len(new))
-        rows = place_rows(series, of_series, run.start, run.rows)
-    else:
-        rows = arrow_rows(series, new, run.start, run.rows, origin)
-    counts = replace(run, rows=run.rows + len(new)).counters(series)
-    tables.append_rows(handle, rows, counts=counts, notes={"series": series.name})
-    total = sum(known.rows for known in runs) + len(new)
-    return RefreshResult(
-        series.operation.type, series.subject, len(new), total, run.start, block.until
-    )
+    portions, time, last = frame.read_portions(columns), series.keys[0], 0
+    begin = next(portions)
+    firsts = to_milliseconds(begin[time].slice(0, 1)).to_pylist()
+    start, after = _page_start(operation, parameters, *(firsts or [0]))
+    writer = BulkWriter(tables, operation, (start, start), origin, after)
+    writer.begin_series(series)
+    for portion in whole_groups(itertools.chain([begin], portions), [time]):
+        rows = table_rows(operation, portion, origin)
+        times = to_milliseconds(rows[time]).to_numpy()
+        if times[0] < last or (np.diff(times) < 0).any():
+            raise ArchiveError(f"{series.name}: the rows do not ascend in time. Sort them by time")
+        last = writer.until = int(times[-1])
+        writer.append_part(rows.append_column("_subject", pa.repeat(series.subject, len(times))))
+    return writer.log_whole()
 
 
 def ingest_bulk(
@@ -637,12 +513,25 @@ def _named_errors(path: Path) -> Iterator[None]:
 
 
 class BulkWriter:
-    """Appends sorted rows of many subjects, and logs their range at the end."""
+    """Appends sorted rows of many subjects, and logs their range at the end.
+
+    Rows before the range are left out. If they come after a cursor, `after` is its key, and `keys`
+    are those of all rows.
+    """
 
     def __init__(
-        self, tables: ArchiveTables, operation: Operation, times: tuple[int, int], origin: RowOrigin
+        self,
+        tables: ArchiveTables,
+        operation: Operation,
+        times: tuple[int, int],
+        origin: RowOrigin,
+        after: RowKey | None = None,
+        keys: Sequence[RowKey] = (),
     ) -> None:
-        self._tables, self._operation, self._times, self._origin = tables, operation, times, origin
+        self._tables, self._operation, self._origin = tables, operation, origin
+        self._start, self.until = times
+        self._after, self._keys = after, keys
+        self._expected: tuple[bytes, ...] = ()  # those after a cursor of the last archived rows
         self._log = read_log(tables, None, operation.type)
         self._table = Series(operation, "").table
         self._handle = tables.open_for_append(self._table)
@@ -694,17 +583,24 @@ class BulkWriter:
             if self._lengths is None or self._lengths.get(name, {}) != ours:
                 raise CommitConflict(name)
 
+    def log_whole(self) -> IngestResult:
+        """Log the range of the only subject; raise an ArchiveError if its rows were left out."""
+        done = self.log_ranges()
+        for subject, why in done["left"].items():
+            raise ArchiveError(f"{self._operation.type} {subject}: {why}")
+        return done
+
     def log_ranges(self) -> IngestResult:
         """Log the range of each subject; return ``kept`` and ``left``, as `Archive.ingest`."""
         entries, kept = [], {}
         for subject, runs in self._runs.items():
             last = runs[-1].last
-            if subject not in self._matched and last is not None and last <= self._times[1]:
+            if subject not in self._matched and last is not None and last <= self.until:
                 self._match_rows(Series(self._operation, subject), runs[-1], [])
             if subject in self._left:
                 continue
             total, new = sum(run.rows for run in runs), self._new_rows[subject]
-            done = RefreshResult(self._operation.type, subject, new, total, *self._times)
+            done = RefreshResult(self._operation.type, subject, new, total, self._start, self.until)
             entries.append(log_entry(done, self._origin, self._breaks.get(subject), runs))
             kept[f"{self._operation.type} {subject}"] = new
         if entries:
@@ -713,28 +609,37 @@ class BulkWriter:
 
     def _check_rows(self, part: pa.Table) -> None:
         """Note where the rows of a subject contradict each other."""
-        columns = {**checked_columns(part), "user": part["_subject"]}
+        columns = checked_columns(part)
+        if "user" in self._operation.subject:
+            columns["user"] = part["_subject"]
         for found in self._checks.add_page(columns):
             if found.kind != "order":  # the rows of one subject come after those of another
-                self._breaks[found.user].add([found])
+                self._breaks[part["_subject"][found.row].as_py()].add([found])
+
+    def begin_series(self, series: Series) -> None:
+        """Find the run that the rows of a subject continue, or begin one."""
+        entries = self._log.get((self._operation.type, series.subject), [])
+        lengths = None if self._lengths is None else self._lengths.get(series.name, {})
+        runs = read_runs(self._tables, self._handle, series, entries, lengths)
+        if reason := self._begin_run(series, runs, pulled_ranges(entries)):
+            self._left[series.subject] = reason
+        else:
+            self._runs[series.subject] = runs
 
     def _new_rows_of(self, series: Series, rows: pa.Table) -> pa.Table | None:
         """Return the rows of a subject that are not archived; None if they cannot follow."""
         subject = series.subject
+        if subject not in self._runs and subject not in self._left:
+            self.begin_series(series)
         if subject in self._left:
             return None
-        if subject not in self._runs:
-            entries = self._log.get((self._operation.type, subject), [])
-            lengths = None if self._lengths is None else self._lengths.get(series.name, {})
-            runs = read_runs(self._tables, self._handle, series, entries, lengths)
-            if reason := self._begin_run(runs, pulled_ranges(entries)):
-                self._left[subject] = reason
-                return None
-            self._runs[subject] = runs
         run = self._runs[subject][-1]
-        if subject in self._matched or run.last is None or run.last < self._times[0]:
+        if subject in self._matched or run.last is None or run.last < self._start:
             self._matched.add(subject)
-            return rows
+            if self._after is None:
+                return rows
+            times = to_milliseconds(rows[series.keys[0]]).to_numpy()
+            return rows.slice(int(np.searchsorted(times, self._start)))
         times = to_milliseconds(rows[series.keys[0]]).to_numpy()
         # All rows of a time are in one part, so those of the last archived time are all here.
         first, end = np.searchsorted(times, [run.last, run.last + 1]).tolist()
@@ -750,7 +655,7 @@ class BulkWriter:
 
     def _match_rows(self, series: Series, run: Run, texts: Sequence[bytes]) -> list[bytes] | None:
         """Return the new rows of the run's last time; None if the archived ones do not match."""
-        overlap = RunOverlap(series, run)
+        overlap = RunOverlap(series, replace(run, last_texts=self._expected or run.last_texts))
         try:
             new = list(overlap.new_texts(texts))
             overlap.check_matched()
@@ -760,9 +665,18 @@ class BulkWriter:
         self._matched.add(series.subject)
         return new
 
-    def _begin_run(self, runs: list[Run], pulled: Sequence[tuple[int, int]]) -> str:
+    def _begin_run(self, series: Series, runs: list[Run], pulled: Sequence[tuple[int, int]]) -> str:
         """Add the run that the rows continue or begin; return why they cannot, if so."""
-        start = self._times[0]
+        if runs and self._after and runs[-1].last == self._after[0]:
+            # The cursor divides the rows of the last archived time.
+            texts, operation = runs[-1].last_texts, series.operation
+            archived = row_keys(operation, decode_texts(operation, texts))
+            is_repeated = [self._contains_tie(key) for key in archived]
+            if is_repeated[-1]:
+                self._expected = tuple(itertools.compress(texts, is_repeated))
+                self._start = int(self._after[0])
+                return ""
+        start = self._start
         if not runs or (runs[-1].start < start and (runs[-1].last or 0) < start):
             is_followed = runs and any(
                 first <= runs[-1].start and last >= start - 1 for first, last in pulled
@@ -773,4 +687,19 @@ class BulkWriter:
         is_within = any(first <= start <= last + 1 for first, last in pulled)
         if runs[-1].start == start or (runs[-1].start < start and is_within):
             return ""
-        return "the archive has rows after the beginning of the files: refresh instead of ingesting"
+        return (
+            "the archive has rows after the beginning of the files. Ingest files in the order of "
+            "their times, or refresh instead"
+        )
+
+    def _contains_tie(self, key: RowKey) -> bool:
+        """Return whether the rows have all rows of this key, although they begin after a cursor.
+
+        A service may repeat the rows of the cursor, or begin after them. If the first row has the
+        key of the cursor, the service repeated these rows.
+        """
+        assert self._after is not None
+        parts = ordered_parts(key)
+        if parts < len(key) and key[:parts] == self._after[:parts]:  # texts have no known order
+            return key in self._keys
+        return key > self._after or (key == self._after and key in self._keys[:1])

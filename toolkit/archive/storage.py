@@ -1,7 +1,7 @@
 """Storage of the archive: the Delta tables in one folder or object store, and their freezes.
 
-A freeze is a manifest under an id, with the version and the digest of each table. Compaction never
-removes a version that a freeze names. The refresh log names all freezes, in counters.
+A freeze is a manifest with the version and the digest of each table. Its id is the hash of the
+manifest. Compaction never removes a version that a freeze names.
 """
 
 import contextlib
@@ -25,7 +25,7 @@ import pyarrow.dataset as ds
 import pyarrow.fs as pa_fs
 import pyarrow.parquet as pq
 
-from toolkit.archive.errors import hide_panics, load_deltalake, translate_errors
+from toolkit.archive.errors import load_deltalake, translate_errors
 from toolkit.archive.schemas import ANSWERS, FREEZES, PULLS, SCHEMAS, Series
 from toolkit.errors import ArchiveError, CommitConflict, StoreUnreachable
 from toolkit.installation import package_version
@@ -39,15 +39,12 @@ __all__ = [
     "digest_rows",
     "file_actions",
     "format_digest",
-    "freeze_ids",
     "frozen_versions",
     "keep_files",
     "make_freeze",
-    "noted_freezes",
     "read_manifest",
     "retry_append",
     "table_digest",
-    "unconfirmed_freezes",
     "writer_properties",
 ]
 
@@ -76,7 +73,6 @@ _LOCAL_READ_AHEAD: Final = {
     "batch_size": ROWS_IN_GROUP,
 }
 _ROW_IDENTITY: Final = ("_operation", "_subject", "_json")
-_NOTE_TRIES: Final = 10  # if other processes freeze at the same moment
 _SUBJECTS_AT_MOST: Final = 1_000_000  # that are kept in memory, 50 bytes each
 _FILES_AT_ONCE: Final = 8
 MAX_TRIES: Final = 50  # if other processes append at the same moment
@@ -267,7 +263,7 @@ class ArchiveTables:
         )
         # The table may have been created by a version that knew other columns.
         same_columns = {field.name for field in handle.schema().fields} == set(rows.column_names)
-        with self.translate_errors(handle.table_uri), hide_panics():
+        with self.translate_errors(handle.table_uri):
             delta.write_deltalake(
                 handle,
                 rows,
@@ -548,92 +544,23 @@ def make_freeze(tables: ArchiveTables, progress: Callable[[int], object] | None 
         raise ArchiveError(
             f"{tables.location} is empty, so it cannot be frozen. Refresh the archive first"
         )
-    versions = {**pinned.versions, **_log_version_without_notes(pinned)}
-    pinned = ArchiveTables(tables.location, tables.options, versions)
     manifest = {
         name: {"version": version, "digest": table_digest(pinned, name, progress)}
-        for name, version in versions.items()
+        for name, version in pinned.versions.items()
     }
     text = json.dumps({"tables": manifest}, sort_keys=True)
     freeze_id = f"f{hashlib.sha256(text.encode()).hexdigest()[:16]}"
     row = {"id": freeze_id, "made_ms": made_ms, "manifest": text}
-    rows = pa.Table.from_pylist([row], schema=SCHEMAS[FREEZES])
-    # Delta finds a missing entry between two others, but not the last one. So a second commit
-    # follows, without rows: `unconfirmed_freezes` finds it missing, and Delta the first.
-    for commit, content in ((1, rows), (2, rows.slice(0, 0))):
-        handle = tables.open_for_append(FREEZES)
-        is_known = ds.field("id") == freeze_id
-        if commit == 1 and tables.read_rows(handle, ["id"], is_known).num_rows:
-            continue
-        if (handle.transaction_version(_freeze_counter(freeze_id)) or 0) < commit:
-            with contextlib.suppress(CommitConflict):  # another process makes the same freeze
-                tables.append_rows(handle, content, counts={_freeze_counter(freeze_id): commit})
-    _note_freezes(tables, freeze_id, versions.get(PULLS, 0))
+    retry_append(freeze_id, _append_freeze, tables, row)
     return freeze_id
 
 
-def freeze_ids(tables: ArchiveTables) -> list[str]:
-    """Return the ids of all freezes."""
-    return list(map(str, tables.read_rows(FREEZES, ["id"])["id"].to_pylist()))
-
-
-def unconfirmed_freezes(tables: ArchiveTables) -> list[str]:
-    """Return the ids of freezes whose second entry in Delta's log is missing."""
-    ids, handle = freeze_ids(tables), tables.open_table(FREEZES)
-    # Older versions made one commit without a counter.
-    return [id for id in ids if handle.transaction_version(_freeze_counter(id)) == 1]
-
-
-def noted_freezes(tables: ArchiveTables) -> dict[str, int] | None:
-    """Return the freezes that the refresh log names; None if that cannot be read.
-
-    The number of each is the version of the refresh log that it names, or 0 for a freeze of a
-    version of this package that wrote no notes.
-    """
-    handle = tables.open_table(PULLS)
-    found = {} if handle is None else tables.read_counters(handle)
-    if found is None:
-        return None
-    prefix = _freeze_counter("")
-    return {
-        name.removeprefix(prefix): version
-        for name, version in found.items()
-        if name.startswith(prefix)
-    }
-
-
-def _note_freezes(tables: ArchiveTables, newest: str, log_version: int) -> None:
-    """Name in the refresh log all freezes that it does not name yet.
-
-    Then `verify` finds a freeze whose entries, or whose table, were deleted. The newest freeze
-    names the version `log_version` of the refresh log.
-    """
-    for _ in range(_NOTE_TRIES):
-        handle, ids = tables.open_table(PULLS), freeze_ids(tables)
-        noted = noted_freezes(tables)
-        new = [] if handle is None or noted is None else [id for id in ids if id not in noted]
-        if not new:
-            return
-        counts = {_freeze_counter(id): log_version if id == newest else 0 for id in new}
-        with contextlib.suppress(CommitConflict):  # another process notes a freeze
-            tables.append_rows(handle, SCHEMAS[PULLS].empty_table(), counts=counts)
-
-
-def _log_version_without_notes(pinned: ArchiveTables) -> dict[str, int]:
-    """Return the version of the refresh log before the notes of freezes at its end, if any.
-
-    Thus a freeze does not change what the next freeze names, and both have the same id.
-    """
-    handle, noted = pinned.open_table(PULLS), noted_freezes(pinned) or {}
-    versions = list(noted.values())
-    newest = max(versions, default=0)
-    if handle is None or newest + versions.count(newest) != handle.version():
-        return {}
-    return {PULLS: newest}
-
-
-def _freeze_counter(freeze_id: str) -> str:
-    return f"freeze {freeze_id}"
+def _append_freeze(tables: ArchiveTables, row: Mapping[str, Any]) -> None:
+    handle, freeze_id = tables.open_for_append(FREEZES), row["id"]
+    if not tables.read_rows(handle, ["id"], ds.field("id") == freeze_id).num_rows:
+        rows = pa.Table.from_pylist([row], schema=SCHEMAS[FREEZES])
+        # The counter makes Delta refuse a second process that makes the same freeze.
+        tables.append_rows(handle, rows, counts={f"freeze {freeze_id}": 1})
 
 
 def read_manifest(tables: ArchiveTables, freeze_id: str) -> Mapping[str, Any]:

@@ -27,7 +27,6 @@ from toolkit.archive.history_pull import is_run_complete
 from toolkit.archive.schemas import (
     ANSWERS,
     CHECKED_COLUMNS,
-    FREEZES,
     RECORDS,
     SCHEMAS,
     RowOrigin,
@@ -44,10 +43,7 @@ from toolkit.archive.storage import (
     digest_rows,
     file_actions,
     format_digest,
-    freeze_ids,
     keep_files,
-    noted_freezes,
-    unconfirmed_freezes,
 )
 from toolkit.completeness.checks import HistoryChecks, RowBreak
 from toolkit.contract.columns import table_columns
@@ -124,8 +120,6 @@ def verify_tables(
         try:
             with use_system_memory():
                 yield from _check_table(tables, name, log, manifest.get(name), progress)
-            if name == FREEZES and tables.versions is None:
-                yield from _check_freezes(tables)
         except StoreUnreachable:
             raise
         except Exception as error:  # damaged files can raise anything
@@ -170,35 +164,6 @@ def _check_table(
         if gaps := count_gaps(complete_ranges(logged.get(pair, ())), span):  # known, and no damage
             what = f"ranges that are not proved complete: {gaps}; refresh again"
             yield notice_finding(name, " ".join(pair), "gap", what)
-
-
-def _check_freezes(tables: ArchiveTables) -> Iterator[Finding]:
-    """Compare the freezes with the refresh log, which names them."""
-    noted = None
-    with contextlib.suppress(ArchiveError):  # the check of the refresh log itself reports damage
-        noted = noted_freezes(tables)
-    ids = freeze_ids(tables)
-    for freeze_id in unconfirmed_freezes(tables):
-        what = (
-            f"the last log entry of the freeze {freeze_id} is missing: it was deleted, or the "
-            "process that made the freeze was killed. Freeze again"
-        )
-        yield error_finding(FREEZES, freeze_id, "lost", what)
-    if noted is None:
-        return
-    for freeze_id in sorted(noted.keys() - ids):
-        what = (
-            f"the freeze {freeze_id} is missing, but the refresh log names it: its log "
-            f"entries were deleted. Restore {tables.table_uri(FREEZES)} from a copy"
-        )
-        yield error_finding(FREEZES, freeze_id, "lost", what)
-    for freeze_id in sorted(set(ids) - noted.keys()):
-        what = (
-            f"the refresh log does not name the freeze {freeze_id}, because an older version "
-            "made it or the process was killed. If such freezes are deleted, verify cannot find "
-            "that. Freeze again. Then the log names all freezes"
-        )
-        yield notice_finding(FREEZES, freeze_id, "lost", what)
 
 
 def _check_digests(
