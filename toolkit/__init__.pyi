@@ -54,43 +54,47 @@ from .errors import (
     ToolkitError as ToolkitError,
     Unreachable as Unreachable,
 )
-from .fetch import (
+from .fetch.accounts import (
     AccountStates as AccountStates,
     BorrowLendState as BorrowLendState,
-    DexLimits as DexLimits,
-    account_value_snapshot_timestamp as account_value_snapshot_timestamp,
-    account_value_snapshots as account_value_snapshots,
     batch_clearinghouse_states as batch_clearinghouse_states,
     borrow_lend_user_state as borrow_lend_user_state,
-    builder_approved_fills_by_time as builder_approved_fills_by_time,
-    builder_approved_funding_by_time as builder_approved_funding_by_time,
-    user_funding as user_funding,
-    builder_orders_by_time as builder_orders_by_time,
-    current_depth as current_depth,
-    delegations as delegations,
-    historical_orders as historical_orders,
-    margin_tables as margin_tables,
-    meta as meta,
-    meta_and_asset_ctxs as meta_and_asset_ctxs,
-    perp_deploy_auction_status as perp_deploy_auction_status,
-    perp_dex_limits as perp_dex_limits,
-    perp_twap_snapshot_timestamp as perp_twap_snapshot_timestamp,
-    perp_twap_snapshots as perp_twap_snapshots,
-    slippage_history as slippage_history,
-    spot_pair_deploy_auction_status as spot_pair_deploy_auction_status,
-    user_fills as user_fills,
-    user_fills_by_time as user_fills_by_time,
     user_non_funding_ledger_updates as user_non_funding_ledger_updates,
-    validator_apr_history as validator_apr_history,
+)
+from .fetch.auctions import (
+    perp_deploy_auction_status as perp_deploy_auction_status,
+    spot_pair_deploy_auction_status as spot_pair_deploy_auction_status,
 )
 from .fetch.concat import (
     concat as concat,
 )
+from .fetch.fills import (
+    builder_approved_fills_by_time as builder_approved_fills_by_time,
+    user_fills as user_fills,
+    user_fills_by_time as user_fills_by_time,
+)
+from .fetch.funding import (
+    builder_approved_funding_by_time as builder_approved_funding_by_time,
+    user_funding as user_funding,
+)
 from .fetch.many import (
     many as many,
 )
+from .fetch.market import (
+    DexLimits as DexLimits,
+    current_depth as current_depth,
+    margin_tables as margin_tables,
+    meta as meta,
+    meta_and_asset_ctxs as meta_and_asset_ctxs,
+    perp_dex_limits as perp_dex_limits,
+    slippage_history as slippage_history,
+)
 from .fetch.markets import (
     market_names as market_names,
+)
+from .fetch.orders import (
+    builder_orders_by_time as builder_orders_by_time,
+    historical_orders as historical_orders,
 )
 from .fetch.pages import (
     pages as pages,
@@ -105,6 +109,16 @@ from .fetch.poll import (
 from .fetch.raw import (
     info as info,
     raw as raw,
+)
+from .fetch.snapshots import (
+    account_value_snapshot_timestamp as account_value_snapshot_timestamp,
+    account_value_snapshots as account_value_snapshots,
+    perp_twap_snapshot_timestamp as perp_twap_snapshot_timestamp,
+    perp_twap_snapshots as perp_twap_snapshots,
+)
+from .fetch.staking import (
+    delegations as delegations,
+    validator_apr_history as validator_apr_history,
 )
 from .frames import (
     Provenance as Provenance,

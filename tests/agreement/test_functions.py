@@ -6,11 +6,11 @@ import re
 from itertools import chain
 
 import toolkit as tk
-from toolkit import fetch
 from toolkit.contract.columns import table_columns
 from toolkit.contract.extra_operations import FETCHED
 from toolkit.contract.operations import OPERATIONS, VIEWS
 from toolkit.contract.requests import describe_cost
+from toolkit.fetch.registry import FUNCTIONS
 
 EVERY = [*FETCHED.values(), *VIEWS.values()]
 TAIL = {
@@ -23,7 +23,7 @@ TAIL = {
 
 
 def fetch_function(operation):
-    return getattr(fetch, operation.function)
+    return FUNCTIONS[operation.view or operation.type]
 
 
 def docstring(operation):
@@ -53,7 +53,7 @@ def wrong(is_right):
 
 def test_every_operation_has_a_public_function():
     assert len(OPERATIONS) == 22
-    named = {name for name, value in vars(fetch).items() if inspect.isfunction(value)}
+    named = {function.__name__ for function in FUNCTIONS.values()}
     assert named == {operation.function for operation in EVERY}
     assert named <= set(tk.__all__)
     for operation in EVERY:
@@ -125,4 +125,4 @@ def test_several_tables_return_named_tuple():
         assert getattr(returned, "_fields", ("",)) == names
     several = [row for row in EVERY if len(row.tables) > 1]
     named = {inspect.signature(fetch_function(row)).return_annotation for row in several}
-    assert named == {fetch.AccountStates, fetch.DexLimits, fetch.BorrowLendState}
+    assert named == {tk.AccountStates, tk.DexLimits, tk.BorrowLendState}

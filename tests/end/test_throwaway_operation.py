@@ -88,15 +88,10 @@ def throwaway_state(
 
 ''',
     ),
-    "toolkit/fetch/__init__.py": (
-        "from toolkit.fetch.market import (",
-        "from toolkit.fetch.funding import throwaway_funding\n"
-        "from toolkit.fetch.staking import throwaway_state\n",
-    ),
     "toolkit/__init__.pyi": (
-        "from .fetch import (",
-        "from .fetch import throwaway_funding as throwaway_funding\n"
-        "from .fetch import throwaway_state as throwaway_state\n",
+        "from .fetch.accounts import (",
+        "from .fetch.funding import throwaway_funding as throwaway_funding\n"
+        "from .fetch.staking import throwaway_state as throwaway_state\n",
     ),
     "toolkit/service/answers/__init__.py": (
         '    "delegations": (',

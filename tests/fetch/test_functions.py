@@ -12,8 +12,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import toolkit as tk
 from tests.fetch.wire import fill, rows_of_request
-from toolkit import fetch
 from toolkit.client import open_session
 from toolkit.contract.columns import table_columns
 from toolkit.contract.operations import OPERATIONS
@@ -74,7 +74,7 @@ def call(row, answers=ANSWERS, **named):
     """Return a service, and what a function fetches from it with the request of the sample."""
     service, request = Service(answers), SAMPLED[row.type]["request"]
     given = {item.python: request[item.name] for item in row.parameters if item.required}
-    return service, getattr(fetch, row.function)(**given | named, session=service.session())
+    return service, getattr(tk, row.function)(**given | named, session=service.session())
 
 
 def frames_of(row, answer):
@@ -170,11 +170,11 @@ def test_native_dex_is_translated():
 def test_times_and_cursors_are_sent():
     service = Service()
     now = NOW + 90 * 86_400_000
-    fetch.user_fills_by_time(USER, "7d", "2025-09-01T12:00", session=service.session())
+    tk.user_fills_by_time(USER, "7d", "2025-09-01T12:00", session=service.session())
     assert service.asked[0]["startTime"] == now - 7 * 86_400_000
     assert service.asked[0]["endTime"] == NOW + 12 * 3_600_000
     service = Service()
-    fetch.user_fills_by_time(USER, NOW, cursor=f"{NOW - 1}_1", session=service.session())
+    tk.user_fills_by_time(USER, NOW, cursor=f"{NOW - 1}_1", session=service.session())
     assert service.asked[0]["cursor"] == f"{NOW - 1}_1"
     assert "startTime" not in service.asked[0]
 
@@ -220,18 +220,18 @@ def test_malformed_arguments_are_not_sent():
             given = {item.python: request[item.name] for item in row.parameters if item.required}
             given[required[0].python] = 5
             with pytest.raises((BadRequest, TypeError)):
-                getattr(fetch, row.function)(**given, session=service.session())
+                getattr(tk, row.function)(**given, session=service.session())
             assert service.asked == []
     with pytest.raises(BadRequest, match="startTime"):
-        fetch.user_fills_by_time(USER, session=Service().session())
+        tk.user_fills_by_time(USER, session=Service().session())
 
 
 def test_full_page_of_one_key_is_incomplete():
     service = Service({"userFillsByTime": [fill(NOW, 3, 2)] * 2000})
     with pytest.raises(Incomplete) as caught:
-        fetch.user_fills_by_time(USER, 0, session=service.session())
+        tk.user_fills_by_time(USER, 0, session=service.session())
     assert isinstance(caught.value.rows, pd.DataFrame)
     session = Service(service.answers).session()
     with pytest.warns(IncompleteWarning, match="incomplete"):
-        frame = fetch.user_fills_by_time(USER, 0, on_incomplete="warn", session=session)
+        frame = tk.user_fills_by_time(USER, 0, on_incomplete="warn", session=session)
     assert provenance(frame)["complete"] == "no"

@@ -4,7 +4,8 @@ from decimal import Decimal
 
 import pandas as pd
 
-from toolkit.fetch import builder_approved_funding_by_time, user_fills_by_time
+from toolkit.fetch.fills import user_fills_by_time
+from toolkit.fetch.funding import builder_approved_funding_by_time
 from toolkit.reports import example
 from toolkit.reports.funding_coverage import FundingCoverage, compare_funding
 from toolkit.reports.report_frames import account_payments, find_builders

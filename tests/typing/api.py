@@ -8,7 +8,8 @@ import pandas as pd
 import polars as pl
 
 import toolkit as tk
-from toolkit.fetch import AccountStates, BorrowLendState, DexLimits
+from toolkit.fetch.accounts import AccountStates, BorrowLendState
+from toolkit.fetch.market import DexLimits
 
 USER = "0x" + "0" * 40
 

@@ -8,7 +8,7 @@ import pytest
 import toolkit as tk
 from tests.widgets.fetchers import CannedFetcher
 from toolkit.errors import NotPermitted
-from toolkit.fetch import batch_clearinghouse_states
+from toolkit.fetch.accounts import batch_clearinghouse_states
 from toolkit.widgets.fetcher import bind_session
 from toolkit.widgets.wallet_html import wallet_html
 from toolkit.widgets.wallet_view import WalletRequest, fetch_account, wallet_view

@@ -112,10 +112,9 @@ def _parameter_option(operation: Operation, parameter: Parameter) -> inspect.Par
 
 def fetch_function(operation: Operation) -> Callable[..., Any]:
     """Return the fetch function of an operation."""
-    import toolkit.fetch
+    from toolkit.fetch.registry import FUNCTIONS
 
-    function: Callable[..., Any] = getattr(toolkit.fetch, operation.function)
-    return function
+    return FUNCTIONS[operation.type]
 
 
 def fetch_arguments(operation: Operation, options: Mapping[str, Any]) -> dict[str, Any]:

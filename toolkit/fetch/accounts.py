@@ -12,14 +12,6 @@ from toolkit.fetch.registry import fetches
 from toolkit.public_names import publish_as
 from toolkit.times import Time
 
-__all__ = [
-    "AccountStates",
-    "BorrowLendState",
-    "batch_clearinghouse_states",
-    "borrow_lend_user_state",
-    "user_non_funding_ledger_updates",
-]
-
 
 @publish_as("toolkit")
 class AccountStates(NamedTuple):

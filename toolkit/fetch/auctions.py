@@ -6,8 +6,6 @@ from toolkit.client import Session
 from toolkit.fetch.pull import Extra, Numbers, fetch_frame
 from toolkit.fetch.registry import fetches
 
-__all__ = ["perp_deploy_auction_status", "spot_pair_deploy_auction_status"]
-
 
 @fetches("spotPairDeployAuctionStatus")
 def spot_pair_deploy_auction_status(

@@ -7,8 +7,6 @@ from toolkit.fetch.pull import Extra, Numbers, OnIncomplete, fetch_frame
 from toolkit.fetch.registry import fetches
 from toolkit.times import Time
 
-__all__ = ["builder_approved_funding_by_time", "user_funding"]
-
 
 @fetches("builderApprovedFundingByTime")
 def builder_approved_funding_by_time(

@@ -11,16 +11,6 @@ from toolkit.fetch.registry import fetches
 from toolkit.public_names import publish_as
 from toolkit.times import Time
 
-__all__ = [
-    "DexLimits",
-    "current_depth",
-    "margin_tables",
-    "meta",
-    "meta_and_asset_ctxs",
-    "perp_dex_limits",
-    "slippage_history",
-]
-
 
 @publish_as("toolkit")
 class DexLimits(NamedTuple):

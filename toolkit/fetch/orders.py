@@ -7,8 +7,6 @@ from toolkit.fetch.pull import Extra, Numbers, OnIncomplete, fetch_frame
 from toolkit.fetch.registry import fetches
 from toolkit.times import Time
 
-__all__ = ["builder_orders_by_time", "historical_orders"]
-
 
 @fetches("builderOrdersByTime")
 def builder_orders_by_time(

@@ -11,13 +11,6 @@ from toolkit.client import Session
 from toolkit.fetch.pull import Extra, Numbers, fetch_frame
 from toolkit.fetch.registry import fetches
 
-__all__ = [
-    "account_value_snapshot_timestamp",
-    "account_value_snapshots",
-    "perp_twap_snapshot_timestamp",
-    "perp_twap_snapshots",
-]
-
 
 @fetches("accountValueSnapshotTimestamp")
 def account_value_snapshot_timestamp(

@@ -7,8 +7,6 @@ from toolkit.fetch.pull import Extra, Numbers, OnIncomplete, fetch_frame
 from toolkit.fetch.registry import fetches
 from toolkit.times import Time
 
-__all__ = ["delegations", "validator_apr_history"]
-
 
 @fetches("delegations")
 def delegations(

@@ -13,8 +13,9 @@ from toolkit import builders, orders
 from toolkit.builders._cohorts import LifetimeValue
 from toolkit.client import Session
 from toolkit.errors import ReportFailed
-from toolkit.fetch import builder_approved_fills_by_time, builder_orders_by_time
+from toolkit.fetch.fills import builder_approved_fills_by_time
 from toolkit.fetch.markets import with_readable_coins
+from toolkit.fetch.orders import builder_orders_by_time
 from toolkit.plots import formats
 from toolkit.reports import blocks, tables
 from toolkit.reports.blocks import TitleBlock

@@ -9,7 +9,8 @@ import numpy as np
 import pandas as pd
 
 from toolkit.client import Session, current_session
-from toolkit.fetch import builder_approved_funding_by_time, user_fills_by_time
+from toolkit.fetch.fills import user_fills_by_time
+from toolkit.fetch.funding import builder_approved_funding_by_time
 from toolkit.prepare.door import Table
 from toolkit.prepare.roles import read_roles
 from toolkit.reports.funding_coverage import compare_funding

@@ -15,8 +15,9 @@ from toolkit import slippage, twaps
 from toolkit.client import Session
 from toolkit.contract.dexes import coin_dex, dex_name_in, join_coin
 from toolkit.errors import BadRequest, ReportFailed
-from toolkit.fetch import current_depth, perp_dex_limits, perp_twap_snapshots
+from toolkit.fetch.market import current_depth, perp_dex_limits
 from toolkit.fetch.markets import market_code
+from toolkit.fetch.snapshots import perp_twap_snapshots
 from toolkit.plots import formats
 from toolkit.reports import blocks, tables
 from toolkit.reports.blocks import TitleBlock

@@ -11,14 +11,10 @@ from toolkit import accounts
 from toolkit.client import Session
 from toolkit.contract.dexes import canonical_dex, coin_dex
 from toolkit.errors import Incomplete, NotPermitted, NotReady
-from toolkit.fetch import (
-    AccountStates,
-    account_value_snapshots,
-    batch_clearinghouse_states,
-    margin_tables,
-    meta,
-)
+from toolkit.fetch.accounts import AccountStates, batch_clearinghouse_states
+from toolkit.fetch.market import margin_tables, meta
 from toolkit.fetch.registry import operation_of
+from toolkit.fetch.snapshots import account_value_snapshots
 from toolkit.liquidations._margin_tiers import FIRST_TABLE
 from toolkit.reports.report_frames import archive_command, fetch_optional
 

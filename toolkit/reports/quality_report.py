@@ -15,7 +15,7 @@ from toolkit import slippage
 from toolkit.client import Session
 from toolkit.contract.dexes import dex_name_in, join_coin
 from toolkit.errors import BadRequest, ReportFailed
-from toolkit.fetch import current_depth
+from toolkit.fetch.market import current_depth
 from toolkit.fetch.markets import market_code
 from toolkit.plots import formats
 from toolkit.reports import blocks, tables

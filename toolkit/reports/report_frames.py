@@ -11,12 +11,9 @@ from toolkit.completeness.merge import merge_provenance
 from toolkit.contract.dexes import NOT_PERP
 from toolkit.contract.requests import AMOUNTS
 from toolkit.errors import Incomplete, NotPermitted, NotReady
-from toolkit.fetch import (
-    builder_approved_funding_by_time,
-    meta_and_asset_ctxs,
-    slippage_history,
-    user_fills,
-)
+from toolkit.fetch.fills import user_fills
+from toolkit.fetch.funding import builder_approved_funding_by_time
+from toolkit.fetch.market import meta_and_asset_ctxs, slippage_history
 from toolkit.fetch.registry import operation_of
 from toolkit.plots.formats import short_usd
 

@@ -9,13 +9,13 @@ import pandas as pd
 
 from toolkit.client import Session
 from toolkit.contract.dexes import coin_dex
-from toolkit.fetch import (
+from toolkit.fetch.accounts import (
     AccountStates,
     batch_clearinghouse_states,
-    meta,
-    user_fills_by_time,
     user_non_funding_ledger_updates,
 )
+from toolkit.fetch.fills import user_fills_by_time
+from toolkit.fetch.market import meta
 from toolkit.fetch.markets import with_readable_coins
 from toolkit.reports.report_frames import (
     concat_frames,

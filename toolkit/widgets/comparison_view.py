@@ -9,11 +9,9 @@ import pandas as pd
 from toolkit import pnl
 from toolkit.contract.requests import is_address
 from toolkit.errors import Incomplete, ToolkitError
-from toolkit.fetch import (
-    builder_approved_funding_by_time,
-    user_fills_by_time,
-    user_non_funding_ledger_updates,
-)
+from toolkit.fetch.accounts import user_non_funding_ledger_updates
+from toolkit.fetch.fills import user_fills_by_time
+from toolkit.fetch.funding import builder_approved_funding_by_time
 from toolkit.fetch.many import many
 from toolkit.times import to_iso
 from toolkit.widgets.fetcher import Fetcher, error_text

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from toolkit.client import Session
 from toolkit.errors import ToolkitError
-from toolkit.fetch import meta
+from toolkit.fetch.market import meta
 from toolkit.fetch.registry import operation_of
 
 

@@ -10,8 +10,9 @@ import pandas as pd
 
 from toolkit.contract.dexes import coin_dex, join_coin
 from toolkit.errors import NotReady
-from toolkit.fetch import current_depth, perp_twap_snapshot_timestamp, perp_twap_snapshots
+from toolkit.fetch.market import current_depth
 from toolkit.fetch.registry import operation_of
+from toolkit.fetch.snapshots import perp_twap_snapshot_timestamp, perp_twap_snapshots
 from toolkit.frames import frame
 from toolkit.plots import formats
 from toolkit.plots.style import is_simulated

@@ -7,7 +7,7 @@ import pandas as pd
 
 from toolkit import plots, slippage
 from toolkit.contract.requests import AMOUNTS
-from toolkit.fetch import slippage_history
+from toolkit.fetch.market import slippage_history
 from toolkit.plots import formats
 from toolkit.plots.formats import short_usd
 from toolkit.times import to_iso, to_ms

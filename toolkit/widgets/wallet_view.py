@@ -11,13 +11,9 @@ import pandas as pd
 from toolkit import performance, pnl
 from toolkit.contract.dexes import ALL_DEXES
 from toolkit.errors import HistoryWarning, MissingColumns, ToolkitError
-from toolkit.fetch import (
-    batch_clearinghouse_states,
-    builder_approved_funding_by_time,
-    user_fills,
-    user_fills_by_time,
-    user_non_funding_ledger_updates,
-)
+from toolkit.fetch.accounts import batch_clearinghouse_states, user_non_funding_ledger_updates
+from toolkit.fetch.fills import user_fills, user_fills_by_time
+from toolkit.fetch.funding import builder_approved_funding_by_time
 from toolkit.fetch.many import many
 from toolkit.prepare.door import Table
 from toolkit.prepare.states import spot_backed_users
