@@ -82,12 +82,16 @@ from .fetch.many import (
 )
 from .fetch.market import (
     DexLimits as DexLimits,
+    SpotMarkets as SpotMarkets,
+    all_mids as all_mids,
     current_depth as current_depth,
     margin_tables as margin_tables,
     meta as meta,
     meta_and_asset_ctxs as meta_and_asset_ctxs,
     perp_dex_limits as perp_dex_limits,
+    predicted_fundings as predicted_fundings,
     slippage_history as slippage_history,
+    spot_meta as spot_meta,
 )
 from .fetch.markets import (
     market_names as market_names,

@@ -21,6 +21,7 @@ from toolkit.contract.fields import split_annotation
 from toolkit.contract.order_states import GROUPS
 from toolkit.contract.records import DELTA_FIELDS, Record
 from toolkit.contract.requests import check_request
+from toolkit.contract.rows import ROW_FUNCTIONS
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "data" / "samples"
@@ -46,6 +47,10 @@ READ_ONLY = {
     "PerpAsset.margin_table_id absent": "the live service always has it",
     "Position.cum_funding absent": "the live service always has it",
     "Position.max_leverage absent": "the live service always has it",
+    "PredictedFunding.funding_interval_hours absent": "older answers lack it",
+    "SpotToken.deployer_trading_fee_share there": "not simulated",
+    "SpotToken.evm_contract there": "not simulated",
+    "SpotToken.full_name there": "not simulated",
 }
 """Branches that our service never writes, and why; readers accept them."""
 
@@ -161,7 +166,7 @@ def test_frames_read_samples(numbers):
         if operation.binary or exchange["request"].get("dex") == "ALL_DEXES":
             continue  # read below: its shape follows from the request
         result = frames(tk.frame(operation.type, exchange["response"], numbers=numbers))
-        if get_origin(operation.answer) is list:
+        if get_origin(operation.answer) is list and operation.type not in ROW_FUNCTIONS:
             assert len(result[0]) == len(exchange["response"])
         assert any(map(len, result)) or not exchange["response"], operation.type
 

@@ -22,7 +22,7 @@ GIVEN = {
 def test_extra_operations_are_not_in_specification():
     assert not OPERATIONS.keys() & EXTRA_OPERATIONS.keys()
     assert len(OPERATIONS) == 22
-    assert len(EXTRA_OPERATIONS) == 31
+    assert len(EXTRA_OPERATIONS) == 32
 
 
 def test_extra_requests_round_trip():

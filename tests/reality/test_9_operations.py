@@ -95,6 +95,40 @@ def test_spot_meta_equals_table(world, ask):
     assert ask("outcomeMeta") == plain(world.sources.outcome_meta)
 
 
+def test_fetched_markets_equal_tables(world, session):
+    pairs, tokens = tk.spot_meta(session=session)
+    names = tokens.set_index("index")["name"]
+    assert [row.name for row in world.sources.spot_meta.universe] == pairs["name"].tolist()
+    assert [row.name for row in world.sources.spot_meta.tokens] == names.tolist()
+    assert pairs["tokens"].map(len).eq(2).all()
+    for dex, coin in (("", "BTC"), ("eqx", "eqx:GOLD")):
+        mids = tk.all_mids(dex=dex, session=session).set_index("coin")["mid_px"]
+        coins = [asset.name for asset in world.sources.metas[dex].universe]
+        context = world.sources.contexts[dex][coins.index(coin)]
+        assert mids[coin] == float(context.mid_px)
+
+
+def test_predicted_fundings_equal_contexts(world, session):
+    rates = tk.predicted_fundings(session=session)
+    universe, contexts = world.sources.metas[""].universe, world.sources.contexts[""]
+    pairs = zip(universe, contexts, strict=True)
+    expected = {
+        asset.name: float(context.funding)
+        for asset, context in pairs
+        if asset.is_delisted is not True
+    }
+    own = rates[rates["venue"] == "HlPerp"]
+    assert dict(zip(own["coin"], own["funding_rate"], strict=True)) == expected
+    assert len(set(expected.values())) > 3
+    assert "MYRO" not in expected
+    assert own["funding_interval_hours"].eq(1).all()
+    next_ms = own["next_funding_time"].dt.as_unit("ms").astype("int64")
+    assert next_ms.eq(world.sources.now_ms // HOUR * HOUR + HOUR).all()
+    others = rates[rates["venue"] != "HlPerp"]
+    assert len(others) == 2 * len(own)
+    assert others["funding_rate"].isna().all()
+
+
 def test_books_agree_with_depth(world, ask):
     """All levels fit into an answer, so that each band's depth follows from them."""
     depth = ask("currentDepth")["data"]

@@ -34,7 +34,8 @@ EXTRA_OPERATIONS: Final[dict[str, Operation]] = {
     row.type: replace(row, extra=True)
     for row in (
         Operation("spotMeta", "market", "The tokens and the spot markets.",
-            r.SpotMeta, (Table(r.SpotPair, "pairs"), Table(r.SpotToken, "tokens"))),
+            r.SpotMeta, (Table(r.SpotPair, "pairs"), Table(r.SpotToken, "tokens")),
+            has_function=True),
         Operation("spotMetaAndAssetCtxs", "market",
             "The spot markets with prices, volume and supply.",
             tuple[r.SpotMeta, list[r.SpotContext | None]],
@@ -44,7 +45,11 @@ EXTRA_OPERATIONS: Final[dict[str, Operation]] = {
             list[r.PerpDex | None], (Table(r.PerpDex),)),
         Operation("allMids", "market", "The mid price of every market.",
             dict[str, str], (Table(r.MidRow),), (DEX,),
-            from_archive=True),
+            subject=("dex",), from_archive=True, has_function=True),
+        Operation("predictedFundings", "market",
+            "The next funding rate of every perp on this exchange and on others.",
+            list[tuple[str, list[tuple[str, r.PredictedFunding | None]]]],
+            (Table(r.PredictedFundingRow),), has_function=True),
         Operation("fundingHistory", "market",
             "The funding rates of a coin in a range of time, oldest first.",
             list[r.FundingRate], (Table(r.FundingRate),), (COIN, START, END),

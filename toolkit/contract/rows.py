@@ -27,6 +27,7 @@ from toolkit.contract.records import (
     MidRow,
     PortfolioRow,
     PositionRow,
+    PredictedFundingRow,
     Record,
     SpotContext,
     SpotMarketRow,
@@ -187,6 +188,16 @@ def _mid_rows(answer: Any, _: Mapping[str, Any]) -> Rows:
     return ([MidRow(coin=coin, mid_px=mid_px) for coin, mid_px in answer.items()],)
 
 
+def _predicted_rows(answer: Any, _: Mapping[str, Any]) -> Rows:
+    return (
+        ComposedRows(
+            _row(PredictedFundingRow, *([] if next is None else [next]), coin=coin, venue=venue)
+            for coin, venues in answer
+            for venue, next in venues or ()
+        ),
+    )
+
+
 def _book_rows(answer: Any, _: Mapping[str, Any]) -> Rows:
     sides = () if answer is None else zip("BA", answer.levels or (), strict=False)
     return (
@@ -265,6 +276,7 @@ ROW_FUNCTIONS: Final[dict[str, _RowFunction]] = {
     "spotMetaAndAssetCtxs": _spot_context_rows,
     "perpDexs": _dex_rows,
     "allMids": _mid_rows,
+    "predictedFundings": _predicted_rows,
     "l2Book": _book_rows,
     "spotClearinghouseState": _balance_rows,
     "subAccounts": _sub_account_rows,

@@ -23,6 +23,17 @@ class DexLimits(NamedTuple):
         return frames_html(self._asdict())
 
 
+@publish_as("toolkit")
+class SpotMarkets(NamedTuple):
+    """The spot markets, and the tokens."""
+
+    pairs: pd.DataFrame
+    tokens: pd.DataFrame
+
+    def _repr_html_(self) -> str:
+        return frames_html(self._asdict())
+
+
 @fetches("currentDepth")
 def current_depth(
     *,
@@ -311,3 +322,129 @@ def perp_dex_limits(
     (['flx:GOLD'], True)
     """
     return DexLimits(*fetch_frames("perpDexLimits", **locals()))
+
+
+@fetches("spotMeta")
+def spot_meta(
+    *, numbers: Numbers = "float", extra: Extra = "drop", session: Session | None = None
+) -> SpotMarkets:
+    """Fetch the spot markets, and the tokens of the exchange.
+
+    Fills and orders name a spot market by its `name`, such as ``@107``; `tk.market_names` has the
+    readable names.
+
+    Costs 2 points a request.
+
+    Parameters
+    ----------
+    numbers : {"float", "exact", "text"}
+        Form of number columns: float64, exact decimals, or the text on the wire.
+    extra : {"drop", "keep"}
+        Whether unknown fields are left out, or kept as columns of text after the known ones.
+    session : Session, optional
+        The session that sends the request; by default the one of `tk.connect` or `tk.local`.
+
+    Returns
+    -------
+    SpotMarkets
+        Two frames: `pairs`, one row per spot market, and `tokens`, one row per token.
+
+    Notes
+    -----
+    In `pairs`, `tokens` holds two values of the column `index` of the frame of tokens: the base and
+    the quote token.
+
+    Examples
+    --------
+    >>> import toolkit as tk
+    >>> exchange = tk.local(seed=7, size="tiny")
+    >>> pairs, tokens = tk.spot_meta()
+    >>> names = tokens.set_index("index")["name"]
+    >>> base, quote = pairs["tokens"][0]
+    >>> f"{pairs['name'][0]} trades {names[base]} for {names[quote]}"
+    'PURR/USDC trades PURR for USDC'
+    """
+    return SpotMarkets(*fetch_frames("spotMeta", **locals()))
+
+
+@fetches("allMids")
+def all_mids(
+    *,
+    dex: str = "",
+    numbers: Numbers = "float",
+    extra: Extra = "drop",
+    session: Session | None = None,
+) -> pd.DataFrame:
+    """Fetch the mid price of every market of a dex. Spot markets belong to the native dex.
+
+    A market without a book has no row.
+
+    Costs 2 points a request.
+
+    Parameters
+    ----------
+    dex : str
+        The dex. The default is the native dex; each of its names is accepted.
+    numbers : {"float", "exact", "text"}
+        Form of number columns: float64, exact decimals, or the text on the wire.
+    extra : {"drop", "keep"}
+        Whether unknown fields are left out, or kept as columns of text after the known ones.
+    session : Session, optional
+        The session that sends the request; by default the one of `tk.connect` or `tk.local`.
+
+    Returns
+    -------
+    DataFrame
+        One row per market: `coin` and `mid_px`.
+
+    Examples
+    --------
+    >>> import toolkit as tk
+    >>> exchange = tk.local(seed=7, size="tiny")
+    >>> mids = tk.all_mids().set_index("coin")["mid_px"]
+    >>> bool(mids["BTC"] > mids["ETH"] > 0)
+    True
+    """
+    return fetch_frame("allMids", **locals())
+
+
+@fetches("predictedFundings")
+def predicted_fundings(
+    *, numbers: Numbers = "float", extra: Extra = "drop", session: Session | None = None
+) -> pd.DataFrame:
+    """Fetch the next funding rate of every perp, on this exchange and on others.
+
+    Costs 2 points a request.
+
+    Parameters
+    ----------
+    numbers : {"float", "exact", "text"}
+        Form of number columns: float64, exact decimals, or the text on the wire.
+    extra : {"drop", "keep"}
+        Whether unknown fields are left out, or kept as columns of text after the known ones.
+    session : Session, optional
+        The session that sends the request; by default the one of `tk.connect` or `tk.local`.
+
+    Returns
+    -------
+    DataFrame
+        One row per coin and venue: `coin`, `venue`, `funding_rate`, `next_funding_time` and
+        `funding_interval_hours`. A venue without the coin has a row without values.
+
+    Notes
+    -----
+    `funding_rate` is for one interval of the venue, so divide it by `funding_interval_hours` to
+    compare venues. It is positive if longs pay. The venue ``HlPerp`` is this exchange. A simulated
+    exchange has the rates of no other venue.
+
+    Examples
+    --------
+    >>> import toolkit as tk
+    >>> other = {"fundingRate": "0.0004", "nextFundingTime": 0, "fundingIntervalHours": 8}
+    >>> own = {"fundingRate": "0.0001", "nextFundingTime": 0, "fundingIntervalHours": 1}
+    >>> rates = tk.frame("predictedFundings", [["BTC", [["BinPerp", other], ["HlPerp", own]]]])
+    >>> hourly = rates["funding_rate"] / rates["funding_interval_hours"]
+    >>> dict(zip(rates["venue"], hourly.tolist()))
+    {'BinPerp': 5e-05, 'HlPerp': 0.0001}
+    """
+    return fetch_frame("predictedFundings", **locals())

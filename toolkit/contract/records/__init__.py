@@ -60,6 +60,8 @@ from toolkit.contract.records.market import (
     PerpAsset,
     PerpDex,
     PerpDexLimits,
+    PredictedFunding,
+    PredictedFundingRow,
     SlippageSample,
 )
 from toolkit.contract.records.orders import OpenOrder, Order, OrderLookup, OrderStatus

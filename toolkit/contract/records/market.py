@@ -305,6 +305,29 @@ class BookLevelRow(Record, kw_only=True):
     orders: Annotated[int, COUNT("number of orders at this price")]
 
 
+class PredictedFunding(Record, kw_only=True):
+    """The next funding rate of a perp on one venue."""
+
+    funding_rate: Annotated[str, RATE("next rate, for one interval; positive: longs pay")]
+    next_funding_time: Annotated[int, TIME("time of the next payment")]
+    funding_interval_hours: Annotated[Whole, COUNT("hours between two payments of the venue")] = (
+        UNSET
+    )
+
+
+class PredictedFundingRow(Record, kw_only=True):
+    """The next funding rate of a perp on one venue, as a row."""
+
+    coin: Annotated[str, COIN("name of the market", key=True)]
+    venue: Annotated[str, WORD("exchange, e.g. HlPerp, BinPerp or BybitPerp", key=True)]
+    funding_rate: Annotated[
+        str | None,
+        RATE("next rate, for one interval; positive: longs pay; missing if the venue has none"),
+    ]
+    next_funding_time: Annotated[int | None, TIME("time of the next payment")]
+    funding_interval_hours: Annotated[int | None, COUNT("hours between two payments of the venue")]
+
+
 class ExchangeStatus(Record, kw_only=True):
     """The state of the exchange."""
 

@@ -9,13 +9,20 @@ from msgspec.structs import replace
 
 from toolkit.contract.answers import encode
 from toolkit.contract.dexes import canonical_dex, strip_native_dex
-from toolkit.contract.records import BookLevel, FundingRate, L2Book
+from toolkit.contract.records import (
+    AssetContext,
+    BookLevel,
+    FundingRate,
+    L2Book,
+    Meta,
+    PredictedFunding,
+)
 from toolkit.errors import BadRequest, ServiceDown
 from toolkit.service.decimals import format_decimal
 from toolkit.service.handler_messages import CheckedRequest
 from toolkit.service.store import Store
 from toolkit.service.trade_totals import MinuteCandle, make_candles
-from toolkit.times import SECOND
+from toolkit.times import HOUR, SECOND
 
 _MOST_LEVELS: Final = 20
 """The number of levels on each side of a book that the exchange shows."""
@@ -47,6 +54,36 @@ def meta_and_asset_ctxs(store: Store, request: CheckedRequest) -> bytes:
             f"metaAndAssetCtxs cannot be answered: no such data in {store.about['label']}"
         )
     return text or b'[{"universe":[]},[]]'
+
+
+def predicted_fundings(store: Store, request: CheckedRequest) -> bytes:
+    """Return the rate of each perp for the current hour; other venues are not simulated."""
+    # ASSUMED: `predictedFundings` has the native perps that are not delisted, with the funding rate
+    # of their market state. This exchange is `HlPerp`, and a venue without the coin has null.
+    text = store.document("contexts", "") or b'[{"universe":[]},[]]'
+    meta, contexts = msgspec.json.decode(text, type=tuple[Meta, list[AssetContext]])
+    next_hour = (request.now_ms // HOUR + 1) * HOUR
+    return encode(
+        [
+            (
+                asset.name,
+                [
+                    ("BinPerp", None),
+                    (
+                        "HlPerp",
+                        PredictedFunding(
+                            funding_rate=context.funding,
+                            next_funding_time=next_hour,
+                            funding_interval_hours=1,
+                        ),
+                    ),
+                    ("BybitPerp", None),
+                ],
+            )
+            for asset, context in zip(meta.universe, contexts, strict=True)
+            if asset.is_delisted is not True
+        ]
+    )
 
 
 def slippage_history(store: Store, request: CheckedRequest) -> bytes:
