@@ -1,21 +1,15 @@
 """Write the generated documents: docs/reference/, and the blocks between markers in other pages.
 
 ``python docs/generate.py`` writes the files that have changed. With ``--check`` it only lists them.
-With ``--example`` it also runs the example of README.md, which builds the demo exchange.
 """
 
-import contextlib
 import inspect
-import io
 import re
 import sys
-import tempfile
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-
-import matplotlib
 
 # The other scripts of this folder, and the cases of the tests, are not installed.
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -159,41 +153,9 @@ def _bare_signature(function: Any) -> str:
     return re.sub(r"<[^<>]* at 0x\w+>|<(?:built-in )?function (\w+)[^<>]*>|<factory>", r"...", text)
 
 
-def run_example() -> tuple[str, str]:
-    """Run the example of README.md, and return its text block and its picture.
-
-    It needs the demo exchange, and builds it if it is not in the cache.
-    """
-    code = (ROOT / "docs/example.py").read_text().split("\n\n", 1)[1]
-    output, picture = run_code(code)
-    lines = f"```python\n{code.strip()}\n```\n\n```\n{output}\n```"
-    return f"{lines}\n\n![From closed PnL to net](docs/pictures/waterfall.svg)", picture
-
-
-def run_code(code: str) -> tuple[str, str]:
-    """Run code, and return what it prints and the picture that it saves as waterfall.svg.
-
-    The picture is the same each time: it has no date and no random ids.
-    """
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        contextlib.chdir(folder),
-        contextlib.redirect_stdout(io.StringIO()) as printed,
-        matplotlib.rc_context({"svg.hashsalt": "waterfall"}),  # ids are random by default
-    ):
-        exec(compile(code, "docs/example.py", "exec"), {})
-        picture = Path("waterfall.svg").read_text()
-    dateless = re.sub(r" *<metadata>.*?</metadata>\n", "", picture, flags=re.S)
-    return printed.getvalue().rstrip(), dateless
-
-
 def main(arguments: list[str]) -> int:
     """Write the documents that have changed; with ``--check`` list them and return 1."""
     texts = documents()
-    if "--example" in arguments:
-        block, texts["docs/pictures/waterfall.svg"] = run_example()
-        readme = (ROOT / "README.md").read_text()
-        texts["README.md"] = replace_block(readme, "example", block)
     stale = [
         path
         for path, text in texts.items()

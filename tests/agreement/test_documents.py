@@ -144,18 +144,3 @@ def test_code_of_pages_runs(monkeypatch):
     returned = names["sheet"].set_index("figure").loc["total_return", "value"]
     assert (1 + names["series"]).prod() - 1 == pytest.approx(returned)
     assert names["sample"]["request"]["type"] == "userFillsByTime"
-
-
-def test_example_picture_is_deterministic():
-    code = (
-        "import toolkit as tk\n"
-        "session = tk.local(seed=7, size='tiny', default=False)\n"
-        "fills = tk.user_fills(session.world['users'][0], session=session)\n"
-        "tk.plots.waterfall(tk.pnl.attribution(fills)).figure.savefig('waterfall.svg')\n"
-        "print('drawn')\n"
-    )
-    output, picture = GENERATE["run_code"](code)
-    assert output == "drawn"
-    assert picture == GENERATE["run_code"](code)[1]
-    assert "<dc:date>" not in picture
-    assert "clipPath" in picture
