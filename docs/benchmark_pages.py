@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from reference_pages import TEMPLATES, markdown_table, render
+from reference_pages import TEMPLATES, markdown_table, render, write_changed
 
 DOCS: Final = Path(__file__).resolve().parent
 MEASURED: Final = DOCS / "benchmarks.json"
@@ -105,7 +105,7 @@ def _size(count: float) -> str:
 
 
 TEMPLATES.filters |= {
-    "cost": cost,
+    "cost_of": cost,
     "count": "{:,.0f}".format,
     "duration": _duration,
     "growth": _growth_table,
@@ -119,8 +119,7 @@ TEMPLATES.filters |= {
 
 def write_pages() -> None:
     """Write both pages."""
-    for name, text in made_pages().items():
-        (DOCS / name).write_text(text, "utf-8")
+    write_changed(DOCS, made_pages())
 
 
 if __name__ == "__main__":

@@ -6,7 +6,6 @@ docs/mkdocs.yml, a public name has no section (docs/site_hooks.py), or a noteboo
 """
 
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -22,6 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import typer
 import typer.cli
 import typer.core
+from reference_pages import render
 
 import toolkit as tk
 from toolkit.cli import app
@@ -30,14 +30,6 @@ from toolkit.contract.extra_operations import FETCHED
 ROOT: Final = Path(__file__).resolve().parents[1]
 PAGES: Final = ROOT / "build" / "site_pages"
 FILES: Final = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "data/README.md")
-LIKE_MODULES: Final = {
-    "prepare.fills": "prepare.fills",
-    "provenance": "frames.provenance",
-    "widgets.live_monitor": "widgets.live_monitor",
-    "widgets.slippage_explorer": "widgets.slippage_explorer",
-    "widgets.wallet_explorer": "widgets.wallet_explorer",
-}
-"""Functions with the name of their module, which hides them from mkdocstrings -> the module."""
 COMMANDS: Final = """# Command line
 
 Messages and progress go to stderr, results to stdout. Exit codes: 0 done; 1 failed; 2 the command
@@ -76,68 +68,53 @@ def copy_pages() -> None:
 
 def write_reference() -> None:
     """Write the pages of public names, for mkdocstrings, and of the command line."""
-    folder = PAGES / "docs/reference"
-    modules = {name: value for name in tk.__all__ if ismodule(value := getattr(tk, name))}
-    del modules["plots"]  # its page has pictures
+    modules = {name for name in tk.__all__ if ismodule(getattr(tk, name))}
     fetched = {operation.function for operation in FETCHED.values()}
-    core = sorted(
-        set(tk.__all__) - modules.keys() - {"plots", "provenance", *tk.errors.__all__, *fetched}
-    )
-    pages = {"toolkit": f"# toolkit\n\n::: toolkit\n    options: {{members: {core}}}\n"}
-    for name, value in modules.items():
-        inner = [f"{name}.{part}" for part in value.__all__ if ismodule(getattr(value, part))]
-        shown = [part for part in value.__all__ if not ismodule(getattr(value, part))]
-        parts = [
-            f"# tk.{name} {{#toolkit.{name}}}\n\n::: toolkit.{name}\n"
-            f"    options: {{members: {shown}}}\n"
-        ]
-        parts += [f"## tk.{part} {{#toolkit.{part}}}\n\n::: toolkit.{part}" for part in inner]
-        pages[f"tk_{name}"] = "\n\n".join(parts)
-    for public, module in LIKE_MODULES.items():
-        topic, _, name = public.rpartition(".")
-        pages[f"tk_{topic}" if topic else "toolkit"] += (
-            f"\n\n[](){{#toolkit.{public}}}\n\n::: toolkit.{module}.{name}\n"
-            "    options: {show_root_heading: true}\n"
-        )
-    pages["figures"] = figures_page(folder / "figures")
-    pages["command_line"] = command_page()
+    core = sorted({*tk.__all__} - modules - {"provenance", *tk.errors.__all__, *fetched})
+    pages = {
+        "toolkit": f"# toolkit\n\n::: toolkit\n    options: {{members: {core}}}\n\n"
+        + section("toolkit.provenance", "toolkit.frames.provenance.provenance"),
+        "figures": figures_page(),
+        "command_line": command_page(),
+    }
+    for name in modules - {"plots"}:  # whose page has pictures
+        module, rest = getattr(tk, name), ""
+        shown = [inner for inner in module.__all__ if not ismodule(getattr(module, inner))]
+        for inner in module.__all__:
+            place = f"toolkit.{name}.{inner}"
+            if inner not in shown:
+                rest += f"## tk.{name}.{inner} {{#{place}}}\n\n::: {place}\n\n"
+            elif place in sys.modules:
+                rest += section(place, f"{place}.{inner}")
+        text = f"# tk.{name} {{#toolkit.{name}}}\n\n::: toolkit.{name}\n"
+        text += f"    options: {{members: {shown}}}\n\n{rest}"
+        pages[f"tk_{name}"] = text
     for name, text in pages.items():
-        (folder / f"{name}.md").write_text(text)
+        (PAGES / f"docs/reference/{name}.md").write_text(text)
 
 
-def figures_page(folder: Path) -> str:
-    """Draw every figure on the tiny exchange, and return their page.
+def section(public: str, path: str) -> str:
+    """Return the section of a function that has the name of its module, which hides it."""
+    return f"[](){{#{public}}}\n\n::: {path}\n    options: {{show_root_heading: true}}\n\n"
 
-    - ``folder``: where to put the pictures
-    """
+
+def figures_page() -> str:
+    """Draw every figure on the tiny exchange, and return their page."""
     from tests.plots.figures import draw_figure
     from tests.plots.results import compute_results
 
     say("drawing the figures")
+    folder = PAGES / "docs/reference/figures"
     folder.mkdir()
     results = compute_results(tk.local(seed=7, size="tiny", default=False))
     for name, result in results.items():
         draw_figure(name, result).savefig(folder / f"{name}.png", dpi=90)
-    cells, parts = "", ""
-    for name in tk.plots.__all__:
-        function = unwrap(getattr(tk.plots, name))
-        file = Path(function.__code__.co_filename).stem
-        parts += f"## {name} {{#toolkit.plots.{name}}}\n\n"
-        if name in results:
-            image = f'<img src="figures/{name}.png" alt="{name}" loading="lazy">'
-            label = f"<span>{name.replace('_', ' ')}</span>"
-            cells += f'<a href="#toolkit.plots.{name}">{image}{label}</a>'
-            parts += f"![{name}](figures/{name}.png)\n\n"
-        parts += f"::: toolkit.plots.{file}.{name}\n\n"
-    return f"""# Figures {{#toolkit.plots}}
-
-{tk.plots.__doc__}
-
-Every picture shows the tiny simulated exchange. Click one for its description.
-
-<div class="gallery">{cells}</div>
-
-{parts}"""
+    files = {
+        name: Path(unwrap(getattr(tk.plots, name)).__code__.co_filename).stem
+        for name in tk.plots.__all__
+    }
+    drawn = [name for name in files if name in results]
+    return render("figures.md.j2", about=tk.plots.__doc__, drawn=drawn, functions=files)
 
 
 def command_page() -> str:
@@ -167,27 +144,19 @@ def _prepare(group: Any) -> None:
 
 def run_notebooks(*, execute: bool) -> None:
     """Write the notebooks as pages, with their outputs if they are executed."""
+    command = [sys.executable, "-m", "nbconvert", "--log-level=ERROR", "--to=markdown"]
+    command += [f"--output-dir={PAGES / 'notebooks'}"]
     if execute:
+        command += ["--execute"]
         tk.local(seed=7, size="demo", default=False).close()  # simulated once, for all kernels
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        sources = sorted((ROOT / "notebooks").glob("*.ipynb"))
-        list(pool.map(lambda source: run_notebook(source, execute=execute), sources))
-
-
-def run_notebook(source: Path, *, execute: bool) -> None:
-    """Write a notebook as a page; raise SystemExit if a cell fails."""
-    say(f"notebook {source.stem}")
-    command = [sys.executable, "-m", "nbconvert", "--to", "markdown", *["--execute"][:execute]]
-    command += ["--output-dir", str(PAGES / "notebooks"), str(source)]
     environment = os.environ | {"TQDM_DISABLE": "1", "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
-    if done.returncode:
-        raise SystemExit(f"docs: {source.name} failed:\n{done.stderr}")
-    page = PAGES / "notebooks" / f"{source.stem}.md"
-    text = re.sub(r"<style scoped>.*?</style>\n*", "", page.read_text(), flags=re.S)
-    page.write_text(
-        text.replace('<table border="1" class="dataframe">', '<table class="dataframe">')
-    )
+
+    def run(source: Path) -> None:
+        say(f"notebook {source.stem}")
+        subprocess.run([*command, source], env=environment, check=True)
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        list(pool.map(run, sorted((ROOT / "notebooks").glob("*.ipynb"))))
 
 
 if __name__ == "__main__":

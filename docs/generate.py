@@ -1,6 +1,6 @@
 """Write the generated documents: docs/reference/, and the blocks between markers in other pages.
 
-``python docs/generate.py`` writes the files that have changed. With ``--check`` it only lists them.
+``python docs/generate.py`` writes the files that have changed.
 """
 
 import inspect
@@ -15,7 +15,13 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from reference_pages import markdown_table, operations_table, reference_pages, replace_block
+from reference_pages import (
+    markdown_table,
+    operations_table,
+    reference_pages,
+    replace_block,
+    write_changed,
+)
 
 import toolkit
 from toolkit.installation import EXTRAS
@@ -153,22 +159,5 @@ def _bare_signature(function: Any) -> str:
     return re.sub(r"<[^<>]* at 0x\w+>|<(?:built-in )?function (\w+)[^<>]*>|<factory>", r"...", text)
 
 
-def main(arguments: list[str]) -> int:
-    """Write the documents that have changed; with ``--check`` list them and return 1."""
-    texts = documents()
-    stale = [
-        path
-        for path, text in texts.items()
-        if not (ROOT / path).exists() or (ROOT / path).read_text() != text
-    ]
-    for path in stale:
-        if "--check" in arguments:
-            print(f"{path} is stale: run python docs/generate.py")
-        else:
-            (ROOT / path).write_text(texts[path])
-            print(f"wrote {path}")
-    return int(bool(stale) and "--check" in arguments)
-
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    write_changed(ROOT, documents())

@@ -5,7 +5,7 @@
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, get_args
 
@@ -86,9 +86,20 @@ def replace_block(text: str, name: str, block: str) -> str:
     return f"{head}{begin}\n{block.strip()}\n{end}{tail}"
 
 
+def write_changed(folder: Path, texts: Mapping[str, str]) -> None:
+    """Write the texts that differ from the files of a folder, and print the names of the files."""
+    for name, text in texts.items():
+        path = folder / name
+        if not path.exists() or path.read_text("utf-8") != text:
+            path.write_text(text, "utf-8")
+            print(f"wrote {name}")
+
+
 def reference_pages() -> dict[str, str]:
     """Return the pages of the topics, and of the operations beyond the specification."""
-    pages, samples = {}, read_samples()
+    folder = DOCS.parent / "data/samples"
+    samples = {name: json.loads((folder / f"{name}.json").read_text()) for name in FETCHED}
+    pages = {}
     for topic in dict.fromkeys(operation.topic for operation in FETCHED.values()):
         own = [operation for operation in FETCHED.values() if operation.topic == topic]
         page = render("topic.md.j2", topic=topic, operations=own, samples=samples)
@@ -107,21 +118,6 @@ def render(template: str, **values: Any) -> str:
 def operations_table() -> str:
     """Return the table of all operations."""
     return render("operations.md.j2", operations=FETCHED.values())
-
-
-def read_samples() -> dict[str, Any]:
-    """Return the sample of each operation from data/samples.
-
-    Raises
-    ------
-    FileNotFoundError
-        If an operation has no sample.
-    """
-    folder = DOCS.parent / "data/samples"
-    samples = {path.stem: json.loads(path.read_text()) for path in folder.glob("*")}
-    if missing := sorted(FETCHED.keys() - samples.keys()):
-        raise FileNotFoundError(f"no sample of {', '.join(missing)}: run python docs/samples.py")
-    return samples
 
 
 def _first_entries(value: Any) -> Any:

@@ -1,6 +1,6 @@
 """Write data/samples/: a request and its answer for every operation, from the tiny exchange.
 
-``python docs/samples.py`` writes the samples that have changed. With ``--check`` it lists them.
+``python docs/samples.py`` writes the samples that have changed.
 The script tries requests until the samples show every branch that the simulated exchange has:
 optional fields present and absent, null and not null, every word. It keeps only those rows of long
 answers that show something new. See data/README.md.
@@ -9,20 +9,25 @@ answers that show something new. See data/README.md.
 import itertools
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final, get_args, get_origin
 
 import msgpack
 
+# The other scripts of this folder are not installed.
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from reference_pages import write_changed
+
+import toolkit as tk
 from toolkit.contract.answers import answer_type
 from toolkit.contract.extra_operations import FETCHED
 from toolkit.contract.fields import is_record, record_fields, split_annotation
 from toolkit.contract.operations import Operation
 from toolkit.contract.records import AccountValueRow
 from toolkit.contract.snapshots import LIMIT, open_envelope
-from toolkit.service import AcceptedKey, Application, KeyQuotas, build_store
-from toolkit.simulation import World, simulate
+from toolkit.simulation import simulate
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 FOLDER: Final = ROOT / "data" / "samples"
@@ -106,34 +111,17 @@ def snapshot_rows(operation: Operation, snapshots: Json) -> Iterator[dict[str, J
 # Requests.
 
 
-def make_service(world: World) -> Callable[[Json], tuple[int, Json]]:
-    """Return a function that asks the service of a world; snapshots are in array form."""
-    store, access = build_store(world.sources), KeyQuotas([AcceptedKey("samples", "samples")])
-    now = world.sources.now_ms
-    headers = {"authorization": "Bearer samples"}
-
-    def ask(request: Json) -> tuple[int, Json]:
-        application = Application(store, access, now_ms=lambda: now, at_ms=lambda: 0)
-        got = application.respond("POST", "/info", headers, json.dumps(request).encode())
-        if "x-payload-format" not in got.headers:
-            return got.status, json.loads(got.content)
-        payloads = open_envelope(got.headers, got.content, LIMIT)
-        return got.status, [msgpack.unpackb(payload) for payload in payloads]
-
-    return ask
-
-
-def requests(world: World) -> dict[str, list[Json]]:
+def requests() -> dict[str, list[Json]]:
     """Return the requests to try for each operation, the plainest first."""
+    world = simulate(seed=7, size="tiny")
     summary, failing = world.summary(), sorted(world.sources.unavailable)
-    users, builders, start = summary["users"], summary["builders"], summary["start_ms"]
-    dexes: list[str] = summary["dexes"]
+    users, start = summary["users"], summary["start_ms"]
     coins = [(coin, amount) for coin in summary["perp_coins"] for amount in (100_000, 1_000_000)]
     pairs = [users[i : i + 2] + failing for i in range(0, len(users), 2)]
     by_user = [{"user": user} for user in users]
-    by_builder = [{"builder": builder} for builder in builders]
+    by_builder = [{"builder": builder} for builder in summary["builders"]]
     by_coin = [{"coin": coin} for coin in summary["perp_coins"]]
-    by_dex = [{"dex": dex} for dex in dexes]
+    by_dex = [{"dex": dex} for dex in summary["dexes"]]
     fields: dict[str, list[Json]] = {
         "currentDepth": [{"dex": dex} for dex in ("eqx", "hyperliquid")],
         "slippageHistory": [{"coin": c, "amount": a} for c, a in coins],
@@ -161,9 +149,9 @@ def requests(world: World) -> dict[str, list[Json]]:
 # Selection.
 
 
-def make_sample(answers: list[tuple[Json, int, Json]], operation: Operation) -> Exchange:
+def make_sample(answers: list[tuple[Json, Json]], operation: Operation) -> Exchange:
     """Return exchanges that together show every branch; the first has the others in ``more``."""
-    shown = [set(answer_branches(operation, request, got)) for request, _, got in answers]
+    shown = [set(answer_branches(operation, *answer)) for answer in answers]
     wanted = set().union(*shown)
     chosen: list[Exchange] = []
     while wanted or not chosen:
@@ -171,11 +159,12 @@ def make_sample(answers: list[tuple[Json, int, Json]], operation: Operation) -> 
         best = next(
             i for i, branches in enumerate(shown) if len(branches & wanted) >= ENOUGH * most
         )
-        request, status, got = answers[best]
+        request, got = answers[best]
         kept = _select_rows(operation, request, got, wanted, 0 if chosen else FIRST_ROWS)
-        exchange = {"request": request, "status": status, "response": kept}
-        left_out = 0 if kept is got else len(got) - len(kept)
-        chosen.append(exchange | ({"left_out": left_out} if left_out else {}))
+        exchange = {"request": request, "status": 200, "response": kept}
+        if kept != got:
+            exchange["left_out"] = len(got) - len(kept)
+        chosen.append(exchange)
         wanted -= shown[best]
     return chosen[0] | ({"more": chosen[1:]} if chosen[1:] else {})
 
@@ -197,13 +186,22 @@ def _select_rows(
 
 def all_samples() -> dict[str, str]:
     """Return every sample: name of the file -> its text."""
-    world = simulate(seed=7, size="tiny")
-    ask = make_service(world)
+    session = tk.local(seed=7, size="tiny", default=False)
     samples = {}
-    for name, tried in requests(world).items():
-        answers = [(request, *ask(request)) for request in tried]
-        samples[f"{name}.json"] = format_sample(make_sample(answers, FETCHED[name]))
+    for name, tried in requests().items():
+        operation = FETCHED[name]
+        answers = [(request, _ask(session, operation, request)) for request in tried]
+        samples[f"{name}.json"] = format_sample(make_sample(answers, operation))
     return samples
+
+
+def _ask(session: tk.Session, operation: Operation, request: Json) -> Json:
+    """Return the answer to a request; snapshots are in array form."""
+    answer = session.ask(operation, request)
+    if not operation.binary:
+        return json.loads(answer.content)
+    payloads = open_envelope(answer.headers, answer.content, LIMIT)
+    return [msgpack.unpackb(payload) for payload in payloads]
 
 
 def format_sample(exchange: Exchange) -> str:
@@ -225,17 +223,5 @@ def _json_line(value: Json) -> str:
     return json.dumps(value, ensure_ascii=False, allow_nan=False)
 
 
-def main(arguments: list[str]) -> int:
-    """Write the samples that have changed; with ``--check`` list them and return 1."""
-    texts = all_samples()
-    files = {path.name: path.read_text() for path in FOLDER.glob("*.json")}
-    stale = sorted(name for name, text in texts.items() if files.get(name) != text)
-    for name in stale:
-        print(f"data/samples/{name} {'is stale' if '--check' in arguments else 'is written'}")
-        if "--check" not in arguments:
-            (FOLDER / name).write_text(texts[name])
-    return int(bool(stale) and "--check" in arguments)
-
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    write_changed(FOLDER, all_samples())

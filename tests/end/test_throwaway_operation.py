@@ -191,7 +191,7 @@ for request in requests:
     try:
         generate.documents()
     except FileNotFoundError as error:
-        assert f"{request['type']}: run python docs/samples.py" in str(error)
+        assert f"data/samples/{request['type']}.json" in str(error)
     sample = {"request": request, "status": 200, "response": tk.info(request)[:2]}
     Path(f"data/samples/{request['type']}.json").write_text(json.dumps(sample))
 pages = json.dumps({str(page): text for page, text in generate.documents().items()})
