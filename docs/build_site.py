@@ -62,8 +62,6 @@ def copy_pages() -> None:
     for name in (*FILES, "environment.yml"):
         (PAGES / name).parent.mkdir(exist_ok=True)
         shutil.copy(ROOT / name, PAGES / name)
-    for name in ("site.css", "iframe-worker.js"):
-        shutil.move(PAGES / "docs" / name, PAGES)
 
 
 def write_reference() -> None:

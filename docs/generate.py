@@ -7,7 +7,6 @@ import inspect
 import re
 import sys
 import tomllib
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +26,7 @@ import toolkit
 from toolkit.installation import EXTRAS
 
 ROOT = Path(__file__).resolve().parents[1]
-# A comment, or a paragraph of a docstring.
-_ASSUMED = re.compile(r"# ASSUMED:(.*(?:\n\s*#(?! ASSUMED:).*)*)|^ *ASSUMED:((?:.+\n)+)", re.M)
+_ASSUMED = re.compile(r"# ASSUMED:(.*(?:\n\s*#(?! ASSUMED:).*)*)")
 
 
 def documents() -> dict[str, str]:
@@ -78,10 +76,9 @@ def assumptions_block() -> str:
     return "\n".join(f"## `toolkit.{name}`\n\n{''.join(it)}" for name, it in parts.items() if it)
 
 
-def assumed_in(source: str) -> Iterator[str]:
-    """Yield the assumptions in the comments and docstrings of a source text."""
-    for found in _ASSUMED.finditer(source):
-        yield _one_line(re.sub(r'\n\s*#|"""', " ", found[1] or found[2]))
+def assumed_in(source: str) -> list[str]:
+    """Return the assumptions in the comments of a source text."""
+    return [_one_line(re.sub(r"\n\s*#", " ", found)) for found in _ASSUMED.findall(source)]
 
 
 def facts_block() -> str:
@@ -150,11 +147,8 @@ def public_api() -> str:
 
 def _bare_signature(function: Any) -> str:
     """Return parameters and defaults without types, which mypy and tests/typing check."""
-    signature = inspect.signature(function)
-    bare = [
-        parameter.replace(annotation=inspect.Parameter.empty)
-        for parameter in signature.parameters.values()
-    ]
+    parameters = inspect.signature(function).parameters.values()
+    bare = [item.replace(annotation=inspect.Parameter.empty) for item in parameters]
     text = str(inspect.Signature(bare))
     return re.sub(r"<[^<>]* at 0x\w+>|<(?:built-in )?function (\w+)[^<>]*>|<factory>", r"...", text)
 

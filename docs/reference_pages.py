@@ -143,9 +143,8 @@ def _required(operation: Operation) -> dict[str, Any]:
 
 
 def _positional(operation: Operation) -> list[str]:
-    named = [item for item in operation.parameters if item.required]
-    ends = [item for item in operation.parameters if item.python in ("start", "end")]
-    return [item.python for item in operation.parameters if item in named + ends]
+    ends = ("start", "end")
+    return [item.python for item in operation.parameters if item.required or item.python in ends]
 
 
 def _cursor(operation: Operation) -> str:
@@ -175,11 +174,8 @@ def _parameters_table(operation: Operation) -> str:
 
 def _default_text(parameter: Parameter) -> str:
     default = parameter.default
-    if default is None:
-        return ""
-    if parameter.kind in ("text", "flag"):
-        return f"`{json.dumps(default) if default in ('', True, False) else default}`"
-    return f"`{default}`"
+    shown = json.dumps(default) if default in ("", True, False) else default
+    return "" if default is None else f"`{shown}`"
 
 
 def _range_text(parameter: Parameter) -> str:

@@ -25,7 +25,6 @@ from toolkit.contract.answers import answer_type
 from toolkit.contract.extra_operations import FETCHED
 from toolkit.contract.fields import is_record, record_fields, split_annotation
 from toolkit.contract.operations import Operation
-from toolkit.contract.records import AccountValueRow
 from toolkit.contract.snapshots import LIMIT, open_envelope
 from toolkit.simulation import simulate
 
@@ -98,14 +97,11 @@ def answer_branches(operation: Operation, request: Json, response: Json) -> Iter
 
 def snapshot_rows(operation: Operation, snapshots: Json) -> Iterator[dict[str, Json]]:
     """Yield the tuples of snapshots in array form as dicts with the names of their values."""
-    for snapshot_id, name, entries in snapshots:
-        if operation.tables[0].record is AccountValueRow:
-            named = [(snapshot_id, name, user, *values) for user, values in entries.items()]
-        else:
-            named = [(snapshot_id, name, *values) for values in entries]
-        names = operation.tables[0].record.__struct_fields__
-        for values in named:
-            yield dict(itertools.zip_longest(names, values))
+    names = operation.tables[0].record.__struct_fields__
+    for *head, entries in snapshots:
+        is_keyed = isinstance(entries, dict)
+        rows = [(user, *values) for user, values in entries.items()] if is_keyed else entries
+        yield from (dict(itertools.zip_longest(names, (*head, *row))) for row in rows)
 
 
 # Requests.
@@ -208,14 +204,11 @@ def format_sample(exchange: Exchange) -> str:
     """Return a sample as JSON with one row on each line."""
     parts = []
     for name, value in exchange.items():
+        line = _json_line(value)
         if isinstance(value, list) and value:
-            rows = ",\n".join(
-                format_sample(entry).rstrip() if name == "more" else _json_line(entry)
-                for entry in value
-            )
-            parts.append(f"{_json_line(name)}: [\n{rows}\n]")
-        else:
-            parts.append(f"{_json_line(name)}: {_json_line(value)}")
+            write = format_sample if name == "more" else _json_line
+            line = "[\n" + ",\n".join(write(entry).rstrip() for entry in value) + "\n]"
+        parts.append(f"{_json_line(name)}: {line}")
     return "{" + ",\n".join(parts) + "}\n"
 
 
