@@ -129,6 +129,13 @@ def requests() -> dict[str, list[Json]]:
         "batchClearinghouseStates": [
             {"users": two, "dex": dex} for dex in ("", "ALL_DEXES") for two in pairs
         ],
+        "vaultDetails": [
+            {"vaultAddress": vault, **who}
+            for vault, role in world.sources.roles.items()
+            if role.role == "vault"
+            for who in ({}, *by_user)
+        ]
+        + [{"vaultAddress": users[0]}],
         "validatorAprHistory": [{"validator": validator} for validator in summary["validators"]],
     }
     usual = {"user": by_user, "builder": by_builder, "coin": by_coin}

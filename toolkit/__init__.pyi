@@ -57,9 +57,11 @@ from .errors import (
 from .fetch.accounts import (
     AccountStates as AccountStates,
     BorrowLendState as BorrowLendState,
+    Vault as Vault,
     batch_clearinghouse_states as batch_clearinghouse_states,
     borrow_lend_user_state as borrow_lend_user_state,
     user_non_funding_ledger_updates as user_non_funding_ledger_updates,
+    vault_details as vault_details,
 )
 from .fetch.auctions import (
     perp_deploy_auction_status as perp_deploy_auction_status,

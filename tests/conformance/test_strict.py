@@ -21,7 +21,7 @@ EXTRA = (
     *("delegatorHistory", "delegatorRewards", "userVaultEquities", "subAccounts", "userRole"),
     *("userFees", "userRateLimit", "portfolio", "exchangeStatus", "outcomeMeta", "extraAgents"),
     *("referral", "spotDeployState", "userAbstraction", "userDexAbstraction"),
-    *("userToMultiSigSigners", "l2Book", "predictedFundings"),
+    *("userToMultiSigSigners", "l2Book", "predictedFundings", "vaultDetails"),
 )
 
 

@@ -8,6 +8,7 @@ from toolkit.contract.requests import check_request, request_body
 USER = "0x" + "0a" * 20
 GIVEN = {
     "user": USER,
+    "vault_address": USER,
     "coin": "BTC",
     "interval": "1h",
     "start": 1_000,
@@ -22,7 +23,7 @@ GIVEN = {
 def test_extra_operations_are_not_in_specification():
     assert not OPERATIONS.keys() & EXTRA_OPERATIONS.keys()
     assert len(OPERATIONS) == 22
-    assert len(EXTRA_OPERATIONS) == 32
+    assert len(EXTRA_OPERATIONS) == 33
 
 
 def test_extra_requests_round_trip():

@@ -50,7 +50,7 @@ def users(world):
 
 def requests(world):
     user = world.examples["WHALE"]
-    given = {"user": user, "coin": "BTC", "startTime": 0, "oid": 1}
+    given = {"user": user, "coin": "BTC", "startTime": 0, "oid": 1, "vaultAddress": user}
     bodies = {
         name: {
             parameter.name: given[parameter.name]
@@ -348,6 +348,55 @@ def test_vault_equities_add_up_to_account_value(world, ask):
         [[_, by_dex]] = states["successful_states"]
         values = [Decimal(state["marginSummary"]["accountValue"]) for state in by_dex.values()]
         assert equity == sum(values)
+
+
+def test_vault_details_equal_tables(world, session, ask):
+    """The followers' gains and the leader's commission are what the vault has earned."""
+    now, seen = world.sources.now_ms, 0
+    for vault, role in world.sources.roles.items():
+        if role.role != "vault":
+            continue
+        rows = [(who, row) for who, row in world.sources.ledger if row.delta.vault == vault]
+        [leader] = {who for who, row in rows if row.delta.type == "vaultCreate"} - {vault}
+        shares = {
+            who: share
+            for who, owned in world.sources.vault_equities.items()
+            for share in owned
+            if share.vault_address == vault
+        }
+        details = tk.vault_details(vault, user=leader, numbers="exact", session=session)
+        [one], followers = details.vault.to_dict("records"), details.followers
+        assert (one["leader"], one["follower_user"]) == (leader, "leader")
+        named = followers["user"].replace("leader", leader)
+        found = dict(zip(named, followers["vault_equity"], strict=True))
+        assert found == {who: Decimal(share.equity) for who, share in shares.items()}
+        assert followers["vault_equity"].is_monotonic_decreasing
+        assert float(one["leader_fraction"]) == pytest.approx(
+            float(found[leader] / sum(found.values()))
+        )
+        entered = {
+            who: row.time
+            for who, row in rows[::-1]
+            if "Cr" in row.delta.type or "Dep" in row.delta.type
+        }
+        days = followers["days_following"].tolist()
+        assert days == [(now - entered[who]) // DAY for who in named]
+        commission = sum(
+            Decimal(row.delta.commission)
+            for who, row in rows
+            if who == vault and row.delta.type == "vaultWithdraw"
+        )
+        earned = dict(ask("portfolio", user=vault))["perpAllTime"]["pnlHistory"][-1][1]
+        assert sum(followers["all_time_pnl"]) + commission == Decimal(earned)
+        assert len(set(followers["all_time_pnl"] - followers["pnl"])) > 2
+        again = tk.vault_details(vault, session=session)
+        assert again.vault["follower_user"].isna().all()
+        assert dict(ask("portfolio", user=vault))["month"]["vlm"] in set(
+            tk.vault_details(vault, numbers="text", session=session).portfolio["vlm"]
+        )
+        seen += 1
+    assert seen == 2
+    assert ask("vaultDetails", vaultAddress=NOBODY) is None
 
 
 def fill_volumes(world, user):

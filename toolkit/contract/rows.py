@@ -33,6 +33,7 @@ from toolkit.contract.records import (
     SpotMarketRow,
     SubAccountRow,
     TokenRow,
+    VaultRow,
 )
 from toolkit.errors import AnswerInvalid
 
@@ -261,6 +262,13 @@ def _portfolio_rows(answer: Any, _: Mapping[str, Any]) -> Rows:
     return (ComposedRows(rows),)
 
 
+def _vault_rows(answer: Any, parameters: Mapping[str, Any]) -> Rows:
+    if answer is None:
+        return [], [], []
+    [history] = _portfolio_rows(answer.portfolio or (), parameters)
+    return ComposedRows([_row(VaultRow, answer)]), history, answer.followers or ()
+
+
 _RowFunction = Callable[[Any, Mapping[str, Any]], tuple[Sequence[Any] | None, ...]]
 
 ROW_FUNCTIONS: Final[dict[str, _RowFunction]] = {
@@ -283,5 +291,6 @@ ROW_FUNCTIONS: Final[dict[str, _RowFunction]] = {
     "orderStatus": _order_rows,
     "outcomeMeta": _outcome_rows,
     "portfolio": _portfolio_rows,
+    "vaultDetails": _vault_rows,
 }
 """Type of operation, or name of a view -> what makes the rows of its tables."""

@@ -1,4 +1,4 @@
-"""Accounts: ledger, margin and positions, borrowing and lending."""
+"""Accounts: ledger, margin and positions, borrowing and lending, vaults."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -31,6 +31,18 @@ class BorrowLendState(NamedTuple):
 
     account: pd.DataFrame
     tokens: pd.DataFrame
+
+    def _repr_html_(self) -> str:
+        return frames_html(self._asdict())
+
+
+@publish_as("toolkit")
+class Vault(NamedTuple):
+    """A vault, its history, and its followers."""
+
+    vault: pd.DataFrame
+    portfolio: pd.DataFrame
+    followers: pd.DataFrame
 
     def _repr_html_(self) -> str:
         return frames_html(self._asdict())
@@ -208,3 +220,59 @@ def borrow_lend_user_state(
     (['healthy'], 0)
     """
     return BorrowLendState(*fetch_frames("borrowLendUserState", **locals()))
+
+
+@fetches("vaultDetails")
+def vault_details(
+    vault_address: str,
+    *,
+    user: str | None = None,
+    numbers: Numbers = "float",
+    extra: Extra = "drop",
+    session: Session | None = None,
+) -> Vault:
+    """Fetch a vault, its history, and its largest followers.
+
+    Costs 2 points a request.
+
+    Parameters
+    ----------
+    vault_address : str
+        Address of the vault.
+    user : str, optional
+        An account: the columns ``follower_...`` of the vault's row are its share.
+    numbers : {"float", "exact", "text"}
+        Form of number columns: float64, exact decimals, or the text on the wire.
+    extra : {"drop", "keep"}
+        Whether unknown fields are left out, or kept as columns of text after the known ones.
+    session : Session, optional
+        The session that sends the request; by default the one of `tk.connect` or `tk.local`.
+
+    Returns
+    -------
+    Vault
+        Three frames: `vault`, one row; `portfolio`, one row per period and moment; `followers`,
+        one row per follower, at most 100. All are empty if the address is no vault.
+
+    Raises
+    ------
+    BadRequest
+        If an address is malformed.
+
+    Notes
+    -----
+    The sum of `vault_equity` over all followers is the account value of the vault, with
+    the share of the leader. In `portfolio`, `account_value` and `pnl` are of the whole vault;
+    the periods overlap. `leader_fraction`, `leader_commission` and `apr` are fractions.
+
+    Examples
+    --------
+    >>> import toolkit as tk
+    >>> exchange = tk.local(seed=7, size="tiny")
+    >>> vault, portfolio, followers = tk.vault_details(exchange.world["examples"]["VAULT"])
+    >>> leader = followers[followers["user"] == "leader"]
+    >>> bool((leader["vault_equity"] / followers["vault_equity"].sum()).iloc[0].round(9)
+    ...      == vault["leader_fraction"][0].round(9))
+    True
+    """
+    return Vault(*fetch_frames("vaultDetails", **locals()))

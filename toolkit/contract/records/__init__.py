@@ -24,7 +24,10 @@ from toolkit.contract.records.accounts import (
     UserFees,
     UserRateLimit,
     UserRole,
+    VaultDetails,
     VaultEquity,
+    VaultFollower,
+    VaultRow,
 )
 from toolkit.contract.records.fills import Fill, Liquidation, TwapSliceFill, TwapSliceRow
 from toolkit.contract.records.ledger import (

@@ -16,6 +16,7 @@ from toolkit.contract.value_kinds import (
     AMOUNT,
     COIN,
     COUNT,
+    FLAG,
     ID,
     NESTED,
     PRICE,
@@ -287,3 +288,63 @@ class PortfolioRow(Record, kw_only=True):
     account_value: Annotated[str, USD("account value")]
     pnl: Annotated[str | None, USD("PnL since the period began")]
     vlm: Annotated[str, USD("volume traded in the whole period")]
+
+
+class VaultFollower(Record, kw_only=True):
+    """The share of one account in a vault."""
+
+    user: Annotated[str, ADDRESS("account; the word leader for the leader of the vault")]
+    vault_equity: Annotated[str, USD("value of the share")]
+    pnl: Annotated[str, USD("gain of the present share; negative: a loss")]
+    all_time_pnl: Annotated[str, USD("gain since the first deposit, with what was paid out")]
+    days_following: Annotated[int, COUNT("days since the first deposit")]
+    vault_entry_time: Annotated[int, TIME("time of the first deposit")]
+    lockup_until: Annotated[int, TIME("time from which it may be withdrawn")]
+
+
+class VaultDetails(Record, kw_only=True):
+    """A vault, its history and its followers."""
+
+    name: Annotated[str, TEXT("name of the vault")]
+    vault_address: Annotated[str, ADDRESS("vault", key=True)]
+    leader: Annotated[str, ADDRESS("account that trades the money of the vault")]
+    description: Annotated[str, TEXT("text of the leader")]
+    portfolio: Annotated[list[tuple[str, Portfolio]], ROWS("the history by period")]
+    apr: Annotated[float, RATE("return of the last month as a rate per year, not compounded")]
+    follower_state: Annotated[
+        VaultFollower | None, NESTED("share of the requested account", prefix="follower_")
+    ]
+    leader_fraction: Annotated[float, RATE("share of the vault that belongs to the leader")]
+    leader_commission: Annotated[float, RATE("share of a follower's gain that the leader gets")]
+    followers: Annotated[list[VaultFollower], ROWS("the largest shares, at most 100")]
+    max_distributable: Annotated[float, USD("amount that may be paid out to all followers")]
+    max_withdrawable: Annotated[float, USD("amount that may be withdrawn")]
+    is_closed: Annotated[bool, FLAG("whether the vault is closed")]
+    relationship: Annotated[object, NESTED("the parent or the children of the vault")]
+    allow_deposits: Annotated[bool, FLAG("whether the vault takes deposits")]
+    always_close_on_withdraw: Annotated[
+        bool, FLAG("whether each withdrawal closes a part of the positions")
+    ]
+
+
+class VaultRow(Record, kw_only=True):
+    """A vault, as a row."""
+
+    name: Annotated[str, TEXT("name of the vault")]
+    vault_address: Annotated[str, ADDRESS("vault", key=True)]
+    leader: Annotated[str, ADDRESS("account that trades the money of the vault")]
+    description: Annotated[str, TEXT("text of the leader")]
+    apr: Annotated[float, RATE("return of the last month as a rate per year, not compounded")]
+    follower_state: Annotated[
+        VaultFollower | None, NESTED("share of the requested account", prefix="follower_")
+    ]
+    leader_fraction: Annotated[float, RATE("share of the vault that belongs to the leader")]
+    leader_commission: Annotated[float, RATE("share of a follower's gain that the leader gets")]
+    max_distributable: Annotated[float, USD("amount that may be paid out to all followers")]
+    max_withdrawable: Annotated[float, USD("amount that may be withdrawn")]
+    is_closed: Annotated[bool, FLAG("whether the vault is closed")]
+    relationship: Annotated[object, NESTED("the parent or the children of the vault")]
+    allow_deposits: Annotated[bool, FLAG("whether the vault takes deposits")]
+    always_close_on_withdraw: Annotated[
+        bool, FLAG("whether each withdrawal closes a part of the positions")
+    ]

@@ -1,4 +1,4 @@
-"""Answers about accounts: role, fees, limits, portfolio, sub-accounts.
+"""Answers about accounts: role, fees, limits, portfolio, sub-accounts, vaults.
 
 Beyond the specification: docs/live_service.md, section 9.
 """
@@ -10,11 +10,18 @@ from typing import Any, Final
 import msgspec
 
 from toolkit.contract.answers import encode
+from toolkit.contract.recorded_rows import read_record
 from toolkit.contract.records import (
+    ClearinghouseState,
+    LedgerUpdate,
     Portfolio,
     SubAccountRow,
     UserFees,
     UserRateLimit,
+    UserRole,
+    VaultDetails,
+    VaultEquity,
+    VaultFollower,
 )
 from toolkit.service.answers.accounts import state_of
 from toolkit.service.decimals import format_decimal
@@ -26,6 +33,8 @@ NO_BALANCES: Final = b'{"balances":[]}'
 _FEE_DAYS: Final = 15
 _FIRST_REQUESTS: Final = 10_000
 _REFERRER_VOLUME: Final = 10_000
+_LEADER_COMMISSION: Final = 0.1
+_MOST_FOLLOWERS: Final = 100
 _PERIODS: Final = {"day": 1, "week": 7, "month": 30, "allTime": None}
 """The periods of a portfolio, in days."""
 
@@ -89,27 +98,58 @@ def user_rate_limit(store: Store, request: CheckedRequest) -> bytes:
 
 def portfolio(store: Store, request: CheckedRequest) -> bytes:
     """Return account value, PnL and volume of a user for four periods, in total and of perps."""
-    # ASSUMED: The operation `portfolio` counts volume by days (UTC). Its account value excludes
-    # stake and equity in vaults.
-    text = store.compressed_document("valuations", request["user"]) or b"[]"
-    rows = msgspec.json.decode(text, type=list[tuple[int, str, str, str, str]])
-    volumes = list(_daily_volumes(store, request["user"]))
-    periods = []
-    for prefix, value_at, pnl_at in (("", 1, 2), ("perp", 3, 4)):
-        for name, days in _PERIODS.items():
-            since = 0 if days is None else request.now_ms - days * DAY
-            period = [row for row in rows if row[0] >= since]
-            before = Decimal(period[0][pnl_at]) if period and days is not None else Decimal(0)
-            volume = sum((d + m for day, d, m in volumes if day * DAY >= since), Decimal(0))
-            history = Portfolio(
-                account_value_history=[(row[0], str(row[value_at])) for row in period],
-                pnl_history=[
-                    (row[0], format_decimal(Decimal(row[pnl_at]) - before)) for row in period
-                ],
-                vlm=format_decimal(volume),
-            )
-            periods.append((prefix + (name[0].upper() + name[1:] if prefix else name), history))
-    return encode(periods)
+    return encode(_periods(store, request["user"], request.now_ms))
+
+
+def vault_details(store: Store, request: CheckedRequest) -> bytes:
+    """Return a vault with its history and its followers; null if the address is no vault."""
+    # ASSUMED: `vaultDetails` of an address that is no vault returns null.
+    # ASSUMED: `apr` of `vaultDetails` is the PnL of the last month over the mean account value.
+    # ASSUMED: `maxDistributable` and `maxWithdrawable` are the withdrawable amount of the vault.
+    vault, now = request["vault_address"], request.now_ms
+    if store.document("role", vault) != encode(UserRole(role="vault")):
+        return b"null"
+    shares: dict[str, VaultFollower] = {}
+    leader = ""
+    for user in store.document_keys("vault equities"):
+        text = store.document("vault equities", user) or b"[]"
+        for equity in msgspec.json.decode(text, type=list[VaultEquity]):
+            if equity.vault_address == vault:
+                has_created, shares[user] = _vault_share(store, vault, user, equity, now)
+                leader = user if has_created else leader
+    total = sum(float(share.vault_equity) for share in shares.values())
+    state = msgspec.json.decode(state_of(store, vault, "", now), type=ClearinghouseState)
+    free = float(str(state.margin_summary.withdrawable))
+    history = _periods(store, vault, now)
+    largest = sorted(shares.values(), key=lambda share: -float(share.vault_equity))
+    return encode(
+        VaultDetails(
+            name=f"vault {vault[:6]}",
+            vault_address=vault,
+            leader=leader,
+            description="",
+            portfolio=history,
+            apr=_vault_apr(dict(history)["month"]),
+            follower_state=shares.get(request["user"]),
+            leader_fraction=float(shares[leader].vault_equity) / total if leader and total else 0.0,
+            leader_commission=_LEADER_COMMISSION,
+            followers=largest[:_MOST_FOLLOWERS],
+            max_distributable=free,
+            max_withdrawable=free,
+            is_closed=False,
+            relationship={"type": "normal"},
+            allow_deposits=True,
+            always_close_on_withdraw=False,
+        )
+    )
+
+
+def _vault_apr(month: Portfolio) -> float:
+    values = [float(value) for _, value in month.account_value_history]
+    if len(values) < 2 or not sum(values):
+        return 0.0
+    days = (month.account_value_history[-1][0] - month.account_value_history[0][0]) / DAY
+    return float(month.pnl_history[-1][1]) / (sum(values) / len(values)) / days * 365
 
 
 def referral(store: Store, request: CheckedRequest) -> bytes:
@@ -142,6 +182,67 @@ def user_dex_abstraction(store: Store, request: CheckedRequest) -> bytes:
     """Return whether dexes use the other balances of a user; null if it was never set."""
     is_on = store.document("mode", request["user"]) == b'"dexAbstraction"'
     return b"true" if is_on else b"null"
+
+
+def _periods(store: Store, user: str, now_ms: int) -> list[tuple[str, Portfolio]]:
+    # ASSUMED: The operation `portfolio` counts volume by days (UTC). Its account value excludes
+    # stake and equity in vaults.
+    text = store.compressed_document("valuations", user) or b"[]"
+    rows = msgspec.json.decode(text, type=list[tuple[int, str, str, str, str]])
+    volumes = list(_daily_volumes(store, user))
+    periods = []
+    for prefix, value_at, pnl_at in (("", 1, 2), ("perp", 3, 4)):
+        for name, days in _PERIODS.items():
+            since = 0 if days is None else now_ms - days * DAY
+            period = [row for row in rows if row[0] >= since]
+            before = Decimal(period[0][pnl_at]) if period and days is not None else Decimal(0)
+            volume = sum((d + m for day, d, m in volumes if day * DAY >= since), Decimal(0))
+            history = Portfolio(
+                account_value_history=[(row[0], str(row[value_at])) for row in period],
+                pnl_history=[
+                    (row[0], format_decimal(Decimal(row[pnl_at]) - before)) for row in period
+                ],
+                vlm=format_decimal(volume),
+            )
+            periods.append((prefix + (name[0].upper() + name[1:] if prefix else name), history))
+    return periods
+
+
+def _vault_share(
+    store: Store, vault: str, user: str, equity: VaultEquity, now_ms: int
+) -> tuple[bool, VaultFollower]:
+    """Return whether an account has created a vault, and its share in it."""
+    # ASSUMED: In `vaultDetails`, `pnl` is the equity less the cost basis of the share. `allTimePnl`
+    # is the equity and everything paid out, less all deposits.
+    sql = "SELECT row FROM ledger WHERE account = ? ORDER BY time, row"
+    rows = [row for (row,) in store.select_rows(sql, store.account_number(user))]
+    basis = paid = Decimal(0)
+    entry, has_created = now_ms, False
+    for text in store.row_texts("ledger", rows):
+        update = read_record(LedgerUpdate, text)
+        delta = update.delta
+        if delta.vault != vault:
+            continue
+        if delta.type in ("vaultCreate", "vaultDeposit"):
+            basis += Decimal(str(delta.usdc))
+            paid += Decimal(str(delta.usdc))
+            entry = min(entry, update.time)
+            has_created |= delta.type == "vaultCreate"
+        elif delta.type == "vaultDistribution":
+            paid -= Decimal(str(delta.usdc))
+        elif delta.type == "vaultWithdraw":
+            basis -= Decimal(str(delta.basis))
+            paid -= Decimal(str(delta.net_withdrawn_usd))
+    value = Decimal(equity.equity)
+    return has_created, VaultFollower(
+        user="Leader" if has_created else user,
+        vault_equity=equity.equity,
+        pnl=format_decimal(value - basis),
+        all_time_pnl=format_decimal(value - paid),
+        days_following=(now_ms - entry) // DAY,
+        vault_entry_time=entry,
+        lockup_until=equity.locked_until_timestamp or entry,
+    )
 
 
 def _lowest_fees(store: Store) -> bytes:
