@@ -74,6 +74,7 @@ from .fetch.fills import (
     builder_approved_fills_by_time as builder_approved_fills_by_time,
     user_fills as user_fills,
     user_fills_by_time as user_fills_by_time,
+    user_twap_slice_fills as user_twap_slice_fills,
 )
 from .fetch.funding import (
     builder_approved_funding_by_time as builder_approved_funding_by_time,
@@ -87,6 +88,7 @@ from .fetch.market import (
     SpotMarkets as SpotMarkets,
     all_mids as all_mids,
     current_depth as current_depth,
+    funding_history as funding_history,
     margin_tables as margin_tables,
     meta as meta,
     meta_and_asset_ctxs as meta_and_asset_ctxs,

@@ -31,6 +31,7 @@ READ_ONLY = {
     "MarginSummary.withdrawable absent": "old answers have it at the top level",
     "Position.entry_px null": "the live service may write it",
     "Order.cloid absent": "the live service always writes the key",
+    "FundingRate.premium null": "the live service may write it",
     "AssetContext.day_base_vlm absent": "older answers lack it",
     "metaAndAssetCtxs null": "a market without a state; its place in the list counts",
     "TwapRow.next_slice_time null": "the live service may write it",

@@ -47,6 +47,7 @@ from toolkit.contract.value_kinds import EXACT_PRECISION, EXACT_SCALE, Numbers
 from toolkit.errors import ArchiveError
 from toolkit.fetch.pull import publish_remarks
 from toolkit.frames import Collector, Extra
+from toolkit.frames.answer_frames import cut_facts
 from toolkit.frames.nested_values import TEXT
 from toolkit.times import Time, to_iso, to_ms
 
@@ -108,7 +109,10 @@ def _state_frames(
     )
     collector.add((decoded,) if operation.binary else answer_rows(operation, decoded, parameters))
     provenance = _make_provenance(tables, series, numbers, answer)
-    return collector.frames(provenance | {"complete": "latest" if operation.latest else "yes"})
+    facts = {"complete": "latest" if operation.latest else "yes"}
+    if operation.paging == "none":
+        facts |= cut_facts(operation, collector.rows)
+    return collector.frames(provenance | facts)
 
 
 def _history_frames(

@@ -35,6 +35,7 @@ from toolkit.contract.records import (
     DepthRow,
     FailedRow,
     Fill,
+    FundingRate,
     FundingRow,
     LedgerUpdate,
     MetaRow,
@@ -103,6 +104,9 @@ _ROW_RULES: Final[Mapping[type[Record], _RowRule]] = {
     FundingRow: _RowRule(
         ("time", "user", "coin"),
         proof=RowProof("no payment came twice", "no payment is missing"),
+    ),
+    FundingRate: _RowRule(
+        ("time", "coin"), proof=RowProof("no rate came twice", "no rate is missing")
     ),
     OrderStatus: _RowRule(("status_timestamp", "oid", "status"), is_unique=False),
     LedgerUpdate: _RowRule(("time", "hash"), is_unique=False),

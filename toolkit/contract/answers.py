@@ -30,7 +30,7 @@ from toolkit.contract.fields import RecordField, is_record, record_fields
 from toolkit.contract.operations import Operation
 from toolkit.contract.records import Record
 from toolkit.contract.response_errors import check_no_web_page, response_error
-from toolkit.contract.rows import ROW_FUNCTIONS, Rows
+from toolkit.contract.rows import OTHER_FORMS, ROW_FUNCTIONS, Rows
 from toolkit.contract.value_kinds import Numbers
 from toolkit.errors import AnswerInvalid
 
@@ -112,6 +112,9 @@ def decode(
     check_no_web_page(operation, headers, content)
     try:
         value = json.loads(content, parse_float=Decimal)
+        if usual_form := OTHER_FORMS.get(operation.type):
+            value = usual_form(value)
+            content = encode(value)
         found: dict[Any, Deviation] = {}
         for deviation in _compare(wanted, value, numbers, "", omits):
             found.setdefault(deviation[:3], deviation)

@@ -25,10 +25,6 @@ from toolkit.contract.operations import (
 _ANY_START = Parameter("startTime", "start", "time", "first time, inclusive", default=0)
 _ORDER_OMITS = ("user", "builder", "builder_fee", "tx_index")
 
-# ASSUMED: `userFunding` and `userTwapSliceFills` cost 10 points, the same as other histories of one
-# user. Every other operation beyond the specification costs 2 points.
-_HISTORY_POINTS: Final = 10
-
 # fmt: off
 EXTRA_OPERATIONS: Final[dict[str, Operation]] = {
     row.type: replace(row, extra=True)
@@ -53,7 +49,7 @@ EXTRA_OPERATIONS: Final[dict[str, Operation]] = {
         Operation("fundingHistory", "market",
             "The funding rates of a coin in a range of time, oldest first.",
             list[r.FundingRate], (Table(r.FundingRate),), (COIN, START, END),
-            key=("time",), paging="forward", most_rows=500),
+            key=("time",), paging="forward", points=5, most_rows=500, has_function=True),
         Operation("candleSnapshot", "market",
             "The latest 5,000 candles of a coin, computed from its trades.",
             list[r.Candle], (Table(r.Candle),),
@@ -82,11 +78,11 @@ EXTRA_OPERATIONS: Final[dict[str, Operation]] = {
             "The latest fills of a user's TWAP orders, newest first.",
             list[r.TwapSliceFill],
             (Table(r.TwapSliceRow, omits=("fill.venue", "fill.user", "fill.twap_id")),), (USER,),
-            latest=True, points=_HISTORY_POINTS, most_rows=2_000, from_archive=True),
+            points=10, most_rows=2_000, from_archive=True, has_function=True),
         Operation("userFunding", "funding",
             "The funding payments of a user in a range of time, oldest first.",
             list[r.FundingRow], (Table(r.FundingRow, omits=("user",)),), (USER, _ANY_START, END),
-            key=("time", "delta.coin"), paging="forward", points=_HISTORY_POINTS,
+            key=("time", "delta.coin"), paging="forward", points=10,
             most_rows=500, from_archive=True, has_function=True),
         Operation("openOrders", "orders", "The open orders of a user, newest first.",
             list[r.OpenOrder], (Table(r.OpenOrder),), (USER, DEX),

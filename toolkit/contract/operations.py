@@ -149,6 +149,7 @@ class Operation:
     - ``since``: the first day for which the service has data
     - ``gaps``: later days for which the service does not have all rows
     - ``view``: the name of another frame of the same answer; empty for the usual one
+    - ``name``: the name of the fetch function; empty for the type in snake case
     - ``subject``: Python names of the parameters that an answer is about. By default these are the
       required parameters that do not select a part of the answer. An optional parameter in this
       tuple is a filter.
@@ -186,6 +187,7 @@ class Operation:
     since: str = ""
     gaps: tuple[Gap, ...] = ()
     view: str = ""
+    name: str = ""
     scale: Scale | None = None
     limit: CallLimit | None = None
     subject: tuple[str, ...] = ()
@@ -215,8 +217,8 @@ class Operation:
 
     @property
     def function(self) -> str:
-        """The name of the fetch function: the type in snake case."""
-        return snake_case(self.view or self.type)
+        """The name of the fetch function."""
+        return self.name or snake_case(self.view or self.type)
 
     def subject_of(self, parameters: Mapping[str, Any]) -> str:
         """Return the subject of an answer: an account, a builder, or a coin and an amount.

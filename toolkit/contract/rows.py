@@ -294,3 +294,14 @@ ROW_FUNCTIONS: Final[dict[str, _RowFunction]] = {
     "vaultDetails": _vault_rows,
 }
 """Type of operation, or name of a view -> what makes the rows of its tables."""
+
+
+def _nest_slices(answer: Any) -> Any:
+    rows = answer if isinstance(answer, list) else []
+    flat = [row for row in rows if isinstance(row, dict) and "fill" not in row]
+    nested = {id(row): {"fill": row, "twapId": row.get("twapId")} for row in flat}
+    return [nested.get(id(row), row) for row in rows] if flat else answer
+
+
+OTHER_FORMS: Final[dict[str, Callable[[Any], Any]]] = {"userTwapSliceFills": _nest_slices}
+"""Type of operation -> what brings another known form of its answer into the usual one."""

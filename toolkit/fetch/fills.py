@@ -246,3 +246,51 @@ def builder_approved_fills_by_time(
     (True, True, False)
     """
     return fetch_frame("builderApprovedFillsByTime", **locals())
+
+
+@fetches("userTwapSliceFills")
+def user_twap_slice_fills(
+    user: str,
+    *,
+    numbers: Numbers = "float",
+    extra: Extra = "drop",
+    session: Session | None = None,
+) -> pd.DataFrame:
+    """Fetch the latest fills of a user's TWAP orders, each with the id of its order.
+
+    This is one request for at most 2,000 fills. If exactly 2,000 come, older ones are probably
+    missing: a warning says so, and ``complete`` is ``no``. For older TWAP fills use
+    `user_fills_by_time`.
+
+    Costs 10 points a request.
+
+    Parameters
+    ----------
+    user : str
+        Address of the account.
+    numbers : {"float", "exact", "text"}
+        Form of number columns: float64, exact decimals, or the text on the wire.
+    extra : {"drop", "keep"}
+        Whether unknown fields are left out, or kept as columns of text after the known ones.
+    session : Session, optional
+        The session that sends the request; by default the one of `tk.connect` or `tk.local`.
+
+    Returns
+    -------
+    DataFrame
+        One row per fill, newest first; `twap_id` is the order. Empty for an unknown user.
+
+    Raises
+    ------
+    BadRequest
+        If the address is malformed.
+
+    Examples
+    --------
+    >>> import toolkit as tk
+    >>> exchange = tk.local(seed=7, size="tiny")
+    >>> slices = tk.user_twap_slice_fills(exchange.world["users"][4])
+    >>> len(slices), slices["twap_id"].nunique(), slices["time"].is_monotonic_decreasing
+    (763, 3, True)
+    """
+    return fetch_frame("userTwapSliceFills", **locals())

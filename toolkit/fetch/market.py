@@ -157,6 +157,73 @@ def slippage_history(
     return fetch_frame("slippageHistory", **locals())
 
 
+@fetches("fundingHistory")
+def funding_history(
+    coin: str,
+    start: Time,
+    end: Time | None = None,
+    *,
+    max_rows: int | None = None,
+    on_incomplete: OnIncomplete = "raise",
+    numbers: Numbers = "float",
+    extra: Extra = "drop",
+    session: Session | None = None,
+) -> pd.DataFrame:
+    """Fetch the funding rates of a perp, one for each hour.
+
+    All pages are read.
+
+    Costs 5 points a request.
+
+    Parameters
+    ----------
+    coin : str
+        The symbol on the native dex, ``<dex>:<symbol>`` on a builder-deployed dex; ``btc``,
+        ``$BTC`` and ``BTC-PERP`` mean BTC.
+    start : Time
+        First time, inclusive.
+    end : Time, optional
+        Last time, inclusive; by default now.
+    max_rows : int, optional
+        Most rates to return, from the start of the range; by default all.
+    on_incomplete : {"raise", "warn"}
+        If rows are missing: raise `Incomplete` with the rows that came, or warn and return them;
+        their provenance then says ``complete: no``.
+    numbers : {"float", "exact", "text"}
+        Form of number columns: float64, exact decimals, or the text on the wire.
+    extra : {"drop", "keep"}
+        Whether unknown fields are left out, or kept as columns of text after the known ones.
+    session : Session, optional
+        The session that sends the request; by default the one of `tk.connect` or `tk.local`.
+
+    Returns
+    -------
+    DataFrame
+        One row per payment, oldest first. Empty for an unknown coin.
+
+    Raises
+    ------
+    BadRequest
+        If a value is malformed.
+    Incomplete
+        If not every page could be read.
+
+    Notes
+    -----
+    A positive `funding_rate` means that longs pay. It is the rate of one payment: of one hour, or
+    of eight hours in rows of 2023. `premium` is a fraction of the oracle price.
+
+    Examples
+    --------
+    >>> import toolkit as tk
+    >>> exchange = tk.local(seed=7, size="tiny")
+    >>> rates = tk.funding_history("BTC", "1d")
+    >>> list(rates), len(rates)
+    (['coin', 'funding_rate', 'premium', 'time'], 25)
+    """
+    return fetch_frame("fundingHistory", **locals())
+
+
 @fetches("meta")
 def meta(
     *,

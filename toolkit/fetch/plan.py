@@ -109,7 +109,7 @@ def plan(
     request = request_of(fetch, arguments, named)
     operation = request.operation
     if operation.latest:
-        most = request.parameters["max_rows"]
+        most = request.parameters.get("max_rows") or operation.most_rows
         return _make_plan(request, most, 1, "at most", "one request for the latest rows")
     if operation.paging == "none":
         return _make_plan(request, None, 1, "exact", "one request, however many rows come")

@@ -52,6 +52,7 @@ from toolkit.errors import (
 from toolkit.fetch.markets import check_markets, with_codes
 from toolkit.fetch.registry import operation_of
 from toolkit.frames import Collector, Extra
+from toolkit.frames.answer_frames import cut_facts
 from toolkit.times import is_date, to_iso, to_ms, whole_number
 
 __all__ = [
@@ -295,6 +296,8 @@ def _pull_frames(request: Request) -> AnswerFrames:
         if (reason := certificate.breaks.reason) and not request.session.source.history:
             facts |= {"complete": "no", "why": reason}
             warn_caller(f"incomplete: {request.operation.type}: {reason}", IncompleteWarning)
+        if request.operation.paging == "none":
+            facts |= cut_facts(request.operation, collector.rows)
         return collector.frames(facts)
     except ToolkitError as error:
         if certificate.pages == 0 and not isinstance(error, Incomplete):
@@ -452,11 +455,13 @@ def read_pages(request: Request, counts: RequestCounts | None = None) -> Iterato
 
 def answer_remarks(request: Request, frames: Sequence[pd.DataFrame]) -> list[Remark]:
     """Return remarks about data that is, or may be, missing from an answer."""
-    session, parameters = request.session, request.parameters
+    session, parameters, operation = request.session, request.parameters, request.operation
     facts = frames[0].attrs.get("toolkit", {})
     # Some sources, such as recordings, lack rows: their gaps are noted, but no fault.
     remarks = [] if session.source.history else gap_remarks(facts.get("gaps", ()))
-    if request.operation.tables[0].record is Fill and not session.simulated:
+    if operation.paging == "none" and (cut := cut_facts(operation, len(frames[0]))):
+        remarks.append(Remark(cut["why"], True))
+    if operation.tables[0].record is Fill and not session.simulated:
         has_user = "user" in frames[0].columns
         counts = frames[0]["user"].value_counts().tolist() if has_user else [len(frames[0])]
         remarks.append(active_account_remark(max(counts, default=0)))
@@ -467,7 +472,7 @@ def answer_remarks(request: Request, frames: Sequence[pd.DataFrame]) -> list[Rem
         remarks += coverage_remarks(until_ms, parameters.get("end"), session.now_ms())
     is_empty = not any(len(frame) for frame in frames)
     world = session.world if isinstance(session.world, Mapping) else {}
-    tables, first = request.operation.tables, request.operation.parameters[:1]
+    tables, first = operation.tables, operation.parameters[:1]
     remarks += name_remarks(
         parameters, world, is_empty=is_empty, lists_markets=first == (DEX,) and len(tables) == 1
     )

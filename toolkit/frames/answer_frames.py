@@ -109,9 +109,9 @@ def frame(
         "source": "rows",
         "numbers": numbers,
     }
-    if operation.most_rows and isinstance(rows, list) and len(rows) == operation.most_rows:
-        facts |= {"complete": "no", "why": _cut_message(operation)}
-        warn_caller(f"{operation.type}: {facts['why']}", HistoryWarning)
+    if isinstance(rows, list) and (cut := cut_facts(operation, len(rows))):
+        facts |= cut
+        warn_caller(f"{operation.type}: {cut['why']}", HistoryWarning)
     if isinstance(request.get("user"), str):
         facts["parameters"] = {"user": request["user"]}
     frames = collector.frames(facts)
@@ -120,13 +120,17 @@ def frame(
     return _name_frames(operation.type, tuple(table.name for table in operation.tables), frames)
 
 
-def _cut_message(operation: Operation) -> str:
+def cut_facts(operation: Operation, rows: int) -> dict[str, str]:
+    """Return provenance of an answer that may be cut: it has as many rows as one can have."""
+    if rows != operation.most_rows or not rows:
+        return {}
     rest = (
         "Ask again from the time of the last row, and drop the rows that you have"
         if "startTime" in operation.by_wire
         else "Nobody can ask for older rows: keep what you fetch"
     )
-    return f"an answer has at most {operation.most_rows:,} rows, so rows may be missing. {rest}"
+    words = f"an answer has at most {operation.most_rows:,} rows, so rows may be missing"
+    return {"complete": "no", "why": f"{words}. {rest}"}
 
 
 def _name_frames(kind: str, names: tuple[str, ...], frames: Sequence[Any]) -> tuple[Any, ...]:

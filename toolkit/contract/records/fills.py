@@ -92,12 +92,12 @@ class Fill(Record, kw_only=True):
 class TwapSliceFill(Record, kw_only=True):
     """A fill of a TWAP order."""
 
-    fill: Annotated[Fill, NESTED("the fill")]
+    fill: Annotated[Fill, NESTED("the fill", key=True)]
     twap_id: Annotated[int, ID("TWAP order id")]
 
 
 class TwapSliceRow(Record, kw_only=True):
     """A fill of a TWAP order, as a row."""
 
-    fill: Annotated[Fill, NESTED("the fill")]
+    fill: Annotated[Fill, NESTED("the fill", key=True)]
     twap_id: Annotated[int, ID("TWAP order id")]

@@ -254,10 +254,10 @@ class MidRow(Record, kw_only=True):
 class FundingRate(Record, kw_only=True):
     """The funding rate of one coin at one hour."""
 
-    coin: Annotated[str, COIN("name of the market")]
-    funding_rate: Annotated[str, RATE("funding rate applied; positive: longs pay")]
-    premium: Annotated[str | None, RATE("premium that the rate was computed from")]
-    time: Annotated[int, TIME("time of the funding payment")]
+    coin: Annotated[str, COIN("name of the market", key=True)]
+    funding_rate: Annotated[str, RATE("rate of one payment; positive: longs pay", key=True)]
+    premium: Annotated[str | None, RATE("premium of the perp's price over the oracle price")]
+    time: Annotated[int, TIME("time of the funding payment", key=True)]
 
 
 class Candle(Record, kw_only=True):

@@ -1,0 +1,93 @@
+"""Section 13: fetch functions beyond the specification agree with the exchange's tables."""
+
+import json
+
+import httpx
+import pandas as pd
+import pytest
+
+import toolkit as tk
+from tests.worlds import world_of
+from toolkit.client import open_session
+from toolkit.errors import HistoryWarning
+from toolkit.times import DAY, HOUR
+
+
+@pytest.fixture(scope="module")
+def world():
+    return world_of("tiny")
+
+
+@pytest.fixture(scope="module")
+def session():
+    with tk.local(seed=7, size="tiny", default=False) as session:
+        yield session
+
+
+def rows_of(frame, *names):
+    """Return the values of some columns, row by row; times in milliseconds."""
+    columns = [
+        frame[name].dt.as_unit("ms").astype("int64")
+        if str(frame[name].dtype).startswith("datetime")
+        else frame[name]
+        for name in names
+    ]
+    return list(zip(*(column.tolist() for column in columns), strict=True))
+
+
+def session_of(answer):
+    """Return a session whose service answers with what a function makes of a request."""
+
+    def respond(request):
+        return httpx.Response(200, content=json.dumps(answer(json.loads(request.content))))
+
+    transport = httpx.MockTransport(respond)
+    return open_session("https://service.example", "a-key", transport=transport, default=False)
+
+
+def test_twap_slices_are_fills_of_the_user(world, session):
+    found = 0
+    for user in world.summary()["users"]:
+        mine = [fill for who, fill in world.sources.fills if who == user and fill.twap_id]
+        frame = tk.user_twap_slice_fills(user, session=session)
+        expected = [(fill.time, fill.tid, float(fill.px), fill.twap_id) for fill in mine]
+        names = ("time", "tid", "px", "twap_id")
+        assert sorted(rows_of(frame, *names)) == sorted(expected)
+        assert frame["time"].is_monotonic_decreasing
+        assert tk.provenance(frame)["complete"] == "yes"
+        found += len(frame)
+    assert found > 1_000
+
+
+def test_twap_slices_are_read_flat_and_say_that_they_are_cut(session):
+    user = session.world["users"][4]
+    nested = tk.info({"type": "userTwapSliceFills", "user": user}, session=session)
+    beside = [row | {"fill": row["fill"] | {"twapId": None}} for row in nested]
+    flat = [row["fill"] for row in nested]
+    answers = iter([nested, beside, flat, [nested[0]] * 1_999, [flat[1]] * 2_000])
+    live = session_of(lambda _: next(answers))
+    frames = [tk.user_twap_slice_fills(user, session=live) for _ in range(4)]
+    assert frames[0]["twap_id"].notna().all()
+    pd.testing.assert_frame_equal(frames[1], frames[0])
+    pd.testing.assert_frame_equal(frames[2], frames[0])
+    assert tk.provenance(frames[3])["complete"] == "yes"
+    with pytest.warns(HistoryWarning, match="2,000"):
+        cut = tk.user_twap_slice_fills(user, session=live)
+    assert (len(cut), tk.provenance(cut)["complete"]) == (2_000, "no")
+
+
+def test_funding_rates_are_read_page_by_page(world, session):
+    coin, start = "ETH", world.sources.now_ms - 2 * DAY + 1
+    rates = [rate for rate in world.sources.funding_rates[coin] if rate.time >= start]
+    assert (len(rates), len({rate.premium for rate in rates}) > 40) == (48, True)
+    frame = tk.funding_history("eth", start, session=session)
+    expected = [(rate.time, float(rate.funding_rate), float(rate.premium)) for rate in rates]
+    assert rows_of(frame, "time", "funding_rate", "premium") == expected
+
+    rate = {"coin": coin, "fundingRate": "0.1", "premium": "0"}
+    hours = [rate | {"time": at * HOUR} for at in range(1, 1_102)]
+    live = session_of(lambda body: [r for r in hours if r["time"] >= body["startTime"]][:500])
+    paged = tk.funding_history(coin, 0, session=live)
+    assert rows_of(paged, "time") == [(hour["time"],) for hour in hours]
+    facts = tk.provenance(paged)
+    assert (facts["complete"], facts["points"]) == ("yes", 5 * facts["requests"])
