@@ -8,12 +8,8 @@ from toolkit.errors import MissingColumns
 from toolkit.pnl._attribution import compute_attribution
 from toolkit.pnl._reconcile_tables import select_tables
 from toolkit.prepare import Fills
-from toolkit.prepare.account_values import (
-    ValuesAndPositions,
-    distinct_rows,
-    read_values,
-)
-from toolkit.prepare.door import Frame, Table, utc_times
+from toolkit.prepare.account_values import distinct_rows, read_values
+from toolkit.prepare.door import NO_TIME, Frame, Table, utc_times
 from toolkit.prepare.funding import covered_period, rows_inside
 from toolkit.prepare.provenance import finish
 from toolkit.prepare.trades import read_signs
@@ -21,7 +17,6 @@ from toolkit.prepare.words import curve_coverage
 from toolkit.times import HOUR, Time, to_iso, to_ms
 
 STATED = ("szi", "position_value", "unrealized_pnl")
-_AMOUNTS = ("px", "sz", "closed_pnl", "fee")
 _LONG_AGO = -(2**62)
 _LACKING = 0.1  # share of the change that missing rows, such as funding, may explain
 _LACKS_WALLET = (
@@ -115,22 +110,33 @@ def carried_back(
             "fills is None. A curve needs all fills between its start and the time of the state. "
             "Fetch them; if there are none, pass a frame without rows"
         )
-    states = Table(accounts, "accounts")
-    stated = Table(positions, "positions")
-    trades = Table(fills, "fills")
-    paid = None if funding is None else Table(funding, "funding").frame
-    moved = None if ledger is None else Table(ledger, "ledger").frame
+    states, stated, trades = (
+        Table(frame, what)
+        for frame, what in ((accounts, "accounts"), (positions, "positions"), (fills, "fills"))
+    )
+    paid, moved = (
+        None if frame is None else Table(frame, what).frame
+        for frame, what in ((funding, "funding"), (ledger, "ledger"))
+    )
     stated.require(("user", "coin", *STATED))
     stated.require_values(STATED)
-    numbers = {name: stated.number(name) for name in STATED}
     after = read_values((states.frame, stated.frame), "accounts")
-    user, begin = _pick_account(after, account), _optional_ms(start_time)
+    worth = after.worth
+    if account is None and len(worth) > 1:
+        raise ValueError(f"accounts: the frame has {len(worth)} accounts. Pass account=")
+    name = next(iter(worth.index), None) if account is None else account.lower()
+    user = name if name in worth.index else None
+    begin, end = (None if time is None else to_ms(time) for time in (start_time, end_time))
     states.require_values(["account_value"])
-    if user is not None and after.worth[user].value is None:
+    if user is not None and np.isnan(worth["value"][user]):
         raise MissingColumns(_LACKS_WALLET.format(user=user))
-    held = distinct_rows(stated.frame.assign(**numbers), ("user", "coin"), "positions")
+    held = distinct_rows(
+        stated.frame.assign(**{name: stated.number(name) for name in STATED}),
+        ("user", "coin"),
+        "positions",
+    )
     held = held[held["user"].str.lower() == user]
-    end = 0 if user is None else _state_time(after.worth[user].ms, _optional_ms(end_time), begin)
+    end = 0 if user is None else _state_time(int(worth["ms"][user]), end, begin)
     bounds = {} if user is None else {user: (_LONG_AGO if begin is None else begin - 1, end)}
     period = covered_period(trades, begin, end) if bounds and paid is not None else None
     tables = select_tables(bounds, trades.frame, paid, moved, user or "")
@@ -140,7 +146,7 @@ def carried_back(
         tables = tables._replace(funding=mine)
     hours = compute_attribution(tables.perps, tables.funding, tables.ledger, "hour")
     perps = Table(tables.perps, "fills", "none")
-    perps.require_values(_AMOUNTS)
+    perps.require_values(("px", "sz", "closed_pnl", "fee"))
     times, realised, flows, gain, equity = np.zeros((5, 0))
     if user is not None:
         frames = (tables.perps, tables.funding, tables.ledger)
@@ -158,7 +164,7 @@ def carried_back(
             for name in ("net", "ledger")
         )
         change = realised + flows + gain
-        equity = after.worth[user].value + (change - change[-1])
+        equity = worth["value"][user] + (change - change[-1])
         # Nobody owes money without a position.
         if (equity[gain == 0] < -_LACKING * np.abs(change).max()).any():
             raise MissingColumns(_LACKS_WALLET.format(user=user))
@@ -173,50 +179,36 @@ def carried_back(
         "covers": pd.Series(text, range(len(times)), dtype="str"),
     }
     inputs = {
-        "accounts": states.frame,
-        "positions": stated.frame,
-        "fills": trades.frame,
-        "funding": paid,
-        "ledger": moved,
-    }
+        "accounts": states.frame, "positions": stated.frame, "fills": trades.frame,
+        "funding": paid, "ledger": moved,
+    }  # fmt: skip
     return finish(pd.DataFrame(made), inputs, helper="pnl.carried_back")
 
 
-def _optional_ms(time: Time | None) -> int | None:
-    return None if time is None else to_ms(time)
-
-
-def _state_time(stated: int | None, given: int | None, start: int | None) -> int:
+def _state_time(stated: int, given: int | None, start: int | None) -> int:
     """Return the time of the state, at which the tables end.
 
     Raise ValueError if the caller passed another end: movements between the two would be lost.
     """
-    if stated is None and given is None:
+    is_stated = stated != NO_TIME
+    if not is_stated and given is None:
         raise MissingColumns(
             "accounts: the column time is missing, so the time of the state is unknown. Pass "
             "end_time="
         )
-    if stated is not None and given not in (None, stated):
+    if is_stated and given not in (None, stated):
         raise ValueError(
             f"accounts: the state is from {to_iso(stated)}, but end_time is {to_iso(given or 0)}. "
             "A curve ends at the time of its state. Fetch fills, funding and ledger up to "
             f"{to_iso(stated)}, and leave out end_time"
         )
     end = stated if given is None else given
-    if start is not None and end is not None and start > end:
+    if start is not None and start > end:
         raise ValueError(
             f"start_time is {to_iso(start)}, after the time of the state, {to_iso(end)}. Pass an "
             "earlier start_time"
         )
-    return end or 0
-
-
-def _pick_account(after: ValuesAndPositions, account: str | None) -> str | None:
-    """Return the account; None if the state does not have it."""
-    if account is None and len(after.worth) > 1:
-        raise ValueError(f"accounts: the frame has {len(after.worth)} accounts. Pass account=")
-    names = list(after.worth) if account is None else [account.lower()]
-    return next((name for name in names if name in after.worth), None)
+    return end
 
 
 def _unrealised_before(held: pd.DataFrame, perps: Table, until: Ints) -> Floats:

@@ -11,6 +11,7 @@ from toolkit import prepare
 from toolkit.arrays import Ints
 from toolkit.errors import MissingColumns
 from toolkit.prepare import Fills
+from toolkit.prepare.account_values import aware_ms
 from toolkit.prepare.average import SizeDecimals, size_decimals
 from toolkit.prepare.door import Frame, Names, Table, utc_times
 from toolkit.prepare.money import warn_missing_tokens
@@ -18,7 +19,7 @@ from toolkit.prepare.provenance import finish
 from toolkit.prepare.roles import warn_missing_directions
 from toolkit.prepare.single_account import check_one_account
 from toolkit.prepare.steps import check_positions
-from toolkit.times import Time, to_ms
+from toolkit.times import Time
 
 MarkPrices = Mapping[str, float | Decimal] | Frame
 """Coin -> mark price, or a frame with ``name`` and ``mark_px``."""
@@ -176,9 +177,7 @@ def unrealised(
     """
     fills = prepare.fills(fills)
     if at is not None:
-        if not isinstance(at, int) and pd.Timestamp(str(at)).tzinfo is None:
-            raise ValueError(f"at: {at!r} has no time zone. Use milliseconds, or a time in UTC")
-        before = fills.table.ms("time") <= to_ms(at)
+        before = fills.table.ms("time") <= aware_ms(at)
         fills = prepare.fills(fills.table.frame[before], account=fills.account)
     sizes, prices = size_decimals(sz_decimals), mark_prices(marks)
     check_positions(fills.table)

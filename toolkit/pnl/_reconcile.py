@@ -1,20 +1,18 @@
 """Reconciliation: account tables against the change of account values between two times."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from toolkit.arrays import Floats
 from toolkit.funding._payments import sums as funding_sums
 from toolkit.ledger import sums as ledger_sums
 from toolkit.pnl._attribution import compute_attribution
 from toolkit.pnl._reconcile_causes import find_causes
-from toolkit.pnl._reconcile_tables import AccountTables, account_bounds, select_tables
+from toolkit.pnl._reconcile_tables import account_bounds, select_tables
 from toolkit.prepare import Fills
 from toolkit.prepare.account_values import ValuesAndPositions, read_values
-from toolkit.prepare.door import Frame, Table, filled
+from toolkit.prepare.door import NO_TIME, Frame, Table, filled
 from toolkit.prepare.money import CASH
 from toolkit.prepare.provenance import finish
 from toolkit.prepare.states import UNIFIED
@@ -141,62 +139,42 @@ def reconcile(
     )
     before = None if start is None else read_values(start, "start", start_time)
     after = read_values(end, "end", end_time)
-    if before is not None and any(value.ms is None for value in before.worth.values()):
+    if before is not None and (before.worth["ms"] == NO_TIME).any():
         raise ValueError("start: the time of the values is not known. Pass start_time=")
     limit = _HALF_A_CENT if tolerance is None else tolerance
     other_quotes = set() if trades is None else _other_quote_coins(trades)
     tables = select_tables(account_bounds(before, after), trades, paid, moved, account)
-    made = _explain(tables, before, after, other_quotes, limit, has_fills=trades is not None)
-    first = end[0] if isinstance(end, tuple) else end
-    inputs = {"end": first, "fills": trades, "funding": paid, "ledger": moved}
-    return finish(made, inputs, helper="pnl.reconcile")
-
-
-def _explain(
-    tables: AccountTables,
-    before: ValuesAndPositions | None,
-    after: ValuesAndPositions,
-    other_quotes: set[str],
-    limit: float,
-    *,
-    has_fills: bool,
-) -> pd.DataFrame:
-    """Return the parts and the residual of each account's change, with its first cause.
-
-    - ``other_quotes``: spot markets that are not quoted in USDC
-    """
-    users, nothing = list(after.worth), np.zeros(len(after.worth))
-    moved = None if tables.ledger is None else ledger_sums(tables.ledger, "account")
-    paid = None if tables.funding is None else funding_sums(tables.funding, "user")
+    flows = None if tables.ledger is None else ledger_sums(tables.ledger, "account")
+    payments = None if tables.funding is None else funding_sums(tables.funding, "user")
     traded = None
-    if has_fills:
+    if trades is not None:
         traded = compute_attribution(tables.perps, tables.funding, None, "user")
+    users, modes = after.worth.index, after.worth["mode"]
+    nothing = pd.Series(0.0, users)
 
-    def part(frame: pd.DataFrame | None, key: str, name: str) -> Floats:
+    def part(frame: pd.DataFrame | None, key: str, name: str) -> pd.Series:
         """Return a part of each account: 0 without rows, NaN if it is not known."""
         if frame is None:
             return nothing + np.nan
-        column = frame.set_index(key)[name].astype("float64")
-        return np.asarray(column.reindex(users, fill_value=0.0), dtype=np.float64)
+        return frame.set_index(key)[name].astype("float64").reindex(users, fill_value=0.0)
 
-    modes = [worth.mode for worth in after.worth.values()]
-    made = pd.DataFrame({"user": pd.Series(users, dtype="str")})
-    made["account_mode"] = pd.array(modes, dtype="Int64")
-    made["start_value"] = nothing if before is None else _values(before, users)
-    made["end_value"] = _values(after, users)
+    made = pd.DataFrame({"account_mode": modes.astype("Int64")}, users)
+    made["start_value"] = 0.0 if before is None else before.worth["value"]
+    made["end_value"] = after.worth["value"]
     made["change"] = made["end_value"] - made["start_value"]
     for name in FILL_PARTS:
         made[name] = part(traded, "user", name)
-    made["funding"] = part(paid, "user", "net")
-    begun = nothing if before is None else _unrealised(before, users)
-    made["unrealised"] = _unrealised(after, users) - begun
-    made["ledger"] = part(moved, "account", "perp")
-    spent = _spot_cash(tables.spots, other_quotes)
-    cash = np.array([spent.get(user, 0.0) for user in users]) if has_fills else nothing + np.nan
-    has_wallet = np.array([(mode or 0) >= UNIFIED for mode in modes], dtype=bool)
-    made["spot_cash"] = np.where(has_wallet, part(moved, "account", "spot_usdc") + cash, 0.0)
+    made["funding"] = part(payments, "user", "net")
+    begun = nothing if before is None else _unrealised(before, nothing)
+    made["unrealised"] = _unrealised(after, nothing) - begun
+    made["ledger"] = part(flows, "account", "perp")
+    cash = nothing + np.nan
+    if trades is not None:
+        cash = _spot_cash(tables.spots, other_quotes).reindex(users, fill_value=0.0)
+    cash += part(flows, "account", "spot_usdc")
+    made["spot_cash"] = cash.where(modes >= UNIFIED, 0.0)
     left = made["change"] - made[[*PARTS]].sum(axis="columns", skipna=False)
-    reasons = {} if traded is None else find_causes(tables, traded, moved, before, after)
+    reasons = {} if traded is None else find_causes(tables, traded, flows, before, after)
     causes = np.array([next(iter(reasons.get(user, {})), "unexplained") for user in users])
     made["residual"], is_large = left, left.abs() > limit
     for name in CAUSES:
@@ -207,26 +185,21 @@ def _explain(
         unknown = [f"{name} not known" for name in named.columns[lacks]]
         words = list(reasons.get(user, {}).values()) if large or unknown else []
         texts.append(", ".join([*(words or ["no known cause"] * bool(large)), *unknown]))
-    return made.assign(causes=pd.Series(texts, dtype="str"))
+    made = made.assign(causes=pd.Series(texts, users, dtype="str")).reset_index()
+    first = end[0] if isinstance(end, tuple) else end
+    inputs = {"end": first, "fills": trades, "funding": paid, "ledger": moved}
+    return finish(made, inputs, helper="pnl.reconcile")
 
 
-def _values(values: ValuesAndPositions, users: Sequence[str]) -> Floats:
-    """Return the values of accounts; NaN if they are not known."""
-    found = (values.worth.get(user) for user in users)
-    known = [None if worth is None else worth.value for worth in found]
-    return np.array(known, dtype=np.float64)
-
-
-def _unrealised(values: ValuesAndPositions, users: Sequence[str]) -> Floats:
+def _unrealised(values: ValuesAndPositions, nothing: pd.Series) -> pd.Series:
     """Return the unrealised PnL of accounts; NaN if it is not known."""
-    gains = dict.fromkeys(users, np.nan if values.held is None else 0.0)
-    for (user, _), held in (values.held or {}).items():
-        if user in gains:
-            gains[user] += np.nan if held.unrealised is None else float(held.unrealised)
-    return np.array([gains[user] for user in users])
+    if values.held is None:
+        return nothing + np.nan
+    gains = values.held["unrealized_pnl"].groupby(level="user").sum(skipna=False)
+    return gains.reindex(nothing.index, fill_value=0.0)
 
 
-def _spot_cash(spots: pd.DataFrame, other_quotes: set[str]) -> dict[str, float]:
+def _spot_cash(spots: pd.DataFrame, other_quotes: set[str]) -> pd.Series:
     """Return the USDC by account that spot and outcome fills brought, less fees in USDC.
 
     Splits and merges of outcome tokens move USD, swaps do not (docs/live_service.md, section 7).
@@ -235,7 +208,7 @@ def _spot_cash(spots: pd.DataFrame, other_quotes: set[str]) -> dict[str, float]:
     """
     table = Table(spots, "fills", "none")
     if not len(table):
-        return {}
+        return pd.Series(dtype="float64")
     counts = ~table.text("coin").facts(other_quotes.__contains__)
     if table.has("dir"):  # swaps of outcome tokens bring no USDC: their price has no meaning
         counts &= ~table.text("dir").facts(SWAPS.__contains__)
@@ -248,8 +221,9 @@ def _spot_cash(spots: pd.DataFrame, other_quotes: set[str]) -> dict[str, float]:
         paid = np.where(table.text("fee_token").facts(CASH.__contains__), paid, 0.0)
     cash = -read_signs(table.text("side")) * notional - paid
     users = table.text("user")
-    sums = np.bincount(users.codes[counts], cash[counts], len(users.values))
-    return dict(zip(users.values, sums.tolist(), strict=True))
+    return pd.Series(
+        np.bincount(users.codes[counts], cash[counts], len(users.values)), users.values
+    )
 
 
 def _other_quote_coins(fills: Any) -> set[str]:

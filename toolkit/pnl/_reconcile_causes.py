@@ -1,18 +1,15 @@
 """Possible causes of a residual: missing fills, missing funding, missing prices."""
 
-from collections import Counter
-from math import isclose
+from typing import Any
 
+import numpy as np
 import pandas as pd
 
+from toolkit.arrays import Flags
 from toolkit.display import count_text
 from toolkit.pnl._reconcile_tables import AccountTables
 from toolkit.prepare import Fills
-from toolkit.prepare.account_values import (
-    Amount,
-    ValuesAndPositions,
-    column_list,
-)
+from toolkit.prepare.account_values import ValuesAndPositions
 from toolkit.prepare.door import Table
 from toolkit.prepare.states import UNIFIED
 from toolkit.prepare.steps import POSITION_COLUMNS
@@ -32,25 +29,23 @@ def find_causes(
     found: dict[str, dict[str, str]] = {}
     for user, coins in _broken_coins(tables.perps, before, after).items():
         found.setdefault(user, {})["history_late"] = f"fills missing of {', '.join(sorted(coins))}"
-    for user, covers in column_by_account(traded, "user", "covers").items():
+    for user, covers in zip(traded["user"], traded["covers"], strict=True):
         if "funding (" in covers:
             reason = "funding (" + covers.split("funding (")[1]
             found.setdefault(user, {})["funding_missing"] = reason
-    odd = Counter(column_by_account(traded, "user", "missing_amounts")) + Counter(
-        column_by_account(traded, "user", "unpriced_fees")
-    )
-    names = ("user", "side", "px", "sz", "fee")
-    odd += Counter(
-        user
-        for user, *values in zip(*(column_list(tables.spots, name) for name in names), strict=True)
-        if None in values and user in after.worth and (after.worth[user].mode or 0) >= UNIFIED
-    )
+    counts = [traded.set_index("user")[["missing_amounts", "unpriced_fees"]].sum(axis=1)]
+    silent = tables.spots.reindex(columns=["side", "px", "sz", "fee"]).isna().any(axis=1)
+    if silent.any():
+        users = tables.spots.loc[silent, "user"]
+        counts.append(users[users.map(after.worth["mode"]) >= UNIFIED].value_counts())
     if moved is not None:
-        odd += Counter(column_by_account(moved, "account", "unknown"))
-    for user, count in odd.items():
-        events = count_text(count, "fill, fee or flow", "fills, fees or flows")
-        reason = f"{events} without an amount in USD"
-        found.setdefault(user, {})["not_priced"] = reason
+        counts.append(moved.set_index("account")["unknown"])
+    odd = pd.concat(counts)
+    for user, count in odd.groupby(level=0).sum().items():
+        if count:
+            events = count_text(int(count), "fill, fee or flow", "fills, fees or flows")
+            reason = f"{events} without an amount in USD"
+            found.setdefault(str(user), {})["not_priced"] = reason
     return found
 
 
@@ -64,64 +59,40 @@ def _broken_coins(
     silent = perps[list(_OF_POSITIONS)].isna().any(axis="columns")
     # Positions do not depend on prices, so fills without a price are used, too.
     steps = Fills(perps.loc[~silent, kept]).steps
-    gaps = _fill_times(perps[silent])
-    position = {} if before is None else _position_sizes(before)
+    first, chains = steps.first, pd.Series(steps.places())
     has_start = before is None or before.held is not None
-    found: set[tuple[str, str]] = set()
-    last: dict[tuple[str, str], int] = {}
-    walk = zip(
-        steps.user.tolist(),
-        steps.coin.tolist(),
-        steps.ms.tolist(),
-        steps.sizes(steps.start).tolist(),
-        steps.sizes(steps.end).tolist(),
-        strict=True,
-    )
-    for user, coin, ms, start, end in walk:
-        pair = steps.users[user], steps.coins[coin]
-        known = position.get(pair, 0.0 if has_start else None)
-        if any(last.get(pair, 0) <= gap <= ms for gap in gaps.get(pair, ())):
-            known = None
-        if known is not None and not _is_same(known, start):
-            found.add(pair)
-        position[pair], last[pair] = end, ms
+    begun, ended = (
+        pd.Series(dtype="float64") if values is None or values.held is None
+        else values.held["szi"].dropna()
+        for values in (before, after)
+    )  # fmt: skip
+    known = np.append(np.nan, steps.sizes(steps.end)[:-1])[: len(steps)]
+    known[first] = begun.reindex(chains.index, fill_value=0.0 if has_start else np.nan)
+    since = np.where(first, 0, np.append(0, steps.ms[:-1])[: len(steps)])
+    last = begun.index.union(ended.index).union(chains.index)
+    ends = pd.Series(steps.sizes(steps.end)[steps.last], chains.index)
+    ends = ends.combine_first(begun).reindex(last, fill_value=0.0)
+    until = pd.Series(steps.ms[steps.last], chains.index).reindex(last, fill_value=0)
+    # A fill without a position leaves the position after it unknown.
+    for user, coin, ms in zip(
+        perps.loc[silent, "user"], perps.loc[silent, "coin"],
+        Table(perps[silent], "fills", "none").ms().tolist(), strict=True,
+    ):  # fmt: skip
+        pair = (user, coin)
+        known[(steps.chain == chains.get(pair, -1)) & (since <= ms) & (ms <= steps.ms)] = np.nan
+        if pair in ends.index and until[pair] <= ms:
+            ends[pair] = np.nan
+    places = steps.chain[_differ(known, steps.sizes(steps.start))]
+    broken = set(chains.index[np.unique(places)])
     if after.held is not None and has_start:
-        ends = _position_sizes(after)
-        found |= {
-            pair
-            for pair in position.keys() | ends.keys()
-            if pair[0] in after.worth
-            and not _is_same(position.get(pair, 0.0), ends.get(pair, 0.0))
-            and not any(last.get(pair, 0) <= gap for gap in gaps.get(pair, ()))
-        }
+        broken |= set(last[_differ(ends, ended.reindex(last, fill_value=0.0))])
     names: dict[str, set[str]] = {}
-    for user, name in found:
-        names.setdefault(user, set()).add(name)
+    for user, coin in broken:
+        if user in after.worth.index:
+            names.setdefault(user, set()).add(coin)
     return names
 
 
-def _is_same(one: float, other: float) -> bool:
-    return isclose(one, other, rel_tol=1e-12, abs_tol=1e-9)
-
-
-def _fill_times(silent: pd.DataFrame) -> dict[tuple[str, str], list[int]]:
-    """Return the times of fills with missing position columns, by account and coin."""
-    found: dict[tuple[str, str], list[int]] = {}
-    times = Table(silent, "fills", "none").ms().tolist()
-    for user, coin, ms in zip(silent["user"], silent["coin"], times, strict=True):
-        found.setdefault((user, coin), []).append(ms)
-    return found
-
-
-def _position_sizes(values: ValuesAndPositions) -> dict[tuple[str, str], float]:
-    """Return signed sizes by user and coin, if they are known."""
-    return {
-        pair: float(held.size)
-        for pair, held in (values.held or {}).items()
-        if held.size is not None
-    }
-
-
-def column_by_account(frame: pd.DataFrame, key: str, name: str) -> dict[str, Amount]:
-    """Return a column by account."""
-    return dict(zip(frame[key], frame[name], strict=True))
+def _differ(known: Any, stated: Any) -> Flags:
+    """Return which known sizes are not the stated ones."""
+    return np.asarray(~np.isclose(known, stated, rtol=1e-12, atol=1e-9) & ~np.isnan(known))

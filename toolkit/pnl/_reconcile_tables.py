@@ -8,7 +8,7 @@ import pandas as pd
 
 from toolkit.contract.dexes import NOT_PERP
 from toolkit.prepare.account_values import ValuesAndPositions
-from toolkit.prepare.door import Table, utc_times
+from toolkit.prepare.door import NO_TIME, Table, utc_times
 from toolkit.prepare.owners import account_names
 
 _LATER = 2**62
@@ -31,13 +31,12 @@ def account_bounds(
     before: ValuesAndPositions | None, after: ValuesAndPositions
 ) -> dict[str, tuple[int, int]]:
     """Return the two times of each account's values."""
-    first = -_LATER if before is None else _LATER
-    known = {} if before is None else before.worth
-    starts = {user: worth.ms for user, worth in known.items() if worth.ms is not None}
-    return {
-        user: (starts.get(user, first), _LATER if worth.ms is None else worth.ms)
-        for user, worth in after.worth.items()
-    }
+    users = after.worth.index
+    first = pd.Series(-_LATER, users)
+    if before is not None:
+        first = before.worth["ms"].reindex(users, fill_value=_LATER)
+    last = after.worth["ms"].replace(NO_TIME, _LATER)
+    return dict(zip(users, zip(first, last, strict=True), strict=True))
 
 
 def select_tables(
