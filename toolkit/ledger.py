@@ -7,14 +7,12 @@ import pandas as pd
 
 from toolkit.prepare.door import Frame, Names, Table, utc_times
 from toolkit.prepare.groups import group_rows, list_keys, sum_groups
-from toolkit.prepare.ledger import RULES, Movements, read_kept, read_means, read_movements
+from toolkit.prepare.ledger import RULES, own_ledger, read_kept, read_means
 from toolkit.prepare.money import CASH
-from toolkit.prepare.owners import account_names
 from toolkit.prepare.provenance import finish
 
 __all__ = ["flows", "sums", "unknown"]
 
-NEEDED = ("time", "type")
 MONEY = ("perp", "spot_usdc", "deposits", "withdrawals", "net_deposits", "income", "kept")
 SUMS = ("updates", *MONEY, "unpriced", "unknown")
 
@@ -72,7 +70,7 @@ def flows(ledger: Frame, account: str | None = None) -> pd.DataFrame:
     2           liquidation    0.0   0.0    0.0   True
     3                   new    NaN   NaN    NaN  False
     """
-    table, moves, owner = ledger_movements(ledger, account)
+    table, moves, owner = own_ledger(Table(ledger, "ledger"), account)
     known = ~np.isnan(moves.perp + moves.spot)
     made = {
         "account": owner.texts(),
@@ -139,7 +137,7 @@ def sums(
     0        3     100.0        -41.0          59.0        1
     """
     keys = list_keys(by, ("time", "perp", "spot", "usd", "known", *SUMS))
-    table, moves, owner = ledger_movements(ledger, account)
+    table, moves, owner = own_ledger(Table(ledger, "ledger"), account)
     names = {"account": owner.texts().array, "token": moves.token.texts().array}
     codes, groups = group_rows(Table(table.frame.assign(**names), "ledger", "none"), keys)
     count = len(groups)
@@ -204,7 +202,7 @@ def unknown(ledger: Frame, account: str | None = None) -> pd.DataFrame:
     0  deposit  amount or direction missing        1
     1      new                 unknown type        1
     """
-    table, moves, owner = ledger_movements(ledger, account)
+    table, moves, owner = own_ledger(Table(ledger, "ledger"), account)
     types = table.text("type")
     is_priced = moves.token.facts(lambda name: name in CASH)
     if table.has("usdc_value"):
@@ -229,23 +227,6 @@ def unknown(ledger: Frame, account: str | None = None) -> pd.DataFrame:
     times = pd.DataFrame(columns).groupby(["type", "reason"])["time"]
     made = times.agg(updates="count", first="min", last="max").reset_index()
     return finish(made, {"ledger": table.frame}, helper="ledger.unknown")
-
-
-def ledger_movements(ledger: Frame, account: str | None) -> tuple[Table, Movements, Names]:
-    """Return the updates of the account, their movements, and the account of each one."""
-    table = Table(ledger, "ledger")
-    table.require(NEEDED)
-    names = account_names(table.frame, account)
-    has_account = table.has("account")
-    if account is not None and has_account:
-        own = table.text("account").facts(lambda name: name == names[0])
-        table = Table(table.frame[own], "ledger", "none")
-    owner = Names(np.zeros(len(table), dtype=np.int64), [""])
-    if len(names) == 1 and (account is not None or not has_account):
-        owner = Names(owner.codes, names)
-    elif has_account:
-        owner = table.text("account")
-    return table, read_movements(table, owner), owner
 
 
 def __dir__() -> list[str]:

@@ -11,12 +11,12 @@ import numpy as np
 import pandas as pd
 
 from toolkit.arrays import Flags, Floats, Ints
-from toolkit.installation import explain_missing
 from toolkit.prepare.door import Frame, Table, utc_times
 from toolkit.prepare.groups import starts_group, sum_groups
 from toolkit.prepare.provenance import finish, present_ms, result_provenance
 from toolkit.rules import staking as rules
 from toolkit.statistics.estimate import Estimate, check_level
+from toolkit.statistics.quantiles import student
 from toolkit.times import WEEK, Time
 
 __all__ = ["RankStability", "apy", "implied_fee", "rank_stability"]
@@ -71,9 +71,6 @@ def apy(history: Frame, *, now: Time | None = None, level: float = 0.95) -> pd.D
        n     apr      apy
     0  2  0.0365  0.03716
     """
-    with explain_missing("analysis"):
-        from scipy import stats
-
     check_level(level)
     weeks, inputs = _read_weeks(history, now)
     group, count = weeks.group, len(weeks.names)
@@ -84,7 +81,7 @@ def apy(history: Frame, *, now: Time | None = None, level: float = 0.95) -> pd.D
         apr, mean = (sum_groups(of, part, count) / n for part in (weeks.net[known], growth))
         squares = sum_groups(of, (growth - mean[of]) ** 2, count)
         error = np.sqrt(squares / np.where(n > 1, n - 1, np.nan) / n)
-    half = error * stats.t.ppf((1 + level) / 2, np.maximum(n - 1, 1))
+    half = error * student(level, np.maximum(n - 1, 1))
     columns = {
         "validator": weeks.names,
         "n": n,
@@ -335,15 +332,12 @@ def _jackknife(
     ranks: Floats, figure: Callable[[Floats], float], level: float, least: float
 ) -> tuple[float, float, float]:
     """Return a figure of all weeks and its interval, from the figures without one week each."""
-    with explain_missing("analysis"):
-        from scipy import stats
-
     estimate, n = figure(ranks), len(ranks)
     if n < 3 or estimate != estimate:
         return estimate, float("nan"), float("nan")
     without = np.array([figure(np.delete(ranks, place, axis=0)) for place in range(n)])
     error = np.sqrt((n - 1) / n * ((without - without.mean()) ** 2).sum())
-    half = float(stats.t.ppf((1 + level) / 2, n - 1) * error)
+    half = float(student(level, n - 1) * error)
     return estimate, max(estimate - half, least), min(estimate + half, 1.0)
 
 

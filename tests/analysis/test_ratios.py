@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 from toolkit.performance import _ratios as ratios
-from toolkit.statistics.bootstrap import bootstrap_interval, draw_blocks
+from toolkit.statistics.bootstrap import Sampling, bootstrap_interval, draw_blocks
 
 R = np.array([0.02, -0.01, 0.03, 0.005, -0.04, 0.01, 0.0, 0.015, -0.02])
 N, MEAN = 9, 0.01 / 9
@@ -162,7 +162,7 @@ def test_value_at_risk_is_between_ranks():
 
 
 def test_expected_shortfall_by_hand():
-    how = ratios.IntervalSettings(LEVEL, 200, 3)
+    how = Sampling(LEVEL, 200, 3)
     few = ratios.expected_shortfall_figure(R, how)
     assert checked(few, "expected_shortfall", "share", "bootstrap") == missing(-0.04)
     assert ratios.expected_shortfall_figure(R, how, 0.25).value == pytest.approx(-0.07 / 3)

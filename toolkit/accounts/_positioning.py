@@ -10,7 +10,6 @@ import pandas as pd
 from toolkit.accounts._value_transitions import class_names
 from toolkit.accounts._values import values_table
 from toolkit.arrays import Flags, Floats, Ints
-from toolkit.installation import explain_missing
 from toolkit.prepare.door import NO_TIME, Frame, Table, as_pandas, utc_times
 from toolkit.prepare.groups import number_groups, number_rows, sum_groups
 from toolkit.prepare.provenance import finish
@@ -21,6 +20,7 @@ from toolkit.prepare.states import (
     warn_spot_backed,
 )
 from toolkit.statistics.estimate import check_level
+from toolkit.statistics.quantiles import student
 
 EDGES: Final = (1e4, 1e5, 1e6)
 BATCH_GAP_MS: Final = 60_000
@@ -281,8 +281,6 @@ def _figures(
     held: Mapping[str, Floats], codes: Ints, count: int, level: float
 ) -> dict[str, npt.NDArray[Any]]:
     """Return the figures of each group of accounts."""
-    with explain_missing("analysis"):
-        from scipy import stats
 
     def sums(part: Floats | Flags) -> Floats:
         return np.bincount(codes, part, count).astype(np.float64)
@@ -305,7 +303,7 @@ def _figures(
         several = np.where(accounts > 1, accounts, np.nan)
         error = np.sqrt((several - 1) / several * sums(np.nan_to_num(missed**2)))
         freedom = np.maximum(whole**2 / sums(gross**2) - 1, 1.0)
-        half = error * stats.t.ppf((1 + level) / 2, freedom)
+        half = error * student(level, freedom)
         is_even = np.isclose(longs, shorts, rtol=1e-9, atol=0.0)  # sums are rounded
         is_long = is_even | (longs > shorts)
         larger = np.where(is_long, longs, shorts)

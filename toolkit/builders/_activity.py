@@ -7,11 +7,11 @@ import pandas as pd
 
 from toolkit.arrays import Ints
 from toolkit.builders._cohorts import read_builder_fills
-from toolkit.installation import explain_missing
 from toolkit.prepare.door import Frame, Names, utc_times
 from toolkit.prepare.groups import CALENDAR, sum_groups
 from toolkit.prepare.provenance import finish
 from toolkit.statistics.estimate import check_level, wilson_interval
+from toolkit.statistics.quantiles import normal
 from toolkit.times import Time
 
 PeriodName = Literal["day", "week", "month"]
@@ -129,12 +129,8 @@ def activity(
     volumes, fees = (np.bincount(same, each)[same] for each in (volume, usd))
     start, stop = _period_starts(periods, by), _period_starts(periods + 1, by)
     is_complete = (stop <= end) & (start >= begin)
-    with explain_missing("analysis"):
-        from scipy import stats
-
-    z = float(stats.norm.ppf((1 + level) / 2))
     n = np.where((before > 0) & is_complete, before, np.nan)
-    low, high = wilson_interval(kept / n, n, z)
+    low, high = wilson_interval(kept / n, n, normal(level))
     with np.errstate(divide="ignore", invalid="ignore"):
         columns = {
             "builder": Names(code, names.values).texts(),

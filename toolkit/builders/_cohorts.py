@@ -8,11 +8,11 @@ import pandas as pd
 
 from toolkit.arrays import Flags, Floats, Ints
 from toolkit.builders._revenue import NEEDED, read_builder_trades, read_earnings
-from toolkit.installation import explain_missing
 from toolkit.prepare.door import Frame, Names, Table, utc_times
 from toolkit.prepare.groups import sum_groups
 from toolkit.prepare.provenance import finish, result_provenance
 from toolkit.statistics.estimate import Estimate, check_level
+from toolkit.statistics.quantiles import student
 from toolkit.times import FIRST_MONDAY, WEEK, Time, to_ms
 
 
@@ -232,9 +232,6 @@ def lifetime_value(
 
 def _value_curve(money: Floats, watched: Floats, level: float) -> pd.DataFrame:
     """Return the sums of the weekly means over the users observed in each week, with intervals."""
-    with explain_missing("analysis"):
-        from scipy import stats
-
     n, weeks = money.shape
     seen = watched[:, None] > np.arange(weeks)
     at_risk = seen.sum(axis=0)
@@ -244,7 +241,7 @@ def _value_curve(money: Floats, watched: Floats, level: float) -> pd.DataFrame:
     influence = np.cumsum(pull, axis=1)
     spread = np.sqrt((influence**2).sum(axis=0) / max(n - 1, 1) / max(n, 1))
     value = np.cumsum(means)
-    half = spread * stats.t.ppf((1 + level) / 2, np.maximum(at_risk - 1, 1))
+    half = spread * student(level, np.maximum(at_risk - 1, 1))
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         factor = np.exp(half / value)
     # An infinite bound means that the interval is not known.

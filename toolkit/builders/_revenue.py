@@ -15,7 +15,6 @@ import pandas as pd
 
 from toolkit.arrays import Flags, Floats, Ints
 from toolkit.errors import MissingFees, warn_caller
-from toolkit.installation import explain_missing
 from toolkit.prepare.door import Frame, Table
 from toolkit.prepare.groups import group_columns, list_keys, number_groups, sum_groups
 from toolkit.prepare.markets import is_perp
@@ -24,6 +23,7 @@ from toolkit.prepare.provenance import finish
 from toolkit.prepare.roles import is_off_book, read_roles, warn_missing_directions
 from toolkit.rules.directions import CONVERSIONS
 from toolkit.statistics.estimate import check_level
+from toolkit.statistics.quantiles import student
 
 NEEDED = ("coin", "px", "sz", "side", "time", "fee", "builder", "builder_fee")
 ROUTES = ("routed", "elsewhere", "direct", "unroutable")
@@ -311,14 +311,11 @@ def _ratio_interval(rate: Floats, off: Floats, users: Ints, level: float) -> tup
 
     - ``off``: root of the sum of squares of the users' residuals, as a share
     """
-    with explain_missing("analysis"):
-        from scipy import stats
-
     with np.errstate(divide="ignore", invalid="ignore"):
         inside = np.where((rate > 0) & (rate < 1), rate, np.nan)
         error = off * np.sqrt(users / np.where(users > 1, users - 1, np.nan))
-        student = stats.t.ppf((1 + level) / 2, np.maximum(users - 1, 1))
-        wide, logit = error / (inside * (1 - inside)) * student, np.log(inside / (1 - inside))
+        reach = error * student(level, np.maximum(users - 1, 1))
+        wide, logit = reach / (inside * (1 - inside)), np.log(inside / (1 - inside))
         return 1 / (1 + np.exp(wide - logit)), 1 / (1 + np.exp(-wide - logit))
 
 

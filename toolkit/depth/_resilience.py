@@ -10,13 +10,8 @@ from toolkit.arrays import Floats, Ints
 from toolkit.depth._depth import SIDES
 from toolkit.prepare.door import Frame, Table
 from toolkit.prepare.provenance import result_provenance
-from toolkit.statistics.bootstrap import (
-    DRAWS,
-    bootstrap_interval,
-    bootstrap_ratio,
-    resample_sums,
-)
-from toolkit.statistics.estimate import Estimate, check_level
+from toolkit.statistics.bootstrap import DRAWS, Sampling, bootstrap_interval
+from toolkit.statistics.estimate import Estimate
 from toolkit.times import SECOND
 
 _GRID = 241
@@ -145,7 +140,7 @@ def resilience(
     >>> round(resilience(batches)["half_life"], 1)
     30.0
     """
-    check_level(level)
+    how = Sampling(level, draws, seed)
     if not 0 < drop < 1:
         raise ValueError(f"drop must be between 0 and 1, not {drop!r}")
     if not window > 0:
@@ -158,14 +153,12 @@ def resilience(
     # Falls within a second are one shock.
     names = [(each.dex, each.coin, round(each.ms / SECOND)) for each in found]
     clusters = pd.factorize(pd.Series(names, dtype=object))[0].astype(np.int64)
-    mean, means, count = bootstrap_ratio(
-        shocks["taken"].to_numpy(), np.ones(len(found)), clusters, draws=draws, seed=seed
-    )
+    *taken, count = how.ratio(shocks["taken"].to_numpy(), np.ones(len(found)), clusters)
     steps = [np.diff(each.seconds) for each in found]
     step = float(np.median(np.concatenate(steps))) if found else np.nan
-    life = _estimate_half_life(found, clusters, step, level, draws, seed, window)
+    life = _estimate_half_life(found, clusters, step, how, window)
     params = pd.DataFrame(
-        [("half_life", *life), ("taken", mean, *bootstrap_interval(means, count, level))],
+        [("half_life", *life), ("taken", *taken)],
         columns=["name", "estimate", "low", "high"],
     )
     path = _recovery_path(found, life[0], step)
@@ -233,9 +226,7 @@ def _estimate_half_life(
     recoveries: list[_Recovery],
     clusters: Ints,
     step: float,
-    level: float,
-    draws: int,
-    seed: int,
+    how: Sampling,
     window: float,
 ) -> tuple[float, float, float]:
     """Return the half-life with its interval."""
@@ -245,11 +236,10 @@ def _estimate_half_life(
     count = int(clusters.max()) + 1
     squares = np.zeros((count, _GRID))
     np.add.at(squares, clusters, [_squared_errors(recovery, lives) for recovery in recoveries])
-    drawn = np.vstack([squares.sum(axis=0), resample_sums(squares, draws, seed)])
-    best = _grid_minima(drawn, np.log(lives))
+    best = _grid_minima(how.sums(squares), np.log(lives))
     if np.isnan(best[0]):
         return (float("nan"),) * 3
-    return float(best[0]), *bootstrap_interval(best[1:], count, level, positive=True)
+    return float(best[0]), *bootstrap_interval(best[1:], count, how.level, positive=True)
 
 
 def _squared_errors(recovery: _Recovery, lives: Floats) -> Floats:

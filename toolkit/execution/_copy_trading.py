@@ -14,8 +14,7 @@ from toolkit.prepare.groups import list_keys, sum_groups
 from toolkit.prepare.prices import LATEST, list_spans, span_ms
 from toolkit.prepare.provenance import finish
 from toolkit.prepare.trades import group_trades
-from toolkit.statistics.bootstrap import DRAWS
-from toolkit.statistics.estimate import check_level
+from toolkit.statistics.bootstrap import DRAWS, Sampling
 from toolkit.times import SECOND
 
 _FIGURES: Final = ("delay", "fills", "volume_usd", "priced", "own_usd", "delay_usd", "slippage_usd",
@@ -107,7 +106,7 @@ def copy_trading(
     ...     ["delay", "own_usd", "delay_usd", "slippage_usd", "copied_usd"]].values.tolist()
     [[1.0, 8.0, -2.0, -0.202, 5.798]]
     """
-    check_level(level)
+    how = Sampling(level, draws, seed)
     keys = list_keys(by, _FIGURES)
     table = Table(fills, "fills")
     grouped = group_trades(table, keys, cluster).of_one_side()
@@ -129,7 +128,7 @@ def copy_trading(
             )
         )
         cost = {(): Gain(-(delay + slippage), trades.usd, age)}
-        found = estimate_gains(grouped, cost, {}, None, level, draws, seed)
+        found = estimate_gains(grouped, cost, {}, None, how)
         sums = [
             np.where(found["n"] > 0, sum_groups(codes, np.nan_to_num(part), number), np.nan)
             for part in (own, delay, slippage)

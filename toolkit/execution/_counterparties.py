@@ -14,7 +14,7 @@ from toolkit.prepare.groups import number_groups, sum_groups
 from toolkit.prepare.prices import span_ms
 from toolkit.prepare.provenance import finish
 from toolkit.prepare.trades import GroupedTrades, Trades, read_clusters, read_trades, trade_columns
-from toolkit.statistics.bootstrap import DRAWS
+from toolkit.statistics.bootstrap import DRAWS, Sampling
 from toolkit.statistics.estimate import check_count, check_level
 from toolkit.statistics.shrinkage import shrink_estimates
 from toolkit.times import SECOND
@@ -100,7 +100,7 @@ def counterparties(
       taker maker  trades  volume_usd  gain_usd  gain_bps
     0   0xa   0xb       1       200.0       1.0      50.0
     """
-    check_level(level)
+    how = Sampling(level, draws, seed)
     age_ms, span = span_ms(max_age, "max_age"), span_ms(horizon, "horizon")
     table = Table(fills, "fills")
     column = by if isinstance(by, str) else "user"
@@ -122,7 +122,7 @@ def counterparties(
     gain = Gain(sign * (px - trade.px) * trade.sz, trade.usd, age)
     codes, groups = number_groups(sides, missing_last=True)
     grouped = GroupedTrades(trade, codes, groups, clusters[seen])
-    found = estimate_gains(grouped, {(): gain}, {}, None, level, draws, seed)
+    found = estimate_gains(grouped, {(): gain}, {}, None, how)
     result = groups.assign(
         trades=np.bincount(codes, minlength=len(groups)),
         volume_usd=sum_groups(codes, np.nan_to_num(trade.usd), len(groups)),

@@ -9,20 +9,14 @@ import pandas as pd
 
 from toolkit.arrays import Flags, Floats, Ints
 from toolkit.execution._quotes import reference_prices
-from toolkit.installation import explain_missing
 from toolkit.prepare.door import Frame, Names, Table, utc_times
 from toolkit.prepare.groups import number_rows, split_groups, sum_groups
 from toolkit.prepare.prices import LATEST, PriceHistory, span_ms
 from toolkit.prepare.provenance import result_provenance
 from toolkit.prepare.trades import Trades, find_parents, read_trades
-from toolkit.statistics.bootstrap import (
-    DRAWS,
-    bootstrap_interval,
-    bootstrap_ratio,
-    count_draws,
-    resample_sums,
-)
-from toolkit.statistics.estimate import Estimate, check_count, check_level
+from toolkit.statistics.bootstrap import DRAWS, Sampling, bootstrap_interval, count_draws
+from toolkit.statistics.estimate import Estimate, check_count
+from toolkit.statistics.quantiles import scipy_part
 from toolkit.times import DAY, MINUTE
 
 EXPONENTS: Final = np.linspace(-0.5, 2.0, 251)
@@ -214,7 +208,7 @@ def impact(
     1  impact_bps       4.0
     2    root_bps       4.0
     """
-    check_level(level)
+    how = Sampling(level, draws, seed)
     check_count(lags, "lags")
     span, age_ms = span_ms(horizon, "horizon"), span_ms(max_age, "max_age")
     table = Table(fills, "fills")
@@ -232,7 +226,7 @@ def impact(
     counts = (len(found), len(parents) - len(found), int(days.max(initial=-1)) + 1)
     names = trades.coin.present()
     coin = pd.Index(names).get_indexer(pd.Index(priced["coin"])).astype(np.int64)
-    fitted, laws = _fit_law(share, found, split_groups(coin, len(names)), days, draws, seed)
+    fitted, laws = _fit_law(share, found, split_groups(coin, len(names)), days, how)
     figures = []
     for name, values in zip(("exponent", "impact_bps", "root_bps"), fitted.T, strict=True):
         low, high = bootstrap_interval(values[1:], counts[2], level)
@@ -246,15 +240,15 @@ def impact(
             "coin": pd.Series(names, dtype="str"),
             "n": np.bincount(coin, minlength=len(names)),
             "volume_usd": [daily[name] for name in names],
-            **_price_steps(marks, trades, daily, names, level, draws, seed),
+            **_price_steps(marks, trades, daily, names, how),
         }
     )
     coins.insert(4, "impact_bps", laws[:, 0])
     coins.insert(5, "y_root", laws[:, 1] / (coins["volatility_bps"] * _UNIT**0.5))
     events = trades.take(_first_fills(trades, table.ids("oid")[0][trades.rows]))
     mid, _ = marks.last_at(events.coin, events.ms - 1, age_ms)
-    response = _measure_response(events, mid, lags, level, draws, seed)
-    sizes = _average_sizes(share, found, days, level, draws, seed)
+    response = _measure_response(events, mid, lags, how)
+    sizes = _average_sizes(share, found, days, how)
     facts = result_provenance({"fills": table.frame, "prices": prices})
     facts |= {"helper": "execution.impact", "price_source": marks.source}
     for result in (params, parents, coins, sizes, response):
@@ -332,7 +326,7 @@ def _price_parents(
 
 
 def _fit_law(
-    share: Floats, found: Floats, coins: list[Ints], days: Ints, draws: int, seed: int
+    share: Floats, found: Floats, coins: list[Ints], days: Ints, how: Sampling
 ) -> tuple[Floats, Floats]:
     """Return exponent, impact at 1 % and the same for 1/2, and the last two of each coin.
 
@@ -341,11 +335,13 @@ def _fit_law(
     mean of the coefficients over the orders.
     """
     if not any(len(np.unique(share[rows])) >= _FEWEST for rows in coins):
-        return np.full((1 + draws, 3), np.nan), np.full((len(coins), 2), np.nan)
+        return np.full((1 + how.draws, 3), np.nan), np.full((len(coins), 2), np.nan)
     count = int(days.max()) + 1
-    drawn = count_draws(np.random.default_rng(seed), draws, count, 1)
+    drawn = count_draws(np.random.default_rng(how.seed), how.draws, count, 1)
     drawn = np.vstack([np.ones(count), drawn])
-    gain, total, n = (np.zeros((1 + draws, width)) for width in (len(EXPONENTS), len(EXPONENTS), 1))
+    gain, total, n = (
+        np.zeros((len(drawn), width)) for width in (len(EXPONENTS), len(EXPONENTS), 1)
+    )
     own = np.full((len(coins), len(EXPONENTS)), np.nan)
     for number, rows in enumerate(coins):
         if not len(rows):
@@ -390,9 +386,7 @@ def _price_steps(
     trades: Trades,
     daily: Mapping[str, float],
     names: list[str],
-    level: float,
-    draws: int,
-    seed: int,
+    how: Sampling,
 ) -> dict[str, Floats]:
     """Return the volatility of a day and Kyle's lambda of each coin, from steps of 5 minutes."""
     made = np.full((len(names), 4), np.nan)
@@ -411,16 +405,11 @@ def _price_steps(
         flow = np.diff(flows[np.searchsorted(at_trade, (code << 43) + ms, side="right")])
         flow = 100 * flow / daily[name]
         days = np.unique(ms[1:] // DAY, return_inverse=True)[1].astype(np.int64)
-        kyle, values, count = bootstrap_ratio(
-            change * flow, flow * flow, days, draws=draws, seed=seed
-        )
-        made[row, 1:] = kyle, *bootstrap_interval(values, count, level)
+        made[row, 1:] = how.ratio(change * flow, flow * flow, days)[:3]
     return dict(zip(("volatility_bps", "kyle_bps", "kyle_low", "kyle_high"), made.T, strict=True))
 
 
-def _average_sizes(
-    share: Floats, found: Floats, days: Ints, level: float, draws: int, seed: int
-) -> pd.DataFrame:
+def _average_sizes(share: Floats, found: Floats, days: Ints, how: Sampling) -> pd.DataFrame:
     """Return the mean impact of groups of orders by size."""
     groups = min(_BINS, len(np.unique(share)))
     ranks = pd.Series(share).rank(method="dense", pct=True).to_numpy(np.float64)
@@ -428,11 +417,8 @@ def _average_sizes(
     rows = []
     for group in np.unique(place):
         own = place == group
-        mean, values, count = bootstrap_ratio(
-            found[own], np.ones(own.sum()), days[own], draws=draws, seed=seed
-        )
-        interval = bootstrap_interval(values, count, level)
-        rows.append((np.exp(np.log(share[own]).mean()), mean, *interval, int(own.sum())))
+        ratio = how.ratio(found[own], np.ones(own.sum()), days[own])[:3]
+        rows.append((np.exp(np.log(share[own]).mean()), *ratio, int(own.sum())))
     types = {**dict.fromkeys(("share", "estimate", "low", "high"), "float64"), "n": "int64"}
     return pd.DataFrame(rows, columns=list(types)).astype(types)
 
@@ -442,9 +428,7 @@ _LEAST_SHARE: Final = 1e-6
 """Smallest eigenvalue of the autocorrelations, as a share of the largest, of a kernel."""
 
 
-def _measure_response(
-    events: Trades, mid: Floats, lags: int, level: float, draws: int, seed: int
-) -> pd.DataFrame:
+def _measure_response(events: Trades, mid: Floats, lags: int, how: Sampling) -> pd.DataFrame:
     """Return response, autocorrelation of sides and kernel by lag, each with its interval.
 
     - ``events``: taker orders, sorted by coin and time
@@ -467,8 +451,7 @@ def _measure_response(
                  is_pair)  # fmt: skip
         for place, values in enumerate(pairs):
             parts[:, place, lag] = np.bincount(days[:size], values.astype(np.float64), count)
-    flat = parts.reshape(count, 4 * (lags + 1))
-    sums = np.vstack([flat.sum(axis=0, keepdims=True), resample_sums(flat, draws, seed)])
+    sums = how.sums(parts.reshape(count, 4 * (lags + 1)))
     follow, known, agree, both = np.moveaxis(sums.reshape(-1, 4, lags + 1), 1, 0)
     with np.errstate(divide="ignore", invalid="ignore"):
         changes, correlation = follow / known, agree / both
@@ -480,7 +463,7 @@ def _measure_response(
     table = {"lag": pd.Series(np.arange(1, lags + 1), dtype="int64")}
     for name in _CURVES:
         values = curves[name]
-        ends = [bootstrap_interval(values[1:, lag], count, level) for lag in range(lags)]
+        ends = [bootstrap_interval(values[1:, lag], count, how.level) for lag in range(lags)]
         short = name.removesuffix("_bps")
         table[name] = pd.Series(values[0])
         table[f"{short}_low"] = pd.Series([low for low, _ in ends], dtype="float64")
@@ -491,14 +474,11 @@ def _measure_response(
 
 def _solve_kernels(correlation: Floats, changes: Floats) -> Floats:
     """Return the kernel of each row: the solution of ``toeplitz(correlation) @ K = changes``."""
-    with explain_missing("analysis"):
-        from scipy import linalg
-
     kernels = np.full(changes.shape, np.nan)
     for row, (each, change) in enumerate(zip(correlation, changes, strict=True)):
         if not np.isfinite(each).all() or not np.isfinite(change).all():
             continue
-        matrix = linalg.toeplitz(each)
+        matrix = scipy_part("linalg").toeplitz(each)
         sizes = np.linalg.eigvalsh(matrix)
         # Orders that all have the same side do not tell the kernel apart from the response.
         if sizes[0] > _LEAST_SHARE * sizes[-1]:

@@ -8,19 +8,17 @@ import pandas as pd
 
 from toolkit.arrays import Flags, Floats, Ints
 from toolkit.execution._quotes import reference_prices
-from toolkit.prepare.door import Frame, Names, Table, utc_times
+from toolkit.prepare.door import Frame, Names, utc_times
 from toolkit.prepare.fills import Fills
 from toolkit.prepare.fills import fills as prepare_fills
-from toolkit.prepare.funding import covered_period, is_inside
+from toolkit.prepare.funding import covered_period, read_payments
 from toolkit.prepare.groups import list_keys, number_groups, sum_groups
 from toolkit.prepare.markets import dex_of
-from toolkit.prepare.money import in_usd
-from toolkit.prepare.owners import check_owner, is_owned
 from toolkit.prepare.prices import PriceHistory, list_spans, span_ms
 from toolkit.prepare.provenance import finish
 from toolkit.prepare.roles import is_off_book
-from toolkit.prepare.single_account import check_one_account
-from toolkit.prepare.steps import Steps, check_positions
+from toolkit.prepare.single_account import check_chains
+from toolkit.prepare.steps import Steps
 from toolkit.times import DAY, SECOND
 
 _NEEDED: Final = ("coin", "px", "sz", "side", "time", "start_position", "crossed", "fee")
@@ -117,8 +115,7 @@ def maker_days(
         raise ValueError(f"cannot group by {wrong[0]!r}: choose among {', '.join(_GROUPS)}")
     prepared = prepare_fills(fills, account)
     table = prepared.table
-    check_positions(table, _NEEDED)
-    check_one_account(prepared)
+    check_chains(prepared, _NEEDED, warns=False)
     marks = reference_prices(table, prices, price, max_age)
     cells = _day_cells(prepared, marks, spans, span_ms(max_age, "max_age"))
     inputs = {"fills": table.frame, "prices": prices, "funding": funding}
@@ -235,12 +232,8 @@ def _adverse(span: int) -> str:
 
 def _read_funding(fills: Fills, funding: Frame) -> pd.DataFrame:
     """Return the payments of the fills' accounts in the time of the fills."""
-    rows = Table(funding, "funding")
-    rows.require(("coin", "time", "usdc"))
-    check_owner(rows, fills.table)
-    inside = is_inside(rows, fills, covered_period(fills.table))
-    kept = np.flatnonzero(is_owned(rows, "user", fills.owners) & inside)
-    usd = in_usd(rows.number("usdc"), rows.text("coin"), fills.known_collateral(), fills.prices)
+    paid = read_payments(fills, funding, covered_period(fills.table))
+    rows, kept = paid.table, np.flatnonzero(paid.mine & paid.inside)
     has_users = rows.has("user") and fills.table.has("user")
     only = Names(np.zeros(len(rows), dtype=np.int64), [*(fills.owners.users or [""])])
     names = rows.text("user") if has_users else only
@@ -248,6 +241,6 @@ def _read_funding(fills: Fills, funding: Frame) -> pd.DataFrame:
         "user": names.texts(kept),
         "coin": rows.text("coin").texts(kept),
         "day": rows.ms()[kept] // DAY * DAY,
-        "funding": np.nan_to_num(usd[kept]),
+        "funding": np.nan_to_num(paid.usd[kept]),
     }
     return pd.DataFrame(made)

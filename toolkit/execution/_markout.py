@@ -15,8 +15,8 @@ from toolkit.prepare.groups import list_keys, split_groups
 from toolkit.prepare.prices import list_spans, span_ms
 from toolkit.prepare.provenance import finish
 from toolkit.prepare.trades import GroupedTrades, group_trades
-from toolkit.statistics.bootstrap import DRAWS, bootstrap_interval, bootstrap_ratio
-from toolkit.statistics.estimate import Estimate, check_level
+from toolkit.statistics.bootstrap import DRAWS, Sampling
+from toolkit.statistics.estimate import Estimate
 from toolkit.times import SECOND
 
 FIGURES: Final = {
@@ -143,7 +143,7 @@ def markout(
     0     taker      5.0       NaN  NaN  0        1          NaN
     1     taker     10.0      50.0  1.0  1        0          2.0
     """
-    check_level(level)
+    how = Sampling(level, draws, seed)
     keys = list_keys(by, RESULT_NAMES)
     table = Table(fills, "fills")
     grouped = group_trades(table, keys, cluster).of_one_side()
@@ -158,7 +158,7 @@ def markout(
         gain = trades.sign * (px - trades.px) * trades.sz
         gains[span / SECOND, "markout"] = Gain(gain, trades.usd, age, slope)
     types = {"seconds": "float64", "name": "str"}
-    params = estimate_gains(grouped, gains, types, errors, level, draws, seed)
+    params = estimate_gains(grouped, gains, types, errors, how)
     return Markout(
         params=finish(
             params, {"fills": table.frame, "prices": prices},
@@ -193,9 +193,7 @@ def estimate_gains(
     gains: Mapping[Any, Gain],
     types: Mapping[str, str],
     errors: QuoteErrors | None,
-    level: float,
-    draws: int,
-    seed: int,
+    how: Sampling,
 ) -> pd.DataFrame:
     """Return the `FIGURES` of each group and figure, below the columns of groups and labels.
 
@@ -208,14 +206,18 @@ def estimate_gains(
         for labels, gain in gains.items():
             rows = own[~np.isnan(gain.value[own])]
             value, base, n = 1e4 * gain.value[rows], gain.base[rows], len(rows)
-            estimate, values, count = bootstrap_ratio(
-                value, base, cluster[rows], draws=draws, seed=seed
-            )
-            interval = bootstrap_interval(values, count, level)
+            estimate, *ends, count = how.ratio(value, base, cluster[rows])
+            interval = (ends[0], ends[1])
             if errors and gain.slope is not None and n:
                 slope, miss = gain.slope[rows] * base / base.sum(), value - estimate * base
                 interval = errors.widen(
-                    interval, estimate, trades.coin.take(rows), slope, miss, cluster[rows], level
+                    interval,
+                    estimate,
+                    trades.coin.take(rows),
+                    slope,
+                    miss,
+                    cluster[rows],
+                    how.level,
                 )
             usd, age = (gain.value[rows].sum(), gain.age[rows].mean()) if n else (np.nan, np.nan)
             made.append((place, *labels, estimate, *interval, usd, n, len(own) - n, count, age))

@@ -13,11 +13,11 @@ import pandas as pd
 
 from toolkit.arrays import Floats, Ints
 from toolkit.execution._quotes import PARTS, estimate_parts, price_changes, rows_by_coin
-from toolkit.installation import explain_missing
 from toolkit.prepare.door import Names, Table
 from toolkit.prepare.groups import CALENDAR, period_start
 from toolkit.prepare.prices import PriceHistory, make_history
 from toolkit.prepare.trades import GroupedTrades
+from toolkit.statistics.quantiles import student
 
 _TRANSITORY: Final = PARTS.index("transitory")
 
@@ -70,9 +70,6 @@ class QuoteErrors:
         - ``misses``: what each fill adds to the figure's numerator beyond the estimate
         - ``level``: the level of the interval
         """
-        with explain_missing("analysis"):
-            from scipy import stats
-
         by_coin = np.bincount(coin.codes, slopes, len(coin.values))
         moved = [(coin.values[code], by_coin[code]) for code in np.flatnonzero(by_coin)]
         if not moved:
@@ -82,7 +79,7 @@ class QuoteErrors:
         variance = float(squares.sum()) if len(known) == len(moved) else np.nan
         freedom = np.array([error.freedom for _, error in known])
         whole = variance**2 / float((squares**2 / freedom).sum()) if variance else 1.0
-        reach = float(stats.t.ppf((1 + level) / 2, whole)) * np.sqrt(variance)
+        reach = float(student(level, whole)) * np.sqrt(variance)
         # The correlation of what each cluster adds to the figure and to the half spreads.
         count, inside = int(clusters.max()) + 1, clusters >= 0
         fills, quotes = np.bincount(clusters[inside], misses[inside], count), np.zeros(count)

@@ -20,12 +20,12 @@ import numpy as np
 import pandas as pd
 
 from toolkit.arrays import Floats
-from toolkit.installation import explain_missing
 from toolkit.prepare.door import NO_TIME, Frame, Names, Table, utc_times
 from toolkit.prepare.groups import CALENDAR, group_columns, starts_group
 from toolkit.prepare.prices import PriceHistory, read_prices, span_ms
 from toolkit.prepare.provenance import finish
 from toolkit.prepare.trades import read_trades
+from toolkit.statistics.quantiles import student
 from toolkit.times import SECOND
 
 PARTS: Final = ("half_spread", "transitory", "permanent")
@@ -54,10 +54,7 @@ class SpreadParts:
 
     def intervals(self, level: float) -> list[tuple[float, float]]:
         """Return low and high of each part; NaN if the variance is not known."""
-        with explain_missing("analysis"):
-            from scipy import stats
-
-        reach = stats.t.ppf((1 + level) / 2, self.freedom) * np.sqrt(self.variances)
+        reach = student(level, self.freedom) * np.sqrt(self.variances)
         return list(zip(self.values - reach, self.values + reach, strict=True))
 
 

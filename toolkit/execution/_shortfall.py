@@ -19,8 +19,8 @@ from toolkit.prepare.provenance import result_provenance
 from toolkit.prepare.roles import is_off_book
 from toolkit.prepare.trades import Trades, find_parents, read_signs, read_trades
 from toolkit.rules.twaps import SLICE_TYPE
-from toolkit.statistics.bootstrap import DRAWS, bootstrap_interval, bootstrap_ratios
-from toolkit.statistics.estimate import Estimate, check_level
+from toolkit.statistics.bootstrap import DRAWS, Sampling, bootstrap_interval, bootstrap_ratios
+from toolkit.statistics.estimate import Estimate
 from toolkit.times import DAY
 
 PARTS: Final = ("delay", "trading", "opportunity", "fees")
@@ -181,7 +181,7 @@ def shortfall(
        delay  trading  opportunity  fees  total  total_bps
     0   -3.0     -3.0         -5.0  -1.0  -12.0     -300.0
     """
-    check_level(level)
+    how = Sampling(level, draws, seed)
     table = Table(fills, "fills")
     parents, late = _read_parents(orders)
     trades = read_trades(table, ("oid", "crossed", "fee"))
@@ -190,7 +190,7 @@ def shortfall(
     forced = parents["parent"].isin(table.ids("oid")[0][is_off_book(table)])
     found = _add_executions(parents[~forced], _sum_executions(table, trades))
     result = _price_orders(found, marks, span_ms(max_age, "max_age"), late)
-    params = _sum_parts(result, level, draws, seed)
+    params = _sum_parts(result, how)
     facts = result_provenance({"orders": orders, "fills": table.frame, "prices": prices})
     facts |= {"helper": "execution.shortfall", "price_source": marks.source}
     result.attrs["toolkit"] = params.attrs["toolkit"] = facts
@@ -357,15 +357,17 @@ def _price_orders(
     )
 
 
-def _sum_parts(orders: pd.DataFrame, level: float, draws: int, seed: int) -> pd.DataFrame:
+def _sum_parts(orders: pd.DataFrame, how: Sampling) -> pd.DataFrame:
     known = orders[orders["total"].notna()]
     names = (*PARTS, "total")
     days = np.unique(known["placed"].array.asi8 // DAY, return_inverse=True)[1]
     base = (known["size"] * known["decision_px"]).to_numpy()
     whole, values, count = bootstrap_ratios(
-        [1e4 * known[name].to_numpy() for name in names], base, days, draws=draws, seed=seed
+        [1e4 * known[name].to_numpy() for name in names], base, days, how
     )
-    low, high = zip(*(bootstrap_interval(drawn, count, level) for drawn in values.T), strict=True)
+    low, high = zip(
+        *(bootstrap_interval(drawn, count, how.level) for drawn in values.T), strict=True
+    )
     return pd.DataFrame(
         {
             "name": pd.Series(names, dtype="str"),

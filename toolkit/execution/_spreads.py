@@ -26,8 +26,8 @@ from toolkit.prepare.groups import list_keys, number_groups, split_groups
 from toolkit.prepare.prices import span_ms
 from toolkit.prepare.provenance import finish
 from toolkit.prepare.trades import LIQUIDITY, group_trades
-from toolkit.statistics.bootstrap import DRAWS
-from toolkit.statistics.estimate import Estimate, check_level
+from toolkit.statistics.bootstrap import DRAWS, Sampling
+from toolkit.statistics.estimate import Estimate
 from toolkit.times import SECOND
 
 _SPLIT: Final = ("effective", "realised", "impact")
@@ -186,7 +186,7 @@ def spreads(
     >>> round(found["effective"], 6), round(found.coins["transitory"].item(), 6)
     (1.0, 1.0)
     """
-    check_level(level)
+    how = Sampling(level, draws, seed)
     keys = list_keys(by, RESULT_NAMES)
     table = Table(fills, "fills")
     age_ms = span_ms(max_age, "max_age")
@@ -213,7 +213,7 @@ def spreads(
         (name,): Gain(trades.sign * move * trades.sz, start * trades.sz, age, slope)
         for name, move, age, slope in zip(_SPLIT, moves, ages, slopes, strict=True)
     }
-    params = estimate_gains(grouped, gains, {"name": "str"}, errors, level, draws, seed)
+    params = estimate_gains(grouped, gains, {"name": "str"}, errors, how)
     return Spreads(
         params=finish(
             params, {"fills": table.frame, "prices": prices},

@@ -10,11 +10,11 @@ from toolkit.arrays import Floats, Ints
 from toolkit.contract.dexes import coin_dex, join_coin
 from toolkit.errors import MissingColumns
 from toolkit.funding._rates import HOURS_A_YEAR
-from toolkit.installation import explain_missing
 from toolkit.prepare.door import NATIVE_DEX, Frame, Names, Table, utc_times
 from toolkit.prepare.provenance import frame_provenance, result_provenance
-from toolkit.statistics.bootstrap import DRAWS, bootstrap_interval, bootstrap_ratio
-from toolkit.statistics.estimate import Estimate, check_level
+from toolkit.statistics.bootstrap import DRAWS, Sampling
+from toolkit.statistics.estimate import Estimate
+from toolkit.statistics.quantiles import student
 from toolkit.times import HOUR, to_ms
 
 ALL: Final = "all"
@@ -138,12 +138,12 @@ def basis(
     1   all  hyperliquid    0.0876             5000.0
     2   all          all    0.0876             5000.0
     """
-    check_level(level)
+    how = Sampling(level, draws, seed)
     hours = _read_hours(contexts)
     figures: list[tuple[Any, ...]] = []
     for coin, own in hours.groupby("coin", sort=True):
-        figures += _measure_basis(str(coin), own, level, draws, seed)
-    rates = _weigh_rates(hours, level, draws, seed)
+        figures += _measure_basis(str(coin), own, how)
+    rates = _weigh_rates(hours, how)
     facts = result_provenance({"contexts": contexts}) | {"helper": "funding.basis"}
     params = pd.DataFrame(figures, columns=list(_FIGURES)).astype(_FIGURES)
     table = hours[["coin", "time", "basis_bps", "rate", "open_interest_usd"]]
@@ -203,20 +203,15 @@ def _snapshot_ms(contexts: Frame, coins: Ints) -> int:
     return to_ms(fetched_at)
 
 
-def _measure_basis(
-    coin: str, own: pd.DataFrame, level: float, draws: int, seed: int
-) -> list[tuple[Any, ...]]:
+def _measure_basis(coin: str, own: pd.DataFrame, how: Sampling) -> list[tuple[Any, ...]]:
     known = own[own["basis_bps"].notna()]
     hour = known["hour"].to_numpy(np.int64)
     value = known["basis_bps"].to_numpy(np.float64)
     span = int(own["hour"].max() - own["hour"].min()) + 1
     counts = (len(value), span - len(value))
-    mean, values, days = bootstrap_ratio(
-        value, np.ones(len(value)), hour // 24, draws=draws, seed=seed
-    )
     figures = {
-        "mean_bps": (mean, *bootstrap_interval(values, days, level)),
-        "persistence": _persistence(hour, value, level),
+        "mean_bps": how.ratio(value, np.ones(len(value)), hour // 24)[:3],
+        "persistence": _persistence(hour, value, how.level),
     }
     left, low, high = map(_half_life, figures["persistence"])
     figures["half_life_hours"] = (left, low, high)
@@ -225,9 +220,6 @@ def _measure_basis(
 
 def _persistence(hour: Ints, value: Floats, level: float) -> tuple[float, float, float]:
     """Return the persistence of an hour with its interval; NaN with too few pairs of hours."""
-    with explain_missing("analysis"):
-        from scipy import stats
-
     is_pair = np.diff(hour) == 1
     before, after = value[:-1][is_pair], value[1:][is_pair]
     n = len(before)
@@ -239,7 +231,7 @@ def _persistence(hour: Ints, value: Floats, level: float) -> tuple[float, float,
     rest = after - after.mean() - slope * centred
     error = float(np.sqrt((centred**2 * rest**2).sum() * n / (n - 2))) / squares
     corrected = slope + (1 + 3 * slope) / n
-    half = float(stats.t.ppf((1 + level) / 2, n - 2)) * error
+    half = float(student(level, n - 2)) * error
     return corrected, corrected - half, corrected + half
 
 
@@ -251,7 +243,7 @@ def _half_life(persistence: float) -> float:
     return float(np.log(0.5) / np.log(persistence)) if persistence < 1 else float("inf")
 
 
-def _weigh_rates(hours: pd.DataFrame, level: float, draws: int, seed: int) -> pd.DataFrame:
+def _weigh_rates(hours: pd.DataFrame, how: Sampling) -> pd.DataFrame:
     """Return funding by asset and dex, weighted by open interest."""
     rows = hours[hours["rate"].notna() & (hours["open_interest_usd"] > 0)]
     kinds = {c: (c.rpartition(":")[2], coin_dex(c) or NATIVE_DEX) for c in rows["coin"].unique()}
@@ -271,10 +263,7 @@ def _weigh_rates(hours: pd.DataFrame, level: float, draws: int, seed: int) -> pd
     year, made = HOURS_A_YEAR, []
     for (asset, dex), coins in groups.items():
         own = rows["coin"].isin(coins).to_numpy()
-        mean, values, days = bootstrap_ratio(
-            (rate * usd)[own], usd[own], hour[own] // 24, draws=draws, seed=seed
-        )
-        low, high = bootstrap_interval(values, days, level)
+        mean, low, high, days = how.ratio((rate * usd)[own], usd[own], hour[own] // 24)
         open_usd = float(interest[coins].sum())
         cells = (open_usd, open_usd / float(interest.sum()), int(own.sum()), days)
         made.append((asset, dex, mean * year, low * year, high * year, *cells))

@@ -19,6 +19,7 @@ from toolkit.prepare.trades import read_signs
 from toolkit.rules.directions import SPOT_DUST
 from toolkit.rules.twaps import SLICE_TYPE
 from toolkit.statistics.estimate import Estimate, check_level
+from toolkit.statistics.quantiles import normal
 from toolkit.times import SECOND, Time, to_ms
 
 CAUSES: Final = ("filled", "canceled", "rejected")
@@ -394,7 +395,6 @@ def _incidence_curves(seconds: Floats, cause: Ints, level: float) -> _Curves:
     if not cause.any():
         return _Curves(np.zeros(0), *np.zeros((3, len(CAUSES), 0)))
     with explain_missing("analysis"):
-        from scipy import stats
         from statsmodels.duration.survfunc import CumIncidenceRight
 
     # If all remaining orders end at once, the variance divides by zero.
@@ -405,7 +405,7 @@ def _incidence_curves(seconds: Floats, cause: Ints, level: float) -> _Curves:
     watched = _orders_at_risk(seconds, cause, fitted.times)
     plain = np.sqrt(share * np.maximum(1 - share, 0.0) / watched)
     error = np.where(np.isfinite(error) & (error > 0), error, plain)
-    z = float(stats.norm.ppf((1 + level) / 2))
+    z = normal(level)
     return _Curves(fitted.times, share, *_intervals(share, error, z, watched, level))
 
 

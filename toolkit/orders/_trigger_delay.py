@@ -5,13 +5,12 @@ from collections.abc import Iterable
 import numpy as np
 import pandas as pd
 
-from toolkit.installation import explain_missing
 from toolkit.prepare.door import NO_TIME, Frame
 from toolkit.prepare.groups import group_columns, list_keys, number_groups
 from toolkit.prepare.orders import read_events
 from toolkit.prepare.provenance import finish
 from toolkit.statistics.estimate import check_level
-from toolkit.statistics.quantiles import rank_quantiles
+from toolkit.statistics.quantiles import rank_quantiles, scipy_part
 from toolkit.times import SECOND
 
 
@@ -65,8 +64,6 @@ def trigger_delay(
     0  Stop Market          1            9.0             0.5
     """
     check_level(level)
-    with explain_missing("analysis"):
-        from scipy import stats
     keys = list_keys(by, ("oid", "status", "status_timestamp", "timestamp", "is_trigger"))
     events = read_events(orders)
     table = events.table
@@ -90,7 +87,7 @@ def trigger_delay(
     own, n = group[is_fired], np.bincount(group[is_fired], minlength=number)
     (wait_q50,) = rank_quantiles(wait[is_fired], own, n, [0.5])
     # The ranks between which the median lies with this probability.
-    below = stats.binom.ppf((1 - level) / 2, n, 0.5)
+    below = scipy_part("stats").binom.ppf((1 - level) / 2, n, 0.5)
     ends = (below / np.maximum(n, 1), (n - below + 1) / np.maximum(n, 1))
     q10, q50, q90, low, high = rank_quantiles(delay[is_fired], own, n, [0.1, 0.5, 0.9, *ends])
     columns = {

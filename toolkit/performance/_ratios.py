@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from toolkit.arrays import Floats
-from toolkit.installation import explain_missing
-from toolkit.statistics.bootstrap import bootstrap_interval, draw_blocks
+from toolkit.statistics.bootstrap import Sampling, bootstrap_interval, draw_blocks
 from toolkit.statistics.estimate import wilson_interval
+from toolkit.statistics.quantiles import normal, scipy_part, student
 
 NAN = float("nan")
 _MIN_TAIL = 50
@@ -30,25 +30,6 @@ class Figure(NamedTuple):
     unit: str
     method: str
     """How the interval is computed; "fact" if the figure is no estimate."""
-
-
-class IntervalSettings(NamedTuple):
-    """How intervals are computed."""
-
-    level: float
-    draws: int
-    seed: int
-
-
-def _special() -> Any:
-    with explain_missing("analysis"):
-        from scipy import special
-    return special
-
-
-def student_quantile(level: float, degrees: Any) -> Any:
-    """Return the half length of an interval in standard errors."""
-    return _special().stdtrit(degrees, (1 + level) / 2)
 
 
 def plain_figure(name: str, value: float, n: int, unit: str) -> Figure:
@@ -146,7 +127,7 @@ def luck_probability(returns: Floats) -> float:
     ratio, error, degrees = gains_over_losses(returns)
     if not error > 0:
         return NAN
-    return float(_special().stdtr(degrees, -ratio / error))
+    return float(scipy_part("special").stdtr(degrees, -ratio / error))
 
 
 def annual_return_figure(returns: Floats, years: Floats, level: float) -> Figure:
@@ -162,7 +143,7 @@ def annual_return_figure(returns: Floats, years: Floats, level: float) -> Figure
     if n > 1 and (returns > -1).all():
         logs = np.log1p(returns)
         rate = float(logs.sum()) / total
-        reach = float(student_quantile(level, n - 1)) * long_run_error(logs - rate * years)
+        reach = float(student(level, n - 1)) * long_run_error(logs - rate * years)
         low, high = (_exp(rate + side * reach * n / total) - 1 for side in (-1, 1))
     return Figure("annual_return", value, low, high, n, "share", "AR(1)")
 
@@ -175,7 +156,7 @@ def volatility_figure(returns: Floats, periods: float, level: float) -> Figure:
     if value > 0:
         squares = np.square(returns - returns.mean())
         error = long_run_error(squares / squares.mean() / 2)
-        factor = _exp(float(student_quantile(level, n - 1)) * error)
+        factor = _exp(float(student(level, n - 1)) * error)
         low, high = value / factor, value * factor
     return Figure("volatility", value, low, high, n, "share", "AR(1)")
 
@@ -200,7 +181,7 @@ def _scaled(
     name: str, ratio: float, error: float, periods: float, returns: Floats, level: float
 ) -> Figure:
     n, scale = len(returns), sqrt(periods)
-    reach = float(student_quantile(level, n - 1)) * error if n > 1 else NAN
+    reach = float(student(level, n - 1)) * error if n > 1 else NAN
     low, high = scale * (ratio - reach), scale * (ratio + reach)
     return Figure(name, scale * ratio, low, high, n, "ratio", "AR(1)")
 
@@ -212,7 +193,7 @@ def _exp(value: float) -> float:
 
 def _binomial_rank(tail: float, n: int, share: float) -> int:
     """Return the smallest number of hits whose probability, or less hits, is at least `tail`."""
-    return int(np.searchsorted(_special().bdtr(np.arange(n + 1), n, share), tail))
+    return int(np.searchsorted(scipy_part("special").bdtr(np.arange(n + 1), n, share), tail))
 
 
 def value_at_risk_figure(returns: Floats, level: float, share: float = 0.05) -> Figure:
@@ -229,9 +210,7 @@ def value_at_risk_figure(returns: Floats, level: float, share: float = 0.05) -> 
     return Figure("value_at_risk", value, low, high, n, "share", "ranks")
 
 
-def expected_shortfall_figure(
-    returns: Floats, how: IntervalSettings, share: float = 0.05
-) -> Figure:
+def expected_shortfall_figure(returns: Floats, how: Sampling, share: float = 0.05) -> Figure:
     """Return the mean of the worst returns, the ``floor((n - 1) * share) + 1`` lowest ones.
 
     The bootstrap needs many returns in the tail: with fewer than 50 the interval is missing. It
@@ -253,7 +232,7 @@ def share_figure(name: str, hits: int, n: int, level: float) -> Figure:
     """Return a share with its interval by Wilson (1927)."""
     if not n:
         return Figure(name, NAN, NAN, NAN, 0, "share", "Wilson")
-    low, high = wilson_interval(hits / n, n, float(_special().ndtri((1 + level) / 2)))
+    low, high = wilson_interval(hits / n, n, normal(level))
     return Figure(name, hits / n, low, high, n, "share", "Wilson")
 
 
@@ -297,7 +276,7 @@ def gain_figures(values: Floats, level: float) -> list[Figure]:
 
 
 def _around(log: float, error: float, degrees: int, level: float) -> tuple[float, float]:
-    reach = float(student_quantile(level, degrees)) * error
+    reach = float(student(level, degrees)) * error
     return _exp(log - reach), _exp(log + reach)
 
 

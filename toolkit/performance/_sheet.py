@@ -8,11 +8,9 @@ import pandas as pd
 
 from toolkit.arrays import Flags, Floats, Ints
 from toolkit.errors import MissingColumns
-from toolkit.installation import explain_missing
 from toolkit.performance._ratios import (
     NAN,
     Figure,
-    IntervalSettings,
     annual_return_figure,
     chain_returns,
     deepest_drawdown,
@@ -40,7 +38,9 @@ from toolkit.performance._trip_statistics import trip_figures
 from toolkit.prepare.door import Frame, Table
 from toolkit.prepare.groups import starts_group
 from toolkit.prepare.provenance import finish
-from toolkit.statistics.estimate import check_count, check_level
+from toolkit.statistics.bootstrap import Sampling
+from toolkit.statistics.estimate import check_count
+from toolkit.statistics.quantiles import scipy_part
 from toolkit.times import DAY, HOUR
 
 _OPTIONAL = (
@@ -188,7 +188,7 @@ def sheet(
     >>> figures.loc[["total_return", "max_drawdown", "sharpe"], "value"].round(4).tolist()
     [0.0401, -0.01, 10.4642]
     """
-    how = IntervalSettings(check_level(level), check_count(draws, "draws"), seed)
+    how = Sampling(level, check_count(draws, "draws"), seed)
     if by not in (None, "month"):
         raise ValueError(f"by must be 'month' or None, not {by!r}")
     table, rows, users = read_returns(returns, optional=_OPTIONAL)
@@ -255,7 +255,7 @@ def _select(rows: pd.DataFrame, named: dict[str, object]) -> pd.DataFrame:
     return rows
 
 
-def _return_figures(rows: Columns, risk_free: float, how: IntervalSettings) -> list[Figure]:
+def _return_figures(rows: Columns, risk_free: float, how: Sampling) -> list[Figure]:
     known = known_returns(rows)
     every, n = known.returns, len(known.returns)
     if not n:
@@ -308,9 +308,6 @@ def _money_weighted(rows: Columns) -> tuple[float, int]:
     equity: ``end = start + flows + return * capital`` for each period. A period whose capital is
     not positive has no return, but its flows count. A period without money does not count.
     """
-    with explain_missing("analysis"):
-        from scipy import optimize
-
     has_return = ~np.isnan(rows["return_"])
     n = int(has_return.sum())
     if not {"start", "flows", "capital"} <= set(rows):
@@ -342,7 +339,7 @@ def _money_weighted(rows: Columns) -> tuple[float, int]:
     changes = np.diff(miss(np.linspace(low, high, 2_000)) > 0) if (capital <= 0).any() else []
     if np.count_nonzero(changes) > 1:
         return NAN, n
-    rate = float(optimize.brentq(miss, low, high, xtol=1e-14))
+    rate = float(scipy_part("optimize").brentq(miss, low, high, xtol=1e-14))
     return float((1 + rate) ** n - 1), n
 
 

@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 
 from toolkit.arrays import Floats
-from toolkit.installation import explain_missing
 from toolkit.performance._ratios import (
     is_constant,
     long_run_error,
@@ -22,6 +21,7 @@ from toolkit.prepare.door import Frame
 from toolkit.prepare.groups import split_groups
 from toolkit.prepare.provenance import result_provenance
 from toolkit.statistics.estimate import Estimate, check_level
+from toolkit.statistics.quantiles import normal, scipy_part
 from toolkit.statistics.shrinkage import shrink_estimates
 
 Measure = Literal["sharpe", "mean"]
@@ -238,24 +238,20 @@ def _measure(
 
 def _discovery_rates(p: Floats) -> Floats:
     """Return the false discovery rates; an unknown p counts as 1, and has none."""
-    with explain_missing("analysis"):
-        from scipy import stats
-
-    rates = stats.false_discovery_control(np.nan_to_num(p, nan=1.0)) if len(p) else p
+    rates = scipy_part("stats").false_discovery_control(np.nan_to_num(p, nan=1.0)) if len(p) else p
     return np.where(np.isnan(p), NAN, rates)
 
 
 def _persistence(halves: pd.DataFrame, level: float) -> tuple[float, float, float]:
     """Return Spearman's correlation of two halves with its interval (Bonett and Wright, 2000)."""
-    with explain_missing("analysis"):
-        from scipy import stats
-
     n = len(halves)
     if n < 5 or (halves.nunique() < 2).any():
         return NAN, NAN, NAN
-    found = float(stats.spearmanr(halves["first_half"], halves["second_half"]).statistic)
+    found = float(
+        scipy_part("stats").spearmanr(halves["first_half"], halves["second_half"]).statistic
+    )
     if abs(found) == 1:
         return found, NAN, NAN
-    reach = stats.norm.ppf((1 + level) / 2) * sqrt((1 + found**2 / 2) / (n - 3))
+    reach = normal(level) * sqrt((1 + found**2 / 2) / (n - 3))
     low, high = (float(np.tanh(np.arctanh(found) + side * reach)) for side in (-1, 1))
     return found, low, high

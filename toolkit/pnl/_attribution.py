@@ -5,7 +5,7 @@ occurs in only one source keeps its row.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -18,26 +18,24 @@ from toolkit.prepare.door import Frame, Names, Table, filled
 from toolkit.prepare.funding import (
     POSITIONS,
     CoveredPeriod,
+    Payments,
     common_end,
     count_hours,
     covered_period,
-    is_inside,
+    read_payments,
 )
 from toolkit.prepare.groups import CALENDAR, group_rows, list_keys, number_groups, sum_groups
-from toolkit.prepare.ledger import Movements, read_income, read_movements
+from toolkit.prepare.ledger import own_ledger, read_income
 from toolkit.prepare.markets import dex_of, is_outcome, is_perp
 from toolkit.prepare.money import (
-    Collateral,
     Prices,
-    in_usd,
     warn_missing_amounts,
     warn_missing_tokens,
     warn_unused_prices,
 )
-from toolkit.prepare.owners import Owners, account_names, check_owner, is_owned
+from toolkit.prepare.owners import Owners, is_owned
 from toolkit.prepare.provenance import finish
 from toolkit.prepare.roles import warn_missing_directions
-from toolkit.prepare.words import Coverage, coverage_texts, source_state
 from toolkit.times import Time
 
 NEEDED = ("coin", "px", "sz", "side", "time", "closed_pnl", "fee")
@@ -56,6 +54,11 @@ MONEY = (
     "funding_outside",
 )
 GAPS = ("missing_amounts", "unpriced_fees", "unknown_flows", "conversions", "at_par")
+_SOURCES = ("funding", "ledger", "unrealised")
+_COUNTS = (
+    "rows", "perps", "payments", "held", "paid", "outside", "no_unrealised", "no_closed_pnl",
+    "no_fee",
+)  # fmt: skip
 RESULT = ("fills", "volume", *MONEY, *GAPS, "covers")
 
 HOUR_KEYS = ("user", "coin", "dex")
@@ -250,27 +253,22 @@ def compute_attribution(
     by: str | Iterable[str] | None = None,
     time: CoveredPeriod | None = None,
     positions: tuple[Frame | None, Frame | None] | None = None,
-    account: str | None = None,
-    prices: Prices | None = None,
-    meta: Frame | Collateral | None = None,
     *,
-    owners: Owners | None = None,
     warns: bool = False,
 ) -> pd.DataFrame:
     """Return the attribution of rows; without a `time` all funding counts.
 
-    Funding and ledger count for the accounts of `owners`, by default those of the fills. With
-    `warns` it warns of missing values in the fills.
+    Funding and ledger count for the accounts of the fills. With `warns` it warns of missing values
+    in the fills.
     """
-    fills = prepare.fills(fills, account, prices, meta)
+    fills = prepare.fills(fills)
     keys = list_keys(by, ("time", *FILL_NUMBERS, *RESULT))
     table = fills.table
     table.require(NEEDED)
-    is_alone = funding is None and ledger is None and positions is None
-    owners = owners or (Owners(None, ()) if is_alone else fills.owners)
     parts = [_sum_fills(fills, keys)]
-    collateral = fills.known_collateral() if funding is not None else fills.collateral
     if warns:
+        is_paid = funding is not None
+        collateral = fills.known_collateral() if is_paid else fills.collateral
         warn_unused_prices(fills.prices, table, collateral)
         warn_missing_amounts(table)
         warn_missing_tokens(table)
@@ -281,28 +279,25 @@ def compute_attribution(
         ("unrealised", positions, POSITION_KEYS),
     )
     covers = {"fills": "fills"}
-    covers |= {
-        name: source_state(name, keys, of) for name, rows, of in possible if rows is not None
-    }
+    for name, rows, of in possible:
+        if rows is not None:  # the name of the source, or why it cannot be grouped by these keys
+            lacks = ", ".join(key for key in keys if key not in of)
+            covers[name] = f"not {name} (it has no {lacks})" if lacks else name
     hours = None
     inputs = {"fills": table.frame, "funding": funding, "ledger": ledger}
-    if covers.get("funding") == "funding":
-        paid = Table(funding, "funding")
-        inputs["funding"] = paid.frame
-        paid.require(("coin", "time", "usdc"))
-        check_owner(paid, table)
-        mine, inside = is_owned(paid, "user", owners), is_inside(paid, fills, time)
-        usdc = in_usd(paid.number("usdc"), paid.text("coin"), collateral, fills.prices)
-        parts.append(_sum_funding(paid, keys, usdc, inside, np.flatnonzero(mine)))
-        hours = _position_hours(fills, paid, mine & inside)
+    if funding is not None and covers["funding"] == "funding":
+        paid = read_payments(fills, funding, time)
+        inputs["funding"] = paid.table.frame
+        parts.append(_sum_funding(paid, keys))
+        hours = _position_hours(fills, paid)
     if covers.get("ledger") == "ledger":
         moved = Table(ledger, "ledger")
         inputs["ledger"] = moved.frame
-        parts.append(_sum_ledger(moved, keys, owners, fills.account))
+        parts.append(_sum_ledger(moved, keys, fills))
     if covers.get("unrealised") == "unrealised":
         ends = zip(positions or (), (-1.0, 1.0), strict=True)
         known = [(held, sign) for held, sign in ends if held is not None]
-        parts += [_sum_positions(held, sign, keys, owners) for held, sign in known]
+        parts += [_sum_positions(held, sign, keys, fills.owners) for held, sign in known]
     groups, sums = _add_parts(parts, keys)
     result = _mark_uncovered(groups, sums, covers, hours, is_final=warns)
     facts = {"helper": "pnl.attribution", "by": keys, "covers": ", ".join(covers.values())}
@@ -352,11 +347,10 @@ def _sum_fills(fills: Fills, keys: Sequence[str]) -> Sums:
     return groups, sums
 
 
-def _sum_funding(
-    funding: Table, keys: Sequence[str], usdc: Floats, inside: Flags, rows: Ints
-) -> Sums:
+def _sum_funding(payments: Payments, keys: Sequence[str]) -> Sums:
     """Return the sums of payments; those outside the time of the fills have their own columns."""
-    known, paid = ~np.isnan(usdc), np.nan_to_num(usdc)
+    funding, mine, inside, usd = payments
+    known, paid = ~np.isnan(usd), np.nan_to_num(usd)
     counted = np.where(inside, paid, 0.0)
     measures: dict[str, Floats | Flags] = {
         "funding": counted,
@@ -367,56 +361,19 @@ def _sum_funding(
         "outside": ~inside,
         "missing_amounts": ~known,
     }
-    return _sum_rows(funding, keys, measures, rows)
+    return _sum_rows(funding, keys, measures, np.flatnonzero(mine))
 
 
-class OwnLedger(NamedTuple):
-    """Ledger rows of the accounts of fills: their places, all accounts, and all movements."""
-
-    rows: Ints
-    accounts: Names
-    moves: Movements
-
-
-def own_ledger(ledger: Table, owners: Owners, account: str | None, *, named: bool) -> OwnLedger:
-    """Return the ledger rows of the accounts.
-
-    - ``named``: whether each row needs an account
-    """
-    ledger.require(("time", "type"))
-    owner = account or _ledger_owner(ledger, owners)
-    if named and owner is None:
-        ledger.require(["account"], "Add it, or pass account=")
-    rows = np.flatnonzero(is_owned(ledger, "account", owners))
-    accounts = Names(np.zeros(len(ledger), dtype=np.int64), [owner or ""])
-    if owner is None and ledger.has("account"):
-        accounts = ledger.text("account")
-    return OwnLedger(rows, accounts, read_movements(ledger, accounts))
-
-
-def _sum_ledger(ledger: Table, keys: Sequence[str], owners: Owners, account: str | None) -> Sums:
+def _sum_ledger(ledger: Table, keys: Sequence[str], fills: Fills) -> Sums:
     """Return the sums of the ledger rows of the accounts."""
-    rows, accounts, moves = own_ledger(ledger, owners, account, named="user" in keys)
-    income = read_income(ledger, accounts, moves)
+    table, moves, accounts = own_ledger(ledger, fills.account, fills.owners, named="user" in keys)
+    income = read_income(table, accounts, moves)
     if "user" in keys:
         users = accounts.texts().to_numpy()
-        ledger = Table(ledger.plain.assign(user=users), "ledger", "none")
+        table = Table(table.plain.assign(user=users), "ledger", "none")
     flow = moves.perp
     measures = {"ledger": filled(flow), "unknown_flows": np.isnan(flow), "income": income}
-    return _sum_rows(ledger, keys, measures, rows)
-
-
-def _ledger_owner(ledger: Table, owners: Owners) -> str | None:
-    """Return the address that the ledger was fetched for, from its provenance."""
-    names = account_names(ledger.frame)
-    if len(names) != 1:
-        return None
-    if len(owners.names) == 1 and list(owners.names) != names:
-        raise ValueError(
-            f"the ledger was fetched for {names[0]}, but the fills for {owners.names[0]}. "
-            "Fetch both for one account, or pass account="
-        )
-    return names[0]
+    return _sum_rows(table, keys, measures)
 
 
 def _sum_positions(held: Frame, sign: float, keys: Sequence[str], owners: Owners) -> Sums:
@@ -470,16 +427,17 @@ def _add_parts(parts: Sequence[Sums], keys: Sequence[str]) -> Sums:
     return groups, sums
 
 
-def _position_hours(fills: Fills, funding: Table, rows: Flags) -> pd.DataFrame | None:
+def _position_hours(fills: Fills, payments: Payments) -> pd.DataFrame | None:
     """Return position hours, and those with a payment, by user, coin and dex.
 
     None if the fills do not state positions.
     """
-    table = fills.table
+    table, funding = fills.table, payments.table
     if not all(map(table.has, POSITIONS)) or (table.has("user") and not funding.has("user")):
         return None
     steps = fills.steps
-    hours = count_hours(fills, funding, rows, common_end(table.frame, funding.frame))
+    rows, until = payments.mine & payments.inside, common_end(table.frame, funding.frame)
+    hours = count_hours(fills, funding, rows, until)
     heads = np.flatnonzero(steps.first)
     coins = Names(steps.coin[heads], steps.coins)
     names = (Names(steps.user[heads], steps.users), coins, coins.renamed(dex_of))
@@ -501,93 +459,108 @@ def _mark_uncovered(
     """
     keys, number = list(groups.columns), len(groups)
     zero = np.zeros(number)
-
-    def counts(name: str) -> Ints:
-        return np.rint(sums.get(name, zero)).astype(np.int64)
-
-    has_funding = covers.get("funding") == "funding"
-    held = paid = counts("")
-    unpaid = np.zeros(number, dtype=bool)
-    if has_funding:
+    counts = {name: np.rint(sums.get(name, zero)).astype(np.int64) for name in (*_COUNTS, *GAPS)}
+    rows, is_not = counts["rows"], {name: covers.get(name) != name for name in _SOURCES}
+    if not is_final:
+        counts |= dict.fromkeys(("no_closed_pnl", "no_fee"), counts["held"])
+    unpaid = np.full(number, is_not["funding"])
+    if not is_not["funding"]:
         if hours is not None:
             by = [key for key in keys if key in HOUR_KEYS]
-            sums_ = hours[["held", "paid"]].sum().to_frame().T
-            pairs = groups.merge(sums_, "cross")
+            pairs = groups.assign(**hours[["held", "paid"]].sum())
             if by:
-                sums_ = hours.groupby(by, dropna=False)[["held", "paid"]].sum().reset_index()
-                pairs = groups.merge(sums_, "left", by)
-            held, paid = pairs[["held", "paid"]].fillna(0).to_numpy(np.int64).T
-        gaps = (paid < held) if hours is not None else None
-        unpaid = _misses_payments(groups, counts("payments"), counts("perps"), held, gaps)
-    coverage = Coverage(
-        unpaid=unpaid,
-        held=held,
-        paid=paid,
-        outside=counts("outside"),
-        no_unrealised=counts("no_unrealised"),
-        fills=counts("rows"),
-        no_closed_pnl=counts("no_closed_pnl") * is_final,
-        no_fee=counts("no_fee") * is_final,
-        income=sums.get("income", zero),
+                totals = hours.groupby(by, dropna=False)[["held", "paid"]].sum().reset_index()
+                pairs = groups.merge(totals, "left", by)
+            counts |= {name: pairs[name].fillna(0).to_numpy(np.int64) for name in ("held", "paid")}
+        unpaid = _misses_payments(groups, counts, has_hours=hours is not None)
+    no_closed, no_fee = (
+        (rows > 0) & (counts[name] == rows) for name in ("no_closed_pnl", "no_fee")
     )
-    made: dict[str, object] = {key: groups[key] for key in keys}
-    made["fills"] = coverage.fills - counts("conversions")
-    made["volume"] = sums["volume"]
     money = {name: sums.get(name, zero) + 0.0 for name in MONEY}
     money["equity_change"] = sums["perp_net"] + sums.get("ledger", zero)
-    nothing = np.ones(number, dtype=bool)
-    has_rows = coverage.fills > 0
-    no_closed = has_rows & (coverage.no_closed_pnl == coverage.fills)
-    no_fee = has_rows & (coverage.no_fee == coverage.fills)
-    no_ledger = nothing if covers.get("ledger") != "ledger" else ~nothing
     lost = {
         "closed_pnl": no_closed,
         **dict.fromkeys((*FEES, "fees_in_cost"), no_fee),
         "net": no_closed | no_fee,
-        "funding": unpaid if has_funding else nothing,
-        "ledger": no_ledger,
-        "equity_change": (unpaid if has_funding else nothing) | no_ledger | no_closed | no_fee,
-        "unrealised": coverage.no_unrealised > 0
-        if covers.get("unrealised") == "unrealised"
-        else nothing,
+        "funding": unpaid,
+        "ledger": np.full(number, is_not["ledger"]),
+        "equity_change": unpaid | is_not["ledger"] | no_closed | no_fee,
+        "unrealised": (counts["no_unrealised"] > 0) | is_not["unrealised"],
     }
     for name, gone in lost.items():
         if gone.any():
             money[name] = np.where(gone, np.nan, money[name])
-    made |= money | {name: counts(name) for name in GAPS}
-    of_what = "in all" if any(key in CALENDAR for key in keys) else ""
-    made["covers"] = pd.Series(coverage_texts(covers, coverage, of_what), dtype="str")
-    ordered = {name: made[name] for name in (*keys, *RESULT)}
-    return pd.DataFrame(ordered, index=range(number), copy=False)
+    facts = counts | {
+        "unpaid": unpaid & (not is_not["funding"]),
+        "income": sums.get("income", zero),
+    }
+    of_what = " in all" if any(key in CALENDAR for key in keys) else ""
+    made: dict[str, object] = {
+        **groups,
+        "fills": rows - counts["conversions"],
+        "volume": sums["volume"],
+        **money,
+        **{name: counts[name] for name in GAPS},
+        "covers": pd.Series(_coverage_texts(covers, facts, of_what), dtype="str"),
+    }
+    return pd.DataFrame(made, index=range(number), copy=False)
 
 
-def _misses_payments(
-    groups: pd.DataFrame, payments: Ints, perps: Ints, held: Ints, gaps: Flags | None
-) -> Flags:
+def _coverage_texts(covers: Mapping[str, str], facts: Mapping[str, Any], of_what: str) -> list[str]:
+    """Return what each row covers.
+
+    - ``covers``: the state of each source
+    - ``of_what``: words after the share of position hours, such as ``in all``
+    """
+    base = ", ".join(covers.values())
+    texts = [base] * len(facts["rows"])
+    partly = facts["unpaid"] | (facts["paid"] < facts["held"]) | (np.abs(facts["income"]) >= 0.005)
+    for name in ("outside", "no_unrealised", "no_closed_pnl", "no_fee"):
+        partly = partly | (facts[name] > 0)
+    for place in np.flatnonzero(partly).tolist():
+        row = {name: values[place].item() for name, values in facts.items()}
+        before, funding, after = base.partition("funding")
+        text = base
+        if row["unpaid"]:
+            text = f"{before}not funding (no rows){after}"
+        elif row["paid"] < row["held"]:
+            share = f"{row['paid']} of {row['held']} position hours{of_what}"
+            text = f"{before}{funding} ({share}){after}"
+        if row["outside"]:
+            lying = f"{row['outside']} funding row{'s' * (row['outside'] != 1)}"
+            text += f", without {lying} outside the time of the fills"
+        if row["no_unrealised"]:
+            held = f"{row['no_unrealised']} position{'s' * (row['no_unrealised'] != 1)}"
+            text += f", without the unrealised PnL of {held}"
+        if abs(row["income"]) >= 0.005:
+            text += f", without {row['income']:,.2f} USD of vaults, commissions, rewards and gas"
+        if row["no_closed_pnl"] + row["no_fee"]:
+            closed, fee = (row["rows"] - row[name] for name in ("no_closed_pnl", "no_fee"))
+            known = f"{closed} of {row['rows']} closed PnLs, {fee} of {row['rows']} fees known"
+            text = f"fills ({known}){text.removeprefix('fills')}"
+        texts[place] = text
+    return texts
+
+
+def _misses_payments(groups: pd.DataFrame, counts: Mapping[str, Ints], *, has_hours: bool) -> Flags:
     """Return whether funding rows are missing although there were positions.
-
-    - ``held``: position hours
-    - ``gaps``: whether some of them have no payment; None if position hours are not known
 
     `builderApprovedFundingByTime` has no rows of accounts without an approval. So an account with
     perp fills and no rows did not necessarily pay nothing. The same holds for a coin with open
     positions at full hours, and for a day without rows if a row of any position hour is missing or
     if position hours are not known. An account without fills misses nothing.
     """
-    counts = groups.assign(payments=payments, perps=perps)
+    columns = groups.assign(payments=counts["payments"], perps=counts["perps"])
 
     def totals(names: Sequence[str]) -> Any:
         """Return payments and perp fills of all rows with the same keys."""
         keys = [key for key in groups.columns if key in names]
-        columns = counts.groupby(keys, dropna=False) if keys else counts.groupby(lambda _: 0)
-        return columns[["payments", "perps"]].transform("sum").to_numpy(np.int64).T
+        grouped = columns.groupby(keys, dropna=False) if keys else columns.groupby(lambda _: 0)
+        return grouped[["payments", "perps"]].transform("sum").to_numpy(np.int64).T
 
-    (of_account, perps_of_account), (of_group, perps_of_group) = (
-        totals(("user",)),
-        totals(HOUR_KEYS),
-    )
+    (of_account, perps_of_account), (of_group, perps_of_group) = map(totals, (("user",), HOUR_KEYS))
     unpaid = (of_account == 0) & (perps_of_account > 0)
-    unpaid |= (of_group == 0) & (held > 0)
-    gaps = perps_of_group > 0 if gaps is None else gaps
-    made: Flags = unpaid | ((payments == 0) & gaps)
+    unpaid |= (of_group == 0) & (counts["held"] > 0)
+    gaps = counts["paid"] < counts["held"] if has_hours else perps_of_group > 0
+    made: Flags = unpaid | ((counts["payments"] == 0) & gaps)
     return made

@@ -9,10 +9,7 @@ from toolkit import prepare
 from toolkit.prepare import Fills
 from toolkit.prepare.average import PerpRule, SizeDecimals, expected_by_rule, size_decimals
 from toolkit.prepare.door import Frame
-from toolkit.prepare.money import warn_missing_tokens
-from toolkit.prepare.roles import warn_missing_directions
-from toolkit.prepare.single_account import check_one_account
-from toolkit.prepare.steps import check_positions
+from toolkit.prepare.single_account import check_chains
 from toolkit.rules.closed_pnl import apply_perp_fill_2023
 
 Rule = Literal["current", "2023"]
@@ -83,10 +80,7 @@ def audit(
     if rule not in RULES:
         raise ValueError(f"unknown rule {rule!r}; choose one of {', '.join(RULES)}")
     table, sizes = fills.table, size_decimals(sz_decimals)
-    check_positions(table)
-    warn_missing_tokens(table)
-    warn_missing_directions(table, outcomes_alone=True)
-    check_one_account(fills)
+    check_chains(fills)
     steps, average = fills.steps, fills.average(sizes)
     expected = average.expected
     if (other := RULES[rule]) is not None:

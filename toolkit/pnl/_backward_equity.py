@@ -10,7 +10,7 @@ from toolkit.pnl._reconcile_tables import select_tables
 from toolkit.prepare import Fills
 from toolkit.prepare.account_values import distinct_rows, read_values
 from toolkit.prepare.door import NO_TIME, Frame, Table, utc_times
-from toolkit.prepare.funding import covered_period, rows_inside
+from toolkit.prepare.funding import covered_period, is_inside
 from toolkit.prepare.provenance import finish
 from toolkit.prepare.trades import read_signs
 from toolkit.prepare.words import curve_coverage
@@ -142,8 +142,8 @@ def carried_back(
     tables = select_tables(bounds, trades.frame, paid, moved, user or "")
     whole = compute_attribution(tables.perps, tables.funding, tables.ledger, None, period)
     if tables.funding is not None:
-        mine = rows_inside(tables.funding, Fills(tables.perps), period)
-        tables = tables._replace(funding=mine)
+        inside = is_inside(Table(tables.funding, "funding"), Fills(tables.perps), period)
+        tables = tables._replace(funding=tables.funding[inside])
     hours = compute_attribution(tables.perps, tables.funding, tables.ledger, "hour")
     perps = Table(tables.perps, "fills", "none")
     perps.require_values(("px", "sz", "closed_pnl", "fee"))

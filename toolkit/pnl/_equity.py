@@ -7,16 +7,17 @@ import numpy as np
 import pandas as pd
 
 from toolkit.arrays import Flags, Floats, Ints
-from toolkit.pnl._attribution import NEEDED, compute_attribution, own_ledger
+from toolkit.pnl._attribution import NEEDED, compute_attribution
 from toolkit.pnl._positions import positions
 from toolkit.prepare import Fills
 from toolkit.prepare.average import SizeDecimals, size_decimals
 from toolkit.prepare.door import Frame, Names, Table, filled, utc_times
-from toolkit.prepare.funding import covered_period, is_inside
+from toolkit.prepare.funding import covered_period, read_payments
 from toolkit.prepare.groups import CALENDAR
+from toolkit.prepare.ledger import own_ledger
 from toolkit.prepare.markets import dex_of, is_perp
-from toolkit.prepare.money import Prices, in_usd, warn_missing_tokens, warn_unused_prices
-from toolkit.prepare.owners import is_owned, refuse_several_accounts
+from toolkit.prepare.money import Prices, warn_missing_tokens, warn_unused_prices
+from toolkit.prepare.owners import refuse_several_accounts
 from toolkit.prepare.prices import PriceHistory, make_history
 from toolkit.prepare.provenance import finish
 from toolkit.prepare.single_account import check_one_account
@@ -209,23 +210,25 @@ def _other_parts(
     table, is_named, owners = fills.table, fills.table.has("user"), fills.owners
     perps = Fills(table.frame[in_perps], fills.account, fills.prices, fills.collateral)
     perps.owners = owners
-    nobody = [""]
     parts, time = [], None
+
+    def nobody(count: int) -> Names:
+        return Names(np.zeros(count, dtype=np.int64), [""])
+
     if funding is not None:
-        time, paid = covered_period(table), Table(funding, "funding")
-        paid.require(("coin", "time", "usdc", *(["user"] if is_named else [])))
-        rows = np.flatnonzero(is_owned(paid, "user", owners) & is_inside(paid, perps, time))
-        users = paid.text("user") if is_named else Names(np.zeros(len(paid), np.int64), nobody)
-        usdc = in_usd(paid.number("usdc"), paid.text("coin"), fills.collateral, fills.prices)[rows]
-        amounts = {"net": filled(usdc), "missing_amounts": np.isnan(usdc)}
-        parts.append(_Part(users.take(rows), paid.ms()[rows], amounts))
+        time = covered_period(table)
+        paid, mine, inside, usd = read_payments(perps, funding, time, named=True)
+        kept = mine & inside
+        amounts = {"net": filled(usd[kept]), "missing_amounts": np.isnan(usd[kept])}
+        users = paid.text("user").take(kept) if is_named else nobody(int(kept.sum()))
+        parts.append(_Part(users, paid.ms()[kept], amounts))
     if ledger is not None:
-        moved = Table(ledger, "ledger")
-        own = own_ledger(moved, owners, fills.account, named=is_named)
-        flow = own.moves.perp[own.rows]
-        users = own.accounts if is_named else Names(np.zeros(len(moved), np.int64), nobody)
-        amounts = {"ledger": filled(flow), "unknown_flows": np.isnan(flow)}
-        parts.append(_Part(users.take(own.rows), moved.ms()[own.rows], amounts))
+        moved, moves, accounts = own_ledger(
+            Table(ledger, "ledger"), fills.account, owners, named=is_named
+        )
+        amounts = {"ledger": filled(moves.perp), "unknown_flows": np.isnan(moves.perp)}
+        users = accounts if is_named else nobody(len(moved))
+        parts.append(_Part(users, moved.ms(), amounts))
     whole = compute_attribution(perps, funding, ledger, ["user"] if is_named else None, time)
     names = whole["user"].fillna("") if is_named else [""] * len(whole)
     return parts, dict(zip(names, whole["covers"], strict=True))

@@ -13,11 +13,9 @@ from toolkit.prepare import Fills
 from toolkit.prepare.average import swap_groups
 from toolkit.prepare.door import NO_TIME, Frame, utc_times
 from toolkit.prepare.markets import is_outcome
-from toolkit.prepare.money import warn_missing_tokens
 from toolkit.prepare.provenance import finish
-from toolkit.prepare.roles import warn_missing_directions
-from toolkit.prepare.single_account import check_one_account
-from toolkit.prepare.steps import POSITION_COLUMNS, Steps, check_positions, grid
+from toolkit.prepare.single_account import check_chains
+from toolkit.prepare.steps import POSITION_COLUMNS, Steps, grid
 from toolkit.rules.closed_pnl import GUARD_BITS
 
 _DECIMALS = 12  # of prices, if they are small
@@ -127,10 +125,7 @@ def lots(
     if method not in METHODS:
         raise ValueError(f"unknown method {method!r}; choose one of {', '.join(METHODS)}")
     table = fills.table
-    check_positions(table, tuple(name for name in POSITION_COLUMNS if name != "closed_pnl"))
-    warn_missing_tokens(table)
-    warn_missing_directions(table, outcomes_alone=True)
-    check_one_account(fills)
+    check_chains(fills, tuple(name for name in POSITION_COLUMNS if name != "closed_pnl"))
     steps = fills.steps
     px, px_scale = _whole_prices(fills)
     parts = _match_perps(steps, px, method)

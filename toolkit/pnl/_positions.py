@@ -14,11 +14,8 @@ from toolkit.prepare import Fills
 from toolkit.prepare.account_values import aware_ms
 from toolkit.prepare.average import SizeDecimals, size_decimals
 from toolkit.prepare.door import Frame, Names, Table, utc_times
-from toolkit.prepare.money import warn_missing_tokens
 from toolkit.prepare.provenance import finish
-from toolkit.prepare.roles import warn_missing_directions
-from toolkit.prepare.single_account import check_one_account
-from toolkit.prepare.steps import check_positions
+from toolkit.prepare.single_account import check_chains
 from toolkit.times import Time
 
 MarkPrices = Mapping[str, float | Decimal] | Frame
@@ -90,10 +87,7 @@ def positions(fills: Frame | Fills, sz_decimals: SizeDecimals) -> pd.DataFrame:
     """
     fills = prepare.fills(fills)
     table, sizes = fills.table, size_decimals(sz_decimals)
-    check_positions(table)
-    warn_missing_tokens(table)
-    warn_missing_directions(table, outcomes_alone=True)
-    check_one_account(fills)
+    check_chains(fills)
     steps, average = fills.steps, fills.average(sizes)
     made = {
         **owner_columns(fills, np.arange(len(steps))),
@@ -180,8 +174,7 @@ def unrealised(
         before = fills.table.ms("time") <= aware_ms(at)
         fills = prepare.fills(fills.table.frame[before], account=fills.account)
     sizes, prices = size_decimals(sz_decimals), mark_prices(marks)
-    check_positions(fills.table)
-    check_one_account(fills)
+    check_chains(fills, warns=False)
     steps = fills.steps
     places = np.flatnonzero(steps.last & ~steps.spot & (steps.end != 0))
     size, entry = steps.sizes(steps.end)[places], fills.average(sizes).entry[places]

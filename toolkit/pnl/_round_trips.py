@@ -11,20 +11,18 @@ from toolkit.display import count_text
 from toolkit.errors import HistoryWarning, MissingColumns, warn_caller
 from toolkit.pnl._positions import owner_columns
 from toolkit.prepare import Fills
-from toolkit.prepare.door import NO_TIME, Frame, Table, utc_times
+from toolkit.prepare.door import NO_TIME, Frame, utc_times
 from toolkit.prepare.funding import (
     common_end,
     covered_period,
-    is_inside,
     payment_hours,
     payment_spans,
+    read_payments,
 )
-from toolkit.prepare.money import Prices, in_usd, warn_missing_tokens, warn_unused_prices
-from toolkit.prepare.owners import is_owned
+from toolkit.prepare.money import Prices, warn_unused_prices
 from toolkit.prepare.provenance import finish
-from toolkit.prepare.roles import warn_missing_directions
-from toolkit.prepare.single_account import check_one_account
-from toolkit.prepare.steps import POSITION_COLUMNS, check_positions
+from toolkit.prepare.single_account import check_chains
+from toolkit.prepare.steps import POSITION_COLUMNS
 from toolkit.times import HOUR
 
 
@@ -129,11 +127,8 @@ def round_trips(
     """
     fills = prepare.fills(fills, account, prices, meta)
     table = fills.table
-    check_positions(table, (*POSITION_COLUMNS, "fee"))
-    warn_missing_tokens(table)
-    warn_missing_directions(table)
     warn_unused_prices(fills.prices, table, fills.collateral)
-    check_one_account(fills)
+    check_chains(fills, (*POSITION_COLUMNS, "fee"), outcomes_alone=False)
     _refuse_unpriced_fees(fills)
     steps, legs, money, roles = fills.steps, fills.legs, fills.money, fills.roles
     px, fee = table.number("px")[legs.rows], steps.sizes(steps.fee)[legs.step]
@@ -155,7 +150,7 @@ def round_trips(
     no_hours = np.zeros(len(at), dtype=np.int64)
     paid = _TripFunding(np.full(len(at), np.nan), no_hours, no_hours, no_hours > 0, 0)
     if funding is not None:
-        paid = _funding_of_trips(fills, Table(funding, "funding"))
+        paid = _funding_of_trips(fills, funding)
     net = gross + fees + np.where(paid.has_rows, paid.usd, 0.0)
     is_full = legs.basis & ~np.isin(status, ("late", "broken"))
     complete = (opened != NO_TIME) & (closed != NO_TIME)
@@ -168,7 +163,7 @@ def round_trips(
             "duration_hours": np.where(complete, (closed - opened) / HOUR, np.nan),
             "status": pd.Series(status, dtype="str"),
             "fills": legs.sums(counted.astype(np.float64)).astype(np.int64),
-            "size": legs.largest(np.abs(around) / steps.scale[legs.step]),
+            "size": legs.sums(np.abs(around) / steps.scale[legs.step], np.maximum),
             "entry_px": np.where(is_full & (opened_size != 0), opened_px / opened_size, np.nan),
             "exit_px": np.where(legs.whole & (closed_size > 0), closed_px / closed_size, np.nan),
             "gross": gross,
@@ -177,7 +172,7 @@ def round_trips(
             "net": net,
             "return_": np.where(is_full & legs.whole & (opened_usd > 0), net / opened_usd, np.nan),
             "forced": legs.closed & roles.forced[last_rows],
-            "at_par": legs.any(money.is_at_par[legs.rows]),
+            "at_par": legs.sums(money.is_at_par[legs.rows], np.logical_or),
             "held_hours": paid.held,
             "funded_hours": paid.funded,
         }
@@ -213,15 +208,15 @@ class _TripFunding(NamedTuple):
     outside: int
 
 
-def _funding_of_trips(fills: Fills, funding: Table) -> _TripFunding:
+def _funding_of_trips(fills: Fills, frame: Frame) -> _TripFunding:
     """Return the funding of each trip.
 
     A payment belongs to the trip that was open at its full hour. Funding is missing if the account
     has no rows, or if one of the hours has none.
     """
-    funding.require(("coin", "time", "usdc", *(["user"] if fills.table.has("user") else [])))
-    inside = is_inside(funding, fills, covered_period(fills.table))
-    mine = is_owned(funding, "user", fills.owners)
+    funding, mine, inside, usdc = read_payments(
+        fills, frame, covered_period(fills.table), named=True
+    )
     outside = int((mine & ~inside).sum())
     if outside:
         lying = count_text(outside, "row lies", "rows lie")
@@ -232,17 +227,13 @@ def _funding_of_trips(fills: Fills, funding: Table) -> _TripFunding:
             HistoryWarning,
         )
     steps, legs = fills.steps, fills.legs
-    rows = np.flatnonzero(mine & inside & ~np.isnan(funding.number("usdc")))
-    collateral = fills.known_collateral()
-    usdc = in_usd(funding.number("usdc"), funding.text("coin"), collateral, fills.prices)[rows]
-    is_paid = np.zeros(len(funding), dtype=bool)
-    is_paid[rows] = True
+    is_paid = mine & inside & ~np.isnan(usdc)
     # A row that sums payments has several hours, and one amount, which counts at the last of them.
     hours, chain, payers = payment_hours(funding, steps, is_paid)
     ms = hours * HOUR
-    spans = payment_spans(funding)[rows]
+    spans = payment_spans(funding)[is_paid]
     amount = np.zeros(len(ms))
-    amount[np.cumsum(spans) - spans] = usdc
+    amount[np.cumsum(spans) - spans] = usdc[is_paid]
     at, number = legs.step[legs.heads], len(legs.heads)
     begins, ends = steps.ms[at], trip_ends(fills)
     begin = int(min(ms.min(initial=0), steps.ms.min(initial=0)))

@@ -14,21 +14,20 @@ import pandas as pd
 
 from toolkit import prepare
 from toolkit.arrays import Flags, Floats, Ints
-from toolkit.ledger import ledger_movements
 from toolkit.prepare import Fills
 from toolkit.prepare.door import Frame, Names, Table, filled, utc_times
 from toolkit.prepare.funding import chains_of, payment_spans
 from toolkit.prepare.groups import split_groups
-from toolkit.prepare.ledger import COLLATERAL, Movements, read_kept, read_means
+from toolkit.prepare.ledger import COLLATERAL, Movements, own_ledger, read_kept, read_means
 from toolkit.prepare.markets import dex_of, is_perp, pair_of
 from toolkit.prepare.money import Prices, in_usd
 from toolkit.prepare.owners import is_owned
 from toolkit.prepare.prices import PriceHistory, make_history, read_prices
 from toolkit.prepare.provenance import finish, frame_provenance
 from toolkit.prepare.roles import is_off_book
-from toolkit.prepare.single_account import check_one_account
+from toolkit.prepare.single_account import check_chains
 from toolkit.prepare.states import PORTFOLIO_MARGIN, UNIFIED, spot_backed_users
-from toolkit.prepare.steps import POSITION_COLUMNS, check_positions
+from toolkit.prepare.steps import POSITION_COLUMNS
 from toolkit.rules.funding import LAST_DIGIT
 from toolkit.times import DAY, HOUR, SECOND, to_ms
 
@@ -224,8 +223,7 @@ def value(
     4   979.5     0.0
     """
     fills = prepare.fills(fills, account, prices, meta)
-    check_positions(fills.table, _NEEDED)
-    check_one_account(fills)
+    check_chains(fills, _NEEDED, warns=False)
     paid = None if funding is None else Table(funding, "funding")
     moved = None if ledger is None else _read_ledger(ledger, account)
     values, positions = accounts[:2] if isinstance(accounts, tuple) else (accounts, None)
@@ -271,7 +269,7 @@ def value(
 
 
 def _read_ledger(ledger: Frame, account: str | None) -> _Ledger:
-    table, moves, owner = ledger_movements(ledger, account)
+    table, moves, owner = own_ledger(Table(ledger, "ledger"), account)
     return _Ledger(table, moves, *read_kept(table, owner, moves), _rows_by_name(owner))
 
 

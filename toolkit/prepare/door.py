@@ -134,6 +134,13 @@ class Names(NamedTuple):
         made: Ints = place[self.codes]
         return made
 
+    def among(self, others: "Names") -> Ints:
+        """Return the codes that the names have among others; -1 for a name that they lack."""
+        places = {name: code for code, name in enumerate(others.values)}
+        known = [places.get(name, -1) for name in self.values]
+        made: Ints = np.array(known, dtype=np.int64)[self.codes]
+        return made
+
     def take(self, rows: Any) -> "Names":
         """Return the names of some rows."""
         return Names(self.codes[rows], self.values)

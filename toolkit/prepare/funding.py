@@ -15,9 +15,11 @@ from typing import Final, NamedTuple
 import numpy as np
 import pandas as pd
 
-from toolkit.arrays import Flags, Ints
-from toolkit.prepare.door import NO_TIME, Table
+from toolkit.arrays import Flags, Floats, Ints
+from toolkit.prepare.door import NO_TIME, Frame, Table
 from toolkit.prepare.fills import Fills
+from toolkit.prepare.money import in_usd
+from toolkit.prepare.owners import check_owner, is_owned
 from toolkit.prepare.provenance import frame_provenance
 from toolkit.prepare.steps import Steps
 from toolkit.times import HOUR, Time, to_ms
@@ -120,10 +122,34 @@ def is_inside(funding: Table, fills: Fills, period: CoveredPeriod | None) -> Fla
     return within | shown
 
 
-def rows_inside(funding: pd.DataFrame, fills: Fills, period: CoveredPeriod | None) -> pd.DataFrame:
-    """Return the funding rows inside the time of the fills."""
-    rows: pd.DataFrame = funding[is_inside(Table(funding, "funding"), fills, period)]
-    return rows.reset_index(drop=True)
+class Payments(NamedTuple):
+    """Funding rows beside fills; arrays have one value for each row.
+
+    - ``mine``: whether a row is of the accounts of the fills
+    - ``inside``: whether it is inside their time
+    - ``usd``: its amount; NaN if it is not known
+    """
+
+    table: Table
+    mine: Flags
+    inside: Flags
+    usd: Floats
+
+
+def read_payments(
+    fills: Fills, funding: Frame, period: CoveredPeriod | None, *, named: bool = False
+) -> Payments:
+    """Return the funding rows beside fills.
+
+    - ``named``: whether each row needs a user if the fills have one
+    """
+    table = Table(funding, "funding")
+    is_named = named and fills.table.has("user")
+    table.require(("coin", "time", "usdc", *(["user"] if is_named else [])))
+    check_owner(table, fills.table)
+    mine, inside = is_owned(table, "user", fills.owners), is_inside(table, fills, period)
+    usd = in_usd(table.number("usdc"), table.text("coin"), fills.known_collateral(), fills.prices)
+    return Payments(table, mine, inside, usd)
 
 
 def _is_between(ms: Ints, start: int | None, end: int | None) -> Flags:

@@ -15,6 +15,7 @@ from toolkit.contract.dexes import COLLATERAL_TOKENS
 from toolkit.contract.records import DELTA_FIELDS
 from toolkit.prepare.door import Names, Table
 from toolkit.prepare.money import CASH
+from toolkit.prepare.owners import Owners, account_names, is_owned
 
 PerpDirection = Literal["in", "out", "joins", "leaves", "leads", "class", "party", "send", "none"]
 WalletDirection = Literal["in", "out", "class", "party", "send", "stakes", "lends", "none"]
@@ -97,6 +98,38 @@ class Movements(NamedTuple):
     cash_fee: Floats
 
 
+def own_ledger(
+    ledger: Table, account: str | None, owners: Owners | None = None, *, named: bool = False
+) -> tuple[Table, Movements, Names]:
+    """Return the ledger rows of an account or of owners, their movements, and their accounts.
+
+    - ``owners``: the accounts of fills; by default the rows of every account, or of `account`
+    - ``named``: whether each row needs an account
+    """
+    ledger.require(("time", "type"))
+    names, has_column = account_names(ledger.frame, account), ledger.has("account")
+    is_one = len(names) == 1
+    if owners is not None:
+        kept = is_owned(ledger, "account", owners)
+        if account is None and is_one and len(owners.names) == 1 and names != [*owners.names]:
+            raise ValueError(
+                f"the ledger was fetched for {names[0]}, but the fills for {owners.names[0]}. "
+                "Fetch both for one account, or pass account="
+            )
+        if named and not is_one:
+            ledger.require(["account"], "Add it, or pass account=")
+    elif account is not None and has_column:
+        kept = ledger.text("account").facts(names[0].__eq__)
+    else:
+        kept = np.ones(len(ledger), dtype=bool)
+    table = ledger if kept.all() else Table(ledger.frame[kept], "ledger", "none")
+    by_name = is_one and (account is not None or owners is not None or not has_column)
+    accounts = Names(np.zeros(len(table), dtype=np.int64), names if by_name else [""])
+    if has_column and not by_name:
+        accounts = table.text("account")
+    return table, read_movements(table, accounts), accounts
+
+
 def read_movements(table: Table, account: Names) -> Movements:
     """Return the movements of ledger rows.
 
@@ -176,7 +209,8 @@ class _Rows:
     """Ledger rows with the columns that both accounts need."""
 
     def __init__(self, table: Table, account: Names) -> None:
-        self.table, self.account, self.types = table, account, table.text("type")
+        self.table, self.types = table, table.text("type")
+        self.account = account.renamed(str.lower)
         self.number = {name: table.number(name, np.nan) for name in AMOUNTS}
         self.fee, self.commission = (self.stated_fee(name) for name in ("fee", "commission"))
         self.user, self.receiver = self.is_owner("user"), self.is_owner("destination")
@@ -193,9 +227,7 @@ class _Rows:
         self.is_cash = stated.facts(lambda name: name in CASH)
         self.token = stated.renamed(lambda name: name or "USDC")
         self.fee_in_cash = self.fee_token.facts(lambda name: name in CASH)
-        codes = {name: code for code, name in enumerate(self.token.values)}
-        fee_codes = self.fee_token.facts(lambda name: codes.get(name, -1))
-        self.fee_in_token = fee_codes == self.token.codes
+        self.fee_in_token = self.fee_token.among(self.token) == self.token.codes
         # Collateral tokens count at par if the row states no value.
         amount, worth = self.number["amount"], self.number["usdc_value"]
         at_par = stated.facts(COLLATERAL.__contains__) & np.isnan(worth)
@@ -206,10 +238,7 @@ class _Rows:
     def is_owner(self, party: str) -> Flags:
         """Return whether a column has the account of the row."""
         parties = self.table.text(party, blank=True)
-        codes = {name: code for code, name in enumerate(parties.values) if name}
-        own = self.account.facts(lambda name: codes.get(name.lower(), -1))
-        made: Flags = parties.codes == own
-        return made
+        return np.asarray((parties.among(self.account) == self.account.codes) & parties.facts(bool))
 
     def flag_sign(self, name: str) -> Floats:
         """Return 1 for a flag, -1 for its opposite, 0 if it is missing."""

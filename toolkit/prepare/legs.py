@@ -1,6 +1,7 @@
 """Legs: the closing and the opening part of each fill, by trip from flat to flat."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -46,23 +47,9 @@ class Legs:
     basis: Flags
     whole: Flags
 
-    def sums(self, values: Floats) -> Floats:
-        """Return the sum of values of legs by trip."""
-        if not len(self.heads):
-            return np.zeros(0)
-        made: Floats = np.add.reduceat(values, self.heads)
-        return made
-
-    def largest(self, values: Floats) -> Floats:
-        """Return the largest value of the legs of each trip."""
-        return np.maximum.reduceat(values, self.heads) if len(self.heads) else np.zeros(0)
-
-    def any(self, flags: Flags) -> Flags:
-        """Return whether a flag holds for a leg of each trip."""
-        if not len(self.heads):
-            return np.zeros(0, dtype=bool)
-        made: Flags = np.logical_or.reduceat(flags, self.heads)
-        return made
+    def sums(self, values: Any, how: np.ufunc = np.add) -> Any:
+        """Return the sum of values of legs by trip, or what another function makes of them."""
+        return how.reduceat(values, self.heads) if len(self.heads) else values[:0]
 
 
 def split_legs(steps: Steps, swaps: Flags) -> Legs:

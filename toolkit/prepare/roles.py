@@ -56,7 +56,6 @@ def read_roles(table: Table, account: str | None = None) -> Roles:
     - ``account``: the account of the fills; by default the column ``user``. Without both, the taker
       of a liquidation by market order counts as the liquidated account.
     """
-    nothing = np.zeros(len(table), dtype=bool)
     words = table.text("dir", blank=True)
     deleveraged = words.facts(AUTO_DELEVERAGING.__eq__)
     named, method = (table.text(name, blank=True) for name in OBJECT[:2])
@@ -69,13 +68,22 @@ def read_roles(table: Table, account: str | None = None) -> Roles:
     # liquidated account.
     taken = has_object & table.flag("crossed")[0] & ~backstop
     by_words = _closes_by_words(table, words)
-    passed_on = nothing
-    if account is None and not table.has("user"):
-        liquidated = taken | by_words
-    else:
-        own = _is_own(table, named, account) & is_named
-        passed_on = own & _took_over(table, account, is_named & ~own & backstop & ~deleveraged)
-        liquidated = np.where(is_named, own & ~passed_on, taken | by_words)
+    passed_on, liquidated = np.zeros(len(table), dtype=bool), taken | by_words
+    if account is not None or table.has("user"):
+        if account is None:
+            users = table.text("user")
+            own = is_named & (named.among(users) == users.codes)
+        else:
+            users = Names(np.zeros(len(table), dtype=np.int64), [account])
+            own = is_named & named.facts(account.lower().__eq__)
+        # An account that takes over positions as backstop passes them on. This second stage is no
+        # liquidation of a trader.
+        took_over = users.codes[is_named & ~own & backstop & ~deleveraged]
+        passed_on = own & np.isin(users.codes, took_over)
+        liquidated = np.where(is_named, own & ~passed_on, liquidated)
+    settled = words.facts(SETTLEMENT.__eq__)
+    if settled.any() and table.has("coin"):  # a perp that the exchange closed at its price
+        settled = settled & table.text("coin").facts(is_perp)
     return Roles(
         trade=words.facts(lambda word: word not in NOT_TRADED),
         conversion=words.facts(CONVERSIONS.__contains__),
@@ -83,7 +91,7 @@ def read_roles(table: Table, account: str | None = None) -> Roles:
         liquidated=liquidated,
         counterparty=has_object & ~liquidated & ~passed_on,
         deleveraged=deleveraged & ~liquidated,
-        forced=liquidated | passed_on | deleveraged | _is_delisted(table, words),
+        forced=liquidated | passed_on | deleveraged | settled,
     )
 
 
@@ -94,13 +102,14 @@ def is_off_book(table: Table) -> Flags:
     liquidations and auto-deleveraging. A liquidation by market order meets the book.
     """
     words, method = table.text("dir", blank=True), table.text("liquidation_method", blank=True)
-    off: Flags = words.facts(_names_off_book) | method.facts("backstop".__eq__)
+    off: Flags = method.facts("backstop".__eq__) | words.facts(
+        lambda word: (
+            word == AUTO_DELEVERAGING
+            or word in NOT_TRADED
+            or word.startswith((LIQUIDATED, "Backstop"))
+        )
+    )
     return off
-
-
-def _names_off_book(word: str) -> bool:
-    is_forced = word == AUTO_DELEVERAGING or word.startswith((LIQUIDATED, "Backstop"))
-    return is_forced or word in NOT_TRADED
 
 
 def warn_missing_directions(table: Table, *, outcomes_alone: bool = False) -> None:
@@ -123,55 +132,14 @@ def warn_missing_directions(table: Table, *, outcomes_alone: bool = False) -> No
             "backstop liquidations count as trades here. Fetch the rows again, or remove such rows",
             MissingDirections,
         )
-    _warn_unknown_directions(table.what, words)
-
-
-def _warn_unknown_directions(what: str, words: Names) -> None:
-    """Warn of values of ``dir`` that this package does not know."""
-    unknown = [word for word in words.present() if not _is_known(word)]
-    if unknown:
-        named = ", ".join(map(repr, sorted(unknown)))
+    known = {word for word in words.present() if word in KNOWN or word.startswith(LIQUIDATED)}
+    if unknown := sorted(set(words.present()) - known):
+        named = ", ".join(map(repr, unknown))
         warn_caller(
-            f"{what}: column dir has unknown values: {named}. These rows count as trades of the "
-            "account's own orders. Remove them if they are not",
+            f"{table.what}: column dir has unknown values: {named}. These rows count as trades of "
+            "the account's own orders. Remove them if they are not",
             MissingDirections,
         )
-
-
-def _is_known(word: str) -> bool:
-    return word in KNOWN or word.startswith(LIQUIDATED)
-
-
-def _is_own(table: Table, named: Names, account: str | None) -> Flags:
-    """Return whether a fill's liquidation object names the account of the fill."""
-    if account is not None:
-        mine: Flags = named.facts(account.lower().__eq__)
-        return mine
-    users = table.text("user")
-    places = {name: code for code, name in enumerate(users.values)}
-    own = np.array([places.get(name, -1) for name in named.values])[named.codes]
-    made: Flags = own == users.codes
-    return made
-
-
-def _took_over(table: Table, account: str | None, takes: Flags) -> Flags:
-    """Return the fills of accounts that take over positions as backstop.
-
-    Such an account passes the position on. This second stage is no liquidation of a trader.
-    """
-    if account is not None:
-        return np.full(len(table), takes.any())
-    users = table.text("user").codes
-    return np.isin(users, users[takes]) if takes.any() else takes
-
-
-def _is_delisted(table: Table, words: Names) -> Flags:
-    """Return whether the exchange closed a perp at its settlement price."""
-    if not table.has("coin"):
-        return np.zeros(len(table), dtype=bool)
-    settled: Flags = words.facts(SETTLEMENT.__eq__)
-    perp: Flags = table.text("coin").facts(is_perp)
-    return settled & perp
 
 
 def _closes_by_words(table: Table, words: Names) -> Flags:

@@ -22,8 +22,10 @@ import numpy as np
 from toolkit.display import count_text
 from toolkit.errors import UnnamedAccount, warn_caller
 from toolkit.prepare.fills import Fills
+from toolkit.prepare.money import warn_missing_tokens
 from toolkit.prepare.owners import SEVERAL_ACCOUNTS, refuse_several_accounts
-from toolkit.prepare.steps import Steps
+from toolkit.prepare.roles import warn_missing_directions
+from toolkit.prepare.steps import POSITION_COLUMNS, Steps, check_positions
 
 
 class BreakCounts(NamedTuple):
@@ -44,6 +46,25 @@ class BreakCounts(NamedTuple):
 
 
 _SPOT_RESUMED = 3  # tokens also come back to a balance by transfers
+
+
+def check_chains(
+    fills: Fills,
+    needed: tuple[str, ...] = POSITION_COLUMNS,
+    *,
+    warns: bool = True,
+    outcomes_alone: bool = True,
+) -> None:
+    """Raise or warn if fills do not state what the positions of one account need.
+
+    - ``warns``: whether to warn of fees and directions that are missing
+    - ``outcomes_alone``: as `warn_missing_directions` takes it
+    """
+    check_positions(fills.table, needed)
+    if warns:
+        warn_missing_tokens(fills.table)
+        warn_missing_directions(fills.table, outcomes_alone=outcomes_alone)
+    check_one_account(fills)
 
 
 def check_one_account(fills: Fills) -> None:

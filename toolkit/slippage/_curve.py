@@ -9,8 +9,8 @@ from toolkit.prepare import groups
 from toolkit.prepare.door import Frame, Table
 from toolkit.prepare.provenance import finish
 from toolkit.slippage._fit import NUMBERS, SIDES
-from toolkit.statistics.bootstrap import DRAWS, bootstrap_interval, bootstrap_ratio
-from toolkit.statistics.estimate import check_count, check_level
+from toolkit.statistics.bootstrap import DRAWS, Sampling
+from toolkit.statistics.estimate import check_count
 from toolkit.statistics.quantiles import name_quantiles, rank_quantiles
 from toolkit.times import DAY, FIRST_MONDAY, HOUR, WEEK
 
@@ -230,8 +230,7 @@ def asymmetry(
        n  buy_missing  difference_bps  buy_dearer
     0  2            1             0.5        0.75
     """
-    check_level(level)
-    check_count(block_days, "block_days")
+    how = Sampling(level, draws, seed, check_count(block_days, "block_days"))
     table = Table(samples, "samples")
     keys = groups.list_keys(by)
     needed = ["timestamp", "coin", *NUMBERS, *keys]
@@ -249,10 +248,7 @@ def asymmetry(
     figures = []
     for own in groups.split_groups(codes, count):
         own = own[~np.isnan(gap[own])]
-        mean, values, blocks = bootstrap_ratio(
-            gap[own], np.ones(len(own)), day[own], draws=draws, seed=seed, block=block_days
-        )
-        figures.append((mean, *bootstrap_interval(values, blocks, level)))
+        figures.append(how.ratio(gap[own], np.ones(len(own)), day[own])[:3])
     difference, low, high = np.array(figures, dtype=np.float64).reshape(-1, 3).T
     texts = {name: "str" for name in ("coin", "dex") if name in keys}
     result = result.astype(texts).assign(

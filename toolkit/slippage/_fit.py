@@ -15,11 +15,12 @@ from toolkit.slippage import _likelihood
 from toolkit.slippage._means import UNIT_USD, SizeMeans, largest_misfit, mean_costs
 from toolkit.statistics.bootstrap import (
     DRAWS,
+    Sampling,
     block_count,
     bootstrap_interval,
-    bootstrap_ratio,
+    bootstrap_ratios,
 )
-from toolkit.statistics.estimate import Estimate, check_count, check_level
+from toolkit.statistics.estimate import Estimate, check_count
 from toolkit.times import DAY
 
 NAMES = ("half_spread", "a", "k", "sigma")
@@ -199,8 +200,7 @@ def fit(
     5  sell    a      20.0
     6  sell    k       0.5
     """
-    check_level(level)
-    check_count(block_days, "block_days")
+    how = Sampling(level, draws, seed, check_count(block_days, "block_days"))
     table = Table(samples, "samples")
     rows = table.columns(("timestamp", "coin", *NUMBERS), amounts=NUMBERS)
     rows["ms"] = table.ms("timestamp")
@@ -212,13 +212,13 @@ def fit(
         for coin, own in _read_side(rows, side).groupby("coin", sort=True):
             key, days = (str(coin), side), int(own["day"].nunique())
             blocks = block_count(days, block_days)
-            values = _fit_parameters(own, draws=draws, seed=seed, block=block_days)
+            values = _fit_parameters(own, how)
             drawn[key] = (blocks, values)
             for name, column in zip(NAMES, values.T, strict=True):
                 is_positive = name != "k"
                 low, high = bootstrap_interval(column[1:], blocks, level, positive=is_positive)
                 params.append((*key, name, column[0], low, high))
-            found = means[key] = mean_costs(own, values, seed=seed, block=block_days)
+            found = means[key] = mean_costs(own, values, how)
             sizes, n, missing, medians = _size_statistics(own)
             mean = pd.Series(found.bps[0], index=found.sizes).reindex(sizes).to_numpy()
             misfit = largest_misfit(found, missing[~np.isnan(mean)] == 0)
@@ -286,9 +286,9 @@ def _least_cost(rows: pd.DataFrame, book: Ints, side: str) -> Floats:
     return np.asarray(np.fmax(least, spread))
 
 
-def _fit_parameters(group: pd.DataFrame, *, draws: int, seed: int, block: int) -> Floats:
+def _fit_parameters(group: pd.DataFrame, how: Sampling) -> Floats:
     """Return the parameters, in the order of `NAMES`, of the estimate and of each resample."""
-    unknown = np.full((1 + draws, len(NAMES)), np.nan)
+    unknown = np.full((1 + how.draws, len(NAMES)), np.nan)
     known = group["bps"].notna().to_numpy()
     if group["amount_usd"][known].nunique() < 2:
         return unknown
@@ -304,12 +304,12 @@ def _fit_parameters(group: pd.DataFrame, *, draws: int, seed: int, block: int) -
     if theta is None or _likelihood.is_at_an_end(theta):
         return unknown
     days = np.unique(group["day"].to_numpy(), return_inverse=True)[1].astype(np.int64)
-    drawn = _likelihood.resample_estimates(theta, rows, days, draws=draws, seed=seed, block=block)
-    thetas, ones = np.vstack([theta, drawn]), np.ones(len(spread))
-    _, spreads, _ = bootstrap_ratio(spread, ones, days, draws=draws, seed=seed, block=block)
-    spreads = np.concatenate([[spread.mean()], spreads])
-    log_a, k, log_sigma = thetas.T
-    return np.stack([spreads, np.exp(log_a), k, np.exp(log_sigma)], axis=1)
+    drawn = _likelihood.resample_estimates(theta, rows, days, how)
+    log_a, k, log_sigma = np.vstack([theta, drawn]).T
+    _, spreads, _ = bootstrap_ratios([spread], np.ones(len(spread)), days, how)
+    return np.stack(
+        [np.append(spread.mean(), spreads), np.exp(log_a), k, np.exp(log_sigma)], axis=1
+    )
 
 
 def _size_statistics(group: pd.DataFrame) -> tuple[Floats, Ints, Ints, Floats]:

@@ -12,8 +12,8 @@ from typing import Final
 import numpy as np
 
 from toolkit.arrays import Floats, Ints
-from toolkit.installation import explain_missing
-from toolkit.statistics.bootstrap import resample_sums
+from toolkit.statistics.bootstrap import Sampling
+from toolkit.statistics.quantiles import scipy_part
 
 _OPTIONS: Final = {"gtol": 1e-10, "maxiter": 100, "max_trust_radius": 2.0}
 _TOO_MANY_STEPS: Final = 1  # a status of scipy's optimiser
@@ -52,9 +52,6 @@ def _search(start: Floats, rows: BoundedCosts, free: int) -> Floats | None:
     The search stops early if a parameter leaves its range. The result is None if it does not
     converge.
     """
-    with explain_missing("analysis"):
-        from scipy import optimize
-
     fixed = start[free:]
 
     # The optimiser asks for value, score and Hessian of a point one after the other.
@@ -68,7 +65,7 @@ def _search(start: Floats, rows: BoundedCosts, free: int) -> Floats | None:
         if is_at_an_end(point) or (free == 3 and point[2] <= _FLATTEST):
             raise StopIteration
 
-    found = optimize.minimize(
+    found = scipy_part("optimize").minimize(
         lambda point: derivatives(tuple(point))[0],
         start[:free],
         jac=lambda point: derivatives(tuple(point))[1],
@@ -80,9 +77,7 @@ def _search(start: Floats, rows: BoundedCosts, free: int) -> Floats | None:
     return None if found.status == _TOO_MANY_STEPS else np.array([*found.x, *fixed])
 
 
-def resample_estimates(
-    theta: Floats, rows: BoundedCosts, clusters: Ints, *, draws: int, seed: int, block: int
-) -> Floats:
+def resample_estimates(theta: Floats, rows: BoundedCosts, clusters: Ints, how: Sampling) -> Floats:
     """Return the estimates of draws of clusters: one step each from the full estimate.
 
     A draw changes the score. The curvature stays that of all rows, so a draw of few distinct
@@ -90,15 +85,14 @@ def resample_estimates(
 
     - ``theta`` (array of float, (3,)): the estimate
     - ``clusters`` (array of int): cluster of each row, from 0
-    - ``draws``, ``seed``, ``block``: number of draws, their seed, and how many neighbouring
-      clusters are drawn together
+    - ``how``: how the clusters are drawn
     """
     _, scores, hessians = _likelihood_of_rows(theta, rows)
     score = np.stack(
         [np.bincount(clusters, score_of_rows) for score_of_rows in scores], axis=1
     ).astype(np.float64)
     inverse = np.linalg.pinv(_sum_hessian(hessians), hermitian=True)
-    return _clip_to_range(theta - resample_sums(score, draws, seed, block) @ inverse)
+    return _clip_to_range(theta - how.sums(score)[1:] @ inverse)
 
 
 def _sum_hessian(hessians: dict[tuple[int, int], Floats]) -> Floats:
@@ -176,13 +170,10 @@ def _likelihood_of_rows(
 
 
 def _truncated_moments(low: Floats, high: Floats) -> tuple[Floats, tuple[Floats, ...]]:
-    with explain_missing("analysis"):
-        from scipy.special import log_ndtr
-
     # In the upper tail both probabilities round to 1, so compute in the lower tail.
     mirrored = low > 0
     near, far = np.where(mirrored, -high, low), np.where(mirrored, -low, high)
-    top, bottom = log_ndtr(far), log_ndtr(near)
+    top, bottom = map(scipy_part("special").log_ndtr, (far, near))
     with np.errstate(invalid="ignore"):
         between = np.where(np.isfinite(bottom), np.minimum(bottom - top, -1e-300), -np.inf)
     value = top + np.log(np.maximum(-np.expm1(between), 1e-300))

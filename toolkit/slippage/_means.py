@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from toolkit.arrays import Flags, Floats, Ints
-from toolkit.statistics.bootstrap import block_count, resample_sums
+from toolkit.statistics.bootstrap import Sampling, block_count
 
 UNIT_USD = 100_000.0
 """`a` is the impact in bps of an order of this size. Its unit does not depend on `k`."""
@@ -34,12 +34,12 @@ class SizeMeans:
     law: Floats
 
 
-def mean_costs(group: pd.DataFrame, law: Floats, *, seed: int, block: int) -> SizeMeans:
+def mean_costs(group: pd.DataFrame, law: Floats, how: Sampling) -> SizeMeans:
     """Return the mean costs of one side's samples, and of each resample of days.
 
     - ``group``: ``day``, ``amount_usd``, ``bps`` and ``least``, the lower bound of a missing sample
     - ``law`` (array of float, (1 + draws, 4)): as in `SizeMeans`
-    - ``seed``, ``block``: the same as for the law, so that both draw the same days
+    - ``how``: the same as for the law, so that both draw the same days
     """
     known = group["bps"].notna()
     sizes = np.unique(group["amount_usd"][known].to_numpy(dtype=np.float64))
@@ -54,11 +54,11 @@ def mean_costs(group: pd.DataFrame, law: Floats, *, seed: int, block: int) -> Si
         for weights in (np.ones(len(paid)), paid)
     )
     parts = np.hstack([sums, counts])
-    totals = np.vstack([parts.sum(axis=0), resample_sums(parts, len(law) - 1, seed, block)])
+    totals = how.sums(parts)
     with np.errstate(invalid="ignore"):
         bps = totals[:, :many] / totals[:, many:]
     blocks = np.array(
-        [block_count(int(sampled), block) for sampled in (counts > 0).sum(axis=0)], dtype=int
+        [block_count(int(sampled), how.block) for sampled in (counts > 0).sum(axis=0)], dtype=int
     )
     return SizeMeans(sizes=sizes, blocks=blocks, bps=bps, law=law)
 

@@ -5,12 +5,15 @@ neighbouring clusters are dependent, too, they are drawn in blocks.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
+from math import sqrt
 
 import numpy as np
 
 from toolkit.arrays import Floats, Ints
-from toolkit.installation import explain_missing
+from toolkit.statistics.estimate import check_level
+from toolkit.statistics.quantiles import scipy_part, student
 
 DRAWS = 999
 _FEW_CLUSTERS = 10
@@ -90,11 +93,8 @@ def bootstrap_interval(
 @lru_cache
 def _expanded_tail(clusters: int, level: float) -> tuple[float, float]:
     """Return the half width of an interval in standard deviations, and the share beyond it."""
-    with explain_missing("analysis"):
-        from scipy import stats
-
-    wide = stats.t.ppf((1 + level) / 2, clusters - 1) * np.sqrt(clusters / (clusters - 1))
-    return float(wide), float(stats.norm.cdf(-wide))
+    wide = float(student(level, clusters - 1)) * sqrt(clusters / (clusters - 1))
+    return wide, float(scipy_part("special").ndtr(-wide))
 
 
 def _student_interval(values: Floats, deviations: float, positive: bool) -> tuple[float, float]:
@@ -108,21 +108,33 @@ def _student_interval(values: Floats, deviations: float, positive: bool) -> tupl
         return float(np.exp(middle - reach)), float(np.exp(middle + reach))
 
 
-def bootstrap_ratio(
-    above: Floats, below: Floats, clusters: Ints, *, draws: int, seed: int, block: int = 1
-) -> tuple[float, Floats, int]:
-    """Estimate sum(above) / sum(below): return the ratio, its bootstrap values, and the count.
+@dataclass(frozen=True)
+class Sampling:
+    """How intervals are computed: level, number of resamples, seed, and neighbours in a block."""
 
-    The count is the number of clusters, or of blocks. See `bootstrap_ratios`.
-    """
-    whole, values, count = bootstrap_ratios(
-        [above], below, clusters, draws=draws, seed=seed, block=block
-    )
-    return float(whole[0]), values[:, 0], count
+    level: float
+    draws: int
+    seed: int
+    block: int = 1
+
+    def __post_init__(self) -> None:
+        check_level(self.level)
+
+    def ratio(
+        self, above: Floats, below: Floats, clusters: Ints
+    ) -> tuple[float, float, float, int]:
+        """Estimate sum(above) / sum(below): return the ratio, low, high and the clusters."""
+        whole, values, count = bootstrap_ratios([above], below, clusters, self)
+        return float(whole[0]), *bootstrap_interval(values[:, 0], count, self.level), count
+
+    def sums(self, parts: Floats) -> Floats:
+        """Return the sums over all clusters, and those of each resample below them."""
+        drawn = resample_sums(parts, self.draws, self.seed, self.block)
+        return np.vstack([parts.sum(axis=0), drawn])
 
 
 def bootstrap_ratios(
-    above: Sequence[Floats], below: Floats, clusters: Ints, *, draws: int, seed: int, block: int = 1
+    above: Sequence[Floats], below: Floats, clusters: Ints, how: Sampling
 ) -> tuple[Floats, Floats, int]:
     """Estimate several ratios with the same denominator, from the same draws.
 
@@ -135,8 +147,8 @@ def bootstrap_ratios(
         mean.
     clusters : array of int
         The cluster of each observation: numbers from 0, or -1 for none.
-    draws, seed, block : int
-        As in `resample_sums`.
+    how : Sampling
+        How they are drawn.
 
     Returns
     -------
@@ -151,10 +163,10 @@ def bootstrap_ratios(
     count = int(codes.max()) + 1 if len(codes) else 0
     sides = [np.bincount(codes, side[kept], minlength=count) for side in (*above, below)]
     parts = np.stack(sides, axis=1).astype(np.float64)
-    sums = np.vstack([parts.sum(axis=0), resample_sums(parts, draws, seed, block)])
+    sums = how.sums(parts)
     with np.errstate(divide="ignore", invalid="ignore"):
         values = sums[:, :-1] / sums[:, -1:]
-    return values[0], values[1:], block_count(count, block)
+    return values[0], values[1:], block_count(count, how.block)
 
 
 def block_count(count: int, block: int) -> int:

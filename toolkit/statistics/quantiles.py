@@ -1,10 +1,29 @@
-"""Quantiles by rank: the k-th smallest value of each group, without interpolation."""
+"""Quantiles of laws, and by rank: the k-th smallest value of each group, not interpolated."""
 
 from collections.abc import Iterable
+from importlib import import_module
+from typing import Any
 
 import numpy as np
 
 from toolkit.arrays import Floats, Ints
+from toolkit.installation import explain_missing
+
+
+def scipy_part(name: str) -> Any:
+    """Return a module of scipy, which is imported when it is needed."""
+    with explain_missing("analysis"):
+        return import_module(f"scipy.{name}")
+
+
+def student(level: float, freedom: Any) -> Any:
+    """Return the half length of an interval in standard errors, by the degrees of freedom."""
+    return scipy_part("special").stdtrit(freedom, (1 + level) / 2)
+
+
+def normal(level: float) -> float:
+    """Return the half length of an interval in standard errors, if these are known exactly."""
+    return float(scipy_part("special").ndtri((1 + level) / 2))
 
 
 def name_quantiles(quantiles: Iterable[float]) -> dict[str, float]:

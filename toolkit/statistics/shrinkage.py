@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from toolkit.arrays import Floats
-from toolkit.installation import explain_missing
+from toolkit.statistics.quantiles import normal, scipy_part, student
 
 MIN_ACCOUNTS = 5
 """With fewer accounts the spread of the true values cannot be estimated."""
@@ -34,9 +34,6 @@ def shrink_estimates(values: Floats, errors: Floats, level: float) -> Shrinkage:
     The shrunk values and their intervals are those of Morris (1983), which count that mean and
     spread are estimates, too.
     """
-    with explain_missing("analysis"):
-        from scipy import stats
-
     k = len(values)
     if k < MIN_ACCOUNTS:
         unknown = np.full(k, np.nan)
@@ -49,12 +46,10 @@ def shrink_estimates(values: Floats, errors: Floats, level: float) -> Shrinkage:
     made = values - factor * (values - mean)
     typical = float(weights @ variances / weights.sum()) + between
     surprise = 2 / (k - 3) * factor**2 * typical * weights * (values - mean) ** 2
-    half = stats.norm.ppf((1 + level) / 2) * np.sqrt(
-        variances * (1 - (k - 1) / k * factor) + surprise
-    )
-    reach = float(stats.t.ppf((1 + level) / 2, k - 1) * _mean_error(values, weights, mean))
+    half = normal(level) * np.sqrt(variances * (1 - (k - 1) / k * factor) + surprise)
+    reach = float(student(level, k - 1) * _mean_error(values, weights, mean))
     ends = (
-        _solve_spread(values, variances, stats.chi2.ppf(share, k - 1))
+        _solve_spread(values, variances, scipy_part("special").chdtri(k - 1, 1 - share))
         for share in ((1 + level) / 2, (1 - level) / 2)
     )
     low, high = (float(np.sqrt(end)) for end in ends)
@@ -75,8 +70,6 @@ def _mean_error(values: Floats, weights: Floats, mean: float) -> float:
 
 def _solve_spread(values: Floats, variances: Floats, wanted: float) -> float:
     """Return the variance between accounts at which the weighted squares sum to `wanted`; or 0."""
-    with explain_missing("analysis"):
-        from scipy import optimize
 
     def excess(between: float) -> float:
         weights = 1 / (variances + between)
@@ -88,4 +81,4 @@ def _solve_spread(values: Floats, variances: Floats, wanted: float) -> float:
     top = float(values.var()) + float(variances.max())
     while excess(top) > 0:
         top *= 4
-    return float(optimize.brentq(excess, 0.0, top, xtol=1e-12 * top, rtol=1e-12))
+    return float(scipy_part("optimize").brentq(excess, 0.0, top, xtol=1e-12 * top, rtol=1e-12))

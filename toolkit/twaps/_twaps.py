@@ -284,7 +284,7 @@ def linked(
     market, address = (table.text(name).sorted() for name in ORDER[:2])
     nobody = Names(np.zeros(len(trades), dtype=np.int64), names[:1])
     owner = trades.text("user") if trades.has("user") else nobody
-    own = (_codes_among(trades.text("coin"), market), _codes_among(owner, address), twap_id)
+    own = (trades.text("coin").among(market), owner.among(address), twap_id)
     orders = (market.codes, address.codes, table.ids("twap_id")[0])
     number, count = number_rows(*map(np.append, orders, own)), len(table)
     number, of_slice = number[:count], number[count:]
@@ -309,12 +309,6 @@ def linked(
     )
     inputs = {"twaps": table.frame, "fills": trades.frame}
     return finish(result.sort_values(list(ORDER), kind="stable"), inputs, helper="twaps.linked")
-
-
-def _codes_among(names: Names, others: Names) -> Ints:
-    """Return the codes that names have among others; -1 for a name that is not among them."""
-    places = {name: code for code, name in enumerate(others.values)}
-    return np.array([places.get(name, -1) for name in names.values], dtype=np.int64)[names.codes]
 
 
 def _snapshot_ms(table: Table, at: Time | None) -> Ints:
