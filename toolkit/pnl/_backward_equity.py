@@ -120,8 +120,8 @@ def carried_back(
     )
     stated.require(("user", "coin", *STATED))
     stated.require_values(STATED)
-    after = read_values((states.frame, stated.frame), "accounts")
-    worth = after.worth
+    held = stated.frame.assign(**{name: stated.number(name) for name in STATED})
+    worth = read_values((states.frame, stated.frame), "accounts").worth
     if account is None and len(worth) > 1:
         raise ValueError(f"accounts: the frame has {len(worth)} accounts. Pass account=")
     name = next(iter(worth.index), None) if account is None else account.lower()
@@ -130,11 +130,7 @@ def carried_back(
     states.require_values(["account_value"])
     if user is not None and np.isnan(worth["value"][user]):
         raise MissingColumns(_LACKS_WALLET.format(user=user))
-    held = distinct_rows(
-        stated.frame.assign(**{name: stated.number(name) for name in STATED}),
-        ("user", "coin"),
-        "positions",
-    )
+    held = distinct_rows(held, ("user", "coin"), "positions")
     held = held[held["user"].str.lower() == user]
     end = 0 if user is None else _state_time(int(worth["ms"][user]), end, begin)
     bounds = {} if user is None else {user: (_LONG_AGO if begin is None else begin - 1, end)}

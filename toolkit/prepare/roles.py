@@ -81,9 +81,11 @@ def read_roles(table: Table, account: str | None = None) -> Roles:
         took_over = users.codes[is_named & ~own & backstop & ~deleveraged]
         passed_on = own & np.isin(users.codes, took_over)
         liquidated = np.where(is_named, own & ~passed_on, liquidated)
+    # The exchange closes a delisted perp at its settlement price.
     settled = words.facts(SETTLEMENT.__eq__)
-    if settled.any() and table.has("coin"):  # a perp that the exchange closed at its price
-        settled = settled & table.text("coin").facts(is_perp)
+    settled = settled & table.text("coin", blank=True).facts(
+        lambda name: bool(name) and is_perp(name)
+    )
     return Roles(
         trade=words.facts(lambda word: word not in NOT_TRADED),
         conversion=words.facts(CONVERSIONS.__contains__),
