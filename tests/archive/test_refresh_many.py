@@ -150,7 +150,7 @@ def test_repeated_portion_is_refused(tmp_path):
         return future_of(answers.setdefault(subject_of(call), future.result()))
 
     pool = FaultyThreads(repeat)
-    with pytest.raises(tk.Incomplete, match="another portion") as caught:
+    with pytest.raises(tk.Incomplete, match="another answer") as caught:
         archive.refresh_many(tk.user_fills_by_time, users, START, session=session, executor=pool)
     assert list(caught.value.failed) == users[1:]
     assert archive.status()["rows"].tolist() == [12_000, 9_990]

@@ -51,8 +51,6 @@ from toolkit.times import Time, to_ms
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["Archive", "open", "open_existing"]
-
 FrameResult = TypeVar("FrameResult", pd.DataFrame, tuple[pd.DataFrame, ...])
 
 _FROZEN_PATH: Final = re.compile(r"(?P<location>.+)@(?P<id>f[0-9a-f]{16})")

@@ -25,8 +25,6 @@ from toolkit.archive.storage import (
 )
 from toolkit.errors import ArchiveError
 
-__all__ = ["compact_table", "join_small_files"]
-
 _SORTED: Final = "sorted rows"
 """The counter of a table that states how many of its rows are in order."""
 _LOOSE_FILES: Final = 32  # so many files are joined at once

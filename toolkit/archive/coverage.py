@@ -41,28 +41,6 @@ from toolkit.contract.extra_operations import find_operation
 from toolkit.errors import CommitConflict
 from toolkit.times import to_ms
 
-__all__ = [
-    "LogEntries",
-    "RefreshResult",
-    "RowSpan",
-    "Run",
-    "complete_ranges",
-    "contradictory_ranges",
-    "count_gaps",
-    "count_logged_rows",
-    "log_entry",
-    "log_refreshes",
-    "missing_rows_message",
-    "pulled_ranges",
-    "read_log",
-    "read_noted_runs",
-    "read_series_log",
-    "row_spans",
-    "select_table_log",
-    "summarize_series",
-    "summarize_tables",
-]
-
 LogEntries = Sequence[Mapping[str, Any]]
 """Entries of the refresh log, of one series."""
 
@@ -202,23 +180,19 @@ def log_refreshes(
     than the archive has, and never more.
     """
     rows = pa.Table.from_pylist(entries, schema=SCHEMAS[PULLS])
-    handle = handle or tables.open_for_append(PULLS)
-    try:
-        tables.append_rows(handle, rows)
-    except CommitConflict:  # another process created the refresh log at the same moment
-        handle = retry_append(tables.table_uri(PULLS), _append_to_log, tables, rows)
+
+    def append() -> Any:
+        nonlocal handle
+        opened, handle = handle or tables.open_for_append(PULLS), None
+        tables.append_rows(opened, rows)
+        return opened
+
+    handle = retry_append(tables.table_uri(PULLS), append)
     # Each refresh writes a file into both tables: a few large files take less time to read.
     if handle.version() % _REFRESHES_PER_JOIN == 0:
         for name in (PULLS, operation_table(resolve_operation(entries[0]["_operation"]))):
             with contextlib.suppress(CommitConflict):
                 join_small_files(tables, name)
-
-
-def _append_to_log(tables: ArchiveTables, rows: pa.Table) -> Any:
-    """Append entries to the refresh log as it is now, and return its handle."""
-    handle = tables.open_for_append(PULLS)
-    tables.append_rows(handle, rows)
-    return handle
 
 
 def read_log(

@@ -1,5 +1,6 @@
 """Errors of deltalake, pyarrow and object stores become `ArchiveError` and its subclasses."""
 
+import functools
 import os
 import re
 import sys
@@ -13,25 +14,11 @@ import pyarrow as pa
 from toolkit.errors import ArchiveError, CommitConflict, StoreUnreachable, ToolkitError
 from toolkit.installation import install_command
 
-__all__ = [
-    "error_text",
-    "explain_missing_library",
-    "load_deltalake",
-    "translate_errors",
-]
-
 _NO_SPACE: Final = (
     *("No space left", "os error 28", "File too large", "Disk quota exceeded"),
     *("QuotaExceeded", "StorageFull", "Insufficient Storage"),  # words of object stores
 )
-_NO_PERMISSION: Final = (
-    "os error 13",
-    "os error 30",
-    "code: 13,",
-    "code: 30,",
-    "errno 13",
-    "errno 30",
-)
+_NO_PERMISSION: Final = re.compile(r"(os error|errno) (13|30)|code: (13|30),")
 _NO_CREDENTIALS: Final = ("loading credentials", "IMDS", "169.254.169.254", "CredentialsNotLoaded")
 _WRITE_FAILED: Final = ("performing PUT", "performing POST")
 _REQUEST_FAILED: Final = ("rror performing", "rror sending request", "NoSuchBucket")
@@ -55,6 +42,7 @@ def explain_missing_library() -> Iterator[None]:
         ) from None
 
 
+@functools.cache
 def load_deltalake() -> ModuleType:
     """Return the library deltalake; its import takes long, so that it is not done before."""
     with explain_missing_library(), _native_log_off():
@@ -98,6 +86,14 @@ def error_text(error: Exception) -> str:
     return f"{type(error).__name__}: {error}"
 
 
+def permission_error(location: str) -> ArchiveError:
+    """Return the error that a folder cannot be read or written."""
+    return ArchiveError(
+        f"{location}: this user may not read or write there, or the disk is read-only. Change "
+        "the permissions of the folder, or copy the archive to a folder of your own"
+    )
+
+
 def _make_error(location: str, text: str) -> ArchiveError:
     location = location.removeprefix("file://").rstrip("/")
     if any(phrase in text for phrase in _NO_SPACE):
@@ -105,11 +101,8 @@ def _make_error(location: str, text: str) -> ArchiveError:
             f"{location}: there is no space left to write ({text}). Free some space and refresh "
             "again: no archived row is lost"
         )
-    if any(phrase in text for phrase in _NO_PERMISSION):
-        return ArchiveError(
-            f"{location}: this user may not read or write there, or the disk is read-only. Change "
-            "the permissions of the folder, or copy the archive to a folder of your own"
-        )
+    if _NO_PERMISSION.search(text):
+        return permission_error(location)
     if "://" not in location:
         return ArchiveError(f"{location}: {text}{_ADVICE}")
     if any(phrase in text for phrase in _NO_CREDENTIALS):

@@ -10,7 +10,7 @@ import contextlib
 import functools
 import json
 import operator
-from collections import defaultdict, deque
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
@@ -19,52 +19,32 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.dataset as ds
 
+from toolkit.archive.append import HistoryWriter
 from toolkit.archive.coverage import (
-    LogEntries,
     RefreshResult,
     Run,
     contradictory_ranges,
     count_logged_rows,
     pulled_ranges,
-    read_noted_runs,
 )
 from toolkit.archive.schemas import (
     CHECKED_COLUMNS,
-    COMPLETE,
+    SCHEMAS,
     RowOrigin,
     Series,
-    arrow_rows,
+    collected_rows,
+    place_rows,
     resolve_operation,
 )
-from toolkit.archive.storage import ArchiveTables
 from toolkit.client import Session
 from toolkit.completeness.checks import BreakLog, HistoryChecks, RowBreak
 from toolkit.completeness.covered_ranges import TimeRange, enclosing_range
 from toolkit.contract.columns import table_columns
-from toolkit.display import count_text, type_text
+from toolkit.display import count_text
 from toolkit.errors import ArchiveError, HistoryMismatch, ToolkitError
 from toolkit.fetch.pull import prepare_request, read_pages
+from toolkit.frames import Collector
 from toolkit.times import HOUR, to_iso, to_ms
-
-__all__ = [
-    "HistoryPull",
-    "PulledRows",
-    "RefreshRequest",
-    "RowsDisagree",
-    "RunLengths",
-    "RunOverlap",
-    "check_clock",
-    "checked_columns",
-    "count_run_rows",
-    "is_run_complete",
-    "pull_rows",
-    "read_runs",
-]
-
-
-RunLengths = Mapping[int, int]
-"""The start of each run of a series, and how many rows the run has."""
-_TIME_TYPE: Final = pa.timestamp("us", "UTC")
 
 _ROWS_BEFORE: Final = 100_000  # the archived rows against which the rows of a refresh are checked
 
@@ -80,93 +60,28 @@ class RefreshRequest:
     page_size: int | None  # rows per page; None for the default
 
 
-def count_run_rows(tables: ArchiveTables, handle: Any) -> dict[str, dict[int, int]] | None:
-    """Return the number of rows of each run of a table, from the counters of the table.
-
-    The result is a nested mapping: name of the series -> start of the run -> number of rows. It is
-    None if the counters cannot be read.
-    """
-    counters = tables.read_counters(handle)
-    if counters is None:
-        return None
-    lengths: dict[str, dict[int, int]] = defaultdict(dict)
-    for name, rows in counters.items():
-        series, is_of_run, start = name.rpartition(" from ")
-        if is_of_run and rows and not start.endswith(COMPLETE):
-            lengths[series][int(start)] = rows
-    return dict(lengths)
+def is_pulled(run: Run, pulled: Sequence[TimeRange]) -> bool:
+    """Return whether a run is pulled up to the start of the next run, according to the log."""
+    return run.bound is not None and enclosing_range(pulled, run.start, run.bound) is not None
 
 
-def read_runs(
-    tables: ArchiveTables,
-    handle: Any,
-    series: Series,
-    entries: "LogEntries" = (),
-    lengths: RunLengths | None = None,
-) -> list[Run]:
-    """Return the runs of a series that have rows, by start.
-
-    If an entry of its log notes runs of exactly these lengths, no row is read.
-    """
-    if lengths is not None:
-        if not lengths and not entries:
-            return []
-        for entry in sorted(entries, key=operator.itemgetter("_fetched"), reverse=True):
-            noted = read_noted_runs(entry)
-            if noted and {run.start: run.rows for run in noted} == lengths:
-                return noted
-    time = series.keys[0]
-    rows = tables.read_rows(handle, ["_part", "_row", time], series=series)
-    groups = rows.group_by("_part").aggregate([("_row", "count"), (time, "max")])
-    groups = groups.sort_by("_part").to_pylist()
-    runs = []
-    # A run ends where the next one begins.
-    bounds = [group["_part"] - 1 for group in groups[1:]] + [None]
-    for group, bound in zip(groups, bounds, strict=False):  # without groups there is one bound
-        start, last = group["_part"], group[f"{time}_max"]
-        is_last = (ds.field("_part") == start) & (ds.field(time) == pa.scalar(last, _TIME_TYPE))
-        newest = tables.read_rows(handle, ["_row", "_json"], is_last, series)
-        texts = tuple(text.encode() for text in newest.sort_by("_row")["_json"].to_pylist())
-        runs.append(Run(start, bound, group["_row_count"], to_ms(last), texts))
-    return runs
-
-
-def select_runs(
-    tables: ArchiveTables,
-    handle: Any,
-    series: Series,
-    runs: Sequence[Run],
-    pulled: Sequence[TimeRange],
-    start: int,
-) -> list[Run]:
+def select_runs(runs: Sequence[Run], pulled: Sequence[TimeRange], start: int) -> list[Run]:
     """Return the runs that cover all times from `start` on and are not complete.
 
     The first of them is the archived run that is complete up to `start`, which can be continued. If
     there is none, it is a new run that begins at `start`. `pulled` are the ranges of the series
     that were pulled, according to the refresh log.
     """
-
-    def is_complete(run: Run) -> bool:
-        return run.bound is not None and is_run_complete(tables, handle, series, run.start)
-
-    def continues_to_start(run: Run) -> bool:
-        """Return whether no row is missing between the rows of the run and `start`."""
-        if start <= max(run.start, run.last or 0) or is_complete(run):
-            return True
-        return any(first <= run.start and start <= last + 1 for first, last in pulled)
-
     earlier = [run for run in runs if run.start <= start]
     later = runs[len(earlier) :]
-    if earlier and continues_to_start(earlier[-1]):
-        first = earlier[-1]
-    else:
-        first = Run(start, later[0].start - 1 if later else None)
-    return [run for run in (first, *later) if not is_complete(run)]
-
-
-def is_run_complete(tables: ArchiveTables, handle: Any, series: Series, start: int) -> bool:
-    """Return whether the run from `start` has reached the start of the next run."""
-    return tables.counter(handle, series.completion_counter(start)) is not None
+    first = Run(start, later[0].start - 1 if later else None)
+    if earlier:
+        run = earlier[-1]
+        # Whether no row is missing between the rows of the run and `start`.
+        is_near = start <= max(run.start, run.last or 0) or is_pulled(run, pulled)
+        if is_near or any(begin <= run.start and start <= last + 1 for begin, last in pulled):
+            first = run
+    return [run for run in (first, *later) if not is_pulled(run, pulled)]
 
 
 class RunOverlap:
@@ -175,40 +90,35 @@ class RunOverlap:
     def __init__(self, series: Series, run: Run) -> None:
         self._series = series
         # json, as `decode` does for unknown fields: a number may be too large for a float.
-        self._expected = [json.loads(text) for text in run.last_texts]
+        self.expected = [json.loads(text) for text in run.last_texts]
         self._last = run.last
         columns = table_columns(series.operation.tables[0])
         time = next(column.wire for column in columns if column.name == series.keys[0])
         self._time_fields = time.split(".")
 
-    @property
-    def is_matched(self) -> bool:
-        """Whether the service has returned all of them again."""
-        return not self._expected
-
-    def new_texts(self, texts: Sequence[bytes]) -> Iterator[bytes]:
-        """Yield the rows that are not archived yet.
+    def new_places(self, texts: Sequence[bytes]) -> Iterator[int]:
+        """Yield the places of the rows that are not archived yet.
 
         Raise HistoryMismatch if a later row comes before all archived rows of the last time have
         come again.
         """
-        for text in texts:
-            if not self._expected:
-                yield text
+        for place, text in enumerate(texts):
+            if not self.expected:
+                yield place
                 continue
             row = json.loads(text)
-            if _is_same_value(self._expected[0], row):
-                del self._expected[0]
+            if _is_same_value(self.expected[0], row):
+                del self.expected[0]
                 continue
             if functools.reduce(operator.getitem, self._time_fields, row) != self._last:
                 self.check_matched()
-            yield text
+            yield place
 
     def check_matched(self) -> None:
         """Raise HistoryMismatch if an archived row of the last time has not come again."""
-        if self._expected:
+        if self.expected:
             raise HistoryMismatch(
-                f"{self._series.name}: {count_text(len(self._expected), 'archived row')} of time "
+                f"{self._series.name}: {count_text(len(self.expected), 'archived row')} of time "
                 f"{to_iso(self._last or 0)} did not come again, so the service's history differs "
                 "from the archived one. No row was appended after them. Compare both with tk.raw "
                 "and Archive.frame, or start a new archive"
@@ -261,7 +171,7 @@ def pull_rows(
     """Pull pages of a run after its last archived row, until the portion is full."""
     series = Series(resolve_operation(pull.type), pull.subject, pull.parameters)
     overlap, until_ms, is_end = RunOverlap(series, pull.run), None, True
-    texts: list[bytes] = []
+    kept: list[tuple[bytes, Any]] = []  # texts and records
     failure: ToolkitError | KeyboardInterrupt | None = None
     try:
         request = prepare_request(series.operation, session=session, **pull.parameters)
@@ -269,18 +179,24 @@ def pull_rows(
             page.completeness.check_complete()
             if page.completeness.covered is not None:
                 until_ms = page.completeness.covered[1]
-            new = list(overlap.new_texts(page.texts()))
-            texts += new
+            texts = page.texts()
+            new = [(texts[place], page.tables[0][place]) for place in overlap.new_places(texts)]
+            kept += new
             count_rows(len(new))
-            if overlap.is_matched and len(texts) >= pull.most_rows:
+            if not overlap.expected and len(kept) >= pull.most_rows:
                 is_end = page.is_last
                 break
         overlap.check_matched()
     except (ToolkitError, KeyboardInterrupt) as error:
         # The rows pulled so far follow the archived ones, so they are kept.
-        texts = texts if overlap.is_matched and not isinstance(error, ArchiveError) else []
+        kept = kept if not overlap.expected and not isinstance(error, ArchiveError) else []
         failure, is_end = error, False
-    rows = arrow_rows(series, texts, pull.run.start, pull.run.rows, pull.origin)
+    rows = SCHEMAS[series.table].empty_table()
+    if kept:
+        collector = Collector(series.operation, "float")
+        collector.add(([record for _, record in kept],))
+        rows = collected_rows(collector, series, [text for text, _ in kept], pull.origin)
+        rows = place_rows(series, rows, pull.run.start, pull.run.rows)
     return PulledRows(pull, rows, pull.run.extend(series, rows), until_ms, is_end, failure)
 
 
@@ -311,20 +227,6 @@ def _first_missing_ms(
     return min(start, max((last + 1 for first, last in ranges if first <= start), default=start))
 
 
-class RowsDisagree(Exception):
-    """Rows contradict each other: they are pulled once more before they are archived."""
-
-
-@dataclass(slots=True)
-class Portion:
-    """Rows of a run that were pulled and are not committed yet, with their counters."""
-
-    rows: pa.Table
-    run: Run
-    counts: Mapping[str, int]
-    breaks: Sequence[RowBreak]
-
-
 class HistoryPull:
     """The refresh of one history: what to pull next, and what came and is not committed."""
 
@@ -337,106 +239,94 @@ class HistoryPull:
         self.until_ms = last if request.end_ms is None else min(request.end_ms, last)
         self.new_rows = 0  # that were appended so far
         self.breaks = BreakLog()  # where the rows that were appended contradict each other
-        self.portions: list[Portion] = []  # that are not committed yet
-        self.lengths: dict[int, int] = {}  # start of each run -> how many of its rows are archived
-        # Whether its runs have to be read, for example because another process appended to them.
-        self.is_changed = True
         self.error: ToolkitError | None = None  # why the refresh failed
-        self._asked: RunPull | None = None  # the portion that was asked last
+        self.asked: RunPull | None = None  # the portion that was asked last
+        # Rows that were pulled and are not committed, the runs with them, and their breaks.
+        self.portions: list[tuple[pa.Table, Run, Sequence[RowBreak]]] = []
+        # The archived runs by start; None if they have to be read.
+        self.archived: dict[int, Run] | None = None
         self._is_second_pull = False
-
-    def begin(
-        self, tables: ArchiveTables, handle: Any, entries: LogEntries, lengths: RunLengths | None
-    ) -> None:
-        """Select the runs that are not complete, as the archive is now; again after a change.
-
-        The entries of the refresh log note the runs. If `lengths` is None, only the rows show
-        the lengths of the runs.
-        """
-        self._tables, self._handle, series = tables, handle, self.request.series
-        self.portions, self.is_changed = [], False
         self._checks: HistoryChecks | None = None
-        runs = read_runs(tables, handle, series, entries, lengths)
-        self.lengths = {run.start: run.rows for run in runs}
-        pulled, self._noted = pulled_ranges(entries), contradictory_ranges(entries)
-        if self.request.end_ms is None:
-            check_clock(series, self.origin.fetched_ms, [until for _, until in pulled])
-        self.start_ms = _first_missing_ms(self.request, runs, pulled)
-        self._unlogged = sum(self.lengths.values()) - count_logged_rows(entries)
-        self._rest = deque(select_runs(tables, handle, series, runs, pulled, self.start_ms))
-        selected = {run.start for run in self._rest}
-        self._others = [run for run in runs if run.start not in selected]
-        self._done: list[Run] = []
 
-    def next_pull(self, most_rows: int) -> RunPull | None:
+    @property
+    def lengths(self) -> dict[int, int]:
+        """The start of each archived run, and how many rows it has."""
+        return {run.start: run.rows for run in (self.archived or {}).values()}
+
+    @property
+    def runs(self) -> list[Run]:
+        """All archived runs, by start."""
+        return sorted((self.archived or {}).values(), key=operator.attrgetter("start"))
+
+    def next_pull(self, writer: HistoryWriter, most_rows: int) -> RunPull | None:
         """Return the next portion to pull; None if nothing can be missing."""
+        series = self.request.series
+        if self.archived is None:
+            self._begin(writer)
         while self._rest:
             run = self._rest[0]
             if self._unlogged > 0 and self._checks is None:
                 # A refresh was killed before it noted its breaks.
-                self._checks = self._begin_checks(run)
+                self._checks = self._begin_checks(writer, run)
             start = run.start if run.last is None else run.last
             end = self.until_ms if run.bound is None else min(run.bound, self.until_ms)
             if start <= end:
-                series = self.request.series
                 parameters = {**series.parameters, "start": start, "end": end}
                 if self.request.page_size is not None:
                     parameters["page_size"] = self.request.page_size
                 type, subject = series.operation.type, series.subject
-                self._asked = RunPull(type, subject, parameters, run, most_rows, self.origin)
-                return self._asked
-            self._end_run()
+                self.asked = RunPull(type, subject, parameters, run, most_rows, self.origin)
+                return self.asked
+            self._rest.popleft()
+            self._checks = None
         return None
 
-    def check_answer(self, pulled: object) -> None:
-        """Raise TypeError if an executor returned something else than what was asked last."""
-        name = self.request.series.name
-        if not isinstance(pulled, PulledRows):
-            raise TypeError(
-                f"{name}: the executor returned {type_text(pulled)}, not the rows of this call"
-            )
-        if pulled.pull != self._asked:
-            found = f"{pulled.pull.type} {pulled.pull.subject}"
-            words = "another portion of its rows" if found == name else f"the rows of {found}"
-            raise TypeError(
-                f"{name}: the executor returned {words}. No row of this answer was archived"
-            )
+    def _begin(self, writer: HistoryWriter) -> None:
+        """Read the archived runs, and select those that are not complete."""
+        series, entries = self.request.series, writer.entries(self.request.series)
+        runs, self._pulled = writer.read_runs(series), pulled_ranges(entries)
+        self.archived, self._noted = {run.start: run for run in runs}, contradictory_ranges(entries)
+        if self.request.end_ms is None:
+            check_clock(series, self.origin.fetched_ms, [until for _, until in self._pulled])
+        self.start_ms = _first_missing_ms(self.request, runs, self._pulled)
+        self._unlogged = sum(self.lengths.values()) - count_logged_rows(entries)
+        self._restart()
 
-    def add_portion(self, pulled: PulledRows) -> None:
+    def _restart(self) -> None:
+        """Continue from the archived rows, and drop those that are not committed."""
+        self._rest = deque(select_runs(self.runs, self._pulled, self.start_ms))
+        self._checks, self.portions = None, []
+
+    def add_portion(self, writer: HistoryWriter, pulled: PulledRows) -> None:
         """Check pulled rows, and keep them until they are committed.
 
-        Raise RowsDisagree if the rows contradict each other or have a gap, for the first time: they
-        are then pulled once more. The rows of the second pull are archived as they come.
+        If they contradict each other or have a gap for the first time, they are pulled once more.
+        The rows of the second pull are archived as they come.
         """
-        run, series = pulled.run, self.request.series
         if pulled.until_ms is not None:
             self.until_ms = min(self.until_ms, pulled.until_ms)
-        is_complete = pulled.is_end and run.bound is not None and run.bound <= self.until_ms
-        if pulled.rows.num_rows or is_complete:
-            breaks: Sequence[RowBreak] = []
-            if pulled.rows.num_rows:
-                self._checks = self._checks or self._begin_checks(self._rest[0])
-                breaks = self._checks.add_page(checked_columns(pulled.rows))
+        if pulled.rows.num_rows:
+            self._checks = self._checks or self._begin_checks(writer, self._rest[0])
+            breaks = self._checks.add_page(checked_columns(pulled.rows))
             if any(found.group != "unproved" for found in breaks) and not self._is_second_pull:
                 self._is_second_pull = True
-                raise RowsDisagree
-            counts = run.counters(series)
-            if is_complete:
-                counts[series.completion_counter(run.start)] = run.bound or 0
-            self.portions.append(Portion(pulled.rows, run, counts, breaks))
-        self._rest[0] = run
+                self._restart()
+                return
+            self.portions.append((pulled.rows, pulled.run, breaks))
+        self._rest[0] = pulled.run
         if pulled.is_end:
-            self._end_run()
+            self._rest.popleft()
+            self._checks = None
 
     def note_commit(self) -> int:
         """Note that the portions are committed, and return the number of their rows."""
         portions, self.portions = self.portions, []
-        for portion in portions:
-            if portion.run.rows:
-                self.lengths[portion.run.start] = portion.run.rows
-            self.new_rows += portion.rows.num_rows
-            self.breaks.add(portion.breaks)
-        return sum(portion.rows.num_rows for portion in portions)
+        for _, run, breaks in portions:
+            self.archived = {**(self.archived or {}), run.start: run}
+            self.breaks.add(breaks)
+        rows: int = sum(rows.num_rows for rows, _, _ in portions)
+        self.new_rows += rows
+        return rows
 
     def refreshed(self) -> RefreshResult:
         """Return the result, after all portions are committed."""
@@ -444,17 +334,7 @@ class HistoryPull:
         times = (self.start_ms, self.until_ms)
         return RefreshResult(series.operation.type, series.subject, self.new_rows, total, *times)
 
-    @property
-    def runs(self) -> list[Run]:
-        """All runs with rows, as they are after the refresh."""
-        runs = [*self._others, *self._done, *self._rest]
-        return sorted((run for run in runs if run.rows), key=lambda run: run.start)
-
-    def _end_run(self) -> None:
-        self._done.append(self._rest.popleft())
-        self._checks = None
-
-    def _begin_checks(self, run: Run) -> HistoryChecks:
+    def _begin_checks(self, writer: HistoryWriter, run: Run) -> HistoryChecks:
         """Return the checks of a run, which have seen its last archived rows."""
         series = self.request.series
         checks = HistoryChecks(series.operation, series.parameters)
@@ -462,7 +342,7 @@ class HistoryPull:
             first = run.rows - max(_ROWS_BEFORE, self._unlogged)
             is_late = (ds.field("_part") == run.start) & (ds.field("_row") >= first)
             names = [*dict.fromkeys([*series.keys, *CHECKED_COLUMNS.get(series.table, ())]), "_row"]
-            rows = self._tables.read_rows(self._handle, names, is_late, series).sort_by("_row")
+            rows = writer.tables.read_rows(writer.handle, names, is_late, series).sort_by("_row")
             breaks = checks.add_page(checked_columns(rows))
             noted = [enclosing_range(self._noted, found.time, found.time) for found in breaks]
             pairs = zip(breaks, noted, strict=True)

@@ -18,7 +18,7 @@ import operator
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, TypedDict
 
@@ -28,13 +28,12 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from toolkit.archive.append import HistoryWriter
 from toolkit.archive.coverage import (
     RefreshResult,
     Run,
     log_entry,
-    log_refreshes,
     pulled_ranges,
-    read_log,
 )
 from toolkit.archive.engines import (
     limit_memory,
@@ -43,7 +42,7 @@ from toolkit.archive.engines import (
     use_system_memory,
     whole_groups,
 )
-from toolkit.archive.history_pull import RunOverlap, checked_columns, count_run_rows, read_runs
+from toolkit.archive.history_pull import RunOverlap, checked_columns
 from toolkit.archive.refresh import FetchedAnswer, append_answers
 from toolkit.archive.row_sql import (
     flat_columns,
@@ -76,8 +75,6 @@ from toolkit.display import count_text
 from toolkit.errors import ArchiveError, CommitConflict, HistoryMismatch, ToolkitError
 from toolkit.frames import provenance
 from toolkit.times import to_iso, to_ms
-
-__all__ = ["BulkWriter", "IngestResult", "ingest_bulk", "ingest_frame", "ingest_recordings"]
 
 _INGESTED: Final = (".json", ".parquet")
 _ROWS_AT_ONCE: Final = 50_000
@@ -224,36 +221,18 @@ def _page_start(
     return parameters.get("start", first), None
 
 
-@dataclass(frozen=True, slots=True)
-class _FetchedFrame:
-    """The frame of a history, in memory or in a Parquet file, which is read in portions."""
-
-    facts: Mapping[str, Any]
-    names: Sequence[str]
-    source: pd.DataFrame | Path
-
-    @classmethod
-    def open(cls, source: pd.DataFrame | Path) -> "_FetchedFrame":
-        """Return a frame, or the frame in a Parquet file. It must have a provenance."""
-        if isinstance(source, pd.DataFrame):
-            return cls(provenance(source), list(source.columns), source)
-        footer = pq.read_metadata(source)
-        without_columns = pd.DataFrame(index=range(footer.num_rows))
-        without_columns.attrs = json.loads((footer.metadata or {}).get(b"PANDAS_ATTRS", b"{}"))
-        return cls(provenance(without_columns), footer.schema.to_arrow_schema().names, source)
-
-    def read_portions(self, columns: Sequence[str]) -> Iterator[pa.Table]:
-        """Yield columns of the rows, in order; at least one portion."""
-        if isinstance(self.source, Path):
-            with pq.ParquetFile(self.source) as file:
-                if not file.metadata.num_rows:
-                    yield file.read(columns=list(columns))
-                for batch in file.iter_batches(_ROWS_AT_ONCE, columns=list(columns)):
-                    yield pa.Table.from_batches([batch])
-            return
-        for first in range(0, max(len(self.source), 1), _ROWS_AT_ONCE):
-            part = self.source.iloc[first : first + _ROWS_AT_ONCE]
-            yield pa.table({name: pa.Array.from_pandas(part[name]) for name in columns})
+def _read_portions(source: pd.DataFrame | Path, columns: Sequence[str]) -> Iterator[pa.Table]:
+    """Yield columns of the rows of a frame, in order; at least one portion."""
+    if isinstance(source, Path):
+        with pq.ParquetFile(source) as file:
+            if not file.metadata.num_rows:
+                yield file.read(columns=list(columns))
+            for batch in file.iter_batches(_ROWS_AT_ONCE, columns=list(columns)):
+                yield pa.Table.from_batches([batch])
+        return
+    for first in range(0, max(len(source), 1), _ROWS_AT_ONCE):
+        part = source.iloc[first : first + _ROWS_AT_ONCE]
+        yield pa.table({name: pa.Array.from_pandas(part[name]) for name in columns})
 
 
 def ingest_frame(tables: ArchiveTables, source: pd.DataFrame | Path) -> IngestResult:
@@ -262,8 +241,14 @@ def ingest_frame(tables: ArchiveTables, source: pd.DataFrame | Path) -> IngestRe
     The rows are committed in portions, and their range is logged at the end. If the process is
     killed, another call continues after the last committed row.
     """
-    frame = _FetchedFrame.open(source)
-    facts = frame.facts
+    if isinstance(source, pd.DataFrame):
+        frame, names = source, list(source.columns)
+    else:
+        footer = pq.read_metadata(source)
+        names = footer.schema.to_arrow_schema().names
+        frame = pd.DataFrame(index=range(footer.num_rows))
+        frame.attrs = json.loads((footer.metadata or {}).get(b"PANDAS_ATTRS", b"{}"))
+    facts = provenance(frame)
     operation = OPERATIONS[facts["operation"]]
     if not operation.is_history or facts.get("complete") != "yes":
         raise ArchiveError(
@@ -276,14 +261,14 @@ def ingest_frame(tables: ArchiveTables, source: pd.DataFrame | Path) -> IngestRe
             f"{operation.type}: this frame combines several requests. Ingest each one separately"
         )
     columns = [column.name for column in table_columns(operation.tables[0])]
-    if missing := [name for name in columns if name not in frame.names]:
+    if missing := [name for name in columns if name not in names]:
         raise ArchiveError(
             f"{operation.type}: the frame lacks {', '.join(missing)}. Pass the fetched frame with "
             "all of its columns"
         )
     series = _history_series(operation, parameters)
     origin = RowOrigin(facts["source"], facts["simulated"], to_ms(facts["asked_at"]))
-    portions, time, last = frame.read_portions(columns), series.keys[0], 0
+    portions, time, last = _read_portions(source, columns), series.keys[0], 0
     begin = next(portions)
     firsts = to_milliseconds(begin[time].slice(0, 1)).to_pylist()
     start, after = _page_start(operation, parameters, *(firsts or [0]))
@@ -528,14 +513,11 @@ class BulkWriter:
         after: RowKey | None = None,
         keys: Sequence[RowKey] = (),
     ) -> None:
-        self._tables, self._operation, self._origin = tables, operation, origin
+        self._operation, self._origin = operation, origin
         self._start, self.until = times
         self._after, self._keys = after, keys
         self._expected: tuple[bytes, ...] = ()  # those after a cursor of the last archived rows
-        self._log = read_log(tables, None, operation.type)
-        self._table = Series(operation, "").table
-        self._handle = tables.open_for_append(self._table)
-        self._lengths = count_run_rows(tables, self._handle)
+        self._writer = HistoryWriter(tables, Series(operation, ""))
         self._runs: dict[str, list[Run]] = {}
         self._matched = set[str]()  # subjects whose next rows follow the archived ones
         self._new_rows: dict[str, int] = defaultdict(int)
@@ -548,7 +530,7 @@ class BulkWriter:
         self._check_rows(part)
         codes = part["_subject"].combine_chunks().dictionary_encode()
         bounds = [0, *(np.flatnonzero(np.diff(codes.indices.to_numpy())) + 1).tolist()]
-        pieces, counts = [], dict[str, int]()
+        pieces: list[tuple[Series, Run, pa.Table]] = []
         for first, end in zip(bounds, [*bounds[1:], part.num_rows], strict=True):
             series = Series(self._operation, codes[first].as_py())
             rows = self._new_rows_of(series, part.slice(first, end - first))
@@ -557,31 +539,22 @@ class BulkWriter:
             run = self._runs[series.subject][-1]
             self._runs[series.subject][-1] = extended = run.extend(series, rows)
             self._new_rows[series.subject] += rows.num_rows
-            counts |= extended.counters(series)
-            pieces.append(place_rows(series, rows, run.start, run.rows))
+            pieces.append((series, extended, place_rows(series, rows, run.start, run.rows)))
         if not pieces:
             return
-        rows = pa.concat_tables(pieces)
-        notes = {"series": f"{len(pieces)} of {self._operation.type}"}
-        version = self._handle.version()
+        note = f"{len(pieces)} of {self._operation.type}"
         try:
-            self._tables.append_rows(self._handle, rows, counts=counts, notes=notes)
-            if self._handle.version() > version + 1:  # other processes committed, too
-                self._check_lengths()
+            if self._writer.append(pieces, note) and any(map(self._has_changed, self._runs)):
+                raise CommitConflict(note)
         except CommitConflict:
             raise ArchiveError(
                 f"{self._operation.type}: another process writes the same histories. Ingest again "
                 "when it is done; the rows so far are archived"
             ) from None
 
-    def _check_lengths(self) -> None:
-        """Read the lengths of all runs again; raise CommitConflict if ours changed."""
-        self._lengths = count_run_rows(self._tables, self._handle)
-        for subject, runs in self._runs.items():
-            name = Series(self._operation, subject).name
-            ours = {run.start: run.rows for run in runs if run.rows}
-            if self._lengths is None or self._lengths.get(name, {}) != ours:
-                raise CommitConflict(name)
+    def _has_changed(self, subject: str) -> bool:
+        ours = {run.start: run.rows for run in self._runs[subject] if run.rows}
+        return self._writer.has_changed(Series(self._operation, subject), ours)
 
     def log_whole(self) -> IngestResult:
         """Log the range of the only subject; raise an ArchiveError if its rows were left out."""
@@ -604,7 +577,7 @@ class BulkWriter:
             entries.append(log_entry(done, self._origin, self._breaks.get(subject), runs))
             kept[f"{self._operation.type} {subject}"] = new
         if entries:
-            log_refreshes(self._tables, entries)
+            self._writer.log(entries)
         return {"kept": kept, "left": self._left}
 
     def _check_rows(self, part: pa.Table) -> None:
@@ -618,10 +591,9 @@ class BulkWriter:
 
     def begin_series(self, series: Series) -> None:
         """Find the run that the rows of a subject continue, or begin one."""
-        entries = self._log.get((self._operation.type, series.subject), [])
-        lengths = None if self._lengths is None else self._lengths.get(series.name, {})
-        runs = read_runs(self._tables, self._handle, series, entries, lengths)
-        if reason := self._begin_run(series, runs, pulled_ranges(entries)):
+        runs = self._writer.read_runs(series)
+        pulled = pulled_ranges(self._writer.entries(series))
+        if reason := self._begin_run(series, runs, pulled):
             self._left[series.subject] = reason
         else:
             self._runs[series.subject] = runs
@@ -649,15 +621,14 @@ class BulkWriter:
         new = self._match_rows(series, run, texts)
         if new is None:
             return None
-        numbered = enumerate(texts, first)  # the new rows need not be the last ones of that time
-        places = [next(place for place, text in numbered if text == row) for row in new]
-        return rows.take(np.array([*places, *range(end, rows.num_rows)], np.int64))
+        places = [*(first + place for place in new), *range(end, rows.num_rows)]
+        return rows.take(np.array(places, np.int64))
 
-    def _match_rows(self, series: Series, run: Run, texts: Sequence[bytes]) -> list[bytes] | None:
-        """Return the new rows of the run's last time; None if the archived ones do not match."""
+    def _match_rows(self, series: Series, run: Run, texts: Sequence[bytes]) -> list[int] | None:
+        """Return the places of new rows of the run's last time; None if archived ones differ."""
         overlap = RunOverlap(series, replace(run, last_texts=self._expected or run.last_texts))
         try:
-            new = list(overlap.new_texts(texts))
+            new = list(overlap.new_places(texts))
             overlap.check_matched()
         except HistoryMismatch as error:
             self._left[series.subject] = str(error)

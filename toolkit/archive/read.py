@@ -51,8 +51,6 @@ from toolkit.frames.answer_frames import cut_facts
 from toolkit.frames.nested_values import TEXT
 from toolkit.times import Time, to_iso, to_ms
 
-__all__ = ["Engine", "ordered_rows", "read_frames", "scan_table"]
-
 Engine = Literal["duckdb", "polars", "pandas", "spark"]
 """The library that reads a scan."""
 

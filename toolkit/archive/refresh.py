@@ -2,20 +2,14 @@
 
 `refresh_all` refreshes one or many series of an operation. The steps for a history are: the
 request, the runs that are not complete, the rows of each run in portions (`history_pull`), the
-check that they follow the archived rows, the commit, and the entry in the refresh log. The first
-call is made in this thread, the others by workers. The portions of many histories share a commit,
-and so do their entries in the refresh log.
+check that they follow the archived rows, the commit, and the entry in the refresh log (`append`).
+The first call is made in this thread, the others by workers. The portions of many histories share a
+commit, and so do their entries in the refresh log.
 
 If no end is requested, the range begins where the archived rows before it end, so that no gap is
-left.
-
-A commit sets two counters of the Delta table for each history: one with the name of the run and
-its new length, and one with the name of the series. If two processes refresh the same series, Delta
-refuses the second commit. The second process then compares the lengths of all runs with those that
-it knows. It begins again with the histories that have changed, and commits the others.
+left. If another process appends to a history, its refresh begins again.
 """
 
-import contextlib
 import copy
 import inspect
 import json
@@ -24,37 +18,29 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, wait
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from toolkit.archive.coverage import (
-    RefreshResult,
-    log_entry,
-    log_refreshes,
-    read_log,
-    read_series_log,
-)
+from toolkit.archive.append import HistoryWriter
+from toolkit.archive.coverage import RefreshResult, log_entry, log_refreshes
 from toolkit.archive.history_pull import (
     HistoryPull,
     PulledRows,
     RefreshRequest,
-    RowsDisagree,
-    RunLengths,
     check_clock,
-    count_run_rows,
     pull_rows,
 )
-from toolkit.archive.schemas import ANSWERS, PULLS, SCHEMAS, RowOrigin, Series, make_series
+from toolkit.archive.schemas import ANSWERS, SCHEMAS, RowOrigin, Series, make_series
 from toolkit.archive.storage import MAX_TRIES, ArchiveTables, retry_append
 from toolkit.client import Session
 from toolkit.completeness.certificate import Remark
 from toolkit.contract.answers import answer_rows, decode
 from toolkit.contract.columns import table_columns
-from toolkit.display import count_text, type_text
+from toolkit.display import count_text
 from toolkit.errors import (
     ArchiveError,
     CommitConflict,
@@ -80,15 +66,6 @@ from toolkit.fetch.registry import operation_of
 from toolkit.fetch.workers import FATAL_ERRORS, ClusterClient, Workers, executor_error
 from toolkit.times import to_ms
 
-__all__ = [
-    "ROWS_PER_COMMIT",
-    "FetchedAnswer",
-    "append_answers",
-    "is_fatal",
-    "prepare_refresh",
-    "refresh_all",
-]
-
 ROWS_PER_COMMIT: Final = 50_000
 """A commit costs as much time as a few pages, so several pages share one."""
 
@@ -96,12 +73,11 @@ _ROWS_PER_CALL: Final = 8_000  # if several histories are pulled at once
 _CALLS_AT_ONCE: Final = 64  # more would only wait, with their rows in memory
 _SERIES_PER_COMMIT: Final = 500
 _BYTES_PER_COMMIT: Final = 32 * 2**20  # of answers
-_SECONDS_TO_STOP: Final = 5
 _ANSWER_HEADERS: Final = ("content-type", "content-encoding", "x-payload-format", "x-compression")
 
 RefreshOutcome = tuple[RefreshRequest, RefreshResult | ToolkitError]
 """A request, and its result or why it failed."""
-NextCall = tuple[Callable[..., Any], Mapping[str, Any]]
+Call = tuple[Callable[..., Any], Mapping[str, Any]]
 """A function and its arguments."""
 
 
@@ -159,14 +135,28 @@ def refresh_all(
     """
     if not requests:
         return
-    make_refresh = _HistoryRefresh if requests[0].series.operation.is_history else _AnswerRefresh
-    refresh: _Refresh = make_refresh(tables, requests, session, rows_per_commit)
+    series, words = requests[0].series, dict[str, None]()
+    refresh: _HistoryRefresh | _AnswerRefresh
+    if series.operation.is_history:
+        refresh = _HistoryRefresh(tables, requests, session, rows_per_commit)
+    else:
+        refresh = _AnswerRefresh(tables, requests, session)
     try:
-        yield from refresh.run(executor)
+        with session.show_progress(f"archive {series.operation.type}") as count_rows:
+            while refresh.waiting or refresh.finished:
+                for item, result in _make_calls(refresh, session, executor, count_rows):
+                    refresh.take(item, result)
+                    if refresh.is_due():
+                        yield from refresh.commit(words)
+                yield from refresh.commit(words)
+    except KeyboardInterrupt as interrupt:
+        refresh.keep()
+        name = series.operation.type if requests[1:] else series.name
+        interrupt.add_note(_resume_note(name, refresh.new_rows))
+        raise
     finally:
-        if refresh.deferred_warnings:
-            words = "; ".join(refresh.deferred_warnings)
-            warn_caller(f"{refresh.operation.function}: {words}", HistoryWarning)
+        if words:
+            warn_caller(f"{series.operation.function}: {'; '.join(words)}", HistoryWarning)
 
 
 def is_fatal(error: object) -> bool:
@@ -175,345 +165,245 @@ def is_fatal(error: object) -> bool:
     return is_common and not isinstance(error, HistoryMismatch)
 
 
-class _CallsHere:
-    """Makes calls in this thread, with the interface of `Workers`."""
-
-    def __init__(self, session: Session, count_rows: Callable[[int], object]) -> None:
-        self.fatal_error = None
-        self._named = {"session": session, "count_rows": count_rows}
-
-    def submit(self, function: Callable[..., Any], call: Mapping[str, Any]) -> "Future[Any]":
-        """Call a function, and return its result as a future."""
-        future: Future[Any] = Future()
-        future.set_result(function(**call, **self._named))
-        return future
-
-
-@dataclass(eq=False)
-class _Refresh:
-    """The refresh of many series of one operation: what waits, what runs, what is finished.
-
-    A subclass says what the pull of a series is, its next call, what to do with the result, and
-    how the results are committed.
-    """
-
-    tables: ArchiveTables
-    requests: Sequence[RefreshRequest]
-    session: Session
-    rows_per_commit: int
-
-    pull_type: ClassVar[type[Any]]
-
-    def __post_init__(self) -> None:
-        first = self.requests[0].series
-        self.operation = first.operation
-        self.is_single = len(self.requests) == 1
-        self.name = first.name if self.is_single else self.operation.type
-        self.waiting: deque[Any] = deque(self.requests)
-        self.running: dict[Future[Any], Any] = {}
-        self.finished: list[Any] = []
-        self._places = {request.series.name: place for place, request in enumerate(self.requests)}
-        self.new_rows = 0
-        self.deferred_warnings: dict[str, None] = {}  # of all series, for one warning at the end
-
-    def run(self, executor: Executor | ClusterClient | None) -> Iterator[RefreshOutcome]:
-        """Yield the outcome of each series."""
-        with self.session.show_progress(f"archive {self.operation.type}") as count_rows:
-            try:
-                # The first call is made in this thread: an error that all would have costs one.
-                yield from self._make_calls(_CallsHere(self.session, count_rows), 1)
-                if self.waiting:
-                    with Workers(self.session, executor) as workers:
-                        yield from self._use_workers(workers, count_rows)
-            except KeyboardInterrupt as interrupt:
-                self.keep_results()
-                interrupt.add_note(_resume_note(self.name, self.new_rows))
-                raise
-
-    def next_call(self, state: Any) -> NextCall | None:
-        """Return the next call of a series; None if it has everything."""
-        raise NotImplementedError
-
-    def take_result(self, state: Any, result: Any) -> int:
-        """Keep the result of a call until it is committed, and return the number of its rows.
-
-        Raise TypeError if an executor returned something else than the result of this call.
-        """
-        raise NotImplementedError
-
-    def is_due(self) -> bool:
-        """Return whether the results are enough for a commit."""
-        raise NotImplementedError
-
-    def commit_results(self) -> Iterator[RefreshOutcome]:
-        """Commit all results, and yield the outcomes of the finished series."""
-        raise NotImplementedError
-
-    def keep_results(self) -> None:
-        """Commit the results alone."""
-        raise NotImplementedError
-
-    def fail(self, state: Any, error: ToolkitError) -> None:
-        """Finish a series with an error. If all others would have it, drop those that wait."""
-        state.error = error
-        self.finished.append(state)
-        if is_fatal(error):
-            self.waiting.clear()
-
-    def take_finished(self) -> list[Any]:
-        """Return the finished series in the order of their requests, and forget them."""
-        finished, self.finished = self.finished, []
-        return sorted(finished, key=lambda state: self._places[state.request.series.name])
-
-    def announce_remarks(
-        self, done: RefreshResult, request: Request, remarks: Sequence[Remark], frame: pd.DataFrame
-    ) -> RefreshResult:
-        """Warn as fetching does, and return the result with the remarks."""
-        every = [*remarks, *answer_remarks(request, [frame])]
-        if self.is_single:
-            return replace(done, history=publish_remarks(self.operation, every))
-        noted = pd.DataFrame()
-        noted.attrs["toolkit"] = {}
-        with work_for_many(threading.Event()):  # one warning is issued for all series
-            text = publish_remarks(self.operation, every, [noted])
-        if words := pop_deferred_warning(noted):
-            self.deferred_warnings[words] = None
-        return replace(done, history=text)
-
-    def _use_workers(
-        self, workers: Workers, count_rows: Callable[[int], object]
-    ) -> Iterator[RefreshOutcome]:
-        try:
-            yield from self._make_calls(workers, _CALLS_AT_ONCE, count_rows)
-        except KeyboardInterrupt:
-            workers.stop.set()
-            for future in self.running:
-                future.cancel()
-            for future in wait(self.running, _SECONDS_TO_STOP).done:
-                if not future.cancelled() and future.exception() is None:
-                    with contextlib.suppress(TypeError):  # the answer of another call
-                        self.take_result(self.running[future], future.result())
-            raise
-
-    def _make_calls(
-        self, workers: Workers | _CallsHere, at_once: int, count_rows: Callable[[int], object] = int
-    ) -> Iterator[RefreshOutcome]:
-        while self.waiting or self.running or self.finished:
-            while self.waiting and len(self.running) < at_once:
-                self._begin_call(workers)
-            done = wait(self.running, return_when=FIRST_COMPLETED).done if self.running else ()
-            for future in done:
-                count_rows(self._end_call(self.running.pop(future), future, workers))
-            if self.is_due() or not (self.waiting or self.running):
-                yield from self.commit_results()
-            if at_once == 1 and not self.is_single:
-                return
-
-    def _begin_call(self, workers: Workers | _CallsHere) -> None:
-        item = self.waiting.popleft()
-        is_new = isinstance(item, RefreshRequest)
-        state = self.pull_type(item, self.session) if is_new else item
-        try:
-            call = self.next_call(state)
-            if call is None:
-                self.finished.append(state)
-            else:
-                self.running[workers.submit(*call)] = state
-        except ToolkitError as error:
-            self.fail(state, error)
-
-    def _end_call(self, state: Any, future: "Future[Any]", workers: Workers | _CallsHere) -> int:
-        """Return the number of new rows."""
-        try:
-            return self.take_result(state, future.result())
-        except KeyboardInterrupt:
-            raise
-        except ToolkitError as error:
-            self.fail(state, error)
-        except BaseException as error:  # of the executor; a worker may even exit
-            is_cancelled = isinstance(error, CancelledError)
-            reason = copy.copy(workers.fatal_error) if is_cancelled else None
-            self.fail(state, reason or executor_error(error))
-        return 0
-
-
 def _resume_note(name: str, rows: int) -> str:
     archived = count_text(rows, "new row is", "new rows are")
     return f"{name}: {archived} archived; refresh again to continue"
 
 
-class _HistoryRefresh(_Refresh):
-    """The refresh of histories."""
+def _make_calls(
+    refresh: "_HistoryRefresh | _AnswerRefresh",
+    session: Session,
+    executor: Executor | ClusterClient | None,
+    count_rows: Callable[[int], object],
+) -> Iterator[tuple[Any, Any]]:
+    """Yield each item of a refresh with the result of its call, its error, or None without a call.
 
-    pull_type = HistoryPull
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self._rows_per_call = self.rows_per_commit if self.is_single else _ROWS_PER_CALL
-        self._begun: dict[str, HistoryPull] = {}
-        self._tries = self._version = 0
-        series = self.requests[0].series
-        self._table = series.table
-        self._open_table()
-        self._log = self.tables.open_for_append(PULLS)
-        if self.is_single:
-            self._entries = {series.name: read_series_log(self.tables, series, self._log)}
-        else:
-            found = read_log(self.tables, self._log, self.operation.type)
-            self._entries = {f"{type} {subject}": found[type, subject] for type, subject in found}
-
-    def next_call(self, history: HistoryPull) -> NextCall | None:
-        """Return the call for the next portion of a history."""
-        name = history.request.series.name
-        self._begun.setdefault(name, history)
-        if history.is_changed:
-            entries = self._entries.get(name, ())
-            lengths = None if self._lengths is None else self._lengths.get(name, {})
-            history.begin(self.tables, self._handle, entries, lengths)
-        pull = history.next_pull(self._rows_per_call)
-        return None if pull is None else (pull_rows, {"pull": pull})
-
-    def take_result(self, history: HistoryPull, pulled: PulledRows) -> int:
-        """Check the rows of a portion, keep them, and return their number."""
-        if history.is_changed:
-            self._begin_again(history)
-            return 0
-        history.check_answer(pulled)
+    The first call is made in this thread: an error that all would have costs one.
+    """
+    here = {"session": session, "count_rows": count_rows}
+    while refresh.waiting:
+        yield _begin_call(refresh, lambda function, call: function(**call, **here))
+        if not refresh.is_single:
+            break
+    if not refresh.waiting:
+        return
+    running: dict[Future[Any], Any] = {}
+    with Workers(session, executor) as workers:
         try:
-            history.add_portion(pulled)
-        except RowsDisagree:
-            # The rows are pulled once more. After an error they are not kept.
-            if pulled.error is None:
-                self._read_again(history)
-                return 0
-        if isinstance(pulled.error, KeyboardInterrupt):
-            raise pulled.error
-        if pulled.error is not None:
-            self.fail(history, pulled.error)
+            while refresh.waiting or running:
+                while refresh.waiting and len(running) < _CALLS_AT_ONCE:
+                    item, future = _begin_call(refresh, workers.submit)
+                    if isinstance(future, Future):
+                        running[future] = item
+                    else:
+                        yield item, future
+                for future in wait(running, return_when=FIRST_COMPLETED).done if running else ():
+                    item, result = running.pop(future), _result_of(future, workers)
+                    rows = result.rows.num_rows if isinstance(result, PulledRows) else 1
+                    count_rows(rows)
+                    yield item, result
+        finally:
+            workers.stop.set()
+            for future in running:
+                future.cancel()
+
+
+def _begin_call(
+    refresh: "_HistoryRefresh | _AnswerRefresh", submit: Callable[..., Any]
+) -> tuple[Any, Any]:
+    """Return the next item with its result, its future, its error, or None without a call."""
+    item = refresh.waiting.popleft()
+    try:
+        item, call = refresh.begin(item)
+        return item, call and submit(*call)
+    except ToolkitError as error:
+        return item, error
+
+
+def _result_of(future: "Future[Any]", workers: Workers) -> Any:
+    try:
+        return future.result()
+    except KeyboardInterrupt:
+        raise
+    except ToolkitError as error:
+        return error
+    except BaseException as error:  # of the executor; a worker may even exit
+        is_cancelled = isinstance(error, CancelledError)
+        return (copy.copy(workers.fatal_error) if is_cancelled else None) or executor_error(error)
+
+
+def _other_answer(series: Series) -> ToolkitError:
+    error = TypeError(f"{series.name}: the executor returned another answer than that of this call")
+    return executor_error(error)
+
+
+def _announce(
+    done: RefreshResult,
+    request: Request,
+    remarks: Sequence[Remark],
+    frame: pd.DataFrame,
+    words: dict[str, None],
+) -> RefreshResult:
+    """Return the result with the remarks; add what fetching would warn of to `words`."""
+    noted = pd.DataFrame()
+    noted.attrs["toolkit"] = {}
+    with work_for_many(threading.Event()):  # one warning is issued for all series
+        every = [*remarks, *answer_remarks(request, [frame])]
+        text = publish_remarks(request.operation, every, [noted])
+    if warning := pop_deferred_warning(noted):
+        words[warning] = None
+    return replace(done, history=text)
+
+
+class _HistoryRefresh:
+    """The refresh of histories: what waits, what is pulled, and what is finished."""
+
+    def __init__(
+        self,
+        tables: ArchiveTables,
+        requests: Sequence[RefreshRequest],
+        session: Session,
+        rows_per_commit: int,
+    ) -> None:
+        self.is_single = len(requests) == 1
+        self.waiting: deque[Any] = deque(requests)
+        self.finished: list[HistoryPull] = []
+        self.new_rows = 0
+        self._session, self._rows_per_commit = session, rows_per_commit
+        self._rows_per_call = rows_per_commit if self.is_single else _ROWS_PER_CALL
+        self._writer = HistoryWriter(tables, requests[0].series, is_only=self.is_single)
+        self._pulled: dict[str, HistoryPull] = {}
+        self._is_committing, self._tries = False, 0
+
+    def begin(self, item: Any) -> tuple[HistoryPull, Call | None]:
+        """Return a history, and the call for its next portion."""
+        history = item if isinstance(item, HistoryPull) else HistoryPull(item, self._session)
+        self._pulled[history.request.series.subject] = history
+        try:
+            pull = history.next_pull(self._writer, self._rows_per_call)
+        except ToolkitError as error:
+            history.error = error
+            return history, None
+        return history, None if pull is None else (pull_rows, {"pull": pull})
+
+    def take(self, item: Any, result: Any) -> None:
+        """Check the rows of a portion, and keep them until they are committed."""
+        history: HistoryPull = item
+        series = history.request.series
+        if history.archived is None and not history.error:  # another process has changed it
+            self._begin_again(history)
+            return
+        if isinstance(result, PulledRows) and result.pull == history.asked:
+            history.add_portion(self._writer, result)
+            if isinstance(result.error, KeyboardInterrupt):
+                raise result.error
+            history.error = result.error
+        elif isinstance(result, ToolkitError):
+            history.error = result
+        elif result is not None:
+            history.error = _other_answer(series)
+        if result is None or history.error:
+            self.finished.append(history)
+            if history.error and is_fatal(history.error):
+                self.waiting.clear()
         else:
             self.waiting.appendleft(history)
-        return int(pulled.rows.num_rows)
 
     def is_due(self) -> bool:
         """Return whether there are enough rows or finished histories for a commit."""
-        pending = (portion for history in self._begun.values() for portion in history.portions)
-        is_large = sum(portion.rows.num_rows for portion in pending) >= self.rows_per_commit
-        return is_large or len(self.finished) >= _SERIES_PER_COMMIT
+        pending = (
+            rows.num_rows for history in self._pulled.values() for rows, *_ in history.portions
+        )
+        return sum(pending) >= self._rows_per_commit or len(self.finished) >= _SERIES_PER_COMMIT
 
-    def commit_results(self) -> Iterator[RefreshOutcome]:
+    def commit(self, words: dict[str, None]) -> Iterator[RefreshOutcome]:
         """Commit the portions, then the entries of the finished histories in the refresh log."""
-        self.keep_results()
-        finished = self.take_finished()
-        changed = [history for history in finished if history.is_changed and not history.error]
-        for history in changed:
-            self._begin_again(history)
-        done = [history for history in finished if not history.is_changed and not history.error]
-        if done:
-            entries = [
-                log_entry(history.refreshed(), history.origin, history.breaks, history.runs)
-                for history in done
-            ]
-            log_refreshes(self.tables, entries, self._log)
+        self.keep()
+        finished, self.finished = self.finished, []
         for history in finished:
-            if history in changed:
-                continue
-            self._begun.pop(history.request.series.name, None)
-            if history.error is None:
-                yield history.request, self._announce(history)
-                continue
-            if not isinstance(history.error, ArchiveError):
-                name = history.request.series.name
-                history.error.add_note(_resume_note(name, history.new_rows))
-            yield history.request, history.error
+            if history.archived is None and not history.error:
+                self._begin_again(history)
+            else:
+                del self._pulled[history.request.series.subject]
+        done = [each for each in finished if not (each.archived is None or each.error)]
+        if done:
+            self._writer.log(
+                [log_entry(each.refreshed(), each.origin, each.breaks, each.runs) for each in done]
+            )
+        for history in finished:
+            if history in done:
+                yield history.request, self._announce(history, words)
+            elif error := history.error:
+                if not isinstance(error, ArchiveError):
+                    error.add_note(_resume_note(history.request.series.name, history.new_rows))
+                yield history.request, error
 
-    def keep_results(self) -> None:
+    def keep(self) -> None:
         """Commit the portions of all histories in one commit.
 
-        An interrupt can come directly after a commit, before any line of ours notes it. Only the
-        version of the handle shows that the commit was done.
+        An interrupt can come during a commit: then nobody knows whether it was done.
         """
-        histories = [history for history in self._begun.values() if history.portions]
-        if not histories:
+        histories = [history for history in self._pulled.values() if history.portions]
+        if not histories or self._is_committing:
             return
-        if self._handle.version() == self._version:
-            try:
-                self._append_portions(histories)
-            except CommitConflict:
-                self._count_try()
-                self._open_table()
-                self._find_changed()
-                self.keep_results()
-                return
+        # Readers of one account skip the row groups of others.
+        histories.sort(key=lambda history: history.request.series.subject)
+        portions = [
+            (history.request.series, run, rows)
+            for history in histories
+            for rows, run, _ in history.portions
+        ]
+        series = histories[0].request.series
+        note = f"{len(histories)} of {series.operation.type}" if histories[1:] else series.name
+        self._is_committing = True
+        try:
+            is_shared = self._writer.append(portions, note)
+        except CommitConflict:
+            self._writer.open()
+            self._count_try()
+            self._find_changed()
+            self._is_committing = False
+            self.keep()
+            return
         for history in histories:
             self.new_rows += history.note_commit()
-        version, self._version = self._version, self._handle.version()
-        if self._version > version + 1:  # other processes committed, too
+        if is_shared:
             self._find_changed()
-
-    def _append_portions(self, histories: Sequence[HistoryPull]) -> None:
-        counts: dict[str, int] = {}
-        for history in histories:
-            for portion in history.portions:
-                counts |= portion.counts
-        # Readers of one account skip the row groups of others.
-        ordered = sorted(histories, key=lambda history: history.request.series.subject)
-        rows = [portion.rows for history in ordered for portion in history.portions]
-        name = histories[0].request.series.name
-        notes = {"series": name if len(histories) == 1 else f"{len(histories)} of {self.name}"}
-        self.tables.append_rows(self._handle, pa.concat_tables(rows), counts=counts, notes=notes)
-
-    def _open_table(self) -> None:
-        self._handle = self.tables.open_for_append(self._table)
-        self._version = self._handle.version()
-        self._lengths = self._read_lengths()
-
-    def _read_lengths(self) -> Mapping[str, RunLengths] | None:
-        """Return the lengths of all runs, if that is worth the requests to a store."""
-        if self.is_single and "://" in self.tables.location:
-            return None
-        return count_run_rows(self.tables, self._handle)
+        self._is_committing = False
 
     def _find_changed(self) -> None:
-        """Mark the histories to which another process has appended, and drop their portions."""
-        self._lengths = self._read_lengths()
-        for name, history in self._begun.items():
-            if self._lengths is None or self._lengths.get(name, {}) != history.lengths:
-                history.is_changed, history.portions = True, []
+        """Drop what was pulled of the histories to which another process has appended."""
+        for history in self._pulled.values():
+            is_begun = history.archived is not None
+            if is_begun and self._writer.has_changed(history.request.series, history.lengths):
+                history.archived, history.portions = None, []
 
     def _begin_again(self, history: HistoryPull) -> None:
-        """Continue a history that another process has changed."""
         self._count_try()
-        self._read_again(history)
-
-    def _read_again(self, history: HistoryPull) -> None:
-        """Read the runs of a history again, and continue from there."""
-        series = history.request.series
-        history.is_changed = True
-        self._entries[series.name] = read_series_log(self.tables, series)
-        self._lengths = self._read_lengths()
         self.waiting.appendleft(history)
 
     def _count_try(self) -> None:
         self._tries += 1
-        if self._tries >= MAX_TRIES + len(self._begun):
+        if self._tries >= MAX_TRIES + len(self._pulled):
             raise ArchiveError(
-                f"{self.name}: other processes wrote to the archive during each of "
-                f"{self._tries} tries. Refresh again when they are done"
+                f"other processes wrote to the archive during each of {self._tries} tries. Refresh "
+                "again when they are done"
             )
 
-    def _announce(self, history: HistoryPull) -> RefreshResult:
+    def _announce(self, history: HistoryPull, words: dict[str, None]) -> RefreshResult:
         """Return the result of a history with remarks about what the service does not have."""
         request, done, series = history.request, history.refreshed(), history.request.series
         has_start = request.start_ms is not None
         times = request.times if has_start else {**request.times, "start": done.start_ms}
-        type = self.operation.type
-        whole = prepare_request(type, session=self.session, **series.parameters, **times)
+        whole = prepare_request(
+            series.operation, session=self._session, **series.parameters, **times
+        )
         remarks = request_remarks(whole, has_start=has_start)
-        archived = _archived_rows(self.tables, series, done.total)
+        archived = _archived_rows(self._writer.tables, series, done.total)
         archived.attrs["toolkit"] = history.breaks.facts()
-        done = self.announce_remarks(done, whole, remarks, archived)
+        done = _announce(done, whole, remarks, archived, words)
         # Some sources, such as recordings, lack rows: their gaps are noted, but no fault.
-        if (reason := history.breaks.reason) and not self.session.source.history:
+        if (reason := history.breaks.reason) and not self._session.source.history:
             warn_caller(f"incomplete: {series.name}: {reason}", IncompleteWarning)
             done = replace(done, history="; ".join(filter(None, (done.history, reason))))
         return done
@@ -553,80 +443,71 @@ class FetchedAnswer:
         }
 
 
-class _AnswerPull:
-    """The request of one answer, and the answer."""
-
-    def __init__(self, request: RefreshRequest, session: Session) -> None:
-        self.request = request
-        self.origin = RowOrigin(session.label, session.simulated, session.now_ms())
-        self.answer: FetchedAnswer | None = None
-        self.error: ToolkitError | None = None
-
-
-class _AnswerRefresh(_Refresh):
+class _AnswerRefresh:
     """The refresh of an operation that is not a history: one more answer of each series."""
 
-    pull_type = _AnswerPull
+    def __init__(
+        self, tables: ArchiveTables, requests: Sequence[RefreshRequest], session: Session
+    ) -> None:
+        self.is_single = len(requests) == 1
+        self.waiting: deque[RefreshRequest] = deque(requests)
+        self.finished: list[tuple[RefreshRequest, FetchedAnswer | ToolkitError]] = []
+        self.new_rows = 0
+        self._tables, self._session = tables, session
 
-    def next_call(self, state: _AnswerPull) -> NextCall:
+    def begin(self, request: RefreshRequest) -> tuple[RefreshRequest, Call]:
         """Return the call for an answer, if no archived answer is later than the present."""
-        series = state.request.series
-        archived = self.tables.read_rows(ANSWERS, ["_fetched"], series=series)["_fetched"]
-        check_clock(series, state.origin.fetched_ms, archived.to_pylist())
-        return fetch_answer, {"series": series, "origin": state.origin}
+        series, session = request.series, self._session
+        origin = RowOrigin(session.label, session.simulated, session.now_ms())
+        archived = self._tables.read_rows(ANSWERS, ["_fetched"], series=series)["_fetched"]
+        check_clock(series, origin.fetched_ms, archived.to_pylist())
+        return request, (fetch_answer, {"series": series, "origin": origin})
 
-    def take_result(self, state: _AnswerPull, result: object) -> int:
-        """Check that an answer is the one that was asked, and keep it."""
-        series = state.request.series
-        if not isinstance(result, FetchedAnswer):
-            raise TypeError(
-                f"{series.name}: the executor returned {type_text(result)}, not the answer of this "
-                "call"
-            )
-        if result.series != series:
-            raise TypeError(
-                f"{series.name}: the executor returned the answer of {result.series.name}"
-            )
-        state.answer = result
-        self.finished.append(state)
-        return 1
+    def take(self, request: RefreshRequest, result: Any) -> None:
+        """Keep an answer, if it is the one that was asked."""
+        is_asked = isinstance(result, FetchedAnswer) and result.series == request.series
+        if not (is_asked or isinstance(result, ToolkitError)):
+            result = _other_answer(request.series)
+        if is_fatal(result):
+            self.waiting.clear()
+        self.finished.append((request, result))
 
     def is_due(self) -> bool:
-        """Return whether there are enough answers."""
-        size = sum(len(state.answer.body) for state in self.finished if state.answer)
+        """Return whether there are enough answers for a commit."""
+        answers = (answer for _, answer in self.finished if isinstance(answer, FetchedAnswer))
+        size = sum(len(answer.body) for answer in answers)
         return size >= _BYTES_PER_COMMIT or len(self.finished) >= _SERIES_PER_COMMIT
 
-    def commit_results(self) -> Iterator[RefreshOutcome]:
+    def commit(self, words: dict[str, None]) -> Iterator[RefreshOutcome]:
         """Commit the answers, and yield what came of each."""
-        finished = self.take_finished()
-        answers = [state.answer for state in finished if state.answer]
-        done = iter(append_answers(self.tables, answers) if answers else ())
-        for state in finished:
-            if state.answer is None:
-                yield state.request, state.error
+        finished, self.finished = self.finished, []
+        answers = [answer for _, answer in finished if isinstance(answer, FetchedAnswer)]
+        done = iter(append_answers(self._tables, answers) if answers else ())
+        for request, answer in finished:
+            if isinstance(answer, ToolkitError):
+                yield request, answer
             else:
                 result = next(done)
                 self.new_rows += result.rows
-                yield state.request, self._announce(state.answer, result)
+                yield request, self._announce(answer, result, words)
 
-    def keep_results(self) -> None:
+    def keep(self) -> None:
         """Commit the answers."""
-        for _ in self.commit_results():
+        for _ in self.commit({}):
             pass
 
-    def _announce(self, answer: FetchedAnswer, done: RefreshResult) -> RefreshResult:
-        series = answer.series
-        if self.operation.binary:
+    def _announce(
+        self, answer: FetchedAnswer, done: RefreshResult, words: dict[str, None]
+    ) -> RefreshResult:
+        series, operation = answer.series, answer.series.operation
+        if operation.binary:
             return done
-        sent = prepare_request(self.operation.type, session=self.session, **series.parameters)
-        decoded = decode(
-            self.operation, 200, answer.headers, answer.body, parameters=series.parameters
-        )
+        sent = prepare_request(operation, session=self._session, **series.parameters)
+        decoded = decode(operation, 200, answer.headers, answer.body, parameters=series.parameters)
         # Remarks depend on the number of rows only, so the frame needs no columns.
-        parts = answer_rows(self.operation, decoded, series.parameters)
-        rows = max(map(len, parts), default=0)
-        frame = pd.DataFrame(index=range(rows))
-        return self.announce_remarks(done, sent, request_remarks(sent), frame)
+        parts = answer_rows(operation, decoded, series.parameters)
+        frame = pd.DataFrame(index=range(max(map(len, parts), default=0)))
+        return _announce(done, sent, request_remarks(sent), frame, words)
 
 
 def fetch_answer(
@@ -636,7 +517,7 @@ def fetch_answer(
     operation = series.operation
     if operation.paging != "none":
         texts: list[bytes] = []
-        request = prepare_request(operation.type, session=session, **series.parameters)
+        request = prepare_request(operation, session=session, **series.parameters)
         for page in read_pages(request):
             page.completeness.check_complete()
             texts += page.texts()

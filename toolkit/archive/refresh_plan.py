@@ -11,17 +11,15 @@ without a refresh does not grow, and its next refresh fetches every row from the
 
 import json
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
-from typing import Any, Final
+from typing import Final
 
 import pandas as pd
-import pyarrow as pa
 import pyarrow.dataset as ds
 
 from toolkit.archive.coverage import complete_ranges, read_log
-from toolkit.archive.schemas import ANSWERS, make_series
+from toolkit.archive.schemas import ANSWERS, Series, make_series
 from toolkit.archive.storage import ArchiveTables
 from toolkit.contract.answers import decode
 from toolkit.contract.operations import Operation
@@ -29,8 +27,6 @@ from toolkit.display import count_text
 from toolkit.errors import ArchiveError
 from toolkit.fetch.registry import operation_of
 from toolkit.fetch.snapshots import account_value_snapshots
-
-__all__ = ["ALL_TOKENS", "RefreshPlan", "make_refresh_plan"]
 
 ALL_TOKENS: Final = ("ALL",)
 """The argument of `tk.account_value_snapshots` by which the snapshots are archived."""
@@ -93,99 +89,65 @@ def make_refresh_plan(
     log = read_log(tables, None, operation.type)
     if users is None:
         users = sorted(subject for _, subject in log)
-    snapshots = _Snapshots(tables)
-    rows: list[tuple[str, str, int | None]] = []
+    series = make_series(_SNAPSHOTS, (list(ALL_TOKENS),), {})
+    archived = tables.read_rows(ANSWERS, ["_fetched"], series=series)["_fetched"]
+    times = sorted(set(archived.to_pylist()))
+    reasons: dict[str, str] = {}
+    ends: list[int | None] = []
     pairs: dict[int, list[str]] = {}  # an earlier snapshot -> the accounts to compare in it
     for user in dict.fromkeys(user.lower() for user in users):
         ranges = complete_ranges(log.get((operation.type, user), []))
         until = ranges[-1][1] if ranges else None
-        earlier = snapshots.last_before(until)
-        why = _known_reason(ranges, start_ms, earlier)
-        if earlier is not None and not why:
-            pairs.setdefault(earlier, []).append(user)
-        rows.append((user, why, until))
-    found = {
-        user: why
-        for earlier, compared in pairs.items()
-        for user, why in snapshots.compare(earlier, compared).items()
-    }
-    reasons = [why or found[user] for user, why, _ in rows]
-    moments = pd.Series([until for _, _, until in rows], dtype="Int64")
+        # The state in a snapshot is older than its fetch time, so it is also from before `until`.
+        place = 0 if until is None else bisect_right(times, until)
+        reasons[user] = "no snapshot is older than the end of the range"
+        if not ranges:
+            reasons[user] = "nothing is archived"
+        elif len(ranges) > 1 or (start_ms is not None and start_ms < ranges[0][0]):
+            reasons[user] = "an earlier part of the range is missing"
+        elif place:
+            pairs.setdefault(times[place - 1], []).append(user)
+        ends.append(until)
+    if pairs:
+        latest = _read_cash(tables, series, times[-1]).add_prefix("later_")
+    for earlier, compared in pairs.items():
+        both = _read_cash(tables, series, earlier).join(latest, how="outer")
+        both = both[both.index.get_level_values("user").isin(compared)]
+        change = (both["later_cash"] - both["cash"]).abs()
+        is_same = (change <= _SAME_USD) & (both["later_mode"] == both["mode"]).fillna(False)
+        same = is_same.groupby(level="user").all().map({True: _SAME, False: "cash changed"})
+        reasons |= {user: same.get(user, "not in the snapshots") for user in compared}
     accounts = pd.DataFrame(
         {
-            "user": [user for user, _, _ in rows],
-            "ask": pd.Series([why != _SAME for why in reasons], dtype="bool"),
-            "why": reasons,
-            "covered_until": pd.to_datetime(moments, unit="ms", utc=True),
+            "user": list(reasons),
+            "ask": pd.Series([why != _SAME for why in reasons.values()], dtype="bool"),
+            "why": list(reasons.values()),
+            "covered_until": pd.to_datetime(pd.Series(ends, dtype="Int64"), unit="ms", utc=True),
         }
     )
     points = _SNAPSHOTS.points + operation.points * int(accounts["ask"].sum())
     return RefreshPlan(operation.type, accounts, points, operation.points * len(accounts))
 
 
-def _known_reason(
-    ranges: Sequence[tuple[int, int]], start_ms: int | None, earlier: int | None
-) -> str:
-    """Return why an account needs a refresh, if this is known without a comparison of snapshots.
-
-    Otherwise return an empty text.
-    """
-    if not ranges:
-        return "nothing is archived"
-    if len(ranges) > 1 or (start_ms is not None and start_ms < ranges[0][0]):
-        return "an earlier part of the range is missing"
-    return "" if earlier is not None else "no snapshot is older than the end of the range"
-
-
-class _Snapshots:
-    """The archived snapshots of all accounts."""
-
-    def __init__(self, tables: ArchiveTables) -> None:
-        self._tables = tables
-        self._series = make_series(_SNAPSHOTS, (list(ALL_TOKENS),), {})
-        self._times = sorted(set(self._read(["_fetched"])["_fetched"].to_pylist()))
-        self._cash = cache(self._read_cash)
-
-    def last_before(self, until: int | None) -> int | None:
-        """Return the fetch time of the last snapshot that was fetched at or before a time.
-
-        The state in a snapshot is older than its fetch time, so it is also from before `until`.
-        """
-        place = 0 if until is None else bisect_right(self._times, until)
-        return self._times[place - 1] if place else None
-
-    def compare(self, earlier: int, users: Sequence[str]) -> Mapping[str, str]:
-        """Return for each account whether its cash changed from a snapshot to the latest one."""
-        before, after = (self._cash(time) for time in (earlier, self._times[-1]))
-        both = before.join(after.add_prefix("later_"), how="outer")
-        both = both[both.index.get_level_values("user").isin(users)]
-        change = (both["later_cash"] - both["cash"]).abs()
-        is_same = (change <= _SAME_USD) & (both["later_mode"] == both["mode"]).fillna(False)
-        same = is_same.groupby(level="user").all()
-        reasons = same.map({True: _SAME, False: "cash changed"})
-        return {user: reasons.get(user, "not in the snapshots") for user in users}
-
-    def _read_cash(self, time: int) -> pd.DataFrame:
-        """Return the cash and the mode of each account, by account and collateral."""
-        condition = ds.field("_fetched") == time
-        answer = self._read(["_fetched", "_headers", "_body"], condition).to_pylist()[-1]
-        columns = decode(_SNAPSHOTS, 200, json.loads(answer["_headers"]), answer["_body"])
-        values, longs, shorts = (
-            pd.Series(columns[name], dtype="float64")
-            for name in ("account_value", "total_long_notional", "total_short_notional")
-        )
-        # ASSUMED: The service computes the account values and the notionals of a snapshot with the
-        # same prices. If it does not, the plan also refreshes accounts with positions that did not
-        # trade.
-        frame = pd.DataFrame(
-            {
-                "user": pd.Series(columns["user"], dtype="str").str.lower(),
-                "token": pd.Series(columns["collateral_token"], dtype="str"),
-                "cash": values - longs + shorts,
-                "mode": pd.Series(columns["account_mode"], dtype="Int64"),
-            }
-        )
-        return frame.set_index(["user", "token"])
-
-    def _read(self, columns: list[str], condition: Any = None) -> pa.Table:
-        return self._tables.read_rows(ANSWERS, columns, condition, self._series)
+def _read_cash(tables: ArchiveTables, series: Series, time: int) -> pd.DataFrame:
+    """Return the cash and the mode of each account in a snapshot, by account and collateral."""
+    condition = ds.field("_fetched") == time
+    rows = tables.read_rows(ANSWERS, ["_fetched", "_headers", "_body"], condition, series)
+    answer = rows.to_pylist()[-1]
+    columns = decode(_SNAPSHOTS, 200, json.loads(answer["_headers"]), answer["_body"])
+    values, longs, shorts = (
+        pd.Series(columns[name], dtype="float64")
+        for name in ("account_value", "total_long_notional", "total_short_notional")
+    )
+    # ASSUMED: The service computes the account values and the notionals of a snapshot with the
+    # same prices. If it does not, the plan also refreshes accounts with positions that did not
+    # trade.
+    frame = pd.DataFrame(
+        {
+            "user": pd.Series(columns["user"], dtype="str").str.lower(),
+            "token": pd.Series(columns["collateral_token"], dtype="str"),
+            "cash": values - longs + shorts,
+            "mode": pd.Series(columns["account_mode"], dtype="Int64"),
+        }
+    )
+    return frame.set_index(["user", "token"])

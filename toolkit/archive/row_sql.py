@@ -21,16 +21,6 @@ from toolkit.contract.records import Record
 from toolkit.display import count_text
 from toolkit.errors import ArchiveError
 
-__all__ = [
-    "Value",
-    "flat_columns",
-    "match_columns",
-    "required_columns",
-    "row_expressions",
-    "table_rows",
-    "value",
-]
-
 
 class Value(NamedTuple):
     """A value of each row in SQL."""

@@ -37,33 +37,12 @@ from toolkit.errors import ArchiveError
 from toolkit.fetch.registry import operation_of
 from toolkit.frames import Collector
 
-__all__ = [
-    "ANSWERS",
-    "CHECKED_COLUMNS",
-    "COMPLETE",
-    "FREEZES",
-    "PULLS",
-    "RECORDS",
-    "SCHEMAS",
-    "RowOrigin",
-    "Series",
-    "arrow_rows",
-    "collect_texts",
-    "column_set_id",
-    "complete_rows",
-    "decode_texts",
-    "decoded_rows",
-    "find_table",
-    "make_series",
-    "operation_table",
-    "place_rows",
-    "resolve_operation",
-    "stored_series",
-    "table_operations",
-    "time_column_name",
-    "to_milliseconds",
-    "use_milliseconds",
-]
+ANSWERS: Final = "answers"
+"""The table of whole answers, of operations that are not histories."""
+PULLS: Final = "pulls"
+"""The log: one row for each refresh and each ingestion."""
+FREEZES: Final = "freezes"
+"""The table of freezes."""
 
 _HISTORIES: Final = [
     operation
@@ -80,25 +59,19 @@ _TABLE_NAMES: Final[dict[type[Record], str]] = {
 """The record of rows -> the name of its table, if it is not the name of the record."""
 
 
-def _table_name(operation: Operation) -> str:
+def operation_table(operation: Operation) -> str:
+    """Return the table that holds an operation's answers."""
+    if not operation.is_history:
+        return ANSWERS
     record = operation.tables[0].record
     return _TABLE_NAMES.get(record) or snake_case(record.__name__).lstrip("_")
 
 
 RECORDS: Final[dict[str, type[Record]]] = {
-    _table_name(operation): operation.tables[0].record
-    for operation in sorted(_HISTORIES, key=_table_name)
+    operation_table(operation): operation.tables[0].record
+    for operation in sorted(_HISTORIES, key=operation_table)
 }
 """Table -> the record of its rows. Every history has a table."""
-
-ANSWERS: Final = "answers"
-"""The table of whole answers, of operations that are not histories."""
-PULLS: Final = "pulls"
-"""The log: one row for each refresh and each ingestion."""
-FREEZES: Final = "freezes"
-"""The table of freezes."""
-COMPLETE: Final = " complete"
-"""The end of the name of the counter that marks a run as complete."""
 
 CHECKED_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
     "fills": (
@@ -214,10 +187,6 @@ class Series:
         """Return the name of the counter that counts the rows of a run."""
         return f"{self.name} from {start}"
 
-    def completion_counter(self, start: int) -> str:
-        """Return the name of the counter that marks a run as complete."""
-        return f"{self.run_counter(start)}{COMPLETE}"
-
 
 def stored_series(type: str, subject: str) -> Series:
     """Return the series of a row of the archive.
@@ -232,7 +201,7 @@ def stored_series(type: str, subject: str) -> Series:
 
 def table_operations(table: str) -> list[Operation]:
     """Return the histories of a table, also those beyond the specification."""
-    return [operation for operation in _HISTORIES if _table_name(operation) == table]
+    return [operation for operation in _HISTORIES if operation_table(operation) == table]
 
 
 def resolve_operation(name: str | Callable[..., Any]) -> Operation:
@@ -323,11 +292,6 @@ class RowOrigin:
         return {"_source": self.source, "_simulated": self.simulated, "_fetched": self.fetched_ms}
 
 
-def operation_table(operation: Operation) -> str:
-    """Return the table that holds an operation's answers."""
-    return _table_name(operation) if operation.is_history else ANSWERS
-
-
 def time_column_name(name: str) -> str:
     """Return the column of a record's table by which its histories are ordered."""
     return Series(table_operations(name)[0], "").keys[0]
@@ -378,8 +342,6 @@ def arrow_rows(
 
     Raise AnswerInvalid if a row breaks the contract.
     """
-    if not texts:  # as in most calls of a refresh of many accounts
-        return SCHEMAS[series.table].empty_table()
     return place_rows(series, decoded_rows(series, texts, origin), run_start, first)
 
 
@@ -387,6 +349,13 @@ def decoded_rows(series: Series, texts: Sequence[bytes], origin: RowOrigin) -> p
     """Return the rows of a record's table for the JSON texts of rows, without series and run."""
     collector = Collector(series.operation, "float")
     collect_texts(collector, series, texts)
+    return collected_rows(collector, series, texts, origin)
+
+
+def collected_rows(
+    collector: Collector, series: Series, texts: Sequence[bytes], origin: RowOrigin
+) -> pa.Table:
+    """Return collected rows as rows of a record's table, without series and run."""
     frame = collector.frames({})[0]
     frame.attrs = {}  # pandas would copy them for each column
     typed = pa.Table.from_pandas(frame, preserve_index=False)

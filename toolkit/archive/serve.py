@@ -61,8 +61,6 @@ from toolkit.service.handler_messages import (
 from toolkit.service.store import json_array
 from toolkit.times import to_iso
 
-__all__ = ["archived_store"]
-
 _MOST_RANGES: Final = 3  # of an archive, in a message
 _MOST_ROWS: Final = 2_000  # of a page, if the operation states no limit
 _REFRESH: Final = "refresh the archive with this operation"

@@ -7,6 +7,7 @@ manifest. Compaction never removes a version that a freeze names.
 import contextlib
 import hashlib
 import json
+import os
 import re
 import urllib.parse
 import urllib.request
@@ -25,30 +26,11 @@ import pyarrow.dataset as ds
 import pyarrow.fs as pa_fs
 import pyarrow.parquet as pq
 
-from toolkit.archive.errors import load_deltalake, translate_errors
+from toolkit.archive.errors import load_deltalake, permission_error, translate_errors
 from toolkit.archive.schemas import ANSWERS, FREEZES, PULLS, SCHEMAS, Series
 from toolkit.errors import ArchiveError, CommitConflict, StoreUnreachable
 from toolkit.installation import package_version
 
-__all__ = [
-    "MAX_TRIES",
-    "ROWS_IN_GROUP",
-    "ArchiveTables",
-    "archive_present_ms",
-    "check_location",
-    "digest_rows",
-    "file_actions",
-    "format_digest",
-    "frozen_versions",
-    "keep_files",
-    "make_freeze",
-    "read_manifest",
-    "retry_append",
-    "table_digest",
-    "writer_properties",
-]
-
-_FREEZE_ID_LIKE: Final = re.compile(r"f[0-9a-fA-F]{7,}")
 _PERCENT_ESCAPE: Final = re.compile(r"%[0-9a-fA-F]{2}")
 _ADDRESS: Final = re.compile(r"(?P<scheme>[a-z0-9+]+)://[^@?#]+")
 _SCHEMES: Final = ("s3", "s3a", "gs", "az", "abfs", "abfss", "file")
@@ -93,7 +75,6 @@ def check_location(location: str) -> None:
             known = ", ".join(f"{scheme}://" for scheme in _SCHEMES)
             raise ArchiveError(f"{location}: an archive's address begins with one of {known}")
         return
-    folder, _, freeze_id = location.rpartition("@")
     if not location:
         raise ArchiveError("the path of the archive is empty: pass its folder or its address")
     if escape := _PERCENT_ESCAPE.search(str(Path(location).absolute())):
@@ -101,14 +82,8 @@ def check_location(location: str) -> None:
             f"{location}: an archive cannot be in this folder, because {escape[0]} in its name "
             "would be decoded as a percent escape. Rename the folder"
         )
-    if Path(location).exists():
-        if not Path(location).is_dir():
-            raise ArchiveError(f"{location} is a file: an archive is a folder")
-    elif _FREEZE_ID_LIKE.fullmatch(freeze_id) and Path(folder).is_dir():
-        raise ArchiveError(
-            f"{folder} has no freeze {freeze_id!r}: an id is f and 16 hexadecimal digits, as "
-            "Archive.freeze returns it"
-        )
+    if Path(location).exists() and not Path(location).is_dir():
+        raise ArchiveError(f"{location} is a file: an archive is a folder")
 
 
 class ArchiveTables:
@@ -134,6 +109,7 @@ class ArchiveTables:
         self.location = location.rstrip("/")
         self.options = dict(options or {})
         self.versions = versions
+        self._read_ahead = {} if "://" in location else _LOCAL_READ_AHEAD
         self._datasets: dict[str, tuple[Any, Any]] = {}
         self._counters: dict[str, tuple[int, dict[str, int]]] = {}
         self._subjects: dict[str, pa.Array] = {}  # path of a file, which never changes -> subjects
@@ -197,12 +173,14 @@ class ArchiveTables:
                 return None
 
     def check_writable(self) -> None:
-        """Raise an ArchiveError if the archive is opened frozen."""
+        """Raise an ArchiveError if the archive is opened frozen, or its folder is read-only."""
         if self.versions is not None:
             raise ArchiveError(
                 f"{self.location} is opened frozen, and a freeze never changes. To write, open it "
                 f"without the freeze: tk.archive.open({self.location!r})"
             )
+        if Path(self.location).is_dir() and not os.access(self.location, os.W_OK):
+            raise permission_error(self.location)
 
     def open_for_append(self, name: str) -> Any:
         """Open a table, and create it if it does not exist.
@@ -341,10 +319,6 @@ class ArchiveTables:
             # A new fragment: it would keep the footer of its file.
             file = dataset.format.make_fragment(fragment.path, dataset.filesystem)
             yield from file.to_batches(dataset.schema, columns=columns, **self._read_ahead)
-
-    @property
-    def _read_ahead(self) -> Mapping[str, int]:
-        return {} if "://" in self.location else _LOCAL_READ_AHEAD
 
     def read_rows(
         self,

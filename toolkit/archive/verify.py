@@ -3,7 +3,7 @@
 import contextlib
 import itertools
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
@@ -18,12 +18,12 @@ from toolkit.archive.coverage import (
     count_gaps,
     count_logged_rows,
     missing_rows_message,
+    pulled_ranges,
     read_log,
     select_table_log,
 )
 from toolkit.archive.engines import open_duckdb, read_batches, use_system_memory, whole_groups
 from toolkit.archive.errors import error_text
-from toolkit.archive.history_pull import is_run_complete
 from toolkit.archive.schemas import (
     ANSWERS,
     CHECKED_COLUMNS,
@@ -46,13 +46,12 @@ from toolkit.archive.storage import (
     keep_files,
 )
 from toolkit.completeness.checks import HistoryChecks, RowBreak
+from toolkit.completeness.covered_ranges import TimeRange, enclosing_range
 from toolkit.contract.columns import table_columns
 from toolkit.contract.extra_operations import find_operation
 from toolkit.display import count_text
 from toolkit.errors import ArchiveError, StoreUnreachable
 from toolkit.times import to_iso
-
-__all__ = ["Finding", "verify_tables"]
 
 _ALWAYS_THERE: Final = ("_operation", "_subject", "_part", "_row", "_json", "_body", "_fetched")
 _SERIES: Final = ("_operation", "_subject")
@@ -156,7 +155,7 @@ def _check_table(
     if name not in RECORDS:
         return
     spans: dict[tuple[str, str], Mapping[str, Any]] = {}
-    yield from _check_histories(tables, handle, name, unread, spans)
+    yield from _check_histories(tables, handle, name, unread, logged, spans)
     if log is None:
         return
     for pair in sorted({*spans, *logged}):
@@ -190,6 +189,7 @@ def _check_histories(
     handle: Any,
     name: str,
     unread: set[str],
+    logged: Mapping[tuple[str, str], LogEntries],
     spans: dict[tuple[str, str], Mapping[str, Any]],
 ) -> Iterator[Finding]:
     """Check the histories one after the other, and put the span of each into `spans`."""
@@ -225,9 +225,9 @@ def _check_histories(
                 ]:
                     if history is not None:
                         yield from history.repeat_findings()
-                    history = _History(
-                        tables, handle, name, Series(resolve_operation(pair[0]), pair[1])
-                    )
+                    series = Series(resolve_operation(pair[0]), pair[1])
+                    pulled = pulled_ranges(logged.get((pair[0], pair[1]), ()))
+                    history = _History(name, series, pulled)
                 yield from history.check_rows(part.slice(first, end - first), time)
                 spans[pair[0], pair[1]] = history.span
         if history is not None:
@@ -273,10 +273,10 @@ def _series_bounds(rows: pa.Table) -> Iterator[tuple[int, int, str, str]]:
 class _History:
     """The checks of the rows of one history against each other."""
 
-    def __init__(self, tables: ArchiveTables, handle: Any, name: str, series: Series) -> None:
+    def __init__(self, name: str, series: Series, pulled: Sequence[TimeRange]) -> None:
         self.series = series
         self.span: dict[str, Any] = {"first": None, "last": None}
-        self._tables, self._handle, self._place = tables, handle, (name, series.name)
+        self._pulled, self._place = pulled, (name, series.name)
         self._checks = HistoryChecks(series.operation, series.parameters, identity=("_hash",))
         self._repeats: list[tuple[int, bool]] = []
 
@@ -312,7 +312,7 @@ class _History:
         refresh fills it. For a grid, the gap between the complete ranges states the same.
         """
         run, before = (rows[name][found.row].as_py() for name in ("_part", "_before"))
-        if run != before and not is_run_complete(self._tables, self._handle, self.series, before):
+        if run != before and enclosing_range(self._pulled, before, run) is None:
             if found.kind != "grid":
                 yield notice_finding(*self._place, found.kind, f"{found}: refresh again")
             return
