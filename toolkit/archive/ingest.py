@@ -28,7 +28,6 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from toolkit.archive.append import HistoryWriter
 from toolkit.archive.coverage import (
     RefreshResult,
     Run,
@@ -42,7 +41,7 @@ from toolkit.archive.engines import (
     use_system_memory,
     whole_groups,
 )
-from toolkit.archive.history_pull import RunOverlap, checked_columns
+from toolkit.archive.history_pull import HistoryWriter, RunOverlap, checked_columns
 from toolkit.archive.refresh import FetchedAnswer, append_answers
 from toolkit.archive.row_sql import (
     flat_columns,

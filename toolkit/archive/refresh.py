@@ -2,7 +2,7 @@
 
 `refresh_all` refreshes one or many series of an operation. The steps for a history are: the
 request, the runs that are not complete, the rows of each run in portions (`history_pull`), the
-check that they follow the archived rows, the commit, and the entry in the refresh log (`append`).
+check that they follow the archived rows, the commit, and the entry in the refresh log.
 The first call is made in this thread, the others by workers. The portions of many histories share a
 commit, and so do their entries in the refresh log.
 
@@ -25,10 +25,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from toolkit.archive.append import HistoryWriter
 from toolkit.archive.coverage import RefreshResult, log_entry, log_refreshes
 from toolkit.archive.history_pull import (
     HistoryPull,
+    HistoryWriter,
     PulledRows,
     RefreshRequest,
     check_clock,
@@ -533,39 +533,31 @@ def fetch_answer(
 
 def append_answers(tables: ArchiveTables, answers: Sequence[FetchedAnswer]) -> list[RefreshResult]:
     """Append the answers that are not archived yet in one commit, and return their results."""
-    names = ", ".join(dict.fromkeys(answer.series.name for answer in answers[:3]))
-    return retry_append(names, _append_new_answers, tables, answers)
-
-
-def _append_new_answers(
-    tables: ArchiveTables, answers: Sequence[FetchedAnswer]
-) -> list[RefreshResult]:
     times = ds.field("_fetched").isin([answer.origin.fetched_ms for answer in answers])
-    handle = tables.open_for_append(ANSWERS)
-    same = tables.read_rows(handle, ["_operation", "_subject", "_body"], times)
-    archived = {(row["_operation"], row["_subject"], row["_body"]) for row in same.to_pylist()}
-    counters = tables.read_counters(handle)
-    counts: dict[str, int] = {}
-    new, done = [], []
-    for answer in answers:
-        series, moment = answer.series, answer.origin.fetched_ms
-        identity = (series.operation.type, series.subject, answer.body)
-        is_new = identity not in archived
-        if series.name in counts:
-            before = counts[series.name]
-        elif counters is None:
-            before = handle.transaction_version(series.name) or 0
-        else:
-            before = counters.get(series.name, 0)
-        if is_new:
-            archived.add(identity)
-            new.append(answer.row)
-            # The counter makes Delta refuse a second writer of the same series.
-            counts[series.name] = before + 1
-        done.append(RefreshResult(*identity[:2], int(is_new), before + is_new, moment, moment))
-    if new:
-        rows = pa.Table.from_pylist(new, schema=SCHEMAS[ANSWERS])
-        tables.append_rows(handle, rows, counts=counts)
+
+    def append() -> list[RefreshResult]:
+        handle = tables.open_for_append(ANSWERS)
+        same = tables.read_rows(handle, ["_operation", "_subject", "_body"], times)
+        archived = {(row["_operation"], row["_subject"], row["_body"]) for row in same.to_pylist()}
+        counters, counts = tables.read_counters(handle) or {}, dict[str, int]()
+        new, done = [], []
+        for answer in answers:
+            series, moment = answer.series, answer.origin.fetched_ms
+            identity = (series.operation.type, series.subject, answer.body)
+            is_new = identity not in archived
+            total = counts.get(series.name, counters.get(series.name, 0)) + is_new
+            if is_new:
+                archived.add(identity)
+                new.append(answer.row)
+                counts[series.name] = total  # makes Delta refuse a second writer of the series
+            done.append(RefreshResult(*identity[:2], int(is_new), total, moment, moment))
+        if new:
+            rows = pa.Table.from_pylist(new, schema=SCHEMAS[ANSWERS])
+            tables.append_rows(handle, rows, counts=counts)
+        return done
+
+    names = ", ".join(dict.fromkeys(answer.series.name for answer in answers[:3]))
+    done = retry_append(names, append)
     pairs = zip(done, answers, strict=True)
     log_refreshes(tables, [log_entry(result, answer.origin) for result, answer in pairs])
     return done

@@ -17,7 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, ParamSpec, TypeVar
+from typing import Any, Final, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -59,7 +59,6 @@ _SUBJECTS_AT_MOST: Final = 1_000_000  # that are kept in memory, 50 bytes each
 _FILES_AT_ONCE: Final = 8
 MAX_TRIES: Final = 50  # if other processes append at the same moment
 
-Call = ParamSpec("Call")
 Result = TypeVar("Result")
 
 
@@ -400,13 +399,11 @@ def keep_files(dataset: Any, paths: Collection[str]) -> Any:
     return ds.FileSystemDataset(kept, dataset.schema, dataset.format, dataset.filesystem)
 
 
-def retry_append(
-    name: str, append: Callable[Call, Result], *arguments: Call.args, **options: Call.kwargs
-) -> Result:
+def retry_append(name: str, append: Callable[[], Result]) -> Result:
     """Append until no other process commits in between; `name` is for the message of the error."""
     for _ in range(MAX_TRIES):
         with contextlib.suppress(CommitConflict):
-            return append(*arguments, **options)
+            return append()
     raise ArchiveError(
         f"{name}: other processes keep writing to the archive. Try again when they are done"
     )
@@ -525,16 +522,16 @@ def make_freeze(tables: ArchiveTables, progress: Callable[[int], object] | None 
     text = json.dumps({"tables": manifest}, sort_keys=True)
     freeze_id = f"f{hashlib.sha256(text.encode()).hexdigest()[:16]}"
     row = {"id": freeze_id, "made_ms": made_ms, "manifest": text}
-    retry_append(freeze_id, _append_freeze, tables, row)
+
+    def append() -> None:
+        handle = tables.open_for_append(FREEZES)
+        if not tables.read_rows(handle, ["id"], ds.field("id") == freeze_id).num_rows:
+            rows = pa.Table.from_pylist([row], schema=SCHEMAS[FREEZES])
+            # The counter makes Delta refuse a second process that makes the same freeze.
+            tables.append_rows(handle, rows, counts={f"freeze {freeze_id}": 1})
+
+    retry_append(freeze_id, append)
     return freeze_id
-
-
-def _append_freeze(tables: ArchiveTables, row: Mapping[str, Any]) -> None:
-    handle, freeze_id = tables.open_for_append(FREEZES), row["id"]
-    if not tables.read_rows(handle, ["id"], ds.field("id") == freeze_id).num_rows:
-        rows = pa.Table.from_pylist([row], schema=SCHEMAS[FREEZES])
-        # The counter makes Delta refuse a second process that makes the same freeze.
-        tables.append_rows(handle, rows, counts={f"freeze {freeze_id}": 1})
 
 
 def read_manifest(tables: ArchiveTables, freeze_id: str) -> Mapping[str, Any]:
