@@ -43,11 +43,10 @@ def lorenz_curve(
     >>> lorenz_curve(rows).get_xlabel()
     'accounts, poorest first, %'
     """
-    colours = themes.get_theme(theme)
-    ax = style.new_axes(colours, ax=ax, size=(4.8, 4.4), transparent=transparent)
+    ax, colours = style.new_axes(ax, theme, transparent, (4.8, 4.4))
     _draw_lorenz(ax, colours, lorenz) if len(lorenz) else style.draw_no_data(ax, colours)
     words = _describe_lorenz(lorenz)
-    return style.finish_axes(ax, colours, words, style.is_simulated(lorenz))
+    return style.finish_axes(ax, colours, words, lorenz)
 
 
 @draws_result
@@ -86,11 +85,10 @@ def migration_map(
     >>> [text.get_text() for text in migration_map(rows).texts]
     ['3']
     """
-    colours = themes.get_theme(theme)
-    ax = style.new_axes(colours, ax=ax, size=(6.4, 4.4), transparent=transparent)
+    ax, colours = style.new_axes(ax, theme, transparent, (6.4, 4.4))
     rows = migration[migration["accounts"] > 0] if len(migration) else migration
     _draw_moves(ax, colours, migration, rows) if len(rows) else style.draw_no_data(ax, colours)
-    return style.finish_axes(ax, colours, _describe_moves(rows), style.is_simulated(migration))
+    return style.finish_axes(ax, colours, _describe_moves(rows), migration)
 
 
 def _draw_lorenz(ax: Axes, theme: Theme, rows: pd.DataFrame) -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from toolkit.plots import axes, formats, style, themes
+from toolkit.plots import axes, formats, style
 from toolkit.plots.result_checks import draws_result
 from toolkit.plots.themes import Theme, ThemeName
 
@@ -54,10 +54,9 @@ def auction_line(
     >>> auction_line(rows).get_ylabel()
     'gas price'
     """
-    colours = themes.get_theme(theme)
-    ax = style.new_axes(colours, ax=ax, transparent=transparent)
+    ax, colours = style.new_axes(ax, theme, transparent)
     _draw_auctions(ax, colours, decay) if len(decay) else style.draw_no_data(ax, colours)
-    return style.finish_axes(ax, colours, _describe_auctions(decay), style.is_simulated(decay))
+    return style.finish_axes(ax, colours, _describe_auctions(decay), decay)
 
 
 def _draw_auctions(ax: Axes, theme: Theme, decay: pd.DataFrame) -> None:

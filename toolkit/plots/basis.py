@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from toolkit.funding import PerpBasis
-from toolkit.plots import formats, style, themes
+from toolkit.plots import formats, style
 from toolkit.plots.result_checks import draws_result
 from toolkit.plots.themes import Theme, ThemeName
 
@@ -70,14 +70,13 @@ def basis(
     >>> len(basis(funding.basis(rows)).axes)
     3
     """
-    colours = themes.get_theme(theme)
     sizes = basis.hours.groupby("coin")["open_interest_usd"].mean()
     coins = sizes.fillna(0.0).sort_values(ascending=False).index[:_MOST].tolist()
     rates = _choose_rates(basis.rates)
     height = 1.5 + 0.24 * max(len(coins), len(rates), 3)
-    figure, panels = style.new_panels(
-        colours, ax, size=(10.2, height), ratios=(1, 1, 1) if coins else (1,),
-        transparent=transparent, side_by_side=True,
+    figure, panels, colours = style.new_panels(
+        ax, theme, transparent, size=(10.2, height), ratios=(1, 1, 1) if coins else (1,),
+        side_by_side=True,
     )  # fmt: skip
     if coins:
         halves, means = (
@@ -109,7 +108,7 @@ def basis(
     else:
         style.draw_no_data(panels[0], colours)
     words = _describe_basis(basis, coins) if coins else "Basis: no data."
-    style.finish_axes(panels[0], colours, words, style.is_simulated(basis.params))
+    style.finish_axes(panels[0], colours, words, basis.params)
     return panels[0] if figure is None else figure
 
 

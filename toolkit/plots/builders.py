@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
 from toolkit.builders import LifetimeValue
-from toolkit.plots import axes, formats, matrix, style, themes
+from toolkit.plots import axes, formats, matrix, style
 from toolkit.plots.result_checks import draws_result
 from toolkit.plots.themes import Theme, ThemeName
 
@@ -57,12 +57,11 @@ def builder_routing(
     >>> [text.get_text() for text in builder_routing(rows).get_yticklabels()]
     ['BTC']
     """
-    colours = themes.get_theme(theme)
     rows = _name_rows(routing) if len(routing) else routing
     size = (7.2, 1.6 + 0.27 * max(4, len(rows)))
-    ax = style.new_axes(colours, ax=ax, size=size, transparent=transparent)
+    ax, colours = style.new_axes(ax, theme, transparent, size)
     _draw_routing(ax, colours, rows) if len(rows) else style.draw_no_data(ax, colours)
-    return style.finish_axes(ax, colours, _describe_routing(rows), style.is_simulated(routing))
+    return style.finish_axes(ax, colours, _describe_routing(rows), routing)
 
 
 @draws_result
@@ -107,12 +106,10 @@ def builder_activity(
     >>> builder_activity(rows).get_ylabel()
     'active users, share that came back'
     """
-    colours = themes.get_theme(theme)
-    ax = style.new_axes(colours, ax=ax, transparent=transparent)
-    simulated = style.is_simulated(activity)
+    ax, colours = style.new_axes(ax, theme, transparent)
     if not len(activity):
         style.draw_no_data(ax, colours)
-        return style.finish_axes(ax, colours, "Users of a builder: no data.", simulated)
+        return style.finish_axes(ax, colours, "Users of a builder: no data.", activity)
     if len(builders := activity[["builder"]].drop_duplicates()) > 1:
         raise axes.several_parts_error("builder_activity", "builder", "activity", builders)
     rows = activity.sort_values("time", ignore_index=True)
@@ -123,7 +120,7 @@ def builder_activity(
         f"{int(last['new'])} new in the last one; its share of the routed volume is "
         f"{last['volume_share']:.0%}."
     )
-    return style.finish_axes(ax, colours, words, simulated)
+    return style.finish_axes(ax, colours, words, activity)
 
 
 def _draw_activity(ax: Axes, theme: Theme, rows: pd.DataFrame) -> None:
@@ -234,13 +231,12 @@ def builder_cohorts(
     >>> [text.get_text() for text in builder_cohorts(rows).get_yticklabels()]
     ['01 Sep 2025 (4)']
     """
-    colours = themes.get_theme(theme)
     starts = cohorts["cohort"].nunique() if len(cohorts) else 0
     ages = int(cohorts["age"].max()) + 1 if starts else 0
     size = (max(5.0, 2.4 + 0.55 * ages), 1.3 + 0.36 * max(2, starts))
-    ax = style.new_axes(colours, ax=ax, size=size, transparent=transparent)
+    ax, colours = style.new_axes(ax, theme, transparent, size)
     _draw_cohorts(ax, colours, cohorts) if starts else style.draw_no_data(ax, colours)
-    return style.finish_axes(ax, colours, _describe_cohorts(cohorts), style.is_simulated(cohorts))
+    return style.finish_axes(ax, colours, _describe_cohorts(cohorts), cohorts)
 
 
 def _draw_cohorts(ax: Axes, theme: Theme, cohorts: pd.DataFrame) -> None:
@@ -322,12 +318,11 @@ def lifetime_value(
     >>> lifetime_value(estimate(fills, "0xb", until="2025-09-16")).get_ylabel()
     'revenue a user, USD'
     """
-    colours = themes.get_theme(theme)
-    ax = style.new_axes(colours, ax=ax, transparent=transparent)
+    ax, colours = style.new_axes(ax, theme, transparent)
     curve = value.curve[value.curve["value"].notna()]
     _draw_value(ax, colours, curve) if len(curve) else style.draw_no_data(ax, colours)
     words = _describe_value(curve)
-    return style.finish_axes(ax, colours, words, style.is_simulated(value.curve))
+    return style.finish_axes(ax, colours, words, value.curve)
 
 
 def _draw_value(ax: Axes, theme: Theme, curve: pd.DataFrame) -> None:

@@ -10,7 +10,7 @@ from matplotlib.ticker import FuncFormatter
 
 from toolkit.arrays import Floats
 from toolkit.liquidations import Cascade
-from toolkit.plots import axes, formats, style, themes
+from toolkit.plots import axes, formats, style
 from toolkit.plots.result_checks import draws_result
 from toolkit.plots.themes import Theme, ThemeName
 
@@ -71,13 +71,12 @@ def cascade(
     >>> len(cascade(made).axes)
     2
     """
-    colours = themes.get_theme(theme)
     rows = cascade.params.sort_values("shock", ignore_index=True)
     has_values = cascade.n > 0 and bool(rows["estimate"].notna().any())
-    figure, panels = style.new_panels(
-        colours, ax, size=(7.2, 4.8), ratios=(1.7, 1) if has_values else (1,),
-        transparent=transparent,
-    )  # fmt: skip
+    ratios = (1.7, 1) if has_values else (1,)
+    figure, panels, colours = style.new_panels(
+        ax, theme, transparent, size=(7.2, 4.8), ratios=ratios
+    )
     if has_values:
         _draw_moves(panels[0], colours, rows)
         for lower in panels[1:]:
@@ -87,7 +86,7 @@ def cascade(
     else:
         style.draw_no_data(panels[0], colours)
     words = _describe_cascade(rows, cascade.coin) if has_values else "Cascade: no data."
-    style.finish_axes(panels[0], colours, words, style.is_simulated(cascade.params))
+    style.finish_axes(panels[0], colours, words, cascade.params)
     return panels[0] if figure is None else figure
 
 

@@ -50,15 +50,14 @@ def counterparties(
     >>> counterparties(pairs).get_ylabel()
     'taker'
     """
-    colours = themes.get_theme(theme)
     rows = _name_sides(pairs) if len(pairs) else pairs
     takers, makers = (_largest(rows, side) for side in ("taker", "maker"))
     size = (1.9 + 0.85 * max(3, len(makers)), 1.5 + 0.42 * max(3, len(takers)))
-    ax = style.new_axes(colours, ax=ax, size=size, transparent=transparent)
+    ax, colours = style.new_axes(ax, theme, transparent, size)
     if not len(rows):
         style.draw_no_data(ax, colours)
         words = "Who trades against whom: no data."
-        return style.finish_axes(ax, colours, words, style.is_simulated(pairs))
+        return style.finish_axes(ax, colours, words, pairs)
     gains, volumes = (
         rows.pivot_table(
             index="taker", columns="maker", values=name, aggfunc="first", dropna=False
@@ -78,7 +77,7 @@ def counterparties(
         f"{most['maker']}: {formats.usd_amount(most['volume_usd'])} USD, gain of the taker "
         f"{formats.signed_number(round(most['gain_bps'], 2))} bps."
     )
-    return style.finish_axes(ax, colours, words, style.is_simulated(pairs))
+    return style.finish_axes(ax, colours, words, pairs)
 
 
 def _name_sides(pairs: pd.DataFrame) -> pd.DataFrame:
@@ -155,14 +154,13 @@ def toxicity(
     >>> toxicity(ranking).get_xlabel()
     'gain after the trade, bps (below 0: a loss)'
     """
-    colours = themes.get_theme(theme)
     rows = ranking.head(_MOST_RANKED)
     size = (7.2, max(1.9, 0.27 * len(rows) + 1.1))
-    ax = style.new_axes(colours, ax=ax, size=size, transparent=transparent)
+    ax, colours = style.new_axes(ax, theme, transparent, size)
     if not len(rows) or rows["gain_bps"].isna().all():
         style.draw_no_data(ax, colours)
         words = "Gain after trades by account: no data."
-        return style.finish_axes(ax, colours, words, style.is_simulated(ranking))
+        return style.finish_axes(ax, colours, words, ranking)
     style.style_axes(ax, colours, "x")
     ax.axvline(0, color=colours.muted, linewidth=0.8)
     ranking_rows.draw_measured(ax, colours, rows["gain_bps"])
@@ -183,4 +181,4 @@ def toxicity(
         f"Gain after trades of {len(ranking)} names. The highest is {texts[0]} fills: "
         f"{formats.signed_number(round(top['gain_bps'], 2))} bps measured."
     )
-    return style.finish_axes(ax, colours, words, style.is_simulated(ranking))
+    return style.finish_axes(ax, colours, words, ranking)

@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import PercentFormatter
 
 from toolkit.depth import Resilience
-from toolkit.plots import axes, formats, style, themes
+from toolkit.plots import axes, formats, style
 from toolkit.plots.result_checks import draws_result
 from toolkit.plots.themes import Theme, ThemeName
 
@@ -56,17 +56,16 @@ def depth_profile(
     >>> depth_profile(rows).get_ylabel()
     'depth within that distance, USD'
     """
-    colours = themes.get_theme(theme)
     keys = [name for name in ("dex", "coin") if name in profile]
     if len(markets := profile[keys].drop_duplicates()) > 1:
         raise axes.several_parts_error("depth_profile", "market", "profile", markets)
-    ax = style.new_axes(colours, ax=ax, transparent=transparent)
+    ax, colours = style.new_axes(ax, theme, transparent)
     names = axes.quantile_columns(profile) if len(profile) else None
     _draw_profile(ax, colours, profile, names) if names else style.draw_no_data(ax, colours)
     words = (
         _describe_profile(profile, names[1]) if names else "Depth by distance from mid: no data."
     )
-    return style.finish_axes(ax, colours, words, style.is_simulated(profile))
+    return style.finish_axes(ax, colours, words, profile)
 
 
 def _draw_profile(
@@ -155,12 +154,10 @@ def resilience(
     >>> resilience(depth.resilience(batches)).get_xlabel()
     'seconds since the shock'
     """
-    colours = themes.get_theme(theme)
-    ax = style.new_axes(colours, ax=ax, transparent=transparent)
+    ax, colours = style.new_axes(ax, theme, transparent)
     has_path = len(resilience.path) > 0
     _draw_path(ax, colours, resilience) if has_path else style.draw_no_data(ax, colours)
-    simulated = style.is_simulated(resilience.params)
-    return style.finish_axes(ax, colours, _describe_recovery(resilience), simulated)
+    return style.finish_axes(ax, colours, _describe_recovery(resilience), resilience.params)
 
 
 def _draw_path(ax: Axes, theme: Theme, resilience: Resilience) -> None:

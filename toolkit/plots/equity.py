@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from toolkit.errors import MissingColumns
-from toolkit.plots import axes, formats, notebook, style, themes
+from toolkit.plots import axes, formats, style
 from toolkit.plots.result_checks import draws_result
 from toolkit.plots.themes import Theme, ThemeName
 
@@ -99,31 +99,27 @@ def equity_curve(
     >>> len(equity_curve(rows).axes)  # the curve, and the panel below it
     2
     """
-    colours = themes.get_theme(theme)
     if "user" in curve.columns and curve["user"].nunique() > 1:
         users = curve[["user"]].drop_duplicates()
         raise axes.several_parts_error("equity_curve", "account", "curve", users)
     rows, drawdown_of = _with_drawdown(curve, of)
     draw = _draw_pnl if of == "pnl" else _draw_equity
-    has_panel = ax is None
-    if ax is not None or not len(curve):
-        ax = style.new_axes(colours, ax=ax, transparent=transparent)
-        draw(ax, colours, rows) if len(curve) else style.draw_no_data(ax, colours)
-    else:
-        figure = style.new_figure(colours, (7.2, 4.4), transparent)
-        ax, lower = figure.subplots(2, 1, sharex=True, height_ratios=[2.6, 1])
-        for panel in (ax, lower):
-            style.style_axes(panel, colours)
-        draw(ax, colours, rows)
+    figure, panels, colours = style.new_panels(
+        ax, theme, transparent, size=(7.2, 4.4 if len(curve) else 3.6),
+        ratios=(2.6, 1) if len(curve) else (1,),
+    )  # fmt: skip
+    upper, *others = panels
+    draw(upper, colours, rows) if len(curve) else style.draw_no_data(upper, colours)
+    for lower in others:
         _draw_drawdown(lower, colours, rows, drawdown_of)
-        ax.set_xlabel("")
+        upper.set_xlabel("")
     if note:
-        ax.set_title(note, loc="left", fontsize=9, color=colours.text)
+        upper.set_title(note, loc="left", fontsize=9, color=colours.text)
     words = _describe_curve(rows, drawdown_of, of)
     if note:
         words = f"{words} {note[:1].upper()}{note[1:]}."
-    style.finish_axes(ax, colours, words, style.is_simulated(curve))
-    return notebook.root_figure(ax) if has_panel else ax
+    style.finish_axes(upper, colours, words, curve)
+    return upper if figure is None else figure
 
 
 def _with_drawdown(curve: pd.DataFrame, drawn: str) -> tuple[pd.DataFrame, str]:
@@ -187,20 +183,18 @@ def positions_over_time(
     >>> [text.get_text() for text in positions_over_time(rows).get_yticklabels()]
     ['BTC']
     """
-    colours = themes.get_theme(theme)
     if "user" in positions.columns and positions["user"].nunique() > 1:
         users = positions[["user"]].drop_duplicates()
         raise axes.several_parts_error("positions_over_time", "account", "positions", users)
     every = _rank_coins(positions) if len(positions) else []
     coins, left_out = every[:_MAX_COINS], len(every[_MAX_COINS:])
     size = (7.2, 1.2 + 0.5 * max(3, len(coins)))
-    ax = style.new_axes(colours, ax=ax, size=size, transparent=transparent)
+    ax, colours = style.new_axes(ax, theme, transparent, size)
     if coins:
         _draw_positions(ax, colours, positions, coins, left_out)
     else:
         style.draw_no_data(ax, colours)
-    simulated = style.is_simulated(positions)
-    return style.finish_axes(ax, colours, _describe_positions(positions, coins), simulated)
+    return style.finish_axes(ax, colours, _describe_positions(positions, coins), positions)
 
 
 def _rank_coins(positions: pd.DataFrame) -> list[str]:

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter
 
 from toolkit.execution import Markout, Spreads
-from toolkit.plots import axes, formats, style, themes
+from toolkit.plots import axes, formats, style
 from toolkit.plots.result_checks import draws_result
 from toolkit.plots.themes import Theme, ThemeName
 
@@ -62,13 +62,12 @@ def markout(
     >>> markout(execution.markout(fills, mids, ["10s", "1m"])).get_xlabel()
     'time since the fill; numbers: fills'
     """
-    colours = themes.get_theme(theme)
     groups = _split_groups(markout.params)
-    ax = style.new_axes(colours, ax=ax, transparent=transparent)
+    ax, colours = style.new_axes(ax, theme, transparent)
     has_values = bool(markout.params["estimate"].notna().any())
     _draw_markout(ax, colours, markout, groups) if has_values else style.draw_no_data(ax, colours)
     words = _describe_markout(groups) if has_values else "Gain after fills: no data."
-    return style.finish_axes(ax, colours, words, style.is_simulated(markout.params))
+    return style.finish_axes(ax, colours, words, markout.params)
 
 
 def _split_groups(params: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
@@ -186,13 +185,12 @@ def spreads(
     >>> spreads(execution.spreads(fills, mids, "1m")).get_ylabel()
     'cost of the account, bps (below 0: it earns)'
     """
-    colours = themes.get_theme(theme)
     groups = _split_groups(spreads.params)
-    ax = style.new_axes(colours, ax=ax, transparent=transparent)
+    ax, colours = style.new_axes(ax, theme, transparent)
     has_values = bool(spreads.params["estimate"].notna().any())
     _draw_spreads(ax, colours, spreads, groups) if has_values else style.draw_no_data(ax, colours)
     words = _describe_spreads(spreads, groups) if has_values else "Spreads of fills: no data."
-    return style.finish_axes(ax, colours, words, style.is_simulated(spreads.params))
+    return style.finish_axes(ax, colours, words, spreads.params)
 
 
 def _draw_spreads(
@@ -294,11 +292,10 @@ def maker_days(
     >>> maker_days(pd.DataFrame([row])).get_ylabel()
     'USD, losses go down'
     """
-    colours = themes.get_theme(theme)
-    ax = style.new_axes(colours, ax=ax, transparent=transparent)
+    ax, colours = style.new_axes(ax, theme, transparent)
     if not len(days):
         style.draw_no_data(ax, colours)
-        return style.finish_axes(ax, colours, "Days: no data.", style.is_simulated(days))
+        return style.finish_axes(ax, colours, "Days: no data.", days)
     if days["day"].duplicated().any():
         keys = days.select_dtypes(include=["str", "category", "datetimetz"])
         raise axes.several_parts_error("maker_days", "row of each day", "days", keys)
@@ -325,4 +322,4 @@ def maker_days(
     sums = [f"{label} {formats.usd_amount(parts[name].sum(), signed=True)}"
             for name, label in _PARTS.items() if parts[name].notna().any()]  # fmt: skip
     words = f"{len(days)} days: {', '.join(sums)} USD."
-    return style.finish_axes(ax, colours, words, style.is_simulated(days))
+    return style.finish_axes(ax, colours, words, days)

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from toolkit.plots import axes, formats, style, themes
+from toolkit.plots import axes, formats, style
 from toolkit.plots.result_checks import draws_result
 from toolkit.plots.themes import Theme, ThemeName
 
@@ -51,13 +51,12 @@ def funding_by_coin(
     >>> [text.get_text() for text in funding_by_coin(rows).get_yticklabels()]
     ['BTC', 'ETH']
     """
-    colours = themes.get_theme(theme)
     rows = _rank_rows(sums) if len(sums) else sums
     size = (7.2, 1.5 + 0.27 * max(4, len(rows)))
-    ax = style.new_axes(colours, ax=ax, size=size, transparent=transparent)
+    ax, colours = style.new_axes(ax, theme, transparent, size)
     _draw_coin_bars(ax, colours, rows) if len(rows) else style.draw_no_data(ax, colours)
     words = _describe_coins(rows)
-    return style.finish_axes(ax, colours, words, style.is_simulated(sums))
+    return style.finish_axes(ax, colours, words, sums)
 
 
 def _rank_rows(sums: pd.DataFrame) -> pd.DataFrame:
@@ -137,14 +136,13 @@ def funding_over_time(
     >>> funding_over_time(rows).get_xlabel()
     '01 Jan 1970 to 01 Jan 1970, UTC'
     """
-    colours = themes.get_theme(theme)
-    ax = style.new_axes(colours, ax=ax, transparent=transparent)
+    ax, colours = style.new_axes(ax, theme, transparent)
     words = "Funding over time: no data."
     if len(sums):
         words = _draw_periods(ax, colours, sums)
     else:
         style.draw_no_data(ax, colours)
-    return style.finish_axes(ax, colours, words, style.is_simulated(sums))
+    return style.finish_axes(ax, colours, words, sums)
 
 
 def _draw_periods(ax: Axes, theme: Theme, sums: pd.DataFrame) -> str:
@@ -206,11 +204,10 @@ def funding_accrual(
     >>> funding_accrual(rows).get_ylabel()
     'funding, USD, paid below 0'
     """
-    colours = themes.get_theme(theme)
-    ax = style.new_axes(colours, ax=ax, transparent=transparent)
+    ax, colours = style.new_axes(ax, theme, transparent)
     lines = _accrual_lines(accrual) if len(accrual) else []
     _draw_accrual(ax, colours, lines) if lines else style.draw_no_data(ax, colours)
-    return style.finish_axes(ax, colours, _describe_accrual(lines), style.is_simulated(accrual))
+    return style.finish_axes(ax, colours, _describe_accrual(lines), accrual)
 
 
 def _accrual_lines(accrual: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
@@ -297,13 +294,11 @@ def carry(
     >>> [text.get_text() for text in carry(rows).get_yticklabels()]
     ['XYZ']
     """
-    colours = themes.get_theme(theme)
-    ax = style.new_axes(colours, ax=ax, transparent=transparent)
+    ax, colours = style.new_axes(ax, theme, transparent)
     rows = carry.dropna(subset="net_bps") if len(carry) else carry
-    simulated = style.is_simulated(carry)
     if rows.empty:
         style.draw_no_data(ax, colours)
-        return style.finish_axes(ax, colours, "Carry: no data.", simulated)
+        return style.finish_axes(ax, colours, "Carry: no data.", carry)
     rows = rows.sort_values("net_bps", kind="stable").tail(_MAX_BARS)
     at = axes.name_rows(ax, colours, rows["coin"].tolist())
     left = {True: np.zeros(len(rows)), False: np.zeros(len(rows))}
@@ -328,4 +323,4 @@ def carry(
         f"Carry of {len(rows)} coins over {days:g} days. The highest net is that of {best['coin']}:"
         f" {formats.basis_points(best['net_bps'])} bps."
     )
-    return style.finish_axes(ax, colours, words, simulated)
+    return style.finish_axes(ax, colours, words, carry)

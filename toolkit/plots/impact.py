@@ -10,7 +10,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocato
 
 from toolkit.arrays import Floats
 from toolkit.execution import Impact
-from toolkit.plots import axes, formats, style, themes
+from toolkit.plots import axes, formats, style
 from toolkit.plots.result_checks import draws_result
 from toolkit.plots.themes import Theme, ThemeName
 
@@ -70,12 +70,11 @@ def impact(
     >>> len(impact(execution.impact(fills, mids)).axes)
     3
     """
-    colours = themes.get_theme(theme)
     has_values = len(impact.sizes) > 0
-    figure, panels = style.new_panels(
-        colours, ax, size=(10.2, 3.5), ratios=(1.25, 1, 0.9) if has_values else (1,),
-        transparent=transparent, side_by_side=True,
-    )  # fmt: skip
+    ratios = (1.25, 1, 0.9) if has_values else (1,)
+    figure, panels, colours = style.new_panels(
+        ax, theme, transparent, size=(10.2, 3.5), ratios=ratios, side_by_side=True
+    )
     if has_values:
         _draw_law(panels[0], colours, impact)
         if len(panels) > 1:
@@ -84,7 +83,7 @@ def impact(
     else:
         style.draw_no_data(panels[0], colours)
     words = _describe_impact(impact) if has_values else "Price impact: no data."
-    style.finish_axes(panels[0], colours, words, style.is_simulated(impact.params))
+    style.finish_axes(panels[0], colours, words, impact.params)
     return panels[0] if figure is None else figure
 
 

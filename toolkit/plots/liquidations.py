@@ -6,7 +6,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter
 
-from toolkit.plots import axes, formats, style, themes
+from toolkit.plots import axes, formats, style
 from toolkit.plots.result_checks import draws_result
 from toolkit.plots.themes import Theme, ThemeName
 
@@ -59,15 +59,14 @@ def liquidation_map(
     >>> liquidation_map(rows).get_ylabel()
     'notional, USD'
     """
-    colours = themes.get_theme(theme)
     coins = list(dict.fromkeys(levels["coin"])) if len(levels) else []
     if len(coins) > 1:
         parts = levels[["coin"]].drop_duplicates()
         raise axes.several_parts_error("liquidation_map", "coin", "levels", parts)
-    ax = style.new_axes(colours, ax=ax, transparent=transparent)
+    ax, colours = style.new_axes(ax, theme, transparent)
     rows = levels.dropna(subset="distance") if len(levels) else levels
     _draw_map(ax, colours, rows, coins[0]) if len(rows) else style.draw_no_data(ax, colours)
-    return style.finish_axes(ax, colours, _describe_map(levels, rows), style.is_simulated(levels))
+    return style.finish_axes(ax, colours, _describe_map(levels, rows), levels)
 
 
 @draws_result
@@ -110,12 +109,10 @@ def liquidation_history(
     >>> liquidation_history(rows).get_legend().get_texts()[0].get_text()
     'market: 200.00 bps'
     """
-    colours = themes.get_theme(theme)
-    ax = style.new_axes(colours, ax=ax, transparent=transparent)
-    simulated = style.is_simulated(history)
+    ax, colours = style.new_axes(ax, theme, transparent)
     if history.empty:
         style.draw_no_data(ax, colours)
-        return style.finish_axes(ax, colours, "Liquidations over time: no data.", simulated)
+        return style.finish_axes(ax, colours, "Liquidations over time: no data.", history)
     groups = [name for name in history.columns if name not in _HISTORY]
     if history.duplicated(["time", "method", "side"]).any():
         parts = history[groups[:1] or ["time"]].drop_duplicates()
@@ -148,7 +145,7 @@ def liquidation_history(
     ax.set_ylabel("longs (above) and shorts\nclosed, USD")
     axes.add_legend(ax, colours, ncols=4)
     text = f"Liquidations over time, worse than the mark price by: {'; '.join(words)}."
-    return style.finish_axes(ax, colours, text, simulated)
+    return style.finish_axes(ax, colours, text, history)
 
 
 def _method_colours(theme: Theme) -> tuple[str, ...]:
@@ -191,11 +188,10 @@ def trip_returns(
     >>> trip_returns(rows).get_ylabel()
     'net return, %'
     """
-    colours = themes.get_theme(theme)
-    ax = style.new_axes(colours, ax=ax, transparent=transparent)
+    ax, colours = style.new_axes(ax, theme, transparent)
     rows = trips[trips["status"].isin(["closed", "liquidated"])] if len(trips) else trips
     _draw_trips(ax, colours, rows) if len(rows) else style.draw_no_data(ax, colours)
-    return style.finish_axes(ax, colours, _describe_trips(rows), style.is_simulated(trips))
+    return style.finish_axes(ax, colours, _describe_trips(rows), trips)
 
 
 def _draw_map(ax: Axes, theme: Theme, rows: pd.DataFrame, coin: str) -> None:

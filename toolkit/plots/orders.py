@@ -11,7 +11,7 @@ from matplotlib.ticker import FuncFormatter, NullLocator, PercentFormatter
 
 from toolkit.contract.order_states import order_state_group
 from toolkit.orders import FillProbability, FillTimes
-from toolkit.plots import axes, formats, matrix, style, themes
+from toolkit.plots import axes, formats, matrix, style
 from toolkit.plots.result_checks import draws_result
 from toolkit.plots.themes import Theme, ThemeName
 
@@ -80,7 +80,6 @@ def order_transitions(
     >>> [text.get_text() for text in order_transitions(rows).get_yticklabels()]
     ['(placed)', 'open']
     """
-    colours = themes.get_theme(theme)
     if len(transitions) and transitions.duplicated(["before", "after"]).any():
         own = ["before", "after", "orders", "share"]
         groups = transitions[transitions.columns.difference(own, sort=False)].drop_duplicates()
@@ -88,13 +87,13 @@ def order_transitions(
     rows = _fold_rare_statuses(transitions) if len(transitions) else transitions
     before, after = _sort_statuses(rows) if len(rows) else ([], [])
     size = (7.2, 2.2 + 0.34 * len(before))
-    ax = style.new_axes(colours, ax=ax, size=size, transparent=transparent)
+    ax, colours = style.new_axes(ax, theme, transparent, size)
     if before:
         _draw_matrix(ax, colours, rows, before, after)
     else:
         style.draw_no_data(ax, colours)
     words = _describe_matrix(transitions)
-    return style.finish_axes(ax, colours, words, style.is_simulated(transitions))
+    return style.finish_axes(ax, colours, words, transitions)
 
 
 def _fold_rare_statuses(rows: pd.DataFrame) -> pd.DataFrame:
@@ -203,7 +202,6 @@ def order_mix(
     >>> [text.get_text() for text in order_mix(rows).get_yticklabels()]
     ['filled']
     """
-    colours = themes.get_theme(theme)
     if len(mix) and mix.duplicated("status").any():
         own = ["group", "status", "orders", "n", "share", "low", "high"]
         groups = mix[mix.columns.difference(own, sort=False)].drop_duplicates()
@@ -212,9 +210,9 @@ def order_mix(
     if len(mix):
         rows = mix.sort_values(["orders", "status"], ascending=[False, True]).head(_MAX_STATUSES)
     size = (7.2, 1.5 + 0.24 * max(4, len(rows)))
-    ax = style.new_axes(colours, ax=ax, size=size, transparent=transparent)
+    ax, colours = style.new_axes(ax, theme, transparent, size)
     _draw_mix(ax, colours, rows) if len(rows) else style.draw_no_data(ax, colours)
-    return style.finish_axes(ax, colours, _describe_mix(rows), style.is_simulated(mix))
+    return style.finish_axes(ax, colours, _describe_mix(rows), mix)
 
 
 def _draw_mix(ax: Axes, theme: Theme, rows: pd.DataFrame) -> None:
@@ -289,13 +287,12 @@ def fill_times(
     >>> fill_times(time_to_fill(orders)).get_ylabel()
     'share of orders'
     """
-    colours = themes.get_theme(theme)
-    ax = style.new_axes(colours, ax=ax, transparent=transparent)
+    ax, colours = style.new_axes(ax, theme, transparent)
     curves = times.curves
     _draw_times(ax, colours, _time_lines(curves, colours)) if len(curves) else style.draw_no_data(
         ax, colours
     )
-    return style.finish_axes(ax, colours, _describe_times(times), style.is_simulated(curves))
+    return style.finish_axes(ax, colours, _describe_times(times), curves)
 
 
 def _group_columns(frame: pd.DataFrame) -> list[str]:
@@ -418,8 +415,7 @@ def fill_probability(
     >>> fill_probability(found).get_xlabel()
     'distance from the mid, bps'
     """
-    colours = themes.get_theme(theme)
-    ax = style.new_axes(colours, ax=ax, transparent=transparent)
+    ax, colours = style.new_axes(ax, theme, transparent)
     rows = times.params[times.params["name"].str.startswith("filled within ")]
     rows = rows[rows["distance_bps"].notna()]
     ages = rows["name"].str.extract(r"within (\S+) s", expand=False).astype("float64")
@@ -443,7 +439,7 @@ def fill_probability(
     if not len(rows):
         style.draw_no_data(ax, colours)
         text = "Fills by distance: no data."
-        return style.finish_axes(ax, colours, text, style.is_simulated(times.params))
+        return style.finish_axes(ax, colours, text, times.params)
     ends = [*(f"{place:g}" for place in places), ""]
     names = [
         f"below {high or 0}" if low == "-inf" else f"{low} to {high}" if high else f"{low} or more"
@@ -456,4 +452,4 @@ def fill_probability(
     ax.set_ylabel("probability of a fill")
     axes.add_legend(ax, colours, ncols=3)
     text = f"Fills of {times.n:,} resting orders by distance from the mid: {'; '.join(words)}."
-    return style.finish_axes(ax, colours, text, style.is_simulated(times.params))
+    return style.finish_axes(ax, colours, text, times.params)

@@ -77,25 +77,17 @@ def growth_curve(
     >>> len(growth_curve(rows).axes)
     2
     """
-    colours = themes.get_theme(theme)
     curves = _split_accounts(returns)
-    figure: Figure | None = None
-    lower: Axes | None = None
-    if ax is None:
-        figure = style.new_figure(colours, (7.2, 4.4), transparent)
-        if curves:
-            ax, lower = figure.subplots(2, 1, sharex=True, height_ratios=[2.6, 1])
-        else:
-            ax = figure.add_subplot()
-    for panel in (ax, lower):
-        if panel is not None:
-            style.style_axes(panel, colours)
+    figure, panels, colours = style.new_panels(
+        ax, theme, transparent, size=(7.2, 4.4), ratios=(2.6, 1) if curves else (1,)
+    )
+    upper, *others = panels
     if curves:
-        _draw_growth(ax, lower, colours, curves)
+        _draw_growth(upper, others[0] if others else None, colours, curves)
     else:
-        style.draw_no_data(ax, colours)
-    style.finish_axes(ax, colours, _describe_growth(curves), style.is_simulated(returns))
-    return ax if figure is None else figure
+        style.draw_no_data(upper, colours)
+    style.finish_axes(upper, colours, _describe_growth(curves), returns)
+    return upper if figure is None else figure
 
 
 @draws_result
@@ -140,19 +132,18 @@ def return_calendar(
     >>> return_calendar(rows).get_xlabel()
     'week from Monday, UTC'
     """
-    colours = themes.get_theme(theme)
     if "user" in returns.columns and returns["user"].nunique() > 1:
         users = returns[["user"]].drop_duplicates()
         raise axes.several_parts_error("return_calendar", "account", "returns", users)
     days = returns["time"].dt.tz_convert("UTC").dt.normalize() if len(returns) else None
     if days is not None and days.duplicated().any():
         raise ValueError('return_calendar draws days. Pass tk.performance.returns(curve, by="day")')
-    ax = style.new_axes(colours, ax=ax, size=(7.2, 2.5), transparent=transparent)
+    ax, colours = style.new_axes(ax, theme, transparent, (7.2, 2.5))
     if days is None:
         style.draw_no_data(ax, colours)
     else:
         _draw_calendar(ax, colours, days, returns["return_"].astype("float64"))
-    return style.finish_axes(ax, colours, _describe_days(returns), style.is_simulated(returns))
+    return style.finish_axes(ax, colours, _describe_days(returns), returns)
 
 
 @draws_result
@@ -196,13 +187,12 @@ def leaderboard(
     >>> leaderboard(ranking).get_xlabel()
     'Sharpe ratio per year with its interval'
     """
-    colours = themes.get_theme(theme)
     rows = ranking.head(_MAX_RANKED)
     height = max(1.6, 0.26 * len(rows) + 0.9)
-    ax = style.new_axes(colours, ax=ax, size=(7.2, height), transparent=transparent)
+    ax, colours = style.new_axes(ax, theme, transparent, (7.2, height))
     if rows.empty:
         style.draw_no_data(ax, colours)
-        return style.finish_axes(ax, colours, "Leaderboard: no data.", style.is_simulated(ranking))
+        return style.finish_axes(ax, colours, "Leaderboard: no data.", ranking)
     style.style_axes(ax, colours, "x")
     name = str(rows["figure"].iloc[0])
     values, low, high = (rows[key].to_numpy(np.float64) for key in ("value", "low", "high"))
@@ -219,7 +209,7 @@ def leaderboard(
         f"{_short_name(rows['user'].iloc[0])} with {values[0]:.3g}, "
         f"{f'interval {low[0]:.3g} to {high[0]:.3g}' if has_interval else 'without an interval'}."
     )
-    return style.finish_axes(ax, colours, words, style.is_simulated(ranking))
+    return style.finish_axes(ax, colours, words, ranking)
 
 
 @draws_result
@@ -256,14 +246,13 @@ def skill(
     >>> skill(performance.skill(pd.concat(parts))).get_xlabel()
     'Sharpe ratio per year'
     """
-    colours = themes.get_theme(theme)
     table = skill.accounts
     rows = table[table["shrunk"].notna()].head(_MAX_RANKED)
     height = max(1.9, 0.26 * len(rows) + 1.2)
-    ax = style.new_axes(colours, ax=ax, size=(7.2, height), transparent=transparent)
+    ax, colours = style.new_axes(ax, theme, transparent, (7.2, height))
     if rows.empty:
         style.draw_no_data(ax, colours)
-        return style.finish_axes(ax, colours, "Skill: no data.", style.is_simulated(table))
+        return style.finish_axes(ax, colours, "Skill: no data.", table)
     style.style_axes(ax, colours, "x")
     _, mean, low, high = next(skill.params.itertuples(index=False, name=None))
     ax.axvspan(low, high, color=colours.grid, alpha=0.5, linewidth=0)
@@ -280,7 +269,7 @@ def skill(
         f"{best['value']:.3g} measured and {best['shrunk']:.3g} after shrinkage "
         f"({best['low']:.3g} to {best['high']:.3g}); mean of all accounts {mean:.3g}."
     )
-    return style.finish_axes(ax, colours, words, style.is_simulated(table))
+    return style.finish_axes(ax, colours, words, table)
 
 
 def _name_accounts(ax: Axes, theme: Theme, rows: pd.DataFrame) -> None:

@@ -7,7 +7,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from toolkit.arrays import Floats
-from toolkit.plots import axes, formats, style, themes
+from toolkit.plots import axes, formats, style
 from toolkit.plots.result_checks import draws_result
 from toolkit.plots.themes import Theme, ThemeName
 
@@ -72,17 +72,14 @@ def waterfall(
     >>> [text.get_text() for text in waterfall(pd.DataFrame([row])).texts][0]
     '+10.00'
     """
-    colours = themes.get_theme(theme)
-    ax = style.new_axes(colours, ax=ax, transparent=transparent)
+    ax, colours = style.new_axes(ax, theme, transparent)
     if len(attribution) > 1 and "net" in attribution:
         texts = attribution.select_dtypes(include=["str", "category", "datetimetz"])
         groups = texts.drop(columns="covers", errors="ignore")
         raise axes.several_parts_error("waterfall", "row", "attribution", groups)
     bars = _waterfall_bars(attribution.iloc[0]) if len(attribution) else []
     _draw_waterfall(ax, colours, bars) if bars else style.draw_no_data(ax, colours)
-    return style.finish_axes(
-        ax, colours, _describe_waterfall(bars), style.is_simulated(attribution)
-    )
+    return style.finish_axes(ax, colours, _describe_waterfall(bars), attribution)
 
 
 def _waterfall_bars(row: pd.Series) -> list[_Bar]:
@@ -210,11 +207,10 @@ def cumulative_pnl(
     >>> [line.get_label() for line in cumulative_pnl(hours).lines[:3]]
     ['gross +10.00', 'after fees +8.00', 'after fees and funding +9.00']
     """
-    colours = themes.get_theme(theme)
-    ax = style.new_axes(colours, ax=ax, transparent=transparent)
+    ax, colours = style.new_axes(ax, theme, transparent)
     lines = _pnl_lines(attribution, colours) if len(attribution) else []
     _draw_lines(ax, colours, lines) if lines else style.draw_no_data(ax, colours)
-    return style.finish_axes(ax, colours, _describe_lines(lines), style.is_simulated(attribution))
+    return style.finish_axes(ax, colours, _describe_lines(lines), attribution)
 
 
 def _pnl_lines(rows: pd.DataFrame, theme: Theme) -> list[_PnlLine]:

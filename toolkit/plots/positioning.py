@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
-from toolkit.plots import axes, formats, style, themes
+from toolkit.plots import axes, formats, style
 from toolkit.plots.result_checks import draws_result
 from toolkit.plots.themes import Theme, ThemeName
 
@@ -77,7 +77,6 @@ def positioning(
     >>> len(positioning(accounts.positioning(rows)).axes)
     2
     """
-    colours = themes.get_theme(theme)
     rows = positioning
     groups = [name for name in rows.columns if name not in _NOT_GROUPS]
     several = [name for name in groups if rows[name].nunique() > 1]
@@ -85,10 +84,10 @@ def positioning(
         parts = rows[several[:1]].drop_duplicates()
         raise axes.several_parts_error("positioning", several[0], "positioning", parts)
     has_values = len(rows) > 0
-    figure, panels = style.new_panels(
-        colours, ax, size=(7.2, 4.6), ratios=(1.7, 1) if has_values else (1,),
-        transparent=transparent,
-    )  # fmt: skip
+    ratios = (1.7, 1) if has_values else (1,)
+    figure, panels, colours = style.new_panels(
+        ax, theme, transparent, size=(7.2, 4.6), ratios=ratios
+    )
     words = "Positioning: no data."
     if has_values:
         name = axes.group_name(tuple(rows[group].iloc[0] for group in groups)) or "all coins"
@@ -101,7 +100,7 @@ def positioning(
         words = _describe_positioning(rows, sizes, name)
     else:
         style.draw_no_data(panels[0], colours)
-    style.finish_axes(panels[0], colours, words, style.is_simulated(rows))
+    style.finish_axes(panels[0], colours, words, rows)
     return panels[0] if figure is None else figure
 
 

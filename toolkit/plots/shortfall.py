@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter
 
 from toolkit.execution import Shortfall
-from toolkit.plots import axes, formats, style, themes
+from toolkit.plots import axes, formats, style
 from toolkit.plots.result_checks import draws_result
 from toolkit.plots.themes import ThemeName
 
@@ -55,15 +55,13 @@ def shortfall(
     >>> [text.get_text() for text in shortfall(found).get_xticklabels()]
     ['delay', 'trading', 'opportunity', 'fees', 'total']
     """
-    colours = themes.get_theme(theme)
     rows = shortfall.params.set_index("name").loc[list(_PARTS)]
-    ax = style.new_axes(colours, ax=ax, transparent=transparent)
+    ax, colours = style.new_axes(ax, theme, transparent)
     values, low, high = (rows[key].to_numpy(np.float64) for key in ("estimate", "low", "high"))
-    is_simulated = style.is_simulated(shortfall.params)
     if not np.isfinite(values).any():
         style.draw_no_data(ax, colours)
         words = "Implementation shortfall: no data."
-        return style.finish_axes(ax, colours, words, is_simulated)
+        return style.finish_axes(ax, colours, words, shortfall.params)
     places = np.arange(len(rows))
     bars = [colours.good if value >= 0 else colours.bad for value in values[:-1]]
     ax.bar(places, values, width=0.62, color=[*bars, colours.total], linewidth=0)
@@ -85,4 +83,4 @@ def shortfall(
         for name, value in zip(_PARTS, values, strict=True)
     )
     words = f"Implementation shortfall of {n:,} orders: {parts}."
-    return style.finish_axes(ax, colours, words, is_simulated)
+    return style.finish_axes(ax, colours, words, shortfall.params)

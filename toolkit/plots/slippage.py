@@ -86,15 +86,14 @@ def slippage_curve(
     >>> len(slippage_curve(rows).axes)  # the curve, and the panel below it
     2
     """
-    colours = themes.get_theme(theme)
     coins = list(dict.fromkeys(curve["coin"])) if len(curve) else []
     limit = 1 if ax is not None else _MAX_COINS
     axes.check_drawable(len(coins), limit, "coins")
     if ax is None and coins:
-        return _draw_panels(curve, coins, colours, transparent)
-    drawn = style.new_axes(colours, ax=ax, transparent=transparent)
+        return _draw_panels(curve, coins, themes.get_theme(theme), transparent)
+    drawn, colours = style.new_axes(ax, theme, transparent)
     _draw_curve(drawn, colours, curve) if coins else style.draw_no_data(drawn, colours)
-    style.finish_axes(drawn, colours, _describe_curve(curve), style.is_simulated(curve))
+    style.finish_axes(drawn, colours, _describe_curve(curve), curve)
     return notebook.root_figure(drawn) if ax is None else drawn
 
 
@@ -118,7 +117,7 @@ def _draw_panels(curve: pd.DataFrame, coins: list[str], theme: Theme, transparen
             _draw_thin_books(lower, theme, rows, first=number == 0)
             upper.set_xlabel("")
         axes.set_title(upper, theme, coin)
-        style.finish_axes(upper, theme, _describe_curve(rows), style.is_simulated(curve))
+        style.finish_axes(upper, theme, _describe_curve(rows), curve)
     entries: dict[str, Any] = {}
     for upper in grid[0]:
         handles, labels = upper.get_legend_handles_labels()

@@ -78,7 +78,6 @@ def slippage_fit(
     >>> slippage_fit(slippage.fit(rows)).axes[0].get_xlabel()
     'size, USD'
     """
-    colours = themes.get_theme(theme)
     coins = list(dict.fromkeys(fit.groups["coin"]))
     limit = 1 if ax is not None else _MAX_COINS
     if len(coins) > limit:
@@ -88,18 +87,15 @@ def slippage_fit(
             f"{len(coins)}. Fit fewer, for example tk.slippage.fit(samples[samples['coin'] == "
             f"{coins[0]!r}])"
         )
-    simulated = style.is_simulated(fit.params)
-    if len(coins) <= 1:
-        drawn = style.new_axes(colours, ax=ax, transparent=transparent)
-        _draw_fit(drawn, colours, fit, coins[0]) if coins else style.draw_no_data(drawn, colours)
-        style.finish_axes(drawn, colours, _describe_fit(fit, coins), simulated)
-        return notebook.root_figure(drawn) if ax is None else drawn
-    figure = style.new_figure(colours, (3.0 * len(coins) + 1, 3.8), transparent)
-    for panel, coin in zip(figure.subplots(1, len(coins)), coins, strict=True):
-        style.style_axes(panel, colours)
-        _draw_fit(panel, colours, fit, coin)
-        style.finish_axes(panel, colours, _describe_fit(fit, [coin]), simulated)
-    return figure
+    is_one = len(coins) <= 1
+    figure, panels, colours = style.new_panels(
+        ax, theme, transparent, ratios=(1,) * max(1, len(coins)), side_by_side=True,
+        size=(7.2, 3.6) if is_one else (3.0 * len(coins) + 1, 3.8),
+    )  # fmt: skip
+    for panel, own in zip(panels, [[coin] for coin in coins] or [[]], strict=True):
+        _draw_fit(panel, colours, fit, own[0]) if own else style.draw_no_data(panel, colours)
+        style.finish_axes(panel, colours, _describe_fit(fit, own), fit.params)
+    return panels[0] if figure is None else figure
 
 
 def _draw_fit(ax: Axes, theme: Theme, fit: SlippageFit, coin: str) -> None:
@@ -230,7 +226,6 @@ def slippage_heatmap(
     >>> slippage_heatmap(rows).get_xlabel()
     'hour, UTC'
     """
-    colours = themes.get_theme(theme)
     if side not in _SIDES:
         raise ValueError(f"side must be 'buy' or 'sell', not {side!r}")
     if len(heatmap) and "bps" not in heatmap:  # the rows of fills have sides, too
@@ -239,10 +234,10 @@ def slippage_heatmap(
     keys = [name for name in ("coin", "amount_usd") if name in rows]
     if len(rows) and len(parts := rows[keys].drop_duplicates()) > 1:
         raise axes.several_parts_error("slippage_heatmap", "coin and amount", "heatmap", parts)
-    ax = style.new_axes(colours, ax=ax, size=(7.6, 3.2), transparent=transparent)
+    ax, colours = style.new_axes(ax, theme, transparent, (7.6, 3.2))
     _draw_hours(ax, colours, rows, side) if len(rows) else style.draw_no_data(ax, colours)
     words = _describe_hours(rows, side)
-    return style.finish_axes(ax, colours, words, style.is_simulated(heatmap))
+    return style.finish_axes(ax, colours, words, heatmap)
 
 
 def _draw_hours(ax: Axes, theme: Theme, rows: pd.DataFrame, side: str) -> None:

@@ -4,7 +4,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
-from toolkit.plots import axes, formats, style, themes
+from toolkit.plots import axes, formats, style
 from toolkit.plots.result_checks import draws_result
 from toolkit.plots.themes import Theme, ThemeName
 from toolkit.staking import RankStability
@@ -48,15 +48,14 @@ def validator_yields(
     >>> validator_yields(rows).get_xlabel()
     'yield of a year, compounded weekly'
     """
-    colours = themes.get_theme(theme)
     rows = yields
     if len(yields):
         known = yields[yields["apy"].notna()]
         rows = known.sort_values(["apy", "validator"]).tail(_MAX_VALIDATORS).reset_index(drop=True)
     size = (7.2, 1.4 + 0.3 * max(3, len(rows)))
-    ax = style.new_axes(colours, ax=ax, size=size, transparent=transparent)
+    ax, colours = style.new_axes(ax, theme, transparent, size)
     _draw_yields(ax, colours, rows) if len(rows) else style.draw_no_data(ax, colours)
-    return style.finish_axes(ax, colours, _describe_yields(rows), style.is_simulated(yields))
+    return style.finish_axes(ax, colours, _describe_yields(rows), yields)
 
 
 def _draw_yields(ax: Axes, theme: Theme, rows: pd.DataFrame) -> None:
@@ -120,17 +119,16 @@ def validator_ranks(
     >>> validator_ranks(rank_stability(history, now="2025-09-15")).get_ylabel()
     'rank by net APR'
     """
-    colours = themes.get_theme(theme)
     ranks = stability.ranks
     if len(ranks):
         best = ranks.groupby("validator")["rank"].mean().nsmallest(_MAX_VALIDATORS).index
         ranks = ranks[ranks["validator"].isin(best)]
     count = ranks["validator"].nunique() if len(ranks) else 0
     size = (7.2, 1.6 + 0.3 * max(4, count))
-    ax = style.new_axes(colours, ax=ax, size=size, transparent=transparent)
+    ax, colours = style.new_axes(ax, theme, transparent, size)
     _draw_ranks(ax, colours, ranks) if count else style.draw_no_data(ax, colours)
     words = _describe_ranks(stability) if count else "Ranks of validators: no data."
-    return style.finish_axes(ax, colours, words, style.is_simulated(stability.ranks))
+    return style.finish_axes(ax, colours, words, stability.ranks)
 
 
 def _draw_ranks(ax: Axes, theme: Theme, ranks: pd.DataFrame) -> None:

@@ -12,24 +12,21 @@ from matplotlib.axes import Axes
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from toolkit.plots.notebook import NotebookAxes, NotebookFigure, root_figure
-from toolkit.plots.themes import Theme
+from toolkit.plots.themes import Theme, ThemeName, get_theme
 
 NO_METADATA: Final = dict.fromkeys(("Creator", "Date", "Format", "Type"))
 """By default an SVG contains the time and the name of the program."""
 
 
 def new_axes(
-    theme: Theme,
-    *,
-    ax: Axes | None = None,
-    size: tuple[float, float] = (7.2, 3.6),
-    transparent: bool = False,
-) -> Axes:
-    """Return the axes to draw on, styled: `ax`, or by default those of a new figure."""
+    ax: Axes | None, theme: ThemeName, transparent: bool, size: tuple[float, float] = (7.2, 3.6)
+) -> tuple[Axes, Theme]:
+    """Return styled axes to draw on, `ax` or by default those of a new figure, and the colours."""
+    colours = get_theme(theme)
     if ax is None:
-        ax = new_figure(theme, size, transparent).add_subplot(axes_class=NotebookAxes)
-    style_axes(ax, theme)
-    return ax
+        ax = new_figure(colours, size, transparent).add_subplot(axes_class=NotebookAxes)
+    style_axes(ax, colours)
+    return ax, colours
 
 
 def new_figure(theme: Theme, size: tuple[float, float], transparent: bool) -> NotebookFigure:
@@ -44,22 +41,23 @@ def new_figure(theme: Theme, size: tuple[float, float], transparent: bool) -> No
 
 
 def new_panels(
-    theme: Theme,
     ax: Axes | None,
+    theme: ThemeName,
+    transparent: bool,
     *,
     size: tuple[float, float],
     ratios: Sequence[float],
-    transparent: bool,
     side_by_side: bool = False,
-) -> tuple[NotebookFigure | None, list[Axes]]:
-    """Return a new figure and its panels, styled; or None and `ax` alone.
+) -> tuple[NotebookFigure | None, list[Axes], Theme]:
+    """Return a new figure and its panels, styled; or None and `ax` alone; and the colours.
 
     - ``ratios``: heights of the panels, which share the x axis; or widths if `side_by_side`
     """
     figure: NotebookFigure | None = None
+    colours = get_theme(theme)
     panels = [ax] if ax is not None else []
     if ax is None:
-        figure = new_figure(theme, size, transparent)
+        figure = new_figure(colours, size, transparent)
         shape: dict[str, Any] = (
             {"ncols": len(ratios), "width_ratios": ratios}
             if side_by_side
@@ -67,8 +65,8 @@ def new_panels(
         )
         panels = list(figure.subplots(squeeze=False, **shape).ravel())
     for panel in panels:
-        style_axes(panel, theme)
-    return figure, panels
+        style_axes(panel, colours)
+    return figure, panels, colours
 
 
 def style_axes(ax: Axes, theme: Theme, grid: Literal["x", "y"] = "y") -> None:
@@ -88,8 +86,9 @@ def style_axes(ax: Axes, theme: Theme, grid: Literal["x", "y"] = "y") -> None:
         axis.get_offset_text().set_color(theme.muted)
 
 
-def finish_axes(ax: Axes, theme: Theme, words: str, simulated: bool) -> Axes:
+def finish_axes(ax: Axes, theme: Theme, words: str, drawn: pd.DataFrame) -> Axes:
     """Set the alternative text, and mark simulated data in the corner of the figure."""
+    simulated = is_simulated(drawn)
     ax.set_label(f"{words} Simulated data: {'yes' if simulated else 'no'}.")
     figure = root_figure(ax)
     if simulated and not any(text.get_gid() == "simulated" for text in figure.texts):

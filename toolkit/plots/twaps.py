@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 from matplotlib.ticker import PercentFormatter
 
-from toolkit.plots import axes, formats, style, themes
+from toolkit.plots import axes, formats, style
 from toolkit.plots.result_checks import draws_result
 from toolkit.plots.themes import Theme, ThemeName
 
@@ -52,13 +52,12 @@ def twap_pressure(
     >>> [text.get_text() for text in twap_pressure(rows).get_yticklabels()]
     ['BTC']
     """
-    colours = themes.get_theme(theme)
     rows, unpriced = _split_by_price(pressure)
     size = (7.2, 1.5 + 0.3 * max(4, len(rows)))
-    ax = style.new_axes(colours, ax=ax, size=size, transparent=transparent)
+    ax, colours = style.new_axes(ax, theme, transparent, size)
     _draw_pressure(ax, colours, rows, unpriced) if len(rows) else style.draw_no_data(ax, colours)
     words = _describe_pressure(rows, unpriced)
-    return style.finish_axes(ax, colours, words, style.is_simulated(pressure))
+    return style.finish_axes(ax, colours, words, pressure)
 
 
 def _split_by_price(pressure: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
@@ -131,15 +130,14 @@ def twap_adherence(
     >>> twap_adherence(rows).get_xlabel()
     'elapsed time'
     """
-    colours = themes.get_theme(theme)
-    ax = style.new_axes(colours, ax=ax, size=(5.2, 4.6), transparent=transparent)
+    ax, colours = style.new_axes(ax, theme, transparent, (5.2, 4.6))
     running = adherence[adherence["elapsed"].notna()] if len(adherence) else adherence
     waiting = len(adherence) - len(running)
     _draw_adherence(ax, colours, running, waiting) if len(running) else style.draw_no_data(
         ax, colours
     )
     words = _describe_adherence(running, waiting)
-    return style.finish_axes(ax, colours, words, style.is_simulated(adherence))
+    return style.finish_axes(ax, colours, words, adherence)
 
 
 def _draw_adherence(ax: Axes, theme: Theme, running: pd.DataFrame, waiting: int) -> None:
@@ -249,11 +247,10 @@ def twap_quality(
     >>> twap_quality(rows).get_xlabel()
     'gain against the benchmark, bps (below 0: a cost)'
     """
-    colours = themes.get_theme(theme)
-    ax = style.new_axes(colours, ax=ax, size=(7.2, 2.8), transparent=transparent)
+    ax, colours = style.new_axes(ax, theme, transparent, (7.2, 2.8))
     _draw_quality(ax, colours, quality) if len(quality) else style.draw_no_data(ax, colours)
     words = _describe_quality(quality)
-    return style.finish_axes(ax, colours, words, style.is_simulated(quality))
+    return style.finish_axes(ax, colours, words, quality)
 
 
 def _draw_quality(ax: Axes, theme: Theme, quality: pd.DataFrame) -> None:
