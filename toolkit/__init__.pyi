@@ -72,6 +72,8 @@ from .fetch.concat import (
 )
 from .fetch.fills import (
     builder_approved_fills_by_time as builder_approved_fills_by_time,
+    builder_fills_by_time as builder_fills_by_time,
+    liquidation_history_by_time as liquidation_history_by_time,
     user_fills as user_fills,
     user_fills_by_time as user_fills_by_time,
     user_twap_slice_fills as user_twap_slice_fills,

@@ -17,13 +17,16 @@ GIVEN = {
     "oid": 7,
     "n_sig_figs": 5,
     "mantissa": 2,
+    "builder": USER,
+    "cursor": None,
+    "page_size": 7,
 }
 
 
 def test_extra_operations_are_not_in_specification():
     assert not OPERATIONS.keys() & EXTRA_OPERATIONS.keys()
     assert len(OPERATIONS) == 22
-    assert len(EXTRA_OPERATIONS) == 33
+    assert len(EXTRA_OPERATIONS) == 35
 
 
 def test_extra_requests_round_trip():

@@ -5,6 +5,7 @@ import json
 import httpx
 import pandas as pd
 import pytest
+from msgspec import UNSET
 
 import toolkit as tk
 from tests.worlds import world_of
@@ -91,3 +92,45 @@ def test_funding_rates_are_read_page_by_page(world, session):
     assert rows_of(paged, "time") == [(hour["time"],) for hour in hours]
     facts = tk.provenance(paged)
     assert (facts["complete"], facts["points"]) == ("yes", 5 * facts["requests"])
+
+
+def test_builder_fills_are_routed_through_the_builder(world, session):
+    found = []
+    for builder in world.summary()["builders"]:
+        mine = [(user, fill) for user, fill in world.sources.fills if fill.builder == builder]
+        start = mine[len(mine) // 3][1].time  # rows before it are left out
+        mine = [(user, fill) for user, fill in mine if fill.time >= start]
+        frame = tk.builder_fills_by_time(builder, start, page_size=50, session=session)
+        expected = [
+            (user, fill.tid, float(fill.sz), float(fill.builder_fee)) for user, fill in mine
+        ]
+        names = ("user", "tid", "sz", "builder_fee")
+        assert sorted(rows_of(frame, *names)) == sorted(expected)
+        assert frame["time"].is_monotonic_increasing
+        facts = tk.provenance(frame)
+        assert (facts["complete"], facts["points"]) == ("yes", 5 * facts["requests"])
+        found.append(len(frame))
+    assert len({*found}) == len(found) == 3
+    approved = tk.builder_approved_fills_by_time(builder, start, session=session)
+    assert len(approved) > found[-1]
+
+
+def test_liquidations_are_those_of_their_own_account(world, session):
+    def is_own(user, fill):
+        named = fill.liquidation.liquidated_user
+        return named == user or (named is UNSET and fill.crossed)
+
+    fills = [(user, fill) for user, fill in world.sources.fills if fill.liquidation is not UNSET]
+    own = [(fill.time, user, fill.tid, fill.coin) for user, fill in fills if is_own(user, fill)]
+    assert len({tid for *_, tid, _ in own}) == len(own) == 58 < len(fills)
+    names = ("time", "user", "tid", "coin")
+    every = tk.liquidation_history_by_time(session=session)
+    assert sorted(rows_of(every, *names)) == sorted(own)
+    assert every["time"].is_monotonic_decreasing
+    assert every["liquidated_user"].fillna(every["user"]).equals(every["user"])
+    second = sorted({time for time, *_, coin in own if coin == "XRP"})[1]
+    part = tk.liquidation_history_by_time(second, coin="xrp", page_size=5, session=session)
+    wanted = [row for row in own if row[0] >= second and row[3] == "XRP"]
+    assert sorted(rows_of(part, *names)) == sorted(wanted)
+    assert 5 < len(part) < (every["coin"] == "XRP").sum() < len(every)
+    assert tk.provenance(part)["pages"] > 1

@@ -387,7 +387,8 @@ class HistoryChecks:
         self._identity = self._rule.identity if identity is None else identity
         self._compared = self._identity if is_unique else None
         self._is_one_account = _has_position_chains(operation, parameters)
-        self._has_all_fills = "user" not in operation.subject or self._is_one_account
+        is_whole = "user" not in operation.subject and not operation.skips_fills
+        self._has_all_fills = is_whole or self._is_one_account
         self._series: dict[tuple[str, str], int] = {}
         self._last: dict[str, Floats] = {}  # of each series the last value of each measure
 

@@ -10,11 +10,16 @@ from typing import Any, Final
 
 from toolkit.contract import records as r
 from toolkit.contract.operations import (
+    BUILDER,
     COIN,
+    CURSOR,
     DEX,
     END,
     OPERATIONS,
+    PAGE,
     START,
+    START_OR_CURSOR,
+    TWAP_GAP,
     USER,
     Operation,
     Parameter,
@@ -79,6 +84,22 @@ EXTRA_OPERATIONS: Final[dict[str, Operation]] = {
             list[r.TwapSliceFill],
             (Table(r.TwapSliceRow, omits=("fill.venue", "fill.user", "fill.twap_id")),), (USER,),
             points=10, most_rows=2_000, from_archive=True, has_function=True),
+        # ASSUMED: A row of `builderFillsByTime` has the fields of `builderApprovedFillsByTime`.
+        Operation("builderFillsByTime", "fills",
+            "The fills of all users that were routed through a builder, oldest first.",
+            list[r.Fill], (Table(r.Fill, omits=("venue",)),),
+            (BUILDER, START_OR_CURSOR, END, CURSOR, PAGE),
+            key=("time", "tx_index"), paging="cursor", points=5, own=True, since="2025-07-28",
+            gaps=(TWAP_GAP,), from_archive=True, has_function=True, skips_fills=True),
+        # ASSUMED: A row of `liquidationHistoryByTime` is the fill of the liquidated account, with
+        # `user` and `liquidation`. A request without `startTime` begins with the first day.
+        Operation("liquidationHistoryByTime", "fills",
+            "The liquidations of one market or of all, newest first.",
+            list[r.Fill], (Table(r.Fill, omits=("venue",)),),
+            (replace(COIN, required=False, meaning="only this market; by default all"),
+             replace(START, required=False), END, replace(PAGE, default=500, most=1_000)),
+            key=("time",), paging="backward", own=True, since="2025-07-28",
+            has_function=True, skips_fills=True),
         Operation("userFunding", "funding",
             "The funding payments of a user in a range of time, oldest first.",
             list[r.FundingRow], (Table(r.FundingRow, omits=("user",)),), (USER, _ANY_START, END),

@@ -161,6 +161,7 @@ class Operation:
     - ``most_rows``: the most rows of one answer, if it has no page size; 0 if there is no limit, or
       none is known
     - ``reach``: how many of the latest rows the service keeps; 0 if it keeps all
+    - ``skips_fills``: whether the accounts of its rows have fills between these rows
     - ``row_points``: how many rows of an answer cost one more point; 0 if rows cost nothing
     - ``from_archive``: whether recorded answers contain all that the answer is computed from
     - ``by_wire``: the parameters by their names on the wire
@@ -196,6 +197,7 @@ class Operation:
     unpublished: int = 0
     most_rows: int = 0
     reach: int = 0
+    skips_fills: bool = False
     row_points: int = 0
     from_archive: bool = False
     by_wire: dict[str, Parameter] = field(init=False, repr=False, compare=False)
@@ -242,7 +244,7 @@ def subject_text(value: Any) -> str:
 _SNAPSHOT_LIMIT = CallLimit(calls=5, seconds=600)
 
 # Specification, "Data availability".
-_TWAP_GAP = Gap("2025-07-28", "2025-08-01", "TWAP fills from before 2025-08-02 are missing")
+TWAP_GAP = Gap("2025-07-28", "2025-08-01", "TWAP fills from before 2025-08-02 are missing")
 _ORDER_GAP = Gap(
     "2025-08-07",
     "2025-11-04",
@@ -251,20 +253,20 @@ _ORDER_GAP = Gap(
 )
 
 USER = Parameter("user", "user", "address", "account", required=True)
-_BUILDER = Parameter("builder", "builder", "address", "builder", required=True)
+BUILDER = Parameter("builder", "builder", "address", "builder", required=True)
 _ROUTED = Parameter("builder", "builder", "address", "only fills routed through this builder")
 START = Parameter("startTime", "start", "time", "first time, inclusive", required=True)
-_START_OR_CURSOR = Parameter(
+START_OR_CURSOR = Parameter(
     "startTime", "start", "time", "first time, inclusive", required=True, unless="cursor"
 )
 END = Parameter("endTime", "end", "time", "last time, inclusive; by default now")
-_CURSOR = Parameter(
+CURSOR = Parameter(
     "cursor",
     "cursor",
     "cursor",
     "key after which to continue, instead of `start`; rows with this key are left out",
 )
-_PAGE = Parameter(
+PAGE = Parameter(
     "limit", "page_size", "whole", "rows of one page", default=2000, least=1, most=2000
 )
 _LATEST = Parameter(
@@ -363,28 +365,28 @@ OPERATIONS: Final[dict[str, Operation]] = {
         Operation("userFillsByTime", "fills",
             "The fills of a user in a range of time, oldest first.",
             list[r.Fill], (Table(r.Fill, omits=("builder", "user")),),
-            (USER, _START_OR_CURSOR, END, _CURSOR, _ROUTED, _AGGREGATE, _FILL_DEX,
-             Parameter("venue", "venue", "venue", "only outcome markets of this venue"), _PAGE),
+            (USER, START_OR_CURSOR, END, CURSOR, _ROUTED, _AGGREGATE, _FILL_DEX,
+             Parameter("venue", "venue", "venue", "only outcome markets of this venue"), PAGE),
             key=("time", "tx_index"), paging="cursor", points=10, since="2025-07-28",
-            gaps=(_TWAP_GAP,), from_archive=True),
+            gaps=(TWAP_GAP,), from_archive=True),
         Operation("builderApprovedFillsByTime", "fills",
             "The fills of users while their approval of a builder was active, oldest first.",
             list[r.Fill], (Table(r.Fill, omits=("venue",)),),
-            (_BUILDER, _START_OR_CURSOR, END, _CURSOR, _PAGE),
+            (BUILDER, START_OR_CURSOR, END, CURSOR, PAGE),
             key=("time", "tx_index"), paging="cursor", points=100, own=True, since="2025-07-28",
-            gaps=(_TWAP_GAP,), from_archive=True),
+            gaps=(TWAP_GAP,), from_archive=True),
         # ASSUMED: `builderApprovedFundingByTime` costs as much as `builderApprovedFillsByTime`.
         Operation("builderApprovedFundingByTime", "funding",
             "The funding payments of users while their approval of a builder was active, "
             "oldest first.",
             list[r.FundingRow], (Table(r.FundingRow),),
-            (_BUILDER, _START_OR_CURSOR, END, _CURSOR, _PAGE),
+            (BUILDER, START_OR_CURSOR, END, CURSOR, PAGE),
             key=("time", "user", "delta.coin"), paging="cursor", points=100, own=True,
             from_archive=True),
         Operation("builderOrdersByTime", "orders",
             "The status events of orders placed via a builder, oldest first.",
             list[r.OrderStatus], (Table(r.OrderStatus, omits=("builder",)),),
-            (_BUILDER, _START_OR_CURSOR, END, _CURSOR),
+            (BUILDER, START_OR_CURSOR, END, CURSOR),
             key=("status_timestamp", "tx_index"), paging="open cursor", points=5, own=True,
             since="2025-08-07", gaps=(_ORDER_GAP,), from_archive=True),
         Operation("historicalOrders", "orders",

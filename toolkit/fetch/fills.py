@@ -248,6 +248,153 @@ def builder_approved_fills_by_time(
     return fetch_frame("builderApprovedFillsByTime", **locals())
 
 
+@fetches("builderFillsByTime")
+def builder_fills_by_time(
+    builder: str,
+    start: Time | None = None,
+    end: Time | None = None,
+    *,
+    cursor: str | None = None,
+    page_size: int = 2000,
+    max_rows: int | None = None,
+    on_incomplete: OnIncomplete = "raise",
+    numbers: Numbers = "float",
+    extra: Extra = "drop",
+    session: Session | None = None,
+) -> pd.DataFrame:
+    """Fetch the fills of all users that were routed through a builder.
+
+    Fills that users made elsewhere while they had approved the builder are not among them: for
+    these, see `builder_approved_fills_by_time`. All pages are read.
+
+    Costs 5 points a request. Data since 2025-07-28.
+
+    Parameters
+    ----------
+    builder : str
+        Address of the builder.
+    start : Time, optional
+        First time, inclusive; required unless `cursor` is passed.
+    end : Time, optional
+        Last time, inclusive; by default now.
+    cursor : str, optional
+        Continue after this key, ``<time>_<txIndex>``, instead of from `start`.
+    page_size : int
+        Rows of one page, 1 to 2000.
+    max_rows : int, optional
+        Most rows to return, from the start of the range; by default all.
+    on_incomplete : {"raise", "warn"}
+        If rows are missing: raise `Incomplete` with the rows that came, or warn and return them;
+        their provenance then says ``complete: no``.
+    numbers : {"float", "exact", "text"}
+        Form of number columns: float64, exact decimals, or the text on the wire.
+    extra : {"drop", "keep"}
+        Whether unknown fields are left out, or kept as columns of text after the known ones.
+    session : Session, optional
+        The session that sends the request; by default the one of `tk.connect` or `tk.local`.
+
+    Returns
+    -------
+    DataFrame
+        One row per fill, sorted by (`time`, `tx_index`); `user` is the account.
+
+    Raises
+    ------
+    BadRequest
+        If both `start` and `cursor` are missing, or a value is malformed.
+    Incomplete
+        If the service does not send all rows, for example because one transaction fills the largest
+        page (2,000 rows).
+
+    Notes
+    -----
+    `builder_fee` is what the account paid to the builder, in units of `fee_token`; it is a part of
+    `fee`. Liquidations and TWAP fills have no builder, so they are not among the rows.
+
+    Examples
+    --------
+    >>> import toolkit as tk
+    >>> exchange = tk.local(seed=7, size="tiny")
+    >>> fills = tk.builder_fills_by_time(exchange.world["builders"][0], "1d")
+    >>> fills["builder"].unique().tolist() == exchange.world["builders"][:1]
+    True
+    """
+    return fetch_frame("builderFillsByTime", **locals())
+
+
+@fetches("liquidationHistoryByTime")
+def liquidation_history_by_time(
+    start: Time | None = None,
+    end: Time | None = None,
+    *,
+    coin: str | None = None,
+    page_size: int = 500,
+    max_rows: int | None = None,
+    on_incomplete: OnIncomplete = "raise",
+    numbers: Numbers = "float",
+    extra: Extra = "drop",
+    session: Session | None = None,
+) -> pd.DataFrame:
+    """Fetch the liquidations of one market or of all, newest first.
+
+    All pages are read, from the end of the range to its start.
+
+    Costs 2 points a request. Data since 2025-07-28.
+
+    Parameters
+    ----------
+    start : Time, optional
+        First time, inclusive; by default the first day.
+    end : Time, optional
+        Last time, inclusive; by default now.
+    coin : str, optional
+        Only this market: the symbol on the native dex, ``<dex>:<symbol>`` on a builder-deployed
+        dex; ``btc``, ``$BTC`` and ``BTC-PERP`` mean BTC. By default all markets.
+    page_size : int
+        Rows of one page, 1 to 1000.
+    max_rows : int, optional
+        Most rows to return, from the end of the range; by default all.
+    on_incomplete : {"raise", "warn"}
+        If rows are missing: raise `Incomplete` with the rows that came, or warn and return them;
+        their provenance then says ``complete: no``.
+    numbers : {"float", "exact", "text"}
+        Form of number columns: float64, exact decimals, or the text on the wire.
+    extra : {"drop", "keep"}
+        Whether unknown fields are left out, or kept as columns of text after the known ones.
+    session : Session, optional
+        The session that sends the request; by default the one of `tk.connect` or `tk.local`.
+
+    Returns
+    -------
+    DataFrame
+        One row per fill of a liquidated account, `user`, newest first.
+
+    Raises
+    ------
+    BadRequest
+        If a value is malformed.
+    Incomplete
+        If not every page could be read, for example because one millisecond fills the largest page
+        (1,000 rows).
+
+    Notes
+    -----
+    `side` is A if a long was liquidated, and B if a short was. The size in USD is `px` times `sz`.
+    `liquidation_method` is market if the position was sold to the book, and backstop if a vault
+    took it over. The vault may be liquidated later with the same position: leave such a vault out
+    of sums.
+
+    Examples
+    --------
+    >>> import toolkit as tk
+    >>> exchange = tk.local(seed=7, size="tiny")
+    >>> forced = tk.liquidation_history_by_time("3d", coin="xrp")
+    >>> forced["time"].is_monotonic_decreasing, forced["side"].unique().tolist()
+    (True, ['B'])
+    """
+    return fetch_frame("liquidationHistoryByTime", **locals())
+
+
 @fetches("userTwapSliceFills")
 def user_twap_slice_fills(
     user: str,

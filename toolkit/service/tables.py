@@ -28,7 +28,7 @@ from toolkit.contract.source_tables import Approval, Sources
 from toolkit.service.answer_documents import extra_documents, usual_documents
 from toolkit.service.open_orders import OrderTracker
 from toolkit.service.row_blocks import SEPARATOR, TextWriter
-from toolkit.service.trade_totals import TradeTotals
+from toolkit.service.trade_totals import TradeTotals, is_liquidated
 
 _TEXT_KINDS: Final = ("fill", "funding", "status", "ledger", "slippage")
 """The tables whose rows have texts."""
@@ -57,8 +57,14 @@ CREATE TABLE approved_funding (builder TEXT, time INTEGER, user TEXT, coin TEXT,
     PRIMARY KEY (builder, time, user, coin, row)) WITHOUT ROWID;
 CREATE TABLE routed_status (builder TEXT, time INTEGER, tx INTEGER, executed INTEGER,
     row INTEGER, user INTEGER, PRIMARY KEY (builder, time, tx, executed)) WITHOUT ROWID;
--- Beyond the specification: the funding of each account; trades by the minute, for each part of the
--- sources; volumes in USD by account and day.
+-- Beyond the specification: the fills that each builder routed; the fills of liquidated accounts;
+-- the funding of each account; trades by the minute, for each part of the sources; volumes in USD
+-- by account and day.
+CREATE TABLE routed_fill (builder TEXT, time INTEGER, tx INTEGER, executed INTEGER,
+    row INTEGER, user INTEGER, venue TEXT,
+    PRIMARY KEY (builder, time, tx, executed)) WITHOUT ROWID;
+CREATE TABLE liquidation (time INTEGER, tx INTEGER, executed INTEGER,
+    row INTEGER, user INTEGER, routed TEXT, venue TEXT, coin TEXT NOT NULL);
 CREATE TABLE user_funding (account INTEGER, time INTEGER, row INTEGER,
     PRIMARY KEY (account, time, row)) WITHOUT ROWID;
 CREATE TABLE minutes (coin TEXT, part INTEGER, data BLOB NOT NULL, PRIMARY KEY (coin, part))
@@ -66,7 +72,7 @@ CREATE TABLE minutes (coin TEXT, part INTEGER, data BLOB NOT NULL, PRIMARY KEY (
 CREATE TABLE volume (user TEXT, day INTEGER, taker TEXT NOT NULL, maker TEXT NOT NULL,
     PRIMARY KEY (user, day)) WITHOUT ROWID;
 """
-_INDEX: Final = "CREATE INDEX routed_fill ON fill (row, builder) WHERE builder IS NOT NULL"
+_INDEX: Final = "CREATE INDEX fill_builder ON fill (row, builder) WHERE builder IS NOT NULL"
 _TEXTS: Final = "CREATE TABLE {}_text (block INTEGER PRIMARY KEY, data BLOB NOT NULL);"
 _CREATE: Final = _SCHEMA + "".join(map(_TEXTS.format, _TEXT_KINDS))
 _VERSION: Final = zlib.crc32((_CREATE + _INDEX).encode() + SEPARATOR) & 0x7FFF_FFFF
@@ -211,6 +217,8 @@ def _insert_fills(
     approvals: _Intervals,
 ) -> None:
     approved: list[tuple[Any, ...]] = []
+    through: list[tuple[Any, ...]] = []
+    liquidations: list[tuple[Any, ...]] = []
 
     def rows() -> Iterator[tuple[Any, ...]]:
         before = ("", 0, 0)
@@ -223,11 +231,18 @@ def _insert_fills(
             routed, venue = _field_value(fill.builder), _field_value(fill.venue)
             for builder in _builders_at(approvals, user, time):
                 approved.append((builder, time, tx, place, row, account, routed, venue))
+            if routed:
+                through.append((routed, time, tx, place, row, account, venue))
+            if is_liquidated(user, fill):
+                liquidations.append((time, tx, place, row, account, routed, venue, fill.coin))
             yield account, time, tx, row, dex_of(fill.coin), routed, venue
 
     connection.executemany("INSERT INTO fill VALUES (?,?,?,?,?,?,?)", rows())
     approved.sort(key=lambda row: row[:4])
     connection.executemany("INSERT INTO approved_fill VALUES (?,?,?,?,?,?,?,?)", approved)
+    through.sort()
+    connection.executemany("INSERT INTO routed_fill VALUES (?,?,?,?,?,?,?)", through)
+    connection.executemany("INSERT INTO liquidation VALUES (?,?,?,?,?,?,?,?)", liquidations)
 
 
 def _field_value(value: str | msgspec.UnsetType | None) -> str | None:

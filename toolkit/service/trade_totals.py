@@ -10,9 +10,10 @@ from decimal import Decimal
 from typing import Final
 
 import msgspec
+from msgspec import UNSET
 
-from toolkit.contract.records import Candle, Fill
-from toolkit.rules.directions import NOT_TRADED
+from toolkit.contract.records import Candle, Fill, Liquidation
+from toolkit.rules.directions import BORROW_LIQUIDATIONS, LIQUIDATED, NOT_TRADED
 from toolkit.service.decimals import format_decimal
 from toolkit.times import DAY, HOUR, MINUTE, WEEK, week_begin
 
@@ -95,6 +96,17 @@ class TradeTotals:
                 minute.high = px
             elif value < Decimal(minute.low):
                 minute.low = px
+
+
+def is_liquidated(user: str, fill: Fill) -> bool:
+    """Return whether a fill liquidates its own account (docs/live_service.md, section 2)."""
+    if isinstance(fill.liquidation, Liquidation):
+        liquidated = fill.liquidation.liquidated_user
+        return bool(fill.crossed) if liquidated is UNSET else liquidated == user
+    words = fill.dir or ""
+    side, sign = ("A", 1) if words.endswith("Long") else ("B", -1)
+    is_closed = fill.side == side and sign * Decimal(fill.start_position or 0) > 0
+    return words in BORROW_LIQUIDATIONS or (words.startswith(LIQUIDATED) and is_closed)
 
 
 def merge_minutes(minutes: Iterable[MinuteCandle]) -> MinuteCandle:

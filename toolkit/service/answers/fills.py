@@ -1,4 +1,7 @@
-"""Answers about fills. Specification, "userFills" to "builderApprovedFillsByTime"."""
+"""Answers about fills. Specification, "userFills" to "builderApprovedFillsByTime".
+
+The other operations: docs/live_service.md, sections 9 and 13.
+"""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -7,7 +10,7 @@ from typing import Any, Final
 import msgspec
 
 from toolkit.contract.answers import encode
-from toolkit.contract.dexes import canonical_dex
+from toolkit.contract.dexes import canonical_dex, strip_native_dex
 from toolkit.contract.recorded_rows import read_record
 from toolkit.contract.records import Fill
 from toolkit.service.aggregation import StoredFill, aggregate_fills
@@ -101,8 +104,42 @@ def builder_approved_fills_by_time(store: Store, request: CheckedRequest) -> byt
         request.end,
         request["page_size"],
     )
+    return _with_user(store, rows)
+
+
+def builder_fills_by_time(store: Store, request: CheckedRequest) -> bytes:
+    """Return the fills routed through a builder, oldest first."""
+    comparison, key = request.page_start
+    rows = store.select_rows(
+        "SELECT row, venue, builder, address FROM routed_fill JOIN account ON id = user "
+        f"WHERE builder = ? AND (time, tx) {comparison} (?, ?) AND time <= ? "
+        "ORDER BY time, tx, executed LIMIT ?",
+        request["builder"],
+        *key,
+        request.end,
+        request["page_size"],
+    )
+    return _with_user(store, rows)
+
+
+def liquidation_history_by_time(store: Store, request: CheckedRequest) -> bytes:
+    """Return the fills of liquidated accounts, newest first."""
+    coin = request["coin"] and strip_native_dex(request["coin"])
+    rows = store.select_rows(
+        "SELECT row, venue, routed, address FROM liquidation JOIN account ON id = user "
+        "WHERE coin = coalesce(?, coin) AND time BETWEEN ? AND ? "
+        "ORDER BY time DESC, tx DESC, executed LIMIT ?",
+        coin,
+        request["start"] or 0,
+        request.end,
+        request["page_size"],
+    )
+    return _with_user(store, rows)
+
+
+def _with_user(store: Store, rows: Sequence[tuple[int, str | None, str | None, str]]) -> bytes:
+    """Return rows (number, venue, builder, address) without venue, with builder and user."""
     texts = _texts_without("venue", store, rows)
-    # Every row of this operation has the fields builder and user.
     return json_array(
         b'%b%b,"user":"%b"}'
         % (text[:-1], b',"builder":null' if routed is None else b"", user.encode())
