@@ -129,6 +129,7 @@ def requests() -> dict[str, list[Json]]:
         "batchClearinghouseStates": [
             {"users": two, "dex": dex} for dex in ("", "ALL_DEXES") for two in pairs
         ],
+        "portfolioState": [user | {"dex": dex} for dex in ("", "ALL_DEXES") for user in by_user],
         "vaultDetails": [
             {"vaultAddress": vault, **who}
             for vault, role in world.sources.roles.items()

@@ -57,9 +57,11 @@ from .errors import (
 from .fetch.accounts import (
     AccountStates as AccountStates,
     BorrowLendState as BorrowLendState,
+    PortfolioState as PortfolioState,
     Vault as Vault,
     batch_clearinghouse_states as batch_clearinghouse_states,
     borrow_lend_user_state as borrow_lend_user_state,
+    portfolio_state as portfolio_state,
     user_non_funding_ledger_updates as user_non_funding_ledger_updates,
     vault_details as vault_details,
 )
@@ -129,6 +131,10 @@ from .fetch.snapshots import (
 from .fetch.staking import (
     delegations as delegations,
     validator_apr_history as validator_apr_history,
+)
+from .fetch.trades import (
+    user_completed_trades_by_time as user_completed_trades_by_time,
+    user_pnl_summary as user_pnl_summary,
 )
 from .frames import (
     Provenance as Provenance,

@@ -125,4 +125,11 @@ def test_several_tables_return_named_tuple():
         assert getattr(returned, "_fields", ("",)) == names
     several = [row for row in EVERY if len(row.tables) > 1]
     named = {inspect.signature(fetch_function(row)).return_annotation for row in several}
-    assert named == {tk.AccountStates, tk.DexLimits, tk.BorrowLendState, tk.SpotMarkets, tk.Vault}
+    assert named == {
+        tk.AccountStates,
+        tk.DexLimits,
+        tk.BorrowLendState,
+        tk.SpotMarkets,
+        tk.Vault,
+        tk.PortfolioState,
+    }

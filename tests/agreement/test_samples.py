@@ -48,6 +48,7 @@ READ_ONLY = {
     "PerpAsset.margin_table_id absent": "the live service always has it",
     "Position.cum_funding absent": "the live service always has it",
     "Position.max_leverage absent": "the live service always has it",
+    "PnlSummary.human_score there": "not simulated",
     "PredictedFunding.funding_interval_hours absent": "older answers lack it",
     "SpotToken.deployer_trading_fee_share there": "not simulated",
     "SpotToken.evm_contract there": "not simulated",

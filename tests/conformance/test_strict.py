@@ -22,6 +22,7 @@ EXTRA = (
     *("userFees", "userRateLimit", "portfolio", "exchangeStatus", "outcomeMeta", "extraAgents"),
     *("referral", "spotDeployState", "userAbstraction", "userDexAbstraction"),
     *("userToMultiSigSigners", "l2Book", "predictedFundings", "vaultDetails"),
+    *("portfolioState", "userCompletedTradesByTime", "userPnlSummary"),
 )
 
 

@@ -23,7 +23,7 @@ def fill(time, tx=0, tid=1):
     }
 
 
-_TIMES = ("statusTimestamp", "timestamp", "week", "time")
+_TIMES = ("statusTimestamp", "timestamp", "week", "time", "close_time")
 
 
 def rows_of_request(rows, body):

@@ -50,7 +50,8 @@ def users(world):
 
 def requests(world):
     user = world.examples["WHALE"]
-    given = {"user": user, "coin": "BTC", "startTime": 0, "oid": 1, "vaultAddress": user}
+    given = {"user": user, "coin": "BTC", "startTime": 0, "oid": 1}
+    given |= {"vaultAddress": user, "builder": user}
     bodies = {
         name: {
             parameter.name: given[parameter.name]
@@ -397,6 +398,116 @@ def test_vault_details_equal_tables(world, session, ask):
         seen += 1
     assert seen == 2
     assert ask("vaultDetails", vaultAddress=NOBODY) is None
+
+
+def test_portfolio_state_equals_tables(world, session):
+    tables, modes = world.sources, set()
+    for user in users(world)[::2]:
+        found = tk.portfolio_state(user, dex="ALL_DEXES", numbers="exact", session=session)
+        for dex, row in zip(tables.metas, found.accounts.to_dict("records"), strict=True):
+            state = tables.states.get(dex, {}).get(user)
+            value = state.margin_summary.account_value if state else "0"
+            assert (row["user"], row["account_value"]) == (user, Decimal(value))
+        held = tables.spot_states.get(user)
+        expected = {row.coin: Decimal(row.total) for row in held.balances} if held else {}
+        assert dict(zip(found.balances["coin"], found.balances["total"], strict=True)) == expected
+        sizes = {
+            held.position.coin: Decimal(held.position.szi)
+            for dex in tables.metas
+            if (state := tables.states.get(dex, {}).get(user))
+            for held in state.asset_positions
+        }
+        assert dict(zip(found.positions["coin"], found.positions["szi"], strict=True)) == sizes
+        [mode] = found.mode["user_abstraction"]
+        assert mode == tk.info({"type": "userAbstraction", "user": user}, session=session)
+        modes.add(mode)
+        one = tk.portfolio_state(user, dex="eqx", numbers="exact", session=session)
+        assert one.accounts["dex"].tolist() == ["eqx"]
+        assert one.accounts["account_value"][0] == found.accounts["account_value"][1]
+    assert len(modes) > 2
+
+
+def test_completed_trades_equal_positions(world, session):
+    """Trades and open positions together have every fee and payment of the perp tables."""
+    seen = set()
+    for user in [world.examples["WHALE"], *users(world)[::6]]:
+        trades = tk.user_completed_trades_by_time(
+            user, 0, page_size=3, numbers="exact", session=session
+        )
+        again = tk.user_completed_trades_by_time(
+            user, 0, page_size=500, numbers="exact", session=session
+        )
+        assert trades.equals(again)
+        fills = [
+            fill
+            for who, fill in world.sources.fills
+            if who == user and not (fill.coin[0] in "#@" or "/" in fill.coin)
+        ]
+        paid = [row for row in world.sources.funding if row.user == user]
+        for row in trades.to_dict("records"):
+            first, last = (
+                int(row[name].timestamp() * 1_000) for name in ("open_time", "close_time")
+            )
+            own = [
+                fill for fill in fills if fill.coin == row["coin"] and first <= fill.time <= last
+            ]
+            # Fills of neighbouring trades in the same millisecond make the range ambiguous.
+            if Decimal(own[0].start_position) or not _ends_flat(own[-1]):
+                continue
+            if sum(_ends_flat(fill) for fill in own) > 1:
+                continue
+            cash = sum(
+                Decimal(fill.px) * Decimal(fill.sz) * (1 if fill.side == "A" else -1)
+                for fill in own
+            )
+            fees = sum(Decimal(fill.fee) for fill in own)
+            funding = sum(
+                Decimal(payment.delta.usdc)
+                for payment in paid
+                if payment.delta.coin == row["coin"] and first < payment.time <= last
+            )
+            assert (row["gross_pnl"], row["fees"]) == (cash, fees)
+            assert row["funding_pnl"] == funding
+            assert row["net_pnl"] == cash - fees + funding
+            stated = sum(Decimal(fill.closed_pnl) for fill in own)
+            volume = sum(Decimal(fill.px) * Decimal(fill.sz) for fill in own)
+            assert abs(stated - cash) <= volume / 10_000  # entry prices are truncated
+            sold = own[0].side == "A"
+            assert row["position_type"] == ("Short" if sold else "Long")
+            seen.add((sold, cash > 0, len(own) > 2, bool(funding)))
+        ends = [(fill.coin, fill.time) for fill in fills if _ends_flat(fill)]
+        closes = trades["close_time"].dt.as_unit("ms").astype("int64")
+        assert set(ends) <= set(zip(trades["coin"], closes, strict=True))
+    assert len(seen) > 5
+
+
+def _ends_flat(fill):
+    sign = 1 if fill.side == "B" else -1
+    return Decimal(fill.start_position) + sign * Decimal(fill.sz) == 0
+
+
+def test_pnl_summary_sums_trades(world, session):
+    user, end = world.examples["WHALE"], world.sources.now_ms - DAY
+    trades = tk.user_completed_trades_by_time(user, 0, end, numbers="exact", session=session)
+    [row] = tk.user_pnl_summary(user, end=end, numbers="exact", session=session).to_dict("records")
+    assert (row["total_pnl"], row["total_fees"], row["total_funding"]) == (
+        sum(trades["net_pnl"]),
+        sum(trades["fees"]),
+        sum(trades["funding_pnl"]),
+    )
+    wins = (trades["net_pnl"] > 0).sum()
+    assert row["total_trades"] == len(trades) > wins > 0
+    assert float(row["win_rate"]) == pytest.approx(wins / len(trades), abs=5e-5)
+    assert float(row["win_rate"] + row["loss_rate"]) == pytest.approx(1, abs=1e-4)
+    fills = [f for who, f in world.sources.fills if who == user and f.time <= end]
+    assert row["days_active"] == len({fill.time // DAY for fill in fills})
+    assert row["volume_traded"] == sum(Decimal(f.px) * Decimal(f.sz) for f in fills)
+    assert json.loads(row["traded_pairs"]) == sorted({fill.coin for fill in fills})
+    assert row["account_age_days"] == (world.sources.now_ms - fills[0].time) // DAY
+    native = tk.user_pnl_summary(user, dex="main_dex", session=session)
+    assert native["total_trades"][0] <= row["total_trades"] + 10**6
+    nobody = tk.user_pnl_summary(NOBODY, session=session)
+    assert nobody["total_trades"].tolist() == [0]
 
 
 def fill_volumes(world, user):

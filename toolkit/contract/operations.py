@@ -282,7 +282,7 @@ _AGGREGATE = Parameter(
     "fill",
     default=False,
 )
-_FILL_DEX = Parameter(
+FILL_DEX = Parameter(
     "dex", "dex", "text", "only fills of this dex; main_dex is the native one", dex_form="fills"
 )
 DEX = Parameter(
@@ -359,13 +359,13 @@ OPERATIONS: Final[dict[str, Operation]] = {
             own=True, binary=True, limit=_SNAPSHOT_LIMIT, unpublished=404),
         Operation("userFills", "fills", "The latest fills of a user, newest first.",
             list[r.Fill], (Table(r.Fill, omits=("venue", "user")),),
-            (USER, _ROUTED, _AGGREGATE, _FILL_DEX, _LATEST),
+            (USER, _ROUTED, _AGGREGATE, FILL_DEX, _LATEST),
             key=("time", "tx_index"), latest=True, points=10, since="2025-07-28",
             subject=("user", "builder", "dex"), from_archive=True),
         Operation("userFillsByTime", "fills",
             "The fills of a user in a range of time, oldest first.",
             list[r.Fill], (Table(r.Fill, omits=("builder", "user")),),
-            (USER, START_OR_CURSOR, END, CURSOR, _ROUTED, _AGGREGATE, _FILL_DEX,
+            (USER, START_OR_CURSOR, END, CURSOR, _ROUTED, _AGGREGATE, FILL_DEX,
              Parameter("venue", "venue", "venue", "only outcome markets of this venue"), PAGE),
             key=("time", "tx_index"), paging="cursor", points=10, since="2025-07-28",
             gaps=(TWAP_GAP,), from_archive=True),

@@ -25,6 +25,7 @@ from toolkit.contract.records import (
     MarginTierRow,
     MetaRow,
     MidRow,
+    ModeRow,
     PortfolioRow,
     PositionRow,
     PredictedFundingRow,
@@ -166,6 +167,14 @@ def _state_rows(answer: Any, parameters: Mapping[str, Any]) -> Rows:
     return accounts, positions
 
 
+def _portfolio_state_rows(answer: Any, parameters: Mapping[str, Any]) -> Rows:
+    user = parameters.get("user")
+    accounts, positions = _state_rows(answer.clearinghouse_state, parameters)
+    spot = answer.spot_clearinghouse_state
+    [balances] = ([],) if spot is None else _balance_rows(spot, parameters)
+    return ComposedRows([_row(ModeRow, answer, user=user)]), accounts, positions, balances
+
+
 def _spot_meta_rows(answer: Any, _: Mapping[str, Any]) -> Rows:
     return answer.universe, answer.tokens
 
@@ -280,6 +289,7 @@ ROW_FUNCTIONS: Final[dict[str, _RowFunction]] = {
     "batchClearinghouseStates": _batch_state_rows,
     "borrowLendUserState": _borrow_lend_rows,
     "clearinghouseState": _state_rows,
+    "portfolioState": _portfolio_state_rows,
     "spotMeta": _spot_meta_rows,
     "spotMetaAndAssetCtxs": _spot_context_rows,
     "perpDexs": _dex_rows,

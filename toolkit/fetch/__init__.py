@@ -9,4 +9,5 @@ from toolkit.fetch import (  # noqa: F401 - fills FUNCTIONS
     orders,
     snapshots,
     staking,
+    trades,
 )

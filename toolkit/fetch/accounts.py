@@ -37,6 +37,19 @@ class BorrowLendState(NamedTuple):
 
 
 @publish_as("toolkit")
+class PortfolioState(NamedTuple):
+    """The mode of an account, its perp accounts, positions and spot balances."""
+
+    mode: pd.DataFrame
+    accounts: pd.DataFrame
+    positions: pd.DataFrame
+    balances: pd.DataFrame
+
+    def _repr_html_(self) -> str:
+        return frames_html(self._asdict())
+
+
+@publish_as("toolkit")
 class Vault(NamedTuple):
     """A vault, its history, and its followers."""
 
@@ -220,6 +233,64 @@ def borrow_lend_user_state(
     (['healthy'], 0)
     """
     return BorrowLendState(*fetch_frames("borrowLendUserState", **locals()))
+
+
+@fetches("portfolioState")
+def portfolio_state(
+    user: str,
+    *,
+    dex: str = "",
+    numbers: Numbers = "float",
+    extra: Extra = "drop",
+    session: Session | None = None,
+) -> PortfolioState:
+    """Fetch the capital of an account: perps, spot balances and mode in one request.
+
+    Costs 5 points a request.
+
+    Parameters
+    ----------
+    user : str
+        Address of the account.
+    dex : str
+        The dex of the perp account; by default the native one. ``ALL_DEXES`` for all of them.
+    numbers : {"float", "exact", "text"}
+        Form of number columns: float64, exact decimals, or the text on the wire.
+    extra : {"drop", "keep"}
+        Whether unknown fields are left out, or kept as columns of text after the known ones.
+    session : Session, optional
+        The session that sends the request; by default the one of `tk.connect` or `tk.local`.
+
+    Returns
+    -------
+    PortfolioState
+        Four frames: `mode`, one row; `accounts`, one row per dex; `positions`, one row per dex and
+        coin; `balances`, one row per token of the spot wallet.
+
+    Raises
+    ------
+    BadRequest
+        If the address is malformed.
+    ServiceDown
+        If the service does not have the state of the account.
+
+    Notes
+    -----
+    `user_abstraction` says where the collateral is. For ``unifiedAccount`` and
+    ``portfolioMargin`` it lies in `balances` (`total`, in units of the token), and the
+    `account_value` in `accounts` may be little or nothing. For the other modes the capital is
+    both: the account values and the balances.
+
+    Examples
+    --------
+    >>> import toolkit as tk
+    >>> exchange = tk.local(seed=7, size="tiny")
+    >>> user = exchange.world["examples"]["WHALE"]
+    >>> mode, accounts, positions, balances = tk.portfolio_state(user, dex="ALL_DEXES")
+    >>> len(mode), accounts["dex"].tolist()
+    (1, ['native', 'eqx', 'pre'])
+    """
+    return PortfolioState(*fetch_frames("portfolioState", **locals()))
 
 
 @fetches("vaultDetails")

@@ -13,8 +13,11 @@ from toolkit.contract.records.accounts import (
     LendPosition,
     Leverage,
     MarginSummary,
+    ModeRow,
     Portfolio,
     PortfolioRow,
+    PortfolioState,
+    PortfolioStateByDex,
     Position,
     PositionRow,
     SubAccount,
@@ -94,3 +97,4 @@ from toolkit.contract.records.staking import (
     DelegatorSummary,
     ValidatorWeek,
 )
+from toolkit.contract.records.trades import CompletedTrade, PnlSummary

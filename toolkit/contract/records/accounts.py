@@ -208,6 +208,41 @@ class VaultEquity(Record, kw_only=True):
     ] = UNSET
 
 
+class PortfolioState(Record, kw_only=True):
+    """The capital of an account: perps, spot balances and mode."""
+
+    clearinghouse_state: Annotated[ClearinghouseState, ROWS("its perp account on a dex")]
+    spot_clearinghouse_state: Annotated[SpotState, ROWS("its spot balances")]
+    user_abstraction: Annotated[
+        str,
+        WORD("default, disabled, dexAbstraction, unifiedAccount or portfolioMargin"),
+    ]
+
+
+class PortfolioStateByDex(Record, kw_only=True):
+    """The answer of `portfolioState` for ALL_DEXES."""
+
+    clearinghouse_state: Annotated[
+        dict[str, ClearinghouseState],
+        ROWS("dex -> perp account; the native dex is `native`"),
+    ]
+    spot_clearinghouse_state: Annotated[SpotState, ROWS("its spot balances")]
+    user_abstraction: Annotated[
+        str,
+        WORD("default, disabled, dexAbstraction, unifiedAccount or portfolioMargin"),
+    ]
+
+
+class ModeRow(Record, kw_only=True):
+    """The mode of an account, as a row."""
+
+    user: Annotated[str, ADDRESS("account", key=True)]
+    user_abstraction: Annotated[
+        str,
+        WORD("default, disabled, dexAbstraction, unifiedAccount or portfolioMargin"),
+    ]
+
+
 class SubAccount(Record, kw_only=True):
     """A sub-account with its state."""
 

@@ -79,7 +79,9 @@ class SpotBalance(Record, kw_only=True):
     """The balance of an account in one token."""
 
     coin: Annotated[str, COIN("token symbol")]
-    token: Annotated[int, ID("index of the token")]
+    token: Annotated[
+        int, ID("index of the token", missing_reason="tokens of outcome markets have none")
+    ]
     total: Annotated[str, AMOUNT("balance")]
     hold: Annotated[str, AMOUNT("part of the balance that open orders reserve")]
     entry_ntl: Annotated[str, USD("cost of the balance")]

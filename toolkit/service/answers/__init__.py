@@ -21,6 +21,7 @@ from toolkit.service.answers import (
     profiles,
     snapshots,
     staking,
+    trades,
 )
 from toolkit.service.handler_messages import CheckedRequest, Response
 from toolkit.service.store import Store
@@ -43,7 +44,7 @@ _DOCUMENTS: Final[dict[str, tuple[str, str, bytes]]] = {
         "user",
         b'{"tokenToState":[],"health":"healthy","healthFactor":null}',
     ),
-    "spotClearinghouseState": ("spot state", "user", profiles.NO_BALANCES),
+    "spotClearinghouseState": ("spot state", "user", accounts.NO_BALANCES),
     "userVaultEquities": ("vault equities", "user", b"[]"),
     "userRole": ("role", "user", b'{"role":"missing"}'),
     "userAbstraction": ("mode", "user", b'"default"'),
@@ -76,7 +77,18 @@ def _find_handlers() -> dict[str, Handler]:
     handlers: dict[str, Handler] = {
         type: partial(_find_document, document) for type, document in _DOCUMENTS.items()
     }
-    topics = (accounts, auctions, fills, funding, market, orders, profiles, snapshots, staking)
+    topics = (
+        accounts,
+        auctions,
+        fills,
+        funding,
+        market,
+        orders,
+        profiles,
+        snapshots,
+        staking,
+        trades,
+    )
     for type, operation in (OPERATIONS | EXTRA_OPERATIONS).items():
         for topic in topics:
             if handler := getattr(topic, operation.function, None):

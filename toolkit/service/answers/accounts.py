@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from typing import Final
 
 from toolkit.contract.answers import encode
 from toolkit.contract.dexes import ALL_DEXES, canonical_dex, dex_name_in
@@ -10,6 +11,8 @@ from toolkit.errors import ServiceDown
 from toolkit.service.answer_documents import state_key
 from toolkit.service.handler_messages import CheckedRequest
 from toolkit.service.store import Store
+
+NO_BALANCES: Final = b'{"balances":[]}'
 
 
 def user_non_funding_ledger_updates(store: Store, request: CheckedRequest) -> bytes:
@@ -29,14 +32,9 @@ def batch_clearinghouse_states(store: Store, request: CheckedRequest) -> bytes:
     """Return the states of many accounts, and the accounts whose states are unavailable."""
     users, dex = request["users"], request["dex"]
     failed = {user for user in users if store.document("unavailable", user)}
-    has_all_dexes = dex == ALL_DEXES
-    dexes = (
-        json.loads(store.document("dexes") or b'[""]') if has_all_dexes else [canonical_dex(dex)]
-    )
-    states = _StateReader(store, dexes, users, request.now_ms)
+    states = _StateReader(store, _dexes_of(store, dex), users, request.now_ms)
     pairs = [
-        b'["%b",%b]'
-        % (user.encode(), states.by_dex(user) if has_all_dexes else states.state_of(user))
+        b'["%b",%b]' % (user.encode(), states.requested(user, dex))
         for user in users
         if user not in failed
     ]
@@ -52,6 +50,27 @@ def clearinghouse_state(store: Store, request: CheckedRequest) -> bytes:
     if store.document("unavailable", user):
         raise ServiceDown("An internal error occurred")
     return state_of(store, user, dex, request.now_ms)
+
+
+def portfolio_state(store: Store, request: CheckedRequest) -> bytes:
+    """Return the perp states, the spot balances and the mode of an account."""
+    user, dex = request["user"], request["dex"]
+    if store.document("unavailable", user):
+        raise ServiceDown("An internal error occurred")
+    states = _StateReader(store, _dexes_of(store, dex), [user], request.now_ms)
+    return b'{"clearinghouseState":%b,"spotClearinghouseState":%b,"userAbstraction":%b}' % (
+        states.requested(user, dex),
+        store.document("spot state", user) or NO_BALANCES,
+        store.document("mode", user) or b'"default"',
+    )
+
+
+def _dexes_of(store: Store, dex: str) -> list[str]:
+    """Return the dexes that a request means, the native one first."""
+    if dex != ALL_DEXES:
+        return [canonical_dex(dex)]
+    dexes: list[str] = json.loads(store.document("dexes") or b'[""]')
+    return dexes
 
 
 def state_of(store: Store, user: str, dex: str, now_ms: int) -> bytes:
@@ -78,6 +97,10 @@ class _StateReader:
         """Return the state of an account on a dex, by default on the first one."""
         key = state_key(self._dexes[0] if dex is None else dex, user)
         return self._states.get(key, self._empty)
+
+    def requested(self, user: str, dex: str) -> bytes:
+        """Return the state of an account on a dex, or its states by dex for ALL_DEXES."""
+        return self.by_dex(user) if dex == ALL_DEXES else self.state_of(user)
 
     def by_dex(self, user: str) -> bytes:
         """Return the states of an account as an object, keyed by dex."""

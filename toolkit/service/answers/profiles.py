@@ -23,13 +23,12 @@ from toolkit.contract.records import (
     VaultEquity,
     VaultFollower,
 )
-from toolkit.service.answers.accounts import state_of
+from toolkit.service.answers.accounts import NO_BALANCES, state_of
 from toolkit.service.decimals import format_decimal
 from toolkit.service.handler_messages import CheckedRequest
 from toolkit.service.store import Store
 from toolkit.times import DAY, to_iso
 
-NO_BALANCES: Final = b'{"balances":[]}'
 _FEE_DAYS: Final = 15
 _FIRST_REQUESTS: Final = 10_000
 _REFERRER_VOLUME: Final = 10_000
