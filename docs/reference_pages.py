@@ -15,7 +15,7 @@ from toolkit.contract.columns import Column, table_columns
 from toolkit.contract.extra_operations import EXTRA_OPERATIONS, FETCHED
 from toolkit.contract.fields import is_record, record_fields
 from toolkit.contract.operations import VIEWS, Operation, Parameter
-from toolkit.contract.requests import check_request, describe_cost
+from toolkit.contract.requests import INTERVALS, check_request, describe_cost
 from toolkit.errors import BadRequest
 from toolkit.frames import column_dtype
 
@@ -37,7 +37,7 @@ _LEGAL: Final = {
     "flag": "true or false",
     "cursor": "cursor",
     "venue": "2 to 4 letters, any case",
-    "interval": "1m, 3m, 5m, 15m, 30m, 1h, 2h, 4h, 8h, 12h, 1d, 3d, 1w or 1M",
+    "interval": f"{', '.join([*INTERVALS][:-1])} or 1M",
     "order": "order id, or client order id (0x and 32 hex digits)",
 }
 _EXAMPLES: Final[dict[str, Any]] = {
@@ -254,7 +254,9 @@ def _errors_table(operation: Operation) -> str:
     rows = []
     for item in operation.parameters:
         if item.required:
-            rows.append((f"no `{item.name}`", {k: v for k, v in full.items() if k != item.name}))
+            part = full[item.within] if item.within else full
+            rest = {name: value for name, value in part.items() if name != item.name}
+            rows.append((f"no `{item.name}`", full | {item.within: rest} if item.within else rest))
         if item.kind in ("address", "addresses"):
             wrong: Any = "0x12" if item.kind == "address" else ["0x12"]
             rows.append((f"malformed `{item.name}`", full | {item.name: wrong}))

@@ -137,6 +137,9 @@ def requests() -> dict[str, list[Json]]:
             for who in ({}, *by_user)
         ]
         + [{"vaultAddress": users[0]}],
+        "candleSnapshot": [
+            {"req": coin | {"interval": "1h", "startTime": start}} for coin in by_coin
+        ],
         "validatorAprHistory": [{"validator": validator} for validator in summary["validators"]],
     }
     usual = {"user": by_user, "builder": by_builder, "coin": by_coin}
@@ -145,7 +148,8 @@ def requests() -> dict[str, list[Json]]:
         required = [item.name for item in operation.parameters if item.required]
         known = fields.get(name) or next((usual[name] for name in required if name in usual), [{}])
         item = operation.by_wire.get("startTime")
-        first = {"startTime": start} if item and (item.required or item.default == 0) else {}
+        is_top = item is not None and not item.within
+        first = {"startTime": start} if is_top and (item.required or item.default == 0) else {}
         tried[name] = [{"type": name, **field, **first} for field in known]
     return tried
 

@@ -91,6 +91,7 @@ from .fetch.market import (
     DexLimits as DexLimits,
     SpotMarkets as SpotMarkets,
     all_mids as all_mids,
+    candles as candles,
     current_depth as current_depth,
     funding_history as funding_history,
     margin_tables as margin_tables,

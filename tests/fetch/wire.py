@@ -23,11 +23,12 @@ def fill(time, tx=0, tid=1):
     }
 
 
-_TIMES = ("statusTimestamp", "timestamp", "week", "time", "close_time")
+_TIMES = ("statusTimestamp", "timestamp", "week", "time", "close_time", "t")
 
 
 def rows_of_request(rows, body):
     """Return the rows from the start or the cursor of a request to its end."""
+    body = body.get("req", body)
     start = int(str(body.get("cursor") or body.get("startTime") or 0).split("_")[0])
     end = body.get("endTime", 2**53)
     times = [next(int(row[name]) for name in _TIMES if name in row) for row in rows]

@@ -1,6 +1,7 @@
 """Section 13: fetch functions beyond the specification agree with the exchange's tables."""
 
 import json
+from collections import defaultdict
 
 import httpx
 import pandas as pd
@@ -11,6 +12,7 @@ import toolkit as tk
 from tests.worlds import world_of
 from toolkit.client import open_session
 from toolkit.errors import HistoryWarning
+from toolkit.rules.directions import NOT_TRADED
 from toolkit.times import DAY, HOUR
 
 
@@ -36,14 +38,15 @@ def rows_of(frame, *names):
     return list(zip(*(column.tolist() for column in columns), strict=True))
 
 
-def session_of(answer):
+def session_of(answer, **options):
     """Return a session whose service answers with what a function makes of a request."""
 
     def respond(request):
         return httpx.Response(200, content=json.dumps(answer(json.loads(request.content))))
 
     transport = httpx.MockTransport(respond)
-    return open_session("https://service.example", "a-key", transport=transport, default=False)
+    options = options or {"api_key": "a-key"}
+    return open_session("https://service.example", transport=transport, default=False, **options)
 
 
 def test_twap_slices_are_fills_of_the_user(world, session):
@@ -134,3 +137,71 @@ def test_liquidations_are_those_of_their_own_account(world, session):
     assert sorted(rows_of(part, *names)) == sorted(wanted)
     assert 5 < len(part) < (every["coin"] == "XRP").sum() < len(every)
     assert tk.provenance(part)["pages"] > 1
+
+
+@pytest.mark.parametrize(("interval", "length"), [("15s", 15_000), ("1h", HOUR)])
+def test_candles_are_counted_from_trades(world, session, interval, length):
+    start = world.sources.now_ms - DAY + 17 * 60_000 + 1  # within a candle
+    end = start + 9 * HOUR + 100
+    trades = defaultdict(list)
+    for _, fill in world.sources.fills:
+        if fill.coin == "ETH" and fill.crossed and fill.dir not in NOT_TRADED:
+            trades[fill.time // length * length].append((float(fill.px), float(fill.sz)))
+    expected = []
+    for begin, inside in sorted(trades.items()):
+        if begin + length > start and begin <= end:
+            prices, sizes = zip(*inside, strict=True)
+            ends = prices[0], prices[-1], max(prices), min(prices)
+            expected.append((begin, *ends, pytest.approx(sum(sizes)), len(prices)))
+    frame = tk.candles("eth", interval, start, end, session=session)
+    names = ("start_time", "open", "close", "high", "low", "volume", "trades")
+    assert rows_of(frame, *names) == expected
+    assert len({row[1:5] for row in rows_of(frame, *names)}) > 5
+    assert (frame["end_time"] - frame["start_time"]).unique().tolist() == [
+        pd.Timedelta(length - 1, "ms")
+    ]
+
+
+def minute_candles(count, most=None):
+    """Return how a service answers that has `count` candles up to minute 30 million."""
+    last, asked = 30_000_000, []
+    row = {"s": "BTC", "i": "1m", "o": "1", "c": "2", "h": "3", "l": "0.5", "v": "9", "n": 4}
+
+    def answer(body):
+        req = body["req"]
+        asked.append(req)
+        first = max(last - (most or count) + 1, last - count + 1, -(-req["startTime"] // 60_000))
+        at = range(first, min(last, req["endTime"] // 60_000) + 1)
+        return [row | {"t": number * 60_000, "T": number * 60_000 + 59_999} for number in at]
+
+    return answer, asked, last * 60_000 + 30_000
+
+
+def test_candles_are_read_in_windows():
+    answer, asked, now_ms = minute_candles(12_345)
+    live = session_of(answer, api_key="a-key", now_ms=lambda: now_ms)
+    start = now_ms - 12_000 * 60_000  # in the middle of a minute
+    frame = tk.candles("BTC", "1m", start, session=live)
+    assert len(frame) == 12_000
+    assert frame["start_time"].diff().dropna().eq(pd.Timedelta("1min")).all()
+    facts = tk.provenance(frame)
+    assert (facts["complete"], facts["pages"]) == ("yes", len(asked))
+    assert all(req["endTime"] - req["startTime"] < 5_000 * 60_000 for req in asked)
+    plan = tk.plan(tk.candles, "BTC", "1m", start, session=live)
+    assert (plan.requests, plan.sure) == (len(asked), "exact")
+    few = tk.candles("BTC", "1m", start, max_rows=5_001, session=live)
+    assert rows_of(few, "start_time") == rows_of(frame, "start_time")[:5_001]
+    with pytest.warns(HistoryWarning, match="begin at"):  # half of the range has no candle
+        tk.candles("BTC", "1m", now_ms - 24_000 * 60_000, session=live)
+
+
+def test_exchange_keeps_newest_candles_only():
+    answer, _, now_ms = minute_candles(12_345, most=5_000)
+    live = session_of(answer, api="hyperliquid", now_ms=lambda: now_ms, sleep=lambda _: None)
+    with pytest.raises(tk.Incomplete) as missing:
+        tk.candles("BTC", "1m", now_ms - 9_000 * 60_000, now_ms - 60_000, session=live)
+    rows = missing.value.rows
+    assert (len(rows), tk.provenance(rows)["complete"]) == (4_999, "no")
+    assert tk.provenance(rows)["why"].count(rows["start_time"][0].strftime("%Y-%m-%dT%H:%M"))
+    whole = tk.candles("BTC", "1m", rows["start_time"][0], session=live)
+    assert (len(whole), tk.provenance(whole)["complete"]) == (5_000, "yes")

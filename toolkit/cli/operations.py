@@ -53,18 +53,13 @@ class NumberForm(StrEnum):
 
 
 _TYPES: Final[dict[str, Any]] = {
-    "address": str | None,
     "addresses": list[str],
-    "text": str | None,
     "texts": list[str],
     "whole": int | None,
-    "time": str | None,
-    "usd": str | None,  # a message of its own says what a number of USD is
     "flag": bool,
-    "cursor": str | None,
-    "venue": str | None,
 }
-"""Kind of a parameter -> type of its option."""
+"""Kind of a parameter -> type of its option, if it is not text. For USD, a message of its own says
+what a number is."""
 
 
 def add_operations(
@@ -98,7 +93,7 @@ def _operation_command(
 
 def _parameter_option(operation: Operation, parameter: Parameter) -> inspect.Parameter:
     help = f"{parameter.meaning[:1].upper()}{parameter.meaning[1:]}."
-    kind = _TYPES[parameter.kind]
+    kind = _TYPES.get(parameter.kind, str | None)
     if parameter is operation.parameters[0] and is_repeatable(operation):
         kind, help = list[str], f"{help} The option can be repeated."
     if parameter.kind == "time":

@@ -25,7 +25,7 @@ from toolkit.contract.dexes import ALL_DEXES, canonical_dex
 from toolkit.contract.market_names import suggest_names
 from toolkit.contract.operations import Operation
 from toolkit.contract.paging import row_keys
-from toolkit.contract.requests import make_cursor, parse_cursor
+from toolkit.contract.requests import INTERVALS, make_cursor, parse_cursor
 from toolkit.times import DAY, HOUR, to_iso, to_ms
 
 __all__ = [
@@ -37,6 +37,7 @@ __all__ = [
     "clock_remarks",
     "coverage_remarks",
     "date_remark",
+    "first_row_remarks",
     "gap_remarks",
     "name_remarks",
     "range_remarks",
@@ -341,6 +342,27 @@ def name_remarks(
         yield Remark(f"no rows came; the service may not know the dex {value!r}", lists_markets)
     elif known and canonical_dex(value) not in known:
         yield Remark(f"there is no dex {value!r}; {suggest_names(value, known)}", True)
+
+
+def first_row_remarks(parameters: Mapping[str, Any], first: str, last: str) -> list[Remark]:
+    """Return a remark if rows of intervals begin after the requested start.
+
+    Parameters
+    ----------
+    parameters : mapping
+        Parameters of the request, Python name -> value.
+    first, last : str
+        The times of the first and the last row, in Unix milliseconds.
+    """
+    start = parameters["start"]
+    lead = int(first) - start
+    if lead <= INTERVALS[parameters["interval"]]:
+        return []
+    words = (
+        f"the rows begin at {to_iso(int(first))}, after the requested start: nothing was traded "
+        "before, or the service does not keep older rows of this interval"
+    )
+    return [Remark(words, start != 0 and lead > (int(last) - start) / 10)]
 
 
 def date_remark(end: int) -> Remark:

@@ -30,6 +30,7 @@ from toolkit.contract.dexes import NOT_PERP
 from toolkit.contract.operations import Operation
 from toolkit.contract.records import (
     AccountRow,
+    Candle,
     CoinCapRow,
     ContextRow,
     DepthRow,
@@ -104,6 +105,9 @@ _ROW_RULES: Final[Mapping[type[Record], _RowRule]] = {
     FundingRow: _RowRule(
         ("time", "user", "coin"),
         proof=RowProof("no payment came twice", "no payment is missing"),
+    ),
+    Candle: _RowRule(
+        ("start_time",), proof=RowProof("no candle came twice", "no candle is missing")
     ),
     FundingRate: _RowRule(
         ("time", "coin"), proof=RowProof("no rate came twice", "no rate is missing")

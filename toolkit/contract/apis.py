@@ -28,7 +28,7 @@ _EXCHANGE: Final[dict[str, dict[str, Any]]] = {
     "userTwapSliceFills": _LATEST,
     "delegatorHistory": _LATEST,
     "delegatorRewards": _LATEST,
-    "candleSnapshot": {"row_points": 60},
+    "candleSnapshot": {"row_points": 60, "reach": 5_000},
     "l2Book": _CHEAP,
     "allMids": _CHEAP,
     "clearinghouseState": _CHEAP,

@@ -28,7 +28,7 @@ ParameterKind = Literal[
     "interval",
     "order",
 ]
-Paging = Literal["none", "cursor", "open cursor", "forward", "backward"]
+Paging = Literal["none", "cursor", "open cursor", "forward", "backward", "windows"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +136,8 @@ class Operation:
     - ``parameters``: the fields of the request, without ``type``
     - ``key``: paths of the fields that order the rows and make up a cursor
     - ``paging``: ``cursor`` (the page size is a parameter), ``open cursor`` (the page size is not
-      known), ``forward`` and ``backward`` (by time, without a cursor), or ``none``
+      known), ``forward`` and ``backward`` (by time, without a cursor), ``windows`` (ranges of at
+      most ``most_rows`` intervals), or ``none``
     - ``latest``: whether the answer is limited to the latest rows by definition
     - ``points``: cost of one request; with a `scale`, the highest cost
     - ``scale``: how the cost depends on the request

@@ -15,6 +15,9 @@ last certain row, and all rows of one time as a tie.
 
 Rows outside of the request, a last tie that does not come again, and a request that would be sent
 twice are errors. This module does no input or output.
+
+Rows of intervals, such as candles, have no ties. Their range is divided into windows that cannot
+have more rows than an answer (`time_windows`).
 """
 
 import itertools
@@ -26,9 +29,9 @@ from dataclasses import dataclass
 from typing import Any, Final, Generic, NoReturn, TypeVar
 
 from toolkit.contract.operations import Operation
-from toolkit.contract.requests import filters_of, make_cursor, parse_cursor
+from toolkit.contract.requests import INTERVALS, filters_of, make_cursor, parse_cursor
 from toolkit.errors import AnswerInvalid, Incomplete
-from toolkit.times import LAST_MS, to_iso
+from toolkit.times import LAST_MS, to_iso, to_ms
 
 RowKey = tuple[Any, ...]
 """The values that order a row and make up its cursor."""
@@ -37,6 +40,9 @@ PageT = TypeVar("PageT")
 
 # ASSUMED: If the page size is not known, further rows may follow a page of 500 rows or more.
 UNKNOWN_LIMIT: Final = 500
+
+# ASSUMED: No market of the exchange has rows of intervals before 2023.
+_FIRST_MS: Final = to_ms("2023-01-01")
 
 _ROUND: Final = 100
 """A multiple of it is probably a limit of the service: then a first page may not be the end."""
@@ -87,6 +93,9 @@ def read_pages(
     Raise AnswerInvalid if rows are outside of the request, not in order, or do not come again.
     Raise Incomplete if no request leads past a tie, or if rows of a tie may be missing.
     """
+    if operation.paging == "windows":
+        yield from _read_windows(operation, parameters, ask, asked_ms, max_rows)
+        return
     place, left = _Place(operation, parameters), math.inf if max_rows is None else max_rows
     longest = ties = done = 0
     was_short = was_full = is_capped = is_doubtful = False
@@ -135,6 +144,44 @@ def read_pages(
                 f"all {count} rows of a full page have the key {make_cursor(keys[-1])}"
             )
         place.request = request
+
+
+def time_windows(
+    operation: Operation, parameters: Mapping[str, Any], asked_ms: int
+) -> list[tuple[int, int]]:
+    """Return the ranges of time, both ends inclusive, in which an operation is requested."""
+    start, end = max(parameters["start"], _FIRST_MS), parameters["end"]
+    end = max(asked_ms if end is None else end, start)
+    length = INTERVALS[parameters["interval"]]
+    begins = range(start // length * length, end + 1, operation.most_rows * length)
+    return [
+        (max(begin, start), min(begin + operation.most_rows * length - 1, end)) for begin in begins
+    ]
+
+
+def _read_windows(
+    operation: Operation,
+    parameters: Mapping[str, Any],
+    ask: Callable[[Mapping[str, Any]], tuple[PageT, Sequence[Any]]],
+    asked_ms: int,
+    max_rows: int | None,
+) -> Iterator[CertainRows[PageT]]:
+    windows = time_windows(operation, parameters, asked_ms)
+    left, before = math.inf if max_rows is None else max_rows, -1
+    for number, (start, end) in enumerate(windows, 1):
+        page, rows = ask({**parameters, "start": start, "end": end})
+        keys = row_keys(operation, rows)
+        check_row_order(operation, keys)
+        # The first interval of a window may begin before it.
+        first_ms = start - INTERVALS[parameters["interval"]]
+        check_range(operation, {"start": first_ms, "end": end}, keys)
+        first = sum(1 for (time,) in keys if time <= before)
+        taken = int(min(len(keys) - first, left))
+        is_last = number == len(windows) and taken == len(keys) - first
+        yield CertainRows(page, first, first + taken, is_last, None, 0)
+        left, before = left - taken, keys[-1][0] if keys else before
+        if not left:
+            return
 
 
 def _needs_confirmation(place: "_Place", count: int, confirm_end: bool | None) -> bool:

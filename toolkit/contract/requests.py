@@ -12,14 +12,15 @@ from typing import Any, Final
 from toolkit.contract.dexes import ALL_DEXES, native_form
 from toolkit.contract.operations import Operation, Parameter
 from toolkit.errors import BadRequest
-from toolkit.times import LAST_MS, whole_number
+from toolkit.times import DAY, HOUR, LAST_MS, MINUTE, SECOND, WEEK, whole_number
 
-INTERVALS: Final = (
-    *("1m", "3m", "5m", "15m", "30m"),
-    *("1h", "2h", "4h", "8h", "12h"),
-    *("1d", "3d", "1w", "1M"),
-)
-"""The intervals of candles."""
+INTERVALS: Final = {
+    **{"1s": SECOND, "15s": 15 * SECOND, "30s": 30 * SECOND},
+    **{f"{number}m": number * MINUTE for number in (1, 3, 5, 15, 30)},
+    **{f"{number}h": number * HOUR for number in (1, 2, 4, 8, 12)},
+    **{"1d": DAY, "3d": 3 * DAY, "1w": WEEK, "1M": 31 * DAY},
+}
+"""The intervals of candles, with their length; of months the longest."""
 
 AMOUNTS: Final = (1_000, 5_000, 10_000, 30_000, 50_000, 100_000, 250_000, 500_000, 1_000_000)
 """The amounts in USD for which `slippageHistory` has samples."""

@@ -224,6 +224,79 @@ def funding_history(
     return fetch_frame("fundingHistory", **locals())
 
 
+@fetches("candleSnapshot")
+def candles(
+    coin: str,
+    interval: str,
+    start: Time,
+    end: Time | None = None,
+    *,
+    max_rows: int | None = None,
+    on_incomplete: OnIncomplete = "raise",
+    numbers: Numbers = "float",
+    extra: Extra = "drop",
+    session: Session | None = None,
+) -> pd.DataFrame:
+    """Fetch the candles of a market: open, high, low, close and volume by interval.
+
+    The range is requested in windows of 5,000 intervals. The exchange's own API keeps only the
+    newest 5,000 candles of an interval: if older ones are requested, `Incomplete` says from when on
+    the rows are complete. The query service keeps more, and also has intervals of seconds.
+
+    Costs 2 points a request.
+
+    Parameters
+    ----------
+    coin : str
+        The symbol on the native dex, ``<dex>:<symbol>`` on a builder-deployed dex, ``@<number>``
+        for spot; ``btc``, ``BTC-PERP`` and ``HYPE/USDC`` mean these markets.
+    interval : str
+        1s, 15s, 30s, 1m, 3m, 5m, 15m, 30m, 1h, 2h, 4h, 8h, 12h, 1d, 3d, 1w or 1M.
+    start : Time
+        First time, inclusive. The candle that contains it is the first one.
+    end : Time, optional
+        Last time, inclusive; by default now.
+    max_rows : int, optional
+        Most candles to return, from the start of the range; by default all.
+    on_incomplete : {"raise", "warn"}
+        If rows are missing: raise `Incomplete` with the rows that came, or warn and return them;
+        their provenance then says ``complete: no``.
+    numbers : {"float", "exact", "text"}
+        Form of number columns: float64, exact decimals, or the text on the wire.
+    extra : {"drop", "keep"}
+        Whether unknown fields are left out, or kept as columns of text after the known ones.
+    session : Session, optional
+        The session that sends the request; by default the one of `tk.connect` or `tk.local`.
+
+    Returns
+    -------
+    DataFrame
+        One row per candle, oldest first. An interval without trades may have no row.
+
+    Raises
+    ------
+    BadRequest
+        If a value is malformed.
+    Incomplete
+        If not every window could be read, or older candles are not kept.
+
+    Notes
+    -----
+    The candle of the present is not finished: its `end_time` is in the future. `volume` is in units
+    of the coin. Each trade counts once. A warning
+    says if the rows begin long after `start`.
+
+    Examples
+    --------
+    >>> import toolkit as tk
+    >>> exchange = tk.local(seed=7, size="tiny")
+    >>> hours = tk.candles("BTC", "1h", "2025-09-29", "2025-09-29T23:59")
+    >>> len(hours), bool((hours["low"] <= hours["close"]).all())
+    (24, True)
+    """
+    return fetch_frame("candleSnapshot", **locals())
+
+
 @fetches("meta")
 def meta(
     *,

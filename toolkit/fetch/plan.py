@@ -9,6 +9,7 @@ from typing import Final
 
 from toolkit.contract.dexes import ALL_DEXES
 from toolkit.contract.operations import Grid
+from toolkit.contract.paging import time_windows
 from toolkit.contract.requests import request_body, request_points
 from toolkit.display import count_text
 from toolkit.fetch.pull import Request, read_pages, request_of
@@ -113,6 +114,10 @@ def plan(
         return _make_plan(request, most, 1, "at most", "one request for the latest rows")
     if operation.paging == "none":
         return _make_plan(request, None, 1, "exact", "one request, however many rows come")
+    if operation.paging == "windows":
+        count = len(time_windows(operation, request.parameters, request.asked_ms))
+        why = f"one request for each {operation.most_rows:,} intervals"
+        return _make_plan(request, None, count, "exact", why)
     start = request.parameters.get("start")
     is_backward = operation.paging == "backward"  # then a probe does not show the first row
     if operation.grid is not None and start is not None and (is_backward or not probe):

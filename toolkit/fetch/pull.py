@@ -26,6 +26,7 @@ from toolkit.completeness.certificate import (
     clock_remarks,
     coverage_remarks,
     date_remark,
+    first_row_remarks,
     gap_remarks,
     name_remarks,
     range_remarks,
@@ -37,8 +38,9 @@ from toolkit.contract.dexes import ALL_DEXES
 from toolkit.contract.extra_operations import FETCHED
 from toolkit.contract.operations import DEX, VIEWS, Operation
 from toolkit.contract.paging import read_pages as read_certain_rows
+from toolkit.contract.paging import row_keys
 from toolkit.contract.records import Fill
-from toolkit.contract.requests import check_request, request_body
+from toolkit.contract.requests import INTERVALS, check_request, request_body
 from toolkit.contract.value_kinds import Numbers
 from toolkit.display import count_text
 from toolkit.errors import (
@@ -335,8 +337,13 @@ def _check_reach(
         )
         for page in read_pages(later, counts):
             rows += len(page.tables[0])
-            first = first or str(page.tables[0][0].time)
+            first = first or next(
+                (str(row_keys(operation, [row])[0][0]) for row in page.tables[0]), ""
+            )
     start_ms, first_ms = request.parameters["start"], int((first or "0").partition("_")[0])
+    start_ms += INTERVALS.get(
+        str(request.parameters.get("interval")), 0
+    )  # its row may begin earlier
     if rows >= operation.reach and first_ms > start_ms:
         begin = to_iso(first_ms)
         raise Incomplete(
@@ -426,6 +433,7 @@ def read_pages(request: Request, counts: RequestCounts | None = None) -> Iterato
         return Page(tables, False, answer.completeness, answer.content), tables[0]
 
     completeness: Completeness | None = None
+    has_rows = False
     for kept in read_certain_rows(
         operation,
         request.parameters,
@@ -438,7 +446,10 @@ def read_pages(request: Request, counts: RequestCounts | None = None) -> Iterato
         if operation.key:
             tables = (tables[0][kept.first : kept.stop],)
         if operation.paging != "none":
+            has_rows |= bool(page.tables[0])
             is_first = completeness is None
+            if operation.paging == "windows":  # earlier ones may be empty
+                is_first = kept.is_last and not has_rows
             if is_first and page.completeness == Completeness() and not page.tables[0]:
                 check_markets(session, operation, request.parameters)
         completeness = completeness or page.completeness
@@ -459,6 +470,8 @@ def answer_remarks(request: Request, frames: Sequence[pd.DataFrame]) -> list[Rem
     facts = frames[0].attrs.get("toolkit", {})
     # Some sources, such as recordings, lack rows: their gaps are noted, but no fault.
     remarks = [] if session.source.history else gap_remarks(facts.get("gaps", ()))
+    if operation.paging == "windows" and facts.get("first"):
+        remarks += first_row_remarks(parameters, facts["first"], facts["last"])
     if operation.paging == "none" and (cut := cut_facts(operation, len(frames[0]))):
         remarks.append(Remark(cut["why"], True))
     if operation.tables[0].record is Fill and not session.simulated:

@@ -13,16 +13,22 @@ import msgspec
 from msgspec import UNSET
 
 from toolkit.contract.records import Candle, Fill, Liquidation
+from toolkit.contract.requests import INTERVALS
 from toolkit.rules.directions import BORROW_LIQUIDATIONS, LIQUIDATED, NOT_TRADED
 from toolkit.service.decimals import format_decimal
-from toolkit.times import DAY, HOUR, MINUTE, WEEK, week_begin
+from toolkit.times import DAY, MINUTE, WEEK, week_begin
 
-__all__ = ["MinuteCandle", "TradeTotals", "make_candles", "merge_minutes"]
+__all__ = [
+    "MinuteCandle",
+    "TradeTotals",
+    "interval_begin",
+    "interval_end",
+    "is_liquidated",
+    "make_candles",
+    "merge_minutes",
+]
 
 _CONVERSION: Final = frozenset(NOT_TRADED)
-
-_UNITS: Final = {"m": MINUTE, "h": HOUR, "d": DAY, "w": WEEK}
-"""Units of intervals of constant length; a month (M) is not one of them."""
 
 _MOST_CANDLES: Final = 5_000
 
@@ -47,6 +53,11 @@ class MinuteCandle(msgspec.Struct, array_like=True):
 class TradeTotals:
     """Totals of the fills that pass through `count_fills`.
 
+    Parameters
+    ----------
+    span : int
+        The length of a minute: its milliseconds, or those of a shorter time.
+
     Attributes
     ----------
     minutes : dict of str to dict of int to MinuteCandle
@@ -57,7 +68,8 @@ class TradeTotals:
         Builder -> the fees that its users paid to it.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, span: int = MINUTE) -> None:
+        self._span = span
         self.minutes: defaultdict[str, dict[int, MinuteCandle]] = defaultdict(dict)
         self.volumes: defaultdict[tuple[str, int], list[Decimal]] = defaultdict(
             lambda: [Decimal(0), Decimal(0)]
@@ -80,7 +92,7 @@ class TradeTotals:
         day[0 if fill.crossed else 1] += sz * Decimal(fill.px)
         if not fill.crossed:
             return  # the fill on the other side counts the trade
-        minutes, number = self.minutes[fill.coin], fill.time // MINUTE
+        minutes, number = self.minutes[fill.coin], fill.time // self._span
         key = (fill.time, fill.tx_index or 0)
         px = fill.px
         minute = minutes.get(number)
@@ -137,7 +149,12 @@ def merge_minutes(minutes: Iterable[MinuteCandle]) -> MinuteCandle:
 
 
 def make_candles(
-    minutes: Iterable[MinuteCandle], coin: str, interval: str, start: int, end: int
+    minutes: Iterable[MinuteCandle],
+    coin: str,
+    interval: str,
+    start: int,
+    end: int,
+    span: int = MINUTE,
 ) -> list[Candle]:
     """Return the candles whose intervals overlap a time range, the latest 5,000 of them.
 
@@ -145,6 +162,8 @@ def make_candles(
     ----------
     minutes : iterable of MinuteCandle
         The trades of the coin, in any order.
+    span : int
+        The length of a minute, as in `TradeTotals`.
     coin : str
         Name of the coin.
     interval : str
@@ -155,10 +174,10 @@ def make_candles(
     # ASSUMED: An interval without trades has no candle. A week begins on Monday.
     by_begin: defaultdict[int, list[MinuteCandle]] = defaultdict(list)
     for minute in minutes:
-        by_begin[_interval_begin(minute.minute * MINUTE, interval)].append(minute)
+        by_begin[interval_begin(minute.minute * span, interval)].append(minute)
     candles = []
     for begin, parts in sorted(by_begin.items()):
-        last = _interval_end(begin, interval)
+        last = interval_end(begin, interval)
         if begin <= end and last >= start:
             candles.append((begin, last, parts))
     return [_candle(coin, interval, *candle) for candle in candles[-_MOST_CANDLES:]]
@@ -180,22 +199,19 @@ def _candle(coin: str, interval: str, begin: int, end: int, minutes: list[Minute
     )
 
 
-def _length(interval: str) -> int | None:
-    """Return the milliseconds of an interval; None for a month."""
-    unit = _UNITS.get(interval[-1])
-    return None if unit is None else int(interval[:-1]) * unit
-
-
-def _interval_begin(time: int, interval: str) -> int:
-    if (length := _length(interval)) is not None:
+def interval_begin(time: int, interval: str) -> int:
+    """Return the first moment of the interval that has a time."""
+    if interval != "1M":
+        length = INTERVALS[interval]
         return week_begin(time) if length == WEEK else time // length * length
     day = dt.datetime.fromtimestamp(time / 1000, dt.UTC)
     return _to_ms(day.replace(day=1, hour=0, minute=0, second=0, microsecond=0))
 
 
-def _interval_end(begin: int, interval: str) -> int:
-    if (length := _length(interval)) is not None:
-        return begin + length - 1
+def interval_end(begin: int, interval: str) -> int:
+    """Return the last moment of the interval that begins at a time."""
+    if interval != "1M":
+        return begin + INTERVALS[interval] - 1
     day = dt.datetime.fromtimestamp(begin / 1000, dt.UTC)
     return _to_ms((day + dt.timedelta(days=32)).replace(day=1)) - 1
 

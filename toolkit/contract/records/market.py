@@ -263,10 +263,12 @@ class FundingRate(Record, kw_only=True):
 class Candle(Record, kw_only=True):
     """The trades of one coin in one interval."""
 
-    start_time: Annotated[int, TIME("first moment of the interval")] = msgspec.field(name="t")
+    start_time: Annotated[int, TIME("first moment of the interval", key=True)] = msgspec.field(
+        name="t"
+    )
     end_time: Annotated[int, TIME("last moment of the interval")] = msgspec.field(name="T")
     coin: Annotated[str, COIN("name of the market")] = msgspec.field(name="s")
-    interval: Annotated[str, WORD("length: 1m, 1h, 1d, ...")] = msgspec.field(name="i")
+    interval: Annotated[str, WORD("length: 1s, 1m, 1h, 1d, ...")] = msgspec.field(name="i")
     open: Annotated[str, PRICE("price of the first trade")] = msgspec.field(name="o")
     close: Annotated[str, PRICE("price of the last trade")] = msgspec.field(name="c")
     high: Annotated[str, PRICE("highest price")] = msgspec.field(name="h")

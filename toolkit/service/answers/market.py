@@ -1,5 +1,6 @@
 """Answers about markets. Specification, "Market data"."""
 
+from collections.abc import Iterable, Iterator
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from typing import Final
 
@@ -8,21 +9,30 @@ import zstandard
 from msgspec.structs import replace
 
 from toolkit.contract.answers import encode
-from toolkit.contract.dexes import canonical_dex, strip_native_dex
+from toolkit.contract.dexes import canonical_dex, coin_dex, strip_native_dex
+from toolkit.contract.recorded_rows import read_record
 from toolkit.contract.records import (
     AssetContext,
     BookLevel,
+    Fill,
     FundingRate,
     L2Book,
     Meta,
     PredictedFunding,
 )
+from toolkit.contract.requests import INTERVALS
 from toolkit.errors import BadRequest, ServiceDown
 from toolkit.service.decimals import format_decimal
 from toolkit.service.handler_messages import CheckedRequest
 from toolkit.service.store import Store
-from toolkit.service.trade_totals import MinuteCandle, make_candles
-from toolkit.times import HOUR, SECOND
+from toolkit.service.trade_totals import (
+    MinuteCandle,
+    TradeTotals,
+    interval_begin,
+    interval_end,
+    make_candles,
+)
+from toolkit.times import HOUR, MINUTE, SECOND
 
 _MOST_LEVELS: Final = 20
 """The number of levels on each side of a book that the exchange shows."""
@@ -109,18 +119,42 @@ def funding_history(store: Store, request: CheckedRequest) -> bytes:
     return encode([rate for rate in rates if request["start"] <= rate.time <= request.end])
 
 
-def candle_snapshot(store: Store, request: CheckedRequest) -> bytes:
+def candles(store: Store, request: CheckedRequest) -> bytes:
     """Return the candles of a coin in a time range, oldest first."""
-    coin = strip_native_dex(request["coin"])
+    coin, interval = strip_native_dex(request["coin"]), request["interval"]
+    is_short = INTERVALS[interval] < MINUTE
+    minutes = _read_seconds(store, request, coin) if is_short else _read_minutes(store, coin)
+    span = SECOND if is_short else MINUTE
+    return encode(make_candles(minutes, coin, interval, request["start"], request.end, span))
+
+
+def _read_minutes(store: Store, coin: str) -> Iterator[MinuteCandle]:
     decompress = zstandard.ZstdDecompressor().decompress
     sql = "SELECT data FROM minutes WHERE coin = ? ORDER BY part"
-    minutes = (
-        minute
-        for (data,) in store.select_rows(sql, coin)
-        for minute in _decode_minutes(decompress(data))
+    for (data,) in store.select_rows(sql, coin):
+        yield from _decode_minutes(decompress(data))
+
+
+def _read_seconds(store: Store, request: CheckedRequest, coin: str) -> Iterable[MinuteCandle]:
+    """Return the trades of a coin by the second; they are not counted in advance."""
+    rows = store.iterate_rows(
+        "SELECT fill.row FROM account CROSS JOIN fill ON account = id "
+        "WHERE time BETWEEN ? AND ? AND dex = ?",
+        interval_begin(request["start"], request["interval"]),
+        interval_end(interval_begin(request.end, request["interval"]), request["interval"]),
+        coin_dex(coin),
     )
-    candles = make_candles(minutes, coin, request["interval"], request["start"], request.end)
-    return encode(candles)
+    fills = [
+        fill
+        for batch in request.read_batches(rows)
+        for text in store.row_texts("fill", [row for (row,) in batch])
+        if (fill := read_record(Fill, text)).coin == coin
+    ]
+    fills.sort(key=lambda fill: (fill.time, fill.tx_index or 0))
+    totals = TradeTotals(SECOND)
+    for _ in totals.count_fills(("", fill) for fill in fills):
+        pass
+    return totals.minutes[coin].values()
 
 
 def l2_book(store: Store, request: CheckedRequest) -> bytes:
