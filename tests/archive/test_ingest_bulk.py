@@ -14,7 +14,7 @@ from tests.archive.world import fill_session, make_fills
 from toolkit.archive import open as open_archive
 from toolkit.archive.ingest import BulkWriter
 from toolkit.archive.row_sql import table_rows
-from toolkit.archive.schemas import RowOrigin
+from toolkit.archive.schemas import RowOrigin, Series
 from toolkit.contract.columns import record_columns
 from toolkit.contract.operations import OPERATIONS
 from toolkit.contract.records import Fill
@@ -139,7 +139,8 @@ def test_bulk_beside_writer_repeats_no_row(tmp_path, made):
         )
     ):
         archive = open_archive(tmp_path / str(number))
-        writer = BulkWriter(archive.tables, operation, span, RowOrigin("", False, 0))
+        every, origin = Series(operation, ""), RowOrigin("", False, 0)
+        writer = BulkWriter(archive.tables, every, span, origin)
         writer.append_part(first[:30])
         archive.refresh(tk.user_fills_by_time, refreshed, times[0], session=session)
         refusal = pytest.raises(ArchiveError, match="another process")

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from toolkit.archive.engines import sorted_batches
+from toolkit.archive.engines import open_duckdb, read_batches, use_system_memory
 from toolkit.archive.errors import load_deltalake
 from toolkit.archive.schemas import RECORDS, time_column_name
 from toolkit.archive.storage import (
@@ -85,7 +85,7 @@ def _sort_rows(tables: ArchiveTables, handle: Any, name: str, rows: int) -> None
         found = 0
         for batch in batches:
             found += batch.num_rows
-            yield batch
+            yield batch.cast(dataset.schema)
         if found != rows:  # nothing is committed
             raise ArchiveError(
                 f"{handle.table_uri}: the statistics of its files are wrong, so it cannot be "
@@ -94,8 +94,11 @@ def _sort_rows(tables: ArchiveTables, handle: Any, name: str, rows: int) -> None
 
     with (
         tables.translate_errors(handle.table_uri),
-        sorted_batches(dataset.schema, tables.scan_batches(dataset), order, rows) as batches,
+        open_duckdb(rows) as database,
+        use_system_memory(),
     ):
+        unsorted = pa.RecordBatchReader.from_batches(dataset.schema, tables.scan_batches(dataset))
+        batches = read_batches(database.from_arrow(unsorted).order(order))
         delta.write_deltalake(
             handle,
             pa.RecordBatchReader.from_batches(dataset.schema, checked(batches)),

@@ -44,16 +44,6 @@ def read_batches(relation: Any) -> pa.RecordBatchReader:
 
 
 @contextmanager
-def sorted_batches(
-    schema: pa.Schema, batches: Iterable[pa.RecordBatch], order: str, count: int
-) -> Iterator[Iterator[pa.RecordBatch]]:
-    """Return batches of the same `count` rows, ordered by an expression of SQL."""
-    with open_duckdb(count) as database, use_system_memory():
-        rows = database.from_arrow(pa.RecordBatchReader.from_batches(schema, batches))
-        yield (batch.cast(schema) for batch in read_batches(rows.order(order)))
-
-
-@contextmanager
 def use_system_memory() -> Iterator[None]:
     """Let Arrow take memory from the C library, which returns freed memory to the system sooner."""
     before = pa.default_memory_pool()

@@ -125,11 +125,10 @@ class HistoryWriter:
         self.tables, self._sample, self._is_only = tables, sample, is_only
         self.open()
         self._log = tables.open_for_append(PULLS)
-        type = sample.operation.type
         if is_only:
             self._entries = {sample.subject: read_series_log(tables, sample, self._log)}
         else:
-            log = read_log(tables, self._log, type)
+            log = read_log(tables, self._log, sample.operation.type)
             self._entries = {subject: entries for (_, subject), entries in log.items()}
 
     def open(self) -> None:

@@ -197,8 +197,7 @@ def _ingest_page(
     if len(keys) >= limit or not (has_limit or len({*keys} - {after}) < 2):
         until -= 1  # a limit may have cut the last tie
     series = _history_series(operation, parameters)
-    writer = BulkWriter(tables, operation, (start, until), origin, after, keys)
-    writer.begin_series(series)
+    writer = BulkWriter(tables, series, (start, until), origin, after, keys)
     if texts:
         rows = decoded_rows(series, texts, origin)
         writer.append_part(rows.append_column("_subject", pa.repeat(series.subject, len(texts))))
@@ -271,8 +270,7 @@ def ingest_frame(tables: ArchiveTables, source: pd.DataFrame | Path) -> IngestRe
     begin = next(portions)
     firsts = to_milliseconds(begin[time].slice(0, 1)).to_pylist()
     start, after = _page_start(operation, parameters, *(firsts or [0]))
-    writer = BulkWriter(tables, operation, (start, start), origin, after)
-    writer.begin_series(series)
+    writer = BulkWriter(tables, series, (start, start), origin, after)
     for portion in whole_groups(itertools.chain([begin], portions), [time]):
         rows = table_rows(operation, portion, origin)
         times = to_milliseconds(rows[time]).to_numpy()
@@ -308,7 +306,7 @@ def ingest_bulk(
         rows = rows.order("_subject, _time, _file, _place").select(
             ", ".join(f'{sql} AS "{name}"' for name, sql in made.items())
         )
-        writer = BulkWriter(tables, operation, times, origin)
+        writer = BulkWriter(tables, Series(operation, ""), times, origin)
         for part in whole_groups(read_batches(rows), ["_subject", "_time"]):
             if is_parquet:
                 known = complete_rows(operation_table(operation), part, origin)
@@ -497,7 +495,9 @@ def _named_errors(path: Path) -> Iterator[None]:
 
 
 class BulkWriter:
-    """Appends sorted rows of many subjects, and logs their range at the end.
+    """Appends sorted rows of a series, and logs their range at the end.
+
+    A series without a subject stands for all subjects of its operation.
 
     Rows before the range are left out. If they come after a cursor, `after` is its key, and `keys`
     are those of all rows.
@@ -506,23 +506,25 @@ class BulkWriter:
     def __init__(
         self,
         tables: ArchiveTables,
-        operation: Operation,
+        series: Series,
         times: tuple[int, int],
         origin: RowOrigin,
         after: RowKey | None = None,
         keys: Sequence[RowKey] = (),
     ) -> None:
-        self._operation, self._origin = operation, origin
+        self._operation, self._origin = series.operation, origin
         self._start, self.until = times
         self._after, self._keys = after, keys
         self._expected: tuple[bytes, ...] = ()  # those after a cursor of the last archived rows
-        self._writer = HistoryWriter(tables, Series(operation, ""))
+        self._writer = HistoryWriter(tables, series, is_only=bool(series.subject))
         self._runs: dict[str, list[Run]] = {}
         self._matched = set[str]()  # subjects whose next rows follow the archived ones
         self._new_rows: dict[str, int] = defaultdict(int)
         self._breaks: dict[str, BreakLog] = defaultdict(BreakLog)
         self._left: dict[str, str] = {}
-        self._checks = HistoryChecks(operation, {})
+        self._checks = HistoryChecks(series.operation, {})
+        if series.subject:
+            self._begin_series(series)
 
     def append_part(self, part: pa.Table) -> None:
         """Append rows that are sorted by subject and time, unless they are archived."""
@@ -588,7 +590,7 @@ class BulkWriter:
             if found.kind != "order":  # the rows of one subject come after those of another
                 self._breaks[part["_subject"][found.row].as_py()].add([found])
 
-    def begin_series(self, series: Series) -> None:
+    def _begin_series(self, series: Series) -> None:
         """Find the run that the rows of a subject continue, or begin one."""
         runs = self._writer.read_runs(series)
         pulled = pulled_ranges(self._writer.entries(series))
@@ -601,7 +603,7 @@ class BulkWriter:
         """Return the rows of a subject that are not archived; None if they cannot follow."""
         subject = series.subject
         if subject not in self._runs and subject not in self._left:
-            self.begin_series(series)
+            self._begin_series(series)
         if subject in self._left:
             return None
         run = self._runs[subject][-1]
