@@ -227,3 +227,12 @@ def test_history_beyond_specification_needs_no_own_code(tmp_path, tiny):
     served = tk.local(archive=tmp_path / "kept", default=False)
     some = request | {"startTime": times[1], "endTime": times[-2]}
     assert tk.info(some, session=served) == rows[1:-1]
+    lines = tmp_path / "rates.jsonl"
+    lines.write_text("\n".join(map(json.dumps, rows)))
+    other = open_archive(tmp_path / "bulk")
+    done = other.ingest_bulk(lines, tk.funding_history, start, end)
+    assert done == {"kept": {"fundingHistory BTC": len(rows)}, "left": {}}
+    fetched = tk.funding_history("BTC", start, end, session=tiny)
+    pd.testing.assert_frame_equal(other.frame(tk.funding_history, "BTC"), fetched)
+    assert other.ingest(fetched)["kept"] == {"fundingHistory BTC": 0}
+    assert other.refresh(tk.funding_history, "BTC", session=tiny).rows == 0

@@ -67,7 +67,7 @@ from toolkit.archive.storage import ArchiveTables
 from toolkit.completeness.checks import BreakLog, HistoryChecks
 from toolkit.contract.answers import decode
 from toolkit.contract.columns import record_columns, table_columns
-from toolkit.contract.operations import OPERATIONS, Operation
+from toolkit.contract.operations import Operation
 from toolkit.contract.paging import UNKNOWN_LIMIT, RowKey, check_row_order, ordered_parts, row_keys
 from toolkit.contract.requests import parse_cursor
 from toolkit.display import count_text
@@ -247,7 +247,7 @@ def ingest_frame(tables: ArchiveTables, source: pd.DataFrame | Path) -> IngestRe
         frame = pd.DataFrame(index=range(footer.num_rows))
         frame.attrs = json.loads((footer.metadata or {}).get(b"PANDAS_ATTRS", b"{}"))
     facts = provenance(frame)
-    operation = OPERATIONS[facts["operation"]]
+    operation = resolve_operation(facts["operation"])
     if not operation.is_history or facts.get("complete") != "yes":
         raise ArchiveError(
             f"{operation.type}: only the frame of a complete history can be ingested. Other "
@@ -365,8 +365,9 @@ def _select_columns(
         and not name.startswith("__")  # the index of pandas
     }
     time = next(c for c in record_columns(operation.tables[0].record) if c.kind.family == "time")
+    name = f"CAST({owner.expression} AS VARCHAR)"
     places = {
-        "_subject": f"lower(CAST({owner.expression} AS VARCHAR))",
+        "_subject": f"CASE WHEN {name} ILIKE '0x%' THEN lower({name}) ELSE {name} END",
         "_time": value(time, known[Series(operation, "").keys[0]]),
         "_file": file.expression,
         "_place": place.expression,
@@ -389,24 +390,16 @@ def _select_texts(
     """
     if set(columns) - {subject}:
         raise ArchiveError(f"columns: JSON lines have the names of the wire; give only {subject}")
-    schema = pa.schema(
-        [
-            ("_subject", pa.string()),
-            ("_time", pa.int64()),
-            ("_file", pa.int64()),
-            ("_place", pa.int64()),
-            ("_json", pa.string()),
-        ]
-    )
+    whole = [(name, pa.int64()) for name in ("_time", "_file", "_place")]
+    schema = pa.schema([("_subject", pa.string()), *whole, ("_json", pa.string())])
     owner, time = columns.get(subject, subject), operation.key[0]
     wire = next(c.wire for c in table_columns(operation.tables[0]) if c.path == time)
 
     def read_batches() -> Iterator[pa.RecordBatch]:
-        for number, file in enumerate(files):
-            found = _read_lines(file, owner, wire, operation)
-            while rows := list(itertools.islice(found, _ROWS_AT_ONCE)):
-                cells = [(user, time, number, place, text) for place, user, time, text in rows]
-                yield pa.record_batch([*map(list, zip(*cells, strict=True))], schema=schema)
+        found = (_read_lines(files, number, owner, wire, operation) for number in range(len(files)))
+        lines = itertools.chain.from_iterable(found)
+        while rows := list(itertools.islice(lines, _ROWS_AT_ONCE)):
+            yield pa.record_batch([*map(list, zip(*rows, strict=True))], schema=schema)
 
     lines = pa.RecordBatchReader.from_batches(schema, read_batches())
     database.from_arrow(lines).create("lines")
@@ -414,11 +407,11 @@ def _select_texts(
 
 
 def _read_lines(
-    file: Path, owner: str, time: str, operation: Operation
-) -> Iterator[tuple[int, str | None, int, str]]:
-    """Yield place, subject, time and text of the rows in a file of JSON lines."""
+    files: Sequence[Path], at: int, owner: str, time: str, operation: Operation
+) -> Iterator[tuple[str | None, int, int, int, str]]:
+    """Yield subject, time, file, place and text of the rows in a file of JSON lines."""
     place = itertools.count()
-    with file.open("rb") as lines:
+    with files[at].open("rb") as lines:
         for number, line in enumerate(lines, start=1):
             if not line.strip():
                 continue
@@ -432,13 +425,14 @@ def _read_lines(
                     found = functools.reduce(
                         operator.getitem, time.split("."), msgspec.json.decode(text)
                     )
-                    subject = msgspec.json.decode(user, type=str).lower()
-                    yield next(place), subject or None, found, bytes(text).decode()
+                    subject = msgspec.json.decode(user, type=str)
+                    subject = subject.lower() if subject[:2].lower() == "0x" else subject
+                    yield subject or None, found, at, next(place), bytes(text).decode()
             except (msgspec.MsgspecError, UnicodeDecodeError, LookupError, TypeError) as error:
                 raise ArchiveError(
-                    f"{file}, line {number}: {error}. Bulk files are Parquet, or JSON lines: each "
-                    f"a row of {operation.type} with {owner}, or a block of a node's file of fills "
-                    "with events. Decompress the files first"
+                    f"{files[at]}, line {number}: {error}. Bulk files are Parquet, or JSON lines: "
+                    f"each a row of {operation.type} with {owner}, or a block of a node's file of "
+                    "fills with events. Decompress the files first"
                 ) from None
 
 
