@@ -1,11 +1,13 @@
 """Arrow tables as frames of an engine, for scans of an archive; sorting by DuckDB."""
 
 import functools
+import itertools
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -70,6 +72,16 @@ def whole_groups(
         rows = pa.concat_tables([rows, later]) if rows.num_rows else later
     if rows.num_rows:
         yield rows
+
+
+def equal_slices(rows: pa.Table, columns: Sequence[str]) -> Iterator[tuple[int, int]]:
+    """Yield first row and end of the neighbours in a table that have the same values in columns."""
+    is_new = np.zeros(max(rows.num_rows - 1, 0), dtype=np.bool_)
+    for name in columns:
+        codes = rows[name].combine_chunks().dictionary_encode().indices.to_numpy()
+        is_new |= np.diff(codes) != 0
+    bounds = [0, *(np.flatnonzero(is_new) + 1).tolist(), rows.num_rows]
+    return itertools.pairwise(bounds)
 
 
 def spark_frame(session: Any, table: pa.Table) -> Any:

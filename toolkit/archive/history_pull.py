@@ -138,14 +138,11 @@ class HistoryWriter:
         is_slow = self._is_only and "://" in self.tables.location
         self._lengths = None if is_slow else count_run_rows(self.tables, self.handle)
 
-    def entries(self, series: Series) -> LogEntries:
-        """Return the entries of a series in the refresh log."""
-        return self._entries.get(series.subject, [])
-
-    def read_runs(self, series: Series) -> list[Run]:
-        """Return the runs of a series that have rows, by start."""
+    def read_state(self, series: Series) -> tuple[list[Run], LogEntries]:
+        """Return the runs of a series that have rows, by start, and its entries in the log."""
         lengths = None if self._lengths is None else self._lengths.get(series.name, {})
-        return read_runs(self.tables, self.handle, series, self.entries(series), lengths)
+        entries = self._entries.get(series.subject, [])
+        return read_runs(self.tables, self.handle, series, entries, lengths), entries
 
     def has_changed(self, series: Series, known: RunLengths) -> bool:
         """Return whether another process may have appended to a series; read its log again."""
@@ -409,9 +406,10 @@ class HistoryPull:
 
     def _begin(self, writer: HistoryWriter) -> None:
         """Read the archived runs, and select those that are not complete."""
-        series, entries = self.request.series, writer.entries(self.request.series)
-        runs, self._pulled = writer.read_runs(series), pulled_ranges(entries)
-        self.archived, self._noted = {run.start: run for run in runs}, contradictory_ranges(entries)
+        series = self.request.series
+        runs, entries = writer.read_state(series)
+        self.archived = {run.start: run for run in runs}
+        self._pulled, self._noted = pulled_ranges(entries), contradictory_ranges(entries)
         if self.request.end_ms is None:
             check_clock(series, self.origin.fetched_ms, [until for _, until in self._pulled])
         self.start_ms = _first_missing_ms(self.request, runs, self._pulled)

@@ -35,6 +35,7 @@ from toolkit.archive.coverage import (
     pulled_ranges,
 )
 from toolkit.archive.engines import (
+    equal_slices,
     limit_memory,
     open_duckdb,
     read_batches,
@@ -523,11 +524,9 @@ class BulkWriter:
     def append_part(self, part: pa.Table) -> None:
         """Append rows that are sorted by subject and time, unless they are archived."""
         self._check_rows(part)
-        codes = part["_subject"].combine_chunks().dictionary_encode()
-        bounds = [0, *(np.flatnonzero(np.diff(codes.indices.to_numpy())) + 1).tolist()]
         pieces: list[tuple[Series, Run, pa.Table]] = []
-        for first, end in zip(bounds, [*bounds[1:], part.num_rows], strict=True):
-            series = Series(self._operation, codes[first].as_py())
+        for first, end in equal_slices(part, ["_subject"]):
+            series = Series(self._operation, part["_subject"][first].as_py())
             rows = self._new_rows_of(series, part.slice(first, end - first))
             if rows is None or not rows.num_rows:
                 continue
@@ -586,9 +585,8 @@ class BulkWriter:
 
     def _begin_series(self, series: Series) -> None:
         """Find the run that the rows of a subject continue, or begin one."""
-        runs = self._writer.read_runs(series)
-        pulled = pulled_ranges(self._writer.entries(series))
-        if reason := self._begin_run(series, runs, pulled):
+        runs, entries = self._writer.read_state(series)
+        if reason := self._begin_run(series, runs, pulled_ranges(entries)):
             self._left[series.subject] = reason
         else:
             self._runs[series.subject] = runs

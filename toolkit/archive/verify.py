@@ -1,13 +1,11 @@
 """Verify the tables of an archive: read each once, then compare it with its log and itself."""
 
 import contextlib
-import itertools
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -22,7 +20,13 @@ from toolkit.archive.coverage import (
     read_log,
     select_table_log,
 )
-from toolkit.archive.engines import open_duckdb, read_batches, use_system_memory, whole_groups
+from toolkit.archive.engines import (
+    equal_slices,
+    open_duckdb,
+    read_batches,
+    use_system_memory,
+    whole_groups,
+)
 from toolkit.archive.errors import error_text
 from toolkit.archive.schemas import (
     ANSWERS,
@@ -218,18 +222,15 @@ def _check_histories(
         )
         history: _History | None = None
         for part in whole_groups(read_batches(ordered), [*_SERIES, time]):
-            for first, end, *pair in _series_bounds(part):
-                if history is None or pair != [
-                    history.series.operation.type,
-                    history.series.subject,
-                ]:
+            for first, end in equal_slices(part, _SERIES):
+                type, subject = (part[column][first].as_py() for column in _SERIES)
+                series = Series(resolve_operation(type), subject)
+                if history is None or history.series != series:
                     if history is not None:
                         yield from history.repeat_findings()
-                    series = Series(resolve_operation(pair[0]), pair[1])
-                    pulled = pulled_ranges(logged.get((pair[0], pair[1]), ()))
-                    history = _History(name, series, pulled)
+                    history = _History(name, series, pulled_ranges(logged.get((type, subject), ())))
                 yield from history.check_rows(part.slice(first, end - first), time)
-                spans[pair[0], pair[1]] = history.span
+                spans[type, subject] = history.span
         if history is not None:
             yield from history.repeat_findings()
 
@@ -258,16 +259,6 @@ def _check_runs(
             yield error_finding(*place, "run", stated)
         if not run["is_ordered"]:
             yield error_finding(*place, "order", f"{what} is not in time order{_RESTORE}")
-
-
-def _series_bounds(rows: pa.Table) -> Iterator[tuple[int, int, str, str]]:
-    """Yield first row, end, operation and subject of each series in sorted rows."""
-    operations, subjects = (rows[column].combine_chunks().dictionary_encode() for column in _SERIES)
-    codes = [encoded.indices.to_numpy() for encoded in (operations, subjects)]
-    is_new = (np.diff(codes[0]) != 0) | (np.diff(codes[1]) != 0)
-    bounds = [0, *(np.flatnonzero(is_new) + 1).tolist(), rows.num_rows]
-    for first, end in itertools.pairwise(bounds):
-        yield first, end, operations[first].as_py(), subjects[first].as_py()
 
 
 class _History:
