@@ -4,6 +4,7 @@ The fixture has two ranges of the rows of `make_fills`, of which the second has 
 """
 
 import tarfile
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -13,6 +14,9 @@ import toolkit as tk
 from tests.archive.commands import run_command
 from tests.archive.world import START, USER, fill_session, make_fills
 from toolkit.archive import open as open_archive
+from toolkit.archive.refresh import FetchedAnswer, append_answers
+from toolkit.archive.schemas import RowOrigin, make_series
+from toolkit.contract.extra_operations import EXTRA_OPERATIONS
 
 FILLS = make_fills(120)
 FREEZE = "f0d58a51579d44c18"
@@ -50,3 +54,17 @@ def test_one_command_migrates_old_archive(folder):
     assert {finding.severity for finding in frozen.verify()} <= {"notice"}
     done = archive.refresh(tk.user_fills_by_time, USER, START, session=fill_session(FILLS))
     assert done.total == len(FILLS)
+
+
+def test_pages_that_were_kept_as_answers_stay_readable(tmp_path):
+    """Older versions had no table for histories beyond the specification."""
+    archive = open_archive(tmp_path / "kept")
+    operation = replace(EXTRA_OPERATIONS["fundingHistory"], paging="none")
+    series = make_series(operation, (), {"coin": "BTC", "start": START})
+    answer = FetchedAnswer(series, b"[]", {}, RowOrigin("recording", True, START))
+    append_answers(archive.tables, [answer])
+    assert archive.verify() == []
+    assert archive.status()["table"].tolist() == ["answers"]
+    served = tk.local(archive=tmp_path / "kept", default=False)
+    with pytest.raises(tk.Incomplete):
+        tk.funding_history("BTC", START, session=served)
