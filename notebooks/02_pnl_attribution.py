@@ -34,16 +34,14 @@ dexes = ["", *(dex["name"] for dex in tk.info({"type": "perpDexs"})[1:])]  # "" 
 # %% [markdown]
 # ## All rows that moved money
 #
-# These are fills, ledger updates, and the funding rows that the account's builder can see. With
-# `numbers="exact"`, amounts are exact decimals. Helpers compute with floats, so a sum may have a
-# rounding error, which is far smaller than the last digit of an amount.
+# These are fills, ledger updates, and funding payments. With `numbers="exact"`, amounts are exact
+# decimals. Helpers compute with floats, so a sum may have a rounding error, which is far smaller
+# than the last digit of an amount.
 
 # %%
 fills = tk.user_fills_by_time(user, 0, numbers="exact")
 ledger = tk.user_non_funding_ledger_updates(user, numbers="exact")
-builder = tk.user_fills(user)["builder"].dropna().iloc[0]
-funding = tk.builder_approved_funding_by_time(builder, 0, numbers="exact")
-funding = funding[funding["user"] == user]
+funding = tk.user_funding(user, numbers="exact")
 
 # %%
 {"fills": len(fills), "funding rows": len(funding), "ledger updates": len(ledger)}
@@ -220,7 +218,7 @@ f"closed PnL of the exchange minus realised gain by average: {truncated:.6f} USD
 # server.
 
 # %%
-explorer = tk.widgets.wallet_explorer(user, builders=[builder])
+explorer = tk.widgets.wallet_explorer(user)
 explorer
 
 # %% [markdown]
@@ -251,13 +249,7 @@ print(f"the totals of the lot methods differ by {spread:.0e} USD")
 # ## With your own key
 #
 # Change two lines: `session = tk.connect(...)` in the first cell, and `user` in the second, to the
-# address of an account. The account must have traded through a builder: `builder` comes from its
-# latest 2,000 fills. The 22 operations return funding only by builder, while an approval is active.
-# For an account without a builder, the line `builder = ...` raises an IndexError.
-# `tk.pnl.attribution(fills, None, ledger)` still splits the rest, and its `covers` does not list
-# funding. (`tk.info({"type": "userFunding", ...})` is beyond the specification.)
-#
-# A page of a builder's rows costs 100 points, and has the rows of all its clients. `tk.plan` with
+# address of an account. A page of fills, funding or ledger updates costs 10 points. `tk.plan` with
 # `probe=True` estimates what a call costs; the probe requests one or two pages.
 #
 # The trades and prices of the account come from the simulation, and say nothing about the real

@@ -69,6 +69,10 @@ from .fetch.auctions import (
     perp_deploy_auction_status as perp_deploy_auction_status,
     spot_pair_deploy_auction_status as spot_pair_deploy_auction_status,
 )
+from .fetch.account import (
+    Account as Account,
+    account as account,
+)
 from .fetch.concat import (
     concat as concat,
 )

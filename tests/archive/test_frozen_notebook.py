@@ -9,7 +9,6 @@ import toolkit as tk
 from toolkit.archive import open as open_archive
 from toolkit.cli import app
 from toolkit.client import forget
-from toolkit.reports.report_frames import find_builders
 
 SOURCE = """\
 import toolkit as tk
@@ -46,7 +45,7 @@ end = 0
 def test_notebook_on_freeze_matches_fetch_later(tmp_path, tiny):
     """The archive goes on after the freeze, and its old files are deleted."""
     user = tk.reports.example_account(session=tiny)
-    builders = find_builders(tiny, user)
+    builders = tk.user_fills(user, session=tiny)["builder"].dropna().unique()
     everything = tk.user_fills_by_time(user, 0, session=tiny)
     middle = int(everything["time"].iloc[len(everything) // 2].timestamp() * 1000)
     archive = open_archive(tmp_path / "kept")

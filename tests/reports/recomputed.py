@@ -155,11 +155,11 @@ class WalletNumbers:
     told += ("deleveraged", "traded", "closed_unknown", "fees_unknown", "worth")
 
     def __init__(self, results):
-        self.results, self.frames = results, results.frames
+        self.results, self.account = results, results.account
         names = ("px", "sz", "closed_pnl", "fee")
-        self.rows = self.frames.fills.astype(dict.fromkeys(names, "float64"))
+        self.rows = self.account.fills.astype(dict.fromkeys(names, "float64"))
         self.rows["usd"] = self.rows["px"] * self.rows["sz"]
-        own = self.rows["liquidated_user"].astype("str").str.lower() == self.frames.user.lower()
+        own = self.rows["liquidated_user"].astype("str").str.lower() == self.account.address.lower()
         is_forced = own | self.rows["dir"].str.startswith("Liquidated")
         self._forced = self.rows[is_forced]
         self._deleveraged = self.rows[~is_forced & (self.rows["dir"] == "Auto-Deleveraging")]
@@ -177,7 +177,7 @@ class WalletNumbers:
     closed = property(lambda self: self.rows["closed_pnl"].sum())
     fees = property(lambda self: -self.rows.loc[~self._in_cost, "fee"].sum())
     net = property(lambda self: self.closed + self.fees + (self.funding or 0))
-    updates = property(lambda self: len(self.frames.ledger))
+    updates = property(lambda self: len(self.account.ledger))
     cash = property(lambda self: self._flows["perp"].astype("float64").sum())
     amounts = property(lambda self: (~self._flows["known"]).sum())
     closed_unknown_missing = unclosed = property(lambda self: self._missing("closed_pnl"))
@@ -210,19 +210,20 @@ class WalletNumbers:
 
     @property
     def funding(self):
-        rows = self.frames.funding
+        rows = self.account.funding
         if rows is None or rows.empty:
-            return None
-        ends = pd.to_datetime([self.frames.start_ms, self.frames.end_ms], unit="ms", utc=True)
+            found = self.results.coverage
+            return None if rows is None or found is None or found.held else 0
+        ends = pd.to_datetime([self.account.start_ms, self.account.end_ms], unit="ms", utc=True)
         return rows.loc[rows["time"].between(*ends), "usdc"].astype("float64").sum()
 
     @property
     def _flows(self):
-        return tk.ledger.flows(self.frames.ledger, self.frames.user)
+        return tk.ledger.flows(self.account.ledger, self.account.address)
 
     @cached_property
     def _audit(self):
-        return tk.pnl.audit(self.frames.fills, self.frames.perps)
+        return tk.pnl.audit(self.account.fills, self.account.perps)
 
     def _missing(self, *columns):
         return self.rows[[*columns]].isna().any(axis=1).sum()
@@ -234,7 +235,7 @@ class WalletNumbers:
         return self._state_sum("accounts", "account_value") - outside
 
     def _state_sum(self, frame, column):
-        return getattr(self.frames.states, frame)[column].astype("float64").sum()
+        return getattr(self.account.states, frame)[column].astype("float64").sum()
 
     @cached_property
     def conditions(self):
@@ -245,7 +246,7 @@ class WalletNumbers:
             "all_covered": lambda: found.held == found.covered == found.agreeing,
             "funding_complete": lambda: found.is_complete,
             "funding_missing": lambda: found.held and not found.covered,
-            "funding_without_positions": lambda: not found.held,
+            "funding_none": lambda: not found.held and not len(self.account.funding),
             "worth_exact": lambda: self.residual == 0,
             "rebates": lambda: self.fees > 0,
             "fees_received": lambda: self.rate > 0,
@@ -258,7 +259,7 @@ class ReasonNumbers:
     told = ("maker", "maker_most", "coin_gain", "coin_loss", "best_day", "worst_day")
 
     def __init__(self, results):
-        self.results, self.fills = results, results.frames.fills
+        self.results, self.fills = results, results.account.fills
 
     @property
     def share(self):
@@ -289,7 +290,7 @@ class ComparisonNumbers:
     @property
     def gain(self):
         is_known = all(
-            w.frames.states and w.fills and w.rows["fee"].notna().all() for w in self.wallets
+            w.account.states and w.fills and w.rows["fee"].notna().all() for w in self.wallets
         )
         return sum(wallet.gain for wallet in self.wallets) if is_known else None
 

@@ -33,18 +33,18 @@ def offline(kept):
 
 
 def test_wallet_report_names_missing_data(kept, session):
-    user, builder = session.world["users"][0], session.world["builders"][0]
-    results = wallet_report.fetch_results(offline(kept), user, builders=[builder])
-    result = results.frames
-    assert (result.states, result.funding, len(result.slippage)) == (None, None, 0)
-    assert set(result.missing_reasons) >= {"account value", f"funding by {builder}"}
+    user = session.world["users"][0]
+    results = wallet_report.fetch_results(offline(kept), user)
+    account = results.account
+    assert (account.states, account.funding, account.samples) == (None, None, None)
+    assert set(account.missing) >= {"states", "funding"}
     said = wallet_text.summarize_wallet(results)
-    for missing in ("funding by 0x", f"batchClearinghouseStates ALL_DEXES {user}", "slippage of "):
+    for missing in ("funding (", f"batchClearinghouseStates ALL_DEXES {user}", "samples of "):
         assert missing in said
     assert said.count("refresh the archive with this operation") >= 3
     assert "not known" in wallet_text.describe_value(results)
     assert "the source does not have it" in wallet_text.describe_coverage(results)
-    whole = wallet_report.fetch_results(session, user, builders=[builder])
+    whole = wallet_report.fetch_results(session, user)
     assert "leaves them out" not in wallet_text.summarize_wallet(whole)
     assert tk.reports.example_account(session=offline(kept)) in session.world["users"]
 

@@ -32,7 +32,6 @@ from toolkit.reports import (
 from toolkit.reports.market_positions import MarketPositions
 from toolkit.reports.position_frames import PositionFrames
 from toolkit.reports.sentences import Sentence, fill_text
-from toolkit.reports.wallet_frames import STATES
 from toolkit.reports.wallet_performance import WalletPerformance
 from toolkit.reports.wallet_report import WalletResults
 from toolkit.rules.directions import CONVERSIONS
@@ -84,16 +83,16 @@ def without(fills, column):
 def comparisons(session):
     users = session.world["users"]
     first = comparison_report.fetch_comparison(session, [users[9], users[5]])
-    frames = [wallet.results.frames for wallet in first.wallets]
+    frames = [wallet.results.account for wallet in first.wallets]
     yield first
     up = np.array([0.01, 0.01, 0.01, -0.002] * 10)
     yield ranked(frames, up, up)
-    yield comparison_of([replace(frames[0], fills=without(frames[0].fills, "fee")), frames[1]])
+    yield comparison_of([frames[0].assign(fills=without(frames[0].fills, "fee")), frames[1]])
     unknown = {"ledger": frames[0].ledger.iloc[:0], "states": None}
-    yield comparison_of([replace(each, **unknown) for each in frames])
+    yield comparison_of([each.assign(**unknown) for each in frames])
     yield ranked(frames, up, -up)
     yield ranked(frames, [0.02, 0.018], -up, -up)
-    yield comparison_of([replace(frames[0], fills=frames[0].fills.iloc[:0]), frames[1]])
+    yield comparison_of([frames[0].assign(fills=frames[0].fills.iloc[:0]), frames[1]])
 
 
 def comparison_of(frames):
@@ -150,40 +149,50 @@ def qualities(session):
 
 def wallets(session, user):
     whole = wallet_report.fetch_results(session, user)
-    frames = whole.frames
-    fills, funding = frames.fills, frames.funding
+    account = whole.account
+    fills, funding = account.fills, account.funding
     half = fills["time"].iloc[len(fills) // 2]
     late, paid_late = fills[fills["time"] > half], funding[funding["time"] > half]
     no_answer = "it was not archived"
     changed = {
-        "no funding": {"funding": None, "missing_reasons": {"funding by 0xb": no_answer}},
+        "no funding": {"funding": None, "missing": {"funding": no_answer}},
         "funding begins later": {"funding": funding.iloc[5:]},
         "begins later": {"funding": funding.iloc[:-5], "start_ms": 1},
-        "no capital": {"ledger": frames.ledger.iloc[:0], "states": None},
-        "late": {"fills": late, "funding": paid_late, "missing_reasons": {STATES: no_answer}},
+        "no capital": {"ledger": account.ledger.iloc[:0], "states": None},
+        "late": {
+            "fills": late,
+            "funding": paid_late,
+            "states": None,
+            "missing": {"states": no_answer, "fills": no_answer},
+        },
+        "unpaid": {"funding": funding.iloc[:0]},
+        "unpaid, no positions": {
+            "fills": without(fills, "start_position"),
+            "funding": funding.iloc[:0],
+        },
         "no fills": {"fills": fills.iloc[:0], "states": None},
         "nothing": {"fills": fills.iloc[:0], "funding": funding.iloc[:0], "states": None},
         "USDH": {"fills": fills.assign(coin="flx:" + fills["coin"], fee_token="USDH")},
-        "unknown flow": {"ledger": with_unknown_amount(frames.ledger, half)},
+        "unknown flow": {"ledger": with_unknown_amount(account.ledger, half)},
         "no fees": {"fills": without(fills, "fee")},
         "no closed PnL": {"fills": without(fills, "closed_pnl")},
         "no positions": {"fills": without(fills, "start_position")},
         "spot": {"fills": fills.head(1).assign(coin="@107", side="B", fee_token="HYPE")},
     }
-    made = {name: replace(frames, **parts) for name, parts in changed.items()}
+    made = {name: account.assign(**parts) for name, parts in changed.items()}
     routed = builder_report.fetch_report(session, session.world["builders"][1]).fills
     payer = routed.loc[routed["builder_fee"] > 0, "user"].iloc[0]
-    made["routed"] = wallet_report.fetch_results(session, payer).frames
+    made["routed"] = wallet_report.fetch_results(session, payer).account
     latest = made["routed"].latest
     some = latest["builder"].where(pd.Series(range(len(latest))) % 5 != 0)
-    made["some routed"] = replace(made["routed"], latest=latest.assign(builder=some))
+    made["some routed"] = made["routed"].assign(latest=latest.assign(builder=some))
     for name in ("LIQUIDATED", "ISOLATED", "TRIMMED", "MARKET_MAKER", "SOLD", "UNIFIED"):
         user = session.world["examples"][name]
-        made[name] = wallet_report.fetch_results(session, user, builders=[]).frames
+        made[name] = wallet_report.fetch_results(session, user).account
     sold = made["SOLD"].fills
     method = sold["liquidation_method"].copy()
     method[method.last_valid_index()] = "backstop"
-    made["sold"] = replace(made.pop("SOLD"), fills=sold.assign(liquidation_method=method))
+    made["sold"] = made.pop("SOLD").assign(fills=sold.assign(liquidation_method=method))
     return {"whole": whole} | {name: WalletResults(each) for name, each in made.items()}
 
 
@@ -284,7 +293,7 @@ def test_comparison_lists_accounts_by_gain(variants):
     made = comparison_report.make_account_table(comparison)
     assert [row[0] for row in made.rows] == [short_address(user) for user in users]
     assert set(comparison_report.source_frames(comparison)) == {
-        f"{name} {number}" for name in ("fills", "ledger") for number in range(1, 3)
+        f"{name} {number}" for name in ("fills", "ledger", "funding") for number in range(1, 3)
     }
 
 

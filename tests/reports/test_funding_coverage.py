@@ -4,11 +4,10 @@ from decimal import Decimal
 
 import pandas as pd
 
-from toolkit.fetch.fills import user_fills_by_time
+from toolkit.fetch.fills import user_fills, user_fills_by_time
 from toolkit.fetch.funding import builder_approved_funding_by_time
 from toolkit.reports import example
 from toolkit.reports.funding_coverage import FundingCoverage, compare_funding
-from toolkit.reports.report_frames import account_payments, find_builders
 
 HOUR = 3_600_000
 
@@ -65,11 +64,14 @@ def test_example_account_fits_its_definition(session, user):
         builder: builder_approved_funding_by_time(builder, 0, numbers="exact", session=session)
         for builder in builders
     }
-    rows = pd.concat([frame.assign(builder=name) for name, frame in payments.items()])
-    for account in example._rank_by_funding(rows.reset_index(drop=True)):
+    parts = [frame.assign(builder=name) for name, frame in payments.items()]
+    rows = pd.concat(parts, ignore_index=True)
+    for account in example._rank_by_funding(rows):
         fills = user_fills_by_time(account, 0, numbers="exact", session=session)
-        own = {name: payments[name] for name in find_builders(session, account)}
-        found = compare_funding(fills, account_payments(account, own), session.now_ms())
+        routed = user_fills(account, session=session)["builder"].dropna()
+        is_own = (rows["user"] == account) & (rows["builder"].isin(routed) | routed.empty)
+        own = rows[is_own].drop_duplicates(["time", "coin"])
+        found = compare_funding(fills, own, session.now_ms())
         share = found.covered / max(found.held + found.beyond, 1)
         if share == 1 and len(fills) >= 50 and example._has_closed(fills, account):
             break

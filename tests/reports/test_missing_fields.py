@@ -44,7 +44,7 @@ def missing_reasons(session, user, field):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         source = altered(session, "userFillsByTime", field)
-        return wallet_report.fetch_results(source, user, builders=session.world["builders"])
+        return wallet_report.fetch_results(source, user)
 
 
 UNKNOWN = {
@@ -61,7 +61,7 @@ UNKNOWN = {
 @pytest.mark.parametrize("field", UNKNOWN)
 def test_amounts_without_fields_are_unknown(session, user, field):
     results = missing_reasons(session, user, field)
-    fills = results.frames.fills
+    fills = results.account.fills
     missing, rows = -(-len(fills) // 7), len(fills)
     said = [*wallet_text.list_headlines(results), *wallet_text.list_checks(results)]
     unknown = {headline.label: headline.note for headline in said if headline.value == "not known"}

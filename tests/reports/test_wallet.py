@@ -1,7 +1,7 @@
 """The wallet report: exact amounts, coverage of funding, and a self-contained page."""
 
-from dataclasses import replace
 from decimal import Decimal
+from types import SimpleNamespace
 
 import pandas as pd
 import pytest
@@ -9,7 +9,7 @@ import pytest
 import toolkit as tk
 from toolkit.plots import formats
 from toolkit.reports import blocks, wallet_reasons, wallet_report, wallet_text
-from toolkit.reports.wallet_frames import fetch_wallet
+from toolkit.reports.report_frames import fetch_account
 from toolkit.reports.wallet_report import WalletResults
 from toolkit.reports.wallet_tables import make_tables
 from toolkit.reports.wallet_text import list_headlines
@@ -19,7 +19,7 @@ HOSTILE = '<script>alert("x")</script>$\\frac$'
 
 @pytest.fixture(scope="module")
 def results(session, user):
-    return WalletResults(fetch_wallet(session, user, 0, None, None))
+    return WalletResults(fetch_account(session, user, 0, None))
 
 
 def html_of(block):
@@ -30,12 +30,14 @@ def html_of(block):
 
 
 def test_text_of_service_is_escaped(session, user):
-    frames = fetch_wallet(session, user, 0, None, None)
-    evil = frames.fills.copy()
+    account = fetch_account(session, user, 0, None)
+    evil = account.fills.copy()
     evil["coin"] = evil["coin"].where(evil["coin"] != evil["coin"].iloc[0], HOSTILE)
     evil["dir"] = HOSTILE
-    evil.attrs = {"toolkit": {**frames.fills.attrs["toolkit"], "complete": HOSTILE}}
-    results = WalletResults(replace(frames, fills=evil, source=HOSTILE))
+    evil.attrs = {"toolkit": {**account.fills.attrs["toolkit"], "complete": HOSTILE}}
+    results = WalletResults(
+        account.assign(fills=evil, session=SimpleNamespace(label=HOSTILE, simulated=True))
+    )
     frames = wallet_report.source_frames(results)
     shown = [wallet_report.make_title(results), *make_tables(results).values()]
     shown += [wallet_report.draw_funding(results)]
@@ -49,7 +51,7 @@ def test_totals_equal_decimal_sums(results, session, user):
     fills = tk.user_fills_by_time(user, 0, numbers="text", session=session)
     closed = sum(map(Decimal, fills["closed_pnl"]))
     fees = sum(map(Decimal, fills["fee"]))
-    funding = sum(results.frames.funding["usdc"])
+    funding = sum(results.account.funding["usdc"])
     found = [results.total["closed_pnl"], results.fees, results.total["net"]]
     wanted = [float(each) for each in (closed, -fees, closed - fees + funding)]
     assert found == pytest.approx(wanted, abs=1e-6)
@@ -69,28 +71,30 @@ def test_example_account_search_is_cached(session, user):
     assert fresh.counts.requests > 1
 
 
-def test_funding_without_builders_is_not_covered(session, user):
-    results = WalletResults(fetch_wallet(session, user, 0, None, []))
-    shown = {line.label: line.value for line in list_headlines(results)}
-    assert shown["funding"] == "not covered"
+def test_unknown_funding_is_not_counted_as_0(results):
+    without = results.account.assign(funding=None, missing={"funding": "it was not archived"})
+    unknown = WalletResults(without)
+    shown = {line.label: line.value for line in list_headlines(unknown)}
+    assert shown["funding"] == "not known"
     assert "net PnL, without funding" in shown
-    assert wallet_text.describe_coverage(results).startswith("Funding is not covered.")
-    assert html_of(wallet_report.draw_funding(results)) == ""
-    stranger = WalletResults(fetch_wallet(session, user, 0, None, ["0x" + "ab" * 20]))
-    assert {line.label: line.value for line in list_headlines(stranger)}["funding"] == "not covered"
+    assert wallet_text.describe_coverage(unknown).startswith("Funding is not covered")
+    assert "funding (it was not archived)" in wallet_text.summarize_wallet(unknown)
+    assert html_of(wallet_report.draw_funding(unknown)) == ""
+    unpaid = WalletResults(results.account.assign(funding=results.account.funding.iloc[:0]))
+    assert {line.label: line.value for line in list_headlines(unpaid)}["funding"] == "not covered"
 
 
 def test_missing_rows_are_counted(results):
-    frames = results.frames
-    fewer = WalletResults(replace(frames, funding=frames.funding.iloc[5:]))
+    account = results.account
+    fewer = WalletResults(account.assign(funding=account.funding.iloc[5:]))
     assert fewer.coverage.held - fewer.coverage.covered == 5
     assert {line.label: line.note for line in list_headlines(fewer)}["funding"].startswith("covers")
-    missing = float(frames.funding["usdc"].iloc[:5].sum())
+    missing = float(account.funding["usdc"].iloc[:5].sum())
     assert fewer.reconciliation["residual"] == pytest.approx(missing, rel=0, abs=1e-6)
     assert "funding" in wallet_text.describe_value(fewer)
-    busiest = frames.fills["coin"].mode()[0]
-    second = frames.fills.index[frames.fills["coin"] == busiest][1]
-    holed = WalletResults(replace(frames, fills=frames.fills.drop(second)))
+    busiest = account.fills["coin"].mode()[0]
+    second = account.fills.index[account.fills["coin"] == busiest][1]
+    holed = WalletResults(account.assign(fills=account.fills.drop(second)))
     assert holed.audit["chain_break"].sum() == 1
 
 
@@ -99,26 +103,26 @@ def test_report_has_only_its_period(session, user):
     assert results.reconciliation is None
     assert "not known" in wallet_text.describe_value(results)
     assert "2025-09-29 00:00 to 2025-09-30 00:00 UTC" in html_of(wallet_report.make_title(results))
-    assert results.frames.fills["time"].max() < pd.Timestamp("2025-09-30T00:00:01Z")
+    assert results.account.fills["time"].max() < pd.Timestamp("2025-09-30T00:00:01Z")
 
 
 def test_report_without_fills_says_so(results):
-    few = {name: getattr(results.frames, name).iloc[:0] for name in ("fills", "funding")}
-    none = WalletResults(replace(results.frames, **few))
+    few = {name: getattr(results.account, name).iloc[:0] for name in ("fills", "funding")}
+    none = WalletResults(results.account.assign(**few))
     assert "The account made no fills in this period." in wallet_text.summarize_wallet(none)
     assert "There are none." in "".join(map(html_of, make_tables(none).values()))
     assert none.plot_rows(None).empty
     assert none.plot_rows("hour").empty
 
 
-def told_of(frames):
-    return [part.name for part in wallet_text.summarize_wallet(WalletResults(frames)).sentences]
+def told_of(account):
+    return [part.name for part in wallet_text.summarize_wallet(WalletResults(account)).sentences]
 
 
 def test_summary_explains_liquidation(session):
     """The entry was 20 times the capital, and a move of 4.5 % took 20 times 4.5 % of it."""
-    account = session.world["examples"]["LIQUIDATED"]
-    results = wallet_report.fetch_results(session, account, builders=[])
+    user = session.world["examples"]["LIQUIDATED"]
+    results = wallet_report.fetch_results(session, user)
     parts = {part.name: part for part in wallet_text.summarize_wallet(results).sentences}
     assert list(parts)[:6] == [
         "forced", "forced_backstop", "forced_most", "forced_leverage", "forced_margin",
@@ -133,16 +137,16 @@ def test_summary_explains_liquidation(session):
     assert first.startswith("The account was liquidated: 1 liquidation")
     assert second.startswith("The account closed ")
     trimmed = session.world["examples"]["TRIMMED"]
-    results = wallet_report.fetch_results(session, trimmed, builders=[])
-    assert (results.frames.fills["liquidated_user"] == trimmed).sum() > 1
+    results = wallet_report.fetch_results(session, trimmed)
+    assert (results.account.fills["liquidated_user"] == trimmed).sum() > 1
     assert "1 liquidation, in 1 coin" in wallet_text.summarize_wallet(results)  # of one order
 
 
 def test_summary_of_two_liquidations_by_hand(session):
     """One order in the book is the largest; the vault took more, in two orders an hour later."""
-    account = session.world["examples"]["LIQUIDATED"]
-    frames = wallet_report.fetch_results(session, account, builders=[]).frames
-    forced = frames.fills[frames.fills["liquidated_user"] == account].iloc[[0, 0, 0]]
+    user = session.world["examples"]["LIQUIDATED"]
+    account = wallet_report.fetch_results(session, user).account
+    forced = account.fills[account.fills["liquidated_user"] == user].iloc[[0, 0, 0]]
     begin = forced["time"].iloc[0]
     fills = forced.assign(
         time=[begin, begin + pd.Timedelta("1h"), begin + pd.Timedelta("1h")],
@@ -150,7 +154,7 @@ def test_summary_of_two_liquidations_by_hand(session):
         sz=[Decimal(10), Decimal(6), Decimal(6)], closed_pnl=[Decimal(-50)] * 3,
         liquidation_method=["market", "backstop", "backstop"],
     ).astype(dict(forced.dtypes))  # fmt: skip
-    results = WalletResults(replace(frames, fills=fills))
+    results = WalletResults(account.assign(fills=fills))
     parts = {part.name: part for part in wallet_text.summarize_wallet(results).sentences}
     assert parts["forced_both"].values["share"] == pytest.approx(1_200 / 2_200)
     assert parts["forced_largest"].values["moments"] == 2
@@ -161,13 +165,15 @@ def test_summary_of_two_liquidations_by_hand(session):
 
 
 def test_missing_column_removes_sentences(session):
-    account = session.world["examples"]["SOLD"]
-    frames = wallet_report.fetch_results(session, account, builders=[]).frames
-    told = set(told_of(frames))
+    user = session.world["examples"]["SOLD"]
+    account = wallet_report.fetch_results(session, user).account
+    told = set(told_of(account))
     lost = {}
     for column in ("start_position", "fee", "closed_pnl", "liquidation_method"):
-        fills = frames.fills.assign(**{column: frames.fills[column].where(frames.fills.index < 0)})
-        gone = told - set(told_of(replace(frames, fills=fills)))
+        fills = account.fills.assign(
+            **{column: account.fills[column].where(account.fills.index < 0)}
+        )
+        gone = told - set(told_of(account.assign(fills=fills)))
         lost[column] = {name.removeprefix("forced_") for name in gone if "forced" in name}
     assert lost == {
         "start_position": {"leverage", "loss"},
@@ -178,20 +184,20 @@ def test_missing_column_removes_sentences(session):
 
 
 def test_missing_rows_remove_sentences(session):
-    account = session.world["examples"]["LIQUIDATED"]
-    frames = wallet_report.fetch_results(session, account, builders=[]).frames
-    assert "forced_leverage" not in told_of(replace(frames, start_ms=1))
-    assert "forced_loss" not in told_of(replace(frames, ledger=frames.ledger.iloc[:0]))
-    unknown = frames.ledger.assign(account_value=None)
-    assert "forced_margin" not in told_of(replace(frames, ledger=unknown))
-    twice = pd.concat([frames.ledger, frames.ledger.assign(hash="0x1")])
-    assert "forced_margin" not in told_of(replace(frames, ledger=twice))
+    user = session.world["examples"]["LIQUIDATED"]
+    account = wallet_report.fetch_results(session, user).account
+    assert "forced_leverage" not in told_of(account.assign(start_ms=1))
+    assert "forced_loss" not in told_of(account.assign(ledger=account.ledger.iloc[:0]))
+    unknown = account.ledger.assign(account_value=None)
+    assert "forced_margin" not in told_of(account.assign(ledger=unknown))
+    twice = pd.concat([account.ledger, account.ledger.assign(hash="0x1")])
+    assert "forced_margin" not in told_of(account.assign(ledger=twice))
 
 
 def test_deleveraging_is_no_liquidation(session):
     """It closes by force, but is no liquidation of the account (docs/live_service.md, 2)."""
-    account = session.world["examples"]["DELEVERAGED"]
-    said = told_of(wallet_report.fetch_results(session, account).frames)
+    user = session.world["examples"]["DELEVERAGED"]
+    said = told_of(wallet_report.fetch_results(session, user).account)
     assert "deleveraged" in said
     assert "forced" not in said
 
@@ -214,17 +220,17 @@ def test_builder_fees_sum_to_total(session, results):
     assert set(rows["builder"]) <= set(session.world["builders"])
     shown = make_tables(results)["builders"].rows
     assert [row[0] for row in shown] == rows["builder"].tolist()
-    frames = replace(results.frames, latest=None)
-    (unnamed,) = make_tables(WalletResults(frames))["builders"].rows
+    account = results.account.assign(latest=None)
+    (unnamed,) = make_tables(WalletResults(account))["builders"].rows
     assert unnamed[0].startswith("not named")
 
 
 def test_days_without_funding_show_dash(results):
     """Of rows of the first day alone the other days know nothing, and it is not 0."""
-    paid = results.frames.funding
+    paid = results.account.funding
     first = paid["time"].dt.floor("D").min()
     kept = paid[paid["time"].dt.floor("D") == first]
-    result = make_tables(WalletResults(replace(results.frames, funding=kept)))["days"]
+    result = make_tables(WalletResults(results.account.assign(funding=kept)))["days"]
     place = [column.name for column in result.columns].index("funding")
     shown = [row[place] for row in result.rows]
     assert len(shown) > 1

@@ -1,19 +1,19 @@
 """The wallet explorer: sums of parts, choices of coin and day, and its code."""
 
 import threading
+from dataclasses import replace
 
 import pandas as pd
 import pytest
 
 import toolkit as tk
-from tests.widgets.fetchers import CannedFetcher, run_on_thread
-from toolkit.errors import NotPermitted
+from tests.widgets.fetchers import run_on_thread
+from toolkit.contract.apis import EXCHANGE
 from toolkit.widgets.comparison_html import account_options, comparison_html
 from toolkit.widgets.comparison_view import ComparisonRequest, ComparisonView, comparison_view
-from toolkit.widgets.fetcher import bind_session
 from toolkit.widgets.wallet_explorer import wallet_explorer
 from toolkit.widgets.wallet_html import coin_options, day_options, wallet_html
-from toolkit.widgets.wallet_view import WalletRequest, wallet_view
+from toolkit.widgets.wallet_view import WalletFigures, WalletRequest, fetch_account, wallet_view
 
 CAUSES = ["closed_pnl", "trading_fee", "builder_fee", "deployer_fee", "rebate", "funding"]
 
@@ -24,14 +24,8 @@ def user(exchange):
 
 
 @pytest.fixture(scope="module")
-def builders(exchange):
-    return tuple(exchange.world["builders"])
-
-
-@pytest.fixture(scope="module")
-def whole(exchange, user, builders):
-    request = WalletRequest(user, builders=builders)
-    return wallet_view(request, bind_session(exchange), exchange.now_ms())
+def whole(exchange, user):
+    return wallet_view(WalletRequest(user), exchange)
 
 
 @pytest.fixture(scope="module")
@@ -53,8 +47,7 @@ def nearly(amount):
 
 def of(whole, **chosen):
     """Choose a coin or day of an account that was fetched; nothing is asked."""
-    request = WalletRequest(whole.request.user, builders=whole.request.builders, **chosen)
-    return wallet_view(request, CannedFetcher({}), whole.account.end_ms, whole.account)
+    return wallet_view(WalletRequest(whole.request.user, **chosen), None, whole.figures)
 
 
 def test_parts_sum_to_net(whole):
@@ -82,35 +75,30 @@ def test_choices_are_sorted(whole):
     assert days == sorted(days, reverse=True)
 
 
-def test_funding_without_builders_is_missing(exchange, user):
-    view = wallet_view(WalletRequest(user, builders=()), bind_session(exchange), exchange.now_ms())
+def lacking(account, **missing):
+    """Return figures of an account whose source lacks frames, with the reasons."""
+    return WalletFigures(account.assign(**dict.fromkeys(missing), missing=missing))
+
+
+def test_missing_frames_are_explained(exchange, user):
+    """On an API without funding and states the view has the rest, and says what it lacks."""
+    figures = lacking(fetch_account(user, "30d", exchange), funding="gone", states="not this <key>")
+    view = wallet_view(WalletRequest(user), None, figures)
+    html = wallet_html(view)
     assert pd.isna(view.earned["funding"].iloc[0])
-    assert "net, without funding" in wallet_html(view)
+    assert "net, without funding" in html
+    assert "funding, missing or incomplete: gone" in html
+    assert view.positions is view.equity is None
+    assert "Positions cannot be fetched: not this &lt;key&gt;" in html
+    assert "Equity in USD" not in html
 
 
-def test_default_builders_are_from_fills(exchange):
-    client = next(
-        item
-        for item in exchange.world["users"]
-        if tk.user_fills(item, session=exchange)["builder"].notna().any()
-    )
-    view = wallet_view(WalletRequest(client), bind_session(exchange), exchange.now_ms())
-    routed = tk.user_fills(client, session=exchange)["builder"].dropna().unique()
-    assert view.account.builders == tuple(sorted(routed))
-
-
-def test_refused_positions_are_explained(exchange, user):
-    asks = bind_session(exchange)
-
-    def fetch(function, *arguments, **named):
-        if function is tk.batch_clearinghouse_states:
-            raise NotPermitted("not this <key>")
-        return asks(function, *arguments, **named)
-
-    view = wallet_view(WalletRequest(user), fetch, exchange.now_ms())
-    assert view.positions is None
-    assert "Positions cannot be fetched: not this &lt;key&gt; (status 403)" in wallet_html(view)
-    assert len(view.earned) == 1
+def test_exchange_api_gives_the_same_view(exchange, user, whole):
+    """It has no operation for the states of many accounts, and no slippage samples."""
+    view = wallet_view(WalletRequest(user), replace(exchange, api=EXCHANGE))
+    assert view.account.missing == {}
+    for name in ("earned", "coins", "days", "hours", "equity"):
+        pd.testing.assert_frame_equal(getattr(view, name), getattr(whole, name))
 
 
 @pytest.mark.parametrize("chosen", [[], ["coin", "day"]], ids=", ".join)
@@ -161,7 +149,7 @@ def test_other_account_resets_choices(exchange, explorer):
     other = next(u for u in exchange.world["users"] if u != explorer.request.user)
     explorer._user.value = f"  {other} "
     assert explorer.settle(20)
-    assert explorer.view.request == WalletRequest(other, "7d", builders=explorer._builders)
+    assert explorer.view.request == WalletRequest(other, "7d")
     assert explorer._coin.options[0] == ("all coins", None)
     assert (explorer._coin.value, explorer._day.value) == (None, None)
 
@@ -191,8 +179,7 @@ def accounts(exchange):
 
 @pytest.fixture(scope="module")
 def several(exchange, accounts):
-    builders = exchange.world["builders"]
-    with wallet_explorer(accounts, period="7d", builders=builders, session=exchange) as result:
+    with wallet_explorer(accounts, period="7d", session=exchange) as result:
         yield result
 
 
@@ -223,8 +210,7 @@ def test_chosen_account_makes_no_requests(exchange, several, accounts):
 
 def test_compared_account_equals_single_view(exchange, several, accounts):
     several.set(user=accounts[1].upper().replace("0X", "0x"))
-    builders = exchange.world["builders"]
-    with wallet_explorer(accounts[1], period="7d", builders=builders, session=exchange) as explorer:
+    with wallet_explorer(accounts[1], period="7d", session=exchange) as explorer:
         one, same = explorer.view, several.view
         for name in ("earned", "coins", "days", "hours", "fills", "positions", "equity"):
             pd.testing.assert_frame_equal(
@@ -237,22 +223,17 @@ def test_compared_account_equals_single_view(exchange, several, accounts):
             assert (mine["parameters"], mine["rows"]) == (own["parameters"], own["rows"])
 
 
-def test_failed_request_is_shown_by_account(exchange, accounts):
-    asks = bind_session(exchange)
-
-    def fetch(function, /, *arguments, **named):
-        if function is tk.user_fills and arguments[0] == accounts[0]:
-            raise NotPermitted("not these <fills>")
-        if function is tk.batch_clearinghouse_states:
-            raise NotPermitted("no <positions>")
-        return asks(function, *arguments, **named)
-
-    request = ComparisonRequest(tuple(accounts), "7d")
-    view = comparison_view(request, fetch, exchange.now_ms(), None)
+def test_failed_account_is_shown(exchange, accounts):
+    request = ComparisonRequest(("0x<b>", *accounts[1:]), "7d")
+    known = {
+        user: lacking(fetch_account(user, "7d", exchange), states="no <positions>")
+        for user in accounts[1:]
+    }
+    view = comparison_view(request, exchange, known)
     html = comparison_html(view)
-    assert list(view.compared.failed) == accounts[:1]
+    assert list(view.failed) == ["0x<b>"]
     assert sorted(view.earned["user"]) == sorted(accounts[1:3])
-    assert "is missing: not these &lt;fills&gt;" in html
+    assert "is missing: &#x27;0x&lt;b&gt;&#x27; is not an address" in html
     assert html.count("Positions and equity cannot be fetched: no &lt;positions&gt;") == 1
     labels = [label.rpartition(": ")[2] for label, _ in account_options(view)]
     assert (labels[1], labels[4]) == ("missing", "no rows")
@@ -261,7 +242,7 @@ def test_failed_request_is_shown_by_account(exchange, accounts):
 def test_code_reproduces_comparison(default, several):
     cell: dict[str, object] = {}
     exec(several.set(user="all").code, cell)
-    for name in ("earned", "total", "hours", "largest", "returns"):
+    for name in ("earned", "total", "hours", "largest"):
         pd.testing.assert_frame_equal(cell[name], getattr(several.view, name))
 
 
@@ -271,7 +252,7 @@ def test_failed_account_is_named(exchange, accounts):
         assert repr(explorer) == f"tk.widgets.wallet_explorer({opened})"
         assert explorer.view.earned["coin"].tolist() == ["BTC"]
     users = [accounts[0], "0x<b>"]
-    with wallet_explorer(users, period="7d", builders=(), session=exchange) as explorer:
+    with wallet_explorer(users, period="7d", session=exchange) as explorer:
         assert explorer.view.earned["user"].tolist() == users[:1]
         assert "0x&lt;b&gt; is missing: " in explorer._panel.html
         with pytest.raises(ValueError, match="one of the accounts, or 'all'"):
@@ -280,7 +261,7 @@ def test_failed_account_is_named(exchange, accounts):
             explorer.set(user="all", coin="BTC")
         explorer.set(user="0x<b>")
         assert "0x<b>" in str(explorer.error)
-    with wallet_explorer(["0x1", "0x2"], builders=(), session=exchange) as explorer:
+    with wallet_explorer(["0x1", "0x2"], session=exchange) as explorer:
         assert explorer.view is None
         assert "0x1" in str(explorer.error)
 

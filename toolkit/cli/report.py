@@ -125,16 +125,9 @@ def wallet(
     ] = None,
     start: StartOption = "",
     end: EndOption = None,
-    builder: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="A builder that the account approved. The option can be repeated.",
-            callback=_check_addresses,
-        ),
-    ] = None,
 ) -> ReportRequest:
     """Report the profits, costs and trades of one account."""
-    options = {"start": start or 0, "end": end, "builders": builder}
+    options = {"start": start or 0, "end": end}
     return "wallet", [{"user": address, **options} for address in _unique_subjects(user)]
 
 

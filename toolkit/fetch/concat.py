@@ -20,7 +20,7 @@ from toolkit.display import type_text
 from toolkit.frames import Collector, Provenance, provenance
 from toolkit.public_names import publish_as
 
-__all__ = ["concat", "concat_subjects", "subjects_of"]
+__all__ = ["concat", "concat_frames", "concat_subjects", "subjects_of"]
 
 
 @publish_as("toolkit")
@@ -326,3 +326,30 @@ def _merge_subjects(
         reasons=[f"{len(failed)} of {len(failed) + len(states)} failed"] if failed else [],
     )
     return merged | common_covered(each)
+
+
+def concat_frames(frames: Mapping[str, pd.DataFrame], parameter: str) -> pd.DataFrame:
+    """Concatenate answers to similar requests, and merge their provenance.
+
+    - ``frames``: value of the parameter in which the requests differ -> its frame; at least one
+    - ``parameter``: name of that parameter
+    """
+    parts = [frame.attrs.get("toolkit", {}) for frame in frames.values()]
+    # pandas compares attrs at great length, and drops them if they differ.
+    rows = pd.concat([_without_attrs(frame) for frame in frames.values()], ignore_index=True)
+    merged = merge_provenance(
+        parts,
+        parameters={**parts[0].get("parameters", {}), parameter: ", ".join(frames)},
+        states={
+            value: str(part.get("complete", "")) for value, part in zip(frames, parts, strict=True)
+        },
+        failed={},
+    )
+    rows.attrs = {"toolkit": {**merged, "rows": len(rows)}}
+    return rows
+
+
+def _without_attrs(frame: pd.DataFrame) -> pd.DataFrame:
+    bare = frame.copy(deep=False)
+    bare.attrs = {}
+    return bare

@@ -14,13 +14,14 @@ from toolkit import performance, plots
 from toolkit.client import Session
 from toolkit.display import count_text
 from toolkit.errors import ReportFailed
+from toolkit.fetch.account import Account
 from toolkit.plots import formats
 from toolkit.reports import blocks, tables
 from toolkit.reports.blocks import BlockList, TitleBlock
 from toolkit.reports.example import example_account
+from toolkit.reports.report_frames import fetch_account
 from toolkit.reports.sentences import Headline, Paragraph, Sentence, headline, sentence
 from toolkit.reports.tables import TextColumn, TextTable, table
-from toolkit.reports.wallet_frames import WalletFrames, fetch_wallet
 from toolkit.reports.wallet_performance import WalletPerformance
 from toolkit.reports.wallet_report import WalletResults
 from toolkit.times import Time
@@ -56,7 +57,7 @@ HEADLINES: Final = {
     "accounts": ("accounts", "{n:count}", "{traders:count} with fills"),
     "volume": ("volume", "{volume:dollars} USD", "{fills:count fill}"),
     "gain": ("gain of all", "{gain:signed} USD", "change of value, without deposits"),
-    "net": ("closed PnL after fees", "{net:signed} USD", "without funding and open positions"),
+    "net": ("net PnL", "{net:signed} USD", "after fees and funding, without open positions"),
 }
 
 
@@ -71,7 +72,8 @@ _COLUMNS: Final = (
     TextColumn("volume", "volume, USD", formats.whole_dollars),
     TextColumn("closed_pnl", "closed PnL", tables.signed_usd),
     TextColumn("fees", "fees", tables.signed_usd),
-    TextColumn("net", "after fees", tables.signed_usd),
+    TextColumn("funding", "funding", tables.signed_usd),
+    TextColumn("net", "net", tables.signed_usd),
     TextColumn("gain", "gain of value", tables.signed_usd),
     TextColumn("total_return", "return", _fine_share),
     TextColumn("max_drawdown", "deepest drawdown", _fine_share),
@@ -116,7 +118,7 @@ class Comparison:
     def _join_known(self, name: str) -> pd.DataFrame:
         """Return a frame of the accounts whose returns are known, with the first provenance."""
         parts = [
-            getattr(wallet, name).assign(user=wallet.results.frames.user)
+            getattr(wallet, name).assign(user=wallet.results.account.address)
             for wallet in self.wallets
             if len(wallet.returns)
         ]
@@ -137,14 +139,15 @@ def _account_row(wallet: WalletPerformance) -> dict[str, Any]:
     results = wallet.results
     total, figures = results.total, wallet.figures
     values = dict(zip(figures["figure"], figures["value"], strict=True)) if len(figures) else {}
-    is_known = not results.fills_without_amounts
+    is_known, is_paid = not results.fills_without_amounts, results.funding is not None
     return {
-        "user": results.frames.user,
+        "user": results.account.address,
         "fills": int(total["fills"]),
         "volume": float(total["volume"]),
         "closed_pnl": float(total["closed_pnl"]) if is_known else float("nan"),
         "fees": float(results.fees) if is_known else float("nan"),
-        "net": float(total["net"]) if is_known else float("nan"),
+        "funding": float(total["funding"]) if is_paid else float("nan"),
+        "net": float(total["net"]) if is_known and is_paid else float("nan"),
         "gain": float(wallet.returns["gain"].sum()) if len(wallet.returns) else float("nan"),
         "trips": len(wallet.trips),
         **{name: values.get(name, float("nan")) for name in _FIGURES},
@@ -167,17 +170,17 @@ def fetch_comparison(
     if not 2 <= len(chosen) <= _MOST:
         passed = count_text(len(chosen), "was passed", "were passed")
         raise ReportFailed(f"a comparison needs 2 to {_MOST} accounts; {passed}")
-    frames = [fetch_wallet(session, user, start, end, (), with_slippage=False) for user in chosen]
-    if all(wallet.is_empty for wallet in frames):
+    accounts = [fetch_account(session, user, start, end, with_all=False) for user in chosen]
+    if all(account.is_empty for account in accounts):
         raise ReportFailed("there is no data of these accounts in this period: check the addresses")
-    return compare(frames)
+    return compare(accounts)
 
 
-def compare(frames: Sequence[WalletFrames]) -> Comparison:
+def compare(accounts: Sequence[Account]) -> Comparison:
     """Return the results of the comparison of accounts; the fills of all give prices to each."""
-    prices = [wallet.fills[["coin", "time", "px"]] for wallet in frames if len(wallet.fills)]
+    prices = [each.fills[["coin", "time", "px"]] for each in accounts if len(each.fills)]
     marks = pd.concat(prices, ignore_index=True) if prices else None
-    return Comparison([WalletPerformance(WalletResults(wallet), marks) for wallet in frames])
+    return Comparison([WalletPerformance(WalletResults(each), marks) for each in accounts])
 
 
 def _example_accounts(session: Session) -> list[str]:
@@ -188,14 +191,15 @@ def _example_accounts(session: Session) -> list[str]:
 
 def make_title(comparison: Comparison) -> TitleBlock:
     """Return the title of the report."""
-    frames = [wallet.results.frames for wallet in comparison.wallets]
-    times = (wallet.fills["time"] for wallet in frames)
-    period = tables.period_text(frames[0].start_ms, frames[0].end_ms, *times)
+    accounts = [wallet.results.account for wallet in comparison.wallets]
+    times = (account.fills["time"] for account in accounts)
+    first = accounts[0]
+    period = tables.period_text(first.start_ms, first.end_ms, *times)
     return blocks.title(
         "Comparison",
-        f"{len(frames)} accounts",
-        f"{period} · {frames[0].source}",
-        simulated=frames[0].simulated,
+        f"{len(accounts)} accounts",
+        f"{period} · {first.session.label}",
+        simulated=first.session.simulated,
     )
 
 
@@ -347,6 +351,7 @@ def source_frames(comparison: Comparison) -> dict[str, pd.DataFrame | None]:
     """Return the fetched frames by name, for the provenance."""
     found: dict[str, pd.DataFrame | None] = {}
     for number, wallet in enumerate(comparison.wallets, 1):
-        frames = wallet.results.frames
-        found |= {f"fills {number}": frames.fills, f"ledger {number}": frames.ledger}
+        account = wallet.results.account
+        for name in ("fills", "ledger", "funding"):
+            found[f"{name} {number}"] = getattr(account, name)
     return found

@@ -9,12 +9,12 @@ import numpy as np
 import pandas as pd
 
 from toolkit.client import Session, current_session
-from toolkit.fetch.fills import user_fills_by_time
+from toolkit.fetch.fills import user_fills, user_fills_by_time
 from toolkit.fetch.funding import builder_approved_funding_by_time
 from toolkit.prepare.door import Table
 from toolkit.prepare.roles import read_roles
 from toolkit.reports.funding_coverage import compare_funding
-from toolkit.reports.report_frames import fetch_optional, find_builders
+from toolkit.reports.report_frames import fetch_optional
 
 _MAX_ACCOUNTS: Final = 40
 _MIN_FILLS: Final = 50  # a report of fewer fills shows little
@@ -119,8 +119,10 @@ def _covered_share(session: Session, user: str, payments: pd.DataFrame, above: f
     most = compare_funding(fills, payments.drop_duplicates(["time", "coin"]), now)
     if not most.covered or most.covered / most.held <= above:
         return 0.0
-    own = payments[payments["builder"].isin(find_builders(session, user))]
-    found = compare_funding(fills, own.drop_duplicates(["time", "coin"]), now)
+    latest = fetch_optional({}, "", user_fills, user, session=session)
+    if latest is not None and latest["builder"].notna().any():
+        payments = payments[payments["builder"].isin(latest["builder"].dropna())]
+    found = compare_funding(fills, payments.drop_duplicates(["time", "coin"]), now)
     share = found.covered / (found.held + found.beyond) if found.covered else 0.0
     return share if share > above and _has_closed(fills, user) else 0.0
 

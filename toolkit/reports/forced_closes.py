@@ -7,9 +7,9 @@ import pandas as pd
 
 from toolkit import pnl
 from toolkit.errors import MissingAmounts
+from toolkit.fetch.account import Account
 from toolkit.prepare.door import Table
 from toolkit.prepare.roles import read_roles
-from toolkit.reports.wallet_frames import WalletFrames
 from toolkit.rules.directions import LIQUIDATED
 
 __all__ = [
@@ -28,22 +28,22 @@ BACKSTOP, MARKET = "backstop", "market"
 """The methods of liquidation that a fill states."""
 
 
-def find_forced_closes(frames: WalletFrames) -> dict[str, pd.DataFrame]:
+def find_forced_closes(account: Account) -> dict[str, pd.DataFrame]:
     """Return fills by liquidations (forced), and other fills by deleveraging (deleveraged).
 
     A kind without fills is left out.
     """
-    frame = frames.fills.reset_index(drop=True)
-    roles = read_roles(Table(frame, "fills", "none"), frames.user)
+    frame = account.fills.reset_index(drop=True)
+    roles = read_roles(Table(frame, "fills", "none"), account.address)
     kinds = {"forced": roles.liquidated, "deleveraged": roles.deleveraged}
     rows = {name: frame[is_forced] for name, is_forced in kinds.items()}
     return {name: fills for name, fills in rows.items() if not fills.empty}
 
 
-def is_mostly_forced(frames: WalletFrames) -> bool:
+def is_mostly_forced(account: Account) -> bool:
     """Return whether forced closes made more than half of the gains and losses."""
-    whole = _gains_and_losses(frames.fills)
-    return sum(map(_gains_and_losses, find_forced_closes(frames).values())) > whole / 2
+    whole = _gains_and_losses(account.fills)
+    return sum(map(_gains_and_losses, find_forced_closes(account).values())) > whole / 2
 
 
 def _gains_and_losses(fills: pd.DataFrame) -> float:
@@ -100,15 +100,15 @@ def select_largest_liquidation(rows: pd.DataFrame) -> pd.DataFrame:
     return rows[rows["time"] == rows.groupby("time")["usd"].sum().idxmax()]
 
 
-def describe_leverage(frames: WalletFrames, rows: pd.DataFrame) -> dict[str, Any]:
+def describe_leverage(account: Account, rows: pd.DataFrame) -> dict[str, Any]:
     """Return liquidated positions at their entry prices, and the capital before the liquidation.
 
-    Capital is cash in, less cash out, plus closed PnL and fees. Return nothing if the frames do not
+    Capital is cash in, less cash out, plus closed PnL and fees. Return nothing if the rows do not
     begin with the account, or if an amount is missing.
 
     - ``rows``: fills of one liquidation, as `select_largest_liquidation` returns them
     """
-    capital = _capital_before(frames, rows)
+    capital = _capital_before(account, rows)
     if capital is None or capital <= 0 or rows["start_position"].isna().any():
         return {}
     sums = rows.groupby("coin")[["entry_usd", "sz"]].agg("sum").astype("float64")
@@ -123,24 +123,24 @@ def describe_leverage(frames: WalletFrames, rows: pd.DataFrame) -> dict[str, Any
     }  # fmt: skip
 
 
-def describe_loss(frames: WalletFrames, rows: pd.DataFrame) -> dict[str, Any]:
+def describe_loss(account: Account, rows: pd.DataFrame) -> dict[str, Any]:
     """Return the loss of one liquidation with its fees, and its share of the capital before.
 
     Return nothing for a gain, or if an amount is missing.
     """
-    capital = _capital_before(frames, rows)
-    net = _sum_net(frames, rows, frames.ledger.iloc[:0])
+    capital = _capital_before(account, rows)
+    net = _sum_net(account, rows, account.ledger.iloc[:0])
     if capital is None or net is None or capital <= 0 or net >= 0:
         return {}
     return {"loss": -net, "share": -net / capital}
 
 
-def describe_margin(frames: WalletFrames, rows: pd.DataFrame) -> dict[str, Any]:
+def describe_margin(account: Account, rows: pd.DataFrame) -> dict[str, Any]:
     """Return the value and the positions that the ledger states for one liquidation.
 
     Return nothing without exactly one such row, or if the value was not positive.
     """
-    ledger = frames.ledger
+    ledger = account.ledger
     if rows.empty or ledger.empty:
         return {}
     own = ledger[(ledger["type"] == "liquidation") & (ledger["time"] == rows["time"].iloc[0])]
@@ -168,19 +168,19 @@ def share_by_backstop(rows: pd.DataFrame) -> float | None:
     return float(rows["usd"][is_backstop].sum() / rows["usd"].sum())
 
 
-def _capital_before(frames: WalletFrames, rows: pd.DataFrame) -> float | None:
-    if rows.empty or frames.start_ms > 0:
+def _capital_before(account: Account, rows: pd.DataFrame) -> float | None:
+    if rows.empty or account.start_ms > 0:
         return None
     begin = rows["time"].iloc[0]
-    fills, ledger = (table[table["time"] < begin] for table in (frames.fills, frames.ledger))
-    return _sum_net(frames, fills, ledger)
+    fills, ledger = (table[table["time"] < begin] for table in (account.fills, account.ledger))
+    return _sum_net(account, fills, ledger)
 
 
-def _sum_net(frames: WalletFrames, fills: pd.DataFrame, ledger: pd.DataFrame) -> float | None:
+def _sum_net(account: Account, fills: pd.DataFrame, ledger: pd.DataFrame) -> float | None:
     """Return closed PnL, fees and cash of rows; None if an amount is missing."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", MissingAmounts)  # then nothing is said
-        row = pnl.attribution(fills, None, ledger, account=frames.user).iloc[0]
+        row = pnl.attribution(fills, None, ledger, account=account.address).iloc[0]
     if any(row[name] for name in ("missing_amounts", "unpriced_fees", "unknown_flows")):
         return None
     return float(row["net"] + row["ledger"])

@@ -1,7 +1,6 @@
 """Funding coverage: how much of an account's funding its funding rows cover.
 
-The service has funding rows only for times at which the account had approved a builder, and a
-missing row looks like funding of 0. The fills show the position at each full hour, and thereby
+A missing row looks like funding of 0. The fills show the position at each full hour, and thereby
 which rows there must be.
 """
 

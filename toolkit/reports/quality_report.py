@@ -15,12 +15,13 @@ from toolkit import slippage
 from toolkit.client import Session
 from toolkit.contract.dexes import dex_name_in, join_coin
 from toolkit.errors import BadRequest, ReportFailed
+from toolkit.fetch.concat import concat_frames
 from toolkit.fetch.market import current_depth
 from toolkit.fetch.markets import market_code
 from toolkit.plots import formats
 from toolkit.reports import blocks, tables
 from toolkit.reports.blocks import TitleBlock
-from toolkit.reports.report_frames import concat_frames, fetch_markets, fetch_optional, join_reasons
+from toolkit.reports.report_frames import fetch_markets, fetch_optional, join_reasons
 from toolkit.reports.sentences import Headline, Paragraph, Sentence, headline, sentence
 from toolkit.reports.tables import TextColumn, TextTable, table
 from toolkit.slippage._fit import SlippageFit

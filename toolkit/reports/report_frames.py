@@ -7,15 +7,15 @@ from typing import Any, TypeVar
 import pandas as pd
 
 from toolkit.client import Session
-from toolkit.completeness.merge import merge_provenance
 from toolkit.contract.dexes import NOT_PERP
 from toolkit.contract.requests import AMOUNTS
 from toolkit.errors import Incomplete, NotPermitted, NotReady
-from toolkit.fetch.fills import user_fills
-from toolkit.fetch.funding import builder_approved_funding_by_time
+from toolkit.fetch.account import Account
+from toolkit.fetch.concat import concat_frames
 from toolkit.fetch.market import meta_and_asset_ctxs, slippage_history
 from toolkit.fetch.registry import operation_of
 from toolkit.plots.formats import short_usd
+from toolkit.times import Time
 
 F = TypeVar("F")
 
@@ -130,109 +130,35 @@ def join_reasons(missing_reasons: Mapping[str, str]) -> str:
     return "; ".join(f"{name} ({reason})" for name, reason in missing_reasons.items())
 
 
-def concat_frames(frames: Mapping[str, pd.DataFrame], parameter: str) -> pd.DataFrame:
-    """Concatenate answers to similar requests, and merge their provenance.
-
-    - ``frames``: value of the parameter in which the requests differ -> its frame; at least one
-    - ``parameter``: name of that parameter
-    """
-    parts = [frame.attrs.get("toolkit", {}) for frame in frames.values()]
-    # pandas compares attrs at great length, and drops them if they differ.
-    rows = pd.concat([_without_attrs(frame) for frame in frames.values()], ignore_index=True)
-    merged = merge_provenance(
-        parts,
-        parameters={**parts[0].get("parameters", {}), parameter: ", ".join(frames)},
-        states={
-            value: str(part.get("complete", "")) for value, part in zip(frames, parts, strict=True)
-        },
-        failed={},
-    )
-    rows.attrs = {"toolkit": {**merged, "rows": len(rows)}}
-    return rows
-
-
-def _without_attrs(frame: pd.DataFrame) -> pd.DataFrame:
-    bare = frame.copy(deep=False)
-    bare.attrs = {}
-    return bare
-
-
 def is_perp(coins: pd.Series) -> pd.Series:
     """Return whether coins are perps: not spot pairs (``@1``, ``A/B``) or outcomes (``#1``)."""
     return ~coins.str.contains(NOT_PERP, regex=True)
 
 
-def find_builders(session: Session, user: str) -> tuple[str, ...]:
-    """Return the builders through which the latest fills of an account were routed.
+def fetch_account(
+    session: Session, user: str, start: Time, end: Time | None, *, with_all: bool = True
+) -> Account:
+    """Return an account with the frames of a report; the report says itself what is missing.
 
-    If there are none, or the source does not have these fills, all builders that the source names.
+    - ``with_all``: whether to fetch slippage samples and the latest fills, too
+
+    Raise Incomplete if the source is an archive without its fills, ledger or markets.
     """
-    return list_builders(session, fetch_latest_fills(session, user))
+    account = Account(user, start, end, session, quiet=True)
 
+    def require(name: str) -> None:
+        if getattr(account, name) is None or (
+            name in account.missing and archive_command(session, "")
+        ):
+            raise Incomplete(account.missing[name])
 
-def fetch_latest_fills(session: Session, user: str) -> pd.DataFrame | None:
-    """Return the latest fills of an account, which name their builder; None without them."""
-    return fetch_optional({}, "", user_fills, user, numbers="exact", session=session)
-
-
-def list_builders(session: Session, latest: pd.DataFrame | None) -> tuple[str, ...]:
-    """Return the builders of the latest fills, or all builders that the source names."""
-    known = tuple((session.world or {}).get("builders", ()))
-    routed = () if latest is None else tuple(sorted(latest["builder"].dropna().unique()))
-    return routed or known
-
-
-def fetch_funding(
-    session: Session,
-    user: str,
-    builders: Sequence[str],
-    start_ms: int,
-    end_ms: int,
-    missing_reasons: dict[str, str],
-) -> pd.DataFrame | None:
-    """Return the funding rows of an account, fetched by builder; None if no builder has any.
-
-    Builders whose rows cannot be fetched are added to `missing_reasons`.
-    """
-    fetch = partial(
-        builder_approved_funding_by_time,
-        start=start_ms,
-        end=end_ms,
-        numbers="exact",
-        session=session,
+    account.fetch("states")  # first: then no row is later than the states
+    fetch_required(
+        session,
+        {
+            f"userFillsByTime --user {user}": partial(require, "fills"),
+            f"userNonFundingLedgerUpdates --user {user}": partial(require, "ledger"),
+            "meta": partial(require, "perps"),
+        },
     )
-    answers = {
-        builder: fetch_optional(missing_reasons, f"funding by {builder}", fetch, builder)
-        for builder in builders
-    }
-    frames = {builder: frame for builder, frame in answers.items() if frame is not None}
-    if not frames:
-        return None
-    provenance = concat_frames(frames, "builder").attrs["toolkit"]
-    rows = account_payments(user, frames)
-    rows.attrs["toolkit"] = {**provenance, "rows": len(rows)}
-    return rows
-
-
-def account_payments(user: str, frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-    """Return the rows of an account from funding rows by builder, each payment once."""
-    own = {name: frame[frame["user"] == user.lower()] for name, frame in frames.items()}
-    rows = concat_frames(own, "builder").drop_duplicates(["time", "coin"])
-    return rows.sort_values(["time", "coin"], kind="stable").reset_index(drop=True)
-
-
-def fetch_samples(
-    session: Session,
-    coin: str,
-    start_ms: int,
-    end_ms: int,
-    amounts: Sequence[float] = tuple(AMOUNTS),
-) -> pd.DataFrame:
-    """Return the slippage samples of a coin, all sizes in one frame."""
-    frames = {
-        short_usd(amount): slippage_history(
-            coin, amount, start_ms, end_ms, page_size=2000, session=session
-        )
-        for amount in amounts
-    }
-    return concat_frames(frames, "amount")
+    return account.fetch("funding", *(("samples", "latest") if with_all else ()))

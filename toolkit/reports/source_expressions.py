@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from toolkit.client import Session, connect
+from toolkit.contract.apis import EXCHANGE
 from toolkit.errors import ReportFailed
 
 _FOLDERS: Final = ("recordings", "archive")
@@ -47,13 +48,17 @@ def session_source(session: Session) -> str:
             f"a report runs in a process of its own, which cannot open {session.label} again. "
             "Make the session with tk.local, or with tk.connect without transport="
         )
-    if recipe.needs_key and not os.environ.get("TOOLKIT_API_KEY"):
+    if recipe.needs_key and not any(
+        map(os.environ.get, ("TOOLKIT_API_KEY", "HYDROMANCER_API_KEY"))
+    ):
         raise ReportFailed(
             "a report runs in a process of its own, and the key is not sent to it. Set "
             "TOOLKIT_API_KEY in the environment"
         )
     arguments = recipe.arguments
     if "base_url" in arguments:  # the others are of tests
+        if session.api is EXCHANGE:
+            arguments = {**arguments, "exchange": EXCHANGE.name}
         names = inspect.signature(connect).parameters
         arguments = {name: value for name, value in arguments.items() if name in names}
         return f"tk.connect({_argument_text(arguments)})"

@@ -17,7 +17,6 @@ def wallet(
     start: Time = 0,
     end: Time | None = None,
     *,
-    builders: Sequence[str] | None = None,
     out: str | os.PathLike[str] = "build/report/wallet.html",
     session: Session | None = None,
 ) -> Path:
@@ -35,11 +34,6 @@ def wallet(
         First time, inclusive; by default the beginning of the history.
     end : Time, optional
         Last time, inclusive; by default now.
-    builders : sequence of str, optional
-        Builders that the account had approved: the service has funding rows only through them.
-        By default those through which its latest fills were routed, or all builders of a local
-        source. With an empty list no funding is fetched, which saves many points for a builder
-        with many users.
     out : path, default "build/report/wallet.html"
         File to write; missing folders are created.
     session : Session, optional
@@ -59,7 +53,8 @@ def wallet(
     Notes
     -----
     Funding is compared with the positions from the fills, and the report states how many position
-    hours the funding rows cover. If they cover none, funding is missing, not 0.
+    hours the funding rows cover. If they cover none, funding is missing, not 0. What the source
+    does not have, such as slippage on the exchange's own API, is left out, and the summary says so.
 
     Examples
     --------
@@ -73,8 +68,7 @@ def wallet(
     True
     >>> folder.cleanup()
     """
-    names = None if builders is None else list(builders)
-    return run("wallet", out, session=session, user=user, **_period(start, end), builders=names)
+    return run("wallet", out, session=session, user=user, **_period(start, end))
 
 
 def comparison(
@@ -87,8 +81,7 @@ def comparison(
 ) -> Path:
     """Write a report that compares accounts: profits, returns, drawdowns, skill or luck.
 
-    Accounts are ranked by the change of their value without deposits. Closed PnL after fees has no
-    funding, because the service has funding only through builders; `wallet` asks them.
+    Accounts are ranked by the change of their value without deposits.
 
     Parameters
     ----------

@@ -88,18 +88,17 @@ class WalletPerformance:
     @cached_property
     def value(self) -> pd.DataFrame:
         """The value of the account over time; empty without fills that suffice for it."""
-        results, frames = self.results, self.results.frames
+        results, account = self.results, self.results.account
         lacks = results.fills_without_amounts or results.fills_without_position
-        if frames.fills.empty or lacks:
+        if account.fills.empty or lacks:
             return pd.DataFrame()
-        states = frames.states
+        states = account.states
         made: pd.DataFrame = pnl.value(
-            frames.fills,
+            account.prepared,
             results.funding,
-            frames.ledger,
+            account.ledger,
             marks=self.marks,
             accounts=None if states is None else (states.accounts, states.positions),
-            account=frames.user,
         )
         return made
 
@@ -116,7 +115,7 @@ class WalletPerformance:
     @property
     def reason(self) -> str:
         """Why returns are not known."""
-        if self.results.frames.fills.empty:
+        if self.results.account.fills.empty:
             return "the account has no fills"
         if self.value.empty:
             return "some fills do not state all amounts"
@@ -126,13 +125,11 @@ class WalletPerformance:
     @cached_property
     def trips(self) -> pd.DataFrame:
         """The complete round trips; trips with the largest gain or loss are first."""
-        frames = self.results.frames
+        account = self.results.account
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", (HistoryWarning, MissingAmounts))
             try:
-                rows: pd.DataFrame = pnl.round_trips(
-                    frames.fills, self.results.funding, account=frames.user
-                )
+                rows: pd.DataFrame = pnl.round_trips(account.prepared, self.results.funding)
             except MissingColumns:  # fills without amounts or without a price of their token
                 return pd.DataFrame()
         complete = rows[rows["status"].isin(list(_CLOSED_BY)) & rows["net"].notna()]

@@ -61,12 +61,12 @@ def _maker_sentences(results: WalletResults) -> list[Sentence]:
     if share < _MAKER:
         return [sentence(SENTENCES, "maker", share=share)]
     sentences = [sentence(SENTENCES, "maker_most", share=share)]
-    usd, gain = match_within_hours(results.frames.fills)
+    usd, gain = match_within_hours(results.account.fills)
     if usd:
         values = {"usd": usd, "gain": gain, "rate": 1e4 * gain / usd}
         sentences.append(sentence(SENTENCES, "matched", **values))
-    states = results.frames.states
-    is_whole = results.frames.start_ms == 0  # unrealised PnL counts from the entry on
+    states = results.account.states
+    is_whole = results.account.start_ms == 0  # unrealised PnL counts from the entry on
     if usd and is_whole and states is not None and not results.fills_without_amounts:
         unrealised = states.positions["unrealized_pnl"].sum(skipna=False)
         rest = float(results.total["closed_pnl"]) + float(unrealised) - gain
@@ -109,14 +109,14 @@ def sum_builder_fees(results: WalletResults) -> pd.DataFrame:
 
     Returns: ``builder, fills, volume, fee`` (USD, negative) and ``rate`` (bps of volume).
     """
-    frames = results.frames
-    fees = frames.fills["builder_fee"]
-    paid = frames.fills[fees.notna() & (fees != 0)]
+    account = results.account
+    fees = account.fills["builder_fee"]
+    paid = account.fills[fees.notna() & (fees != 0)]
     if paid.empty or "fee" in results.missing_counts:
         return pd.DataFrame()
     named = pd.Series(pd.NA, paid.index, dtype="object")
-    if frames.latest is not None:  # an order has one builder
-        routed = frames.latest.dropna(subset=["builder"]).drop_duplicates("oid")
+    if account.latest is not None and "builder" in account.latest:  # an order has one builder
+        routed = account.latest.dropna(subset=["builder"]).drop_duplicates("oid")
         named = paid["oid"].map(routed.set_index("oid")["builder"])
     rows = [
         {"builder": builder, **_sum_fees(results, fills)}
@@ -132,7 +132,7 @@ def sum_builder_fees(results: WalletResults) -> pd.DataFrame:
 def _sum_fees(results: WalletResults, fills: pd.DataFrame) -> dict[str, Any]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", MissingAmounts)
-        row = pnl.attribution(fills, account=results.frames.user).iloc[0]
+        row = pnl.attribution(fills, account=results.account.address).iloc[0]
     return {"fills": len(fills), "volume": row["volume"], "fee": row["builder_fee"]}
 
 

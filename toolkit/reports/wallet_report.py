@@ -13,14 +13,13 @@ import pandas as pd
 from toolkit import funding, plots, pnl, slippage
 from toolkit.client import Session
 from toolkit.errors import MissingAmounts, MissingColumns, ReportFailed
-from toolkit.prepare import Fills
+from toolkit.fetch.account import Account
 from toolkit.reports import blocks, tables
 from toolkit.reports.blocks import BlockList, TitleBlock
 from toolkit.reports.example import example_account
 from toolkit.reports.figures import Draw
 from toolkit.reports.funding_coverage import FundingCoverage, compare_funding
-from toolkit.reports.report_frames import is_perp
-from toolkit.reports.wallet_frames import WalletFrames, fetch_wallet
+from toolkit.reports.report_frames import fetch_account, is_perp
 from toolkit.times import Time
 
 PARTS: Final = ("closed_pnl", "trading_fee", "builder_fee", "deployer_fee", "rebate", "funding")
@@ -35,10 +34,10 @@ _BY_DAY: Final = "Funding by day, and its running sum, in USD."
 class WalletResults:
     """The results of a wallet report; each is computed once.
 
-    - ``frames``: the fetched frames
+    - ``account``: the account with its frames
     """
 
-    frames: WalletFrames
+    account: Account
 
     def attribution(self, by: str | None = None) -> pd.DataFrame:
         """Return the attribution of PnL. By coin it lacks the ledger, whose rows have no coin."""
@@ -51,41 +50,40 @@ class WalletResults:
         return {}
 
     def _compute_attribution(self, by: str | None) -> pd.DataFrame:
-        frames = self.frames
-        ledger = None if by == "coin" else frames.ledger
+        account = self.account
+        ledger = None if by == "coin" else account.ledger
         # Where fills may be missing, funding counts between the first and the last of them.
-        is_whole = "may be missing" not in str(frames.fills.attrs["toolkit"].get("history"))
+        is_whole = "may be missing" not in str(account.fills.attrs["toolkit"].get("history"))
         with warnings.catch_warnings():
             # The report states the missing amounts itself (`missing_counts`).
             warnings.simplefilter("ignore", MissingAmounts)
             result: pd.DataFrame = pnl.attribution(
-                frames.fills,
+                account.prepared,
                 self.funding,
                 ledger,
                 by=by,
-                account=frames.user,
-                start_time=frames.start_ms if is_whole else None,
-                end_time=frames.end_ms if is_whole else None,
+                start_time=account.start_ms if is_whole else None,
+                end_time=account.end_ms if is_whole else None,
             )
         return result
 
     @cached_property
     def missing_counts(self) -> dict[str, int]:
         """Column -> number of fills without it, for columns that every fill should have."""
-        fills = self.frames.fills
+        fills = self.account.fills
         counts = {name: int(fills[name].isna().sum()) for name in _EXPECTED}
         return {name: count for name, count in counts.items() if count}
 
     @cached_property
     def fills_without_amounts(self) -> int:
         """Number of fills without closed PnL or fee; if there are any, net is not known."""
-        fills = self.frames.fills
+        fills = self.account.fills
         return int((fills["closed_pnl"].isna() | fills["fee"].isna()).sum())
 
     @cached_property
     def fills_without_position(self) -> int:
         """Number of perp fills without the position before them."""
-        fills = self.frames.fills
+        fills = self.account.fills
         return int((fills["start_position"].isna() & is_perp(fills["coin"])).sum())
 
     def plot_rows(self, by: str | None = None) -> pd.DataFrame:
@@ -108,13 +106,10 @@ class WalletResults:
     @cached_property
     def funding(self) -> pd.DataFrame | None:
         """The funding rows; None if there are none, although there may have been positions."""
-        if self.fills_without_position:
-            paid = self.frames.funding
-            return None if paid is None or paid.empty else paid
-        found = self.coverage
-        if found is None or not (found.covered or found.beyond):
+        paid, found = self.account.funding, self.coverage
+        if paid is not None and paid.empty and (found is None or found.held):
             return None
-        return self.frames.funding
+        return paid
 
     @cached_property
     def total(self) -> pd.Series:
@@ -124,7 +119,8 @@ class WalletResults:
     @cached_property
     def par_tokens(self) -> list[str]:
         """The tokens other than USDC in fills, which count at par."""
-        return Fills(self.frames.fills).tokens_at_par()
+        tokens: list[str] = self.account.prepared.tokens_at_par()
+        return tokens
 
     @cached_property
     def coverage(self) -> FundingCoverage | None:
@@ -132,10 +128,10 @@ class WalletResults:
 
         It is not known without funding rows, or if fills have no position before them.
         """
-        frames = self.frames
-        if frames.funding is None or self.fills_without_position:
+        account = self.account
+        if account.funding is None or self.fills_without_position:
             return None
-        return compare_funding(frames.fills, frames.funding, frames.end_ms)
+        return compare_funding(account.fills, account.funding, account.end_ms)
 
     @cached_property
     def residual(self) -> float:
@@ -145,12 +141,17 @@ class WalletResults:
 
     @cached_property
     def reconciliation(self) -> pd.Series | None:
-        """The account value explained by the frames; None if they do not begin with the account."""
-        frames = self.frames
-        if frames.states is None or frames.start_ms > 0:
+        """The account value explained by its rows; None if they do not begin with the account."""
+        account = self.account
+        if account.states is None or account.start_ms > 0:
             return None
         rows = pnl.reconcile(
-            None, frames.states, frames.fills, frames.funding, frames.ledger, account=frames.user
+            None,
+            account.states,
+            account.fills,
+            account.funding,
+            account.ledger,
+            account=account.address,
         )
         row: pd.Series = rows.iloc[0].copy()
         row["residual"] = round(row["residual"], 6)
@@ -160,7 +161,7 @@ class WalletResults:
     def audit(self) -> pd.DataFrame | None:
         """The fills with recomputed closed PnL; None if columns for it are missing."""
         try:
-            audit: pd.DataFrame = pnl.audit(self.frames.fills, self.frames.perps)
+            audit: pd.DataFrame = pnl.audit(self.account.prepared, self.account.perps)
         except MissingColumns:
             return None
         return audit
@@ -184,7 +185,7 @@ class WalletResults:
     @cached_property
     def maker_share(self) -> float | None:
         """Share of the volume that rested in the book; None without volume, or if not known."""
-        fills = self.frames.fills
+        fills = self.account.fills
         usd = fills["px"].astype("float64") * fills["sz"].astype("float64")
         if fills["crossed"].isna().any() or not usd.sum():
             return None
@@ -200,12 +201,12 @@ class WalletResults:
     @cached_property
     def slippage(self) -> pd.DataFrame:
         """Slippage by size of the coins with the largest volume; empty without samples."""
-        samples = self.frames.slippage
-        return slippage.curve(samples) if len(samples) else pd.DataFrame()
+        samples = self.account.samples
+        return pd.DataFrame() if samples is None or samples.empty else slippage.curve(samples)
 
     def largest_fills(self, count: int = 10) -> pd.DataFrame:
         """Return the fills with the largest notional, with a column `notional` (float64, USD)."""
-        fills = self.frames.fills
+        fills = self.account.fills
         notional: Any = fills["px"].astype("float64") * fills["sz"].astype("float64")
         fills = fills.assign(notional=notional)
         return fills.sort_values(["notional", "time"], ascending=[False, True], kind="stable").head(
@@ -218,32 +219,31 @@ def fetch_results(
     user: str | None,
     start: Time = 0,
     end: Time | None = None,
-    builders: list[str] | None = None,
 ) -> WalletResults:
     """Fetch the frames of an account, and return the results of its report.
 
     Raise BadRequest if the address is malformed. Raise ReportFailed if there are no rows of the
     account.
     """
-    account = example_account(session) if user is None else user
-    frames = fetch_wallet(session, account, start, end, builders)
-    if frames.is_empty:
+    account = fetch_account(session, user or example_account(session), start, end)
+    if account.is_empty:
         raise ReportFailed(
-            f"there is no data of {account} in this period: no fills, no ledger updates, no funding"
+            f"there is no data of {account.address} in this period: no fills, no ledger updates, "
+            "no funding"
         )
-    return WalletResults(frames)
+    return WalletResults(account)
 
 
 def make_title(results: WalletResults) -> TitleBlock:
     """Return the title of the report."""
-    frames = results.frames
-    times = (frames.fills["time"], frames.ledger["time"])
-    period = tables.period_text(frames.start_ms, frames.end_ms, *times)
+    account = results.account
+    times = (account.fills["time"], account.ledger["time"])
+    period = tables.period_text(account.start_ms, account.end_ms, *times)
     return blocks.title(
         "Wallet report",
-        frames.user,
-        f"{period} · {frames.source}",
-        simulated=frames.simulated,
+        account.address,
+        f"{period} · {account.session.label}",
+        simulated=account.session.simulated,
     )
 
 
@@ -267,12 +267,12 @@ def draw_funding(results: WalletResults) -> BlockList:
 
 def source_frames(results: WalletResults) -> dict[str, pd.DataFrame | None]:
     """Return the fetched frames by name, for the provenance."""
-    frames = results.frames
+    account = results.account
     return {
-        "fills": frames.fills,
-        "latest fills": frames.latest,
-        "funding": frames.funding,
-        "ledger": frames.ledger,
-        "slippage": frames.slippage if len(frames.slippage) else None,
-        "positions": None if frames.states is None else frames.states.positions,
+        "fills": account.fills,
+        "latest fills": account.latest,
+        "funding": account.funding,
+        "ledger": account.ledger,
+        "slippage": account.samples,
+        "positions": None if account.states is None else account.states.positions,
     }

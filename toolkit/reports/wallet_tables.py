@@ -150,7 +150,7 @@ def _with_other_fees(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _ledger_table(results: WalletResults) -> TextTable:
-    ledger = results.frames.ledger
+    ledger = results.account.ledger
     latest = ledger.iloc[::-1].head(_LEDGER_ROWS)
     is_usd = latest["usdc"].notna()
     rows = latest.assign(
@@ -162,7 +162,7 @@ def _ledger_table(results: WalletResults) -> TextTable:
 
 
 def _position_table(results: WalletResults) -> TextTable:
-    states = results.frames.states
+    states = results.account.states
     rows = pd.DataFrame() if states is None else states.positions
     if len(rows):
         rows = rows.sort_values("position_value", ascending=False, kind="stable")

@@ -19,7 +19,6 @@ from toolkit.reports.forced_closes import (
 )
 from toolkit.reports.report_frames import join_reasons
 from toolkit.reports.sentences import Headline, Paragraph, Sentence, headline, sentence
-from toolkit.reports.wallet_frames import STATES
 from toolkit.reports.wallet_report import WalletResults
 
 SENTENCES: Final = {
@@ -62,15 +61,12 @@ SENTENCES: Final = {
     "Closed PnL contains these fees.",
     "at_par": "Fees of {fills:count fill} are in {tokens}, which counts at par with USD.",
     "left_out": "The source does not have these data, and the report leaves them out: {what}.",
+    "incomplete": "These data are incomplete, and the report counts what there is: {what}.",
     # how much of the funding is covered
     "funding_unknown": "Funding is not covered: the source does not have it. No number of this "
     "report counts it as 0.",
-    "funding_without_builder": "Funding is not covered. The service has funding rows only through "
-    "builders that the account had approved, and no fill names a builder. No number of this report "
-    "counts it as 0: net PnL contains fees, but no funding.",
-    "funding_without_positions": "Funding is not covered. There are no funding rows, and by the "
-    "fills there is no position at a full hour. A position from before the period without a fill "
-    "in it is not visible. No number of this report counts funding as 0.",
+    "funding_none": "There are no funding rows, and by the fills there is no position at a full "
+    "hour.",
     "positions_unknown": "It is not known how much of the funding is covered: {missing:count} of "
     "{fills:count} fills do not state the position before them.",
     "held": "By its fills, the account had positions at {held:count full hour}, summed over coins.",
@@ -79,8 +75,8 @@ SENTENCES: Final = {
     "covered": "Of these hours {covered:count} have a funding row.",
     "agreeing": "Of these rows {agreeing:count} have the same size as the fills.",
     "beyond": "Another {beyond:count row is|rows are} at hours without a position in the fills.",
-    "uncovered": "Funding of the other {missing:count} hours is not covered: no builder was "
-    "approved then.",
+    "uncovered": "The other {missing:count hour has|hours have} no funding row: the source may not "
+    "have all of them.",
     # the value of the account
     "worth_unknown": "The value of the account is not known.",
     "worth_shared": "The account has unified or portfolio margin: its collateral is in the spot "
@@ -116,7 +112,8 @@ HEADLINES: Final = {
     "fees": ("fees", "{fees:signed} USD", "{rate:bps} bps of volume"),
     "fees_received": ("fees", "{fees:signed} USD", "received: rebates, {rate:bps} bps of volume"),
     "fees_without_volume": ("fees", "{fees:signed} USD", "no volume"),
-    "funding_without_builder": ("funding", "not covered", "no builder is known"),
+    "funding_unknown": ("funding", "not known", "the source does not have it"),
+    "funding_none": ("funding", "{funding:funding}", "no position at a full hour"),
     "funding_without_positions": ("funding", "not covered", "positions are not known"),
     "funding_beyond": ("funding", "{funding:funding}", "for positions not in the fills"),
     "funding_uncounted": (
@@ -203,12 +200,12 @@ def list_headlines(results: WalletResults) -> list[Headline]:
         _fee_headline(results),
         _funding_headline(results),
         headline(HEADLINES, "volume", volume=total["volume"], fills=total["fills"]),
-        headline(HEADLINES, "cash", cash=total["ledger"], updates=len(results.frames.ledger)),
+        headline(HEADLINES, "cash", cash=total["ledger"], updates=len(results.account.ledger)),
     ]
 
 
 def _net_headline(results: WalletResults) -> Headline:
-    missing, fills = results.fills_without_amounts, len(results.frames.fills)
+    missing, fills = results.fills_without_amounts, len(results.account.fills)
     if missing:
         return headline(HEADLINES, "net_unknown", missing=missing, fills=fills)
     name = "net_without_funding" if results.funding is None else "net"
@@ -216,14 +213,14 @@ def _net_headline(results: WalletResults) -> Headline:
 
 
 def _closed_headline(results: WalletResults) -> Headline:
-    missing, fills = results.missing_counts.get("closed_pnl"), len(results.frames.fills)
+    missing, fills = results.missing_counts.get("closed_pnl"), len(results.account.fills)
     if missing is not None:
         return headline(HEADLINES, "closed_unknown", missing=missing, fills=fills)
     return headline(HEADLINES, "closed", closed=results.total["closed_pnl"])
 
 
 def _fee_headline(results: WalletResults) -> Headline:
-    missing, fills = results.missing_counts.get("fee"), len(results.frames.fills)
+    missing, fills = results.missing_counts.get("fee"), len(results.account.fills)
     if missing is not None:
         return headline(HEADLINES, "fees_unknown", missing=missing, fills=fills)
     if results.fee_bps is None:
@@ -235,15 +232,12 @@ def _fee_headline(results: WalletResults) -> Headline:
 def _funding_headline(results: WalletResults) -> Headline:
     """Return funding, and how much of it is covered."""
     coverage, values = results.coverage, {"funding": results.total["funding"]}
-    if coverage is None and results.frames.funding is None:
-        return headline(HEADLINES, "funding_without_builder")
-    no_positions = coverage is not None and coverage.held == 0 and not coverage.beyond
-    if no_positions or (coverage is None and results.funding is None):
-        return headline(HEADLINES, "funding_without_positions")
+    if coverage is None and results.account.funding is None:
+        return headline(HEADLINES, "funding_unknown")
     if coverage is None:
-        name = "funding_uncounted"
+        name = "funding_without_positions" if results.funding is None else "funding_uncounted"
     elif coverage.held == 0:
-        name = "funding_beyond"
+        name = "funding_beyond" if coverage.beyond else "funding_none"
     elif coverage.is_complete:
         name = "funding_complete"
     elif coverage.carried:
@@ -272,14 +266,14 @@ def list_summaries(results: WalletResults) -> list[Paragraph]:
     result, forced = _pnl_sentences(results), _forced_close_sentences(results)
     if not forced:
         return [Paragraph([*result, *left_out])]
-    if is_mostly_forced(results.frames):
+    if is_mostly_forced(results.account):
         return [Paragraph(forced), Paragraph([*result, *left_out])]
     return [Paragraph(result), Paragraph([*forced, *left_out])]
 
 
 def _pnl_sentences(results: WalletResults) -> list[Sentence]:
     total, missing_counts = results.total, results.missing_counts
-    fills, volume = len(results.frames.fills), total["volume"]
+    fills, volume = len(results.account.fills), total["volume"]
     sentences = []
 
     def add(name: str, **values: Any) -> None:
@@ -306,17 +300,27 @@ def _pnl_sentences(results: WalletResults) -> list[Sentence]:
 
 
 def _left_out_sentences(results: WalletResults) -> list[Sentence]:
-    reasons = results.frames.missing_reasons
-    return [sentence(SENTENCES, "left_out", what=join_reasons(reasons))] if reasons else []
+    """Return what the source does not have, and what it has in part."""
+    account = results.account
+    parts: dict[str, dict[str, str]] = {"left_out": {}, "incomplete": {}}
+    for name, reason in account.missing.items():
+        is_there = getattr(account, name, None) is not None
+        parts["incomplete" if is_there else "left_out"][_NAMES.get(name, name)] = reason
+    return [
+        sentence(SENTENCES, name, what=join_reasons(reasons))
+        for name, reasons in parts.items()
+        if reasons
+    ]
 
 
+_NAMES: Final = {"states": "account value", "samples": "slippage", "latest": "latest fills"}
 _FORCED_COUNTS: Final = {"orders": "oid", "coins": "coin"}
 
 
 def _forced_close_sentences(results: WalletResults) -> list[Sentence]:
     """Return sentences about fills by liquidations, and about other fills by deleveraging."""
     sentences = []
-    for name, rows in find_forced_closes(results.frames).items():
+    for name, rows in find_forced_closes(results.account).items():
         counts = {place: rows[column].nunique() for place, column in _FORCED_COUNTS.items()}
         closed = rows["closed_pnl"].sum(skipna=False)
         sentences.append(sentence(SENTENCES, name, **counts, closed=closed))
@@ -327,7 +331,7 @@ def _forced_close_sentences(results: WalletResults) -> list[Sentence]:
 
 def _liquidation_sentences(results: WalletResults, rows: pd.DataFrame) -> list[Sentence]:
     """Return who took the liquidated positions; then leverage and loss of the largest moment."""
-    frames, known = results.frames, add_notionals(rows)
+    account, known = results.account, add_notionals(rows)
     largest = select_largest_liquidation(known)
     sentences = []
     if (share := share_by_backstop(known)) is not None:
@@ -336,12 +340,12 @@ def _liquidation_sentences(results: WalletResults, rows: pd.DataFrame) -> list[S
     if (moments := known["time"].nunique()) > 1:
         time = f"{largest['time'].iloc[0]:%Y-%m-%d %H:%M}"
         sentences.append(sentence(SENTENCES, "forced_largest", moments=moments, time=time))
-    leverage = describe_leverage(frames, largest)
+    leverage = describe_leverage(account, largest)
     parts = {
         "forced_most": describe_largest_close(largest),
         "forced_leverage": leverage,
-        "forced_margin": describe_margin(frames, largest),
-        "forced_loss": describe_loss(frames, largest) if leverage else {},
+        "forced_margin": describe_margin(account, largest),
+        "forced_loss": describe_loss(account, largest) if leverage else {},
     }
     return sentences + [
         sentence(SENTENCES, name, **values) for name, values in parts.items() if values
@@ -350,16 +354,14 @@ def _liquidation_sentences(results: WalletResults, rows: pd.DataFrame) -> list[S
 
 def describe_coverage(results: WalletResults) -> Paragraph:
     """Return how much of the funding is covered, and what follows from it."""
-    coverage, frames = results.coverage, results.frames
-    if results.fills_without_position and frames.funding is not None:
-        counts = {"missing": results.fills_without_position, "fills": len(frames.fills)}
+    coverage, account = results.coverage, results.account
+    if results.fills_without_position and account.funding is not None:
+        counts = {"missing": results.fills_without_position, "fills": len(account.fills)}
         return Paragraph([sentence(SENTENCES, "positions_unknown", **counts)])
-    if coverage is None and any(name.startswith("funding") for name in frames.missing_reasons):
-        return Paragraph([sentence(SENTENCES, "funding_unknown")])
     if coverage is None:
-        return Paragraph([sentence(SENTENCES, "funding_without_builder")])
+        return Paragraph([sentence(SENTENCES, "funding_unknown")])
     if coverage.held == 0 and coverage.beyond == 0:
-        return Paragraph([sentence(SENTENCES, "funding_without_positions")])
+        return Paragraph([sentence(SENTENCES, "funding_none")])
     sentences = [sentence(SENTENCES, "held", held=coverage.held)]
     if coverage.carried:
         sentences.append(sentence(SENTENCES, "carried", carried=coverage.carried))
@@ -378,8 +380,8 @@ def describe_coverage(results: WalletResults) -> Paragraph:
 
 def describe_value(results: WalletResults) -> Paragraph:
     """Return the value of the account now, and whether its rows explain it."""
-    states = results.frames.states
-    if STATES in results.frames.missing_reasons:
+    states = results.account.states
+    if "states" in results.account.missing:
         return Paragraph([sentence(SENTENCES, "worth_unknown"), *_left_out_sentences(results)])
     if states is None:
         return Paragraph([sentence(SENTENCES, "worth_past")])
@@ -423,7 +425,7 @@ def _audit_checks(results: WalletResults) -> list[Headline]:
             "unpaid": counts.get("fee", 0),
             "unplaced": counts.get("start_position", 0),
         }
-        fills = len(results.frames.fills)
+        fills = len(results.account.fills)
         return [headline(CHECKS, "recomputed_unknown", fills=fills, **missing)]
     known = int(audit["difference"].notna().sum())
     values = {"apart": audit["difference"].abs().sum() if known else 0, "fills": len(audit)}

@@ -34,8 +34,17 @@ _ACCOUNTS: Final = (
 def comparison_html(view: ComparisonView) -> str:
     """Return a view as HTML: headline, PnL over time, the sum of all, and the table."""
     parts = [view_html.note(_headline_text(view), "tk-head")]
-    for user, reason in view.compared.failed.items():
+    for user, reason in view.failed.items():
         parts.append(view_html.problem(f"{formats.short_address(user)} is missing: {reason}"))
+    missing = {user: each.account.missing for user, each in view.figures.items()}
+    for user, reasons in missing.items():
+        parts += [
+            view_html.problem(
+                f"{name} of {formats.short_address(user)}, missing or incomplete: {why}"
+            )
+            for name, why in reasons.items()
+            if name != "states"
+        ]
     figures = []
     if len(view.earned):
         coverage = f"Covered: {view.total.iloc[0]['covers']}. Net contains only what is covered."
@@ -44,10 +53,10 @@ def comparison_html(view: ComparisonView) -> str:
         bars = draw_svg(plots.waterfall, view.total)
         figures.append(f"<div>{bars}{view_html.note(f'All accounts. {coverage}')}</div>")
     table = view_html.table("By account", _account_rows(view), _ACCOUNTS)
-    reasons = dict.fromkeys(account.missing_reason for account in view.compared.accounts.values())
+    unstated = dict.fromkeys(reasons.get("states", "") for reasons in missing.values())
     parts += [
         view_html.note(f"Positions and equity cannot be fetched: {reason}")
-        for reason in filter(None, reasons)
+        for reason in filter(None, unstated)
     ]
     return (
         f'{"".join(parts)}<div class="tk-figures">{"".join(figures)}</div>'
@@ -60,14 +69,14 @@ def account_options(view: ComparisonView) -> list[tuple[str, str | None]]:
     nets = dict(zip(view.earned["user"], view.earned["net"], strict=True))
     options: list[tuple[str, str | None]] = [("all accounts", None)]
     for user in view.request.users:
-        text = "missing" if user in view.compared.failed else "no rows"
+        text = "missing" if user in view.failed else "no rows"
         text = signed_usd(nets[user]) if user in nets else text
         options.append((f"{formats.short_address(user)}: {text}", user))
     return options
 
 
 def _headline_text(view: ComparisonView) -> str:
-    earned, count = view.earned, len(view.compared.accounts)
+    earned, count = view.earned, len(view.figures)
     where = f"{count_text(count, 'account')} in {view.request.period}"
     if not len(earned):
         return f"{where}: no fills, no ledger, no funding."
@@ -97,17 +106,13 @@ def _lines_text(view: ComparisonView) -> str:
 
 def _account_rows(view: ComparisonView) -> pd.DataFrame:
     """Return the PnL of each account with its state now; accounts without rows come last."""
-    accounts = view.compared.accounts
-    others = [user for user in accounts if user not in set(view.earned["user"])]
+    others = [user for user in view.figures if user not in set(view.earned["user"])]
     rows = pd.concat([view.earned, pd.DataFrame({"user": others})], ignore_index=True)
-    made, none = dict([*view.returns.groupby("user")] if len(view.returns) else []), pd.DataFrame()
-    earned = [gain_and_return(made.get(user, none)) for user in rows["user"]]
+    figures = [view.figures[user] for user in rows["user"]]
+    earned = [gain_and_return(each.returns) for each in figures]
     rows[["gain", "return_"]] = np.array(earned).reshape(-1, 2)
-    values, counts = [], []
-    for user in rows["user"]:
-        state, positions = accounts[user].accounts, accounts[user].positions
-        values.append(None if state is None else state["account_value"].sum())
-        counts.append(None if positions is None else len(positions))
-    rows["account_value"] = values
+    rows["account_value"] = [each.value for each in figures]
+    states = [each.account.states for each in figures]
+    counts = [None if state is None else len(state.positions) for state in states]
     rows["positions"] = pd.array(counts, dtype="Int64")
     return rows

@@ -1,30 +1,23 @@
 """The view of the wallet explorer of several accounts: their PnL side by side."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, Final, cast
+from functools import partial
+from typing import Any, Final
 
 import pandas as pd
 
 from toolkit import pnl
-from toolkit.contract.requests import is_address
-from toolkit.errors import Incomplete, ToolkitError
-from toolkit.fetch.accounts import user_non_funding_ledger_updates
-from toolkit.fetch.fills import user_fills_by_time
-from toolkit.fetch.funding import builder_approved_funding_by_time
-from toolkit.fetch.many import many
+from toolkit.client import Session
+from toolkit.errors import ToolkitError
+from toolkit.fetch.account import Account
+from toolkit.fetch.concat import concat
 from toolkit.times import to_iso
-from toolkit.widgets.fetcher import Fetcher, error_text
-from toolkit.widgets.wallet_view import (
-    AccountData,
-    both_states,
-    fetch_state,
-    latest_builders,
-    period_limits,
-    value_returns,
-)
+from toolkit.widgets.fetcher import error_text
+from toolkit.widgets.wallet_view import WalletFigures, fetch_account
 
-_LEDGER_USER: Final = "account"  # `tk.many` names it so: a ledger row has a user of its own
+_THREADS: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,30 +26,10 @@ class ComparisonRequest:
 
     - ``users``: addresses of the accounts
     - ``period``: length of the period, such as ``"30d"``
-    - ``builders``: builders of the funding rows; None for those of the accounts' latest fills
     """
 
     users: tuple[str, ...]
     period: str
-    builders: tuple[str, ...] | None = None
-
-
-@dataclass(frozen=True)
-class ComparedAccounts:
-    """The frames of several accounts in one period.
-
-    - ``accounts``: address -> frames of the account
-    - ``failed``: address -> why the account is missing
-    - ``fills``, ``funding``, ``ledger``: the rows of all accounts
-    - ``states``: the account values and positions of all accounts; None if they are not known
-    """
-
-    accounts: Mapping[str, AccountData]
-    failed: Mapping[str, str]
-    fills: pd.DataFrame
-    funding: pd.DataFrame | None
-    ledger: pd.DataFrame
-    states: tuple[pd.DataFrame, pd.DataFrame] | None = None
 
 
 @dataclass(frozen=True)
@@ -64,19 +37,19 @@ class ComparisonView:
     """The view of several accounts.
 
     - ``request``: the request
-    - ``compared``: the frames of the accounts
+    - ``figures``: address -> figures of the account
+    - ``failed``: address -> why the account is missing
     - ``earned``: `tk.pnl.attribution` by account, the largest net first
     - ``total``: the same of all accounts together: one row
     - ``hours``: the same by account and hour
-    - ``returns``: `tk.performance.returns` of the accounts' values; empty if they are not known
     """
 
     request: ComparisonRequest
-    compared: ComparedAccounts
+    figures: Mapping[str, WalletFigures]
+    failed: Mapping[str, str]
     earned: pd.DataFrame
     total: pd.DataFrame
     hours: pd.DataFrame
-    returns: pd.DataFrame
 
     @property
     def largest(self) -> pd.DataFrame:
@@ -91,140 +64,65 @@ class ComparisonView:
 
 
 def comparison_view(
-    request: ComparisonRequest, fetch: Fetcher, now_ms: int, compared: ComparedAccounts | None
+    request: ComparisonRequest, session: Session, known: Mapping[str, WalletFigures]
 ) -> ComparisonView:
-    """Return the view of a request; `compared` has its frames if they were fetched before.
+    """Return the view of a request; `known` has the figures of accounts that were fetched before.
 
     Raise ToolkitError if no account can be fetched.
     """
-    compared = fetch_accounts(request, fetch, now_ms) if compared is None else compared
-    sources = (compared.fills, compared.funding, compared.ledger)
-    earned = pnl.attribution(*sources, by="user")
+    figures, errors = dict(known), dict[str, Exception]()
+
+    def fetch(user: str) -> Account | Exception:
+        try:
+            return fetch_account(user, request.period, session)
+        except (ToolkitError, ValueError) as error:
+            return error
+
+    missing = [user for user in request.users if user not in known]
+    with ThreadPoolExecutor(_THREADS) as pool:
+        for user, found in zip(missing, pool.map(fetch, missing), strict=True):
+            if isinstance(found, Exception):
+                errors[user] = found
+            else:
+                figures[user] = WalletFigures(found)
+    if not figures:
+        raise errors[missing[0]]
+    figures = {user: figures[user] for user in request.users if user in figures}
+    sources: Any = (_join(figures, name) for name in ("fills", "funding", "ledger"))
+    attribute: Any = partial(pnl.attribution, *sources)
+    earned = attribute(by="user")
     return ComparisonView(
         request,
-        compared,
+        figures,
+        {user: error_text(error) for user, error in errors.items()},
         earned.sort_values("net", ascending=False, kind="stable", ignore_index=True),
-        pnl.attribution(*sources),
-        pnl.attribution(*sources, by=["user", "hour"]),
-        value_returns(*sources, compared.states),
+        attribute(),
+        attribute(by=["user", "hour"]),
     )
 
 
-def fetch_accounts(request: ComparisonRequest, fetch: Fetcher, now_ms: int) -> ComparedAccounts:
-    """Fetch the frames of several accounts, each kind of row with one call of `tk.many`."""
-    users = [user.strip().lower() for user in request.users]
-    positions, accounts, missing_reason = fetch_state([*filter(is_address, users)], fetch)
-    start, end = period_limits(request.period, accounts, now_ms)
-    failed: dict[str, str] = {}
-    fills = _fetch_many(fetch, user_fills_by_time, users, start, end, failed)
-    ledger = _fetch_many(fetch, user_non_funding_ledger_updates, users, start, end, failed)
-    builders = request.builders
-    if builders is None:
-        builders = _latest_builders(fetch, users, failed)
-    known = [user for user in users if user not in failed]
-    funding = None
-    if builders:
-        paid = fetch(
-            many, builder_approved_funding_by_time, list(builders), start, end, numbers="exact"
-        )
-        funding = paid[paid["user"].isin(known)].drop_duplicates(["user", "time", "coin"])
-    fills, ledger = fills[fills["user"].isin(known)], ledger[ledger[_LEDGER_USER].isin(known)]
-    return ComparedAccounts(
-        {
-            user: AccountData(
-                user,
-                start,
-                end,
-                _rows_of(fills, "user", user),
-                _rows_of(ledger, _LEDGER_USER, user),
-                None if funding is None else funding[funding["user"] == user],
-                builders,
-                _state_of(positions, user),
-                _state_of(accounts, user),
-                missing_reason,
-            )
-            for user in known
-        },
-        failed,
-        fills,
-        funding,
-        ledger,
-        both_states(accounts, positions),
-    )
-
-
-def _fetch_many(
-    fetch: Fetcher,
-    function: Callable[..., pd.DataFrame],
-    users: Sequence[str],
-    start: int,
-    end: int,
-    failed: dict[str, str],
-) -> pd.DataFrame:
-    """Return the rows of the accounts, and add to `failed` why those of others are missing."""
-    wanted = [user for user in users if user not in failed]
-    try:
-        rows: pd.DataFrame = fetch(many, function, wanted, start, end, numbers="exact")
-    except Incomplete as error:
-        if len(error.failed) == len(wanted):
-            raise error.failed[wanted[0]] from None
-        failed |= {user: error_text(cause) for user, cause in error.failed.items()}
-        rows = cast("pd.DataFrame", error.rows)
-    return rows
-
-
-def _latest_builders(
-    fetch: Fetcher, users: Sequence[str], failed: dict[str, str]
-) -> tuple[str, ...]:
-    """Return the builders of all accounts, and add to `failed` accounts without an answer."""
-    found: set[str] = set()
-    for user in users:
-        if user not in failed:
-            try:
-                found.update(latest_builders(user, fetch))
-            except ToolkitError as error:
-                failed[user] = error_text(error)
-    return tuple(sorted(found))
-
-
-def _rows_of(frame: pd.DataFrame, column: str, user: str) -> pd.DataFrame:
-    """Return the rows and the provenance of one account, as its own fetch function does."""
-    rows = frame[frame[column] == user].drop(columns=column).reset_index(drop=True)
-    facts = frame.attrs["toolkit"]
-    others = {name: value for name, value in facts["parameters"].items() if name != "users"}
-    rows.attrs["toolkit"] = {
-        **facts,
-        "parameters": {"user": user, **others},
-        "rows": len(rows),
-    }
-    return rows
-
-
-def _state_of(frame: pd.DataFrame | None, user: str) -> pd.DataFrame | None:
-    return None if frame is None else frame[frame["user"] == user].reset_index(drop=True)
+def _join(figures: Mapping[str, WalletFigures], name: str) -> pd.DataFrame | None:
+    """Return a frame of all accounts, which names them; None if no account has it."""
+    frames = {user: getattr(each.account, name) for user, each in figures.items()}
+    known = {user: frame for user, frame in frames.items() if frame is not None}
+    if len(known) == 1 and name != "ledger":
+        ((user, frame),) = known.items()
+        named: pd.DataFrame = frame.assign(user=user)
+        return named
+    return concat(known.values()) if known else None
 
 
 def _code_lines(view: ComparisonView) -> Iterator[str]:
-    compared: Any = view.compared
-    account = next(iter(compared.accounts.values()))
-    exact = 'start, end, numbers="exact")'
-    yield f"users = {list(compared.accounts)!r}"
-    yield f"start, end = {to_iso(account.start_ms)!r}, {to_iso(account.end_ms)!r}"
-    yield f"fills = tk.many(tk.user_fills_by_time, users, {exact}"
-    yield f"ledger = tk.many(tk.user_non_funding_ledger_updates, users, {exact}"
-    if compared.funding is None:
-        yield "funding = None"
-    else:
-        yield f"builders = {list(account.builders)!r}"
-        yield f"paid = tk.many(tk.builder_approved_funding_by_time, builders, {exact}"
-        yield 'own = paid[paid["user"].isin(users)]'
-        yield 'funding = own.drop_duplicates(["user", "time", "coin"])'
-    states = "None"
-    if compared.states is not None:
-        states = "states"
-        yield 'states = tk.batch_clearinghouse_states(users, dex="ALL_DEXES", numbers="exact")'
-    yield f"value = tk.pnl.value(fills, funding, ledger, accounts={states})"
-    yield "returns = tk.performance.returns(value)"
+    users, first = [*view.figures], next(iter(view.figures.values())).account
+    yield f"users = {users!r}"
+    yield f"accounts = [tk.account(user, {to_iso(first.start_ms)!r}) for user in users]"
+    yield "fills = tk.concat([account.fills for account in accounts])"
+    is_paid = any(each.account.funding is not None for each in view.figures.values())
+    paid = "tk.concat([account.funding for account in accounts])"
+    yield f"funding = {paid if is_paid else None}"
+    yield "ledger = tk.concat([account.ledger for account in accounts])"
+    if len(users) == 1:
+        yield from (f'{name}["user"] = users[0]' for name in ("fills", "funding")[: 1 + is_paid])
     yield 'earned = tk.pnl.attribution(fills, funding, ledger, by="user")'
     yield 'earned = earned.sort_values("net", ascending=False, kind="stable", ignore_index=True)'
     yield "total = tk.pnl.attribution(fills, funding, ledger)"

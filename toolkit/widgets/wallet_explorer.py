@@ -1,41 +1,36 @@
 """The wallet explorer: PnL, fees and funding of an account by coin and day, or of several."""
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 from toolkit.client import Session, current_session
-from toolkit.fetch.markets import market_code
+from toolkit.fetch.markets import market_code, market_names
 from toolkit.plots import formats
 from toolkit.widgets.comparison_html import account_options, comparison_html
 from toolkit.widgets.comparison_view import (
-    ComparedAccounts,
     ComparisonRequest,
     ComparisonView,
     comparison_view,
 )
 from toolkit.widgets.explorer import Explorer
-from toolkit.widgets.fetcher import Fetcher, bind_session, without_progress
+from toolkit.widgets.fetcher import without_progress
 from toolkit.widgets.panel import dropdown_list, option_list, push_button, text_field
 from toolkit.widgets.wallet_html import coin_options, day_options, wallet_html
-from toolkit.widgets.wallet_view import PERIODS, AccountData, WalletRequest, WalletView, wallet_view
+from toolkit.widgets.wallet_view import (
+    PERIODS,
+    WalletFigures,
+    WalletRequest,
+    WalletView,
+    wallet_view,
+)
 
 ExplorerRequest = WalletRequest | ComparisonRequest
 ExplorerView = WalletView | ComparisonView
 
 ALL_ACCOUNTS: Final = "all"
 """What `WalletExplorer.set` takes as `user` to compare all accounts."""
-
-
-@dataclass
-class _LoadedFrames:
-    """The frames that were fetched for one load of a period."""
-
-    number: int
-    accounts: dict[str, AccountData] = field(default_factory=dict)
-    compared: ComparedAccounts | None = None
 
 
 class WalletExplorer(Explorer[tuple[ExplorerRequest, int], ExplorerView]):
@@ -55,12 +50,10 @@ class WalletExplorer(Explorer[tuple[ExplorerRequest, int], ExplorerView]):
     def __init__(
         self,
         request: WalletRequest,
-        fetch: Fetcher,
-        clock: Callable[[], int],
+        session: Session,
         users: Sequence[str] = (),
     ) -> None:
-        self._fetch, self._clock = fetch, clock
-        self._builders = request.builders
+        self._session = session
         self._users = tuple(dict.fromkeys(user.strip().lower() for user in users))
         self._setting_thread: int | None = None
         periods = list(dict.fromkeys([*PERIODS, request.period]))
@@ -82,8 +75,8 @@ class WalletExplorer(Explorer[tuple[ExplorerRequest, int], ExplorerView]):
         account = self._account if len(self._users) > 1 else self._user
         controls = [account, self._period, self._refresh, self._coin, self._day]
         super().__init__(controls, self._compute_view)
-        self._loaded = _LoadedFrames(0)
-        self._load_number = 0  # increases with every reload; older frames are discarded
+        self._load_number = 0  # increases with every reload; older figures are discarded
+        self._loaded: tuple[int, dict[str, WalletFigures]] = (0, {})
         for control in (self._user, self._period):
             control.observe(self._load_account, "value")
         self._account.observe(self._choose_account, "value")
@@ -98,13 +91,12 @@ class WalletExplorer(Explorer[tuple[ExplorerRequest, int], ExplorerView]):
         """The request of the controls."""
         several = len(self._users) > 1
         if several and self._account.value is None:
-            return ComparisonRequest(self._users, self._period.value, self._builders)
+            return ComparisonRequest(self._users, self._period.value)
         return WalletRequest(
             self._account.value if several else self._user.value.strip(),
             self._period.value,
             self._coin.value,
             self._day.value,
-            self._builders,
         )
 
     def set(
@@ -179,16 +171,15 @@ class WalletExplorer(Explorer[tuple[ExplorerRequest, int], ExplorerView]):
 
     def _compute_view(self, load: tuple[ExplorerRequest, int]) -> tuple[ExplorerView, str]:
         request, number = load
-        if number != self._loaded.number:
-            self._loaded = _LoadedFrames(number)
-        loaded, now = self._loaded, self._clock()
+        if number != self._loaded[0]:
+            self._loaded = (number, {})
+        known = self._loaded[1]
         if isinstance(request, ComparisonRequest):
-            view = comparison_view(request, self._fetch, now, loaded.compared)
-            loaded.compared = view.compared
-            loaded.accounts |= view.compared.accounts
+            view = comparison_view(request, self._session, known)
+            known |= view.figures
             return view, comparison_html(view)
-        one = wallet_view(request, self._fetch, now, loaded.accounts.get(request.user))
-        loaded.accounts[request.user] = one.account
+        one = wallet_view(request, self._session, known.get(request.user))
+        known[request.user] = one.figures
         return one, wallet_html(one)
 
     def _update_controls(self, view: ExplorerView) -> None:
@@ -232,7 +223,6 @@ def wallet_explorer(
     period: str = "30d",
     coin: str | None = None,
     day: str | None = None,
-    builders: Sequence[str] | None = None,
     session: Session | None = None,
 ) -> WalletExplorer:
     """Explore the PnL, fees and funding of an account over time, by coin and by day.
@@ -240,10 +230,9 @@ def wallet_explorer(
     Several accounts are compared: in one table, and in one figure of their PnL over time. Then each
     of them can be chosen.
 
-    Each account and period is fetched once: 10 points for each page of fills and of the ledger, 10
-    for the latest fills, 2 for the positions on each dex, 100 for each page of each builder's
-    funding rows. Choosing an account, a coin
-    or a day then costs no points.
+    Each account and period is fetched once: 10 points for each page of fills, funding and ledger, 2
+    for the positions on each dex. Choosing an account, a coin or a day then costs no points. What
+    the source does not have is left out, and a note says so.
 
     Parameters
     ----------
@@ -254,10 +243,6 @@ def wallet_explorer(
     coin, day : str, optional
         Show one coin, or one day (``"2025-09-28"``, UTC). If several accounts are passed with
         coin or day, the widget starts with the first account.
-    builders : sequence of str, optional
-        Builders that the account had approved: the service has funding rows only through them. By
-        default those through which its latest fills were routed, or all builders of a local
-        source. With an empty list no funding is fetched.
     session : Session, optional
         Session to fetch with; by default that of `tk.connect` or `tk.local`.
 
@@ -297,10 +282,7 @@ def wallet_explorer(
     users = [address] if isinstance(address, str) else [str(name) for name in address]
     if not users:
         raise ValueError("address is empty: pass an address, or a list of addresses")
-    if builders is None:
-        builders = world.get("builders")
-    known = None if builders is None else tuple(builders)
-    coin = None if coin is None else market_code(session, coin)
-    request = WalletRequest(users[0], period, coin, day, known)
-    fetch = bind_session(without_progress(session))
-    return WalletExplorer(request, fetch, session.now_ms, users)
+    if coin is not None:
+        coin = market_names([market_code(session, coin)], session=session).popitem()[1]
+    request = WalletRequest(users[0], period, coin, day)
+    return WalletExplorer(request, without_progress(session), users)

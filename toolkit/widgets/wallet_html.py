@@ -66,6 +66,11 @@ _EQUITY_NOTE: Final = (
 def wallet_html(view: WalletView) -> str:
     """Return a view as HTML: headline, waterfall, PnL over time, tables."""
     head = view_html.note(_headline_text(view), "tk-head")
+    notes = "".join(
+        view_html.problem(f"{name}, missing or incomplete: {view.account.missing[name]}")
+        for name in ("fills", "funding", "ledger")
+        if name in view.account.missing
+    )
     figures = []
     if len(view.earned):
         words = f"Covered: {view.earned.iloc[0]['covers']}. Net contains only what is covered."
@@ -76,7 +81,7 @@ def wallet_html(view: WalletView) -> str:
         figures.append(f"<div>{equity}</div>")
     tables = [_coin_table(view), _position_table(view), _day_table(view), _fill_table(view)]
     return (
-        f'{head}<div class="tk-figures">{"".join(figures)}</div>'
+        f'{head}{notes}<div class="tk-figures">{"".join(figures)}</div>'
         f'<div class="tk-side">{"".join(tables)}</div>'
     )
 
@@ -106,12 +111,13 @@ def _headline_text(view: WalletView) -> str:
             f"There is no data of {request.user.strip()}{where}: no fills, no ledger, no funding."
         )
     row: Any = view.earned.iloc[0]
+    fills, volume = count_text(row["fills"], "fill"), formats.whole_dollars(row["volume"])
     text = (
-        f"{formats.short_address(view.account.user)}{where}: net {signed_usd(row['net'])} USD from "
-        f"{count_text(row['fills'], 'fill')}, volume {formats.whole_dollars(row['volume'])} USD"
+        f"{formats.short_address(view.account.address)}{where}: net {signed_usd(row['net'])} USD "
+        f"from {fills}, volume {volume} USD"
     )
     if request.coin is None and request.day is None:
-        gain, share = gain_and_return(view.account.returns)
+        gain, share = gain_and_return(view.figures.returns)
         if pd.notna(gain):
             text += f"; its value gained {signed_usd(gain)} USD, a return of {signed_share(share)}"
     return f"{text}."
@@ -127,7 +133,7 @@ def _choice_text(view: WalletView) -> str:
 def _equity_html(view: WalletView) -> str:
     """Return equity over time with a note; empty without equity."""
     curve = view.equity
-    if view.account.is_spot_backed and view.request.coin is None:
+    if view.figures.is_spot_backed and view.request.coin is None:
         return view_html.note(_SPOT_BACKED_NOTE)
     if curve is None or not len(curve):
         return ""
@@ -154,7 +160,7 @@ def _day_table(view: WalletView) -> str:
 
 def _position_table(view: WalletView) -> str:
     if view.positions is None:
-        return view_html.note(f"Positions cannot be fetched: {view.account.missing_reason}")
+        return view_html.note(f"Positions cannot be fetched: {view.account.missing['states']}")
     positions = view.positions
     at = f", {view_html.time_text(positions['time'].iloc[0])} UTC" if len(positions) else ""
     return view_html.table(f"Positions now{at}", positions, _POSITIONS, empty="no open position")

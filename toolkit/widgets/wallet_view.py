@@ -2,23 +2,19 @@
 
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Final
+from typing import Final
 
 import pandas as pd
 
 from toolkit import performance, pnl
-from toolkit.contract.dexes import ALL_DEXES
-from toolkit.errors import HistoryWarning, MissingColumns, ToolkitError
-from toolkit.fetch.accounts import batch_clearinghouse_states, user_non_funding_ledger_updates
-from toolkit.fetch.fills import user_fills, user_fills_by_time
-from toolkit.fetch.funding import builder_approved_funding_by_time
-from toolkit.fetch.many import many
+from toolkit.client import Session
+from toolkit.errors import HistoryWarning, MissingColumns
+from toolkit.fetch.account import Account
 from toolkit.prepare.door import Table
 from toolkit.prepare.states import spot_backed_users
-from toolkit.times import to_iso, to_ms
-from toolkit.widgets.fetcher import Fetcher, error_text
+from toolkit.times import to_iso
 
 PERIODS: Final = ("1d", "7d", "30d", "90d", "365d")
 
@@ -30,75 +26,85 @@ class WalletRequest:
     - ``user``: address of the account
     - ``period``: length of the period, such as ``"30d"``
     - ``coin``, ``day``: one coin, one day (``"2025-09-28"``, UTC); None for all
-    - ``builders``: builders of the funding rows; None for the builders of the account's latest
-      fills
     """
 
     user: str
     period: str = "30d"
     coin: str | None = None
     day: str | None = None
-    builders: tuple[str, ...] | None = None
 
 
-@dataclass(frozen=True)
-class AccountData:
-    """The fetched frames of an account in a period, money in exact decimals.
+class WalletFigures:
+    """The figures of an account; each is computed once.
 
-    - ``fills``, ``ledger``, ``funding``: fetched frames; funding has the rows of the account only,
-      and is None if no builder is known
-    - ``builders``: builders whose funding rows were requested
-    - ``positions``: positions now; None if they cannot be fetched
-    - ``accounts``: account values now, by dex; None if positions are None
-    - ``missing_reason``: why positions are missing
+    - ``account``: its frames
     """
 
-    user: str
-    start_ms: int
-    end_ms: int
-    fills: pd.DataFrame
-    ledger: pd.DataFrame
-    funding: pd.DataFrame | None
-    builders: tuple[str, ...]
-    positions: pd.DataFrame | None
-    accounts: pd.DataFrame | None = None
-    missing_reason: str = ""
-    _earned: dict[tuple[str, ...], pd.DataFrame] = field(default_factory=dict, repr=False)
+    def __init__(self, account: Account) -> None:
+        self.account = account
+        self._earned: dict[tuple[str, ...], pd.DataFrame] = {}
 
     def attribution(self, *by: str) -> pd.DataFrame:
         """Return PnL by groups, computed once for each grouping; the ledger has no coins."""
         if by not in self._earned:
-            ledger = None if "coin" in by else self.ledger
+            ledger = None if "coin" in by else self.account.ledger
             self._earned[by] = pnl.attribution(
-                self.fills, self.funding, ledger, by=by or None, account=self.user
+                self.account.prepared, self.account.funding, ledger, by=by or None
             )
         return self._earned[by]
 
-    @property
+    @cached_property
     def is_spot_backed(self) -> bool:
         """Whether the state lacks the collateral, which is in the spot wallet."""
-        return self.accounts is not None and bool(self.accounts["account_value"].isna().any())
+        states = self.account.states
+        if states is None:
+            return False
+        parts = (Table(states.accounts, "accounts"), Table(states.positions, "positions"))
+        return bool(spot_backed_users(*parts))
+
+    @property
+    def value(self) -> float | None:
+        """The value of the perp accounts now; None if it is not known."""
+        states = self.account.states
+        if states is None or self.is_spot_backed:
+            return None
+        return float(states.accounts["account_value"].sum())
 
     @cached_property
     def returns(self) -> pd.DataFrame:
         """`tk.performance.returns` of the account's value; empty if it is not known."""
-        states = both_states(self.accounts, self.positions)
-        return value_returns(self.fills, self.funding, self.ledger, states, account=self.user)
+        account = self.account
+        if account.fills.empty:
+            return pd.DataFrame()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", HistoryWarning)  # a dash states what is not known
+            try:
+                value = pnl.value(
+                    account.prepared,
+                    account.funding,
+                    account.ledger,
+                    accounts=None if account.states is None else account.states[:2],
+                )
+            except MissingColumns:  # some fills do not state all amounts
+                return pd.DataFrame()
+            made: pd.DataFrame = performance.returns(value)
+        return made
 
     @cached_property
     def equity(self) -> pd.DataFrame | None:
         """The perp equity of the account over the period; None if its present state is unknown."""
-        if self.accounts is None or self.positions is None or self.is_spot_backed:
+        account = self.account
+        if account.states is None or self.is_spot_backed:
             return None
         curve: pd.DataFrame = pnl.carried_back(
-            self.accounts,
-            self.positions,
-            self.fills,
-            self.funding,
-            self.ledger,
-            start_time=self.start_ms,
-            end_time=self.end_ms,
-            account=self.user,
+            account.states.accounts,
+            account.states.positions,
+            account.fills,
+            account.funding,
+            account.ledger,
+            start_time=account.start_ms,
+            end_time=account.end_ms,
+            account=account.address,
         )
         return curve
 
@@ -108,18 +114,23 @@ class WalletView:
     """The view of the wallet explorer.
 
     - ``request``: the request
-    - ``account``: the frames of the account
+    - ``figures``: the figures of the account
     - ``earned``: `tk.pnl.attribution` of the chosen coin and day: one row, or none without data
     - ``coins``, ``days``: the same by coin (of the chosen day) and by day (of the chosen coin)
     - ``hours``: the same by hour, of the chosen coin and day
     """
 
     request: WalletRequest
-    account: AccountData
+    figures: WalletFigures
     earned: pd.DataFrame
     coins: pd.DataFrame
     days: pd.DataFrame
     hours: pd.DataFrame
+
+    @property
+    def account(self) -> Account:
+        """The frames of the account."""
+        return self.figures.account
 
     @property
     def fills(self) -> pd.DataFrame:
@@ -129,15 +140,15 @@ class WalletView:
     @property
     def positions(self) -> pd.DataFrame | None:
         """The positions now, of the chosen coin."""
-        positions, coin = self.account.positions, self.request.coin
-        if positions is None or coin is None:
-            return positions
-        return positions[positions["coin"] == coin]
+        states, coin = self.account.states, self.request.coin
+        if states is None or coin is None:
+            return None if states is None else states.positions
+        return states.positions[states.positions["coin"] == coin]
 
     @property
     def equity(self) -> pd.DataFrame | None:
         """The equity of the account on the chosen day; None for a coin, or if it is not known."""
-        curve = self.account.equity
+        curve = self.figures.equity
         if curve is None or self.request.coin is not None:
             return None
         # A point is at the end of its hour, so the last point of a day is at the next midnight.
@@ -152,55 +163,33 @@ class WalletView:
 
 
 def wallet_view(
-    request: WalletRequest, fetch: Fetcher, now_ms: int, account: AccountData | None = None
+    request: WalletRequest, session: Session, figures: WalletFigures | None = None
 ) -> WalletView:
     """Return the view of a request.
 
-    - ``request``: the request
-    - ``fetch``: fetches the frames
-    - ``now_ms``: the present, in Unix milliseconds
-    - ``account``: frames of the same account and period; if they are passed, nothing is fetched
+    - ``figures``: figures of the same account and period; if they are passed, nothing is fetched
 
-    Raise ToolkitError if fills, ledger or funding cannot be fetched.
+    Raise ToolkitError if fills or ledger cannot be fetched.
     """
-    account = fetch_account(request, fetch, now_ms) if account is None else account
+    if figures is None:
+        figures = WalletFigures(fetch_account(request.user, request.period, session))
     coin = ["coin"] if request.coin is not None else []
     day = ["day"] if request.day is not None else []
     return WalletView(
         request,
-        account,
-        earned=_keep_chosen(account.attribution(*coin, *day), request),
-        coins=_keep_day(account.attribution("coin", *day), request),
-        days=_keep_coin(account.attribution(*coin, "day"), request),
-        hours=_keep_chosen(account.attribution(*coin, "hour"), request),
+        figures,
+        earned=_keep_chosen(figures.attribution(*coin, *day), request),
+        coins=_keep_day(figures.attribution("coin", *day), request),
+        days=_keep_coin(figures.attribution(*coin, "day"), request),
+        hours=_keep_chosen(figures.attribution(*coin, "hour"), request),
     )
 
 
-def both_states(
-    accounts: pd.DataFrame | None, positions: pd.DataFrame | None
-) -> tuple[pd.DataFrame, pd.DataFrame] | None:
-    """Return account values and positions; None if they are not known."""
-    return None if accounts is None or positions is None else (accounts, positions)
-
-
-def value_returns(
-    fills: pd.DataFrame,
-    funding: pd.DataFrame | None,
-    ledger: pd.DataFrame,
-    states: tuple[pd.DataFrame, pd.DataFrame] | None,
-    **options: Any,
-) -> pd.DataFrame:
-    """Return the returns of accounts by day, from their value; empty if it is not known."""
-    if fills.empty:
-        return pd.DataFrame()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", HistoryWarning)  # a dash states what is not known
-        try:
-            value = pnl.value(fills, funding, ledger, accounts=states, **options)
-        except MissingColumns:  # some fills do not state all amounts
-            return pd.DataFrame()
-        made: pd.DataFrame = performance.returns(value)
-    return made
+def fetch_account(user: str, period: str, session: Session) -> Account:
+    """Return an account with the frames of a view; the view says itself what is missing."""
+    account = Account(user, period, None, session, quiet=True)
+    # States first: then no row is later than they are.
+    return account.fetch("states", "fills", "ledger", "funding")
 
 
 def gain_and_return(returns: pd.DataFrame) -> tuple[float, float]:
@@ -208,72 +197,6 @@ def gain_and_return(returns: pd.DataFrame) -> tuple[float, float]:
     if returns.empty or returns["return_"].isna().all():
         return float("nan"), float("nan")
     return float(returns["gain"].sum()), float(returns["growth"].iloc[-1]) - 1
-
-
-def fetch_account(request: WalletRequest, fetch: Fetcher, now_ms: int) -> AccountData:
-    """Fetch the frames of an account."""
-    user = request.user.strip().lower()
-    positions, accounts, missing_reason = fetch_state([user], fetch)
-    start, end = period_limits(request.period, accounts, now_ms)
-    fills = fetch(user_fills_by_time, user, start, end, numbers="exact")
-    ledger = fetch(user_non_funding_ledger_updates, user, start, end, numbers="exact")
-    builders = request.builders if request.builders is not None else latest_builders(user, fetch)
-    return AccountData(
-        user,
-        start,
-        end,
-        fills,
-        ledger,
-        _fetch_funding(user, builders, fetch, start, end),
-        builders,
-        positions,
-        accounts,
-        missing_reason,
-    )
-
-
-def latest_builders(user: str, fetch: Fetcher) -> tuple[str, ...]:
-    """Return the builders through which the account's latest fills were routed."""
-    return tuple(sorted(fetch(user_fills, user)["builder"].dropna().unique()))
-
-
-def _fetch_funding(
-    user: str, builders: tuple[str, ...], fetch: Fetcher, start: int, end: int
-) -> pd.DataFrame | None:
-    """Return the funding rows of the account through its builders, each payment once."""
-    if not builders:
-        return None
-    rows = fetch(
-        many, builder_approved_funding_by_time, list(builders), start, end, numbers="exact"
-    )
-    own: pd.DataFrame = rows[rows["user"] == user].drop_duplicates(["time", "coin"])
-    return own
-
-
-def fetch_state(
-    users: Sequence[str], fetch: Fetcher
-) -> tuple[pd.DataFrame | None, pd.DataFrame | None, str]:
-    """Return positions and account values, or why they are missing.
-
-    The value of a unified or portfolio-margin account is missing, because its collateral is.
-    """
-    try:
-        state = fetch(batch_clearinghouse_states, users, dex=ALL_DEXES, numbers="exact")
-    except ToolkitError as error:
-        return None, None, error_text(error)
-    accounts = state.accounts.copy()
-    hidden = spot_backed_users(Table(accounts, "accounts"), Table(state.positions, "positions"))
-    accounts["account_value"] = accounts["account_value"].mask(accounts["user"].isin(hidden))
-    return state.positions, accounts, ""
-
-
-def period_limits(period: str, accounts: pd.DataFrame | None, now_ms: int) -> tuple[int, int]:
-    """Return start and end of a period, in Unix milliseconds.
-
-    The period ends at the time of the account values, so that no row is later than they are.
-    """
-    end = now_ms if accounts is None or accounts.empty else to_ms(accounts["time"].max())
-    return to_ms(period, now_ms=end), end
 
 
 def _keep_coin(frame: pd.DataFrame, request: WalletRequest) -> pd.DataFrame:
@@ -297,26 +220,18 @@ def _keep_chosen(frame: pd.DataFrame, request: WalletRequest) -> pd.DataFrame:
     return _keep_day(_keep_coin(frame, request), request)
 
 
-def _code_lines(request: WalletRequest, account: AccountData) -> Iterator[str]:
-    start, end = to_iso(account.start_ms), to_iso(account.end_ms)
-    exact = 'start, end, numbers="exact")'
-    yield f"user, start, end = {account.user!r}, {start!r}, {end!r}"
-    yield f"fills = tk.user_fills_by_time(user, {exact}"
-    sources = ["fills"]
-    if account.funding is not None:
-        yield f"builders = {list(account.builders)!r}"
-        yield f"paid = tk.many(tk.builder_approved_funding_by_time, builders, {exact}"
-        yield 'funding = paid[paid["user"] == user].drop_duplicates(["time", "coin"])'
-    sources.append("funding" if account.funding is not None else "None")
+def _code_lines(request: WalletRequest, account: Account) -> Iterator[str]:
+    yield f"account = tk.account({account.address!r}, {to_iso(account.start_ms)!r})"
+    sources = ["account.prepared", "account.funding"]
     if request.coin is None:
-        yield f"ledger = tk.user_non_funding_ledger_updates(user, {exact}"
-        sources.append("ledger")
+        sources.append("account.ledger")
     yield from _attribution_lines(request, sources)
     yield "display(tk.plots.waterfall(earned), tk.plots.cumulative_pnl(hours))"
-    if request.coin is None and account.positions is not None:
-        yield 'state = tk.batch_clearinghouse_states([user], dex="ALL_DEXES", numbers="exact")'
-        yield f"frames = (state.accounts, state.positions, {', '.join(sources)})"
-        yield "curve = tk.pnl.carried_back(*frames, start_time=start, end_time=end)"
+    if request.coin is None and account.states is not None:
+        yield "states = account.states"
+        yield "frames = (account.fills, account.funding, account.ledger)"
+        yield "times = {'start_time': account.start_ms, 'end_time': account.end_ms}"
+        yield "curve = tk.pnl.carried_back(states.accounts, states.positions, *frames, **times)"
         if request.day is not None:
             midnights = ", ".join(f'"{midnight:%Y-%m-%d}"' for midnight in _day_limits(request.day))
             yield f'curve = curve[curve["time"].between({midnights})]'
@@ -333,9 +248,9 @@ def _attribution_lines(request: WalletRequest, sources: Sequence[str]) -> Iterat
         ("days", [*coin, "day"]),
         ("hours", [*coin, "hour"]),
     ):
-        tables = ", ".join(source for source in sources if "coin" not in by or source != "ledger")
+        used = sources[:2] if "coin" in by else sources
         option = f", by={by!r}" if by else ""
-        yield f"{name} = tk.pnl.attribution({tables}{option}, account=user)"
+        yield f"{name} = tk.pnl.attribution({', '.join(used)}{option})"
         if coin and name != "coins":
             yield f'{name} = {name}[{name}["coin"] == {request.coin!r}]'
         if day and name != "days":

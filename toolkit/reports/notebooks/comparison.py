@@ -25,7 +25,7 @@ from toolkit.reports import blocks, comparison_report
 # %%
 results = comparison_report.fetch_comparison(session, users, start, end)
 sources = comparison_report.source_frames(results)
-users = [wallet.results.frames.user for wallet in results.wallets]
+users = [wallet.results.account.address for wallet in results.wallets]
 
 # %%
 comparison_report.make_title(results)
@@ -33,8 +33,8 @@ comparison_report.make_title(results)
 # %% [markdown]
 # ## Summary
 #
-# The gain is the change of an account's value, without deposits and withdrawals. Closed PnL after
-# fees contains neither funding nor the PnL of open positions, so it can have another sign.
+# The gain is the change of an account's value, without deposits and withdrawals. Net PnL is closed
+# PnL after fees and funding, without the PnL of open positions, so it can have another sign.
 
 # %%
 blocks.words(comparison_report.summarize_comparison(results), lead=True)
@@ -56,8 +56,8 @@ comparison_report.list_addresses(results)
 #
 # A return is the gain of an account's value as a share of its capital, linked over deposits and
 # withdrawals (time-weighted). They change no return. Here positions count at the prices of all
-# fills of these accounts, and without funding payments. A wallet report has the prices and payments
-# of its own account, so its return may differ a little.
+# fills of these accounts. A wallet report has the prices of its own account only, so its return may
+# differ a little.
 
 # %%
 comparison_report.draw_growth(results)

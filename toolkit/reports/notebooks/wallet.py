@@ -18,7 +18,6 @@ session = tk.local(seed=7, size="demo")
 user = None  # address; None: the example account of a simulated exchange
 start = 0
 end = None
-builders = None  # None: the builders of the latest fills, or all that the source names
 
 # %%
 from toolkit import plots
@@ -32,11 +31,11 @@ from toolkit.reports import (
 )
 
 # %%
-results = wallet_report.fetch_results(session, user, start, end, builders)
+results = wallet_report.fetch_results(session, user, start, end)
 sources = wallet_report.source_frames(results)
 tables = wallet_tables.make_tables(results)
 performance = wallet_performance.WalletPerformance(results)
-user = results.frames.user
+user = results.account.address
 
 # %%
 wallet_report.make_title(results)
