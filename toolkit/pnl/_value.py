@@ -97,19 +97,6 @@ class _Rows:
     is_empty: bool = False
 
 
-class _Recorded(NamedTuple):
-    """Recorded values: user, time, USD, and whether they are of the entire account.
-
-    - ``lacks_tokens``: whether the spot wallet counts with its collateral only
-    """
-
-    users: Names
-    ms: Ints
-    value: Floats
-    whole: Flags
-    lacks_tokens: Flags
-
-
 class _Ledger(NamedTuple):
     """Ledger rows: their movements, what is kept elsewhere, and the rows of each account."""
 
@@ -225,12 +212,19 @@ def value(
     fills = prepare.fills(fills, account, prices, meta)
     check_chains(fills, _NEEDED, warns=False)
     paid = None if funding is None else Table(funding, "funding")
-    moved = None if ledger is None else _read_ledger(ledger, account)
+    moved = None
+    if ledger is not None:
+        table, moves, owner = own_ledger(Table(ledger, "ledger"), account)
+        kept, outside = read_kept(table, owner, moves)
+        moved = _Ledger(table, moves, kept, outside, _rows_by_name(owner))
     values, positions = accounts[:2] if isinstance(accounts, tuple) else (accounts, None)
     recorded = None if values is None else _read_values(values, positions)
     given = [] if marks is None else [read_prices(marks)]
     if positions is not None:
-        given.append(_stated_marks(Table(positions, "positions")))
+        held = Table(positions, "positions")
+        size = np.abs(held.number("szi"))
+        px = np.divide(held.number("position_value"), size, where=size > 0, out=size * np.nan)
+        given.append(make_history("positions", held.text("coin"), held.ms(), np.abs(px)))
     sources = [*given, *_own_marks(fills, paid, moved)]
     last = max((source.last_ms() for source in given), default=0)
     steps = _read_steps(fills, paid)
@@ -242,19 +236,18 @@ def value(
         users = list(dict.fromkeys([*sorted(named.present()), *users, *nobody]))
     curves = []
     for user in users or [""]:
-        known = None
-        if recorded is not None:
-            mine = recorded.users.facts(user.__eq__) if user else np.ones(len(recorded.ms), bool)
-            known = _Recorded(recorded.users, *(column[mine] for column in recorded[1:]))
-        states_perps = known is not None and not known.whole.any() and len(known.ms) > 0
-        chosen: Part = part or ("perp account" if states_perps else "account")
-        rows = _read_rows(fills, steps, paid, moved, user, whole=chosen == "account")
         begun = start.get(user) if isinstance(start, Mapping) else start
         anchors: dict[int | None, float] = {} if begun is None else {None: float(begun)}
-        if known is not None:
-            fits = known.whole == (chosen == "account")
-            anchors |= dict(zip(known.ms[fits].tolist(), known.value[fits].tolist(), strict=True))
-        bare = () if known is None else known.ms[known.lacks_tokens].tolist()
+        chosen, bare = part, list[int]()
+        if recorded is not None:
+            known = recorded[recorded["user"] == user] if user else recorded
+            if len(known) and not known["whole"].any():
+                chosen = chosen or "perp account"
+            fits = known[known["whole"] == (chosen != "perp account")]
+            anchors |= dict(zip(fits["ms"].tolist(), fits["value"].tolist(), strict=True))
+            bare = known.loc[known["lacks_tokens"], "ms"].tolist()
+        chosen = chosen or "account"
+        rows = _read_rows(fills, steps, paid, moved, user, whole=chosen == "account")
         curve = _value_rows(rows, sources, anchors, bare, last)
         curves.append(pd.DataFrame({"user": user, **curve, "part": chosen}))
     made = pd.concat(curves, ignore_index=True)
@@ -266,11 +259,6 @@ def value(
         "ledger": moved and moved.table.frame, "marks": marks, "accounts": values,
     }  # fmt: skip
     return finish(made, inputs, helper="pnl.value")
-
-
-def _read_ledger(ledger: Frame, account: str | None) -> _Ledger:
-    table, moves, owner = own_ledger(Table(ledger, "ledger"), account)
-    return _Ledger(table, moves, *read_kept(table, owner, moves), _rows_by_name(owner))
 
 
 def _rows_by_name(names: Names) -> dict[str, Ints]:
@@ -292,7 +280,7 @@ def _read_steps(fills: Fills, paid: Table | None) -> _Steps:
     return _Steps(cash, start, end, _base_tokens(fills), payments)
 
 
-def _read_values(values: Frame, positions: Frame | None = None) -> _Recorded:
+def _read_values(values: Frame, positions: Frame | None = None) -> pd.DataFrame:
     """Return recorded values, those of several dexes or tokens together.
 
     A state of a unified or portfolio-margin account does not have its spot wallet, so it does not
@@ -304,37 +292,31 @@ def _read_values(values: Frame, positions: Frame | None = None) -> _Recorded:
     if not table.has("time") and not isinstance(asked, str):
         table.require(["time"])
     ms = table.known_ms() if table.has("time") else np.full(len(table), to_ms(asked or 0))
-    users = table.text("user", blank=True)
-    mode, amount = table.number("account_mode", np.nan), table.number("account_value")
-    total = table.number("pm_total_account_value", np.nan)
-    order = np.lexsort((ms, users.codes))
-    codes, ms = users.codes[order], ms[order]
-    head = np.append(True, (np.diff(codes) != 0) | (np.diff(ms) > _BATCH))[: len(order)]
-    first = np.flatnonzero(head)
-    if not len(first):
-        return _Recorded(users, ms, np.zeros(0), *np.zeros((2, 0), dtype=bool))
-    mode, total, amount = mode[order][first], total[order][first], amount[order]
-    value = np.add.reduceat(amount, first)
+    rows = pd.DataFrame(
+        {
+            "user": table.text("user", blank=True).texts().fillna(""),
+            "ms": ms,
+            "mode": table.number("account_mode", np.nan),
+            "value": table.number("account_value"),
+            "total": table.number("pm_total_account_value", np.nan),
+            "notional": table.number("total_ntl_pos", 0.0),
+        }
+    )
+    rows = rows.sort_values(["user", "ms"], kind="stable", ignore_index=True)
+    begins = (rows["user"] != rows["user"].shift()) | (rows["ms"].diff() > _BATCH)
+    batches = rows.groupby(begins.cumsum())
+    how = {"user": "first", "ms": "max", "mode": "first", "total": "first", "notional": "sum"}
+    made, value = batches.agg(how), batches["value"].sum(skipna=False)
     # Several dexes of one token repeat its value, so without the total a sum is not known.
-    repeats = np.where(np.diff(first, append=len(order)) > 1, np.nan, value)
-    value = np.where(mode == PORTFOLIO_MARGIN, np.where(np.isnan(total), repeats, total), value)
-    notional = np.add.reduceat(table.number("total_ntl_pos", 0.0)[order], first)
-    whole = mode >= UNIFIED
+    stated = made["total"].fillna(value.where(batches.size() == 1))
+    value = value.mask(made["mode"] == PORTFOLIO_MARGIN, stated)
+    whole = made["mode"] >= UNIFIED
     if is_state and positions is not None:
         hidden = spot_backed_users(table, Table(positions, "positions"))
-        value = np.where(users.facts(hidden.__contains__)[order][first], np.nan, value)
-    lacks = np.isnan(value) | (is_state & (whole | ((value <= 0) & (notional > 0))))
-    kept = first[~lacks]
-    latest = np.maximum.reduceat(ms, first)[~lacks]
-    flags = whole[~lacks], (mode == UNIFIED)[~lacks]
-    return _Recorded(users.take(order[kept]), latest, value[~lacks], *flags)
-
-
-def _stated_marks(table: Table) -> PriceHistory:
-    """Return the marks of stated positions."""
-    size = np.abs(table.number("szi"))
-    px = np.divide(table.number("position_value"), size, where=size > 0, out=size * np.nan)
-    return make_history("positions", table.text("coin"), table.ms(), np.abs(px))
+        value = value.mask(made["user"].isin(hidden))
+    lacks = value.isna() | (is_state & (whole | ((value <= 0) & (made["notional"] > 0))))
+    made = made.assign(value=value, whole=whole, lacks_tokens=made["mode"] == UNIFIED)
+    return made[~lacks]
 
 
 def _own_marks(fills: Fills, paid: Table | None, moved: _Ledger | None) -> list[PriceHistory]:
@@ -578,14 +560,14 @@ def _value_rows(
     - ``last``: the time of the last given price
     """
     cash = _join(rows.cash)
-    known = [ms for ms in anchors if ms is not None]
-    events = np.concatenate(
-        [cash[0], *(h.ms for h in rows.held), np.array([*known, *rows.breaks], np.int64)]
-    )
+    dated = np.array([ms for ms in (*anchors, *rows.breaks) if ms is not None], np.int64)
+    events = np.concatenate([cash[0], *(holding.ms for holding in rows.held), dated])
     if not len(events):
         empty = np.zeros(0)
-        made = {"time": utc_times(empty), **dict.fromkeys(("value", "flows", "kept"), empty)}
-        return {**made, "unmarked": empty.astype(np.int64), "reason": empty.astype(str)}
+        return {
+            "time": utc_times(empty), **dict.fromkeys(("value", "flows", "kept"), empty),
+            "unmarked": empty.astype(np.int64), "reason": empty.astype(str),
+        }  # fmt: skip
     first, end = int(events.min()), int(events.max())
     if any(holding.at(np.array([end]))[0] for holding in rows.held):
         end = max(end, last)
@@ -616,7 +598,9 @@ def _value_rows(
         lacks[missing] = lacks[missing] + f", {holding.coins[0] if holding.coins else ''}"
     since = np.array(sorted(rows.breaks), dtype=np.int64)
     part = np.searchsorted(since, times, side="right")
-    stated = _stated_values(anchors, bare, times, tokens)
+    stated = np.full(len(times), np.nan)
+    places = [0 if ms is None else int(np.searchsorted(times, ms)) for ms in anchors]
+    stated[places] = [*anchors.values()] + tokens[places] * [ms in bare for ms in anchors]
     opening, limit = _opening(stated, total, part), _LACKING * np.abs(filled(total)).max()
     is_unused = np.isnan(opening).all()  # also if what was open has no price then
     if rows.is_empty and not np.abs(opening[0]) > limit:
@@ -630,11 +614,13 @@ def _value_rows(
         contradicts = (total + opening)[is_flat] < -_DUST
     if contradicts.any():
         opening[:] = np.nan
-    words = np.array(
-        [_UNUSED if anchors else _UNKNOWN, *(rows.breaks[ms] for ms in since.tolist())],
-        dtype=object,
+    words, silent = (
+        np.array(texts, dtype=object)
+        for texts in (
+            [_UNUSED if anchors else _UNKNOWN, *(rows.breaks[ms] for ms in since.tolist())],
+            [f"no price within an hour: {names[2:]}" for names in lacks],
+        )
     )
-    silent = np.array([f"no price within an hour: {names[2:]}" for names in lacks], dtype=object)
     return {
         "time": utc_times(times),
         "value": total + away + opening,
@@ -643,17 +629,6 @@ def _value_rows(
         "unmarked": unmarked,
         "reason": np.where(unmarked > 0, silent, np.where(np.isnan(opening), words[part], "")),
     }
-
-
-def _stated_values(
-    anchors: Mapping[int | None, float], bare: Sequence[int], times: Ints, tokens: Floats
-) -> Floats:
-    """Return the known values by time, with the worth of tokens that they lack."""
-    made = np.full(len(times), np.nan)
-    for ms, each in anchors.items():
-        place = 0 if ms is None else np.searchsorted(times, ms)
-        made[place] = each + (tokens[place] if ms in bare else 0.0)
-    return made
 
 
 def _opening(stated: Floats, total: Floats, part: Ints) -> Floats:

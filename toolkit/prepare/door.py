@@ -128,11 +128,7 @@ class Names(NamedTuple):
 
     def ranks(self) -> Ints:
         """Return a number for each row, in the order of names; the missing one is the last."""
-        order = sorted(range(len(self.values)), key=lambda n: (not self.values[n], self.values[n]))
-        place = np.empty(len(order), dtype=np.int64)
-        place[order] = np.arange(len(order))
-        made: Ints = place[self.codes]
-        return made
+        return self.renamed(lambda name: name or "\U0010ffff").sorted().codes
 
     def among(self, others: "Names") -> Ints:
         """Return the codes that the names have among others; -1 for a name that they lack."""
