@@ -140,6 +140,7 @@ def requests() -> dict[str, list[Json]]:
         "candleSnapshot": [
             {"req": coin | {"interval": "1h", "startTime": start}} for coin in by_coin
         ],
+        "openInterestHistory": by_coin,
         "validatorAprHistory": [{"validator": validator} for validator in summary["validators"]],
     }
     usual = {"user": by_user, "builder": by_builder, "coin": by_coin}

@@ -101,6 +101,7 @@ from .fetch.market import (
     margin_tables as margin_tables,
     meta as meta,
     meta_and_asset_ctxs as meta_and_asset_ctxs,
+    open_interest_history as open_interest_history,
     perp_dex_limits as perp_dex_limits,
     predicted_fundings as predicted_fundings,
     slippage_history as slippage_history,

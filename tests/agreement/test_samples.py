@@ -31,6 +31,11 @@ READ_ONLY = {
     "MarginSummary.withdrawable absent": "old answers have it at the top level",
     "Position.entry_px null": "the live service may write it",
     "Order.cloid absent": "the live service always writes the key",
+    **{
+        f"OpenInterest.oi_{name} absent": "sectors have USD only"
+        for name in ("open", "high", "low", "close")
+    },
+    "OpenInterest.oi_usd null": "a market without a trade",
     "FundingRate.premium null": "the live service may write it",
     "AssetContext.day_base_vlm absent": "older answers lack it",
     "metaAndAssetCtxs null": "a market without a state; its place in the list counts",

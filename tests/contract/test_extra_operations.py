@@ -10,6 +10,7 @@ GIVEN = {
     "user": USER,
     "vault_address": USER,
     "coin": "BTC",
+    "sector": None,
     "interval": "1h",
     "start": 1_000,
     "end": 2_000,
@@ -26,7 +27,7 @@ GIVEN = {
 def test_extra_operations_are_not_in_specification():
     assert not OPERATIONS.keys() & EXTRA_OPERATIONS.keys()
     assert len(OPERATIONS) == 22
-    assert len(EXTRA_OPERATIONS) == 38
+    assert len(EXTRA_OPERATIONS) == 39
 
 
 def test_extra_requests_round_trip():

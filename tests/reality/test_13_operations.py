@@ -205,3 +205,46 @@ def test_exchange_keeps_newest_candles_only():
     assert tk.provenance(rows)["why"].count(rows["start_time"][0].strftime("%Y-%m-%dT%H:%M"))
     whole = tk.candles("BTC", "1m", rows["start_time"][0], session=live)
     assert (len(whole), tk.provenance(whole)["complete"]) == (5_000, "yes")
+
+
+def test_open_interest_adds_all_positions_up(world, session):
+    """After each hour, it is the sum of the positions that the fills left, as the last state is."""
+    for coin in ("BTC", "eqx:GOLD"):
+        held, last, after = defaultdict(float), {}, {}
+        for user, fill in world.sources.fills:
+            if fill.coin == coin:
+                if fill.dir not in NOT_TRADED:
+                    last[fill.time // HOUR] = float(fill.px)
+                change = float(fill.sz) * (1 if fill.side == "B" else -1)
+                held[user] = float(fill.start_position) + change
+                after[fill.time // HOUR] = sum(map(abs, held.values()))
+        frame = tk.open_interest_history(0, coin=coin, session=session)
+        rows = rows_of(frame, "time", "oi_open", "oi_high", "oi_low", "oi_close", "oi_usd")
+        begin, present = min(after), world.sources.now_ms
+        assert [row[0] for row in rows] == [*range(begin * HOUR, present + 1, HOUR)]
+        level = price = 0.0
+        for time, opened, high, low, close, usd in rows:
+            assert opened == pytest.approx(level, abs=1e-9)
+            level, price = after.get(time // HOUR, level), last.get(time // HOUR, price)
+            assert (close, usd) == (pytest.approx(level), pytest.approx(level * price))
+            assert low <= min(opened, close) <= max(opened, close) <= high
+        states = [
+            abs(float(held.position.szi))
+            for state in world.sources.states[coin.rpartition(":")[0]].values()
+            for held in state.asset_positions
+            if held.position.coin == coin
+        ]
+        assert rows[-1][4] == pytest.approx(sum(states))
+        assert len({row[4] for row in rows}) > 10
+
+
+def test_open_interest_needs_coin_or_sector(session):
+    for named in ({}, {"coin": "BTC", "sector": "ai"}, {"coin": "BTC", "interval": "1s"}):
+        with pytest.raises(tk.BadRequest):
+            tk.open_interest_history("1d", session=session, **named)
+    now_ms, rows = 1_760_000_000_000, [{"t": 1_759_968_000_000, "oiUsd": 12.5, "x": None}]
+    live = session_of(lambda _: rows, api_key="a-key", now_ms=lambda: now_ms)
+    with pytest.warns(UserWarning, match="x"):
+        frame = tk.open_interest_history("12h", sector="ai", interval="1d", session=live)
+    assert rows_of(frame, "time", "oi_usd") == [(1_759_968_000_000, 12.5)]
+    assert frame["oi_close"].isna().all()

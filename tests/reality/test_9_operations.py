@@ -56,7 +56,7 @@ def requests(world):
         name: {
             parameter.name: given[parameter.name]
             for parameter in row.parameters
-            if parameter.required
+            if parameter.required or (name, parameter.name) == ("openInterestHistory", "coin")
         }
         for name, row in EXTRA_OPERATIONS.items()
         if name != "candleSnapshot"

@@ -40,6 +40,7 @@ from toolkit.contract.records import (
     FundingRow,
     LedgerUpdate,
     MetaRow,
+    OpenInterest,
     OrderStatus,
     PositionRow,
     Record,
@@ -111,6 +112,9 @@ _ROW_RULES: Final[Mapping[type[Record], _RowRule]] = {
     ),
     FundingRate: _RowRule(
         ("time", "coin"), proof=RowProof("no rate came twice", "no rate is missing")
+    ),
+    OpenInterest: _RowRule(
+        ("time",), proof=RowProof("no interval came twice", "no interval is missing")
     ),
     OrderStatus: _RowRule(("status_timestamp", "oid", "status"), is_unique=False),
     LedgerUpdate: _RowRule(("time", "hash"), is_unique=False),

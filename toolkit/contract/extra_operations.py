@@ -65,6 +65,16 @@ EXTRA_OPERATIONS: Final[dict[str, Operation]] = {
              replace(START, within="req"), replace(END, within="req")),
             key=("start_time",), paging="windows", most_rows=5_000, has_function=True,
             name="candles"),
+        # ASSUMED: An answer of `openInterestHistory` has at least 500 rows, if there are so many.
+        # Without `interval`, it is an hour.
+        Operation("openInterestHistory", "market",
+            "The open interest of a market or of a sector by interval, oldest first.",
+            list[r.OpenInterest], (Table(r.OpenInterest),),
+            (START, END, replace(COIN, required=False),
+             Parameter("sector", "sector", "text", "a group of markets, instead of `coin`"),
+             Parameter("interval", "interval", "interval", "length, from 1m", default="1h")),
+            key=("time",), paging="windows", most_rows=500, own=True, since="2025-08-01",
+            has_function=True),
         Operation("l2Book", "market",
             "The order book of a coin, at most 20 levels on each side; null if there is no book.",
             r.L2Book | None, (Table(r.BookLevelRow),),

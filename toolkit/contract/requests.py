@@ -443,6 +443,13 @@ def _check_book(operation: Operation, checked: Mapping[str, Any]) -> None:
         raise _bad_request(operation, "mantissa must be 1, 2 or 5")
 
 
+def _check_open_interest(operation: Operation, checked: Mapping[str, Any]) -> None:
+    if (checked["coin"] is None) == (checked["sector"] is None):
+        raise _bad_request(operation, "coin or sector parameter is required, and not both")
+    if INTERVALS[checked["interval"]] < MINUTE:
+        raise _bad_request(operation, "interval must be 1m or longer")
+
+
 def _check_weeks(operation: Operation, checked: Mapping[str, Any]) -> None:
     start, end = checked["start"], checked["end"]
     if start is not None and end is not None and start > end:
@@ -452,6 +459,7 @@ def _check_weeks(operation: Operation, checked: Mapping[str, Any]) -> None:
 _COMBINATIONS: Final[dict[str, Callable[[Operation, Mapping[str, Any]], None]]] = {
     "batchClearinghouseStates": _check_batch,
     "l2Book": _check_book,
+    "openInterestHistory": _check_open_interest,
     "validatorAprHistory": _check_weeks,
 }
 """Type of operation -> the check of parameters that depend on each other."""

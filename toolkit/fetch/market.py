@@ -297,6 +297,79 @@ def candles(
     return fetch_frame("candleSnapshot", **locals())
 
 
+@fetches("openInterestHistory")
+def open_interest_history(
+    start: Time,
+    end: Time | None = None,
+    *,
+    coin: str | None = None,
+    sector: str | None = None,
+    interval: str = "1h",
+    max_rows: int | None = None,
+    on_incomplete: OnIncomplete = "raise",
+    numbers: Numbers = "float",
+    extra: Extra = "drop",
+    session: Session | None = None,
+) -> pd.DataFrame:
+    """Fetch the open interest of a perp, or of a group of them, by interval.
+
+    The range is requested in windows of 500 intervals.
+
+    Costs 2 points a request. Data since 2025-08-01.
+
+    Parameters
+    ----------
+    start : Time
+        First time, inclusive.
+    end : Time, optional
+        Last time, inclusive; by default now.
+    coin : str, optional
+        The symbol on the native dex, ``<dex>:<symbol>`` on a builder-deployed dex; ``btc``,
+        ``$BTC`` and ``BTC-PERP`` mean BTC. Required unless `sector` is passed.
+    sector : str, optional
+        The name of a group of markets, instead of `coin`. Only USD can be added over markets.
+    interval : str
+        1m, 3m, 5m, 15m, 30m, 1h, 2h, 4h, 8h, 12h, 1d, 3d, 1w or 1M.
+    max_rows : int, optional
+        Most rows to return, from the start of the range; by default all.
+    on_incomplete : {"raise", "warn"}
+        If rows are missing: raise `Incomplete` with the rows that came, or warn and return them;
+        their provenance then says ``complete: no``.
+    numbers : {"float", "exact", "text"}
+        Form of number columns: float64, exact decimals, or the text on the wire.
+    extra : {"drop", "keep"}
+        Whether unknown fields are left out, or kept as columns of text after the known ones.
+    session : Session, optional
+        The session that sends the request; by default the one of `tk.connect` or `tk.local`.
+
+    Returns
+    -------
+    DataFrame
+        One row per interval, oldest first; `time` is its first moment.
+
+    Raises
+    ------
+    BadRequest
+        If a value is malformed, or not exactly one of `coin` and `sector` is passed.
+    Incomplete
+        If not every window could be read.
+
+    Notes
+    -----
+    Open interest is the sum of all longs and all shorts, so it is twice the contracts that exist.
+    It is in units of the coin; `oi_usd` is that of the last moment in USD.
+
+    Examples
+    --------
+    >>> import toolkit as tk
+    >>> exchange = tk.local(seed=7, size="tiny")
+    >>> hours = tk.open_interest_history("1d", coin="BTC")
+    >>> bool((hours["oi_open"][1:].values == hours["oi_close"][:-1].values).all())
+    True
+    """
+    return fetch_frame("openInterestHistory", **locals())
+
+
 @fetches("meta")
 def meta(
     *,

@@ -16,7 +16,7 @@ import operator
 import sqlite3
 import zlib
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -58,8 +58,8 @@ CREATE TABLE approved_funding (builder TEXT, time INTEGER, user TEXT, coin TEXT,
 CREATE TABLE routed_status (builder TEXT, time INTEGER, tx INTEGER, executed INTEGER,
     row INTEGER, user INTEGER, PRIMARY KEY (builder, time, tx, executed)) WITHOUT ROWID;
 -- Beyond the specification: the fills that each builder routed; the fills of liquidated accounts;
--- the funding of each account; trades by the minute, for each part of the sources; volumes in USD
--- by account and day.
+-- the funding of each account; trades and changes of open interest by the minute, for each part of
+-- the sources; volumes in USD by account and day.
 CREATE TABLE routed_fill (builder TEXT, time INTEGER, tx INTEGER, executed INTEGER,
     row INTEGER, user INTEGER, venue TEXT,
     PRIMARY KEY (builder, time, tx, executed)) WITHOUT ROWID;
@@ -68,6 +68,8 @@ CREATE TABLE liquidation (time INTEGER, tx INTEGER, executed INTEGER,
 CREATE TABLE user_funding (account INTEGER, time INTEGER, row INTEGER,
     PRIMARY KEY (account, time, row)) WITHOUT ROWID;
 CREATE TABLE minutes (coin TEXT, part INTEGER, data BLOB NOT NULL, PRIMARY KEY (coin, part))
+    WITHOUT ROWID;
+CREATE TABLE interest (coin TEXT, part INTEGER, data BLOB NOT NULL, PRIMARY KEY (coin, part))
     WITHOUT ROWID;
 CREATE TABLE volume (user TEXT, day INTEGER, taker TEXT NOT NULL, maker TEXT NOT NULL,
     PRIMARY KEY (user, day)) WITHOUT ROWID;
@@ -269,13 +271,18 @@ def _insert_funding(
 def _insert_totals(connection: sqlite3.Connection, totals: TradeTotals) -> None:
     last = connection.execute("SELECT coalesce(max(part), 0) FROM minutes").fetchone()
     compress = zstandard.ZstdCompressor(level=1).compress
-    connection.executemany(
-        "INSERT INTO minutes VALUES (?,?,?)",
-        (
-            (coin, last[0] + 1, compress(msgspec.msgpack.encode(list(minutes.values()))))
-            for coin, minutes in totals.minutes.items()
-        ),
-    )
+    by_minute: dict[str, Mapping[str, Any]] = {
+        "minutes": {coin: list(minutes.values()) for coin, minutes in totals.minutes.items()},
+        "interest": totals.interest,
+    }
+    for table, coins in by_minute.items():
+        connection.executemany(
+            f"INSERT INTO {table} VALUES (?,?,?)",
+            (
+                (coin, last[0] + 1, compress(msgspec.msgpack.encode(content)))
+                for coin, content in coins.items()
+            ),
+        )
     connection.executemany(
         "INSERT INTO volume VALUES (?,?,?,?)",
         (

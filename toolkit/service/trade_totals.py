@@ -4,15 +4,17 @@ They are counted while the store is built, so no request reads every fill again.
 """
 
 import datetime as dt
+import functools
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
 from typing import Final
 
 import msgspec
 from msgspec import UNSET
 
-from toolkit.contract.records import Candle, Fill, Liquidation
+from toolkit.contract.dexes import is_perp_coin
+from toolkit.contract.records import Candle, Fill, Liquidation, OpenInterest
 from toolkit.contract.requests import INTERVALS
 from toolkit.rules.directions import BORROW_LIQUIDATIONS, LIQUIDATED, NOT_TRADED
 from toolkit.service.decimals import format_decimal
@@ -26,6 +28,7 @@ __all__ = [
     "is_liquidated",
     "make_candles",
     "merge_minutes",
+    "open_interest",
 ]
 
 _CONVERSION: Final = frozenset(NOT_TRADED)
@@ -66,6 +69,9 @@ class TradeTotals:
         (Account, day) -> its volume in USD as taker and as maker.
     builder_fees : dict of str to Decimal
         Builder -> the fees that its users paid to it.
+    interest : dict of str to dict of int to Decimal
+        Perp -> number of the minute -> the change of its open interest, longs plus shorts. Minute
+        0 has the positions from before the first fill of each account.
     """
 
     def __init__(self, span: int = MINUTE) -> None:
@@ -75,6 +81,11 @@ class TradeTotals:
             lambda: [Decimal(0), Decimal(0)]
         )
         self.builder_fees: defaultdict[str, Decimal] = defaultdict(Decimal)
+        self.interest: defaultdict[str, defaultdict[int, Decimal]] = defaultdict(
+            lambda: defaultdict(Decimal)
+        )
+        self._seen: set[tuple[str, str]] = set()
+        self._is_perp = functools.cache(is_perp_coin)
 
     def count_fills(self, fills: Iterable[tuple[str, Fill]]) -> Iterator[tuple[str, Fill]]:
         """Count fills in the order of execution, and yield them unchanged."""
@@ -82,9 +93,20 @@ class TradeTotals:
             # Recorded fills may have no price or size.
             if fill.dir not in _CONVERSION and fill.px and fill.sz:
                 self._count_fill(user, fill)
+            if self._is_perp(fill.coin) and fill.start_position and fill.sz:
+                self._count_interest(user, fill)
             if isinstance(fill.builder, str) and isinstance(fill.builder_fee, str):
                 self.builder_fees[fill.builder] += Decimal(fill.builder_fee)
             yield user, fill
+
+    def _count_interest(self, user: str, fill: Fill) -> None:
+        start, size = Decimal(fill.start_position), Decimal(fill.sz)
+        changes = self.interest[fill.coin]
+        if (user, fill.coin) not in self._seen:
+            self._seen.add((user, fill.coin))
+            changes[0] += abs(start)
+        end = start + (size if fill.side == "B" else -size)
+        changes[fill.time // MINUTE] += abs(end) - abs(start)
 
     def _count_fill(self, user: str, fill: Fill) -> None:
         sz = Decimal(fill.sz)
@@ -181,6 +203,56 @@ def make_candles(
         if begin <= end and last >= start:
             candles.append((begin, last, parts))
     return [_candle(coin, interval, *candle) for candle in candles[-_MOST_CANDLES:]]
+
+
+def open_interest(
+    changes: Mapping[int, Decimal],
+    minutes: Iterable[MinuteCandle],
+    interval: str,
+    start: int,
+    end: int,
+) -> list[OpenInterest]:
+    """Return the open interest of a perp in each interval that overlaps a time range.
+
+    Parameters
+    ----------
+    changes : mapping
+        Number of the minute -> the change of the open interest, as in `TradeTotals.interest`.
+    minutes : iterable of MinuteCandle
+        The trades of the perp, in any order.
+    interval : str
+        One of `toolkit.contract.requests.INTERVALS`, from a minute on.
+    start, end : int
+        The time range in Unix milliseconds, both ends inclusive.
+    """
+    # ASSUMED: The open interest in USD is that of the last moment at the price of the last trade.
+    prices = {minute: part.close for minute, part in sorted((m.minute, m) for m in minutes)}
+    first = min((minute for minute in changes if minute), default=None)
+    if first is None:
+        return []
+    steps = iter(sorted({**dict.fromkeys(prices, Decimal(0)), **changes}.items()))
+    step, level, price = next(steps, None), Decimal(0), ""
+    rows, begin = [], interval_begin(max(start, first * MINUTE), interval)
+    while begin <= end:
+        last = interval_end(begin, interval)
+        while step and step[0] * MINUTE < begin:
+            level, price, step = level + step[1], prices.get(step[0], price), next(steps, None)
+        levels = [level]
+        while step and step[0] * MINUTE <= last:
+            level, price, step = level + step[1], prices.get(step[0], price), next(steps, None)
+            levels.append(level)
+        rows.append(
+            OpenInterest(
+                time=begin,
+                oi_open=format_decimal(levels[0]),
+                oi_high=format_decimal(max(levels)),
+                oi_low=format_decimal(min(levels)),
+                oi_close=format_decimal(level),
+                oi_usd=format_decimal(level * Decimal(price)) if price else None,
+            )
+        )
+        begin = last + 1
+    return rows
 
 
 def _candle(coin: str, interval: str, begin: int, end: int, minutes: list[MinuteCandle]) -> Candle:

@@ -63,6 +63,7 @@ from toolkit.contract.records.market import (
     Meta,
     MetaRow,
     MidRow,
+    OpenInterest,
     PerpAsset,
     PerpDex,
     PerpDexLimits,

@@ -277,6 +277,17 @@ class Candle(Record, kw_only=True):
     trades: Annotated[int, COUNT("number of trades")] = msgspec.field(name="n")
 
 
+class OpenInterest(Record, kw_only=True):
+    """The open interest of one market in one interval: all longs and all shorts."""
+
+    time: Annotated[int, TIME("first moment of the interval", key=True)] = msgspec.field(name="t")
+    oi_open: Annotated[Text, SIZE("open interest at the first moment; longs plus shorts")] = UNSET
+    oi_high: Annotated[Text, SIZE("highest open interest of a minute")] = UNSET
+    oi_low: Annotated[Text, SIZE("lowest open interest of a minute")] = UNSET
+    oi_close: Annotated[Text, SIZE("open interest at the last moment; longs plus shorts")] = UNSET
+    oi_usd: Annotated[str | None, USD("open interest at the last moment; longs plus shorts")]
+
+
 class BookLevel(Record, kw_only=True):
     """One price level of an order book."""
 

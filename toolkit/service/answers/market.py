@@ -1,5 +1,6 @@
 """Answers about markets. Specification, "Market data"."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from typing import Final
@@ -31,12 +32,14 @@ from toolkit.service.trade_totals import (
     interval_begin,
     interval_end,
     make_candles,
+    open_interest,
 )
 from toolkit.times import HOUR, MINUTE, SECOND
 
 _MOST_LEVELS: Final = 20
 """The number of levels on each side of a book that the exchange shows."""
 
+_decode_changes = msgspec.msgpack.Decoder(dict[int, Decimal]).decode
 _decode_minutes = msgspec.msgpack.Decoder(list[MinuteCandle]).decode
 
 
@@ -126,6 +129,20 @@ def candles(store: Store, request: CheckedRequest) -> bytes:
     minutes = _read_seconds(store, request, coin) if is_short else _read_minutes(store, coin)
     span = SECOND if is_short else MINUTE
     return encode(make_candles(minutes, coin, interval, request["start"], request.end, span))
+
+
+def open_interest_history(store: Store, request: CheckedRequest) -> bytes:
+    """Return the open interest of a perp in a time range, oldest first, from the fills of all."""
+    if request["sector"] is not None:
+        raise BadRequest(f"no market of the sector {request['sector'][:80]} is known here")
+    coin, changes = strip_native_dex(request["coin"]), defaultdict[int, Decimal](Decimal)
+    for (data,) in store.select_rows("SELECT data FROM interest WHERE coin = ?", coin):
+        part = _decode_changes(zstandard.ZstdDecompressor().decompress(data))
+        for minute, change in part.items():
+            changes[minute] += change
+    minutes = _read_minutes(store, coin)
+    end = min(request.end, request.now_ms)
+    return encode(open_interest(changes, minutes, request["interval"], request["start"], end))
 
 
 def _read_minutes(store: Store, coin: str) -> Iterator[MinuteCandle]:
