@@ -15,6 +15,7 @@ import httpx
 import numpy as np
 
 from toolkit.client import Recipe, Session, find_cache_folder, open_session
+from toolkit.contract.apis import EXCHANGE, SERVICE, Api
 from toolkit.contract.dexes import canonical_dex
 from toolkit.contract.seeds import check_seed
 from toolkit.contract.source_tables import Sources
@@ -63,6 +64,7 @@ def local(
     clock: Literal["fixed", "live"] = "fixed",
     key: str | None = None,
     strict: bool = False,
+    like: Literal["service", "exchange"] = "service",
     default: bool = True,
 ) -> Session:
     """Connect to a complete local service in this process: no network, no port, no thread.
@@ -98,6 +100,9 @@ def local(
     strict : bool, default False
         Whether the service answers exactly the specification and its 22 operations. By default
         it also has the known fields and operations that the live service adds.
+    like : {"service", "exchange"}, default "service"
+        The API that the service plays: the query service, or the exchange's own API, which has no
+        keys, other pages and other costs (`tk.connect`). An archive plays only the query service.
     default : bool, default True
         Whether the session becomes the default for all fetch functions.
 
@@ -125,6 +130,10 @@ def local(
     """
     if cursors not in ("exclusive", "inclusive"):
         raise ValueError(f"cursors must be 'exclusive' or 'inclusive', not {cursors!r}")
+    if like not in ("service", "exchange"):
+        raise ValueError(f"like must be 'service' or 'exchange', not {like!r}")
+    if like == "exchange" and archive is not None:
+        raise ValueError("an archive plays only the query service: leave out like or archive")
     if recordings is not None and archive is not None:
         raise ValueError("recordings and archive are two sources: use only one of them")
     if archive is not None:
@@ -133,11 +142,16 @@ def local(
         store = recorded_store(Path(recordings), strict=strict)
     else:
         store = simulated_store(seed, size, strict=strict)
-    access = KeyQuotas([AcceptedKey("local", key or _KEY)])
-    application = application_of(store, access, inclusive=cursors == "inclusive", clock=clock)
+    api = EXCHANGE if like == "exchange" else SERVICE
+    secret = key or (_KEY if api.has_keys else None)
+    access = KeyQuotas([AcceptedKey("local", secret or _KEY)])
+    application = application_of(
+        store, access, inclusive=cursors == "inclusive", clock=clock, api=api
+    )
     session = open_session(
         "http://local",
-        key or _KEY,
+        secret,
+        api=api.name,
         transport=InProcessTransport(application),
         label=store.about["label"],
         simulated=store.about["simulated"],
@@ -151,7 +165,11 @@ def local(
         session.dexes = len({"", *map(canonical_dex, store.about["world"]["dexes"])})
     source = {"seed": seed, "size": size, "recordings": recordings, "archive": archive}
     session.set_recipe(
-        Recipe(local, source | {"cursors": cursors, "clock": clock, "strict": strict}, False)
+        Recipe(
+            local,
+            source | {"cursors": cursors, "clock": clock, "strict": strict, "like": like},
+            False,
+        )
     )
     return session
 
@@ -188,6 +206,8 @@ def application_of(
     clock: Literal["fixed", "live"] = "fixed",
     upstream: Upstream | None = None,
     now_ms: Callable[[], int] | None = None,
+    api: Api = SERVICE,
+    points_per_machine: int | None = None,
 ) -> Application:
     """Return the service of a store.
 
@@ -205,6 +225,8 @@ def application_of(
         The server that answers the operations of the exchange's info API.
     now_ms : callable, optional
         Returns the present of a live clock; by default the clock runs in real time.
+    api, points_per_machine : Api, int
+        As in `Application`.
 
     Raises
     ------
@@ -223,6 +245,8 @@ def application_of(
         inclusive=inclusive,
         upstream=upstream,
         live=None if is_fixed else _live_documents(store),
+        api=api,
+        points_per_machine=points_per_machine,
     )
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from toolkit.contract.apis import EXCHANGE, SERVICE
 from toolkit.local_service import application_of, simulated_store
 from toolkit.service import AcceptedKey, KeyQuotas
 from toolkit.service.http import run_server
@@ -21,10 +22,17 @@ def world():
     return simulate(seed=7, size="tiny")
 
 
+@pytest.fixture(scope="session", params=[SERVICE, EXCHANGE], ids=["service", "exchange"])
+def api(request):
+    """Return the API that the service plays; the exchange's own ignores the key of a client."""
+    return request.param
+
+
 @pytest.fixture(scope="session")
-def address():
+def address(api):
     store = simulated_store(7, "tiny")
-    with run_server(application_of(store, KeyQuotas([AcceptedKey("clients", KEY)]))) as address:
+    access = KeyQuotas([AcceptedKey("clients", KEY)])
+    with run_server(application_of(store, access, api=api)) as address:
         yield address
     store.close()
 

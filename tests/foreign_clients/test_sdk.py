@@ -5,6 +5,7 @@ The key is part of the address, because the SDK cannot set a header before it st
 
 import inspect
 import json
+from contextlib import nullcontext
 from decimal import Decimal
 
 import pytest
@@ -111,6 +112,6 @@ def test_client_starts_with_every_dex(address, world):
     info.session.close()
 
 
-def test_wrong_key_in_address_is_refused(address):
-    with refusal():
+def test_wrong_key_in_address_is_refused(address, api):
+    with refusal() if api.has_keys else nullcontext():
         Info(address.replace("http://", "http://key:wrong@"), skip_ws=True)

@@ -17,7 +17,7 @@ import json
 import operator
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 
@@ -53,7 +53,7 @@ from toolkit.completeness.covered_ranges import TimeRange, enclosing_range
 from toolkit.contract.columns import table_columns
 from toolkit.display import count_text
 from toolkit.errors import ArchiveError, HistoryMismatch, ToolkitError
-from toolkit.fetch.pull import prepare_request, read_pages
+from toolkit.fetch.pull import first_complete_ms, prepare_request, read_pages
 from toolkit.frames import Collector
 from toolkit.times import HOUR, to_iso, to_ms
 
@@ -286,19 +286,30 @@ class PulledRows:
     until_ms: int | None = None  # up to which the service has rows, if it states a time
     is_end: bool = False  # whether all rows of the request have come
     error: ToolkitError | KeyboardInterrupt | None = None  # why no more rows came
+    begin_ms: int | None = None  # where a new run had to begin, because the service lacks rows
 
 
 def pull_rows(
     pull: RunPull, session: Session, count_rows: Callable[[int], object] = int
 ) -> PulledRows:
-    """Pull pages of a run after its last archived row, until the portion is full."""
+    """Pull pages of a run after its last archived row, until the portion is full.
+
+    If the service keeps only the latest rows, and may lack some that follow the archived ones, a
+    new run begins where its rows are complete.
+    """
     series = Series(resolve_operation(pull.type), pull.subject, pull.parameters)
-    overlap, until_ms, is_end = RunOverlap(series, pull.run), None, True
+    run, begin_ms, until_ms, is_end = pull.run, None, None, True
+    overlap = RunOverlap(series, run)
     kept: list[tuple[bytes, Any]] = []  # texts and records
     failure: ToolkitError | KeyboardInterrupt | None = None
     try:
         request = prepare_request(series.operation, session=session, **pull.parameters)
-        for page in read_pages(request):
+        if request.operation.reach and run.last is None:
+            begin_ms = first_complete_ms(request)
+        if begin_ms is not None and begin_ms <= pull.parameters["end"]:
+            run = Run(begin_ms, run.bound)
+            request = replace(request, parameters={**request.parameters, "start": begin_ms})
+        for page in read_pages(request) if begin_ms in (None, run.start) else ():
             page.completeness.check_complete()
             if page.completeness.covered is not None:
                 until_ms = page.completeness.covered[1]
@@ -311,6 +322,11 @@ def pull_rows(
                 break
         overlap.check_matched()
     except (ToolkitError, KeyboardInterrupt) as error:
+        if isinstance(error, HistoryMismatch) and request.operation.reach:
+            new_pull = _pull_of_new_run(pull)
+            pulled = pull_rows(new_pull, session, count_rows)
+            if pulled.begin_ms is not None:
+                return replace(pulled, pull=pull)
         # The rows pulled so far follow the archived ones, so they are kept.
         kept = kept if not overlap.expected and not isinstance(error, ArchiveError) else []
         failure, is_end = error, False
@@ -319,8 +335,16 @@ def pull_rows(
         collector = Collector(series.operation, "float")
         collector.add(([record for _, record in kept],))
         rows = collected_rows(collector, series, [text for text, _ in kept], pull.origin)
-        rows = place_rows(series, rows, pull.run.start, pull.run.rows)
-    return PulledRows(pull, rows, pull.run.extend(series, rows), until_ms, is_end, failure)
+        rows = place_rows(series, rows, run.start, run.rows)
+    run = run.extend(series, rows)
+    return PulledRows(pull, rows, run, until_ms, is_end, failure, begin_ms)
+
+
+def _pull_of_new_run(pull: RunPull) -> RunPull:
+    """Return the pull of a run that begins after the last archived row of another one."""
+    start = (pull.run.last or 0) + 1
+    run = Run(start, pull.run.bound)
+    return replace(pull, run=run, parameters={**pull.parameters, "start": start})
 
 
 def check_clock(series: Series, now_ms: int, archived: Sequence[int]) -> None:
@@ -335,12 +359,11 @@ def check_clock(series: Series, now_ms: int, archived: Sequence[int]) -> None:
 
 
 def _first_missing_ms(
-    request: RefreshRequest, runs: Sequence[Run], pulled: Sequence[TimeRange]
+    request: RefreshRequest, runs: Sequence[Run], pulled: Sequence[TimeRange], since: str
 ) -> int:
     """Return the time from which on rows may be missing."""
     start = request.start_ms
     if start is None:  # from the first archived row, else from the first day of the service
-        since = request.series.operation.since
         firsts = [run.start for run in runs] + [first for first, _ in pulled]
         return min(firsts, default=to_ms(since) if since else 0)
     if request.end_ms is not None:
@@ -356,6 +379,8 @@ class HistoryPull:
     def __init__(self, request: RefreshRequest, session: Session) -> None:
         now = session.now_ms()
         self.request = request
+        self._since = session.api.adapt(request.series.operation).since
+        self.begin_ms: int | None = None  # before it the service may lack rows
         self.origin = RowOrigin(session.label, session.simulated, now)
         # The history is complete up to this time afterwards. Rows of this millisecond may come.
         last = now - 1 if session.source.has_running_clock() else now
@@ -412,7 +437,7 @@ class HistoryPull:
         self._pulled, self._noted = pulled_ranges(entries), contradictory_ranges(entries)
         if self.request.end_ms is None:
             check_clock(series, self.origin.fetched_ms, [until for _, until in self._pulled])
-        self.start_ms = _first_missing_ms(self.request, runs, self._pulled)
+        self.start_ms = _first_missing_ms(self.request, runs, self._pulled, self._since)
         self._unlogged = sum(self.lengths.values()) - count_logged_rows(entries)
         self._restart()
 
@@ -429,6 +454,10 @@ class HistoryPull:
         """
         if pulled.until_ms is not None:
             self.until_ms = min(self.until_ms, pulled.until_ms)
+        if pulled.begin_ms is not None:
+            self.begin_ms = pulled.begin_ms
+            self.start_ms = max(self.start_ms, pulled.begin_ms)
+            self._rest[0], self._checks = Run(pulled.run.start, pulled.run.bound), None
         if pulled.rows.num_rows:
             self._checks = self._checks or self._begin_checks(writer, self._rest[0])
             breaks = self._checks.add_page(checked_columns(pulled.rows))

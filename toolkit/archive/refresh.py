@@ -58,6 +58,7 @@ from toolkit.fetch.pull import (
     pop_deferred_warning,
     prepare_request,
     publish_remarks,
+    reach_message,
     read_pages,
     request_remarks,
     work_for_many,
@@ -399,6 +400,8 @@ class _HistoryRefresh:
             series.operation, session=self._session, **series.parameters, **times
         )
         remarks = request_remarks(whole, has_start=has_start)
+        if history.begin_ms is not None:
+            remarks.append(Remark(reach_message(whole, history.begin_ms), True))
         archived = _archived_rows(self._writer.tables, series, done.total)
         archived.attrs["toolkit"] = history.breaks.facts()
         done = _announce(done, whole, remarks, archived, words)
@@ -514,16 +517,15 @@ def fetch_answer(
     series: Series, origin: RowOrigin, session: Session, count_rows: Callable[[int], object] = int
 ) -> FetchedAnswer:
     """Return an answer. Pages are joined: their rows, unchanged, in one array."""
-    operation = series.operation
-    if operation.paging != "none":
+    request = prepare_request(series.operation, session=session, **series.parameters)
+    if request.operation.paging != "none" or request.max_rows is not None:
         texts: list[bytes] = []
-        request = prepare_request(operation, session=session, **series.parameters)
         for page in read_pages(request):
             page.completeness.check_complete()
             texts += page.texts()
         body, headers = b"[%b]" % b",".join(texts), {}
     else:
-        answer = ask(session, operation, series.parameters)
+        answer = ask(session, request.operation, request.parameters)
         answer.completeness.check_complete()
         body = answer.content
         headers = {name: answer.headers[name] for name in _ANSWER_HEADERS if name in answer.headers}

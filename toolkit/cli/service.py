@@ -59,6 +59,14 @@ def serve(
             "the live service.",
         ),
     ] = False,
+    like: Annotated[
+        Literal["service", "exchange"],
+        typer.Option(
+            "--as",
+            help="The API that it plays: the query service, or the exchange's own API, which has "
+            "no keys, other pages and other costs.",
+        ),
+    ] = "service",
     keys: Annotated[
         Path | None,
         typer.Option(
@@ -75,6 +83,7 @@ def serve(
     ] = None,
 ) -> None:
     """Run the query service on a port."""
+    from toolkit.contract.apis import EXCHANGE, SERVICE
     from toolkit.errors import MissingExtra
     from toolkit.installation import explain_missing
     from toolkit.local_service import application_of
@@ -85,7 +94,10 @@ def serve(
             from toolkit.service.http import HttpServer, bind_socket
     except MissingExtra as error:
         fail(str(error))
-    accepted, new_secret = _accepted_keys(keys)
+    api = EXCHANGE if like == "exchange" else SERVICE
+    if not api.has_keys and (keys or upstream or archive):
+        fail("--as exchange works without --keys, --upstream and --archive: leave them out", code=2)
+    accepted, new_secret = _accepted_keys(keys) if api.has_keys else ([], "")
     upstream_server = _find_upstream(upstream)
     try:
         bound = bind_socket(host, port)
@@ -97,7 +109,12 @@ def serve(
         store = open_chosen_store(seed, size, recordings, archive, strict=strict)
         try:
             application = application_of(
-                store, KeyQuotas(accepted), clock=clock, upstream=upstream_server
+                store,
+                KeyQuotas(accepted),
+                clock=clock,
+                upstream=upstream_server,
+                api=api,
+                points_per_machine=api.points_per_minute,
             )
         except ValueError as error:
             fail(str(error), code=2)

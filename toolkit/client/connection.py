@@ -15,7 +15,7 @@ from toolkit.client.retry import Retry
 from toolkit.client.session import DataSource, ProgressBar, Session, use
 from toolkit.client.session_recipe import Recipe
 from toolkit.client.wire import PATIENCE, ApiKey, budget_file, is_header_text
-from toolkit.contract.apis import EXCHANGE, SERVICE, Api, api_of_address, find_address
+from toolkit.contract.apis import EXCHANGE, SERVICE, Api, api_of_host, find_address
 from toolkit.contract.source_tables import WorldFacts
 from toolkit.errors import MissingExtra, NotConnected, warn_caller
 from toolkit.frames.notebook_view import register_view
@@ -202,7 +202,7 @@ def open_session(
     _check_numbers(attempts, timeout)
     if user_agent is not None and not is_header_text(user_agent):
         raise ValueError("user_agent must be printable ASCII text")
-    if points_per_minute is None:
+    if points_per_minute is None and transport is None:
         points_per_minute = found.points_per_minute
     if budget_folder is None and transport is None and points_per_minute is not None:
         budget_folder = _find_budget_folder()
@@ -251,7 +251,7 @@ def _read_access(
     text = (base_url or (own[1] if own else os.environ.get("TOOLKIT_BASE_URL")) or "").strip()
     named = find_address(text)
     address = named[1] if named else text.rstrip("/").removesuffix("/info")
-    at_home = api_of_address(address)
+    at_home = _api_at(address)
     api = own[0] if own else at_home or SERVICE
     secret = api_key
     if secret is None and api.has_keys:
@@ -281,6 +281,15 @@ def _read_access(
     elif words := address_problem(address):
         problem = ValueError(words)
     return ("" if problem else address), key, api, problem
+
+
+def _api_at(address: str) -> Api | None:
+    """Return the API whose own address this is, however it is spelled; None for any other."""
+    try:
+        url = httpx.URL(address)  # what is sent goes to the host that httpx reads in it
+    except (httpx.InvalidURL, TypeError):
+        return None
+    return api_of_host(url.raw_host.decode(), is_exact=url.scheme == "https" and url.port is None)
 
 
 def _check_numbers(attempts: Any, timeout: Any) -> None:

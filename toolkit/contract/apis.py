@@ -6,6 +6,7 @@ docs/live_service.md, sections 12 to 15. Nobody has proved these limits: they ar
 were observed by others.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
@@ -68,6 +69,7 @@ class Api:
     - ``has_keys``: whether a key may be sent to it
     - ``points_per_minute``: its quota for one machine; None if it depends on the key
     - ``changes``: type -> the columns of `Operation` that are different; None if nothing is
+    - ``lacks``: the fields, by their names on the wire, that its rows do not have
     """
 
     name: str
@@ -76,6 +78,7 @@ class Api:
     has_keys: bool
     points_per_minute: int | None = None
     changes: Mapping[str, Mapping[str, Any]] | None = None
+    lacks: tuple[str, ...] = ()
     _adapted: dict[str, Operation] = field(default_factory=dict, repr=False, compare=False)
 
     def adapt(self, operation: Operation) -> Operation:
@@ -100,8 +103,8 @@ class Api:
             raise _unsent(
                 operation,
                 f"{self.title} does not have {operation.type}",
-                f"{SERVICE.title} has it: tk.connect({SERVICE.name!r}) with a key, or tk.local() "
-                "for simulated data",
+                f"{SERVICE.title.capitalize()} has it: tk.connect({SERVICE.name!r}) with a key, "
+                "or tk.local() for simulated data",
             )
         lacks = set(_EXCHANGE_LACKS)
         if any(item.dex_form == "fills" for item in operation.parameters):
@@ -121,6 +124,17 @@ class Api:
             limit=None,
             **{"points": 20, **changes.get(operation.type, {})},
         )
+
+    def remove_fields(self, content: bytes) -> bytes:
+        """Return an answer of the service without the fields that the rows of this API lack.
+
+        >>> EXCHANGE.remove_fields(b'[{"tid":1,"txIndex":3}]')
+        b'[{"tid":1}]'
+        """
+        for name in self.lacks:  # whole numbers; no text has a quote that is not escaped
+            item = rb'"%b":\d+' % name.encode()
+            content = re.sub(rb",%b|%b," % (item, item), b"", content)
+        return content
 
     def adapt_call(
         self, operation: Operation, parameters: Mapping[str, Any]
@@ -176,8 +190,13 @@ EXCHANGE: Final = Api(
     has_keys=False,
     points_per_minute=1_200,
     changes=_EXCHANGE,
+    lacks=("txIndex",),
 )
 """The exchange's own public API."""
+
+_EXCHANGE_DOMAINS: Final = [
+    address.removeprefix("https://api") for address in EXCHANGE.addresses.values()
+]
 
 APIS: Final = {api.name: api for api in (SERVICE, EXCHANGE)}
 """Every API by its name."""
@@ -195,12 +214,19 @@ def find_address(name: str) -> tuple[Api, str] | None:
     return (api, address) if api and address else None
 
 
-def api_of_address(address: str) -> Api | None:
-    """Return the API whose own address this is; None for any other address.
+def api_of_host(host: str, *, is_exact: bool = True) -> Api | None:
+    """Return the API that is at a host; None for any other host.
 
-    >>> api_of_address("https://api.hyperliquid.xyz/info") is EXCHANGE
+    Every host of the exchange's domains counts as its API, so that none gets a key. The service is
+    only at its own two addresses.
+
+    - ``host``: the name of the host
+    - ``is_exact``: whether the address has nothing but https:// and the host
+
+    >>> api_of_host("API.hyperliquid.xyz.") is EXCHANGE
     True
     """
-    host = address.lower().partition("//")[2].partition("/")[0].partition(":")[0].rstrip(".")
-    own = (api for api in APIS.values() if f"https://{host}" in api.addresses.values())
-    return next(own, None)
+    host = host.lower().rstrip(".")
+    if any(f".{host}".endswith(domain) for domain in _EXCHANGE_DOMAINS):
+        return EXCHANGE
+    return SERVICE if is_exact and f"https://{host}" in SERVICE.addresses.values() else None

@@ -30,6 +30,7 @@ _ERRORS: Final[dict[int, type[ServiceError]]] = {
     401: InvalidKey,
     403: NotPermitted,
     404: NotReady,
+    422: BadRequest,  # of the exchange's own API: it cannot read the request
     429: RateLimited,
     500: ServiceDown,
     502: ServiceDown,

@@ -8,6 +8,7 @@ from toolkit.completeness.certificate import Certificate, gap_remarks
 from toolkit.errors import Incomplete, IncompleteWarning, warn_caller
 from toolkit.fetch.pull import (
     check_one_frame,
+    check_reach,
     publish_remarks,
     read_pages,
     request_facts,
@@ -44,7 +45,8 @@ def pages(
     ------
     Incomplete
         At the first page, if the service states that rows are missing, for example because it
-        serves an archive. At any page, if more rows have one key than a page can hold.
+        serves an archive. At any page, if more rows have one key than a page can hold. At the last
+        page, if the service keeps only the latest rows.
 
     Warns
     -----
@@ -67,12 +69,18 @@ def pages(
     certificate = Certificate(request.operation, request.parameters)
     counts = request.session.new_counts()
     is_warned = False
+    rows = 0
     for page in read_pages(request, counts):
         collector = Collector(request.operation, request.numbers, request.extra)
         collector.add(page.tables)
         certificate.add_page(page, collector.last_page())
         facts = request_facts(request) | certificate.facts(counts.facts())
-        missing = certificate.completeness.missing_reason
+        missing, rows = certificate.completeness.missing_reason, rows + collector.rows
+        if page.is_last and request.operation.reach:
+            try:
+                check_reach(request, certificate, rows, counts)
+            except Incomplete as error:
+                missing = str(error)
         why = missing or ("" if request.session.source.history else certificate.breaks.reason)
         state = "one page, the last" if page.is_last else "one page"
         facts |= {"complete": "no", "why": why} if why else {"complete": state}

@@ -10,7 +10,7 @@ from typing import Final
 from toolkit.contract.dexes import ALL_DEXES
 from toolkit.contract.operations import Grid
 from toolkit.contract.paging import time_windows
-from toolkit.contract.requests import request_body, request_points
+from toolkit.contract.requests import request_body, request_points, row_points
 from toolkit.display import count_text
 from toolkit.fetch.pull import Request, read_pages, request_of
 from toolkit.public_names import publish_as
@@ -110,10 +110,11 @@ def plan(
     request = request_of(fetch, arguments, named)
     operation = request.operation
     if operation.latest:
-        most = request.parameters.get("max_rows") or operation.most_rows
+        most = request.parameters.get("max_rows") or request.max_rows or operation.most_rows
         return _make_plan(request, most, 1, "at most", "one request for the latest rows")
     if operation.paging == "none":
-        return _make_plan(request, None, 1, "exact", "one request, however many rows come")
+        sure = "at most" if operation.row_points else "exact"
+        return _make_plan(request, None, 1, sure, "one request, however many rows come")
     if operation.paging == "windows":
         count = len(time_windows(operation, request.parameters, request.asked_ms))
         why = f"one request for each {operation.most_rows:,} intervals"
@@ -177,9 +178,9 @@ def _plan_grid(request: Request, grid: Grid, start: int, seconds: float = 0.0) -
 def _count_requests(request: Request, rows: int) -> int:
     """Return the number of pages: ties are read again, and the end is confirmed."""
     page = request.operation.page
-    if page is None:
+    if page is None and not request.operation.most_rows:
         return 2
-    size: int = request.parameters[page.python]
+    size: int = request.parameters[page.python] if page else request.operation.most_rows
     if request.operation.paging != "cursor":
         return math.ceil(rows / max(size - 1, 1)) + (1 if rows else 0) or 1
     pages = max(math.ceil((rows + 1) / max(size - 1, 1)), 1)
@@ -194,6 +195,9 @@ def _make_plan(
     operation, session = request.operation, request.session
     body = request_body(operation, request.parameters)
     cost, per_minute = request_points(operation, body, session.dexes), session.budget.per_minute
+    sent = operation.most_rows if operation.paging == "none" else rows or 0
+    points = requests * cost + row_points(operation, sent)
+    cost = math.ceil(points / requests)
     scale, limit = operation.scale, operation.limit
     if scale is not None and body.get(scale.dex) == ALL_DEXES:
         sure, why = "at most", f"{why}; counted for {session.dexes} dexes"
@@ -206,4 +210,4 @@ def _make_plan(
             minutes = None
         else:
             minutes += (requests - 1) // (per_minute // cost)
-    return Plan(operation.type, rows, requests, requests * cost, minutes, sure, why)
+    return Plan(operation.type, rows, requests, points, minutes, sure, why)

@@ -66,11 +66,14 @@ __all__ = [
     "answer_remarks",
     "ask",
     "check_one_frame",
+    "check_reach",
     "fetch_frame",
     "fetch_frames",
+    "first_complete_ms",
     "pop_deferred_warning",
     "prepare_request",
     "publish_remarks",
+    "reach_message",
     "read_pages",
     "request_facts",
     "request_of",
@@ -292,7 +295,7 @@ def _pull_frames(request: Request) -> AnswerFrames:
         # Only now: all rows that there are have come.
         certificate.completeness.check_complete()
         if request.operation.reach:
-            _check_reach(request, certificate, collector.rows, counts)
+            check_reach(request, certificate, collector.rows, counts)
         facts = _provenance(request, certificate, counts)
         # Some sources, such as recordings, lack rows: their gaps are noted, but no fault.
         if (reason := certificate.breaks.reason) and not request.session.source.history:
@@ -313,44 +316,61 @@ def _pull_frames(request: Request) -> AnswerFrames:
         raise
 
 
-def _check_reach(
+def check_reach(
     request: Request, certificate: Certificate, rows: int, counts: RequestCounts
 ) -> None:
-    """Raise Incomplete if the service keeps too few of the latest rows to have all from the start.
+    """Raise Incomplete if the service may lack rows at the start of the requested range.
 
-    It keeps a number of rows, whatever range is requested, so the rows from the start to the
-    present are counted. If they are fewer than this number, no row is missing.
+    It keeps a number of the latest rows (`Operation.reach`), whatever range is requested.
     """
-    operation, parameters = request.operation, dict(request.parameters)
-    end, first = parameters.get("end"), certificate.first
-    if parameters.get("aggregate_by_time"):  # it keeps a number of fills, not of merged ones
-        rows, parameters["aggregate_by_time"] = 0, False
-    elif not certificate.is_at_end and certificate.last:
-        parameters["start"] = int(certificate.last.partition("_")[0])
-    elif end is None or end >= request.asked_ms:
-        parameters = {}
+    parameters = request.parameters
+    is_to_present = (parameters["end"] or request.asked_ms) >= request.asked_ms
+    if certificate.is_at_end and is_to_present and not parameters.get("aggregate_by_time"):
+        first = int((certificate.first or "0").partition("_")[0])
+        begin_ms = _complete_from(request, rows, first)
     else:
-        parameters["start"] = end + 1
-    if parameters and rows < operation.reach:
-        later = replace(
-            request, parameters=parameters | {"end": None}, max_rows=operation.reach - rows
-        )
-        for page in read_pages(later, counts):
-            rows += len(page.tables[0])
-            first = first or next(
-                (str(row_keys(operation, [row])[0][0]) for row in page.tables[0]), ""
-            )
-    start_ms, first_ms = request.parameters["start"], int((first or "0").partition("_")[0])
-    start_ms += INTERVALS.get(
-        str(request.parameters.get("interval")), 0
-    )  # its row may begin earlier
-    if rows >= operation.reach and first_ms > start_ms:
-        begin = to_iso(first_ms)
-        raise Incomplete(
-            f"{operation.type}: {request.session.api.title} keeps only the {operation.reach:,} "
-            f"latest rows, so rows before {begin} are missing. From then on the rows are "
-            f"complete: request start={begin!r}. {SERVICE.title.capitalize()} has more"
-        )
+        begin_ms = first_complete_ms(request, counts)
+    if begin_ms is not None:
+        raise Incomplete(reach_message(request, begin_ms))
+
+
+def first_complete_ms(request: Request, counts: RequestCounts | None = None) -> int | None:
+    """Return the time from which on a service that keeps only the latest rows has all of them.
+
+    Return None if it has all from the start of the request. The rows from there to the present are
+    counted.
+    """
+    operation, rows, first_ms = request.operation, 0, 0
+    parameters = {**request.parameters, "end": None}
+    if "aggregate_by_time" in parameters:  # it keeps a number of fills, not of merged ones
+        parameters["aggregate_by_time"] = False
+    later = replace(request, parameters=parameters, max_rows=operation.reach)
+    for page in read_pages(later, counts):
+        if not rows and page.tables[0]:
+            first_ms = row_keys(operation, page.tables[0][:1])[0][0]
+        rows += len(page.tables[0])
+    return _complete_from(request, rows, first_ms)
+
+
+def _complete_from(request: Request, rows: int, first_ms: int) -> int | None:
+    """Return the time from which on all rows came, if rows before the first may be missing."""
+    if rows < request.operation.reach:
+        return None
+    step = INTERVALS.get(str(request.parameters.get("interval")), 0)
+    if step:  # the row of the start may begin earlier, and no two rows have one time
+        return first_ms if first_ms > request.parameters["start"] + step else None
+    return first_ms + 1  # others of the first time may be missing, too
+
+
+def reach_message(request: Request, begin_ms: int) -> str:
+    """Return what is missing before `begin_ms`, and what to do."""
+    begin = to_iso(begin_ms)
+    return (
+        f"{request.operation.type}: {request.session.api.title} keeps only the "
+        f"{request.operation.reach:,} latest rows, so rows before {begin} may be missing. From "
+        f"then on the rows are complete: request start={begin!r}. {SERVICE.title.capitalize()} "
+        "has more"
+    )
 
 
 def _provenance(

@@ -104,7 +104,7 @@ def info(request: Mapping[str, object], *, session: Session | None = None) -> ob
         words = "the request cannot be written as JSON"
         raise _refuse_unsent(f"{type}: {words}: {error}. Use text, numbers and lists") from None
     session = current_session(session)
-    operation, _ = session.api.adapt_call(known_operation(type), request)
+    operation, request = session.api.adapt_call(known_operation(type), request)
     if not operation.extra:
         check_request(operation, request)
     try:

@@ -122,7 +122,7 @@ def frame(
 
 def cut_facts(operation: Operation, rows: int) -> dict[str, str]:
     """Return provenance of an answer that may be cut: it has as many rows as one can have."""
-    if rows != operation.most_rows or not rows:
+    if operation.latest or rows != operation.most_rows or not rows:
         return {}
     rest = (
         "Ask again from the time of the last row, and drop the rows that you have"

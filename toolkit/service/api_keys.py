@@ -85,7 +85,7 @@ class KeyQuotas:
     def __init__(self, keys: Iterable[AcceptedKey]) -> None:
         keys = tuple(keys)
         self._keys = {key.digest: key for key in keys}
-        self._usage = {key.name: _Usage() for key in keys}
+        self._usage = defaultdict[str, _Usage](_Usage)
         self._lock = threading.Lock()
 
     def find_key(self, headers: Mapping[str, str]) -> AcceptedKey:
@@ -160,6 +160,11 @@ class KeyQuotas:
                     raise RateLimited("Rate limit exceeded", retry_after=wait)
                 usage.calls[operation.type] = [*times, at_ms]
             usage.points += points
+
+    def charge_rows(self, key: AcceptedKey, points: int) -> None:
+        """Charge the rows of an answer, in the minute of its request; nothing is refused."""
+        with self._lock:
+            self._usage[key.name].points += points
 
 
 def read_keys(path: Path) -> list[AcceptedKey]:

@@ -10,9 +10,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+import msgspec
+
 from toolkit.completeness.headers import SourceStatement, write_source
+from toolkit.contract.answers import encode
+from toolkit.contract.apis import SERVICE, Api
 from toolkit.contract.extra_operations import find_operation
-from toolkit.contract.requests import check_request, request_points
+from toolkit.contract.operations import Operation
+from toolkit.contract.requests import check_request, request_points, row_points
 from toolkit.errors import BadRequest, NotPermitted, NotReady, ServiceDown, ServiceError
 from toolkit.service.answers import HANDLERS
 from toolkit.service.api_keys import AcceptedKey, KeyQuotas
@@ -22,6 +27,7 @@ from toolkit.service.handler_messages import (
     Response,
     error_response,
     parse_body,
+    plain_error_response,
 )
 from toolkit.service.limits import DEFAULT_LIMITS, ServiceLimits
 from toolkit.service.live_documents import LiveDocuments
@@ -60,6 +66,10 @@ class Application:
         The documents that change while the clock runs. Without it nothing changes.
     limits : ServiceLimits
         What one request and one connection may take.
+    api : Api
+        The API that the service plays: its operations, pages, costs and errors.
+    points_per_machine : int, optional
+        The quota of each machine, if the API has no keys; by default there is none.
     """
 
     store: Store
@@ -70,6 +80,8 @@ class Application:
     upstream: Upstream | None = None
     live: LiveDocuments | None = None
     limits: ServiceLimits = DEFAULT_LIMITS
+    api: Api = SERVICE
+    points_per_machine: int | None = None
 
     def respond(
         self, method: str, path: str, headers: Mapping[str, str], content: bytes
@@ -80,28 +92,38 @@ class Application:
             return self.add_source_headers(admitted)
         return self.answer(admitted, headers, content)
 
-    def admit(self, method: str, path: str, headers: Mapping[str, str]) -> AcceptedKey | Response:
+    def admit(
+        self, method: str, path: str, headers: Mapping[str, str], machine: str = ""
+    ) -> AcceptedKey | Response:
         """Return the key of a request for ``/info``, or the response that needs no body.
 
         This is fast, and the server calls it before it reads the body. The checks run in this
-        order: path (404), method (405), key (401), remaining points (429).
+        order: path (404), method (405), key (401), remaining points (429). If the API has no keys,
+        the address of the machine that sends the request is its key.
         """
         methods = _METHODS.get(path)
         if methods is None:
-            return error_response(ServiceError(f"There is nothing at {path[:80]}", status=404))
+            return self.refuse(ServiceError(f"There is nothing at {path[:80]}", status=404))
         if method not in methods:
             allowed = ", ".join(methods)
             message = f"Method {method[:16]} is not allowed; use {allowed}"
-            answer = error_response(ServiceError(message, status=405))
+            answer = self.refuse(ServiceError(message, status=405))
             return Response(405, {**answer.headers, "allow": allowed}, answer.content)
         if path == "/healthz":
             return Response(200, {"content-type": "application/json"}, b'{"status":"ok"}')
         try:
-            key = self.access.find_key(headers)
+            if self.api.has_keys:
+                key = self.access.find_key(headers)
+            else:
+                key = AcceptedKey(machine, points_per_minute=self.points_per_machine)
             self.access.charge(key, 0, at_ms=self.at_ms())
         except ServiceError as error:
-            return error_response(error)
+            return self.refuse(error)
         return key
+
+    def refuse(self, error: ServiceError) -> Response:
+        """Return the response for an error, in the form of the API."""
+        return error_response(error) if self.api.has_keys else plain_error_response(error)
 
     def answer(self, key: AcceptedKey, headers: Mapping[str, str], content: bytes) -> Response:
         """Return the answer to a request for ``/info``, ready to be sent.
@@ -124,10 +146,10 @@ class Application:
         try:
             response = self._answer_body(key, content, now_ms, encoding)
         except ServiceError as error:
-            response = error_response(error)
+            response = self.refuse(error)
         except Exception:  # no fault of a handler may leave a request without an answer
             _log.exception("a handler failed")
-            response = error_response(ServiceError("An internal error occurred"))
+            response = self.refuse(ServiceError("An internal error occurred"))
         return self.add_source_headers(compress_response(response, encoding), now_ms)
 
     def _answer_body(
@@ -146,6 +168,7 @@ class Application:
                 raise BadRequest(f"Unknown type: {body['type'][:80]}")
             self.access.charge(key, _UNKNOWN_POINTS, at_ms=at_ms)
             return self.upstream.forward(content)
+        whole, operation = operation, self.api.adapt(operation)
         if is_strict:  # the specification has fixed points and no call limits
             self.access.charge(key, operation.points, at_ms=at_ms)
         else:
@@ -154,7 +177,9 @@ class Application:
                 dexes = len(json.loads(self.store.document("dexes") or b'[""]'))
                 points = request_points(operation, body, dexes)
             self.access.charge(key, points, at_ms=at_ms, operation=operation)
-        parameters = check_request(operation, body)
+        # A parameter that the API does not have is ignored, as its serde does.
+        defaults = {item.python: item.default for item in whole.parameters}
+        parameters = defaults | check_request(operation, body)
         most = self.limits.list_entries
         for name, value in parameters.items():
             if isinstance(value, list | tuple) and len(value) > most:
@@ -163,15 +188,28 @@ class Application:
             raise NotPermitted("Permission denied", operation=operation.type)
         if self.upstream is not None and is_mirrored(operation):
             return self.upstream.forward(content)
+        if self.api is not SERVICE:
+            encoding = "identity"  # the rows are counted before they are compressed
         seconds = self.limits.answer_seconds
         request = CheckedRequest(
             operation, parameters, now_ms, self.inclusive, self.live, encoding, seconds
         )
+        response: Response | None = None
         if self.store.replay is not None:
-            replayed: Response | None = self.store.replay(request)
-            if replayed is not None:
-                return replayed
-        return _answer_from_store(self.store, request)
+            response = self.store.replay(request)
+        response = response or _answer_from_store(self.store, request)
+        if self.api is SERVICE or response.status != 200:
+            return response
+        return self._limit_rows(operation, key, response)
+
+    def _limit_rows(self, operation: Operation, key: AcceptedKey, response: Response) -> Response:
+        """Return an answer with at most the rows of one page of the API, and charge them."""
+        content = self.api.remove_fields(response.content)
+        if operation.row_points:
+            rows = msgspec.json.decode(content, type=list[msgspec.Raw])[: operation.most_rows]
+            self.access.charge_rows(key, row_points(operation, len(rows)))
+            content = encode(rows)
+        return Response(200, response.headers, content)
 
     def add_source_headers(self, response: Response, now_ms: int | None = None) -> Response:
         """Return the response with headers that name its source and the present.

@@ -16,7 +16,14 @@ from toolkit.errors import BadRequest, RateLimited, ServiceError
 from toolkit.service.live_documents import LiveDocuments
 from toolkit.service.store import Store
 
-__all__ = ["CheckedRequest", "Response", "error_response", "json_response", "parse_body"]
+__all__ = [
+    "CheckedRequest",
+    "Response",
+    "error_response",
+    "json_response",
+    "parse_body",
+    "plain_error_response",
+]
 
 _Item = TypeVar("_Item")
 _READ_AT_ONCE: Final = 2_000  # rows
@@ -163,7 +170,23 @@ def error_response(error: ServiceError) -> Response:
     headers = {"content-type": "application/json"}
     if isinstance(error, RateLimited) and error.retry_after is not None:
         headers["retry-after"] = str(int(error.retry_after))
+    return Response(error.status or 400, headers, encode_error(_short_message(error)))
+
+
+def plain_error_response(error: ServiceError) -> Response:
+    """Return the response for an error as the exchange's own API sends it: plain text.
+
+    A request that it cannot read has the status 422, and a 429 has no body.
+    """
+    headers = {"content-type": "text/plain; charset=utf-8"}
+    if isinstance(error, RateLimited):
+        return Response(429, {}, b"")
+    if isinstance(error, BadRequest):
+        text = f"Failed to deserialize the JSON body into the target type: {_short_message(error)}"
+        return Response(422, headers, text.encode())
+    return Response(error.status or 500, headers, _short_message(error).encode())
+
+
+def _short_message(error: ServiceError) -> str:
     message = error.message
-    if len(message) > _MESSAGE_LETTERS:
-        message = message[:_MESSAGE_LETTERS] + "…"
-    return Response(error.status or 400, headers, encode_error(message))
+    return message if len(message) <= _MESSAGE_LETTERS else message[:_MESSAGE_LETTERS] + "…"

@@ -148,7 +148,8 @@ class HttpServer:
     ) -> Response:
         application, limits = self._application, self._application.limits
         check_host(headers.get("host"), self._hosts)
-        key = application.admit(scope["method"], scope["path"], headers)
+        machine = (scope.get("client") or [""])[0]
+        key = application.admit(scope["method"], scope["path"], headers, machine)
         if isinstance(key, Response):
             return application.add_source_headers(key)
         content, more = b"", True

@@ -187,6 +187,11 @@ def _filter_conditions(store: Store, request: CheckedRequest) -> tuple[str, list
     """Return the SQL conditions for the filters of a request, and their values."""
     conditions = [_UNFILTERED]
     values: list[Any] = [store.account_number(request["user"])]
+    if reach := request.operation.reach:
+        sql = "SELECT row FROM fill WHERE account = ? ORDER BY time DESC, tx DESC, row DESC"
+        oldest = store.select_value(f"{sql} LIMIT 1 OFFSET ?", values[0], reach - 1)
+        conditions.append("row >= ?")  # row numbers follow the time
+        values.append(oldest or 0)
     if request["dex"] is not None:
         # ASSUMED: The dex `main_dex` selects every coin without a dex prefix, including spot and
         # outcome tokens.

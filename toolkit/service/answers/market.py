@@ -128,7 +128,11 @@ def candles(store: Store, request: CheckedRequest) -> bytes:
     is_short = INTERVALS[interval] < MINUTE
     minutes = _read_seconds(store, request, coin) if is_short else _read_minutes(store, coin)
     span = SECOND if is_short else MINUTE
-    return encode(make_candles(minutes, coin, interval, request["start"], request.end, span))
+    start = request["start"]
+    if reach := request.operation.reach:
+        newest = interval_begin(request.now_ms, interval)
+        start = max(start, newest - (reach - 1) * INTERVALS[interval])
+    return encode(make_candles(minutes, coin, interval, start, request.end, span))
 
 
 def open_interest_history(store: Store, request: CheckedRequest) -> bytes:
