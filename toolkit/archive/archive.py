@@ -7,7 +7,7 @@ import reprlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar, overload
+from typing import TYPE_CHECKING, Final, TypeVar, overload
 
 import pandas as pd
 import pyarrow.dataset as ds
@@ -49,7 +49,12 @@ from toolkit.partitions import Files
 from toolkit.times import Time, to_ms
 
 if TYPE_CHECKING:
+    from duckdb import DuckDBPyRelation
+    from polars import LazyFrame
+    from pyspark.sql import DataFrame as SparkFrame
     from pyspark.sql import SparkSession
+
+    Scanned = DuckDBPyRelation | LazyFrame | pd.DataFrame | SparkFrame
 
 FrameResult = TypeVar("FrameResult", pd.DataFrame, tuple[pd.DataFrame, ...])
 
@@ -446,7 +451,7 @@ class Archive:
         engine: Engine = "duckdb",
         session: "SparkSession | None" = None,
         numbers: Numbers = "float",
-    ) -> Any:
+    ) -> "Scanned":
         """Read all rows of one kind of record on an engine, even if they do not fit into memory.
 
         Parameters
@@ -498,9 +503,10 @@ class Archive:
                 raise TypeError(f"subject must be text, not {subject!r}")
             values["_subject"] = subject.lower() if subject.startswith("0x") else subject
         first, last = (None if time is None else to_ms(time) for time in (start, end))
-        return scan_table(
+        rows: Scanned = scan_table(
             self.tables, name, values, (first, last), columns, engine, session, numbers
         )
+        return rows
 
     def status(self) -> pd.DataFrame:
         """Return what is in the archive.

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, cast
 
 import typer
 
@@ -267,7 +267,7 @@ def scan(
         check_path(out)
     names = None if columns is None else [name.strip() for name in columns.split(",")]
     with _archive_errors():
-        rows = _open_existing(path).scan(
+        scanned = _open_existing(path).scan(
             record,
             operation=operation,
             subject=subject,
@@ -277,6 +277,7 @@ def scan(
             engine="pandas",
             numbers=numbers.value,
         )
+    rows = cast("pd.DataFrame", scanned)
     if out is not None:
         with _archive_errors():
             write_frame(rows, out)

@@ -390,7 +390,7 @@ def liquidation_history_by_time(
     >>> exchange = tk.local(seed=7, size="tiny")
     >>> forced = tk.liquidation_history_by_time("3d", coin="xrp")
     >>> forced["time"].is_monotonic_decreasing, forced["side"].unique().tolist()
-    (True, ['B'])
+    (True, ['A', 'B'])
     """
     return fetch_frame("liquidationHistoryByTime", **locals())
 
