@@ -4,3 +4,5 @@ from ._sheet import sheet as sheet
 from ._skill import Skill as Skill
 from ._skill import skill as skill
 from ._trip_statistics import trip_sheet as trip_sheet
+from ._vaults import vault_depositors as vault_depositors
+from ._vaults import vault_shares as vault_shares

@@ -48,7 +48,8 @@ def growth_curve(
     Parameters
     ----------
     returns : DataFrame
-        `tk.performance.returns` of up to six accounts: ``time, growth, drawdown`` (and ``user``).
+        `tk.performance.returns` of up to six accounts: ``time, growth, drawdown`` (and ``user``);
+        or `tk.performance.vault_shares` of a vault.
     ax : Axes, optional
         Axes to draw the return on, without the panel below.
     theme : {"auto", "light", "dark"}, default "auto"

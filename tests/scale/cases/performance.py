@@ -61,6 +61,31 @@ def two_halves(n):
     return {"returns": table(n, user=addresses(k), time=times(DAY * day), return_=gain)}
 
 
+def vault_history(n):
+    """Return the hours of a vault that gains 1 USD on 100 by turns and pays it out."""
+    k = np.arange(n)
+    rows = table(
+        n, period="allTime", time=times(HOUR * k), account_value=100.0 + k % 2, pnl=(k + 1) // 2
+    )
+    return {"portfolio": rows}
+
+
+def vault_flows(n):
+    """Return deposits of 1 USD an hour into one vault, which are worth 10 % more now."""
+    return {
+        "ledger": table(
+            n,
+            type="vaultDeposit",
+            time=times(HOUR * np.arange(n)),
+            vault=ME,
+            usdc=1.0,
+            hash=addresses(np.arange(n)),
+        ),
+        "followers": table(1, user=addresses([7]), vault_equity=1.1 * n),
+        "vault": table(1, vault_address=ME, leader=addresses([8])),
+    }
+
+
 CASES = [
     Case("performance.returns", curve, {"curve": "time flows equity"}, at_scale=returns_at_scale),
     Case(
@@ -75,6 +100,27 @@ CASES = [
         trips,
         {"trips": "status net duration_hours closed"},
         most=100_000,
+    ),
+    Case(
+        "performance.vault_shares",
+        vault_history,
+        {"portfolio": "period time account_value pnl"},
+        has_identity=False,
+        at_scale=lambda frames, result: np.testing.assert_allclose(
+            result["growth"].iloc[-1], 1.01 ** (len(result) // 2)
+        ),
+        most=100_000,
+    ),
+    Case(
+        "performance.vault_depositors",
+        vault_flows,
+        {
+            "ledger": "type time vault usdc",
+            "followers": "user vault_equity",
+            "vault": "vault_address leader",
+        },
+        arguments={"account": addresses([7])[0], "at": HOUR * 100_000},
+        most=20_000,
     ),
     Case(
         "performance.leaderboard", figures, {"figures": "user figure value low high n"}, most=2_000
