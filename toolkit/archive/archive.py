@@ -96,8 +96,9 @@ class Archive:
     ) -> RefreshResult:
         """Fetch what is missing, and append it.
 
-        For a history (fills, funding, orders, ledger, slippage) only the missing part of the range
-        from `start` to `end` is fetched. For any other operation one more answer is archived.
+        For a history (such as fills, funding, orders, ledger, slippage) only the missing part of
+        the range from `start` to `end` is fetched. For any other operation one more answer is
+        archived.
 
         Parameters
         ----------
@@ -457,8 +458,8 @@ class Archive:
         Parameters
         ----------
         record : str or Record
-            A table (``fills``, ``funding``, ``ledger``, ``orders``, ``slippage``), its record, an
-            operation of the table, or ``answers`` or ``pulls``.
+            A table (``fills``, ``funding``, ``ledger``, ``orders``, ``slippage``, or that of
+            another history), its record, an operation of the table, or ``answers`` or ``pulls``.
         operation : str or callable, optional
             Only rows of this operation. If two operations returned the same fill, the table has it
             twice.

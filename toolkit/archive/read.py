@@ -146,7 +146,9 @@ def _history_frames(
     coverage, present = make_coverage(ranges, frame_times), archive_present_ms(tables, log_handle)
     proved = find_covered_range(coverage, operation, first, last, present)
     is_whole = first is None and last is None
-    found = collector.rows if is_whole else tables.count_rows(series, handle)
+    found = collector.rows
+    if not is_whole:
+        found = tables.read_rows(handle or series.table, ["_row"], series=series).num_rows
     facts = {"complete": "yes"}
     if not proved:  # the refresh log has the breaks that refreshes found
         why = dict.fromkeys(reason for entry in log if (reason := entry.get("why")))

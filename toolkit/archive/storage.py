@@ -362,16 +362,6 @@ class ArchiveTables:
         with_rows = {file.path for file in fragments if found[file.path].index(wanted).as_py() >= 0}
         return keep_files(dataset, with_rows)
 
-    def count_rows(self, series: Series, handle: Any = None) -> int:
-        """Return how many rows a series has; pass the handle of its table if it is open."""
-        handle = handle or self.open_table(series.table)
-        if handle is None:
-            return 0
-        with self.translate_errors(handle.table_uri):
-            dataset = self.open_dataset(handle, series)
-            count: int = dataset.count_rows(filter=series.condition)
-        return count
-
 
 def writer_properties() -> Any:
     """Return how the files of tables are written."""

@@ -405,7 +405,10 @@ def _read_file(
     with fragment.open() as opened, pq.ParquetFile(opened, pre_buffer=True) as file:
         for number in range(file.num_row_groups):
             group = file.read_row_group(number)
-            spans = {name: value_span(group[name]) for name in group.column_names}
+            ends = {name: pc.min_max(group[name]).as_py() for name in group.column_names}
+            spans = {
+                name: (end["min"], end["max"], group[name].null_count) for name, end in ends.items()
+            }
             footer = file.metadata.row_group(number)
             for index in range(footer.num_columns):
                 column = footer.column(index)
@@ -427,12 +430,6 @@ def _read_file(
         has_null_bound = span[0] is not None and f"min.{name}" in logged and None in statistics[:2]
         if has_null_bound or not _is_within(span, statistics):
             report(_statistics_message(fragment.path, name, "Delta's log"))
-
-
-def value_span(column: pa.ChunkedArray) -> ValueSpan:
-    """Return the span of the values of a column."""
-    ends = pc.min_max(column)
-    return ends["min"].as_py(), ends["max"].as_py(), column.null_count
 
 
 def union_span(first: ValueSpan, second: ValueSpan) -> ValueSpan:
