@@ -62,6 +62,7 @@ from .fetch.accounts import (
     batch_clearinghouse_states as batch_clearinghouse_states,
     borrow_lend_user_state as borrow_lend_user_state,
     portfolio_state as portfolio_state,
+    user_borrow_lend_interest as user_borrow_lend_interest,
     user_non_funding_ledger_updates as user_non_funding_ledger_updates,
     vault_details as vault_details,
 )

@@ -2,6 +2,7 @@
 
 import json
 from collections import defaultdict
+from decimal import Decimal
 
 import httpx
 import pandas as pd
@@ -248,3 +249,25 @@ def test_open_interest_needs_coin_or_sector(session):
         frame = tk.open_interest_history("12h", sector="ai", interval="1d", session=live)
     assert rows_of(frame, "time", "oi_usd") == [(1_759_968_000_000, 12.5)]
     assert frame["oi_close"].isna().all()
+
+
+def test_interest_is_that_of_loans_and_deposits(world, session):
+    totals = []
+    for user, state in world.sources.borrow_lend.items():
+        rows = tk.user_borrow_lend_interest(user, numbers="exact", session=session)
+        sums = rows.groupby("token")[["borrow", "supply"]].sum()
+        for index, token in state.token_to_state:
+            name = {0: "USDC", 150: "HYPE"}[index]
+            for side, held in (("borrow", token.borrow), ("supply", token.supply)):
+                interest = Decimal(held.value) - Decimal(held.basis)
+                assert (sums[side][name] if name in sums.index else 0) == interest
+                totals.append((name, side, interest))
+        if len(rows):
+            assert len(rows["borrow"].unique()) > 3
+            middle = rows["time"][len(rows) // 2]
+            part = tk.user_borrow_lend_interest(user, middle, session=session)
+            assert len(part) == (rows["time"] >= middle).sum() < len(rows)
+    assert {(name, side) for name, side, interest in totals if interest} == {
+        ("USDC", "supply"),
+        ("HYPE", "borrow"),
+    }

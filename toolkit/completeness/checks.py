@@ -39,6 +39,7 @@ from toolkit.contract.records import (
     FundingRate,
     FundingRow,
     LedgerUpdate,
+    LendInterest,
     MetaRow,
     OpenInterest,
     OrderStatus,
@@ -112,6 +113,9 @@ _ROW_RULES: Final[Mapping[type[Record], _RowRule]] = {
     ),
     FundingRate: _RowRule(
         ("time", "coin"), proof=RowProof("no rate came twice", "no rate is missing")
+    ),
+    LendInterest: _RowRule(
+        ("time", "token"), proof=RowProof("no interest came twice", "no interest is missing")
     ),
     OpenInterest: _RowRule(
         ("time",), proof=RowProof("no interval came twice", "no interval is missing")

@@ -25,6 +25,7 @@ _EXCHANGE: Final[dict[str, dict[str, Any]]] = {
     "historicalOrders": _LATEST,
     "userNonFundingLedgerUpdates": _LISTS,
     "userFunding": _LISTS,
+    "userBorrowLendInterest": _LISTS,
     "fundingHistory": _LISTS,
     "userTwapSliceFills": _LATEST,
     "delegatorHistory": _LATEST,

@@ -165,6 +165,11 @@ EXTRA_OPERATIONS: Final[dict[str, Operation]] = {
                  default="", dex_form="request")),
             subject=("dex", "user"), points=5, own=True, answer_by_dex=r.PortfolioStateByDex,
             has_function=True),
+        # ASSUMED: `userBorrowLendInterest` returns at most 500 rows, as other lists do.
+        Operation("userBorrowLendInterest", "accounts",
+            "The interest of what a user has borrowed and supplied, oldest first.",
+            list[r.LendInterest], (Table(r.LendInterest),), (USER, _ANY_START, END),
+            key=("time", "token"), paging="forward", most_rows=500, has_function=True),
         Operation("userVaultEquities", "accounts", "The equity of a user in vaults.",
             list[r.VaultEquity], (Table(r.VaultEquity),), (USER,)),
         Operation("vaultDetails", "accounts", "A vault, its history and its largest followers.",

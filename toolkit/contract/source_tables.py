@@ -25,6 +25,7 @@ from toolkit.contract.records import (
     FundingRow,
     L2Book,
     LedgerUpdate,
+    LendInterest,
     Meta,
     OrderStatus,
     OutcomeMeta,
@@ -191,6 +192,7 @@ class Sources:
     - ``auctions``: by start; the service shows the latest one of a kind that has started
     - ``account_snapshots``, ``twap_snapshots``: by time; the service shows the latest one
     - ``borrow_lend``: account -> its state, for accounts that have ever borrowed or lent
+    - ``lend_interest``: account -> the interest of its loans and deposits, by time and token
     - ``delegations``: account -> its delegations
     - ``rewards``: by time and validator, for the weekly APRs. They can begin before `start_ms`.
     - ``spot_meta``: the tokens and the spot pairs; None if they are unknown
@@ -233,6 +235,7 @@ class Sources:
     account_snapshots: Sequence[AccountSnapshot] = ()
     twap_snapshots: Sequence[TwapSnapshot] = ()
     borrow_lend: Mapping[str, BorrowLend] = field(default_factory=dict)
+    lend_interest: Mapping[str, Sequence[LendInterest]] = field(default_factory=dict)
     delegations: Mapping[str, Sequence[Delegation]] = field(default_factory=dict)
     rewards: Sequence[DailyReward] = ()
     spot_meta: SpotMeta | None = None

@@ -235,6 +235,73 @@ def borrow_lend_user_state(
     return BorrowLendState(*fetch_frames("borrowLendUserState", **locals()))
 
 
+@fetches("userBorrowLendInterest")
+def user_borrow_lend_interest(
+    user: str,
+    start: Time = 0,
+    end: Time | None = None,
+    *,
+    max_rows: int | None = None,
+    on_incomplete: OnIncomplete = "raise",
+    numbers: Numbers = "float",
+    extra: Extra = "drop",
+    session: Session | None = None,
+) -> pd.DataFrame:
+    """Fetch the interest of what an account has borrowed and supplied.
+
+    Portfolio-margin accounts borrow when they trade. This money is in no fill, no funding payment
+    and no ledger row. All pages are read.
+
+    Costs 2 points a request.
+
+    Parameters
+    ----------
+    user : str
+        Address of the account.
+    start : Time
+        First time, inclusive; by default the first interest.
+    end : Time, optional
+        Last time, inclusive; by default now.
+    max_rows : int, optional
+        Most rows to return, from the start of the range; by default all.
+    on_incomplete : {"raise", "warn"}
+        If rows are missing: raise `Incomplete` with the rows that came, or warn and return them;
+        their provenance then says ``complete: no``.
+    numbers : {"float", "exact", "text"}
+        Form of number columns: float64, exact decimals, or the text on the wire.
+    extra : {"drop", "keep"}
+        Whether unknown fields are left out, or kept as columns of text after the known ones.
+    session : Session, optional
+        The session that sends the request; by default the one of `tk.connect` or `tk.local`.
+
+    Returns
+    -------
+    DataFrame
+        One row per time and token, oldest first. Empty for an account without loans and deposits.
+
+    Raises
+    ------
+    BadRequest
+        If a value is malformed.
+    Incomplete
+        If not every page could be read.
+
+    Notes
+    -----
+    Both amounts are in units of `token` and positive: `supply` is a gain of the account, and
+    `borrow` a cost.
+
+    Examples
+    --------
+    >>> import toolkit as tk
+    >>> exchange = tk.local(seed=7, size="tiny")
+    >>> interest = tk.user_borrow_lend_interest(exchange.world["examples"]["BORROWER"])
+    >>> list(interest), interest["token"].unique().tolist()
+    (['time', 'token', 'borrow', 'supply'], ['USDC', 'HYPE'])
+    """
+    return fetch_frame("userBorrowLendInterest", **locals())
+
+
 @fetches("portfolioState")
 def portfolio_state(
     user: str,

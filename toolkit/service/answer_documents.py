@@ -41,6 +41,7 @@ _MODES: Final = ("default", "dexAbstraction", "unifiedAccount", "portfolioMargin
 """The account modes of snapshots, with their names in `userAbstraction`."""
 
 _EXTRA_TABLES: Final = {
+    "interest": "lend_interest",
     "spot state": "spot_states",
     "stake": "stakes",
     "stake events": "stake_events",

@@ -33,7 +33,12 @@ from toolkit.simulation.output.staking import (
     delegator_summaries,
     validator_addresses,
 )
-from toolkit.simulation.output.states import borrow_lend_states, clearinghouse_states, spot_states
+from toolkit.simulation.output.states import (
+    borrow_lend_states,
+    clearinghouse_states,
+    lend_interest,
+    spot_states,
+)
 from toolkit.simulation.output.totals import ExpectedTotals, compute_digest, expected_totals
 from toolkit.simulation.random_draws import party_address
 
@@ -142,7 +147,7 @@ def draw_world(
 def _build_sources(state: SimulationState, label: str) -> Sources:
     exchange = state.exchange
     start_ms, end_ms = exchange.start_ms, exchange.end_ms
-    rewards = daily_rewards(exchange)
+    rewards, loans = daily_rewards(exchange), borrow_lend_states(exchange.accounts)
     return Sources(
         start_ms=start_ms,
         now_ms=end_ms,
@@ -163,7 +168,8 @@ def _build_sources(state: SimulationState, label: str) -> Sources:
         auctions=deploy_auctions(start_ms, end_ms),
         account_snapshots=state.account_snapshots,
         twap_snapshots=state.twap_snapshots,
-        borrow_lend=borrow_lend_states(exchange.accounts),
+        borrow_lend=loans,
+        lend_interest=lend_interest(loans, end_ms),
         delegations=delegations(exchange),
         rewards=rewards,
         spot_meta=spot_meta(),

@@ -10,6 +10,7 @@ from toolkit.contract.records.accounts import (
     ClearinghouseState,
     CumFunding,
     FailedRow,
+    LendInterest,
     LendPosition,
     Leverage,
     MarginSummary,

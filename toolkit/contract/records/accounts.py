@@ -184,6 +184,15 @@ class BorrowLend(Record, kw_only=True):
     health_factor: Annotated[str | None, RATE("missing when there is no position")]
 
 
+class LendInterest(Record, kw_only=True):
+    """The interest of a user's loans and deposits in one token at one moment."""
+
+    time: Annotated[int, TIME("time of the interest", key=True)]
+    token: Annotated[str, COIN("token", key=True)]
+    borrow: Annotated[str, AMOUNT("interest that the user owes for what it borrowed")]
+    supply: Annotated[str, AMOUNT("interest that the user earned with what it supplied")]
+
+
 class BorrowLendAccount(Record, kw_only=True):
     """A user's borrow/lend health, as a row."""
 

@@ -4,9 +4,11 @@ import json
 from collections.abc import Sequence
 from typing import Final
 
+import msgspec
+
 from toolkit.contract.answers import encode
 from toolkit.contract.dexes import ALL_DEXES, canonical_dex, dex_name_in
-from toolkit.contract.records import ClearinghouseState, MarginSummary
+from toolkit.contract.records import ClearinghouseState, LendInterest, MarginSummary
 from toolkit.errors import ServiceDown
 from toolkit.service.answer_documents import state_key
 from toolkit.service.handler_messages import CheckedRequest
@@ -26,6 +28,13 @@ def user_non_funding_ledger_updates(store: Store, request: CheckedRequest) -> by
         request["start"],
         request.end,
     )
+
+
+def user_borrow_lend_interest(store: Store, request: CheckedRequest) -> bytes:
+    """Return the interest of an account in a time range, oldest first."""
+    text = store.document("interest", request["user"]) or b"[]"
+    rows = msgspec.json.decode(text, type=list[LendInterest])
+    return encode([row for row in rows if request["start"] <= row.time <= request.end])
 
 
 def batch_clearinghouse_states(store: Store, request: CheckedRequest) -> bytes:

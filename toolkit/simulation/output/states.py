@@ -1,5 +1,6 @@
 """States of accounts: clearinghouse states, spot balances, and loans, exact to the last digit."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from msgspec import UNSET
@@ -9,6 +10,7 @@ from toolkit.contract.records import (
     BorrowLend,
     ClearinghouseState,
     CumFunding,
+    LendInterest,
     LendPosition,
     Leverage,
     MarginSummary,
@@ -43,12 +45,16 @@ from toolkit.simulation.quantities import (
     WEI_PER_MICRO,
     decimal_text,
     money_text,
+    parse_units,
     rounded_share,
 )
+from toolkit.times import HOUR
 
 _PAIRS_BY_BASE = {pair.base: pair for pair in PAIRS}
 _OUTCOME_TOKENS = 100_000_000
 """Index of the outcome token +0; the token +<number> has the sum of this and the number."""
+
+_INTEREST_HOURS = 24
 
 _HEALTH = (
     ("healthy", 250),
@@ -103,6 +109,37 @@ def borrow_lend_states(accounts: list[Account]) -> dict[str, BorrowLend]:
         repaid = BorrowLend(token_to_state=[], health="healthy", health_factor=None)
         states[users[-1].address] = repaid
     return states
+
+
+def lend_interest(states: Mapping[str, BorrowLend], now_ms: int) -> dict[str, list[LendInterest]]:
+    """Return the interest in the states of accounts, as it came in the last hours."""
+    names = {index: name for name, index in TOKENS.items()}
+    rows: dict[str, list[LendInterest]] = {}
+    for user, state in states.items():
+        parts = {
+            names[index]: (_interest_parts(token.borrow), _interest_parts(token.supply))
+            for index, token in state.token_to_state
+        }
+        rows[user] = [
+            LendInterest(
+                time=now_ms - hour * HOUR,
+                token=token,
+                borrow=decimal_text(borrow[hour], WEI),
+                supply=decimal_text(supply[hour], WEI),
+            )
+            for hour in reversed(range(_INTEREST_HOURS))
+            for token, (borrow, supply) in parts.items()
+            if any(borrow + supply)
+        ]
+    return rows
+
+
+def _interest_parts(position: LendPosition) -> list[int]:
+    """Return the interest of each of the last hours, newest first; the sum is exact."""
+    interest = parse_units(position.value, WEI) - parse_units(position.basis, WEI)
+    whole = _INTEREST_HOURS**2
+    older = [interest * hour // whole for hour in range(1, _INTEREST_HOURS)]
+    return [interest - sum(older), *older]
 
 
 @dataclass(frozen=True, slots=True)

@@ -125,6 +125,7 @@ def _iterate_tables(sources: Sources) -> Iterator[tuple[str, Iterable[object]]]:
     for twap_snapshot in sources.twap_snapshots:
         yield twap_snapshot.snapshot_id, sorted(twap_snapshot.twaps.items())
     yield "borrow and lend", sorted(sources.borrow_lend.items())
+    yield "lend interest", sorted(sources.lend_interest.items())
     yield "delegations", sorted(sources.delegations.items())
     yield "rewards", sources.rewards
     yield "spot meta", (sources.spot_meta,)
