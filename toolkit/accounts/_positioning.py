@@ -256,8 +256,7 @@ def _account_sizes(rows: pd.DataFrame, owners: pd.DataFrame | None) -> Floats:
         found = own[backed[own]]
         warn_spot_backed(owners["user"][backed[own]], mode[found])
         size[backed] = np.nan
-    sizes: Floats = size[held]
-    return sizes
+    return np.asarray(size[held])
 
 
 def _sum_positions(rows: pd.DataFrame, own: Ints, count: int) -> dict[str, Floats]:

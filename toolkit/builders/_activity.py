@@ -108,8 +108,7 @@ def activity(
     periods = first[code] + np.arange(number) - offset[code]
 
     def place(codes: Ints, at: Ints) -> Ints:
-        places: Ints = offset[codes] + at - first[codes]
-        return places
+        return np.asarray(offset[codes] + at - first[codes])
 
     # Each user of a builder once in each period.
     builders, users, at = np.unique(np.stack([names.codes, rows.user, period]), axis=1)

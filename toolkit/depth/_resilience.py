@@ -190,8 +190,7 @@ class _Recovery(NamedTuple):
     @property
     def returned(self) -> Floats:
         """The share of the lost depth that has returned at each batch."""
-        share: Floats = (self.depth - self.depth[0]) / (self.before - self.depth[0])
-        return share
+        return np.asarray((self.depth - self.depth[0]) / (self.before - self.depth[0]))
 
     def facts(self) -> tuple[object, ...]:
         """Return a row of the shocks."""

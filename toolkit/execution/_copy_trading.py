@@ -168,5 +168,4 @@ def _read_slippage(coin: Names, slippage_bps: float | Mapping[str, float]) -> Fl
         raise ValueError(
             f"slippage_bps has no value for {', '.join(missing)}. Add them to the mapping"
         )
-    found: Floats = coin.facts(lambda name: float(slippage_bps.get(name, np.nan)))
-    return found
+    return np.asarray(coin.facts(lambda name: float(slippage_bps.get(name, np.nan))))

@@ -201,8 +201,7 @@ def _variance(
 def _sum_near(values: Floats, weights: Floats) -> Floats:
     """Return at each place the weighted sum of the values around it."""
     reach = len(weights) // 2
-    around: Floats = np.convolve(values, weights)[reach : reach + len(values)]
-    return around
+    return np.asarray(np.convolve(values, weights)[reach : reach + len(values)])
 
 
 def combine_parts(parts: Sequence[SpreadParts], weights: Sequence[float]) -> SpreadParts:

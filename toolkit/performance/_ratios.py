@@ -39,8 +39,7 @@ def plain_figure(name: str, value: float, n: int, unit: str) -> Figure:
 
 def chain_returns(returns: Floats) -> Floats:
     """Return the value of 1 after each return; 0 from a return of -100 % or less on."""
-    made: Floats = np.maximum(1 + returns, 0.0).cumprod(axis=-1)
-    return made
+    return np.asarray(np.maximum(1 + returns, 0.0).cumprod(axis=-1))
 
 
 def deepest_drawdown(returns: Floats, begins: Any, ends: Any) -> tuple[float, float]:

@@ -562,5 +562,4 @@ def _misses_payments(groups: pd.DataFrame, counts: Mapping[str, Ints], *, has_ho
     unpaid = (of_account == 0) & (perps_of_account > 0)
     unpaid |= (of_group == 0) & (counts["held"] > 0)
     gaps = counts["paid"] < counts["held"] if has_hours else perps_of_group > 0
-    made: Flags = unpaid | ((counts["payments"] == 0) & gaps)
-    return made
+    return np.asarray(unpaid | ((counts["payments"] == 0) & gaps))

@@ -529,8 +529,7 @@ def _sum_until(changes: Changes, times: Ints) -> Floats:
     """Return the sum of the changes up to and including some times."""
     order = np.argsort(changes[0], kind="stable")
     place = np.searchsorted(changes[0][order], times, side="right")
-    made: Floats = np.append(0.0, np.cumsum(changes[1][order]))[place]
-    return made
+    return np.asarray(np.append(0.0, np.cumsum(changes[1][order]))[place])
 
 
 def _latest_marks(

@@ -108,8 +108,7 @@ def _decimals(steps: Steps, sz_decimals: Mapping[str, int]) -> Floats:
         price_decimals(sz_decimals[coin]) if coin in sz_decimals and is_perp(coin) else np.nan
         for coin in steps.coins
     ]
-    made: Floats = np.array(by_coin, dtype=np.float64)[steps.coin]
-    return made
+    return np.asarray(np.array(by_coin, dtype=np.float64)[steps.coin])
 
 
 def _perp_prices(steps: Steps, px: Floats, decimals: Floats) -> tuple[Floats, Floats]:

@@ -134,8 +134,7 @@ class Names(NamedTuple):
         """Return the codes that the names have among others; -1 for a name that they lack."""
         places = {name: code for code, name in enumerate(others.values)}
         known = [places.get(name, -1) for name in self.values]
-        made: Ints = np.array(known, dtype=np.int64)[self.codes]
-        return made
+        return np.asarray(np.array(known, dtype=np.int64)[self.codes])
 
     def take(self, rows: Any) -> "Names":
         """Return the names of some rows."""
@@ -203,8 +202,7 @@ class Table:
         """
         if default is not None and not self.has(name):
             return np.full(len(self), default)
-        values: Floats = self._once("number", name, self._read_number)
-        return values
+        return np.asarray(self._once("number", name, self._read_number))
 
     def _read_number(self, name: str) -> Floats:
         column = self.plain[name]
@@ -273,8 +271,7 @@ class Table:
 
     def ms(self, name: str = "time") -> Ints:
         """Return a column of times as whole milliseconds in UTC; missing is `NO_TIME`."""
-        times: Ints = self._once("ms", name, self._read_ms)
-        return times
+        return np.asarray(self._once("ms", name, self._read_ms))
 
     def _read_ms(self, name: str) -> Ints:
         column = self.plain[name]

@@ -113,8 +113,7 @@ def is_inside(funding: Table, fills: Fills, period: CoveredPeriod | None) -> Fla
     funding.require(("time",))
     ms = funding.ms("time")
     if period is None or period[:2] == (None, None):
-        made: Flags = ms != NO_TIME
-        return made
+        return np.asarray(ms != NO_TIME)
     within = _is_between(ms, period.start, period.end)
     if not (period.is_observed and len(fills) and all(map(fills.table.has, POSITIONS))):
         return within
@@ -171,8 +170,7 @@ def _is_shown(funding: Table, fills: Fills) -> Flags:
     if funding.has("szi"):  # a row without a size requires only an open position
         size = np.rint(funding.number("szi") * _UNITS)
         same = np.where(np.isnan(size), same, size == at)
-    shown: Flags = same & (before | (ms > steps.ms[tails][chain])) & (chain >= 0)
-    return shown
+    return np.asarray(same & (before | (ms > steps.ms[tails][chain])) & (chain >= 0))
 
 
 def chains_of(funding: Table, steps: Steps) -> Ints:
@@ -183,8 +181,7 @@ def chains_of(funding: Table, steps: Steps) -> Ints:
     places = steps.places()
     if users is None:  # the fills are of one account
         by_coin = {coin: place for (_, coin), place in places.items()}
-        made: Ints = coins.facts(lambda coin: by_coin.get(coin, -1)).astype(np.int64)
-        return made
+        return np.asarray(coins.facts(lambda coin: by_coin.get(coin, -1)).astype(np.int64))
     width = len(coins.values)
     pairs, codes = np.unique(users.codes * width + coins.codes, return_inverse=True)
     names = ((users.values[pair // width], coins.values[pair % width]) for pair in pairs.tolist())
@@ -257,8 +254,7 @@ def payment_spans(funding: Table) -> Ints:
     """Return the number of hours that each row is for."""
     count = np.fmax(funding.number("n_samples", 1.0), 1.0)
     is_old = (funding.ms("time") < _HOURLY_FROM) & (count > 1)
-    made: Ints = np.where(is_old, count * _EIGHT_HOURS, count).astype(np.int64)
-    return made
+    return np.asarray(np.where(is_old, count * _EIGHT_HOURS, count).astype(np.int64))
 
 
 def payment_hours(funding: Table, steps: Steps, rows: Flags) -> tuple[Ints, Ints, Ints]:

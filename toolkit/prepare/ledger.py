@@ -255,8 +255,7 @@ class _Rows:
 
     def moves_perp(self, *ways: PerpDirection) -> Flags:
         """Return which types move the perp account in one of several directions."""
-        made: Flags = self.types.facts(lambda name: name in RULES and RULES[name].perp in ways)
-        return made
+        return np.asarray(self.types.facts(lambda name: name in RULES and RULES[name].perp in ways))
 
     def moves_wallet(self, *ways: WalletDirection) -> Flags:
         """Return which types move the spot wallet in one of several directions."""

@@ -99,8 +99,7 @@ def split_legs(steps: Steps, swaps: Flags) -> Legs:
     swap = swaps[steps.rows][step]
 
     def of_trip(flags: Flags) -> Flags:
-        made: Flags = np.logical_or.reduceat(flags, heads) if len(heads) else flags[:0]
-        return made
+        return np.asarray(np.logical_or.reduceat(flags, heads) if len(heads) else flags[:0])
 
     broken = ends_in_gap & ~spot[at]
     status = np.select(

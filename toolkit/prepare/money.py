@@ -88,8 +88,7 @@ def is_in_base(table: Table, tokens: Names) -> Flags:
     if not in_base.any():
         return in_base
     is_buy: Flags = table.text("side").facts("B".__eq__)
-    made: Flags = in_base & (is_buy != (table.number("fee", 0.0) < 0))
-    return made
+    return np.asarray(in_base & (is_buy != (table.number("fee", 0.0) < 0)))
 
 
 def read_money(table: Table, tokens: Names, in_base: Flags, prices: Mapping[str, float]) -> Money:
@@ -296,5 +295,4 @@ def in_usd(
     if not (prices and collateral):
         return amounts
     price = coins.facts(lambda coin: prices.get(collateral.get(dex_of(coin), "").upper(), 1.0))
-    made: Floats = amounts * price
-    return made
+    return np.asarray(amounts * price)

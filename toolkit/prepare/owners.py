@@ -84,8 +84,7 @@ def is_owned(table: Table, column: str, owners: Owners) -> Flags:
         return np.ones(len(table), dtype=bool)
     known = {*owners.names, *(owners.users or ())} - {""}
     if owners.users is not None or owners.names:
-        mine: Flags = table.text(column).facts(known.__contains__)
-        return mine
+        return np.asarray(table.text(column).facts(known.__contains__))
     count = table.text(column).count_names()
     if count > 1:
         raise ValueError(

@@ -172,8 +172,7 @@ def _number_bits(column: pd.Series) -> Ints | None:
     """Return an integer for each value, equal for equal values, 0 if missing; None for texts."""
     kind = column.dtype.kind
     if kind == "M" and hasattr(column.array, "asi8"):
-        stamps: Ints = column.array.asi8
-        return stamps
+        return np.asarray(column.array.asi8)
     is_plain = isinstance(column.dtype, np.dtype)
     if kind == "f":
         floats = column.to_numpy() if is_plain else column.to_numpy(np.float64, na_value=0.0)

@@ -73,21 +73,18 @@ class Steps:
     @property
     def last(self) -> Flags:
         """Whether it is the last fill of its chain."""
-        made: Flags = np.append(self.first[1:], True)[: len(self)]
-        return made
+        return np.asarray(np.append(self.first[1:], True)[: len(self)])
 
     @property
     def is_gap(self) -> Flags:
         """Whether the position before the fill is not the one after the fill before it."""
-        made: Flags = self.gap != 0
-        return made
+        return np.asarray(self.gap != 0)
 
     @property
     def same_start(self) -> Flags:
         """Whether the tolerance explains the gap of a spot balance."""
         before = np.append(0, self.tolerance[:-1])[: len(self)]
-        made: Flags = self.spot & (np.abs(self.gap) <= before) & (self.start != 0)
-        return made
+        return np.asarray(self.spot & (np.abs(self.gap) <= before) & (self.start != 0))
 
     def places(self) -> dict[tuple[str, str], int]:
         """Return the number of each chain by user and coin."""
@@ -98,8 +95,7 @@ class Steps:
 
     def sizes(self, units: Ints) -> Floats:
         """Return sizes in units of the coin."""
-        made: Floats = units / self.scale
-        return made
+        return np.asarray(units / self.scale)
 
 
 def check_positions(table: Table, needed: tuple[str, ...] = POSITION_COLUMNS) -> None:
@@ -195,8 +191,7 @@ def grid(values: Floats, heads: Ints, together: Flags, most: int = WEI) -> Float
     decimals = np.minimum(most, _DIGITS - digits)
     if together.any():
         decimals[together] = decimals[together].min()
-    scale: Floats = np.power(10.0, decimals)
-    return scale
+    return np.asarray(np.power(10.0, decimals))
 
 
 def _sort_rows(table: Table, chain: Ints, ms: Ints) -> tuple[Ints, Ints]:

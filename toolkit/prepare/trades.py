@@ -62,8 +62,7 @@ class Trades:
 
 def read_signs(side: Names) -> Floats:
     """Return 1 for a buy (``B``), -1 for a sell (``A``), NaN if the side is not known."""
-    signs: Floats = side.facts(lambda name: _SIGNS.get(name, np.nan))
-    return signs
+    return np.asarray(side.facts(lambda name: _SIGNS.get(name, np.nan)))
 
 
 def read_trades(table: Table, needed: Iterable[str] = ()) -> Trades:
@@ -175,5 +174,4 @@ def read_clusters(table: Table, trades: Trades, cluster: str) -> Ints:
         values: Any = period_start(trades.ms, cluster)
     else:
         values = trade_columns(table, trades, [cluster])[cluster]
-    codes: Ints = pd.factorize(values, sort=True)[0].astype(np.int64)
-    return codes
+    return np.asarray(pd.factorize(values, sort=True)[0].astype(np.int64))

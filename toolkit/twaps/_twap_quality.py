@@ -146,8 +146,7 @@ def quality(
 def _is_repeated(group: Ints, tid: Ints) -> Flags:
     """Return which rows repeat a trade of their group; a trade id of 0 is no id."""
     pairs = pd.DataFrame({"group": group, "tid": tid})
-    repeated: Flags = pairs.duplicated().to_numpy() & (tid != 0)
-    return repeated
+    return np.asarray(pairs.duplicated().to_numpy() & (tid != 0))
 
 
 def _arrival_prices(tape: Table, prices: Frame | None, max_age_secs: float) -> PriceHistory:

@@ -212,8 +212,7 @@ def _mark_prices(table: Table, prices: Frame | None) -> Floats:
     marks = Table(prices, "prices")
     marks.require(("name", "mark_px"))
     px = pd.Series(marks.number("mark_px")).groupby(marks.text("name").texts().to_numpy()).max()
-    found: Floats = table.text("market").facts(lambda name: px.get(name, np.nan))
-    return found
+    return np.asarray(table.text("market").facts(lambda name: px.get(name, np.nan)))
 
 
 def linked(
@@ -338,5 +337,4 @@ def _read_schedule(table: Table, at: Ints) -> tuple[Floats, Floats]:
 
 def _ratio(above: Floats, below: Floats) -> Floats:
     """Return the ratio of two columns; missing where the second one is not above 0."""
-    ratio: Floats = np.divide(above, below, out=np.full(len(above), np.nan), where=below > 0)
-    return ratio
+    return np.asarray(np.divide(above, below, out=np.full(len(above), np.nan), where=below > 0))
