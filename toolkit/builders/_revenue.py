@@ -16,7 +16,7 @@ import pandas as pd
 from toolkit.arrays import Flags, Floats, Ints
 from toolkit.errors import MissingFees, warn_caller
 from toolkit.prepare.door import Frame, Table
-from toolkit.prepare.groups import group_columns, list_keys, number_groups, sum_groups
+from toolkit.prepare.groups import group_rows, list_keys, sum_groups
 from toolkit.prepare.markets import is_perp
 from toolkit.prepare.money import CASH, is_in_base, read_tokens, warn_missing_tokens
 from toolkit.prepare.provenance import finish
@@ -84,8 +84,8 @@ def revenue(
     """
     keys = list_keys(by, _NUMBERS)
     table, rows = read_builder_trades(fills, builder, NEEDED)
-    group, groups = number_groups(group_columns(rows, keys), missing_last=True)
-    number = len(groups) if keys else 1  # without keys one row, also of no fills
+    group, groups = group_rows(rows, keys)
+    number = len(groups)
     earned = read_earnings(rows)
     usd = sum_groups(group, earned.usd, number)
     known = sum_groups(group, np.where(earned.is_unpriced, 0.0, earned.volume), number)
@@ -197,8 +197,8 @@ def routing(fills: Frame, builder: str, by: str | Iterable[str] | None = None) -
     """
     keys = list_keys(by, (*_NUMBERS, *ROUTES))
     table, rows, route, volume = _read_routes(fills, builder)
-    group, groups = number_groups(group_columns(table, keys, rows=rows), missing_last=True)
-    number = len(groups) if keys else 1  # without keys one row, also of no fills
+    group, groups = group_rows(table, keys, rows)
+    number = len(groups)
     place, places = group * len(ROUTES) + route, number * len(ROUTES)
     counts = np.bincount(place, minlength=places).reshape(number, len(ROUTES))
     usd = sum_groups(place, volume, places).reshape(number, len(ROUTES))
@@ -278,15 +278,14 @@ def attach_rate(
     table.require_some("user", "says whose each fill is")
     is_routable = route != ROUTES.index("unroutable")
     rows, route, volume = rows[is_routable], route[is_routable], volume[is_routable]
-    group, groups = number_groups(group_columns(table, keys, rows=rows), missing_last=True)
+    group, groups = group_rows(table, keys, rows)
     # The fills of a user in a group are one cluster.
     users = table.text("user")
     pairs, pair = np.unique(group * len(users.values) + users.codes[rows], return_inverse=True)
     size = volume if weight == "usd" else np.ones(len(rows))
     above = sum_groups(pair, np.where(route == 0, size, 0.0), len(pairs))
     below = sum_groups(pair, size, len(pairs))
-    number = len(groups) if keys else 1  # without keys one row, also of no fills
-    group_of_pair = pairs // len(users.values)
+    group_of_pair, number = pairs // len(users.values), len(groups)
     top, base = (sum_groups(group_of_pair, each, number) for each in (above, below))
     count = np.bincount(group_of_pair, minlength=number)
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -9,10 +9,9 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import pandas as pd
 
-from toolkit.arrays import Floats, Ints
-from toolkit.contract.dexes import join_coin
 from toolkit.prepare import groups
 from toolkit.prepare.door import NO_TIME, Frame, Table, utc_times
+from toolkit.prepare.markets import join_names
 from toolkit.prepare.provenance import finish
 from toolkit.rules.depth import slippage_bounds
 from toolkit.statistics.quantiles import name_quantiles, rank_quantiles
@@ -229,78 +228,51 @@ def consistency(
     batches.require((TIME, *MARKET, "bps", *SIDES.values()))
     coin, ms = table.text("coin"), table.ms("timestamp")
     # One key for each market and moment, and one book for each key.
-    dexes, coins = (batches.text(name) for name in MARKET)
-    width = len(coins.values)
-    pairs, codes = np.unique(dexes.codes * width + coins.codes, return_inverse=True)
-    names = (join_coin(dexes.values[pair // width], coins.values[pair % width]) for pair in pairs)
-    places = {name: code for code, name in enumerate(names)}
-    keys, book = np.unique((codes << 43) + batches.ms(TIME), return_inverse=True)
+    markets = join_names(*(batches.text(name) for name in MARKET))
+    keys, book = np.unique((markets.codes << 43) + batches.ms(TIME), return_inverse=True)
     widths, band = np.unique(batches.number("bps"), return_inverse=True)
-    wanted = (coin.facts(lambda name: places.get(name, -1)).astype(np.int64) << 43) + ms
+    wanted = (coin.among(markets) << 43) + ms
     parts = []
-    for side, (_, column, _) in _TAKERS.items():
-        usd = np.full((len(keys), len(widths)), np.nan)
-        usd[book[::-1], band[::-1]] = batches.number(column)[::-1]  # the first of equal ones
-        is_whole = ~np.isnan(usd).any(axis=1)
-        parts.append(
-            _check_side(table, side, usd[is_whole], widths, keys[is_whole], wanted, max_age, slack)
+    for side, (cost, column, sign) in _TAKERS.items():
+        books = np.full((len(keys), len(widths)), np.nan)
+        books[book[::-1], band[::-1]] = batches.number(column)[::-1]  # the first of equal ones
+        is_whole = ~np.isnan(books).any(axis=1)
+        moments = keys[is_whole]
+        usd, half, bps = (table.number(name) for name in ("amount_usd", "half_spread_bps", cost))
+        age, place = np.full(len(wanted), np.inf), np.zeros(len(wanted), dtype=np.int64)
+        after = np.searchsorted(moments, wanted)
+        for near in (after - 1, after):  # of two equally near ones the earlier
+            inside = (near >= 0) & (near < len(moments))
+            at = np.append(moments, NO_TIME)[np.where(inside, near, -1)]
+            gap = np.where(at >> 43 == wanted >> 43, (wanted - at) / SECOND, np.inf)
+            place = np.where(np.abs(gap) < np.abs(age), near, place)
+            age = np.where(np.abs(gap) < np.abs(age), gap, age)
+        near = (np.abs(age) <= max_age) & np.isfinite(age)
+        least, most = np.full((2, len(wanted)), np.nan)
+        around = books[is_whole][place[near]]
+        least[near] = slippage_bounds(usd[near], (1 + slack) * around, widths, half[near], sign)[0]
+        most[near] = slippage_bounds(usd[near], (1 - slack) * around, widths, half[near], sign)[1]
+        beyond = np.maximum(least - _ROUNDING_BPS - bps, bps - most - _ROUNDING_BPS)
+        thin = np.where(np.isinf(most), 0.0, np.inf)
+        outside = np.where(np.isnan(bps), thin, np.maximum(beyond, 0.0))
+        known = near & ~np.isnan(half)
+        checked = pd.DataFrame(
+            {
+                "timestamp": utc_times(ms),
+                "coin": coin.texts(),
+                "side": side,
+                "amount_usd": usd,
+                "half_spread_bps": half,
+                "slippage_bps": bps,
+                "least_bps": np.where(known, least, np.nan),
+                "most_bps": np.where(known, most, np.nan),
+                "age_seconds": np.where(near, age, np.nan),
+                "consistent": pd.arrays.BooleanArray(outside == 0, ~known),
+                "outside_bps": np.where(known, outside, np.nan),
+            }
         )
+        parts.append(checked)
     order = ["timestamp", "coin", "amount_usd", "side", "slippage_bps"]
     result = pd.concat(parts).sort_values(order, kind="stable")
     inputs = {"depth": batches.frame, "samples": table.frame}
     return finish(result, inputs, helper="depth.consistency")
-
-
-def _check_side(
-    table: Table,
-    side: str,
-    books: Floats,
-    widths: Floats,
-    keys: Ints,
-    wanted: Ints,
-    max_age: float,
-    slack: float,
-) -> pd.DataFrame:
-    """Return the samples of one side with the bounds from the nearest batch of their market.
-
-    - ``books`` (array of float, (books, widths)): depth within each width, in USD
-    - ``keys``, ``wanted``: market and moment of each book and of each sample, as one number
-    """
-    column, _, sign = _TAKERS[side]
-    usd, half, bps = (table.number(name) for name in ("amount_usd", "half_spread_bps", column))
-    age, place = np.full(len(wanted), np.inf), np.zeros(len(wanted), dtype=np.int64)
-    after = np.searchsorted(keys, wanted)
-    for near in (after - 1, after):  # of two equally near ones the earlier
-        inside = (near >= 0) & (near < len(keys))
-        at = np.append(keys, NO_TIME)[np.where(inside, near, -1)]
-        gap = np.where(at >> 43 == wanted >> 43, (wanted - at) / SECOND, np.inf)
-        place = np.where(np.abs(gap) < np.abs(age), near, place)
-        age = np.where(np.abs(gap) < np.abs(age), gap, age)
-    near = (np.abs(age) <= max_age) & np.isfinite(age)
-    least, most = np.full((2, len(wanted)), np.nan)
-    around = books[place[near]]
-    least[near] = slippage_bounds(usd[near], (1 + slack) * around, widths, half[near], sign)[0]
-    most[near] = slippage_bounds(usd[near], (1 - slack) * around, widths, half[near], sign)[1]
-    outside = _distance_outside(bps, least, most)
-    known = near & ~np.isnan(half)
-    return pd.DataFrame(
-        {
-            "timestamp": utc_times(table.ms("timestamp")),
-            "coin": table.text("coin").texts(),
-            "side": side,
-            "amount_usd": usd,
-            "half_spread_bps": half,
-            "slippage_bps": bps,
-            "least_bps": np.where(known, least, np.nan),
-            "most_bps": np.where(known, most, np.nan),
-            "age_seconds": np.where(near, age, np.nan),
-            "consistent": pd.arrays.BooleanArray(outside == 0, ~known),
-            "outside_bps": np.where(known, outside, np.nan),
-        }
-    )
-
-
-def _distance_outside(bps: Floats, least: Floats, most: Floats) -> Floats:
-    beyond = np.maximum(least - _ROUNDING_BPS - bps, bps - most - _ROUNDING_BPS)
-    thin = np.where(np.isinf(most), 0.0, np.inf)
-    return np.where(np.isnan(bps), thin, np.maximum(beyond, 0.0))

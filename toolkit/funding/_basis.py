@@ -7,10 +7,11 @@ import numpy as np
 import pandas as pd
 
 from toolkit.arrays import Floats, Ints
-from toolkit.contract.dexes import coin_dex, join_coin
+from toolkit.contract.dexes import coin_dex
 from toolkit.errors import MissingColumns
 from toolkit.funding._rates import HOURS_A_YEAR
-from toolkit.prepare.door import NATIVE_DEX, Frame, Names, Table, utc_times
+from toolkit.prepare.door import NATIVE_DEX, Frame, Table, utc_times
+from toolkit.prepare.markets import join_names
 from toolkit.prepare.provenance import frame_provenance, result_provenance
 from toolkit.statistics.bootstrap import DRAWS, Sampling
 from toolkit.statistics.estimate import Estimate
@@ -159,14 +160,11 @@ def _read_hours(contexts: Frame) -> pd.DataFrame:
     """Return the last row of each coin and hour, with basis and open interest in USD."""
     table = Table(contexts, "contexts")
     table.require(("name", "mark_px", "oracle_px", "funding", "open_interest"))
-    names = table.text("name")
-    dexes = table.text("dex", blank=True)
-    pairs, codes = np.unique(dexes.codes * len(names.values) + names.codes, return_inverse=True)
-    places = [divmod(int(pair), len(names.values)) for pair in pairs]
-    known = [join_coin(dexes.values[dex], names.values[name]) for dex, name in places]
-    coins = Names(codes, known).renamed(str)
+    coins = join_names(table.text("dex", blank=True), table.text("name"))
     rank = np.argsort(np.argsort(coins.values))[coins.codes]
-    ms = table.ms() if table.has("time") else np.full(len(rank), _snapshot_ms(contexts, codes))
+    ms = (
+        table.ms() if table.has("time") else np.full(len(rank), _snapshot_ms(contexts, coins.codes))
+    )
     amounts = [table.number(n) for n in ("open_interest", "funding", "oracle_px", "mark_px")]
     # Several rows of one millisecond: the result does not depend on their order.
     order = np.lexsort((*amounts, ms, rank))

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from toolkit.prepare.door import Frame, Table, utc_times
-from toolkit.prepare.groups import CALENDAR, group_columns, list_keys, number_groups, sum_groups
+from toolkit.prepare.groups import CALENDAR, group_rows, list_keys, sum_groups
 from toolkit.prepare.provenance import finish
 
 RESULT: Final = ("paid", "received", "net", "payments", "first", "last")
@@ -60,8 +60,8 @@ def sums(funding: Frame, by: str | Iterable[str] | None = ("coin",)) -> pd.DataF
     table.require(["coin", "time", "usdc"])
     rows = np.flatnonzero(~np.isnan(table.number("usdc")))
     usdc = table.number("usdc")[rows]
-    group, groups = number_groups(group_columns(table, keys, rows=rows), missing_last=True)
-    count = len(groups) if keys else 1  # without keys one row, also of no payments
+    group, groups = group_rows(table, keys, rows)
+    count = len(groups)
     times = pd.Series(utc_times(table.ms()[rows])).groupby(group)
     columns = {
         **{key: groups[key] for key in keys},

@@ -1,14 +1,13 @@
 """Annualised funding rates, and the hourly rates behind them."""
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
-from typing import Final
 
 import numpy as np
 import pandas as pd
 
 from toolkit.arrays import Floats, Ints
 from toolkit.prepare.door import NO_TIME, Frame, Table
+from toolkit.prepare.funding import EIGHT_HOURS, HOURLY_FROM
 from toolkit.prepare.provenance import finish
 from toolkit.statistics.bootstrap import (
     DRAWS,
@@ -22,9 +21,6 @@ from toolkit.times import HOUR
 
 HOURS_A_YEAR = 24 * 365
 _CHUNK = 100_000
-_EIGHT_HOURS: Final = 8
-"""The hours that a payment was for in 2023."""
-_HOURLY_FROM: Final = int(datetime(2024, 1, 1, tzinfo=UTC).timestamp() * 1000) // HOUR
 _ANNUAL = {
     "coin": "str", "statistic": "str", "estimate": "float64", "low": "float64",
     "high": "float64", "n": "int64", "missing": "int64", "covered": "float64",
@@ -163,13 +159,13 @@ def _payment_hours(rows: pd.DataFrame) -> Floats:
 
     - ``rows``: ``coin``, ``hour`` (since the epoch), ``samples``
     """
-    is_old = rows["hour"] < _HOURLY_FROM
+    is_old = rows["hour"] < HOURLY_FROM // HOUR
     if not is_old.any():
         return np.ones(len(rows))
     each = rows[is_old].groupby(["coin", "hour"])["samples"].min().reset_index()
     gap = each.groupby("coin")["hour"].diff() / each["samples"]
     behind = gap.groupby(each["coin"]).shift(-1)
-    each["hours"] = np.where(np.fmin(gap, behind) < _EIGHT_HOURS, 1.0, _EIGHT_HOURS)
+    each["hours"] = np.where(np.fmin(gap, behind) < EIGHT_HOURS, 1.0, EIGHT_HOURS)
     found = rows[["coin", "hour"]].merge(each, how="left", on=["coin", "hour"])
     return found["hours"].fillna(1.0).to_numpy()
 

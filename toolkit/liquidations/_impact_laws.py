@@ -5,9 +5,8 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from toolkit.arrays import Floats
-from toolkit.contract.dexes import join_coin
 from toolkit.prepare.door import Frame, Table
-from toolkit.prepare.groups import number_groups
+from toolkit.prepare.markets import join_names
 from toolkit.slippage._fit import SlippageFit
 from toolkit.slippage._means import UNIT_USD
 from toolkit.statistics.bootstrap import resample_sums
@@ -84,9 +83,7 @@ def _depth_laws(depth: Frame, coins: list[str], draws: int, seed: int) -> Impact
     """Return laws fitted to the depth within each distance, by a regression of logarithms."""
     table = Table(depth, "impact", "depth")
     table.require(("coin", "timestamp_ms", "bps", *_DEPTHS))
-    market, markets = number_groups(table.columns(["coin"], ["dex"]).astype("str").fillna(""))
-    pairs = markets.assign(dex=markets.get("dex", ""))[["dex", "coin"]]
-    names = np.array([join_coin(*pair) for pair in pairs.itertuples(index=False)], dtype=object)
+    names = join_names(table.text("dex", blank=True), table.text("coin"))
     distance, day = table.number("bps"), table.ms("timestamp_ms") // DAY
     days, codes = np.unique(day, return_inverse=True)
     # Without resamples of several days there is no interval.
@@ -96,7 +93,7 @@ def _depth_laws(depth: Frame, coins: list[str], draws: int, seed: int) -> Impact
     for place, coin in enumerate(coins):
         for number, column in enumerate(_DEPTHS):
             usd = table.number(column)
-            use = (names == coin)[market] & (usd > 0) & (distance > 0)
+            use = names.facts(coin.__eq__) & (usd > 0) & (distance > 0)
             largest[place, number] = usd[use].max(initial=np.nan if not use.any() else 0.0)
             x, y = np.log(usd[use] / UNIT_USD), np.log(distance[use] / 1e4)
             parts = [

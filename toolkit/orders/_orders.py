@@ -1,6 +1,6 @@
 """Status events of orders: transitions, outcomes, and how much was filled."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from statistics import NormalDist
 
 import numpy as np
@@ -9,13 +9,14 @@ import pandas as pd
 from toolkit.arrays import Flags, Ints
 from toolkit.contract.order_states import order_state_group
 from toolkit.prepare.door import Frame, Names
-from toolkit.prepare.groups import group_columns, list_keys, number_groups, sum_groups
-from toolkit.prepare.orders import Events, read_events
+from toolkit.prepare.groups import group_rows, list_keys, sum_groups
+from toolkit.prepare.orders import read_events
 from toolkit.prepare.provenance import finish
 from toolkit.statistics.estimate import check_level, wilson_interval
 
 PLACED = "(placed)"
 LAST = "(last)"
+_TIME = "status_timestamp"
 OUTCOMES = ("filled", "canceled", "rejected", "active", "unknown")
 
 
@@ -68,7 +69,7 @@ def transitions(orders: Frame, by: str | Iterable[str] | None = None) -> pd.Data
     """
     keys = list_keys(by, ("oid", "status", "status_timestamp", "before", "after"))
     events = read_events(orders)
-    group, groups = _number_events(events, keys)
+    group, groups = group_rows(events.table, keys, events.rows, _TIME)
     words = Names(np.arange(len(events.status.values) + 2), [*events.status.values, PLACED, LAST])
     place, words = words.sorted().codes, words.sorted()
     status, first = place[events.status.codes], events.is_first()
@@ -89,12 +90,6 @@ def transitions(orders: Frame, by: str | Iterable[str] | None = None) -> pd.Data
     }
     facts = {"helper": "orders.transitions", "by": keys}
     return finish(pd.DataFrame(columns), {"orders": events.table.frame}, **facts)
-
-
-def _number_events(events: Events, keys: Sequence[str]) -> tuple[Ints, pd.DataFrame]:
-    """Return the group of each event, and the groups; missing values are last."""
-    columns = group_columns(events.table, keys, "status_timestamp", events.rows)
-    return number_groups(columns, missing_last=True)
 
 
 def mix(
@@ -148,7 +143,7 @@ def mix(
     keys = list_keys(by, ("oid", "status", "status_timestamp", "group"))
     events = read_events(orders)
     last = events.take(events.is_last())
-    group, groups = _number_events(last, keys)
+    group, groups = group_rows(last.table, keys, last.rows, _TIME)
     outcomes = last.status.renamed(lambda status: f"{order_state_group(status)} {status}").sorted()
     count = len(outcomes.values)
     found, orders_ = np.unique(group * count + outcomes.codes, return_counts=True)
@@ -228,7 +223,7 @@ def fill_ratio(orders: Frame, by: str | Iterable[str] | None = None) -> pd.DataF
     events.table.require_some("orig_sz", "says what was asked for")
     events.table.require_some("limit_px", "says at which price")
     last = events.take(events.is_last())
-    group, groups = _number_events(last, keys)
+    group, groups = group_rows(last.table, keys, last.rows, _TIME)
     is_state = {name: last.groups().facts(name.__eq__) for name in OUTCOMES}
     table, rows = last.table, last.rows
     original, px = np.nan_to_num(table.number("orig_sz")[rows]), table.number("limit_px")[rows]
@@ -237,7 +232,7 @@ def fill_ratio(orders: Frame, by: str | Iterable[str] | None = None) -> pd.DataF
     filled[is_state["rejected"]] = 0.0
     is_unsized = (original == 0) | np.isnan(px) | np.isnan(filled)
     price = np.where(is_state["rejected"] | is_unsized, np.nan, px)
-    number = len(groups) if keys else 1  # without keys one row, also of no orders
+    number = len(groups)
     asked = sum_groups(group, np.nan_to_num(original * price), number)
     got = sum_groups(group, np.nan_to_num(filled * price), number)
 

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from toolkit.prepare.door import NO_TIME, Frame
-from toolkit.prepare.groups import group_columns, list_keys, number_groups
+from toolkit.prepare.groups import group_rows, list_keys
 from toolkit.prepare.orders import read_events
 from toolkit.prepare.provenance import finish
 from toolkit.statistics.estimate import check_level
@@ -79,10 +79,8 @@ def trigger_delay(
     placed = table.ms("timestamp")[last.rows]
     wait = (fired - np.where(placed == NO_TIME, np.nan, placed)) / SECOND
     delay = (done - fired) / SECOND
-    group, groups = number_groups(
-        group_columns(table, keys, "status_timestamp", last.rows), missing_last=True
-    )
-    number = len(groups) if keys else 1  # without keys one row, also of no orders
+    group, groups = group_rows(table, keys, last.rows, "status_timestamp")
+    number = len(groups)
     is_fired = ~np.isnan(fired)
     own, n = group[is_fired], np.bincount(group[is_fired], minlength=number)
     (wait_q50,) = rank_quantiles(wait[is_fired], own, n, [0.5])

@@ -1,6 +1,6 @@
 """Rows and tables that the sheets share: returns, complete trips, months, the result."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -143,14 +143,6 @@ def refuse_repeated_times(table: Table, users: Ints, ms: Ints) -> None:
             f"{table.what}: an account has two different rows at {utc_times(ms[repeated])[0]}. "
             "Keep one row for each time. Rows of several accounts need a column user"
         )
-
-
-def iterate_groups(rows: pd.DataFrame, keys: Sequence[str]) -> Iterator[tuple[Group, pd.DataFrame]]:
-    """Yield the groups of rows, sorted; without keys all rows are one group."""
-    if not keys:
-        yield (), rows
-        return
-    yield from rows.groupby(list(keys), sort=True)
 
 
 def figure_table(made: Sequence[tuple[Group, str, Figure]], keys: Sequence[str]) -> pd.DataFrame:

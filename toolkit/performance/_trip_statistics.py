@@ -13,7 +13,7 @@ from toolkit.performance._ratios import (
     plain_figure,
     share_figure,
 )
-from toolkit.performance._sheet_tables import complete_trips, figure_table, iterate_groups
+from toolkit.performance._sheet_tables import complete_trips, figure_table
 from toolkit.prepare.door import Frame
 from toolkit.prepare.provenance import finish
 from toolkit.statistics.estimate import check_level
@@ -111,10 +111,9 @@ def trip_sheet(
     if "hour" in wanted:
         rows = rows.assign(hour=rows["opened"].dt.hour).dropna(subset=["hour"])
     keys = list(dict.fromkeys([*(["user"] if "user" in rows.columns else []), *wanted]))
+    groups = rows.groupby(keys, sort=True) if keys else [((), rows)]
     made = [
-        (group, "trips", figure)
-        for group, part in iterate_groups(rows, keys)
-        for figure in trip_figures(part, level)
+        (group, "trips", figure) for group, part in groups for figure in trip_figures(part, level)
     ]
     table = figure_table(made, keys)
     return finish(table, {"trips": trips}, helper="performance.trip_sheet", level=level)

@@ -8,7 +8,6 @@ import pandas as pd
 
 from toolkit.arrays import Flags, Floats, Ints
 from toolkit.pnl._attribution import NEEDED, compute_attribution
-from toolkit.pnl._positions import positions
 from toolkit.prepare import Fills
 from toolkit.prepare.average import SizeDecimals, size_decimals
 from toolkit.prepare.door import Frame, Names, Table, filled, utc_times
@@ -20,7 +19,7 @@ from toolkit.prepare.money import Prices, warn_missing_tokens, warn_unused_price
 from toolkit.prepare.owners import refuse_several_accounts
 from toolkit.prepare.prices import PriceHistory, make_history
 from toolkit.prepare.provenance import finish
-from toolkit.prepare.single_account import check_one_account
+from toolkit.prepare.single_account import check_chains, check_one_account
 from toolkit.prepare.steps import POSITION_COLUMNS
 from toolkit.prepare.words import CURVE_GAPS, curve_coverage
 
@@ -151,9 +150,10 @@ def equity(
     pnl = np.full(len(points.ms), np.nan)
     gains = long = short = pnl
     if marks is not None and sz_decimals is not None:
-        held = positions(Fills(table.frame[in_perps], account=""), size_decimals(sz_decimals))
-        worth = {d: traded.prices.get(t.upper(), 1.0) for d, t in traded.collateral.items()}
-        gains, long, short = _value_positions(held, points, _read_marks(marks), worth, by)
+        perps = Fills(table.frame[in_perps], "", traded.prices, traded.collateral)
+        check_chains(perps)
+        entry = perps.average(size_decimals(sz_decimals)).entry
+        gains, long, short = _value_positions(perps, entry, points, _read_marks(marks), by)
     elif has_positions and in_perps.any():
         held_before = np.array([begun.get(user, 0.0) for user in points.users])[points.owner]
         is_flat = sums["open"] + held_before == 0
@@ -288,37 +288,28 @@ def _read_marks(marks: Frame) -> PriceHistory:
 
 
 def _value_positions(
-    held: pd.DataFrame,
-    points: _Points,
-    marks: PriceHistory,
-    worth: dict[str, float],
-    by: str,
+    perps: Fills, entries: Floats, points: _Points, marks: PriceHistory, by: str
 ) -> tuple[Floats, Floats, Floats]:
     """Return unrealised PnL, long and short notional before the end of each step, in USD.
 
-    - ``held``: positions after each fill
-    - ``worth``: the price of the collateral of a dex; 1 by default
-
     A point is missing if an open position has no price in the step.
     """
-    step = CALENDAR[by][0]
-    ends = points.ms
+    steps, ends = perps.steps, points.ms
     gain, long, short = np.zeros((3, len(ends)))
-    begins = np.append(0, points.last + 1).tolist()
-    spans = zip(points.users, begins[:-1], begins[1:], strict=True)
-    rows_of = {user: np.arange(begin, end) for user, begin, end in spans}
-    held = held.assign(ms=Table(held, "fills", "none").ms("time"))
-    keys = [held["user"].fillna("") if "user" in held else np.zeros(len(held)), held["coin"]]
-    for (user, name), fills in held.groupby(keys, sort=False):
-        coin = str(name)
-        rows = rows_of.get(str(user) if "user" in held else "", np.zeros(0, dtype=np.int64))
-        place = np.searchsorted(fills["ms"].to_numpy(), ends[rows] - 1, side="right") - 1
-        rows, place = rows[place >= 0], place[place >= 0]
-        size, entry = (fills[name].to_numpy(np.float64)[place] for name in ("position", "entry_px"))
-        rows, size, entry = rows[size != 0], size[size != 0], entry[size != 0]
+    begins, sizes = np.append(0, points.last + 1), steps.sizes(steps.end)
+    owners = Names(steps.user, steps.users).among(Names(points.owner, points.users))
+    heads, tails = np.flatnonzero(steps.first), np.flatnonzero(steps.last)
+    for head, tail in zip(heads.tolist(), tails.tolist(), strict=True):
+        rows, coin = (
+            np.arange(*begins[owners[head] : owners[head] + 2]),
+            steps.coins[steps.coin[head]],
+        )
+        place = head - 1 + np.searchsorted(steps.ms[head : tail + 1], ends[rows] - 1, "right")
+        is_open = (place >= head) & (sizes[place] != 0)
+        rows, size, entry = rows[is_open], sizes[place[is_open]], entries[place[is_open]]
         coins = Names(np.zeros(len(rows), dtype=np.int64), [coin])
-        mark, _ = marks.last_at(coins, ends[rows], step - 1)
-        price = worth.get(dex_of(coin), 1.0)
+        mark, _ = marks.last_at(coins, ends[rows], CALENDAR[by][0] - 1)
+        price = perps.prices.get(perps.collateral.get(dex_of(coin), "").upper(), 1.0)
         gain[rows] += size * (mark - entry) * price
         long[rows] += np.maximum(size, 0.0) * mark * price
         short[rows] += np.maximum(-size, 0.0) * mark * price

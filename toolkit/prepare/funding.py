@@ -28,8 +28,8 @@ POSITIONS: Final = ("coin", "side", "sz", "start_position")
 """The columns of fills that state positions."""
 
 _UNITS: Final = 1e6  # sizes of perps have at most six decimals
-_EIGHT_HOURS: Final = 8
-_HOURLY_FROM: Final = int(datetime(2024, 1, 1, tzinfo=UTC).timestamp() * 1000)
+EIGHT_HOURS: Final = 8
+HOURLY_FROM: Final = int(datetime(2024, 1, 1, tzinfo=UTC).timestamp() * 1000)
 
 
 class CoveredPeriod(NamedTuple):
@@ -253,8 +253,8 @@ def payers_of(funding: Table, steps: Steps) -> Ints:
 def payment_spans(funding: Table) -> Ints:
     """Return the number of hours that each row is for."""
     count = np.fmax(funding.number("n_samples", 1.0), 1.0)
-    is_old = (funding.ms("time") < _HOURLY_FROM) & (count > 1)
-    return np.asarray(np.where(is_old, count * _EIGHT_HOURS, count).astype(np.int64))
+    is_old = (funding.ms("time") < HOURLY_FROM) & (count > 1)
+    return np.asarray(np.where(is_old, count * EIGHT_HOURS, count).astype(np.int64))
 
 
 def payment_hours(funding: Table, steps: Steps, rows: Flags) -> tuple[Ints, Ints, Ints]:

@@ -77,7 +77,7 @@ def group_columns(
 
 
 def group_rows(
-    table: Table, keys: Iterable[str], rows: Ints | None = None
+    table: Table, keys: Iterable[str], rows: Ints | None = None, time: str = "time"
 ) -> tuple[Ints, pd.DataFrame]:
     """Return the number of each row's group, from 0, and the sorted groups, one row each.
 
@@ -90,11 +90,11 @@ def group_rows(
     if not keys:
         return codes, pd.DataFrame(index=range(1))
     for key in keys:
-        each = _key_codes(table, key)[rows]
+        each = _key_codes(table, key, time)[rows]
         codes = _without_gaps(codes * (int(each.max(initial=0)) + 1) + each)
     member = np.zeros(int(codes.max(initial=-1)) + 1, dtype=np.int64)
     member[codes[::-1]] = rows[::-1]
-    return codes, group_columns(table, keys, rows=member)
+    return codes, group_columns(table, keys, time, member)
 
 
 def _checked_keys(table: Table, keys: Iterable[str]) -> list[str]:
@@ -168,10 +168,10 @@ def _has_texts(table: Table, name: str) -> bool:
     return isinstance(dtype, pd.CategoricalDtype | pd.StringDtype) or name in ADDRESSES
 
 
-def _key_codes(table: Table, key: str) -> Ints:
+def _key_codes(table: Table, key: str, time: str) -> Ints:
     """Return a number for each row, in the order of the key; a missing value is the last."""
     if key in CALENDAR:
-        ms, length = table.ms(), CALENDAR[key][0]
+        ms, length = table.ms(time), CALENDAR[key][0]
         known = ms != NO_TIME
         number = (np.where(known, ms, 0) + CALENDAR[key][1]) // length
         first, last = (int(of(number[known])) if known.any() else 0 for of in (np.min, np.max))

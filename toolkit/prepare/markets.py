@@ -1,7 +1,9 @@
 """Markets by the name of their coin: perp, spot or outcome; dex, base and quote token."""
 
-from toolkit.contract.dexes import coin_dex
-from toolkit.prepare.door import NATIVE_DEX
+import numpy as np
+
+from toolkit.contract.dexes import coin_dex, join_coin
+from toolkit.prepare.door import NATIVE_DEX, Names
 
 
 def is_spot(coin: str) -> bool:
@@ -38,3 +40,12 @@ def pair_of(coin: str) -> tuple[str, str]:
     """
     base, slash, quote = coin.partition("/")
     return (base, quote) if slash else ("", "")
+
+
+def join_names(dexes: Names, symbols: Names) -> Names:
+    """Return the names of coins from two columns: ``<dex>:<symbol>``, or the symbol alone."""
+    width = len(symbols.values)
+    pairs, codes = np.unique(dexes.codes * width + symbols.codes, return_inverse=True)
+    places = [divmod(pair, width) for pair in pairs.tolist()]
+    known = [join_coin(dexes.values[dex], symbols.values[symbol]) for dex, symbol in places]
+    return Names(codes, known).renamed(str)
