@@ -5,28 +5,24 @@ All fills belong to one account. The peak of memory is what a task adds to its p
 has no influence.
 """
 
-import functools
 import itertools
 import json
 import time
-from collections.abc import Callable
 from functools import partial
 
-import pandas as pd
 import pytest
 
 import toolkit as tk
 from tests.benchmarks.growth import Figure, measure_growth, measure_growth_alone
 from tests.benchmarks.history import (
-    COINS,
     START,
     USER,
+    history_application,
     history_end,
     history_session,
     history_store,
 )
 from tests.benchmarks.test_frames import as_the_toolkit_does, page_of_fills
-from toolkit.service import AcceptedKey, Application, KeyQuotas
 
 FETCH = tk.user_fills_by_time
 
@@ -36,11 +32,6 @@ def session(tmp_path_factory, sizes):
     store = history_store(tmp_path_factory.mktemp("growth") / "history.db", sizes[-1])
     with history_session(store) as session:
         yield session
-
-
-@functools.lru_cache
-def pull_once(session, rows):
-    return pull(session, rows)
 
 
 def pull(session, rows):
@@ -78,12 +69,7 @@ def test_growth_of_service_page(tmp_path, sizes, report):
 
     def prepare(rows):
         store = history_store(tmp_path / f"{rows}.db", rows)
-        application = Application(
-            store,
-            KeyQuotas([AcceptedKey("all", "s3cret")]),
-            now_ms=lambda: 2 * START,
-            at_ms=lambda: 0,
-        )
+        application = history_application(store)
         body = {"type": "userFillsByTime", "user": USER, "cursor": f"{history_end(rows // 2)}_0"}
         headers = {"authorization": "Bearer s3cret"}
         return partial(application.respond, "POST", "/info", headers, json.dumps(body).encode())
@@ -169,24 +155,3 @@ def scan_duckdb(archive):
 def scan_polars(archive):
     columns = archive.scan("fills", columns=["coin", "fee"], engine="polars")
     return columns.group_by("coin").sum().collect()
-
-
-DECIMALS = dict.fromkeys(COINS, 2)
-HELPERS: dict[str, Callable[[pd.DataFrame], object]] = {
-    "pnl.attribution": tk.pnl.attribution,
-    "pnl.positions": lambda fills: tk.pnl.positions(fills, DECIMALS),
-    "pnl.lots": tk.pnl.lots,
-    "pnl.round_trips": tk.pnl.round_trips,
-    "pnl.audit": lambda fills: tk.pnl.audit(fills, DECIMALS),
-    "pnl.equity": tk.pnl.equity,
-    "pnl.drawdown": lambda fills: tk.pnl.drawdown(tk.pnl.equity(fills)),
-}
-
-
-@pytest.mark.parametrize("name", HELPERS)
-def test_growth_of_common_helpers(name, session, sizes, report):
-    report(
-        measure_growth(
-            f"{name}, pandas", partial(pull_once, session), HELPERS[name], sizes, rounds=1
-        )
-    )

@@ -9,83 +9,26 @@ rows). The fastest level of Intel's library ISA-L takes the same time, and its r
 longer. Storing each block in both encodings would be faster, but needs nearly twice the disk space.
 """
 
+import contextlib
 import json
 import random
 import sqlite3
 import time
-from pathlib import Path
-from typing import Any
 
 import pytest
 
+from tests.benchmarks.history import START, history_application, history_store
 from tests.benchmarks.side_by_side import Ratio
-from toolkit.contract.records import Fill
-from toolkit.contract.source_tables import Sources
-from toolkit.service import AcceptedKey, Application, KeyQuotas, build_store
+from tests.benchmarks.web_framework import FIELDS, PAGE, write_columns
 
-ROWS, ACCOUNTS, PAGE = 500_000, 40, 2_000
-START = 1_756_684_800_000
+ROWS = 12_500
+USERS = [f"0x{number:040x}" for number in range(40)]
 KEY = {"authorization": "Bearer s3cret"}
-FIELDS = [
-    "coin",
-    "px",
-    "sz",
-    "side",
-    "time",
-    "startPosition",
-    "dir",
-    "closedPnl",
-    "hash",
-    "oid",
-    "crossed",
-    "fee",
-    "tid",
-    "cloid",
-    "feeToken",
-    "twapId",
-    "txIndex",
-]
-
-
-def address(number):
-    return f"0x{number:040x}"
-
-
-def fills():
-    usual: dict[str, Any] = {
-        "coin": "BTC",
-        "px": "112345.5",
-        "side": "B",
-        "dir": "Open Long",
-        "closed_pnl": "0.0",
-        "crossed": True,
-        "fee": "0.123456",
-        "fee_token": "USDC",
-        "twap_id": None,
-    }
-    for row in range(ROWS):
-        yield (
-            address(row % ACCOUNTS),
-            Fill(
-                **usual,
-                sz=f"{row % 977}.01234",
-                time=START + row // 120 * 100,
-                start_position=f"{row % 1013}.2345",
-                hash=f"0x{row // 3:064x}",
-                oid=row // 3,
-                tid=10**14 + row,
-                cloid=f"0x{row:032x}",
-                tx_index=row // 40 % 3,
-            ),
-        )
 
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory):
-    sources = Sources(
-        start_ms=START, now_ms=START + 10**10, label="bench", simulated=True, fills=fills()
-    )
-    store = build_store(sources, tmp_path_factory.mktemp("bench") / "fills.db")
+    store = history_store(tmp_path_factory.mktemp("bench") / "fills.db", ROWS, USERS)
     yield store
     store.close()
 
@@ -93,26 +36,17 @@ def store(tmp_path_factory):
 @pytest.fixture(scope="module")
 def columns(tmp_path_factory):
     """The usual way: a column for each field, an index on what is asked for."""
-    path: Path = tmp_path_factory.mktemp("bench") / "columns.db"
-    connection = sqlite3.connect(path)
-    connection.execute(f"CREATE TABLE fills (user, {', '.join(FIELDS)})")
-    names = ["start_position", "closed_pnl", "fee_token", "twap_id", "tx_index"]
-    snake = {name.replace("_", ""): name for name in names}
-    read = [snake.get(name.lower(), name) for name in FIELDS]
-    connection.executemany(
-        f"INSERT INTO fills VALUES ({', '.join('?' * (len(FIELDS) + 1))})",
-        ((user, *(getattr(fill, name) for name in read)) for user, fill in fills()),
-    )
-    connection.execute("CREATE INDEX by_user ON fills (user, time, txIndex)")
-    connection.commit()
-    connection.row_factory = sqlite3.Row
-    return connection
+    path = tmp_path_factory.mktemp("bench") / "columns.db"
+    write_columns(path, ROWS, USERS)
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        connection.row_factory = sqlite3.Row
+        yield connection
 
 
 def pages_per_second(page, times):
     draw = random.Random(7)
     asked = [
-        (address(draw.randrange(ACCOUNTS)), START + draw.randrange(ROWS // 120 - 1_000) * 100, 1)
+        (draw.choice(USERS), START + 1_000 * draw.randrange(ROWS - PAGE - 1), 40)
         for _ in range(times)
     ]
     page(*asked[0])
@@ -123,12 +57,7 @@ def pages_per_second(page, times):
 
 
 def test_page_by_cursor_beside_sqlite(store, columns, report):
-    application = Application(
-        store,
-        KeyQuotas([AcceptedKey("all", "s3cret")]),
-        now_ms=lambda: START + 10**10,
-        at_ms=lambda: 0,
-    )
+    application = history_application(store)
 
     def ours(user, time, tx):
         body = {"type": "userFillsByTime", "user": user, "cursor": f"{time}_{tx}"}
@@ -136,12 +65,12 @@ def test_page_by_cursor_beside_sqlite(store, columns, report):
 
     def usual(user, time, tx):
         rows = columns.execute(
-            f"SELECT {', '.join(FIELDS)} FROM fills WHERE user = ? AND (time, txIndex) > (?, ?) "
+            f"SELECT {', '.join(FIELDS)} FROM fills WHERE account = ? AND (time, txIndex) > (?, ?) "
             "ORDER BY time, txIndex LIMIT ?",
             (user, time, tx, PAGE),
         ).fetchall()
         return json.dumps([dict(row) for row in rows]).encode()
 
     speed, beside = pages_per_second(ours, 600), pages_per_second(usual, 30)
-    what = f"a page of {PAGE:,} fills of {ROWS:,}"
+    what = f"a page of {PAGE:,} fills of {ROWS * len(USERS):,}"
     report(Ratio(what, "SQLite columns and json", "the service", 1e3 / beside, 1e3 / speed, 20))
