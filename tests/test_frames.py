@@ -9,57 +9,32 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import toolkit as tk
+from tests.conformance.mini import fill, order
 from toolkit.contract.answers import decode, encode
 from toolkit.contract.columns import record_columns, table_columns
 from toolkit.contract.field_deviations import forget_deviations
 from toolkit.contract.operations import OPERATIONS
-from toolkit.contract.records import Fill, OrderStatus, TwapRow
+from toolkit.contract.records import TwapRow
 from toolkit.errors import AnswerInvalid, HistoryWarning, MissingField
 from toolkit.frames import Collector, column_dtype, frame, provenance
 
-FILL = {
-    "coin": "BTC",
+FILL = fill(9007199254740993, 1756684800123, 4) | {
     "px": "64000.5",
     "sz": "0.00123",
-    "side": "B",
-    "time": 1756684800123,
     "startPosition": "-0.5",
-    "dir": "Close Short",
     "closedPnl": "-1.000001",
-    "hash": "0x" + "ab" * 32,
     "oid": 12345678901,
-    "crossed": True,
     "fee": "0.0000001",
-    "tid": 9007199254740993,
     "cloid": "0x" + "1" * 32,
     "builderFee": "0.00000005",
     "deployerFee": "0.1",
     "priorityGas": "0.01",
-    "feeToken": "USDC",
     "builder": "0x" + "2" * 40,
     "twapId": 77,
-    "txIndex": 4,
 }
 OPTIONAL = ("cloid", "builderFee", "deployerFee", "priorityGas", "feeToken", "builder")
 BARE = {name: value for name, value in FILL.items() if name not in OPTIONAL} | {"twapId": None}
-ORDER = {
-    "coin": "BTC",
-    "side": "B",
-    "limitPx": "64000",
-    "sz": "1",
-    "oid": 7,
-    "timestamp": 1756684800123,
-    "triggerCondition": "N/A",
-    "isTrigger": False,
-    "triggerPx": "0.0",
-    "children": [],
-    "isPositionTpsl": False,
-    "reduceOnly": False,
-    "orderType": "Limit",
-    "origSz": "1",
-    "tif": "Gtc",
-    "cloid": None,
-}
+ORDER = order(7)
 
 NUMBERS = ("float", "exact", "text")
 TABLES = [table.record for row in OPERATIONS.values() for table in row.tables]
@@ -198,21 +173,6 @@ def test_unknown_operation_is_refused():
         frame("fills", [])
 
 
-def test_nested_records_become_columns():
-    assert [column.name for column in record_columns(OrderStatus)][:6] == [
-        "user",
-        "builder",
-        "builder_fee",
-        "tx_index",
-        "status",
-        "status_timestamp",
-    ]
-    accounts = OPERATIONS["batchClearinghouseStates"].tables[0].record
-    names = [column.name for column in record_columns(accounts)]
-    assert "account_value" in names
-    assert "cross_account_value" in names
-
-
 def test_nested_cells_have_arrow_type():
     child = ORDER | {"oid": 8, "children": [ORDER], "triggerPx": "60000"}
     status = {"status": "open", "statusTimestamp": 1, "txIndex": 0}
@@ -345,11 +305,6 @@ def test_provenance_survives_selection():
     assert provenance(fills[fills["oid"] > 0])["operation"] == "userFills"
     with pytest.raises(ValueError, match="has no provenance"):
         provenance(pd.DataFrame())
-
-
-def test_fill_has_every_field():
-    assert [column.wire for column in record_columns(Fill)][:3] == ["coin", "px", "sz"]
-    assert len([column for column in record_columns(Fill) if not column.beyond]) == 23
 
 
 @pytest.fixture(scope="module")

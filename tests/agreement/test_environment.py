@@ -128,14 +128,6 @@ def test_every_import_is_declared():
     assert undeclared == set()
 
 
-def test_wheel_contains_package():
-    assert SETTINGS["tool"]["hatch"]["build"]["targets"]["wheel"] == {
-        "only-include": ["toolkit", "notebooks"],
-        "sources": {"notebooks": "toolkit/notebooks"},
-        "dev-mode-dirs": ["."],
-    }
-
-
 def test_extra_all_includes_every_extra():
     assert set(EXTRAS) | {"all", "spark", "dev", "docs"} == set(PROJECT["optional-dependencies"])
     assert {f"{item.name}" for item in requirement_names(*EXTRAS)} == {

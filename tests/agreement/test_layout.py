@@ -1,4 +1,4 @@
-"""The layout of the project: files that people look for, test folders, and no local paths."""
+"""The layout of the project: test folders, imports without a circle, and no local paths."""
 
 import ast
 import re
@@ -9,23 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PROJECT_FILES = [
-    ".ci/run",
-    ".ci/sbom",
-    ".ci/wheel",
-    ".devcontainer/devcontainer.json",
-    ".pre-commit-config.yaml",
-    ".github/ISSUE_TEMPLATE/fault.md",
-    ".github/pull_request_template.md",
-    ".github/workflows/tests.yml",
-    "CODE_OF_CONDUCT.md",
-    "LICENSE",
-    "SECURITY.md",
-    "toolkit/py.typed",
-]
-"""Files that people look for in a project, and that no other test reads."""
 SOMEONES_MACHINE = re.compile(r"(?<![\w.}])/(?:root|home|Users|work|tmp)/\w")
-OPENINGS = re.compile(r'^ *r?"""(?:Gives?|Says?|Tells?|Holds?|Puts?)\b.*', re.MULTILINE)
 REGISTRIES = ("pypi" + ".org", "pythonhosted" + ".org", "conda" + ".anaconda", "npmjs" + ".org")
 """In two parts, so that this file does not contain them."""
 
@@ -40,24 +24,11 @@ def tracked_texts():
     return {path: path.read_text("utf-8", "replace") for path in paths if path.is_file()}
 
 
-def test_project_files_exist():
-    assert [name for name in PROJECT_FILES if not (ROOT / name).is_file()] == []
-
-
 def test_contributing_names_test_folders():
     told = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
     packages = {path.name for path in (ROOT / "toolkit").iterdir()}
     folders = {path.parent.name for path in (ROOT / "tests").glob("*/*.py")}
     assert [name for name in folders - packages if f"`tests/{name}/`" not in told] == []
-
-
-def test_docstrings_open_with_result():
-    wrong = {
-        path.relative_to(ROOT).as_posix(): found
-        for path in (ROOT / "toolkit").rglob("*.py")
-        if (found := OPENINGS.findall(path.read_text()))
-    }
-    assert wrong == {}, "open a docstring with 'Return', 'Compute', ... or with a noun"
 
 
 def test_files_name_no_local_path(tracked_texts):

@@ -115,29 +115,9 @@ def test_parts_of_unknown_fee():
     assert (row["rebate"], row["builder_fee"]) == (pytest.approx(0.3), 0)
 
 
-def test_figures_without_any_amount_are_missing():
-    """BTC alone lacks both: its figures are missing, those of ETH are not."""
-    gone = fills()
-    gone.loc[gone["coin"] == "BTC", ["closed_pnl", "fee"]] = NAN
-    with pytest.warns(MissingAmounts):
-        rows = attribution(gone, by="coin").set_index("coin")
-    figures = ["closed_pnl", "trading_fee", "rebate", "net"]
-    assert rows.loc["BTC", figures].isna().all()
-    assert rows.loc["ETH", figures].notna().all()
-    assert rows.loc[["BTC", "ETH"], "fills"].tolist() == [2, 2]
-    assert rows.loc[["BTC", "ETH"], "covers"].tolist() == [
-        "fills (0 of 2 closed PnLs, 0 of 2 fees known)",
-        "fills",
-    ]
-
-
 def test_unrealised_is_change_between_positions():
-    """BTC went from -5 to +7, ETH was opened at a loss of 2; another's 100 are not ours."""
-    before = states((ME, "BTC", -5.0))
+    """Another account's 100 are not ours."""
     after = states((ME, "BTC", 7.0), (ME.upper(), "ETH", -2.0), (OTHER, "BTC", 100.0))
-    rows = attribution(fills(), by="coin", positions=(before, after)).set_index("coin")
-    assert rows["unrealised"][lambda column: column != 0].to_dict() == {"BTC": 12.0, "ETH": -2.0}
-    assert rows["covers"].iloc[0] == "fills, unrealised"
     assert one(attribution(fills(), positions=(None, after)))["unrealised"] == 5.0
     split = attribution(fills(), by="side", positions=(None, after))
     assert split["unrealised"].isna().all()
@@ -243,16 +223,6 @@ def test_transfers_need_known_account():
     # Seen from the other side, the transfers change sign and the sender paid the fee.
     away = one(attribution(fills(), None, ledger(), account="0x" + "b" * 40))
     assert away["ledger"] == 1000 - 51 - 5 + 20 - 7
-
-
-def test_ledger_is_split_by_user():
-    rows = pd.concat([ledger().assign(account=ME), ledger().assign(account="0xother")])
-    both = pd.concat([fills(), fills().tail(1).assign(user="0xother")])
-    frame = attribution(both, None, rows, by="user").set_index("user")
-    assert frame.loc[ME, "ledger"] == 930
-    assert frame.loc["0xother", ["fills", "ledger", "unknown_flows"]].tolist() == [1, 944, 3]
-    alone = attribution(fills(), None, rows, by="user")
-    assert (alone["user"].tolist(), alone["ledger"].tolist()) == ([ME], [930])
 
 
 def test_other_accounts_are_excluded():

@@ -74,13 +74,6 @@ def test_half_lives_are_recovered():
         assert list(result.shocks["time"]) == list(times(MONDAY + 600_000 * np.arange(1, 4)))
 
 
-def test_recovery_path_follows_half_life():
-    path = resilience(shocks(40.0, noise=0.01)).path
-    near = path.iloc[(path["seconds"] - 40).abs().argmin()]
-    assert near["q50"] == pytest.approx(1 - 2 ** (-near["seconds"] / 40), abs=0.05)
-    assert (path["q10"] <= path["q90"]).all()
-
-
 def test_resilience_without_shocks_is_missing():
     still = resilience(shocks(40.0, count=0))
     assert still.n == 0

@@ -7,9 +7,7 @@ import pytest
 from hypothesis import given, settings
 
 from toolkit.errors import MissingColumns, MissingDirections
-from toolkit.execution import fill_quality, markout, quotes, spreads
-from toolkit.execution._quotes import reference_prices
-from toolkit.prepare.door import Table
+from toolkit.execution import fill_quality, markout, spreads
 
 from .examples import DAY, HOUR, MONDAY, times, wrong_errors
 
@@ -307,23 +305,11 @@ def test_group_columns_are_texts_and_times():
     assert result["liquidity"].isna().tolist() == [False, True]
 
 
-def test_marks_keep_their_quotes():
-    """The marks keep the quotes or mids that they come from; other prices have none."""
+def test_tape_gives_quotes_up_to_an_age():
     signs = [1, 1, -1, -1, 1, -1, 1]
     tape = fills([(n * 1.0, "B" if s > 0 else "A", 100 + s / 99, 2, True)
                   for n, s in enumerate(signs)])  # fmt: skip
-    table = Table(tape, "fills")
-    own = reference_prices(table, None, None, 1.5)
-    assert own.source == "quotes"
-    assert own.is_tape
-    pd.testing.assert_frame_equal(own.quotes, quotes(tape, max_age=1.5))
     assert fill_quality(tape, max_age=1.5)["priced"].sum() == 6
     assert fill_quality(tape, max_age=0.5)["priced"].sum() == 0
-    prices = mids([(0, 100.0)])
-    passed = reference_prices(table, prices, None, "60s")
-    assert passed.quotes is prices
-    assert not passed.is_tape
-    marked = reference_prices(table, prices.assign(mark_px=1.0), "mark_px", "60s")
-    assert marked.quotes is None
     with pytest.warns(MissingDirections, match=r"^fills: column dir is missing in every row"):
         fill_quality(tape.assign(dir=pd.array([None] * len(tape), dtype="str")))

@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-from toolkit.errors import MissingColumns, RepeatedRows
+from toolkit.errors import RepeatedRows
 from toolkit.pnl import attribution
 from toolkit.reports.funding_coverage import compare_funding
 
@@ -160,12 +160,6 @@ def test_recorded_fills_cover_their_own_time():
         traded.attrs["toolkit"] = whole | ({"history": history} if history else {})
         sums.append(attribution(traded, paid)[["funding", "funding_outside"]].loc[0].tolist())
     assert sums == [[-19.0, 0.0], [-17.0, -2.0]]
-
-
-def test_sizes_as_text_are_refused():
-    for name in ("sz", "start_position"):
-        with pytest.raises(MissingColumns, match=rf"^fills: .*{name}"):
-            attribution(fills().assign(**{name: "1"}), funding(**HELD))
 
 
 def test_hours_equal_the_report(tables):

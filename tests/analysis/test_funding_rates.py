@@ -225,14 +225,6 @@ def test_carry_interval_coverage():
     assert low <= hits <= high, hits
 
 
-def test_carry_of_coin_without_costs_is_missing():
-    both = pd.concat([rates([1e-4] * 48), rates([1e-4] * 48, "ABC")])
-    frame = carry(both, COSTS, 1e5, days=1, fee_bps=0, draws=99).set_index("coin")
-    assert frame.loc["ABC", ["entry_bps", "net_bps", "net_usd"]].isna().all()
-    assert frame.loc["ABC", "funding_bps"] == pytest.approx(24)
-    assert frame.loc["XYZ", "net_bps"] == pytest.approx(2, abs=0.05)
-
-
 def test_carry_exits_on_other_side():
     """At 1e5 a buy costs 11 bps and a sale 31 bps: a short sells first, a long buys first."""
     usd = np.array([1e3, 1e4, 1e5, 1e6])

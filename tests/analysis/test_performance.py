@@ -295,15 +295,10 @@ def test_wrong_times_are_named():
         tk.performance.returns(curve)
 
 
-def test_figures_use_rate_and_hours():
+def test_sharpe_ratio_uses_rate():
     values = [0.02, -0.01, 0.03, -0.02]
     found = figures_of(tk.performance.sheet(days_of(values), risk_free=0.005 * 365))
     assert found["sharpe"] == pytest.approx(0.0, abs=1e-12)
-    hours = pd.date_range(START, periods=3, freq="h")
-    rows = pd.DataFrame({"time": hours, "return_": [0.01, 0.0, 0.02]})
-    assert figures_of(tk.performance.sheet(rows))["volatility"] == pytest.approx(
-        0.01 * sqrt(365 * 24)
-    )
 
 
 def test_costs_without_capital_are_left_out():

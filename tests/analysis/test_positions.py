@@ -24,18 +24,6 @@ def listed(column):
     return [value for (value,) in listed_rows(column.to_frame())]
 
 
-def test_entry_prices_are_truncated():
-    """301 / 3 = 100.333.., counted as 100.3; sold 1; a flip opens its rest at its own price."""
-    rows = [("B", 2, 100.0), ("B", 1, 101.0), ("A", 1, 101.0), ("A", 3, 100.0), ("B", 1, 99.0)]
-    result = positions(fills(rows), SIZES)
-    assert listed(result["position"]) == [2, 3, 2, -1, 0]
-    assert listed(result["entry_px"]) == [100.0, 100.3, 100.3, 100.0, NO]
-    assert listed(result["expected_closed_pnl"]) == pytest.approx([0, 0, 0.7, -0.6, 1.0])
-    assert listed(result["change"]) == [2, 1, -1, -3, 1]
-    late = [("B", 1, 100.0), ("A", 3, 100.0), ("B", 1, 90.0), ("A", 1, 95.0)]  # until the flip
-    assert listed(positions(fills(late, start=2.0), SIZES)["entry_px"]) == [NO, NO, 90.0, NO]
-
-
 def mixed_fills():
     """Two accounts: a missing fill, a short, spot tokens, an unknown coin, a late history."""
     held = [("B", 2, 100.0), ("B", 1, 100.5), ("A", 1, 101.0), ("A", 2, 102.0), ("A", 4, 99.0)]

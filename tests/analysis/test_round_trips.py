@@ -111,25 +111,6 @@ def test_trips_of_mixed_coins_by_hand():
     assert alone["funding"].isna().all()
 
 
-def test_liquidated_user_marks_trips():
-    """Of two accounts without `dir`, only the named one is liquidated; a late trip stays late."""
-    rows = mixed_fills().query("coin in ['BTC', 'ETH']").drop(columns=["dir", "fee_token"])
-    both = pd.concat([rows.assign(user=ME), rows.assign(user=OTHER)], ignore_index=True)
-    both["liquidated_user"] = [ME if n in (2, 3) else None for n in range(len(both))]
-    both["liquidation_method"] = "market"
-    result = round_trips(both)
-    first = ["late", "broken", "broken"]
-    assert result["status"].tolist() == [*first, "liquidated", *first, "closed"]
-    assert result["forced"].tolist() == [True, False, False, True] + 4 * [False]
-    mine = both[both["user"] == ME].drop(columns="user")
-    for account, forced in ((ME, [True, False, False, True]), (OTHER, [False] * 4)):
-        seen = round_trips(mine, account=account)
-        assert seen["status"].tolist() == [*first, "liquidated" if forced[3] else "closed"]
-        assert seen["forced"].tolist() == forced
-    taken = round_trips(mine.assign(crossed=True))
-    assert taken["status"].tolist() == [*first, "liquidated"]
-
-
 def test_collateral_is_read_from_metadata():
     """Fills of before tokens were stated: the price applies to the dex, and to nothing else."""
     rows = mixed_fills().query("coin in ['BTC', 'flx:TSLA']").drop(columns="fee_token")

@@ -392,14 +392,3 @@ def test_cursor_range_begins_next_millisecond(session, user, tmp_path):
     pd.testing.assert_frame_equal(archived, later.reset_index(drop=True))
     early = kept.frame(tk.user_fills_by_time, user, start=moment)
     assert tk.provenance(early)["complete"] == "no"
-
-
-def test_concat_lists_all_subjects(session):
-    coins = session.world["perp_coins"][:3]
-    many = tk.many(tk.slippage_history, coins[:2], 1_000, "1d", session=session)
-    one = tk.slippage_history(coins[2], 5_000, "1d", session=session)
-    for parts, order in (([many, one], coins), ([one, many], [coins[2], *coins[:2]])):
-        facts = tk.provenance(tk.concat(parts))
-        assert facts["parameters"]["coins"] == order
-        assert sorted(facts["parameters"]["amounts"]) == [1_000, 5_000]
-        assert "coin" not in facts["parameters"]

@@ -67,17 +67,6 @@ def test_routing_excludes_forced_closes(rows):
     assert result["direct_usd"].item() == pytest.approx((30.0 + 21.2) * 6.2)
 
 
-def test_conversions_add_no_volume(examples):
-    """Section 7: splits and merges of outcomes count for no builder."""
-    fills = tk.frame("userFills", examples["7_outcome_conversions"])
-    result = tk.builders.routing(fills, "0xb").iloc[0]
-    assert (result["fills"], result["volume"]) == (0, 0.0)
-    carried = fills.assign(builder="0xb", builder_fee=0.1)
-    assert tk.builders.revenue(carried)["fills"].item() == 0
-    trade = carried.assign(dir="Buy", coin="#1230")
-    assert tk.builders.revenue(trade)["volume"].item() == pytest.approx(40.0)
-
-
 def test_market_liquidation_marks_trip_as_forced(unnamed):
     """Without an account, the taker counts as liquidated and the maker does not."""
     own, other = unnamed.head(2), unnamed.tail(1)

@@ -36,31 +36,6 @@ def test_gap_keeps_remaining_cost():
     assert listed(audited["expected_closed_pnl"]) == [0.0, 9.0, None]
 
 
-def test_gap_gives_lots_without_price():
-    """First in first out: 2 leave, 3 are sold at 7, the other 5 at 6, and 5 of unknown cost."""
-    lots = pnl.lots(FILLS)
-    assert listed(lots["size"]) == [2.0, 3.0, 5.0, 5.0]
-    assert listed(lots["entry_px"]) == [4.0, 4.0, 4.0, None]
-    assert listed(lots["exit_px"]) == [None, 7.0, 6.0, 6.0]
-    assert listed(lots["realised"]) == [None, 9.0, 10.0, None]
-    average = pnl.lots(FILLS, "average")  # it takes from known and unknown tokens separately
-    assert listed(average["realised"]) == [None, 9.0, 10.0, None]
-    assert listed(average["size"]) == [2.0, 3.0, 5.0, 5.0]
-
-
-def test_gap_hides_return_and_price_of_trip():
-    """If tokens leave, the trip has no exit price; if tokens come in, it has no entry price."""
-    row = pnl.round_trips(FILLS).iloc[0]
-    assert (row["status"], row["gross"], row["fees"]) == ("moved", 19.0, -0.75)
-    assert pd.isna(row["return_"])
-    left = FILLS.head(2).assign(sz=[10.0, 8.0])  # 10 at 4; 2 leave; 8 at 7
-    came = FILLS.head(2).assign(sz=[10.0, 15.0], start_position=[0.0, 15.0])  # 5 come in
-    for fills, prices in ((left, [4.0, None]), (came, [None, 7.0])):
-        row = pnl.round_trips(fills).iloc[0]
-        assert row["status"] == "moved"
-        assert listed(row[["entry_px", "exit_px"]]) == prices
-
-
 def test_rounding_is_no_gap():
     """A balance recorded with two decimals may differ by one unit of the last decimal."""
     rounded = FILLS.head(2).assign(fee=[0.006, 0.25], start_position=[0.0, 9.99], sz=[10.0, 9.99])

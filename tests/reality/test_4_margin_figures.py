@@ -92,12 +92,6 @@ def test_missing_tables_warn_and_use_one_tier(meta, tables):
         assert found.attrs["toolkit"]["margin"] == "one tier for each coin"
 
 
-def test_position_leverage_replaces_metadata():
-    found = buffers(accounts(), whale().assign(max_leverage=10))
-    assert found["maintenance"].item() == pytest.approx(500_000)
-    assert found.attrs["toolkit"]["margin"] == "one tier for each coin"
-
-
 def test_stated_maintenance_replaces_computed(meta, tables):
     """The stated 900,000 counts, and the margin changes by the tier on the way."""
     stated = accounts().assign(cross_maintenance_margin_used=900_000.0)
@@ -123,26 +117,6 @@ def test_levels_use_tiers_without_stated_price(meta, tables):
     assert stated["distance"].tolist() == [-0.04]
     short = levels(whale(-5_800.0), accounts=accounts(4e5), **known)
     assert (short["distance"].tolist(), short["side"].tolist()) == ([0.08], ["short"])
-
-
-def test_each_dex_has_its_own_tables(meta, tables):
-    """Table 52 of dex flx is different: flx:BNB has 4x from the first dollar."""
-    other = tables[tables["margin_table_id"] == 52].assign(dex="flx", max_leverage=4)
-    both = pd.concat([tables.assign(dex="hyperliquid"), other])
-    more = pd.concat([meta, meta.assign(name="flx:" + meta["name"])])
-    rows = pd.concat([whale(), whale().assign(coin="flx:BNB", dex="flx")])
-    owners = pd.concat([accounts(), accounts().assign(dex="flx")])
-    found = buffers(owners, rows, more, margin_tables=both)
-    assert found["maintenance"].tolist() == pytest.approx([10e6 / 8, 850_000])
-    with pytest.warns(UserWarning, match="flx:BNB: their margin tables"):
-        buffers(owners, rows, more, margin_tables=tables)
-
-
-def test_tables_need_ids_and_leverage(tables):
-    with pytest.raises(ValueError, match="max_leverage"):
-        buffers(accounts(), whale())
-    with pytest.raises(ValueError, match="table of each coin"):
-        buffers(accounts(), whale(), {"BNB": 10}, margin_tables=tables)
 
 
 def test_distance_implies_stated_liquidation_price(examples):

@@ -11,9 +11,6 @@ import toolkit as tk
 from tests.analysis.examples import HOUR, ME, MONDAY, times
 from tests.analysis.test_slippage_fit import samples_of
 from toolkit.funding import annualised, implied_oracle, oracle_check
-from toolkit.prepare.door import Table
-from toolkit.prepare.fills import Fills
-from toolkit.prepare.funding import count_hours
 
 RECORDING = Path(__file__).parents[3] / "shared" / "recordings" / "userFunding.json"
 OLD = 1_682_899_200_000  # 2023-05-01
@@ -43,14 +40,6 @@ def test_oracle_price_uses_samples(examples):
         found = implied_oracle(given).set_index("coin")["oracle_px"]
         assert found["BTC"] == pytest.approx(29_002.9003)
         assert found["HYPE"] == pytest.approx(39.9679, abs=1e-4)
-
-
-def test_mean_rate_covers_hours_of_samples():
-    """Hours 1 to 4 at 3e-5 and hour 5 at 1e-5: a mean of 2.6e-5 over 5 hours, none missing."""
-    result = annualised(hourly_payments([3e-5, 1e-5], [4, None], [4, 5]), draws=19)
-    mean = result.set_index("statistic").loc["mean"]
-    assert mean["estimate"] == pytest.approx(2.6e-5 * 8760)
-    assert (mean["n"], mean["missing"]) == (5, 0)
 
 
 def test_eight_hour_rates_become_hourly():
@@ -159,22 +148,6 @@ def test_wrong_signs_imply_negative_price():
     assert not checked["agrees"].any()
     mixed = pd.concat([hourly_payments([1e-5], [None], [0]), rows.head(1)])
     assert not implied_oracle(mixed)["agree"].item()
-
-
-def test_position_hours_count_samples():
-    """A long for six full hours: one row pays three of them, one row pays one."""
-    fills = pd.DataFrame(
-        {
-            "coin": "XYZ",
-            "side": ["B", "A"],
-            "sz": 2.0,
-            "start_position": [0.0, 2.0],
-            "time": times([MONDAY + 1, MONDAY + 6 * HOUR + 1]),
-        }
-    )
-    rows = hourly_payments([1e-5, 1e-5], [3, None], [3, 5])
-    found = count_hours(Fills(fills), Table(rows, "funding"), np.ones(2, dtype=bool), 0)
-    assert (found.held.tolist(), found.paid.tolist()) == ([6], [4])
 
 
 def test_simulated_samples_imply_oracle():

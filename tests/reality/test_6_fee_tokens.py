@@ -42,17 +42,6 @@ def test_price_applies_to_collateral_of_dex(fills, paid):
     assert row["at_par"] == 0
 
 
-def test_meta_alone_names_collateral(fills):
-    """Old fills name no fee token, but the metadata of the dex names the collateral."""
-    old = fills.drop(columns=["fee_token"])
-    meta = pd.DataFrame({"name": ["flx:TSLA", "BTC"], "collateral_token": [360, 0]})
-    assert attribution(old)["at_par"].item() == 0
-    row = attribution(old, prices=PRICES, meta=meta).iloc[0]
-    assert row["closed_pnl"] == pytest.approx(-3.992)
-    assert row["trading_fee"] == pytest.approx(-0.0574848)
-    assert attribution(old, meta=meta)["at_par"].item() == 2
-
-
 def test_native_perp_fee_needs_price(fills):
     """A native perp has USDC margin: only its fee is in the token, and has no price."""
     native = fills.assign(coin="ETH", fee_token="HYPE")
@@ -63,18 +52,6 @@ def test_native_perp_fee_needs_price(fills):
     assert row["trading_fee"] == pytest.approx(-0.0576 * 30)
     trip = round_trips(native, prices={"HYPE": 30.0}).iloc[0]
     assert (trip["gross"], trip["fees"]) == (-4.0, pytest.approx(-0.0576 * 30))
-
-
-@pytest.mark.parametrize(("price", "token"), [("usdh", "USDH"), ("UsdH", "USDH"), ("USDH", "usdh")])
-def test_price_name_ignores_case(price, token, fills, paid):
-    """Closed PnL, fees and funding are in USDH at 0.75; the trips agree."""
-    written = fills.assign(fee_token=token)
-    row = attribution(written, paid.head(1), prices={price: 0.75}).iloc[0]
-    assert (row["closed_pnl"], row["funding"], row["at_par"]) == (-3.0, -1.5, 0)
-    assert row["trading_fee"] == pytest.approx(-0.0432)
-    trips = round_trips(written, prices={price: 0.75})
-    assert trips["gross"].sum() == -3.0
-    assert not trips["at_par"].any()
 
 
 def test_price_of_unused_token_warns(fills):
