@@ -271,3 +271,26 @@ def test_interest_is_that_of_loans_and_deposits(world, session):
         ("USDC", "supply"),
         ("HYPE", "borrow"),
     }
+
+
+def test_archive_returns_what_was_fetched(session, tmp_path):
+    start, examples = session.world["start_ms"], session.world["examples"]
+    calls = [
+        (tk.funding_history, ["BTC"], {}),
+        (tk.builder_fills_by_time, [examples["BUILDER"]], {}),
+        (tk.user_borrow_lend_interest, [examples["BORROWER"]], {}),
+        (tk.candles, ["BTC", "1h"], {}),
+        (tk.liquidation_history_by_time, [], {"coin": "SUI"}),
+        (tk.open_interest_history, [], {"coin": "BTC", "interval": "4h"}),
+    ]
+    archive = tk.archive.open(tmp_path)
+    for fetch, subject, named in calls:
+        for _ in range(2):  # the second refresh appends nothing
+            archive.refresh(fetch, *subject, **named, start=start, session=session)
+        fetched = fetch(*subject, start=start, **named, session=session)
+        archived = archive.frame(fetch, *subject, start=start, **named)
+        assert len(fetched) > 10
+        pd.testing.assert_frame_equal(archived, fetched)
+    assert archive.verify() == []
+    tables = {*archive.tables.table_names()} - {"pulls", "answers"}
+    assert tables == {"fills", "funding_rate", "lend_interest"}

@@ -418,7 +418,10 @@ class Archive:
         ArchiveError
             If nothing is archived for the request.
         """
-        series = make_series(resolve_operation(what), arguments, named)
+        operation, times = resolve_operation(what), {"start": start, "end": end}
+        if not operation.is_history:  # its range is a part of the request
+            named |= {name: to_ms(time) for name, time in times.items() if time is not None}
+        series = make_series(operation, arguments, named)
         frames = read_frames(self.tables, series, start, end, numbers, extra)
         return frames if len(frames) > 1 else frames[0]
 

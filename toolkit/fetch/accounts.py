@@ -297,7 +297,7 @@ def user_borrow_lend_interest(
     >>> exchange = tk.local(seed=7, size="tiny")
     >>> interest = tk.user_borrow_lend_interest(exchange.world["examples"]["BORROWER"])
     >>> list(interest), interest["token"].unique().tolist()
-    (['time', 'token', 'borrow', 'supply'], ['USDC', 'HYPE'])
+    (['time', 'token', 'borrow', 'supply'], ['HYPE', 'USDC'])
     """
     return fetch_frame("userBorrowLendInterest", **locals())
 

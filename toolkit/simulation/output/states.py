@@ -128,7 +128,7 @@ def lend_interest(states: Mapping[str, BorrowLend], now_ms: int) -> dict[str, li
                 supply=decimal_text(supply[hour], WEI),
             )
             for hour in reversed(range(_INTEREST_HOURS))
-            for token, (borrow, supply) in parts.items()
+            for token, (borrow, supply) in sorted(parts.items())
             if any(borrow + supply)
         ]
     return rows
