@@ -50,6 +50,7 @@ from toolkit.archive.storage import ArchiveTables
 from toolkit.client import Session
 from toolkit.completeness.checks import BreakLog, HistoryChecks, RowBreak
 from toolkit.completeness.covered_ranges import TimeRange, enclosing_range
+from toolkit.contract.apis import SERVICE
 from toolkit.contract.columns import table_columns
 from toolkit.display import count_text
 from toolkit.errors import ArchiveError, HistoryMismatch, ToolkitError
@@ -379,7 +380,8 @@ class HistoryPull:
     def __init__(self, request: RefreshRequest, session: Session) -> None:
         now = session.now_ms()
         self.request = request
-        self._since = session.api.adapt(request.series.operation).since
+        operation, api = request.series.operation, session.api
+        self._since = (operation if api is SERVICE else api.adapt(operation)).since
         self.begin_ms: int | None = None  # before it the service may lack rows
         self.origin = RowOrigin(session.label, session.simulated, now)
         # The history is complete up to this time afterwards. Rows of this millisecond may come.
