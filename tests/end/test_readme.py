@@ -14,14 +14,29 @@ README = (ROOT / "README.md").read_text()
 
 def test_readme_example_output(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    blocks = r"^```python\n(.*?)^```\n\n```\n(.*?)^```"
-    code, output = re.search(blocks, README, re.S | re.M).groups()
+    blocks = r"^```python\n([^`]*)^```\n\n```\n([^`]*)^```"
+    code, output = re.search(blocks, README, re.M).groups()
     try:
         exec(compile(code, "README.md", "exec"), {})
     finally:
         forget()
     assert capsys.readouterr().out == output, "copy the output, and the picture to docs/pictures"
     assert Path("waterfall.svg").read_text().startswith("<?xml")
+
+
+def test_readme_lines_without_a_key(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (code,) = re.findall(r"^```python\n([^`]*like=[^`]*)^```", README, re.M)
+    names = {}
+    try:
+        exec(compile(code, "README.md", "exec"), names)
+        account = names["account"]
+        assert account.session.key is None
+        assert len(account.fills) > 0
+        assert len(account.funding) > 0
+    finally:
+        forget()
+    assert account.address in Path("build/report/wallet.html").read_text()
 
 
 @pytest.mark.parametrize("page", ["how_to", "accounting", "archive"])
@@ -53,7 +68,7 @@ def test_readme_connect_example_makes_session(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setenv("TOOLKIT_API_KEY", "a-key")
     blocks = re.findall(r"^```python\n(.*?)^```", README, re.DOTALL | re.MULTILINE)
-    (block,) = [block for block in blocks if "tk.connect" in block]
+    (block,) = [block for block in blocks if "points_per_minute" in block]
     try:
         exec(compile(block, "README.md", "exec"), {})
         with current_session() as session:

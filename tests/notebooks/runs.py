@@ -7,11 +7,11 @@ import nbformat
 
 NOTEBOOKS = sorted((Path(__file__).parents[2] / "notebooks").glob("*.ipynb"))
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-IN_BROWSER = [NOTEBOOKS[0], next(p for p in NOTEBOOKS if "tk.widgets" in p.read_text())]
-"""The first notebook, and the first one with widgets."""
+IN_BROWSER = [NOTEBOOKS[1], next(p for p in NOTEBOOKS if "tk.widgets" in p.read_text())]
+"""The quickstart, and the first one with widgets."""
 IN_KERNEL = [p for p in NOTEBOOKS if CHROMIUM is None or p not in IN_BROWSER]
 """The others; all of them if this machine has no Chromium."""
-ON_TINY = ("01", "02", "10", "11", "13")
+ON_TINY = ("00", "01", "02", "10", "11", "13")
 """Notebooks whose assertions hold on the tiny exchange; the others need the size that they name."""
 
 

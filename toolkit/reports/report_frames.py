@@ -9,7 +9,7 @@ import pandas as pd
 from toolkit.client import Session
 from toolkit.contract.dexes import NOT_PERP
 from toolkit.contract.requests import AMOUNTS
-from toolkit.errors import Incomplete, NotPermitted, NotReady
+from toolkit.errors import BadRequest, Incomplete, NotPermitted, NotReady
 from toolkit.fetch.account import Account
 from toolkit.fetch.concat import concat_frames
 from toolkit.fetch.market import meta_and_asset_ctxs, slippage_history
@@ -38,6 +38,10 @@ def fetch_optional(
     try:
         return fetch(*arguments, **options)
     except (NotPermitted, NotReady):
+        return None
+    except BadRequest as error:
+        if error.status is not None:  # else the API does not have it, and nothing was sent
+            raise
         return None
     except Incomplete as error:
         missing_reasons[name] = str(error.__cause__ or error)
