@@ -89,6 +89,7 @@ def comparisons(session):
     yield ranked(frames, up, up)
     yield comparison_of([frames[0].assign(fills=without(frames[0].fills, "fee")), frames[1]])
     unknown = {"ledger": frames[0].ledger.iloc[:0], "states": None}
+    unknown["missing"] = {"states": "it was not archived"}
     yield comparison_of([each.assign(**unknown) for each in frames])
     yield ranked(frames, up, -up)
     yield ranked(frames, [0.02, 0.018], -up, -up)

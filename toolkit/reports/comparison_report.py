@@ -19,7 +19,7 @@ from toolkit.plots import formats
 from toolkit.reports import blocks, tables
 from toolkit.reports.blocks import BlockList, TitleBlock
 from toolkit.reports.example import example_account
-from toolkit.reports.report_frames import fetch_account
+from toolkit.reports.report_frames import fetch_account, join_reasons
 from toolkit.reports.sentences import Headline, Paragraph, Sentence, headline, sentence
 from toolkit.reports.tables import TextColumn, TextTable, table
 from toolkit.reports.wallet_performance import WalletPerformance
@@ -38,6 +38,7 @@ SENTENCES: Final = {
     "gain": "Accounts whose value gained: {winners:count} of {known:count}. The highest gain is "
     "{best_gain:signed} USD, of {best}; the lowest is {worst_gain:signed} USD, of {worst}.",
     "gain_unknown": "The gain of {unknown:count account} is not known: {reason}.",
+    "incomplete": "Data of {some:count account} are missing or incomplete. Of {user}: {what}.",
     "returns_unknown": "The return of no account is known.",
     "returns": "Returns are known of {known:count account}, from {lowest:rate} to {highest:rate}.",
     "short": "{short:count account has|accounts have} too few whole days for an interval of the "
@@ -261,6 +262,11 @@ def list_summary(comparison: Comparison) -> list[Sentence]:
         add("returns_unknown")
     else:
         add("returns", known=len(returns), lowest=returns.min(), highest=returns.max())
+    accounts = [wallet.results.account for wallet in comparison.wallets]
+    if lacking := [account for account in accounts if account.missing]:
+        first = lacking[0]
+        user, what = formats.short_address(first.address), join_reasons(first.missing)
+        add("incomplete", some=len(lacking), user=user, what=what)
     return sentences
 
 
