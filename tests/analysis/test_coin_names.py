@@ -4,6 +4,7 @@ import pandas as pd
 import pytest
 
 import toolkit as tk
+from tests.analysis.interval_coverage import books, held, owners
 
 
 def test_slippage_cost_takes_any_spelling():
@@ -19,17 +20,10 @@ def test_slippage_cost_takes_any_spelling():
 
 
 def test_cascade_takes_any_spelling():
-    held = {"coin": "kX", "position_value": 1e5, "leverage_type": "cross", "margin_used": 0.0}
-    rows = pd.DataFrame({"user": ["a", "b"], "szi": [1_000.0, 1_000.0]}).assign(**held)
-    owners = pd.DataFrame({"user": ["a", "b"], "cross_account_value": [12e3, 25e3]})
-    sides = {side: [5e4, 1e5] for side in ("bid_depth_usd", "ask_depth_usd")}
-    depth = pd.DataFrame({"bps": [15, 30], **sides}).assign(
-        coin="kX", timestamp_ms=pd.Timestamp(0, unit="ms", tz="UTC")
-    )
-    estimates = {
-        tk.liquidations.cascade(rows, owners, depth, name, [-0.1], max_leverage={"kX": 10})
-        .params["estimate"]
-        .iloc[0]
-        for name in ("kX", "KX-PERP")
-    }
-    assert [round(estimate, 5) for estimate in estimates] == [-0.10243]
+    """One of two longs of 100,000 falls: -10 % of the shock, and the impact of its 90,000."""
+    rows, depth = held(("a", "kX", 1e5), ("b", "kX", 1e5)), books(0.003, 1.0, ["kX"])
+    for name in ("kX", "KX-PERP"):
+        made = tk.liquidations.cascade(
+            rows, owners(a=12e3, b=25e3), depth, name, [-0.1], max_leverage={"kX": 10}
+        )
+        assert made.params["estimate"].item() == pytest.approx(0.9 * (1 - 0.0027) - 1)

@@ -208,22 +208,6 @@ def test_market_orders_are_separate():
     assert orders.time_to_fill(rows[rows["oid"] < 3]).market is None
 
 
-def test_ioc_orders_never_rest():
-    """Two orders fill at once or never; of the two that rest, one is filled after 8 s."""
-    rows = events(
-        *((k, "open", 0) for k in (1, 2, 3, 4)),
-        (1, "filled", 0),
-        (2, "canceled", 0),
-        (3, "filled", 8),
-    )
-    rows["tif"] = np.where(rows["oid"] < 3, "Ioc", "Gtc")
-    result = orders.time_to_fill(rows, horizons=(1, 8))
-    assert (result.n, result.market.n) == (2, 2)
-    assert result["filled within 1 s"] == 0.0
-    assert result["filled within 8 s"] == 0.5
-    assert result.market["filled within 1 s"] == 0.5
-
-
 @pytest.mark.parametrize("since", [None, 1_759_023_812_522])
 def test_times_are_whole_milliseconds(since):
     """The order is placed at the start of the window, and filled after 5 s: 5.0, not 4.9998."""

@@ -136,17 +136,6 @@ HISTORICAL: Shape = ORDER_STATUS | {
     "builderFee": "int, optional, seen",
 }
 BUILDERS: Shape = ORDER_STATUS | {"user": "address", "builderFee": "int, optional"}
-STATUSES = {
-    "active": "open triggered scheduledCancel",
-    "filled": "filled",
-    "canceled": "canceled marginCanceled liquidatedCanceled delistedCanceled reduceOnlyCanceled "
-    "selfTradeCanceled siblingFilledCanceled vaultWithdrawalCanceled openInterestCapCanceled",
-    "rejected": "badAloPxRejected iocCancelRejected reduceOnlyRejected oracleRejected "
-    "perpMarginRejected perpMaxPositionRejected openInterestIncreaseRejected "
-    "positionFlipAtOpenInterestCapRejected positionIncreaseAtOpenInterestCapRejected "
-    "tooAggressiveAtOpenInterestCapRejected minTradeNtlRejected insufficientSpotBalanceRejected",
-}
-
 FUNDING: Shape = {"user": "address", "time": "int", "hash": "hash", "delta": "object"}
 FUNDING_DELTA: Shape = {
     "type": "funding",

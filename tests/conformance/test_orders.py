@@ -68,20 +68,6 @@ def test_order_object__trigger_defaults(orders):
     assert {(entry["triggerCondition"], entry["triggerPx"]) for entry in plain} == {("N/A", "0.0")}
 
 
-def test_order_object__every_orderType_and_tif(orders):
-    types = {"Market", "Limit", "Stop Market", "Stop Limit", "Take Profit Market"}
-    types |= {"Take Profit Limit", "Twap Slice", "Vault Close", "Spot Dust Conversion"}
-    assert {order["orderType"] for order in orders} >= types
-    tifs = {"Gtc", "Ioc", "Alo", "FrontendMarket", "LiquidationMarket", None}
-    assert {order.get("tif", "absent") for order in orders} >= tifs
-
-
-def test_states__every_order_status(historical):
-    """Every status of the specification occurs, and no other."""
-    statuses = set(" ".join(shapes.STATUSES.values()).split())
-    assert {row["status"] for row in historical} == statuses
-
-
 # historicalOrders.
 
 

@@ -279,7 +279,7 @@ def test_cursor_continues_in_order_of_service(keys, seed, inclusive, data):
 @settings(max_examples=200)
 @given(
     data=st.data(),
-    type_=st.sampled_from([*CURSORS, ORDERS, LEDGER]),
+    type_=st.sampled_from([*CURSORS, ORDERS, LEDGER, SLIPPAGE, WEEKS]),
     inclusive=st.booleans(),
     size=st.integers(1, 9),
     cap=st.integers(1, 9) | st.just(2000),

@@ -99,9 +99,11 @@ def test_dark_plots_are_recoloured_light_plots(results):
     for name in PLOTS:
         light, dark = (draw_figure(name, results[name], theme=theme) for theme in ("light", "dark"))
         assert dark.get_facecolor()[0] < 0.5
+        before = list_colours(light)
         with recolour_figure(light, themes.get_theme("light"), themes.get_theme("dark")):
             if list_colours(light) != list_colours(dark) or alt(light) != alt(dark):
                 different.append(name)
+        assert list_colours(light) == before
     assert different == []
 
 

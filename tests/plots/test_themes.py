@@ -4,15 +4,12 @@ import base64
 import io
 import re
 
-import numpy as np
 import pytest
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.image import imread
 
 import toolkit as tk
 from tests.plots.figures import draw_figure, list_texts
-from toolkit.plots import themes
-from toolkit.plots.notebook import recolour_figure, root_figure
+from toolkit.plots.notebook import root_figure
 
 
 @pytest.fixture(autouse=True)
@@ -21,39 +18,10 @@ def _default_settings():
     tk.plots.use()
 
 
-def pixels(figure):
-    """Return the picture; colours count as much as they are opaque."""
-    background = figure.get_facecolor()
-    figure.set_facecolor("none")
-    drawn, (width, height) = FigureCanvasAgg(figure).print_to_buffer()
-    figure.set_facecolor(background)
-    picture = np.frombuffer(drawn, dtype=np.uint8).reshape(height, width, 4) / np.float32(255)
-    return picture[..., :3] * picture[..., 3:]
-
-
 def pictures(html):
     return [
         imread(io.BytesIO(base64.b64decode(data))) for data in re.findall(r"base64,([^\"]+)", html)
     ]
-
-
-# Bars with hatches, lines, bands, a heat map, points, and panels.
-@pytest.mark.parametrize(
-    "name", ["builder_cohorts", "equity_curve", "slippage_fit", "slippage_heatmap", "trip_returns"]
-)
-def test_recoloured_figure_equals_dark_figure(name, results):
-    light, dark, again = (
-        draw_figure(name, results[name], theme=theme) for theme in ("light", "dark", "light")
-    )
-    # The layout moves a little with each drawing, so all figures are drawn equally often.
-    for figure in (light, dark, again):
-        figure.set_dpi(60)
-        figure.draw_without_rendering()
-    with recolour_figure(light, themes.get_theme("light"), themes.get_theme("dark")):
-        largest = float(np.abs(pixels(light) - pixels(dark)).max())
-    assert largest <= 4 / 255
-    again.draw_without_rendering()
-    assert float(np.abs(pixels(light) - pixels(again)).max()) == 0
 
 
 def test_own_colours_and_shades_stay(results):
