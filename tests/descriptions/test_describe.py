@@ -46,7 +46,7 @@ def test_describe_refuses_other_things():
         (print, TypeError, r"help\(print\)"),
         (tk.pnl.attribution, TypeError, "attribution is not a fetch function"),
         ((pd.DataFrame(),), TypeError, "Pass one frame"),
-        ("portfolioState", ValueError, "'portfolioState'"),
+        ("userLeverage", ValueError, "'userLeverage'"),
         ("userFil", ValueError, "Did you mean 'userFills'"),
         (pd.DataFrame({"px": [1.0]}), ValueError, "has no provenance"),
     ]

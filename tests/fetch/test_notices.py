@@ -146,6 +146,13 @@ def test_unknown_dex_warns(simulated):
         assert "there is no" not in tk.provenance(known).get("history", "")
 
 
+def test_account_without_builder_rows_is_pointed_to_its_own(simulated):
+    funding = tk.builder_approved_funding_by_time(USER, "2d", session=simulated)
+    assert "tk.user_funding" in tk.provenance(funding)["history"]
+    fills = tk.builder_approved_fills_by_time(USER, "2d", session=simulated)
+    assert "tk.user_fills_by_time" in tk.provenance(fills)["history"]
+
+
 def test_many_warns_once():
     users = [f"0x{number:040x}" for number in range(20)]
     for executor in (None, ThreadPoolExecutor(2)):

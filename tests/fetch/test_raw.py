@@ -42,7 +42,7 @@ def test_info_sends_unknown_types(session):
 def test_info_returns_unknown_answers():
     asked = []
     answers = {
-        "portfolioState": httpx.Response(200, json={"accountValue": "1.5"}),
+        "someState": httpx.Response(200, json={"accountValue": "1.5"}),
         "someWord": httpx.Response(200, json="unifiedAccount"),
         "somePack": httpx.Response(
             200, content=b"\x93\x01\x02\x03", headers={"content-type": "application/octet-stream"}
@@ -57,7 +57,7 @@ def test_info_returns_unknown_answers():
     result = open_session(
         "http://service.test", "key", transport=httpx.MockTransport(handler), default=False
     )
-    request = {"type": "portfolioState", "user": "0xAB", "other": None}
+    request = {"type": "someState", "user": "0xAB", "other": None}
     assert tk.info(request, session=result) == {"accountValue": "1.5"}
     assert asked == [request]
     assert (result.counts.requests, result.counts.points) == (1, 2)

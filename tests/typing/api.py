@@ -130,6 +130,7 @@ def engines(frame: pd.DataFrame, lazy: pl.LazyFrame) -> None:
     # Results are pandas frames, whatever library the frames are of; other types are refused.
     assert_type(tk.pnl.attribution(frame, frame, by="coin", start_time="7d"), pd.DataFrame)
     assert_type(tk.pnl.attribution(lazy, prices={"USDH": 0.998}), pd.DataFrame)
+    assert_type(tk.pnl.compare_with_service(frame, None, frame, frame), pd.DataFrame)
     assert_type(tk.pnl.audit(frame, {"BTC": 5}), pd.DataFrame)
     assert_type(tk.pnl.positions(lazy, frame), pd.DataFrame)
     assert_type(tk.pnl.drawdown(tk.pnl.equity(frame, by="day")), pd.DataFrame)

@@ -34,6 +34,7 @@ __all__ = [
     "Page",
     "Remark",
     "active_account_remark",
+    "builder_remarks",
     "clock_remarks",
     "coverage_remarks",
     "date_remark",
@@ -50,6 +51,12 @@ SUMMED_COUNTS: Final = ("pages", "ties", "requests", "points", "waits", "waited_
 # ASSUMED: An account with 100,000 fills or more is one of the "very high-volume addresses" whose
 # history may be incomplete. The specification states no number.
 _VERY_ACTIVE: Final = 100_000
+
+_OWN_ROWS: Final = {
+    "builderApprovedFillsByTime": "tk.user_fills_by_time",
+    "builderApprovedFundingByTime": "tk.user_funding",
+}
+"""Operation on the users of a builder -> the function for one account."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -363,6 +370,16 @@ def first_row_remarks(parameters: Mapping[str, Any], first: str, last: str) -> l
         "before, or the service does not keep older rows of this interval"
     )
     return [Remark(words, start != 0 and lead > (int(last) - start) / 10)]
+
+
+def builder_remarks(type: str) -> Iterator[Remark]:
+    """Yield a remark if no row came of the users of a builder: the address may be a user's."""
+    if own := _OWN_ROWS.get(type):
+        yield Remark(
+            "no rows came of users of this builder; if the address is an account, "
+            f"{own} has its rows",
+            False,
+        )
 
 
 def date_remark(end: int) -> Remark:

@@ -246,7 +246,7 @@ def find_operation(type: str, *, strict: bool = False) -> Operation | None:
 def known_operation(type: str) -> Operation:
     """Return the operation of a type, or a placeholder if the contract does not know it.
 
-    >>> known_operation("userFunding").points, known_operation("portfolioState").topic
+    >>> known_operation("userFunding").points, known_operation("userLeverage").topic
     (10, '')
     """
     return find_operation(type) or unknown_operation(type)

@@ -453,7 +453,7 @@ def unknown_operation(type: str) -> Operation:
 
     It costs what most operations cost, and its answer can be anything.
 
-    >>> unknown_operation("portfolioState").points
+    >>> unknown_operation("userLeverage").points
     2
     """
     words = "An operation that the contract does not know."

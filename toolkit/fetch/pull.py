@@ -23,6 +23,7 @@ from toolkit.completeness.certificate import (
     Page,
     Remark,
     active_account_remark,
+    builder_remarks,
     clock_remarks,
     coverage_remarks,
     date_remark,
@@ -510,6 +511,7 @@ def answer_remarks(request: Request, frames: Sequence[pd.DataFrame]) -> list[Rem
         parameters, world, is_empty=is_empty, lists_markets=first == (DEX,) and len(tables) == 1
     )
     if is_empty:
+        remarks += builder_remarks(operation.type)
         service_ms = session.source.stated_now_ms()
         remarks += clock_remarks(parameters, request.asked_ms, service_ms, is_aged=request.is_aged)
         if request.ends_on_date:

@@ -1,6 +1,7 @@
 from ._attribution import attribution as attribution
 from ._audit import audit as audit
 from ._backward_equity import carried_back as carried_back
+from ._compare import compare_with_service as compare_with_service
 from ._drawdown import drawdown as drawdown
 from ._equity import equity as equity
 from ._lots import lots as lots

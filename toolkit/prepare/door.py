@@ -49,6 +49,8 @@ _FETCH_FUNCTIONS: Final = {
     "orders": "tk.historical_orders",
     "positions": "tk.batch_clearinghouse_states",
     "samples": "tk.slippage_history",
+    "summary": "tk.user_pnl_summary",
+    "trades": "tk.user_completed_trades_by_time",
     "snapshot": "tk.account_value_snapshots",
     "twaps": "tk.perp_twap_snapshots",
 }

@@ -87,6 +87,8 @@ ROW_IDENTITIES: Final[Mapping[str, RowIdentity]] = {
     "auctions": RowIdentity(needed=("start_time_seconds", "duration_seconds"), in_full=True),
     "curve": RowIdentity(needed=("time",), in_full=True),
     "returns": RowIdentity(needed=("time", "return_"), in_full=True),
+    "completed_trades": RowIdentity(needed=("coin", "position_type", "close_time"), in_full=True),
+    "summary": RowIdentity(needed=("total_pnl", "total_trades"), in_full=True),
     "trips": RowIdentity(needed=("status", "net", "closed"), in_full=True),
     "costs": RowIdentity(needed=("day", "volume"), in_full=True),
     "figures": RowIdentity(needed=("user", "figure", "value"), in_full=True),

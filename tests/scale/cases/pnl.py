@@ -33,6 +33,38 @@ def fills(n):
     return {"fills": rows}
 
 
+def stated_trades(n):
+    """The trades of `fills` as the service states them; the fees of every other one are wrong."""
+    k = np.arange(n // 2)
+    rows = table(
+        len(k),
+        coin="BTC",
+        position_type="Long",
+        gross_pnl=1.0,
+        fees=np.where(k % 2 == 0, 0.5, 0.75),
+        funding_pnl=0.0,
+        net_pnl=np.where(k % 2 == 0, 0.5, 0.25),
+        close_time=times(MONDAY + MINUTE * (2 * k + 1)),
+    )
+    total = table(
+        1,
+        total_pnl=rows["net_pnl"].sum(),
+        total_fees=rows["fees"].sum(),
+        total_funding=0.0,
+        total_trades=len(k),
+        win_rate=1.0,
+    )
+    return {**fills(n), "trades": rows, "summary": total}
+
+
+def compare_at_scale(frames, result):
+    n = len(frames["trades"])
+    found = result.groupby(["figure", "cause"]).size().to_dict()
+    assert found["gross", "equal"] == n
+    assert found["fees", "unexplained"] == found["net", "unexplained"] == n // 2
+    assert result["difference"][result["figure"] == "net"].sum() == n // 2 / 4
+
+
 def attribution_at_scale(frames, result):
     n = len(frames["fills"])
     row = result.iloc[0]
@@ -184,6 +216,17 @@ CASES = [
     ),
     Case("pnl.lots", fills, {"fills": LOTS}, at_scale=lots_at_scale),
     Case("pnl.round_trips", fills, {"fills": f"{WALKED} fee"}, at_scale=trips_at_scale),
+    Case(
+        "pnl.compare_with_service",
+        stated_trades,
+        {
+            "fills": f"{WALKED} fee",
+            "trades": "coin position_type close_time gross_pnl fees funding_pnl net_pnl",
+            "summary": "total_pnl total_fees total_funding total_trades win_rate",
+        },
+        {"funding": None},
+        at_scale=compare_at_scale,
+    ),
     Case("pnl.equity", fills, {"fills": PAID}, at_scale=equity_at_scale),
     Case(
         "pnl.value",

@@ -1,0 +1,249 @@
+"""Comparison: our trades and PnL beside those that the service computes itself."""
+
+from typing import Final
+
+import numpy as np
+import pandas as pd
+
+from toolkit import prepare
+from toolkit.arrays import Ints
+from toolkit.contract.dexes import is_perp_coin
+from toolkit.pnl._round_trips import round_trips
+from toolkit.prepare import Fills
+from toolkit.prepare.door import NO_TIME, Frame, Table, utc_times
+from toolkit.prepare.money import Prices
+from toolkit.prepare.provenance import finish
+from toolkit.times import FIRST_MS, LAST_MS
+
+_FIGURES: Final = {"gross": "gross_pnl", "fees": "fees", "funding": "funding_pnl", "net": "net_pnl"}
+"""Figure of a trade -> the service's column."""
+
+_SUMMARY: Final = ("total_pnl", "total_fees", "total_funding", "total_trades", "win_rate")
+_SHARE: Final = 5.1e-5
+"""The service rounds the share of wins to four decimals."""
+
+_CENT: Final = 0.01
+_POINT: Final = 1e-4
+_TICK: Final = 1e-6
+"""The smallest step of a perp's price, in USD; one of an entry price may be a few basis points."""
+
+
+def compare_with_service(
+    fills: Frame | Fills,
+    funding: Frame | None,
+    trades: Frame,
+    summary: Frame | None = None,
+    *,
+    account: str | None = None,
+    prices: Prices | None = None,
+    meta: Frame | None = None,
+) -> pd.DataFrame:
+    """Compare the trips of `tk.pnl.round_trips` with the service's completed trades, and why.
+
+    Parameters
+    ----------
+    fills, funding : DataFrame
+        Fills of one account and, or None, its funding rows: see `tk.pnl.round_trips`.
+    trades : DataFrame
+        The result of `tk.user_completed_trades_by_time` for the same time.
+    summary : DataFrame, optional
+        The result of `tk.user_pnl_summary` for the same time.
+    account, prices, meta : optional
+        See `tk.pnl.round_trips`.
+
+    Returns
+    -------
+    DataFrame
+        Four rows per trade, by its end, and then five rows of the summary:
+
+        - ``coin``: the coin; empty for the summary
+        - ``side`` text: ``"long"`` or ``"short"``; empty for the summary
+        - ``opened``: time of the first fill, UTC, ours if known
+        - ``closed``: time of the last fill, UTC
+        - ``figure`` text: ``gross``, ``fees``, ``funding``, ``net``; or the column of the summary
+        - ``ours`` float64: our value, in USD, negative if lost or paid; numbers and shares as such
+        - ``theirs`` float64: the value of the service, in USD, with the same sign
+        - ``difference`` float64: ``ours - theirs``, in USD; missing if one of them is
+        - ``cause`` text: why they differ, see Notes
+
+    Raises
+    ------
+    MissingColumns
+        If a column is missing, contains text, or has missing values.
+    ValueError
+        If the fills are of several accounts.
+
+    Notes
+    -----
+    A trade is the same if coin, side and time of the end are. Open trips have no row. Causes:
+    ``equal`` (to a cent); ``rounding`` (gross to a basis point of the notional and 1e-6 USD per
+    unit: the exchange truncates entry prices); ``opened_before`` (it began before the fills);
+    ``fills_missing``; ``funding_not_given``; ``funding_missing`` (for an hour of the trip);
+    ``other_token`` (amounts are not in USDC); ``forced`` (the exchange closed it, by liquidation
+    for example); ``not_a_perp`` (the service has no spot and no outcome markets);
+    ``outside_fills`` (the trade ended before the first fill or after the last one);
+    ``only_ours``, ``only_theirs``; ``trades`` (the figure of the summary is the sum over the
+    service's trades, so the rows above explain it); ``unexplained``. The cause of ``net`` is that
+    of its largest difference.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> at = pd.to_datetime([0, 60_000], unit="ms", utc=True)
+    >>> fills = pd.DataFrame({"coin": "BTC", "px": [100.0, 110.0], "sz": 2.0, "side": ["B", "A"],
+    ...     "time": at, "start_position": [0.0, 2.0], "closed_pnl": [0.0, 20.0], "fee": [0.1, 0.3]})
+    >>> trades = pd.DataFrame({"coin": ["BTC"], "position_type": "Long", "close_time": at[1],
+    ...     "gross_pnl": 20.0, "fees": 0.4, "funding_pnl": 0.0, "net_pnl": 19.6})
+    >>> compare_with_service(fills, None, trades)[["figure", "ours", "theirs", "cause"]]
+        figure  ours  theirs              cause
+    0    gross  20.0    20.0              equal
+    1     fees  -0.4    -0.4              equal
+    2  funding   NaN     0.0  funding_not_given
+    3      net  19.6    19.6              equal
+    """
+    fills = prepare.fills(fills, account, prices, meta)
+    ours = round_trips(fills, funding)
+    if "user" in ours and ours["user"].nunique() > 1:
+        raise ValueError("fills: they are of several accounts; compare one account at a time")
+    ours = ours[ours["closed"].notna()]
+    theirs = _read_trades(Table(trades, "trades", "completed_trades"))
+    pairs = _join(ours, theirs)
+    shared = _causes(pairs, fills.table.ms())
+    lacks = pairs["ours_funding"].isna() & pairs["status"].notna()
+    why = "funding_not_given" if funding is None else "funding_missing"
+    rounding = pairs["notional"] * _POINT + pairs["size"] * _TICK
+    parts = {
+        "funding": _compare(pairs, "funding", shared.mask(lacks & (shared == "unexplained"), why)),
+        "gross": _compare(pairs, "gross", shared, rounding),
+        "fees": _compare(pairs, "fees", shared),
+    }
+    apart = [part["difference"].fillna(part["theirs"]).abs().fillna(0.0) for part in parts.values()]
+    largest = np.argmax(np.stack(apart, axis=1), axis=1)  # the first of equal ones
+    causes = np.stack([part["cause"].to_numpy() for part in parts.values()], axis=1)
+    cause = pd.Series(causes[np.arange(len(pairs)), largest], pairs.index, dtype="str")
+    parts["net"] = _compare(pairs, "net", cause.mask(cause == "equal", shared))
+    made = pd.concat([parts[name] for name in _FIGURES]).sort_index(kind="stable")
+    if summary is not None:
+        made = pd.concat([made, _compare_summary(ours, theirs, Table(summary, "summary"))])
+    inputs = {"fills": fills.table.frame, "funding": funding, "trades": trades, "summary": summary}
+    return finish(made, inputs, helper="pnl.compare_with_service")
+
+
+def _read_trades(table: Table) -> pd.DataFrame:
+    """Return the service's trades with our names, signs and order."""
+    table.require(("coin", "position_type", "close_time", *_FIGURES.values()))
+    has_open, has_entry = table.has("open_time"), table.has("entry_px")
+    size = table.number("position_closed_size", np.nan)
+    return pd.DataFrame(
+        {
+            "coin": table.text("coin").texts(),
+            "side": table.text("position_type").texts().str.lower(),
+            "end": table.known_ms("close_time"),
+            "open_ms": table.ms("open_time") if has_open else NO_TIME,
+            "their_size": size,
+            "their_notional": size * table.number("entry_px", np.nan) if has_entry else np.nan,
+            **{f"theirs_{name}": table.number(column) for name, column in _FIGURES.items()},
+        },
+        index=range(len(table)),
+    ).assign(theirs_fees=lambda made: 0.0 - made["theirs_fees"])
+
+
+def _join(ours: pd.DataFrame, theirs: pd.DataFrame) -> pd.DataFrame:
+    """Return one row per trade of either side, by its end."""
+    end = ours["closed"].dt.as_unit("ms").astype("int64")
+    mine = pd.DataFrame(
+        {
+            **{name: ours[name] for name in ("coin", "side", "opened", "status")},
+            "end": end,
+            "is_forced": ours["forced"],
+            "is_at_par": ours["at_par"],
+            "our_size": ours["size"],
+            "our_notional": ours["size"] * ours["entry_px"],
+            **{f"ours_{name}": ours[name].astype("float64") for name in _FIGURES},
+        }
+    )
+    key = ["coin", "side", "end"]
+    for side in (mine, theirs):
+        side["place"] = side.groupby(key).cumcount()
+    pairs = mine.merge(theirs, on=[*key, "place"], how="outer").sort_values(
+        ["end", "coin", "side", "place"], ignore_index=True
+    )
+    is_known = pairs["opened"].notna()
+    opened = pairs["opened"].where(is_known, utc_times(pairs["open_ms"].fillna(NO_TIME)))
+    return pairs.assign(
+        opened=opened,
+        closed=utc_times(pairs["end"]),
+        size=pairs["their_size"].fillna(pairs["our_size"]),
+        notional=pairs["their_notional"].fillna(pairs["our_notional"]),
+    )
+
+
+def _causes(pairs: pd.DataFrame, times: Ints) -> pd.Series:
+    """Return the cause of differences in any figure of each trade."""
+    end, status = pairs["end"], pairs["status"]
+    outside = (end < times.min(initial=LAST_MS)) | (end > times.max(initial=FIRST_MS))
+    causes = {
+        "not_a_perp": ~pairs["coin"].map(is_perp_coin).astype(bool),
+        "outside_fills": status.isna() & outside,
+        "only_theirs": status.isna(),
+        "opened_before": status.eq("late"),
+        "fills_missing": status.isin(["broken", "moved"]),
+        "only_ours": pairs["theirs_net"].isna(),
+        "other_token": pairs["is_at_par"].eq(True),
+        "forced": pairs["is_forced"].eq(True),
+    }
+    chosen = np.select(list(causes.values()), list(causes), "unexplained")
+    return pd.Series(chosen, pairs.index, dtype="str")
+
+
+def _compare(
+    pairs: pd.DataFrame, figure: str, cause: pd.Series, rounding: pd.Series | None = None
+) -> pd.DataFrame:
+    ours, theirs = pairs[f"ours_{figure}"], pairs[f"theirs_{figure}"]
+    apart = (ours - theirs).abs()
+    if rounding is not None:
+        cause = cause.mask(apart <= rounding, "rounding")
+    made = pairs[["coin", "side", "opened", "closed"]].copy()
+    made["figure"] = pd.Series(figure, pairs.index, dtype="str")
+    made["ours"], made["theirs"], made["difference"] = ours, theirs, ours - theirs
+    made["cause"] = cause.mask(apart <= _CENT, "equal")
+    return made
+
+
+def _compare_summary(ours: pd.DataFrame, theirs: pd.DataFrame, table: Table) -> pd.DataFrame:
+    table.require(_SUMMARY)
+    stated = {name: table.number(name) for name in _SUMMARY}
+    complete = ours[ours["status"].isin(["closed", "liquidated"])]
+    complete = complete[complete["coin"].map(is_perp_coin).astype(bool)]
+    mine = _sums(*(complete[name].astype("float64") for name in _FIGURES))
+    sums = _sums(*(theirs[f"theirs_{name}"] for name in _FIGURES))
+    rows = []
+    for name in _SUMMARY:
+        tolerance = _SHARE if name == "win_rate" else _CENT
+        for value in stated[name][:1]:
+            value = 0.0 - value if name == "total_fees" else value
+            apart = mine[name] - value
+            cause = "trades" if abs(sums[name] - value) <= tolerance else "unexplained"
+            cause = "equal" if abs(apart) <= tolerance else cause
+            rows.append((name, mine[name], value, apart, cause))
+    made = pd.DataFrame(rows, columns=["figure", "ours", "theirs", "difference", "cause"])
+    made = made.astype({"figure": "str", "cause": "str", "ours": "float64", "theirs": "float64"})
+    empty = pd.Series("", made.index, dtype="str")
+    never = utc_times(np.full(len(made), NO_TIME))
+    made = made.assign(coin=empty, side=empty, opened=never, closed=never)
+    made["difference"] = made["difference"].astype("float64")
+    return made[["coin", "side", "opened", "closed", *made.columns[:5]]]
+
+
+def _sums(
+    gross: pd.Series, fees: pd.Series, funding: pd.Series, net: pd.Series
+) -> dict[str, float]:
+    """Return the figures of a summary; missing if a trade lacks its part."""
+    count = len(net)
+    return {
+        "total_pnl": net.sum(skipna=False),
+        "total_fees": fees.sum(skipna=False),
+        "total_funding": funding.sum(skipna=False),
+        "total_trades": float(count),
+        "win_rate": float((net > 0).sum()) / count if count else 0.0,
+    }
