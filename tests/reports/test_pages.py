@@ -8,7 +8,7 @@ import pytest
 from tests.reports.page_content import PageContent
 from tests.reports.pages import PARAMETERS, report_page
 
-FIGURES = {"wallet": 8, "market": 7, "builder": 4, "market_quality": 1, "comparison": 1}
+FIGURES = {"wallet": 8, "market": 7, "builder": 4, "market_quality": 1, "comparison": 2}
 ADDRESS = re.compile(r"(?:https?:)?//\w")
 
 

@@ -56,8 +56,8 @@ comparison_report.list_addresses(results)
 #
 # A return is the gain of an account's value as a share of its capital, linked over deposits and
 # withdrawals (time-weighted). They change no return. Here positions count at the prices of all
-# fills of these accounts. A wallet report has the prices of its own account only, so its return may
-# differ a little.
+# fills of these accounts and of the account's own funding payments. A wallet report has the prices
+# of its own account only, so its return may differ a little.
 
 # %%
 comparison_report.draw_growth(results)
