@@ -190,7 +190,7 @@ def test_latest_fills_are_cut_here():
         assert rows["tid"].tolist() == list(range(3_000, 2_990, -1))
         assert (state(rows), len(tk.user_fills(USER, session=session))) == ("latest", 2_000)
         plan = tk.plan(tk.user_fills, USER, max_rows=10, session=session)
-    assert (plan.rows, plan.requests, plan.points) == (10, 1, 120)
+    assert (plan.rows, plan.requests, plan.points, plan.tokens) == (10, 1, 120, None)
 
 
 def test_every_way_to_fetch():

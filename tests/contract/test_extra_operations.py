@@ -15,6 +15,7 @@ GIVEN = {
     "start": 1_000,
     "end": 2_000,
     "dex": "flx",
+    "days": 7,
     "oid": 7,
     "n_sig_figs": 5,
     "mantissa": 2,
@@ -27,7 +28,7 @@ GIVEN = {
 def test_extra_operations_are_not_in_specification():
     assert not OPERATIONS.keys() & EXTRA_OPERATIONS.keys()
     assert len(OPERATIONS) == 22
-    assert len(EXTRA_OPERATIONS) == 40
+    assert len(EXTRA_OPERATIONS) == 41
 
 
 def test_extra_requests_round_trip():

@@ -137,7 +137,8 @@ def test_plan_counts_waits_of_quota(session):
 def test_plan_shows_rows_requests_and_points(session, users):
     plan = tk.plan(tk.user_fills, users[0], session=session)
     expected = (
-        "userFills: 2,000 rows, 1 request, 10 points (at most: one request for the latest rows)"
+        "userFills: 2,000 rows, 1 request, 10 points, 1 token (0.0006 USD) "
+        "(at most: one request for the latest rows)"
     )
     assert str(plan) == expected
     html = plan._repr_html_()

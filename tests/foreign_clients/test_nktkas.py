@@ -36,7 +36,7 @@ def parameters(accounts):
     ]
     parameters = {
         item.type: {part.name: values[part.name] for part in item.parameters if part.required}
-        for item in [*mirrored, *EXTRA_OPERATIONS.values()]
+        for item in [*mirrored, *(item for item in EXTRA_OPERATIONS.values() if not item.own)]
     }
     return {**parameters, "userFillsByTime": {"user": user, "startTime": 0}}
 

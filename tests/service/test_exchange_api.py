@@ -121,3 +121,22 @@ def test_local_exchange_answers_without_a_key():
             tk.local(seed=7, size="tiny", default=False, **wrong)
     with pytest.raises(ValueError, match="archive"):
         tk.local(archive="folder", like="exchange", default=False)
+
+
+def test_tokens_of_the_service():
+    with tk.local(seed=7, size="tiny", default=False) as session:
+        user = session.world["users"][0]
+        made = tk.plan(tk.user_fills, user, session=session)
+        assert (made.points, made.tokens, made.usd) == (10, 1, 0.0006)
+        plan = tk.plan(tk.batch_clearinghouse_states, [user], session=session)
+        assert (plan.tokens, plan.usd) == (0.1, pytest.approx(0.00006))
+        for _ in range(3):
+            tk.user_fills(user, session=session)
+        tk.batch_clearinghouse_states([user], session=session)
+        usage = tk.frame("apiUsage", tk.info({"type": "apiUsage", "days": 1}, session=session))
+    assert usage.set_index("request_type")["tokens_consumed"].to_dict() == {
+        "apiUsage": 1.0,
+        "batchClearinghouseStates": 0.1,
+        "userFills": 3.0,
+    }
+    assert list(usage["total_requests"]) == [1, 1, 3]

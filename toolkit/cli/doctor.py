@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import typer
 
@@ -41,6 +41,13 @@ class Check:
 
 def doctor(
     archive: Annotated[str | None, typer.Option(help="Check this archive, too.")] = None,
+    base_url: Annotated[
+        str | None,
+        typer.Option(
+            help="Ask this address, such as hyperliquid, one cheap question. A service gets the "
+            "key, and says how many tokens it has counted."
+        ),
+    ] = None,
     offline: Annotated[
         bool, typer.Option("--offline", help="Do not ask the address for its clock.")
     ] = False,
@@ -48,12 +55,13 @@ def doctor(
 ) -> None:
     """Check Python, libraries, extras, key, address, clock, cache, Jupyter and Chromium.
 
-    No request with the key is sent. Exit code 1: something is wrong.
+    No request with the key is sent, unless you pass --base-url. Exit code 1: something is wrong.
     """
     checks = [
         *_python_checks(),
         *_extra_checks(),
         *_service_checks(offline=offline),
+        *([] if base_url is None else [_answer_check(base_url)]),
         *_file_checks(archive),
         *_program_checks(),
     ]
@@ -117,6 +125,7 @@ def _wrong_versions(extra: str) -> list[str]:
 
 def _service_checks(*, offline: bool) -> Iterator[Check]:
     from toolkit.client.proxies import address_problem
+    from toolkit.contract.apis import find_address
 
     if os.environ.get("TOOLKIT_API_KEY"):
         yield Check("key", "ok", "TOOLKIT_API_KEY is set")
@@ -124,6 +133,8 @@ def _service_checks(*, offline: bool) -> Iterator[Check]:
         advice = "only a live service needs one: export TOOLKIT_API_KEY=..."
         yield Check("key", "note", "TOOLKIT_API_KEY is not set", advice)
     address = os.environ.get("TOOLKIT_BASE_URL")
+    if address and (named := find_address(address)):
+        address = named[1]
     if not address:
         advice = 'tk.local() needs none; a live service: tk.connect("https://...")'
         yield Check("address", "note", "TOOLKIT_BASE_URL is not set", advice)
@@ -161,6 +172,25 @@ def _clock_checks(address: str) -> Iterator[Check]:
         yield Check("clock", "problem", found, "set the clock of this machine")
     else:
         yield Check("clock", "ok", f"within {_LARGEST_SKEW} s of the service")
+
+
+def _answer_check(base_url: str) -> Check:
+    """Ask an address one question: its clock, or what the key has used."""
+    import toolkit as tk
+
+    try:
+        with tk.connect(base_url, attempts=1, default=False) as session:
+            per_minute = session.api.points_per_minute
+            if not session.api.has_keys:
+                tk.info({"type": "exchangeStatus"}, session=session)
+                found = f"answers; {per_minute:,} points a minute, without a key"
+                return Check("answer", "ok", f"{session.base_url} {found}")
+            usage: Any = tk.info({"type": "apiUsage", "days": 30}, session=session)
+            tokens = float(sum(row["tokens_consumed"] for row in usage))
+            found = f"{tokens:,.6g} tokens in 30 days, {session.api.token_usd(tokens):,.2f} USD"
+            return Check("answer", "ok", f"{session.base_url} answers; {found}")
+    except (tk.ToolkitError, ValueError) as error:
+        return Check("answer", "problem", str(error), "check --base-url and the key")
 
 
 def _file_checks(archive: str | None) -> Iterator[Check]:

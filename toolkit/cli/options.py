@@ -66,7 +66,17 @@ def set_options(command: Callable[..., None], options: Sequence[inspect.Paramete
 
 
 SOURCE_OPTIONS: Final = (
-    keyword_option("base_url", str | None, "Address of the service; by default TOOLKIT_BASE_URL."),
+    keyword_option(
+        "base_url",
+        str | None,
+        "Address of the service, or hydromancer or hyperliquid; by default TOOLKIT_BASE_URL.",
+    ),
+    keyword_option(
+        "exchange",
+        str | None,
+        "Use the own API of this exchange, which needs no key: hyperliquid. With --base-url, what "
+        "answers there in its place.",
+    ),
     keyword_option(
         "points_per_minute",
         int | None,
@@ -113,8 +123,10 @@ def open_session(options: Mapping[str, Any], progress: Any = False) -> "Session"
     """Connect to the service or the local source that the options select."""
     names = ("seed", "size", "recordings", "archive")
     local = {name: options[name] for name in names if options.get(name) is not None}
-    if local and options["base_url"]:
-        fail("--base-url and a local source are two sources: use only one of them", code=2)
+    for name in ("base_url", "exchange"):
+        if local and options.get(name):
+            option = name.replace("_", "-")
+            fail(f"--{option} and a local source are two sources: use only one of them", code=2)
     for name in ("points_per_minute", "most_points"):
         if local and options[name] is not None:
             option = name.replace("_", "-")
@@ -131,6 +143,7 @@ def open_session(options: Mapping[str, Any], progress: Any = False) -> "Session"
 
     return connect(
         options["base_url"],
+        exchange=options.get("exchange"),
         points_per_minute=options["points_per_minute"],
         most_points=options["most_points"],
         progress=progress,

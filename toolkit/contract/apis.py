@@ -56,6 +56,17 @@ _MIRRORED: Final = (
 )
 """The operations of the specification that the exchange's own API has."""
 
+# ASSUMED: Every state call costs 0.1 token, the most that is known of them.
+_STATE_TOKENS: Final = 0.1
+_STATES: Final = (
+    "batchClearinghouseStates",
+    "batchPortfolioStates",
+    "clearinghouseState",
+    "portfolioState",
+    "spotClearinghouseState",
+)
+"""The operations of the service that cost a part of a token. Every other request costs one."""
+
 _EXCHANGE_LACKS: Final = ("builder", "venue", "cursor", "limit")
 """The parameters, by their names on the wire, that the exchange's own API does not have."""
 
@@ -70,6 +81,7 @@ class Api:
     - ``has_keys``: whether a key may be sent to it
     - ``points_per_minute``: its quota for one machine; None if it depends on the key
     - ``changes``: type -> the columns of `Operation` that are different; None if nothing is
+    - ``usd_per_token``: price of a token of its monthly meter; 0 if it has none
     - ``lacks``: the fields, by their names on the wire, that its rows do not have
     """
 
@@ -79,6 +91,7 @@ class Api:
     has_keys: bool
     points_per_minute: int | None = None
     changes: Mapping[str, Mapping[str, Any]] | None = None
+    usd_per_token: float = 0.0
     lacks: tuple[str, ...] = ()
     _adapted: dict[str, Operation] = field(default_factory=dict, repr=False, compare=False)
 
@@ -125,6 +138,20 @@ class Api:
             limit=None,
             **{"points": 20, **changes.get(operation.type, {})},
         )
+
+    def tokens(self, type: str, requests: int = 1) -> float | None:
+        """Return the tokens that requests of a type take from the month; None without this meter.
+
+        >>> SERVICE.tokens("userFillsByTime", 3), EXCHANGE.tokens("userFillsByTime")
+        (3.0, None)
+        """
+        if not self.usd_per_token:
+            return None
+        return requests * (_STATE_TOKENS if type in _STATES else 1.0)
+
+    def token_usd(self, tokens: float) -> float:
+        """Return the price of tokens in USD, for those of the plan and for further ones."""
+        return tokens * self.usd_per_token
 
     def remove_fields(self, content: bytes) -> bytes:
         """Return an answer of the service without the fields that the rows of this API lack.
@@ -178,6 +205,7 @@ SERVICE: Final = Api(
         "testnet": "https://api-testnet.hydromancer.xyz",
     },
     has_keys=True,
+    usd_per_token=300 / 500_000,  # and 60 / 100,000 for further ones: the same
 )
 """The query service of the specification."""
 

@@ -42,6 +42,8 @@ class Plan:
         How sure the plan is: ``exact``, ``likely``, ``at most``, ``at least``.
     why : str
         What the plan is based on.
+    tokens, usd : float or None
+        Expected tokens of the month, and their price in USD; None if the source has no such meter.
     """
 
     operation: str
@@ -51,14 +53,21 @@ class Plan:
     minutes: float | None
     sure: str
     why: str = ""
+    tokens: float | None = None
+    usd: float | None = None
 
     def __str__(self) -> str:
         rows = "an unknown number of rows" if self.rows is None else count_text(self.rows, "row")
         time = "" if self.minutes is None else f", {self.minutes:,.1f} minutes"
         return (
             f"{self.operation}: {rows}, {count_text(self.requests, 'request')}, "
-            f"{count_text(self.points, 'point')}{time} ({self.sure}: {self.why})"
+            f"{count_text(self.points, 'point')}{time}{self._price()} ({self.sure}: {self.why})"
         )
+
+    def _price(self) -> str:
+        tokens = self.tokens
+        name = "token" if tokens == 1 else "tokens"
+        return "" if tokens is None else f", {tokens:,.6g} {name} ({self.usd:,.4f} USD)"
 
     def _repr_html_(self) -> str:
         """Return a small table for notebooks."""
@@ -69,6 +78,8 @@ class Plan:
             "requests": f"{self.requests:,}",
             "points": f"{self.points:,}",
             "minutes": unknown if self.minutes is None else f"{self.minutes:,.1f}",
+            **({} if self.tokens is None else {"tokens": f"{self.tokens:,.6g}"}),
+            **({} if self.usd is None else {"USD": f"{self.usd:,.4f}"}),
             "sure": f"{self.sure}: {self.why}",
         }
         rows = "".join(
@@ -210,4 +221,6 @@ def _make_plan(
             minutes = None
         else:
             minutes += (requests - 1) // (per_minute // cost)
-    return Plan(operation.type, rows, requests, points, minutes, sure, why)
+    tokens = session.api.tokens(operation.type, requests)
+    usd = None if tokens is None else session.api.token_usd(tokens)
+    return Plan(operation.type, rows, requests, points, minutes, sure, why, tokens, usd)

@@ -69,7 +69,7 @@ def _argument_text(arguments: Mapping[str, Any]) -> str:
     chosen = {name: _literal(name, value) for name, value in arguments.items() if value is not None}
     if chosen.keys() & set(_FOLDERS):
         chosen = {name: value for name, value in chosen.items() if name not in ("seed", "size")}
-    defaults = {"cursors": "exclusive", "clock": "fixed", "strict": False}
+    defaults = {"cursors": "exclusive", "clock": "fixed", "strict": False, "like": "service"}
     return ", ".join(
         f"{name}={value!r}" for name, value in chosen.items() if defaults.get(name) != value
     )

@@ -86,6 +86,7 @@ class KeyQuotas:
         keys = tuple(keys)
         self._keys = {key.digest: key for key in keys}
         self._usage = defaultdict[str, _Usage](_Usage)
+        self._requests = Counter[tuple[str, int, str]]()  # by key, day and type
         self._lock = threading.Lock()
 
     def find_key(self, headers: Mapping[str, str]) -> AcceptedKey:
@@ -160,6 +161,17 @@ class KeyQuotas:
                     raise RateLimited("Rate limit exceeded", retry_after=wait)
                 usage.calls[operation.type] = [*times, at_ms]
             usage.points += points
+
+    def count_request(self, key: AcceptedKey, day: int, type: str) -> None:
+        """Count a request of a key; `day` is the number of days since 1970-01-01."""
+        with self._lock:
+            self._requests[key.name, day, type] += 1
+
+    def requests_since(self, key: AcceptedKey, day: int) -> list[tuple[int, str, int]]:
+        """Return day, type and number of the requests of a key from a day on."""
+        with self._lock:
+            counts = sorted(self._requests.items())
+        return [(at, type, n) for (name, at, type), n in counts if name == key.name and at >= day]
 
     def charge_rows(self, key: AcceptedKey, points: int) -> None:
         """Charge the rows of an answer, in the minute of its request; nothing is refused."""

@@ -8,6 +8,7 @@ import json
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -33,6 +34,7 @@ from toolkit.service.limits import DEFAULT_LIMITS, ServiceLimits
 from toolkit.service.live_documents import LiveDocuments
 from toolkit.service.mirror import Upstream, is_mirrored
 from toolkit.service.store import Store
+from toolkit.times import DAY
 
 __all__ = ["Application"]
 
@@ -180,6 +182,7 @@ class Application:
         # A parameter that the API does not have is ignored, as its serde does.
         defaults = {item.python: item.default for item in whole.parameters}
         parameters = defaults | check_request(operation, body)
+        self.access.count_request(key, now_ms // DAY, operation.type)
         most = self.limits.list_entries
         for name, value in parameters.items():
             if isinstance(value, list | tuple) and len(value) > most:
@@ -192,8 +195,9 @@ class Application:
             encoding = "identity"  # the rows are counted before they are compressed
         seconds = self.limits.answer_seconds
         request = CheckedRequest(
-            operation, parameters, now_ms, self.inclusive, self.live, encoding, seconds
-        )
+            operation, parameters, now_ms, self.inclusive, self.live, encoding, seconds,
+            partial(self.access.requests_since, key),
+        )  # fmt: skip
         response: Response | None = None
         if self.store.replay is not None:
             response = self.store.replay(request)

@@ -3,7 +3,7 @@
 import itertools
 import math
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
@@ -71,6 +71,8 @@ class CheckedRequest:
         is compressed afterwards.
     answer_seconds : float
         Time limit of `read_batches`, in seconds.
+    requests_since : callable
+        Returns day, type and number of the requests of this key from a day on.
     """
 
     operation: Operation
@@ -80,6 +82,7 @@ class CheckedRequest:
     live: LiveDocuments | None = None
     encoding: str = "identity"
     answer_seconds: float = math.inf
+    requests_since: Callable[[int], list[tuple[int, str, int]]] = lambda day: []
 
     def read_batches(self, rows: Iterator[_Item]) -> Iterator[list[_Item]]:
         """Yield rows by the thousands.

@@ -2,6 +2,7 @@
 
 from toolkit.contract.records.accounts import (
     AccountRow,
+    ApiUsage,
     AssetPosition,
     BatchStates,
     BatchStatesByDex,

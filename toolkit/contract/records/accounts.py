@@ -392,3 +392,12 @@ class VaultRow(Record, kw_only=True):
     always_close_on_withdraw: Annotated[
         bool, FLAG("whether each withdrawal closes a part of the positions")
     ]
+
+
+class ApiUsage(Record, kw_only=True, rename=None):
+    """What a key has used on a day; its names are snake case on the wire."""
+
+    day: Annotated[str, TEXT("day in UTC, such as 2026-03-01", key=True)]
+    request_type: Annotated[str, TEXT("type of the requests", key=True)]
+    total_requests: Annotated[int, COUNT("number of requests")]
+    tokens_consumed: Annotated[float, AMOUNT("tokens of the month that they took", unit="tokens")]

@@ -10,8 +10,10 @@ from typing import Any, Final
 import msgspec
 
 from toolkit.contract.answers import encode
+from toolkit.contract.apis import SERVICE
 from toolkit.contract.recorded_rows import read_record
 from toolkit.contract.records import (
+    ApiUsage,
     ClearinghouseState,
     LedgerUpdate,
     Portfolio,
@@ -270,3 +272,19 @@ def _exchange_volumes(store: Store, since: int) -> dict[int, Decimal]:
     for day, taker in store.select_rows("SELECT day, taker FROM volume WHERE day >= ?", since):
         totals[day] = totals.get(day, Decimal(0)) + Decimal(taker)
     return totals
+
+
+def api_usage(_: Store, request: CheckedRequest) -> bytes:
+    """Return the requests of the key by day and type, and the tokens that they would cost."""
+    found = request.requests_since(request.now_ms // DAY - request["days"] + 1)
+    return encode(
+        [
+            ApiUsage(
+                day=to_iso(day * DAY)[:10],
+                request_type=type,
+                total_requests=number,
+                tokens_consumed=SERVICE.tokens(type, number) or 0.0,
+            )
+            for day, type, number in found
+        ]
+    )
