@@ -97,6 +97,7 @@ NOT_RECORDED = {
         *("slippage.curve", "slippage.fit", "slippage.heatmap"),
     ],
     "validator weeks": ["staking.apy", "staking.implied_fee", "staking.rank_stability"],
+    "trades of the service": ["pnl.compare_with_service"],
     "TWAP snapshots": ["twaps.adherence", "twaps.linked", "twaps.pressure"],
 }
 
