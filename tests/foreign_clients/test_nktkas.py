@@ -29,6 +29,7 @@ def parameters(accounts):
     """Return the parameters of each operation that mirrors the exchange's API."""
     user = accounts[0]
     values = {"user": user, "coin": "BTC", "interval": "1h", "startTime": 0, "oid": 1, "dex": "eqx"}
+    values |= {"vaultAddress": user}
     mirrored = [
         operation
         for operation in OPERATIONS.values()
@@ -38,7 +39,8 @@ def parameters(accounts):
         item.type: {part.name: values[part.name] for part in item.parameters if part.required}
         for item in [*mirrored, *(item for item in EXTRA_OPERATIONS.values() if not item.own)]
     }
-    return {**parameters, "userFillsByTime": {"user": user, "startTime": 0}}
+    with_start = ("userFillsByTime", "userBorrowLendInterest")
+    return parameters | {name: {"user": user, "startTime": 0} for name in with_start}
 
 
 @pytest.fixture(scope="module")
