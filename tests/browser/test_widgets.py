@@ -52,7 +52,7 @@ def page(browser, lab, service, user, secret, subshells):
         f"key = Path({str(secret)!r}).read_text()\n"
         "session = open_session(url, key, now_ms=lambda: now, default=True)\ndel key\nsession",
         'explorer = tk.widgets.slippage_explorer("BTC", period="3d")\nexplorer',
-        f'wallet = tk.widgets.wallet_explorer({user!r}, period="7d", builders=())\nwallet',
+        f'wallet = tk.widgets.wallet_explorer({user!r}, period="7d")\nwallet',
         'monitor = tk.widgets.live_monitor("SOL", every="1s")\nmonitor',
     ]
     name = f"widgets_{'with' if subshells else 'without'}_subshells.ipynb"
