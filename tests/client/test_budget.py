@@ -506,16 +506,6 @@ def test_pull_counts_are_added_to_session():
     assert (pull.retries, list(pull.facts()["retries"])) == (3, ["429", "500"])
 
 
-def test_invalid_limits_are_refused():
-    for value in (0, -1, 1.0, True, "5"):
-        for name, limits in (("points_per_minute", (value, None)), ("most_points", (None, value))):
-            with pytest.raises(ValueError, match=f"^{name} "):
-                Budget(*limits, clock=lambda: 0.0, sleep=lambda seconds: None)
-    with Budget(1, 1, clock=lambda: 0.0, sleep=lambda seconds: None).spend(1) as spending:
-        assert spending.waited == 0.0
-    Budget(None, None, clock=lambda: 0.0, sleep=lambda seconds: None).close()
-
-
 def test_refused_request_spends_nothing():
     """7 of 10 points are spent: 3 more fit, 4 do not, and 9 exceed the minute."""
     budget = Budget(10, 10, clock=lambda: 0.0, sleep=lambda seconds: None)

@@ -109,22 +109,3 @@ def test_interrupt_has_rows_so_far():
     assert 50 < len(rows) <= 100
     assert rows["tid"].tolist() == whole["tid"].tolist()[: len(rows)]
     assert (tk.provenance(rows)["complete"], tk.provenance(rows)["pages"]) == ("no", 2)
-
-
-def test_interrupted_wait_spends_nothing():
-    def interrupted(seconds):
-        raise KeyboardInterrupt
-
-    session = open_session(
-        "http://service.test",
-        points_per_minute=10,
-        most_points=100,
-        transport=httpx.MockTransport(lambda request: httpx.Response(200, json=[])),
-        sleep=interrupted,
-        default=False,
-    )
-    user = "0x" + "1" * 40
-    tk.user_fills(user, session=session)
-    with pytest.raises(KeyboardInterrupt):
-        tk.user_fills(user, session=session)
-    assert (session.budget.spent, session.counts.requests) == (10, 1)

@@ -6,8 +6,6 @@ import stamina
 from toolkit.client.retry import Retry, retry_cause
 from toolkit.errors import (
     AnswerDamaged,
-    AnswerInvalid,
-    BadRequest,
     RateLimited,
     ServiceDown,
     Unreachable,
@@ -30,16 +28,6 @@ def _waiting():
 
 def _slow_down(seconds):
     return RateLimited("slow down", retry_after=seconds)
-
-
-def test_only_temporary_failures_are_retried():
-    retried = [ServiceDown("500"), Unreachable("no route"), AnswerDamaged("cut"), _slow_down(None)]
-    others = [
-        *(BadRequest("400"), BadRequest("400", retry_after=5.0)),
-        *(AnswerInvalid("wrong type"), ValueError("ours")),
-    ]
-    assert [RULES.next_wait(error, 1, 0.0) is not None for error in retried] == [True] * 4
-    assert [RULES.next_wait(error, 1, 0.0) for error in others] == [None] * 4
 
 
 @pytest.mark.usefixtures("_waiting")
@@ -83,21 +71,6 @@ def test_long_requested_wait_ends_retries():
     ):
         error = kind("later", retry_after=seconds)
         assert [RULES.next_wait(error, 1, elapsed) for elapsed in (3.0, 101.0)] == [wait, None]
-
-
-@pytest.mark.usefixtures("_waiting")
-def test_requested_wait_is_limited():
-    for timeout, error, wait in (
-        (100.0, _slow_down(7.0), 7.0),
-        (100.0, _slow_down(100.0), 100.0),
-        (100.0, _slow_down(100.5), 0.0),
-        (180.0, _slow_down(170.0), 170.0),
-        (100.0, _slow_down(None), 0.0),
-        (100.0, ServiceDown("500"), 0.0),
-        (100.0, ServiceDown("503", retry_after=20.0), 20.0),
-        (100.0, BadRequest("400", retry_after=20.0), 0.0),
-    ):
-        assert Retry(timeout=timeout).requested_wait(error) == wait
 
 
 @pytest.mark.usefixtures("_waiting")

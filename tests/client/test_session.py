@@ -219,15 +219,6 @@ def test_connect_reads_address_and_key_from_environment(monkeypatch):
     assert repr(connect(default=False)).startswith("<Session http://127.0.0.1:1, with key")
 
 
-def test_session_stops_at_most_points():
-    session = session_of(answers_in_turn((200, UNIVERSE)), most_points=5)
-    tk.meta(session=session)
-    tk.meta(session=session)
-    with pytest.raises(tk.BudgetSpent):
-        tk.meta(session=session)
-    assert session.counts.points == 4
-
-
 def compressed_bomb(kind, size):
     """Return a small body that decompresses to `size` bytes of JSON."""
     blank = b"[" + b" " * (size - 2) + b"]"
