@@ -20,6 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import toolkit as tk
+from tests.fetch.wire import session_over
 from toolkit.client import connect, open_session
 from toolkit.client.budget import LEASE, Budget, RequestCounts
 from toolkit.client.quota_window import QuotaWindow
@@ -213,19 +214,9 @@ def test_damaged_points_file_warns(tmp_path):
 
 
 def sessions(world, folder, handler, number=2, quota=1_000):
-    return [
-        open_session(
-            "http://service.test",
-            CANARY,
-            points_per_minute=quota,
-            budget_folder=folder,
-            transport=httpx.MockTransport(handler),
-            clock=world.clock,
-            sleep=world.sleep,
-            default=False,
-        )
-        for _ in range(number)
-    ]
+    options = {"points_per_minute": quota, "budget_folder": folder}
+    options |= {"clock": world.clock, "sleep": world.sleep}
+    return [session_over(handler, CANARY, **options) for _ in range(number)]
 
 
 def test_retry_after_blocks_all_sessions(tmp_path):
@@ -263,13 +254,7 @@ def refused_session(world, headers, seconds, status=429):
             return httpx.Response(status, json={"error": "slow"}, headers=headers)
         return httpx.Response(200, json=[])
 
-    session = open_session(
-        "http://service.test",
-        transport=httpx.MockTransport(handler),
-        clock=world.clock,
-        sleep=world.sleep,
-        default=False,
-    )
+    session = session_over(handler, clock=world.clock, sleep=world.sleep)
     session.retry = replace(session.retry, draw=lambda: 0.0)
     return session, sent
 

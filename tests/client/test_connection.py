@@ -9,7 +9,8 @@ import httpx
 import pytest
 
 import toolkit as tk
-from toolkit.client import connect, open_session
+from tests.fetch.wire import session_over
+from toolkit.client import connect
 from toolkit.local_service import application_of, simulated_store
 from toolkit.service import AcceptedKey, KeyQuotas
 from toolkit.service.http import run_server
@@ -99,9 +100,7 @@ def test_interrupt_has_rows_so_far():
         answer = local.client.post("/info", content=request.content)
         return httpx.Response(200, content=answer.content)
 
-    session = open_session(
-        "http://service.test", transport=httpx.MockTransport(handler), default=False
-    )
+    session = session_over(handler)
     with pytest.raises(KeyboardInterrupt) as caught:
         tk.user_fills_by_time(user, 0, page_size=50, session=session)
     rows = caught.value.rows

@@ -13,6 +13,7 @@ import stamina
 import zstandard
 
 import toolkit as tk
+from tests.fetch.wire import session_over
 from toolkit.client import connect, forget, open_session
 from toolkit.client.wire import LARGEST_JSON
 from toolkit.contract.operations import OPERATIONS
@@ -262,11 +263,7 @@ def test_compressed_answers_are_read_or_refused():
 
 def test_closed_session_is_not_default():
     forget()
-    with open_session(
-        "http://service.test",
-        transport=httpx.MockTransport(answers_in_turn((200, UNIVERSE))),
-        default=True,
-    ) as session:
+    with session_over(answers_in_turn((200, UNIVERSE)), default=True) as session:
         assert tk.meta()["name"].tolist() == ["BTC"]
     with pytest.raises(tk.NotConnected, match="session was closed"):
         tk.meta()

@@ -6,8 +6,7 @@ import httpx
 import pytest
 
 import toolkit as tk
-from tests.fetch.wire import fill, rows_of_request
-from toolkit.client import open_session
+from tests.fetch.wire import fill, rows_of_request, session_over
 from toolkit.contract.field_deviations import forget_deviations
 from toolkit.errors import MissingField, UnknownField
 
@@ -21,8 +20,7 @@ def connect_to(rows):
         asked = json.loads(request.content)
         return httpx.Response(200, json=rows_of_request(rows, asked)[: asked.get("limit", 2_000)])
 
-    transport = httpx.MockTransport(respond)
-    return open_session("http://service.test", transport=transport)
+    return session_over(respond)
 
 
 def test_every_frame_names_missing_fields():

@@ -13,8 +13,7 @@ import pandas as pd
 import pytest
 
 import toolkit as tk
-from tests.fetch.wire import fill, rows_of_request
-from toolkit.client import open_session
+from tests.fetch.wire import fill, rows_of_request, session_over
 from toolkit.contract.columns import table_columns
 from toolkit.contract.operations import OPERATIONS
 from toolkit.errors import BadRequest, Incomplete, IncompleteWarning
@@ -61,13 +60,7 @@ class Service:
         return httpx.Response(200, content=json.dumps(answer))
 
     def session(self):
-        return open_session(
-            "https://service.example",
-            "a-key",
-            transport=httpx.MockTransport(self),
-            now_ms=lambda: NOW + 90 * 86_400_000,
-            default=False,
-        )
+        return session_over(self, "a-key", now_ms=lambda: NOW + 90 * 86_400_000)
 
 
 def call(row, answers=ANSWERS, **named):

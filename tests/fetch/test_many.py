@@ -23,7 +23,8 @@ import pytest
 import stamina
 
 import toolkit as tk
-from toolkit.client import connect, open_session
+from tests.fetch.wire import session_over
+from toolkit.client import connect
 from toolkit.errors import IncompleteWarning
 from toolkit.fetch.workers import Workers
 from toolkit.local_service import application_of, simulated_store
@@ -49,12 +50,6 @@ def processes():
     spawn = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(2, mp_context=spawn) as pool:
         yield pool
-
-
-def session_over(handler, **options):
-    """Return a session whose requests go to a function of this process."""
-    transport = httpx.MockTransport(handler)
-    return open_session("http://service.test", "key", transport=transport, default=False, **options)
 
 
 @pytest.fixture(autouse=True)

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import toolkit as tk
-from toolkit.client import open_session
+from tests.fetch.wire import session_over
 from toolkit.errors import BadRequest
 from toolkit.fetch.markets import with_readable_coins
 
@@ -54,8 +54,7 @@ def service(lists):
             return httpx.Response(400, json={"error": "Unknown type"})
         return httpx.Response(200, json=found)
 
-    transport = httpx.MockTransport(answer)
-    return open_session("http://service.test", transport=transport), asked
+    return session_over(answer), asked
 
 
 def test_each_spelling_means_one_market():

@@ -8,8 +8,7 @@ import httpx
 import pytest
 
 import toolkit as tk
-from tests.fetch.wire import fill
-from toolkit.client import open_session
+from tests.fetch.wire import fill, session_over
 from toolkit.contract.operations import OPERATIONS
 from toolkit.errors import HistoryWarning
 from toolkit.times import to_ms
@@ -19,14 +18,8 @@ NOW = to_ms("2026-01-01")
 
 
 def live_session(rows=None, **options):
-    transport = httpx.MockTransport(lambda request: httpx.Response(200, json=rows or []))
-    return open_session(
-        "http://service.test",
-        transport=transport,
-        now_ms=lambda: NOW,
-        default=False,
-        **options,
-    )
+    answer = httpx.Response(200, json=rows or [])
+    return session_over(lambda request: answer, now_ms=lambda: NOW, **options)
 
 
 @pytest.fixture(scope="module")
@@ -107,12 +100,7 @@ def test_very_active_account_warns():
         start = int(asked.get("cursor", f"{asked.get('startTime')}_0").split("_")[0]) + 1
         return httpx.Response(200, json=[fill(start + number) for number in range(2_000)])
 
-    session = open_session(
-        "http://service.test",
-        transport=httpx.MockTransport(rows),
-        now_ms=lambda: NOW,
-        default=False,
-    )
+    session = session_over(rows, now_ms=lambda: NOW)
     with pytest.warns(HistoryWarning, match="100,000 fills"):
         tk.user_fills_by_time(USER, "2025-09-01", max_rows=100_000, session=session)
 

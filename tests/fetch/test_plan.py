@@ -4,6 +4,7 @@ import httpx
 import pytest
 
 import toolkit as tk
+from tests.fetch.wire import session_over
 from toolkit.client import open_session
 
 
@@ -107,15 +108,13 @@ def test_plan_counts_waits_of_quota(session):
         return httpx.Response(200, content=content)
 
     for quota in (10, 25, 40):
-        slow = open_session(
-            "http://service.test",
+        slow = session_over(
+            answer,
             points_per_minute=quota,
             budget_folder=False,
-            transport=httpx.MockTransport(answer),
             now_ms=session.now_ms,
             clock=lambda: now[0],
             sleep=sleep,
-            default=False,
         )
         asked = ("BTC", 1_000, "2025-09-30")
         plan = tk.plan(tk.slippage_history, *asked, page_size=20, session=slow)

@@ -9,12 +9,12 @@ import pytest
 import zstandard
 
 import toolkit as tk
+from tests.fetch.wire import session_over
 from toolkit.client import open_session
 
 
 def mock_session(status, content):
-    transport = httpx.MockTransport(lambda request: httpx.Response(status, content=content))
-    return open_session("https://service.test", "key", transport=transport)
+    return session_over(lambda request: httpx.Response(status, content=content), "key")
 
 
 def test_poll_fetches_only_after_change(session):
@@ -52,13 +52,7 @@ def polled_ids(stamps, snapshots):
         headers = {"x-payload-format": "msgpack"}
         return httpx.Response(200, content=zstandard.compress(content), headers=headers)
 
-    session = open_session(
-        "https://service.test",
-        "key",
-        transport=httpx.MockTransport(answer),
-        simulated=True,
-        default=False,
-    )
+    session = session_over(answer, "key", simulated=True)
     frames = tk.poll(
         tk.account_value_snapshot_timestamp,
         tk.account_value_snapshots,

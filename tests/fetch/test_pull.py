@@ -9,8 +9,7 @@ import pytest
 import stamina
 
 import toolkit as tk
-from tests.fetch.wire import fill
-from toolkit.client import open_session
+from tests.fetch.wire import fill, session_over
 from toolkit.times import to_iso
 
 USER = "0x" + "a" * 40
@@ -45,8 +44,7 @@ class Service:
         return httpx.Response(200, json=rows[: asked.get("limit", 2_000)])
 
     def session(self, **options):
-        transport = httpx.MockTransport(self)
-        return open_session("http://service.test", transport=transport, default=False, **options)
+        return session_over(self, **options)
 
 
 def short_answer(content):
@@ -228,8 +226,7 @@ def test_incomplete_has_rows_and_cursor():
 
 
 def test_empty_pull_has_no_first_key():
-    transport = httpx.MockTransport(lambda request: httpx.Response(200, json=[]))
-    session = open_session("http://service.test", transport=transport)
+    session = session_over(lambda request: httpx.Response(200, json=[]))
     facts = tk.provenance(tk.user_fills_by_time(USER, 0, session=session))
     assert (facts["first"], facts["last"], facts["rows"], facts["complete"]) == (
         None,

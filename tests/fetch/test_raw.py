@@ -7,7 +7,7 @@ import pytest
 import stamina
 
 import toolkit as tk
-from toolkit.client import open_session
+from tests.fetch.wire import session_over
 from toolkit.errors import BadRequest
 
 
@@ -54,9 +54,7 @@ def test_info_returns_unknown_answers():
         asked.append(json.loads(request.content))
         return answers[asked[-1]["type"]]
 
-    result = open_session(
-        "http://service.test", "key", transport=httpx.MockTransport(handler), default=False
-    )
+    result = session_over(handler, "key")
     request = {"type": "someState", "user": "0xAB", "other": None}
     assert tk.info(request, session=result) == {"accountValue": "1.5"}
     assert asked == [request]
@@ -69,13 +67,7 @@ def test_info_returns_unknown_answers():
 
 def test_info_counts_costs_and_retries():
     left = [httpx.Response(522, content=b"error code: 522"), httpx.Response(200, json=[])]
-    result = open_session(
-        "http://service.test",
-        "key",
-        points_per_minute=100,
-        transport=httpx.MockTransport(lambda request: left.pop(0)),
-        default=False,
-    )
+    result = session_over(lambda request: left.pop(0), "key", points_per_minute=100)
     with stamina.set_testing(True, attempts=2):
         assert tk.info({"type": "userFunding", "user": "0x" + "1" * 40}, session=result) == []
     assert (result.counts.requests, result.counts.points) == (2, 20)

@@ -1,4 +1,15 @@
-"""Rows as they are on the wire, and the rows that a request selects."""
+"""Rows as they are on the wire, the rows that a request selects, and sessions over a function."""
+
+import httpx
+
+from toolkit.client import open_session
+
+
+def session_over(answer, api_key=None, **options):
+    """Return a session whose requests go to a function; it is not the default session."""
+    transport = httpx.MockTransport(answer)
+    options = {"default": False, **options}
+    return open_session("http://service.test", api_key, transport=transport, **options)
 
 
 def fill(time, tx=0, tid=1):

@@ -6,8 +6,8 @@ import warnings
 import httpx
 import pytest
 
+from tests.fetch.wire import session_over
 from toolkit import plots
-from toolkit.client import open_session
 from toolkit.contract.field_deviations import forget_deviations
 from toolkit.plots.pnl import STEP_NAMES
 from toolkit.reports import builder_report, wallet_report, wallet_text
@@ -29,13 +29,7 @@ def altered(session, operation, field):
         return httpx.Response(given.status_code, headers=headers, json=content)
 
     now = session.now_ms()
-    return open_session(
-        "http://service.test",
-        "key",
-        transport=httpx.MockTransport(answer),
-        now_ms=lambda: now,
-        default=False,
-    )
+    return session_over(answer, "key", now_ms=lambda: now)
 
 
 def missing_reasons(session, user, field):
