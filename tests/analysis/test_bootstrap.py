@@ -5,12 +5,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from toolkit.statistics.bootstrap import (
-    bootstrap_interval,
-    count_draws,
-    draw_blocks,
-    resample_sums,
-)
+from toolkit.statistics.bootstrap import bootstrap_interval, count_draws, draw_blocks, resample_sums
 
 
 @pytest.mark.parametrize(("clusters", "mean"), [(3, 0.0), (3, 10.0), (9, 10.0)])

@@ -7,11 +7,7 @@ from scipy import signal, stats
 
 import toolkit as tk
 from toolkit.execution import fill_quality, markout, quotes, spreads
-from toolkit.execution._quotes import (
-    estimate_parts,
-    price_changes,
-    read_tape,
-)
+from toolkit.execution._quotes import estimate_parts, price_changes, read_tape
 from toolkit.prepare.door import Table
 
 from .examples import MONDAY, times

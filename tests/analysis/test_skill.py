@@ -5,12 +5,7 @@ import pandas as pd
 import pytest
 
 import toolkit as tk
-from toolkit.performance._ratios import (
-    long_run_error,
-    luck_probability,
-    sharpe_error,
-    sharpe_ratio,
-)
+from toolkit.performance._ratios import long_run_error, luck_probability, sharpe_error, sharpe_ratio
 from toolkit.statistics.shrinkage import shrink_estimates
 
 START = pd.Timestamp("2025-09-01", tz="UTC")

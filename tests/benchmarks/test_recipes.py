@@ -35,11 +35,7 @@ HELPERS = {
         recipes.attribution_sums,
         recipes.attribution_same,
     ),
-    "pnl.round_trips": (
-        tk.pnl.round_trips,
-        recipes.round_trips_sums,
-        recipes.round_trips_same,
-    ),
+    "pnl.round_trips": (tk.pnl.round_trips, recipes.round_trips_sums, recipes.round_trips_same),
     "pnl.positions": (
         lambda fills: tk.pnl.positions(fills, recipes.META),
         recipes.positions_sums,

@@ -18,12 +18,7 @@ from tests.benchmarks.side_by_side import side_by_side
 from toolkit.contract.answers import decode
 from toolkit.contract.columns import record_columns
 from toolkit.contract.operations import OPERATIONS
-from toolkit.contract.snapshots import (
-    WireAccountSnapshot,
-    WireTwapSnapshot,
-    assemble,
-    pack,
-)
+from toolkit.contract.snapshots import WireAccountSnapshot, WireTwapSnapshot, assemble, pack
 from toolkit.frames import Collector
 
 ACCOUNTS = OPERATIONS["accountValueSnapshots"]

@@ -170,10 +170,7 @@ def test_doctor_counts_archive_rows(monkeypatch, tmp_path):
 def test_doctor_lists_unfit_libraries(monkeypatch, tmp_path):
     """An installed distribution is a folder of metadata: the first one on the path counts."""
     needs = ["absent-library>=1", "pandas>=2", 'absent-extra; extra == "scale"']
-    for name, version, requirements in (
-        ("exchange_toolkit", "9.9", needs),
-        ("pandas", "0.1", []),
-    ):
+    for name, version, requirements in (("exchange_toolkit", "9.9", needs), ("pandas", "0.1", [])):
         folder = tmp_path / f"{name}-{version}.dist-info"
         folder.mkdir()
         lines = ["Metadata-Version: 2.1", f"Name: {name}", f"Version: {version}"]

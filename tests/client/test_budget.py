@@ -259,10 +259,7 @@ def refused_session(world, headers, seconds, status=429):
     return session, sent
 
 
-DATES = {
-    "Date": "Wed, 21 Oct 2026 07:27:40 GMT",
-    "Retry-After": "Wed, 21 Oct 2026 07:28:00 GMT",
-}
+DATES = {"Date": "Wed, 21 Oct 2026 07:27:40 GMT", "Retry-After": "Wed, 21 Oct 2026 07:28:00 GMT"}
 
 
 REFUSALS = [

@@ -4,12 +4,7 @@ import pytest
 import stamina
 
 from toolkit.client.retry import Retry, retry_cause
-from toolkit.errors import (
-    AnswerDamaged,
-    RateLimited,
-    ServiceDown,
-    Unreachable,
-)
+from toolkit.errors import AnswerDamaged, RateLimited, ServiceDown, Unreachable
 
 RULES = Retry(timeout=100.0, draw=lambda: 0.0)
 

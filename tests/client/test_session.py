@@ -200,9 +200,7 @@ def test_spaces_around_address_are_removed():
         return httpx.Response(200, json=UNIVERSE)
 
     session = open_session(
-        " http://service.example:8787/ \n",
-        transport=httpx.MockTransport(handler),
-        default=False,
+        " http://service.example:8787/ \n", transport=httpx.MockTransport(handler), default=False
     )
     tk.meta(session=session)
     assert asked == ["http://service.example:8787/info"]

@@ -29,11 +29,7 @@ from toolkit.contract.field_deviations import forget_deviations
 from toolkit.contract.fields import split_annotation
 from toolkit.contract.operations import OPERATIONS
 from toolkit.contract.value_kinds import field_note
-from toolkit.errors import (
-    AnswerInvalid,
-    MissingField,
-    UnknownField,
-)
+from toolkit.errors import AnswerInvalid, MissingField, UnknownField
 
 JSON = [row for row in OPERATIONS.values() if not row.binary]
 EVERY = pytest.mark.parametrize("row", JSON, ids=[row.type for row in JSON])

@@ -23,12 +23,7 @@ def failing(application, share):
         InProcessTransport(application), (*REFUSED, *BROKEN), share=share, seed=3
     )
     session = open_session(
-        "http://service.test",
-        SECRET,
-        transport=network,
-        simulated=True,
-        attempts=12,
-        default=False,
+        "http://service.test", SECRET, transport=network, simulated=True, attempts=12, default=False
     )
     return session, network
 

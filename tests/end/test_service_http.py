@@ -83,10 +83,7 @@ def test_many_counts_ages_from_service_present(served, world):
 
 def test_official_client_gets_fills(address, world):
     info = Info(
-        address,
-        skip_ws=True,
-        meta={"universe": []},
-        spot_meta={"universe": [], "tokens": []},
+        address, skip_ws=True, meta={"universe": []}, spot_meta={"universe": [], "tokens": []}
     )
     info.session.headers["Authorization"] = "Bearer s3cret"
     user = world.examples["WHALE"]

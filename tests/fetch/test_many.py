@@ -311,11 +311,7 @@ def test_resume_fetches_failed_only(session, users, tmp_path):
         tk.many(tk.user_fills_by_time, users, "2d", session=flaky)
     service.failing.clear()
     caught.value.rows.to_parquet(tmp_path / "some.parquet")
-    earlier = [
-        caught.value,
-        caught.value.rows,
-        pd.read_parquet(tmp_path / "some.parquet"),
-    ]
+    earlier = [caught.value, caught.value.rows, pd.read_parquet(tmp_path / "some.parquet")]
     for item in earlier:
         service.asked.clear()
         again = tk.many(tk.user_fills_by_time, users, "2d", resume=item, session=flaky)

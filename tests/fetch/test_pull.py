@@ -91,9 +91,7 @@ def test_retries_are_counted_by_cause():
     assert facts["retries"] == {"429": 1, "502": 1, "time-out": 1}
     assert (facts["requests"], facts["points"], facts["pages"]) == (4, 40, 1)
     session = Service(
-        httpx.ConnectError("refused"),
-        httpx.RemoteProtocolError("peer closed"),
-        short_answer(b"[]"),
+        httpx.ConnectError("refused"), httpx.RemoteProtocolError("peer closed"), short_answer(b"[]")
     ).session()
     facts = tk.provenance(tk.user_fills_by_time(USER, 0, session=session))
     assert facts["retries"] == {"connection broken": 2, "no connection": 1}

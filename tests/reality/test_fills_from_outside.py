@@ -130,9 +130,7 @@ def test_settlement_of_delisted_coin_is_forced():
 
 def test_unknown_directions_are_named():
     rows = fills(
-        ("@204", "A", 8.0, 5.0, 5.0, -2.0, 0.0, "USDC"),
-        dir="Partial Borrow Liquidation",
-        user=ME,
+        ("@204", "A", 8.0, 5.0, 5.0, -2.0, 0.0, "USDC"), dir="Partial Borrow Liquidation", user=ME
     )
     assert liquidated(rows) == [ME]
     assert pnl.round_trips(rows)["forced"].tolist() == [True]

@@ -29,7 +29,7 @@ MARKS = {"HYPE": 38.0, "BTC": 29_000.0}
 # frames, by the names of parameters -> helpers
 HELPERS = {
     ("snapshot",): [
-        *("accounts.concentration", "accounts.leverage", "accounts.lorenz", "accounts.values"),
+        *("accounts.concentration", "accounts.leverage", "accounts.lorenz", "accounts.values")
     ],
     ("start_values", "end_values"): ["accounts.migration"],
     ("positions",): ["accounts.positioning", "liquidations.levels"],
@@ -48,7 +48,7 @@ HELPERS = {
     ("orders", "prices"): ["orders.fill_probability"],
     ("orders", "fills", "prices"): ["execution.shortfall"],
     ("funding",): [
-        *("funding.accrual", "funding.annualised", "funding.implied_oracle", "funding.sums"),
+        *("funding.accrual", "funding.annualised", "funding.implied_oracle", "funding.sums")
     ],
     ("funding", "fills"): ["funding.oracle_check"],
     ("ledger",): ["ledger.flows", "ledger.sums", "ledger.unknown"],
@@ -188,10 +188,7 @@ STANDS_FOR = {
     "end_values": "snapshot",
 }
 # helper -> frames that may be None
-MAY_LACK = {
-    "pnl.carried_back": {"funding"},
-    "pnl.reconcile": {"start", "funding", "ledger"},
-}
+MAY_LACK = {"pnl.carried_back": {"funding"}, "pnl.reconcile": {"start", "funding", "ledger"}}
 
 
 def call_helper(helper, frames):

@@ -6,13 +6,7 @@ import hypothesis.strategies as st
 from hypothesis import given
 
 from tests.rules.reference import replay_spot_fills
-from toolkit.rules.spot_cost import (
-    FLAT,
-    CostBasis,
-    adjust_balance,
-    apply_spot_fill,
-    swap_tokens,
-)
+from toolkit.rules.spot_cost import FLAT, CostBasis, adjust_balance, apply_spot_fill, swap_tokens
 
 sizes = st.integers(1, 10**9)
 prices = st.integers(1, 10**8)

@@ -11,13 +11,7 @@ from toolkit.client import open_session
 from toolkit.contract.compression import decompress
 from toolkit.contract.source_tables import Sources
 from toolkit.local_service import InProcessTransport, application_of
-from toolkit.service import (
-    AcceptedKey,
-    Application,
-    KeyQuotas,
-    ServiceLimits,
-    build_store,
-)
+from toolkit.service import AcceptedKey, Application, KeyQuotas, ServiceLimits, build_store
 from toolkit.times import SECOND
 
 KEY = {"authorization": "Bearer s3cret"}

@@ -96,10 +96,7 @@ CASES = [
         most=100_000,
     ),
     Case(
-        "performance.trip_sheet",
-        trips,
-        {"trips": "status net duration_hours closed"},
-        most=100_000,
+        "performance.trip_sheet", trips, {"trips": "status net duration_hours closed"}, most=100_000
     ),
     Case(
         "performance.vault_shares",
