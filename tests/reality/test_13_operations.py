@@ -197,7 +197,7 @@ def test_candles_are_read_in_windows():
 
 
 def test_exchange_keeps_newest_candles_only():
-    answer, _, now_ms = minute_candles(12_345, most=5_000)
+    answer, asked, now_ms = minute_candles(12_345, most=5_000)
     live = session_of(answer, api="hyperliquid", now_ms=lambda: now_ms, sleep=lambda _: None)
     with pytest.raises(tk.Incomplete) as missing:
         tk.candles("BTC", "1m", now_ms - 9_000 * 60_000, now_ms - 60_000, session=live)
@@ -206,6 +206,18 @@ def test_exchange_keeps_newest_candles_only():
     assert tk.provenance(rows)["why"].count(rows["start_time"][0].strftime("%Y-%m-%dT%H:%M"))
     whole = tk.candles("BTC", "1m", rows["start_time"][0], session=live)
     assert (len(whole), tk.provenance(whole)["complete"]) == (5_000, "yes")
+    assert len(asked) == tk.plan(tk.candles, "BTC", "1m", 0, session=live).requests * 2 == 2
+    assert tk.provenance(tk.candles("BTC", "1d", 0, session=live))["complete"] == "yes"
+
+
+def test_exchange_keeps_intervals_without_trades_too():
+    with tk.local(seed=7, size="tiny", like="exchange", default=False) as exchange:
+        with pytest.raises(tk.Incomplete) as missing:
+            tk.candles("DOGE", "15s", "2025-09-28", session=exchange)
+        assert 0 < len(missing.value.rows) < 5_000
+        begin = exchange.now_ms() // 15_000 * 15_000 - 4_999 * 15_000
+        whole = tk.candles("DOGE", "15s", begin, session=exchange)
+    assert rows_of(whole, "start_time") == rows_of(missing.value.rows, "start_time")
 
 
 def test_open_interest_adds_all_positions_up(world, session):

@@ -152,11 +152,23 @@ def time_windows(
     """Return the ranges of time, both ends inclusive, in which an operation is requested."""
     start, end = max(parameters["start"], _FIRST_MS), parameters["end"]
     end = max(asked_ms if end is None else end, start)
+    start = max(start, min(end, first_kept_ms(operation, parameters, asked_ms) or start))
     length = INTERVALS[parameters["interval"]]
     begins = range(start // length * length, end + 1, operation.most_rows * length)
     return [
         (max(begin, start), min(begin + operation.most_rows * length - 1, end)) for begin in begins
     ]
+
+
+def first_kept_ms(operation: Operation, parameters: Mapping[str, Any], asked_ms: int) -> int | None:
+    """Return the begin of the intervals that the service keeps; None if it has all requested ones.
+
+    An interval without trades may have no row, but counts for the latest ones that are kept.
+    """
+    length = INTERVALS[parameters["interval"]]
+    begin_ms = (asked_ms // length - operation.reach + 1) * length
+    is_cut = operation.reach and begin_ms > max(parameters["start"], _FIRST_MS)
+    return begin_ms if is_cut else None
 
 
 def _read_windows(

@@ -38,10 +38,10 @@ from toolkit.contract.apis import SERVICE
 from toolkit.contract.dexes import ALL_DEXES
 from toolkit.contract.extra_operations import FETCHED
 from toolkit.contract.operations import DEX, VIEWS, Operation
+from toolkit.contract.paging import first_kept_ms, row_keys
 from toolkit.contract.paging import read_pages as read_certain_rows
-from toolkit.contract.paging import row_keys
 from toolkit.contract.records import Fill
-from toolkit.contract.requests import INTERVALS, check_request, request_body
+from toolkit.contract.requests import check_request, request_body
 from toolkit.contract.value_kinds import Numbers
 from toolkit.display import count_text
 from toolkit.errors import (
@@ -326,7 +326,8 @@ def check_reach(
     """
     parameters = request.parameters
     is_to_present = (parameters["end"] or request.asked_ms) >= request.asked_ms
-    if certificate.is_at_end and is_to_present and not parameters.get("aggregate_by_time"):
+    is_counted = request.operation.paging != "windows" and not parameters.get("aggregate_by_time")
+    if certificate.is_at_end and is_to_present and is_counted:
         first = int((certificate.first or "0").partition("_")[0])
         begin_ms = _complete_from(request, rows, first)
     else:
@@ -339,9 +340,11 @@ def first_complete_ms(request: Request, counts: RequestCounts | None = None) -> 
     """Return the time from which on a service that keeps only the latest rows has all of them.
 
     Return None if it has all from the start of the request. The rows from there to the present are
-    counted.
+    counted, unless they are rows of intervals.
     """
     operation, rows, first_ms = request.operation, 0, 0
+    if operation.paging == "windows":
+        return first_kept_ms(operation, request.parameters, request.asked_ms)
     parameters = {**request.parameters, "end": None}
     if "aggregate_by_time" in parameters:  # it keeps a number of fills, not of merged ones
         parameters["aggregate_by_time"] = False
@@ -355,12 +358,8 @@ def first_complete_ms(request: Request, counts: RequestCounts | None = None) -> 
 
 def _complete_from(request: Request, rows: int, first_ms: int) -> int | None:
     """Return the time from which on all rows came, if rows before the first may be missing."""
-    if rows < request.operation.reach:
-        return None
-    step = INTERVALS.get(str(request.parameters.get("interval")), 0)
-    if step:  # the row of the start may begin earlier, and no two rows have one time
-        return first_ms if first_ms > request.parameters["start"] + step else None
-    return first_ms + 1  # others of the first time may be missing, too
+    # Others of the first time may be missing, too.
+    return None if rows < request.operation.reach else first_ms + 1
 
 
 def reach_message(request: Request, begin_ms: int) -> str:
