@@ -292,6 +292,7 @@ def test_recipe_makes_session_once():
 
 def test_recipe_needs_key_of_environment(monkeypatch):
     monkeypatch.delenv("TOOLKIT_API_KEY", raising=False)
+    monkeypatch.setenv("HYDROMANCER_API_KEY", "another")  # not for this address
     recipe = tk.connect("http://127.0.0.1:1", "a-secret-key", default=False).recipe
     gc.collect()
     assert recipe is not None

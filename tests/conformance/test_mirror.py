@@ -69,6 +69,25 @@ def test_general__mirrored_answers_equal_upstream(mirror, hand, serve_in_front):
         assert caller.ask("meta") == mini.METAS[""]
 
 
+@pytest.mark.parametrize(
+    ("address", "key"),
+    [
+        ("https://upstream.test", "Bearer full-secret"),
+        ("https://api.hyperliquid.xyz", None),
+        ("https://API.hyperliquid-testnet.xyz./info", None),
+    ],
+)
+def test_general__key_is_never_sent_to_the_exchange(address, key):
+    sent = []
+
+    def answer(request):
+        sent.append(request.headers.get("authorization"))
+        return httpx.Response(200, json=[])
+
+    Upstream(address, "full-secret", transport=httpx.MockTransport(answer)).forward(b"{}")
+    assert sent == [key]
+
+
 def test_errors__invalid_upstream_address_is_refused():
     for wrong in ("", "host", "ftp://host", "http://"):
         with pytest.raises(ValueError, match=repr(wrong)):

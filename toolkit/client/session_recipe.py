@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakValueDictionary
 
+from toolkit.contract.apis import SERVICE
 from toolkit.errors import NotConnected
 
 if TYPE_CHECKING:
@@ -39,6 +40,13 @@ class Recipe:
     needs_key: bool
     _token: str = field(default_factory=lambda: uuid.uuid4().hex, repr=False)
 
+    @property
+    def lacks_key(self) -> bool:
+        """Whether the environment lacks the key that another process needs."""
+        is_at_home = self.arguments.get("base_url", "").lower() in SERVICE.addresses.values()
+        names = ("TOOLKIT_API_KEY", "HYDROMANCER_API_KEY")[: 1 + is_at_home]
+        return self.needs_key and not any(map(os.environ.get, names))
+
     def register_session(self, session: "Session") -> None:
         """Register the session of this recipe in this process."""
         _living[self._process_token()] = session
@@ -55,8 +63,7 @@ class Recipe:
         if living is not None:
             return living
         if self._process_token() not in _made:
-            names = ("TOOLKIT_API_KEY", "HYDROMANCER_API_KEY")
-            if self.needs_key and not any(map(os.environ.get, names)):
+            if self.lacks_key:
                 raise NotConnected(
                     "the key is not sent to other processes. Set TOOLKIT_API_KEY in the "
                     "environment of the workers, or use threads"

@@ -48,9 +48,7 @@ def session_source(session: Session) -> str:
             f"a report runs in a process of its own, which cannot open {session.label} again. "
             "Make the session with tk.local, or with tk.connect without transport="
         )
-    if recipe.needs_key and not any(
-        map(os.environ.get, ("TOOLKIT_API_KEY", "HYDROMANCER_API_KEY"))
-    ):
+    if recipe.lacks_key:
         raise ReportFailed(
             "a report runs in a process of its own, and the key is not sent to it. Set "
             "TOOLKIT_API_KEY in the environment"

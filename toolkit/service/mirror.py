@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 import httpx
 
 from toolkit.contract.answers import encode_error
+from toolkit.contract.apis import EXCHANGE, api_of_host
 from toolkit.contract.operations import Operation
 from toolkit.service.handler_messages import Response, json_response
 
@@ -57,7 +58,7 @@ class Upstream:
     base_url : str
         The address, without ``/info``.
     key : str, optional
-        The API key, if the server needs one.
+        The API key, if the server needs one. It is never sent to the exchange.
     timeout : float, default 10
         Seconds to wait for a response.
     transport : httpx.BaseTransport, optional
@@ -80,15 +81,15 @@ class Upstream:
         parts = urlsplit(base_url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ValueError(f"{base_url!r} is not an address. Use one such as https://host")
-        headers = {"Content-Type": "application/json", "User-Agent": "exchange-toolkit"}
-        if key:
-            headers["Authorization"] = f"Bearer {key}"
         self._client = httpx.Client(
             base_url=base_url.rstrip("/").removesuffix("/info"),
-            headers=headers,
+            headers={"Content-Type": "application/json", "User-Agent": "exchange-toolkit"},
             timeout=timeout,
             transport=transport,
         )
+        host = self._client.base_url.raw_host.decode()
+        if key and api_of_host(host) is not EXCHANGE:
+            self._client.headers["Authorization"] = f"Bearer {key}"
 
     def forward(self, content: bytes) -> Response:
         """Forward the body of a request, and return the server's response as ours."""
