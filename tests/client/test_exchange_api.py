@@ -260,6 +260,15 @@ def test_refusal_in_plain_text():
         tk.info({"type": "newOperation", "colour": "red"}, session=session)
 
 
+def test_damaged_rows_are_refused():
+    transport = httpx.MockTransport(lambda _: httpx.Response(200, content=b'[{"time":1},}]'))
+    with (
+        open_session("http://stand-in.test", api="hyperliquid", transport=transport) as session,
+        pytest.raises(tk.errors.AnswerInvalid),
+    ):
+        tk.user_fills(USER, session=session)
+
+
 @pytest.fixture
 def keys(monkeypatch):
     monkeypatch.setenv("TOOLKIT_API_KEY", SECRET)

@@ -185,8 +185,9 @@ def _answer_check(base_url: str) -> Check:
                 tk.info({"type": "exchangeStatus"}, session=session)
                 found = f"answers; {per_minute:,} points a minute, without a key"
                 return Check("answer", "ok", f"{session.base_url} {found}")
-            usage: Any = tk.info({"type": "apiUsage", "days": 30}, session=session)
-            tokens = float(sum(row["tokens_consumed"] for row in usage))
+            answer = tk.info({"type": "apiUsage", "days": 30}, session=session)
+            usage: Any = tk.frame("apiUsage", answer)
+            tokens = float(usage["tokens_consumed"].sum())
             found = f"{tokens:,.6g} tokens in 30 days, {session.api.token_usd(tokens):,.2f} USD"
             return Check("answer", "ok", f"{session.base_url} answers; {found}")
     except (tk.ToolkitError, ValueError) as error:

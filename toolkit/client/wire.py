@@ -204,9 +204,10 @@ def read_body(
 
 def count_rows(content: bytes) -> int:
     """Return how many rows a JSON list has; 0 for anything else."""
-    if content[:64].lstrip()[:1] != b"[":
-        return 0
-    return len(msgspec.json.decode(content, type=list[msgspec.Raw]))
+    try:
+        return len(msgspec.json.decode(content, type=list[msgspec.Raw]))
+    except (msgspec.DecodeError, RecursionError):
+        return 0  # reading it reports what is wrong
 
 
 def _receive_body(operation: Operation, response: httpx.Response, deadline: float) -> bytes:
