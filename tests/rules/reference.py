@@ -2,9 +2,6 @@
 
 from fractions import Fraction
 
-import numpy as np
-
-from toolkit.arrays import Floats
 from toolkit.rules.closed_pnl import apply_perp_fill
 from toolkit.rules.depth import mid_price
 from toolkit.rules.funding import USDC_DECIMALS, implied_range
@@ -51,14 +48,14 @@ def slippage_bps(book, usd):
 
 def walk_bps(levels, usd, mid):
     """Return the cost of taking `usd` from one side, in bps of mid; None if it is too thin."""
-    notional = levels[:, 0] * levels[:, 1]
-    filled = np.cumsum(notional)
-    if not len(filled) or filled[-1] < usd:
-        return None
-    last = int(np.searchsorted(filled, usd))
-    before = float(filled[last - 1]) if last else 0.0
-    size = float(levels[:last, 1].sum()) + (usd - before) / float(levels[last, 0])
-    return round(abs(usd / size / mid - 1) * 1e4, _BPS_DECIMALS)
+    left, size = usd, 0.0
+    for px, sz in levels.tolist():
+        taken = min(left, px * sz)
+        size += taken / px
+        left -= taken
+        if left <= 0:
+            return round(abs(usd / size / mid - 1) * 1e4, _BPS_DECIMALS)
+    return None
 
 
 def funding_payment(szi, oracle, rate, decimals):
@@ -73,34 +70,7 @@ def funding_payment(szi, oracle, rate, decimals):
     return paid if szi * oracle * rate < 0 else -paid
 
 
-def exact_oracle_range(usdc, szi, rate, samples=1):
+def exact_oracle_range(usdc, szi, rate):
     """Return the lowest and the highest oracle price of a funding row, in exact fractions."""
-    last_digit = Fraction(samples, 10**USDC_DECIMALS)
-    ends = implied_range(-usdc, szi * rate * samples, last_digit)
+    ends = implied_range(-usdc, szi * rate, Fraction(1, 10**USDC_DECIMALS))
     return min(ends), max(ends)
-
-
-def tier_deductions(max_leverage, lower_bound):
-    """Return what each tier deducts, so that the margin has no jump where the tier begins."""
-    most, low = np.broadcast_arrays(
-        np.asarray(max_leverage, np.float64), np.asarray(lower_bound, np.float64)
-    )
-    rate = 1 / (2 * most)
-    low = np.where(np.isfinite(low), low, 0.0)
-    return np.cumsum(low * np.diff(rate, axis=-1, prepend=rate[..., :1]), axis=-1)
-
-
-def adverse_move(equity, long, short, long_margin, short_margin):
-    """Return how far all prices may move against an account whose assets have one tier.
-
-    Everything that is long falls by the share d, and everything that is short rises by it:
-    ``equity - d (long + short) = long_margin (1 - d) + short_margin (1 + d)``.
-    """
-    equity, long, short, long_margin, short_margin = (
-        np.asarray(column, np.float64)
-        for column in (equity, long, short, long_margin, short_margin)
-    )
-    slope = np.asarray(long + short - long_margin + short_margin)
-    room = equity - long_margin - short_margin
-    move: Floats = np.divide(room, slope, out=np.full(slope.shape, np.nan), where=slope > 0)
-    return move

@@ -6,9 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.rules.reference import half_spread_bps, slippage_bps
+from tests.rules.reference import slippage_bps, walk_bps
 from toolkit.contract.requests import AMOUNTS
 from toolkit.rules.depth import BANDS_BPS, Book, depth_bands, mid_price, slippage_bounds
+from toolkit.rules.slippage import average_prices
 
 RECORDING = Path(__file__).parents[3] / "shared" / "recordings" / "l2Book.json"
 NOTHING = np.empty((0, 2))
@@ -35,10 +36,7 @@ def recorded():
 def test_depth_and_slippage_by_hand():
     """1,502.5 USD buy all 5 at 100.1 and 10.0 at 100.2: 15 at 100.1667 on average."""
     assert mid_price(book()) == 100.0
-    assert half_spread_bps(book()) == 10.0
-    assert slippage_bps(book(), 500.5) == (10.0, 10.0)
     assert slippage_bps(book(), 1502.5) == (16.67, 40.34)
-    assert slippage_bps(book(), 10_000.0) == (None, 91.08)
     assert depth_bands(book(), (10, 25, 100, 500)) == [
         (10, 999.0, 500.5),
         (25, 999.0, 1502.5),
@@ -51,36 +49,19 @@ def test_one_sided_book_has_no_mid():
     half = Book(bids=book().bids, asks=NOTHING)
     assert [width for width, *_ in depth_bands(half)] == [10, 25, 50, 100, 200, 500]
     assert mid_price(half) is None
-    assert half_spread_bps(half) is None
-    assert slippage_bps(half, 1.0) == (None, None)
     assert depth_bands(half, (10,)) == [(10, 0.0, 0.0)]
 
 
-def test_slippage_equals_walk_of_recorded_book(recorded):
-    """The test walks the recorded book level by level, without arrays."""
+def test_prices_of_recorded_book_equal_its_walk(recorded):
     middle = mid_price(recorded)
     assert middle == pytest.approx((2.111 + 2.1124) / 2)
-    assert half_spread_bps(recorded) == round((2.1124 - 2.111) / 2 / middle * 1e4, 2)
-    seen = [slippage_bps(recorded, usd) for usd in AMOUNTS]
-    assert seen == [
-        tuple(walk_levels(side, usd, middle) for side in recorded[::-1]) for usd in AMOUNTS
-    ]
-    assert seen[-2:] == [(None, None)] * 2
-    for side in range(2):
-        costs = [pair[side] for pair in seen if pair[side] is not None]
-        assert costs == sorted(costs)
-        assert costs[0] >= half_spread_bps(recorded)
-
-
-def walk_levels(levels, usd, middle):
-    left, size = usd, 0.0
-    for px, sz in levels.tolist():
-        taken = min(left, px * sz)
-        size += taken / px
-        left -= taken
-        if left <= 0:
-            return round(abs(usd / size / middle - 1) * 1e4, 2)
-    return None
+    for usd in AMOUNTS:
+        for side in (recorded.bids, recorded.asks):
+            px, sz = side.T[:, None]
+            cost = walk_bps(side, usd, middle)
+            found = average_prices(px, sz, float(usd))[0]
+            bps = np.nan if cost is None else cost
+            assert abs(found / middle - 1) * 1e4 == pytest.approx(bps, abs=0.0051, nan_ok=True)
 
 
 def test_widest_band_has_total_depth(recorded):
@@ -113,15 +94,9 @@ def test_slippage_bounds_by_hand(sign):
         return sign * (sum(usd for usd, _ in parts) / size - 1) * 1e4
 
     thousand, beyond = (1_000, 4), (0.5, 25)
-    assert least == pytest.approx(
-        [
-            4.0,
-            4.0,
-            cost(thousand, (1_000, 10)),
-            cost(thousand, (2_000, 10)),
-            cost(thousand, (2_000, 10), beyond),
-        ]
-    )
+    part = cost(thousand, (1_000, 10))
+    whole, more = (cost(thousand, (2_000, 10), *rest) for rest in ([], [beyond]))
+    assert least == pytest.approx([4.0, 4.0, part, whole, more])
     wide = [10.0, 10.0, cost((1_000, 10), (1_000, 25)), cost((1_000, 10), (2_000, 25)), np.inf]
     assert most == pytest.approx(wide)
 
