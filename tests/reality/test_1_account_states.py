@@ -84,12 +84,6 @@ def test_delisted_perp_has_older_samples(world):
     assert 0 < ended - max(sampled) < 15 * 60_000
 
 
-def test_order_events_have_id_or_null(world):
-    """The id is null if an order has none, and never absent."""
-    ids = [event.order.cloid for _, event in world.sources.orders]
-    assert {type(cloid) for cloid in ids} == {str, type(None)}
-
-
 def test_fee_is_at_least_its_escrow(world):
     fills = [f for _, f in world.sources.fills if isinstance(f.fee_trial_escrow, str)]
     assert 0 < len(fills) < 0.1 * len(world.sources.fills)

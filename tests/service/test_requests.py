@@ -14,33 +14,16 @@ META = b'{"type":"meta"}'
 STATUSES = {200, 400, 401, 403, 404, 413, 429, 500, 501}
 
 
-def test_key_in_each_header(asker):
-    """The key is checked before the body."""
-    good = [
-        {"authorization": "Bearer s3cret"},
-        {"authorization": "bearer  s3cret"},
-        {"x-api-key": "s3cret"},
-        {"authorization": "Bearer s3cret", "x-api-key": "wrong"},
-        {"authorization": "Basic abc", "x-api-key": "s3cret"},
-    ]
-    assert [headers for headers in good if asker.send(META, headers).status != 200] == []
-    wrong = [
-        {},
-        {"authorization": "Bearer wrong"},
-        {"authorization": "Bearer "},
-        {"authorization": "s3cret"},
-        {"x-api-key": ""},
-        {"x-api-key": "s3cret\udcff"},
-        {"authorization": "Bearer wrong", "x-api-key": "s3cret"},
-    ]
-    for headers in wrong:
-        got = asker.send(b"no json", headers)
-        assert (got.status, got.content) == (401, b'{"error":"Invalid API key"}'), headers
+def test_key_in_unusual_headers(asker):
+    for headers in (
+        {"authorization": "bearer  s3cret"}, {"authorization": "Basic abc", "x-api-key": "s3cret"},
+    ):  # fmt: skip
+        assert asker.send(META, headers).status == 200
+    got = asker.send(b"no json", {"x-api-key": "s3cret\udcff"})
+    assert (got.status, got.content) == (401, b'{"error":"Invalid API key"}')
 
 
 NO_JSON = [
-    b"",
-    b"{",
     b"[" * 200_000,
     b'{"type":' * 10_000,
     b'{"type":"meta","dex":"\xff"}',
@@ -56,7 +39,7 @@ NO_JSON = [
 FUNDING = {"type": "builderApprovedFundingByTime", "builder": USER}
 INVALID = [
     *((body, "not valid JSON") for body in NO_JSON),
-    *((body, "JSON object") for body in (b"[]", b"null", b'"meta"')),
+    (b"[]", "JSON object"),
     (b'{"type":"Meta"}', "Unknown type: Meta"),
     (b'{"type":"meta","dex":5}', "dex must be"),
     (FUNDING | {"cursor": "5_6"}, "Invalid cursor: 5_6"),
