@@ -12,7 +12,7 @@ from msgspec import UNSET
 import toolkit as tk
 from tests.worlds import world_of
 from toolkit.client import open_session
-from toolkit.errors import HistoryWarning
+from toolkit.errors import HistoryWarning, IncompleteWarning
 from toolkit.rules.directions import NOT_TRADED
 from toolkit.times import DAY, HOUR
 
@@ -69,7 +69,7 @@ def test_twap_slices_are_read_flat_and_say_that_they_are_cut(session):
     nested = tk.info({"type": "userTwapSliceFills", "user": user}, session=session)
     beside = [row | {"fill": row["fill"] | {"twapId": None}} for row in nested]
     flat = [row["fill"] for row in nested]
-    answers = iter([nested, beside, flat, [nested[0]] * 1_999, [flat[1]] * 2_000])
+    answers = iter([nested, beside, flat, [nested[0]] * 1_999, *[[flat[1]] * 2_000] * 2])
     live = session_of(lambda _: next(answers))
     frames = [tk.user_twap_slice_fills(user, session=live) for _ in range(4)]
     assert frames[0]["twap_id"].notna().all()
@@ -79,6 +79,9 @@ def test_twap_slices_are_read_flat_and_say_that_they_are_cut(session):
     with pytest.warns(HistoryWarning, match="2,000"):
         cut = tk.user_twap_slice_fills(user, session=live)
     assert (len(cut), tk.provenance(cut)["complete"]) == (2_000, "no")
+    with pytest.warns(IncompleteWarning, match="2,000"):
+        (page,) = tk.pages(tk.user_twap_slice_fills, user, session=live)
+    assert tk.provenance(page)["complete"] == "no"
 
 
 def test_funding_rates_are_read_page_by_page(world, session):

@@ -16,6 +16,7 @@ from toolkit.fetch.pull import (
     request_remarks,
 )
 from toolkit.frames import Collector
+from toolkit.frames.answer_frames import cut_facts
 from toolkit.public_names import publish_as
 
 __all__ = ["pages"]
@@ -81,7 +82,9 @@ def pages(
                 check_reach(request, certificate, rows, counts)
             except Incomplete as error:
                 missing = str(error)
-        why = missing or ("" if request.session.source.history else certificate.breaks.reason)
+        cut = cut_facts(request.operation, rows) if request.operation.paging == "none" else {}
+        breaks = "" if request.session.source.history else certificate.breaks.reason
+        why = missing or cut.get("why") or breaks
         state = "one page, the last" if page.is_last else "one page"
         facts |= {"complete": "no", "why": why} if why else {"complete": state}
         (frame,) = collector.frames(facts)
