@@ -211,11 +211,11 @@ def vault_depositors(
     rows = rows[(rows["vault"] == address) & rows["type"].isin(list(_AMOUNTS))]
     users = listed.text("user").texts().str.lower()
     stated = dict(zip(users, listed.number("vault_equity"), strict=True))
-    stated[leader] = stated.pop("leader", stated.get(leader, 0.0))
+    missing = 0.0 if len(listed) < _MOST_FOLLOWERS else np.nan
+    stated[leader] = stated.pop("leader", stated.get(leader, missing))
     if about.has("follower_user") and not about.is_blank("follower_user"):
         asked = about.text("follower_user").texts()[0].lower()
         stated[asked] = about.number("follower_vault_equity")[0]
-    missing = 0.0 if len(listed) < _MOST_FOLLOWERS else np.nan
     made = [
         (user, *_depositor(own, stated.get(str(user), missing), end))
         for user, own in rows.groupby("user", sort=True)
