@@ -44,6 +44,9 @@ def test_frames_are_fetched_once(session):
     value = account.states.accounts["account_value"].sum()
     assert f"{value:+,.2f} USD" in context
     assert context.count("Open: ") == min(10, len(account.states.positions))
+    doubtful = account.funding.copy()  # the fetch warned of it, and raised nothing
+    doubtful.attrs["toolkit"] = {**tk.provenance(doubtful), "complete": "no", "why": "BTC twice"}
+    assert "incomplete: funding (BTC twice)" in account.assign(funding=doubtful).to_context()
 
 
 def test_both_apis_have_the_same_account():

@@ -273,8 +273,16 @@ class Account:
         answer = info(request, session=self.session)
         return answer if isinstance(answer, str) else frame(request, answer, numbers="exact")
 
+    def _reasons(self) -> dict[str, str]:
+        """Return why frames are missing or incomplete, also those whose fetch only warned."""
+        known = {name: getattr(part, "attrs", {}) for name, part in self._parts.items()}
+        facts = {name: attrs.get("toolkit", {}) for name, attrs in known.items()}
+        cut = {name: fact for name, fact in facts.items() if fact.get("complete") == "no"}
+        return {name: fact.get("why", "complete: no") for name, fact in cut.items()} | self.missing
+
     def _list_parts(self) -> Iterator[tuple[str, str]]:
         """Yield each frame and what is known of it; nothing is fetched."""
+        reasons = self._reasons()
         for name in _LISTED:
             part = self._parts.get(name)
             if name not in self._parts:
@@ -288,7 +296,7 @@ class Account:
                 what = "open position" if isinstance(part, AccountStates) else "row"
                 complete = rows.attrs.get("toolkit", {}).get("complete")
                 text = f", complete: {complete}" if complete else ""
-                why = f"; {self.missing[name]}" if name in self.missing else ""
+                why = f"; {reasons[name]}" if name in reasons else ""
                 yield name, f"{count_text(len(rows), what)}{text}{why}"
 
     def _range_text(self) -> str:
@@ -347,8 +355,8 @@ class Account:
             f"into the perp account, less out of it: {_usd(total['ledger'])}.",
             *([] if states is None else _describe_states(states)),
             *(f"Note: {note.message}." for note in noted if note.category is not IncompleteWarning),
-            f"Missing or incomplete: {'; '.join(f'{k} ({v})' for k, v in self.missing.items())}."
-            if self.missing
+            f"Missing or incomplete: {'; '.join(f'{k} ({v})' for k, v in reasons.items())}."
+            if (reasons := self._reasons())
             else "Nothing that was requested is missing.",
         ]
         return "\n".join([*lines, "Next:", *self._list_next()])
