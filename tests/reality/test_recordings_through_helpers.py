@@ -5,7 +5,6 @@ those of docs/live_service.md, sections 1 to 7. Recordings are used if they exis
 """
 
 import inspect
-import itertools
 import json
 import traceback
 import warnings
@@ -26,42 +25,6 @@ USER, OTHER = "0x" + "a" * 40, "0x" + "b" * 40
 
 SIZES = {"BTC": 5, "HYPE": 2, "flx:TSLA": 3}
 MARKS = {"HYPE": 38.0, "BTC": 29_000.0}
-# frames, by the names of parameters -> helpers
-HELPERS = {
-    ("snapshot",): [
-        *("accounts.concentration", "accounts.leverage", "accounts.lorenz", "accounts.values")
-    ],
-    ("start_values", "end_values"): ["accounts.migration"],
-    ("positions",): ["accounts.positioning", "liquidations.levels"],
-    ("fills",): [
-        *("builders.activity", "builders.attach_rate", "builders.cohorts"),
-        *("builders.lifetime_value", "builders.revenue", "builders.routing"),
-        *("execution.counterparties", "execution.fill_quality", "execution.markout"),
-        *("execution.spreads", "execution.toxicity", "liquidations.fills", "pnl.attribution"),
-        "liquidations.history",
-        *("pnl.audit", "pnl.equity", "pnl.lots", "pnl.positions", "pnl.round_trips"),
-        *("pnl.unrealised", "pnl.value"),
-    ],
-    ("approved", "fills"): ["builders.approval_spans"],
-    ("fills", "prices"): ["execution.copy_trading", "execution.impact", "execution.maker_days"],
-    ("tape",): ["execution.quotes"],
-    ("orders", "prices"): ["orders.fill_probability"],
-    ("orders", "fills", "prices"): ["execution.shortfall"],
-    ("funding",): [
-        *("funding.accrual", "funding.annualised", "funding.implied_oracle", "funding.sums")
-    ],
-    ("funding", "fills"): ["funding.oracle_check"],
-    ("ledger",): ["ledger.flows", "ledger.sums", "ledger.unknown"],
-    ("accounts", "positions"): ["liquidations.buffers"],
-    ("orders",): [
-        *("orders.fill_ratio", "orders.mix", "orders.time_to_fill", "orders.transitions"),
-        "orders.trigger_delay",
-    ],
-    ("accounts", "positions", "fills", "funding", "ledger"): ["pnl.carried_back"],
-    ("start", "end", "fills", "funding", "ledger"): ["pnl.reconcile"],
-    ("fills", "tape"): ["twaps.quality"],
-}
-TAKES = {helper: frames for frames, helpers in HELPERS.items() for helper in helpers}
 # helper -> further arguments
 ARGUMENTS = {
     **{
@@ -74,32 +37,29 @@ ARGUMENTS = {
     "pnl.positions": {"sz_decimals": SIZES},
     "pnl.unrealised": {"marks": MARKS, "sz_decimals": SIZES},
 }
-# what no recording has -> helpers
-NOT_RECORDED = {
-    "deploy auctions": ["auctions.decay"],
-    "depth batches": [
-        *("depth.consistency", "depth.imbalance", "depth.profile", "depth.resilience"),
-        "liquidations.cascade",
-    ],
-    "contexts with times": ["funding.basis"],
-    "figures of another helper": [
-        *("performance.leaderboard", "performance.returns", "performance.sheet"),
-        *("performance.skill", "performance.trip_sheet", "pnl.drawdown"),
-    ],
-    "slippage samples": [
-        *(
-            "funding.carry",
-            "funding.hedged_carry",
-            "slippage.asymmetry",
-            "slippage.capacity",
-            "slippage.cost",
-        ),
-        *("slippage.curve", "slippage.fit", "slippage.heatmap"),
-    ],
-    "validator weeks": ["staking.apy", "staking.implied_fee", "staking.rank_stability"],
-    "trades of the service": ["pnl.compare_with_service"],
-    "TWAP snapshots": ["twaps.adherence", "twaps.linked", "twaps.pressure"],
-}
+# parameters whose frames no recording has
+NOT_RECORDED = {"contexts", "depth", "history", "impact", "samples", "status", "trades", "twaps"}
+NOT_RECORDED |= {"followers", "portfolio", "vault"}
+NOT_RECORDED |= {"curve", "figures", "returns", "trips"}  # the figures of another helper
+
+
+def list_inputs():
+    """Return the names of the frames of each helper that needs only recorded ones."""
+    found = {
+        "accounts.migration": ["start_values", "end_values"],
+        "builders.approval_spans": ["approved", "fills"],
+    }
+    for topic in topics():
+        for name, helper in inspect.getmembers(getattr(tk, topic), inspect.isfunction):
+            given = ARGUMENTS.get(f"{topic}.{name}", {})
+            parameters = inspect.signature(helper).parameters.values()
+            takes = [each.name for each in parameters if each.default is each.empty]
+            if name in getattr(tk, topic).__all__ and not NOT_RECORDED & set(takes):
+                found.setdefault(f"{topic}.{name}", [each for each in takes if each not in given])
+    return found
+
+
+TAKES = list_inputs()
 
 
 def examples():
@@ -164,19 +124,6 @@ def add_mids(frames):
         return frames
     mids = frames["fills"][["coin", "time"]].assign(mid_px=1.001 * frames["fills"]["px"])
     return {**frames, "prices": mids}
-
-
-def public_helpers():
-    return sorted(
-        f"{topic}.{name}"
-        for topic in topics()
-        for name in getattr(tk, topic).__all__
-        if inspect.isfunction(getattr(getattr(tk, topic), name))
-    )
-
-
-def test_input_table_lists_every_helper():
-    assert sorted(itertools.chain(TAKES, *NOT_RECORDED.values())) == public_helpers()
 
 
 # Parameter -> the frame of a source with another name.
