@@ -7,7 +7,6 @@ import toolkit as tk
 from tests.archive.world import START, fill_session, make_fills
 from toolkit.archive import open as open_archive
 from toolkit.archive.compaction import compact_table
-from toolkit.archive.schemas import make_series
 from toolkit.archive.storage import ArchiveTables, file_actions
 from toolkit.contract.operations import OPERATIONS
 from toolkit.errors import CommitConflict
@@ -73,7 +72,7 @@ def test_rows_beside_compaction_are_kept(archive):
         lambda other: other.refresh(tk.user_fills_by_time, USERS[0], session=session),
     )
     assert compact_table(tables, "fills", (), None) == 7  # of nine files; the tenth is new
-    assert archive.tables.count_rows(make_series(*SERIES)) == 70
+    assert len(archive.frame(tk.user_fills_by_time, USERS[0])) == 70
     assert archive.verify() == []
     assert archive.compact() > 0
     assert archive.verify() == []

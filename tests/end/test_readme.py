@@ -72,7 +72,7 @@ def test_readme_connect_example_makes_session(tmp_path, monkeypatch):
     try:
         exec(compile(block, "README.md", "exec"), {})
         with current_session() as session:
-            assert session.base_url == "https://address-of-the-service"
+            assert session.base_url == "https://api.hydromancer.xyz"
             assert session.key is not None
             assert session.budget.per_minute == 5_000
     finally:

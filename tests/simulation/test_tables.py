@@ -16,7 +16,7 @@ from toolkit.simulation.output.examples import STORY_TEXTS
 from toolkit.simulation.output.totals import compute_digest
 from toolkit.times import DAY
 
-GOLDEN = "416944cd9a9bbcc55049d45461851f53b6f7a4b815b8d8269b246b83bbd0d917"
+GOLDEN = "001e9f46f182963fb820e9d66025bee5dd64ba8a7ff6df0fe7d194fb76768a46"
 
 
 def test_fills_are_sorted(any_world):

@@ -100,6 +100,7 @@ class Api:
 
         Raise BadRequest if this API does not have the operation; nothing is sent.
 
+        >>> from toolkit.contract.operations import OPERATIONS
         >>> EXCHANGE.adapt(OPERATIONS["userFillsByTime"]).paging
         'forward'
         """

@@ -146,9 +146,9 @@ def vault_depositors(
         - ``first``: time of its first deposit, UTC
         - ``days`` float64: days from then until now, or until the last withdrawal if nothing
           is left
-        - ``deposited`` float64: what it paid in, in USD
-        - ``withdrawn`` float64: what it got out, after the commission of the leader, in USD
-        - ``equity`` float64: its equity in the vault now, in USD; missing if it is not known
+        - ``deposited`` float64: amount paid in, in USD
+        - ``withdrawn`` float64: amount paid out, after the commission of the leader, in USD
+        - ``equity`` float64: equity in the vault now, in USD; missing if it is not known
         - ``gain`` float64: ``equity + withdrawn - deposited``, in USD, positive for a profit
         - ``return_`` float64: money-weighted return over these days; missing if the equity is, or
           if no return or more than one fits
