@@ -7,7 +7,6 @@
 import argparse
 import asyncio
 import contextlib
-import itertools
 import json
 import multiprocessing
 import os
@@ -32,7 +31,6 @@ from toolkit.local_service import simulated_store
 
 PAGE: Final = Path(__file__).resolve().parents[1] / "docs/service.md"
 KEYS: Final = "".join(f'[[key]]\nname = "{name}"\nsecret = "{name}"\n' for name in ("one", "two"))
-ENCODINGS: Final = ("identity", "zstd", "gzip")
 HEALTH: Final = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
 HALF_OPEN: Final = b"POST /info HTTP/1.1\r\nHost: localhost\r\nX-"
 
@@ -84,10 +82,10 @@ def run_service(size):
 
 
 class Client(asyncio.Protocol):
-    """A connection that sends one request after the other, round and round, and measures each."""
+    """A connection that sends a request again and again, and measures each."""
 
-    def __init__(self, requests, tally):
-        self.requests, self.tally = itertools.cycle(requests), tally
+    def __init__(self, request, tally):
+        self.request, self.tally = request, tally
         self.is_ending = False
         self._missing = 0
         self._head = b""
@@ -99,7 +97,7 @@ class Client(asyncio.Protocol):
     def send(self):
         self.began = time.perf_counter()
         self.is_waiting = True
-        self._transport.write(next(self.requests))
+        self._transport.write(self.request)
 
     def data_received(self, data):
         if not self._missing:
@@ -140,11 +138,11 @@ class Tally:
         return ordered[min(int(len(ordered) * share), len(ordered) - 1)] * 1_000
 
 
-async def open_clients(port, count, requests, tally):
+async def open_clients(port, count, request, tally):
     loop = asyncio.get_running_loop()
     clients = []
     for _ in range(count):
-        made = await loop.create_connection(lambda: Client(requests, tally), "127.0.0.1", port)
+        made = await loop.create_connection(lambda: Client(request, tally), "127.0.0.1", port)
         clients.append(made[1])
     return clients
 
@@ -174,34 +172,21 @@ async def open_strangers(server, count):
     return writers
 
 
-def page_request(user, key, encoding, cursor=None):
+def page_request(user, key):
     """Return the request of a page of 2,000 fills."""
-    start = {"startTime": 0} if cursor is None else {"cursor": cursor}
-    body = json.dumps({"type": "userFillsByTime", "user": user, **start}).encode()
+    body = json.dumps({"type": "userFillsByTime", "user": user, "startTime": 0}).encode()
     head = (
         f"POST /info HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {key}\r\n"
-        f"Accept-Encoding: {encoding}\r\nContent-Length: {len(body)}\r\n\r\n"
+        f"Accept-Encoding: zstd\r\nContent-Length: {len(body)}\r\n\r\n"
     )
     return head.encode() + body
-
-
-def whole_pages(store, key, encoding):
-    """Return a request for every whole page of 2,000 fills: more than the service keeps ready."""
-    sql = (
-        "SELECT address, time, tx FROM (SELECT account, time, tx, row_number() OVER "
-        "(PARTITION BY account ORDER BY row) AS place, count(*) OVER (PARTITION BY account) AS "
-        "total FROM fill) JOIN account ON id = account WHERE place % 2000 = 1 AND "
-        "total - place > 2000 ORDER BY account, place"
-    )
-    rows = store.select_rows(sql)
-    return [page_request(user, key, encoding, f"{time}_{tx}") for user, time, tx in rows]
 
 
 async def measure_load(server, count, request, seconds):
     """Return the row of a load beside strangers, ended by SIGTERM."""
     tally = Tally()
     until = time.monotonic() + seconds
-    clients = await open_clients(server.port, count, [request], tally)
+    clients = await open_clients(server.port, count, request, tally)
     health = asyncio.create_task(probe_health(server, until))
     memory = []
     while time.monotonic() < until:
@@ -233,29 +218,25 @@ async def measure_load(server, count, request, seconds):
     ]
 
 
-async def measure_pages(server, requests, seconds):
-    """Return pages per processor second of the server, asked by one client."""
+async def measure_pages(server, request, seconds):
+    """Return what one client received."""
     tally = Tally()
-    (client,) = await open_clients(server.port, 1, requests, tally)
-    await asyncio.sleep(0.3)
-    tally.seconds.clear()
-    began = server.cpu_seconds
+    (client,) = await open_clients(server.port, 1, request, tally)
     await asyncio.sleep(seconds)
-    rate = len(tally.seconds) / (server.cpu_seconds - began)
     client.is_ending = True
     await asyncio.sleep(0.2)
-    return rate, tally
+    return tally
 
 
 async def measure_turns(server, user, greedy, seconds):
     """Return p99 of a modest key alone, and beside 60 connections that repeat a request."""
-    modest = page_request(user, "one", "zstd")
-    _, quiet = await measure_pages(server, [modest], seconds)
+    modest = page_request(user, "one")
+    quiet = await measure_pages(server, modest, seconds)
     # In a process of its own: otherwise the modest client would wait for the greedy one itself.
     process = multiprocessing.Process(target=run_greedy, args=(server.port, greedy), daemon=True)
     process.start()
     await asyncio.sleep(2)  # for its imports
-    _, beside = await measure_pages(server, [modest], seconds)
+    beside = await measure_pages(server, modest, seconds)
     process.terminate()
     process.join()
     return quiet.percentile(0.99), beside.percentile(0.99)
@@ -265,7 +246,7 @@ def run_greedy(port, request):
     """Run 60 clients without end."""
 
     async def run():
-        await open_clients(port, 60, [request], Tally())
+        await open_clients(port, 60, request, Tally())
         await asyncio.sleep(3_600)
 
     asyncio.run(run())
@@ -283,22 +264,13 @@ def print_table(print_line, heading, rows):
 def measure_loads(size, user, seconds):
     for count in (8, 64, 500):
         with run_service(size) as server:
-            request = page_request(user, "one", "zstd")
+            request = page_request(user, "one")
             yield " | ".join(asyncio.run(measure_load(server, count, request, seconds)))
-
-
-def measure_encodings(server, user, every, seconds):
-    for encoding, requests in every.items():
-        rates = [
-            asyncio.run(measure_pages(server, asked, seconds / 6))[0]
-            for asked in ([page_request(user, "one", encoding)], requests)
-        ]
-        yield f"{encoding} | {rates[0]:.0f} | {rates[1]:.0f}"
 
 
 def measure_strangers(server, user, seconds):
     for what, key in (("of another key", "two"), ("with a wrong key", "none")):
-        greedy = page_request(user, key, "zstd")
+        greedy = page_request(user, key)
         quiet, beside = asyncio.run(measure_turns(server, user, greedy, seconds / 3))
         ratio = beside / quiet
         yield f"60 busy connections {what} | {quiet:.1f} ms | {beside:.1f} ms | {ratio:.1f}"
@@ -309,7 +281,6 @@ def measure_all(size, seconds, print_line):
     store = simulated_store(7, size)
     sql = "SELECT address FROM fill JOIN account ON id = account GROUP BY account"
     user = store.select_value(f"{sql} ORDER BY count(*) DESC LIMIT 1")
-    every = {encoding: whole_pages(store, "one", encoding) for encoding in ENCODINGS}
     store.close()
     print_line(
         f"Measured on {date.today()}: {platform.machine()}, {os.cpu_count()} processors, Python "
@@ -328,12 +299,7 @@ def measure_all(size, seconds, print_line):
         measure_loads(size, user, seconds),
     )
     print_line("")
-    print_line("Pages of 2,000 fills for each second of processor time:")
-    pages = len(every["identity"])
     with run_service(size) as server:
-        heading = f"encoding | one page, repeated | {pages} different pages"
-        print_table(print_line, heading, measure_encodings(server, user, every, seconds))
-        print_line("")
         print_line("99 % of the requests of a key with few requests (p99) are answered within:")
         heading = "other connections | alone | beside them | ratio"
         print_table(print_line, heading, measure_strangers(server, user, seconds))
