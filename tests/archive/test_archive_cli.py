@@ -3,7 +3,6 @@
 import json
 import re
 
-import toolkit as tk
 from tests.archive.commands import run_command, serving
 from tests.archive.world import USER, archived_rows, fill_store, make_fills
 from toolkit.archive import open as open_archive
@@ -39,6 +38,10 @@ def test_commands_refuse_wrong_arguments(tmp_path):
     kept, none = tmp_path / "kept", tmp_path / "none"
     assert "meta.json: 1 row" in run_command("ingest", kept, tmp_path).output
     assert archived_rows(open_archive(kept)) == []
+    (tmp_path / "torn.json").write_text("{")
+    left = run_command("ingest", kept, tmp_path, "--json", code=1)
+    assert list(json.loads(left.stdout)["left"]) == ["torn.json"]
+    assert "torn.json: left out: " in left.stderr
     assert "has no rows yet" in run_command("status", none).output
     refused = {
         ("freeze", none): "empty",
@@ -55,15 +58,6 @@ def test_commands_refuse_wrong_arguments(tmp_path):
     wrong = [words for words, named in refused.items() if named not in outputs[words]]
     assert wrong == []
     assert not none.exists() or not list(none.glob("*/*.parquet"))
-
-
-def test_command_refreshes_from_simulated_exchange(tmp_path, tiny):
-    user = tiny.world["examples"]["WHALE"]
-    rows = len(tk.user_fills_by_time(user, 0, session=tiny))
-    for new in (rows, 0):
-        done = run_command("refresh", tmp_path, "userFillsByTime", user, *TINY, "--json")
-        found = json.loads(done.output)
-        assert (found["rows"], found["total"]) == (new, rows)
 
 
 def test_refresh_fails_for_unlisted_coin(tmp_path, monkeypatch):

@@ -9,7 +9,6 @@ import pandas as pd
 import pytest
 
 import toolkit as tk
-from tests.archive.commands import run_command
 from tests.archive.world import (
     START,
     USER,
@@ -123,19 +122,6 @@ def test_ingest_refuses_incomplete_frames(tmp_path):
             archive.ingest(frame)
 
 
-def test_later_frame_leaves_gap(tmp_path):
-    session, archive = fill_session(FILLS), open_archive(tmp_path)
-    for start, end in ((START, FILLS[100].time), (FILLS[200].time, None)):
-        frame = tk.user_fills_by_time(USER, start, end, numbers="text", session=session)
-        archive.ingest(frame)
-    (row,) = archive.status().itertuples()
-    assert (row.gaps, row.rows < len(FILLS)) == (1, True)
-    archive.refresh(tk.user_fills_by_time, USER, session=session)
-    fetched = tk.user_fills_by_time(USER, START, session=session)
-    pd.testing.assert_frame_equal(archive.frame(tk.user_fills_by_time, USER), fetched)
-    assert archive.verify() == []
-
-
 def test_ingest_leaves_out_shortened_file(tmp_path):
     """Rows may be missing between any two rows of the file."""
     samples = Path(__file__).parents[2] / "data" / "samples"
@@ -146,47 +132,18 @@ def test_ingest_leaves_out_shortened_file(tmp_path):
     assert archive.ingest(samples / "meta.json")["left"] == {}
 
 
-def test_ingest_same_answer_once(tmp_path):
-    archive, folder = open_archive(tmp_path / "kept"), tmp_path / "recordings"
-    write_recording(folder, "1.json", {"type": "meta"}, '{"universe": []}')
-    for new in (1, 0):
-        assert archive.ingest(folder) == {"kept": {"1.json": new}, "left": {}}
-    write_recording(folder, "2.json", {"type": "meta"}, '{"universe": [ ]}')
-    assert archive.ingest(folder)["kept"] == {"1.json": 0, "2.json": 1}
-    assert archive.status()["rows"].tolist() == [2]
-    assert archive.verify() == []
-
-
-def test_ingest_command_names_left_files(tmp_path):
-    folder, words = tmp_path / "recordings", ("ingest", tmp_path / "kept", tmp_path / "recordings")
-    folder.mkdir()
-    empty = run_command(*words, code=1)
-    assert empty.stdout == ""
-    assert "*.json or *.parquet" in empty.stderr
-    write_recording(folder, "meta.json", {"type": "meta"}, '{"universe": []}')
-    run_command(*words)
-    (folder / "torn.json").write_text("{")
-    result = run_command(*words, "--json", code=1)
-    assert list(json.loads(result.stdout)["left"]) == ["torn.json"]
-    assert "torn.json: left out: " in result.stderr
-
-
+SUMMARY = {
+    "accountValue": "31.5",
+    "totalMarginUsed": "0.0",
+    "totalNtlPos": "0.0",
+    "totalRawUsd": "31.5",
+}
 OWN_ANSWERS = [  # of the exchange's own API, beyond the specification
     (
         {"type": "clearinghouseState", "user": USER},
         {
-            "marginSummary": {
-                "accountValue": "31.5",
-                "totalMarginUsed": "0.0",
-                "totalNtlPos": "0.0",
-                "totalRawUsd": "31.5",
-            },
-            "crossMarginSummary": {
-                "accountValue": "31.5",
-                "totalMarginUsed": "0.0",
-                "totalNtlPos": "0.0",
-                "totalRawUsd": "31.5",
-            },
+            "marginSummary": SUMMARY,
+            "crossMarginSummary": SUMMARY,
             "crossMaintenanceMarginUsed": "0.0",
             "withdrawable": "31.5",
             "assetPositions": [],

@@ -11,6 +11,7 @@ import pytest
 import toolkit as tk
 from tests.archive.commands import run_command
 from tests.archive.world import fill_session, make_fills
+from tests.fetch.wire import fill
 from toolkit.archive import open as open_archive
 from toolkit.archive.ingest import BulkWriter
 from toolkit.archive.row_sql import table_rows
@@ -153,25 +154,7 @@ def test_bulk_beside_writer_repeats_no_row(tmp_path, made):
 
 def wire_fill(number, **changes):
     """Return a fill with the names of the wire."""
-    return {
-        "coin": "SOL",
-        "px": "150.25",
-        "sz": "3.0",
-        "side": "A",
-        "time": 1_770_000_000_000 + number,
-        "startPosition": "3.0",
-        "dir": "Close Long",
-        "closedPnl": "-12.5",
-        "hash": "0x" + "0" * 64,
-        "oid": 70 + number,
-        "crossed": True,
-        "fee": "0.07",
-        "tid": 400 + number,
-        "feeToken": "USDC",
-        "twapId": None,
-        "txIndex": number,
-        **changes,
-    }
+    return fill(1_770_000_000_000 + number, number, 400 + number) | changes
 
 
 def ingest_rows(archive, file):
@@ -211,7 +194,7 @@ def test_bulk_reads_lines_of_nodes(tmp_path):
         [user.upper().replace("0X", "0x"), fill] for user, fill in zip(USERS, fills, strict=False)
     ]
     blocks = [{"block_number": 5, "events": pairs}, {"block_number": 6, "events": []}]
-    lines = [*map(json.dumps, blocks), json.dumps(wire_fill(3, startPosition="0.0", user=USERS[0]))]
+    lines = [*map(json.dumps, blocks), json.dumps(wire_fill(3, user=USERS[0]))]
     (tmp_path / "f.jsonl").write_text("\n".join([*lines, ""]))
     archive = open_archive(tmp_path / "kept")
     assert ingest_rows(archive, tmp_path / "f.jsonl") == {

@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 
 import toolkit as tk
-from tests.archive.offline import as_frames
 from tests.archive.world import (
     START,
     USER,
@@ -103,28 +102,6 @@ def test_refresh_refuses_other_history(tmp_path):
     with pytest.raises(ArchiveError, match="did not come again"):
         archive.refresh(tk.user_fills_by_time, USER, session=other)
     assert len(archived_rows(archive)) == 900
-
-
-def test_refreshed_states_equal_fetched_states(tmp_path, tiny):
-    archive, users = open_archive(tmp_path), tiny.world["users"][:4]
-    calls = [
-        (tk.meta,),
-        (tk.meta_and_asset_ctxs,),
-        (tk.historical_orders, users[0]),
-        (tk.user_fills, users[0]),
-        (tk.batch_clearinghouse_states, users),
-        (tk.account_value_snapshots, ["ALL"]),
-        (tk.perp_twap_snapshots, ["ALL:ALL_DEXES"]),
-        (tk.perp_dex_limits, "native"),
-        (tk.validator_apr_history, tiny.world["validators"][0]),
-    ]
-    for fetch, *arguments in calls:
-        archive.refresh(fetch, *arguments, session=tiny)
-        archived, fetched = archive.frame(fetch, *arguments), fetch(*arguments, session=tiny)
-        pairs = zip(as_frames(archived), as_frames(fetched), strict=True)
-        for archived_frame, fetched_frame in pairs:
-            pd.testing.assert_frame_equal(archived_frame, fetched_frame)
-    assert len(archive.scan("answers", engine="pandas")) == len(calls)
 
 
 def test_refusals_name_cause(tmp_path):

@@ -14,7 +14,6 @@ from tests.archive.world import (
     CANARY,
     START,
     USER,
-    ChangedAnswers,
     fill_session,
     fill_store,
     make_fills,
@@ -61,18 +60,6 @@ def test_command_refuses_wrong_arguments_before_requests(tmp_path, monkeypatch):
     ] == []
     assert requests == []
     assert open_archive(tmp_path).status().empty
-
-
-def test_command_continues_after_one_failure(tmp_path, monkeypatch):
-    archive, change = open_archive(tmp_path), lambda body: body.replace(b"64000.10", b"1.0")
-    other = fill_session(FILLS[:100], through=lambda inner: ChangedAnswers(inner, change))
-    archive.refresh(tk.user_fills_by_time, USER, START, session=other)
-    with serve_fills(monkeypatch):
-        result = refresh(tmp_path, "userFillsByTime", USER, OTHER, "--json", code=1)
-    assert [json.loads(line)["subject"] for line in result.stdout.splitlines()] == [OTHER]
-    assert f"userFillsByTime {USER}: " in result.stderr
-    assert "1 of 2 failed" in result.stderr
-    assert archive.status()["rows"].tolist() == [100, 300]
 
 
 def test_command_stops_if_all_would_fail(tmp_path, monkeypatch):
@@ -123,19 +110,6 @@ def test_command_interrupt_keeps_rows(tmp_path, monkeypatch):
         refresh(tmp_path, "userFillsByTime", USER, OTHER)
     assert open_archive(tmp_path).status()["rows"].tolist() == [9_000, 9_000]
     assert open_archive(tmp_path).verify() == []
-
-
-def test_command_reads_start_and_subjects(tmp_path, monkeypatch, tiny):
-    with serve_fills(monkeypatch):
-        words = (tmp_path / "kept", "userFillsByTime")
-        zero = refresh(*words, USER, "--start", 0, "--json").stdout
-        assert json.loads(zero)["start_ms"] == 0
-        lines = refresh(*words, "--user", USER, "--user", OTHER, "--start", START).stdout
-        assert len(lines.splitlines()) == 2
-    user = tiny.world["users"][0]
-    rows = len(tk.user_fills_by_time(user, "7d", session=tiny))
-    week = refresh(tmp_path / "tiny", "userFillsByTime", user, "--start", "7d", *TINY, "--json")
-    assert json.loads(week.stdout)["rows"] == rows > 0  # before the present of the service
 
 
 def test_command_archives_every_operation(tmp_path, tiny):

@@ -46,9 +46,10 @@ def test_serve_archived_states(tmp_path, tiny):
     for fetch, arguments, named in archived:
         state, rows = fetch_served(fetch, *arguments, **named, session=session)
         assert (fetch.__name__, named, state) == (fetch.__name__, named, "yes")
-        there = fetch(*arguments, **named, session=tiny)
-        for served, expected in zip(as_frames(rows), as_frames(there), strict=True):
-            pd.testing.assert_frame_equal(served, expected)
+        there = as_frames(fetch(*arguments, **named, session=tiny))
+        for found in (rows, archive.frame(fetch, *arguments, **named)):
+            for kept, expected in zip(as_frames(found), there, strict=True):
+                pd.testing.assert_frame_equal(kept, expected)
     for fetch, arguments, named in missing:
         with pytest.raises(tk.Incomplete, match="refresh the archive"):
             fetch(*arguments, **named, session=session)
@@ -75,10 +76,9 @@ def test_serve_stored_answers(tmp_path, tiny):
     session = offline_session(tmp_path)
     for fetch, *arguments in stored:
         there = as_frames(fetch(*arguments, session=tiny))
-        for served, expected in zip(
-            as_frames(fetch(*arguments, session=session)), there, strict=True
-        ):
-            pd.testing.assert_frame_equal(served, expected)
+        for found in (fetch(*arguments, session=session), archive.frame(fetch, *arguments)):
+            for kept, expected in zip(as_frames(found), there, strict=True):
+                pd.testing.assert_frame_equal(kept, expected)
     assert tk.info(request, session=session) == answer
     with pytest.raises(tk.Incomplete, match=r"Archive\.frame"):
         tk.validator_apr_history(tiny.world["validators"][0], session=session)

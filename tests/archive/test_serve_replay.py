@@ -5,6 +5,7 @@ import pytest
 
 import toolkit as tk
 from tests.archive.offline import as_frames, offline_session
+from tests.archive.world import error_kinds
 from toolkit.archive import open as open_archive
 
 
@@ -35,6 +36,8 @@ def test_served_freeze_matches_exchange(tmp_path, tiny):
     archive = open_archive(tmp_path)
     for fetch, arguments in notebook_calls(tiny.world):
         archive.refresh(fetch, *arguments, session=tiny)
+    assert error_kinds(archive) == set()
+    assert archive.status()["gaps"].sum() == 0
     again = offline_session(f"{tmp_path}@{archive.freeze()}")
     assert again.now_ms() == tiny.now_ms()
     assert again.simulated

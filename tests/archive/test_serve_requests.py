@@ -4,55 +4,17 @@ import pytest
 
 import toolkit as tk
 from tests.archive.offline import (
-    FAR,
     FILLS,
-    NOW,
     OTHER,
     A,
     B,
     C,
     archive_two_ranges,
-    as_frames,
-    fetch_served,
     offline_session,
 )
 from tests.archive.world import START, USER, fill_session
 from toolkit.archive import open as open_archive
-from toolkit.client import connect
 from toolkit.errors import IncompleteWarning
-from toolkit.local_service import application_of, archived_store
-from toolkit.service import AcceptedKey, KeyQuotas
-from toolkit.service.http import run_server
-
-RANGES = [(A, B), (A - 1, B), (A, None), (B + 1, C - 1), (C, None), (C, FAR), (NOW, NOW)]
-
-
-def test_port_and_process_serve_equal_rows(tmp_path):
-    archive = archive_two_ranges(tmp_path)
-    archive.refresh(tk.user_fills, USER, session=fill_session(FILLS))
-    here = offline_session(tmp_path)
-    store = archived_store(tmp_path)
-    questions = [
-        *((tk.user_fills_by_time, (USER, *times)) for times in RANGES),
-        (tk.user_fills_by_time, (OTHER, A)),
-        (tk.user_fills, (USER,)),
-        (tk.user_fills, (OTHER,)),
-        (tk.current_depth, ()),
-        (tk.perp_twap_snapshots, (["ALL"],)),
-        (tk.batch_clearinghouse_states, ([USER, OTHER],)),
-    ]
-    application = application_of(store, KeyQuotas([AcceptedKey("k", "some-key")]))
-    with run_server(application) as address, connect(address, "some-key", default=False) as there:
-        for fetch, arguments in questions:
-            here_facts, there_facts = (
-                [
-                    {k: v for k, v in tk.provenance(frame).items() if k not in ("waited_seconds",)}
-                    for frame in as_frames(fetch_served(fetch, *arguments, session=session)[1])
-                ]
-                for session in (here, there)
-            )
-            assert here_facts == there_facts
-    store.close()
 
 
 def test_many_names_incomplete_subject(tmp_path):

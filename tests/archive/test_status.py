@@ -10,12 +10,9 @@ import toolkit as tk
 from tests.archive.commands import run_command
 from tests.archive.world import CANARY, START, USER, fill_session, make_fills, store_session
 from toolkit.archive import open as open_archive
-from toolkit.archive.coverage import RefreshResult, log_entry, log_refreshes
-from toolkit.archive.schemas import RowOrigin
 from toolkit.contract.recorded_rows import build_record
 from toolkit.contract.records import FundingRow, SlippageSample
 from toolkit.contract.source_tables import Approval, Sources
-from toolkit.errors import IncompleteWarning
 from toolkit.service import build_store
 from toolkit.times import HOUR, MINUTE
 
@@ -52,23 +49,6 @@ def test_status_has_row_per_subject(tmp_path):
     assert first.bytes + second.bytes == pytest.approx(files, abs=1)
     assert first.bytes / second.bytes == pytest.approx(first.rows / second.rows, rel=1e-3)
     assert CANARY not in status.to_csv()
-
-
-def test_status_counts_gaps(tmp_path):
-    archive = open_archive(tmp_path)
-    refresh(archive, USER, START)
-    origin = RowOrigin("test", True, 0)
-    # Log two more ranges, one and two hours later: there is a gap before each.
-    for hour in (1, 2):
-        at = FILLS[-1].time + hour * HOUR
-        log_refreshes(
-            archive.tables,
-            [log_entry(RefreshResult("userFillsByTime", USER, 0, 300, at, at + 1), origin)],
-        )
-    assert archive.status()["gaps"].tolist() == [2]
-    assert tk.provenance(archive.frame(tk.user_fills_by_time, USER))["complete"] == "no"
-    inside = archive.frame(tk.user_fills_by_time, USER, start=START, end=MIDDLE)
-    assert tk.provenance(inside)["complete"] == "yes"
 
 
 PAYMENT = {"coin": "BTC", "usdc": "-1.5", "szi": "2.0", "fundingRate": "0.0000125"}
@@ -129,16 +109,6 @@ def test_verify_finds_missing_hours(tmp_path, hours, sums, quarters, expected):
     is_wrong = any(severity == "error" for _, severity in expected)
     output = run_command("verify", tmp_path, "--json", code=int(is_wrong)).output
     assert json.loads(output)["ok"] is not is_wrong
-
-
-def test_verify_command_fails_for_gap(tmp_path):
-    holed = open_archive(tmp_path)
-    without = fill_session([*FILLS[:100], *FILLS[130:]])
-    with pytest.warns(IncompleteWarning, match="starts from 130"):
-        holed.refresh(tk.user_fills_by_time, USER, START, session=without)
-    output = run_command("verify", tmp_path, code=1).output
-    assert "BTC at 2025-09-01T00:00:58.575Z (id 130) starts from 130" in output
-    assert "before it left 100" in output
 
 
 def test_html_is_escaped(tmp_path):

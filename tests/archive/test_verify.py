@@ -1,7 +1,5 @@
 """`verify` finds faults and passes intact archives; a freeze never changes."""
 
-from pathlib import Path
-
 import pandas as pd
 import pyarrow as pa
 import pytest
@@ -18,7 +16,7 @@ from tests.archive.world import (
 from toolkit.archive import open as open_archive
 from toolkit.archive.storage import ArchiveTables
 from toolkit.client import forget
-from toolkit.errors import ArchiveError, IncompleteWarning
+from toolkit.errors import ArchiveError
 from toolkit.times import to_iso
 
 FILLS = make_fills(600)
@@ -37,30 +35,6 @@ def _archive(tmp_path):
             session=fill_session(FILLS[:end]),
         )
     return archive
-
-
-def test_simulated_archive_has_no_errors(tmp_path, tiny):
-    archive = open_archive(tmp_path)
-    for user in tiny.world["users"][:6]:
-        archive.refresh(tk.user_fills_by_time, user, 0, session=tiny)
-    for builder in tiny.world["builders"][:2]:
-        for fetch in (tk.builder_approved_fills_by_time, tk.builder_approved_funding_by_time):
-            archive.refresh(fetch, builder, 0, session=tiny)
-        archive.refresh(tk.builder_orders_by_time, builder, 0, session=tiny)
-    archive.refresh(tk.slippage_history, "BTC", 1_000, 0, session=tiny)
-    assert error_kinds(archive) == set()
-    status = archive.status()
-    assert status["gaps"].sum() == 0
-    assert set(status["table"]) == {"fills", "funding", "orders", "slippage"}
-
-
-def test_verify_finds_missing_fills(archive):
-    assert error_kinds(archive) == set()
-    holed = open_archive(Path(archive.tables.location).with_name("holed"))
-    without = [*FILLS[:100], *FILLS[130:]]
-    with pytest.warns(IncompleteWarning, match="fills are missing in between"):
-        holed.refresh(tk.user_fills_by_time, USER, START, session=fill_session(without))
-    assert error_kinds(holed) == {"chain"}
 
 
 def test_verify_finds_repeated_rows(archive):
@@ -146,14 +120,6 @@ def test_freeze_survives_compaction(archive):
         frozen.refresh_many(tk.user_fills_by_time, [USER])
     with pytest.raises(ArchiveError, match=f"no freeze 'f0': it has {name}$"):
         open_archive(archive.tables.location, frozen="f0")
-
-
-def test_freeze_refuses_empty_archive(tmp_path):
-    archive = open_archive(tmp_path)
-    assert len(archive.status()) == 0
-    assert archive.verify() == []
-    with pytest.raises(ArchiveError, match="is empty, so it cannot be frozen"):
-        archive.freeze()
 
 
 def test_freeze_of_same_rows_has_same_id(archive):
