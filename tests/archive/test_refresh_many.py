@@ -1,7 +1,7 @@
 """Many subjects share commits; a failure or a lost worker costs its subject only."""
 
 import multiprocessing
-from concurrent.futures import Executor, Future, ProcessPoolExecutor
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 
 import pandas as pd
@@ -11,6 +11,7 @@ import toolkit as tk
 from tests.archive.world import (
     START,
     ChangedAnswers,
+    StopsAfter,
     archived_rows,
     fill_session,
     make_fills,
@@ -58,6 +59,19 @@ def test_other_history_fails_its_account_only(tmp_path):
     assert len(archived_rows(archive)) == len(FILLS) * len(USERS)
 
 
+def test_refresh_continues_after_service_failure(tmp_path):
+    archive = open_archive(tmp_path)
+    session = fill_session(FILLS, users=USERS, through=lambda inner: StopsAfter(inner, 25))
+    with pytest.raises(tk.Incomplete, match="of 40 subjects failed"):
+        archive.refresh_many(tk.user_fills_by_time, USERS, START, session=session, page_size=50)
+    kept = len(archived_rows(archive))
+    assert 0 < kept < len(FILLS) * len(USERS)
+    session = fill_session(FILLS, users=USERS)
+    done = archive.refresh_many(tk.user_fills_by_time, USERS, START, session=session)
+    assert sum(each.rows for each in done) == len(FILLS) * len(USERS) - kept
+    assert archive.verify() == []
+
+
 class Faulty(Executor):
     """An executor that calls at once; `respond` may replace a future.
 
@@ -77,6 +91,10 @@ class Faulty(Executor):
         future = self._respond(self.futures, future, args)
         self.futures.append(future)
         return future
+
+
+class FaultyThreads(Faulty, ThreadPoolExecutor):
+    """The same; the calls may share a session."""
 
 
 def subject_of(arguments):
@@ -119,6 +137,25 @@ def test_answer_of_other_account_fails_one_account(tmp_path, tiny, fetch):
     for each in users:
         kept, fetched = archive.frame(fetch, each), fetch(each, *start, session=tiny)
         pd.testing.assert_frame_equal(kept, fetched)
+    assert archive.verify() == []
+
+
+def test_repeated_portion_is_refused(tmp_path):
+    """The first portion is kept, its rows do not come twice, and the next refresh continues."""
+    users, fills = USERS[:2], make_fills(12_000)
+    archive, session = open_archive(tmp_path), fill_session(fills, users=users)
+    answers = {}  # the first answer of an account is returned for all of its calls
+
+    def repeat(_, future, call):
+        return future_of(answers.setdefault(subject_of(call), future.result()))
+
+    pool = FaultyThreads(repeat)
+    with pytest.raises(tk.Incomplete, match="another answer") as caught:
+        archive.refresh_many(tk.user_fills_by_time, users, START, session=session, executor=pool)
+    assert list(caught.value.failed) == users[1:]
+    assert archive.status()["rows"].tolist() == [12_000, 9_990]
+    done = archive.refresh_many(tk.user_fills_by_time, users, START, session=session)
+    assert {each.total for each in done} == {12_000}
     assert archive.verify() == []
 
 
