@@ -135,6 +135,23 @@ def test_long_account_lacks_its_oldest_fills():
     assert again["tid"].tolist() == [row["tid"] for row in exchange.kept[1:]]
 
 
+def test_exchange_behind_the_address_of_a_service_is_noticed():
+    exchange = Exchange(fills_until(NOW, 12_345))
+
+    def ignore_fields(request):
+        body = json.loads(request.content)
+        known = {name: body[name] for name in ACCEPTED[body["type"]] & body.keys()}
+        return exchange.answer(httpx.Request("POST", request.url, json=known))
+
+    transport = httpx.MockTransport(ignore_fields)
+    session = open_session("http://a.test", SECRET, transport=transport, now_ms=lambda: NOW)
+    for start, filters in ((0, {}), (NOW - HOUR, {"dex": "flx"}), (NOW - HOUR, {"builder": OTHER})):
+        with pytest.raises(tk.Incomplete, match=next(iter(filters), "10,000")) as missing:
+            tk.user_fills_by_time(USER, start, session=session, **filters)
+        assert "exchange='hyperliquid'" in str(missing.value)
+    assert state(tk.user_fills_by_time(USER, NOW - HOUR, session=session)) == "yes"
+
+
 def test_requests_wait_for_quota_of_rows():
     exchange = Exchange(fills_until(NOW, 12_345), quota=1_200)
     with exchange.session(points_per_minute=1_200) as session:

@@ -191,7 +191,8 @@ def _answer_check(base_url: str) -> Check:
             found = f"{tokens:,.6g} tokens in 30 days, {session.api.token_usd(tokens):,.2f} USD"
             return Check("answer", "ok", f"{session.base_url} answers; {found}")
     except (tk.ToolkitError, ValueError) as error:
-        return Check("answer", "problem", str(error), "check --base-url and the key")
+        advice = "check --base-url and the key; the exchange's own API is --base-url hyperliquid"
+        return Check("answer", "problem", str(error), advice)
 
 
 def _file_checks(archive: str | None) -> Iterator[Check]:

@@ -20,6 +20,7 @@ from toolkit.cli.options import (
     SizeOption,
     set_options,
 )
+from toolkit.contract.apis import NAMES, find_address
 from toolkit.contract.requests import is_address
 from toolkit.times import to_ms
 
@@ -68,6 +69,10 @@ def _common_options(
     live: Annotated[
         bool, typer.Option(help="Use the service at TOOLKIT_BASE_URL with TOOLKIT_API_KEY instead.")
     ] = False,
+    exchange: Annotated[
+        str | None,
+        typer.Option(help="Use the own API of this exchange instead, without a key: hyperliquid."),
+    ] = None,
     pdf: Annotated[
         bool, typer.Option(help="Write a PDF, too; this needs Chromium or Chrome.")
     ] = False,
@@ -97,10 +102,14 @@ def _report_command(
     def call(**options: Any) -> None:
         out, pdf, code = options["out"], options["pdf"], options["code"]
         source = _source_code(
-            *(options[name] for name in ("seed", "size", "recordings", "archive", "live"))
+            *(
+                options[name]
+                for name in ("seed", "size", "recordings", "archive", "live", "exchange")
+            )
         )
-        if live_needs and options["live"] and not options[next(iter(own))]:
-            fail(f"--live needs {live_needs}", code=2)
+        is_live = options["live"] or options["exchange"]
+        if live_needs and is_live and not options[next(iter(own))]:
+            fail(f"--live and --exchange need {live_needs}", code=2)
         notebook, parameters = command(**{name: options[name] for name in own})
         if len(parameters) > 1:
             _write_reports(notebook, parameters, source, out, pdf, code)
@@ -224,13 +233,20 @@ def _unique_subjects(subjects: list[str] | None, default: str | None = None) -> 
 
 
 def _source_code(
-    seed: int, size: SizeChoice, recordings: Path | None, archive: str | None, live: bool
+    seed: int,
+    size: SizeChoice,
+    recordings: Path | None,
+    archive: str | None,
+    live: bool,
+    exchange: str | None,
 ) -> str:
     """Return the code of the notebook cell that connects to the source."""
     from toolkit.reports import source_expressions
 
-    if live:
-        return source_expressions.live_source()
+    if live or exchange:
+        if exchange and find_address(exchange) is None:
+            fail(f"--exchange: {exchange!r} is none of {', '.join(NAMES)}", code=2)
+        return source_expressions.live_source(exchange)
     if archive is not None:
         return source_expressions.archive_source(archive)
     if recordings is not None:

@@ -4,6 +4,7 @@ from ipaddress import ip_address
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
+from toolkit.contract.apis import NAMES
 from toolkit.errors import KeyExposed, warn_caller
 
 
@@ -26,8 +27,8 @@ def address_problem(base_url: str) -> str:
     if parts.scheme not in ("http", "https") or not parts.hostname:
         return (
             "The text passed as the address is not an address: it does not begin with http:// or "
-            "https://. Use one such as https://host or http://127.0.0.1:8787. If the text is the "
-            "key, pass it as api_key"
+            "https://. Use one such as https://host or http://127.0.0.1:8787, or one of the names "
+            f"{', '.join(NAMES)}. If the text is the key, pass it as api_key"
         )
     return ""
 

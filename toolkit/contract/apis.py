@@ -231,6 +231,13 @@ _EXCHANGE_DOMAINS: Final = [
 APIS: Final = {api.name: api for api in (SERVICE, EXCHANGE)}
 """Every API by its name."""
 
+NAMES: Final = tuple(
+    name if network == "mainnet" else f"{name}-{network}"
+    for name, api in APIS.items()
+    for network in api.addresses
+)
+"""The names of all addresses, as `find_address` reads them."""
+
 
 def find_address(name: str) -> tuple[Api, str] | None:
     """Return the API and the address of a name, such as ``hyperliquid-testnet``; None if unknown.

@@ -358,6 +358,7 @@ class Account:
             f"Missing or incomplete: {'; '.join(f'{k} ({v})' for k, v in reasons.items())}."
             if (reasons := self._reasons())
             else "Nothing that was requested is missing.",
+            *(["No fill, payment or ledger row came: check the address."] if self.is_empty else []),
         ]
         return "\n".join([*lines, "Next:", *self._list_next()])
 

@@ -34,14 +34,14 @@ from toolkit.completeness.certificate import (
 )
 from toolkit.completeness.headers import Completeness
 from toolkit.contract.answers import answer_rows, decode
-from toolkit.contract.apis import SERVICE
+from toolkit.contract.apis import EXCHANGE, SERVICE
 from toolkit.contract.dexes import ALL_DEXES
 from toolkit.contract.extra_operations import FETCHED
 from toolkit.contract.operations import DEX, VIEWS, Operation
 from toolkit.contract.paging import first_kept_ms, row_keys
 from toolkit.contract.paging import read_pages as read_certain_rows
 from toolkit.contract.records import Fill
-from toolkit.contract.requests import check_request, request_body
+from toolkit.contract.requests import check_request, filters_of, request_body
 from toolkit.contract.value_kinds import Numbers
 from toolkit.display import count_text
 from toolkit.errors import (
@@ -297,6 +297,7 @@ def _pull_frames(request: Request) -> AnswerFrames:
         certificate.completeness.check_complete()
         if request.operation.reach:
             check_reach(request, certificate, collector.rows, counts)
+        _check_api(request, certificate, collector.rows)
         facts = _provenance(request, certificate, counts)
         # Some sources, such as recordings, lack rows: their gaps are noted, but no fault.
         if (reason := certificate.breaks.reason) and not request.session.source.history:
@@ -315,6 +316,27 @@ def _pull_frames(request: Request) -> AnswerFrames:
         why = "interrupted" if is_interrupt else f"{type(error).__name__}: {error}"
         _attach_rows(error, collector.frames(facts | {"complete": "no", "why": why}))
         raise
+
+
+def _check_api(request: Request, certificate: Certificate, rows: int) -> None:
+    """Raise Incomplete if fills lack the part of their key that only the service has.
+
+    Then the exchange's own API may answer at an address that is not its own: it ignores filters,
+    and keeps only the latest fills. Recordings and archives state themselves what may be missing.
+    """
+    operation, source = request.operation, request.session.source
+    reach = (EXCHANGE.changes or {}).get(operation.type, {}).get("reach", 0)
+    has_key = not (certificate.first or "").endswith("_None")
+    if request.session.api is EXCHANGE or not reach or has_key or source.history:
+        return
+    known = {item.python for item in EXCHANGE.adapt(operation).parameters}
+    ignored = [name for name in filters_of(operation, request.parameters) if name not in known]
+    if (ignored or rows >= reach) and certificate.completeness.covered is None:
+        what = f"ignores {', '.join(ignored)}" if ignored else f"keeps only {reach:,} fills"
+        raise Incomplete(
+            f"{operation.type}: the rows lack {operation.key[-1]}, as those of {EXCHANGE.title}, "
+            f"which {what}. If it answers here, connect with exchange={EXCHANGE.name!r}"
+        )
 
 
 def check_reach(

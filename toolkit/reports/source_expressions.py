@@ -28,9 +28,9 @@ def archive_source(archive: str) -> str:
     return f"tk.local(archive={_literal('archive', archive)!r})"
 
 
-def live_source() -> str:
-    """Return the expression for the service of ``TOOLKIT_BASE_URL`` and ``TOOLKIT_API_KEY``."""
-    return "tk.connect()"
+def live_source(exchange: str | None = None) -> str:
+    """Return the expression for the service of the environment, or for an exchange's own API."""
+    return f"tk.connect({exchange!r})" if exchange else "tk.connect()"
 
 
 def session_source(session: Session) -> str:
