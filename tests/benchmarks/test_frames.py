@@ -2,13 +2,9 @@
 
 The targets are 5 times the speed for a page, and 3 times for exact numbers and for text. Exact
 numbers reach their target. A pull of 100 pages reaches 4 to 5 times on a machine with little
-load. A single page and text do not reach their targets. The list below the table has the share of
-each step.
-
-In the rows "against a limit", the first column is a smaller task: only a copy of the bytes, or JSON
-without a frame. The ratio shows how much time a frame costs in addition. Each of the 34,000 values
-of a page is a Python object, which is made, moved into a column and freed. Most of this time is
-waiting for memory.
+load. A single page and text do not reach their targets. Each of the 34,000 values of a page is a
+Python object, which is made, moved into a column and freed. Most of this time is waiting for
+memory.
 
 We tried two scanners that create no Python objects. Both find all quotes of a page with numpy, and
 cut the columns out by position. The first one has 500 lines and reads the page 40 times: it is not
@@ -34,17 +30,12 @@ step would be one compiled pass over the bytes. A prototype in numba was 5.5 tim
 and pandas.
 """
 
-import gc
-import itertools
 import json
 import random
-import statistics
-import time
 import tracemalloc
 from collections.abc import Callable
 from decimal import Decimal
 
-import msgspec
 import pandas as pd
 import pytest
 
@@ -137,42 +128,6 @@ def test_fills_with_other_numbers(numbers, report):
             stated={"exact": 3.0, "text": 1.8}[numbers],
         )
     )
-
-
-def test_decoding_beside_fastest_possible(report):
-    """What no decoder can beat: a copy of the bytes, and JSON without a frame."""
-    page = page_of_fills(2_000)
-    ours: Way = ("bytes -> frame", lambda: as_the_toolkit_does([page]))
-    for way in (
-        ("a copy of the bytes", lambda: bytearray(page)),
-        ("msgspec, bytes -> dicts", lambda: msgspec.json.decode(page)),
-        ("json, bytes -> dicts", lambda: json.loads(page)),
-    ):
-        report(side_by_side("2,000 fills, against a limit", *ours, *way, rounds=20))
-
-
-def test_share_of_each_step_of_page(report):
-    """The share of each step of a page; they add up to the whole way."""
-    page = page_of_fills(2_000)
-    shares: list[list[float]] = []
-    for _ in range(20):
-        gc.collect()
-        collector, moments = Collector(FILLS, "float"), [time.process_time()]
-        rows = decode(FILLS, 200, {}, page, numbers="float")
-        moments.append(time.process_time())
-        collector.add((rows,))
-        moments.append(time.process_time())
-        del rows
-        moments.append(time.process_time())
-        collector.frames({})
-        moments.append(time.process_time())
-        whole = moments[-1] - moments[0]
-        steps = itertools.pairwise(moments)
-        shares.append([(after - before) / whole for before, after in steps])
-    names = ("JSON to records", "records to columns", "freeing the records", "columns to a frame")
-    medians = map(statistics.median, zip(*shares, strict=True))
-    texts = [f"{name} {share:.0%}" for name, share in zip(names, medians, strict=True)]
-    report(f"2,000 fills, bytes -> frame, by step: {', '.join(texts)}")
 
 
 def test_memory_of_many_pages(report):

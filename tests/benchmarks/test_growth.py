@@ -5,6 +5,7 @@ All fills belong to one account. The peak of memory is what a task adds to its p
 has no influence.
 """
 
+import functools
 import itertools
 import json
 import time
@@ -15,6 +16,7 @@ import pytest
 import toolkit as tk
 from tests.benchmarks.growth import Figure, measure_growth, measure_growth_alone
 from tests.benchmarks.history import (
+    COINS,
     START,
     USER,
     history_application,
@@ -38,6 +40,9 @@ def pull(session, rows):
     frame = FETCH(USER, START, history_end(rows), session=session)
     assert len(frame) == rows
     return frame
+
+
+pull_once = functools.cache(pull)
 
 
 def test_growth_of_decoding(sizes, report):
@@ -155,3 +160,22 @@ def scan_duckdb(archive):
 def scan_polars(archive):
     columns = archive.scan("fills", columns=["coin", "fee"], engine="polars")
     return columns.group_by("coin").sum().collect()
+
+
+DECIMALS = dict.fromkeys(COINS, 2)
+HELPERS = {
+    "pnl.attribution": tk.pnl.attribution,
+    "pnl.positions": lambda fills: tk.pnl.positions(fills, DECIMALS),
+    "pnl.lots": tk.pnl.lots,
+    "pnl.round_trips": tk.pnl.round_trips,
+    "pnl.audit": lambda fills: tk.pnl.audit(fills, DECIMALS),
+    "pnl.equity": tk.pnl.equity,
+    "pnl.drawdown": lambda fills: tk.pnl.drawdown(tk.pnl.equity(fills)),
+}
+
+
+@pytest.mark.parametrize("name", HELPERS)
+def test_growth_of_common_helpers(name, session, sizes, report):
+    """docs/scale.md computes its estimate from them."""
+    prepare = partial(pull_once, session)
+    report(measure_growth(f"{name}, pandas", prepare, HELPERS[name], sizes, rounds=1))
