@@ -102,7 +102,8 @@ def test_unprinted_pages_are_kept(browser, tmp_path):
 def test_reports_share_last_options():
     for command in report_app.registered_commands:
         names = [*inspect.signature(command.callback).parameters]
-        assert names[-8:] == ["out", "seed", "size", "recordings", "archive", "live", "pdf", "code"]
+        sources = ["seed", "size", "recordings", "archive", "live", "exchange"]
+        assert names[-9:] == ["out", *sources, "pdf", "code"]
 
 
 def test_notebook_of_docs_becomes_report(user, tmp_path, monkeypatch):
