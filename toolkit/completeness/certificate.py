@@ -6,7 +6,6 @@ also a `HistoryWarning`, once per call. The certificate has the counts of the pa
 evidence that all rows came.
 """
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -29,7 +28,6 @@ from toolkit.contract.requests import INTERVALS, make_cursor, parse_cursor
 from toolkit.times import DAY, HOUR, to_iso, to_ms
 
 __all__ = [
-    "SUMMED_COUNTS",
     "Certificate",
     "Page",
     "Remark",
@@ -42,11 +40,7 @@ __all__ = [
     "gap_remarks",
     "name_remarks",
     "range_remarks",
-    "sum_counts",
 ]
-
-SUMMED_COUNTS: Final = ("pages", "ties", "requests", "points", "waits", "waited_seconds")
-"""The counts of a certificate that add up over several pulls."""
 
 # ASSUMED: An account with 100,000 fills or more is one of the "very high-volume addresses" whose
 # history may be incomplete. The specification states no number.
@@ -182,24 +176,6 @@ class Certificate:
             "last": self.last,
             **counts,
         }
-
-
-def sum_counts(certificates: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the sums of the counts of several certificates.
-
-    Examples
-    --------
-    >>> sum_counts([{"pages": 2, "retries": {"429": 1}}, {"pages": 3}])["pages"]
-    5
-    """
-    causes: Counter[str] = Counter()
-    for certificate in certificates:
-        causes.update(certificate.get("retries", {}))
-    sums = {
-        name: sum(certificate.get(name, 0) for certificate in certificates)
-        for name in SUMMED_COUNTS
-    }
-    return sums | {"retries": dict(sorted(causes.items()))}
 
 
 @dataclass(frozen=True, slots=True)

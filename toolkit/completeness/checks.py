@@ -22,36 +22,16 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal, NamedTuple
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from toolkit.arrays import Flags, Floats, Ints
+from toolkit.contract import records
 from toolkit.contract.dexes import NOT_PERP
 from toolkit.contract.operations import Operation
-from toolkit.contract.records import (
-    AccountRow,
-    Candle,
-    CoinCapRow,
-    ContextRow,
-    DepthRow,
-    FailedRow,
-    Fill,
-    FundingRate,
-    FundingRow,
-    LedgerUpdate,
-    LendInterest,
-    MetaRow,
-    OpenInterest,
-    OrderStatus,
-    PositionRow,
-    Record,
-    SlippageSample,
-    ValidatorWeek,
-)
 from toolkit.display import count_text
 from toolkit.times import HOUR, to_iso
-
-__all__ = ["BreakLog", "HistoryChecks", "PageColumns", "RowBreak", "check_answer", "row_proof"]
 
 PageColumns = Mapping[str, Any]
 """Column name -> its values in a page: a numpy or an Arrow array; times in milliseconds."""
@@ -59,7 +39,6 @@ PageColumns = Mapping[str, Any]
 BreakKind = Literal["chain", "repeat", "hours", "grid", "order", "subject", "total"]
 
 _MIX: Final = 1_000_003
-_NUMBER: Final = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
 _MOST_SHOWN: Final = 20
 _DOLLAR_FEES: Final = ("USDC", "USDH")  # fees in these tokens do not change the balance of a coin
 _PERP_UNIT: Final = 1e-6  # sizes of perps have at most six decimals
@@ -77,73 +56,31 @@ class RowProof(NamedTuple):
     believed: str
 
 
-_CHAIN_PROOF: Final = RowProof(
-    "between two fills of a perp no fill is missing, and none came twice",
-    "no fill before the first or after the last of each perp, or of another coin, is missing",
-)
-_NO_PROOF: Final = RowProof("rows are in order", "no row is missing or came twice")
-
-
-class _RowRule(NamedTuple):
-    """What is known of the rows of a record.
-
-    - ``identity``: the columns that are equal if a row comes twice
-    - ``is_unique``: whether two rows cannot have the same identity. The hash of a ledger row is
-      that of its transaction, which may contain several rows; an order can have two equal events.
-    - ``proof``: what the rows of a history without a break prove
-    """
-
-    identity: tuple[str, ...] = ()
-    is_unique: bool = True
-    proof: RowProof = _NO_PROOF
-
-
-_ROW_RULES: Final[Mapping[type[Record], _RowRule]] = {
-    Fill: _RowRule(
-        ("tid", "start_position", "coin", "user"),
-        is_unique=False,
-        proof=RowProof("no fill came twice", "no fill is missing"),
-    ),
-    FundingRow: _RowRule(
-        ("time", "user", "coin"),
-        proof=RowProof("no payment came twice", "no payment is missing"),
-    ),
-    Candle: _RowRule(
-        ("start_time",), proof=RowProof("no candle came twice", "no candle is missing")
-    ),
-    FundingRate: _RowRule(
-        ("time", "coin"), proof=RowProof("no rate came twice", "no rate is missing")
-    ),
-    LendInterest: _RowRule(
-        ("time", "token"), proof=RowProof("no interest came twice", "no interest is missing")
-    ),
-    OpenInterest: _RowRule(
-        ("time",), proof=RowProof("no interval came twice", "no interval is missing")
-    ),
-    OrderStatus: _RowRule(("status_timestamp", "oid", "status"), is_unique=False),
-    LedgerUpdate: _RowRule(("time", "hash"), is_unique=False),
-    SlippageSample: _RowRule(
-        ("timestamp", "coin", "amount_usd"),
-        proof=RowProof(
-            "every sample between the first and the last is there once",
-            "no sample before the first or after the last is missing",
-        ),
-    ),
-    ValidatorWeek: _RowRule(
-        ("week",),
-        proof=RowProof(
-            "every week between the first and the last is there once",
-            "no week before the first or after the last is missing",
-        ),
-    ),
-    DepthRow: _RowRule(("dex", "coin", "bps")),
-    MetaRow: _RowRule(("name",)),
-    ContextRow: _RowRule(("name",)),
-    CoinCapRow: _RowRule(("coin",)),
-    AccountRow: _RowRule(("user", "dex")),
-    PositionRow: _RowRule(("user", "dex", "coin")),
-    FailedRow: _RowRule(("user",)),
+_IDENTITIES: Final[Mapping[type[records.Record], tuple[tuple[str, ...], str]]] = {
+    records.Fill: (("tid", "start_position", "coin", "user"), "fill"),
+    records.FundingRow: (("time", "user", "coin"), "payment"),
+    records.Candle: (("start_time",), "candle"),
+    records.FundingRate: (("time", "coin"), "rate"),
+    records.LendInterest: (("time", "token"), "interest"),
+    records.OpenInterest: (("time",), "interval"),
+    records.OrderStatus: (("status_timestamp", "oid", "status"), ""),
+    records.LedgerUpdate: (("time", "hash"), ""),
+    records.SlippageSample: (("timestamp", "coin", "amount_usd"), "sample"),
+    records.ValidatorWeek: (("week",), "week"),
+    records.DepthRow: (("dex", "coin", "bps"), ""),
+    records.MetaRow: (("name",), ""),
+    records.ContextRow: (("name",), ""),
+    records.CoinCapRow: (("coin",), ""),
+    records.AccountRow: (("user", "dex"), ""),
+    records.PositionRow: (("user", "dex", "coin"), ""),
+    records.FailedRow: (("user",), ""),
 }
+"""Record -> the columns that are equal if a row comes twice, and what a row is called."""
+
+_MAY_REPEAT: Final = (records.Fill, records.OrderStatus, records.LedgerUpdate)
+"""Records of which two rows can have the same identity, so all columns are compared. The hash of a
+ledger row is that of its transaction, which may contain several rows; an order can have two equal
+events."""
 
 
 def row_proof(operation: Operation, parameters: Mapping[str, Any]) -> RowProof:
@@ -155,12 +92,24 @@ def row_proof(operation: Operation, parameters: Mapping[str, Any]) -> RowProof:
     >>> row_proof(OPERATIONS["builderApprovedFundingByTime"], {}).proved
     'no payment came twice'
     """
+    _, row = _IDENTITIES.get(operation.tables[0].record, ((), ""))
     if _has_position_chains(operation, parameters):
-        return _CHAIN_PROOF
-    return _ROW_RULES.get(operation.tables[0].record, _RowRule()).proof
+        return RowProof(
+            "between two fills of a perp no fill is missing, and none came twice",
+            "no fill before the first or after the last of each perp, or of another coin, is "
+            "missing",
+        )
+    if operation.grid is not None:
+        return RowProof(
+            f"every {row} between the first and the last is there once",
+            f"no {row} before the first or after the last is missing",
+        )
+    if row:
+        return RowProof(f"no {row} came twice", f"no {row} is missing")
+    return RowProof("rows are in order", "no row is missing or came twice")
 
 
-def _has_position_chains(operation: Operation, parameters: Mapping[str, Any] | None = None) -> bool:
+def _has_position_chains(operation: Operation, parameters: Mapping[str, Any]) -> bool:
     """Return whether the fills of a request are all single fills of each coin of one account.
 
     A builder's history has only the fills between approval and revocation, and the filter
@@ -168,10 +117,9 @@ def _has_position_chains(operation: Operation, parameters: Mapping[str, Any] | N
     the sum of several fills, and another order may have fills between them. The filters `dex` and
     `venue` leave out no fill of a coin that has one.
     """
-    if operation.tables[0].record is not Fill or "user" not in operation.subject:
+    if operation.tables[0].record is not records.Fill or "user" not in operation.subject:
         return False
-    chosen = parameters or {}
-    return not (chosen.get("builder") or chosen.get("aggregate_by_time"))
+    return not (parameters.get("builder") or parameters.get("aggregate_by_time"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,7 +181,7 @@ class BreakLog:
     """The breaks of a pull: the first of each kind, and the number of all."""
 
     def __init__(self) -> None:
-        self._first: dict[str, list[RowBreak]] = {}
+        self._texts: dict[str, list[str]] = defaultdict(list)
         self._counts: Counter[str] = Counter()
         self.spans: list[tuple[int, int]] = []
         """The time ranges of certain breaks, in Unix milliseconds, both ends inclusive."""
@@ -245,32 +193,27 @@ class BreakLog:
             if found.is_certain:
                 since = found.time if found.since is None else found.since
                 self.spans.append((since, found.time))
-            first = self._first.setdefault(found.group, [])
-            if len(first) < _MOST_SHOWN:
-                first.append(found)
+            if len(self._texts[found.group]) < _MOST_SHOWN:
+                self._texts[found.group].append(str(found))
 
     def facts(self) -> dict[str, list[str]]:
         """Return a dict: group of breaks (`RowBreak.group`) -> their texts."""
-        return {group: list(self._texts(group)) for group in sorted(self._counts)}
+        return {
+            group: texts + ([f"{more} more"] if (more := self._counts[group] - len(texts)) else [])
+            for group, texts in sorted(self._texts.items())
+        }
 
     @property
     def reason(self) -> str:
         """Why rows are certainly missing, repeated or misplaced; empty if they are not."""
-        breaks = self._first.get("breaks")
-        if not breaks:
+        if not (more := self._counts["breaks"]):
             return ""
-        more = self._counts["breaks"] - 1
-        places = count_text(more, "more place is", "more places are")
-        others = f"; {places} in tk.provenance" if more else ""
+        places = count_text(more - 1, "more place is", "more places are")
+        others = f"; {places} in tk.provenance" if more > 1 else ""
         return (
-            f"the rows contradict each other: {breaks[0]}{others}. Fetch them again. If the "
-            "warning stays, the service itself has these rows"
+            f"the rows contradict each other: {self._texts['breaks'][0]}{others}. Fetch them "
+            "again. If the warning stays, the service itself has these rows"
         )
-
-    def _texts(self, group: str) -> Iterator[str]:
-        yield from map(str, self._first[group])
-        if more := self._counts[group] - len(self._first[group]):
-            yield f"{more} more"
 
 
 class _Rows:
@@ -300,14 +243,10 @@ class _Rows:
         values = self.values(name)
         if values is None:
             return np.full(len(self.at), np.nan)
-        if not isinstance(values, np.ndarray):
-            try:
-                values = pc.cast(values, pa.float64(), safe=False)
-            except pa.ArrowInvalid:
-                texts = values.cast(pa.string())
-                is_number = pc.match_substring_regex(texts, _NUMBER)
-                values = pc.cast(pc.if_else(is_number, texts, None), pa.float64())
-            values = values.to_numpy(zero_copy_only=False)
+        if isinstance(values, pa.StringArray | pa.LargeStringArray):
+            values = pd.to_numeric(values.to_pandas(), errors="coerce")
+        elif not isinstance(values, np.ndarray):
+            values = values.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
         return np.asarray(values, dtype=np.float64)
 
     def whole(self, name: str) -> Ints:
@@ -317,7 +256,7 @@ class _Rows:
             return np.zeros(len(self.at), dtype=np.int64)
         if not isinstance(values, np.ndarray):
             if pa.types.is_timestamp(values.type):
-                values = pc.cast(values, pa.timestamp("ms", "UTC"), safe=False)
+                values = values.cast(pa.timestamp("ms", "UTC"), safe=False)
             values = pc.fill_null(values, 0) if values.null_count else values
             values = values.to_numpy(zero_copy_only=False)
         return np.asarray(values).astype(np.int64, copy=False)
@@ -333,6 +272,34 @@ class _Rows:
             self._codes[name] = numbers, encoded.dictionary.to_pylist()
         return self._codes[name]
 
+    def is_one_of(self, name: str, texts: Sequence[str]) -> Flags:
+        """Return in which rows a column has one of some texts."""
+        codes, names = self.codes(name)
+        return np.array([name in texts for name in names], dtype=np.bool_)[codes]
+
+    def find_repeats(self, identity: Sequence[str], compared: Sequence[str] | None) -> list[int]:
+        """Return the rows that repeat an earlier row in `compared`; None stands for all columns."""
+        mixed = np.zeros(len(self.at), dtype=np.int64)
+        for name in identity:
+            values = self.values(name)
+            is_array = isinstance(values, np.ndarray)
+            if is_array and values.dtype == np.float64:
+                codes = values.view(np.int64)
+            elif is_array or values is None or pa.types.is_integer(values.type):
+                codes = self.whole(name)
+            else:
+                codes = self.codes(name)[0]
+            mixed = mixed * _MIX + codes
+        ascending = np.sort(mixed)
+        if not identity or not np.any(ascending[1:] == ascending[:-1]):
+            return []
+        candidates = np.flatnonzero(pd.Series(mixed).duplicated(keep=False))
+        names = self.columns if compared is None else [n for n in compared if n in self.columns]
+        some = self.take(candidates)
+        rows = zip(*(pa.array(some.values(name)).to_pylist() for name in names), strict=True)
+        is_repeated = pd.Series([repr(row) for row in rows]).duplicated()
+        return [int(row) for row in candidates[is_repeated]]
+
     def make_break(self, kind: BreakKind, row: int, fault: str, **more: Any) -> RowBreak:
         """Return the break of a row, with its place."""
         one = self.take(np.array([row]))
@@ -341,36 +308,6 @@ class _Rows:
         is_certain = more.pop("is_certain", True)
         at, time = int(one.at[0]), int(one.time[0])
         return RowBreak(kind, is_certain, at, time, user, coin, identity, fault, **more)
-
-
-def _find_repeats(rows: _Rows, identity: Sequence[str], compared: Sequence[str] | None) -> Ints:
-    """Return the rows that repeat an earlier row in some columns, or if None, in all of them."""
-    mixed = np.zeros(len(rows.at), dtype=np.int64)
-    for name in identity:
-        values = rows.values(name)
-        is_array = isinstance(values, np.ndarray)
-        if is_array and values.dtype == np.float64:
-            codes = values.view(np.int64)
-        elif is_array or values is None or pa.types.is_integer(values.type):
-            codes = rows.whole(name)
-        else:
-            codes = rows.codes(name)[0]
-        mixed = mixed * _MIX + codes
-    ascending = np.sort(mixed)
-    if not identity or not np.any(ascending[1:] == ascending[:-1]):
-        return np.empty(0, dtype=np.int64)
-    order = np.argsort(mixed, kind="stable")
-    is_same = mixed[order][1:] == mixed[order][:-1]
-    candidates = np.unique(np.concatenate((order[1:][is_same], order[:-1][is_same])))
-    names = rows.columns if compared is None else [n for n in compared if n in rows.columns]
-    some, seen, repeats = rows.take(candidates), set[str](), []
-    cells = (some.values(name) for name in names)
-    lists = [cell.tolist() if isinstance(cell, np.ndarray) else cell.to_pylist() for cell in cells]
-    for row, content in zip(candidates.tolist(), map(repr, zip(*lists, strict=True)), strict=True):
-        if content in seen:
-            repeats.append(row)
-        seen.add(content)
-    return np.array(repeats, dtype=np.int64)
 
 
 class HistoryChecks:
@@ -394,45 +331,42 @@ class HistoryChecks:
     ) -> None:
         self._operation = operation
         self._record = operation.tables[0].record
-        self._rule = _ROW_RULES.get(self._record, _RowRule())
-        is_unique = identity is not None or self._rule.is_unique
-        self._identity = self._rule.identity if identity is None else identity
-        self._compared = self._identity if is_unique else None
+        self._is_unique = self._record not in _MAY_REPEAT
+        self._identity = identity or _IDENTITIES.get(self._record, ((), ""))[0]
+        self._compared = self._identity if self._is_unique or identity else None
         self._is_one_account = _has_position_chains(operation, parameters)
         is_whole = "user" not in operation.subject and not operation.skips_fills
         self._has_all_fills = is_whole or self._is_one_account
         self._series: dict[tuple[str, str], int] = {}
-        self._last: dict[str, Floats] = {}  # of each series the last value of each measure
+        self._last: dict[str, dict[int, float]] = defaultdict(dict)  # measure -> series -> value
 
     def add_page(self, columns: PageColumns) -> list[RowBreak]:
         """Return what does not fit in the rows that follow; all rows of a time are on one page."""
-        if self._operation.key == () or not columns:
+        if not self._operation.key or not columns:
             return []
         rows = _Rows(columns, self._operation.key[0])
-        if not len(rows.at):
-            return []
         breaks: list[RowBreak] = []
         if self._operation.latest:
             for row in (np.flatnonzero(np.diff(rows.time) > 0)[:1] + 1).tolist():
                 fault = "follows an earlier row, but the newest row must come first"
                 breaks.append(rows.make_break("order", row, fault))
             rows = rows.take(np.argsort(rows.time, kind="stable"))  # ties keep their order
-        repeats = _find_repeats(rows, self._identity, self._compared)
-        if len(repeats):
-            trades = rows.whole("tid")
-            for row in repeats.tolist():
-                is_certain = self._rule.is_unique or bool(trades[row])
-                doubt = (
-                    "" if is_certain else "; both rows may be real, because they have no identity"
-                )
-                fault = f"came twice{doubt}"
-                breaks.append(rows.make_break("repeat", row, fault, is_certain=is_certain))
+        repeats = rows.find_repeats(self._identity, self._compared)
+        for row in repeats:
+            is_certain = self._is_unique or bool(rows.whole("tid")[row])
+            doubt = "" if is_certain else "; both rows may be real, because they have no identity"
+            fault = f"came twice{doubt}"
+            breaks.append(rows.make_break("repeat", row, fault, is_certain=is_certain))
+        if repeats:
             rows = rows.take(np.delete(np.arange(len(rows.at)), repeats))
-        if self._record is Fill and self._has_all_fills:
-            if self._operation.latest:  # the limit of the answer may cut the oldest tie
-                rows = rows.take(rows.time > rows.time[:1])
+        is_fill = self._record is records.Fill
+        if is_fill and self._operation.latest:  # the limit of the answer may cut the oldest tie
+            rows = rows.take(rows.time > rows.time[:1])
+        if not len(rows.at):
+            return breaks
+        if is_fill and self._has_all_fills:
             breaks += self._chain_breaks(rows)
-        elif self._record is FundingRow:
+        elif self._record is records.FundingRow:
             breaks += self._hour_breaks(rows)
         elif self._operation.grid is not None:
             breaks += self._grid_breaks(rows)
@@ -441,11 +375,9 @@ class HistoryChecks:
     def _series_of(self, rows: _Rows) -> Ints:
         """Return a number for the account and coin of each row, the same on every page."""
         (coins, coin_names), (users, user_names) = map(rows.codes, ("coin", "user"))
-        pairs, places = [(user_names[0], coin) for coin in coin_names], coins
-        if len(user_names) > 1:
-            codes, places = np.unique(users * len(coin_names) + coins, return_inverse=True)
-            each = (divmod(code, len(coin_names)) for code in codes.tolist())
-            pairs = [(user_names[user], coin_names[coin]) for user, coin in each]
+        places, codes = pd.factorize(users * len(coin_names) + coins)
+        each = (divmod(code, len(coin_names)) for code in codes.tolist())
+        pairs = [(user_names[user], coin_names[coin]) for user, coin in each]
         numbers = [self._series.setdefault(pair, len(self._series)) for pair in pairs]
         return np.array(numbers, dtype=np.int64)[places]
 
@@ -454,34 +386,24 @@ class HistoryChecks:
 
         The series ascend, and within a series the rows are in the order of time.
         """
-        last = self._last.get(name, np.empty(0))
-        if len(series) and (lacking := int(series[-1]) + 1 - len(last)) > 0:
-            last = np.concatenate((last, np.full(lacking + len(last), np.nan)))
-        is_first = np.ones(len(series), dtype=np.bool_)
-        is_first[1:] = series[1:] != series[:-1]
-        before = np.concatenate((values[:0], [np.nan], values[:-1]))[: len(values)]
-        before[is_first] = last[series[is_first]]
-        is_last = np.append(is_first[1:], True)[: len(series)]
-        last[series[is_last]] = values[is_last]
-        self._last[name] = last
+        firsts = np.flatnonzero(np.diff(series, prepend=-1))
+        lasts = np.append(firsts[1:], len(series)) - 1
+        known, before = self._last[name], np.roll(values, 1)
+        before[firsts] = [known.get(one, np.nan) for one in series[firsts].tolist()]
+        known.update(zip(series[lasts].tolist(), values[lasts].tolist(), strict=True))
         return before
 
     def _chain_breaks(self, rows: _Rows) -> Iterator[RowBreak]:
-        if "start_position" not in rows.columns or "sz" not in rows.columns or not len(rows.at):
+        if "start_position" not in rows.columns or "sz" not in rows.columns:
             return
         coins, coin_names = rows.codes("coin")
         is_token = np.array([re.search(NOT_PERP, coin) is not None for coin in coin_names])[coins]
-        sides, side_names = rows.codes("side")
-        is_buy = np.array([name == "B" for name in side_names])[sides]
+        is_buy = rows.is_one_of("side", "B")
         size, start = rows.floats("sz"), rows.floats("start_position")
         change = np.where(is_buy, size, -size)
         if is_token.any():  # a buy pays its fee in the token; without a fee token it is unknown
-            tokens, names = rows.codes("fee_token")
-            is_cash, is_unknown = (
-                np.array([name in group for name in names])[tokens]
-                for group in (_DOLLAR_FEES, ("",))
-            )
-            fees = np.where(is_unknown, np.nan, np.where(is_cash, 0.0, rows.floats("fee")))
+            fees = np.where(rows.is_one_of("fee_token", _DOLLAR_FEES), 0.0, rows.floats("fee"))
+            fees[rows.is_one_of("fee_token", ("",))] = np.nan
             change -= np.where(is_token & is_buy, fees, 0.0)
         series = self._series_of(rows)
         # numpy sorts short numbers several times as fast
@@ -494,37 +416,38 @@ class HistoryChecks:
             return
         noise = _NOISE * np.maximum(np.abs(start), np.abs(change))[order]
         differs = distance > _PERP_UNIT / 2 + noise
-        fills = _Fills(rows.time, start, change, rows.floats("px"), rows.whole("tid"))
+        trades = rows.whole("tid")
         broken: list[tuple[int, float, int]] = []  # row, expected position, time of the fill before
         for one in np.unique(series[order][differs]).tolist():
             places = np.flatnonzero(series[order] == one)
             chain = order[places]
             if is_token[chain[0]]:
-                found = _token_breaks(start[chain], before[places], differs[places])
-                found = [(int(chain[at]), expected) for at, expected in found]
+                found = _token_breaks(chain, start[chain], before[places], differs[places])
             else:
-                found, end = _follow_ties(fills, chain, float(before[places[0]]), differs[places])
+                fills = _Fills(chain, rows.time[chain], start[chain], change[chain], trades[chain])
+                found, end = _follow_ties(fills, float(before[places[0]]), differs[places])
                 self._last["end"][one] = end
             for row, expected in found:
                 first = time_before[places[rows.time[chain] == rows.time[row]][0]]
                 broken.append((row, expected, int(rows.time[row] if np.isnan(first) else first)))
-        orders = rows.whole("oid")
+        orders, users = rows.whole("oid"), rows.codes("user")[0]
         for row, expected, since in sorted(broken):
-            earlier = np.flatnonzero(series[:row] == series[row])
-            before_row = earlier[-1:]
-            is_same = (rows.time[before_row] == rows.time[row]) & (
+            is_certain, is_usual = self._is_one_account and not is_token[row], bool(is_token[row])
+            before_row = np.flatnonzero(series[:row] == series[row])[-1:]
+            is_same_order = (rows.time[before_row] == rows.time[row]) & (
                 orders[before_row] == orders[row]
             )
-            is_certain, is_usual = self._is_one_account, False
             cause = "fills are missing in between"
-            if orders[row] and is_same.any():
+            if orders[row] and is_same_order.any():
                 # No tokens are transferred, and no approval is revoked, while an order is filled.
-                is_certain = is_certain and not is_token[row]
+                is_usual = False
             elif is_token[row]:
-                is_certain, is_usual = False, True
                 cause = "fills are missing, or tokens were transferred"
             elif not is_certain:
-                is_usual = _has_pause(rows, earlier, row)
+                # Without an approval, the builder has no fills of any coin of the account.
+                is_between = (users == users[row]) & (rows.time >= since)
+                times = rows.time[: row + 1][is_between[: row + 1]]
+                is_usual = not len(before_row) or bool(np.diff(times).max(initial=0) >= HOUR)
                 cause = "fills are missing, or the approval was revoked in between"
             fault = (
                 f"starts from {start[row]:.10g}, but the fill before it left {expected:.10g}: "
@@ -576,84 +499,57 @@ class HistoryChecks:
 
 
 class _Fills(NamedTuple):
-    """Fills as arrays; ``change`` is the signed size without a fee in the bought token."""
+    """The fills of one coin as arrays; ``change`` is the signed size."""
 
+    row: Ints
     time: Ints
     start: Floats
     change: Floats
-    px: Floats
     trade: Ints
 
 
-def _has_pause(rows: _Rows, earlier: Ints, row: int) -> bool:
-    """Return whether the account had no fill of any coin for an hour before a gap ended.
-
-    Without an approval, the builder has no fills of the account.
-    """
-    if not len(earlier):  # the gap began on an earlier page
-        return True
-    users = rows.codes("user")[0][earlier[-1] : row + 1]
-    times = rows.time[earlier[-1] : row + 1][users == users[-1]]
-    return bool(np.max(np.diff(times), initial=0) >= HOUR)
-
-
-def _token_breaks(starts: Floats, expected: Floats, differs: Flags) -> list[tuple[int, float]]:
+def _token_breaks(
+    rows: Ints, starts: Floats, expected: Floats, differs: Flags
+) -> list[tuple[int, float]]:
     """Return the breaks of a spot or outcome coin; less than a unit of the balances is rounding."""
     scaled = (starts * 10.0**decimals for decimals in range(_FINEST_DECIMALS))
     is_whole = (bool(np.all(np.abs(values - np.rint(values)) < _ROUNDING)) for values in scaled)
     decimals = next((at for at, whole in enumerate(is_whole) if whole), _FINEST_DECIMALS)
     far = differs & (np.abs(starts - expected) > (1 + _ROUNDING) * 10.0**-decimals)
-    return [(at, float(expected[at])) for at in np.flatnonzero(far).tolist()]
+    return list(zip(rows[far].tolist(), expected[far].tolist(), strict=True))
 
 
 def _follow_ties(
-    fills: _Fills, rows: Ints, before: float, differs: Flags
+    fills: _Fills, before: float, differs: Flags
 ) -> tuple[list[tuple[int, float]], float]:
     """Return the breaks of one perp, tie by tie, and the position after it.
 
     `differs` states which fills do not start from the end of the fill before them.
     """
-    largest = float(np.nanmax(np.abs(fills.start[rows])))
-    unit = _PERP_UNIT if largest < _PERP_UNIT / _NOISE else 1.0
+    end = fills.start + fills.change
+    unit = _PERP_UNIT if np.nanmax(np.abs(fills.start)) < _PERP_UNIT / _NOISE else 1.0
     position = None if np.isnan(before) else round(before / unit)
     breaks: list[tuple[int, float]] = []
-    bounds = np.flatnonzero(np.diff(fills.time[rows])) + 1
-    for tie, is_other in zip(np.split(rows, bounds), np.split(differs, bounds), strict=True):
-        is_ordered = not is_other.any() and not np.isnan(fills.start[tie] + fills.change[tie]).any()
+    bounds = np.flatnonzero(np.diff(fills.time)) + 1
+    for tie in np.split(np.arange(len(end)), bounds):
+        is_ordered = not differs[tie].any() and not np.isnan(end[tie]).any()
         if is_ordered and round(float(fills.start[tie[0]]) / unit) == position:
-            last = tie[-1]
-            position = round(float(fills.start[last] + fills.change[last]) / unit)
+            position = round(float(end[tie[-1]]) / unit)
             continue
-        edges = [_edge(fills, row, unit) for row in _without_own_trades(fills, tie.tolist())]
-        starts, position = _match_edges(edges, position)
-        breaks += ((row, expected * unit) for row, expected in starts)
+        edges: dict[tuple[float, ...], _Edge] = {}
+        for at in tie[~np.isnan(end[tie])].tolist():
+            trade, start, change = (float(part[at]) for part in (fills.trade, *fills[2:4]))
+            # The two fills of a trade of an account with itself cancel each other.
+            if edges.pop((trade, start, -change), None) is None:
+                edge = int(fills.row[at]), round(start / unit), round(float(end[at]) / unit)
+                edges[trade, start, change] = edge
+        found, position = _match_edges(list(edges.values()), position)
+        breaks += ((row, expected * unit) for row, expected in found)
     return breaks, np.nan if position is None else position * unit
 
 
 _Edge = tuple[int, int, int]
 """Row, and the position before and after the fill in units."""
-
-
-def _edge(fills: _Fills, row: int, unit: float) -> _Edge:
-    start = float(fills.start[row])
-    return row, round(start / unit), round((start + float(fills.change[row])) / unit)
-
-
-def _without_own_trades(fills: _Fills, tie: Sequence[int]) -> list[int]:
-    """Return the rows of a tie without pairs of fills that an account made with itself."""
-    kept: list[int] = []
-    open_pairs: dict[tuple[float, ...], list[int]] = defaultdict(list)
-    for row in tie:
-        start, change = float(fills.start[row]), float(fills.change[row])
-        if np.isnan(start + change):
-            continue
-        place = (start, float(fills.px[row]), float(fills.trade[row]))
-        if others := open_pairs[*place, -change]:
-            kept.remove(others.pop())
-        else:
-            open_pairs[*place, change].append(row)
-            kept.append(row)
-    return kept
 
 
 def _match_edges(
@@ -663,43 +559,27 @@ def _match_edges(
 
     Return two values: the fills that start where no other fill ends (and not at `before`), each
     with the expected position; and the position after the tie, None if it is not known.
-
-    Parameters
-    ----------
-    edges
-        The fills of one tie.
-    before
-        The position before the tie, if it is known.
     """
     if not edges:
         return [], before
     surplus = Counter(start for _, start, _ in edges)
     surplus.subtract(end for _, _, end in edges)
-    starts = list(surplus.elements())
-    ends = list((-surplus).elements())
+    starts, ends = list(surplus.elements()), list((-surplus).elements())
     if before is None:
         before = starts[0] if starts else edges[0][1]
     if before in starts:
         starts.remove(before)
     elif not starts and all(start != before for _, start, _ in edges):
-        starts = [edges[0][1]]  # the fills return to their first position, but `before` is not it
-        before_round, before = before, edges[0][1]
-        return list(_explain_starts(edges, starts, before_round)), before
+        # The fills return to their first position, but `before` is not it.
+        starts, ends = [edges[0][1]], [edges[0][1]]
     after = before if not ends else ends[0] if len(ends) == 1 else None
-    return list(_explain_starts(edges, starts, before)), after
-
-
-def _explain_starts(
-    edges: Sequence[_Edge], starts: Sequence[int], before: int
-) -> Iterator[tuple[int, int]]:
-    """Yield a row for each start without an end, with the position of the fill before it."""
-    waiting = Counter(starts)
-    expected = before
+    breaks, waiting, expected = [], Counter(starts), before
     for row, start, end in edges:
         if waiting[start] > 0:
             waiting[start] -= 1
-            yield row, expected
+            breaks.append((row, expected))
         expected = end
+    return breaks, after
 
 
 def check_answer(
@@ -719,13 +599,14 @@ def check_answer(
         The columns of each table of the answer.
     """
     for table, columns in zip(operation.tables, tables, strict=True):
-        if (rule := _ROW_RULES.get(table.record)) and rule.is_unique and columns:
+        identity, _ = _IDENTITIES.get(table.record, ((), ""))
+        if identity and table.record not in _MAY_REPEAT and columns:
             rows = _Rows(columns)
-            for row in _find_repeats(rows, rule.identity, rule.identity).tolist():
+            for row in rows.find_repeats(identity, identity):
                 yield rows.make_break("repeat", row, "came twice")
     by_record = dict(zip((table.record for table in operation.tables), tables, strict=True))
-    if by_record.get(AccountRow) and PositionRow in by_record:
-        yield from _check_totals(by_record[AccountRow], by_record[PositionRow])
+    if by_record.get(records.AccountRow) and records.PositionRow in by_record:
+        yield from _check_totals(by_record[records.AccountRow], by_record[records.PositionRow])
     if operation.scale is not None:
         entries = operation.by_wire[operation.scale.entries].python
         answered = {

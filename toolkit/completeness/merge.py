@@ -1,30 +1,23 @@
 """Merged provenance: what holds for every part of a frame or of a result. All merges are here."""
 
-import itertools
-import operator
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
-
-from toolkit.completeness.certificate import SUMMED_COUNTS, sum_counts
-
-__all__ = [
-    "common_covered",
-    "merge_inputs",
-    "merge_parameters",
-    "merge_provenance",
-    "overall_completeness",
-    "subject_states",
-]
 
 Facts = Mapping[str, Any]
 """The provenance of one frame."""
 
-_COUNTS: Final = (*SUMMED_COUNTS, "retries", "first", "last")
+_SUMMED: Final = ("pages", "ties", "requests", "points", "waits", "waited_seconds")
+_COUNTS: Final = (*_SUMMED, "retries", "first", "last")
 """What describes one pull only."""
 
 _STATEMENTS: Final = ("rows", "why", "history", "failed", "states")
 """What the merge determines again for the merged frame."""
+
+_LISTS: Final = ("breaks", "gaps", "unproved")
+_TEXTS: Final = ("source", "toolkit_version")
+_JOINED: Final = ("operation", "simulated", "asked_at", "missing_fields", *_TEXTS, *_LISTS)
+"""What the merged frame has even if its parts differ in it."""
 
 _RANGE: Final = ("start", "end", "cursor")
 _PAGING: Final = ("page_size", "max_rows")
@@ -67,17 +60,31 @@ def merge_provenance(
     >>> merged["source"], merged["complete"], merged["pages"]
     ('a', 'not of y', 2)
     """
+    values: dict[str, list[Any]] = defaultdict(list)
+    for name, value in ((name, value) for part in parts for name, value in part.items()):
+        values[name].append(value)
     merged = {
         name: value
         for name, value in parts[0].items()
         if name not in (*_COUNTS, *_STATEMENTS)
-        and (name in _MERGES or all(part.get(name) == value for part in parts))
+        and (name in _JOINED or all(part.get(name) == value for part in parts))
     }
-    for name, merge_values in _MERGES.items():
-        if values := [part[name] for part in parts if name in part]:
-            merged[name] = merge_values(values)
+    for name, found in values.items():
+        if name in _TEXTS:
+            merged[name] = ", ".join(dict.fromkeys(found))
+        elif name in _LISTS:
+            merged[name] = [text for texts in found for text in texts]
+    if "asked_at" in values:
+        merged["asked_at"] = min(values["asked_at"])
+    if "simulated" in values:
+        merged["simulated"] = any(values["simulated"])
+    if "missing_fields" in values:
+        merged["missing_fields"] = dict(sum(map(Counter, values["missing_fields"]), Counter()))
     complete = overall_completeness(states, failed)
-    merged |= {"parameters": dict(parameters), "complete": complete, **sum_counts(parts)}
+    causes: Counter[str] = sum(map(Counter, values["retries"]), Counter())
+    merged |= {"parameters": dict(parameters), "complete": complete}
+    merged |= {name: sum(values[name]) for name in _SUMMED}
+    merged["retries"] = dict(sorted(causes.items()))
     if why := "; ".join(dict.fromkeys(reasons)):
         merged["why"] = why
     if failed:
@@ -86,35 +93,9 @@ def merge_provenance(
     # "no" does not say which subjects are incomplete; any other state holds for all of them.
     if incomplete and (complete == "no" or complete not in incomplete.values()):
         merged["states"] = incomplete
-    if remarks := dict.fromkeys(part["history"] for part in parts if "history" in part):
-        merged["history"] = "; ".join(remarks)
+    if values["history"]:
+        merged["history"] = "; ".join(dict.fromkeys(values["history"]))
     return merged
-
-
-def _join_texts(texts: Iterable[str]) -> str:
-    return ", ".join(dict.fromkeys(texts))
-
-
-def _sum_rows(parts: Iterable[Mapping[str, int]]) -> dict[str, int]:
-    summed: Counter[str] = Counter()
-    for rows in parts:
-        summed.update(rows)
-    return dict(summed)
-
-
-def _join_lists(lists: Iterable[list[str]]) -> list[str]:
-    return list(itertools.chain.from_iterable(lists))
-
-
-_MERGES: Final[dict[str, Callable[[list[Any]], Any]]] = {
-    "operation": operator.itemgetter(0),
-    "source": _join_texts,
-    "toolkit_version": _join_texts,
-    "simulated": any,
-    "asked_at": min,
-    "missing_fields": _sum_rows,
-    **dict.fromkeys(("breaks", "gaps", "unproved"), _join_lists),
-}
 
 
 def common_covered(parts: Iterable[Facts]) -> dict[str, Any]:

@@ -5,13 +5,8 @@ from typing import Any
 
 import pandas as pd
 
-from toolkit.completeness.merge import (
-    common_covered,
-    merge_parameters,
-    merge_provenance,
-    subject_states,
-)
-from toolkit.completeness.overlaps import SubjectRange, common_range, find_overlaps, parts_of
+from toolkit.completeness.merge import common_covered, merge_provenance, subject_states
+from toolkit.completeness.overlaps import SubjectRange, join_parts
 from toolkit.contract.columns import table_columns
 from toolkit.contract.extra_operations import known_operation
 from toolkit.contract.operations import Operation
@@ -80,12 +75,18 @@ def concat(frames: Iterable[pd.DataFrame]) -> pd.DataFrame:
     each = [provenance(frame) for frame in frames]
     frames = _name_subjects(frames, each)
     operation = _common_operation(frames, each)
-    parts = [part for number, facts in enumerate(each) for part in parts_of(number, facts)]
-    kept, states, reasons = find_overlaps(operation, parts)
-    bare = [_keep_rows(operation, frame, kept[number]) for number, frame in enumerate(frames)]
+    kept, facts = join_parts(operation, each)
+    rows = [_keep_rows(operation, frame, kept[number]) for number, frame in enumerate(frames)]
+    return _join(rows, facts | {"parts": len(frames)})
+
+
+def _join(frames: Iterable[pd.DataFrame], facts: Mapping[str, Any]) -> pd.DataFrame:
+    """Return the rows of frames as one frame with a provenance."""
+    bare = [frame.copy(deep=False) for frame in frames]
+    for frame in bare:
+        frame.attrs = {}  # pandas compares attrs at great length, and drops them if they differ
     joined = pd.concat(bare, ignore_index=True)
-    facts = _merge_parts(each, states, reasons)
-    joined.attrs["toolkit"] = Provenance(facts, parts=len(frames), rows=len(joined))
+    joined.attrs["toolkit"] = Provenance(facts, rows=len(joined))
     return joined
 
 
@@ -96,24 +97,20 @@ def _name_subjects(
 
     Without it, rows of two accounts would look like the rows of one.
     """
-    requests = [(_subject_parameter(facts), facts.get("parameters", {})) for facts in each]
-    subjects = [parameters.get(name) for name, parameters in requests]
-    is_of_many = any(f"{name}s" in parameters for name, parameters in requests)
-    if not is_of_many and len(set(map(str, subjects))) < 2:
+    subjects, is_of_many = [], False
+    for facts in each:
+        parameters = facts.get("parameters", {})
+        parameter = next(iter(known_operation(facts["operation"]).parameters), None)
+        is_subject = parameter and parameter.kind not in ("addresses", "texts", "time")
+        name = parameter.python if parameter and is_subject else ""
+        is_of_many |= f"{name}s" in parameters
+        subjects.append((name, parameters.get(name)))
+    if not is_of_many and len({str(subject) for _, subject in subjects}) < 2:
         return list(frames)
     return [
         _insert_subject(name, subject, frame) if isinstance(subject, str) else frame
-        for frame, subject, (name, _) in zip(frames, subjects, requests, strict=True)
+        for frame, (name, subject) in zip(frames, subjects, strict=True)
     ]
-
-
-def _subject_parameter(facts: Mapping[str, Any]) -> str:
-    """Return the name of the parameter of which `tk.many` takes many values; else empty text."""
-    operation = known_operation(facts["operation"])
-    if not operation.parameters:
-        return ""
-    first = operation.parameters[0]
-    return "" if first.kind in ("addresses", "texts", "time") else first.python
 
 
 def _common_operation(
@@ -135,9 +132,16 @@ def _common_operation(
             "rows do not name their user, pandas.concat([a.assign(user=...), b.assign(user=...)])"
         )
     keeps_extra = all(facts.get("extra") == "keep" for facts in each)
-    compared = [_known_columns(first, frame) if keeps_extra else frame for frame in frames]
+    known = {column.name for table in first.tables for column in table_columns(table)}
+    compared = list(frames)
+    if keeps_extra:  # the columns of unknown fields follow the known ones
+        places = ([n for n, name in enumerate(frame) if name in known] for frame in frames)
+        compared = [
+            f.iloc[:, : max(p, default=-1) + 1] for f, p in zip(frames, places, strict=True)
+        ]
+    records = {table.record for table in first.tables}
     for operation, frame in zip(operations, compared, strict=True):
-        if _records(operation).isdisjoint(_records(first)):
+        if records.isdisjoint(table.record for table in operation.tables):
             raise ValueError(
                 f"frames of {first.type} and {operation.type} have different kinds of rows. Concat "
                 "them separately"
@@ -153,52 +157,25 @@ def _common_operation(
     return first
 
 
-def _records(operation: Operation) -> set[type]:
-    return {table.record for table in operation.tables}
-
-
-def _known_columns(operation: Operation, frame: pd.DataFrame) -> pd.DataFrame:
-    """Return a frame without the columns of unknown fields, which follow the known ones."""
-    known = {column.name for table in operation.tables for column in table_columns(table)}
-    last = max((at for at, name in enumerate(frame.columns) if name in known), default=-1)
-    return frame.iloc[:, : last + 1]
-
-
 def _keep_rows(
     operation: Operation, frame: pd.DataFrame, ranges: Sequence[SubjectRange]
 ) -> pd.DataFrame:
-    """Return a frame without provenance and without the rows that other frames have."""
-    kept = frame.copy(deep=False)
-    kept.attrs = {}  # pandas compares attrs, and drops them if they differ
+    """Return a frame without the rows that other frames have."""
+    time = operation.key[0] if ranges else ""
+    if ranges and time not in frame.columns:
+        raise ValueError(
+            f"Ranges overlap, and there is no column {time} to find repeated rows. Keep this column"
+        )
     for subject, after, until in ranges:
-        time = operation.key[0]
-        if time not in kept.columns:
-            raise ValueError(
-                f"Ranges overlap, and there is no column {time} to find repeated rows. Keep this "
-                "column"
-            )
-        repeated = kept[time] <= pd.Timestamp(after, unit="ms", tz="UTC")
+        repeated = frame[time] <= pd.Timestamp(after, unit="ms", tz="UTC")
         if until is not None:
-            repeated |= kept[time] > pd.Timestamp(until, unit="ms", tz="UTC")
+            repeated |= frame[time] > pd.Timestamp(until, unit="ms", tz="UTC")
         if subject:
             name = operation.parameters[0].python
-            repeated &= kept[_subject_column(name, kept)] == subject
-        kept = kept[~repeated]
-    return kept
-
-
-def _merge_parts(
-    each: Sequence[Mapping[str, Any]], states: Mapping[str, str], reasons: Mapping[str, str]
-) -> dict[str, Any]:
-    """Merge the provenance of frames whose parts may leave gaps."""
-    failed = {name: why for facts in each for name, why in facts.get("failed", {}).items()}
-    return merge_provenance(
-        each,
-        parameters=merge_parameters([facts["parameters"] for facts in each]) | common_range(each),
-        states=states,
-        failed=failed,
-        reasons=[facts["why"] for facts in each if "why" in facts] + list(reasons.values()),
-    )
+            other = _other_name(name)
+            repeated &= frame[other if other in frame.columns else name] == subject
+        frame = frame[~repeated]
+    return frame
 
 
 def concat_subjects(
@@ -223,29 +200,35 @@ def concat_subjects(
     before : DataFrame or tuple, optional
         The result of an earlier call for other subjects.
     """
-    rows = list(answers.values())
-    if before is not None and not rows:
-        rows = [before]
-    if not rows:
-        frames = Collector(operation, numbers).frames(
-            {"operation": operation.type, "complete": "yes"}
+    name = operation.parameters[0].python
+    calls = [before, *answers.values()] if before is not None else list(answers.values())
+    kind = type(calls[0]) if calls else tuple
+    rows = [call if isinstance(call, tuple) else (call,) for call in calls]
+    if not rows:  # columns and dtypes without rows
+        facts = {"operation": operation.type, "complete": "yes"}
+        rows = [Collector(operation, numbers).frames(facts)]
+    joined = []
+    for parts in zip(*rows, strict=True):  # table by table
+        each = [part.attrs.get("toolkit", {}) for part in parts]
+        earlier, named = (parts[:1], parts[1:]) if before is not None else ((), parts)
+        subjects = list(answers) or [""] * len(named)
+        states = {} if not earlier else subject_states(subjects_of(operation, parts[0]), each[0])
+        states |= {k: v["complete"] for k, v in zip(answers, each[len(earlier) :], strict=False)}
+        shared = {
+            k: v for k, v in each[0].get("parameters", {}).items() if k not in (name, f"{name}s")
+        }
+        merged = merge_provenance(
+            each,
+            parameters=shared | {f"{name}s": list(states)},
+            states=states,
+            failed={subject: str(error) for subject, error in failed.items()},
+            reasons=[f"{len(failed)} of {len(failed) + len(states)} failed"] if failed else [],
         )
-        joined = [_concat_table(operation, {}, [frame], failed) for frame in frames]
-        return joined[0] if len(joined) == 1 else tuple(joined)
-    if isinstance(rows[0], pd.DataFrame):
-        return _concat_table(operation, answers, [], failed, before)
-    earlier = before or [None] * len(rows[0])
-    tables = [
-        _concat_table(
-            operation,
-            {subject: frames[at] for subject, frames in answers.items()},
-            [],
-            failed,
-            earlier[at],
-        )
-        for at in range(len(rows[0]))
-    ]
-    return type(rows[0])(*tables)
+        added = [_insert_subject(name, *pair) for pair in zip(subjects, named, strict=True)]
+        joined.append(_join([*earlier, *added], merged | common_covered(each)))
+    if len(joined) == 1:
+        return joined[0]
+    return tuple(joined) if kind is tuple else kind(*joined)
 
 
 def subjects_of(operation: Operation, frame: pd.DataFrame) -> list[str]:
@@ -253,26 +236,6 @@ def subjects_of(operation: Operation, frame: pd.DataFrame) -> list[str]:
     name = operation.parameters[0].python
     known: list[str] = frame.attrs["toolkit"]["parameters"][f"{name}s"]
     return list(known)
-
-
-def _concat_table(
-    operation: Operation,
-    answers: Mapping[str, pd.DataFrame],
-    empty: Sequence[pd.DataFrame],
-    failed: Mapping[str, Exception],
-    before: pd.DataFrame | None = None,
-) -> pd.DataFrame:
-    name = operation.parameters[0].python
-    facts = _merge_subjects(operation, answers, empty, failed, before)
-    bare = [_insert_subject(name, "", frame) for frame in empty]
-    bare += [_insert_subject(name, subject, frame) for subject, frame in answers.items()]
-    if before is not None:
-        bare.insert(0, before.copy(deep=False))
-    for frame in bare:
-        frame.attrs = {}  # pandas compares attrs, and drops them if they differ
-    joined = pd.concat(bare, ignore_index=True)
-    joined.attrs["toolkit"] = Provenance(facts, rows=len(joined))
-    return joined
 
 
 def _insert_subject(name: str, subject: str, frame: pd.DataFrame) -> pd.DataFrame:
@@ -293,41 +256,6 @@ def _other_name(name: str) -> str:
     return "account" if name == "user" else f"requested_{name}"
 
 
-def _subject_column(name: str, frame: pd.DataFrame) -> str:
-    """Return the column of a joined frame that names the subjects."""
-    return _other_name(name) if _other_name(name) in frame.columns else name
-
-
-def _merge_subjects(
-    operation: Operation,
-    answers: Mapping[str, pd.DataFrame],
-    empty: Sequence[pd.DataFrame],
-    failed: Mapping[str, Exception],
-    before: pd.DataFrame | None,
-) -> dict[str, Any]:
-    """Merge the provenance of answers to the same request for several subjects."""
-    name = operation.parameters[0].python
-    each = [frame.attrs.get("toolkit", {}) for frame in (*answers.values(), *empty)]
-    states = {subject: frame.attrs["toolkit"]["complete"] for subject, frame in answers.items()}
-    if before is not None:
-        earlier = before.attrs["toolkit"]
-        each.insert(0, earlier)
-        states = subject_states(subjects_of(operation, before), earlier) | states
-    shared = {
-        key: value
-        for key, value in each[0].get("parameters", {}).items()
-        if key not in (name, f"{name}s")
-    }
-    merged = merge_provenance(
-        each,
-        parameters=shared | {f"{name}s": list(states)},
-        states=states,
-        failed={subject: str(error) for subject, error in failed.items()},
-        reasons=[f"{len(failed)} of {len(failed) + len(states)} failed"] if failed else [],
-    )
-    return merged | common_covered(each)
-
-
 def concat_frames(frames: Mapping[str, pd.DataFrame], parameter: str) -> pd.DataFrame:
     """Concatenate answers to similar requests, and merge their provenance.
 
@@ -335,21 +263,7 @@ def concat_frames(frames: Mapping[str, pd.DataFrame], parameter: str) -> pd.Data
     - ``parameter``: name of that parameter
     """
     parts = [frame.attrs.get("toolkit", {}) for frame in frames.values()]
-    # pandas compares attrs at great length, and drops them if they differ.
-    rows = pd.concat([_without_attrs(frame) for frame in frames.values()], ignore_index=True)
-    merged = merge_provenance(
-        parts,
-        parameters={**parts[0].get("parameters", {}), parameter: ", ".join(frames)},
-        states={
-            value: str(part.get("complete", "")) for value, part in zip(frames, parts, strict=True)
-        },
-        failed={},
-    )
-    rows.attrs = {"toolkit": {**merged, "rows": len(rows)}}
-    return rows
-
-
-def _without_attrs(frame: pd.DataFrame) -> pd.DataFrame:
-    bare = frame.copy(deep=False)
-    bare.attrs = {}
-    return bare
+    states = {value: part.get("complete", "") for value, part in zip(frames, parts, strict=True)}
+    parameters = {**parts[0].get("parameters", {}), parameter: ", ".join(frames)}
+    merged = merge_provenance(parts, parameters=parameters, states=states, failed={})
+    return _join(frames.values(), merged)
