@@ -65,7 +65,7 @@ def test_funding_page_reads_few_blocks(tmp_path):
     select_value = store.select_value
     store.select_value = lambda sql, *values: read.append(values) or select_value(sql, *values)
     sql = "SELECT row FROM approved_funding WHERE builder = ? ORDER BY time"
-    found = msgspec.json.decode(store.select_texts("funding", sql, "0xbuilder"))
+    found = list(map(msgspec.json.decode, store.select_texts("funding", sql, "0xbuilder")))
     assert [(row["user"], row["time"]) for row in found] == [(users[9], n) for n in range(200)]
     assert len(read) <= 5
     store.close()

@@ -6,33 +6,22 @@ the mirrored exchange API, including userFunding and l2Book, which are not in th
 
 import json
 import operator
-from collections import Counter
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections import Counter, defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import msgspec
 
+from toolkit.contract import records
 from toolkit.contract.extra_operations import find_operation
 from toolkit.contract.recorded_rows import build_record, check_values
-from toolkit.contract.records import (
-    ClearinghouseState,
-    Fill,
-    FundingRow,
-    L2Book,
-    LedgerUpdate,
-    Meta,
-    OrderStatus,
-    Record,
-)
 from toolkit.contract.requests import check_request
 from toolkit.contract.source_tables import Approval, Sources
 from toolkit.errors import BadRequest
 
-__all__ = ["RECORDED_BUILDER", "NoRecordings", "Recordings", "read_recordings", "request_key"]
-
-R = TypeVar("R", bound=Record)
+R = TypeVar("R", bound=records.Record)
 
 # ASSUMED: One invented builder stands in for all real ones. Every recorded account has approved it
 # since time 0, so that `builderApprovedFundingByTime` returns the recorded funding.
@@ -55,6 +44,21 @@ _REFUSALS: Final = (
     OSError,
     BadRequest,
 )
+
+# ASSUMED: If a recorded fill or status event has no `txIndex`, the value is 0. All fills of one
+# millisecond therefore count as one transaction, and their recorded order is the order of
+# execution.
+_HISTORIES: Final[dict[str, tuple[str, type[Any], tuple[str, ...]]]] = {
+    "userFills": ("fills", records.Fill, ("time", "tx_index")),
+    "userFillsByTime": ("fills", records.Fill, ("time", "tx_index")),
+    "userNonFundingLedgerUpdates": ("ledger", records.LedgerUpdate, ("time",)),
+    "historicalOrders": ("orders", records.OrderStatus, ("status_timestamp", "tx_index")),
+}
+"""Operation with the rows of an account -> table of `Sources`, record, and order of the rows."""
+
+_Tables = defaultdict[str, dict[Any, Any]]
+"""Name of a table -> its rows by user, funding by (time, user, coin), or answers by what they
+describe."""
 
 
 class NoRecordings(ValueError):
@@ -91,20 +95,6 @@ def request_key(type: str, parameters: Mapping[str, Any]) -> str:
     return json.dumps([type, parameters], sort_keys=True)
 
 
-@dataclass(slots=True)
-class _RecordedTables:
-    """The tables that are filled while the recordings are read."""
-
-    fills: dict[str, list[Fill]] = field(default_factory=dict)
-    funding: dict[tuple[int, str, str], FundingRow] = field(default_factory=dict)
-    ledger: dict[str, list[LedgerUpdate]] = field(default_factory=dict)
-    orders: dict[str, list[OrderStatus]] = field(default_factory=dict)
-    metas: dict[str, Meta] = field(default_factory=dict)
-    states: dict[str, dict[str, ClearinghouseState]] = field(default_factory=dict)
-    books: dict[str, L2Book] = field(default_factory=dict)
-    answers: dict[str, bytes] = field(default_factory=dict)
-
-
 def read_recordings(folder: Path) -> Recordings:
     """Read all recordings of a folder.
 
@@ -118,7 +108,8 @@ def read_recordings(folder: Path) -> Recordings:
         raise NoRecordings(
             f"the folder {folder} does not exist. Pass the folder with the recorded answers"
         )
-    tables, not_served, damaged = _RecordedTables(), [], []
+    tables: _Tables = defaultdict(dict)
+    not_served, damaged = [], []
     paths = sorted(folder.glob("*.json"))
     for path in paths:
         try:
@@ -133,15 +124,88 @@ def read_recordings(folder: Path) -> Recordings:
         ]
         why = f": {'; '.join(reasons)}" if reasons else ": no file name ends in .json"
         raise NoRecordings(f"There is no recording to serve in {folder}{why}")
-    sources = _make_sources(tables, folder)
-    world = {**_summarize(tables, sources), "not_served": not_served}
-    return Recordings(sources, world, tables.answers, not_served, damaged)
+    states = [state for by_user in tables["states"].values() for state in by_user.values()]
+    histories: dict[str, Any] = {
+        table: [(user, row) for user, rows in tables[table].items() for row in rows]
+        for table, _, _ in _HISTORIES.values()
+    }
+    times = [time for time, _, _ in tables["funding"]]
+    times += [state.time for state in states if state.time]
+    for table, _, (time, *_) in _HISTORIES.values():
+        times += [getattr(row, time) for _, row in histories[table]]
+    users = {user for _, user, _ in tables["funding"]}.union(
+        tables["fills"], tables["ledger"], tables["orders"], *tables["states"].values()
+    )
+    sources = Sources(
+        start_ms=min(times, default=0),
+        now_ms=max(times, default=0),
+        label=f"recordings, {folder.name}",
+        simulated=False,
+        funding=[tables["funding"][key] for key in sorted(tables["funding"])],
+        approvals=[Approval(user, RECORDED_BUILDER, 0, 0, True) for user in sorted(users)],
+        metas=tables["metas"],
+        states=tables["states"],
+        books=tables["books"],
+        history=_NOT_ALL,
+        **histories,
+    )
+    world = {  # the same names as in `World.summary` of a simulation
+        "start_ms": sources.start_ms,
+        "now_ms": sources.now_ms,
+        "users": sorted(users),
+        "builders": [RECORDED_BUILDER],
+        "validators": [],
+        "perp_coins": [asset.name for meta in sources.metas.values() for asset in meta.universe],
+        "spot_coins": [],
+        "dexes": sorted(filter(None, sources.metas)),
+        "venues": [],
+        "collateral_tokens": [],
+        "not_served": not_served,
+    }
+    return Recordings(sources, world, tables["answers"], not_served, damaged)
 
 
 def _describe_error(error: Exception) -> str:
     if isinstance(error, KeyError):
         return f"{error} is missing"
     return str(error) or type(error).__name__
+
+
+def _add_recording(tables: _Tables, path: Path) -> bool:
+    """Add a recording to the tables, and return whether the service shows such answers."""
+    recording = json.loads(path.read_bytes())
+    request, status = recording["request"], recording.get("status", 200)
+    operation = find_operation(request["type"])
+    if operation is None or status != 200:
+        return False
+    type, answer = operation.type, recording["response"]
+    if type in _HISTORIES:
+        table, record, order = _HISTORIES[type]
+        user, defaults = request["user"].lower(), {"txIndex": 0} if "tx_index" in order else {}
+        rows = _merge_recordings(
+            tables[table].get(user, []), _read_rows(record, answer, **defaults)
+        )
+        # Recordings are newest first, but in the order of execution within a millisecond. Sorting
+        # is stable.
+        tables[table][user] = sorted(rows, key=operator.attrgetter(*order))
+    elif type == "userFunding":
+        user = request["user"].lower()
+        for row in _read_rows(records.FundingRow, answer, user=user):
+            tables["funding"][row.time, user, row.delta.coin] = row
+    elif type == "meta":
+        tables["metas"][_request_text(request, "dex", "")] = _read_record(records.Meta, answer)
+    elif type == "clearinghouseState":
+        state = _read_record(records.ClearinghouseState, answer)
+        states = tables["states"].setdefault(_request_text(request, "dex", ""), {})
+        states[request["user"].lower()] = state
+    elif type == "l2Book" and request.get("nSigFigs") is None:  # else its prices are rounded
+        if answer is not None:
+            coin = _request_text(request, "coin")
+            tables["books"][coin] = _read_record(records.L2Book, answer)
+    else:
+        key = request_key(type, check_request(operation, request))
+        tables["answers"][key] = json.dumps(answer).encode()
+    return True
 
 
 def _read_record(record: type[R], row: Any) -> R:
@@ -153,14 +217,14 @@ def _read_record(record: type[R], row: Any) -> R:
 
 def _read_rows(record: type[R], rows: list[Any], **defaults: Any) -> list[R]:
     """Return the records of rows; `defaults` replace fields that are absent or null."""
-    records = []
+    found = []
     for number, row in enumerate(rows):
         try:
             filled = {name: value for name, value in defaults.items() if row.get(name) is None}
-            records.append(_read_record(record, {**row, **filled}))
+            found.append(_read_record(record, {**row, **filled}))
         except _REFUSALS as error:
             raise ValueError(f"row {number}: {_describe_error(error)}") from error
-    return records
+    return found
 
 
 def _request_text(request: Mapping[str, Any], field: str, *default: str) -> str:
@@ -168,55 +232,6 @@ def _request_text(request: Mapping[str, Any], field: str, *default: str) -> str:
     if not isinstance(name, str):
         raise ValueError(f"request: {field}: {name!r} is not text")
     return name
-
-
-def _add_recording(tables: _RecordedTables, path: Path) -> bool:
-    """Add a recording to the tables, and return whether the service shows such answers."""
-    recording = json.loads(path.read_bytes())
-    request, status = recording["request"], recording.get("status", 200)
-    operation = find_operation(request["type"])
-    if operation is None or status != 200:
-        return False
-    add = _READERS.get(operation.type)
-    is_rounded = request.get("nSigFigs") is not None  # such a book does not have the exact prices
-    if add is None or is_rounded:
-        key = request_key(operation.type, check_request(operation, request))
-        tables.answers[key] = json.dumps(recording["response"]).encode()
-    else:
-        add(tables, request, recording["response"])
-    return True
-
-
-def _add_fills(tables: _RecordedTables, request: Mapping[str, Any], rows: list[Any]) -> None:
-    # ASSUMED: If a recorded fill has no `txIndex`, the value is 0. All fills of one millisecond
-    # therefore count as one transaction, and their recorded order is the order of execution.
-    fills = _read_rows(Fill, rows, txIndex=0)
-    # Recordings are newest first, but in the order of execution within a millisecond. Sorting is
-    # stable.
-    fills = _merge_recordings(tables.fills.get(request["user"].lower(), []), fills)
-    fills.sort(key=operator.attrgetter("time", "tx_index"))
-    tables.fills[request["user"].lower()] = fills
-
-
-def _add_funding(tables: _RecordedTables, request: Mapping[str, Any], rows: list[Any]) -> None:
-    user = request["user"].lower()
-    for row in _read_rows(FundingRow, rows, user=user):
-        tables.funding[row.time, user, row.delta.coin] = row
-
-
-def _add_ledger(tables: _RecordedTables, request: Mapping[str, Any], rows: list[Any]) -> None:
-    updates = _read_rows(LedgerUpdate, rows)
-    updates = _merge_recordings(tables.ledger.get(request["user"].lower(), []), updates)
-    tables.ledger[request["user"].lower()] = sorted(updates, key=operator.attrgetter("time"))
-
-
-def _add_orders(tables: _RecordedTables, request: Mapping[str, Any], rows: list[Any]) -> None:
-    # ASSUMED: If a recorded status event has no `txIndex`, the value is 0, the same as for recorded
-    # fills.
-    events = _read_rows(OrderStatus, rows, txIndex=0)
-    events = _merge_recordings(tables.orders.get(request["user"].lower(), []), events)
-    events.sort(key=operator.attrgetter("status_timestamp", "tx_index"))
-    tables.orders[request["user"].lower()] = events
 
 
 def _merge_recordings(before: list[R], more: list[R]) -> list[R]:
@@ -233,81 +248,3 @@ def _merge_recordings(before: list[R], more: list[R]) -> list[R]:
         else:
             joined.append(row)
     return joined
-
-
-def _add_meta(tables: _RecordedTables, request: Mapping[str, Any], answer: Any) -> None:
-    tables.metas[_request_text(request, "dex", "")] = _read_record(Meta, answer)
-
-
-def _add_state(tables: _RecordedTables, request: Mapping[str, Any], answer: Any) -> None:
-    state = _read_record(ClearinghouseState, answer)
-    tables.states.setdefault(_request_text(request, "dex", ""), {})[request["user"].lower()] = state
-
-
-def _add_book(tables: _RecordedTables, request: Mapping[str, Any], answer: Any) -> None:
-    if answer is not None:
-        tables.books[_request_text(request, "coin")] = _read_record(L2Book, answer)
-
-
-_READERS: Final[dict[str, Callable[[_RecordedTables, Mapping[str, Any], Any], None]]] = {
-    "userFills": _add_fills,
-    "userFillsByTime": _add_fills,
-    "userFunding": _add_funding,
-    "userNonFundingLedgerUpdates": _add_ledger,
-    "historicalOrders": _add_orders,
-    "meta": _add_meta,
-    "clearinghouseState": _add_state,
-    "l2Book": _add_book,
-}
-
-
-def _make_sources(tables: _RecordedTables, folder: Path) -> Sources:
-    times = [
-        *(fill.time for fills in tables.fills.values() for fill in fills),
-        *(key[0] for key in tables.funding),
-        *(update.time for updates in tables.ledger.values() for update in updates),
-        *(event.status_timestamp for events in tables.orders.values() for event in events),
-        *(
-            state.time
-            for states in tables.states.values()
-            for state in states.values()
-            if state.time
-        ),
-    ]
-    return Sources(
-        start_ms=min(times, default=0),
-        now_ms=max(times, default=0),
-        label=f"recordings, {folder.name}",
-        simulated=False,
-        fills=[(user, fill) for user, fills in tables.fills.items() for fill in fills],
-        funding=[tables.funding[key] for key in sorted(tables.funding)],
-        ledger=[(user, update) for user, updates in tables.ledger.items() for update in updates],
-        orders=[(user, event) for user, events in tables.orders.items() for event in events],
-        approvals=[Approval(user, RECORDED_BUILDER, 0, 0, True) for user in _list_users(tables)],
-        metas=tables.metas,
-        states=tables.states,
-        books=tables.books,
-        history=_NOT_ALL,
-    )
-
-
-def _list_users(tables: _RecordedTables) -> list[str]:
-    funded = {user for _, user, _ in tables.funding}
-    states = {user for states in tables.states.values() for user in states}
-    return sorted({*tables.fills, *tables.ledger, *tables.orders, *funded, *states})
-
-
-def _summarize(tables: _RecordedTables, sources: Sources) -> dict[str, Any]:
-    """Return a summary with the same names as `World.summary` of a simulation."""
-    return {
-        "start_ms": sources.start_ms,
-        "now_ms": sources.now_ms,
-        "users": _list_users(tables),
-        "builders": [RECORDED_BUILDER],
-        "validators": [],
-        "perp_coins": [asset.name for meta in tables.metas.values() for asset in meta.universe],
-        "spot_coins": [],
-        "dexes": sorted(dex for dex in tables.metas if dex),
-        "venues": [],
-        "collateral_tokens": [],
-    }

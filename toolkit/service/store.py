@@ -104,10 +104,9 @@ class Store:
         sql = f"SELECT data FROM {kind}_text WHERE block = ?"
         return read_texts(lambda block: self.select_value(sql, block), rows)
 
-    def select_texts(self, kind: str, sql: str, *values: Any) -> bytes:
-        """Return a JSON array of the rows whose numbers a query selects."""
-        rows = [row for (row,) in self.select_rows(sql, *values)]
-        return json_array(self.row_texts(kind, rows))
+    def select_texts(self, kind: str, sql: str, *values: Any) -> list[bytes]:
+        """Return the texts of the rows whose numbers a query selects."""
+        return self.row_texts(kind, [row for (row,) in self.select_rows(sql, *values)])
 
     def document(self, kind: str, key: str = "") -> bytes | None:
         """Return a document, or None."""

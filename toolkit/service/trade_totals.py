@@ -3,7 +3,6 @@
 They are counted while the store is built, so no request reads every fill again.
 """
 
-import datetime as dt
 import functools
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
@@ -11,6 +10,7 @@ from decimal import Decimal
 from typing import Final
 
 import msgspec
+import numpy as np
 from msgspec import UNSET
 
 from toolkit.contract.dexes import is_perp_coin
@@ -19,17 +19,6 @@ from toolkit.contract.requests import INTERVALS
 from toolkit.rules.directions import BORROW_LIQUIDATIONS, LIQUIDATED, NOT_TRADED
 from toolkit.service.decimals import format_decimal
 from toolkit.times import DAY, MINUTE, WEEK, week_begin
-
-__all__ = [
-    "MinuteCandle",
-    "TradeTotals",
-    "interval_begin",
-    "interval_end",
-    "is_liquidated",
-    "make_candles",
-    "merge_minutes",
-    "open_interest",
-]
 
 _CONVERSION: Final = frozenset(NOT_TRADED)
 
@@ -197,12 +186,24 @@ def make_candles(
     by_begin: defaultdict[int, list[MinuteCandle]] = defaultdict(list)
     for minute in minutes:
         by_begin[interval_begin(minute.minute * span, interval)].append(minute)
+    begins = [b for b in sorted(by_begin) if b <= end and interval_end(b, interval) >= start]
     candles = []
-    for begin, parts in sorted(by_begin.items()):
-        last = interval_end(begin, interval)
-        if begin <= end and last >= start:
-            candles.append((begin, last, parts))
-    return [_candle(coin, interval, *candle) for candle in candles[-_MOST_CANDLES:]]
+    for begin in begins[-_MOST_CANDLES:]:
+        total = merge_minutes(by_begin[begin])
+        candle = Candle(
+            start_time=begin,
+            end_time=interval_end(begin, interval),
+            coin=coin,
+            interval=interval,
+            open=total.open,
+            close=total.close,
+            high=total.high,
+            low=total.low,
+            volume=format_decimal(total.volume),
+            trades=total.trades,
+        )
+        candles.append(candle)
+    return candles
 
 
 def open_interest(
@@ -255,38 +256,15 @@ def open_interest(
     return rows
 
 
-def _candle(coin: str, interval: str, begin: int, end: int, minutes: list[MinuteCandle]) -> Candle:
-    total = merge_minutes(minutes)
-    return Candle(
-        start_time=begin,
-        end_time=end,
-        coin=coin,
-        interval=interval,
-        open=total.open,
-        close=total.close,
-        high=total.high,
-        low=total.low,
-        volume=format_decimal(total.volume),
-        trades=total.trades,
-    )
-
-
 def interval_begin(time: int, interval: str) -> int:
     """Return the first moment of the interval that has a time."""
-    if interval != "1M":
-        length = INTERVALS[interval]
-        return week_begin(time) if length == WEEK else time // length * length
-    day = dt.datetime.fromtimestamp(time / 1000, dt.UTC)
-    return _to_ms(day.replace(day=1, hour=0, minute=0, second=0, microsecond=0))
+    if interval == "1M":
+        return int(np.datetime64(time, "ms").astype("M8[M]").astype("M8[ms]").astype(int))
+    length = INTERVALS[interval]
+    return week_begin(time) if length == WEEK else time // length * length
 
 
 def interval_end(begin: int, interval: str) -> int:
     """Return the last moment of the interval that begins at a time."""
-    if interval != "1M":
-        return begin + INTERVALS[interval] - 1
-    day = dt.datetime.fromtimestamp(begin / 1000, dt.UTC)
-    return _to_ms((day + dt.timedelta(days=32)).replace(day=1)) - 1
-
-
-def _to_ms(moment: dt.datetime) -> int:
-    return int(moment.timestamp()) * 1000
+    longest = 32 * DAY if interval == "1M" else INTERVALS[interval]
+    return interval_begin(begin + longest, interval) - 1

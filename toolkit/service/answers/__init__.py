@@ -26,12 +26,12 @@ from toolkit.service.answers import (
 from toolkit.service.handler_messages import CheckedRequest, Response
 from toolkit.service.store import Store
 
-__all__ = ["HANDLERS"]
-
 Handler = Callable[[Store, CheckedRequest], bytes | Response]
 
+_TOPICS = (accounts, auctions, fills, funding, market, orders, profiles, snapshots, staking, trades)
+
 # ASSUMED: For an unknown dex, `meta` returns an empty `universe`, not an error.
-_DOCUMENTS: Final[dict[str, tuple[str, str, bytes]]] = {
+_DOCUMENTS: Final = {
     "meta": ("meta", "dex", b'{"universe":[]}'),
     "perpDexLimits": ("limits", "dex", b"null"),
     "spotMeta": ("spot meta", "", b'{"universe":[],"tokens":[]}'),
@@ -66,35 +66,18 @@ there is one document), and the answer if there is no document."""
 
 
 def _find_document(
-    document: tuple[str, str, bytes], store: Store, request: CheckedRequest
+    kind: str, parameter: str, missing: bytes, store: Store, request: CheckedRequest
 ) -> bytes:
-    kind, parameter, missing = document
     key = request[parameter] if parameter else ""
     return store.document(kind, canonical_dex(key) if parameter == "dex" else key) or missing
 
 
-def _find_handlers() -> dict[str, Handler]:
-    handlers: dict[str, Handler] = {
-        type: partial(_find_document, document) for type, document in _DOCUMENTS.items()
-    }
-    topics = (
-        accounts,
-        auctions,
-        fills,
-        funding,
-        market,
-        orders,
-        profiles,
-        snapshots,
-        staking,
-        trades,
-    )
-    for type, operation in (OPERATIONS | EXTRA_OPERATIONS).items():
-        for topic in topics:
-            if handler := getattr(topic, operation.function, None):
-                handlers[type] = handler
-    return handlers
-
-
-HANDLERS: Final = _find_handlers()
+HANDLERS: Final[dict[str, Handler]] = {
+    type: partial(_find_document, *document) for type, document in _DOCUMENTS.items()
+} | {
+    type: getattr(topic, operation.function)
+    for type, operation in (OPERATIONS | EXTRA_OPERATIONS).items()
+    for topic in _TOPICS
+    if hasattr(topic, operation.function)
+}
 """Type of an operation -> its handler. The response to an operation without a handler is 501."""

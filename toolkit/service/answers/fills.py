@@ -3,8 +3,10 @@
 The other operations: docs/live_service.md, sections 9 and 13.
 """
 
+import itertools
+import operator
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -20,9 +22,10 @@ from toolkit.service.store import Store, json_array
 
 _UNFILTERED: Final = "account = ?"
 _EVERY: Final = -1  # no limit in SQLite
-_KEY: Final = ", time, tx"
 _FEWEST_FINISHED: Final = 500  # rows of a page that is sent in compressed blocks as they are stored
 _MOST_SLICES: Final = 2_000
+# ASSUMED: A page of `builderOrdersByTime` has at most 2,000 rows.
+_MOST_ORDERS: Final = 2_000
 _TWAP: Final = re.compile(rb'"twapId":(\d+)')
 
 
@@ -30,36 +33,37 @@ def user_fills(store: Store, request: CheckedRequest) -> bytes:
     """Return the latest fills, newest first; within a transaction in the order of execution."""
     where, values = _filter_conditions(store, request)
     # ASSUMED: `userFills` returns the fills of one transaction in the order of execution.
-    query = (
-        f"SELECT row, venue{{}} FROM fill WHERE {where} ORDER BY time DESC, tx DESC, row LIMIT ?"
+    sql = (
+        f"SELECT row, venue, time, tx FROM fill WHERE {where} "
+        "ORDER BY time DESC, tx DESC, row LIMIT ?"
     )
     if not request["aggregate_by_time"]:
-        rows = store.select_rows(query.format(""), *values, request["max_rows"])
+        rows = store.select_rows(sql, *values, request["max_rows"])
         return json_array(_texts_without("venue", store, rows))
-    all_rows = store.iterate_rows(query.format(_KEY), *values, _EVERY)
-    groups = _group_by_time(request.read_batches(all_rows), "venue", store)
-    return _aggregated_page(groups, request["max_rows"], is_newest_first=True)
+    all_rows = store.iterate_rows(sql, *values, _EVERY)
+    return _aggregated_page(store, request, all_rows, "venue", request["max_rows"])
 
 
 def user_fills_by_time(store: Store, request: CheckedRequest) -> bytes | Response:
     """Return the fills in a time range, oldest first."""
     where, values = _filter_conditions(store, request)
     comparison, key = request.page_start
-    query = (
-        "SELECT row, builder{} FROM fill "
-        f"WHERE {where} AND (time, tx) {{}} (?, ?) AND time <= ? ORDER BY time, tx, row LIMIT ?"
+    if request["aggregate_by_time"]:
+        # The cursor may divide the fills of an order in one millisecond, so begin before all of
+        # them.
+        comparison, key, limit = ">=", (key[0], 0), _EVERY
+    elif where == _UNFILTERED:
+        return _unfiltered_page(store, request, values[0])
+    else:
+        limit = request["page_size"]
+    rows = store.iterate_rows(
+        f"SELECT row, builder, time, tx FROM fill WHERE {where} "
+        f"AND (time, tx) {comparison} (?, ?) AND time <= ? ORDER BY time, tx, row LIMIT ?",
+        *(*values, *key, request.end, limit),
     )
-    if not request["aggregate_by_time"]:
-        if where == _UNFILTERED:
-            return _unfiltered_page(store, request, values[0])
-        page = (*key, request.end, request["page_size"])
-        rows = store.select_rows(query.format("", comparison), *values, *page)
-        return json_array(_texts_without("builder", store, rows))
-    # The cursor may divide the fills of an order in one millisecond, so begin before all of them.
-    page = (key[0], 0, request.end, _EVERY)
-    all_rows = store.iterate_rows(query.format(_KEY, ">="), *values, *page)
-    groups = _group_by_time(request.read_batches(all_rows), "builder", store)
-    return _aggregated_page(groups, request["page_size"], request.cursor, request.inclusive)
+    if request["aggregate_by_time"]:
+        return _aggregated_page(store, request, rows, "builder", request["page_size"])
+    return json_array(_texts_without("builder", store, [*rows]))
 
 
 def _unfiltered_page(
@@ -94,32 +98,28 @@ def _unfiltered_page(
 
 def builder_approved_fills_by_time(store: Store, request: CheckedRequest) -> bytes:
     """Return the fills of users while they had approved a builder, oldest first."""
-    comparison, key = request.page_start
-    rows = store.select_rows(
-        "SELECT row, venue, routed, address FROM approved_fill JOIN account ON id = user "
-        f"WHERE builder = ? AND (time, tx) {comparison} (?, ?) AND time <= ? "
-        "ORDER BY time, tx, executed LIMIT ?",
-        request["builder"],
-        *key,
-        request.end,
-        request["page_size"],
-    )
-    return _with_user(store, rows)
+    columns = "row, venue, routed, address"
+    return _with_user(store, builder_page(store, request, "approved_fill", columns))
 
 
 def builder_fills_by_time(store: Store, request: CheckedRequest) -> bytes:
     """Return the fills routed through a builder, oldest first."""
+    columns = "row, venue, builder, address"
+    return _with_user(store, builder_page(store, request, "routed_fill", columns))
+
+
+def builder_page(
+    store: Store, request: CheckedRequest, table: str, columns: str
+) -> list[tuple[Any, ...]]:
+    """Return a page of the rows that a builder sees, oldest first, with the users' addresses."""
     comparison, key = request.page_start
-    rows = store.select_rows(
-        "SELECT row, venue, builder, address FROM routed_fill JOIN account ON id = user "
+    limit = request.parameters.get("page_size", _MOST_ORDERS)
+    return store.select_rows(
+        f"SELECT {columns} FROM {table} JOIN account ON id = user "
         f"WHERE builder = ? AND (time, tx) {comparison} (?, ?) AND time <= ? "
         "ORDER BY time, tx, executed LIMIT ?",
-        request["builder"],
-        *key,
-        request.end,
-        request["page_size"],
+        *(request["builder"], *key, request.end, limit),
     )
-    return _with_user(store, rows)
 
 
 def liquidation_history_by_time(store: Store, request: CheckedRequest) -> bytes:
@@ -129,15 +129,12 @@ def liquidation_history_by_time(store: Store, request: CheckedRequest) -> bytes:
         "SELECT row, venue, routed, address FROM liquidation JOIN account ON id = user "
         "WHERE coin = coalesce(?, coin) AND time BETWEEN ? AND ? "
         "ORDER BY time DESC, tx DESC, executed LIMIT ?",
-        coin,
-        request["start"] or 0,
-        request.end,
-        request["page_size"],
+        *(coin, request["start"] or 0, request.end, request["page_size"]),
     )
     return _with_user(store, rows)
 
 
-def _with_user(store: Store, rows: Sequence[tuple[int, str | None, str | None, str]]) -> bytes:
+def _with_user(store: Store, rows: Sequence[tuple[Any, ...]]) -> bytes:
     """Return rows (number, venue, builder, address) without venue, with builder and user."""
     texts = _texts_without("venue", store, rows)
     return json_array(
@@ -206,47 +203,37 @@ def _filter_conditions(store: Store, request: CheckedRequest) -> tuple[str, list
     return " AND ".join(conditions), values
 
 
-def _group_by_time(
-    batches: Iterable[list[tuple[Any, ...]]], omitted: str, store: Store
-) -> Iterator[list[tuple[int, Fill]]]:
-    """Yield the fills of each millisecond, as (transaction, fill)."""
-    decode: Callable[[bytes], Any] = msgspec.json.Decoder(StoredFill).decode
-    group: list[tuple[int, Fill]] = []
-    last = None
-    for batch in batches:
-        texts = _texts_without(omitted, store, batch)
-        for (_, _, time, tx), text in zip(batch, texts, strict=True):
-            if time != last and group:
-                yield group
-                group = []
-            last = time
-            try:
-                fill = decode(text)
-            except msgspec.ValidationError:  # a recorded fill with unknown fields
-                fill = read_record(Fill, text)
-            group.append((tx, fill))
-    if group:
-        yield group
-
-
 def _aggregated_page(
-    groups: Iterator[list[tuple[int, Fill]]],
+    store: Store,
+    request: CheckedRequest,
+    rows: Iterator[tuple[Any, ...]],
+    omitted: str,
     limit: int,
-    cursor: tuple[int, int] | None = None,
-    inclusive: bool = False,
-    is_newest_first: bool = False,
 ) -> bytes:
-    """Return the first rows after a cursor, out of the aggregated fills of each millisecond."""
+    """Return the first rows after the cursor, out of the aggregated fills of each millisecond."""
+    decode: Callable[[bytes], Any] = msgspec.json.Decoder(StoredFill).decode
+
+    def read_fills() -> Iterator[tuple[int, int, Fill]]:
+        for batch in request.read_batches(rows):
+            texts = _texts_without(omitted, store, batch)
+            for (_, _, time, tx), text in zip(batch, texts, strict=True):
+                try:
+                    yield time, tx, decode(text)
+                except msgspec.ValidationError:  # a recorded fill with unknown fields
+                    yield time, tx, read_record(Fill, text)
+
+    is_newest_first = request.operation.latest
+    comparison, after = ("", None) if is_newest_first else request.page_start
     page: list[Fill] = []
-    for group in groups:
+    for _, group in itertools.groupby(read_fills(), key=operator.itemgetter(0)):
         # Sorting is stable: fills of one transaction remain in the order of execution.
-        group.sort(key=lambda fill: fill[0])
-        fills = aggregate_fills([fill for _, fill in group])
+        ordered = sorted(group, key=operator.itemgetter(1))
+        fills = aggregate_fills([fill for _, _, fill in ordered])
         if is_newest_first:
             fills.sort(key=lambda fill: -fill.tx_index)
         for fill in fills:
             key = (fill.time, fill.tx_index)
-            if cursor is None or key > cursor or (inclusive and key == cursor):
+            if after is None or key > after or (comparison == ">=" and key == after):
                 page.append(fill)
         if len(page) >= limit:
             break

@@ -7,29 +7,25 @@ from toolkit.service.store import Store, json_array
 def builder_approved_funding_by_time(store: Store, request: CheckedRequest) -> bytes:
     """Return the funding of users while they had approved a builder, by (time, user, coin)."""
     comparison, key = request.page_start
-    return store.select_texts(
+    texts = store.select_texts(
         "funding",
         "SELECT row FROM approved_funding "
         f"WHERE builder = ? AND (time, user, coin) {comparison} (?, lower(?), ?) AND time <= ? "
         "ORDER BY time, user, coin, row LIMIT ?",
-        request["builder"],
-        *key,
-        request.end,
-        request["page_size"],
+        *(request["builder"], *key, request.end, request["page_size"]),
     )
+    return json_array(texts)
 
 
 def user_funding(store: Store, request: CheckedRequest) -> bytes:
     """Return the funding of one user in a time range, by time and coin; rows omit the user."""
     # ASSUMED: In the local service, `userFunding` returns all rows. The exchange's own API returns
     # at most 500.
-    rows = store.select_rows(
+    texts = store.select_texts(
+        "funding",
         "SELECT row FROM user_funding WHERE account = ? AND time BETWEEN ? AND ? "
         "ORDER BY time, row",
-        store.account_number(request["user"]),
-        request["start"],
-        request.end,
+        *(store.account_number(request["user"]), request["start"], request.end),
     )
     user = b'"user":"%b",' % request["user"].encode()
-    texts = store.row_texts("funding", [row for (row,) in rows])
     return json_array(text.replace(user, b"", 1) for text in texts)

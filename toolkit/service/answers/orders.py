@@ -1,7 +1,5 @@
 """Answers about orders. Specification, "builderOrdersByTime", "historicalOrders"."""
 
-from typing import Final
-
 import msgspec
 from msgspec import UNSET
 
@@ -9,35 +7,21 @@ from toolkit.contract.answers import encode
 from toolkit.contract.dexes import canonical_dex, coin_dex
 from toolkit.contract.recorded_rows import read_record
 from toolkit.contract.records import OpenOrder, Order, OrderStatus
+from toolkit.service.answers.fills import builder_page
 from toolkit.service.handler_messages import CheckedRequest
 from toolkit.service.store import Store, json_array
-
-# ASSUMED: A page of `builderOrdersByTime` has at most 2,000 rows.
-_PAGE: Final = 2_000
 
 
 def historical_orders(store: Store, request: CheckedRequest) -> bytes:
     """Return the latest status events of a user, newest first."""
-    return store.select_texts(
-        "status",
-        "SELECT row FROM status WHERE account = ? ORDER BY time DESC, tx DESC, row LIMIT ?",
-        store.account_number(request["user"]),
-        request["max_rows"],
-    )
+    sql = "SELECT row FROM status WHERE account = ? ORDER BY time DESC, tx DESC, row LIMIT ?"
+    account = store.account_number(request["user"])
+    return json_array(store.select_texts("status", sql, account, request["max_rows"]))
 
 
 def builder_orders_by_time(store: Store, request: CheckedRequest) -> bytes:
     """Return the status events of orders placed via a builder, oldest first."""
-    comparison, key = request.page_start
-    rows = store.select_rows(
-        "SELECT row, address FROM routed_status JOIN account ON id = user "
-        f"WHERE builder = ? AND (time, tx) {comparison} (?, ?) AND time <= ? "
-        "ORDER BY time, tx, executed LIMIT ?",
-        request["builder"],
-        *key,
-        request.end,
-        _PAGE,
-    )
+    rows = builder_page(store, request, "routed_status", "row, address")
     texts = store.row_texts("status", [row for row, _ in rows])
     builder = b'"builder":"%b",' % request["builder"].encode()
     return json_array(
@@ -47,8 +31,22 @@ def builder_orders_by_time(store: Store, request: CheckedRequest) -> bytes:
 
 
 def open_orders(store: Store, request: CheckedRequest) -> bytes:
-    """Return the open orders of a user on a dex, newest first."""
-    return encode([_short_order(order) for order in _open_orders(store, request)])
+    """Return the open orders of a user on a dex, newest first, without unset flags."""
+    short = [
+        OpenOrder(
+            coin=order.coin,
+            side=order.side,
+            limit_px=order.limit_px,
+            sz=order.sz,
+            oid=order.oid,
+            timestamp=order.timestamp,
+            orig_sz=order.orig_sz,
+            cloid=order.cloid or UNSET,
+            reduce_only=order.reduce_only or UNSET,
+        )
+        for order in _open_orders(store, request)
+    ]
+    return encode(short)
 
 
 def frontend_open_orders(store: Store, request: CheckedRequest) -> bytes:
@@ -72,11 +70,12 @@ def order_status(store: Store, request: CheckedRequest) -> bytes:
                 continue
             event = read_record(OrderStatus, text)
             if oid in (event.order.oid, event.order.cloid):
-                status, time = encode(event.status), event.status_timestamp
-                return (
-                    b'{"status":"order","order":{"order":%b,"status":%b,"statusTimestamp":%d}}'
-                    % (encode(event.order), status, time)
-                )
+                shown = {
+                    "order": event.order,
+                    "status": event.status,
+                    "statusTimestamp": event.status_timestamp,
+                }
+                return encode({"status": "order", "order": shown})
     return b'{"status":"unknownOid"}'
 
 
@@ -86,18 +85,3 @@ def _open_orders(store: Store, request: CheckedRequest) -> list[Order]:
     rows = msgspec.json.decode(text, type=list[msgspec.Raw])
     orders = [read_record(Order, bytes(row)) for row in rows]
     return [order for order in orders if coin_dex(order.coin) == dex]
-
-
-def _short_order(order: Order) -> OpenOrder:
-    """Return an order as in `openOrders`: flags and client ids only if they are set."""
-    return OpenOrder(
-        coin=order.coin,
-        side=order.side,
-        limit_px=order.limit_px,
-        sz=order.sz,
-        oid=order.oid,
-        timestamp=order.timestamp,
-        orig_sz=order.orig_sz,
-        cloid=order.cloid or UNSET,
-        reduce_only=order.reduce_only or UNSET,
-    )

@@ -3,29 +3,18 @@
 Beyond the specification: docs/live_service.md, section 9.
 """
 
+from collections import defaultdict
 from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any, Final
 
 import msgspec
 
+from toolkit.contract import records
 from toolkit.contract.answers import encode
 from toolkit.contract.apis import SERVICE
 from toolkit.contract.recorded_rows import read_record
-from toolkit.contract.records import (
-    ApiUsage,
-    ClearinghouseState,
-    LedgerUpdate,
-    Portfolio,
-    SubAccountRow,
-    UserFees,
-    UserRateLimit,
-    UserRole,
-    VaultDetails,
-    VaultEquity,
-    VaultFollower,
-)
-from toolkit.service.answers.accounts import NO_BALANCES, state_of
+from toolkit.service.answers.accounts import NO_BALANCES, read_states
 from toolkit.service.decimals import format_decimal
 from toolkit.service.handler_messages import CheckedRequest
 from toolkit.service.store import Store
@@ -44,14 +33,16 @@ def sub_accounts(store: Store, request: CheckedRequest) -> bytes:
     """Return the sub-accounts of a user with their states on the native dex, or null."""
     # ASSUMED: The answer of `subAccounts` contains only states of the native dex.
     text = store.document("sub-accounts", request["user"])
-    rows = msgspec.json.decode(text, type=list[SubAccountRow]) if text else []
+    rows = msgspec.json.decode(text, type=list[records.SubAccountRow]) if text else []
+    users = [row.sub_account_user for row in rows]
+    states = read_states(store, users, [""], request.now_ms)
     parts = [
         b'{"name":%b,"subAccountUser":"%b","master":"%b","clearinghouseState":%b,"spotState":%b}'
         % (
             encode(row.name),
             row.sub_account_user.encode(),
             row.master.encode(),
-            state_of(store, row.sub_account_user, "", request.now_ms),
+            states[row.sub_account_user][""],
             store.document("spot state", row.sub_account_user) or NO_BALANCES,
         )
         for row in rows
@@ -62,22 +53,30 @@ def sub_accounts(store: Store, request: CheckedRequest) -> bytes:
 def user_fees(store: Store, request: CheckedRequest) -> bytes:
     """Return the fee rates of a user, and the volumes of the last days."""
     # ASSUMED: A user without trades pays the fee rates of the lowest volume tier.
-    text = store.document("fees", request["user"]) or _lowest_fees(store)
-    fees = msgspec.json.decode(text, type=UserFees)
+    text = store.document("fees", request["user"])
+    some = text or store.select_value("SELECT json FROM document WHERE kind = 'fees' LIMIT 1")
+    fees = msgspec.json.decode(some, type=records.UserFees)
+    if text is None:
+        lowest: Any = fees.fee_schedule
+        fees.user_cross_rate, fees.user_add_rate = lowest["cross"], lowest["add"]
+        fees.user_spot_cross_rate, fees.user_spot_add_rate = lowest["spotCross"], lowest["spotAdd"]
     today = request.now_ms // DAY
-    by_day = {day: volume for day, *volume in _daily_volumes(store, request["user"])}
     days = range(today - _FEE_DAYS + 1, today + 1)
-    exchange = _exchange_volumes(store, days.start)
-    zero = [Decimal(0), Decimal(0)]
-    fees.daily_user_vlm = [
-        {
-            "date": to_iso(day * DAY)[:10],
-            "userCross": format_decimal(by_day.get(day, zero)[0]),
-            "userAdd": format_decimal(by_day.get(day, zero)[1]),
-            "exchange": format_decimal(exchange.get(day, Decimal(0))),
-        }
-        for day in days
-    ]
+    own = {day: volume for day, *volume in _daily_volumes(store, request["user"])}
+    exchange = defaultdict[int, Decimal](Decimal)  # each trade counts once, for its taker
+    for day, taker in store.select_rows("SELECT day, taker FROM volume WHERE day >= ?", days[0]):
+        exchange[day] += Decimal(taker)
+    fees.daily_user_vlm = []
+    for day in days:
+        taker, maker = own.get(day, (Decimal(0), Decimal(0)))
+        fees.daily_user_vlm.append(
+            {
+                "date": to_iso(day * DAY)[:10],
+                "userCross": format_decimal(taker),
+                "userAdd": format_decimal(maker),
+                "exchange": format_decimal(exchange[day]),
+            }
+        )
     return encode(fees)
 
 
@@ -88,7 +87,7 @@ def user_rate_limit(store: Store, request: CheckedRequest) -> bytes:
     volume = _total_volume(store, request["user"])
     requests = store.document("requests", request["user"])
     return encode(
-        UserRateLimit(
+        records.UserRateLimit(
             cum_vlm=format_decimal(volume),
             n_requests_used=int(requests) if requests else 0,
             n_requests_cap=_FIRST_REQUESTS + int(volume),
@@ -108,23 +107,24 @@ def vault_details(store: Store, request: CheckedRequest) -> bytes:
     # ASSUMED: `apr` of `vaultDetails` is the PnL of the last month over the mean account value.
     # ASSUMED: `maxDistributable` and `maxWithdrawable` are the withdrawable amount of the vault.
     vault, now = request["vault_address"], request.now_ms
-    if store.document("role", vault) != encode(UserRole(role="vault")):
+    if store.document("role", vault) != encode(records.UserRole(role="vault")):
         return b"null"
-    shares: dict[str, VaultFollower] = {}
+    shares: dict[str, records.VaultFollower] = {}
     leader = ""
     for user in store.document_keys("vault equities"):
         text = store.document("vault equities", user) or b"[]"
-        for equity in msgspec.json.decode(text, type=list[VaultEquity]):
+        for equity in msgspec.json.decode(text, type=list[records.VaultEquity]):
             if equity.vault_address == vault:
                 has_created, shares[user] = _vault_share(store, vault, user, equity, now)
                 leader = user if has_created else leader
     total = sum(float(share.vault_equity) for share in shares.values())
-    state = msgspec.json.decode(state_of(store, vault, "", now), type=ClearinghouseState)
+    text = read_states(store, [vault], [""], now)[vault][""]
+    state = msgspec.json.decode(text, type=records.ClearinghouseState)
     free = float(str(state.margin_summary.withdrawable))
     history = _periods(store, vault, now)
     largest = sorted(shares.values(), key=lambda share: -float(share.vault_equity))
     return encode(
-        VaultDetails(
+        records.VaultDetails(
             name=f"vault {vault[:6]}",
             vault_address=vault,
             leader=leader,
@@ -145,7 +145,7 @@ def vault_details(store: Store, request: CheckedRequest) -> bytes:
     )
 
 
-def _vault_apr(month: Portfolio) -> float:
+def _vault_apr(month: records.Portfolio) -> float:
     values = [float(value) for _, value in month.account_value_history]
     if len(values) < 2 or not sum(values):
         return 0.0
@@ -185,7 +185,7 @@ def user_dex_abstraction(store: Store, request: CheckedRequest) -> bytes:
     return b"true" if is_on else b"null"
 
 
-def _periods(store: Store, user: str, now_ms: int) -> list[tuple[str, Portfolio]]:
+def _periods(store: Store, user: str, now_ms: int) -> list[tuple[str, records.Portfolio]]:
     # ASSUMED: The operation `portfolio` counts volume by days (UTC). Its account value excludes
     # stake and equity in vaults.
     text = store.compressed_document("valuations", user) or b"[]"
@@ -198,7 +198,7 @@ def _periods(store: Store, user: str, now_ms: int) -> list[tuple[str, Portfolio]
             period = [row for row in rows if row[0] >= since]
             before = Decimal(period[0][pnl_at]) if period and days is not None else Decimal(0)
             volume = sum((d + m for day, d, m in volumes if day * DAY >= since), Decimal(0))
-            history = Portfolio(
+            history = records.Portfolio(
                 account_value_history=[(row[0], str(row[value_at])) for row in period],
                 pnl_history=[
                     (row[0], format_decimal(Decimal(row[pnl_at]) - before)) for row in period
@@ -210,17 +210,16 @@ def _periods(store: Store, user: str, now_ms: int) -> list[tuple[str, Portfolio]
 
 
 def _vault_share(
-    store: Store, vault: str, user: str, equity: VaultEquity, now_ms: int
-) -> tuple[bool, VaultFollower]:
+    store: Store, vault: str, user: str, equity: records.VaultEquity, now_ms: int
+) -> tuple[bool, records.VaultFollower]:
     """Return whether an account has created a vault, and its share in it."""
     # ASSUMED: In `vaultDetails`, `pnl` is the equity less the cost basis of the share. `allTimePnl`
     # is the equity and everything paid out, less all deposits.
     sql = "SELECT row FROM ledger WHERE account = ? ORDER BY time, row"
-    rows = [row for (row,) in store.select_rows(sql, store.account_number(user))]
     basis = paid = Decimal(0)
     entry, has_created = now_ms, False
-    for text in store.row_texts("ledger", rows):
-        update = read_record(LedgerUpdate, text)
+    for text in store.select_texts("ledger", sql, store.account_number(user)):
+        update = read_record(records.LedgerUpdate, text)
         delta = update.delta
         if delta.vault != vault:
             continue
@@ -235,7 +234,7 @@ def _vault_share(
             basis -= Decimal(str(delta.basis))
             paid -= Decimal(str(delta.net_withdrawn_usd))
     value = Decimal(equity.equity)
-    return has_created, VaultFollower(
+    return has_created, records.VaultFollower(
         user="Leader" if has_created else user,
         vault_equity=equity.equity,
         pnl=format_decimal(value - basis),
@@ -244,15 +243,6 @@ def _vault_share(
         vault_entry_time=entry,
         lockup_until=equity.locked_until_timestamp or entry,
     )
-
-
-def _lowest_fees(store: Store) -> bytes:
-    text: bytes = store.select_value("SELECT json FROM document WHERE kind = 'fees' LIMIT 1")
-    fees = msgspec.json.decode(text, type=UserFees)
-    schedule: Any = fees.fee_schedule
-    fees.user_cross_rate, fees.user_add_rate = schedule["cross"], schedule["add"]
-    fees.user_spot_cross_rate, fees.user_spot_add_rate = schedule["spotCross"], schedule["spotAdd"]
-    return encode(fees)
 
 
 def _daily_volumes(store: Store, user: str) -> Iterator[tuple[int, Decimal, Decimal]]:
@@ -266,20 +256,12 @@ def _total_volume(store: Store, user: str) -> Decimal:
     return sum((taker + maker for _, taker, maker in _daily_volumes(store, user)), Decimal(0))
 
 
-def _exchange_volumes(store: Store, since: int) -> dict[int, Decimal]:
-    """Return the volume of all users by day; each trade counts once, for its taker."""
-    totals: dict[int, Decimal] = {}
-    for day, taker in store.select_rows("SELECT day, taker FROM volume WHERE day >= ?", since):
-        totals[day] = totals.get(day, Decimal(0)) + Decimal(taker)
-    return totals
-
-
 def api_usage(_: Store, request: CheckedRequest) -> bytes:
     """Return the requests of the key by day and type, and the tokens that they would cost."""
     found = request.requests_since(request.now_ms // DAY - request["days"] + 1)
     return encode(
         [
-            ApiUsage(
+            records.ApiUsage(
                 day=to_iso(day * DAY)[:10],
                 request_type=type,
                 total_requests=number,

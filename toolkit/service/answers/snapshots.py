@@ -1,6 +1,5 @@
 """Answers about snapshots. Specification, "Snapshot endpoints (compressed binary)"."""
 
-from collections.abc import Callable
 from typing import Final
 
 from toolkit.contract.dexes import ALL_DEXES, canonical_dex, coin_dex, join_coin
@@ -8,9 +7,6 @@ from toolkit.contract.snapshots import assemble
 from toolkit.errors import NotReady
 from toolkit.service.handler_messages import CheckedRequest, Response
 from toolkit.service.store import Store
-
-_Selection = tuple[str | None, str | None]
-"""Parts of a name; None: every dex."""
 
 _NO_SNAPSHOTS: Final = "No snapshots are available yet"
 
@@ -26,36 +22,37 @@ def perp_twap_snapshot_timestamp(store: Store, request: CheckedRequest) -> bytes
 
 
 def account_value_snapshots(store: Store, request: CheckedRequest) -> Response:
-    """Return the account values of the requested collateral tokens."""
-    return _find_snapshots(
-        store,
-        request,
-        "account values",
-        set(map(_token_selection, request["collateral_tokens"])),
-        _token_selections,
-    )
+    """Return the account values of ``ALL``, ``<token>`` or ``<dex>:<token>``."""
+    selected = set()
+    for pattern in request["collateral_tokens"]:
+        dex, colon, token = pattern.rpartition(":")
+        selected.add((canonical_dex(dex) if colon else None, token))
+    names = []
+    for name in request.document_keys(store, "account values"):
+        dex, _, token = name.partition(":")
+        if selected & {(None, "ALL"), (None, token), (dex, token)}:
+            names.append(name)
+    return _send_snapshots(store, request, "account values", names)
 
 
 def perp_twap_snapshots(store: Store, request: CheckedRequest) -> Response:
-    """Return the TWAPs of the requested markets."""
-    selected = set(map(_market_selection, request["market_names"]))
-    return _find_snapshots(store, request, "twaps", selected, _market_selections)
-
-
-def _find_snapshots(
-    store: Store,
-    request: CheckedRequest,
-    kind: str,
-    selected: set[_Selection],
-    selections_of: Callable[[str], set[_Selection]],
-) -> Response:
-    # Go through the documents, not through the patterns: so no document is sent twice, even if
-    # two patterns match it, and many patterns take no longer.
+    """Return the TWAPs of markets, ``ALL`` native ones, ``ALL:<dex>`` or ``ALL:ALL_DEXES``."""
+    markets, dexes = set(), set()
+    for pattern in request["market_names"]:
+        first, colon, dex = pattern.partition(":")
+        if first == "ALL":
+            dexes.add(canonical_dex(dex))
+        else:
+            markets.add(join_coin(first, dex) if colon else pattern)
     names = [
         name
-        for name in request.document_keys(store, kind)
-        if not selected.isdisjoint(selections_of(name))
+        for name in request.document_keys(store, "twaps")
+        if name in markets or dexes & {ALL_DEXES, coin_dex(name)}
     ]
+    return _send_snapshots(store, request, "twaps", names)
+
+
+def _send_snapshots(store: Store, request: CheckedRequest, kind: str, names: list[str]) -> Response:
     # ASSUMED: If no snapshot matches the request, the status is 404, the same as if no snapshot
     # existed.
     blobs = [_require(request.find_document(store, kind, name)) for name in names]
@@ -63,31 +60,6 @@ def _find_snapshots(
         raise NotReady(_NO_SNAPSHOTS)
     headers, content = assemble(blobs)
     return Response(200, {name.lower(): value for name, value in headers.items()}, content)
-
-
-def _token_selection(pattern: str) -> _Selection:
-    """Return what ``ALL``, ``<token>`` or ``<dex>:<token>`` selects."""
-    dex, colon, token = pattern.rpartition(":")
-    return (canonical_dex(dex) if colon else None), token
-
-
-def _token_selections(name: str) -> set[_Selection]:
-    """Return all selections that contain a document ``dex:token``."""
-    dex, _, token = name.partition(":")
-    return {(None, "ALL"), (None, token), (dex, token)}
-
-
-def _market_selection(pattern: str) -> _Selection:
-    """Return what a name, ``ALL``, ``ALL:<dex>`` or ``ALL:ALL_DEXES`` selects."""
-    first, colon, dex = pattern.partition(":")
-    if first == "ALL":
-        return "ALL", None if dex == ALL_DEXES else canonical_dex(dex)
-    return "", join_coin(first, dex) if colon else pattern
-
-
-def _market_selections(name: str) -> set[_Selection]:
-    """Return all selections that contain a market."""
-    return {("ALL", None), ("ALL", coin_dex(name)), ("", name)}
 
 
 def _require(text: bytes | None) -> bytes:

@@ -3,6 +3,7 @@
 Beyond the specification: docs/live_service.md, section 9.
 """
 
+import operator
 from collections import defaultdict, deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -21,40 +22,29 @@ _DIGITS = Decimal("1e-10")
 
 
 @dataclass(slots=True)
-class _Side:
-    """The buys or the sells of a position."""
-
-    size: Decimal = Decimal(0)
-    usd: Decimal = Decimal(0)
-
-
-@dataclass(slots=True)
 class _OpenTrade:
-    """A position that is not flat yet."""
+    """A position that is not flat yet: what it bought (True) and sold (False)."""
 
     opened: int
-    buys: _Side = field(default_factory=_Side)
-    sells: _Side = field(default_factory=_Side)
+    size: defaultdict[bool, Decimal] = field(default_factory=lambda: defaultdict(Decimal))
+    usd: defaultdict[bool, Decimal] = field(default_factory=lambda: defaultdict(Decimal))
     fees: Decimal = Decimal(0)
     funding: Decimal = Decimal(0)
 
     def add(self, signed: Decimal, px: Decimal, fee: Decimal) -> None:
-        side = self.buys if signed > 0 else self.sells
-        side.size += abs(signed)
-        side.usd += abs(signed) * px
+        self.size[signed > 0] += abs(signed)
+        self.usd[signed > 0] += abs(signed) * px
         self.fees += fee
 
 
 def user_completed_trades_by_time(store: Store, request: CheckedRequest) -> bytes:
     """Return the trades that ended in a time range, oldest first; rows omit the user."""
-    trades = _completed_trades(store, request, request["user"])
     comparison, key = request.page_start
+    is_after = operator.ge if comparison == ">=" else operator.gt
     page = [
         trade
-        for trade in trades
-        if (trade.close_time, trade.tx_index) >= key
-        and (comparison == ">=" or (trade.close_time, trade.tx_index) > key)
-        and trade.close_time <= request.end
+        for trade in _completed_trades(store, request, request["user"])
+        if is_after((trade.close_time, trade.tx_index), key) and trade.close_time <= request.end
     ]
     user = b'"user":"%b",' % request["user"].encode()
     texts = (encode(trade) for trade in page[: request["page_size"]])
@@ -105,7 +95,9 @@ def _completed_trades(store: Store, request: CheckedRequest, user: str) -> list[
     # ASSUMED: A funding payment counts for the trade that is open before the fills of its
     # millisecond. `position_closed_size` is the size that was closed.
     funding: defaultdict[str, deque[FundingRow]] = defaultdict(deque)
-    for row in _funding(store, user):
+    sql = "SELECT row FROM user_funding WHERE account = ? ORDER BY time, row"
+    for text in store.select_texts("funding", sql, store.account_number(user)):
+        row = read_record(FundingRow, text)
         funding[row.delta.coin].append(row)
     open_trades: dict[str, _OpenTrade] = {}
     done: list[CompletedTrade] = []
@@ -134,8 +126,8 @@ def _completed_trades(store: Store, request: CheckedRequest, user: str) -> list[
 
 
 def _complete(user: str, fill: Fill, trade: _OpenTrade, is_short: bool) -> CompletedTrade:
-    gross = trade.sells.usd - trade.buys.usd
-    entry, exit = (trade.sells, trade.buys) if is_short else (trade.buys, trade.sells)
+    gross = trade.usd[False] - trade.usd[True]
+    entry, exit = (trade.usd[is_buy] / trade.size[is_buy] for is_buy in (not is_short, is_short))
     return CompletedTrade(
         user=user,
         coin=fill.coin,
@@ -144,9 +136,9 @@ def _complete(user: str, fill: Fill, trade: _OpenTrade, is_short: bool) -> Compl
         net_pnl=format_decimal(gross - trade.fees + trade.funding),
         funding_pnl=format_decimal(trade.funding),
         fees=format_decimal(trade.fees),
-        entry_px=format_decimal((entry.usd / entry.size).quantize(_DIGITS)),
-        exit_px=format_decimal((exit.usd / exit.size).quantize(_DIGITS)),
-        position_closed_size=format_decimal(exit.size),
+        entry_px=format_decimal(entry.quantize(_DIGITS)),
+        exit_px=format_decimal(exit.quantize(_DIGITS)),
+        position_closed_size=format_decimal(trade.size[is_short]),
         open_time=trade.opened,
         close_time=fill.time,
         duration_ms=fill.time - trade.opened,
@@ -166,10 +158,3 @@ def _perp_fills(store: Store, request: CheckedRequest, user: str) -> Iterator[Fi
             fill = read_record(Fill, text)
             if is_perp_coin(fill.coin):
                 yield fill
-
-
-def _funding(store: Store, user: str) -> Iterator[FundingRow]:
-    sql = "SELECT row FROM user_funding WHERE account = ? ORDER BY time, row"
-    rows = [row for (row,) in store.select_rows(sql, store.account_number(user))]
-    for text in store.row_texts("funding", rows):
-        yield read_record(FundingRow, text)
