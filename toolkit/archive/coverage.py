@@ -20,20 +20,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
+from toolkit.archive import schemas
 from toolkit.archive.compaction import join_small_files
-from toolkit.archive.schemas import (
-    ANSWERS,
-    PULLS,
-    RECORDS,
-    SCHEMAS,
-    RowOrigin,
-    Series,
-    operation_table,
-    resolve_operation,
-    stored_series,
-    time_column_name,
-    use_milliseconds,
-)
+from toolkit.archive.schemas import ANSWERS, PULLS, SCHEMAS, RowOrigin, Series
 from toolkit.archive.storage import ArchiveTables, file_actions, retry_append
 from toolkit.completeness.checks import BreakLog
 from toolkit.completeness.covered_ranges import TimeRange, join_ranges, subtract_ranges
@@ -46,19 +35,15 @@ LogEntries = Sequence[Mapping[str, Any]]
 
 _REFRESHES_PER_JOIN: Final = 32
 _MOST_TEXT: Final = 100_000  # bytes of the last rows of a run in the refresh log
-_STATUS_TYPES: Final = {
-    "table": "str",
-    "operation": "str",
-    "subject": "str",
-    "rows": "int64",
-    "first": "datetime64[ms, UTC]",
-    "last": "datetime64[ms, UTC]",
-    "covered_from": "datetime64[ms, UTC]",
-    "covered_until": "datetime64[ms, UTC]",
-    "gaps": "int64",
-    "version": "int64",
-    "bytes": "int64",
-}
+_TIMES: Final = ("first", "last", "covered_from", "covered_until")
+_STATUS: Final = pa.schema(
+    [
+        *((name, pa.string()) for name in ("table", "operation", "subject")),
+        ("rows", pa.int64()),
+        *((name, pa.timestamp("ms", "UTC")) for name in _TIMES),
+        *((name, pa.int64()) for name in ("gaps", "version", "bytes")),
+    ]
+)
 RowSpan = Mapping[str, Any]
 """Number of ``rows``, and the time of the ``first`` and ``last`` in Unix milliseconds."""
 
@@ -79,19 +64,10 @@ class Run:
             return self
         times = rows[series.keys[0]]
         last = pc.max(times)
-        texts = rows["_json"].filter(pc.equal(times, last)).to_pylist()
+        newest = rows["_json"].filter(pc.equal(times, last)).cast(pa.binary())
         last_ms = to_ms(last.as_py())
-        kept = self.last_texts if self.last == last_ms else ()
-        return replace(
-            self,
-            rows=self.rows + rows.num_rows,
-            last=last_ms,
-            last_texts=(*kept, *(text.encode() for text in texts)),
-        )
-
-    def counters(self, series: Series) -> dict[str, int]:
-        """Return the counters of the Delta table that state the length of the run."""
-        return {series.name: self.rows, series.run_counter(self.start): self.rows}
+        texts = (*(self.last_texts if self.last == last_ms else ()), *newest.to_pylist())
+        return replace(self, rows=self.rows + rows.num_rows, last=last_ms, last_texts=texts)
 
 
 def read_noted_runs(entry: Mapping[str, Any]) -> list[Run]:
@@ -102,22 +78,6 @@ def read_noted_runs(entry: Mapping[str, Any]) -> list[Run]:
         Run(run["start"], bound, run["rows"], run["last"], tuple(map(str.encode, run["texts"])))
         for run, bound in zip(noted, bounds, strict=False)
     ]
-
-
-def _note_runs(runs: Sequence[Run]) -> str | None:
-    if sum(len(text) for run in runs for text in run.last_texts) > _MOST_TEXT:
-        return None
-    return json.dumps(
-        [
-            {
-                "start": run.start,
-                "rows": run.rows,
-                "last": run.last,
-                "texts": [text.decode() for text in run.last_texts],
-            }
-            for run in runs
-        ]
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,16 +117,26 @@ def log_entry(
 
     `runs` are all runs of the series, by start. With them the next refresh needs no row.
     """
+    noted = [
+        {
+            "start": run.start,
+            "rows": run.rows,
+            "last": run.last,
+            "texts": [text.decode() for text in run.last_texts],
+        }
+        for run in runs
+    ]
+    is_short = sum(len(text) for run in runs for text in run.last_texts) <= _MOST_TEXT
     return {
         "_operation": done.operation,
         "_subject": done.subject,
         "start": done.start_ms,
         "until": done.until_ms,
         "rows": done.rows,
-        "total": done.total if resolve_operation(done.operation).is_history else None,
+        "total": done.total if schemas.resolve_operation(done.operation).is_history else None,
         "breaks": json.dumps(join_ranges(breaks.spans)) if breaks and breaks.spans else None,
         "why": breaks.reason if breaks and breaks.spans else None,
-        "runs": _note_runs(runs) if runs else None,
+        "runs": json.dumps(noted) if noted and is_short else None,
         **origin.columns,
     }
 
@@ -190,7 +160,8 @@ def log_refreshes(
     handle = retry_append(tables.table_uri(PULLS), append)
     # Each refresh writes a file into both tables: a few large files take less time to read.
     if handle.version() % _REFRESHES_PER_JOIN == 0:
-        for name in (PULLS, operation_table(resolve_operation(entries[0]["_operation"]))):
+        operation = schemas.resolve_operation(entries[0]["_operation"])
+        for name in (PULLS, schemas.operation_table(operation)):
             with contextlib.suppress(CommitConflict):
                 join_small_files(tables, name)
 
@@ -218,7 +189,7 @@ def select_table_log(
     return {
         pair: entries
         for pair, entries in log.items()
-        if find_operation(pair[0]) and stored_series(*pair).table == name
+        if find_operation(pair[0]) and schemas.stored_series(*pair).table == name
     }
 
 
@@ -292,8 +263,8 @@ def missing_rows_message(found: int, expected: int) -> str:
 
 def row_spans(tables: ArchiveTables, name: str) -> dict[tuple[str, str], RowSpan]:
     """Return the span of each series of a table: operation and subject -> span."""
-    time = "_fetched" if name == ANSWERS else time_column_name(name)
-    rows = use_milliseconds(tables.read_rows(name, ["_operation", "_subject", time]))
+    time = "_fetched" if name == ANSWERS else schemas.time_column_name(name)
+    rows = schemas.use_milliseconds(tables.read_rows(name, ["_operation", "_subject", time]))
     groups = rows.group_by(["_operation", "_subject"]).aggregate(
         [(time, "count"), (time, "min"), (time, "max")]
     )
@@ -324,7 +295,7 @@ def summarize_tables(tables: ArchiveTables) -> pd.DataFrame:
 def summarize_series(tables: ArchiveTables) -> pd.DataFrame:
     """Return what is archived of each series; see `Archive.status`."""
     log, rows = read_log(tables), []
-    for name in (*RECORDS, ANSWERS):
+    for name in (*schemas.RECORDS, ANSWERS):
         handle = tables.open_table(name)
         if handle is None:
             continue
@@ -349,8 +320,5 @@ def summarize_series(tables: ArchiveTables) -> pd.DataFrame:
                     "bytes": round(size * span["rows"] / max(row_count, 1)),
                 }
             )
-    frame = pd.DataFrame(rows, columns=list(_STATUS_TYPES))
-    for column, dtype in _STATUS_TYPES.items():
-        if dtype.startswith("datetime"):
-            frame[column] = pd.to_datetime(frame[column], utc=True, unit="ms")
-    return frame.astype(_STATUS_TYPES)
+    frame: pd.DataFrame = pa.Table.from_pylist(rows, schema=_STATUS).to_pandas()
+    return frame

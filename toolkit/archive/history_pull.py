@@ -15,8 +15,8 @@ import contextlib
 import functools
 import json
 import operator
-from collections import defaultdict, deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final
@@ -24,28 +24,9 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.dataset as ds
 
-from toolkit.archive.coverage import (
-    LogEntries,
-    RefreshResult,
-    Run,
-    contradictory_ranges,
-    count_logged_rows,
-    log_refreshes,
-    pulled_ranges,
-    read_log,
-    read_noted_runs,
-    read_series_log,
-)
-from toolkit.archive.schemas import (
-    CHECKED_COLUMNS,
-    PULLS,
-    SCHEMAS,
-    RowOrigin,
-    Series,
-    collected_rows,
-    place_rows,
-    resolve_operation,
-)
+from toolkit.archive import coverage, schemas
+from toolkit.archive.coverage import LogEntries, RefreshResult, Run
+from toolkit.archive.schemas import PULLS, RowOrigin, Series
 from toolkit.archive.storage import ArchiveTables
 from toolkit.client import Session
 from toolkit.completeness.checks import BreakLog, HistoryChecks, RowBreak
@@ -58,99 +39,83 @@ from toolkit.fetch.pull import first_complete_ms, prepare_request, read_pages
 from toolkit.frames import Collector
 from toolkit.times import HOUR, to_iso, to_ms
 
-RunLengths = Mapping[int, int]
-"""The start of each run of a series, and how many rows the run has."""
 _TIME_TYPE: Final = pa.timestamp("us", "UTC")
 _COMPLETE: Final = " complete"  # the end of the name of a counter of older versions
 _ROWS_BEFORE: Final = 100_000  # the archived rows against which the rows of a refresh are checked
 
 
-def count_run_rows(tables: ArchiveTables, handle: Any) -> dict[str, dict[int, int]] | None:
-    """Return the number of rows of each run of a table, from the counters of the table.
-
-    The result is a nested mapping: name of the series -> start of the run -> number of rows. It is
-    None if the counters cannot be read.
-    """
-    counters = tables.read_counters(handle)
-    if counters is None:
-        return None
-    lengths: dict[str, dict[int, int]] = defaultdict(dict)
-    for name, rows in counters.items():
-        series, is_of_run, start = name.rpartition(" from ")
-        if is_of_run and rows and not start.endswith(_COMPLETE):
-            lengths[series][int(start)] = rows
-    return dict(lengths)
-
-
-def read_runs(
-    tables: ArchiveTables,
-    handle: Any,
-    series: Series,
-    entries: LogEntries = (),
-    lengths: RunLengths | None = None,
-) -> list[Run]:
-    """Return the runs of a series that have rows, by start.
-
-    If an entry of its log notes runs of exactly these lengths, no row is read.
-    """
-    if lengths is not None:
-        if not lengths and not entries:
-            return []
-        for entry in sorted(entries, key=operator.itemgetter("_fetched"), reverse=True):
-            noted = read_noted_runs(entry)
-            if noted and {run.start: run.rows for run in noted} == lengths:
-                return noted
-    time = series.keys[0]
-    rows = tables.read_rows(handle, ["_part", "_row", time], series=series)
-    groups = rows.group_by("_part").aggregate([("_row", "count"), (time, "max")])
-    groups = groups.sort_by("_part").to_pylist()
-    runs = []
-    # A run ends where the next one begins.
-    bounds = [group["_part"] - 1 for group in groups[1:]] + [None]
-    for group, bound in zip(groups, bounds, strict=False):  # without groups there is one bound
-        start, last = group["_part"], group[f"{time}_max"]
-        is_last = (ds.field("_part") == start) & (ds.field(time) == pa.scalar(last, _TIME_TYPE))
-        newest = tables.read_rows(handle, ["_row", "_json"], is_last, series)
-        texts = tuple(text.encode() for text in newest.sort_by("_row")["_json"].to_pylist())
-        runs.append(Run(start, bound, group["_row_count"], to_ms(last), texts))
-    return runs
-
-
 class HistoryWriter:
-    """Appends to the histories of a table; with `only`, to this one.
+    """Appends to the histories of a table; with `is_only`, to this one.
 
     The state of the archive is read once for all histories.
     """
 
     def __init__(self, tables: ArchiveTables, sample: Series, *, is_only: bool = False) -> None:
-        self.tables, self._sample, self._is_only = tables, sample, is_only
+        self.tables, self._sample = tables, sample
+        # For one history in a store, reading all counters is not worth the requests.
+        self._is_slow = is_only and "://" in tables.location
         self.open()
         self._log = tables.open_for_append(PULLS)
         if is_only:
-            self._entries = {sample.subject: read_series_log(tables, sample, self._log)}
+            entries = coverage.read_series_log(tables, sample, self._log)
+            self._entries = {sample.subject: entries}
         else:
-            log = read_log(tables, self._log, sample.operation.type)
+            log = coverage.read_log(tables, self._log, sample.operation.type)
             self._entries = {subject: entries for (_, subject), entries in log.items()}
 
     def open(self) -> None:
         """Open the table as it is now."""
         self.handle = self.tables.open_for_append(self._sample.table)
-        # For one history in a store, reading all counters is not worth the requests.
-        is_slow = self._is_only and "://" in self.tables.location
-        self._lengths = None if is_slow else count_run_rows(self.tables, self.handle)
+        self._lengths: dict[str, dict[int, int]] | None = None
+        if not self._is_slow:
+            self._count_rows()
+
+    def _count_rows(self) -> None:
+        """Read the number of rows of each run from the counters of the table, if possible.
+
+        The lengths are a nested mapping: name of the series -> start of the run -> number of rows.
+        """
+        lengths: dict[str, dict[int, int]] = defaultdict(dict)
+        counters = self.tables.read_counters(self.handle)
+        for name, rows in (counters or {}).items():
+            series, is_of_run, start = name.rpartition(" from ")
+            if is_of_run and rows and not start.endswith(_COMPLETE):
+                lengths[series][int(start)] = rows
+        self._lengths = None if counters is None else lengths
 
     def read_state(self, series: Series) -> tuple[list[Run], LogEntries]:
         """Return the runs of a series that have rows, by start, and its entries in the log."""
-        lengths = None if self._lengths is None else self._lengths.get(series.name, {})
         entries = self._entries.get(series.subject, [])
-        return read_runs(self.tables, self.handle, series, entries, lengths), entries
+        if self._lengths is not None:  # then often no row has to be read
+            lengths = self._lengths.get(series.name, {})
+            if not lengths and not entries:
+                return [], entries
+            for entry in sorted(entries, key=operator.itemgetter("_fetched"), reverse=True):
+                noted = coverage.read_noted_runs(entry)
+                if noted and {run.start: run.rows for run in noted} == lengths:
+                    return noted, entries
+        time = series.keys[0]
+        rows = self.tables.read_rows(self.handle, ["_part", "_row", time], series=series)
+        groups = rows.group_by("_part").aggregate([("_row", "count"), (time, "max")])
+        groups = groups.sort_by("_part").to_pylist()
+        runs = []
+        # A run ends where the next one begins.
+        bounds = [group["_part"] - 1 for group in groups[1:]] + [None]
+        for group, bound in zip(groups, bounds, strict=False):  # without groups there is one bound
+            start, last = group["_part"], group[f"{time}_max"]
+            is_last = (ds.field("_part") == start) & (ds.field(time) == pa.scalar(last, _TIME_TYPE))
+            newest = self.tables.read_rows(self.handle, ["_row", "_json"], is_last, series)
+            texts = newest.sort_by("_row")["_json"].cast(pa.binary()).to_pylist()
+            runs.append(Run(start, bound, group["_row_count"], to_ms(last), tuple(texts)))
+        return runs, entries
 
-    def has_changed(self, series: Series, known: RunLengths) -> bool:
+    def has_changed(self, series: Series, runs: Sequence[Run]) -> bool:
         """Return whether another process may have appended to a series; read its log again."""
-        has = self._lengths is None or self._lengths.get(series.name, {}) != known
-        if has:
-            self._entries[series.subject] = read_series_log(self.tables, series)
-        return has
+        known = {run.start: run.rows for run in runs if run.rows}
+        if self._lengths is not None and self._lengths.get(series.name, {}) == known:
+            return False
+        self._entries[series.subject] = coverage.read_series_log(self.tables, series)
+        return True
 
     def append(self, portions: Sequence[tuple[Series, Run, pa.Table]], note: str) -> bool:
         """Append rows in one commit; return whether other processes have committed as well.
@@ -160,17 +125,17 @@ class HistoryWriter:
         """
         version, counts = self.handle.version(), dict[str, int]()
         for series, run, _ in portions:
-            counts |= run.counters(series)
+            counts |= {series.name: run.rows, series.run_counter(run.start): run.rows}
         rows = pa.concat_tables([rows for _, _, rows in portions])
         self.tables.append_rows(self.handle, rows, counts=counts, notes={"series": note})
         is_shared: bool = self.handle.version() > version + 1
         if is_shared:
-            self._lengths = count_run_rows(self.tables, self.handle)
+            self._count_rows()
         return is_shared
 
     def log(self, entries: Sequence[Mapping[str, Any]]) -> None:
         """Append entries to the refresh log, after their rows are committed."""
-        log_refreshes(self.tables, entries, self._log)
+        coverage.log_refreshes(self.tables, entries, self._log)
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,9 +234,7 @@ def _is_same_value(archived: Any, returned: Any) -> bool:
 class RunPull:
     """A portion of a run to pull. It can be sent to another process."""
 
-    type: str
-    subject: str
-    parameters: Mapping[str, Any]  # of the request, with its time range
+    series: Series  # with the parameters of the request, and its time range
     run: Run  # the run that the rows follow
     most_rows: int  # after about so many rows the portion ends
     origin: RowOrigin
@@ -298,16 +261,15 @@ def pull_rows(
     If the service keeps only the latest rows, and may lack some that follow the archived ones, a
     new run begins where its rows are complete.
     """
-    series = Series(resolve_operation(pull.type), pull.subject, pull.parameters)
-    run, begin_ms, until_ms, is_end = pull.run, None, None, True
+    series, run, begin_ms, until_ms, is_end = pull.series, pull.run, None, None, True
     overlap = RunOverlap(series, run)
     kept: list[tuple[bytes, Any]] = []  # texts and records
     failure: ToolkitError | KeyboardInterrupt | None = None
     try:
-        request = prepare_request(series.operation, session=session, **pull.parameters)
+        request = prepare_request(series.operation, session=session, **series.parameters)
         if request.operation.reach and run.last is None:
             begin_ms = first_complete_ms(request)
-        if begin_ms is not None and begin_ms <= pull.parameters["end"]:
+        if begin_ms is not None and begin_ms <= series.parameters["end"]:
             run = Run(begin_ms, run.bound)
             request = replace(request, parameters={**request.parameters, "start": begin_ms})
         for page in read_pages(request) if begin_ms in (None, run.start) else ():
@@ -324,28 +286,23 @@ def pull_rows(
         overlap.check_matched()
     except (ToolkitError, KeyboardInterrupt) as error:
         if isinstance(error, HistoryMismatch) and request.operation.reach:
-            new_pull = _pull_of_new_run(pull)
-            pulled = pull_rows(new_pull, session, count_rows)
+            start = (pull.run.last or 0) + 1  # a new run, after the last archived row
+            later = replace(series, parameters={**series.parameters, "start": start})
+            new_run = replace(pull, series=later, run=Run(start, pull.run.bound))
+            pulled = pull_rows(new_run, session, count_rows)
             if pulled.begin_ms is not None:
                 return replace(pulled, pull=pull)
         # The rows pulled so far follow the archived ones, so they are kept.
         kept = kept if not overlap.expected and not isinstance(error, ArchiveError) else []
         failure, is_end = error, False
-    rows = SCHEMAS[series.table].empty_table()
+    rows = schemas.SCHEMAS[series.table].empty_table()
     if kept:
         collector = Collector(series.operation, "float")
         collector.add(([record for _, record in kept],))
-        rows = collected_rows(collector, series, [text for text, _ in kept], pull.origin)
-        rows = place_rows(series, rows, run.start, run.rows)
+        rows = schemas.collected_rows(collector, series, [text for text, _ in kept], pull.origin)
+        rows = schemas.place_rows(series, rows, run.start, run.rows)
     run = run.extend(series, rows)
     return PulledRows(pull, rows, run, until_ms, is_end, failure, begin_ms)
-
-
-def _pull_of_new_run(pull: RunPull) -> RunPull:
-    """Return the pull of a run that begins after the last archived row of another one."""
-    start = (pull.run.last or 0) + 1
-    run = Run(start, pull.run.bound)
-    return replace(pull, run=run, parameters={**pull.parameters, "start": start})
 
 
 def check_clock(series: Series, now_ms: int, archived: Sequence[int]) -> None:
@@ -387,91 +344,92 @@ class HistoryPull:
         # The history is complete up to this time afterwards. Rows of this millisecond may come.
         last = now - 1 if session.source.has_running_clock() else now
         self.until_ms = last if request.end_ms is None else min(request.end_ms, last)
-        self.new_rows = 0  # that were appended so far
+        self.start_ms = self.new_rows = self._unlogged = 0
         self.breaks = BreakLog()  # where the rows that were appended contradict each other
         self.error: ToolkitError | None = None  # why the refresh failed
-        self.asked: RunPull | None = None  # the portion that was asked last
+        self.asked: RunPull | None = None  # the portion to pull; None if nothing can be missing
         # Rows that were pulled and are not committed, the runs with them, and their breaks.
         self.portions: list[tuple[pa.Table, Run, Sequence[RowBreak]]] = []
         # The archived runs by start; None if they have to be read.
         self.archived: dict[int, Run] | None = None
         self._is_second_pull = False
-        self._checks: HistoryChecks | None = None
-
-    @property
-    def lengths(self) -> dict[int, int]:
-        """The start of each archived run, and how many rows it has."""
-        return {run.start: run.rows for run in (self.archived or {}).values()}
 
     @property
     def runs(self) -> list[Run]:
         """All archived runs, by start."""
         return sorted((self.archived or {}).values(), key=operator.attrgetter("start"))
 
-    def next_pull(self, writer: HistoryWriter, most_rows: int) -> RunPull | None:
-        """Return the next portion to pull; None if nothing can be missing."""
-        series = self.request.series
-        if self.archived is None:
-            self._begin(writer)
-        while self._rest:
-            run = self._rest[0]
-            if self._unlogged > 0 and self._checks is None:
-                # A refresh was killed before it noted its breaks.
-                self._checks = self._begin_checks(writer, run)
-            start = run.start if run.last is None else run.last
-            end = self.until_ms if run.bound is None else min(run.bound, self.until_ms)
-            if start <= end:
-                parameters = {**series.parameters, "start": start, "end": end}
-                if self.request.page_size is not None:
-                    parameters["page_size"] = self.request.page_size
-                type, subject = series.operation.type, series.subject
-                self.asked = RunPull(type, subject, parameters, run, most_rows, self.origin)
-                return self.asked
-            self._rest.popleft()
-            self._checks = None
-        return None
+    def begin(self, writer: HistoryWriter, most_rows: int) -> None:
+        """Read what is archived, and find the first portion to pull."""
+        self._portions = self._pull_portions(writer, most_rows)
+        self.asked = next(self._portions, None)
 
-    def _begin(self, writer: HistoryWriter) -> None:
-        """Read the archived runs, and select those that are not complete."""
-        series = self.request.series
+    def take(self, pulled: PulledRows) -> None:
+        """Keep pulled rows until they are committed, and find the next portion."""
+        with contextlib.suppress(StopIteration):
+            self.asked = None
+            self.asked = self._portions.send(pulled)
+
+    def _pull_portions(
+        self, writer: HistoryWriter, most_rows: int
+    ) -> Generator[RunPull, PulledRows, None]:
+        """Yield the portions to pull, of the runs that are not complete.
+
+        If their rows contradict each other or have a gap for the first time, all rows that are not
+        committed are pulled once more.
+        """
+        request, series = self.request, self.request.series
         runs, entries = writer.read_state(series)
         self.archived = {run.start: run for run in runs}
-        self._pulled, self._noted = pulled_ranges(entries), contradictory_ranges(entries)
-        if self.request.end_ms is None:
-            check_clock(series, self.origin.fetched_ms, [until for _, until in self._pulled])
-        self.start_ms = _first_missing_ms(self.request, runs, self._pulled, self._since)
-        self._unlogged = sum(self.lengths.values()) - count_logged_rows(entries)
-        self._restart()
+        pulled, self._noted = (
+            coverage.pulled_ranges(entries),
+            coverage.contradictory_ranges(entries),
+        )
+        if request.end_ms is None:
+            check_clock(series, self.origin.fetched_ms, [until for _, until in pulled])
+        self.start_ms = _first_missing_ms(request, runs, pulled, self._since)
+        self._unlogged = sum(run.rows for run in runs) - coverage.count_logged_rows(entries)
+        is_whole = False
+        while not is_whole:
+            self.portions, is_whole = [], True
+            for run in select_runs(self.runs, pulled, self.start_ms):
+                is_whole = is_whole and (yield from self._pull_run(writer, run, most_rows))
 
-    def _restart(self) -> None:
-        """Continue from the archived rows, and drop those that are not committed."""
-        self._rest = deque(select_runs(self.runs, self._pulled, self.start_ms))
-        self._checks, self.portions = None, []
+    def _pull_run(
+        self, writer: HistoryWriter, run: Run, most_rows: int
+    ) -> Generator[RunPull, PulledRows, bool]:
+        """Yield the portions of a run; return whether its rows are whole.
 
-    def add_portion(self, writer: HistoryWriter, pulled: PulledRows) -> None:
-        """Check pulled rows, and keep them until they are committed.
-
-        If they contradict each other or have a gap for the first time, they are pulled once more.
         The rows of the second pull are archived as they come.
         """
-        if pulled.until_ms is not None:
-            self.until_ms = min(self.until_ms, pulled.until_ms)
-        if pulled.begin_ms is not None:
-            self.begin_ms = pulled.begin_ms
-            self.start_ms = max(self.start_ms, pulled.begin_ms)
-            self._rest[0], self._checks = Run(pulled.run.start, pulled.run.bound), None
-        if pulled.rows.num_rows:
-            self._checks = self._checks or self._begin_checks(writer, self._rest[0])
-            breaks = self._checks.add_page(checked_columns(pulled.rows))
-            if any(found.group != "unproved" for found in breaks) and not self._is_second_pull:
-                self._is_second_pull = True
-                self._restart()
-                return
-            self.portions.append((pulled.rows, pulled.run, breaks))
-        self._rest[0] = pulled.run
-        if pulled.is_end:
-            self._rest.popleft()
-            self._checks = None
+        series, is_end = self.request.series, False
+        # A refresh was killed before it noted its breaks.
+        checks = self._begin_checks(writer, run) if self._unlogged > 0 else None
+        while not is_end:
+            start = run.start if run.last is None else run.last
+            end = self.until_ms if run.bound is None else min(run.bound, self.until_ms)
+            if start > end:
+                break
+            parameters = {**series.parameters, "start": start, "end": end}
+            if self.request.page_size is not None:
+                parameters["page_size"] = self.request.page_size
+            ranged = replace(series, parameters=parameters)
+            pulled = yield RunPull(ranged, run, most_rows, self.origin)
+            if pulled.until_ms is not None:
+                self.until_ms = min(self.until_ms, pulled.until_ms)
+            if pulled.begin_ms is not None:
+                self.begin_ms = pulled.begin_ms
+                self.start_ms = max(self.start_ms, pulled.begin_ms)
+                run, checks = Run(pulled.run.start, pulled.run.bound), None
+            if pulled.rows.num_rows:
+                checks = checks or self._begin_checks(writer, run)
+                breaks = checks.add_page(checked_columns(pulled.rows))
+                if any(found.group != "unproved" for found in breaks) and not self._is_second_pull:
+                    self._is_second_pull = True
+                    return False
+                self.portions.append((pulled.rows, pulled.run, breaks))
+            run, is_end = pulled.run, pulled.is_end
+        return True
 
     def note_commit(self) -> int:
         """Note that the portions are committed, and return the number of their rows."""
@@ -485,7 +443,7 @@ class HistoryPull:
 
     def refreshed(self) -> RefreshResult:
         """Return the result, after all portions are committed."""
-        series, total = self.request.series, sum(self.lengths.values())
+        series, total = self.request.series, sum(run.rows for run in self.runs)
         times = (self.start_ms, self.until_ms)
         return RefreshResult(series.operation.type, series.subject, self.new_rows, total, *times)
 
@@ -496,12 +454,16 @@ class HistoryPull:
         if run.rows:
             first = run.rows - max(_ROWS_BEFORE, self._unlogged)
             is_late = (ds.field("_part") == run.start) & (ds.field("_row") >= first)
-            names = [*dict.fromkeys([*series.keys, *CHECKED_COLUMNS.get(series.table, ())]), "_row"]
+            checked = schemas.CHECKED_COLUMNS.get(series.table, ())
+            names = [*dict.fromkeys([*series.keys, *checked]), "_row"]
             rows = writer.tables.read_rows(writer.handle, names, is_late, series).sort_by("_row")
-            breaks = checks.add_page(checked_columns(rows))
-            noted = [enclosing_range(self._noted, found.time, found.time) for found in breaks]
-            pairs = zip(breaks, noted, strict=True)
-            self.breaks.add([found for found, range in pairs if found.is_certain and not range])
+            self.breaks.add(
+                [
+                    found
+                    for found in checks.add_page(checked_columns(rows))
+                    if found.is_certain and not enclosing_range(self._noted, found.time, found.time)
+                ]
+            )
         return checks
 
 

@@ -15,10 +15,9 @@ import functools
 import itertools
 import json
 import operator
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, TypedDict
 
@@ -28,48 +27,18 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from toolkit.archive.coverage import (
-    RefreshResult,
-    Run,
-    log_entry,
-    pulled_ranges,
-)
-from toolkit.archive.engines import (
-    equal_slices,
-    limit_memory,
-    open_duckdb,
-    read_batches,
-    use_system_memory,
-    whole_groups,
-)
+from toolkit.archive import engines, row_sql, schemas
+from toolkit.archive.coverage import RefreshResult, Run, log_entry, pulled_ranges
 from toolkit.archive.history_pull import HistoryWriter, RunOverlap, checked_columns
 from toolkit.archive.refresh import FetchedAnswer, append_answers
-from toolkit.archive.row_sql import (
-    flat_columns,
-    match_columns,
-    required_columns,
-    row_expressions,
-    table_rows,
-    value,
-)
-from toolkit.archive.schemas import (
-    RowOrigin,
-    Series,
-    complete_rows,
-    decode_texts,
-    decoded_rows,
-    make_series,
-    operation_table,
-    place_rows,
-    resolve_operation,
-    to_milliseconds,
-)
+from toolkit.archive.schemas import RowOrigin, Series
 from toolkit.archive.storage import ArchiveTables
 from toolkit.completeness.checks import BreakLog, HistoryChecks
+from toolkit.contract import paging
 from toolkit.contract.answers import decode
 from toolkit.contract.columns import record_columns, table_columns
 from toolkit.contract.operations import Operation
-from toolkit.contract.paging import UNKNOWN_LIMIT, RowKey, check_row_order, ordered_parts, row_keys
+from toolkit.contract.paging import RowKey
 from toolkit.contract.requests import parse_cursor
 from toolkit.display import count_text
 from toolkit.errors import ArchiveError, CommitConflict, HistoryMismatch, ToolkitError
@@ -147,7 +116,7 @@ def _ingest_file(tables: ArchiveTables, file: Path) -> int:
             "the file is not a recorded answer, which is a JSON object with request and response: "
             f"{error}"
         ) from None
-    operation = resolve_operation(str(recording.request.get("type")))
+    operation = schemas.resolve_operation(str(recording.request.get("type")))
     if recording.status != 200 or operation.binary:
         raise ArchiveError(
             f"the recorded status is {recording.status}; only answers with 200 can be ingested"
@@ -169,7 +138,7 @@ def _ingest_file(tables: ArchiveTables, file: Path) -> int:
     if operation.is_history:
         texts = [bytes(text) for text in msgspec.json.decode(body, type=list[msgspec.Raw])]
         return sum(_ingest_page(tables, operation, texts, parameters, origin)["kept"].values())
-    series = make_series(operation, (), parameters)
+    series = schemas.make_series(operation, (), parameters)
     answer = decode(operation, 200, {}, body, parameters=series.parameters)
     limit = _page_limit(operation, parameters)
     if operation.paging == "backward" and limit is not None and len(answer) >= limit:
@@ -189,25 +158,25 @@ def _ingest_page(
     origin: RowOrigin,
 ) -> IngestResult:
     """Append the rows of a recorded page, and log the range that it proves."""
-    keys = row_keys(operation, decode_texts(operation, texts))
-    check_row_order(operation, keys)
+    keys = paging.row_keys(operation, schemas.decode_texts(operation, texts))
+    paging.check_row_order(operation, keys)
     start, after = _page_start(operation, parameters, keys[0][0] if keys else 0)
     until = keys[-1][0] if keys else start - (after is not None)
-    limit = _page_limit(operation, parameters) or UNKNOWN_LIMIT
+    limit = _page_limit(operation, parameters) or paging.UNKNOWN_LIMIT
     has_limit = operation.paging == "cursor" or operation.most_rows
     if len(keys) >= limit or not (has_limit or len({*keys} - {after}) < 2):
         until -= 1  # a limit may have cut the last tie
     series = _history_series(operation, parameters)
     writer = BulkWriter(tables, series, (start, until), origin, after, keys)
     if texts:
-        rows = decoded_rows(series, texts, origin)
+        rows = schemas.decoded_rows(series, texts, origin)
         writer.append_part(rows.append_column("_subject", pa.repeat(series.subject, len(texts))))
     return writer.log_whole()
 
 
 def _history_series(operation: Operation, parameters: Mapping[str, Any]) -> Series:
     subject = {name: value for name, value in parameters.items() if name not in _PART_NAMES}
-    return make_series(operation, (), subject)
+    return schemas.make_series(operation, (), subject)
 
 
 def _page_start(
@@ -218,20 +187,6 @@ def _page_start(
         after = parse_cursor(operation, parameters["cursor"])
         return int(after[0]) + 1, after  # only a part of the rows of the cursor's own time follow
     return parameters.get("start", first), None
-
-
-def _read_portions(source: pd.DataFrame | Path, columns: Sequence[str]) -> Iterator[pa.Table]:
-    """Yield columns of the rows of a frame, in order; at least one portion."""
-    if isinstance(source, Path):
-        with pq.ParquetFile(source) as file:
-            if not file.metadata.num_rows:
-                yield file.read(columns=list(columns))
-            for batch in file.iter_batches(_ROWS_AT_ONCE, columns=list(columns)):
-                yield pa.Table.from_batches([batch])
-        return
-    for first in range(0, max(len(source), 1), _ROWS_AT_ONCE):
-        part = source.iloc[first : first + _ROWS_AT_ONCE]
-        yield pa.table({name: pa.Array.from_pandas(part[name]) for name in columns})
 
 
 def ingest_frame(tables: ArchiveTables, source: pd.DataFrame | Path) -> IngestResult:
@@ -248,7 +203,7 @@ def ingest_frame(tables: ArchiveTables, source: pd.DataFrame | Path) -> IngestRe
         frame = pd.DataFrame(index=range(footer.num_rows))
         frame.attrs = json.loads((footer.metadata or {}).get(b"PANDAS_ATTRS", b"{}"))
     facts = provenance(frame)
-    operation = resolve_operation(facts["operation"])
+    operation = schemas.resolve_operation(facts["operation"])
     if not operation.is_history or facts.get("complete") != "yes":
         raise ArchiveError(
             f"{operation.type}: only the frame of a complete history can be ingested. Other "
@@ -267,14 +222,20 @@ def ingest_frame(tables: ArchiveTables, source: pd.DataFrame | Path) -> IngestRe
         )
     series = _history_series(operation, parameters)
     origin = RowOrigin(facts["source"], facts["simulated"], to_ms(facts["asked_at"]))
-    portions, time, last = _read_portions(source, columns), series.keys[0], 0
-    begin = next(portions)
-    firsts = to_milliseconds(begin[time].slice(0, 1)).to_pylist()
-    start, after = _page_start(operation, parameters, *(firsts or [0]))
+    if isinstance(source, pd.DataFrame):
+        table = pa.table({name: pa.Array.from_pandas(source[name]) for name in columns})
+        portions = iter(table.to_batches(_ROWS_AT_ONCE))
+    else:
+        portions = pq.ParquetFile(source).iter_batches(_ROWS_AT_ONCE, columns=columns)
+    time, last, begin = series.keys[0], 0, next(portions, None)
+    first_ms = schemas.to_milliseconds(begin[time])[0].as_py() if begin else 0
+    start, after = _page_start(operation, parameters, first_ms)
     writer = BulkWriter(tables, series, (start, start), origin, after)
-    for portion in whole_groups(itertools.chain([begin], portions), [time]):
-        rows = table_rows(operation, portion, origin)
-        times = to_milliseconds(rows[time]).to_numpy()
+    for portion in engines.whole_groups(
+        itertools.chain([begin] if begin else [], portions), [time]
+    ):
+        rows = row_sql.table_rows(operation, portion, origin)
+        times = schemas.to_milliseconds(rows[time]).to_numpy()
         if times[0] < last or (np.diff(times) < 0).any():
             raise ArchiveError(f"{series.name}: the rows do not ascend in time. Sort them by time")
         last = writer.until = int(times[-1])
@@ -300,20 +261,20 @@ def ingest_bulk(
     files = [file for file in files if file.is_file()]
     is_parquet = all(map(_is_parquet, files))
     select = _select_columns if is_parquet else _select_texts
-    with open_duckdb() as database, use_system_memory(), _named_errors(path):
+    with engines.open_duckdb() as database, engines.use_system_memory(), _named_errors(path):
         rows, made = select(database, files, operation, subject[0], columns)
-        limit_memory(database, _check_bulk(rows, made, path, operation, times))
+        engines.limit_memory(database, _check_bulk(rows, made, path, operation, times))
         rows = rows.filter(f"_time BETWEEN {times[0]} AND {times[1]}")
         rows = rows.order("_subject, _time, _file, _place").select(
             ", ".join(f'{sql} AS "{name}"' for name, sql in made.items())
         )
         writer = BulkWriter(tables, Series(operation, ""), times, origin)
-        for part in whole_groups(read_batches(rows), ["_subject", "_time"]):
+        for part in engines.whole_groups(engines.read_batches(rows), ["_subject", "_time"]):
             if is_parquet:
-                known = complete_rows(operation_table(operation), part, origin)
+                known = schemas.complete_rows(schemas.operation_table(operation), part, origin)
             else:
                 texts = part["_json"].cast(pa.binary()).to_pylist()
-                known = decoded_rows(Series(operation, ""), texts, origin)
+                known = schemas.decoded_rows(Series(operation, ""), texts, origin)
             writer.append_part(known.append_column("_subject", part["_subject"]))
             if progress is not None:
                 progress(part.num_rows)
@@ -338,10 +299,10 @@ def _select_columns(
         "filename='_file', file_row_number=true)"
     )
     relation = database.sql(query, params={"files": list(map(str, files))})
-    found = flat_columns(relation)
+    found = row_sql.flat_columns(relation)
     file, place = found.pop("_file"), found.pop("file_row_number")
     shown = {column.name for column in table_columns(operation.tables[0])}
-    known = match_columns(operation, found, columns)
+    known = row_sql.match_columns(operation, found, columns)
     if unknown := sorted((set(columns) - {subject, *shown}) | (set(columns.values()) - {*found})):
         raise ArchiveError(
             f"columns: unknown name {', '.join(unknown)}. Each key must be one of our columns "
@@ -349,7 +310,7 @@ def _select_columns(
             f"({', '.join(sorted(found))})"
         )
     owner = found.get(columns.get(subject, subject))
-    missing = [name for name in required_columns(operation) if name not in known]
+    missing = [name for name in row_sql.required_columns(operation) if name not in known]
     if missing or owner is None:
         names = ", ".join([*([subject] if owner is None else []), *missing])
         raise ArchiveError(
@@ -369,11 +330,11 @@ def _select_columns(
     name = f"CAST({owner.expression} AS VARCHAR)"
     places = {
         "_subject": f"CASE WHEN {name} ILIKE '0x%' THEN lower({name}) ELSE {name} END",
-        "_time": value(time, known[Series(operation, "").keys[0]]),
+        "_time": row_sql.value(time, known[Series(operation, "").keys[0]]),
         "_file": file.expression,
         "_place": place.expression,
     }
-    made = row_expressions(operation, known, others)
+    made = row_sql.row_expressions(operation, known, others)
     needed = ", ".join(f'{sql} AS "{name}"' for name, sql in places.items())
     return relation.select(f"*, {needed}"), {"_subject": "_subject", "_time": "_time", **made}
 
@@ -396,10 +357,25 @@ def _select_texts(
     owner, time = columns.get(subject, subject), operation.key[0]
     wire = next(c.wire for c in table_columns(operation.tables[0]) if c.path == time)
 
+    def read_rows() -> Iterator[tuple[str | None, int, int, int, str]]:
+        place = itertools.count()
+        for at, number, line in _read_lines(files):
+            try:
+                for user, text in _read_line(line, owner) if line.strip() else ():
+                    found = functools.reduce(
+                        operator.getitem, wire.split("."), msgspec.json.decode(text)
+                    )
+                    yield user, found, at, next(place), bytes(text).decode()
+            except (msgspec.MsgspecError, UnicodeDecodeError, LookupError, TypeError) as error:
+                raise ArchiveError(
+                    f"{files[at]}, line {number}: {error}. Bulk files are Parquet, or JSON lines: "
+                    f"each a row of {operation.type} with {owner}, or a block of a node's file of "
+                    "fills with events. Decompress the files first"
+                ) from None
+
     def read_batches() -> Iterator[pa.RecordBatch]:
-        found = (_read_lines(files, number, owner, wire, operation) for number in range(len(files)))
-        lines = itertools.chain.from_iterable(found)
-        while rows := list(itertools.islice(lines, _ROWS_AT_ONCE)):
+        found = read_rows()
+        while rows := list(itertools.islice(found, _ROWS_AT_ONCE)):
             yield pa.record_batch([*map(list, zip(*rows, strict=True))], schema=schema)
 
     lines = pa.RecordBatchReader.from_batches(schema, read_batches())
@@ -407,34 +383,24 @@ def _select_texts(
     return database.table("lines"), {name: name for name in ("_subject", "_time", "_json")}
 
 
-def _read_lines(
-    files: Sequence[Path], at: int, owner: str, time: str, operation: Operation
-) -> Iterator[tuple[str | None, int, int, int, str]]:
-    """Yield subject, time, file, place and text of the rows in a file of JSON lines."""
-    place = itertools.count()
-    with files[at].open("rb") as lines:
-        for number, line in enumerate(lines, start=1):
-            if not line.strip():
-                continue
-            try:
-                block = msgspec.json.decode(line, type=dict[str, msgspec.Raw])
-                pairs = [(block.get(owner, b'""'), msgspec.Raw(line.strip()))]
-                if "events" in block:
-                    pair = tuple[msgspec.Raw, msgspec.Raw]
-                    pairs = msgspec.json.decode(block["events"], type=list[pair])
-                for user, text in pairs:
-                    found = functools.reduce(
-                        operator.getitem, time.split("."), msgspec.json.decode(text)
-                    )
-                    subject = msgspec.json.decode(user, type=str)
-                    subject = subject.lower() if subject[:2].lower() == "0x" else subject
-                    yield subject or None, found, at, next(place), bytes(text).decode()
-            except (msgspec.MsgspecError, UnicodeDecodeError, LookupError, TypeError) as error:
-                raise ArchiveError(
-                    f"{files[at]}, line {number}: {error}. Bulk files are Parquet, or JSON lines: "
-                    f"each a row of {operation.type} with {owner}, or a block of a node's file of "
-                    "fills with events. Decompress the files first"
-                ) from None
+def _read_lines(files: Sequence[Path]) -> Iterator[tuple[int, int, bytes]]:
+    """Yield the lines of files with the place of the file and the number of the line."""
+    for at, file in enumerate(files):
+        with file.open("rb") as lines:
+            for number, line in enumerate(lines, start=1):
+                yield at, number, line
+
+
+def _read_line(line: bytes, owner: str) -> Iterator[tuple[str | None, msgspec.Raw]]:
+    """Yield subject and text of the rows of a line of JSON."""
+    block = msgspec.json.decode(line, type=dict[str, msgspec.Raw])
+    pairs = [(block.get(owner, b'""'), msgspec.Raw(line.strip()))]
+    if "events" in block:
+        pair = tuple[msgspec.Raw, msgspec.Raw]
+        pairs = msgspec.json.decode(block["events"], type=list[pair])
+    for user, text in pairs:
+        subject = msgspec.json.decode(user, type=str)
+        yield (subject.lower() if subject[:2].lower() == "0x" else subject) or None, text
 
 
 def _check_bulk(
@@ -459,7 +425,7 @@ def _check_bulk(
         )
     )
     (found,) = counts.to_arrow_table().to_pylist()
-    needed = [name for name in required_columns(operation) if name in made]
+    needed = [name for name in row_sql.required_columns(operation) if name in made]
     for name in ("_subject", "_time", *needed):
         if missing := found["_rows"] - found[name]:
             lacking = count_text(missing, "row has", "rows have")
@@ -489,6 +455,19 @@ def _named_errors(path: Path) -> Iterator[None]:
         ) from None
 
 
+@dataclass
+class _History:
+    """A history whose rows are ingested: its runs, and what came of its rows."""
+
+    series: Series
+    runs: list[Run]
+    left: str = ""  # why its rows are left out
+    is_matched: bool = False  # whether the next rows follow the archived ones
+    expected: tuple[bytes, ...] = ()  # of the last archived rows, those after a cursor
+    new_rows: int = 0
+    breaks: BreakLog = field(default_factory=BreakLog)
+
+
 class BulkWriter:
     """Appends sorted rows of a series, and logs their range at the end.
 
@@ -510,45 +489,45 @@ class BulkWriter:
         self._operation, self._origin = series.operation, origin
         self._start, self.until = times
         self._after, self._keys = after, keys
-        self._expected: tuple[bytes, ...] = ()  # those after a cursor of the last archived rows
         self._writer = HistoryWriter(tables, series, is_only=bool(series.subject))
-        self._runs: dict[str, list[Run]] = {}
-        self._matched = set[str]()  # subjects whose next rows follow the archived ones
-        self._new_rows: dict[str, int] = defaultdict(int)
-        self._breaks: dict[str, BreakLog] = defaultdict(BreakLog)
-        self._left: dict[str, str] = {}
+        self._histories: dict[str, _History] = {}
         self._checks = HistoryChecks(series.operation, {})
         if series.subject:
-            self._begin_series(series)
+            self._history(series.subject)
 
     def append_part(self, part: pa.Table) -> None:
         """Append rows that are sorted by subject and time, unless they are archived."""
-        self._check_rows(part)
+        columns = checked_columns(part)
+        if "user" in self._operation.subject:
+            columns["user"] = part["_subject"]
+        for found in self._checks.add_page(columns):
+            if found.kind != "order":  # the rows of one subject come after those of another
+                self._history(part["_subject"][found.row].as_py()).breaks.add([found])
         pieces: list[tuple[Series, Run, pa.Table]] = []
-        for first, end in equal_slices(part, ["_subject"]):
-            series = Series(self._operation, part["_subject"][first].as_py())
-            rows = self._new_rows_of(series, part.slice(first, end - first))
-            if rows is None or not rows.num_rows:
-                continue
-            run = self._runs[series.subject][-1]
-            self._runs[series.subject][-1] = extended = run.extend(series, rows)
-            self._new_rows[series.subject] += rows.num_rows
-            pieces.append((series, extended, place_rows(series, rows, run.start, run.rows)))
+        for first, end in engines.equal_slices(part, ["_subject"]):
+            history = self._history(part["_subject"][first].as_py())
+            rows = self._new_rows_of(history, part.slice(first, end - first))
+            if rows.num_rows:
+                series, run = history.series, history.runs[-1]
+                history.runs[-1] = extended = run.extend(series, rows)
+                history.new_rows += rows.num_rows
+                rows = schemas.place_rows(series, rows, run.start, run.rows)
+                pieces.append((series, extended, rows))
         if not pieces:
             return
-        note = f"{len(pieces)} of {self._operation.type}"
+        note, written = f"{len(pieces)} of {self._operation.type}", self._histories.values()
         try:
-            if self._writer.append(pieces, note) and any(map(self._has_changed, self._runs)):
+            if self._writer.append(pieces, note) and any(
+                self._writer.has_changed(each.series, each.runs)
+                for each in written
+                if not each.left
+            ):
                 raise CommitConflict(note)
         except CommitConflict:
             raise ArchiveError(
                 f"{self._operation.type}: another process writes the same histories. Ingest again "
                 "when it is done; the rows so far are archived"
             ) from None
-
-    def _has_changed(self, subject: str) -> bool:
-        ours = {run.start: run.rows for run in self._runs[subject] if run.rows}
-        return self._writer.has_changed(Series(self._operation, subject), ours)
 
     def log_whole(self) -> IngestResult:
         """Log the range of the only subject; raise an ArchiveError if its rows were left out."""
@@ -559,111 +538,93 @@ class BulkWriter:
 
     def log_ranges(self) -> IngestResult:
         """Log the range of each subject; return ``kept`` and ``left``, as `Archive.ingest`."""
-        entries, kept = [], {}
-        for subject, runs in self._runs.items():
-            last = runs[-1].last
-            if subject not in self._matched and last is not None and last <= self.until:
-                self._match_rows(Series(self._operation, subject), runs[-1], [])
-            if subject in self._left:
+        entries, result = [], IngestResult(kept={}, left={})
+        for subject, history in self._histories.items():
+            last = None if history.left else history.runs[-1].last
+            if not history.is_matched and last is not None and last <= self.until:
+                self._match_rows(history, [])
+            if history.left:
+                result["left"][subject] = history.left
                 continue
-            total, new = sum(run.rows for run in runs), self._new_rows[subject]
+            new, total = history.new_rows, sum(run.rows for run in history.runs)
             done = RefreshResult(self._operation.type, subject, new, total, self._start, self.until)
-            entries.append(log_entry(done, self._origin, self._breaks.get(subject), runs))
-            kept[f"{self._operation.type} {subject}"] = new
+            entries.append(log_entry(done, self._origin, history.breaks, history.runs))
+            result["kept"][history.series.name] = new
         if entries:
             self._writer.log(entries)
-        return {"kept": kept, "left": self._left}
+        return result
 
-    def _check_rows(self, part: pa.Table) -> None:
-        """Note where the rows of a subject contradict each other."""
-        columns = checked_columns(part)
-        if "user" in self._operation.subject:
-            columns["user"] = part["_subject"]
-        for found in self._checks.add_page(columns):
-            if found.kind != "order":  # the rows of one subject come after those of another
-                self._breaks[part["_subject"][found.row].as_py()].add([found])
+    def _history(self, subject: str) -> _History:
+        """Return the history of a subject; at first find the run that its rows continue."""
+        if subject not in self._histories:
+            series = Series(self._operation, subject)
+            runs, entries = self._writer.read_state(series)
+            history = self._histories[subject] = _History(series, [*runs])
+            self._begin_run(history, pulled_ranges(entries))
+        return self._histories[subject]
 
-    def _begin_series(self, series: Series) -> None:
-        """Find the run that the rows of a subject continue, or begin one."""
-        runs, entries = self._writer.read_state(series)
-        if reason := self._begin_run(series, runs, pulled_ranges(entries)):
-            self._left[series.subject] = reason
-        else:
-            self._runs[series.subject] = runs
-
-    def _new_rows_of(self, series: Series, rows: pa.Table) -> pa.Table | None:
-        """Return the rows of a subject that are not archived; None if they cannot follow."""
-        subject = series.subject
-        if subject not in self._runs and subject not in self._left:
-            self._begin_series(series)
-        if subject in self._left:
-            return None
-        run = self._runs[subject][-1]
-        if subject in self._matched or run.last is None or run.last < self._start:
-            self._matched.add(subject)
-            if self._after is None:
-                return rows
-            times = to_milliseconds(rows[series.keys[0]]).to_numpy()
-            return rows.slice(int(np.searchsorted(times, self._start)))
-        times = to_milliseconds(rows[series.keys[0]]).to_numpy()
+    def _new_rows_of(self, history: _History, rows: pa.Table) -> pa.Table:
+        """Return the rows of a subject that are not archived; none if they cannot follow."""
+        if history.left:
+            return rows.slice(0, 0)
+        times = schemas.to_milliseconds(rows[history.series.keys[0]]).to_numpy()
+        last = history.runs[-1].last
+        if history.is_matched or last is None or last < self._start:
+            history.is_matched = True
+            # Only of rows after a cursor, some may be before the range.
+            return rows.slice(int(np.searchsorted(times, self._start))) if self._after else rows
         # All rows of a time are in one part, so those of the last archived time are all here.
-        first, end = np.searchsorted(times, [run.last, run.last + 1]).tolist()
+        first, end = np.searchsorted(times, [last, last + 1]).tolist()
         if first == len(times):
             return rows.slice(first)
         texts = rows.slice(first, end - first)["_json"].cast(pa.binary()).to_pylist()
-        new = self._match_rows(series, run, texts)
+        new = self._match_rows(history, texts)
         if new is None:
-            return None
-        places = [*(first + place for place in new), *range(end, rows.num_rows)]
+            return rows.slice(0, 0)
+        places = [*(first + place for place in new), *range(end, len(times))]
         return rows.take(np.array(places, np.int64))
 
-    def _match_rows(self, series: Series, run: Run, texts: Sequence[bytes]) -> list[int] | None:
+    def _match_rows(self, history: _History, texts: Sequence[bytes]) -> list[int] | None:
         """Return the places of new rows of the run's last time; None if archived ones differ."""
-        overlap = RunOverlap(series, replace(run, last_texts=self._expected or run.last_texts))
+        run = history.runs[-1]
+        expected = replace(run, last_texts=history.expected or run.last_texts)
+        overlap = RunOverlap(history.series, expected)
         try:
             new = list(overlap.new_places(texts))
             overlap.check_matched()
         except HistoryMismatch as error:
-            self._left[series.subject] = str(error)
+            history.left = str(error)
             return None
-        self._matched.add(series.subject)
+        history.is_matched = True
         return new
 
-    def _begin_run(self, series: Series, runs: list[Run], pulled: Sequence[tuple[int, int]]) -> str:
-        """Add the run that the rows continue or begin; return why they cannot, if so."""
-        if runs and self._after and runs[-1].last == self._after[0]:
-            # The cursor divides the rows of the last archived time.
-            texts, operation = runs[-1].last_texts, series.operation
-            archived = row_keys(operation, decode_texts(operation, texts))
-            is_repeated = [self._contains_tie(key) for key in archived]
+    def _begin_run(self, history: _History, pulled: Sequence[tuple[int, int]]) -> None:
+        """Add the run that the rows continue or begin, unless they cannot follow."""
+        runs, after, start = history.runs, self._after, self._start
+        if runs and after and runs[-1].last == after[0]:
+            # The cursor divides the rows of the last archived time. A service may repeat the rows
+            # of the cursor, or begin after them. Texts have no known order.
+            texts, parts = runs[-1].last_texts, paging.ordered_parts(after)
+            archived = schemas.decode_texts(self._operation, texts)
+            is_repeated = [
+                key in self._keys or key[:parts] > after[:parts]
+                for key in paging.row_keys(self._operation, archived)
+            ]
             if is_repeated[-1]:
-                self._expected = tuple(itertools.compress(texts, is_repeated))
-                self._start = int(self._after[0])
-                return ""
-        start = self._start
-        if not runs or (runs[-1].start < start and (runs[-1].last or 0) < start):
-            is_followed = runs and any(
-                first <= runs[-1].start and last >= start - 1 for first, last in pulled
-            )
-            if not is_followed:
+                history.expected = tuple(itertools.compress(texts, is_repeated))
+                self._start = int(after[0])
+                return
+        if not runs:
+            runs.append(Run(start, None))
+            return
+        begin, last = runs[-1].start, runs[-1].last or 0
+        if begin < start and last < start:
+            if not any(first <= begin and end >= start - 1 for first, end in pulled):
                 runs.append(Run(start, None))
-            return ""
-        is_within = any(first <= start <= last + 1 for first, last in pulled)
-        if runs[-1].start == start or (runs[-1].start < start and is_within):
-            return ""
-        return (
-            "the archive has rows after the beginning of the files. Ingest files in the order of "
-            "their times, or refresh instead"
-        )
-
-    def _contains_tie(self, key: RowKey) -> bool:
-        """Return whether the rows have all rows of this key, although they begin after a cursor.
-
-        A service may repeat the rows of the cursor, or begin after them. If the first row has the
-        key of the cursor, the service repeated these rows.
-        """
-        assert self._after is not None
-        parts = ordered_parts(key)
-        if parts < len(key) and key[:parts] == self._after[:parts]:  # texts have no known order
-            return key in self._keys
-        return key > self._after or (key == self._after and key in self._keys[:1])
+        elif begin > start or not (
+            begin == start or any(first <= start <= end + 1 for first, end in pulled)
+        ):
+            history.left = (
+                "the archive has rows after the beginning of the files. Ingest files in the order "
+                "of their times, or refresh instead"
+            )

@@ -13,7 +13,6 @@ left. If another process appends to a history, its refresh begins again.
 import copy
 import inspect
 import json
-import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, wait
@@ -25,15 +24,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
+from toolkit import errors
+from toolkit.archive import history_pull
 from toolkit.archive.coverage import RefreshResult, log_entry, log_refreshes
-from toolkit.archive.history_pull import (
-    HistoryPull,
-    HistoryWriter,
-    PulledRows,
-    RefreshRequest,
-    check_clock,
-    pull_rows,
-)
+from toolkit.archive.history_pull import HistoryPull, PulledRows, RefreshRequest
 from toolkit.archive.schemas import ANSWERS, SCHEMAS, RowOrigin, Series, make_series
 from toolkit.archive.storage import MAX_TRIES, ArchiveTables, retry_append
 from toolkit.client import Session
@@ -41,28 +35,9 @@ from toolkit.completeness.certificate import Remark
 from toolkit.contract.answers import answer_rows, decode
 from toolkit.contract.columns import table_columns
 from toolkit.display import count_text
-from toolkit.errors import (
-    ArchiveError,
-    CommitConflict,
-    HistoryMismatch,
-    HistoryWarning,
-    IncompleteWarning,
-    ToolkitError,
-    warn_caller,
-)
+from toolkit.errors import ArchiveError, CommitConflict, ToolkitError
+from toolkit.fetch import pull
 from toolkit.fetch.markets import with_codes
-from toolkit.fetch.pull import (
-    Request,
-    answer_remarks,
-    ask,
-    pop_deferred_warning,
-    prepare_request,
-    publish_remarks,
-    reach_message,
-    read_pages,
-    request_remarks,
-    work_for_many,
-)
 from toolkit.fetch.registry import operation_of
 from toolkit.fetch.workers import FATAL_ERRORS, ClusterClient, Workers, executor_error
 from toolkit.times import to_ms
@@ -137,11 +112,8 @@ def refresh_all(
     if not requests:
         return
     series, words = requests[0].series, dict[str, None]()
-    refresh: _HistoryRefresh | _AnswerRefresh
-    if series.operation.is_history:
-        refresh = _HistoryRefresh(tables, requests, session, rows_per_commit)
-    else:
-        refresh = _AnswerRefresh(tables, requests, session)
+    kind = _HistoryRefresh if series.operation.is_history else _AnswerRefresh
+    refresh: _Refresh = kind(tables, requests, session, rows_per_commit)
     try:
         with session.show_progress(f"archive {series.operation.type}") as count_rows:
             while refresh.waiting or refresh.finished:
@@ -157,13 +129,14 @@ def refresh_all(
         raise
     finally:
         if words:
-            warn_caller(f"{series.operation.function}: {'; '.join(words)}", HistoryWarning)
+            text = f"{series.operation.function}: {'; '.join(words)}"
+            errors.warn_caller(text, errors.HistoryWarning)
 
 
 def is_fatal(error: object) -> bool:
     """Return whether it is an error that every other series would have, too."""
     is_common = isinstance(error, (*FATAL_ERRORS, ArchiveError))
-    return is_common and not isinstance(error, HistoryMismatch)
+    return is_common and not isinstance(error, errors.HistoryMismatch)
 
 
 def _resume_note(name: str, rows: int) -> str:
@@ -172,7 +145,7 @@ def _resume_note(name: str, rows: int) -> str:
 
 
 def _make_calls(
-    refresh: "_HistoryRefresh | _AnswerRefresh",
+    refresh: "_Refresh",
     session: Session,
     executor: Executor | ClusterClient | None,
     count_rows: Callable[[int], object],
@@ -200,8 +173,7 @@ def _make_calls(
                         yield item, future
                 for future in wait(running, return_when=FIRST_COMPLETED).done if running else ():
                     item, result = running.pop(future), _result_of(future, workers)
-                    rows = result.rows.num_rows if isinstance(result, PulledRows) else 1
-                    count_rows(rows)
+                    count_rows(result.rows.num_rows if isinstance(result, PulledRows) else 1)
                     yield item, result
         finally:
             workers.stop.set()
@@ -209,9 +181,7 @@ def _make_calls(
                 future.cancel()
 
 
-def _begin_call(
-    refresh: "_HistoryRefresh | _AnswerRefresh", submit: Callable[..., Any]
-) -> tuple[Any, Any]:
+def _begin_call(refresh: "_Refresh", submit: Callable[..., Any]) -> tuple[Any, Any]:
     """Return the next item with its result, its future, its error, or None without a call."""
     item = refresh.waiting.popleft()
     try:
@@ -233,27 +203,26 @@ def _result_of(future: "Future[Any]", workers: Workers) -> Any:
         return (copy.copy(workers.fatal_error) if is_cancelled else None) or executor_error(error)
 
 
-def _other_answer(series: Series) -> ToolkitError:
-    error = TypeError(f"{series.name}: the executor returned another answer than that of this call")
-    return executor_error(error)
+def _error_of(result: Any, series: Series) -> ToolkitError:
+    """Return the error of a call, whose result is not the one that was asked."""
+    if isinstance(result, ToolkitError):
+        return result
+    what = "the executor returned another answer than that of this call"
+    return executor_error(TypeError(f"{series.name}: {what}"))
 
 
 def _announce(
     done: RefreshResult,
-    request: Request,
+    request: pull.Request,
     remarks: Sequence[Remark],
     frame: pd.DataFrame,
     words: dict[str, None],
 ) -> RefreshResult:
     """Return the result with the remarks; add what fetching would warn of to `words`."""
-    noted = pd.DataFrame()
-    noted.attrs["toolkit"] = {}
-    with work_for_many(threading.Event()):  # one warning is issued for all series
-        every = [*remarks, *answer_remarks(request, [frame])]
-        text = publish_remarks(request.operation, every, [noted])
-    if warning := pop_deferred_warning(noted):
+    remarks = [*remarks, *pull.answer_remarks(request, [frame])]
+    if warning := "; ".join(remark.words for remark in remarks if remark.warns):
         words[warning] = None
-    return replace(done, history=text)
+    return replace(done, history="; ".join(remark.words for remark in remarks))
 
 
 class _HistoryRefresh:
@@ -271,8 +240,8 @@ class _HistoryRefresh:
         self.finished: list[HistoryPull] = []
         self.new_rows = 0
         self._session, self._rows_per_commit = session, rows_per_commit
-        self._rows_per_call = rows_per_commit if self.is_single else _ROWS_PER_CALL
-        self._writer = HistoryWriter(tables, requests[0].series, is_only=self.is_single)
+        sample = requests[0].series
+        self._writer = history_pull.HistoryWriter(tables, sample, is_only=self.is_single)
         self._pulled: dict[str, HistoryPull] = {}
         self._is_committing, self._tries = False, 0
 
@@ -280,35 +249,34 @@ class _HistoryRefresh:
         """Return a history, and the call for its next portion."""
         history = item if isinstance(item, HistoryPull) else HistoryPull(item, self._session)
         self._pulled[history.request.series.subject] = history
-        try:
-            pull = history.next_pull(self._writer, self._rows_per_call)
-        except ToolkitError as error:
-            history.error = error
-            return history, None
-        return history, None if pull is None else (pull_rows, {"pull": pull})
+        if history.archived is None:
+            try:
+                most_rows = self._rows_per_commit if self.is_single else _ROWS_PER_CALL
+                history.begin(self._writer, most_rows)
+            except ToolkitError as error:
+                history.error = error
+        asked = history.asked
+        return history, None if asked is None else (history_pull.pull_rows, {"pull": asked})
 
     def take(self, item: Any, result: Any) -> None:
         """Check the rows of a portion, and keep them until they are committed."""
         history: HistoryPull = item
-        series = history.request.series
-        if history.archived is None and not history.error:  # another process has changed it
-            self._begin_again(history)
+        if history.archived is None and not history.error:
+            self._try_again(history)
             return
         if isinstance(result, PulledRows) and result.pull == history.asked:
-            history.add_portion(self._writer, result)
+            history.take(result)
             if isinstance(result.error, KeyboardInterrupt):
                 raise result.error
             history.error = result.error
-        elif isinstance(result, ToolkitError):
-            history.error = result
         elif result is not None:
-            history.error = _other_answer(series)
-        if result is None or history.error:
-            self.finished.append(history)
-            if history.error and is_fatal(history.error):
-                self.waiting.clear()
-        else:
+            history.error = _error_of(result, history.request.series)
+        if history.asked and not history.error:
             self.waiting.appendleft(history)
+            return
+        self.finished.append(history)
+        if is_fatal(history.error):
+            self.waiting.clear()
 
     def is_due(self) -> bool:
         """Return whether there are enough rows or finished histories for a commit."""
@@ -320,17 +288,17 @@ class _HistoryRefresh:
     def commit(self, words: dict[str, None]) -> Iterator[RefreshOutcome]:
         """Commit the portions, then the entries of the finished histories in the refresh log."""
         self.keep()
-        finished, self.finished = self.finished, []
+        finished, self.finished, done = self.finished, [], []
         for history in finished:
             if history.archived is None and not history.error:
-                self._begin_again(history)
-            else:
-                del self._pulled[history.request.series.subject]
-        done = [each for each in finished if not (each.archived is None or each.error)]
+                self._try_again(history)
+                continue
+            del self._pulled[history.request.series.subject]
+            if not history.error:
+                done.append(history)
         if done:
-            self._writer.log(
-                [log_entry(each.refreshed(), each.origin, each.breaks, each.runs) for each in done]
-            )
+            entries = [(each.refreshed(), each.origin, each.breaks, each.runs) for each in done]
+            self._writer.log([log_entry(*entry) for entry in entries])
         for history in finished:
             if history in done:
                 yield history.request, self._announce(history, words)
@@ -356,73 +324,59 @@ class _HistoryRefresh:
         ]
         series = histories[0].request.series
         note = f"{len(histories)} of {series.operation.type}" if histories[1:] else series.name
-        self._is_committing = True
+        self._is_committing = is_kept = is_shared = True
         try:
             is_shared = self._writer.append(portions, note)
         except CommitConflict:
+            is_kept = False
             self._writer.open()
-            self._count_try()
-            self._find_changed()
-            self._is_committing = False
-            self.keep()
-            return
-        for history in histories:
-            self.new_rows += history.note_commit()
-        if is_shared:
-            self._find_changed()
-        self._is_committing = False
-
-    def _find_changed(self) -> None:
-        """Drop what was pulled of the histories to which another process has appended."""
-        for history in self._pulled.values():
+            self._try_again()
+        if is_kept:
+            self.new_rows += sum(history.note_commit() for history in histories)
+        for history in self._pulled.values() if is_shared else ():
             is_begun = history.archived is not None
-            if is_begun and self._writer.has_changed(history.request.series, history.lengths):
+            if is_begun and self._writer.has_changed(history.request.series, history.runs):
                 history.archived, history.portions = None, []
+        self._is_committing = False
+        if not is_kept:
+            self.keep()
 
-    def _begin_again(self, history: HistoryPull) -> None:
-        self._count_try()
-        self.waiting.appendleft(history)
-
-    def _count_try(self) -> None:
+    def _try_again(self, *changed: HistoryPull) -> None:
+        """Begin the refresh of histories again that another process has changed."""
         self._tries += 1
         if self._tries >= MAX_TRIES + len(self._pulled):
             raise ArchiveError(
                 f"other processes wrote to the archive during each of {self._tries} tries. Refresh "
                 "again when they are done"
             )
+        self.waiting.extendleft(changed)
 
     def _announce(self, history: HistoryPull, words: dict[str, None]) -> RefreshResult:
         """Return the result of a history with remarks about what the service does not have."""
         request, done, series = history.request, history.refreshed(), history.request.series
         has_start = request.start_ms is not None
         times = request.times if has_start else {**request.times, "start": done.start_ms}
-        whole = prepare_request(
+        whole = pull.prepare_request(
             series.operation, session=self._session, **series.parameters, **times
         )
-        remarks = request_remarks(whole, has_start=has_start)
+        remarks = pull.request_remarks(whole, has_start=has_start)
         if history.begin_ms is not None:
-            remarks.append(Remark(reach_message(whole, history.begin_ms), True))
-        archived = _archived_rows(self._writer.tables, series, done.total)
+            remarks.append(Remark(pull.reach_message(whole, history.begin_ms), True))
+        # Remarks about very active accounts depend on the rows of the most active one.
+        most_rows = done.total
+        if "user" in {column.name for column in table_columns(series.operation.tables[0])}:
+            users = self._writer.tables.read_rows(series.table, ["user"], series=series)
+            counts = users.group_by("user").aggregate([([], "count_all")])
+            most_rows = pc.max(counts["count_all"]).as_py() or 0
+        archived = pd.DataFrame(index=range(most_rows))
         archived.attrs["toolkit"] = history.breaks.facts()
         done = _announce(done, whole, remarks, archived, words)
         # Some sources, such as recordings, lack rows: their gaps are noted, but no fault.
         if (reason := history.breaks.reason) and not self._session.source.history:
-            warn_caller(f"incomplete: {series.name}: {reason}", IncompleteWarning)
+            text = f"incomplete: {series.name}: {reason}"
+            errors.warn_caller(text, errors.IncompleteWarning)
             done = replace(done, history="; ".join(filter(None, (done.history, reason))))
         return done
-
-
-def _archived_rows(tables: ArchiveTables, series: Series, total: int) -> pd.DataFrame:
-    """Return an empty frame with as many rows as the most active account has in the archive.
-
-    Remarks about very active accounts depend on the rows of one account. A history of one account
-    has `total` rows; a builder's history has the rows of many accounts.
-    """
-    if "user" not in {column.name for column in table_columns(series.operation.tables[0])}:
-        return pd.DataFrame(index=range(total))
-    users = tables.read_rows(series.table, ["user"], series=series)
-    counts = users.group_by("user").aggregate([([], "count_all")])
-    return pd.DataFrame(index=range(pc.max(counts["count_all"]).as_py() or 0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -450,7 +404,7 @@ class _AnswerRefresh:
     """The refresh of an operation that is not a history: one more answer of each series."""
 
     def __init__(
-        self, tables: ArchiveTables, requests: Sequence[RefreshRequest], session: Session
+        self, tables: ArchiveTables, requests: Sequence[RefreshRequest], session: Session, _: int
     ) -> None:
         self.is_single = len(requests) == 1
         self.waiting: deque[RefreshRequest] = deque(requests)
@@ -463,14 +417,13 @@ class _AnswerRefresh:
         series, session = request.series, self._session
         origin = RowOrigin(session.label, session.simulated, session.now_ms())
         archived = self._tables.read_rows(ANSWERS, ["_fetched"], series=series)["_fetched"]
-        check_clock(series, origin.fetched_ms, archived.to_pylist())
+        history_pull.check_clock(series, origin.fetched_ms, archived.to_pylist())
         return request, (fetch_answer, {"series": series, "origin": origin})
 
     def take(self, request: RefreshRequest, result: Any) -> None:
         """Keep an answer, if it is the one that was asked."""
-        is_asked = isinstance(result, FetchedAnswer) and result.series == request.series
-        if not (is_asked or isinstance(result, ToolkitError)):
-            result = _other_answer(request.series)
+        if not (isinstance(result, FetchedAnswer) and result.series == request.series):
+            result = _error_of(result, request.series)
         if is_fatal(result):
             self.waiting.clear()
         self.finished.append((request, result))
@@ -489,43 +442,41 @@ class _AnswerRefresh:
         for request, answer in finished:
             if isinstance(answer, ToolkitError):
                 yield request, answer
-            else:
-                result = next(done)
-                self.new_rows += result.rows
-                yield request, self._announce(answer, result, words)
+                continue
+            result, operation = next(done), answer.series.operation
+            self.new_rows += result.rows
+            if not operation.binary:
+                chosen = answer.series.parameters
+                sent = pull.prepare_request(operation, session=self._session, **chosen)
+                decoded = decode(operation, 200, answer.headers, answer.body, parameters=chosen)
+                # Remarks depend on the number of rows only, so the frame needs no columns.
+                parts = answer_rows(operation, decoded, chosen)
+                frame = pd.DataFrame(index=range(max(map(len, parts), default=0)))
+                result = _announce(result, sent, pull.request_remarks(sent), frame, words)
+            yield request, result
 
     def keep(self) -> None:
         """Commit the answers."""
         for _ in self.commit({}):
             pass
 
-    def _announce(
-        self, answer: FetchedAnswer, done: RefreshResult, words: dict[str, None]
-    ) -> RefreshResult:
-        series, operation = answer.series, answer.series.operation
-        if operation.binary:
-            return done
-        sent = prepare_request(operation, session=self._session, **series.parameters)
-        decoded = decode(operation, 200, answer.headers, answer.body, parameters=series.parameters)
-        # Remarks depend on the number of rows only, so the frame needs no columns.
-        parts = answer_rows(operation, decoded, series.parameters)
-        frame = pd.DataFrame(index=range(max(map(len, parts), default=0)))
-        return _announce(done, sent, request_remarks(sent), frame, words)
+
+_Refresh = _HistoryRefresh | _AnswerRefresh
 
 
 def fetch_answer(
     series: Series, origin: RowOrigin, session: Session, count_rows: Callable[[int], object] = int
 ) -> FetchedAnswer:
     """Return an answer. Pages are joined: their rows, unchanged, in one array."""
-    request = prepare_request(series.operation, session=session, **series.parameters)
+    request = pull.prepare_request(series.operation, session=session, **series.parameters)
     if request.operation.paging != "none" or request.max_rows is not None:
         texts: list[bytes] = []
-        for page in read_pages(request):
+        for page in pull.read_pages(request):
             page.completeness.check_complete()
             texts += page.texts()
         body, headers = b"[%b]" % b",".join(texts), {}
     else:
-        answer = ask(session, request.operation, request.parameters)
+        answer = pull.ask(session, request.operation, request.parameters)
         answer.completeness.check_complete()
         body = answer.content
         headers = {name: answer.headers[name] for name in _ANSWER_HEADERS if name in answer.headers}
