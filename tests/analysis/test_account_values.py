@@ -6,9 +6,9 @@ import pandas as pd
 import pytest
 
 from toolkit.errors import MissingColumns, RepeatedRows
-from toolkit.prepare import account_values
-from toolkit.prepare.account_values import read_values
+from toolkit.prepare import states
 from toolkit.prepare.door import NO_TIME
+from toolkit.prepare.states import read_values
 
 from .examples import DAY, MONDAY, times, wrong_errors
 
@@ -92,7 +92,7 @@ def test_repeated_values_count_once():
     texts = [str(warning.message).split(" repeat")[0] for warning in caught]
     assert texts == ["end: 1 of 7 rows", "end[1]: 2 of 5 rows"]
     assert found.worth["value"]["0xb"] == 100.5
-    kept = account_values.distinct_rows(pd.concat([rows[2:4]] * 2), ("user", "absent"), "rows")
+    kept = states.distinct_rows(pd.concat([rows[2:4]] * 2), ("user", "absent"), "rows")
     assert kept["user"].tolist() == ["0xb", "0xa"]
     assert kept.index.tolist() == [0, 1]
     aside = pd.concat([rows.assign(fee_tier=1), rows[2:3].assign(fee_tier=2)])

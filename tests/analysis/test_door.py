@@ -10,7 +10,7 @@ from toolkit.contract.value_kinds import ADDRESS
 from toolkit.errors import MissingColumns
 from toolkit.prepare.door import ADDRESSES, Table
 from toolkit.prepare.groups import group_columns, list_keys
-from toolkit.prepare.markets import dex_of, is_perp
+from toolkit.prepare.money import dex_of, is_perp
 
 from .examples import DAY, ME, MONDAY, fills, times
 
@@ -53,7 +53,7 @@ def test_addresses_ignore_case():
     assert texts(nobody, "builder") == ["", ""]
     names = pd.DataFrame({"user": pd.Categorical(["0xAb", "0xab"])})  # one address
     found = Table(names, "frame").text("user")
-    assert (texts(names, "user"), found.count_names()) == (["0xab"] * 2, 1)
+    assert (texts(names, "user"), len(found.present(blank=True))) == (["0xab"] * 2, 1)
 
 
 STARTS = {  # of the hour, the day and the week; 1970-01-01 was a Thursday

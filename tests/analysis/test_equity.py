@@ -8,7 +8,7 @@ from hypothesis import given
 
 from toolkit.errors import MissingColumns, RepeatedRows, UnnamedAccount
 from toolkit.pnl import attribution, drawdown, equity
-from toolkit.prepare.words import CURVE_GAPS
+from toolkit.pnl._equity import CURVE_GAPS
 
 from .examples import HOUR, ME, MONDAY, OTHER, fills, funding, ledger, times, wrong_errors
 from .test_attribution import THIRD, two_fills, two_ledgers, two_payments

@@ -185,7 +185,7 @@ def values_table(
     needed += ["collateral_token"] * ("token" in split)
     needed += ["collateral_token"] * ("dex" in split and not table.has("dex"))
     table.require(dict.fromkeys(needed))
-    if table.has("snapshot_id") and table.text("snapshot_id").count_names() > 1:
+    if table.has("snapshot_id") and len(table.text("snapshot_id").present(blank=True)) > 1:
         raise ValueError(
             f"{what}: the frame contains several snapshots. Pass one snapshot at a time"
         )

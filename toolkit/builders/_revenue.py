@@ -17,8 +17,7 @@ from toolkit.arrays import Flags, Floats, Ints
 from toolkit.errors import MissingFees, warn_caller
 from toolkit.prepare.door import Frame, Table
 from toolkit.prepare.groups import group_rows, list_keys, sum_groups
-from toolkit.prepare.markets import is_perp
-from toolkit.prepare.money import CASH, is_in_base, read_tokens, warn_missing_tokens
+from toolkit.prepare.money import CASH, is_in_base, is_perp, read_tokens, warn_missing_tokens
 from toolkit.prepare.provenance import finish
 from toolkit.prepare.roles import is_off_book, read_roles, warn_missing_directions
 from toolkit.rules.directions import CONVERSIONS

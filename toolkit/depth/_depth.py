@@ -11,7 +11,7 @@ import pandas as pd
 
 from toolkit.prepare import groups
 from toolkit.prepare.door import NO_TIME, Frame, Table, utc_times
-from toolkit.prepare.markets import join_names
+from toolkit.prepare.money import join_names
 from toolkit.prepare.provenance import finish
 from toolkit.rules.depth import slippage_bounds
 from toolkit.statistics.quantiles import name_quantiles, rank_quantiles

@@ -9,15 +9,14 @@ import pandas as pd
 from toolkit.arrays import Flags, Floats, Ints
 from toolkit.execution._quotes import reference_prices
 from toolkit.prepare.door import Frame, Names, utc_times
-from toolkit.prepare.fills import Fills
+from toolkit.prepare.fills import Fills, check_chains
 from toolkit.prepare.fills import fills as prepare_fills
 from toolkit.prepare.funding import covered_period, read_payments
 from toolkit.prepare.groups import list_keys, number_groups, sum_groups
-from toolkit.prepare.markets import dex_of
+from toolkit.prepare.money import dex_of
 from toolkit.prepare.prices import PriceHistory, list_spans, span_ms
 from toolkit.prepare.provenance import finish
 from toolkit.prepare.roles import is_off_book
-from toolkit.prepare.single_account import check_chains
 from toolkit.prepare.steps import Steps
 from toolkit.times import DAY, SECOND
 

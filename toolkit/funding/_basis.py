@@ -11,7 +11,7 @@ from toolkit.contract.dexes import coin_dex
 from toolkit.errors import MissingColumns
 from toolkit.funding._rates import HOURS_A_YEAR
 from toolkit.prepare.door import NATIVE_DEX, Frame, Table, utc_times
-from toolkit.prepare.markets import join_names
+from toolkit.prepare.money import join_names
 from toolkit.prepare.provenance import frame_provenance, result_provenance
 from toolkit.statistics.bootstrap import DRAWS, Sampling
 from toolkit.statistics.estimate import Estimate

@@ -6,7 +6,7 @@ import pandas as pd
 from toolkit.arrays import Floats
 from toolkit.prepare.door import NO_TIME, Frame, Table, utc_times
 from toolkit.prepare.groups import number_groups, period_start
-from toolkit.prepare.markets import is_perp
+from toolkit.prepare.money import is_perp
 from toolkit.prepare.provenance import finish
 from toolkit.rules.directions import NOT_TRADED
 from toolkit.rules.funding import LAST_DIGIT, implied_range

@@ -6,7 +6,7 @@ import numpy as np
 
 from toolkit.arrays import Floats
 from toolkit.prepare.door import Frame, Table
-from toolkit.prepare.markets import join_names
+from toolkit.prepare.money import join_names
 from toolkit.slippage._fit import SlippageFit
 from toolkit.slippage._means import UNIT_USD
 from toolkit.statistics.bootstrap import resample_sums

@@ -6,8 +6,7 @@ import pandas as pd
 from toolkit.arrays import Floats, Ints
 from toolkit.errors import HistoryWarning, warn_caller
 from toolkit.prepare.door import Frame, Table, utc_times
-from toolkit.prepare.owners import account_names
-from toolkit.prepare.provenance import finish, present_ms
+from toolkit.prepare.provenance import account_names, finish, present_ms
 from toolkit.statistics.quantiles import scipy_part
 from toolkit.times import DAY, Time
 

@@ -12,8 +12,7 @@ import pandas as pd
 
 from toolkit import prepare
 from toolkit.arrays import Flags, Floats, Ints
-from toolkit.prepare import Fills
-from toolkit.prepare.account_values import distinct_rows
+from toolkit.prepare import Fills, money
 from toolkit.prepare.door import Frame, Names, Table, filled
 from toolkit.prepare.funding import (
     POSITIONS,
@@ -26,46 +25,33 @@ from toolkit.prepare.funding import (
 )
 from toolkit.prepare.groups import CALENDAR, group_rows, list_keys, number_groups, sum_groups
 from toolkit.prepare.ledger import own_ledger, read_income
-from toolkit.prepare.markets import dex_of, is_outcome, is_perp
-from toolkit.prepare.money import (
-    Prices,
-    warn_missing_amounts,
-    warn_missing_tokens,
-    warn_unused_prices,
-)
-from toolkit.prepare.owners import Owners, is_owned
-from toolkit.prepare.provenance import finish
+from toolkit.prepare.money import Prices
+from toolkit.prepare.provenance import finish, is_owned
 from toolkit.prepare.roles import warn_missing_directions
+from toolkit.prepare.states import distinct_rows
 from toolkit.times import Time
 
 NEEDED = ("coin", "px", "sz", "side", "time", "closed_pnl", "fee")
-FILL_NUMBERS = ("px", "sz", "closed_pnl", "fee", "builder_fee", "deployer_fee", "priority_gas")
 FEES = ("trading_fee", "builder_fee", "deployer_fee", "rebate")
 MONEY = (
-    "closed_pnl",
-    *FEES,
-    "funding",
-    "net",
-    "ledger",
-    "equity_change",
-    "unrealised",
-    "priority_gas",
-    "fees_in_cost",
-    "funding_outside",
-)
+    "closed_pnl", *FEES, "funding", "net", "ledger", "equity_change", "unrealised",
+    "priority_gas", "fees_in_cost", "funding_outside",
+)  # fmt: skip
 GAPS = ("missing_amounts", "unpriced_fees", "unknown_flows", "conversions", "at_par")
-_SOURCES = ("funding", "ledger", "unrealised")
 _COUNTS = (
     "rows", "perps", "payments", "held", "paid", "outside", "no_unrealised", "no_closed_pnl",
     "no_fee",
 )  # fmt: skip
-RESULT = ("fills", "volume", *MONEY, *GAPS, "covers")
+_RESERVED = ("time", "px", "sz", "fills", "volume", "fee", *MONEY, *GAPS, "covers")
+"""Columns that cannot be keys."""
 
-HOUR_KEYS = ("user", "coin", "dex")
-POSITION_KEYS = ("user", "coin", "dex")
-FUNDING_KEYS = ("user", "coin", "dex", *CALENDAR)
-LEDGER_KEYS = ("user", *CALENDAR)
-_POSITION = ("user", "dex", "coin", "time", "szi", "unrealized_pnl")
+_HOUR_KEYS = ("user", "coin", "dex")
+_SOURCES = {
+    "funding": (*_HOUR_KEYS, *CALENDAR),
+    "ledger": ("user", *CALENDAR),
+    "unrealised": _HOUR_KEYS,
+}
+"""Source -> the keys that it can be grouped by."""
 
 Sums = tuple[pd.DataFrame, dict[str, Floats]]
 """The groups of a source, and the sums of its measures in each group."""
@@ -262,44 +248,52 @@ def compute_attribution(
     in the fills.
     """
     fills = prepare.fills(fills)
-    keys = list_keys(by, ("time", *FILL_NUMBERS, *RESULT))
-    table = fills.table
+    keys, table = list_keys(by, _RESERVED), fills.table
     table.require(NEEDED)
     parts = [_sum_fills(fills, keys)]
     if warns:
-        is_paid = funding is not None
-        collateral = fills.known_collateral() if is_paid else fills.collateral
-        warn_unused_prices(fills.prices, table, collateral)
-        warn_missing_amounts(table)
-        warn_missing_tokens(table)
+        collateral = fills.collateral if funding is None else fills.known_collateral()
+        money.warn_unused_prices(fills.prices, table, collateral)
+        money.warn_missing_amounts(table)
+        money.warn_missing_tokens(table)
         warn_missing_directions(table, outcomes_alone=True)
-    possible = (
-        ("funding", funding, FUNDING_KEYS),
-        ("ledger", ledger, LEDGER_KEYS),
-        ("unrealised", positions, POSITION_KEYS),
-    )
+    given = {"funding": funding, "ledger": ledger, "unrealised": positions}
     covers = {"fills": "fills"}
-    for name, rows, of in possible:
-        if rows is not None:  # the name of the source, or why it cannot be grouped by these keys
-            lacks = ", ".join(key for key in keys if key not in of)
+    for name, possible in _SOURCES.items():
+        if given[name] is not None:  # the name of the source, or why these keys cannot group it
+            lacks = ", ".join(key for key in keys if key not in possible)
             covers[name] = f"not {name} (it has no {lacks})" if lacks else name
-    hours = None
-    inputs = {"fills": table.frame, "funding": funding, "ledger": ledger}
+    hours, inputs = None, {"fills": table.frame, "funding": funding, "ledger": ledger}
     if funding is not None and covers["funding"] == "funding":
-        paid = read_payments(fills, funding, time)
-        inputs["funding"] = paid.table.frame
-        parts.append(_sum_funding(paid, keys))
-        hours = _position_hours(fills, paid)
+        paid = read_payments(fills, funding, time or CoveredPeriod())
+        known, usd = ~np.isnan(paid.usd), np.nan_to_num(paid.usd)
+        counted = np.where(paid.inside, usd, 0.0)
+        measures = {
+            **dict.fromkeys(("funding", "net", "perp_net"), counted),
+            "funding_outside": usd - counted,
+            "payments": known & paid.inside,
+            "outside": ~paid.inside,
+            "missing_amounts": ~known,
+        }
+        parts.append(_sum_rows(paid.table, keys, measures, np.flatnonzero(paid.mine)))
+        hours, inputs["funding"] = _position_hours(fills, paid), paid.table.frame
     if covers.get("ledger") == "ledger":
-        moved = Table(ledger, "ledger")
+        moved, is_named = Table(ledger, "ledger"), "user" in keys
+        rows, moves, owner = own_ledger(moved, fills.account, fills.owners, named=is_named)
+        measures = {
+            "ledger": filled(moves.perp),
+            "unknown_flows": np.isnan(moves.perp),
+            "income": read_income(rows, owner, moves),
+        }
+        if is_named:
+            rows = Table(rows.plain.assign(user=owner.texts().to_numpy()), "ledger", "none")
+        parts.append(_sum_rows(rows, keys, measures))
         inputs["ledger"] = moved.frame
-        parts.append(_sum_ledger(moved, keys, fills))
     if covers.get("unrealised") == "unrealised":
-        ends = zip(positions or (), (-1.0, 1.0), strict=True)
-        known = [(held, sign) for held, sign in ends if held is not None]
-        parts += [_sum_positions(held, sign, keys, fills.owners) for held, sign in known]
-    groups, sums = _add_parts(parts, keys)
-    result = _mark_uncovered(groups, sums, covers, hours, is_final=warns)
+        for held, sign in zip(positions or (), (-1.0, 1.0), strict=True):
+            if held is not None:
+                parts.append(_sum_positions(fills, held, sign, keys))
+    result = _mark_uncovered(*_add_parts(parts, keys), covers, hours, is_final=warns)
     facts = {"helper": "pnl.attribution", "by": keys, "covers": ", ".join(covers.values())}
     made = finish(result, inputs, **facts)
     if made["at_par"].any():
@@ -312,83 +306,54 @@ def _sum_fills(fills: Fills, keys: Sequence[str]) -> Sums:
 
     The trading fee is the fee without the parts of builder and deployer. Below 0 it is a rebate.
     """
-    table, money = fills.table, fills.money
-    trading = money.fee - money.builder_fee - money.deployer_fee
+    table, usd, coins = fills.table, fills.money, fills.table.text("coin")
+    trading = usd.fee - usd.builder_fee - usd.deployer_fee
     px, sz, closed, fee = (np.isnan(table.number(n)) for n in ("px", "sz", "closed_pnl", "fee"))
-    perp = table.text("coin").facts(is_perp)
-    perp_net = money.closed_pnl - money.fee
-    measures: dict[str, Floats | Flags] = {
-        "volume": money.volume,
-        "closed_pnl": money.closed_pnl,
-        "trading_fee": np.maximum(trading, 0.0),
-        "rebate": np.minimum(trading, 0.0),
-        "builder_fee": money.builder_fee,
-        "deployer_fee": money.deployer_fee,
-        "perp_net": perp_net if perp.all() else np.where(perp, perp_net, 0.0),
-        "perps": perp,
-        "priority_gas": filled(table.number("priority_gas", 0.0)),
-        "fees_in_cost": money.fee_in_cost,
-        "missing_amounts": px | sz | closed | fee,
-        "no_closed_pnl": closed,
-        "no_fee": fee,
-        "unpriced_fees": money.is_unpriced,
-        "at_par": money.is_at_par,
-    }
+    perp = coins.facts(money.is_perp)
     # Conversions are not trades (docs/live_service.md, section 7). Only outcome tokens convert.
-    if table.has("dir") and any(map(is_outcome, table.text("coin").present())):
-        converts = fills.roles.conversion & table.text("coin").facts(is_outcome)
-        measures["conversions"] = converts
-        measures["volume"] = np.where(converts, 0.0, money.volume)
-    measures["rows"] = np.ones(len(table), dtype=bool)
-    groups, sums = _sum_rows(table, keys, measures)
+    converts = np.zeros(len(table), dtype=bool)
+    if table.has("dir") and any(map(money.is_outcome, coins.present())):
+        converts = fills.roles.conversion & coins.facts(money.is_outcome)
+    groups, sums = _sum_rows(
+        table,
+        keys,
+        {
+            "rows": np.ones(len(table), dtype=bool),
+            "volume": np.where(converts, 0.0, usd.volume),
+            "closed_pnl": usd.closed_pnl,
+            "trading_fee": np.maximum(trading, 0.0),
+            "rebate": np.minimum(trading, 0.0),
+            "builder_fee": usd.builder_fee,
+            "deployer_fee": usd.deployer_fee,
+            "perp_net": np.where(perp, usd.closed_pnl - usd.fee, 0.0),
+            "perps": perp,
+            "priority_gas": filled(table.number("priority_gas", 0.0)),
+            "fees_in_cost": usd.fee_in_cost,
+            "missing_amounts": px | sz | closed | fee,
+            "no_closed_pnl": closed,
+            "no_fee": fee,
+            "unpriced_fees": usd.is_unpriced,
+            "at_par": usd.is_at_par,
+            "conversions": converts,
+        },
+    )
     for name in (*FEES, "priority_gas", "fees_in_cost"):  # what is paid is bad for the account
         sums[name] = 0.0 - sums[name]
     sums["net"] = sums["closed_pnl"] + np.sum([sums[name] for name in FEES], axis=0)
     return groups, sums
 
 
-def _sum_funding(payments: Payments, keys: Sequence[str]) -> Sums:
-    """Return the sums of payments; those outside the time of the fills have their own columns."""
-    funding, mine, inside, usd = payments
-    known, paid = ~np.isnan(usd), np.nan_to_num(usd)
-    counted = np.where(inside, paid, 0.0)
-    measures: dict[str, Floats | Flags] = {
-        "funding": counted,
-        "net": counted,
-        "perp_net": counted,
-        "funding_outside": paid - counted,
-        "payments": known & inside,
-        "outside": ~inside,
-        "missing_amounts": ~known,
-    }
-    return _sum_rows(funding, keys, measures, np.flatnonzero(mine))
-
-
-def _sum_ledger(ledger: Table, keys: Sequence[str], fills: Fills) -> Sums:
-    """Return the sums of the ledger rows of the accounts."""
-    table, moves, accounts = own_ledger(ledger, fills.account, fills.owners, named="user" in keys)
-    income = read_income(table, accounts, moves)
-    if "user" in keys:
-        users = accounts.texts().to_numpy()
-        table = Table(table.plain.assign(user=users), "ledger", "none")
-    flow = moves.perp
-    measures = {"ledger": filled(flow), "unknown_flows": np.isnan(flow), "income": income}
-    return _sum_rows(table, keys, measures)
-
-
-def _sum_positions(held: Frame, sign: float, keys: Sequence[str], owners: Owners) -> Sums:
+def _sum_positions(fills: Fills, held: Frame, sign: float, keys: Sequence[str]) -> Sums:
     """Return the sums of the unrealised PnL of positions, times a sign."""
     table = Table(held, "positions")
     table.require(["coin", "unrealized_pnl", *(["user"] if "user" in keys else [])])
-    rows = np.flatnonzero(is_owned(table, "user", owners))
-    kept = [name for name in _POSITION if table.has(name)]
-    distinct_rows(table.columns(kept).iloc[rows], ("user", "coin"), "positions")
+    rows = np.flatnonzero(is_owned(table, "user", fills.owners))
+    stated = ("user", "dex", "coin", "time", "szi", "unrealized_pnl")
+    distinct_rows(table.columns((), stated).iloc[rows], ("user", "coin"), "positions")
     gain = table.number("unrealized_pnl")
-    unknown = np.isnan(gain)
     measures = {
         "unrealised": sign * np.nan_to_num(gain),
-        "missing_amounts": unknown,
-        "no_unrealised": unknown,
+        **dict.fromkeys(("missing_amounts", "no_unrealised"), np.isnan(gain)),
     }
     return _sum_rows(table, keys, measures, rows)
 
@@ -401,15 +366,11 @@ def _sum_rows(
 ) -> Sums:
     """Return the groups of rows, and the sums of the measures in each."""
     codes, groups = group_rows(table, keys, rows=rows)
-    number = len(groups)
     sums: dict[str, Floats] = {}
     for name, values in measures.items():
         taken = values if rows is None else values[rows]
-        is_count = taken.dtype == np.bool_
-        if is_count and taken.all():
-            sums[name] = np.bincount(codes, minlength=number).astype(np.float64)
-        else:
-            sums[name] = sum_groups(codes, taken, number) if taken.any() else np.zeros(number)
+        is_zero = not taken.any()
+        sums[name] = np.zeros(len(groups)) if is_zero else sum_groups(codes, taken, len(groups))
     return groups, sums
 
 
@@ -419,9 +380,8 @@ def _add_parts(parts: Sequence[Sums], keys: Sequence[str]) -> Sums:
         return parts[0]
     stacked = pd.concat([each for each, _ in parts], ignore_index=True)
     codes, groups = number_groups(stacked[[*keys]], missing_last=True)
-    names = dict.fromkeys(name for _, each in parts for name in each)
     sums: dict[str, Floats] = {}
-    for name in names:
+    for name in dict.fromkeys(name for _, each in parts for name in each):
         values = [each.get(name, np.zeros(len(group))) for group, each in parts]
         sums[name] = sum_groups(codes, np.concatenate(values), len(groups))
     return groups, sums
@@ -435,14 +395,13 @@ def _position_hours(fills: Fills, payments: Payments) -> pd.DataFrame | None:
     table, funding = fills.table, payments.table
     if not all(map(table.has, POSITIONS)) or (table.has("user") and not funding.has("user")):
         return None
-    steps = fills.steps
-    rows, until = payments.mine & payments.inside, common_end(table.frame, funding.frame)
-    hours = count_hours(fills, funding, rows, until)
+    steps, rows = fills.steps, payments.mine & payments.inside
+    held, paid = count_hours(fills, funding, rows, common_end(table.frame, funding.frame))
     heads = np.flatnonzero(steps.first)
     coins = Names(steps.coin[heads], steps.coins)
-    names = (Names(steps.user[heads], steps.users), coins, coins.renamed(dex_of))
-    columns = {key: each.texts() for key, each in zip(HOUR_KEYS, names, strict=True)}
-    return pd.DataFrame({**columns, "held": hours.held, "paid": hours.paid})
+    names = (Names(steps.user[heads], steps.users), coins, coins.renamed(money.dex_of))
+    columns = {key: each.texts() for key, each in zip(_HOUR_KEYS, names, strict=True)}
+    return pd.DataFrame({**columns, "held": held, "paid": paid})
 
 
 def _mark_uncovered(
@@ -457,16 +416,15 @@ def _mark_uncovered(
 
     With `is_final` an amount that no fill of a group states is missing, too.
     """
-    keys, number = list(groups.columns), len(groups)
-    zero = np.zeros(number)
+    keys, zero = list(groups.columns), np.zeros(len(groups))
     counts = {name: np.rint(sums.get(name, zero)).astype(np.int64) for name in (*_COUNTS, *GAPS)}
-    rows, is_not = counts["rows"], {name: covers.get(name) != name for name in _SOURCES}
+    rows, unpaid = counts["rows"], zero > 0
+    lacks_paid, lacks_moved, lacks_held = (covers.get(name) != name for name in _SOURCES)
     if not is_final:
         counts |= dict.fromkeys(("no_closed_pnl", "no_fee"), counts["held"])
-    unpaid = np.full(number, is_not["funding"])
-    if not is_not["funding"]:
+    if not lacks_paid:
         if hours is not None:
-            by = [key for key in keys if key in HOUR_KEYS]
+            by = [key for key in keys if key in _HOUR_KEYS]
             pairs = groups.assign(**hours[["held", "paid"]].sum())
             if by:
                 totals = hours.groupby(by, dropna=False)[["held", "paid"]].sum().reset_index()
@@ -476,34 +434,31 @@ def _mark_uncovered(
     no_closed, no_fee = (
         (rows > 0) & (counts[name] == rows) for name in ("no_closed_pnl", "no_fee")
     )
-    money = {name: sums.get(name, zero) + 0.0 for name in MONEY}
-    money["equity_change"] = sums["perp_net"] + sums.get("ledger", zero)
+    amounts = {name: sums.get(name, zero) + 0.0 for name in MONEY}
+    amounts["equity_change"] = sums["perp_net"] + sums.get("ledger", zero)
     lost = {
         "closed_pnl": no_closed,
         **dict.fromkeys((*FEES, "fees_in_cost"), no_fee),
         "net": no_closed | no_fee,
-        "funding": unpaid,
-        "ledger": np.full(number, is_not["ledger"]),
-        "equity_change": unpaid | is_not["ledger"] | no_closed | no_fee,
-        "unrealised": (counts["no_unrealised"] > 0) | is_not["unrealised"],
+        "funding": unpaid | lacks_paid,
+        "ledger": lacks_moved | (zero > 0),
+        "equity_change": unpaid | lacks_paid | lacks_moved | no_closed | no_fee,
+        "unrealised": (counts["no_unrealised"] > 0) | lacks_held,
     }
     for name, gone in lost.items():
         if gone.any():
-            money[name] = np.where(gone, np.nan, money[name])
-    facts = counts | {
-        "unpaid": unpaid & (not is_not["funding"]),
-        "income": sums.get("income", zero),
-    }
+            amounts[name] = np.where(gone, np.nan, amounts[name])
+    facts = counts | {"unpaid": unpaid, "income": sums.get("income", zero)}
     of_what = " in all" if any(key in CALENDAR for key in keys) else ""
     made: dict[str, object] = {
         **groups,
         "fills": rows - counts["conversions"],
         "volume": sums["volume"],
-        **money,
+        **amounts,
         **{name: counts[name] for name in GAPS},
         "covers": pd.Series(_coverage_texts(covers, facts, of_what), dtype="str"),
     }
-    return pd.DataFrame(made, index=range(number), copy=False)
+    return pd.DataFrame(made, index=range(len(groups)), copy=False)
 
 
 def _coverage_texts(covers: Mapping[str, str], facts: Mapping[str, Any], of_what: str) -> list[str]:
@@ -514,9 +469,9 @@ def _coverage_texts(covers: Mapping[str, str], facts: Mapping[str, Any], of_what
     """
     base = ", ".join(covers.values())
     texts = [base] * len(facts["rows"])
-    partly = facts["unpaid"] | (facts["paid"] < facts["held"]) | (np.abs(facts["income"]) >= 0.005)
-    for name in ("outside", "no_unrealised", "no_closed_pnl", "no_fee"):
-        partly = partly | (facts[name] > 0)
+    lacks = [facts[name] > 0 for name in ("outside", "no_unrealised", "no_closed_pnl", "no_fee")]
+    partly = facts["unpaid"] | (facts["paid"] < facts["held"]) | np.any(lacks, axis=0)
+    partly |= np.abs(facts["income"]) >= 0.005
     for place in np.flatnonzero(partly).tolist():
         row = {name: values[place].item() for name, values in facts.items()}
         before, funding, after = base.partition("funding")
@@ -550,15 +505,14 @@ def _misses_payments(groups: pd.DataFrame, counts: Mapping[str, Ints], *, has_ho
     positions at full hours, and for a day without rows if a row of any position hour is missing or
     if position hours are not known. An account without fills misses nothing.
     """
-    columns = groups.assign(payments=counts["payments"], perps=counts["perps"])
 
-    def totals(names: Sequence[str]) -> Any:
+    def totals(*names: str) -> Any:
         """Return payments and perp fills of all rows with the same keys."""
-        keys = [key for key in groups.columns if key in names]
-        grouped = columns.groupby(keys, dropna=False) if keys else columns.groupby(lambda _: 0)
-        return grouped[["payments", "perps"]].transform("sum").to_numpy(np.int64).T
+        same, found = number_groups(groups[[key for key in groups if key in names]])
+        sums = (sum_groups(same, counts[name], len(found)) for name in ("payments", "perps"))
+        return (values[same] for values in sums)
 
-    (of_account, perps_of_account), (of_group, perps_of_group) = map(totals, (("user",), HOUR_KEYS))
+    (of_account, perps_of_account), (of_group, perps_of_group) = totals("user"), totals(*_HOUR_KEYS)
     unpaid = (of_account == 0) & (perps_of_account > 0)
     unpaid |= (of_group == 0) & (counts["held"] > 0)
     gaps = counts["paid"] < counts["held"] if has_hours else perps_of_group > 0

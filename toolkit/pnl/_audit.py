@@ -9,7 +9,7 @@ from toolkit import prepare
 from toolkit.prepare import Fills
 from toolkit.prepare.average import PerpRule, SizeDecimals, expected_by_rule, size_decimals
 from toolkit.prepare.door import Frame
-from toolkit.prepare.single_account import check_chains
+from toolkit.prepare.fills import check_chains
 from toolkit.rules.closed_pnl import apply_perp_fill_2023
 
 Rule = Literal["current", "2023"]

@@ -6,14 +6,14 @@ import pandas as pd
 from toolkit.arrays import Floats, Ints
 from toolkit.errors import MissingColumns
 from toolkit.pnl._attribution import compute_attribution
+from toolkit.pnl._equity import curve_coverage
 from toolkit.pnl._reconcile_tables import select_tables
 from toolkit.prepare import Fills
-from toolkit.prepare.account_values import distinct_rows, read_values
 from toolkit.prepare.door import NO_TIME, Frame, Table, utc_times
 from toolkit.prepare.funding import covered_period, is_inside
 from toolkit.prepare.provenance import finish
+from toolkit.prepare.states import distinct_rows, read_values
 from toolkit.prepare.trades import read_signs
-from toolkit.prepare.words import curve_coverage
 from toolkit.times import HOUR, Time, to_iso, to_ms
 
 STATED = ("szi", "position_value", "unrealized_pnl")
@@ -134,7 +134,7 @@ def carried_back(
     held = held[held["user"].str.lower() == user]
     end = 0 if user is None else _state_time(int(worth["ms"][user]), end, begin)
     bounds = {} if user is None else {user: (_LONG_AGO if begin is None else begin - 1, end)}
-    period = covered_period(trades, begin, end) if bounds and paid is not None else None
+    period = covered_period(trades, begin, end)
     tables = select_tables(bounds, trades.frame, paid, moved, user or "")
     whole = compute_attribution(tables.perps, tables.funding, tables.ledger, None, period)
     if tables.funding is not None:

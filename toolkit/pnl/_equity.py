@@ -1,7 +1,7 @@
 """Equity over time, from an empty account on."""
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -11,17 +11,30 @@ from toolkit.pnl._attribution import NEEDED, compute_attribution
 from toolkit.prepare import Fills
 from toolkit.prepare.average import SizeDecimals, size_decimals
 from toolkit.prepare.door import Frame, Names, Table, filled, utc_times
+from toolkit.prepare.fills import check_chains, check_one_account
 from toolkit.prepare.funding import covered_period, read_payments
 from toolkit.prepare.groups import CALENDAR
 from toolkit.prepare.ledger import own_ledger
-from toolkit.prepare.markets import dex_of, is_perp
-from toolkit.prepare.money import Prices, warn_missing_tokens, warn_unused_prices
-from toolkit.prepare.owners import refuse_several_accounts
-from toolkit.prepare.prices import PriceHistory, make_history
-from toolkit.prepare.provenance import finish
-from toolkit.prepare.single_account import check_chains, check_one_account
+from toolkit.prepare.money import (
+    Prices,
+    dex_of,
+    is_perp,
+    warn_missing_tokens,
+    warn_unused_prices,
+)
+from toolkit.prepare.prices import make_history
+from toolkit.prepare.provenance import finish, refuse_several_accounts
 from toolkit.prepare.steps import POSITION_COLUMNS
-from toolkit.prepare.words import CURVE_GAPS, curve_coverage
+
+CURVE_GAPS = {
+    "unpriced_fees": "fees in other tokens",
+    "unknown_flows": "flows of unknown amount",
+    "missing_amounts": "funding rows of unknown amount",
+}
+"""Counts of what the sums of a curve leave out. All of its fills have their amounts."""
+
+Part = tuple[Names, Ints, Mapping[str, Floats | Flags]]
+"""Events of one source: their accounts, their times, and what each one changes."""
 
 
 def equity(
@@ -135,31 +148,26 @@ def equity(
         "spot_net": np.where(in_perps, 0.0, gain),
         "unpriced_fees": traded.money.is_unpriced,
     }
-    begun: dict[str, float] = {}
+    users, begun = table.text("user", blank=True), dict[str, float]()
     if has_positions and marks is None:
         amounts["open"], begun = _count_open(traded)
-    parts = [_Part(table.text("user", blank=True), table.ms(), amounts)]
-    covers = dict.fromkeys(parts[0].users.take(in_perps).present() or [""], "fills")
-    inputs = {"fills": table.frame, "funding": funding, "ledger": ledger, "marks": marks}
+    parts: list[Part] = [(users, table.ms(), amounts)]
+    covers = dict.fromkeys(users.take(in_perps).present() or [""], "fills")
     if funding is not None or ledger is not None:
         others, covers = _other_parts(traded, in_perps, funding, ledger)
         parts += others
     points = _sum_parts(parts, by)
-
-    sums = points.sums
-    pnl = np.full(len(points.ms), np.nan)
-    gains = long = short = pnl
+    sums, unknown = points.sums, np.full(len(points.ms), np.nan)
+    gains = long = short = unknown
     if marks is not None and sz_decimals is not None:
         perps = Fills(table.frame[in_perps], "", traded.prices, traded.collateral)
         check_chains(perps)
         entry = perps.average(size_decimals(sz_decimals)).entry
-        gains, long, short = _value_positions(perps, entry, points, _read_marks(marks), by)
+        gains, long, short = _value_positions(perps, entry, points, marks, by)
     elif has_positions and in_perps.any():
         held_before = np.array([begun.get(user, 0.0) for user in points.users])[points.owner]
-        is_flat = sums["open"] + held_before == 0
-        gains = long = short = np.where(is_flat, 0.0, np.nan)
-    flows = sums["ledger"] if ledger is not None else pnl
-    pnl = sums["net"] + gains
+        gains = long = short = np.where(sums["open"] + held_before == 0, 0.0, np.nan)
+    flows, pnl = sums["ledger"] if ledger is not None else unknown, sums["net"] + gains
     texts = [
         curve_coverage(covers.get(user, ""), {name: sums[name][last] for name in CURVE_GAPS})
         for user, last in zip(points.users, points.last.tolist(), strict=True)
@@ -176,9 +184,18 @@ def equity(
         "short": short,
         "spot_realised": sums["spot_net"],
         **{name: sums[name].astype(np.int64) for name in CURVE_GAPS},
-        "covers": pd.Series(np.array(texts, dtype=object)[points.owner], dtype="str"),
+        "covers": Names(points.owner, texts).texts().fillna(""),
     }
+    inputs = {"fills": table.frame, "funding": funding, "ledger": ledger, "marks": marks}
     return finish(pd.DataFrame(made, copy=False), inputs, helper="pnl.equity", by=by)
+
+
+def curve_coverage(covers: str, counts: Mapping[Any, Any]) -> str:
+    """Return the sources that a curve covers, and the number of rows without a known amount."""
+    gaps = [
+        f"without {counts[name]:.0f} {text}" for name, text in CURVE_GAPS.items() if counts[name]
+    ]
+    return ", ".join([covers, *gaps])
 
 
 class _Points(NamedTuple):
@@ -195,41 +212,28 @@ class _Points(NamedTuple):
     sums: dict[str, Floats]
 
 
-class _Part(NamedTuple):
-    """Events of one source: their account, their time, and what each one changes."""
-
-    users: Names
-    ms: Ints
-    amounts: Mapping[str, Floats | Flags]
-
-
 def _other_parts(
     fills: Fills, in_perps: Flags, funding: Frame | None, ledger: Frame | None
-) -> tuple[list[_Part], dict[str, str]]:
+) -> tuple[list[Part], dict[str, str]]:
     """Return the payments inside the time of the fills, the ledger, and what each curve covers."""
-    table, is_named, owners = fills.table, fills.table.has("user"), fills.owners
+    table, is_named = fills.table, fills.table.has("user")
     perps = Fills(table.frame[in_perps], fills.account, fills.prices, fills.collateral)
-    perps.owners = owners
-    parts, time = [], None
-
-    def nobody(count: int) -> Names:
-        return Names(np.zeros(count, dtype=np.int64), [""])
-
-    if funding is not None:
-        time = covered_period(table)
+    perps.owners = fills.owners
+    time, parts = covered_period(table) if funding is not None else None, list[Part]()
+    if funding is not None and time is not None:
         paid, mine, inside, usd = read_payments(perps, funding, time, named=True)
         kept = mine & inside
         amounts = {"net": filled(usd[kept]), "missing_amounts": np.isnan(usd[kept])}
-        users = paid.text("user").take(kept) if is_named else nobody(int(kept.sum()))
-        parts.append(_Part(users, paid.ms()[kept], amounts))
+        parts.append((paid.text("user", blank=True).take(kept), paid.ms()[kept], amounts))
     if ledger is not None:
-        moved, moves, accounts = own_ledger(
-            Table(ledger, "ledger"), fills.account, owners, named=is_named
+        moved, moves, users = own_ledger(
+            Table(ledger, "ledger"), fills.account, fills.owners, named=is_named
         )
         amounts = {"ledger": filled(moves.perp), "unknown_flows": np.isnan(moves.perp)}
-        users = accounts if is_named else nobody(len(moved))
-        parts.append(_Part(users, moved.ms(), amounts))
+        parts.append((users, moved.ms(), amounts))
     whole = compute_attribution(perps, funding, ledger, ["user"] if is_named else None, time)
+    if not is_named:
+        parts = [(Names(np.zeros(len(ms), np.int64), [""]), ms, each) for _, ms, each in parts]
     names = whole["user"].fillna("") if is_named else [""] * len(whole)
     return parts, dict(zip(names, whole["covers"], strict=True))
 
@@ -245,32 +249,31 @@ def _count_open(fills: Fills) -> tuple[Floats, dict[str, float]]:
     return change, dict(zip(steps.users, begun.tolist(), strict=True))
 
 
-def _sum_parts(parts: Sequence[_Part], by: str) -> _Points:
+def _sum_parts(parts: Sequence[Part], by: str) -> _Points:
     """Return the running sums of each account at the end of each step.
 
     A curve reaches from the first to the last step of perps, spot and outcome markets. An amount
     that is not known changes no sum.
     """
     length, into = CALENDAR[by]
-    users = sorted({name for part in parts for name in part.users.present(blank=True)})
-    place_of = {name: place for place, name in enumerate(users)}
-    codes = [part.users.facts(lambda name: place_of.get(name, 0)) for part in parts]
-    code = np.concatenate(codes).astype(np.int64)
-    step = (np.concatenate([part.ms for part in parts]) + into) // length
+    users = sorted({name for names, _, _ in parts for name in names.present(blank=True)})
+    places = Names(np.arange(len(users)), users)
+    code = np.concatenate([names.among(places) for names, _, _ in parts])
+    step = (np.concatenate([ms for _, ms, _ in parts]) + into) // length
     first = np.full(len(users), np.iinfo(np.int64).max)
     np.minimum.at(first, code, step)
     last = first.copy()
     np.maximum.at(last, code, step)
     count = last - first + 1
     begin, total = np.cumsum(count) - count, int(count.sum())
-    place = np.split(begin[code] + step - first[code], np.cumsum([len(part.ms) for part in parts]))
+    place = np.split(begin[code] + step - first[code], np.cumsum([len(ms) for _, ms, _ in parts]))
     owner = np.repeat(np.arange(len(users)), count)
     running = {}
     for name in ("net", "ledger", *CURVE_GAPS, "spot_net", "open"):
         sums = np.zeros(total)
-        for part, at in zip(parts, place, strict=False):
-            if name in part.amounts and part.amounts[name].any():
-                sums += np.bincount(at, part.amounts[name], total)
+        for (_, _, amounts), at in zip(parts, place, strict=False):
+            if name in amounts and amounts[name].any():
+                sums += np.bincount(at, amounts[name], total)
         # Plain sums, account by account: a step without a change leaves them exactly as they are.
         each = [np.cumsum(own) for own in np.split(sums, begin[1:])]
         running[name] = np.concatenate(each)
@@ -278,37 +281,32 @@ def _sum_parts(parts: Sequence[_Part], by: str) -> _Points:
     return _Points(users, owner, ms, begin + count - 1, running)
 
 
-def _read_marks(marks: Frame) -> PriceHistory:
-    """Return mark prices; those of `tk.funding.implied_oracle` have other names."""
-    table = Table(marks, "marks", "none")
-    is_implied = table.has("oracle_px") and not table.has("mark_px")
-    time, name, px = ("hour", "coin", "oracle_px") if is_implied else ("time", "name", "mark_px")
-    table.require((time, name, px))
-    return make_history(px, table.text(name), table.known_ms(time), table.number(px))
-
-
 def _value_positions(
-    perps: Fills, entries: Floats, points: _Points, marks: PriceHistory, by: str
+    perps: Fills, entries: Floats, points: _Points, marks: Frame, by: str
 ) -> tuple[Floats, Floats, Floats]:
     """Return unrealised PnL, long and short notional before the end of each step, in USD.
 
     A point is missing if an open position has no price in the step.
     """
+    table = Table(marks, "marks", "none")
+    # Prices of `tk.funding.implied_oracle` have other names.
+    is_implied = table.has("oracle_px") and not table.has("mark_px")
+    time, name, px = ("hour", "coin", "oracle_px") if is_implied else ("time", "name", "mark_px")
+    table.require((time, name, px))
+    prices = make_history(px, table.text(name), table.known_ms(time), table.number(px))
     steps, ends = perps.steps, points.ms
     gain, long, short = np.zeros((3, len(ends)))
     begins, sizes = np.append(0, points.last + 1), steps.sizes(steps.end)
     owners = Names(steps.user, steps.users).among(Names(points.owner, points.users))
     heads, tails = np.flatnonzero(steps.first), np.flatnonzero(steps.last)
     for head, tail in zip(heads.tolist(), tails.tolist(), strict=True):
-        rows, coin = (
-            np.arange(*begins[owners[head] : owners[head] + 2]),
-            steps.coins[steps.coin[head]],
-        )
+        rows = np.arange(*begins[owners[head] : owners[head] + 2])
+        coin = steps.coins[steps.coin[head]]
         place = head - 1 + np.searchsorted(steps.ms[head : tail + 1], ends[rows] - 1, "right")
         is_open = (place >= head) & (sizes[place] != 0)
         rows, size, entry = rows[is_open], sizes[place[is_open]], entries[place[is_open]]
         coins = Names(np.zeros(len(rows), dtype=np.int64), [coin])
-        mark, _ = marks.last_at(coins, ends[rows], CALENDAR[by][0] - 1)
+        mark, _ = prices.last_at(coins, ends[rows], CALENDAR[by][0] - 1)
         price = perps.prices.get(perps.collateral.get(dex_of(coin), "").upper(), 1.0)
         gain[rows] += size * (mark - entry) * price
         long[rows] += np.maximum(size, 0.0) * mark * price

@@ -12,9 +12,9 @@ from toolkit.pnl._positions import MarkPrices, mark_prices, owner_columns
 from toolkit.prepare import Fills
 from toolkit.prepare.average import swap_groups
 from toolkit.prepare.door import NO_TIME, Frame, utc_times
-from toolkit.prepare.markets import is_outcome
+from toolkit.prepare.fills import check_chains
+from toolkit.prepare.money import is_outcome
 from toolkit.prepare.provenance import finish
-from toolkit.prepare.single_account import check_chains
 from toolkit.prepare.steps import POSITION_COLUMNS, Steps, grid
 from toolkit.rules.closed_pnl import GUARD_BITS
 

@@ -11,11 +11,11 @@ from toolkit import prepare
 from toolkit.arrays import Ints
 from toolkit.errors import MissingColumns
 from toolkit.prepare import Fills
-from toolkit.prepare.account_values import aware_ms
 from toolkit.prepare.average import SizeDecimals, size_decimals
 from toolkit.prepare.door import Frame, Names, Table, utc_times
+from toolkit.prepare.fills import check_chains
 from toolkit.prepare.provenance import finish
-from toolkit.prepare.single_account import check_chains
+from toolkit.prepare.states import aware_ms
 from toolkit.times import Time
 
 MarkPrices = Mapping[str, float | Decimal] | Frame

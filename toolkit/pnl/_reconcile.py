@@ -11,11 +11,10 @@ from toolkit.pnl._attribution import compute_attribution
 from toolkit.pnl._reconcile_causes import find_causes
 from toolkit.pnl._reconcile_tables import account_bounds, select_tables
 from toolkit.prepare import Fills
-from toolkit.prepare.account_values import ValuesAndPositions, read_values
 from toolkit.prepare.door import NO_TIME, Frame, Table, filled
 from toolkit.prepare.money import CASH
 from toolkit.prepare.provenance import finish
-from toolkit.prepare.states import UNIFIED
+from toolkit.prepare.states import UNIFIED, ValuesAndPositions, read_values
 from toolkit.prepare.trades import read_signs
 from toolkit.rules.spot_cost import SWAPS
 from toolkit.times import Time

@@ -9,9 +9,8 @@ from toolkit.arrays import Flags
 from toolkit.display import count_text
 from toolkit.pnl._reconcile_tables import AccountTables
 from toolkit.prepare import Fills
-from toolkit.prepare.account_values import ValuesAndPositions
 from toolkit.prepare.door import Table
-from toolkit.prepare.states import UNIFIED
+from toolkit.prepare.states import UNIFIED, ValuesAndPositions
 from toolkit.prepare.steps import POSITION_COLUMNS
 
 _OF_POSITIONS = tuple(name for name in POSITION_COLUMNS if name not in ("px", "closed_pnl"))

@@ -7,9 +7,9 @@ import numpy as np
 import pandas as pd
 
 from toolkit.contract.dexes import NOT_PERP
-from toolkit.prepare.account_values import ValuesAndPositions
 from toolkit.prepare.door import NO_TIME, Table, utc_times
-from toolkit.prepare.owners import account_names
+from toolkit.prepare.provenance import account_names
+from toolkit.prepare.states import ValuesAndPositions
 
 _LATER = 2**62
 _NOWHERE = (_LATER, -_LATER)

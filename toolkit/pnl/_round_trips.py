@@ -12,6 +12,7 @@ from toolkit.errors import HistoryWarning, MissingColumns, warn_caller
 from toolkit.pnl._positions import owner_columns
 from toolkit.prepare import Fills
 from toolkit.prepare.door import NO_TIME, Frame, utc_times
+from toolkit.prepare.fills import check_chains
 from toolkit.prepare.funding import (
     common_end,
     covered_period,
@@ -21,7 +22,6 @@ from toolkit.prepare.funding import (
 )
 from toolkit.prepare.money import Prices, warn_unused_prices
 from toolkit.prepare.provenance import finish
-from toolkit.prepare.single_account import check_chains
 from toolkit.prepare.steps import POSITION_COLUMNS
 from toolkit.times import HOUR
 

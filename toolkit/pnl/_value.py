@@ -16,16 +16,14 @@ from toolkit import prepare
 from toolkit.arrays import Flags, Floats, Ints
 from toolkit.prepare import Fills
 from toolkit.prepare.door import Frame, Names, Table, filled, utc_times
+from toolkit.prepare.fills import check_chains
 from toolkit.prepare.funding import chains_of, payment_spans
 from toolkit.prepare.groups import split_groups
 from toolkit.prepare.ledger import COLLATERAL, Movements, own_ledger, read_kept, read_means
-from toolkit.prepare.markets import dex_of, is_perp, pair_of
-from toolkit.prepare.money import Prices, in_usd
-from toolkit.prepare.owners import is_owned
+from toolkit.prepare.money import Prices, dex_of, in_usd, is_perp, pair_of
 from toolkit.prepare.prices import PriceHistory, make_history, read_prices
-from toolkit.prepare.provenance import finish, frame_provenance
+from toolkit.prepare.provenance import finish, frame_provenance, is_owned
 from toolkit.prepare.roles import is_off_book
-from toolkit.prepare.single_account import check_chains
 from toolkit.prepare.states import PORTFOLIO_MARGIN, UNIFIED, spot_backed_users
 from toolkit.prepare.steps import POSITION_COLUMNS
 from toolkit.rules.funding import LAST_DIGIT
@@ -232,7 +230,7 @@ def value(
     users = [*fills.owners.names]
     if has_users:
         named = fills.table.text("user")
-        nobody = [""] * bool(named.count_names() > len(named.present()))
+        nobody = [""] * ("" in named.present(blank=True))
         users = list(dict.fromkeys([*sorted(named.present()), *users, *nobody]))
     curves = []
     for user in users or [""]:

@@ -7,17 +7,16 @@ A closing fill takes the average, truncated to 6 - szDecimals decimals. Spot and
 """
 
 from collections.abc import Callable, Mapping
-from math import floor
 from typing import Final, NamedTuple
 
 import numpy as np
 
 from toolkit.arrays import Flags, Floats, Ints
 from toolkit.prepare.door import Frame, Table
-from toolkit.prepare.markets import is_perp
+from toolkit.prepare.money import is_perp
 from toolkit.prepare.steps import Steps
 from toolkit.rules.closed_pnl import price_decimals
-from toolkit.rules.spot_cost import WEI, CostBasis, swap_tokens
+from toolkit.rules.spot_cost import WEI, CostBasis, adjust_balance, apply_spot_fill, swap_tokens
 
 _SNAP: Final = 1e-7
 """A float average this close below a whole tick is the whole tick."""
@@ -141,126 +140,52 @@ def _perp_prices(steps: Steps, px: Floats, decimals: Floats) -> tuple[Floats, Fl
     return np.where(end == 0, np.nan, now), expected
 
 
-class _Balance:
-    """The balance of a token in units of its chain, its cost in USD, and units of unknown cost."""
-
-    __slots__ = ("cost", "size", "unknown")
-
-    def __init__(self, size: int = 0, cost: float = 0.0, unknown: int = 0) -> None:
-        self.size, self.cost, self.unknown = size, cost, unknown
-
-    def arrive(self, start: int, tolerance: int) -> None:
-        """Set the balance to the recorded one: tokens came or left without a fill."""
-        gap = start - self.size
-        if not start:
-            self.size, self.cost, self.unknown = 0, 0.0, 0
-        elif abs(gap) <= tolerance and self.size:
-            self.size, self.unknown = start, min(self.unknown, start)
-        elif gap >= 0:
-            self.size, self.unknown = start, self.unknown + gap
-        else:
-            self.remove(-gap)
-
-    def remove(self, size: int) -> float:
-        """Remove tokens at average cost, and return their cost."""
-        left = self.size - size
-        cost = self.cost
-        if left:
-            cost = min(floor(cost * size / self.size * _CENT + 0.5) / _CENT, cost)
-            self.unknown = self.unknown * left // self.size
-            self.cost -= cost
-        else:
-            self.cost, self.unknown = 0.0, 0
-        self.size = left
-        return cost
-
-    def sell(self, sold: int) -> float:
-        """Remove sold tokens, and return their cost; NaN if it is not known."""
-        known, cost = 0 if self.unknown else self.size, self.cost
-        missing = max(0, sold - self.size)
-        self.size, self.unknown = self.size + missing, self.unknown + missing
-        taken = self.remove(sold)
-        if not known:
-            return np.nan
-        return cost * sold / known if missing else taken
-
-
 # ASSUMED: Base tokens of a rebate join the balance at no cost.
 def _add_spot(
-    table: Table,
-    steps: Steps,
-    px: Floats,
-    swaps: Flags,
-    entry: Floats,
-    expected: Floats,
-    gap: Ints,
+    table: Table, steps: Steps, px: Floats, swaps: Flags, entry: Floats, expected: Floats, gap: Ints
 ) -> None:
     """Fill in entry price, closed PnL and gaps of spot and outcome tokens."""
-    places = np.flatnonzero(steps.spot)
-    groups = swap_groups(table, steps, swaps)
+    places, groups = np.flatnonzero(steps.spot), swap_groups(table, steps, swaps)
     if groups:  # a conversion connects chains, so all of them go on in the order of time
         places = places[np.argsort(steps.ms[places], kind="stable")]
-    chains, starts, changes, fees, tolerances, scales, prices = (
-        values[places].tolist()
-        for values in (
-            steps.chain,
-            steps.start,
-            steps.change,
-            steps.fee,
-            steps.tolerance,
-            steps.scale,
-            px,
-        )
-    )
-    position = {place: number for number, place in enumerate(places.tolist())} if groups else {}
-    held: dict[int, _Balance] = {}
-    tolerance: dict[int, int] = {}
-    entries = np.full(len(places), np.nan)
-    gains = np.full(len(places), np.nan)
-    gaps = np.zeros(len(places), dtype=np.int64)
-    done: set[int] = set()
-
-    def arrive(number: int) -> _Balance:
-        chain, start = chains[number], starts[number]
-        balance = held.get(chain)
-        if balance is None:
-            balance = held[chain] = _Balance(start, 0.0, start)
-        else:
-            missing = start - balance.size
-            if abs(missing) > tolerance[chain]:
-                gaps[number] = missing
-            if missing:
-                balance.arrive(start, tolerance[chain])
-        tolerance[chain] = tolerances[number]
-        return balance
-
-    def leave(number: int, balance: _Balance) -> None:
-        if balance.size and not balance.unknown:
-            entries[number] = balance.cost / balance.size * scales[number]
-
-    for number, place in enumerate(places.tolist()):
-        if place in done:
+    # With prices in units of 1e-8, a cost of 1e-8 USD is as many units as a token has.
+    units = (np.rint(px * _CENT).astype(np.int64), np.maximum(steps.scale, 1).astype(np.int64))
+    columns = (steps.chain, steps.start, steps.change, steps.fee, steps.tolerance, *units)
+    rows = zip(*(column[places].tolist() for column in columns), strict=True)
+    fills = dict(zip(places.tolist(), rows, strict=True))
+    held: dict[int, CostBasis] = {}
+    allowed: dict[int, int] = {}
+    for place, (_, _, change, fee, _, price, unit) in fills.items():
+        legs = groups.get(place, [place])
+        if place != legs[0]:
             continue
+        before, after = list[CostBasis](), list[CostBasis]()
+        for leg in legs:
+            chain, start, _, _, tolerance, *_ = fills[leg]
+            basis = held.get(chain, CostBasis(start, 0, start))
+            if missing := start - basis.size:
+                gap[leg] = missing if abs(missing) > allowed[chain] else 0
+                basis = adjust_balance(basis, start, allowed[chain], unit)[1]
+            allowed[chain] = tolerance
+            before.append(basis)
         if place in groups:
-            legs = [position[leg] for leg in groups[place]]
-            done.update(groups[place])
-            balances = [arrive(leg) for leg in legs]
-            _swap(balances, [changes[leg] for leg in legs])
-            for leg, balance in zip(legs, balances, strict=True):
-                gains[leg] = 0.0
-                leave(leg, balance)
-            continue
-        balance, change = arrive(number), changes[number]
-        if change >= 0:
-            gains[number] = 0.0
-            balance.cost += change / scales[number] * prices[number]
+            moves = [(basis, fills[leg][2]) for basis, leg in zip(before, legs, strict=True)]
+            left, came = map(iter, swap_tokens(
+                [(basis, -size) for basis, size in moves if size < 0],
+                [(basis, size) for basis, size in moves if size >= 0],
+                unit,
+            ))  # fmt: skip
+            after = [next(left if size < 0 else came) for _, size in moves]
+            expected[legs] = 0.0
         else:
-            cost = balance.sell(-change)
-            gains[number] = -change / scales[number] * prices[number] - cost
-            change = 0
-        balance.size += change - fees[number]
-        leave(number, balance)
-    entry[places], expected[places], gap[places] = entries, gains, gaps
+            closed, basis = apply_spot_fill(before[0], change, price, fee, unit)
+            is_known = closed is not None and not (change < 0 and before[0].unknown)
+            expected[place] = (closed or 0) / unit / _CENT if is_known else np.nan
+            after = [basis if change >= 0 else basis._replace(size=basis.size - fee)]
+        for leg, basis in zip(legs, after, strict=True):
+            held[fills[leg][0]] = basis
+            if basis.size and not basis.unknown:
+                entry[leg] = basis.cost / basis.size / _CENT
 
 
 def swap_groups(table: Table, steps: Steps, swaps: Flags) -> dict[int, list[int]]:
@@ -277,16 +202,3 @@ def swap_groups(table: Table, steps: Steps, swaps: Flags) -> dict[int, list[int]
         key = (int(steps.user[place]), int(steps.ms[place]), int(hashes[place]))
         together.setdefault(key, []).append(place)
     return {place: legs for legs in together.values() for place in legs}
-
-
-def _swap(balances: list[_Balance], changes: list[int]) -> None:
-    """Move the cost of the tokens that leave to those that come in."""
-    bases = [CostBasis(b.size, round(b.cost * _CENT), b.unknown) for b in balances]
-    out = [n for n, change in enumerate(changes) if change < 0]
-    into = [n for n, change in enumerate(changes) if change >= 0]
-    left, came = swap_tokens(
-        [(bases[n], -changes[n]) for n in out], [(bases[n], changes[n]) for n in into]
-    )
-    for n, basis in zip([*out, *into], [*left, *came], strict=True):
-        balances[n].size, balances[n].unknown = basis.size, basis.unknown
-        balances[n].cost = basis.cost / _CENT

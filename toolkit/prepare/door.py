@@ -4,10 +4,12 @@ Helpers compute with numpy and pandas. Missing numbers are NaN, missing texts ar
 whole milliseconds. A column is read when it is first needed.
 """
 
+import re
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final, NamedTuple, Protocol, TypeVar
+from typing import Any, Final, NamedTuple, Protocol
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 from pandas.api.types import infer_dtype, is_bool_dtype, is_numeric_dtype
@@ -17,9 +19,6 @@ from toolkit.contract.dexes import NATIVE_ALIASES, NATIVE_NAMES
 from toolkit.display import count_text, type_text
 from toolkit.errors import MissingColumns
 from toolkit.prepare.repeats import drop_repeated_rows
-
-Fact = TypeVar("Fact")
-
 
 NATIVE_DEX: Final = NATIVE_NAMES["rows"]
 """The name of the native dex in results; depth and slippage rows have the same name."""
@@ -56,6 +55,9 @@ _FETCH_FUNCTIONS: Final = {
 }
 """Name of a frame -> the function that fetches it, or one of several."""
 
+_NATIVE: Final = f"^({'|'.join(NATIVE_ALIASES)})"
+_TEXT: Final = pa.large_string()
+_NUMBERS: Final = ("decimal", "floating", "integer", "mixed-integer-float")
 _UNITS: Final = {"s": (1_000, 1), "ms": (1, 1), "us": (1, 1_000), "ns": (1, 1_000_000)}
 """Unit of a time -> factors to multiply and to divide by, for milliseconds."""
 
@@ -98,23 +100,15 @@ class Names(NamedTuple):
     codes: Ints
     values: list[str]
 
-    def facts(self, fact: Callable[[str], Any]) -> Any:
+    def facts(self, fact: Callable[[str], Any]) -> npt.NDArray[Any]:
         """Return a fact of each row's name as an array."""
-        return (
-            np.array([fact(name) for name in self.values])[self.codes]
-            if self.values
-            else (np.zeros(0, dtype=bool))
-        )
+        return np.array([fact(name) for name in self.values or [""]])[self.codes]
 
     def renamed(self, rename: Callable[[str], str]) -> "Names":
         """Return the column with other names; equal new names become one."""
         places: dict[str, int] = {}
         codes = [places.setdefault(rename(name), len(places)) for name in self.values]
         return Names(np.array(codes, dtype=np.int64)[self.codes], list(places))
-
-    def count_names(self) -> int:
-        """Return the number of names that rows have, with one for missing names."""
-        return int(np.count_nonzero(np.bincount(self.codes, minlength=1)))
 
     def present(self, *, blank: bool = False) -> list[str]:
         """Return the names that rows have, without the missing one; with it if `blank`."""
@@ -123,14 +117,8 @@ class Names(NamedTuple):
 
     def sorted(self) -> "Names":
         """Return the column with its names in order, so that codes sort as names do."""
-        order = sorted(range(len(self.values)), key=self.values.__getitem__)
-        place = np.empty(len(order), dtype=np.int64)
-        place[order] = np.arange(len(order))
-        return Names(place[self.codes], [self.values[code] for code in order])
-
-    def ranks(self) -> Ints:
-        """Return a number for each row, in the order of names; the missing one is the last."""
-        return self.renamed(lambda name: name or "\U0010ffff").sorted().codes
+        values = sorted(self.values)
+        return Names(self.among(Names(self.codes, values)), values)
 
     def among(self, others: "Names") -> Ints:
         """Return the codes that the names have among others; -1 for a name that they lack."""
@@ -145,11 +133,16 @@ class Names(NamedTuple):
     def texts(self, rows: Any = slice(None)) -> pd.Series:
         """Return the names of rows as a column of texts; "" becomes missing."""
         known = [name or None for name in self.values]
-        column = pa.DictionaryArray.from_arrays(
-            self.codes[rows], pa.array(known, pa.large_string())
-        )
-        made: pd.Series = pd.Series(column.cast(pa.large_string()), dtype="str")
-        return made
+        column = pa.DictionaryArray.from_arrays(self.codes[rows], pa.array(known, _TEXT))
+        return pd.Series(column.cast(_TEXT), dtype="str")
+
+
+def name_pairs(left: Names, right: Names) -> tuple[Ints, list[tuple[str, str]]]:
+    """Return the place of each row's pair of names among all pairs, and these pairs."""
+    width = len(right.values)
+    pairs, places = np.unique(left.codes * width + right.codes, return_inverse=True)
+    named = [(left.values[pair // width], right.values[pair % width]) for pair in pairs.tolist()]
+    return places.astype(np.int64), named
 
 
 class Table:
@@ -165,7 +158,9 @@ class Table:
         self.frame: pd.DataFrame = drop_repeated_rows(frame, record or what, what)
         self.plain = pd.DataFrame(self.frame, copy=False)  # without attrs, so that reading is quick
         self.what = what
-        self._read: dict[tuple[str, str], Any] = {}
+        self._numbers: dict[str, Floats] = {}
+        self._texts: dict[str, Names] = {}
+        self._times: dict[str, Ints] = {}
 
     def __len__(self) -> int:
         return len(self.plain)
@@ -186,54 +181,43 @@ class Table:
         present = ", ".join(map(str, self.plain.columns)) or "no columns"
         raise MissingColumns(
             f"{self.what}: the frame lacks the column{'s' * (len(missing) > 1)} "
-            f"{', '.join(missing)}. It has {present}"
-            f"{f'. {hint}' if hint else ''}"
+            f"{', '.join(missing)}. It has {present}{hint and f'. {hint}'}"
         )
-
-    def _once(self, kind: str, name: str, read: Callable[[str], Any]) -> Any:
-        key = (kind, name)
-        if key not in self._read:
-            self.require([name])
-            self._read[key] = read(name)
-        return self._read[key]
 
     def number(self, name: str, default: float | None = None) -> Floats:
         """Return a column of numbers; missing is NaN.
 
         - ``default``: the value of every row if the frame has no such column
         """
+        if name in self._numbers:
+            return self._numbers[name]
         if default is not None and not self.has(name):
             return np.full(len(self), default)
-        return np.asarray(self._once("number", name, self._read_number))
-
-    def _read_number(self, name: str) -> Floats:
+        self.require([name])
         column = self.plain[name]
+        dtype: Any = column.dtype
         try:
-            if isinstance(column.dtype, np.dtype) and column.dtype.kind in "fiu":
-                values = column.to_numpy(dtype=np.float64)
+            if isinstance(dtype, np.dtype) and dtype.kind in "fiu":
+                values = column.to_numpy(np.float64)
             elif column.isna().all():
                 values = np.full(len(column), np.nan)
-            elif (
-                is_numeric_dtype(column.dtype) and not is_bool_dtype(column.dtype)
-            ) or infer_dtype(column, skipna=True) in (
-                "decimal",
-                "floating",
-                "integer",
-                "mixed-integer-float",
+            elif not is_bool_dtype(dtype) and (
+                is_numeric_dtype(dtype) or infer_dtype(column) in _NUMBERS
             ):
-                values = column.to_numpy(dtype=np.float64, na_value=np.nan)
+                values = column.to_numpy(np.float64, na_value=np.nan)
             else:
                 raise TypeError
         except (TypeError, ValueError):
             raise MissingColumns(
-                f"{self.what}: column {name} is {column.dtype}, not numbers. Convert it with "
+                f"{self.what}: column {name} is {dtype}, not numbers. Convert it with "
                 f'pandas.to_numeric, or fetch with numbers="float"'
             ) from None
-        if np.isinf(values).any():
+        if infinite := int(np.isinf(values).sum()):
             raise MissingColumns(
                 f"{self.what}: column {name} is infinite in "
-                f"{count_text(int(np.isinf(values).sum()), 'row')}. Correct or remove these rows"
+                f"{count_text(infinite, 'row')}. Correct or remove these rows"
             )
+        self._numbers[name] = values
         return values
 
     def text(self, name: str, *, blank: bool = False) -> Names:
@@ -241,12 +225,11 @@ class Table:
 
         - ``blank``: all texts are missing if the frame has no such column
         """
+        if name in self._texts:
+            return self._texts[name]
         if blank and not self.has(name):
             return Names(np.zeros(len(self), dtype=np.int64), [""])
-        names: Names = self._once("text", name, self._read_text)
-        return names
-
-    def _read_text(self, name: str) -> Names:
+        self.require([name])
         column = self.plain[name]
         if isinstance(column.dtype, pd.CategoricalDtype):
             known, codes = list(column.cat.categories), column.cat.codes.to_numpy(np.int64)
@@ -260,86 +243,71 @@ class Table:
                 plain = plain.combine_chunks()
             encoded = plain.dictionary_encode()
             known, indices = encoded.dictionary.to_pylist(), encoded.indices
-            indices = indices.fill_null(len(known)) if indices.null_count else indices
-            codes = indices.to_numpy()
-        names = Names(codes.astype(np.int64), [str(n) for n in known] + [""])
+            codes = indices.fill_null(len(known)).to_numpy()
+        names = Names(codes.astype(np.int64), [*map(str, known), ""])
         if name in ADDRESSES:
-            return names.renamed(str.lower)
-        if name == "dex":
-            return names.renamed(lambda dex: NATIVE_DEX if dex in NATIVE_ALIASES else dex)
-        if name == "collateral_token":
-            return names.renamed(_unify_token)
+            names = names.renamed(str.lower)
+        elif name in ("dex", "collateral_token"):  # <dex>, or <dex>:<token>
+            native = _NATIVE + ("$" if name == "dex" else "(?=:)")
+            names = names.renamed(lambda text: re.sub(native, NATIVE_DEX, text))
+        self._texts[name] = names
         return names
 
     def ms(self, name: str = "time") -> Ints:
         """Return a column of times as whole milliseconds in UTC; missing is `NO_TIME`."""
-        return np.asarray(self._once("ms", name, self._read_ms))
-
-    def _read_ms(self, name: str) -> Ints:
+        if name in self._times:
+            return self._times[name]
+        self.require([name])
         column = self.plain[name]
         if isinstance(column.dtype, pd.ArrowDtype):
             column = column.astype("datetime64[ms, UTC]")
-        if column.isna().all():
-            return np.full(len(column), NO_TIME, dtype=np.int64)
-        if is_numeric_dtype(column.dtype):
-            known = column.notna().to_numpy()
-            times = np.where(known, column.to_numpy(dtype=np.float64, na_value=0), 0).astype(
-                np.int64
-            )
-            if (times[known] >= 10**9).all() and (times[known] < 10**10).all():
+        missing = column.isna().to_numpy()
+        if missing.all():
+            ms = np.zeros(len(column), dtype=np.int64)
+        elif is_numeric_dtype(column.dtype):
+            ms = column.to_numpy(np.float64, na_value=0).astype(np.int64)
+            if ((ms >= 10**9) & (ms < 10**10))[~missing].all():
                 raise MissingColumns(
                     f"{self.what}: column {name} looks like seconds. Convert it with "
                     'pandas.to_datetime(..., unit="s", utc=True)'
                 )
-            return np.where(known, times, NO_TIME)
-        if column.dtype.kind != "M":
+        else:
             try:
-                column = pd.to_datetime(column, utc=True, format="ISO8601")
+                if column.dtype.kind != "M":
+                    column = pd.to_datetime(column, utc=True, format="ISO8601")
             except (ValueError, TypeError) as error:
                 raise MissingColumns(
                     f"{self.what}: column {name} is {column.dtype}, not times. Convert it with "
                     "pandas.to_datetime(..., utc=True)"
                 ) from error
-        stamps = column.array.asi8
-        times_, parts = _UNITS[column.array.unit]
-        whole = stamps * times_ // parts if (times_, parts) != (1, 1) else stamps
-        return np.where(column.isna(), NO_TIME, whole) if column.hasnans else whole
+            times, parts = _UNITS[column.array.unit]
+            ms = column.array.asi8 if times == parts else column.array.asi8 * times // parts
+        self._times[name] = np.where(missing, NO_TIME, ms) if missing.any() else ms
+        return self._times[name]
 
     def flag(self, name: str) -> tuple[Flags, Flags]:
         """Return a column of flags, False if missing, and which of them are known."""
         if not self.has(name):
             return np.zeros(len(self), dtype=bool), np.zeros(len(self), dtype=bool)
-        column = self.plain[name]
-        known = ~column.array.isna()
-        if column.dtype != np.bool_:
-            column = column.astype("boolean")
-        return np.where(known, column.to_numpy(bool, na_value=False), False), known
+        column = self.plain[name].astype("boolean")
+        return column.to_numpy(bool, na_value=False), column.notna().to_numpy(bool)
 
     def ids(self, name: str) -> tuple[Ints, Flags]:
         """Return a column of whole numbers, 0 if missing, and which of them are known."""
         if not self.has(name):
             return np.zeros(len(self), dtype=np.int64), np.zeros(len(self), dtype=bool)
-        column = self.plain[name]
-        known = column.notna().to_numpy()
         try:
-            if not (isinstance(column.dtype, np.dtype) and column.dtype.kind in "iu"):
-                column = column.astype("Int64")
-            numbers: Ints = column.to_numpy(np.int64, na_value=0)
-            return numbers, known
+            column = self.plain[name].astype("Int64")
         except (TypeError, ValueError):
             raise MissingColumns(
-                f"{self.what}: column {name} is {column.dtype}, not whole numbers"
+                f"{self.what}: column {name} is {self.plain[name].dtype}, not whole numbers"
             ) from None
+        numbers = column.to_numpy(np.int64, na_value=0).astype(np.int64, copy=False)
+        return numbers, column.notna().to_numpy(bool)
 
     def count_missing(self, names: Iterable[str]) -> dict[str, int]:
         """Return the number of missing values of columns."""
-        found = {}
-        for name in names:
-            column = self.plain[name]
-            is_float = isinstance(column.dtype, np.dtype) and column.dtype.kind == "f"
-            lacks = np.isnan(column.to_numpy()) if is_float else column.array.isna()
-            found[name] = int(np.count_nonzero(lacks))
-        return found
+        return {name: int(np.count_nonzero(self.plain[name].array.isna())) for name in names}
 
     def require_values(self, names: Iterable[str]) -> None:
         """Raise `MissingColumns` if a column has missing values, since missing is not 0."""
@@ -385,28 +353,21 @@ class Table:
         them are float64, texts have one spelling, times are in UTC with millisecond precision.
         """
         self.require(needed)
-        kept = [n for n in dict.fromkeys((*needed, *optional)) if self.has(n)]
-        return pd.DataFrame({n: self._plain(n, n in amounts) for n in kept}, index=range(len(self)))
-
-    def _plain(self, name: str, is_amount: bool) -> Any:
-        column = self.plain[name]
-        if is_amount:
-            return self.number(name)
-        arrow = column.dtype.pyarrow_dtype if isinstance(column.dtype, pd.ArrowDtype) else None
-        if arrow is not None and pa.types.is_decimal(arrow):
-            return self.number(name)
-        if column.dtype.kind == "M" or (arrow is not None and pa.types.is_temporal(arrow)):
-            return utc_times(self.ms(name))
-        is_name = name in ADDRESSES or name in ("collateral_token", "dex")
-        if isinstance(column.dtype, pd.CategoricalDtype | pd.StringDtype) or is_name:
-            return self.text(name).texts()
-        return column.reset_index(drop=True)
-
-
-def _unify_token(token: str) -> str:
-    """Return ``<dex>:<token>`` with one name of the native dex."""
-    dex, colon, name = token.partition(":")
-    return f"{NATIVE_DEX}:{name}" if colon and dex in NATIVE_ALIASES else token
+        made: dict[str, Any] = {}
+        for name in dict.fromkeys((*needed, *filter(self.has, optional))):
+            column = self.plain[name]
+            dtype: Any = column.dtype
+            arrow = dtype.pyarrow_dtype if isinstance(dtype, pd.ArrowDtype) else pa.null()
+            is_name = name in ADDRESSES or name in ("collateral_token", "dex")
+            if name in amounts or pa.types.is_decimal(arrow):
+                made[name] = self.number(name)
+            elif dtype.kind == "M" or pa.types.is_temporal(arrow):
+                made[name] = utc_times(self.ms(name))
+            elif isinstance(dtype, pd.CategoricalDtype | pd.StringDtype) or is_name:
+                made[name] = self.text(name).texts()
+            else:
+                made[name] = column.reset_index(drop=True)
+        return pd.DataFrame(made, index=range(len(self)))
 
 
 def as_pandas(native: Any, what: str = "frame") -> pd.DataFrame:

@@ -1,5 +1,20 @@
-"""Prepared fills: columns, money, steps, legs and average prices, each computed on first use."""
+"""Prepared fills: columns, money, steps, legs and average prices, each computed on first use.
 
+A helper that walks the history of one account would take the fills of two accounts for one chain of
+positions. If fills have no column user, three observations tell them apart:
+
+- A trade has two sides, and the exchange cancels an order that would meet one of the same account.
+  So one trade id on both sides proves two accounts.
+- If fills of one account are missing, its positions break and continue from a new position. If the
+  fills of two accounts are mixed, they continue from positions where they stopped before. A break
+  that does so proves two accounts, if the account has not been at this position at another time,
+  and if fewer breaks continue from a new position.
+- Any other break means that fills are missing, or that they are of several accounts. The results
+  show it as `chain_break` or ``broken``. A warning says so if neither the frame nor its provenance
+  names the account.
+"""
+
+from collections import Counter
 from collections.abc import Mapping
 from functools import cached_property
 from typing import Any, Final
@@ -8,10 +23,10 @@ import numpy as np
 import pandas as pd
 
 from toolkit.arrays import Flags
+from toolkit.display import count_text
+from toolkit.errors import UnnamedAccount, warn_caller
 from toolkit.prepare.average import Average, average_prices
 from toolkit.prepare.door import Frame, Names, Table, as_pandas, filled
-from toolkit.prepare.legs import Legs, split_legs
-from toolkit.prepare.markets import is_spot
 from toolkit.prepare.money import (
     Collateral,
     Money,
@@ -22,10 +37,23 @@ from toolkit.prepare.money import (
     parse_prices,
     read_money,
     read_tokens,
+    warn_missing_tokens,
 )
-from toolkit.prepare.owners import Owners, account_names
-from toolkit.prepare.roles import Roles, read_roles
-from toolkit.prepare.steps import POSITION_COLUMNS, Steps, sort_steps
+from toolkit.prepare.provenance import (
+    SEVERAL_ACCOUNTS,
+    Owners,
+    account_names,
+    refuse_several_accounts,
+)
+from toolkit.prepare.roles import Roles, read_roles, warn_missing_directions
+from toolkit.prepare.steps import (
+    POSITION_COLUMNS,
+    Legs,
+    Steps,
+    check_positions,
+    sort_steps,
+    split_legs,
+)
 
 _AMOUNTS: Final = (
     "volume", "closed_pnl", "fee", "builder_fee", "deployer_fee", "fee_in_cost",
@@ -55,10 +83,18 @@ class Fills:
         prices: Prices | None = None,
         meta: Frame | Collateral | None = None,
     ) -> None:
-        self.table = Table(_with_owner(as_pandas(frame, "fills"), account), "fills")
+        frame = as_pandas(frame, "fills")
+        has_users = "user" in frame.columns and not frame["user"].array.isna().all()
+        if len(frame) and not has_users and "account" in frame.columns:
+            frame = frame.assign(user=frame["account"])
+        elif len(frame) and not has_users and "user" in frame.columns:
+            names = account_names(frame, account)
+            frame = frame.assign(user=names[0]) if len(names) == 1 else frame
+        self.table = Table(frame, "fills")
         self.account = None if account is None else account.lower()
         self.prices = parse_prices(prices)
         self.collateral = collateral_of_dexes(meta)
+        self._averages: dict[Any, Average] = {}
 
     def __len__(self) -> int:
         return len(self.table)
@@ -72,14 +108,13 @@ class Fills:
 
     @cached_property
     def tokens(self) -> Names:
-        """The token of each fee."""
+        """The token of each fee; a missing one is the collateral of the dex, "" is USDC."""
         return read_tokens(self.table, self.collateral)
 
     @cached_property
     def in_base(self) -> Flags:
-        """Whether the fee of a spot fill is in the base token."""
-        spot: Flags = self.table.text("coin").facts(is_spot)
-        return is_in_base(self.table, self.tokens) if spot.any() else spot
+        """Whether a spot fill pays its fee, or receives its rebate, in the base token."""
+        return is_in_base(self.table, self.tokens)
 
     @cached_property
     def money(self) -> Money:
@@ -115,12 +150,10 @@ class Fills:
     def average(self, sz_decimals: Mapping[str, int]) -> Average:
         """Return entry prices and expected closed PnL, step by step."""
         key = tuple(sorted(sz_decimals.items()))
-        if self._average is None or self._average[0] != key:
+        if key not in self._averages:
             made = average_prices(self.table, self.steps, self.roles.swap, sz_decimals)
-            self._average = (key, made)
-        return self._average[1]
-
-    _average: tuple[Any, Average] | None = None
+            self._averages[key] = made
+        return self._averages[key]
 
     def frame(self) -> pd.DataFrame:
         """Return the fills, each once, with the prepared columns after those of the frame.
@@ -141,17 +174,6 @@ class Fills:
                 position=steps.sizes(steps.end), gap=steps.sizes(steps.gap)
             )
         return made.reset_index(drop=True)
-
-
-def _with_owner(frame: pd.DataFrame, account: str | None) -> pd.DataFrame:
-    """Return fills whose column `user` is not empty if a column or a request names the account."""
-    has_users = "user" in frame and not frame["user"].array.isna().all()
-    if has_users or frame.empty:
-        return frame
-    if "account" in frame:
-        return frame.assign(user=frame["account"])
-    names = account_names(frame, account) if "user" in frame else []
-    return frame.assign(user=names[0]) if len(names) == 1 else frame
 
 
 def fills(
@@ -196,15 +218,101 @@ them again: prepare.fills(frame, account='0xb')
     """
     if not isinstance(frame, Fills):
         return Fills(frame, account, prices, meta)
-    given: dict[str, tuple[Any, Any]] = {
-        "account": (frame.account, None if account is None else account.lower()),
-        "prices": (frame.prices, None if prices is None else parse_prices(prices)),
-        "meta": (frame.collateral, None if meta is None else collateral_of_dexes(meta)),
-    }
-    for name, (before, now) in given.items():
+    for name, before, now in (
+        ("account", frame.account, account and account.lower()),
+        ("prices", frame.prices, None if prices is None else parse_prices(prices)),
+        ("meta", frame.collateral, None if meta is None else collateral_of_dexes(meta)),
+    ):
         if now is not None and now != before:
             raise ValueError(
                 f"fills were prepared with {name}={before!r}, but the call has {name}={now!r}. "
                 f"Prepare them again: prepare.fills(frame, {name}={now!r})"
             )
     return frame
+
+
+_SPOT_RESUMED: Final = 3  # tokens also come back to a balance by transfers
+
+
+def check_chains(
+    fills: Fills,
+    needed: tuple[str, ...] = POSITION_COLUMNS,
+    *,
+    warns: bool = True,
+    outcomes_alone: bool = True,
+) -> None:
+    """Raise or warn if fills do not state what the positions of one account need.
+
+    - ``warns``: whether to warn of fees and directions that are missing
+    - ``outcomes_alone``: as `warn_missing_directions` takes it
+    """
+    check_positions(fills.table, needed)
+    if warns:
+        warn_missing_tokens(fills.table)
+        warn_missing_directions(fills.table, outcomes_alone=outcomes_alone)
+    check_one_account(fills)
+
+
+def check_one_account(fills: Fills) -> None:
+    """Raise or warn if fills without a column user seem to be of several accounts.
+
+    Raise ValueError if the fills prove that they are of several accounts.
+    """
+    refuse_several_accounts(fills.table.frame, "fills")
+    named = fills.table.has("user") and not fills.table.is_blank("user")
+    if named or fills.account is not None:
+        return
+    if trades := _count_two_sided_trades(fills):
+        how = f"trade ids with a buy and a sell: {trades:,}"
+        raise ValueError(SEVERAL_ACCOUNTS.format(what="fills", how=how))
+    # How the positions of perps and the balances of spot tokens break: fills that continue from the
+    # end of an earlier break; those of them whose position the chain has at no other time; fills
+    # that continue from a new position, or flat; and the same for spot tokens.
+    resumed = proved = begun = back = moved = 0
+    steps, left = fills.steps, Counter[tuple[int, int]]()
+    breaks = np.flatnonzero(steps.is_gap).tolist()
+    columns = (steps.chain, steps.start, steps.spot)
+    for place, chain, start, spot in zip(
+        breaks, *(each[breaks].tolist() for each in columns), strict=True
+    ):
+        left[chain, int(steps.end[place - 1])] += 1
+        is_back = bool(start) and left[chain, start] > 0
+        left[chain, start] -= is_back
+        if spot:  # tokens leave and enter a balance in other ways, too
+            back, moved = back + is_back, moved + (start != 0 and not is_back)
+        elif is_back:
+            own = slice(*np.searchsorted(steps.chain, [chain, chain + 1]))
+            resumed += 1
+            proved += all((units[own] == start).sum() == 1 for units in (steps.end, steps.start))
+        else:
+            begun += start != 0
+    if back < _SPOT_RESUMED or back <= 2 * moved:
+        back = 0
+    if back or (proved and resumed > begun):
+        how = (
+            "fills that return to a position at which an earlier chain of fills broke off: "
+            f"{resumed + back:,}"
+        )
+        raise ValueError(SEVERAL_ACCOUNTS.format(what="fills", how=how))
+    count = int((~steps.spot[breaks]).sum())
+    if count and len(fills.owners.names) != 1:
+        warn_caller(
+            f"fills: {count_text(count, 'fill does', 'fills do')} not start from the position that "
+            "the previous fill left. Fills are missing, or the frame mixes several accounts. Name "
+            "the account of each fill: fills.assign(user=address)",
+            UnnamedAccount,
+        )
+
+
+def _count_two_sided_trades(fills: Fills) -> int:
+    """Return the number of trade ids that have a buy and a sell of one coin."""
+    table = fills.table
+    tid = np.nan_to_num(table.number("tid", 0.0)).astype(np.int64)
+    ordered = np.sort(tid)
+    if not (ordered[1:] == ordered[:-1]).any():
+        return 0
+    coin, is_buy = table.text("coin").codes, table.text("side").facts("B".__eq__)
+    order = np.lexsort((is_buy, coin, tid))
+    tid, coin, is_buy = tid[order], coin[order], is_buy[order]
+    same = (tid[1:] == tid[:-1]) & (coin[1:] == coin[:-1]) & (tid[1:] != 0)
+    return int((same & (is_buy[1:] != is_buy[:-1])).sum())

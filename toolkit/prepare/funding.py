@@ -16,11 +16,10 @@ import numpy as np
 import pandas as pd
 
 from toolkit.arrays import Flags, Floats, Ints
-from toolkit.prepare.door import NO_TIME, Frame, Table
+from toolkit.prepare.door import NO_TIME, Frame, Table, name_pairs
 from toolkit.prepare.fills import Fills
 from toolkit.prepare.money import in_usd
-from toolkit.prepare.owners import check_owner, is_owned
-from toolkit.prepare.provenance import frame_provenance
+from toolkit.prepare.provenance import check_owner, frame_provenance, is_owned
 from toolkit.prepare.steps import Steps
 from toolkit.times import HOUR, Time, to_ms
 
@@ -33,92 +32,82 @@ HOURLY_FROM: Final = int(datetime(2024, 1, 1, tzinfo=UTC).timestamp() * 1000)
 
 
 class CoveredPeriod(NamedTuple):
-    """A time range in milliseconds, both ends included; None is unbounded.
+    """A time range in milliseconds, both ends included; without bounds by default.
 
     - ``start``, ``end``: the range
     - ``is_observed``: whether the range is only derived from the fills: from the first fill to the
       full hour after the last one. Then a payment outside the range counts, too, if the fills show
       its position.
-    - ``earliest``, ``latest``: the bounds that the caller passes, or None. A payment outside the
-      range must be between them to count.
+    - ``earliest``, ``latest``: the bounds that the caller passes. A payment outside the range must
+      be between them to count.
     """
 
-    start: int | None
-    end: int | None
+    start: int = NO_TIME + 1
+    end: int = np.iinfo(np.int64).max
     is_observed: bool = False
-    earliest: int | None = None
-    latest: int | None = None
+    earliest: int = NO_TIME + 1
+    latest: int = np.iinfo(np.int64).max
 
 
 def covered_period(
     fills: Table, start_time: Time | None = None, end_time: Time | None = None
-) -> CoveredPeriod | None:
+) -> CoveredPeriod:
     """Return the time range that fills cover.
 
     - ``start_time``, ``end_time``: the bounds that the caller knows; each replaces its side
 
     Returns: the bounds of the caller; otherwise the requested range, if the frame is complete and
     unchanged since the fetch; otherwise the time from the first fill to the full hour after the
-    last one. None if there are neither fills nor bounds.
+    last one. Without fills and bounds it is all time.
     """
-    start, end = (
-        time if time is None or isinstance(time, int) else to_ms(time)
-        for time in (start_time, end_time)
+    start, end, is_observed, *_ = always = CoveredPeriod()
+    earliest, latest = (
+        bound if time is None else time if isinstance(time, int) else to_ms(time)
+        for time, bound in ((start_time, always.start), (end_time, always.end))
     )
-    if start is not None and end is not None:
-        return CoveredPeriod(start, end)
-    known = _requested_period(fills.frame) or _observed_period(fills)
-    if known is None:
-        return None if start is None and end is None else CoveredPeriod(start, end)
-    return CoveredPeriod(
-        known.start if start is None else start,
-        known.end if end is None else end,
-        known.is_observed,
-        start,
-        end,
-    )
-
-
-def _requested_period(fills: pd.DataFrame) -> CoveredPeriod | None:
-    """Return the requested time range, if the frame is complete and unchanged."""
-    facts = frame_provenance(fills)
+    facts = frame_provenance(fills.frame)
     parameters, asked_at = facts.get("parameters"), facts.get("asked_at")
     if (
-        facts.get("complete") != "yes"
-        or not isinstance(parameters, Mapping)
-        or not isinstance(asked_at, str)
-        or facts.get("rows") != len(fills)  # the user removed rows, perhaps at the ends
-        or "may be missing" in str(facts.get("history"))  # as in recorded answers
+        facts.get("complete") == "yes"
+        and isinstance(parameters, Mapping)
+        and isinstance(asked_at, str)
+        and facts.get("rows") == len(fills)  # else the user removed rows, perhaps at the ends
+        and "may be missing" not in str(facts.get("history"))  # as in recorded answers
     ):
-        return None
-    start, end = parameters.get("start"), parameters.get("end")
-    return CoveredPeriod(
-        start if isinstance(start, int) else None, end if isinstance(end, int) else to_ms(asked_at)
-    )
+        asked = parameters.get("start"), parameters.get("end")
+        start = asked[0] if isinstance(asked[0], int) else start
+        end = asked[1] if isinstance(asked[1], int) else to_ms(asked_at)
+    elif len(fills) and (start_time is None or end_time is None):
+        # The payment at the full hour after the last fill is for the position after this fill. Its
+        # time is some milliseconds after the full hour.
+        ms = fills.known_ms()
+        start, end, is_observed = int(ms.min()), (int(ms.max()) // HOUR + 2) * HOUR - 1, True
+    if start_time is not None:
+        start = earliest
+    if end_time is not None:
+        end = latest
+    return CoveredPeriod(start, end, is_observed, earliest, latest)
 
 
-def _observed_period(fills: Table) -> CoveredPeriod | None:
-    """Return the time from the first fill to the full hour after the last fill."""
-    ms = fills.known_ms()
-    if not len(ms):
-        return None
-    # The payment at the full hour after the last fill is for the position after this fill. Its time
-    # is some milliseconds after the full hour.
-    end = (int(ms.max()) // HOUR + 2) * HOUR - 1
-    return CoveredPeriod(int(ms.min()), end, is_observed=True)
-
-
-def is_inside(funding: Table, fills: Fills, period: CoveredPeriod | None) -> Flags:
+def is_inside(funding: Table, fills: Fills, period: CoveredPeriod) -> Flags:
     """Return which funding rows are inside the time of the fills."""
     funding.require(("time",))
     ms = funding.ms("time")
-    if period is None or period[:2] == (None, None):
-        return np.asarray(ms != NO_TIME)
-    within = _is_between(ms, period.start, period.end)
+    within: Flags = (ms >= period.start) & (ms <= period.end)
     if not (period.is_observed and len(fills) and all(map(fills.table.has, POSITIONS))):
         return within
-    shown = _is_shown(funding, fills) & _is_between(ms, period.earliest, period.latest)
-    return within | shown
+    # The first or last fill of a coin shows the position of a payment.
+    steps = fills.steps
+    chain = chains_of(funding, steps)
+    heads, tails = np.flatnonzero(steps.first), np.flatnonzero(steps.last)
+    start, end = (np.rint(steps.sizes(units) * _UNITS) for units in (steps.start, steps.end))
+    before = ms <= steps.ms[heads][chain]
+    at = np.where(before, start[heads][chain], end[tails][chain])
+    size = np.rint(funding.number("szi", np.nan) * _UNITS)
+    # A row without a size requires only an open position.
+    shown = np.where(np.isnan(size), at != 0, (size == at) & (at != 0)) & (chain >= 0)
+    shown &= (before | (ms > steps.ms[tails][chain])) & (ms >= period.earliest)
+    return np.asarray(within | (shown & (ms <= period.latest)))
 
 
 class Payments(NamedTuple):
@@ -136,7 +125,7 @@ class Payments(NamedTuple):
 
 
 def read_payments(
-    fills: Fills, funding: Frame, period: CoveredPeriod | None, *, named: bool = False
+    fills: Fills, funding: Frame, period: CoveredPeriod, *, named: bool = False
 ) -> Payments:
     """Return the funding rows beside fills.
 
@@ -151,57 +140,18 @@ def read_payments(
     return Payments(table, mine, inside, usd)
 
 
-def _is_between(ms: Ints, start: int | None, end: int | None) -> Flags:
-    within: Flags = ms != NO_TIME
-    if start is not None:
-        within = within & (ms >= start)
-    return within if end is None else within & (ms <= end)
-
-
-def _is_shown(funding: Table, fills: Fills) -> Flags:
-    """Return whether the first or last fill of a coin shows the position of a payment."""
-    steps, ms = fills.steps, funding.ms("time")
-    chain = chains_of(funding, steps)
-    heads, tails = np.flatnonzero(steps.first), np.flatnonzero(steps.last)
-    start, end = (np.rint(steps.sizes(units) * _UNITS) for units in (steps.start, steps.end))
-    before = ms <= steps.ms[heads][chain]
-    at = np.where(before, start[heads][chain], end[tails][chain])
-    same = at != 0
-    if funding.has("szi"):  # a row without a size requires only an open position
-        size = np.rint(funding.number("szi") * _UNITS)
-        same = np.where(np.isnan(size), same, size == at)
-    return np.asarray(same & (before | (ms > steps.ms[tails][chain])) & (chain >= 0))
-
-
 def chains_of(funding: Table, steps: Steps) -> Ints:
     """Return the number of each payment's chain of fills; -1 if there are no fills of the coin."""
-    coins = funding.text("coin")
-    has_users = any(steps.users) and funding.has("user")
-    users = funding.text("user") if has_users else None
-    places = steps.places()
-    if users is None:  # the fills are of one account
+    coins, places = funding.text("coin"), steps.places()
+    if not (any(steps.users) and funding.has("user")):  # the fills are of one account
         by_coin = {coin: place for (_, coin), place in places.items()}
         return np.asarray(coins.facts(lambda coin: by_coin.get(coin, -1)).astype(np.int64))
-    width = len(coins.values)
-    pairs, codes = np.unique(users.codes * width + coins.codes, return_inverse=True)
-    names = ((users.values[pair // width], coins.values[pair % width]) for pair in pairs.tolist())
-    found = np.array([places.get(name, -1) for name in names], dtype=np.int64)
-    return found[codes] if len(found) else codes.astype(np.int64)
+    rows, pairs = name_pairs(funding.text("user"), coins)
+    return np.array([places.get(pair, -1) for pair in pairs], dtype=np.int64)[rows]
 
 
-class PositionHours(NamedTuple):
-    """Hours of each chain of fills.
-
-    - ``held``: full hours with an open position
-    - ``paid``: those of them with a funding row
-    """
-
-    held: Ints
-    paid: Ints
-
-
-def count_hours(fills: Fills, funding: Table, rows: Flags, until: int) -> PositionHours:
-    """Return the hours with an open position, and of those with a funding row, by chain.
+def count_hours(fills: Fills, funding: Table, rows: Flags, until: int) -> tuple[Ints, Ints]:
+    """Return by chain the full hours with an open position, and those of them with a funding row.
 
     - ``rows``: the funding rows of the accounts inside the time of the fills
     - ``until``: the end of the time that both frames were requested for; 0 if it is not known
@@ -217,9 +167,8 @@ def count_hours(fills: Fills, funding: Table, rows: Flags, until: int) -> Positi
     last = np.full(len(steps.users) + 1, until, dtype=np.int64)
     np.maximum.at(last, steps.user[at], ms[at])
     np.maximum.at(last, owners, hours * HOUR)
-    following = np.append(ms[at][1:], 0)[: len(at)]
-    is_last = np.append(chain[at][1:] != chain[at][:-1], True)[: len(at)]
-    following = np.where(is_last, last[steps.user[at]], following)
+    is_last = np.append(np.diff(chain[at]) != 0, True)[: len(at)]
+    following = np.where(is_last, last[steps.user[at]], np.append(ms[at][1:], 0)[: len(at)])
     is_open = steps.end[at] != 0
     number = int(chain.max(initial=-1)) + 1
     spans = np.where(is_open, following // HOUR - ms[at] // HOUR, 0)
@@ -235,17 +184,7 @@ def count_hours(fills: Fills, funding: Table, rows: Flags, until: int) -> Positi
         place = np.searchsorted(key, asked) - 1  # a fill in the same millisecond comes after it
         found = (place >= 0) & (chain[at][place] == pairs[0]) & is_open[place]
         paid = np.bincount(pairs[0][found], minlength=number)
-    return PositionHours(held, paid)
-
-
-def payers_of(funding: Table, steps: Steps) -> Ints:
-    """Return the number of each row's user in the steps, or one more than the last."""
-    users = {name: number for number, name in enumerate(steps.users)}
-    if any(steps.users) and funding.has("user"):
-        made: Ints = funding.text("user").facts(lambda name: users.get(name, len(users)))
-        return made.astype(np.int64)
-    only = next((number for name, number in users.items() if name), 0)
-    return np.full(len(funding), only, dtype=np.int64)
+    return held, paid
 
 
 # ASSUMED: If a funding row from before 2024 sums several payments, each payment is for eight hours,
@@ -264,7 +203,11 @@ def payment_hours(funding: Table, steps: Steps, rows: Flags) -> tuple[Ints, Ints
     """
     places = np.flatnonzero(rows & (funding.ms("time") != NO_TIME))
     hours, chains = funding.ms("time")[places] // HOUR, chains_of(funding, steps)[places]
-    owners = payers_of(funding, steps)[places]
+    users = {name: number for number, name in enumerate(steps.users)}
+    only = next((number for name, number in users.items() if name), 0)
+    owners = np.full(len(places), only, dtype=np.int64)
+    if any(users) and funding.has("user"):
+        owners = funding.text("user").take(places).facts(lambda name: users.get(name, len(users)))
     span = payment_spans(funding)[places]
     again = np.repeat(np.arange(len(places)), span)
     back = np.arange(len(again)) - np.repeat(np.cumsum(span) - span, span)

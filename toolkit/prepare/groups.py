@@ -7,8 +7,8 @@ import numpy as np
 import pandas as pd
 
 from toolkit.arrays import Flags, Floats, Ints
-from toolkit.prepare.door import ADDRESSES, NO_TIME, Table, utc_times
-from toolkit.prepare.markets import dex_of
+from toolkit.prepare.door import ADDRESSES, NO_TIME, Names, Table, utc_times
+from toolkit.prepare.money import dex_of
 from toolkit.times import DAY, FIRST_MONDAY, HOUR, WEEK
 
 CALENDAR: Mapping[str, tuple[int, int]] = {
@@ -67,10 +67,8 @@ def group_columns(
     for key in keys:
         if key in CALENDAR:
             made[key] = utc_times(period_start(table.ms(time)[rows], key))
-        elif key == "dex" and not table.has("dex"):
-            made[key] = table.text("coin").renamed(dex_of).texts(rows)
-        elif _has_texts(table, key):
-            made[key] = table.text(key).texts(rows)
+        elif (names := _key_names(table, key)) is not None:
+            made[key] = names.texts(rows)
         else:
             made[key] = table.columns([key])[key].iloc[rows].reset_index(drop=True)
     return pd.DataFrame(made, index=range(len(rows)), copy=False)
@@ -90,7 +88,17 @@ def group_rows(
     if not keys:
         return codes, pd.DataFrame(index=range(1))
     for key in keys:
-        each = _key_codes(table, key, time)[rows]
+        if key in CALENDAR:
+            (length, into), ms = CALENDAR[key], table.ms(time)[rows]
+            known = ms != NO_TIME
+            each = (ms + into) // length
+            each = np.where(known, each, each.max(initial=0) + 1)
+            each = each - each.min(initial=each.max(initial=0))
+        elif (names := _key_names(table, key)) is not None:
+            each = names.renamed(lambda name: name or "\U0010ffff").sorted().codes[rows]
+        else:
+            each, values = pd.factorize(table.columns([key])[key], sort=True)
+            each = np.where(each < 0, len(values), each)[rows]
         codes = _without_gaps(codes * (int(each.max(initial=0)) + 1) + each)
     member = np.zeros(int(codes.max(initial=-1)) + 1, dtype=np.int64)
     member[codes[::-1]] = rows[::-1]
@@ -100,10 +108,17 @@ def group_rows(
 def _checked_keys(table: Table, keys: Iterable[str]) -> list[str]:
     """Return keys; raise `MissingColumns` if one is neither a column nor a derived group."""
     keys = list(keys)
-    own = [key for key in keys if key not in DERIVED_GROUPS]
-    derived = ", ".join(DERIVED_GROUPS)
-    table.require(own, f"by= takes columns of the {table.what}, or {derived}")
+    hint = f"by= takes columns of the {table.what}, or {', '.join(DERIVED_GROUPS)}"
+    table.require([key for key in keys if key not in DERIVED_GROUPS], hint)
     return keys
+
+
+def _key_names(table: Table, key: str) -> Names | None:
+    """Return the texts of a key; None if its values are no texts."""
+    if key == "dex" and not table.has("dex"):
+        return table.text("coin").renamed(dex_of)
+    is_text = isinstance(table.plain[key].dtype, pd.CategoricalDtype | pd.StringDtype)
+    return table.text(key) if is_text or key in ADDRESSES else None
 
 
 def number_groups(
@@ -163,27 +178,6 @@ def number_rows(*columns: Any) -> Ints:
     return number
 
 
-def _has_texts(table: Table, name: str) -> bool:
-    dtype = table.frame[name].dtype
-    return isinstance(dtype, pd.CategoricalDtype | pd.StringDtype) or name in ADDRESSES
-
-
-def _key_codes(table: Table, key: str, time: str) -> Ints:
-    """Return a number for each row, in the order of the key; a missing value is the last."""
-    if key in CALENDAR:
-        ms, length = table.ms(time), CALENDAR[key][0]
-        known = ms != NO_TIME
-        number = (np.where(known, ms, 0) + CALENDAR[key][1]) // length
-        first, last = (int(of(number[known])) if known.any() else 0 for of in (np.min, np.max))
-        return np.where(known, number, last + 1) - first
-    if key == "dex" and not table.has("dex"):
-        return table.text("coin").renamed(dex_of).ranks()
-    if _has_texts(table, key):
-        return table.text(key).ranks()
-    codes, values = pd.factorize(table.columns([key])[key], sort=True)
-    return np.where(codes < 0, len(values), codes).astype(np.int64)
-
-
 def _without_gaps(codes: Ints) -> Ints:
     """Return codes from 0 on without a gap, in the same order."""
     most = int(codes.max(initial=0))
@@ -193,7 +187,7 @@ def _without_gaps(codes: Ints) -> Ints:
     return codes if present.all() else (np.cumsum(present) - 1)[codes]
 
 
-def sum_groups(codes: Ints, values: Floats | Flags, count: int) -> Floats:
+def sum_groups(codes: Ints, values: Floats | Ints | Flags, count: int) -> Floats:
     """Return the sum of the values of each of `count` groups; 0 without values.
 
     >>> sum_groups(np.array([1, 0, 1]), np.array([2.0, 5.0, 0.5]), 3).tolist()

@@ -6,6 +6,7 @@ type has a fee and the fee is missing. Such rows are counted and never taken as 
 """
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Final, Literal, NamedTuple
 
 import numpy as np
@@ -14,8 +15,8 @@ from toolkit.arrays import Flags, Floats
 from toolkit.contract.dexes import COLLATERAL_TOKENS
 from toolkit.contract.records import DELTA_FIELDS
 from toolkit.prepare.door import Names, Table
-from toolkit.prepare.money import CASH
-from toolkit.prepare.owners import Owners, account_names, is_owned
+from toolkit.prepare.money import is_other
+from toolkit.prepare.provenance import Owners, account_names, is_owned
 
 PerpDirection = Literal["in", "out", "joins", "leaves", "leads", "class", "party", "send", "none"]
 WalletDirection = Literal["in", "out", "class", "party", "send", "stakes", "lends", "none"]
@@ -75,7 +76,6 @@ RULES: Final[Mapping[str, FlowRule]] = {
 COLLATERAL: Final = frozenset(COLLATERAL_TOKENS.values())
 """Tokens that count as USD if the row states no value."""
 
-AMOUNTS: Final = ("usdc", "amount", "net_withdrawn_usd", "usdc_value", "fee", "commission")
 _OPERATIONS: Final = {"withdraw": 1, "borrow": 1, "supply": -1, "repay": -1}
 _WITH_INTEREST: Final = ("withdraw", "repay")
 _NATIVE: Final = "HYPE"
@@ -109,6 +109,8 @@ def own_ledger(
     ledger.require(("time", "type"))
     names, has_column = account_names(ledger.frame, account), ledger.has("account")
     is_one = len(names) == 1
+    by_name = is_one and (account is not None or owners is not None or not has_column)
+    kept = np.ones(len(ledger), dtype=bool)
     if owners is not None:
         kept = is_owned(ledger, "account", owners)
         if account is None and is_one and len(owners.names) == 1 and names != [*owners.names]:
@@ -120,10 +122,7 @@ def own_ledger(
             ledger.require(["account"], "Add it, or pass account=")
     elif account is not None and has_column:
         kept = ledger.text("account").facts(names[0].__eq__)
-    else:
-        kept = np.ones(len(ledger), dtype=bool)
     table = ledger if kept.all() else Table(ledger.frame[kept], "ledger", "none")
-    by_name = is_one and (account is not None or owners is not None or not has_column)
     accounts = Names(np.zeros(len(table), dtype=np.int64), names if by_name else [""])
     if has_column and not by_name:
         accounts = table.text("account")
@@ -139,8 +138,8 @@ def read_movements(table: Table, account: Names) -> Movements:
     """
     rows = _Rows(table, account)
     perp = rows.perp()
-    spot, in_usd, cash_fee = rows.wallet()
-    return Movements(perp, spot, rows.token, perp + in_usd - cash_fee, cash_fee)
+    spot, usd, cash_fee = rows.wallet()
+    return Movements(perp, spot, rows.token, perp + usd - cash_fee, cash_fee)
 
 
 def read_means(table: Table) -> Any:
@@ -158,40 +157,29 @@ def read_kept(table: Table, account: Names, moves: Movements) -> tuple[Floats, F
     put in, until it is withdrawn, then with its gain: ``moved + kept - outside``.
     """
     kept, outside = np.zeros(len(table)), np.zeros(len(table))
-    means = read_means(table)
+    means, ms = read_means(table), table.ms()
     rows = np.flatnonzero((means == "vault") | (means == "kept"))
-    types, vaults, operations = (
-        table.text(name, blank=True) for name in ("type", "vault", "operation")
-    )
-    names = [
-        [names.values[code] for code in names.codes[rows].tolist()]
-        for names in (account, types, vaults, operations, moves.token)
-    ]
-    basis, fee = table.number("basis", np.nan), table.number("fee", 0.0)
+    rows = rows[np.argsort(ms[rows], kind="stable")]
+    names = (account, *(table.text(n, blank=True) for n in ("type", "vault", "operation")))
+    texts = ([n.values[code] for code in n.codes[rows].tolist()] for n in (*names, moves.token))
+    basis, fee = table.number("basis", np.nan), np.nan_to_num(table.number("fee", 0.0))
     held: dict[tuple[str, ...], float] = {}
-    order = np.argsort(table.ms()[rows], kind="stable").tolist()
-    for place in order:
-        row = rows[place]
-        owner, type_, vault, operation, token = (column[place] for column in names)
-        is_vault = means[row] == "vault"
+    for row, owner, type_, vault, operation, token in zip(rows.tolist(), *texts, strict=True):
+        is_vault, is_loan = means[row] == "vault", operation in ("borrow", "repay")
         moved = moves.perp[row] if is_vault else moves.spot[row]
         if is_vault and (moved > 0) == (RULES[type_].perp == "joins"):
             outside[row] = moved  # the vault's own ledger: money of its followers
             continue
-        sign = -1.0 if operation in ("borrow", "repay") else 1.0
-        key = (owner, type_ * (not is_vault), vault or token, operation * (sign < 0))
-        if sign < 0:
-            key = (owner, "borrow", token, "")
-        put = -sign * moved - (np.nan_to_num(fee[row]) if type_ == "vaultCreate" else 0.0)
+        sign = -1.0 if is_loan else 1.0
+        key = (owner, "borrow" if is_loan else "" if is_vault else type_, vault or token)
+        put = -sign * moved - fee[row] * (type_ == "vaultCreate")
         stake = held.get(key, 0.0)
-        if put >= 0 or np.isnan(put):
-            change = put
-        else:
+        change = put
+        if put < 0:
             back = basis[row] if is_vault and not np.isnan(basis[row]) else min(stake, -put)
             change = -min(back, stake)
             # Without a stake in the rows, a gain cannot be told from what was put in before.
-            before = back - stake if back > stake else -put if not stake else 0.0
-            outside[row] = sign * before
+            outside[row] = sign * (back - stake if back > stake else -put if not stake else 0.0)
         held[key] = stake + np.nan_to_num(change)
         kept[row] = sign * change
     return kept, outside
@@ -211,34 +199,32 @@ class _Rows:
     def __init__(self, table: Table, account: Names) -> None:
         self.table, self.types = table, table.text("type")
         self.account = account.renamed(str.lower)
-        self.number = {name: table.number(name, np.nan) for name in AMOUNTS}
-        self.fee, self.commission = (self.stated_fee(name) for name in ("fee", "commission"))
+        self.usdc, self.amount = table.number("usdc", np.nan), table.number("amount", np.nan)
         self.user, self.receiver = self.is_owner("user"), self.is_owner("destination")
         self.from_spot, self.to_spot = (
-            self.table.text(f"{end}_dex", blank=True).facts(lambda name: name == "spot")
-            for end in ("source", "destination")
+            table.text(name, blank=True).facts("spot".__eq__)
+            for name in ("source_dex", "destination_dex")
         )
         self.to_perp = self.flag_sign("to_perp")
+        self.fee = self.stated_fee("fee")
         # The token of a row, and that of its fee.
-        stated, self.fee_token = (
-            self.table.text("token", blank=True),
-            self.table.text("fee_token", blank=True),
-        )
-        self.is_cash = stated.facts(lambda name: name in CASH)
+        stated, self.fee_token = (table.text(n, blank=True) for n in ("token", "fee_token"))
         self.token = stated.renamed(lambda name: name or "USDC")
-        self.fee_in_cash = self.fee_token.facts(lambda name: name in CASH)
+        self.is_cash = ~stated.facts(is_other)
+        self.fee_in_cash = ~self.fee_token.facts(is_other)
         self.fee_in_token = self.fee_token.among(self.token) == self.token.codes
         # Collateral tokens count at par if the row states no value.
-        amount, worth = self.number["amount"], self.number["usdc_value"]
-        at_par = stated.facts(COLLATERAL.__contains__) & np.isnan(worth)
-        self.worth = np.where(self.is_cash | at_par, amount, worth)
+        worth = table.number("usdc_value", np.nan)
+        at_par = self.is_cash | (stated.facts(COLLATERAL.__contains__) & np.isnan(worth))
+        self.worth = np.where(at_par, self.amount, worth)
         with np.errstate(divide="ignore", invalid="ignore"):
-            self.price = np.where(self.is_cash | at_par, 1.0, worth / amount)
+            self.price = np.where(at_par, 1.0, worth / self.amount)
 
     def is_owner(self, party: str) -> Flags:
         """Return whether a column has the account of the row."""
         parties = self.table.text(party, blank=True)
-        return np.asarray((parties.among(self.account) == self.account.codes) & parties.facts(bool))
+        is_same = parties.among(self.account) == self.account.codes
+        return np.asarray(is_same & parties.facts(bool))
 
     def flag_sign(self, name: str) -> Floats:
         """Return 1 for a flag, -1 for its opposite, 0 if it is missing."""
@@ -247,48 +233,36 @@ class _Rows:
 
     def stated_fee(self, name: str) -> Floats:
         """Return a fee: 0 for types without it, and NaN if a type has it and the row does not."""
-        if not self.table.has(name):
-            return np.zeros(len(self.table))
-        has_fee = self.types.facts(lambda type: name in DELTA_FIELDS.get(type, ()))
-        fee = self.table.number(name)
+        has_fee = self.types.facts(lambda type_: name in DELTA_FIELDS.get(type_, ()))
+        fee = self.table.number(name, 0.0)
         return np.where(np.isnan(fee) & ~has_fee, 0.0, fee)
 
-    def moves_perp(self, *ways: PerpDirection) -> Flags:
-        """Return which types move the perp account in one of several directions."""
-        return np.asarray(self.types.facts(lambda name: name in RULES and RULES[name].perp in ways))
-
-    def moves_wallet(self, *ways: WalletDirection) -> Flags:
-        """Return which types move the spot wallet in one of several directions."""
-        made: Flags = self.types.facts(lambda name: name in RULES and RULES[name].wallet in ways)
-        return made
-
-    def has_amount(self, column: str) -> Flags:
-        """Return which types have their amount in a column."""
-        made: Flags = self.types.facts(lambda name: name in RULES and RULES[name].amount == column)
+    def moves(self, column: str, *ways: str) -> Flags:
+        """Return which types have one of several values in a column of their rule."""
+        chosen = {name for name, rule in RULES.items() if getattr(rule, column) in ways}
+        made: Flags = self.types.facts(chosen.__contains__)
         return made
 
     def perp(self) -> Floats:
         """Return the movement of the perp account, in USD."""
-        moves, vault = self.moves_perp, self.is_owner("vault")
+        moves, vault = partial(self.moves, "perp"), self.is_owner("vault")
         party, send, leaves = moves("party"), moves("send"), moves("leaves")
         sender = self.user & (party | (send & ~self.from_spot))
         receiver = self.receiver & (party | (send & ~self.to_spot))
         # A vault's own ledger has the rows of its followers, and the vault receives their deposits.
         pooled = np.where(vault, 1.0, -1.0) * (moves("joins") * 1.0 - leaves)
         # A vault's own ledger has the commission of its leader, which withdrawals have paid.
-        paid_out = (
-            moves("leads") & ~self.user & ~self.table.text("user", blank=True).facts("".__eq__)
-        )
+        paid_out = moves("leads") & ~self.user & self.table.text("user", blank=True).facts(bool)
         sign = pooled + (moves("in", "leads") & ~paid_out) - moves("out") - sender + receiver
         sign += np.where(moves("class"), self.to_perp, 0.0)
-        usd = np.where(self.has_amount("amount"), self.worth, self.number["usdc"])
-        withdrawn = self.number["net_withdrawn_usd"]
-        usd = np.where(self.has_amount("net_withdrawn_usd"), withdrawn, usd)
+        usd = np.where(self.moves("amount", "amount"), self.worth, self.usdc)
+        withdrawn = self.table.number("net_withdrawn_usd", np.nan)
+        usd = np.where(self.moves("amount", "net_withdrawn_usd"), withdrawn, usd)
         pays = sender | moves("out") | ((pooled < 0) & ~vault) | (moves("class") & (sign < 0))
         cost = np.where(pays & self.fee_in_cash, self.fee, 0.0)
         in_token = sender & send & self.fee_in_token & ~self.is_cash
         cost = np.where(in_token, _product(self.fee, self.price), cost)
-        cost = np.where(leaves & vault, self.commission, cost)
+        cost = np.where(leaves & vault, self.stated_fee("commission"), cost)
         known = moves("in", "out", "joins", "leaves", "leads", "none")
         known |= moves("class") & (self.to_perp != 0)
         known |= moves("party", "send") & (self.user | self.receiver)
@@ -296,36 +270,34 @@ class _Rows:
 
     def wallet(self) -> tuple[Floats, Floats, Floats]:
         """Return the movement of the spot wallet: tokens, their USD, and a fee in USDC beside."""
-        moves, lends = self.moves_wallet, self.moves_wallet("lends")
-        party, send = moves("party"), moves("send")
+        moves, table = partial(self.moves, "wallet"), self.table
+        party, send, lends = moves("party"), moves("send"), moves("lends")
         sender = self.user & (party | (send & self.from_spot))
         receiver = self.receiver & (party | (send & self.to_spot))
-        operation, deposit = self.table.text("operation", blank=True), self.flag_sign("is_deposit")
+        operation, deposit = table.text("operation", blank=True), self.flag_sign("is_deposit")
         lent = operation.facts(lambda name: _OPERATIONS.get(name, 0.0))
         sign = moves("in") * 1.0 - moves("out") - sender + receiver
-        sign -= np.where(moves("class"), self.to_perp, 0.0)
-        sign -= np.where(moves("stakes"), deposit, 0.0)
+        sign -= np.where(moves("class"), self.to_perp, 0.0) + np.where(moves("stakes"), deposit, 0)
         sign += np.where(lends, lent, 0.0)
-        by_class = self.types.facts(lambda name: name == "accountClassTransfer")
-        amount = np.where(by_class, self.number["usdc"], self.number["amount"])
-        has_interest = lends & operation.facts(lambda name: name in _WITH_INTEREST)
-        interest = np.nan_to_num(self.table.number("interest_amount", 0.0))
+        by_class = self.types.facts("accountClassTransfer".__eq__)
+        amount = np.where(by_class, self.usdc, self.amount)
+        has_interest = lends & operation.facts(_WITH_INTEREST.__contains__)
+        interest = np.nan_to_num(table.number("interest_amount", 0.0))
         moved = _product(sign, amount + np.where(has_interest, interest, 0.0))
-        is_usdc = self.token.facts(lambda name: name == "USDC")
+        is_usdc, is_native = (self.token.facts(name.__eq__) for name in ("USDC", _NATIVE))
         in_token = self.fee_in_token | (self.fee_in_cash & is_usdc)
         fee = np.where(sender & in_token, self.fee, 0.0)
-        native = np.nan_to_num(self.table.number("native_token_fee", 0.0))
-        fee += np.where(sender & self.token.facts(lambda name: name == _NATIVE), native, 0.0)
-        other_fee = sender & ~self.is_cash & self.fee_token.facts(lambda name: name == "USDC")
-        known = self.types.facts(lambda name: name in RULES)
+        native = np.nan_to_num(table.number("native_token_fee", 0.0))
+        fee += np.where(sender & is_native, native, 0.0)
+        other_fee = sender & ~self.is_cash & self.fee_token.facts("USDC".__eq__)
+        known = self.types.facts(RULES.__contains__)
         known &= ~moves("class") | (self.to_perp != 0)
         known &= ~moves("party", "send") | self.user | self.receiver
         known &= ~moves("stakes") | (deposit != 0)
         known &= ~lends | (lent != 0)
         spot = np.where(known, moved - fee, np.nan)
         usd = _product(np.sign(moved), self.worth) - _product(fee, self.price)
-        other_token = self.token.facts(lambda name: name != _NATIVE)
-        usd = np.where(sender & other_token & (native > 0), np.nan, usd)
+        usd = np.where(sender & ~is_native & (native > 0), np.nan, usd)
         usd = np.where(known, np.where(is_usdc, spot, usd), np.nan)
         return spot, usd, np.where(other_fee, self.fee, 0.0)
 

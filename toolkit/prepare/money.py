@@ -1,4 +1,4 @@
-"""Money of fills in USD: closed PnL, fees and volume, row by row.
+"""Money of fills in USD: the tokens of their markets, closed PnL, fees and volume, row by row.
 
 Source: docs/live_service.md, section 3 (spot) and section 6 (collateral and fee tokens).
 
@@ -21,7 +21,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from toolkit.arrays import Flags, Floats
-from toolkit.contract.dexes import COLLATERAL_TOKENS
+from toolkit.contract.dexes import COLLATERAL_TOKENS, coin_dex, join_coin
 from toolkit.display import count_text
 from toolkit.errors import (
     MissingAmounts,
@@ -30,8 +30,7 @@ from toolkit.errors import (
     UnusedPrices,
     warn_caller,
 )
-from toolkit.prepare.door import Frame, Names, Table, filled
-from toolkit.prepare.markets import dex_of, is_perp, is_spot, pair_of
+from toolkit.prepare.door import NATIVE_DEX, Frame, Names, Table, filled, name_pairs
 
 CASH: Final = ("USDC", "")
 """Tokens that count as USD. Transfers of USDC have an empty token."""
@@ -69,90 +68,120 @@ class Money(NamedTuple):
     tokens: Names
 
 
+def is_spot(coin: str) -> bool:
+    """Return whether a coin is a spot market: ``@107`` or ``PURR/USDC``."""
+    return coin.startswith("@") or "/" in coin
+
+
+def is_outcome(coin: str) -> bool:
+    """Return whether a coin is an outcome token: ``#12340``."""
+    return coin.startswith("#")
+
+
+def is_perp(coin: str) -> bool:
+    """Return whether a coin is a perp, on any dex."""
+    return not (is_spot(coin) or is_outcome(coin))
+
+
+def dex_of(coin: str) -> str:
+    """Return the dex of a coin: ``<dex>:`` before the symbol, else hyperliquid, spot, outcome.
+
+    >>> dex_of("BTC"), dex_of("flx:TSLA"), dex_of("@107"), dex_of("#10")
+    ('hyperliquid', 'flx', 'spot', 'outcome')
+    """
+    if is_spot(coin):
+        return "spot"
+    return "outcome" if is_outcome(coin) else coin_dex(coin) or NATIVE_DEX
+
+
+def is_other(token: str) -> bool:
+    """Return whether a token is not USDC."""
+    return token not in CASH
+
+
+def pair_of(coin: str) -> tuple[str, str]:
+    """Return the base and quote token of a spot pair with a name; "" if the name lacks them.
+
+    >>> pair_of("PURR/USDC"), pair_of("@107")
+    (('PURR', 'USDC'), ('', ''))
+    """
+    base, slash, quote = coin.partition("/")
+    return (base, quote) if slash else ("", "")
+
+
+def join_names(dexes: Names, symbols: Names) -> Names:
+    """Return the names of coins from two columns: ``<dex>:<symbol>``, or the symbol alone."""
+    codes, pairs = name_pairs(dexes, symbols)
+    return Names(codes, [join_coin(*pair) for pair in pairs]).renamed(str)
+
+
 def read_tokens(table: Table, collateral: Collateral) -> Names:
     """Return the token of each fee; a missing one is the collateral of the dex, "" is USDC."""
     tokens = table.text("fee_token", blank=True)
     if not collateral:
         return tokens
     of_coin = table.text("coin").renamed(lambda coin: collateral.get(dex_of(coin), ""))
-    lacks = tokens.facts("".__eq__)
-    codes = np.where(lacks, len(tokens.values) + of_coin.codes, tokens.codes)
+    codes = np.where(tokens.facts("".__eq__), len(tokens.values) + of_coin.codes, tokens.codes)
     return Names(codes, [*tokens.values, *of_coin.values]).renamed(str)
 
 
 def is_in_base(table: Table, tokens: Names) -> Flags:
     """Return whether a fill pays its fee, or receives its rebate, in the base token."""
-    spot: Flags = table.text("coin").facts(is_spot)
-    other: Flags = tokens.facts(lambda token: token not in CASH)
-    in_base = spot & other
-    if not in_base.any():
-        return in_base
-    is_buy: Flags = table.text("side").facts("B".__eq__)
-    return np.asarray(in_base & (is_buy != (table.number("fee", 0.0) < 0)))
+    in_base: Flags = table.text("coin").facts(is_spot)
+    if in_base.any() and (in_base := in_base & tokens.facts(is_other)).any():
+        is_buy: Flags = table.text("side").facts("B".__eq__)
+        in_base = in_base & (is_buy != (table.number("fee", 0.0) < 0))
+    return in_base
 
 
 def read_money(table: Table, tokens: Names, in_base: Flags, prices: Mapping[str, float]) -> Money:
-    """Return the amounts of fills in USD."""
-    fee, px = table.number("fee"), table.number("px")
-    paid, closed = filled(fee), filled(table.number("closed_pnl", np.nan))
-    # A part of a fee that is missing does not count either.
-    builder, deployer = (
-        filled(table.number(name, 0.0)) if paid is fee
-        else np.where(np.isnan(fee), 0.0, filled(table.number(name, 0.0)))
-        for name in ("builder_fee", "deployer_fee")
-    )  # fmt: skip
-    volume = filled(px * table.number("sz"))
-    nothing = np.zeros(len(table))
-    if all(token in CASH for token in tokens.present()):
-        none = np.zeros(len(table), dtype=bool)
-        one = nothing + 1.0
-        return Money(closed, paid, builder, deployer, nothing, volume, one, none, none, tokens)
-    coins = table.text("coin")
-    quotes = _quote_tokens(coins, tokens, in_base)
-    is_native: Flags = coins.facts(lambda coin: is_perp(coin) and ":" not in coin)
-    price, known = _prices_of(quotes, prices)
-    fee_price, fee_known = _prices_of(tokens, prices)
-    unpriced = is_native & ~fee_known & tokens.facts(lambda token: token not in CASH)
-    is_counted = ~(unpriced | in_base)
-    paid, builder, deployer = (
-        np.where(is_counted, amount * fee_price, 0.0) for amount in (paid, builder, deployer)
-    )
-    in_quote = quotes.facts(lambda token: token not in CASH)
-    is_buy = table.text("side").facts("B".__eq__)
-    return Money(
-        closed * price,
-        paid,
-        builder,
-        deployer,
-        np.where(in_base, np.nan_to_num(fee * px) * price, 0.0),
-        volume * price,
-        price,
-        in_quote & ~known & ~(in_base & is_buy),
-        unpriced & (np.nan_to_num(fee) != 0),
-        quotes,
-    )
+    """Return the amounts of fills in USD.
 
-
-def _quote_tokens(coins: Names, tokens: Names, in_base: Flags) -> Names:
-    """Return the token of each fill's closed PnL: quote token or collateral.
+    - ``tokens``: the token of each fee
+    - ``in_base``: whether it is the base token of a spot market
 
     A native perp has USDC. If a spot fill has its fee in the base token, other fills of the market
     state the quote token, or the name of the market. Otherwise it counts as USDC.
     """
-    is_native = coins.facts(lambda coin: is_perp(coin) and ":" not in coin)
+    fee, px = table.number("fee"), table.number("px")
+    lacks_fee = np.isnan(fee)
+    # A part of a fee that is missing does not count either.
+    paid, builder, deployer = (
+        np.where(lacks_fee, 0.0, filled(table.number(name, 0.0)))
+        for name in ("fee", "builder_fee", "deployer_fee")
+    )
+    closed, volume = filled(table.number("closed_pnl", np.nan)), filled(px * table.number("sz"))
+    nothing, never = np.zeros(len(table)), np.zeros(len(table), dtype=bool)
+    if all(token in CASH for token in tokens.present()):
+        one = nothing + 1.0
+        return Money(closed, paid, builder, deployer, nothing, volume, one, never, never, tokens)
+    coins = table.text("coin")
+    is_native: Flags = coins.facts(lambda coin: is_perp(coin) and ":" not in coin)
     names = [*tokens.values, *(pair_of(coin)[1] for coin in coins.values)]
     of_coin = len(tokens.values) + np.arange(len(coins.values))
     stated = ~in_base & coins.facts(is_spot)
     of_coin[coins.codes[stated]] = tokens.codes[stated]
     codes = np.where(in_base, of_coin[coins.codes], tokens.codes)
-    cash = len(names)
-    return Names(np.where(is_native, cash, codes), [*names, ""]).renamed(str)
-
-
-def _prices_of(tokens: Names, prices: Mapping[str, float]) -> tuple[Floats, Flags]:
-    """Return the price of each row's token, 1 if there is none, and whether there is one."""
-    found: Floats = tokens.facts(lambda token: prices.get(token.upper(), np.nan))
-    return np.where(np.isnan(found), 1.0, found), ~np.isnan(found)
+    quotes = Names(np.where(is_native, len(names), codes), [*names, ""]).renamed(str)
+    found, fee_found = (
+        each.facts(lambda token: prices.get(token.upper(), np.nan)) for each in (quotes, tokens)
+    )
+    price, fee_price = (np.where(np.isnan(each), 1.0, each) for each in (found, fee_found))
+    unpriced = is_native & np.isnan(fee_found) & tokens.facts(is_other)
+    counted = np.where(unpriced | in_base, 0.0, fee_price)
+    is_bought = in_base & table.text("side").facts("B".__eq__)
+    return Money(
+        closed * price,
+        paid * counted,
+        builder * counted,
+        deployer * counted,
+        np.where(in_base, np.nan_to_num(fee * px) * price, 0.0),
+        volume * price,
+        price,
+        quotes.facts(is_other) & np.isnan(found) & ~is_bought,
+        unpriced & (paid != 0),
+        quotes,
+    )
 
 
 def parse_prices(prices: Prices | None) -> dict[str, float]:
@@ -189,11 +218,11 @@ def collateral_of_dexes(meta: Frame | Collateral | None) -> dict[str, str]:
         return dict(meta)
     table = Table(meta, "meta")
     table.require(("name", "collateral_token"))
-    names, indices = table.text("name"), table.number("collateral_token")
+    names, indices = table.text("name"), filled(table.number("collateral_token"))
     found: dict[str, str] = {}
     for code, index in zip(names.codes.tolist(), indices.tolist(), strict=True):
         name = names.values[code]
-        if ":" not in name or np.isnan(index) or not index:
+        if ":" not in name or not index:
             continue
         if int(index) not in COLLATERAL_TOKENS:
             raise MissingColumns(
@@ -210,20 +239,10 @@ def collateral_in_fills(table: Table) -> dict[str, str]:
 
     Raise MissingColumns if the fills of one dex have several tokens other than USDC.
     """
-    if not table.has("fee_token"):
-        return {}
-    coins, tokens = table.text("coin"), table.text("fee_token")
-    pairs = np.unique(coins.codes * len(tokens.values) + tokens.codes).tolist()
     found: dict[str, str] = {}
-    for pair in pairs:
-        coin, token = (
-            coins.values[pair // len(tokens.values)],
-            tokens.values[pair % len(tokens.values)],
-        )
-        if ":" not in coin or token in CASH:
-            continue
+    for coin, token in name_pairs(table.text("coin"), table.text("fee_token", blank=True))[1]:
         dex = dex_of(coin)
-        if found.setdefault(dex, token) != token:
+        if ":" in coin and token not in CASH and found.setdefault(dex, token) != token:
             raise MissingColumns(
                 f"fills: dex {dex} has fees in {found[dex]} and in {token}. Pass meta= to name "
                 "its collateral"
@@ -235,15 +254,12 @@ def warn_unused_prices(prices: Mapping[str, float], table: Table, collateral: Co
     """Warn if a price is passed for a token that neither fills nor dexes use."""
     if not prices:
         return
-    tokens = {token.upper() for token in collateral.values()}
-    if table.has("fee_token"):
-        tokens |= {token.upper() for token in table.text("fee_token").present()}
-    unused = sorted(set(prices) - tokens)
-    if unused:
-        names = ", ".join(sorted(tokens - {""}))
+    named = table.text("fee_token", blank=True).present()
+    tokens = {token.upper() for token in (*collateral.values(), *named)}
+    if unused := sorted(set(prices) - tokens):
         in_use = (
-            f"The tokens in use are {names}"
-            if names
+            f"The tokens in use are {', '.join(sorted(tokens))}"
+            if tokens
             else "The fills do not name the tokens of their fees"
         )
         warn_caller(
@@ -270,14 +286,13 @@ def warn_missing_amounts(table: Table) -> None:
 
 def warn_missing_tokens(table: Table) -> None:
     """Warn if spot buys do not name the token of their fee, which then counts as USDC."""
-    if not (table.has("fee") and table.has("fee_token") and table.has("side")):
+    if not all(map(table.has, ("fee", "fee_token", "side"))):
         return
-    silent = table.frame["fee_token"].isna().to_numpy(dtype=bool)
+    silent = table.plain["fee_token"].isna().to_numpy(dtype=bool)
     if not silent.any():
         return
-    fee = table.number("fee")
     silent = silent & table.text("coin").facts(is_spot) & table.text("side").facts("B".__eq__)
-    buys = int((silent & (fee != 0) & ~np.isnan(fee)).sum())
+    buys = int((silent & (filled(table.number("fee")) != 0)).sum())
     if buys:
         warn_caller(
             f"{table.what}: {count_text(buys, 'spot buy has', 'spot buys have')} a fee but no "

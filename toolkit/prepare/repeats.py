@@ -15,16 +15,15 @@ since a trade id and a side belong to one account. Other rows without the accoun
 with equal positions have equal payments, and both sides of a transfer have the same ledger update.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 from pandas.api.types import infer_dtype
 
-from toolkit.arrays import Flags, Ints
+from toolkit.arrays import Ints
 from toolkit.errors import RepeatedRows, warn_caller
 from toolkit.rules.funding import ZERO_HASH
 
@@ -35,65 +34,52 @@ _FOLD: Final = np.int64(-0x61C8864680B583EB)  # odd, so that the product can be 
 _MIX: Final = np.int64(29)
 
 
-@dataclass(frozen=True, kw_only=True)
-class RowIdentity:
+class RowIdentity(NamedTuple):
     """The columns that identify an event of a record.
 
     - ``needed``: columns that must be equal. A frame that lacks one of them has no identities.
     - ``also``: further columns that must be equal if the frame has them
-    - ``number``: a number column. A row with 0 or a missing value has no identity.
-    - ``text``: a column of hashes. A row with a hash of zeros or a missing hash has no identity.
     - ``in_full``: whether all columns must be equal, except nested ones
-    - ``of_one_account``: whether the other columns belong to one account, so that a row without the
-      account repeats an equal row that names it
     """
 
     needed: tuple[str, ...]
     also: tuple[str, ...] = ()
-    number: str = ""
-    text: str = ""
     in_full: bool = False
-    of_one_account: bool = False
+
+
+def _in_full(*needed: str) -> RowIdentity:
+    return RowIdentity(needed, in_full=True)
 
 
 ROW_IDENTITIES: Final[Mapping[str, RowIdentity]] = {
-    "fills": RowIdentity(
-        needed=("tid", "coin", "time", "side", "px", "sz"),
-        also=("user", "account", "oid"),
-        number="tid",
-        of_one_account=True,
-    ),
-    "funding": RowIdentity(
-        needed=("coin", "time", "usdc"), also=("user", "account", "szi", "funding_rate")
-    ),
-    "ledger": RowIdentity(needed=("time", "type", "hash"), text="hash", in_full=True),
-    "orders": RowIdentity(needed=("oid", "status", "status_timestamp"), also=("user", "tx_index")),
+    "fills": RowIdentity(("tid", "coin", "time", "side", "px", "sz"), ("user", "account", "oid")),
+    "funding": RowIdentity(("coin", "time", "usdc"), ("user", "account", "szi", "funding_rate")),
+    "ledger": _in_full("time", "type", "hash"),
+    "orders": RowIdentity(("oid", "status", "status_timestamp"), ("user", "tx_index")),
     "samples": RowIdentity(
-        needed=("coin", "amount_usd", "timestamp"),
-        also=("dex", "half_spread_bps", "buy_slippage_bps", "sell_slippage_bps"),
+        ("coin", "amount_usd", "timestamp"),
+        ("dex", "half_spread_bps", "buy_slippage_bps", "sell_slippage_bps"),
     ),
     "depth": RowIdentity(
-        needed=("coin", "timestamp_ms", "bps"), also=("dex", "bid_depth_usd", "ask_depth_usd")
+        ("coin", "timestamp_ms", "bps"), ("dex", "bid_depth_usd", "ask_depth_usd")
     ),
-    "history": RowIdentity(needed=("week", "net_apr", "gross_apr"), also=("validator",)),
+    "history": RowIdentity(("week", "net_apr", "gross_apr"), ("validator",)),
     "positions": RowIdentity(
-        needed=("user", "coin", "szi"), also=("dex", "time", "position_value", "unrealized_pnl")
+        ("user", "coin", "szi"), ("dex", "time", "position_value", "unrealized_pnl")
     ),
-    "accounts": RowIdentity(
-        needed=("user", "account_value"), also=("dex", "time", "cross_account_value")
-    ),
-    "snapshot": RowIdentity(needed=("user", "account_value"), in_full=True),
-    "twaps": RowIdentity(needed=("twap_id",), in_full=True),
-    "auctions": RowIdentity(needed=("start_time_seconds", "duration_seconds"), in_full=True),
-    "curve": RowIdentity(needed=("time",), in_full=True),
-    "returns": RowIdentity(needed=("time", "return_"), in_full=True),
-    "completed_trades": RowIdentity(needed=("coin", "position_type", "close_time"), in_full=True),
-    "summary": RowIdentity(needed=("total_pnl", "total_trades"), in_full=True),
-    "trips": RowIdentity(needed=("status", "net", "closed"), in_full=True),
-    "costs": RowIdentity(needed=("day", "volume"), in_full=True),
-    "figures": RowIdentity(needed=("user", "figure", "value"), in_full=True),
+    "accounts": RowIdentity(("user", "account_value"), ("dex", "time", "cross_account_value")),
+    "snapshot": _in_full("user", "account_value"),
+    "twaps": _in_full("twap_id"),
+    "auctions": _in_full("start_time_seconds", "duration_seconds"),
+    "curve": _in_full("time"),
+    "returns": _in_full("time", "return_"),
+    "completed_trades": _in_full("coin", "position_type", "close_time"),
+    "summary": _in_full("total_pnl", "total_trades"),
+    "trips": _in_full("status", "net", "closed"),
+    "costs": _in_full("day", "volume"),
+    "figures": _in_full("user", "figure", "value"),
 }
-"""Record -> its identity."""
+"""Record -> its identity. Fills without a trade id and ledger rows without a hash have none."""
 
 
 def drop_repeated_rows(native: pd.DataFrame, record: str, what: str = "") -> pd.DataFrame:
@@ -119,23 +105,41 @@ def drop_repeated_rows(native: pd.DataFrame, record: str, what: str = "") -> pd.
     names = [*identity.needed, *(name for name in identity.also if name in frame.columns)]
     if identity.in_full:
         names = [name for name in frame.columns if not _is_nested(frame[name])]
-    suspect = _suspects(frame, identity, names)
-    if not suspect.any():
+    # Rows with an identity whose numbers and times are those of another row.
+    keys, known = np.zeros(len(frame), dtype=np.int64), np.ones(len(frame), dtype=bool)
+    for name in names:
+        if (bits := _number_bits(frame[name])) is not None:
+            keys = (keys ^ bits) * _FOLD
+            keys ^= keys >> _MIX
+            known = known if name != "tid" else bits != 0
+    if record == "ledger":
+        hashes = frame["hash"]
+        known = (hashes.notna() & (hashes != ZERO_HASH).fillna(False)).to_numpy(dtype=bool)
+    ordered = np.sort(keys[known])
+    again = ordered[1:][ordered[1:] == ordered[:-1]]
+    if not len(again):
         return native
+    suspect = np.isin(keys, again) & known
     rows = frame.loc[suspect, names].reset_index(drop=True)
-    for name in set(names) & {*ACCOUNT}:
+    owners = [name for name in ACCOUNT if name in names]
+    for name in owners:
         rows[name] = rows[name].astype("str").str.lower()
     repeats = rows.duplicated().to_numpy()
-    # A row without a value in the column of the account may be a copy.
-    owners = [name for name in ACCOUNT if name in names] if identity.of_one_account else []
-    for owner in owners[:1]:
+    # A fill without a value in the column of the account may be a copy.
+    for owner in owners[: record == "fills"]:
         is_unnamed = rows[owner].isna().to_numpy()
         named_first = rows.drop(columns=owner).iloc[np.argsort(is_unnamed, kind="stable")]
         repeats = repeats | (is_unnamed & named_first.duplicated().sort_index().to_numpy())
     suspect[suspect] = repeats
     if not (count := int(suspect.sum())):
         return native
-    _warn_repeats(what or record, count, len(native), names)
+    listed = ", ".join(names) if len(names) <= 8 else "all columns"
+    warn_caller(
+        f"{what or record}: {count:,} of {len(native):,} rows "
+        f"{'repeats' if count == 1 else 'repeat'} another row (the same {listed}). Each event "
+        "is counted once",
+        RepeatedRows,
+    )
     kept = native[~suspect]
     facts = native.attrs.get("toolkit")
     if isinstance(facts, Mapping) and facts.get("rows") == len(native):
@@ -148,26 +152,7 @@ def _is_nested(column: pd.Series) -> bool:
     dtype: Any = column.dtype
     if isinstance(dtype, pd.ArrowDtype):
         return bool(pa.types.is_nested(dtype.pyarrow_dtype))
-    return bool(dtype.kind == "O" and infer_dtype(column, skipna=True) == "mixed")
-
-
-def _suspects(frame: pd.DataFrame, identity: RowIdentity, names: Sequence[str]) -> Flags:
-    """Return rows with an identity whose numbers and times are those of another row."""
-    keys = np.zeros(len(frame), dtype=np.int64)
-    for name in names:
-        if (bits := _number_bits(frame[name])) is not None:
-            keys = (keys ^ bits) * _FOLD
-            keys ^= keys >> _MIX
-    known = np.ones(len(frame), dtype=bool)
-    if identity.number:
-        number = _number_bits(frame[identity.number])
-        known = known if number is None else number != 0
-    if identity.text:
-        texts = frame[identity.text]
-        known = (texts.notna() & (texts != ZERO_HASH).fillna(False)).to_numpy(dtype=bool)
-    ordered = np.sort(keys if known.all() else keys[known])
-    again = ordered[1:][ordered[1:] == ordered[:-1]]
-    return np.isin(keys, again) & known if len(again) else np.zeros(len(frame), dtype=bool)
+    return bool(dtype.kind == "O" and infer_dtype(column) == "mixed")
 
 
 def _number_bits(column: pd.Series) -> Ints | None:
@@ -183,13 +168,3 @@ def _number_bits(column: pd.Series) -> Ints | None:
         return None
     whole = column.to_numpy() if is_plain else column.to_numpy(np.int64, na_value=0)
     return whole.astype(np.int64, copy=False)
-
-
-def _warn_repeats(what: str, count: int, every: int, names: Sequence[str]) -> None:
-    listed = ", ".join(names) if len(names) <= 8 else "all columns"
-    verb = "repeats" if count == 1 else "repeat"
-    warn_caller(
-        f"{what}: {count:,} of {every:,} rows {verb} another row (the same {listed}). Each event "
-        "is counted once",
-        RepeatedRows,
-    )

@@ -10,7 +10,7 @@ import numpy as np
 from toolkit.arrays import Flags
 from toolkit.errors import MissingDirections, warn_caller
 from toolkit.prepare.door import Names, Table
-from toolkit.prepare.markets import is_outcome, is_perp
+from toolkit.prepare.money import is_outcome, is_perp
 from toolkit.rules.directions import (
     AUTO_DELEVERAGING,
     BORROW_LIQUIDATIONS,
@@ -67,7 +67,18 @@ def read_roles(table: Table, account: str | None = None) -> Roles:
     # account of the fills is not known, the taker of a liquidation by market order counts as the
     # liquidated account.
     taken = has_object & table.flag("crossed")[0] & ~backstop
-    by_words = _closes_by_words(table, words)
+    # The backstop's own fill has the same words on the other side: a long is closed by a sell from
+    # above 0, a short by a buy from below 0.
+    by_words: Flags = words.facts(lambda word: word.startswith(LIQUIDATED))
+    if by_words.any():
+        longs = words.facts(lambda word: word.endswith("Long"))
+        shorts = words.facts(lambda word: word.endswith("Short"))
+        for closes, sign in ((longs, 1.0), (shorts, -1.0)):
+            if table.has("side"):
+                is_buy = table.text("side").facts("B".__eq__)
+                by_words = by_words & ~(closes & (is_buy == (sign > 0)))
+            by_words = by_words & ~(closes & (sign * table.number("start_position", sign) <= 0))
+    by_words = by_words | words.facts(BORROW_LIQUIDATIONS.__contains__)
     passed_on, liquidated = np.zeros(len(table), dtype=bool), taken | by_words
     if account is not None or table.has("user"):
         if account is None:
@@ -82,10 +93,8 @@ def read_roles(table: Table, account: str | None = None) -> Roles:
         passed_on = own & np.isin(users.codes, took_over)
         liquidated = np.where(is_named, own & ~passed_on, liquidated)
     # The exchange closes a delisted perp at its settlement price.
-    settled = words.facts(SETTLEMENT.__eq__)
-    settled = settled & table.text("coin", blank=True).facts(
-        lambda name: bool(name) and is_perp(name)
-    )
+    is_listed = table.text("coin", blank=True).facts(lambda name: name != "" and is_perp(name))
+    settled = words.facts(SETTLEMENT.__eq__) & is_listed
     return Roles(
         trade=words.facts(lambda word: word not in NOT_TRADED),
         conversion=words.facts(CONVERSIONS.__contains__),
@@ -122,13 +131,10 @@ def warn_missing_directions(table: Table, *, outcomes_alone: bool = False) -> No
     """
     if not table.has("dir") or not len(table):
         return
-    rows = np.ones(len(table), dtype=bool)
-    if outcomes_alone:
-        rows = table.text("coin").facts(is_outcome)
-        if not rows.any():
-            return
-    words = table.text("dir")
-    if not words.present() and table.frame["dir"].isna().to_numpy()[rows].all():
+    words, coins = table.text("dir"), table.text("coin", blank=True)
+    if outcomes_alone and not any(map(is_outcome, coins.present())):
+        return
+    if table.is_blank("dir"):
         warn_caller(
             f"{table.what}: column dir is missing in every row, so conversions, settlements and "
             "backstop liquidations count as trades here. Fetch the rows again, or remove such rows",
@@ -142,23 +148,3 @@ def warn_missing_directions(table: Table, *, outcomes_alone: bool = False) -> No
             "the account's own orders. Remove them if they are not",
             MissingDirections,
         )
-
-
-def _closes_by_words(table: Table, words: Names) -> Flags:
-    """Return whether ``dir`` says that the exchange closed the fill's own position.
-
-    The backstop's own fill has the same words on the other side: a long is closed by a sell from
-    above 0, a short by a buy from below 0.
-    """
-    marked: Flags = words.facts(lambda word: word.startswith(LIQUIDATED))
-    if marked.any():
-        long = words.facts(lambda word: word.endswith("Long"))
-        short = words.facts(lambda word: word.endswith("Short"))
-        if table.has("side"):
-            is_buy = table.text("side").facts("B".__eq__)
-            marked = marked & ~(long & is_buy) & ~(short & ~is_buy)
-        if table.has("start_position"):
-            start = table.number("start_position")
-            marked = marked & ~(long & (start <= 0)) & ~(short & (start >= 0))
-    borrowed: Flags = words.facts(BORROW_LIQUIDATIONS.__contains__)
-    return marked | borrowed

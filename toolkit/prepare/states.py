@@ -2,11 +2,13 @@
 
 The account mode decides where the collateral is. A clearinghouse state of a unified or
 portfolio-margin account does not have its spot wallet, which backs its positions. An account value
-of a snapshot does.
+of a snapshot does. A snapshot has one row per account and collateral (``<dex>:<token>``), and the
+value of an account is the sum of its rows. A portfolio-margin account repeats the value of a token
+on several dexes, and states the total on each row.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -17,6 +19,7 @@ from toolkit.display import count_text
 from toolkit.errors import UnmeasuredAccounts, warn_caller
 from toolkit.prepare.door import NATIVE_DEX, NO_TIME, Frame, Names, Table
 from toolkit.prepare.groups import number_rows, sum_groups
+from toolkit.times import to_ms
 
 UNIFIED: Final = 2
 """From this mode on the collateral is in the spot wallet: 2 unified, 3 portfolio margin."""
@@ -120,6 +123,9 @@ def join_keys(owners: pd.DataFrame, positions: pd.DataFrame) -> list[str]:
     return ["user"]
 
 
+_COMPARED: Final = ("account_value", "szi", "unrealized_pnl", "account_mode")
+"""What rows of one state must agree on."""
+
 LEAST_MARGIN: Final = 0.01
 """The smallest maintenance margin as a share of the notional: that of 50 times leverage."""
 
@@ -222,20 +228,19 @@ def own_values(
     portfolio = mode == PORTFOLIO_MARGIN
     if not portfolio.any():
         return value
-    pair = number_rows(users.codes, token)
-    first = np.zeros(len(pair), dtype=bool)
-    first[np.unique(pair, return_index=True)[1]] = True
+    pair, rows = number_rows(users.codes, token), np.arange(len(token))
     if "dex" in split:
         return np.where(portfolio & (np.bincount(pair)[pair] > 1), np.nan, value)
-    value = np.where(portfolio & ~first, 0.0, value)
+    is_first, is_head = (
+        np.isin(rows, np.unique(codes, return_index=True)[1]) for codes in (pair, users.codes)
+    )
+    value = np.where(portfolio & ~is_first, 0.0, value)
     if split:
         return value
     stated = np.full(len(users.values), np.nan)
     stated[users.codes[portfolio][::-1]] = total[portfolio][::-1]
     stated = stated[users.codes]
-    is_first = np.zeros(len(pair), dtype=bool)
-    is_first[np.unique(users.codes, return_index=True)[1]] = True
-    return np.where(np.isnan(stated), value, np.where(is_first, stated, 0.0))
+    return np.where(np.isnan(stated), value, np.where(is_head, stated, 0.0))
 
 
 def name_some(names: Iterable[str], most: int = 5) -> str:
@@ -296,3 +301,79 @@ def dex_names(coin: pd.Series) -> pd.Series:
     codes, names = pd.factorize(coin)
     known = np.array([*(coin_dex(str(name)) or NATIVE_DEX for name in names), NATIVE_DEX], object)
     return pd.Series(known[codes], coin.index, dtype="str", name=coin.name)
+
+
+class ValuesAndPositions(NamedTuple):
+    """Account values and open positions at one time.
+
+    - ``worth``: ``value``, ``mode`` (both NaN if not known) and ``ms`` (or `NO_TIME`) by user
+    - ``held``: ``szi`` and ``unrealized_pnl`` by user and coin; None if positions are not known
+    """
+
+    worth: pd.DataFrame
+    held: pd.DataFrame | None
+
+
+def read_values(given: Any, what: str, at: Any = None) -> ValuesAndPositions:
+    """Return account values from a frame, or from a tuple of values and positions."""
+    values, positions = (given[0], given[1]) if isinstance(given, tuple) else (given, None)
+    table = Table(values, what, "snapshot")
+    numbers = ("account_value", "account_mode", "pm_total_account_value")
+    frame = table.columns(
+        ("user", "account_value"),
+        ("collateral_token", "dex", *numbers[1:], "time", "snapshot_id"),
+        numbers,
+    )
+    moment = None if at is None else aware_ms(at)
+    held = None
+    if positions is not None:
+        stated = Table(positions, f"{what}[1]", "positions")
+        amounts = ("szi", "unrealized_pnl")
+        held = stated.columns(("user", "coin", amounts[1]), (amounts[0], "time", "dex"), amounts)
+        held = distinct_rows(held, ("user", "coin"), stated.what).set_index(["user", "coin"])
+        held = held.reindex(columns=[*amounts])
+        # The state of such an account does not have its collateral.
+        hidden = frame["user"].isin(spot_backed_users(table, stated))
+        frame["account_value"] = frame["account_value"].mask(hidden)
+    frame = distinct_rows(frame, ("user", "collateral_token", "dex"), what)
+    kept = Table(frame, what, "none")
+    value, mode = kept.number("account_value"), kept.number("account_mode", np.nan)
+    if kept.has("collateral_token"):
+        token = kept.text("collateral_token").renamed(lambda name: name.rpartition(":")[2])
+        total = kept.number("pm_total_account_value", np.nan)
+        value = own_values(kept.text("user"), token.codes, value, mode, total)
+    ms = kept.ms() if kept.has("time") else np.full(len(kept), NO_TIME)
+    rows = pd.DataFrame({"value": value, "mode": mode, "ms": ms if moment is None else moment})
+    accounts = rows.groupby(frame["user"])
+    worth = accounts.agg({"mode": "first", "ms": "max"})
+    worth.insert(0, "value", accounts["value"].sum(skipna=False))
+    return ValuesAndPositions(worth, held)
+
+
+def aware_ms(at: Any) -> int:
+    """Return a time that has a time zone, or a number, in milliseconds."""
+    if not isinstance(at, int) and pd.Timestamp(str(at)).tzinfo is None:
+        raise ValueError(f"at: {at!r} has no time zone. Use milliseconds, or a time in UTC")
+    return to_ms(at)
+
+
+def distinct_rows(frame: pd.DataFrame, keys: Sequence[str], what: str = "rows") -> pd.DataFrame:
+    """Return the first row for each combination of the keys.
+
+    Raise ValueError if rows with the same keys have different values, or if the rows of one account
+    are from several times: only the first batch would count.
+    """
+    table = Table(frame, what, "none")
+    names = [table.text(key) for key in keys if table.has(key)]
+    if table.has("time"):
+        owners = [table.text(name) for name in ("user", "dex") if table.has(name)]
+        owner = number_rows(*(name.codes for name in owners))
+        check_one_moment(owner, table.text("user"), table.ms(), what)
+    if "snapshot_id" in frame and (count := frame["snapshot_id"].nunique()) > 1:
+        raise ValueError(
+            f"{what}: the frame contains {count} snapshots. Keep those of one, for example "
+            f"{what}[{what}.snapshot_id == {what}.snapshot_id.max()]"
+        )
+    stated = {name: frame[name].to_numpy() for name in _COMPARED if name in frame}
+    codes = number_rows(*(name.codes for name in names))
+    return frame.iloc[distinct_states(codes, stated, names, what)].reset_index(drop=True)

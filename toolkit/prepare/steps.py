@@ -1,4 +1,4 @@
-"""Steps: fills in the order of execution, with the positions before and after each one.
+"""Steps: fills in the order of execution, with the positions before and after each one; legs.
 
 Positions, entry prices, lots and round trips depend on all earlier fills. A chain is the fills of
 one account in one coin. Fills are sorted by chain, time and ``tx_index``.
@@ -13,10 +13,11 @@ Positions are whole numbers of a unit of their chain, so that they compare exact
 1e-8, or coarser if the positions are so large that float64 has no more digits.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
+from typing import Any
 
 import numpy as np
 
@@ -24,7 +25,7 @@ from toolkit.arrays import Flags, Floats, Ints
 from toolkit.display import count_text
 from toolkit.errors import MissingColumns
 from toolkit.prepare.door import NO_TIME, Table, filled
-from toolkit.prepare.markets import is_outcome, is_perp
+from toolkit.prepare.money import is_outcome, is_perp
 from toolkit.rules.spot_cost import WEI
 
 POSITION_COLUMNS = ("coin", "px", "sz", "side", "time", "start_position", "closed_pnl")
@@ -101,12 +102,9 @@ class Steps:
 def check_positions(table: Table, needed: tuple[str, ...] = POSITION_COLUMNS) -> None:
     """Raise `MissingColumns` if a column of positions is missing, no number, or has gaps."""
     table.require(needed)
-    numbers: list[str] = [
-        name for name in ("px", "sz", "start_position", "closed_pnl") if name in needed
-    ]
-    if "fee" in needed or (table.has("fee") and table.has("fee_token")):
-        numbers.append("fee")
-    table.require_values(numbers)
+    numbers = [name for name in ("px", "sz", "start_position", "closed_pnl") if name in needed]
+    has_fee = "fee" in needed or (table.has("fee") and table.has("fee_token"))
+    table.require_values([*numbers, *["fee"] * has_fee])
     table.known_ms()
     sides = table.text("side")
     wrong = sides.facts(lambda side: side not in ("A", "B"))
@@ -123,54 +121,75 @@ def sort_steps(table: Table, token_fee: Floats) -> Steps:
 
     - ``token_fee``: the fee of each fill in the base token
     """
-    users = table.text("user", blank=True).sorted()
-    coins = table.text("coin").sorted()
-    chain = users.codes * len(coins.values) + coins.codes
-    ms = table.ms("time")
-    ms = np.where(ms == NO_TIME, ms.max(initial=0) + 1, ms) if (ms == NO_TIME).any() else ms
-    order, key = _sort_rows(table, chain, ms)
-    chain = chain[order]
-    first = np.diff(chain, prepend=-1) != 0
+    users, coins = table.text("user", blank=True).sorted(), table.text("coin").sorted()
+    chain, ms = users.codes * len(coins.values) + coins.codes, table.ms("time")
+    ms = np.where(ms == NO_TIME, ms.max(initial=0) + 1, ms)
+    begin = int(ms.min(initial=ms.max(initial=0)))
+    bits = int(ms.max(initial=begin) - begin).bit_length()
+    if int(chain.max(initial=0)).bit_length() + bits > 62:
+        chain = np.unique(chain, return_inverse=True)[1].astype(np.int64)
+    key = (chain << bits) | (ms - begin)  # equal within a tie
+    # Short numbers sort in linear time, and an account's rows are often in the order of time.
+    is_short = int(chain.max(initial=0)) < 1 << 16
+    order = np.argsort(chain.astype(np.uint16) if is_short else key, kind="stable")
+    if is_short and (np.diff(key[order]) < 0).any():
+        order = np.argsort(key, kind="stable")
+    tx = table.number("tx_index", 0.0)
+    key_ = key[order]
+    if tx.any() and not np.isnan(tx).any():
+        if (np.diff(tx[order])[np.diff(key_) == 0] < 0).any():
+            order = np.lexsort((tx, key))
+        is_new = (np.diff(key[order]) != 0) | (np.diff(tx[order]) != 0)
+        key_ = np.append(0, np.cumsum(is_new))[: len(order)]
+
+    first = np.diff(chain[order], prepend=-1) != 0
     heads = np.flatnonzero(first)
-    lengths = np.diff(heads, append=len(order))
+    number = np.cumsum(first) - 1
     user, coin = (codes[order[heads]] for codes in (users.codes, coins.codes))
-    spot, outcome = (
-        np.array([of(name) for name in coins.values], dtype=bool)[coin]
-        for of in (lambda name: not is_perp(name), is_outcome)
-    )
-    number = np.repeat(np.arange(len(heads)), lengths)
-    start, size = (filled(table.number(name))[order] for name in ("start_position", "sz"))
+    names = [coins.values[code] for code in coin.tolist()]
+    spot = np.array([not is_perp(name) for name in names], dtype=bool)[number]
+    outcome = np.array(list(map(is_outcome, names)), dtype=bool)
+    stated, size = (filled(table.number(name))[order] for name in ("start_position", "sz"))
     signed = np.where(table.text("side").facts("B".__eq__)[order], size, -size)
-    by_chain = grid(np.maximum(np.abs(start), np.abs(start + signed)), heads, outcome)
-    scale, spot = np.repeat(by_chain, lengths), np.repeat(spot, lengths)
-    start_, change = (np.rint(values * scale).astype(np.int64) for values in (start, signed))
-    fee_ = np.zeros(len(order), dtype=np.int64)
-    if token_fee.any():
-        fee_ = np.rint(filled(token_fee)[order] * scale).astype(np.int64)
-    end = start_ + change - fee_
-    place = _order_ties(key, number, start_, end)
+    by_chain = grid(np.maximum(np.abs(stated), np.abs(stated + signed)), heads, outcome)
+    scale = by_chain[number]
+    start, change, fee = (
+        np.rint(values * scale).astype(np.int64)
+        for values in (stated, signed, filled(token_fee)[order])
+    )
+    end = start + change - fee
+    place = _order_ties(key_, number, start, end)
     if place is not None:
-        order, start_, change, end, fee_ = (
-            values[place] for values in (order, start_, change, end, fee_)
+        order, start, change, end, fee = (
+            values[place] for values in (order, start, change, end, fee)
         )
-    tolerance = _tolerances(spot, number, heads, by_chain, start_, change, end)
+    # A recorded balance may differ from the balance after the previous fill by one unit of the
+    # recorded precision (docs/live_service.md, section 3): 1e-8, or one unit of the decimals in
+    # which balances and sizes of the coin are written, if the computed balance has more decimals.
+    tolerance = np.zeros(len(order), dtype=np.int64)
+    if spot.any():
+        divisor = np.gcd(np.gcd.reduceat(start, heads), np.gcd.reduceat(change, heads))
+        written = np.ones(len(heads), dtype=np.int64)
+        for power in range(1, WEI + 1):
+            written[(divisor % 10**power == 0) & (by_chain >= 10**power)] = 10**power
+        unit = written[number]
+        tolerance = np.where(spot, np.where(end % unit == 0, 1, unit), 0)
     end = np.where((end < 0) & (end >= -tolerance), 0, end)  # a sell of one unit more is rounding
-    gap = np.where(first, 0, start_ - np.append(0, end[:-1])[: len(end)])
     return Steps(
         rows=order,
         chain=number,
         first=first,
         ms=ms[order],
-        start=start_,
+        start=start,
         change=change,
         end=end,
-        fee=fee_,
+        fee=fee,
         scale=scale,
         spot=spot,
         tolerance=tolerance,
-        gap=gap,
-        user=np.repeat(user, lengths),
-        coin=np.repeat(coin, lengths),
+        gap=np.where(first, 0, start - np.append(0, end[:-1])[: len(end)]),
+        user=user[number],
+        coin=coin[number],
         users=users.values,
         coins=coins.values,
     )
@@ -187,33 +206,10 @@ def grid(values: Floats, heads: Ints, together: Flags, most: int = WEI) -> Float
     if not len(heads):
         return np.zeros(0)
     largest = np.maximum.reduceat(values, heads)
-    digits = np.ceil(np.log10(np.maximum(largest, 1e-12)))
-    decimals = np.minimum(most, _DIGITS - digits)
+    decimals = np.minimum(most, _DIGITS - np.ceil(np.log10(np.maximum(largest, 1e-12))))
     if together.any():
         decimals[together] = decimals[together].min()
     return np.asarray(np.power(10.0, decimals))
-
-
-def _sort_rows(table: Table, chain: Ints, ms: Ints) -> tuple[Ints, Ints]:
-    """Return rows by chain, time and transaction, and a key that is equal within a tie."""
-    begin = int(ms.min()) if len(ms) else 0
-    bits = int(ms.max(initial=begin) - begin).bit_length()
-    if int(chain.max(initial=0)).bit_length() + bits > 62:
-        chain = np.unique(chain, return_inverse=True)[1].astype(np.int64)
-    key = (chain << bits) | (ms - begin)
-    # Short numbers sort in linear time, and an account's rows are often in the order of time.
-    is_short = int(chain.max(initial=0)) < 1 << 16
-    order = np.argsort(chain.astype(np.uint16) if is_short else key, kind="stable")
-    if is_short and (np.diff(key[order]) < 0).any():
-        order = np.argsort(key, kind="stable")
-    tx = table.number("tx_index") if table.has("tx_index") else np.zeros(len(table))
-    if np.isnan(tx).any() or not tx.any():
-        return order, key[order]
-    same = np.diff(key[order]) == 0
-    if (np.diff(tx[order])[same] < 0).any():
-        order = np.lexsort((tx, key))
-    is_new = (np.diff(key[order]) != 0) | (np.diff(tx[order]) != 0)
-    return order, np.append(0, np.cumsum(is_new))[: len(order)]
 
 
 def _order_ties(key: Ints, chain: Ints, start: Ints, end: Ints) -> Ints | None:
@@ -221,110 +217,53 @@ def _order_ties(key: Ints, chain: Ints, start: Ints, end: Ints) -> Ints | None:
 
     Only a tie beside a break needs work. None if no tie does.
     """
-    tied = key[1:] == key[:-1]
-    breaks = _breaks(chain, start, end)
+    tied, breaks = key[1:] == key[:-1], _breaks(chain, start, end)
     if not tied.any() or not breaks.any():
         return None
     head = np.append(True, ~tied)
-    tie = np.cumsum(head) - 1
-    low = np.flatnonzero(head)
+    tie, low = np.cumsum(head) - 1, np.flatnonzero(head)
     high = np.append(low[1:], len(key))
-    several = high - low > 1
+    place, change = np.arange(len(key)), np.sign(end - start)
     inner = np.logical_or.reduceat(breaks & ~head, low)
-    place = np.arange(len(key))
     # Fills of one side have one order: by their positions.
-    change = np.sign(end - start)
     one_sided = np.abs(np.add.reduceat(change, low)) == high - low
-    sorts = (several & inner & one_sided)[tie]
-    if sorts.any():
-        found = np.flatnonzero(sorts)
-        place[found] = found[np.lexsort((change[found] * start[found], tie[found]))]
+    rows = np.flatnonzero((inner & one_sided)[tie])
+    place[rows] = rows[np.lexsort((change[rows] * start[rows], tie[rows]))]
     # Answers that are newest first have each tie in reverse.
     back = np.append(False, tied & (start[:-1] != end[1:]))
-    turns = several & inner & ~one_sided & ~np.logical_or.reduceat(back, low)
-    if turns.any():
-        rows = np.flatnonzero(turns[tie])
-        place[rows] = (low + high - 1)[tie[rows]] - rows
-    left = np.flatnonzero(
-        several & np.logical_or.reduceat(_breaks(chain, start[place], end[place]), low)
-    )
-    if len(left):
-        _sort_ties(place, left.tolist(), low.tolist(), high.tolist(), chain, start, end)
+    rows = np.flatnonzero((inner & ~one_sided & ~np.logical_or.reduceat(back, low))[tie])
+    place[rows] = (low + high - 1)[tie[rows]] - rows
+    breaks = _breaks(chain, start[place], end[place])
+    left = np.flatnonzero((high - low > 1) & np.logical_or.reduceat(breaks, low)).tolist()
+    # Sort each other tie, and the next one if the position before it has changed.
+    heapify(left)
+    done = -1
+    while left:
+        number = heappop(left)
+        begin, stop = int(low[number]), int(high[number])
+        if number == done or stop - begin == 1:
+            continue
+        done, rows = number, place[begin:stop]
+        before, following = None, set[int]()
+        if begin and chain[begin - 1] == chain[begin]:
+            before = int(end[place[begin - 1]])
+        has_next = stop < len(place) and chain[stop] == chain[begin]
+        if has_next:
+            following = set(start[place[stop : high[number + 1]]].tolist())
+        edges = list(zip(start[rows].tolist(), end[rows].tolist(), strict=True))
+        steps = sort_tie(edges, before, following)
+        place[begin:stop] = rows[steps]
+        if has_next and edges[steps[-1]][1] != edges[-1][1]:
+            heappush(left, number + 1)
     return place
 
 
 def _breaks(chain: Ints, start: Ints, end: Ints) -> Flags:
     """Return the fills that do not start from the position after the fill before them."""
-    made: Flags = np.append(False, (chain[1:] == chain[:-1]) & (start[1:] != end[:-1]))
-    return made[: len(chain)]
+    return np.append(False, (chain[1:] == chain[:-1]) & (start[1:] != end[:-1]))[: len(chain)]
 
 
-def _sort_ties(
-    place: Ints,
-    left: list[int],
-    low: list[int],
-    high: list[int],
-    chain: Ints,
-    start: Ints,
-    end: Ints,
-) -> None:
-    """Sort ties, and each next one if the position before it has changed."""
-    heapify(left)
-    done = -1
-    while left:
-        tie = heappop(left)
-        if tie == done:
-            continue
-        done = tie
-        begin, stop = low[tie], high[tie]
-        rows = place[begin:stop].tolist()
-        if len(rows) == 1:
-            continue
-        same = begin > 0 and chain[begin - 1] == chain[begin]
-        following: set[int] = set()
-        if stop < len(place) and chain[stop] == chain[begin]:
-            following = set(start[place[stop : high[tie + 1]]].tolist())
-        edges = list(zip(start[rows].tolist(), end[rows].tolist(), strict=True))
-        before = int(end[place[begin - 1]]) if same else None
-        steps = sort_tie(edges, before, following)
-        place[begin:stop] = [rows[step] for step in steps]
-        moved = edges[steps[-1]][1] != edges[-1][1]
-        if moved and stop < len(place) and chain[stop] == chain[begin]:
-            heappush(left, tie + 1)
-
-
-def _tolerances(
-    spot: Flags,
-    chain: Ints,
-    heads: Ints,
-    scale: Floats,
-    start: Ints,
-    change: Ints,
-    end: Ints,
-) -> Ints:
-    """Return how far a recorded balance may differ from the balance after the previous fill.
-
-    This is one unit of the recorded precision (docs/live_service.md, section 3): 1e-8, or one unit
-    of the decimals in which balances and sizes of the coin are written, if the computed balance
-    has more decimals.
-    """
-    made = np.zeros(len(spot), dtype=np.int64)
-    if not spot.any():
-        return made
-    divisor = np.gcd(np.gcd.reduceat(start, heads), np.gcd.reduceat(change, heads))
-    written = np.ones(len(heads), dtype=np.int64)
-    for power in range(1, WEI + 1):
-        unit = 10**power
-        written[(divisor % unit == 0) & (scale >= unit)] = unit
-    unit_of_row = written[chain]
-    tolerance = np.where(end % unit_of_row == 0, 1, unit_of_row)
-    return np.where(spot, tolerance, made)
-
-
-Edge = tuple[int, int]
-
-
-def sort_tie(edges: Sequence[Edge], before: int | None, after: set[int]) -> list[int]:
+def sort_tie(edges: Sequence[tuple[int, int]], before: int | None, after: set[int]) -> list[int]:
     """Return the order of the fills of one tie.
 
     - ``edges``: position before and after each fill, in any order
@@ -341,79 +280,167 @@ def sort_tie(edges: Sequence[Edge], before: int | None, after: set[int]) -> list
     """
     forward = list(range(len(edges)))
     for order in (forward, forward[::-1]):
-        if _is_chain(edges, order, before):
+        begin = edges[order[0]][0] if before is None else before
+        if [edges[n][0] for n in order] == [begin, *(edges[n][1] for n in order[:-1])]:
             return order
-    # Sorted, so that the result does not depend on the given order.
-    sorting = sorted(forward, key=edges.__getitem__)
-    found = _connected_pieces([edges[index] for index in sorting], before, after)
-    pieces = [[sorting[index] for index in piece] for piece in found]
-    first = [p for p in pieces if edges[p[0]][0] == before][:1]
-    rest = [p for p in pieces if p not in first]
-    last = [p for p in rest if edges[p[-1]][1] in after][-1:]
-    middle = [p for p in rest if p not in last]
-    return [index for piece in (*first, *middle, *last) for index in piece]
-
-
-def _is_chain(edges: Sequence[Edge], order: Sequence[int], before: int | None) -> bool:
-    position = edges[order[0]][0] if before is None else before
-    for index in order:
-        start, end = edges[index]
-        if start != position:
-            return False
-        position = end
-    return True
-
-
-def _connected_pieces(
-    edges: Sequence[Edge], before: int | None, after: set[int]
-) -> list[list[int]]:
-    """Return the smallest number of paths that cover all edges (Hierholzer's algorithm)."""
+    # Paths that cover all edges, as few as possible (Hierholzer's algorithm). The edges are sorted,
+    # so that the result does not depend on the given order.
     leaving: dict[int, list[tuple[int, int]]] = defaultdict(list)
-    surplus: dict[int, int] = defaultdict(int)
-    for index in reversed(range(len(edges))):  # popped from the end, so the order is kept
-        start, end = edges[index]
-        leaving[start].append((end, index))
+    surplus = Counter[int]()
+    for number in sorted(forward, key=edges.__getitem__)[::-1]:  # popped from the end
+        start, end = edges[number]
+        leaving[start].append((end, number))
         surplus[start] += 1
         surplus[end] -= 1
-    starts = [node for node, count in surplus.items() for _ in range(count)]
-    ends = [node for node, count in surplus.items() for _ in range(-count)]
     # A bridge is an additional edge from the end of a path to the start of another one; bridges
     # have the numbers -1, -2, ... The circuit is opened at bridge -1: the path after it starts at
     # `before`, the path in front of it ends in `after`.
-    starts.sort(key=lambda node: node != before)
-    ends.sort(key=lambda node: node not in after)
+    starts = sorted((+surplus).elements(), key=lambda node: node != before)
+    ends = sorted((-surplus).elements(), key=lambda node: node not in after)
     for number, (end, start) in enumerate(zip(ends, starts, strict=True), 1):
         leaving[end].insert(0, (start, -number))
-    pieces: list[list[int]] = []
-    roots = [before] if before is not None and leaving.get(before) else []
+    paths: list[list[int]] = []
+    roots = [] if before is None else [before]
     for root in (*roots, *starts, *list(leaving)):
-        if leaving[root]:
-            pieces.extend(_split_circuit(_euler_circuit(leaving, root)))
-    return pieces
+        circuit, stack = list[int](), [(root, 0)]
+        while stack:
+            if leaving[stack[-1][0]]:
+                stack.append(leaving[stack[-1][0]].pop())
+            else:
+                circuit.append(stack.pop()[1])
+        circuit = circuit[-2::-1]  # without the root
+        opening = circuit.index(-1) + 1 if -1 in circuit else 0
+        path: list[int] = []
+        for number in (*circuit[opening:], *circuit[:opening], -1):
+            if number >= 0:
+                path.append(number)
+            elif path:
+                paths.append(path)
+                path = []
+    first = [path for path in paths if edges[path[0]][0] == before][:1]
+    rest = [path for path in paths if path not in first]
+    last = [path for path in rest if edges[path[-1]][1] in after][-1:]
+    middle = [path for path in rest if path not in last]
+    return [number for path in (*first, *middle, *last) for number in path]
 
 
-def _euler_circuit(leaving: dict[int, list[tuple[int, int]]], root: int) -> list[int]:
-    """Return a circuit from `root` along every edge that can be reached."""
-    path: list[int] = []
-    stack: list[tuple[int, int | None]] = [(root, None)]
-    while stack:
-        node, edge = stack[-1]
-        if leaving[node]:
-            stack.append(leaving[node].pop())
-        else:
-            stack.pop()
-            if edge is not None:
-                path.append(edge)
-    return path[::-1]
+@dataclass(frozen=True, eq=False, slots=True)
+class Legs:
+    """Legs of fills in the order of execution, and their trips; a flip has two legs.
+
+    One value per leg:
+
+    - ``step``: the number of the step
+    - ``rows``: the row of the prepared table
+    - ``closes``: whether it closes or opens
+    - ``size``: its size, in units of the coin
+    - ``share``: its share of the fill's size
+    - ``is_first``: whether it is the first leg of its fill
+
+    One value per trip:
+
+    - ``heads``, ``tails``: the first and the last leg
+    - ``sign``: 1 for long, -1 for short
+    - ``opened``, ``closed``: whether a fill opened it, and whether a fill closed it
+    - ``status``: ``closed``, ``open``, ``late``, ``broken`` or ``moved``
+    - ``basis``: whether all opening prices are known
+    - ``whole``: whether all that left was sold
+    """
+
+    step: Ints
+    rows: Ints
+    closes: Flags
+    size: Floats
+    share: Floats
+    is_first: Flags
+    heads: Ints
+    tails: Ints
+    sign: Ints
+    opened: Flags
+    closed: Flags
+    status: list[str]
+    basis: Flags
+    whole: Flags
+
+    def sums(self, values: Any, how: np.ufunc = np.add) -> Any:
+        """Return the sum of values of legs by trip, or what another function makes of them."""
+        return how.reduceat(values, self.heads) if len(self.heads) else values[:0]
 
 
-def _split_circuit(circuit: list[int]) -> list[list[int]]:
-    """Return the pieces of a circuit between its bridges, starting after bridge -1."""
-    opening = circuit.index(-1) + 1 if -1 in circuit else 0
-    pieces: list[list[int]] = [[]]
-    for edge in circuit[opening:] + circuit[:opening]:
-        if edge < 0:
-            pieces.append([])
-        else:
-            pieces[-1].append(edge)
-    return [piece for piece in pieces if piece]
+def split_legs(steps: Steps, swaps: Flags) -> Legs:
+    """Return the legs of fills, and the trips that they make.
+
+    - ``swaps``: the rows of the table that swap outcome tokens without cash
+    """
+    start, change, spot = steps.start, steps.change, steps.spot
+    size, end = np.abs(change), steps.end
+    is_opposed = (start != 0) & ((start > 0) != (change > 0))
+    closing = np.where(is_opposed, np.minimum(np.abs(start), size), 0)
+    # A spot balance is never negative: a sell of one unit more is rounding and opens nothing.
+    is_rest = spot & (closing > 0) & (size - closing <= steps.tolerance)
+    opening = np.where(is_rest, 0, size - closing)
+    before = np.append(0, end[:-1])[: len(end)]  # the position after the fill before
+    rounding = steps.same_start
+    gap = steps.is_gap & ~rounding
+    is_new = steps.first | (gap & (~spot | (before == 0)))
+    begins = is_new & (start != 0)  # a trip that no known fill opened
+    alive = (start != 0) & ~(rounding & (before == 0) & ~steps.first)
+    flip = (closing > 0) & (opening > 0) & alive
+    lost = (closing > 0) & ~alive  # a rest of rounding, which no trip has
+
+    step = np.repeat(np.arange(len(steps)), 1 + flip)
+    is_first = np.append(True, np.diff(step) != 0)[: len(step)]
+    closes = (closing > 0)[step] & is_first
+    head = np.where(is_first, (begins | ~alive)[step], True)
+    kept = ~lost[step]
+    step, is_first, closes, head = (values[kept] for values in (step, is_first, closes, head))
+    heads = np.flatnonzero(head)
+    tails = np.append(heads[1:], len(step))[: len(heads)] - 1
+    units = np.where(closes, closing[step], opening[step])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        share = np.where(flip[step] & (size[step] > 0), units / size[step], 1.0)
+    at, tail = step[heads], step[tails]
+    opened = ~(begins[at] & is_first[heads])
+    closed = closes[tails] & ((end[tail] == 0) | flip[tail])
+    # What happens between the last fill of a trip and the next one of its chain.
+    after = np.minimum(tail + 1, max(len(steps) - 1, 0))
+    has_next = (tail + 1 < len(steps)) & ~steps.first[after]
+    ends_in_gap = has_next & gap[after] & ~closed
+    left = ends_in_gap & spot[at] & (start[after] == 0)
+    inner = gap[step] & is_first & ~head
+    moved, came = inner & spot[step], inner & (steps.gap[step] > 0)
+    swap = swaps[steps.rows][step]
+
+    def of_trip(flags: Flags) -> Flags:
+        return np.asarray(np.logical_or.reduceat(flags, heads) if len(heads) else flags[:0])
+
+    broken = ends_in_gap & ~spot[at]
+    status = np.select(
+        [
+            broken,
+            ~opened & steps.first[at],
+            ~opened & spot[at],
+            ~opened,
+            of_trip(moved) | left,
+            closed,
+        ],
+        ["broken", "late", "moved", "broken", "moved", "closed"],
+        "open",
+    )
+    sign = np.where(opened, np.sign(change[at]), np.sign(start[at]))
+    return Legs(
+        step=step,
+        rows=steps.rows[step],
+        closes=closes,
+        size=units / steps.scale[step],
+        share=share,
+        is_first=is_first,
+        heads=heads,
+        tails=tails,
+        sign=sign,
+        opened=opened,
+        closed=closed,
+        status=status.tolist(),
+        basis=opened & ~of_trip(came) & ~of_trip(swap & ~closes),
+        whole=~(of_trip(moved & (steps.gap[step] < 0)) | left) & ~of_trip(swap & closes),
+    )

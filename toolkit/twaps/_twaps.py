@@ -12,9 +12,8 @@ import pandas as pd
 from toolkit.arrays import Floats, Ints
 from toolkit.prepare.door import NO_TIME, Frame, Names, Table
 from toolkit.prepare.groups import group_columns, list_keys, number_groups, number_rows, sum_groups
-from toolkit.prepare.markets import dex_of
-from toolkit.prepare.owners import account_names
-from toolkit.prepare.provenance import finish, present_ms
+from toolkit.prepare.money import dex_of
+from toolkit.prepare.provenance import account_names, finish, present_ms
 from toolkit.rules.twaps import SLICE_MS
 from toolkit.times import HOUR, SECOND, Time
 
