@@ -14,8 +14,6 @@ from toolkit.contract.records import Fill
 from toolkit.rules.directions import CONVERSIONS
 from toolkit.service.decimals import format_decimal
 
-__all__ = ["StoredFill", "aggregate_fills"]
-
 StoredFill: Final = msgspec.defstruct(
     "StoredFill",
     [

@@ -19,8 +19,6 @@ import msgspec
 from toolkit.contract.operations import OPERATIONS, Operation
 from toolkit.errors import InvalidKey, RateLimited
 
-__all__ = ["AcceptedKey", "KeyQuotas", "KeysUnreadable", "read_keys"]
-
 _MINUTE = 60_000
 
 
@@ -179,6 +177,16 @@ class KeyQuotas:
             self._usage[key.name].points += points
 
 
+class _KeyEntry(msgspec.Struct, forbid_unknown_fields=True):
+    """An entry of a keys file."""
+
+    name: str | None = None
+    secret: str | None = None
+    secret_sha256: Annotated[str, msgspec.Meta(pattern="^[0-9a-fA-F]{64}$")] | None = None
+    add_ons: Literal["all"] | list[str] = []
+    points_per_minute: Annotated[int, msgspec.Meta(ge=1)] | None = None
+
+
 def read_keys(path: Path) -> list[AcceptedKey]:
     """Read a keys file: TOML, ``[[key]]`` with name, secret, add_ons, points_per_minute.
 
@@ -199,11 +207,26 @@ def read_keys(path: Path) -> list[AcceptedKey]:
     if not isinstance(entries, list) or not entries:
         raise KeysUnreadable(f"{path} has no [[key]]")
     keys = []
-    for number, entry in enumerate(entries, 1):
+    for number, item in enumerate(entries, 1):
         try:
-            keys.append(_parse_key(msgspec.convert(entry, _KeyEntry), number))
+            entry = msgspec.convert(item, _KeyEntry)
+            if (entry.secret is None) == (entry.secret_sha256 is None):
+                raise ValueError("give either secret or secret_sha256")
+            if entry.secret is not None and not (entry.secret.isascii() and entry.secret.strip()):
+                raise ValueError("secret must be ASCII text that is not empty")
+            known = [operation.type for operation in OPERATIONS.values() if operation.add_on]
+            if entry.add_ons != "all" and not set(entry.add_ons) <= set(known):
+                raise ValueError(f'add_ons must be "all" or a list of {", ".join(known)}')
         except ValueError as error:
             raise KeysUnreadable(f"{path}: key {number}: {error}") from None
+        key = AcceptedKey(
+            name=f"key {number}" if entry.name is None else entry.name,
+            secret=entry.secret or "",
+            add_ons="all" if entry.add_ons == "all" else frozenset(entry.add_ons),
+            points_per_minute=entry.points_per_minute,
+            secret_sha256=entry.secret_sha256 or "",
+        )
+        keys.append(key)
     (name, count), *_ = Counter(key.name for key in keys).most_common(1)
     if count > 1:
         raise KeysUnreadable(
@@ -212,30 +235,3 @@ def read_keys(path: Path) -> list[AcceptedKey]:
     if len({key.digest for key in keys}) < len(keys):
         raise KeysUnreadable(f"{path}: two keys have the same secret. Give each key its own")
     return keys
-
-
-class _KeyEntry(msgspec.Struct, forbid_unknown_fields=True):
-    """An entry of a keys file."""
-
-    name: str | None = None
-    secret: str | None = None
-    secret_sha256: Annotated[str, msgspec.Meta(pattern="^[0-9a-fA-F]{64}$")] | None = None
-    add_ons: Literal["all"] | list[str] = []
-    points_per_minute: Annotated[int, msgspec.Meta(ge=1)] | None = None
-
-
-def _parse_key(entry: _KeyEntry, number: int) -> AcceptedKey:
-    if (entry.secret is None) == (entry.secret_sha256 is None):
-        raise ValueError("give either secret or secret_sha256")
-    if entry.secret is not None and not (entry.secret.isascii() and entry.secret.strip()):
-        raise ValueError("secret must be ASCII text that is not empty")
-    known = [operation.type for operation in OPERATIONS.values() if operation.add_on]
-    if entry.add_ons != "all" and not set(entry.add_ons) <= set(known):
-        raise ValueError(f'add_ons must be "all" or a list of {", ".join(known)}')
-    return AcceptedKey(
-        name=f"key {number}" if entry.name is None else entry.name,
-        secret=entry.secret or "",
-        add_ons="all" if entry.add_ons == "all" else frozenset(entry.add_ons),
-        points_per_minute=entry.points_per_minute,
-        secret_sha256=entry.secret_sha256 or "",
-    )

@@ -17,7 +17,6 @@ from toolkit.completeness.headers import SourceStatement, write_source
 from toolkit.contract.answers import encode
 from toolkit.contract.apis import SERVICE, Api
 from toolkit.contract.extra_operations import find_operation
-from toolkit.contract.operations import Operation
 from toolkit.contract.requests import check_request, request_points, row_points
 from toolkit.errors import BadRequest, NotPermitted, NotReady, ServiceDown, ServiceError
 from toolkit.service.answers import HANDLERS
@@ -27,16 +26,14 @@ from toolkit.service.handler_messages import (
     CheckedRequest,
     Response,
     error_response,
+    json_response,
     parse_body,
-    plain_error_response,
 )
 from toolkit.service.limits import DEFAULT_LIMITS, ServiceLimits
 from toolkit.service.live_documents import LiveDocuments
 from toolkit.service.mirror import Upstream, is_mirrored
 from toolkit.service.store import Store
 from toolkit.times import DAY
-
-__all__ = ["Application"]
 
 _METHODS: Final[dict[str, tuple[str, ...]]] = {"/info": ("POST",), "/healthz": ("GET", "HEAD")}
 
@@ -109,10 +106,10 @@ class Application:
         if method not in methods:
             allowed = ", ".join(methods)
             message = f"Method {method[:16]} is not allowed; use {allowed}"
-            answer = self.refuse(ServiceError(message, status=405))
-            return Response(405, {**answer.headers, "allow": allowed}, answer.content)
+            refused = self.refuse(ServiceError(message, status=405))
+            return Response(405, {**refused.headers, "allow": allowed}, refused.content)
         if path == "/healthz":
-            return Response(200, {"content-type": "application/json"}, b'{"status":"ok"}')
+            return json_response(b'{"status":"ok"}')
         try:
             if self.api.has_keys:
                 key = self.access.find_key(headers)
@@ -125,7 +122,7 @@ class Application:
 
     def refuse(self, error: ServiceError) -> Response:
         """Return the response for an error, in the form of the API."""
-        return error_response(error) if self.api.has_keys else plain_error_response(error)
+        return error_response(error, is_plain=not self.api.has_keys)
 
     def answer(self, key: AcceptedKey, headers: Mapping[str, str], content: bytes) -> Response:
         """Return the answer to a request for ``/info``, ready to be sent.
@@ -191,23 +188,21 @@ class Application:
             raise NotPermitted("Permission denied", operation=operation.type)
         if self.upstream is not None and is_mirrored(operation):
             return self.upstream.forward(content)
-        if self.api is not SERVICE:
-            encoding = "identity"  # the rows are counted before they are compressed
-        seconds = self.limits.answer_seconds
         request = CheckedRequest(
-            operation, parameters, now_ms, self.inclusive, self.live, encoding, seconds,
+            operation,
+            parameters,
+            now_ms,
+            self.inclusive,
+            self.live,
+            # Rows of another API are counted before they are compressed.
+            encoding if self.api is SERVICE else "identity",
+            self.limits.answer_seconds,
             partial(self.access.requests_since, key),
-        )  # fmt: skip
-        response: Response | None = None
-        if self.store.replay is not None:
-            response = self.store.replay(request)
-        response = response or _answer_from_store(self.store, request)
+        )
+        replayed = None if self.store.replay is None else self.store.replay(request)
+        response: Response = replayed or _answer_from_store(self.store, request)
         if self.api is SERVICE or response.status != 200:
             return response
-        return self._limit_rows(operation, key, response)
-
-    def _limit_rows(self, operation: Operation, key: AcceptedKey, response: Response) -> Response:
-        """Return an answer with at most the rows of one page of the API, and charge them."""
         content = self.api.remove_fields(response.content)
         if operation.row_points:
             rows = msgspec.json.decode(content, type=list[msgspec.Raw])[: operation.most_rows]
@@ -235,21 +230,21 @@ class Application:
 def _answer_from_store(store: Store, request: CheckedRequest) -> Response:
     """Return the answer of the operation's handler."""
     operation = request.operation
+    about = store.about
     handler = HANDLERS.get(operation.type)
     if handler is None:
         raise ServiceError(f"not implemented: {operation.type}", status=501)
-    if operation.extra and not operation.from_archive and not store.about["whole"]:
+    if operation.extra and not operation.from_archive and not about["whole"]:
         raise BadRequest(
             f"{operation.type} cannot be answered: the data from which it is computed are not in "
-            f"{store.about['label']}"
+            f"{about['label']}"
         )
     try:
         answer = handler(store, request)
-    except (NotReady, ServiceDown) as error:
-        if not store.about["whole"]:  # recordings never change
-            raise BadRequest(
-                f"{operation.type} cannot be answered: no such data in {store.about['label']}"
-            ) from None
-        answer = error_response(error)
-    headers = {"content-type": "application/json"}
-    return Response(200, headers, answer) if isinstance(answer, bytes) else answer
+    except (NotReady, ServiceDown):
+        if about["whole"]:
+            raise
+        raise BadRequest(  # recordings never change
+            f"{operation.type} cannot be answered: no such data in {about['label']}"
+        ) from None
+    return json_response(answer) if isinstance(answer, bytes) else answer

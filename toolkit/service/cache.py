@@ -10,8 +10,6 @@ from typing import Final
 
 from toolkit.service.store import Store, StoreDamaged, open_store
 
-__all__ = ["cached_store"]
-
 _MOST_STORES: Final = 8  # in the folder
 _MOST_BYTES: Final = 10 * 2**30  # of all stores but the newest
 _HOUR: Final = 3_600  # seconds; no build takes longer
@@ -95,26 +93,14 @@ def _build_lock(path: Path, on_wait: Callable[[], None]) -> Iterator[None]:
 
 def _remove_old(folder: Path, newest: Path) -> None:
     """Remove the stores that were not used for the longest time, and files of killed builds."""
-    stores = [file for file in folder.glob("*.db") if file != newest]
-    free_bytes = _MOST_BYTES
-    for place, file in enumerate(sorted(stores, key=_last_used, reverse=True), start=1):
-        free_bytes -= _file_size(file)
-        if place >= _MOST_STORES or free_bytes < 0:
-            file.unlink(missing_ok=True)
-    for file in folder.glob(".*.db.*"):
-        if _last_used(file) < time.time() - _HOUR:
-            file.unlink(missing_ok=True)
-
-
-def _last_used(file: Path) -> float:
-    try:
-        return file.stat().st_mtime
-    except FileNotFoundError:  # another process has removed it
-        return 0.0
-
-
-def _file_size(file: Path) -> int:
-    try:
-        return file.stat().st_size
-    except FileNotFoundError:
-        return 0
+    with contextlib.suppress(FileNotFoundError):  # another process removes files, too
+        stores = [file for file in folder.glob("*.db") if file != newest]
+        stores.sort(key=lambda file: file.stat().st_mtime, reverse=True)
+        free_bytes = _MOST_BYTES
+        for place, file in enumerate(stores, start=1):
+            free_bytes -= file.stat().st_size
+            if place >= _MOST_STORES or free_bytes < 0:
+                file.unlink(missing_ok=True)
+        for file in folder.glob(".*.db.*"):
+            if file.stat().st_mtime < time.time() - _HOUR:
+                file.unlink(missing_ok=True)

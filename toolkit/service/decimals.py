@@ -2,8 +2,6 @@
 
 from decimal import Decimal
 
-__all__ = ["format_decimal"]
-
 
 def format_decimal(number: Decimal) -> str:
     """Return a decimal as text: no exponent, no trailing zeros, at least one decimal place.

@@ -13,8 +13,6 @@ from isal import igzip
 
 from toolkit.service.handler_messages import Response
 
-__all__ = ["choose_encoding", "compress_response"]
-
 _SMALLEST: Final = 1_024
 """The smallest body that is compressed, in bytes."""
 

@@ -16,15 +16,6 @@ from toolkit.errors import BadRequest, RateLimited, ServiceError
 from toolkit.service.live_documents import LiveDocuments
 from toolkit.service.store import Store
 
-__all__ = [
-    "CheckedRequest",
-    "Response",
-    "error_response",
-    "json_response",
-    "parse_body",
-    "plain_error_response",
-]
-
 _Item = TypeVar("_Item")
 _READ_AT_ONCE: Final = 2_000  # rows
 _MESSAGE_LETTERS: Final = 500
@@ -102,16 +93,13 @@ class CheckedRequest:
 
     def find_document(self, store: Store, kind: str, key: str = "") -> bytes | None:
         """Return a document as it is now, or None if there is none."""
-        live = self._live_documents(kind)
+        live = None if self.live is None else self.live.documents(kind, self.now_ms)
         return store.document(kind, key) if live is None else live.get(key)
 
     def document_keys(self, store: Store, kind: str) -> list[str]:
         """Return the keys of the documents of a kind, as they are now."""
-        live = self._live_documents(kind)
+        live = None if self.live is None else self.live.documents(kind, self.now_ms)
         return store.document_keys(kind) if live is None else list(live)
-
-    def _live_documents(self, kind: str) -> Mapping[str, bytes] | None:
-        return None if self.live is None else self.live.documents(kind, self.now_ms)
 
     def __getitem__(self, name: str) -> Any:
         """Return a parameter by its Python name."""
@@ -168,28 +156,23 @@ def json_response(content: bytes) -> Response:
     return Response(200, {"content-type": "application/json"}, content)
 
 
-def error_response(error: ServiceError) -> Response:
-    """Return the response for an error."""
-    headers = {"content-type": "application/json"}
-    if isinstance(error, RateLimited) and error.retry_after is not None:
-        headers["retry-after"] = str(int(error.retry_after))
-    return Response(error.status or 400, headers, encode_error(_short_message(error)))
+def error_response(error: ServiceError, *, is_plain: bool = False) -> Response:
+    """Return the response for an error, as plain text if the exchange's own API sends it.
 
-
-def plain_error_response(error: ServiceError) -> Response:
-    """Return the response for an error as the exchange's own API sends it: plain text.
-
-    A request that it cannot read has the status 422, and a 429 has no body.
+    There, a request that cannot be read has the status 422, and a 429 has no body.
     """
-    headers = {"content-type": "text/plain; charset=utf-8"}
+    message = error.message
+    if len(message) > _MESSAGE_LETTERS:
+        message = message[:_MESSAGE_LETTERS] + "…"
+    if not is_plain:
+        headers = {"content-type": "application/json"}
+        if isinstance(error, RateLimited) and error.retry_after is not None:
+            headers["retry-after"] = str(int(error.retry_after))
+        return Response(error.status or 400, headers, encode_error(message))
     if isinstance(error, RateLimited):
         return Response(429, {}, b"")
+    status = error.status or 500
     if isinstance(error, BadRequest):
-        text = f"Failed to deserialize the JSON body into the target type: {_short_message(error)}"
-        return Response(422, headers, text.encode())
-    return Response(error.status or 500, headers, _short_message(error).encode())
-
-
-def _short_message(error: ServiceError) -> str:
-    message = error.message
-    return message if len(message) <= _MESSAGE_LETTERS else message[:_MESSAGE_LETTERS] + "…"
+        status = 422
+        message = f"Failed to deserialize the JSON body into the target type: {message}"
+    return Response(status, {"content-type": "text/plain; charset=utf-8"}, message.encode())

@@ -10,8 +10,6 @@ from collections.abc import Collection
 
 from toolkit.errors import BadRequest, ServiceError
 
-__all__ = ["check_host", "is_loopback"]
-
 _HOST = re.compile(r"(\[[0-9a-fA-F:.]+\]|[^\s:/?#@\[\]]*)(?::\d*)?")
 
 

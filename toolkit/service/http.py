@@ -22,8 +22,6 @@ from toolkit.service.application import Application
 from toolkit.service.handler_messages import Response, error_response
 from toolkit.service.hosts import check_host, is_loopback
 
-__all__ = ["HttpServer", "bind_socket", "run_server"]
-
 _Receive = Callable[[], Awaitable[Mapping[str, Any]]]
 _Work = tuple[asyncio.Future[Response], tuple[AcceptedKey, Mapping[str, str], bytes]]
 _Send = Callable[[dict[str, Any]], Awaitable[None]]
@@ -134,6 +132,8 @@ class HttpServer:
         except ServiceError as error:
             response = self._application.add_source_headers(error_response(error))
         fields = {**response.headers, "content-length": str(len(response.content))}
+        if response.status == 408:
+            fields["connection"] = "close"
         await send(
             {
                 "type": "http.response.start",
@@ -160,9 +160,7 @@ class HttpServer:
                     content += message.get("body", b"")
                     more = message.get("more_body", False)
         except TimeoutError:
-            error = ServiceError("The request did not arrive in time", status=408)
-            late = application.add_source_headers(error_response(error))
-            return Response(late.status, {**late.headers, "connection": "close"}, late.content)
+            raise ServiceError("The request did not arrive in time", status=408) from None
         async with self._turns[key.name], self._workers:
             waiting: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
             self._work.put((waiting, (key, headers, content)))

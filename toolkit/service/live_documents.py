@@ -4,38 +4,26 @@ A simulated exchange goes on from the last state in the store (`read_last_state`
 its new states (`LiveDocuments`) replace those of the store.
 """
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Final
 
 import msgspec
-import zstandard
 
-from toolkit.contract.dexes import canonical_dex
-from toolkit.contract.records import (
-    AccountValueRow,
-    BranchMargin,
-    Depth,
-    MarketDepth,
-    SnapshotMetadata,
-    TwapRow,
-)
-from toolkit.contract.source_tables import (
-    AccountSnapshot,
-    Auction,
-    LiveTables,
-    Sources,
-    TwapSnapshot,
-)
-from toolkit.service.answer_documents import (
-    Document,
-    account_value_documents,
-    auction_documents,
-    depth_documents,
-    twap_documents,
-)
+from toolkit.contract.source_tables import LiveTables, Sources
+from toolkit.service import answer_documents
 from toolkit.service.store import Store
 
-__all__ = ["LiveDocuments", "read_last_state"]
+_FEEDS: Final[dict[str, tuple[str, Any]]] = {
+    "depth time": ("depth", answer_documents.depth_documents),
+    "depth": ("depth", answer_documents.depth_documents),
+    "depth of": ("depth", answer_documents.depth_documents),
+    "account values at": ("account_values", answer_documents.account_value_documents),
+    "account values": ("account_values", answer_documents.account_value_documents),
+    "twaps at": ("twaps", answer_documents.twap_documents),
+    "twaps": ("twaps", answer_documents.twap_documents),
+    "auctions": ("auctions", answer_documents.auction_documents),
+}
+"""Kind of a document that changes -> method of `LiveTables`, and function that writes its state."""
 
 
 class LiveDocuments:
@@ -48,44 +36,19 @@ class LiveDocuments:
     """
 
     def __init__(self, live: LiveTables) -> None:
-        depth = _Feed(live.depth, depth_documents)
-        values = _Feed(live.account_values, account_value_documents)
-        twaps = _Feed(live.twaps, twap_documents)
-        self._feeds = {
-            "depth time": depth,
-            "depth": depth,
-            "depth of": depth,
-            "account values at": values,
-            "account values": values,
-            "twaps at": twaps,
-            "twaps": twaps,
-            "auctions": _Feed(live.auctions, auction_documents),
-        }
+        self._live = live
+        self._written: dict[str, tuple[Any, list[answer_documents.Document]]] = {}
 
     def documents(self, kind: str, now_ms: int) -> Mapping[str, bytes] | None:
         """Return the documents of a kind by key, or None if this kind never changes."""
-        feed = self._feeds.get(kind)
-        if feed is None:
+        if kind not in _FEEDS:
             return None
-        return {key: text for name, key, text in feed.at(now_ms) if name == kind}
-
-
-class _Feed:
-    """The documents of one changing state; they are written anew only when it has changed."""
-
-    def __init__(
-        self, state_at: Callable[[int], Any], write: Callable[[Any], Iterable[Document]]
-    ) -> None:
-        self._state_at = state_at
-        self._write = write
-        self._last: tuple[Any, list[Document]] | None = None
-
-    def at(self, now_ms: int) -> list[Document]:
-        state, last = self._state_at(now_ms), self._last
-        if last is None or last[0] is not state:
+        name, write = _FEEDS[kind]
+        state, written = getattr(self._live, name)(now_ms), self._written.get(name)
+        if written is None or written[0] is not state:  # they are written anew after a change
             # One assignment: concurrent requests see the old pair or the new one.
-            last = self._last = (state, list(self._write(state)))
-        return last[1]
+            written = self._written[name] = (state, list(write(state)))
+        return {key: text for other, key, text in written[1] if other == kind}
 
 
 def read_last_state(store: Store) -> Sources:
@@ -96,85 +59,18 @@ def read_last_state(store: Store) -> Sources:
     ValueError
         If the store has no depth or no snapshots.
     """
-    about = store.about
+    about, data = store.about, store.compressed_document("last state")
+    if data is None:
+        raise ValueError("the store has no depth or no snapshots, so the clock cannot run on")
+    state = msgspec.msgpack.decode(data, type=answer_documents.LastState)
+    depth, values, twaps, auctions = state
     return Sources(
         start_ms=about["start_ms"],
         now_ms=about["now_ms"],
         label=about["label"],
         simulated=about["simulated"],
-        depth=Depth(
-            timestamp_ms=int(_required_document(store, "depth time")),
-            data=msgspec.json.decode(_required_document(store, "depth"), type=list[MarketDepth]),
-        ),
-        account_snapshots=[_read_account_snapshot(store)],
-        twap_snapshots=[_read_twap_snapshot(store)],
-        auctions=[
-            auction
-            for kind in store.document_keys("auctions")
-            for auction in msgspec.json.decode(
-                _required_document(store, "auctions", kind), type=list[Auction]
-            )
-        ],
+        depth=depth,
+        account_snapshots=[values],
+        twap_snapshots=[twaps],
+        auctions=auctions,
     )
-
-
-def _read_account_snapshot(store: Store) -> AccountSnapshot:
-    snapshot_id, time = _read_metadata(store, "account values at")
-    values = {}
-    for key in store.document_keys("account values"):
-        dex, _, token = key.partition(":")
-        users = _unpack_snapshot(store, "account values", key)
-        values[canonical_dex(dex), token] = [
-            _account_row(snapshot_id, token, user, numbers) for user, numbers in users.items()
-        ]
-    return AccountSnapshot(snapshot_id, time, values)
-
-
-def _account_row(snapshot_id: str, token: str, user: str, numbers: list[Any]) -> AccountValueRow:
-    value, long, short, is_unified, mode, *portfolio = numbers
-    ratio, branches, total = portfolio or (None, None, None)
-    return AccountValueRow(
-        snapshot_id=snapshot_id,
-        collateral_token=token,
-        user=user,
-        account_value=value,
-        total_long_notional=long,
-        total_short_notional=short,
-        is_unified=is_unified,
-        account_mode=mode,
-        pm_ratio=ratio,
-        pm_avail_by_branch=branches
-        and [BranchMargin(token=token, available=available) for token, available in branches],
-        pm_total_account_value=total,
-    )
-
-
-def _read_twap_snapshot(store: Store) -> TwapSnapshot:
-    snapshot_id, time = _read_metadata(store, "twaps at")
-    names = [field.name for field in msgspec.structs.fields(TwapRow)][2:]
-    twaps = {
-        market: [
-            TwapRow(snapshot_id=snapshot_id, market=market, **dict(zip(names, values, strict=True)))
-            for values in _unpack_snapshot(store, "twaps", market)
-        ]
-        for market in store.document_keys("twaps")
-    }
-    return TwapSnapshot(snapshot_id, time, twaps)
-
-
-def _unpack_snapshot(store: Store, kind: str, key: str) -> Any:
-    """Return the rows of a packed snapshot, which follow its id and its name."""
-    packed = zstandard.ZstdDecompressor().decompress(_required_document(store, kind, key))
-    return msgspec.msgpack.decode(packed)[2]
-
-
-def _read_metadata(store: Store, kind: str) -> tuple[str, int]:
-    metadata = msgspec.json.decode(_required_document(store, kind), type=SnapshotMetadata)
-    return metadata.snapshot_id, metadata.timestamp * 1000
-
-
-def _required_document(store: Store, kind: str, key: str = "") -> bytes:
-    text = store.document(kind, key)
-    if text is None:
-        raise ValueError(f"the store has no {kind.removesuffix(' at')}, so the clock cannot run on")
-    return text

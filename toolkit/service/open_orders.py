@@ -10,8 +10,6 @@ import msgspec
 from toolkit.contract.records import Fill, Order, OrderStatus
 from toolkit.service.decimals import format_decimal
 
-__all__ = ["OPEN_STATES", "OrderTracker"]
-
 OPEN_STATES: Final = frozenset({"open", "triggered"})
 """The last states of orders that rest on a book, or wait for their trigger."""
 

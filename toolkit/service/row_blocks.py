@@ -6,42 +6,18 @@ encoding its rows again. A page for a client that reads zstd has the blocks as t
 
 import itertools
 import sqlite3
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 import zstandard
 
 from toolkit.contract.answers import encode_lines
 
-__all__ = ["BLOCK_ROWS", "SEPARATOR", "TextWriter", "read_page", "read_texts"]
-
 BLOCK_ROWS: Final = 64
 SEPARATOR: Final = b",\n"
 """Between the texts of a block. A JSON text has no line break, so it can be split there."""
 
 _OPEN_FRAME, _SEPARATOR_FRAME, _CLOSE_FRAME = map(zstandard.compress, (b"[", SEPARATOR, b"]"))
-
-
-def read_texts(read_block: Callable[[int], bytes], rows: Sequence[int]) -> list[bytes]:
-    """Return the texts of rows.
-
-    Parameters
-    ----------
-    read_block : callable
-        Returns the data of a block by its number.
-    rows : sequence of int
-        Row numbers in any order. Each block is read once.
-    """
-    decompress = zstandard.ZstdDecompressor().decompress
-    blocks: dict[int, list[bytes]] = {}
-    result: list[bytes] = []
-    for row in rows:
-        number, place = divmod(row, BLOCK_ROWS)
-        texts = blocks.get(number)
-        if texts is None:
-            texts = blocks[number] = decompress(read_block(number)).split(SEPARATOR)
-        result.append(texts[place])
-    return result
 
 
 def read_page(
@@ -85,30 +61,18 @@ def read_page(
     return b"[" + SEPARATOR.join(parts) + b"]"
 
 
-class TextWriter:
-    """Writes the texts of one table's rows, which get numbers in ascending order.
+def write_texts(connection: sqlite3.Connection, kind: str, records: Iterable[object]) -> int:
+    """Write the texts of a table's further rows, and return the number of the first row.
 
-    Every writer begins with a new block, so there are gaps between the numbers of two writers.
+    They begin with a new block, so there are gaps between the numbers of two calls.
     """
-
-    def __init__(self, connection: sqlite3.Connection, kind: str) -> None:
-        self._insert = f"INSERT INTO {kind}_text VALUES (?, ?)"
-        self._connection = connection
-        self._compress = zstandard.ZstdCompressor(level=1).compress
-        last = f"SELECT coalesce(max(block), -1) FROM {kind}_text"
-        self._block: int = connection.execute(last).fetchone()[0] + 1
-
-    @property
-    def next_row(self) -> int:
-        """The number that the next row gets."""
-        return self._block * BLOCK_ROWS
-
-    def write_records(self, records: Iterable[object]) -> int:
-        """Write the texts of records, and return the number of the first row."""
-        first = self.next_row
-        remaining = iter(records)
-        while block := list(itertools.islice(remaining, BLOCK_ROWS)):
-            data = self._compress(encode_lines(block)[:-1].replace(b"\n", SEPARATOR))
-            self._connection.execute(self._insert, (self._block, data))
-            self._block += 1
-        return first
+    compress = zstandard.ZstdCompressor(level=1).compress
+    last = connection.execute(f"SELECT coalesce(max(block), -1) FROM {kind}_text").fetchone()
+    first, remaining = last[0] + 1, iter(records)
+    for number in itertools.count(first):
+        block = list(itertools.islice(remaining, BLOCK_ROWS))
+        if not block:
+            break
+        data = compress(encode_lines(block)[:-1].replace(b"\n", SEPARATOR))
+        connection.execute(f"INSERT INTO {kind}_text VALUES (?, ?)", (number, data))
+    return int(first * BLOCK_ROWS)

@@ -7,6 +7,7 @@ A store that is larger than the memory is built from parts, one after the other.
 
 import contextlib
 import gc
+import mmap
 import os
 import sqlite3
 import tempfile
@@ -15,27 +16,18 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 
 import msgspec
 import zstandard
 
 from toolkit.contract.fields import drop_beyond_fields
 from toolkit.contract.source_tables import Sources
-from toolkit.service.row_blocks import read_texts
-from toolkit.service.tables import (
-    create_tables,
-    fill_tables,
-    has_current_tables,
-    index_tables,
-)
-
-__all__ = ["Store", "StoreDamaged", "build_store", "json_array", "open_store"]
+from toolkit.service import tables
+from toolkit.service.row_blocks import BLOCK_ROWS, SEPARATOR
 
 _PAGE_SIZE: Final = 16_384  # bytes; a few dozen rows each
-_CHECKSUM_AT: Final = 68  # SQLite's application id: four bytes of the header that are free to use
-_CHECKSUM_BYTES: Final = 4
-_BYTES_AT_ONCE: Final = 2**22  # of a file that is checked
+_CHECKSUM: Final = slice(68, 72)  # SQLite's application id: bytes of the header that are free
 _MAPPED: Final = 2**36  # bytes of a file that SQLite may map into memory
 _ABOUT: Final = ("start_ms", "now_ms", "label", "simulated", "history")
 _STREAMS: Final = ("fills", "funding", "ledger", "orders", "slippage")
@@ -80,7 +72,7 @@ class Store:
         self._closed = threading.Event()
         self.replay: Callable[[Any], Any] | None = None
         self.about: Mapping[str, Any] = msgspec.json.decode(
-            self.select_value("SELECT json FROM about WHERE name = 'about'") or b"null"
+            self.select_value("SELECT json FROM about WHERE name = 'about'")
         )
 
     def select_rows(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
@@ -100,9 +92,17 @@ class Store:
         return None if row is None else row[0]
 
     def row_texts(self, kind: str, rows: Sequence[int]) -> list[bytes]:
-        """Return the texts of rows of a table."""
+        """Return the texts of rows of a table, in any order; each block of rows is read once."""
         sql = f"SELECT data FROM {kind}_text WHERE block = ?"
-        return read_texts(lambda block: self.select_value(sql, block), rows)
+        decompress = zstandard.ZstdDecompressor().decompress
+        blocks: dict[int, list[bytes]] = {}
+        texts = []
+        for row in rows:
+            number, place = divmod(row, BLOCK_ROWS)
+            if number not in blocks:
+                blocks[number] = decompress(self.select_value(sql, number)).split(SEPARATOR)
+            texts.append(blocks[number][place])
+        return texts
 
     def select_texts(self, kind: str, sql: str, *values: Any) -> list[bytes]:
         """Return the texts of the rows whose numbers a query selects."""
@@ -207,7 +207,10 @@ def build_store(
     try:
         with contextlib.closing(sqlite3.connect(unfinished)) as connection:
             _write_store(connection, parts, world, strict)
-        _write_checksum(Path(unfinished))
+        with open(unfinished, "r+b") as file:
+            _, checksum = _read_checksums(file)
+            file.seek(_CHECKSUM.start)
+            file.write(checksum)
         Path(unfinished).replace(path)
     except sqlite3.OperationalError as error:
         raise OSError(f"{path} cannot be written: {error}") from error
@@ -226,65 +229,28 @@ def open_store(path: Path) -> Store:
         this code reads.
     """
     try:
-        with contextlib.closing(_open_read_only(path)) as connection:
-            pages, size = (
-                connection.execute(f"PRAGMA {fact}").fetchone()[0]
-                for fact in ("page_count", "page_size")
-            )
-            has_full_length = pages * size == path.stat().st_size
-            is_current = has_current_tables(connection)
-        if not has_full_length:
-            raise StoreDamaged(f"{path} is truncated")
-        if not is_current:
-            raise StoreDamaged(f"{path} was built by another version")
-        if _compute_checksum(path) != _read_checksum(path):
+        with path.open("rb") as file:
+            written, computed = _read_checksums(file)
+        if written != computed:
             raise StoreDamaged(f"{path} is damaged: its checksum does not match")
-        store = Store(path)
-    except (sqlite3.Error, OSError, UnicodeDecodeError, msgspec.DecodeError) as error:
+        return Store(path)
+    except (sqlite3.Error, OSError, ValueError) as error:
         raise StoreDamaged(f"{path} is not a store: {error}") from error
-    if not store.about:
-        store.close()
-        raise StoreDamaged(f"{path} is incomplete, because its build was interrupted")
-    return store
 
 
-def _compute_checksum(path: Path) -> int:
-    """Return the CRC-32 of a file without the place of its checksum; it reads gigabytes a second.
+def _read_checksums(file: BinaryIO) -> tuple[bytes, bytes]:
+    """Return the checksum in the header of a file, and the CRC-32 of all its other bytes.
 
     The store is a cache and no secret: the checksum finds accidents, and no forgery.
     """
-    buffer = memoryview(bytearray(_BYTES_AT_ONCE))
-    with path.open("rb", buffering=0) as file:
-        checksum = zlib.crc32(file.read(_CHECKSUM_AT))
-        file.seek(_CHECKSUM_AT + _CHECKSUM_BYTES)
-        while count := file.readinto(buffer):
-            checksum = zlib.crc32(buffer[:count], checksum)
-    return checksum
-
-
-def _read_checksum(path: Path) -> int:
-    with path.open("rb") as file:
-        file.seek(_CHECKSUM_AT)
-        return int.from_bytes(file.read(_CHECKSUM_BYTES), "big")
-
-
-def _write_checksum(path: Path) -> None:
-    checksum = _compute_checksum(path)
-    with path.open("r+b") as file:
-        file.seek(_CHECKSUM_AT)
-        file.write(checksum.to_bytes(_CHECKSUM_BYTES, "big"))
-
-
-@contextlib.contextmanager
-def _paused_collector() -> Iterator[None]:
-    """Pause the garbage collector: it would scan millions of records, which have no cycles."""
-    running = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if running:
-            gc.enable()
+    with (
+        mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content,
+        memoryview(content) as data,
+        data[: _CHECKSUM.start] as before,
+        data[_CHECKSUM.stop :] as after,
+    ):
+        checksum = zlib.crc32(after, zlib.crc32(before))
+        return content[_CHECKSUM], checksum.to_bytes(4, "big")
 
 
 def _open_read_only(path: Path) -> sqlite3.Connection:
@@ -304,19 +270,24 @@ def _write_store(
     # An unfinished store is deleted, so the file need not survive a crash.
     for setting in (f"page_size = {_PAGE_SIZE}", "journal_mode = OFF", "synchronous = OFF"):
         connection.execute(f"PRAGMA {setting}")
-    create_tables(connection)
+    connection.executescript(tables.CREATE)
     about: dict[str, Any] = {}
+    was_collecting = gc.isenabled()
     for part in parts:
-        with _paused_collector():
-            fill_tables(connection, _strict_sources(part) if strict else part, strict=strict)
+        gc.disable()  # it would scan millions of records, which have no cycles
+        try:
+            sources = _strict_sources(part) if strict else part
+            tables.fill_tables(connection, sources, strict=strict)
+        finally:
+            if was_collecting:
+                gc.enable()
         about = {name: getattr(part, name) for name in _ABOUT}
-        about["strict"] = strict
-        about["whole"] = not part.history
+        about |= {"strict": strict, "whole": not part.history}
         connection.commit()
-        del part  # this part must not be in memory while the next one is made
+        del part, sources  # they must not be in memory while the next part is made
     if not about:
         raise ValueError("there are no sources to build a store from")
-    index_tables(connection)
+    connection.executescript(tables.INDEX)
     about["world"] = world() if callable(world) else world
     connection.execute("INSERT INTO about VALUES ('about', ?)", (msgspec.json.encode(about),))
     connection.commit()

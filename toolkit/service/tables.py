@@ -14,20 +14,19 @@ import functools
 import itertools
 import operator
 import sqlite3
-import zlib
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 import msgspec
 import zstandard
 
 from toolkit.contract.dexes import coin_dex
-from toolkit.contract.records import Fill, FundingRow, LedgerUpdate, OrderStatus, SlippageSample
+from toolkit.contract.records import Fill, FundingRow, OrderStatus
 from toolkit.contract.source_tables import Approval, Sources
 from toolkit.service.answer_documents import extra_documents, usual_documents
 from toolkit.service.open_orders import OrderTracker
-from toolkit.service.row_blocks import SEPARATOR, TextWriter
+from toolkit.service.row_blocks import write_texts
 from toolkit.service.trade_totals import TradeTotals, is_liquidated
 
 _TEXT_KINDS: Final = ("fill", "funding", "status", "ledger", "slippage")
@@ -74,21 +73,15 @@ CREATE TABLE interest (coin TEXT, part INTEGER, data BLOB NOT NULL, PRIMARY KEY 
 CREATE TABLE volume (user TEXT, day INTEGER, taker TEXT NOT NULL, maker TEXT NOT NULL,
     PRIMARY KEY (user, day)) WITHOUT ROWID;
 """
-_INDEX: Final = "CREATE INDEX fill_builder ON fill (row, builder) WHERE builder IS NOT NULL"
 _TEXTS: Final = "CREATE TABLE {}_text (block INTEGER PRIMARY KEY, data BLOB NOT NULL);"
-_CREATE: Final = _SCHEMA + "".join(map(_TEXTS.format, _TEXT_KINDS))
-_VERSION: Final = zlib.crc32((_CREATE + _INDEX).encode() + SEPARATOR) & 0x7FFF_FFFF
+CREATE: Final = _SCHEMA + "".join(map(_TEXTS.format, _TEXT_KINDS))
+"""The tables, empty."""
 
-
-def create_tables(connection: sqlite3.Connection) -> None:
-    """Create the tables, empty."""
-    connection.executescript(_CREATE)
-    connection.execute(f"PRAGMA user_version = {_VERSION}")
-
-
-def has_current_tables(connection: sqlite3.Connection) -> bool:
-    """Return whether the tables of a file are those that this code creates."""
-    return bool(connection.execute("PRAGMA user_version").fetchone()[0] == _VERSION)
+INDEX: Final = """
+CREATE INDEX fill_builder ON fill (row, builder) WHERE builder IS NOT NULL;
+ANALYZE;
+"""
+"""The indexes, after the last part of the sources."""
 
 
 def fill_tables(connection: sqlite3.Connection, sources: Sources, *, strict: bool = False) -> None:
@@ -100,7 +93,9 @@ def fill_tables(connection: sqlite3.Connection, sources: Sources, *, strict: boo
         If an account has rows in an earlier part, too, or fills are not in the order of
         execution.
     """
-    accounts, approvals = _AccountNumbers(connection), approval_intervals(sources.approvals)
+    highest = connection.execute("SELECT coalesce(max(id), 0) FROM account").fetchone()[0]
+    accounts = defaultdict[str, int](itertools.count(highest + 1).__next__)
+    approvals = approval_intervals(sources.approvals)
     totals, open_orders = TradeTotals(), OrderTracker()
     events, fills = sources.orders, sources.fills
     if not strict:
@@ -110,23 +105,35 @@ def fill_tables(connection: sqlite3.Connection, sources: Sources, *, strict: boo
     _insert_statuses(connection, events, accounts)
     _insert_fills(connection, fills, accounts, approvals)
     funding_rows = _insert_funding(connection, sources.funding, approvals)
-    _insert_ledger(connection, sources.ledger, accounts)
-    _insert_slippage(connection, sources.slippage)
+    ledger = _write_account_rows(connection, "ledger", sources.ledger)
+    connection.executemany(
+        "INSERT INTO ledger VALUES (?,?,?)",
+        ((accounts[user], update.time, row) for row, _, user, update in ledger),
+    )
+    samples = list(sources.slippage)
+    first = write_texts(connection, "slippage", samples)
+    connection.executemany(
+        "INSERT OR REPLACE INTO slippage VALUES (?,?,?,?)",
+        ((s.coin, s.amount_usd, s.timestamp, row) for row, s in enumerate(samples, first)),
+    )
     documents = usual_documents(sources)
     if not strict:
         rows = sorted((accounts[user], time, row) for user, time, row in funding_rows)
         connection.executemany("INSERT INTO user_funding VALUES (?,?,?)", rows)
-    accounts.insert(connection)  # raises if an account has rows in an earlier part
-    if not strict:
         _insert_totals(connection, totals)
         documents = itertools.chain(documents, extra_documents(sources, totals, open_orders))
+    try:
+        new = ((number, address) for address, number in accounts.items())
+        connection.executemany("INSERT INTO account VALUES (?,?)", new)
+    except sqlite3.IntegrityError:
+        # The rows of such an account would not be neighbours, so no page would be one range.
+        select = "SELECT address FROM account WHERE id <= ?"
+        earlier = {address for (address,) in connection.execute(select, (highest,))}
+        raise ValueError(
+            f"account {min(earlier & accounts.keys())} has rows in two parts of the sources; it "
+            "may be in one only"
+        ) from None
     connection.executemany("INSERT OR REPLACE INTO document VALUES (?,?,?)", documents)
-
-
-def index_tables(connection: sqlite3.Connection) -> None:
-    """Create the indexes, after the last part."""
-    connection.execute(_INDEX)
-    connection.execute("ANALYZE")
 
 
 BuilderInterval = tuple[str, int, int | None]
@@ -167,55 +174,30 @@ def _builders_at(intervals: _Intervals, user: str, time: int) -> Iterator[str]:
             yield builder
 
 
-class _AccountNumbers(dict[str, int]):
-    """Address -> small number; a new address gets the next number, also after earlier parts."""
-
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        super().__init__()
-        highest = connection.execute("SELECT coalesce(max(id), 0) FROM account").fetchone()
-        self._last: int = highest[0]
-        self._earlier: int = highest[0]  # the number of the accounts of earlier parts
-
-    def __missing__(self, address: str) -> int:
-        self._last += 1
-        self[address] = self._last
-        return self._last
-
-    def insert(self, connection: sqlite3.Connection) -> None:
-        """Insert the accounts of this part."""
-        accounts = ((number, address) for address, number in self.items())
-        try:
-            connection.executemany("INSERT INTO account VALUES (?,?)", accounts)
-        except sqlite3.IntegrityError:
-            # The rows of such an account would not be neighbours, so no page would be one range.
-            select = "SELECT address FROM account WHERE id <= ?"
-            earlier = {address for (address,) in connection.execute(select, (self._earlier,))}
-            repeated = min(earlier & self.keys())
-            raise ValueError(
-                f"account {repeated} has rows in two parts of the sources; it may be in one only"
-            ) from None
-
-
 def _write_account_rows(
     connection: sqlite3.Connection, kind: str, rows: Iterable[tuple[str, Any]]
-) -> Iterator[tuple[int, tuple[int, tuple[str, Any]]]]:
-    """Write the texts of rows, and return (row number, (place in the order of execution, row)).
+) -> Iterator[tuple[int, int, str, Any]]:
+    """Write the texts of rows, and yield row number, place in the order of execution, user, record.
 
     Row numbers make the rows of an account neighbours. Places continue after those of earlier
     parts.
     """
-    texts = TextWriter(connection, kind)
-    by_account: defaultdict[str, list[tuple[int, tuple[str, Any]]]] = defaultdict(list)
-    for place, row in enumerate(rows, texts.next_row):
-        by_account[row[0]].append((place, row))
-    ordered = [row for account in sorted(by_account) for row in by_account[account]]
-    return enumerate(ordered, texts.write_records(record for _, (_, record) in ordered))
+    by_user: defaultdict[str, list[tuple[int, Any]]] = defaultdict(list)
+    for place, (user, record) in enumerate(rows):
+        by_user[user].append((place, record))
+    users = sorted(by_user)
+    records = (record for user in users for _, record in by_user[user])
+    row = first = write_texts(connection, kind, records)
+    for user in users:
+        for place, record in by_user[user]:
+            yield row, first + place, user, record
+            row += 1
 
 
 def _insert_fills(
     connection: sqlite3.Connection,
     fills: Iterable[tuple[str, Fill]],
-    accounts: _AccountNumbers,
+    accounts: dict[str, int],
     approvals: _Intervals,
 ) -> None:
     approved: list[tuple[Any, ...]] = []
@@ -225,12 +207,15 @@ def _insert_fills(
     def rows() -> Iterator[tuple[Any, ...]]:
         before = ("", 0, 0)
         dex_of = functools.cache(coin_dex)
-        for row, (place, (user, fill)) in _write_account_rows(connection, "fill", fills):
+        for row, place, user, fill in _write_account_rows(connection, "fill", fills):
             account, time, tx = accounts[user], fill.time, fill.tx_index or 0
             if (user, time, tx) < before:
                 raise ValueError(f"fills of {user} are not in the order of execution: {fill.hash}")
             before = (user, time, tx)
-            routed, venue = _field_value(fill.builder), _field_value(fill.venue)
+            routed, venue = (
+                None if value is msgspec.UNSET else value or ""
+                for value in (fill.builder, fill.venue)
+            )
             for builder in _builders_at(approvals, user, time):
                 approved.append((builder, time, tx, place, row, account, routed, venue))
             if routed:
@@ -247,10 +232,6 @@ def _insert_fills(
     connection.executemany("INSERT INTO liquidation VALUES (?,?,?,?,?,?,?,?)", liquidations)
 
 
-def _field_value(value: str | msgspec.UnsetType | None) -> str | None:
-    return None if value is msgspec.UNSET else value or ""
-
-
 def _insert_funding(
     connection: sqlite3.Connection, funding: Iterable[FundingRow], approvals: _Intervals
 ) -> list[tuple[str, int, int]]:
@@ -258,7 +239,7 @@ def _insert_funding(
     approved: list[tuple[Any, ...]] = []
     # Neighbours of one account share blocks, so a page of a builder's few users reads few blocks.
     records, rows = sorted(funding, key=operator.attrgetter("user")), []
-    first = TextWriter(connection, "funding").write_records(records)
+    first = write_texts(connection, "funding", records)
     for row, record in enumerate(records, first):
         rows.append((record.user, record.time, row))
         for builder in _builders_at(approvals, record.user, record.time):
@@ -269,70 +250,36 @@ def _insert_funding(
 
 
 def _insert_totals(connection: sqlite3.Connection, totals: TradeTotals) -> None:
-    last = connection.execute("SELECT coalesce(max(part), 0) FROM minutes").fetchone()
+    last = connection.execute("SELECT coalesce(max(part), 0) FROM minutes").fetchone()[0]
     compress = zstandard.ZstdCompressor(level=1).compress
-    by_minute: dict[str, Mapping[str, Any]] = {
-        "minutes": {coin: list(minutes.values()) for coin, minutes in totals.minutes.items()},
-        "interest": totals.interest,
-    }
-    for table, coins in by_minute.items():
+    minutes = {coin: list(minutes.values()) for coin, minutes in totals.minutes.items()}
+    by_table: dict[str, Any] = {"minutes": minutes, "interest": totals.interest}
+    for table, coins in by_table.items():
         connection.executemany(
             f"INSERT INTO {table} VALUES (?,?,?)",
             (
-                (coin, last[0] + 1, compress(msgspec.msgpack.encode(content)))
+                (coin, last + 1, compress(msgspec.msgpack.encode(content)))
                 for coin, content in coins.items()
             ),
         )
-    connection.executemany(
-        "INSERT INTO volume VALUES (?,?,?,?)",
-        (
-            (user, day, str(taker), str(maker))
-            for (user, day), (taker, maker) in totals.volumes.items()
-        ),
+    volumes = (
+        (user, day, str(taker), str(maker))
+        for (user, day), (taker, maker) in totals.volumes.items()
     )
+    connection.executemany("INSERT INTO volume VALUES (?,?,?,?)", volumes)
 
 
 def _insert_statuses(
     connection: sqlite3.Connection,
     orders: Iterable[tuple[str, OrderStatus]],
-    accounts: _AccountNumbers,
+    accounts: dict[str, int],
 ) -> None:
+    rows: list[tuple[Any, ...]] = []
     routed: list[tuple[Any, ...]] = []
-
-    def rows() -> Iterator[tuple[Any, ...]]:
-        for row, (place, (user, event)) in _write_account_rows(connection, "status", orders):
-            account = accounts[user]
-            time, tx = event.status_timestamp, event.tx_index or 0
-            if isinstance(event.builder, str):
-                routed.append((event.builder, time, tx, place, row, account))
-            yield account, time, tx, row
-
-    connection.executemany("INSERT INTO status VALUES (?,?,?,?)", rows())
-    routed.sort()
-    connection.executemany("INSERT INTO routed_status VALUES (?,?,?,?,?,?)", routed)
-
-
-def _insert_ledger(
-    connection: sqlite3.Connection,
-    ledger: Iterable[tuple[str, LedgerUpdate]],
-    accounts: _AccountNumbers,
-) -> None:
-    connection.executemany(
-        "INSERT INTO ledger VALUES (?,?,?)",
-        (
-            (accounts[user], update.time, row)
-            for row, (_, (user, update)) in _write_account_rows(connection, "ledger", ledger)
-        ),
-    )
-
-
-def _insert_slippage(connection: sqlite3.Connection, samples: Iterable[SlippageSample]) -> None:
-    rows = list(samples)
-    first = TextWriter(connection, "slippage").write_records(rows)
-    connection.executemany(
-        "INSERT OR REPLACE INTO slippage VALUES (?,?,?,?)",
-        (
-            (sample.coin, sample.amount_usd, sample.timestamp, row)
-            for row, sample in enumerate(rows, first)
-        ),
-    )
+    for row, place, user, event in _write_account_rows(connection, "status", orders):
+        account, time, tx = accounts[user], event.status_timestamp, event.tx_index or 0
+        rows.append((account, time, tx, row))
+        if isinstance(event.builder, str):
+            routed.append((event.builder, time, tx, place, row, account))
+    connection.executemany("INSERT INTO status VALUES (?,?,?,?)", rows)
+    connection.executemany("INSERT INTO routed_status VALUES (?,?,?,?,?,?)", sorted(routed))
