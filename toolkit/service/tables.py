@@ -116,12 +116,9 @@ def fill_tables(connection: sqlite3.Connection, sources: Sources, *, strict: boo
         "INSERT OR REPLACE INTO slippage VALUES (?,?,?,?)",
         ((s.coin, s.amount_usd, s.timestamp, row) for row, s in enumerate(samples, first)),
     )
-    documents = usual_documents(sources)
     if not strict:
         rows = sorted((accounts[user], time, row) for user, time, row in funding_rows)
         connection.executemany("INSERT INTO user_funding VALUES (?,?,?)", rows)
-        _insert_totals(connection, totals)
-        documents = itertools.chain(documents, extra_documents(sources, totals, open_orders))
     try:
         new = ((number, address) for address, number in accounts.items())
         connection.executemany("INSERT INTO account VALUES (?,?)", new)
@@ -133,6 +130,10 @@ def fill_tables(connection: sqlite3.Connection, sources: Sources, *, strict: boo
             f"account {min(earlier & accounts.keys())} has rows in two parts of the sources; it "
             "may be in one only"
         ) from None
+    documents = usual_documents(sources)
+    if not strict:
+        _insert_totals(connection, totals)
+        documents = itertools.chain(documents, extra_documents(sources, totals, open_orders))
     connection.executemany("INSERT OR REPLACE INTO document VALUES (?,?,?)", documents)
 
 
