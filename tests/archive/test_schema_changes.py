@@ -11,7 +11,7 @@ import toolkit as tk
 from tests.archive.world import START, USER, ChangedAnswers, archived_rows, fill_session, make_fills
 from toolkit.archive import open as open_archive
 from toolkit.archive.coverage import RefreshResult, log_entry, log_refreshes
-from toolkit.archive.schemas import SCHEMAS, RowOrigin, Series, arrow_rows
+from toolkit.archive.schemas import SCHEMAS, RowOrigin, Series, decoded_rows, place_rows
 from toolkit.archive.storage import ArchiveTables
 from toolkit.contract.operations import OPERATIONS
 from toolkit.contract.requests import request_body
@@ -38,7 +38,8 @@ def older_archive(path, texts):
     deltalake.DeltaTable.create(
         tables.table_uri("fills"), schema=deltalake.Schema.from_arrow(schema)
     )
-    rows = arrow_rows(SERIES, texts, START, 0, ORIGIN).select(schema.names)
+    rows = place_rows(SERIES, decoded_rows(SERIES, texts, ORIGIN), START, 0)
+    rows = rows.select(schema.names)
     counts = {f"{SERIES.name} from {START}": len(texts)}
     tables.append_rows(tables.open_table("fills"), rows, counts=counts)
     last, count = json.loads(texts[-1])["time"], len(texts)

@@ -26,7 +26,7 @@ from tests.benchmarks.side_by_side import side_by_side
 from tests.benchmarks.test_frames import as_users_write_it, page_of_fills
 from toolkit import archive
 from toolkit.archive.coverage import RefreshResult, log_entry, log_refreshes
-from toolkit.archive.schemas import RowOrigin, Series, arrow_rows
+from toolkit.archive.schemas import RowOrigin, Series, decoded_rows, place_rows
 from toolkit.contract.operations import OPERATIONS
 from toolkit.contract.requests import request_body
 
@@ -64,7 +64,8 @@ def _million(tmp_path_factory):
             for row in msgspec.json.decode(page, type=list[msgspec.Raw])
         ]
         counts = {SERIES.run_counter(0): done + len(texts)}
-        tables.append_rows(handle, arrow_rows(SERIES, texts, 0, done, ORIGIN), counts=counts)
+        rows = place_rows(SERIES, decoded_rows(SERIES, texts, ORIGIN), 0, done)
+        tables.append_rows(handle, rows, counts=counts)
         done += len(texts)
     log_refreshes(
         tables, [log_entry(RefreshResult("userFillsByTime", USER, done, done, 0, 2**41), ORIGIN)]
@@ -105,7 +106,7 @@ def test_one_account_of_many(simulated, tmp_path, sizes, report):
     accounts = max(sizes[-1] // each, 50)
     commit = accounts // 50
     handle = tables.open_for_append("fills")
-    rows = arrow_rows(SERIES, simulated[:each], 0, 0, ORIGIN)
+    rows = place_rows(SERIES, decoded_rows(SERIES, simulated[:each], ORIGIN), 0, 0)
     place = rows.column_names.index("_subject")
     users = [f"0x{rng.randrange(16**40):040x}" for _ in range(accounts)]
     for first in range(0, accounts, commit):

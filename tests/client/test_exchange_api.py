@@ -370,6 +370,9 @@ def test_archive_claims_nothing_that_the_exchange_does_not_keep(tmp_path):
         done = refresh(exchange)
     begin = exchange.kept[0]["time"] + 1
     assert (done.rows, complete()) == (REACH - 1, [(begin, NOW - 1)])
+    for start, stated in ((None, "no"), (begin, "yes"), (begin - 1, "no")):
+        rows = archive.frame(tk.user_fills_by_time, USER, start=start)
+        assert tk.provenance(rows)["complete"] == stated
     # Later, but before the exchange has dropped the last archived row: no gap.
     later = Exchange(fills_until(NOW + 5_000 * EVERY, 17_345), now_ms=NOW + 5_000 * EVERY)
     done = refresh(later)

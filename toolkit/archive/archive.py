@@ -7,35 +7,18 @@ import reprlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Final, TypeVar, overload
 
 import pandas as pd
 import pyarrow.dataset as ds
 
+from toolkit.archive import coverage, ingest, read, refresh_plan, schemas, storage
 from toolkit.archive.compaction import compact_table
-from toolkit.archive.coverage import (
-    RefreshResult,
-    summarize_series,
-    summarize_tables,
-)
-from toolkit.archive.ingest import IngestResult, ingest_bulk, ingest_frame, ingest_recordings
-from toolkit.archive.read import Engine, read_frames, scan_table
+from toolkit.archive.coverage import RefreshResult
+from toolkit.archive.ingest import IngestResult
 from toolkit.archive.refresh import ROWS_PER_COMMIT, is_fatal, prepare_refresh, refresh_all
-from toolkit.archive.refresh_plan import ALL_TOKENS, RefreshPlan, make_refresh_plan
-from toolkit.archive.schemas import (
-    RowOrigin,
-    find_table,
-    make_series,
-    operation_table,
-    resolve_operation,
-)
-from toolkit.archive.storage import (
-    ArchiveTables,
-    check_location,
-    frozen_versions,
-    make_freeze,
-    read_manifest,
-)
+from toolkit.archive.refresh_plan import RefreshPlan
+from toolkit.archive.storage import ArchiveTables
 from toolkit.archive.verify import Finding, verify_tables
 from toolkit.client import Session, current_session
 from toolkit.contract.records import Record
@@ -81,7 +64,7 @@ class Archive:
     def _repr_html_(self) -> str:
         """Return the tables of the archive as HTML, or why they cannot be read."""
         try:
-            shown = summarize_tables(self.tables).to_html(index=False, border=0)
+            shown = coverage.summarize_tables(self.tables).to_html(index=False, border=0)
         except ArchiveError as error:
             shown = f"<p>{html.escape(str(error))}</p>"
         return f"<p><code>{html.escape(repr(self)[1:-1])}</code></p>{shown}"
@@ -259,11 +242,11 @@ class Archive:
             If `fetch` is not the history of an account, or the archive cannot be written.
         """
         session = current_session(session)
-        operation = resolve_operation(fetch)
+        operation = schemas.resolve_operation(fetch)
         start_ms = None if start is None else to_ms(start, now_ms=session.now_ms())
-        self.refresh(account_value_snapshots, list(ALL_TOKENS), session=session)
+        self.refresh(account_value_snapshots, list(refresh_plan.ALL_TOKENS), session=session)
         every = None if users is None else list(users)
-        return make_refresh_plan(self.tables, operation, every, start_ms)
+        return refresh_plan.make_refresh_plan(self.tables, operation, every, start_ms)
 
     def ingest(self, what: str | Path | pd.DataFrame) -> IngestResult:
         """Append rows that were fetched before: recorded answers, or the frame of a history.
@@ -293,12 +276,12 @@ class Archive:
         """
         self.tables.check_writable()
         if isinstance(what, pd.DataFrame):
-            return ingest_frame(self.tables, what)
+            return ingest.ingest_frame(self.tables, what)
         if not isinstance(what, str | Path):
             raise TypeError(
                 f"ingest takes a file, a folder or a fetched pandas frame, not {reprlib.repr(what)}"
             )
-        return ingest_recordings(self.tables, Path(what))
+        return ingest.ingest_recordings(self.tables, Path(what))
 
     def ingest_bulk(
         self,
@@ -351,9 +334,11 @@ class Archive:
         times = (to_ms(start), to_ms(end))
         file = Path(path)
         modified_ms = file.stat().st_mtime_ns // 1_000_000
-        origin = RowOrigin(source or f"bulk {file.name}", False, modified_ms)
-        operation = resolve_operation(fetch)
-        return ingest_bulk(self.tables, file, operation, columns or {}, times, origin, progress)
+        origin = schemas.RowOrigin(source or f"bulk {file.name}", False, modified_ms)
+        operation = schemas.resolve_operation(fetch)
+        return ingest.ingest_bulk(
+            self.tables, file, operation, columns or {}, times, origin, progress
+        )
 
     @overload
     def frame(
@@ -369,14 +354,7 @@ class Archive:
 
     @overload
     def frame(
-        self,
-        what: str,
-        *arguments: object,
-        start: Time | None = None,
-        end: Time | None = None,
-        numbers: Numbers = "float",
-        extra: Extra = "drop",
-        **named: object,
+        self, what: str, *arguments: object, **named: Any
     ) -> pd.DataFrame | tuple[pd.DataFrame, ...]: ...
 
     def frame(
@@ -418,11 +396,11 @@ class Archive:
         ArchiveError
             If nothing is archived for the request.
         """
-        operation, times = resolve_operation(what), {"start": start, "end": end}
+        operation, times = schemas.resolve_operation(what), {"start": start, "end": end}
         if not operation.is_history:  # its range is a part of the request
             named |= {name: to_ms(time) for name, time in times.items() if time is not None}
-        series = make_series(operation, arguments, named)
-        frames = read_frames(self.tables, series, start, end, numbers, extra)
+        series = schemas.make_series(operation, arguments, named)
+        frames = read.read_frames(self.tables, series, start, end, numbers, extra)
         return frames if len(frames) > 1 else frames[0]
 
     def files(self, fetch: str | Callable[..., object]) -> Files:
@@ -433,8 +411,8 @@ class Archive:
         ArchiveError
             If nothing of it is archived.
         """
-        operation = resolve_operation(fetch)
-        handle = self.tables.open_table(operation_table(operation))
+        operation = schemas.resolve_operation(fetch)
+        handle = self.tables.open_table(schemas.operation_table(operation))
         if handle is None:
             raise ArchiveError(f"{self.tables.location} has no rows of {operation.type}")
         dataset, ours = self.tables.open_dataset(handle), ds.field("_operation") == operation.type
@@ -452,7 +430,7 @@ class Archive:
         start: Time | None = None,
         end: Time | None = None,
         columns: Sequence[str] | None = None,
-        engine: Engine = "duckdb",
+        engine: read.Engine = "duckdb",
         session: "SparkSession | None" = None,
         numbers: Numbers = "float",
     ) -> "Scanned":
@@ -496,18 +474,18 @@ class Archive:
         TypeError
             If `columns` is one text, or `subject` is not text.
         """
-        name = find_table(record)
+        name = schemas.find_table(record)
         values = {}
         if isinstance(columns, str):
             raise TypeError(f"columns must be a list of names: pass [{columns!r}]")
         if operation is not None:
-            values["_operation"] = resolve_operation(operation).type
+            values["_operation"] = schemas.resolve_operation(operation).type
         if subject is not None:
             if not isinstance(subject, str):
                 raise TypeError(f"subject must be text, not {subject!r}")
             values["_subject"] = subject.lower() if subject.startswith("0x") else subject
         first, last = (None if time is None else to_ms(time) for time in (start, end))
-        rows: Scanned = scan_table(
+        rows: Scanned = read.scan_table(
             self.tables, name, values, (first, last), columns, engine, session, numbers
         )
         return rows
@@ -524,7 +502,7 @@ class Archive:
             ranges, and before or after them if there are rows; ``version`` of the table; ``bytes``
             of its files, in proportion to the rows.
         """
-        return summarize_series(self.tables.pin_versions())
+        return coverage.summarize_series(self.tables.pin_versions())
 
     def verify(self, *, progress: Callable[[int], object] | None = None) -> list[Finding]:
         """Read everything, and return what is wrong.
@@ -574,7 +552,7 @@ class Archive:
         int
             The number of files that compaction saved.
         """
-        frozen, fewer = frozen_versions(self.tables), 0
+        frozen, fewer = storage.frozen_versions(self.tables), 0
         for name in self.tables.table_names():
             with contextlib.suppress(CommitConflict):  # another process compacts this table
                 fewer += compact_table(self.tables, name, frozen.get(name, []), forget_after_hours)
@@ -601,7 +579,7 @@ class Archive:
         ArchiveError
             If the archive is empty.
         """
-        return make_freeze(self.tables, progress)
+        return storage.make_freeze(self.tables, progress)
 
 
 def open(
@@ -650,7 +628,7 @@ def open(
     location = str(path)
     if frozen is None and (parts := _FROZEN_PATH.fullmatch(location)):
         location, frozen = parts["location"], parts["id"]
-    check_location(location)
+    storage.check_location(location)
     tables = ArchiveTables(location, storage_options)
     if frozen is None:
         hint = "" if Path(location).exists() else _freeze_hint(location)
@@ -658,7 +636,7 @@ def open(
         if hint and ArchiveTables(location.rpartition("@")[0]).has_tables():
             raise missing_archive(location)
         return Archive(tables)
-    manifest = read_manifest(tables, frozen)
+    manifest = storage.read_manifest(tables, frozen)
     versions = {name: entry["version"] for name, entry in manifest.items()}
     return Archive(ArchiveTables(location, storage_options, versions), frozen, manifest)
 

@@ -111,11 +111,16 @@ class RefreshResult:
 
 
 def log_entry(
-    done: RefreshResult, origin: RowOrigin, breaks: BreakLog | None = None, runs: Sequence[Run] = ()
+    done: RefreshResult,
+    origin: RowOrigin,
+    breaks: BreakLog | None = None,
+    runs: Sequence[Run] = (),
+    lacks: str = "",
 ) -> dict[str, Any]:
     """Return the entry of a refresh for the refresh log: range, rows, and where rows are missing.
 
-    `runs` are all runs of the series, by start. With them the next refresh needs no row.
+    `runs` are all runs of the series, by start. With them the next refresh needs no row. `lacks`
+    says that the service did not keep the rows before the range.
     """
     noted = [
         {
@@ -135,7 +140,7 @@ def log_entry(
         "rows": done.rows,
         "total": done.total if schemas.resolve_operation(done.operation).is_history else None,
         "breaks": json.dumps(join_ranges(breaks.spans)) if breaks and breaks.spans else None,
-        "why": breaks.reason if breaks and breaks.spans else None,
+        "why": (breaks.reason if breaks and breaks.spans else "") or lacks or None,
         "runs": json.dumps(noted) if noted and is_short else None,
         **origin.columns,
     }

@@ -35,7 +35,7 @@ from toolkit.contract.apis import SERVICE
 from toolkit.contract.columns import table_columns
 from toolkit.display import count_text
 from toolkit.errors import ArchiveError, HistoryMismatch, ToolkitError
-from toolkit.fetch.pull import first_complete_ms, prepare_request, read_pages
+from toolkit.fetch.pull import first_complete_ms, prepare_request, reach_message, read_pages
 from toolkit.frames import Collector
 from toolkit.times import HOUR, to_iso, to_ms
 
@@ -251,6 +251,7 @@ class PulledRows:
     is_end: bool = False  # whether all rows of the request have come
     error: ToolkitError | KeyboardInterrupt | None = None  # why no more rows came
     begin_ms: int | None = None  # where a new run had to begin, because the service lacks rows
+    lacks: str = ""  # which rows the service lacks
 
 
 def pull_rows(
@@ -262,6 +263,7 @@ def pull_rows(
     new run begins where its rows are complete.
     """
     series, run, begin_ms, until_ms, is_end = pull.series, pull.run, None, None, True
+    lacks = ""
     overlap = RunOverlap(series, run)
     kept: list[tuple[bytes, Any]] = []  # texts and records
     failure: ToolkitError | KeyboardInterrupt | None = None
@@ -269,6 +271,7 @@ def pull_rows(
         request = prepare_request(series.operation, session=session, **series.parameters)
         if request.operation.reach and run.last is None:
             begin_ms = first_complete_ms(request)
+            lacks = "" if begin_ms is None else reach_message(request, begin_ms)
         if begin_ms is not None and begin_ms <= series.parameters["end"]:
             run = Run(begin_ms, run.bound)
             request = replace(request, parameters={**request.parameters, "start": begin_ms})
@@ -302,7 +305,7 @@ def pull_rows(
         rows = schemas.collected_rows(collector, series, [text for text, _ in kept], pull.origin)
         rows = schemas.place_rows(series, rows, run.start, run.rows)
     run = run.extend(series, rows)
-    return PulledRows(pull, rows, run, until_ms, is_end, failure, begin_ms)
+    return PulledRows(pull, rows, run, until_ms, is_end, failure, begin_ms, lacks)
 
 
 def check_clock(series: Series, now_ms: int, archived: Sequence[int]) -> None:
@@ -339,7 +342,7 @@ class HistoryPull:
         self.request = request
         operation, api = request.series.operation, session.api
         self._since = (operation if api is SERVICE else api.adapt(operation)).since
-        self.begin_ms: int | None = None  # before it the service may lack rows
+        self.lacks = ""  # which rows the service may lack
         self.origin = RowOrigin(session.label, session.simulated, now)
         # The history is complete up to this time afterwards. Rows of this millisecond may come.
         last = now - 1 if session.source.has_running_clock() else now
@@ -418,7 +421,7 @@ class HistoryPull:
             if pulled.until_ms is not None:
                 self.until_ms = min(self.until_ms, pulled.until_ms)
             if pulled.begin_ms is not None:
-                self.begin_ms = pulled.begin_ms
+                self.lacks = pulled.lacks
                 self.start_ms = max(self.start_ms, pulled.begin_ms)
                 run, checks = Run(pulled.run.start, pulled.run.bound), None
             if pulled.rows.num_rows:

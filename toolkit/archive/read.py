@@ -7,7 +7,7 @@ numbers extracts them from there, on the engine.
 import functools
 import json
 import operator
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final, Literal, get_args
 
@@ -17,26 +17,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from toolkit.archive.coverage import (
-    complete_ranges,
-    count_logged_rows,
-    missing_rows_message,
-    read_series_log,
-)
-from toolkit.archive.engines import decimal_dtype, spark_frame
+from toolkit.archive import coverage, engines, schemas
 from toolkit.archive.errors import explain_missing_library
-from toolkit.archive.schemas import (
-    ANSWERS,
-    PULLS,
-    RECORDS,
-    SCHEMAS,
-    Series,
-    collect_texts,
-    column_set_id,
-    table_operations,
-    time_column_name,
-    to_milliseconds,
-)
+from toolkit.archive.schemas import ANSWERS, RECORDS, Series
 from toolkit.archive.storage import ArchiveTables, archive_present_ms
 from toolkit.completeness.certificate import coverage_remarks
 from toolkit.completeness.covered_ranges import TimeRange, find_covered_range, make_coverage
@@ -91,16 +74,20 @@ def _check_numbers(numbers: str) -> None:
         raise ValueError(f"numbers must be {forms}, not {numbers!r}")
 
 
+def latest_answer(tables: ArchiveTables, series: Series) -> dict[str, Any]:
+    """Return the row of the latest stored answer of a series; empty if there is none."""
+    rows = tables.read_rows(ANSWERS, series=series).to_pylist()
+    return max(reversed(rows), key=operator.itemgetter("_fetched"), default={})
+
+
 def _state_frames(
     tables: ArchiveTables, series: Series, collector: Collector
 ) -> tuple[pd.DataFrame, ...]:
-    operation, numbers = series.operation, collector.numbers
-    rows = tables.read_rows(ANSWERS, series=series).to_pylist()
-    if not rows:
+    operation, numbers, answer = series.operation, collector.numbers, latest_answer(tables, series)
+    if not answer:
         raise ArchiveError(
             f"{tables.location} has no answer to {series.name}. Refresh {operation.type} first"
         )
-    answer = max(reversed(rows), key=operator.itemgetter("_fetched"))
     headers, parameters = json.loads(answer["_headers"]), series.parameters
     decoded = decode(
         operation, 200, headers, answer["_body"], numbers=numbers, parameters=parameters
@@ -122,8 +109,8 @@ def _history_frames(
 ) -> tuple[pd.DataFrame, ...]:
     """Return the frames of a history, and state whether the range is complete."""
     operation, numbers = series.operation, collector.numbers
-    log_handle = tables.open_table(PULLS)  # first: rows are written before their log entry
-    log = [] if log_handle is None else read_series_log(tables, series, log_handle)
+    log_handle = tables.open_table(schemas.PULLS)  # first: rows are written before their log entry
+    log = [] if log_handle is None else coverage.read_series_log(tables, series, log_handle)
     if not log:
         raise ArchiveError(
             f"{tables.location} has no rows of {series.name}. Refresh {operation.type} first"
@@ -136,28 +123,32 @@ def _history_frames(
     if columns is not None:
         collector.add((columns,))
     else:
-        for texts in _text_chunks(tables, series, handle, first, last):
-            collect_texts(collector, series, texts)
-    ranges, newest = complete_ranges(log), max(log, key=operator.itemgetter("_fetched"))
+        rows, order = ordered_rows(tables, series, handle, first, last, ["_json"])
+        texts = rows["_json"].cast(pa.large_binary())
+        for at in range(0, len(order), _TEXTS_AT_ONCE):  # a million texts need much memory
+            some = texts.take(order[at : at + _TEXTS_AT_ONCE]).to_pylist()
+            schemas.collect_texts(collector, series, some)
+    ranges, newest = coverage.complete_ranges(log), max(log, key=operator.itemgetter("_fetched"))
     times = {"start": first, "end": last}
     frames = collector.frames(_make_provenance(tables, series, numbers, newest, times, ranges))
-    moments = frames[0][series.keys[0]]
+    moments, found = frames[0][series.keys[0]], collector.rows
     frame_times = [to_ms(moments.min()), to_ms(moments.max())] if len(moments) else []
-    coverage, present = make_coverage(ranges, frame_times), archive_present_ms(tables, log_handle)
-    proved = find_covered_range(coverage, operation, first, last, present)
-    is_whole = first is None and last is None
-    found = collector.rows
-    if not is_whole:
+    known, present = make_coverage(ranges, frame_times), archive_present_ms(tables, log_handle)
+    proved = find_covered_range(known, operation, first, last, present)
+    if (first, last) != (None, None):
         found = tables.read_rows(handle or series.table, ["_row"], series=series).num_rows
-    facts = {"complete": "yes"}
-    if not proved:  # the refresh log has the breaks that refreshes found
-        why = dict.fromkeys(reason for entry in log if (reason := entry.get("why")))
+    facts, reasons = {"complete": "yes"}, [entry for entry in log if entry.get("why")]
+    # The refresh log has the breaks that refreshes found, and what the service did not keep.
+    why = dict.fromkeys(entry["why"] for entry in reasons)
+    if not proved:
         unproved = (
             "the archive does not prove that this range is complete. The entry covered lists the "
             "complete ranges. A refresh requests what was never pulled"
         )
         facts = {"complete": "no", "why": "; ".join([unproved, *why])}
-    if message := missing_rows_message(found, count_logged_rows(log)):
+    elif first is None and any(entry["start"] == proved[0] for entry in reasons):
+        facts = {"complete": "no", "why": "; ".join(why)}
+    if message := coverage.missing_rows_message(found, coverage.count_logged_rows(log)):
         facts = {"complete": "no", "why": f"{message}; toolkit archive verify shows where"}
     elif proved:
         publish_remarks(operation, coverage_remarks(proved[1], last, present), frames)
@@ -186,16 +177,6 @@ def _make_provenance(
     }
 
 
-def _text_chunks(
-    tables: ArchiveTables, series: Series, handle: Any, start: int | None, end: int | None
-) -> Iterator[list[bytes]]:
-    """Yield the texts in chunks, because a million texts need much memory."""
-    rows, order = ordered_rows(tables, series, handle, start, end, ["_json"])
-    texts = rows["_json"].cast(pa.large_binary())
-    for first in range(0, len(order), _TEXTS_AT_ONCE):
-        yield texts.take(order[first : first + _TEXTS_AT_ONCE]).to_pylist()
-
-
 def _stored_columns(
     tables: ArchiveTables, series: Series, handle: Any, start: int | None, end: int | None
 ) -> dict[str, Any] | None:
@@ -211,7 +192,7 @@ def _stored_columns(
     rows, order = ordered_rows(tables, series, handle, start, end, names)
     if not {*names} <= {*rows.column_names}:
         return None
-    if not {*pc.unique(rows["_columns"]).to_pylist()} <= {column_set_id(series.table)}:
+    if not {*pc.unique(rows["_columns"]).to_pylist()} <= {schemas.column_set_id(series.table)}:
         return None
     is_ordered = order.equals(pa.array(np.arange(len(order)), order.type))
     values = {}
@@ -219,7 +200,7 @@ def _stored_columns(
         array = rows[column.name] if is_ordered else rows[column.name].take(order)
         rows = rows.drop_columns([column.name])  # frees its memory
         if column.kind.family == "time":
-            whole = to_milliseconds(array)
+            whole = schemas.to_milliseconds(array)
             values[column.name] = whole.fill_null(np.iinfo(np.int64).min).to_numpy()
         else:  # one array, with text in the type of frames, so that nothing is copied later
             is_text = pa.types.is_string(array.type)
@@ -279,7 +260,9 @@ def scan_table(
         raise ArchiveError(f"{name} has no range of time: leave out start and end")
     handle = tables.open_table(name)
     dataset = (
-        ds.dataset(SCHEMAS[name].empty_table()) if handle is None else tables.open_dataset(handle)
+        ds.dataset(schemas.SCHEMAS[name].empty_table())
+        if handle is None
+        else tables.open_dataset(handle)
     )
     # A ledger row names the source of a transfer as its user, so its account has another column.
     known = [*dataset.schema.names, *([_OWNER] if name == "ledger" else [])]
@@ -289,12 +272,12 @@ def scan_table(
             f"{name} has no column {', '.join(sorted(unknown))}: it has {', '.join(known)}"
         )
     limits = [ds.field(column) == value for column, value in values.items()]
-    limits += _time_limits(time_column_name(name), *times) if name in RECORDS else []
+    limits += _time_limits(schemas.time_column_name(name), *times) if name in RECORDS else []
     filtered = dataset.filter(functools.reduce(operator.and_, limits)) if limits else dataset
     with tables.translate_errors(tables.table_uri(name)), explain_missing_library():
         if engine == "spark":
             files = [] if handle is None else handle.file_uris()
-            time = time_column_name(name) if name in RECORDS else ""
+            time = schemas.time_column_name(name) if name in RECORDS else ""
             rows = _read_with_spark(session, files, dataset.schema, values, time, times)
             made = _scanned_columns(name, shown, numbers, "get_json_object", "`")
             return rows.selectExpr(*made)
@@ -308,7 +291,7 @@ def scan_table(
         relation = database.from_arrow(filtered).select(", ".join(made))
         if engine == "polars":
             return relation.pl(lazy=True)
-        return relation.to_arrow_table().to_pandas(types_mapper=decimal_dtype)
+        return relation.to_arrow_table().to_pandas(types_mapper=engines.decimal_dtype)
 
 
 def _scanned_columns(
@@ -322,7 +305,7 @@ def _scanned_columns(
     fields = record_fields(RECORDS[table]) if table in RECORDS else ()
     older = {field.note.older_place_of: field.wire for field in fields}
     columns = {column.name: column for column in record_columns(RECORDS[table])} if fields else {}
-    histories = table_operations(table)
+    histories = schemas.table_operations(table)
     of_users = ", ".join(f"'{each.type}'" for each in histories if "user" in each.subject)
     made = []
     for name in shown:
@@ -350,7 +333,7 @@ def _read_with_spark(
     times: tuple[int | None, int | None],
 ) -> Any:
     """Return the rows of Parquet files that Spark itself reads."""
-    empty = spark_frame(session, schema.empty_table())
+    empty = engines.spark_frame(session, schema.empty_table())
     if not files:
         return empty
     frame = session.read.schema(empty.schema).parquet(*files)

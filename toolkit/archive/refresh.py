@@ -297,8 +297,12 @@ class _HistoryRefresh:
             if not history.error:
                 done.append(history)
         if done:
-            entries = [(each.refreshed(), each.origin, each.breaks, each.runs) for each in done]
-            self._writer.log([log_entry(*entry) for entry in entries])
+            self._writer.log(
+                [
+                    log_entry(each.refreshed(), each.origin, each.breaks, each.runs, each.lacks)
+                    for each in done
+                ]
+            )
         for history in finished:
             if history in done:
                 yield history.request, self._announce(history, words)
@@ -360,8 +364,8 @@ class _HistoryRefresh:
             series.operation, session=self._session, **series.parameters, **times
         )
         remarks = pull.request_remarks(whole, has_start=has_start)
-        if history.begin_ms is not None:
-            remarks.append(Remark(pull.reach_message(whole, history.begin_ms), True))
+        if history.lacks:
+            remarks.append(Remark(history.lacks, True))
         # Remarks about very active accounts depend on the rows of the most active one.
         most_rows = done.total
         if "user" in {column.name for column in table_columns(series.operation.tables[0])}:

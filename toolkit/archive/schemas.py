@@ -8,8 +8,8 @@ unknown fields and exact decimals are not lost. Next to the text are the record'
 have them, with numbers as float64, for scans. The other three tables hold whole answers, the log
 of refreshes and the freezes.
 
-`arrow_rows` makes rows from texts. `toolkit.archive.row_sql` makes them from columns, of a frame or
-of a file of somebody else: no text is decoded, so that this is several times as fast.
+`decoded_rows` makes rows from texts. `toolkit.archive.row_sql` makes them from columns, of a frame
+or of a file of somebody else: no text is decoded, so that this is several times as fast.
 """
 
 import contextlib
@@ -225,15 +225,37 @@ def make_series(operation: Operation, arguments: Sequence[Any], named: Mapping[s
 
     Raise an ArchiveError if the request filters a history: an archive stores every row.
     """
-    parameters = _bind_arguments(operation, arguments, named)
+    required = [
+        parameter.python
+        for parameter in operation.parameters
+        if parameter.required and not parameter.unless and parameter.python != "start"
+    ]
+    values = dict(named) | dict(zip(required, arguments, strict=False))
+    names = [parameter.python for parameter in operation.parameters]
+    if len(arguments) > len(required) or not {*values} <= {*names}:
+        others = ", ".join(name for name in names if name not in required) or "no others"
+        raise TypeError(
+            f"{operation.type} takes {', '.join(required) or 'nothing'} as positional arguments, "
+            f"and by name {others}: not {', '.join([*map(repr, arguments), *named])}"
+        )
+    if missing := [name for name in required if values.get(name) is None]:
+        raise TypeError(f"{operation.type} needs the argument {', '.join(missing)}")
+    parameters = {
+        parameter.python: wire_value(parameter, value)
+        for parameter in operation.parameters
+        if (value := values.get(parameter.python, parameter.default)) is not None
+    }
     if not operation.is_history:
-        chosen = {
-            name: value
-            for name, value in parameters.items()
-            if value is not None and name != "page_size"
-        }
-        text = json.dumps(request_body(operation, chosen), sort_keys=True, separators=(",", ":"))
-        return Series(operation, text, chosen)
+        parameters.pop("page_size", None)
+        start = operation.by_wire.get("startTime")
+        if start and start.required and "start" not in parameters:
+            raise ArchiveError(
+                f"{operation.type}: pass start, and end to ask for the same range again. Rows of "
+                "intervals are archived by the range that is requested, and are not continued"
+            )
+        body = request_body(operation, parameters)
+        text = json.dumps(body, sort_keys=True, separators=(",", ":"))
+        return Series(operation, text, parameters)
     chosen = {
         parameter.python: parameters[parameter.python]
         for parameter in operation.parameters
@@ -247,35 +269,6 @@ def make_series(operation: Operation, arguments: Sequence[Any], named: Mapping[s
     # Building the request checks the values as fetching does.
     request_body(operation, chosen | ({"start": 0} if "startTime" in operation.by_wire else {}))
     return Series(operation, operation.subject_of(chosen), chosen)
-
-
-def _bind_arguments(
-    operation: Operation, arguments: Sequence[Any], named: Mapping[str, Any]
-) -> dict[str, Any]:
-    """Return each parameter's value in the form of the wire, so that equal requests are equal."""
-    required = [
-        parameter.python
-        for parameter in operation.parameters
-        if parameter.required and not parameter.unless and parameter.python != "start"
-    ]
-    if len(arguments) > len(required):
-        takes = (
-            f"only {', '.join(required)} as positional arguments; name the others"
-            if required
-            else "no positional arguments; name them"
-        )
-        raise TypeError(f"{operation.type} takes {takes}")
-    values = dict(named) | dict(zip(required, arguments, strict=False))
-    known = {parameter.python for parameter in operation.parameters}
-    if unknown := values.keys() - known:
-        raise TypeError(f"{operation.type} has no parameter {', '.join(sorted(unknown))}")
-    if missing := [name for name in required if values.get(name) is None]:
-        raise TypeError(f"{operation.type} needs the argument {', '.join(missing)}")
-    bound = {}
-    for parameter in operation.parameters:
-        value = values.get(parameter.python, parameter.default)
-        bound[parameter.python] = None if value is None else wire_value(parameter, value)
-    return bound
 
 
 @dataclass(frozen=True, slots=True)
@@ -332,21 +325,11 @@ def collect_texts(collector: Collector, series: Series, texts: Sequence[bytes]) 
     collector.add(answer_rows(series.operation, answer, series.parameters))
 
 
-def arrow_rows(
-    series: Series, texts: Sequence[bytes], run_start: int, first: int, origin: RowOrigin
-) -> pa.Table:
-    """Return the rows of a record's table for the JSON texts of rows.
-
-    The first row has the position `first` in the run that starts at `run_start`, in Unix
-    milliseconds.
+def decoded_rows(series: Series, texts: Sequence[bytes], origin: RowOrigin) -> pa.Table:
+    """Return the rows of a record's table for the JSON texts of rows, without series and run.
 
     Raise AnswerInvalid if a row breaks the contract.
     """
-    return place_rows(series, decoded_rows(series, texts, origin), run_start, first)
-
-
-def decoded_rows(series: Series, texts: Sequence[bytes], origin: RowOrigin) -> pa.Table:
-    """Return the rows of a record's table for the JSON texts of rows, without series and run."""
     collector = Collector(series.operation, "float")
     collect_texts(collector, series, texts)
     return collected_rows(collector, series, texts, origin)

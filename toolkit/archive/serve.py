@@ -19,25 +19,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
+from toolkit.archive import coverage, schemas
 from toolkit.archive.archive import missing_archive, open
-from toolkit.archive.coverage import (
-    RowSpan,
-    complete_ranges,
-    count_logged_rows,
-    missing_rows_message,
-    pulled_ranges,
-    read_log,
-    row_spans,
-)
-from toolkit.archive.read import ordered_rows
-from toolkit.archive.schemas import (
-    ANSWERS,
-    RECORDS,
-    Series,
-    make_series,
-    stored_series,
-    use_milliseconds,
-)
+from toolkit.archive.coverage import RowSpan
+from toolkit.archive.read import latest_answer, ordered_rows
+from toolkit.archive.schemas import ANSWERS, RECORDS, Series
 from toolkit.archive.storage import ArchiveTables, archive_present_ms
 from toolkit.completeness.covered_ranges import HistoryCoverage, find_covered_range, make_coverage
 from toolkit.completeness.headers import Completeness, write_completeness
@@ -50,14 +36,9 @@ from toolkit.contract.requests import filters_of
 from toolkit.contract.source_tables import Sources, WorldFacts
 from toolkit.display import count_text
 from toolkit.errors import ArchiveError, BadRequest, NotReady, ServiceDown
-from toolkit.service import Store, build_store
+from toolkit.service import Store, build_store, handler_messages
 from toolkit.service.answers import HANDLERS
-from toolkit.service.handler_messages import (
-    CheckedRequest,
-    Response,
-    error_response,
-    json_response,
-)
+from toolkit.service.handler_messages import CheckedRequest, Response
 from toolkit.service.store import json_array
 from toolkit.times import to_iso
 
@@ -94,14 +75,14 @@ def archived_store(path: str | Path, *, strict: bool = False) -> Store:
     if "://" not in folder and not Path(folder).is_dir():
         raise missing_archive(folder)
     tables = archive.tables.pin_versions()
-    log = read_log(tables)
+    log = coverage.read_log(tables)
     spans: dict[Pair, RowSpan] = {}
     for name in (*RECORDS, ANSWERS):
-        spans |= row_spans(tables, name)
+        spans |= coverage.row_spans(tables, name)
     # If rows were lost, a service would present the rest as complete.
     for pair, entries in log.items():
         found = spans[pair]["rows"] if pair in spans else 0
-        if message := missing_rows_message(found, count_logged_rows(entries)):
+        if message := coverage.missing_rows_message(found, coverage.count_logged_rows(entries)):
             place = f"{folder}: {' '.join(pair)}"
             raise ArchiveError(f"{place}: {message}. Details: toolkit archive verify {folder}")
     origins = {
@@ -115,7 +96,9 @@ def archived_store(path: str | Path, *, strict: bool = False) -> Store:
     names = ", ".join(sorted({source for source, _ in origins}))
     now = archive_present_ms(tables)
     firsts = [
-        span["first"] for pair, span in spans.items() if stored_series(*pair).operation.is_history
+        span["first"]
+        for pair, span in spans.items()
+        if schemas.stored_series(*pair).operation.is_history
     ]
     sources = Sources(
         start_ms=min(firsts, default=now),
@@ -134,7 +117,7 @@ def _summarize(tables: ArchiveTables, pairs: Sequence[Pair], sources: Sources) -
     users, builders, coins, dexes = set[str](), set[str](), dict[str, None](), set[str]()
     paged = set[str]()  # answers of several pages
     for type, subject in pairs:
-        operation = stored_series(type, subject).operation
+        operation = schemas.stored_series(type, subject).operation
         if operation.is_history:
             if "user" in operation.subject:
                 users.add(subject)
@@ -147,7 +130,7 @@ def _summarize(tables: ArchiveTables, pairs: Sequence[Pair], sources: Sources) -
         users |= {*body.get("users", []), *([body["user"]] if "user" in body else [])}
         dexes.add(body.get("dex") or "")
         if type in ("meta", "metaAndAssetCtxs"):
-            answer = json.loads(_stored_row(tables, Series(operation, subject))["_body"])
+            answer = json.loads(latest_answer(tables, Series(operation, subject))["_body"])
             meta = answer[0] if type == "metaAndAssetCtxs" else answer
             coins |= dict.fromkeys(asset["name"] for asset in meta["universe"])
     for name in ("fills", "funding", "orders"):  # builders' rows name their accounts
@@ -166,12 +149,6 @@ def _summarize(tables: ArchiveTables, pairs: Sequence[Pair], sources: Sources) -
         "collateral_tokens": [],
         "not_served": sorted(paged),
     }
-
-
-def _stored_row(tables: ArchiveTables, series: Series) -> dict[str, Any]:
-    """Return the latest stored answer of a series; empty if there is none."""
-    rows = tables.read_rows(ANSWERS, series=series).to_pylist()
-    return max(reversed(rows), key=operator.itemgetter("_fetched"), default={})
 
 
 class _Replay:
@@ -200,8 +177,8 @@ class _Replay:
             subject = self._subjects.get((operation.type, strip_native_dex(subject)), subject)
             series = Series(operation, subject)
             return _state(self._page(series, request), self._completeness(request, subject))
-        series = make_series(operation, (), request.parameters)
-        row = _stored_row(self._tables, series)
+        series = schemas.make_series(operation, (), request.parameters)
+        row = latest_answer(self._tables, series)
         if operation.paging != "none":
             reason = f"{operation.type} is not served from an archive: read it with Archive.frame"
             return _state(_handle(self._empty, request), Completeness(reason))
@@ -235,7 +212,9 @@ class _Replay:
         more = f" and {len(missing) - 1} more" if missing[1:] else ""
         name = " ".join(filter(None, (request.operation.type, dex, *missing[:1])))
         reason = f"the archive has no answer to {name}{more}: {_REFRESH}" if missing else ""
-        return _state(json_response(json.dumps(answer).encode()), Completeness(reason))
+        return _state(
+            handler_messages.json_response(json.dumps(answer).encode()), Completeness(reason)
+        )
 
     def _page(self, series: Series, request: CheckedRequest) -> Response:
         """Return a page of the archived rows of a history, as they were on the wire."""
@@ -255,7 +234,7 @@ class _Replay:
         if self._empty.about["strict"]:
             (record,) = get_args(operation.answer)
             page = [encode(drop_beyond_fields(read_record(record, text))) for text in page]
-        return json_response(json_array(page))
+        return handler_messages.json_response(json_array(page))
 
     def _rows(self, series: Series) -> tuple[Sequence[tuple[Any, ...]], pa.ChunkedArray]:
         """Return the keys and the texts of a history, in its order."""
@@ -263,11 +242,11 @@ class _Replay:
         with self._lock:
             if pair not in self._known:
                 # Only rows of pulled ranges are served: rows may be missing between others.
-                ranges = pulled_ranges(self._log.get(pair, ())) or [(0, -1)]
+                ranges = coverage.pulled_ranges(self._log.get(pair, ())) or [(0, -1)]
                 names = [*series.keys, "_json"]
                 parts = [ordered_rows(self._tables, series, None, *span, names) for span in ranges]
                 rows = pa.concat_tables([rows.take(order) for rows, order in parts])
-                rows = use_milliseconds(rows)
+                rows = schemas.use_milliseconds(rows)
                 # A recorded fill may lack its transaction.
                 cells = [[cell or 0 for cell in rows[name].to_pylist()] for name in series.keys]
                 keys = list(zip(*cells, strict=True))
@@ -291,16 +270,16 @@ class _Replay:
             )
         span = self._spans.get(pair)
         times = () if span is None else (span["first"], span["last"])
-        coverage = make_coverage(complete_ranges(self._log.get(pair, ())), times)
+        known = make_coverage(coverage.complete_ranges(self._log.get(pair, ())), times)
         cursor = request.parameters.get("cursor") and request.cursor
         start, end = cursor[0] if cursor else request["start"], request.parameters["end"]
-        covered = find_covered_range(coverage, operation, start, end, request.now_ms)
+        covered = find_covered_range(known, operation, start, end, request.now_ms)
         if covered is not None:
             return Completeness(covered=covered)
         until = "" if end is None else f" to {_format_time(end)}"
         return Completeness(
             f"{name} from {_format_time(start)}{until} is not proved complete: the archive has "
-            f"{_describe_ranges(coverage)}; {_REFRESH}, or request a range that it has"
+            f"{_describe_ranges(known)}; {_REFRESH}, or request a range that it has"
         )
 
 
@@ -309,8 +288,8 @@ def _handle(store: Store, request: CheckedRequest) -> Response:
     try:
         answer = HANDLERS[request.operation.type](store, request)
     except (NotReady, ServiceDown) as error:
-        answer = error_response(error)
-    return json_response(answer) if isinstance(answer, bytes) else answer
+        answer = handler_messages.error_response(error)
+    return handler_messages.json_response(answer) if isinstance(answer, bytes) else answer
 
 
 def _state(response: Response, completeness: Completeness) -> Response:
