@@ -384,18 +384,6 @@ def test_decompression_bomb_is_refused():
         assert peak_memory(ACCOUNTS, join_blobs([BLOB, bomb]), 1 << 22) < 1 << 24
 
 
-def test_long_snapshots_are_read_in_batches():
-    """Rows keep their numbers across batches, and an entry cannot be nearly as long as one."""
-    users = {f"0x{number:040x}": (number, *PLAIN[1:]) for number in range(30_000)}
-    good = decode_snapshots(ACCOUNTS, {}, msgpack.packb(["s", "USDC", users]))
-    assert good["user"].num_chunks > 1
-    assert good["account_value"].to_pylist() == list(range(30_000))
-    odd = msgpack.packb(["s", "USDC", users | {USER: PLAIN[:3]}])
-    assert raised_error(ACCOUNTS, odd).row == 30_000
-    long = msgpack.packb(["s", "USDC", users | {USER: (*PLAIN, "x" * 10**6)}])
-    assert "too long" in str(raised_error(ACCOUNTS, long))
-
-
 def test_gzip_members_are_limited():
     """The end of each member costs time, so that a short body of empty members could take hours."""
     member = gzip.compress(b"")

@@ -13,22 +13,21 @@ name is the key, or ``value_8`` for the value at place 8 of a tuple.
 """
 
 import functools
-import math
+import itertools
 import re
 import struct
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from types import GenericAlias, SimpleNamespace
+from types import GenericAlias
 from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 
 import msgspec
 import zstandard
 from msgspec import Raw
 
-from toolkit.contract.columns import record_columns
+from toolkit.contract.columns import Column, record_columns
 from toolkit.contract.compression import bounded_decompressor, decompress, is_zstd
 from toolkit.contract.field_deviations import MOST_UNKNOWN, report_missing, report_unknown
-from toolkit.contract.records import Record
 from toolkit.display import count_text
 from toolkit.errors import AnswerInvalid
 
@@ -98,21 +97,16 @@ def open_envelope(headers: Mapping[str, str], content: bytes, limit: int) -> Ite
 
     Raise AnswerInvalid if the body is damaged, or the snapshots are longer than `limit`.
     """
+    form = {name.lower(): text.lower() for name, text in headers.items()}.get("x-payload-format")
+    # Without the header: a count and a length precede the first blob. The MessagePack of a snapshot
+    # cannot have these four bytes there, because they are not UTF-8.
+    seems_multi = not is_zstd(content) and is_zstd(content[8:12])
+    is_multi = form == "multi-zstd" or (form != "msgpack" and seems_multi)
     decompressor = bounded_decompressor()
-    is_multi = _has_several_snapshots(headers, content)
     for blob in _split_blobs(content) if is_multi else [memoryview(content)]:
         payload = decompress(blob, limit, decompressor)
         limit -= len(payload)
         yield payload
-
-
-def _has_several_snapshots(headers: Mapping[str, str], content: bytes) -> bool:
-    form = next((text for name, text in headers.items() if name.lower() == "x-payload-format"), "")
-    if form.lower() in ("multi-zstd", "msgpack"):
-        return form.lower() == "multi-zstd"
-    # Without the header: a count and a length precede the first blob. The MessagePack of a snapshot
-    # cannot have these four bytes there, because they are not UTF-8.
-    return not is_zstd(content) and is_zstd(content[8:12])
 
 
 def _split_blobs(content: bytes) -> Iterator[memoryview]:
@@ -181,17 +175,17 @@ def assemble(blobs: Sequence[bytes]) -> tuple[dict[str, str], bytes]:
 
 _BATCH: Final = 1 << 20
 """The bytes of entries that become objects at one time."""
-_PART: Final = 1 << 17
-"""No entry is nearly as long as these bytes."""
-_STRIDE: Final = 32
+_USER: Final = b"\xd9\x2a0x"
+"""How a user begins: a text of 42 letters."""
 
 _BROKEN: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-_PLACE: Final = re.compile(r" - at `\$\[(?P<item>\d+)\](?:\[(?P<value>\d+)\])?")
+_PLACE: Final = re.compile(r" - at `\$\[0\]\[(\d+)\]")
 _NULL: Final = Raw(b"\xc0")
-_ABSENT: Final = math.nan
-"""A number that its tuple does not have; null is None."""
+_LONGEST: Final = 1_000  # letters of a name, and bytes of an unknown value that all rows repeat
 
 _Whole = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+_Name = Annotated[str, msgspec.Meta(max_length=_LONGEST)]
+_FEW: Final = msgspec.Meta(max_length=2 * MOST_UNKNOWN)
 _TYPES: Final[dict[str, Any]] = {
     "number": float,
     "integer": _Whole,
@@ -201,39 +195,27 @@ _TYPES: Final[dict[str, Any]] = {
 }
 """Family of a column -> the type of its values on the wire; text in all others."""
 
-
-class _Layout(NamedTuple):
-    """The form of the entries of a snapshot.
-
-    - ``first``: the place of the column that the first value of an entry has
-    - ``lengths``: the numbers of values that a tuple may have
-    - ``keys``: the keys of these values in the object form; without keys, entries have no users
-    """
-
-    first: int
-    lengths: tuple[int, ...]
-    keys: tuple[str, ...] = ()
-
-
-_LAYOUTS: Final = {
-    "accountValueSnapshots": _Layout(3, (5, 8), ("v", "l", "s", "m", "am", "pm", "pa", "pt")),
-    "perpTwapSnapshots": _Layout(2, (17, 18, 19, 20, 21)),
-}
+_KEYS: Final = ("v", "l", "s", "m", "am", "pm", "pa", "pt")
+"""The keys of an account's values, if they are an object."""
 
 
 class _Head(msgspec.Struct, array_like=True):
-    snapshot_id: str
-    name: str
+    snapshot_id: _Name
+    name: _Name
     entries: Raw
 
 
 class _KeyedHead(msgspec.Struct):
-    snapshot_id: str = msgspec.field(name="i")
-    name: str = msgspec.field(name="t")
+    snapshot_id: _Name = msgspec.field(name="i")
+    name: _Name = msgspec.field(name="t")
     entries: Raw = msgspec.field(name="u")
 
 
 _HEADS: Final[list[Any]] = [msgspec.msgpack.Decoder(head) for head in (_Head, _KeyedHead)]
+_RAWS: Final = msgspec.msgpack.Decoder(list[Raw])
+_VALUES: Final[Any] = msgspec.msgpack.Decoder(
+    Annotated[list[Raw], _FEW] | Annotated[dict[str, Raw], _FEW]
+)
 
 
 def decode_snapshots(
@@ -250,12 +232,11 @@ def decode_snapshots(
     content : bytes
         The body, compressed or already decompressed by the HTTP library.
     limit : int
-        The most bytes of all snapshots together, decompressed. The memory stays below a small
-        multiple of it, whatever the bytes are.
+        The most bytes of all snapshots together, decompressed.
 
     Returns
     -------
-    dict of str to pyarrow.ChunkedArray
+    dict of str to pyarrow.Array or pyarrow.ChunkedArray
         The columns of the operation's record. Times are whole milliseconds.
 
     Raises
@@ -279,299 +260,219 @@ def decode_snapshots(
     >>> decode_snapshots(accounts, headers, body)["account_value"].to_pylist()
     [150.5]
     """
-    reader = _SnapshotReader(operation, limit)
+    reader = _Reader(operation)
     try:
         for payload in open_envelope(headers, content, limit):
-            reader.read(payload)
+            reader.add(payload)
         return reader.columns()
     except AnswerInvalid as error:
         error.operation = operation.type
         raise
 
 
-class _SnapshotReader:
-    """Reads snapshots batch by batch, so that never all of their values are objects at once."""
+class _Reader:
+    """Reads snapshots one after the other, and makes columns of them."""
 
-    def __init__(self, operation: "Operation", limit: int) -> None:
+    def __init__(self, operation: "Operation") -> None:
         self._operation = operation.type
-        self._limit = limit
-        self._layout = layout = _LAYOUTS[operation.type]
-        record = operation.tables[0].record
-        self._names = [column.name for column in record_columns(record)]
-        self._columns = record_columns(record)[layout.first :]
-        entry, keyed_entry = (_entry_type(layout, record, is_object) for is_object in (False, True))
-        self._known = _decoder(entry)
-        if layout.keys:  # keys and values of a map are read as one list
-            self._step, self._usual = 2, [_decoder(str | entry), _decoder(str | keyed_entry)]
-            self._raw = [_decoder(str | list[Raw]), _decoder(str | dict[str, Raw])]
-        else:
-            self._step, self._usual, self._raw = 1, [self._known], [_decoder(list[Raw])]
-        self._whole: Any = None
-        if not layout.keys:
-            whole = GenericAlias(tuple, (str, str, GenericAlias(list, entry)))
-            self._whole = msgspec.msgpack.Decoder(whole, strict=False)
-        self._tables: list[Any] = []
-        self._done = 0
-        self._begin_batch()
+        self._has_users = operation.type == "accountValueSnapshots"
+        self._step = 1 + self._has_users  # a user is read as a value before its entry
+        self._lengths = (5, 8) if self._has_users else (17, 18, 19, 20, 21)  # of a tuple
+        columns = record_columns(operation.tables[0].record)
+        self._names = [column.name for column in columns[:2]]
+        self._columns = columns[1 + self._step :]
+        self._decoders = [
+            _list_decoder(self._columns, self._lengths[0], is_object) for is_object in (False, True)
+        ]
+        self._runs: list[tuple[str, str, int]] = []  # of each snapshot, and its rows
+        self._users: list[str] = []
+        self._rows = 0
+        self._flat: list[Any] = []  # the values of the latest entries, one entry after the other
+        self._chunks: list[list[Any]] = [[] for _ in self._columns]
+        self._further: dict[str, list[tuple[int, int, str | None]]] = {}  # unknown, of some rows
 
-    def _begin_batch(self) -> None:
-        self._runs: list[tuple[dict[str, str | None], int]] = []  # of each snapshot, and its rows
-        self._users: list[Any] = []
-        self._flat: list[Any] = []  # the values of all entries, one entry after the other
-        self._further: dict[str, dict[int, str | None]] = {}
-        self._rows = self._size = 0
-
-    def read(self, payload: memoryview) -> None:
+    def add(self, payload: memoryview) -> None:
         """Read the MessagePack of one snapshot."""
-        if self._whole and len(payload) <= _BATCH:
-            try:
-                snapshot_id, name, entries = self._whole.decode(payload)
-            except _BROKEN:
-                pass  # read it piece by piece, which also says what is wrong
-            else:
-                for entry in entries:
-                    self._flat += msgspec.structs.astuple(entry)
-                texts = {self._names[0]: snapshot_id, self._names[1]: name}
-                self._end_run(texts, len(entries), len(payload))
-                return
-        is_object, values, _ = _container(payload)
-        is_object = is_object and bool(self._layout.keys)
+        is_object, length, _ = _container(payload)
         try:
-            head = _HEADS[is_object].decode(payload)
-            has_users, count, start = _container(memoryview(head.entries))
-            if not start or has_users != bool(self._layout.keys):
-                form = "a map of users" if self._layout.keys else "an array of TWAPs"
+            head = _HEADS[is_object and self._has_users].decode(payload)
+            body = bytes(head.entries)
+            is_map, count, start = _container(body)
+            if not start or is_map != self._has_users:
+                form = "a map of users" if self._has_users else "an array of TWAPs"
                 raise AnswerInvalid(f"a snapshot must have {form}, but it has none")
-            texts = {self._names[0]: head.snapshot_id, self._names[1]: head.name}
-            if values > 3:
-                texts |= self._snapshot_values(payload, count, is_object)
+            raws: Any = _VALUES.decode(payload) if length > 3 else {}
         except _BROKEN as error:
             raise AnswerInvalid(f"a snapshot cannot be read: {error}. Request it again") from None
-        for body, rows in self._batches(memoryview(head.entries)[start:], count):
-            self._add_entries(body, rows, is_object)
-            self._end_run(texts, rows, len(body))
+        if not is_object:
+            raws = {f"value_{place}": raws[place] for place in range(3, len(raws))}
+        for key in raws.keys() - {"i", "t", "u"}:
+            self._keep("snapshot", key, raws[key], range(self._rows, self._rows + count))
+        self._runs.append((head.snapshot_id, head.name, count))
+        # Without other addresses in it, a long map can be cut where a user begins.
+        cuts = [start]
+        while self._has_users and (cut := body.find(_USER, cuts[-1] + _BATCH)) > 0:
+            cuts.append(cut)
+        parts = [body[at:end] for at, end in itertools.pairwise([*cuts, len(body)])]
+        sizes = [part.count(_USER) for part in parts] if len(parts) > 1 else [count]
+        if sum(sizes) != count:
+            parts, sizes = [body[start:]], [count]
+        for part, rows in zip(parts, sizes, strict=True):
+            array = struct.pack(">BI", 0xDD, self._step * rows) + part
+            users, flat = self._read_entries(array) or self._read_odd_entries(array)
+            self._users += users
+            self._flat += flat
+            self._rows += rows
+            if len(self._flat) > _BATCH // 16:
+                self._make_chunks()
 
-    def _end_run(self, texts: dict[str, str | None], rows: int, size: int) -> None:
-        """Note rows of one snapshot that were added, and make columns of enough rows."""
-        self._runs.append((texts, rows))
-        self._rows += rows
-        self._size += size + 64
-        if self._size > _BATCH:
-            self._end_batch()
-
-    def _snapshot_values(
-        self, payload: memoryview, rows: int, is_object: bool
-    ) -> dict[str, str | None]:
-        """Return the unknown values of a snapshot, without those that are too long for all rows."""
-        if _container(payload)[1] > MOST_UNKNOWN:
-            report_unknown(self._operation, "very many values of a snapshot", has_column=False)
-            return {}
-        raw_type: Any = dict[str, Raw] if is_object else list[Raw]
-        raws: Any = msgspec.msgpack.decode(payload, type=raw_type)
-        if is_object:
-            further = {name: raw for name, raw in raws.items() if name not in ("i", "t", "u")}
-        else:
-            further = {f"value_{place}": raw for place, raw in enumerate(raws[3:], 3)}
-        texts = {}
-        for name, raw in further.items():
-            size = len(bytes(raw))
-            is_short = size <= _BATCH and size * max(rows, 1) <= self._limit // 8
-            report_unknown(self._operation, name, has_column=is_short)
-            if is_short:
-                texts[f"snapshot.{name}"] = _text(raw)
-        return texts
-
-    def _batches(self, body: memoryview, count: int) -> Iterator[tuple[memoryview, int]]:
-        """Yield the MessagePack of some entries at a time, and their number."""
-        if len(body) <= _BATCH:
-            yield body, count
-            return
-        import msgpack
-
-        parts = (bytes(body[at : at + _PART]) for at in range(0, len(body), _PART))
-        source = SimpleNamespace(read=lambda _: next(parts, b""))
-        walk = msgpack.Unpacker(source, read_size=_PART, max_buffer_size=2 * _PART)
-        start = done = 0
-        for row in range(0, count, _STRIDE):
-            rows = min(_STRIDE, count - row)
+    def _read_entries(self, array: bytes) -> tuple[list[str], list[Any]] | None:
+        """Return users and values of entries, if all of them have the usual values."""
+        for decoder in self._decoders[: self._step]:
             try:
-                for _ in range(self._step * rows):
-                    walk.skip()
-            except (ValueError, msgpack.UnpackException):
-                raise AnswerInvalid(
-                    "an entry here is too long or too deep", row=self._done + self._rows
-                ) from None
-            end = walk.tell()
-            if end - start > _BATCH or row + rows == count:
-                yield body[start:end], row + rows - done
-                start, done = end, row + rows
+                values = decoder.decode(array)
+                entries = map(msgspec.structs.astuple, values[self._step - 1 :: self._step])
+                flat = list(itertools.chain.from_iterable(entries))
+            except (*_BROKEN, TypeError):
+                continue
+            if not self._has_users:
+                return [], flat
+            # A tuple of 6 or 7 values has unknown ones.
+            ratios, totals = ([value is None for value in flat[at::8]] for at in (5, 7))
+            if ratios == totals and {*map(type, values[::2])} <= {str}:
+                return values[::2], flat
+        return None
 
-    def _add_entries(self, body: memoryview, rows: int, is_object: bool) -> None:
-        """Read entries, which a typed decoder does at once if they have the usual values."""
-        array = struct.pack(">BI", 0xDD, self._step * rows) + body
+    def _read_odd_entries(self, array: bytes) -> tuple[list[str], list[Any]]:
+        """Return users and values of entries, read one by one; keep their unknown values."""
         try:
-            values = self._usual[is_object].decode(array)
-            flat: list[Any] = []
-            for entry in values[self._step - 1 :: self._step]:
-                flat += msgspec.structs.astuple(entry)
-        except (*_BROKEN, TypeError):
-            self._add_odd_entries(array, is_object)
-            return
-        width, first = len(self._columns), self._layout.lengths[0]
-        absent = [flat[place::width].count(_ABSENT) for place in (first, width - 1)]
-        if self._layout.keys and absent[0] != absent[1]:  # tuples of a length between the two known
-            self._add_odd_entries(array, is_object)
-            return
-        self._flat += flat
-        self._users += values[::2] if self._layout.keys else ()
-
-    def _add_odd_entries(self, array: bytes, is_object: bool) -> None:
-        """Read entries value by value, and take out those that are unknown."""
-        first_row, known = self._done + self._rows, []
-        step = self._step
-        try:
-            values = self._raw[is_object].decode(array)
-            for row, entry in enumerate(values[step - 1 :: step]):
-                if isinstance(entry, str):
-                    raise AnswerInvalid("the entry is a text", row=first_row + row, value=entry)
-                if is_object:
-                    further = entry
-                    kept = [further.pop(key, _NULL) for key in self._layout.keys]
-                else:
-                    shorter = bisect_right(self._layout.lengths, len(entry))
-                    size = self._layout.lengths[shorter - 1] if shorter else len(entry)
-                    further = {f"value_{at}": raw for at, raw in enumerate(entry[size:], size)}
-                    kept = entry[:size]
-                known.append(struct.pack(">BH", 0xDC, len(kept)) + b"".join(kept))
-                for name, raw in further.items():
-                    self._keep(name, self._rows + row, raw)
-            array, step = struct.pack(">BI", 0xDD, len(known)) + b"".join(known), 1
-            for entry in self._known.decode(array):
-                self._flat += msgspec.structs.astuple(entry)
+            raws = _RAWS.decode(array)
         except _BROKEN as error:
-            raise self._invalid(error, first_row, step) from None
-        self._users += values[::2] if self._layout.keys else ()
+            raise AnswerInvalid(f"an entry cannot be read: {error}", row=self._rows) from None
+        flat: list[Any] = []
+        users: list[str] = []
+        for row, raw in enumerate(raws[self._step - 1 :: self._step], self._rows):
+            column = "user"
+            try:
+                if self._has_users:
+                    users.append(msgspec.msgpack.decode(raws[2 * (row - self._rows)], type=str))
+                column, kept = "", []
+                further: Any = _VALUES.decode(raw)
+                if isinstance(further, list):
+                    shorter = bisect_right(self._lengths, len(further))
+                    kept = further[: self._lengths[shorter - 1] if shorter else None]
+                    further = {f"value_{at}": further[at] for at in range(len(kept), len(further))}
+                elif self._has_users:
+                    kept = [further.pop(key, _NULL) for key in _KEYS]
+                one = struct.pack(">BBH", 0x91, 0xDC, len(kept)) + b"".join(kept)
+                flat += msgspec.structs.astuple(self._decoders[0].decode(one)[0])
+            except _BROKEN as error:
+                if place := _PLACE.search(str(error)):
+                    column = self._columns[int(place[1])].name
+                words = str(error).partition(" - at `$")[0]
+                raise AnswerInvalid(words, column=column, row=row) from None
+            for key, unknown in further.items():
+                self._keep("entry", key, unknown, range(row, row + 1))
+        return users, flat
 
-    def _keep(self, name: str, row: int, raw: Raw) -> None:
-        """Keep an unknown value of an entry."""
+    def _keep(self, what: str, key: str, raw: Raw, rows: range) -> None:
+        """Keep an unknown value of some rows, unless there are too many or it is too long."""
+        name = f"{what}.{key}"
         if name not in self._further:
-            has_column = len(self._further) < MOST_UNKNOWN
-            what = name if has_column else "very many values of an entry"
-            report_unknown(self._operation, what, has_column=has_column)
-            if not has_column:
+            is_short = len(rows) == 1 or len(bytes(raw)) <= _LONGEST
+            if len(self._further) >= MOST_UNKNOWN or not is_short:
+                words = f"very many or very long values of {what}s"
+                report_unknown(self._operation, words, has_column=False)
                 return
-            self._further[name] = {}
-        self._further[name][row] = _text(raw)
+            report_unknown(self._operation, key)
+        self._further.setdefault(name, []).append((rows.start, rows.stop, _text(raw)))
 
-    def _invalid(self, error: Exception, first_row: int, step: int) -> AnswerInvalid:
-        place = _PLACE.search(str(error))
-        if place is None:
-            return AnswerInvalid(f"an entry cannot be read: {error}")
-        row, part = divmod(int(place["item"]), step)
-        if step == 2 and part == 0:
-            return AnswerInvalid(_NO_ADDRESS, column="user", row=first_row + row)
-        column = self._columns[int(place["value"])].name if place["value"] else ""
-        return AnswerInvalid(str(error)[: place.start()], column=column, row=first_row + row)
-
-    def _end_batch(self) -> None:
-        """Make columns of the values of a batch."""
-        import numpy as np
+    def _make_chunks(self) -> None:
+        """Make a part of each column of the latest entries."""
         import pyarrow as pa
 
-        text = pa.large_string()
-        types = {
-            "number": pa.float64(),
-            "integer": pa.int64(),
-            "time": pa.int64(),
-            "flag": pa.bool_(),
-            "nested": pa.list_(pa.struct([("token", text), ("available", pa.float64())])),
-        }
-        runs = pa.array(np.repeat(np.arange(len(self._runs)), [rows for _, rows in self._runs]))
-        arrays = {}
-        for name in dict.fromkeys(
-            (*self._names[:2], *(name for texts, _ in self._runs for name in texts))
-        ):
-            texts = [(texts.get(name), rows) for texts, rows in self._runs]
-            size = sum(len(value or "") * rows for value, rows in texts)
-            if size > self._limit:
-                raise AnswerInvalid(
-                    f"names of {size} bytes in all are too long for the number of rows"
-                )
-            arrays[name] = pa.array([value for value, _ in texts], text).take(runs)
-        if self._layout.keys:
-            arrays["user"] = self._addresses(text)
         for place, column in enumerate(self._columns):
-            values = self._flat[place :: len(self._columns)]
-            array = pa.array(values, types.get(column.kind.family, text))
+            array = pa.array(self._flat[place :: len(self._columns)], _arrow_type(column))
+            self._chunks[place].append(array)
+        self._flat = []
+
+    def columns(self) -> dict[str, Any]:
+        """Return the columns of all snapshots."""
+        import numpy as np
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        self._make_chunks()
+        text = pa.large_string()
+        runs = pa.array(np.repeat(np.arange(len(self._runs)), [rows for *_, rows in self._runs]))
+        arrays: dict[str, Any] = {
+            name: pa.array([run[at] for run in self._runs], text).take(runs)
+            for at, name in enumerate(self._names)
+        }
+        if self._has_users:
+            arrays["user"] = users = pa.array(self._users, text)
+            # Their digits are not checked.
+            is_address = pc.and_(pc.equal(pc.binary_length(users), 42), pc.starts_with(users, "0x"))
+            if (row := pc.index(is_address, False).as_py()) >= 0:
+                words = "the value is not an address (0x and 40 hex digits)"
+                raise AnswerInvalid(words, column="user", row=row)
+        for column, chunks in zip(self._columns, self._chunks, strict=True):
+            array = pa.chunked_array(chunks)
             if column.default is not None:
                 array = array.fill_null(column.default)
             elif column.expected and array.null_count:
                 report_missing(self._operation, column.name)
             arrays[column.name] = array
-        for name, cells in self._further.items():
-            arrays[f"entry.{name}"] = pa.array([cells.get(row) for row in range(self._rows)], text)
-        order = dict.fromkeys((*self._names, *(f"entry.{name}" for name in self._further), *arrays))
-        self._tables.append(pa.table({name: arrays[name] for name in order}))
-        self._done += self._rows
-        self._begin_batch()
-
-    def _addresses(self, text: Any) -> Any:
-        """Return the column of users; this does not check their digits."""
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
-        try:
-            users = pa.array(self._users, text)
-            is_address = pc.and_(pc.equal(pc.binary_length(users), 42), pc.starts_with(users, "0x"))
-            row = pc.index(is_address, False).as_py()
-        except pa.ArrowException:
-            row = next(at for at, user in enumerate(self._users) if not isinstance(user, str))
-        if row >= 0:
-            raise AnswerInvalid(_NO_ADDRESS, column="user", row=self._done + row)
-        return users
-
-    def columns(self) -> dict[str, Any]:
-        """Return the columns of all snapshots."""
-        import pyarrow as pa
-
-        self._end_batch()
-        table = pa.concat_tables(self._tables, promote_options="default")
-        return dict(zip(table.column_names, table.columns, strict=True))
+        for name, kept in self._further.items():
+            cells: list[str | None] = [None] * self._rows
+            for start, stop, value in kept:
+                cells[start:stop] = [value] * (stop - start)
+            arrays[name] = pa.array(cells, text)
+        return arrays
 
 
-_NO_ADDRESS: Final = "the value is not an address (0x and 40 hex digits)"
+def _arrow_type(column: Column) -> Any:
+    import pyarrow as pa
+
+    family, text = column.kind.family, pa.large_string()
+    if family == "nested":
+        return pa.list_(pa.struct([("token", text), ("available", pa.float64())]))
+    whole = pa.int64()
+    return {"number": pa.float64(), "integer": whole, "time": whole, "flag": pa.bool_()}.get(
+        family, text
+    )
 
 
 @functools.cache
-def _entry_type(layout: _Layout, record: type[Record], is_object: bool) -> type[msgspec.Struct]:
-    """Return the type of entries that have no unknown values."""
+def _list_decoder(
+    columns: tuple[Column, ...], least: int, is_object: bool
+) -> "msgspec.msgpack.Decoder[list[Any]]":
+    """Return a decoder of users and entries without unknown values.
+
+    A tuple has `least` values or more.
+    """
     fields: list[Any] = []
-    columns = record_columns(record)[layout.first :]
     for place, column in enumerate(columns):
         value = _TYPES.get(column.kind.family, str)
         if not column.missing and column.default is None:  # a key
             fields.append((column.name, value))
-        elif is_object or place >= layout.lengths[0]:
-            is_number = column.kind.family == "number" and not is_object
-            fields.append((column.name, value | None, _ABSENT if is_number else None))
+        elif is_object or place >= least:
+            fields.append((column.name, value | None, None))
         else:
             fields.append((column.name, value | None))
-    return msgspec.defstruct(
+    entry = msgspec.defstruct(
         "Entry",
         fields,
-        rename=dict(zip((column.name for column in columns), layout.keys, strict=False)),
+        rename=dict(zip((column.name for column in columns), _KEYS, strict=False)),
         array_like=not is_object,
         forbid_unknown_fields=True,
         kw_only=is_object,
         gc=False,
     )
+    return msgspec.msgpack.Decoder(GenericAlias(list, str | entry), strict=False)
 
 
-def _decoder(item: Any) -> "msgspec.msgpack.Decoder[list[Any]]":
-    return msgspec.msgpack.Decoder(GenericAlias(list, item), strict=False)
-
-
-def _container(data: memoryview) -> tuple[bool, int, int]:
+def _container(data: bytes | memoryview) -> tuple[bool, int, int]:
     """Return whether a MessagePack value is a map, its number of entries, and where they begin."""
     marker = data[0] if data else 0
     if 0x80 <= marker < 0xA0:
@@ -583,16 +484,10 @@ def _container(data: memoryview) -> tuple[bool, int, int]:
 
 
 def _text(raw: Raw) -> str | None:
-    """Return the text of a value: a string itself, or the JSON text of another value.
-
-    A value that has no JSON text is shown as bytes. A null is None.
-    """
+    """Return a text as it is, another value as JSON, and one without JSON as bytes."""
     try:
         value = msgspec.msgpack.decode(raw)
-        return (
-            value
-            if value is None or isinstance(value, str)
-            else msgspec.json.encode(value).decode()
-        )
+        is_text = value is None or isinstance(value, str)
+        return value if is_text else msgspec.json.encode(value).decode()
     except (*_BROKEN, msgspec.MsgspecError, TypeError, ValueError):
         return repr(bytes(raw))
