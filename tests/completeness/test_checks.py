@@ -18,10 +18,9 @@ from tests.worlds import world_of
 from toolkit.client import open_session
 from toolkit.completeness.checks import HistoryChecks, RowBreak, row_proof
 from toolkit.contract.answers import answer_rows, decode, encode
-from toolkit.contract.columns import table_columns
 from toolkit.contract.operations import OPERATIONS
 from toolkit.contract.records import Fill
-from toolkit.frames.collect import FrameBuilder
+from toolkit.frames import Collector
 from toolkit.service.aggregation import aggregate_fills
 from toolkit.times import HOUR, MINUTE
 
@@ -38,13 +37,11 @@ NOW = 1_756_684_800_000
 def breaks_of(operation, rows, numbers="float", pages=1, **parameters):
     """Return the breaks of wire rows that come in some pages."""
     checks, found = HistoryChecks(operation, parameters), []
-    builder = FrameBuilder(operation.tables[0], operation.type, numbers)
-    names = [column.name for column in table_columns(operation.tables[0])]
+    collector = Collector(operation, numbers)
     for page in np.array_split(np.arange(len(rows)), pages):
         content = encode([rows[row] for row in page])
         answer = decode(operation, 200, {}, content, numbers=numbers)
-        arrays = builder.chunks(answer_rows(operation, answer, {})[0])
-        found += checks.add_page(dict(zip(names, arrays, strict=True)))
+        found += checks.add_page(*collector.add(answer_rows(operation, answer, {})))
     return found
 
 

@@ -156,13 +156,16 @@ def test_nested_unknown_fields_have_names():
             "userNonFundingLedgerUpdates",
             "delta.liquidatedPositions.cause",
             place | {"delta": liquidation},
-            {"liquidated_positions_cause": '[null, "y"]'},
+            {"delta_liquidated_positions_cause": '[null, "y"]'},
         ),
         (
             "historicalOrders",
             "order.children.newField",
             event | {"order": order | {"children": children}},
-            {"children_new_field": '["x", null, [1]]', "children_other": "[null, null, 5]"},
+            {
+                "order_children_new_field": '["x", null, [1]]',
+                "order_children_other": "[null, null, 5]",
+            },
         ),
     ):
         with warnings.catch_warnings(record=True) as caught:

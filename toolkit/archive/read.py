@@ -21,7 +21,6 @@ from toolkit.archive import coverage, engines, schemas
 from toolkit.archive.errors import explain_missing_library
 from toolkit.archive.schemas import ANSWERS, RECORDS, Series
 from toolkit.archive.storage import ArchiveTables, archive_present_ms
-from toolkit.completeness.certificate import coverage_remarks
 from toolkit.completeness.covered_ranges import TimeRange, find_covered_range, make_coverage
 from toolkit.contract.answers import answer_rows, decode
 from toolkit.contract.columns import record_columns, table_columns
@@ -29,6 +28,7 @@ from toolkit.contract.fields import record_fields
 from toolkit.contract.value_kinds import EXACT_PRECISION, EXACT_SCALE, Numbers
 from toolkit.errors import ArchiveError
 from toolkit.fetch.pull import publish_remarks
+from toolkit.fetch.remarks import coverage_remarks
 from toolkit.frames import Collector, Extra
 from toolkit.frames.answer_frames import cut_facts
 from toolkit.frames.nested_values import TEXT

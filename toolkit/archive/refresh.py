@@ -31,7 +31,6 @@ from toolkit.archive.history_pull import HistoryPull, PulledRows, RefreshRequest
 from toolkit.archive.schemas import ANSWERS, SCHEMAS, RowOrigin, Series, make_series
 from toolkit.archive.storage import MAX_TRIES, ArchiveTables, retry_append
 from toolkit.client import Session
-from toolkit.completeness.certificate import Remark
 from toolkit.contract.answers import answer_rows, decode
 from toolkit.contract.columns import table_columns
 from toolkit.display import count_text
@@ -39,6 +38,7 @@ from toolkit.errors import ArchiveError, CommitConflict, ToolkitError
 from toolkit.fetch import pull
 from toolkit.fetch.markets import with_codes
 from toolkit.fetch.registry import operation_of
+from toolkit.fetch.remarks import Remark, answer_remarks, join_remarks, request_remarks
 from toolkit.fetch.workers import FATAL_ERRORS, ClusterClient, Workers, executor_error
 from toolkit.times import to_ms
 
@@ -219,10 +219,10 @@ def _announce(
     words: dict[str, None],
 ) -> RefreshResult:
     """Return the result with the remarks; add what fetching would warn of to `words`."""
-    remarks = [*remarks, *pull.answer_remarks(request, [frame])]
-    if warning := "; ".join(remark.words for remark in remarks if remark.warns):
+    noted, warning = join_remarks([*remarks, *answer_remarks(request, [frame])])
+    if warning:  # one warning is issued for all series
         words[warning] = None
-    return replace(done, history="; ".join(remark.words for remark in remarks))
+    return replace(done, history=noted)
 
 
 class _HistoryRefresh:
@@ -363,7 +363,7 @@ class _HistoryRefresh:
         whole = pull.prepare_request(
             series.operation, session=self._session, **series.parameters, **times
         )
-        remarks = pull.request_remarks(whole, has_start=has_start)
+        remarks = request_remarks(whole, has_start=has_start)
         if history.lacks:
             remarks.append(Remark(history.lacks, True))
         # Remarks about very active accounts depend on the rows of the most active one.
@@ -456,7 +456,7 @@ class _AnswerRefresh:
                 # Remarks depend on the number of rows only, so the frame needs no columns.
                 parts = answer_rows(operation, decoded, chosen)
                 frame = pd.DataFrame(index=range(max(map(len, parts), default=0)))
-                result = _announce(result, sent, pull.request_remarks(sent), frame, words)
+                result = _announce(result, sent, request_remarks(sent), frame, words)
             yield request, result
 
     def keep(self) -> None:

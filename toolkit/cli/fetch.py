@@ -146,12 +146,12 @@ def unknown_dex(dex: Any, session: "Session", *, is_empty: bool) -> str:
 
     If its answer has no rows, the service is asked for its dexes, which costs 2 points.
     """
-    from toolkit.completeness.certificate import name_remarks
+    from toolkit.fetch.remarks import dex_remarks
 
     if not isinstance(dex, str) or canonical_dex(dex) in ("", ALL_DEXES):
         return ""
     world = session.world or ({"dexes": _list_dexes(dex, session)} if is_empty else {})
-    remarks = name_remarks({"dex": dex}, world, is_empty=is_empty)
+    remarks = dex_remarks(dex, world, is_empty)
     return "; ".join(remark.words for remark in remarks if remark.warns)
 
 

@@ -1,7 +1,7 @@
 """One request for many subjects at once, without losing any of them silently."""
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import CancelledError, Executor, Future, as_completed
 from contextlib import suppress
 from typing import Any, Literal, TypeVar, cast
@@ -14,7 +14,7 @@ from toolkit.contract.requests import wire_value
 from toolkit.display import type_text
 from toolkit.errors import HistoryWarning, Incomplete, IncompleteWarning, ToolkitError, warn_caller
 from toolkit.fetch.concat import concat_subjects, subjects_of
-from toolkit.fetch.pull import pop_deferred_warning, prepare_request
+from toolkit.fetch.pull import DEFERRED_WARNING, prepare_request
 from toolkit.fetch.registry import operation_of
 from toolkit.fetch.workers import FATAL_ERRORS, ClusterClient, Workers, executor_error
 from toolkit.public_names import publish_as
@@ -109,109 +109,118 @@ def many(
     if on_error not in ("raise", "warn"):
         raise ValueError(f"on_error must be 'raise' or 'warn', not {on_error!r}")
     session = current_session(cast("Session | None", named.pop("session", None)))
-    arguments_by_name = _bind_arguments(fetch, operation, arguments, named)
-    before, call = _resumed_call(operation, arguments_by_name, session, resume)
-    done = [] if before is None else subjects_of(operation, _first_frame(before))
-    _check_arguments(operation, subjects, call, session)
-    calls = _ManyCalls(operation, fetch, call, session)
-    numbers = call.get("numbers", "float")
+    call, now_ms = _bind_arguments(fetch, operation, arguments, named), session.now_ms()
+    names = (item.python for item in operation.parameters if item.kind == "time")
+    given = {name: call[name] for name in names if call.get(name) is not None}
+    times = {name: to_ms(value, now_ms=now_ms) for name, value in given.items()}
+    # An age gives another time for another present; a date does not.
+    aged = [name for name in given if to_ms(given[name], now_ms=now_ms + 1) != times[name]]
+    call |= times  # so that all subjects have one range
+    before = None
+    if resume is not None and (before := _earlier_rows(operation, resume)) is not None:
+        facts = _first_facts(before)["parameters"]
+        call |= {name: facts[name] for name in aged if name in facts}
+        _check_same_request(operation, call, before, session)
+    name, done = operation.parameters[0].python, []
+    if before is not None:
+        done = subjects_of(operation, before if isinstance(before, pd.DataFrame) else before[0])
+    with suppress(ToolkitError):  # these fail for their subject only
+        for subject in subjects[:1]:
+            prepare_request(operation, **{name: subject, **call, "session": session})
+    answers: dict[str, Any] = {}
+    failed: dict[str, ToolkitError] = {}
+
+    def join_answers() -> Any:
+        came = {subject: answers[subject] for subject in subjects if subject in answers}
+        errors = {subject: failed[subject] for subject in subjects if subject in failed}
+        return concat_subjects(operation, came, errors, call.get("numbers", "float"), before)
+
     try:
-        calls.run([subject for subject in subjects if subject not in done], executor)
-        _warn_once(operation, calls.answers.values())
-        joined = concat_subjects(operation, calls.answers, calls.failed, numbers, before)
+        with Workers(session, executor) as workers:
+            calls = {item: {name: item, **call} for item in subjects if item not in done}
+            _run_calls(operation, fetch, calls, workers, answers, failed)
+        each = (_first_facts(answer).pop(DEFERRED_WARNING, "") for answer in answers.values())
+        if words := "; ".join(filter(None, dict.fromkeys(each))):
+            warn_caller(f"{operation.function}: {words}", HistoryWarning)
+        joined = join_answers()
     except KeyboardInterrupt as interrupt:
-        rows = concat_subjects(operation, calls.answers, calls.failed, numbers, before)
-        vars(interrupt)["rows"] = rows
+        vars(interrupt)["rows"] = join_answers()
         interrupt.add_note("error.rows has the rows so far; resume=error continues")
         raise
-    if calls.failed:
-        _report_failures(calls.failed, len(subjects), joined, on_error)
+    if failed:
+        first = next(subject for subject in subjects if subject in failed)
+        words = f"{len(failed)} of {len(subjects)} subjects failed"
+        words += f". First error: {first}: {failed[first]}"
+        if on_error == "raise":
+            raise Incomplete(
+                f"{words} [error.rows has the other rows, and error.failed has all errors. "
+                "Continue with tk.many(..., resume=error)]",
+                rows=joined,
+                failed={subject: failed[subject] for subject in subjects if subject in failed},
+            )
+        warn_caller(words, IncompleteWarning)
     return cast("Answer", joined)
 
 
-class _ManyCalls:
-    """The calls for the subjects, with the answer or the error of each."""
+def _first_facts(answer: Any) -> Any:
+    """Return the provenance of an answer, or of the first of its frames."""
+    frame = answer if isinstance(answer, pd.DataFrame) else answer[0]
+    return frame.attrs.get("toolkit", {})
 
-    def __init__(
-        self,
-        operation: Operation,
-        fetch: Callable[..., Any],
-        call: Mapping[str, Any],
-        session: Session,
-    ) -> None:
-        self.operation = operation
-        self.fetch = fetch
-        self.call = call
-        self.session = session
-        self.answers: dict[str, Any] = {}
-        self.failed: dict[str, ToolkitError] = {}
 
-    def run(self, subjects: list[str], executor: Executor | ClusterClient | None) -> None:
-        """Call the fetch function for every subject."""
-        name = self.operation.parameters[0].python
-        with Workers(self.session, executor) as workers:
-            running: dict[Future[Any], str] = {}
+def _run_calls(
+    operation: Operation,
+    fetch: Callable[..., Any],
+    calls: Mapping[str, Mapping[str, Any]],
+    workers: Workers,
+    answers: dict[str, Any],
+    failed: dict[str, ToolkitError],
+) -> None:
+    """Call a function for every subject, and add each answer or error."""
+    running: dict[Future[Any], str] = {}
+    try:
+        for subject, call in calls.items():
             try:
-                for subject in subjects:
-                    try:
-                        future = workers.submit(self.fetch, {name: subject, **self.call})
-                        running[future] = subject
-                    except ToolkitError as error:
-                        self.failed[subject] = error
-                self._collect(running, workers)
-            except BaseException:  # an interrupt, too, leaves no call that runs on
-                self._cancel(running)
-                raise
-            finally:
-                self.answers = {k: self.answers[k] for k in subjects if k in self.answers}
-                self.failed = {k: self.failed[k] for k in subjects if k in self.failed}
-
-    def _collect(self, running: Mapping["Future[Any]", str], workers: Workers) -> None:
-        title = f"{self.operation.type} of {len(running)}"
-        with self.session.show_progress(title) as count_subjects:
+                running[workers.submit(fetch, call)] = subject
+            except ToolkitError as error:
+                failed[subject] = error
+        title = f"{operation.type} of {len(running)}"
+        with workers.session.show_progress(title) as count_subjects:
             for future in as_completed(running):
                 subject = running[future]
                 try:
-                    self.answers[subject] = self._check_answer(subject, future.result())
+                    answers[subject] = _check_answer(operation, subject, future.result())
                 except KeyboardInterrupt:
                     raise
+                except FATAL_ERRORS as error:
+                    workers.fatal_error = failed[subject] = error
+                    for other in running:
+                        other.cancel()
                 except ToolkitError as error:
-                    self.failed[subject] = error
-                    if isinstance(error, FATAL_ERRORS):
-                        workers.fatal_error = error
-                        for other in running:
-                            other.cancel()
+                    failed[subject] = error
+                except CancelledError as error:
+                    failed[subject] = workers.fatal_error or executor_error(error)
                 except BaseException as error:  # of the executor; a worker may even exit
-                    is_cancelled = isinstance(error, CancelledError)
-                    reason = workers.fatal_error if is_cancelled else None
-                    self.failed[subject] = reason or executor_error(error)
+                    failed[subject] = executor_error(error)
                 count_subjects(1)
-
-    def _cancel(self, running: Mapping["Future[Any]", str]) -> None:
-        """Cancel what has not begun; keep answers that came and were not collected yet."""
+    except BaseException:  # an interrupt, too, leaves no call that runs on, and keeps what came
         for future, subject in running.items():
-            if future.cancel() or not future.done() or subject in self.failed:
-                continue
-            if future.exception() is None:
+            if not future.cancel() and future.done() and subject not in failed:
                 with suppress(Exception):
-                    self.answers[subject] = self._check_answer(subject, future.result())
+                    answers[subject] = _check_answer(operation, subject, future.result(0))
+        raise
 
-    def _check_answer(self, subject: str, answer: Any) -> Any:
-        """Return an answer; raise TypeError if it is not the one of this subject."""
-        frames = answer if isinstance(answer, tuple) else (answer,)
-        if len(frames) != len(self.operation.tables) or not all(
-            isinstance(frame, pd.DataFrame) for frame in frames
-        ):
-            raise TypeError(
-                f"the executor returned {type_text(answer)}, not the frame of this call"
-            )
-        facts = frames[0].attrs.get("toolkit", {})
-        found = facts.get("parameters", {}).get(self.operation.parameters[0].python)
-        if (facts.get("operation"), found) != (self.operation.type, subject):
-            raise TypeError(
-                f"the executor returned the frame of {facts.get('operation')} of {found}"
-            )
-        return answer
+
+def _check_answer(operation: Operation, subject: str, answer: Any) -> Any:
+    """Return an answer; raise TypeError if it is not the one of this subject."""
+    frames = answer if isinstance(answer, tuple) else (answer,)
+    if not all(isinstance(frame, pd.DataFrame) for frame in frames) or not frames:
+        raise TypeError(f"the executor returned {type_text(answer)}, not the frame of this call")
+    facts = _first_facts(frames)
+    found = facts.get("parameters", {}).get(operation.parameters[0].python)
+    if (facts.get("operation"), found) != (operation.type, subject):
+        raise TypeError(f"the executor returned the frame of {facts.get('operation')} of {found}")
+    return answer
 
 
 def _unique_subjects(operation: Operation, subjects: str | Iterable[str]) -> list[str]:
@@ -257,96 +266,34 @@ def _bind_arguments(
     return call
 
 
-def _fix_times(operation: Operation, call: Mapping[str, Any], now_ms: int) -> dict[str, Any]:
-    """Return a call with its times in milliseconds, so that all subjects have one range."""
-    names = {item.python for item in operation.parameters if item.kind == "time"}
-    times = {name: call[name] for name in names if call.get(name) is not None}
-    return {**call, **{name: to_ms(value, now_ms=now_ms) for name, value in times.items()}}
-
-
-def _resumed_call(
-    operation: Operation, call: Mapping[str, Any], session: Session, resume: Any
-) -> tuple[Any, dict[str, Any]]:
-    """Return the rows of the earlier call, and the call with the time range of these rows."""
-    now_ms = session.now_ms()
-    fixed = _fix_times(operation, call, now_ms)
-    if resume is None:
-        return None, fixed
+def _earlier_rows(operation: Operation, resume: Any) -> Any:
+    """Return the rows of the earlier call; None if it has no subject."""
     before = getattr(resume, "rows", None) if isinstance(resume, BaseException) else resume
     if before is None:
         raise ValueError(f"resume has no rows to continue from: {resume!r}")
-    facts = _first_frame(before).attrs.get("toolkit", {})
-    name = operation.parameters[0].python
-    is_of_many = f"{name}s" in facts.get("parameters", {}) and "parts" not in facts  # of tk.concat
+    facts, subjects = _first_facts(before), f"{operation.parameters[0].python}s"
+    is_of_many = subjects in facts.get("parameters", {}) and "parts" not in facts  # of tk.concat
     if facts.get("operation") != operation.type or not is_of_many:
         raise ValueError(
             f"resume must be the frame or the error of an earlier tk.many({operation.function}, "
             "...), and not a result of tk.concat"
         )
-    done = subjects_of(operation, _first_frame(before))
-    if not done:
-        return None, fixed
-    earlier = facts["parameters"]
-    # An age gives another time for another present; a date does not.
-    aged = {k for k, v in _fix_times(operation, call, now_ms + 1).items() if v != fixed[k]}
-    fixed |= {key: earlier[key] for key in aged if key in earlier}
-    _check_same_request(operation, {name: done[0], **fixed}, facts, session)
-    return before, fixed
+    return before if facts["parameters"][subjects] else None
 
 
 def _check_same_request(
-    operation: Operation, call: Mapping[str, Any], facts: Mapping[str, Any], session: Session
+    operation: Operation, call: Mapping[str, Any], before: Any, session: Session
 ) -> None:
     """Raise ValueError if the earlier rows are of another request."""
-    request = prepare_request(operation, **{**call, "session": session})
-    earlier = {
-        **facts["parameters"],
-        "numbers": facts.get("numbers"),
-        "extra": facts.get("extra", "drop"),
-    }
+    facts, name = _first_facts(before), operation.parameters[0].python
+    subject = facts["parameters"][f"{name}s"][0]
+    request = prepare_request(operation, **{**call, name: subject, "session": session})
+    earlier = {"extra": "drop", **facts, **facts["parameters"]}
     wanted = {**request.parameters, "numbers": request.numbers, "extra": request.extra}
     page = operation.page.python if operation.page else ""
     for key, value in wanted.items():
-        if key not in (page, operation.parameters[0].python) and earlier.get(key) != value:
+        if key not in (page, name) and earlier.get(key) != value:
             raise ValueError(
                 f"resume was fetched with {key}={earlier.get(key)!r}, not {value!r}. Use the same "
                 "arguments"
             )
-
-
-def _check_arguments(
-    operation: Operation, subjects: Sequence[str], call: Mapping[str, Any], session: Session
-) -> None:
-    """Raise TypeError or ValueError for arguments that no subject can be fetched with."""
-    with suppress(ToolkitError):  # these fail for their subject only
-        name = operation.parameters[0].python
-        for subject in subjects[:1]:
-            prepare_request(operation, **{name: subject, **call, "session": session})
-
-
-def _first_frame(joined: Any) -> pd.DataFrame:
-    return joined if isinstance(joined, pd.DataFrame) else joined[0]
-
-
-def _warn_once(operation: Operation, answers: Iterable[Any]) -> None:
-    """Issue one warning for the warnings of all calls."""
-    warnings = dict.fromkeys(pop_deferred_warning(_first_frame(answer)) for answer in answers)
-    if words := "; ".join(filter(None, warnings)):
-        warn_caller(f"{operation.function}: {words}", HistoryWarning)
-
-
-def _report_failures(
-    failed: dict[str, ToolkitError], subjects: int, joined: Any, on_error: OnError
-) -> None:
-    """Warn that subjects failed, or raise Incomplete with the rows of the others."""
-    first = next(iter(failed))
-    words = f"{len(failed)} of {subjects} subjects failed. First error: {first}: {failed[first]}"
-    if on_error == "warn":
-        warn_caller(words, IncompleteWarning)
-        return
-    raise Incomplete(
-        f"{words} [error.rows has the other rows, and error.failed has all errors. Continue with "
-        "tk.many(..., resume=error)]",
-        rows=joined,
-        failed=failed,
-    )

@@ -4,17 +4,9 @@ from collections.abc import Callable, Iterator
 
 import pandas as pd
 
-from toolkit.completeness.certificate import Certificate, gap_remarks
 from toolkit.errors import Incomplete, IncompleteWarning, warn_caller
-from toolkit.fetch.pull import (
-    check_one_frame,
-    check_reach,
-    publish_remarks,
-    read_pages,
-    request_facts,
-    request_of,
-    request_remarks,
-)
+from toolkit.fetch.pull import Pull, publish_remarks, request_of
+from toolkit.fetch.remarks import gap_remarks, request_remarks
 from toolkit.frames import Collector
 from toolkit.frames.answer_frames import cut_facts
 from toolkit.public_names import publish_as
@@ -65,35 +57,34 @@ def pages(
     True
     """
     request = request_of(fetch, arguments, named)
-    check_one_frame(request.operation)
-    publish_remarks(request.operation, request_remarks(request))
-    certificate = Certificate(request.operation, request.parameters)
-    counts = request.session.new_counts()
-    is_warned = False
-    rows = 0
-    for page in read_pages(request, counts):
-        collector = Collector(request.operation, request.numbers, request.extra)
-        collector.add(page.tables)
-        certificate.add_page(page, collector.last_page())
-        facts = request_facts(request) | certificate.facts(counts.facts())
-        missing, rows = certificate.completeness.missing_reason, rows + collector.rows
-        if page.is_last and request.operation.reach:
+    operation, has_history = request.operation, bool(request.session.source.history)
+    if len(operation.tables) > 1:
+        names = ", ".join(table.name for table in operation.tables)
+        raise TypeError(
+            f"{operation.function} returns several frames ({names}): call it directly, for each "
+            "subject"
+        )
+    publish_remarks(operation, request_remarks(request))
+    pull, is_warned = Pull(request), False
+    for _ in pull.read():
+        missing = pull.completeness.missing_reason
+        is_last = pull.page is not None and pull.page.is_last
+        if is_last:
             try:
-                check_reach(request, certificate, rows, counts)
+                pull.check_reach()
             except Incomplete as error:
                 missing = str(error)
-        cut = cut_facts(request.operation, rows) if request.operation.paging == "none" else {}
-        breaks = "" if request.session.source.history else certificate.breaks.reason
-        why = missing or cut.get("why") or breaks
-        state = "one page, the last" if page.is_last else "one page"
-        facts |= {"complete": "no", "why": why} if why else {"complete": state}
-        (frame,) = collector.frames(facts)
+        cut = cut_facts(operation, pull.rows) if operation.paging == "none" else {}
+        why = missing or cut.get("why") or ("" if has_history else pull.breaks.reason)
+        facts = {"complete": "one page, the last" if is_last else "one page"}
+        (frame,) = pull.frames(**({"complete": "no", "why": why} if why else facts))
+        pull.collector = Collector(operation, request.numbers, request.extra)
         if missing and request.on_incomplete == "raise":
             raise Incomplete(missing, rows=frame)
         if why and not is_warned:
             is_warned = True
-            words = why if missing else f"{request.operation.type}: {why}"
+            words = why if missing else f"{operation.type}: {why}"
             warn_caller(f"incomplete: {words}", IncompleteWarning)
-        if page.is_last:
-            publish_remarks(request.operation, gap_remarks(facts.get("gaps", ())), [frame])
+        if is_last:
+            publish_remarks(operation, gap_remarks(frame.attrs["toolkit"]), [frame])
         yield frame

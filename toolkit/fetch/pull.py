@@ -3,7 +3,7 @@
 1. `prepare_request` checks the call; nothing is sent.
 2. `request_remarks` says what the service cannot have.
 3. `read_pages` sends the request page by page; a `Collector` turns the rows into columns.
-4. A `Certificate` counts the pages and keeps the evidence that they are complete.
+4. A `Pull` counts the pages and keeps the evidence that they are complete: the certificate.
 5. The frames are returned with their certificate and the remarks as provenance.
 """
 
@@ -12,36 +12,21 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
+import msgspec
 import pandas as pd
 
 from toolkit.client import RawAnswer, RequestCounts, Session, current_session
-from toolkit.completeness.certificate import (
-    Certificate,
-    Page,
-    Remark,
-    active_account_remark,
-    builder_remarks,
-    clock_remarks,
-    coverage_remarks,
-    date_remark,
-    first_row_remarks,
-    gap_remarks,
-    name_remarks,
-    range_remarks,
-)
+from toolkit.completeness.checks import BreakLog, HistoryChecks, check_answer, row_proof
 from toolkit.completeness.headers import Completeness
+from toolkit.contract import paging, requests
 from toolkit.contract.answers import answer_rows, decode
 from toolkit.contract.apis import EXCHANGE, SERVICE
 from toolkit.contract.dexes import ALL_DEXES
 from toolkit.contract.extra_operations import FETCHED
-from toolkit.contract.operations import DEX, VIEWS, Operation
-from toolkit.contract.paging import first_kept_ms, row_keys
-from toolkit.contract.paging import read_pages as read_certain_rows
-from toolkit.contract.records import Fill
-from toolkit.contract.requests import check_request, filters_of, request_body
+from toolkit.contract.operations import VIEWS, Operation
 from toolkit.contract.value_kinds import Numbers
 from toolkit.display import count_text
 from toolkit.errors import (
@@ -54,6 +39,7 @@ from toolkit.errors import (
 )
 from toolkit.fetch.markets import check_markets, with_codes
 from toolkit.fetch.registry import operation_of
+from toolkit.fetch.remarks import Remark, answer_remarks, join_remarks, request_remarks
 from toolkit.frames import Collector, Extra
 from toolkit.frames.answer_frames import cut_facts
 from toolkit.times import is_date, to_iso, to_ms, whole_number
@@ -62,25 +48,11 @@ __all__ = [
     "Extra",
     "Numbers",
     "OnIncomplete",
-    "Page",
-    "Request",
-    "answer_remarks",
-    "ask",
-    "check_one_frame",
-    "check_reach",
     "fetch_frame",
     "fetch_frames",
-    "first_complete_ms",
-    "pop_deferred_warning",
     "prepare_request",
-    "publish_remarks",
-    "reach_message",
     "read_pages",
-    "request_facts",
     "request_of",
-    "request_remarks",
-    "warn_incomplete",
-    "work_for_many",
 ]
 
 AnswerFrames = tuple[pd.DataFrame, ...]
@@ -88,7 +60,7 @@ AnswerFrames = tuple[pd.DataFrame, ...]
 OnIncomplete = Literal["raise", "warn"]
 """What to do if rows are missing."""
 
-_DEFERRED_WARNING: Final = "not warned of"
+DEFERRED_WARNING: Final = "not warned of"
 """Key in provenance, between a quiet call and the call that it works for."""
 
 
@@ -102,7 +74,18 @@ def fetch_frames(operation: str, **arguments: Any) -> AnswerFrames:
     """Return the frames of a call, one per kind of record, with certificate and remarks."""
     request = prepare_request(operation, **arguments)
     remarks = request_remarks(request)
-    frames = _pull_frames(request)
+    pull = Pull(request)
+    try:
+        frames = _pull_frames(pull)
+    except ToolkitError as error:
+        if pull.page is None and not isinstance(error, Incomplete):
+            raise
+        frames = _incomplete_frames(pull, error)
+    except (KeyboardInterrupt, Exception) as error:
+        is_interrupt = isinstance(error, KeyboardInterrupt)
+        why = "interrupted" if is_interrupt else f"{type(error).__name__}: {error}"
+        _attach_rows(error, pull.frames(complete="no", why=why))
+        raise
     try:
         publish_remarks(request.operation, [*remarks, *answer_remarks(request, frames)], frames)
     except KeyboardInterrupt as interrupt:
@@ -211,7 +194,9 @@ def prepare_request(
     is_aged = any(parameters[name] != to_ms(times[name], now_ms=asked_ms + 1) for name in times)
     if any(item.dex_form in ("coin", "market") for item in operation.parameters):
         parameters = with_codes(session, operation, parameters)
-    checked = check_request(operation, request_body(operation, parameters, is_checked=True))
+    checked = requests.check_request(
+        operation, requests.request_body(operation, parameters, is_checked=True)
+    )
     ends_on_date = is_date(times.get("end"))
     return Request(
         operation, checked, max_rows, on_incomplete, numbers, session, asked_ms, is_aged, extra,
@@ -234,23 +219,40 @@ def request_of(
     return prepare_request(operation, **bound.arguments)
 
 
-def request_remarks(request: Request, *, has_start: bool = True) -> list[Remark]:
-    """Return remarks about data that the service cannot have for the range of a request.
+@dataclass(frozen=True, slots=True)
+class Page:
+    """The certain rows of one page of an answer.
 
-    Parameters
+    Attributes
     ----------
-    request : Request
-        The request. Nothing is sent.
-    has_start : bool, default True
-        Whether the caller chose where the range begins. If not, gaps are noted without a warning.
+    tables : tuple
+        For each table of the operation its rows, or its columns by name.
+    is_last : bool
+        Whether all rows have come.
+    completeness : Completeness
+        What the service stated with the first page about the complete answer.
+    content : bytes
+        The body of the page as it came.
+    first : int
+        Position in the body of the first row.
+    cursor : str or None
+        The cursor after which to continue.
+    ties : int
+        How many ties at the end of a page were requested again, up to this page.
     """
-    return range_remarks(
-        request.operation,
-        request.parameters,
-        request.asked_ms,
-        simulated=request.session.simulated,
-        has_start=has_start,
-    )
+
+    tables: tuple[Any, ...]
+    is_last: bool
+    completeness: Completeness
+    content: bytes = field(default=b"[]", repr=False)
+    first: int = 0
+    cursor: str | None = None
+    ties: int = 0
+
+    def texts(self) -> list[bytes]:
+        """Return the JSON text of each row, for an operation that answers with a list."""
+        rows = msgspec.json.decode(self.content, type=list[msgspec.Raw])
+        return [bytes(row) for row in rows[self.first : self.first + len(self.tables[0])]]
 
 
 def request_facts(request: Request) -> dict[str, Any]:
@@ -270,92 +272,149 @@ def request_facts(request: Request) -> dict[str, Any]:
     }
 
 
-def check_one_frame(operation: Operation) -> None:
-    """Raise TypeError if the answer of an operation becomes several frames."""
-    if len(operation.tables) > 1:
-        names = ", ".join(table.name for table in operation.tables)
-        raise TypeError(
-            f"{operation.function} returns several frames ({names}): call it directly, for each "
-            "subject"
-        )
+class Pull:
+    """The pages of a request so far: their rows, and the evidence that they are complete.
+
+    Parameters
+    ----------
+    request : Request
+        The request.
+
+    Attributes
+    ----------
+    collector : Collector
+        The rows.
+    rows : int
+        How many rows of the first table came.
+    page : Page or None
+        The last page.
+    completeness : Completeness
+        What the service stated with the first page.
+    breaks : BreakLog
+        Where the rows contradict each other.
+    first : str or None
+        The key of the first row, written as a cursor is.
+    counts : RequestCounts
+        Requests, points, retries and waits.
+    """
+
+    def __init__(self, request: Request) -> None:
+        self.request = request
+        self.collector = Collector(request.operation, request.numbers, request.extra)
+        self.rows, self._pages = 0, 0
+        self.page: Page | None = None
+        self.completeness = Completeness()
+        self.breaks = BreakLog()
+        self.first: str | None = None
+        self._last: str | None = None
+        self._checks = HistoryChecks(request.operation, request.parameters)
+        self.counts = request.session.new_counts()
+
+    def read(self) -> Iterator[int]:
+        """Read the pages; yield how many rows of the first table came with each."""
+        operation = self.request.operation
+        for page in read_pages(self.request, self.counts):
+            before = self.collector.rows
+            columns = self.collector.add(page.tables)
+            if operation.key:
+                self.breaks.add(self._checks.add_page(columns[0]))
+            elif not operation.binary:
+                self.breaks.add(list(check_answer(operation, self.request.parameters, columns)))
+            self._pages, self.page, self.completeness = self._pages + 1, page, page.completeness
+            rows = page.tables[0]
+            if operation.key and not operation.binary and len(rows):
+                first, last = paging.row_keys(operation, [rows[0], rows[-1]])
+                self.first = self.first or requests.make_cursor(first)
+                self._last = requests.make_cursor(last)
+            new = self.collector.rows - before
+            self.rows += new
+            yield new
+
+    def facts(self) -> dict[str, Any]:
+        """Return the request and the certificate of its pages, as plain values for provenance."""
+        request, covered = self.request, self.completeness.covered
+        is_at_end = self.page is not None and self.page.is_last
+        complete = "yes" if is_at_end else f"first {count_text(request.max_rows or 0, 'row')}"
+        proof = row_proof(request.operation, request.parameters)
+        return {
+            **request_facts(request),
+            "complete": "latest" if request.operation.latest else complete,
+            **({"covered": [tuple(map(to_iso, covered))]} if covered else {}),
+            **(proof._asdict() if request.operation.key else {}),
+            **self.breaks.facts(),
+            "pages": self._pages,
+            "ties": self.page.ties if self.page else 0,
+            "first": self.first,
+            "last": self._last,
+            **self.counts.facts(),
+        }
+
+    def frames(self, **facts: Any) -> AnswerFrames:
+        """Return the frames of the rows in `collector`."""
+        return self.collector.frames(self.facts() | facts)
+
+    def check_reach(self) -> None:
+        """Raise Incomplete if the service may lack rows at the start of the requested range.
+
+        It keeps a number of the latest rows (`Operation.reach`), whatever range is requested.
+        """
+        request, parameters = self.request, self.request.parameters
+        if not request.operation.reach:
+            return
+        is_at_end = self.page is not None and self.page.is_last
+        is_to_present = (parameters["end"] or request.asked_ms) >= request.asked_ms
+        is_counted = not parameters.get("aggregate_by_time")
+        if is_at_end and is_to_present and is_counted and request.operation.paging != "windows":
+            first = int((self.first or "0").partition("_")[0])
+            begin_ms = _complete_from(request, self.rows, first)
+        else:
+            begin_ms = first_complete_ms(request, self.counts)
+        if begin_ms is not None:
+            raise Incomplete(reach_message(request, begin_ms))
+
+    def check_api(self) -> None:
+        """Raise Incomplete if fills lack the part of their key that only the service has.
+
+        Then the exchange's own API may answer at an address that is not its own: it ignores
+        filters, and keeps only the latest fills. Recordings and archives state themselves what may
+        be missing.
+        """
+        operation, session = self.request.operation, self.request.session
+        reach = (EXCHANGE.changes or {}).get(operation.type, {}).get("reach", 0)
+        has_key = not (self.first or "").endswith("_None")
+        if session.api is EXCHANGE or not reach or has_key or session.source.history:
+            return
+        known = {item.python for item in EXCHANGE.adapt(operation).parameters}
+        filters = requests.filters_of(operation, self.request.parameters)
+        ignored = [name for name in filters if name not in known]
+        if (ignored or self.rows >= reach) and self.completeness.covered is None:
+            what = f"ignores {', '.join(ignored)}" if ignored else f"keeps only {reach:,} fills"
+            raise Incomplete(
+                f"{operation.type}: the rows lack {operation.key[-1]}, as those of "
+                f"{EXCHANGE.title}, which {what}. If it answers here, connect with "
+                f"exchange={EXCHANGE.name!r}"
+            )
 
 
-def _pull_frames(request: Request) -> AnswerFrames:
+def _pull_frames(pull: Pull) -> AnswerFrames:
     """Read every page of a request into frames."""
-    collector = Collector(request.operation, request.numbers, request.extra)
-    certificate = Certificate(request.operation, request.parameters)
-    counts = request.session.new_counts()
-    try:
-        title = request.operation.type
-        with request.session.show_progress(title, hidden=_is_quiet()) as count_rows:
-            for page in read_pages(request, counts):
-                rows_before = collector.rows
-                collector.add(page.tables)
-                certificate.add_page(page, collector.last_page())
-                count_rows(collector.rows - rows_before)
-        # Only now: all rows that there are have come.
-        certificate.completeness.check_complete()
-        if request.operation.reach:
-            check_reach(request, certificate, collector.rows, counts)
-        _check_api(request, certificate, collector.rows)
-        facts = _provenance(request, certificate, counts)
-        # Some sources, such as recordings, lack rows: their gaps are noted, but no fault.
-        if (reason := certificate.breaks.reason) and not request.session.source.history:
-            facts |= {"complete": "no", "why": reason}
-            warn_caller(f"incomplete: {request.operation.type}: {reason}", IncompleteWarning)
-        if request.operation.paging == "none":
-            facts |= cut_facts(request.operation, collector.rows)
-        return collector.frames(facts)
-    except ToolkitError as error:
-        if certificate.pages == 0 and not isinstance(error, Incomplete):
-            raise
-        return _incomplete_frames(request, collector, certificate, counts, error)
-    except (KeyboardInterrupt, Exception) as error:
-        facts = _provenance(request, certificate, counts)
-        is_interrupt = isinstance(error, KeyboardInterrupt)
-        why = "interrupted" if is_interrupt else f"{type(error).__name__}: {error}"
-        _attach_rows(error, collector.frames(facts | {"complete": "no", "why": why}))
-        raise
-
-
-def _check_api(request: Request, certificate: Certificate, rows: int) -> None:
-    """Raise Incomplete if fills lack the part of their key that only the service has.
-
-    Then the exchange's own API may answer at an address that is not its own: it ignores filters,
-    and keeps only the latest fills. Recordings and archives state themselves what may be missing.
-    """
-    operation, source = request.operation, request.session.source
-    reach = (EXCHANGE.changes or {}).get(operation.type, {}).get("reach", 0)
-    has_key = not (certificate.first or "").endswith("_None")
-    if request.session.api is EXCHANGE or not reach or has_key or source.history:
-        return
-    known = {item.python for item in EXCHANGE.adapt(operation).parameters}
-    ignored = [name for name in filters_of(operation, request.parameters) if name not in known]
-    if (ignored or rows >= reach) and certificate.completeness.covered is None:
-        what = f"ignores {', '.join(ignored)}" if ignored else f"keeps only {reach:,} fills"
-        raise Incomplete(
-            f"{operation.type}: the rows lack {operation.key[-1]}, as those of {EXCHANGE.title}, "
-            f"which {what}. If it answers here, connect with exchange={EXCHANGE.name!r}"
-        )
-
-
-def check_reach(
-    request: Request, certificate: Certificate, rows: int, counts: RequestCounts
-) -> None:
-    """Raise Incomplete if the service may lack rows at the start of the requested range.
-
-    It keeps a number of the latest rows (`Operation.reach`), whatever range is requested.
-    """
-    parameters = request.parameters
-    is_to_present = (parameters["end"] or request.asked_ms) >= request.asked_ms
-    is_counted = request.operation.paging != "windows" and not parameters.get("aggregate_by_time")
-    if certificate.is_at_end and is_to_present and is_counted:
-        first = int((certificate.first or "0").partition("_")[0])
-        begin_ms = _complete_from(request, rows, first)
-    else:
-        begin_ms = first_complete_ms(request, counts)
-    if begin_ms is not None:
-        raise Incomplete(reach_message(request, begin_ms))
+    operation, session = pull.request.operation, pull.request.session
+    is_quiet = _worker.get() is not None
+    with session.show_progress(operation.type, hidden=is_quiet) as count_rows:
+        for rows in pull.read():
+            count_rows(rows)
+    # Only now: all rows that there are have come.
+    pull.completeness.check_complete()
+    pull.check_reach()
+    pull.check_api()
+    facts = {}
+    # Some sources, such as recordings, lack rows: their gaps are noted, but no fault.
+    if (reason := pull.breaks.reason) and not session.source.history:
+        facts = {"complete": "no", "why": reason}
+        warn_caller(f"incomplete: {operation.type}: {reason}", IncompleteWarning)
+    if operation.paging == "none":
+        facts |= cut_facts(operation, pull.rows)
+    return pull.frames(**facts)
 
 
 def first_complete_ms(request: Request, counts: RequestCounts | None = None) -> int | None:
@@ -366,14 +425,14 @@ def first_complete_ms(request: Request, counts: RequestCounts | None = None) -> 
     """
     operation, rows, first_ms = request.operation, 0, 0
     if operation.paging == "windows":
-        return first_kept_ms(operation, request.parameters, request.asked_ms)
+        return paging.first_kept_ms(operation, request.parameters, request.asked_ms)
     parameters = {**request.parameters, "end": None}
     if "aggregate_by_time" in parameters:  # it keeps a number of fills, not of merged ones
         parameters["aggregate_by_time"] = False
     later = replace(request, parameters=parameters, max_rows=operation.reach)
     for page in read_pages(later, counts):
         if not rows and page.tables[0]:
-            first_ms = row_keys(operation, page.tables[0][:1])[0][0]
+            first_ms = paging.row_keys(operation, page.tables[0][:1])[0][0]
         rows += len(page.tables[0])
     return _complete_from(request, rows, first_ms)
 
@@ -395,38 +454,20 @@ def reach_message(request: Request, begin_ms: int) -> str:
     )
 
 
-def _provenance(
-    request: Request, certificate: Certificate, counts: RequestCounts
-) -> dict[str, Any]:
-    """Return where the rows of a request come from, and whether they are complete."""
-    if request.operation.latest:
-        complete = "latest"
-    else:
-        complete = (
-            "yes" if certificate.is_at_end else f"first {count_text(request.max_rows or 0, 'row')}"
-        )
-    return request_facts(request) | {"complete": complete} | certificate.facts(counts.facts())
-
-
-def _incomplete_frames(
-    request: Request,
-    collector: Collector,
-    certificate: Certificate,
-    counts: RequestCounts,
-    error: ToolkitError,
-) -> AnswerFrames:
+def _incomplete_frames(pull: Pull, error: ToolkitError) -> AnswerFrames:
     """Return the rows so far with a warning, or raise Incomplete with these rows."""
     why = error.args[0] if isinstance(error, ServiceError) else str(error)
-    facts = _provenance(request, certificate, counts) | {"complete": "no", "why": why}
-    frames = collector.frames(facts)
-    if request.on_incomplete == "warn":
+    frames = pull.frames(complete="no", why=why)
+    if pull.request.on_incomplete == "warn":
         warn_caller(f"incomplete: {error}", IncompleteWarning)
         return frames
-    cursor = (error.cursor if isinstance(error, Incomplete) else None) or certificate.resume_cursor
+    cursor = error.cursor if isinstance(error, Incomplete) else None
+    is_whole = not pull.completeness.missing_reason and not pull.breaks.reason
+    if cursor is None and pull.page is not None and is_whole:  # no earlier row is missing
+        cursor = pull.page.cursor
     resume = f"; continue with cursor={cursor!r}" if cursor else ""
     raise Incomplete(
-        f"{error} [error.rows has the {count_text(collector.rows, 'row')} that came before"
-        f"{resume}]",
+        f"{error} [error.rows has the {count_text(pull.rows, 'row')} that came before{resume}]",
         rows=frames[0] if len(frames) == 1 else frames,
         cursor=cursor,
     ) from error
@@ -476,7 +517,7 @@ def read_pages(request: Request, counts: RequestCounts | None = None) -> Iterato
 
     completeness: Completeness | None = None
     has_rows = False
-    for kept in read_certain_rows(
+    for kept in paging.read_pages(
         operation,
         request.parameters,
         ask_page,
@@ -506,78 +547,25 @@ def read_pages(request: Request, counts: RequestCounts | None = None) -> Iterato
         )
 
 
-def answer_remarks(request: Request, frames: Sequence[pd.DataFrame]) -> list[Remark]:
-    """Return remarks about data that is, or may be, missing from an answer."""
-    session, parameters, operation = request.session, request.parameters, request.operation
-    facts = frames[0].attrs.get("toolkit", {})
-    # Some sources, such as recordings, lack rows: their gaps are noted, but no fault.
-    remarks = [] if session.source.history else gap_remarks(facts.get("gaps", ()))
-    if operation.paging == "windows" and facts.get("first"):
-        remarks += first_row_remarks(parameters, facts["first"], facts["last"])
-    if operation.paging == "none" and (cut := cut_facts(operation, len(frames[0]))):
-        remarks.append(Remark(cut["why"], True))
-    if operation.tables[0].record is Fill and not session.simulated:
-        has_user = "user" in frames[0].columns
-        counts = frames[0]["user"].value_counts().tolist() if has_user else [len(frames[0])]
-        remarks.append(active_account_remark(max(counts, default=0)))
-    if history := session.source.history:
-        remarks.append(Remark(history, False))
-    if covered := facts.get("covered"):
-        until_ms = to_ms(covered[-1][1])
-        remarks += coverage_remarks(until_ms, parameters.get("end"), session.now_ms())
-    is_empty = not any(len(frame) for frame in frames)
-    world = session.world if isinstance(session.world, Mapping) else {}
-    tables, first = operation.tables, operation.parameters[:1]
-    remarks += name_remarks(
-        parameters, world, is_empty=is_empty, lists_markets=first == (DEX,) and len(tables) == 1
-    )
-    if is_empty:
-        remarks += builder_remarks(operation.type)
-        service_ms = session.source.stated_now_ms()
-        remarks += clock_remarks(parameters, request.asked_ms, service_ms, is_aged=request.is_aged)
-        if request.ends_on_date:
-            remarks.append(date_remark(parameters["end"]))
-    return remarks
-
-
 def publish_remarks(
     operation: Operation, remarks: Sequence[Remark], frames: Sequence[pd.DataFrame] = ()
-) -> str:
-    """Write remarks into the provenance of frames, and issue one warning for those that warn.
-
-    Returns
-    -------
-    str
-        All remarks.
-    """
-    noted = "; ".join(remark.words for remark in remarks)
-    if noted:
-        for frame in frames:
-            frame.attrs["toolkit"]["history"] = noted
-    warning = "; ".join(remark.words for remark in remarks if remark.warns)
-    if warning and _is_quiet():
-        for frame in frames:
-            frame.attrs["toolkit"][_DEFERRED_WARNING] = warning
-    elif warning:
+) -> None:
+    """Write remarks into the provenance of frames, and issue one warning for those that warn."""
+    noted, warning = join_remarks(remarks)
+    is_quiet = _worker.get() is not None
+    for frame in frames if noted else ():
+        frame.attrs["toolkit"]["history"] = noted
+        if warning and is_quiet:
+            frame.attrs["toolkit"][DEFERRED_WARNING] = warning
+    if warning and not is_quiet:
         warn_caller(f"{operation.function}: {warning}", HistoryWarning)
-    return noted
 
 
-def pop_deferred_warning(frame: pd.DataFrame) -> str:
-    """Remove from a frame the warning that a quiet call did not issue, and return it."""
-    warning: str = frame.attrs["toolkit"].pop(_DEFERRED_WARNING, "")
-    return warning
-
-
-@dataclass(frozen=True, slots=True)
-class _WorkerRole:
-    """What a thread that works for `tk.many` shares with the others: `work_for_many`."""
-
-    stop: threading.Event
-    turn: "threading.Lock | None"
-
-
-_worker_role: ContextVar[_WorkerRole | None] = ContextVar("worker_role", default=None)
+_worker: ContextVar[tuple[threading.Event, "threading.Lock | None"] | None] = ContextVar(
+    "worker", default=None
+)
+"""What a thread that works for `tk.many` shares with the others: the arguments of
+`work_for_many`. Such a thread issues no warning."""
 
 
 @contextmanager
@@ -589,12 +577,12 @@ def work_for_many(stop: threading.Event, turn: "threading.Lock | None" = None) -
     once, but only its holder works on an answer. Threads that compete for Python's lock need 1.3 to
     1.6 times the processor time.
     """
-    token = _worker_role.set(_WorkerRole(stop, turn))
+    token = _worker.set((stop, turn))
     try:
         with turn or nullcontext():
             yield
     finally:
-        _worker_role.reset(token)
+        _worker.reset(token)
 
 
 def ask(
@@ -608,24 +596,12 @@ def ask(
     A thread that works for `tk.many` lets another one work while it waits. A service in this
     process needs the processor itself, so the thread keeps its turn.
     """
-    body, call = request_body(operation, parameters, is_checked=True), _worker_role.get()
-    if call is None:
-        return session.ask(operation, body, counts)
-    if call.turn is None or session.source.in_process:
-        return session.ask(operation, body, counts, call.stop)
-    call.turn.release()
+    body = requests.request_body(operation, parameters, is_checked=True)
+    stop, turn = _worker.get() or (None, None)
+    if turn is None or session.source.in_process:
+        return session.ask(operation, body, counts, stop)
+    turn.release()
     try:
-        return session.ask(operation, body, counts, call.stop)
+        return session.ask(operation, body, counts, stop)
     finally:
-        call.turn.acquire()
-
-
-def _is_quiet() -> bool:
-    """Return whether this thread works for another call, which issues the warnings."""
-    return _worker_role.get() is not None
-
-
-def warn_incomplete(operation: Operation, completeness: Completeness) -> None:
-    """Warn the caller if the service states that rows may be missing."""
-    if reason := completeness.missing_reason:
-        warn_caller(f"incomplete: {operation.type}: {reason}", IncompleteWarning)
+        turn.acquire()

@@ -13,8 +13,8 @@ from toolkit.contract.extra_operations import EXTRA_OPERATIONS, known_operation
 from toolkit.contract.operations import OPERATIONS, Operation
 from toolkit.contract.requests import check_request, request_body
 from toolkit.contract.response_errors import check_no_web_page
-from toolkit.errors import AnswerInvalid, BadRequest
-from toolkit.fetch.pull import request_of, warn_incomplete
+from toolkit.errors import AnswerInvalid, BadRequest, IncompleteWarning, warn_caller
+from toolkit.fetch.pull import request_of
 from toolkit.public_names import publish_as
 
 __all__ = ["info", "raw"]
@@ -45,11 +45,8 @@ def raw(fetch: Callable[..., object], *arguments: object, **named: object) -> ob
     'universe'
     """
     request = request_of(fetch, arguments, named)
-    answer = request.session.ask(
-        request.operation, request_body(request.operation, request.parameters)
-    )
-    warn_incomplete(request.operation, answer.completeness)
-    return _parse_answer(request.operation, answer)
+    body = request_body(request.operation, request.parameters)
+    return _parse_answer(request.operation, request.session.ask(request.operation, body))
 
 
 @publish_as("toolkit")
@@ -113,7 +110,6 @@ def info(request: Mapping[str, object], *, session: Session | None = None) -> ob
         if near := get_close_matches(type, [*OPERATIONS, *EXTRA_OPERATIONS], n=1):
             error.hint = error.hint or (f"Did you mean {near[0]}?" if near[0] != type else "")
         raise
-    warn_incomplete(operation, answer.completeness)
     return _parse_answer(operation, answer)
 
 
@@ -125,6 +121,8 @@ def _refuse_unsent(message: str) -> BadRequest:
 
 
 def _parse_answer(operation: Operation, answer: RawAnswer) -> object:
+    if reason := answer.completeness.missing_reason:
+        warn_caller(f"incomplete: {operation.type}: {reason}", IncompleteWarning)
     content = answer.content
     check_no_web_page(operation, answer.headers, content)
     if is_binary(operation, answer.headers):

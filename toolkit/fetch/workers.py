@@ -17,8 +17,6 @@ from toolkit.errors import (
 )
 from toolkit.fetch.pull import work_for_many
 
-__all__ = ["FATAL_ERRORS", "THREADS", "ClusterClient", "Workers", "executor_error"]
-
 THREADS: Final = 8
 """As many threads as one client has connections."""
 FATAL_ERRORS: Final = (InvalidKey, NotPermitted, NotConnected, BudgetSpent)
@@ -47,6 +45,8 @@ class Workers:
 
     Attributes
     ----------
+    session : Session
+        The session.
     stop : threading.Event
         Once it is set, calls in threads end their waits and send no further request.
     fatal_error : ToolkitError or None
@@ -56,17 +56,22 @@ class Workers:
 
     def __init__(self, session: Session, executor: Executor | ClusterClient | None) -> None:
         self.stop = threading.Event()
-        self._turn = threading.Lock()
         self.fatal_error: ToolkitError | None = None
-        self._session = session
+        self.session = session
+        self._turn = threading.Lock()
         self._futures: WeakSet[Future[Any]] = WeakSet()
         self._own_pool = ThreadPoolExecutor(THREADS) if executor is None else None
-        if executor is None or isinstance(executor, Executor):
-            self._pool = self._own_pool or executor
-        else:
+        self._pool: Any = self._own_pool or executor
+        if executor is not None and not isinstance(executor, Executor):
             self._pool = executor.get_executor()
-        has_threads = isinstance(self._pool, ThreadPoolExecutor)
-        self._recipe = None if has_threads else _recipe_of(session)
+        self._recipe: Recipe | None = None
+        if not isinstance(self._pool, ThreadPoolExecutor):
+            self._recipe = session.recipe
+            if self._recipe is None:
+                raise TypeError(
+                    "this session has a transport of its own, which other processes cannot use. "
+                    "Use threads, or a session of tk.local or of tk.connect with an address"
+                )
 
     def submit(self, function: Callable[..., Any], call: Mapping[str, Any]) -> "Future[Any]":
         """Run a function with the arguments `call` and a session.
@@ -77,10 +82,9 @@ class Workers:
             If the executor refuses the call, or if it does not return a new future. If it returned
             the future of an earlier call, both calls would have the same result.
         """
-        assert self._pool is not None
         try:
             if self._recipe is None:
-                future: object = self._pool.submit(self._call_in_thread, function, call)
+                future = self._pool.submit(self._call_in_thread, function, call)
             else:
                 future = self._pool.submit(_call_in_process, function, call, self._recipe)
         except Exception as error:  # such as a cluster that is closed
@@ -98,7 +102,7 @@ class Workers:
             raise CancelledError
         try:
             with work_for_many(self.stop, self._turn):
-                return function(**call, session=self._session)
+                return function(**call, session=self.session)
         except FATAL_ERRORS as error:
             self.fatal_error = error  # set here, so that this thread begins no further call
             raise
@@ -125,12 +129,3 @@ def _call_in_process(function: Callable[..., Any], call: Mapping[str, Any], reci
     """Call a function in another process, with a session that is made there."""
     with work_for_many(threading.Event()):
         return function(**call, session=recipe.get_session())
-
-
-def _recipe_of(session: Session) -> Recipe:
-    if session.recipe is None:
-        raise TypeError(
-            "this session has a transport of its own, which other processes cannot use. Use "
-            "threads, or a session of tk.local or of tk.connect with an address"
-        )
-    return session.recipe

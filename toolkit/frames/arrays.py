@@ -1,6 +1,6 @@
 """From the values of a column to its array: one maker for each family and form of numbers."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import datetime
 from decimal import Context, Decimal
 from typing import Any, Final
@@ -12,16 +12,7 @@ import pyarrow.compute as pc
 
 from toolkit.contract.columns import Column
 from toolkit.contract.value_kinds import ADDRESS, Numbers
-from toolkit.frames.nested_values import EXACT, STR, TEXT, cell_type, cell_value, field_type
-
-__all__ = [
-    "REFUSALS",
-    "column_dtype",
-    "first_invalid",
-    "is_all_missing",
-    "join_arrays",
-    "typed_array",
-]
+from toolkit.frames.nested_values import EXACT, STR, TEXT, cell_type, cell_value
 
 REFUSALS: Final = (ValueError, TypeError, ArithmeticError, pa.ArrowException)
 """The errors that `typed_array` raises for a value that its column cannot have."""
@@ -93,8 +84,6 @@ def typed_array(column: Column, values: Any, numbers: Numbers) -> Any:
         values = values.combine_chunks()
     if isinstance(values, pa.DoubleArray):
         values = values.to_numpy(zero_copy_only=False)
-    if column.missing and is_all_missing(values):
-        return _missing_array(column, len(values), numbers)
     if maker := _MAKERS.get(_form(column, numbers)):
         return maker(values)
     if family == "nested":
@@ -117,16 +106,6 @@ def join_arrays(column: Column, chunks: list[Any], numbers: Numbers) -> Any:
         return target.__from_arrow__(pa.chunked_array(chunks))
     array = np.concatenate(chunks)  # a copy, because arrays of Arrow cannot be changed
     return pd.DatetimeIndex(array.view("M8[ms]"), tz="UTC").array if target is _UTC else array
-
-
-def _missing_array(column: Column, count: int, numbers: Numbers) -> Any:
-    """Return the array of a column in which every value is missing."""
-    target = column_dtype(column, numbers)
-    if isinstance(target, np.dtype):
-        return np.full(count, np.nan)
-    if target is _UTC:
-        return np.full(count, _NAT)
-    return pa.nulls(count, _ARROW_TYPES.get(column.kind.family) or field_type(column, numbers))
 
 
 def _float_array(values: Any) -> np.ndarray:
@@ -227,19 +206,3 @@ _MAKERS: Final[dict[str, Callable[[Any], Any]]] = {
     "seconds": _second_array,
     "iso": _iso_array,
 }
-
-
-def is_all_missing(values: Sequence[Any]) -> bool:
-    """Return whether every value of a list is None."""
-    return isinstance(values, list) and values[:1] == [None] and values.count(None) == len(values)
-
-
-def first_invalid(column: Column, values: Any, numbers: Numbers) -> tuple[int | None, Any]:
-    """Return the row and the value that a column cannot have."""
-    plain = values.to_pylist() if isinstance(values, pa.Array | pa.ChunkedArray) else values
-    for row, value in enumerate(plain):
-        try:
-            typed_array(column, [value], numbers)
-        except REFUSALS:
-            return row, value
-    return None, None

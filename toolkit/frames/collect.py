@@ -11,20 +11,23 @@ from toolkit.contract.field_deviations import report_unknown, report_unreadable
 from toolkit.contract.operations import Operation, Table
 from toolkit.contract.value_kinds import Numbers
 from toolkit.errors import AnswerInvalid
-from toolkit.frames.arrays import REFUSALS, first_invalid, is_all_missing, join_arrays, typed_array
+from toolkit.frames import unknown_columns
+from toolkit.frames.arrays import REFUSALS, join_arrays, typed_array
 from toolkit.frames.provenance import Provenance
-from toolkit.frames.unknown_columns import (
-    ExtraValues,
-    extra_columns,
-    gather_cell_extras,
-    gather_extras,
-)
 from toolkit.installation import package_version
 
-__all__ = ["Collector", "Extra", "FrameBuilder"]
+__all__ = ["Collector", "Extra"]
 
 Extra = Literal["drop", "keep"]
 """Whether unknown fields are dropped or kept as columns."""
+
+
+class _Page(NamedTuple):
+    """One page of one table: its number of rows, its known columns and its unknown fields."""
+
+    rows: int
+    arrays: dict[str, Any]
+    extras: unknown_columns.ExtraValues
 
 
 class Collector:
@@ -41,144 +44,100 @@ class Collector:
     """
 
     def __init__(self, operation: Operation, numbers: Numbers, extra: Extra = "drop") -> None:
-        self.operation = operation
-        self.numbers = numbers
-        self.extra = extra
-        self._builders = [
-            FrameBuilder(table, operation.type, numbers) for table in operation.tables
-        ]
+        self.operation, self.numbers, self.extra = operation, numbers, extra
         self._pages: list[list[_Page]] = []
+        self._joined: list[dict[str, Any]] = [{} for _ in operation.tables]
 
     @property
     def rows(self) -> int:
         """The number of rows of the first table so far."""
         return sum(page[0].rows for page in self._pages)
 
-    def add(self, tables: Sequence[Any]) -> None:
+    def add(self, tables: Sequence[Any]) -> list[dict[str, Any]]:
         """Add one page: for each table of the operation its rows, or its columns by name.
 
-        An interruption leaves complete pages only, because the page is added in a single step.
+        Return the columns of each table of the page: name -> array. An interruption leaves complete
+        pages only, because the page is added in a single step.
         """
-        pairs = zip(self._builders, tables, strict=True)
-        self._pages.append([builder.page(rows, self.extra) for builder, rows in pairs])
-
-    def last_page(self) -> list[dict[str, Any]]:
-        """Return the columns of each table on the last page: name -> array."""
-        return [
-            {column.name: array for column, array in zip(builder.columns, page.arrays, strict=True)}
-            for builder, page in zip(self._builders, self._pages[-1], strict=True)
-        ]
+        pairs = zip(self.operation.tables, tables, strict=True)
+        page = [self._read_page(table, rows) for table, rows in pairs]
+        self._pages.append(page)
+        return [dict(part.arrays) for part in page]
 
     def frames(self, provenance: Mapping[str, Any]) -> tuple[pd.DataFrame, ...]:
         """Return the frames with `provenance` in their attrs; a second call is possible."""
-        frames = tuple(
-            builder.frame([page[at] for page in self._pages])
-            for at, builder in enumerate(self._builders)
-        )
-        for builder, frame in zip(self._builders, frames, strict=True):
-            version = package_version()
-            facts = {**provenance, "rows": len(frame), "toolkit_version": version}
-            if missing := builder.count_missing():
+        frames = []
+        for at, table in enumerate(self.operation.tables):
+            frame = self._join_pages(at)
+            facts = {**provenance, "rows": len(frame), "toolkit_version": package_version()}
+            expected = [c.name for c in table_columns(table) if c.expected and c.missing]
+            missing = {name: int(pd.isna(self._joined[at][name]).sum()) for name in expected}
+            if missing := {name: count for name, count in missing.items() if count}:
                 facts["missing_fields"] = missing
             frame.attrs["toolkit"] = Provenance(facts)
-        return frames
+            frames.append(frame)
+        return tuple(frames)
 
-
-class _Page(NamedTuple):
-    """One page of one table: its number of rows, its known columns and its unknown fields."""
-
-    rows: int
-    arrays: list[Any]
-    extras: ExtraValues
-
-
-class FrameBuilder:
-    """Builds the columns of one frame, page by page."""
-
-    def __init__(self, table: Table, operation: str, numbers: Numbers) -> None:
-        self.columns = table_columns(table)
-        self.operation = operation
-        self.numbers = numbers
-        self._paths = dict.fromkeys(
-            path for column in self.columns for path in (column.path, column.older) if path
-        )
-        self._joined: dict[str, Any] = {}
-
-    def page(self, rows: Any, extra: Extra) -> _Page:
+    def _read_page(self, table: Table, rows: Any) -> _Page:
         """Return one page; unknown fields are kept or dropped, and those inside cells reported."""
-        arrays = self.chunks(rows)
-        extras: ExtraValues = {}
-        if isinstance(rows, Mapping):  # columns of a snapshot, or of an archive
-            known = {column.name for column in self.columns} if extra == "keep" else rows
-            extras = {(*name.split(".", 1),): rows[name] for name in rows if name not in known}
+        columns, is_by_name = table_columns(table), isinstance(rows, Mapping)
+        extras: unknown_columns.ExtraValues = {}
+        if is_by_name:  # columns of a snapshot, or of an archive
+            values = rows
+            known = {column.name for column in columns} if self.extra == "keep" else rows
+            extras = {name: rows[name] for name in rows if name not in known}
         else:
-            cells = [column for column in self.columns if column.kind.family == "nested"]
-            by_path = _values_by_path([column.path for column in cells], rows) if cells else {}
-            for column in cells:
-                extras |= gather_cell_extras(column, by_path[column.path])
+            places = (place for column in columns for place in (column.path, column.older) if place)
+            values = _values_by_path(dict.fromkeys(places), rows)
+            for column in columns:
+                if column.kind.family == "nested":
+                    extras |= unknown_columns.gather_cell_extras(column, values[column.path])
             for path in extras:  # decoding has reported all others
-                report_unknown(self.operation, ".".join(path))
-            extras = gather_extras(rows) | extras if extra == "keep" else {}
-        return _Page(len(arrays[0]), arrays, extras)
-
-    def chunks(self, rows: Any) -> list[Any]:
-        """Return the columns of a page."""
-        if isinstance(rows, Mapping):
-            by_column = [rows[column.name] for column in self.columns]
-        else:
-            by_path = _values_by_path(self._paths, rows)
-            by_column = [_column_values(column, by_path) for column in self.columns]
-        arrays = []
-        for column, values in zip(self.columns, by_column, strict=True):
+                report_unknown(self.operation.type, path)
+            extras = unknown_columns.gather_extras(rows) | extras if self.extra == "keep" else {}
+        arrays = {}
+        for column in columns:
+            cells = values[column.name] if is_by_name else _column_values(column, values)
             try:
-                arrays.append(typed_array(column, values, self.numbers))
+                arrays[column.name] = typed_array(column, cells, self.numbers)
             except REFUSALS as error:
-                if not column.beyond:
-                    raise self._invalid(column, values, error) from None
-                arrays.append(typed_array(column, self._readable(column, values), self.numbers))
-        return arrays
+                arrays[column.name] = self._readable_array(column, cells, error)
+        return _Page(len(next(iter(arrays.values()))), arrays, extras)
 
-    def _readable(self, column: Column, values: Sequence[Any]) -> list[Any]:
-        """Return the values of a column beyond the specification, with None for unreadable ones."""
-        kept = list(values)
+    def _readable_array(self, column: Column, cells: Any, error: Exception) -> Any:
+        """Return the array of a column beyond the specification without its unreadable values.
+
+        Of a column in the specification, raise AnswerInvalid with the first one.
+        """
+        kept = cells.to_pylist() if hasattr(cells, "to_pylist") else list(cells)
         for row, value in enumerate(kept):
             try:
                 typed_array(column, [value], self.numbers)
             except REFUSALS:
-                report_unreadable(self.operation, column.wire, value, column.kind.name)
+                if not column.beyond:
+                    reason = "a value is missing, and this column needs one in every row"
+                    if value is not None:
+                        reason = f"not a legal {column.kind.name}: {error}"
+                    place = {"column": column.name, "row": row, "value": value}
+                    raise AnswerInvalid(reason, operation=self.operation.type, **place) from None
+                report_unreadable(self.operation.type, column.wire, value, column.kind.name)
                 kept[row] = None
-        return kept
+        return typed_array(column, kept, self.numbers)
 
-    def frame(self, pages: Sequence[_Page]) -> pd.DataFrame:
-        """Return the frame of all pages; this frees the columns of the pages column by column."""
-        for at, column in enumerate(self.columns):
-            if column.name not in self._joined:
-                self._joined[column.name] = join_arrays(
-                    column, [page.arrays[at] for page in pages], self.numbers
-                )
+    def _join_pages(self, at: int) -> pd.DataFrame:
+        """Return the frame of a table; this frees the columns of the pages column by column."""
+        pages, joined = [page[at] for page in self._pages], self._joined[at]
+        for column in table_columns(self.operation.tables[at]):
+            if column.name not in joined:
+                chunks = [page.arrays[column.name] for page in pages]
+                joined[column.name] = join_arrays(column, chunks, self.numbers)
             for page in pages:
-                page.arrays[at] = None
-        columns = self._joined
+                page.arrays.pop(column.name, None)
+        columns = joined
         if any(page.extras for page in pages):
-            columns = columns | extra_columns([(page.rows, page.extras) for page in pages], columns)
+            extras = [(page.rows, page.extras) for page in pages]
+            columns = columns | unknown_columns.extra_columns(extras, columns)
         return pd.DataFrame(columns, copy=False)
-
-    def count_missing(self) -> dict[str, int]:
-        """Return in how many rows a value is missing that the specification has in every row."""
-        expected = [column.name for column in self.columns if column.expected and column.missing]
-        counts = {name: int(pd.isna(self._joined[name]).sum()) for name in expected}
-        return {name: count for name, count in counts.items() if count}
-
-    def _invalid(self, column: Column, values: Any, error: Exception) -> AnswerInvalid:
-        row, value = first_invalid(column, values, self.numbers)
-        reason = (
-            "a value is missing, and this column needs one in every row"
-            if row is not None and value is None
-            else f"not a legal {column.kind.name}: {error}"
-        )
-        return AnswerInvalid(
-            reason, operation=self.operation, column=column.name, row=row, value=value
-        )
 
 
 def _column_values(column: Column, by_path: Mapping[str, list[Any]]) -> list[Any]:
@@ -186,8 +145,9 @@ def _column_values(column: Column, by_path: Mapping[str, list[Any]]) -> list[Any
     values = by_path[column.path]
     if column.default is not None and None in values:
         values = [column.default if value is None else value for value in values]
-    if column.older and not is_all_missing(older := by_path[column.older]):
-        values = [old if new is None else new for new, old in zip(values, older, strict=True)]
+    if column.older and None in values:
+        pairs = zip(values, by_path[column.older], strict=True)
+        values = [old if new is None else new for new, old in pairs]
     return values
 
 
@@ -203,7 +163,7 @@ def _values_by_path(paths: Iterable[str], objects: Sequence[Any]) -> dict[str, l
         values = fields[name]
         if rests == [""]:
             found[name] = values
-        elif is_all_missing(values):  # for example, most fills have no liquidation
+        elif values.count(None) == len(values):  # for example, most fills have no liquidation
             found |= {f"{name}.{rest}": values for rest in rests}
         else:
             present = [value for value in values if value is not None]
