@@ -3,37 +3,20 @@
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from html import escape
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import pandas as pd
 
-import toolkit  # the helpers, which are above the fetch functions, are imported on first use
+import toolkit  # its names are imported on first use: the helpers are above the fetch functions
+from toolkit import errors
 from toolkit.client import Session, current_session
 from toolkit.contract.dexes import ALL_DEXES, coin_dex, is_perp_coin
 from toolkit.contract.requests import AMOUNTS, is_address
 from toolkit.display import count_text, facts_table, time_text
-from toolkit.errors import (
-    BadRequest,
-    Incomplete,
-    IncompleteWarning,
-    NotPermitted,
-    NotReady,
-    ServiceError,
-    warn_caller,
-)
-from toolkit.fetch.accounts import (
-    AccountStates,
-    batch_clearinghouse_states,
-    user_non_funding_ledger_updates,
-)
+from toolkit.fetch.accounts import AccountStates
 from toolkit.fetch.concat import concat_frames
-from toolkit.fetch.fills import user_fills, user_fills_by_time
-from toolkit.fetch.funding import user_funding
-from toolkit.fetch.market import meta, slippage_history
 from toolkit.fetch.markets import with_readable_coins
-from toolkit.fetch.orders import historical_orders
 from toolkit.fetch.raw import info
 from toolkit.frames import frame
 from toolkit.public_names import publish_as
@@ -41,7 +24,9 @@ from toolkit.times import DAY, Time, to_ms
 
 __all__ = ["Account", "account", "account_states"]
 
-_LACKS: Final = (NotPermitted, NotReady, BadRequest, Incomplete)
+T = TypeVar("T")
+
+_LACKS: Final = (errors.NotPermitted, errors.NotReady, errors.BadRequest, errors.Incomplete)
 """Errors of a source that does not have what a request asks."""
 _RANGED: Final = ("fills", "funding", "ledger")
 _LISTED: Final = (*_RANGED, "orders", "states", "spot", "mode", "role", "samples")
@@ -72,17 +57,13 @@ class Account:
     """
 
     def __init__(
-        self,
-        address: str,
-        start: Time,
-        end: Time | None,
-        session: Session,
-        *,
-        quiet: bool = False,
+        self, address: str, start: Time, end: Time | None, session: Session, *, quiet: bool = False
     ) -> None:
         self.address = address.strip().lower()
         if not is_address(self.address):
-            error = BadRequest(f"{address!r} is not an address. An address is 0x and 40 hex digits")
+            error = errors.BadRequest(
+                f"{address!r} is not an address. An address is 0x and 40 hex digits"
+            )
             error.status = None  # nothing was sent
             raise error
         now = session.now_ms()
@@ -115,82 +96,72 @@ class Account:
             getattr(self, name)
         return self
 
-    def _read(self, name: str, fetch: Callable[[], Any]) -> Any:
+    def _read(self, name: str, fetch: Callable[[], T]) -> T:
         """Return a frame, fetched once; None if the source does not have it."""
         with self._lock:
             if name not in self._parts:
+                rows: Any = None
                 try:
-                    self._parts[name] = fetch()
+                    rows = fetch()
                 except _LACKS as error:
-                    rows = getattr(error, "rows", None)
-                    if name not in _RANGED or rows is None or rows.empty:
-                        rows = None
+                    if name in _RANGED and (rows := getattr(error, "rows", None)) is not None:
+                        rows = None if rows.empty else rows
                     if rows is None and name in ("fills", "ledger"):
                         raise
                     self._parts[name] = rows
                     self._note(name, error)
-            return self._parts[name]
+                if name == "fills":
+                    rows = with_readable_coins(rows, self.session)
+                self._parts[name] = rows
+            found: T = self._parts[name]
+        return found
 
     def _note(self, name: str, error: Exception) -> None:
         cause = error.__cause__ or error
-        self.missing[name] = str(cause.args[0] if isinstance(cause, ServiceError) else cause)
+        is_of_service = isinstance(cause, errors.ServiceError)
+        self.missing[name] = str(cause.args[0] if is_of_service else cause)
         if not self._is_quiet:
             state = "missing" if self._parts.get(name) is None else "incomplete"
             message = f"{name} of {self.address} {state}: {self.missing[name]}"
-            warn_caller(message, IncompleteWarning)
+            errors.warn_caller(message, errors.IncompleteWarning)
 
-    def _ask(self, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
-        return function(*arguments, numbers="exact", session=self.session, **options)
+    def _ask(self, function: Callable[..., T], *times: int) -> T:
+        return function(self.address, *times, numbers="exact", session=self.session)
 
-    def _ask_range(self, function: Callable[..., Any]) -> Any:
-        return self._ask(function, self.address, self.start_ms, self.end_ms)
+    def _ask_range(self, function: Callable[..., T]) -> T:
+        return self._ask(function, self.start_ms, self.end_ms)
 
     @property
     def fills(self) -> pd.DataFrame:
         """The fills of the range; spot pairs have their readable names."""
-        with self._lock:
-            if "fills" not in self._parts:
-                rows = self._read("fills", lambda: self._ask_range(user_fills_by_time))
-                self._parts["fills"] = with_readable_coins(rows, self.session)
-            fills: pd.DataFrame = self._parts["fills"]
-        return fills
+        return self._read("fills", lambda: self._ask_range(toolkit.user_fills_by_time))
 
     @property
     def prepared(self) -> "toolkit.prepare.Fills":
         """The fills as `tk.prepare.fills` returns them: helpers share each layer."""
-        prepare = partial(toolkit.prepare.fills, self.fills, account=self.address)
-        fills: toolkit.prepare.Fills = self._read("prepared", prepare)
-        return fills
+        prepare = toolkit.prepare.fills
+        return self._read("prepared", lambda: prepare(self.fills, account=self.address))
 
     @property
     def funding(self) -> pd.DataFrame | None:
         """The funding payments of the range."""
-        rows: pd.DataFrame | None = self._read("funding", lambda: self._ask_range(user_funding))
-        return rows
+        return self._read("funding", lambda: self._ask_range(toolkit.user_funding))
 
     @property
     def ledger(self) -> pd.DataFrame:
         """The deposits, withdrawals, transfers and other changes of cash of the range."""
-        rows: pd.DataFrame = self._read(
-            "ledger", lambda: self._ask_range(user_non_funding_ledger_updates)
-        )
-        return rows
+        fetch = toolkit.user_non_funding_ledger_updates
+        return self._read("ledger", lambda: self._ask_range(fetch))
 
     @property
     def orders(self) -> pd.DataFrame | None:
         """The latest order events."""
-        rows: pd.DataFrame | None = self._read(
-            "orders", lambda: self._ask(historical_orders, self.address)
-        )
-        return rows
+        return self._read("orders", lambda: self._ask(toolkit.historical_orders))
 
     @property
     def latest(self) -> pd.DataFrame | None:
         """The latest fills, which name their builder."""
-        rows: pd.DataFrame | None = self._read(
-            "latest", lambda: self._ask(user_fills, self.address)
-        )
-        return rows
+        return self._read("latest", lambda: self._ask(toolkit.user_fills))
 
     @property
     def states(self) -> AccountStates | None:
@@ -199,15 +170,14 @@ class Account:
         def fetch() -> AccountStates:
             found = account_states([self.address], self.session)
             if len(found.failed) or found.accounts.empty:
-                raise NotReady("the source has no state of the account")
+                raise errors.NotReady("the source has no state of the account")
             if self._is_open and not {*_RANGED} & self._parts.keys():
                 self.end_ms = to_ms(found.accounts["time"].max())
             return found
 
         if not self._has_states and "states" not in self._parts:
             return None
-        found: AccountStates | None = self._read("states", fetch)
-        return found
+        return self._read("states", fetch)
 
     @property
     def spot(self) -> pd.DataFrame | None:
@@ -234,33 +204,31 @@ class Account:
         def fetch() -> pd.DataFrame:
             coins = filter(is_perp_coin, self.fills["coin"].unique())
             dexes = ["", *sorted({coin_dex(coin) for coin in coins} - {""})]
-            frames = {dex: meta(dex=dex, session=self.session) for dex in dexes}
+            frames = {dex: toolkit.meta(dex=dex, session=self.session) for dex in dexes}
             return concat_frames(frames, "dex")
 
-        rows: pd.DataFrame = self._read("perps", fetch)
-        return rows
+        return self._read("perps", fetch)
 
     @property
     def samples(self) -> pd.DataFrame | None:
         """The slippage samples of the three perps with the largest volume, in the last 30 days."""
 
         def fetch() -> pd.DataFrame | None:
-            fills = self.fills[self.fills["coin"].map(is_perp_coin).astype("bool")]
-            volume = fills["px"].astype("float64") * fills["sz"].astype("float64")
-            sums = volume.groupby(fills["coin"]).sum().sort_values(ascending=False, kind="stable")
+            rows = self.fills[self.fills["coin"].map(is_perp_coin).astype("bool")]
+            volume = rows["px"].astype("float64") * rows["sz"].astype("float64")
+            sums = volume.groupby(rows["coin"]).sum().sort_values(ascending=False, kind="stable")
             frames, start = {}, self.end_ms - _SAMPLED_DAYS * DAY
             for coin in sums.index[:_SAMPLED_COINS]:
                 try:
                     for amount in AMOUNTS:
-                        frames[f"{coin} {amount:.0f}"] = slippage_history(
+                        frames[f"{coin} {amount:.0f}"] = toolkit.slippage_history(
                             coin, amount, start, self.end_ms, page_size=2000, session=self.session
                         )
-                except Incomplete as error:
+                except errors.Incomplete as error:
                     self._note(f"samples of {coin}", error)
             return concat_frames(frames, "amount") if frames else None
 
-        rows: pd.DataFrame | None = self._read("samples", fetch)
-        return rows
+        return self._read("samples", fetch)
 
     @property
     def is_empty(self) -> bool:
@@ -354,7 +322,11 @@ class Account:
             f"Volume {total['volume']:,.0f} USD in {count_text(int(total['fills']), 'fill')}. Cash "
             f"into the perp account, less out of it: {_usd(total['ledger'])}.",
             *([] if states is None else _describe_states(states)),
-            *(f"Note: {note.message}." for note in noted if note.category is not IncompleteWarning),
+            *(
+                f"Note: {note.message}."
+                for note in noted
+                if note.category is not errors.IncompleteWarning
+            ),
             f"Missing or incomplete: {'; '.join(f'{k} ({v})' for k, v in reasons.items())}."
             if (reasons := self._reasons())
             else "Nothing that was requested is missing.",
@@ -445,8 +417,10 @@ def account_states(users: Sequence[str], session: Session) -> AccountStates:
     A source without the operation for many accounts is asked for each account and dex.
     """
     try:
-        return batch_clearinghouse_states(users, dex=ALL_DEXES, numbers="exact", session=session)
-    except BadRequest as error:
+        return toolkit.batch_clearinghouse_states(
+            users, dex=ALL_DEXES, numbers="exact", session=session
+        )
+    except errors.BadRequest as error:
         if error.status is not None or session.api.changes is None:
             raise
     dexes: Any = info({"type": "perpDexs"}, session=session)

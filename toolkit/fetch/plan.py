@@ -4,21 +4,16 @@ import itertools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from html import escape
-from typing import Final
 
 from toolkit.contract.dexes import ALL_DEXES
 from toolkit.contract.operations import Grid
 from toolkit.contract.paging import time_windows
 from toolkit.contract.requests import request_body, request_points, row_points
-from toolkit.display import count_text
+from toolkit.display import count_text, facts_table
 from toolkit.fetch.pull import Request, read_pages, request_of
 from toolkit.public_names import publish_as
 
 __all__ = ["Plan", "plan"]
-
-# The pages of a probe must span at least a fiftieth of the range to show how dense the rest is.
-_LEAST_SHARE: Final = 1 / 50
 
 
 @publish_as("toolkit")
@@ -59,34 +54,26 @@ class Plan:
     def __str__(self) -> str:
         rows = "an unknown number of rows" if self.rows is None else count_text(self.rows, "row")
         time = "" if self.minutes is None else f", {self.minutes:,.1f} minutes"
+        name = "token" if self.tokens == 1 else "tokens"
+        price = "" if self.usd is None else f", {self.tokens:,.6g} {name} ({self.usd:,.4f} USD)"
         return (
             f"{self.operation}: {rows}, {count_text(self.requests, 'request')}, "
-            f"{count_text(self.points, 'point')}{time}{self._price()} ({self.sure}: {self.why})"
+            f"{count_text(self.points, 'point')}{time}{price} ({self.sure}: {self.why})"
         )
-
-    def _price(self) -> str:
-        tokens = self.tokens
-        name = "token" if tokens == 1 else "tokens"
-        return "" if tokens is None else f", {tokens:,.6g} {name} ({self.usd:,.4f} USD)"
 
     def _repr_html_(self) -> str:
         """Return a small table for notebooks."""
-        unknown = "unknown"
-        cells = {
+        unknown, minutes = "unknown", self.minutes
+        facts = {
             "operation": self.operation,
-            "rows": unknown if self.rows is None else f"{self.rows:,}",
-            "requests": f"{self.requests:,}",
-            "points": f"{self.points:,}",
-            "minutes": unknown if self.minutes is None else f"{self.minutes:,.1f}",
-            **({} if self.tokens is None else {"tokens": f"{self.tokens:,.6g}"}),
-            **({} if self.usd is None else {"USD": f"{self.usd:,.4f}"}),
-            "sure": f"{self.sure}: {self.why}",
+            "rows": unknown if self.rows is None else self.rows,
+            "requests": self.requests,
+            "points": self.points,
+            "minutes": unknown if minutes is None else f"{minutes:,.1f}",
         }
-        rows = "".join(
-            f'<tr><th scope="row">{name}</th><td>{escape(value)}</td></tr>'
-            for name, value in cells.items()
-        )
-        return f"<table><caption>What the call will cost</caption><tbody>{rows}</tbody></table>"
+        if self.tokens is not None:
+            facts |= {"tokens": f"{self.tokens:,.6g}", "USD": f"{self.usd:,.4f}"}
+        return facts_table("What the call will cost", facts | {"sure": f"{self.sure}: {self.why}"})
 
 
 @publish_as("toolkit")
@@ -149,12 +136,9 @@ def _plan_by_probe(request: Request) -> Plan:
     sent = max(counts.requests - counts.causes.total(), 1)
     seconds = (clock() - begun) / sent
     rows = [row for page in pages for row in page.tables[0]]
-    missing_reason = pages[0].completeness.missing_reason
-    if not missing_reason and pages[-1].is_last:
+    missing_reason, most = pages[0].completeness.missing_reason, request.max_rows or math.inf
+    if (not missing_reason and pages[-1].is_last) or len(rows) >= most:
         why = f"the first {count_text(len(pages), 'page')} have all rows"
-        return _make_plan(request, len(rows), sent, "exact", why, seconds)
-    if request.max_rows is not None and len(rows) >= request.max_rows:
-        why = "the first pages have max_rows"
         return _make_plan(request, len(rows), sent, "exact", why, seconds)
     if missing_reason or not rows or operation.paging == "backward":
         why = missing_reason or "the first pages do not have all rows"
@@ -165,12 +149,10 @@ def _plan_by_probe(request: Request) -> Plan:
     now = request.session.now_ms()
     end = min(request.parameters.get("end") or now, now)
     share = (last - first) / max(end - first, 1)
-    if share < _LEAST_SHARE or last == first:
+    if share < 1 / 50 or last == first:
         why = "the first pages span less than a fiftieth of the range"
         return _make_plan(request, None, sent + 1, "at least", why, seconds)
-    expected = math.ceil(len(rows) / share)
-    if request.max_rows is not None:
-        expected = min(expected, request.max_rows)
+    expected = int(min(math.ceil(len(rows) / share), most))
     requests = max(_count_requests(request, expected), sent)
     why = f"if the rest has as many rows per time as the first {100 * share:.0f} % of the range"
     return _make_plan(request, expected, requests, "likely", why, seconds)
@@ -178,10 +160,10 @@ def _plan_by_probe(request: Request) -> Plan:
 
 def _plan_grid(request: Request, grid: Grid, start: int, seconds: float = 0.0) -> Plan:
     """Count the fixed times of rows; rows at some of them may be missing."""
-    now, end = request.session.now_ms(), request.parameters.get("end")
-    last = now if end is None else min(end, now)
+    now = request.session.now_ms()
+    last = min(request.parameters.get("end") or now, now)
     rows = max((last - grid.offset) // grid.step - -(-(start - grid.offset) // grid.step) + 1, 0)
-    rows = rows if request.max_rows is None else min(rows, request.max_rows)
+    rows = int(min(rows, request.max_rows or math.inf))
     why = "rows have fixed times, and some rows may be missing"
     return _make_plan(request, rows, _count_requests(request, rows), "at most", why, seconds)
 
