@@ -149,6 +149,13 @@ class BadRequest(ServiceError):
     status: int | None = 400
 
 
+def unsent(message: str, operation: str = "", hint: str = "") -> BadRequest:
+    """Return the error of a request that was not sent, and so has no status."""
+    error = BadRequest(message, operation=operation, hint=hint)
+    error.status = None
+    return error
+
+
 class InvalidKey(ServiceError):
     """401: the API key is missing, or the service does not know it."""
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from toolkit.contract.operations import START, Operation
-from toolkit.errors import BadRequest
+from toolkit.errors import unsent
 
 _LISTS: Final = {"most_rows": 500, "row_points": 20}
 _LATEST: Final = {"most_rows": 2_000, "row_points": 20}
@@ -115,9 +115,9 @@ class Api:
         changes = self.changes or {}
         is_mirrored = operation.type in _MIRRORED or (operation.extra and not operation.own)
         if not is_mirrored:
-            raise _unsent(
-                operation,
+            raise unsent(
                 f"{self.title} does not have {operation.type}",
+                operation.type,
                 f"{SERVICE.title.capitalize()} has it: tk.connect({SERVICE.name!r}) with a key, "
                 "or tk.local() for simulated data",
             )
@@ -182,20 +182,13 @@ class Api:
                 continue
             for name in (item.python, item.name):
                 if kept.pop(name, None) not in (None, item.default):
-                    raise _unsent(
-                        operation,
+                    raise unsent(
                         f"{self.title} has no parameter {name} for {operation.type}",
+                        operation.type,
                         "Leave it out and select rows of the frame. Or connect to "
                         f"{SERVICE.title}, which has it",
                     )
         return adapted, kept
-
-
-def _unsent(operation: Operation, message: str, hint: str) -> BadRequest:
-    """Return the error of a request that was not sent, and so has no status."""
-    error = BadRequest(message, operation=operation.type, hint=hint)
-    error.status = None
-    return error
 
 
 SERVICE: Final = Api(

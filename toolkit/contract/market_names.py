@@ -10,7 +10,7 @@ from difflib import get_close_matches
 from typing import Any, Final
 
 from toolkit.contract.dexes import coin_dex, join_coin, strip_native_dex
-from toolkit.errors import BadRequest
+from toolkit.errors import BadRequest, unsent
 
 _CODE: Final = re.compile(r"([a-z0-9]+:)?k?[A-Z0-9]+|[@#]\d+")
 
@@ -67,8 +67,8 @@ def find_code(name: str, markets: Mapping[str, str]) -> str:
     if len(found) == 1:
         return found[0]
     if found:
-        raise wrong_name(f"the coin {name!r} may be {' or '.join(found)}: use one of these")
-    raise wrong_name(f"there is no coin {name!r}; {suggest_names(name, list(markets.values()))}")
+        raise unsent(f"the coin {name!r} may be {' or '.join(found)}: use one of these")
+    raise unsent(f"there is no coin {name!r}; {suggest_names(name, list(markets.values()))}")
 
 
 def code_among(name: str, codes: Iterable[str]) -> str:
@@ -81,13 +81,6 @@ def code_among(name: str, codes: Iterable[str]) -> str:
         return find_code(name, {code: code for code in codes})
     except BadRequest:
         return name
-
-
-def wrong_name(message: str) -> BadRequest:
-    """Return an error without a status: no service answered."""
-    error = BadRequest(message)
-    error.status = None
-    return error
 
 
 def suggest_names(name: str, names: Sequence[str], most: int = 8) -> str:

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from toolkit.contract.dexes import ALL_DEXES, native_form
 from toolkit.contract.operations import Operation, Parameter
-from toolkit.errors import BadRequest
+from toolkit.errors import BadRequest, unsent
 from toolkit.times import DAY, HOUR, LAST_MS, MINUTE, SECOND, WEEK, whole_number
 
 INTERVALS: Final = {
@@ -168,24 +168,31 @@ def check_request(operation: Operation, request: Mapping[str, Any]) -> dict[str,
     {'dex': ''}
     """
     checked = {}
-    for parameter in operation.parameters:
-        holder = _parent_object(operation, request, parameter) if parameter.within else request
-        value = holder.get(parameter.name)
-        replaced = bool(parameter.unless) and request.get(parameter.unless) is not None
-        if value is None or replaced:
-            if parameter.required and not replaced:
-                raise _bad_request(
-                    operation, _missing_message(parameter), _argument_hint(parameter)
-                )
-            checked[parameter.python] = parameter.default
-        else:
-            checked[parameter.python] = _CHECKS_BY_KIND[parameter.kind](operation, parameter, value)
-    if check_combination := _COMBINATIONS.get(operation.type):
-        check_combination(operation, checked)
+    try:
+        for parameter in operation.parameters:
+            holder = request.get(parameter.within) if parameter.within else request
+            if not isinstance(holder, Mapping | None):
+                raise unsent(f"{parameter.within} must be an object, not {_shorten(holder)}")
+            value = holder.get(parameter.name) if holder else None
+            replaced = bool(parameter.unless) and request.get(parameter.unless) is not None
+            if value is None or replaced:
+                if parameter.required and not replaced:
+                    raise unsent(_missing_message(parameter), hint=_argument_hint(parameter))
+                value = parameter.default
+            elif parameter.kind == "cursor":
+                parse_cursor(operation, value)
+            else:
+                value = _CHECKS[parameter.kind](parameter, value)
+            checked[parameter.python] = value
+        if check_combination := _COMBINATIONS.get(operation.type):
+            check_combination(checked)
+    except BadRequest as error:
+        error.operation = operation.type
+        raise
     return checked
 
 
-def parse_cursor(operation: Operation, cursor: str) -> tuple[int | str, ...]:
+def parse_cursor(operation: Operation, cursor: Any) -> tuple[int | str, ...]:
     """Return the key that a cursor names.
 
     Raise BadRequest if the cursor does not have the form of the operation's cursors.
@@ -194,7 +201,7 @@ def parse_cursor(operation: Operation, cursor: str) -> tuple[int | str, ...]:
     >>> parse_cursor(OPERATIONS["userFillsByTime"], "1756684800000_3")
     (1756684800000, 3)
     """
-    parts = cursor.split("_", maxsplit=len(operation.key) - 1)
+    parts = cursor.split("_", maxsplit=len(operation.key) - 1) if isinstance(cursor, str) else []
     # All parts are whole numbers, except the user and the coin of a funding cursor.
     whole = 2 if len(parts) == 2 else 1
     is_valid = (
@@ -203,10 +210,15 @@ def parse_cursor(operation: Operation, cursor: str) -> tuple[int | str, ...]:
         and all(part.isascii() and part.isdigit() and len(part) < 17 for part in parts[:whole])
         and (whole == 2 or is_address(parts[1]))
     )
-    if not is_valid:
-        raise _invalid_cursor(operation, cursor)
-    if int(parts[0]) > LAST_MS:
-        raise _invalid_cursor(operation, cursor, f"{parts[0]} ms is after the year 9999. ")
+    if not is_valid or int(parts[0]) > LAST_MS:
+        others = (part.rpartition(".")[2] for part in operation.key[1:])
+        form = "_".join(f"<{name}>" for name in ("milliseconds", *others))
+        late = f"{parts[0]} ms is after the year 9999. " if is_valid else ""
+        raise unsent(
+            f"Invalid cursor: {_shorten(cursor)}",
+            operation.type,
+            f"{late}A cursor has the form {form}. Use the cursor of an incomplete answer, or none",
+        )
     return tuple(int(part) if i < whole else part for i, part in enumerate(parts))
 
 
@@ -217,18 +229,6 @@ def make_cursor(key: tuple[int | str, ...]) -> str:
     '1756684800000_3'
     """
     return "_".join(map(str, key))
-
-
-def _parent_object(
-    operation: Operation, request: Mapping[str, Any], parameter: Parameter
-) -> Mapping[str, Any]:
-    """Return the object inside the request that contains a parameter."""
-    parent = request.get(parameter.within)
-    if parent is not None and not isinstance(parent, Mapping):
-        raise _bad_request(
-            operation, f"{parameter.within} must be an object, not {_shorten(parent)}"
-        )
-    return parent or {}
 
 
 def wire_value(parameter: Parameter, value: Any) -> Any:
@@ -271,26 +271,6 @@ def _missing_message(parameter: Parameter) -> str:
     return f"{parameter.name} parameter is required{detail}"
 
 
-def _bad_request(operation: Operation, message: str, hint: str = "") -> BadRequest:
-    """Return an error with the message of the service; the service does not send the hint.
-
-    The error has no status. Only a response has one; the service answers with 400.
-    """
-    error = BadRequest(message, operation=operation.type, hint=hint)
-    error.status = None
-    return error
-
-
-def _invalid_cursor(operation: Operation, cursor: Any, reason: str = "") -> BadRequest:
-    others = (part.rpartition(".")[2] for part in operation.key[1:])
-    form = "_".join(f"<{name}>" for name in ("milliseconds", *others))
-    return _bad_request(
-        operation,
-        f"Invalid cursor: {_shorten(cursor)}",
-        f"{reason}A cursor has the form {form}. Use the cursor of an incomplete answer, or none",
-    )
-
-
 def _argument_hint(parameter: Parameter) -> str:
     return (
         ""
@@ -299,164 +279,139 @@ def _argument_hint(parameter: Parameter) -> str:
     )
 
 
-def _check_address(operation: Operation, _: Parameter, value: Any) -> str:
-    if isinstance(value, str) and _ADDRESS.fullmatch(value):
+def _check_address(_: Parameter, value: Any) -> str:
+    if isinstance(value, str) and is_address(value):
         return value.lower()
     hint = "An address is 0x and 40 hex digits"
     if not isinstance(value, str) and isinstance(value, Iterable):
         hint = "Pass one address; tk.many fetches several"
-    raise _bad_request(operation, f"Invalid Ethereum address: {_shorten(value)}", hint)
+    raise unsent(f"Invalid Ethereum address: {_shorten(value)}", hint=hint)
 
 
-def _check_addresses(operation: Operation, parameter: Parameter, value: Any) -> list[str]:
-    _check_length(operation, parameter, value)
-    return [_check_address(operation, parameter, item) for item in value]
-
-
-def _check_text(operation: Operation, parameter: Parameter, value: Any) -> str:
+def _check_text(parameter: Parameter, value: Any) -> str:
     if not isinstance(value, str):
         hint = f"It is text, not {_shorten(value)}"
-        raise _bad_request(operation, f"{parameter.name} must be a string", hint)
+        raise unsent(f"{parameter.name} must be a string", hint=hint)
     if not value and parameter.name == "coin":
-        raise _bad_request(operation, _missing_message(parameter))
+        raise unsent(_missing_message(parameter))
     return value
 
 
-def _check_texts(operation: Operation, parameter: Parameter, value: Any) -> list[str]:
-    _check_length(operation, parameter, value)
-    if not all(isinstance(item, str) and item for item in value):
-        index = next(i for i, item in enumerate(value) if not (isinstance(item, str) and item))
-        hint = f"Entry {index + 1} is {_shorten(value[index])}"
-        raise _bad_request(
-            operation, f"{parameter.name} must hold strings that are not empty", hint
-        )
+def _check_list(parameter: Parameter, value: Any) -> list[str]:
+    name = parameter.name
+    if not isinstance(value, list):
+        hint = f"Write {name} as a list, even for one value"
+        raise unsent(f"{name} must be an array", hint=hint)
+    if len(value) < (parameter.least or 0):
+        raise unsent(f"{name} must not be empty")
+    if parameter.most is not None and len(value) > parameter.most:
+        hint = f"It has {len(value):,}: send several requests"
+        raise unsent(f"{name} must have at most {parameter.most:,} entries", hint=hint)
+    if parameter.kind == "addresses":
+        return [_check_address(parameter, item) for item in value]
+    for number, item in enumerate(value, 1):
+        if not (isinstance(item, str) and item):
+            hint = f"Entry {number} is {_shorten(item)}"
+            raise unsent(f"{name} must hold strings that are not empty", hint=hint)
     return list(value)
 
 
-def _check_length(operation: Operation, parameter: Parameter, value: Any) -> None:
-    if not isinstance(value, list):
-        hint = f"Write {parameter.name} as a list, even for one value"
-        raise _bad_request(operation, f"{parameter.name} must be an array", hint)
-    if len(value) < (parameter.least or 0):
-        raise _bad_request(operation, f"{parameter.name} must not be empty")
-    if parameter.most is not None and len(value) > parameter.most:
-        hint = f"It has {len(value):,}: send several requests"
-        raise _bad_request(
-            operation, f"{parameter.name} must have at most {parameter.most:,} entries", hint
-        )
-
-
-def _check_whole(operation: Operation, parameter: Parameter, value: Any) -> int:
-    number = whole_number(value)
+def _check_whole(parameter: Parameter, value: Any) -> int:
+    number, least, most = whole_number(value), parameter.least, parameter.most
+    words = ""
     if number is None or not abs(number) < _WHOLE_LIMIT:
-        what = (
-            "a whole number of Unix milliseconds" if parameter.kind == "time" else "a whole number"
-        )
-        words = f"{parameter.name} must be {what}"
-        raise _bad_request(operation, words, _argument_hint(parameter))
-    low = parameter.least is not None and number < parameter.least
-    if low or (parameter.most is not None and number > parameter.most):
-        words = f"{parameter.name} must be from {parameter.least} to {parameter.most}"
-        raise _bad_request(operation, words, _argument_hint(parameter))
+        of = " of Unix milliseconds" if parameter.kind == "time" else ""
+        words = f"{parameter.name} must be a whole number{of}"
+    elif (least is not None and number < least) or (most is not None and number > most):
+        words = f"{parameter.name} must be from {least} to {most}"
+    if number is None or words:
+        raise unsent(words, hint=_argument_hint(parameter))
     return number
 
 
-def _check_usd(operation: Operation, parameter: Parameter, value: Any) -> float:
+def _check_usd(parameter: Parameter, value: Any) -> float:
     number = isinstance(value, int | float) and not isinstance(value, bool)
     if not number or not 0 < value < _WHOLE_LIMIT:
         hint = f"It is a number of USD, such as 10000, not {value!r}"
-        raise _bad_request(operation, _missing_message(parameter), hint)
+        raise unsent(_missing_message(parameter), hint=hint)
     if value not in AMOUNTS:
         # ASSUMED: If `slippageHistory` has no samples of an amount, the service refuses the request
         # with 400.
-        sizes = ", ".join(map(str, AMOUNTS))
-        raise _bad_request(operation, f"{parameter.name} must be one of {sizes}")
+        raise unsent(f"{parameter.name} must be one of {', '.join(map(str, AMOUNTS))}")
     return float(value)
 
 
-def _check_flag(operation: Operation, parameter: Parameter, value: Any) -> bool:
+def _check_flag(parameter: Parameter, value: Any) -> bool:
     if not isinstance(value, bool):
-        raise _bad_request(operation, f"{parameter.name} must be a boolean")
+        raise unsent(f"{parameter.name} must be a boolean")
     return value
 
 
-def _check_cursor(operation: Operation, _: Parameter, value: Any) -> str:
-    if not isinstance(value, str):
-        raise _invalid_cursor(operation, value)
-    parse_cursor(operation, value)
-    return value
-
-
-def _check_venue(operation: Operation, parameter: Parameter, value: Any) -> str:
+def _check_venue(parameter: Parameter, value: Any) -> str:
     if not isinstance(value, str) or not _VENUE.fullmatch(value):
-        raise _bad_request(operation, f"{parameter.name} must be 2 to 4 letters")
+        raise unsent(f"{parameter.name} must be 2 to 4 letters")
     return value
 
 
-def _check_interval(operation: Operation, parameter: Parameter, value: Any) -> str:
-    if value not in INTERVALS:
-        words = f"{parameter.name} must be one of {', '.join(INTERVALS)}, not {_shorten(value)}"
-        raise _bad_request(operation, words)
-    return str(value)
+def _check_interval(parameter: Parameter, value: Any) -> str:
+    if not isinstance(value, str) or value not in INTERVALS:
+        names = ", ".join(INTERVALS)
+        raise unsent(f"{parameter.name} must be one of {names}, not {_shorten(value)}")
+    return value
 
 
-def _check_order_id(operation: Operation, parameter: Parameter, value: Any) -> int | str:
-    if isinstance(value, str) and _CLOID.fullmatch(value):
+def _check_order_id(parameter: Parameter, value: Any) -> int | str:
+    if not isinstance(value, str):
+        return _check_whole(parameter, value)
+    if _CLOID.fullmatch(value):
         return value.lower()
-    if isinstance(value, str):
-        hint = "An order id is a whole number or 0x and 32 hex digits"
-        raise _bad_request(operation, f"Invalid order id: {_shorten(value)}", hint)
-    return _check_whole(operation, parameter, value)
+    hint = "An order id is a whole number or 0x and 32 hex digits"
+    raise unsent(f"Invalid order id: {_shorten(value)}", hint=hint)
 
 
-_CHECKS_BY_KIND: Final[dict[str, Callable[[Operation, Parameter, Any], Any]]] = {
+_CHECKS: Final[dict[str, Callable[[Parameter, Any], Any]]] = {
     "address": _check_address,
-    "addresses": _check_addresses,
+    "addresses": _check_list,
     "text": _check_text,
-    "texts": _check_texts,
+    "texts": _check_list,
     "whole": _check_whole,
     "time": _check_whole,
     "usd": _check_usd,
     "flag": _check_flag,
-    "cursor": _check_cursor,
     "venue": _check_venue,
     "interval": _check_interval,
     "order": _check_order_id,
 }
 
 
-def _check_batch(operation: Operation, checked: Mapping[str, Any]) -> None:
-    if checked["dex"] == ALL_DEXES and len(checked["users"]) > 100:
-        count = len(checked["users"])
-        words = f"users must have at most 100 entries with {ALL_DEXES}, not {count}"
-        raise _bad_request(operation, words)
+def _check_batch(checked: Mapping[str, Any]) -> None:
+    if checked["dex"] == ALL_DEXES and (count := len(checked["users"])) > 100:
+        raise unsent(f"users must have at most 100 entries with {ALL_DEXES}, not {count}")
 
 
-def _check_book(operation: Operation, checked: Mapping[str, Any]) -> None:
-    if (mantissa := checked["mantissa"]) is None:
-        return
+def _check_book(checked: Mapping[str, Any]) -> None:
     # ASSUMED: The service accepts a `mantissa` of 1, 2 or 5, and only with an `nSigFigs` of 5.
     # Otherwise it returns 400.
-    if checked["n_sig_figs"] != 5:
-        raise _bad_request(operation, "mantissa needs nSigFigs 5")
-    if mantissa not in (1, 2, 5):
-        raise _bad_request(operation, "mantissa must be 1, 2 or 5")
+    if checked["mantissa"] is not None and checked["n_sig_figs"] != 5:
+        raise unsent("mantissa needs nSigFigs 5")
+    if checked["mantissa"] not in (None, 1, 2, 5):
+        raise unsent("mantissa must be 1, 2 or 5")
 
 
-def _check_open_interest(operation: Operation, checked: Mapping[str, Any]) -> None:
+def _check_open_interest(checked: Mapping[str, Any]) -> None:
     if (checked["coin"] is None) == (checked["sector"] is None):
-        raise _bad_request(operation, "coin or sector parameter is required, and not both")
+        raise unsent("coin or sector parameter is required, and not both")
     if INTERVALS[checked["interval"]] < MINUTE:
-        raise _bad_request(operation, "interval must be 1m or longer")
+        raise unsent("interval must be 1m or longer")
 
 
-def _check_weeks(operation: Operation, checked: Mapping[str, Any]) -> None:
+def _check_weeks(checked: Mapping[str, Any]) -> None:
     start, end = checked["start"], checked["end"]
     if start is not None and end is not None and start > end:
-        raise _bad_request(operation, "endTime must be at or after startTime")
+        raise unsent("endTime must be at or after startTime")
 
 
-_COMBINATIONS: Final[dict[str, Callable[[Operation, Mapping[str, Any]], None]]] = {
+_COMBINATIONS: Final[dict[str, Callable[[Mapping[str, Any]], None]]] = {
     "batchClearinghouseStates": _check_batch,
     "l2Book": _check_book,
     "openInterestHistory": _check_open_interest,

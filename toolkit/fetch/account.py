@@ -61,11 +61,8 @@ class Account:
     ) -> None:
         self.address = address.strip().lower()
         if not is_address(self.address):
-            error = errors.BadRequest(
-                f"{address!r} is not an address. An address is 0x and 40 hex digits"
-            )
-            error.status = None  # nothing was sent
-            raise error
+            words = f"{address!r} is not an address. An address is 0x and 40 hex digits"
+            raise errors.unsent(words)
         now = session.now_ms()
         self.start_ms = to_ms(start, now_ms=now)
         self.end_ms = now if end is None else to_ms(end, now_ms=now)

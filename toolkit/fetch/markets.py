@@ -16,10 +16,9 @@ from toolkit.contract.market_names import (
     is_code,
     plain_name,
     spot_names,
-    wrong_name,
 )
 from toolkit.contract.operations import Operation
-from toolkit.errors import Incomplete, InvalidKey, RateLimited, ServiceError
+from toolkit.errors import Incomplete, InvalidKey, RateLimited, ServiceError, unsent
 from toolkit.public_names import publish_as
 
 
@@ -68,12 +67,12 @@ def check_markets(session: Session, operation: Operation, parameters: Mapping[st
             continue
         markets = list_markets(session, name)
         if not markets and not session.source.history:
-            raise wrong_name(
+            raise unsent(
                 f"no rows came for the coin {name!r}, which the service does not list. Check the "
                 "name"
             )
         if markets and (code := find_code(name, markets)) != name:
-            raise wrong_name(f"there is no coin {name!r}; did you mean {code!r}?")
+            raise unsent(f"there is no coin {name!r}; did you mean {code!r}?")
 
 
 def with_readable_coins(rows: pd.DataFrame, session: Session) -> pd.DataFrame:

@@ -13,7 +13,7 @@ from toolkit.contract.extra_operations import EXTRA_OPERATIONS, known_operation
 from toolkit.contract.operations import OPERATIONS, Operation
 from toolkit.contract.requests import check_request, request_body
 from toolkit.contract.response_errors import check_no_web_page
-from toolkit.errors import AnswerInvalid, BadRequest, IncompleteWarning, warn_caller
+from toolkit.errors import AnswerInvalid, BadRequest, IncompleteWarning, unsent, warn_caller
 from toolkit.fetch.pull import request_of
 from toolkit.public_names import publish_as
 
@@ -94,12 +94,12 @@ def info(request: Mapping[str, object], *, session: Session | None = None) -> ob
     type = request.get("type") if is_mapping else None
     if not isinstance(type, str) or not type:
         words = 'a request must be a mapping with a type, such as {"type": "meta"}'
-        raise _refuse_unsent(f"{words}, not {reprlib.repr(request)}")
+        raise unsent(f"{words}, not {reprlib.repr(request)}")
     try:
         json.dumps(dict(request), allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
         words = "the request cannot be written as JSON"
-        raise _refuse_unsent(f"{type}: {words}: {error}. Use text, numbers and lists") from None
+        raise unsent(f"{type}: {words}: {error}. Use text, numbers and lists") from None
     session = current_session(session)
     operation, request = session.api.adapt_call(known_operation(type), request)
     if not operation.extra:
@@ -111,13 +111,6 @@ def info(request: Mapping[str, object], *, session: Session | None = None) -> ob
             error.hint = error.hint or (f"Did you mean {near[0]}?" if near[0] != type else "")
         raise
     return _parse_answer(operation, answer)
-
-
-def _refuse_unsent(message: str) -> BadRequest:
-    """Return the error of a request that was not sent, and so has no status."""
-    error = BadRequest(message)
-    error.status = None
-    return error
 
 
 def _parse_answer(operation: Operation, answer: RawAnswer) -> object:
