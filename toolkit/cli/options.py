@@ -36,7 +36,7 @@ ArchiveOption = Annotated[
 
 
 def keyword_option(
-    name: str, kind: Any, help: str, default: Any = None, *flags: str
+    name: str, kind: Any, help: str, default: Any = None, *flags: str, callback: Any = None
 ) -> inspect.Parameter:
     """Return a parameter for a command that is made at run time.
 
@@ -52,8 +52,11 @@ def keyword_option(
         Its default.
     *flags : str
         The options on the command line; by default ``--`` and the name.
+    callback : callable, optional
+        Checks the value.
     """
-    option = typer.Option(*(flags or [f"--{name.replace('_', '-')}"]), help=help)
+    flags = flags or (f"--{name.replace('_', '-')}",)
+    option = typer.Option(*flags, help=help, callback=callback)
     return inspect.Parameter(
         name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, option]
     )
@@ -64,6 +67,19 @@ def set_options(command: Callable[..., None], options: Sequence[inspect.Paramete
     vars(command)["__signature__"] = inspect.Signature(options)
     command.__annotations__ = {option.name: option.annotation for option in options}
 
+
+def _annotated_option(name: str, annotation: Any, default: Any) -> inspect.Parameter:
+    kind = inspect.Parameter.KEYWORD_ONLY
+    return inspect.Parameter(name, kind, default=default, annotation=annotation)
+
+
+LOCAL_OPTIONS: Final = (
+    _annotated_option("seed", SeedOption, 7),
+    _annotated_option("size", SizeOption, SizeChoice.demo),
+    _annotated_option("recordings", RecordingsOption, None),
+    _annotated_option("archive", ArchiveOption, None),
+)
+"""The options that select a local source."""
 
 SOURCE_OPTIONS: Final = (
     keyword_option(
