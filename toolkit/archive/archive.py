@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 FrameResult = TypeVar("FrameResult", pd.DataFrame, tuple[pd.DataFrame, ...])
 
-_FROZEN_PATH: Final = re.compile(r"(?P<location>.+)@(?P<id>f[0-9a-f]{16})")
+_FREEZE_ID: Final = re.compile("f[0-9a-f]{16}")
 
 
 class Archive:
@@ -552,10 +552,11 @@ class Archive:
         int
             The number of files that compaction saved.
         """
-        frozen, fewer = storage.frozen_versions(self.tables), 0
+        freezes, fewer = storage.read_freezes(self.tables).values(), 0
         for name in self.tables.table_names():
+            frozen = [freeze[name]["version"] for freeze in freezes if name in freeze]
             with contextlib.suppress(CommitConflict):  # another process compacts this table
-                fewer += compact_table(self.tables, name, frozen.get(name, []), forget_after_hours)
+                fewer += compact_table(self.tables, name, frozen, forget_after_hours)
             if progress is not None:
                 progress(1)
         return fewer
@@ -626,30 +627,23 @@ def open(
     if not isinstance(path, str | Path):
         raise TypeError(f"the path of an archive must be a str or a Path, not {path!r}")
     location = str(path)
-    if frozen is None and (parts := _FROZEN_PATH.fullmatch(location)):
-        location, frozen = parts["location"], parts["id"]
+    folder, _, name = location.rpartition("@")
+    if frozen is None and folder:
+        # A folder may have a name with `@`, unless the part before the `@` is an archive.
+        is_folder = "://" in location or Path(location).exists()
+        is_freeze = not is_folder and Path(folder).is_dir() and ArchiveTables(folder).has_tables()
+        if is_freeze or _FREEZE_ID.fullmatch(name):
+            location, frozen = folder, name
     storage.check_location(location)
     tables = ArchiveTables(location, storage_options)
     if frozen is None:
-        hint = "" if Path(location).exists() else _freeze_hint(location)
-        # A folder may have a name with `@`, unless the part before the `@` is an archive.
-        if hint and ArchiveTables(location.rpartition("@")[0]).has_tables():
-            raise missing_archive(location)
         return Archive(tables)
-    manifest = storage.read_manifest(tables, frozen)
+    freezes = storage.read_freezes(tables)
+    if (manifest := freezes.get(frozen)) is None:
+        existing = f"it has {', '.join(sorted(freezes)) or 'no freezes'}"
+        raise ArchiveError(f"{tables.location} has no freeze {frozen!r}: {existing}")
     versions = {name: entry["version"] for name, entry in manifest.items()}
     return Archive(ArchiveTables(location, storage_options, versions), frozen, manifest)
-
-
-def _freeze_hint(location: str) -> str:
-    """Return what to do if a path looks like ``<archive>@<id>``, but the id is no freeze's id."""
-    folder, at, name = location.rpartition("@")
-    if not at or "://" in location or not Path(folder).is_dir():
-        return ""
-    return (
-        f"; {name!r} is not the id of a freeze: an id is f and 16 hex digits, as "
-        f"`toolkit archive freeze {folder}` prints it"
-    )
 
 
 def open_existing(path: str | Path) -> Archive:
@@ -662,13 +656,14 @@ def open_existing(path: str | Path) -> Archive:
     """
     archive = open(path)
     if not archive.tables.has_tables():
-        location = archive.tables.location
-        raise missing_archive(location)
+        raise missing_archive(archive.tables.location)
     return archive
 
 
 def missing_archive(location: str) -> ArchiveError:
     """Return the error that a location has no archive, with its whole path and what to do."""
     place = location if "://" in location else Path(location).absolute()
-    hint = _freeze_hint(location) or ". Check the path. `toolkit archive refresh` makes an archive"
-    return ArchiveError(f"there is no archive in {place}{hint}")
+    return ArchiveError(
+        f"there is no archive in {place}. Check the path. `toolkit archive refresh` makes an "
+        "archive"
+    )

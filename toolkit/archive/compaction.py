@@ -14,15 +14,10 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from toolkit.archive.engines import open_duckdb, read_batches, use_system_memory
+from toolkit.archive import engines, storage
 from toolkit.archive.errors import load_deltalake
 from toolkit.archive.schemas import RECORDS, time_column_name
-from toolkit.archive.storage import (
-    ArchiveTables,
-    file_actions,
-    format_digest,
-    writer_properties,
-)
+from toolkit.archive.storage import ArchiveTables
 from toolkit.errors import ArchiveError
 
 _SORTED: Final = "sorted rows"
@@ -42,14 +37,14 @@ def compact_table(
     Raise CommitConflict if another process compacts the table.
     """
     handle = tables.open_for_append(name)
-    before = file_actions(handle)
+    before = storage.file_actions(handle)
     rows = sum(action["num_records"] for action in before)
     is_done = len(before) < 2 or tables.counter(handle, _SORTED) == rows
     if not is_done and name in RECORDS:
         _sort_rows(tables, handle, name, rows)
     with tables.translate_errors(handle.table_uri):
         if not is_done and name not in RECORDS:
-            handle.optimize.compact(writer_properties=writer_properties())
+            handle.optimize.compact(writer_properties=storage.writer_properties())
         if not is_done:
             handle.create_checkpoint()
         if forget_after_hours is not None:
@@ -59,7 +54,7 @@ def compact_table(
                 enforce_retention_duration=False,
                 keep_versions=list(frozen),
             )
-    return len(before) - len(file_actions(handle))
+    return len(before) - len(storage.file_actions(handle))
 
 
 def join_small_files(tables: ArchiveTables, name: str) -> None:
@@ -68,11 +63,13 @@ def join_small_files(tables: ArchiveTables, name: str) -> None:
     Raise CommitConflict if another process compacts the table.
     """
     handle = tables.open_for_append(name)
-    small = [action for action in file_actions(handle) if action["size_bytes"] < _JOINED_BYTES]
+    small = [
+        action for action in storage.file_actions(handle) if action["size_bytes"] < _JOINED_BYTES
+    ]
     if len(small) >= _LOOSE_FILES:
         with tables.translate_errors(handle.table_uri):
             handle.optimize.compact(
-                target_size=_JOINED_BYTES, writer_properties=writer_properties()
+                target_size=_JOINED_BYTES, writer_properties=storage.writer_properties()
             )
 
 
@@ -94,19 +91,19 @@ def _sort_rows(tables: ArchiveTables, handle: Any, name: str, rows: int) -> None
 
     with (
         tables.translate_errors(handle.table_uri),
-        open_duckdb(rows) as database,
-        use_system_memory(),
+        engines.open_duckdb(rows) as database,
+        engines.use_system_memory(),
     ):
         unsorted = pa.RecordBatchReader.from_batches(dataset.schema, tables.scan_batches(dataset))
-        batches = read_batches(database.from_arrow(unsorted).order(order))
+        batches = engines.read_batches(database.from_arrow(unsorted).order(order))
         delta.write_deltalake(
             handle,
             pa.RecordBatchReader.from_batches(dataset.schema, checked(batches)),
             mode="overwrite",
             commit_properties=delta.CommitProperties(
                 # The rows stay the same: `Archive.verify` sums the digests of all commits.
-                custom_metadata={"digest": format_digest(0)},
+                custom_metadata={"digest": storage.format_digest(0)},
                 app_transactions=[delta.Transaction(_SORTED, rows)],
             ),
-            writer_properties=writer_properties(),
+            writer_properties=storage.writer_properties(),
         )

@@ -3,7 +3,6 @@
 import functools
 import os
 import re
-import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from types import ModuleType
@@ -44,26 +43,19 @@ def explain_missing_library() -> Iterator[None]:
 
 @functools.cache
 def load_deltalake() -> ModuleType:
-    """Return the library deltalake; its import takes long, so that it is not done before."""
-    with explain_missing_library(), _native_log_off():
-        import deltalake
-    return deltalake
+    """Return the library deltalake; its import takes long, so that it is not done before.
 
-
-@contextmanager
-def _native_log_off() -> Iterator[None]:
-    """Turn off deltalake's log on stderr while it loads; it raises the same errors anyway.
-
-    If the user has set RUST_LOG, nothing is changed.
+    Its log on stderr is turned off, unless the user has set RUST_LOG: it raises the same errors.
     """
-    if "RUST_LOG" in os.environ or "deltalake" in sys.modules:
-        yield
-        return
-    os.environ["RUST_LOG"] = "off"
+    is_set = "RUST_LOG" in os.environ
+    os.environ.setdefault("RUST_LOG", "off")
     try:
-        yield
+        with explain_missing_library():
+            import deltalake
     finally:
-        os.environ.pop("RUST_LOG", None)
+        if not is_set:
+            del os.environ["RUST_LOG"]
+    return deltalake
 
 
 @contextmanager

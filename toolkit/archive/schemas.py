@@ -49,6 +49,11 @@ _HISTORIES: Final = [
     for operation in (*OPERATIONS.values(), *EXTRA_OPERATIONS.values())
     if operation.is_history
 ]
+_BY_NAME: Final = {
+    **{operation.function: operation for operation in OPERATIONS.values()},
+    **OPERATIONS,
+    **EXTRA_OPERATIONS,
+}
 _TABLE_NAMES: Final[dict[type[Record], str]] = {
     r.Fill: "fills",
     r.FundingRow: "funding",
@@ -73,19 +78,9 @@ RECORDS: Final[dict[str, type[Record]]] = {
 }
 """Table -> the record of its rows. Every history has a table."""
 
+_FILL_CHECKS: Final = "user coin side tid px sz start_position fee fee_token oid"
 CHECKED_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
-    "fills": (
-        "user",
-        "coin",
-        "side",
-        "tid",
-        "px",
-        "sz",
-        "start_position",
-        "fee",
-        "fee_token",
-        "oid",
-    ),
+    "fills": tuple(_FILL_CHECKS.split()),
     "funding": ("user", "coin", "szi", "n_samples"),
 }
 """Table -> the columns that the checks of its rows need, in addition to its key."""
@@ -208,13 +203,8 @@ def resolve_operation(name: str | Callable[..., Any]) -> Operation:
     """Return an operation by its type, by its fetch function, or by the name of that function."""
     if callable(name):
         return operation_of(name)
-    if name in OPERATIONS:
-        return OPERATIONS[name]
-    for operation in OPERATIONS.values():
-        if name == operation.function:
-            return operation
-    if name in EXTRA_OPERATIONS:
-        return EXTRA_OPERATIONS[name]
+    if name in _BY_NAME:
+        return _BY_NAME[name]
     near = get_close_matches(name, OPERATIONS, n=1)
     hint = f"did you mean {near[0]}?" if near else "tk.describe() lists all"
     raise ArchiveError(f"there is no operation {name!r}; {hint}")

@@ -11,7 +11,6 @@ import os
 import re
 import urllib.parse
 import urllib.request
-from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
@@ -266,8 +265,8 @@ class ArchiveTables:
         with contextlib.suppress(OSError, ValueError, KeyError, pa.ArrowException):
             if known is None or known[0] > version:
                 known = _read_checkpoint(files, version)
-            first, found = known[0] + 1, dict(known[1])
-            for number in range(first, version + 1):
+            found = dict(known[1])
+            for number in range(known[0] + 1, version + 1):
                 with files.open_input_stream(f"_delta_log/{number:020}.json") as entry:
                     for line in entry.read().splitlines():
                         if line.startswith(b'{"txn"'):
@@ -280,10 +279,8 @@ class ArchiveTables:
     def counter(self, handle: Any, name: str) -> int | None:
         """Return the value of a counter of a table; None if there is none."""
         found = None if "://" in self.location else self.read_counters(handle)
-        if found is None:
-            number: int | None = handle.transaction_version(name)
-            return number
-        return found.get(name)
+        number: int | None = handle.transaction_version(name) if found is None else found.get(name)
+        return number
 
     def open_dataset(self, handle: Any, series: Series | None = None) -> Any:
         """Return the files of a table, or those that have rows of a series, as a dataset."""
@@ -302,13 +299,6 @@ class ArchiveTables:
                     dataset = self._keep_files_with_rows(dataset, series.subject)
             self._datasets[handle.table_uri] = (known, dataset)
         return dataset
-
-    def read_batches(
-        self, handle: Any, columns: list[str] | None = None
-    ) -> Iterator[pa.RecordBatch]:
-        """Yield all rows of a table in batches."""
-        with self.translate_errors(handle.table_uri):
-            yield from self.scan_batches(self.open_dataset(handle), columns)
 
     def scan_batches(
         self, dataset: Any, columns: Sequence[str] | None = None
@@ -487,10 +477,11 @@ def table_digest(
     handle = tables.open_table(name)
     columns = digest_columns([field.name for field in handle.schema().fields])
     total = 0
-    for batch in tables.read_batches(handle, list(columns)):
-        total += digest_rows(batch)
-        if progress is not None:
-            progress(batch.num_rows)
+    with tables.translate_errors(handle.table_uri):
+        for batch in tables.scan_batches(tables.open_dataset(handle), list(columns)):
+            total += digest_rows(batch)
+            if progress is not None:
+                progress(batch.num_rows)
     return format_digest(total)
 
 
@@ -515,7 +506,7 @@ def make_freeze(tables: ArchiveTables, progress: Callable[[int], object] | None 
 
     def append() -> None:
         handle = tables.open_for_append(FREEZES)
-        if not tables.read_rows(handle, ["id"], ds.field("id") == freeze_id).num_rows:
+        if freeze_id not in read_freezes(tables):
             rows = pa.Table.from_pylist([row], schema=SCHEMAS[FREEZES])
             # The counter makes Delta refuse a second process that makes the same freeze.
             tables.append_rows(handle, rows, counts={f"freeze {freeze_id}": 1})
@@ -524,24 +515,10 @@ def make_freeze(tables: ArchiveTables, progress: Callable[[int], object] | None 
     return freeze_id
 
 
-def read_manifest(tables: ArchiveTables, freeze_id: str) -> Mapping[str, Any]:
-    """Return the manifest of a freeze: table -> its ``version`` and ``digest``."""
-    rows = tables.read_rows(FREEZES, condition=ds.field("id") == freeze_id)
-    if not (texts := rows["manifest"].to_pylist()):
-        ids = tables.read_rows(FREEZES)["id"].to_pylist()
-        existing = f"it has {', '.join(sorted(ids))}" if ids else "it has no freezes"
-        raise ArchiveError(f"{tables.location} has no freeze {freeze_id!r}: {existing}")
-    manifest: Mapping[str, Any] = json.loads(texts[0])["tables"]
-    return manifest
-
-
-def frozen_versions(tables: ArchiveTables) -> dict[str, list[int]]:
-    """Return the versions of each table that freezes name."""
-    versions: dict[str, list[int]] = defaultdict(list)
-    for text in tables.read_rows(FREEZES, ["manifest"])["manifest"].to_pylist():
-        for name, entry in json.loads(text)["tables"].items():
-            versions[name].append(entry["version"])
-    return versions
+def read_freezes(tables: ArchiveTables) -> dict[str, Mapping[str, Any]]:
+    """Return the freezes: id -> table -> its ``version`` and ``digest``."""
+    rows = tables.read_rows(FREEZES, ["id", "manifest"]).to_pylist()
+    return {row["id"]: json.loads(row["manifest"])["tables"] for row in rows}
 
 
 def archive_present_ms(tables: ArchiveTables, log: Any = None) -> int:
