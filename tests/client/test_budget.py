@@ -24,7 +24,7 @@ from tests.fetch.wire import session_over
 from toolkit.client import connect, open_session
 from toolkit.client.budget import LEASE, Budget, RequestCounts
 from toolkit.client.quota_window import QuotaWindow
-from toolkit.client.wire import budget_file
+from toolkit.client.wire import ApiKey
 from toolkit.contract.operations import OPERATIONS
 from toolkit.errors import LimitWarning
 from toolkit.local_service import simulated_store
@@ -136,7 +136,7 @@ def test_sessions_of_key_share_points(tmp_path):
     world = World()
 
     def budget():
-        path = budget_file(tmp_path, "http://service.test", CANARY)
+        path = ApiKey(CANARY).budget_file(tmp_path, "http://service.test")
         return Budget(QUOTA, None, clock=world.clock, sleep=world.sleep, path=path)
 
     one, other = budget(), budget()
@@ -361,7 +361,9 @@ def test_key_is_in_no_file(tmp_path):
         assert CANARY not in repr(session.recipe)
         session.close()
     names = {
-        budget_file(tmp_path, url, key) for url in ("http://a", "http://b") for key in ("1", "2")
+        ApiKey(key).budget_file(tmp_path, url)
+        for url in ("http://a", "http://b")
+        for key in ("1", "2")
     }
     assert len(names) == 4
 
@@ -478,11 +480,11 @@ def test_cost_of_all_dexes_follows_answers(tmp_path):
 def test_pull_counts_are_added_to_session():
     session = RequestCounts()
     pull = RequestCounts(session=session)
-    pull.add_request(10, 0.0)
-    pull.add_request(5, 2.5)
-    pull.add_retry("500", 1.25)
-    pull.add_retry("429", 0.0)
-    pull.add_retry("429", 0.0004)
+    pull.add(requests=1, points=10)
+    pull.add(requests=1, points=5, waited=2.5)
+    pull.add(cause="500", waited=1.25)
+    pull.add(cause="429")
+    pull.add(cause="429", waited=0.0004)
     facts = {"requests": 2, "points": 15, "retries": {"429": 2, "500": 1}, "waits": 3}
     assert pull.facts() == session.facts() == facts | {"waited_seconds": 3.75}
     assert (pull.retries, list(pull.facts()["retries"])) == (3, ["429", "500"])

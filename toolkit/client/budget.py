@@ -52,33 +52,19 @@ class RequestCounts:
         """Attempts after the first."""
         return self.causes.total()
 
-    def add_request(self, points: int, waited: float) -> None:
-        """Count a request, its points, and the seconds that it waited for them."""
+    def add(
+        self, *, requests: int = 0, points: int = 0, cause: str = "", waited: float = 0.0
+    ) -> None:
+        """Count requests, their points, the cause of a further attempt, and seconds of a delay."""
         with self._lock:
-            self.requests += 1
+            self.requests += requests
             self.points += points
-            self._add_wait(waited)
+            if cause:
+                self.causes[cause] += 1
+            self.waits += waited > 0
+            self.waited += waited
         if self.session is not None:
-            self.session.add_request(points, waited)
-
-    def add_points(self, points: int) -> None:
-        """Count the points that the rows of an answer cost."""
-        with self._lock:
-            self.points += points
-        if self.session is not None:
-            self.session.add_points(points)
-
-    def add_retry(self, cause: str, waited: float) -> None:
-        """Count a further attempt, and the seconds between it and the failure."""
-        with self._lock:
-            self.causes[cause] += 1
-            self._add_wait(waited)
-        if self.session is not None:
-            self.session.add_retry(cause, waited)
-
-    def _add_wait(self, seconds: float) -> None:
-        self.waits += seconds > 0
-        self.waited += seconds
+            self.session.add(requests=requests, points=points, cause=cause, waited=waited)
 
     def facts(self) -> dict[str, Any]:
         """Return the counts as plain values for provenance."""
@@ -90,6 +76,36 @@ class RequestCounts:
                 "waits": self.waits,
                 "waited_seconds": round(self.waited, 3),
             }
+
+
+@dataclass(eq=False, slots=True)
+class PointReservation:
+    """The points of one request; a context from before it is sent until it is answered.
+
+    Attributes
+    ----------
+    taken : sequence
+        Each quota that counts the request, and the request's name there.
+    waited : float
+        Seconds that the request waited for them.
+    """
+
+    taken: Sequence[tuple[QuotaWindow, str]]
+    waited: float
+    _is_answered: bool = False
+
+    def __enter__(self) -> "PointReservation":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.record_answer()
+
+    def record_answer(self) -> None:
+        """Record that the answer begins, good or bad: from now on the minute of the points runs."""
+        if not self._is_answered:
+            self._is_answered = True
+            for window, name in self.taken:
+                window.record_answer(name)
 
 
 class Budget:
@@ -144,7 +160,7 @@ class Budget:
         points: int,
         operation: Operation | None = None,
         stop: threading.Event | None = None,
-    ) -> "PointReservation":
+    ) -> PointReservation:
         """Spend points for one request; wait until the minute has room.
 
         A session with a quota also waits for an operation's own limit.
@@ -170,7 +186,20 @@ class Budget:
         Incomplete
             If `stop` is set: the request must not be sent.
         """
-        self._reserve_points(points, operation)
+        what = "the request" if operation is None else f"a request of {operation.type}"
+        with self._lock:
+            cost = f"{what} costs {count_text(points, 'point')}"
+            if self.most is not None and self.spent + points > self.most:
+                raise BudgetSpent(
+                    f"{cost}, and {self.most - self.spent} of the session's {self.most} are left. "
+                    "Raise most_points, or request less"
+                )
+            if self.per_minute is not None and points > self.per_minute:
+                raise BudgetSpent(
+                    f"{cost}, more than points_per_minute allows ({self.per_minute}). Set "
+                    "points_per_minute to the quota of the key, or request less"
+                )
+            self.spent += points
         waited = 0.0
         calls = self._calls_window(operation)
         needed = [(calls, 1)] if calls is not None else []
@@ -179,8 +208,7 @@ class Budget:
         try:
             while True:
                 if stop is not None and stop.is_set():
-                    name = "the request" if operation is None else operation.type
-                    raise Incomplete(f"{name}: the call was interrupted")
+                    raise Incomplete(f"{what}: the call was interrupted")
                 pause = self._blocked_until - self._clock()
                 while pause <= 0 and needed:
                     window, amount = needed[0]
@@ -203,7 +231,7 @@ class Budget:
                 window.release(name)
             raise
 
-    def settle(self, reservation: "PointReservation", reserved: int, spent: int) -> None:
+    def settle(self, reservation: PointReservation, reserved: int, spent: int) -> None:
         """Count what a request did cost, once its answer shows it, instead of the most it could."""
         with self._lock:
             self.spent -= reserved - spent
@@ -247,23 +275,6 @@ class Budget:
             if window is not None:
                 window.close()
 
-    def _reserve_points(self, points: int, operation: Operation | None) -> None:
-        name = "the request" if operation is None else f"a request of {operation.type}"
-        with self._lock:
-            if self.most is not None and self.spent + points > self.most:
-                raise BudgetSpent(
-                    f"{name} costs {count_text(points, 'point')}, and "
-                    f"{self.most - self.spent} of the session's {self.most} are left. "
-                    "Raise most_points, or request less"
-                )
-            if self.per_minute is not None and points > self.per_minute:
-                raise BudgetSpent(
-                    f"{name} costs {count_text(points, 'point')}, more than "
-                    f"points_per_minute allows ({self.per_minute}). Set points_per_minute to the "
-                    "quota of the key, or request less"
-                )
-            self.spent += points
-
     def _calls_window(self, operation: Operation | None) -> QuotaWindow | None:
         """Return the window of calls of an operation that has a limit of its own."""
         if self.per_minute is None or operation is None or operation.limit is None:
@@ -277,33 +288,3 @@ class Budget:
                     limit.calls, self._clock, path, self._lease, limit.seconds
                 )
             return self._calls[operation.type]
-
-
-class PointReservation:
-    """The points of one request; a context from before it is sent until it is answered.
-
-    Attributes
-    ----------
-    waited : float
-        Seconds that the request waited for them.
-    taken : tuple
-        Each quota that counts the request, and the request's name there.
-    """
-
-    def __init__(self, taken: Sequence[tuple[QuotaWindow, str]], waited: float) -> None:
-        self.waited = waited
-        self.taken = tuple(taken)
-        self._is_answered = False
-
-    def __enter__(self) -> "PointReservation":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.record_answer()
-
-    def record_answer(self) -> None:
-        """Record that the answer begins, good or bad: from now on the minute of the points runs."""
-        if not self._is_answered:
-            self._is_answered = True
-            for window, name in self.taken:
-                window.record_answer(name)

@@ -14,11 +14,12 @@ from toolkit.client.proxies import address_problem, is_this_machine, warn_of_exp
 from toolkit.client.retry import Retry
 from toolkit.client.session import DataSource, ProgressBar, Session, use
 from toolkit.client.session_recipe import Recipe
-from toolkit.client.wire import PATIENCE, ApiKey, budget_file, is_header_text
+from toolkit.client.wire import PATIENCE, ApiKey, is_header_text
 from toolkit.contract.apis import EXCHANGE, SERVICE, Api, api_of_host, find_address
 from toolkit.contract.source_tables import WorldFacts
 from toolkit.errors import MissingExtra, NotConnected, warn_caller
 from toolkit.frames.notebook_view import register_view
+from toolkit.installation import package_version
 from toolkit.public_names import publish_as
 
 __all__ = ["connect", "find_cache_folder", "open_session"]
@@ -120,23 +121,13 @@ def connect(
     >>> tk.connect("hyperliquid", default=False)
     <Session https://api.hyperliquid.xyz, without key, 0 requests, 0 points spent>
     """
+    own = ("base_url", "api_key", "exchange", "own")
+    options = {name: value for name, value in locals().items() if name not in own}
     address, key, api, problem = _read_access(base_url, api_key, exchange)
     del base_url, api_key  # tracebacks may show local variables, and the address may be the key
     if problem is not None:
         raise problem
-    return open_session(
-        address,
-        key,
-        api=api.name,
-        points_per_minute=points_per_minute,
-        most_points=most_points,
-        attempts=attempts,
-        timeout=timeout,
-        confirm_end=confirm_end,
-        user_agent=user_agent,
-        progress=progress,
-        default=default,
-    )
+    return open_session(address, key, api=api.name, **options)
 
 
 def open_session(
@@ -205,8 +196,13 @@ def open_session(
     if points_per_minute is None and transport is None:
         points_per_minute = found.points_per_minute
     if budget_folder is None and transport is None and points_per_minute is not None:
-        budget_folder = _find_budget_folder()
-    shared = _shared_file(budget_folder, base_url, key) if budget_folder else None
+        try:
+            budget_folder = find_cache_folder("budgets")
+        except OSError as error:
+            warn_caller(f"{error}. Points are counted in this session only", UserWarning)
+    shared: Path | None = None
+    if budget_folder:
+        shared = (key or ApiKey("")).budget_file(Path(budget_folder), base_url)
     # Processes share only the time of day; for one session the steady clock is better.
     clock = clock or (time.monotonic if shared is None else time.time)
     session = Session(
@@ -226,7 +222,7 @@ def open_session(
         ),
         retry=Retry(attempts=attempts, clock=clock),
         confirm_end=confirm_end,
-        client=_http_client(base_url, key, user_agent or _user_agent(), timeout, transport),
+        client=_http_client(base_url, key, user_agent, timeout, transport),
     )
     if transport is None:
         arguments = {
@@ -310,7 +306,7 @@ def _check_numbers(attempts: Any, timeout: Any) -> None:
 def _http_client(
     base_url: str,
     key: ApiKey | None,
-    user_agent: str,
+    user_agent: str | None,
     timeout: float,
     transport: httpx.BaseTransport | None,
 ) -> httpx.Client:
@@ -322,7 +318,7 @@ def _http_client(
             base_url=base_url,
             auth=key,
             headers={
-                "User-Agent": user_agent,
+                "User-Agent": user_agent or f"exchange-toolkit/{package_version()}",
                 # What `decompress` accepts, the smaller first.
                 "Accept-Encoding": "zstd, gzip;q=0.9",
             },
@@ -345,19 +341,6 @@ def _http_client(
     return client
 
 
-def _shared_file(folder: str | Path, base_url: str, key: ApiKey | None) -> Path:
-    where = Path(folder)
-    return budget_file(where, base_url, "") if key is None else key.budget_file(where, base_url)
-
-
-def _find_budget_folder() -> Path | None:
-    try:
-        return find_cache_folder("budgets")
-    except OSError as error:
-        warn_caller(f"{error}. Points are counted in this session only", UserWarning)
-        return None
-
-
 def find_cache_folder(name: str) -> Path:
     """Return a folder of the user's cache. It need not exist.
 
@@ -375,9 +358,3 @@ def find_cache_folder(name: str) -> Path:
     if not folder.is_absolute():  # older versions of platformdirs return "~"
         raise OSError("this user has no home folder: set XDG_CACHE_HOME to a folder")
     return folder
-
-
-def _user_agent() -> str:
-    from importlib.metadata import version
-
-    return f"exchange-toolkit/{version('exchange-toolkit')}"

@@ -37,11 +37,6 @@ __all__ = ["DataSource", "RawAnswer", "Session", "current_session", "forget", "u
 
 _GLANCE: Final = 2.0  # seconds for a service on this machine to introduce itself
 _SHORTEST: Final = 0.01  # seconds; a shorter pause is the time of the call itself
-# Failure of the connection -> its name in the certificate; the first that fits.
-_CAUSES: Final[tuple[tuple[type[httpx.HTTPError], str], ...]] = (
-    (httpx.TimeoutException, "time-out"),
-    (httpx.ConnectError, "no connection"),
-)
 
 
 @dataclass(eq=False)
@@ -265,20 +260,24 @@ class Session:
         ):
             with attempt:
                 if failure is not None:
-                    self._wait_after(failure, wait, stop)
+                    if isinstance(failure, ServiceError):
+                        stated = self.retry.requested_wait(failure)  # the budget waits as long
+                        self.budget.announce_wait(max(wait, stated), str(failure))
+                    self.budget.wait(wait, stop)
                     paused = clock() - failed_at
-                    counts.add_retry(retry_cause(failure), paused if paused >= _SHORTEST else 0.0)
+                    paused = paused if paused >= _SHORTEST else 0.0
+                    counts.add(cause=retry_cause(failure), waited=paused)
                 try:
                     points = request_points(operation, body, self.dexes)
                     most = points + row_points(operation, operation.most_rows)
                     with self.budget.spend(most, operation, stop) as reservation:
                         if failure is None or not counts_as_failed_time(failure):
                             queued += reservation.waited
-                        counts.add_request(points, reservation.waited)
+                        counts.add(requests=1, points=points, waited=reservation.waited)
                         answer = self._send(operation, body, reservation)
                         if operation.row_points:
                             more = row_points(operation, count_rows(answer.content))
-                            counts.add_points(more)
+                            counts.add(points=more)
                             self.budget.settle(reservation, most, points + more)
                         return answer
                 except Exception as error:
@@ -362,6 +361,7 @@ class Session:
         self, operation: Operation, body: Mapping[str, object], reservation: PointReservation
     ) -> RawAnswer:
         """Send a request once."""
+        failure = None
         try:
             deadline = time.monotonic() + self.patience
             with self.client.stream("POST", "/info", json=dict(body)) as response:
@@ -370,18 +370,23 @@ class Session:
                 headers = self._clean_headers(response)
         except httpx.HTTPError as error:
             failure = self._unreachable(operation, error)
-        else:
-            return self._check_response(operation, response.status_code, headers, content)
-        # Raised here, not above: httpx's error has the request, and the request has the key.
-        raise failure
-
-    def _wait_after(self, failure: Exception, seconds: float, stop: threading.Event | None) -> None:
-        """Wait before the next attempt; the budget waits as long as the service stated."""
-        if isinstance(failure, ServiceError):
-            self.budget.announce_wait(
-                max(seconds, self.retry.requested_wait(failure)), str(failure)
-            )
-        self.budget.wait(seconds, stop)
+        if failure is not None:
+            raise failure  # not above: httpx's error has the request, and the request has the key
+        self.source.update_from_headers(headers)
+        completeness = read_completeness(headers)
+        problem: ServiceError | None = None
+        if response.status_code != 200:
+            completeness.check_complete()
+            problem = response_error(operation, response.status_code, headers, content)
+            if self.key is None and isinstance(problem, InvalidKey):
+                hint = "There is no key: set TOOLKIT_API_KEY, or call tk.connect with api_key"
+                problem.hint = hint
+        elif content[:64].lstrip()[:1] == b"{":  # only an object can be an error
+            problem = error_in_answer(operation, headers, content)
+        if problem is None:
+            return RawAnswer(headers, content, completeness)
+        self.budget.block(self.retry.requested_wait(problem))
+        raise problem
 
     def _clean_headers(self, response: httpx.Response) -> Mapping[str, str]:
         """Return the headers of an answer without the key."""
@@ -390,25 +395,6 @@ class Session:
         response.extensions.pop("reason_phrase", None)  # the repr of a response shows it
         response.headers = self.key.hide_in_headers(response.headers)
         return response.headers
-
-    def _check_response(
-        self, operation: Operation, status: int, headers: Mapping[str, str], content: bytes
-    ) -> RawAnswer:
-        """Return a good answer, with what its headers state; raise the error of any other."""
-        self.source.update_from_headers(headers)
-        completeness = read_completeness(headers)
-        if status == 200:
-            is_object = content[:64].lstrip()[:1] == b"{"  # only an object can be an error
-            error = error_in_answer(operation, headers, content) if is_object else None
-            if error is None:
-                return RawAnswer(headers, content, completeness)
-        else:
-            completeness.check_complete()
-            error = response_error(operation, status, headers, content)
-            if self.key is None and isinstance(error, InvalidKey):
-                error.hint = "There is no key: set TOOLKIT_API_KEY, or call tk.connect with api_key"
-        self.budget.block(self.retry.requested_wait(error))
-        raise error
 
     def _look_at_health(self) -> None:
         """Read the headers of ``/healthz`` of a service on this machine; failures do not matter."""
@@ -422,10 +408,13 @@ class Session:
 
     def _unreachable(self, operation: Operation, error: httpx.HTTPError) -> Unreachable:
         words = str(error) or type(error).__name__
-        if self.key is not None:
-            words = self.key.hide(words)
-        is_own = is_this_machine(self.base_url)
-        has_no_service = is_own and _is_refused(error) and not self.source.has_answered
+        words = self.key.hide(words) if self.key else words
+        # Whether nothing listens at the address; a failed TLS handshake is an answer.
+        link: BaseException | None = error
+        while link is not None and not isinstance(link, ConnectionRefusedError):
+            link = link.__cause__ or link.__context__
+        has_no_service = bool(link) and is_this_machine(self.base_url)
+        has_no_service = has_no_service and not self.source.has_answered
         advice = "Check the address and the network; tk.local() works without either"
         if has_no_service:
             advice = (
@@ -436,16 +425,9 @@ class Session:
             f"{operation.type}: no answer from {self.base_url} ({words}). {advice}"
         )
         unreachable.has_no_service = has_no_service
-        causes = [word for error_type, word in _CAUSES if isinstance(error, error_type)]
-        unreachable.cause = causes[0] if causes else "connection broken"
+        broken = "no connection" if isinstance(error, httpx.ConnectError) else "connection broken"
+        unreachable.cause = "time-out" if isinstance(error, httpx.TimeoutException) else broken
         return unreachable
-
-
-def _is_refused(error: BaseException | None) -> bool:
-    """Return whether nothing listens at the address; a failed TLS handshake is an answer."""
-    while error is not None and not isinstance(error, ConnectionRefusedError):
-        error = error.__cause__ or error.__context__
-    return error is not None
 
 
 _current: Session | None = None

@@ -31,7 +31,6 @@ __all__ = [
     "LARGEST_SNAPSHOTS",
     "PATIENCE",
     "ApiKey",
-    "budget_file",
     "is_binary",
     "is_header_text",
     "read_body",
@@ -115,14 +114,23 @@ class ApiKey(httpx.Auth):
             ]
         )
 
-    def is_in_blob(self, blob: memoryview) -> bool:
-        """Return whether binary data contains the key."""
-        is_long = len(self._secret) >= _SHORTEST
-        return is_long and re.search(re.escape(self._secret.encode()), blob) is not None
+    def is_in_snapshots(self, headers: Mapping[str, str], content: bytes) -> bool:
+        """Return whether a binary answer contains the key."""
+        from toolkit.contract.snapshots import LIMIT, open_envelope
+
+        if len(self._secret) < _SHORTEST:
+            return False
+        found = re.compile(re.escape(self._secret.encode())).search
+        try:
+            return any(map(found, open_envelope(headers, content, LIMIT)))
+        except AnswerInvalid:
+            return False  # reading it reports what is wrong
 
     def budget_file(self, folder: Path, base_url: str) -> Path:
-        """Return the file that counts the points of the key."""
-        return budget_file(folder, base_url, self._secret)
+        """Return the file that counts the points of the key at a service; its name is a hash."""
+        secret, salt = self._secret.encode(), base_url.encode()
+        digest = hashlib.pbkdf2_hmac("sha256", secret, salt, _ROUNDS)
+        return folder / f"{digest.hex()[:32]}.db"
 
     def __repr__(self) -> str:
         return "***"
@@ -157,12 +165,6 @@ for _name in ("httpx", *(f"httpcore.{part}" for part in ("connection", "http11",
     logging.getLogger(_name).addFilter(_log_filter)
 
 
-def budget_file(folder: Path, base_url: str, key: str) -> Path:
-    """Return the file that counts the points of a key at a service; its name is a hash."""
-    digest = hashlib.pbkdf2_hmac("sha256", key.encode(), base_url.encode(), _ROUNDS)
-    return folder / f"{digest.hex()[:32]}.db"
-
-
 def read_body(
     operation: Operation,
     response: httpx.Response,
@@ -187,9 +189,11 @@ def read_body(
         content = bytes(decompress(content, LARGEST_JSON))
     is_good = response.status_code == 200
     if key is not None:
-        text = content.decode(errors="replace") if not (operation.binary and is_good) else ""
+        is_snapshots = operation.binary and is_good
+        text = "" if is_snapshots else content.decode(errors="replace")
         hidden = key.hide(text)
-        if is_good and (hidden != text or _has_key(operation, response, content, key)):
+        has_key = is_snapshots and key.is_in_snapshots(response.headers, content)
+        if has_key or (is_good and hidden != text):
             del content, text  # tracebacks may show local variables
             raise AnswerInvalid(
                 "the answer contains your API key. A correct answer never does. Tell the provider, "
@@ -230,18 +234,6 @@ def _receive_body(operation: Operation, response: httpx.Response, deadline: floa
     if not is_decoded and announced.isascii() and announced.isdigit() and size < int(announced):
         raise httpx.RemoteProtocolError(f"the answer broke off after {size} of {announced} bytes")
     return b"".join(parts)
-
-
-def _has_key(operation: Operation, response: httpx.Response, content: bytes, key: ApiKey) -> bool:
-    """Return whether a binary answer contains the key."""
-    if not operation.binary:
-        return False
-    from toolkit.contract.snapshots import LIMIT, open_envelope
-
-    try:
-        return any(map(key.is_in_blob, open_envelope(response.headers, content, LIMIT)))
-    except AnswerInvalid:
-        return False  # reading it reports what is wrong
 
 
 def is_binary(operation: Operation, headers: Mapping[str, str]) -> bool:
