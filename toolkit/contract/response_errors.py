@@ -5,39 +5,28 @@ it, or cannot reach the service: with a web page, or with a line such as ``error
 docs/live_service.md, section 8.
 """
 
+import contextlib
 import json
 import math
 import re
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import UTC
 from email.utils import parsedate_to_datetime
 from typing import Final
 
+from toolkit import errors
 from toolkit.contract.operations import Operation
-from toolkit.errors import (
-    AnswerInvalid,
-    BadRequest,
-    InvalidKey,
-    NotPermitted,
-    NotReady,
-    RateLimited,
-    ServiceDown,
-    ServiceError,
-)
+from toolkit.errors import AnswerInvalid, RateLimited, ServiceDown, ServiceError
 
 _ERRORS: Final[dict[int, type[ServiceError]]] = {
-    400: BadRequest,
-    401: InvalidKey,
-    403: NotPermitted,
-    404: NotReady,
-    422: BadRequest,  # of the exchange's own API: it cannot read the request
+    400: errors.BadRequest,
+    401: errors.InvalidKey,
+    403: errors.NotPermitted,
+    404: errors.NotReady,
+    422: errors.BadRequest,  # of the exchange's own API: it cannot read the request
     429: RateLimited,
-    500: ServiceDown,
-    502: ServiceDown,
-    503: ServiceDown,
-    504: ServiceDown,
-    # A gateway could not reach the service, or got no good answer from it.
-    **dict.fromkeys(range(520, 531), ServiceDown),
+    # From 520 on: a gateway could not reach the service, or got no good answer from it.
+    **dict.fromkeys((500, 502, 503, 504, *range(520, 531)), ServiceDown),
 }
 _CODE: Final = re.compile(
     rb'error code:?\s*(\d{3,4})|cf-error-code"?>\s*(\d{3,4})|\berror\s+(1\d{3})\b', re.IGNORECASE
@@ -97,8 +86,10 @@ def response_error(
         )
     elif status == 404 and (hint is not None or (is_own and operation.unpublished != 404)):
         error_type = ServiceError  # it is not the 404 of a missing snapshot
-        if is_own:
-            hint = "" if _is_message_of_service(content, message) else _WRONG_URL
+        if is_own:  # it may say no more than that there is nothing at its address
+            is_json = content.lstrip()[:1] == b"{"
+            says_nothing = message.startswith(_NO_MESSAGE) or message.lower() == "not found"
+            hint = "" if is_json and not says_nothing else _WRONG_URL
     hints = {} if hint is None else {"hint": hint}
     return error_type(
         message,
@@ -200,24 +191,19 @@ def _error_message(content: bytes) -> str:
     'user is missing'
     """
     try:
+        body = _clean_text(content.decode())
         answer = json.loads(content)
+    except UnicodeDecodeError:
+        return _NO_MESSAGE
     except (ValueError, RecursionError):
-        return _body_text(content) or _NO_MESSAGE
+        return body or _NO_MESSAGE
     fields = answer if isinstance(answer, dict) else {}
     for name in ("error", "message", "detail"):
         if value := fields.get(name):
             most = _ERROR_LETTERS if name == "error" else _BODY_LETTERS
             text = _clean_text(value if isinstance(value, str) else json.dumps(value), most)
             return text or _NO_MESSAGE
-    return f"{_NO_MESSAGE}: {_body_text(content)}"
-
-
-def _body_text(content: bytes) -> str:
-    """Return the beginning of a body as text; an empty text if the body is not UTF-8."""
-    try:
-        return _clean_text(content.decode())
-    except UnicodeDecodeError:
-        return ""
+    return f"{_NO_MESSAGE}: {body}"
 
 
 def _clean_text(text: str, most: int = _BODY_LETTERS) -> str:
@@ -228,29 +214,17 @@ def _clean_text(text: str, most: int = _BODY_LETTERS) -> str:
     return words if len(words) <= most else f"{words[: most - 1]}…"
 
 
-def _is_message_of_service(content: bytes, message: str) -> bool:
-    """Return whether an answer says more than that there is nothing at its address."""
-    is_json = content.lstrip()[:1] == b"{"
-    return is_json and not message.startswith(_NO_MESSAGE) and message.lower() != "not found"
-
-
 def _stated_wait(headers: Mapping[str, str]) -> float | None:
     """Return the seconds of a Retry-After header; None if there are none.
 
     A date counts from the date of the answer, so that the clock of this machine does not matter.
     """
     text = headers.get("retry-after", "")
-    try:
+    with contextlib.suppress(ValueError):
         seconds = float(text)
-    except ValueError:
-        until, sent = (_parse_date(date) for date in (text, headers.get("date", "")))
-        seconds = math.nan if until is None or sent is None else (until - sent).total_seconds()
-    return max(0.0, seconds) if math.isfinite(seconds) else None
-
-
-def _parse_date(text: str) -> datetime | None:
-    """Return the time of an HTTP date; None for another text."""
-    try:
-        return parsedate_to_datetime(text).replace(tzinfo=UTC)  # HTTP dates are always UTC
-    except (ValueError, OverflowError):
-        return None
+        return max(0.0, seconds) if math.isfinite(seconds) else None
+    with contextlib.suppress(ValueError, OverflowError):
+        until, sent = map(parsedate_to_datetime, (text, headers.get("date", "")))
+        # HTTP dates are always UTC, whether they say so or not.
+        return max(0.0, (until.replace(tzinfo=UTC) - sent.replace(tzinfo=UTC)).total_seconds())
+    return None

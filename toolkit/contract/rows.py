@@ -9,33 +9,8 @@ from typing import Any, Final
 
 import msgspec
 
+from toolkit.contract import records as r
 from toolkit.contract.dexes import coin_dex, dex_name_in
-from toolkit.contract.records import (
-    AccountRow,
-    BatchStates,
-    BookLevelRow,
-    BorrowLendAccount,
-    ClearinghouseState,
-    CoinCapRow,
-    ContextRow,
-    DepthRow,
-    DexCaps,
-    FailedRow,
-    MarginSummary,
-    MarginTierRow,
-    MetaRow,
-    MidRow,
-    ModeRow,
-    PortfolioRow,
-    PositionRow,
-    PredictedFundingRow,
-    Record,
-    SpotContext,
-    SpotMarketRow,
-    SubAccountRow,
-    TokenRow,
-    VaultRow,
-)
 from toolkit.errors import AnswerInvalid
 
 Rows = tuple[Sequence[Any], ...]
@@ -56,7 +31,7 @@ class ComposedRows(list[Any]):
         self.parts = [parts for _, parts in rows_and_parts]
 
 
-def _row(record: type[Record], *parts: Any, **values: Any) -> tuple[Record, tuple[Any, ...]]:
+def _row(record: type[r.Record], *parts: Any, **values: Any) -> tuple[r.Record, tuple[Any, ...]]:
     """Return a row and its parts; a field without a value has that of the first part with one."""
     for name in record.__struct_fields__:
         if name not in values:
@@ -67,17 +42,13 @@ def _row(record: type[Record], *parts: Any, **values: Any) -> tuple[Record, tupl
 
 def _depth_rows(answer: Any, _: Mapping[str, Any]) -> Rows:
     levels = ((level, market) for market in answer.data for level in market.levels or ())
-    return (ComposedRows(_row(DepthRow, *parts, answer) for parts in levels),)
-
-
-def _meta_rows(answer: Any, _: Mapping[str, Any]) -> Rows:
-    return (ComposedRows(_row(MetaRow, asset, answer) for asset in answer.universe),)
+    return (ComposedRows(_row(r.DepthRow, *parts, answer) for parts in levels),)
 
 
 def _margin_table_rows(answer: Any, _: Mapping[str, Any]) -> Rows:
     return (
         ComposedRows(
-            _row(MarginTierRow, tier, table, answer, margin_table_id=number, tier=at)
+            _row(r.MarginTierRow, tier, table, answer, margin_table_id=number, tier=at)
             for number, table in answer.margin_tables or ()
             if table is not None
             for at, tier in enumerate(table.margin_tiers or ())
@@ -95,7 +66,7 @@ def _context_rows(answer: Any, _: Mapping[str, Any]) -> Rows:
         )
     return (
         ComposedRows(
-            _row(ContextRow, asset, meta, asset=_row(MetaRow, asset, meta)[0], context=context)
+            _row(r.ContextRow, asset, meta, asset=_row(r.MetaRow, asset, meta)[0], context=context)
             for asset, context in zip(meta.universe, contexts, strict=True)
         ),
     )
@@ -104,22 +75,22 @@ def _context_rows(answer: Any, _: Mapping[str, Any]) -> Rows:
 def _limit_rows(answer: Any, _: Mapping[str, Any]) -> Rows:
     if answer is None:
         return [], []
-    coins = [CoinCapRow(coin=coin, oi_cap=cap) for coin, cap in answer.coin_to_oi_cap or ()]
-    return ComposedRows([_row(DexCaps, answer)]), coins
+    coins = [r.CoinCapRow(coin=coin, oi_cap=cap) for coin, cap in answer.coin_to_oi_cap or ()]
+    return ComposedRows([_row(r.DexCaps, answer)]), coins
 
 
 def _batch_state_rows(answer: Any, parameters: Mapping[str, Any]) -> Rows:
     states = list(_states_by_dex(answer, parameters))
     accounts = ComposedRows(
-        _row(AccountRow, state, answer, user=user, dex=dex, margin_summary=_summary(state))
+        _row(r.AccountRow, state, answer, user=user, dex=dex, margin_summary=_summary(state))
         for user, dex, state in states
     )
     positions = ComposedRows(
-        _row(PositionRow, held, user=user, dex=dex, time=state.time)
+        _row(r.PositionRow, held, user=user, dex=dex, time=state.time)
         for user, dex, state in states
         for held in state.asset_positions or ()
     )
-    return accounts, positions, [FailedRow(user=user) for user in answer.failed_wallets or ()]
+    return accounts, positions, [r.FailedRow(user=user) for user in answer.failed_wallets or ()]
 
 
 def _states_by_dex(answer: Any, parameters: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
@@ -147,22 +118,24 @@ def _summary(state: Any) -> Any:
 
 # A lax reader puts None into any field.
 _NULL: Final[Any] = None
-_NO_STATE: Final = ClearinghouseState(**dict.fromkeys(ClearinghouseState.__struct_fields__, _NULL))
-_NO_SPOT_STATE: Final = SpotContext(**dict.fromkeys(SpotContext.__struct_fields__, _NULL))
-_NO_SUMMARY: Final = MarginSummary(**dict.fromkeys(MarginSummary.__struct_fields__, _NULL))
+_NO_STATE: Final = r.ClearinghouseState(
+    **dict.fromkeys(r.ClearinghouseState.__struct_fields__, _NULL)
+)
+_NO_SPOT_STATE: Final = r.SpotContext(**dict.fromkeys(r.SpotContext.__struct_fields__, _NULL))
+_NO_SUMMARY: Final = r.MarginSummary(**dict.fromkeys(r.MarginSummary.__struct_fields__, _NULL))
 
 
 def _borrow_lend_rows(answer: Any, _: Mapping[str, Any]) -> Rows:
     tokens = [
-        TokenRow(token_index=index, state=state) for index, state in answer.token_to_state or ()
+        r.TokenRow(token_index=index, state=state) for index, state in answer.token_to_state or ()
     ]
-    return ComposedRows([_row(BorrowLendAccount, answer)]), tokens
+    return ComposedRows([_row(r.BorrowLendAccount, answer)]), tokens
 
 
 def _state_rows(answer: Any, parameters: Mapping[str, Any]) -> Rows:
     user = parameters.get("user")
     states: Any = [(user, answer)]
-    batch = BatchStates(successful_states=states, failed_wallets=[])
+    batch = r.BatchStates(successful_states=states, failed_wallets=[])
     accounts, positions, _ = _batch_state_rows(batch, parameters)
     return accounts, positions
 
@@ -172,11 +145,7 @@ def _portfolio_state_rows(answer: Any, parameters: Mapping[str, Any]) -> Rows:
     accounts, positions = _state_rows(answer.clearinghouse_state, parameters)
     spot = answer.spot_clearinghouse_state
     [balances] = ([],) if spot is None else _balance_rows(spot, parameters)
-    return ComposedRows([_row(ModeRow, answer, user=user)]), accounts, positions, balances
-
-
-def _spot_meta_rows(answer: Any, _: Mapping[str, Any]) -> Rows:
-    return answer.universe, answer.tokens
+    return ComposedRows([_row(r.ModeRow, answer, user=user)]), accounts, positions, balances
 
 
 def _spot_context_rows(answer: Any, _: Mapping[str, Any]) -> Rows:
@@ -184,24 +153,16 @@ def _spot_context_rows(answer: Any, _: Mapping[str, Any]) -> Rows:
     # Joined by name. A state without a market does not count.
     states = {context.coin: context for context in contexts or () if context is not None}
     markets = [
-        SpotMarketRow(pair=pair, context=states.get(pair.name, _NO_SPOT_STATE))
+        r.SpotMarketRow(pair=pair, context=states.get(pair.name, _NO_SPOT_STATE))
         for pair in meta.universe or ()
     ]
     return markets, meta.tokens
 
 
-def _dex_rows(answer: Any, _: Mapping[str, Any]) -> Rows:
-    return ([dex for dex in answer if dex is not None],)
-
-
-def _mid_rows(answer: Any, _: Mapping[str, Any]) -> Rows:
-    return ([MidRow(coin=coin, mid_px=mid_px) for coin, mid_px in answer.items()],)
-
-
 def _predicted_rows(answer: Any, _: Mapping[str, Any]) -> Rows:
     return (
         ComposedRows(
-            _row(PredictedFundingRow, *([] if next is None else [next]), coin=coin, venue=venue)
+            _row(r.PredictedFundingRow, *([] if next is None else [next]), coin=coin, venue=venue)
             for coin, venues in answer
             for venue, next in venues or ()
         ),
@@ -212,7 +173,7 @@ def _book_rows(answer: Any, _: Mapping[str, Any]) -> Rows:
     sides = () if answer is None else zip("BA", answer.levels or (), strict=False)
     return (
         ComposedRows(
-            _row(BookLevelRow, level, answer, side=side, level=place)
+            _row(r.BookLevelRow, level, answer, side=side, level=place)
             for side, levels in sides
             for place, level in enumerate(levels or (), 1)
         ),
@@ -224,39 +185,21 @@ def _balance_rows(answer: Any, _: Mapping[str, Any]) -> Rows:
 
 
 def _sub_account_rows(answer: Any, _: Mapping[str, Any]) -> Rows:
-    return (
-        ComposedRows(
+    rows = []
+    for account in answer or ():
+        by_dex = dict(account.dex_to_clearinghouse_state or ())
+        state = account.clearinghouse_state or by_dex.get("")  # on the native dex
+        summary, spot = state and state.margin_summary, account.spot_state
+        usdc = (held.total for held in (spot and spot.balances) or () if held.coin == "USDC")
+        rows.append(
             _row(
-                SubAccountRow,
+                r.SubAccountRow,
                 account,
-                account_value=_native_value(account),
-                spot_usdc=_usdc_balance(account.spot_state),
+                account_value=summary and summary.account_value,
+                spot_usdc=next(usdc, None if spot is None else "0.0"),
             )
-            for account in answer or ()
-        ),
-    )
-
-
-def _native_value(account: Any) -> Any:
-    """Return the value of a sub-account on the native dex."""
-    by_dex = dict(account.dex_to_clearinghouse_state or ())
-    state = account.clearinghouse_state or by_dex.get("")
-    summary = state and state.margin_summary
-    return summary and summary.account_value
-
-
-def _usdc_balance(state: Any) -> Any:
-    balances = (state and state.balances) or ()
-    usdc = (balance.total for balance in balances if balance.coin == "USDC")
-    return next(usdc, None if state is None else "0.0")
-
-
-def _order_rows(answer: Any, _: Mapping[str, Any]) -> Rows:
-    return (ComposedRows([] if answer.order is None else [(answer.order, (answer,))]),)
-
-
-def _outcome_rows(answer: Any, _: Mapping[str, Any]) -> Rows:
-    return answer.outcomes, answer.questions
+        )
+    return (ComposedRows(rows),)
 
 
 def _portfolio_rows(answer: Any, _: Mapping[str, Any]) -> Rows:
@@ -267,7 +210,7 @@ def _portfolio_rows(answer: Any, _: Mapping[str, Any]) -> Rows:
         pnl_at = dict(history.pnl_history or ())
         for time, value in history.account_value_history or ():
             own = {"period": period, "time": time, "account_value": value, "pnl": pnl_at.get(time)}
-            rows.append(_row(PortfolioRow, history, **own))
+            rows.append(_row(r.PortfolioRow, history, **own))
     return (ComposedRows(rows),)
 
 
@@ -275,14 +218,16 @@ def _vault_rows(answer: Any, parameters: Mapping[str, Any]) -> Rows:
     if answer is None:
         return [], [], []
     [history] = _portfolio_rows(answer.portfolio or (), parameters)
-    return ComposedRows([_row(VaultRow, answer)]), history, answer.followers or ()
+    return ComposedRows([_row(r.VaultRow, answer)]), history, answer.followers or ()
 
 
 _RowFunction = Callable[[Any, Mapping[str, Any]], tuple[Sequence[Any] | None, ...]]
 
 ROW_FUNCTIONS: Final[dict[str, _RowFunction]] = {
     "currentDepth": _depth_rows,
-    "meta": _meta_rows,
+    "meta": lambda answer, _: (
+        ComposedRows(_row(r.MetaRow, asset, answer) for asset in answer.universe),
+    ),
     "marginTables": _margin_table_rows,
     "metaAndAssetCtxs": _context_rows,
     "perpDexLimits": _limit_rows,
@@ -290,16 +235,18 @@ ROW_FUNCTIONS: Final[dict[str, _RowFunction]] = {
     "borrowLendUserState": _borrow_lend_rows,
     "clearinghouseState": _state_rows,
     "portfolioState": _portfolio_state_rows,
-    "spotMeta": _spot_meta_rows,
+    "spotMeta": lambda answer, _: (answer.universe, answer.tokens),
     "spotMetaAndAssetCtxs": _spot_context_rows,
-    "perpDexs": _dex_rows,
-    "allMids": _mid_rows,
+    "perpDexs": lambda answer, _: ([dex for dex in answer if dex is not None],),
+    "allMids": lambda answer, _: ([r.MidRow(coin=coin, mid_px=px) for coin, px in answer.items()],),
     "predictedFundings": _predicted_rows,
     "l2Book": _book_rows,
     "spotClearinghouseState": _balance_rows,
     "subAccounts": _sub_account_rows,
-    "orderStatus": _order_rows,
-    "outcomeMeta": _outcome_rows,
+    "orderStatus": lambda answer, _: (
+        ComposedRows([] if answer.order is None else [(answer.order, (answer,))]),
+    ),
+    "outcomeMeta": lambda answer, _: (answer.outcomes, answer.questions),
     "portfolio": _portfolio_rows,
     "vaultDetails": _vault_rows,
 }
