@@ -27,7 +27,7 @@ from toolkit.display import count_text
 from toolkit.errors import ArchiveError, CommitConflict, Incomplete, ToolkitError
 from toolkit.fetch.snapshots import account_value_snapshots
 from toolkit.fetch.workers import ClusterClient
-from toolkit.frames import Extra
+from toolkit.frames import Collector, Extra
 from toolkit.partitions import Files
 from toolkit.times import Time, to_ms
 
@@ -400,7 +400,13 @@ class Archive:
         if not operation.is_history:  # its range is a part of the request
             named |= {name: to_ms(time) for name, time in times.items() if time is not None}
         series = schemas.make_series(operation, arguments, named)
-        frames = read.read_frames(self.tables, series, start, end, numbers, extra)
+        read.check_choice("numbers", numbers, Numbers)
+        read.check_choice("extra", extra, Extra)
+        collector = Collector(operation, numbers, extra)
+        if operation.is_history:
+            frames = read.history_frames(self.tables, series, start, end, collector)
+        else:
+            frames = read.state_frames(self.tables, series, collector)
         return frames if len(frames) > 1 else frames[0]
 
     def files(self, fetch: str | Callable[..., object]) -> Files:

@@ -55,12 +55,12 @@ class HistoryWriter:
         # For one history in a store, reading all counters is not worth the requests.
         self._is_slow = is_only and "://" in tables.location
         self.open()
-        self._log = tables.open_for_append(PULLS)
+        self.log = tables.open_for_append(PULLS)
         if is_only:
-            entries = coverage.read_series_log(tables, sample, self._log)
+            entries = coverage.read_series_log(tables, sample, self.log)
             self._entries = {sample.subject: entries}
         else:
-            log = coverage.read_log(tables, self._log, sample.operation.type)
+            log = coverage.read_log(tables, self.log, sample.operation.type)
             self._entries = {subject: entries for (_, subject), entries in log.items()}
 
     def open(self) -> None:
@@ -133,10 +133,6 @@ class HistoryWriter:
             self._count_rows()
         return is_shared
 
-    def log(self, entries: Sequence[Mapping[str, Any]]) -> None:
-        """Append entries to the refresh log, after their rows are committed."""
-        coverage.log_refreshes(self.tables, entries, self._log)
-
 
 @dataclass(frozen=True, slots=True)
 class RefreshRequest:
@@ -147,11 +143,6 @@ class RefreshRequest:
     start_ms: int | None
     end_ms: int | None
     page_size: int | None  # rows per page; None for the default
-
-
-def is_pulled(run: Run, pulled: Sequence[TimeRange]) -> bool:
-    """Return whether a run is pulled up to the start of the next run, according to the log."""
-    return run.bound is not None and enclosing_range(pulled, run.start, run.bound) is not None
 
 
 def select_runs(runs: Sequence[Run], pulled: Sequence[TimeRange], start: int) -> list[Run]:
@@ -167,10 +158,14 @@ def select_runs(runs: Sequence[Run], pulled: Sequence[TimeRange], start: int) ->
     if earlier:
         run = earlier[-1]
         # Whether no row is missing between the rows of the run and `start`.
-        is_near = start <= max(run.start, run.last or 0) or is_pulled(run, pulled)
+        is_near = start <= max(run.start, run.last or 0)
         if is_near or any(begin <= run.start and start <= last + 1 for begin, last in pulled):
             first = run
-    return [run for run in (first, *later) if not is_pulled(run, pulled)]
+    return [
+        run
+        for run in (first, *later)
+        if run.bound is None or not enclosing_range(pulled, run.start, run.bound)
+    ]
 
 
 class RunOverlap:

@@ -16,7 +16,6 @@ import itertools
 import json
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, TypedDict
@@ -28,7 +27,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from toolkit.archive import engines, row_sql, schemas
-from toolkit.archive.coverage import RefreshResult, Run, log_entry, pulled_ranges
+from toolkit.archive.coverage import RefreshResult, Run, log_entry, log_refreshes, pulled_ranges
 from toolkit.archive.history_pull import HistoryWriter, RunOverlap, checked_columns
 from toolkit.archive.refresh import FetchedAnswer, append_answers
 from toolkit.archive.schemas import RowOrigin, Series
@@ -259,31 +258,39 @@ def ingest_bulk(
         raise ArchiveError(f"{operation.type}: only histories of one subject have bulk files")
     files = sorted(path.rglob("[!._]*")) if path.is_dir() else [path]
     files = [file for file in files if file.is_file()]
-    is_parquet = all(map(_is_parquet, files))
+    starts = []
+    for file in files:
+        with file.open("rb") as opened:
+            starts.append(opened.read(4))
+    is_parquet = set(starts) <= {b"PAR1"}
     select = _select_columns if is_parquet else _select_texts
-    with engines.open_duckdb() as database, engines.use_system_memory(), _named_errors(path):
-        rows, made = select(database, files, operation, subject[0], columns)
-        engines.limit_memory(database, _check_bulk(rows, made, path, operation, times))
-        rows = rows.filter(f"_time BETWEEN {times[0]} AND {times[1]}")
-        rows = rows.order("_subject, _time, _file, _place").select(
-            ", ".join(f'{sql} AS "{name}"' for name, sql in made.items())
-        )
-        writer = BulkWriter(tables, Series(operation, ""), times, origin)
-        for part in engines.whole_groups(engines.read_batches(rows), ["_subject", "_time"]):
-            if is_parquet:
-                known = schemas.complete_rows(schemas.operation_table(operation), part, origin)
-            else:
-                texts = part["_json"].cast(pa.binary()).to_pylist()
-                known = schemas.decoded_rows(Series(operation, ""), texts, origin)
-            writer.append_part(known.append_column("_subject", part["_subject"]))
-            if progress is not None:
-                progress(part.num_rows)
+    table, every = schemas.operation_table(operation), Series(operation, "")
+    with engines.open_duckdb() as database, engines.use_system_memory():
+        from duckdb import Error
+
+        try:
+            rows, made = select(database, files, operation, subject[0], columns)
+            engines.limit_memory(database, _check_bulk(rows, made, path, operation, times))
+            rows = rows.filter(f"_time BETWEEN {times[0]} AND {times[1]}")
+            rows = rows.order("_subject, _time, _file, _place").select(
+                ", ".join(f'{sql} AS "{name}"' for name, sql in made.items())
+            )
+            writer = BulkWriter(tables, every, times, origin)
+            for part in engines.whole_groups(engines.read_batches(rows), ["_subject", "_time"]):
+                if is_parquet:
+                    known = schemas.complete_rows(table, part, origin)
+                else:
+                    texts = part["_json"].cast(pa.binary()).to_pylist()
+                    known = schemas.decoded_rows(every, texts, origin)
+                writer.append_part(known.append_column("_subject", part["_subject"]))
+                if progress is not None:
+                    progress(part.num_rows)
+        except (Error, pa.ArrowException) as error:
+            raise ArchiveError(
+                f"{path}: {error}. Times are timestamps or whole Unix milliseconds, numbers are "
+                "texts, floats or decimals"
+            ) from None
     return writer.log_ranges()
-
-
-def _is_parquet(file: Path) -> bool:
-    with file.open("rb") as opened:
-        return opened.read(4) == b"PAR1"
 
 
 def _select_columns(
@@ -441,20 +448,6 @@ def _check_bulk(
     return count
 
 
-@contextmanager
-def _named_errors(path: Path) -> Iterator[None]:
-    """Name the files if values cannot be read."""
-    from duckdb import Error
-
-    try:
-        yield
-    except (Error, pa.ArrowException) as error:
-        raise ArchiveError(
-            f"{path}: {error}. Times are timestamps or whole Unix milliseconds, numbers are "
-            "texts, floats or decimals"
-        ) from None
-
-
 @dataclass
 class _History:
     """A history whose rows are ingested: its runs, and what came of its rows."""
@@ -551,7 +544,7 @@ class BulkWriter:
             entries.append(log_entry(done, self._origin, history.breaks, history.runs))
             result["kept"][history.series.name] = new
         if entries:
-            self._writer.log(entries)
+            log_refreshes(self._writer.tables, entries, self._writer.log)
         return result
 
     def _history(self, subject: str) -> _History:

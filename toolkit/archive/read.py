@@ -8,7 +8,6 @@ import functools
 import json
 import operator
 from collections.abc import Mapping, Sequence
-from types import MappingProxyType
 from typing import Any, Final, Literal, get_args
 
 import numpy as np
@@ -29,7 +28,7 @@ from toolkit.contract.value_kinds import EXACT_PRECISION, EXACT_SCALE, Numbers
 from toolkit.errors import ArchiveError
 from toolkit.fetch.pull import publish_remarks
 from toolkit.fetch.remarks import coverage_remarks
-from toolkit.frames import Collector, Extra
+from toolkit.frames import Collector
 from toolkit.frames.answer_frames import cut_facts
 from toolkit.frames.nested_values import TEXT
 from toolkit.times import Time, to_iso, to_ms
@@ -42,36 +41,11 @@ _TEXTS_AT_ONCE: Final = 20_000
 _STORED_FAMILIES: Final = ("number", "time", "integer", "flag", "text")
 
 
-def read_frames(
-    tables: ArchiveTables,
-    series: Series,
-    start: Time | None,
-    end: Time | None,
-    numbers: Numbers,
-    extra: Extra = "drop",
-) -> tuple[pd.DataFrame, ...]:
-    """Return the frames of an archived history, or of the latest archived answer.
-
-    Raises
-    ------
-    ArchiveError
-        If nothing is archived.
-    ValueError
-        If `numbers` or `extra` is none of the allowed values.
-    """
-    _check_numbers(numbers)
-    if extra not in get_args(Extra):
-        raise ValueError(f"extra must be 'drop' or 'keep', not {extra!r}")
-    collector = Collector(series.operation, numbers, extra)
-    if series.operation.is_history:
-        return _history_frames(tables, series, start, end, collector)
-    return _state_frames(tables, series, collector)
-
-
-def _check_numbers(numbers: str) -> None:
-    if numbers not in get_args(Numbers):
-        forms = " or ".join(map(repr, get_args(Numbers)))
-        raise ValueError(f"numbers must be {forms}, not {numbers!r}")
+def check_choice(name: str, value: object, choices: object) -> None:
+    """Raise a ValueError if a value is none of the choices of a Literal."""
+    if value not in get_args(choices):
+        forms = " or ".join(map(repr, get_args(choices)))
+        raise ValueError(f"{name} must be {forms}, not {value!r}")
 
 
 def latest_answer(tables: ArchiveTables, series: Series) -> dict[str, Any]:
@@ -80,9 +54,10 @@ def latest_answer(tables: ArchiveTables, series: Series) -> dict[str, Any]:
     return max(reversed(rows), key=operator.itemgetter("_fetched"), default={})
 
 
-def _state_frames(
+def state_frames(
     tables: ArchiveTables, series: Series, collector: Collector
 ) -> tuple[pd.DataFrame, ...]:
+    """Return the frames of the latest archived answer."""
     operation, numbers, answer = series.operation, collector.numbers, latest_answer(tables, series)
     if not answer:
         raise ArchiveError(
@@ -100,7 +75,7 @@ def _state_frames(
     return collector.frames(provenance | facts)
 
 
-def _history_frames(
+def history_frames(
     tables: ArchiveTables,
     series: Series,
     start: Time | None,
@@ -130,7 +105,7 @@ def _history_frames(
             schemas.collect_texts(collector, series, some)
     ranges, newest = coverage.complete_ranges(log), max(log, key=operator.itemgetter("_fetched"))
     times = {"start": first, "end": last}
-    frames = collector.frames(_make_provenance(tables, series, numbers, newest, times, ranges))
+    frames = collector.frames(_make_provenance(tables, series, numbers, newest, ranges, **times))
     moments, found = frames[0][series.keys[0]], collector.rows
     frame_times = [to_ms(moments.min()), to_ms(moments.max())] if len(moments) else []
     known, present = make_coverage(ranges, frame_times), archive_present_ms(tables, log_handle)
@@ -161,8 +136,8 @@ def _make_provenance(
     series: Series,
     numbers: Numbers,
     origin: Mapping[str, Any],
-    times: Mapping[str, int | None] = MappingProxyType({}),
     ranges: Sequence[TimeRange] = (),
+    **times: int | None,
 ) -> dict[str, Any]:
     given_times = {name: time for name, time in times.items() if time is not None}
     return {
@@ -251,9 +226,8 @@ def scan_table(
     `values` maps a column to the value that it must have. `times` are Unix milliseconds, both ends
     inclusive. `session` is the SparkSession of ``"spark"``.
     """
-    _check_numbers(numbers)
-    if engine not in get_args(Engine):
-        raise ValueError(f"engine must be one of {', '.join(get_args(Engine))}, not {engine!r}")
+    check_choice("numbers", numbers, Numbers)
+    check_choice("engine", engine, Engine)
     if (engine == "spark") != (session is not None):
         raise ValueError('session= and engine="spark" belong together: pass both, or none')
     if name not in RECORDS and times != (None, None):

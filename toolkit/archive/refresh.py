@@ -297,12 +297,11 @@ class _HistoryRefresh:
             if not history.error:
                 done.append(history)
         if done:
-            self._writer.log(
-                [
-                    log_entry(each.refreshed(), each.origin, each.breaks, each.runs, each.lacks)
-                    for each in done
-                ]
-            )
+            entries = [
+                log_entry(each.refreshed(), each.origin, each.breaks, each.runs, each.lacks)
+                for each in done
+            ]
+            log_refreshes(self._writer.tables, entries, self._writer.log)
         for history in finished:
             if history in done:
                 yield history.request, self._announce(history, words)
@@ -391,17 +390,6 @@ class FetchedAnswer:
     body: bytes
     headers: Mapping[str, str]  # those that are needed to decode the body
     origin: RowOrigin
-
-    @property
-    def row(self) -> dict[str, Any]:
-        """The row of the table."""
-        return {
-            "_operation": self.series.operation.type,
-            "_subject": self.series.subject,
-            "_body": self.body,
-            "_headers": json.dumps(dict(self.headers)),
-            **self.origin.columns,
-        }
 
 
 class _AnswerRefresh:
@@ -505,7 +493,9 @@ def append_answers(tables: ArchiveTables, answers: Sequence[FetchedAnswer]) -> l
             total = counts.get(series.name, counters.get(series.name, 0)) + is_new
             if is_new:
                 archived.add(identity)
-                new.append(answer.row)
+                stored = {"_body": answer.body, "_headers": json.dumps(dict(answer.headers))}
+                place = {"_operation": series.operation.type, "_subject": series.subject}
+                new.append({**place, **stored, **answer.origin.columns})
                 counts[series.name] = total  # makes Delta refuse a second writer of the series
             done.append(RefreshResult(*identity[:2], int(is_new), total, moment, moment))
         if new:

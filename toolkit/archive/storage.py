@@ -437,11 +437,18 @@ def digest_rows(rows: pa.Table | pa.RecordBatch) -> int:
     """
     columns = [rows.column(name) for name in digest_columns(rows.schema.names)]
     if all(pa.types.is_string(column.type) and not column.null_count for column in columns):
-        joined = pc.binary_join_element_wise(*columns, "\0")  # as _row_text, but faster
+        joined = pc.binary_join_element_wise(*columns, "\0")  # as below, but faster
         texts: Iterable[bytes] = joined.cast(pa.binary()).to_pylist()
     else:
         cells = zip(*(column.to_pylist() for column in columns), strict=True)
-        texts = (text.encode() for text in map(_row_text, cells))
+        texts = (
+            "\0".join(
+                cell.hex() if isinstance(cell, bytes) else str(cell)
+                for cell in row
+                if cell is not None
+            ).encode()
+            for row in cells
+        )
     digests = b"".join([hashlib.sha256(text).digest() for text in texts])
     # Eight numbers of 32 bits make a hash. Their sums over the rows fit into 64 bits.
     words = np.frombuffer(digests, ">u4").reshape(-1, 8).sum(axis=0, dtype=np.uint64)
@@ -451,11 +458,6 @@ def digest_rows(rows: pa.Table | pa.RecordBatch) -> int:
 def format_digest(total: int) -> str:
     """Return a sum of hashes as 64 hexadecimal digits."""
     return f"{total % 2**256:064x}"
-
-
-def _row_text(cells: Iterable[Any]) -> str:
-    values = (cell for cell in cells if cell is not None)
-    return "\0".join(cell.hex() if isinstance(cell, bytes) else str(cell) for cell in values)
 
 
 def digest_columns(columns: Sequence[str]) -> Sequence[str]:
