@@ -48,3 +48,6 @@ def test_doctor_asks_what_the_key_has_used(run, monkeypatch):
     (found,) = [check for check in checks if check["name"] == "answer"]
     assert found["state"] == "ok"
     assert "1 tokens" in found["found"]
+    checks = json.loads(run(EXCHANGE, "doctor", "--json", "--exchange", "hyperliquid").stdout)
+    (found,) = [check for check in checks if check["name"] == "answer"]
+    assert "without a key" in found["found"]

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
     from toolkit.archive.archive import Archive
     from toolkit.archive.history_pull import RefreshRequest
-    from toolkit.archive.ingest import IngestResult
     from toolkit.client import Session
     from toolkit.contract.operations import Operation
 
@@ -54,7 +53,7 @@ _LONGEST_SUBJECT: Final = 60  # characters on a terminal
 
 
 @archive_app.callback()
-def archive() -> None:
+def _set_allocator() -> None:
     """Archive fetched rows permanently."""
     # With the allocator of the C library, verify and compact need a sixth less memory.
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
@@ -111,10 +110,16 @@ def refresh(
     """
     from toolkit.archive.schemas import resolve_operation
 
-    with _archive_errors():
-        found, target = resolve_operation(operation), _open_archive(path)
-    named = {name: options[name] for name in _SUBJECTS}
-    subjects = [*(subject or []), *_named_subjects(found, named)]
+    with _opened(path, is_new=True) as target:
+        found = resolve_operation(operation)
+    takes = found.parameters[0].python.removesuffix("s") if found.parameters else ""
+    subjects = [*(subject or [])]
+    for name in _SUBJECTS:
+        if options[name] and name != takes:
+            own = f"--{takes}" if takes in _SUBJECTS else "SUBJECT after the operation"
+            advice = f"use {own}" if takes else "it takes no subject"
+            fail(f"{found.type} has no --{name}: {advice}", code=2)
+        subjects += options[name] or ()
     arguments: dict[str, Any] = {
         name: options[name] for name in ("start", "end", "dex") if options[name] is not None
     }
@@ -174,16 +179,36 @@ def ingest(
     Exit code 1: some files or histories were left out, with the reason on stderr; the others are
     archived.
     """
+    from toolkit.archive.schemas import resolve_operation
+
     if not files.exists():
         fail(f"there is no file or folder {files}", code=2)
-    with _archive_errors():
-        archive = _open_archive(path)
+    with _opened(path, is_new=True) as archive:
         if bulk is None:
             if start or end or column or source:
                 fail("--start, --end, --column and --source belong to --bulk OPERATION", code=2)
             result = archive.ingest(files)
+        elif start is None or end is None:
+            fail(
+                "--bulk needs --start and --end: the range in which the files have all rows", code=2
+            )
         else:
-            result = _ingest_bulk(archive, files, bulk, (start, end), column or [], source)
+            names = dict(map(_parse_column, column or ()))
+            fetch = fetch_function(resolve_operation(bulk))
+            with RowProgress("archive") as progress:
+                try:
+                    result = archive.ingest_bulk(
+                        files,
+                        fetch,
+                        start,
+                        end,
+                        columns=names,
+                        source=source,
+                        progress=progress.update,
+                    )
+                except KeyboardInterrupt:
+                    note = f"{progress.rows:,} rows are archived; repeat the command to continue"
+                    fail(f"interrupted; {note}", code=130)
     if as_json:
         typer.echo(json.dumps(result))
     elif bulk is not None:
@@ -198,40 +223,18 @@ def ingest(
     raise typer.Exit(1 if result["left"] else 0)
 
 
-def _ingest_bulk(
-    archive: "Archive",
-    files: Path,
-    type: str,
-    times: tuple[str | None, str | None],
-    columns: Sequence[str],
-    source: str | None,
-) -> "IngestResult":
-    """Ingest bulk files, and show the number of rows. After an interrupt, say how to continue."""
-    from toolkit.archive.schemas import resolve_operation
-
-    start, end = times
-    if start is None or end is None:
-        fail("--bulk needs --start and --end: the range in which the files have all rows", code=2)
-    pairs = [text.partition("=") for text in columns]
-    if wrong := [text for text, (_, sign, _) in zip(columns, pairs, strict=True) if not sign]:
-        fail(f"--column is OURS=THEIRS, for example px=price, not {wrong[0]}", code=2)
-    names = {ours.strip(): theirs.strip() for ours, _, theirs in pairs}
-    fetch = fetch_function(resolve_operation(type))
-    with RowProgress("archive") as progress:
-        try:
-            return archive.ingest_bulk(
-                files, fetch, start, end, columns=names, source=source, progress=progress.update
-            )
-        except KeyboardInterrupt:
-            note = f"{progress.rows:,} rows are archived; repeat the command to continue"
-            fail(f"interrupted; {note}", code=130)
+def _parse_column(text: str) -> tuple[str, str]:
+    ours, sign, theirs = text.partition("=")
+    if not sign:
+        fail(f"--column is OURS=THEIRS, for example px=price, not {text}", code=2)
+    return ours.strip(), theirs.strip()
 
 
 @archive_app.command()
 def status(path: ArchivePath, as_json: JsonOption = False) -> None:
     """Print the content of the archive."""
-    with _archive_errors():
-        table = _open_archive(path).status()
+    with _opened(path, is_new=True) as archive:
+        table = archive.status()
     if as_json:
         typer.echo(table.to_json(orient="records", date_format="iso"))
     elif table.empty:
@@ -266,8 +269,8 @@ def scan(
     if out is not None:
         check_path(out)
     names = None if columns is None else [name.strip() for name in columns.split(",")]
-    with _archive_errors():
-        scanned = _open_existing(path).scan(
+    with _opened(path) as archive:
+        scanned = archive.scan(
             record,
             operation=operation,
             subject=subject,
@@ -277,33 +280,29 @@ def scan(
             engine="pandas",
             numbers=numbers.value,
         )
-    rows = cast("pd.DataFrame", scanned)
-    if out is not None:
-        with _archive_errors():
+        rows = cast("pd.DataFrame", scanned)
+        if out is not None:
             write_frame(rows, out)
+    if out is not None:
         typer.echo(f"{len(rows):,} rows in {out}", err=True)
     elif as_json:
         write_json_lines(rows, sys.stdout.buffer)
         sys.stdout.buffer.flush()
     else:
-        shown = rows if names else _leave_out_origin(rows)
+        shown = rows
+        fields = [name for name in rows.columns if not name.startswith("_")]
+        if names is None and fields:  # whole answers have no columns of a record
+            shown = rows[[*rows.columns.intersection(["_subject"]), *fields]]
         typer.echo(shown.to_string(index=False, max_rows=20, max_cols=12))
         if len(shown.columns) < len(rows.columns):
             typer.echo("columns that begin with _ are left out; --columns can name them", err=True)
 
 
-def _leave_out_origin(rows: "pd.DataFrame") -> "pd.DataFrame":
-    """Return rows without the columns on their origin, except the account or other subject."""
-    fields = [name for name in rows.columns if not name.startswith("_")]
-    # Whole answers have no columns of a record.
-    return rows[[*rows.columns.intersection(["_subject"]), *fields]] if fields else rows
-
-
 @archive_app.command()
 def verify(path: ArchivePath, as_json: JsonOption = False) -> None:
     """Read all rows and print every fault; the exit code is 1 if there is an error."""
-    with _archive_errors(), RowProgress("verify") as progress:
-        findings = _open_existing(path).verify(progress=progress.update)
+    with _opened(path) as archive, RowProgress("verify") as progress:
+        findings = archive.verify(progress=progress.update)
     errors = [finding for finding in findings if finding.severity == "error"]
     if as_json:
         facts = [asdict(finding) for finding in findings]
@@ -323,8 +322,8 @@ def verify(path: ArchivePath, as_json: JsonOption = False) -> None:
 @archive_app.command()
 def freeze(path: ArchivePath, as_json: JsonOption = False) -> None:
     """Name the present rows permanently, and print the id of this freeze."""
-    with _archive_errors(), RowProgress("freeze") as progress:
-        name = _open_archive(path).freeze(progress=progress.update)
+    with _opened(path, is_new=True) as archive, RowProgress("freeze") as progress:
+        name = archive.freeze(progress=progress.update)
     if as_json:
         typer.echo(json.dumps({"id": name, "archive": f"{path}@{name}"}))
         return
@@ -342,49 +341,27 @@ def compact(
     as_json: JsonOption = False,
 ) -> None:
     """Merge the small files of many refreshes; other programs can read and write meanwhile."""
-    with _archive_errors(), RowProgress("compact") as progress:
-        fewer = _open_existing(path).compact(
-            forget_after_hours=forget_after_hours, progress=progress.update
-        )
+    with _opened(path) as archive, RowProgress("compact") as progress:
+        fewer = archive.compact(forget_after_hours=forget_after_hours, progress=progress.update)
     text = f"{count_text(fewer, 'file')} fewer"
     typer.echo(json.dumps({"files_fewer": fewer}) if as_json else text)
 
 
-def _open_archive(path: str) -> "Archive":
-    from toolkit.archive.archive import open
-
-    return open(path)
-
-
-def _open_existing(path: str) -> "Archive":
-    from toolkit.archive.archive import open_existing
-
-    return open_existing(path)
-
-
 @contextmanager
-def _archive_errors() -> Iterator[None]:
-    """Print an error as one line and exit with code 2; code 1 is for the errors of `verify`."""
+def _opened(path: str, *, is_new: bool = False) -> "Iterator[Archive]":
+    """Open an archive, which may be new.
+
+    Print an error of the block as one line and exit with code 2; code 1 is for the errors of
+    `verify`.
+    """
+    from toolkit.archive.archive import open, open_existing
     from toolkit.errors import ToolkitError
 
     try:
         with print_warnings():
-            yield
+            yield open(path) if is_new else open_existing(path)
     except (ToolkitError, ValueError, TypeError, OSError) as error:
         fail(str(error), code=2)
-
-
-def _named_subjects(
-    operation: "Operation", named: Mapping[str, Sequence[str] | None]
-) -> Iterator[str]:
-    """Yield the subjects of the options; an option of another kind of subject ends the command."""
-    takes = operation.parameters[0].python.removesuffix("s") if operation.parameters else ""
-    for name, values in named.items():
-        if values and name != takes:
-            own = f"--{takes}" if takes in named else "SUBJECT after the operation"
-            advice = f"use {own}" if takes else "it takes no subject"
-            fail(f"{operation.type} has no --{name}: {advice}", code=2)
-        yield from values or ()
 
 
 def _refresh_all(

@@ -6,12 +6,11 @@ import platform
 import shutil
 import sys
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, NamedTuple
 
 import typer
 
@@ -29,8 +28,7 @@ _LARGEST_SKEW: Final = 60  # seconds; ages such as "7d" count back from the cloc
 _LEAST_FREE: Final = 1 << 30  # bytes; the demo exchange and its answers need some 200 MB
 
 
-@dataclass(frozen=True)
-class Check:
+class Check(NamedTuple):
     """The result of a check; its state is ``ok``, ``problem``, or ``note`` for what is optional."""
 
     name: str
@@ -48,6 +46,10 @@ def doctor(
             "key, and says how many tokens it has counted."
         ),
     ] = None,
+    exchange: Annotated[
+        str | None,
+        typer.Option(help="Ask the own API of this exchange, which needs no key: hyperliquid."),
+    ] = None,
     offline: Annotated[
         bool, typer.Option("--offline", help="Do not ask the address for its clock.")
     ] = False,
@@ -57,17 +59,13 @@ def doctor(
 
     No request with the key is sent, unless you pass --base-url. Exit code 1: something is wrong.
     """
-    checks = [
-        *_python_checks(),
-        *_extra_checks(),
-        *_service_checks(offline=offline),
-        *([] if base_url is None else [_answer_check(base_url)]),
-        *_file_checks(archive),
-        *_program_checks(),
-    ]
+    checks = [*_python_checks(), *_service_checks(offline=offline)]
+    if base_url or exchange:
+        checks.append(_answer_check(base_url, exchange))
+    checks += [*_file_checks(archive), *_program_checks()]
     problems = [check for check in checks if check.state == "problem"]
     if as_json:
-        typer.echo(json.dumps([asdict(check) for check in checks]))
+        typer.echo(json.dumps([check._asdict() for check in checks]))
     else:
         for check in checks:
             typer.echo(f"{check.state:8}{check.name:20}{check.found}")
@@ -86,28 +84,21 @@ def _python_checks() -> Iterator[Check]:
         yield Check("toolkit", "problem", "not installed", "install it: docs/install.md")
         return
     yield Check("toolkit", "ok", f"{found}, {f'the clone {place}' if place else 'installed'}")
-    wrong = _wrong_versions("")
-    if wrong:
-        yield Check("libraries", "problem", "; ".join(wrong), "install the package again")
+    if wrong := _wrong_versions(""):
+        yield Check("libraries", "problem", wrong, "install the package again")
     else:
         yield Check("libraries", "ok", f"all {len(extra_requirements(''))} core libraries")
     if (shadow := find_shadow(Path.cwd())) is not None:
         found = f"{shadow} is imported instead of this package"
         yield Check("import", "problem", found, "rename it")
-
-
-def _extra_checks() -> Iterator[Check]:
     for extra, purpose in EXTRAS.items():
-        wrong = _wrong_versions(extra)
-        name = f"extra {extra}"
-        if wrong:
-            found = f"{purpose}; {'; '.join(wrong)}"
-            yield Check(name, "note", found, install_command(extra))
+        if wrong := _wrong_versions(extra):
+            yield Check(f"extra {extra}", "note", f"{purpose}; {wrong}", install_command(extra))
         else:
-            yield Check(name, "ok", purpose)
+            yield Check(f"extra {extra}", "ok", purpose)
 
 
-def _wrong_versions(extra: str) -> list[str]:
+def _wrong_versions(extra: str) -> str:
     """Return the libraries of an extra that are missing or too old, with what is installed."""
     from packaging.requirements import Requirement
 
@@ -115,12 +106,11 @@ def _wrong_versions(extra: str) -> list[str]:
     for item in map(Requirement, extra_requirements(extra)):
         try:
             found = version(item.name)
+            if not item.specifier.contains(found, prereleases=True):
+                wrong.append(f"{item.name} is {found}, not {item.specifier}")
         except PackageNotFoundError:
             wrong.append(f"{item.name} is missing")
-            continue
-        if not item.specifier.contains(found, prereleases=True):
-            wrong.append(f"{item.name} is {found}, not {item.specifier}")
-    return wrong
+    return "; ".join(wrong)
 
 
 def _service_checks(*, offline: bool) -> Iterator[Check]:
@@ -141,11 +131,10 @@ def _service_checks(*, offline: bool) -> Iterator[Check]:
         return
     if problem := address_problem(address):  # its text may be a key
         yield Check("address", "problem", "TOOLKIT_BASE_URL is not valid", problem)
-        return
-    if offline:
+    elif offline:
         yield Check("address", "ok", f"{address}, not asked")
-        return
-    yield from _clock_checks(address)
+    else:
+        yield from _clock_checks(address)
 
 
 def _clock_checks(address: str) -> Iterator[Check]:
@@ -174,12 +163,12 @@ def _clock_checks(address: str) -> Iterator[Check]:
         yield Check("clock", "ok", f"within {_LARGEST_SKEW} s of the service")
 
 
-def _answer_check(base_url: str) -> Check:
+def _answer_check(base_url: str | None, exchange: str | None) -> Check:
     """Ask an address one question: its clock, or what the key has used."""
     import toolkit as tk
 
     try:
-        with tk.connect(base_url, attempts=1, default=False) as session:
+        with tk.connect(base_url, exchange=exchange, attempts=1, default=False) as session:
             per_minute = session.api.points_per_minute
             if not session.api.has_keys:
                 tk.info({"type": "exchangeStatus"}, session=session)
@@ -211,20 +200,17 @@ def _file_checks(archive: str | None) -> Iterator[Check]:
         yield Check("cache", "problem", f"{folder}: {free >> 20} MB are free", "make room")
     else:
         yield Check("cache", "ok", f"{folder}, {free >> 30} GB free")
-    if archive is not None:
-        yield _archive_check(archive)
-
-
-def _archive_check(path: str) -> Check:
+    if archive is None:
+        return
     from toolkit.archive.archive import open_existing
     from toolkit.errors import ToolkitError
 
     try:
-        table = open_existing(path).status()
+        table = open_existing(archive).status()
+        rows = count_text(int(table["rows"].sum()), "row")
+        yield Check("archive", "ok", f"{archive}: {len(table)} series, {rows}")
     except (ToolkitError, ValueError, OSError) as error:
-        return Check("archive", "problem", str(error))
-    rows = count_text(int(table["rows"].sum()), "row")
-    return Check("archive", "ok", f"{path}: {len(table)} series, {rows}")
+        yield Check("archive", "problem", str(error))
 
 
 def _program_checks() -> Iterator[Check]:

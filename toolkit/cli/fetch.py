@@ -90,7 +90,13 @@ def _fetch_operation(operation: "Operation", options: dict[str, Any]) -> None:
         frames, is_complete = _fetch_frames(operation, options)
         if not is_complete and not options["partial"]:
             fail("nothing was written; --partial writes the received rows", code=INCOMPLETE)
-        _write_frames(frames, out)
+        for name, frame in frames.items():
+            if out == "-":
+                write_json_lines(frame, sys.stdout.buffer, {"frame": name} if name else {})
+                sys.stdout.buffer.flush()
+            elif out is not None:
+                path = Path(out)
+                write_frame(frame, path.with_suffix(f".{name}{path.suffix}") if name else path)
         _print_provenance(frames, options["as_json"])
         if out is None and not options["as_json"]:
             for frame in frames.values():
@@ -101,8 +107,17 @@ def _fetch_operation(operation: "Operation", options: dict[str, Any]) -> None:
 def _fetch_frames(
     operation: "Operation", options: dict[str, Any]
 ) -> "tuple[dict[str, pd.DataFrame], bool]":
-    """Return the frames by name, and whether they are complete."""
+    """Return the frames by name, and whether they are complete.
+
+    A dex that does not exist ends the command: its answer has no rows, and no error.
+    """
     import toolkit as tk
+    from toolkit.frames.provenance import provenance
+
+    def name_frames(result: Any) -> dict[str, Any]:
+        if not isinstance(result, tuple):
+            return {"": result}
+        return dict(zip((table.name for table in operation.tables), result, strict=True))
 
     arguments = fetch_arguments(operation, options)
     function = fetch_function(operation)
@@ -115,30 +130,14 @@ def _fetch_frames(
                 result = function(**arguments, session=session)
         except tk.Incomplete as error:
             typer.echo(f"toolkit: incomplete: {plain_message(error)}", err=True)
-            return _name_frames(operation, error.rows), False
-        frames = _name_frames(operation, result)
-        _check_dex(operation, arguments, frames, session)
-    return frames, not any(_lacks_rows(frame) for frame in frames.values())
-
-
-def _lacks_rows(frame: "pd.DataFrame") -> bool:
-    """Return whether the provenance says that rows are missing, or contradict each other."""
-    from toolkit.frames.provenance import provenance
-
-    return str(provenance(frame)["complete"]).startswith("no")
-
-
-def _check_dex(
-    operation: "Operation",
-    arguments: dict[str, Any],
-    frames: "dict[str, pd.DataFrame]",
-    session: "Session",
-) -> None:
-    """End the command if the dex does not exist: its answer has no rows, and no error."""
-    # An account has a state on every dex, also on one that does not exist.
-    is_empty = next(iter(frames.values())).empty or "users" in arguments
-    if words := unknown_dex(arguments.get("dex"), session, is_empty=is_empty):
-        fail(f"{operation.function}: {words}. Nothing was written", code=2)
+            return name_frames(error.rows), False
+        frames = name_frames(result)
+        # An account has a state on every dex, also on one that does not exist.
+        is_empty = next(iter(frames.values())).empty or "users" in arguments
+        if words := unknown_dex(arguments.get("dex"), session, is_empty=is_empty):
+            fail(f"{operation.function}: {words}. Nothing was written", code=2)
+    complete = [str(provenance(frame)["complete"]) for frame in frames.values()]
+    return frames, not any(text.startswith("no") for text in complete)
 
 
 def unknown_dex(dex: Any, session: "Session", *, is_empty: bool) -> str:
@@ -167,24 +166,6 @@ def _list_dexes(dex: str, session: "Session") -> list[str]:
             return ["", dex] if len(tk.meta(dex=dex, session=session)) else [""]
     except (tk.ToolkitError, LookupError, TypeError):
         return []
-
-
-def _name_frames(operation: "Operation", result: Any) -> "dict[str, pd.DataFrame]":
-    if isinstance(result, tuple):
-        names = [table.name for table in operation.tables]
-        return dict(zip(names, result, strict=True))
-    return {"": result}
-
-
-def _write_frames(frames: "dict[str, pd.DataFrame]", out: str | None) -> None:
-    if out == "-":
-        for name, frame in frames.items():
-            write_json_lines(frame, sys.stdout.buffer, {"frame": name} if name else {})
-        sys.stdout.buffer.flush()
-    elif out is not None:
-        for name, frame in frames.items():
-            path = Path(out)
-            write_frame(frame, path.with_suffix(f".{name}{path.suffix}") if name else path)
 
 
 def _print_provenance(frames: "dict[str, pd.DataFrame]", as_json: bool) -> None:

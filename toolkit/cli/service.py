@@ -22,7 +22,7 @@ from toolkit.cli.options import (
 from toolkit.display import count_text
 
 if TYPE_CHECKING:
-    from toolkit.service import AcceptedKey, Upstream
+    from toolkit.service import AcceptedKey
 
 
 def serve(
@@ -87,7 +87,7 @@ def serve(
     from toolkit.errors import MissingExtra
     from toolkit.installation import explain_missing
     from toolkit.local_service import application_of
-    from toolkit.service import KeyQuotas
+    from toolkit.service import KeyQuotas, Upstream
 
     try:
         with explain_missing("serve"):
@@ -98,7 +98,10 @@ def serve(
     if not api.has_keys and (keys or upstream or archive):
         fail("--as exchange works without --keys, --upstream and --archive: leave them out", code=2)
     accepted, new_secret = _accepted_keys(keys) if api.has_keys else ([], "")
-    upstream_server = _find_upstream(upstream)
+    try:
+        server = upstream and Upstream(upstream, os.environ.get("TOOLKIT_UPSTREAM_KEY"))
+    except ValueError as error:
+        fail(str(error), code=2)
     try:
         bound = bind_socket(host, port)
     except OSError as error:
@@ -112,7 +115,7 @@ def serve(
                 store,
                 KeyQuotas(accepted),
                 clock=clock,
-                upstream=upstream_server,
+                upstream=server or None,
                 api=api,
                 points_per_machine=api.points_per_minute,
             )
@@ -230,14 +233,3 @@ def _check_exposure(host: str, address: str, *, has_new_secret: bool) -> None:
         f"OTHER MACHINES CAN REACH THIS SERVICE, because it listens on {host}. Keys and data "
         "travel without encryption. Put a proxy with TLS in front of it, or leave out --host"
     )
-
-
-def _find_upstream(address: str | None) -> "Upstream | None":
-    from toolkit.service import Upstream
-
-    if address is None:
-        return None
-    try:
-        return Upstream(address, os.environ.get("TOOLKIT_UPSTREAM_KEY"))
-    except ValueError as error:
-        fail(str(error), code=2)
