@@ -1,7 +1,6 @@
 """The numbers of reports, computed again from their frames.
 
-A class has the number of each place in the headlines of a report, and in the sentences of `told`:
-`volume` in each of them, or `volume_fills` in `volume` alone.
+A class has the number of each place in the headlines of a report, and of some in its sentences.
 """
 
 from functools import cached_property
@@ -15,7 +14,6 @@ from toolkit.rules.directions import CONVERSIONS
 
 
 class MarketNumbers:
-    told = ("cost",)
     size, bps = 100_000, 10
 
     def __init__(self, market):
@@ -33,9 +31,9 @@ class MarketNumbers:
             costs[side] = (mean, row["low"], row["high"])
         return costs
 
-    buy = cost = property(lambda self: self._costs["buy"][0])
-    buy_low = buying_low = property(lambda self: self._costs["buy"][1])
-    buy_high = buying_high = property(lambda self: self._costs["buy"][2])
+    buy = property(lambda self: self._costs["buy"][0])
+    buy_low = property(lambda self: self._costs["buy"][1])
+    buy_high = property(lambda self: self._costs["buy"][2])
     sell = property(lambda self: self._costs["sell"][0])
     sell_low = property(lambda self: self._costs["sell"][1])
     sell_high = property(lambda self: self._costs["sell"][2])
@@ -59,20 +57,18 @@ class MarketNumbers:
 
 
 class PositionNumbers:
-    told = ("shown", "crowding")
-
     def __init__(self, positions):
         self.coin, self.market = positions.market.coin, positions.market
         rows = positions.frames.states and positions.frames.states.positions
         self.own = None if rows is None else rows[rows["coin"] == self.coin]
 
-    accounts = property(lambda self: self.own["user"].nunique())
-    shown_long = property(lambda self: self._interest(1))
-    shown_short = property(lambda self: self._interest(-1))
-    crowding_long = property(lambda self: 1 / (self._shares(1) ** 2).sum(min_count=1))
-    crowding_short = property(lambda self: 1 / (self._shares(-1) ** 2).sum(min_count=1))
-    long_top = property(lambda self: self._shares(1).max())
-    short_top = property(lambda self: self._shares(-1).max())
+    holders = property(lambda self: self.own["user"].nunique())
+    long = property(lambda self: self._interest(1))
+    short = property(lambda self: self._interest(-1))
+    long_effective_accounts = property(lambda self: 1 / (self._shares(1) ** 2).sum(min_count=1))
+    short_effective_accounts = property(lambda self: 1 / (self._shares(-1) ** 2).sum(min_count=1))
+    long_top_share = property(lambda self: self._shares(1).max())
+    short_top_share = property(lambda self: self._shares(-1).max())
 
     def _interest(self, sign):
         return (sign * self.own["szi"]).clip(0).sum() / self.market.context["open_interest"].item()
@@ -83,7 +79,6 @@ class PositionNumbers:
 
 
 class QualityNumbers:
-    told = ("ends",)
     size = 100_000
 
     def __init__(self, quality):
@@ -95,10 +90,10 @@ class QualityNumbers:
         costs = tk.slippage.cost(self.samples, self.size, side="buy").set_index("coin")["cost_bps"]
         return costs.reindex(self.quality.contexts["name"]).sort_values(kind="stable").dropna()
 
-    best = cheapest_cost = property(lambda self: self._costs.iloc[0])
-    best_coin = cheapest_coin = property(lambda self: self._costs.index[0])
-    worst = dearest_cost = property(lambda self: self._costs.iloc[-1])
-    worst_coin = dearest_coin = property(lambda self: self._costs.index[-1])
+    best = property(lambda self: self._costs.iloc[0])
+    best_coin = property(lambda self: self._costs.index[0])
+    worst = property(lambda self: self._costs.iloc[-1])
+    worst_coin = property(lambda self: self._costs.index[-1])
     times = property(lambda self: self.worst / self.best)
     markets = property(lambda self: len(self.quality.contexts))
     which = property(lambda self: "chosen" if self.quality.is_chosen else "largest by volume")
@@ -110,8 +105,6 @@ class QualityNumbers:
 
 
 class BuilderNumbers:
-    told = ("traded", "all", "share", "unnamed")
-
     def __init__(self, builder):
         self.address, self.all = builder.address, builder.fills
         traded = self.all[~self.all["dir"].isin(CONVERSIONS)]
@@ -126,14 +119,14 @@ class BuilderNumbers:
         return (fills["px"] * fills["sz"]).sum()
 
     volume = property(lambda self: self._usd(self.own))
-    volume_fills = property(lambda self: len(self.own))
+    fills = property(lambda self: len(self.own))
     all_volume = property(lambda self: self._usd(self.all[~self.all["dir"].isin(CONVERSIONS)]))
     revenue = property(lambda self: self.own["builder_fee"].sum())
     could = property(lambda self: self._usd(self.routable))
     rate = property(lambda self: self.volume / self.could)
-    fee = property(lambda self: 1e4 * self.revenue / self.volume)
+    fee_bps = property(lambda self: 1e4 * self.revenue / self.volume)
     unnamed = property(lambda self: self.all["user"].isna().sum())
-    unnamed_fills = property(lambda self: len(self.all))
+    all_fills = property(lambda self: len(self.all))
     users = property(lambda self: self.all["user"].nunique())
     through = property(lambda self: self.own["user"].nunique())
     direct = property(lambda self: self._usd(self.routable[self.routable["builder"].isna()]))
@@ -151,9 +144,6 @@ class BuilderNumbers:
 
 
 class WalletNumbers:
-    told = ("closed", "fees", "rebates", "funding", "net", "net_without_funding", "forced")
-    told += ("deleveraged", "traded", "closed_unknown", "fees_unknown", "worth")
-
     def __init__(self, results):
         self.results, self.account = results, results.account
         names = ("px", "sz", "closed_pnl", "fee")
@@ -172,29 +162,29 @@ class WalletNumbers:
 
     _traded = property(lambda self: self.rows[~self.rows["dir"].isin(CONVERSIONS)])
     volume = property(lambda self: self._traded["usd"].sum())
-    volume_fills = property(lambda self: len(self._traded))
+    traded = property(lambda self: len(self._traded))
     fills = property(lambda self: len(self.rows))
-    closed = property(lambda self: self.rows["closed_pnl"].sum())
+    closed_pnl = property(lambda self: self.rows["closed_pnl"].sum())
     fees = property(lambda self: -self.rows.loc[~self._in_cost, "fee"].sum())
-    net = property(lambda self: self.closed + self.fees + (self.funding or 0))
+    net = property(lambda self: self.closed_pnl + self.fees + (self.funding or 0))
     updates = property(lambda self: len(self.account.ledger))
-    cash = property(lambda self: self._flows["perp"].astype("float64").sum())
-    amounts = property(lambda self: (~self._flows["known"]).sum())
-    closed_unknown_missing = unclosed = property(lambda self: self._missing("closed_pnl"))
-    fees_unknown_missing = unpaid = property(lambda self: self._missing("fee"))
-    net_unknown_missing = property(lambda self: self._missing("closed_pnl", "fee"))
+    ledger = property(lambda self: self._flows["perp"].astype("float64").sum())
+    unknown = property(lambda self: (~self._flows["known"]).sum())
+    unclosed = property(lambda self: self._missing("closed_pnl"))
+    unpaid = property(lambda self: self._missing("fee"))
+    unvalued = property(lambda self: self._missing("closed_pnl", "fee"))
     unplaced = property(lambda self: self._missing("start_position"))
-    funding_in_part_share = property(
+    covered_share = property(
         lambda self: self.results.coverage.covered / self.results.coverage.held
     )
-    worth_value = property(lambda self: self._state_sum("accounts", "account_value"))
+    worth = property(lambda self: self._state_sum("accounts", "account_value"))
     unrealised = property(lambda self: self._state_sum("positions", "unrealized_pnl"))
     residual = property(lambda self: self.results.reconciliation["residual"])
     causes = property(
         lambda self: self.results.reconciliation["causes"] or "the cause is not known"
     )
-    parts_residual = apart = 0
-    recomputed_in_part_known = property(lambda self: self._audit["difference"].count())
+    off = apart = 0
+    known = property(lambda self: self._audit["difference"].count())
     breaks = property(lambda self: self._audit["chain_break"].sum())
     forced_orders = property(lambda self: self._forced["oid"].nunique())
     forced_coins = property(lambda self: self._forced["coin"].nunique())
@@ -242,21 +232,20 @@ class WalletNumbers:
         """When the sentences without numbers are true."""
         found = self.results.coverage
         return {
-            "no_fills": lambda: self.rows.empty,
-            "all_covered": lambda: found.held == found.covered == found.agreeing,
-            "funding_complete": lambda: found.is_complete,
-            "funding_missing": lambda: found.held and not found.covered,
-            "funding_none": lambda: not found.held and not len(self.account.funding),
-            "worth_exact": lambda: self.residual == 0,
-            "rebates": lambda: self.fees > 0,
-            "fees_received": lambda: self.rate > 0,
+            "The account made no fills": lambda: self.rows.empty,
+            "Each hour has its funding row": lambda: found.held == found.covered == found.agreeing,
+            "covers every position hour": lambda: found.is_complete,
+            "no funding rows for its position hours": lambda: found.held and not found.covered,
+            "There are no funding rows, and": lambda: not len(self.account.funding),
+            "no position at a full hour": lambda: not found.held,
+            "Its rows explain the value": lambda: self.residual == 0,
+            "Rebates were more": lambda: self.fees > 0,
+            "received: rebates": lambda: self.rate > 0,
         }
 
 
 class ReasonNumbers:
     """Why a wallet gained or lost: of the fills whose fees are known."""
-
-    told = ("maker", "maker_most", "coin_gain", "coin_loss", "best_day", "worst_day")
 
     def __init__(self, results):
         self.results, self.fills = results, results.account.fills
@@ -271,19 +260,17 @@ class ReasonNumbers:
         rows = self.results.attribution(by=by)
         return rows[~rows[by].astype("str").str.startswith("#")].set_index(by)["net"].astype(float)
 
-    coin_gain_coin = property(lambda self: self._nets("coin").idxmax())
-    coin_gain_net = property(lambda self: self._nets("coin").max())
-    coin_loss_coin = property(lambda self: self._nets("coin").idxmin())
-    coin_loss_net = property(lambda self: self._nets("coin").min())
-    best_day_day = property(lambda self: f"{self._nets('day').idxmax():%Y-%m-%d}")
+    best_coin = property(lambda self: self._nets("coin").idxmax())
+    best_net = property(lambda self: self._nets("coin").max())
+    worst_coin = property(lambda self: self._nets("coin").idxmin())
+    worst_net = property(lambda self: self._nets("coin").min())
+    best_day = property(lambda self: f"{self._nets('day').idxmax():%Y-%m-%d}")
     best_day_net = property(lambda self: self._nets("day").max())
-    worst_day_day = property(lambda self: f"{self._nets('day').idxmin():%Y-%m-%d}")
+    worst_day = property(lambda self: f"{self._nets('day').idxmin():%Y-%m-%d}")
     worst_day_net = property(lambda self: self._nets("day").min())
 
 
 class ComparisonNumbers:
-    told = ("trading", "all_traded")
-
     def __init__(self, comparison):
         self.wallets = [WalletNumbers(wallet.results) for wallet in comparison.wallets]
 
@@ -301,14 +288,12 @@ class ComparisonNumbers:
 
     @property
     def net(self):
-        is_known = not any(wallet.net_unknown_missing for wallet in self.wallets)
+        is_known = not any(wallet.unvalued for wallet in self.wallets)
         return sum(wallet.net for wallet in self.wallets) if is_known else None
 
 
 class PerformanceNumbers:
     """The value links from point to point: a flow is at its point, and changes no return."""
-
-    told = ("total_return", "drawdown", "value_unknown")
 
     def __init__(self, wallet):
         value = wallet.value
@@ -327,9 +312,9 @@ class PerformanceNumbers:
             self.gain += gain
             self._growth.append(self._growth[-1] * (1 + (gain / capital if capital > 0.01 else 0)))
 
-    total_return_value = property(lambda self: self._growth[-1] - 1)
+    total_return = property(lambda self: self._growth[-1] - 1)
 
     @property
-    def drawdown_value(self):
+    def drawdown(self):
         growth = np.array(self._growth)
         return (growth / np.maximum.accumulate(growth) - 1).min()

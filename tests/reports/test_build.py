@@ -265,8 +265,8 @@ def test_provenance_lists_fetched_frames(session, user):
     helped = tk.pnl.attribution(fills)
     names = {"session": session, "fills": fills, "_hidden": fills, "helped": helped, "user": user}
     made = report_provenance(names, ["user"])
-    assert [source.name for source in made.sources] == ["fills"]
-    assert made.parameters == {"user": user}
-    assert (made.source, made.simulated) == (session.label, True)
+    assert [source["name"] for source in made.facts["sources"]] == ["fills"]
+    assert f"user = {user}" in made.html
+    assert (made.facts["source"], made.facts["simulated"]) == (session.label, True)
     made = report_provenance(names | {"sources": {"mine": fills}}, [])
-    assert [source.name for source in made.sources] == ["mine"]
+    assert [source["name"] for source in made.facts["sources"]] == ["mine"]

@@ -1,13 +1,14 @@
 """Each report says what its frames say: sentences, headlines, tables and figures.
 
-A report has its sentences in tables (`SENTENCES`, `HEADLINES`, `CHECKS`). The classes of
-``recomputed.py`` compute the numbers of the headlines again, and a headline without such a number
-fails here. So does a sentence that no report below has.
+The classes of ``recomputed.py`` compute the numbers of the headlines again, and a headline without
+such a number fails here. So does a sentence that no report below has.
 """
 
+import ast
+import inspect
+import re
 from dataclasses import replace
 from functools import partial
-from string import Formatter
 
 import numpy as np
 import pandas as pd
@@ -21,6 +22,7 @@ from toolkit.plots.formats import short_address
 from toolkit.reports import (
     builder_report,
     comparison_report,
+    forced_closes,
     market_positions,
     market_report,
     quality_report,
@@ -31,21 +33,35 @@ from toolkit.reports import (
 )
 from toolkit.reports.market_positions import MarketPositions
 from toolkit.reports.position_frames import PositionFrames
-from toolkit.reports.sentences import Sentence, fill_text
+from toolkit.reports.sentences import Headline
 from toolkit.reports.wallet_performance import WalletPerformance
 from toolkit.reports.wallet_report import WalletResults
 from toolkit.rules.directions import CONVERSIONS
 
 REPORTS = {
-    "builder": (builder_report, recomputed.BuilderNumbers),
-    "comparison": (comparison_report, recomputed.ComparisonNumbers),
-    "market": (market_report, recomputed.MarketNumbers),
-    "performance": (wallet_performance, recomputed.PerformanceNumbers),
-    "positions": (market_positions, recomputed.PositionNumbers),
-    "quality": (quality_report, recomputed.QualityNumbers),
-    "reasons": (wallet_reasons, recomputed.ReasonNumbers),
-    "wallet": (wallet_text, recomputed.WalletNumbers),
-}
+    "builder": (recomputed.BuilderNumbers, builder_report, "summary", "headlines"),
+    "comparison": (
+        recomputed.ComparisonNumbers, comparison_report, "summarize_comparison", "list_headlines",
+        "describe_ranks",
+    ),
+    "market": (
+        recomputed.MarketNumbers, market_report, "headlines", "summary", "describe_twaps",
+        "describe_limits",
+    ),
+    "performance": (recomputed.PerformanceNumbers, wallet_performance, "describe_performance"),
+    "positions": (
+        recomputed.PositionNumbers, market_positions, "describe_accounts", "describe_cascade",
+        "describe_positioning",
+    ),
+    "quality": (
+        recomputed.QualityNumbers, quality_report, "headlines", "summary", "describe_checks"
+    ),
+    "reasons": (recomputed.ReasonNumbers, wallet_reasons, "explain_result"),
+    "wallet": (
+        recomputed.WalletNumbers, wallet_text, "list_headlines", "summarize_wallet",
+        "describe_coverage", "describe_value", "list_checks",
+    ),
+}  # fmt: skip
 LACKING = {"depth": "it was not archived", "TWAP orders": "the key may not"}
 
 
@@ -205,44 +221,59 @@ def with_unknown_amount(ledger, time):
     return longer
 
 
-def said_by(module, made):
-    return list(
-        module.list_sentences(made) if hasattr(module, "list_sentences") else made.sentences()
-    )
+def said_by(report, made):
+    """Yield the templates and the values of each headline and each sentence of a report."""
+    _, module, *names = REPORTS[report]
+    for name in names:
+        told = (getattr(module, name, None) or getattr(type(made), name))(made)
+        for part in told if isinstance(told, list) else told.parts:
+            is_headline = isinstance(part, Headline)
+            yield (part.templates, part.values) if is_headline else ((part[0],), part[1])
+
+
+PLACE = re.compile(r"{(\w+)(?::[^}]*)?}")
+
+
+def written_in(module):
+    """Return the texts in the code that are sentences, or have a place for a value."""
+    tree, found = ast.parse(inspect.getsource(module)), set()
+    for node in ast.walk(tree):
+        is_text = isinstance(node, (ast.Assign, ast.AugAssign)) and "text" in ast.unparse(node)[:5]
+        is_said = isinstance(node, ast.Call) and ast.unparse(node.func) in ("say", "tell")
+        texts = [each.value for each in ast.walk(node) if isinstance(each, ast.Constant)]
+        texts = [
+            text
+            for text in texts
+            if isinstance(text, str) and " " in text.replace("%Y-%m-%d %H", "")
+        ]
+        found |= {text for text in texts if PLACE.search(text) or is_text or is_said}
+    return found
 
 
 @pytest.mark.parametrize("report", REPORTS)
 def test_sentences_match_frames(report, variants):
-    module, numbers_of = REPORTS[report]
-    headlines = getattr(module, "HEADLINES", {}) | getattr(module, "CHECKS", {})
-    unsaid = {*module.SENTENCES, *headlines}
-    wrong = []
+    numbers_of, module, *_ = REPORTS[report]
+    said, wrong = set(), []
     for made in variants[report]:
         numbers = numbers_of(made)
-        for said in said_by(module, made):
-            is_sentence = isinstance(said, Sentence)
-            texts = (module.SENTENCES if is_sentence else headlines)[said.name]
-            texts = (texts,) if isinstance(texts, str) else texts
-            unsaid.discard(said.name)
-            shown = [said.text] if is_sentence else [*said]
-            assert [fill_text(text, said.values) for text in texts] == shown
-            is_true = getattr(numbers, "conditions", {}).get(said.name, lambda: True)
-            wrong += [] if is_true() else [(said.name, "is not true")]
-            if not is_sentence or said.name in numbers.told:
-                places = {place for text in texts for _, place, _, _ in Formatter().parse(text)}
-                wrong += list_differences(said, places - {None}, numbers)
-    assert (wrong, unsaid) == ([], set())
-
-
-def list_differences(said, places, numbers):
-    """Return the places of a sentence whose value is not the number of the frames."""
-    found = []
-    for place in places:
-        own = f"{said.name}_{place}"
-        number = getattr(numbers, own if hasattr(type(numbers), own) else place)
-        if not is_same(said.values[place], number):
-            found.append((said.name, place, said.values[place], number))
-    return found
+        for templates, values in said_by(report, made):
+            said |= {*templates}
+            wrong += [
+                (start, "is not true")
+                for start, is_true in getattr(numbers, "conditions", {}).items()
+                if any(template.startswith(start) for template in templates) and not is_true()
+            ]
+            for place in {place for template in templates for place in PLACE.findall(template)}:
+                is_known = hasattr(type(numbers), place) or place in vars(numbers)
+                # Every number of a headline is computed again.
+                number = (
+                    getattr(numbers, place) if is_known or len(templates) > 1 else values[place]
+                )
+                if not is_same(values[place], number):
+                    wrong.append((templates, place, values[place], number))
+    written = written_in(module) | (written_in(forced_closes) if report == "wallet" else set())
+    unsaid = [text for text in written if not any(text in template for template in said)]
+    assert (wrong, unsaid) == ([], [])
 
 
 def is_same(value, number):
@@ -257,8 +288,8 @@ def is_same(value, number):
     return float(value) == pytest.approx(float(number), rel=1e-9, abs=1e-6)
 
 
-def captions(figures):
-    return [block.caption for block in figures.blocks]
+def count_figures(drawn):
+    return drawn.html.count("<figure>")
 
 
 def test_unknown_data_leave_no_figures(variants):
@@ -277,10 +308,10 @@ def test_unknown_data_leave_no_figures(variants):
         (market_positions.draw_positioning, unread, 0),
         (market_positions.draw_liquidations, unread, 0),
     ]
-    drawn = [(draw.__name__, len(captions(draw(made)))) for draw, made, _ in calls]
+    drawn = [(draw.__name__, count_figures(draw(made))) for draw, made, _ in calls]
     assert drawn == [(draw.__name__, count) for draw, _, count in calls]
     assert three_days.skill is None
-    assert captions(market_positions.draw_liquidations(market))
+    assert count_figures(market_positions.draw_liquidations(market))
     assert not market_positions.list_liquidations(unread).rows
     assert not market_positions.list_classes(unread).rows
 
@@ -316,9 +347,9 @@ def test_performance_tables_write_units(variants):
 
 def test_market_tables_match_headlines(variants):
     market, positions = variants["market"][0], variants["positions"][0]
-    said = {said.name: said for said in said_by(market_report, market)}
+    buying, *_ = market.headlines()
     (row,) = [row for row in market.costs().rows if row[:2] == ["100,000", "buy"]]
-    assert f"{row[3]} bps" == said["buying"].value
+    assert f"{row[3]} bps" == buying.value
     assert len(market.costs().rows) == 18  # nine sizes, two sides
     assert market.frames()["slippage"] is market.samples
     assert len(market.heat) > 0
@@ -329,11 +360,9 @@ def test_market_tables_match_headlines(variants):
     assert len(classes.rows) == len(positions.classes) - 1
     assert classes.total[0] == "all"
     # The dex of OpenAI has no margin tables, so none is missing.
-    said = [
-        each.name for each in said_by(market_positions, MarketPositions(variants["market"][-1]))
-    ]
-    assert "shown" in said
-    assert "single_tiers" not in said
+    said = market_positions.describe_accounts(MarketPositions(variants["market"][-1]))
+    assert "a known position in pre:OPENAI" in said
+    assert "margin tables" not in said
 
 
 def test_market_counts_running_twaps_and_limits(session):
@@ -370,11 +399,11 @@ def test_quality_ranks_by_cost(variants):
     quality = variants["quality"][0]
     assert quality.ranking["coin"].tolist() == ["BTC", "FARTCOIN"]
     assert quality.ranking["cost_bps"].is_monotonic_increasing
-    ends = {said.name: said for said in said_by(quality_report, quality)}
+    cheapest, dearest, _ = quality.headlines()
     rows, headings = quality.table().rows, [each.heading for each in quality.table().columns]
-    assert rows[0][0] == ends["cheapest"].value
-    assert f"costs {rows[0][3]} bps" in ends["cheapest"].note
-    assert f"costs {rows[-1][3]} bps" in ends["dearest"].note
+    assert rows[0][0] == cheapest.value
+    assert f"costs {rows[0][3]} bps" in cheapest.note
+    assert f"costs {rows[-1][3]} bps" in dearest.note
     capacity = rows[0][headings.index("largest order to buy for 10 bps or less")]
     assert capacity.startswith("> 1,000,000 USD (largest sampled)")
     assert set(quality.books["coin"]) == set(quality.drawn_curves()["coin"]) == {"BTC", "FARTCOIN"}

@@ -115,24 +115,40 @@ def test_report_without_fills_says_so(results):
     assert none.plot_rows("hour").empty
 
 
+FORCED = {
+    "forced": "The account was liquidated",
+    "backstop": "The backstop took over all",
+    "market": "Orders in the book closed all",
+    "both": "The backstop took {",
+    "largest": "The liquidations happened",
+    "most": "The largest order",
+    "leverage": "At entry prices",
+    "margin": "At the liquidation",
+    "loss": "With its fees",
+    "deleveraged": "Auto-deleveraging",
+}
+
+
 def told_of(account):
-    return [part.name for part in wallet_text.summarize_wallet(WalletResults(account)).sentences]
+    """Return the values of each sentence about forced closes, by a name and in their order."""
+    parts = wallet_text.summarize_wallet(WalletResults(account)).parts
+    return {
+        name: values
+        for template, values in parts
+        for name, start in FORCED.items()
+        if template.startswith(start)
+    }
 
 
 def test_summary_explains_liquidation(session):
     """The entry was 20 times the capital, and a move of 4.5 % took 20 times 4.5 % of it."""
     user = session.world["examples"]["LIQUIDATED"]
     results = wallet_report.fetch_results(session, user)
-    parts = {part.name: part for part in wallet_text.summarize_wallet(results).sentences}
-    assert list(parts)[:6] == [
-        "forced", "forced_backstop", "forced_most", "forced_leverage", "forced_margin",
-        "forced_loss",
-    ]  # fmt: skip
-    leverage, loss = parts["forced_leverage"].values, parts["forced_loss"].values
-    moved = leverage["times"] * parts["forced_most"].values["distance"]
-    assert leverage["times"] == pytest.approx(20, abs=0.5)
-    assert loss["share"] == pytest.approx(moved, abs=0.02)  # fees are the rest
-    assert "The backstop took over all that was liquidated" in parts["forced_backstop"].text
+    told = told_of(results.account)
+    assert [*told] == ["forced", "backstop", "most", "leverage", "margin", "loss"]
+    moved = told["leverage"]["times"] * told["most"]["distance"]
+    assert told["leverage"]["times"] == pytest.approx(20, abs=0.5)
+    assert told["loss"]["lost"] == pytest.approx(moved, abs=0.02)  # fees are the rest
     first, second = wallet_text.list_summaries(results)
     assert first.startswith("The account was liquidated: 1 liquidation")
     assert second.startswith("The account closed ")
@@ -154,14 +170,12 @@ def test_summary_of_two_liquidations_by_hand(session):
         sz=[Decimal(10), Decimal(6), Decimal(6)], closed_pnl=[Decimal(-50)] * 3,
         liquidation_method=["market", "backstop", "backstop"],
     ).astype(dict(forced.dtypes))  # fmt: skip
-    results = WalletResults(account.assign(fills=fills))
-    parts = {part.name: part for part in wallet_text.summarize_wallet(results).sentences}
-    assert parts["forced_both"].values["share"] == pytest.approx(1_200 / 2_200)
-    assert parts["forced_largest"].values["moments"] == 2
-    assert "happened at 2 times" in parts["forced_largest"].text
-    assert parts["forced_most"].values["coin"] == "ETH"
+    told = told_of(account.assign(fills=fills))
+    assert told["both"]["backstop"] == pytest.approx(1_200 / 2_200)
+    assert told["largest"]["moments"] == 2
+    assert told["most"]["coin"] == "ETH"
     time = f"{begin + pd.Timedelta('1h'):%Y-%m-%d %H:%M}"
-    assert parts["forced_most"].values["time"] == parts["forced_largest"].values["time"] == time
+    assert told["most"]["at"] == told["largest"]["time"] == time
 
 
 def test_missing_column_removes_sentences(session):
@@ -173,8 +187,7 @@ def test_missing_column_removes_sentences(session):
         fills = account.fills.assign(
             **{column: account.fills[column].where(account.fills.index < 0)}
         )
-        gone = told - set(told_of(account.assign(fills=fills)))
-        lost[column] = {name.removeprefix("forced_") for name in gone if "forced" in name}
+        lost[column] = told - set(told_of(account.assign(fills=fills)))
     assert lost == {
         "start_position": {"leverage", "loss"},
         "fee": {"leverage", "loss"},
@@ -186,20 +199,18 @@ def test_missing_column_removes_sentences(session):
 def test_missing_rows_remove_sentences(session):
     user = session.world["examples"]["LIQUIDATED"]
     account = wallet_report.fetch_results(session, user).account
-    assert "forced_leverage" not in told_of(account.assign(start_ms=1))
-    assert "forced_loss" not in told_of(account.assign(ledger=account.ledger.iloc[:0]))
+    assert "leverage" not in told_of(account.assign(start_ms=1))
+    assert "loss" not in told_of(account.assign(ledger=account.ledger.iloc[:0]))
     unknown = account.ledger.assign(account_value=None)
-    assert "forced_margin" not in told_of(account.assign(ledger=unknown))
+    assert "margin" not in told_of(account.assign(ledger=unknown))
     twice = pd.concat([account.ledger, account.ledger.assign(hash="0x1")])
-    assert "forced_margin" not in told_of(account.assign(ledger=twice))
+    assert "margin" not in told_of(account.assign(ledger=twice))
 
 
 def test_deleveraging_is_no_liquidation(session):
     """It closes by force, but is no liquidation of the account (docs/live_service.md, 2)."""
     user = session.world["examples"]["DELEVERAGED"]
-    said = told_of(wallet_report.fetch_results(session, user).account)
-    assert "deleveraged" in said
-    assert "forced" not in said
+    assert [*told_of(wallet_report.fetch_results(session, user).account)] == ["deleveraged"]
 
 
 def test_spread_gain_by_hand():

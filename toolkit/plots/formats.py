@@ -193,3 +193,37 @@ def short_address(value: Any) -> str:
 def short_name(name: str) -> str:
     """Return a name, or an address in short form."""
     return f"{name[:6]}...{name[-4:]}" if name[:2] == "0x" and len(name) > 14 else name
+
+
+def two_decimals(value: Any) -> str:
+    """Return a number with two decimals and without a plus sign, such as a cost in USD.
+
+    >>> two_decimals(12345.678), two_decimals(0)
+    ('12,345.68', '0.00')
+    """
+    return true_minus(f"{value:,.2f}")
+
+
+def signed_cents(value: Any) -> str:
+    """Return an amount of USD with two decimals and its sign.
+
+    >>> signed_cents(12345.678), signed_cents(-0.001)
+    ('+12,345.68', '0.00')
+    """
+    text = f"{abs(value):,.2f}"
+    return text if text == "0.00" else f"{MINUS if value < 0 else '+'}{text}"
+
+
+def exact_usd(value: Any) -> str:
+    """Return an amount to a millionth of a USD, with at least two digits after the point.
+
+    >>> exact_usd(1234.500000), exact_usd(0.000001)
+    ('1,234.50', '0.000001')
+    """
+    whole, _, digits = f"{abs(value):,.6f}".partition(".")
+    return f"{MINUS if value < 0 else ''}{whole}.{digits.rstrip('0').ljust(2, '0')}"
+
+
+def clock_time(value: Any) -> str:
+    """Return a time with milliseconds."""
+    return f"{value:%Y-%m-%d %H:%M:%S}.{value.microsecond // 1000:03d}"

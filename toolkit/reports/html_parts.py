@@ -13,8 +13,7 @@ def render_part(part: str, **values: Any) -> str:
     - ``**values``: values that the template shows. Text is escaped; only the templates contain
       HTML.
 
-    >>> from toolkit.reports.tables import TextTable
-    >>> "<script>" in render_part("table.html", table=TextTable("<script>", [], []))
+    >>> "<script>" in render_part("words.html", paragraphs=["<script>"], lead=True)
     False
     """
     return _jinja_environment().get_template(part).render(**values)

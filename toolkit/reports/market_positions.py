@@ -4,10 +4,9 @@ The notebook ``notebooks/market.py`` has the prose, and calls these functions.
 """
 
 import warnings
-from collections.abc import Callable
-from dataclasses import replace
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
+from collections.abc import Callable, Iterator
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import pandas as pd
 
@@ -15,16 +14,15 @@ from toolkit import accounts, liquidations, plots
 from toolkit.errors import UnmeasuredAccounts
 from toolkit.liquidations import Cascade
 from toolkit.plots import formats
+from toolkit.plots.tables import Column, Table, table
 from toolkit.prepare.states import MODES
-from toolkit.reports import blocks, tables
-from toolkit.reports.blocks import BlockList
-from toolkit.reports.sentences import Paragraph, Sentence, sentence
-from toolkit.reports.tables import TextColumn, TextTable, table
+from toolkit.reports import blocks
+from toolkit.reports.blocks import Block
+from toolkit.reports.sentences import Sentence, paragraph, say
 
 if TYPE_CHECKING:
     from toolkit.reports.market_report import MarketReport
 
-P = ParamSpec("P")
 R = TypeVar("R")
 
 _SHOCKS: Final = (-0.3, -0.2, -0.1, -0.05, -0.02, 0.02, 0.05, 0.1, 0.2, 0.3)
@@ -34,43 +32,6 @@ _DRAWS: Final = 99
 _SMALL: Final = 1.01  # amplification below which there is no spiral
 _MODES: Final = {name: number for number, name in MODES.items()}
 
-SENTENCES: Final = {
-    "positions_unknown": "The positions of accounts are not known: {reason}.",
-    "no_position": "None of the {accounts:count known account|known accounts} has a position in "
-    "{coin}.",
-    "shown": "{accounts:count account has|accounts have} a known position in {coin}: {long:share} "
-    "of the long side of the open interest, and {short:share} of the short side.",
-    "shared": "For {shared:count account} with unified or portfolio margin, a state does not show "
-    "the collateral: liquidations leave them out.",
-    "single_tiers": "The source does not have the margin tables. Each coin therefore has one tier "
-    "here, which requires too little margin of large positions.",
-    # the cascade
-    "quiet": "No change of the price of {coin} alone, from {low:rate} to {high:rate}, liquidates "
-    "any of them.",
-    "shock": "A change of the price of {coin} alone by {shock:rate} liquidates "
-    "{accounts:count account} with {usd:dollars} USD of positions.",
-    "added": "Their forced trades move the price by another {added:bps} bps (95 %: {low:bps} to "
-    "{high:bps}).",
-    "spiral": "The spiral is largest after {shock:rate}: the price moves {times:ratio} times as "
-    "far, in {rounds:count round}.",
-    "no_spiral": "The book absorbs the forced trades: they add less than a hundredth to each "
-    "change.",
-    "no_law": "How far forced trades would move the price is not known: no curve fits the samples.",
-    "together": "If all prices of the dex change alike, a fall by {shock:share} liquidates "
-    "{fall:dollars} USD of positions in all coins, and an equal rise liquidates {rise:dollars} "
-    "USD.",
-    # positioning
-    "gains": "The gain of open longs since their entry is {long:bps} bps, that of open shorts "
-    "{short:bps} bps.",
-    "crowding": "Longs are as concentrated as {long:ratio} accounts of equal size, shorts as "
-    "{short:ratio}. The largest long is {long_top:share} of its side, the largest short "
-    "{short_top:share}.",
-    "largest_net": 'The size class with the largest net position is "{size}": {usd:signed} USD of '
-    "{accounts:count account}, a net long share of {net:rate} (95 %: {low:rate} to {high:rate}).",
-    "single_net": 'The size class with the largest net position is "{size}": {usd:signed} USD of '
-    "one account.",
-}
-
 
 def _write_change(value: float) -> str:
     """Return a price change in whole percent, with its sign."""
@@ -78,27 +39,27 @@ def _write_change(value: float) -> str:
 
 
 _LIQUIDATED: Final = (
-    TextColumn("shock", "price change", _write_change),
-    TextColumn("accounts", "accounts", formats.whole_number),
-    TextColumn("forced_usd", "liquidated, USD", formats.whole_dollars),
-    TextColumn("backstop_usd", "by the backstop, USD", formats.whole_dollars),
-    TextColumn("added", "added to the change, bps", formats.basis_points),
-    TextColumn("low", "from", formats.basis_points),
-    TextColumn("high", "to", formats.basis_points),
-    TextColumn("now", "added in the book now, bps", formats.basis_points),
-    TextColumn("together_usd", "if all prices change: liquidated, USD", formats.whole_dollars),
+    Column("shock", "price change", _write_change),
+    Column("accounts", "accounts", formats.whole_number),
+    Column("forced_usd", "liquidated, USD", formats.whole_dollars),
+    Column("backstop_usd", "by the backstop, USD", formats.whole_dollars),
+    Column("added", "added to the change, bps", formats.basis_points),
+    Column("low", "from", formats.basis_points),
+    Column("high", "to", formats.basis_points),
+    Column("now", "added in the book now, bps", formats.basis_points),
+    Column("together_usd", "if all prices change: liquidated, USD", formats.whole_dollars),
 )
 _CLASSES: Final = (
-    TextColumn("size", "value of the account, USD", tables.plain_text, number=False),
-    TextColumn("accounts", "accounts", formats.whole_number),
-    TextColumn("long_usd", "long, USD", formats.whole_dollars),
-    TextColumn("short_usd", "short, USD", formats.whole_dollars),
-    TextColumn("net_share", "net long share", formats.percent_share),
-    TextColumn("low", "from", formats.percent_share),
-    TextColumn("high", "to", formats.percent_share),
-    TextColumn("gain_bps", "gain since entry, bps", formats.basis_points),
-    TextColumn("effective_accounts", "effective accounts", lambda value: f"{value:,.1f}"),
-    TextColumn("top_share", "largest account", formats.percent_share),
+    Column("size", "value of the account, USD", number=False),
+    Column("accounts", "accounts", formats.whole_number),
+    Column("long_usd", "long, USD", formats.whole_dollars),
+    Column("short_usd", "short, USD", formats.whole_dollars),
+    Column("net_share", "net long share", formats.percent_share),
+    Column("low", "from", formats.percent_share),
+    Column("high", "to", formats.percent_share),
+    Column("gain_bps", "gain since entry, bps", formats.basis_points),
+    Column("effective_accounts", "effective accounts", lambda value: f"{value:,.1f}"),
+    Column("top_share", "largest account", formats.percent_share),
 )
 
 
@@ -148,14 +109,8 @@ class MarketPositions:
     @cached_property
     def levels(self) -> pd.DataFrame:
         """Notional of the coin by the distance of its liquidation price."""
-        rows = _quietly(
-            liquidations.levels,
-            self.positions,
-            self.market.context,
-            width=_WIDTH,
-            accounts=self.equity,
-            **self.margins,
-        )
+        options = {"width": _WIDTH, "accounts": self.equity, **self.margins}
+        rows = _quietly(liquidations.levels, self.positions, self.market.context, **options)
         return rows[rows["coin"] == self.market.coin].reset_index(drop=True)
 
     @cached_property
@@ -179,35 +134,16 @@ class MarketPositions:
         return rows
 
     def _run(self, impact: Any, draws: int = 1, betas: float = 0.0) -> Cascade:
-        coin = self.market.coin
-        return _quietly(
-            liquidations.cascade,
-            self.positions,
-            self.equity,
-            impact,
-            coin,
-            _SHOCKS,
-            betas=betas,
-            draws=draws,
-            **self.margins,
-        )
-
-    @cached_property
-    def sizes(self) -> pd.DataFrame | None:
-        """Values of the accounts, for the classes of size."""
-        values = self.frames.values
-        return None if values is None else values.rename(columns={"value": "account_value"})
+        frames, options = (self.positions, self.equity, impact), {"betas": betas, "draws": draws}
+        shocks = (self.market.coin, _SHOCKS)
+        return _quietly(liquidations.cascade, *frames, *shocks, **options, **self.margins)
 
     @cached_property
     def classes(self) -> pd.DataFrame:
         """Positioning of the coin by the size of the accounts."""
-        sizes = self.equity if self.sizes is None else self.sizes
+        values = self.frames.values
+        sizes = self.equity if values is None else values.assign(account_value=values["value"])
         return _quietly(accounts.positioning, self.own, sizes)
-
-    def side(self, sign: int) -> pd.Series:
-        """Return the positioning of all longs (1) or of all shorts (-1)."""
-        rows = accounts.positioning(self.own[self.own["szi"] * sign > 0])
-        return rows.reindex([0]).iloc[0]
 
     @cached_property
     def shared(self) -> int:
@@ -218,7 +154,7 @@ class MarketPositions:
         return int(self.own.loc[is_hidden, "user"].nunique())
 
 
-def _quietly(helper: Callable[P, R], *arguments: P.args, **options: P.kwargs) -> R:
+def _quietly(helper: Callable[..., R], *arguments: Any, **options: Any) -> R:
     """Return the result of a helper; a sentence counts the accounts that it leaves out."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UnmeasuredAccounts)
@@ -236,139 +172,163 @@ def _prepare_states(rows: pd.DataFrame) -> pd.DataFrame:
     return rows
 
 
-def list_sentences(positions: MarketPositions) -> list[Sentence]:
-    """Return the sentences of this part."""
-    paragraphs = (
-        describe_accounts(positions),
-        describe_cascade(positions),
-        describe_positioning(positions),
-    )
-    return [part for paragraph in paragraphs for part in paragraph.sentences]
-
-
-def describe_accounts(positions: MarketPositions) -> Paragraph:
+@paragraph
+def describe_accounts(positions: MarketPositions) -> Iterator[Sentence]:
     """Return whose positions are known, and what the states do not show."""
-    frames, coin = positions.frames, positions.market.coin
+    frames, own = positions.frames, positions.own
     if frames.states is None:
-        return Paragraph([sentence(SENTENCES, "positions_unknown", reason=frames.reason)])
-    if positions.own.empty:
-        count = frames.states.accounts["user"].nunique()
-        return Paragraph([sentence(SENTENCES, "no_position", accounts=count, coin=coin)])
+        yield say("The positions of accounts are not known: {reason}.", reason=frames.reason)
+        return
+    if own.empty:
+        yield say(
+            "None of the {accounts:count known account|known accounts} has a position in {coin}.",
+            accounts=frames.states.accounts["user"].nunique(),
+            coin=positions.market.coin,
+        )
+        return
     known = positions.levels.groupby("side")["known"].first()
-    shares = {side: known.get(side, 0.0) for side in ("long", "short")}
-    count = positions.own["user"].nunique()
-    sentences = [sentence(SENTENCES, "shown", accounts=count, coin=coin, **shares)]
+    yield say(
+        "{holders:count account has|accounts have} a known position in {coin}: {long:share} of the "
+        "long side of the open interest, and {short:share} of the short side.",
+        holders=own["user"].nunique(),
+        coin=positions.market.coin,
+        long=known.get("long", 0.0),
+        short=known.get("short", 0.0),
+    )
     if positions.shared:
-        sentences.append(sentence(SENTENCES, "shared", shared=positions.shared))
+        text = (
+            "For {shared:count account} with unified or portfolio margin, a state does not show "
+            "the collateral: liquidations leave them out."
+        )
+        yield say(text, shared=positions.shared)
     if frames.tiers is None:
-        sentences.append(sentence(SENTENCES, "single_tiers"))
-    return Paragraph(sentences)
+        yield say(
+            "The source does not have the margin tables. Each coin therefore has one tier here, "
+            "which requires too little margin of large positions."
+        )
 
 
-def describe_cascade(positions: MarketPositions) -> Paragraph:
+@paragraph
+def describe_cascade(positions: MarketPositions) -> Iterator[Sentence]:
     """Return what changes of the price would liquidate, and how far forced trades carry them."""
     if positions.own.empty:
-        return Paragraph([])
-    rows, coin = positions.changes, positions.market.coin
-    sentences = []
-    for shock in (-_SHOCK, _SHOCK):
-        row = rows[rows["shock"] == shock].iloc[0]
-        if not row["accounts"]:
-            continue
-        values = {name: row[name] for name in ("shock", "accounts")}
-        sentences.append(sentence(SENTENCES, "shock", coin=coin, usd=row["forced_usd"], **values))
+        return
+    rows, tell = positions.changes, partial(say, coin=positions.market.coin)
+    for _, row in rows[rows["shock"].isin([-_SHOCK, _SHOCK]) & (rows["accounts"] > 0)].iterrows():
+        yield tell(
+            "A change of the price of {coin} alone by {shock:rate} liquidates "
+            "{accounts:count account} with {forced_usd:dollars} USD of positions.",
+            **row,
+        )
         if pd.notna(row["added"]):
-            ends = {name: row[name] for name in ("added", "low", "high")}
-            sentences.append(sentence(SENTENCES, "added", **ends))
+            text = (
+                "Their forced trades move the price by another {added:bps} bps (95 %: {low:bps} to "
+                "{high:bps})."
+            )
+            yield tell(text, **row)
+    row = rows.sort_values("amplification", ascending=False, kind="stable").iloc[0]
     if not rows["accounts"].any():
-        ends = {"low": min(_SHOCKS), "high": max(_SHOCKS)}
-        sentences.append(sentence(SENTENCES, "quiet", coin=coin, **ends))
+        text = (
+            "No change of the price of {coin} alone, from {lowest:rate} to {highest:rate}, "
+            "liquidates any of them."
+        )
+        yield tell(text, lowest=min(_SHOCKS), highest=max(_SHOCKS))
     elif rows.loc[rows["accounts"] > 0, "amplification"].isna().any():
-        sentences.append(sentence(SENTENCES, "no_law"))
+        yield tell(
+            "How far forced trades would move the price is not known: no curve fits the samples."
+        )
+    elif row["amplification"] >= _SMALL:
+        text = (
+            "The spiral is largest after {shock:rate}: the price moves {amplification:ratio} times "
+            "as far, in {rounds:count round}."
+        )
+        yield tell(text, **row)
     else:
-        row = rows.sort_values("amplification", ascending=False, kind="stable").iloc[0]
-        if row["amplification"] >= _SMALL:
-            values = {"times": row["amplification"], "rounds": row["rounds"]}
-            sentences.append(sentence(SENTENCES, "spiral", shock=row["shock"], **values))
-        else:
-            sentences.append(sentence(SENTENCES, "no_spiral"))
+        yield tell(
+            "The book absorbs the forced trades: they add less than a hundredth to each change."
+        )
     together = rows.set_index("shock")["together_usd"]
-    ends = {"fall": together[-_SHOCK], "rise": together[_SHOCK]}
-    return Paragraph([*sentences, sentence(SENTENCES, "together", shock=_SHOCK, **ends)])
+    text = (
+        "If all prices of the dex change alike, a fall by {shock:share} liquidates {fall:dollars} "
+        "USD of positions in all coins, and an equal rise liquidates {rise:dollars} USD."
+    )
+    yield tell(text, shock=_SHOCK, fall=together[-_SHOCK], rise=together[_SHOCK])
 
 
-def describe_positioning(positions: MarketPositions) -> Paragraph:
+@paragraph
+def describe_positioning(positions: MarketPositions) -> Iterator[Sentence]:
     """Return which accounts are long, how crowded the sides are, and what they gained."""
     if positions.own.empty:
-        return Paragraph([])
+        return
     classes = positions.classes[positions.classes["size"] != "all"]
+    usd = classes["long_usd"] - classes["short_usd"]
     # Two classes have opposite net positions: then the one with more accounts comes first.
-    net = (classes["long_usd"] - classes["short_usd"]).abs().round(2)
-    ranked = classes.assign(net=net).sort_values(["net", "accounts"], ascending=False)
-    row = ranked.iloc[0]
-    values = {"size": row["size"], "usd": row["long_usd"] - row["short_usd"]}
+    ranked = classes.assign(net=usd, rank=usd.abs().round(2))
+    row = ranked.sort_values(["rank", "accounts"], ascending=False).iloc[0]
+    text = 'The size class with the largest net position is "{size}": {net:signed} USD of '
     if row["accounts"] > 1:
-        ends = {name: row[name] for name in ("accounts", "low", "high")}
-        first = sentence(SENTENCES, "largest_net", net=row["net_share"], **values, **ends)
+        text += (
+            "{accounts:count account}, a net long share of {net_share:rate} (95 %: {low:rate} to "
+            "{high:rate})."
+        )
     else:
-        first = sentence(SENTENCES, "single_net", **values)
-    long, short = positions.side(1), positions.side(-1)
-    gains = {"long": long["gain_bps"], "short": short["gain_bps"]}
-    crowding = {"long": long["effective_accounts"], "short": short["effective_accounts"]}
-    tops = {"long_top": long["top_share"], "short_top": short["top_share"]}
-    return Paragraph(
-        [
-            first,
-            sentence(SENTENCES, "crowding", **crowding, **tops),
-            sentence(SENTENCES, "gains", **gains),
-        ]
+        text += "one account."
+    yield say(text, **row)
+    sides: dict[str, Any] = {}
+    for name, sign in (("long", 1), ("short", -1)):
+        rows = accounts.positioning(positions.own[positions.own["szi"] * sign > 0])
+        only = rows.reindex([0]).iloc[0]
+        sides |= {f"{name}_{column}": value for column, value in only.items()}
+    text = (
+        "Longs are as concentrated as {long_effective_accounts:ratio} accounts of equal size, "
+        "shorts as {short_effective_accounts:ratio}. The largest long is {long_top_share:share} of "
+        "its side, the largest short {short_top_share:share}."
     )
+    yield say(text, **sides)
+    text = (
+        "The gain of open longs since their entry is {long_gain_bps:bps} bps, that of open shorts "
+        "{short_gain_bps:bps} bps."
+    )
+    yield say(text, **sides)
 
 
-def draw_liquidations(positions: MarketPositions) -> BlockList:
+def draw_liquidations(positions: MarketPositions) -> Block:
     """Return the map of liquidation prices and the cascade; each only if it shows something."""
+    drawn: list[Block] = []
     if positions.own.empty:
-        return BlockList([])
-    figures = []
+        return blocks.join()
     if positions.levels["distance"].notna().any():
-        figures.append(
-            blocks.figure(
-                plots.liquidation_map,
-                positions.levels,
-                caption="Known positions by the distance of their liquidation price from the mark "
-                "price: in each step of 2 %, and added up from the mark price.",
-            )
+        caption = (
+            "Known positions by the distance of their liquidation price from the mark price: in "
+            "each step of 2 %, and added up from the mark price."
         )
+        drawn.append(blocks.figure(plots.liquidation_map, positions.levels, caption=caption))
     if positions.changes["accounts"].any():
-        figures.append(
-            blocks.figure(
-                plots.cascade,
-                positions.cascade,
-                caption="The price after all rounds of forced trades, with the 95 % interval of "
-                "the fitted slippage; below, the liquidated positions by round.",
-            )
+        caption = (
+            "The price after all rounds of forced trades, with the 95 % interval of the fitted "
+            "slippage; below, the liquidated positions by round."
         )
-    return BlockList(figures)
+        drawn.append(blocks.figure(plots.cascade, positions.cascade, caption=caption))
+    return blocks.join(*drawn)
 
 
-def list_liquidations(positions: MarketPositions) -> TextTable:
+def list_liquidations(positions: MarketPositions) -> Table:
     """Return what changes of the price would liquidate."""
     rows = pd.DataFrame() if positions.own.empty else positions.changes
     return table("What a change of the price alone liquidates; 95 % intervals.", rows, _LIQUIDATED)
 
 
-def draw_positioning(positions: MarketPositions) -> BlockList:
+def draw_positioning(positions: MarketPositions) -> Block:
     """Return the figure of positioning; none without positions."""
-    if positions.own.empty:
-        return BlockList([])
     caption = (
         "Net long share of the accounts by their value, with 95 % intervals; below, the gain of "
         "their open positions since entry."
     )
-    return BlockList([blocks.figure(plots.positioning, positions.classes, caption=caption)])
+    rows = pd.DataFrame() if positions.own.empty else positions.classes
+    return blocks.draw_rows(plots.positioning, rows, caption)
 
 
-def list_classes(positions: MarketPositions) -> TextTable:
+def list_classes(positions: MarketPositions) -> Table:
     """Return the positioning of each class of size."""
     if positions.own.empty:
         return table("Positions by the value of the account.", pd.DataFrame(), _CLASSES)
@@ -376,11 +336,6 @@ def list_classes(positions: MarketPositions) -> TextTable:
     rows = positions.classes
     is_all = rows["size"] == "all"
     whole = rows[is_all].assign(low=None, high=None)
-    made = table(_classes_caption(positions), rows[~is_all], _CLASSES)
-    return replace(made, total=table("", whole, _CLASSES).rows[0])
-
-
-def _classes_caption(positions: MarketPositions) -> str:
-    has_values = positions.sizes is not None
-    of = "over all dexes and tokens" if has_values else "on this dex"
-    return f"Positions by the value of the account, {of}; 95 % intervals."
+    of = "on this dex" if positions.frames.values is None else "over all dexes and tokens"
+    caption = f"Positions by the value of the account, {of}; 95 % intervals."
+    return table(caption, rows[~is_all], _CLASSES, total=whole)

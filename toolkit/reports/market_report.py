@@ -3,7 +3,7 @@
 The notebook ``notebooks/market.py`` has the prose, and calls these functions.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any, Final
@@ -13,81 +13,51 @@ import pandas as pd
 from toolkit import depth as depths
 from toolkit import slippage, twaps
 from toolkit.client import Session
-from toolkit.contract.dexes import coin_dex, dex_name_in, join_coin
+from toolkit.contract.dexes import coin_dex, dex_name_in
 from toolkit.errors import BadRequest, ReportFailed
-from toolkit.fetch.market import current_depth, perp_dex_limits
+from toolkit.fetch.market import perp_dex_limits
 from toolkit.fetch.markets import market_code
 from toolkit.fetch.snapshots import perp_twap_snapshots
 from toolkit.plots import formats
-from toolkit.reports import blocks, tables
-from toolkit.reports.blocks import TitleBlock
+from toolkit.plots.tables import Column, Table, table
+from toolkit.reports import blocks
+from toolkit.reports.blocks import Block
 from toolkit.reports.position_frames import PositionFrames, fetch_positions
-from toolkit.reports.report_frames import fetch_markets, fetch_optional, join_reasons
-from toolkit.reports.sentences import Headline, Paragraph, Sentence, headline, sentence
-from toolkit.reports.tables import TextColumn, TextTable, table
+from toolkit.reports.report_frames import (
+    fetch_depth,
+    fetch_markets,
+    fetch_optional,
+    join_reasons,
+    period_text,
+    read_period,
+)
+from toolkit.reports.sentences import Headline, Sentence, headline, paragraph, say
 from toolkit.slippage._fit import LARGE_MISFIT, SlippageFit
-from toolkit.times import Time, to_ms
+from toolkit.times import Time
 
 _SIZE: Final = 100_000.0  # USD, of the headline
 _BPS: Final = 10.0  # of the headline
 _HOURS: Final = 24 * 365
+_ROOM: Final = ("capacity_usd", "range", "smallest_usd", "largest_usd")
 
-SENTENCES: Final = {
-    "cost": "Buying {size:short_usd} USD of {coin} at once costs {buy:bps} bps (95 %: "
-    "{buy_low:bps} to {buy_high:bps}) against the mid price on average, selling it {sell:bps} bps "
-    "(95 %: {sell_low:bps} to {sell_high:bps}).",
-    "misfit": "Cost does not grow as one power of size: the best fit misses the mean of a sampled "
-    "size by {misfit:share}.",
-    "power": "Beyond half the spread, cost grows as size to the power of {power:power} (95 %: "
-    "{low:power} to {high:power}).",
-    "thin": "The book was too thin for {size:short_usd} USD in {share:share} of the samples.",
-    "left_out": "The source does not have these data, and the report leaves them out: {what}.",
-    "twaps_hidden": "The service has no TWAP orders of this market.",
-    "twaps_none": "No TWAP order runs on this market now.",
-    "twaps": "{orders:count TWAP order runs|TWAP orders run} on this market.",
-    "twap_flow": "They will still buy {buy:dollars} USD and sell {sell:dollars} USD at the mark "
-    "price, {net:signed} USD an hour net.",
-    "limits_unknown": "The source does not have the limits of this dex.",
-    "limits_absent": "The service states no limits for this dex.",
-    "limits_none": "The native dex has no such limits.",
-    "dex_limits": "Open interest of all markets of this dex together may be at most "
-    "{interest:dollars} USD; one transfer may move at most {transfer:dollars} USD.",
-    "coin_limit": "Open interest of this market may be at most {cap:dollars} USD.",
-}
-HEADLINES: Final = {
-    "buying": (
-        "buying {size:short_usd} USD",
-        "{cost:bps} bps",
-        "mean against mid; 95 %: {low:bps} to {high:bps}",
-    ),
-    "capacity": (
-        "largest order to buy for {bps:number} bps or less",
-        "{room:capacity}",
-        "by the mean cost against mid",
-    ),
-    "half_spread": ("half spread", "{half:bps} bps", "median of the samples"),
-    "mark": ("mark price", "{px:number}", "USD"),
-    "interest": ("open interest", "{usd:dollars} USD", "at the mark price"),
-    "funding": ("funding now", "{yearly:rate}", "a year; positive: longs pay"),
-}
 _COSTS: Final = (
-    TextColumn("amount_usd", "size, USD", formats.whole_number),
-    TextColumn("side", "side", tables.plain_text, number=False),
-    TextColumn("median", "median, bps", formats.basis_points),
-    TextColumn("cost_bps", "expected, bps", formats.basis_points),
-    TextColumn("low", "from", formats.basis_points),
-    TextColumn("high", "to", formats.basis_points),
-    TextColumn("cost_usd", "expected, USD", tables.usd_text),
-    TextColumn("missing_share", "book too thin", formats.percent_share),
+    Column("amount_usd", "size, USD", formats.whole_number),
+    Column("side", "side", number=False),
+    Column("median", "median, bps", formats.basis_points),
+    Column("cost_bps", "expected, bps", formats.basis_points),
+    Column("low", "from", formats.basis_points),
+    Column("high", "to", formats.basis_points),
+    Column("cost_usd", "expected, USD", formats.two_decimals),
+    Column("missing_share", "book too thin", formats.percent_share),
 )
 _TWAPS: Final = (
-    TextColumn("address", "account", formats.short_address, number=False),
-    TextColumn("twap_id", "id", tables.plain_text, number=False),
-    TextColumn("direction", "side", tables.plain_text, number=False),
-    TextColumn("total_sz", "size", formats.exact_number),
-    TextColumn("remaining_sz", "remaining size", formats.exact_number),
-    TextColumn("progress_pct", "done, %", formats.basis_points),
-    TextColumn("state", "state", tables.plain_text, number=False),
+    Column("address", "account", formats.short_address, number=False),
+    Column("twap_id", "id", number=False),
+    Column("direction", "side", number=False),
+    Column("total_sz", "size", formats.exact_number),
+    Column("remaining_sz", "remaining size", formats.exact_number),
+    Column("progress_pct", "done, %", formats.basis_points),
+    Column("state", "state", number=False),
 )
 
 
@@ -103,8 +73,7 @@ class MarketReport:
       them
     - ``limits``: limits of a builder-deployed dex, None on the native one
     - ``accounts``: positions of accounts on its dex
-    - ``source``: label of the source
-    - ``simulated``: whether the source is simulated
+    - ``session``: the source
     - ``missing_reasons``: data that the source, such as an archive, does not have -> the reason
     """
 
@@ -117,8 +86,7 @@ class MarketReport:
     running: pd.DataFrame | None
     limits: Any
     accounts: PositionFrames
-    source: str
-    simulated: bool
+    session: Session
     missing_reasons: Mapping[str, str] = field(default_factory=dict)
 
     def frames(self) -> dict[str, pd.DataFrame | None]:
@@ -132,11 +100,11 @@ class MarketReport:
             **self.accounts.list_sources(),
         }
 
-    def title(self) -> TitleBlock:
+    def title(self) -> Block:
         """Return the title of the report."""
-        period = tables.period_text(self.start_ms, self.end_ms)
-        line = f"slippage from {period} · {self.source}"
-        return blocks.title("Market report", self.coin, line, simulated=self.simulated)
+        period = period_text(self.start_ms, self.end_ms)
+        line, simulated = f"slippage from {period} · {self.session.label}", self.session.simulated
+        return blocks.title("Market report", self.coin, line, simulated=simulated)
 
     @cached_property
     def fit(self) -> SlippageFit:
@@ -146,123 +114,133 @@ class MarketReport:
     @cached_property
     def curve(self) -> pd.DataFrame:
         """Quantiles of slippage by size and side."""
-        curve: pd.DataFrame = slippage.curve(self.samples)
-        return curve
+        return slippage.curve(self.samples)
 
     @cached_property
     def heat(self) -> pd.DataFrame:
         """Median slippage of the headline's size by hour of the week."""
-        size = self.samples[self.samples["amount_usd"] == _SIZE]
-        heatmap: pd.DataFrame = slippage.heatmap(size)
-        return heatmap
+        return slippage.heatmap(self.samples[self.samples["amount_usd"] == _SIZE])
 
     @cached_property
     def book(self) -> pd.DataFrame:
         """Depth by distance from mid; empty if the service does not show it."""
-        if self.depth is None:
-            return pd.DataFrame()
-        profile: pd.DataFrame = depths.profile(self.depth)
-        return profile
+        return pd.DataFrame() if self.depth is None else depths.profile(self.depth)
 
     @cached_property
-    def pressure(self) -> pd.Series | None:
-        """Remaining sizes of TWAP orders; None if there are none."""
-        if self.running is None or self.running.empty:
-            return None
-        row: pd.Series = twaps.pressure(self.running, self.context).iloc[0]
-        return row
-
-    def cost(self, side: str) -> pd.Series:
-        """Return the expected cost of the headline's size: the mean of its samples."""
-        row: pd.Series = slippage.cost(self.fit, _SIZE, side=side).iloc[0]
-        return row
-
-    def capacity(self, side: str) -> pd.Series:
-        """Return the largest size that costs at most the headline's limit."""
-        row: pd.Series = slippage.capacity(self.fit, _BPS, side=side).iloc[0]
-        return row
-
-    def sentences(self) -> list[Sentence | Headline]:
-        """Return every text with numbers in this report, outside of tables and figures."""
-        return [
-            *self.headlines(),
-            *self.summary().sentences,
-            *self.describe_twaps().sentences,
-            *self.describe_limits().sentences,
-        ]
+    def facts(self) -> dict[str, Any]:
+        """The numbers that sentences state: the cost of the headline's size, and the market."""
+        now = self.context.iloc[0]
+        room = slippage.capacity(self.fit, _BPS, side="buy").iloc[0]
+        facts = {
+            "coin": self.coin,
+            "size": _SIZE,
+            "bps": _BPS,
+            "room": {name: room[name] for name in _ROOM},
+            "half": self.curve["half_spread_bps"].median(),
+            "px": now["mark_px"],
+            "usd": now["open_interest"] * now["mark_px"],
+            "yearly": now["funding"] * _HOURS,
+        }
+        for side in ("buy", "sell"):
+            cost = slippage.cost(self.fit, _SIZE, side=side).iloc[0]
+            ends = {f"{side}_{end}": cost[end] for end in ("low", "high")}
+            facts |= {side: cost["cost_bps"], **ends}
+        return facts
 
     def headlines(self) -> list[Headline]:
         """Return the headline numbers, the most important first."""
-        now = self.context.iloc[0]
-        buy, room = self.cost("buy"), self.capacity("buy")
-        known = ("capacity_usd", "range", "smallest_usd", "largest_usd")
+        show = partial(headline, **self.facts)
         return [
-            headline(
-                HEADLINES,
-                "buying",
-                size=_SIZE,
-                cost=buy["cost_bps"],
-                low=buy["low"],
-                high=buy["high"],
+            show(
+                "buying {size:short_usd} USD",
+                "{buy:bps} bps",
+                "mean against mid; 95 %: {buy_low:bps} to {buy_high:bps}",
             ),
-            headline(HEADLINES, "capacity", bps=_BPS, room={name: room[name] for name in known}),
-            headline(HEADLINES, "half_spread", half=self.curve["half_spread_bps"].median()),
-            headline(HEADLINES, "mark", px=now["mark_px"]),
-            headline(HEADLINES, "interest", usd=now["open_interest"] * now["mark_px"]),
-            headline(HEADLINES, "funding", yearly=now["funding"] * _HOURS),
+            show(
+                "largest order to buy for {bps:number} bps or less",
+                "{room:capacity}",
+                "by the mean cost against mid",
+            ),
+            show("half spread", "{half:bps} bps", "median of the samples"),
+            show("mark price", "{px:number}", "USD"),
+            show("open interest", "{usd:dollars} USD", "at the mark price"),
+            show("funding now", "{yearly:rate}", "a year; positive: longs pay"),
         ]
 
-    def summary(self) -> Paragraph:
+    @paragraph
+    def summary(self) -> Iterator[Sentence]:
         """Return the results in a few sentences."""
-        buy, sell = self.cost("buy"), self.cost("sell")
-        sentences = [
-            sentence(
-                SENTENCES,
-                "cost",
-                size=_SIZE,
-                coin=self.coin,
-                buy=buy["cost_bps"],
-                buy_low=buy["low"],
-                buy_high=buy["high"],
-                sell=sell["cost_bps"],
-                sell_low=sell["low"],
-                sell_high=sell["high"],
-            )
-        ]
-        params = self.fit.params
-        power = params[(params["side"] == "buy") & (params["name"] == "k")].iloc[0]
+        text = (
+            "Buying {size:short_usd} USD of {coin} at once costs {buy:bps} bps (95 %: "
+            "{buy_low:bps} to {buy_high:bps}) against the mid price on average, selling it "
+            "{sell:bps} bps (95 %: {sell_low:bps} to {sell_high:bps})."
+        )
+        yield say(text, **self.facts)
         misfit = self.fit.groups.set_index("side")["misfit"]["buy"]
         if misfit > LARGE_MISFIT:
-            sentences.append(sentence(SENTENCES, "misfit", misfit=misfit))
+            text = (
+                "Cost does not grow as one power of size: the best fit misses the mean of a "
+                "sampled size by {misfit:share}."
+            )
+            yield say(text, misfit=misfit)
         else:
-            ends = {"low": power["low"], "high": power["high"]}
-            sentences.append(sentence(SENTENCES, "power", power=power["estimate"], **ends))
+            params = self.fit.params
+            text = (
+                "Beyond half the spread, cost grows as size to the power of {estimate:power} "
+                "(95 %: {low:power} to {high:power})."
+            )
+            yield say(text, **params[(params["side"] == "buy") & (params["name"] == "k")].iloc[0])
         thin = self.curve.sort_values("missing_share", ascending=False, kind="stable").iloc[0]
         if thin["missing_share"] > 0:
-            share = thin["missing_share"]
-            sentences.append(sentence(SENTENCES, "thin", size=thin["amount_usd"], share=share))
-        if self.missing_reasons:
-            sentences.append(
-                sentence(SENTENCES, "left_out", what=join_reasons(self.missing_reasons))
+            text = (
+                "The book was too thin for {amount_usd:short_usd} USD in {missing_share:share} of "
+                "the samples."
             )
-        return Paragraph(sentences)
+            yield say(text, **thin)
+        if self.missing_reasons:
+            text = "The source does not have these data, and the report leaves them out: {what}."
+            yield say(text, what=join_reasons(self.missing_reasons))
 
-    def describe_twaps(self) -> Paragraph:
+    @paragraph
+    def describe_twaps(self) -> Iterator[Sentence]:
         """Return the remaining trading of TWAP orders."""
         if self.running is None:
-            return Paragraph([sentence(SENTENCES, "twaps_hidden")])
-        row = self.pressure
+            yield say("The service has no TWAP orders of this market.")
+            return
+        row = twaps.pressure(self.running, self.context).iloc[0] if len(self.running) else None
         if row is None or not row["orders"]:
-            return Paragraph([sentence(SENTENCES, "twaps_none")])
-        flow = {"buy": row["buy_usd"], "sell": row["sell_usd"], "net": row["net_usd_per_hour"]}
-        return Paragraph(
-            [
-                sentence(SENTENCES, "twaps", orders=row["orders"]),
-                sentence(SENTENCES, "twap_flow", **flow),
-            ]
+            yield say("No TWAP order runs on this market now.")
+            return
+        text = "{orders:count TWAP order runs|TWAP orders run} on this market."
+        yield say(text, **row)
+        text = (
+            "They will still buy {buy_usd:dollars} USD and sell {sell_usd:dollars} USD at the mark "
+            "price, {net_usd_per_hour:signed} USD an hour net."
         )
+        yield say(text, **row)
 
-    def costs(self) -> TextTable:
+    @paragraph
+    def describe_limits(self) -> Iterator[Sentence]:
+        """Return the limits of a builder-deployed dex."""
+        if self.limits is None and coin_dex(self.coin):
+            yield say("The source does not have the limits of this dex.")
+        elif self.limits is None:
+            yield say("The native dex has no such limits.")
+        elif self.limits.dex.empty:
+            yield say("The service states no limits for this dex.")
+        else:
+            text = (
+                "Open interest of all markets of this dex together may be at most "
+                "{total_oi_cap:dollars} USD; one transfer may move at most "
+                "{max_transfer_ntl:dollars} USD."
+            )
+            yield say(text, **self.limits.dex.iloc[0])
+            coins = self.limits.coins
+            for cap in coins.loc[coins["coin"] == self.coin, "oi_cap"].head(1):
+                text = "Open interest of this market may be at most {cap:dollars} USD."
+                yield say(text, cap=cap)
+
+    def costs(self) -> Table:
         """Return the cost of each size: median and mean of its samples."""
         sizes = sorted(self.curve["amount_usd"].unique())
         means = slippage.cost(self.fit, sizes)
@@ -272,7 +250,7 @@ class MarketReport:
         rows = rows.sort_values(keys, kind="stable")
         return table("Cost of a size at once, against mid.", rows, _COSTS)
 
-    def orders(self) -> TextTable:
+    def orders(self) -> Table:
         """Return the TWAP orders with the largest remaining sizes."""
         rows = pd.DataFrame() if self.running is None else self.running
         if len(rows):
@@ -282,21 +260,6 @@ class MarketReport:
                 state=rows["waiting"].map({True: "waits", False: "runs"}),
             )
         return table("TWAP orders with the largest remaining sizes.", rows, _TWAPS)
-
-    def describe_limits(self) -> Paragraph:
-        """Return the limits of a builder-deployed dex."""
-        if self.limits is None:
-            name = "limits_unknown" if coin_dex(self.coin) else "limits_none"
-            return Paragraph([sentence(SENTENCES, name)])
-        if self.limits.dex.empty:
-            return Paragraph([sentence(SENTENCES, "limits_absent")])
-        dex, coins = self.limits.dex.iloc[0], self.limits.coins
-        cap = coins.loc[coins["coin"] == self.coin, "oi_cap"]
-        limits = {"interest": dex["total_oi_cap"], "transfer": dex["max_transfer_ntl"]}
-        sentences = [sentence(SENTENCES, "dex_limits", **limits)]
-        if len(cap):
-            sentences.append(sentence(SENTENCES, "coin_limit", cap=cap.iloc[0]))
-        return Paragraph(sentences)
 
 
 def fetch_report(
@@ -312,9 +275,7 @@ def fetch_report(
 
     Raise ReportFailed if there is no such perp, or it has no slippage samples in the period.
     """
-    now = session.now_ms()
-    start_ms = to_ms(start, now_ms=now)
-    end_ms = now if end is None else to_ms(end, now_ms=now)
+    start_ms, end_ms = read_period(session, start, end)
     try:
         coin = market_code(session, coin)
     except BadRequest as error:
@@ -328,30 +289,14 @@ def fetch_report(
         raise ReportFailed(
             f"there are no slippage samples of {coin} in this period. Choose a longer period"
         )
-    missing_reasons: dict[str, str] = {}
-    depth = fetch_optional(missing_reasons, "its book", current_depth, dex=dex, session=session)
-    running = fetch_optional(
-        missing_reasons, "TWAP orders", perp_twap_snapshots, [coin], session=session
-    )
-    limits = (
-        fetch_optional(missing_reasons, "limits", perp_dex_limits, dex, session=session)
-        if dex
-        else None
-    )
-    return MarketReport(
-        coin=coin,
-        start_ms=start_ms,
-        end_ms=end_ms,
-        context=context,
-        samples=samples,
-        depth=None if depth is None else _market_rows(depth, dex, coin),
-        running=running,
-        limits=limits,
-        accounts=fetch_positions(session, coin, accounts, missing_reasons),
-        source=session.label,
-        simulated=session.simulated,
-        missing_reasons=missing_reasons,
-    )
+    missing: dict[str, str] = {}
+    depth = fetch_depth(session, dex, [coin], missing, "its book")
+    fetch = partial(fetch_optional, missing, session=session)
+    running = fetch("TWAP orders", perp_twap_snapshots, [coin])
+    limits = fetch("limits", perp_dex_limits, dex) if dex else None
+    positions = fetch_positions(session, coin, accounts, missing)
+    frames = (context, samples, depth, running, limits, positions)
+    return MarketReport(coin, start_ms, end_ms, *frames, session, missing)
 
 
 def _select_market(coin: str, listed: pd.DataFrame) -> pd.DataFrame:
@@ -361,9 +306,3 @@ def _select_market(coin: str, listed: pd.DataFrame) -> pd.DataFrame:
         dex = dex_name_in("rows", coin_dex(coin))
         raise ReportFailed(f"there is no perp {coin} on dex {dex}; choose one of {names}, ...")
     return context
-
-
-def _market_rows(depth: pd.DataFrame, dex: str, coin: str) -> pd.DataFrame:
-    """Return the rows of one market; depth may or may not write the dex in front of a coin."""
-    names = depth["coin"].map(lambda name: join_coin(dex, name))
-    return depth[names == coin].reset_index(drop=True)

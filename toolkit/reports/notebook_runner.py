@@ -8,17 +8,18 @@ import tempfile
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import wait
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, TextIO
+from typing import Any, Final
 
 import pandas as pd
 from anyio.from_thread import start_blocking_portal
 
-from toolkit.client import Session, current_session
+from toolkit.client import current_session
 from toolkit.display import type_text
 from toolkit.errors import NotConnected, ReportFailed
-from toolkit.reports.blocks import ProvenanceBlock, provenance, words
+from toolkit.reports.blocks import Block, provenance, words
 
 _KERNEL: Final = {"name": "python3", "display_name": "Python 3", "language": "python"}
 _START_TIMEOUT: Final = 180  # seconds; a busy machine is slow
@@ -93,12 +94,6 @@ def run_notebook(
     Raise ReportFailed if the notebook does not have a parameter, if a cell raises, or if there is
     no kernel.
     """
-    prepared = _prepare_notebook(notebook, parameters, source)
-    _execute_cells(prepared, on_cell)
-    return prepared
-
-
-def _prepare_notebook(notebook: Any, parameters: Mapping[str, Any], source: str | None) -> Any:
     import nbformat
 
     known = read_parameters(notebook)
@@ -118,24 +113,29 @@ def _prepare_notebook(notebook: Any, parameters: Mapping[str, Any], source: str 
             "Add the tag to the cell that opens the session.",
             stacklevel=2,
         )
-    cells = [_hidden_cell(_FIRST_CELL)]
+
+    def hide(code: str) -> Any:
+        return nbformat.v4.new_code_cell(code, metadata={"tags": ["hidden"]})
+
+    cells = [hide(_FIRST_CELL)]
     for number, cell in enumerate(notebook.cells, 1):
         tags = _cell_tags(cell)
         if "source" in tags and source is not None:
-            cells.append(_hidden_cell(f"import toolkit as tk\n\nsession = {source}"))
+            cells.append(hide(f"import toolkit as tk\n\nsession = {source}"))
             continue
         cells.append(nbformat.from_dict(dict(cell)))
         cells[-1].metadata["number"] = number
         if "parameters" in tags and parameters:
             lines = (f"{name} = {value!r}" for name, value in parameters.items())
-            cells.append(_hidden_cell("\n".join(lines)))
+            cells.append(hide("\n".join(lines)))
     cells.append(nbformat.v4.new_markdown_cell("## Provenance"))
-    cells.append(_hidden_cell(_LAST_CELL.format(names=tuple(known))))
+    cells.append(hide(_LAST_CELL.format(names=tuple(known))))
     prepared = nbformat.v4.new_notebook(cells=cells, metadata={"kernelspec": _KERNEL})
     for number, cell in enumerate(prepared.cells):
         cell["id"] = f"cell-{number}"  # nbformat draws random ids
         if cell.cell_type == "code":
             cell["outputs"], cell["execution_count"] = [], None
+    _execute_cells(prepared, on_cell)
     return prepared
 
 
@@ -152,12 +152,6 @@ def _cell_tags(cell: Any) -> list[str]:
     return list(cell.metadata.get("tags", []))
 
 
-def _hidden_cell(code: str) -> Any:
-    import nbformat
-
-    return nbformat.v4.new_code_cell(code, metadata={"tags": ["hidden"]})
-
-
 def _execute_cells(notebook: Any, on_cell: Callable[[int, int], None] | None) -> None:
     import nbclient
     from nbclient.exceptions import CellExecutionError
@@ -165,10 +159,8 @@ def _execute_cells(notebook: Any, on_cell: Callable[[int, int], None] | None) ->
 
     # An empty profile: the user's own IPython profile must not change a report.
     with tempfile.TemporaryDirectory(prefix="report-") as profile:
-        connection = {
-            "transport": _TRANSPORT,
-            "connection_file": str(Path(profile) / "kernel.json"),
-        }
+        file = str(Path(profile) / "kernel.json")
+        connection = {"transport": _TRANSPORT, "connection_file": file}
         started: list[int] = []
 
         def start_cell(*, cell_index: int, **_: Any) -> None:
@@ -217,51 +209,36 @@ def _error_text(error: Any, number: int | None) -> str:
 
 def show_warnings() -> None:
     """Show warnings as text: their paths and process numbers would differ in every run."""
-    warnings.showwarning = _show_warning
+    from IPython.display import display
+
+    def show(message: Any, category: type[Warning], *_: Any, **__: Any) -> None:
+        if not issubclass(category, _DEVELOPER_WARNINGS):
+            display(words(f"{category.__name__}: {message}"))
+
+    warnings.showwarning = show
     warnings.simplefilter("default")
 
 
-def _show_warning(
-    message: Warning | str,
-    category: type[Warning],
-    filename: str,
-    lineno: int,
-    file: TextIO | None = None,
-    line: str | None = None,
-) -> None:
-    from IPython.display import display
-
-    if not issubclass(category, _DEVELOPER_WARNINGS):
-        display(words(f"{category.__name__}: {message}"))
-
-
-def report_provenance(namespace: Mapping[str, Any], parameters: Sequence[str]) -> ProvenanceBlock:
+def report_provenance(namespace: Mapping[str, Any], parameters: Sequence[str]) -> Block:
     """Return the provenance of everything in a report.
 
     - ``namespace``: the names of the notebook. Its ``sources``, a mapping of name -> frame, are the
       fetched frames; without it, these are all frames with a provenance.
     - ``parameters``: names of the parameters to show
     """
-    label, simulated = _describe_source(namespace.get("session"))
+    label, simulated = "the notebook itself: it opened no session", False
+    with suppress(NotConnected):
+        session = current_session(namespace.get("session"))
+        label, simulated = session.label, session.simulated
     frames = namespace.get("sources")
     if frames is None:
-        frames = {name: value for name, value in namespace.items() if _is_fetched(name, value)}
-    return provenance(
-        frames, {name: namespace.get(name) for name in parameters}, label, simulated=simulated
-    )
+        public = {name: value for name, value in namespace.items() if not name.startswith("_")}
+        frames = {name: value for name, value in public.items() if _is_fetched(value)}
+    chosen = {name: namespace.get(name) for name in parameters}
+    return provenance(frames, chosen, label, simulated=simulated)
 
 
-def _describe_source(session: Session | None) -> tuple[str, bool]:
-    try:
-        session = current_session(session)
-    except NotConnected:
-        return "the notebook itself: it opened no session", False
-    return session.label, session.simulated
-
-
-def _is_fetched(name: str, value: Any) -> bool:
-    """Return whether a public name is a fetched frame, and not the result of a helper."""
-    if not isinstance(value, pd.DataFrame) or name.startswith("_"):
-        return False
-    facts = value.attrs.get("toolkit", {})
+def _is_fetched(value: Any) -> bool:
+    """Return whether a value is a fetched frame, and not the result of a helper."""
+    facts = value.attrs.get("toolkit", {}) if isinstance(value, pd.DataFrame) else {}
     return "operation" in facts and "helper" not in facts

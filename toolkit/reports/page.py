@@ -5,12 +5,14 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from html import escape
+from itertools import pairwise
 from typing import Any, Final
 
 from markdown_it import MarkdownIt
 
 from toolkit.errors import ReportFailed
-from toolkit.reports.blocks import FACTS, TitleBlock
+from toolkit.reports import blocks
+from toolkit.reports.blocks import FACTS
 from toolkit.reports.html_parts import render_part
 
 _MARKDOWN: Final = MarkdownIt("commonmark", {"html": False}).enable("table")
@@ -41,10 +43,6 @@ class _Section:
     heading: str
     parts: list[str] = field(default_factory=list)
 
-    @property
-    def html(self) -> str:
-        return "\n".join(self.parts)
-
 
 def make_page(notebook: Any, *, code: bool = False) -> ReportPage:
     """Return the page of an executed notebook.
@@ -56,45 +54,31 @@ def make_page(notebook: Any, *, code: bool = False) -> ReportPage:
 
     Raise ReportFailed if an output would load something from outside the page.
     """
-    facts = _collect_facts(notebook)
+    facts: dict[str, Any] = {}
+    for cell in notebook.cells:
+        for output in cell.get("outputs", []):
+            facts |= output.get("data", {}).get(FACTS, {})
     head, title = "", str(facts.get("title", ""))
     sections = [_Section("", "")]
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
             heading = _add_prose(cell.source, sections)
-            if heading and not title:
-                title = heading
-                head = render_part("title.html", title=_plain_title(heading, facts))
+            if heading and not title:  # a report without a title block
+                title, simulated = heading, bool(facts.get("simulated", False))
+                line = str(facts.get("source", ""))
+                head = blocks.title("Report", heading, line, simulated=simulated).html
         elif cell.cell_type == "code":
             if code and "hidden" not in cell.metadata.get("tags", []):
-                sections[-1].parts.append(_folded_code(cell.source))
+                folded = f"<summary>code</summary><pre><code>{escape(cell.source)}</code></pre>"
+                sections[-1].parts.append(f"<details>{folded}</details>")
             for html, is_head in _cell_outputs(cell):
                 if is_head:
                     head = html
                 elif html:  # a progress bar is a widget, and appears only if a fetch takes long
                     sections[-1].parts.append(html)
-    html = render_part(
-        "page.html",
-        title=title or "Report",
-        head=head,
-        opening=sections[0].html,
-        sections=sections[1:],
-    )
-    return ReportPage(html, title or "Report", facts)
-
-
-def _collect_facts(notebook: Any) -> dict[str, Any]:
-    facts: dict[str, Any] = {}
-    for cell in notebook.cells:
-        for output in cell.get("outputs", []):
-            facts |= output.get("data", {}).get(FACTS, {})
-    return facts
-
-
-def _plain_title(heading: str, facts: Mapping[str, Any]) -> TitleBlock:
-    """Return a title from the first heading and the source, for a report without a title block."""
-    simulated = bool(facts.get("simulated", False))
-    return TitleBlock("Report", heading, str(facts.get("source", "")), simulated)
+    title = title or "Report"
+    html = render_part("page.html", title=title, head=head, sections=sections)
+    return ReportPage(html, title, facts)
 
 
 def _add_prose(source: str, sections: list[_Section]) -> str:
@@ -104,29 +88,21 @@ def _add_prose(source: str, sections: list[_Section]) -> str:
     """
     tokens = _MARKDOWN.parse(source)
     title = ""
-    place = 0
-    while place < len(tokens):
-        token = tokens[place]
-        if token.type == "heading_open" and token.tag in ("h1", "h2"):
-            words = tokens[place + 1].content
-            if token.tag == "h2":
+    heads = [
+        place
+        for place, token in enumerate(tokens)
+        if token.type == "heading_open" and token.tag in ("h1", "h2")
+    ]
+    for start, end in pairwise([None, *heads, len(tokens)]):
+        if start is not None:
+            words = tokens[start + 1].content
+            if tokens[start].tag == "h2":
                 sections.append(_Section(_section_id(words, sections), words))
             else:
                 title = words
-            place += 3
-            continue
-        until = next(
-            (
-                later
-                for later in range(place, len(tokens))
-                if tokens[later].type == "heading_open" and tokens[later].tag in ("h1", "h2")
-            ),
-            len(tokens),
-        )
-        sections[-1].parts.append(
-            _MARKDOWN.renderer.render(tokens[place:until], _MARKDOWN.options, {})
-        )
-        place = until
+        prose = tokens[0 if start is None else start + 3 : end]
+        if prose:
+            sections[-1].parts.append(_MARKDOWN.renderer.render(prose, _MARKDOWN.options, {}))
     return title
 
 
@@ -157,24 +133,17 @@ def _cell_outputs(cell: Any) -> Iterator[tuple[str, bool]]:
 def _output_html(data: Mapping[str, Any], metadata: Mapping[str, Any]) -> str:
     if "text/html" in data:
         html = str(data["text/html"])
-        return _scrollable(html) if "<table" in html and 'class="scroll"' not in html else html
+        if "<table" in html and 'class="tk-scroll"' not in html:
+            scroll = 'class="tk-scroll" role="region" aria-label="Table" tabindex="0"'
+            return f"<div {scroll}>{html}</div>"
+        return html
     for kind in ("image/svg+xml", "image/png"):
-        if kind in data:
-            return _image_html(kind, data[kind], metadata)
+        if content := data.get(kind):
+            encoded = (
+                content if kind == "image/png" else base64.b64encode(content.encode()).decode()
+            )
+            alt = escape(str(metadata.get("alt", "A figure without a description.")))
+            return f'<figure><img alt="{alt}" src="data:{kind};base64,{encoded.strip()}"></figure>'
     if "application/vnd.jupyter.widget-view+json" in data:
         return ""  # a widget needs a running kernel
     return f"<pre>{escape(str(data.get('text/plain', '')))}</pre>"
-
-
-def _scrollable(html: str) -> str:
-    return f'<div class="scroll" role="region" aria-label="Table" tabindex="0">{html}</div>'
-
-
-def _image_html(kind: str, content: str, metadata: Mapping[str, Any]) -> str:
-    encoded = content if kind == "image/png" else base64.b64encode(content.encode()).decode()
-    alt = escape(str(metadata.get("alt", "A figure without a description.")))
-    return f'<figure><img alt="{alt}" src="data:{kind};base64,{encoded.strip()}"></figure>'
-
-
-def _folded_code(source: str) -> str:
-    return f"<details><summary>code</summary><pre><code>{escape(source)}</code></pre></details>"

@@ -3,7 +3,7 @@
 The notebook ``notebooks/market_quality.py`` has the prose, and calls these functions.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any, Final
@@ -13,19 +13,24 @@ import pandas as pd
 from toolkit import depth as depths
 from toolkit import slippage
 from toolkit.client import Session
-from toolkit.contract.dexes import dex_name_in, join_coin
+from toolkit.contract.dexes import dex_name_in
 from toolkit.errors import BadRequest, ReportFailed
 from toolkit.fetch.concat import concat_frames
-from toolkit.fetch.market import current_depth
 from toolkit.fetch.markets import market_code
 from toolkit.plots import formats
-from toolkit.reports import blocks, tables
-from toolkit.reports.blocks import TitleBlock
-from toolkit.reports.report_frames import fetch_markets, fetch_optional, join_reasons
-from toolkit.reports.sentences import Headline, Paragraph, Sentence, headline, sentence
-from toolkit.reports.tables import TextColumn, TextTable, table
+from toolkit.plots.tables import Column, Table, table
+from toolkit.reports import blocks
+from toolkit.reports.blocks import Block
+from toolkit.reports.report_frames import (
+    fetch_depth,
+    fetch_markets,
+    join_reasons,
+    period_text,
+    read_period,
+)
+from toolkit.reports.sentences import Headline, Sentence, headline, paragraph, say
 from toolkit.slippage._fit import SlippageFit
-from toolkit.times import Time, to_ms
+from toolkit.times import Time
 
 AMOUNTS: Final = (1_000.0, 10_000.0, 100_000.0, 1_000_000.0)
 """Sizes of the samples in USD: four of the nine, to save points."""
@@ -35,45 +40,22 @@ _BPS: Final = 10.0
 _RARE: Final = 0.01  # share of samples with too thin a book that is not mentioned
 _MARKETS: Final = 12  # those with the largest volume
 
-SENTENCES: Final = {
-    "ends": "Buying {size:short_usd} USD at once costs {best:bps} bps in {best_coin} and "
-    "{worst:bps} bps in {worst_coin}, {times:times} times as much. They are the cheapest and the "
-    "most expensive of the {markets:count} {which}.",
-    "thin": "An order to buy {size:short_usd} USD could not always be filled in {coins}.",
-    "left_out": "The source does not have these data, and the report leaves them out: {what}.",
-    "no_check": "No sample was taken close enough in time to a book to compare the two.",
-    "check": "{samples:count} samples were taken within a minute of these books; {agreeing:count} "
-    "of them have a cost that the books allow.",
-}
-HEADLINES: Final = {
-    "cheapest": (
-        "cheapest of the {markets:count} {which}",
-        "{coin}",
-        "buying {size:short_usd} USD costs {cost:bps} bps",
-    ),
-    "dearest": (
-        "most expensive of the {markets:count} {which}",
-        "{coin}",
-        "buying {size:short_usd} USD costs {cost:bps} bps",
-    ),
-    "half_spread": ("half spread", "{half:bps} bps", "median of the markets"),
-}
 _RANKED: Final = (
-    TextColumn("coin", "coin", tables.plain_text, number=False),
-    TextColumn("volume", "volume a day, USD", formats.whole_dollars),
-    TextColumn("half_spread_bps", "half spread, bps", formats.basis_points),
-    TextColumn("cost_bps", "buying 100k costs, bps", formats.basis_points),
-    TextColumn("low", "from", formats.basis_points),
-    TextColumn("high", "to", formats.basis_points),
-    TextColumn("k", "exponent", formats.basis_points),
-    TextColumn("room", "largest order to buy for 10 bps or less", tables.plain_text),
-    TextColumn("missing_share", "1M: too thin", formats.percent_share),
+    Column("coin", "coin", number=False),
+    Column("volume", "volume a day, USD", formats.whole_dollars),
+    Column("half_spread_bps", "half spread, bps", formats.basis_points),
+    Column("cost_bps", "buying 100k costs, bps", formats.basis_points),
+    Column("low", "from", formats.basis_points),
+    Column("high", "to", formats.basis_points),
+    Column("k", "exponent", formats.basis_points),
+    Column("room", "largest order to buy for 10 bps or less"),
+    Column("missing_share", "1M: too thin", formats.percent_share),
 )
 _BOOKS: Final = (
-    TextColumn("coin", "coin", tables.plain_text, number=False),
-    TextColumn("bid", "bids within 50 bps of mid, USD", formats.whole_dollars),
-    TextColumn("ask", "asks within 50 bps of mid, USD", formats.whole_dollars),
-    TextColumn("imbalance", "imbalance", formats.basis_points),
+    Column("coin", "coin", number=False),
+    Column("bid", "bids within 50 bps of mid, USD", formats.whole_dollars),
+    Column("ask", "asks within 50 bps of mid, USD", formats.whole_dollars),
+    Column("imbalance", "imbalance", formats.basis_points),
 )
 
 
@@ -85,8 +67,7 @@ class QualityReport:
     - ``start_ms``, ``end_ms``: period of the samples, both ends inclusive
     - ``contexts``, ``samples``: the markets, and their slippage samples
     - ``depth``: their books now; None if the service does not show them
-    - ``source``: label of the source
-    - ``simulated``: whether the source is simulated
+    - ``session``: the source
     - ``is_chosen``: whether the caller chose the markets; else they are those with the largest
       volume
     - ``missing_reasons``: data that the source, such as an archive, does not have -> the reason
@@ -98,8 +79,7 @@ class QualityReport:
     contexts: pd.DataFrame
     samples: pd.DataFrame
     depth: pd.DataFrame | None
-    source: str
-    simulated: bool
+    session: Session
     is_chosen: bool = False
     missing_reasons: Mapping[str, str] = field(default_factory=dict)
 
@@ -107,12 +87,12 @@ class QualityReport:
         """Return the fetched frames by name, for the provenance."""
         return {"markets": self.contexts, "slippage": self.samples, "depth": self.depth}
 
-    def title(self) -> TitleBlock:
+    def title(self) -> Block:
         """Return the title of the report."""
-        period = tables.period_text(self.start_ms, self.end_ms)
+        period = period_text(self.start_ms, self.end_ms)
         subject = f"dex {self.dex}" if self.dex else "native perps"
-        line = f"{len(self.contexts)} markets, {period} · {self.source}"
-        return blocks.title("Market quality", subject, line, simulated=self.simulated)
+        line = f"{len(self.contexts)} markets, {period} · {self.session.label}"
+        return blocks.title("Market quality", subject, line, simulated=self.session.simulated)
 
     @cached_property
     def fit(self) -> SlippageFit:
@@ -122,8 +102,7 @@ class QualityReport:
     @cached_property
     def curve(self) -> pd.DataFrame:
         """Quantiles of slippage by market, size and side."""
-        curve: pd.DataFrame = slippage.curve(self.samples)
-        return curve
+        return slippage.curve(self.samples)
 
     @cached_property
     def ranking(self) -> pd.DataFrame:
@@ -168,80 +147,77 @@ class QualityReport:
         places = sorted({round(part * (len(names) - 1) / 3) for part in range(4)})
         return self.curve[self.curve["coin"].isin(names.iloc[places])]
 
-    def _extremes(self) -> tuple[pd.Series, pd.Series]:
-        """Return the cheapest and the most expensive market with a known cost."""
+    @cached_property
+    def facts(self) -> dict[str, Any]:
+        """The numbers that sentences state: the cheapest and the most expensive market."""
         known = self.ranking[self.ranking["cost_bps"].notna()]
         known = self.ranking if known.empty else known
-        return known.iloc[0], known.iloc[-1]
-
-    def _market_words(self) -> dict[str, Any]:
+        best, worst = known.iloc[0], known.iloc[-1]
         return {
+            "size": _SIZE,
             "markets": len(self.ranking),
             "which": "chosen" if self.is_chosen else "largest by volume",
+            "best": best["cost_bps"],
+            "best_coin": best["coin"],
+            "worst": worst["cost_bps"],
+            "worst_coin": worst["coin"],
+            "times": worst["cost_bps"] / best["cost_bps"],
+            "half": self.ranking["half_spread_bps"].median(),
         }
-
-    def sentences(self) -> list[Sentence | Headline]:
-        """Return every text with numbers in this report, outside of tables and figures."""
-        return [*self.headlines(), *self.summary().sentences, *self.describe_checks().sentences]
 
     def headlines(self) -> list[Headline]:
         """Return the headline numbers."""
-        ends = zip(("cheapest", "dearest"), self._extremes(), strict=True)
-        median = self.ranking["half_spread_bps"].median()
+        show = partial(headline, **self.facts)
         return [
-            *(
-                headline(
-                    HEADLINES,
-                    name,
-                    coin=row["coin"],
-                    size=_SIZE,
-                    cost=row["cost_bps"],
-                    **self._market_words(),
-                )
-                for name, row in ends
+            show(
+                "cheapest of the {markets:count} {which}",
+                "{best_coin}",
+                "buying {size:short_usd} USD costs {best:bps} bps",
             ),
-            headline(HEADLINES, "half_spread", half=median),
+            show(
+                "most expensive of the {markets:count} {which}",
+                "{worst_coin}",
+                "buying {size:short_usd} USD costs {worst:bps} bps",
+            ),
+            show("half spread", "{half:bps} bps", "median of the markets"),
         ]
 
-    def summary(self) -> Paragraph:
+    @paragraph
+    def summary(self) -> Iterator[Sentence]:
         """Return the results in a few sentences."""
-        best, worst = self._extremes()
-        sentences = [
-            sentence(
-                SENTENCES,
-                "ends",
-                size=_SIZE,
-                best=best["cost_bps"],
-                best_coin=best["coin"],
-                worst=worst["cost_bps"],
-                worst_coin=worst["coin"],
-                times=worst["cost_bps"] / best["cost_bps"],
-                **self._market_words(),
-            )
-        ]
+        text = (
+            "Buying {size:short_usd} USD at once costs {best:bps} bps in {best_coin} and "
+            "{worst:bps} bps in {worst_coin}, {times:times} times as much. They are the cheapest "
+            "and the most expensive of the {markets:count} {which}."
+        )
+        yield say(text, **self.facts)
         thin = self.ranking[self.ranking["missing_share"] > _RARE]
         if len(thin):
-            coins = ", ".join(thin["coin"])
-            sentences.append(sentence(SENTENCES, "thin", size=AMOUNTS[-1], coins=coins))
-        if self.missing_reasons:
-            sentences.append(
-                sentence(SENTENCES, "left_out", what=join_reasons(self.missing_reasons))
+            text = (
+                "An order to buy {thin_size:short_usd} USD could not always be filled in {coins}."
             )
-        return Paragraph(sentences)
+            yield say(text, thin_size=AMOUNTS[-1], coins=", ".join(thin["coin"]))
+        if self.missing_reasons:
+            text = "The source does not have these data, and the report leaves them out: {what}."
+            yield say(text, what=join_reasons(self.missing_reasons))
 
-    def describe_checks(self) -> Paragraph:
+    @paragraph
+    def describe_checks(self) -> Iterator[Sentence]:
         """Return whether samples and books agree."""
         known = self.comparison.get("consistent", pd.Series(dtype="boolean")).dropna()
+        text = (
+            "{samples_near:count} samples were taken within a minute of these books; "
+            "{agreeing:count} of them have a cost that the books allow."
+        )
         if known.empty:
-            return Paragraph([sentence(SENTENCES, "no_check")])
-        counts = {"samples": len(known), "agreeing": known.sum()}
-        return Paragraph([sentence(SENTENCES, "check", **counts)])
+            text = "No sample was taken close enough in time to a book to compare the two."
+        yield say(text, samples_near=len(known), agreeing=known.sum())
 
-    def table(self) -> TextTable:
+    def table(self) -> Table:
         """Return the ranking as a table."""
         return table("Markets, the cheapest first; 95 % intervals.", self.ranking, _RANKED)
 
-    def book_table(self) -> TextTable:
+    def book_table(self) -> Table:
         """Return the books as a table."""
         caption = "The books now; imbalance is (bids - asks) / (bids + asks)."
         return table(caption, self.books, _BOOKS)
@@ -258,15 +234,11 @@ def fetch_report(
 
     Raise ReportFailed if a coin is not on the dex, or there are no samples.
     """
-    now = session.now_ms()
-    start_ms = to_ms(start, now_ms=now)
-    end_ms = now if end is None else to_ms(end, now_ms=now)
+    start_ms, end_ms = read_period(session, start, end)
     if coins is not None:
         try:
-            coins = [
-                market_code(session, coin)
-                for coin in ([coins] if isinstance(coins, str) else coins)
-            ]
+            names = [coins] if isinstance(coins, str) else coins
+            coins = [market_code(session, coin) for coin in names]
         except BadRequest as error:
             raise ReportFailed(str(error)) from None
     contexts, frames = fetch_markets(
@@ -279,17 +251,9 @@ def fetch_report(
             "Choose a longer period"
         )
     missing_reasons: dict[str, str] = {}
+    depth = fetch_depth(session, dex, contexts["name"], missing_reasons, "books")
     return QualityReport(
-        dex=dex,
-        start_ms=start_ms,
-        end_ms=end_ms,
-        contexts=contexts,
-        samples=samples,
-        depth=_fetch_depth(session, dex, contexts, missing_reasons),
-        source=session.label,
-        simulated=session.simulated,
-        is_chosen=coins is not None,
-        missing_reasons=missing_reasons,
+        dex, start_ms, end_ms, contexts, samples, depth, session, coins is not None, missing_reasons
     )
 
 
@@ -308,14 +272,3 @@ def _choose_markets(coins: Sequence[str] | None, dex: str, listed: pd.DataFrame)
             f"choose one of {names}"
         )
     return listed[listed["name"].isin(coins)].reset_index(drop=True)
-
-
-def _fetch_depth(
-    session: Session, dex: str, contexts: pd.DataFrame, missing_reasons: dict[str, str]
-) -> pd.DataFrame | None:
-    depth = fetch_optional(missing_reasons, "books", current_depth, dex=dex, session=session)
-    if depth is None:
-        return None
-    # Depth may or may not write the dex in front of a coin.
-    names = depth["coin"].map(lambda name: join_coin(dex, name))
-    return depth[names.isin(contexts["name"])].reset_index(drop=True)

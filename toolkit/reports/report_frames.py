@@ -1,21 +1,21 @@
 """Frames that reports fetch: samples, optional frames, and the fills and funding of accounts."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
 import pandas as pd
 
 from toolkit.client import Session
-from toolkit.contract.dexes import NOT_PERP
+from toolkit.contract.dexes import NOT_PERP, join_coin
 from toolkit.contract.requests import AMOUNTS
 from toolkit.errors import BadRequest, Incomplete, NotPermitted, NotReady
 from toolkit.fetch.account import Account
 from toolkit.fetch.concat import concat_frames
-from toolkit.fetch.market import meta_and_asset_ctxs, slippage_history
+from toolkit.fetch.market import current_depth, meta_and_asset_ctxs, slippage_history
 from toolkit.fetch.registry import operation_of
 from toolkit.plots.formats import short_usd
-from toolkit.times import Time
+from toolkit.times import Time, to_iso, to_ms
 
 F = TypeVar("F")
 
@@ -125,6 +125,22 @@ def fetch_markets(
     return table, {coin: concat_frames(samples[coin], "amount") for coin in table["name"]}
 
 
+def fetch_depth(
+    session: Session,
+    dex: str,
+    coins: Iterable[str],
+    missing_reasons: dict[str, str],
+    name: str,
+) -> pd.DataFrame | None:
+    """Return the books of perps now, or None, as `fetch_optional` does."""
+    depth = fetch_optional(missing_reasons, name, current_depth, dex=dex, session=session)
+    if depth is None:
+        return None
+    # Depth may or may not write the dex in front of a coin.
+    names = depth["coin"].map(lambda coin: join_coin(dex, coin))
+    return depth[names.isin(list(coins))].reset_index(drop=True)
+
+
 def join_reasons(missing_reasons: Mapping[str, str]) -> str:
     """Return what a report does not show, each with its reason.
 
@@ -132,6 +148,24 @@ def join_reasons(missing_reasons: Mapping[str, str]) -> str:
     'depth (it was not archived)'
     """
     return "; ".join(f"{name} ({reason})" for name, reason in missing_reasons.items())
+
+
+def read_period(session: Session, start: Time, end: Time | None) -> tuple[int, int]:
+    """Return the first and the last millisecond of a period; without an end it ends now."""
+    now = session.now_ms()
+    return to_ms(start, now_ms=now), now if end is None else to_ms(end, now_ms=now)
+
+
+def period_text(start_ms: int, end_ms: int, *times: pd.Series) -> str:
+    """Return the first and the last minute of a period.
+
+    A period that begins at 0 has no chosen start: it begins with the earliest of `times`.
+    """
+    first = to_iso(start_ms)[:16].replace("T", " ")
+    if start_ms == 0:
+        earliest = min((column.min() for column in times if len(column)), default=None)
+        first = "the beginning" if earliest is None else f"{earliest:%Y-%m-%d %H:%M}"
+    return f"{first} to {to_iso(end_ms)[:16].replace('T', ' ')} UTC"
 
 
 def is_perp(coins: pd.Series) -> pd.Series:

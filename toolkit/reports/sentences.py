@@ -1,140 +1,112 @@
-"""Sentences and headline numbers of reports: texts with placeholders, and their values.
+"""Sentences and headline numbers of reports: templates, and the values in their places.
 
-A report has its sentences in tables: name -> text. ``{volume:dollars}`` is a placeholder for the
-value `volume`, which `formats.whole_dollars` writes. ``{fills:count fill}`` is a count with its
-noun, and ``{orders:count order runs|orders run}`` one with a noun and a verb. The text has no other
-numbers, so the values of a sentence are data, and a test recomputes each of them from the report's
-frames.
+``{volume:dollars}`` is the place of the value `volume`, which `formats.whole_dollars` writes.
+``{fills:count fill}`` is a count with its noun, and ``{orders:count order runs|orders run}`` one
+with a noun and a verb. A template has no other numbers, so the values of a sentence are data, and a
+test recomputes each of them from the report's frames.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from functools import wraps
 from string import Formatter
-from typing import Any, Final
+from typing import Any, Final, NamedTuple, ParamSpec
 
 import pandas as pd
 
 from toolkit.display import count_text
 from toolkit.plots import formats
-from toolkit.plots.formats import short_usd
-from toolkit.reports import tables
 
-_ACCEPT_MISSING: Final = ("funding",)
-
-
-def _write_funding(value: Any) -> str:
-    return "not covered" if pd.isna(value) else f"{tables.signed_usd(value)} USD"
-
+P = ParamSpec("P")
 
 WRITERS: Final[Mapping[str, Callable[[Any], str]]] = {
     "": str,
     "bps": formats.basis_points,
     "capacity": formats.order_capacity,
-    "cents": tables.usd_text,
+    "cents": formats.two_decimals,
     "count": formats.whole_number,
     "dollars": formats.whole_dollars,
-    "exact": tables.exact_usd,
-    "funding": _write_funding,
+    "exact": formats.exact_usd,
+    "funding": lambda value: f"{formats.signed_cents(value)} USD",
     "number": formats.exact_number,
     "power": "{:.2f}".format,
-    "ratio": lambda value: formats.true_minus(f"{value:,.2f}"),
+    "ratio": formats.two_decimals,
     "rate": formats.signed_rate,
     "share": formats.percent_share,
-    "short_usd": short_usd,
-    "signed": tables.signed_usd,
+    "short_usd": formats.short_usd,
+    "signed": formats.signed_cents,
     "times": lambda value: f"{value:,.{0 if value >= 10 else 1}f}",
 }
 """The name after the colon of a place -> the function that writes the value."""
 
 
-@dataclass(frozen=True)
-class Sentence:
-    """A sentence of a report.
+class _Writer(Formatter):
+    """Writes values into a template; a missing value is a dash, never 0."""
 
-    - ``name``: name of the sentence in its table
-    - ``text``: the text with its values
-    - ``values``: place -> value
+    def format_field(self, value: Any, format_spec: str) -> str:
+        name, _, nouns = format_spec.partition(" ")
+        if not isinstance(value, str | Mapping) and pd.isna(value):
+            return "not covered" if name == "funding" else formats.MISSING
+        return count_text(int(value), *nouns.split("|")) if nouns else WRITERS[name](value)
+
+
+_WRITER: Final = _Writer()
+
+
+class Sentence(str):
+    """The text of a sentence or of several, with the values of each in `parts`.
+
+    A part is a template and its values, by place.
     """
 
-    name: str
-    text: str
-    values: Mapping[str, Any]
+    parts: tuple[tuple[str, Mapping[str, Any]], ...]
 
 
-class Paragraph(str):
-    """The text of several sentences, and the sentences in `sentences`."""
+def say(template: str, /, **values: Any) -> Sentence:
+    """Return a sentence: a template with its values.
 
-    sentences: tuple[Sentence, ...]
+    Examples
+    --------
+    >>> fees = say("Fees came to {paid:cents} USD in {n:count fill}.", paid=None, n=1)
+    >>> fees, fees.parts[0][1]
+    ('Fees came to \N{EM DASH} USD in 1 fill.', {'paid': None, 'n': 1})
+    """
+    sentence = Sentence(_WRITER.vformat(template, (), values))
+    sentence.parts = ((template, values),)
+    return sentence
 
-    def __new__(cls, sentences: Iterable[Sentence]) -> "Paragraph":
-        """Join the sentences with a space."""
-        parts = tuple(sentences)
-        paragraph = super().__new__(cls, " ".join(part.text for part in parts))
-        paragraph.sentences = parts
-        return paragraph
+
+def paragraph(tell: Callable[P, Iterable[Sentence]]) -> Callable[P, Sentence]:
+    """Return a function that joins the sentences of another one with spaces."""
+
+    @wraps(tell)
+    def join(*arguments: P.args, **options: P.kwargs) -> Sentence:
+        return join_sentences(tell(*arguments, **options))
+
+    return join
 
 
-@dataclass(frozen=True)
-class Headline:
-    """A headline number: a label, a value, and a note on it.
+def join_sentences(sentences: Iterable[Sentence]) -> Sentence:
+    """Return sentences as one text."""
+    every = list(sentences)
+    joined = Sentence(" ".join(every))
+    joined.parts = tuple(part for sentence in every for part in sentence.parts)
+    return joined
 
-    - ``label``, ``value``, ``note``: the texts with their values
-    - ``name``: name of the headline in its table
-    - ``values``: place -> value
+
+class Headline(NamedTuple):
+    """A headline number, or a check: a label, a value, and a note on it.
+
+    - ``templates``, ``values``: the templates of the three texts, and their values by place
     """
 
     label: str
     value: str
     note: str = ""
-    name: str = ""
-    values: Mapping[str, Any] = field(default_factory=dict)
-
-    def __iter__(self) -> Any:
-        return iter((self.label, self.value, self.note))
-
-    @property
-    def text(self) -> str:
-        """The three texts in one line."""
-        return f"{self.label}: {self.value} ({self.note})"
+    templates: tuple[str, ...] = ()
+    values: Mapping[str, Any] = {}
 
 
-def sentence(table: Mapping[str, str], name: str, **values: Any) -> Sentence:
-    """Return the sentence `name` of a table of templates, with its placeholders filled.
-
-    Examples
-    --------
-    >>> fees = sentence({"fees": "Fees came to {paid:cents} USD."}, "fees", paid=1234.5)
-    >>> fees.text, fees.values
-    ('Fees came to 1,234.50 USD.', {'paid': 1234.5})
-    """
-    return Sentence(name, fill_text(table[name], values), values)
-
-
-def headline(table: Mapping[str, tuple[str, str, str]], name: str, **values: Any) -> Headline:
-    """Return the headline number `name` of a table of templates, with its placeholders filled."""
-    label, value, note = (fill_text(text, values) for text in table[name])
-    return Headline(label, value, note, name, values)
-
-
-def fill_text(text: str, values: Mapping[str, Any]) -> str:
-    """Return a text with its values; a missing value is a dash, never 0.
-
-    Examples
-    --------
-    >>> fill_text("{n:count fill} of {usd:dollars} USD", {"n": 1, "usd": None})
-    '1 fill of \N{EM DASH} USD'
-    """
-    parts = []
-    for before, place, writer, _ in Formatter().parse(text):
-        parts.append(before)
-        if place is not None:
-            value = values[place]
-            is_known = isinstance(value, str | Mapping) or writer in _ACCEPT_MISSING
-            is_missing = not is_known and pd.isna(value)
-            parts.append(formats.MISSING if is_missing else _write_value(writer or "", value))
-    return "".join(parts)
-
-
-def _write_value(writer: str, value: Any) -> str:
-    name, _, nouns = writer.partition(" ")
-    return count_text(int(value), *nouns.split("|")) if nouns else WRITERS[name](value)
+def headline(label: str, value: str, note: str, /, **values: Any) -> Headline:
+    """Return a headline number of three templates, with its values."""
+    texts = [_WRITER.vformat(each, (), values) for each in (label, value, note)]
+    return Headline(texts[0], texts[1], texts[2], (label, value, note), values)

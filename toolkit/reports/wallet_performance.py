@@ -1,7 +1,7 @@
 """The performance part of a wallet report: returns, their figures, and round trips."""
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from typing import Any, Final
 
@@ -10,63 +10,53 @@ import pandas as pd
 from toolkit import performance, plots, pnl
 from toolkit.errors import HistoryWarning, MissingAmounts, MissingColumns
 from toolkit.plots import formats
-from toolkit.reports import blocks, tables
-from toolkit.reports.blocks import BlockList
-from toolkit.reports.sentences import Paragraph, Sentence, sentence
-from toolkit.reports.tables import TextColumn, TextTable, table
+from toolkit.plots.tables import Column, Table, table
+from toolkit.reports import blocks
+from toolkit.reports.blocks import Block
+from toolkit.reports.sentences import Sentence, paragraph, say
 from toolkit.reports.wallet_report import WalletResults
 
-SENTENCES: Final = {
-    "returns_unknown": "Returns are not known: {reason}.",
-    "amounts_unknown": "Returns are not known: some fills do not state their closed PnL, their fee "
-    "or the position before them.",
-    "total_return": "The return of the {part} over {n:count day} is {value:rate}, without the "
-    "effect of deposits and withdrawals: its value changed by {gain:signed} USD.",
-    "drawdown": "The deepest known fall below an earlier high was {value:rate}.",
-    "sharpe": "The Sharpe ratio per year is {value:ratio}; an interval of 95 % reaches from "
-    "{low:ratio} to {high:ratio}.",
-    "value_unknown": "At {missing:count} of {points:count} hours and events the value is not "
-    "known, because open positions have no price or rows are missing: days without a known value "
-    "count in the return of the next day with one.",
-    "trips": "Of {n:count complete round trip}, {wins:count} ended with a gain, {after}.",
-    "one_trip": "The only complete round trip brought {net:signed} USD, {after}.",
-    "no_trips": "The account completed no round trip.",
-}
-_NAMES: Final[Mapping[str, tuple[str, str]]] = {
+
+def fine_share(value: float) -> str:
+    """Return a share in percent with two decimals: returns of large accounts are small."""
+    return formats.true_minus(f"{100 * value:.2f} %")
+
+
+_NAMES: Final[Mapping[str, tuple[str, Callable[[Any], str]]]] = {
     # figure -> name in the table, how its value is written
-    "total_return": ("return, time-weighted", "share"),
-    "money_weighted_return": ("return, money-weighted", "share"),
-    "volatility": ("volatility per year", "share"),
-    "sharpe": ("Sharpe ratio per year", "ratio"),
-    "sortino": ("Sortino ratio per year", "ratio"),
-    "max_drawdown": ("deepest drawdown", "share"),
-    "drawdown_periods": ("longest drawdown, days", "ratio"),
-    "value_at_risk": ("worst 5 % of days begin at", "share"),
-    "best": ("best day", "share"),
-    "worst": ("worst day", "share"),
-    "positive": ("days with a gain", "share"),
-    "leverage": ("leverage, mean", "ratio"),
-    "win_rate": ("trips with a gain", "share"),
-    "payoff_ratio": ("mean gain / mean loss", "ratio"),
-    "profit_factor": ("gains / losses", "ratio"),
-    "expectancy": ("mean net of a trip, USD", "usd"),
-    "median_hours": ("median holding time, hours", "ratio"),
-    "turnover": ("volume / capital, per year", "ratio"),
-    "fee_bps": ("fees, bps of volume", "ratio"),
-    "fee_drag": ("fees, bps of capital per year", "ratio"),
-    "funding_drag": ("funding paid, bps of capital per year", "ratio"),
+    "total_return": ("return, time-weighted", fine_share),
+    "money_weighted_return": ("return, money-weighted", fine_share),
+    "volatility": ("volatility per year", fine_share),
+    "sharpe": ("Sharpe ratio per year", formats.two_decimals),
+    "sortino": ("Sortino ratio per year", formats.two_decimals),
+    "max_drawdown": ("deepest drawdown", fine_share),
+    "drawdown_periods": ("longest drawdown, days", formats.two_decimals),
+    "value_at_risk": ("worst 5 % of days begin at", fine_share),
+    "best": ("best day", fine_share),
+    "worst": ("worst day", fine_share),
+    "positive": ("days with a gain", fine_share),
+    "leverage": ("leverage, mean", formats.two_decimals),
+    "win_rate": ("trips with a gain", fine_share),
+    "payoff_ratio": ("mean gain / mean loss", formats.two_decimals),
+    "profit_factor": ("gains / losses", formats.two_decimals),
+    "expectancy": ("mean net of a trip, USD", formats.signed_cents),
+    "median_hours": ("median holding time, hours", formats.two_decimals),
+    "turnover": ("volume / capital, per year", formats.two_decimals),
+    "fee_bps": ("fees, bps of volume", formats.two_decimals),
+    "fee_drag": ("fees, bps of capital per year", formats.two_decimals),
+    "funding_drag": ("funding paid, bps of capital per year", formats.two_decimals),
 }
 _CLOSED_BY: Final[Mapping[str, str]] = {"closed": "the account", "liquidated": "liquidation"}
 _TRIPS: Final = (
-    TextColumn("coin", "coin", tables.plain_text, number=False),
-    TextColumn("side", "side", tables.plain_text, number=False),
-    TextColumn("opened", "opened, UTC", tables.time_text, number=False),
-    TextColumn("duration_hours", "hours", lambda value: f"{value:,.1f}"),
-    TextColumn("entry_px", "entry", formats.plain_number),
-    TextColumn("exit_px", "exit", formats.plain_number),
-    TextColumn("net", "net, USD", tables.signed_usd),
-    TextColumn("return_", "return", formats.percent_share),
-    TextColumn("status", "closed by", lambda value: _CLOSED_BY[value], number=False),
+    Column("coin", "coin", number=False),
+    Column("side", "side", number=False),
+    Column("opened", "opened, UTC", formats.clock_time, number=False),
+    Column("duration_hours", "hours", lambda value: f"{value:,.1f}"),
+    Column("entry_px", "entry", formats.plain_number),
+    Column("exit_px", "exit", formats.plain_number),
+    Column("net", "net, USD", formats.signed_cents),
+    Column("return_", "return", formats.percent_share),
+    Column("status", "closed by", lambda value: _CLOSED_BY[value], number=False),
 )
 _MAX_TRIPS: Final = 10
 
@@ -93,14 +83,9 @@ class WalletPerformance:
         if account.fills.empty or lacks:
             return pd.DataFrame()
         states = account.states
-        made: pd.DataFrame = pnl.value(
-            account.prepared,
-            results.funding,
-            account.ledger,
-            marks=self.marks,
-            accounts=None if states is None else (states.accounts, states.positions),
-        )
-        return made
+        frames = (account.prepared, results.funding, account.ledger)
+        parts = None if states is None else (states.accounts, states.positions)
+        return pnl.value(*frames, marks=self.marks, accounts=parts)
 
     @cached_property
     def returns(self) -> pd.DataFrame:
@@ -109,7 +94,7 @@ class WalletPerformance:
             return pd.DataFrame()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", HistoryWarning)  # a sentence states the reason
-            rows: pd.DataFrame = performance.returns(self.value)
+            rows = performance.returns(self.value)
         return rows if rows["return_"].notna().any() else pd.DataFrame()
 
     @property
@@ -129,13 +114,13 @@ class WalletPerformance:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", (HistoryWarning, MissingAmounts))
             try:
-                rows: pd.DataFrame = pnl.round_trips(account.prepared, self.results.funding)
+                rows = pnl.round_trips(account.prepared, self.results.funding)
             except MissingColumns:  # fills without amounts or without a price of their token
                 return pd.DataFrame()
         complete = rows[rows["status"].isin(list(_CLOSED_BY)) & rows["net"].notna()]
-        order: Any = complete["net"].abs().sort_values(ascending=False, kind="stable").index
-        ordered: pd.DataFrame = complete.loc[order].reset_index(drop=True)
-        return ordered
+        return complete.sort_values(
+            "net", key=abs, ascending=False, kind="stable", ignore_index=True
+        )
 
     @property
     def costs(self) -> str:
@@ -148,11 +133,8 @@ class WalletPerformance:
         """The performance sheet; empty if there are neither returns nor trips."""
         if self.returns.empty:
             return performance.trip_sheet(self.trips) if len(self.trips) else pd.DataFrame()
-        trips = self.trips if len(self.trips) else None
-        sheet: pd.DataFrame = performance.sheet(
-            self.returns, trips=trips, costs=self.results.attribution(by="day")
-        )
-        return sheet
+        trips, costs = self.trips if len(self.trips) else None, self.results.attribution(by="day")
+        return performance.sheet(self.returns, trips=trips, costs=costs)
 
     def figure(self, name: str) -> pd.Series:
         """Return the row of a figure."""
@@ -160,87 +142,80 @@ class WalletPerformance:
         return row
 
 
-def list_sentences(wallet: WalletPerformance) -> list[Sentence]:
-    """Return the sentences of this part."""
-    results, sentences = wallet.results, []
-
-    def add(name: str, **values: Any) -> None:
-        sentences.append(sentence(SENTENCES, name, **values))
-
+@paragraph
+def describe_performance(wallet: WalletPerformance) -> Iterator[Sentence]:
+    """Return the performance in a few sentences."""
+    results, returns, trips = wallet.results, wallet.returns, wallet.trips
     if results.fills_without_amounts or results.fills_without_position:
-        add("amounts_unknown")
-    elif wallet.returns.empty:
-        add("returns_unknown", reason=wallet.reason)
-    else:
-        rows, value = wallet.returns, wallet.value
-        add(
-            "total_return",
-            part=value["part"].iloc[0],
-            n=len(rows),
-            value=wallet.figure("total_return")["value"],
-            gain=rows["gain"].sum(),
+        yield say(
+            "Returns are not known: some fills do not state their closed PnL, their fee or the "
+            "position before them."
         )
-        add("drawdown", value=wallet.figure("max_drawdown")["value"])
+    elif returns.empty:
+        yield say("Returns are not known: {reason}.", reason=wallet.reason)
+    else:
+        yield say(
+            "The return of the {part} over {n:count day} is {total_return:rate}, without the "
+            "effect of deposits and withdrawals: its value changed by {gain:signed} USD.",
+            part=wallet.value["part"].iloc[0],
+            n=len(returns),
+            total_return=wallet.figure("total_return")["value"],
+            gain=returns["gain"].sum(),
+        )
+        text = "The deepest known fall below an earlier high was {drawdown:rate}."
+        yield say(text, drawdown=wallet.figure("max_drawdown")["value"])
         ratio = wallet.figure("sharpe")
         if pd.notna(ratio["low"]):
-            add("sharpe", value=ratio["value"], low=ratio["low"], high=ratio["high"])
-        if missing := int(value["value"].isna().sum()):
-            add("value_unknown", missing=missing, points=len(value))
-    if len(wallet.trips) == 1:
-        add("one_trip", net=wallet.trips["net"].iloc[0], after=wallet.costs)
-    elif len(wallet.trips):
-        wins = int((wallet.trips["net"] > 0).sum())
-        add("trips", n=len(wallet.trips), wins=wins, after=wallet.costs)
+            text = (
+                "The Sharpe ratio per year is {value:ratio}; an interval of 95 % reaches from "
+                "{low:ratio} to {high:ratio}."
+            )
+            yield say(text, **ratio)
+        if missing := int(wallet.value["value"].isna().sum()):
+            text = (
+                "At {missing:count} of {points:count} hours and events the value is not known, "
+                "because open positions have no price or rows are missing: days without a known "
+                "value count in the return of the next day with one."
+            )
+            yield say(text, missing=missing, points=len(wallet.value))
+    if trips.empty:
+        yield say("The account completed no round trip.")
+    elif len(trips) == 1:
+        text = "The only complete round trip brought {net:signed} USD, {after}."
+        yield say(text, net=trips["net"].iloc[0], after=wallet.costs)
     else:
-        add("no_trips")
-    return sentences
+        text = "Of {n_trips:count complete round trip}, {wins:count} ended with a gain, {after}."
+        wins = int((trips["net"] > 0).sum())
+        yield say(text, n_trips=len(trips), wins=wins, after=wallet.costs)
 
 
-def describe_performance(wallet: WalletPerformance) -> Paragraph:
-    """Return the performance in a few sentences."""
-    return Paragraph(list_sentences(wallet))
-
-
-def draw_returns(wallet: WalletPerformance) -> BlockList:
+def draw_returns(wallet: WalletPerformance) -> Block:
     """Return the figures of returns; none if returns are not known."""
-    if wallet.returns.empty:
-        return BlockList([])
-    return BlockList(
-        [
-            blocks.figure(
-                plots.growth_curve,
-                wallet.returns,
-                caption="Time-weighted return of the account's value; below, the distance from the "
-                "highest value so far.",
-            ),
-            blocks.figure(
-                plots.return_calendar, wallet.returns, caption="Return of each day, UTC."
-            ),
-        ]
+    return blocks.join(
+        blocks.draw_rows(
+            plots.growth_curve,
+            wallet.returns,
+            "Time-weighted return of the account's value; below, the distance from the highest "
+            "value so far.",
+        ),
+        blocks.draw_rows(plots.return_calendar, wallet.returns, "Return of each day, UTC."),
     )
 
 
-def make_figure_table(wallet: WalletPerformance) -> TextTable:
+def make_figure_table(wallet: WalletPerformance) -> Table:
     """Return the performance figures with their intervals."""
     rows = wallet.figures
     known = rows[rows["figure"].isin(list(_NAMES)) & rows["value"].notna()] if len(rows) else rows
-    texts = [
-        {
-            "name": _NAMES[row["figure"]][0],
-            "value": _write_figure(row["figure"], row["value"]),
-            "interval": ""
-            if pd.isna(row["low"])
-            else f"{_write_figure(row['figure'], row['low'])} to "
-            f"{_write_figure(row['figure'], row['high'])}",
-            "n": row["n"],
-        }
-        for _, row in known.iterrows()
-    ]
+    texts = []
+    for _, row in known.iterrows():
+        name, write = _NAMES[row["figure"]]
+        ends = "" if pd.isna(row["low"]) else f"{write(row['low'])} to {write(row['high'])}"
+        texts.append({"name": name, "value": write(row["value"]), "interval": ends, "n": row["n"]})
     columns = (
-        TextColumn("name", "figure", tables.plain_text, number=False),
-        TextColumn("value", "value", tables.plain_text),
-        TextColumn("interval", "interval of 95 %", tables.plain_text),
-        TextColumn("n", "n", formats.whole_number),
+        Column("name", "figure", number=False),
+        Column("value", "value"),
+        Column("interval", "interval of 95 %"),
+        Column("n", "n", formats.whole_number),
     )
     return table(
         "Performance: n counts days, or round trips. What happened has no interval.",
@@ -249,7 +224,7 @@ def make_figure_table(wallet: WalletPerformance) -> TextTable:
     )
 
 
-def make_trip_table(wallet: WalletPerformance) -> TextTable:
+def make_trip_table(wallet: WalletPerformance) -> Table:
     """Return the round trips with the largest gain or loss."""
     rows = wallet.trips.head(_MAX_TRIPS)
     if rows.empty:
@@ -258,14 +233,3 @@ def make_trip_table(wallet: WalletPerformance) -> TextTable:
         f"The {len(rows)} of {len(wallet.trips)} complete round trips with the largest gain or loss"
     )
     return table(f"{shown}, {wallet.costs}.", rows, _TRIPS)
-
-
-def _write_figure(name: str, value: float) -> str:
-    unit = _NAMES[name][1]
-    if unit == "share":
-        return formats.true_minus(f"{100 * value:.2f} %")
-    if unit == "usd":
-        return tables.signed_usd(value)
-    if unit == "count":
-        return formats.whole_number(value)
-    return formats.true_minus(f"{value:,.2f}")

@@ -14,20 +14,17 @@ from toolkit import funding, plots, pnl, slippage
 from toolkit.client import Session
 from toolkit.errors import MissingAmounts, MissingColumns, ReportFailed
 from toolkit.fetch.account import Account
-from toolkit.reports import blocks, tables
-from toolkit.reports.blocks import BlockList, TitleBlock
+from toolkit.reports import blocks
+from toolkit.reports.blocks import Block
 from toolkit.reports.example import example_account
-from toolkit.reports.figures import Draw
 from toolkit.reports.funding_coverage import FundingCoverage, compare_funding
-from toolkit.reports.report_frames import fetch_account, is_perp
+from toolkit.reports.report_frames import fetch_account, is_perp, period_text
 from toolkit.times import Time
 
 PARTS: Final = ("closed_pnl", "trading_fee", "builder_fee", "deployer_fee", "rebate", "funding")
 """The parts whose sum is net."""
 _EXPECTED: Final = ("closed_pnl", "fee", "start_position")
 _FEES: Final = ("trading_fee", "builder_fee", "deployer_fee", "rebate", "other_fees")
-_BY_COIN: Final = "Funding paid and received by coin, in USD."
-_BY_DAY: Final = "Funding by day, and its running sum, in USD."
 
 
 @dataclass(frozen=True)
@@ -42,30 +39,47 @@ class WalletResults:
     def attribution(self, by: str | None = None) -> pd.DataFrame:
         """Return the attribution of PnL. By coin it lacks the ledger, whose rows have no coin."""
         if by not in self._attributions:
-            self._attributions[by] = self._compute_attribution(by)
+            account = self.account
+            # Where fills may be missing, funding counts between the first and the last of them.
+            is_whole = "may be missing" not in str(account.fills.attrs["toolkit"].get("history"))
+            with warnings.catch_warnings():
+                # The report states the missing amounts itself (`missing_counts`).
+                warnings.simplefilter("ignore", MissingAmounts)
+                self._attributions[by] = pnl.attribution(
+                    account.prepared,
+                    self.funding,
+                    None if by == "coin" else account.ledger,
+                    by=by,
+                    start_time=account.start_ms if is_whole else None,
+                    end_time=account.end_ms if is_whole else None,
+                )
         return self._attributions[by].copy(deep=False)
 
     @cached_property
     def _attributions(self) -> dict[str | None, pd.DataFrame]:
         return {}
 
-    def _compute_attribution(self, by: str | None) -> pd.DataFrame:
-        account = self.account
-        ledger = None if by == "coin" else account.ledger
-        # Where fills may be missing, funding counts between the first and the last of them.
-        is_whole = "may be missing" not in str(account.fills.attrs["toolkit"].get("history"))
-        with warnings.catch_warnings():
-            # The report states the missing amounts itself (`missing_counts`).
-            warnings.simplefilter("ignore", MissingAmounts)
-            result: pd.DataFrame = pnl.attribution(
-                account.prepared,
-                self.funding,
-                ledger,
-                by=by,
-                start_time=account.start_ms if is_whole else None,
-                end_time=account.end_ms if is_whole else None,
-            )
-        return result
+    @cached_property
+    def facts(self) -> dict[str, Any]:
+        """The numbers that sentences state, by the name of their place."""
+        total, counts, coverage = self.total, self.missing_counts, self.coverage
+        covered = {} if coverage is None else coverage._asdict()
+        if covered.get("held"):
+            covered["covered_share"] = covered["covered"] / covered["held"]
+        return covered | {
+            **total,
+            "traded": total["fills"],
+            "fills": len(self.account.fills),
+            "updates": len(self.account.ledger),
+            "unclosed": counts.get("closed_pnl", 0),
+            "unpaid": counts.get("fee", 0),
+            "unplaced": counts.get("start_position", 0),
+            "unplaced_perps": self.fills_without_position,
+            "unvalued": self.fills_without_amounts,
+            "fees": self.fees,
+            "rate": self.fee_bps,
+            "unknown": total["unpriced_fees"] + total["unknown_flows"],
+        }
 
     @cached_property
     def missing_counts(self) -> dict[str, int]:
@@ -117,12 +131,6 @@ class WalletResults:
         return self.attribution().iloc[0]
 
     @cached_property
-    def par_tokens(self) -> list[str]:
-        """The tokens other than USDC in fills, which count at par."""
-        tokens: list[str] = self.account.prepared.tokens_at_par()
-        return tokens
-
-    @cached_property
     def coverage(self) -> FundingCoverage | None:
         """The coverage of funding; None if it is not known.
 
@@ -136,8 +144,7 @@ class WalletResults:
     @cached_property
     def residual(self) -> float:
         """Net less the sum of its parts, to 1e-6 USD; 0 unless this program has an error."""
-        parts = [self.total[name] for name in PARTS]
-        return round(float(self.total["net"] - sum(p for p in parts if not pd.isna(p))), 6)
+        return round(float(self.total["net"] - self.total[[*PARTS]].dropna().sum()), 6)
 
     @cached_property
     def reconciliation(self) -> pd.Series | None:
@@ -145,15 +152,8 @@ class WalletResults:
         account = self.account
         if account.states is None or account.start_ms > 0:
             return None
-        rows = pnl.reconcile(
-            None,
-            account.states,
-            account.fills,
-            account.funding,
-            account.ledger,
-            account=account.address,
-        )
-        row: pd.Series = rows.iloc[0].copy()
+        frames = (account.states, account.fills, account.funding, account.ledger)
+        row: pd.Series = pnl.reconcile(None, *frames, account=account.address).iloc[0].copy()
         row["residual"] = round(row["residual"], 6)
         return row
 
@@ -161,16 +161,14 @@ class WalletResults:
     def audit(self) -> pd.DataFrame | None:
         """The fills with recomputed closed PnL; None if columns for it are missing."""
         try:
-            audit: pd.DataFrame = pnl.audit(self.account.prepared, self.account.perps)
+            return pnl.audit(self.account.prepared, self.account.perps)
         except MissingColumns:
             return None
-        return audit
 
     @cached_property
     def fees(self) -> float:
         """All fees with rebates, negative if paid; without fees in the cost of spot tokens."""
-        names = ("trading_fee", "builder_fee", "deployer_fee", "rebate")
-        return float(sum(self.total[name] for name in names))
+        return float(sum(self.total[name] for name in _FEES[:-1]))
 
     @cached_property
     def fee_bps(self) -> float | None:
@@ -191,27 +189,11 @@ class WalletResults:
             return None
         return float(usd[~fills["crossed"].astype("bool")].sum() / usd.sum())
 
-    def funding_sums(self, by: str) -> pd.DataFrame:
-        """Return sums of funding; empty if funding is not covered."""
-        if self.funding is None:
-            return pd.DataFrame()
-        sums: pd.DataFrame = funding.sums(self.funding, by=by)
-        return sums
-
     @cached_property
     def slippage(self) -> pd.DataFrame:
         """Slippage by size of the coins with the largest volume; empty without samples."""
         samples = self.account.samples
         return pd.DataFrame() if samples is None or samples.empty else slippage.curve(samples)
-
-    def largest_fills(self, count: int = 10) -> pd.DataFrame:
-        """Return the fills with the largest notional, with a column `notional` (float64, USD)."""
-        fills = self.account.fills
-        notional: Any = fills["px"].astype("float64") * fills["sz"].astype("float64")
-        fills = fills.assign(notional=notional)
-        return fills.sort_values(["notional", "time"], ascending=[False, True], kind="stable").head(
-            count
-        )
 
 
 def fetch_results(
@@ -234,34 +216,26 @@ def fetch_results(
     return WalletResults(account)
 
 
-def make_title(results: WalletResults) -> TitleBlock:
+def make_title(results: WalletResults) -> Block:
     """Return the title of the report."""
     account = results.account
     times = (account.fills["time"], account.ledger["time"])
-    period = tables.period_text(account.start_ms, account.end_ms, *times)
-    return blocks.title(
-        "Wallet report",
-        account.address,
-        f"{period} · {account.session.label}",
-        simulated=account.session.simulated,
-    )
+    line = f"{period_text(account.start_ms, account.end_ms, *times)} · {account.session.label}"
+    simulated = account.session.simulated
+    return blocks.title("Wallet report", account.address, line, simulated=simulated)
 
 
-def draw_rows(draw: Draw, rows: pd.DataFrame, caption: str) -> BlockList:
-    """Return a figure with its caption; none without rows, because its axes would be empty."""
-    return BlockList([] if rows.empty else [blocks.figure(draw, rows, caption=caption)])
-
-
-def draw_funding(results: WalletResults) -> BlockList:
+def draw_funding(results: WalletResults) -> Block:
     """Return figures of funding; none if funding is not covered."""
     if results.funding is None:
-        return BlockList([])
-    coins, days = results.funding_sums("coin"), results.funding_sums("day")
-    return BlockList(
-        [
-            blocks.figure(plots.funding_by_coin, coins, caption=_BY_COIN),
-            blocks.figure(plots.funding_over_time, days, caption=_BY_DAY),
-        ]
+        return blocks.join()
+    coins, days = (funding.sums(results.funding, by=by) for by in ("coin", "day"))
+    caption = "Funding by day, and its running sum, in USD."
+    return blocks.join(
+        blocks.figure(
+            plots.funding_by_coin, coins, caption="Funding paid and received by coin, in USD."
+        ),
+        blocks.figure(plots.funding_over_time, days, caption=caption),
     )
 
 

@@ -60,7 +60,7 @@ blocks.tiles(wallet_text.list_headlines(results))
 # Net does not contain unrealised PnL.
 
 # %%
-wallet_report.draw_rows(plots.waterfall, results.plot_rows(), "From closed PnL to net, in USD.")
+blocks.draw_rows(plots.waterfall, results.plot_rows(), "From closed PnL to net, in USD.")
 
 # %%
 tables["parts"]
@@ -84,7 +84,7 @@ tables["open"]
 # ## Over time
 
 # %%
-wallet_report.draw_rows(
+blocks.draw_rows(
     plots.cumulative_pnl,
     results.plot_rows(by="hour"),
     "Cumulative PnL: closed PnL, the same after fees, and after funding if it is covered. "
@@ -115,7 +115,7 @@ wallet_performance.make_figure_table(performance)
 # A round trip leads from no position to no position.
 
 # %%
-wallet_report.draw_rows(
+blocks.draw_rows(
     plots.trip_returns,
     performance.trips,
     "Net return of each round trip over its duration.",
@@ -147,7 +147,7 @@ wallet_report.draw_funding(results)
 # thin for the size, the cost of the sample counts as infinite; the sample is not dropped.
 
 # %%
-wallet_report.draw_rows(
+blocks.draw_rows(
     plots.slippage_curve,
     results.slippage,
     "Median slippage by size, with the band from the 10 % to the 90 % quantile. If "
