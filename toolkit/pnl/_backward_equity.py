@@ -7,7 +7,7 @@ from toolkit.arrays import Floats, Ints
 from toolkit.errors import MissingColumns
 from toolkit.pnl._attribution import compute_attribution
 from toolkit.pnl._equity import curve_coverage
-from toolkit.pnl._reconcile_tables import select_tables
+from toolkit.pnl._reconcile import select_tables
 from toolkit.prepare import Fills
 from toolkit.prepare.door import NO_TIME, Frame, Table, utc_times
 from toolkit.prepare.funding import covered_period, is_inside

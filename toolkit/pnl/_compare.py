@@ -109,11 +109,11 @@ def compare_with_service(
     theirs = _read_trades(Table(trades, "trades", "completed_trades"))
     pairs = _join(ours, theirs)
     shared = _causes(pairs, fills.table.ms())
-    lacks = pairs["ours_funding"].isna() & pairs["status"].notna()
+    lacks = pairs["funding_ours"].isna() & pairs["status"].notna() & (shared == "unexplained")
     why = "funding_not_given" if funding is None else "funding_missing"
     rounding = pairs["notional"] * _POINT + pairs["size"] * _TICK
     parts = {
-        "funding": _compare(pairs, "funding", shared.mask(lacks & (shared == "unexplained"), why)),
+        "funding": _compare(pairs, "funding", shared.mask(lacks, why)),
         "gross": _compare(pairs, "gross", shared, rounding),
         "fees": _compare(pairs, "fees", shared),
     }
@@ -132,49 +132,34 @@ def compare_with_service(
 def _read_trades(table: Table) -> pd.DataFrame:
     """Return the service's trades with our names, signs and order."""
     table.require(("coin", "position_type", "close_time", *_FIGURES.values()))
-    has_open, has_entry = table.has("open_time"), table.has("entry_px")
-    size = table.number("position_closed_size", np.nan)
-    return pd.DataFrame(
-        {
-            "coin": table.text("coin").texts(),
-            "side": table.text("position_type").texts().str.lower(),
-            "end": table.known_ms("close_time"),
-            "open_ms": table.ms("open_time") if has_open else NO_TIME,
-            "their_size": size,
-            "their_notional": size * table.number("entry_px", np.nan) if has_entry else np.nan,
-            **{f"theirs_{name}": table.number(column) for name, column in _FIGURES.items()},
-        },
-        index=range(len(table)),
-    ).assign(theirs_fees=lambda made: 0.0 - made["theirs_fees"])
+    size, entry = (table.number(name, np.nan) for name in ("position_closed_size", "entry_px"))
+    made = {
+        "coin": table.text("coin").texts(),
+        "side": table.text("position_type").texts().str.lower(),
+        "end": table.known_ms("close_time"),
+        "opened": utc_times(table.ms("open_time") if table.has("open_time") else size * np.nan),
+        "size": size,
+        "notional": size * entry,
+        **{name: table.number(column) for name, column in _FIGURES.items()},
+    }
+    return pd.DataFrame(made | {"fees": 0.0 - made["fees"]}, index=range(len(table)))
 
 
 def _join(ours: pd.DataFrame, theirs: pd.DataFrame) -> pd.DataFrame:
     """Return one row per trade of either side, by its end."""
-    end = ours["closed"].dt.as_unit("ms").astype("int64")
-    mine = pd.DataFrame(
-        {
-            **{name: ours[name] for name in ("coin", "side", "opened", "status")},
-            "end": end,
-            "is_forced": ours["forced"],
-            "is_at_par": ours["at_par"],
-            "our_size": ours["size"],
-            "our_notional": ours["size"] * ours["entry_px"],
-            **{f"ours_{name}": ours[name].astype("float64") for name in _FIGURES},
-        }
+    mine = ours[["coin", "side", "opened", "status", "forced", "at_par", "size", *_FIGURES]].assign(
+        end=ours["closed"].dt.as_unit("ms").astype("int64"),
+        notional=ours["size"] * ours["entry_px"],
     )
     key = ["coin", "side", "end"]
-    for side in (mine, theirs):
-        side["place"] = side.groupby(key).cumcount()
-    pairs = mine.merge(theirs, on=[*key, "place"], how="outer").sort_values(
-        ["end", "coin", "side", "place"], ignore_index=True
-    )
-    is_known = pairs["opened"].notna()
-    opened = pairs["opened"].where(is_known, utc_times(pairs["open_ms"].fillna(NO_TIME)))
+    mine, theirs = (side.assign(place=side.groupby(key).cumcount()) for side in (mine, theirs))
+    pairs = mine.merge(theirs, "outer", [*key, "place"], suffixes=("_ours", "_theirs"))
+    pairs = pairs.sort_values(["end", "coin", "side", "place"], ignore_index=True)
     return pairs.assign(
-        opened=opened,
+        opened=pairs["opened_ours"].fillna(pairs["opened_theirs"]),
         closed=utc_times(pairs["end"]),
-        size=pairs["their_size"].fillna(pairs["our_size"]),
-        notional=pairs["their_notional"].fillna(pairs["our_notional"]),
+        size=pairs["size_theirs"].fillna(pairs["size_ours"]),
+        notional=pairs["notional_theirs"].fillna(pairs["notional_ours"]),
     )
 
 
@@ -188,9 +173,9 @@ def _causes(pairs: pd.DataFrame, times: Ints) -> pd.Series:
         "only_theirs": status.isna(),
         "opened_before": status.eq("late"),
         "fills_missing": status.isin(["broken", "moved"]),
-        "only_ours": pairs["theirs_net"].isna(),
-        "other_token": pairs["is_at_par"].eq(True),
-        "forced": pairs["is_forced"].eq(True),
+        "only_ours": pairs["net_theirs"].isna(),
+        "other_token": pairs["at_par"].eq(True),
+        "forced": pairs["forced"].eq(True),
     }
     chosen = np.select(list(causes.values()), list(causes), "unexplained")
     return pd.Series(chosen, pairs.index, dtype="str")
@@ -199,7 +184,7 @@ def _causes(pairs: pd.DataFrame, times: Ints) -> pd.Series:
 def _compare(
     pairs: pd.DataFrame, figure: str, cause: pd.Series, rounding: pd.Series | None = None
 ) -> pd.DataFrame:
-    ours, theirs = pairs[f"ours_{figure}"], pairs[f"theirs_{figure}"]
+    ours, theirs = pairs[f"{figure}_ours"], pairs[f"{figure}_theirs"]
     apart = (ours - theirs).abs()
     if rounding is not None:
         cause = cause.mask(apart <= rounding, "rounding")
@@ -212,38 +197,28 @@ def _compare(
 
 def _compare_summary(ours: pd.DataFrame, theirs: pd.DataFrame, table: Table) -> pd.DataFrame:
     table.require(_SUMMARY)
-    stated = {name: table.number(name) for name in _SUMMARY}
     complete = ours[ours["status"].isin(["closed", "liquidated"])]
     complete = complete[complete["coin"].map(is_perp_coin).astype(bool)]
-    mine = _sums(*(complete[name].astype("float64") for name in _FIGURES))
-    sums = _sums(*(theirs[f"theirs_{name}"] for name in _FIGURES))
-    rows = []
-    for name in _SUMMARY:
-        tolerance = _SHARE if name == "win_rate" else _CENT
-        for value in stated[name][:1]:
-            value = 0.0 - value if name == "total_fees" else value
-            apart = mine[name] - value
-            cause = "trades" if abs(sums[name] - value) <= tolerance else "unexplained"
-            cause = "equal" if abs(apart) <= tolerance else cause
-            rows.append((name, mine[name], value, apart, cause))
-    made = pd.DataFrame(rows, columns=["figure", "ours", "theirs", "difference", "cause"])
-    made = made.astype({"figure": "str", "cause": "str", "ours": "float64", "theirs": "float64"})
-    empty = pd.Series("", made.index, dtype="str")
+    mine, sums = (
+        # A figure is missing if a trade lacks its part.
+        (
+            *(trades[name].sum(skipna=False) for name in ("net", "fees", "funding")),
+            float(len(trades)),
+            (trades["net"] > 0).sum() / max(len(trades), 1),
+        )
+        for trades in (complete, theirs)
+    )
+    made = pd.DataFrame({"figure": pd.Series(_SUMMARY, dtype="str"), "ours": mine})
+    made = made[: 5 * len(table)]
+    stated = [table.number(name)[0] for name in made["figure"]]
+    is_fee, is_share = made["figure"] == "total_fees", made["figure"] == "win_rate"
+    made["theirs"] = np.where(is_fee, 0.0 - np.array(stated), stated)
+    made["difference"] = made["ours"] - made["theirs"]
+    limit = np.where(is_share, _SHARE, _CENT)
+    others = np.abs(np.array(sums)[: len(made)] - made["theirs"])
+    causes = [made["difference"].abs() <= limit, others <= limit]
+    made["cause"] = pd.Series(np.select(causes, ["equal", "trades"], "unexplained"), dtype="str")
     never = utc_times(np.full(len(made), NO_TIME))
-    made = made.assign(coin=empty, side=empty, opened=never, closed=never)
-    made["difference"] = made["difference"].astype("float64")
-    return made[["coin", "side", "opened", "closed", *made.columns[:5]]]
-
-
-def _sums(
-    gross: pd.Series, fees: pd.Series, funding: pd.Series, net: pd.Series
-) -> dict[str, float]:
-    """Return the figures of a summary; missing if a trade lacks its part."""
-    count = len(net)
-    return {
-        "total_pnl": net.sum(skipna=False),
-        "total_fees": fees.sum(skipna=False),
-        "total_funding": funding.sum(skipna=False),
-        "total_trades": float(count),
-        "win_rate": float((net > 0).sum()) / count if count else 0.0,
-    }
+    places = {"coin": "", "side": "", "opened": never, "closed": never}
+    made = made.assign(**places).astype({"coin": "str", "side": "str"})
+    return made[[*places, "figure", "ours", "theirs", "difference", "cause"]]

@@ -17,7 +17,7 @@ from toolkit.prepare.groups import CALENDAR
 from toolkit.prepare.ledger import own_ledger
 from toolkit.prepare.money import (
     Prices,
-    dex_of,
+    collateral_price,
     is_perp,
     warn_missing_tokens,
     warn_unused_prices,
@@ -307,7 +307,7 @@ def _value_positions(
         rows, size, entry = rows[is_open], sizes[place[is_open]], entries[place[is_open]]
         coins = Names(np.zeros(len(rows), dtype=np.int64), [coin])
         mark, _ = prices.last_at(coins, ends[rows], CALENDAR[by][0] - 1)
-        price = perps.prices.get(perps.collateral.get(dex_of(coin), "").upper(), 1.0)
+        price = collateral_price(coin, perps.collateral, perps.prices)
         gain[rows] += size * (mark - entry) * price
         long[rows] += np.maximum(size, 0.0) * mark * price
         short[rows] += np.maximum(-size, 0.0) * mark * price

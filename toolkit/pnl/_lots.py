@@ -6,43 +6,45 @@ import numpy as np
 import pandas as pd
 
 from toolkit import prepare
-from toolkit.arrays import Floats, Ints
+from toolkit.arrays import Ints
 from toolkit.pnl._lot_book import METHODS, LotBook, Match, Method
-from toolkit.pnl._positions import MarkPrices, mark_prices, owner_columns
+from toolkit.pnl._positions import MarkPrices, mark_prices
 from toolkit.prepare import Fills
 from toolkit.prepare.average import swap_groups
 from toolkit.prepare.door import NO_TIME, Frame, utc_times
-from toolkit.prepare.fills import check_chains
+from toolkit.prepare.fills import check_chains, owner_columns
 from toolkit.prepare.money import is_outcome
 from toolkit.prepare.provenance import finish
 from toolkit.prepare.steps import POSITION_COLUMNS, Steps, grid
 from toolkit.rules.closed_pnl import GUARD_BITS
 
 _DECIMALS = 12  # of prices, if they are small
+_GUARD = 1 << GUARD_BITS
 
 
 class _LotParts(NamedTuple):
     """Parts of lots, one list per column; one tuple per part would slow the garbage collector."""
 
     step: list[int]  # a fill of the chain
-    opened: list[int | None]  # the fill that opened it; None if before the history
-    closed: list[int | None]  # the fill that closed it; None if it is open
-    exit: list[int | None]  # the closing price; None if it is open or left without a sale
+    opened: list[int]  # the fill that opened it; -1 if before the history
+    closed: list[int]  # the fill that closed it; -1 if it is open
+    exit: list[float]  # the closing price; NaN if it is open or left without a sale
     sign: list[int]
     size: list[int]
-    cost: list[int | None]
-    gain: list[int | None]
+    cost: list[float]
+    gain: list[float]
 
-    def add(self, step: int, closed: int | None, part: Match, px: int | None = None) -> None:
-        lot, size, cost, gain = part
-        self.step.append(step)
-        self.opened.append(lot.key if lot.key >= 0 else None)
-        self.closed.append(closed)
-        self.exit.append(px)
-        self.sign.append(lot.sign)
-        self.size.append(size)
-        self.cost.append(cost)
-        self.gain.append(gain)
+    def add(self, step: int, closed: int, parts: list[Match], px: float = np.nan) -> None:
+        """Add the parts that a fill has closed; `closed` is -1 for open lots."""
+        for lot, size, cost, gain in parts:
+            self.step.append(step)
+            self.opened.append(lot.key)
+            self.closed.append(closed)
+            self.exit.append(px)
+            self.sign.append(lot.sign)
+            self.size.append(size)
+            self.cost.append(np.nan if cost is None else cost / _GUARD)
+            self.gain.append(np.nan if gain is None else gain / _GUARD)
 
 
 def lots(
@@ -124,143 +126,109 @@ def lots(
     fills = prepare.fills(fills)
     if method not in METHODS:
         raise ValueError(f"unknown method {method!r}; choose one of {', '.join(METHODS)}")
-    table = fills.table
     check_chains(fills, tuple(name for name in POSITION_COLUMNS if name != "closed_pnl"))
-    steps = fills.steps
-    px, px_scale = _whole_prices(fills)
-    parts = _match_perps(steps, px, method)
-    _match_spot(parts, steps, px, method, swap_groups(table, steps, fills.roles.swap))
-    parts = _sort_parts(parts, steps)
-    at = np.array(parts.step, dtype=np.int64)
-    size = np.array(parts.size, dtype=np.float64) / steps.scale[at]
-    sign = np.array(parts.sign, dtype=np.float64)
-    value = px_scale[at] * steps.scale[at]
-    cost = _without_guard(parts.cost) / value
-    closed = _times(steps, parts.closed)
+    table, steps = fills.table, fills.steps
+    heads, px = np.flatnonzero(steps.first), table.number("px")[steps.rows]
+    outcome = np.array([is_outcome(coin) for coin in steps.coins], dtype=bool)[steps.coin[heads]]
+    px_scale = grid(px, heads, outcome, _DECIMALS)[steps.chain]
+    px_units = np.rint(px * px_scale).astype(np.int64)
+    groups = swap_groups(table, steps, fills.roles.swap)
+    parts = _match_fills(steps, px_units, method, groups)
+    at, opened, closed, size = (
+        np.array(column, dtype=np.int64)
+        for column in (parts.step, parts.opened, parts.closed, parts.size)
+    )
+    # By chain and in the order of closing; open lots are the last ones.
+    order = np.lexsort((np.where(closed < 0, len(steps), closed), steps.chain[at]))
+    at, opened, closed = at[order], opened[order], closed[order]
+    exit_px, sign, cost, gain = (
+        np.array(column, dtype=np.float64)[order]
+        for column in (parts.exit, parts.sign, parts.cost, parts.gain)
+    )
+    sizes, value = size[order] / steps.scale[at], px_scale[at] * steps.scale[at]
     prices = {} if marks is None else mark_prices(marks)
     mark = np.array([prices.get(coin, np.nan) for coin in steps.coins])[steps.coin[at]]
-    mark[closed != NO_TIME] = np.nan
+    times = np.append(steps.ms, NO_TIME)  # the place -1 is the last one
     made = {
         **owner_columns(fills, at),
         "side": pd.Series(np.where(sign > 0, "long", "short"), dtype="str"),
-        "opened": utc_times(_times(steps, parts.opened)),
-        "closed": utc_times(closed),
-        "size": size,
-        "entry_px": cost / size,
-        "exit_px": np.array(parts.exit, dtype=np.float64) / px_scale[at],
-        "realised": _without_guard(parts.gain) / value,
-        "unrealised": sign * (size * mark - cost),
+        "opened": utc_times(times[opened]),
+        "closed": utc_times(times[closed]),
+        "size": sizes,
+        "entry_px": cost / value / sizes,
+        "exit_px": exit_px / px_scale[at],
+        "realised": gain / value,
+        "unrealised": sign * (sizes * np.where(closed < 0, mark, np.nan) - cost / value),
     }
     facts = {"helper": "pnl.lots", "method": method}
     return finish(pd.DataFrame(made), {"fills": table.frame}, **facts)
 
 
-def _whole_prices(fills: Fills) -> tuple[Ints, Floats]:
-    """Return the price of each step in units of its chain, and the units in one USD."""
-    steps, px = fills.steps, fills.table.number("px")[fills.steps.rows]
-    heads = np.flatnonzero(steps.first)
-    outcome = np.array([is_outcome(coin) for coin in steps.coins], dtype=bool)[steps.coin[heads]]
-    scale = grid(px, heads, outcome, _DECIMALS)[steps.chain]
-    return np.rint(px * scale).astype(np.int64), scale
+def _match_fills(steps: Steps, px: Ints, method: Method, groups: dict[int, list[int]]) -> _LotParts:
+    """Return the closed and the open parts of all chains.
 
-
-def _times(steps: Steps, places: list[int | None]) -> Ints:
-    found = np.array([-1 if place is None else place for place in places], dtype=np.int64)
-    return np.where(found < 0, NO_TIME, steps.ms[found]) if len(steps) else found
-
-
-def _without_guard(values: list[int | None]) -> Floats:
-    unit = 1 << GUARD_BITS
-    return np.array([np.nan if v is None else v / unit for v in values], dtype=np.float64)
-
-
-def _match_perps(steps: Steps, px: Ints, method: Method) -> _LotParts:
-    """Return the closed parts of perps, each chain followed by its open parts."""
+    - ``px``: the price of each step in units of its chain
+    - ``groups``: the steps of each conversion that swaps tokens, by step
+    """
     parts = _LotParts([], [], [], [], [], [], [], [])
-    book, before = LotBook(method), -1
-    places = np.flatnonzero(~steps.spot)
-    columns = (steps.first, steps.first | steps.is_gap, steps.start, steps.change, px)
-    walk = (values[places].tolist() for values in columns)
-    for place, first, unknown, start, change, price in zip(places.tolist(), *walk, strict=True):
-        if first:
-            _add_open(parts, book, before)
-        if unknown:
-            # The cost of a position before the first fill, or after a gap, is not known.
-            book.set_position(start, -1)
-        before = place
-        for match in book.apply_fill(change, price, place):
-            parts.add(place, place, match, price)
-    _add_open(parts, book, before)
+    columns = (steps.chain, steps.start, steps.change, steps.fee, steps.spot, steps.is_gap, px)
+    fills = list(zip(*(column.tolist() for column in columns), strict=True))
+    # A conversion connects chains, so all of them go on in the order of time.
+    order = np.argsort(steps.ms, kind="stable") if groups else np.arange(len(steps))
+    books: dict[int, LotBook] = {}
+    last: dict[int, int] = {}
+    for place in order.tolist():
+        legs = groups.get(place, [place])
+        if place != legs[0]:
+            continue
+        for leg in legs:
+            chain, start, _, _, spot, is_gap, _ = fills[leg]
+            if chain not in last or (is_gap and not spot):
+                # The cost of a position before the first fill, or after a gap, is not known.
+                books.setdefault(chain, LotBook(method)).set_position(start, -1)
+            elif spot:
+                _adjust(parts, books[chain], leg, start, int(steps.tolerance[last[chain]]))
+            last[chain] = leg
+        chain, _, change, fee, spot, _, price = fills[place]
+        book = books[chain]
+        if place in groups:
+            changes = [fills[leg][2] for leg in legs]
+            _swap_cost(parts, legs, changes, [books[fills[leg][0]] for leg in legs])
+        elif not spot:
+            parts.add(place, place, book.apply_fill(change, price, place), price)
+        elif change > 0:
+            book.buy_tokens(change - fee, change * price, place)
+        else:
+            parts.add(place, place, book.sell_tokens(-change, price), price)
+            if fee < 0:
+                book.add_tokens(-fee, 0, place)
+    for chain, book in books.items():
+        parts.add(last[chain], -1, [Match(lot, lot.size, lot.cost, None) for lot in book.lots])
     return parts
 
 
-def _match_spot(
-    parts: _LotParts, steps: Steps, px: Ints, method: Method, groups: dict[int, list[int]]
-) -> None:
-    """Add the parts of spot and outcome tokens.
-
-    - ``groups``: the steps of each conversion that swaps tokens, by step
-    """
-    places = np.flatnonzero(steps.spot)
-    if groups:  # a conversion connects chains, so all of them go on in the order of time
-        places = places[np.argsort(steps.ms[places], kind="stable")]
-    books: dict[int, LotBook] = {}
-    last: dict[int, int] = {}
-    done = set[int]()
-
-    def arrive(place: int) -> LotBook:
-        """Return the book of a fill's chain, adjusted to the balance before the fill."""
-        chain, start = int(steps.chain[place]), int(steps.start[place])
-        if chain not in books:
-            books[chain] = LotBook(method)
-            books[chain].set_position(start, -1)
-        else:
-            gap = start - sum(lot.size for lot in books[chain].lots)
-            if gap and abs(gap) <= steps.tolerance[last[chain]] and start:
-                books[chain].correct_size(gap)
-            elif gap > 0:
-                books[chain].add_tokens(gap)
-            else:
-                for part in books[chain].remove_tokens(-gap):
-                    parts.add(place, place, part)
-        last[chain] = place
-        return books[chain]
-
-    for place in places.tolist():
-        if place in done:
-            continue
-        if place in groups:
-            legs = groups[place]
-            done.update(legs)
-            _swap_cost(parts, steps, legs, [arrive(leg) for leg in legs])
-            continue
-        book, price = arrive(place), int(px[place])
-        change, fee = int(steps.change[place]), int(steps.fee[place])
-        if change > 0:
-            book.buy_tokens(change - fee, change * price, place)
-            continue
-        for match in book.sell_tokens(-change, price):
-            parts.add(place, place, match, price)
-        if fee < 0:
-            book.add_tokens(-fee, 0, place)
-    for chain, book in books.items():
-        _add_open(parts, book, last[chain])
+def _adjust(parts: _LotParts, book: LotBook, place: int, start: int, tolerance: int) -> None:
+    """Adjust the lots of a token to the balance before a fill."""
+    gap = start - sum(lot.size for lot in book.lots)
+    if gap and abs(gap) <= tolerance and start:
+        book.correct_size(gap)
+    elif gap > 0:
+        book.add_tokens(gap)
+    elif gap:
+        parts.add(place, place, book.remove_tokens(-gap))
 
 
-def _swap_cost(parts: _LotParts, steps: Steps, legs: list[int], books: list[LotBook]) -> None:
+def _swap_cost(parts: _LotParts, legs: list[int], changes: list[int], books: list[LotBook]) -> None:
     """Move the cost of the tokens that leave to the tokens that come in.
 
     The cost is unknown if no leg shows the tokens that leave, or if the cost of one is unknown.
     """
-    changes = steps.change[legs].tolist()
     costs: list[int | None] = []
     for place, change, book in zip(legs, changes, books, strict=True):
-        missing = max(0, -change)
-        for part in book.remove_tokens(missing):
-            parts.add(place, place, part)
-            costs.append(part.cost)
-            missing -= part.size
-        if missing:
+        removed = book.remove_tokens(max(0, -change))
+        parts.add(place, place, removed)
+        costs += [part.cost for part in removed]
+        if sum(part.size for part in removed) < -change:
             costs.append(None)
     known = [cost for cost in costs if cost is not None]
     cost = sum(known) if known and len(known) == len(costs) else None
@@ -271,20 +239,3 @@ def _swap_cost(parts: _LotParts, steps: Steps, legs: list[int], books: list[LotB
             cost = None if cost is None or share is None else cost - share
             coming -= size
             book.add_tokens(size, share, place)
-
-
-def _sort_parts(parts: _LotParts, steps: Steps) -> _LotParts:
-    """Return the parts of perps and spot, by chain and in the order of closing."""
-    if not steps.spot.any():
-        return parts
-    never = len(steps)
-    closed = np.array([never if place is None else place for place in parts.closed], dtype=np.int64)
-    order = np.lexsort((closed, steps.chain[np.array(parts.step, dtype=np.int64)])).tolist()
-    return _LotParts(*([column[place] for place in order] for column in parts))
-
-
-def _add_open(parts: _LotParts, book: LotBook, place: int) -> None:
-    """Add the open lots of a chain, and clear its book."""
-    for lot in book.lots:
-        parts.add(place, None, Match(lot, lot.size, lot.cost, None))
-    book.lots.clear()

@@ -8,12 +8,11 @@ import numpy as np
 import pandas as pd
 
 from toolkit import prepare
-from toolkit.arrays import Ints
 from toolkit.errors import MissingColumns
 from toolkit.prepare import Fills
 from toolkit.prepare.average import SizeDecimals, size_decimals
-from toolkit.prepare.door import Frame, Names, Table, utc_times
-from toolkit.prepare.fills import check_chains
+from toolkit.prepare.door import Frame, Table, utc_times
+from toolkit.prepare.fills import check_chains, owner_columns
 from toolkit.prepare.provenance import finish
 from toolkit.prepare.states import aware_ms
 from toolkit.times import Time
@@ -103,15 +102,6 @@ def positions(fills: Frame | Fills, sz_decimals: SizeDecimals) -> pd.DataFrame:
         "gap": average.gap,
     }
     return finish(pd.DataFrame(made, copy=False), {"fills": table.frame}, helper="pnl.positions")
-
-
-def owner_columns(fills: Fills, places: Ints) -> dict[str, pd.Series]:
-    """Return user (if known) and coin of steps."""
-    steps = fills.steps
-    coins = Names(steps.coin, steps.coins).texts(places)
-    if not fills.table.has("user"):
-        return {"coin": coins}
-    return {"user": Names(steps.user, steps.users).texts(places), "coin": coins}
 
 
 def unrealised(

@@ -1,28 +1,33 @@
 """Reconciliation: account tables against the change of account values between two times."""
 
-from typing import Any
+from collections import defaultdict
+from collections.abc import Mapping
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
+from toolkit.arrays import Flags, Floats
+from toolkit.contract.dexes import NOT_PERP
+from toolkit.display import count_text
 from toolkit.funding._payments import sums as funding_sums
 from toolkit.ledger import sums as ledger_sums
 from toolkit.pnl._attribution import compute_attribution
-from toolkit.pnl._reconcile_causes import find_causes
-from toolkit.pnl._reconcile_tables import account_bounds, select_tables
 from toolkit.prepare import Fills
-from toolkit.prepare.door import NO_TIME, Frame, Table, filled
-from toolkit.prepare.money import CASH
-from toolkit.prepare.provenance import finish
+from toolkit.prepare.door import NO_TIME, Frame, Names, Table, filled, utc_times
+from toolkit.prepare.money import is_other
+from toolkit.prepare.provenance import account_names, finish
 from toolkit.prepare.states import UNIFIED, ValuesAndPositions, read_values
 from toolkit.prepare.trades import read_signs
-from toolkit.rules.spot_cost import SWAPS
 from toolkit.times import Time
 
 FILL_PARTS = ("closed_pnl", "trading_fee", "builder_fee", "deployer_fee", "rebate")
 PARTS = (*FILL_PARTS, "funding", "unrealised", "ledger", "spot_cash")
 CAUSES = ("history_late", "funding_missing", "not_priced", "unexplained")
 _HALF_A_CENT = 0.005
+_LATER = 2**62
+_POSITIONS = ("coin", "sz", "side", "time", "start_position")
+"""The columns that determine how a fill changes a position."""
 
 
 def reconcile(
@@ -140,16 +145,22 @@ def reconcile(
     after = read_values(end, "end", end_time)
     if before is not None and (before.worth["ms"] == NO_TIME).any():
         raise ValueError("start: the time of the values is not known. Pass start_time=")
-    limit = _HALF_A_CENT if tolerance is None else tolerance
-    other_quotes = set() if trades is None else _other_quote_coins(trades)
-    tables = select_tables(account_bounds(before, after), trades, paid, moved, account)
-    flows = None if tables.ledger is None else ledger_sums(tables.ledger, "account")
-    payments = None if tables.funding is None else funding_sums(tables.funding, "user")
-    traded = None
-    if trades is not None:
-        traded = compute_attribution(tables.perps, tables.funding, None, "user")
     users, modes = after.worth.index, after.worth["mode"]
     nothing = pd.Series(0.0, users)
+    first = nothing.astype(np.int64) - _LATER
+    if before is not None:
+        first = before.worth["ms"].reindex(users, fill_value=_LATER)
+    last = after.worth["ms"].replace(NO_TIME, _LATER)
+    bounds = dict(zip(users, zip(first, last, strict=True), strict=True))
+    if trades is not None:
+        trades = trades.assign(spot_cash=_spot_cash(trades))
+    tables = select_tables(bounds, trades, paid, moved, account)
+    flows = None if tables.ledger is None else ledger_sums(tables.ledger, "account")
+    payments = None if tables.funding is None else funding_sums(tables.funding, "user")
+    traded = spots = None
+    if trades is not None:
+        traded = compute_attribution(tables.perps, tables.funding, None, "user")
+        spots = tables.spots.groupby("user")[["spot_cash"]].sum(skipna=False).reset_index()
 
     def part(frame: pd.DataFrame | None, key: str, name: str) -> pd.Series:
         """Return a part of each account: 0 without rows, NaN if it is not known."""
@@ -157,80 +168,192 @@ def reconcile(
             return nothing + np.nan
         return frame.set_index(key)[name].astype("float64").reindex(users, fill_value=0.0)
 
-    made = pd.DataFrame({"account_mode": modes.astype("Int64")}, users)
-    made["start_value"] = 0.0 if before is None else before.worth["value"]
-    made["end_value"] = after.worth["value"]
-    made["change"] = made["end_value"] - made["start_value"]
-    for name in FILL_PARTS:
-        made[name] = part(traded, "user", name)
-    made["funding"] = part(payments, "user", "net")
-    begun = nothing if before is None else _unrealised(before, nothing)
-    made["unrealised"] = _unrealised(after, nothing) - begun
-    made["ledger"] = part(flows, "account", "perp")
-    cash = nothing + np.nan
-    if trades is not None:
-        cash = _spot_cash(tables.spots, other_quotes).reindex(users, fill_value=0.0)
-    cash += part(flows, "account", "spot_usdc")
-    made["spot_cash"] = cash.where(modes >= UNIFIED, 0.0)
+    def unrealised(values: ValuesAndPositions | None) -> pd.Series:
+        """Return the unrealised PnL of each account; NaN if it is not known."""
+        if values is None or values.held is None:
+            return nothing if values is None else nothing + np.nan
+        gains = values.held["unrealized_pnl"].groupby(level="user").sum(skipna=False)
+        return gains.reindex(users, fill_value=0.0)
+
+    cash = part(spots, "user", "spot_cash") + part(flows, "account", "spot_usdc")
+    stated = {
+        "start_value": nothing if before is None else before.worth["value"].reindex(users),
+        "end_value": after.worth["value"],
+        **{name: part(traded, "user", name) for name in FILL_PARTS},
+        "funding": part(payments, "user", "net"),
+        "unrealised": unrealised(after) - unrealised(before),
+        "ledger": part(flows, "account", "perp"),
+        "spot_cash": cash.where(modes >= UNIFIED, 0.0),
+    }
+    made = pd.DataFrame(stated, users)
+    lacks = made.isna().to_numpy()
+    made.insert(2, "change", made["end_value"] - made["start_value"])
+    made.insert(0, "account_mode", modes.astype("Int64"))
     left = made["change"] - made[[*PARTS]].sum(axis="columns", skipna=False)
-    reasons = {} if traded is None else find_causes(tables, traded, flows, before, after)
+    is_large = left.abs() > (_HALF_A_CENT if tolerance is None else tolerance)
+    reasons = {} if traded is None else _find_causes(tables, traded, flows, before, after)
     causes = np.array([next(iter(reasons.get(user, {})), "unexplained") for user in users])
-    made["residual"], is_large = left, left.abs() > limit
+    made["residual"] = left
     for name in CAUSES:
         made[name] = left.where((is_large & (causes == name)) | left.isna(), 0.0)
-    named = made[["start_value", "end_value", *PARTS]]
     texts = []
-    for user, large, lacks in zip(users, is_large, named.isna().to_numpy(), strict=True):
-        unknown = [f"{name} not known" for name in named.columns[lacks]]
-        words = list(reasons.get(user, {}).values()) if large or unknown else []
-        texts.append(", ".join([*(words or ["no known cause"] * bool(large)), *unknown]))
+    for user, large, unknown in zip(users, is_large, lacks, strict=True):
+        words = list(reasons.get(user, {}).values()) if large or unknown.any() else []
+        gone = [f"{name} not known" for name, lack in zip(stated, unknown, strict=True) if lack]
+        texts.append(", ".join([*(words or ["no known cause"] * bool(large)), *gone]))
     made = made.assign(causes=pd.Series(texts, users, dtype="str")).reset_index()
-    first = end[0] if isinstance(end, tuple) else end
-    inputs = {"end": first, "fills": trades, "funding": paid, "ledger": moved}
+    inputs = {
+        "end": end[0] if isinstance(end, tuple) else end,
+        "fills": fills if trades is None else trades.drop(columns="spot_cash"),
+        "funding": paid,
+        "ledger": moved,
+    }
     return finish(made, inputs, helper="pnl.reconcile")
 
 
-def _unrealised(values: ValuesAndPositions, nothing: pd.Series) -> pd.Series:
-    """Return the unrealised PnL of accounts; NaN if it is not known."""
-    if values.held is None:
-        return nothing + np.nan
-    gains = values.held["unrealized_pnl"].groupby(level="user").sum(skipna=False)
-    return gains.reindex(nothing.index, fill_value=0.0)
+class AccountTables(NamedTuple):
+    """The tables of the accounts between the two times, with `user` in lower case.
+
+    Without fills, `perps` and `spots` are empty and have no columns.
+    """
+
+    perps: pd.DataFrame
+    spots: pd.DataFrame
+    funding: pd.DataFrame | None
+    ledger: pd.DataFrame | None
 
 
-def _spot_cash(spots: pd.DataFrame, other_quotes: set[str]) -> pd.Series:
-    """Return the USDC by account that spot and outcome fills brought, less fees in USDC.
+def select_tables(
+    bounds: Mapping[str, tuple[int, int]],
+    fills: pd.DataFrame | None,
+    funding: pd.DataFrame | None,
+    ledger: pd.DataFrame | None,
+    account: str | None,
+) -> AccountTables:
+    """Return the accounts' rows after the first time, up to and including the second one.
+
+    - ``bounds``: the two times of each account
+    """
+    found: dict[str, pd.DataFrame] = {}
+    for frame, owner, what in (
+        (fills, "user", "fills"), (funding, "user", "funding"), (ledger, "account", "ledger"),
+    ):  # fmt: skip
+        if frame is None:
+            continue
+        table = Table(frame, what, "none")
+        table.require(("coin", "time") if owner == "user" else ("time",))
+        ms, names = table.known_ms(), account_names(frame, account) or list(bounds)
+        if not table.has(owner) and len(names) != 1:
+            raise ValueError(
+                f"{what}: the frame has no column {owner}, and the values are of {len(bounds)} "
+                "accounts. Pass account="
+            )
+        owners = Names(np.zeros(len(table), dtype=np.int64), names)
+        if table.has(owner):
+            owners = table.text(owner)
+        ends = [bounds.get(name, (_LATER, -_LATER)) for name in owners.values]
+        after, until = np.array(ends, np.int64).reshape(-1, 2)[owners.codes].T
+        rows = np.flatnonzero((ms > after) & (ms <= until))
+        texts = {"coin": table.text("coin").texts(rows)} if table.has("coin") else {}
+        kept = frame.iloc[rows].reset_index(drop=True)
+        found[what] = kept.assign(**texts, **{owner: owners.texts(rows)}, time=utc_times(ms[rows]))
+    perps = spots = pd.DataFrame()
+    if (trades := found.get("fills")) is not None:
+        other = trades["coin"].str.contains(NOT_PERP, na=False).astype(bool)
+        perps, spots = (trades[kept].reset_index(drop=True) for kept in (~other, other))
+    return AccountTables(perps, spots, found.get("funding"), found.get("ledger"))
+
+
+def _spot_cash(fills: pd.DataFrame) -> Floats:
+    """Return the USDC that each fill would bring to the spot wallet, less its fee in USDC.
 
     Splits and merges of outcome tokens move USD, swaps do not (docs/live_service.md, section 7).
     Markets with another quote token move no USDC (section 6). The result is NaN if the cash of a
     fill is not known.
     """
-    table = Table(spots, "fills", "none")
-    if not len(table):
-        return pd.Series(dtype="float64")
-    counts = ~table.text("coin").facts(other_quotes.__contains__)
-    if table.has("dir"):  # swaps of outcome tokens bring no USDC: their price has no meaning
-        counts &= ~table.text("dir").facts(SWAPS.__contains__)
-    notional = table.number("px", np.nan) * table.number("sz", np.nan)
+    prepared = Fills(fills)
+    table, coins = prepared.table, prepared.table.text("coin")
+    if not all(map(table.has, ("side", "px", "sz", "fee"))):
+        return np.full(len(fills), np.nan)
+    others = {coins.values[code] for code in coins.codes[prepared.money.tokens.facts(is_other)]}
+    counts = ~coins.facts(others.__contains__) & ~prepared.roles.swap
+    notional = table.number("px") * table.number("sz")
     # ASSUMED: The exchange truncates the proceeds of a dust conversion (trade id 0) to eight
     # decimals.
     notional -= np.where(table.number("tid", np.nan) == 0, notional % 1e-8, 0.0)
-    paid = filled(table.number("fee", np.nan))
-    if table.has("fee_token"):
-        paid = np.where(table.text("fee_token").facts(CASH.__contains__), paid, 0.0)
-    cash = -read_signs(table.text("side")) * notional - paid
-    users = table.text("user")
-    return pd.Series(
-        np.bincount(users.codes[counts], cash[counts], len(users.values)), users.values
-    )
+    paid = np.where(prepared.tokens.facts(is_other), 0.0, filled(table.number("fee")))
+    return np.where(counts, -read_signs(table.text("side")) * notional - paid, 0.0)
 
 
-def _other_quote_coins(fills: Any) -> set[str]:
-    """Return the coins whose quote token is not USDC."""
-    prepared = Fills(fills)
-    needed = ("coin", "side", "px", "sz", "closed_pnl", "fee", "fee_token")
-    if not all(map(prepared.table.has, needed)):
-        return set()
-    coins, tokens = prepared.table.text("coin"), prepared.money.tokens
-    other = tokens.facts(lambda token: token not in CASH)
-    return {coins.values[code] for code in np.unique(coins.codes[other]).tolist()}
+def _find_causes(
+    tables: AccountTables,
+    traded: pd.DataFrame,
+    moved: pd.DataFrame | None,
+    before: ValuesAndPositions | None,
+    after: ValuesAndPositions,
+) -> dict[str, dict[str, str]]:
+    """Return the possible causes of a residual by account and column, the first one first."""
+    found: dict[str, dict[str, str]] = defaultdict(dict)
+    for user, coins in _broken_coins(tables.perps, before, after).items():
+        found[user]["history_late"] = f"fills missing of {', '.join(sorted(coins))}"
+    for user, covers in zip(traded["user"], traded["covers"], strict=True):
+        if "funding (" in covers:
+            found[user]["funding_missing"] = "funding (" + covers.split("funding (")[1]
+    counts = [traded.set_index("user")[["missing_amounts", "unpriced_fees"]].sum(axis=1)]
+    silent = tables.spots.reindex(columns=["side", "px", "sz", "fee"]).isna().any(axis=1)
+    if silent.any():
+        users = tables.spots.loc[silent, "user"]
+        counts.append(users[users.map(after.worth["mode"]) >= UNIFIED].value_counts())
+    if moved is not None:
+        counts.append(moved.set_index("account")["unknown"])
+    for user, count in pd.concat(counts).groupby(level=0).sum().items():
+        if count:
+            events = count_text(int(count), "fill, fee or flow", "fills, fees or flows")
+            found[str(user)]["not_priced"] = f"{events} without an amount in USD"
+    return found
+
+
+def _broken_coins(
+    perps: pd.DataFrame, before: ValuesAndPositions | None, after: ValuesAndPositions
+) -> dict[str, set[str]]:
+    """Return the coins whose fills do not connect the first positions with the last ones."""
+    if any(name not in perps.columns for name in _POSITIONS):
+        return {}
+    kept = [name for name in ("user", *_POSITIONS, "tx_index") if name in perps.columns]
+    silent = perps[list(_POSITIONS)].isna().any(axis="columns")
+    # Positions do not depend on prices, so fills without a price are used, too.
+    steps = Fills(perps.loc[~silent, kept]).steps
+    first, chains = steps.first, pd.Series(steps.places())
+    has_start = before is None or before.held is not None
+    begun, ended = (
+        values.held["szi"].dropna() if values is not None and values.held is not None
+        else pd.Series(dtype="float64")
+        for values in (before, after)
+    )  # fmt: skip
+    start, end = steps.sizes(steps.start), steps.sizes(steps.end)
+    known, since = (np.append(0, each[:-1])[: len(steps)] for each in (end, steps.ms))
+    known[first] = begun.reindex(chains.index, fill_value=0.0 if has_start else np.nan)
+    since[first] = 0
+    last = begun.index.union(ended.index).union(chains.index)
+    ends = pd.Series(end[steps.last], chains.index)
+    ends = ends.combine_first(begun).reindex(last, fill_value=0.0)
+    until = pd.Series(steps.ms[steps.last], chains.index).reindex(last, fill_value=0)
+    # A fill without a position leaves the position after it unknown.
+    unknown = perps.loc[silent, ["user", "coin"]].itertuples(index=False, name=None)
+    for place, ms in zip(unknown, Table(perps[silent], "fills", "none").ms(), strict=True):
+        known[(steps.chain == chains.get(place, -1)) & (since <= ms) & (ms <= steps.ms)] = np.nan
+        if place in ends.index and until[place] <= ms:
+            ends[place] = np.nan
+    broken = set(chains.index[np.unique(steps.chain[_differ(known, start)])])
+    if after.held is not None and has_start:
+        broken |= set(last[_differ(ends, ended.reindex(last, fill_value=0.0))])
+    names: dict[str, set[str]] = defaultdict(set)
+    for user, coin in broken:
+        if user in after.worth.index:
+            names[user].add(coin)
+    return names
+
+
+def _differ(known: Floats | pd.Series, stated: Floats | pd.Series) -> Flags:
+    """Return which known sizes are not the stated ones."""
+    return np.asarray(~np.isclose(known, stated, rtol=1e-12, atol=1e-9) & ~np.isnan(known))

@@ -1,7 +1,5 @@
 """Round trips: from flat to flat, with gain, fees and funding."""
 
-from typing import NamedTuple
-
 import numpy as np
 import pandas as pd
 
@@ -9,17 +7,10 @@ from toolkit import prepare
 from toolkit.arrays import Flags, Floats, Ints
 from toolkit.display import count_text
 from toolkit.errors import HistoryWarning, MissingColumns, warn_caller
-from toolkit.pnl._positions import owner_columns
 from toolkit.prepare import Fills
+from toolkit.prepare import funding as payments
 from toolkit.prepare.door import NO_TIME, Frame, utc_times
-from toolkit.prepare.fills import check_chains
-from toolkit.prepare.funding import (
-    common_end,
-    covered_period,
-    payment_hours,
-    payment_spans,
-    read_payments,
-)
+from toolkit.prepare.fills import check_chains, owner_columns
 from toolkit.prepare.money import Prices, warn_unused_prices
 from toolkit.prepare.provenance import finish
 from toolkit.prepare.steps import POSITION_COLUMNS
@@ -129,94 +120,76 @@ def round_trips(
     table = fills.table
     warn_unused_prices(fills.prices, table, fills.collateral)
     check_chains(fills, (*POSITION_COLUMNS, "fee"), outcomes_alone=False)
-    _refuse_unpriced_fees(fills)
     steps, legs, money, roles = fills.steps, fills.legs, fills.money, fills.roles
-    px, fee = table.number("px")[legs.rows], steps.sizes(steps.fee)[legs.step]
-    counted = ~roles.conversion[legs.rows]
+    if money.is_unpriced.any():
+        row = np.flatnonzero(money.is_unpriced)[:1]
+        (coin,), (token,) = table.text("coin").texts(row), fills.tokens.texts(row).str.upper()
+        raise MissingColumns(
+            f"fills: the fee of a perp fill of {coin} is in {token}, which has no price here. "
+            f"Pass prices={{{token!r}: ...}}, or remove such fills"
+        )
+    rows, px, fee = legs.rows, table.number("px")[legs.rows], steps.sizes(steps.fee)[legs.step]
     around = np.where(legs.closes, steps.start[legs.step], steps.end[legs.step])
-    opened_size = legs.sums(np.where(legs.closes, 0.0, legs.size) - np.where(legs.is_first, fee, 0))
-    opened_px = legs.sums(np.where(legs.closes, 0.0, legs.size * px))
-    opened_usd = legs.sums(np.where(legs.closes, 0.0, legs.size * px * money.price[legs.rows]))
-    closed_size = legs.sums(np.where(legs.closes, legs.size, 0.0))
-    closed_px = legs.sums(np.where(legs.closes, legs.size * px, 0.0))
-    gross = legs.sums(np.where(legs.is_first, money.closed_pnl[legs.rows], 0.0))
-    fees = 0.0 - legs.sums(money.fee[legs.rows] * legs.share)
+    opening, closing = (np.where(legs.closes == closes, legs.size, 0.0) for closes in (False, True))
+    opened_size = legs.sums(opening - np.where(legs.is_first, fee, 0))
+    opened_usd = legs.sums(opening * px * money.price[rows])
+    closed_size = legs.sums(closing)
+    gross = legs.sums(np.where(legs.is_first, money.closed_pnl[rows], 0.0))
+    fees = 0.0 - legs.sums(money.fee[rows] * legs.share)
     at, last = legs.step[legs.heads], legs.step[legs.tails]
     opened = np.where(legs.opened, steps.ms[at], NO_TIME)
     closed = np.where(legs.closed, steps.ms[last], NO_TIME)
-    last_rows = steps.rows[last]
     status = np.array(legs.status, dtype=object)
-    status[(status == "closed") & roles.liquidated[last_rows]] = "liquidated"
-    no_hours = np.zeros(len(at), dtype=np.int64)
-    paid = _TripFunding(np.full(len(at), np.nan), no_hours, no_hours, no_hours > 0, 0)
-    if funding is not None:
-        paid = _funding_of_trips(fills, funding)
-    net = gross + fees + np.where(paid.has_rows, paid.usd, 0.0)
+    status[(status == "closed") & roles.liquidated[steps.rows[last]]] = "liquidated"
+    paid, held, funded, has_rows, facts = _funding_of_trips(fills, funding)
+    net = gross + fees + np.where(has_rows, paid, 0.0)
     is_full = legs.basis & ~np.isin(status, ("late", "broken"))
-    complete = (opened != NO_TIME) & (closed != NO_TIME)
     with np.errstate(divide="ignore", invalid="ignore"):
         made = {
             **owner_columns(fills, at),
             "side": pd.Series(np.where(legs.sign > 0, "long", "short"), dtype="str"),
             "opened": utc_times(opened),
             "closed": utc_times(closed),
-            "duration_hours": np.where(complete, (closed - opened) / HOUR, np.nan),
+            "duration_hours": np.where(legs.opened & legs.closed, (closed - opened) / HOUR, np.nan),
             "status": pd.Series(status, dtype="str"),
-            "fills": legs.sums(counted.astype(np.float64)).astype(np.int64),
+            "fills": legs.sums(~roles.conversion[rows] + 0),
             "size": legs.sums(np.abs(around) / steps.scale[legs.step], np.maximum),
-            "entry_px": np.where(is_full & (opened_size != 0), opened_px / opened_size, np.nan),
-            "exit_px": np.where(legs.whole & (closed_size > 0), closed_px / closed_size, np.nan),
+            "entry_px": np.where(
+                is_full & (opened_size != 0), legs.sums(opening * px) / opened_size, np.nan
+            ),
+            "exit_px": np.where(
+                legs.whole & (closed_size > 0), legs.sums(closing * px) / closed_size, np.nan
+            ),
             "gross": gross,
             "fees": fees,
-            "funding": paid.usd,
+            "funding": paid,
             "net": net,
             "return_": np.where(is_full & legs.whole & (opened_usd > 0), net / opened_usd, np.nan),
-            "forced": legs.closed & roles.forced[last_rows],
-            "at_par": legs.sums(money.is_at_par[legs.rows], np.logical_or),
-            "held_hours": paid.held,
-            "funded_hours": paid.funded,
+            "forced": legs.closed & roles.forced[steps.rows[last]],
+            "at_par": legs.sums(money.is_at_par[rows], np.logical_or),
+            "held_hours": held,
+            "funded_hours": funded,
         }
-    facts = {} if funding is None else {"funding_outside": paid.outside}
     inputs = {"fills": table.frame, "funding": funding}
     return finish(pd.DataFrame(made, copy=False), inputs, helper="pnl.round_trips", **facts)
 
 
-def _refuse_unpriced_fees(fills: Fills) -> None:
-    """Raise `MissingColumns` if the fee of a native perp is in a token without a price."""
-    unpriced = fills.money.is_unpriced
-    if unpriced.any():
-        row = int(np.flatnonzero(unpriced)[0])
-        coins, tokens = fills.table.text("coin"), fills.tokens
-        coin, token = coins.values[coins.codes[row]], tokens.values[tokens.codes[row]].upper()
-        raise MissingColumns(
-            f"fills: the fee of a perp fill of {coin} is in {token}, which has no price here. "
-            f"Pass prices={{{token!r}: ...}}, or remove such fills"
-        )
-
-
-class _TripFunding(NamedTuple):
-    """Funding of trips: USD, full hours with an open position, and those with a payment.
-
-    - ``has_rows``: whether the account has any payment; without one its trips are alike
-    - ``outside``: the number of rows outside the time of the fills
-    """
-
-    usd: Floats
-    held: Ints
-    funded: Ints
-    has_rows: Flags
-    outside: int
-
-
-def _funding_of_trips(fills: Fills, frame: Frame) -> _TripFunding:
-    """Return the funding of each trip.
+def _funding_of_trips(
+    fills: Fills, frame: Frame | None
+) -> tuple[Floats, Ints, Ints, Flags, dict[str, int]]:
+    """Return the funding of each trip, its full hours with an open position and with a payment.
 
     A payment belongs to the trip that was open at its full hour. Funding is missing if the account
-    has no rows, or if one of the hours has none.
+    has no rows, or if one of the hours has none. Also returned are whether the account has any
+    payment (without one its trips are alike), and the number of rows outside the time of the fills.
     """
-    funding, mine, inside, usdc = read_payments(
-        fills, frame, covered_period(fills.table), named=True
-    )
+    steps, legs = fills.steps, fills.legs
+    at, number = legs.step[legs.heads], len(legs.heads)
+    if frame is None:
+        none = np.zeros(number, dtype=np.int64)
+        return np.full(number, np.nan), none, none, none > 0, {}
+    period = payments.covered_period(fills.table)
+    funding, mine, inside, usdc = payments.read_payments(fills, frame, period, named=True)
     outside = int((mine & ~inside).sum())
     if outside:
         lying = count_text(outside, "row lies", "rows lie")
@@ -226,42 +199,36 @@ def _funding_of_trips(fills: Fills, frame: Frame) -> _TripFunding:
             "sum of such rows as funding_outside",
             HistoryWarning,
         )
-    steps, legs = fills.steps, fills.legs
     is_paid = mine & inside & ~np.isnan(usdc)
     # A row that sums payments has several hours, and one amount, which counts at the last of them.
-    hours, chain, payers = payment_hours(funding, steps, is_paid)
-    ms = hours * HOUR
-    spans = payment_spans(funding)[is_paid]
+    hours, chain, payers = payments.payment_hours(funding, steps, is_paid)
+    ms, spans = hours * HOUR, payments.payment_spans(funding)[is_paid]
     amount = np.zeros(len(ms))
     amount[np.cumsum(spans) - spans] = usdc[is_paid]
-    at, number = legs.step[legs.heads], len(legs.heads)
-    begins, ends = steps.ms[at], trip_ends(fills)
+    # A broken trip ends at the latest when the next one begins.
+    begins, chains = steps.ms[at], steps.chain[at]
     begin = int(min(ms.min(initial=0), steps.ms.min(initial=0)))
     end = int(max(ms.max(initial=0), steps.ms.max(initial=0))) + 1
-    bits = (end - begin).bit_length()
+    never = np.iinfo(np.int64).max
+    is_last = np.diff(chains, append=-1) != 0
+    following = np.where(is_last, never, np.append(begins[1:], never)[:number])
+    ends = np.where(legs.closed, steps.ms[legs.step[legs.tails]], following)
     # The first trip of the chain that ends at the time of the payment or later.
-    key = (steps.chain[at] << bits) | (np.minimum(ends, end) - begin)
-    trip = np.searchsorted(key, (np.maximum(chain, 0) << bits) | (ms - begin))
+    bits = (end - begin).bit_length()
+    trip = np.searchsorted(
+        (chains << bits) | (np.minimum(ends, end) - begin),
+        (np.maximum(chain, 0) << bits) | (ms - begin),
+    )
     found = np.flatnonzero((trip < number) & (chain >= 0))
-    found = found[steps.chain[at][trip[found]] == chain[found]]
+    found = found[chains[trip[found]] == chain[found]]
     found = found[~legs.opened[trip[found]] | (begins[trip[found]] < ms[found])]
-    paid, funded = (np.bincount(trip[found], weights, number) for weights in (amount[found], None))
-    last = np.full(len(steps.users) + 1, common_end(fills.table.frame, funding.frame))
+    paid, counts = (np.bincount(trip[found], each, number) for each in (amount[found], None))
+    last = np.full(len(steps.users) + 1, payments.common_end(fills.table.frame, funding.frame))
     np.maximum.at(last, steps.user, steps.ms)
     np.maximum.at(last, payers, ms)
-    held = np.where(steps.spot[at], 0, np.minimum(ends, last[steps.user[at]]) // HOUR)
-    held = np.maximum(held - np.where(steps.spot[at], 0, begins // HOUR), 0)
-    funded = np.minimum(funded.astype(np.int64), held)
+    held = np.minimum(ends, last[steps.user[at]]) // HOUR - begins // HOUR
+    held = np.where(steps.spot[at], 0, np.maximum(held, 0))
+    funded = np.minimum(counts.astype(np.int64), held)
     has_rows = (np.bincount(payers, minlength=len(last)) > 0)[steps.user[at]]
     usd = np.where(has_rows & (funded == held), paid, np.nan)
-    return _TripFunding(usd, held, funded, has_rows, outside)
-
-
-def trip_ends(fills: Fills) -> Ints:
-    """Return the end of each trip; a broken trip ends at the latest when the next one begins."""
-    steps, legs = fills.steps, fills.legs
-    at, last = legs.step[legs.heads], legs.step[legs.tails]
-    follows = np.append(steps.chain[at][1:] == steps.chain[at][:-1], False)[: len(at)]
-    following = np.append(steps.ms[at][1:], 0)[: len(at)]
-    never = np.iinfo(np.int64).max
-    return np.where(legs.closed, steps.ms[last], np.where(follows, following, never))
+    return usd, held, funded, has_rows, {"funding_outside": outside}

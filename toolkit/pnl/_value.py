@@ -13,14 +13,14 @@ import numpy as np
 import pandas as pd
 
 from toolkit import prepare
-from toolkit.arrays import Flags, Floats, Ints
+from toolkit.arrays import Floats, Ints
 from toolkit.prepare import Fills
-from toolkit.prepare.door import Frame, Names, Table, filled, utc_times
+from toolkit.prepare.door import Frame, Names, Table, filled, name_pairs, utc_times
 from toolkit.prepare.fills import check_chains
 from toolkit.prepare.funding import chains_of, payment_spans
 from toolkit.prepare.groups import split_groups
-from toolkit.prepare.ledger import COLLATERAL, Movements, own_ledger, read_kept, read_means
-from toolkit.prepare.money import Prices, dex_of, in_usd, is_perp, pair_of
+from toolkit.prepare.ledger import COLLATERAL, own_ledger, read_kept, read_means
+from toolkit.prepare.money import Prices, collateral_price, in_usd, is_perp, pair_of
 from toolkit.prepare.prices import PriceHistory, make_history, read_prices
 from toolkit.prepare.provenance import finish, frame_provenance, is_owned
 from toolkit.prepare.roles import is_off_book
@@ -93,29 +93,6 @@ class _Rows:
     held: list[_Holding] = field(default_factory=list)
     breaks: dict[int, str] = field(default_factory=dict)
     is_empty: bool = False
-
-
-class _Ledger(NamedTuple):
-    """Ledger rows: their movements, what is kept elsewhere, and the rows of each account."""
-
-    table: Table
-    moves: Movements
-    kept: Floats
-    outside: Floats
-    rows: Mapping[str, Ints]
-
-
-class _Steps(NamedTuple):
-    """Fills in the order of execution: cash in USD, sizes around them, and tokens of markets.
-
-    - ``payments``: the funding rows of each account
-    """
-
-    cash: Floats
-    start: Floats
-    end: Floats
-    bases: Mapping[str, str]
-    payments: Mapping[str, Ints]
 
 
 def value(
@@ -209,29 +186,20 @@ def value(
     """
     fills = prepare.fills(fills, account, prices, meta)
     check_chains(fills, _NEEDED, warns=False)
-    paid = None if funding is None else Table(funding, "funding")
-    moved = None
-    if ledger is not None:
-        table, moves, owner = own_ledger(Table(ledger, "ledger"), account)
-        kept, outside = read_kept(table, owner, moves)
-        moved = _Ledger(table, moves, kept, outside, _rows_by_name(owner))
+    history = _History(fills, funding, ledger, account)
     values, positions = accounts[:2] if isinstance(accounts, tuple) else (accounts, None)
     recorded = None if values is None else _read_values(values, positions)
-    given = [] if marks is None else [read_prices(marks)]
+    sources = [] if marks is None else [read_prices(marks)]
     if positions is not None:
         held = Table(positions, "positions")
-        size = np.abs(held.number("szi"))
-        px = np.divide(held.number("position_value"), size, where=size > 0, out=size * np.nan)
-        given.append(make_history("positions", held.text("coin"), held.ms(), np.abs(px)))
-    sources = [*given, *_own_marks(fills, paid, moved)]
-    last = max((source.last_ms() for source in given), default=0)
-    steps = _read_steps(fills, paid)
-    has_users = fills.table.has("user")
-    users = [*fills.owners.names]
+        px = _divide(held.number("position_value"), held.number("szi"))
+        sources.append(make_history("positions", held.text("coin"), held.ms(), np.abs(px)))
+    last = max((source.last_ms() for source in sources), default=0)
+    sources += history.marks()
+    has_users, users = fills.table.has("user"), [*fills.owners.names]
     if has_users:
-        named = fills.table.text("user")
-        nobody = [""] * ("" in named.present(blank=True))
-        users = list(dict.fromkeys([*sorted(named.present()), *users, *nobody]))
+        named = fills.table.text("user").present(blank=True)
+        users = list(dict.fromkeys([*sorted(filter(None, named)), *users, *[""] * ("" in named)]))
     curves = []
     for user in users or [""]:
         begun = start.get(user) if isinstance(start, Mapping) else start
@@ -245,7 +213,7 @@ def value(
             anchors |= dict(zip(fits["ms"].tolist(), fits["value"].tolist(), strict=True))
             bare = known.loc[known["lacks_tokens"], "ms"].tolist()
         chosen = chosen or "account"
-        rows = _read_rows(fills, steps, paid, moved, user, whole=chosen == "account")
+        rows = history.rows(user, whole=chosen == "account")
         curve = _value_rows(rows, sources, anchors, bare, last)
         curves.append(pd.DataFrame({"user": user, **curve, "part": chosen}))
     made = pd.concat(curves, ignore_index=True)
@@ -253,29 +221,220 @@ def value(
     made = made.astype({"user": "str", "part": "str", "reason": "str"})
     made = made[["user", *order] if has_users else order]
     inputs = {
-        "fills": fills.table.frame, "funding": paid and paid.frame,
-        "ledger": moved and moved.table.frame, "marks": marks, "accounts": values,
+        "fills": fills.table.frame, "funding": history.paid and history.paid.frame,
+        "ledger": history.moved and history.moved.frame, "marks": marks, "accounts": values,
     }  # fmt: skip
     return finish(made, inputs, helper="pnl.value")
 
 
+class _History:
+    """The rows of all accounts.
+
+    - ``cash``, ``start``, ``end``: by step the cash in USD, and the sizes around it
+    - ``bases``: the token of each spot or outcome market; its own name if no fill states it
+    - ``payments``, ``owners``: the funding rows and the ledger rows of each account
+    """
+
+    def __init__(
+        self, fills: Fills, funding: Frame | None, ledger: Frame | None, account: str | None
+    ) -> None:
+        self.fills, self.collateral = fills, fills.known_collateral()
+        steps, money, coins = fills.steps, fills.money, fills.table.text("coin")
+        bought = np.where(fills.roles.swap[steps.rows], 0, np.sign(steps.change))
+        self.cash = -bought * money.volume[steps.rows] - money.fee[steps.rows]
+        self.start, self.end = (steps.sizes(units) for units in (steps.start, steps.end))
+        self.bases = {coin: pair_of(coin)[0] or coin for coin in coins.present()}
+        self.bases |= name_pairs(coins.take(fills.in_base), fills.tokens.take(fills.in_base))[1]
+        self.paid = None if funding is None else Table(funding, "funding")
+        self.payments: dict[str, Ints] = {}
+        if self.paid is not None and self.paid.has("user") and fills.table.has("user"):
+            self.payments = _rows_by_name(self.paid.text("user"))
+        elif self.paid is not None:
+            mine = np.flatnonzero(is_owned(self.paid, "user", fills.owners))
+            self.payments = dict.fromkeys([*steps.users, *fills.owners.names, ""], mine)
+        self.moved = None
+        if ledger is not None:
+            self.moved, self.moves, owner = own_ledger(Table(ledger, "ledger"), account)
+            self.kept, self.outside = read_kept(self.moved, owner, self.moves)
+            self.owners = _rows_by_name(owner)
+
+    def marks(self) -> list[PriceHistory]:
+        """Return the prices of fills, of funding payments and of ledger rows."""
+        fills, paid = self.fills, self.paid
+        table, coins = fills.table, fills.table.text("coin")
+        rows = np.flatnonzero(~is_off_book(table))
+        px = table.number("px") * np.where(coins.facts(is_perp), 1.0, fills.money.price)
+        ms, sz = table.ms()[rows], table.number("sz")[rows]
+        found = [make_history("fills", coins.take(rows), ms, px[rows], sz)]
+        if paid is not None and all(map(paid.has, ("szi", "funding_rate"))):
+            usdc, due = paid.number("usdc"), paid.number("szi") * paid.number("funding_rate")
+            count = np.fmax(paid.number("n_samples", 1.0), 1.0)
+            px = _divide(-usdc, due * count)
+            is_exact = (np.abs(usdc) >= _EXACT * count) & (px > 0)
+            # A row that sums payments states a price if the fills show one position for all.
+            hours, chain, size = (
+                payment_spans(paid),
+                chains_of(paid, fills.steps),
+                paid.number("szi"),
+            )
+            for row in np.flatnonzero(is_exact & (hours > 1)).tolist():
+                at = fills.steps.chain == chain[row]
+                times, end = fills.steps.ms[at], paid.ms()[row]
+                place = np.searchsorted(times, end) - 1
+                is_still = place >= 0 and times[place] < end - hours[row] * HOUR
+                is_exact[row] = is_still and np.isclose(self.end[at][place], size[row])
+            # The oracle price is that of the full hour; the row is some milliseconds later.
+            hour = paid.ms() // HOUR * HOUR
+            px = np.where(is_exact, px, np.nan)
+            found.append(make_history("funding", paid.text("coin"), hour, px))
+        if self.moved is not None:
+            px = _divide(*(self.moved.number(n, np.nan) for n in ("usdc_value", "amount")))
+            names = self.moves.token.renamed("{}/USDC".format)
+            px = np.where(px >= 0, px, np.nan)
+            found.append(make_history("ledger", names, self.moved.ms(), px))
+        return found
+
+    def rows(self, user: str, *, whole: bool) -> _Rows:
+        """Return what happened to an account, or to its perps alone."""
+        steps, prices, made = self.fills.steps, self.fills.prices, _Rows()
+        code = steps.users.index(user) if user in steps.users else -1
+        low, high = np.searchsorted(steps.user, [code, code + 1])
+        own = np.arange(low, high) if self.fills.table.has("user") else np.arange(len(steps))
+        own = own[whole | ~steps.spot[own]]
+        usd, opened = self.cash, 0.0
+        if COLLATERAL & {*self.bases.values()}:
+            usd = usd.copy()
+        balances: dict[str, list[Ints]] = {}
+        heads, tails = (own[end[own]].tolist() for end in (steps.first, steps.last))
+        for head, tail in zip(heads, tails, strict=True):
+            coin, each = steps.coins[steps.coin[head]], np.arange(head, tail + 1)
+            before, base = float(self.start[head]), self.bases[coin]
+            if not steps.spot[head]:
+                self._hold(made, coin, before, steps.ms[each], self.end[each])
+                gaps = steps.ms[each[steps.is_gap[each]]].tolist()
+                made.breaks |= dict.fromkeys(gaps, f"fills of {coin} are missing")
+                opened += abs(before)
+            elif base in COLLATERAL:  # at par, as cash
+                usd[each] += np.diff(self.end[each], prepend=before) * prices.get(base.upper(), 1.0)
+            else:
+                balances.setdefault(base, []).append(each)
+        made.cash.append((steps.ms[own], usd[own]))
+        begins = [int(steps.ms[own].min())] if len(own) else []
+        if self.paid is not None and len(mine := self.payments.get(user, own[:0])):
+            begins += [int(self.paid.known_ms()[mine].min())]
+            opened += self._add_funding(made, self.paid, mine)
+        entered, tokens = None, dict[str, list[Changes]]()
+        if self.moved is not None:
+            entered = self._add_ledger(made, self.moved, tokens, user, whole)
+        for token in dict.fromkeys([*balances, *tokens]):
+            place = np.concatenate([own[:0], *balances.get(token, [])])
+            place = place[np.argsort(steps.ms[place], kind="stable")]
+            opened += self._add_balance(made, token, place, tokens.get(token))
+        made.is_empty = entered is not None and not opened and entered <= min([*begins, entered])
+        return made
+
+    def _hold(self, made: _Rows, coin: str, before: float, ms: Ints, size: Floats) -> None:
+        """Add a perp position."""
+        price = collateral_price(coin, self.collateral, self.fills.prices)
+        made.held.append(_Holding([coin], before, ms, size, price))
+
+    def _add_funding(self, made: _Rows, paid: Table, mine: Ints) -> float:
+        """Add payments, and positions that no fill shows; return the size of the latter."""
+        coins, ms, opened = paid.text("coin").take(mine), paid.known_ms()[mine], 0.0
+        usdc = in_usd(paid.number("usdc")[mine], coins, self.collateral, self.fills.prices)
+        made.cash.append((ms, filled(usdc)))
+        lost = ms[np.isnan(usdc)].tolist()
+        made.breaks |= dict.fromkeys(lost, "a funding payment has no amount")
+        shown = {holding.coins[0] for holding in made.held}
+        for code in np.unique(coins.codes).tolist() if paid.has("szi") else []:
+            coin, rows = coins.values[code], np.flatnonzero(coins.codes == code)
+            rows = rows[np.argsort(ms[rows], kind="stable")]
+            size = paid.number("szi")[mine][rows]
+            if coin not in shown and not np.isnan(size[0]):
+                self._hold(made, coin, float(size[0]), ms[rows], size)
+                opened += abs(float(size[0]))
+                moves = ms[rows[1:]][np.diff(size) != 0].tolist()
+                made.breaks |= dict.fromkeys(moves, f"fills of {coin} are missing")
+        return opened
+
+    def _add_ledger(
+        self, made: _Rows, table: Table, tokens: dict[str, list[Changes]], user: str, whole: bool
+    ) -> int | None:
+        """Add cash and flows of ledger rows.
+
+        - ``tokens``: gets for each token the movements of the wallet, of what is kept elsewhere,
+          and from outside
+
+        Returns the time of the first row, if it brings money in and may be the first one of all.
+        """
+        mine = np.arange(len(table))
+        if user and any(self.owners):
+            mine = self.owners.get(user, mine[:0])
+        mine = mine[np.argsort(table.known_ms()[mine], kind="stable")]
+        ms, token = table.ms()[mine], self.moves.token.take(mine)
+        means, perp = read_means(table)[mine], self.moves.perp[mine]
+        spot = self.moves.spot[mine] * whole
+        lost = ms[np.isnan(perp + spot)].tolist()
+        made.breaks |= dict.fromkeys(lost, "a ledger row has no known amount")
+        amounts = (perp, spot, self.kept[mine], self.outside[mine])
+        perp, spot, kept, outside = map(filled, amounts)
+        in_vault, is_cash = means == "vault", token.facts(COLLATERAL.__contains__)
+        par = token.facts(lambda name: self.fills.prices.get(name.upper(), 1.0)) * is_cash
+        as_usd = np.where(in_vault, 1.0, par * whole)
+        usd = perp + spot * par - self.moves.cash_fee[mine] * whole
+        made.cash.append((ms, usd))
+        made.kept = (ms, kept * as_usd)
+        came = np.where(means == "outside", usd, outside * as_usd)
+        made.flows = (ms, came if whole else came + np.where(means == "inside", perp, 0.0))
+        from_outside = np.where(means == "outside", spot, outside)
+        sizes = (spot, *np.where(in_vault, 0.0, [kept, from_outside]))
+        for code in np.unique(token.codes[~is_cash & (spot != 0)]).tolist():
+            rows = token.codes == code
+            tokens[token.values[code]] = [(ms[rows], size[rows]) for size in sizes]
+        if not len(ms) or not (made.flows[1][0] > 0 or (spot[0] > 0 and not is_cash[0])):
+            return None
+        asked = frame_provenance(table.frame).get("parameters", {})
+        begin = asked.get("start") if isinstance(asked, Mapping) else None
+        is_first = not isinstance(begin, int) or not begin or ms[0] - begin >= DAY
+        return int(ms[0]) if is_first else None
+
+    def _add_balance(
+        self, made: _Rows, token: str, place: Ints, moves: list[Changes] | None
+    ) -> float:
+        """Add the balance of a token; return what it was worth before the rows, in USD.
+
+        - ``place``: the steps of its fills, in the order of time
+        - ``moves``: as `_add_ledger` gives them
+
+        Fills state the balance. What came or left beside fills and ledger is from outside.
+        """
+        wallet, kept, came = moves or [_NO_CHANGES] * 3
+        ms, start, end = self.fills.steps.ms[place], self.start[place], self.end[place]
+        times = np.unique(np.append(ms, wallet[0]))
+        before, gap, moved = np.zeros(1), np.zeros(len(ms)), _sum_until(wallet, ms)
+        if len(ms):
+            before = start[:1] - moved[:1]
+            gap[1:] = start[1:] - end[:-1] - np.diff(moved)
+            gap[np.abs(gap) < _NOTHING] = 0.0
+        base = np.append(before, end - moved)
+        size = base[np.searchsorted(ms, times, side="right")] + _sum_until(wallet, times)
+        size[np.abs(size) < _NOTHING] = 0.0
+        price, first = self.fills.prices.get(token.upper()), float(before[0])
+        names = [*(coin for coin, base in self.bases.items() if base == token), f"{token}/USDC"]
+        fixed = ([], price) if price is not None else (names, 1.0)
+        came = _join([(ms[gap != 0], gap[gap != 0]), came])
+        made.held.append(_Holding(fixed[0], first, times, size, fixed[1], came))
+        if kept[1].any():
+            away = np.unique(kept[0])
+            sizes = _sum_until(kept, away)
+            made.held.append(_Holding(fixed[0], 0.0, away, sizes, fixed[1], is_kept=True))
+        px = self.fills.table.number("px")[self.fills.steps.rows[place[:1]]]
+        worth = abs(first) * (px[0] if len(px) else 1.0)
+        return worth if worth > _DUST else 0.0
+
+
 def _rows_by_name(names: Names) -> dict[str, Ints]:
     return dict(zip(names.values, split_groups(names.codes, len(names.values)), strict=True))
-
-
-def _read_steps(fills: Fills, paid: Table | None) -> _Steps:
-    """Return what all accounts share."""
-    steps, money = fills.steps, fills.money
-    bought = np.where(fills.roles.swap[steps.rows], 0, np.sign(steps.change))
-    cash = -bought * money.volume[steps.rows] - money.fee[steps.rows]
-    payments: dict[str, Ints] = {}
-    if paid is not None and paid.has("user") and fills.table.has("user"):
-        payments = _rows_by_name(paid.text("user"))
-    elif paid is not None:
-        mine = np.flatnonzero(is_owned(paid, "user", fills.owners))
-        payments = dict.fromkeys([*steps.users, *fills.owners.names, ""], mine)
-    start, end = (steps.sizes(units) for units in (steps.start, steps.end))
-    return _Steps(cash, start, end, _base_tokens(fills), payments)
 
 
 def _read_values(values: Frame, positions: Frame | None = None) -> pd.DataFrame:
@@ -317,204 +476,9 @@ def _read_values(values: Frame, positions: Frame | None = None) -> pd.DataFrame:
     return made[~lacks]
 
 
-def _own_marks(fills: Fills, paid: Table | None, moved: _Ledger | None) -> list[PriceHistory]:
-    """Return the prices of fills, of funding payments and of ledger rows."""
-    table, coins = fills.table, fills.table.text("coin")
-    rows = np.flatnonzero(~is_off_book(table))
-    px = table.number("px") * np.where(coins.facts(is_perp), 1.0, fills.money.price)
-    ms, sz = table.ms()[rows], table.number("sz")[rows]
-    found = [make_history("fills", coins.take(rows), ms, px[rows], sz)]
-    if paid is not None and all(map(paid.has, ("szi", "funding_rate"))):
-        usdc, due = paid.number("usdc"), paid.number("szi") * paid.number("funding_rate")
-        count = np.fmax(paid.number("n_samples", 1.0), 1.0)
-        is_exact = (np.abs(usdc) >= _EXACT * count) & (due != 0) & ~_moved_inside(fills, paid)
-        px = np.divide(-usdc, due * count, where=is_exact, out=np.full(len(usdc), np.nan))
-        # The oracle price is that of the full hour; the row is some milliseconds later.
-        hour, px = paid.ms() // HOUR * HOUR, np.where(px > 0, px, np.nan)
-        found.append(make_history("funding", paid.text("coin"), hour, px))
-    if moved is not None:
-        worth, amount = (moved.table.number(n, np.nan) for n in ("usdc_value", "amount"))
-        px = np.divide(worth, amount, where=amount > 0, out=np.full(len(worth), np.nan))
-        names = moved.moves.token.renamed("{}/USDC".format)
-        found.append(make_history("ledger", names, moved.table.ms(), px))
-    return found
-
-
-def _moved_inside(fills: Fills, paid: Table) -> Flags:
-    """Return the rows that sum payments, unless the fills show one position for all of them."""
-    hours, steps, ms, size = payment_spans(paid), fills.steps, paid.ms(), paid.number("szi")
-    moved = hours > 1
-    chain = chains_of(paid, steps)
-    for row in np.flatnonzero(moved).tolist():
-        at = steps.chain == chain[row]
-        times, after = steps.ms[at], steps.sizes(steps.end)[at]
-        place = np.searchsorted(times, ms[row]) - 1
-        is_still = place >= 0 and times[place] < ms[row] - hours[row] * HOUR
-        moved[row] = not (is_still and np.isclose(after[place], size[row]))
-    return moved
-
-
-def _base_tokens(fills: Fills) -> dict[str, str]:
-    """Return the token of each spot or outcome market; its own name if no fill states it."""
-    coins, tokens = fills.table.text("coin"), fills.tokens
-    found = {coin: pair_of(coin)[0] or coin for coin in coins.present()}
-    stated = np.unique(np.stack([coins.codes, tokens.codes])[:, fills.in_base], axis=1)
-    return found | {coins.values[coin]: tokens.values[token] for coin, token in stated.T.tolist()}
-
-
-def _read_rows(
-    fills: Fills,
-    traded: _Steps,
-    paid: Table | None,
-    moved: _Ledger | None,
-    user: str,
-    *,
-    whole: bool,
-) -> _Rows:
-    """Return what happened to an account, or to its perps alone."""
-    steps, prices, made, bases = fills.steps, fills.prices, _Rows(), traded.bases
-    collateral = fills.known_collateral()
-    code = steps.users.index(user) if user in steps.users else -1
-    low, high = np.searchsorted(steps.user, [code, code + 1])
-    own = np.arange(low, high) if fills.table.has("user") else np.arange(len(steps))
-    own = own[whole | ~steps.spot[own]]
-    usd, opened = traded.cash.copy() if COLLATERAL & {*bases.values()} else traded.cash, 0.0
-    balances: dict[str, list[Ints]] = {}
-    heads, tails = (own[end[own]].tolist() for end in (steps.first, steps.last))
-    for head, tail in zip(heads, tails, strict=True):
-        coin, each = steps.coins[steps.coin[head]], np.arange(head, tail + 1)
-        before, sizes = float(traded.start[head]), traded.end[each]
-        if not steps.spot[head]:
-            price = prices.get(collateral.get(dex_of(coin), "").upper(), 1.0)
-            made.held.append(_Holding([coin], before, steps.ms[each], sizes, price))
-            gaps = steps.ms[each[steps.is_gap[each]]].tolist()
-            made.breaks |= dict.fromkeys(gaps, f"fills of {coin} are missing")
-            opened += abs(before)
-        elif bases[coin] in COLLATERAL:  # at par, as cash
-            usd[each] += np.diff(sizes, prepend=before) * prices.get(bases[coin].upper(), 1.0)
-        else:
-            balances.setdefault(bases[coin], []).append(each)
-    made.cash.append((steps.ms[own], usd[own]))
-    begins = [int(steps.ms[own].min())] if len(own) else []
-    if paid is not None and len(mine := traded.payments.get(user, own[:0])):
-        begins += [int(paid.known_ms()[mine].min())]
-        opened += _add_funding(made, fills, paid, mine, collateral)
-    entered, tokens = (None, {}) if moved is None else _add_ledger(made, fills, moved, user, whole)
-    for token in dict.fromkeys([*balances, *tokens]):
-        names = [*(coin for coin, base in bases.items() if base == token), f"{token}/USDC"]
-        place = np.concatenate([np.zeros(0, np.int64), *balances.get(token, [])])
-        place = place[np.argsort(steps.ms[place], kind="stable")]
-        opened += _add_balance(made, fills, token, names, place, tokens.get(token))
-    made.is_empty = entered is not None and not opened and entered <= min(begins, default=entered)
-    return made
-
-
-def _add_funding(
-    made: _Rows, fills: Fills, paid: Table, mine: Ints, collateral: Mapping[str, str]
-) -> float:
-    """Add payments, and positions that no fill shows; return the size of the latter."""
-    coins, ms, opened = paid.text("coin").take(mine), paid.known_ms()[mine], 0.0
-    usdc = in_usd(paid.number("usdc")[mine], coins, collateral, fills.prices)
-    made.cash.append((ms, filled(usdc)))
-    lost = ms[np.isnan(usdc)].tolist()
-    made.breaks |= dict.fromkeys(lost, "a funding payment has no amount")
-    shown = {holding.coins[0] for holding in made.held}
-    for code in np.unique(coins.codes).tolist() if paid.has("szi") else []:
-        coin, rows = coins.values[code], np.flatnonzero(coins.codes == code)
-        rows = rows[np.argsort(ms[rows], kind="stable")]
-        size = paid.number("szi")[mine][rows]
-        if coin not in shown and not np.isnan(size[0]):
-            price = fills.prices.get(collateral.get(dex_of(coin), "").upper(), 1.0)
-            made.held.append(_Holding([coin], float(size[0]), ms[rows], size, price))
-            opened += abs(float(size[0]))
-            moves = ms[rows[1:]][np.diff(size) != 0].tolist()
-            made.breaks |= dict.fromkeys(moves, f"fills of {coin} are missing")
-    return opened
-
-
-def _add_ledger(
-    made: _Rows, fills: Fills, moved: _Ledger, user: str, whole: bool
-) -> tuple[int | None, dict[str, list[Changes]]]:
-    """Add cash and flows of ledger rows.
-
-    Returns the time of the first row, if it brings money in and may be the first one of all, and
-    for each token the movements of the wallet, of what is kept elsewhere, and from outside.
-    """
-    table, moves = moved.table, moved.moves
-    named = bool(user) and any(moved.rows)
-    mine = moved.rows.get(user, np.zeros(0, np.int64)) if named else np.arange(len(table))
-    mine = mine[np.argsort(table.known_ms()[mine], kind="stable")]
-    ms, token = table.ms()[mine], moves.token.take(mine)
-    means = read_means(table)[mine]
-    perp, spot = moves.perp[mine], moves.spot[mine]
-    if not whole:
-        spot = spot * 0.0
-    lost = ms[np.isnan(perp + spot)].tolist()
-    made.breaks |= dict.fromkeys(lost, "a ledger row has no known amount")
-    amounts = (perp, spot, moved.kept[mine], moved.outside[mine])
-    perp, spot, kept, outside = map(filled, amounts)
-    in_vault, is_cash = means == "vault", token.facts(COLLATERAL.__contains__)
-    par = token.facts(lambda name: fills.prices.get(name.upper(), 1.0))
-    in_usd_ = np.where(is_cash, par, 0.0)
-    as_usd = np.where(in_vault, 1.0, in_usd_ * whole)
-    usd = perp + spot * in_usd_ - moves.cash_fee[mine] * whole
-    made.cash.append((ms, usd))
-    made.kept = (ms, kept * as_usd)
-    came = np.where(means == "outside", usd, outside * as_usd)
-    made.flows = (ms, came if whole else came + np.where(means == "inside", perp, 0.0))
-    of_tokens = np.where(in_vault, 0.0, [kept, np.where(means == "outside", spot, outside)])
-    sizes = (spot, *of_tokens)
-    found = {}
-    for code in np.unique(token.codes[~is_cash & (spot != 0)]).tolist():
-        rows = token.codes == code
-        found[token.values[code]] = [(ms[rows], size[rows]) for size in sizes]
-    if not len(ms) or not (made.flows[1][0] > 0 or (spot[0] > 0 and not is_cash[0])):
-        return None, found
-    asked = frame_provenance(table.frame).get("parameters", {})
-    begin = asked.get("start") if isinstance(asked, Mapping) else None
-    is_first = not isinstance(begin, int) or not begin or ms[0] - begin >= DAY
-    return int(ms[0]) if is_first else None, found
-
-
-def _add_balance(
-    made: _Rows,
-    fills: Fills,
-    token: str,
-    coins: list[str],
-    place: Ints,
-    moves: list[Changes] | None,
-) -> float:
-    """Add the balance of a token; return what it was worth before the rows, in USD.
-
-    - ``place``: the steps of its fills, in the order of time
-    - ``moves``: as `_add_ledger` returns them
-
-    Fills state the balance. What came or left beside fills and ledger is from outside.
-    """
-    steps = fills.steps
-    wallet, kept, came = moves or [_NO_CHANGES] * 3
-    ms = steps.ms[place]
-    start, end = (steps.sizes(units)[place] for units in (steps.start, steps.end))
-    times = np.unique(np.append(ms, wallet[0]))
-    before, gap = np.zeros(1), np.zeros(len(ms))
-    if len(ms):
-        moved = _sum_until(wallet, ms)
-        before = start[:1] - moved[:1]
-        gap[1:] = start[1:] - end[:-1] - np.diff(moved)
-        gap[np.abs(gap) < _NOTHING] = 0.0
-    base = np.append(before, end - _sum_until(wallet, ms))
-    size = base[np.searchsorted(ms, times, side="right")] + _sum_until(wallet, times)
-    size[np.abs(size) < _NOTHING] = 0.0
-    fixed, first = fills.prices.get(token.upper()), float(before[0])
-    names, price = (coins, 1.0) if fixed is None else ([], fixed)
-    came = _join([(ms[gap != 0], gap[gap != 0]), came])
-    made.held.append(_Holding(names, first, times, size, price, came))
-    if kept[1].any():
-        away = np.unique(kept[0])
-        made.held.append(_Holding(names, 0.0, away, _sum_until(kept, away), price, is_kept=True))
-    px = fills.table.number("px")[steps.rows[place[:1]]]
-    worth = abs(first) * (px[0] if len(px) else 1.0)
-    return worth if worth > _DUST else 0.0
+def _divide(above: Floats, below: Floats) -> Floats:
+    """Return a quotient; NaN if the divisor is 0."""
+    return np.divide(above, below, where=below != 0, out=np.full(len(below), np.nan))
 
 
 def _join(changes: Sequence[Changes]) -> Changes:

@@ -22,7 +22,7 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
-from toolkit.arrays import Flags
+from toolkit.arrays import Flags, Ints
 from toolkit.display import count_text
 from toolkit.errors import UnnamedAccount, warn_caller
 from toolkit.prepare.average import Average, average_prices
@@ -232,6 +232,15 @@ them again: prepare.fills(frame, account='0xb')
 
 
 _SPOT_RESUMED: Final = 3  # tokens also come back to a balance by transfers
+
+
+def owner_columns(fills: Fills, places: Ints) -> dict[str, pd.Series]:
+    """Return user (if known) and coin of steps."""
+    steps = fills.steps
+    coins = Names(steps.coin, steps.coins).texts(places)
+    if not fills.table.has("user"):
+        return {"coin": coins}
+    return {"user": Names(steps.user, steps.users).texts(places), "coin": coins}
 
 
 def check_chains(
