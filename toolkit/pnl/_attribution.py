@@ -319,7 +319,7 @@ def _sum_fills(fills: Fills, keys: Sequence[str]) -> Sums:
         keys,
         {
             "rows": np.ones(len(table), dtype=bool),
-            "volume": np.where(converts, 0.0, usd.volume),
+            "volume": np.where(converts, 0.0, usd.volume) if converts.any() else usd.volume,
             "closed_pnl": usd.closed_pnl,
             "trading_fee": np.maximum(trading, 0.0),
             "rebate": np.minimum(trading, 0.0),

@@ -242,8 +242,8 @@ class Table:
             if isinstance(plain, pa.ChunkedArray):
                 plain = plain.combine_chunks()
             encoded = plain.dictionary_encode()
-            known, indices = encoded.dictionary.to_pylist(), encoded.indices
-            codes = indices.fill_null(len(known)).to_numpy()
+            known, codes = encoded.dictionary.to_pylist(), encoded.indices
+            codes = (codes.fill_null(len(known)) if codes.null_count else codes).to_numpy()
         names = Names(codes.astype(np.int64), [*map(str, known), ""])
         if name in ADDRESSES:
             names = names.renamed(str.lower)

@@ -193,4 +193,5 @@ def sum_groups(codes: Ints, values: Floats | Ints | Flags, count: int) -> Floats
     >>> sum_groups(np.array([1, 0, 1]), np.array([2.0, 5.0, 0.5]), 3).tolist()
     [5.0, 2.5, 0.0]
     """
-    return np.bincount(codes, values, count).astype(np.float64, copy=False)
+    weights = None if values.dtype == np.bool_ and values.all() else values
+    return np.bincount(codes, weights, count).astype(np.float64, copy=False)

@@ -144,12 +144,11 @@ def read_money(table: Table, tokens: Names, in_base: Flags, prices: Mapping[str,
     state the quote token, or the name of the market. Otherwise it counts as USDC.
     """
     fee, px = table.number("fee"), table.number("px")
-    lacks_fee = np.isnan(fee)
-    # A part of a fee that is missing does not count either.
     paid, builder, deployer = (
-        np.where(lacks_fee, 0.0, filled(table.number(name, 0.0)))
-        for name in ("fee", "builder_fee", "deployer_fee")
+        filled(table.number(name, 0.0)) for name in ("fee", "builder_fee", "deployer_fee")
     )
+    if paid is not fee:  # a part of a fee that is missing does not count either
+        builder, deployer = (np.where(np.isnan(fee), 0.0, part) for part in (builder, deployer))
     closed, volume = filled(table.number("closed_pnl", np.nan)), filled(px * table.number("sz"))
     nothing, never = np.zeros(len(table)), np.zeros(len(table), dtype=bool)
     if all(token in CASH for token in tokens.present()):

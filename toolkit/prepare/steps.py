@@ -128,23 +128,24 @@ def sort_steps(table: Table, token_fee: Floats) -> Steps:
     bits = int(ms.max(initial=begin) - begin).bit_length()
     if int(chain.max(initial=0)).bit_length() + bits > 62:
         chain = np.unique(chain, return_inverse=True)[1].astype(np.int64)
-    key = (chain << bits) | (ms - begin)  # equal within a tie
+    rows_key = (chain << bits) | (ms - begin)  # equal within a tie
     # Short numbers sort in linear time, and an account's rows are often in the order of time.
     is_short = int(chain.max(initial=0)) < 1 << 16
-    order = np.argsort(chain.astype(np.uint16) if is_short else key, kind="stable")
-    if is_short and (np.diff(key[order]) < 0).any():
-        order = np.argsort(key, kind="stable")
-    tx = table.number("tx_index", 0.0)
-    key_ = key[order]
-    if tx.any() and not np.isnan(tx).any():
-        if (np.diff(tx[order])[np.diff(key_) == 0] < 0).any():
-            order = np.lexsort((tx, key))
-        is_new = (np.diff(key[order]) != 0) | (np.diff(tx[order]) != 0)
-        key_ = np.append(0, np.cumsum(is_new))[: len(order)]
+    order = np.argsort(chain.astype(np.uint16) if is_short else rows_key, kind="stable")
+    key = rows_key[order]
+    if is_short and (key[1:] < key[:-1]).any():
+        order = np.argsort(rows_key, kind="stable")
+        key = rows_key[order]
+    tied, tx = key[1:] == key[:-1], table.number("tx_index", 0.0)
+    if tied.any() and tx.any() and not np.isnan(tx).any():
+        sorted_tx = tx[order]
+        if (tied & (sorted_tx[1:] < sorted_tx[:-1])).any():
+            order = np.lexsort((tx, rows_key))
+            sorted_tx = tx[order]
+        tied &= sorted_tx[1:] == sorted_tx[:-1]
 
-    first = np.diff(chain[order], prepend=-1) != 0
-    heads = np.flatnonzero(first)
-    number = np.cumsum(first) - 1
+    first = np.diff(key >> bits, prepend=-1) != 0
+    heads, number = np.flatnonzero(first), np.cumsum(first) - 1
     user, coin = (codes[order[heads]] for codes in (users.codes, coins.codes))
     names = [coins.values[code] for code in coin.tolist()]
     spot = np.array([not is_perp(name) for name in names], dtype=bool)[number]
@@ -153,12 +154,12 @@ def sort_steps(table: Table, token_fee: Floats) -> Steps:
     signed = np.where(table.text("side").facts("B".__eq__)[order], size, -size)
     by_chain = grid(np.maximum(np.abs(stated), np.abs(stated + signed)), heads, outcome)
     scale = by_chain[number]
-    start, change, fee = (
-        np.rint(values * scale).astype(np.int64)
-        for values in (stated, signed, filled(token_fee)[order])
-    )
+    start, change = (np.rint(values * scale).astype(np.int64) for values in (stated, signed))
+    fee = np.zeros(len(order), dtype=np.int64)
+    if token_fee.any():
+        fee = np.rint(filled(token_fee)[order] * scale).astype(np.int64)
     end = start + change - fee
-    place = _order_ties(key_, number, start, end)
+    place = _order_ties(tied, number, start, end)
     if place is not None:
         order, start, change, end, fee = (
             values[place] for values in (order, start, change, end, fee)
@@ -174,7 +175,8 @@ def sort_steps(table: Table, token_fee: Floats) -> Steps:
             written[(divisor % 10**power == 0) & (by_chain >= 10**power)] = 10**power
         unit = written[number]
         tolerance = np.where(spot, np.where(end % unit == 0, 1, unit), 0)
-    end = np.where((end < 0) & (end >= -tolerance), 0, end)  # a sell of one unit more is rounding
+        # A sell of one unit more is rounding.
+        end = np.where((end < 0) & (end >= -tolerance), 0, end)
     return Steps(
         rows=order,
         chain=number,
@@ -212,18 +214,18 @@ def grid(values: Floats, heads: Ints, together: Flags, most: int = WEI) -> Float
     return np.asarray(np.power(10.0, decimals))
 
 
-def _order_ties(key: Ints, chain: Ints, start: Ints, end: Ints) -> Ints | None:
+def _order_ties(tied: Flags, chain: Ints, start: Ints, end: Ints) -> Ints | None:
     """Return the places of fills with the rows of each tie in the order of their positions.
 
     Only a tie beside a break needs work. None if no tie does.
     """
-    tied, breaks = key[1:] == key[:-1], _breaks(chain, start, end)
+    breaks = _breaks(chain, start, end)
     if not tied.any() or not breaks.any():
         return None
     head = np.append(True, ~tied)
     tie, low = np.cumsum(head) - 1, np.flatnonzero(head)
-    high = np.append(low[1:], len(key))
-    place, change = np.arange(len(key)), np.sign(end - start)
+    high = np.append(low[1:], len(head))
+    place, change = np.arange(len(head)), np.sign(end - start)
     inner = np.logical_or.reduceat(breaks & ~head, low)
     # Fills of one side have one order: by their positions.
     one_sided = np.abs(np.add.reduceat(change, low)) == high - low
