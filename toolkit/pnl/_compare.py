@@ -1,6 +1,6 @@
 """Comparison: our trades and PnL beside those that the service computes itself."""
 
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import pandas as pd
@@ -133,7 +133,7 @@ def _read_trades(table: Table) -> pd.DataFrame:
     """Return the service's trades with our names, signs and order."""
     table.require(("coin", "position_type", "close_time", *_FIGURES.values()))
     size, entry = (table.number(name, np.nan) for name in ("position_closed_size", "entry_px"))
-    made = {
+    made: dict[str, Any] = {
         "coin": table.text("coin").texts(),
         "side": table.text("position_type").texts().str.lower(),
         "end": table.known_ms("close_time"),
@@ -219,6 +219,6 @@ def _compare_summary(ours: pd.DataFrame, theirs: pd.DataFrame, table: Table) -> 
     causes = [made["difference"].abs() <= limit, others <= limit]
     made["cause"] = pd.Series(np.select(causes, ["equal", "trades"], "unexplained"), dtype="str")
     never = utc_times(np.full(len(made), NO_TIME))
-    places = {"coin": "", "side": "", "opened": never, "closed": never}
+    places: dict[str, Any] = {"coin": "", "side": "", "opened": never, "closed": never}
     made = made.assign(**places).astype({"coin": "str", "side": "str"})
     return made[[*places, "figure", "ours", "theirs", "difference", "cause"]]

@@ -478,7 +478,8 @@ def _read_values(values: Frame, positions: Frame | None = None) -> pd.DataFrame:
 
 def _divide(above: Floats, below: Floats) -> Floats:
     """Return a quotient; NaN if the divisor is 0."""
-    return np.divide(above, below, where=below != 0, out=np.full(len(below), np.nan))
+    quotient = np.full(len(below), np.nan)
+    return np.asarray(np.divide(above, below, where=below != 0, out=quotient))
 
 
 def _join(changes: Sequence[Changes]) -> Changes:

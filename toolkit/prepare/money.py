@@ -313,4 +313,5 @@ def in_usd(
     """Return amounts in the collateral of their coins in USD, as of funding."""
     if not (prices and collateral):
         return amounts
-    return amounts * coins.facts(lambda coin: collateral_price(coin, collateral, prices))
+    price = coins.facts(lambda coin: collateral_price(coin, collateral, prices))
+    return np.asarray(amounts * price)
