@@ -45,6 +45,24 @@ class Docstrings(griffe.Extension):
         )
 
 
+class PlotParameters(griffe.Extension):
+    """Shows the keyword parameters that plots have in common, which they take as ``**look``."""
+
+    def on_function(self, *, func: griffe.Function, **_: Any) -> None:
+        """Replace ``**look`` of a function and of its overloads."""
+        for each in (func, *(func.overloads or [])):
+            if "look" in each.parameters:
+                del each.parameters["look"]
+                for name, default in (
+                    ("ax", "None"),
+                    ("theme", "'auto'"),
+                    ("transparent", "False"),
+                ):
+                    if name not in each.parameters:
+                        kind = griffe.ParameterKind.keyword_only
+                        each.parameters.add(griffe.Parameter(name, kind=kind, default=default))
+
+
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     """Return a page with the pages of notebooks instead of their sources, and with examples."""
     markdown = re.sub(r"(\]\([^()\s]*notebooks/\w+)\.py\)", r"\1.md)", markdown)

@@ -12,33 +12,32 @@ from toolkit.installation import explain_missing
 from toolkit.public_names import publish_names
 
 with explain_missing("plots"):
-    from toolkit.plots.accounts import lorenz_curve, migration_map
-    from toolkit.plots.auctions import auction_line
-    from toolkit.plots.basis import basis
+    from toolkit.plots.accounts import lorenz_curve, migration_map, positioning
     from toolkit.plots.builders import (
         builder_activity,
         builder_cohorts,
         builder_routing,
         lifetime_value,
     )
-    from toolkit.plots.cascade import cascade
-    from toolkit.plots.counterparties import counterparties, toxicity
     from toolkit.plots.depth import depth_profile, resilience
     from toolkit.plots.equity import equity_curve, positions_over_time
-    from toolkit.plots.execution import maker_days, markout, spreads
-    from toolkit.plots.funding import carry, funding_accrual, funding_by_coin, funding_over_time
-    from toolkit.plots.impact import impact
-    from toolkit.plots.liquidations import liquidation_history, liquidation_map, trip_returns
+    from toolkit.plots.execution import maker_days, markout, shortfall, spreads
+    from toolkit.plots.funding import (
+        basis,
+        carry,
+        funding_accrual,
+        funding_by_coin,
+        funding_over_time,
+    )
+    from toolkit.plots.liquidations import cascade, liquidation_history, liquidation_map
     from toolkit.plots.notebook import alt
     from toolkit.plots.orders import fill_probability, fill_times, order_mix, order_transitions
     from toolkit.plots.performance import growth_curve, leaderboard, return_calendar, skill
-    from toolkit.plots.pnl import cumulative_pnl, waterfall
-    from toolkit.plots.positioning import positioning
-    from toolkit.plots.shortfall import shortfall
-    from toolkit.plots.slippage import slippage_curve
-    from toolkit.plots.slippage_fit import slippage_fit, slippage_heatmap
-    from toolkit.plots.staking import validator_ranks, validator_yields
+    from toolkit.plots.pnl import cumulative_pnl, trip_returns, waterfall
+    from toolkit.plots.slippage import slippage_curve, slippage_fit, slippage_heatmap
+    from toolkit.plots.staking import auction_line, validator_ranks, validator_yields
     from toolkit.plots.themes import use
+    from toolkit.plots.trades import counterparties, impact, toxicity
     from toolkit.plots.twaps import twap_adherence, twap_pressure, twap_quality
 
 __all__ = [

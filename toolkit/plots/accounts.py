@@ -1,22 +1,25 @@
-"""Account values: their distribution over accounts, and moves between classes of value."""
+"""Accounts: the distribution of values, moves between classes of value, positioning by size."""
+
+from typing import Any, Final, Unpack, overload
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
-from toolkit.plots import axes, style, themes
-from toolkit.plots.result_checks import draws_result
-from toolkit.plots.themes import Theme, ThemeName
+from toolkit.plots import axes, formats, style
+from toolkit.plots.axes import Panel
+from toolkit.plots.style import Look, PanelLook
+
+_ALL: Final = "all"
+_NOT_GROUPS: Final = {
+    "time", "size", "accounts", "positions", "missing", "long_usd", "short_usd", "net_share", "low",
+    "high", "long_accounts", "gain_bps", "crowded_side", "effective_accounts", "top_share",
+}  # fmt: skip
 
 
-@draws_result
-def lorenz_curve(
-    lorenz: pd.DataFrame,
-    *,
-    ax: Axes | None = None,
-    theme: ThemeName = "auto",
-    transparent: bool = False,
-) -> Axes:
+@style.draws_result
+def lorenz_curve(lorenz: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
     """Draw the share of all value that the poorest accounts have together.
 
     Parameters
@@ -43,20 +46,28 @@ def lorenz_curve(
     >>> lorenz_curve(rows).get_xlabel()
     'accounts, poorest first, %'
     """
-    ax, colours = style.new_axes(ax, theme, transparent, (4.8, 4.4))
-    _draw_lorenz(ax, colours, lorenz) if len(lorenz) else style.draw_no_data(ax, colours)
-    words = _describe_lorenz(lorenz)
-    return style.finish_axes(ax, colours, words, lorenz)
+    panel = style.open_panel(lorenz, look, (4.8, 4.4))
+    if lorenz.empty:
+        return panel.no_data("Lorenz curve of account values")
+    ax, theme = panel.ax, panel.theme
+    x, y = 100 * lorenz["accounts"].to_numpy(), 100 * lorenz["value"].to_numpy()
+    ax.plot([0, 100], [0, 100], color=theme.muted, linestyle="--", linewidth=1, label="all equal")
+    panel.draw_band(x, y, x, theme.good, alpha=0.15)
+    ax.plot(x, y, color=theme.good, linewidth=2, label="accounts")
+    ax.grid(True, axis="x", color=theme.grid, linewidth=0.8)
+    ax.set(xlim=(0, 100), ylim=(0, 100), aspect="equal")
+    ax.set(xlabel="accounts, poorest first, %", ylabel="share of all value, %")
+    panel.add_legend(ncols=2)
+    half, most = np.interp([50, 90], x, y)
+    gini = 1 - 2 * np.trapezoid(lorenz["value"], lorenz["accounts"])
+    return panel.finish(
+        f"Lorenz curve of account values: the poorer half of the accounts holds {half:.1f} % of "
+        f"all value, the richest tenth {100 - most:.1f} %; Gini about {gini:.2f}."
+    )
 
 
-@draws_result
-def migration_map(
-    migration: pd.DataFrame,
-    *,
-    ax: Axes | None = None,
-    theme: ThemeName = "auto",
-    transparent: bool = False,
-) -> Axes:
+@style.draws_result
+def migration_map(migration: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
     """Draw the moves of accounts between classes of value.
 
     Parameters
@@ -85,70 +96,128 @@ def migration_map(
     >>> [text.get_text() for text in migration_map(rows).texts]
     ['3']
     """
-    ax, colours = style.new_axes(ax, theme, transparent, (6.4, 4.4))
+    panel = style.open_panel(migration, look, (6.4, 4.4))
     rows = migration[migration["accounts"] > 0] if len(migration) else migration
-    _draw_moves(ax, colours, migration, rows) if len(rows) else style.draw_no_data(ax, colours)
-    return style.finish_axes(ax, colours, _describe_moves(rows), migration)
-
-
-def _draw_lorenz(ax: Axes, theme: Theme, rows: pd.DataFrame) -> None:
-    x, y = 100 * rows["accounts"].to_numpy(), 100 * rows["value"].to_numpy()
-    ax.plot([0, 100], [0, 100], color=theme.muted, linestyle="--", linewidth=1, label="all equal")
-    ax.fill_between(x, y, x, color=theme.good, alpha=0.15, linewidth=0)
-    ax.plot(x, y, color=theme.good, linewidth=2, label="accounts")
-    ax.grid(True, axis="x", color=theme.grid, linewidth=0.8)
-    ax.set_xlim(0, 100)
-    ax.set_ylim(0, 100)
-    ax.set_aspect("equal")
-    ax.set_xlabel("accounts, poorest first, %")
-    ax.set_ylabel("share of all value, %")
-    axes.add_legend(ax, theme, ncols=2)
-
-
-def _describe_lorenz(rows: pd.DataFrame) -> str:
-    if not len(rows):
-        return "Lorenz curve of account values: no data."
-    half = 100 * float(np.interp(0.5, rows["accounts"], rows["value"]))
-    top = 100 * (1 - float(np.interp(0.9, rows["accounts"], rows["value"])))
-    gini = 1 - 2 * np.trapezoid(rows["value"], rows["accounts"])
-    return (
-        f"Lorenz curve of account values: the poorer half of the accounts holds {half:.1f} % of "
-        f"all value, the richest tenth {top:.1f} %; Gini about {gini:.2f}."
+    if rows.empty:
+        return panel.no_data("Moves of accounts between classes of value")
+    classes = list(dict.fromkeys([*migration["from_class"], *migration["to_class"]]))
+    first, second = (
+        [name for name in classes if name in set(rows[side])] for side in ("from_class", "to_class")
+    )
+    share, count = (
+        rows.pivot(index="from_class", columns="to_class", values=name)
+        .reindex(index=first, columns=second).fillna(0).to_numpy()
+        for name in ("share", "accounts")
+    )  # fmt: skip
+    texts = np.vectorize(lambda number: f"{number:,.0f}" if number else "", otypes=[object])(count)
+    panel.draw_cells(share, texts, ("background", "good"), 0, 1, fontsize=9)
+    panel.ax.set_xticks(range(len(second)), second, rotation=20 if len(second) > 5 else 0)
+    panel.ax.set_yticks(range(len(first)), first)
+    panel.ax.set(xlabel="value afterwards, USD", ylabel="value at first, USD")
+    both = rows[(rows["from_class"] != "absent") & (rows["to_class"] != "absent")]
+    stayed = both.loc[both["from_class"] == both["to_class"], "accounts"].sum()
+    return panel.finish(
+        f"Moves of accounts between classes of value: {int(stayed)} of "
+        f"{int(both['accounts'].sum())} accounts in both snapshots stayed in their class; "
+        f"{int(rows['accounts'].sum())} accounts in all."
     )
 
 
-def _draw_moves(ax: Axes, theme: Theme, migration: pd.DataFrame, rows: pd.DataFrame) -> None:
-    classes = list(dict.fromkeys(migration["from_class"]))
-    classes += [name for name in dict.fromkeys(migration["to_class"]) if name not in classes]
-    from_classes = [name for name in classes if name in set(rows["from_class"])]
-    to_classes = [name for name in classes if name in set(rows["to_class"])]
-    table = rows.pivot(index="from_class", columns="to_class", values="share")
-    shares = table.reindex(index=from_classes, columns=to_classes).fillna(0.0).to_numpy()
-    shades = themes.colour_map(theme, "background", "good")
-    ax.imshow(shares, cmap=shades, vmin=0, vmax=1, aspect="auto")
-    ax.grid(False)
-    cells = zip(rows["from_class"], rows["to_class"], rows["accounts"], strict=True)
-    for first, second, count in cells:
-        y, x = from_classes.index(first), to_classes.index(second)
-        is_dark = shares[y, x] > 0.55
-        ax.text(
-            x, y, f"{count:,}", ha="center", va="center", fontsize=9,
-            color=theme.background if is_dark else theme.text,
-        )  # fmt: skip
-    ax.set_xticks(range(len(to_classes)), to_classes, rotation=20 if len(to_classes) > 5 else 0)
-    ax.set_yticks(range(len(from_classes)), from_classes)
-    ax.spines["bottom"].set_visible(False)
-    ax.set_xlabel("value afterwards, USD")
-    ax.set_ylabel("value at first, USD")
+@overload
+def positioning(positioning: pd.DataFrame, *, ax: None = None, **look: Unpack[Look]) -> Figure: ...
+@overload
+def positioning(positioning: pd.DataFrame, *, ax: Axes, **look: Unpack[Look]) -> Axes: ...
+@style.draws_panels
+def positioning(positioning: pd.DataFrame, **look: Unpack[PanelLook]) -> Figure | Axes:
+    """Draw the net long share of accounts of each size, and the gain of their open positions.
+
+    Parameters
+    ----------
+    positioning : DataFrame
+        `tk.accounts.positioning` of one coin, or of all coins together.
+    ax : Axes, optional
+        Axes to draw the net long share on, without the panel below.
+    theme : {"auto", "light", "dark"}, default "auto"
+        Theme of the figure. "auto" takes the theme of `tk.plots.use`.
+    transparent : bool, default False
+        Whether a new figure has no background.
+
+    Returns
+    -------
+    Figure or Axes
+        A new figure with both panels; or `ax`. Above: the net long share in percent for each size
+        class, with its interval. Below: the gain of open positions since their entry, in percent.
+        The x axis is time (UTC); for a single moment it is the size class.
+
+    Raises
+    ------
+    ValueError
+        If there are several coins or other groups, or more than six size classes.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from toolkit import accounts
+    >>> rows = pd.DataFrame({"user": ["a", "b"], "coin": "X", "szi": [3.0, -2.0],
+    ...     "position_value": [330.0, 220.0], "entry_px": [100.0, 110.0]})
+    >>> len(positioning(accounts.positioning(rows)).axes)
+    2
+    """
+    rows = positioning
+    groups = [name for name in rows.columns if name not in _NOT_GROUPS]
+    for group in groups:
+        axes.check_one_part("positioning", group, "positioning", rows, [group])
+    panels = style.open_panels(rows, look, (7.2, 4.6), heights=(1.7, 1) if len(rows) else (1,))
+    if rows.empty:
+        return panels[0].no_data("Positioning")
+    name = axes.group_name(tuple(rows[group].iloc[0] for group in groups)) or "all coins"
+    sizes = [size for size in dict.fromkeys(rows["size"]) if size != _ALL] or [_ALL]
+    axes.check_drawable(len(sizes), axes.MAX_LINES, "size classes")
+    is_series = "time" in rows and rows["time"].nunique() > 1
+    (_draw_series if is_series else _draw_moment)(panels, rows, sizes)
+    for panel, label in zip(panels, ("net long share, %", "gain since entry, %"), strict=False):
+        panel.add_zero_line(is_edge=True)
+        panel.ax.set_ylabel(label)
+        panel.ax.yaxis.set_major_formatter(formats.signed_number)
+    panels[0].add_legend(ncols=3)
+    panels[0].set_title(name, right=True)
+    last = rows[rows["time"] == rows["time"].max()] if "time" in rows else rows
+    parts = [
+        f"{row['size']}: {formats.percent_share(row['net_share'])} net long, "
+        f"{int(row['accounts']):,} accounts, {row['effective_accounts']:.1f} effective ones on the "
+        f"{row['crowded_side']} side"
+        for row in last[last["size"].isin(sizes)].to_dict("records")
+    ]
+    return panels[0].finish(f"Positioning of {name} by size of accounts. {'; '.join(parts)}.")
 
 
-def _describe_moves(rows: pd.DataFrame) -> str:
-    if not len(rows):
-        return "Moves of accounts between classes of value: no data."
-    both = rows[~rows["from_class"].isin(["absent"]) & ~rows["to_class"].isin(["absent"])]
-    stayed = int(both.loc[both["from_class"] == both["to_class"], "accounts"].sum())
-    return (
-        f"Moves of accounts between classes of value: {stayed} of {int(both['accounts'].sum())} "
-        f"accounts in both snapshots stayed in their class; {int(rows['accounts'].sum())} accounts "
-        "in all."
-    )
+def _draw_series(panels: list[Panel], rows: pd.DataFrame, sizes: list[str]) -> None:
+    for number, size in enumerate(sizes):
+        own = rows[rows["size"] == size].sort_values("time")
+        line = panels[0].line_style(number)
+        panels[0].draw_band(
+            own["time"], 100 * own["low"], 100 * own["high"], line.color, alpha=0.12
+        )
+        for panel, values in zip(
+            panels, (100 * own["net_share"], own["gain_bps"] / 100), strict=False
+        ):
+            label = f"{size} (n = {int(own['accounts'].max()):,})"
+            panel.ax.plot(own["time"], values, **line.plain(), linewidth=1.7, label=label)
+    panels[-1].set_time_axis(rows["time"].min(), rows["time"].max())
+
+
+def _draw_moment(panels: list[Panel], rows: pd.DataFrame, sizes: list[str]) -> None:
+    theme, table, places = panels[0].theme, rows.set_index("size").loc[sizes], np.arange(len(sizes))
+    share, low, high = (100 * table[n].to_numpy(np.float64) for n in ("net_share", "low", "high"))
+    panels[0].ax.errorbar(
+        places, share, yerr=np.maximum(np.nan_to_num([share - low, high - share]), 0.0),
+        color=theme.good, linestyle="", marker="o", markersize=6, capsize=4,
+        label=f"{table['accounts'].sum():,} accounts",
+    )  # fmt: skip
+    for panel in panels[1:]:
+        gain = table["gain_bps"].to_numpy(np.float64) / 100
+        colours: Any = np.where(gain >= 0, theme.good, theme.bad)
+        panel.ax.bar(places, gain, width=0.5, color=colours, linewidth=0)
+    counts = table.groupby(level=0, sort=False)["accounts"].max().astype(int)
+    panels[-1].ax.set_xticks(places, [f"{size}\n(n = {counts[size]:,})" for size in sizes])
+    panels[-1].ax.set(xlim=(-0.6, len(sizes) - 0.4), xlabel="size of the account, USD")

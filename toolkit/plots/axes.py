@@ -1,19 +1,19 @@
-"""Axes: ticks of time and USD, legend, labels, and the line styles of several groups."""
+"""The axes of a plot: lines, bars, cells, labels, ticks and legend in the style of all plots."""
 
-from collections.abc import Callable, Sequence
-from typing import Any, Final, NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final, Literal, NamedTuple
 
 import matplotlib.dates as mdates
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
-from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullLocator
+from matplotlib.patches import Rectangle
+from matplotlib.ticker import FixedLocator, LogLocator, NullLocator
 
-from toolkit.arrays import Ints
-from toolkit.plots.formats import MINUS
-from toolkit.plots.style import style_axes
-from toolkit.plots.themes import SETTINGS, Theme
+from toolkit.arrays import Floats, Ints
+from toolkit.plots.notebook import root_figure
+from toolkit.plots.themes import SETTINGS, Theme, colour_map
 
 MAX_LINES: Final = 6
 """How many lines of one figure can be told apart."""
@@ -32,19 +32,239 @@ _FIRST_TICKS: Final = ["", "%Y", "%d %b", "%d %b", "%H:%M", "%H:%M"]
 
 
 class LineStyle(NamedTuple):
-    """Colour, dashes and marker of one line."""
+    """Colour, dashes and marker of one line; the face of the marker, which may be hollow."""
 
-    colour: str
-    dashes: str
+    color: str
+    linestyle: str
     marker: str
-    is_hollow: bool
+    markerfacecolor: str
+
+    def plain(self) -> dict[str, Any]:
+        """Return the options of a line without markers."""
+        return {"color": self.color, "linestyle": self.linestyle}
 
 
-def line_style(theme: Theme, number: int) -> LineStyle:
-    """Return the style of the line with a number from 0 to 5."""
-    colours = (theme.good, theme.bad, theme.accent, theme.fourth, theme.fifth, theme.text)
-    dashes, markers = ("-", "--", "-.", ":", "-", "--"), ("o", "s", "^", "D", "v", "P")
-    return LineStyle(colours[number], dashes[number], markers[number], number % 2 == 1)
+class Panel(NamedTuple):
+    """The axes that a plot draws on, its theme, and the frame whose provenance it states."""
+
+    ax: Axes
+    theme: Theme
+    frame: pd.DataFrame
+
+    def set_style(self, grid: Literal["x", "y"] = "y") -> None:
+        """Set the colours of the axes, and a light grid along one axis; hide the box."""
+        ax, theme = self.ax, self.theme
+        ax.set_facecolor("none")
+        for side, spine in ax.spines.items():
+            spine.set(visible=side == "bottom", color=theme.muted, linewidth=0.8)
+        ax.tick_params(colors=theme.muted, labelcolor=theme.text, labelsize=9, length=0, pad=5)
+        ax.grid(False)
+        ax.grid(True, axis=grid, color=theme.grid, linewidth=0.8)
+        ax.set_axisbelow(True)
+        for axis in (ax.xaxis, ax.yaxis):
+            axis.label.set(color=theme.text, fontsize=9)
+            axis.get_offset_text().set_color(theme.muted)
+
+    def finish(self, words: str) -> Axes:
+        """Set the alternative text, mark simulated data in the corner, and return the axes."""
+        simulated = is_simulated(self.frame)
+        self.ax.set_label(f"{words} Simulated data: {'yes' if simulated else 'no'}.")
+        figure = root_figure(self.ax)
+        if simulated and not any(text.get_gid() == "simulated" for text in figure.texts):
+            figure.text(
+                0.99, 0.985, "simulated", ha="right", va="top", fontsize=8, style="italic",
+                color=self.theme.muted, gid="simulated",
+            )  # fmt: skip
+        return self.ax
+
+    def write_note(self, text: str) -> None:
+        """Write a text in place of empty axes."""
+        self.ax.set_axis_off()
+        self.ax.text(
+            0.5, 0.5, text, ha="center", va="center", color=self.theme.muted,
+            transform=self.ax.transAxes,
+        )  # fmt: skip
+
+    def no_data(self, subject: str) -> Axes:
+        """Write that there is no data; return the axes."""
+        self.write_note("no data")
+        return self.finish(f"{subject}: no data.")
+
+    def line_style(self, number: int) -> LineStyle:
+        """Return the style of the line with a number from 0 to 5; odd ones have hollow markers."""
+        colour = self.theme.groups[number]
+        face = self.theme.background if number % 2 else colour
+        dashes, markers = ("-", "--", "-.", ":", "-", "--"), ("o", "s", "^", "D", "v", "P")
+        return LineStyle(colour, dashes[number], markers[number], face)
+
+    def add_legend(self, **options: Any) -> None:
+        """Add a legend in one line above the axes, where it hides nothing."""
+        legend = self.ax.legend(
+            loc="lower left", bbox_to_anchor=(0.0, 1.0), frameon=False, fontsize=9,
+            labelcolor=self.theme.text, borderaxespad=0.2, handlelength=2.2, columnspacing=1.3,
+            **options,
+        )  # fmt: skip
+        for text in legend.get_texts():
+            text.set_parse_math(False)
+
+    def add_zero_line(self, *, is_edge: bool = False, vertical: bool = False) -> None:
+        """Draw the line between gain and loss; it may replace the lower edge."""
+        draw = self.ax.axvline if vertical else self.ax.axhline
+        draw(0, color=self.theme.muted, linewidth=0.8)
+        if is_edge:
+            self.ax.spines["bottom"].set_visible(False)
+
+    def set_title(self, text: str, *, right: bool = False, pad: float = 6.0) -> None:
+        """Set the title of the axes, unless `use` has hidden titles.
+
+        A dollar sign in it does not start a formula.
+        """
+        if SETTINGS.titles:
+            self.ax.set_title(
+                text, loc="right" if right else "left", pad=pad, fontsize=10, fontweight="bold",
+                color=self.theme.text, parse_math=False,
+            )  # fmt: skip
+
+    def name_rows(self, names: Sequence[str], *, from_top: bool = False) -> Ints:
+        """Name horizontal rows, with a grid along x; return their heights."""
+        self.set_style(grid="x")
+        self.ax.set_yticks(range(len(names)), names, parse_math=False)
+        self.ax.set_ylim(*((len(names) - 0.4, -0.6) if from_top else (-0.7, len(names) - 0.3)))
+        return np.arange(len(names))
+
+    def draw_intervals(
+        self, at: Ints, values: Any, low: Any, high: Any, colour: str, marker: str = "o",
+        size: float = 5.0, label: str | None = None,
+    ) -> None:  # fmt: skip
+        """Draw a value and its interval in each horizontal row."""
+        self.ax.hlines(at, low, high, color=colour, linewidth=1.6)
+        self.ax.plot(values, at, marker, color=colour, markersize=size, label=label)
+
+    def draw_measured(self, values: "pd.Series[Any]") -> None:
+        """Draw measured values as hollow dots, one row each."""
+        self.ax.plot(
+            values, np.arange(len(values)), "o", color=self.theme.muted,
+            markerfacecolor=self.theme.background, markersize=5, label="measured",
+        )  # fmt: skip
+
+    def draw_net(self, x: Any, y: Any) -> None:
+        """Draw a diamond at each net amount."""
+        self.ax.plot(
+            x, y, "D", color=self.theme.text, markeredgecolor=self.theme.background,
+            markersize=5.5, label="net",
+        )  # fmt: skip
+
+    def draw_band(self, x: Any, low: Any, high: Any, colour: str, **options: Any) -> None:
+        """Shade the interval around a line."""
+        look: dict[str, Any] = {"alpha": 0.16, "linewidth": 0} | options
+        self.ax.fill_between(x, low, high, color=colour, **look)
+
+    def draw_side(self, number: int, x: Any, quantiles: Iterable[Any], label: str) -> None:
+        """Draw one of two sides: the middle quantile as a line, the others as a band.
+
+        A full and a hollow marker at the same place are both visible.
+        """
+        low, middle, high = quantiles
+        line = self.line_style(number)
+        self.ax.plot(
+            x, middle, **line.plain(), marker=line.marker, markersize=7.5 if number else 4,
+            markerfacecolor="none" if number else line.color, linewidth=1.8, label=label,
+        )  # fmt: skip
+        self.draw_band(x, low, high, line.color)
+
+    def stack_bars(
+        self, at: Any, parts: Iterable[tuple[Any, dict[str, Any]]], size: float,
+        *, horizontal: bool = False,
+    ) -> None:  # fmt: skip
+        """Stack the parts of bars: amounts above 0 to one side, those below 0 to the other.
+
+        - ``parts``: for each part its amounts, and the options of its bars
+        """
+        draw, start = (self.ax.barh, "left") if horizontal else (self.ax.bar, "bottom")
+        ends = {1: np.zeros(len(at)), -1: np.zeros(len(at))}
+        for amounts, options in parts:
+            if not np.any(amounts):  # a part of the legend alone
+                draw(at[:1], 0, size, **options)
+            for sign, end in ends.items():
+                own = np.sign(amounts) == sign
+                if own.any():
+                    draw(at[own], amounts[own], size, **{start: end[own]}, **options)
+                    end[own] += amounts[own]
+                    options = options | {"label": None}
+
+    def draw_cells(
+        self, values: Floats, texts: Any, shades: Sequence[str], least: float | None = None,
+        most: float | None = None, *, gap: float = 0.0, fontsize: float = 8.0,
+    ) -> Any:  # fmt: skip
+        """Draw cells with shades from `least` to `most`, and a text in each; NaN has no shade."""
+        ax, theme = self.ax, self.theme
+        ax.grid(False)
+        for spine in ax.spines.values():
+            spine.set_visible(False)
+        scale = colour_map(theme, *shades)
+        look: dict[str, Any] = {"cmap": scale, "vmin": least, "vmax": most}
+        if gap:
+            rows, columns = (np.arange(count + 1) - 0.5 for count in values.shape)
+            look |= {"edgecolors": theme.background, "linewidth": gap}
+            image: Any = ax.pcolormesh(columns, rows, np.ma.masked_invalid(values), **look)
+            ax.set(xlim=columns[[0, -1]], ylim=rows[[-1, 0]])
+        else:
+            image = ax.imshow(values, aspect="auto", interpolation="nearest", **look)
+        for (row, column), text in np.ndenumerate(texts):
+            if not text:
+                continue
+            # How far the shade is from the background, which is the first or the middle shade.
+            share = float(image.norm(values[row, column]))
+            is_dark = (share if len(shades) == 2 else abs(2 * share - 1)) > 0.65
+            colour = theme.background if is_dark else theme.text
+            ax.text(
+                column, row, text, ha="center", va="center", fontsize=fontsize, color=colour,
+                parse_math=False,
+            )  # fmt: skip
+        return image
+
+    def hatch_cell(self, row: int, column: int, hatch: str, colour: str) -> None:
+        """Hatch a cell whose value is not known."""
+        cell = (column - 0.5, row - 0.5), 1, 1
+        self.ax.add_patch(Rectangle(*cell, fill=False, hatch=hatch, edgecolor=colour, linewidth=0))
+
+    def name_cells(self, rows: Sequence[str], columns: Sequence[str], rotation: int = 0) -> None:
+        """Write the names of the rows and columns of cells."""
+        self.ax.set_yticks(range(len(rows)), rows, parse_math=False)
+        self.ax.set_xticks(range(len(columns)), columns, parse_math=False)
+        if rotation:
+            for label in self.ax.get_xticklabels():
+                label.set(rotation=rotation, ha="right", rotation_mode="anchor")
+
+    def label_point(
+        self, text: str, point: tuple[Any, Any], offset: tuple[int, int], **style: Any
+    ) -> None:
+        """Write a text next to a point; the offset is in points."""
+        options: dict[str, Any] = {"fontsize": 9, "color": self.theme.text, "ha": "center"} | style
+        self.ax.annotate(text, point, xytext=offset, textcoords="offset points", **options)
+
+    def label_right_edge(self, y: float, text: str, colour: str | None = None) -> None:
+        """Write a text to the right of the axes, at a height in data coordinates."""
+        self.ax.annotate(
+            text, (1.0, y), xytext=(6, 0), xycoords=("axes fraction", "data"),
+            textcoords="offset points", va="center", fontsize=9,
+            color=colour or self.theme.text, parse_math=False,
+        )  # fmt: skip
+
+    def set_time_axis(self, first: pd.Timestamp, last: pd.Timestamp, note: str = "") -> None:
+        """Set few, short dates as ticks of the x axis, and the time range as its label."""
+        locator = mdates.AutoDateLocator(minticks=3, maxticks=8)
+        formatter = mdates.ConciseDateFormatter(
+            locator, formats=_TICKS, zero_formats=_FIRST_TICKS, show_offset=False
+        )
+        self.ax.xaxis.set_major_locator(locator)
+        self.ax.xaxis.set_major_formatter(formatter)
+        self.ax.set_xlabel(f"{first:%d %b %Y} to {last:%d %b %Y}, UTC{note}")
+
+
+def is_simulated(frame: pd.DataFrame) -> bool:
+    """Return whether the provenance of a frame states that its data is simulated."""
+    return bool(frame.attrs.get("toolkit", {}).get("simulated", False))
 
 
 def group_name(keys: object) -> str:
@@ -52,10 +272,41 @@ def group_name(keys: object) -> str:
     return ", ".join(map(str, keys)) if isinstance(keys, tuple) else str(keys)
 
 
+def split_groups(
+    rows: pd.DataFrame, not_keys: Iterable[str], whole: str = ""
+) -> list[tuple[str, pd.DataFrame]]:
+    """Return the name and the rows of each group; `whole` is the name if there are no groups."""
+    keys = [name for name in rows.columns if name not in set(not_keys)]
+    if not keys:
+        return [(whole, rows)]
+    groups = rows.groupby(keys, sort=True, dropna=False)
+    return [(group_name(key), own) for key, own in groups]
+
+
 def check_drawable(count: int, most: int, what: str) -> None:
     """Raise ValueError if a figure would show too many coins or groups."""
     if count > most:
         raise ValueError(f"at most {most} {what} can be drawn, not {count}. Select fewer")
+
+
+def check_account_count(count: int) -> None:
+    """Raise ValueError if there are more accounts than one figure can have lines."""
+    if count > MAX_LINES:
+        raise ValueError(
+            f"this figure can show at most {MAX_LINES} accounts, not {count}. Select fewer accounts"
+        )
+
+
+def check_one_part(
+    plot: str, part: str, name: str, frame: pd.DataFrame, columns: Iterable[str]
+) -> None:
+    """Raise ValueError if a figure draws one part of a result, and columns have several."""
+    if frame.empty:
+        return
+    own = [column for column in columns if column in frame]
+    parts = frame[own].dropna(how="all").drop_duplicates()
+    if len(parts) > 1:
+        raise several_parts_error(plot, part, name, parts)
 
 
 def several_parts_error(plot: str, part: str, name: str, parts: pd.DataFrame) -> ValueError:
@@ -95,145 +346,34 @@ def quantile_columns(frame: pd.DataFrame) -> tuple[str, str, str] | None:
     return names[0], min(names, key=lambda name: abs(float(name[1:]) - 50)), names[-1]
 
 
-def add_legend(ax: Axes, theme: Theme, **options: Any) -> None:
-    """Add a legend in one line above the axes, where it hides nothing."""
-    legend = ax.legend(
-        loc="lower left",
-        bbox_to_anchor=(0.0, 1.0),
-        frameon=False,
-        fontsize=9,
-        labelcolor=theme.text,
-        borderaxespad=0.2,
-        handlelength=2.2,
-        columnspacing=1.3,
-        **options,
-    )
-    for text in legend.get_texts():
-        text.set_parse_math(False)
-
-
-def add_zero_line(ax: Axes, theme: Theme) -> None:
-    """Draw the line between gain and loss."""
-    ax.axhline(0, color=theme.muted, linewidth=0.8)
-
-
-def set_title(ax: Axes, theme: Theme, text: str, *, right: bool = False, pad: float = 6.0) -> None:
-    """Set the title of the axes, unless `use` has hidden titles.
-
-    A dollar sign in it does not start a formula.
-    """
-    if not SETTINGS.titles:
-        return
-    ax.set_title(
-        text,
-        loc="right" if right else "left",
-        pad=pad,
-        fontsize=10,
-        fontweight="bold",
-        color=theme.text,
-        parse_math=False,
-    )
-
-
-def name_rows(ax: Axes, theme: Theme, names: Sequence[str]) -> Ints:
-    """Name horizontal rows from bottom to top, with a grid along x; return their heights."""
-    style_axes(ax, theme, grid="x")
-    ax.set_yticks(range(len(names)), names, parse_math=False)
-    ax.set_ylim(-0.7, len(names) - 0.3)
-    return np.arange(len(names))
-
-
-def draw_net(ax: Axes, theme: Theme, net: pd.Series, at: Ints) -> None:
-    """Draw a diamond at the net amount of each row, and the line between gain and loss."""
-    ax.plot(
-        net, at, "D", color=theme.text, markeredgecolor=theme.background, markersize=5.5,
-        label="net",
-    )  # fmt: skip
-    ax.axvline(0, color=theme.muted, linewidth=0.8)
-
-
-def label_point(
-    ax: Axes, theme: Theme, text: str, point: tuple[Any, Any], offset: tuple[int, int], **style: Any
-) -> None:
-    """Write a text next to a point; the offset is in points."""
-    options: dict[str, Any] = {"fontsize": 9, "color": theme.text, "ha": "center"} | style
-    ax.annotate(text, point, xytext=offset, textcoords="offset points", **options)
-
-
-def label_right_edge(ax: Axes, y: float, text: str, colour: str) -> None:
-    """Write a text to the right of the axes, at a height in data coordinates."""
-    ax.annotate(
-        text,
-        (1.0, y),
-        xytext=(6, 0),
-        xycoords=("axes fraction", "data"),
-        textcoords="offset points",
-        va="center",
-        fontsize=9,
-        color=colour,
-        parse_math=False,
-    )
-
-
-def check_account_count(count: int) -> None:
-    """Raise ValueError if there are more accounts than one figure can have lines."""
-    if count > MAX_LINES:
-        raise ValueError(
-            f"this figure can show at most {MAX_LINES} accounts, not {count}. Select fewer accounts"
-        )
-
-
-def period_column(frame: pd.DataFrame) -> str:
-    """Return the name of the column with the hours, days or weeks of a result.
+def sort_periods(frame: pd.DataFrame) -> tuple[str, pd.DataFrame, "pd.Series[Any]"]:
+    """Return the column of the hours, days or weeks of a result, its rows by time, and their ends.
 
     Raises
     ------
     ValueError
         If there is none.
     """
-    for name in PERIOD_LENGTHS:
+    for name, length in PERIOD_LENGTHS.items():
         if name in frame.columns:
-            return name
+            rows = frame.sort_values(name, kind="stable")
+            return name, rows, rows[name] + length
     raise ValueError(
         "the frame has no column hour, day or week. Call the helper with "
         'by="hour", by="day" or by="week"'
     )
 
 
-def set_time_axis(ax: Axes, first: pd.Timestamp, last: pd.Timestamp) -> None:
-    """Set few, short dates as ticks of the x axis, and the time range as its label."""
-    locator = mdates.AutoDateLocator(minticks=3, maxticks=8)
-    formatter = mdates.ConciseDateFormatter(
-        locator, formats=_TICKS, zero_formats=_FIRST_TICKS, show_offset=False
-    )
-    ax.xaxis.set_major_locator(locator)
-    ax.xaxis.set_major_formatter(formatter)
-    ax.set_xlabel(f"{first:%d %b %Y} to {last:%d %b %Y}, UTC")
-
-
-def set_ticks(
-    axis: Axis, places: Sequence[float], text: Callable[[float, int | None], str]
-) -> None:
+def set_ticks(axis: Axis, places: Sequence[float], text: Callable[[float, float], str]) -> None:
     """Set ticks at some places only, with their texts."""
     axis.set_major_locator(FixedLocator(list(places)))
     axis.set_minor_locator(NullLocator())
-    axis.set_major_formatter(FuncFormatter(text))
+    axis.set_major_formatter(text)
 
 
-def set_log_ticks(axis: Axis, text: Callable[[float], str]) -> None:
+def set_log_ticks(axis: Axis, text: Callable[[float, float], str]) -> None:
     """Set the ticks of a logarithmic axis: several of each decade if there are few decades."""
     low, high = axis.get_view_interval()
-    subs = (1.0, 2.0, 5.0) if high / low < 300 else (1.0,)
-    axis.set_major_locator(LogLocator(subs=subs))
+    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if high / low < 300 else (1.0,)))
     axis.set_minor_locator(NullLocator())
-    axis.set_major_formatter(FuncFormatter(lambda value, _: text(value)))
-
-
-def set_usd_ticks(axis: Axis) -> None:
-    """Set tick labels with thousands separators and a true minus sign."""
-    axis.set_major_formatter(FuncFormatter(_usd_tick))
-
-
-def _usd_tick(value: float, _: int | None = None) -> str:
-    text = f"{value:,.0f}" if abs(value) >= 10 or value == int(value) else f"{value:,.4g}"
-    return text.replace("-", MINUS)
+    axis.set_major_formatter(text)

@@ -1,6 +1,6 @@
 """Builders: where their users trade, how many users stay, what a user pays."""
 
-from typing import Final
+from typing import Final, Unpack
 
 import numpy as np
 import pandas as pd
@@ -8,9 +8,8 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
 from toolkit.builders import LifetimeValue
-from toolkit.plots import axes, formats, matrix, style
-from toolkit.plots.result_checks import draws_result
-from toolkit.plots.themes import Theme, ThemeName
+from toolkit.plots import axes, formats, style
+from toolkit.plots.style import PanelLook
 
 _ROUTES: Final = (
     ("routed_usd", "through the builder", None),
@@ -18,18 +17,12 @@ _ROUTES: Final = (
     ("direct_usd", "direct", "..."),
     ("unroutable_usd", "could not be routed", "xxx"),
 )
-_MOST = 20
-_AXIS_HEIGHT = 3.0  # the axis is at most this many times as high as the curve
+_MOST: Final = 20
+_AXIS_HEIGHT: Final = 3.0  # the axis is at most this many times as high as the curve
 
 
-@draws_result
-def builder_routing(
-    routing: pd.DataFrame,
-    *,
-    ax: Axes | None = None,
-    theme: ThemeName = "auto",
-    transparent: bool = False,
-) -> Axes:
+@style.draws_result
+def builder_routing(routing: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
     """Draw how the volume of a builder's users was routed.
 
     Parameters
@@ -58,20 +51,40 @@ def builder_routing(
     ['BTC']
     """
     rows = _name_rows(routing) if len(routing) else routing
-    size = (7.2, 1.6 + 0.27 * max(4, len(rows)))
-    ax, colours = style.new_axes(ax, theme, transparent, size)
-    _draw_routing(ax, colours, rows) if len(rows) else style.draw_no_data(ax, colours)
-    return style.finish_axes(ax, colours, _describe_routing(rows), routing)
+    panel = style.open_panel(routing, look, (7.2, 1.6 + 0.27 * max(4, len(rows))))
+    if rows.empty:
+        return panel.no_data("Where the users of a builder trade")
+    theme, total = panel.theme, rows["volume"].sum()
+    parts, words = [], []
+    colours = (theme.good, theme.bad, theme.accent, theme.muted)
+    for (column, label, hatch), colour in zip(_ROUTES, colours, strict=True):
+        bars = {"label": label, "hatch": hatch, "color": colour, "edgecolor": theme.background}
+        parts.append((rows[column].to_numpy(np.float64), bars | {"linewidth": 0}))
+        if total:
+            words.append(f"{label} {rows[column].sum() / total:.0%}")
+    panel.stack_bars(panel.name_rows(rows["name"].tolist()), parts, 0.64, horizontal=True)
+    panel.ax.set_xlabel("volume, USD")
+    panel.ax.xaxis.set_major_formatter(formats.usd_tick)
+    panel.ax.xaxis.set_major_locator(MaxNLocator(6))
+    panel.add_legend(ncols=2)
+    usd = formats.usd_amount(total)
+    return panel.finish(f"Where the users of a builder traded {usd} USD: {', '.join(words)}.")
 
 
-@draws_result
-def builder_activity(
-    activity: pd.DataFrame,
-    *,
-    ax: Axes | None = None,
-    theme: ThemeName = "auto",
-    transparent: bool = False,
-) -> Axes:
+def _name_rows(routing: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows to draw from bottom to top, with their names."""
+    key = routing.iloc[:, 0]
+    if key.name == "fills":
+        return routing.assign(name="all")
+    if pd.api.types.is_datetime64_any_dtype(key.dtype):
+        pattern = "%d %b, %H:%M" if key.name == "hour" else "%d %b"
+        return routing.assign(name=key.dt.strftime(pattern)).iloc[::-1].tail(_MOST)
+    rows = routing.assign(name=[formats.short_name(str(value)) for value in key])
+    return rows.nlargest(_MOST, "volume").iloc[::-1]
+
+
+@style.draws_result
+def builder_activity(activity: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
     """Draw the new and the returning users of a builder over time.
 
     Parameters
@@ -106,103 +119,45 @@ def builder_activity(
     >>> builder_activity(rows).get_ylabel()
     'active users, share that came back'
     """
-    ax, colours = style.new_axes(ax, theme, transparent)
-    if not len(activity):
-        style.draw_no_data(ax, colours)
-        return style.finish_axes(ax, colours, "Users of a builder: no data.", activity)
-    if len(builders := activity[["builder"]].drop_duplicates()) > 1:
-        raise axes.several_parts_error("builder_activity", "builder", "activity", builders)
+    panel = style.open_panel(activity, look)
+    if activity.empty:
+        return panel.no_data("Users of a builder")
+    axes.check_one_part("builder_activity", "builder", "activity", activity, ["builder"])
+    ax, theme = panel.ax, panel.theme
     rows = activity.sort_values("time", ignore_index=True)
-    _draw_activity(ax, colours, rows)
-    last = rows.iloc[-1]
-    words = (
-        f"Users of a builder in {len(rows)} periods: {int(last['returning'])} returning and "
-        f"{int(last['new'])} new in the last one; its share of the routed volume is "
-        f"{last['volume_share']:.0%}."
-    )
-    return style.finish_axes(ax, colours, words, activity)
-
-
-def _draw_activity(ax: Axes, theme: Theme, rows: pd.DataFrame) -> None:
-    places = np.arange(len(rows))
-    returning, new = (rows[name].to_numpy(np.float64) for name in ("returning", "new"))
-    is_open = ~rows["complete"].to_numpy(bool)
-    bars = (("returning", theme.good, returning, 0.0), ("new", theme.accent, new, returning))
-    for label, colour, height, bottom in bars:
-        ax.bar(places, height, bottom=bottom, width=0.74, color=colour, label=label)
+    places, is_open = np.arange(len(rows)), ~rows["complete"].to_numpy(bool)
+    bars = [
+        (rows[name].to_numpy(np.float64), {"color": colour, "label": name})
+        for name, colour in (("returning", theme.good), ("new", theme.accent))
+    ]
+    panel.stack_bars(places, bars, 0.74)
+    whole = bars[0][0] + bars[1][0]
     if is_open.any():
-        whole = (returning + new)[is_open]
         ax.bar(
-            places[is_open], whole, width=0.74, fill=False, hatch="///",
+            places[is_open], whole[is_open], width=0.74, fill=False, hatch="///",
             edgecolor=theme.background, linewidth=0,
         )  # fmt: skip
     has_shares = len(rows) <= _MOST
-    for place, total, share in zip(places, returning + new, rows["retention"], strict=True):
-        if share == share and has_shares:
-            axes.label_point(ax, theme, f"{share:.0%}", (place, total), (0, 3), fontsize=8)
+    for place, total, share in zip(places, whole, rows["retention"], strict=True):
+        if pd.notna(share) and has_shares:
+            panel.label_point(f"{share:.0%}", (place, total), (0, 3), fontsize=8)
     every = max(1, -(-len(rows) // 10))
     ax.set_xticks(places[::every], rows["time"].dt.strftime("%d %b")[::every])
     ax.yaxis.set_major_locator(MaxNLocator(integer=True))
     ax.set_ylabel("active users, share that came back" if has_shares else "active users")
-    note = "; hatched: not complete" if is_open.any() else ""
-    ax.set_xlabel(f"start of the period, UTC{note}")
-    ax.set_ylim(0, 1.12 * max(1.0, float((returning + new).max())))
-    axes.add_legend(ax, theme, ncols=2)
-
-
-def _name_rows(routing: pd.DataFrame) -> pd.DataFrame:
-    key = routing.iloc[:, 0]
-    if key.name == "fills":
-        return routing.assign(name="all")
-    if pd.api.types.is_datetime64_any_dtype(key.dtype):
-        pattern = "%d %b, %H:%M" if key.name == "hour" else "%d %b"
-        return routing.assign(name=key.dt.strftime(pattern)).iloc[::-1].tail(_MOST)
-    rows = routing.assign(name=[formats.short_name(str(value)) for value in key])
-    return rows.nlargest(_MOST, "volume").iloc[::-1]
-
-
-def _draw_routing(ax: Axes, theme: Theme, rows: pd.DataFrame) -> None:
-    at = axes.name_rows(ax, theme, rows["name"].tolist())
-    left = np.zeros(len(rows))
-    colours = (theme.good, theme.bad, theme.accent, theme.muted)
-    for (column, label, hatch), colour in zip(_ROUTES, colours, strict=True):
-        width = rows[column].to_numpy(dtype="float64")
-        ax.barh(
-            at,
-            width,
-            left=left,
-            height=0.64,
-            color=colour,
-            hatch=hatch,
-            edgecolor=theme.background,
-            linewidth=0,
-            label=label,
-        )
-        left = left + width
-    ax.set_xlabel("volume, USD")
-    axes.set_usd_ticks(ax.xaxis)
-    ax.xaxis.set_major_locator(MaxNLocator(6))
-    axes.add_legend(ax, theme, ncols=2)
-
-
-def _describe_routing(rows: pd.DataFrame) -> str:
-    if not len(rows):
-        return "Where the users of a builder trade: no data."
-    total = rows["volume"].sum()
-    parts = [f"{label} {rows[column].sum() / total:.0%}" for column, label, _ in _ROUTES if total]
-    return (
-        f"Where the users of a builder traded {formats.usd_amount(total)} USD: {', '.join(parts)}."
+    ax.set_xlabel(f"start of the period, UTC{'; hatched: not complete' * bool(is_open.any())}")
+    ax.set_ylim(0, 1.12 * max(1.0, float(whole.max())))
+    panel.add_legend(ncols=2)
+    last = rows.iloc[-1]
+    return panel.finish(
+        f"Users of a builder in {len(rows)} periods: {int(last['returning'])} returning and "
+        f"{int(last['new'])} new in the last one; its share of the routed volume is "
+        f"{last['volume_share']:.0%}."
     )
 
 
-@draws_result
-def builder_cohorts(
-    cohorts: pd.DataFrame,
-    *,
-    ax: Axes | None = None,
-    theme: ThemeName = "auto",
-    transparent: bool = False,
-) -> Axes:
+@style.draws_result
+def builder_cohorts(cohorts: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
     """Draw the share of each week's new users that comes back.
 
     Parameters
@@ -234,59 +189,34 @@ def builder_cohorts(
     starts = cohorts["cohort"].nunique() if len(cohorts) else 0
     ages = int(cohorts["age"].max()) + 1 if starts else 0
     size = (max(5.0, 2.4 + 0.55 * ages), 1.3 + 0.36 * max(2, starts))
-    ax, colours = style.new_axes(ax, theme, transparent, size)
-    _draw_cohorts(ax, colours, cohorts) if starts else style.draw_no_data(ax, colours)
-    return style.finish_axes(ax, colours, _describe_cohorts(cohorts), cohorts)
-
-
-def _draw_cohorts(ax: Axes, theme: Theme, cohorts: pd.DataFrame) -> None:
-    wide = {
-        name: cohorts.assign(complete=cohorts["complete"].astype("float64")).pivot(
-            index="cohort", columns="age", values=name
-        )
-        for name in ("retention", "complete")
-    }
-    share, is_over = (table.to_numpy(dtype="float64") for table in wide.values())
-    texts = np.array(
-        [
-            [
-                matrix.UNKNOWN if over == 0 else "" if value != value else f"{value:.0%}"
-                for value, over in zip(shares, overs, strict=True)
-            ]
-            for shares, overs in zip(share, is_over, strict=True)
-        ],
-        dtype=object,
-    )
-    matrix.draw_matrix(ax, theme, share, texts)
+    panel = style.open_panel(cohorts, look, size)
+    if not starts:
+        return panel.no_data("Cohorts of a builder's users")
+    wide = cohorts.astype({"complete": "float64"}).pivot(index="cohort", columns="age")
+    share, is_over = (wide[name].to_numpy(np.float64) for name in ("retention", "complete"))
+    texts = np.array([["" if s != s else f"{s:.0%}" for s in row] for row in share], dtype=object)
+    texts[is_over == 0] = ""
+    panel.draw_cells(share, texts, ("background", "good"), 0, 1)
+    for row, column in np.argwhere(is_over == 0):
+        panel.hatch_cell(row, column, "///", panel.theme.grid)
     first = cohorts.drop_duplicates("cohort").sort_values("cohort")
-    rows = [
-        f"{row.cohort:%d %b %Y}{'*' if row.earlier else ''} ({row.users:,})"
-        for row in first.itertuples()
+    names = [
+        f"{row['cohort']:%d %b %Y}{'*' if row['earlier'] else ''} ({row['users']:,})"
+        for row in first.to_dict("records")
     ]
-    matrix.name_rows_and_columns(ax, rows, [str(age) for age in wide["retention"].columns])
-    ax.set_ylabel("first week (users)")
+    panel.name_cells(names, [str(age) for age in wide["retention"].columns])
+    panel.ax.set_ylabel("first week (users)")
     note = "; * or earlier" if first["earlier"].any() else ""
-    ax.set_xlabel(f"weeks since; hatched: not over yet{note}")
-
-
-def _describe_cohorts(cohorts: pd.DataFrame) -> str:
-    if not len(cohorts):
-        return "Cohorts of a builder's users: no data."
+    panel.ax.set_xlabel(f"weeks since; hatched: not over yet{note}")
     known = cohorts[cohorts["complete"] & (cohorts["age"] > 0)]
-    share = (known["retention"] * known["users"]).sum() / max(known["users"].sum(), 1)
+    back = (known["retention"] * known["users"]).sum() / max(known["users"].sum(), 1)
     users = cohorts.loc[cohorts["age"] == 0, "users"].sum()
-    later = f"{share:.0%} of them trade in a later week" if len(known) else "no later week is over"
-    return f"{users:,} users of a builder by their first week: {later}."
+    later = f"{back:.0%} of them trade in a later week" if len(known) else "no later week is over"
+    return panel.finish(f"{users:,} users of a builder by their first week: {later}.")
 
 
-@draws_result
-def lifetime_value(
-    value: LifetimeValue,
-    *,
-    ax: Axes | None = None,
-    theme: ThemeName = "auto",
-    transparent: bool = False,
-) -> Axes:
+@style.draws_result
+def lifetime_value(value: LifetimeValue, **look: Unpack[PanelLook]) -> Axes:
     """Draw the revenue of a builder from a user, by weeks since the first fill.
 
     Parameters
@@ -318,35 +248,24 @@ def lifetime_value(
     >>> lifetime_value(estimate(fills, "0xb", until="2025-09-16")).get_ylabel()
     'revenue a user, USD'
     """
-    ax, colours = style.new_axes(ax, theme, transparent)
+    panel = style.open_panel(value.curve, look)
     curve = value.curve[value.curve["value"].notna()]
-    _draw_value(ax, colours, curve) if len(curve) else style.draw_no_data(ax, colours)
-    words = _describe_value(curve)
-    return style.finish_axes(ax, colours, words, value.curve)
-
-
-def _draw_value(ax: Axes, theme: Theme, curve: pd.DataFrame) -> None:
-    weeks = np.concatenate([[0], curve["weeks"]])
-    value, low, high = (np.concatenate([[0.0], curve[n]]) for n in ("value", "low", "high"))
-    ax.fill_between(weeks, low, high, color=theme.good, alpha=0.18, linewidth=0)
-    ax.plot(weeks, value, "-o", color=theme.good, markersize=4)
-    for week, users, top in zip(curve["weeks"], curve["at_risk"], curve["value"], strict=True):
-        axes.label_point(
-            ax, theme, f"{users:,}", (week, top), (0, 7), fontsize=8, color=theme.muted
-        )
-    ax.set_xlim(0, float(weeks[-1]) + 0.3)
+    if curve.empty:
+        return panel.no_data("Revenue of a builder from a user")
+    ax, theme = panel.ax, panel.theme
+    columns = ("weeks", "value", "low", "high")
+    weeks, usd, low, high = (np.concatenate([[0.0], curve[name]]) for name in columns)
+    panel.draw_band(weeks, low, high, theme.good, alpha=0.18)
+    ax.plot(weeks, usd, "-o", color=theme.good, markersize=4)
+    for week, users, top in zip(weeks[1:], curve["at_risk"], usd[1:], strict=True):
+        panel.label_point(f"{users:,}", (week, top), (0, 7), fontsize=8, color=theme.muted)
+    ax.set_xlim(0, weeks[-1] + 0.3)
     # The band of two or three users is very wide: it is cut off, or the curve would look flat.
-    ax.set_ylim(0, min(ax.get_ylim()[1], _AXIS_HEIGHT * value.max()) if value.max() > 0 else None)
+    ax.set_ylim(0, min(ax.get_ylim()[1], _AXIS_HEIGHT * usd.max()) if usd.max() > 0 else None)
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     ax.set_xlabel("weeks since the first routed fill; numbers: users with that many weeks")
     ax.set_ylabel("revenue a user, USD")
-
-
-def _describe_value(curve: pd.DataFrame) -> str:
-    if not len(curve):
-        return "Revenue of a builder from a user: no data."
-    last = curve.iloc[-1]
-    return (
-        f"Revenue of a builder from a user: {formats.usd_amount(last['value'])} USD within "
-        f"{int(last['weeks'])} weeks."
+    return panel.finish(
+        f"Revenue of a builder from a user: {formats.usd_amount(usd[-1])} USD within "
+        f"{int(weeks[-1])} weeks."
     )

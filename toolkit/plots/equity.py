@@ -1,16 +1,19 @@
 """Equity and drawdown over time, and positions over time."""
 
-from typing import Any, Final, Literal, overload
+from typing import Any, Final, Literal, Unpack, overload
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from toolkit.arrays import Floats
 from toolkit.errors import MissingColumns
 from toolkit.plots import axes, formats, style
-from toolkit.plots.result_checks import draws_result
-from toolkit.plots.themes import Theme, ThemeName
+from toolkit.plots.axes import Panel
+from toolkit.plots.style import Look, PanelLook
+
+Drawn = Literal["pnl", "equity"]
 
 _MAX_COINS: Final = 12
 _CURVE_NAMES: Final = {
@@ -22,37 +25,15 @@ _CURVE_NAMES: Final = {
 
 @overload
 def equity_curve(
-    curve: pd.DataFrame,
-    *,
-    of: Literal["pnl", "equity"] = "pnl",
-    note: str = "",
-    ax: None = None,
-    theme: ThemeName = "auto",
-    transparent: bool = False,
+    curve: pd.DataFrame, *, of: Drawn = "pnl", note: str = "", ax: None = None, **look: Unpack[Look]
 ) -> Figure: ...
-
-
 @overload
 def equity_curve(
-    curve: pd.DataFrame,
-    *,
-    of: Literal["pnl", "equity"] = "pnl",
-    note: str = "",
-    ax: Axes,
-    theme: ThemeName = "auto",
-    transparent: bool = False,
+    curve: pd.DataFrame, *, of: Drawn = "pnl", note: str = "", ax: Axes, **look: Unpack[Look]
 ) -> Axes: ...
-
-
-@draws_result
+@style.draws_panels
 def equity_curve(
-    curve: pd.DataFrame,
-    *,
-    of: Literal["pnl", "equity"] = "pnl",
-    note: str = "",
-    ax: Axes | None = None,
-    theme: ThemeName = "auto",
-    transparent: bool = False,
+    curve: pd.DataFrame, *, of: Drawn = "pnl", note: str = "", **look: Unpack[PanelLook]
 ) -> Figure | Axes:
     """Draw PnL or equity of an account over time, and the drawdown of PnL in a panel below.
 
@@ -99,34 +80,51 @@ def equity_curve(
     >>> len(equity_curve(rows).axes)  # the curve, and the panel below it
     2
     """
-    if "user" in curve.columns and curve["user"].nunique() > 1:
-        users = curve[["user"]].drop_duplicates()
-        raise axes.several_parts_error("equity_curve", "account", "curve", users)
+    axes.check_one_part("equity_curve", "account", "curve", curve, ["user"])
     rows, drawdown_of = _with_drawdown(curve, of)
-    draw = _draw_pnl if of == "pnl" else _draw_equity
-    figure, panels, colours = style.new_panels(
-        ax, theme, transparent, size=(7.2, 4.4 if len(curve) else 3.6),
-        ratios=(2.6, 1) if len(curve) else (1,),
-    )  # fmt: skip
-    upper, *others = panels
-    draw(upper, colours, rows) if len(curve) else style.draw_no_data(upper, colours)
+    size, heights = ((7.2, 4.4), (2.6, 1)) if len(curve) else ((7.2, 3.6), (1,))
+    upper, *others = panels = style.open_panels(curve, look, size, heights=heights)
+    if note:
+        upper.ax.set_title(note, loc="left", fontsize=9, color=upper.theme.text)
+        note = f" {note[:1].upper()}{note[1:]}."
+    if curve.empty:
+        upper.write_note("no data")
+        return upper.finish(f"Equity over time: no data.{note}")
+    time, last, is_known = rows["time"], rows.iloc[-1], of == "pnl" or rows["equity"].notna().any()
+    if of == "pnl":
+        _draw_pnl(upper, rows)
+    elif is_known:
+        # 0 is far from the equity of most accounts, and the axis does not contain it.
+        upper.ax.plot(_plain(time), _floats(rows, of), color=upper.theme.good, linewidth=1.8)
+        upper.ax.set_ylabel("equity, USD")
+    else:
+        upper.write_note("equity is not known: pass marks to tk.pnl.equity")
     for lower in others:
-        _draw_drawdown(lower, colours, rows, drawdown_of)
-        upper.set_xlabel("")
-    if note:
-        upper.set_title(note, loc="left", fontsize=9, color=colours.text)
-    words = _describe_curve(rows, drawdown_of, of)
-    if note:
-        words = f"{words} {note[:1].upper()}{note[1:]}."
-    style.finish_axes(upper, colours, words, curve)
-    return upper if figure is None else figure
+        _draw_drawdown(lower, rows, drawdown_of)
+    for panel in panels if is_known else others:
+        panel.set_time_axis(time.iloc[0], time.iloc[-1])
+        panel.ax.yaxis.set_major_formatter(formats.usd_tick)
+        if panel is upper:
+            panel.ax.margins(x=0.01, y=0.08)
+            if others:
+                panel.ax.set_xlabel("")
+    name = of if of == "equity" else "realised" if pd.isna(last["pnl"]) else "pnl"
+    deepest, end = rows["drawdown"].min(), "not known"
+    if pd.notna(last[name]):
+        end = formats.usd_amount(last[name], signed=name != "equity")
+    return upper.finish(
+        f"{_CURVE_NAMES[name]} in USD from {time.iloc[0]:%Y-%m-%d %H:%M} to "
+        f"{time.iloc[-1]:%Y-%m-%d %H:%M} UTC: it ends at {end}; "
+        f"the deepest drawdown{' of realised PnL' * bool(drawdown_of)} is "
+        f"{'not known' if pd.isna(deepest) else formats.usd_amount(deepest)}.{note}"
+    )
 
 
 def _with_drawdown(curve: pd.DataFrame, drawn: str) -> tuple[pd.DataFrame, str]:
     """Return the rows by time with their drawdown, and ``"realised"`` if it is not of PnL."""
     if not len(curve):
         return curve, ""
-    needed = ("time", "realised", "pnl", *([drawn] if drawn != "pnl" else []))
+    needed = dict.fromkeys(("time", "realised", "pnl", drawn))
     if missing := [name for name in needed if name not in curve.columns]:
         raise MissingColumns(
             f"curve: the frame lacks the column{'s' * (len(missing) > 1)} {', '.join(missing)}. "
@@ -141,14 +139,49 @@ def _with_drawdown(curve: pd.DataFrame, drawn: str) -> tuple[pd.DataFrame, str]:
     return rows, "" if of == "pnl" else of
 
 
-@draws_result
-def positions_over_time(
-    positions: pd.DataFrame,
-    *,
-    ax: Axes | None = None,
-    theme: ThemeName = "auto",
-    transparent: bool = False,
-) -> Axes:
+def _draw_pnl(panel: Panel, rows: pd.DataFrame) -> None:
+    ax, times, pnl = panel.ax, _plain(rows["time"]), _floats(rows, "pnl")
+    if np.isfinite(pnl).any():
+        ax.plot(times, pnl, color=panel.theme.good, linewidth=1.8, label="with unrealised")
+    ax.plot(
+        times, _floats(rows, "realised"), color=panel.theme.bad, linestyle="--", linewidth=1.5,
+        marker="o" if len(rows) == 1 else None, drawstyle="steps-post", label="realised",
+    )  # fmt: skip
+    panel.add_zero_line(is_edge=True)
+    ax.set_ylabel("PnL, USD; below 0: a loss")
+    panel.add_legend(ncols=2)
+
+
+def _draw_drawdown(panel: Panel, rows: pd.DataFrame, of: str) -> None:
+    ax, theme = panel.ax, panel.theme
+    times, drawdown = _plain(rows["time"]), _floats(rows, "drawdown")
+    # Realised PnL changes in steps; unrealised PnL changes between its points, too.
+    step: Literal["post"] | None = "post" if of else None
+    panel.draw_band(times, drawdown, 0, theme.bad, alpha=0.35, step=step)
+    ax.plot(
+        times, drawdown, color=theme.bad, linewidth=1.2, drawstyle="steps-post" if of else "default"
+    )
+    if np.isfinite(drawdown).any():
+        deepest = int(np.nanargmin(drawdown))
+        point = times[deepest], drawdown[deepest]
+        ax.plot(*point, "v", color=theme.text, markersize=5)
+        offset, side = ((6, -12), "right") if deepest > len(times) / 2 else ((-6, -12), "left")
+        panel.label_point(formats.usd_amount(point[1]), point, offset, ha=side, va="center")
+    ax.margins(x=0.01, y=0.45)
+    ax.set_ylim(top=min(0.05 * abs(ax.get_ylim()[0]), ax.get_ylim()[1]))
+    ax.set_ylabel("drawdown of\nrealised, USD" if of else "drawdown, USD")
+
+
+def _plain(times: "pd.Series[Any]") -> list[Any]:
+    return [time.to_pydatetime() for time in times]
+
+
+def _floats(rows: pd.DataFrame, name: str) -> Floats:
+    return rows[name].to_numpy(np.float64)
+
+
+@style.draws_result
+def positions_over_time(positions: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
     """Draw the notional of an account's positions over time, a row for each coin.
 
     Parameters
@@ -183,149 +216,45 @@ def positions_over_time(
     >>> [text.get_text() for text in positions_over_time(rows).get_yticklabels()]
     ['BTC']
     """
-    if "user" in positions.columns and positions["user"].nunique() > 1:
-        users = positions[["user"]].drop_duplicates()
-        raise axes.several_parts_error("positions_over_time", "account", "positions", users)
-    every = _rank_coins(positions) if len(positions) else []
-    coins, left_out = every[:_MAX_COINS], len(every[_MAX_COINS:])
-    size = (7.2, 1.2 + 0.5 * max(3, len(coins)))
-    ax, colours = style.new_axes(ax, theme, transparent, size)
-    if coins:
-        _draw_positions(ax, colours, positions, coins, left_out)
-    else:
-        style.draw_no_data(ax, colours)
-    return style.finish_axes(ax, colours, _describe_positions(positions, coins), positions)
-
-
-def _rank_coins(positions: pd.DataFrame) -> list[str]:
-    """Return the coins, that with the largest notional first."""
-    notional = (positions["position"].astype("float64") * positions["px"].astype("float64")).abs()
-    largest = notional.groupby(positions["coin"]).max().fillna(0.0)
-    return [str(coin) for coin in largest.sort_values(ascending=False, kind="stable").index]
-
-
-def _plain_times(rows: pd.DataFrame) -> list[Any]:
-    return [time.to_pydatetime() for time in rows["time"]]
-
-
-def _float_column(rows: pd.DataFrame, name: str) -> Any:
-    return rows[name].astype("float64").to_numpy()
-
-
-def _draw_pnl(ax: Axes, theme: Theme, rows: pd.DataFrame) -> None:
-    times = _plain_times(rows)
-    realised, pnl = _float_column(rows, "realised"), _float_column(rows, "pnl")
-    if np.isfinite(pnl).any():
-        ax.plot(times, pnl, color=theme.good, linewidth=1.8, label="with unrealised")
-    ax.plot(
-        times,
-        realised,
-        color=theme.bad,
-        linestyle="--",
-        linewidth=1.5,
-        marker="o" if len(rows) == 1 else None,
-        drawstyle="steps-post",
-        label="realised",
-    )
-    ax.axhline(0, color=theme.muted, linewidth=0.8)
-    ax.spines["bottom"].set_visible(False)
-    ax.margins(x=0.01, y=0.08)
-    ax.set_ylabel("PnL, USD; below 0: a loss")
-    axes.set_time_axis(ax, rows["time"].iloc[0], rows["time"].iloc[-1])
-    axes.set_usd_ticks(ax.yaxis)
-    axes.add_legend(ax, theme, ncols=2)
-
-
-def _draw_equity(ax: Axes, theme: Theme, rows: pd.DataFrame) -> None:
-    """Draw equity; 0 is far from the equity of most accounts, and the axis does not contain it."""
-    if rows["equity"].isna().all():
-        style.draw_no_data(ax, theme, "equity is not known: pass marks to tk.pnl.equity")
-        return
-    ax.plot(_plain_times(rows), _float_column(rows, "equity"), color=theme.good, linewidth=1.8)
-    ax.margins(x=0.01, y=0.08)
-    ax.set_ylabel("equity, USD")
-    axes.set_time_axis(ax, rows["time"].iloc[0], rows["time"].iloc[-1])
-    axes.set_usd_ticks(ax.yaxis)
-
-
-def _draw_drawdown(ax: Axes, theme: Theme, rows: pd.DataFrame, of: str) -> None:
-    drawdown = _float_column(rows, "drawdown")
-    times = _plain_times(rows)
-    # Realised PnL changes in steps; unrealised PnL changes between its points, too.
-    step: Literal["post"] | None = "post" if of else None
-    look = "steps-post" if of else "default"
-    ax.fill_between(times, drawdown, 0, step=step, color=theme.bad, alpha=0.35, linewidth=0)
-    ax.plot(times, drawdown, color=theme.bad, linewidth=1.2, drawstyle=look)
-    if np.isfinite(drawdown).any():
-        deepest = int(np.nanargmin(drawdown))
-        ax.plot(times[deepest], drawdown[deepest], "v", color=theme.text, markersize=5)
-        is_right_half = deepest > len(times) / 2
-        text, point = formats.usd_amount(drawdown[deepest]), (times[deepest], drawdown[deepest])
-        offset, side = ((6, -12), "right") if is_right_half else ((-6, -12), "left")
-        axes.label_point(ax, theme, text, point, offset, ha=side, va="center")
-    ax.margins(x=0.01, y=0.45)
-    ax.set_ylim(top=min(0.05 * abs(ax.get_ylim()[0]), ax.get_ylim()[1]))
-    ax.set_ylabel("drawdown of\nrealised, USD" if of else "drawdown, USD")
-    axes.set_time_axis(ax, rows["time"].iloc[0], rows["time"].iloc[-1])
-    axes.set_usd_ticks(ax.yaxis)
-
-
-def _describe_curve(rows: pd.DataFrame, of: str, drawn: str) -> str:
-    if not len(rows):
-        return "Equity over time: no data."
-    time = rows["time"]
-    last = rows.iloc[-1]
-    name = drawn if drawn == "equity" else "realised" if pd.isna(last["pnl"]) else "pnl"
-    drawdowns = rows["drawdown"].dropna()
-    deepest = formats.usd_amount(drawdowns.min()) if len(drawdowns) else "not known"
-    end = "not known"
-    if pd.notna(last[name]):
-        end = formats.usd_amount(last[name], signed=name != "equity")
-    return (
-        f"{_CURVE_NAMES[name]} in USD from {time.iloc[0]:%Y-%m-%d %H:%M} to "
-        f"{time.iloc[-1]:%Y-%m-%d %H:%M} UTC: it ends at {end}; "
-        f"the deepest drawdown{' of realised PnL' * bool(of)} is {deepest}."
-    )
-
-
-def _draw_positions(
-    ax: Axes, theme: Theme, positions: pd.DataFrame, coins: list[str], left_out: int
-) -> None:
-    """Draw one row for each coin, the largest at the top, each to its own scale."""
-    first, last = positions["time"].min(), positions["time"].max()
-    names = coins[::-1]
-    axes.name_rows(ax, theme, names)
+    axes.check_one_part("positions_over_time", "account", "positions", positions, ["user"])
+    rows, every = positions, []
+    if len(positions):
+        notional = _floats(positions, "position") * _floats(positions, "px")
+        rows = positions.assign(notional=notional, size=np.abs(notional))
+        sizes = rows.groupby("coin")["size"].max().fillna(0.0)
+        every = sizes.sort_values(ascending=False, kind="stable").index.map(str).tolist()
+    coins = every[:_MAX_COINS]
+    panel = style.open_panel(positions, look, (7.2, 1.2 + 0.5 * max(3, len(coins))))
+    if not coins:
+        return panel.no_data("Positions over time")
+    ax, theme, last = panel.ax, panel.theme, rows["time"].max()
+    # The largest is at the top. Each row has its own scale.
+    panel.name_rows(coins[::-1])
     ax.grid(False)
-    for number, coin in enumerate(names):
-        rows = positions[positions["coin"] == coin]
-        notional = _float_column(rows, "position") * _float_column(rows, "px")
-        largest = np.nanmax(np.abs(notional)) if np.isfinite(notional).any() else 0.0
-        height = number + 0.42 * notional / (largest or 1.0)
+    for number, coin in enumerate(coins[::-1]):
+        own = rows[rows["coin"] == coin]
+        largest = sizes[coin]
+        height = number + 0.42 * own["notional"].to_numpy() / (largest or 1.0)
         # A position lasts until the next fill, and the last one until the end of the figure.
-        times, heights = [*_plain_times(rows), last.to_pydatetime()], np.append(height, height[-1])
+        times, heights = [*_plain(own["time"]), last.to_pydatetime()], np.append(height, height[-1])
         ax.axhline(number, color=theme.muted, linewidth=0.6)
         for is_side, colour in ((heights >= number, theme.good), (heights <= number, theme.bad)):
             side = np.where(is_side, heights, number)
             ax.fill_between(times, side, number, step="post", color=colour, linewidth=0.8)
-        is_break = rows["chain_break"].to_numpy(dtype=bool)
+        is_break = own["chain_break"].to_numpy(dtype=bool)
         if is_break.any():
             breaks = [times[place] for place in np.flatnonzero(is_break)]
             ax.plot(breaks, height[is_break], "x", color=theme.text, markersize=6)
-        axes.label_right_edge(ax, number, formats.short_usd(float(f"{largest:.3g}")), theme.text)
+        panel.label_right_edge(number, formats.short_usd(float(f"{largest:.3g}")))
     ax.spines["bottom"].set_visible(False)
     ax.margins(x=0.01)
     ax.set_ylabel("long above, short below")
-    axes.set_time_axis(ax, first, last)
+    left_out = len(every) - len(coins)
     smaller = f"; {left_out} smaller ones not drawn" if left_out else ""
-    ax.set_xlabel(f"{ax.get_xlabel()}; largest size of each coin at the right, USD{smaller}")
-
-
-def _describe_positions(positions: pd.DataFrame, coins: list[str]) -> str:
-    if not coins:
-        return "Positions over time: no data."
-    notional = _float_column(positions, "position") * _float_column(positions, "px")
-    return (
-        f"Positions in {', '.join(coins)} over time, in USD: between "
-        f"{formats.usd_amount(notional.min())} and {formats.usd_amount(notional.max())}; "
+    note = f"; largest size of each coin at the right, USD{smaller}"
+    panel.set_time_axis(rows["time"].min(), last, note)
+    low, high = (formats.usd_amount(end) for end in (notional.min(), notional.max()))
+    return panel.finish(
+        f"Positions in {', '.join(coins)} over time, in USD: between {low} and {high}; "
         f"{int(positions['chain_break'].sum())} places where fills are missing."
     )

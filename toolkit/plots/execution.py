@@ -1,31 +1,45 @@
-"""Execution: price changes after fills, and half spreads."""
+"""Execution: price changes after fills, half spreads, shortfall, and the days of a maker."""
 
-from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, Unpack
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.ticker import FuncFormatter
 
-from toolkit.execution import Markout, Spreads
+from toolkit.execution import Markout, Shortfall, Spreads
 from toolkit.plots import axes, formats, style
-from toolkit.plots.result_checks import draws_result
-from toolkit.plots.themes import Theme, ThemeName
+from toolkit.plots.style import PanelLook
 
-_NOT_KEYS = {"seconds", "name", "estimate", "low", "high", "usd", "n", "missing", "clusters",
-        "age_seconds"}  # fmt: skip
-_NAMES = ("effective", "realised", "impact")
+_NOT_KEYS: Final = ("seconds", "name", "estimate", "low", "high", "usd", "n", "missing", "clusters",
+        "age_seconds")  # fmt: skip
+_SPREADS: Final = ("effective", "realised", "impact")
+_SHORTFALL: Final = ("delay", "trading", "opportunity", "fees", "total")
+_DAY_PARTS: Final = {
+    "spread": "spread",
+    "taking": "taking",
+    "adverse": "adverse selection",
+    "inventory": "inventory",
+    "costs": "fees and rebates",
+    "funding": "funding",
+}
 
 
-@draws_result
-def markout(
-    markout: Markout,
-    *,
-    ax: Axes | None = None,
-    theme: ThemeName = "auto",
-    transparent: bool = False,
-) -> Axes:
+def _split_groups(params: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
+    groups = axes.split_groups(params, _NOT_KEYS, "all fills")
+    axes.check_drawable(len(groups), axes.MAX_LINES, "groups")
+    return groups
+
+
+def _bps_text(row: dict[Any, Any]) -> str:
+    """Return an estimate with its interval in brackets, if that is known."""
+    value, *ends = (
+        formats.signed_number(round(row[name], 2)) for name in ("estimate", "low", "high")
+    )
+    return f"{value} bps" + (f" ({' to '.join(ends)})" if pd.notna(row["low"]) else "")
+
+
+@style.draws_result
+def markout(markout: Markout, **look: Unpack[PanelLook]) -> Axes:
     """Draw the gain of fills from later prices, with intervals.
 
     Parameters
@@ -63,94 +77,47 @@ def markout(
     'time since the fill; numbers: fills'
     """
     groups = _split_groups(markout.params)
-    ax, colours = style.new_axes(ax, theme, transparent)
-    has_values = bool(markout.params["estimate"].notna().any())
-    _draw_markout(ax, colours, markout, groups) if has_values else style.draw_no_data(ax, colours)
-    words = _describe_markout(groups) if has_values else "Gain after fills: no data."
-    return style.finish_axes(ax, colours, words, markout.params)
-
-
-def _split_groups(params: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
-    keys = [name for name in params.columns if name not in _NOT_KEYS]
-    split = params.groupby(keys, sort=True) if keys else [((), params)]
-    groups = [(axes.group_name(key), rows) for key, rows in split]
-    axes.check_drawable(len(groups), axes.MAX_LINES, "groups")
-    return groups
-
-
-def _draw_markout(
-    ax: Axes, theme: Theme, estimate: Markout, groups: list[tuple[str, pd.DataFrame]]
-) -> None:
-    seconds = np.unique(estimate.params["seconds"])
+    panel = style.open_panel(markout.params, look)
+    if markout.params["estimate"].isna().all():
+        return panel.no_data("Gain after fills")
+    ax, seconds = panel.ax, np.unique(markout.params["seconds"])
     if seconds[0] < 0:
         ax.set_xscale("symlog", linthresh=float(np.abs(seconds).min()), linscale=0.3)
-        ax.axvline(0, color=theme.muted, linewidth=0.8)
+        panel.add_zero_line(vertical=True)
     else:
         ax.set_xscale("log")
-    axes.add_zero_line(ax, theme)
+    panel.add_zero_line()
+    words = []
     for number, (name, rows) in enumerate(groups):
-        line = axes.line_style(theme, number)
+        line = panel.line_style(number)
         rows = rows.sort_values("seconds")
         ax.plot(
-            rows["seconds"],
-            rows["estimate"],
-            color=line.colour,
-            linestyle=line.dashes,
-            marker=line.marker,
-            markerfacecolor=theme.background if line.is_hollow else line.colour,
-            markersize=6,
-            linewidth=1.8,
-            label=name or "all fills",
-        )
-        for place, count in zip(
-            rows[["seconds", "estimate"]].to_numpy(dtype="float64"), rows["n"], strict=True
-        ):
-            if np.isfinite(place[1]):
-                offset = (0, -14 if number % 2 else 7)
-                axes.label_point(
-                    ax, theme, f"{count:,}", tuple(place), offset, fontsize=7.5, color=line.colour
-                )
-        ax.fill_between(
-            rows["seconds"], rows["low"], rows["high"], color=line.colour, alpha=0.16, linewidth=0
-        )
+            rows["seconds"], rows["estimate"], **line._asdict(), markersize=6, linewidth=1.8,
+            label=name,
+        )  # fmt: skip
+        panel.draw_band(rows["seconds"], rows["low"], rows["high"], line.color)
+        known = rows[rows["estimate"].notna()].to_dict("records")
+        for row in known:
+            panel.label_point(
+                f"{row['n']:,}", (row["seconds"], row["estimate"]), (0, -14 if number % 2 else 7),
+                fontsize=7.5, color=line.color,
+            )  # fmt: skip
+        for row in known[-1:]:
+            words.append(
+                f"{name}: {_bps_text(row)} {'after' if row['seconds'] > 0 else 'before'} "
+                f"{formats.time_span(abs(row['seconds']))}, {row['missing']} fills without a price"
+            )
     axes.set_ticks(ax.xaxis, seconds.tolist(), formats.time_span)
-    ax.yaxis.set_major_formatter(FuncFormatter(formats.signed_number))
+    ax.yaxis.set_major_formatter(formats.signed_number)
     ax.margins(x=0.06)
     ax.set_ylabel("gain of the account, bps (below 0: a loss)")
     ax.set_xlabel("time since the fill; numbers: fills")
-    axes.add_legend(ax, theme, ncols=min(3, len(groups)))
+    panel.add_legend(ncols=min(3, len(groups)))
+    return panel.finish(f"Gain after fills. {'; '.join(words)}.")
 
 
-def _describe_markout(groups: list[tuple[str, pd.DataFrame]]) -> str:
-    parts = []
-    for name, rows in groups:
-        last = rows[rows["estimate"].notna()].sort_values("seconds").tail(1)
-        for row in last.to_dict("records"):
-            parts.append(
-                f"{name or 'all fills'}: {formats.signed_number(round(row['estimate'], 2))} bps"
-                f"{_interval_text(row)} "
-                f"{'after' if row['seconds'] > 0 else 'before'} "
-                f"{formats.time_span(abs(row['seconds']))}, {row['missing']} fills without a price"
-            )
-    return f"Gain after fills. {'; '.join(parts)}."
-
-
-def _interval_text(row: Mapping[Any, Any]) -> str:
-    """Return an interval in brackets; empty if it is not known."""
-    if row["low"] != row["low"]:
-        return ""
-    ends = " to ".join(formats.signed_number(round(row[name], 2)) for name in ("low", "high"))
-    return f" ({ends})"
-
-
-@draws_result
-def spreads(
-    spreads: Spreads,
-    *,
-    ax: Axes | None = None,
-    theme: ThemeName = "auto",
-    transparent: bool = False,
-) -> Axes:
+@style.draws_result
+def spreads(spreads: Spreads, **look: Unpack[PanelLook]) -> Axes:
     """Draw effective and realised half spreads and price impact, with intervals.
 
     Parameters
@@ -186,78 +153,95 @@ def spreads(
     'cost of the account, bps (below 0: it earns)'
     """
     groups = _split_groups(spreads.params)
-    ax, colours = style.new_axes(ax, theme, transparent)
-    has_values = bool(spreads.params["estimate"].notna().any())
-    _draw_spreads(ax, colours, spreads, groups) if has_values else style.draw_no_data(ax, colours)
-    words = _describe_spreads(spreads, groups) if has_values else "Spreads of fills: no data."
-    return style.finish_axes(ax, colours, words, spreads.params)
-
-
-def _draw_spreads(
-    ax: Axes, theme: Theme, estimate: Spreads, groups: list[tuple[str, pd.DataFrame]]
-) -> None:
-    axes.add_zero_line(ax, theme)
-    for number, (name, rows) in enumerate(groups):
-        line = axes.line_style(theme, number)
-        rows = rows.set_index("name").loc[list(_NAMES)]
-        at = np.arange(3) + 0.16 * (number - (len(groups) - 1) / 2)
+    panel = style.open_panel(spreads.params, look)
+    if spreads.params["estimate"].isna().all():
+        return panel.no_data("Spreads of fills")
+    ax = panel.ax
+    panel.add_zero_line()
+    words = []
+    for number, (name, own) in enumerate(groups):
+        rows = own.set_index("name").loc[list(_SPREADS)]
         reach = np.abs(rows[["low", "high"]].to_numpy().T - rows["estimate"].to_numpy())
         ax.errorbar(
-            at,
-            rows["estimate"],
-            yerr=np.nan_to_num(reach),
-            color=line.colour,
-            linestyle="",
-            marker=line.marker,
-            markerfacecolor=theme.background if line.is_hollow else line.colour,
-            markersize=7,
-            capsize=4,
-            label=f"{name or 'all fills'} (n = {rows['n'].max():,})",
-        )
-    after = _after_text(estimate)
+            np.arange(3) + 0.16 * (number - (len(groups) - 1) / 2), rows["estimate"],
+            yerr=np.nan_to_num(reach), **{**panel.line_style(number)._asdict(), "linestyle": ""},
+            markersize=7, capsize=4, label=f"{name} (n = {rows['n'].max():,})",
+        )  # fmt: skip
+        parts = (f"{row['name']} {_bps_text(row)}" for row in own.to_dict("records"))
+        words.append(f"{name}: {', '.join(parts)}")
+    # Parts from the tape have no time after which they were measured.
+    is_timed = np.isfinite(spreads.seconds)
+    after = f" after {formats.time_span(spreads.seconds)}" if is_timed else ""
     ax.set_xticks(range(3), ["effective", f"realised{after}", f"impact{after}"])
     ax.set_xlim(-0.6, 2.6)
-    ax.yaxis.set_major_formatter(FuncFormatter(formats.signed_number))
+    ax.yaxis.set_major_formatter(formats.signed_number)
     ax.set_ylabel("cost of the account, bps (below 0: it earns)")
-    axes.add_legend(ax, theme, ncols=min(3, len(groups)))
+    panel.add_legend(ncols=min(3, len(groups)))
+    return panel.finish(f"Half spreads of fills and impact{after}. {'; '.join(words)}.")
 
 
-def _after_text(estimate: Spreads) -> str:
-    """Return the time after which the parts were measured; empty for parts from the tape."""
-    return f" after {formats.time_span(estimate.seconds)}" if np.isfinite(estimate.seconds) else ""
+@style.draws_result
+def shortfall(shortfall: Shortfall, **look: Unpack[PanelLook]) -> Axes:
+    """Draw the parts of the implementation shortfall, with intervals.
+
+    Parameters
+    ----------
+    shortfall : Shortfall
+        `tk.execution.shortfall`.
+    ax : Axes, optional
+        Axes to draw on. By default, a new figure.
+    theme : {"auto", "light", "dark"}, default "auto"
+        Theme of the figure. "auto" takes the theme of `tk.plots.use`.
+    transparent : bool, default False
+        Whether a new figure has no background.
+
+    Returns
+    -------
+    Axes
+        A bar for each part and one for the total, in basis points of the decided value. Costs are
+        negative. Lines are intervals.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from toolkit import execution
+    >>> at = pd.to_datetime([1000, 9000], unit="ms", utc=True)
+    >>> orders = pd.DataFrame({"oid": 1, "status": ["open", "filled"], "coin": "XYZ", "side": "B",
+    ...     "status_timestamp": at, "timestamp": at[[0, 0]], "orig_sz": 1.0})
+    >>> fills = pd.DataFrame({"oid": 1, "coin": "XYZ", "px": [101.0], "sz": 1.0, "side": "B",
+    ...     "time": at[1:], "crossed": True, "fee": 0.1})
+    >>> mids = pd.DataFrame({"coin": "XYZ", "mid_px": [100.0], "time": at[:1]})
+    >>> found = execution.shortfall(orders, fills, mids)
+    >>> [text.get_text() for text in shortfall(found).get_xticklabels()]
+    ['delay', 'trading', 'opportunity', 'fees', 'total']
+    """
+    panel = style.open_panel(shortfall.params, look)
+    rows = shortfall.params.set_index("name").loc[list(_SHORTFALL)]
+    values, low, high = (rows[key].to_numpy(np.float64) for key in ("estimate", "low", "high"))
+    if not np.isfinite(values).any():
+        return panel.no_data("Implementation shortfall")
+    ax, theme, places = panel.ax, panel.theme, np.arange(len(rows))
+    colours = [theme.good if value >= 0 else theme.bad for value in values]
+    ax.bar(places, values, width=0.62, color=[*colours[:-1], theme.total], linewidth=0)
+    ax.vlines(places, low, high, color=theme.text, linewidth=1.3)
+    panel.add_zero_line()
+    texts = [formats.signed_number(round(value, 2)) for value in values]
+    for place, text in enumerate(texts):
+        is_up = values[place] >= 0
+        end = np.fmax(values, high) if is_up else np.fmin(values, low)
+        panel.label_point(text, (place, end[place]), (0, 4 if is_up else -12))
+    ax.margins(y=0.16)
+    ax.set_xticks(places, _SHORTFALL)
+    ax.yaxis.set_major_formatter(formats.signed_number)
+    ax.set_ylabel("gain of the account (below 0: a cost),\nbps of the decided value")
+    n, missing = int(rows["n"].iloc[0]), int(rows["missing"].iloc[0])
+    ax.set_xlabel(f"part of the shortfall of {n:,} orders; {missing:,} more have no price")
+    parts = ", ".join(f"{name} {text} bps" for name, text in zip(_SHORTFALL, texts, strict=True))
+    return panel.finish(f"Implementation shortfall of {n:,} orders: {parts}.")
 
 
-def _describe_spreads(estimate: Spreads, groups: list[tuple[str, pd.DataFrame]]) -> str:
-    parts = [
-        f"{name or 'all fills'}: "
-        + ", ".join(
-            f"{row['name']} {formats.signed_number(round(row['estimate'], 2))} bps"
-            f"{_interval_text(row)}"
-            for row in rows.to_dict("records")
-        )
-        for name, rows in groups
-    ]
-    return f"Half spreads of fills and impact{_after_text(estimate)}. {'; '.join(parts)}."
-
-
-_PARTS: Final = {
-    "spread": "spread",
-    "taking": "taking",
-    "adverse": "adverse selection",
-    "inventory": "inventory",
-    "costs": "fees and rebates",
-    "funding": "funding",
-}
-
-
-@draws_result
-def maker_days(
-    days: pd.DataFrame,
-    *,
-    ax: Axes | None = None,
-    theme: ThemeName = "auto",
-    transparent: bool = False,
-) -> Axes:
+@style.draws_result
+def maker_days(days: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
     """Draw what a maker earned and lost on each day, and the net.
 
     Parameters
@@ -292,34 +276,28 @@ def maker_days(
     >>> maker_days(pd.DataFrame([row])).get_ylabel()
     'USD, losses go down'
     """
-    ax, colours = style.new_axes(ax, theme, transparent)
-    if not len(days):
-        style.draw_no_data(ax, colours)
-        return style.finish_axes(ax, colours, "Days: no data.", days)
+    panel = style.open_panel(days, look)
+    if days.empty:
+        return panel.no_data("Days")
     if days["day"].duplicated().any():
         keys = days.select_dtypes(include=["str", "category", "datetimetz"])
         raise axes.several_parts_error("maker_days", "row of each day", "days", keys)
     days = days.sort_values("day")
     last = [name for name in days.columns if name.startswith("adverse_")][-1]
     parts = days.assign(adverse=days[last], costs=days["rebates"] + days["fees"])
-    at: Any = days["day"].dt.to_pydatetime()
-    ends = {1: np.zeros(len(days)), -1: np.zeros(len(days))}
-    for number, (name, label) in enumerate(_PARTS.items()):
-        values = parts[name].fillna(0.0).to_numpy(np.float64)
-        colour: Any = axes.line_style(colours, number).colour
-        for sign, bottom in ends.items():
-            height = np.where(np.sign(values) == sign, values, 0.0)
-            ax.bar(at, height, bottom=bottom, width=0.7, color=colour,
-                   label=label if sign > 0 else None)  # fmt: skip
-            bottom += height
-    ax.plot(at, days["net"], "D", color=colours.text, markeredgecolor=colours.background,
-            markersize=5.5, label="net")  # fmt: skip
-    axes.add_zero_line(ax, colours)
-    axes.set_time_axis(ax, days["day"].iloc[0], days["day"].iloc[-1])
-    axes.set_usd_ticks(ax.yaxis)
-    ax.set_ylabel("USD, losses go down")
-    axes.add_legend(ax, colours, ncols=4)
-    sums = [f"{label} {formats.usd_amount(parts[name].sum(), signed=True)}"
-            for name, label in _PARTS.items() if parts[name].notna().any()]  # fmt: skip
-    words = f"{len(days)} days: {', '.join(sums)} USD."
-    return style.finish_axes(ax, colours, words, days)
+    at = np.array(days["day"].dt.to_pydatetime())
+    bars, sums = [], []
+    for (name, label), colour in zip(_DAY_PARTS.items(), panel.theme.groups, strict=True):
+        bars.append(
+            (parts[name].fillna(0.0).to_numpy(np.float64), {"color": colour, "label": label})
+        )
+        if parts[name].notna().any():
+            sums.append(f"{label} {formats.usd_amount(parts[name].sum(), signed=True)}")
+    panel.stack_bars(at, bars, 0.7)
+    panel.draw_net(at, days["net"])
+    panel.add_zero_line()
+    panel.set_time_axis(days["day"].iloc[0], days["day"].iloc[-1])
+    panel.ax.yaxis.set_major_formatter(formats.usd_tick)
+    panel.ax.set_ylabel("USD, losses go down")
+    panel.add_legend(ncols=4)
+    return panel.finish(f"{len(days)} days: {', '.join(sums)} USD.")

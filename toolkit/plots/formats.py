@@ -16,9 +16,15 @@ def true_minus(text: str) -> str:
     return text.replace("-", MINUS if text.strip("-0.,% ") else "")
 
 
-def signed_tick(value: float, _: int | None = None) -> str:
+def signed_tick(value: float, _: object = None) -> str:
     """Return the label of a tick with its sign; 0 has none."""
     return f"{value:+g}".replace("-", MINUS) if value else "0"
+
+
+def usd_tick(value: float, _: object = None) -> str:
+    """Return the label of a tick in USD, with thousands separators and a true minus sign."""
+    text = f"{value:,.0f}" if abs(value) >= 10 or value == int(value) else f"{value:,.4g}"
+    return text.replace("-", MINUS)
 
 
 def usd_amount(value: Any, signed: bool = False) -> str:
@@ -38,7 +44,7 @@ def usd_amount(value: Any, signed: bool = False) -> str:
     return sign + text
 
 
-def short_usd(value: float) -> str:
+def short_usd(value: float, _: object = None) -> str:
     """Return the size of an order in as few characters as possible.
 
     Examples
@@ -81,12 +87,12 @@ def exact_number(value: Any) -> str:
     return true_minus(f"{whole}{'.' if digits else ''}{digits}")
 
 
-def plain_number(value: float, _: int | None = None) -> str:
+def plain_number(value: float, _: object = None) -> str:
     """Return a number with up to six significant digits."""
     return f"{value:g}"
 
 
-def signed_number(value: float, _: int | None = None) -> str:
+def signed_number(value: float, _: object = None) -> str:
     """Return a number in short form with a true minus sign, for the ticks of an axis."""
     return f"{value + 0.0:g}".replace("-", MINUS)  # -0.0 has no sign
 
@@ -169,7 +175,7 @@ def utc_day(value: Any) -> str:
     return f"{value:%Y-%m-%d}"
 
 
-def time_span(seconds: float, _: int | None = None) -> str:
+def time_span(seconds: float, _: object = None) -> str:
     """Return a span of time in seconds, minutes or hours.
 
     Examples

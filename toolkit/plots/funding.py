@@ -1,29 +1,30 @@
-"""Funding: paid and received by coin and over time, and its running total."""
+"""Funding: by coin and over time, its running total, carry, and the basis of perps."""
+
+from typing import Any, Final, Unpack, overload
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
+from toolkit.funding import PerpBasis
 from toolkit.plots import axes, formats, style
-from toolkit.plots.result_checks import draws_result
-from toolkit.plots.themes import Theme, ThemeName
+from toolkit.plots.axes import Panel
+from toolkit.plots.style import Look, PanelLook
 
-_MAX_BARS = 16
-_CARRY_PARTS = {
+_MAX_BARS: Final = 16
+_CARRY_PARTS: Final = {
     "funding_bps": "funding", "basis_bps": "basis", "entry_bps": "entry", "exit_bps": "exit",
     "perp_bps": "perp", "spot_bps": "spot", "fees_bps": "fees",
 }  # fmt: skip
-_NOT_KEYS = {"time", "usdc", "payments", "total"}
+_NOT_KEYS: Final = ("time", "usdc", "payments", "total")
+_MOST: Final = 14
+_ALL: Final = "all"
 
 
-@draws_result
-def funding_by_coin(
-    sums: pd.DataFrame,
-    *,
-    ax: Axes | None = None,
-    theme: ThemeName = "auto",
-    transparent: bool = False,
-) -> Axes:
+@style.draws_result
+def funding_by_coin(sums: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
     """Draw funding paid and received for each coin, sorted by net.
 
     Parameters
@@ -52,59 +53,43 @@ def funding_by_coin(
     ['BTC', 'ETH']
     """
     rows = _rank_rows(sums) if len(sums) else sums
-    size = (7.2, 1.5 + 0.27 * max(4, len(rows)))
-    ax, colours = style.new_axes(ax, theme, transparent, size)
-    _draw_coin_bars(ax, colours, rows) if len(rows) else style.draw_no_data(ax, colours)
-    words = _describe_coins(rows)
-    return style.finish_axes(ax, colours, words, sums)
+    panel = style.open_panel(sums, look, (7.2, 1.5 + 0.27 * max(4, len(rows))))
+    if rows.empty:
+        return panel.no_data("Funding by coin")
+    ax, names = panel.ax, rows["name"].tolist()
+    at = panel.name_rows(names)
+    for side, colour in (("paid", panel.theme.bad), ("received", panel.theme.good)):
+        ax.barh(at, rows[side], height=0.62, color=colour, label=side)
+    panel.draw_net(rows["net"], at)
+    panel.add_zero_line(vertical=True)
+    texts = [formats.usd_amount(net, signed=True) for net in rows["net"]]
+    for y, text in enumerate(texts):
+        panel.label_right_edge(y, text)
+    ax.set_xlabel("USD, paid below 0; net in figures at the right")
+    ax.xaxis.set_major_formatter(formats.usd_tick)
+    net_handle, *handles = ax.get_legend_handles_labels()[0]
+    panel.add_legend(ncols=3, handles=[*handles, net_handle])
+    parts = ", ".join(f"{name} {text}" for name, text in zip(names[::-1], texts[::-1], strict=True))
+    total = formats.usd_amount(rows["net"].sum(), signed=True)
+    return panel.finish(f"Funding by coin in USD, net {total} in all: {parts}.")
 
 
 def _rank_rows(sums: pd.DataFrame) -> pd.DataFrame:
     """Return names and floats, the lowest net first: the first bar is at the bottom."""
-    key = next(name for name in sums.columns if name not in ("paid", "received", "net"))
-    rows = sums[["paid", "received", "net"]].astype("float64").reset_index(drop=True)
+    amounts = ["paid", "received", "net"]
+    key = next(name for name in sums.columns if name not in amounts)
+    rows = sums[amounts].astype("float64").reset_index(drop=True)
     rows.insert(0, "name", sums[key].astype(str).to_numpy())
     if len(rows) > _MAX_BARS:
         size = (rows["received"] - rows["paid"]).sort_values(ascending=False, kind="stable")
         rest = rows.loc[size.index[_MAX_BARS - 1 :]]
-        others = rest[["paid", "received", "net"]].sum().to_frame().T
-        others.insert(0, "name", f"{len(rest)} others")
+        others = rest[amounts].sum().to_frame().T.assign(name=f"{len(rest)} others")
         rows = pd.concat([rows.drop(rest.index), others])
-    return rows.sort_values(["net", "name"], kind="stable").reset_index(drop=True)
+    return rows.sort_values(["net", "name"], kind="stable", ignore_index=True)
 
 
-def _draw_coin_bars(ax: Axes, theme: Theme, rows: pd.DataFrame) -> None:
-    at = axes.name_rows(ax, theme, rows["name"].tolist())
-    ax.barh(at, rows["paid"], height=0.62, color=theme.bad, label="paid")
-    ax.barh(at, rows["received"], height=0.62, color=theme.good, label="received")
-    axes.draw_net(ax, theme, rows["net"], at)
-    for y, net in enumerate(rows["net"]):
-        axes.label_right_edge(ax, y, formats.usd_amount(net, signed=True), theme.text)
-    ax.set_xlabel("USD, paid below 0; net in figures at the right")
-    axes.set_usd_ticks(ax.xaxis)
-    handles, _ = ax.get_legend_handles_labels()
-    axes.add_legend(ax, theme, ncols=3, handles=[*handles[1:], handles[0]])
-
-
-def _describe_coins(rows: pd.DataFrame) -> str:
-    if not len(rows):
-        return "Funding by coin: no data."
-    parts = [
-        f"{row.name_} {formats.usd_amount(row.net, signed=True)}"
-        for row in rows.rename(columns={"name": "name_"}).iloc[::-1].itertuples()
-    ]
-    total = formats.usd_amount(rows["net"].sum(), signed=True)
-    return f"Funding by coin in USD, net {total} in all: {', '.join(parts)}."
-
-
-@draws_result
-def funding_over_time(
-    sums: pd.DataFrame,
-    *,
-    ax: Axes | None = None,
-    theme: ThemeName = "auto",
-    transparent: bool = False,
-) -> Axes:
+@style.draws_result
+def funding_over_time(sums: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
     """Draw funding paid and received in each hour, day or week, and the running net.
 
     Parameters
@@ -136,47 +121,32 @@ def funding_over_time(
     >>> funding_over_time(rows).get_xlabel()
     '01 Jan 1970 to 01 Jan 1970, UTC'
     """
-    ax, colours = style.new_axes(ax, theme, transparent)
-    words = "Funding over time: no data."
-    if len(sums):
-        words = _draw_periods(ax, colours, sums)
-    else:
-        style.draw_no_data(ax, colours)
-    return style.finish_axes(ax, colours, words, sums)
-
-
-def _draw_periods(ax: Axes, theme: Theme, sums: pd.DataFrame) -> str:
-    key = axes.period_column(sums)
-    rows = sums.sort_values(key, kind="stable")
+    panel = style.open_panel(sums, look)
+    if sums.empty:
+        return panel.no_data("Funding over time")
+    ax = panel.ax
+    key, rows, ends = axes.sort_periods(sums)
     net = np.append(0.0, rows["net"].astype("float64").to_numpy().cumsum())
-    for name, colour in (("paid", theme.bad), ("received", theme.good)):
+    width = 0.86 * (axes.PERIOD_LENGTHS[key] / axes.PERIOD_LENGTHS["day"])
+    for name, colour in (("paid", panel.theme.bad), ("received", panel.theme.good)):
         heights = rows[name].astype("float64")
-        width = 0.86 * (axes.PERIOD_LENGTHS[key] / axes.PERIOD_LENGTHS["day"])
         ax.bar(rows[key], heights, width=width, align="edge", color=colour, label=name)
-    label = f"running net {formats.usd_amount(net[-1], signed=True)}"
-    ends = [rows[key].iloc[0], *(rows[key] + axes.PERIOD_LENGTHS[key])]
-    ax.plot(ends, net, color=theme.text, linewidth=1.8, label=label)
-    ax.axhline(0, color=theme.muted, linewidth=0.8)
-    ax.spines["bottom"].set_visible(False)
-    axes.set_time_axis(ax, rows[key].iloc[0], rows[key].iloc[-1])
+    first, last, total = rows[key].iloc[0], rows[key].iloc[-1], formats.usd_amount(net[-1], True)
+    label = f"running net {total}"
+    ax.plot([first, *ends], net, color=panel.theme.text, linewidth=1.8, label=label)
+    panel.add_zero_line(is_edge=True)
+    panel.set_time_axis(first, last)
     ax.set_ylabel("USD, paid below 0")
-    axes.set_usd_ticks(ax.yaxis)
-    axes.add_legend(ax, theme, ncols=3)
-    first, last = f"{rows[key].iloc[0]:%Y-%m-%d}", f"{rows[key].iloc[-1]:%Y-%m-%d}"
-    return (
-        f"Funding in USD by {key} from {first} to {last} UTC; "
-        f"the running net ends at {formats.usd_amount(net[-1], signed=True)}."
+    ax.yaxis.set_major_formatter(formats.usd_tick)
+    panel.add_legend(ncols=3)
+    return panel.finish(
+        f"Funding in USD by {key} from {first:%Y-%m-%d} to {last:%Y-%m-%d} UTC; "
+        f"the running net ends at {total}."
     )
 
 
-@draws_result
-def funding_accrual(
-    accrual: pd.DataFrame,
-    *,
-    ax: Axes | None = None,
-    theme: ThemeName = "auto",
-    transparent: bool = False,
-) -> Axes:
+@style.draws_result
+def funding_accrual(accrual: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
     """Draw the running total of funding over time, a line for each group.
 
     Parameters
@@ -204,68 +174,34 @@ def funding_accrual(
     >>> funding_accrual(rows).get_ylabel()
     'funding, USD, paid below 0'
     """
-    ax, colours = style.new_axes(ax, theme, transparent)
-    lines = _accrual_lines(accrual) if len(accrual) else []
-    _draw_accrual(ax, colours, lines) if lines else style.draw_no_data(ax, colours)
-    return style.finish_axes(ax, colours, _describe_accrual(lines), accrual)
-
-
-def _accrual_lines(accrual: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
-    keys = [name for name in accrual.columns if name not in _NOT_KEYS]
-    rows = accrual.assign(total=accrual["total"].astype("float64"))
-    split = rows.groupby(keys, sort=True) if keys else [("all", rows)]
-    lines = [(axes.group_name(key), group.sort_values("time")) for key, group in split]
-    return sorted(lines, key=lambda line: -abs(float(line[1]["total"].iloc[-1])))
-
-
-def _draw_accrual(ax: Axes, theme: Theme, lines: list[tuple[str, pd.DataFrame]]) -> None:
-    first = min(rows["time"].iloc[0] for _, rows in lines)
-    last = max(rows["time"].iloc[-1] for _, rows in lines)
-    axes.add_zero_line(ax, theme)
-    for number, (name, rows) in enumerate(lines[: axes.MAX_LINES]):
-        line = axes.line_style(theme, number)
-        ax.plot(
-            [*rows["time"], last],
-            [*rows["total"], rows["total"].iloc[-1]],
-            drawstyle="steps-post",
-            color=line.colour,
-            linestyle=line.dashes,
-            linewidth=1.8,
-            marker=line.marker,
-            markevery=[len(rows)],
-            markersize=6,
-            label=name,
-        )
-    axes.set_usd_ticks(ax.yaxis)
-    axes.set_time_axis(ax, first, last)
-    left_out = len(lines) - axes.MAX_LINES
-    if left_out > 0:
-        ax.set_xlabel(f"{ax.get_xlabel()}; {left_out} smaller ones not drawn")
-    ax.set_ylabel("funding, USD, paid below 0")
-    handles, labels = ax.get_legend_handles_labels()
-    axes.add_legend(ax, theme, ncols=min(6, len(labels)), handles=handles)
-
-
-def _describe_accrual(lines: list[tuple[str, pd.DataFrame]]) -> str:
-    if not lines:
-        return "Running total of funding: no data."
-    ends = [
-        f"{name} {formats.usd_amount(rows['total'].iloc[-1], signed=True)}"
-        for name, rows in lines[: axes.MAX_LINES]
-    ]
-    more = len(lines) - axes.MAX_LINES
+    panel = style.open_panel(accrual, look)
+    if accrual.empty:
+        return panel.no_data("Running total of funding")
+    rows = accrual.sort_values("time", kind="stable").astype({"total": "float64"})
+    lines = axes.split_groups(rows, _NOT_KEYS, "all")
+    lines.sort(key=lambda line: -abs(line[1]["total"].iloc[-1]))
+    drawn, more = lines[: axes.MAX_LINES], len(lines) - axes.MAX_LINES
     others = f"; {more} smaller ones not drawn" if more > 0 else ""
-    return f"Running total of funding in USD at the end: {', '.join(ends)}{others}."
+    first, last = rows["time"].iloc[0], rows["time"].iloc[-1]
+    panel.add_zero_line()
+    words = []
+    for number, (name, own) in enumerate(drawn):
+        end = own["total"].iloc[-1]
+        line = panel.line_style(number)
+        panel.ax.plot(
+            [*own["time"], last], [*own["total"], end], **line.plain(), marker=line.marker,
+            drawstyle="steps-post", linewidth=1.8, markevery=[len(own)], markersize=6, label=name,
+        )  # fmt: skip
+        words.append(f"{name} {formats.usd_amount(end, signed=True)}")
+    panel.ax.yaxis.set_major_formatter(formats.usd_tick)
+    panel.set_time_axis(first, last, others)
+    panel.ax.set_ylabel("funding, USD, paid below 0")
+    panel.add_legend(ncols=min(6, len(drawn)))
+    return panel.finish(f"Running total of funding in USD at the end: {', '.join(words)}{others}.")
 
 
-@draws_result
-def carry(
-    carry: pd.DataFrame,
-    *,
-    ax: Axes | None = None,
-    theme: ThemeName = "auto",
-    transparent: bool = False,
-) -> Axes:
+@style.draws_result
+def carry(carry: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
     """Draw what positions earn in funding, what they cost, and the net, for each coin.
 
     Parameters
@@ -294,33 +230,126 @@ def carry(
     >>> [text.get_text() for text in carry(rows).get_yticklabels()]
     ['XYZ']
     """
-    ax, colours = style.new_axes(ax, theme, transparent)
+    panel = style.open_panel(carry, look)
     rows = carry.dropna(subset="net_bps") if len(carry) else carry
     if rows.empty:
-        style.draw_no_data(ax, colours)
-        return style.finish_axes(ax, colours, "Carry: no data.", carry)
+        return panel.no_data("Carry")
     rows = rows.sort_values("net_bps", kind="stable").tail(_MAX_BARS)
-    at = axes.name_rows(ax, colours, rows["coin"].tolist())
-    left = {True: np.zeros(len(rows)), False: np.zeros(len(rows))}
-    parts = [name for name in _CARRY_PARTS if name in rows]
-    for number, name in enumerate(parts):
-        bps = rows[name].to_numpy(np.float64)
-        line = axes.line_style(colours, min(number, axes.MAX_LINES - 1))
-        for is_gain in (True, False):
-            part = np.where((bps > 0) == is_gain, bps, 0.0)
-            ax.barh(
-                at, part, left=left[is_gain], height=0.55, color=line.colour, linewidth=0,
-                label=_CARRY_PARTS[name] if is_gain else None,
-            )  # fmt: skip
-            left[is_gain] = left[is_gain] + part
-    ax.hlines(at, rows["low"], rows["high"], color=colours.text, linewidth=1.3)
-    axes.draw_net(ax, colours, rows["net_bps"], at)
+    at = panel.name_rows(rows["coin"].tolist())
+    names = [name for name in _CARRY_PARTS if name in rows]
+    parts = [
+        (rows[name].to_numpy(np.float64), {"color": colour, "label": _CARRY_PARTS[name]})
+        for name, colour in zip(names, (*panel.theme.groups, panel.theme.text), strict=False)
+    ]
+    panel.stack_bars(at, parts, 0.55, horizontal=True)
+    panel.ax.hlines(at, rows["low"], rows["high"], color=panel.theme.text, linewidth=1.3)
+    panel.draw_net(rows["net_bps"], at)
+    panel.add_zero_line(vertical=True)
     days = rows["hours"].iloc[0] / 24
-    ax.set_xlabel(f"gain over {days:g} days, bps of the notional")
-    axes.add_legend(ax, colours, ncols=len(parts) + 1)
+    panel.ax.set_xlabel(f"gain over {days:g} days, bps of the notional")
+    panel.add_legend(ncols=len(parts) + 1)
     best = rows.iloc[-1]
-    words = (
+    return panel.finish(
         f"Carry of {len(rows)} coins over {days:g} days. The highest net is that of {best['coin']}:"
         f" {formats.basis_points(best['net_bps'])} bps."
     )
-    return style.finish_axes(ax, colours, words, carry)
+
+
+@overload
+def basis(basis: PerpBasis, *, ax: None = None, **look: Unpack[Look]) -> Figure: ...
+@overload
+def basis(basis: PerpBasis, *, ax: Axes, **look: Unpack[Look]) -> Axes: ...
+@style.draws_panels
+def basis(basis: PerpBasis, **look: Unpack[PanelLook]) -> Figure | Axes:
+    """Draw the half-life and the mean of the basis by coin, and funding by dex.
+
+    Parameters
+    ----------
+    basis : PerpBasis
+        `tk.funding.basis`.
+    ax : Axes, optional
+        Axes to draw the half-lives on, without the other panels.
+    theme : {"auto", "light", "dark"}, default "auto"
+        Theme of the figure. "auto" takes the theme of `tk.plots.use`.
+    transparent : bool, default False
+        Whether a new figure has no background.
+
+    Returns
+    -------
+    Figure or Axes
+        A new figure with three panels; or `ax`, with the first. Left: half-life of the basis in
+        hours. Middle: mean basis in basis points. Both show up to 14 coins, those with the largest
+        open interest. Right: annualised funding in percent, weighted by open interest, for all
+        assets of each dex and for assets on several dexes. Lines are intervals. If
+        no half-life is known, for example because the contexts have one time only, the left panel
+        says so.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from toolkit import funding
+    >>> rows = pd.DataFrame({"name": "XYZ", "mark_px": [100.1, 100.2] * 12, "oracle_px": 100.0,
+    ...     "funding": 1e-5, "open_interest": 50.0,
+    ...     "time": pd.date_range("2025-09-01", periods=24, freq="h", tz="UTC")})
+    >>> len(basis(funding.basis(rows)).axes)
+    3
+    """
+    sizes = basis.hours.groupby("coin")["open_interest_usd"].mean()
+    coins = sizes.fillna(0.0).sort_values(ascending=False).index[:_MOST].tolist()
+    rates = _choose_rates(basis.rates)
+    height = 1.5 + 0.24 * max(len(coins), len(rates), 3)
+    widths = (1, 1, 1) if coins else (1,)
+    panels = style.open_panels(basis.params, look, (10.2, height), widths=widths)
+    if not coins:
+        return panels[0].no_data("Basis")
+    table, names = basis.params.set_index("coin"), ("half_life_hours", "mean_bps")
+    halves, means = (table[table["name"] == name].loc[coins] for name in names)
+    theme, is_known = panels[0].theme, bool(halves["estimate"].notna().any())
+    if is_known:
+        _draw_rows(panels[0], coins, halves, theme.good)
+        panels[0].ax.set(ylabel="perp", xlabel="half-life of the basis, hours", xlim=(0, None))
+    else:
+        panels[0].write_note("half-life not known:\nit needs ten pairs\nof neighbouring hours")
+    for panel in panels[1:2]:
+        _draw_rows(panel, coins, means, theme.good)
+        panel.add_zero_line(vertical=True)
+        panel.ax.set(xlabel="mean basis (mark over oracle), bps", ylabel="perp")
+        if is_known:
+            panel.ax.set_yticklabels([])
+    for panel in panels[2:]:
+        shown = [_rate_name(row) for row in rates.to_dict("records")]
+        _draw_rows(panel, shown, 100 * rates[["estimate", "low", "high"]], theme.bad)
+        panel.add_zero_line(vertical=True)
+        panel.ax.set(ylabel="dex, or asset and dex", xlabel="funding that longs pay, % a year")
+    parts = [
+        f"{coin}: mean {formats.basis_points(mean)} bps, half-life "
+        f"{'not known' if np.isnan(hours) else f'{hours:.1f} hours'}"
+        for coin, mean, hours in zip(coins[:3], means["estimate"], halves["estimate"], strict=False)
+    ]
+    return panels[0].finish(f"Basis of {len(coins)} coins by the hour. {'; '.join(parts)}.")
+
+
+def _choose_rates(rates: pd.DataFrame) -> pd.DataFrame:
+    """Return the rates of dexes, and of assets on several dexes, the largest first."""
+    shared = rates.loc[(rates["dex"] == _ALL) & (rates["asset"] != _ALL), "asset"]
+    by_size = rates.sort_values("open_interest_usd", ascending=False, kind="stable")
+    whole = by_size[by_size["asset"] == _ALL]
+    both = by_size[by_size["asset"].isin(shared)].sort_values("asset", kind="stable")
+    return pd.concat([whole, both]).head(_MOST)
+
+
+def _rate_name(row: dict[Any, Any]) -> str:
+    dex = "all dexes" if row["dex"] == _ALL else str(row["dex"])
+    return dex if row["asset"] == _ALL else f"{row['asset']}, {dex}"
+
+
+def _draw_rows(panel: Panel, names: list[str], rows: pd.DataFrame, colour: str) -> None:
+    """Draw one estimate with its interval for each name, the first on top."""
+    at = panel.name_rows(names, from_top=True)
+    value, low, high = (rows[column].to_numpy(np.float64) for column in ("estimate", "low", "high"))
+    known = np.where(np.isfinite(value), value, np.nan)
+    # An interval without an end continues to the edge of the panel.
+    top = 1.2 * np.nanmax(np.where(np.isfinite(high), high, known), initial=0.0)
+    panel.draw_intervals(at, known, low, np.where(np.isinf(high), top, high), colour)
+    panel.ax.xaxis.set_major_locator(MaxNLocator(nbins=6))
+    panel.ax.xaxis.set_major_formatter(formats.signed_number)

@@ -1,31 +1,29 @@
-"""Liquidations: the map of liquidation prices, their history; and returns of round trips."""
+"""Liquidations: the map of liquidation prices, their history, and cascades."""
+
+from typing import Any, Final, Unpack, overload
 
 import matplotlib.dates as mdates
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.ticker import FuncFormatter
+from matplotlib.figure import Figure
 
+from toolkit.arrays import Floats
+from toolkit.liquidations import Cascade
 from toolkit.plots import axes, formats, style
-from toolkit.plots.result_checks import draws_result
-from toolkit.plots.themes import Theme, ThemeName
+from toolkit.plots.axes import Panel
+from toolkit.plots.style import Look, PanelLook
 
-_HATCHES = {"long": "", "short": "////"}
-_METHODS = ("market", "backstop", "deleveraging", "unknown")
-_HISTORY = {
+_HISTORY: Final = {
     "time", "method", "side", "fills", "accounts", "notional", "closed_pnl", "marked",
     "slippage_bps",
 }  # fmt: skip
+_OPACITIES: Final = (1.0, 0.62, 0.36, 0.16)
+"""The opacity of each round; the last one is for all further rounds together."""
 
 
-@draws_result
-def liquidation_map(
-    levels: pd.DataFrame,
-    *,
-    ax: Axes | None = None,
-    theme: ThemeName = "auto",
-    transparent: bool = False,
-) -> Axes:
+@style.draws_result
+def liquidation_map(levels: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
     """Draw the notional of longs and shorts that a price change would liquidate.
 
     Parameters
@@ -59,24 +57,69 @@ def liquidation_map(
     >>> liquidation_map(rows).get_ylabel()
     'notional, USD'
     """
-    coins = list(dict.fromkeys(levels["coin"])) if len(levels) else []
-    if len(coins) > 1:
-        parts = levels[["coin"]].drop_duplicates()
-        raise axes.several_parts_error("liquidation_map", "coin", "levels", parts)
-    ax, colours = style.new_axes(ax, theme, transparent)
+    axes.check_one_part("liquidation_map", "coin", "levels", levels, ["coin"])
+    panel = style.open_panel(levels, look)
     rows = levels.dropna(subset="distance") if len(levels) else levels
-    _draw_map(ax, colours, rows, coins[0]) if len(rows) else style.draw_no_data(ax, colours)
-    return style.finish_axes(ax, colours, _describe_map(levels, rows), levels)
+    if rows.empty:
+        return panel.no_data("Liquidation map")
+    ax, theme, coin, width = panel.ax, panel.theme, rows["coin"].iloc[0], _bin_width(rows)
+    sides = (("long", theme.bad, "-", ""), ("short", theme.good, "--", "////"))
+    for side, colour, dashes, hatch in sides:
+        own = rows[rows["side"] == side].sort_values("distance", key=abs, kind="stable")
+        if own.empty:
+            continue
+        edge, total = own["distance"].to_numpy(), own["cumulative"].to_numpy()
+        is_above = _is_above(edge, side)
+        far = edge + np.where(is_above, width, -width)  # the price has passed all of the bin there
+        ax.bar(
+            50 * (edge + far), own["notional"], width=92 * width, color=colour,
+            alpha=0.55, hatch=hatch, edgecolor=colour, linewidth=0.4, label=f"{side}s",
+        )  # fmt: skip
+        label = f"{side}s up to here"
+        for is_chosen in (~is_above, is_above):
+            if is_chosen.any():
+                ax.step(
+                    100 * np.append(0, far[is_chosen]), np.append(0, total[is_chosen]),
+                    where="post", color=colour, linestyle=dashes, linewidth=1.3, label=label,
+                )  # fmt: skip
+                label = ""
+    ax.axvline(0, color=theme.text, linewidth=1)
+    ax.spines["bottom"].set_visible(False)
+    shares = rows.groupby("side")["covered"].first()
+    coverage = "share of open interest not known"
+    if shares.notna().any():
+        parts = [f"{100 * share:.0f} % of {side}s" for side, share in shares.items()]
+        coverage = f"covers {', '.join(parts)}"
+    label = f"distance of the liquidation price from the mark price of {coin}, %\n({coverage})"
+    ax.set_xlabel(label, parse_math=False)
+    ax.set_ylabel("notional, USD")
+    ax.yaxis.set_major_formatter(formats.short_usd)
+    ax.xaxis.set_major_formatter(formats.signed_tick)
+    panel.add_legend(ncols=4)
+    sums = rows.groupby("side")["notional"].sum()
+    amounts = ", ".join(f"{formats.usd_amount(usd)} of {side}s" for side, usd in sums.items())
+    unplaced = levels.groupby("side")["unplaced"].first().sum()
+    return panel.finish(
+        f"Liquidation map of {coin}: {amounts} in USD would be liquidated within "
+        f"{100 * rows['distance'].abs().max():.0f} % of the mark price, "
+        f"{formats.usd_amount(unplaced)} USD are not on the map; it {coverage}."
+    )
 
 
-@draws_result
-def liquidation_history(
-    history: pd.DataFrame,
-    *,
-    ax: Axes | None = None,
-    theme: ThemeName = "auto",
-    transparent: bool = False,
-) -> Axes:
+def _is_above(distance: Any, side: str) -> Any:
+    """Return whether bins lie above the mark price; at distance 0 the side decides."""
+    return (distance > 0) | ((distance == 0) & (side == "short"))
+
+
+def _bin_width(rows: pd.DataFrame) -> float:
+    """Return the width of a bin as a share of the mark price."""
+    row = rows.iloc[0]
+    edge = row["low"] if _is_above(row["distance"], row["side"]) else row["high"]
+    return float((row["high"] - row["low"]) / (edge / (1 + row["distance"])))
+
+
+@style.draws_result
+def liquidation_history(history: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
     """Draw liquidated longs and shorts over time, by method.
 
     Parameters
@@ -109,10 +152,10 @@ def liquidation_history(
     >>> liquidation_history(rows).get_legend().get_texts()[0].get_text()
     'market: 200.00 bps'
     """
-    ax, colours = style.new_axes(ax, theme, transparent)
+    panel = style.open_panel(history, look)
     if history.empty:
-        style.draw_no_data(ax, colours)
-        return style.finish_axes(ax, colours, "Liquidations over time: no data.", history)
+        return panel.no_data("Liquidations over time")
+    ax, theme = panel.ax, panel.theme
     groups = [name for name in history.columns if name not in _HISTORY]
     if history.duplicated(["time", "method", "side"]).any():
         parts = history[groups[:1] or ["time"]].drop_duplicates()
@@ -120,54 +163,46 @@ def liquidation_history(
     times = pd.DatetimeIndex(history["time"].drop_duplicates().sort_values())
     places = mdates.date2num(times)
     width = np.diff(places).min(initial=7.0) if len(places) > 1 else 1 / 24
-    bottom = {side: np.zeros(len(times)) for side in ("long", "short")}
-    words = []
-    for method, colour in zip(_METHODS, _method_colours(colours), strict=True):
+    bars, words = [], []
+    colours = {"market": theme.bad, "backstop": theme.accent, "deleveraging": theme.good}
+    for method, colour in (colours | {"unknown": theme.muted}).items():
         own = history[history["method"] == method]
         if own.empty:
             continue
         marked = own["marked"].sum()
         slippage = (own["slippage_bps"] * own["marked"]).sum() / marked if marked else np.nan
-        label = method if not marked else f"{method}: {formats.basis_points(slippage)} bps"
+        label = f"{method}: {formats.basis_points(slippage)} bps" if marked else method
         for side, sign in (("long", 1.0), ("short", -1.0)):
             sums = own[own["side"] == side].groupby("time")["notional"].sum()
             usd = sign * sums.reindex(times, fill_value=0.0).to_numpy(np.float64)
-            ax.bar(
-                places + width / 2, usd, width=0.86 * width, bottom=bottom[side], color=colour,
-                linewidth=0, label=label if side == "long" else None,
-            )  # fmt: skip
-            bottom[side] = bottom[side] + usd
+            bars.append(
+                (usd, {"color": colour, "linewidth": 0, "label": label if sign > 0 else None})
+            )
         words.append(f"{label}, {formats.usd_amount(own['notional'].sum())} USD")
-    axes.add_zero_line(ax, colours)
-    axes.set_time_axis(ax, times.min(), times.max())
-    ax.spines["bottom"].set_visible(False)
-    ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: formats.short_usd(abs(value))))
+    panel.stack_bars(places + width / 2, bars, 0.86 * width)
+    panel.add_zero_line(is_edge=True)
+    panel.set_time_axis(times.min(), times.max())
+    ax.yaxis.set_major_formatter(lambda usd, _: formats.short_usd(abs(usd)))
     ax.set_ylabel("longs (above) and shorts\nclosed, USD")
-    axes.add_legend(ax, colours, ncols=4)
+    panel.add_legend(ncols=4)
     text = f"Liquidations over time, worse than the mark price by: {'; '.join(words)}."
-    return style.finish_axes(ax, colours, text, history)
+    return panel.finish(text)
 
 
-def _method_colours(theme: Theme) -> tuple[str, ...]:
-    return theme.bad, theme.accent, theme.good, theme.muted
-
-
-@draws_result
-def trip_returns(
-    trips: pd.DataFrame,
-    *,
-    ax: Axes | None = None,
-    theme: ThemeName = "auto",
-    transparent: bool = False,
-) -> Axes:
-    """Draw the returns of round trips over their durations.
+@overload
+def cascade(cascade: Cascade, *, ax: None = None, **look: Unpack[Look]) -> Figure: ...
+@overload
+def cascade(cascade: Cascade, *, ax: Axes, **look: Unpack[Look]) -> Axes: ...
+@style.draws_panels
+def cascade(cascade: Cascade, **look: Unpack[PanelLook]) -> Figure | Axes:
+    """Draw the price change after all liquidations over the shock, and what each round liquidates.
 
     Parameters
     ----------
-    trips : DataFrame
-        `tk.pnl.round_trips`. Only closed and liquidated trips are drawn.
+    cascade : Cascade
+        `tk.liquidations.cascade`.
     ax : Axes, optional
-        Axes to draw on. By default, a new figure.
+        Axes to draw the price changes on, without the panel below.
     theme : {"auto", "light", "dark"}, default "auto"
         Theme of the figure. "auto" takes the theme of `tk.plots.use`.
     transparent : bool, default False
@@ -175,142 +210,92 @@ def trip_returns(
 
     Returns
     -------
-    Axes
-        Return in percent of the opened notional, net of fees and funding, over hours on a
-        logarithmic axis. Long and short trips have different marks, and a cross marks those that
-        the exchange closed.
+    Figure or Axes
+        A new figure with two panels; or `ax` with the upper one. The upper panel has the final
+        price change in percent, with its interval, and a dashed line for the shock alone. The lower
+        panel has the liquidated notional in USD, stacked by round.
 
     Examples
     --------
     >>> import pandas as pd
-    >>> rows = pd.DataFrame({"side": ["long"], "status": "closed", "duration_hours": [2.0],
-    ...     "return_": [0.01], "net": [5.0]})
-    >>> trip_returns(rows).get_ylabel()
-    'net return, %'
+    >>> from toolkit import liquidations
+    >>> rows = pd.DataFrame({"user": ["a"], "coin": "X", "szi": [1.0], "position_value": 1e5,
+    ...     "leverage_type": "cross", "margin_used": 0.0})
+    >>> owners = pd.DataFrame({"user": ["a"], "cross_account_value": [12e3]})
+    >>> depth = pd.DataFrame({"coin": "X", "bps": [15, 30], "bid_depth_usd": [5e4, 1e5],
+    ...     "ask_depth_usd": [5e4, 1e5], "timestamp_ms": pd.Timestamp(0, unit="ms", tz="UTC")})
+    >>> made = liquidations.cascade(rows, owners, depth, "X", max_leverage={"X": 10})
+    >>> len(cascade(made).axes)
+    2
     """
-    ax, colours = style.new_axes(ax, theme, transparent)
-    rows = trips[trips["status"].isin(["closed", "liquidated"])] if len(trips) else trips
-    _draw_trips(ax, colours, rows) if len(rows) else style.draw_no_data(ax, colours)
-    return style.finish_axes(ax, colours, _describe_trips(rows), trips)
+    rows = cascade.params.sort_values("shock", ignore_index=True)
+    has_values = cascade.n > 0 and bool(rows["estimate"].notna().any())
+    heights = (1.7, 1) if has_values else (1,)
+    upper, *others = style.open_panels(cascade.params, look, (7.2, 4.8), heights=heights)
+    if not has_values:
+        return upper.no_data("Cascade")
+    shock = 100 * rows["shock"].to_numpy(np.float64)
+    _draw_moves(upper, rows, shock)
+    for lower in others:
+        _draw_rounds(lower, cascade.rounds, 0.75 * np.diff(shock).min(initial=np.inf))
+    for panel in others or [upper]:
+        panel.ax.set_xlabel(f"shock to the price of {cascade.coin}, %", parse_math=False)
+    row = rows.sort_values("amplification", na_position="first").iloc[-1]
+    return upper.finish(
+        f"Liquidation cascade of {cascade.coin} after {len(rows)} shocks. The largest "
+        f"amplification is {row['amplification']:.2f}: a shock of {100 * row['shock']:.0f} % "
+        f"becomes {100 * row['estimate']:.1f} % in {int(row['rounds'])} rounds, which liquidate "
+        f"{formats.usd_amount(row['forced_usd'])} USD."
+    )
 
 
-def _draw_map(ax: Axes, theme: Theme, rows: pd.DataFrame, coin: str) -> None:
-    width = _bin_width(rows)
-    for side, colour, dashes in (("long", theme.bad, "-"), ("short", theme.good, "--")):
-        own = rows[rows["side"] == side].sort_values("distance", key=abs, kind="stable")
-        if own.empty:
+def _draw_moves(panel: Panel, rows: pd.DataFrame, shock: Floats) -> None:
+    ax, theme = panel.ax, panel.theme
+    final, low, high = (100 * rows[n].to_numpy(np.float64) for n in ("estimate", "low", "high"))
+    ends = [min(shock.min(), 0.0), max(shock.max(), 0.0)]
+    ax.plot(ends, ends, color=theme.muted, linestyle="--", linewidth=1, label="shock alone")
+    labels = ["added by liquidations", "final price"]
+    for side in (shock < 0, shock > 0):
+        if not side.any():
             continue
-        edge = own["distance"].to_numpy()
-        is_below = np.array([not _is_above(distance, side) for distance in edge])
-        outward = np.where(is_below, -width, width)
-        ax.bar(
-            100 * (edge + outward / 2), own["notional"], width=92 * width, color=colour,
-            alpha=0.55, hatch=_HATCHES[side], edgecolor=colour, linewidth=0.4, label=f"{side}s",
-        )  # fmt: skip
-        far = edge + outward  # the price has passed all of the bin there
-        label = f"{side}s up to here"
-        for is_chosen in (is_below, ~is_below):
-            if is_chosen.any():
-                ax.step(
-                    100 * np.concatenate([[0], far[is_chosen]]),
-                    np.concatenate([[0], own["cumulative"].to_numpy()[is_chosen]]),
-                    where="post", color=colour, linestyle=dashes, linewidth=1.3, label=label,
-                )  # fmt: skip
-                label = ""
-    ax.axvline(0, color=theme.text, linewidth=1)
-    ax.spines["bottom"].set_visible(False)
-    ax.set_xlabel(
-        f"distance of the liquidation price from the mark price of {coin}, %\n"
-        f"({_coverage_text(rows)})",
-        parse_math=False,
-    )
-    ax.set_ylabel("notional, USD")
-    ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: formats.short_usd(value)))
-    ax.xaxis.set_major_formatter(FuncFormatter(formats.signed_tick))
-    axes.add_legend(ax, theme, ncols=4)
-
-
-def _is_above(distance: float, side: str) -> bool:
-    """Return whether a bin lies above the mark price; at distance 0 the side decides."""
-    return distance > 0 or (distance == 0 and side == "short")
-
-
-def _bin_width(rows: pd.DataFrame) -> float:
-    """Return the width of a bin as a share of the mark price."""
-    row = rows.iloc[0]
-    edge = row["low"] if _is_above(row["distance"], row["side"]) else row["high"]
-    mark = edge / (1 + row["distance"])
-    return float((row["high"] - row["low"]) / mark)
-
-
-def _coverage_text(rows: pd.DataFrame) -> str:
-    shares = rows.groupby("side")["covered"].first()
-    if shares.isna().all():
-        return "share of open interest not known"
-    parts = [f"{100 * share:.0f} % of {side}s" for side, share in shares.items()]
-    return f"covers {', '.join(parts)}"
-
-
-def _describe_map(levels: pd.DataFrame, rows: pd.DataFrame) -> str:
-    if not len(rows):
-        return "Liquidation map: no data."
-    sums = rows.groupby("side")["notional"].sum()
-    sides = ", ".join(f"{formats.usd_amount(amount)} of {side}s" for side, amount in sums.items())
-    unplaced = levels.groupby("side")["unplaced"].first().sum()
-    return (
-        f"Liquidation map of {rows['coin'].iloc[0]}: {sides} in USD would be liquidated within "
-        f"{100 * rows['distance'].abs().max():.0f} % of the mark price, "
-        f"{formats.usd_amount(unplaced)} USD are not on the map; it {_coverage_text(rows)}."
-    )
-
-
-def _draw_trips(ax: Axes, theme: Theme, rows: pd.DataFrame) -> None:
-    for side, colour, marker in (("long", theme.good, "o"), ("short", theme.bad, "s")):
-        own = rows[rows["side"] == side]
-        if own.empty:
-            continue
+        panel.draw_band(
+            shock[side], shock[side], final[side], theme.bad, alpha=0.14, label=labels[0]
+        )
+        ax.vlines(shock[side], low[side], high[side], color=theme.text, linewidth=1.3, zorder=3)
         ax.plot(
-            *_trip_places(own), marker, color=colour, markersize=4.5, alpha=0.75,
-            fillstyle="full" if side == "long" else "none", linestyle="none",
-            label=f"{side} ({len(own)})",
+            shock[side], final[side], color=theme.bad, marker="o", markersize=4.5, linewidth=1.6,
+            label=labels[1],
         )  # fmt: skip
-    forced = _forced_trips(rows)
-    if len(forced):
-        ax.plot(
-            *_trip_places(forced), "x", color=theme.text, markersize=9, linestyle="none",
-            label=f"closed by the exchange ({len(forced)})",
-        )  # fmt: skip
-    ax.axhline(0, color=theme.muted, linewidth=0.8)
-    ax.set_xscale("log")
-    ax.spines["bottom"].set_visible(False)
-    axes.set_log_ticks(ax.xaxis, formats.plain_number)
-    ax.set_xlabel("hours from flat to flat")
-    ax.set_ylabel("net return, %")
-    ax.yaxis.set_major_formatter(FuncFormatter(formats.signed_tick))
-    axes.add_legend(ax, theme, ncols=3)
+        labels = ["", ""]
+        factors = rows["amplification"].where(side).fillna(0.0).to_numpy(np.float64)
+        worst = int(factors.argmax())
+        if factors[worst] > 1.01:
+            offset, edge = ((8, -10), "left") if shock[worst] < 0 else ((-8, 6), "right")
+            text = f"largest: {factors[worst]:.2f} times the shock"
+            panel.label_point(text, (shock[worst], final[worst]), offset, ha=edge)
+    panel.add_zero_line(is_edge=True)
+    ax.margins(x=0.04, y=0.08)
+    for axis in (ax.xaxis, ax.yaxis):
+        axis.set_major_formatter(formats.signed_tick)
+    ax.set_ylabel("final price change, %")
+    panel.add_legend(ncols=3)
 
 
-def _trip_places(rows: pd.DataFrame) -> tuple[pd.Series, pd.Series]:
-    """Return the hours of trips, and their returns in percent."""
-    hours = rows["duration_hours"].astype("float64").clip(lower=1 / 3600)
-    return hours, 100 * rows["return_"].astype("float64")
-
-
-def _forced_trips(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return the trips that the exchange closed: liquidations and auto-deleveraging."""
-    if "forced" not in rows:
-        return rows.head(0)
-    return rows[rows["forced"].fillna(False).astype(bool)]
-
-
-def _describe_trips(rows: pd.DataFrame) -> str:
-    if not len(rows):
-        return "Round trips: no data."
-    net = rows["net"].astype("float64")
-    count = len(_forced_trips(rows))
-    forced = f" The exchange closed {count} of them." if count else ""
-    return (
-        f"{len(rows)} round trips by duration and net return: {100 * (net > 0).mean():.0f} % "
-        f"had a gain, the median duration was {rows['duration_hours'].median():.1f} hours, the "
-        f"total is {formats.usd_amount(net.sum(), signed=True)} USD.{forced}"
+def _draw_rounds(panel: Panel, rounds: pd.DataFrame, width: float) -> None:
+    theme, last = panel.theme, len(_OPACITIES)
+    table = rounds.assign(_round=rounds["round"].clip(upper=last)).pivot_table(
+        index="shock", columns="_round", values="forced_usd", aggfunc="sum", fill_value=0.0
     )
+    places, width = 100 * table.index.to_numpy(np.float64), width if np.isfinite(width) else 1.0
+    # The grid must not show through the shades.
+    panel.ax.bar(places, table.sum(axis=1), width=width, color=theme.background, linewidth=0)
+    bars = []
+    for number in map(int, table.columns):
+        look = {"alpha": _OPACITIES[number - 1], "color": theme.bad, "linewidth": 0}
+        label = f"round {number}{' and later' * (number == last)}"
+        bars.append((table[number].to_numpy(np.float64), look | {"label": label}))
+    panel.stack_bars(places, bars, width)
+    panel.ax.set_ylabel("liquidated, USD")
+    panel.ax.yaxis.set_major_formatter(formats.short_usd)
+    if len(table):
+        panel.add_legend(ncols=last)

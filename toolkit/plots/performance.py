@@ -1,18 +1,18 @@
 """Performance: growth and drawdown, a calendar of returns, rankings of accounts."""
 
-from typing import Any, Final, overload
+from typing import Any, Final, Unpack, overload
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter
 
+from toolkit.arrays import Ints
 from toolkit.performance import Skill
-from toolkit.plots import axes, ranking_rows, style, themes
+from toolkit.plots import axes, style
+from toolkit.plots.axes import Panel
 from toolkit.plots.formats import MINUS, WEEKDAYS
-from toolkit.plots.result_checks import draws_result
-from toolkit.plots.themes import Theme, ThemeName
+from toolkit.plots.style import Look, PanelLook
 
 _MAX_LABELLED_WEEKS: Final = 9
 _RATIOS: Final = {"sharpe": "Sharpe ratio per year", "sortino": "Sortino ratio per year"}
@@ -20,29 +20,11 @@ _MAX_RANKED: Final = 30
 
 
 @overload
-def growth_curve(
-    returns: pd.DataFrame,
-    *,
-    ax: None = None,
-    theme: ThemeName = "auto",
-    transparent: bool = False,
-) -> Figure: ...
-
-
+def growth_curve(returns: pd.DataFrame, *, ax: None = None, **look: Unpack[Look]) -> Figure: ...
 @overload
-def growth_curve(
-    returns: pd.DataFrame, *, ax: Axes, theme: ThemeName = "auto", transparent: bool = False
-) -> Axes: ...
-
-
-@draws_result
-def growth_curve(
-    returns: pd.DataFrame,
-    *,
-    ax: Axes | None = None,
-    theme: ThemeName = "auto",
-    transparent: bool = False,
-) -> Figure | Axes:
+def growth_curve(returns: pd.DataFrame, *, ax: Axes, **look: Unpack[Look]) -> Axes: ...
+@style.draws_panels
+def growth_curve(returns: pd.DataFrame, **look: Unpack[PanelLook]) -> Figure | Axes:
     """Draw the compounded return of accounts over time, and the drawdown in a panel below.
 
     Parameters
@@ -78,27 +60,63 @@ def growth_curve(
     >>> len(growth_curve(rows).axes)
     2
     """
-    curves = _split_accounts(returns)
-    figure, panels, colours = style.new_panels(
-        ax, theme, transparent, size=(7.2, 4.4), ratios=(2.6, 1) if curves else (1,)
-    )
-    upper, *others = panels
-    if curves:
-        _draw_growth(upper, others[0] if others else None, colours, curves)
-    else:
-        style.draw_no_data(upper, colours)
-    style.finish_axes(upper, colours, _describe_growth(curves), returns)
-    return upper if figure is None else figure
+    curves = {}
+    if len(returns):
+        rows = returns.sort_values("time", kind="stable")
+        split = rows.groupby("user", sort=False) if "user" in rows else [("", rows)]
+        curves = {_short_name(user): own for user, own in split}
+    axes.check_account_count(len(curves))
+    heights = (2.6, 1) if curves else (1,)
+    upper, *others = panels = style.open_panels(returns, look, (7.2, 4.4), heights=heights)
+    if not curves:
+        return upper.no_data("Return over time")
+    words = []
+    for number, (name, own) in enumerate(curves.items()):
+        line = upper.line_style(number).plain()
+        times, growth = _step_edges(own, "growth", 1.0)
+        upper.ax.plot(times, growth - 1, label=name, **line)
+        times, fall = _step_edges(own, "drawdown", 0.0)
+        for lower in others:
+            if len(curves) == 1:
+                line["color"] = upper.theme.bad
+                lower.draw_band(times, fall, 0, upper.theme.bad, alpha=0.25)
+            lower.ax.plot(times, fall, linewidth=1.2, **line)
+        words.append(
+            f"{name or 'the account'} {growth[-1] - 1:+.1%}, "
+            f"deepest drawdown {own['drawdown'].min():.1%}"
+        )
+    for panel, label in zip(panels, ("return since the beginning", "drawdown"), strict=False):
+        panel.add_zero_line()
+        panel.ax.margins(x=0.01, y=0.1)
+        panel.ax.yaxis.set_major_formatter(_percent_tick)
+        panel.set_time_axis(rows["time"].iloc[0], rows["time"].iloc[-1])
+        panel.ax.set_ylabel(label)
+    if len(curves) > 1:
+        upper.add_legend(ncols=3)
+    if others:
+        upper.ax.set_xlabel("")
+    return upper.finish(f"Return over time: {'; '.join(words)}.")
 
 
-@draws_result
-def return_calendar(
-    returns: pd.DataFrame,
-    *,
-    ax: Axes | None = None,
-    theme: ThemeName = "auto",
-    transparent: bool = False,
-) -> Axes:
+def _short_name(user: Any) -> str:
+    text = str(user)
+    return text if len(text) <= 13 else f"{text[:6]}…{text[-4:]}"
+
+
+def _step_edges(rows: pd.DataFrame, name: str, before: float) -> tuple[list[Any], Any]:
+    """Return times and values from the start of the first period on: values are of period ends."""
+    times = rows["time"].dt.tz_convert("UTC")
+    step = times.diff().min() if len(rows) > 1 else pd.Timedelta(days=1)
+    edges = [times.iloc[0], *(times + step)]
+    return [edge.to_pydatetime() for edge in edges], np.append(before, rows[name].astype("float64"))
+
+
+def _percent_tick(value: float, _: object = None) -> str:
+    return f"{100 * value:.3g} %".replace("-", MINUS)
+
+
+@style.draws_result
+def return_calendar(returns: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
     """Draw daily returns as a calendar: one column per week, one row per day of the week.
 
     Parameters
@@ -133,28 +151,45 @@ def return_calendar(
     >>> return_calendar(rows).get_xlabel()
     'week from Monday, UTC'
     """
-    if "user" in returns.columns and returns["user"].nunique() > 1:
-        users = returns[["user"]].drop_duplicates()
-        raise axes.several_parts_error("return_calendar", "account", "returns", users)
+    axes.check_one_part("return_calendar", "account", "returns", returns, ["user"])
     days = returns["time"].dt.tz_convert("UTC").dt.normalize() if len(returns) else None
     if days is not None and days.duplicated().any():
         raise ValueError('return_calendar draws days. Pass tk.performance.returns(curve, by="day")')
-    ax, colours = style.new_axes(ax, theme, transparent, (7.2, 2.5))
+    panel = style.open_panel(returns, look, (7.2, 2.5))
     if days is None:
-        style.draw_no_data(ax, colours)
+        return panel.no_data("Calendar of returns")
+    first = days.min() - pd.Timedelta(days=int(days.min().weekday()))
+    places = ((days - first) / pd.Timedelta(days=1)).to_numpy().astype(int)
+    weeks = int(places.max()) // 7 + 1
+    grid = np.full((7, weeks), np.nan)
+    grid[places % 7, places // 7] = returns["return_"].astype("float64")
+    most = float(np.nanmax(np.abs(grid))) if np.isfinite(grid).any() else 1.0
+    texts, title = np.full(grid.shape, "", dtype=object), "return of a day, %"
+    is_labelled = weeks <= _MAX_LABELLED_WEEKS
+    if is_labelled:
+        for place in np.argwhere(np.isfinite(grid)):
+            texts[*place] = f"{100 * grid[*place]:+.2f}".replace("-", MINUS)
     else:
-        _draw_calendar(ax, colours, days, returns["return_"].astype("float64"))
-    return style.finish_axes(ax, colours, _describe_days(returns), returns)
+        title = f"shades from {MINUS}{most:.1%} to {most:.1%} a day"
+    scale = ("bad", "background", "good"), -(most or 1), most or 1
+    panel.draw_cells(grid, texts, *scale, gap=1.5)
+    panel.ax.set_yticks(range(7), WEEKDAYS)
+    starts = pd.date_range(first, periods=weeks, freq="7D")
+    every = max(1, -(-weeks // 10))
+    panel.ax.set_xticks(range(0, weeks, every), starts[::every].strftime("%d %b"))
+    panel.ax.set(xlabel="week from Monday, UTC", ylabel="day of the week")
+    panel.set_title(title, right=not is_labelled)
+    known = returns["return_"].dropna()
+    if known.empty:
+        return panel.finish("Calendar of returns: no data.")
+    return panel.finish(
+        f"Calendar of returns: {len(known)} days, {int((known > 0).to_numpy().sum())} with a gain, "
+        f"best {known.max():+.2%}, worst {known.min():+.2%}."
+    )
 
 
-@draws_result
-def leaderboard(
-    ranking: pd.DataFrame,
-    *,
-    ax: Axes | None = None,
-    theme: ThemeName = "auto",
-    transparent: bool = False,
-) -> Axes:
+@style.draws_result
+def leaderboard(ranking: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
     """Draw a figure of ranked accounts with its intervals, the best account at the top.
 
     Parameters
@@ -189,34 +224,28 @@ def leaderboard(
     'Sharpe ratio per year with its interval'
     """
     rows = ranking.head(_MAX_RANKED)
-    height = max(1.6, 0.26 * len(rows) + 0.9)
-    ax, colours = style.new_axes(ax, theme, transparent, (7.2, height))
+    panel = style.open_panel(ranking, look, (7.2, max(1.6, 0.26 * len(rows) + 0.9)))
     if rows.empty:
-        style.draw_no_data(ax, colours)
-        return style.finish_axes(ax, colours, "Leaderboard: no data.", ranking)
-    style.style_axes(ax, colours, "x")
-    name = str(rows["figure"].iloc[0])
-    values, low, high = (rows[key].to_numpy(np.float64) for key in ("value", "low", "high"))
-    has_interval = bool(np.isfinite([low[0], high[0]]).all())
+        return panel.no_data("Leaderboard")
+    name, best = str(rows["figure"].iloc[0]), rows.iloc[0]
+    has_interval = bool(np.isfinite([best["low"], best["high"]]).all())
     if has_interval:
-        ax.axvspan(low[0], high[0], color=colours.grid, alpha=0.5, linewidth=0)
-    ranking_rows.draw_intervals(ax, rows, "value", colours.good)
-    _name_accounts(ax, colours, rows)
+        panel.ax.axvspan(best["low"], best["high"], color=panel.theme.grid, alpha=0.5, linewidth=0)
+    at = _name_accounts(panel, rows)
+    panel.draw_intervals(at, rows["value"], rows["low"], rows["high"], panel.theme.good)
     is_least = ranking.attrs.get("toolkit", {}).get("ascending", False)
     label = f"{_RATIOS.get(name, name.replace('_', ' '))} with its interval"
-    ax.set_xlabel(f"{label}; the lowest is first" if is_least else label)
-    words = (
+    panel.ax.set_xlabel(f"{label}; the lowest is first" if is_least else label)
+    ends = f"interval {best['low']:.3g} to {best['high']:.3g}"
+    return panel.finish(
         f"Leaderboard by {name}: {len(rows)} accounts, the {'lowest' * is_least or 'best'} "
-        f"{_short_name(rows['user'].iloc[0])} with {values[0]:.3g}, "
-        f"{f'interval {low[0]:.3g} to {high[0]:.3g}' if has_interval else 'without an interval'}."
+        f"{_short_name(best['user'])} with {best['value']:.3g}, "
+        f"{ends if has_interval else 'without an interval'}."
     )
-    return style.finish_axes(ax, colours, words, ranking)
 
 
-@draws_result
-def skill(
-    skill: Skill, *, ax: Axes | None = None, theme: ThemeName = "auto", transparent: bool = False
-) -> Axes:
+@style.draws_result
+def skill(skill: Skill, **look: Unpack[PanelLook]) -> Axes:
     """Draw the performance of accounts before and after shrinkage, the best account at the top.
 
     Parameters
@@ -249,151 +278,33 @@ def skill(
     """
     table = skill.accounts
     rows = table[table["shrunk"].notna()].head(_MAX_RANKED)
-    height = max(1.9, 0.26 * len(rows) + 1.2)
-    ax, colours = style.new_axes(ax, theme, transparent, (7.2, height))
+    panel = style.open_panel(table, look, (7.2, max(1.9, 0.26 * len(rows) + 1.2)))
     if rows.empty:
-        style.draw_no_data(ax, colours)
-        return style.finish_axes(ax, colours, "Skill: no data.", table)
-    style.style_axes(ax, colours, "x")
+        return panel.no_data("Skill")
+    theme = panel.theme
     _, mean, low, high = next(skill.params.itertuples(index=False, name=None))
-    ax.axvspan(low, high, color=colours.grid, alpha=0.5, linewidth=0)
-    ax.axvline(mean, color=colours.muted, linewidth=0.8, linestyle="--", label="mean of all")
-    ranking_rows.draw_measured(ax, colours, rows["value"])
-    ranking_rows.draw_intervals(ax, rows, "shrunk", colours.good, "after shrinkage")
-    _name_accounts(ax, colours, rows)
+    panel.ax.axvspan(low, high, color=theme.grid, alpha=0.5, linewidth=0)
+    panel.ax.axvline(mean, color=theme.muted, linewidth=0.8, linestyle="--", label="mean of all")
+    at = _name_accounts(panel, rows)
+    panel.draw_measured(rows["value"])
+    panel.draw_intervals(
+        at, rows["shrunk"], rows["low"], rows["high"], theme.good, label="after shrinkage"
+    )
     name = "Sharpe ratio per year" if skill.measure == "sharpe" else "mean return per year"
-    ax.set_xlabel(name)
-    axes.add_legend(ax, colours, ncols=3)
+    panel.ax.set_xlabel(name)
+    panel.add_legend(ncols=3)
     best = rows.iloc[0]
-    words = (
+    return panel.finish(
         f"Skill of {len(rows)} accounts, {name}: the best {_short_name(best['user'])} with "
         f"{best['value']:.3g} measured and {best['shrunk']:.3g} after shrinkage "
         f"({best['low']:.3g} to {best['high']:.3g}); mean of all accounts {mean:.3g}."
     )
-    return style.finish_axes(ax, colours, words, table)
 
 
-def _name_accounts(ax: Axes, theme: Theme, rows: pd.DataFrame) -> None:
+def _name_accounts(panel: Panel, rows: pd.DataFrame) -> Ints:
     """Name the rows by rank and account; draw the line between gain and loss."""
-    ax.axvline(0, color=theme.muted, linewidth=0.8)
     pairs = zip(rows["rank"], rows["user"], strict=True)
-    ranking_rows.name_ranks(ax, [f"{rank}  {_short_name(user)}" for rank, user in pairs])
-    ax.set_ylabel("rank and account")
-
-
-def _split_accounts(returns: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """Return the rows of each account in the order of time."""
-    if not len(returns):
-        return {}
-    rows = returns.sort_values("time", kind="stable")
-    if "user" not in rows.columns:
-        return {"": rows}
-    curves = {_short_name(user): each for user, each in rows.groupby("user", sort=False)}
-    axes.check_account_count(len(curves))
-    return curves
-
-
-def _short_name(user: Any) -> str:
-    text = str(user)
-    return text if len(text) <= 13 else f"{text[:6]}…{text[-4:]}"
-
-
-def _step_edges(rows: pd.DataFrame, name: str, before: float) -> tuple[list[Any], Any]:
-    """Return times and values from the start of the first period on: values are of period ends."""
-    times = rows["time"].dt.tz_convert("UTC")
-    step = times.diff().min() if len(rows) > 1 else pd.Timedelta(days=1)
-    edges = [times.iloc[0], *(times + step)]
-    values = np.concatenate([[before], rows[name].to_numpy(np.float64)])
-    return [edge.to_pydatetime() for edge in edges], values
-
-
-def _draw_growth(
-    ax: Axes, lower: Axes | None, theme: Theme, curves: dict[str, pd.DataFrame]
-) -> None:
-    """Draw the growth of each account, and its drawdown in the panel below."""
-    for number, (name, rows) in enumerate(curves.items()):
-        line = axes.line_style(theme, number)
-        look: dict[str, Any] = {"color": line.colour, "linestyle": line.dashes}
-        times, growth = _step_edges(rows, "growth", 1.0)
-        ax.plot(times, growth - 1, label=name, **look)
-        if lower is None:
-            continue
-        times, fall = _step_edges(rows, "drawdown", 0.0)
-        if len(curves) == 1:
-            look["color"] = theme.bad
-            lower.fill_between(times, fall, 0, color=theme.bad, alpha=0.25, linewidth=0)
-        lower.plot(times, fall, linewidth=1.2, **look)
-    first = min(rows["time"].iloc[0] for rows in curves.values())
-    last = max(rows["time"].iloc[-1] for rows in curves.values())
-    for panel in (ax,) if lower is None else (ax, lower):
-        axes.add_zero_line(panel, theme)
-        panel.margins(x=0.01, y=0.1)
-        panel.yaxis.set_major_formatter(FuncFormatter(_percent_tick))
-        axes.set_time_axis(panel, first, last)
-    ax.set_ylabel("return since the beginning")
-    if len(curves) > 1:
-        axes.add_legend(ax, theme, ncols=3)
-    if lower is not None:
-        ax.set_xlabel("")
-        lower.set_ylabel("drawdown")
-
-
-def _percent_tick(value: float, _: int | None = None) -> str:
-    return f"{100 * value:.3g} %".replace("-", MINUS)
-
-
-def _draw_calendar(
-    ax: Axes, theme: Theme, days: "pd.Series[Any]", values: "pd.Series[Any]"
-) -> None:
-    first = days.min() - pd.Timedelta(days=int(days.min().weekday()))
-    places = ((days - first) / pd.Timedelta(days=1)).to_numpy().astype(int)
-    weeks = int(places.max()) // 7 + 1
-    grid = np.full((7, weeks), np.nan)
-    grid[places % 7, places // 7] = values.to_numpy()
-    most = float(np.nanmax(np.abs(grid))) if np.isfinite(grid).any() else 1.0
-    shades = themes.colour_map(theme, "bad", "background", "good")
-    ax.grid(False)
-    ax.spines["bottom"].set_visible(False)
-    ax.pcolormesh(
-        np.arange(weeks + 1) - 0.5, np.arange(8) - 0.5, np.ma.masked_invalid(grid), cmap=shades,
-        vmin=-(most or 1), vmax=most or 1, edgecolors=theme.background, linewidth=1.5,
-    )  # fmt: skip
-    ax.set_xlim(-0.5, weeks - 0.5)
-    ax.set_ylim(6.5, -0.5)
-    ax.set_yticks(range(7), WEEKDAYS)
-    starts = [first + pd.Timedelta(days=7 * week) for week in range(weeks)]
-    every = max(1, -(-weeks // 10))
-    ax.set_xticks(range(0, weeks, every), [f"{day:%d %b}" for day in starts[::every]])
-    ax.set_xlabel("week from Monday, UTC")
-    ax.set_ylabel("day of the week")
-    if weeks > _MAX_LABELLED_WEEKS:
-        axes.set_title(ax, theme, f"shades from {MINUS}{most:.1%} to {most:.1%} a day", right=True)
-        return
-    for (row, column), value in np.ndenumerate(grid):
-        if np.isfinite(value):
-            text = f"{100 * value:+.2f}".replace("-", MINUS)
-            shade = abs(value) / (most or 1)
-            colour = theme.background if shade > 0.65 else theme.text
-            ax.text(column, row, text, ha="center", va="center", fontsize=8, color=colour)
-    axes.set_title(ax, theme, "return of a day, %")
-
-
-def _describe_growth(curves: dict[str, pd.DataFrame]) -> str:
-    if not curves:
-        return "Return over time: no data."
-    parts = [
-        f"{name or 'the account'} {rows['growth'].iloc[-1] - 1:+.1%}, "
-        f"deepest drawdown {rows['drawdown'].min():.1%}"
-        for name, rows in curves.items()
-    ]
-    return f"Return over time: {'; '.join(parts)}."
-
-
-def _describe_days(returns: pd.DataFrame) -> str:
-    known = returns["return_"].dropna() if len(returns) else returns
-    if known.empty:
-        return "Calendar of returns: no data."
-    return (
-        f"Calendar of returns: {len(known)} days, {int((known > 0).to_numpy().sum())} with a gain, "
-        f"best {known.max():+.2%}, worst {known.min():+.2%}."
-    )
+    at = panel.name_rows([f"{rank}  {_short_name(user)}" for rank, user in pairs], from_top=True)
+    panel.add_zero_line(vertical=True)
+    panel.ax.set_ylabel("rank and account")
+    return at

@@ -1,6 +1,6 @@
-"""PnL: from closed PnL to net in steps, and cumulative over time."""
+"""PnL: from closed PnL to net in steps, cumulative over time, and returns of round trips."""
 
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Unpack
 
 import numpy as np
 import pandas as pd
@@ -8,8 +8,7 @@ from matplotlib.axes import Axes
 
 from toolkit.arrays import Floats
 from toolkit.plots import axes, formats, style
-from toolkit.plots.result_checks import draws_result
-from toolkit.plots.themes import Theme, ThemeName
+from toolkit.plots.style import PanelLook
 
 STEP_NAMES: Final = {
     "closed_pnl": "closed PnL",
@@ -22,25 +21,8 @@ STEP_NAMES: Final = {
 }
 
 
-_FEE_COLUMNS: Final = ("trading_fee", "builder_fee", "deployer_fee", "rebate")
-
-
-class _Bar(NamedTuple):
-    label: str
-    value: Any  # float or Decimal; None if it is not covered
-    bottom: float
-    top: float
-    is_total: bool
-
-
-@draws_result
-def waterfall(
-    attribution: pd.DataFrame,
-    *,
-    ax: Axes | None = None,
-    theme: ThemeName = "auto",
-    transparent: bool = False,
-) -> Axes:
+@style.draws_result
+def waterfall(attribution: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
     """Draw an attribution as a waterfall, from closed PnL to net.
 
     Parameters
@@ -72,107 +54,56 @@ def waterfall(
     >>> [text.get_text() for text in waterfall(pd.DataFrame([row])).texts][0]
     '+10.00'
     """
-    ax, colours = style.new_axes(ax, theme, transparent)
+    panel = style.open_panel(attribution, look)
     if len(attribution) > 1 and "net" in attribution:
         texts = attribution.select_dtypes(include=["str", "category", "datetimetz"])
         groups = texts.drop(columns="covers", errors="ignore")
         raise axes.several_parts_error("waterfall", "row", "attribution", groups)
-    bars = _waterfall_bars(attribution.iloc[0]) if len(attribution) else []
-    _draw_waterfall(ax, colours, bars) if bars else style.draw_no_data(ax, colours)
-    return style.finish_axes(ax, colours, _describe_waterfall(bars), attribution)
-
-
-def _waterfall_bars(row: pd.Series) -> list[_Bar]:
-    """Return the bars: each begins where the previous one ends, and the total begins at 0."""
-    bars, level = [], 0.0
-    for column, label in STEP_NAMES.items():
-        value = row[column]
-        if column == "net" and pd.isna(row["funding"]):
+    if attribution.empty:
+        return panel.no_data("Attribution of PnL")
+    ax, theme, row = panel.ax, panel.theme, attribution.iloc[0]
+    # Each bar begins where the previous one ends, and the total begins at 0.
+    level, levels, names, words = 0.0, [0.0], [], []
+    for x, (column, label) in enumerate(STEP_NAMES.items()):
+        is_net, is_covered = column == "net", pd.notna(row[column])
+        is_total = is_net and is_covered
+        value = float(row[column]) if is_covered else 0.0
+        start = 0.0 if is_total else level
+        level = start + value
+        levels.append(level)
+        if is_net and pd.isna(row["funding"]):
             label = "net, without\nfunding"
-        if pd.isna(value):
-            bars.append(_Bar(label, None, level, level, False))
-            continue
-        end = float(value) if column == "net" else level + float(value)
-        start = 0.0 if column == "net" else level
-        bars.append(_Bar(label, value, start, end, column == "net"))
-        level = end
-    return bars
-
-
-def _draw_waterfall(ax: Axes, theme: Theme, bars: list[_Bar]) -> None:
-    for x, bar in enumerate(bars):
-        if bar.value is not None:
-            height = bar.top - bar.bottom
-            ax.bar(x, height, bottom=bar.bottom, width=0.62, color=_bar_colour(bar, theme))
-        _label_bar(ax, theme, x, bar)
-        if x + 1 < len(bars):
-            begin = x + 0.31 if bar.value else x - 0.31
-            ax.plot([begin, x + 0.69], [bar.top, bar.top], color=theme.muted, linewidth=0.9)
-    ax.axhline(0, color=theme.muted, linewidth=0.8)
-    ax.set_xticks(range(len(bars)), [bar.label for bar in bars])
-    ax.set_xlim(-0.6, len(bars) - 0.4)
-    _extend_y_axis(ax, bars)
-    ax.spines["bottom"].set_visible(False)
-    ax.set_ylabel("USD, costs and losses go down")
-    axes.set_usd_ticks(ax.yaxis)
-
-
-def _extend_y_axis(ax: Axes, bars: list[_Bar]) -> None:
-    """Extend the y axis for the values above the bars, and below a negative total."""
-    levels = [0.0, *(end for bar in bars for end in (bar.bottom, bar.top))]
+        if is_covered:
+            colour = theme.total if is_total else theme.good if value >= 0 else theme.bad
+            ax.bar(x, abs(value), bottom=min(start, level), width=0.62, color=colour)
+        # A value is above its bar, or below a negative total.
+        is_below = is_total and level < 0
+        text = formats.usd_amount(row[column], signed=True) if is_covered else "not\ncovered"
+        panel.label_point(
+            text, (x, (min if is_below else max)(start, level)), (0, -3 if is_below else 3),
+            va="top" if is_below else "bottom",
+            fontweight="bold" if is_total else "normal",
+            style="normal" if is_covered else "italic",
+            color=theme.text if is_covered else theme.muted,
+        )  # fmt: skip
+        if not is_net:
+            begin = x + 0.31 if value else x - 0.31
+            ax.plot([begin, x + 0.69], [level, level], color=theme.muted, linewidth=0.9)
+        names.append(label)
+        words.append(f"{' '.join(label.split())} {' '.join(text.split())}")
+    panel.add_zero_line(is_edge=True)
+    ax.set_xticks(range(len(names)), names)
+    ax.set_xlim(-0.6, len(names) - 0.4)
     low, high = min(levels), max(levels)
     span = (high - low) or 1.0
     ax.set_ylim(low - 0.1 * span if low < 0 else 0.0, high + 0.14 * span)
+    ax.set_ylabel("USD, costs and losses go down")
+    ax.yaxis.set_major_formatter(formats.usd_tick)
+    return panel.finish(f"Waterfall of PnL in USD: {', '.join(words)}.")
 
 
-def _bar_colour(bar: _Bar, theme: Theme) -> str:
-    if bar.is_total:
-        return theme.total
-    return theme.good if bar.value >= 0 else theme.bad
-
-
-def _label_bar(ax: Axes, theme: Theme, x: int, bar: _Bar) -> None:
-    """Write a value above its bar, or below a negative total."""
-    is_covered = bar.value is not None
-    is_below = is_covered and bar.is_total and bar.top < 0
-    text = formats.usd_amount(bar.value, signed=True) if is_covered else "not\ncovered"
-    place, offset, side = (min, -3, "top") if is_below else (max, 3, "bottom")
-    axes.label_point(
-        ax, theme, text, (x, place(bar.bottom, bar.top)), (0, offset), va=side,
-        fontweight="bold" if bar.is_total else "normal",
-        style="normal" if is_covered else "italic",
-        color=theme.text if is_covered else theme.muted,
-    )  # fmt: skip
-
-
-def _describe_waterfall(bars: list[_Bar]) -> str:
-    if not bars:
-        return "Attribution of PnL: no data."
-    parts = [
-        f"{' '.join(bar.label.split())} "
-        + ("not covered" if bar.value is None else formats.usd_amount(bar.value, signed=True))
-        for bar in bars
-    ]
-    return f"Waterfall of PnL in USD: {', '.join(parts)}."
-
-
-class _PnlLine(NamedTuple):
-    label: str
-    times: list[pd.Timestamp]
-    values: Floats
-    colour: str
-    dashes: str
-    marker: str
-
-
-@draws_result
-def cumulative_pnl(
-    attribution: pd.DataFrame,
-    *,
-    ax: Axes | None = None,
-    theme: ThemeName = "auto",
-    transparent: bool = False,
-) -> Axes:
+@style.draws_result
+def cumulative_pnl(attribution: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
     """Draw cumulative closed PnL, the same after fees, and after fees and funding.
 
     Parameters
@@ -207,93 +138,125 @@ def cumulative_pnl(
     >>> [line.get_label() for line in cumulative_pnl(hours).lines[:3]]
     ['gross +10.00', 'after fees +8.00', 'after fees and funding +9.00']
     """
-    ax, colours = style.new_axes(ax, theme, transparent)
-    lines = _pnl_lines(attribution, colours) if len(attribution) else []
-    _draw_lines(ax, colours, lines) if lines else style.draw_no_data(ax, colours)
-    return style.finish_axes(ax, colours, _describe_lines(lines), attribution)
-
-
-def _pnl_lines(rows: pd.DataFrame, theme: Theme) -> list[_PnlLine]:
-    if "user" in rows.columns and rows["user"].nunique() > 1:
-        return _account_lines(rows, theme)
-    times, rows = _step_times(rows)
-    gross = _running_sum(rows, ("closed_pnl",))
-    after = gross + _running_sum(rows, _FEE_COLUMNS)
-    lines = [
-        _PnlLine("gross", times, gross, theme.good, "-", ""),
-        _PnlLine("after fees", times, after, theme.bad, "--", ""),
-    ]
-    if rows["funding"].notna().any():
-        net = after + _running_sum(rows, ("funding",))
-        lines.append(_PnlLine("after fees and funding", times, net, theme.total, "-", "o"))
-    return lines
-
-
-def _account_lines(rows: pd.DataFrame, theme: Theme) -> list[_PnlLine]:
-    """Return a line of the net for each account, in the order of the rows."""
-    accounts = list(rows.groupby("user", sort=False))
-    axes.check_account_count(len(accounts))
-    lines = []
-    for number, (user, own) in enumerate(accounts):
-        times, steps = _step_times(own)
-        net = _running_sum(steps, ("closed_pnl", *_FEE_COLUMNS, "funding"))
-        look = axes.line_style(theme, number)
-        name = formats.short_address(str(user))
-        lines.append(_PnlLine(name, times, net, look.colour, look.dashes, ""))
-    return lines
-
-
-def _step_times(rows: pd.DataFrame) -> tuple[list[pd.Timestamp], pd.DataFrame]:
-    """Return the start and the ends of the periods of rows, and the rows in their order."""
-    key = axes.period_column(rows)
-    rows = rows.sort_values(key, kind="stable")
-    return [rows[key].iloc[0], *(rows[key] + axes.PERIOD_LENGTHS[key])], rows
-
-
-def _running_sum(rows: pd.DataFrame, names: tuple[str, ...]) -> Floats:
-    """Return the running sum of columns from 0, in floats also if the amounts are decimals."""
-    steps = sum(rows[name].astype("float64").fillna(0.0).to_numpy() for name in names)
-    return np.concatenate([[0.0], np.cumsum(steps)])
-
-
-def _draw_lines(ax: Axes, theme: Theme, lines: list[_PnlLine]) -> None:
-    for line in lines:
-        points: Any = [time.to_pydatetime() for time in line.times]
+    panel = style.open_panel(attribution, look)
+    if attribution.empty:
+        return panel.no_data("Cumulative PnL")
+    ax, theme = panel.ax, panel.theme
+    fees = ("trading_fee", "builder_fee", "deployer_fee", "rebate")
+    lines: dict[str, tuple[list[pd.Timestamp], Floats, dict[str, Any]]] = {}
+    if "user" in attribution.columns and attribution["user"].nunique() > 1:
+        accounts = list(attribution.groupby("user", sort=False))
+        axes.check_account_count(len(accounts))
+        for number, (user, own) in enumerate(accounts):
+            times, net = _running_sum(own, ("closed_pnl", *fees, "funding"))
+            lines[formats.short_address(user)] = times, net, panel.line_style(number).plain()
+    else:
+        times, gross = _running_sum(attribution, ("closed_pnl",))
+        after = gross + _running_sum(attribution, fees)[1]
+        lines["gross"] = times, gross, {"color": theme.good}
+        lines["after fees"] = times, after, {"color": theme.bad, "linestyle": "--"}
+        if attribution["funding"].notna().any():
+            net = after + _running_sum(attribution, ("funding",))[1]
+            look_of_net = {"color": theme.total, "linewidth": 1.9, "marker": "o", "markersize": 4.5}
+            lines["after fees and funding"] = times, net, look_of_net
+    labels = []
+    for name, (times, values, marks) in lines.items():
+        points: Any = [time.to_pydatetime() for time in times]
+        labels.append(f"{name} {formats.usd_amount(values[-1], signed=True)}")
         ax.plot(
-            points,
-            line.values,
-            drawstyle="steps-post",
-            color=line.colour,
-            linestyle=line.dashes,
-            linewidth=1.9 if line.marker else 1.5,
-            marker=line.marker or None,
-            markersize=4.5,
-            markevery=max(1, len(points) // 12),
-            label=f"{line.label} {formats.usd_amount(line.values[-1], signed=True)}",
-        )
-    ax.axhline(0, color=theme.muted, linewidth=0.8)
-    ax.spines["bottom"].set_visible(False)
+            points, values, drawstyle="steps-post", label=labels[-1],
+            **{"linewidth": 1.5, "markevery": max(1, len(points) // 12), **marks},
+        )  # fmt: skip
+    panel.add_zero_line(is_edge=True)
     ax.margins(x=0.01, y=0.08)
     ax.set_ylabel("USD, cumulative; below 0: a loss")
-    axes.set_time_axis(ax, *_time_span(lines))
-    axes.set_usd_ticks(ax.yaxis)
-    axes.add_legend(ax, theme, ncols=3 if len(lines) <= 3 else 2)
-
-
-def _time_span(lines: list[_PnlLine]) -> tuple[pd.Timestamp, pd.Timestamp]:
-    return min(line.times[0] for line in lines), max(line.times[-1] for line in lines)
-
-
-def _describe_lines(lines: list[_PnlLine]) -> str:
-    if not lines:
-        return "Cumulative PnL: no data."
-    ends = ", ".join(
-        f"{line.label} {formats.usd_amount(line.values[-1], signed=True)}" for line in lines
+    first = min(times[0] for times, *_ in lines.values())
+    last = max(times[-1] for times, *_ in lines.values())
+    panel.set_time_axis(first, last)
+    ax.yaxis.set_major_formatter(formats.usd_tick)
+    panel.add_legend(ncols=3 if len(lines) <= 3 else 2)
+    every = np.concatenate([values for _, values, _ in lines.values()])
+    return panel.finish(
+        f"Cumulative PnL in USD from {first:%Y-%m-%d %H:%M} to {last:%Y-%m-%d %H:%M} UTC: it ends "
+        f"at {', '.join(labels)}; the lines lie between {formats.usd_amount(every.min())} and "
+        f"{formats.usd_amount(every.max())}."
     )
-    first, last = _time_span(lines)
-    period = f"from {first:%Y-%m-%d %H:%M} to {last:%Y-%m-%d %H:%M} UTC"
-    low, high = min(line.values.min() for line in lines), max(line.values.max() for line in lines)
-    return (
-        f"Cumulative PnL in USD {period}: it ends at {ends}; "
-        f"the lines lie between {formats.usd_amount(low)} and {formats.usd_amount(high)}."
+
+
+def _running_sum(rows: pd.DataFrame, names: tuple[str, ...]) -> tuple[list[pd.Timestamp], Floats]:
+    """Return the start and the ends of the periods, and the running sum of columns from 0."""
+    key, rows, ends = axes.sort_periods(rows)
+    steps = sum(rows[name].astype("float64").fillna(0.0).to_numpy() for name in names)
+    return [rows[key].iloc[0], *ends], np.append(0.0, np.cumsum(steps))
+
+
+@style.draws_result
+def trip_returns(trips: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
+    """Draw the returns of round trips over their durations.
+
+    Parameters
+    ----------
+    trips : DataFrame
+        `tk.pnl.round_trips`. Only closed and liquidated trips are drawn.
+    ax : Axes, optional
+        Axes to draw on. By default, a new figure.
+    theme : {"auto", "light", "dark"}, default "auto"
+        Theme of the figure. "auto" takes the theme of `tk.plots.use`.
+    transparent : bool, default False
+        Whether a new figure has no background.
+
+    Returns
+    -------
+    Axes
+        Return in percent of the opened notional, net of fees and funding, over hours on a
+        logarithmic axis. Long and short trips have different marks, and a cross marks those that
+        the exchange closed.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> rows = pd.DataFrame({"side": ["long"], "status": "closed", "duration_hours": [2.0],
+    ...     "return_": [0.01], "net": [5.0]})
+    >>> trip_returns(rows).get_ylabel()
+    'net return, %'
+    """
+    panel = style.open_panel(trips, look)
+    rows = trips[trips["status"].isin(["closed", "liquidated"])] if len(trips) else trips
+    if rows.empty:
+        return panel.no_data("Round trips")
+    ax, theme = panel.ax, panel.theme
+    is_forced = pd.Series(False, index=rows.index)
+    if "forced" in rows:
+        is_forced = rows["forced"].fillna(False).astype(bool)
+    dot, returns = {"markersize": 4.5, "alpha": 0.75}, 100 * rows["return_"].astype("float64")
+    hours = rows["duration_hours"].astype("float64").clip(lower=1 / 3600)
+    looks: Any = (
+        (rows["side"] == "long", "long", dot | {"marker": "o", "color": theme.good}),
+        (
+            rows["side"] == "short",
+            "short",
+            dot | {"marker": "s", "color": theme.bad, "mfc": "none"},
+        ),
+        (
+            is_forced,
+            "closed by the exchange",
+            {"marker": "x", "color": theme.text, "markersize": 9},
+        ),
+    )
+    for is_own, name, marks in looks:
+        if is_own.any():
+            label = f"{name} ({is_own.sum()})"
+            ax.plot(hours[is_own], returns[is_own], linestyle="none", label=label, **marks)
+    panel.add_zero_line(is_edge=True)
+    ax.set_xscale("log")
+    axes.set_log_ticks(ax.xaxis, formats.plain_number)
+    ax.set(xlabel="hours from flat to flat", ylabel="net return, %")
+    ax.yaxis.set_major_formatter(formats.signed_tick)
+    panel.add_legend(ncols=3)
+    net = rows["net"].astype("float64")
+    forced = f" The exchange closed {is_forced.sum()} of them." if is_forced.any() else ""
+    return panel.finish(
+        f"{len(rows)} round trips by duration and net return: {100 * (net > 0).mean():.0f} % "
+        f"had a gain, the median duration was {rows['duration_hours'].median():.1f} hours, the "
+        f"total is {formats.usd_amount(net.sum(), signed=True)} USD.{forced}"
     )

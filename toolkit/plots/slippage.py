@@ -1,55 +1,32 @@
-"""Slippage: the cost of a size, and the share of samples whose book was too thin."""
+"""Slippage: the cost of a size, sampled and fitted, and the cost by hour of the week."""
 
-from typing import Any, Final, NamedTuple, overload
+from typing import Any, Final, Unpack, overload
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, NullLocator
 
-from toolkit.plots import axes, formats, notebook, style, themes
-from toolkit.plots.result_checks import draws_result
-from toolkit.plots.themes import Theme, ThemeName
+from toolkit.display import count_text
+from toolkit.plots import axes, formats, notebook, style
+from toolkit.plots.axes import Panel
+from toolkit.plots.formats import WEEKDAYS
+from toolkit.plots.style import Look, PanelLook
+from toolkit.slippage import SlippageFit
+from toolkit.slippage._fit import LARGE_MISFIT, misfit_words
 
-_MAX_COINS = 4  # more panels side by side are too narrow
-
-
-class _SideStyle(NamedTuple):
-    name: str
-    dashes: str
-    marker: str
-    size: float
-    is_filled: bool  # a filled and a hollow marker at the same place are both visible
-    hatch: str | None
-    shift: float  # of its bar in the panel below, as a factor on the log axis
-
-
-_SIDES: Final = (
-    _SideStyle("buy", "-", "o", 4.0, True, None, 0.90),
-    _SideStyle("sell", "--", "s", 7.5, False, "///", 1 / 0.90),
-)
+_MAX_COINS: Final = 4  # more panels side by side are too narrow
+_SIDES: Final = {"buy": 0.90, "sell": 1 / 0.90}
+"""Side -> shift of its marks and bars, a factor on the log axis: both sides are visible."""
 
 
 @overload
-def slippage_curve(
-    curve: pd.DataFrame, *, ax: None = None, theme: ThemeName = "auto", transparent: bool = False
-) -> Figure: ...
-
-
+def slippage_curve(curve: pd.DataFrame, *, ax: None = None, **look: Unpack[Look]) -> Figure: ...
 @overload
-def slippage_curve(
-    curve: pd.DataFrame, *, ax: Axes, theme: ThemeName = "auto", transparent: bool = False
-) -> Axes: ...
-
-
-@draws_result
-def slippage_curve(
-    curve: pd.DataFrame,
-    *,
-    ax: Axes | None = None,
-    theme: ThemeName = "auto",
-    transparent: bool = False,
-) -> Figure | Axes:
+def slippage_curve(curve: pd.DataFrame, *, ax: Axes, **look: Unpack[Look]) -> Axes: ...
+@style.draws_panels
+def slippage_curve(curve: pd.DataFrame, **look: Unpack[PanelLook]) -> Figure | Axes:
     """Draw slippage of buys and sells by size, and the share of samples whose book was too thin.
 
     Parameters
@@ -87,120 +64,79 @@ def slippage_curve(
     2
     """
     coins = list(dict.fromkeys(curve["coin"])) if len(curve) else []
-    limit = 1 if ax is not None else _MAX_COINS
-    axes.check_drawable(len(coins), limit, "coins")
-    if ax is None and coins:
-        return _draw_panels(curve, coins, themes.get_theme(theme), transparent)
-    drawn, colours = style.new_axes(ax, theme, transparent)
-    _draw_curve(drawn, colours, curve) if coins else style.draw_no_data(drawn, colours)
-    style.finish_axes(drawn, colours, _describe_curve(curve), curve)
-    return notebook.root_figure(drawn) if ax is None else drawn
-
-
-def _draw_panels(curve: pd.DataFrame, coins: list[str], theme: Theme, transparent: bool) -> Figure:
-    """Return a figure with one column for each coin: the curve, and thin books below it."""
+    axes.check_drawable(len(coins), _MAX_COINS if look["ax"] is None else 1, "coins")
+    if not coins:
+        return style.open_panel(curve, look).no_data("Slippage by size")
     has_thin_books = bool((curve["missing_share"] > 0).any())
-    size = (8.4 if len(coins) > 1 else 7.2, 4.4 if has_thin_books else 3.8)
-    figure = style.new_figure(theme, size, transparent)
-    heights = [3.4, 1] if has_thin_books else [1]
-    grid = figure.subplots(
-        len(heights), len(coins), squeeze=False, sharex=True, sharey="row", height_ratios=heights
-    )
-    for number, coin in enumerate(coins):
-        rows = curve[curve["coin"] == coin]
-        upper = grid[0][number]
-        style.style_axes(upper, theme)
-        _draw_curve(upper, theme, rows, first=number == 0)
-        if has_thin_books:
-            lower = grid[1][number]
-            style.style_axes(lower, theme)
-            _draw_thin_books(lower, theme, rows, first=number == 0)
-            upper.set_xlabel("")
-        axes.set_title(upper, theme, coin)
-        style.finish_axes(upper, theme, _describe_curve(rows), curve)
-    entries: dict[str, Any] = {}
-    for upper in grid[0]:
-        handles, labels = upper.get_legend_handles_labels()
-        entries = dict(zip(labels, handles, strict=True)) | entries
-    figure.legend(
-        list(entries.values()),
-        list(entries),
-        loc="outside lower left",
-        ncols=2 if len(entries) > 3 else 3,
-        frameon=False,
-        fontsize=9,
-        labelcolor=theme.text,
-    )
-    return figure
-
-
-def _side_colour(side: str, theme: Theme) -> str:
-    return theme.good if side == "buy" else theme.bad
-
-
-def _quantile_names(curve: pd.DataFrame) -> tuple[str, str, str]:
-    """Return the names of the lowest, the middle and the highest quantile column."""
     names = axes.quantile_columns(curve)
     if not names:
         raise ValueError(
             "the curve has no quantile columns: pass the result of tk.slippage.curve(samples)"
         )
-    return names
+    panels = style.open_panels(
+        curve, look, (8.4 if len(coins) > 1 else 7.2, 4.4 if has_thin_books else 3.8),
+        heights=(3.4, 1) if has_thin_books else (1,), widths=(1,) * len(coins), sharex=True,
+        sharey="row",
+    )  # fmt: skip
+    entries: dict[str, Any] = {}
+    for number, coin in enumerate(coins):
+        upper, rows = panels[number], curve[curve["coin"] == coin]
+        _draw_curve(upper, rows, names)
+        for lower in panels[len(coins) :][number : number + 1]:
+            _draw_thin_books(lower, rows)
+            upper.ax.set_xlabel("")
+        if look["ax"] is None:
+            upper.set_title(coin)
+        if number:
+            for panel in panels[number :: len(coins)]:
+                panel.ax.set_ylabel("")
+        sides = rows.groupby("side", sort=True)
+        words = [_describe_side(f"{coin}, {side}", own, names[1]) for side, own in sides]
+        upper.finish(" ".join(words))
+        handles, labels = upper.ax.get_legend_handles_labels()
+        entries = dict(zip(labels, handles, strict=True)) | entries
+    if look["ax"] is None:
+        notebook.root_figure(panels[0].ax).legend(
+            list(entries.values()), list(entries), loc="outside lower left",
+            ncols=2 if len(entries) > 3 else 3, frameon=False, fontsize=9,
+            labelcolor=panels[0].theme.text,
+        )  # fmt: skip
+    return panels[0].ax
 
 
-def _draw_curve(ax: Axes, theme: Theme, curve: pd.DataFrame, first: bool = True) -> None:
-    low, middle, high = _quantile_names(curve)
-    ax.set_xscale("log")
-    ax.set_yscale("log")
-    for side in _SIDES:
-        rows = curve[curve["side"] == side.name].sort_values("amount_usd")
-        if len(rows):
-            _draw_side(ax, theme, side, rows, (low, middle, high))
+def _draw_curve(panel: Panel, curve: pd.DataFrame, names: tuple[str, str, str]) -> None:
+    ax = panel.ax
+    ax.set(xscale="log", yscale="log")
+    for number, (side, shift) in enumerate(_SIDES.items()):
+        rows = curve[curve["side"] == side].sort_values("amount_usd")
+        if rows.empty:
+            continue
+        sizes, (low, middle, high) = rows["amount_usd"], (_loggable(rows[name]) for name in names)
+        label = f"{side}, median and {names[0][1:]} to {names[2][1:]} % band"
+        panel.draw_side(number, sizes, (low, middle, high), label)
+        _mark_top(panel, number, sizes[np.isfinite(low) & ~np.isfinite(high)] * shift)
     spread = curve.sort_values("amount_usd").drop_duplicates("amount_usd")
     ax.plot(
-        spread["amount_usd"],
-        _loggable(spread["half_spread_bps"]),
-        color=theme.muted,
-        linestyle=":",
-        linewidth=1.4,
-        label="half spread",
-    )
-    _set_size_axis(ax, curve["amount_usd"])
+        spread["amount_usd"], _loggable(spread["half_spread_bps"]), color=panel.theme.muted,
+        linestyle=":", linewidth=1.4, label="half spread",
+    )  # fmt: skip
+    # Ticks at 1, 10, 100, ... thousand: ticks at all sizes would overlap.
+    first, last = float(curve["amount_usd"].min()), float(curve["amount_usd"].max())
+    decades = 10.0 ** np.arange(np.floor(np.log10(first)), np.ceil(np.log10(last)) + 1)
+    axes.set_ticks(ax.xaxis, decades.tolist(), formats.short_usd)
+    ax.set_xlim(first * 0.7, last * 1.4)
     axes.set_log_ticks(ax.yaxis, formats.plain_number)
-    ax.set_ylabel("slippage against mid, bps" if first else "")
-    ax.set_xlabel("size, USD")
+    ax.set(xlabel="size, USD", ylabel="slippage against mid, bps")
 
 
-def _draw_side(
-    ax: Axes, theme: Theme, side: _SideStyle, rows: pd.DataFrame, names: tuple[str, str, str]
-) -> None:
-    low, middle, high = (_loggable(rows[name]) for name in names)
-    sizes = rows["amount_usd"].to_numpy()
-    colour = _side_colour(side.name, theme)
-    ax.plot(
-        sizes,
-        middle,
-        color=colour,
-        linestyle=side.dashes,
-        marker=side.marker,
-        markersize=side.size,
-        markerfacecolor=colour if side.is_filled else "none",
-        linewidth=1.8,
-        label=f"{side.name}, median and {names[0][1:]} to {names[2][1:]} % band",
-    )
-    ax.fill_between(sizes, low, high, color=colour, alpha=0.16, linewidth=0)
-    is_open = np.isfinite(low) & ~np.isfinite(high)
-    if is_open.any():
-        ax.plot(
-            sizes[is_open] * side.shift,
-            np.full(int(is_open.sum()), 0.97),
-            linestyle="",
-            marker="^",
-            markersize=6,
-            color=colour,
-            transform=ax.get_xaxis_transform(),
+def _mark_top(panel: Panel, side: int, sizes: Any) -> None:
+    """Mark sizes whose band or median is open above, with triangles at the top edge."""
+    if len(sizes):
+        panel.ax.plot(
+            sizes, np.full(len(sizes), 0.97), linestyle="", marker="^", markersize=6,
+            color=panel.theme.groups[side], transform=panel.ax.get_xaxis_transform(),
             label="band open above",
-        )
+        )  # fmt: skip
 
 
 def _loggable(values: Any) -> Any:
@@ -209,52 +145,224 @@ def _loggable(values: Any) -> Any:
     return np.where(np.isfinite(array), np.maximum(array, 0.01), np.nan)
 
 
-def _draw_thin_books(ax: Axes, theme: Theme, curve: pd.DataFrame, first: bool) -> None:
-    for side in _SIDES:
-        rows = curve[curve["side"] == side.name]
-        centres = rows["amount_usd"].to_numpy() * side.shift
-        ax.bar(
-            centres,
-            rows["missing_share"].to_numpy(),
-            width=centres * 0.18,
-            color=_side_colour(side.name, theme),
-            hatch=side.hatch,
-            edgecolor=theme.background,
-            linewidth=0,
-        )
-    ax.set_ylim(0, 1)
-    ax.set_yticks([0, 0.5, 1], ["0 %", "50 %", "100 %"])
-    ax.set_ylabel("book too thin" if first else "")
-    ax.set_xlabel("size, USD")
+def _draw_thin_books(panel: Panel, curve: pd.DataFrame) -> None:
+    for number, (side, shift) in enumerate(_SIDES.items()):
+        rows = curve[curve["side"] == side]
+        centres = rows["amount_usd"].to_numpy() * shift
+        panel.ax.bar(
+            centres, rows["missing_share"].to_numpy(), width=centres * 0.18,
+            color=panel.theme.groups[number], hatch="///" if number else None,
+            edgecolor=panel.theme.background, linewidth=0,
+        )  # fmt: skip
+    panel.ax.set_ylim(0, 1)
+    panel.ax.set_yticks([0, 0.5, 1], ["0 %", "50 %", "100 %"])
+    panel.ax.set(xlabel="size, USD", ylabel="book too thin")
 
 
-def _set_size_axis(ax: Axes, sizes: pd.Series) -> None:
-    """Set ticks at 1, 10, 100, ... thousand: ticks at all sizes would overlap."""
-    low, high = float(sizes.min()), float(sizes.max())
-    decades = 10.0 ** np.arange(np.floor(np.log10(low)), np.ceil(np.log10(high)) + 1)
-    axes.set_ticks(ax.xaxis, decades.tolist(), lambda value, _: formats.short_usd(value))
-    ax.set_xlim(low * 0.7, high * 1.4)
-
-
-def _describe_curve(curve: pd.DataFrame) -> str:
-    if not len(curve):
-        return "Slippage by size: no data."
-    _, middle, _ = _quantile_names(curve)
-    return " ".join(
-        _describe_side(str(coin), str(side), rows, middle)
-        for (coin, side), rows in curve.groupby(["coin", "side"], sort=True)
+def _describe_side(name: str, rows: pd.DataFrame, middle: str) -> str:
+    known = rows[rows[middle].notna()].sort_values("amount_usd")
+    thin = rows["missing_share"].max()
+    words = "no size has a median"
+    if len(known):
+        ends = [
+            f"{row[middle]:.2f} bps at {formats.short_usd(row['amount_usd'])} USD"
+            for row in known.iloc[[0, -1]].to_dict("records")
+        ]
+        words = f"median slippage {', '.join(ends)}"
+    return (
+        f"{name}: {words}; the book was too thin in at most {thin:.0%} of the samples of one size."
     )
 
 
-def _describe_side(coin: str, side: str, rows: pd.DataFrame, middle: str) -> str:
-    known = rows[rows[middle].notna()].sort_values("amount_usd")
-    thin = rows["missing_share"].max()
-    words = f"{coin}, {side}: no size has a median"
-    if len(known):
-        first, last = known.iloc[0], known.iloc[-1]
-        words = (
-            f"{coin}, {side}: median slippage {first[middle]:.2f} bps at "
-            f"{formats.short_usd(first['amount_usd'])} USD, {last[middle]:.2f} bps at "
-            f"{formats.short_usd(last['amount_usd'])} USD"
+@overload
+def slippage_fit(fit: SlippageFit, *, ax: None = None, **look: Unpack[Look]) -> Figure: ...
+@overload
+def slippage_fit(fit: SlippageFit, *, ax: Axes, **look: Unpack[Look]) -> Axes: ...
+@style.draws_panels
+def slippage_fit(fit: SlippageFit, **look: Unpack[PanelLook]) -> Figure | Axes:
+    """Draw the fitted cost of each size, and the medians of the samples.
+
+    Parameters
+    ----------
+    fit : SlippageFit
+        `tk.slippage.fit` of up to four coins.
+    ax : Axes, optional
+        Axes to draw one coin on.
+    theme : {"auto", "light", "dark"}, default "auto"
+        Theme of the figure. "auto" takes the theme of `tk.plots.use`.
+    transparent : bool, default False
+        Whether a new figure has no background.
+
+    Returns
+    -------
+    Figure or Axes
+        A new figure with one panel for each coin; or `ax`, with one coin. Slippage in basis points
+        over size in USD, both on logarithmic axes: a line and the band of its interval for each
+        side, and medians as marks. A size without a median, since the book was too thin in most
+        samples, has a triangle at the top edge. The legend states if the fit misses a sampled mean
+        by a tenth or more. Then the power law is wrong, and `tk.slippage.cost` uses the means.
+
+    Raises
+    ------
+    ValueError
+        If there are too many coins.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from toolkit import slippage
+    >>> usd = pd.Series([1e3, 1e4, 1e5])
+    >>> rows = pd.DataFrame({"timestamp": pd.to_datetime([0] * 3, unit="ms", utc=True),
+    ...     "coin": "XYZ", "amount_usd": usd, "half_spread_bps": 1.0,
+    ...     "buy_slippage_bps": [1.3, 2.0, 4.2], "sell_slippage_bps": [1.4, 2.1, 4.0]})
+    >>> slippage_fit(slippage.fit(rows)).axes[0].get_xlabel()
+    'size, USD'
+    """
+    coins = list(dict.fromkeys(fit.groups["coin"]))
+    limit, place = (_MAX_COINS, "") if look["ax"] is None else (1, "with ax=, ")
+    if len(coins) > limit:
+        raise ValueError(
+            f"{place}slippage_fit draws at most {count_text(limit, 'coin')}, and the result has "
+            f"{len(coins)}. Fit fewer, for example tk.slippage.fit(samples[samples['coin'] == "
+            f"{coins[0]!r}])"
         )
-    return f"{words}; the book was too thin in at most {thin:.0%} of the samples of one size."
+    size = (3.0 * len(coins) + 1, 3.8) if len(coins) > 1 else (7.2, 3.6)
+    panels = style.open_panels(fit.params, look, size, widths=(1,) * max(1, len(coins)))
+    if not coins:
+        return panels[0].no_data("Fitted slippage by size")
+    has_misfit = bool((fit.groups["misfit"] > LARGE_MISFIT).any())
+    for panel, coin in zip(panels, coins, strict=True):
+        ax, words = panel.ax, []
+        ax.set(xscale="log", yscale="log")
+        for number, side in enumerate(_SIDES):
+            for group in _select(fit.groups, coin, side).to_dict("records"):
+                words.append(_draw_fit(panel, number, fit, group))
+        axes.set_log_ticks(ax.yaxis, formats.plain_number)
+        ax.xaxis.set_major_locator(LogLocator())
+        ax.xaxis.set_minor_locator(NullLocator())
+        ax.xaxis.set_major_formatter(formats.short_usd)
+        ax.set(xlabel="size, USD", ylabel="slippage against mid, bps")
+        panel.set_title(coin, pad=62 if has_misfit else 38)
+        panel.add_legend(ncols=1)
+        panel.finish(f"Fitted slippage by size. {'. '.join(words)}.")
+    return panels[0].ax
+
+
+def _select(rows: pd.DataFrame, coin: str, side: str) -> pd.DataFrame:
+    return rows[(rows["coin"] == coin) & (rows["side"] == side)]
+
+
+def _draw_fit(panel: Panel, number: int, fit: SlippageFit, group: dict[Any, Any]) -> str:
+    """Draw the medians of a side, the fitted line and its band; return them in words."""
+    ax, line, key = panel.ax, panel.line_style(number), (group["coin"], group["side"])
+    points = _select(fit.samples, *key)
+    known = points[points["q50"].notna()]
+    ax.plot(
+        known["amount_usd"], np.maximum(known["q50"], 0.01), linestyle="", marker=line.marker,
+        markersize=7 if number else 4, markerfacecolor="none" if number else line.color,
+        color=line.color,
+    )  # fmt: skip
+    thin = points.loc[points["q50"].isna(), "amount_usd"]
+    ax.plot(
+        thin * (1.06 if number else 0.94), np.full(len(thin), 0.97), linestyle="", marker="^",
+        color=line.color, transform=ax.get_xaxis_transform(),
+    )  # fmt: skip
+    params = _select(fit.params, *key).set_index("name")
+    half, a, k, _ = params["estimate"]
+    low, high = params.loc["k", ["low", "high"]]
+    misfit = group["misfit"] if group["misfit"] > LARGE_MISFIT else 0.0
+    blocks, draws = fit.draws[key]
+    sizes = np.geomspace(group["smallest_usd"], group["largest_usd"], 60)
+    if np.isfinite(draws[0]).all() and sizes[0] != sizes[-1]:
+        starts, factors, exponents = draws[:, :3].T[:, :, None]
+        costs = starts + factors * (sizes / 1e5) ** exponents
+        label = f"{group['side']}: exponent {k:.3f}"
+        label += f" ({low:.3f} to {high:.3f})" if pd.notna(low) else ""
+        label += f"\nmisses a mean by {100 * misfit:.0f} %" if misfit else ""
+        ax.plot(sizes, costs[0], **line.plain(), label=label)
+        if blocks > 1:
+            tail = (1 - fit.level) / 2
+            low, high = np.quantile(costs[1:], [tail, 1 - tail], axis=0)
+            panel.draw_band(sizes, low, high, line.color, alpha=0.2)
+    return (
+        f"{', '.join(key)}: {half:.2f} bps half spread, {a:.2f} bps more at 100k USD, exponent "
+        f"{k:.3f}; {group['missing']} of {group['n']} samples too thin"
+        + (f"; {misfit_words(misfit)}" if misfit else "")
+    )
+
+
+@style.draws_result
+def slippage_heatmap(
+    heatmap: pd.DataFrame, *, side: str = "buy", **look: Unpack[PanelLook]
+) -> Axes:
+    """Draw slippage by hour of the week: days from top to bottom, hours from left to right.
+
+    Parameters
+    ----------
+    heatmap : DataFrame
+        `tk.slippage.heatmap` of one coin and amount.
+    side : {"buy", "sell"}
+        Side of the order.
+    ax : Axes, optional
+        Axes to draw on. By default, a new figure.
+    theme : {"auto", "light", "dark"}, default "auto"
+        Theme of the figure. "auto" takes the theme of `tk.plots.use`.
+    transparent : bool, default False
+        Whether a new figure has no background.
+
+    Returns
+    -------
+    Axes
+        A cell for each hour (UTC), shaded by its slippage. An empty cell has no samples. A hatched
+        cell has no value: the book was too thin in too many samples.
+
+    Raises
+    ------
+    ValueError
+        If there is more than one coin or amount, or the side is unknown.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> rows = pd.DataFrame({"coin": "XYZ", "amount_usd": 1e4, "hour_of_week": [0, 1],
+    ...     "weekday": 0, "hour_of_day": [0, 1], "side": "buy", "bps": [2.0, 3.0]})
+    >>> slippage_heatmap(rows).get_xlabel()
+    'hour, UTC'
+    """
+    if side not in _SIDES:
+        raise ValueError(f"side must be 'buy' or 'sell', not {side!r}")
+    if len(heatmap) and "bps" not in heatmap:  # the rows of fills have sides, too
+        raise KeyError("bps")
+    rows = heatmap[heatmap["side"] == side] if len(heatmap) else heatmap
+    part, keys = "coin and amount", ("coin", "amount_usd")
+    axes.check_one_part("slippage_heatmap", part, "heatmap", rows, keys)
+    panel = style.open_panel(heatmap, look, (7.6, 3.2))
+    if rows.empty:
+        return panel.no_data("Slippage by hour of the week")
+    ax, theme, grid = panel.ax, panel.theme, np.full((7, 24), np.nan)
+    grid[rows["weekday"], rows["hour_of_day"]] = rows["bps"].astype("float64")
+    known, thin = rows[rows["bps"].notna()], rows[rows["bps"].isna()]
+    mesh = panel.draw_cells(grid, np.full((7, 24), ""), ("grid", "good"), gap=0.6)
+    for day, hour in zip(thin["weekday"], thin["hour_of_day"], strict=True):
+        panel.hatch_cell(day, hour, "////", theme.muted)
+    ax.set_yticks(range(7), WEEKDAYS)
+    ax.set_xticks(range(0, 24, 3))
+    ax.set_xlabel("hour, UTC")
+    coin = rows["coin"].iloc[0] if "coin" in rows else ""
+    usd = f"{formats.short_usd(rows['amount_usd'].iloc[0])} USD" if "amount_usd" in rows else ""
+    panel.set_title(f"{coin}  {side} {usd}".strip())
+    if known.empty:
+        return panel.finish("Slippage by hour of the week: no data.")
+    # The colour bar is inside these axes: a figure of several panels keeps its layout.
+    bar = notebook.root_figure(ax).colorbar(mesh, cax=ax.inset_axes((1.02, 0.0, 0.025, 1.0)))
+    bar.set_label("slippage against mid, bps", color=theme.text, fontsize=9)
+    bar.ax.tick_params(colors=theme.muted, labelcolor=theme.text, labelsize=9, length=0)
+    bar.outline.set_visible(False)
+    first, last = (
+        f"{row['bps']:.2f} bps on {WEEKDAYS[int(row['weekday'])]} at {row['hour_of_day']:02d}:00"
+        for row in known.sort_values("bps", kind="stable").iloc[[0, -1]].to_dict("records")
+    )
+    return panel.finish(
+        f"Slippage by hour of the week, {side}: from {first} to {last} UTC; "
+        f"{len(thin)} hours without a value."
+    )

@@ -1,117 +1,149 @@
-"""Style of the figures: new figures and axes, and the mark of simulated data.
+"""Style of the figures: new figures and their panels, and what every plot takes and checks.
 
 Nothing here uses pyplot or rcParams. A figure belongs to its caller, no list keeps it open, and
 figures can be drawn on the threads of widgets.
 """
 
-from collections.abc import Sequence
-from typing import Any, Final, Literal
+import re
+from collections.abc import Callable, Sequence
+from functools import wraps
+from inspect import Parameter, signature
+from typing import Any, Final, ParamSpec, TypedDict, TypeVar, get_type_hints
 
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
+from toolkit.display import type_text
+from toolkit.drawing import PLOTS
+from toolkit.errors import MissingColumns
+from toolkit.plots.axes import Panel
 from toolkit.plots.notebook import NotebookAxes, NotebookFigure, root_figure
-from toolkit.plots.themes import Theme, ThemeName, get_theme
+from toolkit.plots.themes import ThemeName, get_theme
+from toolkit.statistics.estimate import Estimate
 
 NO_METADATA: Final = dict.fromkeys(("Creator", "Date", "Format", "Type"))
 """By default an SVG contains the time and the name of the program."""
 
-
-def new_axes(
-    ax: Axes | None, theme: ThemeName, transparent: bool, size: tuple[float, float] = (7.2, 3.6)
-) -> tuple[Axes, Theme]:
-    """Return styled axes to draw on, `ax` or by default those of a new figure, and the colours."""
-    colours = get_theme(theme)
-    if ax is None:
-        ax = new_figure(colours, size, transparent).add_subplot(axes_class=NotebookAxes)
-    style_axes(ax, colours)
-    return ax, colours
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
-def new_figure(theme: Theme, size: tuple[float, float], transparent: bool) -> NotebookFigure:
-    """Return an empty figure; its layout is computed when it is drawn."""
-    figure = NotebookFigure(figsize=size, dpi=144)
-    figure.theme = theme
-    # The strip at the top is for the mark of simulated data.
-    strip = (0.0, 0.0, 1.0, 1.0 - 0.14 / size[1])
-    figure.set_layout_engine(ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.06, rect=strip))
-    figure.set_facecolor("none" if transparent else theme.background)
-    return figure
+class Look(TypedDict, total=False):
+    """The keyword parameters of every plot."""
+
+    theme: ThemeName
+    transparent: bool
 
 
-def new_panels(
-    ax: Axes | None,
-    theme: ThemeName,
-    transparent: bool,
-    *,
+class PanelLook(Look, total=False):
+    """The keyword parameters of every plot, and the axes to draw on."""
+
+    ax: Axes | None
+
+
+_LOOK: Final = [
+    Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=hint)
+    for name, default in (("ax", None), ("theme", "auto"), ("transparent", False))
+    for hint in (get_type_hints(PanelLook)[name],)
+]
+
+
+def open_panel(
+    frame: pd.DataFrame, look: PanelLook, size: tuple[float, float] = (7.2, 3.6)
+) -> Panel:
+    """Return the panel to draw on: the axes of `look`, or by default those of a new figure."""
+    return open_panels(frame, look, size)[0]
+
+
+def open_panels(
+    frame: pd.DataFrame,
+    look: PanelLook,
     size: tuple[float, float],
-    ratios: Sequence[float],
-    side_by_side: bool = False,
-) -> tuple[NotebookFigure | None, list[Axes], Theme]:
-    """Return a new figure and its panels, styled; or None and `ax` alone; and the colours.
+    *,
+    heights: Sequence[float] = (1,),
+    widths: Sequence[float] = (1,),
+    **shared: Any,
+) -> list[Panel]:
+    """Return the panels of a new figure, row by row; or the axes of `look` alone.
 
-    - ``ratios``: heights of the panels, which share the x axis; or widths if `side_by_side`
+    - ``frame``: the result, whose provenance states whether its data is simulated
+    - ``heights``, ``widths``: of the rows and columns of panels; a column shares the x axis
+    - ``**shared``: which other axes are shared, as in ``Figure.subplots``
     """
-    figure: NotebookFigure | None = None
-    colours = get_theme(theme)
-    panels = [ax] if ax is not None else []
-    if ax is None:
-        figure = new_figure(colours, size, transparent)
-        shape: dict[str, Any] = (
-            {"ncols": len(ratios), "width_ratios": ratios}
-            if side_by_side
-            else {"nrows": len(ratios), "height_ratios": ratios, "sharex": True}
-        )
-        panels = list(figure.subplots(squeeze=False, **shape).ravel())
+    theme, ax = get_theme(look["theme"]), look["ax"]
+    if ax is not None:
+        every = [ax]
+    else:
+        figure = NotebookFigure(figsize=size, dpi=144)
+        figure.theme = theme
+        # The strip at the top is for the mark of simulated data.
+        strip = (0.0, 0.0, 1.0, 1.0 - 0.14 / size[1])
+        figure.set_layout_engine(ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.06, rect=strip))
+        figure.set_facecolor("none" if look["transparent"] else theme.background)
+        grid = figure.subplots(
+            len(heights), len(widths), squeeze=False, height_ratios=heights, width_ratios=widths,
+            subplot_kw={"axes_class": NotebookAxes}, **{"sharex": "col", **shared},
+        )  # fmt: skip
+        every = list(grid.ravel())
+    panels = [Panel(each, theme, frame) for each in every]
     for panel in panels:
-        style_axes(panel, colours)
-    return figure, panels, colours
+        panel.set_style()
+    return panels
 
 
-def style_axes(ax: Axes, theme: Theme, grid: Literal["x", "y"] = "y") -> None:
-    """Set the colours of the axes, and a light grid along one axis; hide the box."""
-    ax.set_facecolor("none")
-    for side, spine in ax.spines.items():
-        spine.set_visible(side == "bottom")
-        spine.set_color(theme.muted)
-        spine.set_linewidth(0.8)
-    ax.tick_params(colors=theme.muted, labelcolor=theme.text, labelsize=9, length=0, pad=5)
-    ax.grid(False)
-    ax.grid(True, axis=grid, color=theme.grid, linewidth=0.8)
-    ax.set_axisbelow(True)
-    for axis in (ax.xaxis, ax.yaxis):
-        axis.label.set_color(theme.text)
-        axis.label.set_fontsize(9)
-        axis.get_offset_text().set_color(theme.muted)
+def draws_result(draw: Callable[P, R]) -> Callable[P, R]:
+    """Return a plot with the parameters of `PanelLook`, and clear errors for what it cannot draw.
+
+    The first helper that its docstring names is the one whose result it draws. If the first
+    parameter is a class of results, their method ``plot`` calls the function.
+
+    Raises
+    ------
+    TypeError
+        If the argument is no result at all, or `ax` is no matplotlib Axes.
+    MissingColumns
+        If it is the result of another helper.
+    """
+    named = re.search(r"`(tk\.\w+\.\w+)`", draw.__doc__ or "")
+    words = f"{draw.__name__} draws the result of {named[1] if named else 'a helper'}"
+    *own, _ = signature(draw).parameters.values()
+    shown = signature(draw).replace(parameters=[*own, *_LOOK])
+    call: Callable[..., R] = draw
+
+    @wraps(draw)
+    def draw_checked(*arguments: P.args, **options: P.kwargs) -> R:
+        bound = shown.bind(*arguments, **options)
+        bound.apply_defaults()
+        result, ax = bound.arguments[own[0].name], bound.arguments["ax"]
+        if not (isinstance(result, pd.DataFrame) or type(result).__module__.startswith("toolkit.")):
+            raise TypeError(f"{words}, not {type_text(result)}")
+        if not (ax is None or isinstance(ax, Axes)):
+            raise TypeError(f"ax is the Axes of matplotlib to draw on, not {ax!r}")
+        try:
+            return call(*bound.args, **bound.kwargs)
+        except (KeyError, AttributeError) as error:
+            lacking = error.name if isinstance(error, AttributeError) else error
+            kind = type(result).__name__
+            raise MissingColumns(f"{words}; this {kind} lacks {lacking}") from error
+
+    vars(draw_checked)["__signature__"] = shown
+    if isinstance(own[0].annotation, type) and issubclass(own[0].annotation, Estimate):
+        PLOTS[own[0].annotation] = draw_checked
+    return draw_checked
 
 
-def finish_axes(ax: Axes, theme: Theme, words: str, drawn: pd.DataFrame) -> Axes:
-    """Set the alternative text, and mark simulated data in the corner of the figure."""
-    simulated = is_simulated(drawn)
-    ax.set_label(f"{words} Simulated data: {'yes' if simulated else 'no'}.")
-    figure = root_figure(ax)
-    if simulated and not any(text.get_gid() == "simulated" for text in figure.texts):
-        figure.text(
-            0.99,
-            0.985,
-            "simulated",
-            ha="right",
-            va="top",
-            fontsize=8,
-            style="italic",
-            color=theme.muted,
-            gid="simulated",
-        )
-    return ax
+def draws_panels(draw: Callable[P, Figure | Axes]) -> Callable[P, Figure | Axes]:
+    """Return a plot of several panels: as `draws_result`, but without ``ax=`` it returns a Figure.
 
+    - ``draw``: returns the first panel
+    """
 
-def draw_no_data(ax: Axes, theme: Theme, text: str = "no data") -> None:
-    """Write that there is no data, in place of empty axes."""
-    ax.set_axis_off()
-    ax.text(0.5, 0.5, text, ha="center", va="center", color=theme.muted, transform=ax.transAxes)
+    @draws_result
+    @wraps(draw)
+    def draw_panels(*arguments: P.args, **options: P.kwargs) -> Figure | Axes:
+        ax = draw(*arguments, **options)
+        return root_figure(ax) if options["ax"] is None else ax
 
-
-def is_simulated(frame: pd.DataFrame) -> bool:
-    """Return whether the provenance of a frame states that its data is simulated."""
-    return bool(frame.attrs.get("toolkit", {}).get("simulated", False))
+    return draw_panels

@@ -39,6 +39,11 @@ class Theme:
     fifth: str
     follows_notebook: bool = False
 
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """The colours of six groups."""
+        return self.good, self.bad, self.accent, self.fourth, self.fifth, self.text
+
 
 COLOUR_NAMES: Final = (
     "text", "muted", "grid", "background", "good", "bad", "total", "accent", "fourth", "fifth",

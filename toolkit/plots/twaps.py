@@ -1,30 +1,28 @@
 """TWAP orders: outstanding sizes, progress against schedule, and quality of execution."""
 
-from typing import Final
+from typing import Final, Unpack
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
-from matplotlib.ticker import PercentFormatter
 
-from toolkit.plots import axes, formats, style
-from toolkit.plots.result_checks import draws_result
-from toolkit.plots.themes import Theme, ThemeName
+from toolkit.plots import formats, style
+from toolkit.plots.axes import Panel
+from toolkit.plots.style import PanelLook
 
-_MAX_BARS = 16
-_LABEL_HEIGHT = 0.045  # of the name of an order, as a share of the height of the axes
-_LABEL_WIDTH = 0.25  # of the longest names with their line, as a share of the width of the axes
+_MAX_BARS: Final = 16
+_LABEL_HEIGHT: Final = 0.045  # of the name of an order, as a share of the height of the axes
+_LABEL_WIDTH: Final = 0.25  # of the longest names with their line, as a share of the width
+_BENCHMARKS: Final = (
+    ("vs_vwap_bps", "volume-weighted", "o"),
+    ("vs_twap_bps", "time-weighted", "s"),
+    ("vs_arrival_bps", "arrival", "D"),
+)
 
 
-@draws_result
-def twap_pressure(
-    pressure: pd.DataFrame,
-    *,
-    ax: Axes | None = None,
-    theme: ThemeName = "auto",
-    transparent: bool = False,
-) -> Axes:
+@style.draws_result
+def twap_pressure(pressure: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
     """Draw the notional that TWAP orders will still buy and sell in each market.
 
     Parameters
@@ -52,56 +50,40 @@ def twap_pressure(
     >>> [text.get_text() for text in twap_pressure(rows).get_yticklabels()]
     ['BTC']
     """
-    rows, unpriced = _split_by_price(pressure)
-    size = (7.2, 1.5 + 0.3 * max(4, len(rows)))
-    ax, colours = style.new_axes(ax, theme, transparent, size)
-    _draw_pressure(ax, colours, rows, unpriced) if len(rows) else style.draw_no_data(ax, colours)
-    words = _describe_pressure(rows, unpriced)
-    return style.finish_axes(ax, colours, words, pressure)
-
-
-def _split_by_price(pressure: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
-    if not len(pressure):
-        return pressure, []
-    rows = pressure.assign(name=pressure.iloc[:, 0].astype(str))
-    has_orders = rows["orders"] > 0 if "orders" in rows else True
-    unpriced = rows.loc[rows["net_usd"].isna() & has_orders, "name"].tolist()
-    rows = rows[rows["net_usd"].notna()]
-    rows = rows.assign(size=rows["buy_usd"] + rows["sell_usd"]).nlargest(_MAX_BARS, "size")
-    return rows.sort_values(["net_usd", "name"]).reset_index(drop=True), unpriced
-
-
-def _draw_pressure(ax: Axes, theme: Theme, rows: pd.DataFrame, unpriced: list[str]) -> None:
-    at = axes.name_rows(ax, theme, rows["name"].tolist())
+    rows, unpriced = pressure, []
+    if len(pressure):
+        rows = pressure.assign(name=pressure.iloc[:, 0].astype(str))
+        has_orders = rows["orders"] > 0 if "orders" in rows else True
+        unpriced = rows.loc[rows["net_usd"].isna() & has_orders, "name"].tolist()
+        rows = rows[rows["net_usd"].notna()]
+        rows = rows.assign(size=rows["buy_usd"] + rows["sell_usd"]).nlargest(_MAX_BARS, "size")
+        rows = rows.sort_values(["net_usd", "name"])
+    panel = style.open_panel(pressure, look, (7.2, 1.5 + 0.3 * max(4, len(rows))))
+    if rows.empty:
+        return panel.no_data("Outstanding in TWAP orders")
+    ax, theme = panel.ax, panel.theme
+    at = panel.name_rows(rows["name"].tolist())
     ax.barh(at, rows["buy_usd"], height=0.6, color=theme.good, label="to buy")
-    ax.barh(at, -rows["sell_usd"], height=0.6, color=theme.bad, hatch="///", label="to sell",
-            edgecolor=theme.background, linewidth=0)  # fmt: skip
-    axes.draw_net(ax, theme, rows["net_usd"], at)
+    ax.barh(
+        at, -rows["sell_usd"], height=0.6, color=theme.bad, hatch="///", label="to sell",
+        edgecolor=theme.background, linewidth=0,
+    )  # fmt: skip
+    panel.draw_net(rows["net_usd"], at)
+    panel.add_zero_line(vertical=True)
     without = f"; without a price: {', '.join(unpriced)}" if unpriced else ""
     ax.set_xlabel(f"outstanding in TWAP orders, USD{without}", parse_math=False)
-    axes.set_usd_ticks(ax.xaxis)
-    axes.add_legend(ax, theme, ncols=3)
-
-
-def _describe_pressure(rows: pd.DataFrame, unpriced: list[str]) -> str:
-    if not len(rows):
-        return "Outstanding in TWAP orders: no data."
+    ax.xaxis.set_major_formatter(formats.usd_tick)
+    panel.add_legend(ncols=3)
     parts = [
-        f"{row.name} {formats.usd_amount(row.net_usd, signed=True)}"
-        for _, row in rows.iloc[::-1].set_index("name").iterrows()
+        f"{name} {formats.usd_amount(net, signed=True)}"
+        for name, net in rows.iloc[::-1].set_index("name")["net_usd"].items()
     ]
-    without = f"; {len(unpriced)} without a price" if unpriced else ""
-    return f"Outstanding in TWAP orders in USD, net: {', '.join(parts)}{without}."
+    count = f"; {len(unpriced)} without a price" if unpriced else ""
+    return panel.finish(f"Outstanding in TWAP orders in USD, net: {', '.join(parts)}{count}.")
 
 
-@draws_result
-def twap_adherence(
-    adherence: pd.DataFrame,
-    *,
-    ax: Axes | None = None,
-    theme: ThemeName = "auto",
-    transparent: bool = False,
-) -> Axes:
+@style.draws_result
+def twap_adherence(adherence: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
     """Draw the executed share of each TWAP order over its elapsed share of time.
 
     Parameters
@@ -130,96 +112,57 @@ def twap_adherence(
     >>> twap_adherence(rows).get_xlabel()
     'elapsed time'
     """
-    ax, colours = style.new_axes(ax, theme, transparent, (5.2, 4.6))
+    panel = style.open_panel(adherence, look, (5.2, 4.6))
     running = adherence[adherence["elapsed"].notna()] if len(adherence) else adherence
-    waiting = len(adherence) - len(running)
-    _draw_adherence(ax, colours, running, waiting) if len(running) else style.draw_no_data(
-        ax, colours
-    )
-    words = _describe_adherence(running, waiting)
-    return style.finish_axes(ax, colours, words, adherence)
-
-
-def _draw_adherence(ax: Axes, theme: Theme, running: pd.DataFrame, waiting: int) -> None:
-    style.style_axes(ax, theme)
+    if running.empty:
+        return panel.no_data("Schedules of TWAP orders")
+    ax, theme, waiting = panel.ax, panel.theme, len(adherence) - len(running)
     ax.grid(True, axis="both", color=theme.grid, linewidth=0.8)
     ax.plot([0, 1], [0, 1], color=theme.muted, linestyle=":", linewidth=1.4, label="on schedule")
-    for is_buy, colour, marker, name in (
-        (True, theme.good, "o", "buys"),
-        (False, theme.bad, "s", "sells"),
-    ):
-        part = running[running["is_buy"].astype(bool) == is_buy]
+    is_buy = running["is_buy"].astype(bool)
+    sides = ((is_buy, theme.good, "o", "buys"), (~is_buy, theme.bad, "s", "sells"))
+    for is_own, colour, marker, name in sides:
         ax.plot(
-            part["elapsed"],
-            part["progress"],
-            marker,
-            color=colour,
-            markersize=6,
-            markeredgecolor=theme.background,
-            label=name,
-            clip_on=False,
-        )
+            running.loc[is_own, "elapsed"], running.loc[is_own, "progress"], marker, color=colour,
+            markersize=6, markeredgecolor=theme.background, label=name, clip_on=False,
+        )  # fmt: skip
     if len(running) <= 12:
-        _label_orders(ax, theme, running)
+        _label_orders(panel, running)
     for axis in (ax.xaxis, ax.yaxis):
-        axis.set_major_formatter(PercentFormatter(1.0, decimals=0))
-    ax.set_xlim(0, 1)
-    ax.set_ylim(0, 1)
-    ax.set_aspect("equal")
+        axis.set_major_formatter("{x:.0%}")
+    ax.set(xlim=(0, 1), ylim=(0, 1), aspect="equal", ylabel="size done")
     ax.set_xlabel(f"elapsed time; {waiting} more wait for a trigger" if waiting else "elapsed time")
-    ax.set_ylabel("size done")
-    axes.add_legend(ax, theme, ncols=3)
-
-
-def _label_orders(ax: Axes, theme: Theme, running: pd.DataFrame) -> None:
-    """Name the orders: above the diagonal at the left, below it at the right, one per line.
-
-    Near the left axis there is no room for a name at the left.
-    """
-    rows = running.sort_values("progress").astype({"elapsed": "float64", "progress": "float64"})
-    is_above = (rows["progress"] > rows["elapsed"]) & (rows["elapsed"] > _LABEL_WIDTH)
-    leaders = []
-    for own, sign, side in ((rows[is_above], -1, "right"), (rows[~is_above], 1, "left")):
-        height = -1.0
-        for row in own.to_dict("records"):
-            point = (row["elapsed"], row["progress"])
-            height = max(point[1] - 0.02, height + _LABEL_HEIGHT)
-            place = (point[0] + sign * 0.06, height)
-            leaders.append([point, place])
-            ax.text(
-                *place, str(row["market"]), ha=side, va="center", fontsize=8, color=theme.text,
-                parse_math=False,
-            )  # fmt: skip
-    ax.add_collection(
-        LineCollection(leaders, colors=theme.muted, linewidths=0.5, clip_on=False), autolim=False
-    )
-
-
-def _describe_adherence(running: pd.DataFrame, waiting: int) -> str:
-    if not len(running):
-        return "Schedules of TWAP orders: no data."
+    panel.add_legend(ncols=3)
     behind = (running["elapsed"] - running["progress"]).median()
-    return (
+    return panel.finish(
         f"Executed size over elapsed time of {len(running)} TWAP orders: the median is "
         f"{behind:.0%} behind schedule; {waiting} wait for a trigger."
     )
 
 
-_BENCHMARKS: Final = (
-    ("vs_vwap_bps", "volume-weighted", "o"),
-    ("vs_twap_bps", "time-weighted", "s"),
-    ("vs_arrival_bps", "arrival", "D"),
-)
+def _label_orders(panel: Panel, running: pd.DataFrame) -> None:
+    """Name the orders: above the diagonal at the left, below it at the right, one per line.
+
+    Near the left axis there is no room for a name at the left.
+    """
+    theme, leaders, heights = panel.theme, [], {"left": -1.0, "right": -1.0}
+    rows = running.sort_values("progress").astype({"elapsed": "float64", "progress": "float64"})
+    for row in rows.to_dict("records"):
+        x, y = row["elapsed"], row["progress"]
+        side, shift = ("right", -0.06) if y > x > _LABEL_WIDTH else ("left", 0.06)
+        heights[side] = max(y - 0.02, heights[side] + _LABEL_HEIGHT)
+        place = x + shift, heights[side]
+        leaders.append([(x, y), place])
+        panel.ax.text(
+            *place, str(row["market"]), ha=side, va="center", fontsize=8, color=theme.text,
+            parse_math=False,
+        )  # fmt: skip
+    lines = LineCollection(leaders, colors=theme.muted, linewidths=0.5, clip_on=False)
+    panel.ax.add_collection(lines, autolim=False)
 
 
-@draws_result
-def twap_quality(
-    quality: pd.DataFrame,
-    *,
-    ax: Axes | None = None,
-    theme: ThemeName = "auto",
-    transparent: bool = False,
-) -> Axes:
+@style.draws_result
+def twap_quality(quality: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
     """Draw the prices of TWAP orders against three benchmarks.
 
     Parameters
@@ -247,44 +190,29 @@ def twap_quality(
     >>> twap_quality(rows).get_xlabel()
     'gain against the benchmark, bps (below 0: a cost)'
     """
-    ax, colours = style.new_axes(ax, theme, transparent, (7.2, 2.8))
-    _draw_quality(ax, colours, quality) if len(quality) else style.draw_no_data(ax, colours)
-    words = _describe_quality(quality)
-    return style.finish_axes(ax, colours, words, quality)
-
-
-def _draw_quality(ax: Axes, theme: Theme, quality: pd.DataFrame) -> None:
-    style.style_axes(ax, theme, grid="x")
+    panel = style.open_panel(quality, look, (7.2, 2.8))
+    if quality.empty:
+        return panel.no_data("TWAP orders against benchmarks")
+    ax, theme, words = panel.ax, panel.theme, []
+    panel.name_rows([name for _, name, _ in _BENCHMARKS], from_top=True)
+    panel.add_zero_line(vertical=True)
     colours = (theme.good, theme.accent, theme.bad)
-    ax.axvline(0, color=theme.muted, linewidth=0.8)
-    for row, ((column, _, marker), colour) in enumerate(zip(_BENCHMARKS, colours, strict=True)):
+    for row, ((column, name, marker), colour) in enumerate(zip(_BENCHMARKS, colours, strict=True)):
         values = quality[column].astype("float64").dropna().sort_values().to_numpy()
         if not len(values):
+            words.append(f"{name} unknown")
             continue
         # Marks are shifted in turn, so that they do not hide each other.
         shift = ((np.arange(len(values)) * 7) % 11 - 5) * 0.05
         ax.plot(values, row + shift, marker, color=colour, markersize=4, alpha=0.6)
         median = float(np.median(values))
         ax.plot([median] * 2, [row - 0.36, row + 0.36], color=theme.text, linewidth=2)
-        axes.label_right_edge(ax, row, _bps_text(median), theme.text)
-    ax.set_yticks(range(3), [name for _, name, _ in _BENCHMARKS])
-    ax.set_ylim(2.6, -0.6)
+        text = formats.true_minus(f"{median:+.1f}")
+        panel.label_right_edge(row, text)
+        words.append(f"{name} {text}")
     ax.set_xlabel("gain against the benchmark, bps (below 0: a cost)")
     ax.set_title("median", loc="right", fontsize=9, color=theme.text)
-
-
-def _describe_quality(quality: pd.DataFrame) -> str:
-    if not len(quality):
-        return "TWAP orders against benchmarks: no data."
-    parts = [
-        f"{name} " + _bps_text(quality[column].astype("float64").median())
-        for column, name, _ in _BENCHMARKS
-    ]
-    return (
+    return panel.finish(
         f"Prices of {len(quality)} TWAP orders, better than benchmarks by a median in basis points "
-        f"of: {', '.join(parts)}."
+        f"of: {', '.join(words)}."
     )
-
-
-def _bps_text(bps: float) -> str:
-    return "unknown" if bps != bps else formats.true_minus(f"{bps:+.1f}")

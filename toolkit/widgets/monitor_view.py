@@ -15,7 +15,7 @@ from toolkit.fetch.registry import operation_of
 from toolkit.fetch.snapshots import perp_twap_snapshot_timestamp, perp_twap_snapshots
 from toolkit.frames import frame
 from toolkit.plots import formats
-from toolkit.plots.style import is_simulated
+from toolkit.plots.axes import is_simulated
 from toolkit.widgets import view_html
 from toolkit.widgets.fetcher import Fetcher, error_text
 from toolkit.widgets.view_html import HtmlColumn

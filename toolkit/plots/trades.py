@@ -1,0 +1,261 @@
+"""Trades: price impact, who gained from whom, and whose trades prices follow."""
+
+from typing import Final, Unpack, overload
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
+
+from toolkit.execution import Impact
+from toolkit.plots import formats, style
+from toolkit.plots.axes import Panel, set_log_ticks
+from toolkit.plots.style import Look, PanelLook
+
+_UNIT: Final = 0.01  # share of a day's volume at which the law is stated
+_MOST_NAMES: Final = 8
+_MOST_RANKED: Final = 20
+
+
+@overload
+def impact(impact: Impact, *, ax: None = None, **look: Unpack[Look]) -> Figure: ...
+@overload
+def impact(impact: Impact, *, ax: Axes, **look: Unpack[Look]) -> Axes: ...
+@style.draws_panels
+def impact(impact: Impact, **look: Unpack[PanelLook]) -> Figure | Axes:
+    """Draw price impact by size of orders, the response by lag, and how sides follow each other.
+
+    Parameters
+    ----------
+    impact : Impact
+        `tk.execution.impact`.
+    ax : Axes, optional
+        Axes to draw the impact by size on, without the other panels.
+    theme : {"auto", "light", "dark"}, default "auto"
+        Theme of the figure. "auto" takes the theme of `tk.plots.use`.
+    transparent : bool, default False
+        Whether a new figure has no background.
+
+    Returns
+    -------
+    Figure or Axes
+        A new figure with three panels; or `ax`, with the first. Left: mean impact in basis points
+        over the share of a day's volume, with intervals, the fitted law and a square root; both
+        axes are logarithmic if all means are positive. Middle: response and kernel over the lag.
+        Right: autocorrelation of the sides of orders. Bands are intervals.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from toolkit import execution
+    >>> ms = lambda *at: pd.to_datetime(at, unit="ms", utc=True)
+    >>> fills = pd.DataFrame({"oid": [1, 2, 3], "coin": "XYZ", "px": 100.0, "sz": [1.0, 4.0, 16.0],
+    ...     "side": "B", "crossed": True, "time": ms(1_000, 101_000, 201_000)})
+    >>> mids = pd.DataFrame({"coin": "XYZ", "mid_px": [100, 100.01, 100, 100.02, 100, 100.04],
+    ...     "time": ms(0, 2_000, 100_000, 102_000, 200_000, 202_000)})
+    >>> len(impact(execution.impact(fills, mids)).axes)
+    3
+    """
+    widths = (1.25, 1, 0.9) if len(impact.sizes) else (1,)
+    panels = style.open_panels(impact.params, look, (10.2, 3.5), widths=widths)
+    if impact.sizes.empty:
+        return panels[0].no_data("Price impact")
+    words = _draw_law(panels[0], impact)
+    for panel in panels[1:2]:
+        _draw_lags(panel, 0, impact.lags, "response_bps", "response")
+        _draw_lags(panel, 1, impact.lags, "kernel_bps", "kernel (own part)")
+        panel.ax.yaxis.set_major_formatter(formats.signed_number)
+        panel.ax.set_ylabel("price change, bps")
+    for panel in panels[2:]:
+        _draw_lags(panel, 2, impact.lags, "autocorrelation", "same side again")
+        panel.ax.set_ylabel("autocorrelation of sides")
+    for panel in panels[1:]:
+        panel.add_zero_line(is_edge=True)
+        panel.ax.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=5))
+        panel.ax.set_xlabel("lag, orders")
+        panel.add_legend(ncols=1)
+    return panels[0].finish(words)
+
+
+def _draw_law(panel: Panel, found: Impact) -> str:
+    """Draw the mean impact by size and the fitted law; return the law in words."""
+    ax, theme = panel.ax, panel.theme
+    columns = ("share", "estimate", "low", "high")
+    share, mean, low, high = (found.sizes[name].to_numpy(np.float64) for name in columns)
+    is_log = bool((mean > 0).all())
+    shares = np.geomspace(share.min() / 1.3, share.max() * 1.3, 60)
+    rows = found.params.set_index("name")
+    exponent, *ends = rows.loc["exponent", ["estimate", "low", "high"]].to_numpy(np.float64)
+    words = f"Price impact of {found.n:,} orders: no law fits."
+    if np.isfinite(exponent):
+        interval = f" ({ends[0]:.2f} to {ends[1]:.2f})" if pd.notna(ends[0]) else ""
+        label = f"fitted: exponent {exponent:.2f}{interval}"
+        law = found["impact_bps"] * (shares / _UNIT) ** exponent
+        ax.plot(shares, law, color=theme.good, linewidth=1.8, label=label)
+        root = found["root_bps"]
+        if not is_log or root > 0:
+            square = root * (shares / _UNIT) ** 0.5
+            ax.plot(shares, square, "--", color=theme.bad, linewidth=1.4, label="square root")
+        words = (
+            f"Price impact of {found.n:,} orders grows with their size to the power of "
+            f"{exponent:.2f}{interval}. An order of 1 % of a day's volume moves the price by "
+            f"{formats.basis_points(found['impact_bps'])} bps."
+        )
+    least = 0.2 * mean.min() if is_log else -np.inf
+    reach = np.array([mean - np.maximum(low, least), high - mean])
+    ax.errorbar(
+        share, mean, yerr=np.maximum(np.nan_to_num(reach), 0.0), color=theme.text, linestyle="",
+        marker="o", markersize=5, capsize=3, linewidth=1.2, label="mean of orders of a size",
+    )  # fmt: skip
+    ax.set_xscale("log")
+    if is_log:
+        ax.set_yscale("log")
+        ax.set_ylim(bottom=0.45 * mean.min())
+        set_log_ticks(ax.yaxis, formats.plain_number)
+    else:
+        panel.add_zero_line()
+        ax.yaxis.set_major_formatter(formats.signed_number)
+    ax.xaxis.set_major_locator(LogLocator())
+    ax.xaxis.set_minor_locator(NullLocator())
+    ax.xaxis.set_major_formatter(lambda value, _: f"{100 * value:g} %")
+    ax.set(xlabel="size of the order, share of a day's volume", ylabel="price impact, bps")
+    panel.add_legend(ncols=1)
+    return words
+
+
+def _draw_lags(panel: Panel, number: int, lags: pd.DataFrame, column: str, label: str) -> None:
+    line, name = panel.line_style(number), column.removesuffix("_bps")
+    panel.ax.plot(
+        lags["lag"], lags[column], **line.plain(), marker=line.marker, markersize=3, linewidth=1.6,
+        label=label,
+    )  # fmt: skip
+    panel.draw_band(lags["lag"], lags[f"{name}_low"], lags[f"{name}_high"], line.color)
+
+
+@style.draws_result
+def counterparties(pairs: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
+    """Draw what takers gained from makers: one cell for each pair.
+
+    Parameters
+    ----------
+    pairs : DataFrame
+        `tk.execution.counterparties`. The eight takers and the eight makers with the largest
+        volume are drawn.
+    ax : Axes, optional
+        Axes to draw on. By default, a new figure.
+    theme : {"auto", "light", "dark"}, default "auto"
+        Theme of the figure. "auto" takes the theme of `tk.plots.use`.
+    transparent : bool, default False
+        Whether a new figure has no background.
+
+    Returns
+    -------
+    Axes
+        Rows are takers, columns are makers. The shade and the first number are the gain of the
+        taker in basis points, the second number is the volume in USD.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> pairs = pd.DataFrame({"taker": ["0xa"], "maker": ["0xb"], "volume_usd": [200.0],
+    ...     "gain_bps": [50.0]})
+    >>> counterparties(pairs).get_ylabel()
+    'taker'
+    """
+    rows, takers, makers = pairs, [], []
+    if len(pairs):
+        names = {
+            side: [
+                formats.short_name(n) if isinstance(n, str) else "not known" for n in pairs[side]
+            ]
+            for side in ("taker", "maker")
+        }
+        rows = pairs.assign(**names)
+        takers, makers = (
+            rows.groupby(side)["volume_usd"].sum().sort_values(ascending=False, kind="stable")
+            .head(_MOST_NAMES).index.tolist()
+            for side in names
+        )  # fmt: skip
+    size = (1.9 + 0.85 * max(3, len(makers)), 1.5 + 0.42 * max(3, len(takers)))
+    panel = style.open_panel(pairs, look, size)
+    if rows.empty:
+        return panel.no_data("Who trades against whom")
+    gains, volumes = (
+        rows.pivot_table(index="taker", columns="maker", values=name, aggfunc="first", dropna=False)
+        .reindex(index=takers, columns=makers).to_numpy(np.float64)
+        for name in ("gain_bps", "volume_usd")
+    )  # fmt: skip
+    texts = np.full(gains.shape, "", dtype=object)
+    for place in np.argwhere(np.isfinite(volumes)):
+        gain, usd = gains[*place], formats.short_usd(float(f"{volumes[*place]:.3g}"))
+        known = formats.signed_number(round(gain, 1)) if np.isfinite(gain) else "no price"
+        texts[*place] = f"{known}\n{usd}"
+    # Gains and losses have the same scale of shades.
+    most = float(np.abs(gains[np.isfinite(gains)]).max(initial=0.0)) or 1.0
+    panel.draw_cells(gains, texts, ("bad", "background", "good"), -most, most, fontsize=7.5)
+    panel.name_cells(takers, makers, rotation=30)
+    panel.ax.set_ylabel("taker")
+    panel.ax.set_xlabel(
+        "maker; cells: gain of the taker in bps (below 0: a loss), and volume in USD"
+    )
+    top = rows.iloc[0]
+    return panel.finish(
+        f"Who trades against whom: {len(rows)} pairs. The largest is {top['taker']} taking from "
+        f"{top['maker']}: {formats.usd_amount(top['volume_usd'])} USD, gain of the taker "
+        f"{formats.signed_number(round(top['gain_bps'], 2))} bps."
+    )
+
+
+@style.draws_result
+def toxicity(ranking: pd.DataFrame, **look: Unpack[PanelLook]) -> Axes:
+    """Draw how far prices follow the trades of each account, the most toxic at the top.
+
+    Parameters
+    ----------
+    ranking : DataFrame
+        `tk.execution.toxicity`. The first 20 names are drawn.
+    ax : Axes, optional
+        Axes to draw on. By default, a new figure.
+    theme : {"auto", "light", "dark"}, default "auto"
+        Theme of the figure. "auto" takes the theme of `tk.plots.use`.
+    transparent : bool, default False
+        Whether a new figure has no background.
+
+    Returns
+    -------
+    Axes
+        One row per name: the measured gain as a hollow dot, the gain after shrinkage as a full dot
+        with its interval, in basis points.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> ranking = pd.DataFrame({"name": ["0xa"], "fills": [9], "gain_bps": [3.0],
+    ...     "shrunk_bps": [2.0], "low": [1.0], "high": [3.0]})
+    >>> toxicity(ranking).get_xlabel()
+    'gain after the trade, bps (below 0: a loss)'
+    """
+    rows = ranking.head(_MOST_RANKED)
+    panel = style.open_panel(ranking, look, (7.2, max(1.9, 0.27 * len(rows) + 1.1)))
+    if rows.empty or rows["gain_bps"].isna().all():
+        return panel.no_data("Gain after trades by account")
+    names = rows["name"].map(lambda name: formats.short_name(str(name)), na_action="ignore")
+    texts = [
+        f"{name} ({fills:,})"
+        for name, fills in zip(names.fillna("no name"), rows["fills"], strict=True)
+    ]
+    at = panel.name_rows(texts, from_top=True)
+    panel.add_zero_line(vertical=True)
+    panel.draw_measured(rows["gain_bps"])
+    if rows["shrunk_bps"].notna().any():
+        interval, label = (rows["low"], rows["high"]), "after shrinkage, with interval"
+        panel.draw_intervals(at, rows["shrunk_bps"], *interval, panel.theme.bad, label=label)
+    panel.ax.set_ylabel("name (fills)")
+    panel.ax.set_xlabel("gain after the trade, bps (below 0: a loss)")
+    panel.add_legend(ncols=2)
+    gain = formats.signed_number(round(rows["gain_bps"].iloc[0], 2))
+    return panel.finish(
+        f"Gain after trades of {len(ranking)} names. The highest is {texts[0]} fills: "
+        f"{gain} bps measured."
+    )
