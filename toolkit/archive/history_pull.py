@@ -359,7 +359,7 @@ class HistoryPull:
 
     def begin(self, writer: HistoryWriter, most_rows: int) -> None:
         """Read what is archived, and find the first portion to pull."""
-        self._portions = self._pull_portions(writer, most_rows)
+        self.asked, self._portions = None, self._pull_portions(writer, most_rows)
         self.asked = next(self._portions, None)
 
     def take(self, pulled: PulledRows) -> None:

@@ -113,7 +113,7 @@ def refresh_all(
         return
     series, words = requests[0].series, dict[str, None]()
     kind = _HistoryRefresh if series.operation.is_history else _AnswerRefresh
-    refresh: _Refresh = kind(tables, requests, session, rows_per_commit)
+    refresh: _AnyRefresh = kind(tables, requests, session, rows_per_commit)
     try:
         with session.show_progress(f"archive {series.operation.type}") as count_rows:
             while refresh.waiting or refresh.finished:
@@ -145,7 +145,7 @@ def _resume_note(name: str, rows: int) -> str:
 
 
 def _make_calls(
-    refresh: "_Refresh",
+    refresh: "_AnyRefresh",
     session: Session,
     executor: Executor | ClusterClient | None,
     count_rows: Callable[[int], object],
@@ -181,7 +181,7 @@ def _make_calls(
                 future.cancel()
 
 
-def _begin_call(refresh: "_Refresh", submit: Callable[..., Any]) -> tuple[Any, Any]:
+def _begin_call(refresh: "_AnyRefresh", submit: Callable[..., Any]) -> tuple[Any, Any]:
     """Return the next item with its result, its future, its error, or None without a call."""
     item = refresh.waiting.popleft()
     try:
@@ -225,8 +225,8 @@ def _announce(
     return replace(done, history=noted)
 
 
-class _HistoryRefresh:
-    """The refresh of histories: what waits, what is pulled, and what is finished."""
+class _Refresh:
+    """The refresh of series: what waits, and what is finished."""
 
     def __init__(
         self,
@@ -237,11 +237,19 @@ class _HistoryRefresh:
     ) -> None:
         self.is_single = len(requests) == 1
         self.waiting: deque[Any] = deque(requests)
-        self.finished: list[HistoryPull] = []
+        self.finished: list[Any] = []
         self.new_rows = 0
-        self._session, self._rows_per_commit = session, rows_per_commit
-        sample = requests[0].series
-        self._writer = history_pull.HistoryWriter(tables, sample, is_only=self.is_single)
+        self._tables, self._session, self._rows_per_commit = tables, session, rows_per_commit
+        self._sample = requests[0].series
+
+
+class _HistoryRefresh(_Refresh):
+    """The refresh of histories, also what is pulled of each."""
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        only = self.is_single
+        self._writer = history_pull.HistoryWriter(self._tables, self._sample, is_only=only)
         self._pulled: dict[str, HistoryPull] = {}
         self._is_committing, self._tries = False, 0
 
@@ -301,7 +309,7 @@ class _HistoryRefresh:
                 log_entry(each.refreshed(), each.origin, each.breaks, each.runs, each.lacks)
                 for each in done
             ]
-            log_refreshes(self._writer.tables, entries, self._writer.log)
+            log_refreshes(self._tables, entries, self._writer.log)
         for history in finished:
             if history in done:
                 yield history.request, self._announce(history, words)
@@ -368,7 +376,7 @@ class _HistoryRefresh:
         # Remarks about very active accounts depend on the rows of the most active one.
         most_rows = done.total
         if "user" in {column.name for column in table_columns(series.operation.tables[0])}:
-            users = self._writer.tables.read_rows(series.table, ["user"], series=series)
+            users = self._tables.read_rows(series.table, ["user"], series=series)
             counts = users.group_by("user").aggregate([([], "count_all")])
             most_rows = pc.max(counts["count_all"]).as_py() or 0
         archived = pd.DataFrame(index=range(most_rows))
@@ -392,17 +400,8 @@ class FetchedAnswer:
     origin: RowOrigin
 
 
-class _AnswerRefresh:
+class _AnswerRefresh(_Refresh):
     """The refresh of an operation that is not a history: one more answer of each series."""
-
-    def __init__(
-        self, tables: ArchiveTables, requests: Sequence[RefreshRequest], session: Session, _: int
-    ) -> None:
-        self.is_single = len(requests) == 1
-        self.waiting: deque[RefreshRequest] = deque(requests)
-        self.finished: list[tuple[RefreshRequest, FetchedAnswer | ToolkitError]] = []
-        self.new_rows = 0
-        self._tables, self._session = tables, session
 
     def begin(self, request: RefreshRequest) -> tuple[RefreshRequest, Call]:
         """Return the call for an answer, if no archived answer is later than the present."""
@@ -453,7 +452,7 @@ class _AnswerRefresh:
             pass
 
 
-_Refresh = _HistoryRefresh | _AnswerRefresh
+_AnyRefresh = _HistoryRefresh | _AnswerRefresh
 
 
 def fetch_answer(

@@ -27,6 +27,7 @@ from toolkit.archive.schemas import ANSWERS, RECORDS, Series
 from toolkit.archive.storage import ArchiveTables, archive_present_ms
 from toolkit.completeness.covered_ranges import HistoryCoverage, find_covered_range, make_coverage
 from toolkit.completeness.headers import Completeness, write_completeness
+from toolkit.contract import paging
 from toolkit.contract.answers import encode
 from toolkit.contract.dexes import ALL_DEXES, strip_native_dex
 from toolkit.contract.fields import drop_beyond_fields
@@ -171,33 +172,34 @@ class _Replay:
 
     def answer(self, request: CheckedRequest) -> Response:
         """Return the answer to a request, and state how complete it is."""
-        operation = request.operation
+        operation, stated = request.operation, Completeness()
         if operation.is_history:
             subject = operation.subject_of(request.parameters)
             subject = self._subjects.get((operation.type, strip_native_dex(subject)), subject)
-            series = Series(operation, subject)
-            return _state(self._page(series, request), self._completeness(request, subject))
-        series = schemas.make_series(operation, (), request.parameters)
-        row = latest_answer(self._tables, series)
-        if operation.paging != "none":
+            response = self._page(Series(operation, subject), request)
+            stated = self._completeness(request, subject)
+        elif operation.paging != "none":
             reason = f"{operation.type} is not served from an archive: read it with Archive.frame"
-            return _state(_handle(self._empty, request), Completeness(reason))
-        if row:
-            headers = {"content-type": "application/json", **json.loads(row["_headers"])}
-            return _state(Response(200, headers, row["_body"]), Completeness())
-        if operation.type == "batchClearinghouseStates":
-            return self._account_states(request)
-        reason = f"the archive has no answer to {series.name}: {_REFRESH}"
-        if operation.extra:
-            raise BadRequest(f"{reason}; it is not in {self._empty.about['label']}")
-        return _state(_handle(self._empty, request), Completeness(reason))
+            response, stated = _handle(self._empty, request), Completeness(reason)
+        else:
+            series = schemas.make_series(operation, (), request.parameters)
+            reason = f"the archive has no answer to {series.name}: {_REFRESH}"
+            if row := latest_answer(self._tables, series):
+                headers = {"content-type": "application/json", **json.loads(row["_headers"])}
+                response = Response(200, headers, row["_body"])
+            elif operation.type == "batchClearinghouseStates":
+                response, stated = self._account_states(request)
+            elif operation.extra:
+                raise BadRequest(f"{reason}; it is not in {self._empty.about['label']}")
+            else:
+                response, stated = _handle(self._empty, request), Completeness(reason)
+        return replace(response, headers={**response.headers, **write_completeness(stated)})
 
-    def _account_states(self, request: CheckedRequest) -> Response:
+    def _account_states(self, request: CheckedRequest) -> tuple[Response, Completeness]:
         """Return the latest archived state of each account, from answers about others as well."""
         condition = ds.field("_operation") == request.operation.type
         rows = self._tables.read_rows(ANSWERS, condition=condition).sort_by("_fetched").to_pylist()
-        states: dict[str, Any] = {}
-        dex = request["dex"] or ""
+        states, dex = dict[str, Any](), request["dex"] or ""
         for row in rows:
             if (json.loads(row["_subject"]).get("dex") or "") == dex:
                 answer = json.loads(row["_body"])
@@ -212,9 +214,8 @@ class _Replay:
         more = f" and {len(missing) - 1} more" if missing[1:] else ""
         name = " ".join(filter(None, (request.operation.type, dex, *missing[:1])))
         reason = f"the archive has no answer to {name}{more}: {_REFRESH}" if missing else ""
-        return _state(
-            handler_messages.json_response(json.dumps(answer).encode()), Completeness(reason)
-        )
+        response = handler_messages.json_response(json.dumps(answer).encode())
+        return response, Completeness(reason)
 
     def _page(self, series: Series, request: CheckedRequest) -> Response:
         """Return a page of the archived rows of a history, as they were on the wire."""
@@ -276,9 +277,9 @@ class _Replay:
         covered = find_covered_range(known, operation, start, end, request.now_ms)
         if covered is not None:
             return Completeness(covered=covered)
-        until = "" if end is None else f" to {_format_time(end)}"
+        until = "" if end is None else f" to {paging.time_text(end)}"
         return Completeness(
-            f"{name} from {_format_time(start)}{until} is not proved complete: the archive has "
+            f"{name} from {paging.time_text(start)}{until} is not proved complete: the archive has "
             f"{_describe_ranges(known)}; {_REFRESH}, or request a range that it has"
         )
 
@@ -290,20 +291,6 @@ def _handle(store: Store, request: CheckedRequest) -> Response:
     except (NotReady, ServiceDown) as error:
         answer = handler_messages.error_response(error)
     return handler_messages.json_response(answer) if isinstance(answer, bytes) else answer
-
-
-def _state(response: Response, completeness: Completeness) -> Response:
-    """Return a response that states its completeness."""
-    headers = {**response.headers, **write_completeness(completeness)}
-    return replace(response, headers=headers)
-
-
-def _format_time(time_ms: int) -> str:
-    """Return a requested time as text, also one that no calendar has."""
-    try:
-        return to_iso(time_ms)
-    except OverflowError:
-        return f"{time_ms} ms"
 
 
 def _describe_ranges(coverage: HistoryCoverage) -> str:

@@ -406,14 +406,14 @@ def check_range(operation: Operation, parameters: Mapping[str, Any], keys: list[
         limit = parse_cursor(operation, cursor)[: ordered_parts(keys[0])]
     if limit and keys[first][: len(limit)] < limit:
         name = "cursor" if cursor else "start"
-        time = _time_text(limit[0])
+        time = time_text(limit[0])
         place = f"before the requested {name} {f'{cursor} ({time})' if cursor else time}"
         _refuse_row(operation, first % len(keys), place)
     if end is not None and keys[last][0] > end:
-        _refuse_row(operation, last % len(keys), f"after the requested end {_time_text(end)}")
+        _refuse_row(operation, last % len(keys), f"after the requested end {time_text(end)}")
 
 
-def _time_text(ms: int) -> str:
+def time_text(ms: int) -> str:
     """Return a time as ISO text; if it is after the year 9999, as a number."""
     try:
         return to_iso(ms)
