@@ -149,3 +149,9 @@ def test_many_warns_once():
             frame = tk.many(tk.user_fills_by_time, users, "2025-07-01", **options)
         assert len(caught) == 1
         assert "first available day (2025-07-28)" in tk.provenance(frame)["history"]
+
+
+def test_spot_pair_has_no_funding(simulated):
+    with pytest.warns(HistoryWarning, match="only perps have funding"):
+        rates = tk.funding_history("HYPE/USDC", "1d", session=simulated)
+    assert rates.empty

@@ -10,16 +10,6 @@ from typing import NamedTuple
 from toolkit.contract.operations import Operation
 from toolkit.times import to_ms
 
-__all__ = [
-    "HistoryCoverage",
-    "TimeRange",
-    "enclosing_range",
-    "find_covered_range",
-    "join_ranges",
-    "make_coverage",
-    "subtract_ranges",
-]
-
 TimeRange = tuple[int, int]
 """First and last millisecond, both inclusive."""
 

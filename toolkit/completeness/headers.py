@@ -25,15 +25,6 @@ from urllib.parse import quote, unquote
 from toolkit.completeness.covered_ranges import TimeRange
 from toolkit.errors import Incomplete
 
-__all__ = [
-    "Completeness",
-    "SourceStatement",
-    "read_completeness",
-    "read_source",
-    "write_completeness",
-    "write_source",
-]
-
 _NOW: Final = "x-toolkit-now"
 _CLOCK: Final = "x-toolkit-clock"
 _SOURCE: Final = "x-toolkit-source"

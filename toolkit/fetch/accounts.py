@@ -6,14 +6,12 @@ from typing import NamedTuple
 import pandas as pd
 
 from toolkit.client import Session
-from toolkit.display import frames_html
 from toolkit.fetch.pull import Extra, Numbers, OnIncomplete, fetch_frame, fetch_frames
-from toolkit.fetch.registry import fetches
-from toolkit.public_names import publish_as
+from toolkit.fetch.registry import fetches, shows_frames
 from toolkit.times import Time
 
 
-@publish_as("toolkit")
+@shows_frames
 class AccountStates(NamedTuple):
     """The perp accounts of many users, their positions, and the users that failed."""
 
@@ -21,22 +19,16 @@ class AccountStates(NamedTuple):
     positions: pd.DataFrame
     failed: pd.DataFrame
 
-    def _repr_html_(self) -> str:
-        return frames_html(self._asdict())
 
-
-@publish_as("toolkit")
+@shows_frames
 class BorrowLendState(NamedTuple):
     """A user's borrow/lend health, and the position in each token."""
 
     account: pd.DataFrame
     tokens: pd.DataFrame
 
-    def _repr_html_(self) -> str:
-        return frames_html(self._asdict())
 
-
-@publish_as("toolkit")
+@shows_frames
 class PortfolioState(NamedTuple):
     """The mode of an account, its perp accounts, positions and spot balances."""
 
@@ -45,20 +37,14 @@ class PortfolioState(NamedTuple):
     positions: pd.DataFrame
     balances: pd.DataFrame
 
-    def _repr_html_(self) -> str:
-        return frames_html(self._asdict())
 
-
-@publish_as("toolkit")
+@shows_frames
 class Vault(NamedTuple):
     """A vault, its history, and its followers."""
 
     vault: pd.DataFrame
     portfolio: pd.DataFrame
     followers: pd.DataFrame
-
-    def _repr_html_(self) -> str:
-        return frames_html(self._asdict())
 
 
 @fetches("userNonFundingLedgerUpdates")

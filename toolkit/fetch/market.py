@@ -5,33 +5,25 @@ from typing import NamedTuple
 import pandas as pd
 
 from toolkit.client import Session
-from toolkit.display import frames_html
 from toolkit.fetch.pull import Extra, Numbers, OnIncomplete, fetch_frame, fetch_frames
-from toolkit.fetch.registry import fetches
-from toolkit.public_names import publish_as
+from toolkit.fetch.registry import fetches, shows_frames
 from toolkit.times import Time
 
 
-@publish_as("toolkit")
+@shows_frames
 class DexLimits(NamedTuple):
     """The limits of a whole dex, and of each of its coins."""
 
     dex: pd.DataFrame
     coins: pd.DataFrame
 
-    def _repr_html_(self) -> str:
-        return frames_html(self._asdict())
 
-
-@publish_as("toolkit")
+@shows_frames
 class SpotMarkets(NamedTuple):
     """The spot markets, and the tokens."""
 
     pairs: pd.DataFrame
     tokens: pd.DataFrame
-
-    def _repr_html_(self) -> str:
-        return frames_html(self._asdict())
 
 
 @fetches("currentDepth")

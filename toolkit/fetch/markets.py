@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 import pandas as pd
@@ -21,6 +21,9 @@ from toolkit.contract.operations import Operation
 from toolkit.errors import Incomplete, InvalidKey, RateLimited, ServiceError, unsent
 from toolkit.public_names import publish_as
 
+_NAMED: Final = ("coin", "market")
+"""Forms of the parameters that name a market."""
+
 
 def with_codes(
     session: Session, operation: Operation, parameters: Mapping[str, Any]
@@ -31,16 +34,12 @@ def with_codes(
     once for the list of markets.
     """
     changed = dict(parameters)
-    for parameter in operation.parameters:
-        value = parameters.get(parameter.python)
-        if parameter.dex_form not in ("coin", "market") or value is None:
-            continue
+    for name in (item.python for item in operation.parameters if item.dex_form in _NAMED):
+        value = parameters.get(name)
         if isinstance(value, str):
-            changed[parameter.python] = market_code(session, value)
+            changed[name] = market_code(session, value)
         elif isinstance(value, list | tuple):
-            changed[parameter.python] = [
-                market_code(session, name) if isinstance(name, str) else name for name in value
-            ]
+            changed[name] = [market_code(session, v) if isinstance(v, str) else v for v in value]
     return changed
 
 
@@ -61,9 +60,9 @@ def market_code(session: Session, name: str) -> str:
 
 def check_markets(session: Session, operation: Operation, parameters: Mapping[str, Any]) -> None:
     """Raise BadRequest if a request without rows names a market that does not exist."""
-    for parameter in operation.parameters:
-        name = parameters.get(parameter.python)
-        if parameter.dex_form != "coin" or not isinstance(name, str):
+    coins = (item.python for item in operation.parameters if item.dex_form == "coin")
+    for name in map(parameters.get, coins):
+        if not isinstance(name, str):
             continue
         markets = list_markets(session, name)
         if not markets and not session.source.history:
@@ -128,24 +127,24 @@ def list_markets(session: Session, name: str) -> dict[str, str]:
     is_spot = "/" in name or name.startswith("@")
     dex = "" if is_spot else coin_dex(plain_name(name))
     place = "spot" if is_spot else f"perps of {dex}"
-    if place not in session.markets:
-        session.markets[place] = _ask_markets(session, dex, is_spot)
-    return session.markets[place]
-
-
-def _ask_markets(session: Session, dex: str, is_spot: bool) -> dict[str, str]:
-    world = session.world or {}
+    if place in session.markets:
+        return session.markets[place]
+    world, found = session.world or {}, dict[str, str]()
     if "seed" in world and not is_spot:  # a simulated exchange lists the perps of every dex
-        return {coin: coin for coin in world["perp_coins"]}
-    body = {"type": "spotMeta"} if is_spot else {"type": "meta", **({"dex": dex} if dex else {})}
-    try:
-        operation = session.api.adapt(known_operation(body["type"]))
-        answer = msgspec.json.decode(session.ask(operation, body).content)
-        if is_spot:
-            return spot_names(answer)
-        names = [asset["name"] for asset in answer["universe"]]
-        return {name: name for name in names if coin_dex(name) == dex}
-    except (InvalidKey, RateLimited):
-        raise
-    except (ServiceError, Incomplete, msgspec.DecodeError, LookupError, TypeError):
-        return {}
+        found = {coin: coin for coin in world["perp_coins"]}
+    else:
+        request = {"type": "spotMeta" if is_spot else "meta"} | ({"dex": dex} if dex else {})
+        try:
+            operation = session.api.adapt(known_operation(request["type"]))
+            answer = msgspec.json.decode(session.ask(operation, request).content)
+            if is_spot:
+                found = spot_names(answer)
+            else:
+                names = [asset["name"] for asset in answer["universe"]]
+                found = {name: name for name in names if coin_dex(name) == dex}
+        except (InvalidKey, RateLimited):
+            raise
+        except (ServiceError, Incomplete, msgspec.DecodeError, LookupError, TypeError):
+            pass
+    session.markets[place] = found
+    return found

@@ -18,6 +18,7 @@ from typing import Any, Final, Literal
 import msgspec
 import pandas as pd
 
+from toolkit import errors
 from toolkit.client import RawAnswer, RequestCounts, Session, current_session
 from toolkit.completeness.checks import BreakLog, HistoryChecks, check_answer, row_proof
 from toolkit.completeness.headers import Completeness
@@ -29,14 +30,6 @@ from toolkit.contract.extra_operations import FETCHED
 from toolkit.contract.operations import VIEWS, Operation
 from toolkit.contract.value_kinds import Numbers
 from toolkit.display import count_text
-from toolkit.errors import (
-    HistoryWarning,
-    Incomplete,
-    IncompleteWarning,
-    ServiceError,
-    ToolkitError,
-    warn_caller,
-)
 from toolkit.fetch.markets import check_markets, with_codes
 from toolkit.fetch.registry import operation_of
 from toolkit.fetch.remarks import Remark, answer_remarks, join_remarks, request_remarks
@@ -44,16 +37,7 @@ from toolkit.frames import Collector, Extra
 from toolkit.frames.answer_frames import cut_facts
 from toolkit.times import is_date, to_iso, to_ms, whole_number
 
-__all__ = [
-    "Extra",
-    "Numbers",
-    "OnIncomplete",
-    "fetch_frame",
-    "fetch_frames",
-    "prepare_request",
-    "read_pages",
-    "request_of",
-]
+__all__ = ["Extra", "Numbers", "OnIncomplete", "fetch_frame", "fetch_frames", "prepare_request"]
 
 AnswerFrames = tuple[pd.DataFrame, ...]
 
@@ -77,8 +61,8 @@ def fetch_frames(operation: str, **arguments: Any) -> AnswerFrames:
     pull = Pull(request)
     try:
         frames = _pull_frames(pull)
-    except ToolkitError as error:
-        if pull.page is None and not isinstance(error, Incomplete):
+    except errors.ToolkitError as error:
+        if pull.page is None and not isinstance(error, errors.Incomplete):
             raise
         frames = _incomplete_frames(pull, error)
     except (KeyboardInterrupt, Exception) as error:
@@ -255,23 +239,6 @@ class Page:
         return [bytes(row) for row in rows[self.first : self.first + len(self.tables[0])]]
 
 
-def request_facts(request: Request) -> dict[str, Any]:
-    """Return what was requested, from which source and when, as plain values for provenance."""
-    operation, session = request.operation, request.session
-    return {
-        "operation": operation.type,
-        **({"view": operation.view} if operation.view else {}),
-        "parameters": {
-            name: value for name, value in request.parameters.items() if value is not None
-        },
-        "numbers": request.numbers,
-        **({"extra": request.extra} if request.extra != "drop" else {}),
-        "source": session.label,
-        "simulated": session.simulated,
-        "asked_at": to_iso(request.asked_ms or session.now_ms()),
-    }
-
-
 class Pull:
     """The pages of a request so far: their rows, and the evidence that they are complete.
 
@@ -332,15 +299,22 @@ class Pull:
 
     def facts(self) -> dict[str, Any]:
         """Return the request and the certificate of its pages, as plain values for provenance."""
-        request, covered = self.request, self.completeness.covered
+        request, session, covered = self.request, self.request.session, self.completeness.covered
+        operation, parameters = request.operation, request.parameters
         is_at_end = self.page is not None and self.page.is_last
         complete = "yes" if is_at_end else f"first {count_text(request.max_rows or 0, 'row')}"
-        proof = row_proof(request.operation, request.parameters)
         return {
-            **request_facts(request),
-            "complete": "latest" if request.operation.latest else complete,
+            "operation": operation.type,
+            **({"view": operation.view} if operation.view else {}),
+            "parameters": {name: value for name, value in parameters.items() if value is not None},
+            "numbers": request.numbers,
+            **({"extra": request.extra} if request.extra != "drop" else {}),
+            "source": session.label,
+            "simulated": session.simulated,
+            "asked_at": to_iso(request.asked_ms or session.now_ms()),
+            "complete": "latest" if operation.latest else complete,
             **({"covered": [tuple(map(to_iso, covered))]} if covered else {}),
-            **(proof._asdict() if request.operation.key else {}),
+            **(row_proof(operation, parameters)._asdict() if operation.key else {}),
             **self.breaks.facts(),
             "pages": self._pages,
             "ties": self.page.ties if self.page else 0,
@@ -365,12 +339,12 @@ class Pull:
         is_to_present = (parameters["end"] or request.asked_ms) >= request.asked_ms
         is_counted = not parameters.get("aggregate_by_time")
         if is_at_end and is_to_present and is_counted and request.operation.paging != "windows":
-            first = int((self.first or "0").partition("_")[0])
-            begin_ms = _complete_from(request, self.rows, first)
+            first_ms = int((self.first or "0").partition("_")[0])
+            begin_ms = None if self.rows < request.operation.reach else first_ms + 1
         else:
             begin_ms = first_complete_ms(request, self.counts)
         if begin_ms is not None:
-            raise Incomplete(reach_message(request, begin_ms))
+            raise errors.Incomplete(reach_message(request, begin_ms))
 
     def check_api(self) -> None:
         """Raise Incomplete if fills lack the part of their key that only the service has.
@@ -389,7 +363,7 @@ class Pull:
         ignored = [name for name in filters if name not in known]
         if (ignored or self.rows >= reach) and self.completeness.covered is None:
             what = f"ignores {', '.join(ignored)}" if ignored else f"keeps only {reach:,} fills"
-            raise Incomplete(
+            raise errors.Incomplete(
                 f"{operation.type}: the rows lack {operation.key[-1]}, as those of "
                 f"{EXCHANGE.title}, which {what}. If it answers here, connect with "
                 f"exchange={EXCHANGE.name!r}"
@@ -411,7 +385,7 @@ def _pull_frames(pull: Pull) -> AnswerFrames:
     # Some sources, such as recordings, lack rows: their gaps are noted, but no fault.
     if (reason := pull.breaks.reason) and not session.source.history:
         facts = {"complete": "no", "why": reason}
-        warn_caller(f"incomplete: {operation.type}: {reason}", IncompleteWarning)
+        errors.warn_caller(f"incomplete: {operation.type}: {reason}", errors.IncompleteWarning)
     if operation.paging == "none":
         facts |= cut_facts(operation, pull.rows)
     return pull.frames(**facts)
@@ -434,13 +408,7 @@ def first_complete_ms(request: Request, counts: RequestCounts | None = None) -> 
         if not rows and page.tables[0]:
             first_ms = paging.row_keys(operation, page.tables[0][:1])[0][0]
         rows += len(page.tables[0])
-    return _complete_from(request, rows, first_ms)
-
-
-def _complete_from(request: Request, rows: int, first_ms: int) -> int | None:
-    """Return the time from which on all rows came, if rows before the first may be missing."""
-    # Others of the first time may be missing, too.
-    return None if rows < request.operation.reach else first_ms + 1
+    return None if rows < operation.reach else first_ms + 1  # others of this time may be missing
 
 
 def reach_message(request: Request, begin_ms: int) -> str:
@@ -454,19 +422,19 @@ def reach_message(request: Request, begin_ms: int) -> str:
     )
 
 
-def _incomplete_frames(pull: Pull, error: ToolkitError) -> AnswerFrames:
+def _incomplete_frames(pull: Pull, error: errors.ToolkitError) -> AnswerFrames:
     """Return the rows so far with a warning, or raise Incomplete with these rows."""
-    why = error.args[0] if isinstance(error, ServiceError) else str(error)
+    why = error.args[0] if isinstance(error, errors.ServiceError) else str(error)
     frames = pull.frames(complete="no", why=why)
     if pull.request.on_incomplete == "warn":
-        warn_caller(f"incomplete: {error}", IncompleteWarning)
+        errors.warn_caller(f"incomplete: {error}", errors.IncompleteWarning)
         return frames
-    cursor = error.cursor if isinstance(error, Incomplete) else None
+    cursor = error.cursor if isinstance(error, errors.Incomplete) else None
     is_whole = not pull.completeness.missing_reason and not pull.breaks.reason
     if cursor is None and pull.page is not None and is_whole:  # no earlier row is missing
         cursor = pull.page.cursor
     resume = f"; continue with cursor={cursor!r}" if cursor else ""
-    raise Incomplete(
+    raise errors.Incomplete(
         f"{error} [error.rows has the {count_text(pull.rows, 'row')} that came before{resume}]",
         rows=frames[0] if len(frames) == 1 else frames,
         cursor=cursor,
@@ -497,54 +465,37 @@ def read_pages(request: Request, counts: RequestCounts | None = None) -> Iterato
     ------
     ServiceError, Unreachable, AnswerInvalid, Incomplete, BudgetSpent
     """
-    operation, session = request.operation, request.session
+    operation, session, numbers = request.operation, request.session, request.numbers
 
-    def ask_page(parameters: Mapping[str, Any]) -> tuple[Page, Any]:
+    def ask_page(parameters: Mapping[str, Any]) -> tuple[tuple[Any, RawAnswer], Any]:
         answer = ask(session, operation, parameters, counts)
         decoded = decode(
-            operation,
-            200,
-            answer.headers,
-            answer.content,
-            numbers=request.numbers,
-            parameters=parameters,
+            operation, 200, answer.headers, answer.content, numbers=numbers, parameters=parameters
         )
         tables = (decoded,) if operation.binary else answer_rows(operation, decoded, parameters)
         scale = operation.scale
         if scale is not None and parameters.get(scale.dex) == ALL_DEXES and tables[0]:
             session.dexes = len({row.dex for row in tables[0]})  # costs depend on it
-        return Page(tables, False, answer.completeness, answer.content), tables[0]
+        return (tables, answer), tables[0]
 
     completeness: Completeness | None = None
     has_rows = False
+    limits: dict[str, Any] = {"confirm_end": session.confirm_end, "max_rows": request.max_rows}
     for kept in paging.read_pages(
-        operation,
-        request.parameters,
-        ask_page,
-        asked_ms=request.asked_ms,
-        confirm_end=session.confirm_end,
-        max_rows=request.max_rows,
+        operation, request.parameters, ask_page, asked_ms=request.asked_ms, **limits
     ):
-        page, tables = kept.page, kept.page.tables
-        if operation.key:
-            tables = (tables[0][kept.first : kept.stop],)
+        tables, answer = kept.page
         if operation.paging != "none":
-            has_rows |= bool(page.tables[0])
+            has_rows |= bool(tables[0])
             is_first = completeness is None
             if operation.paging == "windows":  # earlier ones may be empty
                 is_first = kept.is_last and not has_rows
-            if is_first and page.completeness == Completeness() and not page.tables[0]:
+            if is_first and answer.completeness == Completeness() and not tables[0]:
                 check_markets(session, operation, request.parameters)
-        completeness = completeness or page.completeness
-        yield replace(
-            page,
-            tables=tables,
-            is_last=kept.is_last,
-            completeness=completeness,
-            first=kept.first,
-            cursor=kept.cursor,
-            ties=kept.ties,
-        )
+        completeness = completeness or answer.completeness
+        rows = (tables[0][kept.first : kept.stop],) if operation.key else tables
+        place = (kept.first, kept.cursor, kept.ties)
+        yield Page(rows, kept.is_last, completeness, answer.content, *place)
 
 
 def publish_remarks(
@@ -558,7 +509,7 @@ def publish_remarks(
         if warning and is_quiet:
             frame.attrs["toolkit"][DEFERRED_WARNING] = warning
     if warning and not is_quiet:
-        warn_caller(f"{operation.function}: {warning}", HistoryWarning)
+        errors.warn_caller(f"{operation.function}: {warning}", errors.HistoryWarning)
 
 
 _worker: ContextVar[tuple[threading.Event, "threading.Lock | None"] | None] = ContextVar(

@@ -4,15 +4,15 @@ import reprlib
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
-from toolkit.contract.columns import Column, table_columns
+from toolkit.contract.columns import table_columns
 from toolkit.contract.extra_operations import FETCHED
 from toolkit.contract.operations import VIEWS, Operation
-from toolkit.display import type_text
+from toolkit.display import frames_html, type_text
 from toolkit.frames import column_dtype
-
-__all__ = ["FUNCTIONS", "fetches", "operation_of"]
+from toolkit.public_names import publish_as
 
 F = TypeVar("F", bound=Callable[..., Any])
+R = TypeVar("R", bound=tuple[Any, ...])
 
 FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {}
 """Type of operation, or name of a view -> its fetch function."""
@@ -41,6 +41,12 @@ def fetches(type: str) -> Callable[[F], F]:
     return register
 
 
+def shows_frames(result: type[R]) -> type[R]:
+    """Publish a named tuple of frames; a notebook shows each frame below its name."""
+    setattr(result, "_repr_html_", lambda frames: frames_html(frames._asdict()))  # noqa: B010 - mypy knows no such field
+    return publish_as("toolkit")(result)
+
+
 def operation_of(fetch: Callable[..., object]) -> Operation:
     """Return the operation of a fetch function.
 
@@ -52,8 +58,7 @@ def operation_of(fetch: Callable[..., object]) -> Operation:
     name = getattr(fetch, "__operation__", None)
     if name is None:
         short = getattr(fetch, "__name__", "") or reprlib.repr(fetch)
-        if hasattr(fetch, "columns"):
-            short = type_text(fetch)
+        short = type_text(fetch) if hasattr(fetch, "columns") else short
         raise TypeError(
             f"{short} is not a fetch function, such as tk.user_fills. Pass the function, and then "
             "its arguments"
@@ -65,15 +70,10 @@ def _columns_section(operation: Operation) -> str:
     lines = ["    Columns", "    -------"]
     for table in operation.tables:
         lines += [f"    ``{table.name}``:", ""] if table.name else []
-        lines += [line for column in table_columns(table) for line in _column_lines(column)]
+        for column in table_columns(table):
+            missing = "" if column.expected else " Optional in the specification."
+            unit = f" [{column.kind.unit}]" if column.kind.unit else ""
+            meaning = f"{column.meaning[:1].upper()}{column.meaning[1:]}{unit}.{missing}"
+            lines += [f"    {column.name} : {column_dtype(column)}", f"        {meaning}"]
         lines.append("")
     return "\n".join(lines) + "\n"
-
-
-def _column_lines(column: Column) -> list[str]:
-    missing = "" if column.expected else " Optional in the specification."
-    unit = f" [{column.kind.unit}]" if column.kind.unit else ""
-    return [
-        f"    {column.name} : {column_dtype(column)}",
-        f"        {column.meaning[:1].upper()}{column.meaning[1:]}{unit}.{missing}",
-    ]

@@ -95,29 +95,26 @@ def frame(
         raise TypeError(
             f"{operation.view} is a part of the answer of {operation.type}. Pass this whole answer"
         )
-    plain = operation.binary or (isinstance(rows, list) and _is_one_record(operation))
+    kinds = {get_origin(part) for part in (operation.answer, *get_args(operation.answer))}
+    is_one_record = not kinds & {list, tuple} and len(operation.tables) == 1
+    plain = operation.binary or (isinstance(rows, list) and is_one_record)
     if plain:
         operation = _stand_in(operation.tables[0].record, operation.type)
     parameters = _parameters_of(operation, request, rows)
     answer = decode(operation, 200, {}, encode(rows), numbers=numbers, parameters=parameters)
     collector = Collector(operation, numbers, extra)
     collector.add((answer,) if plain else answer_rows(operation, answer, parameters))
-    view = {"view": operation.view} if operation.view else {}
-    facts: dict[str, Any] = {
-        "operation": operation.type,
-        **view,
-        "source": "rows",
-        "numbers": numbers,
-    }
+    facts: dict[str, Any] = {"operation": operation.type}
+    facts |= {"view": operation.view} if operation.view else {}
+    facts |= {"source": "rows", "numbers": numbers}
     if isinstance(rows, list) and (cut := cut_facts(operation, len(rows))):
         facts |= cut
         warn_caller(f"{operation.type}: {cut['why']}", HistoryWarning)
     if isinstance(request.get("user"), str):
         facts["parameters"] = {"user": request["user"]}
     frames = collector.frames(facts)
-    if len(frames) == 1:
-        return frames[0]
-    return _name_frames(operation.type, tuple(table.name for table in operation.tables), frames)
+    names = tuple(table.name for table in operation.tables)
+    return frames[0] if len(frames) == 1 else _name_frames(operation.type, names, frames)
 
 
 def cut_facts(operation: Operation, rows: int) -> dict[str, str]:
@@ -176,22 +173,13 @@ def _parameters_of(operation: Operation, request: Mapping[str, Any], answer: Any
     """
     named = operation.by_wire.items()
     parameters = {parameter.python: request[wire] for wire, parameter in named if wire in request}
-    if operation.answer_by_dex is not None and not request and _is_by_dex(answer):
-        parameters["dex"] = ALL_DEXES
+    if operation.answer_by_dex is not None and not request and isinstance(answer, Mapping):
+        pairs = answer.get("successful_states") or ()
+        states = [pair[1] for pair in pairs if isinstance(pair, list | tuple) and len(pair) > 1]
+        state = next((state for state in states if isinstance(state, Mapping) and state), None)
+        if state and not state.keys() & {*ClearinghouseState.__struct_encode_fields__}:
+            parameters["dex"] = ALL_DEXES
     return parameters
-
-
-def _is_by_dex(answer: Any) -> bool:
-    """Return whether the states of accounts are keyed by dex."""
-    pairs = answer.get("successful_states") if isinstance(answer, Mapping) else None
-    states = [pair[1] for pair in pairs or () if isinstance(pair, list | tuple) and len(pair) > 1]
-    state = next((state for state in states if isinstance(state, Mapping) and state), {})
-    return bool(state) and not state.keys() & set(ClearinghouseState.__struct_encode_fields__)
-
-
-def _is_one_record(operation: Operation) -> bool:
-    kinds = {get_origin(part) for part in (operation.answer, *get_args(operation.answer))}
-    return not kinds & {list, tuple} and len(operation.tables) == 1
 
 
 def _stand_in(record: type[Record], name: str = "") -> Operation:

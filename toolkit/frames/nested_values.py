@@ -13,8 +13,6 @@ from toolkit.contract.columns import Column, record_columns
 from toolkit.contract.fields import is_record
 from toolkit.contract.value_kinds import EXACT_PRECISION, EXACT_SCALE, Numbers
 
-__all__ = ["EXACT", "STR", "TEXT", "cell_type", "cell_value", "field_type"]
-
 EXACT: Final = pa.decimal128(EXACT_PRECISION, EXACT_SCALE)
 """The Arrow type of exact numbers."""
 
