@@ -242,30 +242,23 @@ def test_joined_pages_keep_dtypes():
     assert joined.index.tolist() == [0, 1, 2, 3]
 
 
-class Interrupted:
-    """A record that raises KeyboardInterrupt when its n-th field is read."""
+class Interrupted(list[object]):
+    """Rows that raise KeyboardInterrupt when they are read."""
 
-    def __init__(self, record, at):
-        self._record, self._left = record, at
-
-    def __getattr__(self, name):
-        self._left -= 1
-        if self._left < 0:
-            raise KeyboardInterrupt
-        return getattr(self._record, name)
+    def __iter__(self):
+        raise KeyboardInterrupt
 
 
 def test_interrupted_page_keeps_earlier_pages():
     operation = OPERATIONS["userFills"]
     records = decode(operation, 200, {}, encode([FILL, BARE]), numbers="float")
-    for at in (0, 1, 11, 20):
-        collector = Collector(operation, "float")
-        collector.add((records,))
-        with pytest.raises(KeyboardInterrupt):
-            collector.add(([Interrupted(records[0], at), records[1]],))
-        assert collector.rows == 2
-        (result,) = collector.frames({})
-        assert result.equals(frame("userFills", [FILL, BARE]))
+    collector = Collector(operation, "float")
+    collector.add((records,))
+    with pytest.raises(KeyboardInterrupt):
+        collector.add((Interrupted(records),))
+    assert collector.rows == 2
+    (result,) = collector.frames({})
+    assert result.equals(frame("userFills", [FILL, BARE]))
 
 
 def test_interrupted_table_leaves_no_page():

@@ -1,5 +1,6 @@
 """Polling: fetch the cheap operation often, and the expensive one only after a change."""
 
+import itertools
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -9,7 +10,6 @@ import pandas as pd
 
 from toolkit.client import Session, current_session
 from toolkit.contract.extra_operations import known_operation
-from toolkit.contract.operations import CallLimit
 from toolkit.errors import NotReady, RateLimited
 from toolkit.public_names import publish_as
 from toolkit.times import SECOND, to_ms
@@ -68,30 +68,33 @@ def poll(
     >>> len(list(looks))                            # nothing changes between the looks
     1
     """
-    pause_ms = -to_ms(every, now_ms=0) if isinstance(every, str) else every
-    seconds = pause_ms / SECOND
+    seconds = (-to_ms(every, now_ms=0) if isinstance(every, str) else every) / SECOND
     if seconds <= 0:
         raise ValueError(f"every must be longer than 0, not {every!r}")
-    session = cast("Session | None", named.get("session"))
+    given = cast("Session | None", named.get("session"))
     limit = known_operation(getattr(fetch, "__operation__", "")).limit
-    calls, now = deque[float](), 0.0  # seconds that were waited
+    calls = deque[float]()  # when the last snapshots came, in seconds that were waited
     last_stamp: pd.DataFrame | None = None
     last_ids: set[str] = set()
-    polls = 0
-    while rounds is None or polls < rounds:
-        if polls:
+    for poll in itertools.count() if rounds is None else range(rounds):
+        if poll:
             wait(seconds)
-            now += seconds
-        polls += 1
+        now = poll * seconds
         try:
-            stamp = timestamp_fetch(session=session)
-        except NotReady:
-            continue
-        is_known = last_stamp is not None and stamp.equals(last_stamp)
-        is_known = is_known or (bool(last_ids) and _snapshot_ids(stamp) == last_ids)
-        if is_known or (limit is not None and not _has_room(limit, calls, now, session)):
-            continue
-        try:
+            stamp = timestamp_fetch(session=given)
+            is_known = last_stamp is not None and stamp.equals(last_stamp)
+            if is_known or (last_ids and _snapshot_ids(stamp) == last_ids):
+                continue
+            if limit is not None:
+                while calls and now - calls[0] >= limit.seconds:
+                    calls.popleft()
+                session = current_session(given)
+                # Without a quota, a service of simulated data has no limit.
+                is_limited = session.budget.per_minute is not None or not (
+                    session.source.in_process or session.simulated
+                )
+                if is_limited and len(calls) >= limit.calls:
+                    continue
             snapshot = fetch(*arguments, **named)
         except NotReady:
             continue
@@ -113,16 +116,3 @@ def _snapshot_ids(answer: object) -> set[str]:
     if not isinstance(answer, pd.DataFrame) or "snapshot_id" not in answer.columns:
         return set()
     return set(answer["snapshot_id"].unique())
-
-
-def _has_room(limit: CallLimit, calls: deque[float], now: float, session: Session | None) -> bool:
-    """Return whether one more call is within the limit; `calls` has the seconds of the last ones.
-
-    A service of simulated data has no limit, unless the session has a quota.
-    """
-    while calls and now - calls[0] >= limit.seconds:
-        calls.popleft()
-    session = current_session(session)
-    is_unlimited = session.source.in_process or session.simulated
-    is_limited = session.budget.per_minute is not None or not is_unlimited
-    return not is_limited or len(calls) < limit.calls

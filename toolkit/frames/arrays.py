@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from datetime import datetime
 from decimal import Context, Decimal
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -22,24 +23,6 @@ _UTC_TYPE = pa.timestamp("ms", "UTC")
 _NAT = np.iinfo(np.int64).min
 _LAST_DIGIT = Decimal(1).scaleb(-EXACT.scale)
 _WIDE = Context(prec=400)
-_ARROW_TYPES: Final = {"integer": pa.int64(), "flag": pa.bool_(), "text": TEXT}
-_DTYPES: Final[dict[str, tuple[Any, Any]]] = {
-    "number, float": (np.dtype("float64"), np.dtype("float64")),
-    "number, exact": (pd.ArrowDtype(EXACT), pd.ArrowDtype(EXACT)),
-    "number, text": (STR, STR),
-    "time": (_UTC, _UTC),
-    "seconds": (_UTC, _UTC),
-    "iso": (_UTC, _UTC),
-    "integer": (np.dtype("int64"), pd.Int64Dtype()),
-    "flag": (np.dtype("bool"), pd.BooleanDtype()),
-    "text": (STR, STR),
-}
-"""Family -> the dtype if no value is missing, and if values may be missing."""
-
-
-def _form(column: Column, numbers: Numbers) -> str:
-    family = column.kind.family
-    return f"number, {numbers}" if family == "number" else family
 
 
 def column_dtype(column: Column, numbers: Numbers = "float") -> Any:
@@ -54,7 +37,12 @@ def column_dtype(column: Column, numbers: Numbers = "float") -> Any:
     """
     if column.kind.family == "nested":
         return pd.ArrowDtype(cell_type(column.type, numbers))
-    return _DTYPES[_form(column, numbers)][column.missing]
+    return _form(column, numbers)[column.missing]
+
+
+def _form(column: Column, numbers: Numbers) -> tuple[Any, Any, Callable[[Any], Any]]:
+    family = column.kind.family
+    return _FORMS[f"number, {numbers}" if family == "number" else family]
 
 
 def typed_array(column: Column, values: Any, numbers: Numbers) -> Any:
@@ -84,14 +72,12 @@ def typed_array(column: Column, values: Any, numbers: Numbers) -> Any:
         values = values.combine_chunks()
     if isinstance(values, pa.DoubleArray):
         values = values.to_numpy(zero_copy_only=False)
-    if maker := _MAKERS.get(_form(column, numbers)):
-        return maker(values)
     if family == "nested":
         return _cell_array(column, values, numbers)
-    array = _arrow_array(values, _ARROW_TYPES[family])
+    array = _form(column, numbers)[2](values)
     if column.kind is ADDRESS:  # some answers have checksums
         array = pc.ascii_lower(array)
-    if column.missing or family == "text":
+    if family not in ("integer", "flag") or column.missing:
         return array
     if array.null_count:
         raise ValueError("a value is missing")
@@ -198,11 +184,15 @@ def _arrow_array(values: Any, arrow_type: pa.DataType) -> Any:
     return values.cast(arrow_type) if isinstance(values, pa.Array) else pa.array(values, arrow_type)
 
 
-_MAKERS: Final[dict[str, Callable[[Any], Any]]] = {
-    "number, float": _float_array,
-    "number, exact": _exact_array,
-    "number, text": _number_text_array,
-    "time": _millisecond_array,
-    "seconds": _second_array,
-    "iso": _iso_array,
+_FORMS: Final[dict[str, tuple[Any, Any, Callable[[Any], Any]]]] = {
+    "number, float": (np.dtype("float64"), np.dtype("float64"), _float_array),
+    "number, exact": (pd.ArrowDtype(EXACT), pd.ArrowDtype(EXACT), _exact_array),
+    "number, text": (STR, STR, _number_text_array),
+    "time": (_UTC, _UTC, _millisecond_array),
+    "seconds": (_UTC, _UTC, _second_array),
+    "iso": (_UTC, _UTC, _iso_array),
+    "integer": (np.dtype("int64"), pd.Int64Dtype(), partial(_arrow_array, arrow_type=pa.int64())),
+    "flag": (np.dtype("bool"), pd.BooleanDtype(), partial(_arrow_array, arrow_type=pa.bool_())),
+    "text": (STR, STR, partial(_arrow_array, arrow_type=TEXT)),
 }
+"""Family -> the dtype if no value is missing, the dtype if values may be missing, and the maker."""

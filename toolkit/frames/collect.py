@@ -1,5 +1,6 @@
 """From rows to frames: a `Collector` makes typed arrays of each page, and joins them at the end."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
@@ -151,40 +152,34 @@ def _column_values(column: Column, by_path: Mapping[str, list[Any]]) -> list[Any
     return values
 
 
-def _values_by_path(paths: Iterable[str], objects: Sequence[Any]) -> dict[str, list[Any]]:
+def _values_by_path(paths: Iterable[str], records: Sequence[Any]) -> dict[str, list[Any]]:
     """Return the values at some places of records; None if a nested record around is missing."""
-    inner: dict[str, list[str]] = {}
-    for path in paths:
-        name, _, rest = path.partition(".")
-        inner.setdefault(name, []).append(rest)
-    fields = _field_values(inner, objects)
-    found: dict[str, list[Any]] = {}
-    for name, rests in inner.items():
-        values = fields[name]
-        if rests == [""]:
-            found[name] = values
-        elif values.count(None) == len(values):  # for example, most fills have no liquidation
-            found |= {f"{name}.{rest}": values for rest in rests}
-        else:
-            present = [value for value in values if value is not None]
-            for rest, parts in _values_by_path(rests, present).items():
-                if len(present) < len(values):
-                    part = iter(parts)
-                    parts = [None if value is None else next(part) for value in values]
-                found[f"{name}.{rest}"] = parts
-    return found
+    fields: dict[str, Mapping[str, list[Any]]] = {}  # place of a nested record -> its fields
+
+    def read(path: str) -> list[Any]:
+        around, _, name = path.rpartition(".")
+        if around not in fields:
+            fields[around] = _field_values(read(around) if around else records)
+        return fields[around][name]
+
+    return {path: read(path) for path in paths}
 
 
-def _field_values(names: Iterable[str], objects: Sequence[Any]) -> dict[str, list[Any]]:
-    """Return the values of some fields of the records of one table."""
-    record_type = type(objects[0]) if len(objects) else None
-    if record_type is not None and issubclass(record_type, msgspec.Struct):
-        places = {name: place for place, name in enumerate(record_type.__struct_fields__)}
-        # One long list of all fields: several times as fast as a look at each field.
-        flat: list[Any] = []
-        for record in objects:
-            flat += msgspec.structs.astuple(record)
-        # Some records may have unknown fields after the known ones, and others not.
-        if len(flat) == len(objects) * len(places):
-            return {name: flat[places[name] :: len(places)] for name in names}
-    return {name: [getattr(record, name) for record in objects] for name in names}
+def _field_values(records: Sequence[Any]) -> Mapping[str, list[Any]]:
+    """Return the values of all fields of records of one type; None for a missing record."""
+    present = [record for record in records if record is not None]
+    if not present:  # for example, most fills have no liquidation
+        return defaultdict(lambda: [None] * len(records))
+    names = present[0].__struct_fields__
+    # One long list of all fields: several times as fast as a look at each field.
+    flat: list[Any] = []
+    for record in present:
+        flat += msgspec.structs.astuple(record)
+    values = {name: flat[place :: len(names)] for place, name in enumerate(names)}
+    if len(flat) != len(present) * len(names):  # some have unknown fields after the known ones
+        values = {name: [getattr(record, name) for record in present] for name in names}
+    if len(present) < len(records):
+        for name, known in values.items():
+            part = iter(known)
+            values[name] = [None if record is None else next(part) for record in records]
+    return values
