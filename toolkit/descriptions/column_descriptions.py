@@ -6,55 +6,8 @@ import re
 import textwrap
 from collections.abc import Mapping
 from dataclasses import is_dataclass
-from types import ModuleType
-from typing import Final, NamedTuple, get_type_hints
-
-from toolkit import (
-    accounts,
-    auctions,
-    builders,
-    depth,
-    execution,
-    funding,
-    ledger,
-    liquidations,
-    orders,
-    performance,
-    pnl,
-    slippage,
-    staking,
-    twaps,
-)
-
-__all__ = [
-    "ColumnWords",
-    "estimate_columns",
-    "find_words",
-    "parse_columns",
-    "returned_class",
-    "returned_columns",
-    "unit_of",
-]
-
-_TOPICS: Final[dict[str, ModuleType]] = {
-    module.__name__.rpartition(".")[2]: module
-    for module in (
-        accounts,
-        auctions,
-        builders,
-        depth,
-        execution,
-        funding,
-        ledger,
-        liquidations,
-        orders,
-        performance,
-        pnl,
-        slippage,
-        staking,
-        twaps,
-    )
-}
+from importlib import import_module
+from typing import Any, Final, NamedTuple, get_type_hints
 
 
 class ColumnWords(NamedTuple):
@@ -94,19 +47,20 @@ def estimate_columns(estimate: type) -> Mapping[str, Mapping[str, ColumnWords]]:
 
 def returned_class(helper: str) -> type | None:
     """Return the class of a helper's result, such as Cascade; None if it returns a frame."""
-    if not helper:
-        return None
-    topic, _, name = helper.partition(".")
-    result = get_type_hints(getattr(_TOPICS[topic], name)).get("return")
+    result = get_type_hints(_find_helper(helper)).get("return") if helper else None
     return result if isinstance(result, type) and is_dataclass(result) else None
 
 
 @functools.cache
 def returned_columns(helper: str) -> Mapping[str, ColumnWords]:
     """Return unit and meaning of the columns in the Returns section of a helper's docstring."""
-    topic, _, name = helper.partition(".")
-    found = _RETURNS.search(inspect.getdoc(getattr(_TOPICS[topic], name)) or "")
+    found = _RETURNS.search(inspect.getdoc(_find_helper(helper)) or "")
     return parse_columns(found[1]) if found else {}
+
+
+def _find_helper(helper: str) -> Any:
+    topic, _, name = helper.partition(".")
+    return getattr(import_module(f"toolkit.{topic}"), name)
 
 
 _NUMBER: Final = re.compile(r"\d+(?:\.\d+)?")

@@ -1,7 +1,7 @@
 """Descriptions: the columns of operations, of fetched frames and of results, in words."""
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
 from typing import Any, Final, Protocol, cast
 
@@ -9,15 +9,9 @@ import pandas as pd
 
 from toolkit.contract.columns import table_columns
 from toolkit.contract.extra_operations import FETCHED, find_operation, known_operation
-from toolkit.contract.operations import VIEWS, Operation
-from toolkit.descriptions.column_descriptions import (
-    ColumnWords,
-    estimate_columns,
-    find_words,
-    returned_class,
-    returned_columns,
-    unit_of,
-)
+from toolkit.contract.operations import VIEWS, Operation, Table
+from toolkit.descriptions import column_descriptions as words_of
+from toolkit.descriptions.column_descriptions import ColumnWords
 from toolkit.fetch.registry import operation_of
 from toolkit.frames import column_dtype, provenance
 from toolkit.public_names import publish_as
@@ -86,7 +80,19 @@ def describe(
     number of rows with an amount. A row that sums several payments (n_samples) is one row
     """
     if what is None:
-        return Description([_operation_row(operation) for operation in FETCHED.values()])
+        return Description(
+            [
+                {
+                    "function": operation.function,
+                    "operation": operation.type,
+                    "points": operation.points,
+                    "add_on": operation.add_on,
+                    "since": operation.since or None,
+                    "summary": operation.summary,
+                }
+                for operation in FETCHED.values()
+            ]
+        )
     if isinstance(what, str):
         return Description(_operation_columns(_find_operation(what)))
     if isinstance(what, tuple):
@@ -102,17 +108,6 @@ def describe(
             "and tk.describe of its result describes the columns"
         )
     return Description(_operation_columns(operation_of(cast("Callable[..., object]", what))))
-
-
-def _operation_row(operation: Operation) -> dict[str, Any]:
-    return {
-        "function": operation.function,
-        "operation": operation.type,
-        "points": operation.points,
-        "add_on": operation.add_on,
-        "since": operation.since or None,
-        "summary": operation.summary,
-    }
 
 
 def _find_operation(type: str) -> Operation:
@@ -157,30 +152,19 @@ def _several_frames(frames: tuple[pd.DataFrame, ...]) -> list[dict[str, Any]]:
 def _estimate_rows(estimate: HasParams) -> list[dict[str, Any]]:
     """Describe the columns of each frame of an estimate; its figures follow those of `params`."""
     rows: list[dict[str, Any]] = []
-    known = estimate_columns(type(estimate))
+    known = words_of.estimate_columns(type(estimate))
     for attribute, frame in vars(estimate).items():
-        if isinstance(frame, pd.DataFrame):
-            described = _frame_columns(frame, known.get(attribute, {}))
-            rows += [{"frame": attribute} | row for row in described]
-        if attribute == "params":
-            rows += _figure_rows(estimate)
+        if not isinstance(frame, pd.DataFrame):
+            continue
+        described = _frame_columns(frame, known.get(attribute, {}))
+        rows += [{"frame": attribute} | row for row in described]
+        if attribute == "params" and "name" in frame:  # its values are names of figures
+            dtype = str(frame["estimate"].dtype)
+            for name in frame["name"].unique():
+                words = words_of.find_words(known.get("params", {}), name)
+                rows.append({"frame": "figures", "column": name, "dtype": dtype})
+                rows[-1] |= words._asdict()
     return rows
-
-
-def _figure_rows(estimate: HasParams) -> list[dict[str, Any]]:
-    """Describe the figures that the column ``name`` of `params` names."""
-    known = estimate_columns(type(estimate)).get("params", {})
-    if "name" not in estimate.params:
-        return []
-    return [
-        {
-            "frame": "figures",
-            "column": name,
-            "dtype": str(estimate.params["estimate"].dtype),
-            **find_words(known, name)._asdict(),
-        }
-        for name in estimate.params["name"].unique()
-    ]
 
 
 def _frame_columns(
@@ -189,12 +173,12 @@ def _frame_columns(
     """Describe the columns of a frame; `own` are the words of a frame of an estimate."""
     facts = provenance(frame) if own is None or "toolkit" in frame.attrs else {}
     known = {**_known_words(facts, frame), **(own or {})}
-    if own is None and (estimate := returned_class(str(facts.get("helper", "")))):
-        known |= _fitting_columns(estimate, frame)
+    if own is None and (estimate := words_of.returned_class(str(facts.get("helper", "")))):
+        known |= _fitting_words(words_of.estimate_columns(estimate).values(), frame)
     rows: list[dict[str, Any]] = []
     figure_unit = ""  # of the figure before, to which an interval belongs
     for name in frame.columns:
-        unit, meaning = find_words(known, str(name))
+        unit, meaning = words_of.find_words(known, str(name))
         dtype = str(frame[name].dtype)
         if dtype == "str":
             unit = ""
@@ -209,9 +193,10 @@ def _frame_columns(
     return rows
 
 
-def _fitting_columns(estimate: type, frame: pd.DataFrame) -> Mapping[str, ColumnWords]:
-    """Return the words of that frame of an estimate with which a frame has most columns."""
-    tables = estimate_columns(estimate).values()
+def _fitting_words(
+    tables: Iterable[Mapping[str, ColumnWords]], frame: pd.DataFrame
+) -> Mapping[str, ColumnWords]:
+    """Return the words of that table with which a frame has most columns."""
     return max(tables, key=lambda table: len(table.keys() & set(frame.columns)), default={})
 
 
@@ -222,20 +207,21 @@ def _known_words(facts: Mapping[str, Any], frame: pd.DataFrame) -> Mapping[str, 
     if "operation" not in facts:
         return {}
     operation = VIEWS.get(facts.get("view", "")) or known_operation(facts["operation"])
-    added = (returned_columns(helper) for helper in _ADDING_HELPERS)
-    words = {name: words for columns in added for name, words in columns.items()}
+    words: dict[str, ColumnWords] = {}
+    for helper in _ADDING_HELPERS:
+        words |= words_of.returned_columns(helper)
     for subject in operation.parameters[:1]:  # a frame of tk.many or tk.concat names it
         meaning = f"{subject.meaning} of the request"
         columns = ("account", f"requested_{subject.python}", subject.python)
         words |= {name: ColumnWords("", meaning) for name in columns}
-    return words | _table_words(operation, frame)
+    return {**words, **_fitting_words(map(_table_words, operation.tables), frame)}
 
 
-def _table_words(operation: Operation, frame: pd.DataFrame) -> dict[str, ColumnWords]:
-    """Return the words of that table of an operation with which a frame has most columns."""
-    tables = [table_columns(table) for table in operation.tables]
-    fitting = max(tables, key=lambda table: sum(item.name in frame.columns for item in table))
-    return {column.name: ColumnWords(column.kind.unit, column.meaning) for column in fitting}
+def _table_words(table: Table) -> dict[str, ColumnWords]:
+    return {
+        column.name: ColumnWords(column.kind.unit, column.meaning)
+        for column in table_columns(table)
+    }
 
 
 _USUAL_WORDS: Final = {
@@ -257,11 +243,11 @@ def _helper_words(facts: Mapping[str, Any], frame: pd.DataFrame) -> Mapping[str,
     for given in facts.get("inputs", {}).values():
         inherited |= _known_words(given, frame)
     for name in facts.get("by") or []:
-        unit = inherited[name].unit if name in inherited else unit_of(name, "")
+        unit = inherited[name].unit if name in inherited else words_of.unit_of(name, "")
         inherited[name] = ColumnWords(unit, f"{name.replace('_', ' ')} of the group")
     words = _USUAL_WORDS | _common_words() | inherited
-    for name, own in returned_columns(str(facts["helper"])).items():
-        unit = own.unit or find_words(words, name).unit
+    for name, own in words_of.returned_columns(str(facts["helper"])).items():
+        unit = own.unit or words_of.find_words(words, name).unit
         words[name] = ColumnWords(unit, own.meaning)
     return words
 
@@ -272,7 +258,6 @@ def _common_words() -> dict[str, ColumnWords]:
     meanings: dict[str, set[ColumnWords]] = {}
     for operation in FETCHED.values():
         for table in operation.tables:
-            for column in table_columns(table):
-                words = ColumnWords(column.kind.unit, column.meaning)
-                meanings.setdefault(column.name, set()).add(words)
+            for name, words in _table_words(table).items():
+                meanings.setdefault(name, set()).add(words)
     return {name: words.pop() for name, words in meanings.items() if len(words) == 1}
