@@ -6,16 +6,17 @@ import tomllib
 from pathlib import Path
 
 from toolkit.contract import records
-from toolkit.contract.fields import beyond_fields
+from toolkit.contract.fields import record_fields
 
 ROOT = Path(__file__).parents[2]
 KNOWN = tomllib.loads((ROOT / "docs/live_service.toml").read_text())
 SECTIONS = {item["number"]: item for item in KNOWN["section"]}
 BEYOND = {
-    (section, field)
+    (field.note.beyond, field.name)
     for _, record in inspect.getmembers(records, inspect.isclass)
     if issubclass(record, records.Record)
-    for field, section in beyond_fields(record).items()
+    for field in record_fields(record)
+    if field.note.beyond
 }
 
 

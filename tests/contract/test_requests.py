@@ -340,7 +340,7 @@ def test_requests_are_read_or_refused():
     ],
 )
 def test_refusals_have_hints(row, parameters, hint):
-    error = refusal(row, parameters, request_body)
+    error = refusal(row, request_body(row, parameters))
     assert hint in error.hint
     assert bool(hint) == bool(error.hint)
     assert str(error).endswith(error.hint or error.message)

@@ -30,7 +30,7 @@ from toolkit.contract.columns import record_columns
 from toolkit.contract.extra_operations import EXTRA_OPERATIONS
 from toolkit.contract.operations import OPERATIONS, Operation
 from toolkit.contract.records import Record
-from toolkit.contract.requests import filters_of, request_body, wire_value
+from toolkit.contract.requests import check_request, filters_of, request_body, wire_value
 from toolkit.contract.value_kinds import Numbers
 from toolkit.display import snake_case
 from toolkit.errors import ArchiveError
@@ -244,6 +244,7 @@ def make_series(operation: Operation, arguments: Sequence[Any], named: Mapping[s
                 "intervals are archived by the range that is requested, and are not continued"
             )
         body = request_body(operation, parameters)
+        check_request(operation, body)
         text = json.dumps(body, sort_keys=True, separators=(",", ":"))
         return Series(operation, text, parameters)
     chosen = {
@@ -256,8 +257,8 @@ def make_series(operation: Operation, arguments: Sequence[Any], named: Mapping[s
             f"{operation.type}: leave out {name}. An archive stores every row; filter when you "
             "read it"
         )
-    # Building the request checks the values as fetching does.
-    request_body(operation, chosen | ({"start": 0} if "startTime" in operation.by_wire else {}))
+    first = {"start": 0} if "startTime" in operation.by_wire else {}
+    check_request(operation, request_body(operation, chosen | first))  # as fetching does
     return Series(operation, operation.subject_of(chosen), chosen)
 
 

@@ -66,7 +66,10 @@ class Retry:
         longest = left if counts_as_failed_time(error) else self.timeout
         if not is_temporary or left <= 0 or stated > longest:
             return None
-        wait = self._growing_wait(error, failures)
+        if isinstance(error, RateLimited) and not error.retry_after:
+            wait = _QUOTA_WAITS[min(failures, len(_QUOTA_WAITS)) - 1] * (1 + self.draw() / 4)
+        else:
+            wait = min(_LONGEST, _FIRST * 2.0 ** (failures - 1)) + self.draw()
         return 0.0 if not _is_waiting() or stated >= wait else min(wait, left)
 
     def requested_wait(self, error: Exception) -> float:
@@ -74,11 +77,6 @@ class Retry:
         stated = _stated_wait(error)
         # A longer wait belongs to the limit of one operation: other requests need not wait.
         return stated if stated <= self.timeout and _is_waiting() else 0.0
-
-    def _growing_wait(self, error: Exception, failures: int) -> float:
-        if isinstance(error, RateLimited) and not error.retry_after:
-            return _QUOTA_WAITS[min(failures, len(_QUOTA_WAITS)) - 1] * (1 + self.draw() / 4)
-        return min(_LONGEST, _FIRST * 2.0 ** (failures - 1)) + self.draw()
 
 
 def _stated_wait(error: Exception) -> float:

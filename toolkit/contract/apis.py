@@ -106,13 +106,9 @@ class Api:
         """
         if self.changes is None:
             return operation
-        name = operation.view or operation.type
-        if name not in self._adapted:
-            self._adapted[name] = self._change(operation)
-        return self._adapted[name]
-
-    def _change(self, operation: Operation) -> Operation:
-        changes = self.changes or {}
+        view = operation.view or operation.type
+        if view in self._adapted:
+            return self._adapted[view]
         is_mirrored = operation.type in _MIRRORED or (operation.extra and not operation.own)
         if not is_mirrored:
             raise unsent(
@@ -130,15 +126,16 @@ class Api:
             if item.name not in lacks
         )
         names = {item.python for item in kept}
-        return replace(
+        self._adapted[view] = replace(
             operation,
             parameters=kept,
             subject=tuple(name for name in operation.subject if name in names),
             since="",
             gaps=(),
             limit=None,
-            **{"points": 20, **changes.get(operation.type, {})},
+            **{"points": 20, **self.changes.get(operation.type, {})},
         )
+        return self._adapted[view]
 
     def tokens(self, type: str, requests: int = 1) -> float | None:
         """Return the tokens that requests of a type take from the month; None without this meter.

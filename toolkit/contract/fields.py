@@ -125,20 +125,6 @@ def is_record(annotation: Any) -> bool:
     return isinstance(annotation, type) and issubclass(annotation, Record)
 
 
-@functools.cache
-def beyond_fields(record: type[Record]) -> Mapping[str, int]:
-    """Return the fields of a record beyond the specification: name -> section of live_service.md.
-
-    Fields of nested records are not included. All fields beyond the specification may be absent,
-    so that a record without them is valid.
-
-    >>> from toolkit.contract.records import Delegation
-    >>> beyond_fields(Delegation)
-    {}
-    """
-    return {field.name: field.note.beyond for field in record_fields(record) if field.note.beyond}
-
-
 def drop_beyond_fields(value: Any) -> Any:
     """Return a record, or a collection of records, without fields beyond the specification.
 
@@ -175,12 +161,10 @@ def _beyond_and_nested(record: type[Record]) -> tuple[tuple[str, ...], tuple[str
     """
     # A required field belongs to a record that is itself beyond the specification.
     optional = {field.name for field in msgspec.structs.fields(record) if field.default is UNSET}
-    beyond = tuple(name for name in beyond_fields(record) if name in optional)
-    hints = typing.get_type_hints(record)
+    fields = record_fields(record)
+    beyond = tuple(item.name for item in fields if item.note.beyond and item.name in optional)
     nested = tuple(
-        name
-        for name in record.__struct_fields__
-        if name not in beyond and _names_record(hints[name])
+        field.name for field in fields if field.name not in beyond and _names_record(field.type)
     )
     return beyond, nested
 

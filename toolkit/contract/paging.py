@@ -305,45 +305,34 @@ class _Place:
 
     def next_request(self, asked_ms: int, *, is_empty: bool) -> dict[str, Any] | None:
         """Return a request of the rows after the certain ones that was not sent; None: no such."""
-        requests = self._words_for_empty(asked_ms) if is_empty else self._requests()
-        return next((request for request in requests if request not in self._sent), None)
-
-    def _requests(self) -> Iterator[dict[str, Any]]:
-        """Yield the requests of the rows after the certain ones."""
-        page, last = self.operation.page, self.last
-        if self._has_cursors and last:
-            is_past = self._is_inclusive and not self.tail
-            yield self._from_cursor(self.tail[0] if self.tail and self._is_inclusive else last)
+        request, page, last, tail = self.request, self.operation.page, self.last, self.tail
+        start, end = request.get("start"), request.get("end")
+        asked: list[dict[str, Any]] = []
+        if is_empty:  # in other words: a cache could repeat the first answer
+            if (end is None or end > asked_ms) and (start or 0) < asked_ms:
+                asked.append(request | {"end": asked_ms})
+            elif page is not None:
+                asked.append(request | {page.python: self.limit - 1 or 2})
+            return next((request for request in asked if request not in self._sent), None)
+        is_past = not self._has_cursors or (self._is_inclusive and not tail)
+        if last and self._has_cursors:
+            keys = [tail[0] if tail and self._is_inclusive else last]
             # ASSUMED: A service with inclusive cursors also accepts a cursor that is no row's key.
             if is_past and isinstance(last[-1], int):
-                yield self._from_cursor((*last[:-1], last[-1] + 1))
-            if is_past:
-                yield from self._from_time(last[0])
-        elif last:
-            yield from self._from_time(last[0])
-        if self.tail and page is not None and page.most is not None and self.limit < page.most:
-            yield self.request | {page.python: min(2 * self.limit, page.most)}
-
-    def _from_cursor(self, key: RowKey) -> dict[str, Any]:
-        """Return the request of the rows after a key; its cursor takes the place of a start."""
-        request = self.request | {"cursor": make_cursor(key)}
-        request.pop("start", None)
-        return request
-
-    def _from_time(self, time: int) -> Iterator[dict[str, Any]]:
-        """Yield the request of the rows after a time; none if the range ends there."""
-        is_backward = self.operation.paging == "backward"
-        request = {name: value for name, value in self.request.items() if name != "cursor"}
-        if time != request.get("start" if is_backward else "end"):
-            yield request | ({"end": time - 1} if is_backward else {"start": time + 1})
-
-    def _words_for_empty(self, asked_ms: int) -> Iterator[dict[str, Any]]:
-        """Yield a request without rows in other words: a cache could repeat the first answer."""
-        page, start, end = self.operation.page, *map(self.request.get, ("start", "end"))
-        if (end is None or end > asked_ms) and (start or 0) < asked_ms:
-            yield self.request | {"end": asked_ms}
-        elif page is not None:
-            yield self.request | {page.python: self.limit - 1 or 2}
+                keys.append((*last[:-1], last[-1] + 1))
+            # A cursor takes the place of a start.
+            bare = {name: value for name, value in request.items() if name != "start"}
+            asked += [bare | {"cursor": make_cursor(key)} for key in keys]
+        if last and is_past:
+            is_backward = self.operation.paging == "backward"
+            bare = {name: value for name, value in request.items() if name != "cursor"}
+            if last[0] != (start if is_backward else end):  # else the range ends there
+                asked.append(
+                    bare | ({"end": last[0] - 1} if is_backward else {"start": last[0] + 1})
+                )
+        if tail and page is not None and page.most is not None and self.limit < page.most:
+            asked.append(request | {page.python: min(2 * self.limit, page.most)})
+        return next((request for request in asked if request not in self._sent), None)
 
     def incomplete(self, reason: str) -> Incomplete:
         """Return an error about rows that cannot be fetched."""
@@ -399,18 +388,25 @@ def check_range(operation: Operation, parameters: Mapping[str, Any], keys: list[
     """
     if not keys:
         return
-    first, last = (-1, 0) if operation.paging == "backward" else (0, -1)
+    first, last = (len(keys) - 1, 0) if operation.paging == "backward" else (0, len(keys) - 1)
     start, end = parameters.get("start"), parameters.get("end")
     limit: RowKey = () if start is None else (start,)
     if cursor := parameters.get("cursor"):
         limit = parse_cursor(operation, cursor)[: ordered_parts(keys[0])]
     if limit and keys[first][: len(limit)] < limit:
-        name = "cursor" if cursor else "start"
-        time = time_text(limit[0])
-        place = f"before the requested {name} {f'{cursor} ({time})' if cursor else time}"
-        _refuse_row(operation, first % len(keys), place)
-    if end is not None and keys[last][0] > end:
-        _refuse_row(operation, last % len(keys), f"after the requested end {time_text(end)}")
+        name, time = f"cursor {cursor}" if cursor else "start", time_text(limit[0])
+        place = f"before the requested {name} ({time})"
+    elif end is not None and keys[last][0] > end:
+        first, place = last, f"after the requested end {time_text(end)}"
+    else:
+        return
+    raise AnswerInvalid(
+        f"the row is {place}: the service, or a cache in between, answered another request. "
+        "Repeat the call",
+        operation=operation.type,
+        column=operation.key[0],
+        row=first,
+    )
 
 
 def time_text(ms: int) -> str:
@@ -419,13 +415,3 @@ def time_text(ms: int) -> str:
         return to_iso(ms)
     except OverflowError:
         return str(ms)
-
-
-def _refuse_row(operation: Operation, row: int, place: str) -> NoReturn:
-    raise AnswerInvalid(
-        f"the row is {place}: the service, or a cache in between, answered another request. "
-        "Repeat the call",
-        operation=operation.type,
-        column=operation.key[0],
-        row=row,
-    )

@@ -40,11 +40,18 @@ def build_record(record: type[R], row: Any) -> R:
     """
     fields = msgspec.structs.fields(record)
     hints = typing.get_type_hints(record)
-    values = {
-        field.name: _build_field(field.encode_name, hints[field.name], row)
-        for field in fields
-        if field.encode_name in row or field.required
-    }
+    values: dict[str, Any] = {}
+    for field in fields:
+        wire = field.encode_name
+        if wire not in row:
+            if field.required:
+                values[field.name] = UNSET
+            continue
+        try:
+            values[field.name] = _build_value(hints[field.name], row[wire])
+        except msgspec.ValidationError as error:
+            value = "" if isinstance(row[wire], dict | list) else f": {reprlib.repr(row[wire])}"
+            raise msgspec.ValidationError(f"{wire}: {error}{value}") from error
     unknown = tuple(name for name in row if name not in record.__struct_encode_fields__)
     if not unknown:
         return record(**values)
@@ -71,14 +78,8 @@ def read_record(record: type[R], text: bytes) -> R:
     """
     try:
         decoded = msgspec.json.decode(text, type=record, strict=False)
-        if msgspec.json.encode(decoded) == text:
-            return decoded
-        row = msgspec.json.decode(text)
-        unknown = tuple(name for name in row if name not in record.__struct_encode_fields__)
-        if unknown:
-            extended = _extended_type(record, unknown)
-            decoded = msgspec.json.decode(text, type=extended, strict=False)
-        if msgspec.json.decode(msgspec.json.encode(decoded)) == row:
+        again = msgspec.json.encode(decoded)
+        if again == text or msgspec.json.decode(again) == msgspec.json.decode(text):
             return decoded
     except msgspec.DecodeError:
         pass
@@ -141,18 +142,6 @@ def _extended_type(record: type[Record], unknown: tuple[str, ...]) -> Any:
         namespace={"__unknown__": unknown},
         kw_only=True,
     )
-
-
-def _build_field(wire: str, annotation: Any, row: Any) -> Any:
-    if wire not in row:
-        return UNSET
-    try:
-        return _build_value(annotation, row[wire])
-    except msgspec.ValidationError as error:
-        message = str(error)
-        if not isinstance(row[wire], dict | list):
-            message += f": {reprlib.repr(row[wire])}"
-        raise msgspec.ValidationError(f"{wire}: {message}") from error
 
 
 def _build_value(annotation: Any, value: Any) -> Any:

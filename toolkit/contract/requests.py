@@ -36,19 +36,15 @@ _WHOLE_LIMIT = 2**53
 _NUMBER_KINDS = ("whole", "time", "usd", "order")
 
 
-def request_body(
-    operation: Operation, parameters: Mapping[str, Any], *, is_checked: bool = False
-) -> dict[str, Any]:
-    """Return the request body of an operation.
+def request_body(operation: Operation, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the request body of an operation; `check_request` checks its values.
 
     - ``operation``: the operation
     - ``parameters``: Python name -> value; None means absent
-    - ``is_checked``: whether `check_request` has checked the values, or will do so
 
     Returns: the JSON object, with ``type`` first.
 
-    Raise BadRequest if the service would refuse the request. Its status is None, because nothing
-    was sent. Raise TypeError if a name is not a parameter of the operation.
+    Raise TypeError if a name is not a parameter of the operation.
 
     >>> from toolkit.contract.operations import OPERATIONS
     >>> request_body(OPERATIONS["meta"], {"dex": "flx"})
@@ -65,8 +61,6 @@ def request_body(
         if (value := parameters.get(parameter.python)) is not None:
             holder = request.setdefault(parameter.within, {}) if parameter.within else request
             holder[parameter.name] = wire_value(parameter, value)
-    if not is_checked:
-        check_request(operation, request)
     return request
 
 
@@ -161,7 +155,7 @@ def check_request(operation: Operation, request: Mapping[str, Any]) -> dict[str,
 
     Returns: Python name -> value, with all defaults; None if a parameter has no value.
 
-    Raise BadRequest with the message of the service.
+    Raise BadRequest with the message of the service. Its status is None, because nothing was sent.
 
     >>> from toolkit.contract.operations import OPERATIONS
     >>> check_request(OPERATIONS["meta"], {"type": "meta"})
@@ -244,24 +238,23 @@ def wire_value(parameter: Parameter, value: Any) -> Any:
     >>> wire_value(market_names, "main:BTC"), wire_value(market_names, ["ETH", "main:ETH"])
     (['BTC'], ['ETH'])
     """
-    if parameter.kind in ("addresses", "texts"):
-        if isinstance(value, str):
-            value = [value]
-        if not isinstance(value, Iterable) or isinstance(value, Mapping):
-            return value  # not a list: `check_request` refuses it
-        items = [_wire_item(parameter, item) for item in value]
-        is_text = all(isinstance(item, str) for item in items)
-        return list(dict.fromkeys(items)) if is_text else items  # `check_request` refuses others
-    return _wire_item(parameter, value)
-
-
-def _wire_item(parameter: Parameter, value: Any) -> Any:
-    if not isinstance(value, str):
-        number = whole_number(value) if parameter.kind in _NUMBER_KINDS else None
-        return value if number is None else number
-    if parameter.kind in ("address", "addresses"):
-        return value.lower()
-    return native_form(parameter.dex_form, value) if parameter.dex_form else value
+    is_list = parameter.kind in ("addresses", "texts")
+    values = [value] if isinstance(value, str) or not is_list else value
+    if not isinstance(values, Iterable) or isinstance(values, Mapping):
+        return value  # not a list: `check_request` refuses it
+    items = []
+    for item in values:
+        if not isinstance(item, str):
+            number = whole_number(item) if parameter.kind in _NUMBER_KINDS else None
+            items.append(item if number is None else number)
+        elif parameter.kind in ("address", "addresses"):
+            items.append(item.lower())
+        else:
+            items.append(native_form(parameter.dex_form, item) if parameter.dex_form else item)
+    if not is_list:
+        return items[0]
+    is_text = all(isinstance(item, str) for item in items)
+    return list(dict.fromkeys(items)) if is_text else items  # `check_request` refuses others
 
 
 def _missing_message(parameter: Parameter) -> str:

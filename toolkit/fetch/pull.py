@@ -178,9 +178,7 @@ def prepare_request(
     is_aged = any(parameters[name] != to_ms(times[name], now_ms=asked_ms + 1) for name in times)
     if any(item.dex_form in ("coin", "market") for item in operation.parameters):
         parameters = with_codes(session, operation, parameters)
-    checked = requests.check_request(
-        operation, requests.request_body(operation, parameters, is_checked=True)
-    )
+    checked = requests.check_request(operation, requests.request_body(operation, parameters))
     ends_on_date = is_date(times.get("end"))
     return Request(
         operation, checked, max_rows, on_incomplete, numbers, session, asked_ms, is_aged, extra,
@@ -547,7 +545,7 @@ def ask(
     A thread that works for `tk.many` lets another one work while it waits. A service in this
     process needs the processor itself, so the thread keeps its turn.
     """
-    body = requests.request_body(operation, parameters, is_checked=True)
+    body = requests.request_body(operation, parameters)
     stop, turn = _worker.get() or (None, None)
     if turn is None or session.source.in_process:
         return session.ask(operation, body, counts, stop)
