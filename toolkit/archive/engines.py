@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -91,8 +90,3 @@ def spark_frame(session: Any, table: pa.Table) -> Any:
     # Spark Connect refuses a table without rows.
     blank = [pa.nulls(1, field.type) for field in table.schema]
     return session.createDataFrame(pa.table(blank, names=table.schema.names)).limit(0)
-
-
-def decimal_dtype(dtype: pa.DataType) -> pd.ArrowDtype | None:
-    """Return the pandas dtype of Arrow decimals; None for all other types."""
-    return pd.ArrowDtype(dtype) if pa.types.is_decimal(dtype) else None

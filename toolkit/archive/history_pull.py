@@ -345,7 +345,9 @@ class HistoryPull:
         self.start_ms = self.new_rows = self._unlogged = 0
         self.breaks = BreakLog()  # where the rows that were appended contradict each other
         self.error: ToolkitError | None = None  # why the refresh failed
+        self.portions_to_pull: Iterator[RunPull] = iter(())
         self.asked: RunPull | None = None  # the portion to pull; None if nothing can be missing
+        self.pulled: PulledRows  # what came of it
         # Rows that were pulled and are not committed, the runs with them, and their breaks.
         self.portions: list[tuple[pa.Table, Run, Sequence[RowBreak]]] = []
         # The archived runs by start; None if they have to be read.
@@ -357,21 +359,8 @@ class HistoryPull:
         """All archived runs, by start."""
         return sorted((self.archived or {}).values(), key=operator.attrgetter("start"))
 
-    def begin(self, writer: HistoryWriter, most_rows: int) -> None:
-        """Read what is archived, and find the first portion to pull."""
-        self.asked, self._portions = None, self._pull_portions(writer, most_rows)
-        self.asked = next(self._portions, None)
-
-    def take(self, pulled: PulledRows) -> None:
-        """Keep pulled rows until they are committed, and find the next portion."""
-        with contextlib.suppress(StopIteration):
-            self.asked = None
-            self.asked = self._portions.send(pulled)
-
-    def _pull_portions(
-        self, writer: HistoryWriter, most_rows: int
-    ) -> Generator[RunPull, PulledRows, None]:
-        """Yield the portions to pull, of the runs that are not complete.
+    def pull_portions(self, writer: HistoryWriter, most_rows: int) -> Iterator[RunPull]:
+        """Yield the portions to pull, of the runs that are not complete; see `pulled`.
 
         If their rows contradict each other or have a gap for the first time, all rows that are not
         committed are pulled once more.
@@ -395,7 +384,7 @@ class HistoryPull:
 
     def _pull_run(
         self, writer: HistoryWriter, run: Run, most_rows: int
-    ) -> Generator[RunPull, PulledRows, bool]:
+    ) -> Generator[RunPull, None, bool]:
         """Yield the portions of a run; return whether its rows are whole.
 
         The rows of the second pull are archived as they come.
@@ -412,7 +401,8 @@ class HistoryPull:
             if self.request.page_size is not None:
                 parameters["page_size"] = self.request.page_size
             ranged = replace(series, parameters=parameters)
-            pulled = yield RunPull(ranged, run, most_rows, self.origin)
+            yield RunPull(ranged, run, most_rows, self.origin)
+            pulled = self.pulled
             if pulled.until_ms is not None:
                 self.until_ms = min(self.until_ms, pulled.until_ms)
             if pulled.begin_ms is not None:

@@ -265,7 +265,9 @@ def scan_table(
         relation = database.from_arrow(filtered).select(", ".join(made))
         if engine == "polars":
             return relation.pl(lazy=True)
-        return relation.to_arrow_table().to_pandas(types_mapper=engines.decimal_dtype)
+        return relation.to_arrow_table().to_pandas(
+            types_mapper=lambda dtype: pd.ArrowDtype(dtype) if pa.types.is_decimal(dtype) else None
+        )
 
 
 def _scanned_columns(

@@ -260,7 +260,9 @@ class _HistoryRefresh(_Refresh):
         if history.archived is None:
             try:
                 most_rows = self._rows_per_commit if self.is_single else _ROWS_PER_CALL
-                history.begin(self._writer, most_rows)
+                history.portions_to_pull = history.pull_portions(self._writer, most_rows)
+                history.asked = None
+                history.asked = next(history.portions_to_pull, None)
             except ToolkitError as error:
                 history.error = error
         asked = history.asked
@@ -273,7 +275,8 @@ class _HistoryRefresh(_Refresh):
             self._try_again(history)
             return
         if isinstance(result, PulledRows) and result.pull == history.asked:
-            history.take(result)
+            history.pulled = result
+            history.asked = next(history.portions_to_pull, None)
             if isinstance(result.error, KeyboardInterrupt):
                 raise result.error
             history.error = result.error
@@ -283,7 +286,7 @@ class _HistoryRefresh(_Refresh):
             self.waiting.appendleft(history)
             return
         self.finished.append(history)
-        if is_fatal(history.error):
+        if history.error and is_fatal(history.error):
             self.waiting.clear()
 
     def is_due(self) -> bool:

@@ -13,7 +13,6 @@ import urllib.parse
 import urllib.request
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -107,14 +106,11 @@ class ArchiveTables:
         self.location = location.rstrip("/")
         self.options = dict(options or {})
         self.versions = versions
+        self.translate_errors = partial(translate_errors, options=self.options)
         self._read_ahead = {} if "://" in location else _LOCAL_READ_AHEAD
         self._datasets: dict[str, tuple[Any, Any]] = {}
         self._counters: dict[str, tuple[int, dict[str, int]]] = {}
         self._subjects: dict[str, pa.Array] = {}  # path of a file, which never changes -> subjects
-
-    def translate_errors(self, location: str) -> AbstractContextManager[None]:
-        """Re-raise errors of deltalake and pyarrow as ArchiveError, without secrets."""
-        return translate_errors(location, self.options)
 
     def table_names(self) -> list[str]:
         """Return the names of the tables that exist."""

@@ -58,10 +58,8 @@ def subtract_ranges(ranges: Iterable[TimeRange], holes: Iterable[TimeRange]) -> 
     """
     left = join_ranges(ranges)
     for first, last in join_ranges(holes):
-        parts = ((start, min(end, first - 1), max(start, last + 1), end) for start, end in left)
-        left = join_ranges(
-            part for low, high, later, end in parts for part in ((low, high), (later, end))
-        )
+        before = ((start, min(end, first - 1)) for start, end in left)
+        left = join_ranges([*before, *((max(start, last + 1), end) for start, end in left)])
     return left
 
 
