@@ -16,7 +16,7 @@ from toolkit.liquidations._margin_buffers import Margins, read_margins
 from toolkit.liquidations._margin_tiers import LeverageLimits, Tiers
 from toolkit.prepare.door import Frame
 from toolkit.prepare.groups import sum_groups
-from toolkit.prepare.provenance import result_provenance
+from toolkit.prepare.provenance import state_provenance
 from toolkit.prepare.states import BACKSTOP_SHARE, name_some, open_positions
 from toolkit.rules.margin import maintenance
 from toolkit.slippage._fit import SlippageFit
@@ -114,7 +114,7 @@ class Cascade(Estimate):
 
 
 class _Round(NamedTuple):
-    """One round of liquidations."""
+    """One round of liquidations; `move` is the price change of the shocked coin after it."""
 
     accounts: Ints
     equity: Floats
@@ -124,23 +124,6 @@ class _Round(NamedTuple):
     flow: Floats
     unpriced: float
     move: float
-
-    @property
-    def is_backstop(self) -> Flags:
-        return np.asarray(self.equity < BACKSTOP_SHARE * self.required)
-
-    def figures(self, place: int) -> dict[str, float]:
-        """Return the sums of the round; `place` is that of the shocked coin."""
-        return {
-            "accounts": len(self.accounts),
-            "positions": self.positions,
-            "forced_usd": self.notional.sum(),
-            "coin_usd": self.flow[place] + 0.0,
-            "backstop_usd": self.notional[self.is_backstop].sum(),
-            "deficit_usd": -np.minimum(self.equity, 0.0).sum() + 0.0,
-            "unpriced_usd": self.unpriced,
-            "move": self.move,
-        }
 
 
 class _Exchange(NamedTuple):
@@ -340,25 +323,29 @@ def cascade(
     of_other = betas.get if isinstance(betas, Mapping) else lambda name, _: betas
     sums: list[dict[str, float]] = []
     rounds: list[dict[str, float]] = []
-    gone: list[pd.DataFrame] = []
+    gone = []
     for shock in shocks:
         first = np.array([max(of_other(name, 0.0) * shock, -1.0) for name in coins])
         first[place] = shock
-        made = exchange.run(first)
-        drawn = np.array(
-            [_final_move(exchange.run(first, n), shock) for n in range(1, len(laws.a))]
-        )
-        final, figures = _final_move(made, shock), [found.figures(place) for found in made]
-        low, high = bootstrap_interval(drawn, laws.blocks, level)
+        made, *drawn = (exchange.run(first, draw) for draw in range(len(laws.a)))
+        final, *moves = (found[-1].move if found else shock for found in (made, *drawn))
+        low, high = bootstrap_interval(np.array(moves), laws.blocks, level)
         low, high = min(low, final), max(high, final)
-        ends = sorted((low / shock, high / shock))
-        row = {"estimate": final, "low": low, "high": high, "amplification": final / shock}
-        row |= {"amplification_low": ends[0], "amplification_high": ends[1], "rounds": len(made)}
-        row |= {name: sum(each[name] for each in figures) for name in _TOTALS}
-        traded = np.sum([found.flow for found in made], axis=0)
-        sums.append({"shock": shock, **row, "extrapolated_usd": laws.beyond(traded)})
-        for number, (found, each) in enumerate(zip(made, figures, strict=True), 1):
-            rounds.append({"shock": shock, "round": number, **each})
+        total = dict.fromkeys(_TOTALS, 0.0)
+        for number, found in enumerate(made, 1):
+            is_backstop = found.equity < BACKSTOP_SHARE * found.required
+            row = {
+                "accounts": len(found.accounts),
+                "positions": found.positions,
+                "forced_usd": found.notional.sum(),
+                "coin_usd": found.flow[place] + 0.0,
+                "backstop_usd": found.notional[is_backstop].sum(),
+                "deficit_usd": -np.minimum(found.equity, 0.0).sum() + 0.0,
+                "unpriced_usd": found.unpriced,
+                "move": found.move,
+            }
+            total = {name: value + row[name] for name, value in total.items()}
+            rounds.append({"shock": shock, "round": number, **row})
             gone.append(
                 exchange.names.iloc[found.accounts].assign(
                     shock=shock,
@@ -366,27 +353,29 @@ def cascade(
                     notional=found.notional,
                     equity=found.equity,
                     maintenance=found.required,
-                    method=np.where(found.is_backstop, "backstop", "market"),
+                    method=np.where(is_backstop, "backstop", "market"),
                 )
             )
-    inputs: dict[str, Any] = {"positions": positions, "accounts": accounts}
-    if not isinstance(impact, SlippageFit):
-        inputs["impact"] = impact
-    facts = result_provenance(inputs)
-    facts |= {"helper": "liquidations.cascade", "coin": coin, "margin": margins.tiers.source,
-              "impact": laws.source}  # fmt: skip
+        ends = sorted((low / shock, high / shock))
+        beyond = laws.beyond(np.sum([found.flow for found in made], axis=0))
+        figures = (shock, final, low, high, final / shock, *ends, len(made), *total.values())
+        sums.append(dict(zip(_PARAMS, (*figures, beyond), strict=True)))
 
     def result(rows: Any, columns: Sequence[str]) -> pd.DataFrame:
-        frame = pd.DataFrame(rows).reindex(columns=[*columns])
-        frame = frame.astype({name: _DTYPES.get(name, "float64") for name in columns})
-        frame.attrs["toolkit"] = facts
-        return frame
+        types = {name: _DTYPES.get(name, "float64") for name in columns}
+        return pd.DataFrame(rows).reindex(columns=[*columns]).astype(types)
 
+    params, all_rounds = result(sums, _PARAMS), result(rounds, _ROUNDS)
+    liquidated = result(pd.concat(gone, ignore_index=True) if gone else [], _LIQUIDATED)
+    inputs: dict[str, Any] = {"positions": positions, "accounts": accounts}
+    inputs |= {} if isinstance(impact, SlippageFit) else {"impact": impact}
+    state_provenance(
+        (params, all_rounds, liquidated), inputs,
+        helper="liquidations.cascade", coin=coin, margin=margins.tiers.source, impact=laws.source,
+    )  # fmt: skip
     return Cascade(
-        params=result(sums, _PARAMS), n=len(margins.equity), level=level,
-        rounds=result(rounds, _ROUNDS),
-        liquidated=result(pd.concat(gone, ignore_index=True) if gone else [], _LIQUIDATED),
-        coin=coin, unmeasured=int(unknown.sum()),
+        params=params, n=len(margins.equity), level=level, rounds=all_rounds,
+        liquidated=liquidated, coin=coin, unmeasured=int(unknown.sum()),
         unmeasured_usd=float(margins.table["notional"][unknown].sum()),
         method=f"rounds of liquidations; {margins.tiers.source}; impact: {laws.source}",
     )  # fmt: skip
@@ -432,7 +421,3 @@ def _rank_accounts(
         names=margins.table.iloc[rank].reset_index(drop=True),
         **rules,
     )
-
-
-def _final_move(rounds: list[_Round], shock: float) -> float:
-    return rounds[-1].move if rounds else shock

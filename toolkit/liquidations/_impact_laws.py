@@ -9,7 +9,7 @@ from toolkit.prepare.door import Frame, Table
 from toolkit.prepare.money import join_names
 from toolkit.slippage._fit import SlippageFit
 from toolkit.slippage._means import UNIT_USD
-from toolkit.statistics.bootstrap import resample_sums
+from toolkit.statistics.bootstrap import Sampling
 from toolkit.times import DAY
 
 _SIDES: Final = ("sell", "buy")
@@ -58,58 +58,48 @@ def estimate_laws(
     the amount ``Q * cost`` that an order pays.
     """
     if isinstance(impact, SlippageFit):
-        return _fitted_laws(impact, coins, draws)
-    return _depth_laws(impact, coins, draws, seed)
-
-
-def _fitted_laws(fitted: SlippageFit, coins: list[str], draws: int) -> ImpactLaws:
-    count = min([draws, *(len(values) - 1 for _, values in fitted.draws.values())])
-    a = np.full((1 + count, len(coins), 2), np.nan)
-    k, largest = a.copy(), a[0].copy()
-    sampled = fitted.groups.set_index(["coin", "side"])["largest_usd"]
-    blocks = 0
-    for place, coin in enumerate(coins):
-        for number, side in enumerate(_SIDES):
-            if (coin, side) not in fitted.draws:
-                continue
-            blocks, values = fitted.draws[coin, side]
-            k[:, place, number] = values[: 1 + count, 2]
-            largest[place, number] = sampled[coin, side]
-            a[:, place, number] = values[: 1 + count, 1] * (1 + values[: 1 + count, 2]) / 1e4
-    return ImpactLaws(a, k, largest, blocks, f"fitted slippage of {fitted.n:,} samples")
-
-
-def _depth_laws(depth: Frame, coins: list[str], draws: int, seed: int) -> ImpactLaws:
-    """Return laws fitted to the depth within each distance, by a regression of logarithms."""
-    table = Table(depth, "impact", "depth")
+        return _laws_of_fit(impact, coins, draws)
+    table = Table(impact, "impact", "depth")
     table.require(("coin", "timestamp_ms", "bps", *_DEPTHS))
     names = join_names(table.text("dex", blank=True), table.text("coin"))
-    distance, day = table.number("bps"), table.ms("timestamp_ms") // DAY
-    days, codes = np.unique(day, return_inverse=True)
+    distance, ms = table.number("bps"), table.ms("timestamp_ms")
+    days, codes = np.unique(ms // DAY, return_inverse=True)
     # Without resamples of several days there is no interval.
-    count = draws if len(days) > 1 else 0
-    a = np.full((1 + count, len(coins), 2), np.nan)
+    how = Sampling(0.5, draws if len(days) > 1 else 0, seed)
+    a = np.full((1 + how.draws, len(coins), 2), np.nan)
     k, largest = a.copy(), a[0].copy()
     for place, coin in enumerate(coins):
         for number, column in enumerate(_DEPTHS):
             usd = table.number(column)
             use = names.facts(coin.__eq__) & (usd > 0) & (distance > 0)
-            largest[place, number] = usd[use].max(initial=np.nan if not use.any() else 0.0)
+            if not use.any():
+                continue
+            largest[place, number] = usd[use].max()
+            # A regression of logarithms.
             x, y = np.log(usd[use] / UNIT_USD), np.log(distance[use] / 1e4)
-            parts = [
-                np.bincount(codes[use], part, len(days))
-                for part in (np.ones(len(x)), x, y, x * x, x * y)
-            ]
-            sums = np.stack(parts, axis=1).astype(np.float64)
-            whole = sums.sum(axis=0, keepdims=True)
-            many = np.vstack([whole, resample_sums(sums, count, seed)]) if count else whole
-            n, sx, sy, sxx, sxy = many.T
+            parts = (np.ones(len(x)), x, y, x * x, x * y)
+            sums = np.stack([np.bincount(codes[use], part, len(days)) for part in parts], axis=1)
+            n, sx, sy, sxx, sxy = how.sums(sums.astype(np.float64)).T
+            spread = n * sxx - sx**2
             with np.errstate(divide="ignore", invalid="ignore"):
-                spread = n * sxx - sx**2
                 slope = np.where(spread > 1e-9 * n * sxx, (n * sxy - sx * sy) / spread, np.nan)
                 # The impact of a larger trade is never smaller.
-                slope = np.maximum(slope, 0.0)
+                k[:, place, number] = slope = np.maximum(slope, 0.0)
                 a[:, place, number] = np.exp((sy - slope * sx) / n)
-            k[:, place, number] = slope
-    batches = len(np.unique(table.ms("timestamp_ms")))
-    return ImpactLaws(a, k, largest, len(days), f"depth of {batches:,} batches")
+    return ImpactLaws(a, k, largest, len(days), f"depth of {len(np.unique(ms)):,} batches")
+
+
+def _laws_of_fit(fitted: SlippageFit, coins: list[str], draws: int) -> ImpactLaws:
+    count = min([draws, *(len(values) - 1 for _, values in fitted.draws.values())])
+    a = np.full((1 + count, len(coins), 2), np.nan)
+    k, largest = a.copy(), a[0].copy()
+    sampled = fitted.groups.set_index(["coin", "side"])["largest_usd"]
+    blocks = 0
+    for (coin, side), (clusters, values) in fitted.draws.items():
+        if coin not in coins:
+            continue
+        place, blocks = (coins.index(coin), _SIDES.index(side)), clusters
+        _, scale, power, _ = values[: 1 + count].T
+        a[:, *place], k[:, *place] = scale * (1 + power) / 1e4, power
+        largest[place] = sampled[coin, side]
+    return ImpactLaws(a, k, largest, blocks, f"fitted slippage of {fitted.n:,} samples")

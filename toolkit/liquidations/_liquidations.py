@@ -1,13 +1,13 @@
 """Liquidations: the prices at which positions are liquidated, and the fills of liquidations."""
 
 from collections.abc import Iterable
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 import numpy as np
 import pandas as pd
 
 from toolkit import prepare
-from toolkit.arrays import Floats, Ints
+from toolkit.arrays import Floats
 from toolkit.liquidations._margin_buffers import read_margins
 from toolkit.liquidations._margin_tiers import LeverageLimits
 from toolkit.prepare import Fills
@@ -17,8 +17,7 @@ from toolkit.prepare.groups import (
     group_columns,
     list_keys,
     number_groups,
-    number_rows,
-    starts_group,
+    ratio,
     sum_groups,
 )
 from toolkit.prepare.provenance import finish
@@ -130,8 +129,7 @@ def levels(
         margins = read_margins(rows, accounts, max_leverage, margin_tables)
         # The margin of the account's other positions is not available to this one.
         others = margins.computed[margins.account] - margins.own
-        equity = margins.equity[margins.account] - others
-        tiers = margins.tiers
+        equity, tiers = margins.equity[margins.account] - others, margins.tiers
         computed = liquidation_price(
             mark, rows["szi"], equity, tiers.max_leverage, tiers.lower_bound
         )
@@ -139,44 +137,48 @@ def levels(
         px = np.where(np.isnan(px), computed, px)
     away = px / mark - 1
     # The small number keeps a price on an edge in the bin that begins there.
-    number_of_bin = np.where(np.abs(away) <= reach, np.floor(away / width + 1e-9), np.nan)
-    placed = ~np.isnan(number_of_bin)
-    coin, coins = pd.factorize(rows["coin"], sort=True)
-    side = number_rows(coin, (rows["szi"] < 0).to_numpy())
-    first = np.unique(side, return_index=True)[1]
-    notional, size = rows["notional"].to_numpy(), rows["size"].to_numpy()
-    interest = _open_interest(contexts, coins)[coin[first]]
-
-    def of_sides(part: Floats) -> Floats:
-        return sum_groups(side, part, len(first))
-
-    bins = _sum_bins(rows[placed], side[placed], number_of_bin[placed])
+    rows["bin"] = np.where(np.abs(away) <= reach, np.floor(away / width + 1e-9), np.nan)
+    placed = rows["bin"].notna()
+    rows = rows.assign(
+        covered=rows["size"] * placed,
+        unplaced=rows["notional"] * ~(placed | unmeasured),
+        unmeasured=rows["notional"] * unmeasured,
+        cross=rows["notional"] * (rows["leverage_type"] == "cross"),
+    )
+    by_side = rows.groupby(["coin", "side"])
+    sides = by_side[["size", "covered", "unplaced", "unmeasured"]].sum()
+    sides["mark"] = by_side["mark"].median()
+    by_bin = rows[placed].groupby(["coin", "side", "bin"])
+    bins = by_bin.agg(
+        positions=("notional", "size"), accounts=("user", "nunique"),
+        notional=("notional", "sum"), cross=("cross", "sum"),
+    ).reset_index(level="bin")  # fmt: skip
+    # Sums from the mark price outwards, below and above it.
+    bins["below"] = bins["bin"] < 0
+    outwards = bins.iloc[bins["bin"].abs().argsort(kind="stable")]
+    outwards = outwards.set_index(["below", "bin"], append=True)
+    added = outwards.groupby(["coin", "side", "below"])["notional"].cumsum()
+    bins = bins.set_index(["below", "bin"], append=True).assign(cumulative=added)
     # A side without a placed position has one row without a bin.
-    empty = np.setdiff1d(np.arange(len(first)), side[placed])
-    bin_of_cell = np.append(bins.pop("bin"), np.full(len(empty), np.nan))
-    place = np.append(bins.pop("side"), empty)
-    order = np.lexsort((bin_of_cell, place))
-    bin_of_cell, place = bin_of_cell[order], place[order]
-    edge, fill = bin_of_cell * width, {"cross_share": np.nan}
-    at_mark = pd.Series(mark).groupby(side).median().to_numpy()[place]
-    sums = {
-        "unplaced": of_sides(notional * ~(placed | unmeasured)),
-        "known": of_sides(size) / interest,
-        "covered": of_sides(size * placed) / interest,
-        "unmeasured": of_sides(notional * unmeasured),
-    }
+    made = sides.join(bins.reset_index(["below", "bin"])).sort_values(["coin", "side", "bin"])
+    counts = ["positions", "accounts", "notional", "cumulative"]
+    made = made.fillna(dict.fromkeys(counts, 0)).reset_index()
+    edge = made["bin"] * width
+    interest = _open_interest(contexts, made["coin"])
     result = pd.DataFrame(
         {
-            "coin": rows["coin"].iloc[first[place]].array,
-            "side": rows["side"].iloc[first[place]].array,
-            "distance": np.round(np.where(bin_of_cell < 0, edge + width, edge), 12),
-            "low": at_mark * (1 + edge),
-            "high": at_mark * (1 + edge + width),
-            **{
-                name: np.append(part, np.full(len(empty), fill.get(name, 0), part.dtype))[order]
-                for name, part in bins.items()
-            },
-            **{name: part[place] for name, part in sums.items()},
+            "coin": made["coin"],
+            "side": made["side"],
+            "distance": np.round(np.where(edge < 0, edge + width, edge), 12),
+            "low": made["mark"] * (1 + edge),
+            "high": made["mark"] * (1 + edge + width),
+            **{name: made[name].astype("int64") for name in counts[:2]},
+            **{name: made[name] for name in counts[2:]},
+            "cross_share": made["cross"] / made["notional"],
+            "unplaced": made["unplaced"],
+            "known": made["size"] / interest,
+            "covered": made["covered"] / interest,
+            "unmeasured": made["unmeasured"],
         }
     )
     inputs = {"positions": positions, "contexts": contexts}
@@ -192,33 +194,6 @@ def _open_interest(contexts: Frame | None, coins: Iterable[str]) -> Floats:
     stated = dict(zip(table.frame["name"], table.number("open_interest"), strict=True))
     interest = np.array([stated.get(coin, np.nan) for coin in coins], dtype=np.float64)
     return np.where(interest > 0, interest, np.nan)
-
-
-def _sum_bins(rows: pd.DataFrame, side: Ints, number_of_bin: Floats) -> dict[str, Any]:
-    """Return the sums of each side and bin, with ``side`` and ``bin``."""
-    cell = number_rows(side, number_of_bin)
-    first = np.unique(cell, return_index=True)[1]
-    count, place, number = len(first), side[first], number_of_bin[first]
-    notional = rows["notional"].to_numpy()
-    user, users = pd.factorize(rows["user"])
-    pairs = np.unique(cell * (len(users) + 1) + user)
-    usd = sum_groups(cell, notional, count)
-    cross = sum_groups(cell, notional * (rows["leverage_type"] == "cross").to_numpy(), count)
-    # Sums from the mark price outwards, below and above it.
-    outwards = np.lexsort((np.abs(number), number < 0, place))
-    starts = starts_group(place[outwards], number[outwards] < 0)
-    whole = np.cumsum(usd[outwards])
-    cumulative = np.empty(count)
-    cumulative[outwards] = whole - (whole - usd[outwards])[starts][np.cumsum(starts) - 1]
-    return {
-        "side": place,
-        "bin": number,
-        "positions": np.bincount(cell, minlength=count),
-        "accounts": np.bincount(pairs // (len(users) + 1), minlength=count),
-        "notional": usd,
-        "cumulative": cumulative,
-        "cross_share": cross / usd,
-    }
 
 
 def fills(
@@ -379,12 +354,12 @@ def history(
     words, stated = (
         table.text(name, blank=True).take(rows) for name in ("dir", "liquidation_method")
     )
+    is_backstop = words.facts(lambda word: word.startswith((LIQUIDATED, "Backstop")))
     method = np.select(
         [
             roles.deleveraged[rows],
             stated.facts("market".__eq__),
-            stated.facts("backstop".__eq__)
-            | words.facts(lambda word: word.startswith((LIQUIDATED, "Backstop"))),
+            stated.facts("backstop".__eq__) | is_backstop,
         ],
         ["deleveraging", "market", "backstop"],
         default="unknown",
@@ -397,18 +372,8 @@ def history(
     count, size = len(result), table.number("sz")[rows]
     usd = table.number("px")[rows] * size
     at_mark = table.number("liquidation_mark_px", np.nan)[rows] * size
-    worse = np.where(sells, at_mark - usd, usd - at_mark)
-    marked = np.nan_to_num(at_mark)
-    sums = {
-        name: sum_groups(group, part, count)
-        for name, part in (
-            ("notional", usd),
-            ("closed_pnl", table.number("closed_pnl", np.nan)[rows]),
-            ("marked", np.where(marked > 0, usd, 0.0)),
-            ("at_mark", marked),
-            ("worse", np.nan_to_num(worse)),
-        )
-    }
+    worse = np.nan_to_num(np.where(sells, at_mark - usd, usd - at_mark))
+    at_mark = np.nan_to_num(at_mark)
     users = np.full(count, np.nan)
     if table.has("user"):
         pairs = np.unique(np.stack([group, table.text("user").codes[rows]]), axis=1)
@@ -418,9 +383,11 @@ def history(
     result = result.assign(
         fills=np.bincount(group, minlength=count),
         accounts=pd.array(users, dtype="Int64"),
-        **{name: sums[name] for name in ("notional", "closed_pnl", "marked")},
+        notional=sum_groups(group, usd, count),
+        closed_pnl=sum_groups(group, table.number("closed_pnl", np.nan)[rows], count),
+        marked=sum_groups(group, np.where(at_mark > 0, usd, 0.0), count),
+        slippage_bps=1e4
+        * ratio(sum_groups(group, worse, count), sum_groups(group, at_mark, count)),
     )
-    at_mark = np.where(sums["at_mark"] > 0, sums["at_mark"], np.nan)
-    result["slippage_bps"] = 1e4 * sums["worse"] / at_mark
     inputs = {"fills": table.frame}
     return finish(result, inputs, helper="liquidations.history", by=keys, step=step)

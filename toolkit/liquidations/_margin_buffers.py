@@ -169,63 +169,41 @@ def read_margins(
     keys = join_keys(owners, rows)
     tiers = read_tiers(rows, max_leverage, margin_tables)
     own = maintenance(rows["notional"], tiers.max_leverage, tiers.lower_bound)
-    user, users = pd.factorize(rows["user"], sort=True)
-    dex, dexes = pd.factorize(rows["dex"] if "dex" in keys else is_isolated & False, sort=True)
-    coin = np.where(is_isolated, pd.factorize(rows["coin"], sort=True)[0] + 1, 0)
-    account = number_rows(user, dex, coin)
+    codes = [pd.factorize(rows[name], sort=True)[0] for name in (*keys, "coin")]
+    codes[-1] = np.where(is_isolated, codes[-1] + 1, 0)
+    account = number_rows(*codes)
     first = np.unique(account, return_index=True)[1]
-    owner, is_cross = (user * len(dexes) + dex)[first], coin[first] == 0
-    found = np.full(len(users) * len(dexes), -1)
-    places = pd.Index(users).get_indexer(pd.Index(owners["user"]))
-    of_dex = pd.Index(dexes).get_indexer(pd.Index(owners["dex"])) if "dex" in keys else 0 * places
-    held = np.flatnonzero((places >= 0) & (of_dex >= 0))
-    found[places[held] * len(dexes) + of_dex[held]] = held
-    row = found[owner]
+    is_cross = ~is_isolated[first]
+    found = rows.iloc[first].reset_index(drop=True)
+    stated_names = ["cross_account_value", "account_mode", STATED]
+    owned = found[keys].merge(owners.drop_duplicates(keys, keep="last"), "left", keys)
+    value, mode, stated = owned.reindex(columns=stated_names).to_numpy(np.float64).T
 
-    def sums(part: Floats) -> Floats:
-        return sum_groups(account, part, len(first))
+    def sums(name: str) -> Floats:
+        return sum_groups(account, rows[name].to_numpy(), len(first))
 
-    def of_owner(name: str) -> Floats:
-        if name not in owners or owners.empty:
-            return np.full(len(first), np.nan)
-        return np.where(row >= 0, owners[name].to_numpy(np.float64)[row], np.nan)
-
-    value, mode = of_owner("cross_account_value"), of_owner("account_mode")
-    stated = np.where(is_cross, of_owner(STATED), np.nan)
-    computed = sums(own)
+    computed, margin = sum_groups(account, own, len(first)), sums("margin_used")
+    stated = np.where(is_cross, stated, np.nan)
     needed = np.where(np.isnan(stated), computed, stated)
-    margin = sums(rows["margin_used"].to_numpy())
-    own_users = rows["user"].iloc[first].reset_index(drop=True)
     if is_snapshot:  # the value contains the margin of isolated positions
-        value = value - np.bincount(owner, np.where(is_cross, 0.0, margin), len(found))[owner]
+        isolated = pd.Series(np.where(is_cross, 0.0, margin))
+        value = value - isolated.groupby([found[name] for name in keys]).transform("sum")
     else:
-        gain = np.full(len(first), np.nan)
-        if "unrealized_pnl" in rows:
-            gain = sums(rows["unrealized_pnl"].to_numpy())
+        gain = sums("unrealized_pnl") if "unrealized_pnl" in rows else np.full(len(first), np.nan)
         backed = is_cross & is_spot_backed(mode, value, gain, BACKSTOP_SHARE * needed)
-        warn_spot_backed(own_users[backed], mode[backed])
+        warn_spot_backed(found["user"][backed], mode[backed])
         value = np.where(backed, np.nan, value)
     equity = np.where(is_cross, value, margin)
-    table = pd.DataFrame(
-        {
-            **{name: rows[name].iloc[first].array for name in keys},
-            "margin": pd.array(np.where(is_cross, "cross", "isolated"), dtype="str"),
-            "coin": rows["coin"].iloc[first].astype("str").mask(is_cross).array,
-            "positions": np.bincount(account, minlength=len(first)),
-            "equity": equity,
-            "notional": sums(rows["notional"].to_numpy()),
-            "maintenance": needed,
-        }
+    table = found[keys].assign(
+        margin=pd.array(np.where(is_cross, "cross", "isolated"), dtype="str"),
+        coin=found["coin"].astype("str").mask(is_cross),
+        positions=np.bincount(account, minlength=len(first)),
+        equity=equity,
+        notional=sums("notional"),
+        maintenance=needed,
     )
-    return Margins(
-        account=account,
-        own=own,
-        computed=computed,
-        equity=equity - (needed - computed),
-        table=table,
-        tiers=tiers,
-        stated=int((~np.isnan(stated)).sum()),
-    )
+    count = int((~np.isnan(stated)).sum())
+    return Margins(account, own, computed, equity - (needed - computed), table, tiers, count)
 
 
 def _snapshot_accounts(snapshot: Frame, rows: pd.DataFrame) -> pd.DataFrame:
@@ -234,24 +212,22 @@ def _snapshot_accounts(snapshot: Frame, rows: pd.DataFrame) -> pd.DataFrame:
     All positions of a unified account in one collateral token are one account, which has the name
     of the token as dex; all positions of a portfolio-margin account are one, ``all``.
     """
-    parts = values_table(snapshot, ["dex", "token"], ["mode"], "accounts")
-    token_of_dex = dict(zip(parts["dex"], parts["token"], strict=True))
-    by_token = values_table(snapshot, ["token"], ["mode"], "accounts")
-    whole = values_table(snapshot, [], ["mode"], "accounts")
+    parts, by_token, whole = (
+        values_table(snapshot, keys, ["mode"], "accounts")
+        for keys in (["dex", "token"], ["token"], [])
+    )
+    unified, portfolio = MODES[UNIFIED], MODES[PORTFOLIO_MARGIN]
     table = Table(snapshot, "accounts", "snapshot")
     ratio = pd.Series(table.number("pm_ratio", np.nan)).groupby(table.text("user").texts()).max()
-    portfolio = whole[whole["mode"] == MODES[PORTFOLIO_MARGIN]]
     mode = rows["user"].map(dict(zip(whole["user"], whole["mode"], strict=True)))
     dex = rows["dex"] if "dex" in rows else dex_names(rows["coin"])
-    rows["dex"] = dex.where(mode != MODES[UNIFIED], dex.map(token_of_dex)).mask(
-        mode == MODES[PORTFOLIO_MARGIN], "all"
-    )
+    token = dex.map(dict(zip(parts["dex"], parts["token"], strict=True)))
+    rows["dex"] = dex.where(mode != unified, token).mask(mode == portfolio, "all")
+    merged = whole[whole["mode"] == portfolio]
+    margin = merged["user"].map(ratio).astype("float64") * merged["value"]
     owners = [
-        parts[~parts["mode"].isin([MODES[UNIFIED], MODES[PORTFOLIO_MARGIN]])],
-        by_token[by_token["mode"] == MODES[UNIFIED]].assign(dex=lambda found: found["token"]),
-        portfolio.assign(
-            dex="all",
-            **{STATED: portfolio["user"].map(ratio).astype("float64") * portfolio["value"]},
-        ),
+        parts[~parts["mode"].isin([unified, portfolio])],
+        by_token[by_token["mode"] == unified].assign(dex=lambda found: found["token"]),
+        merged.assign(dex="all", **{STATED: margin}),
     ]
     return pd.concat(owners).rename(columns={"value": "cross_account_value"})

@@ -5,12 +5,13 @@ that no table lists means one tier with that leverage.
 """
 
 from collections.abc import Mapping
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from toolkit.arrays import Floats
+from toolkit.contract.dexes import canonical_dex
 from toolkit.errors import warn_caller
 from toolkit.prepare.door import NATIVE_DEX, Frame, Table
 from toolkit.prepare.groups import number_groups
@@ -42,13 +43,6 @@ class Tiers(NamedTuple):
     source: str
 
 
-class _Asset(NamedTuple):
-    """The largest leverage of a coin, and the id of its margin table."""
-
-    leverage: float
-    table: int | None
-
-
 def read_tiers(
     positions: pd.DataFrame, max_leverage: LeverageLimits | None, margin_tables: Frame | None
 ) -> Tiers:
@@ -64,33 +58,41 @@ def read_tiers(
     Warn with UserWarning if meta names tables of several tiers that were not passed, or that lack a
     number.
     """
-    assets = _read_assets(max_leverage)
-    if assets is None and "max_leverage" not in positions:
+    if max_leverage is None and "max_leverage" not in positions:
         raise ValueError(
             "positions: column max_leverage is missing. Pass max_leverage=, a frame of tk.meta or "
             "a mapping of coin to number"
         )
-    tables = _read_tables(margin_tables)
-    if tables and not any(asset.table for asset in (assets or {}).values()):
+    most: dict[str, float] = {}
+    ids: dict[str, float] = {}
+    if isinstance(max_leverage, Mapping):
+        most = {str(coin): float(leverage) for coin, leverage in max_leverage.items()}
+    elif max_leverage is not None:
+        meta = Table(max_leverage, "max_leverage")
+        meta.require(("name", "max_leverage"))
+        names = meta.frame["name"].astype(str)
+        most = dict(zip(names, meta.number("max_leverage"), strict=True))
+        ids = dict(zip(names, meta.number("margin_table_id", np.nan), strict=True))
+    tables = {} if margin_tables is None else _read_tables(margin_tables)
+    if tables and not any(number > 0 for number in ids.values()):
         raise ValueError(
             "margin_tables: the table of each coin is not known. Pass max_leverage=tk.meta(), "
             "which has the column margin_table_id"
         )
-    stated = positions.get("max_leverage", np.nan)
     # Positions of one coin with one stated leverage have the same tiers.
+    stated = positions.get("max_leverage", np.nan)
     place, kinds = number_groups(positions[["coin"]].assign(leverage=stated))
     found: list[TierTable] = []
     single: set[str] = set()
-    for coin, dex, stated_leverage in zip(
-        kinds["coin"], dex_names(kinds["coin"]), kinds["leverage"], strict=True
-    ):
-        asset = (assets or {}).get(coin, _Asset(stated_leverage, None))
-        table = None if asset.table is None else tables.get((dex, asset.table))
-        if table is None and asset.table is not None and asset.table < FIRST_TABLE:
-            table = [(0.0, float(asset.table))]
-        elif not table and asset.table is not None:
+    dexes = dex_names(kinds["coin"])
+    for coin, dex, own in zip(kinds["coin"], dexes, kinds["leverage"], strict=True):
+        number, leverage = ids.get(coin, np.nan), most.get(coin, np.nan)
+        table = tables.get((dex, number))
+        if table is None and number < FIRST_TABLE:
+            table = [(0.0, float(number))]
+        elif not table and not np.isnan(number):
             single.add(coin)
-        leverage = stated_leverage if np.isnan(asset.leverage) else asset.leverage
+        leverage = own if np.isnan(leverage) else leverage
         found.append(table or ([] if np.isnan(leverage) else [(0.0, leverage)]))
     if single:
         warn_caller(
@@ -100,51 +102,27 @@ def read_tiers(
             "margin_tables=tk.margin_tables()",
             UserWarning,
         )
-    most, low = pad_tiers(found) if found else (np.zeros((0, 1)), np.zeros((0, 1)))
+    leverages, low = pad_tiers(found) if found else (np.zeros((0, 1)), np.zeros((0, 1)))
     source = "one tier for each coin" if margin_tables is None or single else "margin tables"
-    return Tiers(most[place], low[place], source)
+    return Tiers(leverages[place], low[place], source)
 
 
-def _read_assets(leverages: LeverageLimits | None) -> dict[str, _Asset] | None:
-    if leverages is None:
-        return None
-    if isinstance(leverages, Mapping):
-        return {str(coin): _Asset(float(most), None) for coin, most in leverages.items()}
-    table = Table(leverages, "max_leverage")
-    table.require(("name", "max_leverage"))
-    ids = table.number("margin_table_id", np.nan)
-    rows = zip(table.frame["name"], table.number("max_leverage"), ids, strict=True)
-    return {
-        str(name): _Asset(most, None if np.isnan(number) else int(number))
-        for name, most, number in rows
-    }
-
-
-def _read_tables(margin_tables: Frame | None) -> dict[tuple[str, int], TierTable]:
+def _read_tables(margin_tables: Frame) -> dict[Any, TierTable]:
     """Return the tiers by dex and table id, from the lowest notional up.
 
     A table that lacks a number has no tiers, because it is not known which leverage applies from
     where.
     """
-    if margin_tables is None:
-        return {}
     table = Table(margin_tables, "margin_tables")
-    table.require(_TABLE_COLUMNS)
-    if not table.has("dex"):  # the dex of the request; the native one if it is not known
-        stated = frame_provenance(table.frame).get("parameters", {}).get("dex", "")
-        dex = stated if isinstance(stated, str) else ""
-        table = Table(table.frame.assign(dex=dex), "margin_tables")
-    names = table.text("dex")
-    found: dict[tuple[str, int], TierTable] = {}
-    numbers = np.stack([table.number(name) for name in _TABLE_COLUMNS], axis=1)
-    is_known = ~np.isnan(numbers).any(axis=1)
-    for row in np.lexsort((numbers[:, 2], numbers[:, 1])):
-        key = (names.values[names.codes[row]] or NATIVE_DEX, int(numbers[row, 0]))
-        tier = (float(numbers[row, 1]), float(numbers[row, 2]))
-        if tier not in found.setdefault(key, []):
-            found[key].append(tier)
-    incomplete = {
-        (names.values[names.codes[row]] or NATIVE_DEX, int(numbers[row, 0]))
-        for row in np.flatnonzero(~is_known & ~np.isnan(numbers[:, 0]))
+    rows = table.columns(_TABLE_COLUMNS, ("dex",), _TABLE_COLUMNS)
+    if "dex" not in rows:  # the dex of the request; the native one if it is not known
+        stated = frame_provenance(table.frame).get("parameters", {}).get("dex")
+        rows["dex"] = (isinstance(stated, str) and canonical_dex(stated)) or NATIVE_DEX
+    rows["dex"] = rows["dex"].fillna(NATIVE_DEX)
+    rows = rows.drop_duplicates().sort_values(["lower_bound", "max_leverage"], kind="stable")
+    return {
+        (dex, number): []
+        if own.isna().any(axis=None)
+        else list(zip(own["lower_bound"], own["max_leverage"], strict=True))
+        for (dex, number), own in rows.groupby(["dex", "margin_table_id"])
     }
-    return {key: [] if key in incomplete else tiers for key, tiers in found.items()}

@@ -195,3 +195,9 @@ def sum_groups(codes: Ints, values: Floats | Ints | Flags, count: int) -> Floats
     """
     weights = None if values.dtype == np.bool_ and values.all() else values
     return np.bincount(codes, weights, count).astype(np.float64, copy=False)
+
+
+def ratio(above: Any, below: Any) -> Floats:
+    """Return the ratio of two arrays; NaN where the second one is not above 0."""
+    unknown = np.full(np.shape(below), np.nan)
+    return np.asarray(np.divide(above, below, out=unknown, where=below > 0))

@@ -5,7 +5,7 @@ of every account that approved the builder. A ledger may have the rows of many a
 one account do not repeat its address in each row.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -61,6 +61,15 @@ def finish(result: pd.DataFrame, inputs: Mapping[str, Any], **facts: Any) -> pd.
     made = result.reset_index(drop=True)
     made.attrs["toolkit"] = Provenance({**result_provenance(inputs), **facts})
     return made
+
+
+def state_provenance(
+    frames: Iterable[pd.DataFrame], inputs: Mapping[str, Any], **facts: Any
+) -> None:
+    """Add one provenance to several results of the same inputs."""
+    stated = {**result_provenance(inputs), **facts}
+    for frame in frames:
+        frame.attrs["toolkit"] = stated
 
 
 def frame_provenance(frame: Any) -> dict[str, Any]:
