@@ -10,15 +10,10 @@ import pandas as pd
 from toolkit.accounts._value_transitions import class_names
 from toolkit.accounts._values import values_table
 from toolkit.arrays import Flags, Floats, Ints
+from toolkit.prepare import states
 from toolkit.prepare.door import NO_TIME, Frame, Table, as_pandas, utc_times
 from toolkit.prepare.groups import number_groups, number_rows, sum_groups
 from toolkit.prepare.provenance import finish
-from toolkit.prepare.states import (
-    dex_names,
-    find_spot_backed,
-    pair_accounts,
-    warn_spot_backed,
-)
 from toolkit.statistics.estimate import check_level
 from toolkit.statistics.quantiles import student
 
@@ -190,7 +185,7 @@ def _read_owners(accounts: Frame, moment: list[str]) -> pd.DataFrame:
 
 def _join_batches(rows: pd.DataFrame, owners: pd.DataFrame | None) -> None:
     """Add the batch of each state as a column, and set the times of positions to their batch's."""
-    own = dex_names(rows["coin"])
+    own = states.dex_names(rows["coin"])
     frames, dexes = [rows], [rows["dex"].fillna(own) if "dex" in rows else own]
     if owners is not None and "time" in owners:
         frames.append(owners)
@@ -243,7 +238,7 @@ def _account_sizes(rows: pd.DataFrame, owners: pd.DataFrame | None) -> Floats:
         notional = np.nan_to_num(rows["position_value"].abs().to_numpy())
         return np.bincount(codes, notional, len(accounts)).astype(np.float64)[codes]
     on = [name for name in on if name in owners]
-    own, held, count = pair_accounts(owners, rows, on)
+    own, held, count = states.pair_accounts(owners, rows, on)
     # One missing value makes the value of its account missing.
     size = sum_groups(own, owners["account_value"].to_numpy(), count)
     size[np.bincount(own, minlength=count) == 0] = np.nan
@@ -252,9 +247,9 @@ def _account_sizes(rows: pd.DataFrame, owners: pd.DataFrame | None) -> Floats:
         stated = rows.assign(
             unrealized_pnl=value - rows["szi"] * rows["entry_px"], position_value=value.abs()
         )
-        backed, mode = find_spot_backed(owners, stated, own, held, count)
+        backed, mode = states.find_spot_backed(owners, stated, own, held, count)
         found = own[backed[own]]
-        warn_spot_backed(owners["user"][backed[own]], mode[found])
+        states.warn_spot_backed(owners["user"][backed[own]], mode[found])
         size[backed] = np.nan
     return np.asarray(size[held])
 

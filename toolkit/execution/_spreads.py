@@ -9,18 +9,9 @@ import pandas as pd
 
 from toolkit.arrays import Floats
 from toolkit.errors import warn_caller
+from toolkit.execution import _quotes as quotes
 from toolkit.execution._markout import FIGURES, RESULT_NAMES, Gain, estimate_gains
 from toolkit.execution._quote_error import estimate_quote_errors
-from toolkit.execution._quotes import (
-    PARTS,
-    combine_parts,
-    estimate_parts,
-    price_changes,
-    read_tape,
-    reference_prices,
-    rows_by_coin,
-    tape_columns,
-)
 from toolkit.prepare.door import Frame, Table
 from toolkit.prepare.groups import list_keys, number_groups, split_groups
 from toolkit.prepare.prices import span_ms
@@ -195,7 +186,7 @@ def spreads(
     span = span_ms(horizon, "horizon")
     grouped = group_trades(table, keys, cluster).of_one_side()
     trades, coin, ms = grouped.trades, grouped.trades.coin, grouped.trades.ms
-    marks = reference_prices(table, prices, price, max_age)
+    marks = quotes.reference_prices(table, prices, price, max_age)
     start, start_age = marks.before(coin, ms, age_ms)
     end, end_age = marks.after(coin, ms, span, age_ms)
     # A fill has all three figures or none, so that the figures add up.
@@ -230,9 +221,9 @@ def spreads(
 
 def _spreads_of_tape(table: Table, keys: list[str], age_ms: int, level: float) -> Spreads:
     """Estimate the half spread and its parts from the trades themselves."""
-    trades = read_tape(table)
-    changes = price_changes(trades, age_ms)
-    columns = tape_columns(trades, [key for key in keys if key != LIQUIDITY])
+    trades = quotes.read_tape(table)
+    changes = quotes.price_changes(trades, age_ms)
+    columns = quotes.tape_columns(trades, [key for key in keys if key != LIQUIDITY])
     codes, groups = number_groups(columns)
     usd, coin = trades["usd"].to_numpy(), trades["coin"].cat.codes.to_numpy()
     sides = ("maker", "taker") if LIQUIDITY in keys else ("",)
@@ -241,9 +232,9 @@ def _spreads_of_tape(table: Table, keys: list[str], age_ms: int, level: float) -
     for place, rows in enumerate(split_groups(codes, len(groups))):
         own = changes.iloc[rows_of_changes[place]]
         volume = np.bincount(coin[rows], usd[rows])
-        found = [(estimate_parts(mine), volume[mine["coin"].cat.codes.iloc[0]])
-                 for _, mine in rows_by_coin(own)]  # fmt: skip
-        parts = combine_parts([part for part, _ in found], [weight for _, weight in found])
+        found = [(quotes.estimate_parts(mine), volume[mine["coin"].cat.codes.iloc[0]])
+                 for _, mine in quotes.rows_by_coin(own)]  # fmt: skip
+        parts = quotes.combine_parts([part for part, _ in found], [weight for _, weight in found])
         counts = (len(own), len(rows) - len(own), 0, float(own["gap"].mean()))
         for side in sides:
             if side and not trades[side].to_numpy()[rows].any():
@@ -279,18 +270,18 @@ def _spreads_of_tape(table: Table, keys: list[str], age_ms: int, level: float) -
 
 def _coin_figures(trades: pd.DataFrame, changes: pd.DataFrame) -> pd.DataFrame:
     """Return the figures of each coin on the tape."""
-    own = dict(rows_by_coin(changes))
+    own = dict(quotes.rows_by_coin(changes))
     made = []
-    for coin, rows in rows_by_coin(trades):
+    for coin, rows in quotes.rows_by_coin(trades):
         mine = own.get(coin, changes.iloc[:0])
         sign, before = mine["sign"].to_numpy(), mine["before"].to_numpy()
         both = (sign * before).mean() if len(mine) else np.nan
         turns = int((sign != before).sum())
-        values = estimate_parts(mine).values
+        values = quotes.estimate_parts(mine).values
         made.append((coin, len(rows), len(mine), turns, both, rows["usd"].sum(), *values))
     types = {
         "coin": "str", "trades": "int64", "changes": "int64", "turns": "int64",
         "sign_autocorrelation": "float64", "volume_usd": "float64",
-        **dict.fromkeys(PARTS, "float64"),
+        **dict.fromkeys(quotes.PARTS, "float64"),
     }  # fmt: skip
     return pd.DataFrame(made, columns=list(types)).astype(types)

@@ -9,13 +9,7 @@ from toolkit.arrays import Floats, Ints
 from toolkit.prepare.door import NO_TIME, Frame, Table
 from toolkit.prepare.funding import EIGHT_HOURS, HOURLY_FROM
 from toolkit.prepare.provenance import finish
-from toolkit.statistics.bootstrap import (
-    DRAWS,
-    block_count,
-    bootstrap_interval,
-    count_codes,
-    draw_blocks,
-)
+from toolkit.statistics import bootstrap
 from toolkit.statistics.estimate import check_level
 from toolkit.times import HOUR
 
@@ -33,7 +27,7 @@ def annualised(
     trim: float = 0.1,
     block_hours: int = 24,
     level: float = 0.95,
-    draws: int = DRAWS,
+    draws: int = bootstrap.DRAWS,
     seed: int = 0,
     interval_hours: float | None = None,
 ) -> pd.DataFrame:
@@ -106,9 +100,9 @@ def annualised(
         hours = len(rates)
         cuts = {"mean": 0, "trimmed": int(trim * hours), "median": (hours - 1) // 2}
         values = trimmed_means(rates, list(cuts.values()), block_hours, draws, seed)
-        blocks = block_count(hours, block_hours)
+        blocks = bootstrap.block_count(hours, block_hours)
         for name, estimates in zip(cuts, values.T, strict=True):
-            low, high = bootstrap_interval(estimates[1:], blocks, level)
+            low, high = bootstrap.bootstrap_interval(estimates[1:], blocks, level)
             counts = (hours, span - hours, hours / span)
             year = HOURS_A_YEAR
             figures.append((coin, name, estimates[0] * year, low * year, high * year, *counts))
@@ -191,13 +185,13 @@ def trimmed_means(
     """
     values, codes = np.unique(rates, return_inverse=True)
     count, distinct = len(rates), len(values)
-    means = [_means_of_draws(values, count_codes(codes[None, :], distinct), cuts)]
+    means = [_means_of_draws(values, bootstrap.count_codes(codes[None, :], distinct), cuts)]
     rng = np.random.default_rng(seed)
     # Draw in portions: years of hours times a thousand draws would need too much memory.
     portion = max(1, _CHUNK // count)
     for first in range(0, draws, portion):
-        places = draw_blocks(rng, min(portion, draws - first), count, block_hours)
-        means.append(_means_of_draws(values, count_codes(codes[places], distinct), cuts))
+        places = bootstrap.draw_blocks(rng, min(portion, draws - first), count, block_hours)
+        means.append(_means_of_draws(values, bootstrap.count_codes(codes[places], distinct), cuts))
     return np.concatenate(means)
 
 

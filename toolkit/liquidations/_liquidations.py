@@ -10,16 +10,8 @@ from toolkit import prepare
 from toolkit.arrays import Floats
 from toolkit.liquidations._margin_buffers import read_margins
 from toolkit.liquidations._margin_tiers import LeverageLimits
-from toolkit.prepare import Fills
+from toolkit.prepare import Fills, groups
 from toolkit.prepare.door import ADDRESSES, Frame, Table
-from toolkit.prepare.groups import (
-    CALENDAR,
-    group_columns,
-    list_keys,
-    number_groups,
-    ratio,
-    sum_groups,
-)
 from toolkit.prepare.provenance import finish
 from toolkit.prepare.roles import OBJECT, warn_missing_directions
 from toolkit.prepare.states import open_positions
@@ -343,9 +335,9 @@ def history(
        method  side  accounts  notional  slippage_bps
     0  market  long         1     980.0         200.0
     """
-    if step not in CALENDAR:
-        raise ValueError(f"unknown step {step!r}; choose one of {', '.join(CALENDAR)}")
-    keys = list_keys(by, ("time", "method", "notional", "closed_pnl", *CALENDAR))
+    if step not in groups.CALENDAR:
+        raise ValueError(f"unknown step {step!r}; choose one of {', '.join(groups.CALENDAR)}")
+    keys = groups.list_keys(by, ("time", "method", "notional", "closed_pnl", *groups.CALENDAR))
     prepared = prepare.fills(fills, account)
     table, roles = prepared.table, prepared.roles
     table.require(("time", "coin", "px", "sz", "side"))
@@ -365,10 +357,10 @@ def history(
         default="unknown",
     )
     sells = table.text("side").facts("A".__eq__)[rows]
-    columns = group_columns(table, [*keys, step], rows=rows).rename(columns={step: "time"})
+    columns = groups.group_columns(table, [*keys, step], rows=rows).rename(columns={step: "time"})
     columns["method"] = pd.array(method, dtype="str")
     columns["side"] = pd.array(np.where(sells, "long", "short"), dtype="str")
-    group, result = number_groups(columns, missing_last=True)
+    group, result = groups.number_groups(columns, missing_last=True)
     count, size = len(result), table.number("sz")[rows]
     usd = table.number("px")[rows] * size
     at_mark = table.number("liquidation_mark_px", np.nan)[rows] * size
@@ -383,11 +375,13 @@ def history(
     result = result.assign(
         fills=np.bincount(group, minlength=count),
         accounts=pd.array(users, dtype="Int64"),
-        notional=sum_groups(group, usd, count),
-        closed_pnl=sum_groups(group, table.number("closed_pnl", np.nan)[rows], count),
-        marked=sum_groups(group, np.where(at_mark > 0, usd, 0.0), count),
+        notional=groups.sum_groups(group, usd, count),
+        closed_pnl=groups.sum_groups(group, table.number("closed_pnl", np.nan)[rows], count),
+        marked=groups.sum_groups(group, np.where(at_mark > 0, usd, 0.0), count),
         slippage_bps=1e4
-        * ratio(sum_groups(group, worse, count), sum_groups(group, at_mark, count)),
+        * groups.ratio(
+            groups.sum_groups(group, worse, count), groups.sum_groups(group, at_mark, count)
+        ),
     )
     inputs = {"fills": table.frame}
     return finish(result, inputs, helper="liquidations.history", by=keys, step=step)

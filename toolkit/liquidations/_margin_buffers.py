@@ -8,22 +8,10 @@ import pandas as pd
 from toolkit.accounts._values import values_table
 from toolkit.arrays import Floats, Ints
 from toolkit.liquidations._margin_tiers import LeverageLimits, Tiers, read_tiers
+from toolkit.prepare import states
 from toolkit.prepare.door import Frame, Table, as_pandas
 from toolkit.prepare.groups import number_rows, sum_groups
 from toolkit.prepare.provenance import finish
-from toolkit.prepare.states import (
-    BACKSTOP_SHARE,
-    MODES,
-    PORTFOLIO_MARGIN,
-    STATED,
-    UNIFIED,
-    account_states,
-    dex_names,
-    is_spot_backed,
-    join_keys,
-    open_positions,
-    warn_spot_backed,
-)
 from toolkit.rules.margin import maintenance, tiered_adverse_move
 
 
@@ -112,7 +100,7 @@ def buffers(
     0     cross   100.0          4.0    96.0    0.2424
     1  isolated    20.0          5.0    15.0    0.1429
     """
-    rows = open_positions(positions, ("margin_used",), ("leverage_type",))
+    rows = states.open_positions(positions, ("margin_used",), ("leverage_type",))
     margins = read_margins(rows, accounts, max_leverage, margin_tables)
     table = margins.table
     result = table.assign(
@@ -165,8 +153,8 @@ def read_margins(
     """Return the margins of the accounts of positions; `rows` are of `open_positions`."""
     is_isolated = (rows["leverage_type"] == "isolated").to_numpy()
     is_snapshot = "collateral_token" in as_pandas(accounts, "accounts")
-    owners = _snapshot_accounts(accounts, rows) if is_snapshot else account_states(accounts)
-    keys = join_keys(owners, rows)
+    owners = _snapshot_accounts(accounts, rows) if is_snapshot else states.account_states(accounts)
+    keys = states.join_keys(owners, rows)
     tiers = read_tiers(rows, max_leverage, margin_tables)
     own = maintenance(rows["notional"], tiers.max_leverage, tiers.lower_bound)
     codes = [pd.factorize(rows[name], sort=True)[0] for name in (*keys, "coin")]
@@ -175,7 +163,7 @@ def read_margins(
     first = np.unique(account, return_index=True)[1]
     is_cross = ~is_isolated[first]
     found = rows.iloc[first].reset_index(drop=True)
-    stated_names = ["cross_account_value", "account_mode", STATED]
+    stated_names = ["cross_account_value", "account_mode", states.STATED]
     owned = found[keys].merge(owners.drop_duplicates(keys, keep="last"), "left", keys)
     value, mode, stated = owned.reindex(columns=stated_names).to_numpy(np.float64).T
 
@@ -190,8 +178,8 @@ def read_margins(
         value = value - isolated.groupby([found[name] for name in keys]).transform("sum")
     else:
         gain = sums("unrealized_pnl") if "unrealized_pnl" in rows else np.full(len(first), np.nan)
-        backed = is_cross & is_spot_backed(mode, value, gain, BACKSTOP_SHARE * needed)
-        warn_spot_backed(found["user"][backed], mode[backed])
+        backed = is_cross & states.is_spot_backed(mode, value, gain, states.BACKSTOP_SHARE * needed)
+        states.warn_spot_backed(found["user"][backed], mode[backed])
         value = np.where(backed, np.nan, value)
     equity = np.where(is_cross, value, margin)
     table = found[keys].assign(
@@ -216,11 +204,11 @@ def _snapshot_accounts(snapshot: Frame, rows: pd.DataFrame) -> pd.DataFrame:
         values_table(snapshot, keys, ["mode"], "accounts")
         for keys in (["dex", "token"], ["token"], [])
     )
-    unified, portfolio = MODES[UNIFIED], MODES[PORTFOLIO_MARGIN]
+    unified, portfolio = states.MODES[states.UNIFIED], states.MODES[states.PORTFOLIO_MARGIN]
     table = Table(snapshot, "accounts", "snapshot")
     ratio = pd.Series(table.number("pm_ratio", np.nan)).groupby(table.text("user").texts()).max()
     mode = rows["user"].map(dict(zip(whole["user"], whole["mode"], strict=True)))
-    dex = rows["dex"] if "dex" in rows else dex_names(rows["coin"])
+    dex = rows["dex"] if "dex" in rows else states.dex_names(rows["coin"])
     token = dex.map(dict(zip(parts["dex"], parts["token"], strict=True)))
     rows["dex"] = dex.where(mode != unified, token).mask(mode == portfolio, "all")
     merged = whole[whole["mode"] == portfolio]
@@ -228,6 +216,6 @@ def _snapshot_accounts(snapshot: Frame, rows: pd.DataFrame) -> pd.DataFrame:
     owners = [
         parts[~parts["mode"].isin([unified, portfolio])],
         by_token[by_token["mode"] == unified].assign(dex=lambda found: found["token"]),
-        merged.assign(dex="all", **{STATED: margin}),
+        merged.assign(dex="all", **{states.STATED: margin}),
     ]
     return pd.concat(owners).rename(columns={"value": "cross_account_value"})

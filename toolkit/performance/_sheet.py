@@ -8,32 +8,9 @@ import pandas as pd
 
 from toolkit.arrays import Flags, Floats, Ints
 from toolkit.errors import MissingColumns
-from toolkit.performance._ratios import (
-    NAN,
-    Figure,
-    annual_return_figure,
-    chain_returns,
-    deepest_drawdown,
-    expected_shortfall_figure,
-    luck_probability,
-    plain_figure,
-    share_figure,
-    sharpe_error,
-    sharpe_figure,
-    sortino_figure,
-    value_at_risk_figure,
-    volatility_figure,
-)
-from toolkit.performance._sheet_tables import (
-    YEAR,
-    Columns,
-    Group,
-    complete_trips,
-    figure_table,
-    known_returns,
-    month_start,
-    read_returns,
-)
+from toolkit.performance import _ratios as ratios
+from toolkit.performance import _sheet_tables as tables
+from toolkit.performance._ratios import NAN, Figure
 from toolkit.performance._trip_statistics import trip_figures
 from toolkit.prepare.door import Frame, Table
 from toolkit.prepare.groups import starts_group
@@ -191,20 +168,20 @@ def sheet(
     how = Sampling(level, check_count(draws, "draws"), seed)
     if by not in (None, "month"):
         raise ValueError(f"by must be 'month' or None, not {by!r}")
-    table, rows, users = read_returns(returns, optional=_OPTIONAL)
+    table, rows, users = tables.read_returns(returns, optional=_OPTIONAL)
     months = rows["ms"].view("M8[ms]").astype("M8[M]").view(np.int64)
-    closed = None if trips is None else complete_trips(trips)
+    closed = None if trips is None else tables.complete_trips(trips)
     paid = None if costs is None else _read_costs(costs)
     for name, other in (("trips", closed), ("costs", paid)):
         if other is not None:
             _check_owners(name, other, len(np.unique(rows["user"])) if table.has("user") else 0)
     keys = [*(["user"] if table.has("user") else []), *([by] if by else [])]
-    made: list[tuple[Group, str, Figure]] = []
+    made: list[tuple[tables.Group, str, Figure]] = []
     heads = np.flatnonzero(starts_group(rows["user"], months if by else rows["user"]))
     ends = np.append(heads[1:], len(months))[: len(heads)]
     for first, last in zip(heads.tolist(), ends.tolist(), strict=True):
         part = {name: column[first:last] for name, column in rows.items()}
-        own = {"user": users[rows["user"][first]], "month": month_start(part["ms"][:1])[0]}
+        own = {"user": users[rows["user"][first]], "month": tables.month_start(part["ms"][:1])[0]}
         named = {key: own[key] for key in keys}
         figures = [("returns", item) for item in _return_figures(part, risk_free, how)]
         if closed is not None:
@@ -212,7 +189,7 @@ def sheet(
         if paid is not None:
             figures += [("costs", item) for item in _cost_figures(_select(paid, named), part)]
         made += [(tuple(named.values()), basis, figure) for basis, figure in figures]
-    result = figure_table(made, keys)
+    result = tables.figure_table(made, keys)
     inputs = {"returns": table.frame}
     return finish(result, inputs, helper="performance.sheet", by=by, level=level)
 
@@ -245,7 +222,7 @@ def _read_costs(costs: Frame) -> pd.DataFrame:
     is_known = rows[["trading_fee", "rebate"]].notna().all(axis=1)
     ms = table.ms("day")
     paid = -rows[list(_COSTS)].sum(axis=1).where(is_known)
-    return rows.assign(ms=ms, month=month_start(ms), fees=paid)
+    return rows.assign(ms=ms, month=tables.month_start(ms), fees=paid)
 
 
 def _select(rows: pd.DataFrame, named: dict[str, object]) -> pd.DataFrame:
@@ -255,38 +232,42 @@ def _select(rows: pd.DataFrame, named: dict[str, object]) -> pd.DataFrame:
     return rows
 
 
-def _return_figures(rows: Columns, risk_free: float, how: Sampling) -> list[Figure]:
-    known = known_returns(rows)
+def _return_figures(rows: tables.Columns, risk_free: float, how: Sampling) -> list[Figure]:
+    known = tables.known_returns(rows)
     every, n = known.returns, len(known.returns)
     if not n:
         none = {"return_": np.zeros(1), "ms": np.zeros(1), "usual": np.ones(1)}
         names = _return_figures(none, 0.0, how)
         return [each._replace(value=NAN, low=NAN, high=NAN, n=0) for each in names]
     values, periods = every[known.is_whole], known.periods
-    above = values - risk_free * known.lengths[known.is_whole] / YEAR
+    above = values - risk_free * known.lengths[known.is_whole] / tables.YEAR
     count = len(values)
-    fall, longest = deepest_drawdown(every, known.begins, known.begins + known.lengths)
+    fall, longest = ratios.deepest_drawdown(every, known.begins, known.begins + known.lengths)
     if "drawdown" in rows and "below_hours" in rows and not np.isnan(rows["below_hours"]).all():
         # Of every point of the curve, not only of the ends of periods.
         fall, longest = np.nanmin(rows["drawdown"]), np.nanmax(rows["below_hours"]) * HOUR
-    yearly = annual_return_figure(every, known.lengths / YEAR, how.level)
-    positive = share_figure("positive", int((values > 0).sum()), count, how.level)
+    yearly = ratios.annual_return_figure(every, known.lengths / tables.YEAR, how.level)
+    positive = ratios.share_figure("positive", int((values > 0).sum()), count, how.level)
     figures = [
-        plain_figure("total_return", chain_returns(every)[-1] - 1, n, "share"),
-        plain_figure("money_weighted_return", *_money_weighted(rows), "share"),
+        ratios.plain_figure("total_return", ratios.chain_returns(every)[-1] - 1, n, "share"),
+        ratios.plain_figure("money_weighted_return", *_money_weighted(rows), "share"),
         yearly,
-        volatility_figure(values, periods, how.level),
-        sharpe_figure(above, periods, how.level),
-        plain_figure("sharpe_error", sharpe_error(above) * sqrt(periods), count, "ratio"),
-        plain_figure("probabilistic_sharpe", 1 - luck_probability(above), count, "share"),
-        sortino_figure(above, periods, how.level),
-        plain_figure("max_drawdown", fall, n, "share"),
-        plain_figure("drawdown_periods", longest / known.usual, n, "periods"),
-        plain_figure("calmar", yearly.value / -fall if fall else NAN, n, "ratio"),
-        value_at_risk_figure(values, how.level),
-        expected_shortfall_figure(values, how),
-        plain_figure("best", every.max(), n, "share"),
-        plain_figure("worst", every.min(), n, "share"),
+        ratios.volatility_figure(values, periods, how.level),
+        ratios.sharpe_figure(above, periods, how.level),
+        ratios.plain_figure(
+            "sharpe_error", ratios.sharpe_error(above) * sqrt(periods), count, "ratio"
+        ),
+        ratios.plain_figure(
+            "probabilistic_sharpe", 1 - ratios.luck_probability(above), count, "share"
+        ),
+        ratios.sortino_figure(above, periods, how.level),
+        ratios.plain_figure("max_drawdown", fall, n, "share"),
+        ratios.plain_figure("drawdown_periods", longest / known.usual, n, "periods"),
+        ratios.plain_figure("calmar", yearly.value / -fall if fall else NAN, n, "ratio"),
+        ratios.value_at_risk_figure(values, how.level),
+        ratios.expected_shortfall_figure(values, how),
+        ratios.plain_figure("best", every.max(), n, "share"),
+        ratios.plain_figure("worst", every.min(), n, "share"),
         positive,
     ]
     used = ~np.isnan(rows["leverage"]) if "leverage" in rows else np.zeros(0, dtype=bool)
@@ -295,13 +276,13 @@ def _return_figures(rows: Columns, risk_free: float, how: Sampling) -> list[Figu
         hours = np.nan_to_num(rows["leverage_hours"][used]) if "leverage_hours" in rows else None
         mean = NAN if hours is not None and not hours.any() else np.average(leverage, weights=hours)
         figures += [
-            plain_figure("leverage", mean, count, "ratio"),
-            plain_figure("max_leverage", leverage.max(), count, "ratio"),
+            ratios.plain_figure("leverage", mean, count, "ratio"),
+            ratios.plain_figure("max_leverage", leverage.max(), count, "ratio"),
         ]
     return figures
 
 
-def _money_weighted(rows: Columns) -> tuple[float, int]:
+def _money_weighted(rows: tables.Columns) -> tuple[float, int]:
     """Return the money-weighted return, NaN if it is not defined, and the number of its periods.
 
     It is the constant return per period with which the first equity and the flows become the last
@@ -343,13 +324,13 @@ def _money_weighted(rows: Columns) -> tuple[float, int]:
     return float((1 + rate) ** n - 1), n
 
 
-def _cost_figures(costs: pd.DataFrame, returns: Columns) -> list[Figure]:
+def _cost_figures(costs: pd.DataFrame, returns: tables.Columns) -> list[Figure]:
     volume, fees = costs["volume"].dropna(), costs.dropna(subset=["volume", "fees"])
     known = float(fees["volume"].sum())
     bps = 1e4 * float(fees["fees"].sum()) / known if known else NAN
     figures = [
-        plain_figure("volume", _known_sum(costs, volume), len(volume), "USD"),
-        plain_figure("fee_bps", bps, len(fees), "bps"),
+        ratios.plain_figure("volume", _known_sum(costs, volume), len(volume), "USD"),
+        ratios.plain_figure("fee_bps", bps, len(fees), "bps"),
     ]
     if "capital" not in returns or np.isnan(returns["capital"]).all():
         return figures
@@ -358,11 +339,13 @@ def _cost_figures(costs: pd.DataFrame, returns: Columns) -> list[Figure]:
         shares.append(("funding_drag", "funding", -1e4, "bps"))
     for figure, name, scale, unit in shares:
         amount, yearly, n = _yearly_share(costs, name, returns)
-        figures.append(plain_figure(figure, scale * amount * yearly, n, unit))
+        figures.append(ratios.plain_figure(figure, scale * amount * yearly, n, unit))
     return figures
 
 
-def _yearly_share(costs: pd.DataFrame, name: str, returns: Columns) -> tuple[float, float, int]:
+def _yearly_share(
+    costs: pd.DataFrame, name: str, returns: tables.Columns
+) -> tuple[float, float, int]:
     """Return an amount, the factor that makes it a share of capital per year, and its days.
 
     Periods with a day whose amount is missing, and periods without capital, are left out, with all
@@ -376,7 +359,7 @@ def _yearly_share(costs: pd.DataFrame, name: str, returns: Columns) -> tuple[flo
     kept = costs[~is_missing & is_inside & ~_overlap(day, DAY, begin[left_out], length)]
     capital = capital[~left_out]
     mean = float(capital.mean()) if len(capital) else NAN
-    years = len(capital) * length / YEAR
+    years = len(capital) * length / tables.YEAR
     yearly = 1 / (mean * years) if mean > 0 else NAN
     return _known_sum(costs, kept[name]), yearly, len(kept)
 

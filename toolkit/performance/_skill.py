@@ -9,13 +9,7 @@ import numpy as np
 import pandas as pd
 
 from toolkit.arrays import Floats
-from toolkit.performance._ratios import (
-    is_constant,
-    long_run_error,
-    luck_probability,
-    sharpe_error,
-    sharpe_ratio,
-)
+from toolkit.performance import _ratios as ratios
 from toolkit.performance._sheet_tables import Columns, known_returns, read_returns
 from toolkit.prepare.door import Frame
 from toolkit.prepare.groups import split_groups
@@ -209,7 +203,7 @@ def _account_table(
         known = known_returns(account)
         values, periods = known.returns[known.is_whole], known.periods
         value, error = _measure(values, measure, periods, min_periods)
-        p = NAN if np.isnan(value) else luck_probability(values)
+        p = NAN if np.isnan(value) else ratios.luck_probability(values)
         is_first = known.begins[known.is_whole] <= middle
         halves = [
             _measure(part, measure, periods, -(-min_periods // 2))[0]
@@ -229,11 +223,11 @@ def _measure(
     values: Floats, measure: Measure, periods: float, min_periods: int
 ) -> tuple[float, float]:
     """Return a value per year and its standard error; NaN if there are too few different values."""
-    if len(values) < max(min_periods, 2) or is_constant(values):
+    if len(values) < max(min_periods, 2) or ratios.is_constant(values):
         return NAN, NAN
     if measure == "mean":
-        return float(values.mean()) * periods, long_run_error(values) * periods
-    return sharpe_ratio(values) * sqrt(periods), sharpe_error(values) * sqrt(periods)
+        return float(values.mean()) * periods, ratios.long_run_error(values) * periods
+    return ratios.sharpe_ratio(values) * sqrt(periods), ratios.sharpe_error(values) * sqrt(periods)
 
 
 def _discovery_rates(p: Floats) -> Floats:

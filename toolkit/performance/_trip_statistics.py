@@ -5,14 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from toolkit.performance._ratios import (
-    NAN,
-    Figure,
-    gain_figures,
-    median_figure,
-    plain_figure,
-    share_figure,
-)
+from toolkit.performance import _ratios as ratios
+from toolkit.performance._ratios import NAN, Figure
 from toolkit.performance._sheet_tables import complete_trips, figure_table
 from toolkit.prepare.door import Frame
 from toolkit.prepare.provenance import finish
@@ -125,10 +119,10 @@ def trip_figures(trips: pd.DataFrame, level: float) -> list[Figure]:
     n = len(net)
     hours = trips["duration_hours"].dropna().to_numpy(np.float64)
     return [
-        plain_figure("trips", n, n, "count"),
-        share_figure("win_rate", int((net > 0).sum()), n, level),
-        *gain_figures(net, level),
-        median_figure("median_hours", hours, "hours", level),
-        plain_figure("best_trip", net.max() if n else NAN, n, "USD"),
-        plain_figure("worst_trip", net.min() if n else NAN, n, "USD"),
+        ratios.plain_figure("trips", n, n, "count"),
+        ratios.share_figure("win_rate", int((net > 0).sum()), n, level),
+        *ratios.gain_figures(net, level),
+        ratios.median_figure("median_hours", hours, "hours", level),
+        ratios.plain_figure("best_trip", net.max() if n else NAN, n, "USD"),
+        ratios.plain_figure("worst_trip", net.min() if n else NAN, n, "USD"),
     ]

@@ -9,14 +9,8 @@ import pandas as pd
 from toolkit.arrays import Floats
 from toolkit.contract.market_names import code_among
 from toolkit.prepare.door import Frame
+from toolkit.slippage import _means
 from toolkit.slippage._fit import SlippageFit, fit
-from toolkit.slippage._means import (
-    SizeMeans,
-    blocks_at,
-    expected_cost,
-    largest_size,
-    place_among_sizes,
-)
 from toolkit.statistics.bootstrap import bootstrap_interval
 
 _COST = {
@@ -119,8 +113,8 @@ def cost(
     rows = []
     for group, means in _choose_groups(fitted, coin, side):
         for size in sizes:
-            values = expected_cost(means, size)
-            interval = _interval_around(values, blocks_at(means, size), level, positive=True)
+            values = _means.expected_cost(means, size)
+            interval = _interval_around(values, _means.blocks_at(means, size), level, positive=True)
             where = _place_or_reason(means, size, values[0])
             thin, paid = _thin_share(fitted.samples, group, size), values[0] / 1e4 * size
             figures = (values[0], *interval, paid, where, thin, group.n)
@@ -206,9 +200,9 @@ def capacity(
     for group, means in _choose_groups(fitted, coin, side):
         ends = (means.sizes[0], means.sizes[-1]) if len(means.sizes) else (np.nan, np.nan)
         for bound in bounds:
-            values = largest_size(means, bound)
+            values = _means.largest_size(means, bound)
             size = float(values[0])
-            low, high = _interval_around(values, blocks_at(means, size), level)
+            low, high = _interval_around(values, _means.blocks_at(means, size), level)
             figures = (size, max(low, 0.0), high, _place_or_reason(means, size, size), *ends)
             rows.append((group.coin, group.side, bound, *figures, group.n))
     return _result_frame(rows, _CAPACITY, fitted, "slippage.capacity")
@@ -236,7 +230,7 @@ def _positive_numbers(numbers: float | Sequence[float], rule: str) -> list[float
 
 def _choose_groups(
     fitted: SlippageFit, coin: str | None, side: str | None
-) -> list[tuple[Any, SizeMeans]]:
+) -> list[tuple[Any, _means.SizeMeans]]:
     groups = fitted.groups
     for name, wanted in (("coin", coin), ("side", side)):
         if wanted is None:
@@ -251,10 +245,10 @@ def _choose_groups(
     return [(group, fitted.means[group.coin, group.side]) for group in rows]
 
 
-def _place_or_reason(means: SizeMeans, size: float, found: float) -> str:
+def _place_or_reason(means: _means.SizeMeans, size: float, found: float) -> str:
     """Return where a size lies among the sampled ones, or why there is no estimate."""
     if np.isfinite(found):
-        return place_among_sizes(means, size)
+        return _means.place_among_sizes(means, size)
     return {0: "never filled", 1: "one size"}.get(len(means.sizes), "no law")
 
 

@@ -13,13 +13,7 @@ from toolkit.prepare.provenance import result_provenance
 from toolkit.rules.slippage import least_beyond_bps
 from toolkit.slippage import _likelihood
 from toolkit.slippage._means import UNIT_USD, SizeMeans, largest_misfit, mean_costs
-from toolkit.statistics.bootstrap import (
-    DRAWS,
-    Sampling,
-    block_count,
-    bootstrap_interval,
-    bootstrap_ratios,
-)
+from toolkit.statistics import bootstrap
 from toolkit.statistics.estimate import Estimate, check_count
 from toolkit.times import DAY
 
@@ -119,7 +113,7 @@ def fit(
     *,
     level: float = 0.95,
     block_days: int = 1,
-    draws: int = DRAWS,
+    draws: int = bootstrap.DRAWS,
     seed: int = 0,
 ) -> SlippageFit:
     """Fit the cost of a market order by size: half spread + a * (Q / 100,000 USD)**k.
@@ -200,7 +194,7 @@ def fit(
     5  sell    a      20.0
     6  sell    k       0.5
     """
-    how = Sampling(level, draws, seed, check_count(block_days, "block_days"))
+    how = bootstrap.Sampling(level, draws, seed, check_count(block_days, "block_days"))
     table = Table(samples, "samples")
     rows = table.columns(("timestamp", "coin", *NUMBERS), amounts=NUMBERS)
     rows["ms"] = table.ms("timestamp")
@@ -211,12 +205,14 @@ def fit(
     for side in SIDES:
         for coin, own in _read_side(rows, side).groupby("coin", sort=True):
             key, days = (str(coin), side), int(own["day"].nunique())
-            blocks = block_count(days, block_days)
+            blocks = bootstrap.block_count(days, block_days)
             values = _fit_parameters(own, how)
             drawn[key] = (blocks, values)
             for name, column in zip(NAMES, values.T, strict=True):
                 is_positive = name != "k"
-                low, high = bootstrap_interval(column[1:], blocks, level, positive=is_positive)
+                low, high = bootstrap.bootstrap_interval(
+                    column[1:], blocks, level, positive=is_positive
+                )
                 params.append((*key, name, column[0], low, high))
             found = means[key] = mean_costs(own, values, how)
             sizes, n, missing, medians = _size_statistics(own)
@@ -286,7 +282,7 @@ def _least_cost(rows: pd.DataFrame, book: Ints, side: str) -> Floats:
     return np.asarray(np.fmax(least, spread))
 
 
-def _fit_parameters(group: pd.DataFrame, how: Sampling) -> Floats:
+def _fit_parameters(group: pd.DataFrame, how: bootstrap.Sampling) -> Floats:
     """Return the parameters, in the order of `NAMES`, of the estimate and of each resample."""
     unknown = np.full((1 + how.draws, len(NAMES)), np.nan)
     known = group["bps"].notna().to_numpy()
@@ -306,7 +302,7 @@ def _fit_parameters(group: pd.DataFrame, how: Sampling) -> Floats:
     days = np.unique(group["day"].to_numpy(), return_inverse=True)[1].astype(np.int64)
     drawn = _likelihood.resample_estimates(theta, rows, days, how)
     log_a, k, log_sigma = np.vstack([theta, drawn]).T
-    _, spreads, _ = bootstrap_ratios([spread], np.ones(len(spread)), days, how)
+    _, spreads, _ = bootstrap.bootstrap_ratios([spread], np.ones(len(spread)), days, how)
     return np.stack(
         [np.append(spread.mean(), spreads), np.exp(log_a), k, np.exp(log_sigma)], axis=1
     )
